@@ -1,0 +1,112 @@
+// Package memstore is the embedded store: for development, tests, and
+// applications of one process.
+package memstore
+
+import (
+	"context"
+	"sync"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// Store keeps items in memory. The zero Store is empty and ready. It drops
+// expired items as it grows, so that it holds at most about twice those that
+// still matter.
+type Store struct {
+	mu    sync.Mutex
+	items map[ratelimit.Key]stored
+	full  int // sweep when there are so many items
+}
+
+type stored struct {
+	ratelimit.Item
+	expires int64 // Unix seconds
+}
+
+// leastSweep is how many items are not worth looking through.
+const leastSweep = 1024
+
+// Update implements [ratelimit.Store].
+func (s *Store) Update(_ context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.items[w.Key]
+	item, done := was.Write(w)
+	if done {
+		expires := w.Expires
+		if w.Release {
+			expires = was.expires
+		}
+		s.put(w.Key, stored{item, expires}, w.Now)
+	}
+	return item, done, nil
+}
+
+// Read implements [ratelimit.Store].
+func (s *Store) Read(_ context.Context, k ratelimit.Key) (ratelimit.Item, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.items[k].Item, nil
+}
+
+// Delete implements [ratelimit.Store].
+func (s *Store) Delete(_ context.Context, k ratelimit.Key) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.items, k)
+	return nil
+}
+
+// Sweep deletes what has expired. It is done before anyone could stop it.
+func (s *Store) Sweep(_ context.Context, o ratelimit.Sweep) (ratelimit.Swept, error) {
+	return s.sweep(o, func(_ ratelimit.Key, v stored) (looked, stale bool) { return true, v.expires < o.Now }), nil
+}
+
+// Erase deletes everything that is kept of a user, expired or not.
+func (s *Store) Erase(_ context.Context, userID string, o ratelimit.Sweep) (ratelimit.Swept, error) {
+	return s.sweep(o, func(k ratelimit.Key, _ stored) (looked, stale bool) { return k.UserID == userID, true }), nil
+}
+
+// sweep looks at some of the items, and deletes those of them that are stale.
+func (s *Store) sweep(o ratelimit.Sweep, look func(ratelimit.Key, stored) (looked, stale bool)) ratelimit.Swept {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	users := make(map[string]bool)
+	swept := ratelimit.Swept{Finished: true}
+	for k, v := range s.items {
+		looked, stale := look(k, v)
+		if !looked {
+			continue
+		}
+		swept.Scanned++
+		users[k.UserID] = true
+		if !stale {
+			continue
+		}
+		swept.Stale++
+		if !o.DryRun {
+			delete(s.items, k)
+			swept.Deleted++
+		}
+	}
+	swept.Users = int64(len(users))
+	return swept
+}
+
+// put keeps an item and, each time their number has doubled, drops those that
+// expired before now.
+func (s *Store) put(k ratelimit.Key, v stored, now int64) {
+	if s.items == nil {
+		s.items, s.full = make(map[ratelimit.Key]stored), leastSweep
+	}
+	s.items[k] = v
+	if len(s.items) < s.full {
+		return
+	}
+	for k, v := range s.items {
+		if v.expires < now/1000 {
+			delete(s.items, k)
+		}
+	}
+	s.full = max(leastSweep, 2*len(s.items))
+}
