@@ -1,0 +1,82 @@
+package dynamotest
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+type units struct{ read, write float64 }
+
+// metered holds the operations that report their capacity: true for those
+// that only read. PartiQL goes by its statements, which all read or all write.
+var metered = map[string]bool{
+	"GetItem": true, "BatchGetItem": true, "TransactGetItems": true, "Query": true, "Scan": true,
+	"PutItem": false, "UpdateItem": false, "DeleteItem": false, "BatchWriteItem": false, "TransactWriteItems": false,
+	"ExecuteStatement": false, "BatchExecuteStatement": false, "ExecuteTransaction": false,
+}
+
+var selects = regexp.MustCompile(`(?i)"Statement":\s*"\s*SELECT\b`)
+
+// askForCapacity leaves alone what is no JSON object or asks for more already.
+func askForCapacity(op string, body []byte) []byte {
+	var members map[string]jsontext.Value
+	if _, ok := metered[op]; !ok || json.Unmarshal(body, &members) != nil || members == nil {
+		return body
+	}
+	if string(members["ReturnConsumedCapacity"]) == `"INDEXES"` {
+		return body
+	}
+	members["ReturnConsumedCapacity"] = jsontext.Value(`"TOTAL"`)
+	return marshal(members)
+}
+
+// unitsOf reads what a request cost from its answer.
+func unitsOf(op string, request, response []byte) units {
+	var reply struct {
+		Type             string `json:"__type"`
+		ConsumedCapacity jsontext.Value
+	}
+	reads, ok := metered[op]
+	if !ok || json.Unmarshal(response, &reply) != nil {
+		return units{}
+	}
+	if strings.HasSuffix(reply.Type, "#ConditionalCheckFailedException") {
+		return units{write: 1}
+	}
+	list := reply.ConsumedCapacity // an object, or a list with one for each table
+	switch {
+	case len(list) == 0:
+		return units{}
+	case list.Kind() == '{':
+		list = jsontext.Value("[" + string(list) + "]")
+	}
+	var consumed []struct{ CapacityUnits, ReadCapacityUnits, WriteCapacityUnits float64 }
+	if json.Unmarshal(list, &consumed) != nil {
+		return units{}
+	}
+	reads = reads || selects.Match(request)
+	var sum units
+	for _, c := range consumed {
+		switch {
+		case c.ReadCapacityUnits+c.WriteCapacityUnits > 0: // some operations tell them apart
+			sum.read += c.ReadCapacityUnits
+			sum.write += c.WriteCapacityUnits
+		case reads:
+			sum.read += c.CapacityUnits
+		default:
+			sum.write += c.CapacityUnits
+		}
+	}
+	return sum
+}
+
+func marshal(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // it was made of valid JSON only
+	}
+	return b
+}

@@ -1,0 +1,21 @@
+package dynamotest
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+// Config is what a store is made of: endpoint, on credentials that open
+// nothing.
+func Config(endpoint string) aws.Config {
+	return aws.Config{
+		BaseEndpoint: aws.String(endpoint),
+		Region:       "us-east-1",
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+		}),
+		HTTPClient: &http.Client{Transport: newTransport()},
+	}
+}

@@ -1,0 +1,136 @@
+package dynamotest_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/cric-talk/guards/internal/dynamotest"
+)
+
+// outcome is a test that only notes how it was ended.
+type outcome struct {
+	testing.TB
+	skipped, failed string
+}
+
+func (o *outcome) Helper()           {}
+func (o *outcome) Skip(args ...any)  { o.skipped = args[0].(string); runtime.Goexit() }
+func (o *outcome) Fatal(args ...any) { o.failed = args[0].(string); runtime.Goexit() }
+
+func TestEndpoint(t *testing.T) {
+	for _, test := range []struct {
+		name, endpoint, ci            string
+		want, wantSkipped, wantFailed string
+	}{
+		{"set", "http://127.0.0.1:1", "true", "http://127.0.0.1:1", "", ""},
+		{"not set", "", "", "", "make test", ""},
+		{"not set in CI", "", "true", "", "", "make test"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv("DYNAMODB_ENDPOINT", test.endpoint)
+			t.Setenv("CI", test.ci)
+			var o outcome
+			var got string
+			var wg sync.WaitGroup
+			wg.Go(func() { got = dynamotest.Endpoint(&o) })
+			wg.Wait()
+			if got != test.want || !says(o.skipped, test.wantSkipped) || !says(o.failed, test.wantFailed) {
+				t.Errorf("got %q, skipped %q, failed %q", got, o.skipped, o.failed)
+			}
+		})
+	}
+}
+
+// says is whether text holds want, or both are empty.
+func says(text, want string) bool {
+	return strings.Contains(text, want) && (text == "") == (want == "")
+}
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	client := dynamotest.Client(t, dynamotest.Endpoint(t))
+	var first, second string
+	t.Run("has the project's keys and no TTL", func(t *testing.T) {
+		first, second = dynamotest.Table(t), dynamotest.Table(t)
+		if first == second {
+			t.Errorf("two tables named %s", first)
+		}
+		got, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &first})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var keys []string
+		for _, k := range got.Table.KeySchema {
+			keys = append(keys, *k.AttributeName+" "+string(k.KeyType))
+		}
+		if !slices.Equal(keys, []string{"userId HASH", "activityWindow RANGE"}) || got.Table.BillingModeSummary.BillingMode != types.BillingModePayPerRequest {
+			t.Errorf("keys %q, %+v", keys, got.Table.BillingModeSummary)
+		}
+		ttl, err := client.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &first})
+		if err != nil || ttl.TimeToLiveDescription.TimeToLiveStatus != types.TimeToLiveStatusDisabled {
+			t.Errorf("TTL is %+v, %v, want it off", ttl, err)
+		}
+	})
+	for _, name := range []string{first, second} {
+		var gone *types.ResourceNotFoundException
+		if _, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &name}); !errors.As(err, &gone) {
+			t.Errorf("after its test the table is still there: %v", err)
+		}
+	}
+}
+
+// counter is one item that counts the updates that were carried out.
+type counter struct {
+	table  string
+	direct *dynamodb.Client
+}
+
+func newCounter(t *testing.T) counter {
+	t.Helper()
+	return counter{dynamotest.Table(t), dynamotest.Client(t, dynamotest.Endpoint(t))}
+}
+
+func key(user string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{
+		"userId":         &types.AttributeValueMemberS{Value: user},
+		"activityWindow": &types.AttributeValueMemberS{Value: "send_message"},
+	}
+}
+
+// add counts one through client. A condition may be empty.
+func (c counter) add(ctx context.Context, client *dynamodb.Client, condition string) error {
+	in := &dynamodb.UpdateItemInput{
+		TableName:                 &c.table,
+		Key:                       key("u1"),
+		UpdateExpression:          aws.String("ADD activityCount :one"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":one": &types.AttributeValueMemberN{Value: "1"}},
+		ReturnValues:              types.ReturnValueAllNew,
+	}
+	if condition != "" {
+		in.ConditionExpression = &condition
+	}
+	_, err := client.UpdateItem(ctx, in)
+	return err
+}
+
+// value asks the table itself. "" is no item.
+func (c counter) value(t *testing.T) string {
+	t.Helper()
+	got, err := c.direct.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &c.table, Key: key("u1"), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, ok := got.Item["activityCount"].(*types.AttributeValueMemberN); ok {
+		return n.Value
+	}
+	return ""
+}

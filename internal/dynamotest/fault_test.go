@@ -1,0 +1,184 @@
+package dynamotest_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/cric-talk/guards/internal/dynamotest"
+)
+
+// TestFaults sends one update into each fault and looks at what the client
+// sees and at whether the update was carried out.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	code := func(want string) func(error) bool {
+		return func(err error) bool {
+			var api smithy.APIError
+			return errors.As(err, &api) && api.ErrorCode() == want
+		}
+	}
+	is := func(want error) func(error) bool {
+		return func(err error) bool { return errors.Is(err, want) }
+	}
+	unreadable := func(err error) bool {
+		var d *smithy.DeserializationError
+		return errors.As(err, &d)
+	}
+	type row struct {
+		fault   dynamotest.Fault
+		applied bool
+		seen    func(error) bool
+	}
+	rows := []row{
+		{dynamotest.Pass, true, func(err error) bool { return err == nil }},
+		{dynamotest.Throttle, false, code("ProvisionedThroughputExceededException")},
+		{dynamotest.ThrottlingException, false, code("ThrottlingException")},
+		{dynamotest.AccessDenied, false, code("AccessDeniedException")},
+		{dynamotest.BadCredentials, false, code("UnrecognizedClientException")},
+		{dynamotest.Refuse, false, is(io.EOF)},
+		{dynamotest.HangBefore, false, is(context.DeadlineExceeded)},
+		{dynamotest.Status500, false, code("InternalServerError")},
+		{dynamotest.Status503, false, code("ServiceUnavailable")},
+		{dynamotest.LoseResponse, true, is(io.EOF)},
+		{dynamotest.Reset, true, is(syscall.ECONNRESET)},
+		{dynamotest.HangAfter, true, is(context.DeadlineExceeded)},
+		{dynamotest.Status500After, true, code("InternalServerError")},
+		{dynamotest.Truncate, true, is(io.ErrUnexpectedEOF)},
+		{dynamotest.Stall, true, is(context.DeadlineExceeded)},
+		{dynamotest.Garbage, true, unreadable},
+		{dynamotest.UnprocessedStatements, true, func(err error) bool { return err == nil }},
+	}
+	for _, fault := range dynamotest.Faults() {
+		if !slices.ContainsFunc(rows, func(r row) bool { return r.fault == fault }) {
+			t.Errorf("%q has no row", fault)
+		}
+	}
+	for _, row := range rows {
+		t.Run(string(row.fault), func(t *testing.T) {
+			t.Parallel()
+			c, proxy := newCounter(t), dynamotest.NewProxy(t)
+			client := dynamotest.Client(t, proxy.URL())
+			proxy.Fail(1, row.fault, "UpdateItem")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			err := c.add(ctx, client, "")
+			if !row.seen(err) {
+				t.Errorf("the client saw %v", err)
+			}
+			want := map[bool]string{true: "1", false: ""}[row.applied]
+			if got := c.value(t); got != want || row.fault.Applied() != row.applied {
+				t.Errorf("the count is %q, want %q; Applied says %v", got, want, row.fault.Applied())
+			}
+			if err := c.add(t.Context(), client, ""); err != nil {
+				t.Errorf("the next request: %v", err)
+			}
+			if got := proxy.Counts()["UpdateItem"]; got != 2 {
+				t.Errorf("%d requests, want 2: nothing is sent again", got)
+			}
+		})
+	}
+}
+
+func TestFailAndDoTakeTurns(t *testing.T) {
+	t.Parallel()
+	c, proxy := newCounter(t), dynamotest.NewProxy(t)
+	client := dynamotest.Client(t, proxy.URL())
+	step := func(want string) {
+		t.Helper()
+		err := c.add(t.Context(), client, "")
+		var api smithy.APIError
+		if want == "" && err != nil || want != "" && (!errors.As(err, &api) || api.ErrorCode() != want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	proxy.Fail(1, dynamotest.AccessDenied, "Scan", "Query") // another operation's
+	proxy.Fail(2, dynamotest.Throttle, "UpdateItem")
+	proxy.Fail(1, dynamotest.Status500)
+	proxy.Do(func(op string) dynamotest.Fault {
+		if op == "UpdateItem" {
+			return dynamotest.Status503
+		}
+		return dynamotest.Pass
+	})
+	step("ProvisionedThroughputExceededException")
+	step("ProvisionedThroughputExceededException")
+	step("InternalServerError")
+	step("ServiceUnavailable")
+	step("ServiceUnavailable")
+	proxy.Do(nil)
+	step("")
+	proxy.Fail(math.MaxInt, dynamotest.BadCredentials)
+	step("UnrecognizedClientException")
+	step("UnrecognizedClientException")
+	proxy.Heal()
+	step("")
+	if got := c.value(t); got != "2" {
+		t.Errorf("the count is %s, want 2", got)
+	}
+}
+
+func TestAHangingRequestDoesNotOutliveItsTest(t *testing.T) {
+	t.Parallel()
+	dynamotest.Endpoint(t) // or there is nothing to wait for
+	seen := make(chan error, 3)
+	start := time.Now()
+	t.Run("hang", func(t *testing.T) {
+		c, proxy := newCounter(t), dynamotest.NewProxy(t)
+		for _, fault := range []dynamotest.Fault{dynamotest.HangBefore, dynamotest.HangAfter, dynamotest.Stall} {
+			proxy.Fail(1, fault)
+			go func() { seen <- c.add(context.Background(), dynamotest.Client(t, proxy.URL()), "") }()
+		}
+		for proxy.Counts()["UpdateItem"] < 3 {
+			time.Sleep(time.Millisecond)
+		}
+	})
+	for range 3 {
+		if err := <-seen; err == nil {
+			t.Error("a request that hung was answered")
+		}
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("the test ended after %v", took)
+	}
+}
+
+func TestAClientThatGivesUpDoesNotCancelTheWrite(t *testing.T) {
+	t.Parallel()
+	c, proxy := newCounter(t), dynamotest.NewProxy(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	proxy.Before("UpdateItem", func() { cancel(); <-gone })
+	err := c.add(ctx, dynamotest.Client(t, proxy.URL()), "")
+	close(gone)
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+	for end := time.Now().Add(5 * time.Second); c.value(t) != "1"; {
+		if time.Now().After(end) {
+			t.Fatal("the write was never carried out")
+		}
+	}
+}
+
+func TestABackendThatIsGoneIsAnError(t *testing.T) {
+	t.Setenv("DYNAMODB_ENDPOINT", "http://127.0.0.1:1")
+	proxy := dynamotest.NewProxy(t)
+	resp, err := http.Post(proxy.URL(), "application/x-amz-json-1.0", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusBadGateway || !strings.Contains(string(body), "dynamotest:") {
+		t.Errorf("got %d %s", resp.StatusCode, body)
+	}
+}

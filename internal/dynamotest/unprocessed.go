@@ -1,0 +1,54 @@
+package dynamotest
+
+import (
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// forwardSome is UnprocessedStatements: the table carries out every second
+// statement of a batch, and the others are answered here.
+func (p *Proxy) forwardSome(r *http.Request, body []byte) (answer, error) {
+	const op = "BatchExecuteStatement"
+	var request map[string]jsontext.Value
+	var statements, passed []jsontext.Value
+	if json.Unmarshal(body, &request) != nil || json.Unmarshal(request["Statements"], &statements) != nil {
+		return p.forward(r, op, body) // which will say what is wrong with it
+	}
+	for i, s := range statements {
+		if i%2 == 1 {
+			passed = append(passed, s)
+		}
+	}
+	got := answer{http.StatusOK, http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, []byte(`{"Responses":[]}`)}
+	if len(passed) > 0 { // an empty batch is an error
+		request["Statements"] = marshal(passed)
+		var err error
+		if got, err = p.forward(r, op, marshal(request)); err != nil {
+			return answer{}, err
+		}
+	}
+	return interleave(got, len(statements)), nil
+}
+
+// interleave puts the n/2 responses of got back in the places of a batch of n.
+// An answer without them, such as an error, stays as it is.
+func interleave(got answer, n int) answer {
+	var reply map[string]jsontext.Value
+	var done []jsontext.Value
+	if json.Unmarshal(got.body, &reply) != nil || json.Unmarshal(reply["Responses"], &done) != nil || len(done) != n/2 {
+		return got
+	}
+	responses := make([]jsontext.Value, n)
+	for i := range responses {
+		if i%2 == 1 {
+			responses[i] = done[i/2]
+		} else {
+			responses[i] = jsontext.Value(`{"Error":{"Code":"ThrottlingError","Message":"made up for a test"}}`)
+		}
+	}
+	reply["Responses"] = marshal(responses)
+	got.body = marshal(reply)
+	return got.summed()
+}

@@ -1,0 +1,65 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// classify says what an error of the SDK means for the request it came from.
+// Nil stays nil.
+func classify(err error) error {
+	if err == nil {
+		return nil
+	}
+	e := &ratelimit.StoreError{Err: err}
+	e.Failure, e.What = class(err)
+	return e
+}
+
+func class(err error) (ratelimit.Failure, string) {
+	if !sent(err) {
+		return ratelimit.Rejected, "the table could not be asked: the AWS settings (credentials, region, endpoint) lack something"
+	}
+	answer, answered := errors.AsType[*smithyhttp.ResponseError](err)
+	api, readable := errors.AsType[smithy.APIError](err)
+	if !answered || !readable {
+		return ratelimit.Unknown, "the table did not answer in time"
+	}
+	if _, ok := retry.DefaultThrottleErrorCodes[api.ErrorCode()]; ok {
+		return ratelimit.Throttled, "the table is throttled"
+	}
+	if answer.HTTPStatusCode() >= 500 {
+		return ratelimit.Unknown, "the table failed"
+	}
+	switch api.ErrorCode() {
+	case "ResourceNotFoundException":
+		return ratelimit.Rejected, "the table does not exist"
+	case "AccessDeniedException", "UnrecognizedClientException", "ExpiredTokenException",
+		"InvalidSignatureException", "MissingAuthenticationToken", "MissingAuthenticationTokenException":
+		return ratelimit.Rejected, "access to the table is denied"
+	}
+	return ratelimit.Rejected, "the table does not take the request"
+}
+
+// sent says whether the request may have left this process: without
+// credentials, region or a valid endpoint the SDK never sends it.
+func sent(err error) bool {
+	if _, ok := errors.AsType[*smithyhttp.RequestSendError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	_, unread := errors.AsType[*smithy.DeserializationError](err)
+	return unread || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
