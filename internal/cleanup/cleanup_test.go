@@ -1,0 +1,177 @@
+package cleanup_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/cric-talk/guards/internal/cleanup"
+	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+const canary = "canary-user-4711"
+
+// A table notes what it is asked, and answers as run does.
+type table struct {
+	user  string // erased; empty: it was a sweep
+	sweep ratelimit.Sweep
+	calls int
+	run   func(context.Context) (ratelimit.Swept, error)
+}
+
+func (f *table) Sweep(ctx context.Context, s ratelimit.Sweep) (ratelimit.Swept, error) {
+	return f.Erase(ctx, "", s)
+}
+
+func (f *table) Erase(ctx context.Context, user string, s ratelimit.Sweep) (ratelimit.Swept, error) {
+	f.user, f.sweep = user, s
+	f.calls++
+	return f.run(ctx)
+}
+
+var some = ratelimit.Swept{Scanned: 9, Stale: 7, Deleted: 5, Users: 3}
+
+// done is a table that has time for everything.
+func done(context.Context) (ratelimit.Swept, error) {
+	all := some
+	all.Finished = true
+	return all, nil
+}
+
+func TestEvents(t *testing.T) {
+	for payload, want := range map[string]struct {
+		user   string
+		dryRun bool
+	}{
+		`{}`:                                 {},
+		`{"dryRun": true}`:                   {dryRun: true},
+		`{"dryRun": false}`:                  {},
+		`{"userId": "` + canary + `"}`:       {user: canary},
+		`{"userId": "u1", "dryRun": true}`:   {user: "u1", dryRun: true},
+		`{"userId": "source"}`:               {user: "source"},
+		`{"source": "aws.events", "x": [1]}`: {},
+		`{"version": "0", "detail-type": "Scheduled Event", "source": "aws.scheduler", "detail": "{}"}`: {},
+		`{"detail-type": "Scheduled Event", "userId": "` + canary + `"}`:                                {},
+	} {
+		f := &table{run: done}
+		c := &Cleanup{Table: f, Now: func() time.Time { return time.Unix(1_700_000_000, 999_000_000) }}
+		got, err := c.Invoke(t.Context(), []byte(payload))
+		answer := `{"scanned":9,"stale":7,"deleted":5,"users":3,"finished":true,"durationMs":`
+		if err != nil || !strings.HasPrefix(string(got), answer) {
+			t.Errorf("%s: %s, %v, want %s...", payload, got, err, answer)
+		}
+		if s := f.sweep; f.calls != 1 || f.user != want.user || s.DryRun != want.dryRun || s.Now != 1_700_000_000 || !s.Until.IsZero() {
+			t.Errorf("%s: asked for user %q, %+v; want %+v", payload, f.user, s, want)
+		}
+	}
+}
+
+// What is not meant as it stands deletes nothing.
+func TestInvalidEvents(t *testing.T) {
+	for payload, field := range map[string]string{
+		``:                               "event",
+		`null`:                           "event",
+		`[]`:                             "event",
+		`{"dryrun": true}`:               "event",
+		`{"source": "aws.events"`:        "event",
+		`{"dryRun": "true"}`:             "dryRun",
+		`{"dryRun": null}`:               "dryRun",
+		`{"dryRun": true, "dryRun": 0}`:  "dryRun",
+		`{"userId": null}`:               "userId",
+		`{"userId": ""}`:                 "userId",
+		`{"userId": "canary-user 4711"}`: "userId",
+		`{"userId": "` + strings.Repeat("u", 37) + `"}`: "userId",
+	} {
+		f := &table{run: done}
+		_, err := (&Cleanup{Table: f}).Invoke(t.Context(), []byte(payload))
+		if e, ok := errors.AsType[*event.ValidationError](err); !ok || e.Field != field || f.calls > 0 || strings.Contains(e.Problem, "canary") {
+			t.Errorf("%s: %v and %d calls, want a ValidationError of %s before any", payload, err, f.calls, field)
+		}
+	}
+}
+
+// Each run is of a sweep and of an erasure. Times are from the start.
+func TestRunsInTime(t *testing.T) {
+	hang := func(ctx context.Context) (ratelimit.Swept, error) {
+		<-ctx.Done()
+		return some, context.Cause(ctx)
+	}
+	late := func(ctx context.Context) (ratelimit.Swept, error) {
+		<-ctx.Done()
+		return done(ctx)
+	}
+	stop := func(context.Context) (ratelimit.Swept, error) {
+		time.Sleep(27 * time.Second)
+		return some, nil
+	}
+	fail := func(err error) func(context.Context) (ratelimit.Swept, error) {
+		return func(context.Context) (ratelimit.Swept, error) { return some, err }
+	}
+	secret := errors.New("arn:secret")
+	throttled := &ratelimit.StoreError{Failure: ratelimit.Throttled, What: "the table is throttled", Err: secret}
+	for name, tt := range map[string]struct {
+		deadline time.Duration // the caller's; 0: none
+		run      func(context.Context) (ratelimit.Swept, error)
+		until    time.Duration // when the table is to stop by itself; 0: never
+		over     time.Duration // when it is over
+		err      string        // an Unavailable's
+		finished bool
+	}{
+		"no deadline":          {run: done, finished: true},
+		"5 minutes":            {deadline: 5 * time.Minute, run: done, until: 290 * time.Second, finished: true},
+		"half a minute":        {deadline: 30 * time.Second, run: done, until: 27 * time.Second, finished: true},
+		"3 seconds":            {deadline: 3 * time.Second, run: done, until: 2 * time.Second, finished: true},
+		"stops by itself":      {deadline: 30 * time.Second, run: stop, until: 27 * time.Second, over: 27 * time.Second},
+		"hangs, 5 minutes":     {deadline: 5 * time.Minute, run: hang, until: 290 * time.Second, over: 295 * time.Second},
+		"hangs, half a minute": {deadline: 30 * time.Second, run: hang, until: 27 * time.Second, over: 28500 * time.Millisecond},
+		"hangs, 3 seconds":     {deadline: 3 * time.Second, run: hang, until: 2 * time.Second, over: 2500 * time.Millisecond},
+		"done as time ends":    {deadline: 30 * time.Second, run: late, until: 27 * time.Second, over: 28500 * time.Millisecond},
+		"fails":                {deadline: 30 * time.Second, run: fail(throttled), until: 27 * time.Second, err: "the table is throttled"},
+		"fails in another way": {run: fail(secret), err: "the table could not be asked"},
+	} {
+		for kind, user := range map[string]string{"sweep": "", "erase": canary} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					start := time.Now()
+					ctx := t.Context()
+					if tt.deadline > 0 {
+						var cancel context.CancelFunc
+						ctx, cancel = context.WithTimeout(ctx, tt.deadline)
+						defer cancel()
+					}
+					var log bytes.Buffer
+					f := &table{run: tt.run}
+					c := &Cleanup{Table: f, Log: slog.New(slog.NewJSONHandler(&log, nil))}
+					got, err := c.Run(ctx, Request{UserID: user})
+					want := Answer{Scanned: 9, Stale: 7, Deleted: 5, Users: 3, Finished: tt.finished, DurationMs: tt.over.Milliseconds()}
+					if e, ok := errors.AsType[*event.Unavailable](err); got != want || (tt.err != "") != ok || (err == nil) == ok || ok && e.What != tt.err {
+						t.Errorf("Run = %+v, %v, want %+v, %q", got, err, want, tt.err)
+					}
+					if took := time.Since(start); took != tt.over || ctx.Err() != nil {
+						t.Errorf("it took %v, want %v", took, tt.over)
+					}
+					var until time.Time
+					if tt.until > 0 {
+						until = start.Add(tt.until)
+					}
+					if !f.sweep.Until.Equal(until) || f.user != user || f.sweep.Now != start.Unix() {
+						t.Errorf("asked for user %q, %+v; want Until %v", f.user, f.sweep, until)
+					}
+					message := `"cleanup done"`
+					if tt.err != "" {
+						message = `arn:secret` // the cause is for the log
+					}
+					if line := log.String(); strings.Count(line, "\n") != 1 || !strings.Contains(line, message) || strings.Contains(line, canary) {
+						t.Errorf("log %s, want one line with %s and without the user", line, message)
+					}
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package cleanup
+
+import (
+	"bytes"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cric-talk/guards/internal/event"
+)
+
+// A Request is cleanup's event.
+type Request struct {
+	DryRun bool   // delete nothing
+	UserID string // erase this user; empty: sweep what has expired
+}
+
+var fields = []event.Field[Request]{
+	{Name: "dryRun", Read: func(r *Request, f string, v jsontext.Value) error { return event.Bool(&r.DryRun, f, v) }},
+	{Name: "userId", Read: func(r *Request, f string, v jsontext.Value) error { return event.ID(&r.UserID, f, v) }},
+}
+
+// decode reads an event strictly, unless EventBridge sent it: then whatever it
+// says means a sweep.
+func decode(payload []byte) (Request, error) {
+	if fromEventBridge(payload) {
+		return Request{}, nil
+	}
+	r, err := event.Decode(payload, fields)
+	if err == nil && r.UserID != "" {
+		err = event.CheckUserID(r.UserID)
+	}
+	return r, err
+}
+
+func fromEventBridge(payload []byte) bool {
+	if !bytes.Contains(payload, []byte(`"source"`)) && !bytes.Contains(payload, []byte(`"detail-type"`)) {
+		return false
+	}
+	var members map[string]jsontext.Value
+	err := json.Unmarshal(payload, &members)
+	return err == nil && (members["source"] != nil || members["detail-type"] != nil)
+}

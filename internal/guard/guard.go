@@ -1,0 +1,160 @@
+// Package guard is a rate-limit guard as a Lambda function: an event in, an
+// answer out. It knows requests, answers, tiers, roles and modes, and leaves
+// the counting to [ratelimit.Limiter].
+package guard
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
+	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// A Guard decides one function's activities. It is safe for concurrent use.
+type Guard struct {
+	Rules   limits.Guard
+	Limiter *ratelimit.Limiter
+
+	Mode           Mode         // zero: Enforce
+	RefusalIsError bool         // a refused check is the error RateLimitExceeded, not an answer
+	BypassRoles    []string     // callers with one of these are never limited
+	Log            *slog.Logger // a line for each refusal and failure; nil: none
+	Metrics        io.Writer    // a line of CloudWatch's embedded metric format for each decision; nil: none
+	Namespace      string       // of the metrics
+}
+
+// A Mode is how far a guard goes.
+type Mode string
+
+// The modes.
+const (
+	Enforce Mode = "enforce"
+	Shadow  Mode = "shadow" // count and report, refuse nobody
+	Off     Mode = "off"    // allow without a look at the table
+)
+
+// lambdaMargin is what is kept of Lambda's own deadline for the answer.
+const lambdaMargin = 100 * time.Millisecond
+
+// Invoke implements lambda.Handler. What it returns as an error is a
+// *event.ValidationError, an *event.Unavailable or a *RateLimitExceeded; an HTTP event is
+// always answered.
+func (g *Guard) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	if call, ok := parseCall(payload); ok {
+		return g.answerCall(ctx, call), nil
+	}
+	a, err := g.handle(ctx, payload)
+	if err != nil {
+		return nil, err
+	}
+	if g.RefusalIsError && a.Refused() {
+		return nil, &RateLimitExceeded{a.Message}
+	}
+	return a.AppendJSON(nil), nil
+}
+
+// RateLimitExceeded is a refusal as an exception. Lambda reports the type's
+// name as the errorType.
+type RateLimitExceeded struct{ Message string }
+
+func (e *RateLimitExceeded) Error() string { return e.Message }
+
+// handle decides an event, and leaves a line of log and of metrics.
+func (g *Guard) handle(ctx context.Context, payload []byte) (Answer, error) {
+	r, err := event.Decode(payload, fields)
+	if err != nil {
+		g.logInvalid(ctx, err)
+		return Answer{}, err
+	}
+	return g.Decide(ctx, r)
+}
+
+// Decide answers a request. The error is a *event.ValidationError or an *event.Unavailable.
+func (g *Guard) Decide(ctx context.Context, r Request) (Answer, error) {
+	policy, err := r.resolve(g.Rules)
+	if err != nil {
+		g.logInvalid(ctx, err)
+		return Answer{}, err
+	}
+	a := Answer{Allowed: true, Request: r, Granted: r.Count}
+	switch {
+	case g.Mode == Off || policy == nil:
+		a.Reason = ratelimit.Unlimited
+	case slices.ContainsFunc(r.Roles, func(role string) bool { return slices.Contains(g.BypassRoles, role) }):
+		a.Reason = ratelimit.Bypassed
+	default:
+		if a, err = g.ask(ctx, r, policy); err != nil {
+			return Answer{}, err
+		}
+	}
+	g.record(ctx, a)
+	return a, nil
+}
+
+// ask has the limiter decide.
+func (g *Guard) ask(ctx context.Context, r Request, p ratelimit.Policy) (Answer, error) {
+	if err := r.fits(p); err != nil {
+		g.logInvalid(ctx, err)
+		return Answer{}, err
+	}
+	if r.RequestID == "" {
+		r.RequestID = newRequestID(ctx)
+	}
+	if by, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, by.Add(-lambdaMargin))
+		defer cancel()
+	}
+	asked := ratelimit.Request{
+		UserID: r.UserID, Activity: r.Activity, Policy: p,
+		Count: r.Count, Partial: r.Partial, ID: r.RequestID, At: r.At,
+	}
+	var d ratelimit.Decision
+	var err error
+	switch r.Op {
+	case Check:
+		d, err = g.Limiter.Check(ctx, asked)
+	case Status:
+		d, err = g.Limiter.Status(ctx, asked)
+	case Release:
+		d, err = g.Limiter.Release(ctx, asked)
+	case Reset:
+		d, err = g.Limiter.Reset(ctx, asked)
+	}
+	if err != nil {
+		return Answer{}, g.unavailable(ctx, r, d, err)
+	}
+	return g.answer(r, d), nil
+}
+
+// answer is the limiter's decision in the guard's mode and words.
+func (g *Guard) answer(r Request, d ratelimit.Decision) Answer {
+	a := Answer{Allowed: d.Allowed, Reason: d.Reason, Request: r, Decision: &d, Granted: d.Granted}
+	short := d.Granted < r.Count && d.Reason != ratelimit.Duplicate // refused, in whole or part
+	switch {
+	case short && g.Mode == Shadow: // also in part: a caller who does as many as were granted would be refused the rest
+		a.Allowed = true
+		if a.Reason != ratelimit.Unavailable {
+			a.Reason = ratelimit.Shadow
+		}
+	case short:
+		a.Message = g.Rules.Message
+	}
+	return a
+}
+
+// newRequestID is Lambda's own, which its retry of an event repeats.
+func newRequestID(ctx context.Context) string {
+	if lc, ok := lambdacontext.FromContext(ctx); ok && lc.AwsRequestID != "" {
+		return lc.AwsRequestID
+	}
+	return rand.Text()
+}

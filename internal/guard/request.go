@@ -1,0 +1,132 @@
+package guard
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// A Request is a guard's event. What the zero value of a field means is said
+// with it.
+type Request struct {
+	UserID    string   // who is limited: 1 to 36 printable ASCII characters, no space. Required
+	Activity  string   // one of the guard's. Required
+	Op        Op       // zero: Check
+	Count     int64    // how many actions at once; zero: 1
+	Partial   bool     // grant as many of Count as fit, instead of all or nothing
+	Tier      string   // the caller's plan; one that the activity does not name has the ordinary limit
+	Roles     []string // the caller's; one on the guard's bypass list is never limited
+	RequestID string   // as UserID, up to 64: repeats are counted once. Zero: one is made
+	At        int64    // release: the receipt, Unix milliseconds. Required there, and only there
+}
+
+// An Op is what is asked of a guard.
+type Op string
+
+// The ops.
+const (
+	Check   Op = "check"   // count and decide
+	Status  Op = "status"  // decide without counting
+	Release Op = "release" // give back what a check counted
+	Reset   Op = "reset"   // forget this user's activity
+)
+
+var ops = []string{string(Check), string(Status), string(Release), string(Reset)}
+
+// fields are the event's members.
+var fields = []event.Field[Request]{
+	{Name: "userId", Read: func(r *Request, f string, v jsontext.Value) error { return event.ID(&r.UserID, f, v) }},
+	{Name: "activity", Read: func(r *Request, f string, v jsontext.Value) error { return event.Text(&r.Activity, f, v) }},
+	{Name: "op", Read: readOp},
+	{Name: "count", Read: func(r *Request, f string, v jsontext.Value) error { return event.Whole(&r.Count, f, v) }},
+	{Name: "partial", Read: func(r *Request, f string, v jsontext.Value) error { return event.Bool(&r.Partial, f, v) }},
+	{Name: "tier", Read: func(r *Request, f string, v jsontext.Value) error { return event.Text(&r.Tier, f, v) }},
+	{Name: "roles", Read: func(r *Request, f string, v jsontext.Value) error { return event.Texts(&r.Roles, f, v) }},
+	{Name: "requestId", Read: func(r *Request, f string, v jsontext.Value) error { return event.ID(&r.RequestID, f, v) }},
+	{Name: "at", Read: func(r *Request, f string, v jsontext.Value) error { return event.Whole(&r.At, f, v) }},
+}
+
+func readOp(r *Request, field string, v jsontext.Value) error {
+	if string(v) == `""` { // the zero Op is Check, an empty one is a mistake
+		return event.Invalid(field, "empty", "one of "+strings.Join(ops, ", "))
+	}
+	return event.Text((*string)(&r.Op), field, v)
+}
+
+// maxAt is the end of the year 9999, in Unix milliseconds.
+const maxAt = 253_402_300_799_999
+
+// resolve fills in the defaults, checks everything that holds for any limit,
+// and finds the policy that decides.
+func (r *Request) resolve(rules limits.Guard) (ratelimit.Policy, error) {
+	if r.Op == "" {
+		r.Op = Check
+	}
+	if r.Count == 0 {
+		r.Count = 1
+	}
+	if err := event.CheckUserID(r.UserID); err != nil {
+		return nil, err
+	}
+	activity, ok := rules.Activity(r.Activity)
+	if !ok {
+		return nil, event.Invalid("activity", event.Show(r.Activity), "one of "+rules.Name+"'s: "+names(rules))
+	}
+	if !slices.Contains(ops, string(r.Op)) {
+		return nil, event.Invalid("op", event.Show(string(r.Op)), "one of "+strings.Join(ops, ", "))
+	}
+	if r.Count < 1 {
+		return nil, event.Invalid("count", strconv.FormatInt(r.Count, 10), "a whole number of at least 1")
+	}
+	if r.RequestID != "" {
+		if err := event.CheckRequestID(r.RequestID); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.validOp(); err != nil {
+		return nil, err
+	}
+	return activity.For(r.Tier), nil
+}
+
+// validOp checks the fields that go with some ops only.
+func (r *Request) validOp() error {
+	switch {
+	case r.Op == Release && r.At == 0:
+		return &event.ValidationError{Field: "at", Problem: "is missing, want the one in the check's answer"}
+	case r.Op == Release && r.RequestID == "":
+		return &event.ValidationError{Field: "requestId", Problem: "is missing, want the one in the check's answer"}
+	case r.At > maxAt:
+		return event.Invalid("at", strconv.FormatInt(r.At, 10), "the one in the check's answer, in Unix milliseconds")
+	case r.Op != Release && r.At != 0:
+		return event.Invalid("at", strconv.FormatInt(r.At, 10), "it only with op release")
+	case r.Partial && r.Op == Check && r.RequestID != "":
+		return &event.ValidationError{Field: "partial", Problem: "does not go with requestId on a check: a repeat could not be told how many were granted"}
+	}
+	return nil
+}
+
+// fits checks a count that the policy could never grant.
+func (r *Request) fits(p ratelimit.Policy) error {
+	limit, _ := p.Quota()
+	if r.Count <= limit || r.Partial {
+		return nil
+	}
+	return event.Invalid("count", strconv.FormatInt(r.Count, 10),
+		fmt.Sprintf("at most %d, the limit: waiting would never help; partial grants what fits", limit))
+}
+
+func names(rules limits.Guard) string {
+	list := make([]string, len(rules.Activities))
+	for i, a := range rules.Activities {
+		list[i] = a.Name
+	}
+	return strings.Join(list, ", ")
+}

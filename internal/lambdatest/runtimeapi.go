@@ -1,0 +1,177 @@
+package lambdatest
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// runtimeAPI is the HTTP server a function asks for work: the Runtime API and,
+// of the Extensions API, what lambda.WithEnableSIGTERM uses.
+type runtimeAPI struct {
+	arn      string
+	queue    chan *work    // unbuffered: a job is handed over only to a function that asks for one
+	asked    chan struct{} // closed when the first request for work arrives
+	askOnce  sync.Once
+	askedAt  time.Time // set before asked is closed
+	stopping chan struct{}
+
+	mu        sync.Mutex
+	current   *work // handed over last
+	initError []byte
+	sigterm   bool // the function wants SIGTERM before it is killed
+}
+
+// work is one invocation on its way through the function.
+type work struct {
+	Invocation
+	taken  time.Time
+	result *Result
+	over   chan struct{} // closed when it was answered and the function asks for the next one
+}
+
+func newRuntimeAPI(arn string) *runtimeAPI {
+	return &runtimeAPI{
+		arn:      arn,
+		queue:    make(chan *work),
+		asked:    make(chan struct{}),
+		stopping: make(chan struct{}),
+	}
+}
+
+func (a *runtimeAPI) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /2018-06-01/runtime/invocation/next", a.next)
+	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/response", a.response)
+	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/error", a.failure)
+	mux.HandleFunc("POST /2018-06-01/runtime/init/error", a.initFailure)
+	mux.HandleFunc("POST /2020-01-01/extension/register", a.register)
+	mux.HandleFunc("GET /2020-01-01/extension/event/next", a.noEvent)
+	return mux
+}
+
+func (a *runtimeAPI) next(w http.ResponseWriter, r *http.Request) {
+	now := time.Now()
+	a.askOnce.Do(func() { a.askedAt = now; close(a.asked) })
+	a.finishCurrent()
+	select {
+	case job := <-a.queue:
+		a.handOver(w, job)
+	case <-a.stopping:
+	case <-r.Context().Done():
+	}
+}
+
+// finishCurrent ends the last invocation, as it ends on Lambda: not with its
+// answer but with the request for the next one.
+func (a *runtimeAPI) finishCurrent() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.current != nil && a.current.result != nil {
+		close(a.current.over)
+		a.current = nil
+	}
+}
+
+func (a *runtimeAPI) handOver(w http.ResponseWriter, job *work) {
+	a.mu.Lock()
+	a.current = job
+	job.taken = time.Now()
+	deadline := job.taken.Add(job.Timeout)
+	a.mu.Unlock()
+
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Lambda-Runtime-Aws-Request-Id", job.RequestID)
+	h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(deadline.UnixMilli(), 10))
+	h.Set("Lambda-Runtime-Invoked-Function-Arn", a.arn)
+	h.Set("Lambda-Runtime-Trace-Id", newTraceID(job.taken))
+	_, _ = w.Write(job.Payload) // a function that is gone shows as an exit
+}
+
+func (a *runtimeAPI) response(w http.ResponseWriter, r *http.Request) {
+	a.answer(w, r, func(body []byte) Result { return Result{Payload: body} })
+}
+
+func (a *runtimeAPI) failure(w http.ResponseWriter, r *http.Request) {
+	a.answer(w, r, func(body []byte) Result {
+		var failed struct {
+			Type    string `json:"errorType"`
+			Message string `json:"errorMessage"`
+		}
+		if err := json.Unmarshal(body, &failed); err != nil || failed.Type == "" {
+			failed.Type = "Unhandled"
+		}
+		return Result{Payload: body, ErrorType: failed.Type, ErrorMessage: failed.Message}
+	})
+}
+
+func (a *runtimeAPI) answer(w http.ResponseWriter, r *http.Request, parse func([]byte) Result) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the function died while it answered
+	}
+	result := parse(body)
+
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.current == nil || a.current.RequestID != r.PathValue("id") || a.current.result != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"errorMessage":"no such invocation at work","errorType":"InvalidRequestID"}`)
+		return
+	}
+	result.RequestID, result.Duration = a.current.RequestID, time.Since(a.current.taken)
+	a.current.result = &result
+	w.WriteHeader(http.StatusAccepted) // anything else ends a Go function
+}
+
+func (a *runtimeAPI) initFailure(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body) // what arrived is what there is to show
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.initError = body
+	w.WriteHeader(http.StatusAccepted)
+}
+
+func (a *runtimeAPI) register(w http.ResponseWriter, _ *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sigterm = true
+	w.Header().Set("Lambda-Extension-Identifier", newUUID())
+	w.WriteHeader(http.StatusOK)
+}
+
+func (a *runtimeAPI) noEvent(_ http.ResponseWriter, r *http.Request) {
+	select {
+	case <-a.stopping:
+	case <-r.Context().Done():
+	}
+}
+
+// resultOf is nil while the function has not answered job.
+func (a *runtimeAPI) resultOf(job *work) *Result {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return job.result
+}
+
+func newUUID() string {
+	b := randomBytes(16)
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80 // version 4
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+func newTraceID(at time.Time) string {
+	return fmt.Sprintf("Root=1-%08x-%x;Parent=%x;Sampled=0", at.Unix(), randomBytes(12), randomBytes(8))
+}
+
+func randomBytes(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails
+	return b
+}

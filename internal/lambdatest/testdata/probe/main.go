@@ -1,0 +1,95 @@
+// Command probe is a function that does what its event says, to see that the
+// stand-in notices.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+)
+
+type event struct {
+	Do string `json:"do"`
+	Ms int64  `json:"ms"`
+}
+
+type seen struct {
+	Do        string   `json:"do"`
+	RequestID string   `json:"requestId"`
+	ARN       string   `json:"arn"`
+	Trace     string   `json:"trace"`
+	LeftMs    int64    `json:"leftMs"`
+	Env       []string `json:"env"`
+	Args      int      `json:"args"`
+	Dir       string   `json:"dir"`
+	Calls     int      `json:"calls"`
+}
+
+type probeError struct{ message string }
+
+func (e probeError) Error() string { return e.message }
+
+var calls int
+
+func handle(ctx context.Context, e event) (seen, error) {
+	calls++
+	fmt.Println("stdout", e.Do)
+	fmt.Fprintln(os.Stderr, "stderr", e.Do)
+	switch e.Do {
+	case "fail":
+		return seen{}, probeError{"as asked"}
+	case "panic":
+		panic(errors.New("as asked"))
+	case "exit":
+		os.Exit(7)
+	case "sleep":
+		time.Sleep(time.Duration(e.Ms) * time.Millisecond)
+	}
+	deadline, _ := ctx.Deadline()
+	lc, _ := lambdacontext.FromContext(ctx)
+	dir, err := os.Getwd()
+	return seen{
+		Do: e.Do, RequestID: lc.AwsRequestID, ARN: lc.InvokedFunctionArn, Trace: os.Getenv("_X_AMZN_TRACE_ID"),
+		LeftMs: time.Until(deadline).Milliseconds(), Env: os.Environ(), Args: len(os.Args), Dir: dir, Calls: calls,
+	}, err
+}
+
+func main() {
+	switch start := os.Getenv("START"); start {
+	case "refuse":
+		log.Fatal("START is \"refuse\"")
+	case "report":
+		url := "http://" + os.Getenv("AWS_LAMBDA_RUNTIME_API") + "/2018-06-01/runtime/init/error"
+		resp, err := http.Post(url, "application/json", strings.NewReader(`{"errorType":"probe"}`))
+		if err != nil {
+			log.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusAccepted {
+			log.Fatal(resp.Status)
+		}
+		os.Exit(3)
+	case "sigterm":
+		lambda.StartWithOptions(handle, lambda.WithEnableSIGTERM(func() {
+			fmt.Println("good night")
+			os.Exit(0)
+		}))
+	default:
+		if wait, ok := strings.CutPrefix(start, "wait "); ok {
+			d, err := time.ParseDuration(wait)
+			if err != nil {
+				log.Fatal(err)
+			}
+			time.Sleep(d)
+		}
+		lambda.Start(handle)
+	}
+}
