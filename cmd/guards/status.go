@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+type statusCommand struct {
+	User string `required:"" placeholder:"ID" help:"Whose."`
+	Tier string `placeholder:"T" help:"The user's plan."`
+	JSON bool   `name:"json" help:"Print one JSON array."`
+	tableFlags
+}
+
+// Help is the command's own help.
+func (statusCommand) Help() string {
+	return `Examples:
+  guards status --user u1
+  guards status --user u1 --tier premium --json`
+}
+
+// A standing is where a user stands with one activity.
+type standing struct {
+	Function      string `json:"function"`
+	Activity      string `json:"activity"`
+	Limit         int64  `json:"limit"`
+	ActivityCount int64  `json:"activityCount"`
+	Remaining     int64  `json:"remaining"`
+	WaitTime      int64  `json:"waitTime"` // milliseconds until one more action can pass
+	ResetAt       int64  `json:"resetAt"`  // Unix milliseconds
+}
+
+// Run reads all of a user at once, and shows each activity that is limited.
+func (c *statusCommand) Run(ctx context.Context, con console) error {
+	if err := event.CheckUserID(c.User); err != nil {
+		return err
+	}
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	items, err := store.User(ctx, c.User)
+	if err != nil {
+		return event.NewUnavailable(err)
+	}
+	list := standings(c.User, c.Tier, items, time.Now().UnixMilli())
+	if c.JSON {
+		return con.printJSON(list)
+	}
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "ACTIVITY\tUSED\tLEFT\tWAIT")
+	for _, s := range list {
+		cooldown := ""
+		if s.WaitTime > 0 {
+			cooldown = wait(time.Duration(s.WaitTime) * time.Millisecond)
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%d/%d\t%d\t%s\n", s.Activity, s.ActivityCount, s.Limit, s.Remaining, cooldown)
+	}
+	return con.printTable(w, &table)
+}
+
+func standings(user, tier string, items map[ratelimit.Key]ratelimit.Item, now int64) []standing {
+	list := []standing{}
+	for _, g := range limits.All {
+		for _, a := range g.Activities {
+			p := a.For(tier)
+			if p == nil {
+				continue
+			}
+			s := items[ratelimit.Key{UserID: user, Activity: a.Name, Window: p.Place(now).Window}].State
+			limit, _ := p.Quota()
+			f := p.Figures(now, s)
+			list = append(list, standing{
+				Function: g.Name, Activity: a.Name, Limit: limit, ActivityCount: f.Used, Remaining: f.Remaining,
+				WaitTime: p.Wait(now, 1, s).Milliseconds(), ResetAt: f.ResetAt,
+			})
+		}
+	}
+	return list
+}

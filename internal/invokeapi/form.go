@@ -1,0 +1,57 @@
+package invokeapi
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/netip"
+
+	"github.com/aws/aws-lambda-go/events"
+)
+
+// serveForm answers as a guard's Function URL would: it makes the event that a
+// URL makes of a request, and HTTP of the reply.
+func (s *Server) serveForm(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	f, ok := s.Functions[name]
+	if !ok || !f.URL {
+		fail(w, http.StatusNotFound, "ResourceNotFoundException", "Function not found: "+arn+name)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPayload))
+	if err != nil {
+		fail(w, http.StatusRequestEntityTooLarge, "RequestTooLargeException", "body is too large")
+		return
+	}
+	id := newRequestID()
+	event := encode(formEvent(r, id, body))
+	out, _, err := s.invoke(functionContext(r, id, name), name, f, event)
+	var reply events.LambdaFunctionURLResponse
+	if err != nil || json.Unmarshal(out, &reply) != nil || reply.StatusCode == 0 {
+		http.Error(w, "Internal Server Error", http.StatusBadGateway) // as a URL says of a function error
+		return
+	}
+	for name, value := range reply.Headers {
+		w.Header().Set(name, value)
+	}
+	w.WriteHeader(reply.StatusCode)
+	_, _ = io.WriteString(w, reply.Body)
+}
+
+func formEvent(r *http.Request, id string, body []byte) events.LambdaFunctionURLRequest {
+	e := events.LambdaFunctionURLRequest{
+		Version: "2.0", RawPath: "/", Headers: map[string]string{},
+		Body: base64.StdEncoding.EncodeToString(body), IsBase64Encoded: true, // byte for byte
+	}
+	for name := range r.Header {
+		e.Headers[http.CanonicalHeaderKey(name)] = r.Header.Get(name)
+	}
+	e.RequestContext.RequestID = id
+	e.RequestContext.HTTP.Method = r.Method
+	e.RequestContext.HTTP.Path = "/"
+	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		e.RequestContext.HTTP.SourceIP = from.Addr().String()
+	}
+	return e
+}

@@ -1,0 +1,188 @@
+// Package invokeapi is Lambda's Invoke API over functions of this process, so
+// that an application under development sets its SDK's endpoint and nothing
+// else. Beside it each guard answers POST /NAME as its Function URL would.
+package invokeapi
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+)
+
+// A Function is one that can be invoked.
+type Function struct {
+	Handler lambda.Handler
+	Timeout time.Duration // as the template gives it; at least 1 s
+	URL     bool          // it answers HTTP events, too
+}
+
+// A Server answers for its functions. It is an http.Handler.
+type Server struct {
+	Functions map[string]Function // by name
+	Observe   func(Invocation)    // called after each invocation, by several goroutines at once; nil: nobody is told
+
+	once   sync.Once
+	mux    http.ServeMux
+	events sync.WaitGroup // invocations of type Event under way
+}
+
+// An Invocation is one that has ended.
+type Invocation struct {
+	Function string
+	Payload  []byte // the answer
+	Err      error  // or why there is none
+	Took     time.Duration
+}
+
+// maxPayload is Lambda's, in bytes.
+const maxPayload = 6 << 20
+
+// arn is how Lambda names a function of these servers: the account is nobody's.
+const arn = "arn:aws:lambda:us-east-1:123456789012:function:"
+
+// Wait returns when every invocation of type Event has ended.
+func (s *Server) Wait() { s.events.Wait() }
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.once.Do(func() {
+		s.mux.HandleFunc("POST /2015-03-31/functions/{name}/invocations", s.serveInvoke)
+		s.mux.HandleFunc("/{name}", s.serveForm)
+	})
+	s.mux.ServeHTTP(w, r)
+}
+
+// name takes a function's name out of a name, a name:alias, a partial and a
+// full ARN.
+var name = regexp.MustCompile(`^(?:arn:[\w-]+:lambda:[\w-]+:\d{12}:function:|\d{12}:function:|function:)?([\w-]+)(?::[\w$-]+)?$`)
+
+func (s *Server) serveInvoke(w http.ResponseWriter, r *http.Request) {
+	id := newRequestID()
+	w.Header().Set("X-Amzn-RequestId", id)
+	w.Header().Set("Content-Type", "application/json")
+	asked := r.PathValue("name")
+	match := name.FindStringSubmatch(asked)
+	if match == nil {
+		fail(w, http.StatusBadRequest, "InvalidParameterValueException", "not a function's name, name:alias or ARN")
+		return
+	}
+	f, ok := s.Functions[match[1]]
+	if !ok {
+		fail(w, http.StatusNotFound, "ResourceNotFoundException", "Function not found: "+arn+match[1])
+		return
+	}
+	payload, ok := readPayload(w, r)
+	if !ok {
+		return
+	}
+	ctx := functionContext(r, id, match[1])
+	switch kind := r.Header.Get("X-Amz-Invocation-Type"); kind {
+	case "DryRun":
+		w.WriteHeader(http.StatusNoContent)
+	case "Event":
+		s.events.Go(func() { _, _, _ = s.invoke(ctx, match[1], f, payload) })
+		w.WriteHeader(http.StatusAccepted)
+	case "", "RequestResponse":
+		out, tail, err := s.invoke(ctx, match[1], f, payload)
+		respond(w, r, out, tail, err)
+	default:
+		fail(w, http.StatusBadRequest, "InvalidParameterValueException", fmt.Sprintf("X-Amz-Invocation-Type is %.40q, want RequestResponse, Event or DryRun", kind))
+	}
+}
+
+// functionContext is what a function learns of its invocation. A caller who
+// leaves doesn't end it.
+func functionContext(r *http.Request, id, name string) context.Context {
+	return lambdacontext.NewContext(context.WithoutCancel(r.Context()), &lambdacontext.LambdaContext{
+		AwsRequestID: id, InvokedFunctionArn: arn + name,
+	})
+}
+
+// invoke runs a function as Lambda does: with a deadline, and a log of its own.
+func (s *Server) invoke(ctx context.Context, name string, f Function, payload []byte) (out, tail []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
+	defer cancel()
+	ctx, log := attach(ctx)
+	began := time.Now()
+	out, err = f.Handler.Invoke(ctx, payload)
+	took := time.Since(began)
+	if s.Observe != nil {
+		s.Observe(Invocation{Function: name, Payload: out, Err: err, Took: took})
+	}
+	return out, log.tail(ctx, took), err
+}
+
+func respond(w http.ResponseWriter, r *http.Request, out, tail []byte, err error) {
+	w.Header().Set("X-Amz-Executed-Version", "$LATEST")
+	if r.Header.Get("X-Amz-Log-Type") == "Tail" {
+		w.Header().Set("X-Amz-Log-Result", base64.StdEncoding.EncodeToString(tail))
+	}
+	if err != nil {
+		w.Header().Set("X-Amz-Function-Error", "Unhandled")
+		out = encode(map[string]string{"errorMessage": err.Error(), "errorType": errorType(err)})
+	}
+	_, _ = w.Write(out)
+}
+
+// errorType is what Lambda's Go runtime reports of an error: its type's name.
+func errorType(err error) string {
+	t := reflect.TypeOf(err)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Name()
+}
+
+// readPayload reads a body that is JSON, as Lambda takes it. An empty one is {}.
+func readPayload(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	payload, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPayload))
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		fail(w, http.StatusRequestEntityTooLarge, "RequestTooLargeException",
+			fmt.Sprintf("payload is too large for the RequestResponse invocation type (limit %d bytes)", maxPayload))
+		return nil, false
+	}
+	if len(payload) == 0 {
+		payload = []byte("{}")
+	}
+	if err != nil || !json.Valid(payload) {
+		fail(w, http.StatusBadRequest, "InvalidRequestContentException", "Could not parse request body into json")
+		return nil, false
+	}
+	return payload, true
+}
+
+// fail is an error of the API itself, before any function ran.
+func fail(w http.ResponseWriter, status int, kind, message string) {
+	w.Header().Set("X-Amzn-ErrorType", kind)
+	w.WriteHeader(status)
+	_, _ = w.Write(encode(struct{ Type, Message string }{"User", message}))
+}
+
+// encode is for values of strings, which JSON always takes.
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// newRequestID is a random UUID.
+func newRequestID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
