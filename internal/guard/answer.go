@@ -16,6 +16,7 @@ type Answer struct {
 	Reason   ratelimit.Reason
 	Decision *ratelimit.Decision // the figures; nil where nothing is counted
 	Granted  int64               // check: how many of Count were taken
+	Display  string              // the limit and its use in words; empty where it has no label
 	Message  string              // for the person at the other end; refused, in whole or part
 }
 
@@ -36,12 +37,7 @@ func (a *Answer) appendFields(o *object) {
 	o.string("activity", a.Activity)
 	o.string("op", string(a.Op))
 	if d := a.Decision; d != nil {
-		o.int("limit", d.Limit)
-		o.int("activityCount", d.Used)
-		o.int("remaining", d.Remaining)
-		o.int("waitTime", d.Wait.Milliseconds())
-		o.int("resetAt", d.ResetAt)
-		o.int("windowKey", d.WindowKey)
+		appendFigures(o, d)
 	}
 	if a.Op == Check {
 		o.int("granted", a.Granted)
@@ -53,6 +49,61 @@ func (a *Answer) appendFields(o *object) {
 	if a.Message != "" {
 		o.string("message", a.Message)
 	}
+	if a.Display != "" {
+		o.string("display", a.Display)
+	}
+	if d := a.Decision; d != nil {
+		appendPlaces(o, d)
+		appendLimits(o, d)
+	}
+}
+
+func appendFigures(o *object, d *ratelimit.Decision) {
+	if d.Limit != 0 {
+		o.int("limit", d.Limit)
+		o.int("activityCount", d.Used)
+		o.int("remaining", d.Remaining)
+	}
+	if d.Limit != 0 || d.ReadyAt != 0 {
+		o.int("waitTime", d.Wait.Milliseconds())
+	}
+	if d.Limit != 0 {
+		o.int("resetAt", d.ResetAt)
+	}
+	if d.WindowKey != 0 {
+		o.int("windowKey", d.WindowKey)
+	}
+}
+
+func appendPlaces(o *object, d *ratelimit.Decision) {
+	if d.ReadyAt != 0 {
+		o.int("readyAt", d.ReadyAt)
+	}
+	if d.Enqueued != 0 {
+		o.int("enqueued", d.Enqueued)
+	}
+}
+
+// appendLimits adds each of several limits, and which of them refused.
+func appendLimits(o *object, d *ratelimit.Decision) {
+	if d.LimitedBy != "" {
+		o.string("limitedBy", d.LimitedBy)
+	}
+	if len(d.Each) == 0 {
+		return
+	}
+	each := make([][]byte, len(d.Each))
+	for i, l := range d.Each {
+		one := newObject()
+		one.string("name", l.Name)
+		one.int("limit", l.Limit)
+		one.int("activityCount", l.Used)
+		one.int("remaining", l.Remaining)
+		one.int("waitTime", l.Wait.Milliseconds())
+		one.int("resetAt", l.ResetAt)
+		each[i] = one.end()
+	}
+	o.rawArray("limits", each...)
 }
 
 // An object is a JSON object under way: without reflection, and in the order

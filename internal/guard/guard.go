@@ -6,6 +6,8 @@ package guard
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"slices"
@@ -29,6 +31,19 @@ type Guard struct {
 	Log            *slog.Logger // a line for each refusal and failure; nil: none
 	Metrics        io.Writer    // a line of CloudWatch's embedded metric format for each decision; nil: none
 	Namespace      string       // of the metrics
+
+	// Delay puts the job of a delayed check on the delayed queue. Nil: there is
+	// none, and a job is a ValidationError.
+	Delay func(context.Context, Job) error
+}
+
+// A Job is what a delayed check was for.
+type Job struct {
+	UserID   string          `json:"userId"`
+	Activity string          `json:"activity"`
+	ReadyAt  int64           `json:"readyAt"`  // Unix milliseconds
+	Enqueued int64           `json:"enqueued"` // with UserID, Activity and ReadyAt it names the place
+	Job      json.RawMessage `json:"job"`      // as the caller gave it
 }
 
 // A Mode is how far a guard goes.
@@ -55,7 +70,7 @@ func (g *Guard) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.RefusalIsError && a.Refused() {
+	if g.RefusalIsError && a.Refused() && a.Reason != ratelimit.Delayed { // a place would be lost in an exception
 		return nil, &RateLimitExceeded{a.Message}
 	}
 	return a.AppendJSON(nil), nil
@@ -79,11 +94,15 @@ func (g *Guard) handle(ctx context.Context, payload []byte) (Answer, error) {
 
 // Decide answers a request. The error is a *event.ValidationError or an *event.Unavailable.
 func (g *Guard) Decide(ctx context.Context, r Request) (Answer, error) {
-	policy, err := r.resolve(g.Rules)
+	activity, err := r.resolve(g.Rules)
+	if err == nil {
+		err = r.validPlace(activity.For(r.Tier), g.Delay != nil)
+	}
 	if err != nil {
 		g.logInvalid(ctx, err)
 		return Answer{}, err
 	}
+	policy := activity.For(r.Tier)
 	a := Answer{Allowed: true, Request: r, Granted: r.Count}
 	switch {
 	case g.Mode == Off || policy == nil:
@@ -94,9 +113,34 @@ func (g *Guard) Decide(ctx context.Context, r Request) (Answer, error) {
 		if a, err = g.ask(ctx, r, policy); err != nil {
 			return Answer{}, err
 		}
+		a.Display = display(activity.Label, a.Decision)
 	}
 	g.record(ctx, a)
+	if r.Job != nil && a.Reason == ratelimit.Delayed {
+		return a, g.delay(ctx, a)
+	}
 	return a, nil
+}
+
+// delay puts the job of a delayed check on the queue. Where that fails its place
+// passes, and a caller who asks again with the same requestId is given it again.
+func (g *Guard) delay(ctx context.Context, a Answer) error {
+	err := g.Delay(ctx, Job{UserID: a.UserID, Activity: a.Activity, ReadyAt: a.Decision.ReadyAt, Enqueued: a.Decision.Enqueued, Job: a.Job})
+	if err == nil {
+		return nil
+	}
+	if g.Log != nil {
+		g.Log.LogAttrs(ctx, slog.LevelError, "job not delayed", slog.String("activity", a.Activity), slog.Any("error", err))
+	}
+	return &event.Unavailable{What: "the job could not be put on the delayed queue", Cause: err}
+}
+
+// display is the limit and its use in words, for people.
+func display(label string, d *ratelimit.Decision) string {
+	if label == "" || d.Limit == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: %d/%d", label, d.Used, d.Limit)
 }
 
 // ask has the limiter decide.
@@ -108,6 +152,10 @@ func (g *Guard) ask(ctx context.Context, r Request, p ratelimit.Policy) (Answer,
 	if r.RequestID == "" {
 		r.RequestID = newRequestID(ctx)
 	}
+	if reservoir, ok := p.(ratelimit.Reservoir); ok && g.Mode == Shadow {
+		reservoir.Ahead = 0 // a job that is let through waits for no place
+		p = reservoir
+	}
 	if by, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, by.Add(-lambdaMargin))
@@ -115,7 +163,7 @@ func (g *Guard) ask(ctx context.Context, r Request, p ratelimit.Policy) (Answer,
 	}
 	asked := ratelimit.Request{
 		UserID: r.UserID, Activity: r.Activity, Policy: p,
-		Count: r.Count, Partial: r.Partial, ID: r.RequestID, At: r.At,
+		Count: r.Count, Partial: r.Partial, ID: r.RequestID, At: r.At, ReadyAt: r.ReadyAt,
 	}
 	var d ratelimit.Decision
 	var err error

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 // A call is a Function URL's or API Gateway v2's event.
@@ -68,14 +70,20 @@ func (g *Guard) answerCall(ctx context.Context, c call) []byte {
 // which may yet rename their parameters: this is the one place that knows them.
 func rateLimitHeaders(a Answer, now time.Time) []string {
 	d := a.Decision
-	if d == nil {
+	if d == nil || d.Limit == 0 {
 		return nil
 	}
-	reset := max(0, ceilSeconds(d.ResetAt-now.UnixMilli()))
-	return []string{
-		"RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", a.Activity, d.Limit, ceilSeconds(d.Window.Milliseconds())),
-		"RateLimit", fmt.Sprintf("%q;r=%d;t=%d", a.Activity, d.Remaining, reset),
+	limits := d.Each
+	if len(limits) == 0 {
+		limits = []ratelimit.Each{{Name: a.Activity, Limit: d.Limit, Window: d.Window, Figures: d.Figures}}
 	}
+	policies, left := make([]string, len(limits)), make([]string, len(limits))
+	for i, l := range limits {
+		reset := max(0, ceilSeconds(l.ResetAt-now.UnixMilli()))
+		policies[i] = fmt.Sprintf("%q;q=%d;w=%d", l.Name, l.Limit, ceilSeconds(l.Window.Milliseconds()))
+		left[i] = fmt.Sprintf("%q;r=%d;t=%d", l.Name, l.Remaining, reset)
+	}
+	return []string{"RateLimit-Policy", strings.Join(policies, ", "), "RateLimit", strings.Join(left, ", ")}
 }
 
 func ceilSeconds(millis int64) int64 { return (millis + 999) / 1000 }

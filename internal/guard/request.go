@@ -25,6 +25,8 @@ type Request struct {
 	Roles     []string // the caller's; one on the guard's bypass list is never limited
 	RequestID string   // as UserID, up to 64: repeats are counted once. Zero: one is made
 	At        int64    // release: the receipt, Unix milliseconds. Required there, and only there
+	ReadyAt   int64    // a reservoir's check: the place given before, Unix milliseconds. Zero: none
+	Job       []byte   // a reservoir's check: JSON to put on the delayed queue where the answer is delayed. Nil: none
 }
 
 // An Op is what is asked of a guard.
@@ -51,6 +53,8 @@ var fields = []event.Field[Request]{
 	{Name: "roles", Read: func(r *Request, f string, v jsontext.Value) error { return event.Texts(&r.Roles, f, v) }},
 	{Name: "requestId", Read: func(r *Request, f string, v jsontext.Value) error { return event.ID(&r.RequestID, f, v) }},
 	{Name: "at", Read: func(r *Request, f string, v jsontext.Value) error { return event.Whole(&r.At, f, v) }},
+	{Name: "readyAt", Read: func(r *Request, f string, v jsontext.Value) error { return event.Whole(&r.ReadyAt, f, v) }},
+	{Name: "job", Read: readJob},
 }
 
 func readOp(r *Request, field string, v jsontext.Value) error {
@@ -60,12 +64,23 @@ func readOp(r *Request, field string, v jsontext.Value) error {
 	return event.Text((*string)(&r.Op), field, v)
 }
 
+// maxJob is the longest job, in bytes: SQS takes 256 KiB, an event 64.
+const maxJob = 32 << 10
+
+func readJob(r *Request, field string, v jsontext.Value) error {
+	if len(v) > maxJob {
+		return event.Invalid(field, strconv.Itoa(len(v))+" bytes long", "at most "+strconv.Itoa(maxJob))
+	}
+	r.Job = slices.Clone(v)
+	return nil
+}
+
 // maxAt is the end of the year 9999, in Unix milliseconds.
 const maxAt = 253_402_300_799_999
 
 // resolve fills in the defaults, checks everything that holds for any limit,
-// and finds the policy that decides.
-func (r *Request) resolve(rules limits.Guard) (ratelimit.Policy, error) {
+// and finds the activity.
+func (r *Request) resolve(rules limits.Guard) (limits.Activity, error) {
 	if r.Op == "" {
 		r.Op = Check
 	}
@@ -73,27 +88,27 @@ func (r *Request) resolve(rules limits.Guard) (ratelimit.Policy, error) {
 		r.Count = 1
 	}
 	if err := event.CheckUserID(r.UserID); err != nil {
-		return nil, err
+		return limits.Activity{}, err
 	}
 	activity, ok := rules.Activity(r.Activity)
 	if !ok {
-		return nil, event.Invalid("activity", event.Show(r.Activity), "one of "+rules.Name+"'s: "+names(rules))
+		return limits.Activity{}, event.Invalid("activity", event.Show(r.Activity), "one of "+rules.Name+"'s: "+names(rules))
 	}
 	if !slices.Contains(ops, string(r.Op)) {
-		return nil, event.Invalid("op", event.Show(string(r.Op)), "one of "+strings.Join(ops, ", "))
+		return limits.Activity{}, event.Invalid("op", event.Show(string(r.Op)), "one of "+strings.Join(ops, ", "))
 	}
 	if r.Count < 1 {
-		return nil, event.Invalid("count", strconv.FormatInt(r.Count, 10), "a whole number of at least 1")
+		return limits.Activity{}, event.Invalid("count", strconv.FormatInt(r.Count, 10), "a whole number of at least 1")
 	}
 	if r.RequestID != "" {
 		if err := event.CheckRequestID(r.RequestID); err != nil {
-			return nil, err
+			return limits.Activity{}, err
 		}
 	}
 	if err := r.validOp(); err != nil {
-		return nil, err
+		return limits.Activity{}, err
 	}
-	return activity.For(r.Tier), nil
+	return activity, nil
 }
 
 // validOp checks the fields that go with some ops only.
@@ -109,6 +124,33 @@ func (r *Request) validOp() error {
 		return event.Invalid("at", strconv.FormatInt(r.At, 10), "it only with op release")
 	case r.Partial && r.Op == Check && r.RequestID != "":
 		return &event.ValidationError{Field: "partial", Problem: "does not go with requestId on a check: a repeat could not be told how many were granted"}
+	}
+	return nil
+}
+
+// validPlace checks the fields that go with a reservoir only, and those that
+// don't go with one. P is nil where the activity is unlimited.
+func (r *Request) validPlace(p ratelimit.Policy, queue bool) error {
+	reservoir, ok := p.(ratelimit.Reservoir)
+	switch {
+	case !ok && r.ReadyAt != 0:
+		return &event.ValidationError{Field: "readyAt", Problem: "goes with activities that have places only"}
+	case !ok && r.Job != nil, r.Job != nil && !queue:
+		return &event.ValidationError{Field: "job", Problem: "goes with activities that have a delayed queue only"}
+	case !ok:
+		return nil
+	case r.Op == Release || r.Op == Reset:
+		return event.Invalid("op", string(r.Op), "check or status: a place is not given back, it passes")
+	case r.Count != 1:
+		return event.Invalid("count", strconv.FormatInt(r.Count, 10), "1, as places are given one at a time")
+	case r.Partial:
+		return event.Invalid("partial", "true", "false, as places are given one at a time")
+	case r.Op == Status && r.ReadyAt != 0:
+		return event.Invalid("readyAt", strconv.FormatInt(r.ReadyAt, 10), "it only with op check")
+	case r.Op == Status && r.Job != nil:
+		return &event.ValidationError{Field: "job", Problem: "goes with op check only"}
+	case r.ReadyAt != 0 && !reservoir.IsPlace(r.ReadyAt):
+		return event.Invalid("readyAt", strconv.FormatInt(r.ReadyAt, 10), "the one in a delayed answer, in Unix milliseconds")
 	}
 	return nil
 }

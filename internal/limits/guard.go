@@ -19,6 +19,7 @@ type Activity struct {
 	Name  string           // 1 to 36 characters, each a to z or _
 	Limit ratelimit.Policy // for everyone whose tier is not in Tiers
 	Tiers Tiers            // by the caller's plan
+	Label string           // the limit in words for people, such as 12-hour pins; empty: none
 
 	Unlimited bool // never counted: then there is no Limit, and no Tiers
 }
@@ -83,7 +84,6 @@ func (a Activity) validate() error {
 	if err := a.Limit.Validate(); err != nil {
 		return err
 	}
-	_, ordinary := a.Limit.Quota()
 	for tier, p := range a.Tiers {
 		if p == nil {
 			return fmt.Errorf("tier %q has no limit", tier)
@@ -91,8 +91,8 @@ func (a Activity) validate() error {
 		if err := p.Validate(); err != nil {
 			return fmt.Errorf("tier %q: %w", tier, err)
 		}
-		if _, window := p.Quota(); window != ordinary {
-			return fmt.Errorf("tier %q counts in windows of %v, want %v as the others, with whom it shares a count", tier, window, ordinary)
+		if err := ratelimit.Share(a.Limit, p); err != nil {
+			return fmt.Errorf("tier %q %w", tier, err)
 		}
 	}
 	return nil

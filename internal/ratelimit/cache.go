@@ -33,6 +33,7 @@ type entry struct {
 	arrived time.Time // when the item came
 	doubts  int       // how often the key was doubted
 	alone   []Write   // admitted here while the store was away, and not found in it since
+	here    *Item     // the item and they; nil: there are none
 }
 
 // NewCache makes a cache of size keys, at least 1.
@@ -47,17 +48,17 @@ func (c *Cache) refuse(r *Request, now time.Time) (Decision, bool) {
 		return Decision{}, false
 	}
 	at := now.UnixMilli()
-	key := r.key(r.Policy.Place(at))
+	w := r.write(at)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.find(key)
+	e := c.find(w.Key)
 	if e == nil {
 		return Decision{}, false
 	}
 	if age := now.Sub(e.asked); age < 0 || age > trust { // less than 0: the clock stepped back
 		return Decision{}, false
 	}
-	if n, _ := r.fits(at, e.item.State); n > 0 || e.item.Has(NewID(r.ID)) {
+	if n, _ := r.fits(at, e.item.State); n > 0 || e.item.Has(w) {
 		return Decision{}, false
 	}
 	return r.decision(at, e.item.State, 0, Limited), true
@@ -107,14 +108,15 @@ func (c *Cache) learn(k Key, item Item, v view, now time.Time) {
 	defer c.mu.Unlock()
 	e := c.findOrAdd(k)
 	doubted := e.doubts != v.doubts
-	if (doubted || e.arrived.After(v.began)) && len(e.item.IDs) > len(item.IDs) {
+	if (doubted || e.arrived.After(v.began)) && e.item.size() > item.size() {
 		return
 	}
 	e.item, e.asked, e.arrived = item, v.began, now
 	if doubted {
 		e.asked = time.Time{}
 	}
-	e.alone = slices.DeleteFunc(e.alone, func(w Write) bool { return item.Has(w.ID) })
+	e.alone = slices.DeleteFunc(e.alone, func(w Write) bool { return item.Has(w) })
+	e.rebase()
 }
 
 // doubt stops refusals from the state under k, and from any that an attempt
@@ -138,7 +140,7 @@ func (c *Cache) forget(k Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.find(k); e != nil {
-		e.item, e.alone = Item{}, nil
+		e.item, e.alone, e.here = Item{}, nil, nil
 	}
 }
 
@@ -149,7 +151,7 @@ func (c *Cache) Update(_ context.Context, w Write) (Item, bool, error) {
 	e := c.findOrAdd(w.Key)
 	item, done := e.current().Write(w)
 	if done {
-		e.alone = append(e.alone, w)
+		e.admit(w, item)
 	}
 	return item, done, nil
 }
@@ -173,11 +175,30 @@ func (c *Cache) Delete(_ context.Context, k Key) error {
 // current is the item as this instance must take it to be while the store is
 // away: as last seen, and what it admitted since.
 func (e *entry) current() Item {
-	item := e.item
-	for _, w := range e.alone {
-		item = item.perform(w)
+	if e.here != nil {
+		return *e.here
 	}
-	return item
+	return e.item
+}
+
+// admit counts w, after which current is item.
+func (e *entry) admit(w Write, item Item) {
+	e.here = &item
+	e.alone = append(e.alone, w)
+	if e.key.Window == 0 { // by its id it can be found for so long
+		e.alone = slices.DeleteFunc(e.alone, func(old Write) bool { return old.Now < w.Now-2*generation })
+	}
+}
+
+// rebase counts what was admitted here on top of what the store has shown.
+func (e *entry) rebase() {
+	e.here = nil
+	for _, w := range e.alone {
+		if item := e.current(); e.key.Window != 0 || w.Update.Holds(item.State) {
+			item = item.perform(w)
+			e.here = &item
+		}
+	}
 }
 
 func (c *Cache) find(k Key) *entry {

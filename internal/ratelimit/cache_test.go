@@ -347,7 +347,7 @@ func TestOutageNeverMeansNoLimit(t *testing.T) {
 
 func TestCacheDropsTheLeastRecent(t *testing.T) {
 	c := NewCache(2)
-	w := Write{Update: three.Release(0), ID: NewID("a")}
+	w := Write{ID: NewID("a")}
 	for _, user := range []string{"a", "b", "a", "c"} {
 		w.Key = Key{UserID: user}
 		if _, _, err := c.Update(t.Context(), w); err != nil {
@@ -355,8 +355,8 @@ func TestCacheDropsTheLeastRecent(t *testing.T) {
 		}
 	}
 	for user, want := range map[string]int{"a": 1, "b": 0, "c": 1} {
-		if item, _ := c.Read(t.Context(), Key{UserID: user}); len(item.IDs) != want {
-			t.Errorf("%s has %d ids, want %d", user, len(item.IDs), want)
+		if item, _ := c.Read(t.Context(), Key{UserID: user}); len(item.IDs["i00"]) != want {
+			t.Errorf("%s has %v, want %d ids", user, item.IDs, want)
 		}
 	}
 }

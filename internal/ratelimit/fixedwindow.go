@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -22,47 +23,12 @@ type FixedWindow struct {
 
 const activityCount = "activityCount"
 
-// clockSlack is how much two clocks may differ before an item that one of them
-// still counts in has expired for the other.
-const clockSlack = 120 * time.Second
-
 // Validate implements [Policy].
-func (p FixedWindow) Validate() error {
-	if p.Limit < 1 {
-		return fmt.Errorf("limit is %d, want at least 1", p.Limit)
-	}
-	if p.Window < time.Millisecond || p.Window%time.Millisecond != 0 {
-		return fmt.Errorf("window is %v, want a positive whole number of milliseconds", p.Window)
-	}
-	return nil
-}
+func (p FixedWindow) Validate() error { return validWindow(p.Limit, p.Window) }
 
 // String is the policy in words: 10 a minute, fixed window.
 func (p FixedWindow) String() string {
 	return fmt.Sprintf("%d %s, fixed window", p.Limit, per(p.Window))
-}
-
-// per is a time in words that follow a number.
-func per(d time.Duration) string {
-	switch d {
-	case time.Second:
-		return "a second"
-	case time.Minute:
-		return "a minute"
-	case time.Hour:
-		return "an hour"
-	case 24 * time.Hour:
-		return "a day"
-	}
-	for _, unit := range []struct {
-		of   time.Duration
-		name string
-	}{{24 * time.Hour, "days"}, {time.Hour, "hours"}, {time.Minute, "minutes"}, {time.Second, "s"}} {
-		if d%unit.of == 0 {
-			return fmt.Sprintf("in %d %s", d/unit.of, unit.name)
-		}
-	}
-	return fmt.Sprintf("in %d ms", d.Milliseconds())
 }
 
 // Quota implements [Policy].
@@ -70,8 +36,7 @@ func (p FixedWindow) Quota() (int64, time.Duration) { return p.Limit, p.Window }
 
 // Place implements [Policy].
 func (p FixedWindow) Place(now int64) Place {
-	end := p.end(now) + clockSlack.Milliseconds()
-	return Place{Window: p.key(now), Expires: (end + 999) / 1000}
+	return Place{Window: p.key(now), Expires: expiry(p.end(now), clockSlack)}
 }
 
 // Plan implements [Policy].
@@ -82,17 +47,24 @@ func (p FixedWindow) Plan(_, n int64) Plan {
 			return Update{}, false
 		}
 		return Update{
-			If:   [][]Term{{{activityCount, AtMost, most}}},
+			If:   [][]Term{{AtMost(activityCount, most)}},
 			Acts: []Act{{Add, activityCount, n}},
 		}, true
 	}
 }
 
-// Release implements [Policy].
-func (p FixedWindow) Release(n int64) Update {
-	return Update{
-		If:   [][]Term{{{activityCount, Above, n - 1}}},
-		Acts: []Act{{Add, activityCount, -n}},
+// Release implements [Policy]. It never takes the count below 0.
+func (p FixedWindow) Release(_, _, n int64) (Plan, bool) {
+	return countDown(activityCount, n), true
+}
+
+// countDown takes n off a counter that has so many.
+func countDown(attr string, n int64) Plan {
+	return func(s State) (Update, bool) {
+		return Update{
+			If:   [][]Term{{Within(attr, n, math.MaxInt64)}},
+			Acts: []Act{{Add, attr, -n}},
+		}, s[attr] >= n
 	}
 }
 
@@ -112,7 +84,7 @@ func (p FixedWindow) Wait(now, n int64, s State) time.Duration {
 	if s[activityCount] <= p.Limit-n {
 		return 0
 	}
-	return time.Duration(p.end(now)-now) * time.Millisecond
+	return millis(p.end(now) - now)
 }
 
 func (p FixedWindow) key(now int64) int64 { return now / p.Window.Milliseconds() }

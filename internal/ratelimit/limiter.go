@@ -40,6 +40,9 @@ func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
 		return Decision{}, err
 	}
 	now := l.Clock()
+	if d, ok := r.presented(now.UnixMilli()); ok {
+		return d, nil
+	}
 	if d, ok := l.Cache.refuse(&r, now); ok {
 		return d, nil
 	}
@@ -51,8 +54,7 @@ func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
 // check is the one loop: it plans from the last state seen or from nothing,
 // and plans again from the item that a failed condition brought back.
 func (l *Limiter) check(a *attempts, r *Request, now int64) (Decision, error) {
-	place := r.Policy.Place(now)
-	w := Write{Key: r.key(place), ID: NewID(r.ID), Now: now, Expires: place.Expires}
+	w := r.write(now)
 	limit, _ := r.Policy.Quota()
 	n := min(r.Count, limit)
 	plan := r.Policy.Plan(now, n)
@@ -62,16 +64,17 @@ func (l *Limiter) check(a *attempts, r *Request, now int64) (Decision, error) {
 	}
 	for {
 		item, done, err := a.Update(w, n)
-		switch {
-		case err != nil:
+		if err != nil {
 			return Decision{}, err
-		case done:
-			return r.counted(now, item.State, n), nil
-		case item.Has(w.ID) && a.unknown > 0:
-			// An id found after an attempt of unknown outcome is that attempt's.
-			return r.counted(now, item.State, a.unknown), nil
-		case item.Has(w.ID):
-			return r.repeat(now, item.State), nil
+		}
+		if later, counted := item.Later(w); counted {
+			switch {
+			case done:
+				return r.counted(now, item.State, n, 0), nil
+			case a.unknown > 0: // found after an attempt of unknown outcome, it is that attempt's
+				return r.counted(now, item.State, a.unknown, later), nil
+			}
+			return r.repeat(now, item.State, later), nil
 		}
 		if n, w.Update = r.fits(now, item.State); n == 0 {
 			return r.decision(now, item.State, 0, Limited), nil
@@ -86,19 +89,24 @@ func (l *Limiter) Status(ctx context.Context, r Request) (Decision, error) {
 	}
 	now := l.Clock().UnixMilli()
 	return l.askOrDecideAlone(ctx, func(a *attempts) (Decision, error) {
-		item, err := a.Read(r.key(r.Policy.Place(now)))
+		w := r.write(now)
+		item, err := a.Read(w.Key)
 		if err != nil {
 			return Decision{}, err
 		}
-		if item.Has(NewID(r.ID)) {
-			return r.repeat(now, item.State), nil
+		if later, counted := item.Later(w); counted {
+			return r.repeat(now, item.State, later), nil
 		}
 		n, u := r.fits(now, item.State)
 		d := r.decision(now, item.State, n, OK)
-		if 0 < n && n < r.Count { // the wait begins where the grant leaves off
-			d.Wait = r.Policy.Wait(now, 1, u.Apply(item.State))
+		if n == 0 {
+			return d, nil
 		}
-		return d, nil
+		after := u.Apply(item.State)
+		if n < r.Count { // the wait begins where the grant leaves off
+			d.Wait = r.Policy.Wait(now, 1, after)
+		}
+		return r.inTurn(d, now, after, 0), nil
 	})
 }
 
@@ -113,18 +121,39 @@ func (l *Limiter) Release(ctx context.Context, r Request) (Decision, error) {
 	if ahead := r.At - now; 0 < ahead && ahead <= clockSlack.Milliseconds() {
 		now = r.At // counted by an instance whose clock is ahead
 	}
-	counted, current := r.key(r.Policy.Place(r.At)), r.key(r.Policy.Place(now))
 	return l.ask(ctx, func(a *attempts) (Decision, error) {
-		var item Item
-		var err error
-		if counted == current {
-			defer l.Cache.doubt(counted)
-			item, _, err = a.Update(Write{Key: counted, Update: r.Policy.Release(r.Count), ID: NewID(r.ID), Release: true, Now: now}, 0)
-		} else {
-			item, err = a.Read(current)
-		}
+		item, err := l.release(a, &r, now)
 		return r.decision(now, item.State, r.Count, OK), err
 	})
+}
+
+// release is check's loop the other way. It returns the item as it stands then.
+func (l *Limiter) release(a *attempts, r *Request, now int64) (Item, error) {
+	w := r.write(now)
+	plan, byID := r.Policy.Release(now, r.At, r.Count)
+	if w.Release = byID; !byID {
+		w.ID = NewID("release " + r.ID) // once
+	}
+	if r.Policy.Place(r.At).Window != w.Key.Window {
+		return a.Read(w.Key) // too late
+	}
+	var ok bool
+	if w.Update, ok = plan(l.Cache.hint(w.Key)); !ok {
+		item, err := a.Read(w.Key)
+		if w.Update, ok = plan(item.State); !ok || err != nil {
+			return item, err
+		}
+	}
+	defer l.Cache.doubt(w.Key)
+	for {
+		item, done, err := a.Update(w, 0)
+		if done || err != nil || item.Has(w) != byID {
+			return item, err
+		}
+		if w.Update, ok = plan(item.State); !ok {
+			return item, nil
+		}
+	}
 }
 
 // Reset forgets what is counted of r's activity in the current window. The
@@ -172,6 +201,12 @@ func (l *Limiter) Clock() time.Time {
 		return time.Now()
 	}
 	return l.Now()
+}
+
+// write is what r writes at now, but for the update.
+func (r *Request) write(now int64) Write {
+	place := r.Policy.Place(now)
+	return Write{Key: r.key(place), ID: NewID(r.ID), Ordered: place.Ordered, Now: now, Expires: place.Expires}
 }
 
 func (r *Request) validate() error {

@@ -2,9 +2,7 @@ package ratelimit
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
-	"slices"
 )
 
 // A Store keeps items and changes one at a time. It never reads a clock.
@@ -23,64 +21,6 @@ type Store interface {
 	// Delete removes the item under k, its ids included. Where there is none it
 	// does nothing.
 	Delete(ctx context.Context, k Key) error
-}
-
-// A Key names an item.
-type Key struct {
-	UserID   string
-	Activity string
-	Window   int64 // the window that the item counts: floor(now / window)
-}
-
-// A Write is an update of one item in the name of one request.
-type Write struct {
-	Key     Key
-	Update  Update
-	ID      ID    // the request
-	Release bool  // the item must hold ID, and gives it up; otherwise it must not, and keeps it
-	Now     int64 // Unix milliseconds: an item first written now was created now
-	Expires int64 // Unix seconds: from then on the item can no longer matter; a release leaves it as it is
-}
-
-// An Item is what a store holds under a key.
-type Item struct {
-	State State
-	IDs   []ID // the requests counted in it
-}
-
-// Has says whether the request was counted in the item.
-func (i Item) Has(id ID) bool { return slices.Contains(i.IDs, id) }
-
-// Write returns the item after w and true, or the item itself and false where
-// w's id or guard forbids it. What it returns shares no memory that a later
-// Write changes.
-func (i Item) Write(w Write) (Item, bool) {
-	if i.Has(w.ID) != w.Release || !w.Update.Holds(i.State) {
-		return i, false
-	}
-	return i.perform(w), true
-}
-
-// perform is Write without its conditions.
-func (i Item) perform(w Write) Item {
-	after := Item{State: w.Update.Apply(i.State)}
-	if w.Release {
-		after.IDs = slices.DeleteFunc(slices.Clone(i.IDs), func(id ID) bool { return id == w.ID })
-	} else {
-		after.IDs = append(slices.Clip(i.IDs), w.ID)
-	}
-	return after
-}
-
-// An ID is a request's id as an item keeps it: the first 8 bytes of its
-// SHA-256. Within one item's few ids two that are alike by chance are one in
-// 10^15, and alike by intent costs 2^32 tries and gains one action.
-type ID [8]byte
-
-// NewID hashes a request's id.
-func NewID(requestID string) ID {
-	sum := sha256.Sum256([]byte(requestID))
-	return ID(sum[:8])
 }
 
 // A StoreError says what is known of a request that brought no decision.

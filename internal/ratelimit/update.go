@@ -1,6 +1,9 @@
 package ratelimit
 
-import "maps"
+import (
+	"maps"
+	"math"
+)
 
 // State is the integer attributes that a policy keeps in one item. An absent
 // attribute reads as 0, so the nil State is an item that does not exist.
@@ -11,26 +14,32 @@ type State map[string]int64
 type Plan func(State) (Update, bool)
 
 // An Update changes one item in one atomic step, where its guard holds.
+//
+// A guard is to stay short: a store takes 300 operators. A term costs one, one
+// more where [AtMost] allows for a missing attribute, and so does each AND and
+// OR between terms.
 type Update struct {
 	If   [][]Term // one of these conjunctions must hold where the update lands; none: always
 	Acts []Act    // at most one for an attribute
 }
 
-// A Term compares an attribute with a constant.
+// A Term holds of an attribute that is there and From <= attribute <= To, and
+// with OrMissing of one that is not there, too.
 type Term struct {
-	Attr  string
-	Op    Op
-	Value int64
+	Attr      string
+	From, To  int64
+	OrMissing bool
 }
 
-// Op is a Term's comparison.
-type Op uint8
+// AtMost holds where the attribute reads as at most most: also where it is
+// missing.
+func AtMost(attr string, most int64) Term { return Term{attr, math.MinInt64, most, most >= 0} }
 
-// The comparisons.
-const (
-	AtMost Op = iota // attribute <= value
-	Above            // attribute > value
-)
+// Within holds where the attribute is there, and from <= attribute <= to.
+func Within(attr string, from, to int64) Term { return Term{attr, from, to, false} }
+
+// Missing holds where the attribute is not there.
+func Missing(attr string) Term { return Term{attr, 1, 0, true} }
 
 // An Act changes an attribute.
 type Act struct {
@@ -61,19 +70,20 @@ func (u Update) Holds(s State) bool {
 
 func all(terms []Term, s State) bool {
 	for _, t := range terms {
-		if !t.Holds(s[t.Attr]) {
+		if !t.Holds(s) {
 			return false
 		}
 	}
 	return true
 }
 
-// Holds says whether the term is true of an attribute that reads as v.
-func (t Term) Holds(v int64) bool {
-	if t.Op == Above {
-		return v > t.Value
+// Holds says whether the term is true in s.
+func (t Term) Holds(s State) bool {
+	v, ok := s[t.Attr]
+	if !ok {
+		return t.OrMissing
 	}
-	return v <= t.Value
+	return t.From <= v && v <= t.To
 }
 
 // Apply returns s after the acts of u, whatever its guard says, and leaves s

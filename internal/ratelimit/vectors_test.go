@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,19 +22,23 @@ import (
 // want are compared.
 type vector struct {
 	Policy struct {
-		Kind            string
-		Limit, WindowMs int64
+		Kind                            string
+		Limit, WindowMs, Burst, AheadMs int64
 	}
-	Steps []struct {
-		Now     int64
-		Count   int64
-		Partial bool
-		Want    map[string]any
-	}
+	Steps []vectorStep
+}
+
+type vectorStep struct {
+	Now     int64
+	Count   int64
+	Partial bool
+	ReadyAt int64
+	Want    map[string]any
 }
 
 // TestVectors runs every file of decisions in testdata/vectors, or in the
-// directory that VECTORS names, on every store.
+// directory that VECTORS names, on every store: step by step, and with callers
+// at once where their order doesn't matter.
 func TestVectors(t *testing.T) {
 	dir := os.Getenv("VECTORS")
 	if dir == "" {
@@ -59,7 +65,8 @@ func TestVectors(t *testing.T) {
 				t.Run(name, func(t *testing.T) {
 					store := open(t)
 					for i, v := range vectors {
-						v.run(t, store, "case "+strconv.Itoa(i))
+						v.run(t, store, "case "+strconv.Itoa(i), 1)
+						v.run(t, store, "race "+strconv.Itoa(i), 16)
 					}
 				})
 			}
@@ -76,31 +83,63 @@ var stores = map[string]func(testing.TB) Store{
 	},
 }
 
-func (v *vector) run(t *testing.T, store Store, name string) {
+// run has up to so many callers ask at once: for the same, at the same time,
+// all or nothing, so that their order doesn't matter.
+func (v *vector) run(t *testing.T, store Store, user string, callers int) {
 	t.Helper()
 	p := v.policy(t)
 	c := &clock{}
-	l := &Limiter{Store: store, Timeout: 5 * time.Second, Cache: NewCache(10), DenyOutage: true, Now: c.now}
-	for i, step := range v.Steps {
-		c.Time = time.UnixMilli(step.Now)
-		d, err := l.Check(t.Context(), Request{
-			UserID: name, Activity: "act", Policy: p,
-			Count: max(1, step.Count), Partial: step.Partial, ID: strconv.Itoa(i),
-		})
-		if err != nil {
-			t.Fatalf("%s, step %d: %v", name, i, err)
+	l := &Limiter{Store: store, Timeout: 20 * time.Second, Cache: NewCache(10), DenyOutage: true, Now: c.now}
+	for first, next := 0, 0; first < len(v.Steps); first = next {
+		for next = first + 1; next < len(v.Steps) && next-first < callers && v.Steps[first].alike(v.Steps[next]); next++ {
 		}
-		got := map[string]any{
-			"allowed": d.Allowed, "reason": string(d.Reason), "granted": float64(d.Granted),
-			"used": float64(d.Used), "remaining": float64(d.Remaining), "waitTime": float64(d.Wait.Milliseconds()),
-			"resetAt": float64(d.ResetAt), "windowKey": float64(d.WindowKey),
+		together := v.Steps[first:next]
+		c.Time = time.UnixMilli(together[0].Now)
+		got := make([]map[string]any, len(together))
+		var wg sync.WaitGroup
+		for i, step := range together {
+			wg.Go(func() {
+				d, err := l.Check(t.Context(), Request{
+					UserID: user, Activity: "act", Policy: p,
+					Count: max(1, step.Count), Partial: step.Partial, ReadyAt: step.ReadyAt, ID: strconv.Itoa(first + i),
+				})
+				if err != nil {
+					t.Errorf("%s, step %d: %v", user, first+i, err)
+				}
+				got[i] = fieldsOf(d)
+			})
 		}
-		for field, want := range step.Want {
-			if got[field] != want {
-				t.Fatalf("%s (%+v), step %d: %+v: %s is %v, want %v", name, p, i, step, field, got[field], want)
+		wg.Wait()
+		for i, step := range together {
+			which := slices.IndexFunc(got, func(fields map[string]any) bool { return includes(fields, step.Want) })
+			if which < 0 {
+				t.Fatalf("%s (%+v), step %d: %+v: of %v none is as wanted", user, p, first+i, step, got)
 			}
+			got = slices.Delete(got, which, which+1)
 		}
 	}
+}
+
+func (s vectorStep) alike(other vectorStep) bool {
+	return s.Now == other.Now && s.Count == other.Count && !s.Partial && !other.Partial && s.ReadyAt == other.ReadyAt
+}
+
+func fieldsOf(d Decision) map[string]any {
+	return map[string]any{
+		"allowed": d.Allowed, "reason": string(d.Reason), "granted": float64(d.Granted),
+		"used": float64(d.Used), "remaining": float64(d.Remaining), "waitTime": float64(d.Wait.Milliseconds()),
+		"resetAt": float64(d.ResetAt), "windowKey": float64(d.WindowKey),
+		"readyAt": float64(d.ReadyAt), "enqueued": float64(d.Enqueued),
+	}
+}
+
+func includes(got, want map[string]any) bool {
+	for field, v := range want {
+		if got[field] != v {
+			return false
+		}
+	}
+	return true
 }
 
 func (v *vector) policy(t *testing.T) (p Policy) {
@@ -109,6 +148,14 @@ func (v *vector) policy(t *testing.T) (p Policy) {
 	switch v.Policy.Kind {
 	case "fixedWindow":
 		p = FixedWindow{Limit: v.Policy.Limit, Window: window}
+	case "tokenBucket":
+		p = TokenBucket{Limit: v.Policy.Limit, Window: window, Burst: v.Policy.Burst}
+	case "slidingLog":
+		p = SlidingLog{Limit: v.Policy.Limit, Window: window}
+	case "slidingWindow":
+		p = SlidingWindow{Limit: v.Policy.Limit, Window: window}
+	case "reservoir":
+		p = Reservoir{Limit: v.Policy.Limit, Window: window, Ahead: time.Duration(v.Policy.AheadMs) * time.Millisecond}
 	default:
 		t.Fatalf("no policy is called %q", v.Policy.Kind)
 	}

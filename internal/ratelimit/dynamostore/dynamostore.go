@@ -2,9 +2,11 @@
 // is one UpdateItem whose condition is the guard.
 //
 // Beside the attributes of the policy's state an item has its keys userId and
-// activityWindow, activity, windowKey, createdAt (Unix milliseconds), expiresAt
-// (Unix seconds, the table's TTL attribute) and ids, the binary set of the
-// requests counted in it.
+// activityWindow, and expiresAt (Unix seconds, the table's TTL attribute). The
+// item of one window also has activity, windowKey, createdAt (Unix
+// milliseconds) and ids, the binary set of the requests counted in it; an item
+// that serves for ever has such sets named i00 to i30, see [ratelimit.Memory],
+// or lists where their order matters.
 package dynamostore
 
 import (
@@ -27,7 +29,6 @@ const (
 	windowKey      = "windowKey"
 	createdAt      = "createdAt"
 	expiresAt      = "expiresAt"
-	ids            = "ids"
 )
 
 // Store is a table. It is safe for concurrent use.
@@ -84,10 +85,11 @@ func (s *Store) Delete(ctx context.Context, k ratelimit.Key) error {
 }
 
 func key(k ratelimit.Key) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{
-		userID:         text(k.UserID),
-		activityWindow: text(k.Activity + "#" + strconv.FormatInt(k.Window, 10)),
+	sort := k.Activity
+	if k.Window != 0 {
+		sort += "#" + strconv.FormatInt(k.Window, 10)
 	}
+	return map[string]types.AttributeValue{userID: text(k.UserID), activityWindow: text(sort)}
 }
 
 // parse reads an item; nil is the item that does not exist. What this store
@@ -101,23 +103,35 @@ func parse(attributes map[string]types.AttributeValue) ratelimit.Item {
 		}
 		switch v := value.(type) {
 		case *types.AttributeValueMemberN:
-			n, err := strconv.ParseInt(v.Value, 10, 64)
-			if err != nil {
-				continue
+			if n, err := strconv.ParseInt(v.Value, 10, 64); err == nil {
+				if item.State == nil {
+					item.State = make(ratelimit.State)
+				}
+				item.State[name] = n
 			}
-			if item.State == nil {
-				item.State = make(ratelimit.State)
-			}
-			item.State[name] = n
 		case *types.AttributeValueMemberBS:
-			for _, b := range v.Value {
-				if name == ids && len(b) == len(ratelimit.ID{}) {
-					item.IDs = append(item.IDs, ratelimit.ID(b))
+			keep(&item, name, v.Value...)
+		case *types.AttributeValueMemberL:
+			for _, element := range v.Value {
+				if b, ok := element.(*types.AttributeValueMemberB); ok {
+					keep(&item, name, b.Value)
 				}
 			}
 		}
 	}
 	return item
+}
+
+func keep(item *ratelimit.Item, name string, ids ...[]byte) {
+	for _, b := range ids {
+		if len(b) != len(ratelimit.ID{}) {
+			continue
+		}
+		if item.IDs == nil {
+			item.IDs = make(ratelimit.IDs, 2)
+		}
+		item.IDs[name] = append(item.IDs[name], ratelimit.ID(b))
+	}
 }
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
@@ -132,4 +146,12 @@ func binary(ids ...ratelimit.ID) types.AttributeValue {
 		set[i] = ids[i][:]
 	}
 	return &types.AttributeValueMemberBS{Value: set}
+}
+
+func list(ids ...ratelimit.ID) types.AttributeValue {
+	l := make([]types.AttributeValue, len(ids))
+	for i := range ids {
+		l[i] = &types.AttributeValueMemberB{Value: ids[i][:]}
+	}
+	return &types.AttributeValueMemberL{Value: l}
 }

@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 // arithmetic in conditions, takes no redundant parentheses, and calls every
 // comparison with a missing attribute false.
 func updateInput(table string, w ratelimit.Write) *dynamodb.UpdateItemInput {
-	e := expression{values: make(map[string]types.AttributeValue, 8)}
+	e := expression{values: make(map[string]types.AttributeValue, 8), numbers: make(map[int64]string, 8)}
 	condition := e.condition(w)
 	update := e.update(w)
 	return &dynamodb.UpdateItemInput{
@@ -30,7 +31,8 @@ func updateInput(table string, w ratelimit.Write) *dynamodb.UpdateItemInput {
 
 // An expression collects the values that its text names.
 type expression struct {
-	values map[string]types.AttributeValue
+	values  map[string]types.AttributeValue
+	numbers map[int64]string // their names: one number has one
 }
 
 // value names v in the text.
@@ -40,11 +42,18 @@ func (e *expression) value(v types.AttributeValue) string {
 	return name
 }
 
-func (e *expression) condition(w ratelimit.Write) string {
-	counted := "contains(" + ids + ", " + e.value(&types.AttributeValueMemberB{Value: w.ID[:]}) + ")"
-	if !w.Release {
-		counted = "(attribute_not_exists(" + ids + ") OR NOT " + counted + ")"
+// number names n in the text.
+func (e *expression) number(n int64) string {
+	name, ok := e.numbers[n]
+	if !ok {
+		name = e.value(number(n))
+		e.numbers[n] = name
 	}
+	return name
+}
+
+func (e *expression) condition(w ratelimit.Write) string {
+	counted := e.counted(w)
 	if len(w.Update.If) == 0 {
 		return counted
 	}
@@ -57,6 +66,27 @@ func (e *expression) condition(w ratelimit.Write) string {
 		guard = "(" + guard + ")"
 	}
 	return counted + " AND " + guard
+}
+
+// counted says that the request of w is counted in the item, for a release, or
+// that it is not.
+func (e *expression) counted(w ratelimit.Write) string {
+	id := e.value(&types.AttributeValueMemberB{Value: w.ID[:]})
+	in := w.Key.MemoryAt(w.Now).In
+	all := make([]string, len(in))
+	for i, name := range in {
+		all[i] = "contains(" + name + ", " + id + ")"
+		if !w.Release {
+			all[i] = "(attribute_not_exists(" + name + ") OR NOT " + all[i] + ")"
+		}
+	}
+	switch {
+	case !w.Release:
+		return strings.Join(all, " AND ")
+	case len(all) == 1:
+		return all[0]
+	}
+	return "(" + strings.Join(all, " OR ") + ")"
 }
 
 // conjunction joins terms by AND, in parentheses where it stands beside an OR.
@@ -72,36 +102,57 @@ func (e *expression) conjunction(terms []ratelimit.Term, beside bool) string {
 	return text
 }
 
-// term compares an attribute; one that is missing reads as 0.
+// term compares an attribute: with one bound where the other excludes nothing.
 func (e *expression) term(t ratelimit.Term) string {
-	op := " <= "
-	if t.Op == ratelimit.Above {
-		op = " > "
+	missing := "attribute_not_exists(" + t.Attr + ")"
+	comparison := t.Attr
+	switch {
+	case t.From > t.To:
+		return missing
+	case t.From == math.MinInt64:
+		comparison += " <= " + e.number(t.To)
+	case t.To == math.MaxInt64:
+		comparison += " >= " + e.number(t.From)
+	default:
+		comparison += " BETWEEN " + e.number(t.From) + " AND " + e.number(t.To)
 	}
-	comparison := t.Attr + op + e.value(number(t.Value))
-	if !t.Holds(0) {
+	if !t.OrMissing {
 		return comparison
 	}
-	return "(attribute_not_exists(" + t.Attr + ") OR " + comparison + ")"
+	return "(" + missing + " OR " + comparison + ")"
 }
 
 func (e *expression) update(w ratelimit.Write) string {
 	var set, remove, add, drop clause
-	if w.Release {
-		drop.append(ids, " ", e.value(binary(w.ID)))
-	} else {
-		add.append(ids, " ", e.value(binary(w.ID)))
-		set.append(activity, " = ", e.value(text(w.Key.Activity)))
-		set.append(windowKey, " = ", e.value(number(w.Key.Window)))
-		set.append(createdAt, " = if_not_exists("+createdAt+", ", e.value(number(w.Now))+")")
-		set.append(expiresAt, " = ", e.value(number(w.Expires)))
+	m := w.Key.MemoryAt(w.Now)
+	switch {
+	case w.Release:
+		id := e.value(binary(w.ID))
+		for _, name := range m.In {
+			drop.append(name, " ", id)
+		}
+	case w.Ordered:
+		set.append(m.Into, " = list_append(if_not_exists("+m.Into+", "+e.value(list())+"), ", e.value(list(w.ID))+")")
+	default:
+		add.append(m.Into, " ", e.value(binary(w.ID)))
+	}
+	if !w.Release {
+		for _, name := range m.Forget {
+			remove.append(name, "", "")
+		}
+		set.append(expiresAt, " = ", e.number(w.Expires))
+		if w.Key.Window != 0 {
+			set.append(activity, " = ", e.value(text(w.Key.Activity)))
+			set.append(windowKey, " = ", e.number(w.Key.Window))
+			set.append(createdAt, " = if_not_exists("+createdAt+", ", e.number(w.Now)+")")
+		}
 	}
 	for _, a := range w.Update.Acts {
 		switch a.Verb {
 		case ratelimit.Add:
-			add.append(a.Attr, " ", e.value(number(a.Value)))
+			add.append(a.Attr, " ", e.number(a.Value))
 		case ratelimit.Set:
-			set.append(a.Attr, " = ", e.value(number(a.Value)))
+			set.append(a.Attr, " = ", e.number(a.Value))
 		case ratelimit.Delete:
 			remove.append(a.Attr, "", "")
 		}

@@ -2,6 +2,8 @@ package dynamostore
 
 import (
 	"context"
+	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -25,10 +27,9 @@ func (s *Store) User(ctx context.Context, user string) (map[ratelimit.Key]rateli
 			return nil, classify(err)
 		}
 		for _, item := range page.Items {
-			window, ok := numberOf(item[windowKey])
-			if ok {
-				items[ratelimit.Key{UserID: user, Activity: textOf(item[activity]), Window: window}] = parse(item)
-			}
+			name, window, _ := strings.Cut(textOf(item[activityWindow]), "#")
+			number, _ := strconv.ParseInt(window, 10, 64) // 0 where the item serves for ever
+			items[ratelimit.Key{UserID: user, Activity: name, Window: number}] = parse(item)
 		}
 	}
 	return items, nil

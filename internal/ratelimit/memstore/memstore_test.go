@@ -38,7 +38,7 @@ func TestHoldsAtMostTwiceWhatMattersAndAllOfIt(t *testing.T) {
 			t.Fatalf("after %d users it holds %d items, want at most about twice the %d that still matter", user+1, n, live)
 		}
 		oldest := max(0, user-live+100) // who still matters; each user is it once
-		if item, err := s.Read(t.Context(), key(oldest)); err != nil || !item.Has(w.ID) {
+		if item, err := s.Read(t.Context(), key(oldest)); err != nil || !item.Has(w) {
 			t.Fatalf("user %d's item is %v, %v while it still matters", oldest, item, err)
 		}
 	}

@@ -2,6 +2,7 @@
 package storetest
 
 import (
+	"math"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -26,6 +27,8 @@ func Run(t *testing.T, open func(testing.TB) ratelimit.Store) {
 		{"every attribute compares at and around the bound", bounds},
 		{"a release needs the id and gives it up", release},
 		{"Read returns the item with every write that was answered before", readSeesWrites},
+		{"an item that serves for ever remembers a request for 10 to 20 s", remembers},
+		{"the order in which requests were counted is kept where it is asked for", keepsOrder},
 		{"Delete removes the item, its ids included, and nothing else", deletes},
 		{"what it returns shares no memory that a later Write changes", sharesNothing},
 		{"does what Item.Write does, step by step", asTheModel},
@@ -45,7 +48,7 @@ func write(user, id string, limit int64) ratelimit.Write {
 	return ratelimit.Write{
 		Key: key(user), ID: ratelimit.NewID(id), Now: now, Expires: now/1000 + 60,
 		Update: ratelimit.Update{
-			If:   [][]ratelimit.Term{{{Attr: "n", Op: ratelimit.AtMost, Value: limit - 1}}},
+			If:   [][]ratelimit.Term{{ratelimit.AtMost("n", limit-1)}},
 			Acts: []ratelimit.Act{{Verb: ratelimit.Add, Attr: "n", Value: 1}},
 		},
 	}
@@ -57,6 +60,15 @@ func giveBack(user, id string) ratelimit.Write {
 	w.Release = true
 	w.Update = ratelimit.Update{Acts: []ratelimit.Act{{Verb: ratelimit.Add, Attr: "n", Value: -1}}}
 	return w
+}
+
+// ids are the requests that a window's item remembers.
+func ids(requests ...string) ratelimit.IDs {
+	list := make([]ratelimit.ID, len(requests))
+	for i, r := range requests {
+		list[i] = ratelimit.NewID(r)
+	}
+	return ratelimit.IDs{"ids": list}
 }
 
 func update(t testing.TB, s ratelimit.Store, w ratelimit.Write, want bool) ratelimit.Item {
@@ -110,14 +122,14 @@ func atomicStep(t *testing.T, s ratelimit.Store) {
 		}
 	}
 	item := read(t, s, key("u"))
-	if performed.Load() != limit || item.State["n"] != limit || len(item.IDs) != limit {
+	if performed.Load() != limit || item.State["n"] != limit || len(item.IDs["ids"]) != limit {
 		t.Errorf("%d of %d updates at once were performed, and the item is %v; want %d", performed.Load(), callers, item, limit)
 	}
 }
 
 func wholeOrNotAtAll(t *testing.T, s ratelimit.Store) {
 	one := update(t, s, write("u", "a", 2), true)
-	same(t, "the item after a write", one, ratelimit.Item{State: ratelimit.State{"n": 1}, IDs: []ratelimit.ID{ratelimit.NewID("a")}})
+	same(t, "the item after a write", one, ratelimit.Item{State: ratelimit.State{"n": 1}, IDs: ids("a")})
 	same(t, "the item that a counted id brings back", update(t, s, write("u", "a", 2), false), one)
 	two := update(t, s, write("u", "b", 2), true)
 	same(t, "the item that a guard brings back", update(t, s, write("u", "c", 2), false), two)
@@ -129,7 +141,7 @@ func wholeOrNotAtAll(t *testing.T, s ratelimit.Store) {
 		{Verb: ratelimit.Add, Attr: "y", Value: 9},
 		{Verb: ratelimit.Delete, Attr: "n"},
 	}
-	want := ratelimit.Item{State: ratelimit.State{"x": -5, "y": 9}, IDs: append(two.IDs, set.ID)}
+	want := ratelimit.Item{State: ratelimit.State{"x": -5, "y": 9}, IDs: ids("a", "b", "d")}
 	same(t, "the item after Set, Add and Delete at once", update(t, s, set, true), want)
 }
 
@@ -141,26 +153,32 @@ func absentIsEmpty(t *testing.T, s ratelimit.Store) {
 }
 
 func bounds(t *testing.T, s ratelimit.Store) {
+	const least, most = math.MinInt64, math.MaxInt64
 	for _, tt := range []struct {
-		op          ratelimit.Op
-		value       int64
+		term        func(attr string) ratelimit.Term
 		absent, one bool // does the term hold where the attribute is missing, and where it is 1
 	}{
-		{ratelimit.AtMost, -1, false, false},
-		{ratelimit.AtMost, 0, true, false},
-		{ratelimit.AtMost, 1, true, true},
-		{ratelimit.Above, -1, true, true},
-		{ratelimit.Above, 0, false, true},
-		{ratelimit.Above, 1, false, false},
+		{func(attr string) ratelimit.Term { return ratelimit.AtMost(attr, -1) }, false, false},
+		{func(attr string) ratelimit.Term { return ratelimit.AtMost(attr, 0) }, true, false},
+		{func(attr string) ratelimit.Term { return ratelimit.AtMost(attr, 1) }, true, true},
+		{func(attr string) ratelimit.Term { return ratelimit.Within(attr, 1, 1) }, false, true},
+		{func(attr string) ratelimit.Term { return ratelimit.Within(attr, 0, 2) }, false, true},
+		{func(attr string) ratelimit.Term { return ratelimit.Within(attr, -1, 0) }, false, false},
+		{func(attr string) ratelimit.Term { return ratelimit.Within(attr, 2, 3) }, false, false},
+		{func(attr string) ratelimit.Term { return ratelimit.Within(attr, least, 0) }, false, false},
+		{func(attr string) ratelimit.Term { return ratelimit.Within(attr, least, 1) }, false, true},
+		{func(attr string) ratelimit.Term { return ratelimit.Within(attr, 1, most) }, false, true},
+		{func(attr string) ratelimit.Term { return ratelimit.Within(attr, 2, most) }, false, false},
+		{ratelimit.Missing, true, false},
 	} {
-		for _, attr := range []string{"absent0", "n"} {
+		for _, attr := range []string{"absent", "n"} {
 			if err := s.Delete(t.Context(), key("u")); err != nil {
 				t.Fatal(err)
 			}
 			update(t, s, write("u", "first", 1), true)
 			w := write("u", "second", 9)
-			w.Update.If = [][]ratelimit.Term{{{Attr: attr, Op: tt.op, Value: tt.value}}}
-			update(t, s, w, attr == "n" && tt.one || attr == "absent0" && tt.absent)
+			w.Update.If = [][]ratelimit.Term{{tt.term(attr)}}
+			update(t, s, w, attr == "n" && tt.one || attr == "absent" && tt.absent)
 		}
 	}
 }
@@ -199,17 +217,16 @@ func deletes(t *testing.T, s ratelimit.Store) {
 
 func sharesNothing(t *testing.T, s ratelimit.Store) {
 	var got, want []ratelimit.Item // by how many requests are counted in each
-	var counted []ratelimit.ID
+	var counted []string
 	for i := range 9 {
-		w := write("u", string(rune('a'+i)), 9)
-		got = append(got, update(t, s, w, true))
-		counted = append(counted, w.ID)
-		want = append(want, ratelimit.Item{State: ratelimit.State{"n": int64(i + 1)}, IDs: slices.Clone(counted)})
+		counted = append(counted, string(rune('a'+i)))
+		got = append(got, update(t, s, write("u", counted[i], 9), true))
+		want = append(want, ratelimit.Item{State: ratelimit.State{"n": int64(i + 1)}, IDs: ids(counted...)})
 	}
 	for _, item := range got {
 		x, _ := item.Write(write("u", "x", 99))
 		y, _ := item.Write(write("u", "y", 99))
-		if !x.Has(ratelimit.NewID("x")) || !y.Has(ratelimit.NewID("y")) {
+		if !x.Has(write("u", "x", 99)) || !y.Has(write("u", "y", 99)) {
 			t.Errorf("of two writes of %v one is in the other's result: %v and %v", item, x, y)
 		}
 	}

@@ -1,0 +1,123 @@
+package ratelimit
+
+import (
+	"fmt"
+	"time"
+)
+
+// Reservoir allows Limit actions in each window, and gives each one above them
+// a place in a window to come, at most Ahead from now. Places are given in
+// order, and no window has more than Limit of them.
+//
+// Worst case: as a fixed window's, twice Limit in a moment at a window's edge.
+//
+// Its state is q, the next ticket. Ticket t is for window t/Limit: nothing else
+// is counted, so a place that nobody comes for passes with time.
+type Reservoir struct {
+	Limit  int64         // places in a window; at least 1
+	Window time.Duration // a positive whole number of milliseconds
+	Ahead  time.Duration // how far ahead a place may be; zero: this window only
+}
+
+const ticket = "q"
+
+// Validate implements [Policy].
+func (p Reservoir) Validate() error {
+	if p.Ahead < 0 || p.Ahead%time.Millisecond != 0 {
+		return fmt.Errorf("ahead is %v, want a whole number of milliseconds of at least 0", p.Ahead)
+	}
+	return validWindow(p.Limit, p.Window)
+}
+
+// String is the policy in words: 10 in 10 s, the rest delayed by up to 15
+// minutes.
+func (p Reservoir) String() string {
+	return fmt.Sprintf("%d %s, the rest delayed by up to %s", p.Limit, per(p.Window), span(p.Ahead))
+}
+
+// Quota implements [Policy].
+func (p Reservoir) Quota() (int64, time.Duration) { return p.Limit, p.Window }
+
+// Place implements [Policy].
+func (p Reservoir) Place(now int64) Place {
+	return Place{Expires: expiry(p.start(p.last(now)+1), clockSlack), Ordered: true}
+}
+
+// Plan implements [Policy]. It gives one place, whatever n is.
+func (p Reservoir) Plan(now, _ int64) Plan {
+	first := p.key(now) * p.Limit // of this window's tickets
+	top := (p.last(now)+1)*p.Limit - 1
+	return func(s State) (Update, bool) {
+		switch q := s[ticket]; {
+		case q > top:
+			return Update{}, false
+		case q <= first: // nobody waits
+			return Update{
+				If:   [][]Term{{AtMost(ticket, first)}},
+				Acts: []Act{{Set, ticket, first + 1}},
+			}, true
+		}
+		return Update{
+			If:   [][]Term{{Within(ticket, first+1, top)}},
+			Acts: []Act{{Add, ticket, 1}},
+		}, true
+	}
+}
+
+// Release implements [Policy]: a place is not given back, it passes.
+func (p Reservoir) Release(_, _, _ int64) (Plan, bool) {
+	return func(State) (Update, bool) { return Update{}, false }, true
+}
+
+// Figures implements [Policy]. ResetAt is the start of the first window without
+// a ticket.
+func (p Reservoir) Figures(now int64, s State) Figures {
+	k, q := p.key(now), s[ticket]
+	used := min(max(0, q-k*p.Limit), p.Limit)
+	f := Figures{Used: used, Remaining: p.Limit - used, ResetAt: now, WindowKey: k}
+	if used > 0 {
+		f.ResetAt = p.start((q + p.Limit - 1) / p.Limit)
+	}
+	return f
+}
+
+// Wait implements [Policy]: until one more place would be given.
+func (p Reservoir) Wait(now, _ int64, s State) time.Duration {
+	free := s[ticket] / p.Limit // the first window with a place
+	return millis(max(0, p.start(free)-p.Ahead.Milliseconds()-now))
+}
+
+// A Turn is when a place comes up.
+type Turn struct {
+	ReadyAt  int64 // Unix milliseconds, the start of its window
+	Enqueued int64 // places given for windows to come, up to and including this one
+}
+
+// Turn is the place of the request after which later ones were counted in s; it
+// is zero where its window has begun.
+func (p Reservoir) Turn(now int64, s State, later int) Turn {
+	mine := s[ticket] - 1 - int64(later)
+	window := mine / p.Limit
+	if window <= p.key(now) {
+		return Turn{}
+	}
+	return Turn{ReadyAt: p.start(window), Enqueued: mine + 1 - (p.key(now)+1)*p.Limit}
+}
+
+// Presented says of a place given before whether its window is now, or is to
+// come. Where it is neither, the place has passed.
+func (p Reservoir) Presented(now, readyAt int64) (onTime, early bool) {
+	window := p.key(readyAt)
+	return window == p.key(now), window > p.key(now)
+}
+
+// IsPlace says whether places come up at readyAt.
+func (p Reservoir) IsPlace(readyAt int64) bool {
+	return readyAt > 0 && readyAt%p.Window.Milliseconds() == 0
+}
+
+// last is the last window for which places are given at now.
+func (p Reservoir) last(now int64) int64 { return p.key(now + p.Ahead.Milliseconds()) }
+
+func (p Reservoir) start(window int64) int64 { return window * p.Window.Milliseconds() }
+func (p Reservoir) key(now int64) int64      { return now / p.Window.Milliseconds() }
