@@ -78,7 +78,7 @@ func measures(a Answer) []metric {
 		if d.Outage != nil {
 			m = append(m, metric{"Degraded", 1})
 		}
-		if d.Requests == 0 && d.Outage == nil {
+		if d.Requests == 0 && d.Outage == nil && d.Limit != 0 { // a place given before takes no request either
 			m = append(m, metric{"CacheRefusals", 1})
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	. "github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -37,6 +39,31 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// The limits that are not by the minute.
+func TestOtherLimits(t *testing.T) {
+	const long = "Rate limit exceeded: Too many requests. Please try again later."
+	every := func(burst int64) ratelimit.Policy {
+		return ratelimit.TokenBucket{Limit: 1, Window: 5 * time.Second, Burst: burst, Keep: time.Hour}
+	}
+	for name, want := range map[string]struct {
+		message  string
+		activity Activity
+	}{
+		"pins-guard": {"Pin limit reached (100/12h). Skipped remaining pins.", Activity{
+			Name: "pin", Limit: ratelimit.SlidingLog{Limit: 100, Window: 12 * time.Hour}, Label: "12-hour pins",
+		}},
+		"chat-guard":   {long, Activity{Name: "send_message", Limit: every(1), Tiers: Tiers{"burst": every(3)}}},
+		"ingest-guard": {long, Activity{Name: "ingest", Limit: ratelimit.SlidingWindow{Limit: 50, Window: time.Hour}}},
+		"jobs-guard": {long, Activity{
+			Name: "update_member_role", Limit: ratelimit.Reservoir{Limit: 10, Window: 10 * time.Second, Ahead: 15 * time.Minute},
+		}},
+	} {
+		if diff := cmp.Diff(Guard{Name: name, Message: want.message, Activities: []Activity{want.activity}}, find(name)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func find(name string) Guard {
 	for _, g := range All {
 		if g.Name == name {
@@ -61,15 +88,20 @@ func TestValidate(t *testing.T) {
 	}
 	ten := ratelimit.FixedWindow{Limit: 10, Window: time.Minute}
 	for says, a := range map[string]Activity{
-		"1 to 36 characters": {Limit: ten},
-		"a to z":             {Name: "create post", Limit: ten},
-		"limit is 0":         {Name: "a", Limit: ratelimit.FixedWindow{Window: time.Minute}},
-		"milliseconds":       {Name: "a", Limit: ratelimit.FixedWindow{Limit: 1, Window: time.Microsecond}},
-		"unlimited and has":  {Name: "a", Unlimited: true, Tiers: Tiers{"t": ten}},
-		"has no limit, and":  {Name: "a"},
-		`tier "t" has no`:    {Name: "a", Limit: ten, Tiers: Tiers{"t": nil}},
-		`tier "t": limit`:    {Name: "a", Limit: ten, Tiers: Tiers{"t": ratelimit.FixedWindow{Limit: -1, Window: time.Minute}}},
-		"windows of 1h0m0s":  {Name: "a", Limit: ten, Tiers: Tiers{"t": ratelimit.FixedWindow{Limit: 10, Window: time.Hour}}},
+		"1 to 36 characters":           {Limit: ten},
+		"a to z":                       {Name: "create post", Limit: ten},
+		"limit is 0":                   {Name: "a", Limit: ratelimit.FixedWindow{Window: time.Minute}},
+		"milliseconds":                 {Name: "a", Limit: ratelimit.FixedWindow{Limit: 1, Window: time.Microsecond}},
+		"unlimited and has":            {Name: "a", Unlimited: true, Tiers: Tiers{"t": ten}},
+		"has no limit, and":            {Name: "a"},
+		`tier "t" has no`:              {Name: "a", Limit: ten, Tiers: Tiers{"t": nil}},
+		`tier "t": limit`:              {Name: "a", Limit: ten, Tiers: Tiers{"t": ratelimit.FixedWindow{Limit: -1, Window: time.Minute}}},
+		"want a ratelimit.FixedWindow": {Name: "a", Limit: ten, Tiers: Tiers{"t": ratelimit.SlidingLog{Limit: 10, Window: time.Minute}}},
+		"the same for all": {
+			Name: "a", Limit: ratelimit.Reservoir{Limit: 1, Window: time.Second},
+			Tiers: Tiers{"t": ratelimit.Reservoir{Limit: 2, Window: time.Second}},
+		},
+		"windows of 1h0m0s": {Name: "a", Limit: ten, Tiers: Tiers{"t": ratelimit.FixedWindow{Limit: 10, Window: time.Hour}}},
 	} {
 		if err := (Guard{Name: "g", Message: "m", Activities: []Activity{a}}).Validate(); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want an error that says %s", a, err, says)
