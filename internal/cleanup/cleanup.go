@@ -20,6 +20,10 @@ type Cleanup struct {
 	Now   func() time.Time // nil: time.Now
 	Log   *slog.Logger     // a line for each run; nil: none
 
+	// Forget drops what operators have granted to a user, when everything of that
+	// user is erased. Nil: there is nothing of the kind.
+	Forget func(ctx context.Context, userID string) error
+
 	Progress func(ratelimit.Swept) // as ratelimit.Sweep has it
 }
 
@@ -73,6 +77,9 @@ func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 	var err error
 	if r.UserID != "" {
 		swept, err = c.Table.Erase(ctx, r.UserID, sweep)
+		if err == nil && !r.DryRun && c.Forget != nil {
+			err = c.Forget(ctx, r.UserID)
+		}
 	} else {
 		swept, err = c.Table.Sweep(ctx, sweep)
 	}

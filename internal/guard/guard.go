@@ -17,6 +17,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/event"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -31,6 +32,9 @@ type Guard struct {
 	Log            *slog.Logger // a line for each refusal and failure; nil: none
 	Metrics        io.Writer    // a line of CloudWatch's embedded metric format for each decision; nil: none
 	Namespace      string       // of the metrics
+
+	// Live is what operators have changed of Rules, and granted. Nil: nothing.
+	Live *live.Follower
 
 	// Delay puts the job of a delayed check on the delayed queue. Nil: there is
 	// none, and a job is a ValidationError.
@@ -95,31 +99,55 @@ func (g *Guard) handle(ctx context.Context, payload []byte) (Answer, error) {
 // Decide answers a request. The error is a *event.ValidationError or an *event.Unavailable.
 func (g *Guard) Decide(ctx context.Context, r Request) (Answer, error) {
 	activity, err := r.resolve(g.Rules)
-	if err == nil {
-		err = r.validPlace(activity.For(r.Tier), g.Delay != nil)
-	}
 	if err != nil {
 		g.logInvalid(ctx, err)
 		return Answer{}, err
 	}
-	policy := activity.For(r.Tier)
+	now := g.Live.Limits()
+	activity, mode := now.Activity(activity)
+	roles, tier := now.Granted(r.UserID, g.Limiter.Clock())
+	if tier == "" {
+		tier = r.Tier
+	}
+	policy := activity.For(tier)
+	if err := r.validPlace(policy, g.Delay != nil); err != nil {
+		g.logInvalid(ctx, err)
+		return Answer{}, err
+	}
+	t := terms{Guard: g, policy: policy, mode: g.mode(Mode(mode)), label: activity.Label}
 	a := Answer{Allowed: true, Request: r, Granted: r.Count}
 	switch {
-	case g.Mode == Off || policy == nil:
+	case t.mode == Off || policy == nil:
 		a.Reason = ratelimit.Unlimited
-	case slices.ContainsFunc(r.Roles, func(role string) bool { return slices.Contains(g.BypassRoles, role) }):
+	case slices.ContainsFunc(slices.Concat(r.Roles, roles), func(role string) bool { return slices.Contains(g.BypassRoles, role) }):
 		a.Reason = ratelimit.Bypassed
 	default:
-		if a, err = g.ask(ctx, r, policy); err != nil {
+		if a, err = t.ask(ctx, r); err != nil {
 			return Answer{}, err
 		}
-		a.Display = display(activity.Label, a.Decision)
 	}
 	g.record(ctx, a)
 	if r.Job != nil && a.Reason == ratelimit.Delayed {
 		return a, g.delay(ctx, a)
 	}
 	return a, nil
+}
+
+// mode is how far the guard goes with an activity whose mode operators have set;
+// empty: they have not.
+func (g *Guard) mode(live Mode) Mode {
+	if live == "" || g.Mode == Off {
+		return g.Mode
+	}
+	return live
+}
+
+// terms are what decides one request.
+type terms struct {
+	*Guard
+	policy ratelimit.Policy
+	mode   Mode
+	label  string
 }
 
 // delay puts the job of a delayed check on the queue. Where that fails its place
@@ -144,15 +172,16 @@ func display(label string, d *ratelimit.Decision) string {
 }
 
 // ask has the limiter decide.
-func (g *Guard) ask(ctx context.Context, r Request, p ratelimit.Policy) (Answer, error) {
+func (t terms) ask(ctx context.Context, r Request) (Answer, error) {
+	p := t.policy
 	if err := r.fits(p); err != nil {
-		g.logInvalid(ctx, err)
+		t.logInvalid(ctx, err)
 		return Answer{}, err
 	}
 	if r.RequestID == "" {
 		r.RequestID = newRequestID(ctx)
 	}
-	if reservoir, ok := p.(ratelimit.Reservoir); ok && g.Mode == Shadow {
+	if reservoir, ok := p.(ratelimit.Reservoir); ok && t.mode == Shadow {
 		reservoir.Ahead = 0 // a job that is let through waits for no place
 		p = reservoir
 	}
@@ -169,32 +198,32 @@ func (g *Guard) ask(ctx context.Context, r Request, p ratelimit.Policy) (Answer,
 	var err error
 	switch r.Op {
 	case Check:
-		d, err = g.Limiter.Check(ctx, asked)
+		d, err = t.Limiter.Check(ctx, asked)
 	case Status:
-		d, err = g.Limiter.Status(ctx, asked)
+		d, err = t.Limiter.Status(ctx, asked)
 	case Release:
-		d, err = g.Limiter.Release(ctx, asked)
+		d, err = t.Limiter.Release(ctx, asked)
 	case Reset:
-		d, err = g.Limiter.Reset(ctx, asked)
+		d, err = t.Limiter.Reset(ctx, asked)
 	}
 	if err != nil {
-		return Answer{}, g.unavailable(ctx, r, d, err)
+		return Answer{}, t.unavailable(ctx, r, d, err)
 	}
-	return g.answer(r, d), nil
+	return t.answer(r, d), nil
 }
 
 // answer is the limiter's decision in the guard's mode and words.
-func (g *Guard) answer(r Request, d ratelimit.Decision) Answer {
-	a := Answer{Allowed: d.Allowed, Reason: d.Reason, Request: r, Decision: &d, Granted: d.Granted}
+func (t terms) answer(r Request, d ratelimit.Decision) Answer {
+	a := Answer{Allowed: d.Allowed, Reason: d.Reason, Request: r, Decision: &d, Granted: d.Granted, Display: display(t.label, &d)}
 	short := d.Granted < r.Count && d.Reason != ratelimit.Duplicate // refused, in whole or part
 	switch {
-	case short && g.Mode == Shadow: // also in part: a caller who does as many as were granted would be refused the rest
+	case short && t.mode == Shadow: // also in part: a caller who does as many as were granted would be refused the rest
 		a.Allowed = true
 		if a.Reason != ratelimit.Unavailable {
 			a.Reason = ratelimit.Shadow
 		}
 	case short:
-		a.Message = g.Rules.Message
+		a.Message = t.Rules.Message
 	}
 	return a
 }

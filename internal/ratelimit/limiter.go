@@ -27,6 +27,10 @@ type Limiter struct {
 	// Now is the clock that decisions count by. Nil: time.Now.
 	Now func() time.Time
 
+	// Alongside begins what is to run while the store is asked anyway, and returns
+	// how to wait for its end. Nil: nothing is.
+	Alongside func(context.Context) (wait func())
+
 	connected atomic.Bool // the last attempt was answered: a connection stands
 }
 
@@ -169,6 +173,9 @@ func (l *Limiter) Reset(ctx context.Context, r Request) (Decision, error) {
 
 // ask has the store decide.
 func (l *Limiter) ask(ctx context.Context, decide func(*attempts) (Decision, error)) (Decision, error) {
+	if l.Alongside != nil {
+		defer l.Alongside(ctx)()
+	}
 	a, stop := l.attempts(ctx)
 	defer stop()
 	d, err := decide(a)

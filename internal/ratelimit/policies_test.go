@@ -123,6 +123,10 @@ func TestMemoryAndDynamoDBDecideAlike(t *testing.T) {
 	for name, subject := range subjects {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			steps := steps
+			if name == "wide counter" { // the same policy as the other counter, and four times as slow
+				steps /= 10
+			}
 			c := &clock{Time: start}
 			there := &Limiter{Store: stores["dynamodb"](t), Timeout: 10 * time.Second, Cache: NewCache(4), DenyOutage: true, Now: c.now}
 			here := &Limiter{Store: new(memstore.Store), Cache: NewCache(4), DenyOutage: true, Now: c.now}

@@ -11,10 +11,11 @@ import (
 //
 // Worst case: as a fixed window's, twice Limit in a moment at a window's edge.
 //
-// Its state is q, the next ticket. Ticket t is for window t/Limit: nothing else
-// is counted, so a place that nobody comes for passes with time.
+// Its state is q, the next ticket: a million for each window since 1970, and one
+// for each place given in the last of them. Nothing else is counted, so a place
+// that nobody comes for passes with time.
 type Reservoir struct {
-	Limit  int64         // places in a window; at least 1
+	Limit  int64         // places in a window; 1 to 999,999
 	Window time.Duration // a positive whole number of milliseconds
 	Ahead  time.Duration // how far ahead a place may be; zero: this window only
 }
@@ -25,6 +26,9 @@ const ticket = "q"
 func (p Reservoir) Validate() error {
 	if p.Ahead < 0 || p.Ahead%time.Millisecond != 0 {
 		return fmt.Errorf("ahead is %v, want a whole number of milliseconds of at least 0", p.Ahead)
+	}
+	if p.Limit >= million {
+		return fmt.Errorf("limit is %d, want below %d", p.Limit, million)
 	}
 	return validWindow(p.Limit, p.Window)
 }
@@ -43,25 +47,31 @@ func (p Reservoir) Place(now int64) Place {
 	return Place{Expires: expiry(p.start(p.last(now)+1), clockSlack), Ordered: true}
 }
 
-// Plan implements [Policy]. It gives one place, whatever n is.
+// Plan implements [Policy]. It gives one place, whatever n is: in the window of
+// the last one while that has room, else in the next.
 func (p Reservoir) Plan(now, _ int64) Plan {
-	first := p.key(now) * p.Limit // of this window's tickets
-	top := (p.last(now)+1)*p.Limit - 1
+	k := p.key(now)
 	return func(s State) (Update, bool) {
-		switch q := s[ticket]; {
-		case q > top:
+		q := s[ticket]
+		window, given := q/million, q%million
+		switch {
+		case q <= k*million: // nobody waits
+			return p.first(k, AtMost(ticket, k*million)), true
+		case given >= p.Limit && window+1 > p.last(now), window > p.last(now):
 			return Update{}, false
-		case q <= first: // nobody waits
-			return Update{
-				If:   [][]Term{{AtMost(ticket, first)}},
-				Acts: []Act{{Set, ticket, first + 1}},
-			}, true
+		case given >= p.Limit:
+			return p.first(window+1, Within(ticket, window*million+p.Limit, window*million+million-1)), true
 		}
 		return Update{
-			If:   [][]Term{{Within(ticket, first+1, top)}},
+			If:   [][]Term{{Within(ticket, window*million, window*million+p.Limit-1)}},
 			Acts: []Act{{Add, ticket, 1}},
 		}, true
 	}
+}
+
+// first gives a window's first place.
+func (p Reservoir) first(window int64, guard Term) Update {
+	return Update{If: [][]Term{{guard}}, Acts: []Act{{Set, ticket, window*million + 1}}}
 }
 
 // Release implements [Policy]: a place is not given back, it passes.
@@ -72,18 +82,28 @@ func (p Reservoir) Release(_, _, _ int64) (Plan, bool) {
 // Figures implements [Policy]. ResetAt is the start of the first window without
 // a ticket.
 func (p Reservoir) Figures(now int64, s State) Figures {
-	k, q := p.key(now), s[ticket]
-	used := min(max(0, q-k*p.Limit), p.Limit)
-	f := Figures{Used: used, Remaining: p.Limit - used, ResetAt: now, WindowKey: k}
-	if used > 0 {
-		f.ResetAt = p.start((q + p.Limit - 1) / p.Limit)
+	k := p.key(now)
+	window, given := s[ticket]/million, s[ticket]%million
+	f := Figures{Remaining: p.Limit, ResetAt: now, WindowKey: k}
+	switch {
+	case window > k:
+		f.Used = p.Limit
+	case window == k:
+		f.Used = given
+	}
+	f.Remaining = max(0, p.Limit-f.Used)
+	if f.Used > 0 {
+		f.ResetAt = p.start(window + 1)
 	}
 	return f
 }
 
 // Wait implements [Policy]: until one more place would be given.
 func (p Reservoir) Wait(now, _ int64, s State) time.Duration {
-	free := s[ticket] / p.Limit // the first window with a place
+	free := s[ticket] / million // the first window with a place
+	if s[ticket]%million >= p.Limit {
+		free++
+	}
 	return millis(max(0, p.start(free)-p.Ahead.Milliseconds()-now))
 }
 
@@ -96,7 +116,8 @@ type Turn struct {
 // Turn is the place of the request after which later ones were counted in s; it
 // is zero where its window has begun.
 func (p Reservoir) Turn(now int64, s State, later int) Turn {
-	mine := s[ticket] - 1 - int64(later)
+	// All windows to come have been given in full, but for the last.
+	mine := s[ticket]/million*p.Limit + s[ticket]%million - 1 - int64(later)
 	window := mine / p.Limit
 	if window <= p.key(now) {
 		return Turn{}

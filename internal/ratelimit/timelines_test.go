@@ -111,7 +111,7 @@ func TestSlidingLogTimeline(t *testing.T) {
 		{at: 12*time.Hour - time.Millisecond, id: "d", count: 2, want: "limited 4/5, wait 1ms"},
 		{at: 12 * time.Hour, id: "d", count: 2, want: "ok 4/5"},                   // what was used first came back
 		{at: 12*time.Hour + time.Second, ask: "release", id: "b", want: "ok 3/5"}, // 11 hours later, one of two
-		{at: 11 * time.Hour, ask: "status", id: "e", want: "ok 3/5"},              // the clock stepped back
+		{at: 12 * time.Hour, ask: "status", id: "e", want: "ok 3/5"},              // the clock stepped back
 		{at: 13 * time.Hour, ask: "release", id: "b", want: "ok 2/5"},             // too late: it counts no more
 		{at: 30 * time.Hour, ask: "status", id: "f", count: 5, want: "ok 0/5"},
 	})
@@ -221,6 +221,67 @@ func TestSimultaneousBatches(t *testing.T) {
 			wg.Wait()
 			if granted != 100 {
 				t.Errorf("%d granted to 16 batches of 10 at once, want 100", granted)
+			}
+		})
+	}
+}
+
+// A limit that changes, or a tier that does, acts on what is counted already.
+func TestAChangedLimitActsOnWhatIsCounted(t *testing.T) {
+	bucket := func(n int64) Policy { return TokenBucket{Limit: n, Window: time.Minute, Burst: n} }
+	log := func(n int64) Policy { return SlidingLog{Limit: n, Window: time.Hour} }
+	counter := func(n int64) Policy { return SlidingWindow{Limit: n, Window: time.Hour} }
+	reservoir := func(n int64) Policy { return Reservoir{Limit: n, Window: 10 * time.Second, Ahead: time.Minute} }
+	several := func(n int64) Policy {
+		return Several{{"minute", FixedWindow{Limit: n, Window: time.Minute}}, {"bucket", bucket(n)}}
+	}
+	for name, tt := range map[string]struct {
+		from, to    Policy
+		used        int
+		left, after string // what the next gets, and the one that would be above the new limit
+	}{
+		"window, raised":    {FixedWindow{Limit: 10, Window: time.Minute}, FixedWindow{Limit: 20, Window: time.Minute}, 10, "ok 11/20", "ok 12/20"},
+		"window, lowered":   {FixedWindow{Limit: 20, Window: time.Minute}, FixedWindow{Limit: 10, Window: time.Minute}, 15, "limited 15/10, wait 1m0s", ""},
+		"bucket, raised":    {bucket(10), bucket(20), 10, "ok 11/20", "ok 12/20"},
+		"bucket, lowered":   {bucket(20), bucket(10), 15, "limited 15/10, wait 18s", ""}, // 6 have to come back, at the pace they were counted by
+		"log, raised":       {log(10), log(20), 10, "ok 11/20", "ok 12/20"},
+		"log, lowered":      {log(20), log(10), 15, "limited 15/10, wait 1h0m0s", ""},
+		"counter, raised":   {counter(10), counter(20), 10, "ok 11/20", "ok 12/20"},
+		"reservoir, raised": {reservoir(2), reservoir(3), 4, "delayed 3/3, wait 10s, place at 10s after 2", "delayed 3/3, wait 20s, place at 20s after 3"},
+		// The window in which three have a place takes no more.
+		"reservoir, lowered": {reservoir(3), reservoir(2), 6, "delayed 2/2, wait 20s, place at 20s after 2", "delayed 2/2, wait 20s, place at 20s after 3"},
+		"several, raised":    {several(10), several(20), 10, "ok 11/20", "ok 12/20"},
+		"several, lowered":   {several(20), several(10), 15, "limited 15/10, wait 1m0s for the minute", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &clock{}
+			c.at(0)
+			l := &Limiter{Store: new(memstore.Store), Cache: NewCache(4), Now: c.now}
+			for i := range tt.used {
+				if _, err := l.Check(t.Context(), Request{UserID: "u", Activity: "act", Policy: tt.from, Count: 1, ID: strconv.Itoa(i)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i, want := range []string{tt.left, tt.after} {
+				d, err := l.Check(t.Context(), Request{UserID: "u", Activity: "act", Policy: tt.to, Count: 1, ID: "n" + strconv.Itoa(i)})
+				if got := inWords(d); err != nil || got != want && want != "" {
+					t.Errorf("%s, %v, want %s", got, err, want)
+				}
+				if d.Remaining < 0 {
+					t.Errorf("%d remain", d.Remaining)
+				}
+				if d.Wait == 0 || d.Reason == Delayed {
+					continue
+				}
+				c.Time = c.Add(d.Wait - time.Millisecond) // who waits as told is admitted, a millisecond less is too early
+				for _, allowed := range []bool{false, true} {
+					early, err := l.Status(t.Context(), Request{UserID: "u", Activity: "act", Policy: tt.to, Count: 1, ID: "w"})
+					if err != nil || early.Allowed != allowed {
+						t.Errorf("at %v: %s, %v, want allowed %v", c.Sub(start), inWords(early), err, allowed)
+					}
+					c.Time = c.Add(time.Millisecond)
+				}
+				return
 			}
 		})
 	}

@@ -16,7 +16,9 @@ import (
 // Its state is tat, the theoretical arrival time of the generic cell rate
 // algorithm (ITU-T I.371, virtual scheduling), in Unix milliseconds: the moment
 // at which the bucket is full again. An action moves it on by one interval, and
-// is refused where it would be more than Burst intervals ahead.
+// is refused where it would be more than Burst intervals ahead. And it is every,
+// the interval that tat was counted by, in milliseconds: where a tier or a
+// changed limit has another, what is used stays so many actions.
 type TokenBucket struct {
 	Limit  int64         // actions in Window; at least 1
 	Window time.Duration // a multiple of Limit in milliseconds
@@ -24,7 +26,10 @@ type TokenBucket struct {
 	Keep   time.Duration // how long an idle item is kept; zero: as long as it matters
 }
 
-const tat = "tat"
+const (
+	tat   = "tat"
+	every = "every"
+)
 
 // Validate implements [Policy].
 func (p TokenBucket) Validate() error {
@@ -65,33 +70,44 @@ func (p TokenBucket) Place(now int64) Place {
 
 // Plan implements [Policy].
 func (p TokenBucket) Plan(now, n int64) Plan {
-	cost := n * p.interval()
-	latest := now + p.room(n)
+	cost, room := n*p.interval(), p.room(n)
 	return func(s State) (Update, bool) {
+		behind := p.behind(now, s)
 		switch {
-		case latest < now || s[tat] > latest:
+		case behind > room || room < 0:
 			return Update{}, false
-		case s[tat] <= now: // full
+		case behind == 0: // full
 			return Update{
 				If:   [][]Term{{AtMost(tat, now)}},
-				Acts: []Act{{Set, tat, now + cost}},
+				Acts: []Act{{Set, tat, now + cost}, {Set, every, p.interval()}},
+			}, true
+		case p.unit(s) == p.interval():
+			return Update{
+				If:   [][]Term{{Within(tat, now+1, now+room), Within(every, p.interval(), p.interval())}},
+				Acts: []Act{{Add, tat, cost}},
 			}, true
 		}
 		return Update{
-			If:   [][]Term{{Within(tat, now+1, latest)}},
-			Acts: []Act{{Add, tat, cost}},
+			If:   [][]Term{{Within(tat, s[tat], s[tat]), Within(every, s[every], s[every])}},
+			Acts: []Act{{Set, tat, now + behind + cost}, {Set, every, p.interval()}},
 		}, true
 	}
 }
 
 // Release implements [Policy]. A bucket that is full stays so.
 func (p TokenBucket) Release(_, _, n int64) (Plan, bool) {
-	return always(Update{Acts: []Act{{Add, tat, -n * p.interval()}}}), true
+	return func(s State) (Update, bool) {
+		unit := p.unit(s)
+		return Update{
+			If:   [][]Term{{Within(every, unit, unit)}},
+			Acts: []Act{{Add, tat, -n * unit}},
+		}, true
+	}, true
 }
 
 // Figures implements [Policy]. ResetAt is the moment at which the bucket is full.
 func (p TokenBucket) Figures(now int64, s State) Figures {
-	behind := max(0, s[tat]-now)
+	behind := p.behind(now, s)
 	used := (behind + p.interval() - 1) / p.interval()
 	return Figures{
 		Used:      used,
@@ -102,7 +118,24 @@ func (p TokenBucket) Figures(now int64, s State) Figures {
 
 // Wait implements [Policy].
 func (p TokenBucket) Wait(now, n int64, s State) time.Duration {
-	return millis(max(0, s[tat]-now-p.room(n)))
+	return millis(max(0, s[tat]-now-p.room(n)*p.unit(s)/p.interval()))
+}
+
+// behind is how long the bucket takes to be full, in milliseconds.
+func (p TokenBucket) behind(now int64, s State) int64 {
+	ahead, unit := max(0, s[tat]-now), p.unit(s)
+	if unit == p.interval() {
+		return ahead
+	}
+	return (ahead*p.interval() + unit - 1) / unit
+}
+
+// unit is the interval that s is counted by.
+func (p TokenBucket) unit(s State) int64 {
+	if unit := s[every]; unit > 0 {
+		return unit
+	}
+	return p.interval()
 }
 
 // interval is the time in which one action comes back, in milliseconds.
