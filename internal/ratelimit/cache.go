@@ -115,7 +115,7 @@ func (c *Cache) learn(k Key, item Item, v view, now time.Time) {
 	if doubted {
 		e.asked = time.Time{}
 	}
-	e.alone = slices.DeleteFunc(e.alone, func(w Write) bool { return item.Has(w) })
+	e.alone = slices.DeleteFunc(e.alone, item.Has)
 	e.rebase()
 }
 

@@ -261,3 +261,54 @@ func TestLawReleaseUndoes(t *testing.T) {
 		}
 	})
 }
+
+// The laws hold, too, where what is counted was counted for another tier, or by
+// a limit that has changed since.
+func TestLawsAcrossTiers(t *testing.T) {
+	for name, pair := range map[string][2]Policy{
+		"windows":      {FixedWindow{Limit: 3, Window: 7 * time.Millisecond}, FixedWindow{Limit: 9, Window: 7 * time.Millisecond}},
+		"buckets":      {TokenBucket{Limit: 3, Window: 21 * time.Millisecond, Burst: 4}, TokenBucket{Limit: 2, Window: 10 * time.Millisecond, Burst: 9}},
+		"slow buckets": {TokenBucket{Limit: 1, Window: 10 * time.Millisecond, Burst: 3}, TokenBucket{Limit: 1, Window: 3 * time.Millisecond, Burst: 3}},
+		"logs":         {SlidingLog{Limit: 3, Window: 7 * time.Millisecond}, SlidingLog{Limit: 9, Window: 7 * time.Millisecond}},
+		"counters":     {SlidingWindow{Limit: 3, Window: 7 * time.Millisecond}, SlidingWindow{Limit: 9, Window: 7 * time.Millisecond}},
+		"reservoirs": {
+			Reservoir{Limit: 3, Window: 7 * time.Millisecond, Ahead: 20 * time.Millisecond},
+			Reservoir{Limit: 2, Window: 7 * time.Millisecond, Ahead: 20 * time.Millisecond},
+		},
+	} {
+		if err := Share(pair[0], pair[1]); err != nil && name != "reservoirs" {
+			t.Fatal(err)
+		}
+		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
+			w := reach(t, pair[0])
+			draw := func() Policy { return pair[rapid.IntRange(0, 1).Draw(t, "tier")] }
+			meanwhile := func() {
+				for range rapid.IntRange(0, 4).Draw(t, "meanwhile") {
+					w.policy = draw()
+					w.take(rapid.Int64Range(1, w.limit()).Draw(t, "n"))
+				}
+			}
+			w.now = max(w.now, w.latest)
+			meanwhile()
+			w.now += rapid.Int64Range(0, 30).Draw(t, "pause")
+			w.policy = draw()
+			p, n := w.policy, rapid.Int64Range(1, w.limit()).Draw(t, "n")
+			u, ok := p.Plan(w.now, n)(w.state())
+			if ok && !u.Holds(w.state()) {
+				t.Fatalf("%v: %+v does not hold in %v", p, u, w.state())
+			}
+			if wait := p.Wait(w.now, n, w.state()); ok != (wait == 0) {
+				t.Fatalf("%v: in %v %d are taken: %v, and the wait is %v", p, w.state(), n, ok, wait)
+			}
+			before := w.state()
+			meanwhile()
+			_, log := p.(SlidingLog) // see its doc comment
+			if _, fits := p.Plan(w.now, n)(w.state()); ok && u.Holds(w.state()) && !fits && !log {
+				t.Fatalf("%v: planned in %v, %+v holds in %v, where %d don't fit", p, before, u, w.state(), n)
+			}
+			if f := p.Figures(w.now, w.state()); f.Remaining < 0 {
+				t.Fatalf("%v: %+v", p, f)
+			}
+		}))
+	}
+}

@@ -228,3 +228,67 @@ func TestNoClockAdmitsOverTheLimit(t *testing.T) {
 		})
 	}
 }
+
+// A slot that was used again since is not given back with what it held before.
+func TestALogGivesBackOnlyWhatIsThere(t *testing.T) {
+	p := SlidingLog{Limit: 1, Window: time.Hour}
+	now := start.UnixMilli()
+	take, _ := p.Plan(now, 1)(nil)
+	s := take.Apply(nil)
+	plan, _ := p.Release(now, now, 1)
+	back, ok := plan(s)
+	if !ok || !back.Holds(s) {
+		t.Fatalf("%v can't be given back in %v", back, s)
+	}
+	again, _ := p.Plan(now+1, 1)(back.Apply(s))
+	if later := again.Apply(back.Apply(s)); back.Holds(later) {
+		t.Errorf("%v holds in %v, where another action has the slot", back, later)
+	}
+}
+
+// What a counter keeps does not grow, whatever pauses its user makes.
+func TestACounterForgets(t *testing.T) {
+	c := &clock{Time: start}
+	p := SlidingWindow{Limit: 5, Window: time.Minute}
+	store := new(memstore.Store)
+	warm := NewCache(4)
+	for i := range 500 {
+		c.Time = c.Add(time.Duration(rand.Int64N(int64(25 * time.Minute))))
+		l := &Limiter{Store: store, Cache: warm, Now: c.now}
+		if _, err := l.Check(t.Context(), Request{UserID: "u", Activity: "act", Policy: p, Count: 1, ID: strconv.Itoa(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	item, err := store.Read(t.Context(), Key{UserID: "u", Activity: "act"})
+	if err != nil || len(item.State) > 4 || len(item.IDs) > 3 {
+		t.Errorf("%d counters and %d sets of ids are kept, %v, want a few", len(item.State), len(item.IDs), err)
+	}
+}
+
+// What an instance admitted in an outage never takes back what the store has
+// shown since.
+func TestASecondOutage(t *testing.T) {
+	c := &clock{}
+	c.at(0)
+	p := TokenBucket{Limit: 1, Window: 5 * time.Second, Burst: 3}
+	l, store := newCached(pass)
+	l.Now = c.now
+	id := 0
+	ask := func(l *Limiter, f fault, want string) {
+		t.Helper()
+		store.faults = []fault{f}
+		id++
+		d, err := l.Check(t.Context(), Request{UserID: "u", Activity: "act", Policy: p, Count: 1, ID: strconv.Itoa(id)})
+		if got := inWords(d); err != nil || got != want {
+			t.Errorf("decision %d: %s, %v, want %s", id, got, err, want)
+		}
+	}
+	other := &Limiter{Store: store.Store, Now: c.now}
+	ask(l, deny, "unavailable 1/3")
+	for used := range 3 {
+		ask(other, pass, fmt.Sprintf("ok %d/3", used+1))
+	}
+	ask(l, pass, "limited 3/3, wait 5s")
+	c.at(2 * time.Second)
+	ask(l, deny, "unavailable 3/3, wait 3s")
+}

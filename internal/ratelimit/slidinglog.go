@@ -17,7 +17,9 @@ import (
 // Its state is Limit slots, named a0 to j9, each the time of its last use in
 // milliseconds since 2020: with a user id of 36 characters 100 of them take 974
 // bytes, so the item fits one write unit. A request takes any slots that are
-// free, at random, so that writers rarely meet in one.
+// free, at random, so that writers rarely meet in one. Its guard sees these slots
+// alone: a request of a higher limit at the same moment may take one beyond a
+// lower limit's, so that for once both are admitted.
 type SlidingLog struct {
 	Limit  int64         // actions in any Window; 1 to 100
 	Window time.Duration // a positive whole number of milliseconds
@@ -93,16 +95,12 @@ func slotIsFree(name string, free int64, used, loose bool) Term {
 	return Missing(name)
 }
 
-// Release implements [Policy]. The slots whose time is at are the receipt, as
-// long as they count.
-func (p SlidingLog) Release(now, at, n int64) (Plan, bool) {
+// Release implements [Policy]. The slots whose time is at are the receipt; one
+// that has ceased to count is given back without anyone's noticing.
+func (p SlidingLog) Release(_, at, n int64) (Plan, bool) {
 	used := at - slotEpoch
 	return func(s State) (Update, bool) {
-		var u Update
-		if used <= p.free(now) {
-			return u, false
-		}
-		u.If = make([][]Term, 1)
+		u := Update{If: make([][]Term, 1)}
 		for name, t := range s {
 			if isSlot(name) && t == used && int64(len(u.Acts)) < n {
 				u.If[0] = append(u.If[0], Within(name, used, used))

@@ -104,6 +104,9 @@ func TestSlidingLogTimeline(t *testing.T) {
 		{at: time.Hour, id: "b", count: 2, want: "ok 4/5"},
 		{at: time.Hour, id: "b", count: 2, want: "duplicate 4/5"},
 		{at: 2 * time.Hour, id: "c", count: 2, want: "limited 4/5, wait 10h0m0s"},
+		{at: 2*time.Hour + time.Second, id: "x", want: "ok 5/5"},
+		{at: 2*time.Hour + 2*time.Second, ask: "release", id: "x", want: "ok 4/5"}, // a second later
+		{at: 2*time.Hour + 2*time.Second, ask: "release", id: "x", want: "ok 4/5"},
 		{at: 2*time.Hour + 2*time.Second, id: "c", want: "ok 5/5"},
 		{at: 2*time.Hour + 62*time.Second, ask: "release", id: "c", want: "ok 4/5"}, // a minute later
 		{at: 2*time.Hour + 63*time.Second, ask: "release", id: "c", want: "ok 4/5"}, // once
@@ -171,9 +174,24 @@ func TestSeveralLimitsTimeline(t *testing.T) {
 		{at: time.Minute, ask: "release", id: "b", count: 2, want: "ok 3/5"},
 		{at: time.Minute, ask: "release", id: "b", count: 2, want: "ok 3/5"},
 		{at: 59 * time.Second, id: "d", want: "limited 0/3, wait 1s for the minute"}, // the clock stepped back
+		{at: 59 * time.Second, ask: "status", id: "d", want: "limited 0/3, wait 1s for the minute"},
 		{at: time.Minute, id: "d", want: "ok 4/5"},
-		{at: 61 * time.Second, ask: "release", id: "a", want: "ok 4/5"}, // too late
+		{at: 119 * time.Second, id: "e", want: "ok 5/5"},
+		{at: 120 * time.Second, ask: "release", id: "e", want: "ok 4/5"}, // of the hour alone, as its minute has passed
+		{at: 120 * time.Second, ask: "release", id: "e", want: "ok 4/5"},
+		{at: 121 * time.Second, ask: "release", id: "a", want: "ok 4/5"}, // too late
 		{at: hour, id: "e", count: 3, want: "ok 3/3"},
+	})
+}
+
+// A release takes nothing off a window that its check did not count in.
+func TestSeveralLimitsReleaseAcrossAWindow(t *testing.T) {
+	p := Several{{"minute", FixedWindow{Limit: 3, Window: time.Minute}}, {"hour", FixedWindow{Limit: 9, Window: time.Hour}}}
+	timeline(t, p, []moment{
+		{at: 59 * time.Second, id: "a", count: 2, want: "ok 2/3"},
+		{at: 60 * time.Second, id: "b", count: 2, want: "ok 2/3"},
+		{at: 61 * time.Second, ask: "release", id: "a", count: 2, want: "ok 2/3"},
+		{at: 61 * time.Second, id: "c", count: 2, want: "limited 2/3, wait 59s for the minute"},
 	})
 }
 
@@ -290,13 +308,19 @@ func TestAChangedLimitActsOnWhatIsCounted(t *testing.T) {
 // A place whose answer was lost is the same when it is found, whoever came
 // meanwhile.
 func TestALostPlaceIsFound(t *testing.T) {
+	for kind, open := range stores {
+		t.Run(kind, func(t *testing.T) { aLostPlaceIsFound(t, open(t)) })
+	}
+}
+
+func aLostPlaceIsFound(t *testing.T, store Store) {
+	t.Helper()
 	c := &clock{}
 	c.at(0)
 	p := Reservoir{Limit: 2, Window: 10 * time.Second, Ahead: time.Minute}
-	memory := new(memstore.Store)
-	ask := func(store Store, id string) Decision {
+	ask := func(s Store, id string) Decision {
 		t.Helper()
-		l := &Limiter{Store: store, Timeout: 5 * time.Second, Now: c.now}
+		l := &Limiter{Store: s, Timeout: 5 * time.Second, Now: c.now}
 		d, err := l.Check(t.Context(), Request{UserID: "g", Activity: "act", Policy: p, Count: 1, ID: id})
 		if err != nil {
 			t.Fatal(err)
@@ -304,22 +328,22 @@ func TestALostPlaceIsFound(t *testing.T) {
 		return d
 	}
 	for i := range 3 {
-		ask(memory, strconv.Itoa(i))
+		ask(store, strconv.Itoa(i))
 	}
 	others := func(_ context.Context, perform func() error) error {
 		_ = perform()
 		for _, id := range []string{"x", "y", "z"} {
-			ask(memory, id)
+			ask(store, id)
 		}
 		return errors.New("connection reset")
 	}
 	// The first attempt is planned from nothing and refused, the second is lost.
-	d := ask(&faulty{Store: memory, faults: []fault{pass, others, pass}}, "lost")
+	d := ask(&faulty{Store: store, faults: []fault{pass, others, pass}}, "lost")
 	want := Turn{ReadyAt: start.UnixMilli() + 10_000, Enqueued: 2}
 	if d.Reason != Delayed || d.Turn != want {
 		t.Errorf("the lost place is %+v, want %+v", d, want)
 	}
-	if last := ask(memory, "last"); last.Enqueued != 6 {
+	if last := ask(store, "last"); last.Enqueued != 6 {
 		t.Errorf("%d places are given, want 6: one for each who asked", last.Enqueued)
 	}
 }

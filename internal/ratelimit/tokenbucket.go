@@ -74,7 +74,7 @@ func (p TokenBucket) Plan(now, n int64) Plan {
 	return func(s State) (Update, bool) {
 		behind := p.behind(now, s)
 		switch {
-		case behind > room || room < 0:
+		case behind > room: // also where n is above the burst
 			return Update{}, false
 		case behind == 0: // full
 			return Update{

@@ -90,10 +90,11 @@ func (v *vector) run(t *testing.T, store Store, user string, callers int) {
 	p := v.policy(t)
 	c := &clock{}
 	l := &Limiter{Store: store, Timeout: 20 * time.Second, Cache: NewCache(10), DenyOutage: true, Now: c.now}
-	for first, next := 0, 0; first < len(v.Steps); first = next {
-		for next = first + 1; next < len(v.Steps) && next-first < callers && v.Steps[first].alike(v.Steps[next]); next++ {
+	for first := 0; first < len(v.Steps); {
+		together := v.Steps[first : first+1]
+		for next := first + 1; next < len(v.Steps) && len(together) < callers && v.Steps[first].alike(v.Steps[next]); next++ {
+			together = v.Steps[first : next+1]
 		}
-		together := v.Steps[first:next]
 		c.Time = time.UnixMilli(together[0].Now)
 		got := make([]map[string]any, len(together))
 		var wg sync.WaitGroup
@@ -117,6 +118,7 @@ func (v *vector) run(t *testing.T, store Store, user string, callers int) {
 			}
 			got = slices.Delete(got, which, which+1)
 		}
+		first += len(together)
 	}
 }
 
