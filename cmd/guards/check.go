@@ -9,6 +9,7 @@ import (
 	"github.com/cric-talk/guards/internal/event"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 type checkCommand struct {
@@ -42,17 +43,21 @@ func (c *checkCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	limiter, err := c.limiter(ctx)
+	limiter, err := c.limiter(ctx, con)
 	if err != nil {
 		return err
 	}
-	g := &guard.Guard{Rules: rules, Limiter: limiter, BypassRoles: []string{"admin"}}
+	now, err := follow(ctx, limiter.Store)
+	if err != nil {
+		return err
+	}
+	g := &guard.Guard{Rules: rules, Limiter: limiter, Live: now, BypassRoles: []string{"admin"}}
 	var last error
 	for i := range c.Times {
 		if ctx.Err() != nil {
 			return errInterrupted
 		}
-		a, err := g.Decide(ctx, guard.Request{
+		a, err := decide(ctx, g, guard.Request{
 			UserID: c.User, Activity: c.Activity, Op: guard.Check,
 			Count: c.Count, Partial: c.Partial, Tier: c.Tier, Roles: c.Role,
 		})
@@ -74,16 +79,20 @@ func (c *checkCommand) Run(ctx context.Context, con console) error {
 	return last
 }
 
+// decide has g decide while a person waits.
+func decide(ctx context.Context, g *guard.Guard, r guard.Request) (guard.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return g.Decide(ctx, r)
+}
+
 // line is an answer for people, aligned with the others of this command.
 func (c *checkCommand) line(con console, n int, a guard.Answer) string {
 	width := len(fmt.Sprint(c.Times))
 	if a.Decision == nil {
 		return fmt.Sprintf("%*d  %s  %s", width, n, con.paint(green, "allowed"), a.Reason)
 	}
-	verdict := con.paint(green, "allowed")
-	if !a.Allowed {
-		verdict = con.paint(red, "refused")
-	}
+	verdict := con.verdict(a.Allowed, string(a.Reason))
 	var b strings.Builder
 	digits := len(fmt.Sprint(a.Decision.Limit))
 	fmt.Fprintf(&b, "%*d  %s  %*d/%d used", width, n, verdict, digits, a.Decision.Used, a.Decision.Limit)
@@ -93,10 +102,23 @@ func (c *checkCommand) line(con console, n int, a guard.Answer) string {
 	if a.Allowed && a.Granted < a.Count {
 		fmt.Fprintf(&b, ", %d of %d granted", a.Granted, a.Count)
 	}
-	if a.Message != "" {
+	if ready := a.Decision.ReadyAt; ready != 0 {
+		fmt.Fprintf(&b, "  ready at %s UTC (wait %s), place %d", time.UnixMilli(ready).UTC().Format(time.TimeOnly), wait(a.Decision.Wait), a.Decision.Enqueued)
+	} else if a.Message != "" {
 		fmt.Fprintf(&b, "  %s (wait %s)", a.Message, wait(a.Decision.Wait))
 	}
 	return b.String()
+}
+
+// verdict is what a guard said, in a word.
+func (c console) verdict(allowed bool, reason string) string {
+	switch {
+	case allowed:
+		return c.paint(green, "allowed")
+	case reason == string(ratelimit.Delayed):
+		return c.paint(yellow, "delayed")
+	}
+	return c.paint(red, "refused")
 }
 
 // wait is a time to wait in words, rounded up: whoever waits so long is not
@@ -116,14 +138,27 @@ func wait(d time.Duration) string {
 
 // owner finds the guard of an activity.
 func owner(activity string) (limits.Guard, error) {
-	var all []string
 	for _, g := range limits.All {
-		for _, a := range g.Activities {
-			if a.Name == activity {
-				return g, nil
-			}
-			all = append(all, a.Name)
+		if _, ok := g.Activity(activity); ok {
+			return g, nil
+		}
+	}
+	all := activities()
+	if meant, ok := nearest(activity, all); ok {
+		return limits.Guard{}, hint{
+			error:  &event.ValidationError{Field: "activity", Problem: fmt.Sprintf("is %s, did you mean %q?", event.Show(activity), meant)},
+			advice: "see guards limits",
 		}
 	}
 	return limits.Guard{}, event.Invalid("activity", event.Show(activity), "one of "+strings.Join(all, ", "))
+}
+
+// activities names every guard's.
+func activities() (all []string) {
+	for _, g := range limits.All {
+		for _, a := range g.Activities {
+			all = append(all, a.Name)
+		}
+	}
+	return all
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -20,28 +21,34 @@ const (
 	refused     = 1
 	wrongUse    = 2
 	unreachable = 3
-	interrupted = 130 // as shells have it
+	interrupted = 130 // as shells have Ctrl-C; a no to a question is the same wish
 )
 
-func main() {
+func main() { os.Exit(program(terminal())) }
+
+// program is run with the process's arguments, until Ctrl-C; a second one ends
+// it at once.
+func program(c console) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	status := run(ctx, os.Args[1:], terminal())
-	stop()
-	os.Exit(status)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	return run(ctx, os.Args[1:], c)
 }
 
-// A console is where a command writes.
+// A console is what a command has of the world: streams and a clock.
 type console struct {
-	in       io.Reader // answers to questions; nil: nobody is there to ask
-	out, err io.Writer // results; everything else
-	color    bool      // out is a terminal that shows colours
-	progress bool      // err is a terminal
+	in       io.Reader        // answers to questions; nil: nobody is there to ask
+	out, err io.Writer        // results; everything else
+	color    bool             // out is a terminal that shows colours
+	progress bool             // err is a terminal that can write a line anew
+	now      func() time.Time // what is counted, and what has expired, goes by it; nil: time.Now
 }
 
 // Ends of a command that are no fault of its own.
 var (
 	errRefused     = errors.New("refused")
 	errInterrupted = errors.New("interrupted")
+	errDeclined    = errors.New("nothing was deleted")
 )
 
 // commands are the command line.
@@ -54,16 +61,30 @@ type commands struct {
 	Reset   resetCommand   `cmd:"" help:"Forget what is counted of a user's activity in the current window."`
 	Erase   eraseCommand   `cmd:"" help:"Delete everything that is kept of a user."`
 	Cleanup cleanupCommand `cmd:"" help:"Delete what has expired, as the function does."`
-	Limits  limitsCommand  `cmd:"" help:"List every guard's activities and their limits, from the code itself."`
+	Replay  replayCommand  `cmd:"" help:"What a limit would have done to recorded traffic, in figures and as a picture."`
+	Limits  limitsCommand  `cmd:"" help:"List every guard's activities and their limits, and change them without a deploy."`
+	Grant   grantCommand   `cmd:"" help:"Give a user a role or a tier until a date, without a deploy."`
+	Revoke  revokeCommand  `cmd:"" help:"Take back what was granted to a user."`
+
+	Completion completionCommand `cmd:"" help:"Have bash, zsh or fish complete commands, flags and activities."`
+	Complete   completeCommand   `cmd:"" hidden:"" passthrough:"" help:"What may stand in place of the last word."`
 }
 
 const description = `Rate-limit guards for AWS Lambda and DynamoDB, from the command line.
 
-Exit status: 0 done, 1 refused, 2 wrong use or input, 3 the table could not be reached.`
+Exit status:
+  0    done
+  1    refused (check), or not exactly the limit (verify)
+  2    wrong use or input
+  3    the table or the guard could not be reached
+  130  ended by you: Ctrl-C, or no to a question`
 
 // run is the program: it parses args, runs a command and returns the exit
 // status.
 func run(ctx context.Context, args []string, c console) int {
+	if c.now == nil {
+		c.now = time.Now
+	}
 	exited := -1
 	parser, err := kong.New(&commands{},
 		kong.Name("guards"),
@@ -85,7 +106,10 @@ func run(ctx context.Context, args []string, c console) int {
 		return exited
 	}
 	if err == nil {
-		err = command.Run()
+		err = explain(command, command.Run())
+	}
+	if err != nil && ctx.Err() != nil { // whatever it broke off has failed of it
+		err = errInterrupted
 	}
 	return fail(c, err)
 }
@@ -102,17 +126,13 @@ func fail(c console, err error) int {
 		return interrupted
 	}
 	_, _ = fmt.Fprintln(c.err, "guards:", err)
-	if e, ok := errors.AsType[*kong.ParseError](err); ok {
-		command := "guards"
-		if node := e.Context.Selected(); node != nil {
-			command = node.FullPath()
-		}
-		_, _ = fmt.Fprintf(c.err, "guards: see %s --help\n", command)
+	if advice := adviceOn(err); advice != "" {
+		_, _ = fmt.Fprintln(c.err, "guards:", advice)
 	}
-	if e, ok := errors.AsType[*event.Unavailable](err); ok {
-		if cause := errors.Unwrap(e); cause != nil { // for the person here, who asked and may know
-			_, _ = fmt.Fprintln(c.err, "guards:", cause)
-		}
+	if errors.Is(err, errDeclined) {
+		return interrupted
+	}
+	if _, ok := errors.AsType[*event.Unavailable](err); ok {
 		return unreachable
 	}
 	return wrongUse

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/event"
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
 
 // questionFlags are of commands that delete.
@@ -21,28 +23,35 @@ type questionFlags struct {
 	DryRun bool `help:"Delete nothing, and say what would go."`
 }
 
-// errDeclined ends a command whose question was answered no.
-var errDeclined = errors.New("nothing was deleted")
-
 // confirm asks a person, where there is one.
-func (f *questionFlags) confirm(con console, question string) error {
+func (f *questionFlags) confirm(ctx context.Context, con console, question string) error {
 	if f.Yes || f.DryRun {
 		return nil
 	}
-	return con.confirm(question)
+	return con.confirm(ctx, question)
 }
 
-// confirm asks whether to delete.
-func (c console) confirm(question string) error {
+// confirm asks whether to delete. It does not wait for an answer past ctx's end.
+func (c console) confirm(ctx context.Context, question string) error {
 	if c.in == nil {
 		return errors.New("nobody is there to ask: give --yes to delete, or --dry-run to see what would go")
 	}
 	_, _ = fmt.Fprintf(c.err, "%s [y/N] ", question)
-	answer, _ := bufio.NewReader(c.in).ReadString('\n')
-	if strings.EqualFold(strings.TrimSpace(answer), "y") || strings.EqualFold(strings.TrimSpace(answer), "yes") {
-		return nil
+	answered := make(chan string, 1)
+	go func() {
+		answer, _ := bufio.NewReader(c.in).ReadString('\n')
+		answered <- strings.ToLower(strings.TrimSpace(answer))
+	}()
+	select {
+	case answer := <-answered:
+		if answer == "y" || answer == "yes" {
+			return nil
+		}
+		return errDeclined
+	case <-ctx.Done():
+		_, _ = fmt.Fprintln(c.err)
+		return errInterrupted
 	}
-	return errDeclined
 }
 
 type resetCommand struct {
@@ -70,13 +79,13 @@ func (c *resetCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	g := &guard.Guard{Rules: rules, Limiter: &ratelimit.Limiter{Store: store, Timeout: 5 * time.Second}}
+	g := &guard.Guard{Rules: rules, Limiter: &ratelimit.Limiter{Store: store, Now: con.now}}
 	if !c.Yes {
-		if err := con.confirm(fmt.Sprintf("Forget what is counted of this user's %s?", c.Activity)); err != nil {
+		if err := con.confirm(ctx, fmt.Sprintf("Forget what is counted of this user's %s?", c.Activity)); err != nil {
 			return err
 		}
 	}
-	a, err := g.Decide(ctx, guard.Request{UserID: c.User, Activity: c.Activity, Op: guard.Reset})
+	a, err := decide(ctx, g, guard.Request{UserID: c.User, Activity: c.Activity, Op: guard.Reset})
 	if err != nil {
 		return err
 	}
@@ -111,7 +120,7 @@ func (c *eraseCommand) Run(ctx context.Context, con console) error {
 	if err := event.CheckUserID(c.User); err != nil {
 		return err
 	}
-	if err := c.confirm(con, "Delete everything that is kept of this user?"); err != nil {
+	if err := c.confirm(ctx, con, "Delete everything that is kept of this user?"); err != nil {
 		return err
 	}
 	return clean(ctx, con, &c.tableFlags, cleanup.Request{UserID: c.User, DryRun: c.DryRun}, c.JSON)
@@ -132,7 +141,7 @@ func (cleanupCommand) Help() string {
 
 // Run sweeps as the function cleanup does.
 func (c *cleanupCommand) Run(ctx context.Context, con console) error {
-	if err := c.confirm(con, "Delete everything that has expired?"); err != nil {
+	if err := c.confirm(ctx, con, "Delete everything that has expired?"); err != nil {
 		return err
 	}
 	return clean(ctx, con, &c.tableFlags, cleanup.Request{DryRun: c.DryRun}, c.JSON)
@@ -144,8 +153,15 @@ func clean(ctx context.Context, con console, table *tableFlags, r cleanup.Reques
 	if err != nil {
 		return err
 	}
-	run := &cleanup.Cleanup{Table: store, Progress: func(s ratelimit.Swept) {
-		con.tell("%d items looked at, %d stale, %d deleted", s.Scanned, s.Stale, s.Deleted)
+	parts := 0
+	run := &cleanup.Cleanup{Table: store, Forget: forget(store, con), Now: con.now, Progress: func(s ratelimit.Swept) {
+		soFar := fmt.Sprintf("%s items, %s to go, %s deleted", grouped(s.Scanned), grouped(s.Stale), grouped(s.Deleted))
+		if r.UserID != "" { // nobody knows how many are kept of a user
+			con.tell(soFar)
+			return
+		}
+		parts++
+		con.bar(parts, dynamostore.Parts, soFar)
 	}}
 	a, err := run.Run(ctx, r)
 	con.told()
@@ -161,4 +177,12 @@ func clean(ctx context.Context, con console, table *tableFlags, r cleanup.Reques
 	}
 	_, err = fmt.Fprintf(con.out, "%d items of %d users looked at, %d to go, %s\n", a.Scanned, a.Users, a.Stale, went)
 	return err
+}
+
+// forget drops what was granted to a user.
+func forget(table live.Table, con console) func(context.Context, string) error {
+	return func(ctx context.Context, userID string) error {
+		_, err := live.Forget(ctx, table, limits.All, userID, con.now())
+		return err
+	}
 }

@@ -9,15 +9,18 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/event"
-	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/invokeapi"
+	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -30,8 +33,10 @@ type serveCommand struct {
 // Help is the command's own help.
 func (serveCommand) Help() string {
 	return `Every guard and cleanup under Lambda's Invoke API, for an application under
-development. Examples:
+development. The guards read MODE, ON_OUTAGE, ON_LIMIT, DECISION_TIMEOUT and
+BYPASS_ROLES as the deployed functions do. Examples:
   guards serve
+  MODE=shadow guards serve
   guards serve --store dynamodb --endpoint http://127.0.0.1:8000 --create-table
   aws lambda invoke --endpoint-url http://127.0.0.1:3001 --function-name posts-guard \
     --cli-binary-format raw-in-base64-out \
@@ -47,6 +52,10 @@ const (
 
 // Run serves until it is interrupted.
 func (c *serveCommand) Run(ctx context.Context, con console) error {
+	settings, err := lambdafn.ReadSettings(os.LookupEnv)
+	if err != nil {
+		return err
+	}
 	store, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -58,10 +67,10 @@ func (c *serveCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return fmt.Errorf("--addr: %w", err)
 	}
-	api := newAPI(store, con)
-	server := &http.Server{Handler: api, ReadHeaderTimeout: 10 * time.Second}
-	_, _ = fmt.Fprintf(con.err, "guards: serving %s on http://%s, counting in %s; Ctrl-C ends it\n",
-		strings.Join(slices.Sorted(maps.Keys(api.Functions)), ", "), listener.Addr(), c.where())
+	api := newAPI(&settings, store, con)
+	server := newServer(api)
+	_, _ = fmt.Fprintf(con.err, "guards: serving %s on http://%s, counting in %s%s; Ctrl-C ends it\n",
+		strings.Join(slices.Sorted(maps.Keys(api.Functions)), ", "), listener.Addr(), c.where(), variables())
 
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
@@ -77,6 +86,26 @@ func (c *serveCommand) Run(ctx context.Context, con console) error {
 	return err
 }
 
+// newServer makes a server whose Shutdown doesn't wait 5 s for a connection that
+// a client has opened, and asked nothing on.
+func newServer(h http.Handler) *http.Server {
+	var unused sync.Map
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ConnState: func(c net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			unused.Store(c, nil)
+		} else {
+			unused.Delete(c)
+		}
+	}}
+	s.RegisterOnShutdown(func() {
+		unused.Range(func(c, _ any) bool {
+			_ = c.(net.Conn).Close()
+			return true
+		})
+	})
+	return s
+}
+
 // prepare sees to it that the table is there, before anybody counts on it.
 func (c *serveCommand) prepare(ctx context.Context, store store) error {
 	if c.CreateTable {
@@ -88,30 +117,45 @@ func (c *serveCommand) prepare(ctx context.Context, store store) error {
 			return event.NewUnavailable(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if _, err := store.Read(ctx, ratelimit.Key{UserID: " probe"}); err != nil {
+	if _, err := store.Read(ctx, ratelimit.Key{UserID: " probe", Activity: "probe"}); err != nil {
 		return event.NewUnavailable(err)
 	}
 	return nil
 }
 
+// settings are the variables that lambdafn.ReadSettings reads.
+var settings = []string{"MODE", "ON_OUTAGE", "ON_LIMIT", "DECISION_TIMEOUT", "BYPASS_ROLES"}
+
+// variables are the settings that are set: one that is left in a shell should
+// not go unseen.
+func variables() (set string) {
+	for _, name := range settings {
+		if value, ok := os.LookupEnv(name); ok {
+			set += fmt.Sprintf(", %s=%s", name, value)
+		}
+	}
+	return set
+}
+
 // newAPI wires every function as internal/lambdafn does, for one process.
-func newAPI(store store, con console) *invokeapi.Server {
+func newAPI(settings *lambdafn.Settings, store store, con console) *invokeapi.Server {
 	api := &invokeapi.Server{Functions: make(map[string]invokeapi.Function), Observe: con.follow}
 	logger := slog.New(invokeapi.LogHandler())
-	cache := ratelimit.NewCache(ratelimit.DefaultCacheSize)
-	for _, rules := range limits.All {
-		api.Functions[rules.Name] = invokeapi.Function{URL: true, Timeout: guardTimeout, Handler: &guard.Guard{
-			Rules:       rules,
-			Limiter:     &ratelimit.Limiter{Store: store, Cache: cache, Timeout: time.Second},
-			BypassRoles: []string{"admin"},
-			Log:         logger.With("service", rules.Name),
-		}}
+	run := &cleanup.Cleanup{Table: store, Now: con.now, Log: logger.With("service", "cleanup")}
+	var now *live.Follower // one for all: they run in one process
+	if table, ok := store.(live.Table); ok {
+		now = &live.Follower{Table: table, Guards: limits.All, Log: logger, Now: con.now}
+		run.Forget = forget(table, con)
 	}
-	api.Functions["cleanup"] = invokeapi.Function{Timeout: cleanupTimeout, Handler: &cleanup.Cleanup{
-		Table: store, Log: logger.With("service", "cleanup"),
-	}}
+	for _, rules := range limits.All {
+		g := settings.Guard(rules, store)
+		g.Log, g.Limiter.Now = logger.With("service", rules.Name), con.now
+		g.Live, g.Limiter.Alongside = now, now.Look
+		api.Functions[rules.Name] = invokeapi.Function{URL: true, Timeout: guardTimeout, Handler: g}
+	}
+	api.Functions["cleanup"] = invokeapi.Function{Timeout: cleanupTimeout, Handler: run}
 	return api
 }
 
@@ -132,11 +176,7 @@ func (c console) follow(i invokeapi.Invocation) {
 	case i.Err != nil:
 		said = c.paint(red, "error") + " " + i.Err.Error()
 	case a.Reason != "":
-		verdict := c.paint(green, "allowed")
-		if !a.Allowed {
-			verdict = c.paint(red, "refused")
-		}
-		said = fmt.Sprintf("%s %s: %s, %s", a.Op, a.Activity, verdict, a.Reason)
+		said = fmt.Sprintf("%s %s: %s, %s", a.Op, a.Activity, c.verdict(a.Allowed, a.Reason), a.Reason)
 		if a.Limit > 0 {
 			said += fmt.Sprintf(", %d/%d used", a.ActivityCount, a.Limit)
 		}
@@ -144,5 +184,5 @@ func (c console) follow(i invokeapi.Invocation) {
 			said += ", wait " + wait(time.Duration(a.WaitTime)*time.Millisecond)
 		}
 	}
-	_, _ = fmt.Fprintf(c.err, "%s  %-18s  %s\n", time.Now().Format(time.TimeOnly), i.Function, said)
+	_, _ = fmt.Fprintf(c.err, "%s  %-18s  %s\n", c.now().Format(time.TimeOnly), i.Function, said)
 }

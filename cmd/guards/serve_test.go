@@ -5,7 +5,10 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -15,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/goccy/go-yaml"
 
 	"github.com/cric-talk/guards/internal/dynamotest"
 )
@@ -47,7 +52,7 @@ func serve(t *testing.T, args ...string) (endpoint string, log *stream) {
 	log = new(stream)
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...), console{out: io.Discard, err: log})
+		ended <- run(ctx, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...), console{out: io.Discard, err: log, now: atPinned})
 	}()
 	t.Cleanup(func() {
 		interrupt()
@@ -55,14 +60,17 @@ func serve(t *testing.T, args ...string) (endpoint string, log *stream) {
 			t.Errorf("guards serve ended with status %d:\n%s", status, log)
 		}
 	})
-	for range 1000 {
+	for {
 		if match := serving.FindStringSubmatch(log.String()); match != nil {
 			return match[1], log
 		}
-		time.Sleep(10 * time.Millisecond)
+		select {
+		case status := <-ended:
+			ended <- status
+			t.Fatal("guards serve does not serve")
+		case <-time.After(time.Millisecond):
+		}
 	}
-	t.Fatalf("guards serve does not serve:\n%s", log)
-	return "", nil
 }
 
 type response struct {
@@ -158,17 +166,39 @@ func TestInvokeEventAndTail(t *testing.T) {
 	if r.StatusCode != 202 || r.body != "" {
 		t.Errorf("Event: %s %s", r.Status, r.body)
 	}
-	for range 500 { // it takes place some time
-		r = post(t, invocations(endpoint, "posts-guard"), ten, "X-Amz-Log-Type", "Tail")
-		if strings.Contains(r.body, `"limited"`) {
-			break
-		}
-		time.Sleep(time.Millisecond)
+	status := strings.Replace(ten, `"count": 10`, `"op": "status"`, 1)
+	for !strings.Contains(r.body, `"activityCount":10`) { // it takes place some time
+		r = post(t, invocations(endpoint, "posts-guard"), status)
 	}
+	r = post(t, invocations(endpoint, "posts-guard"), ten, "X-Amz-Log-Type", "Tail")
 	tail, err := base64.StdEncoding.DecodeString(r.Header.Get("X-Amz-Log-Result"))
 	if err != nil || len(tail) > 4096 || !strings.Contains(string(tail), `"msg":"refused"`) || strings.Contains(string(tail), "canary") ||
 		!strings.HasPrefix(string(tail), "START RequestId: "+r.Header.Get("X-Amzn-RequestId")) || !strings.Contains(string(tail), "REPORT RequestId: ") {
 		t.Errorf("the tail of the log, %v:\n%s", err, tail)
+	}
+}
+
+// A connection that a client holds for later doesn't keep serve from ending.
+func TestServerLeavesNoConnectionOpen(t *testing.T) {
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := newServer(http.NotFoundHandler())
+	server.ReadHeaderTimeout = 0 // which would close it, too, only later
+	go func() { _ = server.Serve(listener) }()
+	unused, err := new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unused.Close() }()
+	post(t, "http://"+listener.Addr().String(), "") // on a connection that it accepted after the other
+	now, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = server.Shutdown(now)
+	_ = unused.SetReadDeadline(time.Now().Add(30 * time.Second))
+	if _, err := unused.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the connection is still open: %v", err)
 	}
 }
 
@@ -208,6 +238,8 @@ func TestServeForm(t *testing.T) {
 }
 
 func TestExactlyTheLimitThroughServe(t *testing.T) {
+	t.Setenv("DECISION_TIMEOUT", "5s") // the longest, for a slow machine
+	t.Setenv("ON_OUTAGE", "deny")      // an instance that decides alone would count anew
 	stores := map[string][]string{"memory": nil}
 	if os.Getenv("DYNAMODB_ENDPOINT") != "" {
 		t.Setenv("AWS_ACCESS_KEY_ID", "test")
@@ -220,13 +252,10 @@ func TestExactlyTheLimitThroughServe(t *testing.T) {
 	for name, args := range stores {
 		t.Run(name, func(t *testing.T) {
 			endpoint, _ := serve(t, args...)
-			if left := time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)); left < 5*time.Second {
-				time.Sleep(left) // all in one minute
-			}
-			const calls, atOnce = 500, 16
-			next := make(chan struct{}, calls)
-			for range calls {
-				next <- struct{}{}
+			const calls, atOnce = 200, 16
+			next := make(chan string, calls)
+			for i := range calls {
+				next <- fmt.Sprintf(`{"userId": "u1", "activity": "add_comment", "requestId": "r%d"}`, i)
 			}
 			close(next)
 			var mu sync.Mutex
@@ -234,8 +263,11 @@ func TestExactlyTheLimitThroughServe(t *testing.T) {
 			var wg sync.WaitGroup
 			for range atOnce {
 				wg.Go(func() {
-					for range next {
-						r := post(t, invocations(endpoint, "comments-guard"), `{"userId": "u1", "activity": "add_comment"}`)
+					for request := range next {
+						r := post(t, invocations(endpoint, "comments-guard"), request)
+						for strings.Contains(r.body, `"errorType":"Unavailable"`) { // too slow even for that: asked again
+							r = post(t, invocations(endpoint, "comments-guard"), request)
+						}
 						mu.Lock()
 						if strings.HasPrefix(r.body, `{"allowed":true`) {
 							allowed++
@@ -249,6 +281,93 @@ func TestExactlyTheLimitThroughServe(t *testing.T) {
 				t.Errorf("%d of %d calls allowed, want 60", allowed, calls)
 			}
 		})
+	}
+}
+
+// What the deployed functions read serve reads, too.
+func TestServeReadsTheFunctionsVariables(t *testing.T) {
+	ask := func(endpoint, more string) response {
+		return post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post"`+more+`}`)
+	}
+	for setting, want := range map[string]string{ // to the eleventh
+		"MODE=enforce":      `{"allowed":false,"reason":"limited",`,
+		"MODE=shadow":       `{"allowed":true,"reason":"shadow",`,
+		"MODE=off":          `{"allowed":true,"reason":"unlimited",`,
+		"ON_LIMIT=error":    `{"errorMessage":"Rate limit exceeded: Too many requests in a short period","errorType":"RateLimitExceeded"}`,
+		"BYPASS_ROLES=boss": `{"allowed":false,"reason":"limited",`,
+	} {
+		t.Run(setting, func(t *testing.T) {
+			name, value, _ := strings.Cut(setting, "=")
+			t.Setenv(name, value)
+			endpoint, log := serve(t)
+			ask(endpoint, `, "count": 10`)
+			if r := ask(endpoint, ""); !strings.HasPrefix(r.body, want) {
+				t.Errorf("%s, want %s", r.body, want)
+			}
+			boss := `"reason":"bypassed"`
+			if r := ask(endpoint, `, "roles": ["boss"]`); strings.Contains(r.body, boss) != (value == "boss") {
+				t.Errorf("the role boss: %s", r.body)
+			}
+			if !strings.Contains(log.String(), ", counting in memory, "+setting+"; Ctrl-C ends it\n") {
+				t.Errorf("serve does not say that %s is set:\n%s", setting, log)
+			}
+		})
+	}
+}
+
+// A table that goes away while it is served, as ON_OUTAGE has it.
+func TestServeInAnOutage(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	t.Setenv("DECISION_TIMEOUT", "5s")
+	table := dynamotest.Table(t)
+	for onOutage, want := range map[string]string{
+		"allow": `{"allowed":true,"reason":"unavailable",`,
+		"deny":  `{"errorMessage":"access to the table is denied","errorType":"Unavailable"}`,
+	} {
+		t.Run(onOutage, func(t *testing.T) {
+			t.Setenv("ON_OUTAGE", onOutage)
+			p := dynamotest.NewProxy(t)
+			endpoint, _ := serve(t, "--store", "dynamodb", "--endpoint", p.URL(), "--region", "us-east-1", "--table", table)
+			p.Fail(math.MaxInt, dynamotest.AccessDenied)
+			if r := post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post"}`); !strings.HasPrefix(r.body, want) {
+				t.Errorf("%s, want %s", r.body, want)
+			}
+		})
+	}
+}
+
+func TestTimeoutsAreTheTemplates(t *testing.T) {
+	type timeout struct {
+		Timeout int `yaml:"Timeout"` // seconds
+	}
+	var template struct {
+		Globals struct {
+			Function timeout `yaml:"Function"`
+		} `yaml:"Globals"`
+		Resources struct {
+			Cleanup struct {
+				Properties timeout `yaml:"Properties"`
+			} `yaml:"CleanupFunction"`
+		} `yaml:"Resources"`
+	}
+	content, err := os.ReadFile("../../template.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(content, &template); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		got  time.Duration
+		want timeout
+	}{
+		"guards":  {guardTimeout, template.Globals.Function},
+		"cleanup": {cleanupTimeout, template.Resources.Cleanup.Properties},
+	} {
+		if want := time.Duration(tt.want.Timeout) * time.Second; tt.got != want {
+			t.Errorf("serve gives %s %v, template.yaml %v", name, tt.got, want)
+		}
 	}
 }
 
@@ -287,14 +406,14 @@ func TestServeThatCant(t *testing.T) {
 		"--endpoint and --region go with --store dyna": {wrongUse, []string{"--endpoint", "http://127.0.0.1:1"}},
 	} {
 		var log stream
-		if status := run(t.Context(), append([]string{"serve"}, tt.args...), console{out: io.Discard, err: &log}); status != tt.status || !strings.Contains(log.String(), says) {
+		if status := run(t.Context(), append([]string{"serve"}, tt.args...), console{out: io.Discard, err: &log, now: atPinned}); status != tt.status || !strings.Contains(log.String(), says) {
 			t.Errorf("guards serve %v: status %d, %s, want %d and %s", tt.args, status, &log, tt.status, says)
 		}
 	}
 	if os.Getenv("DYNAMODB_ENDPOINT") != "" {
 		var log stream
-		status := run(t.Context(), []string{"serve", "--store", "dynamodb", "--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", "no-such-table"}, console{out: io.Discard, err: &log})
-		if status != unreachable || !strings.Contains(log.String(), "guards: the table does not exist") {
+		status := run(t.Context(), []string{"serve", "--store", "dynamodb", "--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", "no-such-table"}, console{out: io.Discard, err: &log, now: atPinned})
+		if status != unreachable || !strings.Contains(log.String(), "guards: the table no-such-table does not exist at ") {
 			t.Errorf("a missing table: status %d, %s", status, &log)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
 
@@ -22,7 +23,8 @@ type statsCommand struct {
 
 // Help is the command's own help.
 func (statsCommand) Help() string {
-	return `It reads the whole table, and pays for that. Examples:
+	return `It reads the whole table, and pays for that; a terminal shows how far it is.
+Examples:
   guards stats
   guards stats --activity create_post --json`
 }
@@ -38,6 +40,23 @@ type statistics struct {
 type activityUsers struct {
 	Activity string `json:"activity"`
 	Users    int64  `json:"users"`
+
+	// Where one action may be done every so long: that, in milliseconds.
+	IntervalMs int64 `json:"intervalMs,omitzero"`
+}
+
+// interval is the least time between two actions of an activity; 0 where more
+// than one may come at once.
+func interval(name string) time.Duration {
+	rules, err := owner(name)
+	if err != nil {
+		return 0 // of a guard that the code has no more
+	}
+	a, _ := rules.Activity(name)
+	if p, ok := a.Limit.(ratelimit.TokenBucket); ok && p.Burst == 1 {
+		return p.Interval()
+	}
+	return 0
 }
 
 // Run counts users and items.
@@ -51,8 +70,8 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	found, err := store.Stats(ctx, time.Now().Unix(), func(s dynamostore.Stats) {
-		con.tell("%d items of %d users so far", s.Items, s.Users)
+	found, err := store.Stats(ctx, con.now().Unix(), func(s dynamostore.Stats, parts int) {
+		con.bar(parts, dynamostore.Parts, fmt.Sprintf("%s items of %s users", grouped(s.Items), grouped(s.Users)))
 	})
 	con.told()
 	if err != nil {
@@ -61,7 +80,7 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 	s := statistics{found.Users, found.Items, found.Stale, []activityUsers{}}
 	for _, name := range slices.Sorted(maps.Keys(found.Activities)) {
 		if c.Activity == "" || c.Activity == name {
-			s.Activities = append(s.Activities, activityUsers{name, found.Activities[name]})
+			s.Activities = append(s.Activities, activityUsers{name, found.Activities[name], interval(name).Milliseconds()})
 		}
 	}
 	if c.JSON {
@@ -72,23 +91,13 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 	}
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "\nACTIVITY\tUSERS")
+	_, _ = fmt.Fprintln(w, "\nACTIVITY\tUSERS\tINTERVAL")
 	for _, a := range s.Activities {
-		_, _ = fmt.Fprintf(w, "%s\t%d\n", a.Activity, a.Users)
+		every := ""
+		if a.IntervalMs > 0 {
+			every = wait(time.Duration(a.IntervalMs) * time.Millisecond)
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\n", a.Activity, a.Users, every)
 	}
 	return con.printTable(w, &table)
-}
-
-// tell shows how far a long work is, on one line of a terminal.
-func (c console) tell(format string, args ...any) {
-	if c.progress {
-		_, _ = fmt.Fprintf(c.err, "\r"+format+" ", args...)
-	}
-}
-
-// told clears that line.
-func (c console) told() {
-	if c.progress {
-		_, _ = fmt.Fprint(c.err, "\r\x1b[K")
-	}
 }

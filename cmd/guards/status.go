@@ -9,6 +9,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/event"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -46,13 +47,17 @@ func (c *statusCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	items, err := store.User(ctx, c.User)
 	if err != nil {
 		return event.NewUnavailable(err)
 	}
-	list := standings(c.User, c.Tier, items, time.Now().UnixMilli())
+	changed, err := follow(ctx, store)
+	if err != nil {
+		return err
+	}
+	list := standings(c.User, c.Tier, items, changed.Limits(), con.now())
 	if c.JSON {
 		return con.printJSON(list)
 	}
@@ -69,10 +74,16 @@ func (c *statusCommand) Run(ctx context.Context, con console) error {
 	return con.printTable(w, &table)
 }
 
-func standings(user, tier string, items map[ratelimit.Key]ratelimit.Item, now int64) []standing {
+// standings are by the limits as operators have changed them.
+func standings(user, tier string, items map[ratelimit.Key]ratelimit.Item, changed *live.Limits, at time.Time) []standing {
 	list := []standing{}
+	now := at.UnixMilli()
+	if _, granted := changed.Granted(user, at); granted != "" {
+		tier = granted
+	}
 	for _, g := range limits.All {
 		for _, a := range g.Activities {
+			a, _ := changed.Activity(a)
 			p := a.For(tier)
 			if p == nil {
 				continue

@@ -10,9 +10,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
@@ -29,7 +32,12 @@ type tableFlags struct {
 	Table    string `default:"rateLimit" env:"TABLE_NAME" placeholder:"NAME" help:"The DynamoDB table (${default})."`
 	Endpoint string `placeholder:"URL" help:"DynamoDB's address, such as http://127.0.0.1:8000; else AWS's own, or AWS_ENDPOINT_URL_DYNAMODB."`
 	Region   string `placeholder:"NAME" help:"The table's region; else as the AWS CLI finds it."`
+
+	place string // where the table is looked for, in words: set by open
 }
+
+// patience is how long a person waits for a table that says nothing.
+const patience = 10 * time.Second
 
 // validate refuses flags that would do nothing, or not what they seem to.
 func (f *storeFlags) validate() error {
@@ -68,31 +76,50 @@ func (f *tableFlags) open(ctx context.Context) (*dynamostore.Store, error) {
 	if err := f.validate(); err != nil {
 		return nil, err
 	}
-	cfg, err := config.LoadDefaultConfig(ctx, func(o *config.LoadOptions) error {
-		o.Region = f.Region
-		return nil
-	})
+	cfg, err := f.aws(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("AWS configuration: %w", err)
+		return nil, err
 	}
+	f.place = "in " + cfg.Region
 	return dynamostore.New(cfg, f.Table, func(o *dynamodb.Options) {
 		if f.Endpoint != "" { // here, for the SDK's variable would win over cfg's
 			o.BaseEndpoint = aws.String(f.Endpoint)
 		}
+		if o.BaseEndpoint != nil {
+			f.place = "at " + *o.BaseEndpoint
+		}
 	}), nil
 }
 
-// limiter counts there. A table that can't be reached is an error: a person is
-// asking, who wants to know.
-func (f *storeFlags) limiter(ctx context.Context) (*ratelimit.Limiter, error) {
+// aws is the configuration as the AWS CLI finds it. What it lacks is said here,
+// in terms of what to set: the first request would only fail of it.
+func (f *tableFlags) aws(ctx context.Context) (aws.Config, error) {
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(f.Region), config.WithLogger(logging.Nop{}))
+	if err != nil {
+		return cfg, fmt.Errorf("AWS configuration: %w", err)
+	}
+	if cfg.Region == "" {
+		return cfg, errors.New("no AWS region is set: give --region, or set AWS_REGION")
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+		return cfg, &event.Unavailable{
+			What:  "no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (any will do for DynamoDB Local and guards serve)",
+			Cause: err,
+		}
+	}
+	return cfg, nil
+}
+
+// limiter counts there. What fails is an error at once, for a person who wants to
+// know: there is one attempt at each decision, and no memory to decide by.
+func (f *storeFlags) limiter(ctx context.Context, con console) (*ratelimit.Limiter, error) {
 	s, err := f.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if f.Store == "memory" {
-		return &ratelimit.Limiter{Store: s}, nil
-	}
-	return &ratelimit.Limiter{Store: s, Timeout: 5 * time.Second}, nil
+	return &ratelimit.Limiter{Store: s, Now: con.now}, nil
 }
 
 // where is the store in words.
@@ -101,4 +128,20 @@ func (f *storeFlags) where() string {
 		return "memory"
 	}
 	return "the table " + f.Table
+}
+
+// follow reads the live limits of a table; a store in memory has none, and nil
+// follows nothing.
+func follow(ctx context.Context, s ratelimit.Store) (*live.Follower, error) {
+	table, ok := s.(live.Table)
+	if !ok {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	f := &live.Follower{Table: table, Guards: limits.All}
+	if err := f.Read(ctx); err != nil {
+		return nil, reached(err)
+	}
+	return f, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -12,7 +13,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/cric-talk/guards/internal/event"
@@ -46,9 +46,10 @@ type asker func(ctx context.Context, r guard.Request) (asked, error)
 
 // asked is what a guard's answer says, as far as it matters here.
 type asked struct {
-	Allowed bool
-	Reason  string
-	ResetAt int64 // Unix milliseconds
+	Allowed   bool
+	Reason    string
+	ResetAt   int64 // Unix milliseconds
+	WindowKey int64
 }
 
 // A verdict is what the command prints.
@@ -76,34 +77,35 @@ func (c *verifyCommand) Run(ctx context.Context, con console) error {
 	if c.Callers < 1 {
 		return event.Invalid("--callers", fmt.Sprint(c.Callers), "at least 1")
 	}
-	ask, err := c.asker(ctx, rules)
+	ask, err := c.asker(ctx, con, rules)
 	if err != nil {
 		return err
 	}
-	limit, _ := activity.Limit.Quota()
+	limit, window := activity.Limit.Quota()
 	user := guard.Request{UserID: "verify-" + rand.Text(), Activity: c.Activity, Op: guard.Check}
-	if err := c.wholeWindow(ctx, con, ask, user); err != nil {
+	if err := c.wholeWindow(ctx, con, ask, user, min(10*time.Second, window/2)); err != nil {
 		return err
 	}
 	v, err := c.race(ctx, ask, user, int(limit))
-	reset := user
-	reset.Op = guard.Reset
-	_, left := ask(context.WithoutCancel(ctx), reset)
-	if err := errors.Join(err, left); err != nil {
+	if _, ok := activity.Limit.(ratelimit.Reservoir); !ok { // whose places pass by themselves
+		user.Op = guard.Reset
+		_, left := ask(context.WithoutCancel(ctx), user)
+		err = cmp.Or(err, left)
+	}
+	if err != nil {
 		return err
 	}
 	return v.print(con, c.JSON)
 }
 
-// wholeWindow waits for a window that is long enough to finish in.
-func (c *verifyCommand) wholeWindow(ctx context.Context, con console, ask asker, user guard.Request) error {
+// wholeWindow waits for a window that has enough time left to finish in.
+func (c *verifyCommand) wholeWindow(ctx context.Context, con console, ask asker, user guard.Request, enough time.Duration) error {
 	user.Op = guard.Status
 	now, err := ask(ctx, user)
 	if err != nil {
 		return err
 	}
-	const enough = 10 * time.Second
-	if left := time.Until(time.UnixMilli(now.ResetAt)); 0 < left && left < enough {
+	if left := time.UnixMilli(now.ResetAt).Sub(con.now()); 0 < left && left < enough {
 		_, _ = fmt.Fprintf(con.err, "guards: waiting %s for the next window\n", wait(left))
 		select {
 		case <-time.After(left):
@@ -124,6 +126,7 @@ func (c *verifyCommand) race(ctx context.Context, ask asker, user guard.Request,
 	close(next)
 	var mu sync.Mutex
 	var took []float64
+	windows := make(map[int64]bool) // each has a limit of its own
 	var failed error
 	var wg sync.WaitGroup
 	began := time.Now()
@@ -135,7 +138,11 @@ func (c *verifyCommand) race(ctx context.Context, ask asker, user guard.Request,
 				ms := milliseconds(time.Since(sent))
 				mu.Lock()
 				took = append(took, ms)
-				failed = errors.Join(failed, err)
+				if err == nil {
+					windows[a.WindowKey] = true
+				} else if failed == nil {
+					failed = err
+				}
 				if a.Allowed {
 					v.Allowed++
 				}
@@ -150,6 +157,9 @@ func (c *verifyCommand) race(ctx context.Context, ask asker, user guard.Request,
 	v.TookMs, v.Exact = milliseconds(time.Since(began)), v.Allowed == limit
 	slices.Sort(took)
 	v.P50Ms, v.P99Ms = took[len(took)/2], took[len(took)*99/100]
+	if failed == nil && len(windows) > 1 {
+		failed = errors.New("the window ended before all had asked: try again, or with fewer --callers")
+	}
 	return v, failed
 }
 
@@ -174,32 +184,39 @@ func (v verdict) print(con console, asJSON bool) error {
 }
 
 // asker asks where the flags say.
-func (c *verifyCommand) asker(ctx context.Context, rules limits.Guard) (asker, error) {
+func (c *verifyCommand) asker(ctx context.Context, con console, rules limits.Guard) (asker, error) {
 	if c.Invoke || c.EndpointURL != "" {
 		return c.invoker(ctx, rules)
 	}
 	if c.Function != "" {
 		return nil, errors.New("--function goes with --invoke or --endpoint-url")
 	}
-	limiter, err := c.limiter(ctx)
+	limiter, err := c.limiter(ctx, con)
 	if err != nil {
 		return nil, err
 	}
-	g := &guard.Guard{Rules: rules, Limiter: limiter}
+	// Many at once may be slow and throttled, and ask again as the functions do.
+	tough := &ratelimit.Limiter{Store: limiter.Store, Now: limiter.Now, Timeout: 30 * time.Second}
 	return func(ctx context.Context, r guard.Request) (asked, error) {
-		a, err := g.Decide(ctx, r)
+		var a guard.Answer
+		var err error
+		if r.Op == guard.Status { // the first to ask
+			a, err = decide(ctx, &guard.Guard{Rules: rules, Limiter: limiter}, r)
+		} else {
+			a, err = (&guard.Guard{Rules: rules, Limiter: tough}).Decide(ctx, r)
+		}
 		if err != nil {
 			return asked{}, err
 		}
-		return asked{a.Allowed, string(a.Reason), a.Decision.ResetAt}, nil
+		return asked{a.Allowed, string(a.Reason), a.Decision.ResetAt, a.Decision.WindowKey}, nil
 	}, nil
 }
 
 // invoker asks through Lambda's Invoke API.
 func (c *verifyCommand) invoker(ctx context.Context, rules limits.Guard) (asker, error) {
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(c.Region))
+	cfg, err := c.aws(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("AWS configuration: %w", err)
+		return nil, err
 	}
 	client := lambda.NewFromConfig(cfg, func(o *lambda.Options) {
 		if c.EndpointURL != "" {

@@ -1,8 +1,15 @@
 package main
 
 import (
+	"context"
+	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cric-talk/guards/internal/guard"
 )
 
 // The SDK's own client, through the command that uses it.
@@ -12,7 +19,7 @@ func TestVerifyThroughServe(t *testing.T) {
 	endpoint, _ := serve(t)
 	var out, log stream
 	args := []string{"verify", "create_room", "--endpoint-url", endpoint, "--region", "us-east-1", "--callers", "16"}
-	if status := run(t.Context(), args, console{out: &out, err: &log}); status != done || !strings.HasPrefix(out.String(), "create_room: 10 of 26 allowed, exactly the limit") {
+	if status := run(t.Context(), args, console{out: &out, err: &log, now: atPinned}); status != done || !strings.HasPrefix(out.String(), "create_room: 10 of 26 allowed, exactly the limit") {
 		t.Errorf("status %d: %s%s", status, &out, &log)
 	}
 	// Its user is gone.
@@ -20,7 +27,7 @@ func TestVerifyThroughServe(t *testing.T) {
 		t.Errorf("verify left something: %s", r.body)
 	}
 	var told stream
-	if status := run(t.Context(), append(args, "--function", "pots-guard"), console{out: &told, err: &log}); status != unreachable {
+	if status := run(t.Context(), append(args, "--function", "pots-guard"), console{out: &told, err: &log, now: atPinned}); status != unreachable {
 		t.Errorf("a function that is not there: status %d: %s", status, &log)
 	}
 }
@@ -32,5 +39,44 @@ func TestVerdict(t *testing.T) {
 		if status := fail(console{err: &out}, v.print(console{out: &out}, false)); status != want {
 			t.Errorf("%s: status %d, want %d", &out, status, want)
 		}
+	}
+}
+
+// Near the end of a window the callers wait for the next one, which has room
+// for all of them.
+func TestVerifyWaitsForAWholeWindow(t *testing.T) {
+	for since, says := range map[time.Duration]string{
+		0: "", 50 * time.Second: "",
+		51 * time.Second:                      "guards: waiting 9 s for the next window\n",
+		59*time.Second + 500*time.Millisecond: "guards: waiting 500 ms for the next window\n",
+	} {
+		synctest.Test(t, func(t *testing.T) { // a minute begins as it does
+			time.Sleep(since)
+			var out, log stream
+			if status := run(t.Context(), []string{"verify", "create_post"}, console{out: &out, err: &log}); status != done || log.String() != says {
+				t.Errorf("%v into a minute: status %d, %q, want %q", since, status, &log, says)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(55 * time.Second)
+		ctx, interrupt := context.WithTimeout(t.Context(), time.Second)
+		defer interrupt()
+		if status := run(ctx, []string{"verify", "create_post"}, console{out: io.Discard, err: io.Discard}); status != interrupted {
+			t.Errorf("interrupted as it waits: status %d", status)
+		}
+	})
+}
+
+// Two windows have two limits: nothing can be said of either.
+func TestVerifyWithinOneWindow(t *testing.T) {
+	var asks atomic.Int64
+	slow := func(context.Context, guard.Request) (asked, error) {
+		n := asks.Add(1)
+		return asked{Allowed: n <= 10, WindowKey: n / 30}, nil
+	}
+	c := verifyCommand{Callers: 50}
+	if v, err := c.race(t.Context(), slow, guard.Request{}, 10); err == nil {
+		t.Errorf("%+v, want an error", v)
 	}
 }

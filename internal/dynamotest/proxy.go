@@ -42,9 +42,16 @@ type fail struct {
 // ends. Requests that hang then are dropped.
 func NewProxy(t testing.TB) *Proxy {
 	t.Helper()
+	return NewProxyTo(t, Endpoint(t))
+}
+
+// NewProxyTo is NewProxy in front of another service of the same protocol, such
+// as SQS. There nothing is known of what a request costs.
+func NewProxyTo(t testing.TB, backend string) *Proxy {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Proxy{
-		backend:   Endpoint(t),
+		backend:   backend,
 		transport: newTransport(),
 		ctx:       ctx,
 		counts:    map[string]int{},

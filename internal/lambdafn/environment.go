@@ -7,25 +7,43 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// An environment is what a function reads of its variables.
-type environment struct {
-	table           string
-	mode            guard.Mode
-	denyOutage      bool
-	refusalIsError  bool
-	decisionTimeout time.Duration
-	bypassRoles     []string
-	namespace       string
+// Settings are what a guard reads of its variables, but for the table.
+type Settings struct {
+	Mode            guard.Mode
+	DenyOutage      bool
+	RefusalIsError  bool
+	DecisionTimeout time.Duration
+	BypassRoles     []string
+	Namespace       string // of its metrics
+}
+
+// Guard makes a guard that counts in store, without log and metrics.
+func (s *Settings) Guard(rules limits.Guard, store ratelimit.Store) *guard.Guard {
+	return &guard.Guard{
+		Rules: rules,
+		Limiter: &ratelimit.Limiter{
+			Store:      store,
+			Cache:      ratelimit.NewCache(ratelimit.DefaultCacheSize),
+			Timeout:    s.DecisionTimeout,
+			DenyOutage: s.DenyOutage && s.Mode != guard.Shadow, // in shadow nobody is refused
+		},
+		Mode:           s.Mode,
+		RefusalIsError: s.RefusalIsError,
+		BypassRoles:    s.BypassRoles,
+		Namespace:      s.Namespace,
+	}
 }
 
 // longestDecision is the most that DECISION_TIMEOUT takes.
 const longestDecision = 5 * time.Second
 
-// readEnvironment reads the variables, or says which can't be read. One that is
+// ReadSettings reads the variables, or says which can't be read. One that is
 // empty is as one that is not set, but BYPASS_ROLES, which is then nobody.
-func readEnvironment(lookup func(string) (string, bool)) (e environment, err error) {
+func ReadSettings(lookup func(string) (string, bool)) (s Settings, err error) {
 	get := func(name, ordinary string) string {
 		if v, _ := lookup(name); v != "" {
 			return v
@@ -40,20 +58,17 @@ func readEnvironment(lookup func(string) (string, bool)) (e environment, err err
 		err = fmt.Errorf("%s is %q, want %s", name, v, strings.Join(choices, " or "))
 		return ""
 	}
-	if e.table, err = readTable(lookup); err != nil {
-		return e, err
-	}
-	e.mode = guard.Mode(choice("MODE", string(guard.Enforce), string(guard.Shadow), string(guard.Off)))
-	e.denyOutage = choice("ON_OUTAGE", "allow", "deny") == "deny"
-	e.refusalIsError = choice("ON_LIMIT", "answer", "error") == "error"
-	e.namespace = get("POWERTOOLS_METRICS_NAMESPACE", "Guards")
+	s.Mode = guard.Mode(choice("MODE", string(guard.Enforce), string(guard.Shadow), string(guard.Off)))
+	s.DenyOutage = choice("ON_OUTAGE", "allow", "deny") == "deny"
+	s.RefusalIsError = choice("ON_LIMIT", "answer", "error") == "error"
+	s.Namespace = readNamespace(lookup)
 	if err != nil {
-		return e, err
+		return s, err
 	}
 	timeout := get("DECISION_TIMEOUT", "1s")
-	e.decisionTimeout, err = time.ParseDuration(timeout)
-	if err != nil || e.decisionTimeout <= 0 || e.decisionTimeout > longestDecision {
-		return e, fmt.Errorf("DECISION_TIMEOUT is %q, want a duration such as 250ms, at most %v", timeout, longestDecision)
+	s.DecisionTimeout, err = time.ParseDuration(timeout)
+	if err != nil || s.DecisionTimeout <= 0 || s.DecisionTimeout > longestDecision {
+		return s, fmt.Errorf("DECISION_TIMEOUT is %q, want a duration such as 250ms, at most %v", timeout, longestDecision)
 	}
 	roles, set := lookup("BYPASS_ROLES")
 	if !set {
@@ -61,10 +76,18 @@ func readEnvironment(lookup func(string) (string, bool)) (e environment, err err
 	}
 	for role := range strings.SplitSeq(roles, ",") {
 		if role = strings.TrimSpace(role); role != "" {
-			e.bypassRoles = append(e.bypassRoles, role)
+			s.BypassRoles = append(s.BypassRoles, role)
 		}
 	}
-	return e, nil
+	return s, nil
+}
+
+// readNamespace reads what metrics are kept under.
+func readNamespace(lookup func(string) (string, bool)) string {
+	if namespace, _ := lookup("POWERTOOLS_METRICS_NAMESPACE"); namespace != "" {
+		return namespace
+	}
+	return "Guards"
 }
 
 // readTable reads the table's name.

@@ -12,66 +12,70 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-lambda-go/lambdacontext"
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 
 	"github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
 
 // Guard runs a guard as a Lambda function. It returns, with an exit status, only
 // if it can't start.
 func Guard(rules limits.Guard) int {
-	return start(rules.Name, func(logger *slog.Logger) (lambda.Handler, error) {
-		if err := rules.Validate(); err != nil {
-			return nil, err
-		}
-		e, err := readEnvironment(os.LookupEnv)
-		if err != nil {
-			return nil, err
-		}
-		store, err := open(e.table)
-		if err != nil {
-			return nil, err
-		}
-		return &guard.Guard{
-			Rules: rules,
-			Limiter: &ratelimit.Limiter{
-				Store:      store,
-				Cache:      ratelimit.NewCache(ratelimit.DefaultCacheSize),
-				Timeout:    e.decisionTimeout,
-				DenyOutage: e.denyOutage && e.mode != guard.Shadow, // in shadow nobody is refused
-			},
-			Mode:           e.mode,
-			RefusalIsError: e.refusalIsError,
-			BypassRoles:    e.bypassRoles,
-			Log:            logger,
-			Metrics:        os.Stdout,
-			Namespace:      e.namespace,
-		}, nil
+	return Start(rules.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
+		return NewGuard(cfg, rules, logger)
 	})
 }
 
 // Cleanup runs cleanup as a Lambda function. It returns as Guard does.
 func Cleanup() int {
-	return start("cleanup", func(logger *slog.Logger) (lambda.Handler, error) {
-		table, err := readTable(os.LookupEnv)
+	return Start("cleanup", func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
+		store, err := open(cfg)
 		if err != nil {
 			return nil, err
 		}
-		store, err := open(table)
-		if err != nil {
-			return nil, err
+		forget := func(ctx context.Context, userID string) error {
+			_, err := live.Forget(ctx, store, limits.All, userID, time.Now())
+			return err
 		}
-		return &cleanup.Cleanup{Table: store, Log: logger}, nil
+		return &cleanup.Cleanup{
+			Table: store, Forget: forget, Log: logger, Metrics: os.Stdout, Namespace: readNamespace(os.LookupEnv),
+		}, nil
 	})
 }
 
-func start(name string, wire func(*slog.Logger) (lambda.Handler, error)) int {
-	handler, err := wire(slog.New(lambdacontext.NewLogHandler()).With("service", name))
+// NewGuard wires a guard as the environment says.
+func NewGuard(cfg aws.Config, rules limits.Guard, logger *slog.Logger) (*guard.Guard, error) {
+	if err := rules.Validate(); err != nil {
+		return nil, err
+	}
+	settings, err := ReadSettings(os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	store, err := open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	g := settings.Guard(rules, store)
+	g.Log, g.Metrics = logger, os.Stdout
+	g.Live = &live.Follower{Table: store, Guards: limits.All, Log: logger}
+	g.Limiter.Alongside = g.Live.Look
+	return g, nil
+}
+
+// Start runs what wire makes as a Lambda function, for those that have more to
+// wire than a guard. It returns as Guard does.
+func Start(name string, wire func(aws.Config, *slog.Logger) (lambda.Handler, error)) int {
+	cfg, err := configure()
+	var handler lambda.Handler
+	if err == nil {
+		handler, err = wire(cfg, slog.New(lambdacontext.NewLogHandler()).With("service", name))
+	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		return 1
@@ -81,17 +85,25 @@ func start(name string, wire func(*slog.Logger) (lambda.Handler, error)) int {
 	return 0
 }
 
-// responseTimeout is how long the table may take for one request of cleanup's;
-// a guard's own attempts are far shorter.
+// responseTimeout is how long AWS may take for one request of cleanup's; a
+// guard's own attempts are far shorter.
 const responseTimeout = 10 * time.Second
 
-func open(table string) (*dynamostore.Store, error) {
+func configure() (aws.Config, error) {
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.ResponseHeaderTimeout = responseTimeout
 	})
 	cfg, err := config.LoadDefaultConfig(context.Background(), config.WithHTTPClient(client))
 	if err != nil {
-		return nil, fmt.Errorf("AWS configuration: %w", err)
+		return cfg, fmt.Errorf("AWS configuration: %w", err)
+	}
+	return cfg, nil
+}
+
+func open(cfg aws.Config) (*dynamostore.Store, error) {
+	table, err := readTable(os.LookupEnv)
+	if err != nil {
+		return nil, err
 	}
 	return dynamostore.New(cfg, table), nil
 }

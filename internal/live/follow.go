@@ -55,7 +55,7 @@ func (f *Follower) Look(ctx context.Context) (wait func()) {
 		defer close(done)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
-		if err := f.look(ctx); err != nil && f.Log != nil {
+		if err := f.look(ctx, false); err != nil && f.Log != nil {
 			f.Log.LogAttrs(ctx, slog.LevelWarn, "live limits not read", slog.Any("error", err))
 		}
 	}()
@@ -81,8 +81,11 @@ func (f *Follower) due() bool {
 	return true
 }
 
-func (f *Follower) look(ctx context.Context) error {
-	document, version, err := f.Table.Settings(ctx, false)
+// Read looks at once, and sees the last settings written.
+func (f *Follower) Read(ctx context.Context) error { return f.look(ctx, true) }
+
+func (f *Follower) look(ctx context.Context, consistent bool) error {
+	document, version, err := f.Table.Settings(ctx, consistent)
 	if err != nil {
 		return err
 	}

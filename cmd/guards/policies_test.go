@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+func policiesDocument(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/policies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// replays runs the commands of the document, and hands each one's output on.
+func replays(t *testing.T, commands string, see func(command, out, svg string)) {
+	t.Helper()
+	for command := range strings.Lines(commands) {
+		args := strings.Fields(strings.TrimPrefix(command, "go run ./cmd/guards "))
+		svg := ""
+		for i, arg := range args {
+			args[i] = strings.Replace(arg, "docs/", "../../docs/", 1)
+			if strings.HasSuffix(arg, ".svg") {
+				svg = filepath.Join(t.TempDir(), "out.svg")
+				args[i] = svg
+			}
+		}
+		var out, log stream
+		if status := run(t.Context(), args, console{out: &out, err: &log}); status != done || log.String() != "" {
+			t.Fatalf("%s: exit status %d: %s", command, status, &log)
+		}
+		see(command, out.String(), svg)
+	}
+}
+
+// The pictures in docs/img are what the command draws, to the byte. To draw them
+// anew, run the commands of the document.
+func TestPicturesAreWhatTheCommandDraws(t *testing.T) {
+	document := policiesDocument(t)
+	commands := regexp.MustCompile("```sh\n((?:go run ./cmd/guards replay .* --plot .*\n)+)```").FindStringSubmatch(document)
+	if commands == nil {
+		t.Fatal("docs/policies.md has no commands that draw")
+	}
+	shown := regexp.MustCompile(`!\[[^\]]+\]\((img/[^)]+)\)`).FindAllStringSubmatch(document, -1)
+	var drawn []string
+	replays(t, commands[1], func(command, _, svg string) {
+		name := regexp.MustCompile(`docs/img/\S+\.svg`).FindString(command)
+		drawn = append(drawn, strings.TrimPrefix(name, "docs/"))
+		got, err := os.ReadFile(svg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile("../../" + name)
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is another picture (%v); if that is meant, run\n%s", name, err, command)
+		}
+		for d := xml.NewDecoder(bytes.NewReader(want)); ; {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%s is no XML: %v", name, err)
+			}
+		}
+	})
+	for _, picture := range shown {
+		if !slices.Contains(drawn, picture[1]) {
+			t.Errorf("docs/policies.md shows %s, which no command of it draws", picture[1])
+		}
+	}
+	if len(shown) != len(drawn) {
+		t.Errorf("docs/policies.md shows %d pictures and draws %d", len(shown), len(drawn))
+	}
+}
+
+func TestPoliciesDocumentShowsWhatReplayPrints(t *testing.T) {
+	example := regexp.MustCompile("(?s)```sh\n(go run ./cmd/guards replay [^\n]*\n)```\n\n```text\n(.*?)```").FindStringSubmatch(policiesDocument(t))
+	if example == nil {
+		t.Fatal("docs/policies.md shows no replay with its output")
+	}
+	replays(t, example[1], func(command, out, _ string) {
+		if out != example[2] {
+			t.Errorf("%sprints\n%swhere docs/policies.md shows\n%s", command, out, example[2])
+		}
+	})
+}
+
+// The answers in the document are a guard's, and so is what it says of them.
+func TestPoliciesDocumentShowsWhatGuardsAnswer(t *testing.T) {
+	document := policiesDocument(t)
+	now := time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
+	several := limits.Posts
+	several.Activities = []limits.Activity{{Name: "create_post", Limit: ratelimit.Several{
+		{Name: "minute", Policy: ratelimit.FixedWindow{Limit: 10, Window: time.Minute}},
+		{Name: "day", Policy: ratelimit.FixedWindow{Limit: 200, Window: 24 * time.Hour}},
+	}}}
+	ask := func(rules limits.Guard, times int) (a guard.Answer) {
+		g := guard.Guard{Rules: rules, Limiter: &ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return now }}}
+		for i := range times {
+			var err error
+			a, err = g.Decide(t.Context(), guard.Request{
+				UserID: "u1", Activity: rules.Activities[0].Name, Op: guard.Check, Count: 1, RequestID: "r" + strconv.Itoa(i+1),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return a
+	}
+	pins := ask(limits.Pins, 93)
+	now = now.Add(18 * time.Second)
+	refused := ask(several, 11)
+	for _, words := range []string{
+		"```json\n" + string(pins.AppendJSON(nil)) + "\n```",
+		fmt.Sprintf("`12-hour pin count: %d/%d`", pins.Decision.Used, pins.Decision.Limit),
+		"`" + limits.Pins.Message + "`",
+		"```json\n" + string(refused.AppendJSON(nil)) + "\n```",
+	} {
+		if !strings.Contains(document, words) {
+			t.Errorf("docs/policies.md does not show\n%s", words)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// A trial is how a snippet of the documents is tried.
+type trial struct {
+	begins string // the snippets it is for
+	posts  int    // counted of u1 beforehand
+	status int    // what it ends with
+	notRun string // why it can't be; empty: it is run as it stands
+}
+
+// trials are for every snippet, the first that fits: what none of them knows is
+// not run, and fails the test.
+var trials = []trial{
+	{begins: "go run ./cmd/guards check create_post --user u1 --times 12", status: refused},
+	{begins: "go run ./cmd/guards check "},
+	{begins: "go run ./cmd/guards limits"},
+	{begins: "go run ./cmd/guards replay "},
+	{begins: "go run ./cmd/guards verify "},
+	{begins: "go run ./cmd/guards serve", notRun: "it runs beside each of the others"},
+	{begins: "go run ./cmd/guards erase ", status: wrongUse}, // asks, and nobody is there
+	{begins: "aws lambda invoke --function-name posts-guard ", posts: 10},
+	{begins: "aws lambda invoke --function-name cleanup "},
+	{begins: "aws ", notRun: "it needs AWS"},
+	{begins: "curl "},
+	{begins: "sam ", notRun: "it needs AWS"},
+	{begins: "make test", notRun: "it runs this test"},
+	{begins: "# post.sh", notRun: "internal/clients runs it"},
+}
+
+// A snippet is shell that a document shows.
+type snippet struct {
+	document string
+	shell    string
+	prints   string // as the document shows it; empty: it does not
+}
+
+var (
+	fenced = regexp.MustCompile("(?s)```(?:sh|bash|shell|console)\n(.*?)\n```(?:\n\n```(?:text|json)\n(.*?)\n```)?")
+	inline = regexp.MustCompile("`((?:go run ./cmd/guards|aws) [^`]+)`")
+)
+
+// Each snippet of the documents that can be run without AWS does what they say,
+// beside guards serve as README starts it.
+func TestDocumentsShowWhatWorks(t *testing.T) {
+	all := snippets(t)
+	const start = "go run ./cmd/guards serve"
+	server := slices.IndexFunc(all, func(s snippet) bool { return strings.HasPrefix(s.shell, start) })
+	if server < 0 {
+		t.Fatal("no document says how to start guards serve")
+	}
+	for i, s := range all {
+		t.Run(fmt.Sprintf("%s-%d", filepath.Base(s.document), i+1), func(t *testing.T) {
+			how := howTo(s)
+			if how == nil {
+				t.Fatalf("trials in this test does not say how to try what %s shows:\n%s", s.document, s.shell)
+			}
+			if how.notRun != "" {
+				t.Skip(how.notRun)
+			}
+			endpoint, _ := serve(t, strings.Fields(strings.TrimPrefix(all[server].shell, start))...)
+			for range how.posts {
+				post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post"}`)
+			}
+			p := scripts("AWS_ENDPOINT_URL_LAMBDA=" + endpoint)
+			p.Dir = t.TempDir()
+			setup := p.Setup
+			p.Setup = func(env *testscript.Env) error {
+				return errors.Join(setup(env), os.CopyFS(filepath.Join(env.WorkDir, "docs"), os.DirFS("../../docs")))
+			}
+			// Another port, since that one may be taken, and the program by its name.
+			shell := strings.NewReplacer("http://127.0.0.1:3001", endpoint, "go run ./cmd/guards", "guards").Replace(s.shell)
+			program, _, _ := strings.Cut(s.shell, " ")
+			script := fmt.Sprintf("[!exec:%s] skip\nstatus %d sh -e snippet\n%s-- snippet --\n%s\n", program, how.status, s.wanted(), shell)
+			if err := os.WriteFile(filepath.Join(p.Dir, "snippet.txtar"), []byte(script), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			testscript.Run(t, p)
+		})
+	}
+}
+
+func howTo(s snippet) *trial {
+	for i, how := range trials {
+		if strings.HasPrefix(s.shell, how.begins) {
+			return &trials[i]
+		}
+	}
+	return nil
+}
+
+// wanted is the line of a script that wants to see what the document shows.
+func (s snippet) wanted() string {
+	if s.prints == "" {
+		return ""
+	}
+	shown := strings.NewReplacer("\n", `\n`, "'", "''").Replace(regexp.QuoteMeta(s.prints))
+	return `stdout '\A` + shown + `\n?\z'` + "\n"
+}
+
+// snippets are those of README and docs: blocks, and commands within a sentence.
+func snippets(t *testing.T) (all []snippet) {
+	t.Helper()
+	documents, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append([]string{"../../README.md"}, documents...) {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name = strings.TrimPrefix(filepath.ToSlash(name), "../../")
+		for _, match := range fenced.FindAllStringSubmatch(string(content), -1) {
+			all = append(all, snippet{name, match[1], match[2]})
+		}
+		for _, match := range inline.FindAllStringSubmatch(fenced.ReplaceAllString(string(content), ""), -1) {
+			all = append(all, snippet{name, strings.Join(strings.Fields(match[1]), " "), ""})
+		}
+	}
+	return all
+}
+
+// fakeAWS stands for the AWS CLI, of which it knows lambda invoke: the answer goes
+// into a file.
+func fakeAWS() {
+	flags := flag.NewFlagSet("aws lambda invoke", flag.ExitOnError)
+	name := flags.String("function-name", "", "")
+	format := flags.String("cli-binary-format", "base64", "")
+	payload := flags.String("payload", "", "")
+	endpoint := flags.String("endpoint-url", os.Getenv("AWS_ENDPOINT_URL_LAMBDA"), "")
+	if len(os.Args) < 3 || os.Args[1] != "lambda" || os.Args[2] != "invoke" || flags.Parse(os.Args[3:]) != nil ||
+		*format != "raw-in-base64-out" || flags.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "aws: want lambda invoke ... FILE with a raw payload")
+		os.Exit(wrongUse)
+	}
+	if err := invoke(*endpoint, *name, *payload, flags.Arg(0)); err != nil {
+		fmt.Fprintln(os.Stderr, "aws:", err)
+		os.Exit(unreachable)
+	}
+}
+
+func invoke(endpoint, name, payload, file string) error {
+	answer, err := http.Post(endpoint+"/2015-03-31/functions/"+url.PathEscape(name)+"/invocations", "", strings.NewReader(payload))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	if failure := answer.Header.Get("X-Amz-Function-Error"); err == nil && (answer.StatusCode != http.StatusOK || failure != "") {
+		err = fmt.Errorf("%s %s: %s", answer.Status, failure, body)
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, body, 0o600)
+}
+
+// README's table of limits is what the code says.
+func TestReadmeShowsTheLimits(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if table := markdown(list()); !strings.Contains(string(readme), "\n\n"+table+"\n") {
+		t.Errorf("README does not have the table that guards limits --markdown prints:\n%s", table)
+	}
+}

@@ -1,0 +1,74 @@
+// Package jobs wires the two functions that have queues, so that no other
+// function links SQS's client.
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/cric-talk/guards/internal/delayed"
+	"github.com/cric-talk/guards/internal/delayed/sqsqueue"
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/lambdafn"
+	"github.com/cric-talk/guards/internal/limits"
+)
+
+// Guard runs a guard as [lambdafn.Guard] does. With DELAYED_QUEUE_URL it puts
+// jobs that have to wait there.
+func Guard(rules limits.Guard) int {
+	return lambdafn.Start(rules.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
+		g, err := lambdafn.NewGuard(cfg, rules, logger)
+		if err != nil {
+			return nil, err
+		}
+		if os.Getenv("DELAYED_QUEUE_URL") == "" {
+			return g, nil
+		}
+		queue, err := openQueue(cfg, "DELAYED_QUEUE_URL")
+		if err != nil {
+			return nil, err
+		}
+		g.Delay = func(ctx context.Context, job guard.Job) error {
+			return queue.Send(ctx, job, time.UnixMilli(job.ReadyAt).Sub(g.Limiter.Clock()))
+		}
+		return g, nil
+	})
+}
+
+// Delayed runs the function that passes on what Guard has put on the delayed
+// queue, by the same rules. It returns as Guard does.
+func Delayed(rules limits.Guard) int {
+	rules.Name = "delayed-jobs" // in the log and the metrics
+	return lambdafn.Start(rules.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
+		g, err := lambdafn.NewGuard(cfg, rules, logger)
+		if err != nil {
+			return nil, err
+		}
+		g.Limiter.DenyOutage = true // a job waits for the table
+		w := &delayed.Worker{Guard: g, Log: logger}
+		if w.Delayed, err = openQueue(cfg, "DELAYED_QUEUE_URL"); err != nil {
+			return nil, err
+		}
+		if w.Ready, err = openQueue(cfg, "READY_QUEUE_URL"); err != nil {
+			return nil, err
+		}
+		return w, nil
+	})
+}
+
+// openQueue is the queue whose URL the variable has.
+func openQueue(cfg aws.Config, variable string) (*sqsqueue.Queue, error) {
+	value := os.Getenv(variable)
+	u, err := url.Parse(value)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || len(u.Path) < 2 {
+		return nil, fmt.Errorf("%s is %q, want the URL of a queue, such as https://sqs.us-east-1.amazonaws.com/123456789012/jobs", variable, value)
+	}
+	return sqsqueue.New(cfg, value), nil
+}

@@ -1,0 +1,167 @@
+package jobs_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/cric-talk/guards/internal/delayed"
+	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/lambdatest"
+	"github.com/cric-talk/guards/internal/sqstest"
+)
+
+const (
+	canary = "canary-group-4711"
+	window = 10 * time.Second // of jobs-guard's places
+)
+
+// A rig is the part of the stack that has to do with jobs: a table and queues,
+// each behind a proxy, for functions as they are deployed.
+type rig struct {
+	t                    *testing.T
+	table                string
+	dynamo, sqs          *dynamotest.Proxy
+	delayed, ready, dead *sqstest.Queue
+}
+
+// newRig makes a delayed queue with a visibility timeout in seconds that hands a
+// message out so many times.
+func newRig(t *testing.T, visibility, received int) *rig {
+	t.Helper()
+	r := &rig{
+		t: t, table: dynamotest.Table(t), dynamo: dynamotest.NewProxy(t), sqs: dynamotest.NewProxyTo(t, sqstest.Endpoint(t)),
+		ready: sqstest.NewQueue(t, nil), dead: sqstest.NewQueue(t, nil),
+	}
+	r.delayed = sqstest.NewQueue(t, map[string]string{
+		"VisibilityTimeout": fmt.Sprint(visibility), "RedrivePolicy": r.dead.Redrive(received),
+	})
+	return r
+}
+
+// start starts an instance of a function. At its end neither a user id nor a job
+// may stand in its log.
+func (r *rig) start(function string, env ...string) *lambdatest.Instance {
+	r.t.Helper()
+	env = append([]string{
+		"TABLE_NAME=" + r.table, "AWS_ENDPOINT_URL_DYNAMODB=" + r.dynamo.URL(), "AWS_ENDPOINT_URL_SQS=" + r.sqs.URL(),
+		"DELAYED_QUEUE_URL=" + r.delayed.URL, "READY_QUEUE_URL=" + r.ready.URL,
+	}, env...)
+	i := lambdatest.Start(r.t, lambdatest.Build(r.t, "./functions/"+function), env...)
+	r.t.Cleanup(func() {
+		if log := i.Logs(); strings.Contains(log, canary) || strings.Contains(log, "payload") {
+			r.t.Errorf("a user id or a job in the log of %s:\n%s", function, log)
+		}
+	})
+	return i
+}
+
+// feed has Lambda's event source hand the delayed queue to the function until
+// the test ends.
+func (r *rig) feed(i *lambdatest.Instance) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		r.delayed.Feed(ctx, func(ctx context.Context, payload []byte) ([]byte, error) {
+			got, err := i.Do(ctx, lambdatest.Invocation{Payload: payload, Timeout: 10 * time.Second})
+			if err == nil && got.ErrorType != "" {
+				err = errors.New(got.ErrorType)
+			}
+			return got.Payload, err
+		})
+	})
+	r.t.Cleanup(func() { cancel(); wg.Wait() })
+}
+
+// work hands messages m0, m1, ... to the function once, and returns the failed
+// ones.
+func (r *rig) work(i *lambdatest.Instance, bodies ...string) (failed string) {
+	r.t.Helper()
+	var batch events.SQSEvent
+	for n, body := range bodies {
+		batch.Records = append(batch.Records, events.SQSMessage{MessageId: fmt.Sprint("m", n), Body: body})
+	}
+	payload, err := json.Marshal(batch)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var response events.SQSEventResponse
+	got := i.Invoke(r.t, string(payload))
+	if err := json.Unmarshal(got.Payload, &response); err != nil || got.ErrorType != "" {
+		r.t.Fatalf("%s: %v", got, err)
+	}
+	for _, f := range response.BatchItemFailures {
+		failed += f.ItemIdentifier + " "
+	}
+	return strings.TrimSpace(failed)
+}
+
+type answer struct {
+	Allowed   bool
+	Reason    string
+	ReadyAt   int64
+	Enqueued  int64
+	WaitTime  int64
+	WindowKey int64
+}
+
+func ask(t testing.TB, i *lambdatest.Instance, payload string) (a answer, r lambdatest.Result) {
+	t.Helper()
+	r = i.Invoke(t, payload)
+	if r.ErrorType == "" {
+		if err := json.Unmarshal(r.Payload, &a); err != nil {
+			t.Fatalf("%v: %s", err, r.Payload)
+		}
+	}
+	return a, r
+}
+
+// request is an event of a group, with its job's number and other fields.
+func request(group string, n int, fields string) string {
+	return fmt.Sprintf(`{"userId": %q, "activity": "update_member_role", "job": {"payload": %d}%s}`, group, n, fields)
+}
+
+// message is a job in its place.
+func message(t testing.TB, group string, n int, readyAt, enqueued int64) string {
+	t.Helper()
+	body, err := delayed.Body(guard.Job{
+		UserID: group, Activity: "update_member_role", ReadyAt: readyAt, Enqueued: enqueued,
+		Job: json.RawMessage(fmt.Sprintf(`{"payload":%d}`, n)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+// parse is the job of a message on the ready queue, and its number.
+func parse(t testing.TB, body string) (job guard.Job, n int) {
+	t.Helper()
+	var inner struct{ Payload int }
+	if json.Unmarshal([]byte(body), &job) != nil || json.Unmarshal(job.Job, &inner) != nil {
+		t.Fatalf("on the ready queue: %s", body)
+	}
+	return job, inner.Payload
+}
+
+// key is the window that a moment in Unix milliseconds is in, and starts its
+// start.
+func key(millis int64) int64 { return millis / window.Milliseconds() }
+func starts(key int64) int64 { return key * window.Milliseconds() }
+func thisWindow() int64      { return key(time.Now().UnixMilli()) }
+
+// inOneWindow waits for a window that still has time for what counts in it.
+func inOneWindow(needs time.Duration) {
+	left := time.Until(time.UnixMilli(starts(thisWindow() + 1)))
+	if left < needs {
+		time.Sleep(left)
+	}
+}

@@ -1,0 +1,59 @@
+package lambdafn_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+)
+
+// What operators change acts from an instance's second decision on. The first
+// one, on the code's limits, is what looks.
+func TestLiveLimitsActOnTheRealBinary(t *testing.T) {
+	r := newRig(t)
+	table := dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), r.table)
+	edit := func(change func(live.Settings) live.Settings) {
+		t.Helper()
+		err := live.Edit(t.Context(), table, limits.All, live.Change{At: time.Now(), By: "test"}, func(s live.Settings) (live.Settings, error) {
+			return change(s), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit(func(s live.Settings) live.Settings {
+		s = s.Set("create_post", "", "12/1m", "").Set("delete_post", "", "", "off")
+		return s.Grant(live.Grant{UserID: "vip", Role: "admin", Until: time.Now().Add(time.Hour), Reason: "test"}, time.Now())
+	})
+	inOneMinute(t, 10*time.Second)
+	i := r.start(t, "posts-guard")
+	for n, want := range []answer{{Allowed: true, Limit: 10}, {Allowed: true, Limit: 12}} {
+		got, _ := ask(t, i, event("create_post"))
+		if got.Allowed != want.Allowed || got.Limit != want.Limit {
+			t.Errorf("decision %d: %+v, want a limit of %d", n, got, want.Limit)
+		}
+	}
+	for range 10 {
+		ask(t, i, event("create_post"))
+	}
+	if a, _ := ask(t, i, event("create_post")); a.Allowed || a.ActivityCount != 12 {
+		t.Errorf("the 13th: %+v", a)
+	}
+	if a, _ := ask(t, i, event("delete_post")); a.Reason != "unlimited" {
+		t.Errorf("an activity that is off: %+v", a)
+	}
+	if a, _ := ask(t, i, `{"userId": "vip", "activity": "create_post"}`); a.Reason != "bypassed" {
+		t.Errorf("a granted role: %+v", a)
+	}
+
+	// Erasing a user drops what was granted, too.
+	cleanup := r.start(t, "cleanup")
+	cleanup.Invoke(t, `{"userId": "vip"}`)
+	s, _, err := live.Read(t.Context(), table, limits.All)
+	if err != nil || len(s.Grants) != 0 || len(s.Activities) != 2 {
+		t.Errorf("after an erasure: %+v, %v", s, err)
+	}
+}

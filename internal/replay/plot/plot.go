@@ -1,0 +1,189 @@
+// Package plot draws a timeline as SVG: the requests, what became of them, and
+// the count against the limit.
+package plot
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/cric-talk/guards/internal/replay"
+)
+
+const (
+	width        = 800 * pixel
+	left         = 78 * pixel // of the axis of time
+	right        = width - 34*pixel
+	inset        = 6 * pixel // for a mark at either end
+	plotHeight   = 150 * pixel
+	oneOfMany    = 96 * pixel // height, beside other limits' plots
+	pileRow      = 9 * pixel  // from one mark of a pile to the next
+	longestTitle = 85         // characters
+	highest      = 8          // marks in a pile: what more there are is a number
+)
+
+// A picture is a canvas, and how far down it is drawn on.
+type picture struct {
+	canvas
+	t *replay.Timeline
+	y px
+}
+
+// SVG draws t. The same timeline is the same bytes, on every machine.
+func SVG(w io.Writer, t *replay.Timeline) error {
+	p := &picture{t: t}
+	p.heading()
+	for i := range t.Panels {
+		p.panel(&t.Panels[i])
+	}
+	p.times()
+	p.densest()
+	height := p.y + 14*pixel
+
+	var all canvas
+	all.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %v %v" width="%v" height="%v" role="img" aria-labelledby="t d">`,
+		width, height, width, height)
+	all.add(`<title id="t">%s</title>`, escape(title(t)))
+	all.add(`<desc id="d">%s</desc>`, escape(description(t)))
+	all.add("%s", style)
+	all.rect("bg", 0, 0, width, height)
+	_, _ = all.Write(p.Bytes())
+	all.add("</svg>")
+	_, err := w.Write(all.Bytes())
+	return err
+}
+
+func title(t *replay.Timeline) string {
+	s := t.Activity + ": " + t.Policy
+	if len(s) > longestTitle {
+		s = fmt.Sprintf("%s: %d limits", t.Activity, len(t.Panels))
+	}
+	return s
+}
+
+// description is the picture for those who can't see it.
+func description(t *replay.Timeline) string {
+	s := fmt.Sprintf("%d requests of the user %s from %s: %d allowed, %d refused, %d delayed.", t.Requests, t.User, period(t), t.Allowed, t.Refused, t.Delayed)
+	if t.Densest.N > 0 {
+		s += " " + most(t) + "."
+	}
+	return s
+}
+
+// heading says what is drawn, and what the marks mean.
+func (p *picture) heading() {
+	const edge = 16 * pixel
+	p.text("t", "start", edge, 30*pixel, title(p.t))
+	whose := "user " + p.t.User
+	if !p.t.Whole {
+		whose += " at the worst"
+	}
+	p.text("q", "start", edge, 51*pixel, fmt.Sprintf("%s, %s", whose, period(p.t)))
+	x := edge + 5*pixel
+	entry := func(width px, draw func(x px), text string) {
+		draw(x)
+		p.text("q", "start", x+width, 76*pixel, text)
+		x += width + px(len(text))*7*pixel + 26*pixel
+	}
+	const middle = 71*pixel + pixel/2
+	mark := func(kind replay.Kind, text string) {
+		entry(10*pixel, func(x px) { p.shape(shapes[kind], x, middle) }, text)
+	}
+	mark(replay.Allowed, fmt.Sprintf("%d allowed", p.t.Allowed))
+	if p.t.Refused > 0 || p.t.Delayed == 0 {
+		mark(replay.Refused, fmt.Sprintf("%d refused", p.t.Refused))
+	}
+	if p.t.Delayed > 0 {
+		mark(replay.Delayed, fmt.Sprintf("%d delayed", p.t.Delayed))
+		mark(replay.Runs, "when those run")
+	}
+	entry(26*pixel, func(x px) { p.line("curve", x-4*pixel, middle, x+18*pixel, middle) }, "activityCount")
+	entry(30*pixel, func(x px) { p.line("limit", x-4*pixel, middle, x+22*pixel, middle) }, "limit")
+	p.y = 92 * pixel
+}
+
+// shapes are the marks as style defines them.
+var shapes = [...]string{replay.Allowed: "allowed", replay.Refused: "refused", replay.Delayed: "delayed", replay.Runs: "runs"}
+
+// x is where a time stands.
+func (p *picture) x(at int64) px {
+	const axis = int64(right - left - 2*inset)
+	return left + inset + px(axis*(at-p.t.From)/(p.t.To-p.t.From))
+}
+
+// densest is a bracket around the time with the most requests let through.
+func (p *picture) densest() {
+	d := p.t.Densest
+	if d.N == 0 {
+		return
+	}
+	class, words := "bracket", "b"
+	if d.N > d.Limit {
+		class, words = "over", "w"
+	}
+	from, to := p.x(d.From)-4*pixel, p.x(d.To)+4*pixel
+	p.add(`<path class="%s" d="M%v %vv%vH%vv%v"/>`, class, from, p.y, 6*pixel, to, -6*pixel)
+	const half = 150 * pixel // of the text, at most
+	x, anchor := (from+to)/2, "middle"
+	switch {
+	case x < left+half:
+		x, anchor = max(from, left), "start"
+	case x > right-half:
+		x, anchor = min(to, right), "end"
+	}
+	p.text(words, anchor, x, p.y+22*pixel, most(p.t))
+	p.y += 24 * pixel
+}
+
+// most says how many requests were let through in the densest time.
+func most(t *replay.Timeline) string {
+	verb := "allowed"
+	if t.Delayed > 0 {
+		verb = "run"
+	}
+	d := t.Densest
+	s := fmt.Sprintf("most %s in any %s: %d", verb, span(d.Window), d.N)
+	if d.To > d.From {
+		s += ", here in " + length(d.To-d.From)
+	}
+	return s
+}
+
+// span is a time in words that follow any.
+func span(ms int64) string {
+	for _, unit := range []struct {
+		ms          int64
+		one, symbol string
+	}{{86_400_000, "day", "days"}, {3_600_000, "hour", "h"}, {60_000, "minute", "min"}, {1000, "second", "s"}} {
+		if ms == unit.ms {
+			return unit.one
+		}
+		if ms%unit.ms == 0 {
+			return fmt.Sprintf("%d %s", ms/unit.ms, unit.symbol)
+		}
+	}
+	return fmt.Sprintf("%d ms", ms)
+}
+
+// length is a time of any length in words, rounded up.
+func length(ms int64) string {
+	switch {
+	case ms < 1000:
+		return fmt.Sprintf("%d ms", ms)
+	case ms < 120_000:
+		return fmt.Sprintf("%d s", (ms+999)/1000)
+	case ms < 7_200_000:
+		return fmt.Sprintf("%d min", (ms+59_999)/60_000)
+	}
+	return fmt.Sprintf("%d h", (ms+3_599_999)/3_600_000)
+}
+
+// period is when the timeline begins and ends.
+func period(t *replay.Timeline) string {
+	const day, clock = "2 January 2006 ", "15:04:05"
+	from, to := time.UnixMilli(t.From).UTC(), time.UnixMilli(t.To).UTC()
+	if from.Format(day) == to.Format(day) {
+		return from.Format(day+clock) + " to " + to.Format(clock) + " UTC"
+	}
+	return from.Format(day+clock) + " to " + to.Format(day+clock) + " UTC"
+}

@@ -1,0 +1,151 @@
+package replay_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+	. "github.com/cric-talk/guards/internal/replay"
+)
+
+func timeline(t testing.TB, p ratelimit.Policy, user, text string) *Timeline {
+	t.Helper()
+	r, report := run(t, p, text)
+	line, err := r.Timeline(t.Context(), NewTraffic("t", strings.NewReader(text)), report, user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return line
+}
+
+func TestTimeline(t *testing.T) {
+	const ms = start
+	got := timeline(t, policy(t, "fixed", 0, "2/1m"), "", record(
+		moment{10 * time.Second, "u1", 1}, moment{15 * time.Second, "u2", 1}, moment{20 * time.Second, "u1", 3},
+		moment{61 * time.Second, "u1", 1}, moment{59 * time.Second, "u1", 1}, // the clock stepped back
+	))
+	want := &Timeline{
+		Activity: "act", Policy: "2 a minute, fixed window", User: "u1", From: ms, To: ms + 120_000, Whole: true,
+		Requests: 6, Allowed: 3, Refused: 3,
+		Panels: []Panel{{
+			Limit: 2, Window: 60_000,
+			Steps: []Step{{ms, 0}, {ms + 10_000, 1}, {ms + 20_000, 2}, {ms + 60_000, 0}, {ms + 61_000, 1}},
+			Marks: []Mark{
+				{ms + 10_000, Allowed, 1, 1}, {ms + 20_000, Allowed, 2, 1}, {ms + 20_000, Refused, 2, 2},
+				{ms + 61_000, Allowed, 1, 1}, {ms + 59_000, Refused, 2, 1},
+			},
+		}},
+		Densest: Densest{Window: 60_000, Limit: 2, N: 3, From: ms + 10_000, To: ms + 61_000},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What a reservoir delays is shown as it is asked, and where it runs.
+func TestTimelineOfPlaces(t *testing.T) {
+	const ms = start
+	got := timeline(t, policy(t, "reservoir", 0, "2/10s"), "", record(moment{time.Second, "u1", 5}))
+	want := []Mark{
+		{ms + 1000, Allowed, 1, 1}, {ms + 1000, Allowed, 2, 1}, {ms + 10_000, Runs, 1, 1}, {ms + 1000, Delayed, 2, 3},
+		{ms + 10_000, Runs, 2, 1}, {ms + 20_000, Runs, 1, 1},
+	}
+	if diff := cmp.Diff(want, got.Panels[0].Marks); diff != "" || got.To != ms+30_000 || got.Delayed != 3 {
+		t.Errorf("%d delayed until %d; marks (-want +got):\n%s", got.Delayed, got.To, diff)
+	}
+	if got.Densest.N != 4 || got.Densest.From != ms+1000 || got.Densest.To != ms+10_000 {
+		t.Errorf("the densest time is %+v, want 4 in 9 s", got.Densest)
+	}
+}
+
+// Each of several limits has a panel, and what it refused is in it.
+func TestTimelineOfSeveral(t *testing.T) {
+	got := timeline(t, policy(t, "fixed", 0, "2/1m", "3/1h"), "", record(moment{0, "u1", 3}, moment{time.Minute, "u1", 3}))
+	refused := map[string]int64{}
+	for _, p := range got.Panels {
+		for _, m := range p.Marks {
+			if m.Kind == Refused {
+				refused[fmt.Sprint(p.Name, " of ", p.Limit)] += m.N
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]int64{"minute of 2": 1, "hour of 3": 2}, refused); diff != "" || len(got.Panels) != 2 {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+}
+
+// A picture shows all of a user, or the windows around the worst.
+func TestPeriod(t *testing.T) {
+	const minute = 60_000
+	busy := func(last time.Duration) string {
+		var traffic []moment
+		for at := time.Duration(0); at <= last; at += time.Minute {
+			n := 1
+			if at == 30*time.Minute {
+				n = 9
+			}
+			traffic = append(traffic, moment{at, "u1", n})
+		}
+		return record(traffic...)
+	}
+	for name, tt := range map[string]struct {
+		policy   ratelimit.Policy
+		traffic  string
+		from, to int64
+		whole    bool
+	}{
+		"12 windows":          {policy(t, "fixed", 0, "2/1m"), busy(11*time.Minute + 30*time.Second), 0, 12 * minute, true},
+		"13 windows":          {policy(t, "fixed", 0, "2/1m"), busy(12 * time.Minute), 0, 12 * minute, false},
+		"the worst":           {policy(t, "fixed", 0, "2/1m"), busy(time.Hour), 26 * minute, 38 * minute, false},
+		"of a log":            {policy(t, "log", 0, "2/1m"), busy(time.Hour), 26 * minute, 38 * minute, false},
+		"one request":         {policy(t, "fixed", 0, "2/1m"), record(moment{90 * time.Second, "u1", 1}), minute, 2 * minute, true},
+		"one moment":          {policy(t, "fixed", 0, "2/12h"), record(moment{90 * time.Second, "u1", 9}), 0, 12 * 60 * minute, true},
+		"a while of a window": {policy(t, "fixed", 0, "2/12h"), record(moment{time.Hour, "u1", 5}, moment{2 * time.Hour, "u1", 5}), 54*minute - 1, 126*minute + 1, true},
+	} {
+		got := timeline(t, tt.policy, "", tt.traffic)
+		if got.From != start+tt.from || got.To != start+tt.to || got.Whole != tt.whole {
+			t.Errorf("%s: from %d to %d, whole: %v, want %d to %d, %v", name, got.From-start, got.To-start, got.Whole, tt.from, tt.to, tt.whole)
+		}
+	}
+}
+
+func TestTimelineOfAUser(t *testing.T) {
+	text := record(moment{0, "u1", 9}, moment{0, "u2", 4}, moment{0, "u3", 1})
+	p := policy(t, "fixed", 0, "9/1m")
+	if got := timeline(t, p, "u2", text); got.User != "u2" || got.Requests != 4 {
+		t.Errorf("%d requests of %s, want 4 of u2", got.Requests, got.User)
+	}
+	if got := timeline(t, p, "", text); got.User != "u1" || got.Requests != 9 { // nobody is held up: the busiest
+		t.Errorf("%d requests of %s, want 9 of u1", got.Requests, got.User)
+	}
+	r, report := run(t, p, text)
+	_, err := r.Timeline(t.Context(), NewTraffic("t", strings.NewReader(text)), report, "u4")
+	if err == nil || err.Error() != `t has no request of the user "u4"` {
+		t.Errorf("a user who is not there: %v", err)
+	}
+}
+
+// However many requests there are, a picture has a bounded number of marks and
+// steps; and each request is in one.
+func TestTimelineIsBounded(t *testing.T) {
+	for _, kind := range []string{"fixed", "sliding", "bucket", "reservoir"} {
+		var traffic []moment
+		for i := range 1200 {
+			traffic = append(traffic, moment{time.Duration(i) * 100 * time.Millisecond, "u1", 5})
+		}
+		got := timeline(t, policy(t, kind, 0, "100/1m"), "", record(traffic...))
+		requests := int64(0)
+		for _, m := range got.Panels[0].Marks {
+			if m.Kind != Runs {
+				requests += m.N
+			}
+		}
+		if n := len(got.Panels[0].Marks); n > 1500 || requests != 6000 || got.Requests != 6000 {
+			t.Errorf("%s: %d marks for %d of 6000 requests", kind, n, requests)
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package replay
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cric-talk/guards/internal/event"
+)
+
+// Traffic is recorded requests, one on each line: CSV with the header
+// time,user,activity, or JSON objects with these names. It is read a line at a
+// time, and never held in whole.
+type Traffic struct {
+	Back     int64         // lines so far whose time is before an earlier line's: the clock stepped back
+	Furthest time.Duration // by at most so much
+
+	name   string
+	lines  *bufio.Scanner
+	number int64 // of the line read last, from 1
+	read   func(line []byte) (Line, error)
+	latest int64 // time of any line
+}
+
+// A Line is one request.
+type Line struct {
+	Time     int64 // Unix milliseconds
+	User     string
+	Activity string
+}
+
+const (
+	header      = "time,user,activity"
+	longestLine = 64 << 10 // bytes
+
+	// furthestBack is how much the clocks that wrote the times may differ. Lines
+	// further apart were never in order, and a limit says nothing about them.
+	furthestBack = 2 * time.Minute
+
+	latestTime = 253_402_300_799_999 // the end of the year 9999
+)
+
+// NewTraffic reads r. Errors call it name.
+func NewTraffic(name string, r io.Reader) *Traffic {
+	t := &Traffic{name: name, lines: bufio.NewScanner(r)}
+	t.lines.Buffer(nil, longestLine)
+	return t
+}
+
+// Next returns the next request, or io.EOF where there is none. Any other error
+// names the line and the field at fault.
+func (t *Traffic) Next() (Line, error) {
+	for t.lines.Scan() {
+		t.number++
+		text := t.lines.Bytes()
+		if t.number == 1 {
+			text = bytes.TrimPrefix(text, []byte("\ufeff")) // as spreadsheets put before CSV
+		}
+		if len(bytes.TrimSpace(text)) == 0 {
+			continue
+		}
+		if t.read == nil {
+			isHeader, err := t.recognize(text)
+			if err != nil {
+				return Line{}, t.fault(err)
+			}
+			if isHeader {
+				continue
+			}
+		}
+		line, err := t.read(text)
+		if err == nil {
+			err = t.inOrder(line)
+		}
+		if err != nil {
+			return Line{}, t.fault(err)
+		}
+		return line, nil
+	}
+	switch err := t.lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		t.number++
+		return Line{}, t.fault(fmt.Errorf("it is longer than %d bytes", longestLine))
+	case err != nil:
+		return Line{}, err
+	}
+	return Line{}, io.EOF
+}
+
+// fault is an error in the line read last.
+func (t *Traffic) fault(err error) error { return fmt.Errorf("%s, line %d: %w", t.name, t.number, err) }
+
+// recognize tells from the first line that is not empty which format this is.
+func (t *Traffic) recognize(text []byte) (isHeader bool, err error) {
+	switch {
+	case text[0] == '{':
+		t.read = readJSON
+		return false, nil
+	case string(text) == header:
+		t.read = readCSV
+		return true, nil
+	}
+	return false, event.Invalid("header", event.Show(string(text)), header+" (CSV), or a JSON object on each line")
+}
+
+// inOrder looks after the order of lines by time.
+func (t *Traffic) inOrder(line Line) error {
+	if line.Time >= t.latest {
+		t.latest = line.Time
+		return nil
+	}
+	back := time.Duration(t.latest-line.Time) * time.Millisecond
+	if back > furthestBack {
+		return fmt.Errorf("time is %v before an earlier line's, want lines in order of time, but for %v by which clocks may differ", back, furthestBack)
+	}
+	t.Back++
+	t.Furthest = max(t.Furthest, back)
+	return nil
+}
+
+func readCSV(text []byte) (line Line, err error) {
+	var record []string
+	if bytes.IndexByte(text, '"') < 0 {
+		for field := range bytes.SplitSeq(text, []byte{','}) {
+			record = append(record, string(field))
+		}
+	} else if record, err = csv.NewReader(bytes.NewReader(text)).Read(); err != nil {
+		if e, ok := errors.AsType[*csv.ParseError](err); ok {
+			err = e.Err // its line is that of a document with one line
+		}
+		return line, err
+	}
+	if len(record) != 3 {
+		return line, fmt.Errorf("it has %d fields, want 3: %s", len(record), header)
+	}
+	if line.Time, err = parseTime(record[0]); err != nil {
+		return line, err
+	}
+	line.User, line.Activity = record[1], record[2]
+	return line, line.validate()
+}
+
+// An object is a JSON object with a request.
+type object struct {
+	Line
+	timed bool // it has a time
+}
+
+var fields = []event.Field[object]{
+	{Name: "time", Read: readTime},
+	{Name: "user", Read: func(o *object, field string, v jsontext.Value) error { return event.ID(&o.User, field, v) }},
+	{Name: "activity", Read: func(o *object, field string, v jsontext.Value) error { return event.Text(&o.Activity, field, v) }},
+}
+
+func readJSON(text []byte) (Line, error) {
+	o, err := event.Decode(text, fields)
+	if err != nil {
+		if e, ok := errors.AsType[*event.ValidationError](err); ok && e.Field == "event" {
+			err = fmt.Errorf("it %s", e.Problem)
+		}
+		return o.Line, err
+	}
+	if !o.timed {
+		return o.Line, event.Invalid("time", "missing", wantTime)
+	}
+	return o.Line, o.validate()
+}
+
+func readTime(o *object, _ string, v jsontext.Value) (err error) {
+	text := string(v)
+	if v.Kind() == '"' {
+		unquoted, _ := jsontext.AppendUnquote(nil, v)
+		text = string(unquoted)
+	}
+	o.timed = true
+	o.Time, err = parseTime(text)
+	return err
+}
+
+const wantTime = "Unix milliseconds, or RFC 3339 such as 2026-01-05T12:00:00.250Z"
+
+// parseTime reads a time of the years 1970 to 9999.
+func parseTime(text string) (int64, error) {
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		var at time.Time
+		at, err = time.Parse(time.RFC3339, text)
+		ms = at.UnixMilli()
+	}
+	if err != nil || ms < 0 || ms > latestTime {
+		return 0, event.Invalid("time", event.Show(text), wantTime)
+	}
+	return ms, nil
+}
+
+// validate checks what can be of a guard's event.
+func (l *Line) validate() error {
+	if err := event.CheckUserID(l.User); err != nil {
+		if e, ok := errors.AsType[*event.ValidationError](err); ok {
+			return &event.ValidationError{Field: "user", Problem: e.Problem}
+		}
+		return err
+	}
+	if l.Activity == "" {
+		return event.Invalid("activity", "missing or empty", "what the user did, such as create_post")
+	}
+	return nil
+}
