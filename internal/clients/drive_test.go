@@ -1,0 +1,121 @@
+package clients_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/smithy-go"
+
+	"github.com/cric-talk/guards/internal/dynamotest"
+)
+
+// A call is one invocation of a function.
+type call struct {
+	Function string          `json:"function"`
+	Event    json.RawMessage `json:"event"`
+}
+
+// An outcome is what a client made of an invocation.
+type outcome struct {
+	Exception     string // the client's own, by name: then there is nothing else
+	FunctionError string
+	Payload       json.RawMessage
+}
+
+func (o outcome) String() string { return o.Exception + o.FunctionError + string(o.Payload) }
+
+// A client makes calls, so many at once, and returns what came of each.
+type client func(t *testing.T, endpoint string, atOnce int, calls []call) []outcome
+
+var clients = map[string]client{
+	"AWS CLI":            byCLI,
+	"boto3":              byScript("invoke.py"),
+	"SDK for Go":         byGo,
+	"SDK for JavaScript": byScript("invoke.mjs"),
+}
+
+var exception = regexp.MustCompile(`An error occurred \((\w+)\)`)
+
+func byCLI(t *testing.T, endpoint string, atOnce int, calls []call) []outcome {
+	cli := fetched(t, "venv/bin/aws")
+	return share(atOnce, calls, func(c call) (o outcome) {
+		answer := filepath.Join(t.TempDir(), "answer.json")
+		ended := finish(t, command(t, cli, "lambda", "invoke", "--endpoint-url", endpoint,
+			"--function-name", c.Function, "--payload", string(c.Event), answer))
+		if match := exception.FindStringSubmatch(ended.stderr); match != nil {
+			return outcome{Exception: match[1]}
+		}
+		err := json.Unmarshal([]byte(ended.stdout), &o)
+		payload, unread := os.ReadFile(answer)
+		if err := errors.Join(err, unread); err != nil {
+			t.Errorf("the AWS CLI ended with status %d: %v\n%s", ended.status, err, ended.stderr)
+		}
+		o.Payload = payload
+		return o
+	})
+}
+
+// byScript is a client of one process, which reads and writes JSON.
+func byScript(file string) client {
+	return func(t *testing.T, endpoint string, atOnce int, calls []call) (outcomes []outcome) {
+		source, err := os.ReadFile(filepath.Join("testdata", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := json.Marshal(calls)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := install(t, file, string(source)).command(t, endpoint, strconv.Itoa(atOnce))
+		cmd.Stdin = bytes.NewReader(in)
+		ended := finish(t, cmd)
+		if err := json.Unmarshal([]byte(ended.stdout), &outcomes); err != nil || len(outcomes) != len(calls) {
+			t.Fatalf("%s ended with status %d: %v\n%s", file, ended.status, err, ended.stderr)
+		}
+		return outcomes
+	}
+}
+
+func byGo(t *testing.T, endpoint string, atOnce int, calls []call) []outcome {
+	functions := lambda.NewFromConfig(dynamotest.Config(endpoint))
+	return share(atOnce, calls, func(c call) outcome {
+		out, err := functions.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: &c.Function, Payload: c.Event})
+		if failed, ok := errors.AsType[smithy.APIError](err); ok {
+			return outcome{Exception: failed.ErrorCode()}
+		}
+		if err != nil {
+			t.Error(err)
+			return outcome{}
+		}
+		return outcome{FunctionError: aws.ToString(out.FunctionError), Payload: out.Payload}
+	})
+}
+
+// share has so many callers share the calls.
+func share(atOnce int, calls []call, invoke func(call) outcome) []outcome {
+	outcomes := make([]outcome, len(calls))
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range atOnce {
+		wg.Go(func() {
+			for i := range next {
+				outcomes[i] = invoke(calls[i])
+			}
+		})
+	}
+	for i := range calls {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	return outcomes
+}

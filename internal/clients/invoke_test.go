@@ -1,0 +1,118 @@
+package clients_test
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+func TestEveryClientInvokesEveryFunction(t *testing.T) {
+	type expected struct{ exception, functionError, payload string } // how the payload begins
+	var calls []call
+	var wanted []expected
+	want := func(function, event string, e expected) {
+		calls = append(calls, call{function, json.RawMessage(event)})
+		wanted = append(wanted, e)
+	}
+	answers := map[string]string{"cleanup": `{"scanned":`}
+	for _, g := range limits.All {
+		answers[g.Name] = `{"allowed":true,"reason":"ok",`
+	}
+	for name, answer := range answers {
+		sample, err := os.ReadFile(filepath.Join(root, "functions", name, "event.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(name, string(sample), expected{payload: answer})
+	}
+	want("posts-guard", `{"misspelt":1}`, expected{functionError: "Unhandled", payload: `{"errorMessage":"event has the unknown field`})
+	want("pots-guard", `{}`, expected{exception: "ResourceNotFoundException"})
+
+	for name, invoke := range clients {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for i, o := range invoke(t, serve(t), 2, calls) {
+				w := wanted[i]
+				if o.Exception != w.exception || o.FunctionError != w.functionError || !strings.HasPrefix(string(o.Payload), w.payload) {
+					t.Errorf("%s of %s: %v, want %+v", calls[i].Event, calls[i].Function, o, w)
+				}
+			}
+		})
+	}
+}
+
+// Whoever asks, and however many at once: the limit is what gets through.
+func TestExactlyTheLimitByEveryClient(t *testing.T) {
+	endpoint := serve(t, inTable(t)...)
+	for name, invoke := range clients {
+		n, guards := 500, limits.All
+		if name == "AWS CLI" { // a process each
+			n, guards = 16, []limits.Guard{limits.Posts}
+		}
+		var calls []call
+		for _, g := range guards {
+			event := `{"userId":"` + rand.Text() + `","activity":"` + limited(g).Name + `"}`
+			calls = append(calls, slices.Repeat([]call{{g.Name, json.RawMessage(event)}}, n)...)
+		}
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			outcomes := invoke(t, endpoint, 16, calls)
+			took := time.Since(began)
+			for i, g := range guards {
+				t.Run(g.Name, func(t *testing.T) { checkAdmitted(t, limited(g).Limit, outcomes[i*n:(i+1)*n], took) })
+			}
+		})
+	}
+}
+
+// limited is a guard's first activity that has a limit.
+func limited(g limits.Guard) limits.Activity {
+	i := slices.IndexFunc(g.Activities, func(a limits.Activity) bool { return !a.Unlimited })
+	return g.Activities[i]
+}
+
+// checkAdmitted checks how many of a new user's calls, made in took, were
+// allowed, whatever the clock read meanwhile. Of a fixed window the figure is exact in
+// each window; other limits give back as time passes.
+func checkAdmitted(t *testing.T, limit ratelimit.Policy, outcomes []outcome, took time.Duration) {
+	t.Helper()
+	type tally struct{ calls, allowed int64 }
+	var all tally
+	windows := map[int64]tally{} // by key; 0: the answers have none
+	for _, o := range outcomes {
+		var answer struct {
+			Allowed   *bool
+			WindowKey int64
+		}
+		if err := json.Unmarshal(o.Payload, &answer); err != nil || answer.Allowed == nil {
+			t.Fatalf("no answer: %v", o)
+		}
+		w := windows[answer.WindowKey]
+		w.calls++
+		all.calls++
+		if *answer.Allowed {
+			w.allowed++
+			all.allowed++
+		}
+		windows[answer.WindowKey] = w
+	}
+	most, window := limit.Quota()
+	_, fixed := limit.(ratelimit.FixedWindow)
+	back := int64(float64(most) * float64(took) / float64(window))
+	for key, w := range windows {
+		if fixed && w.allowed != min(most, w.calls) || w.allowed > most+back {
+			t.Errorf("window %d: %d of %d calls allowed, want %d", key, w.allowed, w.calls, min(most, w.calls))
+		}
+	}
+	if all.allowed < min(most, all.calls) {
+		t.Errorf("%d of %d calls allowed, want at least %d", all.allowed, all.calls, min(most, all.calls))
+	}
+}

@@ -1,0 +1,78 @@
+package clients_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A program is what runs a source, in a directory of its own.
+type program struct {
+	dir string
+	run []string
+	env []string // beside that of all commands
+}
+
+// install makes a program of source, which the extension of its file's name
+// tells the language of.
+func install(t testing.TB, file, source string) program {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, file)
+	if err := os.WriteFile(path, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	switch filepath.Ext(file) {
+	case ".go":
+		return program{dir: dir, run: []string{compile(t, path)}}
+	case ".mjs":
+		return program{dir: dir, run: []string{node(t, dir), path}}
+	case ".py":
+		return program{dir: dir, run: []string{fetched(t, "venv/bin/python"), path}}
+	case ".sh":
+		aws := fetched(t, "venv/bin")
+		return program{dir: dir, run: []string{"sh", "-eu", path}, env: []string{"PATH=" + aws + ":/usr/bin:/bin"}}
+	}
+	t.Fatalf("nothing here runs %s", file)
+	return program{}
+}
+
+// command is one run of the program, whose Lambda is at endpoint.
+func (p program) command(t testing.TB, endpoint string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := command(t, p.run[0], append(p.run[1:len(p.run):len(p.run)], args...)...)
+	cmd.Dir = p.dir
+	cmd.Env = append(append(cmd.Env, "AWS_ENDPOINT_URL_LAMBDA="+endpoint), p.env...)
+	return cmd
+}
+
+// node is Node's path. Modules are looked for beside the program: dir is given
+// what was fetched.
+func node(t testing.TB, dir string) string {
+	t.Helper()
+	if err := os.Symlink(fetched(t, "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	path, err := exec.LookPath("node")
+	if err != nil {
+		unavailable(t, "Node is not there")
+	}
+	return path
+}
+
+// compile builds a Go program of what this module requires, and returns the
+// path of its binary. The flags are those of lambdatest.Build, which has
+// compiled most of it already.
+func compile(t testing.TB, path string) string {
+	t.Helper()
+	binary := strings.TrimSuffix(path, ".go")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-o", binary, path)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, out)
+	}
+	return binary
+}
