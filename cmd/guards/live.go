@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/user"
+	"strings"
 	"time"
 
 	"github.com/cric-talk/guards/internal/event"
@@ -73,13 +74,17 @@ func (c *setCommand) Run(ctx context.Context, con console) error {
 	if _, err := owner(c.Activity); err != nil {
 		return err
 	}
-	what := "set " + c.Activity
-	for _, part := range []struct{ before, value string }{{" ", c.Rate}, {" for tier ", c.Tier}, {" to mode ", c.Mode}} {
-		if part.value != "" {
-			what += part.before + part.value
-		}
+	what := []string{"set", c.Activity}
+	if c.Rate != "" {
+		what = append(what, c.Rate)
 	}
-	return c.edit(ctx, con, what, func(s live.Settings) (live.Settings, error) {
+	if c.Tier != "" {
+		what = append(what, "for tier", c.Tier)
+	}
+	if c.Mode != "" {
+		what = append(what, "to mode", c.Mode)
+	}
+	return c.edit(ctx, con, strings.Join(what, " "), func(s live.Settings) (live.Settings, error) {
 		return s.Set(c.Activity, c.Tier, c.Rate, c.Mode), nil
 	})
 }

@@ -39,6 +39,8 @@ type Guard struct {
 	// Delay puts the job of a delayed check on the delayed queue. Nil: there is
 	// none, and a job is a ValidationError.
 	Delay func(context.Context, Job) error
+
+	refusals sample // that are logged
 }
 
 // A Job is what a delayed check was for.

@@ -377,6 +377,25 @@ func TestLogOfARefusal(t *testing.T) {
 	}
 }
 
+// A flood of refusals leaves ten lines a second, and says how many it left out.
+func TestRefusalsAreSampled(t *testing.T) {
+	b := newBench(t)
+	b.want(`{"count": 10}`, figures(true, "ok", 10, fields{"granted": 10, "receipt": true}))
+	for range 500 {
+		if _, err := b.ask(`{}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.now = start.Add(time.Second)
+	if _, err := b.ask(`{}`); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(b.log.String()), "\n")
+	if len(lines) != 11 || parse(t, []byte(lines[9]))["notLogged"] != nil || parse(t, []byte(lines[10]))["notLogged"] != 490.0 {
+		t.Errorf("%d lines for 501 refusals, the last %s, want 11, of which the last says that 490 were left out", len(lines), lines[len(lines)-1])
+	}
+}
+
 func TestMask(t *testing.T) {
 	for user, want := range map[string]string{"+573001234567": "***4567", "12345678": "***5678", "1234567": "***", "u": "***"} {
 		b := newBench(t)
@@ -394,7 +413,7 @@ func TestMask(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	b := newBench(t)
-	for _, e := range []string{`{"count": 10}`, `{}`, `{"roles": ["admin"]}`} {
+	for _, e := range []string{`{"count": 7}`, `{}`, `{"op": "status"}`, `{"count": 2}`, `{}`, `{"roles": ["admin"]}`} {
 		if _, err := b.ask(e); err != nil {
 			t.Fatal(err)
 		}
@@ -406,13 +425,16 @@ func TestMetrics(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(b.lines.String()), "\n")
 	for i, want := range []fields{
 		{"Allowed": 1.0, "Requests": 1.0},
+		{"Allowed": 1.0, "Requests": 1.0, "NearLimit": 1.0},
+		{"Requests": 1.0}, // a status
+		{"Allowed": 1.0, "Requests": 1.0, "NearLimit": 1.0},
 		{"Refused": 1.0, "Requests": 0.0, "CacheRefusals": 1.0},
 		{"Bypassed": 1.0},
 		{"Shadowed": 1.0, "Requests": 0.0, "CacheRefusals": 1.0},
 	} {
 		var metrics []any
 		got := parse(t, []byte(lines[i]))
-		for _, name := range []string{"Allowed", "Refused", "Bypassed", "Shadowed", "Requests", "CacheRefusals"} {
+		for _, name := range []string{"Allowed", "Refused", "Bypassed", "Shadowed", "Requests", "NearLimit", "CacheRefusals"} {
 			if _, ok := want[name]; ok {
 				metrics = append(metrics, fields{"Name": name, "Unit": "Count"})
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 
 	"github.com/cric-talk/guards/internal/event"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -17,15 +18,57 @@ func (g *Guard) record(ctx context.Context, a Answer) {
 		g.logOutage(ctx, a.Request, d.Outage)
 	}
 	if d != nil && a.Granted < a.Count && a.Reason != ratelimit.Duplicate && a.Op == Check && g.Log != nil {
-		g.Log.LogAttrs(ctx, slog.LevelInfo, "refused",
-			slog.String("activity", a.Activity),
-			slog.String("user", mask(a.UserID)),
-			slog.String("reason", string(a.Reason)),
-			slog.Int64("limit", d.Limit),
-			slog.Int64("activityCount", d.Used),
-			slog.Int64("waitTime", d.Wait.Milliseconds()))
+		g.logRefusal(ctx, a)
 	}
 	g.measure(a.Activity, measures(a))
+}
+
+func (g *Guard) logRefusal(ctx context.Context, a Answer) {
+	left, ok := g.refusals.next(g.Limiter.Clock().Unix())
+	if !ok {
+		return
+	}
+	d := a.Decision
+	attrs := []slog.Attr{
+		slog.String("activity", a.Activity),
+		slog.String("user", mask(a.UserID)),
+		slog.String("reason", string(a.Reason)),
+		slog.Int64("limit", d.Limit),
+		slog.Int64("activityCount", d.Used),
+		slog.Int64("waitTime", d.Wait.Milliseconds()),
+	}
+	if left > 0 {
+		attrs = append(attrs, slog.Int64("notLogged", left))
+	}
+	g.Log.LogAttrs(ctx, slog.LevelInfo, "refused", attrs...)
+}
+
+// refusalLines is how many refusals an instance logs in a second: enough to see
+// who and what, while a flood of them must not cost more than the flood itself.
+const refusalLines = 10
+
+// A sample lets the first few of each second through, and counts the others.
+type sample struct {
+	mu      sync.Mutex
+	second  int64
+	through int64
+	left    int64 // out, since one got through
+}
+
+// next says whether this one gets through, and how many before it did not.
+func (s *sample) next(second int64) (left int64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if second != s.second {
+		s.second, s.through = second, 0
+	}
+	if s.through == refusalLines {
+		s.left++
+		return 0, false
+	}
+	s.through++
+	left, s.left = s.left, 0
+	return left, true
 }
 
 // unavailable is the error of a decision that nobody made, logged with its
@@ -77,6 +120,9 @@ func measures(a Answer) []metric {
 		m = append(m, metric{"Requests", int64(d.Requests)})
 		if d.Outage != nil {
 			m = append(m, metric{"Degraded", 1})
+		}
+		if a.Op == Check && outcome(a) == "Allowed" && d.Limit != 0 && d.Used >= d.Limit-d.Limit/5 { // 80 % of it is used
+			m = append(m, metric{"NearLimit", 1})
 		}
 		if d.Requests == 0 && d.Outage == nil && d.Limit != 0 { // a place given before takes no request either
 			m = append(m, metric{"CacheRefusals", 1})

@@ -74,7 +74,7 @@ func Start(name string, wire func(aws.Config, *slog.Logger) (lambda.Handler, err
 	cfg, err := configure()
 	var handler lambda.Handler
 	if err == nil {
-		handler, err = wire(cfg, slog.New(lambdacontext.NewLogHandler()).With("service", name))
+		handler, err = wire(cfg, slog.New(newNamed(lambdacontext.NewLogHandler())).With("service", service(name)))
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
@@ -83,6 +83,15 @@ func Start(name string, wire func(aws.Config, *slog.Logger) (lambda.Handler, err
 	log.SetOutput(withoutErrors{os.Stderr})
 	lambda.Start(handler)
 	return 0
+}
+
+// service is the name in the log: the function's, unless Powertools' variable
+// says otherwise.
+func service(name string) string {
+	if v := os.Getenv("POWERTOOLS_SERVICE_NAME"); v != "" {
+		return v
+	}
+	return name
 }
 
 // responseTimeout is how long AWS may take for one request of cleanup's; a

@@ -42,6 +42,7 @@ func (r rig) start(t testing.TB, function string, env ...string) *lambdatest.Ins
 		if strings.Contains(i.Logs(), canary) {
 			t.Errorf("a user id in the log of %s:\n%s", function, i.Logs())
 		}
+		checkMetrics(t, i.Logs())
 	})
 	return i
 }

@@ -1,6 +1,8 @@
 package lambdafn_test
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,5 +57,33 @@ func TestLiveLimitsActOnTheRealBinary(t *testing.T) {
 	s, _, err := live.Read(t.Context(), table, limits.All)
 	if err != nil || len(s.Grants) != 0 || len(s.Activities) != 2 {
 		t.Errorf("after an erasure: %+v, %v", s, err)
+	}
+}
+
+// Lines of log have Powertools' names beside aws-lambda-go's.
+func TestLogNames(t *testing.T) {
+	r := newRig(t)
+	i := r.start(t, "posts-guard")
+	for range 2 {
+		i.Invoke(t, `{}`)
+	}
+	i.Ready(t)
+	lines := strings.Split(strings.TrimSpace(i.Logs()), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("%d lines for two invalid events:\n%s", len(lines), i.Logs())
+	}
+	for n, line := range lines {
+		var got map[string]any
+		if err := json.Unmarshal([]byte(line), &got); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"timestamp", "level", "message", "requestId", "service"} {
+			if got[name] == nil {
+				t.Errorf("line %d has no %s: %s", n, name, line)
+			}
+		}
+		if got["cold_start"] != (n == 0) || got["service"] != "posts-guard" {
+			t.Errorf("line %d: %s", n, line)
+		}
 	}
 }

@@ -102,7 +102,7 @@ func TestLimitsAreFollowed(t *testing.T) {
 			func() { table.err = errors.New("away") },
 			func() { table.err, table.version, table.document = nil, 9, []byte("{") },
 			func() { table.document = []byte(`{"activities": {"create_post": {"limit": "none"}}}`) },
-			func() { table.document = []byte(`{"activites": {}}`) },
+			func() { table.document = []byte(`{"limits": {}}`) },
 			func() { table.version, table.document = 1, []byte(`{}`) },
 		} {
 			bad()

@@ -93,11 +93,6 @@ func expiry(until int64, slack time.Duration) int64 {
 	return (until + slack.Milliseconds() + 999) / 1000
 }
 
-// always is the plan of an update that no state refuses.
-func always(u Update) Plan {
-	return func(State) (Update, bool) { return u, true }
-}
-
 // millis is a number of milliseconds as a time.
 func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
