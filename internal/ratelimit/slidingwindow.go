@@ -58,23 +58,33 @@ func (p SlidingWindow) Plan(now, n int64) Plan {
 		if s[this]+at > most {
 			return Update{}, false
 		}
-		u := Update{
-			If: [][]Term{
-				{Missing(last), AtMost(this, most)},
-				{Within(last, math.MinInt64, p.top(now, most)), Missing(this)},
-			},
-			Acts: []Act{{Add, this, n}},
+		u := Update{Acts: []Act{{Add, this, n}}}
+		if s[this] > 0 { // then the last period was over when s was seen, and y is what it stays
+			u.If = [][]Term{p.step(now, k, most, at)}
+			if s[last] == 0 {
+				u.If = [][]Term{{AtMost(last, 0), AtMost(this, most)}}
+			}
+			return p.forget(u, k, s), true
+		}
+		u.If = [][]Term{
+			{Missing(last), AtMost(this, most)},
+			{Within(last, math.MinInt64, p.top(now, most)), Missing(this)},
 		}
 		stride := most/mostSteps + 1
 		for v := int64(0); v <= most; v++ {
 			if v%stride == 0 || v == at { // where not all fit, that of s is one
-				u.If = append(u.If, []Term{
-					Within(last, math.MinInt64, p.top(now, v)),
-					Within(this, math.MinInt64, most-v),
-				})
+				u.If = append(u.If, p.step(now, k, most, v))
 			}
 		}
 		return p.forget(u, k, s), true
+	}
+}
+
+// step is the part of the staircase where the last period weighs at most v.
+func (p SlidingWindow) step(now, k, most, v int64) []Term {
+	return []Term{
+		Within(period(k-1), math.MinInt64, p.top(now, v)),
+		Within(period(k), math.MinInt64, most-v),
 	}
 }
 

@@ -14,9 +14,29 @@ import (
 	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
 
-// BenchmarkDecision compares a decision with a bare UpdateItem that only adds 1
-// to a number: in turn, as the median of their ratios.
+// BenchmarkDecision compares a decision of each policy with a bare UpdateItem
+// that only adds 1 to a number: in turn, as the median of their ratios.
 func BenchmarkDecision(b *testing.B) {
+	for _, p := range []struct {
+		name   string
+		policy ratelimit.Policy
+	}{
+		{"window", ratelimit.FixedWindow{Limit: 10, Window: time.Minute}},
+		{"bucket", ratelimit.TokenBucket{Limit: 10, Window: time.Minute, Burst: 10}},
+		{"log", ratelimit.SlidingLog{Limit: 100, Window: 12 * time.Hour}},
+		{"counter", ratelimit.SlidingWindow{Limit: 50, Window: time.Hour}},
+		{"reservoir", ratelimit.Reservoir{Limit: 10, Window: 10 * time.Second, Ahead: 15 * time.Minute}},
+		{"several", ratelimit.Several{
+			{Name: "minute", Policy: ratelimit.FixedWindow{Limit: 10, Window: time.Minute}},
+			{Name: "day", Policy: ratelimit.FixedWindow{Limit: 200, Window: 24 * time.Hour}},
+		}},
+	} {
+		b.Run(p.name, func(b *testing.B) { benchmarkDecision(b, p.policy) })
+	}
+}
+
+func benchmarkDecision(b *testing.B, policy ratelimit.Policy) {
+	b.Helper()
 	endpoint, table := dynamotest.Endpoint(b), dynamotest.Table(b)
 	client := dynamotest.Client(b, endpoint)
 	l := &ratelimit.Limiter{
@@ -24,6 +44,7 @@ func BenchmarkDecision(b *testing.B) {
 		Timeout: time.Second, Now: func() time.Time { return start },
 	}
 	r := request("")
+	r.Policy = policy
 	var ratios []float64
 	for n := 0; b.Loop(); n++ {
 		user := fmt.Sprint("u", n/10) // ten decisions for each
