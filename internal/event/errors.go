@@ -52,17 +52,19 @@ func CheckUserID(id string) error { return checkID("userId", id, 36) }
 func CheckRequestID(id string) error { return checkID("requestId", id, 64) }
 
 func checkID(field, id string, longest int) error {
-	want := fmt.Sprintf("1 to %d printable ASCII characters without a space", longest)
+	invalid := func(problem string) error {
+		return &ValidationError{field, fmt.Sprintf("%s, want 1 to %d printable ASCII characters without a space", problem, longest)}
+	}
 	if id == "" {
-		return &ValidationError{field, "is missing or empty, want " + want}
+		return invalid("is missing or empty")
 	}
 	for i, c := range id {
 		if c < '!' || c > '~' {
-			return &ValidationError{field, fmt.Sprintf("has %U as character %d, want %s", c, i+1, want)}
+			return invalid(fmt.Sprintf("has %U as character %d", c, i+1))
 		}
 	}
 	if len(id) > longest {
-		return &ValidationError{field, fmt.Sprintf("has %d characters, want %s", len(id), want)}
+		return invalid(fmt.Sprintf("has %d characters", len(id)))
 	}
 	return nil
 }

@@ -17,8 +17,8 @@ import (
 // 36 characters 105 of them fit one write unit of 1,024 bytes, so a limit above
 // 105 costs a second unit as its window fills.
 type FixedWindow struct {
-	Limit  int64         // actions in one window; at least 1
-	Window time.Duration // a positive whole number of milliseconds
+	Limit  int64         // actions in one window; 1 to a million
+	Window time.Duration // a positive whole number of milliseconds, at most 366 days
 }
 
 const activityCount = "activityCount"

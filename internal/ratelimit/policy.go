@@ -96,13 +96,20 @@ func expiry(until int64, slack time.Duration) int64 {
 // millis is a number of milliseconds as a time.
 func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
+// million is the most of anything: with longestWindow it keeps products within 64
+// bits.
+const (
+	million       = 1_000_000
+	longestWindow = 366 * 24 * time.Hour
+)
+
 // validWindow says what is wrong with a limit in a window.
 func validWindow(limit int64, window time.Duration) error {
-	if limit < 1 {
-		return fmt.Errorf("limit is %d, want at least 1", limit)
+	if limit < 1 || limit > million {
+		return fmt.Errorf("limit is %d, want at least 1, and at most %d", limit, million)
 	}
-	if window < time.Millisecond || window%time.Millisecond != 0 {
-		return fmt.Errorf("window is %v, want a positive whole number of milliseconds", window)
+	if window < time.Millisecond || window%time.Millisecond != 0 || window > longestWindow {
+		return fmt.Errorf("window is %v, want a positive whole number of milliseconds, and at most 366 days", window)
 	}
 	return nil
 }

@@ -6,10 +6,7 @@ import "time"
 // serves for ever.
 type sharedWindow struct{ FixedWindow }
 
-const (
-	windowAndCount = "w"
-	million        = 1_000_000
-)
+const windowAndCount = "w"
 
 func (p sharedWindow) Place(now int64) Place {
 	return Place{Expires: p.FixedWindow.Place(now).Expires}

@@ -20,8 +20,8 @@ import (
 // one's, the last one's, and one more, for a clock that is a period behind. All
 // of it is whole numbers; no float decides.
 type SlidingWindow struct {
-	Limit  int64         // actions in a window; at least 1
-	Window time.Duration // a positive whole number of milliseconds
+	Limit  int64         // actions in a window; 1 to a million
+	Window time.Duration // a positive whole number of milliseconds, at most 366 days
 }
 
 // mostSteps is how many steps of the staircase fit one guard: each takes four

@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"fmt"
-	"math"
 	"time"
 )
 
@@ -20,9 +19,9 @@ import (
 // the interval that tat was counted by, in milliseconds: where a tier or a
 // changed limit has another, what is used stays so many actions.
 type TokenBucket struct {
-	Limit  int64         // actions in Window; at least 1
-	Window time.Duration // a multiple of Limit in milliseconds
-	Burst  int64         // actions at once; at least 1
+	Limit  int64         // actions in Window; 1 to a million
+	Window time.Duration // a multiple of Limit in milliseconds, at most 366 days
+	Burst  int64         // actions at once; 1 to a million
 	Keep   time.Duration // how long an idle item is kept; zero: as long as it matters
 }
 
@@ -39,8 +38,8 @@ func (p TokenBucket) Validate() error {
 	if p.Window.Milliseconds()%p.Limit != 0 {
 		return fmt.Errorf("window is %v, want a multiple of %d ms, so that each action takes a whole number of milliseconds", p.Window, p.Limit)
 	}
-	if p.Burst < 1 || p.Burst > math.MaxInt32 {
-		return fmt.Errorf("burst is %d, want at least 1", p.Burst)
+	if p.Burst < 1 || p.Burst > million {
+		return fmt.Errorf("burst is %d, want at least 1, and at most %d", p.Burst, million)
 	}
 	return nil
 }
