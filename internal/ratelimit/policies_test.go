@@ -264,31 +264,3 @@ func TestACounterForgets(t *testing.T) {
 		t.Errorf("%d counters and %d sets of ids are kept, %v, want a few", len(item.State), len(item.IDs), err)
 	}
 }
-
-// What an instance admitted in an outage never takes back what the store has
-// shown since.
-func TestASecondOutage(t *testing.T) {
-	c := &clock{}
-	c.at(0)
-	p := TokenBucket{Limit: 1, Window: 5 * time.Second, Burst: 3}
-	l, store := newCached(pass)
-	l.Now = c.now
-	id := 0
-	ask := func(l *Limiter, f fault, want string) {
-		t.Helper()
-		store.faults = []fault{f}
-		id++
-		d, err := l.Check(t.Context(), Request{UserID: "u", Activity: "act", Policy: p, Count: 1, ID: strconv.Itoa(id)})
-		if got := inWords(d); err != nil || got != want {
-			t.Errorf("decision %d: %s, %v, want %s", id, got, err, want)
-		}
-	}
-	other := &Limiter{Store: store.Store, Now: c.now}
-	ask(l, deny, "unavailable 1/3")
-	for used := range 3 {
-		ask(other, pass, fmt.Sprintf("ok %d/3", used+1))
-	}
-	ask(l, pass, "limited 3/3, wait 5s")
-	c.at(2 * time.Second)
-	ask(l, deny, "unavailable 3/3, wait 3s")
-}

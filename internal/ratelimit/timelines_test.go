@@ -1,12 +1,9 @@
 package ratelimit_test
 
 import (
-	"context"
-	"errors"
 	"strconv"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -240,150 +237,6 @@ func TestSimultaneousBatches(t *testing.T) {
 			if granted != 100 {
 				t.Errorf("%d granted to 16 batches of 10 at once, want 100", granted)
 			}
-		})
-	}
-}
-
-// A limit that changes, or a tier that does, acts on what is counted already.
-func TestAChangedLimitActsOnWhatIsCounted(t *testing.T) {
-	bucket := func(n int64) Policy { return TokenBucket{Limit: n, Window: time.Minute, Burst: n} }
-	log := func(n int64) Policy { return SlidingLog{Limit: n, Window: time.Hour} }
-	counter := func(n int64) Policy { return SlidingWindow{Limit: n, Window: time.Hour} }
-	reservoir := func(n int64) Policy { return Reservoir{Limit: n, Window: 10 * time.Second, Ahead: time.Minute} }
-	several := func(n int64) Policy {
-		return Several{{"minute", FixedWindow{Limit: n, Window: time.Minute}}, {"bucket", bucket(n)}}
-	}
-	for name, tt := range map[string]struct {
-		from, to    Policy
-		used        int
-		left, after string // what the next gets, and the one that would be above the new limit
-	}{
-		"window, raised":    {FixedWindow{Limit: 10, Window: time.Minute}, FixedWindow{Limit: 20, Window: time.Minute}, 10, "ok 11/20", "ok 12/20"},
-		"window, lowered":   {FixedWindow{Limit: 20, Window: time.Minute}, FixedWindow{Limit: 10, Window: time.Minute}, 15, "limited 15/10, wait 1m0s", ""},
-		"bucket, raised":    {bucket(10), bucket(20), 10, "ok 11/20", "ok 12/20"},
-		"bucket, lowered":   {bucket(20), bucket(10), 15, "limited 15/10, wait 18s", ""}, // 6 have to come back, at the pace they were counted by
-		"log, raised":       {log(10), log(20), 10, "ok 11/20", "ok 12/20"},
-		"log, lowered":      {log(20), log(10), 15, "limited 15/10, wait 1h0m0s", ""},
-		"counter, raised":   {counter(10), counter(20), 10, "ok 11/20", "ok 12/20"},
-		"reservoir, raised": {reservoir(2), reservoir(3), 4, "delayed 3/3, wait 10s, place at 10s after 2", "delayed 3/3, wait 20s, place at 20s after 3"},
-		// The window in which three have a place takes no more.
-		"reservoir, lowered": {reservoir(3), reservoir(2), 6, "delayed 2/2, wait 20s, place at 20s after 2", "delayed 2/2, wait 20s, place at 20s after 3"},
-		"several, raised":    {several(10), several(20), 10, "ok 11/20", "ok 12/20"},
-		"several, lowered":   {several(20), several(10), 15, "limited 15/10, wait 1m0s for the minute", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := &clock{}
-			c.at(0)
-			l := &Limiter{Store: new(memstore.Store), Cache: NewCache(4), Now: c.now}
-			for i := range tt.used {
-				if _, err := l.Check(t.Context(), Request{UserID: "u", Activity: "act", Policy: tt.from, Count: 1, ID: strconv.Itoa(i)}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for i, want := range []string{tt.left, tt.after} {
-				d, err := l.Check(t.Context(), Request{UserID: "u", Activity: "act", Policy: tt.to, Count: 1, ID: "n" + strconv.Itoa(i)})
-				if got := inWords(d); err != nil || got != want && want != "" {
-					t.Errorf("%s, %v, want %s", got, err, want)
-				}
-				if d.Remaining < 0 {
-					t.Errorf("%d remain", d.Remaining)
-				}
-				if d.Wait == 0 || d.Reason == Delayed {
-					continue
-				}
-				c.Time = c.Add(d.Wait - time.Millisecond) // who waits as told is admitted, a millisecond less is too early
-				for _, allowed := range []bool{false, true} {
-					early, err := l.Status(t.Context(), Request{UserID: "u", Activity: "act", Policy: tt.to, Count: 1, ID: "w"})
-					if err != nil || early.Allowed != allowed {
-						t.Errorf("at %v: %s, %v, want allowed %v", c.Sub(start), inWords(early), err, allowed)
-					}
-					c.Time = c.Add(time.Millisecond)
-				}
-				return
-			}
-		})
-	}
-}
-
-// A place whose answer was lost is the same when it is found, whoever came
-// meanwhile.
-func TestALostPlaceIsFound(t *testing.T) {
-	for kind, open := range stores {
-		t.Run(kind, func(t *testing.T) { aLostPlaceIsFound(t, open(t)) })
-	}
-}
-
-func aLostPlaceIsFound(t *testing.T, store Store) {
-	t.Helper()
-	c := &clock{}
-	c.at(0)
-	p := Reservoir{Limit: 2, Window: 10 * time.Second, Ahead: time.Minute}
-	ask := func(s Store, id string) Decision {
-		t.Helper()
-		l := &Limiter{Store: s, Timeout: 5 * time.Second, Now: c.now}
-		d, err := l.Check(t.Context(), Request{UserID: "g", Activity: "act", Policy: p, Count: 1, ID: id})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
-	}
-	for i := range 3 {
-		ask(store, strconv.Itoa(i))
-	}
-	others := func(_ context.Context, perform func() error) error {
-		_ = perform()
-		for _, id := range []string{"x", "y", "z"} {
-			ask(store, id)
-		}
-		return errors.New("connection reset")
-	}
-	// The first attempt is planned from nothing and refused, the second is lost.
-	d := ask(&faulty{Store: store, faults: []fault{pass, others, pass}}, "lost")
-	want := Turn{ReadyAt: start.UnixMilli() + 10_000, Enqueued: 2}
-	if d.Reason != Delayed || d.Turn != want {
-		t.Errorf("the lost place is %+v, want %+v", d, want)
-	}
-	if last := ask(store, "last"); last.Enqueued != 6 {
-		t.Errorf("%d places are given, want 6: one for each who asked", last.Enqueued)
-	}
-}
-
-// In an outage an instance decides by the same policy, and goes on from what it
-// saw.
-func TestOutageOfEachPolicy(t *testing.T) {
-	for name, subject := range subjects {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l, store := newCached(pass)
-				l.Now = func() time.Time { return start }
-				admitted, places := 0, 0
-				for i := range 40 {
-					if i == 2 {
-						store.faults = []fault{deny}
-					}
-					r := Request{UserID: "u", Activity: "act", Policy: subject.policy, Count: 1, ID: strconv.Itoa(i)}
-					d, err := l.Check(t.Context(), r)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if i >= 2 && d.Reason != Unavailable && d.Requests != 0 {
-						t.Errorf("decision %d: %s, want unavailable", i, d.Reason)
-					}
-					switch {
-					case d.Allowed:
-						admitted++
-					case d.ReadyAt != 0:
-						places++
-					}
-				}
-				want := subject.capacity
-				if name == "wide counter" {
-					want = 40
-				}
-				if admitted != want || name == "reservoir" && places != 30 {
-					t.Errorf("%d admitted and %d given places, want %d", admitted, places, want)
-				}
-			})
 		})
 	}
 }
