@@ -3,6 +3,7 @@ package guards_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -14,28 +15,44 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards/internal/cleanup"
+	"github.com/cric-talk/guards/internal/delayed"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// What each function may do to the table, and nothing else to anything else.
+// What each function may do to what, and nothing else to anything else.
 var (
-	guardActions   = []string{"dynamodb:UpdateItem", "dynamodb:GetItem", "dynamodb:DeleteItem"}
+	guardActions   = on("Table", "dynamodb:UpdateItem", "dynamodb:GetItem", "dynamodb:DeleteItem")
 	allowedActions = map[string][]string{
 		"posts-guard":        guardActions,
 		"comments-guard":     guardActions,
 		"rooms-guard":        guardActions,
 		"room-message-guard": guardActions,
-		"cleanup":            {"dynamodb:Scan", "dynamodb:Query", "dynamodb:PartiQLDelete"},
+		"pins-guard":         guardActions,
+		"chat-guard":         guardActions,
+		"ingest-guard":       guardActions,
+		"jobs-guard":         slices.Concat(on("Table", "dynamodb:UpdateItem", "dynamodb:GetItem"), on("DelayedQueue", "sqs:SendMessage")),
+		"delayed-jobs": slices.Concat(on("Table", "dynamodb:UpdateItem", "dynamodb:GetItem"),
+			on("DelayedQueue", "sqs:SendMessage"), on("ReadyQueue", "sqs:SendMessage")),
+		// GetItem and UpdateItem for the grants of a user who is erased.
+		"cleanup": on("Table", "dynamodb:Scan", "dynamodb:Query", "dynamodb:PartiQLDelete", "dynamodb:GetItem", "dynamodb:UpdateItem"),
 	}
 )
+
+func on(resource string, actions ...string) (list []string) {
+	for _, action := range actions {
+		list = append(list, action+" on "+resource+".Arn")
+	}
+	return list
+}
 
 func TestEveryFunctionFolderStandsInTheTemplateAndBack(t *testing.T) {
 	inTemplate := map[string]bool{}
@@ -68,13 +85,14 @@ func TestEachFunctionMayDoExactlyWhatIsListed(t *testing.T) {
 				t.Errorf("functions/%s: a policy that is no inline statement", folder)
 			}
 			for _, s := range policy.Statement {
-				got = append(got, s.Action...)
-				if s.Effect != "Allow" || s.Resource != "Table.Arn" {
-					t.Errorf("functions/%s: %s %v on %v, want Allow on !GetAtt Table.Arn alone", folder, s.Effect, s.Action, s.Resource)
+				resource, ok := s.Resource.(string)
+				if s.Effect != "Allow" || !ok || !strings.HasSuffix(resource, ".Arn") {
+					t.Errorf("functions/%s: %s %v on %v, want Allow on one !GetAtt X.Arn", folder, s.Effect, s.Action, s.Resource)
 				}
+				got = append(got, on(strings.TrimSuffix(resource, ".Arn"), s.Action...)...)
 			}
 		}
-		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got))); diff != "" {
+		if diff := gocmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got))); diff != "" {
 			t.Errorf("functions/%s: IAM actions in template.yaml (-want +got):\n%s", folder, diff)
 		}
 	}
@@ -133,6 +151,62 @@ func TestCleanupRunsEvery5MinutesAndIsOverByThen(t *testing.T) {
 	}
 }
 
+func TestTheDelayedQueueSuitsItsFunction(t *testing.T) {
+	tmpl := template(t)
+	worker := tmpl.functions()["DelayedJobsFunction"].Properties
+	queue := tmpl.Resources["DelayedQueue"].Properties
+	timeout := cmp.Or(worker.Timeout, tmpl.Globals.Function.Timeout)
+	if queue.VisibilityTimeout < 6*timeout || timeout < 1 {
+		t.Errorf("DelayedQueue's VisibilityTimeout is %d s, want at least 6 times the function's %d s, as Lambda's documentation says", queue.VisibilityTimeout, timeout)
+	}
+	if to := queue.RedrivePolicy; to.Target != "DelayedDeadLetterQueue.Arn" || to.MaxReceiveCount < 5 {
+		t.Errorf("DelayedQueue's RedrivePolicy is %+v, want the dead-letter queue after at least 5", to)
+	}
+	dead := tmpl.Resources["DelayedDeadLetterQueue"].Properties
+	if dead.MessageRetentionPeriod <= queue.MessageRetentionPeriod || queue.MessageRetentionPeriod == 0 {
+		t.Errorf("messages are kept for %d s and dead ones for %d s, which counts from when they were first sent", queue.MessageRetentionPeriod, dead.MessageRetentionPeriod)
+	}
+	for id, r := range tmpl.Resources {
+		if r.Type == "AWS::SQS::Queue" && !r.Properties.SqsManagedSseEnabled {
+			t.Errorf("%s is not encrypted", id)
+		}
+	}
+	for name, e := range worker.Events {
+		if p := e.Properties; e.Type != "SQS" || p.Queue != "DelayedQueue.Arn" || !slices.Equal(p.FunctionResponseTypes, []string{"ReportBatchItemFailures"}) {
+			t.Errorf("event %s of delayed-jobs is %+v, want DelayedQueue with ReportBatchItemFailures", name, e)
+		}
+	}
+	if len(worker.Events) != 1 {
+		t.Errorf("delayed-jobs has %d events, want one", len(worker.Events))
+	}
+	for id, want := range map[string]map[string]string{
+		"JobsGuardFunction":   {"DELAYED_QUEUE_URL": "DelayedQueue"},
+		"DelayedJobsFunction": {"DELAYED_QUEUE_URL": "DelayedQueue", "READY_QUEUE_URL": "ReadyQueue"},
+	} {
+		if diff := gocmp.Diff(want, tmpl.functions()[id].Properties.Environment.Variables); diff != "" {
+			t.Errorf("%s's variables (-want +got):\n%s", id, diff)
+		}
+	}
+}
+
+// SQS's client makes a binary larger and its start longer.
+func TestOnlyFunctionsWithAQueueLinkSQS(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.ImportPath}} {{.Deps}}", "./functions/...", "./cmd/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "/aws-sdk-go-v2/service/sqs") {
+			name, _, _ := strings.Cut(line, " ")
+			got = append(got, path.Base(name))
+		}
+	}
+	if want := []string{"delayed-jobs", "jobs-guard"}; !slices.Equal(got, want) {
+		t.Errorf("%v link SQS's client, want %v alone", got, want)
+	}
+}
+
 func TestSampleEventsAreWhatTheirFunctionsTake(t *testing.T) {
 	handlers := map[string]interface {
 		Invoke(context.Context, []byte) ([]byte, error)
@@ -140,18 +214,25 @@ func TestSampleEventsAreWhatTheirFunctionsTake(t *testing.T) {
 	for _, g := range limits.All {
 		handlers[g.Name] = &guard.Guard{Rules: g, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
 	}
+	jobs := &guard.Guard{Rules: limits.Jobs, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+	handlers["delayed-jobs"] = &delayed.Worker{Guard: jobs, Delayed: anyQueue{}, Ready: anyQueue{}}
 	for _, folder := range folders(t) {
 		h, ok := handlers[folder]
 		if !ok {
-			t.Errorf("functions/%s is neither cleanup nor a guard of internal/limits", folder)
+			t.Errorf("functions/%s is neither cleanup, delayed-jobs nor a guard of internal/limits", folder)
 			continue
 		}
 		name := path.Join("functions", folder, "event.json")
-		if _, err := h.Invoke(t.Context(), []byte(read(t, name))); err != nil {
-			t.Errorf("%s: %v", name, err)
+		answer, err := h.Invoke(t.Context(), []byte(read(t, name)))
+		if err != nil || bytes.Contains(answer, []byte("itemIdentifier")) { // a message that failed
+			t.Errorf("%s: %s %v", name, answer, err)
 		}
 	}
 }
+
+type anyQueue struct{}
+
+func (anyQueue) Send(context.Context, guard.Job, time.Duration) error { return nil }
 
 // dryTable is cleaned by a dry run only: a sample is what people try first.
 type dryTable struct{}
@@ -248,7 +329,10 @@ type resource struct {
 type properties struct {
 	Architectures []string `yaml:"Architectures"`
 	Timeout       int      `yaml:"Timeout"` // seconds
-	Policies      []struct {
+	Environment   struct {
+		Variables map[string]string `yaml:"Variables"`
+	} `yaml:"Environment"`
+	Policies []struct {
 		Statement []struct {
 			Effect   string   `yaml:"Effect"`
 			Action   []string `yaml:"Action"`
@@ -258,9 +342,20 @@ type properties struct {
 	Events map[string]struct {
 		Type       string `yaml:"Type"`
 		Properties struct {
-			ScheduleExpression string `yaml:"ScheduleExpression"`
+			ScheduleExpression    string   `yaml:"ScheduleExpression"`
+			Queue                 string   `yaml:"Queue"`
+			FunctionResponseTypes []string `yaml:"FunctionResponseTypes"`
 		} `yaml:"Properties"`
 	} `yaml:"Events"`
+
+	// Of a queue, in seconds.
+	VisibilityTimeout      int  `yaml:"VisibilityTimeout"`
+	MessageRetentionPeriod int  `yaml:"MessageRetentionPeriod"`
+	SqsManagedSseEnabled   bool `yaml:"SqsManagedSseEnabled"`
+	RedrivePolicy          struct {
+		Target          string `yaml:"deadLetterTargetArn"`
+		MaxReceiveCount int    `yaml:"maxReceiveCount"`
+	} `yaml:"RedrivePolicy"`
 }
 
 func (s serverless) functions() map[string]resource {

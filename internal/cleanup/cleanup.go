@@ -5,6 +5,7 @@ package cleanup
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"time"
 
@@ -19,6 +20,9 @@ type Cleanup struct {
 	Table Table
 	Now   func() time.Time // nil: time.Now
 	Log   *slog.Logger     // a line for each run; nil: none
+
+	Metrics   io.Writer // a line for each sweep that deletes; nil: none
+	Namespace string    // of its metrics
 
 	// Forget drops what operators have granted to a user, when everything of that
 	// user is erased. Nil: there is nothing of the kind.
@@ -91,6 +95,9 @@ func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 		Finished: swept.Finished, DurationMs: time.Since(began).Milliseconds(),
 	}
 	c.record(ctx, r, a, err)
+	if r.UserID == "" && !r.DryRun {
+		c.measure(a)
+	}
 	if err != nil {
 		return a, event.NewUnavailable(err)
 	}

@@ -175,3 +175,33 @@ func TestRunsInTime(t *testing.T) {
 		}
 	}
 }
+
+// Sweeps are measured, if they delete; what an operator does with one user is not.
+func TestMetrics(t *testing.T) {
+	unfinished := func(context.Context) (ratelimit.Swept, error) { return some, nil }
+	for name, tt := range map[string]struct {
+		payload string
+		run     func(context.Context) (ratelimit.Swept, error)
+		want    string
+	}{
+		"sweep":      {`{}`, done, `"Scanned":9,"Deleted":5,"TrackedUsers":3,"StaleLeft":2,"Finished":1}`},
+		"unfinished": {`{}`, unfinished, `"Scanned":9,"Deleted":5,"TrackedUsers":3,"StaleLeft":2,"Finished":0}`},
+		"dry run":    {`{"dryRun": true}`, done, ""},
+		"erasure":    {`{"userId": "u1"}`, done, ""},
+	} {
+		var lines bytes.Buffer
+		c := &Cleanup{Table: &table{run: tt.run}, Metrics: &lines, Namespace: "Guards", Now: func() time.Time { return time.UnixMilli(1_700_000_000_123) }}
+		if _, err := c.Invoke(t.Context(), []byte(tt.payload)); err != nil {
+			t.Fatal(err)
+		}
+		want := tt.want
+		if want != "" {
+			want = `{"_aws":{"Timestamp":1700000000123,"CloudWatchMetrics":[{"Namespace":"Guards","Dimensions":[[]],"Metrics":[` +
+				`{"Name":"Scanned","Unit":"Count"},{"Name":"Deleted","Unit":"Count"},{"Name":"TrackedUsers","Unit":"Count"},` +
+				`{"Name":"StaleLeft","Unit":"Count"},{"Name":"Finished","Unit":"Count"}]}]},` + want + "\n"
+		}
+		if lines.String() != want {
+			t.Errorf("%s:\n got %s\nwant %s", name, lines.String(), want)
+		}
+	}
+}

@@ -102,7 +102,7 @@ func TestMetricLinesOfTheRealBinaries(t *testing.T) {
 		if lines := checkMetrics(t, tt.log); lines != tt.lines {
 			t.Errorf("%s: %d lines of metrics, want %d:\n%s", name, lines, tt.lines, tt.log)
 		}
-		for _, metric := range strings.Fields(tt.names) {
+		for metric := range strings.FieldsSeq(tt.names) {
 			if !strings.Contains(tt.log, `{"Name":"`+metric+`","Unit":"Count"}`) {
 				t.Errorf("%s: no metric %s:\n%s", name, metric, tt.log)
 			}

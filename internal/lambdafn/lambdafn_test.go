@@ -36,7 +36,10 @@ func newRig(t testing.TB) rig {
 // id may stand in its log.
 func (r rig) start(t testing.TB, function string, env ...string) *lambdatest.Instance {
 	t.Helper()
-	env = append([]string{"TABLE_NAME=" + r.table, "AWS_ENDPOINT_URL_DYNAMODB=" + r.proxy.URL()}, env...)
+	env = append([]string{
+		"TABLE_NAME=" + r.table, "AWS_ENDPOINT_URL_DYNAMODB=" + r.proxy.URL(),
+		"DECISION_TIMEOUT=5s", // a busy machine is no outage
+	}, env...)
 	i := lambdatest.Start(t, lambdatest.Build(t, "./functions/"+function), env...)
 	t.Cleanup(func() {
 		if strings.Contains(i.Logs(), canary) {
@@ -165,7 +168,7 @@ func TestEveryGuardLimits(t *testing.T) {
 
 func TestErrorTypes(t *testing.T) {
 	r := newRig(t)
-	i := r.start(t, "posts-guard", "ON_LIMIT=error", "ON_OUTAGE=deny")
+	i := r.start(t, "posts-guard", "ON_LIMIT=error", "ON_OUTAGE=deny", "DECISION_TIMEOUT=1s")
 	inOneMinute(t, 5*time.Second)
 	if a, _ := ask(t, i, `{"userId": "`+canary+`", "activity": "create_post", "count": 10}`); a.Reason != "ok" {
 		t.Errorf("%+v", a)

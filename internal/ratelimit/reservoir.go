@@ -126,10 +126,11 @@ func (p Reservoir) Turn(now int64, s State, later int) Turn {
 }
 
 // Presented says of a place given before whether its window is now, or is to
-// come. Where it is neither, the place has passed.
+// come. Where it is neither, the place has passed, or is so far ahead that it was
+// never given: by a window more than any, for a clock that is behind.
 func (p Reservoir) Presented(now, readyAt int64) (onTime, early bool) {
 	window := p.key(readyAt)
-	return window == p.key(now), window > p.key(now)
+	return window == p.key(now), p.key(now) < window && window <= p.last(now)+1
 }
 
 // IsPlace says whether places come up at readyAt.

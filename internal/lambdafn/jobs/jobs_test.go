@@ -153,9 +153,7 @@ func TestReadyQueueUnreachable(t *testing.T) {
 	began := time.Now()
 	r.delayed.Send(message(t, canary, 2, starts(thisWindow()-100), 1))
 	r.feed(i)
-	for !strings.Contains(i.Logs(), "job not passed on") {
-		time.Sleep(10 * time.Millisecond)
-	}
+	untilLogged(t, i, "job not passed on", 1)
 	r.sqs.Heal()
 	for by := began.Add(time.Minute); ; {
 		got := r.ready.Take(1, time.Until(by))
@@ -183,9 +181,7 @@ func TestTableUnreachable(t *testing.T) {
 	}
 	r.delayed.Send(late)
 	r.feed(i)
-	for strings.Count(i.Logs(), "job not passed on") < 2 {
-		time.Sleep(10 * time.Millisecond)
-	}
+	untilLogged(t, i, "job not passed on", 2)
 	r.dynamo.Heal()
 	if got := r.ready.Take(1, time.Minute); len(got) != 1 || got[0].Body != late {
 		t.Errorf("on the ready queue: %+v, want the late one once the table is back", got)
@@ -243,11 +239,23 @@ func TestJobsArriveInTheirWindows(t *testing.T) {
 	}
 	early := message(t, premature, 0, starts(first+2), 1)
 	r.delayed.Send(early)
-	slow := thisWindow() != first || time.Until(time.UnixMilli(starts(first+1))) < 2*time.Second
 
 	groups := collect(t, r, 25+12+1)
+	slow := false // this machine, for a job to come in its window: then it took another place
 	for _, a := range slices.Concat(groups[asks], groups[premature]) {
-		slow = slow || a.window != key(a.readyAt) // a job that missed its window took another place
+		slow = slow || a.window != key(a.readyAt)
+	}
+	atOnce := map[int64]int{} // of the late ones, those that found room
+	for _, a := range groups[late] {
+		if key(a.readyAt) == first-100 {
+			atOnce[a.window]++
+		} else {
+			slow = slow || a.window != key(a.readyAt)
+		}
+	}
+	for at, n := range atOnce {
+		slow = slow || len(atOnce) > 1 || at != first // they came on both sides of a window's edge
+		t.Logf("%d late jobs at once in window %d", n, at)
 	}
 	for group, want := range map[string]map[int64]int{
 		asks:      {first: 10, first + 1: 10, first + 2: 5},

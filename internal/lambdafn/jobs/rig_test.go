@@ -54,6 +54,7 @@ func (r *rig) start(function string, env ...string) *lambdatest.Instance {
 	env = append([]string{
 		"TABLE_NAME=" + r.table, "AWS_ENDPOINT_URL_DYNAMODB=" + r.dynamo.URL(), "AWS_ENDPOINT_URL_SQS=" + r.sqs.URL(),
 		"DELAYED_QUEUE_URL=" + r.delayed.URL, "READY_QUEUE_URL=" + r.ready.URL,
+		"DECISION_TIMEOUT=5s", // a busy machine is no outage
 	}, env...)
 	i := lambdatest.Start(r.t, lambdatest.Build(r.t, "./functions/"+function), env...)
 	r.t.Cleanup(func() {
@@ -102,6 +103,16 @@ func (r *rig) work(i *lambdatest.Instance, bodies ...string) (failed string) {
 		failed += f.ItemIdentifier + " "
 	}
 	return strings.TrimSpace(failed)
+}
+
+// untilLogged waits for so many lines of log with a message.
+func untilLogged(t *testing.T, i *lambdatest.Instance, message string, lines int) {
+	t.Helper()
+	for by := time.Now().Add(30 * time.Second); strings.Count(i.Logs(), message) < lines; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(by) {
+			t.Fatalf("the log has not %d times %q", lines, message)
+		}
+	}
 }
 
 type answer struct {

@@ -1,0 +1,5 @@
+package sqsqueue
+
+const Timeout = timeout
+
+var DelaySeconds = delaySeconds

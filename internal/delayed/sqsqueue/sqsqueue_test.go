@@ -1,0 +1,177 @@
+package sqsqueue_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/cric-talk/guards/internal/delayed"
+	. "github.com/cric-talk/guards/internal/delayed/sqsqueue"
+	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/sqstest"
+)
+
+var job = guard.Job{UserID: "server1", Activity: "update_member_role", ReadyAt: 1_700_000_010_000, Enqueued: 1, Job: json.RawMessage(`{"role": "mod"}`)}
+
+const stored = `{"userId":"server1","activity":"update_member_role","readyAt":1700000010000,"enqueued":1,"job":{"role":"mod"}}`
+
+// open gives a queue behind a proxy.
+func open(t *testing.T) (*dynamotest.Proxy, *sqstest.Queue, *Queue) {
+	t.Helper()
+	proxy := dynamotest.NewProxyTo(t, sqstest.Endpoint(t))
+	there := sqstest.NewQueue(t, nil)
+	return proxy, there, New(dynamotest.Config(proxy.URL()), there.URL)
+}
+
+func TestSend(t *testing.T) {
+	t.Parallel()
+	_, there, queue := open(t)
+	if err := queue.Send(t.Context(), job, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := there.Take(1, 2*time.Second); len(got) != 1 || got[0].Body != stored || there.Len() != 0 {
+		t.Errorf("on the queue: %+v and %d, want %s", got, there.Len(), stored)
+	}
+}
+
+// What JSON takes and SQS does not.
+func TestSendTakesAnyJob(t *testing.T) {
+	t.Parallel()
+	_, there, queue := open(t)
+	odd := job
+	odd.Job = json.RawMessage("\"\x7f\ue000\ufffd\ufffe\uffff\U0001ffff\U0010ffff\\u0000\\uffff\\u001f\"")
+	if err := queue.Send(t.Context(), odd, 0); err != nil {
+		t.Fatal(err)
+	}
+	var got guard.Job
+	var want, text string
+	messages := there.Take(1, 2*time.Second)
+	if len(messages) != 1 || json.Unmarshal([]byte(messages[0].Body), &got) != nil {
+		t.Fatalf("on the queue: %+v", messages)
+	}
+	if json.Unmarshal(odd.Job, &want) != nil || json.Unmarshal(got.Job, &text) != nil || text != want {
+		t.Errorf("got %+q, want %+q", text, want)
+	}
+}
+
+func TestSendHoldsBackAtLeastTheDelay(t *testing.T) {
+	t.Parallel()
+	_, there, queue := open(t)
+	const delay = 1100 * time.Millisecond
+	began := time.Now()
+	if err := queue.Send(t.Context(), job, delay); err != nil {
+		t.Fatal(err)
+	}
+	if n := there.Len(); n != 1 {
+		t.Errorf("the queue has %d, want 1", n)
+	}
+	if got := there.Take(1, 20*time.Second); len(got) != 1 || time.Since(began) < delay {
+		t.Errorf("took %+v after %v, want it after %v", got, time.Since(began), delay)
+	}
+}
+
+func TestDelaySeconds(t *testing.T) {
+	t.Parallel()
+	for delay, want := range map[time.Duration]int32{
+		-time.Hour: 0, 0: 0, 1: 1, time.Millisecond: 1, time.Second: 1, time.Second + 1: 2, 9*time.Second + 300*time.Millisecond: 10,
+		15 * time.Minute: 900, 15*time.Minute + 1: 900, math.MaxInt64: 900,
+	} {
+		if got := DelaySeconds(delay); got != want {
+			t.Errorf("DelaySeconds(%v) = %d, want %d", delay, got, want)
+		}
+	}
+}
+
+// What may have failed is sent again: a job is on the queue at least once.
+func TestFaultsThatPass(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []dynamotest.Fault{
+		dynamotest.ThrottlingException, dynamotest.Refuse, dynamotest.HangBefore, dynamotest.Status500, dynamotest.Status503,
+		dynamotest.LoseResponse, dynamotest.Reset, dynamotest.HangAfter, dynamotest.Status500After, dynamotest.Truncate, dynamotest.Stall, dynamotest.Garbage,
+	} {
+		t.Run(string(fault), func(t *testing.T) {
+			t.Parallel()
+			proxy, there, queue := open(t)
+			proxy.Fail(1, fault)
+			if err := queue.Send(t.Context(), job, 0); err != nil {
+				t.Fatal(err)
+			}
+			want := 1
+			if fault.Applied() {
+				want = 2
+			}
+			if got := there.Take(want, 5*time.Second); len(got) != want || got[0].Body != stored || got[want-1].Body != stored || there.Len() != 0 {
+				t.Errorf("on the queue: %+v and %d, want it %d times", got, there.Len(), want)
+			}
+		})
+	}
+}
+
+func TestFaultsThatStay(t *testing.T) {
+	t.Parallel()
+	for fault, attempts := range map[dynamotest.Fault]struct{ least, most int }{
+		dynamotest.AccessDenied:        {1, 1},
+		dynamotest.BadCredentials:      {1, 1},
+		dynamotest.ThrottlingException: {5, math.MaxInt},
+		dynamotest.Refuse:              {5, math.MaxInt},
+		dynamotest.HangBefore:          {3, 20},
+	} {
+		t.Run(string(fault), func(t *testing.T) {
+			t.Parallel()
+			proxy, _, queue := open(t)
+			proxy.Fail(math.MaxInt, fault)
+			began := time.Now()
+			err := queue.Send(t.Context(), job, 0)
+			if took := time.Since(began); err == nil || took > Timeout+time.Second {
+				t.Errorf("%v after %v, want an error within %v", err, took, Timeout)
+			}
+			if n := proxy.Counts()["SendMessage"]; n < attempts.least || n > attempts.most {
+				t.Errorf("%d attempts, want %+v", n, attempts)
+			}
+			if err != nil && strings.Contains(err.Error(), "mod") {
+				t.Errorf("the job in the error: %v", err)
+			}
+		})
+	}
+}
+
+func TestNoSuchQueue(t *testing.T) {
+	t.Parallel()
+	proxy := dynamotest.NewProxyTo(t, sqstest.Endpoint(t))
+	err := New(dynamotest.Config(proxy.URL()), sqstest.Endpoint(t)+"/000000000000/none").Send(t.Context(), job, 0)
+	if _, ok := errors.AsType[smithy.APIError](err); !ok || proxy.Counts()["SendMessage"] != 1 {
+		t.Errorf("%v after %v, want an answer after one attempt", err, proxy.Counts())
+	}
+}
+
+func TestSendEndsBeforeTheDeadline(t *testing.T) {
+	t.Parallel()
+	proxy, _, queue := open(t)
+	proxy.Fail(math.MaxInt, dynamotest.HangBefore)
+	ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
+	defer cancel()
+	if err := queue.Send(ctx, job, 0); err == nil || ctx.Err() != nil {
+		t.Errorf("%v, %v: want an error while there is time for an answer", err, ctx.Err())
+	}
+	cancel()
+	before := proxy.Counts()["SendMessage"]
+	if err := queue.Send(ctx, job, 0); !errors.Is(err, context.Canceled) || proxy.Counts()["SendMessage"] != before {
+		t.Errorf("%v after %v, want no attempt without time", err, proxy.Counts())
+	}
+}
+
+func TestAJobThatIsNoJSON(t *testing.T) {
+	t.Parallel()
+	if err := New(dynamotest.Config("http://127.0.0.1:1"), "q").Send(t.Context(), guard.Job{Job: json.RawMessage(`{`)}, 0); err == nil {
+		t.Error("it is sent")
+	}
+}
+
+var _ delayed.Queue = (*Queue)(nil)

@@ -1,0 +1,162 @@
+// Package sqstest gives a test its SQS: an endpoint, queues of its own, and
+// what Lambda does with a queue that feeds a function.
+package sqstest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/cric-talk/guards/internal/dynamotest"
+)
+
+// Endpoint is the URL in SQS_ENDPOINT. Without one the test is skipped, except
+// with CI=true, where it fails: there nobody reads what was skipped.
+func Endpoint(t testing.TB) string {
+	t.Helper()
+	endpoint := os.Getenv("SQS_ENDPOINT")
+	if endpoint != "" {
+		return endpoint
+	}
+	const missing = "SQS_ENDPOINT is not set: run make test, which starts an ElasticMQ and sets it"
+	if os.Getenv("CI") == "true" {
+		t.Fatal(missing)
+	}
+	t.Skip(missing)
+	return ""
+}
+
+// A Queue is one of a test's own.
+type Queue struct {
+	URL string
+	ARN string
+
+	t      testing.TB
+	client *sqs.Client
+}
+
+// NewQueue makes an empty queue at Endpoint, with attributes such as
+// VisibilityTimeout. It is removed when the test ends.
+func NewQueue(t testing.TB, attributes map[string]string) *Queue {
+	t.Helper()
+	cfg := dynamotest.Config(Endpoint(t))
+	if c, ok := cfg.HTTPClient.(*http.Client); ok {
+		t.Cleanup(c.CloseIdleConnections)
+	}
+	client := sqs.NewFromConfig(cfg)
+	made, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{
+		QueueName:  aws.String("guards-test-" + rand.Text()),
+		Attributes: attributes,
+	})
+	if err != nil {
+		t.Fatalf("make a queue for the test: %v", err)
+	}
+	t.Cleanup(func() { // t.Context has ended by now
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if _, err := client.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: made.QueueUrl}); err != nil {
+			t.Errorf("remove the test's queue: %v", err)
+		}
+	})
+	q := &Queue{URL: *made.QueueUrl, t: t, client: client}
+	q.ARN = q.attribute(types.QueueAttributeNameQueueArn)
+	return q
+}
+
+// Redrive is the RedrivePolicy of a queue whose messages go to q once they were
+// received so many times.
+func (q *Queue) Redrive(received int) string {
+	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, q.ARN, received)
+}
+
+// Send puts a message on the queue and returns its id.
+func (q *Queue) Send(body string) string {
+	q.t.Helper()
+	sent, err := q.client.SendMessage(q.t.Context(), &sqs.SendMessageInput{QueueUrl: &q.URL, MessageBody: &body})
+	if err != nil {
+		q.t.Fatalf("send a message: %v", err)
+	}
+	return *sent.MessageId
+}
+
+// A Message is one that was taken off a queue.
+type Message struct {
+	ID   string
+	Body string
+	Sent time.Time // by the queue's clock
+}
+
+// Take takes n messages off the queue, fewer where no more come in time.
+func (q *Queue) Take(n int, within time.Duration) (taken []Message) {
+	q.t.Helper()
+	for by := time.Now().Add(within); len(taken) < n && time.Now().Before(by); {
+		messages, err := q.receive(q.t.Context(), min(n-len(taken), 10))
+		if err != nil {
+			q.t.Fatalf("receive messages: %v", err)
+		}
+		for _, m := range messages {
+			if err := q.remove(q.t.Context(), m); err != nil {
+				q.t.Fatalf("delete a message: %v", err)
+			}
+			millis, _ := strconv.ParseInt(m.Attributes["SentTimestamp"], 10, 64)
+			taken = append(taken, Message{*m.MessageId, *m.Body, time.UnixMilli(millis)})
+		}
+	}
+	return taken
+}
+
+// Len is how many messages the queue has, those it holds back included.
+func (q *Queue) Len() (n int) {
+	q.t.Helper()
+	for _, name := range []types.QueueAttributeName{
+		types.QueueAttributeNameApproximateNumberOfMessages,
+		types.QueueAttributeNameApproximateNumberOfMessagesDelayed,
+		types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+	} {
+		some, err := strconv.Atoi(q.attribute(name))
+		if err != nil {
+			q.t.Errorf("%s of a queue: %v", name, err)
+		}
+		n += some
+	}
+	return n
+}
+
+func (q *Queue) attribute(name types.QueueAttributeName) string {
+	q.t.Helper()
+	got, err := q.client.GetQueueAttributes(q.t.Context(), &sqs.GetQueueAttributesInput{
+		QueueUrl: &q.URL, AttributeNames: []types.QueueAttributeName{name},
+	})
+	if err != nil {
+		q.t.Fatalf("ask for a queue's attribute: %v", err)
+	}
+	return got.Attributes[string(name)]
+}
+
+// receive waits for at most a second.
+func (q *Queue) receive(ctx context.Context, most int) ([]types.Message, error) {
+	got, err := q.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+		QueueUrl:                    &q.URL,
+		MaxNumberOfMessages:         int32(most),
+		WaitTimeSeconds:             1,
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return got.Messages, nil
+}
+
+func (q *Queue) remove(ctx context.Context, m types.Message) error {
+	_, err := q.client.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &q.URL, ReceiptHandle: m.ReceiptHandle})
+	return err
+}

@@ -1,0 +1,85 @@
+package sqstest_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/cric-talk/guards/internal/sqstest"
+)
+
+// outcome is a test that only notes how it was ended.
+type outcome struct {
+	testing.TB
+	skipped, failed string
+}
+
+func (o *outcome) Helper()           {}
+func (o *outcome) Skip(args ...any)  { o.skipped = args[0].(string); runtime.Goexit() }
+func (o *outcome) Fatal(args ...any) { o.failed = args[0].(string); runtime.Goexit() }
+
+func TestEndpoint(t *testing.T) {
+	for _, test := range []struct{ endpoint, ci, want, skipped, failed string }{
+		{"http://127.0.0.1:1", "true", "http://127.0.0.1:1", "", ""},
+		{"", "", "", "make test", ""},
+		{"", "true", "", "", "make test"},
+	} {
+		t.Setenv("SQS_ENDPOINT", test.endpoint)
+		t.Setenv("CI", test.ci)
+		var o outcome
+		var got string
+		var wg sync.WaitGroup
+		wg.Go(func() { got = sqstest.Endpoint(&o) })
+		wg.Wait()
+		if got != test.want || !strings.Contains(o.skipped, test.skipped) || !strings.Contains(o.failed, test.failed) || (o.skipped+o.failed == "") != (got != "") {
+			t.Errorf("%+v: got %q, skipped %q, failed %q", test, got, o.skipped, o.failed)
+		}
+	}
+}
+
+func TestFeed(t *testing.T) {
+	t.Parallel()
+	dead := sqstest.NewQueue(t, nil)
+	q := sqstest.NewQueue(t, map[string]string{"VisibilityTimeout": "1", "RedrivePolicy": dead.Redrive(3)})
+	for _, body := range []string{"good", "again", "never"} {
+		q.Send(body)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	calls, seen := 0, map[string]int{}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		q.Feed(ctx, func(_ context.Context, payload []byte) ([]byte, error) {
+			if calls++; calls == 1 {
+				return nil, errors.New("all of them come again")
+			}
+			var batch events.SQSEvent
+			var answer events.SQSEventResponse
+			if err := json.Unmarshal(payload, &batch); err != nil {
+				t.Error(err)
+			}
+			for _, m := range batch.Records {
+				seen[m.Body]++
+				if m.Body == "never" || m.Body == "again" && seen[m.Body] == 1 {
+					answer.BatchItemFailures = append(answer.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.MessageId})
+				}
+			}
+			return json.Marshal(answer)
+		})
+	})
+	got := dead.Take(1, 30*time.Second)
+	cancel()
+	wg.Wait()
+	if len(got) != 1 || got[0].Body != "never" || time.Since(got[0].Sent) > time.Minute || q.Len() != 0 {
+		t.Errorf("dead: %+v, left %d, want never alone", got, q.Len())
+	}
+	if seen["good"] != 1 || seen["never"] != 2 || seen["again"] != 2 {
+		t.Errorf("handed over after the first call, which failed: %v", seen)
+	}
+}
