@@ -82,7 +82,7 @@ deploy-local: emulated ## To an emulator, without AWS, and one refused call; KEE
 	@scripts/with-aws scripts/deploy-local
 
 .PHONY: deployment
-deployment: emulated ## The proof that the stack works as deployed: on the emulator, with IAM enforced, 4 minutes
+deployment: emulated ## The proof that the stack works as deployed: on the emulator, with IAM enforced, 2 minutes
 	RECORDER=1 scripts/with-aws go test -count=1 -timeout=8m ./internal/deployment
 
 .PHONY: emulator

@@ -1,0 +1,67 @@
+package deployment_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The same sources give the same binary and the same zip, wherever they lie and
+// whenever they are built: what runs can be traced to its commit, and a deploy of
+// the same changes nothing.
+func TestTemplateBuildIsReproducible(t *testing.T) {
+	if os.Getenv("TEMPLATE_TOOLS") == "" {
+		t.Skip("make template runs it, with SAM")
+	}
+	const function = "CleanupFunction"
+	here, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var zips [][]byte
+	for _, dir := range []string{here, copied(t, here)} {
+		artifacts, zip := t.TempDir(), filepath.Join(t.TempDir(), "function")
+		run(t, nil, "make", "-C", dir, "build-"+function, "ARTIFACTS_DIR="+artifacts)
+		run(t, nil, ".cache/venv/bin/python", "-c",
+			"import sys; from samcli.lib.package.utils import make_zip; make_zip(*sys.argv[1:])", zip, artifacts)
+		b, err := os.ReadFile(zip + ".zip")
+		if err != nil {
+			t.Fatal(err)
+		}
+		zips = append(zips, b)
+	}
+	if !bytes.Equal(zips[0], zips[1]) || len(zips[0]) < 1<<20 {
+		t.Errorf("two builds give zips of %d and %d bytes that differ", len(zips[0]), len(zips[1]))
+	}
+}
+
+// copied is another directory with the project's files.
+func copied(t *testing.T, from string) string {
+	t.Helper()
+	to := t.TempDir()
+	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	list.Dir = from
+	names, err := list.Output()
+	if err != nil {
+		t.Skip("only git knows which files are the project's, and git ls-files failed: ", err)
+	}
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
+		content, err := os.ReadFile(filepath.Join(from, name))
+		if os.IsNotExist(err) { // deleted, not yet committed
+			continue
+		}
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o700)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
+}

@@ -1,0 +1,140 @@
+package deployment_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const account = "000000000000" // of whoever is root
+
+// A recorder stands between the functions and the emulator, and notes by whose
+// key what is asked of what. What is denied it notes as well.
+type recorder struct {
+	mu    sync.Mutex
+	asked map[string]map[string]int // by access key: "dynamodb:UpdateItem on arn:..."
+}
+
+// record starts a recorder where the functions look for AWS.
+func record(t *testing.T) *recorder {
+	t.Helper()
+	emulator, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &recorder{asked: map[string]map[string]int{}}
+	proxy := &httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
+		p.SetURL(emulator)
+		p.Out.Host = p.In.Host // it is signed
+	}, ErrorLog: log.New(io.Discard, "", 0)} // a function that gave up waiting is none
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", os.Getenv("RECORDER_ADDRESS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return // the function has gone
+		}
+		r.note(req, body)
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		proxy.ServeHTTP(w, req)
+	})}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return r
+}
+
+var credential = regexp.MustCompile(`Credential=(\w+)/`)
+
+func (r *recorder) note(req *http.Request, body []byte) {
+	key := "nobody"
+	if found := credential.FindStringSubmatch(req.Header.Get("Authorization")); found != nil {
+		key = found[1]
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asked[key] == nil {
+		r.asked[key] = map[string]int{}
+	}
+	for _, action := range actions(req, body) {
+		r.asked[key][action]++
+	}
+}
+
+// by is what one access key asked, sorted.
+func (r *recorder) by(key string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.asked[key]))
+}
+
+func (r *recorder) keys() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.asked))
+}
+
+// actions are what IAM asks of a request: it knows no batch and no transaction,
+// but what is in them.
+func actions(req *http.Request, body []byte) []string {
+	service, operation, ok := strings.Cut(req.Header.Get("X-Amz-Target"), ".")
+	var in struct {
+		TableName, QueueUrl string
+		Statements          []struct{ Statement string } // PartiQL
+		TransactItems       []map[string]struct{ TableName string }
+	}
+	if err := json.Unmarshal(body, &in); !ok || err != nil {
+		return []string{req.Method + " " + req.URL.Path}
+	}
+	table := func(operation, name string) string {
+		return fmt.Sprintf("dynamodb:%s on arn:aws:dynamodb:us-east-1:%s:table/%s", operation, account, name)
+	}
+	switch {
+	case service == "AmazonSQS":
+		return []string{"sqs:" + operation + " on " + queueARN(in.QueueUrl)}
+	case operation == "BatchExecuteStatement":
+		var all []string
+		for _, s := range in.Statements {
+			// DELETE FROM "table" WHERE ...
+			words := append(strings.Fields(s.Statement), "", "", "")
+			all = append(all, table("PartiQL"+words[0][:1]+strings.ToLower(words[0][1:]), strings.Trim(words[2], `"`)))
+		}
+		return all
+	case operation == "TransactWriteItems":
+		var all []string
+		for _, item := range in.TransactItems {
+			for kind, what := range item {
+				all = append(all, table(kind+"Item", what.TableName))
+			}
+		}
+		return all
+	}
+	return []string{table(operation, in.TableName)}
+}
+
+func queueARN(url string) string {
+	return fmt.Sprintf("arn:aws:sqs:us-east-1:%s:%s", account, path.Base(url))
+}
+
+// accessKey is what MiniStack gives a function that has this role.
+func accessKey(function, role string) string {
+	sum := sha256.Sum256([]byte(function + ":" + role))
+	return "ASIA" + strings.ToUpper(hex.EncodeToString(sum[:8]))
+}

@@ -1,0 +1,15 @@
+"""Prints the CloudFormation that SAM makes of a template, as JSON, without AWS: transform.py template.yaml"""
+
+import json
+import sys
+
+import boto3
+from samcli.yamlhelper import yaml_parse
+from samtranslator.parser.parser import Parser
+from samtranslator.translator.translator import Translator
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    template = yaml_parse(file.read())
+template["Globals"]["Function"]["CodeUri"] = "s3://bucket/key"  # what sam deploy puts there; a folder is refused
+session = boto3.session.Session(region_name="us-east-1")
+json.dump(Translator({}, Parser(), boto_session=session).translate(template, {}), sys.stdout, indent=1)
