@@ -71,6 +71,9 @@ func (c *setCommand) Run(ctx context.Context, con console) error {
 	if c.Rate == "" && c.Mode == "" {
 		return errors.New("nothing to set: give a limit such as 20/1m, or --mode")
 	}
+	if c.Tier != "" && c.Mode != "" {
+		return errors.New("a mode is the whole activity's: give --mode without --tier")
+	}
 	if _, err := owner(c.Activity); err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 )
 
@@ -43,7 +42,7 @@ func (c *diffCommand) Run(ctx context.Context, con console) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s, version, err := live.Read(ctx, table, limits.All)
+	s, version, err := live.Read(ctx, table)
 	if err != nil {
 		return reached(err)
 	}
@@ -82,6 +81,9 @@ func differences(s live.Settings) []difference {
 				return ""
 			}
 			a, _ := rules.Activity(name)
+			if a.Unlimited {
+				return "unlimited"
+			}
 			return live.Rates(a.For(tier))
 		}
 		if o.Limit != "" || o.Mode != "" {

@@ -28,6 +28,8 @@ type trial struct {
 // trials are for every snippet, the first that fits: what none of them knows is
 // not run, and fails the test.
 var trials = []trial{
+	{begins: "go run ./cmd/guards ...", notRun: "it stands for every command"},
+	{begins: "guards limits ", notRun: "it needs a table: testdata/script/live.txtar runs the like"},
 	{begins: "go run ./cmd/guards check create_post --user u1 --times 12", status: refused},
 	{begins: "go run ./cmd/guards check "},
 	{begins: "go run ./cmd/guards limits"},

@@ -23,6 +23,10 @@ type Answer struct {
 // Refused says whether a check was refused: a status never is.
 func (a *Answer) Refused() bool { return a.Op == Check && !a.Allowed }
 
+// delayed says whether the request has to come again at its place, which may be
+// one on this instance's memory.
+func (a *Answer) delayed() bool { return !a.Allowed && a.Decision != nil && a.Decision.ReadyAt != 0 }
+
 // AppendJSON appends the answer as one JSON object.
 func (a *Answer) AppendJSON(b []byte) []byte {
 	o := object{append(b, '{')}

@@ -76,7 +76,7 @@ func (g *Guard) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.RefusalIsError && a.Refused() && a.Reason != ratelimit.Delayed { // a place would be lost in an exception
+	if g.RefusalIsError && a.Refused() && !a.delayed() { // a place would be lost in an exception
 		return nil, &RateLimitExceeded{a.Message}
 	}
 	return a.AppendJSON(nil), nil
@@ -108,7 +108,7 @@ func (g *Guard) Decide(ctx context.Context, r Request) (Answer, error) {
 	now := g.Live.Limits()
 	activity, mode := now.Activity(activity)
 	roles, tier := now.Granted(r.UserID, g.Limiter.Clock())
-	if tier == "" {
+	if _, ok := activity.Tiers[tier]; !ok { // granted for other activities
 		tier = r.Tier
 	}
 	policy := activity.For(tier)
@@ -121,18 +121,28 @@ func (g *Guard) Decide(ctx context.Context, r Request) (Answer, error) {
 	switch {
 	case t.mode == Off || policy == nil:
 		a.Reason = ratelimit.Unlimited
-	case slices.ContainsFunc(slices.Concat(r.Roles, roles), func(role string) bool { return slices.Contains(g.BypassRoles, role) }):
+		if policy != nil && g.Mode != Off {
+			g.Live.Look(ctx)() // nothing else would see that it is on again
+		}
+	case g.bypasses(r.Roles):
 		a.Reason = ratelimit.Bypassed
+	case g.bypasses(roles):
+		a.Reason = ratelimit.Bypassed
+		g.Live.Look(ctx)()
 	default:
 		if a, err = t.ask(ctx, r); err != nil {
 			return Answer{}, err
 		}
 	}
 	g.record(ctx, a)
-	if r.Job != nil && a.Reason == ratelimit.Delayed {
+	if r.Job != nil && a.delayed() {
 		return a, g.delay(ctx, a)
 	}
 	return a, nil
+}
+
+func (g *Guard) bypasses(roles []string) bool {
+	return slices.ContainsFunc(roles, func(role string) bool { return slices.Contains(g.BypassRoles, role) })
 }
 
 // mode is how far the guard goes with an activity whose mode operators have set;
@@ -195,6 +205,7 @@ func (t terms) ask(ctx context.Context, r Request) (Answer, error) {
 	asked := ratelimit.Request{
 		UserID: r.UserID, Activity: r.Activity, Policy: p,
 		Count: r.Count, Partial: r.Partial, ID: r.RequestID, At: r.At, ReadyAt: r.ReadyAt,
+		Alone: t.mode == Shadow, // where nobody is refused
 	}
 	var d ratelimit.Decision
 	var err error

@@ -158,7 +158,7 @@ func (r *Request) validPlace(p ratelimit.Policy, queue bool) error {
 // fits checks a count that the policy could never grant.
 func (r *Request) fits(p ratelimit.Policy) error {
 	limit, _ := p.Quota()
-	if r.Count <= limit || r.Partial {
+	if r.Count <= limit || r.Partial || r.Op == Release { // what was counted by a higher limit can be given back
 		return nil
 	}
 	return event.Invalid("count", strconv.FormatInt(r.Count, 10),

@@ -41,7 +41,7 @@ func TestInvalidEvents(t *testing.T) {
 		"status of 11":            {`{"userId": "` + user + `", "activity": "create_post", "count": 11, "op": "status"}`, "count", "at most 10"},
 		"partial a string":        {`{"userId": "` + user + `", "activity": "create_post", "partial": "true"}`, "partial", "true or false"},
 		"partial and requestId":   {`{"userId": "` + user + `", "activity": "create_post", "partial": true, "requestId": "r"}`, "partial", "requestId"},
-		"release of 11":           {`{"userId": "` + user + `", "activity": "create_post", "count": 11, "op": "release", "at": 1, "requestId": "r"}`, "count", "at most 10"},
+		"release of 0":            {`{"userId": "` + user + `", "activity": "create_post", "count": 0, "op": "release", "at": 1, "requestId": "r"}`, "count", "at least 1"},
 		"tier a number":           {`{"userId": "` + user + `", "activity": "create_post", "tier": 1}`, "tier", "is 1, want a string"},
 		"roles a string":          {`{"userId": "` + user + `", "activity": "create_post", "roles": "admin"}`, "roles", "array"},
 		"roles of numbers":        {`{"userId": "` + user + `", "activity": "create_post", "roles": ["admin", 1]}`, "roles", "array of strings"},

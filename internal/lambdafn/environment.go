@@ -29,7 +29,7 @@ func (s *Settings) Guard(rules limits.Guard, store ratelimit.Store) *guard.Guard
 			Store:      store,
 			Cache:      ratelimit.NewCache(ratelimit.DefaultCacheSize),
 			Timeout:    s.DecisionTimeout,
-			DenyOutage: s.DenyOutage && s.Mode != guard.Shadow, // in shadow nobody is refused
+			DenyOutage: s.DenyOutage,
 		},
 		Mode:           s.Mode,
 		RefusalIsError: s.RefusalIsError,

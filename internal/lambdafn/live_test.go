@@ -54,7 +54,7 @@ func TestLiveLimitsActOnTheRealBinary(t *testing.T) {
 	// Erasing a user drops what was granted, too.
 	cleanup := r.start(t, "cleanup")
 	cleanup.Invoke(t, `{"userId": "vip"}`)
-	s, _, err := live.Read(t.Context(), table, limits.All)
+	s, _, err := live.Read(t.Context(), table)
 	if err != nil || len(s.Grants) != 0 || len(s.Activities) != 2 {
 		t.Errorf("after an erasure: %+v, %v", s, err)
 	}

@@ -39,26 +39,27 @@ type Change struct {
 }
 
 // Read reads the last settings written.
-func Read(ctx context.Context, t Table, guards []limits.Guard) (s Settings, version int64, err error) {
+func Read(ctx context.Context, t Table) (s Settings, version int64, err error) {
 	document, version, err := t.Settings(ctx, true)
 	if err != nil || version == 0 {
 		return s, version, err
 	}
-	s, err = Parse(document, guards)
+	s, err = Parse(document)
 	return s, version, err
 }
 
-// Edit changes the settings by edit, which returns them changed, and checks the
-// result before it is written.
+// Edit changes the settings by edit, which returns them changed, and checks what
+// it changed before it is written.
 func Edit(ctx context.Context, t Table, guards []limits.Guard, c Change, edit func(Settings) (Settings, error)) error {
-	s, version, err := Read(ctx, t, guards)
+	before, version, err := Read(ctx, t)
 	if err != nil {
 		return err
 	}
-	if s, err = edit(s.clone()); err != nil {
+	s, err := edit(before.clone())
+	if err != nil {
 		return err
 	}
-	if _, err := s.compile(guards, true); err != nil {
+	if err := s.validate(before, guards); err != nil {
 		return err
 	}
 	document, err := s.Document()

@@ -55,8 +55,8 @@ func (f *Follower) Look(ctx context.Context) (wait func()) {
 		defer close(done)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
-		if err := f.look(ctx, false); err != nil && f.Log != nil {
-			f.Log.LogAttrs(ctx, slog.LevelWarn, "live limits not read", slog.Any("error", err))
+		if err := f.look(ctx, false); err != nil {
+			f.warn(ctx, "live limits not read", err)
 		}
 	}()
 	return func() {
@@ -94,17 +94,23 @@ func (f *Follower) look(ctx context.Context, consistent bool) error {
 	if version <= f.version { // an eventually consistent read may go back
 		return nil
 	}
-	s, err := Parse(document, f.Guards)
+	s, err := Parse(document)
 	if err != nil {
 		return err
 	}
-	l, err := s.compile(f.Guards, false)
-	if err != nil {
-		return err
-	}
+	l, err := s.compile(f.Guards, f.last.Load())
 	f.last.Store(l)
 	f.version = version
+	if err != nil {
+		f.warn(ctx, "live limits not applied", err)
+	}
 	return nil
+}
+
+func (f *Follower) warn(ctx context.Context, message string, err error) {
+	if f.Log != nil {
+		f.Log.LogAttrs(ctx, slog.LevelWarn, message, slog.Any("error", err))
+	}
 }
 
 func (f *Follower) now() time.Time {

@@ -110,7 +110,7 @@ func TestLimitsAreFollowed(t *testing.T) {
 			look(5, 3+i)
 		}
 		// An activity that the code does not have is no reason to lose the rest.
-		table.version, table.document = 9, []byte(`{"activities": {"gone": {"limit": "1/1m"}, "create_post": {"limit": "7/1m"}}}`)
+		table.version, table.document = 10, []byte(`{"activities": {"gone": {"limit": "1/1m"}, "create_post": {"limit": "7/1m"}}}`)
 		time.Sleep(30 * time.Second)
 		look(7, 8)
 	})
@@ -192,6 +192,38 @@ func TestUnset(t *testing.T) {
 	}
 	if string(table.document) != "{}" || table.version != 3 {
 		t.Errorf("%s at version %d is left, want nothing at 3", table.document, table.version)
+	}
+}
+
+// What the code can't follow any more locks nobody out: the rest is followed,
+// changed and forgotten, and it can be taken back.
+func TestSettingsOfOtherCode(t *testing.T) {
+	table := &table{version: 7, document: []byte(`{"activities": {"gone": {"limit": "1/1m"}, "lost": {"mode": "off"},
+		"create_post": {"limit": "20/1h"}, "pin": {"limit": "50/12h"}},
+		"grants": [{"userId": "u1", "role": "admin", "until": "2030-01-01T00:00:00Z", "reason": "r"}]}`)}
+	f := &Follower{Table: table, Guards: limits.All}
+	if err := f.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pin, _ := f.Limits().Activity(activityOf(t, "pin"))
+	if limit, _ := pin.Limit.Quota(); limit != 50 {
+		t.Errorf("the rest is not followed: %v", pin)
+	}
+	if roles, _ := f.Limits().Granted("u1", time.UnixMilli(0)); len(roles) != 1 {
+		t.Errorf("grants are not followed: %v", roles)
+	}
+	table.edit(t, func(s Settings) Settings { return s.Set("add_comment", "", "", "off") })
+	if n, err := Forget(t.Context(), table, limits.All, "u1", time.Now()); n != 1 || err != nil {
+		t.Errorf("Forget = %d, %v", n, err)
+	}
+	for _, name := range []string{"gone", "lost", "create_post"} {
+		err := Edit(t.Context(), table, limits.All, Change{}, func(s Settings) (Settings, error) { return s.Unset(name, "") })
+		if err != nil {
+			t.Errorf("unset %s: %v", name, err)
+		}
+	}
+	if got := string(table.document); got != `{"activities":{"add_comment":{"mode":"off"},"pin":{"limit":"50/12h"}}}` {
+		t.Errorf("%s is left", got)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -46,46 +47,75 @@ const mostGrants = 200
 
 var modes = []string{"enforce", "shadow", "off"}
 
-// Parse reads a document and checks it against the code's guards.
-func Parse(document []byte, guards []limits.Guard) (Settings, error) {
-	var s Settings
+// Parse reads a document, whatever the code makes of it.
+func Parse(document []byte) (s Settings, err error) {
 	if err := json.Unmarshal(document, &s, json.RejectUnknownMembers(true)); err != nil {
 		return Settings{}, fmt.Errorf("live limits can't be read: %w", err)
 	}
-	_, err := s.compile(guards, false)
-	return s, err
+	return s, nil
 }
 
 // Document is the settings as they are kept.
 func (s Settings) Document() ([]byte, error) { return json.Marshal(s, json.Deterministic(true)) }
 
-// compile applies the settings to the code's guards, or says what is wrong with
-// them. Strictly, that includes activities that the code does not have (any
-// more); otherwise they are passed over, for the rest to hold.
-func (s Settings) compile(guards []limits.Guard, strict bool) (*Limits, error) {
+// compile applies the settings to the code's guards. What can't be applied, or
+// can't any more since the code has changed, stays as it was last, so that the
+// rest holds; the error says what.
+func (s Settings) compile(guards []limits.Guard, last *Limits) (*Limits, error) {
 	l := &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant)}
-	for name, o := range s.Activities {
-		a, err := find(guards, name)
-		if err != nil && strict {
-			return nil, err
-		}
+	var passed []error
+	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
+		a, err := s.Activities[name].of(name, guards)
 		if err != nil {
+			passed = append(passed, err)
+			if was, ok := last.changed(name); ok {
+				l.activities[name] = was
+			}
 			continue
 		}
-		if l.activities[name], err = o.apply(a); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	if len(s.Grants) > mostGrants {
-		return nil, fmt.Errorf("%d grants, want at most %d: revoke what is not needed", len(s.Grants), mostGrants)
+		l.activities[name] = a
 	}
 	for _, g := range s.Grants {
-		if err := g.validate(); err != nil {
-			return nil, err
-		}
 		l.grants[g.UserID] = append(l.grants[g.UserID], g)
 	}
-	return l, nil
+	return l, errors.Join(passed...)
+}
+
+// validate says what is wrong with what s changes of before.
+func (s Settings) validate(before Settings, guards []limits.Guard) error {
+	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
+		if was, ok := before.Activities[name]; ok && reflect.DeepEqual(was, s.Activities[name]) {
+			continue
+		}
+		if _, err := s.Activities[name].of(name, guards); err != nil {
+			return err
+		}
+	}
+	for _, g := range s.Grants {
+		if slices.Contains(before.Grants, g) {
+			continue
+		}
+		if err := g.validate(); err != nil {
+			return err
+		}
+	}
+	if len(s.Grants) > max(mostGrants, len(before.Grants)) {
+		return fmt.Errorf("%d grants, want at most %d: revoke what is not needed", len(s.Grants), mostGrants)
+	}
+	return nil
+}
+
+// of is the override of the activity that is called name.
+func (o Override) of(name string, guards []limits.Guard) (activity, error) {
+	a, err := find(guards, name)
+	if err != nil {
+		return activity{}, err
+	}
+	changed, err := o.apply(a)
+	if err != nil {
+		return activity{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return changed, nil
 }
 
 func find(guards []limits.Guard, name string) (limits.Activity, error) {
@@ -161,13 +191,17 @@ type activity struct {
 // Activity is the activity as it is now, and its mode; an empty mode is the
 // function's own.
 func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) {
-	if l == nil {
-		return a, ""
-	}
-	if changed, ok := l.activities[a.Name]; ok {
+	if changed, ok := l.changed(a.Name); ok {
 		return changed.Activity, changed.mode
 	}
 	return a, ""
+}
+
+func (l *Limits) changed(name string) (a activity, ok bool) {
+	if l != nil {
+		a, ok = l.activities[name]
+	}
+	return a, ok
 }
 
 // Granted are the roles that a user has besides the caller's, and the tier

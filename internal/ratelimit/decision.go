@@ -11,6 +11,7 @@ type Request struct {
 	Partial  bool   // grant as many of Count as fit, instead of all or nothing
 	ID       string // the request's id: repeats of it are counted once. Required
 	At       int64  // release only: when the check to give back was counted
+	Alone    bool   // decide alone in an outage though the limiter denies
 	ReadyAt  int64  // check of a [Reservoir] only: the place that was given before; 0: none
 }
 

@@ -17,14 +17,22 @@ import (
 // 36 characters 105 of them fit one write unit of 1,024 bytes, so a limit above
 // 105 costs a second unit as its window fills.
 type FixedWindow struct {
-	Limit  int64         // actions in one window; 1 to a million
+	Limit  int64         // actions in one window; 1 to 40,000
 	Window time.Duration // a positive whole number of milliseconds, at most 366 days
 }
 
 const activityCount = "activityCount"
 
 // Validate implements [Policy].
-func (p FixedWindow) Validate() error { return validWindow(p.Limit, p.Window) }
+func (p FixedWindow) Validate() error {
+	if p.Limit > mostIDs {
+		return fmt.Errorf("limit is %d, want at most %d: the item keeps an id for each request", p.Limit, mostIDs)
+	}
+	return validWindow(p.Limit, p.Window)
+}
+
+// mostIDs fit the 400 KB that an item may have.
+const mostIDs = 40_000
 
 // String is the policy in words: 10 a minute, fixed window.
 func (p FixedWindow) String() string {

@@ -50,8 +50,12 @@ type Write struct {
 //
 // An item of one window keeps all it counted. One that serves for ever keeps
 // them by generations of 10 s: it looks in this one and the last, so that it
-// remembers for 10 to 20 s, and each write drops the others. Their names go
+// remembers for 10 to 20 s, and in the next, which a clock ahead or a repeat that
+// overtook this write may have begun. Each write drops the others. Their names go
 // round after 310 s, for what to drop must be known without a look at the item.
+//
+// Where order matters the next generation is dropped, too: of an item that was
+// left alone for 300 s it would hold old ids, and they would count as later ones.
 type Memory struct {
 	Into   string   // a request counted now is kept here
 	In     []string // one that is in any of these was counted
@@ -75,25 +79,24 @@ var around = func() (names [2 * generations]string) {
 
 var wholeWindow = Memory{Into: "ids", In: []string{"ids"}}
 
-// MemoryAt is where the item under k keeps ids at now, in Unix milliseconds.
-func (k Key) MemoryAt(now int64) Memory {
-	if k.Window != 0 {
+// Memory is where the item of w keeps ids at w's time.
+func (w Write) Memory() Memory {
+	if w.Key.Window != 0 {
 		return wholeWindow
 	}
-	g := int(now/generation%generations) + generations
-	return Memory{
-		Into: around[g],
-		In:   []string{around[g], around[g-1]},
-		// Not the next one: another clock may be there already.
-		Forget: around[g-generations+2 : g-1],
+	g := int(w.Now/generation%generations) + generations
+	m := Memory{Into: around[g], In: []string{around[g], around[g-1]}, Forget: around[g-generations+1 : g-1]}
+	if !w.Ordered {
+		m.In, m.Forget = append(m.In, around[g-generations+1]), m.Forget[1:]
 	}
+	return m
 }
 
 // Later says how many requests were counted in the item after the one of w, or
 // false where that isn't in it. The number is of use only where ids are ordered.
 func (i Item) Later(w Write) (int, bool) {
 	later := 0
-	for _, name := range w.Key.MemoryAt(w.Now).In {
+	for _, name := range w.Memory().In {
 		if at := slices.Index(i.IDs[name], w.ID); at >= 0 {
 			return later + len(i.IDs[name]) - 1 - at, true
 		}
@@ -124,7 +127,7 @@ func (i Item) perform(w Write) Item {
 	if after.IDs == nil {
 		after.IDs = make(IDs, 1)
 	}
-	m := w.Key.MemoryAt(w.Now)
+	m := w.Memory()
 	if w.Release {
 		for _, name := range m.In {
 			after.drop(name, w.ID)

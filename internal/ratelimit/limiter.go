@@ -50,7 +50,7 @@ func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
 	if d, ok := l.Cache.refuse(&r, now); ok {
 		return d, nil
 	}
-	return l.askOrDecideAlone(ctx, func(a *attempts) (Decision, error) {
+	return l.askOrDecideAlone(ctx, &r, func(a *attempts) (Decision, error) {
 		return l.check(a, &r, now.UnixMilli())
 	})
 }
@@ -92,7 +92,7 @@ func (l *Limiter) Status(ctx context.Context, r Request) (Decision, error) {
 		return Decision{}, err
 	}
 	now := l.Clock().UnixMilli()
-	return l.askOrDecideAlone(ctx, func(a *attempts) (Decision, error) {
+	return l.askOrDecideAlone(ctx, &r, func(a *attempts) (Decision, error) {
 		w := r.write(now)
 		item, err := a.Read(w.Key)
 		if err != nil {
@@ -118,8 +118,8 @@ func (l *Limiter) Status(ctx context.Context, r Request) (Decision, error) {
 // r.At: once, and only while it still counts; else nothing changes. The error
 // is a *StoreError, or says that r.Count is out of range.
 func (l *Limiter) Release(ctx context.Context, r Request) (Decision, error) {
-	if err := r.validate(); err != nil {
-		return Decision{}, err
+	if r.Count < 1 {
+		return Decision{}, errCount(r.Count)
 	}
 	now := l.Clock().UnixMilli()
 	if ahead := r.At - now; 0 < ahead && ahead <= clockSlack.Milliseconds() {
@@ -187,13 +187,13 @@ func (l *Limiter) ask(ctx context.Context, decide func(*attempts) (Decision, err
 }
 
 // askOrDecideAlone has the store decide or, where it can't be asked, the cache.
-func (l *Limiter) askOrDecideAlone(ctx context.Context, decide func(*attempts) (Decision, error)) (Decision, error) {
+func (l *Limiter) askOrDecideAlone(ctx context.Context, r *Request, decide func(*attempts) (Decision, error)) (Decision, error) {
 	var asked *attempts
 	d, outage := l.ask(ctx, func(a *attempts) (Decision, error) {
 		asked = a
 		return decide(a)
 	})
-	if outage == nil || l.Cache == nil || l.DenyOutage {
+	if outage == nil || l.Cache == nil || l.DenyOutage && !r.Alone {
 		return d, outage
 	}
 	// What may have been performed is this decision's own here, too.
@@ -219,10 +219,12 @@ func (r *Request) write(now int64) Write {
 func (r *Request) validate() error {
 	limit, _ := r.Policy.Quota()
 	if r.Count < 1 {
-		return fmt.Errorf("count is %d, want at least 1", r.Count)
+		return errCount(r.Count)
 	}
 	if r.Count > limit && !r.Partial {
 		return fmt.Errorf("count is %d, want at most %d: more never fits", r.Count, limit)
 	}
 	return nil
 }
+
+func errCount(n int64) error { return fmt.Errorf("count is %d, want at least 1", n) }

@@ -40,6 +40,21 @@ func (p Several) Validate() error {
 			return fmt.Errorf("limit %q: %w", m.Name, err)
 		}
 	}
+	return p.fitsOneGuard()
+}
+
+// fitsOneGuard says whether all guards together stay short, whatever is asked.
+func (p Several) fitsOneGuard() error {
+	most, _ := p.Quota() // at once
+	slots := int64(0)
+	for _, m := range p {
+		if _, ok := m.Policy.(SlidingLog); ok {
+			slots += min(most, looseSlots)
+		}
+	}
+	if slots > looseSlots {
+		return fmt.Errorf("the logs among the limits take up to %d slots at once, want at most %d", slots, looseSlots)
+	}
 	return nil
 }
 

@@ -32,13 +32,17 @@ func (p sharedWindow) Plan(now, n int64) Plan {
 	}
 }
 
-// Release gives nothing back where the window has passed: nothing counts there.
+// Release gives nothing back where the window has passed, or none has begun:
+// nothing counts there.
 func (p sharedWindow) Release(now, at, n int64) (Plan, bool) {
 	none := p.key(now) * million
 	return func(s State) (Update, bool) {
 		w := s[windowAndCount]
-		if p.key(at) != p.key(now) || w < none {
+		switch {
+		case p.key(at) != p.key(now):
 			return Update{}, true
+		case w < none:
+			return Update{If: [][]Term{{AtMost(windowAndCount, none-1)}}}, true
 		}
 		return Update{
 			If:   [][]Term{{Within(windowAndCount, none+n, none+million-1)}},

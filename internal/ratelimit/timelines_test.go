@@ -95,6 +95,19 @@ func TestTokenBucketTimeline(t *testing.T) {
 	})
 }
 
+// An action of before the bucket was last full weighs nothing, and so gives
+// nothing back: no two are closer than the interval.
+func TestABucketGivesBackOnlyWhatWeighs(t *testing.T) {
+	timeline(t, TokenBucket{Limit: 1, Window: 5 * time.Second, Burst: 1}, []moment{
+		{at: 0, id: "a", want: "ok 1/1"},
+		{at: 5 * time.Second, id: "b", want: "ok 1/1"},
+		{at: 5100 * time.Millisecond, ask: "release", id: "a", want: "ok 1/1"},
+		{at: 5100 * time.Millisecond, id: "c", want: "limited 1/1, wait 4.9s"},
+		{at: 5200 * time.Millisecond, ask: "release", id: "b", want: "ok 0/1"},
+		{at: 5300 * time.Millisecond, id: "c", want: "ok 1/1"},
+	})
+}
+
 func TestSlidingLogTimeline(t *testing.T) {
 	timeline(t, SlidingLog{Limit: 5, Window: 12 * time.Hour}, []moment{
 		{at: 0, id: "a", count: 2, want: "ok 2/5"},
@@ -191,6 +204,33 @@ func TestSeveralLimitsReleaseAcrossAWindow(t *testing.T) {
 		{at: 61 * time.Second, ask: "release", id: "a", count: 2, want: "ok 2/3"},
 		{at: 61 * time.Second, id: "c", count: 2, want: "limited 2/3, wait 59s for the minute"},
 	})
+}
+
+// An instance that has not seen the item gives back all the same.
+func TestAColdInstanceReleases(t *testing.T) {
+	for name, subject := range subjects {
+		if _, ok := subject.policy.(Reservoir); ok {
+			continue
+		}
+		c := &clock{}
+		c.at(0)
+		store := new(memstore.Store)
+		ask := func(ask func(*Limiter) (Decision, error)) Decision {
+			t.Helper()
+			d, err := ask(&Limiter{Store: store, Now: c.now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		r := Request{UserID: "u", Activity: "act", Policy: subject.policy, Count: 1, ID: "a"}
+		r.At = ask(func(l *Limiter) (Decision, error) { return l.Check(t.Context(), r) }).At
+		for range 2 {
+			if d := ask(func(l *Limiter) (Decision, error) { return l.Release(t.Context(), r) }); d.Used != 0 {
+				t.Errorf("%s: %d used after a release", name, d.Used)
+			}
+		}
+	}
 }
 
 // A decision on several limits tells of each.

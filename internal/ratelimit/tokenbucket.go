@@ -2,6 +2,8 @@ package ratelimit
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 	"time"
 )
 
@@ -17,7 +19,8 @@ import (
 // at which the bucket is full again. An action moves it on by one interval, and
 // is refused where it would be more than Burst intervals ahead. And it is every,
 // the interval that tat was counted by, in milliseconds: where a tier or a
-// changed limit has another, what is used stays so many actions.
+// changed limit has another, what is used stays so many actions. And it is since,
+// when the bucket was last full: an action of before has no weight any more.
 type TokenBucket struct {
 	Limit  int64         // actions in Window; 1 to a million
 	Window time.Duration // a multiple of Limit in milliseconds, at most 366 days
@@ -28,6 +31,7 @@ type TokenBucket struct {
 const (
 	tat   = "tat"
 	every = "every"
+	since = "since"
 )
 
 // Validate implements [Policy].
@@ -40,6 +44,9 @@ func (p TokenBucket) Validate() error {
 	}
 	if p.Burst < 1 || p.Burst > million {
 		return fmt.Errorf("burst is %d, want at least 1, and at most %d", p.Burst, million)
+	}
+	if longest := longestWindow.Milliseconds(); p.interval() > longest/p.Burst {
+		return fmt.Errorf("burst is %d, of which one comes back every %v: want it full within 366 days", p.Burst, p.Interval())
 	}
 	return nil
 }
@@ -78,7 +85,7 @@ func (p TokenBucket) Plan(now, n int64) Plan {
 		case behind == 0: // full
 			return Update{
 				If:   [][]Term{{AtMost(tat, now)}},
-				Acts: []Act{{Set, tat, now + cost}, {Set, every, p.interval()}},
+				Acts: []Act{{Set, tat, now + cost}, {Set, every, p.interval()}, {Set, since, now}},
 			}, true
 		case p.unit(s) == p.interval():
 			return Update{
@@ -93,14 +100,15 @@ func (p TokenBucket) Plan(now, n int64) Plan {
 	}
 }
 
-// Release implements [Policy]. A bucket that is full stays so.
-func (p TokenBucket) Release(_, _, n int64) (Plan, bool) {
+// Release implements [Policy]. A bucket that has been full since has nothing to
+// give back.
+func (p TokenBucket) Release(_, at, n int64) (Plan, bool) {
 	return func(s State) (Update, bool) {
 		unit := p.unit(s)
 		return Update{
-			If:   [][]Term{{Within(every, unit, unit)}},
+			If:   [][]Term{{Within(every, unit, unit), Within(since, 0, at)}},
 			Acts: []Act{{Add, tat, -n * unit}},
-		}, true
+		}, s[since] <= at
 	}, true
 }
 
@@ -117,7 +125,7 @@ func (p TokenBucket) Figures(now int64, s State) Figures {
 
 // Wait implements [Policy].
 func (p TokenBucket) Wait(now, n int64, s State) time.Duration {
-	return millis(max(0, s[tat]-now-p.room(n)*p.unit(s)/p.interval()))
+	return millis(max(0, s[tat]-now-scale(p.room(n), p.unit(s), p.interval(), 0)))
 }
 
 // behind is how long the bucket takes to be full, in milliseconds.
@@ -126,7 +134,7 @@ func (p TokenBucket) behind(now int64, s State) int64 {
 	if unit == p.interval() {
 		return ahead
 	}
-	return (ahead*p.interval() + unit - 1) / unit
+	return scale(ahead, p.interval(), unit, unit-1)
 }
 
 // unit is the interval that s is counted by.
@@ -142,3 +150,18 @@ func (p TokenBucket) interval() int64 { return p.Window.Milliseconds() / p.Limit
 
 // room is how far ahead tat may be for n actions more, in milliseconds.
 func (p TokenBucket) room(n int64) int64 { return (p.Burst - n) * p.interval() }
+
+// scale is floor((a b + up) / c) of numbers whose product may not fit: none is
+// negative, but a, for which it is 0.
+func scale(a, b, c, up int64) int64 {
+	if a <= 0 {
+		return 0
+	}
+	high, low := bits.Mul64(uint64(a), uint64(b))
+	low, carry := bits.Add64(low, uint64(up), 0)
+	if high += carry; high >= uint64(c) {
+		return math.MaxInt64 / 4 // for ever, and still a number to add to
+	}
+	q, _ := bits.Div64(high, low, uint64(c))
+	return int64(min(q, math.MaxInt64/4))
+}

@@ -72,7 +72,7 @@ func (e *expression) condition(w ratelimit.Write) string {
 // that it is not.
 func (e *expression) counted(w ratelimit.Write) string {
 	id := e.value(&types.AttributeValueMemberB{Value: w.ID[:]})
-	in := w.Key.MemoryAt(w.Now).In
+	in := w.Memory().In
 	all := make([]string, len(in))
 	for i, name := range in {
 		all[i] = "contains(" + name + ", " + id + ")"
@@ -124,7 +124,7 @@ func (e *expression) term(t ratelimit.Term) string {
 
 func (e *expression) update(w ratelimit.Write) string {
 	var set, remove, add, drop clause
-	m := w.Key.MemoryAt(w.Now)
+	m := w.Memory()
 	switch {
 	case w.Release:
 		id := e.value(binary(w.ID))

@@ -37,6 +37,7 @@ func remembers(t *testing.T, s ratelimit.Store) {
 	at("b", 20_000, true)
 	at("a", 20_000, false)
 	at("a", 29_999, false)
+	at("a", 10_500, false) // sent before, and overtaken by the one that was counted
 	at("a", 30_000, true)
 	for g := range int64(100) { // it forgets, or the item would grow
 		at(fmt.Sprint("c", g), 40_000+15_000*g, true)
