@@ -56,7 +56,7 @@ func (f *Follower) Look(ctx context.Context) (wait func()) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
 		if err := f.look(ctx, false); err != nil {
-			f.warn(ctx, "live limits not read", err)
+			f.warn(ctx, "read", err)
 		}
 	}()
 	return func() {
@@ -102,14 +102,15 @@ func (f *Follower) look(ctx context.Context, consistent bool) error {
 	f.last.Store(l)
 	f.version = version
 	if err != nil {
-		f.warn(ctx, "live limits not applied", err)
+		f.warn(ctx, "applied", err)
 	}
 	return nil
 }
 
-func (f *Follower) warn(ctx context.Context, message string, err error) {
+// warn leaves a line of log on what could not be done with the settings.
+func (f *Follower) warn(ctx context.Context, notDone string, err error) {
 	if f.Log != nil {
-		f.Log.LogAttrs(ctx, slog.LevelWarn, message, slog.Any("error", err))
+		f.Log.LogAttrs(ctx, slog.LevelWarn, "live limits not followed", slog.String("not", notDone), slog.Any("error", err))
 	}
 }
 
