@@ -9,6 +9,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambdacontext"
@@ -341,17 +342,19 @@ func TestRequestIDIsLambdas(t *testing.T) {
 }
 
 func TestDeadlineOfLambda(t *testing.T) {
-	b := newBench(t)
-	b.store.away = errors.New("no answer")
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	out, err := b.Invoke(ctx, []byte(`{"userId": "u1", "activity": "create_post"}`))
-	if left, _ := ctx.Deadline(); time.Until(left) < 100*time.Millisecond {
-		t.Errorf("answered %v before Lambda's deadline, want at least 100ms", time.Until(left))
-	}
-	if err != nil || parse(t, out)["reason"] != "unavailable" {
-		t.Errorf("%s, %v", out, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.store.away = errors.New("no answer")
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		out, err := b.Invoke(ctx, []byte(`{"userId": "u1", "activity": "create_post"}`))
+		if left, _ := ctx.Deadline(); time.Until(left) < 100*time.Millisecond {
+			t.Errorf("answered %v before Lambda's deadline, want at least 100ms", time.Until(left))
+		}
+		if err != nil || parse(t, out)["reason"] != "unavailable" {
+			t.Errorf("%s, %v", out, err)
+		}
+	})
 }
 
 func TestLogOfARefusal(t *testing.T) {
