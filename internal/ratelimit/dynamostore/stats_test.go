@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -43,6 +44,34 @@ func TestStats(t *testing.T) {
 	}
 	if !slices.IsSorted(items) || !slices.IsSorted(parts) || items[len(items)-1] != 122 || parts[len(parts)-1] != Parts {
 		t.Errorf("told of %d items and %d parts, want ever more up to 122 and %d", items, parts, Parts)
+	}
+}
+
+// A real table of 100,000 items is counted exactly, page by page, in the memory
+// that a few pages take.
+func TestStatsOf100000Items(t *testing.T) {
+	y := newYard(t)
+	var wg sync.WaitGroup
+	for part := range 8 {
+		wg.Go(func() { y.fill(t, fmt.Sprint("p", part, "u"), 6_250, 2, now) })
+	}
+	wg.Wait()
+	y.proxy.ResetCounts()
+	var most uint64
+	told, before := 0, alive()
+	got, err := y.Stats(t.Context(), now, func(Stats, int) {
+		if told++; told%10 == 0 {
+			most = max(most, alive())
+		}
+	})
+	want := Stats{Users: 50_000, Items: 100_000, Activities: map[string]int64{"act": 50_000}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Fatalf("%v, (-want +got):\n%s", err, diff)
+	}
+	most -= min(before, most)
+	t.Logf("%d pages, at most %d KB", told, most>>10)
+	if told < Parts || most > 16<<20 {
+		t.Errorf("told %d times, and %d bytes are needed", told, most)
 	}
 }
 
@@ -82,8 +111,7 @@ func alive() uint64 {
 }
 
 // A crowd is a table of so many users with two items each, which exists in its
-// answers to Scan only: a real one takes too long to fill. Its pages have 50
-// items.
+// answers to Scan only: so its pages have 50 items, whatever its size.
 type crowd int
 
 // Do implements aws.HTTPClient.
