@@ -154,8 +154,8 @@ func (p Several) plan(of func(Policy) Plan) Plan {
 // Figures implements [Policy]: those of the limit with the least left, and of
 // these the one that lasts longest.
 func (p Several) Figures(now int64, s State) Figures {
-	_, f := p.tightest(now, s)
-	return f
+	each, tightest := p.each(now, 0, s)
+	return each[tightest].Figures
 }
 
 // Wait implements [Policy].
@@ -181,8 +181,6 @@ type Each struct {
 // tightest.
 func (p Several) each(now, n int64, s State) (list []Each, binding int) {
 	list = make([]Each, len(p))
-	binding, _ = p.tightest(now, s)
-	var longest time.Duration
 	for i, m := range p {
 		mine := p.state(i, s)
 		list[i] = Each{Name: m.Name, Figures: m.limit().Figures(now, mine)}
@@ -190,21 +188,17 @@ func (p Several) each(now, n int64, s State) (list []Each, binding int) {
 		if n > 0 {
 			list[i].Wait = m.limit().Wait(now, n, mine)
 		}
-		if list[i].Wait > longest {
-			longest, binding = list[i].Wait, i
+		first := list[binding]
+		if list[i].Wait > first.Wait || first.Wait == 0 && list[i].tighter(first.Figures) {
+			binding = i
 		}
 	}
 	return list, binding
 }
 
-func (p Several) tightest(now int64, s State) (which int, tightest Figures) {
-	for i, m := range p {
-		f := m.limit().Figures(now, p.state(i, s))
-		if i == 0 || f.Remaining < tightest.Remaining || f.Remaining == tightest.Remaining && f.ResetAt > tightest.ResetAt {
-			which, tightest = i, f
-		}
-	}
-	return which, tightest
+// tighter says whether less is left, or as much for longer.
+func (f Figures) tighter(than Figures) bool {
+	return f.Remaining < than.Remaining || f.Remaining == than.Remaining && f.ResetAt > than.ResetAt
 }
 
 // state is the state of one of the limits.
