@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -45,7 +45,7 @@ func (f *changeFlags) edit(ctx context.Context, con console, what string, edit f
 // reached makes a table's error one that says so; others stay.
 func reached(err error) error {
 	if _, ok := errors.AsType[*ratelimit.StoreError](err); ok {
-		return event.NewUnavailable(err)
+		return input.NewUnavailable(err)
 	}
 	return err
 }
@@ -137,7 +137,7 @@ func (c *grantCommand) Run(ctx context.Context, con console) error {
 		return err
 	}
 	if !until.After(con.now()) {
-		return event.Invalid("--until", event.Show(c.Until), "a time to come")
+		return input.Invalid("--until", input.Show(c.Until), "a time to come")
 	}
 	g := live.Grant{UserID: c.User, Role: c.Role, Tier: c.Tier, Until: until, Reason: c.Reason}
 	what := fmt.Sprintf("grant a user %s%s until %s", c.Role, c.Tier, until.Format(time.RFC3339)) // the history names no user
@@ -153,7 +153,7 @@ func parseUntil(text string) (time.Time, error) {
 	}
 	until, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return until, event.Invalid("--until", event.Show(text), "a day such as 2026-12-31, or a time such as 2026-12-31T12:00:00Z")
+		return until, input.Invalid("--until", input.Show(text), "a day such as 2026-12-31, or a time such as 2026-12-31T12:00:00Z")
 	}
 	return until.UTC(), nil
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/cric-talk/guards/internal/cleanup"
-	"github.com/cric-talk/guards/internal/event"
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -117,7 +117,7 @@ func (eraseCommand) Help() string {
 
 // Run erases as the function cleanup does.
 func (c *eraseCommand) Run(ctx context.Context, con console) error {
-	if err := event.CheckUserID(c.User); err != nil {
+	if err := input.CheckUserID(c.User); err != nil {
 		return err
 	}
 	if err := c.confirm(ctx, con, "Delete everything that is kept of this user?"); err != nil {

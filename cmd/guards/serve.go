@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/cleanup"
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/invokeapi"
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/limits"
@@ -114,13 +114,13 @@ func (c *serveCommand) prepare(ctx context.Context, store store) error {
 			return errors.New("--create-table goes with --store dynamodb")
 		}
 		if err := table.Create(ctx); err != nil {
-			return event.NewUnavailable(err)
+			return input.NewUnavailable(err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if _, err := store.Read(ctx, ratelimit.Key{UserID: " probe", Activity: "probe"}); err != nil {
-		return event.NewUnavailable(err)
+		return input.NewUnavailable(err)
 	}
 	return nil
 }

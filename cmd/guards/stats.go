@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
@@ -75,7 +75,7 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 	})
 	con.told()
 	if err != nil {
-		return event.NewUnavailable(err)
+		return input.NewUnavailable(err)
 	}
 	s := statistics{found.Users, found.Items, found.Stale, []activityUsers{}}
 	for _, name := range slices.Sorted(maps.Keys(found.Activities)) {

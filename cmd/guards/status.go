@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -40,7 +40,7 @@ type standing struct {
 
 // Run reads all of a user at once, and shows each activity that is limited.
 func (c *statusCommand) Run(ctx context.Context, con console) error {
-	if err := event.CheckUserID(c.User); err != nil {
+	if err := input.CheckUserID(c.User); err != nil {
 		return err
 	}
 	store, err := c.open(ctx)
@@ -51,7 +51,7 @@ func (c *statusCommand) Run(ctx context.Context, con console) error {
 	defer cancel()
 	items, err := store.User(ctx, c.User)
 	if err != nil {
-		return event.NewUnavailable(err)
+		return input.NewUnavailable(err)
 	}
 	changed, err := follow(ctx, store)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/cric-talk/guards/internal/cleanup"
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -49,7 +49,7 @@ func (f *storeFlags) validate() error {
 
 func (f *tableFlags) validate() error {
 	if u, err := url.Parse(f.Endpoint); f.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return event.Invalid("--endpoint", event.Show(f.Endpoint), "a URL such as http://127.0.0.1:8000")
+		return input.Invalid("--endpoint", input.Show(f.Endpoint), "a URL such as http://127.0.0.1:8000")
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func (f *tableFlags) aws(ctx context.Context) (aws.Config, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
-		return cfg, &event.Unavailable{
+		return cfg, &input.Unavailable{
 			What:  "no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (any will do for DynamoDB Local and guards serve)",
 			Cause: err,
 		}

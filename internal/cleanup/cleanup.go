@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -52,8 +52,8 @@ type Answer struct {
 	DurationMs int64 `json:"durationMs"`
 }
 
-// Invoke implements lambda.Handler. Its errors are *event.ValidationError and
-// *event.Unavailable.
+// Invoke implements lambda.Handler. Its errors are *input.ValidationError and
+// *input.Unavailable.
 func (c *Cleanup) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	r, err := decode(payload)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 		c.measure(a)
 	}
 	if err != nil {
-		return a, event.NewUnavailable(err)
+		return a, input.NewUnavailable(err)
 	}
 	return a, nil
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	. "github.com/cric-talk/guards/internal/cleanup"
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -49,13 +49,14 @@ func TestEvents(t *testing.T) {
 		user   string
 		dryRun bool
 	}{
-		`{}`:                                 {},
-		`{"dryRun": true}`:                   {dryRun: true},
-		`{"dryRun": false}`:                  {},
-		`{"userId": "` + canary + `"}`:       {user: canary},
-		`{"userId": "u1", "dryRun": true}`:   {user: "u1", dryRun: true},
-		`{"userId": "source"}`:               {user: "source"},
-		`{"source": "aws.events", "x": [1]}`: {},
+		`{}`:                               {},
+		`{"dryRun": true}`:                 {dryRun: true},
+		`{"dryRun": false}`:                {},
+		`{"userId": "` + canary + `"}`:     {user: canary},
+		`{"userId": "u1", "dryRun": true}`: {user: "u1", dryRun: true},
+		`{"userId": "` + strings.Repeat("u", 128) + `"}`: {user: strings.Repeat("u", 128)},
+		`{"userId": "source"}`:                           {user: "source"},
+		`{"source": "aws.events", "x": [1]}`:             {},
 		`{"version": "0", "detail-type": "Scheduled Event", "source": "aws.scheduler", "detail": "{}"}`: {},
 		`{"detail-type": "Scheduled Event", "userId": "` + canary + `"}`:                                {},
 	} {
@@ -86,11 +87,11 @@ func TestInvalidEvents(t *testing.T) {
 		`{"userId": null}`:               "userId",
 		`{"userId": ""}`:                 "userId",
 		`{"userId": "canary-user 4711"}`: "userId",
-		`{"userId": "` + strings.Repeat("u", 37) + `"}`: "userId",
+		`{"userId": "` + strings.Repeat("u", 129) + `"}`: "userId",
 	} {
 		f := &table{run: done}
 		_, err := (&Cleanup{Table: f}).Invoke(t.Context(), []byte(payload))
-		if e, ok := errors.AsType[*event.ValidationError](err); !ok || e.Field != field || f.calls > 0 || strings.Contains(e.Problem, "canary") {
+		if e, ok := errors.AsType[*input.ValidationError](err); !ok || e.Field != field || f.calls > 0 || strings.Contains(e.Problem, "canary") {
 			t.Errorf("%s: %v and %d calls, want a ValidationError of %s before any", payload, err, f.calls, field)
 		}
 	}
@@ -150,7 +151,7 @@ func TestRunsInTime(t *testing.T) {
 					c := &Cleanup{Table: f, Log: slog.New(slog.NewJSONHandler(&log, nil))}
 					got, err := c.Run(ctx, Request{UserID: user})
 					want := Answer{Scanned: 9, Stale: 7, Deleted: 5, Users: 3, Finished: tt.finished, DurationMs: tt.over.Milliseconds()}
-					if e, ok := errors.AsType[*event.Unavailable](err); got != want || (tt.err != "") != ok || (err == nil) == ok || ok && e.What != tt.err {
+					if e, ok := errors.AsType[*input.Unavailable](err); got != want || (tt.err != "") != ok || (err == nil) == ok || ok && e.What != tt.err {
 						t.Errorf("Run = %+v, %v, want %+v, %q", got, err, want, tt.err)
 					}
 					if took := time.Since(start); took != tt.over || ctx.Err() != nil {
