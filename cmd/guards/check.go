@@ -43,15 +43,15 @@ func (c *checkCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	limiter, err := c.limiter(ctx, con)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	now, err := follow(ctx, limiter.Store)
+	now, err := follow(ctx, store.live)
 	if err != nil {
 		return err
 	}
-	g := &guard.Guard{Rules: rules, Limiter: limiter, Live: now, BypassRoles: []string{"admin"}}
+	g := &guard.Guard{Rules: rules, Limiter: store.limiter(con), Live: now, BypassRoles: []string{"admin"}}
 	var last error
 	for i := range c.Times {
 		if ctx.Err() != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -23,7 +24,7 @@ type changeFlags struct {
 
 // edit changes the settings, and says when that acts.
 func (f *changeFlags) edit(ctx context.Context, con console, what string, edit func(live.Settings) (live.Settings, error)) error {
-	table, err := f.open(ctx)
+	store, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -35,7 +36,7 @@ func (f *changeFlags) edit(ctx context.Context, con console, what string, edit f
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	c := live.Change{At: con.now(), By: f.By, What: what, Why: f.Why}
-	if err := live.Edit(ctx, table, limits.All, c, edit); err != nil {
+	if err := live.Edit(ctx, dynamolive.New(store.Table()), limits.All, c, edit); err != nil {
 		return reached(err)
 	}
 	_, err = fmt.Fprintln(con.out, what+": instances follow within 30 s of use")

@@ -109,11 +109,10 @@ func newServer(h http.Handler) *http.Server {
 // prepare sees to it that the table is there, before anybody counts on it.
 func (c *serveCommand) prepare(ctx context.Context, store store) error {
 	if c.CreateTable {
-		table, ok := store.(interface{ Create(context.Context) error })
-		if !ok {
+		if store.create == nil {
 			return errors.New("--create-table goes with --store dynamodb")
 		}
-		if err := table.Create(ctx); err != nil {
+		if err := store.create(ctx); err != nil {
 			return input.NewUnavailable(err)
 		}
 	}
@@ -143,11 +142,11 @@ func variables() (set string) {
 func newAPI(settings *lambdafn.Settings, store store, con console) *invokeapi.Server {
 	api := &invokeapi.Server{Functions: make(map[string]invokeapi.Function), Observe: con.follow}
 	logger := slog.New(invokeapi.LogHandler())
-	run := &cleanup.Cleanup{Table: store, Now: con.now, Log: logger.With("service", "cleanup")}
+	run := &cleanup.Cleanup{Table: store.table, Now: con.now, Log: logger.With("service", "cleanup")}
 	var now *live.Follower // one for all: they run in one process
-	if table, ok := store.(live.Table); ok {
-		now = &live.Follower{Table: table, Guards: limits.All, Log: logger, Now: con.now}
-		run.Forget = forget(table, con)
+	if store.live != nil {
+		now = &live.Follower{Table: store.live, Guards: limits.All, Log: logger, Now: con.now}
+		run.Forget = forget(store.live, con)
 	}
 	for _, rules := range limits.All {
 		g := settings.Guard(rules, store)

@@ -191,10 +191,11 @@ func (c *verifyCommand) asker(ctx context.Context, con console, rules limits.Gua
 	if c.Function != "" {
 		return nil, errors.New("--function goes with --invoke or --endpoint-url")
 	}
-	limiter, err := c.limiter(ctx, con)
+	store, err := c.open(ctx)
 	if err != nil {
 		return nil, err
 	}
+	limiter := store.limiter(con)
 	// Many at once may be slow and throttled, and ask again as the functions do.
 	tough := &ratelimit.Limiter{Store: limiter.Store, Now: limiter.Now, Timeout: 30 * time.Second}
 	return func(ctx context.Context, r guard.Request) (asked, error) {
