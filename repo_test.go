@@ -26,6 +26,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/table"
 )
 
 // What each function may do to what, and nothing else to anything else.
@@ -237,14 +238,14 @@ func (anyQueue) Send(context.Context, guard.Job, time.Duration) error { return n
 // dryTable is cleaned by a dry run only: a sample is what people try first.
 type dryTable struct{}
 
-func (dryTable) Sweep(_ context.Context, s ratelimit.Sweep) (ratelimit.Swept, error) {
+func (dryTable) Sweep(_ context.Context, s table.Sweep) (table.Swept, error) {
 	if !s.DryRun {
-		return ratelimit.Swept{}, &ratelimit.StoreError{What: "it is no dry run", Err: fs.ErrPermission}
+		return table.Swept{}, &ratelimit.StoreError{What: "it is no dry run", Err: fs.ErrPermission}
 	}
-	return ratelimit.Swept{}, nil
+	return table.Swept{}, nil
 }
 
-func (d dryTable) Erase(ctx context.Context, _ string, s ratelimit.Sweep) (ratelimit.Swept, error) {
+func (d dryTable) Erase(ctx context.Context, _ string, s table.Sweep) (table.Swept, error) {
 	return d.Sweep(ctx, s)
 }
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/cric-talk/guards/internal/event"
-	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/table"
 )
 
 // Cleanup sweeps a table.
@@ -28,7 +28,7 @@ type Cleanup struct {
 	// user is erased. Nil: there is nothing of the kind.
 	Forget func(ctx context.Context, userID string) error
 
-	Progress func(ratelimit.Swept) // as ratelimit.Sweep has it
+	Progress func(table.Swept) // as table.Sweep has it
 }
 
 // A Table is what there is to clean. An error, if any, comes with what was done
@@ -36,10 +36,10 @@ type Cleanup struct {
 type Table interface {
 	// Sweep deletes what has expired. Its memory does not grow with the table.
 	// It begins at random, so that what one sweep has no time for another reaches.
-	Sweep(context.Context, ratelimit.Sweep) (ratelimit.Swept, error)
+	Sweep(context.Context, table.Sweep) (table.Swept, error)
 
 	// Erase deletes everything that is kept of a user, expired or not.
-	Erase(ctx context.Context, userID string, s ratelimit.Sweep) (ratelimit.Swept, error)
+	Erase(ctx context.Context, userID string, s table.Sweep) (table.Swept, error)
 }
 
 // An Answer is what a run found and did.
@@ -52,8 +52,8 @@ type Answer struct {
 	DurationMs int64 `json:"durationMs"`
 }
 
-// Invoke implements lambda.Handler. Its errors are *event.ValidationError and
-// *event.Unavailable.
+// Invoke implements lambda.Handler. Its errors are *input.ValidationError and
+// *input.Unavailable.
 func (c *Cleanup) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	r, err := decode(payload)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *Cleanup) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 // Run does what r asks, and stops in good order before ctx's deadline.
 func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 	began := time.Now()
-	sweep := ratelimit.Sweep{Now: c.now().Unix(), DryRun: r.DryRun, Progress: c.Progress}
+	sweep := table.Sweep{Now: c.now().Unix(), DryRun: r.DryRun, Progress: c.Progress}
 	if by, ok := ctx.Deadline(); ok {
 		spare := margin(by.Sub(began))
 		sweep.Until = by.Add(-spare)
@@ -77,7 +77,7 @@ func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 		ctx, cancel = context.WithDeadline(ctx, by.Add(-spare/2)) // for a request that hangs
 		defer cancel()
 	}
-	var swept ratelimit.Swept
+	var swept table.Swept
 	var err error
 	if r.UserID != "" {
 		swept, err = c.Table.Erase(ctx, r.UserID, sweep)
@@ -99,7 +99,7 @@ func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 		c.measure(a)
 	}
 	if err != nil {
-		return a, event.NewUnavailable(err)
+		return a, input.NewUnavailable(err)
 	}
 	return a, nil
 }

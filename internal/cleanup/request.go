@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 )
 
 // A Request is cleanup's event.
@@ -15,9 +15,9 @@ type Request struct {
 	UserID string // erase this user; empty: sweep what has expired
 }
 
-var fields = []event.Field[Request]{
-	{Name: "dryRun", Read: func(r *Request, f string, v jsontext.Value) error { return event.Bool(&r.DryRun, f, v) }},
-	{Name: "userId", Read: func(r *Request, f string, v jsontext.Value) error { return event.ID(&r.UserID, f, v) }},
+var fields = []input.Field[Request]{
+	{Name: "dryRun", Read: func(r *Request, f string, v jsontext.Value) error { return input.Bool(&r.DryRun, f, v) }},
+	{Name: "userId", Read: func(r *Request, f string, v jsontext.Value) error { return input.ID(&r.UserID, f, v) }},
 }
 
 // decode reads an event strictly, unless EventBridge sent it: then whatever it
@@ -26,9 +26,9 @@ func decode(payload []byte) (Request, error) {
 	if fromEventBridge(payload) {
 		return Request{}, nil
 	}
-	r, err := event.Decode(payload, fields)
+	r, err := input.Decode(payload, fields)
 	if err == nil && r.UserID != "" {
-		err = event.CheckUserID(r.UserID)
+		err = input.CheckUserID(r.UserID)
 	}
 	return r, err
 }

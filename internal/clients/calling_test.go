@@ -33,7 +33,7 @@ type trial struct {
 var trials = []trial{
 	{what: "allowed", times: 1, stdout: "201 created\n", counted: 1},
 	{what: "refused", before: `,"count":10`, times: 1, stdout: "429 ", counted: 10},
-	{what: "a mistake in the event", user: strings.Repeat("u", 37), times: 1, status: 1, stderr: "ValidationError"},
+	{what: "a mistake in the event", user: strings.Repeat("u", 129), times: 1, status: 1, stderr: "ValidationError"},
 	{what: "asked again with the same id", times: 2, stdout: "201 created\n", counted: 1},
 	{what: "the answer is lost", lose: true, times: 1, stdout: "201 created\n", counted: 1},
 	{what: "nobody answers", absent: true, times: 1, stdout: "201 created\n", stderr: "onnect"},

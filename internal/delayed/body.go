@@ -6,8 +6,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/cric-talk/guards/internal/event"
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/input"
 )
 
 // noncharacters are what SQS does not take in a message, in JSON's escapes. All
@@ -24,18 +24,18 @@ func Body(job guard.Job) (string, error) {
 }
 
 // parse reads a message as strictly as an event is read. The error is a
-// *event.ValidationError that has nothing of the message.
+// *input.ValidationError that has nothing of the message.
 func parse(body string) (job guard.Job, err error) {
 	if err := json.Unmarshal([]byte(body), &job, json.RejectUnknownMembers(true)); err != nil {
-		return job, &event.ValidationError{Field: "body", Problem: "is not a job"}
+		return job, &input.ValidationError{Field: "body", Problem: "is not a job"}
 	}
 	switch {
 	case job.ReadyAt < 1:
-		err = &event.ValidationError{Field: "readyAt", Problem: "is no place"}
+		err = &input.ValidationError{Field: "readyAt", Problem: "is no place"}
 	case job.Enqueued < 1:
-		err = &event.ValidationError{Field: "enqueued", Problem: "is no place"}
+		err = &input.ValidationError{Field: "enqueued", Problem: "is no place"}
 	case job.Job == nil:
-		err = &event.ValidationError{Field: "job", Problem: "is missing"}
+		err = &input.ValidationError{Field: "job", Problem: "is missing"}
 	}
 	return job, err
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"github.com/cric-talk/guards/internal/event"
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/input"
 )
 
 // A Worker takes jobs at their time. It is safe for concurrent use.
@@ -46,7 +46,7 @@ const (
 func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	var batch events.SQSEvent
 	if err := json.Unmarshal(payload, &batch); err != nil || batch.Records == nil {
-		return nil, &event.ValidationError{Field: "Records", Problem: "is missing, want an event of SQS"}
+		return nil, &input.ValidationError{Field: "Records", Problem: "is missing, want an event of SQS"}
 	}
 	if by, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -110,7 +110,7 @@ func (w *Worker) ask(ctx context.Context, job guard.Job) (guard.Answer, error) {
 		RequestID: fmt.Sprintf("place-%d-%d", job.ReadyAt, job.Enqueued),
 	}
 	a, err := w.Guard.Decide(ctx, r)
-	if e, ok := errors.AsType[*event.ValidationError](err); ok && e.Field == "readyAt" {
+	if e, ok := errors.AsType[*input.ValidationError](err); ok && e.Field == "readyAt" {
 		r.ReadyAt = 0
 		return w.Guard.Decide(ctx, r)
 	}
@@ -123,11 +123,11 @@ func (w *Worker) record(ctx context.Context, message string, err error) {
 	if err == nil || w.Log == nil {
 		return
 	}
-	if e, ok := errors.AsType[*event.ValidationError](err); ok {
+	if e, ok := errors.AsType[*input.ValidationError](err); ok {
 		w.Log.LogAttrs(ctx, slog.LevelError, "invalid job", slog.String("message", message), slog.String("field", e.Field))
 		return
 	}
-	if e, ok := errors.AsType[*event.Unavailable](err); ok && e.Cause != nil {
+	if e, ok := errors.AsType[*input.Unavailable](err); ok && e.Cause != nil {
 		err = fmt.Errorf("%w: %w", e, e.Cause)
 	}
 	w.Log.LogAttrs(ctx, slog.LevelWarn, "job not passed on", slog.String("message", message), slog.Any("error", err))

@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	. "github.com/cric-talk/guards/internal/delayed"
-	"github.com/cric-talk/guards/internal/event"
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
@@ -271,7 +271,7 @@ func TestPoison(t *testing.T) {
 func TestNotAnEventOfSQS(t *testing.T) {
 	for _, payload := range []string{``, `{}`, `[]`, `{"Records": 1}`, `{"userId": "` + canary + `"}`} {
 		_, err := newBench(t).Invoke(t.Context(), []byte(payload))
-		if e, ok := errors.AsType[*event.ValidationError](err); !ok || e.Error() != "Records is missing, want an event of SQS" {
+		if e, ok := errors.AsType[*input.ValidationError](err); !ok || e.Error() != "Records is missing, want an event of SQS" {
 			t.Errorf("%s: %v", payload, err)
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
@@ -200,7 +201,7 @@ func (s *stack) cleanupErasesAUser(t *testing.T) {
 	if s.has(t, user+"vip") {
 		t.Error("an erased user's items are still there")
 	}
-	settings, _, err := live.Read(t.Context(), dynamostore.New(s.cfg, table))
+	settings, _, err := live.Read(t.Context(), dynamolive.New(dynamostore.New(s.cfg, table).Table()))
 	if err != nil || len(settings.Grants) != 0 || len(settings.Activities) != 1 {
 		t.Errorf("after it the live limits are %+v, %v, want the grant gone and the limit kept", settings, err)
 	}

@@ -20,7 +20,9 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/table"
 )
 
 // Guard runs a guard as a Lambda function. It returns, with an exit status, only
@@ -39,11 +41,11 @@ func Cleanup() int {
 			return nil, err
 		}
 		forget := func(ctx context.Context, userID string) error {
-			_, err := live.Forget(ctx, store, limits.All, userID, time.Now())
+			_, err := live.Forget(ctx, dynamolive.New(store.Table()), limits.All, userID, time.Now())
 			return err
 		}
 		return &cleanup.Cleanup{
-			Table: store, Forget: forget, Log: logger, Metrics: os.Stdout, Namespace: readNamespace(os.LookupEnv),
+			Table: table.New(store.Table()), Forget: forget, Log: logger, Metrics: os.Stdout, Namespace: readNamespace(os.LookupEnv),
 		}, nil
 	})
 }
@@ -63,7 +65,7 @@ func NewGuard(cfg aws.Config, rules limits.Guard, logger *slog.Logger) (*guard.G
 	}
 	g := settings.Guard(rules, store)
 	g.Log, g.Metrics = logger, os.Stdout
-	g.Live = &live.Follower{Table: store, Guards: limits.All, Log: logger}
+	g.Live = &live.Follower{Table: dynamolive.New(store.Table()), Guards: limits.All, Log: logger}
 	g.Limiter.Alongside = g.Live.Look
 	return g, nil
 }
@@ -110,9 +112,9 @@ func configure() (aws.Config, error) {
 }
 
 func open(cfg aws.Config) (*dynamostore.Store, error) {
-	table, err := readTable(os.LookupEnv)
+	name, err := readTable(os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}
-	return dynamostore.New(cfg, table), nil
+	return dynamostore.New(cfg, name), nil
 }

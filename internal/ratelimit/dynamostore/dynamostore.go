@@ -60,7 +60,7 @@ func (s *Store) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, 
 		return parse(refused.Item), false, nil
 	}
 	if err != nil {
-		return ratelimit.Item{}, false, classify(err)
+		return ratelimit.Item{}, false, Classify(err)
 	}
 	return parse(out.Attributes), true, nil
 }
@@ -73,7 +73,7 @@ func (s *Store) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, erro
 		ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
-		return ratelimit.Item{}, classify(err)
+		return ratelimit.Item{}, Classify(err)
 	}
 	return parse(out.Item), nil
 }
@@ -81,7 +81,7 @@ func (s *Store) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, erro
 // Delete implements [ratelimit.Store]: one DeleteItem.
 func (s *Store) Delete(ctx context.Context, k ratelimit.Key) error {
 	_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &s.table, Key: key(k)})
-	return classify(err)
+	return Classify(err)
 }
 
 func key(k ratelimit.Key) map[string]types.AttributeValue {

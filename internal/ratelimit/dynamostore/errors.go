@@ -12,9 +12,9 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// classify says what an error of the SDK means for the request it came from.
-// Nil stays nil.
-func classify(err error) error {
+// Classify turns an error of the SDK into a [ratelimit.StoreError], which says
+// whether the request may have been applied. Nil stays nil.
+func Classify(err error) error {
 	if err == nil {
 		return nil
 	}

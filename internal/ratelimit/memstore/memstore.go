@@ -4,6 +4,7 @@ package memstore
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -57,40 +58,12 @@ func (s *Store) Delete(_ context.Context, k ratelimit.Key) error {
 	return nil
 }
 
-// Sweep deletes what has expired. It is done before anyone could stop it.
-func (s *Store) Sweep(_ context.Context, o ratelimit.Sweep) (ratelimit.Swept, error) {
-	return s.sweep(o, func(_ ratelimit.Key, v stored) (looked, stale bool) { return true, v.expires < o.Now }), nil
-}
-
-// Erase deletes everything that is kept of a user, expired or not.
-func (s *Store) Erase(_ context.Context, userID string, o ratelimit.Sweep) (ratelimit.Swept, error) {
-	return s.sweep(o, func(k ratelimit.Key, _ stored) (looked, stale bool) { return k.UserID == userID, true }), nil
-}
-
-// sweep looks at some of the items, and deletes those of them that are stale.
-func (s *Store) sweep(o ratelimit.Sweep, look func(ratelimit.Key, stored) (looked, stale bool)) ratelimit.Swept {
+// DeleteFunc calls del with the key and the expiry (Unix seconds) of every item,
+// and deletes the item if del returns true. del must not use the store.
+func (s *Store) DeleteFunc(del func(k ratelimit.Key, expires int64) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	users := make(map[string]bool)
-	swept := ratelimit.Swept{Finished: true}
-	for k, v := range s.items {
-		looked, stale := look(k, v)
-		if !looked {
-			continue
-		}
-		swept.Scanned++
-		users[k.UserID] = true
-		if !stale {
-			continue
-		}
-		swept.Stale++
-		if !o.DryRun {
-			delete(s.items, k)
-			swept.Deleted++
-		}
-	}
-	swept.Users = int64(len(users))
-	return swept
+	maps.DeleteFunc(s.items, func(k ratelimit.Key, v stored) bool { return del(k, v.expires) })
 }
 
 // put keeps an item and, each time their number has doubled, drops those that

@@ -1,4 +1,4 @@
-package dynamostore_test
+package dynamolive_test
 
 import (
 	"errors"
@@ -11,14 +11,16 @@ import (
 	"github.com/cric-talk/guards/internal/dynamotest"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/ratelimit"
-	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	. "github.com/cric-talk/guards/internal/live/dynamolive"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/table"
 )
 
 // Settings and their history change together, one after the other, whoever
 // comes at once; neither a sweep nor figures of users touch them.
 func TestSettings(t *testing.T) {
-	s := New(dynamotest.Config(dynamotest.Endpoint(t)), dynamotest.Table(t))
+	store := dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), dynamotest.Table(t))
+	s := New(store.Table())
 	if document, version, err := s.Settings(t.Context(), true); len(document) != 0 || version != 0 || err != nil {
 		t.Errorf("where there is nothing: %q, %d, %v", document, version, err)
 	}
@@ -73,7 +75,7 @@ func TestSettings(t *testing.T) {
 		t.Errorf("%d done and %d conflicts of 8 at once, and %d changes kept: %v", done, conflicts, len(changes), err)
 	}
 
-	swept, err := s.Sweep(t.Context(), ratelimit.Sweep{Now: 1 << 40})
+	swept, err := table.New(store.Table()).Sweep(t.Context(), table.Sweep{Now: 1 << 40})
 	if err != nil || swept.Deleted != 0 || swept.Users != 0 {
 		t.Errorf("a sweep: %+v, %v", swept, err)
 	}

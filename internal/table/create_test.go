@@ -1,4 +1,4 @@
-package dynamostore_test
+package table_test
 
 import (
 	"crypto/rand"
@@ -9,14 +9,15 @@ import (
 
 	"github.com/cric-talk/guards/internal/dynamotest"
 	"github.com/cric-talk/guards/internal/ratelimit"
-	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	. "github.com/cric-talk/guards/internal/table"
 )
 
 func TestCreate(t *testing.T) {
 	endpoint, table := dynamotest.Endpoint(t), "guards-test-"+rand.Text()
-	store, client := New(dynamotest.Config(endpoint), table), dynamotest.Client(t, endpoint)
-	for range 2 { // the second time it is there already, and left as it is
-		if err := store.Create(t.Context()); err != nil {
+	store, client := dynamostore.New(dynamotest.Config(endpoint), table), dynamotest.Client(t, endpoint)
+	for range 2 { // the second call finds the table and leaves it as it is
+		if err := New(store.Table()).Create(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if _, done, err := store.Update(t.Context(), ratelimit.Write{

@@ -1,4 +1,4 @@
-package dynamostore
+package table
 
 import (
 	"context"
@@ -12,21 +12,22 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
 
-// batchSize is the most statements that DynamoDB takes in one request.
+// batchSize is the greatest number of statements in one request to DynamoDB.
 const batchSize = 25
 
-// deleteAll deletes items, which need only have their keys: those that are
-// still expired then or, where o.Now is 0, all. It returns how many it knows to
-// have gone, and whether it had time for all.
-func (s *Store) deleteAll(ctx context.Context, items []attributes, o ratelimit.Sweep) (deleted int64, done bool, err error) {
+// deleteAll deletes items, of which only the keys are needed. If o.Now is set, an
+// item goes only if it is still expired when the delete arrives. It returns how
+// many items are known to be deleted, and whether the time was enough for all.
+func (d *DynamoDB) deleteAll(ctx context.Context, items []attributes, o Sweep) (deleted int64, done bool, err error) {
 	for batch := range slices.Chunk(items, batchSize) {
 		for pause := 50 * time.Millisecond; len(batch) > 0; pause = min(2*pause, 2*time.Second) {
 			if o.Over() {
 				return deleted, false, nil
 			}
-			n, again, err := s.deleteBatch(ctx, batch, o)
+			n, again, err := d.deleteBatch(ctx, batch, o)
 			deleted += n
 			if err != nil {
 				return deleted, false, err
@@ -43,17 +44,17 @@ func (s *Store) deleteAll(ctx context.Context, items []attributes, o ratelimit.S
 	return deleted, true, nil
 }
 
-// deleteBatch sends one request, and returns the items that it has to be sent
-// for again. A batch of writes can't carry a condition, statements can; each
-// has an error of its own.
-func (s *Store) deleteBatch(ctx context.Context, batch []attributes, o ratelimit.Sweep) (deleted int64, again []attributes, err error) {
+// deleteBatch sends one request, and returns the items to send again. It uses
+// statements because a statement can carry a condition; a batch of writes
+// cannot. Each statement succeeds or fails alone.
+func (d *DynamoDB) deleteBatch(ctx context.Context, batch []attributes, o Sweep) (deleted int64, again []attributes, err error) {
 	in := &dynamodb.BatchExecuteStatementInput{Statements: make([]types.BatchStatementRequest, len(batch))}
 	for i, item := range batch {
-		in.Statements[i] = s.deleteStatement(item, o)
+		in.Statements[i] = d.deleteStatement(item, o)
 	}
-	out, err := s.client.BatchExecuteStatement(ctx, in, patient)
+	out, err := d.client.BatchExecuteStatement(ctx, in, Patient)
 	if err != nil {
-		return 0, nil, classify(err)
+		return 0, nil, dynamostore.Classify(err)
 	}
 	for i, answer := range out.Responses {
 		if answer.Error == nil {
@@ -62,7 +63,7 @@ func (s *Store) deleteBatch(ctx context.Context, batch []attributes, o ratelimit
 		}
 		switch answer.Error.Code {
 		case types.BatchStatementErrorCodeEnumConditionalCheckFailed:
-			// Counted in since the scan, or gone.
+			// Since the scan, an action was counted in the item, or the item went.
 		case types.BatchStatementErrorCodeEnumThrottlingError,
 			types.BatchStatementErrorCodeEnumProvisionedThroughputExceeded,
 			types.BatchStatementErrorCodeEnumRequestLimitExceeded,
@@ -70,7 +71,7 @@ func (s *Store) deleteBatch(ctx context.Context, batch []attributes, o ratelimit
 			types.BatchStatementErrorCodeEnumInternalServerError:
 			again = append(again, batch[i])
 		default:
-			// Its message may name the key.
+			// DynamoDB's message is left out, because it may name the key.
 			return deleted, nil, &ratelimit.StoreError{
 				Failure: ratelimit.Rejected,
 				What:    "the table does not take deletes",
@@ -81,8 +82,8 @@ func (s *Store) deleteBatch(ctx context.Context, batch []attributes, o ratelimit
 	return deleted, again, nil
 }
 
-func (s *Store) deleteStatement(item attributes, o ratelimit.Sweep) types.BatchStatementRequest {
-	statement := `DELETE FROM "` + s.table + `" WHERE ` + userID + ` = ? AND ` + activityWindow + ` = ?`
+func (d *DynamoDB) deleteStatement(item attributes, o Sweep) types.BatchStatementRequest {
+	statement := `DELETE FROM "` + d.table + `" WHERE ` + userID + ` = ? AND ` + activityWindow + ` = ?`
 	parameters := []types.AttributeValue{item[userID], item[activityWindow]}
 	if o.Now != 0 {
 		statement += ` AND ` + expiresAt + ` < ?`

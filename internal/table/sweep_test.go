@@ -1,4 +1,4 @@
-package dynamostore_test
+package table_test
 
 import (
 	"context"
@@ -14,7 +14,8 @@ import (
 
 	"github.com/cric-talk/guards/internal/dynamotest"
 	"github.com/cric-talk/guards/internal/ratelimit"
-	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	. "github.com/cric-talk/guards/internal/table"
 )
 
 // now is when a sweep takes place, in Unix seconds.
@@ -22,7 +23,7 @@ const now = 1_700_000_000
 
 // A yard is a table to sweep, behind a proxy.
 type yard struct {
-	*Store
+	*DynamoDB
 	proxy  *dynamotest.Proxy
 	table  string
 	client *dynamodb.Client // past the proxy
@@ -32,7 +33,7 @@ func newYard(t testing.TB) yard {
 	t.Helper()
 	p := dynamotest.NewProxy(t)
 	table := dynamotest.Table(t)
-	return yard{New(dynamotest.Config(p.URL()), table), p, table, dynamotest.Client(t, dynamotest.Endpoint(t))}
+	return yard{New(dynamostore.New(dynamotest.Config(p.URL()), table).Table()), p, table, dynamotest.Client(t, dynamotest.Endpoint(t))}
 }
 
 // fill puts windows of users, n for each, that expire then.
@@ -83,7 +84,7 @@ func (y yard) count(t testing.TB) (n int32) {
 	return n
 }
 
-func (y yard) sweep(t testing.TB, s ratelimit.Sweep, want ratelimit.Swept) {
+func (y yard) sweep(t testing.TB, s Sweep, want Swept) {
 	t.Helper()
 	got, err := y.Sweep(t.Context(), s)
 	if err != nil || got != want {
@@ -101,12 +102,12 @@ func TestSweepDeletesTheStaleOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	y.sweep(t, ratelimit.Sweep{Now: now, DryRun: true}, ratelimit.Swept{Scanned: 10501, Stale: 10000, Users: 2250, Finished: true})
+	y.sweep(t, Sweep{Now: now, DryRun: true}, Swept{Scanned: 10501, Stale: 10000, Users: 2250, Finished: true})
 	if n := y.proxy.Counts()["BatchExecuteStatement"]; n > 0 {
 		t.Errorf("a dry run sent %d deletes", n)
 	}
-	y.sweep(t, ratelimit.Sweep{Now: now}, ratelimit.Swept{Scanned: 10501, Stale: 10000, Deleted: 10000, Users: 2250, Finished: true})
-	y.sweep(t, ratelimit.Sweep{Now: now}, ratelimit.Swept{Scanned: 501, Users: 250, Finished: true})
+	y.sweep(t, Sweep{Now: now}, Swept{Scanned: 10501, Stale: 10000, Deleted: 10000, Users: 2250, Finished: true})
+	y.sweep(t, Sweep{Now: now}, Swept{Scanned: 501, Users: 250, Finished: true})
 	if n := y.count(t); n != 501 {
 		t.Errorf("%d items are left, want the 500 of users and the one that never expires", n)
 	}
@@ -119,10 +120,10 @@ func TestSweepDeletesTheStaleOnly(t *testing.T) {
 func TestGoesOnAfterEachPage(t *testing.T) {
 	y := newYard(t)
 	y.fill(t, "u", 1, 2500, now-1)
-	all := ratelimit.Swept{Scanned: 2500, Stale: 2500, Users: 1, Finished: true}
-	y.sweep(t, ratelimit.Sweep{Now: now, DryRun: true}, all)
+	all := Swept{Scanned: 2500, Stale: 2500, Users: 1, Finished: true}
+	y.sweep(t, Sweep{Now: now, DryRun: true}, all)
 	all.Deleted = 2500
-	if got, err := y.Erase(t.Context(), "u0", ratelimit.Sweep{}); err != nil || got != all {
+	if got, err := y.Erase(t.Context(), "u0", Sweep{}); err != nil || got != all {
 		t.Errorf("Erase = %+v, %v, want %+v", got, err, all)
 	}
 	if got := y.proxy.Counts(); got["Scan"] != 64+2 || got["Query"] != 3 {
@@ -135,7 +136,7 @@ func TestRevivedItemsSurviveASweep(t *testing.T) {
 	y := newYard(t)
 	y.fill(t, "u", 1, 20, now-1)
 	y.proxy.Before("BatchExecuteStatement", func() { y.fill(t, "u", 1, 20, now+60) })
-	y.sweep(t, ratelimit.Sweep{Now: now}, ratelimit.Swept{Scanned: 20, Stale: 20, Users: 1, Finished: true})
+	y.sweep(t, Sweep{Now: now}, Swept{Scanned: 20, Stale: 20, Users: 1, Finished: true})
 	if n := y.count(t); n != 20 {
 		t.Errorf("%d of 20 revived items are left", n)
 	}
@@ -147,7 +148,7 @@ func TestSweepSendsThrottledDeletesAgain(t *testing.T) {
 	y.proxy.Fail(20, dynamotest.UnprocessedStatements)
 	y.proxy.Fail(2, dynamotest.Throttle, "Scan")
 	y.proxy.Fail(2, dynamotest.Throttle, "BatchExecuteStatement")
-	y.sweep(t, ratelimit.Sweep{Now: now}, ratelimit.Swept{Scanned: 100, Stale: 100, Deleted: 100, Users: 100, Finished: true})
+	y.sweep(t, Sweep{Now: now}, Swept{Scanned: 100, Stale: 100, Deleted: 100, Users: 100, Finished: true})
 	if n := y.count(t); n != 0 {
 		t.Errorf("%d items are left", n)
 	}
@@ -164,7 +165,7 @@ func TestSweepStopsInTimeAndGoesOnLater(t *testing.T) {
 	runs := 0
 	for ; deleted < 400 && runs < 100; runs++ {
 		until := time.Now().Add(200 * time.Millisecond)
-		got, err := y.Sweep(t.Context(), ratelimit.Sweep{Now: now, Until: until})
+		got, err := y.Sweep(t.Context(), Sweep{Now: now, Until: until})
 		if err != nil || got.Finished || time.Now().After(until.Add(5*time.Second)) {
 			t.Fatalf("Sweep = %+v, %v, %v late, want it unfinished and in time", got, err, time.Since(until))
 		}
@@ -179,14 +180,14 @@ func TestSweepOfATableThatFails(t *testing.T) {
 	y := newYard(t)
 	y.fill(t, "u", 1, 1, now-1)
 	y.proxy.Fail(math.MaxInt, dynamotest.AccessDenied, "BatchExecuteStatement")
-	got, err := y.Sweep(t.Context(), ratelimit.Sweep{Now: now})
+	got, err := y.Sweep(t.Context(), Sweep{Now: now})
 	e, ok := errors.AsType[*ratelimit.StoreError](err)
 	if !ok || e.What != "access to the table is denied" || got.Finished || got.Deleted != 0 {
 		t.Errorf("Sweep = %+v, %v, want that access is denied", got, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := y.Sweep(ctx, ratelimit.Sweep{Now: now}); err == nil {
+	if _, err := y.Sweep(ctx, Sweep{Now: now}); err == nil {
 		t.Error("a sweep that was cancelled reports no error")
 	}
 }
@@ -194,17 +195,17 @@ func TestSweepOfATableThatFails(t *testing.T) {
 func TestErase(t *testing.T) {
 	y := newYard(t)
 	y.fill(t, "u", 12, 120, now+60) // u1 beside u10 and u11
-	erase := func(dryRun bool, want ratelimit.Swept) {
+	erase := func(dryRun bool, want Swept) {
 		t.Helper()
-		if got, err := y.Erase(t.Context(), "u1", ratelimit.Sweep{Now: now, DryRun: dryRun}); err != nil || got != want {
+		if got, err := y.Erase(t.Context(), "u1", Sweep{Now: now, DryRun: dryRun}); err != nil || got != want {
 			t.Errorf("Erase = %+v, %v, want %+v", got, err, want)
 		}
 	}
-	erase(true, ratelimit.Swept{Scanned: 120, Stale: 120, Users: 1, Finished: true})
+	erase(true, Swept{Scanned: 120, Stale: 120, Users: 1, Finished: true})
 	y.proxy.Fail(2, dynamotest.UnprocessedStatements)
 	y.proxy.Fail(1, dynamotest.Throttle, "Query")
-	erase(false, ratelimit.Swept{Scanned: 120, Stale: 120, Deleted: 120, Users: 1, Finished: true})
-	erase(false, ratelimit.Swept{Finished: true})
+	erase(false, Swept{Scanned: 120, Stale: 120, Deleted: 120, Users: 1, Finished: true})
+	erase(false, Swept{Finished: true})
 	if n := y.count(t); n != 11*120 {
 		t.Errorf("%d items are left, want those of the 11 others", n)
 	}

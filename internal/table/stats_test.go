@@ -1,4 +1,4 @@
-package dynamostore_test
+package table_test
 
 import (
 	"encoding/json"
@@ -17,7 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards/internal/dynamotest"
-	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	. "github.com/cric-talk/guards/internal/table"
 )
 
 func TestStats(t *testing.T) {
@@ -84,7 +85,7 @@ func TestStatsMemoryIsFlat(t *testing.T) {
 		cfg.HTTPClient = crowd(users)
 		pages := 0
 		before := alive()
-		got, err := New(cfg, "crowd").Stats(t.Context(), now, func(Stats, int) {
+		got, err := New(dynamostore.New(cfg, "crowd").Table()).Stats(t.Context(), now, func(Stats, int) {
 			if pages++; pages%25 == 0 {
 				most[i] = max(most[i], alive())
 			}

@@ -1,4 +1,4 @@
-package dynamostore
+package table
 
 import (
 	"context"
@@ -8,13 +8,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
 
-// Create makes the table as template.yaml has it, TTL included, and waits until
-// it is there. A table that is there already is left as it is.
-func (s *Store) Create(ctx context.Context) error {
-	_, err := s.client.CreateTable(ctx, &dynamodb.CreateTableInput{
-		TableName:   &s.table,
+// Create creates the table as template.yaml describes it, with TTL, and waits
+// until it can be used. A table that exists already stays as it is.
+func (d *DynamoDB) Create(ctx context.Context) error {
+	_, err := d.client.CreateTable(ctx, &dynamodb.CreateTableInput{
+		TableName:   &d.table,
 		BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{
 			{AttributeName: aws.String(userID), AttributeType: types.ScalarAttributeTypeS},
@@ -24,20 +26,20 @@ func (s *Store) Create(ctx context.Context) error {
 			{AttributeName: aws.String(userID), KeyType: types.KeyTypeHash},
 			{AttributeName: aws.String(activityWindow), KeyType: types.KeyTypeRange},
 		},
-	}, patient)
+	}, Patient)
 	if _, exists := errors.AsType[*types.ResourceInUseException](err); exists {
 		return nil
 	}
 	if err != nil {
-		return classify(err)
+		return dynamostore.Classify(err)
 	}
-	made := dynamodb.NewTableExistsWaiter(s.client)
-	if err := made.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &s.table}, time.Minute); err != nil {
-		return classify(err)
+	created := dynamodb.NewTableExistsWaiter(d.client)
+	if err := created.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &d.table}, time.Minute); err != nil {
+		return dynamostore.Classify(err)
 	}
-	_, err = s.client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
-		TableName:               &s.table,
+	_, err = d.client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+		TableName:               &d.table,
 		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(expiresAt), Enabled: aws.Bool(true)},
-	}, patient)
-	return classify(err)
+	}, Patient)
+	return dynamostore.Classify(err)
 }

@@ -1,4 +1,4 @@
-package event_test
+package input_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	. "github.com/cric-talk/guards/internal/event"
+	. "github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -50,14 +50,14 @@ func TestDecodeRefuses(t *testing.T) {
 		``:                        `event is empty, want a JSON object`,
 		`[]`:                      `event is an array, want a JSON object`,
 		`{"id": "u1"`:             `event is not valid JSON`,
-		`{"id": "u1"} x`:          `event goes on after its end, want one JSON object`,
+		`{"id": "u1"} x`:          `event continues after the JSON object, want one JSON object`,
 		`{"ID": "u1"}`:            `event has the unknown field "ID", want only id, text, count, flag, list`,
-		`{"id": "u1", "id": "u"}`: `id stands there twice, want it once`,
+		`{"id": "u1", "id": "u"}`: `id is repeated`,
 		`{"id": 4711}`:            `id is a number, want a string`,
 		`{"id": ""}`:              `id is empty, want at least 1 character`,
 		"{\"text\": \"\xff\"}":    `text is not UTF-8`,
 		`{"text": null}`:          `text is null, want a string`,
-		`{"text": {"a":1,"a":2}}`: `text has a name twice, want each once`,
+		`{"text": {"a":1,"a":2}}`: `text repeats one of its own names`,
 		`{"count": 0}`:            `count is 0, want a whole number of at least 1`,
 		`{"count": 1.0}`:          `count is 1.0, want a whole number of at least 1`,
 		`{"flag": "true"}`:        `flag is "true", want true or false`,
@@ -92,7 +92,7 @@ func TestCheckIDs(t *testing.T) {
 	for field, tt := range map[string]struct {
 		check   func(string) error
 		longest int
-	}{"userId": {CheckUserID, 36}, "requestId": {CheckRequestID, 64}} {
+	}{"userId": {CheckUserID, 128}, "requestId": {CheckRequestID, 64}} {
 		for id, problem := range map[string]string{
 			"!":                                  "",
 			"~":                                  "",
