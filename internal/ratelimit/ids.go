@@ -82,12 +82,12 @@ func (id ID) mixed(generation int64) (mixed ID) {
 // Into returns where w keeps its id. It returns the zero Kept if w keeps none.
 //
 // An update can change each attribute only once. So if w also drops an id from
-// the current generation's set, its own id goes to the next one.
+// the same set, its own id goes to another one that is looked in.
 func (w Write) Into() Kept {
 	if w.ID == (ID{}) {
 		return Kept{}
 	}
-	if w.Whole {
+	if w.Whole && w.Drop.Set != wholeSet {
 		return Kept{wholeSet, Mark{w.ID, w.Note}}
 	}
 	into := w.in(0)

@@ -91,14 +91,19 @@ func (i Item) has(k Kept) bool {
 	return k.Set == "" || slices.ContainsFunc(i.IDs[k.Set], func(m Mark) bool { return m.ID == k.ID })
 }
 
-// unreadable returns an attribute that u uses and that could not be read.
-func (i Item) unreadable(u policy.Update) (attr string, ok bool) {
+// unreadable returns an attribute that w uses and that could not be read.
+func (i Item) unreadable(w Write) (attr string, ok bool) {
 	if len(i.Unread) == 0 {
 		return "", false
 	}
-	for attr := range u.Attributes {
+	for attr := range w.Update.Attributes {
 		if slices.Contains(i.Unread, attr) {
 			return attr, true
+		}
+	}
+	for _, k := range append(w.LookIn(), w.Into()) {
+		if slices.Contains(i.Unread, k.Set) {
+			return k.Set, true
 		}
 	}
 	return "", false

@@ -198,7 +198,8 @@ func (t *tries) status(r *Request, w Write) (Decision, error) {
 		return Decision{}, err
 	}
 	n, u := r.fits(w, item.State)
-	if attr, bad := item.unreadable(u); bad {
+	w.Update = u
+	if attr, bad := item.unreadable(w); bad {
 		return Decision{}, unreadable(attr)
 	}
 	return r.wouldBe(item, w, n, u), nil

@@ -12,7 +12,7 @@ func (t *tries) release(r *Request, w Write) (Decision, error) {
 		if !ok {
 			break
 		}
-		if attr, bad := item.unreadable(undo.Update); bad {
+		if attr, bad := item.unreadable(undo); bad {
 			return Decision{}, unreadable(attr)
 		}
 		var done bool

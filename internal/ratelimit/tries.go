@@ -54,17 +54,32 @@ func (t *tries) update(w Write) (item Item, done bool, err error) {
 		}
 		return err
 	})
+	if e, ok := errors.AsType[*StoreError](err); ok && e.Failure == Unreadable {
+		return Item{}, false, t.nameUnreadable(w, e)
+	}
 	if err != nil {
 		return Item{}, false, err
 	}
 	t.learn(item)
-	if attr, bad := item.unreadable(w.Update); bad {
+	if attr, bad := item.unreadable(w); bad {
 		return item, done, unreadable(attr)
 	}
 	if !done && w.Update.Holds(item.State) && !w.forbiddenBy(item) {
 		return item, done, unreadable("") // the item is not what it reads as
 	}
 	return item, done, nil
+}
+
+// nameUnreadable reads the item to find the attribute that the store could not
+// update.
+func (t *tries) nameUnreadable(w Write, e *StoreError) error {
+	item, err := t.read(w.Key)
+	if err != nil {
+		return e
+	}
+	named := *e
+	named.Attr, _ = item.unreadable(w)
+	return &named
 }
 
 // forbiddenBy reports whether w's ids are the reason why it was refused.

@@ -1,5 +1,5 @@
-// Package memstore is the embedded store: for development, tests, and
-// applications of one process.
+// Package memstore is the embedded store: for development, tests and applications
+// of one process.
 package memstore
 
 import (
@@ -10,13 +10,13 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// Store keeps items in memory. The zero Store is empty and ready. It drops
-// expired items as it grows, so that it holds at most about twice those that
-// still matter.
+// Store keeps items in memory. The zero Store is empty and ready to use. It is safe
+// for concurrent use. It drops expired items as it grows, so that it holds at most about twice
+// those that still matter.
 type Store struct {
 	mu    sync.Mutex
 	items map[ratelimit.Key]stored
-	full  int // sweep when there are so many items
+	full  int // number of items at which expired ones are dropped
 }
 
 type stored struct {
@@ -24,7 +24,7 @@ type stored struct {
 	expires int64 // Unix seconds
 }
 
-// leastSweep is how many items are not worth looking through.
+// leastSweep is how many items are too few to be worth a search.
 const leastSweep = 1024
 
 // Update implements [ratelimit.Store].
@@ -35,7 +35,7 @@ func (s *Store) Update(_ context.Context, w ratelimit.Write) (ratelimit.Item, bo
 	item, done := was.Write(w)
 	if done {
 		expires := w.Expires
-		if w.Release {
+		if expires == 0 {
 			expires = was.expires
 		}
 		s.put(w.Key, stored{item, expires}, w.Now)
@@ -66,8 +66,8 @@ func (s *Store) DeleteFunc(del func(k ratelimit.Key, expires int64) bool) {
 	maps.DeleteFunc(s.items, func(k ratelimit.Key, v stored) bool { return del(k, v.expires) })
 }
 
-// put keeps an item and, each time their number has doubled, drops those that
-// expired before now.
+// put keeps an item. Each time the number of items has doubled, it drops those
+// that expired before now (Unix milliseconds).
 func (s *Store) put(k ratelimit.Key, v stored, now int64) {
 	if s.items == nil {
 		s.items, s.full = make(map[ratelimit.Key]stored), leastSweep
@@ -76,10 +76,6 @@ func (s *Store) put(k ratelimit.Key, v stored, now int64) {
 	if len(s.items) < s.full {
 		return
 	}
-	for k, v := range s.items {
-		if v.expires < now/1000 {
-			delete(s.items, k)
-		}
-	}
+	maps.DeleteFunc(s.items, func(_ ratelimit.Key, v stored) bool { return v.expires < now/1000 })
 	s.full = max(leastSweep, 2*len(s.items))
 }
