@@ -82,8 +82,9 @@ func Start(name string, wire func(aws.Config, *slog.Logger) (lambda.Handler, err
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		return 1
 	}
-	log.SetOutput(withoutErrors{os.Stderr})
-	lambda.Start(handler)
+	quiet := &errorFilter{Handler: handler, log: os.Stderr}
+	log.SetOutput(quiet)
+	lambda.Start(quiet)
 	return 0
 }
 
