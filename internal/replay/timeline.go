@@ -116,7 +116,8 @@ func (u *User) period(window int64) (from, to int64, whole bool) {
 	return from, from + mostWindows*window, u.first >= from && u.last < from+mostWindows*window
 }
 
-// Borders returns the borders of the limit's windows from from to to, both included.
+// Borders returns the borders of the limit's windows in a period, both ends
+// included.
 func (p *Panel) Borders(from, to int64) (all []int64) {
 	if p.Window == 0 {
 		return nil

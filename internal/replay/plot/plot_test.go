@@ -83,8 +83,8 @@ func TestEachKindHasAShape(t *testing.T) {
 			shapes[attr(e, "href")]++
 		}
 	}
-	// One of each is in the legend. The piles of 50 refused and 7 delayed requests are one
-	// pile at each end; a cut pile has 7 marks and a number.
+	// One of each is in the legend. The 50 refused requests are one pile, which is cut
+	// and has 7 marks and a number. The 7 delayed requests are a pile of 7 marks.
 	want := map[string]int{"#allowed": 1 + 3, "#refused": 1 + 7, "#delayed": 1 + 7, "#runs": 1 + 1}
 	for shape, n := range want {
 		if shapes[shape] != n {
