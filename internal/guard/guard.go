@@ -11,10 +11,10 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
+	"github.com/cric-talk/guards/internal/deadline"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
@@ -61,9 +61,6 @@ const (
 	Shadow  Mode = "shadow" // count and report, refuse nobody
 	Off     Mode = "off"    // allow without a look at the table
 )
-
-// lambdaMargin is what is kept of Lambda's own deadline for the answer.
-const lambdaMargin = 100 * time.Millisecond
 
 // Invoke implements lambda.Handler. What it returns as an error is a
 // *input.ValidationError, an *input.Unavailable or a *RateLimitExceeded; an HTTP event is
@@ -197,11 +194,8 @@ func (t terms) ask(ctx context.Context, r Request) (Answer, error) {
 		reservoir.Ahead = 0 // a job that is let through waits for no place
 		p = reservoir
 	}
-	if by, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, by.Add(-lambdaMargin))
-		defer cancel()
-	}
+	ctx, cancel := deadline.Before(ctx, deadline.Margin)
+	defer cancel()
 	asked := ratelimit.Request{
 		UserID: r.UserID, Activity: r.Activity, Policy: p,
 		Count: r.Count, Partial: r.Partial, ID: r.RequestID, At: r.At, ReadyAt: r.ReadyAt,

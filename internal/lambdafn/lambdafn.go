@@ -21,6 +21,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/live/dynamolive"
+	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/table"
 )
@@ -45,7 +46,8 @@ func Cleanup() int {
 			return err
 		}
 		return &cleanup.Cleanup{
-			Table: table.New(store.Table()), Forget: forget, Log: logger, Metrics: os.Stdout, Namespace: readNamespace(os.LookupEnv),
+			Table: table.New(store.Table()), Forget: forget, Log: logger,
+			Metrics: metrics.Writer{W: os.Stdout, Namespace: readNamespace(os.LookupEnv)},
 		}, nil
 	})
 }
@@ -82,8 +84,9 @@ func Start(name string, wire func(aws.Config, *slog.Logger) (lambda.Handler, err
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		return 1
 	}
-	log.SetOutput(withoutErrors{os.Stderr})
-	lambda.Start(handler)
+	quiet := &errorFilter{Handler: handler, log: os.Stderr}
+	log.SetOutput(quiet)
+	lambda.Start(quiet)
 	return 0
 }
 
