@@ -85,7 +85,7 @@ var errThrottled = &StoreError{Failure: NotApplied, What: "the table is throttle
 
 // leave sets the breakers as the decision ended, and remembers the last answer.
 func (l *Limiter) leave(key Key, known Known, t *tries, failed *StoreError) {
-	now := l.now()
+	now := l.Clock()
 	switch {
 	case failed == nil, failed.Failure == Unreadable:
 		l.breaker.set(nil, now)

@@ -37,7 +37,7 @@ func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
 	if err := r.validate(r.most()); err != nil {
 		return Decision{}, err
 	}
-	now := l.now()
+	now := l.Clock()
 	if d, ok := r.due(now.UnixMilli()); ok {
 		return d, nil
 	}
@@ -64,7 +64,7 @@ func (l *Limiter) Status(ctx context.Context, r Request) (Decision, error) {
 	if err := r.validate(r.most()); err != nil {
 		return Decision{}, err
 	}
-	w := r.write(l.now().UnixMilli())
+	w := r.write(l.Clock().UnixMilli())
 	known := l.Memory.Recall(w.Key)
 	d, t, err := l.ask(ctx, w.Key, known, func(t *tries) (Decision, error) { return t.status(&r, w) })
 	if err == nil || !r.Alone || l.Memory == nil {
@@ -82,13 +82,13 @@ func (l *Limiter) Release(ctx context.Context, r Request) (Decision, error) {
 	if err := r.validate(mostReleased); err != nil {
 		return Decision{}, err
 	}
-	now := l.now().UnixMilli()
+	now := l.Clock().UnixMilli()
 	if ahead := r.At - now; 0 < ahead && ahead <= mostAhead.Milliseconds() {
 		now = r.At // counted by an instance whose clock is ahead
 	}
 	w := r.write(now)
 	d, _, err := l.ask(ctx, w.Key, l.Memory.Recall(w.Key), func(t *tries) (Decision, error) { return t.release(&r, w) })
-	l.Memory.Change(w.Key, func(k Known) Known { return k.doubt(l.now()) })
+	l.Memory.Change(w.Key, func(k Known) Known { return k.doubt(l.Clock()) })
 	return d, err
 }
 
@@ -99,7 +99,7 @@ const mostAhead = 120 * time.Second
 // once: after an unknown outcome a second delete could remove what was counted
 // since. The error is a *StoreError.
 func (l *Limiter) Reset(ctx context.Context, r Request) (Decision, error) {
-	w := r.write(l.now().UnixMilli())
+	w := r.write(l.Clock().UnixMilli())
 	d, _, err := l.ask(ctx, w.Key, l.Memory.Recall(w.Key), func(t *tries) (Decision, error) {
 		return r.decision(w.Now, nil, r.Count), t.delete(w.Key)
 	})
@@ -107,7 +107,7 @@ func (l *Limiter) Reset(ctx context.Context, r Request) (Decision, error) {
 		if err == nil {
 			k = Known{}
 		}
-		return k.doubt(l.now())
+		return k.doubt(l.Clock())
 	})
 	return d, err
 }
@@ -119,7 +119,7 @@ func (l *Limiter) CircuitOpen() bool { return l.breaker.isOpen() }
 // ask has the store decide, unless a circuit breaker is open. It teaches the
 // memory what the store answered.
 func (l *Limiter) ask(ctx context.Context, key Key, known Known, decide func(*tries) (Decision, error)) (Decision, *tries, error) {
-	entered := l.now()
+	entered := l.Clock()
 	t := &tries{limiter: l, ctx: ctx}
 	probe, err := l.enter(key, known, entered)
 	if err != nil {
@@ -136,7 +136,8 @@ func (l *Limiter) ask(ctx context.Context, key Key, known Known, decide func(*tr
 	return d, t, nil
 }
 
-func (l *Limiter) now() time.Time {
+// Clock returns the time that decisions count by.
+func (l *Limiter) Clock() time.Time {
 	if l.Now == nil {
 		return time.Now()
 	}
