@@ -82,7 +82,7 @@ func TestHTTP(t *testing.T) {
 
 func TestHTTPErrors(t *testing.T) {
 	b := newBench(t)
-	b.Limiter.DenyOutage = true
+	b.DenyOutage = true
 	b.store.away = errAway
 	ask := `{"userId": "` + canary + `", "activity": "create_post"}`
 	for name, tt := range map[string]struct {

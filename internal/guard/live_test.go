@@ -68,7 +68,7 @@ func TestAGrantedTierOfAnotherActivity(t *testing.T) {
 	if got, err := b.ask(`{"tier": "premium"}`); err != nil || got["limit"] != 20.0 {
 		t.Errorf("%v, %v, want the premium limit", got, err)
 	}
-	b.Rules = limits.Chat
+	b.Guard = limits.Chat
 	if got, err := b.ask(`{"activity": "send_message"}`); err != nil || got["limit"] != 3.0 {
 		t.Errorf("%v, %v, want the granted tier", got, err)
 	}
@@ -77,7 +77,7 @@ func TestAGrantedTierOfAnotherActivity(t *testing.T) {
 // The mode that counts in an outage is the one that is live.
 func TestLiveModeInAnOutage(t *testing.T) {
 	b, s := newLiveBench(t)
-	b.Limiter.DenyOutage = true
+	b.DenyOutage = true
 	s.set(b, `{"activities": {"create_post": {"mode": "shadow"}}}`)
 	b.reasons(`{}`, "ok")
 	b.store.away = errAway
@@ -92,7 +92,7 @@ func TestLiveModeInAnOutage(t *testing.T) {
 // A job that an instance delays by its own memory is put on the queue, too.
 func TestAJobInAnOutage(t *testing.T) {
 	b := newBench(t)
-	b.Rules, b.RefusalIsError = limits.Jobs, true
+	b.Guard, b.RefusalIsError = limits.Jobs, true
 	b.store.away = errAway
 	var q queue
 	b.Delay = q.put
