@@ -44,7 +44,7 @@ type Table interface {
 	Erase(ctx context.Context, userID string, s table.Sweep) (table.Swept, error)
 }
 
-// An Answer says what a run found and did.
+// An Answer is the result of a run.
 type Answer struct {
 	Scanned    int64 `json:"scanned"`  // items read
 	Stale      int64 `json:"stale"`    // how many of them had expired; for an erasure, all of them

@@ -11,17 +11,17 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// Settings are what a guard reads of its variables, but for the table.
+// Settings are what a guard reads from its environment, except the table's name.
 type Settings struct {
 	Mode            guard.Mode
 	DenyOutage      bool
 	RefusalIsError  bool
 	DecisionTimeout time.Duration
 	BypassRoles     []string
-	Namespace       string // of its metrics
+	Namespace       string // of the metrics in CloudWatch
 }
 
-// Guard makes a guard that counts in store, without log and metrics.
+// Guard returns a guard that counts in store. It has no log and no metrics.
 func (s *Settings) Guard(rules limits.Guard, store ratelimit.Store) *guard.Guard {
 	return &guard.Guard{
 		Rules: rules,
@@ -38,17 +38,18 @@ func (s *Settings) Guard(rules limits.Guard, store ratelimit.Store) *guard.Guard
 	}
 }
 
-// longestDecision is the most that DECISION_TIMEOUT takes.
+// longestDecision is the greatest DECISION_TIMEOUT.
 const longestDecision = 5 * time.Second
 
-// ReadSettings reads the variables, or says which can't be read. One that is
-// empty is as one that is not set, but BYPASS_ROLES, which is then nobody.
+// ReadSettings reads the settings. Its error names the variable that cannot be
+// read. An empty variable counts as unset. BYPASS_ROLES is different: empty means
+// that nobody bypasses.
 func ReadSettings(lookup func(string) (string, bool)) (s Settings, err error) {
-	get := func(name, ordinary string) string {
+	get := func(name, fallback string) string {
 		if v, _ := lookup(name); v != "" {
 			return v
 		}
-		return ordinary
+		return fallback
 	}
 	choice := func(name string, choices ...string) (v string) {
 		v = get(name, choices[0])
@@ -82,7 +83,7 @@ func ReadSettings(lookup func(string) (string, bool)) (s Settings, err error) {
 	return s, nil
 }
 
-// readNamespace reads what metrics are kept under.
+// readNamespace reads the namespace of the metrics in CloudWatch.
 func readNamespace(lookup func(string) (string, bool)) string {
 	if namespace, _ := lookup("POWERTOOLS_METRICS_NAMESPACE"); namespace != "" {
 		return namespace
@@ -90,7 +91,7 @@ func readNamespace(lookup func(string) (string, bool)) string {
 	return "Guards"
 }
 
-// readTable reads the table's name.
+// readTable reads the name of the table.
 func readTable(lookup func(string) (string, bool)) (string, error) {
 	table, _ := lookup("TABLE_NAME")
 	if table == "" {

@@ -1,4 +1,6 @@
-// Package lambdafn wires the functions: environment, store, handler, Lambda.
+// Package lambdafn builds the Lambda functions. It reads the environment, opens
+// the store, makes the handler and starts it, so that a function's main is one
+// line.
 package lambdafn
 
 import (
@@ -26,15 +28,16 @@ import (
 	"github.com/cric-talk/guards/internal/table"
 )
 
-// Guard runs a guard as a Lambda function. It returns, with an exit status, only
-// if it can't start.
+// Guard runs a guard as a Lambda function. It returns only if it cannot start,
+// with an exit status.
 func Guard(rules limits.Guard) int {
 	return Start(rules.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
 		return NewGuard(cfg, rules, logger)
 	})
 }
 
-// Cleanup runs cleanup as a Lambda function. It returns as Guard does.
+// Cleanup runs cleanup as a Lambda function. Like Guard, it returns only if it
+// cannot start.
 func Cleanup() int {
 	return Start("cleanup", func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
 		store, err := open(cfg)
@@ -52,7 +55,7 @@ func Cleanup() int {
 	})
 }
 
-// NewGuard wires a guard as the environment says.
+// NewGuard returns a guard that the environment configures.
 func NewGuard(cfg aws.Config, rules limits.Guard, logger *slog.Logger) (*guard.Guard, error) {
 	if err := rules.Validate(); err != nil {
 		return nil, err
@@ -72,8 +75,8 @@ func NewGuard(cfg aws.Config, rules limits.Guard, logger *slog.Logger) (*guard.G
 	return g, nil
 }
 
-// Start runs what wire makes as a Lambda function, for those that have more to
-// wire than a guard. It returns as Guard does.
+// Start runs the handler that wire returns as a Lambda function. Like Guard, it
+// returns only if it cannot start. Functions with more parts than a guard use it.
 func Start(name string, wire func(aws.Config, *slog.Logger) (lambda.Handler, error)) int {
 	cfg, err := configure()
 	var handler lambda.Handler
@@ -90,8 +93,8 @@ func Start(name string, wire func(aws.Config, *slog.Logger) (lambda.Handler, err
 	return 0
 }
 
-// service is the name in the log: the function's, unless Powertools' variable
-// says otherwise.
+// service returns the name that log lines carry: POWERTOOLS_SERVICE_NAME if it is
+// set, else the function's name.
 func service(name string) string {
 	if v := os.Getenv("POWERTOOLS_SERVICE_NAME"); v != "" {
 		return v
@@ -99,8 +102,8 @@ func service(name string) string {
 	return name
 }
 
-// responseTimeout is how long AWS may take for one request of cleanup's; a
-// guard's own attempts are far shorter.
+// responseTimeout is how long AWS may take to answer one request of cleanup. The
+// attempts of a guard are far shorter.
 const responseTimeout = 10 * time.Second
 
 func configure() (aws.Config, error) {

@@ -10,7 +10,7 @@ import (
 
 // An errorFilter keeps the errors that a handler returns out of the log.
 //
-// When a handler returns an error, aws-lambda-go sends it to the caller and
+// When a handler returns an error, aws-lambda-go sends it to the caller. It also
 // prints the same text with package log, as the next line after the handler
 // returns. No option turns that off. The text may repeat what the caller sent,
 // such as a user id in the wrong field. The handlers log each error themselves,

@@ -15,7 +15,7 @@ import (
 func TestSet(t *testing.T) {
 	for _, tt := range []struct {
 		activity, tier, rate string
-		want                 ratelimit.Policy // nil: an error
+		want                 ratelimit.Policy // nil for an error
 		says                 string
 	}{
 		{"create_post", "", "20/1m", ratelimit.FixedWindow{Limit: 20, Window: time.Minute}, ""},
@@ -74,8 +74,8 @@ func TestUnset(t *testing.T) {
 	}
 }
 
-// What the code can't follow any more locks nobody out: the rest is followed,
-// changed and forgotten, and it can be taken back.
+// Settings may hold parts that this version of the code cannot follow. The other
+// parts are followed, can be changed and forgotten, and the bad parts can be unset.
 func TestSettingsOfOtherCode(t *testing.T) {
 	table := &table{kept: kept{version: 7, document: []byte(`{"activities": {"gone": {"limit": "1/1m"}, "lost": {"mode": "off"},
 		"create_post": {"limit": "20/1h"}, "pin": {"limit": "50/12h"}},
@@ -86,7 +86,7 @@ func TestSettingsOfOtherCode(t *testing.T) {
 	}
 	pin, _ := f.Limits().Activity(activityOf(t, "pin"))
 	if limit, _ := pin.Limit.Quota(); limit != 50 {
-		t.Errorf("the rest is not followed: %v", pin)
+		t.Errorf("the other limits are not followed: %v", pin)
 	}
 	if roles, _ := f.Limits().Granted("u1", time.UnixMilli(0)); len(roles) != 1 {
 		t.Errorf("grants are not followed: %v", roles)

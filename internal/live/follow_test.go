@@ -141,7 +141,7 @@ func TestAConfirmationThatFailsChangesNothing(t *testing.T) {
 	})
 }
 
-func TestASlowLookHoldsNoAnswer(t *testing.T) {
+func TestASlowLookDoesNotDelayTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := &table{slow: 500 * time.Millisecond}
 		table.edit(t, func(s Settings) Settings { return s.Set("create_post", "", "20/1m", "") })
@@ -153,7 +153,7 @@ func TestASlowLookHoldsNoAnswer(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if f.Limits() == nil {
-			t.Error("what a slow look brought is lost")
+			t.Error("the result of a slow look is lost")
 		}
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// withRates is p with other rates: several, separated by commas, where p is
-// several limits.
+// withRates returns p with other rates. If p is several limits, text has a rate for
+// each, separated by commas.
 func withRates(p ratelimit.Policy, text string) (ratelimit.Policy, error) {
 	several, ok := p.(ratelimit.Several)
 	if !ok {
@@ -33,8 +33,8 @@ func withRates(p ratelimit.Policy, text string) (ratelimit.Policy, error) {
 	return changed, nil
 }
 
-// withRate is p with another rate. A window that counts under names of its own
-// keeps its length: with another one what is counted would be lost.
+// withRate returns p with another rate. Except for a bucket, the window must keep
+// its length, because the counts of another window would be lost.
 func withRate(p ratelimit.Policy, text string) (ratelimit.Policy, error) {
 	rate, burst, hasBurst := strings.Cut(text, "+")
 	limit, window, err := limits.ParseRate(rate)
@@ -61,18 +61,18 @@ func withRate(p ratelimit.Policy, text string) (ratelimit.Policy, error) {
 		}
 		changed = p
 	default:
-		return nil, fmt.Errorf("a %T can't be changed without a deploy", p)
+		return nil, fmt.Errorf("a %T cannot be changed without a deploy", p)
 	}
 	if _, bucket := p.(ratelimit.TokenBucket); hasBurst && !bucket {
 		return nil, errors.New("only a bucket has a burst")
 	}
 	if kept != window {
-		return nil, fmt.Errorf("window is %s, want %s: with another one what is counted would be lost", short(window), short(kept))
+		return nil, fmt.Errorf("window is %s, want %s: another window would lose what is counted", short(window), short(kept))
 	}
 	return changed, changed.Validate()
 }
 
-// Rates are p's as settings write them.
+// Rates returns the rates of p in the form that settings have.
 func Rates(p ratelimit.Policy) string {
 	switch p := p.(type) {
 	case ratelimit.TokenBucket:
@@ -95,7 +95,7 @@ func rate(limit int64, window time.Duration) string {
 	return strconv.FormatInt(limit, 10) + "/" + short(window)
 }
 
-// short is a duration without the units it has none of: 1m, not 1m0s.
+// short returns a duration without zero units: 1m, not 1m0s.
 func short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

@@ -1,6 +1,9 @@
-// Package live is what operators change without a deploy: limits, modes and
-// grants, kept as one document beside what is counted. A guard follows it
-// within half a minute.
+// Package live lets operators change limits without a deploy.
+//
+// The [Settings] are one document: changed limits and modes of activities, and
+// grants of a role or a tier to a user. They are kept in a [Table]. Operators
+// change them with [Edit], which refuses what the code could not follow. Each
+// instance of a guard has a [Follower], which applies a change within 30 s.
 package live
 
 import (
@@ -18,22 +21,22 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// Settings are the document. The zero Settings change nothing.
+// Settings are the content of the document. The zero Settings change nothing.
 type Settings struct {
 	Activities map[string]Override `json:"activities,omitempty"`
 	Grants     []Grant             `json:"grants,omitempty"`
 }
 
-// An Override is what is changed of an activity. Its limits are rates as
-// [limits.ParseRate] takes them, a bucket's with a burst: 10/1m+15. Several
-// limits are listed in the code's order: 10/1m,200/24h.
+// An Override changes one activity. Its limits are rates, in the form that
+// [limits.ParseRate] reads: 10/1m. A bucket may have a burst: 10/1m+15. Several
+// limits have the order of the code: 10/1m,200/24h.
 type Override struct {
-	Limit string            `json:"limit,omitzero"` // for everyone whose tier is not in Tiers; empty: the code's
+	Limit string            `json:"limit,omitzero"` // for callers whose tier is not in Tiers; empty for the code's limit
 	Tiers map[string]string `json:"tiers,omitempty"`
-	Mode  string            `json:"mode,omitzero"` // enforce, shadow or off; empty: the function's own
+	Mode  string            `json:"mode,omitzero"` // enforce, shadow or off; empty for the mode of the function
 }
 
-// A Grant gives a user a role or a tier for a while.
+// A Grant gives a user either a role or a tier, until a time.
 type Grant struct {
 	UserID string    `json:"userId"`
 	Role   string    `json:"role,omitzero"`
@@ -42,25 +45,25 @@ type Grant struct {
 	Reason string    `json:"reason"`
 }
 
-// mostGrants keeps the document within a tenth of what an item may be.
+// mostGrants keeps the document below a tenth of the size that DynamoDB allows.
 const mostGrants = 200
 
 var modes = []string{"enforce", "shadow", "off"}
 
-// Parse reads a document, whatever the code makes of it.
+// Parse reads a document. It does not check whether the code can follow it.
 func Parse(document []byte) (s Settings, err error) {
 	if err := json.Unmarshal(document, &s, json.RejectUnknownMembers(true)); err != nil {
-		return Settings{}, fmt.Errorf("live limits can't be read: %w", err)
+		return Settings{}, fmt.Errorf("the live limits cannot be read: %w", err)
 	}
 	return s, nil
 }
 
-// Document is the settings as they are kept.
+// Document returns the settings as they are stored.
 func (s Settings) Document() ([]byte, error) { return json.Marshal(s, json.Deterministic(true)) }
 
-// compile applies the settings to the code's guards. What can't be applied, or
-// can't any more since the code has changed, stays as it was last, so that the
-// rest holds; the error says what.
+// compile applies the settings to the code's guards. An override that the code
+// cannot follow, for example after a deploy, must not stop the others. Its
+// activity keeps the limits that it had in last, and the error names it.
 func (s Settings) compile(guards []limits.Guard, last *Limits) (*Limits, error) {
 	l := &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant)}
 	var passed []error
@@ -81,7 +84,7 @@ func (s Settings) compile(guards []limits.Guard, last *Limits) (*Limits, error) 
 	return l, errors.Join(passed...)
 }
 
-// validate says what is wrong with what s changes of before.
+// validate checks what differs between before and s.
 func (s Settings) validate(before Settings, guards []limits.Guard) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
 		if was, ok := before.Activities[name]; ok && reflect.DeepEqual(was, s.Activities[name]) {
@@ -100,12 +103,12 @@ func (s Settings) validate(before Settings, guards []limits.Guard) error {
 		}
 	}
 	if len(s.Grants) > max(mostGrants, len(before.Grants)) {
-		return fmt.Errorf("%d grants, want at most %d: revoke what is not needed", len(s.Grants), mostGrants)
+		return fmt.Errorf("there would be %d grants, want at most %d: revoke some first", len(s.Grants), mostGrants)
 	}
 	return nil
 }
 
-// of is the override of the activity that is called name.
+// of applies the override to the activity with this name.
 func (o Override) of(name string, guards []limits.Guard) (activity, error) {
 	a, err := find(guards, name)
 	if err != nil {
@@ -122,15 +125,15 @@ func find(guards []limits.Guard, name string) (limits.Activity, error) {
 	for _, g := range guards {
 		if a, ok := g.Activity(name); ok {
 			if a.Unlimited {
-				return a, input.Invalid("activity", input.Show(name), "one that has a limit")
+				return a, input.Invalid("activity", input.Show(name), "an activity that has a limit")
 			}
 			return a, nil
 		}
 	}
-	return limits.Activity{}, input.Invalid("activity", input.Show(name), "one of guards limits")
+	return limits.Activity{}, input.Invalid("activity", input.Show(name), "an activity that guards limits lists")
 }
 
-// apply changes the code's activity.
+// apply applies the override to an activity of the code.
 func (o Override) apply(a limits.Activity) (activity, error) {
 	if o.Mode != "" && !slices.Contains(modes, o.Mode) {
 		return activity{}, input.Invalid("mode", input.Show(o.Mode), "enforce, shadow or off")
@@ -167,17 +170,16 @@ func (g Grant) validate() error {
 	}
 	switch {
 	case (g.Role == "") == (g.Tier == ""):
-		return errors.New("a grant gives a role or a tier, one of them")
+		return errors.New("a grant needs either a role or a tier")
 	case g.Until.IsZero():
-		return errors.New("a grant needs an end")
+		return errors.New("a grant needs a time when it ends")
 	case g.Reason == "" || len(g.Reason) > 200:
-		return errors.New("a grant needs a reason of up to 200 characters")
+		return errors.New("a grant needs a reason of 1 to 200 characters")
 	}
 	return nil
 }
 
-// Limits are the code's limits as the settings change them. The nil Limits
-// change nothing.
+// Limits are the code's limits with the settings applied. Nil changes nothing.
 type Limits struct {
 	activities map[string]activity
 	grants     map[string][]Grant
@@ -188,8 +190,8 @@ type activity struct {
 	mode string
 }
 
-// Activity is the activity as it is now, and its mode; an empty mode is the
-// function's own.
+// Activity returns an activity of the code as it is now, and its mode. An empty
+// mode stands for the mode of the function.
 func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) {
 	if changed, ok := l.changed(a.Name); ok {
 		return changed.Activity, changed.mode
@@ -197,6 +199,8 @@ func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) 
 	return a, ""
 }
 
+// changed returns an activity that the settings change, and reports whether they
+// do.
 func (l *Limits) changed(name string) (a activity, ok bool) {
 	if l != nil {
 		a, ok = l.activities[name]
@@ -204,8 +208,9 @@ func (l *Limits) changed(name string) (a activity, ok bool) {
 	return a, ok
 }
 
-// Granted are the roles that a user has besides the caller's, and the tier
-// instead of the caller's; empty: none.
+// Granted returns what operators have granted to a user at this time: roles, which
+// add to those of the caller, and a tier, which replaces the caller's. Empty means
+// none.
 func (l *Limits) Granted(userID string, now time.Time) (roles []string, tier string) {
 	if l == nil {
 		return nil, ""

@@ -1,5 +1,5 @@
-// Package jobs wires the two functions that have queues, so that no other
-// function links SQS's client.
+// Package jobs builds the two Lambda functions that have queues. They are in a
+// package of their own, so that no other function links SQS's client.
 package jobs
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 )
 
-// Guard runs a guard as [lambdafn.Guard] does. With DELAYED_QUEUE_URL it puts
-// jobs that have to wait there.
+// Guard runs a guard as [lambdafn.Guard] does. If DELAYED_QUEUE_URL is set, the
+// guard puts jobs that have to wait on that queue.
 func Guard(rules limits.Guard) int {
 	return lambdafn.Start(rules.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
 		g, err := lambdafn.NewGuard(cfg, rules, logger)
@@ -42,16 +42,17 @@ func Guard(rules limits.Guard) int {
 	})
 }
 
-// Delayed runs the function that passes on what Guard has put on the delayed
-// queue, by the same rules. It returns as Guard does.
+// Delayed runs the function that passes on the jobs from the delayed queue. rules
+// must be those of the guard that put them there. Like Guard, it returns only if
+// it cannot start.
 func Delayed(rules limits.Guard) int {
-	rules.Name = "delayed-jobs" // in the log and the metrics
+	rules.Name = "delayed-jobs" // for the log and the metrics
 	return lambdafn.Start(rules.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
 		g, err := lambdafn.NewGuard(cfg, rules, logger)
 		if err != nil {
 			return nil, err
 		}
-		g.Limiter.DenyOutage = true // a job waits for the table
+		g.Limiter.DenyOutage = true // a job can wait until the table is back
 		w := &delayed.Worker{Guard: g, Log: logger}
 		if w.Delayed, err = openQueue(cfg, "DELAYED_QUEUE_URL"); err != nil {
 			return nil, err
@@ -63,7 +64,7 @@ func Delayed(rules limits.Guard) int {
 	})
 }
 
-// openQueue is the queue whose URL the variable has.
+// openQueue opens the queue whose URL is in an environment variable.
 func openQueue(cfg aws.Config, variable string) (*sqsqueue.Queue, error) {
 	value := os.Getenv(variable)
 	u, err := url.Parse(value)

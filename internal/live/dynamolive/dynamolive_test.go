@@ -16,13 +16,13 @@ import (
 	"github.com/cric-talk/guards/internal/table"
 )
 
-// Settings and their history change together, one after the other, whoever
-// comes at once; neither a sweep nor figures of users touch them.
+// Settings and their history change together, and changes that come at the same
+// time happen one after the other. A sweep ignores them.
 func TestSettings(t *testing.T) {
 	store := dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), dynamotest.Table(t))
 	s := New(store.Table())
 	if document, version, err := s.Settings(t.Context(), true); len(document) != 0 || version != 0 || err != nil {
-		t.Errorf("where there is nothing: %q, %d, %v", document, version, err)
+		t.Errorf("without a document: %q, %d, %v", document, version, err)
 	}
 	at := time.UnixMilli(1_700_000_000_000).UTC()
 	set := func(limit string) error {
