@@ -77,8 +77,9 @@ func (f Fault) refusal() (a answer, ok bool) {
 		return errorAnswer(http.StatusInternalServerError, "com.amazonaws.dynamodb.v20120810#InternalServerError"), true
 	case Status503:
 		return errorAnswer(http.StatusServiceUnavailable, "com.amazonaws.dynamodb.v20120810#ServiceUnavailable"), true
+	default:
+		return answer{}, false
 	}
-	return answer{}, false
 }
 
 func errorAnswer(status int, kind string) answer {
