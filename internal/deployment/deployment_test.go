@@ -28,7 +28,7 @@ func TestDeployedStackKeepsItsPromises(t *testing.T) {
 		t.Skip("make deployment runs this test on an emulator")
 	}
 	s := &stack{cfg: configuration(t), recorder: record(t)}
-	// One second is enough on AWS. Here one small machine starts all functions.
+	// One second is enough on AWS. Here one small machine starts all functions, which takes longer.
 	parameters := []string{`CleanupSchedule="rate(1 minute)"`, "DecisionTimeout=5s"}
 	s.deploy(t, parameters...)
 	s.allowBatches(t)
