@@ -19,6 +19,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/table"
 )
 
 func TestEachFunctionFolderIsInTheTemplate(t *testing.T) {
@@ -81,14 +82,14 @@ func (anyQueue) Send(context.Context, guard.Job, time.Duration) error { return n
 // dryTable accepts dry runs only. People try the sample events first, so these must not delete anything.
 type dryTable struct{}
 
-func (dryTable) Sweep(_ context.Context, s ratelimit.Sweep) (ratelimit.Swept, error) {
+func (dryTable) Sweep(_ context.Context, s table.Sweep) (table.Swept, error) {
 	if !s.DryRun {
-		return ratelimit.Swept{}, &ratelimit.StoreError{What: "the sweep is not a dry run", Err: fs.ErrPermission}
+		return table.Swept{}, &ratelimit.StoreError{What: "the sweep is not a dry run", Err: fs.ErrPermission}
 	}
-	return ratelimit.Swept{}, nil
+	return table.Swept{}, nil
 }
 
-func (d dryTable) Erase(ctx context.Context, _ string, s ratelimit.Sweep) (ratelimit.Swept, error) {
+func (d dryTable) Erase(ctx context.Context, _ string, s table.Sweep) (table.Swept, error) {
 	return d.Sweep(ctx, s)
 }
 

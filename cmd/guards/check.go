@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cric-talk/guards/internal/event"
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -34,24 +34,24 @@ func (checkCommand) Help() string {
 // Run asks, and ends with errRefused if any was refused.
 func (c *checkCommand) Run(ctx context.Context, con console) error {
 	if c.Times < 1 {
-		return event.Invalid("--times", fmt.Sprint(c.Times), "at least 1")
+		return input.Invalid("--times", fmt.Sprint(c.Times), "at least 1")
 	}
 	if c.Count < 1 {
-		return event.Invalid("--count", fmt.Sprint(c.Count), "at least 1")
+		return input.Invalid("--count", fmt.Sprint(c.Count), "at least 1")
 	}
 	rules, err := owner(c.Activity)
 	if err != nil {
 		return err
 	}
-	limiter, err := c.limiter(ctx, con)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	now, err := follow(ctx, limiter.Store)
+	now, err := follow(ctx, store.live)
 	if err != nil {
 		return err
 	}
-	g := &guard.Guard{Rules: rules, Limiter: limiter, Live: now, BypassRoles: []string{"admin"}}
+	g := &guard.Guard{Rules: rules, Limiter: store.limiter(con), Live: now, BypassRoles: []string{"admin"}}
 	var last error
 	for i := range c.Times {
 		if ctx.Err() != nil {
@@ -146,11 +146,11 @@ func owner(activity string) (limits.Guard, error) {
 	all := activities()
 	if meant, ok := nearest(activity, all); ok {
 		return limits.Guard{}, hint{
-			error:  &event.ValidationError{Field: "activity", Problem: fmt.Sprintf("is %s, did you mean %q?", event.Show(activity), meant)},
+			error:  &input.ValidationError{Field: "activity", Problem: fmt.Sprintf("is %s, did you mean %q?", input.Show(activity), meant)},
 			advice: "see guards limits",
 		}
 	}
-	return limits.Guard{}, event.Invalid("activity", event.Show(activity), "one of "+strings.Join(all, ", "))
+	return limits.Guard{}, input.Invalid("activity", input.Show(activity), "one of "+strings.Join(all, ", "))
 }
 
 // activities names every guard's.

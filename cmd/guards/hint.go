@@ -9,7 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 )
 
 // A hint is an error, and what to do about it in a line of its own.
@@ -32,7 +32,7 @@ func adviceOn(err error) string {
 		}
 		return "see " + command + " --help"
 	}
-	if e, ok := errors.AsType[*event.Unavailable](err); ok && e.Cause != nil {
+	if e, ok := errors.AsType[*input.Unavailable](err); ok && e.Cause != nil {
 		return e.Cause.Error() // callers must not see it; a person who asked here may know what it means
 	}
 	return ""
@@ -53,7 +53,7 @@ func (f *tableFlags) explain(err error) error {
 		return err
 	}
 	return hint{
-		error:  &event.Unavailable{What: fmt.Sprintf("the table %s does not exist %s", f.Table, f.place)},
+		error:  &input.Unavailable{What: fmt.Sprintf("the table %s does not exist %s", f.Table, f.place)},
 		advice: "name another by --table or --region, make it by guards serve --store dynamodb --create-table, or deploy the stack",
 	}
 }

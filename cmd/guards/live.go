@@ -8,9 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -23,7 +24,7 @@ type changeFlags struct {
 
 // edit changes the settings, and says when that acts.
 func (f *changeFlags) edit(ctx context.Context, con console, what string, edit func(live.Settings) (live.Settings, error)) error {
-	table, err := f.open(ctx)
+	store, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -35,7 +36,7 @@ func (f *changeFlags) edit(ctx context.Context, con console, what string, edit f
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	c := live.Change{At: con.now(), By: f.By, What: what, Why: f.Why}
-	if err := live.Edit(ctx, table, limits.All, c, edit); err != nil {
+	if err := live.Edit(ctx, dynamolive.New(store.Table()), limits.All, c, edit); err != nil {
 		return reached(err)
 	}
 	_, err = fmt.Fprintln(con.out, what+": instances follow within 30 s of use")
@@ -45,7 +46,7 @@ func (f *changeFlags) edit(ctx context.Context, con console, what string, edit f
 // reached makes a table's error one that says so; others stay.
 func reached(err error) error {
 	if _, ok := errors.AsType[*ratelimit.StoreError](err); ok {
-		return event.NewUnavailable(err)
+		return input.NewUnavailable(err)
 	}
 	return err
 }
@@ -137,7 +138,7 @@ func (c *grantCommand) Run(ctx context.Context, con console) error {
 		return err
 	}
 	if !until.After(con.now()) {
-		return event.Invalid("--until", event.Show(c.Until), "a time to come")
+		return input.Invalid("--until", input.Show(c.Until), "a time to come")
 	}
 	g := live.Grant{UserID: c.User, Role: c.Role, Tier: c.Tier, Until: until, Reason: c.Reason}
 	what := fmt.Sprintf("grant a user %s%s until %s", c.Role, c.Tier, until.Format(time.RFC3339)) // the history names no user
@@ -153,7 +154,7 @@ func parseUntil(text string) (time.Time, error) {
 	}
 	until, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return until, event.Invalid("--until", event.Show(text), "a day such as 2026-12-31, or a time such as 2026-12-31T12:00:00Z")
+		return until, input.Invalid("--until", input.Show(text), "a day such as 2026-12-31, or a time such as 2026-12-31T12:00:00Z")
 	}
 	return until.UTC(), nil
 }

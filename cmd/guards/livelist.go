@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/live/dynamolive"
 )
 
 type diffCommand struct {
@@ -36,13 +37,13 @@ type difference struct {
 
 // Run compares.
 func (c *diffCommand) Run(ctx context.Context, con console) error {
-	table, err := c.open(ctx)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s, version, err := live.Read(ctx, table)
+	s, version, err := live.Read(ctx, dynamolive.New(store.Table()))
 	if err != nil {
 		return reached(err)
 	}
@@ -114,13 +115,13 @@ func (historyCommand) Help() string {
 
 // Run lists all changes, the last one first.
 func (c *historyCommand) Run(ctx context.Context, con console) error {
-	table, err := c.open(ctx)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	changes, err := table.SettingsHistory(ctx)
+	changes, err := dynamolive.New(store.Table()).SettingsHistory(ctx)
 	if err != nil {
 		return reached(err)
 	}

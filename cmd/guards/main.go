@@ -12,7 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 )
 
 // Exit statuses.
@@ -132,7 +132,7 @@ func fail(c console, err error) int {
 	if errors.Is(err, errDeclined) {
 		return interrupted
 	}
-	if _, ok := errors.AsType[*event.Unavailable](err); ok {
+	if _, ok := errors.AsType[*input.Unavailable](err); ok {
 		return unreachable
 	}
 	return wrongUse

@@ -9,12 +9,13 @@ import (
 	"strings"
 
 	"github.com/cric-talk/guards/internal/cleanup"
-	"github.com/cric-talk/guards/internal/event"
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/table"
 )
 
 // questionFlags are of commands that delete.
@@ -117,7 +118,7 @@ func (eraseCommand) Help() string {
 
 // Run erases as the function cleanup does.
 func (c *eraseCommand) Run(ctx context.Context, con console) error {
-	if err := event.CheckUserID(c.User); err != nil {
+	if err := input.CheckUserID(c.User); err != nil {
 		return err
 	}
 	if err := c.confirm(ctx, con, "Delete everything that is kept of this user?"); err != nil {
@@ -148,20 +149,20 @@ func (c *cleanupCommand) Run(ctx context.Context, con console) error {
 }
 
 // clean runs cleanup on a table, with its progress where somebody watches.
-func clean(ctx context.Context, con console, table *tableFlags, r cleanup.Request, asJSON bool) error {
-	store, err := table.open(ctx)
+func clean(ctx context.Context, con console, flags *tableFlags, r cleanup.Request, asJSON bool) error {
+	store, err := flags.open(ctx)
 	if err != nil {
 		return err
 	}
 	parts := 0
-	run := &cleanup.Cleanup{Table: store, Forget: forget(store, con), Now: con.now, Progress: func(s ratelimit.Swept) {
+	run := &cleanup.Cleanup{Table: table.New(store.Table()), Forget: forget(dynamolive.New(store.Table()), con), Now: con.now, Progress: func(s table.Swept) {
 		soFar := fmt.Sprintf("%s items, %s to go, %s deleted", grouped(s.Scanned), grouped(s.Stale), grouped(s.Deleted))
 		if r.UserID != "" { // nobody knows how many are kept of a user
 			con.tell(soFar)
 			return
 		}
 		parts++
-		con.bar(parts, dynamostore.Parts, soFar)
+		con.bar(parts, table.Parts, soFar)
 	}}
 	a, err := run.Run(ctx, r)
 	con.told()
@@ -180,9 +181,9 @@ func clean(ctx context.Context, con console, table *tableFlags, r cleanup.Reques
 }
 
 // forget drops what was granted to a user.
-func forget(table live.Table, con console) func(context.Context, string) error {
+func forget(settings live.Table, con console) func(context.Context, string) error {
 	return func(ctx context.Context, userID string) error {
-		_, err := live.Forget(ctx, table, limits.All, userID, con.now())
+		_, err := live.Forget(ctx, settings, limits.All, userID, con.now())
 		return err
 	}
 }

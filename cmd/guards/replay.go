@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/replay"
 	"github.com/cric-talk/guards/internal/replay/plot"
@@ -123,10 +123,10 @@ func (c *replayCommand) policy() (ratelimit.Policy, error) {
 
 func (c *replayCommand) validate() error {
 	if c.Plot != "" && !strings.HasSuffix(c.Plot, ".svg") {
-		return event.Invalid("--plot", event.Show(c.Plot), "the name of a file that ends in .svg")
+		return input.Invalid("--plot", input.Show(c.Plot), "the name of a file that ends in .svg")
 	}
 	if len(c.Activity) < 1 || len(c.Activity) > 36 {
-		return event.Invalid("--activity", event.Show(c.Activity), "1 to 36 characters")
+		return input.Invalid("--activity", input.Show(c.Activity), "1 to 36 characters")
 	}
 	if c.User != "" && c.Plot == "" {
 		return errors.New("--user goes with --plot")

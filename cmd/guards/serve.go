@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/cleanup"
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/invokeapi"
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/limits"
@@ -109,18 +109,17 @@ func newServer(h http.Handler) *http.Server {
 // prepare sees to it that the table is there, before anybody counts on it.
 func (c *serveCommand) prepare(ctx context.Context, store store) error {
 	if c.CreateTable {
-		table, ok := store.(interface{ Create(context.Context) error })
-		if !ok {
+		if store.create == nil {
 			return errors.New("--create-table goes with --store dynamodb")
 		}
-		if err := table.Create(ctx); err != nil {
-			return event.NewUnavailable(err)
+		if err := store.create(ctx); err != nil {
+			return input.NewUnavailable(err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if _, err := store.Read(ctx, ratelimit.Key{UserID: " probe", Activity: "probe"}); err != nil {
-		return event.NewUnavailable(err)
+		return input.NewUnavailable(err)
 	}
 	return nil
 }
@@ -143,11 +142,11 @@ func variables() (set string) {
 func newAPI(settings *lambdafn.Settings, store store, con console) *invokeapi.Server {
 	api := &invokeapi.Server{Functions: make(map[string]invokeapi.Function), Observe: con.follow}
 	logger := slog.New(invokeapi.LogHandler())
-	run := &cleanup.Cleanup{Table: store, Now: con.now, Log: logger.With("service", "cleanup")}
+	run := &cleanup.Cleanup{Table: store.table, Now: con.now, Log: logger.With("service", "cleanup")}
 	var now *live.Follower // one for all: they run in one process
-	if table, ok := store.(live.Table); ok {
-		now = &live.Follower{Table: table, Guards: limits.All, Log: logger, Now: con.now}
-		run.Forget = forget(table, con)
+	if store.live != nil {
+		now = &live.Follower{Table: store.live, Guards: limits.All, Log: logger, Now: con.now}
+		run.Forget = forget(store.live, con)
 	}
 	for _, rules := range limits.All {
 		g := settings.Guard(rules, store)

@@ -10,9 +10,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/table"
 )
 
 type statsCommand struct {
@@ -70,12 +70,12 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	found, err := store.Stats(ctx, con.now().Unix(), func(s dynamostore.Stats, parts int) {
-		con.bar(parts, dynamostore.Parts, fmt.Sprintf("%s items of %s users", grouped(s.Items), grouped(s.Users)))
+	found, err := table.New(store.Table()).Stats(ctx, con.now().Unix(), func(s table.Stats, parts int) {
+		con.bar(parts, table.Parts, fmt.Sprintf("%s items of %s users", grouped(s.Items), grouped(s.Users)))
 	})
 	con.told()
 	if err != nil {
-		return event.NewUnavailable(err)
+		return input.NewUnavailable(err)
 	}
 	s := statistics{found.Users, found.Items, found.Stale, []activityUsers{}}
 	for _, name := range slices.Sorted(maps.Keys(found.Activities)) {
@@ -89,8 +89,8 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 	if _, err := fmt.Fprintf(con.out, "%d items of %d users, %d stale\n", s.Items, s.TrackedUsers, s.Stale); err != nil || len(s.Activities) == 0 {
 		return err
 	}
-	var table strings.Builder
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	var lines strings.Builder
+	w := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "\nACTIVITY\tUSERS\tINTERVAL")
 	for _, a := range s.Activities {
 		every := ""
@@ -99,5 +99,5 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 		}
 		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\n", a.Activity, a.Users, every)
 	}
-	return con.printTable(w, &table)
+	return con.printTable(w, &lines)
 }

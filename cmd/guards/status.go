@@ -7,10 +7,12 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/table"
 )
 
 type statusCommand struct {
@@ -40,7 +42,7 @@ type standing struct {
 
 // Run reads all of a user at once, and shows each activity that is limited.
 func (c *statusCommand) Run(ctx context.Context, con console) error {
-	if err := event.CheckUserID(c.User); err != nil {
+	if err := input.CheckUserID(c.User); err != nil {
 		return err
 	}
 	store, err := c.open(ctx)
@@ -49,11 +51,11 @@ func (c *statusCommand) Run(ctx context.Context, con console) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	items, err := store.User(ctx, c.User)
+	items, err := table.New(store.Table()).User(ctx, c.User)
 	if err != nil {
-		return event.NewUnavailable(err)
+		return input.NewUnavailable(err)
 	}
-	changed, err := follow(ctx, store)
+	changed, err := follow(ctx, dynamolive.New(store.Table()))
 	if err != nil {
 		return err
 	}
@@ -61,8 +63,8 @@ func (c *statusCommand) Run(ctx context.Context, con console) error {
 	if c.JSON {
 		return con.printJSON(list)
 	}
-	var table strings.Builder
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	var lines strings.Builder
+	w := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "ACTIVITY\tUSED\tLEFT\tWAIT")
 	for _, s := range list {
 		cooldown := ""
@@ -71,7 +73,7 @@ func (c *statusCommand) Run(ctx context.Context, con console) error {
 		}
 		_, _ = fmt.Fprintf(w, "%s\t%d/%d\t%d\t%s\n", s.Activity, s.ActivityCount, s.Limit, s.Remaining, cooldown)
 	}
-	return con.printTable(w, &table)
+	return con.printTable(w, &lines)
 }
 
 // standings are by the limits as operators have changed them.

@@ -13,12 +13,14 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/cric-talk/guards/internal/cleanup"
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/table"
 )
 
 // storeFlags choose where a command counts.
@@ -49,26 +51,34 @@ func (f *storeFlags) validate() error {
 
 func (f *tableFlags) validate() error {
 	if u, err := url.Parse(f.Endpoint); f.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return event.Invalid("--endpoint", event.Show(f.Endpoint), "a URL such as http://127.0.0.1:8000")
+		return input.Invalid("--endpoint", input.Show(f.Endpoint), "a URL such as http://127.0.0.1:8000")
 	}
 	return nil
 }
 
-// A store counts, and can be cleaned.
-type store interface {
+// A store is where commands count.
+type store struct {
 	ratelimit.Store
-	cleanup.Table
+	table  cleanup.Table               // the same items, for operators
+	live   live.Table                  // nil if there are no live limits
+	create func(context.Context) error // creates the table; nil if there is none to create
 }
 
-// open opens the store, and asks it nothing.
+// open opens the store. It sends no requests.
 func (f *storeFlags) open(ctx context.Context) (store, error) {
 	if err := f.validate(); err != nil {
-		return nil, err
+		return store{}, err
 	}
 	if f.Store == "memory" {
-		return new(memstore.Store), nil
+		s := new(memstore.Store)
+		return store{Store: s, table: table.Memory{Store: s}}, nil
 	}
-	return f.tableFlags.open(ctx)
+	s, err := f.tableFlags.open(ctx)
+	if err != nil {
+		return store{}, err
+	}
+	t := table.New(s.Table())
+	return store{s, t, dynamolive.New(s.Table()), t.Create}, nil
 }
 
 // open opens the table, and asks it nothing.
@@ -104,7 +114,7 @@ func (f *tableFlags) aws(ctx context.Context) (aws.Config, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
-		return cfg, &event.Unavailable{
+		return cfg, &input.Unavailable{
 			What:  "no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (any will do for DynamoDB Local and guards serve)",
 			Cause: err,
 		}
@@ -112,14 +122,10 @@ func (f *tableFlags) aws(ctx context.Context) (aws.Config, error) {
 	return cfg, nil
 }
 
-// limiter counts there. What fails is an error at once, for a person who wants to
-// know: there is one attempt at each decision, and no memory to decide by.
-func (f *storeFlags) limiter(ctx context.Context, con console) (*ratelimit.Limiter, error) {
-	s, err := f.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &ratelimit.Limiter{Store: s, Now: con.now}, nil
+// limiter returns a limiter that counts in s. It sends one request per decision
+// and has no memory, so that a person sees each failure at once.
+func (s store) limiter(con console) *ratelimit.Limiter {
+	return &ratelimit.Limiter{Store: s.Store, Now: con.now}
 }
 
 // where is the store in words.
@@ -130,16 +136,15 @@ func (f *storeFlags) where() string {
 	return "the table " + f.Table
 }
 
-// follow reads the live limits of a table; a store in memory has none, and nil
-// follows nothing.
-func follow(ctx context.Context, s ratelimit.Store) (*live.Follower, error) {
-	table, ok := s.(live.Table)
-	if !ok {
+// follow reads the live limits. Without a table it returns nil, which follows
+// nothing.
+func follow(ctx context.Context, settings live.Table) (*live.Follower, error) {
+	if settings == nil {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	f := &live.Follower{Table: table, Guards: limits.All}
+	f := &live.Follower{Table: settings, Guards: limits.All}
 	if err := f.Read(ctx); err != nil {
 		return nil, reached(err)
 	}

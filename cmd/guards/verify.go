@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
-	"github.com/cric-talk/guards/internal/event"
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -75,7 +75,7 @@ func (c *verifyCommand) Run(ctx context.Context, con console) error {
 		return fmt.Errorf("%s is unlimited: there is nothing to verify", c.Activity)
 	}
 	if c.Callers < 1 {
-		return event.Invalid("--callers", fmt.Sprint(c.Callers), "at least 1")
+		return input.Invalid("--callers", fmt.Sprint(c.Callers), "at least 1")
 	}
 	ask, err := c.asker(ctx, con, rules)
 	if err != nil {
@@ -191,10 +191,11 @@ func (c *verifyCommand) asker(ctx context.Context, con console, rules limits.Gua
 	if c.Function != "" {
 		return nil, errors.New("--function goes with --invoke or --endpoint-url")
 	}
-	limiter, err := c.limiter(ctx, con)
+	store, err := c.open(ctx)
 	if err != nil {
 		return nil, err
 	}
+	limiter := store.limiter(con)
 	// Many at once may be slow and throttled, and ask again as the functions do.
 	tough := &ratelimit.Limiter{Store: limiter.Store, Now: limiter.Now, Timeout: 30 * time.Second}
 	return func(ctx context.Context, r guard.Request) (asked, error) {
@@ -232,7 +233,7 @@ func (c *verifyCommand) invoker(ctx context.Context, rules limits.Guard) (asker,
 		out, err := client.Invoke(ctx, &lambda.InvokeInput{FunctionName: &name, Payload: payload})
 		switch {
 		case err != nil:
-			return a, &event.Unavailable{What: "the guard " + name + " could not be invoked", Cause: err}
+			return a, &input.Unavailable{What: "the guard " + name + " could not be invoked", Cause: err}
 		case out.FunctionError != nil:
 			return a, fmt.Errorf("%s failed: %s", name, strings.TrimSpace(string(out.Payload)))
 		}
@@ -240,7 +241,7 @@ func (c *verifyCommand) invoker(ctx context.Context, rules limits.Guard) (asker,
 			return a, fmt.Errorf("%s gave no answer: %w", name, err)
 		}
 		if a.Reason == string(ratelimit.Unavailable) {
-			return a, &event.Unavailable{What: "the guard " + name + " could not reach its table"}
+			return a, &input.Unavailable{What: "the guard " + name + " could not reach its table"}
 		}
 		return a, nil
 	}, nil

@@ -11,34 +11,36 @@ import (
 	"time"
 
 	. "github.com/cric-talk/guards/internal/cleanup"
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/table"
 )
 
 const canary = "canary-user-4711"
 
-// A table notes what it is asked, and answers as run does.
-type table struct {
-	user  string // erased; empty: it was a sweep
-	sweep ratelimit.Sweep
+// A fake table records how it is called, and returns what run returns.
+type fake struct {
+	user  string // the user to erase; empty for a sweep
+	sweep table.Sweep
 	calls int
-	run   func(context.Context) (ratelimit.Swept, error)
+	run   func(context.Context) (table.Swept, error)
 }
 
-func (f *table) Sweep(ctx context.Context, s ratelimit.Sweep) (ratelimit.Swept, error) {
+func (f *fake) Sweep(ctx context.Context, s table.Sweep) (table.Swept, error) {
 	return f.Erase(ctx, "", s)
 }
 
-func (f *table) Erase(ctx context.Context, user string, s ratelimit.Sweep) (ratelimit.Swept, error) {
+func (f *fake) Erase(ctx context.Context, user string, s table.Sweep) (table.Swept, error) {
 	f.user, f.sweep = user, s
 	f.calls++
 	return f.run(ctx)
 }
 
-var some = ratelimit.Swept{Scanned: 9, Stale: 7, Deleted: 5, Users: 3}
+var some = table.Swept{Scanned: 9, Stale: 7, Deleted: 5, Users: 3}
 
-// done is a table that has time for everything.
-func done(context.Context) (ratelimit.Swept, error) {
+// done is a run that has time for everything.
+func done(context.Context) (table.Swept, error) {
 	all := some
 	all.Finished = true
 	return all, nil
@@ -49,17 +51,18 @@ func TestEvents(t *testing.T) {
 		user   string
 		dryRun bool
 	}{
-		`{}`:                                 {},
-		`{"dryRun": true}`:                   {dryRun: true},
-		`{"dryRun": false}`:                  {},
-		`{"userId": "` + canary + `"}`:       {user: canary},
-		`{"userId": "u1", "dryRun": true}`:   {user: "u1", dryRun: true},
-		`{"userId": "source"}`:               {user: "source"},
-		`{"source": "aws.events", "x": [1]}`: {},
+		`{}`:                               {},
+		`{"dryRun": true}`:                 {dryRun: true},
+		`{"dryRun": false}`:                {},
+		`{"userId": "` + canary + `"}`:     {user: canary},
+		`{"userId": "u1", "dryRun": true}`: {user: "u1", dryRun: true},
+		`{"userId": "` + strings.Repeat("u", 128) + `"}`: {user: strings.Repeat("u", 128)},
+		`{"userId": "source"}`:                           {user: "source"},
+		`{"source": "aws.events", "x": [1]}`:             {},
 		`{"version": "0", "detail-type": "Scheduled Event", "source": "aws.scheduler", "detail": "{}"}`: {},
 		`{"detail-type": "Scheduled Event", "userId": "` + canary + `"}`:                                {},
 	} {
-		f := &table{run: done}
+		f := &fake{run: done}
 		c := &Cleanup{Table: f, Now: func() time.Time { return time.Unix(1_700_000_000, 999_000_000) }}
 		got, err := c.Invoke(t.Context(), []byte(payload))
 		answer := `{"scanned":9,"stale":7,"deleted":5,"users":3,"finished":true,"durationMs":`
@@ -72,7 +75,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// What is not meant as it stands deletes nothing.
+// An event that may not mean what it says deletes nothing.
 func TestInvalidEvents(t *testing.T) {
 	for payload, field := range map[string]string{
 		``:                               "event",
@@ -86,41 +89,41 @@ func TestInvalidEvents(t *testing.T) {
 		`{"userId": null}`:               "userId",
 		`{"userId": ""}`:                 "userId",
 		`{"userId": "canary-user 4711"}`: "userId",
-		`{"userId": "` + strings.Repeat("u", 37) + `"}`: "userId",
+		`{"userId": "` + strings.Repeat("u", 129) + `"}`: "userId",
 	} {
-		f := &table{run: done}
+		f := &fake{run: done}
 		_, err := (&Cleanup{Table: f}).Invoke(t.Context(), []byte(payload))
-		if e, ok := errors.AsType[*event.ValidationError](err); !ok || e.Field != field || f.calls > 0 || strings.Contains(e.Problem, "canary") {
+		if e, ok := errors.AsType[*input.ValidationError](err); !ok || e.Field != field || f.calls > 0 || strings.Contains(e.Problem, "canary") {
 			t.Errorf("%s: %v and %d calls, want a ValidationError of %s before any", payload, err, f.calls, field)
 		}
 	}
 }
 
-// Each run is of a sweep and of an erasure. Times are from the start.
+// Each row runs a sweep and an erasure. Times count from the start.
 func TestRunsInTime(t *testing.T) {
-	hang := func(ctx context.Context) (ratelimit.Swept, error) {
+	hang := func(ctx context.Context) (table.Swept, error) {
 		<-ctx.Done()
 		return some, context.Cause(ctx)
 	}
-	late := func(ctx context.Context) (ratelimit.Swept, error) {
+	late := func(ctx context.Context) (table.Swept, error) {
 		<-ctx.Done()
 		return done(ctx)
 	}
-	stop := func(context.Context) (ratelimit.Swept, error) {
+	stop := func(context.Context) (table.Swept, error) {
 		time.Sleep(27 * time.Second)
 		return some, nil
 	}
-	fail := func(err error) func(context.Context) (ratelimit.Swept, error) {
-		return func(context.Context) (ratelimit.Swept, error) { return some, err }
+	fail := func(err error) func(context.Context) (table.Swept, error) {
+		return func(context.Context) (table.Swept, error) { return some, err }
 	}
 	secret := errors.New("arn:secret")
 	throttled := &ratelimit.StoreError{Failure: ratelimit.Throttled, What: "the table is throttled", Err: secret}
 	for name, tt := range map[string]struct {
-		deadline time.Duration // the caller's; 0: none
-		run      func(context.Context) (ratelimit.Swept, error)
-		until    time.Duration // when the table is to stop by itself; 0: never
-		over     time.Duration // when it is over
-		err      string        // an Unavailable's
+		deadline time.Duration // of the caller; 0 for none
+		run      func(context.Context) (table.Swept, error)
+		until    time.Duration // when the table should stop by itself; 0 for never
+		over     time.Duration // when the run ends
+		err      string        // of an Unavailable error
 		finished bool
 	}{
 		"no deadline":          {run: done, finished: true},
@@ -146,11 +149,11 @@ func TestRunsInTime(t *testing.T) {
 						defer cancel()
 					}
 					var log bytes.Buffer
-					f := &table{run: tt.run}
+					f := &fake{run: tt.run}
 					c := &Cleanup{Table: f, Log: slog.New(slog.NewJSONHandler(&log, nil))}
 					got, err := c.Run(ctx, Request{UserID: user})
 					want := Answer{Scanned: 9, Stale: 7, Deleted: 5, Users: 3, Finished: tt.finished, DurationMs: tt.over.Milliseconds()}
-					if e, ok := errors.AsType[*event.Unavailable](err); got != want || (tt.err != "") != ok || (err == nil) == ok || ok && e.What != tt.err {
+					if e, ok := errors.AsType[*input.Unavailable](err); got != want || (tt.err != "") != ok || (err == nil) == ok || ok && e.What != tt.err {
 						t.Errorf("Run = %+v, %v, want %+v, %q", got, err, want, tt.err)
 					}
 					if took := time.Since(start); took != tt.over || ctx.Err() != nil {
@@ -165,7 +168,7 @@ func TestRunsInTime(t *testing.T) {
 					}
 					message := `"cleanup done"`
 					if tt.err != "" {
-						message = `arn:secret` // the cause is for the log
+						message = `arn:secret` // only the log shows the cause
 					}
 					if line := log.String(); strings.Count(line, "\n") != 1 || !strings.Contains(line, message) || strings.Contains(line, canary) {
 						t.Errorf("log %s, want one line with %s and without the user", line, message)
@@ -176,12 +179,12 @@ func TestRunsInTime(t *testing.T) {
 	}
 }
 
-// Sweeps are measured, if they delete; what an operator does with one user is not.
+// Only a sweep that deletes writes metrics. An erasure and a dry run do not.
 func TestMetrics(t *testing.T) {
-	unfinished := func(context.Context) (ratelimit.Swept, error) { return some, nil }
+	unfinished := func(context.Context) (table.Swept, error) { return some, nil }
 	for name, tt := range map[string]struct {
 		payload string
-		run     func(context.Context) (ratelimit.Swept, error)
+		run     func(context.Context) (table.Swept, error)
 		want    string
 	}{
 		"sweep":      {`{}`, done, `"Scanned":9,"Deleted":5,"TrackedUsers":3,"StaleLeft":2,"Finished":1}`},
@@ -190,7 +193,7 @@ func TestMetrics(t *testing.T) {
 		"erasure":    {`{"userId": "u1"}`, done, ""},
 	} {
 		var lines bytes.Buffer
-		c := &Cleanup{Table: &table{run: tt.run}, Metrics: &lines, Namespace: "Guards", Now: func() time.Time { return time.UnixMilli(1_700_000_000_123) }}
+		c := &Cleanup{Table: &fake{run: tt.run}, Metrics: metrics.Writer{W: &lines, Namespace: "Guards"}, Now: func() time.Time { return time.UnixMilli(1_700_000_000_123) }}
 		if _, err := c.Invoke(t.Context(), []byte(tt.payload)); err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ type trial struct {
 var trials = []trial{
 	{name: "allowed", times: 1, stdout: "201 created\n", counted: 1},
 	{name: "refused", before: `,"count":10`, times: 1, stdout: "429 ", counted: 10},
-	{name: "a mistake in the event", user: strings.Repeat("u", 37), times: 1, status: 1, stderr: "ValidationError"},
+	{name: "a mistake in the event", user: strings.Repeat("u", 129), times: 1, status: 1, stderr: "ValidationError"},
 	{name: "a repeat with the same id", times: 2, stdout: "201 created\n", counted: 1},
 	{name: "a lost answer", lose: true, times: 1, stdout: "201 created\n", counted: 1},
 	{name: "no server", absent: true, times: 1, stdout: "201 created\n", stderr: "onnect"},

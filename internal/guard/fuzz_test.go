@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 )
 
 // Whatever bytes come, the guard answers about exactly the user that they name,
@@ -23,7 +23,7 @@ func FuzzInvoke(f *testing.F) {
 		b := newBench(t)
 		out, err := b.Invoke(t.Context(), payload)
 		if err != nil {
-			if _, ok := errors.AsType[*event.ValidationError](err); !ok {
+			if _, ok := errors.AsType[*input.ValidationError](err); !ok {
 				t.Fatalf("%q: %v, want a ValidationError", payload, err)
 			}
 			return

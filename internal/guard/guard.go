@@ -11,11 +11,11 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/deadline"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -62,11 +62,8 @@ const (
 	Off     Mode = "off"    // allow without a look at the table
 )
 
-// lambdaMargin is what is kept of Lambda's own deadline for the answer.
-const lambdaMargin = 100 * time.Millisecond
-
 // Invoke implements lambda.Handler. What it returns as an error is a
-// *event.ValidationError, an *event.Unavailable or a *RateLimitExceeded; an HTTP event is
+// *input.ValidationError, an *input.Unavailable or a *RateLimitExceeded; an HTTP event is
 // always answered.
 func (g *Guard) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if call, ok := parseCall(payload); ok {
@@ -90,7 +87,7 @@ func (e *RateLimitExceeded) Error() string { return e.Message }
 
 // handle decides an event, and leaves a line of log and of metrics.
 func (g *Guard) handle(ctx context.Context, payload []byte) (Answer, error) {
-	r, err := event.Decode(payload, fields)
+	r, err := input.Decode(payload, fields)
 	if err != nil {
 		g.logInvalid(ctx, err)
 		return Answer{}, err
@@ -98,7 +95,7 @@ func (g *Guard) handle(ctx context.Context, payload []byte) (Answer, error) {
 	return g.Decide(ctx, r)
 }
 
-// Decide answers a request. The error is a *event.ValidationError or an *event.Unavailable.
+// Decide answers a request. The error is a *input.ValidationError or an *input.Unavailable.
 func (g *Guard) Decide(ctx context.Context, r Request) (Answer, error) {
 	activity, err := r.resolve(g.Rules)
 	if err != nil {
@@ -172,7 +169,7 @@ func (g *Guard) delay(ctx context.Context, a Answer) error {
 	if g.Log != nil {
 		g.Log.LogAttrs(ctx, slog.LevelError, "job not delayed", slog.String("activity", a.Activity), slog.Any("error", err))
 	}
-	return &event.Unavailable{What: "the job could not be put on the delayed queue", Cause: err}
+	return &input.Unavailable{What: "the job could not be put on the delayed queue", Cause: err}
 }
 
 // display is the limit and its use in words, for people.
@@ -197,11 +194,8 @@ func (t terms) ask(ctx context.Context, r Request) (Answer, error) {
 		reservoir.Ahead = 0 // a job that is let through waits for no place
 		p = reservoir
 	}
-	if by, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, by.Add(-lambdaMargin))
-		defer cancel()
-	}
+	ctx, cancel := deadline.Before(ctx, deadline.Margin)
+	defer cancel()
 	asked := ratelimit.Request{
 		UserID: r.UserID, Activity: r.Activity, Policy: p,
 		Count: r.Count, Partial: r.Partial, ID: r.RequestID, At: r.At, ReadyAt: r.ReadyAt,

@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cric-talk/guards/internal/event"
 	. "github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
@@ -264,7 +264,7 @@ func TestCases(t *testing.T) {
 		"release and reset while the table is down: the Unavailable error": func(b *bench) {
 			b.store.away = errAway
 			for _, e := range []string{`{"op": "reset"}`, `{"op": "release", "requestId": "r1", "at": 1700000040000}`} {
-				if _, err := b.ask(e); !errors.As(err, new(*event.Unavailable)) || err.Error() != "the table does not exist" {
+				if _, err := b.ask(e); !errors.As(err, new(*input.Unavailable)) || err.Error() != "the table does not exist" {
 					t.Errorf("%s: the error is %v, want Unavailable", e, err)
 				}
 			}
@@ -282,7 +282,7 @@ func TestCases(t *testing.T) {
 			b.Limiter.DenyOutage = true
 			b.store.away = errAway
 			for _, e := range []string{`{}`, `{"op": "status"}`} {
-				if _, err := b.ask(e); !errors.As(err, new(*event.Unavailable)) {
+				if _, err := b.ask(e); !errors.As(err, new(*input.Unavailable)) {
 					t.Errorf("the error is %v, want Unavailable", err)
 				}
 			}

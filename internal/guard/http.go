@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -42,14 +42,14 @@ func parseCall(payload []byte) (c call, ok bool) {
 // answerCall answers a call by an event that Lambda turns into HTTP.
 func (g *Guard) answerCall(ctx context.Context, c call) []byte {
 	if c.RequestContext.HTTP.Method != http.MethodPost {
-		p := problem{status: http.StatusMethodNotAllowed, detail: "method is " + event.Show(c.RequestContext.HTTP.Method) + ", want POST"}
+		p := problem{status: http.StatusMethodNotAllowed, detail: "method is " + input.Show(c.RequestContext.HTTP.Method) + ", want POST"}
 		return p.reply("Allow", http.MethodPost)
 	}
 	body := []byte(c.Body)
 	if c.IsBase64Encoded {
 		decoded, err := base64.StdEncoding.DecodeString(c.Body)
 		if err != nil {
-			return problemOf(&event.ValidationError{Field: "body", Problem: "is not base64, as isBase64Encoded says it is"}).reply()
+			return problemOf(&input.ValidationError{Field: "body", Problem: "is not base64, as isBase64Encoded says it is"}).reply()
 		}
 		body = decoded
 	}
@@ -113,7 +113,7 @@ func quotaExceeded(a Answer) problem {
 func problemOf(err error) problem {
 	p := problem{status: http.StatusBadRequest, detail: err.Error()}
 	name := "ValidationError"
-	if _, ok := errors.AsType[*event.Unavailable](err); ok {
+	if _, ok := errors.AsType[*input.Unavailable](err); ok {
 		p.kind = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 		p.status = http.StatusServiceUnavailable
 		name = "Unavailable"

@@ -93,7 +93,7 @@ func TestHTTPErrors(t *testing.T) {
 		"GET": {"GET", "", false, fields{"status": 405.0, "title": "Method Not Allowed", "detail": `method is "GET", want POST`}},
 		"bad input": {"POST", `{"activity": "like"}`, false, fields{
 			"status": 400.0, "title": "Bad Request", "errorType": "ValidationError",
-			"detail": "userId is missing or empty, want 1 to 36 printable ASCII characters without a space",
+			"detail": "userId is missing or empty, want 1 to 128 printable ASCII characters without a space",
 		}},
 		"no body":    {"POST", ``, false, fields{"status": 400.0, "title": "Bad Request", "errorType": "ValidationError", "detail": "event is empty, want a JSON object"}},
 		"not base64": {"POST", `{}`, true, fields{"status": 400.0, "title": "Bad Request", "errorType": "ValidationError", "detail": "body is not base64, as isBase64Encoded says it is"}},

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cric-talk/guards/internal/event"
 	. "github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -145,7 +145,7 @@ func TestJobThatCannotBeDelayed(t *testing.T) {
 		}
 	}
 	_, err := b.ask(ask)
-	if !errors.As(err, new(*event.Unavailable)) || err.Error() != "the job could not be put on the delayed queue" {
+	if !errors.As(err, new(*input.Unavailable)) || err.Error() != "the job could not be put on the delayed queue" {
 		t.Errorf("the error is %v, want Unavailable", err)
 	}
 	q.err = nil
@@ -200,7 +200,7 @@ func TestInvalidPlaces(t *testing.T) {
 
 func (b *bench) wantInvalid(what, field string, err error) {
 	b.t.Helper()
-	if e, ok := errors.AsType[*event.ValidationError](err); !ok || e.Field != field || b.store.asked != 0 {
+	if e, ok := errors.AsType[*input.ValidationError](err); !ok || e.Field != field || b.store.asked != 0 {
 		b.t.Errorf("%.60s: %v after %d requests, want a ValidationError of %s and none", what, err, b.store.asked, field)
 	}
 }

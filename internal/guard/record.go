@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -76,7 +76,7 @@ func (s *sample) next(second int64) (left int64, ok bool) {
 func (g *Guard) unavailable(ctx context.Context, r Request, d ratelimit.Decision, err error) error {
 	g.logOutage(ctx, r, err)
 	g.measure(r.Activity, []metric{{"Degraded", 1}, {"Requests", int64(d.Requests)}})
-	return event.NewUnavailable(err)
+	return input.NewUnavailable(err)
 }
 
 func (g *Guard) logOutage(ctx context.Context, r Request, cause error) {
@@ -89,7 +89,7 @@ func (g *Guard) logOutage(ctx context.Context, r Request, cause error) {
 
 // logInvalid names the field, never what a caller put there.
 func (g *Guard) logInvalid(ctx context.Context, err error) {
-	e, ok := errors.AsType[*event.ValidationError](err)
+	e, ok := errors.AsType[*input.ValidationError](err)
 	if g.Log == nil || !ok {
 		return
 	}

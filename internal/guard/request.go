@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -16,7 +16,7 @@ import (
 // A Request is a guard's event. What the zero value of a field means is said
 // with it.
 type Request struct {
-	UserID    string   // who is limited: 1 to 36 printable ASCII characters, no space. Required
+	UserID    string   // who is limited: 1 to 128 printable ASCII characters, no space. Required
 	Activity  string   // one of the guard's. Required
 	Op        Op       // zero: Check
 	Count     int64    // how many actions at once; zero: 1
@@ -43,25 +43,25 @@ const (
 var ops = []string{string(Check), string(Status), string(Release), string(Reset)}
 
 // fields are the event's members.
-var fields = []event.Field[Request]{
-	{Name: "userId", Read: func(r *Request, f string, v jsontext.Value) error { return event.ID(&r.UserID, f, v) }},
-	{Name: "activity", Read: func(r *Request, f string, v jsontext.Value) error { return event.Text(&r.Activity, f, v) }},
+var fields = []input.Field[Request]{
+	{Name: "userId", Read: func(r *Request, f string, v jsontext.Value) error { return input.ID(&r.UserID, f, v) }},
+	{Name: "activity", Read: func(r *Request, f string, v jsontext.Value) error { return input.Text(&r.Activity, f, v) }},
 	{Name: "op", Read: readOp},
-	{Name: "count", Read: func(r *Request, f string, v jsontext.Value) error { return event.Whole(&r.Count, f, v) }},
-	{Name: "partial", Read: func(r *Request, f string, v jsontext.Value) error { return event.Bool(&r.Partial, f, v) }},
-	{Name: "tier", Read: func(r *Request, f string, v jsontext.Value) error { return event.Text(&r.Tier, f, v) }},
-	{Name: "roles", Read: func(r *Request, f string, v jsontext.Value) error { return event.Texts(&r.Roles, f, v) }},
-	{Name: "requestId", Read: func(r *Request, f string, v jsontext.Value) error { return event.ID(&r.RequestID, f, v) }},
-	{Name: "at", Read: func(r *Request, f string, v jsontext.Value) error { return event.Whole(&r.At, f, v) }},
-	{Name: "readyAt", Read: func(r *Request, f string, v jsontext.Value) error { return event.Whole(&r.ReadyAt, f, v) }},
+	{Name: "count", Read: func(r *Request, f string, v jsontext.Value) error { return input.Whole(&r.Count, f, v) }},
+	{Name: "partial", Read: func(r *Request, f string, v jsontext.Value) error { return input.Bool(&r.Partial, f, v) }},
+	{Name: "tier", Read: func(r *Request, f string, v jsontext.Value) error { return input.Text(&r.Tier, f, v) }},
+	{Name: "roles", Read: func(r *Request, f string, v jsontext.Value) error { return input.Texts(&r.Roles, f, v) }},
+	{Name: "requestId", Read: func(r *Request, f string, v jsontext.Value) error { return input.ID(&r.RequestID, f, v) }},
+	{Name: "at", Read: func(r *Request, f string, v jsontext.Value) error { return input.Whole(&r.At, f, v) }},
+	{Name: "readyAt", Read: func(r *Request, f string, v jsontext.Value) error { return input.Whole(&r.ReadyAt, f, v) }},
 	{Name: "job", Read: readJob},
 }
 
 func readOp(r *Request, field string, v jsontext.Value) error {
 	if string(v) == `""` { // the zero Op is Check, an empty one is a mistake
-		return event.Invalid(field, "empty", "one of "+strings.Join(ops, ", "))
+		return input.Invalid(field, "empty", "one of "+strings.Join(ops, ", "))
 	}
-	return event.Text((*string)(&r.Op), field, v)
+	return input.Text((*string)(&r.Op), field, v)
 }
 
 // maxJob is the longest job, in bytes: SQS takes 256 KiB, an event 64.
@@ -69,7 +69,7 @@ const maxJob = 32 << 10
 
 func readJob(r *Request, field string, v jsontext.Value) error {
 	if len(v) > maxJob {
-		return event.Invalid(field, strconv.Itoa(len(v))+" bytes long", "at most "+strconv.Itoa(maxJob))
+		return input.Invalid(field, strconv.Itoa(len(v))+" bytes long", "at most "+strconv.Itoa(maxJob))
 	}
 	r.Job = slices.Clone(v)
 	return nil
@@ -87,21 +87,21 @@ func (r *Request) resolve(rules limits.Guard) (limits.Activity, error) {
 	if r.Count == 0 {
 		r.Count = 1
 	}
-	if err := event.CheckUserID(r.UserID); err != nil {
+	if err := input.CheckUserID(r.UserID); err != nil {
 		return limits.Activity{}, err
 	}
 	activity, ok := rules.Activity(r.Activity)
 	if !ok {
-		return limits.Activity{}, event.Invalid("activity", event.Show(r.Activity), "one of "+rules.Name+"'s: "+names(rules))
+		return limits.Activity{}, input.Invalid("activity", input.Show(r.Activity), "one of "+rules.Name+"'s: "+names(rules))
 	}
 	if !slices.Contains(ops, string(r.Op)) {
-		return limits.Activity{}, event.Invalid("op", event.Show(string(r.Op)), "one of "+strings.Join(ops, ", "))
+		return limits.Activity{}, input.Invalid("op", input.Show(string(r.Op)), "one of "+strings.Join(ops, ", "))
 	}
 	if r.Count < 1 {
-		return limits.Activity{}, event.Invalid("count", strconv.FormatInt(r.Count, 10), "a whole number of at least 1")
+		return limits.Activity{}, input.Invalid("count", strconv.FormatInt(r.Count, 10), "a whole number of at least 1")
 	}
 	if r.RequestID != "" {
-		if err := event.CheckRequestID(r.RequestID); err != nil {
+		if err := input.CheckRequestID(r.RequestID); err != nil {
 			return limits.Activity{}, err
 		}
 	}
@@ -115,15 +115,15 @@ func (r *Request) resolve(rules limits.Guard) (limits.Activity, error) {
 func (r *Request) validOp() error {
 	switch {
 	case r.Op == Release && r.At == 0:
-		return &event.ValidationError{Field: "at", Problem: "is missing, want the one in the check's answer"}
+		return &input.ValidationError{Field: "at", Problem: "is missing, want the one in the check's answer"}
 	case r.Op == Release && r.RequestID == "":
-		return &event.ValidationError{Field: "requestId", Problem: "is missing, want the one in the check's answer"}
+		return &input.ValidationError{Field: "requestId", Problem: "is missing, want the one in the check's answer"}
 	case r.At > maxAt:
-		return event.Invalid("at", strconv.FormatInt(r.At, 10), "the one in the check's answer, in Unix milliseconds")
+		return input.Invalid("at", strconv.FormatInt(r.At, 10), "the one in the check's answer, in Unix milliseconds")
 	case r.Op != Release && r.At != 0:
-		return event.Invalid("at", strconv.FormatInt(r.At, 10), "it only with op release")
+		return input.Invalid("at", strconv.FormatInt(r.At, 10), "it only with op release")
 	case r.Partial && r.Op == Check && r.RequestID != "":
-		return &event.ValidationError{Field: "partial", Problem: "does not go with requestId on a check: a repeat could not be told how many were granted"}
+		return &input.ValidationError{Field: "partial", Problem: "does not go with requestId on a check: a repeat could not be told how many were granted"}
 	}
 	return nil
 }
@@ -134,23 +134,23 @@ func (r *Request) validPlace(p ratelimit.Policy, queue bool) error {
 	reservoir, ok := p.(ratelimit.Reservoir)
 	switch {
 	case !ok && r.ReadyAt != 0:
-		return &event.ValidationError{Field: "readyAt", Problem: "goes with activities that have places only"}
+		return &input.ValidationError{Field: "readyAt", Problem: "goes with activities that have places only"}
 	case !ok && r.Job != nil, r.Job != nil && !queue:
-		return &event.ValidationError{Field: "job", Problem: "goes with activities that have a delayed queue only"}
+		return &input.ValidationError{Field: "job", Problem: "goes with activities that have a delayed queue only"}
 	case !ok:
 		return nil
 	case r.Op == Release || r.Op == Reset:
-		return event.Invalid("op", string(r.Op), "check or status: a place is not given back, it passes")
+		return input.Invalid("op", string(r.Op), "check or status: a place is not given back, it passes")
 	case r.Count != 1:
-		return event.Invalid("count", strconv.FormatInt(r.Count, 10), "1, as places are given one at a time")
+		return input.Invalid("count", strconv.FormatInt(r.Count, 10), "1, as places are given one at a time")
 	case r.Partial:
-		return event.Invalid("partial", "true", "false, as places are given one at a time")
+		return input.Invalid("partial", "true", "false, as places are given one at a time")
 	case r.Op == Status && r.ReadyAt != 0:
-		return event.Invalid("readyAt", strconv.FormatInt(r.ReadyAt, 10), "it only with op check")
+		return input.Invalid("readyAt", strconv.FormatInt(r.ReadyAt, 10), "it only with op check")
 	case r.Op == Status && r.Job != nil:
-		return &event.ValidationError{Field: "job", Problem: "goes with op check only"}
+		return &input.ValidationError{Field: "job", Problem: "goes with op check only"}
 	case r.ReadyAt != 0 && !reservoir.IsPlace(r.ReadyAt):
-		return event.Invalid("readyAt", strconv.FormatInt(r.ReadyAt, 10), "the one in a delayed answer, in Unix milliseconds")
+		return input.Invalid("readyAt", strconv.FormatInt(r.ReadyAt, 10), "the one in a delayed answer, in Unix milliseconds")
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func (r *Request) fits(p ratelimit.Policy) error {
 	if r.Count <= limit || r.Partial || r.Op == Release { // what was counted by a higher limit can be given back
 		return nil
 	}
-	return event.Invalid("count", strconv.FormatInt(r.Count, 10),
+	return input.Invalid("count", strconv.FormatInt(r.Count, 10),
 		fmt.Sprintf("at most %d, the limit: waiting would never help; partial grants what fits", limit))
 }
 

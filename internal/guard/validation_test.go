@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 )
 
 // Each of these is a ValidationError that names the field, says nothing of the
@@ -17,7 +17,7 @@ func TestInvalidEvents(t *testing.T) {
 		"empty userId":            {`{"userId": "", "activity": "create_post"}`, "userId", "empty"},
 		"userId null":             {`{"userId": null, "activity": "create_post"}`, "userId", "null"},
 		"userId a number":         {`{"userId": 4711, "activity": "create_post"}`, "userId", "a number"},
-		"37 characters":           {`{"userId": "` + strings.Repeat("u", 37) + `", "activity": "create_post"}`, "userId", "37"},
+		"129 characters":          {`{"userId": "` + strings.Repeat("u", 129) + `", "activity": "create_post"}`, "userId", "129"},
 		"a space":                 {`{"userId": "canary-user 4711", "activity": "create_post"}`, "userId", "U+0020 as character 12"},
 		"a control character":     {`{"userId": "u\u0007", "activity": "create_post"}`, "userId", "U+0007"},
 		"a raw control character": {"{\"userId\": \"u\x07\", \"activity\": \"create_post\"}", "userId", "JSON"},
@@ -25,7 +25,7 @@ func TestInvalidEvents(t *testing.T) {
 		"invalid UTF-8":           {"{\"userId\": \"u\xff\", \"activity\": \"create_post\"}", "userId", "UTF-8"},
 		"half a surrogate":        {`{"userId": "u\ud800", "activity": "create_post"}`, "userId", "JSON"},
 		"USERID beside userId":    {`{"userId": "` + user + `", "USERID": "u2", "activity": "create_post"}`, "event", `"USERID"`},
-		"userId twice":            {`{"userId": "` + user + `", "userId": "u2", "activity": "create_post"}`, "userId", "twice"},
+		"userId twice":            {`{"userId": "` + user + `", "userId": "u2", "activity": "create_post"}`, "userId", "repeated"},
 		"no activity":             {`{"userId": "` + user + `"}`, "activity", "create_post"},
 		"an unknown activity":     {`{"userId": "` + user + `", "activity": "add_comment"}`, "activity", "create_post, update_post, delete_post, like, view"},
 		"an activity too long":    {`{"userId": "` + user + `", "activity": "` + strings.Repeat("a", 999) + `"}`, "activity", `aaa..."`},
@@ -56,7 +56,7 @@ func TestInvalidEvents(t *testing.T) {
 		"readyAt":                 {`{"userId": "` + user + `", "activity": "create_post", "readyAt": 60000}`, "readyAt", "places"},
 		"job":                     {`{"userId": "` + user + `", "activity": "create_post", "job": {}}`, "job", "delayed queue"},
 		"an unknown field":        {`{"userId": "` + user + `", "activity": "create_post", "teir": "premium"}`, "event", `"teir"`},
-		"a name twice within":     {`{"userId": "` + user + `", "activity": "create_post", "tier": {"a": 1, "a": 2}}`, "tier", "twice"},
+		"a name twice within":     {`{"userId": "` + user + `", "activity": "create_post", "tier": {"a": 1, "a": 2}}`, "tier", "repeats"},
 		"an array":                {`[{"userId": "` + user + `"}]`, "event", "an array"},
 		"a string":                {`"create_post"`, "event", "a string"},
 		"null":                    {`null`, "event", "null"},
@@ -64,13 +64,13 @@ func TestInvalidEvents(t *testing.T) {
 		"spaces only":             {` `, "event", "empty"},
 		"an object cut off":       {`{"userId": "` + user + `"`, "event", "JSON"},
 		"a value cut off":         {`{"userId": "` + user, "userId", "JSON"},
-		"two objects":             {`{"userId": "` + user + `", "activity": "create_post"} {}`, "event", "goes on"},
+		"two objects":             {`{"userId": "` + user + `", "activity": "create_post"} {}`, "event", "continues"},
 		"70 KiB of body":          {`{"userId": "` + user + `", "tier": "` + strings.Repeat("t", 70<<10) + `"}`, "event", "71"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			out, err := b.Invoke(t.Context(), []byte(tt.event))
-			e, ok := errors.AsType[*event.ValidationError](err)
+			e, ok := errors.AsType[*input.ValidationError](err)
 			if !ok || e.Field != tt.field || !strings.HasPrefix(err.Error(), tt.field+" ") || !strings.Contains(err.Error(), tt.says) {
 				t.Fatalf("%s, %v, want a ValidationError of %s that says %s", out, err, tt.field, tt.says)
 			}

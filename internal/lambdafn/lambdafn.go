@@ -20,7 +20,10 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/live/dynamolive"
+	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/table"
 )
 
 // Guard runs a guard as a Lambda function. It returns, with an exit status, only
@@ -39,11 +42,12 @@ func Cleanup() int {
 			return nil, err
 		}
 		forget := func(ctx context.Context, userID string) error {
-			_, err := live.Forget(ctx, store, limits.All, userID, time.Now())
+			_, err := live.Forget(ctx, dynamolive.New(store.Table()), limits.All, userID, time.Now())
 			return err
 		}
 		return &cleanup.Cleanup{
-			Table: store, Forget: forget, Log: logger, Metrics: os.Stdout, Namespace: readNamespace(os.LookupEnv),
+			Table: table.New(store.Table()), Forget: forget, Log: logger,
+			Metrics: metrics.Writer{W: os.Stdout, Namespace: readNamespace(os.LookupEnv)},
 		}, nil
 	})
 }
@@ -63,7 +67,7 @@ func NewGuard(cfg aws.Config, rules limits.Guard, logger *slog.Logger) (*guard.G
 	}
 	g := settings.Guard(rules, store)
 	g.Log, g.Metrics = logger, os.Stdout
-	g.Live = &live.Follower{Table: store, Guards: limits.All, Log: logger}
+	g.Live = &live.Follower{Table: dynamolive.New(store.Table()), Guards: limits.All, Log: logger}
 	g.Limiter.Alongside = g.Live.Look
 	return g, nil
 }
@@ -80,8 +84,9 @@ func Start(name string, wire func(aws.Config, *slog.Logger) (lambda.Handler, err
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		return 1
 	}
-	log.SetOutput(withoutErrors{os.Stderr})
-	lambda.Start(handler)
+	quiet := &errorFilter{Handler: handler, log: os.Stderr}
+	log.SetOutput(quiet)
+	lambda.Start(quiet)
 	return 0
 }
 
@@ -110,9 +115,9 @@ func configure() (aws.Config, error) {
 }
 
 func open(cfg aws.Config) (*dynamostore.Store, error) {
-	table, err := readTable(os.LookupEnv)
+	name, err := readTable(os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}
-	return dynamostore.New(cfg, table), nil
+	return dynamostore.New(cfg, name), nil
 }

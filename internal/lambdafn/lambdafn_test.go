@@ -356,7 +356,7 @@ func TestCleanupFunction(t *testing.T) {
 	}
 	for payload, message := range map[string]string{
 		`{"dryrun": true}`:      `event has the unknown field "dryrun", want only dryRun, userId`,
-		`{"userId": " config"}`: "userId has U+0020 as character 1, want 1 to 36 printable ASCII characters without a space",
+		`{"userId": " config"}`: "userId has U+0020 as character 1, want 1 to 128 printable ASCII characters without a space",
 		`[]`:                    "event is an array, want a JSON object",
 	} {
 		if got := i.Invoke(t, payload); got.ErrorType != "ValidationError" || got.ErrorMessage != message {

@@ -9,6 +9,7 @@ import (
 	"github.com/cric-talk/guards/internal/dynamotest"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
 
@@ -16,7 +17,7 @@ import (
 // one, on the code's limits, is what looks.
 func TestLiveLimitsActOnTheRealBinary(t *testing.T) {
 	r := newRig(t)
-	table := dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), r.table)
+	table := dynamolive.New(dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), r.table).Table())
 	edit := func(change func(live.Settings) live.Settings) {
 		t.Helper()
 		err := live.Edit(t.Context(), table, limits.All, live.Change{At: time.Now(), By: "test"}, func(s live.Settings) (live.Settings, error) {

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"sync"
@@ -11,33 +12,45 @@ import (
 )
 
 const (
-	// every is how old the settings of an instance may be before it looks again.
+	// every is how long an instance uses its settings before it looks again.
 	every = 30 * time.Second
 
-	// patience is how long one look may take, and grace how long an answer that is
-	// ready waits for it: an instance that has answered stands still.
+	// patience is how long one look may take. grace is how long a finished answer
+	// waits for a look: Lambda freezes an instance after it responds, so a look
+	// that is still running would stop too.
 	patience = time.Second
 	grace    = 20 * time.Millisecond
 )
 
-// A Follower keeps an instance's limits up to date: a look at the table at most
-// every 30 s, alongside a decision that goes there anyway. What it brings counts
-// from the next decision. A look that fails, or brings what can't be read,
-// leaves the last good limits in force.
+// A Follower keeps an instance's limits up to date. At most every 30 s it looks
+// at the table, at the same time as a decision that goes there. The new limits
+// hold from the next decision. If a look fails, or finds a document that cannot
+// be read, the last good limits stay in force.
 type Follower struct {
 	Table  Table
-	Guards []limits.Guard   // whose settings to follow
-	Log    *slog.Logger     // a line where a look fails; nil: none
-	Now    func() time.Time // nil: time.Now
+	Guards []limits.Guard   // the guards whose limits the settings change
+	Log    *slog.Logger     // gets a line for each look that fails; nil for none
+	Now    func() time.Time // nil means time.Now
 
-	last    atomic.Pointer[Limits]
-	mu      sync.Mutex
-	looked  time.Time // when the last look began
-	version int64     // of last
+	last   atomic.Pointer[Limits]
+	mu     sync.Mutex
+	looked time.Time // when the last look began
+	seen   snapshot  // the document that last was made of
 }
 
-// Limits are the limits as last seen; nil, which changes nothing, before the
-// first look. A nil Follower follows nothing.
+// A snapshot is a settings document and its version. The zero snapshot means
+// that there is no document.
+type snapshot struct {
+	document []byte
+	version  int64
+}
+
+func (s snapshot) equal(o snapshot) bool {
+	return s.version == o.version && bytes.Equal(s.document, o.document)
+}
+
+// Limits returns the limits that the last good look found. It returns nil, which
+// changes nothing, before the first look. A nil Follower follows nothing.
 func (f *Follower) Limits() *Limits {
 	if f == nil {
 		return nil
@@ -45,7 +58,8 @@ func (f *Follower) Limits() *Limits {
 	return f.last.Load()
 }
 
-// Look begins a look if one is due, and returns how to wait for it.
+// Look starts a look at the table if one is due. The caller calls wait when its
+// answer is ready.
 func (f *Follower) Look(ctx context.Context) (wait func()) {
 	if f == nil || !f.due() {
 		return func() {}
@@ -55,7 +69,7 @@ func (f *Follower) Look(ctx context.Context) (wait func()) {
 		defer close(done)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
-		if err := f.look(ctx, false); err != nil {
+		if err := f.look(ctx); err != nil {
 			f.warn(ctx, "read", err)
 		}
 	}()
@@ -69,7 +83,7 @@ func (f *Follower) Look(ctx context.Context) (wait func()) {
 	}
 }
 
-// due says whether it is time for a look, and takes it as begun.
+// due reports whether it is time for a look. If so, it counts the look as begun.
 func (f *Follower) due() bool {
 	now := f.now()
 	f.mu.Lock()
@@ -81,33 +95,73 @@ func (f *Follower) due() bool {
 	return true
 }
 
-// Read looks at once, and sees the last settings written.
-func (f *Follower) Read(ctx context.Context) error { return f.look(ctx, true) }
+// Read looks at the table at once, and is sure to find the last document.
+func (f *Follower) Read(ctx context.Context) error {
+	found, err := f.read(ctx, true)
+	if err != nil {
+		return err
+	}
+	return f.follow(ctx, found)
+}
 
-func (f *Follower) look(ctx context.Context, consistent bool) error {
-	document, version, err := f.Table.Settings(ctx, consistent)
+// look reads eventually consistently, at half the price. Such a read may return
+// an older document than an earlier read, or none. An operator may also have
+// deleted the document or restored an older one. One consistent read tells the
+// two cases apart:
+//
+//	seen  read  consistent read
+//	7     8     not needed: 8 is newer
+//	7     6     7: the read was stale, 7 stays
+//	7     6     6: an operator restored version 6, follow it
+//	7     none  none: an operator deleted the document, no live limits
+func (f *Follower) look(ctx context.Context) error {
+	found, err := f.read(ctx, false)
 	if err != nil {
 		return err
 	}
 	f.mu.Lock()
+	seen := f.seen
+	f.mu.Unlock()
+	if found.version <= seen.version && !found.equal(seen) {
+		if found, err = f.read(ctx, true); err != nil {
+			return err
+		}
+	}
+	return f.follow(ctx, found)
+}
+
+func (f *Follower) read(ctx context.Context, consistent bool) (s snapshot, err error) {
+	s.document, s.version, err = f.Table.Settings(ctx, consistent)
+	if s.version == 0 {
+		s.document = nil
+	}
+	return s, err
+}
+
+// follow puts a document in force, unless it is in force already.
+func (f *Follower) follow(ctx context.Context, found snapshot) error {
+	f.mu.Lock()
 	defer f.mu.Unlock()
-	if version <= f.version { // an eventually consistent read may go back
+	if found.equal(f.seen) {
 		return nil
 	}
-	s, err := Parse(document)
-	if err != nil {
-		return err
+	var s Settings
+	if found.version != 0 {
+		var err error
+		if s, err = Parse(found.document); err != nil {
+			return err
+		}
 	}
 	l, err := s.compile(f.Guards, f.last.Load())
 	f.last.Store(l)
-	f.version = version
+	f.seen = found
 	if err != nil {
 		f.warn(ctx, "applied", err)
 	}
 	return nil
 }
 
-// warn leaves a line of log on what could not be done with the settings.
+// warn logs what could not be done with the settings.
 func (f *Follower) warn(ctx context.Context, notDone string, err error) {
 	if f.Log != nil {
 		f.Log.LogAttrs(ctx, slog.LevelWarn, "live limits not followed", slog.String("not", notDone), slog.Any("error", err))

@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -122,18 +122,18 @@ func find(guards []limits.Guard, name string) (limits.Activity, error) {
 	for _, g := range guards {
 		if a, ok := g.Activity(name); ok {
 			if a.Unlimited {
-				return a, event.Invalid("activity", event.Show(name), "one that has a limit")
+				return a, input.Invalid("activity", input.Show(name), "one that has a limit")
 			}
 			return a, nil
 		}
 	}
-	return limits.Activity{}, event.Invalid("activity", event.Show(name), "one of guards limits")
+	return limits.Activity{}, input.Invalid("activity", input.Show(name), "one of guards limits")
 }
 
 // apply changes the code's activity.
 func (o Override) apply(a limits.Activity) (activity, error) {
 	if o.Mode != "" && !slices.Contains(modes, o.Mode) {
-		return activity{}, event.Invalid("mode", event.Show(o.Mode), "enforce, shadow or off")
+		return activity{}, input.Invalid("mode", input.Show(o.Mode), "enforce, shadow or off")
 	}
 	ordinary := a.Limit
 	if o.Limit != "" {
@@ -162,7 +162,7 @@ func (o Override) apply(a limits.Activity) (activity, error) {
 }
 
 func (g Grant) validate() error {
-	if err := event.CheckUserID(g.UserID); err != nil {
+	if err := input.CheckUserID(g.UserID); err != nil {
 		return err
 	}
 	switch {

@@ -2,229 +2,225 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"sync/atomic"
 	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
 )
 
 // A Limiter decides requests on a store. It is safe for concurrent use.
 type Limiter struct {
 	Store Store
 
-	// Cache refuses again what the store refused within the last second, and
-	// decides alone while the store can't be asked. Nil: every decision asks the
-	// store, and an outage is a *StoreError.
-	Cache *Cache
+	// Memory refuses again what the store refused within the last second, and
+	// decides during an outage. Nil: every decision asks the store, and an outage
+	// is always an error.
+	Memory *Memory
 
-	// Timeout is how long one decision may take, all attempts included. Zero:
-	// one attempt, which takes what it takes; for a store in memory.
+	// Timeout is how long one decision may take, all attempts included. Zero: one
+	// attempt without a timeout, for a store in memory.
 	Timeout time.Duration
-
-	// DenyOutage makes an outage an error, where Cache would decide.
-	DenyOutage bool
 
 	// Now is the clock that decisions count by. Nil: time.Now.
 	Now func() time.Time
 
-	// Alongside begins what is to run while the store is asked anyway, and returns
-	// how to wait for its end. Nil: nothing is.
-	Alongside func(context.Context) (wait func())
+	// Attempts returns the budget of one decision. Nil: shares of Timeout, with
+	// random pauses.
+	Attempts func() Budget
 
-	connected atomic.Bool // the last attempt was answered: a connection stands
+	breaker breaker
+	pace    pace
 }
 
-// Check counts r and decides. The error is a *StoreError, or says which field
-// of r is out of range.
+// Check counts r and decides. The error is a *StoreError, or says which field of r
+// is out of range.
 func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
-	if r.ID == "" {
-		return Decision{}, errors.New("request id is empty, want the id of the request")
-	}
-	if err := r.validate(); err != nil {
+	if err := r.validate(r.most()); err != nil {
 		return Decision{}, err
 	}
-	now := l.Clock()
-	if d, ok := r.presented(now.UnixMilli()); ok {
+	now := l.now()
+	if d, ok := r.due(now.UnixMilli()); ok {
 		return d, nil
 	}
-	if d, ok := l.Cache.refuse(&r, now); ok {
+	w := r.write(now.UnixMilli())
+	known := l.Memory.Recall(w.Key)
+	if d, ok := known.refuse(&r, w, now); ok {
 		return d, nil
 	}
-	return l.askOrDecideAlone(ctx, &r, func(a *attempts) (Decision, error) {
-		return l.check(a, &r, now.UnixMilli())
+	d, t, err := l.ask(ctx, w.Key, known, func(t *tries) (Decision, error) { return t.check(&r, w, known.Seen.State) })
+	if err == nil || !r.Alone || l.Memory == nil {
+		return d, err
+	}
+	l.Memory.Change(w.Key, func(k Known) Known {
+		k, d = k.admit(&r, w, t)
+		return k
 	})
+	d.Requests, d.Outage = t.requests, err
+	return d, nil
 }
 
-// check is the one loop: it plans from the last state seen or from nothing,
-// and plans again from the item that a failed condition brought back.
-func (l *Limiter) check(a *attempts, r *Request, now int64) (Decision, error) {
-	w := r.write(now)
-	limit, _ := r.Policy.Quota()
-	n := min(r.Count, limit)
-	plan := r.Policy.Plan(now, n)
-	var ok bool
-	if w.Update, ok = plan(l.Cache.hint(w.Key)); !ok {
-		w.Update, _ = plan(nil)
-	}
-	for {
-		item, done, err := a.Update(w, n)
-		if err != nil {
-			return Decision{}, err
-		}
-		if later, counted := item.Later(w); counted {
-			switch {
-			case done:
-				return r.counted(now, item.State, n, 0), nil
-			case a.unknown > 0: // found after an attempt of unknown outcome, it is that attempt's
-				return r.counted(now, item.State, a.unknown, later), nil
-			}
-			return r.repeat(now, item.State, later), nil
-		}
-		if n, w.Update = r.fits(now, item.State); n == 0 {
-			return r.decision(now, item.State, 0, Limited), nil
-		}
-	}
-}
-
-// Status decides r as Check would now, and counts nothing.
+// Status decides r as Check would now, and counts nothing. Its error is as
+// Check's.
 func (l *Limiter) Status(ctx context.Context, r Request) (Decision, error) {
-	if err := r.validate(); err != nil {
+	if err := r.validate(r.most()); err != nil {
 		return Decision{}, err
 	}
-	now := l.Clock().UnixMilli()
-	return l.askOrDecideAlone(ctx, &r, func(a *attempts) (Decision, error) {
-		w := r.write(now)
-		item, err := a.Read(w.Key)
-		if err != nil {
-			return Decision{}, err
-		}
-		if later, counted := item.Later(w); counted {
-			return r.repeat(now, item.State, later), nil
-		}
-		n, u := r.fits(now, item.State)
-		d := r.decision(now, item.State, n, OK)
-		if n == 0 {
-			return d, nil
-		}
-		after := u.Apply(item.State)
-		if n < r.Count { // the wait begins where the grant leaves off
-			d.Wait = r.Policy.Wait(now, 1, after)
-		}
-		return r.inTurn(d, now, after, 0), nil
-	})
+	w := r.write(l.now().UnixMilli())
+	known := l.Memory.Recall(w.Key)
+	d, t, err := l.ask(ctx, w.Key, known, func(t *tries) (Decision, error) { return t.status(&r, w) })
+	if err == nil || !r.Alone || l.Memory == nil {
+		return d, err
+	}
+	d = l.Memory.Recall(w.Key).status(&r, w)
+	d.Requests, d.Outage = t.requests, err
+	return d, nil
 }
 
-// Release gives back r.Count actions of the check r.ID, which was counted at
-// r.At: once, and only while it still counts; else nothing changes. The error
+// Release gives back r.Count actions of the check r.ID, whose receipt is r.At. It
+// gives back once, and only while the check still counts; otherwise nothing changes. The error
 // is a *StoreError, or says that r.Count is out of range.
 func (l *Limiter) Release(ctx context.Context, r Request) (Decision, error) {
-	if r.Count < 1 {
-		return Decision{}, errCount(r.Count)
+	if err := r.validate(mostReleased); err != nil {
+		return Decision{}, err
 	}
-	now := l.Clock().UnixMilli()
-	if ahead := r.At - now; 0 < ahead && ahead <= clockSlack.Milliseconds() {
+	now := l.now().UnixMilli()
+	if ahead := r.At - now; 0 < ahead && ahead <= mostAhead.Milliseconds() {
 		now = r.At // counted by an instance whose clock is ahead
 	}
-	return l.ask(ctx, func(a *attempts) (Decision, error) {
-		item, err := l.release(a, &r, now)
-		return r.decision(now, item.State, r.Count, OK), err
-	})
-}
-
-// release is check's loop the other way. It returns the item as it stands then.
-func (l *Limiter) release(a *attempts, r *Request, now int64) (Item, error) {
 	w := r.write(now)
-	plan, byID := r.Policy.Release(now, r.At, r.Count)
-	if w.Release = byID; !byID {
-		w.ID = NewID("release " + r.ID) // once
-	}
-	if r.Policy.Place(r.At).Window != w.Key.Window {
-		return a.Read(w.Key) // too late
-	}
-	var ok bool
-	if w.Update, ok = plan(l.Cache.hint(w.Key)); !ok {
-		item, err := a.Read(w.Key)
-		if w.Update, ok = plan(item.State); !ok || err != nil {
-			return item, err
-		}
-	}
-	defer l.Cache.doubt(w.Key)
-	for {
-		item, done, err := a.Update(w, 0)
-		if done || err != nil || item.Has(w) != byID {
-			return item, err
-		}
-		if w.Update, ok = plan(item.State); !ok {
-			return item, nil
-		}
-	}
+	d, _, err := l.ask(ctx, w.Key, l.Memory.Recall(w.Key), func(t *tries) (Decision, error) { return t.release(&r, w) })
+	l.Memory.Change(w.Key, func(k Known) Known { return k.doubt(l.now()) })
+	return d, err
 }
 
-// Reset forgets what is counted of r's activity in the current window. The
-// error is a *StoreError.
+// mostAhead is how far ahead the clock that gave a receipt may be.
+const mostAhead = 120 * time.Second
+
+// Reset removes what is counted of r's activity in the current window. It is sent
+// once: after an unknown outcome a second delete could remove what was counted
+// since. The error is a *StoreError.
 func (l *Limiter) Reset(ctx context.Context, r Request) (Decision, error) {
-	now := l.Clock().UnixMilli()
-	key := r.key(r.Policy.Place(now))
-	return l.ask(ctx, func(a *attempts) (Decision, error) {
-		defer l.Cache.doubt(key)
-		return r.decision(now, nil, r.Count, OK), a.Delete(key)
+	w := r.write(l.now().UnixMilli())
+	d, _, err := l.ask(ctx, w.Key, l.Memory.Recall(w.Key), func(t *tries) (Decision, error) {
+		return r.decision(w.Now, nil, r.Count), t.delete(w.Key)
 	})
+	l.Memory.Change(w.Key, func(k Known) Known {
+		if err == nil {
+			k = Known{}
+		}
+		return k.doubt(l.now())
+	})
+	return d, err
 }
 
-// ask has the store decide.
-func (l *Limiter) ask(ctx context.Context, decide func(*attempts) (Decision, error)) (Decision, error) {
-	if l.Alongside != nil {
-		defer l.Alongside(ctx)()
-	}
-	a, stop := l.attempts(ctx)
-	defer stop()
-	d, err := decide(a)
+// CircuitOpen reports whether the limiter takes the store to be away. Until the
+// store answers again, almost no decision asks it.
+func (l *Limiter) CircuitOpen() bool { return l.breaker.isOpen() }
+
+// ask has the store decide, unless a circuit breaker is open. It teaches the
+// memory what the store answered.
+func (l *Limiter) ask(ctx context.Context, key Key, known Known, decide func(*tries) (Decision, error)) (Decision, *tries, error) {
+	entered := l.now()
+	t := &tries{limiter: l, ctx: ctx}
+	probe, err := l.enter(key, known, entered)
 	if err != nil {
-		d = Decision{}
+		return Decision{}, t, err
 	}
-	d.Requests = a.requests
-	return d, err
+	stop := t.begin(probe)
+	defer stop()
+	d, err := decide(t)
+	l.leave(key, known, t, asStoreError(err))
+	d.Requests = t.requests
+	if err != nil {
+		return Decision{Requests: t.requests}, t, err
+	}
+	return d, t, nil
 }
 
-// askOrDecideAlone has the store decide or, where it can't be asked, the cache.
-func (l *Limiter) askOrDecideAlone(ctx context.Context, r *Request, decide func(*attempts) (Decision, error)) (Decision, error) {
-	var asked *attempts
-	d, outage := l.ask(ctx, func(a *attempts) (Decision, error) {
-		asked = a
-		return decide(a)
-	})
-	if outage == nil || l.Cache == nil || l.DenyOutage && !r.Alone {
-		return d, outage
-	}
-	// What may have been performed is this decision's own here, too.
-	d, err := decide(&attempts{ctx: ctx, store: l.Cache, limiter: l, unknown: asked.unknown})
-	d.Reason, d.Outage, d.Requests = Unavailable, outage, asked.requests
-	return d, err
-}
-
-// Clock is the time that decisions count by.
-func (l *Limiter) Clock() time.Time {
+func (l *Limiter) now() time.Time {
 	if l.Now == nil {
 		return time.Now()
 	}
 	return l.Now()
 }
 
-// write is what r writes at now, but for the update.
-func (r *Request) write(now int64) Write {
-	place := r.Policy.Place(now)
-	return Write{Key: r.key(place), ID: NewID(r.ID), Ordered: place.Ordered, Now: now, Expires: place.Expires}
+// check is the loop that every count goes through. It ends when the request is in
+// the item, when the policy refuses the item, or when the item can't be read.
+func (t *tries) check(r *Request, w Write, known policy.State) (Decision, error) {
+	n := min(r.Count, r.Policy.Most())
+	var ok bool
+	if w.Update, ok = r.take(w, n, known); !ok {
+		w.Update, _ = r.take(w, n, nil) // what is known is old: let the store decide
+	}
+	for {
+		if r.Policy.Queues() {
+			w.Note = w.Update.ReadyAt
+		}
+		t.n = n
+		item, done, err := t.update(w)
+		if err != nil {
+			return Decision{}, err
+		}
+		if kept, found := item.Find(w); found {
+			return r.found(item.State, w, kept, done, t), nil
+		}
+		t.settle()
+		if n, w.Update = r.fits(w, item.State); n == 0 {
+			return r.decision(w.Now, item.State, 0), nil
+		}
+		if !w.Update.Holds(item.State) {
+			return Decision{}, unreadable("")
+		}
+		w.Note = t.note(n)
+	}
 }
 
-func (r *Request) validate() error {
-	limit, _ := r.Policy.Quota()
-	if r.Count < 1 {
-		return errCount(r.Count)
+// found returns the decision for a request that is in the item. It was counted by
+// this attempt, by an earlier attempt of this decision, or by an earlier decision.
+func (r *Request) found(s policy.State, w Write, kept Kept, done bool, t *tries) Decision {
+	readyAt := r.place(kept)
+	switch {
+	case done:
+		return r.counted(w.Now, s, t.n, readyAt)
+	case !t.unsure:
+		return r.repeated(w.Now, s, readyAt)
 	}
-	if r.Count > limit && !r.Partial {
-		return fmt.Errorf("count is %d, want at most %d: more never fits", r.Count, limit)
+	d := r.counted(w.Now, s, t.granted(kept), readyAt)
+	if !r.Fresh || d.At != w.Now {
+		d.At = 0 // perhaps it was counted at another time
 	}
-	return nil
+	return d
 }
 
-func errCount(n int64) error { return fmt.Errorf("count is %d, want at least 1", n) }
+// status reads the item and decides without counting.
+func (t *tries) status(r *Request, w Write) (Decision, error) {
+	item, err := t.read(w.Key)
+	if err != nil {
+		return Decision{}, err
+	}
+	n, u := r.fits(w, item.State)
+	w.Update = u
+	if attr, bad := item.unreadable(w); bad {
+		return Decision{}, unreadable(attr)
+	}
+	return r.wouldBe(item, w, n, u), nil
+}
+
+// wouldBe returns the decision that a check would get from item, if n actions fit
+// with the update u.
+func (r *Request) wouldBe(item Item, w Write, n int64, u policy.Update) Decision {
+	if kept, found := item.Find(w); found {
+		return r.repeated(w.Now, item.State, r.place(kept))
+	}
+	d := r.decision(w.Now, item.State, n)
+	if n == 0 {
+		return d
+	}
+	after := u.Apply(item.State)
+	if n < r.Count { // the wait begins when the grant is used up
+		d.Wait = r.Policy.Read(w.Now, 1, after).Wait
+	}
+	if r.Policy.Queues() {
+		d = r.delayed(d, w.Now, after, u.ReadyAt)
+	}
+	return d
+}

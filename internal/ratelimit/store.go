@@ -3,34 +3,61 @@ package ratelimit
 import (
 	"context"
 	"errors"
+
+	"github.com/cric-talk/guards/internal/policy"
 )
 
-// A Store keeps items and changes one at a time. It never reads a clock.
-// Package storetest holds a store to each sentence here.
+// A Store keeps items and changes one at a time. It never reads a clock and never
+// retries. Package storetest holds a store to each sentence here.
 type Store interface {
-	// Update performs w in one atomic step: whole where its guard holds and its
-	// id allows it, else not at all. It returns the item as it stands then, and
-	// whether w was performed. An item that does not exist is as one that is
-	// empty.
+	// Update performs w in one atomic step. Either all of w happens, if its guard
+	// and its ids allow it, or nothing does. It returns the item as it stands after that step,
+	// and whether w was performed. An item that does not exist is like an empty one.
 	Update(ctx context.Context, w Write) (Item, bool, error)
 
-	// Read returns the item under k, with every write that was answered before.
-	// An item that does not exist is the zero Item.
+	// Read returns the item under k, including every write that was answered
+	// before. An item that does not exist is the zero Item.
 	Read(ctx context.Context, k Key) (Item, error)
 
-	// Delete removes the item under k, its ids included. Where there is none it
-	// does nothing.
+	// Delete removes the item under k with its ids. If there is no item, it does
+	// nothing.
 	Delete(ctx context.Context, k Key) error
 }
 
-// A StoreError says what is known of a request that brought no decision.
+// A Write is an update of one item on behalf of one request.
+type Write struct {
+	Key    Key
+	Update policy.Update
+
+	// ID is the request's id. It must not be in the item, and the item keeps it.
+	// The zero ID: the item keeps nothing.
+	ID    ID
+	Note  int64 // kept with ID, so that a repeat of the request can read it; 0: nothing
+	Whole bool  // the item keeps its ids as long as it lives, not only for 20 s
+
+	// Drop must be in the item, and is removed. The zero Kept: nothing is removed.
+	Drop Kept
+
+	Now     int64 // Unix milliseconds: when a new item was created, and where ids are kept
+	Expires int64 // Unix seconds: when the item can no longer matter; 0: as the item has it
+}
+
+// A StoreError says what is known about a request that brought no answer.
 type StoreError struct {
 	Failure Failure
-	What    string // a sentence for callers: no key, address or user id in it
+	What    string // a sentence for callers, without a key, an address or a user id
+	Attr    string // Unreadable: the attribute, if it is known
 	Err     error  // the cause, for the log
 }
 
-func (e *StoreError) Error() string { return e.What + ": " + e.Err.Error() }
+// Error implements error.
+func (e *StoreError) Error() string {
+	if e.Err == nil {
+		return e.What
+	}
+	return e.What + ": " + e.Err.Error()
+}
+
 func (e *StoreError) Unwrap() error { return e.Err }
 
 // Failure is the class of a StoreError.
@@ -38,13 +65,14 @@ type Failure uint8
 
 // The classes.
 const (
-	Unknown   Failure = iota // it may have been performed: no answer came, or none that can be read
-	Throttled                // not performed, and worth another try
-	Rejected                 // not performed, and no use trying again: access, credentials, no such table
+	Unknown    Failure = iota // it may have been performed: no answer came, or none that can be read
+	NotApplied                // it was not performed, and another attempt may succeed: throttling, a conflict
+	Rejected                  // it was not performed, and another attempt is useless: access, credentials, no table
+	Unreadable                // an attribute of the item has the wrong type
 )
 
-// asStoreError makes any error of a store a StoreError: what isn't known to be
-// harmless is of unknown outcome. Nil stays nil.
+// asStoreError converts any error of a store. What is not known to be harmless
+// has an unknown outcome. Nil stays nil.
 func asStoreError(err error) *StoreError {
 	if err == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/cric-talk/guards/internal/event"
+	"github.com/cric-talk/guards/internal/input"
 )
 
 // Traffic is recorded requests, one on each line: CSV with the header
@@ -107,7 +107,7 @@ func (t *Traffic) recognize(text []byte) (isHeader bool, err error) {
 		t.read = readCSV
 		return true, nil
 	}
-	return false, event.Invalid("header", event.Show(string(text)), header+" (CSV), or a JSON object on each line")
+	return false, input.Invalid("header", input.Show(string(text)), header+" (CSV), or a JSON object on each line")
 }
 
 // inOrder looks after the order of lines by time.
@@ -153,22 +153,22 @@ type object struct {
 	timed bool // it has a time
 }
 
-var fields = []event.Field[object]{
+var fields = []input.Field[object]{
 	{Name: "time", Read: readTime},
-	{Name: "user", Read: func(o *object, field string, v jsontext.Value) error { return event.ID(&o.User, field, v) }},
-	{Name: "activity", Read: func(o *object, field string, v jsontext.Value) error { return event.Text(&o.Activity, field, v) }},
+	{Name: "user", Read: func(o *object, field string, v jsontext.Value) error { return input.ID(&o.User, field, v) }},
+	{Name: "activity", Read: func(o *object, field string, v jsontext.Value) error { return input.Text(&o.Activity, field, v) }},
 }
 
 func readJSON(text []byte) (Line, error) {
-	o, err := event.Decode(text, fields)
+	o, err := input.Decode(text, fields)
 	if err != nil {
-		if e, ok := errors.AsType[*event.ValidationError](err); ok && e.Field == "event" {
+		if e, ok := errors.AsType[*input.ValidationError](err); ok && e.Field == "event" {
 			err = fmt.Errorf("it %s", e.Problem)
 		}
 		return o.Line, err
 	}
 	if !o.timed {
-		return o.Line, event.Invalid("time", "missing", wantTime)
+		return o.Line, input.Invalid("time", "missing", wantTime)
 	}
 	return o.Line, o.validate()
 }
@@ -195,21 +195,21 @@ func parseTime(text string) (int64, error) {
 		ms = at.UnixMilli()
 	}
 	if err != nil || ms < 0 || ms > latestTime {
-		return 0, event.Invalid("time", event.Show(text), wantTime)
+		return 0, input.Invalid("time", input.Show(text), wantTime)
 	}
 	return ms, nil
 }
 
 // validate checks what can be of a guard's event.
 func (l *Line) validate() error {
-	if err := event.CheckUserID(l.User); err != nil {
-		if e, ok := errors.AsType[*event.ValidationError](err); ok {
-			return &event.ValidationError{Field: "user", Problem: e.Problem}
+	if err := input.CheckUserID(l.User); err != nil {
+		if e, ok := errors.AsType[*input.ValidationError](err); ok {
+			return &input.ValidationError{Field: "user", Problem: e.Problem}
 		}
 		return err
 	}
 	if l.Activity == "" {
-		return event.Invalid("activity", "missing or empty", "what the user did, such as create_post")
+		return input.Invalid("activity", "missing or empty", "what the user did, such as create_post")
 	}
 	return nil
 }

@@ -1,27 +1,31 @@
-// Package dynamostore keeps a limiter's items in DynamoDB: the guarded update
-// is one UpdateItem whose condition is the guard.
+// Package dynamostore keeps a limiter's items in DynamoDB. A guarded update is one
+// UpdateItem, whose condition is the guard.
 //
-// Beside the attributes of the policy's state an item has its keys userId and
-// activityWindow, and expiresAt (Unix seconds, the table's TTL attribute). The
-// item of one window also has activity, windowKey, createdAt (Unix
-// milliseconds) and ids, the binary set of the requests counted in it; an item
-// that serves for ever has such sets named i00 to i30, see [ratelimit.Memory],
-// or lists where their order matters.
+// An item has its keys userId and activityWindow, the integers of the policy's
+// state, and expiresAt (Unix seconds), which is the table's TTL attribute. The item of one window
+// also has activity, windowKey and createdAt (Unix milliseconds).
+//
+// Request ids are binary sets. The set named ids belongs to a window; the sets
+// i00 to i30 belong to 20 s each (see [ratelimit.Kept]). An element is an id of 8
+// bytes, or an id and a note of 8 bytes more.
 package dynamostore
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// Attributes that are the store's own, and so in no State.
+// Attributes that belong to the store. No policy uses them.
 const (
 	userID         = "userId"
 	activityWindow = "activityWindow"
@@ -37,35 +41,34 @@ type Store struct {
 	table  string
 }
 
-// New makes a store of a table that exists. It asks nothing.
+// New returns a Store for an existing table. It sends no requests.
 //
-// The SDK's retryer is off, whatever cfg, the environment or options say: it
-// would send an update of unknown outcome again as if it were new. Who calls
-// retries.
+// The SDK's retryer is off, whatever cfg, the environment or options say. It would
+// send an update of unknown outcome again as if it were new. The limiter retries.
 func New(cfg aws.Config, table string, options ...func(*dynamodb.Options)) *Store {
 	client := dynamodb.NewFromConfig(cfg, append(options, func(o *dynamodb.Options) {
 		o.Retryer = aws.NopRetryer{}
 		o.RetryMaxAttempts = 0
-		// DynamoDB Local sends a wrong checksum with each failed condition, and
-		// TLS has checked the bytes already.
+		// DynamoDB Local sends a wrong checksum with each failed condition. TLS
+		// protects the bytes already.
 		o.DisableValidateResponseChecksum = true
 	})...)
 	return &Store{client: client, table: table}
 }
 
-// Update implements [ratelimit.Store]: one UpdateItem.
+// Update implements [ratelimit.Store] with one UpdateItem.
 func (s *Store) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
 	out, err := s.client.UpdateItem(ctx, updateInput(s.table, w))
 	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		return parse(refused.Item), false, nil
 	}
 	if err != nil {
-		return ratelimit.Item{}, false, classify(err)
+		return ratelimit.Item{}, false, Classify(err)
 	}
 	return parse(out.Attributes), true, nil
 }
 
-// Read implements [ratelimit.Store]: one consistent GetItem.
+// Read implements [ratelimit.Store] with one consistent GetItem.
 func (s *Store) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, error) {
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &s.table,
@@ -73,15 +76,15 @@ func (s *Store) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, erro
 		ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
-		return ratelimit.Item{}, classify(err)
+		return ratelimit.Item{}, Classify(err)
 	}
 	return parse(out.Item), nil
 }
 
-// Delete implements [ratelimit.Store]: one DeleteItem.
+// Delete implements [ratelimit.Store] with one DeleteItem.
 func (s *Store) Delete(ctx context.Context, k ratelimit.Key) error {
 	_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &s.table, Key: key(k)})
-	return classify(err)
+	return Classify(err)
 }
 
 func key(k ratelimit.Key) map[string]types.AttributeValue {
@@ -92,66 +95,83 @@ func key(k ratelimit.Key) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{userID: text(k.UserID), activityWindow: text(sort)}
 }
 
-// parse reads an item; nil is the item that does not exist. What this store
-// did not write, such as somebody's note, is passed over.
+// parse reads an item. Nil is an item that does not exist. Attributes that are no
+// whole number and no set of ids are listed as unread; they matter only if a policy uses them.
 func parse(attributes map[string]types.AttributeValue) ratelimit.Item {
 	var item ratelimit.Item
 	for name, value := range attributes {
 		switch name {
-		case windowKey, createdAt, expiresAt:
+		case userID, activityWindow, activity, windowKey, createdAt, expiresAt:
 			continue
 		}
-		switch v := value.(type) {
-		case *types.AttributeValueMemberN:
-			if n, err := strconv.ParseInt(v.Value, 10, 64); err == nil {
-				if item.State == nil {
-					item.State = make(ratelimit.State)
-				}
-				item.State[name] = n
-			}
-		case *types.AttributeValueMemberBS:
-			keep(&item, name, v.Value...)
-		case *types.AttributeValueMemberL:
-			for _, element := range v.Value {
-				if b, ok := element.(*types.AttributeValueMemberB); ok {
-					keep(&item, name, b.Value)
-				}
-			}
+		if !readNumber(&item, name, value) && !readIDs(&item, name, value) {
+			item.Unread = append(item.Unread, name)
 		}
 	}
 	return item
 }
 
-func keep(item *ratelimit.Item, name string, ids ...[]byte) {
-	for _, b := range ids {
-		if len(b) != len(ratelimit.ID{}) {
-			continue
-		}
-		if item.IDs == nil {
-			item.IDs = make(ratelimit.IDs, 2)
-		}
-		item.IDs[name] = append(item.IDs[name], ratelimit.ID(b))
+// readNumber reports whether value is a whole number, and adds it to the state.
+func readNumber(item *ratelimit.Item, name string, value types.AttributeValue) bool {
+	number, ok := value.(*types.AttributeValueMemberN)
+	if !ok {
+		return false
 	}
+	n, err := strconv.ParseInt(number.Value, 10, 64)
+	if err != nil {
+		return false
+	}
+	if item.State == nil {
+		item.State = make(policy.State)
+	}
+	item.State[name] = n
+	return true
+}
+
+// readIDs reports whether value is a set of ids, and adds it to the item's.
+func readIDs(item *ratelimit.Item, name string, value types.AttributeValue) bool {
+	set, ok := value.(*types.AttributeValueMemberBS)
+	if !ok {
+		return false
+	}
+	marks := make([]ratelimit.Mark, len(set.Value))
+	for i, element := range set.Value {
+		if marks[i], ok = readMark(element); !ok {
+			return false
+		}
+	}
+	if item.IDs == nil {
+		item.IDs = make(ratelimit.IDs, 2)
+	}
+	item.IDs[name] = marks
+	return true
+}
+
+const idSize, noteSize = len(ratelimit.ID{}), 8
+
+// readMark reads an element of a set: an id, or an id and a note.
+func readMark(element []byte) (m ratelimit.Mark, ok bool) {
+	switch len(element) {
+	case idSize:
+		return ratelimit.Mark{ID: ratelimit.ID(element)}, true
+	case idSize + noteSize:
+		return ratelimit.Mark{ID: ratelimit.ID(element[:idSize]), Note: int64(binary.BigEndian.Uint64(element[idSize:]))}, true
+	}
+	return m, false
+}
+
+// elements are what a set holds of a request: its id and, if it has a note, the id
+// with the note.
+func elements(m ratelimit.Mark) types.AttributeValue {
+	set := [][]byte{m.ID[:]}
+	if m.Note != 0 {
+		set = append(set, binary.BigEndian.AppendUint64(slices.Clone(m.ID[:]), uint64(m.Note)))
+	}
+	return &types.AttributeValueMemberBS{Value: set}
 }
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
 func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
-}
-
-func binary(ids ...ratelimit.ID) types.AttributeValue {
-	set := make([][]byte, len(ids))
-	for i := range ids {
-		set[i] = ids[i][:]
-	}
-	return &types.AttributeValueMemberBS{Value: set}
-}
-
-func list(ids ...ratelimit.ID) types.AttributeValue {
-	l := make([]types.AttributeValue, len(ids))
-	for i := range ids {
-		l[i] = &types.AttributeValueMemberB{Value: ids[i][:]}
-	}
-	return &types.AttributeValueMemberL{Value: l}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go"
@@ -12,9 +13,9 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// classify says what an error of the SDK means for the request it came from.
-// Nil stays nil.
-func classify(err error) error {
+// Classify turns an error of the SDK into a [ratelimit.StoreError], which says
+// whether the request may have been applied. Nil stays nil.
+func Classify(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -25,7 +26,7 @@ func classify(err error) error {
 
 func class(err error) (ratelimit.Failure, string) {
 	if !sent(err) {
-		return ratelimit.Rejected, "the table could not be asked: the AWS settings (credentials, region, endpoint) lack something"
+		return ratelimit.Rejected, "the table could not be asked: the AWS settings (credentials, region or endpoint) are incomplete"
 	}
 	answer, answered := errors.AsType[*smithyhttp.ResponseError](err)
 	api, readable := errors.AsType[smithy.APIError](err)
@@ -33,23 +34,29 @@ func class(err error) (ratelimit.Failure, string) {
 		return ratelimit.Unknown, "the table did not answer in time"
 	}
 	if _, ok := retry.DefaultThrottleErrorCodes[api.ErrorCode()]; ok {
-		return ratelimit.Throttled, "the table is throttled"
+		return ratelimit.NotApplied, "the table is throttled"
 	}
 	if answer.HTTPStatusCode() >= 500 {
 		return ratelimit.Unknown, "the table failed"
 	}
 	switch api.ErrorCode() {
+	case "ReplicatedWriteConflictException":
+		return ratelimit.NotApplied, "the table was written in another region at the same time"
+	case "ValidationException":
+		if strings.Contains(api.ErrorMessage(), "incorrect data type") {
+			return ratelimit.Unreadable, "an attribute of the item has the wrong type"
+		}
 	case "ResourceNotFoundException":
 		return ratelimit.Rejected, "the table does not exist"
 	case "AccessDeniedException", "UnrecognizedClientException", "ExpiredTokenException",
 		"InvalidSignatureException", "MissingAuthenticationToken", "MissingAuthenticationTokenException":
 		return ratelimit.Rejected, "access to the table is denied"
 	}
-	return ratelimit.Rejected, "the table does not take the request"
+	return ratelimit.Rejected, "the table refused the request"
 }
 
-// sent says whether the request may have left this process: without
-// credentials, region or a valid endpoint the SDK never sends it.
+// sent reports whether the request may have left this process. Without
+// credentials, a region or a valid endpoint, the SDK sends nothing.
 func sent(err error) bool {
 	if _, ok := errors.AsType[*smithyhttp.RequestSendError](err); ok {
 		return true

@@ -8,31 +8,59 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// updateInput writes w in DynamoDB's expression language, which has no
-// arithmetic in conditions, takes no redundant parentheses, and calls every
-// comparison with a missing attribute false.
+// manyTerms is the number of terms from which attributes get short aliases, so that
+// the condition stays below 4,096 bytes.
+const manyTerms = 40
+
+// updateInput writes w in DynamoDB's expression language. That language has no
+// arithmetic in conditions and rejects redundant parentheses. Every comparison with a
+// missing attribute is false.
 func updateInput(table string, w ratelimit.Write) *dynamodb.UpdateItemInput {
 	e := expression{values: make(map[string]types.AttributeValue, 8), numbers: make(map[int64]string, 8)}
+	if len(w.Update.If) == 1 && len(w.Update.If[0]) > manyTerms {
+		e.names = make(map[string]string, len(w.Update.If[0]))
+		e.aliases = make(map[string]string, len(w.Update.If[0]))
+	}
 	condition := e.condition(w)
 	update := e.update(w)
-	return &dynamodb.UpdateItemInput{
+	in := &dynamodb.UpdateItemInput{
 		TableName:                           &table,
 		Key:                                 key(w.Key),
-		ConditionExpression:                 &condition,
 		UpdateExpression:                    &update,
+		ExpressionAttributeNames:            e.names,
 		ExpressionAttributeValues:           e.values,
 		ReturnValues:                        types.ReturnValueAllNew,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
+	if condition != "" {
+		in.ConditionExpression = &condition
+	}
+	return in
 }
 
-// An expression collects the values that its text names.
+// An expression collects the values and names that its text refers to.
 type expression struct {
 	values  map[string]types.AttributeValue
-	numbers map[int64]string // their names: one number has one
+	numbers map[int64]string  // the name of each number's value
+	names   map[string]string // attributes by alias; nil: attributes have no aliases
+	aliases map[string]string // aliases by attribute
+}
+
+// attr returns what the text calls an attribute.
+func (e *expression) attr(name string) string {
+	if e.names == nil {
+		return name
+	}
+	alias, ok := e.aliases[name]
+	if !ok {
+		alias = "#" + strconv.Itoa(len(e.names))
+		e.aliases[name], e.names[alias] = alias, name
+	}
+	return alias
 }
 
 // value names v in the text.
@@ -52,45 +80,37 @@ func (e *expression) number(n int64) string {
 	return name
 }
 
+// condition returns the text of w's ids and guard.
 func (e *expression) condition(w ratelimit.Write) string {
-	counted := e.counted(w)
-	if len(w.Update.If) == 0 {
-		return counted
+	var all []string
+	for _, k := range w.LookIn() {
+		set, id := e.attr(k.Set), e.value(&types.AttributeValueMemberB{Value: k.ID[:]})
+		all = append(all, "(attribute_not_exists("+set+") OR NOT contains("+set+", "+id+"))")
 	}
-	either := make([]string, len(w.Update.If))
-	for i, terms := range w.Update.If {
-		either[i] = e.conjunction(terms, len(w.Update.If) > 1)
+	if drop := w.Drop; drop.Set != "" {
+		all = append(all, "contains("+e.attr(drop.Set)+", "+e.value(&types.AttributeValueMemberB{Value: drop.ID[:]})+")")
 	}
-	guard := strings.Join(either, " OR ")
-	if len(either) > 1 {
-		guard = "(" + guard + ")"
+	if guard := e.guard(w.Update.If, len(all) > 0); guard != "" {
+		all = append(all, guard)
 	}
-	return counted + " AND " + guard
+	return strings.Join(all, " AND ")
 }
 
-// counted says that the request of w is counted in the item, for a release, or
-// that it is not.
-func (e *expression) counted(w ratelimit.Write) string {
-	id := e.value(&types.AttributeValueMemberB{Value: w.ID[:]})
-	in := w.Memory().In
-	all := make([]string, len(in))
-	for i, name := range in {
-		all[i] = "contains(" + name + ", " + id + ")"
-		if !w.Release {
-			all[i] = "(attribute_not_exists(" + name + ") OR NOT " + all[i] + ")"
-		}
+// guard joins conjunctions by OR. Beside other conditions it needs parentheses.
+func (e *expression) guard(either [][]policy.Term, beside bool) string {
+	texts := make([]string, len(either))
+	for i, terms := range either {
+		texts[i] = e.conjunction(terms, len(either) > 1)
 	}
-	switch {
-	case !w.Release:
-		return strings.Join(all, " AND ")
-	case len(all) == 1:
-		return all[0]
+	text := strings.Join(texts, " OR ")
+	if len(either) > 1 && beside {
+		return "(" + text + ")"
 	}
-	return "(" + strings.Join(all, " OR ") + ")"
+	return text
 }
 
-// conjunction joins terms by AND, in parentheses where it stands beside an OR.
-func (e *expression) conjunction(terms []ratelimit.Term, beside bool) string {
+// conjunction joins terms by AND. Beside an OR it needs parentheses.
+func (e *expression) conjunction(terms []policy.Term, beside bool) string {
 	all := make([]string, len(terms))
 	for i, t := range terms {
 		all[i] = e.term(t)
@@ -102,10 +122,11 @@ func (e *expression) conjunction(terms []ratelimit.Term, beside bool) string {
 	return text
 }
 
-// term compares an attribute: with one bound where the other excludes nothing.
-func (e *expression) term(t ratelimit.Term) string {
-	missing := "attribute_not_exists(" + t.Attr + ")"
-	comparison := t.Attr
+// term compares an attribute. It leaves out a bound that excludes nothing.
+func (e *expression) term(t policy.Term) string {
+	attr := e.attr(t.Attr)
+	missing := "attribute_not_exists(" + attr + ")"
+	comparison := attr
 	switch {
 	case t.From > t.To:
 		return missing
@@ -113,6 +134,8 @@ func (e *expression) term(t ratelimit.Term) string {
 		comparison += " <= " + e.number(t.To)
 	case t.To == math.MaxInt64:
 		comparison += " >= " + e.number(t.From)
+	case t.From == t.To:
+		comparison += " = " + e.number(t.From)
 	default:
 		comparison += " BETWEEN " + e.number(t.From) + " AND " + e.number(t.To)
 	}
@@ -124,22 +147,16 @@ func (e *expression) term(t ratelimit.Term) string {
 
 func (e *expression) update(w ratelimit.Write) string {
 	var set, remove, add, drop clause
-	m := w.Memory()
-	switch {
-	case w.Release:
-		id := e.value(binary(w.ID))
-		for _, name := range m.In {
-			drop.append(name, " ", id)
-		}
-	case w.Ordered:
-		set.append(m.Into, " = list_append(if_not_exists("+m.Into+", "+e.value(list())+"), ", e.value(list(w.ID))+")")
-	default:
-		add.append(m.Into, " ", e.value(binary(w.ID)))
+	if into := w.Into(); into.Set != "" {
+		add.append(e.attr(into.Set), " ", e.value(elements(into.Mark)))
 	}
-	if !w.Release {
-		for _, name := range m.Forget {
-			remove.append(name, "", "")
-		}
+	if w.Drop.Set != "" {
+		drop.append(e.attr(w.Drop.Set), " ", e.value(elements(w.Drop.Mark)))
+	}
+	for _, name := range w.Forget() {
+		remove.append(name, "", "")
+	}
+	if w.Expires != 0 {
 		set.append(expiresAt, " = ", e.number(w.Expires))
 		if w.Key.Window != 0 {
 			set.append(activity, " = ", e.value(text(w.Key.Activity)))
@@ -148,13 +165,14 @@ func (e *expression) update(w ratelimit.Write) string {
 		}
 	}
 	for _, a := range w.Update.Acts {
+		attr := e.attr(a.Attr)
 		switch a.Verb {
-		case ratelimit.Add:
-			add.append(a.Attr, " ", e.number(a.Value))
-		case ratelimit.Set:
-			set.append(a.Attr, " = ", e.number(a.Value))
-		case ratelimit.Delete:
-			remove.append(a.Attr, "", "")
+		case policy.Add:
+			add.append(attr, " ", e.number(a.Value))
+		case policy.Set:
+			set.append(attr, " = ", e.number(a.Value))
+		case policy.Delete:
+			remove.append(attr, "", "")
 		}
 	}
 	return strings.TrimSpace(set.text("SET") + remove.text("REMOVE") + add.text("ADD") + drop.text("DELETE"))
@@ -165,7 +183,7 @@ type clause []string
 
 func (c *clause) append(attr, between, value string) { *c = append(*c, attr+between+value) }
 
-// text is the clause under its keyword; nothing where it lists nothing.
+// text returns the clause under its keyword, or nothing if it lists nothing.
 func (c clause) text(keyword string) string {
 	if len(c) == 0 {
 		return ""

@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -41,8 +39,7 @@ func (w wire) store() *Store {
 	return New(cfg, "rateLimit")
 }
 
-// What is read is consistent, except by a sweep, which asks again as it deletes
-// and takes no more at once than it has memory for.
+// Reads are consistent.
 func TestRequests(t *testing.T) {
 	k := ratelimit.Key{UserID: "u1", Activity: "act", Window: 7}
 	for op, tt := range map[string]struct {
@@ -57,16 +54,6 @@ func TestRequests(t *testing.T) {
 			`{"TableName": "rateLimit", "Key": {"userId": {"S": "u1"}, "activityWindow": {"S": "act#7"}}}`,
 			func(ctx context.Context, s *Store) error { return s.Delete(ctx, k) },
 		},
-		"Query": {
-			`{"TableName": "rateLimit", "ConsistentRead": true, "Limit": 1000, "ProjectionExpression": "userId, activityWindow",
-				"KeyConditionExpression": "userId = :u", "ExpressionAttributeValues": {":u": {"S": "u1"}}}`,
-			func(ctx context.Context, s *Store) error { _, err := s.Erase(ctx, "u1", ratelimit.Sweep{}); return err },
-		},
-		"Scan": {
-			`{"TableName": "rateLimit", "Limit": 1000, "ProjectionExpression": "userId, activityWindow, expiresAt",
-				"Segment": 63, "TotalSegments": 64}`,
-			func(ctx context.Context, s *Store) error { _, err := s.Sweep(ctx, ratelimit.Sweep{}); return err },
-		},
 	} {
 		var want map[string]any
 		if err := json.Unmarshal([]byte(tt.want), &want); err != nil {
@@ -74,9 +61,6 @@ func TestRequests(t *testing.T) {
 		}
 		asked := false
 		store := wire(func(got string, body map[string]any) string {
-			if body["Segment"] != want["Segment"] { // of a sweep's many, one is looked at
-				return `{}`
-			}
 			if diff := cmp.Diff(want, body); got != op || diff != "" {
 				t.Errorf("%s, want %s (-want +got):\n%s", got, op, diff)
 			}
@@ -89,65 +73,40 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// Of two batches the first lasts past the end.
-func TestTheTimeMayEndWithinAPage(t *testing.T) {
-	var page []string
-	for range 30 {
-		page = append(page, `{"userId": {"S": "u1"}, "activityWindow": {"S": "act#7"}, "expiresAt": {"N": "1"}}`)
-	}
-	for name, run := range map[string]func(*Store, context.Context, ratelimit.Sweep) (ratelimit.Swept, error){
-		"Sweep": (*Store).Sweep,
-		"Erase": func(s *Store, ctx context.Context, o ratelimit.Sweep) (ratelimit.Swept, error) {
-			return s.Erase(ctx, "u1", o)
-		},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			var taken atomic.Bool // all is in one segment
-			store := wire(func(op string, _ map[string]any) string {
-				if op == "BatchExecuteStatement" {
-					time.Sleep(time.Minute)
-					return `{"Responses": [` + strings.Repeat(`{}, `, 24) + `{}]}`
-				}
-				if taken.Swap(true) {
-					return `{}`
-				}
-				return `{"Items": [` + strings.Join(page, ", ") + `]}`
-			}).store()
-			got, err := run(store, t.Context(), ratelimit.Sweep{Now: now, Until: time.Now().Add(time.Minute)})
-			want := ratelimit.Swept{Scanned: 30, Stale: 30, Deleted: 25, Users: 1}
-			if err != nil || got != want {
-				t.Errorf("%s = %+v, %v, want %+v", name, got, err, want)
-			}
-		})
-	}
-}
-
 func TestExpires(t *testing.T) {
 	storetest.RunExpires(t, func(t testing.TB) (ratelimit.Store, func(ratelimit.Key) int64) {
 		t.Helper()
-		y := newYard(t)
-		return y.Store, func(k ratelimit.Key) int64 { return y.attribute(t, k, "expiresAt") }
+		table := dynamotest.Table(t)
+		store := New(dynamotest.Config(dynamotest.Endpoint(t)), table)
+		return store, func(k ratelimit.Key) int64 { return attribute(t, table, k, "expiresAt") }
 	})
 }
 
-func TestCreatedAtIsTheFirstWrites(t *testing.T) {
-	y := newYard(t)
+func TestCreatedAtIsTheTimeOfTheFirstWrite(t *testing.T) {
+	table := dynamotest.Table(t)
+	store := New(dynamotest.Config(dynamotest.Endpoint(t)), table)
 	k := ratelimit.Key{UserID: "u1", Activity: "act", Window: 7}
 	for i, id := range []string{"r1", "r2"} {
-		w := ratelimit.Write{Key: k, ID: ratelimit.NewID(id), Now: 1000 * int64(i+1), Expires: now}
-		if _, done, err := y.Update(t.Context(), w); err != nil || !done {
+		w := ratelimit.Write{Key: k, ID: ratelimit.NewID(id), Now: 1000 * int64(i+1), Expires: 1_700_000_000}
+		if _, done, err := store.Update(t.Context(), w); err != nil || !done {
 			t.Fatal(done, err)
 		}
-		if got := y.attribute(t, k, "createdAt"); got != 1000 {
+		if got := attribute(t, table, k, "createdAt"); got != 1000 {
 			t.Errorf("createdAt is %d after write %d, want 1000", got, i+1)
 		}
 	}
 }
 
-// attribute is a number that an item has beside its state.
-func (y yard) attribute(t testing.TB, k ratelimit.Key, name string) (n int64) {
+// attribute returns a number that an item has beside its state.
+func attribute(t testing.TB, table string, k ratelimit.Key, name string) (n int64) {
 	t.Helper()
-	out, err := y.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &y.table, Key: y.key(k.UserID, int(k.Window))})
+	out, err := dynamotest.Client(t, dynamotest.Endpoint(t)).GetItem(t.Context(), &dynamodb.GetItemInput{
+		TableName: &table,
+		Key: map[string]types.AttributeValue{
+			"userId":         &types.AttributeValueMemberS{Value: k.UserID},
+			"activityWindow": &types.AttributeValueMemberS{Value: k.Activity + "#" + strconv.FormatInt(k.Window, 10)},
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +114,7 @@ func (y yard) attribute(t testing.TB, k ratelimit.Key, name string) (n int64) {
 	if !ok {
 		t.Fatalf("the item has no number %s: %v", name, out.Item)
 	}
-	if err := json.Unmarshal([]byte(v.Value), &n); err != nil {
+	if n, err = strconv.ParseInt(v.Value, 10, 64); err != nil {
 		t.Fatal(err)
 	}
 	return n

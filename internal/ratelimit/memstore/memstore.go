@@ -1,21 +1,22 @@
-// Package memstore is the embedded store: for development, tests, and
-// applications of one process.
+// Package memstore is the embedded store: for development, tests and applications
+// of one process.
 package memstore
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// Store keeps items in memory. The zero Store is empty and ready. It drops
-// expired items as it grows, so that it holds at most about twice those that
-// still matter.
+// Store keeps items in memory. The zero Store is empty and ready to use. It is safe
+// for concurrent use. It drops expired items as it grows, so that it holds at most about twice
+// those that still matter.
 type Store struct {
 	mu    sync.Mutex
 	items map[ratelimit.Key]stored
-	full  int // sweep when there are so many items
+	full  int // number of items at which expired ones are dropped
 }
 
 type stored struct {
@@ -23,7 +24,7 @@ type stored struct {
 	expires int64 // Unix seconds
 }
 
-// leastSweep is how many items are not worth looking through.
+// leastSweep is how many items are too few to be worth a search.
 const leastSweep = 1024
 
 // Update implements [ratelimit.Store].
@@ -34,7 +35,7 @@ func (s *Store) Update(_ context.Context, w ratelimit.Write) (ratelimit.Item, bo
 	item, done := was.Write(w)
 	if done {
 		expires := w.Expires
-		if w.Release {
+		if expires == 0 {
 			expires = was.expires
 		}
 		s.put(w.Key, stored{item, expires}, w.Now)
@@ -57,44 +58,16 @@ func (s *Store) Delete(_ context.Context, k ratelimit.Key) error {
 	return nil
 }
 
-// Sweep deletes what has expired. It is done before anyone could stop it.
-func (s *Store) Sweep(_ context.Context, o ratelimit.Sweep) (ratelimit.Swept, error) {
-	return s.sweep(o, func(_ ratelimit.Key, v stored) (looked, stale bool) { return true, v.expires < o.Now }), nil
-}
-
-// Erase deletes everything that is kept of a user, expired or not.
-func (s *Store) Erase(_ context.Context, userID string, o ratelimit.Sweep) (ratelimit.Swept, error) {
-	return s.sweep(o, func(k ratelimit.Key, _ stored) (looked, stale bool) { return k.UserID == userID, true }), nil
-}
-
-// sweep looks at some of the items, and deletes those of them that are stale.
-func (s *Store) sweep(o ratelimit.Sweep, look func(ratelimit.Key, stored) (looked, stale bool)) ratelimit.Swept {
+// DeleteFunc calls del with the key and the expiry (Unix seconds) of every item,
+// and deletes the item if del returns true. del must not use the store.
+func (s *Store) DeleteFunc(del func(k ratelimit.Key, expires int64) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	users := make(map[string]bool)
-	swept := ratelimit.Swept{Finished: true}
-	for k, v := range s.items {
-		looked, stale := look(k, v)
-		if !looked {
-			continue
-		}
-		swept.Scanned++
-		users[k.UserID] = true
-		if !stale {
-			continue
-		}
-		swept.Stale++
-		if !o.DryRun {
-			delete(s.items, k)
-			swept.Deleted++
-		}
-	}
-	swept.Users = int64(len(users))
-	return swept
+	maps.DeleteFunc(s.items, func(k ratelimit.Key, v stored) bool { return del(k, v.expires) })
 }
 
-// put keeps an item and, each time their number has doubled, drops those that
-// expired before now.
+// put keeps an item. Each time the number of items has doubled, it drops those
+// that expired before now (Unix milliseconds).
 func (s *Store) put(k ratelimit.Key, v stored, now int64) {
 	if s.items == nil {
 		s.items, s.full = make(map[ratelimit.Key]stored), leastSweep
@@ -103,10 +76,6 @@ func (s *Store) put(k ratelimit.Key, v stored, now int64) {
 	if len(s.items) < s.full {
 		return
 	}
-	for k, v := range s.items {
-		if v.expires < now/1000 {
-			delete(s.items, k)
-		}
-	}
+	maps.DeleteFunc(s.items, func(_ ratelimit.Key, v stored) bool { return v.expires < now/1000 })
 	s.full = max(leastSweep, 2*len(s.items))
 }

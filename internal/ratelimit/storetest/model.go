@@ -6,36 +6,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-func asTheModel(t *testing.T, s ratelimit.Store) {
-	term := rapid.Custom(func(t *rapid.T) ratelimit.Term {
-		attr := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "attr")
-		from := rapid.Int64Range(-3, 3).Draw(t, "from")
-		switch rapid.SampledFrom([]string{"at most", "within", "missing"}).Draw(t, "term") {
-		case "at most":
-			return ratelimit.AtMost(attr, from)
-		case "within":
-			return ratelimit.Within(attr, from, from+rapid.Int64Range(0, 2).Draw(t, "wide"))
-		}
-		return ratelimit.Missing(attr)
-	})
-	act := rapid.Custom(func(t *rapid.T) ratelimit.Act {
-		return ratelimit.Act{
-			Verb:  rapid.SampledFrom([]ratelimit.Verb{ratelimit.Add, ratelimit.Set, ratelimit.Delete}).Draw(t, "verb"),
-			Attr:  rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "attr"),
-			Value: rapid.Int64Range(-3, 3).Draw(t, "value"),
-		}
-	})
-	step := rapid.Custom(func(t *rapid.T) ratelimit.Write {
-		w := write("", rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "id"), 0)
-		w.Release = rapid.Bool().Draw(t, "release")
-		w.Now += rapid.Int64Range(0, 45_000).Draw(t, "after")
-		w.Update.If = rapid.SliceOfN(rapid.SliceOfN(term, 1, 3), 0, 3).Draw(t, "if")
-		w.Update.Acts = rapid.SliceOfNDistinct(act, 1, 3, func(a ratelimit.Act) string { return a.Attr }).Draw(t, "acts")
-		return w
-	})
+// likeTheModel sends random writes to the store and to [ratelimit.Item.Write], and
+// compares the items.
+func likeTheModel(t *testing.T, s ratelimit.Store) {
+	step := rapid.Custom(drawWrite)
 	tried := 0
 	rapid.Check(t, func(r *rapid.T) {
 		tried++ // an item of its own for each case, also while one is being shrunk
@@ -44,6 +22,15 @@ func asTheModel(t *testing.T, s ratelimit.Store) {
 		for _, w := range rapid.SliceOfN(step, 1, 12).Draw(r, "steps") {
 			w.Key = key(fmt.Sprint("u", tried))
 			w.Key.Window = window
+			w.Whole = w.Whole && window != 0
+			if w.Drop.Set != "" { // what the step drew is only the wish to drop
+				w.Drop = giveBack(w, model).Drop
+				if rapid.Bool().Draw(r, "keeps none") {
+					w.ID = ratelimit.ID{}
+				} else {
+					w.ID = ratelimit.NewID("release")
+				}
+			}
 			want, ok := model.Write(w)
 			item, done, err := s.Update(t.Context(), w)
 			if err != nil || done != ok {
@@ -53,4 +40,37 @@ func asTheModel(t *testing.T, s ratelimit.Store) {
 			model = want
 		}
 	})
+}
+
+func drawWrite(t *rapid.T) ratelimit.Write {
+	w := write("", rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "id"), 0)
+	w.Whole = rapid.Bool().Draw(t, "whole")
+	if rapid.IntRange(0, 3).Draw(t, "drops") == 0 {
+		w.Drop.Set = "ids"
+	}
+	w.Note = rapid.SampledFrom([]int64{0, 0, 1, 1_700_000_000_000}).Draw(t, "note")
+	w.Now += rapid.Int64Range(0, 90_000).Draw(t, "after")
+	w.Update.If = rapid.SliceOfN(rapid.SliceOfN(rapid.Custom(drawTerm), 1, 3), 0, 3).Draw(t, "if")
+	w.Update.Acts = rapid.SliceOfNDistinct(rapid.Custom(drawAct), 1, 3, func(a policy.Act) string { return a.Attr }).Draw(t, "acts")
+	return w
+}
+
+func drawTerm(t *rapid.T) policy.Term {
+	attr := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "attr")
+	from := rapid.Int64Range(-3, 3).Draw(t, "from")
+	switch rapid.SampledFrom([]string{"at most", "within", "missing"}).Draw(t, "term") {
+	case "at most":
+		return policy.AtMost(attr, from)
+	case "within":
+		return policy.Within(attr, from, from+rapid.Int64Range(0, 2).Draw(t, "wide"))
+	}
+	return policy.Missing(attr)
+}
+
+func drawAct(t *rapid.T) policy.Act {
+	return policy.Act{
+		Verb:  rapid.SampledFrom([]policy.Verb{policy.Add, policy.Set, policy.Delete}).Draw(t, "verb"),
+		Attr:  rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "attr"),
+		Value: rapid.Int64Range(-3, 3).Draw(t, "value"),
+	}
 }

@@ -1,0 +1,35 @@
+package input
+
+import "fmt"
+
+// The greatest lengths of ids, in characters.
+const (
+	maxUserID    = 128
+	maxRequestID = 64
+)
+
+// CheckUserID checks a user's id: 1 to 128 characters, each from ! to ~. Its
+// errors never show the id.
+func CheckUserID(id string) error { return checkID("userId", id, maxUserID) }
+
+// CheckRequestID checks a request's id: 1 to 64 characters, each from ! to ~.
+// Its errors never show the id.
+func CheckRequestID(id string) error { return checkID("requestId", id, maxRequestID) }
+
+func checkID(field, id string, longest int) error {
+	invalid := func(problem string) error {
+		return &ValidationError{field, fmt.Sprintf("%s, want 1 to %d printable ASCII characters without a space", problem, longest)}
+	}
+	if id == "" {
+		return invalid("is missing or empty")
+	}
+	for i, c := range id {
+		if c < '!' || c > '~' {
+			return invalid(fmt.Sprintf("has %U as character %d", c, i+1))
+		}
+	}
+	if len(id) > longest {
+		return invalid(fmt.Sprintf("has %d characters", len(id)))
+	}
+	return nil
+}

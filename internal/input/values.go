@@ -1,0 +1,105 @@
+package input
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Text reads a string.
+func Text(to *string, field string, v jsontext.Value) error {
+	if v.Kind() != '"' {
+		return Invalid(field, showValue(v), "a string")
+	}
+	text, err := jsontext.AppendUnquote(nil, v)
+	*to = string(text)
+	return err
+}
+
+// ID reads a string that is not empty. Its errors never show the value.
+func ID(to *string, field string, v jsontext.Value) error {
+	if v.Kind() != '"' {
+		return Invalid(field, kindName(v.Kind(), v), "a string")
+	}
+	if len(v) == len(`""`) {
+		return Invalid(field, "empty", "at least 1 character")
+	}
+	return Text(to, field, v)
+}
+
+// Whole reads a whole number of at least 1. 1.0 and 1e1 are not accepted.
+func Whole(to *int64, field string, v jsontext.Value) (err error) {
+	if *to, err = strconv.ParseInt(string(v), 10, 64); err != nil || *to < 1 {
+		return Invalid(field, showValue(v), "a whole number of at least 1")
+	}
+	return nil
+}
+
+// Bool reads true or false.
+func Bool(to *bool, field string, v jsontext.Value) error {
+	if v.Kind() != 't' && v.Kind() != 'f' {
+		return Invalid(field, showValue(v), "true or false")
+	}
+	*to = v.Kind() == 't'
+	return nil
+}
+
+// Texts reads an array of strings.
+func Texts(to *[]string, field string, v jsontext.Value) error {
+	d := jsontext.NewDecoder(bytes.NewReader(v))
+	if open, err := d.ReadToken(); err != nil || open.Kind() != '[' {
+		return Invalid(field, showValue(v), "an array of strings")
+	}
+	for d.PeekKind() != ']' {
+		text, err := d.ReadToken()
+		if err != nil || text.Kind() != '"' {
+			return Invalid(field, showValue(v), "an array of strings")
+		}
+		*to = append(*to, text.String())
+	}
+	return nil
+}
+
+// maxShown is how many characters of a caller's input an error shows.
+const maxShown = 40
+
+// Show returns s quoted and escaped. It cuts s after 40 characters.
+func Show(s string) string {
+	if cut := []rune(s); len(cut) > maxShown {
+		s = string(cut[:maxShown]) + "..."
+	}
+	return strconv.QuoteToASCII(s)
+}
+
+// showValue returns a JSON value as Show does. Only a string keeps its quotes.
+func showValue(v jsontext.Value) string {
+	if v.Kind() == '"' {
+		text, _ := jsontext.AppendUnquote(nil, v)
+		return Show(string(text))
+	}
+	return strings.Trim(Show(string(v)), `"`)
+}
+
+// kindName returns the kind of a JSON value in words.
+func kindName(k jsontext.Kind, v []byte) string {
+	switch k {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	}
+	if len(bytes.TrimSpace(v)) == 0 {
+		return "empty"
+	}
+	return "not valid JSON"
+}

@@ -1,0 +1,156 @@
+// Package dynamolive keeps the live settings in DynamoDB, in the table that also
+// holds the counts.
+//
+// The items use the partition key " config". No user has it, because user ids
+// contain no space. One item, "limits", is the current document; one item per
+// change, "history#000000000007", is its history.
+package dynamolive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/table"
+)
+
+// Keys and attributes of the items.
+const (
+	userID         = "userId"         // partition key
+	activityWindow = "activityWindow" // sort key
+
+	settingsUser  = " config"
+	settingsKey   = "limits"
+	historyPrefix = "history#"
+
+	version   = "version"
+	document  = "document"
+	createdAt = "createdAt" // of a change, Unix milliseconds
+	changedBy = "changedBy"
+	what      = "what"
+	why       = "why"
+)
+
+// Table keeps the settings. It is safe for concurrent use.
+type Table struct {
+	client *dynamodb.Client
+	table  string
+}
+
+var _ live.Table = (*Table)(nil)
+
+// New returns the settings in the table with this name. It sends no requests.
+func New(client *dynamodb.Client, name string) *Table { return &Table{client: client, table: name} }
+
+// Settings implements [live.Table] with one GetItem.
+func (t *Table) Settings(ctx context.Context, consistent bool) ([]byte, int64, error) {
+	out, err := t.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName:      &t.table,
+		Key:            key(settingsKey),
+		ConsistentRead: aws.Bool(consistent),
+	})
+	if err != nil {
+		return nil, 0, dynamostore.Classify(err)
+	}
+	return []byte(textOf(out.Item[document])), numberOf(out.Item[version]), nil
+}
+
+// ChangeSettings implements [live.Table] with one transaction. The transaction
+// consists of updates only, so a role needs no other action than a guard's.
+func (t *Table) ChangeSettings(ctx context.Context, before int64, settings []byte, c live.Change) error {
+	current := types.Update{
+		TableName:           &t.table,
+		Key:                 key(settingsKey),
+		ConditionExpression: aws.String("attribute_not_exists(" + version + ")"),
+		UpdateExpression:    aws.String("SET " + version + " = :next, " + document + " = :document"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":next": number(c.Version), ":document": text(string(settings)),
+		},
+	}
+	if before > 0 {
+		current.ConditionExpression = aws.String(version + " = :before")
+		current.ExpressionAttributeValues[":before"] = number(before)
+	}
+	history := types.Update{
+		TableName: &t.table,
+		Key:       key(historyPrefix + fmt.Sprintf("%012d", c.Version)), // padded, so that keys sort by version
+		UpdateExpression: aws.String("SET " + version + " = :v, " + createdAt + " = :at, " +
+			changedBy + " = :by, " + what + " = :what, " + why + " = :why"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":v": number(c.Version), ":at": number(c.At.UnixMilli()), ":by": text(c.By), ":what": text(c.What), ":why": text(c.Why),
+		},
+	}
+	_, err := t.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
+		TransactItems: []types.TransactWriteItem{{Update: &current}, {Update: &history}},
+	})
+	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
+		for _, reason := range canceled.CancellationReasons {
+			switch aws.ToString(reason.Code) {
+			case "ConditionalCheckFailed", "TransactionConflict":
+				return live.ErrConflict
+			}
+		}
+	}
+	return dynamostore.Classify(err)
+}
+
+// SettingsHistory implements [live.Table].
+func (t *Table) SettingsHistory(ctx context.Context) (changes []live.Change, err error) {
+	pages := dynamodb.NewQueryPaginator(t.client, &dynamodb.QueryInput{
+		TableName:              &t.table,
+		ConsistentRead:         aws.Bool(true),
+		ScanIndexForward:       aws.Bool(false),
+		KeyConditionExpression: aws.String(userID + " = :u AND begins_with(" + activityWindow + ", :h)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":u": text(settingsUser), ":h": text(historyPrefix),
+		},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx, table.Patient)
+		if err != nil {
+			return nil, dynamostore.Classify(err)
+		}
+		for _, item := range page.Items {
+			changes = append(changes, live.Change{
+				Version: numberOf(item[version]), At: time.UnixMilli(numberOf(item[createdAt])).UTC(),
+				By: textOf(item[changedBy]), What: textOf(item[what]), Why: textOf(item[why]),
+			})
+		}
+	}
+	return changes, nil
+}
+
+// key returns the key of a settings item.
+func key(sort string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{userID: text(settingsUser), activityWindow: text(sort)}
+}
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func number(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+// textOf returns a string attribute, or "" if v is none.
+func textOf(v types.AttributeValue) string {
+	if s, ok := v.(*types.AttributeValueMemberS); ok {
+		return s.Value
+	}
+	return ""
+}
+
+// numberOf returns a whole number attribute, or 0 if v is none.
+func numberOf(v types.AttributeValue) (n int64) {
+	if s, ok := v.(*types.AttributeValueMemberN); ok {
+		n, _ = strconv.ParseInt(s.Value, 10, 64)
+	}
+	return n
+}

@@ -1,0 +1,82 @@
+package dynamolive_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+	. "github.com/cric-talk/guards/internal/live/dynamolive"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/table"
+)
+
+// Settings and their history change together, one after the other, whoever
+// comes at once; neither a sweep nor figures of users touch them.
+func TestSettings(t *testing.T) {
+	store := dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), dynamotest.Table(t))
+	s := New(store.Table())
+	if document, version, err := s.Settings(t.Context(), true); len(document) != 0 || version != 0 || err != nil {
+		t.Errorf("where there is nothing: %q, %d, %v", document, version, err)
+	}
+	at := time.UnixMilli(1_700_000_000_000).UTC()
+	set := func(limit string) error {
+		c := live.Change{At: at, By: "op", What: "set create_post " + limit, Why: "a test"}
+		return live.Edit(t.Context(), s, limits.All, c, func(l live.Settings) (live.Settings, error) {
+			return l.Set("create_post", "", limit, ""), nil
+		})
+	}
+	for _, limit := range []string{"20/1m", "30/1m"} {
+		if err := set(limit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, consistent := range []bool{true, false} {
+		document, version, err := s.Settings(t.Context(), consistent)
+		if string(document) != `{"activities":{"create_post":{"limit":"30/1m"}}}` || version != 2 || err != nil {
+			t.Errorf("%s at version %d, %v", document, version, err)
+		}
+	}
+	changes, err := s.SettingsHistory(t.Context())
+	want := []live.Change{
+		{Version: 2, At: at, By: "op", What: "set create_post 30/1m", Why: "a test"},
+		{Version: 1, At: at, By: "op", What: "set create_post 20/1m", Why: "a test"},
+	}
+	if diff := cmp.Diff(want, changes); diff != "" || err != nil {
+		t.Errorf("history: %v (-want +got):\n%s", err, diff)
+	}
+
+	var mu sync.Mutex
+	done, conflicts := 0, 0
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			err := set("40/1m")
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				done++
+			case errors.Is(err, live.ErrConflict):
+				conflicts++
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	changes, err = s.SettingsHistory(t.Context())
+	if err != nil || done == 0 || len(changes) != 2+done || changes[0].Version != int64(2+done) {
+		t.Errorf("%d done and %d conflicts of 8 at once, and %d changes kept: %v", done, conflicts, len(changes), err)
+	}
+
+	swept, err := table.New(store.Table()).Sweep(t.Context(), table.Sweep{Now: 1 << 40})
+	if err != nil || swept.Deleted != 0 || swept.Users != 0 {
+		t.Errorf("a sweep: %+v, %v", swept, err)
+	}
+}

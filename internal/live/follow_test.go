@@ -1,0 +1,159 @@
+package live_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cric-talk/guards/internal/limits"
+	. "github.com/cric-talk/guards/internal/live"
+)
+
+// A bench is a follower and its table, in a bubble of test time.
+type bench struct {
+	*table
+	*Follower
+	t *testing.T
+}
+
+func newBench(t *testing.T) bench {
+	table := new(table)
+	return bench{table, &Follower{Table: table, Guards: limits.All}, t}
+}
+
+// set makes rate the live limit of create_post. The code's limit is 10/1m.
+func (b bench) set(rate string) {
+	b.t.Helper()
+	b.edit(b.t, func(s Settings) Settings { return s.Set("create_post", "", rate, "") })
+	b.reads = 0
+}
+
+// look waits until the next look is due, looks, and checks the limit of
+// create_post and how often the table was read.
+func (b bench) look(limit int64, reads int) {
+	b.t.Helper()
+	time.Sleep(30 * time.Second)
+	b.reads = 0
+	b.Look(b.t.Context())()
+	b.check(limit, reads)
+}
+
+func (b bench) check(limit int64, reads int) {
+	b.t.Helper()
+	a, _ := b.Limits().Activity(activityOf(b.t, "create_post"))
+	if got, _ := a.Limit.Quota(); got != limit || b.reads != reads {
+		b.t.Errorf("the limit is %d after %d reads, want %d after %d", got, b.reads, limit, reads)
+	}
+}
+
+func TestLimitsAreFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.set("20/1m")
+		b.check(10, 0) // the code's, before the first look
+		b.look(20, 1)
+		b.set("5/1m")
+		time.Sleep(29 * time.Second)
+		b.Look(t.Context())()
+		b.check(20, 0) // not due yet
+		time.Sleep(time.Second)
+		b.Look(t.Context())()
+		b.check(5, 1)
+		b.look(5, 1) // nothing new
+	})
+}
+
+func TestSettingsThatCannotBeReadKeepTheLastGoodOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.set("5/1m")
+		b.look(5, 1)
+		b.err = errors.New("away")
+		b.look(5, 1)
+		b.err = nil
+		for i, document := range []string{`{`, `{"activities": {"create_post": {"limit": "none"}}}`, `{"limits": {}}`} {
+			b.kept = kept{[]byte(document), 9 + int64(i)}
+			b.look(5, 1)
+		}
+		// An activity that the code does not have is no reason to lose the rest.
+		b.kept = kept{[]byte(`{"activities": {"gone": {"limit": "1/1m"}, "create_post": {"limit": "7/1m"}}}`), 12}
+		b.look(7, 1)
+	})
+}
+
+// A look that finds an older document, or none, reads once more, consistently,
+// before the follower believes it.
+func TestSettingsThatGoBackAreFollowed(t *testing.T) {
+	seven := kept{[]byte(`{"activities": {"create_post": {"limit": "7/1m"}}}`), 1}
+	for name, tt := range map[string]struct {
+		now   kept
+		limit int64
+	}{
+		"deleted, which means no live limits":               {kept{}, 10},
+		"restored with a lower version":                     {seven, 7},
+		"restored, and then changed up to the same version": {kept{seven.document, 2}, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				b.set("30/1m")
+				b.set("20/1m")
+				b.look(20, 1)
+				b.kept = tt.now
+				b.look(tt.limit, 2)
+				b.look(tt.limit, 1) // it is now the last good one
+				b.set("25/1m")
+				b.look(25, 1)
+			})
+		})
+	}
+}
+
+func TestAnEventuallyConsistentReadThatGoesBackChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.set("20/1m")
+		first := b.kept
+		b.set("5/1m")
+		b.look(5, 1)
+		for _, stale := range []kept{first, {}} {
+			b.stale = &stale
+			b.look(5, 2)
+		}
+		b.stale = nil
+		b.look(5, 1)
+	})
+}
+
+// The first read returns an older document, and the consistent read that would
+// confirm it fails. Then the follower knows nothing new.
+func TestAConfirmationThatFailsChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.set("20/1m")
+		b.look(20, 1)
+		b.kept = kept{}
+		b.failFrom = 2
+		b.look(20, 2)
+		b.failFrom = 0
+		b.look(10, 2)
+	})
+}
+
+func TestASlowLookHoldsNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := &table{slow: 500 * time.Millisecond}
+		table.edit(t, func(s Settings) Settings { return s.Set("create_post", "", "20/1m", "") })
+		f := &Follower{Table: table, Guards: limits.All}
+		began := time.Now()
+		f.Look(t.Context())()
+		if took := time.Since(began); took > 20*time.Millisecond || f.Limits() != nil {
+			t.Errorf("the answer waited %v", took)
+		}
+		time.Sleep(time.Second)
+		if f.Limits() == nil {
+			t.Error("what a slow look brought is lost")
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package live_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/limits"
+	. "github.com/cric-talk/guards/internal/live"
+)
+
+func TestGrants(t *testing.T) {
+	now := time.UnixMilli(1_700_000_000_000)
+	grant := func(user, role, tier string, days int) Grant {
+		return Grant{UserID: user, Role: role, Tier: tier, Until: now.AddDate(0, 0, days), Reason: "support"}
+	}
+	table := &table{}
+	table.edit(t, func(s Settings) Settings {
+		s = s.Grant(grant("u1", "admin", "", 1), now)
+		s = s.Grant(grant("u1", "", "gold", 1), now)
+		s = s.Grant(grant("u1", "", "premium", 2), now) // in place of gold
+		return s.Grant(grant("u2", "admin", "", 3), now)
+	})
+	f := &Follower{Table: table, Guards: limits.All}
+	f.Look(t.Context())()
+	for _, tt := range []struct {
+		user  string
+		after time.Duration
+		roles []string
+		tier  string
+	}{
+		{"u1", 0, []string{"admin"}, "premium"},
+		{"u1", 24*time.Hour - 1, []string{"admin"}, "premium"},
+		{"u1", 24 * time.Hour, nil, "premium"},
+		{"u1", 48 * time.Hour, nil, ""},
+		{"u2", 48 * time.Hour, []string{"admin"}, ""},
+		{"u3", 0, nil, ""},
+	} {
+		roles, tier := f.Limits().Granted(tt.user, now.Add(tt.after))
+		if !slices.Equal(roles, tt.roles) || tier != tt.tier {
+			t.Errorf("%s after %v has %v, %q, want %v, %q", tt.user, tt.after, roles, tier, tt.roles, tt.tier)
+		}
+	}
+	for says, g := range map[string]Grant{
+		"role or a tier": {UserID: "u1", Until: now, Reason: "r"},
+		"an end":         {UserID: "u1", Role: "admin", Reason: "r"},
+		"a reason":       {UserID: "u1", Role: "admin", Until: now},
+		"userId":         {UserID: "u 1", Role: "admin", Until: now, Reason: "r"},
+	} {
+		err := Edit(t.Context(), table, limits.All, Change{}, func(s Settings) (Settings, error) { return s.Grant(g, now.AddDate(-1, 0, 0)), nil })
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%+v: %v, want an error that says %s", g, err, says)
+		}
+	}
+	// Who is forgotten has none any more, also where somebody else edits meanwhile.
+	table.race = func() { table.edit(t, func(s Settings) Settings { return s.Set("pin", "", "50/12h", "") }) }
+	for _, want := range []int{2, 0} {
+		if n, err := Forget(t.Context(), table, limits.All, "u1", now); err != nil || n != want {
+			t.Errorf("Forget = %d, %v, want %d", n, err, want)
+		}
+	}
+	if document := string(table.document); strings.Contains(document, "u1") || !strings.Contains(document, "u2") || !strings.Contains(document, "50/12h") {
+		t.Errorf("%s is left", document)
+	}
+	for _, c := range table.history {
+		if strings.Contains(c.What+c.Why, "u1") {
+			t.Errorf("the history names a user: %+v", c)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package policy
+
+import (
+	"fmt"
+	"time"
+)
+
+// A kind is one way to limit. Its methods are pure functions of the configuration
+// and the arguments; the methods of [Policy] with the same names document
+// them. The laws in laws_test.go hold for every kind in the list below.
+type kind interface {
+	item(now int64) (window, expires int64)
+	take(now, n int64, seed uint64, s State) (Update, bool)
+	undo(now, at, n int64, s State) (Update, bool)
+	read(now, n int64, s State) Reading
+}
+
+// A queue is a kind that gives times to come.
+type queue interface {
+	kind
+	due(now, readyAt int64) (onTime, early bool)
+	waiting(now, readyAt int64, s State) int64
+}
+
+// A Kind describes one way to limit, for documents and tests.
+type Kind struct {
+	Name     string   // the first word of the text form; "fixed" may be left out
+	Examples []string // text forms of different sizes; the first one is for people, all are for tests
+
+	// make checks the rate and builds the kind. Shared is set if the item also
+	// holds other limits.
+	make func(r Rate, shared bool) (kind, error)
+
+	options   []string // the options that the text form takes
+	once      bool     // at most one limit of this kind in a policy
+	anyWindow bool     // limits with different windows can share a count
+}
+
+// kinds lists every way to limit. A new one is a file of its own and an entry here.
+var kinds = []Kind{
+	{
+		Name: "fixed", make: makeFixed,
+		Examples: []string{"10/1m", "1/1ms", "3/7ms", "9/7ms", "100/1h", "1000/1h"},
+	},
+	{
+		Name: "bucket", make: makeBucket, options: []string{"burst", "keep"}, anyWindow: true,
+		Examples: []string{"bucket 10/1m burst 15", "bucket 1/5s keep 1h", "bucket 1/1ms", "bucket 3/6ms burst 2", "bucket 1/10ms burst 3"},
+	},
+	{
+		Name: "log", make: makeLog, once: true,
+		Examples: []string{"log 100/12h", "log 1/1ms", "log 3/7ms", "log 9/7ms", "log 60/12h"},
+	},
+	{
+		Name: "sliding", make: makeSliding,
+		Examples: []string{"sliding 50/1h", "sliding 1/1ms", "sliding 3/7ms", "sliding 9/7ms", "sliding 1000/1d"},
+	},
+	{
+		Name: "reservoir", make: makeReservoir, options: []string{"ahead"}, once: true,
+		Examples: []string{"reservoir 10/10s ahead 15m", "reservoir 1/1ms ahead 3ms", "reservoir 3/7ms ahead 20ms", "reservoir 2/7ms ahead 20ms", "reservoir 10/10s"},
+	},
+}
+
+// Kinds returns every way to limit.
+func Kinds() []Kind { return kinds }
+
+// kindNamed finds a kind by its name.
+func kindNamed(name string) (Kind, bool) {
+	for _, k := range kinds {
+		if k.Name == name {
+			return k, true
+		}
+	}
+	return Kind{}, false
+}
+
+// A Rate holds the numbers of one limit.
+type Rate struct {
+	Name   string        // the limit's name, if the policy has several; else empty
+	Kind   string        // the name of its kind
+	Limit  int64         // actions in one window, 1 to 1,000,000
+	Window time.Duration // a positive whole number of milliseconds, at most 366 days
+	Burst  int64         // bucket: actions at once; else 0
+	Ahead  time.Duration // reservoir: how far ahead it gives times; else 0
+	Keep   time.Duration // bucket: how long an idle item is kept at least; else 0
+}
+
+// million is the most of anything. Together with longestWindow it keeps products
+// within 64 bits.
+const (
+	million       = 1_000_000
+	longestWindow = 366 * 24 * time.Hour
+)
+
+// build checks the rate and returns the limit.
+func (r Rate) build(shared bool) (limit, error) {
+	k, ok := kindNamed(r.Kind)
+	if !ok {
+		return limit{}, fmt.Errorf("kind is %q, want %s", r.Kind, kindNames())
+	}
+	if r.Limit < 1 || r.Limit > million {
+		return limit{}, fmt.Errorf("limit is %d, want 1 to %d", r.Limit, million)
+	}
+	if r.Window < time.Millisecond || r.Window%time.Millisecond != 0 || r.Window > longestWindow {
+		return limit{}, fmt.Errorf("window is %v, want a positive whole number of milliseconds, at most 366 days", r.Window)
+	}
+	made, err := k.make(r, shared)
+	return limit{r, made}, err
+}
+
+// clockSlack is how far two clocks may differ before one of them counts in an
+// item that has already expired on the other.
+const clockSlack = 120 * time.Second
+
+// expiry returns the first second, in Unix seconds, that is later than until (Unix
+// milliseconds) by at least slack.
+func expiry(until int64, slack time.Duration) int64 {
+	return (until + slack.Milliseconds() + 999) / 1000
+}
+
+// millis converts a number of milliseconds.
+func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

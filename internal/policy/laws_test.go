@@ -1,0 +1,228 @@
+package policy_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	. "github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/policy/policytest"
+)
+
+func anyPolicy(Policy) bool { return true }
+
+// notFaster returns a filter for policies whose actions come back no sooner than
+// those of p. A shorter window is allowed to let actions expire.
+func notFaster(p Policy) func(Policy) bool {
+	return func(other Policy) bool {
+		for _, r := range p.Rates() {
+			for _, o := range other.Rates() {
+				if r.Name == o.Name && interval(o) < interval(r) {
+					return false
+				}
+			}
+		}
+		return true
+	}
+}
+
+func interval(r Rate) time.Duration {
+	if r.Burst == 0 {
+		return r.Window
+	}
+	return r.Window / time.Duration(r.Limit)
+}
+
+func TestLawAnEmptyItemTakesEveryCountUpToTheMost(t *testing.T) {
+	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
+		p := w.Any(t)
+		n := policytest.Count(t, p)
+		if u, ok := p.Take(w.Now, n, 7, nil); !ok || !u.Holds(nil) {
+			t.Fatalf("Take(%d) in an empty item = %v, %v, want an update that holds", n, u, ok)
+		}
+		if _, ok := p.Take(w.Now, p.Most()+1, 7, nil); ok {
+			t.Fatalf("%d actions are taken at once, want at most %d", p.Most()+1, p.Most())
+		}
+	})
+}
+
+// Law 1: an update planned in any state is legal in every state in which its
+// guard holds, and decides there as a fresh one would.
+func TestLawSound(t *testing.T) {
+	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
+		p := w.Any(t)
+		n := policytest.Count(t, p)
+		planned := w.State(p)
+		if rapid.Bool().Draw(t, "cold") {
+			planned = nil
+		}
+		u, ok := p.Take(w.Now, n, 1, planned)
+		if !ok {
+			return
+		}
+		now := w.Later(t, anyPolicy)
+		s := now.State(p)
+		if !u.Holds(s) {
+			return
+		}
+		fresh, allowed := p.Take(now.Now, n, 2, s)
+		if !allowed {
+			t.Fatalf("%v: an update planned in %v holds in %v, where %d do not fit: %+v", p, planned, s, n, u)
+		}
+		if u.ReadyAt != fresh.ReadyAt {
+			t.Fatalf("%v: planned in %v, the place in %v is %d, want %d", p, planned, s, u.ReadyAt, fresh.ReadyAt)
+		}
+		for _, q := range w.Policies {
+			got, want := q.Read(w.Now, 0, u.Apply(s)), q.Read(w.Now, 0, fresh.Apply(s))
+			if !sameFigures(got, want) {
+				t.Fatalf("%v: after the old plan %v reads %+v, after a fresh one %+v", p, q, got, want)
+			}
+		}
+		before, after := p.Read(w.Now, 0, s), p.Read(w.Now, 0, u.Apply(s))
+		if !p.Queues() && after.Remaining != before.Remaining-n {
+			t.Fatalf("%v: %d remain, %d are taken, and then %d remain", p, before.Remaining, n, after.Remaining)
+		}
+	})
+}
+
+func sameFigures(a, b Reading) bool {
+	return a.Name == b.Name && a.Used == b.Used && a.Remaining == b.Remaining && a.ResetAt == b.ResetAt
+}
+
+// Law 2: an update holds in the state in which it was planned. Otherwise the
+// limiter's loop would not end.
+func TestLawLive(t *testing.T) {
+	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
+		p := w.Any(t)
+		n := policytest.Count(t, p)
+		if u, ok := p.Take(w.Now, n, 1, w.State(p)); ok && !u.Holds(w.State(p)) {
+			t.Fatalf("%v: the plan for %d in %v does not hold there: %+v", p, n, w.State(p), u)
+		}
+	})
+}
+
+// Law 3: what a state refuses, later states of the same moment refuse too.
+func TestLawMonotone(t *testing.T) {
+	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
+		p := w.Any(t)
+		n := policytest.Count(t, p)
+		if _, ok := p.Take(w.Now, n, 1, w.State(p)); ok {
+			return
+		}
+		now := w.Later(t, notFaster(p))
+		if _, ok := p.Take(w.Now, n, 1, now.State(p)); ok {
+			t.Fatalf("%v: %d are refused in %v and taken later in %v", p, n, w.State(p), now.State(p))
+		}
+	})
+}
+
+// Law 4: dropping an expired item changes no decision, even on a clock that is
+// 120 s behind.
+func TestLawExpiry(t *testing.T) {
+	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
+		w.Now = w.Latest
+		p := w.Any(t)
+		if !w.Take(p, 1, 3) { // the last writer sets when the item expires
+			return
+		}
+		window, expires := p.Item(w.Now)
+		s := w.State(p)
+		at := expires*1000 - 120_000 + rapid.Int64Range(0, 3*p.Rates()[0].Window.Milliseconds()).Draw(t, "after")
+		if now, _ := p.Item(at); now != window {
+			s = nil // counted elsewhere by now
+		}
+		for _, q := range w.Policies {
+			if !notFaster(q)(p) {
+				continue
+			}
+			if got, want := q.Read(at, 0, s), q.Read(at, 0, nil); got.Used != want.Used || got.Remaining != want.Remaining {
+				t.Fatalf("%v: %v reads as %+v when it expires, an empty item as %+v", q, s, got, want)
+			}
+		}
+	})
+}
+
+// Law 5: a caller who waits Wait is admitted; one millisecond earlier is refused.
+func TestLawWaitIsKept(t *testing.T) {
+	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
+		p := w.Any(t)
+		n := policytest.Count(t, p)
+		w.Now = w.Latest // nothing is counted in times to come
+		wait := p.Read(w.Now, n, w.State(p)).Wait
+		_, fits := p.Take(w.Now, n, 1, w.State(p))
+		if fits != (wait == 0) {
+			t.Fatalf("%v: %d fit in %v: %v, and Wait is %v", p, n, w.State(p), fits, wait)
+		}
+		if fits {
+			return
+		}
+		before := w.State(p)
+		early, late := w.Later(t, func(Policy) bool { return false }), w.Later(t, func(Policy) bool { return false })
+		early.Now += wait.Milliseconds() - 1
+		late.Now += wait.Milliseconds()
+		if early.Take(p, n, 1) {
+			t.Errorf("%v: %d in %v, told to wait %v, are admitted a millisecond early", p, n, before, wait)
+		}
+		if !late.Take(p, n, 1) {
+			t.Errorf("%v: %d in %v, told to wait %v, are refused then", p, n, before, wait)
+		}
+	})
+}
+
+func TestLawRemainingIsTheMostThatFits(t *testing.T) {
+	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
+		p := w.Any(t)
+		if p.Queues() {
+			return
+		}
+		remaining := p.Read(w.Now, 0, w.State(p)).Remaining
+		if remaining < 0 {
+			t.Fatalf("%v: %d remain", p, remaining)
+		}
+		for _, n := range []int64{1, remaining - 1, remaining, remaining + 1} {
+			if _, ok := p.Take(w.Now, n, 1, w.State(p)); n > 0 && ok != (n <= min(remaining, p.Most())) {
+				t.Fatalf("%v: %d remain in %v, and %d are taken: %v", p, remaining, w.State(p), n, ok)
+			}
+		}
+	})
+}
+
+// Undo takes back exactly what Take just counted, and never more than is there.
+func TestLawUndo(t *testing.T) {
+	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
+		p := w.Any(t)
+		w.Now = w.Latest
+		n := policytest.Count(t, p)
+		before := p.Read(w.Now, 0, w.State(p))
+		if p.Queues() || !w.Take(p, n, 1) {
+			return
+		}
+		at := p.Read(w.Now, 0, w.State(p)).At
+		u, ok := p.Undo(w.Now, at, n, w.State(p))
+		if !ok || !u.Holds(w.State(p)) {
+			t.Fatalf("%v: %d were just counted in %v and can't be given back: %+v", p, n, w.State(p), u)
+		}
+		if after := p.Read(w.Now, 0, u.Apply(w.State(p))); after.Remaining != before.Remaining {
+			t.Fatalf("%v: %+v before, and after a take and an undo of %d %+v", p, before, n, after)
+		}
+		for _, many := range []int64{p.Most() + 1, 1_000_000, 1_000_001} {
+			if u, ok := p.Undo(w.Now, at, many, w.State(p)); ok {
+				if after := p.Read(w.Now, 0, u.Apply(w.State(p))); after.Used < 0 || after.Remaining > after.Limit {
+					t.Fatalf("%v: %d given back in %v: %+v", p, many, w.State(p), after)
+				}
+			}
+		}
+	})
+}
+
+func TestLawTextForm(t *testing.T) {
+	for _, set := range policytest.Sets() {
+		for _, text := range set {
+			p, err := Parse(text)
+			if err != nil || p.String() != text {
+				t.Errorf("Parse(%q) = %q, %v", text, p, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// log allows limit actions in any time of window. Each action counts for exactly
+// that long. It is exact at every moment and pays with space: one slot for
+// each action.
+//
+// Its state is the slots a0 to j9, each with the time of its last use in
+// milliseconds since 2020, and top: no slot with a number of top or more is used.
+// A slot is free if it is absent or its time is at least one window ago.
+//
+// A request takes free slots below its limit, and its guard tests just those slots
+// and top. If all used slots are below the limit, and n of those below the limit are
+// free, then at most limit-n are used. So concurrent requests that take different
+// slots do not make each other fail.
+//
+// If top is above the limit (the limit was lowered, or another tier has a higher
+// one), used slots can lie between limit and top. Then the guard needs top-limit
+// more free slots. An example: 60 pins were counted with a limit of 100, which is now
+// 50. Of 100 slots, 50+1 would have to be free for one more pin; only 40 are, so it is
+// refused.
+type log struct {
+	limit  int64
+	window int64 // milliseconds
+}
+
+const (
+	mostSlots = 100
+	top       = "top"
+
+	// slotEpoch is 2020 in Unix milliseconds. Counting from there saves a byte in
+	// each slot.
+	slotEpoch = 1_577_836_800_000
+
+	// looseSlots is how many slots a guard can test for "absent or old", which takes
+	// four operators each. With more slots, each one is tested only for the one way in
+	// which it was free when it was seen, which takes two.
+	looseSlots = 60
+)
+
+var slotNames = func() (names [mostSlots]string) {
+	for i := range names {
+		names[i] = string([]byte{'a' + byte(i/10), '0' + byte(i%10)})
+	}
+	return names
+}()
+
+func makeLog(r Rate, _ bool) (kind, error) {
+	if r.Limit > mostSlots {
+		return nil, fmt.Errorf("limit is %d, want at most %d for a log: each action takes a slot of the item", r.Limit, mostSlots)
+	}
+	return log{r.Limit, r.Window.Milliseconds()}, nil
+}
+
+func (p log) item(now int64) (window, expires int64) {
+	return 0, expiry(now+p.window, clockSlack)
+}
+
+func (p log) take(now, n int64, seed uint64, s State) (Update, bool) {
+	slots := max(p.limit, p.top(s))
+	free := p.free(now, slots, s)
+	need := n + slots - p.limit // free slots that the guard must test
+	if int64(len(free)) < need {
+		return Update{}, false
+	}
+	mine, spare := p.choose(free, n, seed)
+	if extra := int(need - n); extra < len(spare) {
+		spare = spare[:extra]
+	}
+	u := Update{If: [][]Term{make([]Term, 0, need+1)}, Acts: make([]Act, 0, n+1)}
+	for _, slot := range append(mine, spare...) {
+		u.If[0] = append(u.If[0], p.isFree(slotNames[slot], now, s, need <= looseSlots))
+	}
+	for _, slot := range mine {
+		u.Acts = append(u.Acts, Act{Set, slotNames[slot], now - slotEpoch})
+	}
+	u.If[0] = append(u.If[0], AtMost(top, slots))
+	u.Acts = append(u.Acts, Act{Set, top, p.highest(slots, spare)})
+	return u, true
+}
+
+// choose takes n free slots below the limit, at random, for the actions. It
+// returns the others from the highest down: testing those lets top fall.
+func (p log) choose(free []int64, n int64, seed uint64) (mine, others []int64) {
+	var below []int64
+	for _, slot := range free {
+		if slot < p.limit {
+			below = append(below, slot)
+		}
+	}
+	random := rand.New(rand.NewPCG(seed, uint64(n)))
+	random.Shuffle(len(below), func(i, j int) { below[i], below[j] = below[j], below[i] })
+	mine = below[:n:n]
+	for _, slot := range slices.Backward(free) {
+		if !slices.Contains(mine, slot) {
+			others = append(others, slot)
+		}
+	}
+	return mine, others
+}
+
+// highest returns the new top: slots, less those at the upper end that are
+// known to be free, and at least the limit.
+func (p log) highest(slots int64, spare []int64) int64 {
+	for _, slot := range spare { // from the highest down
+		if slot != slots-1 || slots == p.limit {
+			break
+		}
+		slots--
+	}
+	return slots
+}
+
+// isFree returns the term that tests a slot that is free in s.
+func (p log) isFree(name string, now int64, s State, loose bool) Term {
+	_, used := s[name]
+	switch {
+	case loose:
+		return Term{name, math.MinInt64, p.oldest(now), true}
+	case used:
+		return Within(name, math.MinInt64, p.oldest(now))
+	}
+	return Missing(name)
+}
+
+// undo gives back slots whose time is at. If the same moment has slots of several
+// requests, any of them will do, because they are alike. The request's id must still be in the
+// item as long as it is remembered; after that, the slots alone are the receipt.
+func (p log) undo(now, at, n int64, s State) (Update, bool) {
+	used := at - slotEpoch
+	u := Update{If: make([][]Term, 1)}
+	for _, name := range slotNames {
+		if t, ok := s[name]; ok && t == used && int64(len(u.Acts)) < n && at > now-p.window {
+			u.If[0] = append(u.If[0], Exactly(name, used))
+			u.Acts = append(u.Acts, Act{Verb: Delete, Attr: name})
+		}
+	}
+	return u, int64(len(u.Acts)) == n
+}
+
+func (p log) read(now, n int64, s State) Reading {
+	times := p.counting(now, s)
+	r := Reading{
+		Limit: p.limit, Window: millis(p.window),
+		Used: int64(len(times)), Remaining: max(0, p.limit-int64(len(times))), ResetAt: now, At: now,
+	}
+	if r.Used == 0 {
+		return r
+	}
+	slices.Sort(times)
+	r.ResetAt = times[len(times)-1] + slotEpoch + p.window
+	if over := r.Used + n - p.limit; n > 0 && over > 0 { // so many have to expire first
+		r.Wait = millis(times[min(over, r.Used)-1] - p.oldest(now))
+	}
+	return r
+}
+
+// counting returns the times of the slots that count at now.
+func (p log) counting(now int64, s State) (times []int64) {
+	for _, name := range slotNames[:max(p.limit, p.top(s))] {
+		if t, ok := s[name]; ok && t > p.oldest(now) {
+			times = append(times, t)
+		}
+	}
+	return times
+}
+
+// free returns the numbers of the free slots below slots.
+func (p log) free(now, slots int64, s State) (free []int64) {
+	for slot := range slots {
+		if t, ok := s[slotNames[slot]]; !ok || t <= p.oldest(now) {
+			free = append(free, slot)
+		}
+	}
+	return free
+}
+
+// top returns the top of s, and never more than there are slots.
+func (p log) top(s State) int64 { return min(max(0, s[top]), mostSlots) }
+
+// oldest returns the latest time, since 2020, that no longer counts at now.
+func (p log) oldest(now int64) int64 { return now - slotEpoch - p.window }

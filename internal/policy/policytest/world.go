@@ -1,0 +1,170 @@
+// Package policytest draws the states that policies can reach, for property
+// tests. Every kind of policy takes part without being named here.
+package policytest
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// A World holds the items of one user and one activity at a moment. Several
+// policies can share them, as tiers and live limits do.
+type World struct {
+	Policies []policy.Policy
+	Now      int64 // Unix milliseconds
+	Latest   int64 // the latest Now so far; clocks can step back
+	Items    map[int64]policy.State
+	Expires  map[int64]int64 // of each item, in Unix seconds
+}
+
+// Run runs check as a property of many worlds, in one subtest for each set of
+// policies. The sets are each example of each kind alone, the examples of a kind that can share a
+// count, and several limits of every pair of kinds.
+func Run(t *testing.T, check func(*rapid.T, *World)) {
+	for _, texts := range Sets() {
+		policies := make([]policy.Policy, len(texts))
+		name := ""
+		for i, text := range texts {
+			policies[i] = policy.Must(text)
+			name += text + "; "
+		}
+		t.Run(name, rapid.MakeCheck(func(r *rapid.T) { check(r, Reach(r, policies...)) }))
+	}
+}
+
+// Sets returns sets of text forms. The policies of one set can share a count.
+func Sets() (sets [][]string) {
+	for i, k := range policy.Kinds() {
+		for _, text := range k.Examples {
+			sets = append(sets, []string{text})
+		}
+		sets = append(sets, sharing(k)...)
+		for _, other := range policy.Kinds()[i:] {
+			sets = append(sets, pair(k, other)...)
+		}
+	}
+	return append(sets, allKinds())
+}
+
+// sharing groups the examples of a kind that can share a count.
+func sharing(k policy.Kind) (sets [][]string) {
+	for i, text := range k.Examples {
+		set := []string{text}
+		for _, other := range k.Examples[i+1:] {
+			if policy.Share(policy.Must(text), policy.Must(other)) == nil {
+				set = append(set, other)
+			}
+		}
+		if len(set) > 1 {
+			sets = append(sets, set)
+		}
+	}
+	return sets
+}
+
+// pair combines two kinds in one policy, once with other limits and the other
+// order as a second tier.
+func pair(a, b policy.Kind) [][]string {
+	x, y := small(a), small(b)
+	sets := [][]string{{fmt.Sprintf("a: %s, b: %s", x[0], y[0])}}
+	if _, err := policy.Parse(sets[0][0]); err != nil { // a policy can have only one limit of this kind
+		return nil
+	}
+	other := fmt.Sprintf("b: %s, a: %s", y[len(y)-1], x[len(x)-1])
+	if policy.Share(policy.Must(sets[0][0]), policy.Must(other)) == nil {
+		sets = append(sets, []string{sets[0][0], other})
+	}
+	return sets
+}
+
+// allKinds combines one limit of each kind.
+func allKinds() []string {
+	text := ""
+	for i, k := range policy.Kinds() {
+		if i > 0 {
+			text += ", "
+		}
+		text += string(rune('a'+i)) + ": " + small(k)[0]
+	}
+	return []string{text}
+}
+
+// small returns the examples whose windows a few steps can cross.
+func small(k policy.Kind) (texts []string) {
+	for _, text := range k.Examples {
+		if w := policy.Must(text).Rates()[0].Window; time.Millisecond < w && w <= 10*time.Millisecond {
+			texts = append(texts, text)
+		}
+	}
+	if len(texts) == 0 {
+		texts = k.Examples[:1]
+	}
+	return texts
+}
+
+// Reach draws a world that the policies can come to: actions counted at moments
+// that go forward and sometimes a little back.
+func Reach(t *rapid.T, policies ...policy.Policy) *World {
+	window := policies[0].Rates()[0].Window.Milliseconds()
+	w := &World{
+		Policies: policies, Items: map[int64]policy.State{}, Expires: map[int64]int64{},
+		Now: 1_700_000_000_000 + rapid.Int64Range(0, 3*window).Draw(t, "start"),
+	}
+	w.Latest = w.Now
+	for range rapid.IntRange(0, 8).Draw(t, "steps") {
+		w.Now += rapid.Int64Range(-window/10, window*2/3).Draw(t, "pause")
+		w.Latest = max(w.Latest, w.Now)
+		p := w.Any(t)
+		w.Take(p, Count(t, p), uint64(w.Now))
+	}
+	return w
+}
+
+// Any draws one of the world's policies.
+func (w *World) Any(t *rapid.T) policy.Policy {
+	return rapid.SampledFrom(w.Policies).Draw(t, "policy")
+}
+
+// Count draws a number of actions that p accepts in one request. Large numbers
+// are rare.
+func Count(t *rapid.T, p policy.Policy) int64 {
+	most := p.Most()
+	if rapid.IntRange(0, 3).Draw(t, "few") > 0 {
+		most = min(most, 4)
+	}
+	return rapid.Int64Range(1, most).Draw(t, "n")
+}
+
+// State returns the item that p counts in now.
+func (w *World) State(p policy.Policy) policy.State {
+	window, _ := p.Item(w.Now)
+	return w.Items[window]
+}
+
+// Take plans n actions and, if they fit, counts them. It reports whether they fit.
+func (w *World) Take(p policy.Policy, n int64, seed uint64) bool {
+	u, ok := p.Take(w.Now, n, seed, w.State(p))
+	if ok {
+		window, expires := p.Item(w.Now)
+		w.Items[window], w.Expires[window] = u.Apply(w.State(p)), expires
+	}
+	return ok
+}
+
+// Later returns a copy of w in which some more actions were counted at the same
+// moment, by those of the policies that may is true for.
+func (w *World) Later(t *rapid.T, may func(policy.Policy) bool) *World {
+	l := &World{Policies: w.Policies, Now: w.Now, Latest: w.Latest, Items: maps.Clone(w.Items), Expires: maps.Clone(w.Expires)}
+	for i := range rapid.IntRange(0, 5).Draw(t, "meanwhile") {
+		if p := l.Any(t); may(p) {
+			l.Take(p, Count(t, p), uint64(i))
+		}
+	}
+	return l
+}

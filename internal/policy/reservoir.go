@@ -1,0 +1,123 @@
+package policy
+
+import (
+	"fmt"
+	"time"
+)
+
+// reservoir allows limit actions in each window of the clock. It gives each further
+// action a place in a later window, at most ahead from now. Places are given in
+// order, and no window has more than limit of them.
+//
+// Worst case: twice the limit in a moment, at the border of two windows.
+//
+// Its state is q, the next ticket: a million for each window since 1970, plus the
+// places given in the latest window that has any. An example with reservoir 10/10s: at
+// second 3 the tickets 0 to 9 of window 0 are given. The 11th caller gets ticket
+// 1,000,001, the first place of window 1, and is told to come at second 10.
+//
+// The guard of an update fixes the window of the ticket. So the update knows its own
+// time before it lands, and a repeat of the request can be told the same time.
+// A place that nobody uses passes with its window.
+type reservoir struct {
+	limit  int64
+	window int64 // milliseconds
+	ahead  int64 // milliseconds; 0: only the current window
+}
+
+const ticket = "q"
+
+func makeReservoir(r Rate, _ bool) (kind, error) {
+	if r.Ahead < 0 || r.Ahead%time.Millisecond != 0 || r.Ahead > longestWindow {
+		return nil, fmt.Errorf("ahead is %v, want a whole number of milliseconds, at most 366 days", r.Ahead)
+	}
+	if r.Limit >= million {
+		return nil, fmt.Errorf("limit is %d, want below %d for a reservoir", r.Limit, million)
+	}
+	return reservoir{r.Limit, r.Window.Milliseconds(), r.Ahead.Milliseconds()}, nil
+}
+
+func (p reservoir) item(now int64) (window, expires int64) {
+	return 0, expiry(p.start(p.last(now)+1), clockSlack)
+}
+
+// take gives one place: in the current window if nobody waits, else in the latest
+// window that has places or, if that is full, in the next one.
+func (p reservoir) take(now, _ int64, _ uint64, s State) (Update, bool) {
+	q := s[ticket]
+	window, given := q/million, q%million
+	switch k := p.key(now); {
+	case q <= k*million:
+		return p.first(k, AtMost(ticket, k*million)), true
+	case given >= p.limit:
+		u := p.first(window+1, Within(ticket, window*million+p.limit, window*million+million-1))
+		return u, window < p.last(now)
+	}
+	return Update{
+		If:      [][]Term{{Within(ticket, window*million, window*million+p.limit-1)}},
+		Acts:    []Act{{Add, ticket, 1}},
+		ReadyAt: p.start(window),
+	}, window <= p.last(now)
+}
+
+// first gives the first place of a window.
+func (p reservoir) first(window int64, guard Term) Update {
+	return Update{
+		If:      [][]Term{{guard}},
+		Acts:    []Act{{Set, ticket, window*million + 1}},
+		ReadyAt: p.start(window),
+	}
+}
+
+// undo never gives anything back: a place passes with its window.
+func (p reservoir) undo(_, _, _ int64, _ State) (Update, bool) { return Update{}, false }
+
+func (p reservoir) read(now, n int64, s State) Reading {
+	k := p.key(now)
+	window, given := s[ticket]/million, s[ticket]%million
+	r := Reading{Limit: p.limit, Window: millis(p.window), ResetAt: now, WindowKey: k, At: now}
+	switch {
+	case window > k:
+		r.Used = p.limit
+	case window == k:
+		r.Used = given
+	}
+	r.Remaining = max(0, p.limit-r.Used)
+	if r.Used > 0 {
+		r.ResetAt = p.start(window + 1)
+	}
+	if n > 0 {
+		r.Wait = p.wait(now, window, given)
+	}
+	return r
+}
+
+// wait returns how long it takes until one more place can be given.
+func (p reservoir) wait(now, window, given int64) time.Duration {
+	if given >= p.limit { // the next window is the first one with a place
+		window++
+	}
+	return millis(max(0, p.start(window)-p.ahead-now))
+}
+
+func (p reservoir) due(now, readyAt int64) (onTime, early bool) {
+	window, k := readyAt/p.window, p.key(now)
+	// One window more than is ever given, for a clock that is behind.
+	return window == k, k < window && window <= p.last(now)+1
+}
+
+// waiting counts full windows, and in the latest one the places that are given.
+func (p reservoir) waiting(now, readyAt int64, s State) int64 {
+	latest, given := s[ticket]/million, min(s[ticket]%million, p.limit)
+	window := readyAt / p.window
+	if window < latest {
+		given = p.limit
+	}
+	return max(0, (window-p.key(now)-1)*p.limit+given)
+}
+
+// last returns the latest window that gets places at now.
+func (p reservoir) last(now int64) int64 { return p.key(now + p.ahead) }
+
+func (p reservoir) start(window int64) int64 { return window * p.window }
+func (p reservoir) key(now int64) int64      { return now / p.window }

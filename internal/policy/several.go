@@ -1,0 +1,176 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Several limits on one activity live in one item, so that all of them count an
+// action or none does. Each limit keeps its attributes under its own name: the
+// limit "minute" keeps its w as minute_w. Their order means nothing.
+
+const (
+	mostLimits  = 8 // in one policy
+	longestName = 8 // letters in the name of a limit: names are part of every guard
+)
+
+// newPolicy builds a policy from its rates and checks what concerns all of them.
+func newPolicy(rates []Rate) (Policy, error) {
+	if len(rates) > mostLimits {
+		return Policy{}, fmt.Errorf("there are %d limits, want at most %d", len(rates), mostLimits)
+	}
+	p := Policy{limits: make([]limit, len(rates)), queue: -1}
+	seen := make(map[string]bool, len(rates))
+	for i, r := range rates {
+		if err := checkName(r.Name, len(rates) > 1, seen[r.Name]); err != nil {
+			return Policy{}, err
+		}
+		seen[r.Name] = true
+		l, err := r.build(len(rates) > 1)
+		if err != nil && r.Name != "" {
+			err = fmt.Errorf("%s: %w", r.Name, err)
+		}
+		if err != nil {
+			return Policy{}, err
+		}
+		p.limits[i] = l
+		if _, ok := l.kind.(queue); ok {
+			p.queue = i
+		}
+	}
+	p.most = p.mostAtOnce()
+	return p, p.oneOfAKind()
+}
+
+// mostAtOnce returns the lowest limit, because a request has to pass them all.
+// Places in a queue are given one at a time.
+func (p Policy) mostAtOnce() int64 {
+	if p.Queues() {
+		return 1
+	}
+	most := int64(million)
+	for _, l := range p.limits {
+		most = min(most, l.kind.read(0, 0, nil).Limit)
+	}
+	return most
+}
+
+func checkName(name string, several, seen bool) error {
+	switch {
+	case !several && name != "":
+		return fmt.Errorf("the limit has the name %q, want a name only if there are several limits", name)
+	case !several:
+		return nil
+	case seen:
+		return fmt.Errorf("two limits have the name %q", name)
+	case name == "" || len(name) > longestName || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz") != "":
+		return fmt.Errorf("name of a limit is %q, want 1 to %d letters a to z, as in minute: 10/1m, day: 200/1d", name, longestName)
+	}
+	return nil
+}
+
+// oneOfAKind checks the kinds of which a policy can have only one.
+func (p Policy) oneOfAKind() error {
+	seen := map[string]bool{}
+	for _, l := range p.limits {
+		if k, _ := kindNamed(l.rate.Kind); k.once && seen[k.Name] {
+			return fmt.Errorf("two limits are a %s, want at most one", k.Name)
+		}
+		seen[l.rate.Kind] = true
+	}
+	return nil
+}
+
+// Share returns why a and b cannot count in the same items, as the tiers of one
+// activity and a changed limit do. It returns nil if they can: both must have the same
+// limits by name, each of the same kind and with the same window. Only the
+// windows of buckets may differ.
+func Share(a, b Policy) error {
+	if len(a.limits) != len(b.limits) {
+		return fmt.Errorf("%q has %d limits and %q has %d, want the same ones, because they share a count", a, len(a.limits), b, len(b.limits))
+	}
+	ours := make(map[string]Rate, len(a.limits))
+	for _, l := range a.limits {
+		ours[l.rate.Name] = l.rate
+	}
+	var problems []error
+	for _, l := range b.limits {
+		our, ok := ours[l.rate.Name]
+		k, _ := kindNamed(our.Kind)
+		switch {
+		case !ok:
+			problems = append(problems, fmt.Errorf("%q has no limit named %q as %q has, and they share a count", a, l.rate.Name, b))
+		case our.Kind != l.rate.Kind:
+			as := l.rate
+			as.Kind = our.Kind
+			problems = append(problems, fmt.Errorf("%q counts in another way than %q, with which it shares a count; did you mean %q?", b, a, as.text()))
+		case our.Window != l.rate.Window && !k.anyWindow:
+			problems = append(problems, fmt.Errorf("window of %q is %s, want %s as in %q, with which it shares a count", b, span(l.rate.Window), span(our.Window), a))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// step is what combine does with the update of one limit.
+type step uint8
+
+const (
+	keep step = iota // make it part of the whole
+	skip             // leave this limit as it is
+	stop             // the whole is refused
+)
+
+// combine merges the updates of all limits into one. Each update is cut down to the
+// one conjunction of its guard that holds in s, so that the whole stays a short conjunction.
+func (p Policy) combine(s State, plan func(k kind, mine State) (Update, step)) (Update, bool) {
+	var whole Update
+	var terms []Term
+	for _, l := range p.limits {
+		mine := l.mine(s)
+		u, what := plan(l.kind, mine)
+		if what == stop {
+			return Update{}, false
+		}
+		if what == skip {
+			continue
+		}
+		for _, t := range u.holding(mine) {
+			t.Attr = l.attr(t.Attr)
+			terms = append(terms, t)
+		}
+		for _, a := range u.Acts {
+			a.Attr = l.attr(a.Attr)
+			whole.Acts = append(whole.Acts, a)
+		}
+		whole.ReadyAt = max(whole.ReadyAt, u.ReadyAt)
+	}
+	if len(terms) > 0 {
+		whole.If = [][]Term{terms}
+	}
+	return whole, true
+}
+
+// holding returns the first conjunction of the guard that holds in s.
+func (u Update) holding(s State) []Term {
+	for _, terms := range u.If {
+		if all(terms, s) {
+			return terms
+		}
+	}
+	return nil
+}
+
+// attr is the name in the item of an attribute of one limit.
+func (l limit) attr(name string) string { return l.rate.Name + "_" + name }
+
+// mine returns the part of s that belongs to one limit.
+func (l limit) mine(s State) State {
+	mine := make(State, len(s))
+	for name, v := range s {
+		if attr, ok := strings.CutPrefix(name, l.rate.Name+"_"); ok {
+			mine[attr] = v
+		}
+	}
+	return mine
+}

@@ -1,0 +1,234 @@
+package policy
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Parse reads a policy from its text form, which the package comment shows. A text
+// that [Policy.String] wrote is read back as the same policy. The error says
+// what is wrong and what would be right.
+//
+// A limit is an optional kind, then actions/window, then options. A window or an
+// option is a whole number and a unit: ms, s, m, h or d. Several limits are
+// separated by commas, and each has a name.
+func Parse(text string) (Policy, error) {
+	var rates []Rate
+	for part := range strings.SplitSeq(text, ",") {
+		r, err := parseRate(part)
+		if err != nil {
+			return Policy{}, fmt.Errorf("limit is %s: %w", quote(text), err)
+		}
+		rates = append(rates, r)
+	}
+	p, err := newPolicy(rates)
+	if err != nil {
+		return Policy{}, fmt.Errorf("limit is %s: %w", quote(text), err)
+	}
+	return p, nil
+}
+
+// Must is Parse for a text in the code itself: it panics instead of returning an error.
+func Must(text string) Policy { return must(Parse(text)) }
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// String returns the text form. It is empty for the zero Policy.
+func (p Policy) String() string {
+	texts := make([]string, len(p.limits))
+	for i, l := range p.limits {
+		texts[i] = l.rate.text()
+	}
+	return strings.Join(texts, ", ")
+}
+
+// MarshalText implements [encoding.TextMarshaler] with the text form.
+func (p Policy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler] with the text form.
+func (p *Policy) UnmarshalText(text []byte) (err error) {
+	*p, err = Parse(string(text))
+	return err
+}
+
+// text returns the text form of one limit.
+func (r Rate) text() string {
+	var b strings.Builder
+	if r.Name != "" {
+		b.WriteString(r.Name + ": ")
+	}
+	if r.Kind != kinds[0].Name {
+		b.WriteString(r.Kind + " ")
+	}
+	b.WriteString(strconv.FormatInt(r.Limit, 10) + "/" + span(r.Window))
+	if r.Burst != 0 && r.Burst != r.Limit {
+		b.WriteString(" burst " + strconv.FormatInt(r.Burst, 10))
+	}
+	if r.Ahead != 0 {
+		b.WriteString(" ahead " + span(r.Ahead))
+	}
+	if r.Keep != 0 {
+		b.WriteString(" keep " + span(r.Keep))
+	}
+	return b.String()
+}
+
+// parseRate reads one limit: [name:] [kind] actions/window [option value]...
+func parseRate(text string) (r Rate, err error) {
+	if name, rest, ok := strings.Cut(text, ":"); ok {
+		r.Name, text = strings.TrimSpace(name), rest
+		if r.Name == "" {
+			return r, fmt.Errorf("there is no name before the colon")
+		}
+	}
+	words := strings.Fields(text)
+	r.Kind = kinds[0].Name
+	if len(words) > 0 && !strings.Contains(words[0], "/") {
+		if _, ok := kindNamed(words[0]); !ok {
+			return r, fmt.Errorf("%s is no limit; want %s", quote(words[0]), forms())
+		}
+		r.Kind, words = words[0], words[1:]
+	}
+	if len(words) == 0 {
+		return r, fmt.Errorf("there is no limit; want %s", forms())
+	}
+	actions, window, _ := strings.Cut(words[0], "/")
+	if r.Limit = whole(actions, million); r.Limit == 0 {
+		return r, fmt.Errorf("actions are %s, want 1 to %d, as in %s", quote(actions), million, forms())
+	}
+	if r.Window = parseSpan(window); r.Window == 0 {
+		return r, fmt.Errorf("window is %s, want 1ms to 366d (units ms, s, m, h, d), as in %s", quote(window), forms())
+	}
+	return r, r.parseOptions(words[1:])
+}
+
+// parseOptions reads what follows the rate.
+func (r *Rate) parseOptions(words []string) error {
+	k, _ := kindNamed(r.Kind)
+	if k.takes("burst") {
+		r.Burst = r.Limit
+	}
+	seen := map[string]bool{}
+	for ; len(words) > 0; words = words[2:] {
+		option := words[0]
+		switch {
+		case !k.takes(option):
+			return fmt.Errorf("%s is no option of a %s limit; want %s", quote(option), r.Kind, k.wants())
+		case seen[option]:
+			return fmt.Errorf("option %s is repeated", option)
+		case len(words) < 2:
+			return fmt.Errorf("option %s has no value", option)
+		}
+		seen[option] = true
+		if !r.setOption(option, words[1]) {
+			return fmt.Errorf("%s is %s, want %s", option, quote(words[1]), optionValues[option])
+		}
+	}
+	return nil
+}
+
+// optionValues say what each option accepts.
+var optionValues = map[string]string{
+	"burst": "1 to 1000000",
+	"ahead": "1ms to 366d (units ms, s, m, h, d)",
+	"keep":  "1ms to 366d (units ms, s, m, h, d)",
+}
+
+// setOption reports whether value is one that the option accepts.
+func (r *Rate) setOption(option, value string) bool {
+	switch option {
+	case "burst":
+		r.Burst = whole(value, million)
+		return r.Burst > 0
+	case "ahead":
+		r.Ahead = parseSpan(value)
+		return r.Ahead > 0
+	case "keep":
+		r.Keep = parseSpan(value)
+		return r.Keep > 0
+	}
+	return false
+}
+
+func (k Kind) takes(option string) bool {
+	for _, o := range k.options {
+		if o == option {
+			return true
+		}
+	}
+	return false
+}
+
+func (k Kind) wants() string {
+	if len(k.options) == 0 {
+		return "none"
+	}
+	return strings.Join(k.options, " or ")
+}
+
+// forms lists an example of each kind.
+func forms() string {
+	examples := make([]string, len(kinds))
+	for i, k := range kinds {
+		examples[i] = k.Examples[0]
+	}
+	return strings.Join(examples, ", ")
+}
+
+func kindNames() string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// units are the units of time in the text form, the largest first.
+var units = []struct {
+	name string
+	of   time.Duration
+}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}}
+
+// span writes a time as a whole number of the largest unit that divides it.
+func span(d time.Duration) string {
+	for _, u := range units {
+		if d%u.of == 0 && d != 0 {
+			return strconv.FormatInt(int64(d/u.of), 10) + u.name
+		}
+	}
+	return d.String()
+}
+
+// parseSpan reads a time, at most longestWindow. It returns 0 if text is none.
+func parseSpan(text string) time.Duration {
+	digits := strings.TrimRight(text, "dhms")
+	for _, u := range units {
+		if text[len(digits):] == u.name {
+			return time.Duration(whole(digits, int64(longestWindow/u.of))) * u.of
+		}
+	}
+	return 0
+}
+
+// whole reads a number from 1 to most in plain digits, without leading zeros.
+// It returns 0 if digits is none.
+func whole(digits string, most int64) int64 {
+	if strings.Trim(digits, "0123456789") != "" || strings.HasPrefix(digits, "0") {
+		return 0
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n > most {
+		return 0
+	}
+	return n
+}
+
+// quote escapes what somebody typed, and cuts it after 60 characters.
+func quote(text string) string { return fmt.Sprintf("%+.60q", text) }

@@ -1,0 +1,133 @@
+package policy
+
+import (
+	"maps"
+	"math"
+)
+
+// State holds the integer attributes of one stored item. An absent attribute
+// reads as 0, so the nil State stands for an item that does not exist.
+type State map[string]int64
+
+// An Update changes one item in one atomic step, if its guard holds at that
+// moment. If the guard does not hold, nothing changes.
+//
+// The guard is a disjunction of conjunctions: (a AND b) OR (c AND d). It must stay
+// short, because DynamoDB accepts 300 operators. Each term, each AND and each
+// OR is an operator. A term that accepts a missing attribute is two more.
+type Update struct {
+	If   [][]Term // at least one of these conjunctions must hold; empty: the update always applies
+	Acts []Act    // at most one for each attribute
+
+	// ReadyAt is when the actions may run, in Unix milliseconds. 0: the policy
+	// gives no times, and the actions may run now.
+	ReadyAt int64
+
+	// ByID is set on an update that gives actions back. The item must then hold
+	// the id of the request that took them, and the update removes that id.
+	ByID bool
+}
+
+// A Term compares one attribute. It holds if the attribute exists and
+// From <= attribute <= To. With OrMissing it also holds if the attribute is absent.
+type Term struct {
+	Attr      string
+	From, To  int64
+	OrMissing bool
+}
+
+// AtMost returns a term that holds if the attribute reads as most or less. An
+// absent attribute reads as 0.
+func AtMost(attr string, most int64) Term { return Term{attr, math.MinInt64, most, most >= 0} }
+
+// Within returns a term that holds if the attribute exists and lies between from
+// and to, both included.
+func Within(attr string, from, to int64) Term { return Term{attr, from, to, false} }
+
+// Exactly returns a term that holds if the attribute exists and has the value.
+func Exactly(attr string, value int64) Term { return Within(attr, value, value) }
+
+// Missing returns a term that holds if the attribute is absent.
+func Missing(attr string) Term { return Term{attr, 1, 0, true} }
+
+// An Act changes one attribute.
+type Act struct {
+	Verb  Verb
+	Attr  string
+	Value int64 // not used by Delete
+}
+
+// Verb is what an Act does to its attribute.
+type Verb uint8
+
+// The verbs.
+const (
+	Add    Verb = iota // add Value; an absent attribute counts as 0
+	Set                // set the attribute to Value
+	Delete             // remove the attribute, so that it reads as 0
+)
+
+// Holds reports whether the guard of u holds in s.
+func (u Update) Holds(s State) bool {
+	for _, terms := range u.If {
+		if all(terms, s) {
+			return true
+		}
+	}
+	return len(u.If) == 0
+}
+
+func all(terms []Term, s State) bool {
+	for _, t := range terms {
+		if !t.Holds(s) {
+			return false
+		}
+	}
+	return true
+}
+
+// Holds reports whether the term is true in s.
+func (t Term) Holds(s State) bool {
+	v, ok := s[t.Attr]
+	if !ok {
+		return t.OrMissing
+	}
+	return t.From <= v && v <= t.To
+}
+
+// Apply returns a copy of s with the acts of u performed. It does not look at
+// the guard.
+func (u Update) Apply(s State) State {
+	after := maps.Clone(s)
+	if after == nil {
+		after = make(State, len(u.Acts))
+	}
+	for _, a := range u.Acts {
+		switch a.Verb {
+		case Add:
+			after[a.Attr] += a.Value
+		case Set:
+			after[a.Attr] = a.Value
+		case Delete:
+			delete(after, a.Attr)
+		}
+	}
+	return after
+}
+
+// Attributes calls yield with each attribute that the guard or the acts of u
+// name, until yield returns false. An attribute can appear more than once.
+func (u Update) Attributes(yield func(string) bool) {
+	for _, terms := range u.If {
+		for _, t := range terms {
+			if !yield(t.Attr) {
+				return
+			}
+		}
+	}
+	for _, a := range u.Acts {
+		if !yield(a.Attr) {
+			return
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package ratelimit
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// probeEvery is how often one decision asks a store that was away.
+	probeEvery = 5 * time.Second
+
+	// longestProbe is how long that decision may take. So waiting takes at most
+	// 5 % of the time.
+	longestProbe = 250 * time.Millisecond
+)
+
+// A breaker keeps an outage from costing each decision its whole timeout. It opens
+// when a decision ends as an outage, and closes with the next answer. While it is
+// open, one decision in 5 s asks the store. The zero breaker is closed.
+//
+// Throttling concerns one key and not the table. It is kept in what the memory
+// knows about that key.
+type breaker struct {
+	mu     sync.Mutex
+	cause  *StoreError // why it is open; nil: it is closed
+	probed time.Time
+}
+
+func (b *breaker) isOpen() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.cause != nil
+}
+
+// enter returns nil if a decision may ask the store, and otherwise why not.
+func (b *breaker) enter(now time.Time) (probe bool, cause *StoreError) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.cause == nil {
+		return false, nil
+	}
+	if !due(b.probed, now) {
+		return false, b.cause
+	}
+	b.probed = now
+	return true, nil
+}
+
+// set opens the breaker with a cause, or closes it with nil.
+func (b *breaker) set(cause *StoreError, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.cause == nil && cause != nil {
+		b.probed = now
+	}
+	b.cause = cause
+}
+
+// due reports whether it is time for a probe: 5 s have passed, or the clock has
+// stepped back.
+func due(probed, now time.Time) bool {
+	age := now.Sub(probed)
+	return age < 0 || age >= probeEvery
+}
+
+// enter returns an error if a breaker keeps the decision about key from asking the
+// store. Probe says that the decision has to be quick.
+func (l *Limiter) enter(key Key, known Known, now time.Time) (probe bool, err error) {
+	if !known.Throttled.IsZero() {
+		if !due(known.Throttled, now) {
+			return false, errThrottled
+		}
+		l.Memory.Change(key, func(k Known) Known { return k.throttled(now) })
+		probe = true
+	}
+	probing, cause := l.breaker.enter(now)
+	if cause != nil {
+		return false, cause
+	}
+	return probe || probing, nil
+}
+
+// errThrottled is the outage of a key whose last request was throttled.
+var errThrottled = &StoreError{Failure: NotApplied, What: "the table is throttled"}
+
+// leave sets the breakers as the decision ended, and remembers the last answer.
+func (l *Limiter) leave(key Key, known Known, t *tries, failed *StoreError) {
+	now := l.now()
+	switch {
+	case failed == nil, failed.Failure == Unreadable:
+		l.breaker.set(nil, now)
+	case failed.Failure == NotApplied:
+		l.breaker.set(nil, now) // the table answers, if only to say no
+		l.Memory.Change(key, func(k Known) Known { return k.throttled(now) })
+		return
+	default:
+		l.breaker.set(failed, now)
+	}
+	if t.answered {
+		l.Memory.Change(key, func(k Known) Known { return k.learn(t.answer, t.asked, now) })
+	} else if failed == nil && !known.Throttled.IsZero() {
+		l.Memory.Change(key, func(k Known) Known { return k.throttled(time.Time{}) })
+	}
+}

@@ -1,0 +1,120 @@
+package ratelimit
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+)
+
+// An ID is a request's id as an item keeps it: the first 8 bytes of its SHA-256.
+// Two of an item's few ids are equal by chance once in 10^15. Finding an equal one on
+// purpose costs 2^32 tries and gains one action.
+type ID [8]byte
+
+// NewID hashes a request's id.
+func NewID(requestID string) ID {
+	sum := sha256.Sum256([]byte(requestID))
+	return ID(sum[:8])
+}
+
+// A Kept is an id in one of an item's sets.
+type Kept struct {
+	Set string // the attribute's name
+	Mark
+}
+
+// An item keeps the ids of its requests in sets. There are two ways:
+//
+//   - A window's item with a limit of up to 100 (Write.Whole) keeps all its ids
+//     in the set "ids".
+//   - Any other item has one set for each generation of 20 s. A write adds to the
+//     set of its own generation. It looks in that set, in the previous one, and in the next one,
+//     which a clock that is ahead may have begun. It removes the others. So an item remembers an
+//     id for 20 to 40 s, less the difference between clocks.
+//
+// The sets of the generations are named i00 to i30. The names repeat every
+// 620 s, so that a write can list the ones to remove without reading the item. An id is
+// mixed with the number of its generation. So an id in a set that was left
+// from 620 s ago does not match. 31 is prime, so a client that calls once a minute still
+// cycles through every name.
+const (
+	generation  = 20_000 // milliseconds
+	generations = 31     // names
+)
+
+// wholeSet is the set of an item that keeps its ids as long as it lives.
+const wholeSet = "ids"
+
+// remembered is how long an id is found for certain, if clocks differ by at most
+// 2 s, in milliseconds.
+const remembered = generation - 2_000
+
+// setNames holds the names of the generations twice, so that any 31 consecutive
+// ones are a slice.
+var setNames = func() (names [2 * generations]string) {
+	for i := range names {
+		g := i % generations
+		names[i] = string([]byte{'i', byte('0' + g/10), byte('0' + g%10)})
+	}
+	return names
+}()
+
+// generation returns the number of w's generation, and the index of its name in the
+// second half of setNames.
+func (w Write) generation() (number int64, index int) {
+	number = max(0, w.Now) / generation
+	return number, int(number%generations) + generations
+}
+
+// in returns where the request is kept in the generation that is by steps away
+// from the current one.
+func (w Write) in(steps int) Kept {
+	number, index := w.generation()
+	return Kept{Set: setNames[(index+steps)%len(setNames)], Mark: Mark{ID: w.ID.mixed(number + int64(steps))}}
+}
+
+// mixed returns the id as the sets of one generation hold it.
+func (id ID) mixed(generation int64) (mixed ID) {
+	const spread = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio: close numbers give distant products
+	binary.BigEndian.PutUint64(mixed[:], binary.BigEndian.Uint64(id[:])^uint64(generation)*spread)
+	return mixed
+}
+
+// Into returns where w keeps its id. It returns the zero Kept if w keeps none.
+//
+// An update can change each attribute only once. So if w also drops an id from
+// the same set, its own id goes to another one that is looked in.
+func (w Write) Into() Kept {
+	if w.ID == (ID{}) {
+		return Kept{}
+	}
+	if w.Whole && w.Drop.Set != wholeSet {
+		return Kept{wholeSet, Mark{w.ID, w.Note}}
+	}
+	into := w.in(0)
+	if into.Set == w.Drop.Set {
+		into = w.in(1)
+	}
+	into.Note = w.Note
+	return into
+}
+
+// LookIn returns where w's id can be. A window's item is looked at in both ways,
+// because tiers and live limits can cross the limit of 100.
+func (w Write) LookIn() []Kept {
+	switch {
+	case w.ID == (ID{}):
+		return nil
+	case w.Key.Window != 0:
+		return []Kept{{wholeSet, Mark{ID: w.ID}}, w.in(0), w.in(-1), w.in(1)}
+	}
+	return []Kept{w.in(0), w.in(-1), w.in(1)}
+}
+
+// Forget returns the sets that are too old to matter.
+func (w Write) Forget() []string {
+	if w.ID == (ID{}) || w.Whole {
+		return nil
+	}
+	_, index := w.generation()
+	return setNames[index-generations+2 : index-1]
+}

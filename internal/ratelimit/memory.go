@@ -1,0 +1,89 @@
+package ratelimit
+
+import (
+	"container/list"
+	"sync"
+)
+
+// A Memory keeps what this process knows of each key. It is bounded in bytes and
+// drops the least recently used keys. It is safe for concurrent use. The nil Memory knows
+// nothing.
+//
+// What it keeps is packed into one slice of bytes for each key: a full log of 100
+// actions takes about 1.5 KB instead of 15, and the garbage collector has nothing to follow.
+type Memory struct {
+	mu     sync.Mutex
+	most   int // bytes
+	bytes  int
+	byKey  map[Key]*list.Element // of *entry
+	recent list.List             // the most recent one first
+}
+
+type entry struct {
+	key    Key
+	packed []byte
+}
+
+// DefaultMemory is the most bytes that a Memory should take.
+const DefaultMemory = 64 << 20
+
+// NewMemory returns a Memory that takes at most so many bytes.
+func NewMemory(most int) *Memory {
+	return &Memory{most: most, byKey: make(map[Key]*list.Element)}
+}
+
+// Recall returns what is known of k. The zero Known is nothing.
+func (m *Memory) Recall(k Key) Known {
+	if m == nil {
+		return Known{}
+	}
+	m.mu.Lock()
+	var packed []byte
+	if el, ok := m.byKey[k]; ok {
+		m.recent.MoveToFront(el)
+		packed = el.Value.(*entry).packed
+	}
+	m.mu.Unlock()
+	return unpack(packed)
+}
+
+// Change replaces what is known of k by what change returns for it, in one atomic
+// step.
+func (m *Memory) Change(k Key, change func(Known) Known) {
+	if m == nil {
+		change(Known{})
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	el, ok := m.byKey[k]
+	if !ok {
+		el = m.recent.PushFront(&entry{key: k})
+		m.byKey[k] = el
+		m.bytes += el.Value.(*entry).size()
+	}
+	m.recent.MoveToFront(el)
+	e := el.Value.(*entry)
+	m.bytes -= e.size()
+	e.packed = pack(change(unpack(e.packed)))
+	m.bytes += e.size()
+	for m.bytes > m.most && m.recent.Len() > 1 {
+		m.drop(m.recent.Back())
+	}
+}
+
+func (m *Memory) drop(el *list.Element) {
+	e := m.recent.Remove(el).(*entry)
+	delete(m.byKey, e.key)
+	m.bytes -= e.size()
+}
+
+// overhead is what a key takes beside its text and its packed state: the entry, the list
+// element, the slot in the map and the rounding up of allocations. TestMemoryIsBounded
+// measures it.
+const overhead = 320
+
+// size returns how many bytes e takes.
+func (e *entry) size() int {
+	return overhead + len(e.key.UserID) + len(e.key.Activity) + cap(e.packed)
+}

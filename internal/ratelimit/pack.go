@@ -1,0 +1,130 @@
+package ratelimit
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// pack writes k as bytes: three times, then each item as its attributes and its
+// sets of ids. Numbers are varints.
+func pack(k Known) []byte {
+	b := make([]byte, 0, 32+packedSize(k.Seen)+packedSize(k.Alone))
+	for _, t := range []time.Time{k.Asked, k.Doubted, k.Throttled} {
+		b = binary.AppendVarint(b, nanos(t))
+	}
+	b = packItem(b, k.Seen)
+	b = packItem(b, k.Alone)
+	return slices.Clip(b)
+}
+
+// unpack is the inverse of pack. No bytes are the zero Known.
+func unpack(packed []byte) (k Known) {
+	if len(packed) == 0 {
+		return k
+	}
+	r := reader{text: string(packed)}
+	k.Asked, k.Doubted, k.Throttled = r.time(), r.time(), r.time()
+	k.Seen = r.item()
+	k.Alone = r.item()
+	return k
+}
+
+// packedSize returns about how many bytes an item takes.
+func packedSize(i Item) int {
+	size := 2 + len(i.State)*10
+	for _, marks := range i.IDs {
+		size += 5 + 9*len(marks)
+	}
+	return size
+}
+
+func packItem(b []byte, i Item) []byte {
+	b = binary.AppendUvarint(b, uint64(len(i.State)))
+	for name, v := range i.State {
+		b = appendText(b, name)
+		b = binary.AppendVarint(b, v)
+	}
+	b = binary.AppendUvarint(b, uint64(len(i.IDs)))
+	for _, set := range slices.Sorted(maps.Keys(i.IDs)) {
+		b = appendText(b, set)
+		b = binary.AppendUvarint(b, uint64(len(i.IDs[set])))
+		for _, m := range i.IDs[set] {
+			b = append(b, m.ID[:]...)
+			b = binary.AppendVarint(b, m.Note)
+		}
+	}
+	return b
+}
+
+func appendText(b []byte, text string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
+}
+
+// nanos returns Unix nanoseconds, and 0 for the zero time.
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// A reader reads what pack wrote. The names that it returns are parts of its text.
+type reader struct{ text string }
+
+func (r *reader) item() (i Item) {
+	if n := r.uvarint(); n > 0 {
+		i.State = make(policy.State, n)
+		for range n {
+			name := r.word()
+			i.State[name] = r.varint()
+		}
+	}
+	if n := r.uvarint(); n > 0 {
+		i.IDs = make(IDs, n)
+		for range n {
+			set := r.word()
+			marks := make([]Mark, r.uvarint())
+			for m := range marks {
+				copy(marks[m].ID[:], r.take(len(ID{})))
+				marks[m].Note = r.varint()
+			}
+			i.IDs[set] = marks
+		}
+	}
+	return i
+}
+
+func (r *reader) time() time.Time {
+	if n := r.varint(); n != 0 {
+		return time.Unix(0, n)
+	}
+	return time.Time{}
+}
+
+func (r *reader) word() string { return r.take(int(r.uvarint())) }
+
+func (r *reader) take(n int) string {
+	word := r.text[:n]
+	r.text = r.text[n:]
+	return word
+}
+
+func (r *reader) uvarint() (v uint64) {
+	for shift := 0; ; shift += 7 {
+		b := r.text[0]
+		r.text = r.text[1:]
+		v |= uint64(b&0x7f) << shift
+		if b < 0x80 {
+			return v
+		}
+	}
+}
+
+func (r *reader) varint() int64 {
+	u := r.uvarint()
+	return int64(u>>1) ^ -int64(u&1)
+}

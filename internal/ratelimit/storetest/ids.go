@@ -1,0 +1,143 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+func drops(t *testing.T, s ratelimit.Store) {
+	a, b := write("u", "a", 5), write("u", "b", 5)
+	back := giveBack(a, ratelimit.Item{})
+	same(t, "the item after a release of nothing", update(t, s, back, false), ratelimit.Item{})
+	one := update(t, s, b, true)
+	update(t, s, a, true)
+	same(t, "the item after a release", update(t, s, back, true), one)
+	same(t, "the item after the same again", update(t, s, back, false), one)
+	update(t, s, a, true) // it is new again
+}
+
+// A write that drops an id of the current 20 s and keeps another one puts it
+// into the next set, because an update can change an attribute only once.
+func dropsAndKeeps(t *testing.T, s ratelimit.Store) {
+	for _, age := range []int64{0, 10_000, 19_999, 20_000} {
+		user := fmt.Sprint("u", age)
+		w := forever(write(user, "a", 5), 0)
+		item := update(t, s, w, true)
+		later := forever(w, age)
+		back := giveBack(later, item)
+		back.ID = ratelimit.NewID("release a")
+		item = update(t, s, back, true)
+		if _, ok := item.Find(later); ok {
+			t.Errorf("the dropped id is still found after %d ms", age)
+		}
+		if _, ok := item.Find(back); !ok {
+			t.Errorf("the release's own id is not found after %d ms: %v", age, item)
+		}
+		update(t, s, back, false)
+	}
+}
+
+func notes(t *testing.T, s ratelimit.Store) {
+	for _, w := range []ratelimit.Write{write("u", "a", 5), forever(write("u", "a", 5), 0)} {
+		w.Note = 1_700_000_010_000
+		item := update(t, s, w, true)
+		if kept, ok := item.Find(w); !ok || kept.Note != w.Note {
+			t.Errorf("the item keeps %+v, %v, want the note %d", kept, ok, w.Note)
+		}
+		again := w
+		again.Note = 5
+		update(t, s, again, false)
+		if item := update(t, s, giveBack(w, item), true); len(item.IDs) != 0 {
+			t.Errorf("after the id was dropped the item keeps %v, want nothing", item.IDs)
+		}
+	}
+}
+
+func remembers(t *testing.T, s ratelimit.Store) {
+	var item ratelimit.Item
+	at := func(id string, after int64, want bool) {
+		t.Helper()
+		item = update(t, s, forever(write("u", id, 1000), after), want)
+	}
+	back := func(id string, after int64, want bool) {
+		t.Helper()
+		item = update(t, s, giveBack(forever(write("u", id, 1000), after), item), want)
+	}
+	at("a", 0, true)
+	at("a", 19_999, false)
+	at("b", 19_999, true)
+	at("b", 20_000, false)
+	at("a", 39_999, false)
+	back("a", 39_999, true)
+	back("a", 39_999, false)
+	at("a", 39_999, true)    // it is new again
+	back("b", 40_000, false) // too late
+	at("b", 40_000, true)
+	at("a", 40_000, false)
+	at("a", 59_999, false)
+	at("a", 21_000, false) // a clock behind looks in the next set too
+	at("a", 60_000, true)
+	for g := range int64(100) { // it forgets, or the item would grow
+		at(fmt.Sprint("c", g), 80_000+30_000*g, true)
+	}
+	remembered := 0
+	for _, marks := range item.IDs {
+		remembered += len(marks)
+	}
+	if remembered > 3 {
+		t.Errorf("the item remembers %d requests, want at most the 3 of the last 40 s", remembered)
+	}
+}
+
+func remembersWhole(t *testing.T, s ratelimit.Store) {
+	w := write("u", "a", 50)
+	update(t, s, w, true)
+	w.Now += 3_600_000
+	update(t, s, w, false)
+	generations := w // a tier with a higher limit looks there too
+	generations.Whole = false
+	update(t, s, generations, false)
+	other := write("u", "b", 50)
+	other.Whole = false
+	update(t, s, other, true)
+	other.Whole = true
+	update(t, s, other, false)
+}
+
+func forgetsOldNames(t *testing.T, s ratelimit.Store) {
+	const round = 620_000
+	for i, after := range []int64{0, round - 20_000, 2*round - 20_000, 3 * round, 4*round + 20_000} {
+		item := update(t, s, forever(write("u", "a", 50), after), true)
+		if got := item.State["n"]; got != int64(i+1) {
+			t.Errorf("after %d ms %d are counted, want %d", after, got, i+1)
+		}
+	}
+}
+
+// RunExpires tests Write.Expires. Open returns an empty store, and a function that
+// looks up when an item expires, in Unix seconds.
+func RunExpires(t *testing.T, open func(testing.TB) (ratelimit.Store, func(ratelimit.Key) int64)) {
+	s, expires := open(t)
+	back := ratelimit.Write{Key: key("u"), Now: now, Update: policy.Update{Acts: []policy.Act{{Verb: policy.Add, Attr: "n", Value: -1}}}}
+	for _, step := range []struct {
+		name    string
+		w       ratelimit.Write
+		expires int64 // in the write
+		done    bool
+		want    int64 // in the item
+	}{
+		{"the first write sets it", write("u", "a", 2), 1000, true, 1000},
+		{"each write sets it", write("u", "b", 2), 1060, true, 1060},
+		{"a refused write leaves it unchanged", write("u", "c", 2), 1120, false, 1060},
+		{"a write without one leaves it unchanged", back, 0, true, 1060},
+	} {
+		step.w.Expires = step.expires
+		update(t, s, step.w, step.done)
+		if got := expires(key("u")); got != step.want {
+			t.Errorf("%s: the item expires at %d, want %d", step.name, got, step.want)
+		}
+	}
+}

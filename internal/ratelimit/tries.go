@@ -1,0 +1,182 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// tries is what one decision sends to the store. It sends a request again, with the
+// same id, until it is answered or the budget ends.
+type tries struct {
+	ctx      context.Context
+	limiter  *Limiter
+	budget   Budget
+	requests int // sent so far
+
+	n        int64 // actions that the last update asked for
+	unsure   bool  // an update of unknown outcome was sent: it may have been performed
+	unsureN  int64 // actions that it asked for, once an answer has shown that it did not count yet; else 0
+	asked    time.Time
+	answer   Item // the last answer
+	answered bool
+}
+
+// begin starts the decision's time. A probe of a store that was away gets less. The caller must
+// call stop.
+func (t *tries) begin(probe bool) (stop context.CancelFunc) {
+	l := t.limiter
+	if l.Attempts != nil {
+		t.budget = l.Attempts()
+		return func() {}
+	}
+	timeout := l.Timeout
+	if probe {
+		timeout = min(timeout, longestProbe)
+	}
+	if timeout == 0 {
+		t.budget = &oneAttempt{}
+		return func() {}
+	}
+	t.ctx, stop = context.WithTimeout(t.ctx, timeout)
+	deadline, _ := t.ctx.Deadline()
+	t.budget = &shares{deadline: deadline, pace: &l.pace}
+	return stop
+}
+
+// update performs w. It returns the item as it stands then, and whether w was
+// performed by this attempt.
+func (t *tries) update(w Write) (item Item, done bool, err error) {
+	err = t.send(true, func(ctx context.Context) (err error) {
+		item, done, err = t.limiter.Store.Update(ctx, w)
+		if failed := asStoreError(err); failed != nil && failed.Failure == Unknown {
+			t.unsure = true
+		}
+		return err
+	})
+	if e, ok := errors.AsType[*StoreError](err); ok && e.Failure == Unreadable {
+		return Item{}, false, t.nameUnreadable(w, e)
+	}
+	if err != nil {
+		return Item{}, false, err
+	}
+	t.learn(item)
+	if attr, bad := item.unreadable(w); bad {
+		return item, done, unreadable(attr)
+	}
+	if !done && w.Update.Holds(item.State) && !w.forbiddenBy(item) {
+		return item, done, unreadable("") // the item is not what it reads as
+	}
+	return item, done, nil
+}
+
+// nameUnreadable reads the item to find the attribute that the store could not
+// update.
+func (t *tries) nameUnreadable(w Write, e *StoreError) error {
+	item, err := t.read(w.Key)
+	if err != nil {
+		return e
+	}
+	named := *e
+	named.Attr, _ = item.unreadable(w)
+	return &named
+}
+
+// forbiddenBy reports whether w's ids are the reason why it was refused.
+func (w Write) forbiddenBy(item Item) bool {
+	_, counted := item.Find(w)
+	return counted || !item.has(w.Drop)
+}
+
+// read reads the item under k.
+func (t *tries) read(k Key) (item Item, err error) {
+	err = t.send(true, func(ctx context.Context) (err error) {
+		item, err = t.limiter.Store.Read(ctx, k)
+		return err
+	})
+	if err == nil {
+		t.learn(item)
+	}
+	return item, err
+}
+
+// delete removes the item under k. It has no id, so after an unknown outcome it
+// is not sent again.
+func (t *tries) delete(k Key) error {
+	return t.send(false, func(ctx context.Context) error { return t.limiter.Store.Delete(ctx, k) })
+}
+
+func (t *tries) learn(item Item) { t.answer, t.answered = item, true }
+
+// send sends until the store answers. With again it also sends after an unknown
+// outcome. The error is a *StoreError.
+func (t *tries) send(again bool, request func(context.Context) error) error {
+	failed := &StoreError{Failure: Unknown, What: tooLate, Err: errNoTime}
+	for attempt := 0; ; attempt++ {
+		timeout, ok := t.budget.Next(t.ctx, attempt > 0)
+		if !ok {
+			return failed
+		}
+		t.asked = t.limiter.now()
+		t.requests++
+		failed = t.once(timeout, request)
+		t.limiter.pace.connected.Store(failed == nil || failed.Failure != Unknown)
+		switch {
+		case failed == nil:
+			return nil
+		case failed.Failure == Rejected, failed.Failure == Unreadable, failed.Failure == Unknown && !again:
+			return failed
+		}
+	}
+}
+
+// errNoTime is the cause of an outage in which no attempt was made at all.
+var errNoTime = errors.New("no time left for an attempt")
+
+// once makes one attempt; a timeout of 0 is none.
+func (t *tries) once(timeout time.Duration, request func(context.Context) error) *StoreError {
+	ctx := t.ctx
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	return asStoreError(request(ctx))
+}
+
+// unreadable is the error of an item that the policy can't read.
+func unreadable(attr string) *StoreError {
+	return &StoreError{Failure: Unreadable, What: "an attribute of the item has the wrong type", Attr: attr}
+}
+
+// A partial request can ask for fewer actions in a later attempt than in an
+// earlier one of unknown outcome. If its id is found then, nobody could tell which
+// attempt landed. So an attempt that asks for another number than the unsure one
+// keeps its number as a note.
+
+// settle is called when an answer shows that the request is not counted so far.
+func (t *tries) settle() {
+	if t.unsure && t.unsureN == 0 {
+		t.unsureN = t.n
+	}
+}
+
+// note returns what an attempt for n actions keeps with its id.
+func (t *tries) note(n int64) int64 {
+	if t.unsureN == 0 || t.unsureN == n {
+		return 0
+	}
+	return n
+}
+
+// granted returns how many actions were taken by the unsure attempt whose id was
+// found as kept.
+func (t *tries) granted(kept Kept) int64 {
+	switch {
+	case t.unsureN == 0:
+		return t.n
+	case kept.Note != 0:
+		return kept.Note
+	}
+	return t.unsureN
+}

@@ -1,0 +1,93 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+)
+
+// batchSize is the greatest number of statements in one request to DynamoDB.
+const batchSize = 25
+
+// deleteAll deletes items, of which only the keys are needed. If o.Now is set, an
+// item goes only if it is still expired when the delete arrives. It returns how
+// many items are known to be deleted, and whether the time was enough for all.
+func (d *DynamoDB) deleteAll(ctx context.Context, items []attributes, o Sweep) (deleted int64, done bool, err error) {
+	for batch := range slices.Chunk(items, batchSize) {
+		for pause := 50 * time.Millisecond; len(batch) > 0; pause = min(2*pause, 2*time.Second) {
+			if o.Over() {
+				return deleted, false, nil
+			}
+			n, again, err := d.deleteBatch(ctx, batch, o)
+			deleted += n
+			if err != nil {
+				return deleted, false, err
+			}
+			if batch = again; len(batch) > 0 {
+				select {
+				case <-time.After(rand.N(pause)):
+				case <-ctx.Done():
+					return deleted, false, context.Cause(ctx)
+				}
+			}
+		}
+	}
+	return deleted, true, nil
+}
+
+// deleteBatch sends one request, and returns the items to send again. It uses
+// statements because a statement can carry a condition; a batch of writes
+// cannot. Each statement succeeds or fails alone.
+func (d *DynamoDB) deleteBatch(ctx context.Context, batch []attributes, o Sweep) (deleted int64, again []attributes, err error) {
+	in := &dynamodb.BatchExecuteStatementInput{Statements: make([]types.BatchStatementRequest, len(batch))}
+	for i, item := range batch {
+		in.Statements[i] = d.deleteStatement(item, o)
+	}
+	out, err := d.client.BatchExecuteStatement(ctx, in, Patient)
+	if err != nil {
+		return 0, nil, dynamostore.Classify(err)
+	}
+	for i, answer := range out.Responses {
+		if answer.Error == nil {
+			deleted++
+			continue
+		}
+		switch answer.Error.Code {
+		case types.BatchStatementErrorCodeEnumConditionalCheckFailed:
+			// Since the scan, an action was counted in the item, or the item went.
+		case types.BatchStatementErrorCodeEnumThrottlingError,
+			types.BatchStatementErrorCodeEnumProvisionedThroughputExceeded,
+			types.BatchStatementErrorCodeEnumRequestLimitExceeded,
+			types.BatchStatementErrorCodeEnumTransactionConflict,
+			types.BatchStatementErrorCodeEnumInternalServerError:
+			again = append(again, batch[i])
+		default:
+			// DynamoDB's message is left out, because it may name the key.
+			return deleted, nil, &ratelimit.StoreError{
+				Failure: ratelimit.Rejected,
+				What:    "the table does not take deletes",
+				Err:     fmt.Errorf("a delete statement failed: %w", errors.New(string(answer.Error.Code))),
+			}
+		}
+	}
+	return deleted, again, nil
+}
+
+func (d *DynamoDB) deleteStatement(item attributes, o Sweep) types.BatchStatementRequest {
+	statement := `DELETE FROM "` + d.table + `" WHERE ` + userID + ` = ? AND ` + activityWindow + ` = ?`
+	parameters := []types.AttributeValue{item[userID], item[activityWindow]}
+	if o.Now != 0 {
+		statement += ` AND ` + expiresAt + ` < ?`
+		parameters = append(parameters, number(o.Now))
+	}
+	return types.BatchStatementRequest{Statement: &statement, Parameters: parameters}
+}

@@ -1,0 +1,48 @@
+package table
+
+import (
+	"context"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+// Memory is the embedded store as a table. Its methods finish at once, so they
+// ignore o.Until and o.Progress, and never fail.
+type Memory struct{ Store *memstore.Store }
+
+// Sweep deletes each item that has expired.
+func (m Memory) Sweep(_ context.Context, o Sweep) (Swept, error) {
+	return m.sweep(o, func(_ ratelimit.Key, expires int64) (read, stale bool) { return true, expires < o.Now }), nil
+}
+
+// Erase deletes every item of a user, expired or not. It ignores o.Now.
+func (m Memory) Erase(_ context.Context, user string, o Sweep) (Swept, error) {
+	return m.sweep(o, func(k ratelimit.Key, _ int64) (read, stale bool) { return k.UserID == user, true }), nil
+}
+
+// sweep counts the items that look calls read, and deletes the stale ones among
+// them.
+func (m Memory) sweep(o Sweep, look func(k ratelimit.Key, expires int64) (read, stale bool)) Swept {
+	users := make(map[string]bool)
+	swept := Swept{Finished: true}
+	m.Store.DeleteFunc(func(k ratelimit.Key, expires int64) bool {
+		read, stale := look(k, expires)
+		if !read {
+			return false
+		}
+		swept.Scanned++
+		users[k.UserID] = true
+		if !stale {
+			return false
+		}
+		swept.Stale++
+		if o.DryRun {
+			return false
+		}
+		swept.Deleted++
+		return true
+	})
+	swept.Users = int64(len(users))
+	return swept
+}

@@ -1,0 +1,46 @@
+package table_test
+
+import (
+	"testing"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	. "github.com/cric-talk/guards/internal/table"
+)
+
+func TestMemory(t *testing.T) {
+	store := new(memstore.Store)
+	put := func(user string, window, expires int64) {
+		t.Helper()
+		w := ratelimit.Write{Key: ratelimit.Key{UserID: user, Activity: "act", Window: window}, ID: ratelimit.NewID("r"), Expires: expires}
+		if _, done, err := store.Update(t.Context(), w); err != nil || !done {
+			t.Fatal(done, err)
+		}
+	}
+	put("gone", 1, now-1)
+	put("gone", 2, now)
+	put("here", 1, now)
+	m := Memory{Store: store}
+	for _, step := range []struct {
+		erase string // the user; empty: a sweep
+		o     Sweep
+		want  Swept
+	}{
+		{"", Sweep{Now: now, DryRun: true}, Swept{Scanned: 3, Stale: 1, Users: 2, Finished: true}},
+		{"", Sweep{Now: now}, Swept{Scanned: 3, Stale: 1, Deleted: 1, Users: 2, Finished: true}},
+		{"", Sweep{Now: now}, Swept{Scanned: 2, Users: 2, Finished: true}},
+		{"here", Sweep{DryRun: true}, Swept{Scanned: 1, Stale: 1, Users: 1, Finished: true}},
+		{"here", Sweep{}, Swept{Scanned: 1, Stale: 1, Deleted: 1, Users: 1, Finished: true}},
+		{"here", Sweep{}, Swept{Finished: true}},
+		{"", Sweep{Now: now}, Swept{Scanned: 1, Users: 1, Finished: true}},
+	} {
+		run := func() (Swept, error) { return m.Sweep(t.Context(), step.o) }
+		if step.erase != "" {
+			run = func() (Swept, error) { return m.Erase(t.Context(), step.erase, step.o) }
+		}
+		got, err := run()
+		if err != nil || got != step.want {
+			t.Errorf("%+v: %+v, %v, want %+v", step, got, err, step.want)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package table_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	. "github.com/cric-talk/guards/internal/table"
+)
+
+// A wire answers requests in place of a table. DynamoDB Local is always consistent
+// and keeps its own time, so some tests cannot use it.
+type wire func(op string, body map[string]any) (answer string)
+
+// Do implements the SDK's HTTP client.
+func (w wire) Do(r *http.Request) (*http.Response, error) {
+	var body map[string]any
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		return nil, err
+	}
+	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(w(op, body)))}, nil
+}
+
+func (w wire) table() *DynamoDB {
+	cfg := dynamotest.Config("http://table.invalid")
+	cfg.HTTPClient = w
+	return New(dynamostore.New(cfg, "rateLimit").Table())
+}
+
+// An erasure reads consistently. A sweep does not need to, because its deletes
+// have a condition. Both read a page that fits in memory.
+func TestRequests(t *testing.T) {
+	for op, tt := range map[string]struct {
+		want string
+		ask  func(context.Context, *DynamoDB) error
+	}{
+		"Query": {
+			`{"TableName": "rateLimit", "ConsistentRead": true, "Limit": 1000, "ProjectionExpression": "userId, activityWindow",
+				"KeyConditionExpression": "userId = :u", "ExpressionAttributeValues": {":u": {"S": "u1"}}}`,
+			func(ctx context.Context, s *DynamoDB) error { _, err := s.Erase(ctx, "u1", Sweep{}); return err },
+		},
+		"Scan": {
+			`{"TableName": "rateLimit", "Limit": 1000, "ProjectionExpression": "userId, activityWindow, expiresAt",
+				"Segment": 63, "TotalSegments": 64}`,
+			func(ctx context.Context, s *DynamoDB) error { _, err := s.Sweep(ctx, Sweep{}); return err },
+		},
+	} {
+		var want map[string]any
+		if err := json.Unmarshal([]byte(tt.want), &want); err != nil {
+			t.Fatal(err)
+		}
+		asked := false
+		table := wire(func(got string, body map[string]any) string {
+			if body["Segment"] != want["Segment"] { // a sweep reads many segments; this test looks at one
+				return `{}`
+			}
+			if diff := cmp.Diff(want, body); got != op || diff != "" {
+				t.Errorf("%s, want %s (-want +got):\n%s", got, op, diff)
+			}
+			asked = true
+			return `{}`
+		}).table()
+		if err := tt.ask(t.Context(), table); err != nil || !asked {
+			t.Errorf("%s: error %v, sent: %v", op, err, asked)
+		}
+	}
+}
+
+// The time ends while the first of two batches is on its way.
+func TestTheTimeMayEndWithinAPage(t *testing.T) {
+	var page []string
+	for range 30 {
+		page = append(page, `{"userId": {"S": "u1"}, "activityWindow": {"S": "act#7"}, "expiresAt": {"N": "1"}}`)
+	}
+	for name, run := range map[string]func(*DynamoDB, context.Context, Sweep) (Swept, error){
+		"Sweep": (*DynamoDB).Sweep,
+		"Erase": func(s *DynamoDB, ctx context.Context, o Sweep) (Swept, error) {
+			return s.Erase(ctx, "u1", o)
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var taken atomic.Bool // all is in one segment
+			table := wire(func(op string, _ map[string]any) string {
+				if op == "BatchExecuteStatement" {
+					time.Sleep(time.Minute)
+					return `{"Responses": [` + strings.Repeat(`{}, `, 24) + `{}]}`
+				}
+				if taken.Swap(true) {
+					return `{}`
+				}
+				return `{"Items": [` + strings.Join(page, ", ") + `]}`
+			}).table()
+			got, err := run(table, t.Context(), Sweep{Now: now, Until: time.Now().Add(time.Minute)})
+			want := Swept{Scanned: 30, Stale: 30, Deleted: 25, Users: 1}
+			if err != nil || got != want {
+				t.Errorf("%s = %+v, %v, want %+v", name, got, err, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,147 @@
+package table_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	. "github.com/cric-talk/guards/internal/table"
+)
+
+func TestStats(t *testing.T) {
+	y := newYard(t)
+	y.fill(t, "gone", 30, 2, now-1)
+	y.fill(t, "here", 20, 3, now)
+	for _, key := range [][2]string{{"here0", "other#1"}, {"here0", "other#2"}, {" config", "limits"}} {
+		_, err := y.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &y.table, Item: map[string]types.AttributeValue{
+			"userId":         &types.AttributeValueMemberS{Value: key[0]},
+			"activityWindow": &types.AttributeValueMemberS{Value: key[1]},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var items []int64
+	var parts []int
+	got, err := y.Stats(t.Context(), now, func(s Stats, n int) {
+		items, parts = append(items, s.Items), append(parts, n)
+	})
+	want := Stats{Users: 50, Items: 122, Stale: 60, Activities: map[string]int64{"act": 50, "other": 1}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v, (-want +got):\n%s", err, diff)
+	}
+	if !slices.IsSorted(items) || !slices.IsSorted(parts) || items[len(items)-1] != 122 || parts[len(parts)-1] != Parts {
+		t.Errorf("told of %d items and %d parts, want ever more up to 122 and %d", items, parts, Parts)
+	}
+}
+
+// A real table of 100,000 items is counted exactly, page by page, in the memory
+// that a few pages take.
+func TestStatsOf100000Items(t *testing.T) {
+	y := newYard(t)
+	var wg sync.WaitGroup
+	for part := range 8 {
+		wg.Go(func() { y.fill(t, fmt.Sprint("p", part, "u"), 6_250, 2, now) })
+	}
+	wg.Wait()
+	y.proxy.ResetCounts()
+	var most uint64
+	told, before := 0, alive()
+	got, err := y.Stats(t.Context(), now, func(Stats, int) {
+		if told++; told%10 == 0 {
+			most = max(most, alive())
+		}
+	})
+	want := Stats{Users: 50_000, Items: 100_000, Activities: map[string]int64{"act": 50_000}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Fatalf("%v, (-want +got):\n%s", err, diff)
+	}
+	most -= min(before, most)
+	t.Logf("%d pages, at most %d KB", told, most>>10)
+	if told < Parts || most > 16<<20 {
+		t.Errorf("told %d times, and %d bytes are needed", told, most)
+	}
+}
+
+// Ten times the items need no more memory. What counts is what is alive after a
+// page, whose size is the same in both tables.
+func TestStatsMemoryIsFlat(t *testing.T) {
+	var most [2]uint64
+	for i, users := range []int{5_000, 50_000} {
+		cfg := dynamotest.Config("http://nowhere.invalid")
+		cfg.HTTPClient = crowd(users)
+		pages := 0
+		before := alive()
+		got, err := New(dynamostore.New(cfg, "crowd").Table()).Stats(t.Context(), now, func(Stats, int) {
+			if pages++; pages%25 == 0 {
+				most[i] = max(most[i], alive())
+			}
+		})
+		most[i] -= min(before, most[i])
+		want := Stats{Users: int64(users), Items: int64(2 * users), Activities: map[string]int64{"act": int64(users)}}
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Fatalf("%v, (-want +got):\n%s", err, diff)
+		}
+	}
+	t.Logf("at most %d KB for 10,000 items, %d KB for 100,000", most[0]>>10, most[1]>>10)
+	const noise = 512 << 10 // a set of the users would take several times that
+	if most[1] > most[0]+noise {
+		t.Errorf("%d bytes for 10,000 items, %d for 100,000", most[0], most[1])
+	}
+}
+
+// alive is how much memory is in use, garbage not counted.
+func alive() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// A crowd is a table of so many users with two items each, which exists in its
+// answers to Scan only: so its pages have 50 items, whatever its size.
+type crowd int
+
+// Do implements aws.HTTPClient.
+func (c crowd) Do(r *http.Request) (*http.Response, error) {
+	var scan struct {
+		Segment, TotalSegments int
+		ExclusiveStartKey      struct{ UserID struct{ S string } }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&scan); err != nil {
+		return nil, err
+	}
+	user := scan.Segment
+	if last := scan.ExclusiveStartKey.UserID.S; last != "" {
+		n, err := strconv.Atoi(last)
+		if err != nil {
+			return nil, err
+		}
+		user = n + scan.TotalSegments
+	}
+	item := func(user, window int) string {
+		return fmt.Sprintf(`{"userId": {"S": "%d"}, "activityWindow": {"S": "act#%d"}, "expiresAt": {"N": "%d"}}`, user, window, now)
+	}
+	var items []string
+	for ; user < int(c) && len(items) < 50; user += scan.TotalSegments {
+		items = append(items, item(user, 0), item(user, 1))
+	}
+	body := `{"Items": [` + strings.Join(items, ", ") + `]`
+	if user < int(c) {
+		body += `, "LastEvaluatedKey": ` + item(user-scan.TotalSegments, 1)
+	}
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body + "}"))}, nil
+}

@@ -1,0 +1,212 @@
+package table_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	. "github.com/cric-talk/guards/internal/table"
+)
+
+// now is when a sweep takes place, in Unix seconds.
+const now = 1_700_000_000
+
+// A yard is a table to sweep, behind a proxy.
+type yard struct {
+	*DynamoDB
+	proxy  *dynamotest.Proxy
+	table  string
+	client *dynamodb.Client // past the proxy
+}
+
+func newYard(t testing.TB) yard {
+	t.Helper()
+	p := dynamotest.NewProxy(t)
+	table := dynamotest.Table(t)
+	return yard{New(dynamostore.New(dynamotest.Config(p.URL()), table).Table()), p, table, dynamotest.Client(t, dynamotest.Endpoint(t))}
+}
+
+// fill puts windows of users, n for each, that expire then.
+func (y yard) fill(t testing.TB, users string, number, n int, expires int64) {
+	t.Helper()
+	var batch []types.WriteRequest
+	flush := func() {
+		if len(batch) == 0 {
+			return
+		}
+		_, err := y.client.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{y.table: batch}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch = nil
+	}
+	for user := range number {
+		for window := range n {
+			item := y.key(fmt.Sprint(users, user), window)
+			item["expiresAt"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(expires, 10)}
+			batch = append(batch, types.WriteRequest{PutRequest: &types.PutRequest{Item: item}})
+			if len(batch) == 25 {
+				flush()
+			}
+		}
+	}
+	flush()
+}
+
+func (yard) key(user string, window int) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{
+		"userId":         &types.AttributeValueMemberS{Value: user},
+		"activityWindow": &types.AttributeValueMemberS{Value: "act#" + strconv.Itoa(window)},
+	}
+}
+
+// count is how many items are left.
+func (y yard) count(t testing.TB) (n int32) {
+	t.Helper()
+	pages := dynamodb.NewScanPaginator(y.client, &dynamodb.ScanInput{TableName: &y.table, Select: types.SelectCount})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += page.Count
+	}
+	return n
+}
+
+func (y yard) sweep(t testing.TB, s Sweep, want Swept) {
+	t.Helper()
+	got, err := y.Sweep(t.Context(), s)
+	if err != nil || got != want {
+		t.Errorf("Sweep(%+v) = %+v, %v, want %+v", s, got, err, want)
+	}
+}
+
+func TestSweepDeletesTheStaleOnly(t *testing.T) {
+	y := newYard(t)
+	y.fill(t, "gone", 2000, 5, now-1)
+	y.fill(t, "here", 250, 2, now)
+	_, err := y.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &y.table, Item: map[string]types.AttributeValue{
+		"userId": &types.AttributeValueMemberS{Value: " config"}, "activityWindow": &types.AttributeValueMemberS{Value: "limits"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	y.sweep(t, Sweep{Now: now, DryRun: true}, Swept{Scanned: 10501, Stale: 10000, Users: 2250, Finished: true})
+	if n := y.proxy.Counts()["BatchExecuteStatement"]; n > 0 {
+		t.Errorf("a dry run sent %d deletes", n)
+	}
+	y.sweep(t, Sweep{Now: now}, Swept{Scanned: 10501, Stale: 10000, Deleted: 10000, Users: 2250, Finished: true})
+	y.sweep(t, Sweep{Now: now}, Swept{Scanned: 501, Users: 250, Finished: true})
+	if n := y.count(t); n != 501 {
+		t.Errorf("%d items are left, want the 500 of users and the one that never expires", n)
+	}
+	if got := y.proxy.Counts(); len(got) != 2 || got["BatchExecuteStatement"] > 10000/25+64*2 {
+		t.Errorf("requests %v, want few more than 400 deletes of 25", got)
+	}
+}
+
+// One user's items fill more than two pages.
+func TestGoesOnAfterEachPage(t *testing.T) {
+	y := newYard(t)
+	y.fill(t, "u", 1, 2500, now-1)
+	all := Swept{Scanned: 2500, Stale: 2500, Users: 1, Finished: true}
+	y.sweep(t, Sweep{Now: now, DryRun: true}, all)
+	all.Deleted = 2500
+	if got, err := y.Erase(t.Context(), "u0", Sweep{}); err != nil || got != all {
+		t.Errorf("Erase = %+v, %v, want %+v", got, err, all)
+	}
+	if got := y.proxy.Counts(); got["Scan"] != 64+2 || got["Query"] != 3 {
+		t.Errorf("requests %v, want two scans more than the 64 segments, and 3 queries", got)
+	}
+}
+
+// Each item is put back after the scan has seen it and before its delete.
+func TestRevivedItemsSurviveASweep(t *testing.T) {
+	y := newYard(t)
+	y.fill(t, "u", 1, 20, now-1)
+	y.proxy.Before("BatchExecuteStatement", func() { y.fill(t, "u", 1, 20, now+60) })
+	y.sweep(t, Sweep{Now: now}, Swept{Scanned: 20, Stale: 20, Users: 1, Finished: true})
+	if n := y.count(t); n != 20 {
+		t.Errorf("%d of 20 revived items are left", n)
+	}
+}
+
+func TestSweepSendsThrottledDeletesAgain(t *testing.T) {
+	y := newYard(t)
+	y.fill(t, "u", 100, 1, now-1)
+	y.proxy.Fail(20, dynamotest.UnprocessedStatements)
+	y.proxy.Fail(2, dynamotest.Throttle, "Scan")
+	y.proxy.Fail(2, dynamotest.Throttle, "BatchExecuteStatement")
+	y.sweep(t, Sweep{Now: now}, Swept{Scanned: 100, Stale: 100, Deleted: 100, Users: 100, Finished: true})
+	if n := y.count(t); n != 0 {
+		t.Errorf("%d items are left", n)
+	}
+}
+
+func TestSweepStopsInTimeAndGoesOnLater(t *testing.T) {
+	y := newYard(t)
+	y.fill(t, "u", 400, 1, now-1)
+	y.proxy.Do(func(string) dynamotest.Fault {
+		time.Sleep(20 * time.Millisecond) // a far table
+		return dynamotest.Pass
+	})
+	var deleted int64
+	runs := 0
+	for ; deleted < 400 && runs < 100; runs++ {
+		until := time.Now().Add(200 * time.Millisecond)
+		got, err := y.Sweep(t.Context(), Sweep{Now: now, Until: until})
+		if err != nil || got.Finished || time.Now().After(until.Add(5*time.Second)) {
+			t.Fatalf("Sweep = %+v, %v, %v late, want it unfinished and in time", got, err, time.Since(until))
+		}
+		deleted += got.Deleted
+	}
+	if n := y.count(t); n != 0 || runs < 2 {
+		t.Errorf("%d items are left after %d sweeps", n, runs)
+	}
+}
+
+func TestSweepOfATableThatFails(t *testing.T) {
+	y := newYard(t)
+	y.fill(t, "u", 1, 1, now-1)
+	y.proxy.Fail(math.MaxInt, dynamotest.AccessDenied, "BatchExecuteStatement")
+	got, err := y.Sweep(t.Context(), Sweep{Now: now})
+	e, ok := errors.AsType[*ratelimit.StoreError](err)
+	if !ok || e.What != "access to the table is denied" || got.Finished || got.Deleted != 0 {
+		t.Errorf("Sweep = %+v, %v, want that access is denied", got, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := y.Sweep(ctx, Sweep{Now: now}); err == nil {
+		t.Error("a sweep that was cancelled reports no error")
+	}
+}
+
+func TestErase(t *testing.T) {
+	y := newYard(t)
+	y.fill(t, "u", 12, 120, now+60) // u1 beside u10 and u11
+	erase := func(dryRun bool, want Swept) {
+		t.Helper()
+		if got, err := y.Erase(t.Context(), "u1", Sweep{Now: now, DryRun: dryRun}); err != nil || got != want {
+			t.Errorf("Erase = %+v, %v, want %+v", got, err, want)
+		}
+	}
+	erase(true, Swept{Scanned: 120, Stale: 120, Users: 1, Finished: true})
+	y.proxy.Fail(2, dynamotest.UnprocessedStatements)
+	y.proxy.Fail(1, dynamotest.Throttle, "Query")
+	erase(false, Swept{Scanned: 120, Stale: 120, Deleted: 120, Users: 1, Finished: true})
+	erase(false, Swept{Finished: true})
+	if n := y.count(t); n != 11*120 {
+		t.Errorf("%d items are left, want those of the 11 others", n)
+	}
+}
