@@ -41,7 +41,7 @@ const (
 	// looseSlots is how many slots a guard can test for "absent or old", which takes
 	// four operators each. With more slots, each one is tested only for the one way in
 	// which it was free when it was seen, which takes two.
-	looseSlots = 60
+	looseSlots = 50
 )
 
 var slotNames = func() (names [mostSlots]string) {

@@ -92,7 +92,7 @@ func key(k ratelimit.Key) map[string]types.AttributeValue {
 	if k.Window != 0 {
 		sort += "#" + strconv.FormatInt(k.Window, 10)
 	}
-	return map[string]types.AttributeValue{userID: text(k.UserID), activityWindow: text(sort)}
+	return map[string]types.AttributeValue{userID: textValue(k.UserID), activityWindow: textValue(sort)}
 }
 
 // parse reads an item. Nil is an item that does not exist. Attributes that are no
@@ -170,7 +170,7 @@ func elements(m ratelimit.Mark) types.AttributeValue {
 	return &types.AttributeValueMemberBS{Value: set}
 }
 
-func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+func textValue(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
 func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}

@@ -3,7 +3,6 @@ package dynamostore
 import (
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -12,21 +11,28 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// manyTerms is the number of terms from which attributes get short aliases, so that
-// the condition stays below 4,096 bytes.
-const manyTerms = 40
+// manyNames is the number of names in an update from which attributes get short
+// aliases. Aliases keep each expression below DynamoDB's 4,096 bytes.
+const manyNames = 40
 
 // updateInput writes w in DynamoDB's expression language. That language has no
-// arithmetic in conditions and rejects redundant parentheses. Every comparison with a
-// missing attribute is false.
+// arithmetic in conditions, and it rejects redundant parentheses. A comparison
+// with a missing attribute is false.
 func updateInput(table string, w ratelimit.Write) *dynamodb.UpdateItemInput {
-	e := expression{values: make(map[string]types.AttributeValue, 8), numbers: make(map[int64]string, 8)}
-	if len(w.Update.If) == 1 && len(w.Update.If[0]) > manyTerms {
-		e.names = make(map[string]string, len(w.Update.If[0]))
-		e.aliases = make(map[string]string, len(w.Update.If[0]))
+	names := len(w.Update.Acts)
+	for _, terms := range w.Update.If {
+		names += len(terms)
 	}
-	condition := e.condition(w)
-	update := e.update(w)
+	e := expression{values: make(map[string]types.AttributeValue, 8), numbers: make(map[int64]string, 8)}
+	if names > manyNames {
+		e.names, e.aliases = make(map[string]string, names), make(map[string]string, names)
+	}
+	text := make([]byte, 0, 512+16*names)
+	text = e.condition(text, w)
+	end := len(text)
+	text = e.update(text, w)
+	both := string(text)
+	condition, update := both[:end], both[end:]
 	in := &dynamodb.UpdateItemInput{
 		TableName:                           &table,
 		Key:                                 key(w.Key),
@@ -42,7 +48,8 @@ func updateInput(table string, w ratelimit.Write) *dynamodb.UpdateItemInput {
 	return in
 }
 
-// An expression collects the values and names that its text refers to.
+// An expression collects the values and names that a text refers to. Its methods
+// append to that text.
 type expression struct {
 	values  map[string]types.AttributeValue
 	numbers map[int64]string  // the name of each number's value
@@ -70,6 +77,8 @@ func (e *expression) value(v types.AttributeValue) string {
 	return name
 }
 
+func (e *expression) bytes(b []byte) string { return e.value(&types.AttributeValueMemberB{Value: b}) }
+
 // number names n in the text.
 func (e *expression) number(n int64) string {
 	name, ok := e.numbers[n]
@@ -80,113 +89,86 @@ func (e *expression) number(n int64) string {
 	return name
 }
 
-// condition returns the text of w's ids and guard.
-func (e *expression) condition(w ratelimit.Write) string {
-	var all []string
-	for _, k := range w.LookIn() {
-		set, id := e.attr(k.Set), e.value(&types.AttributeValueMemberB{Value: k.ID[:]})
-		all = append(all, "(attribute_not_exists("+set+") OR NOT contains("+set+", "+id+"))")
+// condition appends w's ids and guard, joined by AND.
+func (e *expression) condition(text []byte, w ratelimit.Write) []byte {
+	for i, k := range w.LookIn() {
+		set := e.attr(k.Set)
+		text = join(text, i, " AND ", "(attribute_not_exists(", set, ") OR NOT contains(", set, ", ", e.bytes(k.ID[:]), "))")
 	}
 	if drop := w.Drop; drop.Set != "" {
-		all = append(all, "contains("+e.attr(drop.Set)+", "+e.value(&types.AttributeValueMemberB{Value: drop.ID[:]})+")")
+		text = join(text, len(text), " AND ", "contains(", e.attr(drop.Set), ", ", e.bytes(drop.ID[:]), ")")
 	}
-	if guard := e.guard(w.Update.If, len(all) > 0); guard != "" {
-		all = append(all, guard)
-	}
-	return strings.Join(all, " AND ")
+	return e.guard(text, w.Update.If)
 }
 
-// guard joins conjunctions by OR. Beside other conditions it needs parentheses.
-func (e *expression) guard(either [][]policy.Term, beside bool) string {
-	texts := make([]string, len(either))
+// guard appends conjunctions, joined by OR. Beside other conditions they need
+// parentheses.
+func (e *expression) guard(text []byte, either [][]policy.Term) []byte {
+	if len(either) == 0 {
+		return text
+	}
+	beside := len(text) > 0
+	text = join(text, len(text), " AND ")
+	if beside && len(either) > 1 {
+		text = append(text, '(')
+	}
 	for i, terms := range either {
-		texts[i] = e.conjunction(terms, len(either) > 1)
+		text = e.conjunction(join(text, i, " OR "), terms, len(either) > 1)
 	}
-	text := strings.Join(texts, " OR ")
-	if len(either) > 1 && beside {
-		return "(" + text + ")"
+	if beside && len(either) > 1 {
+		text = append(text, ')')
 	}
 	return text
 }
 
-// conjunction joins terms by AND. Beside an OR it needs parentheses.
-func (e *expression) conjunction(terms []policy.Term, beside bool) string {
-	all := make([]string, len(terms))
+// conjunction appends terms, joined by AND. Beside an OR they need parentheses.
+func (e *expression) conjunction(text []byte, terms []policy.Term, beside bool) []byte {
+	beside = beside && len(terms) > 1
+	if beside {
+		text = append(text, '(')
+	}
 	for i, t := range terms {
-		all[i] = e.term(t)
+		text = e.term(join(text, i, " AND "), t)
 	}
-	text := strings.Join(all, " AND ")
-	if beside && len(all) > 1 {
-		return "(" + text + ")"
+	if beside {
+		text = append(text, ')')
 	}
 	return text
 }
 
-// term compares an attribute. It leaves out a bound that excludes nothing.
-func (e *expression) term(t policy.Term) string {
+// term appends the comparison of an attribute. It leaves out a bound that
+// excludes nothing.
+func (e *expression) term(text []byte, t policy.Term) []byte {
 	attr := e.attr(t.Attr)
-	missing := "attribute_not_exists(" + attr + ")"
-	comparison := attr
 	switch {
 	case t.From > t.To:
-		return missing
+		return join(text, 0, "", "attribute_not_exists(", attr, ")")
+	case t.OrMissing:
+		text = join(text, 0, "", "(attribute_not_exists(", attr, ") OR ")
+	}
+	switch {
 	case t.From == math.MinInt64:
-		comparison += " <= " + e.number(t.To)
+		text = join(text, 0, "", attr, " <= ", e.number(t.To))
 	case t.To == math.MaxInt64:
-		comparison += " >= " + e.number(t.From)
+		text = join(text, 0, "", attr, " >= ", e.number(t.From))
 	case t.From == t.To:
-		comparison += " = " + e.number(t.From)
+		text = join(text, 0, "", attr, " = ", e.number(t.From))
 	default:
-		comparison += " BETWEEN " + e.number(t.From) + " AND " + e.number(t.To)
+		text = join(text, 0, "", attr, " BETWEEN ", e.number(t.From), " AND ", e.number(t.To))
 	}
-	if !t.OrMissing {
-		return comparison
+	if t.OrMissing {
+		text = append(text, ')')
 	}
-	return "(" + missing + " OR " + comparison + ")"
+	return text
 }
 
-func (e *expression) update(w ratelimit.Write) string {
-	var set, remove, add, drop clause
-	if into := w.Into(); into.Set != "" {
-		add.append(e.attr(into.Set), " ", e.value(elements(into.Mark)))
+// join appends the parts. Unless it is the first, it appends between before them.
+func join(text []byte, index int, between string, parts ...string) []byte {
+	if index > 0 {
+		text = append(text, between...)
 	}
-	if w.Drop.Set != "" {
-		drop.append(e.attr(w.Drop.Set), " ", e.value(elements(w.Drop.Mark)))
+	for _, part := range parts {
+		text = append(text, part...)
 	}
-	for _, name := range w.Forget() {
-		remove.append(name, "", "")
-	}
-	if w.Expires != 0 {
-		set.append(expiresAt, " = ", e.number(w.Expires))
-		if w.Key.Window != 0 {
-			set.append(activity, " = ", e.value(text(w.Key.Activity)))
-			set.append(windowKey, " = ", e.number(w.Key.Window))
-			set.append(createdAt, " = if_not_exists("+createdAt+", ", e.number(w.Now)+")")
-		}
-	}
-	for _, a := range w.Update.Acts {
-		attr := e.attr(a.Attr)
-		switch a.Verb {
-		case policy.Add:
-			add.append(attr, " ", e.number(a.Value))
-		case policy.Set:
-			set.append(attr, " = ", e.number(a.Value))
-		case policy.Delete:
-			remove.append(attr, "", "")
-		}
-	}
-	return strings.TrimSpace(set.text("SET") + remove.text("REMOVE") + add.text("ADD") + drop.text("DELETE"))
-}
-
-// A clause is one list of an update expression.
-type clause []string
-
-func (c *clause) append(attr, between, value string) { *c = append(*c, attr+between+value) }
-
-// text returns the clause under its keyword, or nothing if it lists nothing.
-func (c clause) text(keyword string) string {
-	if len(c) == 0 {
-		return ""
-	}
-	return keyword + " " + strings.Join(c, ", ") + " "
+	return text
 }
