@@ -64,7 +64,11 @@ func (l *Limiter) Status(ctx context.Context, r Request) (Decision, error) {
 	if err := r.validate(r.most()); err != nil {
 		return Decision{}, err
 	}
-	w := r.write(l.now().UnixMilli())
+	now := l.now().UnixMilli()
+	if d, ok := r.due(now); ok {
+		return d, nil
+	}
+	w := r.write(now)
 	known := l.Memory.Recall(w.Key)
 	d, t, err := l.ask(ctx, w.Key, known, func(t *tries) (Decision, error) { return t.status(&r, w) })
 	if err == nil || !r.Alone || l.Memory == nil {
