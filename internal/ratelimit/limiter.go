@@ -124,7 +124,7 @@ func (l *Limiter) CircuitOpen() bool { return l.breaker.isOpen() }
 // memory what the store answered.
 func (l *Limiter) ask(ctx context.Context, key Key, known Known, decide func(*tries) (Decision, error)) (Decision, *tries, error) {
 	entered := l.now()
-	t := &tries{limiter: l, ctx: ctx}
+	t := &tries{limiter: l, ctx: ctx, caller: ctx}
 	probe, err := l.enter(key, known, entered)
 	if err != nil {
 		return Decision{}, t, err

@@ -29,9 +29,9 @@ func TestFixedWindowTimeline(t *testing.T) {
 		{at: 59 * time.Second, count: 1, want: limited(reading(3, time.Second))},
 		{at: 59 * time.Second, count: 1, partial: true, want: limited(reading(3, time.Second))},
 		{at: 59999 * time.Millisecond, count: 1, want: limited(reading(3, time.Millisecond))},
-		{at: 60 * time.Second, count: 1, want: okay(readingNext(1, 0), 1)},          // a new window
-		{at: 59 * time.Second, count: 1, want: limited(reading(3, time.Second))},    // the clock stepped back
-		{at: 61 * time.Second, count: 2, want: okay(readingNext(3, 0), 2)},          // and forward
+		{at: 60 * time.Second, count: 1, want: okay(readingNext(1, 0), 1)},            // a new window
+		{at: 59 * time.Second, count: 1, want: limited(reading(3, time.Second))},      // the clock stepped back
+		{at: 61 * time.Second, count: 2, want: okay(readingNext(3, 0), 2)},            // and forward
 		{at: 119 * time.Second, count: 1, want: limited(readingNext(3, time.Second))}, // the end of this window
 	} {
 		c.at(step.at)
