@@ -64,7 +64,11 @@ func (l *Limiter) Status(ctx context.Context, r Request) (Decision, error) {
 	if err := r.validate(r.most()); err != nil {
 		return Decision{}, err
 	}
-	w := r.write(l.Clock().UnixMilli())
+	now := l.Clock().UnixMilli()
+	if d, ok := r.due(now); ok {
+		return d, nil
+	}
+	w := r.write(now)
 	known := l.Memory.Recall(w.Key)
 	d, t, err := l.ask(ctx, w.Key, known, func(t *tries) (Decision, error) { return t.status(&r, w) })
 	if err == nil || !r.Alone || l.Memory == nil {
@@ -120,7 +124,7 @@ func (l *Limiter) CircuitOpen() bool { return l.breaker.isOpen() }
 // memory what the store answered.
 func (l *Limiter) ask(ctx context.Context, key Key, known Known, decide func(*tries) (Decision, error)) (Decision, *tries, error) {
 	entered := l.Clock()
-	t := &tries{limiter: l, ctx: ctx}
+	t := &tries{limiter: l, ctx: ctx, caller: ctx}
 	probe, err := l.enter(key, known, entered)
 	if err != nil {
 		return Decision{}, t, err
