@@ -108,7 +108,7 @@ func TestADeletedDocument(t *testing.T) {
 			t.Fatal(err)
 		}
 		a, _ := f.Limits().Activity(post)
-		if got, _ := a.Limit.Quota(); got != want {
+		if got := a.Limit.Most(); got != want {
 			t.Errorf("the limit is %d, want %d", got, want)
 		}
 	}
