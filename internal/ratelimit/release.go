@@ -8,12 +8,12 @@ import "strconv"
 func (t *tries) release(r *Request, w Write) (Decision, error) {
 	item, err := t.read(w.Key)
 	for err == nil {
-		if attr, bad := r.unreadable(w, item); bad {
-			return Decision{}, unreadable(attr)
-		}
 		undo, ok := r.undo(w, item)
 		if !ok {
 			break
+		}
+		if attr, bad := item.unreadable(undo); bad {
+			return Decision{}, unreadable(attr)
 		}
 		var done bool
 		item, done, err = t.update(undo)
@@ -50,15 +50,4 @@ func (r *Request) undo(w Write, item Item) (Write, bool) {
 	back.ID = NewID("release " + strconv.FormatInt(r.At, 10) + " " + r.ID)
 	_, released := item.Find(back)
 	return back, !released
-}
-
-// unreadable returns an attribute of item that r's policy uses and that could not
-// be read. Such an attribute reads as 0, so an undo would find nothing to give
-// back. The largest possible check names the attributes.
-func (r *Request) unreadable(w Write, item Item) (attr string, ok bool) {
-	if len(item.Unread) == 0 {
-		return "", false
-	}
-	w.Update, _ = r.take(w, r.Policy.Most(), nil)
-	return item.unreadable(w)
 }
