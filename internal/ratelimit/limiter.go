@@ -197,11 +197,10 @@ func (t *tries) status(r *Request, w Write) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	n, u := r.fits(w, item.State)
-	w.Update = u
-	if attr, bad := item.unreadable(w); bad {
-		return Decision{}, unreadable(attr)
+	if err := r.readable(w, item); err != nil {
+		return Decision{}, err
 	}
+	n, u := r.fits(w, item.State)
 	return r.wouldBe(item, w, n, u), nil
 }
 
