@@ -92,7 +92,7 @@ func key(k ratelimit.Key) map[string]types.AttributeValue {
 	if k.Window != 0 {
 		sort += "#" + strconv.FormatInt(k.Window, 10)
 	}
-	return map[string]types.AttributeValue{userID: textValue(k.UserID), activityWindow: textValue(sort)}
+	return map[string]types.AttributeValue{userID: text(k.UserID), activityWindow: text(sort)}
 }
 
 // parse reads an item. Nil is an item that does not exist. An attribute that
@@ -181,7 +181,7 @@ func elements(m ratelimit.Mark) types.AttributeValue {
 	return &types.AttributeValueMemberBS{Value: set}
 }
 
-func textValue(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
 func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
