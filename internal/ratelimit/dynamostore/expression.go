@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -23,16 +24,19 @@ func updateInput(table string, w ratelimit.Write) *dynamodb.UpdateItemInput {
 	for _, terms := range w.Update.If {
 		names += len(terms)
 	}
-	e := expression{values: make(map[string]types.AttributeValue, 8), numbers: make(map[int64]string, 8)}
+	others := 5 // values of ids and of the store's own attributes
+	if w.Key.Window != 0 {
+		others = 9
+	}
+	e := expression{values: make(map[string]types.AttributeValue, others+names), numbers: make([]named, 0, 2+names)}
 	if names > manyNames {
 		e.names, e.aliases = make(map[string]string, names), make(map[string]string, names)
 	}
-	text := make([]byte, 0, 512+16*names)
-	text = e.condition(text, w)
-	end := len(text)
-	text = e.update(text, w)
-	both := string(text)
-	condition, update := both[:end], both[end:]
+	e.Grow(480 + 32*names)
+	e.condition(w)
+	end := e.Len()
+	e.update(w)
+	condition, update := e.String()[:end], e.String()[end:]
 	in := &dynamodb.UpdateItemInput{
 		TableName:                           &table,
 		Key:                                 key(w.Key),
@@ -48,13 +52,35 @@ func updateInput(table string, w ratelimit.Write) *dynamodb.UpdateItemInput {
 	return in
 }
 
-// An expression collects the values and names that a text refers to. Its methods
-// append to that text.
+// An expression is a text, and the values and names that the text refers to.
 type expression struct {
+	strings.Builder
 	values  map[string]types.AttributeValue
-	numbers map[int64]string  // the name of each number's value
+	numbers []named
 	names   map[string]string // attributes by alias; nil: attributes have no aliases
 	aliases map[string]string // aliases by attribute
+}
+
+// A named number is in the values already, under valueNames[value].
+type named struct {
+	number int64
+	value  int
+}
+
+// valueNames are the names of the values, in order. Law 6 keeps an
+// update below 512 values.
+var valueNames = func() (names [512]string) {
+	for i := range names {
+		names[i] = ":v" + strconv.Itoa(i)
+	}
+	return names
+}()
+
+// write appends the parts to the text.
+func (e *expression) write(parts ...string) {
+	for _, part := range parts {
+		e.WriteString(part)
+	}
 }
 
 // attr returns what the text calls an attribute.
@@ -72,103 +98,100 @@ func (e *expression) attr(name string) string {
 
 // value names v in the text.
 func (e *expression) value(v types.AttributeValue) string {
-	name := ":v" + strconv.Itoa(len(e.values))
+	name := valueNames[len(e.values)]
 	e.values[name] = v
 	return name
 }
 
+// bytes names b in the text.
 func (e *expression) bytes(b []byte) string { return e.value(&types.AttributeValueMemberB{Value: b}) }
 
 // number names n in the text.
 func (e *expression) number(n int64) string {
-	name, ok := e.numbers[n]
-	if !ok {
-		name = e.value(number(n))
-		e.numbers[n] = name
+	for _, known := range e.numbers {
+		if known.number == n {
+			return valueNames[known.value]
+		}
 	}
-	return name
+	e.numbers = append(e.numbers, named{n, len(e.values)})
+	return e.value(number(n))
 }
 
-// condition appends w's ids and guard, joined by AND.
-func (e *expression) condition(text []byte, w ratelimit.Write) []byte {
-	for i, k := range w.LookIn() {
+// condition writes w's ids and guard, joined by AND.
+func (e *expression) condition(w ratelimit.Write) {
+	and := ""
+	for _, k := range w.LookIn() {
 		set := e.attr(k.Set)
-		text = join(text, i, " AND ", "(attribute_not_exists(", set, ") OR NOT contains(", set, ", ", e.bytes(k.ID[:]), "))")
+		e.write(and, "(attribute_not_exists(", set, ") OR NOT contains(", set, ", ", e.bytes(k.ID[:]), "))")
+		and = " AND "
 	}
 	if drop := w.Drop; drop.Set != "" {
-		text = join(text, len(text), " AND ", "contains(", e.attr(drop.Set), ", ", e.bytes(drop.ID[:]), ")")
+		e.write(and, "contains(", e.attr(drop.Set), ", ", e.bytes(drop.ID[:]), ")")
+		and = " AND "
 	}
-	return e.guard(text, w.Update.If)
+	if len(w.Update.If) > 0 {
+		e.write(and)
+		e.guard(w.Update.If, and != "")
+	}
 }
 
-// guard appends conjunctions, joined by OR. Beside other conditions they need
+// guard writes conjunctions, joined by OR. Beside other conditions they need
 // parentheses.
-func (e *expression) guard(text []byte, either [][]policy.Term) []byte {
-	if len(either) == 0 {
-		return text
-	}
-	beside := len(text) > 0
-	text = join(text, len(text), " AND ")
-	if beside && len(either) > 1 {
-		text = append(text, '(')
+func (e *expression) guard(either [][]policy.Term, beside bool) {
+	several := len(either) > 1
+	if beside && several {
+		e.write("(")
 	}
 	for i, terms := range either {
-		text = e.conjunction(join(text, i, " OR "), terms, len(either) > 1)
+		if i > 0 {
+			e.write(" OR ")
+		}
+		e.conjunction(terms, several)
 	}
-	if beside && len(either) > 1 {
-		text = append(text, ')')
+	if beside && several {
+		e.write(")")
 	}
-	return text
 }
 
-// conjunction appends terms, joined by AND. Beside an OR they need parentheses.
-func (e *expression) conjunction(text []byte, terms []policy.Term, beside bool) []byte {
+// conjunction writes terms, joined by AND. Beside an OR they need parentheses.
+func (e *expression) conjunction(terms []policy.Term, beside bool) {
 	beside = beside && len(terms) > 1
 	if beside {
-		text = append(text, '(')
+		e.write("(")
 	}
 	for i, t := range terms {
-		text = e.term(join(text, i, " AND "), t)
+		if i > 0 {
+			e.write(" AND ")
+		}
+		e.term(t)
 	}
 	if beside {
-		text = append(text, ')')
+		e.write(")")
 	}
-	return text
 }
 
-// term appends the comparison of an attribute. It leaves out a bound that
+// term writes the comparison of an attribute. It leaves out a bound that
 // excludes nothing.
-func (e *expression) term(text []byte, t policy.Term) []byte {
+func (e *expression) term(t policy.Term) {
 	attr := e.attr(t.Attr)
 	switch {
 	case t.From > t.To:
-		return join(text, 0, "", "attribute_not_exists(", attr, ")")
+		e.write("attribute_not_exists(", attr, ")")
+		return
 	case t.OrMissing:
-		text = join(text, 0, "", "(attribute_not_exists(", attr, ") OR ")
+		e.write("(attribute_not_exists(", attr, ") OR ")
 	}
 	switch {
 	case t.From == math.MinInt64:
-		text = join(text, 0, "", attr, " <= ", e.number(t.To))
+		e.write(attr, " <= ", e.number(t.To))
 	case t.To == math.MaxInt64:
-		text = join(text, 0, "", attr, " >= ", e.number(t.From))
+		e.write(attr, " >= ", e.number(t.From))
 	case t.From == t.To:
-		text = join(text, 0, "", attr, " = ", e.number(t.From))
+		e.write(attr, " = ", e.number(t.From))
 	default:
-		text = join(text, 0, "", attr, " BETWEEN ", e.number(t.From), " AND ", e.number(t.To))
+		e.write(attr, " BETWEEN ", e.number(t.From), " AND ", e.number(t.To))
 	}
 	if t.OrMissing {
-		text = append(text, ')')
+		e.write(")")
 	}
-	return text
-}
-
-// join appends the parts. Unless it is the first, it appends between before them.
-func join(text []byte, index int, between string, parts ...string) []byte {
-	if index > 0 {
-		text = append(text, between...)
-	}
-	for _, part := range parts {
-		text = append(text, part...)
-	}
-	return text
 }
