@@ -29,7 +29,7 @@ import (
 type Worker struct {
 	// Guard decides on each job. It must return an error in an outage, not decide
 	// alone: a job can wait until the table is back.
-	Guard *guard.Guard
+	Guard *guard.Handler
 
 	Delayed Queue        // where a job waits for its time
 	Ready   Queue        // where a job goes when its time has come
@@ -100,20 +100,18 @@ func (w *Worker) pass(ctx context.Context, job guard.Job) error {
 		return w.Ready.Send(ctx, job, 0)
 	}
 	d := a.Decision
-	if d.Enqueued != 0 { // a new place
-		job.ReadyAt, job.Enqueued = d.ReadyAt, d.Enqueued
+	if d.Waiting != 0 { // a new place
+		job.ReadyAt, job.Enqueued = d.ReadyAt, d.Waiting
 	}
 	return w.Delayed.Send(ctx, job, d.Wait)
 }
 
 // ask asks the guard about a job in its place. If the limit has changed and no
-// longer has this place, it asks for a new one.
+// longer has this place, it asks for a new one. If the message arrives twice, both
+// deliveries get the same new place, for as long as the table remembers the request.
 func (w *Worker) ask(ctx context.Context, job guard.Job) (guard.Answer, error) {
 	r := guard.Request{
-		UserID: job.UserID, Activity: job.Activity, ReadyAt: job.ReadyAt,
-		// If the message arrives twice, both deliveries get the same new place, for
-		// as long as the table remembers this id.
-		RequestID: fmt.Sprintf("place-%d-%d", job.ReadyAt, job.Enqueued),
+		UserID: job.UserID, Activity: job.Activity, ReadyAt: job.ReadyAt, RequestID: job.RequestID,
 	}
 	a, err := w.Guard.Decide(ctx, r)
 	if e, ok := errors.AsType[*input.ValidationError](err); ok && e.Field == "readyAt" {

@@ -3,6 +3,7 @@ package lambdafn
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,23 +19,24 @@ type Settings struct {
 	RefusalIsError  bool
 	DecisionTimeout time.Duration
 	BypassRoles     []string
+	Memory          int    // bytes for what the function remembers of its decisions
 	Namespace       string // of the metrics in CloudWatch
 }
 
-// Guard returns a guard that counts in store. It has no log and no metrics.
-func (s *Settings) Guard(rules limits.Guard, store ratelimit.Store) *guard.Guard {
-	return &guard.Guard{
-		Rules: rules,
+// Handler returns a handler that counts in store. It has no log, no metrics and
+// no live limits.
+func (s *Settings) Handler(g limits.Guard, store ratelimit.Store) *guard.Handler {
+	return &guard.Handler{
+		Guard: g,
 		Limiter: &ratelimit.Limiter{
-			Store:      store,
-			Cache:      ratelimit.NewCache(ratelimit.DefaultCacheSize),
-			Timeout:    s.DecisionTimeout,
-			DenyOutage: s.DenyOutage,
+			Store:   store,
+			Memory:  ratelimit.NewMemory(s.Memory),
+			Timeout: s.DecisionTimeout,
 		},
 		Mode:           s.Mode,
+		DenyOutage:     s.DenyOutage,
 		RefusalIsError: s.RefusalIsError,
 		BypassRoles:    s.BypassRoles,
-		Namespace:      s.Namespace,
 	}
 }
 
@@ -63,6 +65,7 @@ func ReadSettings(lookup func(string) (string, bool)) (s Settings, err error) {
 	s.DenyOutage = choice("ON_OUTAGE", "allow", "deny") == "deny"
 	s.RefusalIsError = choice("ON_LIMIT", "answer", "error") == "error"
 	s.Namespace = readNamespace(lookup)
+	s.Memory = readMemory(lookup)
 	if err != nil {
 		return s, err
 	}
@@ -81,6 +84,17 @@ func ReadSettings(lookup func(string) (string, bool)) (s Settings, err error) {
 		}
 	}
 	return s, nil
+}
+
+// readMemory returns how many bytes decisions may be remembered in: a third of the
+// function's memory, and at most [ratelimit.DefaultMemory].
+func readMemory(lookup func(string) (string, bool)) int {
+	size, _ := lookup("AWS_LAMBDA_FUNCTION_MEMORY_SIZE") // in MB; Lambda sets it
+	megabytes, err := strconv.Atoi(size)
+	if err != nil || megabytes < 1 {
+		return ratelimit.DefaultMemory
+	}
+	return min(ratelimit.DefaultMemory, megabytes<<20/3)
 }
 
 // readNamespace reads the namespace of the metrics in CloudWatch.

@@ -30,9 +30,9 @@ import (
 
 // Guard runs a guard as a Lambda function. It returns only if it cannot start,
 // with an exit status.
-func Guard(rules limits.Guard) int {
-	return Start(rules.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
-		return NewGuard(cfg, rules, logger)
+func Guard(g limits.Guard) int {
+	return Start(g.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
+		return NewGuard(cfg, g, logger)
 	})
 }
 
@@ -55,9 +55,9 @@ func Cleanup() int {
 	})
 }
 
-// NewGuard returns a guard that the environment configures.
-func NewGuard(cfg aws.Config, rules limits.Guard, logger *slog.Logger) (*guard.Guard, error) {
-	if err := rules.Validate(); err != nil {
+// NewGuard returns the handler of g, as the environment configures it.
+func NewGuard(cfg aws.Config, g limits.Guard, logger *slog.Logger) (*guard.Handler, error) {
+	if err := g.Validate(); err != nil {
 		return nil, err
 	}
 	settings, err := ReadSettings(os.LookupEnv)
@@ -68,11 +68,11 @@ func NewGuard(cfg aws.Config, rules limits.Guard, logger *slog.Logger) (*guard.G
 	if err != nil {
 		return nil, err
 	}
-	g := settings.Guard(rules, store)
-	g.Log, g.Metrics = logger, os.Stdout
-	g.Live = &live.Follower{Table: dynamolive.New(store.Table()), Guards: limits.All, Log: logger}
-	g.Limiter.Alongside = g.Live.Look
-	return g, nil
+	h := settings.Handler(g, store)
+	h.Log = logger
+	h.Metrics = metrics.Writer{W: os.Stdout, Namespace: settings.Namespace}
+	h.Live = &live.Follower{Table: dynamolive.New(store.Table()), Guards: limits.All, Log: logger}
+	return h, nil
 }
 
 // Start runs the handler that wire returns as a Lambda function. Like Guard, it

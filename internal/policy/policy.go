@@ -188,6 +188,12 @@ func (p Policy) Due(now, readyAt int64) (onTime, early bool) {
 	return p.limits[p.queue].kind.(queue).due(now, readyAt)
 }
 
+// IsPlace reports whether readyAt is a time that p can give: the start of a
+// window.
+func (p Policy) IsPlace(readyAt int64) bool {
+	return p.Queues() && readyAt > 0 && readyAt%p.limits[p.queue].rate.Window.Milliseconds() == 0
+}
+
 // Waiting returns how many places are given in windows to come, up to and
 // including the window at readyAt, by the current limit.
 func (p Policy) Waiting(now, readyAt int64, s State) int64 {
