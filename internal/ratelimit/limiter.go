@@ -50,12 +50,24 @@ func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
 	if err == nil || !r.Alone || l.Memory == nil {
 		return d, err
 	}
-	l.Memory.Change(w.Key, func(k Known) Known {
-		k, d = k.admit(&r, w, t)
-		return k
-	})
+	d = l.alone(&r, w, t, known)
 	d.Requests, d.Outage = t.requests, err
 	return d, nil
+}
+
+// alone decides r from memory. A refusal by what was known when r came needs no
+// second look, unless the store was asked since.
+func (l *Limiter) alone(r *Request, w Write, t *tries, known Known) (d Decision) {
+	if t.requests == 0 {
+		if _, d = known.admit(r, w, t); !d.Allowed && d.ReadyAt == 0 {
+			return d
+		}
+	}
+	l.Memory.Change(w.Key, func(k Known) Known {
+		k, d = k.admit(r, w, t)
+		return k
+	})
+	return d
 }
 
 // Status decides r as Check would now, and counts nothing. Its error is as

@@ -51,7 +51,7 @@ func twoClocks(t *testing.T, store Store, ahead time.Duration, test func(at func
 func TestARepeatIsFoundWithClocksTwoSecondsApart(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
 		for _, text := range []string{"log 100/12h", "bucket 10/1m burst 15", "101/1h", "minute: 10/1m, day: 200/1d"} {
-			for offset := time.Duration(0); offset < 20*time.Second; offset += 2999 * time.Millisecond {
+			for offset := time.Duration(0); offset < 20*time.Second; offset += 1999 * time.Millisecond {
 				for _, after := range []time.Duration{0, 18 * time.Second} {
 					twoClocks(t, store, 2*time.Second, func(at func(time.Duration), behind, early *Limiter) {
 						for name, pair := range map[string][2]*Limiter{"ahead first": {early, behind}, "behind first": {behind, early}} {
