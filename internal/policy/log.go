@@ -54,7 +54,8 @@ var slotNames = func() (names [mostSlots]string) {
 
 func makeLog(r Rate, _ bool) (kind, error) {
 	if r.Limit > mostSlots {
-		return nil, fmt.Errorf("limit is %d, want at most %d for a log: each action takes a slot of the item", r.Limit, mostSlots)
+		return nil, fmt.Errorf("limit is %d, want at most %d, because each action takes a slot of the item; did you mean \"sliding %d/%s\"?",
+			r.Limit, mostSlots, r.Limit, span(r.Window))
 	}
 	return log{r.Limit, r.Window.Milliseconds()}, nil
 }
