@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/cric-talk/guards/internal/limits"
@@ -70,29 +68,19 @@ func Edit(ctx context.Context, t Table, guards []limits.Guard, c Change, edit fu
 	return t.ChangeSettings(ctx, version, document, c)
 }
 
-// clone returns a copy that an edit may change.
-func (s Settings) clone() Settings {
-	c := Settings{Activities: make(map[string]Override, len(s.Activities)), Grants: slices.Clone(s.Grants)}
-	for name, o := range s.Activities {
-		o.Tiers = maps.Clone(o.Tiers)
-		c.Activities[name] = o
-	}
-	return c
-}
-
 // Set changes an activity's limit and mode. If tier is not empty, it changes the
-// limit of that tier only. An empty rate or mode stays as it is.
-func (s Settings) Set(name, tier, rate, mode string) Settings {
+// limit of that tier only. An empty limit or mode stays as it is.
+func (s Settings) Set(name, tier, limit, mode string) Settings {
 	o := s.Activities[name]
 	switch {
-	case rate == "":
+	case limit == "":
 	case tier == "":
-		o.Limit = rate
+		o.Limit = canonical(limit)
 	default:
 		if o.Tiers == nil {
 			o.Tiers = make(map[string]string)
 		}
-		o.Tiers[tier] = rate
+		o.Tiers[tier] = canonical(limit)
 	}
 	if mode != "" {
 		o.Mode = mode
@@ -119,25 +107,8 @@ func (s Settings) Unset(name, tier string) (Settings, error) {
 	return s, nil
 }
 
-// Grant adds a grant. It replaces a grant of the same kind to the same user, and
-// drops grants that have ended.
-func (s Settings) Grant(g Grant, now time.Time) Settings {
-	s.Grants = slices.DeleteFunc(s.Grants, func(old Grant) bool {
-		return !now.Before(old.Until) || old.UserID == g.UserID && old.Role == g.Role && (old.Tier == "") == (g.Tier == "")
-	})
-	s.Grants = append(s.Grants, g)
-	return s
-}
-
-// Revoke drops all grants of a user, and returns how many there were.
-func (s Settings) Revoke(userID string) (Settings, int) {
-	before := len(s.Grants)
-	s.Grants = slices.DeleteFunc(s.Grants, func(g Grant) bool { return g.UserID == userID })
-	return s, before - len(s.Grants)
-}
-
-// errNone stops an edit that would change nothing.
-var errNone = errors.New("nothing to change")
+// errNothing stops an edit that would change nothing.
+var errNothing = errors.New("nothing to change")
 
 // Forget drops all grants of a user from the table, and returns how many there
 // were. If somebody else changes the settings at the same time, it tries again.
@@ -146,11 +117,11 @@ func Forget(ctx context.Context, t Table, guards []limits.Guard, userID string, 
 		err = Edit(ctx, t, guards, Change{At: now, By: "erase", What: "forget the grants of a user"}, func(s Settings) (Settings, error) {
 			s, forgotten = s.Revoke(userID)
 			if forgotten == 0 {
-				return s, errNone
+				return s, errNothing
 			}
 			return s, nil
 		})
-		if errors.Is(err, errNone) {
+		if errors.Is(err, errNothing) {
 			return 0, nil
 		}
 		if !errors.Is(err, ErrConflict) {

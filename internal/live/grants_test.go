@@ -55,7 +55,7 @@ func TestGrants(t *testing.T) {
 	}
 	// A user who is forgotten has no grants left, even if somebody else edits the
 	// settings at the same time.
-	table.race = func() { table.edit(t, func(s Settings) Settings { return s.Set("pin", "", "50/12h", "") }) }
+	table.race = func() { table.edit(t, func(s Settings) Settings { return s.Set("pin", "", "log 50/12h", "") }) }
 	for _, want := range []int{2, 0} {
 		if n, err := Forget(t.Context(), table, limits.All, "u1", now); err != nil || n != want {
 			t.Errorf("Forget = %d, %v, want %d", n, err, want)
