@@ -117,7 +117,7 @@ func TestRunsInTime(t *testing.T) {
 		return func(context.Context) (table.Swept, error) { return some, err }
 	}
 	secret := errors.New("arn:secret")
-	throttled := &ratelimit.StoreError{Failure: ratelimit.Throttled, What: "the table is throttled", Err: secret}
+	throttled := &ratelimit.StoreError{Failure: ratelimit.NotApplied, What: "the table is throttled", Err: secret}
 	for name, tt := range map[string]struct {
 		deadline time.Duration // of the caller; 0 for none
 		run      func(context.Context) (table.Swept, error)

@@ -86,13 +86,14 @@ func newBench(t *testing.T) *bench {
 	b := &bench{t: t, now: start, store: &store{Store: new(memstore.Store)}, delayed: new(queue), ready: new(queue)}
 	logger := slog.New(slog.NewJSONHandler(&b.log, nil))
 	b.Worker = &Worker{
-		Guard: &guard.Guard{
-			Rules: limits.Jobs,
+		Guard: &guard.Handler{
+			Guard: limits.Jobs,
 			Limiter: &ratelimit.Limiter{
-				Store: b.store, Cache: ratelimit.NewCache(10), Timeout: time.Second, DenyOutage: true,
+				Store: b.store, Memory: ratelimit.NewMemory(1 << 20), Timeout: time.Second,
 				Now: func() time.Time { return time.UnixMilli(b.now) },
 			},
-			Log: logger,
+			DenyOutage: true,
+			Log:        logger,
 		},
 		Delayed: b.delayed, Ready: b.ready, Log: logger,
 	}
@@ -141,8 +142,9 @@ func (b *bench) fill(n int) {
 	}
 }
 
+// placed returns a job that was given a place.
 func placed(readyAt, enqueued int64) guard.Job {
-	return guard.Job{UserID: canary, Activity: "update_member_role", ReadyAt: readyAt, Enqueued: enqueued, Job: json.RawMessage(`{"role":"payload"}`)}
+	return guard.Job{UserID: canary, Activity: "update_member_role", RequestID: "job-1", ReadyAt: readyAt, Enqueued: enqueued, Job: json.RawMessage(`{"role":"payload"}`)}
 }
 
 func body(readyAt, enqueued int64) string {

@@ -31,12 +31,12 @@ func parse(body string) (job guard.Job, err error) {
 		return job, &input.ValidationError{Field: "body", Problem: "is not a job"}
 	}
 	switch {
-	case input.CheckRequestID(job.RequestID) != nil:
-		err = &input.ValidationError{Field: "requestId", Problem: "is not the id of a request"}
 	case job.ReadyAt < 1:
 		err = &input.ValidationError{Field: "readyAt", Problem: "is not a place"}
 	case job.Enqueued < 1:
 		err = &input.ValidationError{Field: "enqueued", Problem: "is not a place"}
+	case input.CheckRequestID(job.RequestID) != nil:
+		err = &input.ValidationError{Field: "requestId", Problem: "is not the id of a request"}
 	case job.Job == nil:
 		err = &input.ValidationError{Field: "job", Problem: "is missing"}
 	}

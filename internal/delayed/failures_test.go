@@ -25,10 +25,12 @@ func TestPoison(t *testing.T) {
 		strings.Replace(good, "{", `{"userId":"u",`, 1):                 "body",
 		strings.Replace(good, "userId", "USERID", 1):                    "body",
 		strings.Replace(good, canary, canary+" ", 1):                    "userId",
+		strings.Replace(good, canary, strings.Repeat("u", 129), 1):      "userId",
 		strings.Replace(good, "update_member_role", "payload", 1):       "activity",
 		strings.Replace(good, fmt.Sprint(start), `"`+canary+`"`, 1):     "body",
 		strings.Replace(good, fmt.Sprint(start), "-1", 1):               "readyAt",
 		strings.Replace(good, `"enqueued":1`, `"enqueued":0`, 1):        "enqueued",
+		strings.Replace(good, `"job-1"`, `""`, 1):                       "requestId",
 		strings.Replace(good, `,"job":{"role":"payload"}`, ``, 1):       "job",
 		strings.Replace(good, `{"role":"payload"}`, `{"a":1,"a":1}`, 1): "body",
 	} {
@@ -38,6 +40,16 @@ func TestPoison(t *testing.T) {
 		}
 		if log := b.log.String(); !strings.Contains(log, `"msg":"invalid job","message":"m1","field":"`+field+`"`) {
 			t.Errorf("%s: log %s, want field %s", poison, log, field)
+		}
+	}
+}
+
+func TestGroupsHaveNamesOfUpTo128Characters(t *testing.T) {
+	for _, length := range []int{36, 37, 128} {
+		b := newBench(t)
+		message := strings.Replace(body(start-window, 1), canary, strings.Repeat("u", length), 1) // late, so the table decides
+		if failed := b.work(t.Context(), message); failed != "" || len(b.ready.sent) != 1 {
+			t.Errorf("%d characters: failed %q, %d ready, want the job passed on", length, failed, len(b.ready.sent))
 		}
 	}
 }

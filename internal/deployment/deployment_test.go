@@ -14,7 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 const (
@@ -86,10 +85,10 @@ func event(user, activity string) string {
 func (s *stack) everyGuardRefuses(t *testing.T) {
 	for _, g := range limits.All {
 		activity := g.Activities[0]
-		if _, ok := activity.Limit.(ratelimit.Reservoir); ok {
+		if activity.Limit.Queues() {
 			continue // see delayedJobsReachTheReadyQueue
 		}
-		limit, _ := activity.Limit.Quota()
+		limit := activity.Limit.Most()
 		full := fmt.Sprintf(`{"userId": %q, "activity": %q, "count": %d}`, user+"1", activity.Name, limit)
 		var first, refused answer
 		for range 2 { // a window may end between the two calls

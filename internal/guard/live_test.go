@@ -33,7 +33,6 @@ func (s *settings) set(b *bench, document string) {
 func newLiveBench(t *testing.T) (*bench, *settings) {
 	b, s := newBench(t), &settings{}
 	b.Live = &live.Follower{Table: s, Guards: limits.All, Now: func() time.Time { return b.now }}
-	b.Limiter.Alongside = b.Live.Look
 	return b, s
 }
 

@@ -12,7 +12,7 @@ import (
 	. "github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/policy"
 )
 
 // An exchange is an event at a time, and the answer to it, but for receipts.
@@ -122,7 +122,7 @@ func TestJobs(t *testing.T) {
 			"readyAt": 1700000050000}`},
 		{10 * time.Second, member + `"readyAt": 1700000050000, "job": 1`, `{"allowed": true, "reason": "ok", "granted": 1}`},
 	})
-	want := []Job{{canary, "update_member_role", 1_700_000_050_000, 1, []byte(`{"role":  "captain"}`)}}
+	want := []Job{{canary, "update_member_role", "r1", 1_700_000_050_000, 1, []byte(`{"role":  "captain"}`)}}
 	if diff := cmp.Diff(append(want, want...), q.jobs); diff != "" {
 		t.Errorf("jobs on the queue (-want +got):\n%s", diff)
 	}
@@ -207,10 +207,7 @@ func (b *bench) wantInvalid(what, field string, err error) {
 
 func TestSeveralLimits(t *testing.T) {
 	b := newBench(t)
-	b.Guard = limits.Guard{Name: "g", Message: "m", Activities: []limits.Activity{{Name: "a", Limit: ratelimit.Several{
-		{Name: "minute", Policy: ratelimit.FixedWindow{Limit: 10, Window: time.Minute}},
-		{Name: "day", Policy: ratelimit.FixedWindow{Limit: 200, Window: 24 * time.Hour}},
-	}}}}
+	b.Guard = limits.Guard{Name: "g", Message: "m", Activities: []limits.Activity{{Name: "a", Limit: policy.Must("minute: 10/1m, day: 200/1d")}}}
 	const day = `{"name": "day", "limit": 200, "activityCount": 9, "remaining": 191, "waitTime": 0, "resetAt": 1700006400000}`
 	b.converse([]exchange{
 		{0, `"activity": "a", "count": 9`, `{"allowed": true, "reason": "ok", "limit": 10, "activityCount": 9, "remaining": 1, "waitTime": 0,

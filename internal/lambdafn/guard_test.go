@@ -12,7 +12,6 @@ import (
 	"github.com/cric-talk/guards/internal/dynamotest"
 	"github.com/cric-talk/guards/internal/lambdatest"
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 func TestExactlyTheLimitFromTwoProcesses(t *testing.T) {
@@ -66,10 +65,10 @@ func TestEveryGuardLimits(t *testing.T) {
 				if activity.Unlimited {
 					continue
 				}
-				limit, _ := activity.Limit.Quota()
+				limit := activity.Limit.Read(0, 0, nil).Limit
 				inOneMinute(t, 5*time.Second)
 				all, times := fmt.Sprintf(`{"userId": %q, "activity": %q, "count": %d}`, canary, activity.Name, limit), 1
-				if _, ok := activity.Limit.(ratelimit.Reservoir); ok { // one place per call
+				if activity.Limit.Queues() { // one place per call
 					within(t, 10*time.Second, 4*time.Second)
 					all, times = event(activity.Name), int(limit)
 				}

@@ -48,6 +48,7 @@ type answer struct {
 	Activity      string
 	Limit         int64
 	ActivityCount int64
+	WaitTime      int64
 	Message       string
 	At            int64
 	RequestID     string

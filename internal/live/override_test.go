@@ -1,8 +1,10 @@
 package live_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
@@ -144,4 +146,23 @@ func TestLiveLimitsAndTiersAcceptTheSame(t *testing.T) {
 	if accepted < len(texts) {
 		t.Errorf("only %d pairs were accepted", accepted)
 	}
+}
+
+func TestAnOverrideEditedByHandKeepsTheLastGoodLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.set("5/1m")
+		b.look(5, 1)
+		for i, limit := range []string{"x", "7/1h", "log 7/1m", "7/1m burst 9", "a: 7/1m, b: 8/1d", "0/1m"} {
+			b.kept = kept{fmt.Appendf(nil, `{"activities": {"create_post": {"limit": %q}, "pin": {"limit": "log %d/12h"}}}`, limit, 10+i), 9 + int64(i)}
+			b.look(5, 1)
+			if pin, _ := b.Limits().Activity(activityOf(t, "pin")); pin.Limit.Most() != int64(10+i) {
+				t.Errorf("%q for create_post: the limit of pin is %q, want %d", limit, pin.Limit, 10+i)
+			}
+		}
+		b.kept = kept{[]byte(`{"activities": {"create_post": {"tiers": {"premium": "x"}}}}`), 90}
+		b.look(5, 1)
+		b.kept = kept{[]byte(`{}`), 91}
+		b.look(10, 1)
+	})
 }

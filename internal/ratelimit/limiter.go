@@ -64,7 +64,11 @@ func (l *Limiter) Status(ctx context.Context, r Request) (Decision, error) {
 	if err := r.validate(r.most()); err != nil {
 		return Decision{}, err
 	}
-	w := r.write(l.Clock().UnixMilli())
+	now := l.Clock().UnixMilli()
+	if d, ok := r.due(now); ok {
+		return d, nil
+	}
+	w := r.write(now)
 	known := l.Memory.Recall(w.Key)
 	d, t, err := l.ask(ctx, w.Key, known, func(t *tries) (Decision, error) { return t.status(&r, w) })
 	if err == nil || !r.Alone || l.Memory == nil {
@@ -120,7 +124,7 @@ func (l *Limiter) CircuitOpen() bool { return l.breaker.isOpen() }
 // memory what the store answered.
 func (l *Limiter) ask(ctx context.Context, key Key, known Known, decide func(*tries) (Decision, error)) (Decision, *tries, error) {
 	entered := l.Clock()
-	t := &tries{limiter: l, ctx: ctx}
+	t := &tries{limiter: l, ctx: ctx, caller: ctx}
 	probe, err := l.enter(key, known, entered)
 	if err != nil {
 		return Decision{}, t, err
@@ -198,11 +202,10 @@ func (t *tries) status(r *Request, w Write) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	n, u := r.fits(w, item.State)
-	w.Update = u
-	if attr, bad := item.unreadable(w); bad {
-		return Decision{}, unreadable(attr)
+	if err := r.readable(w, item); err != nil {
+		return Decision{}, err
 	}
+	n, u := r.fits(w, item.State)
 	return r.wouldBe(item, w, n, u), nil
 }
 

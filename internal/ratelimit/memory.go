@@ -21,7 +21,7 @@ type Memory struct {
 
 type entry struct {
 	key    Key
-	packed []byte
+	packed string
 }
 
 // DefaultMemory is the most bytes that a Memory should take.
@@ -38,7 +38,7 @@ func (m *Memory) Recall(k Key) Known {
 		return Known{}
 	}
 	m.mu.Lock()
-	var packed []byte
+	var packed string
 	if el, ok := m.byKey[k]; ok {
 		m.recent.MoveToFront(el)
 		packed = el.Value.(*entry).packed
@@ -85,5 +85,5 @@ const overhead = 320
 
 // size returns how many bytes e takes.
 func (e *entry) size() int {
-	return overhead + len(e.key.UserID) + len(e.key.Activity) + cap(e.packed)
+	return overhead + len(e.key.UserID) + len(e.key.Activity) + len(e.packed)
 }

@@ -2,31 +2,29 @@ package ratelimit
 
 import (
 	"encoding/binary"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
 )
 
 // pack writes k as bytes: three times, then each item as its attributes and its
-// sets of ids. Numbers are varints.
-func pack(k Known) []byte {
+// sets of ids. Numbers are varints. A string takes no more memory than its bytes.
+func pack(k Known) string {
 	b := make([]byte, 0, 32+packedSize(k.Seen)+packedSize(k.Alone))
 	for _, t := range []time.Time{k.Asked, k.Doubted, k.Throttled} {
 		b = binary.AppendVarint(b, nanos(t))
 	}
 	b = packItem(b, k.Seen)
 	b = packItem(b, k.Alone)
-	return slices.Clip(b)
+	return string(b)
 }
 
 // unpack is the inverse of pack. No bytes are the zero Known.
-func unpack(packed []byte) (k Known) {
-	if len(packed) == 0 {
+func unpack(packed string) (k Known) {
+	if packed == "" {
 		return k
 	}
-	r := reader{text: string(packed)}
+	r := reader{text: packed}
 	k.Asked, k.Doubted, k.Throttled = r.time(), r.time(), r.time()
 	k.Seen = r.item()
 	k.Alone = r.item()
@@ -49,10 +47,10 @@ func packItem(b []byte, i Item) []byte {
 		b = binary.AppendVarint(b, v)
 	}
 	b = binary.AppendUvarint(b, uint64(len(i.IDs)))
-	for _, set := range slices.Sorted(maps.Keys(i.IDs)) {
+	for set, marks := range i.IDs {
 		b = appendText(b, set)
-		b = binary.AppendUvarint(b, uint64(len(i.IDs[set])))
-		for _, m := range i.IDs[set] {
+		b = binary.AppendUvarint(b, uint64(len(marks)))
+		for _, m := range marks {
 			b = append(b, m.ID[:]...)
 			b = binary.AppendVarint(b, m.Note)
 		}

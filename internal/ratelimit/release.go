@@ -7,13 +7,13 @@ import "strconv"
 // there is nothing to give back.
 func (t *tries) release(r *Request, w Write) (Decision, error) {
 	item, err := t.read(w.Key)
+	if err == nil {
+		err = r.readable(w, item)
+	}
 	for err == nil {
 		undo, ok := r.undo(w, item)
 		if !ok {
 			break
-		}
-		if attr, bad := item.unreadable(undo); bad {
-			return Decision{}, unreadable(attr)
 		}
 		var done bool
 		item, done, err = t.update(undo)

@@ -81,3 +81,16 @@ func (r *Request) fits(w Write, s policy.State) (int64, policy.Update) {
 	}
 	return 0, policy.Update{}
 }
+
+// readable returns an error if item has an attribute that the policy of r uses and
+// that could not be read.
+func (r *Request) readable(w Write, item Item) error {
+	if len(item.Unread) == 0 {
+		return nil
+	}
+	w.Update, _ = r.take(w, r.Policy.Most(), nil) // names every attribute
+	if attr, bad := item.unreadable(w); bad {
+		return unreadable(attr)
+	}
+	return nil
+}

@@ -111,14 +111,7 @@ func (d *drawing) add(line Line, decision ratelimit.Decision) {
 		return
 	}
 	d.Requests++
-	switch kind {
-	case Allowed:
-		d.Allowed++
-	case Refused:
-		d.Refused++
-	case Delayed:
-		d.Delayed++
-	}
+	*[...]*int64{Allowed: &d.Allowed, Refused: &d.Refused, Delayed: &d.Delayed}[kind]++
 	for i := range d.Panels {
 		p := &d.Panels[i]
 		p.step(line.Time, used(decision, i))

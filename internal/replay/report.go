@@ -9,7 +9,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// A Report says what a limit would have done to the traffic.
+// A Report is the result for all of the traffic.
 type Report struct {
 	Activity string `json:"activity"`
 	Policy   string `json:"policy"` // its text form
@@ -39,7 +39,7 @@ type Report struct {
 	byID   map[string]*User
 }
 
-// A User says what the limit would have done to one user.
+// A User is the result for one user.
 type User struct {
 	ID            string `json:"user"`
 	Requests      int64  `json:"requests"`

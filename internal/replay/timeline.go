@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// A Timeline says what a limit would have done to one user during a period. It has
-// the data for a picture, and its size is bounded. Times are Unix milliseconds.
+// A Timeline is the result for one user during a period, in detail. It has the data
+// for a picture, and its size is bounded. Times are Unix milliseconds.
 type Timeline struct {
 	Activity string
 	Policy   string // its text form
@@ -40,7 +40,7 @@ type Mark struct {
 	N    int64 // number of requests
 }
 
-// Kind says what happened to a request.
+// Kind is what a mark stands for: the outcome of a request, or a delayed request that runs.
 type Kind uint8
 
 // The kinds. A delayed request has a second mark, Runs, at the time that it was given.
@@ -116,7 +116,8 @@ func (u *User) period(window int64) (from, to int64, whole bool) {
 	return from, from + mostWindows*window, u.first >= from && u.last < from+mostWindows*window
 }
 
-// Borders returns the borders of the limit's windows from from to to, both included.
+// Borders returns the borders of the limit's windows in a period, both ends
+// included.
 func (p *Panel) Borders(from, to int64) (all []int64) {
 	if p.Window == 0 {
 		return nil

@@ -150,7 +150,7 @@ func TestTimelineOfAUser(t *testing.T) {
 	if got := timeline(t, p, "u2", text); got.User != "u2" || got.Requests != 4 {
 		t.Errorf("%d requests of %s, want 4 of u2", got.Requests, got.User)
 	}
-	if got := timeline(t, p, "", text); got.User != "u1" || got.Requests != 9 { // nobody is held up, so it is the busiest user
+	if got := timeline(t, p, "", text); got.User != "u1" || got.Requests != 9 { // all are allowed, so it is the busiest user
 		t.Errorf("%d requests of %s, want 9 of u1", got.Requests, got.User)
 	}
 	r, report := run(t, p, text)

@@ -144,7 +144,7 @@ func request(group string, n int, fields string) string {
 func message(t testing.TB, group string, n int, readyAt, enqueued int64) string {
 	t.Helper()
 	body, err := delayed.Body(guard.Job{
-		UserID: group, Activity: "update_member_role", ReadyAt: readyAt, Enqueued: enqueued,
+		UserID: group, Activity: "update_member_role", RequestID: fmt.Sprintf("job-%d-%d", readyAt, enqueued), ReadyAt: readyAt, Enqueued: enqueued,
 		Job: json.RawMessage(fmt.Sprintf(`{"payload":%d}`, n)),
 	})
 	if err != nil {
