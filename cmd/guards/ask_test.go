@@ -27,31 +27,49 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
+// questions maps commands to what they ask: the user as typed, the table and where
+// it is. Nothing listens at that address.
+var questions = map[string]string{
+	"erase --user u1":             "Delete everything about u1 in ",
+	"cleanup":                     "Delete everything that has expired in ",
+	"reset --user u1 create_post": "Clear create_post of u1 in ",
+}
+
+const (
+	nowhere = " --table t1 --region eu-west-1 --endpoint http://127.0.0.1:1"
+	atTable = "the table t1 in eu-west-1 at http://127.0.0.1:1? [y/N] "
+)
+
 // A declined question is not a mistake, but it is not a success either: in a shell,
-// the command after && must not run as if everything had been deleted. Ctrl-C at the
-// question means the same.
+// the command after && must not run as if everything had been deleted.
 func TestDecliningEndsTheCommand(t *testing.T) {
 	credentials(t)
-	where := []string{"--table", "t1", "--region", "eu-west-1", "--endpoint", "http://127.0.0.1:1"}
-	in := "in the table t1 in eu-west-1 at http://127.0.0.1:1? [y/N] "
-	for question, command := range map[string][]string{
-		"Delete everything about u1 ":         {"erase", "--user", "u1"},
-		"Delete everything that has expired ": {"cleanup"},
-		"Clear create_post of u1 ":            {"reset", "--user", "u1", "create_post"},
-	} {
+	for command, question := range questions {
 		var log stream
-		status := run(t.Context(), append(command, where...), console{in: strings.NewReader("n\n"), err: &log})
-		if want := question + in + "guards: nothing was deleted\n"; status != interrupted || log.String() != want {
-			t.Errorf("guards %v: status %d, %q, want %q", command, status, &log, want)
+		status := run(t.Context(), strings.Fields(command+nowhere), console{in: strings.NewReader("n\n"), err: &log})
+		if want := question + atTable + "guards: nothing was deleted\n"; status != interrupted || log.String() != want {
+			t.Errorf("guards %s: status %d, %q, want %q", command, status, &log, want)
 		}
+	}
+}
+
+func TestInterruptAtTheQuestionEndsTheCommand(t *testing.T) {
+	credentials(t)
+	for command, question := range questions {
+		var log stream
 		ctx, interrupt := context.WithCancel(t.Context())
+		go func() {
+			for ctx.Err() == nil && !strings.HasSuffix(log.String(), "[y/N] ") {
+				time.Sleep(time.Millisecond)
+			}
+			interrupt()
+		}()
 		silent, writer := io.Pipe()
-		log = stream{}
-		time.AfterFunc(10*time.Millisecond, interrupt)
-		status = run(ctx, append(command, where...), console{in: silent, err: &log})
-		if status != interrupted || log.String() != question+in+"\n" {
-			t.Errorf("guards %v and Ctrl-C at the question: status %d, %q", command, status, &log)
+		status := run(ctx, strings.Fields(command+nowhere), console{in: silent, err: &log})
+		if status != interrupted || log.String() != question+atTable+"\n" {
+			t.Errorf("guards %s: status %d, %q", command, status, &log)
 		}
+		interrupt()
 		_ = writer.Close()
 	}
 }
