@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/cric-talk/guards/internal/input"
@@ -57,6 +59,9 @@ func (c *statusCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
+	for _, line := range unreadable(items) {
+		con.note(line)
+	}
 	list := standings(c.User, c.Tier, items, changed.Limits(), con.now())
 	if c.JSON {
 		return con.printJSON(list)
@@ -94,4 +99,24 @@ func standings(user, tier string, items map[ratelimit.Key]ratelimit.Item, change
 		}
 	}
 	return list
+}
+
+// unreadable returns a line for each item that has an attribute of the wrong type.
+// Guards decide such an activity as in an outage, and its figures mean nothing.
+func unreadable(items map[ratelimit.Key]ratelimit.Item) (lines []string) {
+	for key, item := range items {
+		if len(item.Unread) == 0 {
+			continue
+		}
+		repair := "reset"
+		if g, err := owner(key.Activity); err == nil {
+			if a, _ := g.Activity(key.Activity); !a.Unlimited && a.Limit.Queues() {
+				repair = "erase" // places can't be reset
+			}
+		}
+		lines = append(lines, fmt.Sprintf("an item of %s can't be read: %s has the wrong type; guards %s repairs it",
+			key.Activity, strings.Join(item.Unread, ", "), repair))
+	}
+	slices.Sort(lines)
+	return lines
 }

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"io"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cric-talk/guards/internal/dynamotest"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -29,6 +34,41 @@ func TestStandings(t *testing.T) {
 	} {
 		if diff := cmp.Diff(want, got[activity]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", activity, diff)
+		}
+	}
+}
+
+// An attribute of the wrong type makes an item unreadable. Status names it, check
+// can't decide, and reset repairs it.
+func TestUnreadableItems(t *testing.T) {
+	credentials(t)
+	endpoint, table := dynamotest.Endpoint(t), dynamotest.Table(t)
+	_, err := dynamotest.Client(t, endpoint).PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: map[string]types.AttributeValue{
+		"userId":         &types.AttributeValueMemberS{Value: "u1"},
+		"activityWindow": &types.AttributeValueMemberS{Value: "create_post#28333334"},
+		"activity":       &types.AttributeValueMemberS{Value: "create_post"},
+		"activityCount":  &types.AttributeValueMemberS{Value: "3"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		command string
+		status  int
+		message string // on stderr
+	}{
+		{"status --user u1", done, "guards: an item of create_post can't be read: activityCount has the wrong type; guards reset repairs it\n"},
+		{"check create_post --user u1 --store dynamodb", unreachable, "wrong type"},
+		{"check update_post --user u1 --store dynamodb", done, ""},
+		{"reset create_post --user u1 --yes", done, ""},
+		{"status --user u1", done, ""},
+		{"check create_post --user u1 --store dynamodb", done, ""},
+	} {
+		var log stream
+		args := append(strings.Fields(tt.command), "--region", "us-east-1", "--endpoint", endpoint, "--table", table)
+		status := run(t.Context(), args, console{out: io.Discard, err: &log, now: atPinned})
+		if status != tt.status || !strings.Contains(log.String(), tt.message) || tt.message == "" && log.String() != "" {
+			t.Errorf("guards %s: status %d, %q, want %d, %q", tt.command, status, &log, tt.status, tt.message)
 		}
 	}
 }
