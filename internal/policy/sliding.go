@@ -29,6 +29,9 @@ type sliding struct {
 	window int64 // milliseconds
 }
 
+// mostSkew is how far clocks may differ, in milliseconds.
+const mostSkew = 2_000
+
 const (
 	// mostSteps is how many steps of the staircase fit in one guard. Each step takes
 	// four of DynamoDB's 300 operators, and other parts of the guard need the rest.
@@ -59,8 +62,11 @@ func (p sliding) item(now int64) (window, expires int64) {
 // listed in strides; then the step that s stands on is always among them.
 //
 // If a clock that is ahead has begun the next period, the action counts there.
+// Clocks are assumed to differ by at most 2 s.
 func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
-	now, late := p.begun(now, s)
+	begun := p.begun(now, s)
+	late := begun > now
+	now = begun
 	k := p.key(now)
 	current, previous := period(k), period(k-1)
 	most := p.limit - n
@@ -69,7 +75,7 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 		return Update{}, false
 	}
 	u := Update{Acts: []Act{{Add, current, n}}}
-	if !late {
+	if !late && p.left(now) <= mostSkew {
 		u.Also = []Term{AtMost(period(k+1), 0)}
 	}
 	switch {
@@ -93,14 +99,14 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 	return p.forget(u, k, s), true
 }
 
-// begun returns now or, if s has actions of the next period, the start of that
-// period. Late reports the second case: the clock of now is behind.
-func (p sliding) begun(now int64, s State) (from int64, late bool) {
+// begun returns now or, if the next period is close and has actions in s, its
+// start: then the clock of now is behind.
+func (p sliding) begun(now int64, s State) int64 {
 	next := p.key(now) + 1
-	if s[period(next)] > 0 {
-		return next * p.window, true
+	if p.left(now) <= mostSkew && s[period(next)] > 0 {
+		return next * p.window
 	}
-	return now, false
+	return now
 }
 
 // step is the step on which the previous period weighs at most v.
@@ -136,12 +142,12 @@ func (p sliding) undo(now, at, n int64, s State) (Update, bool) {
 }
 
 func (p sliding) read(now, n int64, s State) Reading {
-	from, _ := p.begun(now, s)
+	from := p.begun(now, s)
 	k := p.key(from)
 	current, previous := s[period(k)], s[period(k-1)]
 	weight := p.weight(from, previous)
 	r := Reading{
-		Limit: p.limit, Window: millis(p.window), Used: current + weight, ResetAt: now, WindowKey: p.key(now), At: from,
+		Limit: p.limit, Window: millis(p.window), Used: current + weight, ResetAt: now, WindowKey: k, At: from,
 	}
 	r.Remaining = max(0, p.limit-r.Used)
 	switch {
