@@ -17,7 +17,7 @@ func TestASlidingCounterOnClocksThatDiffer(t *testing.T) {
 	var s State
 	admitted := 0
 	for i := range 200 {
-		now := int64(end - 1000 + 2000*(i%2))
+		now := int64(end + 1000 - 2000*(i%2))
 		if u, ok := p.Take(now, 1, 1, s); ok {
 			if !u.Holds(s) {
 				t.Fatalf("an update does not hold in %v, where it was planned", s)
