@@ -44,14 +44,15 @@ const (
 func makeBucket(r Rate, _ bool) (kind, error) {
 	window := r.Window.Milliseconds()
 	if window%r.Limit != 0 {
-		return nil, fmt.Errorf("window is %s, want a multiple of %d ms, so that each action takes a whole number of milliseconds", span(r.Window), r.Limit)
+		return nil, fmt.Errorf("window is %s, want a multiple of %dms, such as %dms, so that an action comes back every whole number of milliseconds",
+			span(r.Window), r.Limit, (window/r.Limit+1)*r.Limit)
 	}
 	p := bucket{interval: window / r.Limit, burst: r.Burst, keep: r.Keep}
 	if p.burst < 1 || p.burst > million {
 		return nil, fmt.Errorf("burst is %d, want 1 to %d", r.Burst, million)
 	}
 	if p.interval > longestWindow.Milliseconds()/p.burst {
-		return nil, fmt.Errorf("burst is %d, and one action comes back every %s: want the bucket full again within 366 days", r.Burst, span(millis(p.interval)))
+		return nil, fmt.Errorf("burst is %d, and one action comes back every %s; want a bucket that is full again within 366d", r.Burst, span(millis(p.interval)))
 	}
 	if r.Keep < 0 || r.Keep%time.Millisecond != 0 || r.Keep > longestWindow {
 		return nil, fmt.Errorf("keep is %v, want a whole number of milliseconds, at most 366 days", r.Keep)

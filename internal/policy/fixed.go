@@ -28,11 +28,12 @@ func makeFixed(r Rate, shared bool) (kind, error) {
 	p := fixed{r.Limit, r.Window.Milliseconds()}
 	switch {
 	case shared && r.Limit == million:
-		return nil, fmt.Errorf("limit is %d, want below %d beside other limits", r.Limit, million)
+		return nil, fmt.Errorf("limit is %d, want at most %d beside other limits", r.Limit, million-1)
 	case shared:
 		return sharedFixed{p}, nil
 	case r.Limit > mostIDs:
-		return nil, fmt.Errorf("limit is %d, want at most %d: the item keeps an id for each request", r.Limit, mostIDs)
+		return nil, fmt.Errorf("limit is %d, want at most %d, because the item keeps an id for each request; did you mean \"sliding %d/%s\"?",
+			r.Limit, mostIDs, r.Limit, span(r.Window))
 	}
 	return p, nil
 }

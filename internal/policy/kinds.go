@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -117,5 +118,7 @@ func expiry(until int64, slack time.Duration) int64 {
 	return (until + slack.Milliseconds() + 999) / 1000
 }
 
-// millis converts a number of milliseconds.
-func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+// millis converts a number of milliseconds. More than 292 years become 292 years.
+func millis(n int64) time.Duration {
+	return time.Duration(min(n, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -41,7 +42,7 @@ const (
 	// looseSlots is how many slots a guard can test for "absent or old", which takes
 	// four operators each. With more slots, each one is tested only for the one way in
 	// which it was free when it was seen, which takes two.
-	looseSlots = 60
+	looseSlots = 50
 )
 
 var slotNames = func() (names [mostSlots]string) {
@@ -53,7 +54,8 @@ var slotNames = func() (names [mostSlots]string) {
 
 func makeLog(r Rate, _ bool) (kind, error) {
 	if r.Limit > mostSlots {
-		return nil, fmt.Errorf("limit is %d, want at most %d for a log: each action takes a slot of the item", r.Limit, mostSlots)
+		return nil, fmt.Errorf("limit is %d, want at most %d, because each action takes a slot of the item; did you mean \"sliding %d/%s\"?",
+			r.Limit, mostSlots, r.Limit, span(r.Window))
 	}
 	return log{r.Limit, r.Window.Milliseconds()}, nil
 }
@@ -65,43 +67,41 @@ func (p log) item(now int64) (window, expires int64) {
 func (p log) take(now, n int64, seed uint64, s State) (Update, bool) {
 	slots := max(p.limit, p.top(s))
 	free := p.free(now, slots, s)
-	need := n + slots - p.limit // free slots that the guard must test
-	if int64(len(free)) < need {
+	need := int(n + slots - p.limit) // free slots that the guard must test
+	if len(free) < need {
 		return Update{}, false
 	}
-	mine, spare := p.choose(free, n, seed)
-	if extra := int(need - n); extra < len(spare) {
-		spare = spare[:extra]
-	}
-	u := Update{If: [][]Term{make([]Term, 0, need+1)}, Acts: make([]Act, 0, n+1)}
-	for _, slot := range append(mine, spare...) {
-		u.If[0] = append(u.If[0], p.isFree(slotNames[slot], now, s, need <= looseSlots))
-	}
+	mine, spare := p.choose(free, int(n), seed)
+	spare = spare[:min(len(spare), need-int(n))]
+	terms := make([]Term, 0, need+1)
+	acts := make([]Act, 0, n+1)
 	for _, slot := range mine {
-		u.Acts = append(u.Acts, Act{Set, slotNames[slot], now - slotEpoch})
+		terms = append(terms, p.isFree(slotNames[slot], now, s, need <= looseSlots))
+		acts = append(acts, Act{Set, slotNames[slot], now - slotEpoch})
 	}
-	u.If[0] = append(u.If[0], AtMost(top, slots))
-	u.Acts = append(u.Acts, Act{Set, top, p.highest(slots, spare)})
-	return u, true
+	for _, slot := range spare {
+		terms = append(terms, p.isFree(slotNames[slot], now, s, need <= looseSlots))
+	}
+	return Update{
+		If:   [][]Term{append(terms, AtMost(top, slots))},
+		Acts: append(acts, Act{Set, top, p.highest(slots, spare)}),
+	}, true
 }
 
 // choose takes n free slots below the limit, at random, for the actions. It
-// returns the others from the highest down: testing those lets top fall.
-func (p log) choose(free []int64, n int64, seed uint64) (mine, others []int64) {
-	var below []int64
-	for _, slot := range free {
-		if slot < p.limit {
-			below = append(below, slot)
-		}
+// returns the others from the highest down: testing those lets top fall. It
+// reorders free, which must be in ascending order.
+func (p log) choose(free []int64, n int, seed uint64) (mine, others []int64) {
+	below, _ := slices.BinarySearch(free, p.limit)
+	var random rand.PCG
+	random.Seed(seed, uint64(n))
+	draw := rand.New(&random)
+	for i := range n {
+		j := i + draw.IntN(below-i)
+		free[i], free[j] = free[j], free[i]
 	}
-	random := rand.New(rand.NewPCG(seed, uint64(n)))
-	random.Shuffle(len(below), func(i, j int) { below[i], below[j] = below[j], below[i] })
-	mine = below[:n:n]
-	for _, slot := range slices.Backward(free) {
-		if !slices.Contains(mine, slot) {
-			others = append(others, slot)
-		}
-	}
+	mine, others = free[:n], free[n:]
+	slices.SortFunc(others, func(a, b int64) int { return cmp.Compare(b, a) })
 	return mine, others
 }
 
@@ -171,8 +171,9 @@ func (p log) counting(now int64, s State) (times []int64) {
 	return times
 }
 
-// free returns the numbers of the free slots below slots.
-func (p log) free(now, slots int64, s State) (free []int64) {
+// free returns the numbers of the free slots below slots, in ascending order.
+func (p log) free(now, slots int64, s State) []int64 {
+	free := make([]int64, 0, slots)
 	for slot := range slots {
 		if t, ok := s[slotNames[slot]]; !ok || t <= p.oldest(now) {
 			free = append(free, slot)

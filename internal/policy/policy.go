@@ -130,12 +130,12 @@ func (p Policy) Undo(now, at, n int64, s State) (Update, bool) {
 // the longest wait or, if nothing has to wait, the one with the fewest remaining actions.
 func (p Policy) Read(now, n int64, s State) Reading {
 	if one, ok := p.single(); ok {
-		return one.read(now, n, s)
+		return one.read(now, n, s).plausible(now)
 	}
 	each := make([]Reading, len(p.limits))
 	binding := 0
 	for i, l := range p.limits {
-		each[i] = l.kind.read(now, n, l.mine(s))
+		each[i] = l.kind.read(now, n, l.mine(s)).plausible(now)
 		each[i].Name, each[i].At, each[i].WindowKey = l.rate.Name, now, 0
 		if each[i].binds(each[binding]) {
 			binding = i
@@ -143,6 +143,19 @@ func (p Policy) Read(now, n int64, s State) Reading {
 	}
 	r := each[binding]
 	r.Each = each
+	return r
+}
+
+// plausible brings figures back into their ranges. Only a state that no policy
+// has written has figures beyond them.
+func (r Reading) plausible(now int64) Reading {
+	const longest = 2 * longestWindow // no policy counts an action for longer
+	r.Used = max(0, r.Used)
+	r.Remaining = min(max(0, r.Remaining), r.Limit)
+	if r.Wait < 0 || r.Wait > longest {
+		r.Wait = longest
+	}
+	r.ResetAt = min(max(now, r.ResetAt), now+longest.Milliseconds())
 	return r
 }
 
@@ -186,6 +199,12 @@ func (p Policy) Due(now, readyAt int64) (onTime, early bool) {
 		return false, false
 	}
 	return p.limits[p.queue].kind.(queue).due(now, readyAt)
+}
+
+// IsPlace reports whether readyAt is a time that p can give: the start of a
+// window.
+func (p Policy) IsPlace(readyAt int64) bool {
+	return p.Queues() && readyAt > 0 && readyAt%p.limits[p.queue].rate.Window.Milliseconds() == 0
 }
 
 // Waiting returns how many places are given in windows to come, up to and

@@ -32,7 +32,7 @@ func makeReservoir(r Rate, _ bool) (kind, error) {
 		return nil, fmt.Errorf("ahead is %v, want a whole number of milliseconds, at most 366 days", r.Ahead)
 	}
 	if r.Limit >= million {
-		return nil, fmt.Errorf("limit is %d, want below %d for a reservoir", r.Limit, million)
+		return nil, fmt.Errorf("limit is %d, want at most %d for a reservoir", r.Limit, million-1)
 	}
 	return reservoir{r.Limit, r.Window.Milliseconds(), r.Ahead.Milliseconds()}, nil
 }

@@ -77,10 +77,11 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 			{Within(previous, math.MinInt64, p.highest(now, most)), Missing(current)},
 		}
 		stride := most/mostSteps + 1
-		for v := int64(0); v <= most; v++ {
-			if v%stride == 0 || v == weight {
-				u.If = append(u.If, p.step(now, most, v))
-			}
+		for v := int64(0); v <= most; v += stride {
+			u.If = append(u.If, p.step(now, most, v))
+		}
+		if weight%stride != 0 {
+			u.If = append(u.If, p.step(now, most, weight))
 		}
 	}
 	return p.forget(u, k, s), true

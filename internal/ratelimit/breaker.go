@@ -102,7 +102,7 @@ var errThrottled = &StoreError{Failure: NotApplied, What: "the table is throttle
 // leave sets the breakers according to how the decision ended, and teaches the
 // memory the last answer.
 func (l *Limiter) leave(key Key, known Known, t *tries, failed *StoreError) {
-	now := l.now()
+	now := l.Clock()
 	switch {
 	case failed == nil, failed.Failure == Unreadable:
 		l.breaker.set(nil, now)

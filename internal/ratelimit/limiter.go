@@ -37,7 +37,7 @@ func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
 	if err := r.validate(r.most()); err != nil {
 		return Decision{}, err
 	}
-	now := l.now()
+	now := l.Clock()
 	if d, ok := r.due(now.UnixMilli()); ok {
 		return d, nil
 	}
@@ -76,7 +76,7 @@ func (l *Limiter) Status(ctx context.Context, r Request) (Decision, error) {
 	if err := r.validate(r.most()); err != nil {
 		return Decision{}, err
 	}
-	now := l.now().UnixMilli()
+	now := l.Clock().UnixMilli()
 	if d, ok := r.due(now); ok {
 		return d, nil
 	}
@@ -98,13 +98,13 @@ func (l *Limiter) Release(ctx context.Context, r Request) (Decision, error) {
 	if err := r.validate(mostReleased); err != nil {
 		return Decision{}, err
 	}
-	now := l.now().UnixMilli()
+	now := l.Clock().UnixMilli()
 	if ahead := r.At - now; 0 < ahead && ahead <= mostAhead.Milliseconds() {
 		now = r.At // counted by an instance whose clock is ahead
 	}
 	w := r.write(now)
 	d, _, err := l.ask(ctx, w.Key, l.Memory.Recall(w.Key), func(t *tries) (Decision, error) { return t.release(&r, w) })
-	l.Memory.Change(w.Key, func(k Known) Known { return k.doubt(l.now()) })
+	l.Memory.Change(w.Key, func(k Known) Known { return k.doubt(l.Clock()) })
 	return d, err
 }
 
@@ -115,7 +115,7 @@ const mostAhead = 120 * time.Second
 // once: after an unknown outcome a second delete could remove what was counted
 // since. The error is a *StoreError.
 func (l *Limiter) Reset(ctx context.Context, r Request) (Decision, error) {
-	w := r.write(l.now().UnixMilli())
+	w := r.write(l.Clock().UnixMilli())
 	d, _, err := l.ask(ctx, w.Key, l.Memory.Recall(w.Key), func(t *tries) (Decision, error) {
 		return r.decision(w.Now, nil, r.Count), t.delete(w.Key)
 	})
@@ -123,7 +123,7 @@ func (l *Limiter) Reset(ctx context.Context, r Request) (Decision, error) {
 		if err == nil {
 			k = Known{}
 		}
-		return k.doubt(l.now())
+		return k.doubt(l.Clock())
 	})
 	return d, err
 }
@@ -135,7 +135,7 @@ func (l *Limiter) CircuitOpen() bool { return l.breaker.isOpen() }
 // ask has the store decide, unless a circuit breaker is open. It teaches the
 // memory what the store answered.
 func (l *Limiter) ask(ctx context.Context, key Key, known Known, decide func(*tries) (Decision, error)) (Decision, *tries, error) {
-	entered := l.now()
+	entered := l.Clock()
 	t := &tries{limiter: l, ctx: ctx, caller: ctx}
 	probe, err := l.enter(key, known, entered)
 	if err != nil {
@@ -152,7 +152,8 @@ func (l *Limiter) ask(ctx context.Context, key Key, known Known, decide func(*tr
 	return d, t, nil
 }
 
-func (l *Limiter) now() time.Time {
+// Clock returns the time that decisions count by.
+func (l *Limiter) Clock() time.Time {
 	if l.Now == nil {
 		return time.Now()
 	}

@@ -2,8 +2,6 @@ package ratelimit
 
 import (
 	"encoding/binary"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
@@ -38,10 +36,10 @@ func packItem(b []byte, i Item) []byte {
 		b = binary.AppendVarint(b, v)
 	}
 	b = binary.AppendUvarint(b, uint64(len(i.IDs)))
-	for _, set := range slices.Sorted(maps.Keys(i.IDs)) {
+	for set, marks := range i.IDs {
 		b = appendText(b, set)
-		b = binary.AppendUvarint(b, uint64(len(i.IDs[set])))
-		for _, m := range i.IDs[set] {
+		b = binary.AppendUvarint(b, uint64(len(marks)))
+		for _, m := range marks {
 			b = append(b, m.ID[:]...)
 			b = binary.AppendVarint(b, m.Note)
 		}

@@ -118,7 +118,7 @@ func (t *tries) send(again bool, request func(context.Context) error) error {
 		if !ok {
 			return failed
 		}
-		t.asked = t.limiter.now()
+		t.asked = t.limiter.Clock()
 		t.requests++
 		failed = t.once(timeout, request)
 		t.limiter.pace.connected.Store(failed == nil || failed.Failure != Unknown)

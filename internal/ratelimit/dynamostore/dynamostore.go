@@ -95,8 +95,9 @@ func key(k ratelimit.Key) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{userID: text(k.UserID), activityWindow: text(sort)}
 }
 
-// parse reads an item. Nil is an item that does not exist. Attributes that are no
-// whole number and no set of ids are listed as unread; they matter only if a policy uses them.
+// parse reads an item. Nil is an item that does not exist. An attribute that
+// should be a whole number or a set of ids, and is not, is listed as unread. It
+// matters only if a policy uses it.
 func parse(attributes map[string]types.AttributeValue) ratelimit.Item {
 	var item ratelimit.Item
 	for name, value := range attributes {
@@ -104,11 +105,21 @@ func parse(attributes map[string]types.AttributeValue) ratelimit.Item {
 		case userID, activityWindow, activity, windowKey, createdAt, expiresAt:
 			continue
 		}
-		if !readNumber(&item, name, value) && !readIDs(&item, name, value) {
+		read := readNumber
+		if isSet(name) {
+			read = readIDs
+		}
+		if !read(&item, name, value) {
 			item.Unread = append(item.Unread, name)
 		}
 	}
 	return item
+}
+
+// isSet reports whether an attribute holds ids: ids, or i00 to i99.
+func isSet(name string) bool {
+	digit := func(c byte) bool { return '0' <= c && c <= '9' }
+	return name == "ids" || len(name) == 3 && name[0] == 'i' && digit(name[1]) && digit(name[2])
 }
 
 // readNumber reports whether value is a whole number, and adds it to the state.

@@ -12,21 +12,31 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// manyTerms is the number of terms from which attributes get short aliases, so that
-// the condition stays below 4,096 bytes.
-const manyTerms = 40
+// manyNames is the number of names in an update from which attributes get short
+// aliases. Aliases keep each expression below DynamoDB's 4,096 bytes.
+const manyNames = 40
 
 // updateInput writes w in DynamoDB's expression language. That language has no
-// arithmetic in conditions and rejects redundant parentheses. Every comparison with a
-// missing attribute is false.
+// arithmetic in conditions, and it rejects redundant parentheses. A comparison
+// with a missing attribute is false.
 func updateInput(table string, w ratelimit.Write) *dynamodb.UpdateItemInput {
-	e := expression{values: make(map[string]types.AttributeValue, 8), numbers: make(map[int64]string, 8)}
-	if len(w.Update.If) == 1 && len(w.Update.If[0]) > manyTerms {
-		e.names = make(map[string]string, len(w.Update.If[0]))
-		e.aliases = make(map[string]string, len(w.Update.If[0]))
+	names := len(w.Update.Acts)
+	for _, terms := range w.Update.If {
+		names += len(terms)
 	}
-	condition := e.condition(w)
-	update := e.update(w)
+	others := 5 // values of ids and of the store's own attributes
+	if w.Key.Window != 0 {
+		others = 9
+	}
+	e := expression{values: make(map[string]types.AttributeValue, others+names), numbers: make([]named, 0, 2+names)}
+	if names > manyNames {
+		e.names, e.aliases = make(map[string]string, names), make(map[string]string, names)
+	}
+	e.Grow(480 + 32*names)
+	e.condition(w)
+	end := e.Len()
+	e.update(w)
+	condition, update := e.String()[:end], e.String()[end:]
 	in := &dynamodb.UpdateItemInput{
 		TableName:                           &table,
 		Key:                                 key(w.Key),
@@ -42,12 +52,35 @@ func updateInput(table string, w ratelimit.Write) *dynamodb.UpdateItemInput {
 	return in
 }
 
-// An expression collects the values and names that its text refers to.
+// An expression is a text, and the values and names that the text refers to.
 type expression struct {
+	strings.Builder
 	values  map[string]types.AttributeValue
-	numbers map[int64]string  // the name of each number's value
+	numbers []named
 	names   map[string]string // attributes by alias; nil: attributes have no aliases
 	aliases map[string]string // aliases by attribute
+}
+
+// A named number is in the values already, under valueNames[value].
+type named struct {
+	number int64
+	value  int
+}
+
+// valueNames are the names of the values, in order. Law 6 keeps an
+// update below 512 values.
+var valueNames = func() (names [512]string) {
+	for i := range names {
+		names[i] = ":v" + strconv.Itoa(i)
+	}
+	return names
+}()
+
+// write appends the parts to the text.
+func (e *expression) write(parts ...string) {
+	for _, part := range parts {
+		e.WriteString(part)
+	}
 }
 
 // attr returns what the text calls an attribute.
@@ -65,128 +98,100 @@ func (e *expression) attr(name string) string {
 
 // value names v in the text.
 func (e *expression) value(v types.AttributeValue) string {
-	name := ":v" + strconv.Itoa(len(e.values))
+	name := valueNames[len(e.values)]
 	e.values[name] = v
 	return name
 }
 
+// bytes names b in the text.
+func (e *expression) bytes(b []byte) string { return e.value(&types.AttributeValueMemberB{Value: b}) }
+
 // number names n in the text.
 func (e *expression) number(n int64) string {
-	name, ok := e.numbers[n]
-	if !ok {
-		name = e.value(number(n))
-		e.numbers[n] = name
+	for _, known := range e.numbers {
+		if known.number == n {
+			return valueNames[known.value]
+		}
 	}
-	return name
+	e.numbers = append(e.numbers, named{n, len(e.values)})
+	return e.value(number(n))
 }
 
-// condition returns the text of w's ids and guard.
-func (e *expression) condition(w ratelimit.Write) string {
-	var all []string
+// condition writes w's ids and guard, joined by AND.
+func (e *expression) condition(w ratelimit.Write) {
+	and := ""
 	for _, k := range w.LookIn() {
-		set, id := e.attr(k.Set), e.value(&types.AttributeValueMemberB{Value: k.ID[:]})
-		all = append(all, "(attribute_not_exists("+set+") OR NOT contains("+set+", "+id+"))")
+		set := e.attr(k.Set)
+		e.write(and, "(attribute_not_exists(", set, ") OR NOT contains(", set, ", ", e.bytes(k.ID[:]), "))")
+		and = " AND "
 	}
 	if drop := w.Drop; drop.Set != "" {
-		all = append(all, "contains("+e.attr(drop.Set)+", "+e.value(&types.AttributeValueMemberB{Value: drop.ID[:]})+")")
+		e.write(and, "contains(", e.attr(drop.Set), ", ", e.bytes(drop.ID[:]), ")")
+		and = " AND "
 	}
-	if guard := e.guard(w.Update.If, len(all) > 0); guard != "" {
-		all = append(all, guard)
+	if len(w.Update.If) > 0 {
+		e.write(and)
+		e.guard(w.Update.If, and != "")
 	}
-	return strings.Join(all, " AND ")
 }
 
-// guard joins conjunctions by OR. Beside other conditions it needs parentheses.
-func (e *expression) guard(either [][]policy.Term, beside bool) string {
-	texts := make([]string, len(either))
+// guard writes conjunctions, joined by OR. Beside other conditions they need
+// parentheses.
+func (e *expression) guard(either [][]policy.Term, beside bool) {
+	several := len(either) > 1
+	if beside && several {
+		e.write("(")
+	}
 	for i, terms := range either {
-		texts[i] = e.conjunction(terms, len(either) > 1)
+		if i > 0 {
+			e.write(" OR ")
+		}
+		e.conjunction(terms, several)
 	}
-	text := strings.Join(texts, " OR ")
-	if len(either) > 1 && beside {
-		return "(" + text + ")"
+	if beside && several {
+		e.write(")")
 	}
-	return text
 }
 
-// conjunction joins terms by AND. Beside an OR it needs parentheses.
-func (e *expression) conjunction(terms []policy.Term, beside bool) string {
-	all := make([]string, len(terms))
+// conjunction writes terms, joined by AND. Beside an OR they need parentheses.
+func (e *expression) conjunction(terms []policy.Term, beside bool) {
+	beside = beside && len(terms) > 1
+	if beside {
+		e.write("(")
+	}
 	for i, t := range terms {
-		all[i] = e.term(t)
+		if i > 0 {
+			e.write(" AND ")
+		}
+		e.term(t)
 	}
-	text := strings.Join(all, " AND ")
-	if beside && len(all) > 1 {
-		return "(" + text + ")"
+	if beside {
+		e.write(")")
 	}
-	return text
 }
 
-// term compares an attribute. It leaves out a bound that excludes nothing.
-func (e *expression) term(t policy.Term) string {
+// term writes the comparison of an attribute. It leaves out a bound that
+// excludes nothing.
+func (e *expression) term(t policy.Term) {
 	attr := e.attr(t.Attr)
-	missing := "attribute_not_exists(" + attr + ")"
-	comparison := attr
 	switch {
 	case t.From > t.To:
-		return missing
+		e.write("attribute_not_exists(", attr, ")")
+		return
+	case t.OrMissing:
+		e.write("(attribute_not_exists(", attr, ") OR ")
+	}
+	switch {
 	case t.From == math.MinInt64:
-		comparison += " <= " + e.number(t.To)
+		e.write(attr, " <= ", e.number(t.To))
 	case t.To == math.MaxInt64:
-		comparison += " >= " + e.number(t.From)
+		e.write(attr, " >= ", e.number(t.From))
 	case t.From == t.To:
-		comparison += " = " + e.number(t.From)
+		e.write(attr, " = ", e.number(t.From))
 	default:
-		comparison += " BETWEEN " + e.number(t.From) + " AND " + e.number(t.To)
+		e.write(attr, " BETWEEN ", e.number(t.From), " AND ", e.number(t.To))
 	}
-	if !t.OrMissing {
-		return comparison
+	if t.OrMissing {
+		e.write(")")
 	}
-	return "(" + missing + " OR " + comparison + ")"
-}
-
-func (e *expression) update(w ratelimit.Write) string {
-	var set, remove, add, drop clause
-	if into := w.Into(); into.Set != "" {
-		add.append(e.attr(into.Set), " ", e.value(elements(into.Mark)))
-	}
-	if w.Drop.Set != "" {
-		drop.append(e.attr(w.Drop.Set), " ", e.value(elements(w.Drop.Mark)))
-	}
-	for _, name := range w.Forget() {
-		remove.append(name, "", "")
-	}
-	if w.Expires != 0 {
-		set.append(expiresAt, " = ", e.number(w.Expires))
-		if w.Key.Window != 0 {
-			set.append(activity, " = ", e.value(text(w.Key.Activity)))
-			set.append(windowKey, " = ", e.number(w.Key.Window))
-			set.append(createdAt, " = if_not_exists("+createdAt+", ", e.number(w.Now)+")")
-		}
-	}
-	for _, a := range w.Update.Acts {
-		attr := e.attr(a.Attr)
-		switch a.Verb {
-		case policy.Add:
-			add.append(attr, " ", e.number(a.Value))
-		case policy.Set:
-			set.append(attr, " = ", e.number(a.Value))
-		case policy.Delete:
-			remove.append(attr, "", "")
-		}
-	}
-	return strings.TrimSpace(set.text("SET") + remove.text("REMOVE") + add.text("ADD") + drop.text("DELETE"))
-}
-
-// A clause is one list of an update expression.
-type clause []string
-
-func (c *clause) append(attr, between, value string) { *c = append(*c, attr+between+value) }
-
-// text returns the clause under its keyword, or nothing if it lists nothing.
-func (c clause) text(keyword string) string {
-	if len(c) == 0 {
-		return ""
-	}
-	return keyword + " " + strings.Join(c, ", ") + " "
 }

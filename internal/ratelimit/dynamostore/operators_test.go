@@ -1,149 +1,122 @@
 package dynamostore_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
 	"regexp"
+	"strings"
 	"testing"
-	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"pgregory.net/rapid"
 
 	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/policy/policytest"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
 
-// operators are what DynamoDB counts in an expression, of which it takes 300.
-// The AND of a BETWEEN is none.
-var (
-	operators = regexp.MustCompile(`<=|>=|\b(BETWEEN|AND|OR|NOT|attribute_not_exists|contains)\b`)
-	between   = regexp.MustCompile(`BETWEEN (:v[0-9]+) AND`)
+// DynamoDB accepts at most so much in one expression.
+const (
+	mostOperators = 300
+	mostBytes     = 4096
 )
 
-// A reader hands requests on, and sees their expressions.
-type reader func(condition, update string)
+// Comparisons, connectives and functions are operators. The AND of a BETWEEN
+// belongs to the BETWEEN.
+var (
+	operator = regexp.MustCompile(`<=|>=|=|\b(BETWEEN|AND|OR|NOT|attribute_not_exists|contains)\b`)
+	between  = regexp.MustCompile(`BETWEEN (\S+) AND`)
+)
 
-// Do implements the SDK's HTTP client.
-func (see reader) Do(r *http.Request) (*http.Response, error) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	var sent struct{ ConditionExpression, UpdateExpression string }
-	if err := json.Unmarshal(body, &sent); err != nil {
-		return nil, err
-	}
-	see(sent.ConditionExpression, sent.UpdateExpression)
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	return http.DefaultClient.Do(r)
+func operators(condition string) int {
+	return len(operator.FindAllString(between.ReplaceAllString(condition, "BETWEEN $1"), -1))
 }
 
-// Every guard fits one expression, whatever is asked and known, and DynamoDB
-// takes it.
-func TestOperators(t *testing.T) {
-	bucket := func(burst int64) ratelimit.Policy {
-		return ratelimit.TokenBucket{Limit: 10, Window: time.Hour, Burst: burst}
-	}
-	counter := func(limit int64, window time.Duration) ratelimit.Policy {
-		return ratelimit.SlidingWindow{Limit: limit, Window: window}
-	}
-	log := ratelimit.SlidingLog{Limit: 100, Window: time.Hour}
-	var eight ratelimit.Several
-	for i := range int64(7) {
-		eight = append(eight, ratelimit.Named{Name: fmt.Sprint(i), Policy: ratelimit.FixedWindow{Limit: 20 + i, Window: time.Hour}})
-	}
-	eight = append(eight, ratelimit.Named{Name: "log", Policy: ratelimit.SlidingLog{Limit: 20, Window: time.Hour}})
-	for name, tt := range map[string]struct {
-		policy ratelimit.Policy
-		counts []int64 // asked for, one after the other
-		want   int     // operators at most
-	}{
-		"fixed window":         {ratelimit.FixedWindow{Limit: 10, Window: time.Hour}, []int64{9, 1, 1}, 8},
-		"interval":             {bucket(1), []int64{1, 1}, 18},
-		"bucket":               {bucket(15), []int64{1, 1, 13, 1}, 18},
-		"log, one at a time":   {log, []int64{1, 1, 1}, 18},
-		"log, 60 at once":      {log, []int64{60, 40}, 254},
-		"log, 61 at once":      {log, []int64{1, 61, 38}, 166},
-		"log, all at once":     {log, []int64{100, 1}, 214},
-		"counter of 50":        {counter(50, time.Hour), []int64{1, 48, 1, 1}, 224},
-		"counter of 65":        {counter(65, time.Hour), []int64{1, 63, 1, 1}, 284},
-		"counter of 66":        {counter(66, time.Hour), []int64{1, 64, 1, 1}, 300},
-		"counter of a million": {counter(1_000_000, time.Second), []int64{1, 998_000, 1, 1}, 300},
-		"reservoir":            {ratelimit.Reservoir{Limit: 2, Window: time.Hour, Ahead: time.Hour}, []int64{1, 1, 1, 1, 1}, 13},
-		"eight limits":         {eight, []int64{10, 10, 1}, 82},
-	} {
-		t.Run(name, func(t *testing.T) {
-			worst := 0
-			cfg := dynamotest.Config(dynamotest.Endpoint(t))
-			cfg.HTTPClient = reader(func(condition, update string) {
-				worst = max(worst, len(operators.FindAllString(between.ReplaceAllString(condition, "BETWEEN $1"), -1)))
-				if len(condition) > 4096 || len(update) > 4096 {
-					t.Errorf("expressions of %d and %d bytes, want at most 4096", len(condition), len(update))
-				}
+func TestDynamoDBCountsOperatorsAsThisTestDoes(t *testing.T) {
+	table := dynamotest.Table(t)
+	client := dynamotest.Client(t, dynamotest.Endpoint(t))
+	// Each part is as many operators as it has ANDs, so 150 parts less one AND,
+	// and one more operator, are the most.
+	for _, part := range []string{"a = :v", "a <= :v", "(a >= :v)", "a BETWEEN :v AND :v"} {
+		for most, extra := range map[bool]string{true: " OR b = :v", false: " OR NOT b = :v OR b = :v"} {
+			condition := strings.Repeat(part+" AND ", 148) + part + extra
+			if got := operators(condition) <= mostOperators; got != most {
+				t.Fatalf("%s: %d operators", part, operators(condition))
+			}
+			_, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+				TableName: &table, Key: itemKey(ratelimit.Key{UserID: "u", Activity: "act"}),
+				ConditionExpression: &condition, UpdateExpression: aws.String("SET b = :v"),
+				ExpressionAttributeValues: map[string]types.AttributeValue{":v": &types.AttributeValueMemberN{Value: "1"}},
 			})
-			store := New(cfg, dynamotest.Table(t))
-			for _, cache := range []*ratelimit.Cache{nil, ratelimit.NewCache(1)} { // with nothing known, and with all
-				l := &ratelimit.Limiter{Store: store, Cache: cache, Timeout: 5 * time.Second, Now: func() time.Time { return start }}
-				for i, n := range tt.counts {
-					r := request(fmt.Sprintf("%v %d", cache == nil, i))
-					r.UserID, r.Policy, r.Count = fmt.Sprint(cache == nil), tt.policy, n
-					if _, err := l.Check(t.Context(), r); err != nil {
-						t.Fatal(err)
-					}
-				}
+			tooMany := err != nil && strings.Contains(err.Error(), "too many operators")
+			if tooMany == most {
+				t.Errorf("%s: %d operators, and DynamoDB answers %v", part, operators(condition), err)
 			}
-			if worst > tt.want || worst == 0 {
-				t.Errorf("%d operators, want at most %d", worst, tt.want)
-			}
-			t.Logf("%d operators", worst)
-		})
+		}
 	}
 }
 
-// The item of a log of 100 fits one write unit at rest, with names of full
-// length. The ids of a burst may cost a second for as long as they are kept.
-func TestALogFitsOneWriteUnitAtRest(t *testing.T) {
-	l, p := through(t)
-	l.Cache = ratelimit.NewCache(1)
-	now := start
-	l.Now = func() time.Time { return now }
-	r := request("")
-	r.UserID = "123456789012345678901234567890123456"
-	r.Activity = "pin"
-	r.Policy = ratelimit.SlidingLog{Limit: 100, Window: 12 * time.Hour}
-	for i := range 500 {
-		now = now.Add(10 * time.Minute)
-		r.ID = fmt.Sprint(i)
-		if d, err := l.Check(t.Context(), r); err != nil || !d.Allowed {
-			t.Fatal(d, err)
+// Law 6, for every state that a shared item can reach: an update has at most
+// 300 operators, and each of its expressions has at most 4,096 bytes.
+func TestLawSmall(t *testing.T) {
+	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
+		p := w.Any(t)
+		n := policytest.Count(t, p)
+		s := w.State(p)
+		for _, known := range []policy.State{nil, s} {
+			if u, ok := p.Take(w.Now, n, uint64(n), known); ok {
+				small(t, take(p, w.Now, u))
+			}
 		}
-	}
-	if units := p.WriteUnits(); units != 500 {
-		t.Errorf("500 pins, one every 10 minutes, cost %v write units, want 500", units)
-	}
-	now = now.Add(12 * time.Hour)
-	p.ResetCounts()
-	for i := range 100 { // a burst
-		r.ID = fmt.Sprint("b", i)
-		if d, err := l.Check(t.Context(), r); err != nil || !d.Allowed {
-			t.Fatal(d, err)
+		at := rapid.SampledFrom([]int64{w.Now, p.Read(w.Now, 0, s).At, w.Latest}).Draw(t, "at")
+		if u, ok := p.Undo(w.Now, at, n, s); ok {
+			for _, write := range undos(p, w.Now, u) {
+				small(t, write)
+			}
 		}
+	})
+}
+
+// take returns the write of a check that plans u.
+func take(p policy.Policy, now int64, u policy.Update) ratelimit.Write {
+	window, expires := p.Item(now)
+	return ratelimit.Write{
+		Key: ratelimit.Key{UserID: "u1", Activity: "act", Window: window}, ID: ratelimit.NewID("r1"),
+		Note: u.ReadyAt, Whole: window != 0 && p.Most() <= 100, Update: u, Now: now, Expires: expires,
 	}
-	if units := p.WriteUnits(); units > 200 {
-		t.Errorf("a burst of 100 pins costs %v write units, want at most 200", units)
+}
+
+// undos returns the writes that a release can send: it drops the check's id, if
+// the item still has that, and may keep an id of its own.
+func undos(p policy.Policy, now int64, u policy.Update) (writes []ratelimit.Write) {
+	w := take(p, now, u)
+	w.Expires, w.Note = 0, 0
+	for _, kept := range w.LookIn() {
+		drop, both := w, w
+		drop.ID, drop.Drop = ratelimit.ID{}, kept
+		both.Drop = kept
+		writes = append(writes, drop, both)
 	}
-	now = now.Add(13*time.Hour + 2*time.Minute)
-	for i := range 2 {
-		p.ResetCounts()
-		r.ID = fmt.Sprint("c", i)
-		if d, err := l.Check(t.Context(), r); err != nil || !d.Allowed {
-			t.Fatal(d, err)
-		}
-		now = now.Add(20 * time.Second)
+	return append(writes, w)
+}
+
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// small fails t if w is too large for DynamoDB. It returns the number of
+// operators.
+func small(t fataler, w ratelimit.Write) int {
+	t.Helper()
+	in := UpdateInput("rateLimit", w)
+	condition := aws.ToString(in.ConditionExpression)
+	count := operators(condition)
+	if count > mostOperators || len(condition) > mostBytes || len(*in.UpdateExpression) > mostBytes {
+		t.Fatalf("the condition has %d operators and %d bytes, the update %d bytes: %+v",
+			count, len(condition), len(*in.UpdateExpression), w)
 	}
-	if units := p.WriteUnits(); units != 1 { // the first write after it has dropped the burst's ids
-		t.Errorf("a pin after the burst costs %v write units, want 1", units)
-	}
+	return count
 }

@@ -16,11 +16,10 @@ import (
 	"github.com/cric-talk/guards/internal/dynamotest"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore"
-	"github.com/cric-talk/guards/internal/ratelimit/storetest"
 )
 
-// A wire answers requests in a table's place, for what DynamoDB Local, always
-// consistent and on a clock of its own, does not show.
+// A wire answers requests instead of a table. DynamoDB Local is always
+// consistent, so only a wire shows whether a read asks for consistency.
 type wire func(op string, body map[string]any) (answer string)
 
 // Do implements the SDK's HTTP client.
@@ -39,8 +38,7 @@ func (w wire) store() *Store {
 	return New(cfg, "rateLimit")
 }
 
-// Reads are consistent.
-func TestRequests(t *testing.T) {
+func TestReadsAreConsistentAndDeletesHaveNoCondition(t *testing.T) {
 	k := ratelimit.Key{UserID: "u1", Activity: "act", Window: 7}
 	for op, tt := range map[string]struct {
 		want string
@@ -62,7 +60,7 @@ func TestRequests(t *testing.T) {
 		asked := false
 		store := wire(func(got string, body map[string]any) string {
 			if diff := cmp.Diff(want, body); got != op || diff != "" {
-				t.Errorf("%s, want %s (-want +got):\n%s", got, op, diff)
+				t.Errorf("the request is %s, want %s (-want +got):\n%s", got, op, diff)
 			}
 			asked = true
 			return `{}`
@@ -73,40 +71,21 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-func TestExpires(t *testing.T) {
-	storetest.RunExpires(t, func(t testing.TB) (ratelimit.Store, func(ratelimit.Key) int64) {
-		t.Helper()
-		table := dynamotest.Table(t)
-		store := New(dynamotest.Config(dynamotest.Endpoint(t)), table)
-		return store, func(k ratelimit.Key) int64 { return attribute(t, table, k, "expiresAt") }
-	})
-}
-
-func TestCreatedAtIsTheTimeOfTheFirstWrite(t *testing.T) {
-	table := dynamotest.Table(t)
-	store := New(dynamotest.Config(dynamotest.Endpoint(t)), table)
-	k := ratelimit.Key{UserID: "u1", Activity: "act", Window: 7}
-	for i, id := range []string{"r1", "r2"} {
-		w := ratelimit.Write{Key: k, ID: ratelimit.NewID(id), Now: 1000 * int64(i+1), Expires: 1_700_000_000}
-		if _, done, err := store.Update(t.Context(), w); err != nil || !done {
-			t.Fatal(done, err)
-		}
-		if got := attribute(t, table, k, "createdAt"); got != 1000 {
-			t.Errorf("createdAt is %d after write %d, want 1000", got, i+1)
-		}
+func itemKey(k ratelimit.Key) map[string]types.AttributeValue {
+	sort := k.Activity
+	if k.Window != 0 {
+		sort += "#" + strconv.FormatInt(k.Window, 10)
+	}
+	return map[string]types.AttributeValue{
+		"userId":         &types.AttributeValueMemberS{Value: k.UserID},
+		"activityWindow": &types.AttributeValueMemberS{Value: sort},
 	}
 }
 
-// attribute returns a number that an item has beside its state.
+// attribute returns a number of an item that is not part of its state.
 func attribute(t testing.TB, table string, k ratelimit.Key, name string) (n int64) {
 	t.Helper()
-	out, err := dynamotest.Client(t, dynamotest.Endpoint(t)).GetItem(t.Context(), &dynamodb.GetItemInput{
-		TableName: &table,
-		Key: map[string]types.AttributeValue{
-			"userId":         &types.AttributeValueMemberS{Value: k.UserID},
-			"activityWindow": &types.AttributeValueMemberS{Value: k.Activity + "#" + strconv.FormatInt(k.Window, 10)},
-		},
-	})
+	out, err := dynamotest.Client(t, dynamotest.Endpoint(t)).GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: itemKey(k)})
 	if err != nil {
 		t.Fatal(err)
 	}

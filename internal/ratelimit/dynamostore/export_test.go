@@ -1,0 +1,4 @@
+package dynamostore
+
+// UpdateInput is what Update sends.
+var UpdateInput = updateInput

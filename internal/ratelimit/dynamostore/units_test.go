@@ -1,0 +1,162 @@
+package dynamostore_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// A scene is a user's item of one policy, which grows by one request after the
+// other.
+type scene struct {
+	text     string
+	activity string
+	requests int
+	every    time.Duration // between two requests
+	counts   int64         // actions of each request; 0: 1
+
+	// bytes is the formula of docs/policies.md, without the user id and the ids.
+	bytes func(request int) int
+	// idBytes is what the ids of so many requests take.
+	idBytes func(request int) int
+}
+
+// perWindow is the ids of a window's item, which keeps them all.
+func perWindow(n int) int { return 8 * n }
+
+// last20s returns what the ids of the requests of the last 20 to 40 s take,
+// each with so many bytes. All requests come within one period of 20 s.
+func last20s(each int) func(int) int {
+	return func(n int) int { return 3 + each*n }
+}
+
+// one is what the id takes of a request that comes long after the last one.
+func one(int) int { return 3 + 8 }
+
+func constant(bytes int) func(int) int { return func(int) int { return bytes } }
+
+var scenes = []scene{
+	{"10/1m", "create_post", 10, 0, 0, constant(102 + 2*11), perWindow},
+	{"60/1m", "create_room_message", 60, 0, 0, constant(102 + 2*19), perWindow},
+	{"100/1m", "create_post", 100, 0, 0, constant(102 + 2*11), perWindow},
+	{"bucket 1/5s keep 1h", "send_message", 9, 301_237 * time.Millisecond, 0, constant(79 + 12), one},
+	{"bucket 120/1m", "send_message", 115, 0, 0, constant(79 + 12), last20s(8)},
+	{"sliding 50/1h", "ingest", 50, 0, 0, constant(62 + 6), last20s(8)},
+	{"reservoir 10/10s ahead 15m", "update_member_role", 45, 0, 0, constant(45 + 18), last20s(24)},
+	{"log 100/12h", "pin", 110, 433_237 * time.Millisecond, 0, logBytes(1), one},
+	{"log 100/12h", "pin", 10, 0, 10, logBytes(10), last20s(8)},
+	{"minute: 10/1m, day: 200/1d", "create_post", 10, 0, 0, severalBytes, last20s(8)},
+}
+
+// logBytes returns the bytes of a log after requests of n actions each.
+func logBytes(n int) func(int) int {
+	return func(request int) int { return 41 + 3 + 9*min(100, n*request) }
+}
+
+// severalBytes is the keys, expiresAt and a count of 14 digits under each name.
+func severalBytes(int) int {
+	const keys, expires, count = 6 + 14 + 11, 9 + 6, 8
+	return keys + expires + len("minute_w") + count + len("day_w") + count - 2
+}
+
+// leeway is how many bytes the trailing zeros of numbers can save, which
+// DynamoDB does not store.
+const leeway = 3
+
+// Each write costs as many units as the formulas of docs/policies.md say.
+func TestWriteUnitsAreAsDocumented(t *testing.T) {
+	for _, sc := range scenes {
+		for _, length := range []int{36, 69, 128} {
+			t.Run(fmt.Sprintf("%s, %d times, user id of %d", sc.text, sc.requests, length), func(t *testing.T) {
+				testUnits(t, sc, length)
+			})
+		}
+	}
+}
+
+func testUnits(t *testing.T, sc scene, length int) {
+	t.Helper()
+	l, p := through(t)
+	now := start.Add(12_345 * time.Millisecond)
+	l.Now = func() time.Time { return now }
+	r := request("")
+	r.UserID, r.Activity, r.Policy = strings.Repeat("u", length), sc.activity, policy.Must(sc.text)
+	r.Count = max(1, sc.counts)
+	for i := range sc.requests {
+		r.ID = fmt.Sprint(i)
+		p.ResetCounts()
+		d, err := l.Check(t.Context(), r)
+		if err != nil || d.Limit == 0 || d.Wait > 0 && d.ReadyAt == 0 {
+			t.Fatalf("Check = %+v, %v", d, err)
+		}
+		refused := float64(p.Counts()["UpdateItem"] - 1) // each counts as one unit
+		size := sc.bytes(i+1) + sc.idBytes(i+1) + length
+		least, most := math.Ceil(float64(size-leeway)/1024), math.Ceil(float64(size)/1024)
+		if units := p.WriteUnits() - refused; units < least || units > most {
+			t.Errorf("request %d costs %v write units, want %v to %v for %d bytes", i+1, units, least, most, size)
+		}
+		now = now.Add(sc.every)
+	}
+}
+
+// A write costs one unit with a user id of 36 characters, for these items of
+// everyday use.
+func TestOneWriteUnit(t *testing.T) {
+	for _, sc := range scenes {
+		if sc.text == "reservoir 10/10s ahead 15m" || sc.counts > 1 || sc.requests > 110 {
+			continue // many ids
+		}
+		t.Run(sc.text, func(t *testing.T) {
+			l, p := through(t)
+			now := start
+			l.Now = func() time.Time { return now }
+			r := request("")
+			r.UserID, r.Activity, r.Policy = strings.Repeat("u", 36), sc.activity, policy.Must(sc.text)
+			refused := 0
+			for i := range sc.requests {
+				r.ID = fmt.Sprint(i)
+				d, err := l.Check(t.Context(), r)
+				if err != nil || !d.Allowed {
+					t.Fatalf("Check = %+v, %v", d, err)
+				}
+				refused += d.Requests - 1
+				now = now.Add(sc.every)
+			}
+			if units := p.WriteUnits(); units != float64(sc.requests+refused) || p.ReadUnits() != 0 {
+				t.Errorf("%d decisions with %d refused updates cost %v write and %v read units", sc.requests, refused, units, p.ReadUnits())
+			}
+		})
+	}
+}
+
+// With user ids of 36 characters, a full log of 100 and 5 recent ids take 1,023
+// bytes. A sixth recent id makes the write cost a second unit.
+func TestAFullLogHasRoomForFiveRecentIDs(t *testing.T) {
+	for recent, want := range map[int]float64{5: 1, 6: 2} {
+		l, p := through(t)
+		now := start.Add(12_345 * time.Millisecond)
+		l.Now = func() time.Time { return now }
+		r := request("")
+		r.UserID, r.Activity, r.Policy = strings.Repeat("u", 36), "pin", policy.Must("log 100/12h")
+		r.Count = int64(100 - recent)
+		for i := range 1 + recent {
+			p.ResetCounts()
+			r.ID = fmt.Sprint(i)
+			if d, err := l.Check(t.Context(), r); err != nil || !d.Allowed {
+				t.Fatalf("Check = %+v, %v", d, err)
+			}
+			if i == 0 {
+				r.Count = 1
+				now = now.Add(61_234 * time.Millisecond)
+			}
+		}
+		refused := float64(p.Counts()["UpdateItem"] - 1)
+		if units := p.WriteUnits() - refused; units != want {
+			t.Errorf("the last of %d recent requests costs %v write units, want %v", recent, units, want)
+		}
+	}
+}
