@@ -125,7 +125,7 @@ func TestAReleaseIsKnownToTheInstanceThatMadeIt(t *testing.T) {
 	})
 }
 
-// Row 13: a log gives up the id together with the slots.
+// A log gives up the id together with the slots.
 func TestALogsReleasedIDIsNewAgain(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
 		c := newClock()
@@ -174,7 +174,7 @@ func TestALogGivesNothingBackForAnUnknownID(t *testing.T) {
 	}
 }
 
-// Row 8: one limit has nothing to give back after 7 s, because its bucket is full
+// One limit has nothing to give back after 7 s, because its bucket is full
 // again. The other limit still gets its action back.
 func TestSeveralLimitsReleaseWhatStillCounts(t *testing.T) {
 	for _, text := range []string{"pace: bucket 1/5s, day: 200/1d", "day: 200/1d, pace: bucket 1/5s"} {
@@ -197,7 +197,7 @@ func TestSeveralLimitsReleaseWhatStillCounts(t *testing.T) {
 	}
 }
 
-// Row 3: a release is bounded, and its arithmetic never overflows.
+// A release is bounded, and its arithmetic never overflows.
 func TestAReleaseOfTooManyIsRejected(t *testing.T) {
 	onEachSubject(t, func(t *testing.T, s subject) {
 		store := &faulty{Store: new(memstore.Store), faults: []fault{pass}}
