@@ -110,8 +110,8 @@ func TestALoweredLogRefusesUntilEnoughActionsExpire(t *testing.T) {
 	))
 }
 
-// After the limit was lowered, top stays where slots may be used. It falls again
-// once those slots have expired, and then the guard is short again.
+// After the limit was lowered, top stays where slots may be used. It falls
+// again once those slots have expired, and then the guard is short again.
 func TestTopFallsWhenHighSlotsExpire(t *testing.T) {
 	items := timeline(t, "log 100/1h", []moment{
 		{at: 0, take: 100, want: "ok 100/100"},
