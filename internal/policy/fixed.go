@@ -12,9 +12,8 @@ import (
 // the next one, so twice the limit in a moment.
 //
 // Each window has an item of its own. Its state is activityCount, the number of
-// actions counted. An example with a limit of 3 and a window of a minute: at
-// 0:59 the third action is allowed and the fourth one is refused for 1 s; at
-// 1:00 a new item starts at 0.
+// actions counted. For example, with 3/1m, the third action at 0:59 is allowed,
+// and the fourth one is refused for 1 s. At 1:00 a new item starts at 0.
 type fixed struct {
 	limit  int64
 	window int64 // milliseconds
