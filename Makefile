@@ -1,10 +1,10 @@
-# Targets for people carry a "## " text, which make help prints. SAM calls build-%Function.
+# make help prints the text after "## " of each target. SAM calls build-%Function.
 
 .DEFAULT_GOAL := help
 
-# As template.yaml has it, since SAM does not tell make. GOARCH_LAMBDA=amd64 gives binaries for an Intel machine.
+# SAM does not tell make the architecture, so this repeats the one in template.yaml. Use amd64 for x86_64 machines.
 GOARCH_LAMBDA ?= arm64
-# Which benchmarks, as go test -bench takes it.
+# The benchmarks to run, as a pattern for go test -bench.
 BENCH ?= .
 
 FUNCTIONS := $(notdir $(wildcard functions/*))
@@ -15,26 +15,27 @@ CLIENTS := .cache/clients
 SERVERS := scripts/with-dynamodb scripts/with-sqs
 GOLANGCI_LINT := go tool -modfile=tools/lint.mod golangci-lint
 
-# $(call compile,FUNCTION,DIRECTORY): the same bytes on every machine, and nothing in them that Lambda doesn't use.
+# $(call compile,FUNCTION,DIRECTORY) builds one function. The result is the same on every machine, and it contains only what
+# Lambda uses.
 compile = CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_LAMBDA) go build -trimpath -buildvcs=false -tags lambda.norpc \
 	-ldflags="-s -w" -o "$(2)/bootstrap" ./functions/$(1)
 
 .PHONY: help
-help: ## This list
+help: ## List the targets
 	@awk -F ': .*## |: ## ' '/^[a-z-]+:.* ## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: check
-check: lint test ## What to run before a commit: lint and test
+check: lint test ## Run lint and test; do this before each commit
 
 .PHONY: test
-test: ## All tests, on DynamoDB Local, ElasticMQ and by AWS's own clients too, which are fetched where they can be
-	@$(MAKE) --no-print-directory clients || { [ "$$CI" != true ] && echo "make test: without AWS's clients" >&2; }
+test: ## Run all tests, with DynamoDB Local, ElasticMQ and AWS's own clients if they can be fetched
+	@$(MAKE) --no-print-directory clients || { [ "$$CI" != true ] && echo "make test: AWS's clients are missing, so their tests are skipped" >&2; }
 	@race=-race; \
-	if [ "$$(go env CGO_ENABLED)" != 1 ]; then race=; echo "make test: no C compiler, so without the race detector" >&2; fi; \
+	if [ "$$(go env CGO_ENABLED)" != 1 ]; then race=; echo "make test: there is no C compiler, so the race detector is off" >&2; fi; \
 	$(SERVERS) go test $$race -shuffle=on ./...
 
 .PHONY: lint
-lint: ## Format, vet, fixes due, linters and the walls between packages, go.mod
+lint: ## Check format, vet, go fix, linters, import rules and go.mod
 	$(GOLANGCI_LINT) fmt --diff
 	go vet ./...
 	go fix -diff ./...
@@ -42,61 +43,61 @@ lint: ## Format, vet, fixes due, linters and the walls between packages, go.mod
 	go mod tidy -diff
 
 .PHONY: build
-build: $(FUNCTIONS:%=dist/%/bootstrap) ## Each function as it is deployed, in dist/NAME/bootstrap
+build: $(FUNCTIONS:%=dist/%/bootstrap) ## Build each function for deployment, as dist/NAME/bootstrap
 	@if command -v sha256sum >/dev/null; then sha256sum $^; else shasum -a 256 $^; fi
 
-# Always made anew: go build knows best what is out of date.
+# Always run go build: it knows best what is out of date.
 dist/%/bootstrap: FORCE
 	@$(call compile,$*,dist/$*)
 FORCE:
 
-# SAM's name for a function to its folder: PostsGuardFunction is functions/posts-guard.
+# This maps the name in template.yaml to the folder: PostsGuardFunction is functions/posts-guard.
 build-%Function:
 	$(call compile,$$(echo $* | sed 's/\([a-z0-9]\)\([A-Z]\)/\1-\2/g' | tr '[:upper:]' '[:lower:]'),$(ARTIFACTS_DIR))
 
 .PHONY: cover
-cover: ## Coverage by all tests of all packages: the total, and coverage/index.html
+cover: ## Measure the coverage by all tests: prints the total and writes coverage/index.html
 	@mkdir -p coverage
 	$(SERVERS) go test -covermode=atomic -coverpkg=./... -coverprofile=coverage/profile ./...
 	@go tool cover -html=coverage/profile -o coverage/index.html
 	@go tool cover -func=coverage/profile | tail -n 1
 
 .PHONY: bench
-bench: ## Benchmarks, on DynamoDB Local too; BENCH=Name for some of them
+bench: ## Run the benchmarks with DynamoDB Local; BENCH=NAME selects some of them
 	scripts/with-dynamodb go test -run='^$$' -bench='$(BENCH)' -benchmem ./...
 
 .PHONY: template
-template: $(VENV)/installed $(SCAN)/installed ## template.yaml: cfn-lint, sam validate, what SAM makes of it, checkov, sam build
+template: $(VENV)/installed $(SCAN)/installed ## Check template.yaml with cfn-lint, SAM and checkov, and build it with SAM
 	$(VENV)/bin/cfn-lint --include-checks I -- template.yaml
 	SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam validate --lint
 	TEMPLATE_TOOLS=1 go test -count=1 -run=Template ./internal/deployment
 	SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam build
 
 .PHONY: deploy
-deploy: $(VENV)/installed ## To AWS: builds for Lambda, asks what a stack needs to be told, shows the changes, deploys
+deploy: $(VENV)/installed ## Deploy to AWS: asks for the parameters and shows the changes first
 	SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam build
 	SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam deploy --guided
 
 .PHONY: deploy-local
-deploy-local: emulated ## To an emulator, without AWS, and one refused call; KEEP=1 keeps it running until Ctrl-C
+deploy-local: emulated ## Deploy to an emulator without AWS, and show a refused call; KEEP=1 keeps it running
 	@scripts/with-aws scripts/deploy-local
 
 .PHONY: deployment
-deployment: emulated ## The proof that the stack works as deployed: on the emulator, with IAM enforced, 2 minutes
+deployment: emulated ## Test the deployed stack on the emulator, with IAM enforced; takes 2 minutes
 	RECORDER=1 scripts/with-aws go test -count=1 -timeout=8m ./internal/deployment
 
 .PHONY: emulator
-emulator: $(VENV)/installed $(EMULATOR)/installed ## What emulates AWS, and SAM
+emulator: $(VENV)/installed $(EMULATOR)/installed ## Fetch the AWS emulator and SAM
 
-# In a directory of its own: these binaries are for this machine, whatever template.yaml says.
+# This builds into its own directory, because these binaries are for this machine and not for Lambda.
 .PHONY: emulated
-emulated: emulator ## The stack built for the emulator
+emulated: emulator ## Build the stack for the emulator
 	@GOARCH_LAMBDA=$$(go env GOARCH) SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam build --config-env local >.cache/sam-build.log 2>&1 || \
 		{ cat .cache/sam-build.log >&2; exit 1; }
 
-# Written last, so an install that was cut short is made anew.
+# The file "installed" is written last, so an interrupted install starts again.
 $(EMULATOR)/installed $(SCAN)/installed: .cache/%/installed: tools/%/requirements.txt
-	@echo "fetching what tools/$*/requirements.txt names (350 MB installed, only the first time)" >&2
+	@echo "fetching the packages of tools/$*/requirements.txt (350 MB when installed, only the first time)" >&2
 	@rm -rf .cache/$*
 	@python3 -m venv .cache/$*
 	@.cache/$*/bin/pip install --quiet --disable-pip-version-check --requirement $<
@@ -109,12 +110,12 @@ $(VENV)/installed: tools/requirements.txt
 	@touch $@
 
 .PHONY: clients
-clients: $(CLIENTS)/installed ## AWS's own clients for the tests: AWS CLI, boto3, SDK for JavaScript, runtime emulator
+clients: $(CLIENTS)/installed ## Fetch AWS's clients for the tests: AWS CLI, boto3, SDK for JavaScript, runtime emulator
 
-# The emulator is a file of the SAM CLI, which is not run here: it comes without what that requires.
+# The runtime emulator is a file of the SAM CLI. The SAM CLI itself is not run here, so its dependencies are left out.
 $(CLIENTS)/installed: tools/clients/requirements.txt tools/clients/package-lock.json tools/requirements.txt
-	@command -v npm >/dev/null || { echo "make clients: npm is not there" >&2; exit 1; }
-	@echo "fetching AWS's clients by pip and npm (280 MB installed, only the first time)" >&2
+	@command -v npm >/dev/null || { echo "make clients: npm is not installed" >&2; exit 1; }
+	@echo "fetching AWS's clients with pip and npm (280 MB when installed, only the first time)" >&2
 	@rm -rf $(CLIENTS)
 	@python3 -m venv $(CLIENTS)/venv
 	@$(CLIENTS)/venv/bin/pip install --quiet --disable-pip-version-check --requirement $<
@@ -124,5 +125,5 @@ $(CLIENTS)/installed: tools/clients/requirements.txt tools/clients/package-lock.
 	@touch $@
 
 .PHONY: clean
-clean: ## Delete all that was built and fetched
+clean: ## Delete everything that was built or fetched
 	rm -rf dist coverage .aws-sam .cache

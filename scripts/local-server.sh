@@ -1,33 +1,33 @@
-# What with-dynamodb and with-sqs share: a server from Maven, started by Java for one command and stopped after it.
-# Whoever sources this sets
+# Shared by with-dynamodb and with-sqs. It fetches a server with Maven, starts it with Java for one command and stops it
+# afterwards. The script that sources this file sets
 #
-#	product	its name for people
-#	variable	the variable that names its URL to the command
-#	tools	the folder with its pom.xml and Loopback.java, which prints that URL
-#	size	what Maven fetches
-#	heap	Java's -Xmx: the tests' data is small; without a bound Java takes a quarter of the machine's memory
-#	takes	what it takes, for people
-#	without	what happens without it
+#	product	the name of the server, for messages
+#	variable	the environment variable that passes the server's URL to the command
+#	tools	the folder with pom.xml and Loopback.java, which prints that URL
+#	size	the size of what Maven fetches, for messages
+#	heap	the option -Xmx of Java. The tests need little. Without it, Java takes a quarter of the machine's memory
+#	takes	what the server needs, for messages
+#	without	what happens without the server, for messages
 #
-# and calls with_server "$@". It may define other_start and other_stop, for where Java or Maven is missing.
+# and then calls with_server "$@". It may define other_start and other_stop, which are used if Java or Maven is missing.
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-patience=60 # seconds until a start counts as failed
+patience=60 # seconds that a start may take
 
 say() { echo "${0##*/}: $*" >&2; }
 
-# What Java, Maven and Docker print is read only when something failed.
+# Shows the end of what Java, Maven or Docker printed, because nobody needs to read it unless something failed.
 failed() {
 	say "$1"
 	tail -n 15 "$work/log" >&2
 	return 1
 }
 
-# The directory gets its name, which changes with pom.xml, only once it is full.
+# The name of the directory depends on pom.xml. The directory is moved there only when it is complete.
 fetch() {
 	jars=$root/.cache/${tools##*/}-$(cksum <"$tools/pom.xml" | cut -d ' ' -f 1)
 	[ ! -d "$jars" ] || return 0
-	say "fetching $product by Maven ($size, only the first time)"
+	say "fetching $product with Maven ($size, only the first time)"
 	if mvn -q -B -f "$tools/pom.xml" dependency:copy-dependencies -DoutputDirectory="$work/jars" >"$work/log" 2>&1; then
 		mv "$work/jars" "$jars"
 	else
@@ -37,7 +37,8 @@ fetch() {
 }
 
 start_java() {
-	# javac because Loopback.java is run from source; Java is asked because macOS has a java that only says where to get one.
+	# Java compiles Loopback.java when it runs it, so it needs a JDK. macOS has a java that only explains how to install one, so
+	# test that it runs.
 	command -v mvn >/dev/null && command -v javac >/dev/null && java -version >/dev/null 2>&1 || return
 	fetch || return
 	: >"$work/endpoint"
@@ -80,7 +81,7 @@ with_server() {
 	if start_java || other_start; then
 		export "$variable=$endpoint"
 	elif [ "${CI:-}" = true ]; then
-		say "$product is not available ($takes), and CI=true asks for it"
+		say "$product is not available ($takes), but CI=true requires it"
 		exit 1
 	else
 		say "$product is not available ($takes): $without"

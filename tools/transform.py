@@ -1,4 +1,4 @@
-"""Prints the CloudFormation that SAM makes of a template, as JSON, without AWS: transform.py template.yaml"""
+"""Prints, as JSON, the CloudFormation template that SAM generates. It does not call AWS. Usage: transform.py template.yaml"""
 
 import json
 import sys
@@ -10,6 +10,6 @@ from samtranslator.translator.translator import Translator
 
 with open(sys.argv[1], encoding="utf-8") as file:
     template = yaml_parse(file.read())
-template["Globals"]["Function"]["CodeUri"] = "s3://bucket/key"  # what sam deploy puts there; a folder is refused
+template["Globals"]["Function"]["CodeUri"] = "s3://bucket/key"  # as sam deploy sets it; the translator refuses a folder
 session = boto3.session.Session(region_name="us-east-1")
 json.dump(Translator({}, Parser(), boto_session=session).translate(template, {}), sys.stdout, indent=1)

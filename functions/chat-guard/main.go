@@ -1,5 +1,4 @@
-// Chat-guard is the Lambda function that limits what its activities in
-// internal/limits say.
+// The Lambda function chat-guard decides the activities that limits.Chat lists.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Cleanup is the Lambda function that deletes windows that have passed.
+// The Lambda function cleanup deletes windows that have expired.
 package main
 
 import (

@@ -1,5 +1,4 @@
-// Comments-guard is the Lambda function that limits what its activities in
-// internal/limits say.
+// The Lambda function comments-guard decides the activities that limits.Comments lists.
 package main
 
 import (

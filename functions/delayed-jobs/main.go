@@ -1,5 +1,5 @@
-// Delayed-jobs is the Lambda function that takes jobs off the delayed queue and
-// passes them on at their time.
+// The Lambda function delayed-jobs takes jobs from the delayed queue and passes
+// each one on when its time has come.
 package main
 
 import (

@@ -1,5 +1,4 @@
-// Ingest-guard is the Lambda function that limits what its activities in
-// internal/limits say.
+// The Lambda function ingest-guard decides the activities that limits.Ingest lists.
 package main
 
 import (

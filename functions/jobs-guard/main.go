@@ -1,5 +1,5 @@
-// Jobs-guard is the Lambda function that limits what its activities in
-// internal/limits say, and puts on the delayed queue what has to wait.
+// The Lambda function jobs-guard decides the activities that limits.Jobs lists. It
+// puts the jobs that have to wait on the delayed queue.
 package main
 
 import (

@@ -1,5 +1,4 @@
-// Pins-guard is the Lambda function that limits what its activities in
-// internal/limits say.
+// The Lambda function pins-guard decides the activities that limits.Pins lists.
 package main
 
 import (

@@ -1,5 +1,4 @@
-// Posts-guard is the Lambda function that limits what its activities in
-// internal/limits say.
+// The Lambda function posts-guard decides the activities that limits.Posts lists.
 package main
 
 import (

@@ -1,5 +1,4 @@
-// Room-message-guard is the Lambda function that limits what its activities in
-// internal/limits say.
+// The Lambda function room-message-guard decides the activities that limits.RoomMessages lists.
 package main
 
 import (

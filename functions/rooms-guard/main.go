@@ -1,5 +1,4 @@
-// Rooms-guard is the Lambda function that limits what its activities in
-// internal/limits say.
+// The Lambda function rooms-guard decides the activities that limits.Rooms lists.
 package main
 
 import (

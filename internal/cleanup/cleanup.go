@@ -1,59 +1,61 @@
-// Package cleanup is the function that deletes what no longer counts: every few
-// minutes, or on an operator's word everything of one user.
+// Package cleanup is the Lambda function that deletes what no longer counts. It
+// runs every few minutes and sweeps the table. An operator can also call it to
+// erase everything that the table holds about one user.
 package cleanup
 
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/cric-talk/guards/internal/deadline"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/table"
 )
 
 // Cleanup sweeps a table.
 type Cleanup struct {
 	Table Table
-	Now   func() time.Time // nil: time.Now
-	Log   *slog.Logger     // a line for each run; nil: none
+	Now   func() time.Time // nil means time.Now
+	Log   *slog.Logger     // gets a line for each run; nil for none
 
-	Metrics   io.Writer // a line for each sweep that deletes; nil: none
-	Namespace string    // of its metrics
+	Metrics metrics.Writer // gets a line for each sweep that deletes
 
-	// Forget drops what operators have granted to a user, when everything of that
-	// user is erased. Nil: there is nothing of the kind.
+	// Forget removes what operators have granted to a user. An erasure calls it
+	// after the user's items are deleted. Nil if there are no grants.
 	Forget func(ctx context.Context, userID string) error
 
-	Progress func(table.Swept) // as table.Sweep has it
+	Progress func(table.Swept) // see [table.Sweep]; may be nil
 }
 
-// A Table is what there is to clean. An error, if any, comes with what was done
-// until then.
+// A Table holds what cleanup deletes. With an error, both methods also return
+// the work done so far.
 type Table interface {
-	// Sweep deletes what has expired. Its memory does not grow with the table.
-	// It begins at random, so that what one sweep has no time for another reaches.
+	// Sweep deletes what has expired. Its memory does not grow with the table. It
+	// starts at a random place, so that later sweeps reach what one sweep has no
+	// time for.
 	Sweep(context.Context, table.Sweep) (table.Swept, error)
 
-	// Erase deletes everything that is kept of a user, expired or not.
+	// Erase deletes every item of a user, expired or not.
 	Erase(ctx context.Context, userID string, s table.Sweep) (table.Swept, error)
 }
 
-// An Answer is what a run found and did.
+// An Answer is the result of a run.
 type Answer struct {
-	Scanned    int64 `json:"scanned"`  // items looked at
-	Stale      int64 `json:"stale"`    // of them, how many have expired; erasing a user, all
-	Deleted    int64 `json:"deleted"`  // of them, how many are known to have gone
-	Users      int64 `json:"users"`    // whose items were looked at
-	Finished   bool  `json:"finished"` // everything was looked at
+	Scanned    int64 `json:"scanned"`  // items read
+	Stale      int64 `json:"stale"`    // how many of them had expired; for an erasure, all of them
+	Deleted    int64 `json:"deleted"`  // how many of them are known to be deleted
+	Users      int64 `json:"users"`    // users who own the items that were read
+	Finished   bool  `json:"finished"` // whether everything was read and deleted in time
 	DurationMs int64 `json:"durationMs"`
 }
 
-// Invoke implements lambda.Handler. Its errors are *input.ValidationError and
-// *input.Unavailable.
+// Invoke implements lambda.Handler. Its errors have the type
+// *input.ValidationError or *input.Unavailable.
 func (c *Cleanup) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	r, err := decode(payload)
 	if err != nil {
@@ -66,29 +68,21 @@ func (c *Cleanup) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return json.Marshal(a)
 }
 
-// Run does what r asks, and stops in good order before ctx's deadline.
+// Run carries out r. It stops in good order before the deadline of ctx. Running
+// out of time is not an error, because the next run continues.
 func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 	began := time.Now()
 	sweep := table.Sweep{Now: c.now().Unix(), DryRun: r.DryRun, Progress: c.Progress}
-	if by, ok := ctx.Deadline(); ok {
-		spare := margin(by.Sub(began))
-		sweep.Until = by.Add(-spare)
+	if end, ok := ctx.Deadline(); ok {
+		margin := marginOf(end.Sub(began))
+		sweep.Until = end.Add(-margin)
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, by.Add(-spare/2)) // for a request that hangs
+		ctx, cancel = deadline.Before(ctx, margin/2) // stops a request that hangs
 		defer cancel()
 	}
-	var swept table.Swept
-	var err error
-	if r.UserID != "" {
-		swept, err = c.Table.Erase(ctx, r.UserID, sweep)
-		if err == nil && !r.DryRun && c.Forget != nil {
-			err = c.Forget(ctx, r.UserID)
-		}
-	} else {
-		swept, err = c.Table.Sweep(ctx, sweep)
-	}
+	swept, err := c.sweep(ctx, r, sweep)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && (err == nil || errors.Is(err, context.DeadlineExceeded)) {
-		swept.Finished, err = false, nil // out of time is not a failure: the next run goes on
+		swept.Finished, err = false, nil
 	}
 	a := Answer{
 		Scanned: swept.Scanned, Stale: swept.Stale, Deleted: swept.Deleted, Users: swept.Users,
@@ -104,9 +98,22 @@ func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 	return a, nil
 }
 
-// margin is what a run keeps of its time: half for the requests under way, half
-// for its answer.
-func margin(left time.Duration) time.Duration {
+// sweep sweeps the table, or erases a user and the user's grants.
+func (c *Cleanup) sweep(ctx context.Context, r Request, s table.Sweep) (table.Swept, error) {
+	if r.UserID == "" {
+		return c.Table.Sweep(ctx, s)
+	}
+	swept, err := c.Table.Erase(ctx, r.UserID, s)
+	if err == nil && !r.DryRun && c.Forget != nil {
+		err = c.Forget(ctx, r.UserID)
+	}
+	return swept, err
+}
+
+// marginOf returns how much of its time a run keeps back: a tenth, but at least
+// 1 s and at most 10 s. Half of it is for the requests on their way, and half is
+// for the answer.
+func marginOf(left time.Duration) time.Duration {
 	return min(max(left/10, time.Second), 10*time.Second)
 }
 
@@ -117,6 +124,7 @@ func (c *Cleanup) now() time.Time {
 	return c.Now()
 }
 
+// record logs a run, without the user's id.
 func (c *Cleanup) record(ctx context.Context, r Request, a Answer, err error) {
 	if c.Log == nil {
 		return
@@ -131,4 +139,20 @@ func (c *Cleanup) record(ctx context.Context, r Request, a Answer, err error) {
 		return
 	}
 	c.Log.LogAttrs(ctx, slog.LevelInfo, "cleanup done", attrs...)
+}
+
+// measure writes the metrics of a sweep. They have no dimension, because there
+// is only one cleanup.
+func (c *Cleanup) measure(a Answer) {
+	var finished int64
+	if a.Finished {
+		finished = 1
+	}
+	c.Metrics.Write(c.now(), nil, []metrics.Value{
+		{Name: "Scanned", Count: a.Scanned},
+		{Name: "Deleted", Count: a.Deleted},
+		{Name: "TrackedUsers", Count: a.Users},          // users who had items before the sweep
+		{Name: "StaleLeft", Count: a.Stale - a.Deleted}, // expired items that are still in the table
+		{Name: "Finished", Count: finished},
+	})
 }

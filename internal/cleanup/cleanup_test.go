@@ -12,15 +12,16 @@ import (
 
 	. "github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/table"
 )
 
 const canary = "canary-user-4711"
 
-// A fake table notes what it is asked, and answers as run does.
+// A fake table records how it is called, and returns what run returns.
 type fake struct {
-	user  string // erased; empty: it was a sweep
+	user  string // the user to erase; empty for a sweep
 	sweep table.Sweep
 	calls int
 	run   func(context.Context) (table.Swept, error)
@@ -38,7 +39,7 @@ func (f *fake) Erase(ctx context.Context, user string, s table.Sweep) (table.Swe
 
 var some = table.Swept{Scanned: 9, Stale: 7, Deleted: 5, Users: 3}
 
-// done is a table that has time for everything.
+// done is a run that has time for everything.
 func done(context.Context) (table.Swept, error) {
 	all := some
 	all.Finished = true
@@ -74,7 +75,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// What is not meant as it stands deletes nothing.
+// An event that may not mean what it says deletes nothing.
 func TestInvalidEvents(t *testing.T) {
 	for payload, field := range map[string]string{
 		``:                               "event",
@@ -98,7 +99,7 @@ func TestInvalidEvents(t *testing.T) {
 	}
 }
 
-// Each run is of a sweep and of an erasure. Times are from the start.
+// Each row runs a sweep and an erasure. Times count from the start.
 func TestRunsInTime(t *testing.T) {
 	hang := func(ctx context.Context) (table.Swept, error) {
 		<-ctx.Done()
@@ -116,13 +117,13 @@ func TestRunsInTime(t *testing.T) {
 		return func(context.Context) (table.Swept, error) { return some, err }
 	}
 	secret := errors.New("arn:secret")
-	throttled := &ratelimit.StoreError{Failure: ratelimit.Throttled, What: "the table is throttled", Err: secret}
+	throttled := &ratelimit.StoreError{Failure: ratelimit.NotApplied, What: "the table is throttled", Err: secret}
 	for name, tt := range map[string]struct {
-		deadline time.Duration // the caller's; 0: none
+		deadline time.Duration // of the caller; 0 for none
 		run      func(context.Context) (table.Swept, error)
-		until    time.Duration // when the table is to stop by itself; 0: never
-		over     time.Duration // when it is over
-		err      string        // an Unavailable's
+		until    time.Duration // when the table should stop by itself; 0 for never
+		over     time.Duration // when the run ends
+		err      string        // of an Unavailable error
 		finished bool
 	}{
 		"no deadline":          {run: done, finished: true},
@@ -167,7 +168,7 @@ func TestRunsInTime(t *testing.T) {
 					}
 					message := `"cleanup done"`
 					if tt.err != "" {
-						message = `arn:secret` // the cause is for the log
+						message = `arn:secret` // only the log shows the cause
 					}
 					if line := log.String(); strings.Count(line, "\n") != 1 || !strings.Contains(line, message) || strings.Contains(line, canary) {
 						t.Errorf("log %s, want one line with %s and without the user", line, message)
@@ -178,7 +179,7 @@ func TestRunsInTime(t *testing.T) {
 	}
 }
 
-// Sweeps are measured, if they delete; what an operator does with one user is not.
+// Only a sweep that deletes writes metrics. An erasure and a dry run do not.
 func TestMetrics(t *testing.T) {
 	unfinished := func(context.Context) (table.Swept, error) { return some, nil }
 	for name, tt := range map[string]struct {
@@ -192,7 +193,7 @@ func TestMetrics(t *testing.T) {
 		"erasure":    {`{"userId": "u1"}`, done, ""},
 	} {
 		var lines bytes.Buffer
-		c := &Cleanup{Table: &fake{run: tt.run}, Metrics: &lines, Namespace: "Guards", Now: func() time.Time { return time.UnixMilli(1_700_000_000_123) }}
+		c := &Cleanup{Table: &fake{run: tt.run}, Metrics: metrics.Writer{W: &lines, Namespace: "Guards"}, Now: func() time.Time { return time.UnixMilli(1_700_000_000_123) }}
 		if _, err := c.Invoke(t.Context(), []byte(tt.payload)); err != nil {
 			t.Fatal(err)
 		}

@@ -11,8 +11,8 @@ import (
 
 // A Request is cleanup's event.
 type Request struct {
-	DryRun bool   // delete nothing
-	UserID string // erase this user; empty: sweep what has expired
+	DryRun bool   // count, but delete nothing
+	UserID string // the user to erase; empty to sweep out what has expired
 }
 
 var fields = []input.Field[Request]{
@@ -20,8 +20,8 @@ var fields = []input.Field[Request]{
 	{Name: "userId", Read: func(r *Request, f string, v jsontext.Value) error { return input.ID(&r.UserID, f, v) }},
 }
 
-// decode reads an event strictly, unless EventBridge sent it: then whatever it
-// says means a sweep.
+// decode reads an event strictly. An event from EventBridge always means a
+// sweep, whatever else it contains.
 func decode(payload []byte) (Request, error) {
 	if fromEventBridge(payload) {
 		return Request{}, nil
@@ -33,6 +33,7 @@ func decode(payload []byte) (Request, error) {
 	return r, err
 }
 
+// fromEventBridge reports whether an event has a member that EventBridge adds.
 func fromEventBridge(payload []byte) bool {
 	if !bytes.Contains(payload, []byte(`"source"`)) && !bytes.Contains(payload, []byte(`"detail-type"`)) {
 		return false

@@ -16,39 +16,38 @@ import (
 	"time"
 )
 
-// A trial is a user's way through an example of docs/calling.md.
+// A trial is one situation in which an example of docs/calling.md runs.
 type trial struct {
-	what   string
-	before string // asked of the guard first, beside userId and activity
-	user   string // empty: a new one
-	lose   bool   // the first answer is lost
-	absent bool   // nothing listens where the guard should be
-	times  int    // how often the example runs, with one requestId
+	name   string
+	before string // fields of an event that is sent first, in addition to userId and activity
+	user   string // empty means a new user
+	lose   bool   // whether the first answer gets lost
+	absent bool   // whether no server listens at the endpoint
+	times  int    // how often the example runs with the same requestId
 
-	status         int    // of the last run
-	stdout, stderr string // how the one begins, what the other has in it
-	counted        int64  // in the end
+	status         int    // wanted of the last run
+	stdout, stderr string // wanted: the beginning of stdout, a part of stderr
+	counted        int64  // wanted at the end
 }
 
 var trials = []trial{
-	{what: "allowed", times: 1, stdout: "201 created\n", counted: 1},
-	{what: "refused", before: `,"count":10`, times: 1, stdout: "429 ", counted: 10},
-	{what: "a mistake in the event", user: strings.Repeat("u", 129), times: 1, status: 1, stderr: "ValidationError"},
-	{what: "asked again with the same id", times: 2, stdout: "201 created\n", counted: 1},
-	{what: "the answer is lost", lose: true, times: 1, stdout: "201 created\n", counted: 1},
-	{what: "nobody answers", absent: true, times: 1, stdout: "201 created\n", stderr: "onnect"},
+	{name: "allowed", times: 1, stdout: "201 created\n", counted: 1},
+	{name: "refused", before: `,"count":10`, times: 1, stdout: "429 ", counted: 10},
+	{name: "a mistake in the event", user: strings.Repeat("u", 129), times: 1, status: 1, stderr: "ValidationError"},
+	{name: "a repeat with the same id", times: 2, stdout: "201 created\n", counted: 1},
+	{name: "a lost answer", lose: true, times: 1, stdout: "201 created\n", counted: 1},
+	{name: "no server", absent: true, times: 1, stdout: "201 created\n", stderr: "onnect"},
 }
 
-// Each example of docs/calling.md does what the document says, as it stands
-// there.
-func TestExamplesOfCalling(t *testing.T) {
+// Each example is run exactly as docs/calling.md shows it.
+func TestExamplesInCallingDoWhatTheDocumentPromises(t *testing.T) {
 	document, err := os.ReadFile(filepath.Join(root, "docs", "calling.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	examples := regexp.MustCompile("(?s)\n```[a-z]+\n((?:#|//) (post\\.[a-z]+)\n.*?)\n```\n").FindAllStringSubmatch(string(document), -1)
 	if fences := strings.Count(string(document), "\n```"); len(examples) != 4 || fences != 2*len(examples) {
-		t.Fatalf("docs/calling.md has %d examples in %d fences, want 4, each in two", len(examples), fences)
+		t.Fatalf("docs/calling.md has %d examples and %d fences, want 4 and 8", len(examples), fences)
 	}
 	endpoint := serve(t)
 	for _, example := range examples {
@@ -57,12 +56,13 @@ func TestExamplesOfCalling(t *testing.T) {
 			t.Parallel()
 			app := install(t, file, source)
 			for _, tr := range trials {
-				t.Run(tr.what, func(t *testing.T) { tr.run(t, endpoint, app) })
+				t.Run(tr.name, func(t *testing.T) { tr.run(t, endpoint, app) })
 			}
 		})
 	}
 }
 
+// run runs app in the situation of the trial and checks the outcome.
 func (tr trial) run(t *testing.T, endpoint string, app program) {
 	var last end
 	var counted int64
@@ -89,21 +89,21 @@ func (tr trial) run(t *testing.T, endpoint string, app program) {
 		}
 	})
 	if last.status != tr.status || !strings.HasPrefix(last.stdout, tr.stdout) || !strings.Contains(last.stderr, tr.stderr) {
-		t.Errorf("it ended with status %d and printed %q and %q, want %d, %q and %q", last.status, last.stdout, last.stderr, tr.status, tr.stdout, tr.stderr)
+		t.Errorf("status %d, stdout %q and stderr %q, want %d, %q and %q", last.status, last.stdout, last.stderr, tr.status, tr.stdout, tr.stderr)
 	}
 	if tr.stderr == "" && strings.Contains(last.stderr, "posts-guard") {
-		t.Errorf("it complains: %s", last.stderr)
+		t.Errorf("the example logs a problem: %s", last.stderr)
 	}
 	if tr.before != "" && !strings.Contains(last.stdout, "Rate limit exceeded: Too many requests in a short period") {
-		t.Errorf("it printed %q, want the guard's message", last.stdout)
+		t.Errorf("stdout %q, want the guard's message in it", last.stdout)
 	}
 	if counted != tr.counted {
 		t.Errorf("%d counted, want %d", counted, tr.counted)
 	}
 }
 
-// inOneMinute has try done within a minute of the clock, since windows are such
-// minutes: again, where the minute turned meanwhile.
+// inOneMinute calls try and repeats it until it runs within one minute of the
+// clock. Windows of a minute begin and end with such minutes.
 func inOneMinute(try func()) {
 	for {
 		began := time.Now().Truncate(time.Minute)
@@ -114,7 +114,8 @@ func inOneMinute(try func()) {
 	}
 }
 
-// askPosts asks posts-guard about create_post, and returns how many are counted.
+// askPosts invokes posts-guard for create_post and returns its activityCount.
+// further has more fields of the event, each after a comma.
 func askPosts(t *testing.T, endpoint, user, further string) int64 {
 	t.Helper()
 	event := `{"userId":"` + user + `","activity":"create_post"` + further + `}`
@@ -126,8 +127,8 @@ func askPosts(t *testing.T, endpoint, user, further string) int64 {
 	return answer.ActivityCount
 }
 
-// losing passes requests on to endpoint. The answer to the first does not
-// arrive: the client gives it up, and must ask again.
+// losing returns the URL of a server that forwards requests to endpoint. It drops
+// the first answer, so the client must time out and send its request again.
 func losing(t *testing.T, endpoint string) string {
 	t.Helper()
 	to, err := url.Parse(endpoint)
@@ -147,7 +148,7 @@ func losing(t *testing.T, endpoint string) string {
 	t.Cleanup(func() {
 		server.Close()
 		if got := requests.Load(); got < 2 {
-			t.Errorf("the client asked %d times, want it to ask again", got)
+			t.Errorf("the client sent %d requests, want at least 2", got)
 		}
 	})
 	return server.URL

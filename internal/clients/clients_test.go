@@ -1,7 +1,10 @@
-// Package clients_test has AWS's own programs meet this project's: the AWS CLI
-// and the SDKs invoke every function through guards serve, the examples of
-// docs/calling.md run as they stand there, and AWS's emulator of the runtime
-// runs a guard's binary. Make clients fetches these programs.
+// Package clients_test tests this project with AWS's own programs:
+//
+//   - The AWS CLI and the SDKs invoke every function through guards serve.
+//   - The examples of docs/calling.md run unchanged.
+//   - AWS's runtime emulator runs a guard's binary.
+//
+// make clients fetches these programs.
 package clients_test
 
 import (
@@ -22,8 +25,8 @@ import (
 
 const root = "../.."
 
-// fetched is a path of what make clients has fetched. Without it the test is
-// skipped, except with CI=true, where it fails.
+// fetched returns the path of something that make clients has fetched. If it was
+// not fetched, the test is skipped. With CI=true the test fails instead.
 func fetched(t testing.TB, name string) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join(root, ".cache", "clients"))
@@ -31,11 +34,12 @@ func fetched(t testing.TB, name string) string {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "installed")); err != nil {
-		unavailable(t, "AWS's clients are not there: run make clients")
+		unavailable(t, "AWS's clients are not installed: run make clients")
 	}
 	return filepath.Join(dir, name)
 }
 
+// unavailable skips the test, or fails it with CI=true.
 func unavailable(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -46,8 +50,8 @@ func unavailable(t testing.TB, why string) {
 
 var serving = regexp.MustCompile(`on (http://[^,]+),`)
 
-// serve runs guards serve, counting in memory unless flags say otherwise, and
-// returns its URL.
+// serve runs guards serve and returns its URL. Without flags it uses the embedded
+// store.
 func serve(t testing.TB, flags ...string) (endpoint string) {
 	t.Helper()
 	args := append([]string{"serve", "--addr", "127.0.0.1:0"}, flags...)
@@ -61,13 +65,13 @@ func serve(t testing.TB, flags ...string) (endpoint string) {
 	first, err := lines.ReadString('\n')
 	rest := make(chan []byte, 1)
 	go func() {
-		b, _ := io.ReadAll(lines) // all the time: it would wait for a full pipe
+		b, _ := io.ReadAll(lines) // the server would block on a full pipe
 		rest <- b
 	}()
 	t.Cleanup(func() {
 		log := <-rest
 		if status := stop(); status != 0 {
-			t.Errorf("guards serve ended with status %d", status)
+			t.Errorf("guards serve exited with status %d", status)
 		}
 		if t.Failed() {
 			t.Logf("guards serve wrote:\n%s%s", first, log[max(0, len(log)-4<<10):])
@@ -75,27 +79,27 @@ func serve(t testing.TB, flags ...string) (endpoint string) {
 	})
 	match := serving.FindStringSubmatch(first)
 	if match == nil {
-		t.Fatalf("guards serve does not serve: %v", err)
+		t.Fatalf("guards serve printed no address: %q, %v", first, err)
 	}
 	return match[1]
 }
 
-// inTable are the flags for counting in a table of the test's own.
+// inTable returns the flags for guards serve to use a new table.
 func inTable(t testing.TB) (flags []string) {
 	t.Helper()
 	return []string{"--store", "dynamodb", "--endpoint", dynamotest.Endpoint(t), "--region", "us-east-1", "--table", dynamotest.Table(t)}
 }
 
-// command is one that is interrupted, and soon after killed, when the test
-// ends. It sees nothing of the test's environment but its DynamoDB.
+// command returns a command that is interrupted when the test ends, and killed
+// soon after. It sees only the DynamoDB endpoint of the test's environment.
 func command(t testing.TB, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	cmd.Env = []string{
-		"DECISION_TIMEOUT=5s", // a busy machine is no outage
-		"HOME=" + t.TempDir(), // no one's ~/.aws is read
+		"DECISION_TIMEOUT=5s", // so that a busy machine does not look like an outage
+		"HOME=" + t.TempDir(), // so that no real ~/.aws is read
 		"PATH=/usr/bin:/bin",
 		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test",
 		"AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1",
@@ -104,29 +108,29 @@ func command(t testing.TB, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start starts cmd. When the test has ended, stop waits for it and returns its
-// exit status, -1 where it was killed.
+// start starts cmd. When the test has ended, call stop: it waits for the command
+// and returns its exit status, or -1 if a signal killed it.
 func start(t testing.TB, cmd *exec.Cmd) (stop func() int) {
 	t.Helper()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	return func() int {
-		_ = cmd.Wait() // how it ended is in its ProcessState
+		_ = cmd.Wait() // ProcessState holds the result
 		return cmd.ProcessState.ExitCode()
 	}
 }
 
-// An end is how a command ended.
+// An end describes how a command ended.
 type end struct {
-	status         int // -1: it was killed
+	status         int // -1 if a signal killed it
 	stdout, stderr string
 }
 
-// patience is what a client has that would wait for ever: then it is killed.
+// patience is how long a client may run before it is killed.
 const patience = 2 * time.Minute
 
-// finish runs cmd to its end.
+// finish runs cmd and waits until it ends.
 func finish(t testing.TB, cmd *exec.Cmd) end {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

@@ -24,16 +24,17 @@ type call struct {
 	Event    json.RawMessage `json:"event"`
 }
 
-// An outcome is what a client made of an invocation.
+// An outcome is what a client returned for an invocation.
 type outcome struct {
-	Exception     string // the client's own, by name: then there is nothing else
+	Exception     string // the name of the client's exception; the other fields are empty then
 	FunctionError string
 	Payload       json.RawMessage
 }
 
 func (o outcome) String() string { return o.Exception + o.FunctionError + string(o.Payload) }
 
-// A client makes calls, so many at once, and returns what came of each.
+// A client makes calls, atOnce of them at the same time, and returns the outcome
+// of each.
 type client func(t *testing.T, endpoint string, atOnce int, calls []call) []outcome
 
 var clients = map[string]client{
@@ -45,6 +46,7 @@ var clients = map[string]client{
 
 var exception = regexp.MustCompile(`An error occurred \((\w+)\)`)
 
+// byCLI makes the calls with the AWS CLI, one process for each.
 func byCLI(t *testing.T, endpoint string, atOnce int, calls []call) []outcome {
 	cli := fetched(t, "venv/bin/aws")
 	return share(atOnce, calls, func(c call) (o outcome) {
@@ -57,14 +59,15 @@ func byCLI(t *testing.T, endpoint string, atOnce int, calls []call) []outcome {
 		err := json.Unmarshal([]byte(ended.stdout), &o)
 		payload, unread := os.ReadFile(answer)
 		if err := errors.Join(err, unread); err != nil {
-			t.Errorf("the AWS CLI ended with status %d: %v\n%s", ended.status, err, ended.stderr)
+			t.Errorf("the AWS CLI exited with status %d: %v\n%s", ended.status, err, ended.stderr)
 		}
 		o.Payload = payload
 		return o
 	})
 }
 
-// byScript is a client of one process, which reads and writes JSON.
+// byScript returns a client that makes all calls in one process. The script reads
+// and writes JSON.
 func byScript(file string) client {
 	return func(t *testing.T, endpoint string, atOnce int, calls []call) (outcomes []outcome) {
 		source, err := os.ReadFile(filepath.Join("testdata", file))
@@ -79,12 +82,13 @@ func byScript(file string) client {
 		cmd.Stdin = bytes.NewReader(in)
 		ended := finish(t, cmd)
 		if err := json.Unmarshal([]byte(ended.stdout), &outcomes); err != nil || len(outcomes) != len(calls) {
-			t.Fatalf("%s ended with status %d: %v\n%s", file, ended.status, err, ended.stderr)
+			t.Fatalf("%s exited with status %d: %v\n%s", file, ended.status, err, ended.stderr)
 		}
 		return outcomes
 	}
 }
 
+// byGo makes the calls with the SDK for Go.
 func byGo(t *testing.T, endpoint string, atOnce int, calls []call) []outcome {
 	functions := lambda.NewFromConfig(dynamotest.Config(endpoint))
 	return share(atOnce, calls, func(c call) outcome {
@@ -100,7 +104,7 @@ func byGo(t *testing.T, endpoint string, atOnce int, calls []call) []outcome {
 	})
 }
 
-// share has so many callers share the calls.
+// share distributes the calls over atOnce goroutines.
 func share(atOnce int, calls []call, invoke func(call) outcome) []outcome {
 	outcomes := make([]outcome, len(calls))
 	next := make(chan int)

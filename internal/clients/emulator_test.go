@@ -19,7 +19,8 @@ import (
 	"github.com/cric-talk/guards/internal/lambdatest"
 )
 
-// A minute in a user's life, and how each answer begins. USER is filled in.
+// timeline lists events of one user within a minute, and how each answer begins.
+// perform replaces USER.
 var timeline = []struct{ event, answer string }{
 	{`{"userId":"USER","activity":"create_post"}`, `{"allowed":true,"reason":"ok"`},
 	{`{"userId":"USER","activity":"create_post","requestId":"r1"}`, `{"allowed":true,"reason":"ok"`},
@@ -43,36 +44,35 @@ var timeline = []struct{ event, answer string }{
 	{`[]`, `{"errorMessage":"event is`},
 }
 
-// AWS's own emulator of the runtime, around the binary as it is deployed, and
-// guards serve give the same answers.
-func TestEmulatorAndServeAgree(t *testing.T) {
+// The emulator runs the binary that is deployed.
+func TestRuntimeEmulatorAndServeGiveTheSameAnswers(t *testing.T) {
 	t.Parallel()
 	emulated := emulate(t) + "/2015-03-31/functions/function/invocations"
 	served := serve(t, inTable(t)...) + "/2015-03-31/functions/posts-guard/invocations"
 	var byEmulator, byServe []string
 	inOneMinute(func() {
 		user := rand.Text()
-		byEmulator, byServe = live(t, emulated, user), live(t, served, user)
+		byEmulator, byServe = perform(t, emulated, user), perform(t, served, user)
 	})
 	for i, step := range timeline {
 		if byEmulator[i] != byServe[i] || !strings.HasPrefix(byServe[i], step.answer) {
-			t.Errorf("%s is answered\n%s by the emulator and\n%s by guards serve, want %s...", step.event, byEmulator[i], byServe[i], step.answer)
+			t.Errorf("event %s: the emulator answers\n%s\nand guards serve answers\n%s\nwant both %s...", step.event, byEmulator[i], byServe[i], step.answer)
 		}
 	}
 }
 
-// emulate runs posts-guard in the emulator, and returns its URL.
+// emulate runs posts-guard in AWS's runtime emulator and returns its URL.
 func emulate(t *testing.T) string {
 	t.Helper()
 	machine, ok := map[string]string{"linux/amd64": "x86_64", "linux/arm64": "arm64"}[runtime.GOOS+"/"+runtime.GOARCH]
 	if !ok {
-		t.Skip("there is no emulator for this machine")
+		t.Skip("AWS has no runtime emulator for this machine")
 	}
 	emulator, err := filepath.Glob(fetched(t, "venv/lib/python3*/site-packages/samcli/local/rapid/aws-lambda-rie-"+machine))
 	if err != nil || len(emulator) != 1 {
-		t.Fatalf("make clients has fetched the emulators %q, %v, want one", emulator, err)
+		t.Fatalf("make clients fetched the emulators %q, %v, want one", emulator, err)
 	}
-	// It wants to be told its ports. On a loopback address of its own each is free.
+	// The emulator needs fixed ports. They are free on a random loopback address.
 	host := fmt.Sprintf("127.%d.%d.%d", 1+mathrand.IntN(254), mathrand.IntN(256), 1+mathrand.IntN(254))
 	cmd := command(t, emulator[0], "--log-level", "error", "--runtime-interface-emulator-address", host+":8080",
 		"--runtime-api-address", host+":9001", lambdatest.Build(t, "./functions/posts-guard"))
@@ -82,7 +82,7 @@ func emulate(t *testing.T) string {
 	stop := start(t, cmd)
 	t.Cleanup(func() {
 		if status := stop(); status != 0 {
-			t.Errorf("the emulator ended with status %d", status)
+			t.Errorf("the emulator exited with status %d", status)
 		}
 		if t.Failed() {
 			t.Logf("the emulator wrote:\n%s", &log)
@@ -95,7 +95,7 @@ func emulate(t *testing.T) string {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatal("the emulator does not listen")
+	t.Fatal("the emulator does not listen after 10 s")
 	return ""
 }
 
@@ -104,9 +104,9 @@ var (
 	generated = regexp.MustCompile(`"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"`)
 )
 
-// live sends the timeline as a user's, and returns the answers without what the
-// clock and chance put in.
-func live(t *testing.T, invocations, user string) (answers []string) {
+// perform sends the timeline's events for one user. It returns the answers, with
+// times and generated ids replaced by constants.
+func perform(t *testing.T, invocations, user string) (answers []string) {
 	t.Helper()
 	for _, step := range timeline {
 		event := strings.NewReader(strings.ReplaceAll(step.event, "USER", user))

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/policy"
 )
 
 func TestEveryClientInvokesEveryFunction(t *testing.T) {
-	type expected struct{ exception, functionError, payload string } // how the payload begins
+	type expected struct{ exception, functionError, payload string } // payload is a prefix
 	var calls []call
 	var wanted []expected
 	want := func(function, event string, e expected) {
@@ -49,12 +49,12 @@ func TestEveryClientInvokesEveryFunction(t *testing.T) {
 	}
 }
 
-// Whoever asks, and however many at once: the limit is what gets through.
-func TestExactlyTheLimitByEveryClient(t *testing.T) {
+// Each client sends many calls at the same time.
+func TestExactlyTheLimitGetsThroughWithEveryClient(t *testing.T) {
 	endpoint := serve(t, inTable(t)...)
 	for name, invoke := range clients {
 		n, guards := 500, limits.All
-		if name == "AWS CLI" { // a process each
+		if name == "AWS CLI" { // it starts a process for each call
 			n, guards = 16, []limits.Guard{limits.Posts}
 		}
 		var calls []call
@@ -73,27 +73,27 @@ func TestExactlyTheLimitByEveryClient(t *testing.T) {
 	}
 }
 
-// limited is a guard's first activity that has a limit.
+// limited returns a guard's first activity with a limit.
 func limited(g limits.Guard) limits.Activity {
 	i := slices.IndexFunc(g.Activities, func(a limits.Activity) bool { return !a.Unlimited })
 	return g.Activities[i]
 }
 
-// checkAdmitted checks how many of a new user's calls, made in took, were
-// allowed, whatever the clock read meanwhile. Of a fixed window the figure is exact in
-// each window; other limits give back as time passes.
-func checkAdmitted(t *testing.T, limit ratelimit.Policy, outcomes []outcome, took time.Duration) {
+// checkAdmitted checks how many calls of a new user were allowed. took is the time
+// from the first call to the last answer. A fixed window allows exactly its limit
+// in each window. Other limits allow more while time passes.
+func checkAdmitted(t *testing.T, limit policy.Policy, outcomes []outcome, took time.Duration) {
 	t.Helper()
 	type tally struct{ calls, allowed int64 }
 	var all tally
-	windows := map[int64]tally{} // by key; 0: the answers have none
+	windows := map[int64]tally{} // by windowKey; 0 if the answers have none
 	for _, o := range outcomes {
 		var answer struct {
 			Allowed   *bool
 			WindowKey int64
 		}
 		if err := json.Unmarshal(o.Payload, &answer); err != nil || answer.Allowed == nil {
-			t.Fatalf("no answer: %v", o)
+			t.Fatalf("this is not an answer: %v", o)
 		}
 		w := windows[answer.WindowKey]
 		w.calls++
@@ -104,9 +104,11 @@ func checkAdmitted(t *testing.T, limit ratelimit.Policy, outcomes []outcome, too
 		}
 		windows[answer.WindowKey] = w
 	}
-	most, window := limit.Quota()
-	_, fixed := limit.(ratelimit.FixedWindow)
-	back := int64(float64(most) * float64(took) / float64(window))
+	r := limit.Read(0, 0, nil)
+	most := r.Limit
+	number, _ := limit.Item(time.Now().UnixMilli())
+	fixed := number != 0 // each window has an item of its own
+	back := int64(float64(most) * float64(took) / float64(r.Window))
 	for key, w := range windows {
 		if fixed && w.allowed != min(most, w.calls) || w.allowed > most+back {
 			t.Errorf("window %d: %d of %d calls allowed, want %d", key, w.allowed, w.calls, min(most, w.calls))

@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// A program is what runs a source, in a directory of its own.
+// A program is an example or a script, ready to run in its own directory.
 type program struct {
 	dir string
 	run []string
-	env []string // beside that of all commands
+	env []string // in addition to the environment of all commands
 }
 
-// install makes a program of source, which the extension of its file's name
-// tells the language of.
+// install writes source to a file and prepares the program. The file's extension
+// determines the language.
 func install(t testing.TB, file, source string) program {
 	t.Helper()
 	dir := t.TempDir()
@@ -35,11 +35,11 @@ func install(t testing.TB, file, source string) program {
 		aws := fetched(t, "venv/bin")
 		return program{dir: dir, run: []string{"sh", "-eu", path}, env: []string{"PATH=" + aws + ":/usr/bin:/bin"}}
 	}
-	t.Fatalf("nothing here runs %s", file)
+	t.Fatalf("this test can't run %s", file)
 	return program{}
 }
 
-// command is one run of the program, whose Lambda is at endpoint.
+// command returns a command that runs the program with Lambda at endpoint.
 func (p program) command(t testing.TB, endpoint string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := command(t, p.run[0], append(p.run[1:len(p.run):len(p.run)], args...)...)
@@ -48,8 +48,8 @@ func (p program) command(t testing.TB, endpoint string, args ...string) *exec.Cm
 	return cmd
 }
 
-// node is Node's path. Modules are looked for beside the program: dir is given
-// what was fetched.
+// node returns the path of Node. Node looks for modules next to the program, so
+// dir gets a link to the fetched modules.
 func node(t testing.TB, dir string) string {
 	t.Helper()
 	if err := os.Symlink(fetched(t, "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
@@ -57,14 +57,14 @@ func node(t testing.TB, dir string) string {
 	}
 	path, err := exec.LookPath("node")
 	if err != nil {
-		unavailable(t, "Node is not there")
+		unavailable(t, "Node is not installed")
 	}
 	return path
 }
 
-// compile builds a Go program of what this module requires, and returns the
-// path of its binary. The flags are those of lambdatest.Build, which has
-// compiled most of it already.
+// compile builds a Go program with the dependencies of this module and returns
+// the path of its binary. The flags are those of lambdatest.Build, so most
+// packages are already in Go's cache.
 func compile(t testing.TB, path string) string {
 	t.Helper()
 	binary := strings.TrimSuffix(path, ".go")

@@ -10,11 +10,12 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 )
 
-// noncharacters are what SQS does not take in a message, in JSON's escapes. All
-// else that it does not take JSON has escaped already.
+// noncharacters escapes the two characters that JSON may contain as they are but
+// SQS refuses in a message. The encoder escapes all others that SQS refuses.
 var noncharacters = strings.NewReplacer("\ufffe", `\ufffe`, "\uffff", `\uffff`)
 
-// Body is a job as messages have it, on both queues: guard.Job as JSON.
+// Body returns a job as the text of a message, the same on both queues: the JSON
+// form of [guard.Job].
 func Body(job guard.Job) (string, error) {
 	body, err := json.Marshal(job)
 	if err != nil {
@@ -23,17 +24,19 @@ func Body(job guard.Job) (string, error) {
 	return noncharacters.Replace(string(body)), nil
 }
 
-// parse reads a message as strictly as an event is read. The error is a
-// *input.ValidationError that has nothing of the message.
+// parse reads a message as strictly as guards read their events. Its errors have
+// the type *input.ValidationError and never show a part of the message.
 func parse(body string) (job guard.Job, err error) {
 	if err := json.Unmarshal([]byte(body), &job, json.RejectUnknownMembers(true)); err != nil {
 		return job, &input.ValidationError{Field: "body", Problem: "is not a job"}
 	}
 	switch {
 	case job.ReadyAt < 1:
-		err = &input.ValidationError{Field: "readyAt", Problem: "is no place"}
+		err = &input.ValidationError{Field: "readyAt", Problem: "is not a place"}
 	case job.Enqueued < 1:
-		err = &input.ValidationError{Field: "enqueued", Problem: "is no place"}
+		err = &input.ValidationError{Field: "enqueued", Problem: "is not a place"}
+	case input.CheckRequestID(job.RequestID) != nil:
+		err = &input.ValidationError{Field: "requestId", Problem: "is not the id of a request"}
 	case job.Job == nil:
 		err = &input.ValidationError{Field: "job", Problem: "is missing"}
 	}

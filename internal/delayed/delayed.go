@@ -1,5 +1,12 @@
-// Package delayed is the function that passes delayed jobs on at their time: off
-// the delayed queue, past the guard's policy, onto the ready queue.
+// Package delayed is the Lambda function that passes delayed jobs on when their
+// time comes.
+//
+// A guard with a reservoir gives a job that has to wait a place: the time from
+// which it may run. The guard puts the job on the delayed queue. This function
+// receives the job from there and asks the guard again. A job whose time has
+// come goes on to the ready queue, where the application takes it. A job that is
+// early goes back to the delayed queue, and so does a late one that had to take a
+// new place.
 package delayed
 
 import (
@@ -13,46 +20,43 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/cric-talk/guards/internal/deadline"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 )
 
-// A Worker takes jobs at their time. It is safe for concurrent use.
+// A Worker passes jobs on. It is safe for concurrent use.
 type Worker struct {
-	// Guard is asked on each job. An outage is to be an error there: a job can
-	// wait for the table, and need not be decided on one instance's memory.
-	Guard *guard.Guard
+	// Guard decides on each job. It must return an error in an outage, not decide
+	// alone: a job can wait until the table is back.
+	Guard *guard.Handler
 
-	Delayed Queue        // where a job goes whose time has not come
-	Ready   Queue        // where it goes at its time
-	Log     *slog.Logger // a line for each failure; nil: none
+	Delayed Queue        // where a job waits for its time
+	Ready   Queue        // where a job goes when its time has come
+	Log     *slog.Logger // gets a line for each failure; nil for none
 }
 
-// A Queue is where jobs wait.
+// A Queue holds jobs.
 type Queue interface {
-	// Send puts a job on the queue, not to be received before delay is over, or
-	// before the longest that the queue can hold it back. After an error it may
-	// be there all the same, and without one it may be there twice.
+	// Send puts a job on the queue and hides it until the delay is over, or for as
+	// long as the queue can hide it, if that is shorter. After an error the job may
+	// be on the queue. Without an error it may be there twice.
 	Send(ctx context.Context, job guard.Job, delay time.Duration) error
 }
 
-const (
-	atOnce = 10                     // messages of an event that are worked on at a time
-	margin = 500 * time.Millisecond // of Lambda's deadline, kept for the answer
-)
+// parallel is how many messages of an event are handled at the same time.
+const parallel = 10
 
-// Invoke implements lambda.Handler: an event of SQS in, the messages that failed
-// out. They come again, and those that always fail go to the dead-letter queue.
+// Invoke implements lambda.Handler. It takes an event from SQS and returns which
+// messages failed. SQS delivers those again. A message that always fails goes to
+// the dead-letter queue.
 func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	var batch events.SQSEvent
 	if err := json.Unmarshal(payload, &batch); err != nil || batch.Records == nil {
 		return nil, &input.ValidationError{Field: "Records", Problem: "is missing, want an event of SQS"}
 	}
-	if by, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, by.Add(-margin))
-		defer cancel()
-	}
+	ctx, cancel := deadline.Before(ctx, deadline.Margin)
+	defer cancel()
 	failed := w.work(ctx, batch.Records)
 	answer := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
 	for i, m := range batch.Records {
@@ -63,10 +67,10 @@ func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return json.Marshal(answer)
 }
 
-// work says of each message whether it failed.
+// work handles all messages, and returns for each whether it failed.
 func (w *Worker) work(ctx context.Context, messages []events.SQSMessage) []bool {
 	failed := make([]bool, len(messages))
-	slots := make(chan struct{}, atOnce)
+	slots := make(chan struct{}, parallel)
 	var wg sync.WaitGroup
 	for i, m := range messages {
 		slots <- struct{}{}
@@ -74,7 +78,7 @@ func (w *Worker) work(ctx context.Context, messages []events.SQSMessage) []bool 
 			defer func() { <-slots }()
 			job, err := parse(m.Body)
 			if err == nil {
-				err = w.turn(ctx, job)
+				err = w.pass(ctx, job)
 			}
 			w.record(ctx, m.MessageId, err)
 			failed[i] = err != nil
@@ -84,9 +88,10 @@ func (w *Worker) work(ctx context.Context, messages []events.SQSMessage) []bool 
 	return failed
 }
 
-// turn passes a job on, or has it wait on. Its message is deleted only after that,
-// so for a moment it is there twice: a job may come twice, and is never lost.
-func (w *Worker) turn(ctx context.Context, job guard.Job) error {
+// pass puts a job on the queue where it belongs now. SQS deletes the received
+// message only after that, so for a moment both exist. So a job may arrive twice,
+// but is never lost.
+func (w *Worker) pass(ctx context.Context, job guard.Job) error {
 	a, err := w.ask(ctx, job)
 	if err != nil {
 		return err
@@ -95,19 +100,18 @@ func (w *Worker) turn(ctx context.Context, job guard.Job) error {
 		return w.Ready.Send(ctx, job, 0)
 	}
 	d := a.Decision
-	if d.Enqueued != 0 { // a new place
-		job.ReadyAt, job.Enqueued = d.ReadyAt, d.Enqueued
+	if d.Waiting != 0 { // a new place
+		job.ReadyAt, job.Enqueued = d.ReadyAt, d.Waiting
 	}
 	return w.Delayed.Send(ctx, job, d.Wait)
 }
 
-// ask has the guard decide on a job in its place. Where the limits were changed
-// and have no such place any more, it asks for a new one.
+// ask asks the guard about a job in its place. If the limit has changed and no
+// longer has this place, it asks for a new one. If the message arrives twice, both
+// deliveries get the same new place, for as long as the table remembers the request.
 func (w *Worker) ask(ctx context.Context, job guard.Job) (guard.Answer, error) {
 	r := guard.Request{
-		UserID: job.UserID, Activity: job.Activity, ReadyAt: job.ReadyAt,
-		// A message that comes twice is given one new place, while the table remembers.
-		RequestID: fmt.Sprintf("place-%d-%d", job.ReadyAt, job.Enqueued),
+		UserID: job.UserID, Activity: job.Activity, ReadyAt: job.ReadyAt, RequestID: job.RequestID,
 	}
 	a, err := w.Guard.Decide(ctx, r)
 	if e, ok := errors.AsType[*input.ValidationError](err); ok && e.Field == "readyAt" {
@@ -117,8 +121,8 @@ func (w *Worker) ask(ctx context.Context, job guard.Job) (guard.Answer, error) {
 	return a, err
 }
 
-// record leaves a line of log for a message that failed: its id, and nothing of
-// what it holds.
+// record logs a message that failed: its id and the cause, but nothing of what
+// it contains.
 func (w *Worker) record(ctx context.Context, message string, err error) {
 	if err == nil || w.Log == nil {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 )
 
-// The examples of docs/delayed-jobs.md, in their order: each event, when it is
-// asked, and the answer below it. Twelve jobs of the group came before.
+// The document shows events, each with its answer below it. Twelve jobs of the
+// group came before them.
 func TestExamplesInTheDocument(t *testing.T) {
 	document, err := os.ReadFile("../../docs/delayed-jobs.md")
 	if err != nil {
@@ -48,7 +48,7 @@ func TestExamplesInTheDocument(t *testing.T) {
 	}
 }
 
-// answers asks the guard so long after the start.
+// answers checks the guard's answer to an event, at a time after the start.
 func (b *bench) answers(at time.Duration, event, want string) {
 	b.t.Helper()
 	b.now = start + at.Milliseconds()

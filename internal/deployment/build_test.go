@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// The same sources give the same binary and the same zip, wherever they lie and
-// whenever they are built: what runs can be traced to its commit, and a deploy of
-// the same changes nothing.
+// The same sources give the same binary and the same zip in any directory and at
+// any time. So a running function can be traced to its commit, and deploying an
+// unchanged commit changes nothing.
 func TestTemplateBuildIsReproducible(t *testing.T) {
 	if os.Getenv("TEMPLATE_TOOLS") == "" {
-		t.Skip("make template runs it, with SAM")
+		t.Skip("make template runs this test, which needs SAM")
 	}
 	const function = "CleanupFunction"
 	here, err := filepath.Abs("../..")
@@ -34,11 +34,11 @@ func TestTemplateBuildIsReproducible(t *testing.T) {
 		zips = append(zips, b)
 	}
 	if !bytes.Equal(zips[0], zips[1]) || len(zips[0]) < 1<<20 {
-		t.Errorf("two builds give zips of %d and %d bytes that differ", len(zips[0]), len(zips[1]))
+		t.Errorf("two builds of the same sources give different zips of %d and %d bytes", len(zips[0]), len(zips[1]))
 	}
 }
 
-// copied is another directory with the project's files.
+// copied copies the project's files and returns the new directory.
 func copied(t *testing.T, from string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -46,11 +46,11 @@ func copied(t *testing.T, from string) string {
 	list.Dir = from
 	names, err := list.Output()
 	if err != nil {
-		t.Skip("only git knows which files are the project's, and git ls-files failed: ", err)
+		t.Skip("only git knows which files belong to the project, and git ls-files failed: ", err)
 	}
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
 		content, err := os.ReadFile(filepath.Join(from, name))
-		if os.IsNotExist(err) { // deleted, not yet committed
+		if os.IsNotExist(err) { // deleted, but not committed yet
 			continue
 		}
 		if err == nil {

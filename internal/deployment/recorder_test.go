@@ -22,16 +22,16 @@ import (
 	"testing"
 )
 
-const account = "000000000000" // of whoever is root
+const account = "000000000000" // the emulator's account
 
-// A recorder stands between the functions and the emulator, and notes by whose
-// key what is asked of what. What is denied it notes as well.
+// A recorder is a proxy between the functions and the emulator. It records which
+// access key requests which action on which resource, including denied requests.
 type recorder struct {
 	mu    sync.Mutex
-	asked map[string]map[string]int // by access key: "dynamodb:UpdateItem on arn:..."
+	asked map[string]map[string]int // number of requests by access key and action, such as "dynamodb:UpdateItem on arn:..."
 }
 
-// record starts a recorder where the functions look for AWS.
+// record starts a recorder at the address to which the functions send requests.
 func record(t *testing.T) *recorder {
 	t.Helper()
 	emulator, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL"))
@@ -41,8 +41,8 @@ func record(t *testing.T) *recorder {
 	r := &recorder{asked: map[string]map[string]int{}}
 	proxy := &httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
 		p.SetURL(emulator)
-		p.Out.Host = p.In.Host // it is signed
-	}, ErrorLog: log.New(io.Discard, "", 0)} // a function that gave up waiting is none
+		p.Out.Host = p.In.Host // the signature includes it
+	}, ErrorLog: log.New(io.Discard, "", 0)} // a function that stops waiting is not an error
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", os.Getenv("RECORDER_ADDRESS"))
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func record(t *testing.T) *recorder {
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(req.Body)
 		if err != nil {
-			return // the function has gone
+			return // the function stopped waiting
 		}
 		r.note(req, body)
 		req.Body = io.NopCloser(bytes.NewReader(body))
@@ -63,6 +63,7 @@ func record(t *testing.T) *recorder {
 
 var credential = regexp.MustCompile(`Credential=(\w+)/`)
 
+// note records the actions of one request.
 func (r *recorder) note(req *http.Request, body []byte) {
 	key := "nobody"
 	if found := credential.FindStringSubmatch(req.Header.Get("Authorization")); found != nil {
@@ -78,21 +79,22 @@ func (r *recorder) note(req *http.Request, body []byte) {
 	}
 }
 
-// by is what one access key asked, sorted.
+// by returns the actions that one access key requested, sorted.
 func (r *recorder) by(key string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Sorted(maps.Keys(r.asked[key]))
 }
 
+// keys returns the access keys that made requests, sorted.
 func (r *recorder) keys() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Sorted(maps.Keys(r.asked))
 }
 
-// actions are what IAM asks of a request: it knows no batch and no transaction,
-// but what is in them.
+// actions returns the actions that IAM checks for a request. For a batch or a
+// transaction, IAM checks each operation in it.
 func actions(req *http.Request, body []byte) []string {
 	service, operation, ok := strings.Cut(req.Header.Get("X-Amz-Target"), ".")
 	var in struct {
@@ -133,7 +135,8 @@ func queueARN(url string) string {
 	return fmt.Sprintf("arn:aws:sqs:us-east-1:%s:%s", account, path.Base(url))
 }
 
-// accessKey is what MiniStack gives a function that has this role.
+// accessKey returns the access key that MiniStack gives to a function with this
+// role.
 func accessKey(function, role string) string {
 	sum := sha256.Sum256([]byte(function + ":" + role))
 	return "ASIA" + strings.ToUpper(hex.EncodeToString(sum[:8]))

@@ -15,11 +15,12 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 )
 
-func (s *stack) aGuardsRoleCanNotScan(t *testing.T) {
+// guardRoleCanNotScan tries what a guard never does, and what cleanup never does.
+func (s *stack) guardRoleCanNotScan(t *testing.T) {
 	key := `{"userId": {"S": "u1"}, "activityWindow": {"S": "x"}}`
 	posts := s.assume(t, s.role(t, "PostsGuardFunction"))
 	if !may(t, posts, "dynamodb", "get-item", "--table-name", table, "--key", key) {
-		t.Error("posts-guard's role may not get an item")
+		t.Error("the role of posts-guard can't get an item")
 	}
 	for _, args := range [][]string{
 		{"scan"},
@@ -29,24 +30,25 @@ func (s *stack) aGuardsRoleCanNotScan(t *testing.T) {
 		{"describe-table"},
 	} {
 		if may(t, posts, append([]string{"dynamodb", args[0], "--table-name", table}, args[1:]...)...) {
-			t.Errorf("posts-guard's role may %s", args[0])
+			t.Errorf("the role of posts-guard allows %s", args[0])
 		}
 	}
 	if may(t, posts, "lambda", "invoke", "--function-name", "cleanup", "--payload", "{}", os.DevNull) {
-		t.Error("posts-guard's role may run cleanup")
+		t.Error("the role of posts-guard allows running cleanup")
 	}
 	cleanup := s.assume(t, s.role(t, "CleanupFunction"))
 	if !may(t, cleanup, "dynamodb", "scan", "--table-name", table) {
-		t.Error("cleanup's role may not scan")
+		t.Error("the role of cleanup can't scan")
 	}
 	if may(t, cleanup, "dynamodb", "delete-item", "--table-name", table, "--key", key) {
-		t.Error("cleanup's role may delete an item but by what it was allowed")
+		t.Error("the role of cleanup allows DeleteItem, want only PartiQLDelete")
 	}
 }
 
-// allowBatches has cleanup's role do what MiniStack asks for a batch of PartiQL:
-// an action that IAM does not know. AWS asks for PartiQLDelete, which stands in
-// the template, and rolesAllowWhatIsDone compares that.
+// allowBatches adds a permission to the role of cleanup. MiniStack checks
+// dynamodb:BatchExecuteStatement for a batch of PartiQL, an action that the real
+// IAM doesn't have. AWS checks PartiQLDelete instead. The template allows that
+// action, and rolesAllowWhatFunctionsDo compares it.
 func (s *stack) allowBatches(t *testing.T) {
 	t.Helper()
 	run(t, nil, "aws", "iam", "put-role-policy", "--role-name", s.ids["CleanupFunctionRole"], "--policy-name", emulatorsOwn,
@@ -54,9 +56,10 @@ func (s *stack) allowBatches(t *testing.T) {
 			{"Effect": "Allow", "Action": "dynamodb:BatchExecuteStatement", "Resource": "*"}]}`)
 }
 
+// emulatorsOwn is the name of the policy that only the emulator needs.
 const emulatorsOwn = "emulator"
 
-// role is the ARN of a function's role.
+// role returns the ARN of a function's role.
 func (s *stack) role(t *testing.T, function string) string {
 	t.Helper()
 	var out struct{ Configuration struct{ Role string } }
@@ -66,8 +69,9 @@ func (s *stack) role(t *testing.T, function string) string {
 
 const backend = "arn:aws:iam::" + account + ":role/backend"
 
-// A backend is any role that has the stack's managed policy.
-func (s *stack) aBackendMayInvokeGuardsAlone(t *testing.T) {
+// backendMayInvokeOnlyGuards creates the role of a backend, which has the stack's
+// managed policy, and tries what it allows.
+func (s *stack) backendMayInvokeOnlyGuards(t *testing.T) {
 	trust := `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole",
 		"Principal": {"AWS": "arn:aws:iam::` + account + `:root"}}]}`
 	s.aws(t, nil, "iam", "create-role", "--role-name", "backend", "--assume-role-policy-document", trust)
@@ -75,27 +79,28 @@ func (s *stack) aBackendMayInvokeGuardsAlone(t *testing.T) {
 	role := s.assume(t, backend)
 	for _, g := range limits.All {
 		if !may(t, role, "lambda", "invoke", "--function-name", g.Name, "--payload", event(user+"3", g.Activities[0].Name), os.DevNull) {
-			t.Errorf("a backend may not invoke %s", g.Name)
+			t.Errorf("a backend can't invoke %s", g.Name)
 		}
 	}
 	for _, function := range []string{"cleanup", "delayed-jobs"} {
 		if may(t, role, "lambda", "invoke", "--function-name", function, "--payload", "{}", os.DevNull) {
-			t.Errorf("a backend may invoke %s", function)
+			t.Errorf("a backend can invoke %s", function)
 		}
 	}
 	if may(t, role, "dynamodb", "scan", "--table-name", table) {
-		t.Error("a backend may scan the table")
+		t.Error("a backend can scan the table")
 	}
 }
 
-// Who calls a URL must sign, and be the one that it was opened for.
-func (s *stack) urlsAreSigned(t *testing.T) {
+// urlsNeedSignedRequests expects that only UrlPrincipal can call a guard by URL,
+// and only with a signed request.
+func (s *stack) urlsNeedSignedRequests(t *testing.T) {
 	who := s.assume(t, backend)
 	for _, g := range limits.All {
 		var out struct{ AuthType, FunctionUrl string }
 		s.aws(t, &out, "lambda", "get-function-url-config", "--function-name", g.Name)
 		if out.AuthType != "AWS_IAM" {
-			t.Errorf("%s's URL has AuthType %s", g.Name, out.AuthType)
+			t.Errorf("the URL of %s has the AuthType %s, want AWS_IAM", g.Name, out.AuthType)
 		}
 		body := event(user+"5", g.Activities[0].Name)
 		if status := post(t, out.FunctionUrl, body, aws.Credentials{}); status != http.StatusForbidden {
@@ -107,14 +112,14 @@ func (s *stack) urlsAreSigned(t *testing.T) {
 	}
 	for _, function := range []string{"cleanup", "delayed-jobs"} {
 		if _, _, err := attempt(t, nil, "aws", "lambda", "get-function-url-config", "--function-name", function); err == nil {
-			t.Errorf("%s has a URL", function)
+			t.Errorf("%s has a URL, want none", function)
 		}
 	}
 }
 
-// rolesAllowWhatIsDone compares what each function asked in all these steps with
-// the inline policies of its role, both ways.
-func (s *stack) rolesAllowWhatIsDone(t *testing.T) {
+// rolesAllowWhatFunctionsDo compares the inline policies of each role with the
+// requests that its function made in all steps. Both must be equal.
+func (s *stack) rolesAllowWhatFunctionsDo(t *testing.T) {
 	known := []string{}
 	for id, name := range s.ids {
 		if !strings.HasSuffix(id, "Function") {
@@ -124,21 +129,21 @@ func (s *stack) rolesAllowWhatIsDone(t *testing.T) {
 		key := accessKey(fmt.Sprintf("arn:aws:lambda:us-east-1:%s:function:%s", account, name), role)
 		known = append(known, key)
 		done := s.recorder.by(key)
-		if name == "cleanup" { // by Lambda itself, see aCleanupThatFailsIsKept
+		if name == "cleanup" { // Lambda itself does this, see failedCleanupGoesToTheQueue
 			done = append(done, "sqs:SendMessage on "+queueARN(s.ids["CleanupDeadLetterQueue"]))
 		}
 		if diff := cmp.Diff(s.allowed(t, role), done); diff != "" {
-			t.Errorf("%s (-allowed and never done, +done and not allowed):\n%s", name, diff)
+			t.Errorf("%s (-allowed but never done, +done but not allowed):\n%s", name, diff)
 		}
 	}
 	for _, key := range s.recorder.keys() {
 		if !slices.Contains(known, key) {
-			t.Errorf("somebody (%s) who is no function asked %v", key, s.recorder.by(key))
+			t.Errorf("the access key %s belongs to no function and requested %v", key, s.recorder.by(key))
 		}
 	}
 }
 
-// allowed are the actions in a role's inline policies, each with its resource.
+// allowed returns the actions in a role's inline policies, each with its resource.
 func (s *stack) allowed(t *testing.T, role string) (all []string) {
 	t.Helper()
 	role = role[strings.LastIndex(role, "/")+1:]
@@ -167,9 +172,11 @@ func (s *stack) allowed(t *testing.T, role string) (all []string) {
 	return all
 }
 
-// oneOrMore is a list of JSON that is no list where it has one entry.
+// oneOrMore is a JSON list of strings. A list with one entry may appear as a plain
+// string.
 type oneOrMore []string
 
+// UnmarshalJSON implements json.Unmarshaler.
 func (l *oneOrMore) UnmarshalJSON(b []byte) error {
 	if b[0] == '"' {
 		*l = make(oneOrMore, 1)

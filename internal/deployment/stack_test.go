@@ -20,14 +20,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 )
 
-// A stack is what was deployed, and how it is asked: by AWS's own programs.
+// A stack is the deployed stack. AWS's own programs create it and call it.
 type stack struct {
-	cfg      aws.Config        // of whoever deploys
-	ids      map[string]string // of each resource, by its name in the template
+	cfg      aws.Config        // has the deployer's credentials
+	ids      map[string]string // the physical id of each resource, by its name in the template
 	recorder *recorder
 }
 
-// deploy has SAM create or update the stack, and reads what is in it.
+// deploy creates or updates the stack with SAM and reads the ids of its resources.
 func (s *stack) deploy(t *testing.T, parameters ...string) {
 	t.Helper()
 	overrides := append([]string{"--config-env", "local", "--parameter-overrides"}, parameters...)
@@ -42,7 +42,8 @@ func (s *stack) deploy(t *testing.T, parameters ...string) {
 	}
 }
 
-// aws runs the AWS CLI as whoever deploys, and reads what it prints.
+// aws runs the AWS CLI with the deployer's credentials. It decodes what the CLI
+// prints into out, unless out is nil.
 func (s *stack) aws(t *testing.T, out any, args ...string) {
 	t.Helper()
 	printed := run(t, nil, "aws", append(args, "--output", "json")...)
@@ -54,7 +55,7 @@ func (s *stack) aws(t *testing.T, out any, args ...string) {
 	}
 }
 
-// answer is a guard's, or a function's error.
+// answer is the answer of a guard, or the error of a function.
 type answer struct {
 	Allowed                            bool
 	Reason, Message                    string
@@ -62,7 +63,7 @@ type answer struct {
 	ErrorType, ErrorMessage, RequestID string
 }
 
-// invoke is aws lambda invoke.
+// invoke invokes a function with aws lambda invoke.
 func (s *stack) invoke(t *testing.T, function, payload string) (a answer) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "answer")
@@ -77,7 +78,8 @@ func (s *stack) invoke(t *testing.T, function, payload string) (a answer) {
 	return a
 }
 
-// run runs a program and returns what it prints; env comes beside the test's.
+// run runs a program and returns what it prints. env is added to the test's
+// environment. If the program fails, the test ends.
 func run(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
 	stdout, stderr, err := attempt(t, env, name, args...)
@@ -87,7 +89,7 @@ func run(t *testing.T, env []string, name string, args ...string) string {
 	return stdout
 }
 
-// attempt is run where failing is an answer.
+// attempt is like run, but returns an error if the program fails.
 func attempt(t *testing.T, env []string, name string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -102,7 +104,7 @@ func attempt(t *testing.T, env []string, name string, args ...string) (stdout, s
 	return out.String(), errs.String(), err
 }
 
-// assume takes on a role.
+// assume returns credentials for a role.
 func (s *stack) assume(t *testing.T, roleARN string) aws.Credentials {
 	t.Helper()
 	var out struct {
@@ -113,8 +115,8 @@ func (s *stack) assume(t *testing.T, roleARN string) aws.Credentials {
 	return aws.Credentials{AccessKeyID: c.AccessKeyId, SecretAccessKey: c.SecretAccessKey, SessionToken: c.SessionToken}
 }
 
-// may says whether somebody may do what the AWS CLI is asked to; any other
-// failure ends the test.
+// may reports whether the credentials allow the request that the AWS CLI makes
+// with args. Any other failure ends the test.
 func may(t *testing.T, who aws.Credentials, args ...string) bool {
 	t.Helper()
 	env := []string{"AWS_ACCESS_KEY_ID=" + who.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + who.SecretAccessKey, "AWS_SESSION_TOKEN=" + who.SessionToken}
@@ -125,6 +127,7 @@ func may(t *testing.T, who aws.Credentials, args ...string) bool {
 	return err == nil
 }
 
+// configuration returns the deployer's SDK configuration, from the environment.
 func configuration(t *testing.T) aws.Config {
 	t.Helper()
 	cfg, err := config.LoadDefaultConfig(t.Context())
@@ -134,7 +137,7 @@ func configuration(t *testing.T) aws.Config {
 	return cfg
 }
 
-// until waits for something to become true.
+// until waits until is returns true. what describes that for the error message.
 func until(t *testing.T, most time.Duration, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(most); !is(); time.Sleep(500 * time.Millisecond) {
@@ -144,11 +147,12 @@ func until(t *testing.T, most time.Duration, what string, is func() bool) {
 	}
 }
 
-// post posts to a function's URL, signed where who is somebody, and returns the
-// status. The URL's host is not looked up: it is the emulator's.
+// post sends a POST request to a function's URL and returns the status. It signs
+// the request if who has keys. It connects to the emulator whatever the URL's host
+// is.
 func post(t *testing.T, to, body string, who aws.Credentials) (status int) {
 	t.Helper()
-	to = strings.Replace(to, "https://", "http://", 1) // the emulator has no certificate of AWS's
+	to = strings.Replace(to, "https://", "http://", 1) // the emulator has no certificate for AWS's domain
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

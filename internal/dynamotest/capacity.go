@@ -8,10 +8,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// units is consumed capacity.
 type units struct{ read, write float64 }
 
 // metered holds the operations that report their capacity: true for those
-// that only read. PartiQL goes by its statements, which all read or all write.
+// that only read. For the PartiQL operations it depends on the statements: in
+// one request either all read or all write.
 var metered = map[string]bool{
 	"GetItem": true, "BatchGetItem": true, "TransactGetItems": true, "Query": true, "Scan": true,
 	"PutItem": false, "UpdateItem": false, "DeleteItem": false, "BatchWriteItem": false, "TransactWriteItems": false,
@@ -20,7 +22,9 @@ var metered = map[string]bool{
 
 var selects = regexp.MustCompile(`(?i)"Statement":\s*"\s*SELECT\b`)
 
-// askForCapacity leaves alone what is no JSON object or asks for more already.
+// askForCapacity returns the request body with ReturnConsumedCapacity added. It
+// doesn't change a body that is not a JSON object, nor one that already asks
+// for more detail.
 func askForCapacity(op string, body []byte) []byte {
 	var members map[string]jsontext.Value
 	if _, ok := metered[op]; !ok || json.Unmarshal(body, &members) != nil || members == nil {
@@ -33,7 +37,7 @@ func askForCapacity(op string, body []byte) []byte {
 	return marshal(members)
 }
 
-// unitsOf reads what a request cost from its answer.
+// unitsOf returns what a request cost, according to its response.
 func unitsOf(op string, request, response []byte) units {
 	var reply struct {
 		Type             string `json:"__type"`
@@ -46,7 +50,7 @@ func unitsOf(op string, request, response []byte) units {
 	if strings.HasSuffix(reply.Type, "#ConditionalCheckFailedException") {
 		return units{write: 1}
 	}
-	list := reply.ConsumedCapacity // an object, or a list with one for each table
+	list := reply.ConsumedCapacity // an object, or a list with an object for each table
 	switch {
 	case len(list) == 0:
 		return units{}
@@ -61,7 +65,7 @@ func unitsOf(op string, request, response []byte) units {
 	var sum units
 	for _, c := range consumed {
 		switch {
-		case c.ReadCapacityUnits+c.WriteCapacityUnits > 0: // some operations tell them apart
+		case c.ReadCapacityUnits+c.WriteCapacityUnits > 0: // some operations report both
 			sum.read += c.ReadCapacityUnits
 			sum.write += c.WriteCapacityUnits
 		case reads:
@@ -73,10 +77,11 @@ func unitsOf(op string, request, response []byte) units {
 	return sum
 }
 
+// marshal encodes a value that is made of valid JSON.
 func marshal(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // it was made of valid JSON only
+		panic(err)
 	}
 	return b
 }

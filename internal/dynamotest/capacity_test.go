@@ -2,7 +2,7 @@ package dynamotest
 
 import "testing"
 
-func TestUnitsOf(t *testing.T) {
+func TestUnitsAreReadFromTheResponse(t *testing.T) {
 	t.Parallel()
 	const deletes = `{"Statements":[{"Statement":"DELETE FROM \"t\" WHERE userId = ?"}]}`
 	for _, test := range []struct {
@@ -23,12 +23,12 @@ func TestUnitsOf(t *testing.T) {
 		{"DescribeTable", `{}`, `{"ConsumedCapacity":{"CapacityUnits":1}}`, units{}},
 	} {
 		if got := unitsOf(test.op, []byte(test.request), []byte(test.response)); got != test.want {
-			t.Errorf("%s %s answered %s: %+v, want %+v", test.op, test.request, test.response, got, test.want)
+			t.Errorf("unitsOf(%s, %s, %s) is %+v, want %+v", test.op, test.request, test.response, got, test.want)
 		}
 	}
 }
 
-func TestAskForCapacity(t *testing.T) {
+func TestRequestsAskForTheirCapacity(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ op, body, want string }{
 		{"GetItem", `{}`, `{"ReturnConsumedCapacity":"TOTAL"}`},
@@ -39,7 +39,7 @@ func TestAskForCapacity(t *testing.T) {
 		{"DescribeTable", `{}`, `{}`},
 	} {
 		if got := string(askForCapacity(test.op, []byte(test.body))); got != test.want {
-			t.Errorf("%s %s: %s, want %s", test.op, test.body, got, test.want)
+			t.Errorf("askForCapacity(%s, %s) is %s, want %s", test.op, test.body, got, test.want)
 		}
 	}
 }

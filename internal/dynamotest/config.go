@@ -7,8 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Config is what a store is made of: endpoint, on credentials that open
-// nothing.
+// Config returns the SDK configuration of a client that calls endpoint. Its
+// credentials are made up.
 func Config(endpoint string) aws.Config {
 	return aws.Config{
 		BaseEndpoint: aws.String(endpoint),

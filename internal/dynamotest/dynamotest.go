@@ -1,5 +1,5 @@
-// Package dynamotest gives a test its DynamoDB: an endpoint, a client, a table
-// of its own, and a proxy that counts requests and makes them fail.
+// Package dynamotest gives tests a DynamoDB to work with: an endpoint, a client,
+// a table for one test, and a proxy that counts requests and makes them fail.
 package dynamotest
 
 import (
@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Endpoint is the URL in DYNAMODB_ENDPOINT. Without one the test is skipped,
-// except with CI=true, where it fails: there nobody reads what was skipped.
+// Endpoint returns the URL in DYNAMODB_ENDPOINT. If the variable is not set, it
+// skips the test. With CI=true it fails the test instead, because nobody would
+// notice a skipped test there.
 func Endpoint(t testing.TB) string {
 	t.Helper()
 	endpoint := os.Getenv("DYNAMODB_ENDPOINT")
@@ -32,8 +32,8 @@ func Endpoint(t testing.TB) string {
 	return ""
 }
 
-// Client is a plain SDK client of endpoint, on credentials that open nothing.
-// It sends each request once.
+// Client returns an SDK client for endpoint, with made-up credentials. It sends
+// each request once.
 func Client(t testing.TB, endpoint string) *dynamodb.Client {
 	t.Helper()
 	cfg := Config(endpoint)
@@ -42,15 +42,15 @@ func Client(t testing.TB, endpoint string) *dynamodb.Client {
 	}
 	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 		o.Retryer = aws.NopRetryer{}
-		// DynamoDB Local sends a wrong checksum with a failed condition, and the SDK logs it each time.
+		// DynamoDB Local sends a wrong checksum with a failed condition, and the SDK would log each of them.
 		o.DisableValidateResponseChecksum = true
 	})
 }
 
-// Table makes an empty table with the project's keys at Endpoint and returns
-// its name, which no other test has. It is removed when the test ends. It has
-// no TTL: DynamoDB Local would delete by its own clock what a test has made by
-// another.
+// Table creates an empty table at Endpoint, with the project's keys, and returns
+// its unique name. The table is deleted when the test ends. It has no TTL:
+// DynamoDB Local goes by the real time and would delete items of tests that use
+// another clock.
 func Table(t testing.TB) string {
 	t.Helper()
 	client := Client(t, Endpoint(t))
@@ -68,13 +68,13 @@ func Table(t testing.TB) string {
 		},
 	})
 	if err != nil {
-		t.Fatalf("make a table for the test: %v", err)
+		t.Fatalf("create the test's table: %v", err)
 	}
-	t.Cleanup(func() { // t.Context has ended by now
+	t.Cleanup(func() { // t.Context is done by now
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if _, err := client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String(name)}); err != nil {
-			t.Errorf("remove the test's table: %v", err)
+			t.Errorf("delete the test's table: %v", err)
 		}
 	})
 	made := dynamodb.NewTableExistsWaiter(client)
@@ -84,14 +84,14 @@ func Table(t testing.TB) string {
 	return name
 }
 
-// newTransport keeps as many connections as a test makes, and goes to no proxy
-// that the environment names.
+// newTransport returns a transport that keeps all connections of a test open and
+// ignores the proxy settings of the environment.
 func newTransport() *http.Transport {
 	return &http.Transport{
 		MaxIdleConnsPerHost: 1024,
-		IdleConnTimeout:     5 * time.Second, // before DynamoDB Local closes them, after 30 s
+		IdleConnTimeout:     5 * time.Second, // DynamoDB Local closes them after 30 s
 		DisableCompression:  true,
-		// An engine that loses a request fails a test, and doesn't stop it.
+		// If the server loses a request, the test fails instead of hanging.
 		ResponseHeaderTimeout: 30 * time.Second,
 	}
 }

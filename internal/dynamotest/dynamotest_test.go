@@ -16,7 +16,7 @@ import (
 	"github.com/cric-talk/guards/internal/dynamotest"
 )
 
-// outcome is a test that only notes how it was ended.
+// outcome is a test that only records if it was skipped or failed.
 type outcome struct {
 	testing.TB
 	skipped, failed string
@@ -26,7 +26,7 @@ func (o *outcome) Helper()           {}
 func (o *outcome) Skip(args ...any)  { o.skipped = args[0].(string); runtime.Goexit() }
 func (o *outcome) Fatal(args ...any) { o.failed = args[0].(string); runtime.Goexit() }
 
-func TestEndpoint(t *testing.T) {
+func TestEndpointSkipsTheTestOrFailsItInCI(t *testing.T) {
 	for _, test := range []struct {
 		name, endpoint, ci            string
 		want, wantSkipped, wantFailed string
@@ -43,26 +43,27 @@ func TestEndpoint(t *testing.T) {
 			var wg sync.WaitGroup
 			wg.Go(func() { got = dynamotest.Endpoint(&o) })
 			wg.Wait()
-			if got != test.want || !says(o.skipped, test.wantSkipped) || !says(o.failed, test.wantFailed) {
+			if got != test.want || !matches(o.skipped, test.wantSkipped) || !matches(o.failed, test.wantFailed) {
 				t.Errorf("got %q, skipped %q, failed %q", got, o.skipped, o.failed)
 			}
 		})
 	}
 }
 
-// says is whether text holds want, or both are empty.
-func says(text, want string) bool {
+// matches reports whether text contains want. An empty want matches only an
+// empty text.
+func matches(text, want string) bool {
 	return strings.Contains(text, want) && (text == "") == (want == "")
 }
 
-func TestTable(t *testing.T) {
+func TestEachTableHasTheProjectsKeysAndIsDeleted(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.Client(t, dynamotest.Endpoint(t))
 	var first, second string
 	t.Run("has the project's keys and no TTL", func(t *testing.T) {
 		first, second = dynamotest.Table(t), dynamotest.Table(t)
 		if first == second {
-			t.Errorf("two tables named %s", first)
+			t.Errorf("two tables have the name %s", first)
 		}
 		got, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &first})
 		if err != nil {
@@ -73,7 +74,7 @@ func TestTable(t *testing.T) {
 			keys = append(keys, *k.AttributeName+" "+string(k.KeyType))
 		}
 		if !slices.Equal(keys, []string{"userId HASH", "activityWindow RANGE"}) || got.Table.BillingModeSummary.BillingMode != types.BillingModePayPerRequest {
-			t.Errorf("keys %q, %+v", keys, got.Table.BillingModeSummary)
+			t.Errorf("the table has the keys %q and %+v", keys, got.Table.BillingModeSummary)
 		}
 		ttl, err := client.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &first})
 		if err != nil || ttl.TimeToLiveDescription.TimeToLiveStatus != types.TimeToLiveStatusDisabled {
@@ -83,12 +84,12 @@ func TestTable(t *testing.T) {
 	for _, name := range []string{first, second} {
 		var gone *types.ResourceNotFoundException
 		if _, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &name}); !errors.As(err, &gone) {
-			t.Errorf("after its test the table is still there: %v", err)
+			t.Errorf("the table still exists after its test: %v", err)
 		}
 	}
 }
 
-// counter is one item that counts the updates that were carried out.
+// counter is an item that counts updates.
 type counter struct {
 	table  string
 	direct *dynamodb.Client
@@ -106,7 +107,7 @@ func key(user string) map[string]types.AttributeValue {
 	}
 }
 
-// add counts one through client. A condition may be empty.
+// add adds one through client, on a condition that may be empty.
 func (c counter) add(ctx context.Context, client *dynamodb.Client, condition string) error {
 	in := &dynamodb.UpdateItemInput{
 		TableName:                 &c.table,
@@ -122,7 +123,8 @@ func (c counter) add(ctx context.Context, client *dynamodb.Client, condition str
 	return err
 }
 
-// value asks the table itself. "" is no item.
+// value returns the count, read directly from the table. It is "" if there is no
+// item.
 func (c counter) value(t *testing.T) string {
 	t.Helper()
 	got, err := c.direct.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &c.table, Key: key("u1"), ConsistentRead: aws.Bool(true)})

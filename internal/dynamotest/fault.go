@@ -5,14 +5,15 @@ import (
 	"slices"
 )
 
-// Fault is what happens to one request. Each has a text that reads well as the
-// name of a subtest.
+// Fault is what goes wrong with one request. Its text can serve as the name of a
+// subtest.
 type Fault string
 
-// Pass is no fault.
+// Pass means that nothing goes wrong.
 const Pass Fault = ""
 
-// With these a request never reaches the table, and the client is told so.
+// With these faults a request never reaches the table, and the client learns
+// it.
 const (
 	Throttle            Fault = "throughput exceeded" // 400 ProvisionedThroughputExceededException
 	ThrottlingException Fault = "throttled"           // 400 ThrottlingException
@@ -20,33 +21,34 @@ const (
 	BadCredentials      Fault = "bad credentials"     // 400 UnrecognizedClientException
 )
 
-// With these a request never reaches the table, but for all the client can
-// tell it may have.
+// With these faults a request never reaches the table, but the client can't
+// know that.
 const (
 	Refuse     Fault = "connection dropped before the write"
-	HangBefore Fault = "no answer and no write" // until the client gives up or the test ends
+	HangBefore Fault = "no answer and no write" // lasts until the client gives up or the test ends
 	Status500  Fault = "500 before the write"   // InternalServerError
 	Status503  Fault = "503 before the write"   // ServiceUnavailable
 )
 
-// With these a request is carried out, and the client does not learn it.
+// With these faults the table performs the request, but the client doesn't
+// learn it.
 const (
 	LoseResponse   Fault = "answer lost"              // the connection is closed: EOF
-	Reset          Fault = "connection reset"         // closed hard: ECONNRESET
-	HangAfter      Fault = "written but no answer"    // until the client gives up or the test ends
+	Reset          Fault = "connection reset"         // the client sees ECONNRESET
+	HangAfter      Fault = "written but no answer"    // lasts until the client gives up or the test ends
 	Status500After Fault = "500 after the write"      // InternalServerError
-	Truncate       Fault = "answer cut short"         // closed in the middle of the body
-	Stall          Fault = "answer stalls"            // half the body, then as HangAfter
-	Garbage        Fault = "answer is not valid JSON" // half the body, passed off as all of it
+	Truncate       Fault = "answer cut short"         // the connection is closed within the body
+	Stall          Fault = "answer stalls"            // half of the body arrives, then nothing more, as with HangAfter
+	Garbage        Fault = "answer is not valid JSON" // half of the body, with a header that fits it
 )
 
 // UnprocessedStatements answers the first, third, fifth ... statement of a
-// BatchExecuteStatement with a ThrottlingError and carries out the others. On
-// any other operation it is a Pass.
+// BatchExecuteStatement with a ThrottlingError and lets the table execute the
+// others. For any other operation it is a Pass.
 const UnprocessedStatements Fault = "unprocessed statements"
 
-// Faults is every Fault that strikes a whole request, for a test that tries
-// them all: Pass and UnprocessedStatements are not among them.
+// Faults returns every Fault that affects a whole request, so that a test can
+// try all of them. Pass and UnprocessedStatements are not included.
 func Faults() []Fault {
 	return []Fault{
 		Throttle, ThrottlingException, AccessDenied, BadCredentials,
@@ -55,14 +57,14 @@ func Faults() []Fault {
 	}
 }
 
-// Applied says whether the table carries a request out in spite of f.
+// Applied reports whether the table performs a request that has the fault f.
 func (f Fault) Applied() bool {
 	return f == Pass || slices.Contains([]Fault{
 		LoseResponse, Reset, HangAfter, Status500After, Truncate, Stall, Garbage, UnprocessedStatements,
 	}, f)
 }
 
-// refusal is the answer made up for f; ok is false where f has none.
+// refusal returns the made-up response for f. ok is false if f has none.
 func (f Fault) refusal() (a answer, ok bool) {
 	switch f {
 	case Throttle:
@@ -77,10 +79,12 @@ func (f Fault) refusal() (a answer, ok bool) {
 		return errorAnswer(http.StatusInternalServerError, "com.amazonaws.dynamodb.v20120810#InternalServerError"), true
 	case Status503:
 		return errorAnswer(http.StatusServiceUnavailable, "com.amazonaws.dynamodb.v20120810#ServiceUnavailable"), true
+	default:
+		return answer{}, false
 	}
-	return answer{}, false
 }
 
+// errorAnswer returns the response for an error of the given type.
 func errorAnswer(status int, kind string) answer {
 	header := http.Header{"Content-Type": {"application/x-amz-json-1.0"}}
 	return answer{status, header, []byte(`{"__type":"` + kind + `","message":"made up for a test"}`)}.summed()

@@ -17,9 +17,9 @@ import (
 	"github.com/cric-talk/guards/internal/dynamotest"
 )
 
-// TestFaults sends one update into each fault and looks at what the client
-// sees and at whether the update was carried out.
-func TestFaults(t *testing.T) {
+// Each row sends one update with a fault. It checks what the client sees and
+// whether the table performed the update.
+func TestEachFaultDoesWhatItsNameSays(t *testing.T) {
 	t.Parallel()
 	code := func(want string) func(error) bool {
 		return func(err error) bool {
@@ -60,7 +60,7 @@ func TestFaults(t *testing.T) {
 	}
 	for _, fault := range dynamotest.Faults() {
 		if !slices.ContainsFunc(rows, func(r row) bool { return r.fault == fault }) {
-			t.Errorf("%q has no row", fault)
+			t.Errorf("the fault %q has no row", fault)
 		}
 	}
 	for _, row := range rows {
@@ -77,19 +77,19 @@ func TestFaults(t *testing.T) {
 			}
 			want := map[bool]string{true: "1", false: ""}[row.applied]
 			if got := c.value(t); got != want || row.fault.Applied() != row.applied {
-				t.Errorf("the count is %q, want %q; Applied says %v", got, want, row.fault.Applied())
+				t.Errorf("the count is %q, want %q; Applied returns %v", got, want, row.fault.Applied())
 			}
 			if err := c.add(t.Context(), client, ""); err != nil {
 				t.Errorf("the next request: %v", err)
 			}
 			if got := proxy.Counts()["UpdateItem"]; got != 2 {
-				t.Errorf("%d requests, want 2: nothing is sent again", got)
+				t.Errorf("%d requests, want 2: the client must not retry", got)
 			}
 		})
 	}
 }
 
-func TestFailAndDoTakeTurns(t *testing.T) {
+func TestFailComesBeforeDo(t *testing.T) {
 	t.Parallel()
 	c, proxy := newCounter(t), dynamotest.NewProxy(t)
 	client := dynamotest.Client(t, proxy.URL())
@@ -101,7 +101,7 @@ func TestFailAndDoTakeTurns(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	proxy.Fail(1, dynamotest.AccessDenied, "Scan", "Query") // another operation's
+	proxy.Fail(1, dynamotest.AccessDenied, "Scan", "Query") // these operations are not used here
 	proxy.Fail(2, dynamotest.Throttle, "UpdateItem")
 	proxy.Fail(1, dynamotest.Status500)
 	proxy.Do(func(op string) dynamotest.Fault {
@@ -127,9 +127,9 @@ func TestFailAndDoTakeTurns(t *testing.T) {
 	}
 }
 
-func TestAHangingRequestDoesNotOutliveItsTest(t *testing.T) {
+func TestRequestsThatHangEndWithTheTest(t *testing.T) {
 	t.Parallel()
-	dynamotest.Endpoint(t) // or there is nothing to wait for
+	dynamotest.Endpoint(t) // skips the test if there is no DynamoDB
 	seen := make(chan error, 3)
 	start := time.Now()
 	t.Run("hang", func(t *testing.T) {
@@ -144,15 +144,15 @@ func TestAHangingRequestDoesNotOutliveItsTest(t *testing.T) {
 	})
 	for range 3 {
 		if err := <-seen; err == nil {
-			t.Error("a request that hung was answered")
+			t.Error("a request that hung got an answer")
 		}
 	}
 	if took := time.Since(start); took > 10*time.Second {
-		t.Errorf("the test ended after %v", took)
+		t.Errorf("the test took %v, want less than 10s", took)
 	}
 }
 
-func TestAClientThatGivesUpDoesNotCancelTheWrite(t *testing.T) {
+func TestWriteContinuesWhenTheClientGivesUp(t *testing.T) {
 	t.Parallel()
 	c, proxy := newCounter(t), dynamotest.NewProxy(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -165,12 +165,12 @@ func TestAClientThatGivesUpDoesNotCancelTheWrite(t *testing.T) {
 	}
 	for end := time.Now().Add(5 * time.Second); c.value(t) != "1"; {
 		if time.Now().After(end) {
-			t.Fatal("the write was never carried out")
+			t.Fatal("the write never reached the table")
 		}
 	}
 }
 
-func TestABackendThatIsGoneIsAnError(t *testing.T) {
+func TestProxyReportsThatDynamoDBIsDown(t *testing.T) {
 	t.Setenv("DYNAMODB_ENDPOINT", "http://127.0.0.1:1")
 	proxy := dynamotest.NewProxy(t)
 	resp, err := http.Post(proxy.URL(), "application/x-amz-json-1.0", strings.NewReader("{}"))

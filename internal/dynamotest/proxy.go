@@ -10,17 +10,17 @@ import (
 	"testing"
 )
 
-// Proxy stands between a client and the DynamoDB at Endpoint. It counts
-// requests and what they cost, and makes them fail on demand. All its methods
-// may be called at any time, by several goroutines.
+// Proxy forwards requests from a client to DynamoDB. It counts requests and the
+// capacity they use, and makes requests fail on demand. Several goroutines may
+// call its methods at any time.
 //
-// It asks for ReturnConsumedCapacity on each request it passes on, so a
-// request no longer fits its signature: for engines that check none.
+// It adds ReturnConsumedCapacity to each request, which invalidates the
+// request's signature. DynamoDB Local doesn't check signatures.
 type Proxy struct {
 	server    *httptest.Server
 	backend   string
 	transport *http.Transport
-	ctx       context.Context // ends with the test; what was passed on is not cancelled by its client
+	ctx       context.Context // done when the test ends; a client that gives up doesn't cancel a forwarded request
 
 	mu     sync.Mutex
 	counts map[string]int
@@ -35,18 +35,18 @@ type Proxy struct {
 type fail struct {
 	left  int
 	fault Fault
-	ops   []string // none: any
+	ops   []string // empty: all operations
 }
 
-// NewProxy starts a proxy in front of Endpoint and stops it when the test
-// ends. Requests that hang then are dropped.
+// NewProxy starts a proxy in front of Endpoint and stops it when the test ends.
+// Then it closes the connections of requests that still hang.
 func NewProxy(t testing.TB) *Proxy {
 	t.Helper()
 	return NewProxyTo(t, Endpoint(t))
 }
 
-// NewProxyTo is NewProxy in front of another service of the same protocol, such
-// as SQS. There nothing is known of what a request costs.
+// NewProxyTo is like NewProxy, for any service with the same protocol, such as
+// SQS. It counts capacity only for DynamoDB.
 func NewProxyTo(t testing.TB, backend string) *Proxy {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -68,35 +68,35 @@ func NewProxyTo(t testing.TB, backend string) *Proxy {
 	return p
 }
 
-// URL is the endpoint to give a client.
+// URL returns the endpoint for clients.
 func (p *Proxy) URL() string { return p.server.URL }
 
-// Counts is how many requests of each operation came in, such as
-// {"UpdateItem": 2}: those that were made to fail, too.
+// Counts returns the number of requests by operation, such as
+// {"UpdateItem": 2}. It includes requests that were made to fail.
 func (p *Proxy) Counts() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.counts)
 }
 
-// WriteUnits is the write capacity used, as the table reports it. Of a failed
-// condition it reports nothing, which is counted as the one unit that it costs
-// on an item of up to 1,024 bytes. DynamoDB Local reports nothing of PartiQL
-// either: there such requests count 0.
+// WriteUnits returns the write capacity used, as the table reports it. DynamoDB
+// doesn't report the capacity of a failed condition. The proxy counts one unit
+// for it, which is right for items of up to 1,024 bytes. DynamoDB Local reports
+// no capacity for PartiQL, so there these requests count 0.
 func (p *Proxy) WriteUnits() float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.units.write
 }
 
-// ReadUnits is the read capacity used, as the table reports it.
+// ReadUnits returns the read capacity used, as the table reports it.
 func (p *Proxy) ReadUnits() float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.units.read
 }
 
-// ResetCounts begins Counts, WriteUnits and ReadUnits anew.
+// ResetCounts sets Counts, WriteUnits and ReadUnits to zero.
 func (p *Proxy) ResetCounts() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,8 +104,9 @@ func (p *Proxy) ResetCounts() {
 	p.units = units{}
 }
 
-// Fail gives the next n requests the fault f; only those of ops, if any are
-// named. Several calls queue up. With math.MaxInt it is an outage until Heal.
+// Fail gives the next n requests the fault f. If ops are given, it affects only
+// these operations. Several calls take effect one after the other. math.MaxInt
+// means an outage that lasts until Heal.
 func (p *Proxy) Fail(n int, f Fault, ops ...string) {
 	if f == UnprocessedStatements && len(ops) == 0 {
 		ops = []string{"BatchExecuteStatement"}
@@ -115,40 +116,43 @@ func (p *Proxy) Fail(n int, f Fault, ops ...string) {
 	p.fails = append(p.fails, &fail{n, f, ops})
 }
 
-// Do has decide give each request its fault that Fail leaves alone; nil ends
-// that. It runs on the request's own goroutine, several at once, and may take
-// its time: one that sleeps and returns Pass is a slow network.
+// Do calls decide for each request that Fail doesn't affect, and gives the
+// request the fault that decide returns. A nil decide ends that. Several
+// goroutines call decide at the same time. It may sleep and return Pass, to act
+// like a slow network.
 func (p *Proxy) Do(decide func(op string) Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.do = decide
 }
 
-// Heal ends all that Fail and Do ordered. A request that hangs stays so.
+// Heal ends the effect of all calls of Fail and Do. A request that already hangs
+// keeps hanging.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fails, p.do = nil, nil
 }
 
-// Before runs hook once, before the next request of op is passed on to the
-// table; others of op wait until it is done. A hook asks the table past this
-// proxy, and reports by t.Error: t.Fatal is for a test's own goroutine.
+// Before runs hook once, before the next request of the operation op goes to the
+// table. Other requests of op wait for the hook. A hook must call the table
+// directly and not through this proxy. It may call t.Error, but not t.Fatal,
+// because it doesn't run on the test's goroutine.
 func (p *Proxy) Before(op string, hook func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.before[op] = append(p.before[op], sync.OnceFunc(hook))
 }
 
-// After runs hook once, when the table has carried out the next request of op
-// and before its client gets the answer, if it does. Otherwise it is as Before.
+// After runs hook once, when the table has performed the next request of the
+// operation op and before its client gets a response. The rules of Before apply.
 func (p *Proxy) After(op string, hook func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.after[op] = append(p.after[op], sync.OnceFunc(hook))
 }
 
-// admit counts a request and decides on its fault.
+// admit counts a request and returns its fault.
 func (p *Proxy) admit(op string) Fault {
 	p.mu.Lock()
 	p.counts[op]++
@@ -170,7 +174,7 @@ func (p *Proxy) admit(op string) Fault {
 	return decide(op)
 }
 
-// runHooks takes those of op from hooks, which is p.before or p.after.
+// runHooks runs the hooks for op. hooks is p.before or p.after.
 func (p *Proxy) runHooks(hooks map[string][]func(), op string) {
 	p.mu.Lock()
 	due := slices.Clone(hooks[op])

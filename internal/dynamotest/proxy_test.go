@@ -15,6 +15,7 @@ import (
 	"github.com/cric-talk/guards/internal/dynamotest"
 )
 
+// put writes an item of the given size and expiry.
 func put(t *testing.T, client *dynamodb.Client, table, user, expiresAt string, padding int) {
 	t.Helper()
 	item := key(user)
@@ -25,8 +26,8 @@ func put(t *testing.T, client *dynamodb.Client, table, user, expiresAt string, p
 	}
 }
 
-// erase deletes those of users that expired before second 10 and returns each
-// one's error code.
+// erase deletes the items of users that expired before second 10. It returns an
+// error code for each user, or "".
 func erase(t *testing.T, client *dynamodb.Client, table string, users ...string) []string {
 	t.Helper()
 	in := &dynamodb.BatchExecuteStatementInput{}
@@ -55,7 +56,7 @@ func erase(t *testing.T, client *dynamodb.Client, table string, users ...string)
 	return codes
 }
 
-func TestCountsAndUnits(t *testing.T) {
+func TestProxyCountsRequestsAndUnits(t *testing.T) {
 	t.Parallel()
 	c, proxy := newCounter(t), dynamotest.NewProxy(t)
 	client := dynamotest.Client(t, proxy.URL())
@@ -69,7 +70,7 @@ func TestCountsAndUnits(t *testing.T) {
 		}
 		proxy.ResetCounts()
 	}
-	check("nothing yet", 0, 0, map[string]int{})
+	check("no request", 0, 0, map[string]int{})
 
 	put(t, client, c.table, "small", "5", 10)
 	check("a small item", 1, 0, map[string]int{"PutItem": 1})
@@ -80,7 +81,7 @@ func TestCountsAndUnits(t *testing.T) {
 		t.Error(err)
 	}
 	if err := c.add(t.Context(), client, "activityCount > :one"); err == nil {
-		t.Error("the condition holds")
+		t.Error("the update succeeded although its condition is false")
 	}
 	check("an update and a failed condition", 2, 0, map[string]int{"UpdateItem": 2})
 
@@ -88,10 +89,10 @@ func TestCountsAndUnits(t *testing.T) {
 	proxy.Fail(1, dynamotest.Throttle)
 	for range 2 {
 		if err := c.add(t.Context(), client, ""); err == nil {
-			t.Error("answered")
+			t.Error("a request with a fault succeeded")
 		}
 	}
-	check("a write that was lost and one that was throttled", 1, 0, map[string]int{"UpdateItem": 2})
+	check("a write with a lost response and a throttled write", 1, 0, map[string]int{"UpdateItem": 2})
 
 	for _, consistent := range []bool{true, false} {
 		if _, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &c.table, Key: key("u1"), ConsistentRead: &consistent}); err != nil {
@@ -102,27 +103,27 @@ func TestCountsAndUnits(t *testing.T) {
 
 	out, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &c.table, ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes})
 	if err != nil || out.ConsumedCapacity.Table == nil {
-		t.Errorf("the client's own wish is lost: %+v, %v", out, err)
+		t.Errorf("the client did not get the detail that it asked for: %+v, %v", out, err)
 	}
 	check("a scan", 0, 0.5, map[string]int{"Scan": 1})
 
 	if got := erase(t, client, c.table, "small", "large", "nobody"); !cmp.Equal(got, []string{"", "ConditionalCheckFailed", ""}) {
-		t.Errorf("erase: %q", got)
+		t.Errorf("erase returned %q", got)
 	}
-	proxy.ResetCounts() // DynamoDB Local reports no units of PartiQL
+	proxy.ResetCounts() // DynamoDB Local reports no units for PartiQL
 
 	if _, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &c.table}); err != nil {
 		t.Error(err)
 	}
-	check("what has no units", 0, 0, map[string]int{"DescribeTable": 1})
+	check("an operation without units", 0, 0, map[string]int{"DescribeTable": 1})
 }
 
-func TestUnprocessedStatements(t *testing.T) {
+func TestEveryOtherStatementIsUnprocessed(t *testing.T) {
 	t.Parallel()
 	table, proxy := dynamotest.Table(t), dynamotest.NewProxy(t)
 	direct := dynamotest.Client(t, dynamotest.Endpoint(t))
 	checked := dynamodb.New(dynamotest.Client(t, proxy.URL()).Options(), func(o *dynamodb.Options) {
-		o.DisableValidateResponseChecksum = false // what was made up must fit its checksum
+		o.DisableValidateResponseChecksum = false // the made-up response must fit its checksum
 	})
 	for i := range 5 {
 		put(t, direct, table, fmt.Sprint("u", i), []string{"5", "50"}[i/3], 1) // u3 and u4 have not expired
@@ -139,7 +140,7 @@ func TestUnprocessedStatements(t *testing.T) {
 	} {
 		proxy.Fail(1, step.fault)
 		if got := erase(t, checked, table, step.users...); !cmp.Equal(got, step.want) {
-			t.Errorf("%q of %q: got %q, want %q", step.fault, step.users, got, step.want)
+			t.Errorf("fault %q, users %q: got %q, want %q", step.fault, step.users, got, step.want)
 		}
 	}
 	left, err := direct.Scan(t.Context(), &dynamodb.ScanInput{TableName: &table})
@@ -148,27 +149,27 @@ func TestUnprocessedStatements(t *testing.T) {
 	}
 }
 
-// An item comes back to life between a look at it and its deletion.
-func TestHooks(t *testing.T) {
+// The hooks renew an item before and after a request that deletes it.
+func TestHooksRunOnceBeforeAndAfterARequest(t *testing.T) {
 	t.Parallel()
 	table, proxy := dynamotest.Table(t), dynamotest.NewProxy(t)
 	client, direct := dynamotest.Client(t, proxy.URL()), dynamotest.Client(t, dynamotest.Endpoint(t))
 	put(t, direct, table, "u1", "5", 1)
 	proxy.Before("BatchExecuteStatement", func() { put(t, direct, table, "u1", "50", 1) })
 	if got := erase(t, client, table, "u1"); got[0] != "ConditionalCheckFailed" {
-		t.Errorf("got %q, want the revived item kept", got)
+		t.Errorf("got %q, want the renewed item kept", got)
 	}
 	put(t, direct, table, "u1", "5", 1)
 	proxy.After("BatchExecuteStatement", func() { put(t, direct, table, "u1", "50", 1) })
-	if got := erase(t, client, table, "u1"); got[0] != "" { // the first hook does not run again
-		t.Errorf("got %q, want it deleted before the hook", got)
+	if got := erase(t, client, table, "u1"); got[0] != "" { // the first hook must not run again
+		t.Errorf("got %q, want the item deleted before the hook ran", got)
 	}
 	if got := erase(t, client, table, "u1"); got[0] != "ConditionalCheckFailed" {
-		t.Errorf("got %q, want the item that the hook made", got)
+		t.Errorf("got %q, want the item that the hook wrote", got)
 	}
 }
 
-func TestManyCallers(t *testing.T) {
+func TestProxyServesManyCallersAtOnce(t *testing.T) {
 	t.Parallel()
 	c, proxy := newCounter(t), dynamotest.NewProxy(t)
 	client := dynamotest.Client(t, proxy.URL())
@@ -186,7 +187,7 @@ func TestManyCallers(t *testing.T) {
 					failed.Add(1)
 				}
 				if !hooked.Load() {
-					t.Error("answered before the hook was done")
+					t.Error("a caller got a response before the hook was done")
 				}
 				proxy.WriteUnits()
 			}

@@ -11,19 +11,21 @@ import (
 	"strings"
 )
 
-// answer is a whole response.
+// answer is a complete response.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// summed gives a the checksum of its body, which an SDK checks.
+// summed returns a with the checksum of its body, which SDKs check.
 func (a answer) summed() answer {
 	a.header.Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(a.body)), 10))
 	return a
 }
 
+// serve handles one request: it decides on a fault, calls the hooks and forwards
+// the request if the fault lets it through.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -50,7 +52,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	p.reply(w, r, fault, got)
 }
 
-// forward has the table carry out a request and counts what that cost.
+// forward sends a request to the table and counts the capacity that it used.
 func (p *Proxy) forward(r *http.Request, op string, body []byte) (answer, error) {
 	req, err := http.NewRequestWithContext(p.ctx, r.Method, p.backend, bytes.NewReader(askForCapacity(op, body)))
 	if err != nil {
@@ -63,7 +65,7 @@ func (p *Proxy) forward(r *http.Request, op string, body []byte) (answer, error)
 	if err != nil {
 		return answer{}, err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read to its end, or failed already
+	defer func() { _ = resp.Body.Close() }() // the body was read completely, or reading it failed
 	got := answer{status: resp.StatusCode, header: resp.Header}
 	if got.body, err = io.ReadAll(resp.Body); err != nil {
 		return answer{}, err
@@ -76,7 +78,7 @@ func (p *Proxy) forward(r *http.Request, op string, body []byte) (answer, error)
 	return got, nil
 }
 
-// reply gives the client what fault leaves of got.
+// reply sends got to the client, or what the fault leaves of it.
 func (p *Proxy) reply(w http.ResponseWriter, r *http.Request, fault Fault, got answer) {
 	half := got.body[:len(got.body)/2]
 	switch fault {
@@ -103,18 +105,20 @@ func (p *Proxy) reply(w http.ResponseWriter, r *http.Request, fault Fault, got a
 	}
 }
 
-// send writes a's head, which announces the whole body, and as much as part.
+// send writes the header of a, which announces the whole body, and then part of
+// the body.
 func send(w http.ResponseWriter, a answer, part []byte) {
 	maps.Copy(w.Header(), a.header)
 	w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
 	w.WriteHeader(a.status)
-	_, _ = w.Write(part) // a client that has gone needs no answer
+	_, _ = w.Write(part) // an error means that the client has gone
 	if len(part) < len(a.body) {
 		_ = http.NewResponseController(w).Flush()
 	}
 }
 
-// hang lasts until the client gives up or the test ends.
+// hang waits until the client gives up or the test ends, and closes the
+// connection.
 func (p *Proxy) hang(r *http.Request) {
 	select {
 	case <-r.Context().Done():
@@ -123,7 +127,7 @@ func (p *Proxy) hang(r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// reset ends the connection with an RST in place of a FIN.
+// reset ends the connection with an RST instead of a FIN.
 func reset(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

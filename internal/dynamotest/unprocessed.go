@@ -7,14 +7,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// forwardSome is UnprocessedStatements: the table carries out every second
-// statement of a batch, and the others are answered here.
+// forwardSome implements UnprocessedStatements. The table executes every second
+// statement of a batch, and the proxy answers the others.
 func (p *Proxy) forwardSome(r *http.Request, body []byte) (answer, error) {
 	const op = "BatchExecuteStatement"
 	var request map[string]jsontext.Value
 	var statements, passed []jsontext.Value
 	if json.Unmarshal(body, &request) != nil || json.Unmarshal(request["Statements"], &statements) != nil {
-		return p.forward(r, op, body) // which will say what is wrong with it
+		return p.forward(r, op, body) // the table's response explains what is wrong with the request
 	}
 	for i, s := range statements {
 		if i%2 == 1 {
@@ -32,8 +32,9 @@ func (p *Proxy) forwardSome(r *http.Request, body []byte) (answer, error) {
 	return interleave(got, len(statements)), nil
 }
 
-// interleave puts the n/2 responses of got back in the places of a batch of n.
-// An answer without them, such as an error, stays as it is.
+// interleave returns the response for a batch of n statements, of which the table
+// answered n/2 in got. If got is something else, such as an error, interleave
+// returns it unchanged.
 func interleave(got answer, n int) answer {
 	var reply map[string]jsontext.Value
 	var done []jsontext.Value

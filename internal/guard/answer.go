@@ -1,31 +1,39 @@
 package guard
 
 import (
-	"bytes"
-	"strconv"
-
-	"github.com/go-json-experiment/json/jsontext"
+	"fmt"
 
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// An Answer is what a guard says of a request.
+// An Answer is what a guard answers to a request.
 type Answer struct {
 	Request
 	Allowed  bool
 	Reason   ratelimit.Reason
-	Decision *ratelimit.Decision // the figures; nil where nothing is counted
+	Decision *ratelimit.Decision // the figures; nil if nothing is counted
 	Granted  int64               // check: how many of Count were taken
-	Display  string              // the limit and its use in words; empty where it has no label
-	Message  string              // for the person at the other end; refused, in whole or part
+	Display  string              // the limit and its use in words; empty if the activity has no label
+	Message  string              // for the end user, if refused in whole or part; else empty
 }
 
-// Refused says whether a check was refused: a status never is.
+// Refused reports whether a check was refused. A status never is.
 func (a *Answer) Refused() bool { return a.Op == Check && !a.Allowed }
 
-// delayed says whether the request has to come again at its place, which may be
-// one on this instance's memory.
+// short reports whether fewer actions were granted than asked for.
+func (a *Answer) short() bool { return a.Granted < a.Count && a.Reason != ratelimit.Duplicate }
+
+// delayed reports whether the request has to come again at its place. In an outage,
+// the place is one that memory gave.
 func (a *Answer) delayed() bool { return !a.Allowed && a.Decision != nil && a.Decision.ReadyAt != 0 }
+
+// display returns the limit and its use in words.
+func display(label string, d *ratelimit.Decision) string {
+	if label == "" || d.Limit == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: %d/%d", label, d.Used, d.Limit)
+}
 
 // AppendJSON appends the answer as one JSON object.
 func (a *Answer) AppendJSON(b []byte) []byte {
@@ -83,12 +91,12 @@ func appendPlaces(o *object, d *ratelimit.Decision) {
 	if d.ReadyAt != 0 {
 		o.int("readyAt", d.ReadyAt)
 	}
-	if d.Enqueued != 0 {
-		o.int("enqueued", d.Enqueued)
+	if d.Waiting != 0 {
+		o.int("enqueued", d.Waiting)
 	}
 }
 
-// appendLimits adds each of several limits, and which of them refused.
+// appendLimits adds each of several limits, and the one that refused.
 func appendLimits(o *object, d *ratelimit.Decision) {
 	if d.LimitedBy != "" {
 		o.string("limitedBy", d.LimitedBy)
@@ -108,49 +116,4 @@ func appendLimits(o *object, d *ratelimit.Decision) {
 		each[i] = one.end()
 	}
 	o.rawArray("limits", each...)
-}
-
-// An object is a JSON object under way: without reflection, and in the order
-// of the contract.
-type object struct{ b []byte }
-
-func newObject() *object { return &object{[]byte{'{'}} }
-
-func (o *object) end() []byte { return append(o.b, '}') }
-
-func (o *object) name(name string) {
-	if last := o.b[len(o.b)-1]; last != '{' {
-		o.b = append(o.b, ',')
-	}
-	o.b = append(append(append(o.b, '"'), name...), '"', ':')
-}
-
-func (o *object) bool(name string, v bool) {
-	o.name(name)
-	o.b = strconv.AppendBool(o.b, v)
-}
-
-func (o *object) int(name string, v int64) {
-	o.name(name)
-	o.b = strconv.AppendInt(o.b, v, 10)
-}
-
-func (o *object) string(name, v string) {
-	o.name(name)
-	// Every text here is UTF-8: what is not was refused, or is ours.
-	o.b, _ = jsontext.AppendQuote(o.b, v)
-}
-
-// raw adds a value that is JSON already.
-func (o *object) raw(name string, v []byte) {
-	o.name(name)
-	o.b = append(o.b, v...)
-}
-
-// rawArray adds an array of values that are JSON already.
-func (o *object) rawArray(name string, values ...[]byte) {
-	o.name(name)
-	o.b = append(o.b, '[')
-	o.b = append(o.b, bytes.Join(values, []byte{','})...)
-	o.b = append(o.b, ']')
 }

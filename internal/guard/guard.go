@@ -1,247 +1,233 @@
-// Package guard is a rate-limit guard as a Lambda function: an event in, an
-// answer out. It knows requests, answers, tiers, roles and modes, and leaves
-// the counting to [ratelimit.Limiter].
+// Package guard is a rate-limit guard as a Lambda function: an event in, an answer
+// out.
+//
+// A [Handler] takes an event through these rules, and the first one that matches
+// decides:
+//
+//  1. An event that breaks the contract is a *input.ValidationError. Nothing is counted.
+//  2. An activity without a limit, or mode off, is allowed and not counted.
+//  3. A caller with a bypass role, its own or one that operators granted, is allowed and not
+//     counted.
+//  4. Otherwise [ratelimit.Limiter] decides, by the limit of the caller's tier.
+//  5. In an outage, the limiter's memory decides or, with DenyOutage, the error
+//     is *input.Unavailable.
+//  6. In shadow mode a refusal becomes an admission that is marked as such.
+//
+// Live limits and grants are applied before these rules. This package knows no
+// storage: it is given a limiter.
 package guard
 
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
-	"fmt"
-	"io"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
+	"github.com/cric-talk/guards/internal/deadline"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/metrics"
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// A Guard decides one function's activities. It is safe for concurrent use.
-type Guard struct {
-	Rules   limits.Guard
+// A Handler decides one function's activities. It is safe for concurrent use.
+type Handler struct {
+	Guard   limits.Guard
 	Limiter *ratelimit.Limiter
 
-	Mode           Mode         // zero: Enforce
-	RefusalIsError bool         // a refused check is the error RateLimitExceeded, not an answer
-	BypassRoles    []string     // callers with one of these are never limited
-	Log            *slog.Logger // a line for each refusal and failure; nil: none
-	Metrics        io.Writer    // a line of CloudWatch's embedded metric format for each decision; nil: none
-	Namespace      string       // of the metrics
+	Mode           Mode           // zero: Enforce
+	DenyOutage     bool           // an outage is the error Unavailable; otherwise memory decides
+	RefusalIsError bool           // a refused check is the error RateLimitExceeded; otherwise it is an answer
+	BypassRoles    []string       // callers with one of these are never limited
+	Log            *slog.Logger   // a line for each refusal and failure; nil: none
+	Metrics        metrics.Writer // a line for each decision; zero: none
 
-	// Live is what operators have changed of Rules, and granted. Nil: nothing.
+	// Live is what operators have changed and granted. Nil: nothing.
 	Live *live.Follower
 
-	// Delay puts the job of a delayed check on the delayed queue. Nil: there is
-	// none, and a job is a ValidationError.
+	// Delay puts the job of a delayed check on the delayed queue. Nil: there is no
+	// queue, and a job is a ValidationError.
 	Delay func(context.Context, Job) error
 
-	refusals sample // that are logged
+	refusals sample // of the refusals, those that are logged
 }
 
-// A Job is what a delayed check was for.
-type Job struct {
-	UserID   string          `json:"userId"`
-	Activity string          `json:"activity"`
-	ReadyAt  int64           `json:"readyAt"`  // Unix milliseconds
-	Enqueued int64           `json:"enqueued"` // with UserID, Activity and ReadyAt it names the place
-	Job      json.RawMessage `json:"job"`      // as the caller gave it
-}
-
-// A Mode is how far a guard goes.
+// A Mode is how strict a handler is.
 type Mode string
 
 // The modes.
 const (
 	Enforce Mode = "enforce"
-	Shadow  Mode = "shadow" // count and report, refuse nobody
-	Off     Mode = "off"    // allow without a look at the table
+	Shadow  Mode = "shadow" // count and report, but refuse nobody
+	Off     Mode = "off"    // allow without a request to the table
 )
 
-// lambdaMargin is what is kept of Lambda's own deadline for the answer.
-const lambdaMargin = 100 * time.Millisecond
-
-// Invoke implements lambda.Handler. What it returns as an error is a
-// *input.ValidationError, an *input.Unavailable or a *RateLimitExceeded; an HTTP event is
-// always answered.
-func (g *Guard) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+// Invoke implements lambda.Handler. Its errors are *input.ValidationError,
+// *input.Unavailable and *RateLimitExceeded. An HTTP event always gets an answer.
+func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if call, ok := parseCall(payload); ok {
-		return g.answerCall(ctx, call), nil
+		return h.answerCall(ctx, call), nil
 	}
-	a, err := g.handle(ctx, payload)
+	a, err := h.handle(ctx, payload)
 	if err != nil {
 		return nil, err
 	}
-	if g.RefusalIsError && a.Refused() && !a.delayed() { // a place would be lost in an exception
+	if h.RefusalIsError && a.Refused() && !a.delayed() { // an exception would lose the place
 		return nil, &RateLimitExceeded{a.Message}
 	}
 	return a.AppendJSON(nil), nil
 }
 
-// RateLimitExceeded is a refusal as an exception. Lambda reports the type's
-// name as the errorType.
+// RateLimitExceeded is a refusal as an exception. Lambda reports the name of this type as
+// the errorType.
 type RateLimitExceeded struct{ Message string }
 
+// Error implements error.
 func (e *RateLimitExceeded) Error() string { return e.Message }
 
-// handle decides an event, and leaves a line of log and of metrics.
-func (g *Guard) handle(ctx context.Context, payload []byte) (Answer, error) {
+// handle decides an event.
+func (h *Handler) handle(ctx context.Context, payload []byte) (Answer, error) {
 	r, err := input.Decode(payload, fields)
 	if err != nil {
-		g.logInvalid(ctx, err)
+		h.logInvalid(ctx, err)
 		return Answer{}, err
 	}
-	return g.Decide(ctx, r)
+	return h.Decide(ctx, r)
 }
 
-// Decide answers a request. The error is a *input.ValidationError or an *input.Unavailable.
-func (g *Guard) Decide(ctx context.Context, r Request) (Answer, error) {
-	activity, err := r.resolve(g.Rules)
+// Decide answers a request, and writes a line of metrics and, if it is refused or
+// fails, a line of log. The error is a *input.ValidationError or a *input.Unavailable.
+func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
+	t, err := h.terms(&r)
 	if err != nil {
-		g.logInvalid(ctx, err)
+		h.logInvalid(ctx, err)
 		return Answer{}, err
 	}
-	now := g.Live.Limits()
-	activity, mode := now.Activity(activity)
-	roles, tier := now.Granted(r.UserID, g.Limiter.Clock())
-	if _, ok := activity.Tiers[tier]; !ok { // granted for other activities
-		tier = r.Tier
-	}
-	policy := activity.For(tier)
-	if err := r.validPlace(policy, g.Delay != nil); err != nil {
-		g.logInvalid(ctx, err)
-		return Answer{}, err
-	}
-	t := terms{Guard: g, policy: policy, mode: g.mode(Mode(mode)), label: activity.Label}
-	a := Answer{Allowed: true, Request: r, Granted: r.Count}
+	defer h.look(ctx)()
+	a := Answer{Allowed: true, Reason: ratelimit.Unlimited, Request: r, Granted: r.Count}
 	switch {
-	case t.mode == Off || policy == nil:
-		a.Reason = ratelimit.Unlimited
-		if policy != nil && g.Mode != Off {
-			g.Live.Look(ctx)() // nothing else would see that it is on again
-		}
-	case g.bypasses(r.Roles):
+	case t.mode == Off || t.policy.IsZero():
+	case h.bypasses(r.Roles), h.bypasses(t.roles):
 		a.Reason = ratelimit.Bypassed
-	case g.bypasses(roles):
-		a.Reason = ratelimit.Bypassed
-		g.Live.Look(ctx)()
 	default:
-		if a, err = t.ask(ctx, r); err != nil {
+		if a, err = h.ask(ctx, t, r); err != nil {
 			return Answer{}, err
 		}
 	}
-	g.record(ctx, a)
+	h.record(ctx, a)
 	if r.Job != nil && a.delayed() {
-		return a, g.delay(ctx, a)
+		return a, h.delay(ctx, a)
 	}
 	return a, nil
 }
 
-func (g *Guard) bypasses(roles []string) bool {
-	return slices.ContainsFunc(roles, func(role string) bool { return slices.Contains(g.BypassRoles, role) })
+// terms are what one request is decided by.
+type terms struct {
+	policy policy.Policy
+	mode   Mode
+	roles  []string // that operators granted the user
+	label  string
 }
 
-// mode is how far the guard goes with an activity whose mode operators have set;
-// empty: they have not.
-func (g *Guard) mode(live Mode) Mode {
-	if live == "" || g.Mode == Off {
-		return g.Mode
+// terms fills in r's defaults, checks it, and applies the live limits and grants.
+func (h *Handler) terms(r *Request) (t terms, err error) {
+	activity, err := r.resolve(h.Guard)
+	if err != nil {
+		return t, err
+	}
+	now := h.Live.Limits()
+	activity, mode := now.Activity(activity)
+	roles, tier := now.Granted(r.UserID, h.Limiter.Clock())
+	if _, ok := activity.Tiers[tier]; !ok { // nothing is granted, or a tier of other activities
+		tier = r.Tier
+	}
+	t = terms{policy: activity.For(tier), mode: h.mode(Mode(mode)), roles: roles, label: activity.Label}
+	if err := r.validPlace(t.policy, h.Delay != nil); err != nil {
+		return t, err
+	}
+	counted := t.mode != Off && !t.policy.IsZero() && !h.bypasses(r.Roles) && !h.bypasses(roles)
+	if counted {
+		err = r.fits(t.policy)
+	}
+	return t, err
+}
+
+// mode returns the mode of an activity for which operators set live; empty: they
+// set none.
+func (h *Handler) mode(live Mode) Mode {
+	if live == "" || h.Mode == Off {
+		return h.Mode
 	}
 	return live
 }
 
-// terms are what decides one request.
-type terms struct {
-	*Guard
-	policy ratelimit.Policy
-	mode   Mode
-	label  string
+func (h *Handler) bypasses(roles []string) bool {
+	return slices.ContainsFunc(roles, func(role string) bool { return slices.Contains(h.BypassRoles, role) })
 }
 
-// delay puts the job of a delayed check on the queue. Where that fails its place
-// passes, and a caller who asks again with the same requestId is given it again.
-func (g *Guard) delay(ctx context.Context, a Answer) error {
-	err := g.Delay(ctx, Job{UserID: a.UserID, Activity: a.Activity, ReadyAt: a.Decision.ReadyAt, Enqueued: a.Decision.Enqueued, Job: a.Job})
-	if err == nil {
-		return nil
+// look starts a look at the live limits if one is due, beside the decision. The caller calls wait
+// when the answer is ready. A handler that is off by its own setting follows nothing, and an open
+// circuit breaker keeps the look from the table too.
+func (h *Handler) look(ctx context.Context) (wait func()) {
+	if h.Mode == Off || h.Limiter.CircuitOpen() {
+		return func() {}
 	}
-	if g.Log != nil {
-		g.Log.LogAttrs(ctx, slog.LevelError, "job not delayed", slog.String("activity", a.Activity), slog.Any("error", err))
-	}
-	return &input.Unavailable{What: "the job could not be put on the delayed queue", Cause: err}
-}
-
-// display is the limit and its use in words, for people.
-func display(label string, d *ratelimit.Decision) string {
-	if label == "" || d.Limit == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s: %d/%d", label, d.Used, d.Limit)
+	return h.Live.Look(ctx)
 }
 
 // ask has the limiter decide.
-func (t terms) ask(ctx context.Context, r Request) (Answer, error) {
-	p := t.policy
-	if err := r.fits(p); err != nil {
-		t.logInvalid(ctx, err)
-		return Answer{}, err
-	}
-	if r.RequestID == "" {
+func (h *Handler) ask(ctx context.Context, t terms, r Request) (Answer, error) {
+	fresh := r.RequestID == ""
+	if fresh {
 		r.RequestID = newRequestID(ctx)
 	}
-	if reservoir, ok := p.(ratelimit.Reservoir); ok && t.mode == Shadow {
-		reservoir.Ahead = 0 // a job that is let through waits for no place
-		p = reservoir
+	if t.mode == Shadow {
+		t.policy = t.policy.AtOnce() // a job that is let through waits for no place
 	}
-	if by, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, by.Add(-lambdaMargin))
-		defer cancel()
-	}
+	ctx, cancel := deadline.Before(ctx, deadline.Margin)
+	defer cancel()
 	asked := ratelimit.Request{
-		UserID: r.UserID, Activity: r.Activity, Policy: p,
-		Count: r.Count, Partial: r.Partial, ID: r.RequestID, At: r.At, ReadyAt: r.ReadyAt,
-		Alone: t.mode == Shadow, // where nobody is refused
+		UserID: r.UserID, Activity: r.Activity, Policy: t.policy,
+		Count: r.Count, Partial: r.Partial, ID: r.RequestID, Fresh: fresh, At: r.At, ReadyAt: r.ReadyAt,
+		Alone: !h.DenyOutage || t.mode == Shadow,
 	}
-	var d ratelimit.Decision
-	var err error
-	switch r.Op {
-	case Check:
-		d, err = t.Limiter.Check(ctx, asked)
-	case Status:
-		d, err = t.Limiter.Status(ctx, asked)
-	case Release:
-		d, err = t.Limiter.Release(ctx, asked)
-	case Reset:
-		d, err = t.Limiter.Reset(ctx, asked)
-	}
+	decide := map[Op]func(context.Context, ratelimit.Request) (ratelimit.Decision, error){
+		Check: h.Limiter.Check, Status: h.Limiter.Status, Release: h.Limiter.Release, Reset: h.Limiter.Reset,
+	}[r.Op]
+	d, err := decide(ctx, asked)
 	if err != nil {
-		return Answer{}, t.unavailable(ctx, r, d, err)
+		return Answer{}, h.unavailable(ctx, r, d, err)
 	}
-	return t.answer(r, d), nil
+	return h.answer(t, r, d), nil
 }
 
-// answer is the limiter's decision in the guard's mode and words.
-func (t terms) answer(r Request, d ratelimit.Decision) Answer {
-	a := Answer{Allowed: d.Allowed, Reason: d.Reason, Request: r, Decision: &d, Granted: d.Granted, Display: display(t.label, &d)}
-	short := d.Granted < r.Count && d.Reason != ratelimit.Duplicate // refused, in whole or part
-	switch {
-	case short && t.mode == Shadow: // also in part: a caller who does as many as were granted would be refused the rest
-		a.Allowed = true
-		if a.Reason != ratelimit.Unavailable {
-			a.Reason = ratelimit.Shadow
-		}
-	case short:
-		a.Message = t.Rules.Message
+// answer puts a decision into the words of the handler and its mode.
+func (h *Handler) answer(t terms, r Request, d ratelimit.Decision) Answer {
+	a := Answer{
+		Allowed: d.Allowed, Reason: d.Reason, Request: r, Decision: &d, Granted: d.Granted,
+		Display: display(t.label, &d),
+	}
+	if !a.short() {
+		return a
+	}
+	if t.mode != Shadow {
+		a.Message = h.Guard.Message
+		return a
+	}
+	// A partial grant is let through too: a caller who stops there would be limited.
+	a.Allowed = true
+	if a.Reason != ratelimit.Unavailable {
+		a.Reason = ratelimit.Shadow
 	}
 	return a
 }
 
-// newRequestID is Lambda's own, which its retry of an event repeats.
+// newRequestID returns Lambda's own id of the invocation. If Lambda retries an
+// asynchronous event, the id is the same. Nobody waits for that answer.
 func newRequestID(ctx context.Context) string {
 	if lc, ok := lambdacontext.FromContext(ctx); ok && lc.AwsRequestID != "" {
 		return lc.AwsRequestID

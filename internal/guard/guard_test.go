@@ -18,6 +18,7 @@ import (
 	. "github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
@@ -35,7 +36,7 @@ const (
 // A bench is a posts-guard on a store that can go away, at a time that a test
 // sets, with its log and metrics.
 type bench struct {
-	*Guard
+	*Handler
 	t     *testing.T
 	now   time.Time
 	store *store
@@ -74,16 +75,15 @@ var errAway = &ratelimit.StoreError{Failure: ratelimit.Rejected, What: "the tabl
 
 func newBench(t *testing.T) *bench {
 	b := &bench{t: t, now: start, store: &store{Store: new(memstore.Store)}}
-	b.Guard = &Guard{
-		Rules: limits.Posts,
+	b.Handler = &Handler{
+		Guard: limits.Posts,
 		Limiter: &ratelimit.Limiter{
-			Store: b.store, Cache: ratelimit.NewCache(10), Timeout: time.Second,
+			Store: b.store, Memory: ratelimit.NewMemory(1 << 20), Timeout: time.Second,
 			Now: func() time.Time { return b.now },
 		},
 		BypassRoles: []string{"admin"},
 		Log:         slog.New(slog.NewJSONHandler(&b.log, nil)),
-		Metrics:     &b.lines,
-		Namespace:   "Guards",
+		Metrics:     metrics.Writer{W: &b.lines, Namespace: "Guards"},
 	}
 	t.Cleanup(func() {
 		if strings.Contains(b.log.String()+b.lines.String(), canary) {
@@ -279,7 +279,7 @@ func TestCases(t *testing.T) {
 			}
 		},
 		"unavailable, ON_OUTAGE=deny": func(b *bench) {
-			b.Limiter.DenyOutage = true
+			b.DenyOutage = true
 			b.store.away = errAway
 			for _, e := range []string{`{}`, `{"op": "status"}`} {
 				if _, err := b.ask(e); !errors.As(err, new(*input.Unavailable)) {

@@ -82,7 +82,7 @@ func TestHTTP(t *testing.T) {
 
 func TestHTTPErrors(t *testing.T) {
 	b := newBench(t)
-	b.Limiter.DenyOutage = true
+	b.DenyOutage = true
 	b.store.away = errAway
 	ask := `{"userId": "` + canary + `", "activity": "create_post"}`
 	for name, tt := range map[string]struct {
@@ -96,7 +96,7 @@ func TestHTTPErrors(t *testing.T) {
 			"detail": "userId is missing or empty, want 1 to 128 printable ASCII characters without a space",
 		}},
 		"no body":    {"POST", ``, false, fields{"status": 400.0, "title": "Bad Request", "errorType": "ValidationError", "detail": "event is empty, want a JSON object"}},
-		"not base64": {"POST", `{}`, true, fields{"status": 400.0, "title": "Bad Request", "errorType": "ValidationError", "detail": "body is not base64, as isBase64Encoded says it is"}},
+		"not base64": {"POST", `{}`, true, fields{"status": 400.0, "title": "Bad Request", "errorType": "ValidationError", "detail": "body is not base64, but isBase64Encoded is true"}},
 		"outage": {"POST", ask, false, fields{
 			"type": "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity", "status": 503.0,
 			"title": "Service Unavailable", "errorType": "Unavailable", "detail": "the table does not exist",

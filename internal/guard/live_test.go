@@ -33,7 +33,6 @@ func (s *settings) set(b *bench, document string) {
 func newLiveBench(t *testing.T) (*bench, *settings) {
 	b, s := newBench(t), &settings{}
 	b.Live = &live.Follower{Table: s, Guards: limits.All, Now: func() time.Time { return b.now }}
-	b.Limiter.Alongside = b.Live.Look
 	return b, s
 }
 
@@ -68,7 +67,7 @@ func TestAGrantedTierOfAnotherActivity(t *testing.T) {
 	if got, err := b.ask(`{"tier": "premium"}`); err != nil || got["limit"] != 20.0 {
 		t.Errorf("%v, %v, want the premium limit", got, err)
 	}
-	b.Rules = limits.Chat
+	b.Guard = limits.Chat
 	if got, err := b.ask(`{"activity": "send_message"}`); err != nil || got["limit"] != 3.0 {
 		t.Errorf("%v, %v, want the granted tier", got, err)
 	}
@@ -77,7 +76,7 @@ func TestAGrantedTierOfAnotherActivity(t *testing.T) {
 // The mode that counts in an outage is the one that is live.
 func TestLiveModeInAnOutage(t *testing.T) {
 	b, s := newLiveBench(t)
-	b.Limiter.DenyOutage = true
+	b.DenyOutage = true
 	s.set(b, `{"activities": {"create_post": {"mode": "shadow"}}}`)
 	b.reasons(`{}`, "ok")
 	b.store.away = errAway
@@ -92,7 +91,7 @@ func TestLiveModeInAnOutage(t *testing.T) {
 // A job that an instance delays by its own memory is put on the queue, too.
 func TestAJobInAnOutage(t *testing.T) {
 	b := newBench(t)
-	b.Rules, b.RefusalIsError = limits.Jobs, true
+	b.Guard, b.RefusalIsError = limits.Jobs, true
 	b.store.away = errAway
 	var q queue
 	b.Delay = q.put

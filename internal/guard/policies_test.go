@@ -12,7 +12,7 @@ import (
 	. "github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/policy"
 )
 
 // An exchange is an event at a time, and the answer to it, but for receipts.
@@ -42,7 +42,7 @@ func (b *bench) converse(exchanges []exchange) {
 
 func TestPins(t *testing.T) {
 	b := newBench(t)
-	b.Rules = limits.Pins
+	b.Guard = limits.Pins
 	const message = `"message": "Pin limit reached (100/12h). Skipped remaining pins."`
 	b.converse([]exchange{
 		{0, `"activity": "pin", "op": "status"`, `{"allowed": true, "reason": "ok", "limit": 100, "activityCount": 0, "remaining": 100,
@@ -58,7 +58,7 @@ func TestPins(t *testing.T) {
 
 func TestChat(t *testing.T) {
 	b := newBench(t)
-	b.Rules = limits.Chat
+	b.Guard = limits.Chat
 	const message = `"message": "Rate limit exceeded: Too many requests. Please try again later."`
 	b.converse([]exchange{
 		{0, `"activity": "send_message"`, `{"allowed": true, "reason": "ok", "limit": 1, "activityCount": 1, "remaining": 0,
@@ -74,7 +74,7 @@ func TestChat(t *testing.T) {
 
 func TestIngest(t *testing.T) {
 	b := newBench(t)
-	b.Rules = limits.Ingest
+	b.Guard = limits.Ingest
 	const hour = 14 * time.Minute // start is so far after it
 	b.converse([]exchange{
 		{-hour, `"activity": "ingest", "count": 50`, `{"allowed": true, "reason": "ok", "limit": 50, "activityCount": 50, "remaining": 0,
@@ -98,7 +98,7 @@ func (q *queue) put(_ context.Context, j Job) error {
 
 func TestJobs(t *testing.T) {
 	b := newBench(t)
-	b.Rules = limits.Jobs
+	b.Guard = limits.Jobs
 	var q queue
 	b.Delay = q.put
 	b.RefusalIsError = true // a delayed job is an answer all the same, with its place
@@ -122,7 +122,7 @@ func TestJobs(t *testing.T) {
 			"readyAt": 1700000050000}`},
 		{10 * time.Second, member + `"readyAt": 1700000050000, "job": 1`, `{"allowed": true, "reason": "ok", "granted": 1}`},
 	})
-	want := []Job{{canary, "update_member_role", 1_700_000_050_000, 1, []byte(`{"role":  "captain"}`)}}
+	want := []Job{{canary, "update_member_role", "r1", 1_700_000_050_000, 1, []byte(`{"role":  "captain"}`)}}
 	if diff := cmp.Diff(append(want, want...), q.jobs); diff != "" {
 		t.Errorf("jobs on the queue (-want +got):\n%s", diff)
 	}
@@ -135,7 +135,7 @@ func TestJobs(t *testing.T) {
 // its place is given again to who asks with the same id.
 func TestJobThatCannotBeDelayed(t *testing.T) {
 	b := newBench(t)
-	b.Rules = limits.Jobs
+	b.Guard = limits.Jobs
 	q := queue{err: errors.New("https://sqs.secret")}
 	b.Delay = q.put
 	ask := `{"activity": "update_member_role", "requestId": "r1", "job": [1]}`
@@ -157,7 +157,7 @@ func TestJobThatCannotBeDelayed(t *testing.T) {
 // In shadow a job that is let through takes no place to come.
 func TestJobsInShadow(t *testing.T) {
 	b := newBench(t)
-	b.Rules, b.Mode = limits.Jobs, Shadow
+	b.Guard, b.Mode = limits.Jobs, Shadow
 	for i := range 25 {
 		got, err := b.ask(`{"activity": "update_member_role"}`)
 		want := "ok"
@@ -187,7 +187,7 @@ func TestInvalidPlaces(t *testing.T) {
 		`"job": "` + strings.Repeat("j", 32<<10) + `"`: "job",
 	} {
 		b := newBench(t)
-		b.Rules = limits.Jobs
+		b.Guard = limits.Jobs
 		b.Delay = new(queue).put
 		_, err := b.ask(`{"activity": "update_member_role", ` + event + `}`)
 		b.wantInvalid(event, field, err)
@@ -207,10 +207,7 @@ func (b *bench) wantInvalid(what, field string, err error) {
 
 func TestSeveralLimits(t *testing.T) {
 	b := newBench(t)
-	b.Rules = limits.Guard{Name: "g", Message: "m", Activities: []limits.Activity{{Name: "a", Limit: ratelimit.Several{
-		{Name: "minute", Policy: ratelimit.FixedWindow{Limit: 10, Window: time.Minute}},
-		{Name: "day", Policy: ratelimit.FixedWindow{Limit: 200, Window: 24 * time.Hour}},
-	}}}}
+	b.Guard = limits.Guard{Name: "g", Message: "m", Activities: []limits.Activity{{Name: "a", Limit: policy.Must("minute: 10/1m, day: 200/1d")}}}
 	const day = `{"name": "day", "limit": 200, "activityCount": 9, "remaining": 191, "waitTime": 0, "resetAt": 1700006400000}`
 	b.converse([]exchange{
 		{0, `"activity": "a", "count": 9`, `{"allowed": true, "reason": "ok", "limit": 10, "activityCount": 9, "remaining": 1, "waitTime": 0,

@@ -44,7 +44,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// The guard's tests have the rest.
+// The tests of package guard have more cases.
 func TestDecodeRefuses(t *testing.T) {
 	for event, want := range map[string]string{
 		``:                        `event is empty, want a JSON object`,
@@ -111,7 +111,7 @@ func TestCheckIDs(t *testing.T) {
 			}
 			e, ok := errors.AsType[*ValidationError](err)
 			if !ok || problem == "" || e.Field != field || !strings.Contains(e.Problem, problem) || len(id) > 3 && strings.Contains(e.Problem, id[:3]) {
-				t.Errorf("%s %q: %v, want %q and nothing of the id", field, id, err, problem)
+				t.Errorf("%s %q: %v, want %q without a part of the id", field, id, err, problem)
 			}
 		}
 	}
@@ -124,7 +124,7 @@ func TestNewUnavailable(t *testing.T) {
 		"the table could not be asked": secret,
 	} {
 		if got := NewUnavailable(err).Error(); got != want {
-			t.Errorf("NewUnavailable(%v) says %q, want %q", err, got, want)
+			t.Errorf("NewUnavailable(%v) = %q, want %q", err, got, want)
 		}
 	}
 }

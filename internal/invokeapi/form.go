@@ -10,8 +10,9 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// serveForm answers as a guard's Function URL would: it makes the event that a
-// URL makes of a request, and HTTP of the reply.
+// serveForm answers like a guard's Function URL. It turns the request into the
+// event that a Function URL makes, and the function's reply into an HTTP
+// response.
 func (s *Server) serveForm(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	f, ok := s.Functions[name]
@@ -29,7 +30,7 @@ func (s *Server) serveForm(w http.ResponseWriter, r *http.Request) {
 	out, _, err := s.invoke(functionContext(r, id, name), name, f, event)
 	var reply events.LambdaFunctionURLResponse
 	if err != nil || json.Unmarshal(out, &reply) != nil || reply.StatusCode == 0 {
-		http.Error(w, "Internal Server Error", http.StatusBadGateway) // as a URL says of a function error
+		http.Error(w, "Internal Server Error", http.StatusBadGateway) // what a Function URL sends for a function error
 		return
 	}
 	for name, value := range reply.Headers {
@@ -39,10 +40,11 @@ func (s *Server) serveForm(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, reply.Body)
 }
 
+// formEvent returns the event that a Function URL makes of a request.
 func formEvent(r *http.Request, id string, body []byte) events.LambdaFunctionURLRequest {
 	e := events.LambdaFunctionURLRequest{
 		Version: "2.0", RawPath: "/", Headers: map[string]string{},
-		Body: base64.StdEncoding.EncodeToString(body), IsBase64Encoded: true, // byte for byte
+		Body: base64.StdEncoding.EncodeToString(body), IsBase64Encoded: true, // keeps every byte
 	}
 	for name := range r.Header {
 		e.Headers[http.CanonicalHeaderKey(name)] = r.Header.Get(name)

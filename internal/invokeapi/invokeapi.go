@@ -1,6 +1,7 @@
-// Package invokeapi is Lambda's Invoke API over functions of this process, so
-// that an application under development sets its SDK's endpoint and nothing
-// else. Beside it each guard answers POST /NAME as its Function URL would.
+// Package invokeapi implements Lambda's Invoke API for functions in this process.
+// An application under development can call the guards by setting its SDK's
+// endpoint, and needs no other change. Each guard also answers POST /NAME as its
+// Function URL would.
 package invokeapi
 
 import (
@@ -21,38 +22,38 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// A Function is one that can be invoked.
+// A Function is a Lambda function that callers can invoke.
 type Function struct {
 	Handler lambda.Handler
-	Timeout time.Duration // as the template gives it; at least 1 s
-	URL     bool          // it answers HTTP events, too
+	Timeout time.Duration // as in template.yaml; at least 1 s
+	URL     bool          // whether it also answers HTTP events
 }
 
-// A Server answers for its functions. It is an http.Handler.
+// A Server invokes its functions on request. It is an http.Handler.
 type Server struct {
 	Functions map[string]Function // by name
-	Observe   func(Invocation)    // called after each invocation, by several goroutines at once; nil: nobody is told
+	Observe   func(Invocation)    // called after each invocation, from several goroutines at once; may be nil
 
 	once   sync.Once
 	mux    http.ServeMux
-	events sync.WaitGroup // invocations of type Event under way
+	events sync.WaitGroup // running invocations of type Event
 }
 
-// An Invocation is one that has ended.
+// An Invocation describes an invocation that has ended.
 type Invocation struct {
 	Function string
-	Payload  []byte // the answer
-	Err      error  // or why there is none
+	Payload  []byte // the answer, if Err is nil
+	Err      error
 	Took     time.Duration
 }
 
-// maxPayload is Lambda's, in bytes.
+// maxPayload is Lambda's limit for a request body, in bytes.
 const maxPayload = 6 << 20
 
-// arn is how Lambda names a function of these servers: the account is nobody's.
+// arn is the prefix of the functions' ARNs. The account number is made up.
 const arn = "arn:aws:lambda:us-east-1:123456789012:function:"
 
-// Wait returns when every invocation of type Event has ended.
+// Wait waits until all invocations of type Event have ended.
 func (s *Server) Wait() { s.events.Wait() }
 
 // ServeHTTP implements http.Handler.
@@ -64,10 +65,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// name takes a function's name out of a name, a name:alias, a partial and a
-// full ARN.
+// name matches the forms in which callers can name a function: a name, a
+// name:alias, a partial ARN and a full ARN. Its first group is the name.
 var name = regexp.MustCompile(`^(?:arn:[\w-]+:lambda:[\w-]+:\d{12}:function:|\d{12}:function:|function:)?([\w-]+)(?::[\w$-]+)?$`)
 
+// serveInvoke answers a request of the Invoke API.
 func (s *Server) serveInvoke(w http.ResponseWriter, r *http.Request) {
 	id := newRequestID()
 	w.Header().Set("X-Amzn-RequestId", id)
@@ -102,15 +104,16 @@ func (s *Server) serveInvoke(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// functionContext is what a function learns of its invocation. A caller who
-// leaves doesn't end it.
+// functionContext returns the context that a function gets. It stays valid when
+// the caller closes the connection.
 func functionContext(r *http.Request, id, name string) context.Context {
 	return lambdacontext.NewContext(context.WithoutCancel(r.Context()), &lambdacontext.LambdaContext{
 		AwsRequestID: id, InvokedFunctionArn: arn + name,
 	})
 }
 
-// invoke runs a function as Lambda does: with a deadline, and a log of its own.
+// invoke runs a function as Lambda does, with a deadline. tail is the end of what
+// the function logged.
 func (s *Server) invoke(ctx context.Context, name string, f Function, payload []byte) (out, tail []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
 	defer cancel()
@@ -124,6 +127,7 @@ func (s *Server) invoke(ctx context.Context, name string, f Function, payload []
 	return out, log.tail(ctx, took), err
 }
 
+// respond sends a function's answer or error to the caller.
 func respond(w http.ResponseWriter, r *http.Request, out, tail []byte, err error) {
 	w.Header().Set("X-Amz-Executed-Version", "$LATEST")
 	if r.Header.Get("X-Amz-Log-Type") == "Tail" {
@@ -136,7 +140,8 @@ func respond(w http.ResponseWriter, r *http.Request, out, tail []byte, err error
 	_, _ = w.Write(out)
 }
 
-// errorType is what Lambda's Go runtime reports of an error: its type's name.
+// errorType returns the name of the error's type, as Lambda's Go runtime reports
+// it.
 func errorType(err error) string {
 	t := reflect.TypeOf(err)
 	if t.Kind() == reflect.Pointer {
@@ -145,7 +150,9 @@ func errorType(err error) string {
 	return t.Name()
 }
 
-// readPayload reads a body that is JSON, as Lambda takes it. An empty one is {}.
+// readPayload reads the body, which must be JSON as on Lambda. An empty body
+// means {}. If the body is wrong, readPayload answers the caller and returns
+// false.
 func readPayload(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	payload, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPayload))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
@@ -163,14 +170,15 @@ func readPayload(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	return payload, true
 }
 
-// fail is an error of the API itself, before any function ran.
+// fail sends an error of the API itself. No function has run.
 func fail(w http.ResponseWriter, status int, kind, message string) {
 	w.Header().Set("X-Amzn-ErrorType", kind)
 	w.WriteHeader(status)
 	_, _ = w.Write(encode(struct{ Type, Message string }{"User", message}))
 }
 
-// encode is for values of strings, which JSON always takes.
+// encode returns v as JSON. It is only for values that JSON can always represent,
+// such as structs and maps of strings.
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -179,10 +187,10 @@ func encode(v any) []byte {
 	return b
 }
 
-// newRequestID is a random UUID.
+// newRequestID returns a random UUID.
 func newRequestID() string {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // rand.Read never fails
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// logKey is the context key of an invocation's log.
+// logKey is the context key for the log of an invocation.
 type logKey struct{}
 
-// An invocationLog is what one invocation has logged.
+// An invocationLog collects what one invocation logs.
 type invocationLog struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-// maxTail is how much of a log Lambda returns, in bytes: its end.
+// maxTail is the number of bytes that Lambda returns from the end of a log.
 const maxTail = 4 << 10
 
-// attach begins an invocation's log.
+// attach returns a context with a new log for an invocation.
 func attach(ctx context.Context) (context.Context, *invocationLog) {
 	l := new(invocationLog)
 	return context.WithValue(ctx, logKey{}, l), l
@@ -37,7 +37,8 @@ func (l *invocationLog) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// tail is the end of the log, between the lines that Lambda puts around it.
+// tail returns the end of the log, including the START, END and REPORT lines
+// that Lambda adds.
 func (l *invocationLog) tail(ctx context.Context, took time.Duration) []byte {
 	var id string
 	if lc, ok := lambdacontext.FromContext(ctx); ok {
@@ -51,10 +52,12 @@ func (l *invocationLog) tail(ctx context.Context, took time.Duration) []byte {
 	return all[max(0, len(all)-maxTail):]
 }
 
-// LogHandler is for the functions to log to: it keeps what each invocation logs,
-// for callers who ask for it by X-Amz-Log-Type: Tail.
+// LogHandler returns the handler for the functions' loggers. It collects the log
+// of each invocation, which callers get with X-Amz-Log-Type: Tail.
 func LogHandler() slog.Handler { return handler{} }
 
+// handler writes a record to the log of the invocation in the record's context.
+// with holds the calls of WithAttrs and WithGroup, in order.
 type handler struct {
 	with []func(slog.Handler) slog.Handler
 }
@@ -81,6 +84,7 @@ func (h handler) WithGroup(name string) slog.Handler {
 	return h.and(func(to slog.Handler) slog.Handler { return to.WithGroup(name) })
 }
 
+// and returns a copy of h with one more call.
 func (h handler) and(with func(slog.Handler) slog.Handler) handler {
 	return handler{append(slices.Clip(h.with), with)}
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// checkMetrics checks each line of metrics in a log against CloudWatch's schema
-// of its embedded metric format, and against what that says in words alone: a
-// dimension is a string of the root and a metric a number of it.
+// checkMetrics checks each line of metrics in a log against CloudWatch's schema of
+// the embedded metric format. It also checks two rules that the schema leaves to
+// its description: a dimension is a string member of the root, and a metric is a
+// number member of the root. It returns the number of lines.
 func checkMetrics(t testing.TB, log string) (lines int) {
 	t.Helper()
 	schema := emf(t)
@@ -29,8 +30,8 @@ func checkMetrics(t testing.TB, log string) (lines int) {
 	return lines
 }
 
-// emf reads testdata/emf.schema.json, which has the rules of the section
-// "Embedded metric format schema" of CloudWatch's documentation.
+// emf reads testdata/emf.schema.json. Its rules come from the section "Embedded
+// metric format schema" of CloudWatch's documentation.
 func emf(t testing.TB) *jsonschema.Resolved {
 	t.Helper()
 	text, err := os.ReadFile("testdata/emf.schema.json")
@@ -51,7 +52,7 @@ func emf(t testing.TB) *jsonschema.Resolved {
 func invalidMetrics(schema *jsonschema.Resolved, line string) error {
 	var root map[string]any
 	if err := json.Unmarshal([]byte(line), &root); err != nil {
-		return fmt.Errorf("a line of metrics is no JSON: %w", err)
+		return fmt.Errorf("a line of metrics is not JSON: %w", err)
 	}
 	if err := schema.Validate(root); err != nil {
 		return err
@@ -61,14 +62,14 @@ func invalidMetrics(schema *jsonschema.Resolved, line string) error {
 		for _, set := range directive["Dimensions"].([]any) {
 			for _, name := range set.([]any) {
 				if v, ok := root[name.(string)].(string); !ok || v == "" {
-					return fmt.Errorf("the dimension %v is no string of the root", name)
+					return fmt.Errorf("the dimension %v is not a string of the root", name)
 				}
 			}
 		}
 		for _, metric := range directive["Metrics"].([]any) {
 			name := metric.(map[string]any)["Name"].(string)
 			if _, ok := root[name].(float64); !ok {
-				return fmt.Errorf("the metric %s is no number of the root", name)
+				return fmt.Errorf("the metric %s is not a number of the root", name)
 			}
 		}
 	}
@@ -89,7 +90,7 @@ func TestMetricLinesOfTheRealBinaries(t *testing.T) {
 	}
 	cleanup := r.start(t, "cleanup", "POWERTOOLS_METRICS_NAMESPACE=dev-Guards")
 	cleanup.Invoke(t, `{}`)
-	posts.Stop() // its log is whole then
+	posts.Stop() // completes the log
 	cleanup.Stop()
 	for name, tt := range map[string]struct {
 		log   string
@@ -108,12 +109,12 @@ func TestMetricLinesOfTheRealBinaries(t *testing.T) {
 			}
 		}
 		if !strings.Contains(tt.log, `"Namespace":"dev-Guards"`) {
-			t.Errorf("%s: another namespace than it was told:\n%s", name, tt.log)
+			t.Errorf("%s: not the configured namespace:\n%s", name, tt.log)
 		}
 	}
 }
 
-func TestMetricLinesThatCloudWatchWouldNotTake(t *testing.T) {
+func TestMetricLinesThatCloudWatchWouldRefuse(t *testing.T) {
 	schema := emf(t)
 	const good = `{"Guard":"g","N":1,"_aws":{"Timestamp":1,"CloudWatchMetrics":[{"Namespace":"G","Dimensions":[["Guard"]],"Metrics":[{"Name":"N","Unit":"Count"}]}]}}`
 	if err := invalidMetrics(schema, good); err != nil {
@@ -132,7 +133,7 @@ func TestMetricLinesThatCloudWatchWouldNotTake(t *testing.T) {
 		`"CloudWatchMetrics"`: `"Metrics"`,
 	} {
 		if line := strings.Replace(good, old, replacement, 1); invalidMetrics(schema, line) == nil {
-			t.Errorf("%s for %s is taken", replacement, old)
+			t.Errorf("%s in place of %s is accepted", replacement, old)
 		}
 	}
 }

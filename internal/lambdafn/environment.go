@@ -3,6 +3,7 @@ package lambdafn
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,44 +12,46 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// Settings are what a guard reads of its variables, but for the table.
+// Settings are what a guard reads from its environment, except the table's name.
 type Settings struct {
 	Mode            guard.Mode
 	DenyOutage      bool
 	RefusalIsError  bool
 	DecisionTimeout time.Duration
 	BypassRoles     []string
-	Namespace       string // of its metrics
+	Memory          int    // bytes for what the function remembers of its decisions
+	Namespace       string // of the metrics in CloudWatch
 }
 
-// Guard makes a guard that counts in store, without log and metrics.
-func (s *Settings) Guard(rules limits.Guard, store ratelimit.Store) *guard.Guard {
-	return &guard.Guard{
-		Rules: rules,
+// Handler returns a handler that counts in store. It has no log, no metrics and
+// no live limits.
+func (s *Settings) Handler(g limits.Guard, store ratelimit.Store) *guard.Handler {
+	return &guard.Handler{
+		Guard: g,
 		Limiter: &ratelimit.Limiter{
-			Store:      store,
-			Cache:      ratelimit.NewCache(ratelimit.DefaultCacheSize),
-			Timeout:    s.DecisionTimeout,
-			DenyOutage: s.DenyOutage,
+			Store:   store,
+			Memory:  ratelimit.NewMemory(s.Memory),
+			Timeout: s.DecisionTimeout,
 		},
 		Mode:           s.Mode,
+		DenyOutage:     s.DenyOutage,
 		RefusalIsError: s.RefusalIsError,
 		BypassRoles:    s.BypassRoles,
-		Namespace:      s.Namespace,
 	}
 }
 
-// longestDecision is the most that DECISION_TIMEOUT takes.
+// longestDecision is the greatest DECISION_TIMEOUT.
 const longestDecision = 5 * time.Second
 
-// ReadSettings reads the variables, or says which can't be read. One that is
-// empty is as one that is not set, but BYPASS_ROLES, which is then nobody.
+// ReadSettings reads the settings. Its error names the variable that cannot be
+// read. An empty variable counts as unset. BYPASS_ROLES is different: empty means
+// that nobody bypasses.
 func ReadSettings(lookup func(string) (string, bool)) (s Settings, err error) {
-	get := func(name, ordinary string) string {
+	get := func(name, fallback string) string {
 		if v, _ := lookup(name); v != "" {
 			return v
 		}
-		return ordinary
+		return fallback
 	}
 	choice := func(name string, choices ...string) (v string) {
 		v = get(name, choices[0])
@@ -62,6 +65,7 @@ func ReadSettings(lookup func(string) (string, bool)) (s Settings, err error) {
 	s.DenyOutage = choice("ON_OUTAGE", "allow", "deny") == "deny"
 	s.RefusalIsError = choice("ON_LIMIT", "answer", "error") == "error"
 	s.Namespace = readNamespace(lookup)
+	s.Memory = readMemory(lookup)
 	if err != nil {
 		return s, err
 	}
@@ -82,7 +86,18 @@ func ReadSettings(lookup func(string) (string, bool)) (s Settings, err error) {
 	return s, nil
 }
 
-// readNamespace reads what metrics are kept under.
+// readMemory returns how many bytes decisions may be remembered in: a third of the
+// function's memory, and at most [ratelimit.DefaultMemory].
+func readMemory(lookup func(string) (string, bool)) int {
+	size, _ := lookup("AWS_LAMBDA_FUNCTION_MEMORY_SIZE") // in MB; Lambda sets it
+	megabytes, err := strconv.Atoi(size)
+	if err != nil || megabytes < 1 {
+		return ratelimit.DefaultMemory
+	}
+	return min(ratelimit.DefaultMemory, megabytes<<20/3)
+}
+
+// readNamespace reads the namespace of the metrics in CloudWatch.
 func readNamespace(lookup func(string) (string, bool)) string {
 	if namespace, _ := lookup("POWERTOOLS_METRICS_NAMESPACE"); namespace != "" {
 		return namespace
@@ -90,7 +105,7 @@ func readNamespace(lookup func(string) (string, bool)) string {
 	return "Guards"
 }
 
-// readTable reads the table's name.
+// readTable reads the name of the table.
 func readTable(lookup func(string) (string, bool)) (string, error) {
 	table, _ := lookup("TABLE_NAME")
 	if table == "" {

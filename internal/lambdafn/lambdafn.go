@@ -1,4 +1,6 @@
-// Package lambdafn wires the functions: environment, store, handler, Lambda.
+// Package lambdafn builds the Lambda functions. It reads the environment, opens
+// the store, makes the handler and starts it, so that a function's main is one
+// line.
 package lambdafn
 
 import (
@@ -21,19 +23,21 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/live/dynamolive"
+	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/table"
 )
 
-// Guard runs a guard as a Lambda function. It returns, with an exit status, only
-// if it can't start.
-func Guard(rules limits.Guard) int {
-	return Start(rules.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
-		return NewGuard(cfg, rules, logger)
+// Guard runs a guard as a Lambda function. It returns only if it cannot start,
+// with an exit status.
+func Guard(g limits.Guard) int {
+	return Start(g.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
+		return NewGuard(cfg, g, logger)
 	})
 }
 
-// Cleanup runs cleanup as a Lambda function. It returns as Guard does.
+// Cleanup runs cleanup as a Lambda function. Like Guard, it returns only if it
+// cannot start.
 func Cleanup() int {
 	return Start("cleanup", func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
 		store, err := open(cfg)
@@ -45,14 +49,15 @@ func Cleanup() int {
 			return err
 		}
 		return &cleanup.Cleanup{
-			Table: table.New(store.Table()), Forget: forget, Log: logger, Metrics: os.Stdout, Namespace: readNamespace(os.LookupEnv),
+			Table: table.New(store.Table()), Forget: forget, Log: logger,
+			Metrics: metrics.Writer{W: os.Stdout, Namespace: readNamespace(os.LookupEnv)},
 		}, nil
 	})
 }
 
-// NewGuard wires a guard as the environment says.
-func NewGuard(cfg aws.Config, rules limits.Guard, logger *slog.Logger) (*guard.Guard, error) {
-	if err := rules.Validate(); err != nil {
+// NewGuard returns the handler of g, as the environment configures it.
+func NewGuard(cfg aws.Config, g limits.Guard, logger *slog.Logger) (*guard.Handler, error) {
+	if err := g.Validate(); err != nil {
 		return nil, err
 	}
 	settings, err := ReadSettings(os.LookupEnv)
@@ -63,15 +68,15 @@ func NewGuard(cfg aws.Config, rules limits.Guard, logger *slog.Logger) (*guard.G
 	if err != nil {
 		return nil, err
 	}
-	g := settings.Guard(rules, store)
-	g.Log, g.Metrics = logger, os.Stdout
-	g.Live = &live.Follower{Table: dynamolive.New(store.Table()), Guards: limits.All, Log: logger}
-	g.Limiter.Alongside = g.Live.Look
-	return g, nil
+	h := settings.Handler(g, store)
+	h.Log = logger
+	h.Metrics = metrics.Writer{W: os.Stdout, Namespace: settings.Namespace}
+	h.Live = &live.Follower{Table: dynamolive.New(store.Table()), Guards: limits.All, Log: logger}
+	return h, nil
 }
 
-// Start runs what wire makes as a Lambda function, for those that have more to
-// wire than a guard. It returns as Guard does.
+// Start runs the handler that wire returns as a Lambda function. Like Guard, it
+// returns only if it cannot start. Functions with more parts than a guard use it.
 func Start(name string, wire func(aws.Config, *slog.Logger) (lambda.Handler, error)) int {
 	cfg, err := configure()
 	var handler lambda.Handler
@@ -82,13 +87,14 @@ func Start(name string, wire func(aws.Config, *slog.Logger) (lambda.Handler, err
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		return 1
 	}
-	log.SetOutput(withoutErrors{os.Stderr})
-	lambda.Start(handler)
+	quiet := &errorFilter{Handler: handler, log: os.Stderr}
+	log.SetOutput(quiet)
+	lambda.Start(quiet)
 	return 0
 }
 
-// service is the name in the log: the function's, unless Powertools' variable
-// says otherwise.
+// service returns the name that log lines carry: POWERTOOLS_SERVICE_NAME if it is
+// set, else the function's name.
 func service(name string) string {
 	if v := os.Getenv("POWERTOOLS_SERVICE_NAME"); v != "" {
 		return v
@@ -96,8 +102,8 @@ func service(name string) string {
 	return name
 }
 
-// responseTimeout is how long AWS may take for one request of cleanup's; a
-// guard's own attempts are far shorter.
+// responseTimeout is how long AWS may take to answer one request of cleanup. The
+// attempts of a guard are far shorter.
 const responseTimeout = 10 * time.Second
 
 func configure() (aws.Config, error) {

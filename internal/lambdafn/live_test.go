@@ -13,9 +13,9 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
 
-// What operators change acts from an instance's second decision on. The first
-// one, on the code's limits, is what looks.
-func TestLiveLimitsActOnTheRealBinary(t *testing.T) {
+// The first decision uses the code's limits and starts the look at the table. Live
+// limits hold from the second decision.
+func TestLiveLimitsOnTheRealBinary(t *testing.T) {
 	r := newRig(t)
 	table := dynamolive.New(dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), r.table).Table())
 	edit := func(change func(live.Settings) live.Settings) {
@@ -52,7 +52,7 @@ func TestLiveLimitsActOnTheRealBinary(t *testing.T) {
 		t.Errorf("a granted role: %+v", a)
 	}
 
-	// Erasing a user drops what was granted, too.
+	// Erasing a user also removes the user's grants.
 	cleanup := r.start(t, "cleanup")
 	cleanup.Invoke(t, `{"userId": "vip"}`)
 	s, _, err := live.Read(t.Context(), table)
@@ -61,7 +61,7 @@ func TestLiveLimitsActOnTheRealBinary(t *testing.T) {
 	}
 }
 
-// Lines of log have Powertools' names beside aws-lambda-go's.
+// Log lines have the attributes of aws-lambda-go and those of Powertools.
 func TestLogNames(t *testing.T) {
 	r := newRig(t)
 	i := r.start(t, "posts-guard")

@@ -8,12 +8,12 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// named adds to each line of an invocation what Powertools' loggers have beside
-// aws-lambda-go's own, by their names: cold_start, and xray_trace_id where there
-// is one.
+// named adds two attributes to each log line of an invocation. AWS's Powertools
+// loggers have them, but aws-lambda-go's does not: cold_start, and xray_trace_id
+// if there is a trace.
 type named struct {
 	slog.Handler
-	first *atomic.Pointer[string] // the request id of the instance's first invocation that logged
+	first *atomic.Pointer[string] // request id of the first invocation that logged in this instance
 }
 
 func newNamed(h slog.Handler) named { return named{h, new(atomic.Pointer[string])} }

@@ -1,6 +1,6 @@
-// Package lambdatest drives a function's real binary as Lambda does: one
-// process for each instance, each under a Runtime API of its own, in an
-// environment that inherits nothing.
+// Package lambdatest runs a function's real binary as Lambda does. Each instance
+// is one process with its own Runtime API. It sees nothing of the test's
+// environment.
 package lambdatest
 
 import (
@@ -17,10 +17,11 @@ import (
 	"testing"
 )
 
-// Build compiles a function with the flags it is deployed with, but for this
-// machine, and returns the path of the binary. pkg is an import path or, as in
-// "./functions/posts-guard", a path from the module's root. A process compiles
-// each package once; what is still up to date is not even linked again.
+// Build compiles a function for this machine, otherwise with the flags of a
+// deployment. It returns the path of the binary. pkg is an import path or a path
+// from the module's root, such as "./functions/posts-guard". A test process
+// builds each package once, and Go does not link a binary again that is up to
+// date.
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
 	once, _ := builds.LoadOrStore(pkg, sync.OnceValues(func() (string, error) { return build(pkg) }))
@@ -31,7 +32,7 @@ func Build(t testing.TB, pkg string) string {
 	return binary
 }
 
-var builds sync.Map // package as given to Build -> its func() (string, error)
+var builds sync.Map // from the package as passed to Build to a func() (string, error)
 
 func build(pkg string) (binary string, err error) {
 	root, err := moduleRoot()
@@ -48,8 +49,8 @@ func build(pkg string) (binary string, err error) {
 	binary = filepath.Join(dir, path.Base(filepath.ToSlash(pkg)))
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags=-s -w", "-o", binary, pkg)
 	cmd.Dir = root
-	// On one file system go replaces the binary in one step, under the feet of
-	// no other test process that is just starting it.
+	// With GOTMPDIR on the same file system, go replaces the binary in one step.
+	// Otherwise another test process could start a half-written binary.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "GOTMPDIR="+dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
@@ -57,21 +58,23 @@ func build(pkg string) (binary string, err error) {
 	return binary, nil
 }
 
+// moduleRoot returns the directory with go.mod.
 var moduleRoot = sync.OnceValues(func() (string, error) {
 	out, err := run("", "go", "env", "GOMOD")
 	if err != nil {
 		return "", err
 	}
 	if out == "" || out == os.DevNull {
-		return "", fmt.Errorf("find the module: no go.mod above the test's directory")
+		return "", fmt.Errorf("find the module: there is no go.mod in the test's directory or above")
 	}
 	return filepath.Dir(out), nil
 })
 
-// declareInputs opens the directories of this module that pkg is made of.
-// Package testing notes each file a test opens and go test repeats the test
-// once it has changed; of what the compiler reads it would know nothing, and
-// would pass a changed function on its last result.
+// declareInputs opens the source directories of pkg, so that go test knows that
+// the test depends on them. Package testing records each file that a test opens,
+// and go test runs the test again when one of them changes. It can't see what the
+// compiler reads. Without declareInputs it would report a cached result for a
+// changed function.
 func declareInputs(root, pkg string) error {
 	dirs, err := run(root, "go", "list", "-deps", "-f", `{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}`, pkg)
 	if err != nil {
@@ -91,19 +94,21 @@ func declareInputs(root, pkg string) error {
 
 func isNewline(r rune) bool { return r == '\n' }
 
-// outputDir is in the user's cache, one for each package of each checkout: the
-// next process finds the binary, nothing piles up, and go test, which looks for
-// changes in the module only, does not take a new binary for one.
+// outputDir returns the directory for the binary of pkg. It lies in the user's
+// cache, one for each package of each checkout. So the next process finds the
+// binary, and old binaries don't pile up. It is outside the module, because go
+// test would take a new binary in the module for a changed input.
 func outputDir(root, pkg string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("find a place for the binaries: %w", err)
+		return "", fmt.Errorf("find a directory for the binaries: %w", err)
 	}
 	sum := sha256.Sum256([]byte(root + "\x00" + pkg))
 	dir := filepath.Join(cache, "guards-lambdatest", hex.EncodeToString(sum[:8]))
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
+// run returns what a command prints, without white space at the ends.
 func run(dir string, command ...string) (string, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir = dir

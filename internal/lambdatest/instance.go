@@ -14,43 +14,44 @@ import (
 )
 
 const (
-	initLimit    = 30 * time.Second       // for a function to ask for work, or to exit; Lambda gives 10 s
-	timeoutGrace = time.Second            // past an invocation's deadline, for a busy machine; Lambda gives none
-	sigtermGrace = 500 * time.Millisecond // between SIGTERM and SIGKILL, as on Lambda
+	initLimit    = 30 * time.Second       // time to ask for work or to exit; Lambda allows 10 s
+	timeoutGrace = time.Second            // time after an invocation's deadline, for busy machines; Lambda allows none
+	sigtermGrace = 500 * time.Millisecond // time between SIGTERM and SIGKILL, as on Lambda
 )
 
-// Instance is one running copy of a function. Its methods may be called by
-// several goroutines at once; like any instance on Lambda it works on one
-// invocation at a time, and further ones wait.
+// Instance is one running copy of a function. Several goroutines may call its
+// methods at the same time. As on Lambda, an instance handles one invocation at a
+// time, and further invocations wait.
 type Instance struct {
 	name    string
 	api     *runtimeAPI
 	server  *httptest.Server
 	cmd     *exec.Cmd
 	started time.Time
-	log     string        // path of the file that stdout and stderr go to
+	log     string        // path of the file with stdout and stderr
 	exited  chan struct{} // closed when the process has ended
 	stop    func()
 }
 
-// Start runs binary as one instance and stops it when the test ends. env holds
-// NAME=value entries, each in place of the default of that name. Beside them
-// the function sees Lambda's own variables, made-up credentials, an empty HOME
-// and nothing of the test's environment. Start does not wait: a function that
-// refuses to start is seen by Exit, and by Invoke and Ready as a failure.
+// Start runs binary as one instance and stops it when the test ends. Entries of
+// env have the form NAME=value and override the defaults. The function also sees
+// Lambda's own variables, made-up credentials and an empty HOME, but nothing of
+// the test's environment. Start does not wait for the function. If the function
+// exits at startup, Exit returns how, and Invoke and Ready fail.
 func Start(t testing.TB, binary string, env ...string) *Instance {
 	t.Helper()
 	binary, err := filepath.Abs(binary)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A file and not a pipe: all that was written before an answer is in it
-	// when the answer arrives.
+	// This is a file because a pipe would deliver the output later than the
+	// answer. What the function writes before its answer is in the file when the
+	// answer arrives.
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = log.Close() }() // the process has a descriptor of its own
+	defer func() { _ = log.Close() }() // the process has its own descriptor
 
 	name, dir := filepath.Base(binary), t.TempDir()
 	i := &Instance{name: name, log: log.Name(), exited: make(chan struct{})}
@@ -68,7 +69,7 @@ func Start(t testing.TB, binary string, env ...string) *Instance {
 	}
 	go func() {
 		defer close(i.exited)
-		_ = i.cmd.Wait() // how it ended is in its ProcessState
+		_ = i.cmd.Wait() // ProcessState holds the result
 	}()
 	t.Cleanup(func() {
 		i.Stop()
@@ -79,9 +80,9 @@ func Start(t testing.TB, binary string, env ...string) *Instance {
 	return i
 }
 
-// Ready is how long the function took from the start of its process to its
-// first request for work: its cold start, without Lambda's own part of it.
-// Ready waits for that request.
+// Ready waits until the function asks for work the first time, and returns the
+// time since its process started. That is the cold start without Lambda's own
+// share.
 func (i *Instance) Ready(t testing.TB) time.Duration {
 	t.Helper()
 	if err := i.waitReady(t.Context()); err != nil {
@@ -90,8 +91,9 @@ func (i *Instance) Ready(t testing.TB) time.Duration {
 	return i.api.askedAt.Sub(i.started)
 }
 
+// waitReady waits for the first request for work, at most initLimit.
 func (i *Instance) waitReady(ctx context.Context) error {
-	select { // no timer once it is ready
+	select { // avoids the timer if the function is ready
 	case <-i.api.asked:
 		return nil
 	default:
@@ -110,15 +112,15 @@ func (i *Instance) waitReady(ctx context.Context) error {
 	}
 }
 
-// Exit is how a process ended.
+// Exit describes how a process ended.
 type Exit struct {
-	Code      int    // -1: by a signal
-	InitError string // what it posted to /runtime/init/error, where it did
+	Code      int    // -1 if a signal ended it
+	InitError string // what it posted to /runtime/init/error, if anything
 	Logs      string
 }
 
-// Exit waits for a function that stops by itself, such as one whose
-// environment can't be read.
+// Exit waits until the function exits by itself, for example because a variable
+// has a wrong value.
 func (i *Instance) Exit(t testing.TB) Exit {
 	t.Helper()
 	select {
@@ -131,8 +133,8 @@ func (i *Instance) Exit(t testing.TB) Exit {
 	return Exit{Code: i.cmd.ProcessState.ExitCode(), InitError: string(i.api.initError), Logs: i.Logs()}
 }
 
-// Logs is what the function has written so far to stdout and stderr. All that
-// it wrote in an invocation is there when Invoke returns.
+// Logs returns what the function has written to stdout and stderr. When Invoke
+// returns, it includes everything that the function wrote in that invocation.
 func (i *Instance) Logs() string {
 	b, err := os.ReadFile(i.log)
 	if err != nil {
@@ -141,9 +143,9 @@ func (i *Instance) Logs() string {
 	return string(b)
 }
 
-// Stop ends the instance as Lambda does: it is killed, or, where it asked for
-// SIGTERM (lambda.WithEnableSIGTERM), given half a second's notice. An
-// invocation at work fails. Stop may be called more than once.
+// Stop ends the instance as Lambda does: it kills the process. If the function
+// asked for SIGTERM (lambda.WithEnableSIGTERM), it gets that signal half a second
+// earlier. A running invocation fails. Stop may be called more than once.
 func (i *Instance) Stop() { i.stop() }
 
 func (i *Instance) shutDown() {
@@ -156,7 +158,7 @@ func (i *Instance) shutDown() {
 		case <-time.After(sigtermGrace):
 		}
 	}
-	_ = i.cmd.Process.Kill() // it may have ended already
+	_ = i.cmd.Process.Kill() // an error means that it has ended already
 	<-i.exited
 	close(i.api.stopping)
 	i.server.CloseClientConnections()

@@ -11,7 +11,7 @@ import (
 	"github.com/cric-talk/guards/internal/lambdatest"
 )
 
-func TestEnvironmentIsLambdasOwn(t *testing.T) {
+func TestFunctionSeesOnlyLambdasEnvironment(t *testing.T) {
 	t.Setenv("LEAKED", "from the test")
 	t.Setenv("AWS_PROFILE", "from the test")
 	s := decode(t, lambdatest.Start(t, probe(t), "TABLE_NAME=other", "AWS_REGION=eu-west-1").Invoke(t, `{}`))
@@ -21,19 +21,19 @@ func TestEnvironmentIsLambdasOwn(t *testing.T) {
 		names[name]++
 	}
 	if names["LEAKED"]+names["AWS_PROFILE"] > 0 {
-		t.Errorf("the test's environment shows: %q", s.Env)
+		t.Errorf("the function sees the test's environment: %q", s.Env)
 	}
 	for _, want := range []string{"TABLE_NAME=other", "AWS_REGION=eu-west-1", "AWS_LAMBDA_FUNCTION_NAME=probe", "HOME=" + s.Dir} {
 		if name, _, _ := strings.Cut(want, "="); !slices.Contains(s.Env, want) || names[name] != 1 {
-			t.Errorf("want %s once, have %q", want, s.Env)
+			t.Errorf("the environment is %q, want %s in it once", s.Env, want)
 		}
 	}
 	if s.Args != 1 {
-		t.Errorf("%d arguments, want the program's name only", s.Args)
+		t.Errorf("%d arguments, want only the program's name", s.Args)
 	}
 }
 
-func TestExitAtStart(t *testing.T) {
+func TestExitAtStartupIsReported(t *testing.T) {
 	t.Parallel()
 	i := lambdatest.Start(t, probe(t), "START=refuse")
 	exit := i.Exit(t)
@@ -41,11 +41,11 @@ func TestExitAtStart(t *testing.T) {
 		t.Errorf("got %+v", exit)
 	}
 	if _, err := i.Do(t.Context(), lambdatest.Invocation{}); err == nil || !strings.Contains(err.Error(), "before it asked for work") {
-		t.Errorf("got %v, want an error: it never asked for work", err)
+		t.Errorf("got %v, want an error because the function never asked for work", err)
 	}
 }
 
-func TestErrorOfTheStartIsRecorded(t *testing.T) {
+func TestInitErrorIsRecorded(t *testing.T) {
 	t.Parallel()
 	exit := lambdatest.Start(t, probe(t), "START=report").Exit(t)
 	if exit.InitError != `{"errorType":"probe"}` || exit.Code != 3 {
@@ -53,7 +53,7 @@ func TestErrorOfTheStartIsRecorded(t *testing.T) {
 	}
 }
 
-func TestReadyIsTheColdStart(t *testing.T) {
+func TestReadyReturnsTheColdStart(t *testing.T) {
 	t.Parallel()
 	i := lambdatest.Start(t, probe(t), "START=wait 300ms")
 	if got := i.Ready(t); got < 300*time.Millisecond || got > 10*time.Second {
@@ -64,7 +64,7 @@ func TestReadyIsTheColdStart(t *testing.T) {
 	}
 }
 
-func TestLogsOfAnInvocationAreThereWithItsAnswer(t *testing.T) {
+func TestLogsOfAnInvocationArriveBeforeItsAnswer(t *testing.T) {
 	t.Parallel()
 	i := lambdatest.Start(t, probe(t))
 	var want strings.Builder
@@ -78,32 +78,32 @@ func TestLogsOfAnInvocationAreThereWithItsAnswer(t *testing.T) {
 	}
 }
 
-func TestStop(t *testing.T) {
+func TestStopEndsAnInstanceAsLambdaDoes(t *testing.T) {
 	t.Parallel()
-	t.Run("kills", func(t *testing.T) {
+	t.Run("kills the process", func(t *testing.T) {
 		i := lambdatest.Start(t, probe(t))
 		i.Ready(t)
 		i.Stop()
 		i.Stop()
 		if exit := i.Exit(t); exit.Code != -1 {
-			t.Errorf("exit code %d, want it killed", exit.Code)
+			t.Errorf("exit code %d, want -1 because it was killed", exit.Code)
 		}
 	})
-	t.Run("gives notice to a function that asked for it", func(t *testing.T) {
+	t.Run("sends SIGTERM first if the function asked for it", func(t *testing.T) {
 		i := lambdatest.Start(t, probe(t), "START=sigterm")
 		i.Invoke(t, `{}`)
 		i.Stop()
 		if exit := i.Exit(t); exit.Code != 0 || !strings.Contains(exit.Logs, "good night") {
-			t.Errorf("got %+v, want the handler to have run", exit)
+			t.Errorf("got %+v, want the function's SIGTERM handler to run", exit)
 		}
 	})
-	t.Run("fails the invocation at work", func(t *testing.T) {
+	t.Run("fails a running invocation", func(t *testing.T) {
 		i := lambdatest.Start(t, probe(t))
 		i.Ready(t)
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			if _, err := i.Do(t.Context(), lambdatest.Invocation{Payload: []byte(`{"do":"sleep","ms":60000}`)}); err == nil {
-				t.Error("an answer from a stopped instance")
+				t.Error("a stopped instance returned an answer")
 			}
 		})
 		for !strings.Contains(i.Logs(), "sleep") {

@@ -9,28 +9,27 @@ import (
 
 // Invocation is one event for a function.
 type Invocation struct {
-	Payload   []byte        // JSON; nil: {}
-	RequestID string        // empty: a new one, as Lambda makes them
-	Timeout   time.Duration // from the moment the function has it to the deadline it is told; 0: 30 s
+	Payload   []byte        // JSON; nil means {}
+	RequestID string        // empty means a new id, in the form of Lambda's
+	Timeout   time.Duration // from the moment the function gets it to its deadline; 0 means 30 s
 }
 
-// Result is what a function made of an invocation. One with an ErrorType is a
-// function error.
+// Result is the outcome of an invocation. If ErrorType is set, it is a function
+// error.
 type Result struct {
-	Payload      []byte // the answer; of a function error its JSON as Lambda passes it on
+	Payload      []byte // the answer, or the JSON of a function error as Lambda returns it
 	ErrorType    string
 	ErrorMessage string
 	RequestID    string
-	Duration     time.Duration // from the moment the function had the event to its answer
+	Duration     time.Duration // from the moment the function got the event to its answer
 }
 
-// String is the answer as JSON, also that of a function error, and how long it
-// took: what a failed test wants to print.
+// String returns the payload and the duration, for the message of a failed test.
 func (r Result) String() string { return fmt.Sprintf("%s in %v", r.Payload, r.Duration) }
 
-// Invoke hands payload, which is JSON, to the function and returns what it made
-// of it. The test fails at once where that is nothing; for anything but the
-// defaults, and on a goroutine that is not the test's own, use Do.
+// Invoke invokes the function with payload, which must be JSON. If there is no
+// result, the test fails at once. Use Do if you need other settings than the
+// defaults, or on a goroutine other than the test's own.
 func (i *Instance) Invoke(t testing.TB, payload string) Result {
 	t.Helper()
 	result, err := i.Do(t.Context(), Invocation{Payload: []byte(payload)})
@@ -40,11 +39,13 @@ func (i *Instance) Invoke(t testing.TB, payload string) Result {
 	return result
 }
 
-// Do hands inv to the function and returns what it made of it. An error means
-// that there is no answer: the process ended, or it was still at work a second
-// after the deadline and is stopped, as Lambda would have done, or ctx ended
-// first. In that last case the function works on, its answer is dropped and the
-// next invocation waits for it.
+// Do invokes the function with inv. It returns an error if there is no answer:
+//
+//   - The process ended.
+//   - The function was still running a second after its deadline. Do stops it
+//     then, as Lambda does.
+//   - ctx was done first. The function keeps running, its answer is dropped, and
+//     the next invocation waits for it.
 func (i *Instance) Do(ctx context.Context, inv Invocation) (Result, error) {
 	if inv.Payload == nil {
 		inv.Payload = []byte("{}")
@@ -73,8 +74,8 @@ func (i *Instance) Do(ctx context.Context, inv Invocation) (Result, error) {
 	return Result{}, err
 }
 
-// await returns nil when job is over, and otherwise why it was not waited for.
-// It may be answered all the same.
+// await returns nil when job is over. Otherwise it returns the reason why it
+// stopped waiting. Even then job may have an answer.
 func (i *Instance) await(ctx context.Context, job *work) error {
 	limit := time.NewTimer(job.Timeout + timeoutGrace)
 	defer limit.Stop()
@@ -87,6 +88,6 @@ func (i *Instance) await(ctx context.Context, job *work) error {
 		return fmt.Errorf("wait for the answer of %s: %w", i.name, ctx.Err())
 	case <-limit.C:
 		i.Stop()
-		return fmt.Errorf("%s was still at work %v after its deadline and is stopped; it wrote:\n%s", i.name, timeoutGrace, i.Logs())
+		return fmt.Errorf("%s was still running %v after its deadline and was stopped; it wrote:\n%s", i.name, timeoutGrace, i.Logs())
 	}
 }

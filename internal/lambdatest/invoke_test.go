@@ -14,7 +14,7 @@ import (
 	"github.com/cric-talk/guards/internal/lambdatest"
 )
 
-// seen is what the probe function found around it.
+// seen is what the probe function reports about its invocation.
 type seen struct {
 	Do, RequestID, ARN, Trace, Dir string
 	LeftMs                         int64
@@ -22,6 +22,7 @@ type seen struct {
 	Args, Calls                    int
 }
 
+// probe builds the probe function.
 func probe(t *testing.T) string {
 	t.Helper()
 	return lambdatest.Build(t, "./internal/lambdatest/testdata/probe")
@@ -36,7 +37,7 @@ func decode(t *testing.T, r lambdatest.Result) seen {
 	return s
 }
 
-func TestInvokeIsAnswered(t *testing.T) {
+func TestInvokePassesLambdasMetadata(t *testing.T) {
 	t.Parallel()
 	i := lambdatest.Start(t, probe(t))
 	for call := range 3 {
@@ -47,7 +48,7 @@ func TestInvokeIsAnswered(t *testing.T) {
 		}
 		uuid := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 		if s.RequestID != result.RequestID || !uuid.MatchString(s.RequestID) {
-			t.Errorf("request id %q, in the result %q, want one version 4 UUID", s.RequestID, result.RequestID)
+			t.Errorf("request id %q, in the result %q, want the same version 4 UUID", s.RequestID, result.RequestID)
 		}
 		trace := regexp.MustCompile(`^Root=1-[0-9a-f]{8}-[0-9a-f]{24};Parent=[0-9a-f]{16};Sampled=0$`)
 		if !trace.MatchString(s.Trace) {
@@ -62,7 +63,7 @@ func TestInvokeIsAnswered(t *testing.T) {
 	}
 }
 
-func TestInvocationIsAsGiven(t *testing.T) {
+func TestDoUsesTheGivenIDAndTimeout(t *testing.T) {
 	t.Parallel()
 	i := lambdatest.Start(t, probe(t))
 	result, err := i.Do(t.Context(), lambdatest.Invocation{RequestID: "again", Timeout: 5 * time.Minute})
@@ -74,7 +75,7 @@ func TestInvocationIsAsGiven(t *testing.T) {
 	}
 }
 
-func TestFunctionErrors(t *testing.T) {
+func TestFunctionErrorsAndPanicsAreReported(t *testing.T) {
 	t.Parallel()
 	i := lambdatest.Start(t, probe(t))
 	got := i.Invoke(t, `{"do":"fail"}`)
@@ -82,23 +83,23 @@ func TestFunctionErrors(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if text := got.String(); !strings.HasPrefix(text, `{"errorMessage":"as asked","errorType":"probeError"} in `) {
-		t.Errorf("it prints as %s", text)
+		t.Errorf("String returns %s", text)
 	}
 	if s := decode(t, i.Invoke(t, `{}`)); s.Calls != 2 {
-		t.Errorf("%d calls, want the same process to go on", s.Calls)
+		t.Errorf("%d calls, want 2: the same process must go on", s.Calls)
 	}
 	if got := i.Invoke(t, `{"do":"panic"}`); got.ErrorType != "errorString" || got.ErrorMessage != "as asked" {
 		t.Errorf("got %+v", got)
 	}
 	if exit := i.Exit(t); exit.Code != 1 {
-		t.Errorf("after a panic it ended with %d, want 1", exit.Code)
+		t.Errorf("the exit code after a panic is %d, want 1", exit.Code)
 	}
 }
 
 func TestExitDuringAnInvocationIsAnError(t *testing.T) {
 	t.Parallel()
 	i := lambdatest.Start(t, probe(t))
-	for range 2 { // the second finds it gone
+	for range 2 { // the second call finds that the process has ended
 		result, err := i.Do(t.Context(), lambdatest.Invocation{Payload: []byte(`{"do":"exit"}`)})
 		if err == nil || !strings.Contains(err.Error(), "exit status 7") || !strings.Contains(err.Error(), "stderr exit") {
 			t.Fatalf("got %+v, %v, want an error with the status and the logs", result, err)
@@ -109,7 +110,7 @@ func TestExitDuringAnInvocationIsAnError(t *testing.T) {
 	}
 }
 
-func TestContextEndsTheWaitOnly(t *testing.T) {
+func TestContextEndsOnlyTheWait(t *testing.T) {
 	t.Parallel()
 	i := lambdatest.Start(t, probe(t))
 	i.Ready(t)
@@ -119,14 +120,14 @@ func TestContextEndsTheWaitOnly(t *testing.T) {
 		t.Fatalf("got %v, want the context's error", err)
 	}
 	if _, err := i.Do(ctx, lambdatest.Invocation{}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("got %v, want the context's error: the function is still at work", err)
+		t.Fatalf("got %v, want the context's error, because the function is still running", err)
 	}
 	if s := decode(t, i.Invoke(t, `{"do":"next"}`)); s.Do != "next" || s.Calls != 2 {
 		t.Errorf("got %+v, want the second call's own answer", s)
 	}
 }
 
-func TestPastItsDeadlineAFunctionIsStopped(t *testing.T) {
+func TestFunctionIsStoppedAfterItsDeadline(t *testing.T) {
 	t.Parallel()
 	i := lambdatest.Start(t, probe(t))
 	_, err := i.Do(t.Context(), lambdatest.Invocation{Payload: []byte(`{"do":"sleep","ms":60000}`), Timeout: 100 * time.Millisecond})
@@ -134,15 +135,15 @@ func TestPastItsDeadlineAFunctionIsStopped(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	if exit := i.Exit(t); exit.Code != -1 {
-		t.Errorf("exit code %d, want it killed", exit.Code)
+		t.Errorf("exit code %d, want -1 because it was killed", exit.Code)
 	}
 }
 
-func TestDurationIsTheFunctionsOwn(t *testing.T) {
+func TestDurationExcludesWaitingForAnEarlierInvocation(t *testing.T) {
 	t.Parallel()
 	i := lambdatest.Start(t, probe(t))
 	var wg sync.WaitGroup
-	for range 3 { // the later ones wait for the earlier: that is not their duration
+	for range 3 { // later invocations wait for earlier ones; their durations must not include that
 		wg.Go(func() {
 			result, err := i.Do(t.Context(), lambdatest.Invocation{Payload: []byte(`{"do":"sleep","ms":300}`)})
 			if err != nil || result.Duration < 300*time.Millisecond || result.Duration > 850*time.Millisecond {
@@ -153,7 +154,7 @@ func TestDurationIsTheFunctionsOwn(t *testing.T) {
 	wg.Wait()
 }
 
-func TestManyCallersOfManyInstances(t *testing.T) {
+func TestManyCallersCanUseManyInstances(t *testing.T) {
 	t.Parallel()
 	const instances, callers, each = 3, 8, 20
 	var wg sync.WaitGroup
@@ -173,7 +174,7 @@ func TestManyCallersOfManyInstances(t *testing.T) {
 					var s seen
 					mu.Lock()
 					if err := json.Unmarshal(result.Payload, &s); err != nil || s.Do != want || calls[s.Calls] || s.Calls > callers*each {
-						t.Errorf("%s was answered %+v", want, s)
+						t.Errorf("%s got the answer %+v", want, s)
 					}
 					calls[s.Calls] = true
 					mu.Unlock()

@@ -11,28 +11,29 @@ import (
 	"time"
 )
 
-// runtimeAPI is the HTTP server a function asks for work: the Runtime API and,
-// of the Extensions API, what lambda.WithEnableSIGTERM uses.
+// runtimeAPI is the HTTP server that a function asks for work. It implements
+// Lambda's Runtime API and the part of the Extensions API that
+// lambda.WithEnableSIGTERM needs.
 type runtimeAPI struct {
 	arn      string
-	queue    chan *work    // unbuffered: a job is handed over only to a function that asks for one
+	queue    chan *work    // unbuffered, so a job leaves it only when the function asks for work
 	asked    chan struct{} // closed when the first request for work arrives
 	askOnce  sync.Once
 	askedAt  time.Time // set before asked is closed
 	stopping chan struct{}
 
 	mu        sync.Mutex
-	current   *work // handed over last
+	current   *work // the last job that the function got
 	initError []byte
-	sigterm   bool // the function wants SIGTERM before it is killed
+	sigterm   bool // whether the function wants SIGTERM before it is killed
 }
 
-// work is one invocation on its way through the function.
+// work is one invocation, from its start to its result.
 type work struct {
 	Invocation
 	taken  time.Time
 	result *Result
-	over   chan struct{} // closed when it was answered and the function asks for the next one
+	over   chan struct{} // closed when the function has answered and asks for the next job
 }
 
 func newRuntimeAPI(arn string) *runtimeAPI {
@@ -55,6 +56,7 @@ func (a *runtimeAPI) handler() http.Handler {
 	return mux
 }
 
+// next handles a request for work. It waits for a job.
 func (a *runtimeAPI) next(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	a.askOnce.Do(func() { a.askedAt = now; close(a.asked) })
@@ -67,8 +69,8 @@ func (a *runtimeAPI) next(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// finishCurrent ends the last invocation, as it ends on Lambda: not with its
-// answer but with the request for the next one.
+// finishCurrent ends the last invocation. As on Lambda, an invocation ends when
+// the function asks for the next one, and not when it answers.
 func (a *runtimeAPI) finishCurrent() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,6 +80,7 @@ func (a *runtimeAPI) finishCurrent() {
 	}
 }
 
+// handOver sends a job to the function.
 func (a *runtimeAPI) handOver(w http.ResponseWriter, job *work) {
 	a.mu.Lock()
 	a.current = job
@@ -91,7 +94,7 @@ func (a *runtimeAPI) handOver(w http.ResponseWriter, job *work) {
 	h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(deadline.UnixMilli(), 10))
 	h.Set("Lambda-Runtime-Invoked-Function-Arn", a.arn)
 	h.Set("Lambda-Runtime-Trace-Id", newTraceID(job.taken))
-	_, _ = w.Write(job.Payload) // a function that is gone shows as an exit
+	_, _ = w.Write(job.Payload) // an error means that the function has exited, which await reports
 }
 
 func (a *runtimeAPI) response(w http.ResponseWriter, r *http.Request) {
@@ -111,10 +114,11 @@ func (a *runtimeAPI) failure(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// answer records the result of the current job. parse makes it of the body.
 func (a *runtimeAPI) answer(w http.ResponseWriter, r *http.Request, parse func([]byte) Result) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the function died while it answered
+		return // the function died while it sent its answer
 	}
 	result := parse(body)
 
@@ -122,22 +126,23 @@ func (a *runtimeAPI) answer(w http.ResponseWriter, r *http.Request, parse func([
 	defer a.mu.Unlock()
 	if a.current == nil || a.current.RequestID != r.PathValue("id") || a.current.result != nil {
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(w, `{"errorMessage":"no such invocation at work","errorType":"InvalidRequestID"}`)
+		_, _ = io.WriteString(w, `{"errorMessage":"this invocation is not running","errorType":"InvalidRequestID"}`)
 		return
 	}
 	result.RequestID, result.Duration = a.current.RequestID, time.Since(a.current.taken)
 	a.current.result = &result
-	w.WriteHeader(http.StatusAccepted) // anything else ends a Go function
+	w.WriteHeader(http.StatusAccepted) // a Go function exits on any other status
 }
 
 func (a *runtimeAPI) initFailure(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body) // what arrived is what there is to show
+	body, _ := io.ReadAll(r.Body) // a part of the body is better than nothing
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.initError = body
 	w.WriteHeader(http.StatusAccepted)
 }
 
+// register handles the registration of an extension, which asks for SIGTERM.
 func (a *runtimeAPI) register(w http.ResponseWriter, _ *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -146,6 +151,7 @@ func (a *runtimeAPI) register(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
+// noEvent keeps an extension waiting, because there are no events for it.
 func (a *runtimeAPI) noEvent(_ http.ResponseWriter, r *http.Request) {
 	select {
 	case <-a.stopping:
@@ -153,7 +159,7 @@ func (a *runtimeAPI) noEvent(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// resultOf is nil while the function has not answered job.
+// resultOf returns the result of job, or nil if the function has not answered.
 func (a *runtimeAPI) resultOf(job *work) *Result {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -172,6 +178,6 @@ func newTraceID(at time.Time) string {
 
 func randomBytes(n int) []byte {
 	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails
+	_, _ = rand.Read(b) // rand.Read never fails
 	return b
 }

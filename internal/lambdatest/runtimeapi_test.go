@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// A Go function never answers what is not asked, so this speaks HTTP itself.
-func TestAnAnswerIsTakenOnce(t *testing.T) {
+// A real Go function never sends an unexpected answer, so this test sends HTTP
+// requests itself.
+func TestEachInvocationAcceptsOneAnswer(t *testing.T) {
 	api := newRuntimeAPI("arn")
 	post := func(path string) int {
 		w := httptest.NewRecorder()
@@ -17,7 +18,7 @@ func TestAnAnswerIsTakenOnce(t *testing.T) {
 	}
 	job := &work{Invocation: Invocation{RequestID: "id"}, over: make(chan struct{})}
 	if got := post("id/response"); got != http.StatusBadRequest {
-		t.Errorf("nothing at work: %d, want 400", got)
+		t.Errorf("an answer without an invocation: %d, want 400", got)
 	}
 	api.handOver(httptest.NewRecorder(), job)
 	for _, step := range []struct {

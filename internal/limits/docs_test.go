@@ -5,23 +5,22 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/policy"
 )
 
-// documented are the lines that docs/policies.md shows, to be put into limits.go.
+// documented holds the lines that docs/policies.md shows for limits.go.
 var documented = []Activity{
 	// begin
-	{Name: "create_post", Limit: perMinute(10)},
-	{Name: "pin", Limit: slidingLog(100, 12*time.Hour), Label: "12-hour pins"},
-	{Name: "ingest", Limit: slidingWindow(50, time.Hour)},
-	{Name: "send_message", Limit: oneEvery(5*time.Second, 1)},
-	{Name: "create_post", Limit: ratelimit.TokenBucket{Limit: 10, Window: time.Minute, Burst: 15}},
-	{Name: "update_member_role", Limit: reservoir(10, 10*time.Second)},
-	{Name: "create_post", Limit: ratelimit.Several{{Name: "minute", Policy: perMinute(10)}, {Name: "day", Policy: ratelimit.FixedWindow{Limit: 200, Window: 24 * time.Hour}}}},
+	{Name: "create_post", Limit: policy.Must("10/1m")},
+	{Name: "pin", Limit: policy.Must("log 100/12h"), Label: "12-hour pins"},
+	{Name: "ingest", Limit: policy.Must("sliding 50/1h")},
+	{Name: "send_message", Limit: policy.Must("bucket 1/5s keep 1h")},
+	{Name: "create_post", Limit: policy.Must("bucket 10/1m burst 15")},
+	{Name: "update_member_role", Limit: policy.Must("reservoir 10/10s ahead 15m")},
+	{Name: "create_post", Limit: policy.Must("minute: 10/1m, day: 200/1d")},
 	// end
 }
 
@@ -38,18 +37,18 @@ func TestDocumentedLimits(t *testing.T) {
 	_, here, _ := strings.Cut(text(t, "docs_test.go"), "// begin\n")
 	here, _, _ = strings.Cut(here, "// end\n")
 	if diff := cmp.Diff(trimmed(here), shown); diff != "" || len(shown) != len(documented) {
-		t.Errorf("docs/policies.md shows other lines than are tried here (-here +shown):\n%s", diff)
+		t.Errorf("docs/policies.md and this test show different lines (-test +document):\n%s", diff)
 	}
 }
 
-// What is in limits.go of an activity that the document shows is what it shows,
-// unless that is said to be an alternative.
-func TestDocumentedLimitsAreThoseInForce(t *testing.T) {
+// The document shows the limit that is in force for each of its activities. It may
+// show alternatives beside it.
+func TestDocumentedLimitsAreInForce(t *testing.T) {
 	inForce := map[string]bool{}
 	for _, g := range All {
 		for _, a := range g.Activities {
 			for _, shown := range documented {
-				if a.Name == shown.Name && cmp.Equal(a.Limit, shown.Limit) && a.Label == shown.Label {
+				if a.Name == shown.Name && a.Limit.Equal(shown.Limit) && a.Label == shown.Label {
 					inForce[a.Name] = true
 				}
 			}

@@ -3,31 +3,33 @@ package limits
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
-	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/policy"
 )
 
-// A Guard is one function and the activities it decides.
+// A Guard is one Lambda function and the activities that it decides.
 type Guard struct {
 	Name       string // of its folder in functions/
-	Message    string // what a refused person is told
+	Message    string // what a refused user reads
 	Activities []Activity
 }
 
-// An Activity is what a user does, and how often they may.
+// An Activity is something that users do, with its limit.
 type Activity struct {
-	Name  string           // 1 to 36 characters, each a to z or _
-	Limit ratelimit.Policy // for everyone whose tier is not in Tiers
-	Tiers Tiers            // by the caller's plan
-	Label string           // the limit in words for people, such as 12-hour pins; empty: none
+	Name  string        // 1 to 36 characters, each a to z or _
+	Limit policy.Policy // for callers whose tier is not in Tiers
+	Tiers Tiers         // limits of certain plans
+	Label string        // the limit in words for users, such as 12-hour pins; may be empty
 
-	Unlimited bool // never counted: then there is no Limit, and no Tiers
+	Unlimited bool // never counted; then Limit and Tiers are empty
 }
 
-// Tiers are the limits of callers' plans. All of an activity's share one count.
-type Tiers map[string]ratelimit.Policy
+// Tiers holds limits by the caller's plan. All tiers of an activity share one count.
+type Tiers map[string]policy.Policy
 
-// Activity finds one of the guard's activities.
+// Activity returns the guard's activity with this name.
 func (g Guard) Activity(name string) (Activity, bool) {
 	for _, a := range g.Activities {
 		if a.Name == name {
@@ -37,16 +39,16 @@ func (g Guard) Activity(name string) (Activity, bool) {
 	return Activity{}, false
 }
 
-// For is the limit for callers of a tier: the tier's own, else the ordinary one.
-// It is nil where the activity is unlimited.
-func (a Activity) For(tier string) ratelimit.Policy {
+// For returns the limit for callers of a tier. A tier that the activity does not
+// name gets the ordinary limit. The zero Policy means unlimited.
+func (a Activity) For(tier string) policy.Policy {
 	if p, ok := a.Tiers[tier]; ok {
 		return p
 	}
 	return a.Limit
 }
 
-// Validate says what is wrong with the guard: nil where nothing is.
+// Validate reports what is wrong with the guard, or nil.
 func (g Guard) Validate() error {
 	if g.Name == "" || g.Message == "" || len(g.Activities) == 0 {
 		return fmt.Errorf("guard %q needs a name, a message and activities", g.Name)
@@ -64,35 +66,37 @@ func (g Guard) Validate() error {
 	return nil
 }
 
+// validate reports what is wrong with the activity, or nil.
 func (a Activity) validate() error {
 	if len(a.Name) < 1 || len(a.Name) > 36 {
-		return errors.New("its name is not of 1 to 36 characters")
+		return fmt.Errorf("name has %d characters, want 1 to 36", len(a.Name))
 	}
 	for _, c := range a.Name {
 		if c != '_' && (c < 'a' || c > 'z') {
-			return fmt.Errorf("its name has %q, want a to z and _", c)
+			return fmt.Errorf("name contains %q, want a to z and _", c)
 		}
 	}
 	switch {
-	case a.Unlimited && (a.Limit != nil || len(a.Tiers) > 0):
+	case a.Unlimited && (!a.Limit.IsZero() || len(a.Tiers) > 0):
 		return errors.New("it is unlimited and has a limit")
 	case a.Unlimited:
 		return nil
-	case a.Limit == nil:
-		return errors.New("it has no limit, and is not said to be unlimited")
+	case a.Limit.IsZero():
+		return errors.New("it has no limit and is not marked Unlimited")
 	}
-	if err := a.Limit.Validate(); err != nil {
-		return err
-	}
-	for tier, p := range a.Tiers {
-		if p == nil {
+	return a.validateTiers()
+}
+
+// validateTiers compares each tier with the ordinary limit. That is enough for the
+// tiers among each other, because [policy.Share] compares by equality.
+func (a Activity) validateTiers() error {
+	for _, tier := range slices.Sorted(maps.Keys(a.Tiers)) {
+		p := a.Tiers[tier]
+		if p.IsZero() {
 			return fmt.Errorf("tier %q has no limit", tier)
 		}
-		if err := p.Validate(); err != nil {
+		if err := policy.Share(a.Limit, p); err != nil {
 			return fmt.Errorf("tier %q: %w", tier, err)
-		}
-		if err := ratelimit.Share(a.Limit, p); err != nil {
-			return fmt.Errorf("tier %q %w", tier, err)
 		}
 	}
 	return nil

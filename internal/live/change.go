@@ -4,32 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/cric-talk/guards/internal/limits"
 )
 
-// A Table keeps the document and its history.
+// A Table stores the settings document and its history.
 type Table interface {
-	// Settings reads the document and its version; 0 and nil where there is none.
-	// Only with consistent it is sure to be the last one written.
+	// Settings returns the document and its version, or nil and 0 if there is no
+	// document. A read that is not consistent may return an older document.
 	Settings(ctx context.Context, consistent bool) (document []byte, version int64, err error)
 
-	// ChangeSettings writes the document that follows version, and what was
-	// changed, both or neither. The error is ErrConflict where another one came
-	// first.
+	// ChangeSettings replaces the document of this version (0: there is none) and
+	// adds c to the history, both or neither. The new version is c.Version. The
+	// error is ErrConflict if the document has another version by now.
 	ChangeSettings(ctx context.Context, version int64, document []byte, c Change) error
 
-	// SettingsHistory reads all changes, the last one first.
+	// SettingsHistory returns all changes, the newest first.
 	SettingsHistory(ctx context.Context) ([]Change, error)
 }
 
-// ErrConflict says that somebody else changed the settings at the same time.
-var ErrConflict = errors.New("somebody else changed the live limits at the same time: look, and try again")
+// ErrConflict means that somebody else changed the settings at the same time.
+var ErrConflict = errors.New("somebody else changed the live limits at the same time: check them and try again")
 
-// A Change says who changed what, when and why. It names no user.
+// A Change records who changed what, when and why. It never names a user.
 type Change struct {
 	Version int64     `json:"version"`
 	At      time.Time `json:"at"`
@@ -38,7 +36,7 @@ type Change struct {
 	Why     string    `json:"why,omitzero"`
 }
 
-// Read reads the last settings written.
+// Read returns the current settings and their version.
 func Read(ctx context.Context, t Table) (s Settings, version int64, err error) {
 	document, version, err := t.Settings(ctx, true)
 	if err != nil || version == 0 {
@@ -48,8 +46,8 @@ func Read(ctx context.Context, t Table) (s Settings, version int64, err error) {
 	return s, version, err
 }
 
-// Edit changes the settings by edit, which returns them changed, and checks what
-// it changed before it is written.
+// Edit calls edit with the current settings and stores the settings that it
+// returns. It checks what edit changed first, and fills in the version of c.
 func Edit(ctx context.Context, t Table, guards []limits.Guard, c Change, edit func(Settings) (Settings, error)) error {
 	before, version, err := Read(ctx, t)
 	if err != nil {
@@ -70,29 +68,19 @@ func Edit(ctx context.Context, t Table, guards []limits.Guard, c Change, edit fu
 	return t.ChangeSettings(ctx, version, document, c)
 }
 
-// clone is a copy that an edit may change.
-func (s Settings) clone() Settings {
-	c := Settings{Activities: make(map[string]Override, len(s.Activities)), Grants: slices.Clone(s.Grants)}
-	for name, o := range s.Activities {
-		o.Tiers = maps.Clone(o.Tiers)
-		c.Activities[name] = o
-	}
-	return c
-}
-
-// Set changes an activity's limit (of a tier, where one is named) and its mode;
-// what is empty stays as it is.
-func (s Settings) Set(name, tier, rate, mode string) Settings {
+// Set changes an activity's limit and mode. If tier is not empty, it changes the
+// limit of that tier only. An empty limit or mode stays as it is.
+func (s Settings) Set(name, tier, limit, mode string) Settings {
 	o := s.Activities[name]
 	switch {
-	case rate == "":
+	case limit == "":
 	case tier == "":
-		o.Limit = rate
+		o.Limit = canonical(limit)
 	default:
 		if o.Tiers == nil {
 			o.Tiers = make(map[string]string)
 		}
-		o.Tiers[tier] = rate
+		o.Tiers[tier] = canonical(limit)
 	}
 	if mode != "" {
 		o.Mode = mode
@@ -101,11 +89,11 @@ func (s Settings) Set(name, tier, rate, mode string) Settings {
 	return s
 }
 
-// Unset takes back what was changed of an activity, or of one tier of it.
+// Unset undoes the changes of an activity, or of one tier if tier is not empty.
 func (s Settings) Unset(name, tier string) (Settings, error) {
 	o, ok := s.Activities[name]
 	if _, has := o.Tiers[tier]; !ok || tier != "" && !has {
-		return s, fmt.Errorf("nothing is changed of %s", name)
+		return s, fmt.Errorf("%s has no live limit to undo", name)
 	}
 	if tier == "" {
 		delete(s.Activities, name)
@@ -119,36 +107,21 @@ func (s Settings) Unset(name, tier string) (Settings, error) {
 	return s, nil
 }
 
-// Grant adds a grant, in place of one of the same, and drops what has ended.
-func (s Settings) Grant(g Grant, now time.Time) Settings {
-	s.Grants = slices.DeleteFunc(s.Grants, func(old Grant) bool {
-		return !now.Before(old.Until) || old.UserID == g.UserID && old.Role == g.Role && (old.Tier == "") == (g.Tier == "")
-	})
-	s.Grants = append(s.Grants, g)
-	return s
-}
+// errNothing stops an edit that would change nothing.
+var errNothing = errors.New("nothing to change")
 
-// Revoke drops all of a user's grants, and says how many they were.
-func (s Settings) Revoke(userID string) (Settings, int) {
-	before := len(s.Grants)
-	s.Grants = slices.DeleteFunc(s.Grants, func(g Grant) bool { return g.UserID == userID })
-	return s, before - len(s.Grants)
-}
-
-// errNone ends an edit that has nothing to change.
-var errNone = errors.New("nothing to change")
-
-// Forget drops all of a user's grants for good, and says how many they were.
+// Forget drops all grants of a user from the table, and returns how many there
+// were. If somebody else changes the settings at the same time, it tries again.
 func Forget(ctx context.Context, t Table, guards []limits.Guard, userID string, now time.Time) (forgotten int, err error) {
-	for range 5 { // whoever comes first, the other goes again
+	for range 5 {
 		err = Edit(ctx, t, guards, Change{At: now, By: "erase", What: "forget the grants of a user"}, func(s Settings) (Settings, error) {
 			s, forgotten = s.Revoke(userID)
 			if forgotten == 0 {
-				return s, errNone
+				return s, errNothing
 			}
 			return s, nil
 		})
-		if errors.Is(err, errNone) {
+		if errors.Is(err, errNothing) {
 			return 0, nil
 		}
 		if !errors.Is(err, ErrConflict) {

@@ -1,59 +1,12 @@
 package live_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/ratelimit"
 )
-
-func TestSet(t *testing.T) {
-	for _, tt := range []struct {
-		activity, tier, rate string
-		want                 ratelimit.Policy // nil: an error
-		says                 string
-	}{
-		{"create_post", "", "20/1m", ratelimit.FixedWindow{Limit: 20, Window: time.Minute}, ""},
-		{"create_post", "gold", "30/1m", ratelimit.FixedWindow{Limit: 30, Window: time.Minute}, ""},
-		{"create_post", "", "20/1h", nil, "want 1m"},
-		{"create_post", "", "0/1m", nil, "0"},
-		{"create_post", "", "20/1m+5", nil, "only a bucket has a burst"},
-		{"pin", "", "50/12h", ratelimit.SlidingLog{Limit: 50, Window: 12 * time.Hour}, ""},
-		{"pin", "", "101/12h", nil, "at most 100"},
-		{"send_message", "", "1/2s", ratelimit.TokenBucket{Limit: 1, Window: 2 * time.Second, Burst: 1, Keep: time.Hour}, ""},
-		{"send_message", "burst", "1/5s+9", ratelimit.TokenBucket{Limit: 1, Window: 5 * time.Second, Burst: 9, Keep: time.Hour}, ""},
-		{"send_message", "", "1/5s+x", nil, "burst"},
-		{"ingest", "", "80/1h", ratelimit.SlidingWindow{Limit: 80, Window: time.Hour}, ""},
-		{"update_member_role", "", "20/10s", ratelimit.Reservoir{Limit: 20, Window: 10 * time.Second, Ahead: 15 * time.Minute}, ""},
-		{"update_member_role", "t", "20/10s", nil, "the same for all"},
-		{"like", "", "20/1m", nil, "has a limit"},
-		{"create_pots", "", "20/1m", nil, "create_pots"},
-	} {
-		table := &table{}
-		err := Edit(t.Context(), table, limits.All, Change{}, func(s Settings) (Settings, error) { return s.Set(tt.activity, tt.tier, tt.rate, ""), nil })
-		if tt.want == nil {
-			if err == nil || !strings.Contains(err.Error(), tt.says) || table.version != 0 {
-				t.Errorf("%s %s %s: %v, want an error that says %s, and nothing written", tt.activity, tt.tier, tt.rate, err, tt.says)
-			}
-			continue
-		}
-		f := &Follower{Table: table, Guards: limits.All}
-		f.Look(t.Context())()
-		a, _ := f.Limits().Activity(activityOf(t, tt.activity))
-		if diff := cmp.Diff(tt.want, a.For(tt.tier)); err != nil || diff != "" {
-			t.Errorf("%s %s %s: %v (-want +got):\n%s", tt.activity, tt.tier, tt.rate, err, diff)
-		}
-		want := tt.rate
-		if got := Rates(tt.want); got != want {
-			t.Errorf("%v is written %s, want %s", tt.want, got, want)
-		}
-	}
-}
 
 func TestUnset(t *testing.T) {
 	table := &table{}
@@ -74,19 +27,38 @@ func TestUnset(t *testing.T) {
 	}
 }
 
-// What the code can't follow any more locks nobody out: the rest is followed,
-// changed and forgotten, and it can be taken back.
+func TestUnsetOfOneTierLeavesTheRest(t *testing.T) {
+	table := &table{}
+	table.edit(t, func(s Settings) Settings {
+		return s.Set("create_post", "gold", "30/1m", "").Set("create_post", "", "20/1m", "")
+	})
+	table.edit(t, func(s Settings) Settings {
+		s, err := s.Unset("create_post", "gold")
+		if err != nil {
+			t.Error(err)
+		}
+		return s
+	})
+	if got := string(table.document); got != `{"activities":{"create_post":{"limit":"20/1m"}}}` {
+		t.Errorf("%s is left", got)
+	}
+}
+
+// Settings may hold parts that this version of the code cannot follow, such as a
+// limit of a kind that its activity no longer has. The other parts are followed,
+// can be changed and forgotten, and the bad parts can be unset.
 func TestSettingsOfOtherCode(t *testing.T) {
 	table := &table{kept: kept{version: 7, document: []byte(`{"activities": {"gone": {"limit": "1/1m"}, "lost": {"mode": "off"},
-		"create_post": {"limit": "20/1h"}, "pin": {"limit": "50/12h"}},
+		"create_post": {"limit": "20/1h"}, "ingest": {"limit": "50/1h"}, "like": {"limit": "1/1m"}, "pin": {"limit": "log 50/12h"}},
 		"grants": [{"userId": "u1", "role": "admin", "until": "2030-01-01T00:00:00Z", "reason": "r"}]}`)}}
 	f := &Follower{Table: table, Guards: limits.All}
 	if err := f.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	pin, _ := f.Limits().Activity(activityOf(t, "pin"))
-	if limit, _ := pin.Limit.Quota(); limit != 50 {
-		t.Errorf("the rest is not followed: %v", pin)
+	for name, want := range map[string]string{"pin": "log 50/12h", "create_post": "10/1m", "ingest": "sliding 50/1h", "like": ""} {
+		if a, _ := f.Limits().Activity(activityOf(t, name)); a.Limit.String() != want {
+			t.Errorf("the limit of %s is %q, want %q", name, a.Limit, want)
+		}
 	}
 	if roles, _ := f.Limits().Granted("u1", time.UnixMilli(0)); len(roles) != 1 {
 		t.Errorf("grants are not followed: %v", roles)
@@ -95,13 +67,13 @@ func TestSettingsOfOtherCode(t *testing.T) {
 	if n, err := Forget(t.Context(), table, limits.All, "u1", time.Now()); n != 1 || err != nil {
 		t.Errorf("Forget = %d, %v", n, err)
 	}
-	for _, name := range []string{"gone", "lost", "create_post"} {
+	for _, name := range []string{"gone", "lost", "create_post", "ingest", "like"} {
 		err := Edit(t.Context(), table, limits.All, Change{}, func(s Settings) (Settings, error) { return s.Unset(name, "") })
 		if err != nil {
 			t.Errorf("unset %s: %v", name, err)
 		}
 	}
-	if got := string(table.document); got != `{"activities":{"add_comment":{"mode":"off"},"pin":{"limit":"50/12h"}}}` {
+	if got := string(table.document); got != `{"activities":{"add_comment":{"mode":"off"},"pin":{"limit":"log 50/12h"}}}` {
 		t.Errorf("%s is left", got)
 	}
 }

@@ -161,7 +161,7 @@ func (f *Follower) follow(ctx context.Context, found snapshot) error {
 	return nil
 }
 
-// warn logs what could not be done with the settings.
+// warn logs that the settings were not read, or not fully applied.
 func (f *Follower) warn(ctx context.Context, notDone string, err error) {
 	if f.Log != nil {
 		f.Log.LogAttrs(ctx, slog.LevelWarn, "live limits not followed", slog.String("not", notDone), slog.Any("error", err))

@@ -19,7 +19,7 @@ func TestGrants(t *testing.T) {
 	table.edit(t, func(s Settings) Settings {
 		s = s.Grant(grant("u1", "admin", "", 1), now)
 		s = s.Grant(grant("u1", "", "gold", 1), now)
-		s = s.Grant(grant("u1", "", "premium", 2), now) // in place of gold
+		s = s.Grant(grant("u1", "", "premium", 2), now) // replaces gold
 		return s.Grant(grant("u2", "admin", "", 3), now)
 	})
 	f := &Follower{Table: table, Guards: limits.All}
@@ -43,18 +43,19 @@ func TestGrants(t *testing.T) {
 		}
 	}
 	for says, g := range map[string]Grant{
-		"role or a tier": {UserID: "u1", Until: now, Reason: "r"},
-		"an end":         {UserID: "u1", Role: "admin", Reason: "r"},
-		"a reason":       {UserID: "u1", Role: "admin", Until: now},
-		"userId":         {UserID: "u 1", Role: "admin", Until: now, Reason: "r"},
+		"either a role or":  {UserID: "u1", Until: now, Reason: "r"},
+		"time when it ends": {UserID: "u1", Role: "admin", Reason: "r"},
+		"a reason":          {UserID: "u1", Role: "admin", Until: now},
+		"userId":            {UserID: "u 1", Role: "admin", Until: now, Reason: "r"},
 	} {
 		err := Edit(t.Context(), table, limits.All, Change{}, func(s Settings) (Settings, error) { return s.Grant(g, now.AddDate(-1, 0, 0)), nil })
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want an error that says %s", g, err, says)
 		}
 	}
-	// Who is forgotten has none any more, also where somebody else edits meanwhile.
-	table.race = func() { table.edit(t, func(s Settings) Settings { return s.Set("pin", "", "50/12h", "") }) }
+	// A user who is forgotten has no grants left, even if somebody else edits the
+	// settings at the same time.
+	table.race = func() { table.edit(t, func(s Settings) Settings { return s.Set("pin", "", "log 50/12h", "") }) }
 	for _, want := range []int{2, 0} {
 		if n, err := Forget(t.Context(), table, limits.All, "u1", now); err != nil || n != want {
 			t.Errorf("Forget = %d, %v, want %d", n, err, want)

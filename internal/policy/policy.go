@@ -140,16 +140,17 @@ func (p Policy) Read(now, n int64, s State) Reading {
 		return one.read(now, n, s).plausible(now)
 	}
 	each := make([]Reading, len(p.limits))
-	binding := 0
+	binding, at := 0, now
 	for i, l := range p.limits {
 		each[i] = l.kind.read(now, n, l.mine(s)).plausible(now)
-		each[i].Name, each[i].At, each[i].WindowKey = l.rate.Name, now, 0
-		if each[i].binds(each[binding]) {
+		each[i].Name, each[i].WindowKey = l.rate.Name, 0
+		at = max(at, each[i].At)
+		if each[i].Binds(each[binding]) {
 			binding = i
 		}
 	}
 	r := each[binding]
-	r.Each = each
+	r.At, r.Each = at, each
 	return r
 }
 
@@ -166,8 +167,9 @@ func (r Reading) plausible(now int64) Reading {
 	return r
 }
 
-// binds reports whether r restricts the caller more than other does.
-func (r Reading) binds(other Reading) bool {
+// Binds reports whether r restricts the caller more than other does: it waits
+// longer, or it leaves less.
+func (r Reading) Binds(other Reading) bool {
 	return cmp.Or(
 		cmp.Compare(r.Wait, other.Wait),
 		cmp.Compare(other.Remaining, r.Remaining),
@@ -207,6 +209,12 @@ func (p Policy) Due(now, readyAt int64) (onTime, early bool) {
 		return false, false
 	}
 	return p.limits[p.queue].kind.(queue).due(now, readyAt)
+}
+
+// IsPlace reports whether readyAt is a time that p can give: the start of a
+// window.
+func (p Policy) IsPlace(readyAt int64) bool {
+	return p.Queues() && readyAt > 0 && readyAt%p.limits[p.queue].rate.Window.Milliseconds() == 0
 }
 
 // Waiting returns how many places are taken in later windows, up to and

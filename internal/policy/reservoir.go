@@ -40,7 +40,7 @@ func makeReservoir(r Rate, _ bool) (kind, error) {
 }
 
 func (p reservoir) item(now int64) (window, expires int64) {
-	return 0, expiry(p.start(p.last(now)+1), clockSlack)
+	return 0, expiry(p.start(p.last(now+clockSlack.Milliseconds())+1), clockSlack)
 }
 
 // take gives one place: in the current window if nobody waits, else in the

@@ -165,7 +165,7 @@ func (p Policy) combine(s State, plan func(k kind, mine State) (Update, step)) (
 		if what == skip {
 			continue
 		}
-		for _, t := range u.holding(mine) {
+		for _, t := range append(u.holding(mine), u.Also...) {
 			t.Attr = l.attr(t.Attr)
 			terms = append(terms, t)
 		}

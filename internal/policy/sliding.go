@@ -48,7 +48,7 @@ func makeSliding(r Rate, _ bool) (kind, error) {
 }
 
 func (p sliding) item(now int64) (window, expires int64) {
-	return 0, expiry((p.key(now)+2)*p.window, clockSlack)
+	return 0, expiry((p.key(now+clockSlack.Milliseconds())+2)*p.window, clockSlack)
 }
 
 // take allows n actions if x + floor(y*z) <= limit-n. A guard cannot compute,
@@ -63,7 +63,10 @@ func (p sliding) item(now int64) (window, expires int64) {
 // final, so the one step that s stands on is enough. If there are more than
 // mostSteps steps, the guard lists only some, and always the one that s stands
 // on.
+//
+// If a clock that is ahead has begun the next period, the action counts there.
 func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
+	now, late := p.begun(now, s)
 	k := p.key(now)
 	current, previous := period(k), period(k-1)
 	most := p.limit - n
@@ -72,6 +75,9 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 		return Update{}, false
 	}
 	u := Update{Acts: []Act{{Add, current, n}}}
+	if !late {
+		u.Also = []Term{AtMost(period(k+1), 0)}
+	}
 	switch {
 	case s[current] > 0 && s[previous] == 0:
 		u.If = [][]Term{{AtMost(previous, 0), AtMost(current, most)}}
@@ -91,6 +97,16 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 		}
 	}
 	return p.forget(u, k, s), true
+}
+
+// begun returns now or, if s has actions of the next period, the start of that
+// period. Late reports the second case: the clock of now is behind.
+func (p sliding) begun(now int64, s State) (from int64, late bool) {
+	next := p.key(now) + 1
+	if s[period(next)] > 0 {
+		return next * p.window, true
+	}
+	return now, false
 }
 
 // step is the step on which the previous period weighs at most v.
@@ -126,11 +142,12 @@ func (p sliding) undo(now, at, n int64, s State) (Update, bool) {
 }
 
 func (p sliding) read(now, n int64, s State) Reading {
-	k := p.key(now)
+	from, _ := p.begun(now, s)
+	k := p.key(from)
 	current, previous := s[period(k)], s[period(k-1)]
-	weight := p.weight(now, previous)
+	weight := p.weight(from, previous)
 	r := Reading{
-		Limit: p.limit, Window: millis(p.window), Used: current + weight, ResetAt: now, WindowKey: k, At: now,
+		Limit: p.limit, Window: millis(p.window), Used: current + weight, ResetAt: now, WindowKey: p.key(now), At: from,
 	}
 	r.Remaining = max(0, p.limit-r.Used)
 	switch {
@@ -140,7 +157,7 @@ func (p sliding) read(now, n int64, s State) Reading {
 		r.ResetAt = (k + 1) * p.window
 	}
 	if n > 0 && r.Used > p.limit-n {
-		r.Wait = p.wait(now, p.limit-n, current, previous)
+		r.Wait = p.wait(from, p.limit-n, current, previous) + millis(from-now)
 	}
 	return r
 }

@@ -16,7 +16,8 @@ type State map[string]int64
 // stay short, because DynamoDB accepts 300 operators. Each term, each AND and
 // each OR is an operator. A term that accepts a missing attribute is two more.
 type Update struct {
-	If   [][]Term // at least one of these conjunctions must hold; empty: the update always applies
+	If   [][]Term // at least one of these conjunctions must hold; empty: none has to
+	Also []Term   // all of these must hold too
 	Acts []Act    // at most one for each attribute
 
 	// ReadyAt is when the actions may run, in Unix milliseconds. 0: the policy
@@ -69,6 +70,9 @@ const (
 
 // Holds reports whether the guard of u holds in s.
 func (u Update) Holds(s State) bool {
+	if !all(u.Also, s) {
+		return false
+	}
 	for _, terms := range u.If {
 		if all(terms, s) {
 			return true
@@ -118,7 +122,7 @@ func (u Update) Apply(s State) State {
 // Attributes calls yield with each attribute that the guard or the acts of u
 // name, until yield returns false. An attribute can appear more than once.
 func (u Update) Attributes(yield func(string) bool) {
-	for _, terms := range u.If {
+	for _, terms := range append(u.If, u.Also) {
 		for _, t := range terms {
 			if !yield(t.Attr) {
 				return

@@ -1,6 +1,8 @@
 package ratelimit
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -63,29 +65,44 @@ func due(probed, now time.Time) bool {
 	return age < 0 || age >= probeEvery
 }
 
-// enter returns an error if a breaker keeps the decision about key from asking the
-// store. Probe says that the decision has to be quick.
+// enter returns an error if a circuit breaker keeps the decision about key away
+// from the store. Probe reports whether the decision has to be quick.
 func (l *Limiter) enter(key Key, known Known, now time.Time) (probe bool, err error) {
-	if !known.Throttled.IsZero() {
-		if !due(known.Throttled, now) {
-			return false, errThrottled
-		}
-		l.Memory.Change(key, func(k Known) Known { return k.throttled(now) })
-		probe = true
+	if !known.Throttled.IsZero() && !due(known.Throttled, now) {
+		return false, errThrottled
 	}
-	probing, cause := l.breaker.enter(now)
+	probe, cause := l.breaker.enter(now)
 	if cause != nil {
 		return false, cause
 	}
-	return probe || probing, nil
+	if known.Throttled.IsZero() {
+		return probe, nil
+	}
+	other := false // another decision began to probe this key
+	l.Memory.Change(key, func(k Known) Known {
+		switch {
+		case k.Throttled.IsZero(): // and was answered
+			return k
+		case !due(k.Throttled, now):
+			other = true
+			return k
+		}
+		probe = true
+		return k.throttled(now)
+	})
+	if other {
+		return false, errThrottled
+	}
+	return probe, nil
 }
 
 // errThrottled is the outage of a key whose last request was throttled.
 var errThrottled = &StoreError{Failure: NotApplied, What: "the table is throttled"}
 
-// leave sets the breakers as the decision ended, and remembers the last answer.
+// leave sets the breakers according to how the decision ended, and teaches the
+// memory the last answer.
 func (l *Limiter) leave(key Key, known Known, t *tries, failed *StoreError) {
-	now := l.now()
+	now := l.Clock()
 	switch {
 	case failed == nil, failed.Failure == Unreadable:
 		l.breaker.set(nil, now)
@@ -93,6 +110,8 @@ func (l *Limiter) leave(key Key, known Known, t *tries, failed *StoreError) {
 		l.breaker.set(nil, now) // the table answers, if only to say no
 		l.Memory.Change(key, func(k Known) Known { return k.throttled(now) })
 		return
+	case t.requests == 0, errors.Is(t.caller.Err(), context.Canceled):
+		// Nothing was sent, or the caller left. Neither says anything about the store.
 	default:
 		l.breaker.set(failed, now)
 	}

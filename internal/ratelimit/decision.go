@@ -86,7 +86,7 @@ func (r *Request) delayed(d Decision, now int64, s policy.State, readyAt int64) 
 	if readyAt <= now {
 		return d
 	}
-	d.Allowed, d.Reason, d.Granted, d.At = false, Delayed, 0, 0
+	d.Allowed, d.Reason, d.Granted = false, Delayed, 0
 	d.ReadyAt, d.Waiting = readyAt, r.Policy.Waiting(now, readyAt, s)
 	d.Wait = time.Duration(readyAt-now) * time.Millisecond
 	return d

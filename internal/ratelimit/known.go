@@ -19,7 +19,7 @@ import (
 type Known struct {
 	Seen  Item      // as the store last showed it, plus what was admitted alone since
 	Alone Item      // what was admitted alone, and nothing else
-	Asked time.Time // when the attempt that brought Seen began; zero: it was never brought
+	Asked time.Time // when the attempt that brought Seen began; zero: no attempt brought it
 
 	Doubted   time.Time // when this process last released or reset; zero: never
 	Throttled time.Time // when a decision about this item was last throttled or probed; zero: the store answers
@@ -94,6 +94,7 @@ func (k Known) admit(r *Request, w Write, t *tries) (Known, Decision) {
 	}
 	k.Seen = k.Seen.performed(w, seen)
 	k.Alone = k.Alone.performed(w, alone)
+	k.Asked = time.Time{} // the store has never shown this Seen, so it must not refuse in its name
 	d := r.counted(w.Now, k.Seen.State, n, readyAt)
 	if t.unsure && !r.Fresh {
 		d.At = 0

@@ -37,7 +37,7 @@ func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
 	if err := r.validate(r.most()); err != nil {
 		return Decision{}, err
 	}
-	now := l.now()
+	now := l.Clock()
 	if d, ok := r.due(now.UnixMilli()); ok {
 		return d, nil
 	}
@@ -50,12 +50,24 @@ func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
 	if err == nil || !r.Alone || l.Memory == nil {
 		return d, err
 	}
-	l.Memory.Change(w.Key, func(k Known) Known {
-		k, d = k.admit(&r, w, t)
-		return k
-	})
+	d = l.alone(&r, w, t, known)
 	d.Requests, d.Outage = t.requests, err
 	return d, nil
+}
+
+// alone decides r from memory. A refusal by what was known when r came needs no
+// second look, unless the store was asked since.
+func (l *Limiter) alone(r *Request, w Write, t *tries, known Known) (d Decision) {
+	if t.requests == 0 {
+		if _, d = known.admit(r, w, t); !d.Allowed && d.ReadyAt == 0 {
+			return d
+		}
+	}
+	l.Memory.Change(w.Key, func(k Known) Known {
+		k, d = k.admit(r, w, t)
+		return k
+	})
+	return d
 }
 
 // Status decides r as Check would now, and counts nothing. Its error is as
@@ -64,7 +76,11 @@ func (l *Limiter) Status(ctx context.Context, r Request) (Decision, error) {
 	if err := r.validate(r.most()); err != nil {
 		return Decision{}, err
 	}
-	w := r.write(l.now().UnixMilli())
+	now := l.Clock().UnixMilli()
+	if d, ok := r.due(now); ok {
+		return d, nil
+	}
+	w := r.write(now)
 	known := l.Memory.Recall(w.Key)
 	d, t, err := l.ask(ctx, w.Key, known, func(t *tries) (Decision, error) { return t.status(&r, w) })
 	if err == nil || !r.Alone || l.Memory == nil {
@@ -82,13 +98,13 @@ func (l *Limiter) Release(ctx context.Context, r Request) (Decision, error) {
 	if err := r.validate(mostReleased); err != nil {
 		return Decision{}, err
 	}
-	now := l.now().UnixMilli()
+	now := l.Clock().UnixMilli()
 	if ahead := r.At - now; 0 < ahead && ahead <= mostAhead.Milliseconds() {
 		now = r.At // counted by an instance whose clock is ahead
 	}
 	w := r.write(now)
 	d, _, err := l.ask(ctx, w.Key, l.Memory.Recall(w.Key), func(t *tries) (Decision, error) { return t.release(&r, w) })
-	l.Memory.Change(w.Key, func(k Known) Known { return k.doubt(l.now()) })
+	l.Memory.Change(w.Key, func(k Known) Known { return k.doubt(l.Clock()) })
 	return d, err
 }
 
@@ -99,7 +115,7 @@ const mostAhead = 120 * time.Second
 // once: after an unknown outcome a second delete could remove what was counted
 // since. The error is a *StoreError.
 func (l *Limiter) Reset(ctx context.Context, r Request) (Decision, error) {
-	w := r.write(l.now().UnixMilli())
+	w := r.write(l.Clock().UnixMilli())
 	d, _, err := l.ask(ctx, w.Key, l.Memory.Recall(w.Key), func(t *tries) (Decision, error) {
 		return r.decision(w.Now, nil, r.Count), t.delete(w.Key)
 	})
@@ -107,7 +123,7 @@ func (l *Limiter) Reset(ctx context.Context, r Request) (Decision, error) {
 		if err == nil {
 			k = Known{}
 		}
-		return k.doubt(l.now())
+		return k.doubt(l.Clock())
 	})
 	return d, err
 }
@@ -119,8 +135,8 @@ func (l *Limiter) CircuitOpen() bool { return l.breaker.isOpen() }
 // ask has the store decide, unless a circuit breaker is open. It teaches the
 // memory what the store answered.
 func (l *Limiter) ask(ctx context.Context, key Key, known Known, decide func(*tries) (Decision, error)) (Decision, *tries, error) {
-	entered := l.now()
-	t := &tries{limiter: l, ctx: ctx}
+	entered := l.Clock()
+	t := &tries{limiter: l, ctx: ctx, caller: ctx}
 	probe, err := l.enter(key, known, entered)
 	if err != nil {
 		return Decision{}, t, err
@@ -136,7 +152,8 @@ func (l *Limiter) ask(ctx context.Context, key Key, known Known, decide func(*tr
 	return d, t, nil
 }
 
-func (l *Limiter) now() time.Time {
+// Clock returns the time that decisions count by.
+func (l *Limiter) Clock() time.Time {
 	if l.Now == nil {
 		return time.Now()
 	}

@@ -9,7 +9,8 @@ import (
 // tries is what one decision sends to the store. It sends a request again, with the
 // same id, until it is answered or the budget ends.
 type tries struct {
-	ctx      context.Context
+	ctx      context.Context // the caller's context with the decision's deadline
+	caller   context.Context
 	limiter  *Limiter
 	budget   Budget
 	requests int // sent so far
@@ -117,7 +118,7 @@ func (t *tries) send(again bool, request func(context.Context) error) error {
 		if !ok {
 			return failed
 		}
-		t.asked = t.limiter.now()
+		t.asked = t.limiter.Clock()
 		t.requests++
 		failed = t.once(timeout, request)
 		t.limiter.pace.connected.Store(failed == nil || failed.Failure != Unknown)

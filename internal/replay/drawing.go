@@ -4,19 +4,21 @@ import (
 	"context"
 	"slices"
 
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// A drawing is a timeline in the making.
+// A drawing is a timeline that is being made.
 type drawing struct {
 	*Timeline
 	bench *bench
-	due   []int64 // times to look at the count, in order
+	due   []int64 // times at which to read the count, sorted
 	cells map[cell]int
-	runs  []int64 // times at which requests were let through
+	runs  []int64 // times of allowed requests
+	queue int     // the panel of the limit that gives times to come
 }
 
-// A cell is a place of a picture that holds one mark.
+// A cell is a place in a picture. It holds one mark.
 type cell struct {
 	panel         int
 	kind          Kind
@@ -26,16 +28,15 @@ type cell struct {
 func (r *Replay) newDrawing(u *User, window int64) *drawing {
 	t := &Timeline{Activity: r.Activity, Policy: r.Policy.String(), User: u.ID}
 	t.From, t.To, t.Whole = u.period(window)
-	t.Densest.Limit, _ = promise(r.Policy)
-	t.Densest.Window = window
-	if several, ok := r.Policy.(ratelimit.Several); ok {
-		for _, m := range several {
-			t.Panels = append(t.Panels, newPanel(m.Name, m.Policy))
-		}
-	} else {
-		t.Panels = []Panel{newPanel("", r.Policy)}
+	t.Densest.Limit, t.Densest.Window = promise(r.Policy).Limit, window
+	limits := r.Policy.Each()
+	d := &drawing{
+		Timeline: t, bench: newBench(r.Policy), cells: make(map[cell]int),
+		queue: slices.IndexFunc(limits, policy.Policy.Queues),
 	}
-	d := &drawing{Timeline: t, bench: newBench(r.Policy), cells: make(map[cell]int)}
+	for i, rate := range r.Policy.Rates() {
+		t.Panels = append(t.Panels, newPanel(rate.Name, limits[i].Read(latestTime, 0, nil)))
+	}
 	for i := range int64(columns) {
 		d.due = append(d.due, t.From+i*(t.To-t.From)/columns)
 	}
@@ -49,18 +50,17 @@ func (r *Replay) newDrawing(u *User, window int64) *drawing {
 	return d
 }
 
-func newPanel(name string, p ratelimit.Policy) Panel {
-	panel := Panel{Name: name}
-	limit, window := p.Quota()
-	panel.Limit = limit
-	switch p.(type) {
-	case ratelimit.FixedWindow, ratelimit.SlidingWindow, ratelimit.Reservoir:
-		panel.Window = window.Milliseconds()
+// newPanel returns an empty panel for a limit. Empty is what the limit reads when
+// nothing is counted, at a time after its first window.
+func newPanel(name string, empty policy.Reading) Panel {
+	panel := Panel{Name: name, Limit: empty.Limit}
+	if empty.WindowKey != 0 {
+		panel.Window = empty.Window.Milliseconds()
 	}
 	return panel
 }
 
-// sample looks at the count at each time that is due before until.
+// sample reads the count at each time that is due before until.
 func (d *drawing) sample(ctx context.Context, until int64) error {
 	for len(d.due) > 0 && d.due[0] < until {
 		at := d.due[0]
@@ -76,7 +76,7 @@ func (d *drawing) sample(ctx context.Context, until int64) error {
 	return nil
 }
 
-// used is what counts for one of the limits.
+// used returns how many actions count for the limit of a panel.
 func used(d ratelimit.Decision, panel int) int64 {
 	if len(d.Each) > 0 {
 		return d.Each[panel].Used
@@ -84,7 +84,7 @@ func used(d ratelimit.Decision, panel int) int64 {
 	return d.Used
 }
 
-// step has used count from at on. A clock that stepped back changes nothing.
+// step records that used actions count from at on. It ignores a clock that stepped back.
 func (p *Panel) step(at, used int64) {
 	if n := len(p.Steps); n > 0 && (p.Steps[n-1].Used == used || p.Steps[n-1].At > at) {
 		return
@@ -92,7 +92,8 @@ func (p *Panel) step(at, used int64) {
 	p.Steps = append(p.Steps, Step{at, used})
 }
 
-// add has a decision in the picture. One before it may have given a place in it.
+// add puts a decision into the picture. A decision from before the period can have
+// given a time within it.
 func (d *drawing) add(line Line, decision ratelimit.Decision) {
 	kind := Refused
 	switch {
@@ -102,21 +103,15 @@ func (d *drawing) add(line Line, decision ratelimit.Decision) {
 	case decision.Reason == ratelimit.Delayed:
 		kind = Delayed
 		if d.run(decision.ReadyAt) {
-			d.mark(0, Mark{At: decision.ReadyAt, Kind: Runs, Used: (decision.Enqueued-1)%decision.Limit + 1})
+			place := (decision.Waiting-1)%d.Panels[d.queue].Limit + 1
+			d.mark(d.queue, Mark{At: decision.ReadyAt, Kind: Runs, Used: place})
 		}
 	}
 	if !d.shows(line.Time) {
 		return
 	}
 	d.Requests++
-	switch kind {
-	case Allowed:
-		d.Allowed++
-	case Refused:
-		d.Refused++
-	case Delayed:
-		d.Delayed++
-	}
+	*[...]*int64{Allowed: &d.Allowed, Refused: &d.Refused, Delayed: &d.Delayed}[kind]++
 	for i := range d.Panels {
 		p := &d.Panels[i]
 		p.step(line.Time, used(decision, i))
@@ -126,10 +121,10 @@ func (d *drawing) add(line Line, decision ratelimit.Decision) {
 	}
 }
 
-// shows says whether a time is in the picture.
+// shows reports whether a time is in the picture.
 func (d *drawing) shows(at int64) bool { return d.From <= at && at < d.To }
 
-// run has a request let through at a time, if the picture shows that.
+// run records an allowed request. It reports whether the picture shows its time.
 func (d *drawing) run(at int64) bool {
 	if d.shows(at) && len(d.runs) <= mostRuns {
 		d.runs = append(d.runs, at)
@@ -137,7 +132,8 @@ func (d *drawing) run(at int64) bool {
 	return d.shows(at)
 }
 
-// mark puts a mark into its cell, or counts it with the one that is there.
+// mark puts a mark into its cell. If the cell already has a mark, that one counts for
+// both.
 func (d *drawing) mark(panel int, m Mark) {
 	p := &d.Panels[panel]
 	c := cell{panel, m.Kind, (m.At - d.From) * columns / (d.To - d.From), m.Used * levels / p.Limit}
@@ -150,7 +146,7 @@ func (d *drawing) mark(panel int, m Mark) {
 	p.Marks[i].N++
 }
 
-// find finds the densest time of those at which requests were let through.
+// find finds the densest stretch of time in runs, the times of allowed requests.
 func (d *Densest) find(runs []int64) {
 	if len(runs) > mostRuns {
 		return

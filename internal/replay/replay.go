@@ -1,8 +1,11 @@
-// Package replay says what a limit would have done to recorded traffic: it
-// decides each request as a guard would have, at the time that the record gives,
-// on the embedded store.
+// Package replay shows what a limit would have done to recorded traffic.
 //
-// Memory grows with the number of users, not with that of lines.
+// [Replay.Run] decides each request as a guard would have decided it at the recorded
+// time. It returns a [Report]. [Replay.Timeline] decides the requests of one user
+// once more and keeps the details, and package plot draws them.
+//
+// The counts are kept in memory. It grows with the number of users, not with the
+// number of lines.
 package replay
 
 import (
@@ -10,33 +13,40 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// A Replay decides the requests of one activity. Lines of others are left out.
+// A Replay decides the requests of one activity. It skips lines of other
+// activities.
 type Replay struct {
 	Activity string
-	Policy   ratelimit.Policy  // valid
-	Progress func(lines int64) // told now and then how many lines were read; nil: nobody is
+	Policy   policy.Policy     // not zero
+	Progress func(lines int64) // if set, is called with the number of lines read, every progressLines lines
 }
 
-// now and then is every so many lines.
-const nowAndThen = 1 << 14
+// progressLines is how many lines are read between two looks at the context.
+const progressLines = 1 << 14
 
-// Run decides all of the traffic.
+// otherNames is how many other activities an error names at most.
+const otherNames = 10
+
+// Run decides all requests of the traffic.
 func (r *Replay) Run(ctx context.Context, t *Traffic) (*Report, error) {
 	b := newBench(r.Policy)
 	report := newReport(r)
-	names := make(map[string]bool) // of other activities, a few
+	names := make(map[string]bool) // of other activities
 	err := r.each(ctx, t, func(line Line) error {
 		if line.Activity != r.Activity {
 			report.OtherActivities++
-			if len(names) < 10 {
+			if len(names) < otherNames {
 				names[line.Activity] = true
 			}
 			return nil
@@ -55,7 +65,7 @@ func (r *Replay) Run(ctx context.Context, t *Traffic) (*Report, error) {
 	return report, err
 }
 
-// each reads the traffic to its end.
+// each calls do with each line, until the end or an error.
 func (r *Replay) each(ctx context.Context, t *Traffic, do func(Line) error) error {
 	for n := int64(1); ; n++ {
 		line, err := t.Next()
@@ -68,7 +78,7 @@ func (r *Replay) each(ctx context.Context, t *Traffic, do func(Line) error) erro
 		if err != nil {
 			return err
 		}
-		if n%nowAndThen != 0 {
+		if n%progressLines != 0 {
 			continue
 		}
 		if ctx.Err() != nil {
@@ -80,64 +90,43 @@ func (r *Replay) each(ctx context.Context, t *Traffic, do func(Line) error) erro
 	}
 }
 
-// nothing is the error of traffic without a request of the activity.
+// nothing returns the error for traffic without a request of the activity.
 func (t *Traffic) nothing(activity string, others map[string]bool) error {
 	if len(others) == 0 {
-		return fmt.Errorf("%s has no request in it, want lines of %s below that header, or JSON objects with these names", t.name, header)
+		return fmt.Errorf("%s contains no requests, want lines of %s below that header, or JSON objects with these names", t.name, header)
 	}
-	return fmt.Errorf("%s has no request of the activity %+.40q, but of %s", t.name, activity, strings.Join(some(others), ", "))
+	return fmt.Errorf("%s has no request of the activity %+.40q, only of %s", t.name, activity, strings.Join(slices.Sorted(maps.Keys(others)), ", "))
 }
 
-// A bench is a limiter whose clock is set to each request's time.
+// A bench decides requests as a guard would, on a store in memory. Its clock
+// shows the time of the request.
 type bench struct {
-	policy  ratelimit.Policy
+	policy  policy.Policy
 	limiter ratelimit.Limiter
 	now     time.Time
-	shift   int64 // milliseconds from the record's times to the limiter's
 	asked   int64
 }
 
-// sixtyYears are whole days, so that windows that divide a day keep their
-// borders. A sliding log counts from 2020 on, and a record may be older.
-const sixtyYears = 21_915 * 24 * time.Hour
-
-func newBench(p ratelimit.Policy) *bench {
+func newBench(p policy.Policy) *bench {
 	b := &bench{policy: p}
 	b.limiter = ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return b.now }}
-	if hasLog(p) {
-		b.shift = sixtyYears.Milliseconds()
-	}
 	return b
-}
-
-func hasLog(p ratelimit.Policy) bool {
-	switch p := p.(type) {
-	case ratelimit.SlidingLog:
-		return true
-	case ratelimit.Several:
-		for _, m := range p {
-			if hasLog(m.Policy) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // check counts and decides a request.
 func (b *bench) check(ctx context.Context, line Line) (ratelimit.Decision, error) {
-	b.asked++
-	b.now = time.UnixMilli(line.Time + b.shift)
+	b.now = time.UnixMilli(line.Time)
 	return b.limiter.Check(ctx, b.request(line.User))
 }
 
-// status is where a user stands at a time, in Unix milliseconds.
+// status returns the figures of a user at a time, in Unix milliseconds.
 func (b *bench) status(ctx context.Context, user string, at int64) (ratelimit.Decision, error) {
-	b.now = time.UnixMilli(at + b.shift)
+	b.now = time.UnixMilli(at)
 	return b.limiter.Status(ctx, b.request(user))
 }
 
-// request is one of the user's, with an id that none had before.
+// request returns a request of a user. No other request has its id.
 func (b *bench) request(user string) ratelimit.Request {
-	return ratelimit.Request{UserID: user, Policy: b.policy, Count: 1, ID: strconv.FormatInt(b.asked, 10)}
+	b.asked++
+	return ratelimit.Request{UserID: user, Policy: b.policy, Count: 1, ID: strconv.FormatInt(b.asked, 10), Fresh: true}
 }

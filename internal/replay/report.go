@@ -2,44 +2,44 @@ package replay
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// A Report is what a limit would have done.
+// A Report is the result for all of the traffic.
 type Report struct {
 	Activity string `json:"activity"`
-	Policy   string `json:"policy"` // in words
-	Limit    int64  `json:"limit"`
+	Policy   string `json:"policy"` // its text form
+	Limit    int64  `json:"limit"`  // the most actions at once
 	WindowMs int64  `json:"windowMs"`
 
-	From int64 `json:"from"` // Unix milliseconds: the first request
-	To   int64 `json:"to"`   // and the last
+	From int64 `json:"from"` // time of the first request, Unix milliseconds
+	To   int64 `json:"to"`   // time of the last one
 
 	Requests      int64   `json:"requests"`
 	Allowed       int64   `json:"allowed"`
 	Refused       int64   `json:"refused"`
-	Delayed       int64   `json:"delayed"`      // given a place for later
-	RefusedShare  float64 `json:"refusedShare"` // of the requests, 0 to 1
+	Delayed       int64   `json:"delayed"`      // given a time to come
+	RefusedShare  float64 `json:"refusedShare"` // share of the requests, 0 to 1
 	LongestWaitMs int64   `json:"longestWaitMs"`
 
 	Users  int64  `json:"users"`
 	HeldUp int64  `json:"heldUpUsers"` // refused or delayed at least once
-	Worst  []User `json:"worst"`       // the most held up, at most mostWorst
+	Worst  []User `json:"worst"`       // the users held up most often, at most mostWorst
 
-	OutOfOrder      int64 `json:"outOfOrder"`      // lines whose time is before an earlier line's
-	OutOfOrderMs    int64 `json:"outOfOrderMs"`    // by at most so much
-	OtherActivities int64 `json:"otherActivities"` // lines left out
+	OutOfOrder      int64 `json:"outOfOrder"`      // lines with a time before that of an earlier line
+	OutOfOrderMs    int64 `json:"outOfOrderMs"`    // the largest such difference
+	OtherActivities int64 `json:"otherActivities"` // lines that were skipped
 
-	window int64  // milliseconds: what the policy is taken to promise for
-	first  string // user: the most held up, or the busiest
+	window int64  // of the limit with the shortest window, in milliseconds
+	first  string // the user held up most often, or else the busiest one
 	byID   map[string]*User
 }
 
-// A User is what it would have done to one user.
+// A User is the result for one user.
 type User struct {
 	ID            string `json:"user"`
 	Requests      int64  `json:"requests"`
@@ -49,13 +49,13 @@ type User struct {
 	LongestWaitMs int64  `json:"longestWaitMs"`
 
 	first, last int64 // Unix milliseconds
-	lastRun     int64 // of a delayed request
-	now, worst  load  // this window, and that with the most held up
+	lastRun     int64 // the latest time that a delayed request was given
+	now, worst  load  // the current window, and the one with the most requests held up
 }
 
-// A load is what a user asked for in one window.
+// A load counts what a user asked for in one window.
 type load struct {
-	window   int64 // its number
+	window   int64 // number of the window since 1970
 	heldUp   int64
 	requests int64
 }
@@ -63,17 +63,20 @@ type load struct {
 const mostWorst = 5
 
 func newReport(r *Replay) *Report {
-	_, window := promise(r.Policy)
-	report := &Report{
-		Activity: r.Activity, Policy: r.Policy.String(), From: math.MaxInt64,
-		window: window.Milliseconds(), byID: make(map[string]*User),
+	empty := r.Policy.Read(0, 0, nil)
+	return &Report{
+		Activity: r.Activity, Policy: r.Policy.String(), Limit: empty.Limit, WindowMs: empty.Window.Milliseconds(),
+		From: math.MaxInt64, window: promise(r.Policy).Window.Milliseconds(), byID: make(map[string]*User),
 	}
-	limit, per := r.Policy.Quota()
-	report.Limit, report.WindowMs = limit, per.Milliseconds()
-	return report
 }
 
-// count adds a decision.
+// promise returns the limit that people have in mind when they hear of p: the one
+// with the shortest window. For 10/1m and 200/1d, that is 10 in a minute.
+func promise(p policy.Policy) policy.Rate {
+	return slices.MinFunc(p.Rates(), func(a, b policy.Rate) int { return cmp.Compare(a.Window, b.Window) })
+}
+
+// count adds the decision about a line.
 func (r *Report) count(line Line, d ratelimit.Decision) {
 	u := r.byID[line.User]
 	if u == nil {
@@ -108,9 +111,10 @@ func (u *User) count(at, window int64, d ratelimit.Decision) {
 	}
 }
 
+// heldUp returns how many requests of the user were refused or delayed.
 func (u *User) heldUp() int64 { return u.Refused + u.Delayed }
 
-// finish sums up.
+// finish sums up the users.
 func (r *Report) finish() {
 	r.Worst = []User{}
 	for _, u := range r.byID {
@@ -136,7 +140,7 @@ func (r *Report) finish() {
 	r.RefusedShare = math.Round(float64(r.Refused)/float64(max(1, r.Requests))*10_000) / 10_000
 }
 
-// keepWorst orders the worst and cuts them off.
+// keepWorst sorts r.Worst and keeps only the first mostWorst users.
 func (r *Report) keepWorst() {
 	slices.SortFunc(r.Worst, func(a, b User) int {
 		return cmp.Or(cmp.Compare(b.heldUp(), a.heldUp()), cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.ID, b.ID))
@@ -144,8 +148,8 @@ func (r *Report) keepWorst() {
 	r.Worst = r.Worst[:min(len(r.Worst), mostWorst)]
 }
 
-// user finds one by id; empty: the most held up or, where nobody was, the
-// busiest.
+// user returns the user with this id. An empty id means the user held up most
+// often or, if nobody was held up, the busiest one.
 func (r *Report) user(id string) (*User, bool) {
 	if id == "" {
 		id = r.first
@@ -153,6 +157,3 @@ func (r *Report) user(id string) (*User, bool) {
 	u, ok := r.byID[id]
 	return u, ok
 }
-
-// some are the names in order.
-func some(names map[string]bool) []string { return slices.Sorted(maps.Keys(names)) }

@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// A Timeline is what a limit would have done to one user in a while: material
-// for a picture, of bounded size. Times are Unix milliseconds.
+// A Timeline is the result for one user during a period, in detail. It has the data
+// for a picture, and its size is bounded. Times are Unix milliseconds.
 type Timeline struct {
 	Activity string
-	Policy   string // in words
+	Policy   string // its text form
 	User     string
 	From, To int64
-	Whole    bool // there is no more of this user
+	Whole    bool // the period contains all requests of the user
 
-	Requests, Allowed, Refused, Delayed int64 // in this while
+	Requests, Allowed, Refused, Delayed int64 // requests in the period
 
 	Panels  []Panel // one for each limit
 	Densest Densest
@@ -22,28 +22,28 @@ type Timeline struct {
 
 // A Panel is one limit.
 type Panel struct {
-	Name   string // of several limits; else empty
+	Name   string // the limit's name, if there are several; else empty
 	Limit  int64
-	Window int64 // milliseconds from one border to the next; 0: the policy has none
+	Window int64 // milliseconds between two borders; 0: the limit has no windows of the clock
 	Steps  []Step
 	Marks  []Mark
 }
 
-// A Step is a moment from which on so many actions count.
+// A Step says that from the time At on, Used actions count.
 type Step struct{ At, Used int64 }
 
-// A Mark is a request, or several that no picture could tell apart.
+// A Mark is a request, or several requests that look the same in a picture.
 type Mark struct {
 	At   int64
 	Kind Kind
-	Used int64 // what counts after it; of Runs, its place in its window
-	N    int64 // how many
+	Used int64 // actions that count after the request; for Runs, its place in the window
+	N    int64 // number of requests
 }
 
-// Kind is what became of a request.
+// Kind is what a mark stands for: the outcome of a request, or a delayed request that runs.
 type Kind uint8
 
-// The kinds. What was delayed has a second mark at the time that it was given.
+// The kinds. A delayed request has a second mark, Runs, at the time that it was given.
 const (
 	Allowed Kind = iota
 	Refused
@@ -51,28 +51,30 @@ const (
 	Runs
 )
 
-// Densest is the time with the most requests let through: by the promise that
-// people see in the limit, but for delayed ones when they would have run.
+// Densest is the stretch of time with the most allowed requests. It shows whether
+// more than Limit of them came within one Window. A delayed request counts at the time
+// that it was given.
 type Densest struct {
-	Window   int64 // milliseconds in which the promise is
-	Limit    int64 // and how many it is
-	N        int64 // the most in any such time; 0: nobody knows
-	From, To int64 // the first and the last of them
+	Window   int64 // of the limit with the shortest window, in milliseconds
+	Limit    int64 // of that limit
+	N        int64 // the most requests in any time as long as Window; 0: unknown
+	From, To int64 // times of the first and the last of these requests
 }
 
 const (
-	mostWindows = 12 // in a picture: more are too narrow to read
-	before      = 4  // of them so many before the worst
+	mostWindows = 12 // in a picture; more would be too narrow to read
+	before      = 4  // windows in a picture before the worst one
 
-	// columns and levels are how finely a picture tells marks apart.
+	// columns and levels are the resolution of a picture: two marks in the same
+	// column and on the same level look the same.
 	columns, levels = 480, 70
 
-	mostRuns = 1 << 20 // requests let through, of which the densest time is found
+	mostRuns = 1 << 20 // allowed requests; with more, the densest time stays unknown
 )
 
-// Timeline decides the user's requests once more; empty: those of the one who
-// was held up most. The traffic is read from its start again, and the report is
-// what Run made of it.
+// Timeline decides the requests of one user once more. An empty user means the one
+// held up most often. T must read the same traffic from its start again, and report
+// must be what Run returned for it.
 func (r *Replay) Timeline(ctx context.Context, t *Traffic, report *Report, user string) (*Timeline, error) {
 	u, ok := report.user(user)
 	if !ok {
@@ -99,12 +101,12 @@ func (r *Replay) Timeline(ctx context.Context, t *Traffic, report *Report, user 
 	return d.Timeline, err
 }
 
-// period is the while that a picture shows: all of the user's requests or, where
-// these take too long, the windows around the worst.
+// period returns the time that a picture shows. That is the time of all of the
+// user's requests or, if they last too long, mostWindows windows around the worst one.
 func (u *User) period(window int64) (from, to int64, whole bool) {
 	last := max(u.last, u.lastRun)
 	from, to = u.first/window*window, (last/window+1)*window
-	if took := last - u.first; took > 0 && to-from > 4*took { // much of a window would be empty
+	if took := last - u.first; took > 0 && to-from > 4*took { // else most of the window would be empty
 		return max(0, u.first-took/10-1), last + took/10 + 1, true
 	}
 	if to-from <= mostWindows*window {
@@ -114,7 +116,8 @@ func (u *User) period(window int64) (from, to int64, whole bool) {
 	return from, from + mostWindows*window, u.first >= from && u.last < from+mostWindows*window
 }
 
-// Borders are the borders of the limit's windows in a while, both ends included.
+// Borders returns the borders of the limit's windows in a period, both ends
+// included.
 func (p *Panel) Borders(from, to int64) (all []int64) {
 	if p.Window == 0 {
 		return nil

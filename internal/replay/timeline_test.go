@@ -8,11 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/replay"
 )
 
-func timeline(t testing.TB, p ratelimit.Policy, user, text string) *Timeline {
+func timeline(t testing.TB, p policy.Policy, user, text string) *Timeline {
 	t.Helper()
 	r, report := run(t, p, text)
 	line, err := r.Timeline(t.Context(), NewTraffic("t", strings.NewReader(text)), report, user)
@@ -24,12 +24,12 @@ func timeline(t testing.TB, p ratelimit.Policy, user, text string) *Timeline {
 
 func TestTimeline(t *testing.T) {
 	const ms = start
-	got := timeline(t, policy(t, "fixed", 0, "2/1m"), "", record(
+	got := timeline(t, policy.Must("2/1m"), "", record(
 		moment{10 * time.Second, "u1", 1}, moment{15 * time.Second, "u2", 1}, moment{20 * time.Second, "u1", 3},
 		moment{61 * time.Second, "u1", 1}, moment{59 * time.Second, "u1", 1}, // the clock stepped back
 	))
 	want := &Timeline{
-		Activity: "act", Policy: "2 a minute, fixed window", User: "u1", From: ms, To: ms + 120_000, Whole: true,
+		Activity: "act", Policy: "2/1m", User: "u1", From: ms, To: ms + 120_000, Whole: true,
 		Requests: 6, Allowed: 3, Refused: 3,
 		Panels: []Panel{{
 			Limit: 2, Window: 60_000,
@@ -46,10 +46,10 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// What a reservoir delays is shown as it is asked, and where it runs.
-func TestTimelineOfPlaces(t *testing.T) {
+// A delayed request has two marks: when it came, and when it runs.
+func TestTimelineOfDelayedRequests(t *testing.T) {
 	const ms = start
-	got := timeline(t, policy(t, "reservoir", 0, "2/10s"), "", record(moment{time.Second, "u1", 5}))
+	got := timeline(t, policy.Must("reservoir 2/10s ahead 15m"), "", record(moment{time.Second, "u1", 5}))
 	want := []Mark{
 		{ms + 1000, Allowed, 1, 1}, {ms + 1000, Allowed, 2, 1}, {ms + 10_000, Runs, 1, 1}, {ms + 1000, Delayed, 2, 3},
 		{ms + 10_000, Runs, 2, 1}, {ms + 20_000, Runs, 1, 1},
@@ -62,9 +62,9 @@ func TestTimelineOfPlaces(t *testing.T) {
 	}
 }
 
-// Each of several limits has a panel, and what it refused is in it.
+// Each of several limits has a panel, with the requests that this limit refused.
 func TestTimelineOfSeveral(t *testing.T) {
-	got := timeline(t, policy(t, "fixed", 0, "2/1m", "3/1h"), "", record(moment{0, "u1", 3}, moment{time.Minute, "u1", 3}))
+	got := timeline(t, policy.Must("minute: 2/1m, hour: 3/1h"), "", record(moment{0, "u1", 3}, moment{time.Minute, "u1", 3}))
 	refused := map[string]int64{}
 	for _, p := range got.Panels {
 		for _, m := range p.Marks {
@@ -78,7 +78,38 @@ func TestTimelineOfSeveral(t *testing.T) {
 	}
 }
 
-// A picture shows all of a user, or the windows around the worst.
+// The panel of the queue shows when delayed requests run, wherever that limit stands.
+func TestTimelineOfAQueueAmongSeveralLimits(t *testing.T) {
+	got := timeline(t, policy.Must("day: 200/1d, queue: reservoir 2/10s ahead 15m"), "", record(moment{time.Second, "u1", 5}))
+	var runs []Mark
+	for _, p := range got.Panels {
+		for _, m := range p.Marks {
+			if m.Kind == Runs && p.Name == "queue" {
+				runs = append(runs, m)
+			} else if m.Kind == Runs {
+				t.Errorf("the panel of %s has the mark %+v", p.Name, m)
+			}
+		}
+	}
+	want := []Mark{{start + 10_000, Runs, 1, 1}, {start + 10_000, Runs, 2, 1}, {start + 20_000, Runs, 1, 1}}
+	if diff := cmp.Diff(want, runs); diff != "" || got.Delayed != 3 {
+		t.Errorf("%d delayed; marks (-want +got):\n%s", got.Delayed, diff)
+	}
+}
+
+// Limits with windows of the clock have borders, also if there are several.
+func TestBordersOfPanels(t *testing.T) {
+	got := timeline(t, policy.Must("fixed: 9/1m, log: log 9/1h, bucket: bucket 9/90s, sliding: sliding 9/2m, queue: reservoir 9/10s ahead 1m"), "", record(moment{0, "u1", 1}))
+	windows := map[string]int64{}
+	for _, p := range got.Panels {
+		windows[p.Name] = p.Window
+	}
+	if diff := cmp.Diff(map[string]int64{"fixed": 60_000, "log": 0, "bucket": 0, "sliding": 120_000, "queue": 10_000}, windows); diff != "" {
+		t.Errorf("windows (-want +got):\n%s", diff)
+	}
+}
+
+// A picture shows all requests of a user, or the windows around the worst one.
 func TestPeriod(t *testing.T) {
 	const minute = 60_000
 	busy := func(last time.Duration) string {
@@ -93,18 +124,18 @@ func TestPeriod(t *testing.T) {
 		return record(traffic...)
 	}
 	for name, tt := range map[string]struct {
-		policy   ratelimit.Policy
+		policy   policy.Policy
 		traffic  string
 		from, to int64
 		whole    bool
 	}{
-		"12 windows":          {policy(t, "fixed", 0, "2/1m"), busy(11*time.Minute + 30*time.Second), 0, 12 * minute, true},
-		"13 windows":          {policy(t, "fixed", 0, "2/1m"), busy(12 * time.Minute), 0, 12 * minute, false},
-		"the worst":           {policy(t, "fixed", 0, "2/1m"), busy(time.Hour), 26 * minute, 38 * minute, false},
-		"of a log":            {policy(t, "log", 0, "2/1m"), busy(time.Hour), 26 * minute, 38 * minute, false},
-		"one request":         {policy(t, "fixed", 0, "2/1m"), record(moment{90 * time.Second, "u1", 1}), minute, 2 * minute, true},
-		"one moment":          {policy(t, "fixed", 0, "2/12h"), record(moment{90 * time.Second, "u1", 9}), 0, 12 * 60 * minute, true},
-		"a while of a window": {policy(t, "fixed", 0, "2/12h"), record(moment{time.Hour, "u1", 5}, moment{2 * time.Hour, "u1", 5}), 54*minute - 1, 126*minute + 1, true},
+		"12 windows":          {policy.Must("2/1m"), busy(11*time.Minute + 30*time.Second), 0, 12 * minute, true},
+		"13 windows":          {policy.Must("2/1m"), busy(12 * time.Minute), 0, 12 * minute, false},
+		"the worst":           {policy.Must("2/1m"), busy(time.Hour), 26 * minute, 38 * minute, false},
+		"of a log":            {policy.Must("log 2/1m"), busy(time.Hour), 26 * minute, 38 * minute, false},
+		"one request":         {policy.Must("2/1m"), record(moment{90 * time.Second, "u1", 1}), minute, 2 * minute, true},
+		"one moment":          {policy.Must("2/12h"), record(moment{90 * time.Second, "u1", 9}), 0, 12 * 60 * minute, true},
+		"a while of a window": {policy.Must("2/12h"), record(moment{time.Hour, "u1", 5}, moment{2 * time.Hour, "u1", 5}), 54*minute - 1, 126*minute + 1, true},
 	} {
 		got := timeline(t, tt.policy, "", tt.traffic)
 		if got.From != start+tt.from || got.To != start+tt.to || got.Whole != tt.whole {
@@ -115,29 +146,28 @@ func TestPeriod(t *testing.T) {
 
 func TestTimelineOfAUser(t *testing.T) {
 	text := record(moment{0, "u1", 9}, moment{0, "u2", 4}, moment{0, "u3", 1})
-	p := policy(t, "fixed", 0, "9/1m")
+	p := policy.Must("9/1m")
 	if got := timeline(t, p, "u2", text); got.User != "u2" || got.Requests != 4 {
 		t.Errorf("%d requests of %s, want 4 of u2", got.Requests, got.User)
 	}
-	if got := timeline(t, p, "", text); got.User != "u1" || got.Requests != 9 { // nobody is held up: the busiest
+	if got := timeline(t, p, "", text); got.User != "u1" || got.Requests != 9 { // all are allowed, so it is the busiest user
 		t.Errorf("%d requests of %s, want 9 of u1", got.Requests, got.User)
 	}
 	r, report := run(t, p, text)
 	_, err := r.Timeline(t.Context(), NewTraffic("t", strings.NewReader(text)), report, "u4")
 	if err == nil || err.Error() != `t has no request of the user "u4"` {
-		t.Errorf("a user who is not there: %v", err)
+		t.Errorf("an unknown user: %v", err)
 	}
 }
 
-// However many requests there are, a picture has a bounded number of marks and
-// steps; and each request is in one.
+// The number of marks is bounded, and each request is in one of them.
 func TestTimelineIsBounded(t *testing.T) {
-	for _, kind := range []string{"fixed", "sliding", "bucket", "reservoir"} {
+	for _, limit := range []string{"100/1m", "sliding 100/1m", "bucket 100/1m", "log 100/1m", "reservoir 100/1m ahead 15m"} {
 		var traffic []moment
 		for i := range 1200 {
 			traffic = append(traffic, moment{time.Duration(i) * 100 * time.Millisecond, "u1", 5})
 		}
-		got := timeline(t, policy(t, kind, 0, "100/1m"), "", record(traffic...))
+		got := timeline(t, policy.Must(limit), "", record(traffic...))
 		requests := int64(0)
 		for _, m := range got.Panels[0].Marks {
 			if m.Kind != Runs {
@@ -145,7 +175,7 @@ func TestTimelineIsBounded(t *testing.T) {
 			}
 		}
 		if n := len(got.Panels[0].Marks); n > 1500 || requests != 6000 || got.Requests != 6000 {
-			t.Errorf("%s: %d marks for %d of 6000 requests", kind, n, requests)
+			t.Errorf("%s: %d marks for %d of 6000 requests", limit, n, requests)
 		}
 	}
 }

@@ -15,18 +15,18 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 )
 
-// Traffic is recorded requests, one on each line: CSV with the header
-// time,user,activity, or JSON objects with these names. It is read a line at a
-// time, and never held in whole.
+// Traffic reads recorded requests, one from each line. The lines are CSV with the
+// header time,user,activity, or JSON objects with these names. Only one line is in
+// memory at a time.
 type Traffic struct {
-	Back     int64         // lines so far whose time is before an earlier line's: the clock stepped back
-	Furthest time.Duration // by at most so much
+	Back     int64         // lines so far with a time before that of an earlier line: the clock stepped back
+	Furthest time.Duration // the largest step back
 
 	name   string
 	lines  *bufio.Scanner
-	number int64 // of the line read last, from 1
+	number int64 // of the last line that was read; the first line is 1
 	read   func(line []byte) (Line, error)
-	latest int64 // time of any line
+	latest int64 // the latest time of any line so far
 }
 
 // A Line is one request.
@@ -40,28 +40,29 @@ const (
 	header      = "time,user,activity"
 	longestLine = 64 << 10 // bytes
 
-	// furthestBack is how much the clocks that wrote the times may differ. Lines
-	// further apart were never in order, and a limit says nothing about them.
+	// furthestBack is how far the clocks that wrote the times may differ. If lines
+	// are further out of order, the file was never sorted by time, and a replay of
+	// it would be wrong.
 	furthestBack = 2 * time.Minute
 
 	latestTime = 253_402_300_799_999 // the end of the year 9999
 )
 
-// NewTraffic reads r. Errors call it name.
+// NewTraffic returns the traffic in r. Errors refer to it by name.
 func NewTraffic(name string, r io.Reader) *Traffic {
 	t := &Traffic{name: name, lines: bufio.NewScanner(r)}
 	t.lines.Buffer(nil, longestLine)
 	return t
 }
 
-// Next returns the next request, or io.EOF where there is none. Any other error
-// names the line and the field at fault.
+// Next returns the next request, or io.EOF if there is none. Any other error names
+// the line and the field that is wrong.
 func (t *Traffic) Next() (Line, error) {
 	for t.lines.Scan() {
 		t.number++
 		text := t.lines.Bytes()
 		if t.number == 1 {
-			text = bytes.TrimPrefix(text, []byte("\ufeff")) // as spreadsheets put before CSV
+			text = bytes.TrimPrefix(text, []byte("\ufeff")) // spreadsheets put a byte order mark before CSV
 		}
 		if len(bytes.TrimSpace(text)) == 0 {
 			continue
@@ -94,10 +95,10 @@ func (t *Traffic) Next() (Line, error) {
 	return Line{}, io.EOF
 }
 
-// fault is an error in the line read last.
+// fault returns err with the file and the line that was read last.
 func (t *Traffic) fault(err error) error { return fmt.Errorf("%s, line %d: %w", t.name, t.number, err) }
 
-// recognize tells from the first line that is not empty which format this is.
+// recognize finds out the format from the first line that is not empty.
 func (t *Traffic) recognize(text []byte) (isHeader bool, err error) {
 	switch {
 	case text[0] == '{':
@@ -110,7 +111,7 @@ func (t *Traffic) recognize(text []byte) (isHeader bool, err error) {
 	return false, input.Invalid("header", input.Show(string(text)), header+" (CSV), or a JSON object on each line")
 }
 
-// inOrder looks after the order of lines by time.
+// inOrder checks that the lines are sorted by time, apart from small steps back.
 func (t *Traffic) inOrder(line Line) error {
 	if line.Time >= t.latest {
 		t.latest = line.Time
@@ -118,7 +119,7 @@ func (t *Traffic) inOrder(line Line) error {
 	}
 	back := time.Duration(t.latest-line.Time) * time.Millisecond
 	if back > furthestBack {
-		return fmt.Errorf("time is %v before an earlier line's, want lines in order of time, but for %v by which clocks may differ", back, furthestBack)
+		return fmt.Errorf("time is %v before that of an earlier line, want lines sorted by time (clocks may differ by %v)", back, furthestBack)
 	}
 	t.Back++
 	t.Furthest = max(t.Furthest, back)
@@ -133,7 +134,7 @@ func readCSV(text []byte) (line Line, err error) {
 		}
 	} else if record, err = csv.NewReader(bytes.NewReader(text)).Read(); err != nil {
 		if e, ok := errors.AsType[*csv.ParseError](err); ok {
-			err = e.Err // its line is that of a document with one line
+			err = e.Err // without the line number, which would always be 1
 		}
 		return line, err
 	}
@@ -147,10 +148,10 @@ func readCSV(text []byte) (line Line, err error) {
 	return line, line.validate()
 }
 
-// An object is a JSON object with a request.
+// An object is a request that is being read from a JSON object.
 type object struct {
 	Line
-	timed bool // it has a time
+	timed bool // the object has the field time
 }
 
 var fields = []input.Field[object]{
@@ -186,7 +187,7 @@ func readTime(o *object, _ string, v jsontext.Value) (err error) {
 
 const wantTime = "Unix milliseconds, or RFC 3339 such as 2026-01-05T12:00:00.250Z"
 
-// parseTime reads a time of the years 1970 to 9999.
+// parseTime reads a time in the years 1970 to 9999.
 func parseTime(text string) (int64, error) {
 	ms, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -200,7 +201,7 @@ func parseTime(text string) (int64, error) {
 	return ms, nil
 }
 
-// validate checks what can be of a guard's event.
+// validate checks that a guard could have been sent the request.
 func (l *Line) validate() error {
 	if err := input.CheckUserID(l.User); err != nil {
 		if e, ok := errors.AsType[*input.ValidationError](err); ok {

@@ -13,7 +13,7 @@ import (
 	. "github.com/cric-talk/guards/internal/replay"
 )
 
-// start is when these tests' traffic begins: a whole day, hour and minute.
+// start is when the traffic of these tests begins. A day begins there too.
 const start = 1_767_571_200_000 // 2026-01-05T00:00:00Z
 
 func lines(t *Traffic) (all []Line, err error) {
@@ -48,8 +48,8 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// What is wrong is said with the file, the line, the field, what it holds and
-// what it takes; but for a user, whose id no error repeats.
+// An error names the file, the line, the field, its value and what is accepted. It
+// never repeats the id of a user.
 func TestTrafficRefuses(t *testing.T) {
 	const csv, wantTime = "time,user,activity\n0,u1,like\n", ", want Unix milliseconds, or RFC 3339 such as 2026-01-05T12:00:00.250Z"
 	for text, want := range map[string]string{
@@ -94,21 +94,21 @@ func TestTrafficRefuses(t *testing.T) {
 	}
 }
 
-// Clocks may differ a little; what was sorted by something else has no answer.
+// Clocks may differ a little. A file that is not sorted by time is refused.
 func TestTrafficOutOfOrder(t *testing.T) {
 	traffic := NewTraffic("t.csv", strings.NewReader("time,user,activity\n500000,u1,a\n499000,u1,a\n380000,u1,a\n499999,u1,a\n500000,u1,a\n500001,u1,a\n"))
 	if got, err := lines(traffic); err != nil || len(got) != 6 || traffic.Back != 3 || traffic.Furthest != 2*time.Minute {
 		t.Errorf("%d lines, %v, %d out of order by up to %v, want 6, 3 by 2m0s", len(got), err, traffic.Back, traffic.Furthest)
 	}
 	_, err := lines(NewTraffic("t.csv", strings.NewReader("time,user,activity\n500000,u1,a\n379999,u1,a\n")))
-	const want = "t.csv, line 3: time is 2m0.001s before an earlier line's, want lines in order of time, but for 2m0s by which clocks may differ"
+	const want = "t.csv, line 3: time is 2m0.001s before that of an earlier line, want lines sorted by time (clocks may differ by 2m0s)"
 	if err == nil || err.Error() != want {
 		t.Errorf("the error is %v, want %s", err, want)
 	}
 }
 
-// Whatever a file holds, each line that is read is one that a guard could have
-// been asked, and no more memory is taken than for a line.
+// Each line that is read from any file is a request that a guard could have been
+// sent.
 func FuzzTraffic(f *testing.F) {
 	f.Add("time,user,activity\n1767571200000,u1,create_post\n2026-01-05T00:00:00.25Z,\"a\"\"b\",like\n")
 	f.Add(`{"time":1767571200000,"user":"u1","activity":"create_post"}` + "\n")

@@ -9,13 +9,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// Batch is how many messages Lambda hands to a function at once.
+// Batch is the number of messages that Lambda passes to a function at once.
 const Batch = 10
 
-// Feed is Lambda's event source with ReportBatchItemFailures: until ctx ends it
-// receives messages, invokes the function with them, and deletes those that its
-// answer does not report as failed. The others come again when their visibility
-// timeout is over, as do all where the function failed.
+// Feed does what Lambda does for a queue with ReportBatchItemFailures, until ctx
+// is done. It receives messages, invokes the function with them, and deletes the
+// messages that the function doesn't report as failed. A failed message becomes
+// visible again after its visibility timeout. If the function returns an error,
+// all its messages do.
 func (q *Queue) Feed(ctx context.Context, invoke func(context.Context, []byte) ([]byte, error)) {
 	for ctx.Err() == nil {
 		messages, err := q.receive(ctx, Batch)
@@ -41,7 +42,7 @@ func (q *Queue) Feed(ctx context.Context, invoke func(context.Context, []byte) (
 	}
 }
 
-// event is what Lambda makes of messages.
+// event returns the event that Lambda makes of messages.
 func (q *Queue) event(messages []types.Message) []byte {
 	var event events.SQSEvent
 	for _, m := range messages {
@@ -53,13 +54,13 @@ func (q *Queue) event(messages []types.Message) []byte {
 	}
 	payload, err := json.Marshal(event)
 	if err != nil {
-		q.t.Errorf("make an event: %v", err)
+		q.t.Errorf("encode an event: %v", err)
 	}
 	return payload
 }
 
-// failed says whether a function's answer reports a message. An answer that is
-// none reports all.
+// failed reports whether a function's answer lists a message as failed. An answer
+// that is not valid JSON fails all messages.
 func failed(answer []byte, id string) bool {
 	var response events.SQSEventResponse
 	if json.Unmarshal(answer, &response) != nil {

@@ -1,5 +1,5 @@
-// Package sqstest gives a test its SQS: an endpoint, queues of its own, and
-// what Lambda does with a queue that feeds a function.
+// Package sqstest gives tests an SQS to work with: an endpoint, queues for one
+// test, and the part of Lambda that feeds a function from a queue.
 package sqstest
 
 import (
@@ -19,8 +19,9 @@ import (
 	"github.com/cric-talk/guards/internal/dynamotest"
 )
 
-// Endpoint is the URL in SQS_ENDPOINT. Without one the test is skipped, except
-// with CI=true, where it fails: there nobody reads what was skipped.
+// Endpoint returns the URL in SQS_ENDPOINT. If the variable is not set, it skips
+// the test. With CI=true it fails the test instead, because nobody would notice a
+// skipped test there.
 func Endpoint(t testing.TB) string {
 	t.Helper()
 	endpoint := os.Getenv("SQS_ENDPOINT")
@@ -35,7 +36,7 @@ func Endpoint(t testing.TB) string {
 	return ""
 }
 
-// A Queue is one of a test's own.
+// A Queue is a queue that only one test uses.
 type Queue struct {
 	URL string
 	ARN string
@@ -44,8 +45,8 @@ type Queue struct {
 	client *sqs.Client
 }
 
-// NewQueue makes an empty queue at Endpoint, with attributes such as
-// VisibilityTimeout. It is removed when the test ends.
+// NewQueue creates an empty queue at Endpoint, with attributes such as
+// VisibilityTimeout. The queue is deleted when the test ends.
 func NewQueue(t testing.TB, attributes map[string]string) *Queue {
 	t.Helper()
 	cfg := dynamotest.Config(Endpoint(t))
@@ -58,13 +59,13 @@ func NewQueue(t testing.TB, attributes map[string]string) *Queue {
 		Attributes: attributes,
 	})
 	if err != nil {
-		t.Fatalf("make a queue for the test: %v", err)
+		t.Fatalf("create the test's queue: %v", err)
 	}
-	t.Cleanup(func() { // t.Context has ended by now
+	t.Cleanup(func() { // t.Context is done by now
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if _, err := client.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: made.QueueUrl}); err != nil {
-			t.Errorf("remove the test's queue: %v", err)
+			t.Errorf("delete the test's queue: %v", err)
 		}
 	})
 	q := &Queue{URL: *made.QueueUrl, t: t, client: client}
@@ -72,8 +73,8 @@ func NewQueue(t testing.TB, attributes map[string]string) *Queue {
 	return q
 }
 
-// Redrive is the RedrivePolicy of a queue whose messages go to q once they were
-// received so many times.
+// Redrive returns the RedrivePolicy for another queue. Its messages move to q
+// after they were received the given number of times.
 func (q *Queue) Redrive(received int) string {
 	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, q.ARN, received)
 }
@@ -88,14 +89,15 @@ func (q *Queue) Send(body string) string {
 	return *sent.MessageId
 }
 
-// A Message is one that was taken off a queue.
+// A Message is a message that Take removed from a queue.
 type Message struct {
 	ID   string
 	Body string
-	Sent time.Time // by the queue's clock
+	Sent time.Time // according to the queue's clock
 }
 
-// Take takes n messages off the queue, fewer where no more come in time.
+// Take removes n messages from the queue and returns them. It returns fewer if
+// the time is over.
 func (q *Queue) Take(n int, within time.Duration) (taken []Message) {
 	q.t.Helper()
 	for by := time.Now().Add(within); len(taken) < n && time.Now().Before(by); {
@@ -114,7 +116,8 @@ func (q *Queue) Take(n int, within time.Duration) (taken []Message) {
 	return taken
 }
 
-// Len is how many messages the queue has, those it holds back included.
+// Len returns the number of messages in the queue, including delayed and
+// invisible ones.
 func (q *Queue) Len() (n int) {
 	q.t.Helper()
 	for _, name := range []types.QueueAttributeName{
@@ -124,25 +127,26 @@ func (q *Queue) Len() (n int) {
 	} {
 		some, err := strconv.Atoi(q.attribute(name))
 		if err != nil {
-			q.t.Errorf("%s of a queue: %v", name, err)
+			q.t.Errorf("the attribute %s of a queue: %v", name, err)
 		}
 		n += some
 	}
 	return n
 }
 
+// attribute returns one attribute of the queue.
 func (q *Queue) attribute(name types.QueueAttributeName) string {
 	q.t.Helper()
 	got, err := q.client.GetQueueAttributes(q.t.Context(), &sqs.GetQueueAttributesInput{
 		QueueUrl: &q.URL, AttributeNames: []types.QueueAttributeName{name},
 	})
 	if err != nil {
-		q.t.Fatalf("ask for a queue's attribute: %v", err)
+		q.t.Fatalf("get an attribute of a queue: %v", err)
 	}
 	return got.Attributes[string(name)]
 }
 
-// receive waits for at most a second.
+// receive waits at most one second for messages.
 func (q *Queue) receive(ctx context.Context, most int) ([]types.Message, error) {
 	got, err := q.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 		QueueUrl:                    &q.URL,
@@ -156,6 +160,7 @@ func (q *Queue) receive(ctx context.Context, most int) ([]types.Message, error) 
 	return got.Messages, nil
 }
 
+// remove deletes a received message.
 func (q *Queue) remove(ctx context.Context, m types.Message) error {
 	_, err := q.client.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &q.URL, ReceiptHandle: m.ReceiptHandle})
 	return err

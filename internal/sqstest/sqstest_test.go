@@ -15,7 +15,7 @@ import (
 	"github.com/cric-talk/guards/internal/sqstest"
 )
 
-// outcome is a test that only notes how it was ended.
+// outcome is a test that only records if it was skipped or failed.
 type outcome struct {
 	testing.TB
 	skipped, failed string
@@ -25,7 +25,7 @@ func (o *outcome) Helper()           {}
 func (o *outcome) Skip(args ...any)  { o.skipped = args[0].(string); runtime.Goexit() }
 func (o *outcome) Fatal(args ...any) { o.failed = args[0].(string); runtime.Goexit() }
 
-func TestEndpoint(t *testing.T) {
+func TestEndpointSkipsTheTestOrFailsItInCI(t *testing.T) {
 	for _, test := range []struct{ endpoint, ci, want, skipped, failed string }{
 		{"http://127.0.0.1:1", "true", "http://127.0.0.1:1", "", ""},
 		{"", "", "", "make test", ""},
@@ -44,7 +44,7 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
-func TestFeed(t *testing.T) {
+func TestFeedRepeatsOnlyFailedMessages(t *testing.T) {
 	t.Parallel()
 	dead := sqstest.NewQueue(t, nil)
 	q := sqstest.NewQueue(t, map[string]string{"VisibilityTimeout": "1", "RedrivePolicy": dead.Redrive(3)})
@@ -57,7 +57,7 @@ func TestFeed(t *testing.T) {
 	wg.Go(func() {
 		q.Feed(ctx, func(_ context.Context, payload []byte) ([]byte, error) {
 			if calls++; calls == 1 {
-				return nil, errors.New("all of them come again")
+				return nil, errors.New("the first call fails")
 			}
 			var batch events.SQSEvent
 			var answer events.SQSEventResponse
@@ -77,9 +77,9 @@ func TestFeed(t *testing.T) {
 	cancel()
 	wg.Wait()
 	if len(got) != 1 || got[0].Body != "never" || time.Since(got[0].Sent) > time.Minute || q.Len() != 0 {
-		t.Errorf("dead: %+v, left %d, want never alone", got, q.Len())
+		t.Errorf("the dead-letter queue has %+v and the queue has %d messages, want only \"never\" and 0", got, q.Len())
 	}
 	if seen["good"] != 1 || seen["never"] != 2 || seen["again"] != 2 {
-		t.Errorf("handed over after the first call, which failed: %v", seen)
+		t.Errorf("deliveries after the failed first call: %v, want good 1, never 2, again 2", seen)
 	}
 }

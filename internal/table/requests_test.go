@@ -90,7 +90,7 @@ func TestTheTimeMayEndWithinAPage(t *testing.T) {
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			var taken atomic.Bool // all is in one segment
+			var taken atomic.Bool // all items are in one segment
 			table := wire(func(op string, _ map[string]any) string {
 				if op == "BatchExecuteStatement" {
 					time.Sleep(time.Minute)

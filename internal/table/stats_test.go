@@ -44,12 +44,12 @@ func TestStats(t *testing.T) {
 		t.Errorf("%v, (-want +got):\n%s", err, diff)
 	}
 	if !slices.IsSorted(items) || !slices.IsSorted(parts) || items[len(items)-1] != 122 || parts[len(parts)-1] != Parts {
-		t.Errorf("told of %d items and %d parts, want ever more up to 122 and %d", items, parts, Parts)
+		t.Errorf("progress reports %d items and %d parts, want growing numbers up to 122 and %d", items, parts, Parts)
 	}
 }
 
-// A real table of 100,000 items is counted exactly, page by page, in the memory
-// that a few pages take.
+// Stats counts a real table of 100,000 items exactly, and needs only the memory of
+// a few pages.
 func TestStatsOf100000Items(t *testing.T) {
 	y := newYard(t)
 	var wg sync.WaitGroup
@@ -59,9 +59,9 @@ func TestStatsOf100000Items(t *testing.T) {
 	wg.Wait()
 	y.proxy.ResetCounts()
 	var most uint64
-	told, before := 0, alive()
+	reports, before := 0, alive()
 	got, err := y.Stats(t.Context(), now, func(Stats, int) {
-		if told++; told%10 == 0 {
+		if reports++; reports%10 == 0 {
 			most = max(most, alive())
 		}
 	})
@@ -70,14 +70,14 @@ func TestStatsOf100000Items(t *testing.T) {
 		t.Fatalf("%v, (-want +got):\n%s", err, diff)
 	}
 	most -= min(before, most)
-	t.Logf("%d pages, at most %d KB", told, most>>10)
-	if told < Parts || most > 16<<20 {
-		t.Errorf("told %d times, and %d bytes are needed", told, most)
+	t.Logf("%d pages, at most %d KB", reports, most>>10)
+	if reports < Parts || most > 16<<20 {
+		t.Errorf("%d reports of progress and %d bytes of memory, want at least one report per part and at most 16 MB", reports, most)
 	}
 }
 
-// Ten times the items need no more memory. What counts is what is alive after a
-// page, whose size is the same in both tables.
+// Ten times the items need no more memory. The test measures the memory in use
+// after a page. Pages have the same size in both tables.
 func TestStatsMemoryIsFlat(t *testing.T) {
 	var most [2]uint64
 	for i, users := range []int{5_000, 50_000} {
@@ -97,13 +97,13 @@ func TestStatsMemoryIsFlat(t *testing.T) {
 		}
 	}
 	t.Logf("at most %d KB for 10,000 items, %d KB for 100,000", most[0]>>10, most[1]>>10)
-	const noise = 512 << 10 // a set of the users would take several times that
+	const noise = 512 << 10 // a set of all users would need several times as much
 	if most[1] > most[0]+noise {
 		t.Errorf("%d bytes for 10,000 items, %d for 100,000", most[0], most[1])
 	}
 }
 
-// alive is how much memory is in use, garbage not counted.
+// alive returns how many bytes of memory are in use, without garbage.
 func alive() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -111,8 +111,8 @@ func alive() uint64 {
 	return m.HeapAlloc
 }
 
-// A crowd is a table of so many users with two items each, which exists in its
-// answers to Scan only: so its pages have 50 items, whatever its size.
+// A crowd is the number of users in a table that exists only in its answers to
+// Scan. Each user has two items, and each page has 50 items.
 type crowd int
 
 // Do implements aws.HTTPClient.

@@ -18,7 +18,7 @@ import (
 	. "github.com/cric-talk/guards/internal/table"
 )
 
-// now is when a sweep takes place, in Unix seconds.
+// now is the time of a sweep, in Unix seconds.
 const now = 1_700_000_000
 
 // A yard is a table to sweep, behind a proxy.
@@ -26,7 +26,7 @@ type yard struct {
 	*DynamoDB
 	proxy  *dynamotest.Proxy
 	table  string
-	client *dynamodb.Client // past the proxy
+	client *dynamodb.Client // does not go through the proxy
 }
 
 func newYard(t testing.TB) yard {
@@ -36,7 +36,7 @@ func newYard(t testing.TB) yard {
 	return yard{New(dynamostore.New(dynamotest.Config(p.URL()), table).Table()), p, table, dynamotest.Client(t, dynamotest.Endpoint(t))}
 }
 
-// fill puts windows of users, n for each, that expire then.
+// fill adds n items for each of number users, which expire at this time.
 func (y yard) fill(t testing.TB, users string, number, n int, expires int64) {
 	t.Helper()
 	var batch []types.WriteRequest
@@ -70,7 +70,7 @@ func (yard) key(user string, window int) map[string]types.AttributeValue {
 	}
 }
 
-// count is how many items are left.
+// count returns how many items are left.
 func (y yard) count(t testing.TB) (n int32) {
 	t.Helper()
 	pages := dynamodb.NewScanPaginator(y.client, &dynamodb.ScanInput{TableName: &y.table, Select: types.SelectCount})
@@ -92,7 +92,7 @@ func (y yard) sweep(t testing.TB, s Sweep, want Swept) {
 	}
 }
 
-func TestSweepDeletesTheStaleOnly(t *testing.T) {
+func TestSweepDeletesOnlyWhatHasExpired(t *testing.T) {
 	y := newYard(t)
 	y.fill(t, "gone", 2000, 5, now-1)
 	y.fill(t, "here", 250, 2, now)
@@ -112,12 +112,12 @@ func TestSweepDeletesTheStaleOnly(t *testing.T) {
 		t.Errorf("%d items are left, want the 500 of users and the one that never expires", n)
 	}
 	if got := y.proxy.Counts(); len(got) != 2 || got["BatchExecuteStatement"] > 10000/25+64*2 {
-		t.Errorf("requests %v, want few more than 400 deletes of 25", got)
+		t.Errorf("requests %v, want not many more than 400 deletes of 25 items", got)
 	}
 }
 
-// One user's items fill more than two pages.
-func TestGoesOnAfterEachPage(t *testing.T) {
+// The items of one user fill more than two pages.
+func TestSweepAndEraseReadEachPage(t *testing.T) {
 	y := newYard(t)
 	y.fill(t, "u", 1, 2500, now-1)
 	all := Swept{Scanned: 2500, Stale: 2500, Users: 1, Finished: true}
@@ -131,18 +131,18 @@ func TestGoesOnAfterEachPage(t *testing.T) {
 	}
 }
 
-// Each item is put back after the scan has seen it and before its delete.
-func TestRevivedItemsSurviveASweep(t *testing.T) {
+// Each item is counted in again between the scan and its delete.
+func TestItemsThatAreUsedAgainSurviveASweep(t *testing.T) {
 	y := newYard(t)
 	y.fill(t, "u", 1, 20, now-1)
 	y.proxy.Before("BatchExecuteStatement", func() { y.fill(t, "u", 1, 20, now+60) })
 	y.sweep(t, Sweep{Now: now}, Swept{Scanned: 20, Stale: 20, Users: 1, Finished: true})
 	if n := y.count(t); n != 20 {
-		t.Errorf("%d of 20 revived items are left", n)
+		t.Errorf("%d items are left, want all 20", n)
 	}
 }
 
-func TestSweepSendsThrottledDeletesAgain(t *testing.T) {
+func TestSweepRepeatsThrottledDeletes(t *testing.T) {
 	y := newYard(t)
 	y.fill(t, "u", 100, 1, now-1)
 	y.proxy.Fail(20, dynamotest.UnprocessedStatements)
@@ -154,11 +154,11 @@ func TestSweepSendsThrottledDeletesAgain(t *testing.T) {
 	}
 }
 
-func TestSweepStopsInTimeAndGoesOnLater(t *testing.T) {
+func TestSweepStopsInTimeAndLaterSweepsContinue(t *testing.T) {
 	y := newYard(t)
 	y.fill(t, "u", 400, 1, now-1)
 	y.proxy.Do(func(string) dynamotest.Fault {
-		time.Sleep(20 * time.Millisecond) // a far table
+		time.Sleep(20 * time.Millisecond) // a table far away
 		return dynamotest.Pass
 	})
 	var deleted int64
@@ -167,7 +167,7 @@ func TestSweepStopsInTimeAndGoesOnLater(t *testing.T) {
 		until := time.Now().Add(200 * time.Millisecond)
 		got, err := y.Sweep(t.Context(), Sweep{Now: now, Until: until})
 		if err != nil || got.Finished || time.Now().After(until.Add(5*time.Second)) {
-			t.Fatalf("Sweep = %+v, %v, %v late, want it unfinished and in time", got, err, time.Since(until))
+			t.Fatalf("Sweep = %+v, %v, %v late, want an unfinished sweep that stops in time", got, err, time.Since(until))
 		}
 		deleted += got.Deleted
 	}
@@ -183,7 +183,7 @@ func TestSweepOfATableThatFails(t *testing.T) {
 	got, err := y.Sweep(t.Context(), Sweep{Now: now})
 	e, ok := errors.AsType[*ratelimit.StoreError](err)
 	if !ok || e.What != "access to the table is denied" || got.Finished || got.Deleted != 0 {
-		t.Errorf("Sweep = %+v, %v, want that access is denied", got, err)
+		t.Errorf("Sweep = %+v, %v, want that access to the table is denied", got, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -194,7 +194,7 @@ func TestSweepOfATableThatFails(t *testing.T) {
 
 func TestErase(t *testing.T) {
 	y := newYard(t)
-	y.fill(t, "u", 12, 120, now+60) // u1 beside u10 and u11
+	y.fill(t, "u", 12, 120, now+60) // includes u10 and u11, which begin with u1
 	erase := func(dryRun bool, want Swept) {
 		t.Helper()
 		if got, err := y.Erase(t.Context(), "u1", Sweep{Now: now, DryRun: dryRun}); err != nil || got != want {

@@ -7,7 +7,7 @@ package table
 
 import "time"
 
-// A Sweep says what a sweep or an erasure is to do.
+// A Sweep holds the options of a sweep or an erasure.
 type Sweep struct {
 	Now      int64       // Unix seconds; a sweep deletes what expired before it, an erasure ignores it
 	Until    time.Time   // when to stop in good order; zero means when all is done

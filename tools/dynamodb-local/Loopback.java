@@ -5,8 +5,9 @@ import software.amazon.dynamodb.services.local.server.LocalDynamoDBRequestHandle
 import software.amazon.dynamodb.services.local.server.LocalDynamoDBServerHandler;
 
 /**
- * DynamoDB Local, in memory, on a free port of the loopback address. Its own main class listens on every address and
- * wants its port told. Prints its URL once it answers; ends with the process that started it, however that one ends.
+ * Runs DynamoDB Local in memory on a free port of the loopback address. DynamoDB Local's own main class can't do that: it
+ * listens on every address and needs a fixed port. Prints the URL when the server is ready. Exits when the parent process
+ * ends for any reason.
  */
 public class Loopback {
     public static void main(String[] args) throws Exception {

@@ -1,5 +1,5 @@
-// Invokes functions by the SDK for JavaScript: a JSON array of calls on stdin, what came of each on stdout, in the same
-// order.
+// Invokes functions with the SDK for JavaScript. Reads a JSON array of calls from stdin and writes an array of outcomes to
+// stdout, in the same order.
 import { text } from "node:stream/consumers";
 import { InvokeCommand, LambdaClient } from "@aws-sdk/client-lambda";
 

@@ -1,4 +1,4 @@
-"""Invokes functions by boto3: a JSON array of calls on stdin, what came of each on stdout, in the same order."""
+"""Invokes functions with boto3. Reads a JSON array of calls from stdin and writes the outcomes to stdout, in order."""
 
 import json
 import sys

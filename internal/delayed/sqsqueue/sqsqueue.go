@@ -1,5 +1,5 @@
-// Package sqsqueue keeps delayed jobs in SQS. It is apart from package delayed so
-// that no function links SQS's client that has no queue.
+// Package sqsqueue implements a queue of delayed jobs with SQS. It is separate
+// from package delayed, so that only functions with a queue link SQS's client.
 package sqsqueue
 
 import (
@@ -14,18 +14,19 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/cric-talk/guards/internal/deadline"
 	"github.com/cric-talk/guards/internal/delayed"
 	"github.com/cric-talk/guards/internal/guard"
 )
 
-// Queue is a queue of SQS. It is safe for concurrent use.
+// Queue is an SQS queue. It is safe for concurrent use.
 type Queue struct {
 	client *sqs.Client
 	url    string
 }
 
-// New makes a queue of one that exists. It asks nothing. The SDK's retryer is
-// off: it knows no deadline.
+// New returns the existing queue with this URL. It sends no requests. The SDK's
+// retryer is off, because it does not respect a deadline.
 func New(cfg aws.Config, url string) *Queue {
 	client := sqs.NewFromConfig(cfg, func(o *sqs.Options) {
 		o.Retryer = aws.NopRetryer{}
@@ -35,37 +36,35 @@ func New(cfg aws.Config, url string) *Queue {
 }
 
 const (
-	timeout      = 2 * time.Second        // for one Send, all attempts included
-	margin       = 100 * time.Millisecond // of the caller's deadline, kept for the answer
-	longestDelay = 15 * time.Minute       // SQS's own
+	timeout      = 2 * time.Second  // for one Send, all attempts included
+	longestDelay = 15 * time.Minute // the longest that SQS allows
 
-	firstPause   = 25 * time.Millisecond // at most, with full jitter; it doubles
+	firstPause   = 25 * time.Millisecond // the longest first pause; it doubles each time
 	longestPause = 100 * time.Millisecond
-	leastAttempt = 5 * time.Millisecond // a shorter one has no chance
+	leastAttempt = 5 * time.Millisecond // no attempt shorter than this can succeed
 )
 
-// Send implements [delayed.Queue]. What may have failed is sent again in the
-// time that there is: a job on the queue twice is the same job, one that is lost
-// is lost.
+// Send implements [delayed.Queue]. An attempt that may have failed is repeated
+// while there is time. That may put the job on the queue twice, which is safe,
+// because consumers drop the second copy. A lost job would be lost for good.
 func (q *Queue) Send(ctx context.Context, job guard.Job, delay time.Duration) error {
 	body, err := delayed.Body(job)
 	if err != nil {
 		return err
 	}
-	by := time.Now().Add(timeout)
-	if end, ok := ctx.Deadline(); ok && end.Add(-margin).Before(by) {
-		by = end.Add(-margin)
-	}
-	ctx, cancel := context.WithDeadline(ctx, by)
+	ctx, cancel := deadline.Before(ctx, deadline.Margin)
 	defer cancel()
+	ctx, cancel = context.WithTimeout(ctx, timeout)
+	defer cancel()
+	end, _ := ctx.Deadline()
 	message := &sqs.SendMessageInput{QueueUrl: &q.url, MessageBody: &body, DelaySeconds: delaySeconds(delay)}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		share := time.Until(by) / 3 // so that two more can follow
+		share := time.Until(end) / 3 // leaves time for two more attempts
 		err := q.attempt(ctx, share, message)
-		if err == nil || !passes(err) || ctx.Err() != nil || share < leastAttempt {
+		if err == nil || !temporary(err) || ctx.Err() != nil || share < leastAttempt {
 			return err
 		}
 		select {
@@ -83,15 +82,15 @@ func (q *Queue) attempt(ctx context.Context, timeout time.Duration, message *sqs
 	return err
 }
 
-// delaySeconds rounds up: a job that is early has to wait once more.
+// delaySeconds rounds up, because a job that arrives early has to wait again.
 func delaySeconds(delay time.Duration) int32 {
 	delay = min(max(0, delay), longestDelay)
 	return int32((delay + time.Second - 1) / time.Second)
 }
 
-// passes says whether another attempt may fare better: not where SQS has
-// answered that it does not take the message.
-func passes(err error) bool {
+// temporary reports whether another attempt may succeed. It may not if SQS has
+// answered that it refuses the message.
+func temporary(err error) bool {
 	answer, answered := errors.AsType[*smithyhttp.ResponseError](err)
 	api, readable := errors.AsType[smithy.APIError](err)
 	if !answered || !readable || answer.HTTPStatusCode() >= 500 {

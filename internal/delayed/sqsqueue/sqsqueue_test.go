@@ -22,7 +22,7 @@ var job = guard.Job{UserID: "server1", Activity: "update_member_role", ReadyAt: 
 
 const stored = `{"userId":"server1","activity":"update_member_role","readyAt":1700000010000,"enqueued":1,"job":{"role":"mod"}}`
 
-// open gives a queue behind a proxy.
+// open returns a queue behind a proxy, and the queue itself.
 func open(t *testing.T) (*dynamotest.Proxy, *sqstest.Queue, *Queue) {
 	t.Helper()
 	proxy := dynamotest.NewProxyTo(t, sqstest.Endpoint(t))
@@ -41,7 +41,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// What JSON takes and SQS does not.
+// JSON allows these characters, but SQS refuses some of them.
 func TestSendTakesAnyJob(t *testing.T) {
 	t.Parallel()
 	_, there, queue := open(t)
@@ -89,8 +89,9 @@ func TestDelaySeconds(t *testing.T) {
 	}
 }
 
-// What may have failed is sent again: a job is on the queue at least once.
-func TestFaultsThatPass(t *testing.T) {
+// An attempt that may have failed is repeated, so the job is on the queue at least
+// once.
+func TestTemporaryFaults(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []dynamotest.Fault{
 		dynamotest.ThrottlingException, dynamotest.Refuse, dynamotest.HangBefore, dynamotest.Status500, dynamotest.Status503,
@@ -108,7 +109,7 @@ func TestFaultsThatPass(t *testing.T) {
 				want = 2
 			}
 			got := there.Take(want, 20*time.Second)
-			most := want + proxy.Counts()["SendMessage"] - 2 // where a busy server answered too late, once more for each
+			most := want + proxy.Counts()["SendMessage"] - 2 // a busy server that answers too late adds one copy each time
 			if len(got) != want || got[0].Body != stored || got[want-1].Body != stored || want+there.Len() > most {
 				t.Errorf("on the queue: %+v and %d, want it %d times", got, there.Len(), want)
 			}
@@ -116,7 +117,7 @@ func TestFaultsThatPass(t *testing.T) {
 	}
 }
 
-func TestFaultsThatStay(t *testing.T) {
+func TestPermanentFaults(t *testing.T) {
 	t.Parallel()
 	for fault, attempts := range map[dynamotest.Fault]struct{ least, most int }{
 		dynamotest.AccessDenied:        {1, 1},
@@ -149,7 +150,7 @@ func TestNoSuchQueue(t *testing.T) {
 	proxy := dynamotest.NewProxyTo(t, sqstest.Endpoint(t))
 	queue := New(dynamotest.Config(proxy.URL()), sqstest.Endpoint(t)+"/000000000000/none")
 	var err error
-	for range 10 { // on a busy machine an answer may come too late, and is asked for again
+	for range 10 { // on a busy machine the answer may be late, which costs another attempt
 		proxy.ResetCounts()
 		err = queue.Send(t.Context(), job, 0)
 		if _, ok := errors.AsType[smithy.APIError](err); ok && proxy.Counts()["SendMessage"] == 1 {
@@ -166,19 +167,19 @@ func TestSendEndsBeforeTheDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
 	defer cancel()
 	if err := queue.Send(ctx, job, 0); err == nil || ctx.Err() != nil {
-		t.Errorf("%v, %v: want an error while there is time for an answer", err, ctx.Err())
+		t.Errorf("%v, %v: want an error before the deadline", err, ctx.Err())
 	}
 	cancel()
 	before := proxy.Counts()["SendMessage"]
 	if err := queue.Send(ctx, job, 0); !errors.Is(err, context.Canceled) || proxy.Counts()["SendMessage"] != before {
-		t.Errorf("%v after %v, want no attempt without time", err, proxy.Counts())
+		t.Errorf("%v after %v, want no attempt after the deadline", err, proxy.Counts())
 	}
 }
 
-func TestAJobThatIsNoJSON(t *testing.T) {
+func TestSendRefusesAJobThatIsNotJSON(t *testing.T) {
 	t.Parallel()
 	if err := New(dynamotest.Config("http://127.0.0.1:1"), "q").Send(t.Context(), guard.Job{Job: json.RawMessage(`{`)}, 0); err == nil {
-		t.Error("it is sent")
+		t.Error("Send returns no error")
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package jobs wires the two functions that have queues, so that no other
-// function links SQS's client.
+// Package jobs builds the two Lambda functions that have queues. They are in a
+// package of their own, so that no other function links SQS's client.
 package jobs
 
 import (
@@ -20,39 +20,40 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 )
 
-// Guard runs a guard as [lambdafn.Guard] does. With DELAYED_QUEUE_URL it puts
-// jobs that have to wait there.
-func Guard(rules limits.Guard) int {
-	return lambdafn.Start(rules.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
-		g, err := lambdafn.NewGuard(cfg, rules, logger)
+// Guard runs a guard as [lambdafn.Guard] does. If DELAYED_QUEUE_URL is set, the
+// guard puts jobs that have to wait on that queue.
+func Guard(g limits.Guard) int {
+	return lambdafn.Start(g.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
+		h, err := lambdafn.NewGuard(cfg, g, logger)
 		if err != nil {
 			return nil, err
 		}
 		if os.Getenv("DELAYED_QUEUE_URL") == "" {
-			return g, nil
+			return h, nil
 		}
 		queue, err := openQueue(cfg, "DELAYED_QUEUE_URL")
 		if err != nil {
 			return nil, err
 		}
-		g.Delay = func(ctx context.Context, job guard.Job) error {
-			return queue.Send(ctx, job, time.UnixMilli(job.ReadyAt).Sub(g.Limiter.Clock()))
+		h.Delay = func(ctx context.Context, job guard.Job) error {
+			return queue.Send(ctx, job, time.UnixMilli(job.ReadyAt).Sub(h.Limiter.Clock()))
 		}
-		return g, nil
+		return h, nil
 	})
 }
 
-// Delayed runs the function that passes on what Guard has put on the delayed
-// queue, by the same rules. It returns as Guard does.
-func Delayed(rules limits.Guard) int {
-	rules.Name = "delayed-jobs" // in the log and the metrics
-	return lambdafn.Start(rules.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
-		g, err := lambdafn.NewGuard(cfg, rules, logger)
+// Delayed runs the function that passes on the jobs from the delayed queue. g must
+// be the guard that put them there. Like Guard, it returns only if
+// it cannot start.
+func Delayed(g limits.Guard) int {
+	g.Name = "delayed-jobs" // for the log and the metrics
+	return lambdafn.Start(g.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
+		h, err := lambdafn.NewGuard(cfg, g, logger)
 		if err != nil {
 			return nil, err
 		}
-		g.Limiter.DenyOutage = true // a job waits for the table
-		w := &delayed.Worker{Guard: g, Log: logger}
+		h.DenyOutage = true // a job can wait until the table is back
+		w := &delayed.Worker{Guard: h, Log: logger}
 		if w.Delayed, err = openQueue(cfg, "DELAYED_QUEUE_URL"); err != nil {
 			return nil, err
 		}
@@ -63,7 +64,7 @@ func Delayed(rules limits.Guard) int {
 	})
 }
 
-// openQueue is the queue whose URL the variable has.
+// openQueue opens the queue whose URL is in an environment variable.
 func openQueue(cfg aws.Config, variable string) (*sqsqueue.Queue, error) {
 	value := os.Getenv(variable)
 	u, err := url.Parse(value)

@@ -21,11 +21,11 @@ import (
 
 const (
 	canary = "canary-group-4711"
-	window = 10 * time.Second // of jobs-guard's places
+	window = 10 * time.Second // of the limit of jobs-guard
 )
 
-// A rig is the part of the stack that has to do with jobs: a table and queues,
-// each behind a proxy, for functions as they are deployed.
+// A rig is the part of the stack that handles jobs: a table and queues, each
+// behind a proxy. The deployed binaries run on it.
 type rig struct {
 	t                    *testing.T
 	table                string
@@ -33,8 +33,8 @@ type rig struct {
 	delayed, ready, dead *sqstest.Queue
 }
 
-// newRig makes a delayed queue with a visibility timeout in seconds that hands a
-// message out so many times.
+// newRig returns a rig. visibility is the delayed queue's visibility timeout in
+// seconds. The queue delivers a message at most received times.
 func newRig(t *testing.T, visibility, received int) *rig {
 	t.Helper()
 	r := &rig{
@@ -47,14 +47,14 @@ func newRig(t *testing.T, visibility, received int) *rig {
 	return r
 }
 
-// start starts an instance of a function. At its end neither a user id nor a job
-// may stand in its log.
+// start starts an instance of a function. When the test ends, it checks that the
+// log contains neither a user id nor a job.
 func (r *rig) start(function string, env ...string) *lambdatest.Instance {
 	r.t.Helper()
 	env = append([]string{
 		"TABLE_NAME=" + r.table, "AWS_ENDPOINT_URL_DYNAMODB=" + r.dynamo.URL(), "AWS_ENDPOINT_URL_SQS=" + r.sqs.URL(),
 		"DELAYED_QUEUE_URL=" + r.delayed.URL, "READY_QUEUE_URL=" + r.ready.URL,
-		"DECISION_TIMEOUT=5s", // a busy machine is no outage
+		"DECISION_TIMEOUT=5s", // so that a slow test machine causes no outage
 	}, env...)
 	i := lambdatest.Start(r.t, lambdatest.Build(r.t, "./functions/"+function), env...)
 	r.t.Cleanup(func() {
@@ -65,8 +65,8 @@ func (r *rig) start(function string, env ...string) *lambdatest.Instance {
 	return i
 }
 
-// feed has Lambda's event source hand the delayed queue to the function until
-// the test ends.
+// feed delivers the delayed queue's messages to the function until the test ends,
+// as Lambda's event source does.
 func (r *rig) feed(i *lambdatest.Instance) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -82,8 +82,8 @@ func (r *rig) feed(i *lambdatest.Instance) {
 	r.t.Cleanup(func() { cancel(); wg.Wait() })
 }
 
-// work hands messages m0, m1, ... to the function once, and returns the failed
-// ones.
+// work delivers messages m0, m1, ... to the function once, and returns the ids of
+// those that failed.
 func (r *rig) work(i *lambdatest.Instance, bodies ...string) (failed string) {
 	r.t.Helper()
 	var batch events.SQSEvent
@@ -105,12 +105,12 @@ func (r *rig) work(i *lambdatest.Instance, bodies ...string) (failed string) {
 	return strings.TrimSpace(failed)
 }
 
-// untilLogged waits for so many lines of log with a message.
+// untilLogged waits until the log has a message this many times.
 func untilLogged(t *testing.T, i *lambdatest.Instance, message string, lines int) {
 	t.Helper()
 	for by := time.Now().Add(30 * time.Second); strings.Count(i.Logs(), message) < lines; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(by) {
-			t.Fatalf("the log has not %d times %q", lines, message)
+			t.Fatalf("the log does not have %d times %q", lines, message)
 		}
 	}
 }
@@ -135,16 +135,16 @@ func ask(t testing.TB, i *lambdatest.Instance, payload string) (a answer, r lamb
 	return a, r
 }
 
-// request is an event of a group, with its job's number and other fields.
+// request returns an event for a group's job number n, with further fields.
 func request(group string, n int, fields string) string {
 	return fmt.Sprintf(`{"userId": %q, "activity": "update_member_role", "job": {"payload": %d}%s}`, group, n, fields)
 }
 
-// message is a job in its place.
+// message returns the message for a job with its place.
 func message(t testing.TB, group string, n int, readyAt, enqueued int64) string {
 	t.Helper()
 	body, err := delayed.Body(guard.Job{
-		UserID: group, Activity: "update_member_role", ReadyAt: readyAt, Enqueued: enqueued,
+		UserID: group, Activity: "update_member_role", RequestID: fmt.Sprintf("job-%d-%d", readyAt, enqueued), ReadyAt: readyAt, Enqueued: enqueued,
 		Job: json.RawMessage(fmt.Sprintf(`{"payload":%d}`, n)),
 	})
 	if err != nil {
@@ -153,7 +153,7 @@ func message(t testing.TB, group string, n int, readyAt, enqueued int64) string 
 	return body
 }
 
-// parse is the job of a message on the ready queue, and its number.
+// parse returns the job in a message on the ready queue, and its number.
 func parse(t testing.TB, body string) (job guard.Job, n int) {
 	t.Helper()
 	var inner struct{ Payload int }
@@ -163,13 +163,15 @@ func parse(t testing.TB, body string) (job guard.Job, n int) {
 	return job, inner.Payload
 }
 
-// key is the window that a moment in Unix milliseconds is in, and starts its
-// start.
+// key returns the window of a time in Unix milliseconds.
 func key(millis int64) int64 { return millis / window.Milliseconds() }
-func starts(key int64) int64 { return key * window.Milliseconds() }
-func thisWindow() int64      { return key(time.Now().UnixMilli()) }
 
-// inOneWindow waits for a window that still has time for what counts in it.
+// starts returns when a window starts, in Unix milliseconds.
+func starts(key int64) int64 { return key * window.Milliseconds() }
+
+func thisWindow() int64 { return key(time.Now().UnixMilli()) }
+
+// inOneWindow waits for a window with enough time left.
 func inOneWindow(needs time.Duration) {
 	left := time.Until(time.UnixMilli(starts(thisWindow() + 1)))
 	if left < needs {

@@ -2,8 +2,10 @@
 // holds the counts.
 //
 // The items use the partition key " config". No user has it, because user ids
-// contain no space. One item, "limits", is the current document; one item per
-// change, "history#000000000007", is its history.
+// contain no space. One item, "limits", is the current document. Each change has
+// an item of its own, "history#001700000000000#000000000007", named after its time
+// in Unix milliseconds and its version. Versions alone would not do: they start
+// again at 1 after an operator deletes the document.
 package dynamolive
 
 import (
@@ -81,7 +83,7 @@ func (t *Table) ChangeSettings(ctx context.Context, before int64, settings []byt
 	}
 	history := types.Update{
 		TableName: &t.table,
-		Key:       key(historyPrefix + fmt.Sprintf("%012d", c.Version)), // padded, so that keys sort by version
+		Key:       key(fmt.Sprintf("%s%015d#%012d", historyPrefix, c.At.UnixMilli(), c.Version)), // padded, so that keys sort
 		UpdateExpression: aws.String("SET " + version + " = :v, " + createdAt + " = :at, " +
 			changedBy + " = :by, " + what + " = :what, " + why + " = :why"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{

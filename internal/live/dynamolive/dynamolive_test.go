@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards/internal/dynamotest"
@@ -16,13 +18,13 @@ import (
 	"github.com/cric-talk/guards/internal/table"
 )
 
-// Settings and their history change together, one after the other, whoever
-// comes at once; neither a sweep nor figures of users touch them.
-func TestSettings(t *testing.T) {
+// Settings and their history change together, and changes that come at the same
+// time happen one after the other. A sweep ignores them.
+func TestSettingsAndTheirHistory(t *testing.T) {
 	store := dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), dynamotest.Table(t))
 	s := New(store.Table())
 	if document, version, err := s.Settings(t.Context(), true); len(document) != 0 || version != 0 || err != nil {
-		t.Errorf("where there is nothing: %q, %d, %v", document, version, err)
+		t.Errorf("without a document: %q, %d, %v", document, version, err)
 	}
 	at := time.UnixMilli(1_700_000_000_000).UTC()
 	set := func(limit string) error {
@@ -78,5 +80,57 @@ func TestSettings(t *testing.T) {
 	swept, err := table.New(store.Table()).Sweep(t.Context(), table.Sweep{Now: 1 << 40})
 	if err != nil || swept.Deleted != 0 || swept.Users != 0 {
 		t.Errorf("a sweep: %+v, %v", swept, err)
+	}
+}
+
+// An operator deletes the document by hand. Followers notice, versions start again
+// at 1, and the history keeps all changes.
+func TestADeletedDocument(t *testing.T) {
+	endpoint, name := dynamotest.Endpoint(t), dynamotest.Table(t)
+	client := dynamotest.Client(t, endpoint)
+	s := New(client, name)
+	now := time.UnixMilli(1_700_000_000_000)
+	set := func(limit string) {
+		t.Helper()
+		now = now.Add(31 * time.Second)
+		err := live.Edit(t.Context(), s, limits.All, live.Change{At: now, By: "op"}, func(l live.Settings) (live.Settings, error) {
+			return l.Set("create_post", "", limit, ""), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := &live.Follower{Table: s, Guards: limits.All, Now: func() time.Time { return now }}
+	post, _ := limits.Posts.Activity("create_post")
+	follow := func(want int64) {
+		t.Helper()
+		if err := f.Read(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		a, _ := f.Limits().Activity(post)
+		if got := a.Limit.Most(); got != want {
+			t.Errorf("the limit is %d, want %d", got, want)
+		}
+	}
+	set("20/1m")
+	set("30/1m")
+	follow(30)
+	_, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &name, Key: map[string]types.AttributeValue{
+		"userId":         &types.AttributeValueMemberS{Value: " config"},
+		"activityWindow": &types.AttributeValueMemberS{Value: "limits"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	follow(10) // the code's limit
+	set("40/1m")
+	follow(40)
+	changes, err := s.SettingsHistory(t.Context())
+	var versions []int64
+	for _, c := range changes {
+		versions = append(versions, c.Version)
+	}
+	if diff := cmp.Diff([]int64{1, 2, 1}, versions); diff != "" || err != nil {
+		t.Errorf("versions in the history: %v (-want +got):\n%s", err, diff)
 	}
 }

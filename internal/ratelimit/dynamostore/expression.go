@@ -129,6 +129,11 @@ func (e *expression) condition(w ratelimit.Write) {
 		e.write(and, "contains(", e.attr(drop.Set), ", ", e.bytes(drop.ID[:]), ")")
 		and = " AND "
 	}
+	for _, t := range w.Update.Also {
+		e.write(and)
+		e.term(t)
+		and = " AND "
+	}
 	if len(w.Update.If) > 0 {
 		e.write(and)
 		e.guard(w.Update.If, and != "")

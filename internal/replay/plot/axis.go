@@ -2,7 +2,8 @@ package plot
 
 import "time"
 
-// steps are what an axis of time may count by, in milliseconds.
+// steps are the possible distances between two labels on the time axis, in
+// milliseconds.
 var steps = []int64{
 	1, 2, 5, 10, 20, 50, 100, 200, 500,
 	1000, 2000, 5000, 10_000, 15_000, 20_000, 30_000,
@@ -13,12 +14,12 @@ var steps = []int64{
 
 const day = 86_400_000
 
-// step is the finest whose times, written out, have room beside each other in so
-// long.
+// step returns the shortest distance between labels at which the labels of an axis
+// of ms milliseconds do not overlap.
 func step(ms int64) int64 {
 	for _, s := range steps {
 		most := int64(9)
-		if s < 1000 { // they are long
+		if s < 1000 { // labels with milliseconds are longer
 			most = 7
 		}
 		if ms/s < most {
@@ -28,7 +29,7 @@ func step(ms int64) int64 {
 	return ms
 }
 
-// format is how times so far apart are told from each other.
+// format returns the layout of labels that are step milliseconds apart.
 func format(step int64) string {
 	switch {
 	case step < 1000:
@@ -43,7 +44,7 @@ func format(step int64) string {
 	return "2 Jan 2006"
 }
 
-// times draws the axis of time, in UTC.
+// times draws the time axis, in UTC.
 func (p *picture) times() {
 	by := step(p.t.To - p.t.From)
 	for at := (p.t.From + by - 1) / by * by; at <= p.t.To; at += by {

@@ -7,17 +7,17 @@ import (
 	"strconv"
 )
 
-// A canvas is an SVG document in the making. What it takes as text may be
-// anything; classes and shapes are this package's own.
+// A canvas is an SVG document that is being written. It escapes text, which can be
+// anything. It does not escape classes and shapes, which this package defines.
 type canvas struct{ bytes.Buffer }
 
-// px is a length in tenths of a pixel: whole numbers are the same on every
-// machine, and so are the picture's bytes.
+// px is a length in tenths of a pixel. Lengths are whole numbers, so that a picture
+// has the same bytes on every machine.
 type px int64
 
 const pixel px = 10
 
-// String is the length as SVG has it.
+// String returns the length in pixels, as SVG writes it.
 func (n px) String() string {
 	sign := ""
 	if n < 0 {
@@ -40,10 +40,10 @@ func (c *canvas) line(class string, x1, y1, x2, y2 px) {
 	c.add(`<path class="%s" d="M%v %vL%v %v"/>`, class, x1, y1, x2, y2)
 }
 
-// shape draws one of the shapes that the document defines, around a point.
+// shape draws one of the shapes that style defines, with its center at (x, y).
 func (c *canvas) shape(id string, x, y px) { c.add(`<use href="#%s" x="%v" y="%v"/>`, id, x, y) }
 
-// text writes on a baseline; anchor is the part of the text that stands at x:
+// text writes text on the baseline y. Anchor is the part of the text that is at x:
 // start, middle or end.
 func (c *canvas) text(class, anchor string, x, y px, text string) {
 	c.add(`<text class="%s" text-anchor="%s" x="%v" y="%v">%s</text>`, class, anchor, x, y, escape(text))
@@ -51,6 +51,6 @@ func (c *canvas) text(class, anchor string, x, y px, text string) {
 
 func escape(text string) string {
 	var b bytes.Buffer
-	_ = xml.EscapeText(&b, []byte(text)) // a buffer takes all
+	_ = xml.EscapeText(&b, []byte(text)) // a buffer returns no errors
 	return b.String()
 }

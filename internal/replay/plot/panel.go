@@ -8,8 +8,8 @@ import (
 	"github.com/cric-talk/guards/internal/replay"
 )
 
-// panel draws one limit: on top what it held up, in piles, and below that the
-// count against the limit.
+// panel draws one limit. At the top are piles of the requests that it held up. Below
+// them is the curve of the count, with a line at the limit.
 func (p *picture) panel(of *replay.Panel) {
 	height := plotHeight
 	if len(p.t.Panels) > 1 {
@@ -47,7 +47,7 @@ func (p *picture) panel(of *replay.Panel) {
 	}
 }
 
-// A scale is where counts stand, 0 at the bottom.
+// A scale maps counts to heights. The count 0 is at the bottom.
 type scale struct {
 	top, bottom px
 	most        int64
@@ -68,14 +68,14 @@ func (p *picture) windows(of *replay.Panel, top, bottom px) {
 	}
 }
 
-// borders draws the windows' borders, over all that the panel has.
+// borders draws the borders of the windows, across the height of the panel.
 func (p *picture) borders(of *replay.Panel, top, bottom px) {
 	for _, border := range of.Borders(p.t.From, p.t.To) {
 		p.line("border", p.x(border), top, p.x(border), bottom)
 	}
 }
 
-// curve draws the count, and fills what is below it.
+// curve draws the count and fills the area below it.
 func (p *picture) curve(of *replay.Panel, plot scale) {
 	var d strings.Builder
 	for i, s := range of.Steps {
@@ -94,7 +94,7 @@ func (p *picture) curve(of *replay.Panel, plot scale) {
 	p.add(`<path class="curve" d="%s"/>`, &d)
 }
 
-// scaleMarks draws the limit, the ground, and numbers at both.
+// scaleMarks draws the lines at 0 and at the limit, with their numbers.
 func (p *picture) scaleMarks(of *replay.Panel, plot scale) {
 	number := func(class string, count int64, text string) {
 		p.text(class, "end", left-8*pixel, plot.y(count)+4*pixel, text)
@@ -108,7 +108,7 @@ func (p *picture) scaleMarks(of *replay.Panel, plot scale) {
 	p.line("axis", left, plot.bottom, right, plot.bottom)
 }
 
-// held is what a panel's piles are of.
+// held returns the label of a panel's piles.
 func held(of *replay.Panel) string {
 	var kinds []string
 	for _, kind := range []replay.Kind{replay.Refused, replay.Delayed} {
@@ -122,14 +122,14 @@ func held(of *replay.Panel) string {
 	return kinds[0]
 }
 
-// A pile is the requests that were held up at about one time.
+// A pile counts the requests that were held up at about the same time.
 type pile struct {
 	x                px
 	delayed, refused int64
 }
 
-// piles sorts what was held up into piles, and says how many marks the highest
-// has.
+// piles sorts the requests that were held up into piles. It also returns the number
+// of marks in the highest pile.
 func (p *picture) piles(of *replay.Panel) (piles []pile, rows int64) {
 	marks := slices.DeleteFunc(slices.Clone(of.Marks), func(m replay.Mark) bool { return m.Kind != replay.Refused && m.Kind != replay.Delayed })
 	slices.SortStableFunc(marks, func(a, b replay.Mark) int { return int(p.x(a.At) - p.x(b.At)) })
@@ -149,8 +149,8 @@ func (p *picture) piles(of *replay.Panel) (piles []pile, rows int64) {
 	return piles, rows
 }
 
-// pile draws piles on a ground. One that is cut has its number on it, where
-// there is room for that.
+// pile draws piles that stand on ground. A pile that is too high is cut, and the
+// number of its requests is written on it if there is room.
 func (p *picture) pile(piles []pile, ground px) {
 	free := px(0)
 	for _, pile := range piles {

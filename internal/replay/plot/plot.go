@@ -1,5 +1,5 @@
-// Package plot draws a timeline as SVG: the requests, what became of them, and
-// the count against the limit.
+// Package plot draws a timeline as SVG: the requests and their outcome, and the
+// count below the limit.
 package plot
 
 import (
@@ -12,24 +12,24 @@ import (
 
 const (
 	width        = 800 * pixel
-	left         = 78 * pixel // of the axis of time
+	left         = 78 * pixel // of the time axis
 	right        = width - 34*pixel
-	inset        = 6 * pixel // for a mark at either end
+	inset        = 6 * pixel // room for a mark at either end of the axis
 	plotHeight   = 150 * pixel
-	oneOfMany    = 96 * pixel // height, beside other limits' plots
-	pileRow      = 9 * pixel  // from one mark of a pile to the next
+	oneOfMany    = 96 * pixel // height, if there are several limits
+	pileRow      = 9 * pixel  // distance between two marks of a pile
 	longestTitle = 85         // characters
-	highest      = 8          // marks in a pile: what more there are is a number
+	highest      = 8          // marks in a pile; a higher pile is cut and gets a number
 )
 
-// A picture is a canvas, and how far down it is drawn on.
+// A picture is a canvas that is filled from top to bottom.
 type picture struct {
 	canvas
 	t *replay.Timeline
-	y px
+	y px // where the next part begins
 }
 
-// SVG draws t. The same timeline is the same bytes, on every machine.
+// SVG draws t. It writes the same bytes for the same timeline, on every machine.
 func SVG(w io.Writer, t *replay.Timeline) error {
 	p := &picture{t: t}
 	p.heading()
@@ -61,7 +61,7 @@ func title(t *replay.Timeline) string {
 	return s
 }
 
-// description is the picture for those who can't see it.
+// description returns the picture in words, for readers who cannot see it.
 func description(t *replay.Timeline) string {
 	s := fmt.Sprintf("%d requests of the user %s from %s: %d allowed, %d refused, %d delayed.", t.Requests, t.User, period(t), t.Allowed, t.Refused, t.Delayed)
 	if t.Densest.N > 0 {
@@ -70,7 +70,7 @@ func description(t *replay.Timeline) string {
 	return s
 }
 
-// heading says what is drawn, and what the marks mean.
+// heading draws the title, the user and the legend.
 func (p *picture) heading() {
 	const edge = 16 * pixel
 	p.text("t", "start", edge, 30*pixel, title(p.t))
@@ -102,16 +102,16 @@ func (p *picture) heading() {
 	p.y = 92 * pixel
 }
 
-// shapes are the marks as style defines them.
+// shapes are the ids of the marks in style.
 var shapes = [...]string{replay.Allowed: "allowed", replay.Refused: "refused", replay.Delayed: "delayed", replay.Runs: "runs"}
 
-// x is where a time stands.
+// x returns the place of a time on the axis.
 func (p *picture) x(at int64) px {
 	const axis = int64(right - left - 2*inset)
 	return left + inset + px(axis*(at-p.t.From)/(p.t.To-p.t.From))
 }
 
-// densest is a bracket around the time with the most requests let through.
+// densest draws a bracket around the time with the most allowed requests.
 func (p *picture) densest() {
 	d := p.t.Densest
 	if d.N == 0 {
@@ -123,7 +123,7 @@ func (p *picture) densest() {
 	}
 	from, to := p.x(d.From)-4*pixel, p.x(d.To)+4*pixel
 	p.add(`<path class="%s" d="M%v %vv%vH%vv%v"/>`, class, from, p.y, 6*pixel, to, -6*pixel)
-	const half = 150 * pixel // of the text, at most
+	const half = 150 * pixel // at least half the width of the text
 	x, anchor := (from+to)/2, "middle"
 	switch {
 	case x < left+half:
@@ -135,7 +135,7 @@ func (p *picture) densest() {
 	p.y += 24 * pixel
 }
 
-// most says how many requests were let through in the densest time.
+// most returns the number of allowed requests in the densest time, in words.
 func most(t *replay.Timeline) string {
 	verb := "allowed"
 	if t.Delayed > 0 {
@@ -149,7 +149,7 @@ func most(t *replay.Timeline) string {
 	return s
 }
 
-// span is a time in words that follow any.
+// span returns a duration in words that can follow "any", such as minute or 5 s.
 func span(ms int64) string {
 	for _, unit := range []struct {
 		ms          int64
@@ -165,7 +165,7 @@ func span(ms int64) string {
 	return fmt.Sprintf("%d ms", ms)
 }
 
-// length is a time of any length in words, rounded up.
+// length returns a duration in words, rounded up.
 func length(ms int64) string {
 	switch {
 	case ms < 1000:
@@ -178,7 +178,7 @@ func length(ms int64) string {
 	return fmt.Sprintf("%d h", (ms+3_599_999)/3_600_000)
 }
 
-// period is when the timeline begins and ends.
+// period returns the start and the end of the timeline, in words.
 func period(t *replay.Timeline) string {
 	const day, clock = "2 January 2006 ", "15:04:05"
 	from, to := time.UnixMilli(t.From).UTC(), time.UnixMilli(t.To).UTC()

@@ -14,11 +14,11 @@ import (
 	. "github.com/cric-talk/guards/internal/replay/plot"
 )
 
-// sample has every kind of mark, in two panels, one with windows.
+// sample returns a timeline with every kind of mark and two panels, one with windows.
 func sample() *replay.Timeline {
 	const start = 1_767_571_200_000
 	return &replay.Timeline{
-		Activity: "act", Policy: "2 a minute", User: "u1", From: start, To: start + 120_000, Requests: 60, Allowed: 3, Refused: 50, Delayed: 7,
+		Activity: "act", Policy: "2/1m", User: "u1", From: start, To: start + 120_000, Requests: 60, Allowed: 3, Refused: 50, Delayed: 7,
 		Panels: []replay.Panel{
 			{
 				Name: "minute", Limit: 2, Window: 60_000,
@@ -44,7 +44,7 @@ func draw(t *testing.T, line *replay.Timeline) string {
 	return b.String()
 }
 
-// elements reads the picture as XML, strictly.
+// elements parses the picture as strict XML.
 func elements(t *testing.T, svg string) (all []xml.StartElement, text string) {
 	t.Helper()
 	var words strings.Builder
@@ -55,7 +55,7 @@ func elements(t *testing.T, svg string) (all []xml.StartElement, text string) {
 			return all, words.String()
 		}
 		if err != nil {
-			t.Fatalf("the picture is no XML: %v\n%s", err, svg)
+			t.Fatalf("the picture is not valid XML: %v\n%s", err, svg)
 		}
 		switch token := token.(type) {
 		case xml.StartElement:
@@ -83,7 +83,8 @@ func TestEachKindHasAShape(t *testing.T) {
 			shapes[attr(e, "href")]++
 		}
 	}
-	// In the legend, and: an allowed one in each place; piles of at most 8, the last place of a cut one being its number.
+	// One of each is in the legend. The 50 refused requests are one pile, which is cut
+	// and has 7 marks and a number. The 7 delayed requests are a pile of 7 marks.
 	want := map[string]int{"#allowed": 1 + 3, "#refused": 1 + 7, "#delayed": 1 + 7, "#runs": 1 + 1}
 	for shape, n := range want {
 		if shapes[shape] != n {
@@ -91,7 +92,7 @@ func TestEachKindHasAShape(t *testing.T) {
 		}
 	}
 	for _, words := range []string{
-		"act: 2 a minute", "user u1 at the worst, 5 January 2026 00:00:00 to 00:02:00 UTC", "3 allowed", "50 refused", "7 delayed", "when those run",
+		"act: 2/1m", "user u1 at the worst, 5 January 2026 00:00:00 to 00:02:00 UTC", "3 allowed", "50 refused", "7 delayed", "when those run",
 		"held up", "limit 2", "limit 15", "limit “minute”", "00:01:30", "most run in any minute: 3, here in 59 s",
 	} {
 		if !strings.Contains(text, words) {
@@ -103,8 +104,9 @@ func TestEachKindHasAShape(t *testing.T) {
 	}
 }
 
-// All is within the picture, whatever the counts and the length of time.
-func TestAllIsWithinThePicture(t *testing.T) {
+// Everything is inside the picture, whatever the counts and the length of the
+// period.
+func TestEverythingIsInsideThePicture(t *testing.T) {
 	for _, length := range []time.Duration{time.Millisecond, time.Second, 7 * time.Minute, time.Hour, 50 * time.Hour, 4000 * 24 * time.Hour} {
 		line := sample()
 		scale := func(at *int64) { *at = line.From + (*at-line.From)*length.Milliseconds()/120_000 }
@@ -132,7 +134,7 @@ func TestAllIsWithinThePicture(t *testing.T) {
 			w, _ := strconv.ParseFloat(attr(e, "width"), 64)
 			h, _ := strconv.ParseFloat(attr(e, "height"), 64)
 			if right < 0 || right+w > 800 || bottom < 0 || bottom+h > height {
-				t.Errorf("%v: %s at %s, %s is outside of 800, %v", length, e.Name.Local, x, y, height)
+				t.Errorf("%v: %s at %s, %s is outside of 800 by %v", length, e.Name.Local, x, y, height)
 			}
 			if e.Name.Local == "text" && attr(e, "class") == "s" && attr(e, "text-anchor") == "middle" && bottom > 200 {
 				ticks++
@@ -144,7 +146,7 @@ func TestAllIsWithinThePicture(t *testing.T) {
 	}
 }
 
-// What comes from a file can't be more than text.
+// Text from a file cannot become an element of the picture.
 func TestTextIsEscaped(t *testing.T) {
 	line := sample()
 	line.User, line.Activity, line.Panels[0].Name = `</text><script>"&'`, "a\x00\xff<b>", "]]>"
@@ -161,24 +163,24 @@ func TestTextIsEscaped(t *testing.T) {
 
 func TestManyLimitsFitTheTitle(t *testing.T) {
 	line := sample()
-	line.Policy = strings.Repeat("10 a minute, fixed window; and ", 5)
+	line.Policy = strings.Repeat("minute: 10/1m, ", 8)
 	if _, text := elements(t, draw(t, line)); !strings.Contains(text, "act: 2 limits") {
-		t.Error("a title that does not fit is not shortened")
+		t.Error("a long title is not shortened")
 	}
 }
 
-func TestNothingInIt(t *testing.T) {
+func TestAnEmptyTimeline(t *testing.T) {
 	line := &replay.Timeline{Activity: "act", User: "u1", To: 1, Panels: []replay.Panel{{Limit: 1}}}
 	if all, text := elements(t, draw(t, line)); len(all) < 10 || strings.Contains(text, "most") {
 		t.Errorf("%d elements, %q", len(all), text)
 	}
 }
 
-func TestSameBytes(t *testing.T) {
+func TestTheSameTimelineIsTheSameBytes(t *testing.T) {
 	first := draw(t, sample())
 	for range 20 {
 		if draw(t, sample()) != first {
-			t.Fatal("the same timeline is drawn in another way")
+			t.Fatal("the same timeline has different bytes")
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Command probe is a function that does what its event says, to see that the
-// stand-in notices.
+// Command probe is a Lambda function for tests. It does what its event or the
+// variable START tells it, such as fail or exit.
 package main
 
 import (

@@ -1,0 +1,156 @@
+package delayed_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	. "github.com/cric-talk/guards/internal/delayed"
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+const (
+	canary = "canary-group-4711"
+	start  = 1_700_000_000_000 // a window of 10 s starts here
+	window = 10_000
+)
+
+// A queue keeps jobs for a test to look at.
+type queue struct {
+	mu   sync.Mutex
+	sent []sent
+	err  error
+	took time.Duration // by each Send
+	busy atomic.Int64
+	most int64 // sends at the same time
+}
+
+type sent struct {
+	Job   guard.Job
+	Delay time.Duration
+}
+
+func (q *queue) Send(ctx context.Context, job guard.Job, delay time.Duration) error {
+	busy := q.busy.Add(1)
+	defer q.busy.Add(-1)
+	select {
+	case <-time.After(q.took):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.most = max(q.most, busy)
+	if q.err == nil {
+		q.sent = append(q.sent, sent{job, delay})
+	}
+	return q.err
+}
+
+// A bench is a worker whose time the test sets.
+type bench struct {
+	*Worker
+	t              *testing.T
+	now            int64
+	store          *store
+	delayed, ready *queue
+	log            bytes.Buffer
+}
+
+type store struct {
+	ratelimit.Store
+	away  error
+	asked int
+}
+
+func (s *store) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
+	if s.asked++; s.away != nil {
+		return ratelimit.Item{}, false, s.away
+	}
+	return s.Store.Update(ctx, w)
+}
+
+func newBench(t *testing.T) *bench {
+	b := &bench{t: t, now: start, store: &store{Store: new(memstore.Store)}, delayed: new(queue), ready: new(queue)}
+	logger := slog.New(slog.NewJSONHandler(&b.log, nil))
+	b.Worker = &Worker{
+		Guard: &guard.Handler{
+			Guard: limits.Jobs,
+			Limiter: &ratelimit.Limiter{
+				Store: b.store, Memory: ratelimit.NewMemory(1 << 20), Timeout: time.Second,
+				Now: func() time.Time { return time.UnixMilli(b.now) },
+			},
+			DenyOutage: true,
+			Log:        logger,
+		},
+		Delayed: b.delayed, Ready: b.ready, Log: logger,
+	}
+	t.Cleanup(func() {
+		if strings.Contains(b.log.String(), canary) || strings.Contains(b.log.String(), "payload") {
+			t.Errorf("a user id or a job in the log:\n%s", &b.log)
+		}
+	})
+	return b
+}
+
+// work gives the worker messages m0, m1, ... and returns the ids of those that
+// failed.
+func (b *bench) work(ctx context.Context, bodies ...string) string {
+	b.t.Helper()
+	batch := events.SQSEvent{Records: []events.SQSMessage{}}
+	for i, body := range bodies {
+		batch.Records = append(batch.Records, events.SQSMessage{MessageId: fmt.Sprint("m", i), Body: body})
+	}
+	payload, err := json.Marshal(batch)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	answer, err := b.Invoke(ctx, payload)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var response events.SQSEventResponse
+	if err := json.Unmarshal(answer, &response); err != nil || response.BatchItemFailures == nil {
+		b.t.Fatalf("%s: %v", answer, err)
+	}
+	var failed []string
+	for _, f := range response.BatchItemFailures {
+		failed = append(failed, f.ItemIdentifier)
+	}
+	return strings.Join(failed, " ")
+}
+
+// fill takes n of the group's places.
+func (b *bench) fill(n int) {
+	b.t.Helper()
+	for i := range n {
+		if _, err := b.Guard.Decide(b.t.Context(), guard.Request{UserID: canary, Activity: "update_member_role", RequestID: fmt.Sprint("filled", i)}); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// placed returns a job that was given a place.
+func placed(readyAt, enqueued int64) guard.Job {
+	return guard.Job{UserID: canary, Activity: "update_member_role", RequestID: "job-1", ReadyAt: readyAt, Enqueued: enqueued, Job: json.RawMessage(`{"role":"payload"}`)}
+}
+
+func body(readyAt, enqueued int64) string {
+	body, err := Body(placed(readyAt, enqueued))
+	if err != nil {
+		panic(err)
+	}
+	return body
+}

@@ -1,0 +1,127 @@
+package delayed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+func TestPoison(t *testing.T) {
+	good := body(start, 1)
+	for poison, field := range map[string]string{
+		"":                                       "body",
+		"no JSON":                                "body",
+		"[]":                                     "body",
+		"{}":                                     "readyAt",
+		good + "x":                               "body",
+		strings.Replace(good, "{", `{"x":1,`, 1): "body",
+		strings.Replace(good, "{", `{"userId":"u",`, 1):                 "body",
+		strings.Replace(good, "userId", "USERID", 1):                    "body",
+		strings.Replace(good, canary, canary+" ", 1):                    "userId",
+		strings.Replace(good, canary, strings.Repeat("u", 129), 1):      "userId",
+		strings.Replace(good, "update_member_role", "payload", 1):       "activity",
+		strings.Replace(good, fmt.Sprint(start), `"`+canary+`"`, 1):     "body",
+		strings.Replace(good, fmt.Sprint(start), "-1", 1):               "readyAt",
+		strings.Replace(good, `"enqueued":1`, `"enqueued":0`, 1):        "enqueued",
+		strings.Replace(good, `"job-1"`, `""`, 1):                       "requestId",
+		strings.Replace(good, `,"job":{"role":"payload"}`, ``, 1):       "job",
+		strings.Replace(good, `{"role":"payload"}`, `{"a":1,"a":1}`, 1): "body",
+	} {
+		b := newBench(t)
+		if failed := b.work(t.Context(), good, poison, good); failed != "m1" || len(b.ready.sent) != 2 {
+			t.Errorf("%s: failed %q, %d ready, want only m1", poison, failed, len(b.ready.sent))
+		}
+		if log := b.log.String(); !strings.Contains(log, `"msg":"invalid job","message":"m1","field":"`+field+`"`) {
+			t.Errorf("%s: log %s, want field %s", poison, log, field)
+		}
+	}
+}
+
+func TestGroupsHaveNamesOfUpTo128Characters(t *testing.T) {
+	for _, length := range []int{36, 37, 128} {
+		b := newBench(t)
+		message := strings.Replace(body(start-window, 1), canary, strings.Repeat("u", length), 1) // late, so the table decides
+		if failed := b.work(t.Context(), message); failed != "" || len(b.ready.sent) != 1 {
+			t.Errorf("%d characters: failed %q, %d ready, want the job passed on", length, failed, len(b.ready.sent))
+		}
+	}
+}
+
+func TestNotAnEventOfSQS(t *testing.T) {
+	for _, payload := range []string{``, `{}`, `[]`, `{"Records": 1}`, `{"userId": "` + canary + `"}`} {
+		_, err := newBench(t).Invoke(t.Context(), []byte(payload))
+		if e, ok := errors.AsType[*input.ValidationError](err); !ok || e.Error() != "Records is missing, want an event of SQS" {
+			t.Errorf("%s: %v", payload, err)
+		}
+	}
+	if failed := newBench(t).work(t.Context()); failed != "" {
+		t.Errorf("no messages: %s", failed)
+	}
+}
+
+func TestFailuresAreReportedOneByOne(t *testing.T) {
+	down := errors.New("connection refused")
+	late, onTime, early := body(start-window, 1), body(start, 2), body(start+window, 3)
+	for name, tt := range map[string]struct {
+		fail   func(*bench)
+		failed string
+	}{
+		"the table": {func(b *bench) {
+			b.store.away = &ratelimit.StoreError{Failure: ratelimit.Rejected, What: "down", Err: down}
+		}, "m0"},
+		"the ready queue":   {func(b *bench) { b.ready.err = down }, "m0 m1"},
+		"the delayed queue": {func(b *bench) { b.delayed.err = down }, "m2"},
+	} {
+		b := newBench(t)
+		tt.fail(b)
+		if failed := b.work(t.Context(), late, onTime, early); failed != tt.failed {
+			t.Errorf("without %s: %q failed, want %q", name, failed, tt.failed)
+		}
+		if n := strings.Count(b.log.String(), `"msg":"job not passed on"`); n != len(strings.Fields(tt.failed)) || !strings.Contains(b.log.String(), down.Error()) {
+			t.Errorf("without %s: the log is\n%s", name, &b.log)
+		}
+	}
+}
+
+func TestTenMessagesAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.ready.took = time.Second
+		began := time.Now()
+		messages := make([]string, 25)
+		for i := range messages {
+			messages[i] = body(start, int64(i+1))
+		}
+		if failed := b.work(t.Context(), messages...); failed != "" || len(b.ready.sent) != 25 {
+			t.Errorf("failed %q, %d ready", failed, len(b.ready.sent))
+		}
+		if took := time.Since(began); b.ready.most != 10 || took != 3*time.Second {
+			t.Errorf("%d at once in %v, want 10 in 3 s", b.ready.most, took)
+		}
+	})
+}
+
+// The worker does what it has time for. SQS delivers the rest again.
+func TestAnswersBeforeTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.ready.took = 1500 * time.Millisecond
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		messages := make([]string, 25)
+		for i := range messages {
+			messages[i] = body(start, int64(i+1))
+		}
+		failed := strings.Fields(b.work(ctx, messages...))
+		if len(failed) != 15 || len(b.ready.sent) != 10 || ctx.Err() != nil {
+			t.Errorf("%d failed, %d ready, %v; want 15 and 10 before the deadline", len(failed), len(b.ready.sent), ctx.Err())
+		}
+	})
+}

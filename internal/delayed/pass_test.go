@@ -1,0 +1,94 @@
+package delayed_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/guard"
+)
+
+func TestWhereAJobGoes(t *testing.T) {
+	const next = start + window
+	for name, tt := range map[string]struct {
+		filled         int
+		now            int64
+		message        string
+		ready, delayed []sent
+		asked          int // requests to the table, at most
+	}{
+		"a job on time is passed on without a request to the table": {
+			now: next, message: body(next, 3), ready: []sent{{Job: placed(next, 3)}},
+		},
+		"a job is on time until the end of its window": {
+			now: next + window - 1, message: body(next, 3), ready: []sent{{Job: placed(next, 3)}},
+		},
+		"an early job keeps its place": {
+			now: next - 2500, message: body(next, 3), delayed: []sent{{placed(next, 3), 2500 * time.Millisecond}},
+		},
+		"a late job runs if the window has a free place": {
+			now: next + window, message: body(next, 3), ready: []sent{{Job: placed(next, 3)}}, asked: 1,
+		},
+		"a late job takes a new place if the window has none": {
+			filled: 13, now: start + 4000, message: body(start-window, 3),
+			delayed: []sent{{placed(next, 4), 6 * time.Second}}, asked: 1,
+		},
+		"a late job waits if there is no new place": {
+			filled: 91 * 10, now: start, message: body(start-window, 3), // this window and 15 minutes ahead
+			delayed: []sent{{placed(start-window, 3), window * time.Millisecond}}, asked: 1,
+		},
+		"a place from before a change of the limit counts as passed": {
+			filled: 10, now: start, message: body(next+7, 3), delayed: []sent{{placed(next, 1), window * time.Millisecond}}, asked: 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.fill(tt.filled)
+			b.now, b.store.asked = tt.now, 0
+			if failed := b.work(t.Context(), tt.message); failed != "" {
+				t.Errorf("failed: %s\n%s", failed, &b.log)
+			}
+			if diff := cmp.Diff(tt.ready, b.ready.sent); diff != "" {
+				t.Errorf("ready (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.delayed, b.delayed.sent); diff != "" {
+				t.Errorf("delayed (-want +got):\n%s", diff)
+			}
+			if b.store.asked > tt.asked {
+				t.Errorf("the table was asked %d times, want at most %d", b.store.asked, tt.asked)
+			}
+		})
+	}
+}
+
+// A late message arrives twice at once, and again while the table remembers its
+// id.
+func TestOnePlaceForOneMessage(t *testing.T) {
+	b := newBench(t)
+	b.fill(13)
+	late := body(start-window, 3)
+	b.work(t.Context(), late, late)
+	b.now += 9000
+	b.work(t.Context(), late)
+	want := placed(start+window, 4)
+	for _, s := range b.delayed.sent {
+		if diff := cmp.Diff(want, s.Job); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	if len(b.delayed.sent) != 3 || len(b.ready.sent) != 0 {
+		t.Errorf("%d delayed, %d ready, want 3 and none", len(b.delayed.sent), len(b.ready.sent))
+	}
+}
+
+func TestModes(t *testing.T) {
+	for _, mode := range []guard.Mode{guard.Off, guard.Shadow} {
+		b := newBench(t)
+		b.fill(30)
+		b.Guard.Mode = mode
+		if failed := b.work(t.Context(), body(start+window, 3), body(start-window, 4)); failed != "" || len(b.ready.sent) != 2 {
+			t.Errorf("%s: failed %q, ready %v, want both passed on", mode, failed, b.ready.sent)
+		}
+	}
+}

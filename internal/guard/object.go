@@ -1,0 +1,53 @@
+package guard
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// An object is a JSON object in progress. It is written without reflection, in
+// the order of the contract.
+type object struct{ b []byte }
+
+func newObject() *object { return &object{[]byte{'{'}} }
+
+func (o *object) end() []byte { return append(o.b, '}') }
+
+func (o *object) name(name string) {
+	if last := o.b[len(o.b)-1]; last != '{' {
+		o.b = append(o.b, ',')
+	}
+	o.b = append(append(append(o.b, '"'), name...), '"', ':')
+}
+
+func (o *object) bool(name string, v bool) {
+	o.name(name)
+	o.b = strconv.AppendBool(o.b, v)
+}
+
+func (o *object) int(name string, v int64) {
+	o.name(name)
+	o.b = strconv.AppendInt(o.b, v, 10)
+}
+
+// string adds a text. Every text here is UTF-8: others were refused, or it is ours.
+func (o *object) string(name, v string) {
+	o.name(name)
+	o.b, _ = jsontext.AppendQuote(o.b, v)
+}
+
+// raw adds a value that is JSON already.
+func (o *object) raw(name string, v []byte) {
+	o.name(name)
+	o.b = append(o.b, v...)
+}
+
+// rawArray adds an array of values that are JSON already.
+func (o *object) rawArray(name string, values ...[]byte) {
+	o.name(name)
+	o.b = append(o.b, '[')
+	o.b = append(o.b, bytes.Join(values, []byte{','})...)
+	o.b = append(o.b, ']')
+}

@@ -1,0 +1,110 @@
+package guard
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+const (
+	maxAt       = 253_402_300_799_999 // the end of the year 9999, in Unix milliseconds
+	maxReleased = 1_000_000           // actions that one release gives back
+)
+
+// resolve fills in the defaults, checks what does not depend on the limit, and
+// finds the activity.
+func (r *Request) resolve(g limits.Guard) (limits.Activity, error) {
+	if r.Op == "" {
+		r.Op = Check
+	}
+	if r.Count == 0 {
+		r.Count = 1
+	}
+	if err := input.CheckUserID(r.UserID); err != nil {
+		return limits.Activity{}, err
+	}
+	activity, ok := g.Activity(r.Activity)
+	if !ok {
+		return limits.Activity{}, input.Invalid("activity", input.Show(r.Activity), "one of "+g.Name+"'s: "+names(g))
+	}
+	if !slices.Contains(ops, string(r.Op)) {
+		return limits.Activity{}, input.Invalid("op", input.Show(string(r.Op)), "one of "+strings.Join(ops, ", "))
+	}
+	if r.Count < 1 {
+		return limits.Activity{}, input.Invalid("count", strconv.FormatInt(r.Count, 10), "a whole number of at least 1")
+	}
+	if r.RequestID != "" {
+		if err := input.CheckRequestID(r.RequestID); err != nil {
+			return limits.Activity{}, err
+		}
+	}
+	return activity, r.validOp()
+}
+
+// validOp checks the fields that go with some ops only.
+func (r *Request) validOp() error {
+	switch {
+	case r.Op == Release && r.At == 0:
+		return &input.ValidationError{Field: "at", Problem: "is missing, want the one in the check's answer"}
+	case r.Op == Release && r.RequestID == "":
+		return &input.ValidationError{Field: "requestId", Problem: "is missing, want the one in the check's answer"}
+	case r.Op == Release && r.Count > maxReleased:
+		return input.Invalid("count", strconv.FormatInt(r.Count, 10), fmt.Sprintf("1 to %d for a release", maxReleased))
+	case r.At > maxAt:
+		return input.Invalid("at", strconv.FormatInt(r.At, 10), "the one in the check's answer, in Unix milliseconds")
+	case r.Op != Release && r.At != 0:
+		return input.Invalid("at", strconv.FormatInt(r.At, 10), "it only with op release")
+	case r.Partial && r.Op == Check && r.RequestID != "":
+		return &input.ValidationError{Field: "partial", Problem: "does not go with requestId on a check: a repeat could not be told how many were granted"}
+	}
+	return nil
+}
+
+// validPlace checks the fields that go with a queue only, and those that do not
+// go with one. Queue says whether jobs can be put on a delayed queue.
+func (r *Request) validPlace(p policy.Policy, queue bool) error {
+	switch {
+	case !p.Queues() && r.ReadyAt != 0:
+		return &input.ValidationError{Field: "readyAt", Problem: "goes only with activities that give places"}
+	case r.Job != nil && !(p.Queues() && queue):
+		return &input.ValidationError{Field: "job", Problem: "goes only with activities that have a delayed queue"}
+	case !p.Queues():
+		return nil
+	case r.Op == Release || r.Op == Reset:
+		return input.Invalid("op", string(r.Op), "check or status: a place is not given back, it passes")
+	case r.Count != 1:
+		return input.Invalid("count", strconv.FormatInt(r.Count, 10), "1, because places are given one at a time")
+	case r.Partial:
+		return input.Invalid("partial", "true", "false, because places are given one at a time")
+	case r.Op == Status && r.ReadyAt != 0:
+		return input.Invalid("readyAt", strconv.FormatInt(r.ReadyAt, 10), "it only with op check")
+	case r.Op == Status && r.Job != nil:
+		return &input.ValidationError{Field: "job", Problem: "goes with op check only"}
+	case r.ReadyAt != 0 && !p.IsPlace(r.ReadyAt):
+		return input.Invalid("readyAt", strconv.FormatInt(r.ReadyAt, 10), "the one in a delayed answer, in Unix milliseconds")
+	}
+	return nil
+}
+
+// fits refuses a count that the policy could never grant. A release may exceed
+// the limit, because a higher one may have counted it.
+func (r *Request) fits(p policy.Policy) error {
+	if r.Count <= p.Most() || r.Partial || r.Op == Release {
+		return nil
+	}
+	return input.Invalid("count", strconv.FormatInt(r.Count, 10),
+		fmt.Sprintf("at most %d, the limit: waiting would never help, but partial grants what fits", p.Most()))
+}
+
+func names(g limits.Guard) string {
+	list := make([]string, len(g.Activities))
+	for i, a := range g.Activities {
+		list[i] = a.Name
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,83 @@
+package lambdafn_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/lambdatest"
+)
+
+func TestCleanupFunction(t *testing.T) {
+	r := newRig(t)
+	client := dynamodb.NewFromConfig(dynamotest.Config(dynamotest.Endpoint(t)))
+	put := func(user string, expires time.Time) {
+		_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &r.table, Item: map[string]types.AttributeValue{
+			"userId":         &types.AttributeValueMemberS{Value: user},
+			"activityWindow": &types.AttributeValueMemberS{Value: "create_post#1"},
+			"expiresAt":      &types.AttributeValueMemberN{Value: fmt.Sprint(expires.Unix())},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(canary, time.Now().Add(-time.Minute))
+	put("other", time.Now().Add(time.Hour))
+	i := r.start(t, "cleanup")
+	for _, step := range []struct{ event, want string }{
+		{`{"dryRun": true}`, `{"scanned":2,"stale":1,"deleted":0,"users":2,"finished":true,`},
+		{`{}`, `{"scanned":2,"stale":1,"deleted":1,"users":2,"finished":true,`},
+		{`{"version": "0", "detail-type": "Scheduled Event", "source": "aws.scheduler", "detail": {}}`, `{"scanned":1,"stale":0,"deleted":0,"users":1,"finished":true,`},
+		{`{"userId": "other", "dryRun": true}`, `{"scanned":1,"stale":1,"deleted":0,"users":1,"finished":true,`},
+		{`{"userId": "other"}`, `{"scanned":1,"stale":1,"deleted":1,"users":1,"finished":true,`},
+	} {
+		if got := i.Invoke(t, step.event); !strings.HasPrefix(string(got.Payload), step.want) {
+			t.Errorf("%s: %s %+v, want %s", step.event, got.Payload, got, step.want)
+		}
+	}
+	for payload, message := range map[string]string{
+		`{"dryrun": true}`:      `event has the unknown field "dryrun", want only dryRun, userId`,
+		`{"userId": " config"}`: "userId has U+0020 as character 1, want 1 to 128 printable ASCII characters without a space",
+		`[]`:                    "event is an array, want a JSON object",
+	} {
+		if got := i.Invoke(t, payload); got.ErrorType != "ValidationError" || got.ErrorMessage != message {
+			t.Errorf("%s is answered %+v, want a ValidationError: %s", payload, got, message)
+		}
+	}
+	r.proxy.Fail(math.MaxInt, dynamotest.AccessDenied)
+	if got := i.Invoke(t, `{}`); got.ErrorType != "Unavailable" || got.ErrorMessage != "access to the table is denied" {
+		t.Errorf("%+v, want Unavailable", got)
+	}
+}
+
+func TestCleanupStopsBeforeItsDeadline(t *testing.T) {
+	r := newRig(t)
+	slow := func(string) dynamotest.Fault {
+		time.Sleep(100 * time.Millisecond) // 64 segments, 4 at once: at least 1.6 s
+		return dynamotest.Pass
+	}
+	never := func(string) dynamotest.Fault { return dynamotest.HangBefore }
+	throttled := func(string) dynamotest.Fault { return dynamotest.Throttle }
+	i := r.start(t, "cleanup")
+	for _, table := range []func(string) dynamotest.Fault{slow, never, throttled} {
+		r.proxy.Do(table)
+		for _, payload := range []string{`{}`, `{"userId": "` + canary + `"}`} {
+			if payload != `{}` && table(``) == dynamotest.Pass {
+				continue // a slow table still erases one user in time
+			}
+			const deadline = 2 * time.Second
+			got, err := i.Do(t.Context(), lambdatest.Invocation{Payload: []byte(payload), Timeout: deadline})
+			a := struct{ Finished bool }{true}
+			if err != nil || json.Unmarshal(got.Payload, &a) != nil || a.Finished || got.Duration > deadline {
+				t.Errorf("%s: %s after %v, %v, want it unfinished before %v", payload, got.Payload, got.Duration, err, deadline)
+			}
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package live_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+)
+
+// An operator doubles the limit of create_post, and a guard follows.
+func Example() {
+	ctx := context.Background()
+	settings := &table{} // in a deployment: dynamolive.New
+
+	set := func(activity, limit string) error {
+		c := live.Change{By: "ann", What: "set " + activity + " " + limit, Why: "a launch"}
+		return live.Edit(ctx, settings, limits.All, c, func(s live.Settings) (live.Settings, error) {
+			return s.Set(activity, "", limit, ""), nil
+		})
+	}
+	fmt.Println(set("create_post", "20/1m"))
+	fmt.Println(set("ingest", "20/1h"))
+
+	f := &live.Follower{Table: settings, Guards: limits.All}
+	f.Look(ctx)()
+	code, _ := limits.Posts.Activity("create_post")
+	now, _ := f.Limits().Activity(code)
+	fmt.Printf("%s in the code, %s now\n", code.Limit, now.Limit)
+	// Output:
+	// <nil>
+	// ingest: limit: "20/1h" counts in another way than "sliding 50/1h", with which it shares a count; did you mean "sliding 20/1h"?
+	// 10/1m in the code, 20/1m now
+}

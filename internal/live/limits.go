@@ -1,0 +1,82 @@
+package live
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cric-talk/guards/internal/limits"
+)
+
+// Limits are the code's limits with the settings applied. Nil changes nothing.
+type Limits struct {
+	activities map[string]activity
+	grants     map[string][]Grant
+}
+
+type activity struct {
+	limits.Activity
+	mode string
+}
+
+// compile applies the settings to the code's guards. An override that the code
+// cannot follow, for example after a deploy or an edit by hand, must not stop
+// the others. Its activity keeps the limits that it had in last, and the error
+// names it.
+func (s Settings) compile(guards []limits.Guard, last *Limits) (*Limits, error) {
+	l := &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant)}
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
+		a, err := s.Activities[name].of(name, guards)
+		if err == nil {
+			l.activities[name] = a
+			continue
+		}
+		problems = append(problems, err)
+		if was, ok := last.changed(name); ok {
+			l.activities[name] = was
+		}
+	}
+	for _, g := range s.Grants {
+		l.grants[g.UserID] = append(l.grants[g.UserID], g)
+	}
+	return l, errors.Join(problems...)
+}
+
+// Activity returns an activity of the code as it is now, and its mode. An empty
+// mode stands for the mode of the function.
+func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) {
+	if changed, ok := l.changed(a.Name); ok {
+		return changed.Activity, changed.mode
+	}
+	return a, ""
+}
+
+// changed returns an activity that the settings change, and reports whether they
+// do.
+func (l *Limits) changed(name string) (a activity, ok bool) {
+	if l != nil {
+		a, ok = l.activities[name]
+	}
+	return a, ok
+}
+
+// Granted returns what operators have granted to a user at this time: roles, which
+// add to those of the caller, and a tier, which replaces the caller's. Empty means
+// none.
+func (l *Limits) Granted(userID string, now time.Time) (roles []string, tier string) {
+	if l == nil {
+		return nil, ""
+	}
+	for _, g := range l.grants[userID] {
+		switch {
+		case !now.Before(g.Until):
+		case g.Role != "":
+			roles = append(roles, g.Role)
+		default:
+			tier = g.Tier
+		}
+	}
+	return roles, tier
+}

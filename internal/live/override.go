@@ -1,0 +1,101 @@
+package live
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// An Override changes one activity. Its limits are in the text form of package
+// policy: 20/1m, bucket 10/1m burst 15, or minute: 20/1m, day: 300/1d.
+//
+// A live limit counts in the same items as the code's limit. So both must have the
+// same kind and, except for buckets, the same window: see [policy.Share]. The
+// options keep and ahead stay as in the code if the text has none. A burst
+// does not: bucket 10/1m always means a burst of 10.
+type Override struct {
+	Limit string            `json:"limit,omitzero"` // for tiers that are not in Tiers; empty: the code's limit
+	Tiers map[string]string `json:"tiers,omitempty"`
+	Mode  string            `json:"mode,omitzero"` // enforce, shadow or off; empty: the function's own mode
+}
+
+var modes = []string{"enforce", "shadow", "off"}
+
+// of applies the override to the activity with this name.
+func (o Override) of(name string, guards []limits.Guard) (activity, error) {
+	a, err := find(guards, name)
+	if err != nil {
+		return activity{}, err
+	}
+	changed, err := o.apply(a)
+	if err != nil {
+		return activity{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return changed, nil
+}
+
+// find returns the code's activity with this name, if it has a limit.
+func find(guards []limits.Guard, name string) (limits.Activity, error) {
+	for _, g := range guards {
+		if a, ok := g.Activity(name); ok {
+			if a.Unlimited {
+				return a, input.Invalid("activity", input.Show(name), "an activity that has a limit")
+			}
+			return a, nil
+		}
+	}
+	return limits.Activity{}, input.Invalid("activity", input.Show(name), "an activity that guards limits lists")
+}
+
+// apply applies the override to an activity of the code.
+func (o Override) apply(a limits.Activity) (activity, error) {
+	if o.Mode != "" && !slices.Contains(modes, o.Mode) {
+		return activity{}, input.Invalid("mode", input.Show(o.Mode), "enforce, shadow or off")
+	}
+	changed := a
+	changed.Tiers = maps.Clone(a.Tiers)
+	if o.Limit != "" {
+		var err error
+		if changed.Limit, err = instead(a.Limit, o.Limit); err != nil {
+			return activity{}, err
+		}
+	}
+	for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
+		p, err := instead(a.For(tier), o.Tiers[tier])
+		if err != nil {
+			return activity{}, fmt.Errorf("tier %q: %w", tier, err)
+		}
+		if changed.Tiers == nil {
+			changed.Tiers = make(limits.Tiers)
+		}
+		changed.Tiers[tier] = p
+	}
+	return activity{changed, o.Mode}, nil
+}
+
+// instead returns the policy of a text that takes the place of the code's policy.
+// All policies of an activity share its count: each live one shares with a policy of
+// the code, and those share with one another.
+func instead(code policy.Policy, text string) (policy.Policy, error) {
+	p, err := policy.Parse(text)
+	if err != nil {
+		return p, err
+	}
+	if err := policy.Share(code, p); err != nil {
+		return policy.Policy{}, fmt.Errorf("limit: %w", err)
+	}
+	return p.OptionsOf(code), nil
+}
+
+// canonical returns the one way in which the settings write a limit. A text that is
+// not a limit is returned unchanged; validate refuses it.
+func canonical(text string) string {
+	if p, err := policy.Parse(text); err == nil {
+		return p.String()
+	}
+	return text
+}

@@ -1,0 +1,168 @@
+package live_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/cric-talk/guards/internal/limits"
+	. "github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// set stores a live limit for an activity of one of the guards, or for a tier of
+// it. It returns the activity that then is in force.
+func set(t *testing.T, guards []limits.Guard, activity, tier, limit string) (*table, limits.Activity, error) {
+	t.Helper()
+	table := &table{}
+	err := Edit(t.Context(), table, guards, Change{}, func(s Settings) (Settings, error) { return s.Set(activity, tier, limit, ""), nil })
+	f := &Follower{Table: table, Guards: guards}
+	if err := f.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range guards {
+		if a, ok := g.Activity(activity); ok {
+			a, _ = f.Limits().Activity(a)
+			return table, a, err
+		}
+	}
+	return table, limits.Activity{}, err
+}
+
+func TestSet(t *testing.T) {
+	for _, tt := range []struct{ activity, tier, limit, kept, inForce string }{
+		{"create_post", "", "20/1m", "20/1m", "20/1m"},
+		{"create_post", "", " fixed  20/60s", "20/1m", "20/1m"},
+		{"create_post", "gold", "30/1m", "30/1m", "30/1m"},
+		{"create_post", "premium", "30/1m", "30/1m", "30/1m"},
+		{"pin", "", "log 50/12h", "log 50/12h", "log 50/12h"},
+		{"ingest", "", "sliding 80/60m", "sliding 80/1h", "sliding 80/1h"},
+		// Keep and ahead are the code's if the text has none. A burst is not.
+		{"send_message", "", "bucket 1/2s", "bucket 1/2s", "bucket 1/2s keep 1h"},
+		{"send_message", "", "bucket 1/2s keep 2h", "bucket 1/2s keep 2h", "bucket 1/2s keep 2h"},
+		{"send_message", "burst", "bucket 1/5s burst 9", "bucket 1/5s burst 9", "bucket 1/5s burst 9 keep 1h"},
+		{"send_message", "burst", "bucket 1/5s", "bucket 1/5s", "bucket 1/5s keep 1h"},
+		{"update_member_role", "", "reservoir 20/10s", "reservoir 20/10s", "reservoir 20/10s ahead 15m"},
+		{"update_member_role", "big", "reservoir 20/10s ahead 5m", "reservoir 20/10s ahead 5m", "reservoir 20/10s ahead 5m"},
+	} {
+		table, a, err := set(t, limits.All, tt.activity, tt.tier, tt.limit)
+		if got := a.For(tt.tier).String(); err != nil || got != tt.inForce {
+			t.Errorf("%s %s %q: %q is in force, %v, want %q", tt.activity, tt.tier, tt.limit, got, err, tt.inForce)
+		}
+		if !strings.Contains(string(table.document), `"`+tt.kept+`"`) {
+			t.Errorf("%s %s %q: the document is %s, want %q in it", tt.activity, tt.tier, tt.limit, table.document, tt.kept)
+		}
+	}
+}
+
+func TestSetRefuses(t *testing.T) {
+	for _, tt := range []struct{ activity, tier, limit, want string }{
+		{"create_post", "", "20/1h", `create_post: limit: window of "20/1h" is 1h, want 1m`},
+		{"create_post", "gold", "20/1h", `create_post: tier "gold": limit: window of "20/1h" is 1h, want 1m`},
+		{"create_post", "", "0/1m", `create_post: limit is "0/1m": actions are "0"`},
+		{"create_post", "", "20/1m burst 5", `"burst" is no option of a fixed limit`},
+		{"create_post", "", "minute: 20/1m, day: 99/1d", `has 1 limits and "minute: 20/1m, day: 99/1d" has 2`},
+		{"ingest", "", "20/1m", `did you mean "sliding 20/1m"?`},
+		{"pin", "", "50/12h", `did you mean "log 50/12h"?`},
+		{"pin", "", "log 101/12h", "limit is 101"},
+		{"pin", "", "log 50/1h", `window of "log 50/1h" is 1h, want 12h`},
+		{"send_message", "", "1/5s", `did you mean "bucket 1/5s"?`},
+		{"send_message", "", "bucket 1/5s burst x", "burst is"},
+		{"update_member_role", "", "reservoir 20/1m", `window of "reservoir 20/1m" is 1m, want 10s`},
+		{"like", "", "20/1m", "an activity that has a limit"},
+		{"create_pots", "", "20/1m", "create_pots"},
+	} {
+		table, _, err := set(t, limits.All, tt.activity, tt.tier, tt.limit)
+		if err == nil || !strings.Contains(err.Error(), tt.want) || table.version != 0 {
+			t.Errorf("%s %s %q: %v, want an error that contains %s, and nothing written", tt.activity, tt.tier, tt.limit, err, tt.want)
+		}
+	}
+}
+
+// guarding returns a guard with the one activity "act".
+func guarding(limit policy.Policy) []limits.Guard {
+	return []limits.Guard{{Name: "g", Message: "m", Activities: []limits.Activity{{Name: "act", Limit: limit}}}}
+}
+
+func TestSetOfSeveralLimits(t *testing.T) {
+	code := guarding(policy.Must("minute: 10/1m, day: 200/1d, log: log 60/1h, slow: bucket 1/5s keep 1h"))
+	for _, tt := range []struct{ limit, inForce, problem string }{
+		{limit: "minute: 20/1m, day: 300/1d, log: log 100/1h, slow: bucket 1/9s", inForce: "minute: 20/1m, day: 300/1d, log: log 100/1h, slow: bucket 1/9s keep 1h"},
+		{limit: "slow: bucket 1/9s, log: log 1/1h, day: 1/1d, minute: 2/1m", inForce: "slow: bucket 1/9s keep 1h, log: log 1/1h, day: 1/1d, minute: 2/1m"},
+		{limit: "minute: 20/1m", problem: "want a name only if"},
+		{limit: "20/1m, 300/1d, log 9/1h, bucket 1/5s", problem: "want 1 to 8 letters"},
+		{limit: "minute: 20/1m, day: 300/1d, log: log 9/1h", problem: "has 4 limits"},
+		{limit: "minute: 20/1m, days: 300/1d, log: log 9/1h, slow: bucket 1/5s", problem: `no limit named "days"`},
+		{limit: "minute: 20/1m, minute: 300/1d, log: log 9/1h, slow: bucket 1/5s", problem: `two limits have the name "minute"`},
+		{limit: "minute: 20/1m, day: log 100/1d, log: log 9/1h, slow: bucket 1/5s", problem: "two limits are a log"},
+		{limit: "minute: 20/1m, day: 300/1d, log: log 101/1h, slow: bucket 1/5s", problem: "log: limit is 101"},
+		{limit: "minute: 20/1m, day: 300/1d, log: log 9/1h, slow: bucket 7/1m", problem: "slow: window is 1m, want a multiple"},
+		{limit: "minute: 20/2m, day: 300/1d, log: log 9/1h, slow: bucket 1/5s", problem: "is 2m, want 1m as in"},
+	} {
+		table, a, err := set(t, code, "act", "", tt.limit)
+		switch {
+		case tt.problem == "" && (err != nil || a.Limit.String() != tt.inForce):
+			t.Errorf("%q: %q is in force, %v, want %q", tt.limit, a.Limit, err, tt.inForce)
+		case tt.problem != "" && (err == nil || !strings.Contains(err.Error(), tt.problem) || table.version != 0):
+			t.Errorf("%q: %v, want an error that contains %s, and nothing written", tt.limit, err, tt.problem)
+		}
+	}
+}
+
+// Live limits accept exactly what limits.go accepts as a tier, for every kind of
+// policy.
+func TestLiveLimitsAndTiersAcceptTheSame(t *testing.T) {
+	var texts []string
+	for _, k := range policy.Kinds() {
+		for _, text := range k.Examples {
+			texts = append(texts, text, "a: "+text+", b: 10/1m", "b: 5/1m, a: "+text, "a: "+text+", b: sliding 9/1m")
+		}
+	}
+	accepted := 0
+	for _, code := range texts {
+		p, err := policy.Parse(code)
+		if err != nil {
+			continue
+		}
+		for _, text := range texts {
+			live, err := policy.Parse(text)
+			ok := err == nil && policy.Share(p, live) == nil
+			_, a, err := set(t, guarding(p), "act", "", text)
+			switch {
+			case (err == nil) != ok:
+				t.Errorf("%q instead of %q: %v, want accepted: %v", text, code, err, ok)
+			case ok:
+				accepted++
+				a.Tiers = limits.Tiers{"code": p}
+				if err := (limits.Guard{Name: "g", Message: "m", Activities: []limits.Activity{a}}).Validate(); err != nil {
+					t.Errorf("%q instead of %q is in force: %v", text, code, err)
+				}
+			case !a.Limit.Equal(p):
+				t.Errorf("%q instead of %q is refused, and %q is in force", text, code, a.Limit)
+			}
+		}
+	}
+	if accepted < len(texts) {
+		t.Errorf("only %d pairs were accepted", accepted)
+	}
+}
+
+func TestAnOverrideEditedByHandKeepsTheLastGoodLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.set("5/1m")
+		b.look(5, 1)
+		for i, limit := range []string{"x", "7/1h", "log 7/1m", "7/1m burst 9", "a: 7/1m, b: 8/1d", "0/1m"} {
+			b.kept = kept{fmt.Appendf(nil, `{"activities": {"create_post": {"limit": %q}, "pin": {"limit": "log %d/12h"}}}`, limit, 10+i), 9 + int64(i)}
+			b.look(5, 1)
+			if pin, _ := b.Limits().Activity(activityOf(t, "pin")); pin.Limit.Most() != int64(10+i) {
+				t.Errorf("%q for create_post: the limit of pin is %q, want %d", limit, pin.Limit, 10+i)
+			}
+		}
+		b.kept = kept{[]byte(`{"activities": {"create_post": {"tiers": {"premium": "x"}}}}`), 90}
+		b.look(5, 1)
+		b.kept = kept{[]byte(`{}`), 91}
+		b.look(10, 1)
+	})
+}

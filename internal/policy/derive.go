@@ -1,0 +1,33 @@
+package policy
+
+// Each returns every limit of p as a policy of its own, without its name, in the
+// order of [Policy.Rates].
+func (p Policy) Each() []Policy {
+	each := make([]Policy, len(p.limits))
+	for i, r := range p.Rates() {
+		r.Name = ""
+		each[i] = must(newPolicy([]Rate{r}))
+	}
+	return each
+}
+
+// OptionsOf returns p with the options of q that p does not give and that do not
+// change how much is allowed: ahead and keep. For example, bucket 1/2s with the
+// options of bucket 1/5s keep 1h is bucket 1/2s keep 1h. P and q must share a
+// count, see [Share].
+func (p Policy) OptionsOf(q Policy) Policy {
+	theirs := make(map[string]Rate, len(q.limits))
+	for _, r := range q.Rates() {
+		theirs[r.Name] = r
+	}
+	rates := p.Rates()
+	for i, r := range rates {
+		if r.Ahead == 0 {
+			rates[i].Ahead = theirs[r.Name].Ahead
+		}
+		if r.Keep == 0 {
+			rates[i].Keep = theirs[r.Name].Keep
+		}
+	}
+	return must(newPolicy(rates))
+}

@@ -1,0 +1,37 @@
+package policy_test
+
+import (
+	"testing"
+
+	. "github.com/cric-talk/guards/internal/policy"
+)
+
+func TestEachLimitIsAPolicyOfItsOwn(t *testing.T) {
+	for _, k := range Kinds() {
+		for _, text := range k.Examples {
+			single, err := Parse("a: " + text + ", b: 10/1m")
+			if err != nil {
+				continue // this one can only stand alone
+			}
+			each := single.Each()
+			if len(each) != 2 || !each[0].Equal(Must(text)) || !each[1].Equal(Must("10/1m")) {
+				t.Errorf("the limits of %q are %v", single, each)
+			}
+		}
+	}
+}
+
+func TestOptionsOf(t *testing.T) {
+	for _, tt := range []struct{ p, q, want string }{
+		{"bucket 1/2s", "bucket 1/5s keep 1h", "bucket 1/2s keep 1h"},
+		{"bucket 1/2s keep 2h", "bucket 1/5s keep 1h", "bucket 1/2s keep 2h"},
+		{"bucket 1/5s", "bucket 1/5s burst 3", "bucket 1/5s"}, // a burst changes how much is allowed
+		{"reservoir 20/10s", "reservoir 10/10s ahead 15m", "reservoir 20/10s ahead 15m"},
+		{"20/1m", "10/1m", "20/1m"},
+		{"b: 2/1m, a: bucket 1/2s", "a: bucket 1/5s keep 1h, b: 1/1m", "b: 2/1m, a: bucket 1/2s keep 1h"},
+	} {
+		if got := Must(tt.p).OptionsOf(Must(tt.q)).String(); got != tt.want {
+			t.Errorf("%q with the options of %q is %q, want %q", tt.p, tt.q, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	. "github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+// faulty is a store whose requests fail as a test orders. It uses up the faults
+// from the first to the last, and then repeats the last one.
+type faulty struct {
+	Store
+	mu     sync.Mutex
+	faults []fault
+	sent   int
+}
+
+// A fault is what happens to one request. Perform carries the request out.
+type fault func(ctx context.Context, perform func() error) error
+
+func pass(_ context.Context, perform func() error) error { return perform() }
+
+// lose carries the request out and loses the answer.
+func lose(_ context.Context, perform func() error) error {
+	_ = perform()
+	return errors.New("connection reset")
+}
+
+// hang gives no answer and carries nothing out.
+func hang(ctx context.Context, _ func() error) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// hangAfter carries the request out and gives no answer.
+func hangAfter(ctx context.Context, perform func() error) error {
+	_ = perform()
+	return hang(ctx, nil)
+}
+
+// refuse carries nothing out, but the limiter cannot know that.
+func refuse(context.Context, func() error) error { return errors.New("connection refused") }
+
+func throttle(context.Context, func() error) error {
+	return &StoreError{Failure: NotApplied, What: "throttled", Err: errors.New("slow down")}
+}
+
+func deny(context.Context, func() error) error {
+	return &StoreError{Failure: Rejected, What: "denied", Err: errors.New("no")}
+}
+
+// held carries the request out and returns its answer d later.
+func held(d time.Duration) fault {
+	return func(_ context.Context, perform func() error) error {
+		err := perform()
+		time.Sleep(d)
+		return err
+	}
+}
+
+// repeat returns a fault n times and then pass.
+func repeat(n int, f fault) []fault {
+	faults := make([]fault, n, n+1)
+	for i := range faults {
+		faults[i] = f
+	}
+	return append(faults, pass)
+}
+
+func (f *faulty) next() fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sent++
+	now := f.faults[0]
+	if len(f.faults) > 1 {
+		f.faults = f.faults[1:]
+	}
+	return now
+}
+
+// set replaces the faults to come.
+func (f *faulty) set(faults ...fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults = faults
+}
+
+func (f *faulty) Update(ctx context.Context, w Write) (item Item, done bool, err error) {
+	err = f.next()(ctx, func() (err error) {
+		item, done, err = f.Store.Update(ctx, w)
+		return err
+	})
+	if err != nil {
+		return Item{}, false, err
+	}
+	return item, done, nil
+}
+
+func (f *faulty) Read(ctx context.Context, k Key) (item Item, err error) {
+	err = f.next()(ctx, func() (err error) {
+		item, err = f.Store.Read(ctx, k)
+		return err
+	})
+	return item, err
+}
+
+func (f *faulty) Delete(ctx context.Context, k Key) error {
+	return f.next()(ctx, func() error { return f.Store.Delete(ctx, k) })
+}
+
+// newFaulty returns a limiter with a memory on a store with these faults.
+func newFaulty(faults ...fault) (*Limiter, *faulty) {
+	f := &faulty{Store: new(memstore.Store), faults: faults}
+	return &Limiter{Store: f, Timeout: time.Second, Memory: NewMemory(mib)}, f
+}
+
+// verbs returns everything that a limiter can be asked: check, status, release
+// and reset.
+func verbs(l *Limiter) []func(context.Context, Request) (Decision, error) {
+	return []func(context.Context, Request) (Decision, error){l.Check, l.Status, l.Release, l.Reset}
+}
+
+// failing is a store to which all access is denied.
+type failing struct{}
+
+func (failing) Update(context.Context, Write) (Item, bool, error) {
+	return Item{}, false, deny(nil, nil) //nolint:staticcheck // deny uses neither
+}
+func (failing) Read(context.Context, Key) (Item, error) { return Item{}, deny(nil, nil) } //nolint:staticcheck // as above
+func (failing) Delete(context.Context, Key) error       { return deny(nil, nil) }         //nolint:staticcheck // as above

@@ -1,0 +1,236 @@
+package ratelimit_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/internal/ratelimit"
+)
+
+func TestRefusalsAreGivenFromMemoryForASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, store := newFaulty(pass)
+		var r ids
+		ask := func(r Request, allowed bool, requests int) {
+			t.Helper()
+			if d := mustCheck(t, l, r); d.Allowed != allowed || d.Requests != requests {
+				t.Errorf("Check = %+v, want allowed %v with %d requests", d, allowed, requests)
+			}
+		}
+		first := r.next(2)
+		ask(first, true, 1)
+		ask(r.next(2), false, 0) // refused by the state that the first one brought
+		ask(r.next(1), true, 1)  // fits: the store decides, never the memory
+		ask(r.next(1), false, 0)
+		ask(first, true, 1) // a repeat of a counted request is not refused
+		premium := r.next(1)
+		premium.Policy = policy.Must("4/1m")
+		ask(premium, true, 1)
+		time.Sleep(time.Second)
+		ask(r.next(1), false, 0)
+		time.Sleep(time.Millisecond)
+		ask(r.next(1), false, 1)
+		if store.sent != 5 {
+			t.Errorf("the store got %d requests, want 5", store.sent)
+		}
+	})
+}
+
+func TestARefusalFromMemoryEndsWithTheWindow(t *testing.T) {
+	c := newClock()
+	l, _ := newFaulty(pass)
+	l.Now = c.now
+	var r ids
+	for _, step := range []struct {
+		at      time.Duration
+		allowed bool
+	}{
+		{59500 * time.Millisecond, true},
+		{59999 * time.Millisecond, false},
+		{60 * time.Second, true},
+		{59600 * time.Millisecond, false},
+	} {
+		c.at(step.at)
+		if d := mustCheck(t, l, r.next(3)); d.Allowed != step.allowed {
+			t.Errorf("at %v: %+v, want allowed %v", step.at, d, step.allowed)
+		}
+	}
+}
+
+// An answer that was under way while this instance released is out of date. It
+// must not refuse what the release made possible.
+func TestARefusalFromBeforeAReleaseIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, store := newFaulty(pass)
+		var r ids
+		first := r.next(3)
+		d := mustCheck(t, l, first)
+		time.Sleep(2 * time.Second)
+		store.set(held(100*time.Millisecond), pass)
+		var wg sync.WaitGroup
+		refused := r.next(1)
+		wg.Go(func() {
+			if d, err := l.Check(t.Context(), refused); err != nil || d.Allowed {
+				t.Errorf("Check = %+v, %v, want it refused", d, err)
+			}
+		})
+		synctest.Wait()
+		first.At = d.At
+		if d, err := l.Release(t.Context(), first); err != nil || d.Used != 0 {
+			t.Errorf("Release = %+v, %v", d, err)
+		}
+		wg.Wait()
+		if d := mustCheck(t, l, r.next(3)); !d.Allowed {
+			t.Errorf("Check after a release = %+v, want it allowed", d)
+		}
+	})
+}
+
+// A check is under way while its activity, or another user's, is reset. Its answer
+// shows what was counted. After a reset of the same activity it refuses nothing.
+func TestAnswersThatCrossAReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, store := newFaulty(pass)
+		var r ids
+		reset := func(user string) {
+			t.Helper()
+			other := r.next(1)
+			other.UserID = user
+			store.set(pass)
+			if _, err := l.Reset(t.Context(), other); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, user := range []string{"somebody else", "u"} {
+			reset("u")
+			time.Sleep(time.Millisecond)
+			store.set(held(100 * time.Millisecond))
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if d, err := l.Check(t.Context(), r.next(3)); err != nil || !d.Allowed {
+					t.Errorf("Check = %+v, %v", d, err)
+				}
+			})
+			synctest.Wait()
+			reset(user)
+			wg.Wait()
+			switch d := mustCheck(t, l, r.next(1)); {
+			case d.Allowed != (user == "u"), d.Requests != 0 && user != "u":
+				t.Errorf("after a reset of %s: %+v", user, d)
+			}
+			store.set(refuse)
+			if d := mustCheck(t, l, r.next(3)); d.Allowed {
+				t.Errorf("in an outage after a reset of %s: %+v, want the answer to count", user, d)
+			}
+			time.Sleep(10 * time.Second) // until the circuit breaker lets a reset through
+			reset("u")
+		}
+	})
+}
+
+// Of two answers that overtake each other, the one that was asked for later is
+// kept.
+func TestAnswersInTheWrongOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, store := newFaulty(held(200*time.Millisecond), pass)
+		var r ids
+		early, late := r.next(1), r.next(2)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if d, err := l.Check(t.Context(), early); err != nil || d.Used != 1 {
+				t.Errorf("Check = %+v, %v", d, err)
+			}
+		})
+		synctest.Wait()
+		time.Sleep(time.Millisecond)
+		if d := mustCheck(t, l, late); d.Used != 3 {
+			t.Errorf("Check = %+v, want 3 used", d)
+		}
+		wg.Wait()
+		store.set(refuse)
+		if d := mustCheck(t, l, r.next(1)); d.Allowed || d.Used != 3 {
+			t.Errorf("in an outage: %+v, want the three that are counted", d)
+		}
+	})
+}
+
+// The second begins when the store was asked, however late it answers.
+func TestALateRefusalIsNotTrustedLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := newFaulty(pass, held(1600*time.Millisecond), pass)
+		l.Timeout = 5 * time.Second
+		var r ids
+		for i, pause := range []time.Duration{1001 * time.Millisecond, time.Millisecond, 0} {
+			if d := mustCheck(t, l, r.next(3)); d.Requests != 1 {
+				t.Errorf("check %d: %+v, want one request", i, d)
+			}
+			time.Sleep(pause)
+		}
+	})
+}
+
+// After a release or reset of unknown outcome there may be room, so the store is
+// asked. After an answered reset, memory knows of the room in an outage too.
+func TestRefusalsAfterAReleaseOrReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, store := newFaulty(pass)
+		var r ids
+		first := r.next(3)
+		first.At = mustCheck(t, l, first).At
+		store.set(lose, refuse)
+		if _, err := l.Release(t.Context(), first); err == nil {
+			t.Error("a release without an answer returns no error")
+		}
+		time.Sleep(5 * time.Second) // the circuit breaker's
+		store.set(lose, pass)
+		if _, err := l.Release(t.Context(), first); err != nil {
+			t.Error(err)
+		}
+		if d := mustCheck(t, l, r.next(3)); !d.Allowed {
+			t.Errorf("Check = %+v, want it allowed", d)
+		}
+		if _, err := l.Reset(t.Context(), first); err != nil {
+			t.Error(err)
+		}
+		store.set(refuse)
+		if d := mustCheck(t, l, r.next(3)); !d.Allowed || d.Reason != Unavailable {
+			t.Errorf("Check in an outage = %+v, want it allowed", d)
+		}
+	})
+}
+
+func TestAClockThatStepsBackAsksTheStore(t *testing.T) {
+	c := newClock()
+	l, store := newFaulty(pass)
+	l.Now = c.now
+	var r ids
+	for _, at := range []time.Duration{30 * time.Second, 20 * time.Second} {
+		c.at(at)
+		mustCheck(t, l, r.next(3))
+	}
+	if store.sent != 2 {
+		t.Errorf("the store got %d requests, want 2", store.sent)
+	}
+}
+
+// Without a memory every decision asks the store, and an outage is an error.
+func TestALimiterWithoutAMemory(t *testing.T) {
+	l, store := newFaulty(pass)
+	l.Memory = nil
+	var r ids
+	for i := range 3 {
+		if d := mustCheck(t, l, r.next(3)); d.Allowed != (i == 0) || d.Requests != 1 {
+			t.Errorf("check %d: %+v, want one request", i, d)
+		}
+	}
+	store.set(deny)
+	for _, ask := range []func(context.Context, Request) (Decision, error){l.Check, l.Status} {
+		if d, err := ask(t.Context(), r.next(1)); err == nil {
+			t.Errorf("in an outage: %+v, want an error", d)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// Without Alone, an outage is an error, and it comes in time.
+func TestAnOutageIsAnsweredInTime(t *testing.T) {
+	for name, f := range map[string]fault{"hanging": hang, "refused": refuse, "throttled": throttle, "denied": deny} {
+		for verb := range 4 {
+			synctest.Test(t, func(t *testing.T) {
+				l, store := newFaulty(f)
+				r := new(ids).next(1)
+				r.Alone = false
+				began := time.Now()
+				_, err := verbs(l)[verb](t.Context(), r)
+				if !errors.As(err, new(*StoreError)) {
+					t.Errorf("%s, verb %d: the error is %v, want a StoreError", name, verb, err)
+				}
+				if took := time.Since(began); took >= time.Second || name == "denied" && took > 0 {
+					t.Errorf("%s, verb %d: answered after %v", name, verb, took)
+				}
+				once := name == "denied" || verb == 3 && name != "throttled" // a reset is not sent again
+				if once != (store.sent == 1) || !once && store.sent < 4 {
+					t.Errorf("%s, verb %d: %d attempts", name, verb, store.sent)
+				}
+			})
+		}
+	}
+}
+
+// A grant was made, its answer was lost, and then the store is away. The decision
+// still tells how much was granted.
+func TestAnOutageAfterALostPartialGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, store := newFaulty(pass)
+		l.Now = newClock().now
+		var r ids
+		mustCheck(t, l, r.next(1))
+		teach := func(_ context.Context, perform func() error) error {
+			_ = perform()
+			store.set(pass)
+			if _, err := l.Status(t.Context(), r.next(1)); err != nil {
+				t.Error(err)
+			}
+			store.set(refuse)
+			return errors.New("lost")
+		}
+		store.set(pass, teach, refuse)
+		some := r.next(3)
+		some.Partial, some.Fresh = true, true
+		if d := mustCheck(t, l, some); d.Reason != Unavailable || d.Granted != 2 || d.Used != 3 || d.At == 0 {
+			t.Errorf("Check = %+v, want the two that were granted and a receipt", d)
+		}
+	})
+}
+
+// In an outage an instance goes on from what it last saw counted.
+func TestAnOutageGoesOnFromTheLastStateSeen(t *testing.T) {
+	c := newClock()
+	l, store := newFaulty(pass)
+	l.Now = c.now
+	var r ids
+	seen := r.next(1)
+	for i, step := range []struct {
+		fault
+		Request
+		allowed bool
+		used    int64
+	}{
+		{pass, seen, true, 1},
+		{deny, r.next(1), true, 2},
+		{deny, seen, true, 2},       // a repeat is counted once, here too
+		{deny, r.next(2), false, 2}, // the same policy
+		{pass, r.next(1), true, 2},  // the table never saw the action that was admitted alone
+		{deny, r.next(1), true, 3},  // this instance did: one action alone, and two in the table
+		{deny, r.next(1), false, 3},
+	} {
+		c.at(time.Duration(6*i) * time.Second) // the circuit breaker probes each time
+		store.set(step.fault)
+		d := mustCheck(t, l, step.Request)
+		if d.Allowed != step.allowed || d.Used != step.used {
+			t.Fatalf("request %s: %+v, want allowed %v, %d used", step.ID, d, step.allowed, step.used)
+		}
+		if alone := d.Outage != nil; (d.Reason == Unavailable) != alone {
+			t.Fatalf("request %s: %+v, want unavailable if the table is away", step.ID, d)
+		}
+	}
+	if d, err := l.Status(t.Context(), r.next(1)); err != nil || d.Reason != Unavailable || d.Allowed || d.Used != 3 {
+		t.Errorf("Status = %+v, %v, want it from memory", d, err)
+	}
+}
+
+// An attempt of unknown outcome that did count is not counted twice.
+func TestAnOutageAfterALostAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, store := newFaulty(lose)
+		var r ids
+		if d := mustCheck(t, l, r.next(1)); d.Reason != Unavailable || d.Used != 1 {
+			t.Fatalf("Check = %+v, want it from memory", d)
+		}
+		time.Sleep(5 * time.Second)
+		store.set(pass)
+		if d := mustCheck(t, l, r.next(1)); d.Reason != OK || d.Used != 2 {
+			t.Fatalf("Check = %+v, want the one that reached the table and this", d)
+		}
+		store.set(refuse)
+		if d := mustCheck(t, l, r.next(1)); !d.Allowed || d.Used != 3 {
+			t.Fatalf("Check = %+v, want the third", d)
+		}
+	})
+}
+
+func TestAnOutageNeverMeansNoLimit(t *testing.T) {
+	l, _ := newFaulty(deny)
+	var allowed atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			r := request(policy.Must("3/42d"), strconv.Itoa(i), 1)
+			if d, err := l.Check(t.Context(), r); err == nil && d.Allowed {
+				allowed.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if allowed.Load() != 3 {
+		t.Errorf("%d admitted alone, want 3", allowed.Load())
+	}
+}
+
+// In an outage an instance decides by the same policy, and goes on from what it
+// saw.
+func TestAnOutageOfEachPolicy(t *testing.T) {
+	onEachSubject(t, func(t *testing.T, s subject) {
+		l, store := newFaulty(pass)
+		l.Now = newClock().now
+		p := s.policy()
+		var admitted, places int64
+		for i := range remaining(p) + 30 {
+			if i == 2 {
+				store.set(deny)
+			}
+			d := mustCheck(t, l, request(p, strconv.FormatInt(i, 10), 1))
+			if i >= 2 && d.Reason != Unavailable && d.Requests != 0 {
+				t.Errorf("decision %d: %s, want unavailable", i, d.Reason)
+			}
+			switch {
+			case d.Allowed:
+				admitted++
+			case d.ReadyAt != 0:
+				places++
+			}
+		}
+		if admitted != remaining(p) || p.Queues() != (places == 30) {
+			t.Errorf("%d admitted and %d given places, want %d", admitted, places, remaining(p))
+		}
+	})
+}
+
+// What an instance admitted in an outage never takes back what the store has
+// shown since.
+func TestASecondOutage(t *testing.T) {
+	c := newClock()
+	p := policy.Must("bucket 1/5s burst 3")
+	l, store := newFaulty(pass)
+	l.Now = c.now
+	id := 0
+	ask := func(l *Limiter, f fault, want string) {
+		t.Helper()
+		store.set(f)
+		id++
+		d := mustCheck(t, l, request(p, strconv.Itoa(id), 1))
+		if got := inWords(d); got != want {
+			t.Errorf("decision %d: %s, want %s", id, got, want)
+		}
+	}
+	other := &Limiter{Store: store.Store, Now: c.now}
+	ask(l, deny, "unavailable 1/3")
+	c.at(5 * time.Second) // until the circuit breaker probes
+	for used := range 3 {
+		ask(other, pass, fmt.Sprintf("ok %d/3", used+1))
+	}
+	ask(l, pass, "limited 3/3, wait 5s")
+	c.at(7 * time.Second)
+	ask(l, deny, "unavailable 3/3, wait 3s")
+}

@@ -1,0 +1,137 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/internal/ratelimit"
+)
+
+func TestReservoirTimeline(t *testing.T) {
+	timeline(t, "reservoir 2/10s ahead 30s", []moment{
+		{at: 0, id: "a", want: "ok 1/2"},
+		{at: 0, ask: "status", id: "b", want: "ok 1/2"},
+		{at: 0, id: "b", want: "ok 2/2"},
+		{at: time.Second, ask: "status", id: "c", want: "delayed 2/2, wait 9s, place at 10s after 0"},
+		{at: time.Second, id: "c", want: "delayed 2/2, wait 9s, place at 10s after 0"},
+		{at: time.Second, id: "d", want: "delayed 2/2, wait 9s, place at 10s after 1"},
+		{at: time.Second, id: "e", want: "delayed 2/2, wait 19s, place at 20s after 2"},
+		{at: 2 * time.Second, id: "c", want: "delayed 2/2, wait 8s, place at 10s after 1"}, // the same place, whose window is full by now
+		{at: 2 * time.Second, id: "a", want: "duplicate 2/2"},
+		{at: 9999 * time.Millisecond, id: "c2", readyAt: 10 * time.Second, want: "delayed, wait 1ms, place at 10s"}, // early
+		{at: 9999 * time.Millisecond, ask: "status", id: "c2", readyAt: 10 * time.Second, want: "delayed, wait 1ms, place at 10s"},
+		{at: 10 * time.Second, id: "c2", readyAt: 10 * time.Second, want: "ok"}, // on time
+		{at: 10 * time.Second, ask: "status", id: "c2", readyAt: 10 * time.Second, want: "ok"},
+		{at: 19999 * time.Millisecond, id: "d2", readyAt: 10 * time.Second, want: "ok"},
+		{at: 20 * time.Second, id: "d2", readyAt: 10 * time.Second, want: "ok 2/2"}, // late: a new place
+		{at: 20 * time.Second, id: "f", want: "delayed 2/2, wait 10s, place at 30s after 0"},
+		{at: 0, id: "g", want: "delayed 2/2, wait 30s, place at 30s after 5"}, // the clock stepped back
+		{at: 0, id: "h", want: "limited 2/2, wait 10s"},                       // more than 30 s ahead
+		{at: 10 * time.Second, id: "h", want: "delayed 2/2, wait 30s, place at 40s after 4"},
+		{at: 50 * time.Second, id: "i2", readyAt: 100 * time.Second, want: "ok 1/2"}, // never given: a new place
+		{at: 60 * time.Second, ask: "status", id: "i", want: "ok 0/2"},               // unused places have passed
+	})
+}
+
+// A request with the place that it was given is another request than the one
+// without.
+func TestAPresentedPlaceIsAnotherRequest(t *testing.T) {
+	timeline(t, "reservoir 1/10s ahead 1m", []moment{
+		{at: 0, id: "a", want: "ok 1/1"},
+		{at: 0, id: "b", want: "delayed 1/1, wait 10s, place at 10s after 0"},
+		{at: 20 * time.Second, id: "b", readyAt: 10 * time.Second, want: "ok 1/1"}, // late: counted again
+		{at: 21 * time.Second, id: "b", readyAt: 10 * time.Second, want: "duplicate 1/1"},
+	})
+}
+
+// A place whose answer was lost is found again, however many requests came
+// meanwhile.
+func TestALostPlaceIsFound(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		c := newClock()
+		p := policy.Must("reservoir 2/10s ahead 1m")
+		ask := func(s Store, id string) Decision {
+			t.Helper()
+			return mustCheck(t, &Limiter{Store: s, Timeout: 5 * time.Second, Now: c.now}, request(p, id, 1))
+		}
+		for i := range 3 {
+			ask(store, strconv.Itoa(i))
+		}
+		others := func(_ context.Context, perform func() error) error {
+			_ = perform()
+			for _, id := range []string{"x", "y", "z"} {
+				ask(store, id)
+			}
+			return errors.New("connection reset")
+		}
+		// The first attempt is planned for an empty item and refused. The second is lost.
+		d := ask(&faulty{Store: store, faults: []fault{pass, others, pass}}, "lost")
+		if d.Reason != Delayed || d.ReadyAt != start.UnixMilli()+10_000 || d.Waiting != 2 {
+			t.Errorf("the lost place: %s, want the last one of the next window", inWords(d))
+		}
+		if last := ask(store, "last"); last.Waiting != 6 {
+			t.Errorf("%d places are given, want 6: one for each request", last.Waiting)
+		}
+	})
+}
+
+// Row 5: a window of the reservoir ends between the lost answer and the retry. The
+// ids of the two moments are in different sets, and each request has its own place.
+func TestALostPlaceAcrossAGeneration(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		c := newClock()
+		p := policy.Must("reservoir 2/10s ahead 1m")
+		got := map[int64]int{}
+		count := func(id string, d Decision) {
+			t.Helper()
+			switch {
+			case d.Reason == Delayed:
+				got[d.ReadyAt-start.UnixMilli()]++
+			case d.Allowed:
+				got[c.Sub(start).Milliseconds()/10_000*10_000]++
+			default:
+				t.Errorf("%s: %s, want a place", id, inWords(d))
+			}
+		}
+		ask := func(s Store, id string) Decision {
+			t.Helper()
+			return mustCheck(t, &Limiter{Store: s, Timeout: 5 * time.Second, Now: c.now}, request(p, id, 1))
+		}
+		const before, after = 19_990 * time.Millisecond, 20_010 * time.Millisecond // start begins a generation
+		c.at(before)
+		for _, id := range []string{"a", "b", "c"} {
+			count(id, ask(store, id))
+		}
+		others := func(_ context.Context, perform func() error) error {
+			_ = perform()
+			c.at(after)
+			for _, id := range []string{"x", "y"} {
+				count(id, ask(store, id))
+			}
+			c.at(before)
+			return errors.New("connection reset")
+		}
+		lost := ask(&faulty{Store: store, faults: []fault{pass, others, pass}}, "lost")
+		if want := start.UnixMilli() + 20_000; lost.Reason != Delayed || lost.ReadyAt != want {
+			t.Errorf("the lost place: %s, want the second one of the next window", inWords(lost))
+		}
+		count("lost", lost)
+		c.at(after)
+		if again := ask(store, "lost"); !again.Allowed || again.Reason != Duplicate {
+			t.Errorf("its repeat on time: %s, want it allowed", inWords(again))
+		}
+		count("last", ask(store, "last"))
+		for _, window := range []int64{10_000, 20_000, 30_000} {
+			if got[window] > 2 {
+				t.Errorf("%d jobs have a place in the window at %d ms, want at most 2: %v", got[window], window, got)
+			}
+		}
+		if got[20_000] != 2 {
+			t.Errorf("%d jobs have a place in the window at 20 s, want 2: %v", got[20_000], got)
+		}
+	})
+}

@@ -1,0 +1,163 @@
+package ratelimit_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+// three is the policy of most tests here, and fourAMinute of some.
+var (
+	three       = policy.Must("3/1m")
+	fourAMinute = policy.Must("4/1m")
+)
+
+// start is the start of a window of a minute, and of a generation of ids.
+var start = time.UnixMilli(1_700_000_040_000)
+
+const window = 28_333_334 // the number of the minute that begins at start
+
+// mib is enough memory for any test.
+const mib = 1 << 20
+
+// A clock is a limiter's clock that a test sets.
+type clock struct{ time.Time }
+
+// newClock returns a clock that shows start.
+func newClock() *clock { return &clock{start} }
+
+func (c *clock) at(d time.Duration) { c.Time = start.Add(d) }
+func (c *clock) now() time.Time     { return c.Time }
+
+// ids makes requests that differ in their id.
+type ids struct{ last int }
+
+func (i *ids) next(n int64) Request {
+	i.last++
+	return request(three, strconv.Itoa(i.last), n)
+}
+
+// request returns a request of a caller's own id. In an outage it is decided from
+// memory.
+func request(p policy.Policy, id string, n int64) Request {
+	return Request{UserID: "u", Activity: "act", Policy: p, Count: n, ID: id, Alone: true}
+}
+
+// stores opens each kind of store, empty.
+var stores = map[string]func(testing.TB) Store{
+	"memory": func(testing.TB) Store { return new(memstore.Store) },
+	"dynamodb": func(t testing.TB) Store {
+		t.Helper()
+		return dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), dynamotest.Table(t))
+	},
+}
+
+// onEachStore runs a test once for each kind of store.
+func onEachStore(t *testing.T, test func(*testing.T, Store)) {
+	t.Helper()
+	for kind, open := range stores {
+		t.Run(kind, func(t *testing.T) { test(t, open(t)) })
+	}
+}
+
+// Fields of a decision that the rows of a table do not repeat.
+var brief = cmp.Options{
+	cmpopts.IgnoreFields(Decision{}, "Requests"),
+	cmpopts.IgnoreFields(policy.Reading{}, "ResetAt", "At", "Window"),
+	cmpopts.EquateErrors(),
+}
+
+// reading returns the figures of three in the window that begins at start.
+func reading(used int64, wait time.Duration) policy.Reading {
+	return policy.Reading{Limit: 3, Used: used, Remaining: 3 - used, WindowKey: window, Wait: wait}
+}
+
+// readingNext returns the figures of three in the next window.
+func readingNext(used int64, wait time.Duration) policy.Reading {
+	r := reading(used, wait)
+	r.WindowKey++
+	return r
+}
+
+func okay(r policy.Reading, granted int64) Decision {
+	return Decision{Allowed: true, Reason: OK, Reading: r, Granted: granted}
+}
+
+func repeated(r policy.Reading, granted int64) Decision {
+	return Decision{Allowed: true, Reason: Duplicate, Reading: r, Granted: granted}
+}
+
+func limited(r policy.Reading) Decision { return Decision{Reason: Limited, Reading: r} }
+
+func check(t *testing.T, l *Limiter, r Request, want Decision) Decision {
+	t.Helper()
+	got := mustCheck(t, l, r)
+	if diff := cmp.Diff(want, got, brief); diff != "" {
+		t.Fatalf("Check (-want +got):\n%s", diff)
+	}
+	return got
+}
+
+func mustCheck(t testing.TB, l *Limiter, r Request) Decision {
+	t.Helper()
+	d, err := l.Check(t.Context(), r)
+	if err != nil {
+		t.Fatalf("Check(%s of %d): %v", r.ID, r.Count, err)
+	}
+	return d
+}
+
+// A subject is a policy that tests of all policies use.
+type subject struct {
+	text string
+	cold int // the most requests that a cold process needs for a decision
+}
+
+func (s subject) policy() policy.Policy { return policy.Must(s.text) }
+
+// subjects returns each kind's main example and the special cases of some. A new
+// kind takes part without being named here.
+func subjects() []subject {
+	all := []subject{
+		{"1000/1h", 1},
+		{"bucket 1/5s keep 1h", 1},
+		{"sliding 1000/1h", 2},
+		{"minute: 10/1m, day: 200/1d", 2},
+	}
+	for _, k := range policy.Kinds() {
+		cold := 2
+		if k.Name == "fixed" || k.Name == "sliding" {
+			cold = 1
+		}
+		all = append(all, subject{k.Examples[0], cold})
+	}
+	return all
+}
+
+// onEachSubject runs a test once for each subject.
+func onEachSubject(t *testing.T, test func(*testing.T, subject)) {
+	t.Helper()
+	for _, s := range subjects() {
+		t.Run(s.text, func(t *testing.T) { test(t, s) })
+	}
+}
+
+// remaining returns how many actions an empty item has room for.
+func remaining(p policy.Policy) int64 { return p.Read(start.UnixMilli(), 0, nil).Remaining }
+
+// longest returns the longest window of p.
+func longest(p policy.Policy) (d time.Duration) {
+	for _, r := range p.Rates() {
+		d = max(d, r.Window)
+	}
+	return d
+}

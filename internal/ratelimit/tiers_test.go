@@ -1,0 +1,164 @@
+package ratelimit_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+// A limit that changes, or another tier, acts on what is counted already.
+func TestAChangedLimitActsOnWhatIsCounted(t *testing.T) {
+	for name, tt := range map[string]struct {
+		from, to    string
+		used        int
+		left, after string // what the next request gets, and the first one above the new limit
+	}{
+		"window, raised":  {"10/1m", "20/1m", 10, "ok 11/20", "ok 12/20"},
+		"window, lowered": {"20/1m", "10/1m", 15, "limited 15/10, wait 1m0s", ""},
+		"bucket, raised":  {"bucket 10/1m", "bucket 20/1m", 10, "ok 11/20", "ok 12/20"},
+		// 6 actions have to come back, at the new pace of one in 6 s.
+		"bucket, lowered":   {"bucket 20/1m", "bucket 10/1m", 15, "limited 15/10, wait 36s", ""},
+		"log, raised":       {"log 10/1h", "log 20/1h", 10, "ok 11/20", "ok 12/20"},
+		"log, lowered":      {"log 20/1h", "log 10/1h", 15, "limited 15/10, wait 1h0m0s", ""},
+		"counter, raised":   {"sliding 10/1h", "sliding 20/1h", 10, "ok 11/20", "ok 12/20"},
+		"reservoir, raised": {"reservoir 2/10s ahead 1m", "reservoir 3/10s ahead 1m", 4, "delayed 3/3, wait 10s, place at 10s after 2", "delayed 3/3, wait 20s, place at 20s after 3"},
+		// The window in which three have a place gets no more.
+		"reservoir, lowered": {"reservoir 3/10s ahead 1m", "reservoir 2/10s ahead 1m", 6, "delayed 2/2, wait 20s, place at 20s after 2", "delayed 2/2, wait 20s, place at 20s after 3"},
+		"several, raised":    {"minute: 10/1m, bucket: bucket 10/1m", "minute: 20/1m, bucket: bucket 20/1m", 10, "ok 11/20", "ok 12/20"},
+		"several, lowered":   {"minute: 20/1m, bucket: bucket 20/1m", "minute: 10/1m, bucket: bucket 10/1m", 15, "limited 15/10, wait 1m0s for the minute", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, to := policy.Must(tt.from), policy.Must(tt.to)
+			if err := policy.Share(from, to); err != nil {
+				t.Fatal(err)
+			}
+			c := newClock()
+			l := &Limiter{Store: new(memstore.Store), Memory: NewMemory(mib), Now: c.now}
+			for i := range tt.used {
+				mustCheck(t, l, request(from, strconv.Itoa(i), 1))
+			}
+			for i, want := range []string{tt.left, tt.after} {
+				d := mustCheck(t, l, request(to, "n"+strconv.Itoa(i), 1))
+				if got := inWords(d); got != want {
+					t.Errorf("%s, want %s", got, want)
+				}
+				if d.Remaining < 0 {
+					t.Errorf("%d remain", d.Remaining)
+				}
+				if d.Wait == 0 || d.Reason == Delayed {
+					continue
+				}
+				waitIsKept(t, l, c, to, d.Wait)
+				return
+			}
+		})
+	}
+}
+
+// waitIsKept checks that a caller who waits as told is admitted, and one
+// millisecond earlier is not.
+func waitIsKept(t *testing.T, l *Limiter, c *clock, p policy.Policy, wait time.Duration) {
+	t.Helper()
+	c.Time = c.Add(wait - time.Millisecond)
+	for _, allowed := range []bool{false, true} {
+		d, err := l.Status(t.Context(), request(p, "w", 1))
+		if err != nil || d.Allowed != allowed {
+			t.Errorf("at %v: %s, %v, want allowed %v", c.Sub(start), inWords(d), err, allowed)
+		}
+		c.Time = c.Add(time.Millisecond)
+	}
+}
+
+// Row 1: 60 pins are counted with a limit of 100 in 12 hours, which is then lowered to
+// 50, or asked for by a tier that has 50. Nobody admits one more.
+func TestALoweredLogAdmitsNoMore(t *testing.T) {
+	high, low := policy.Must("log 100/12h"), policy.Must("log 50/12h")
+	for name, warm := range map[string]bool{"warm": true, "cold": false} {
+		t.Run(name, func(t *testing.T) {
+			onEachStore(t, func(t *testing.T, store Store) {
+				c := newClock()
+				instance := func() *Limiter {
+					return &Limiter{Store: store, Timeout: 5 * time.Second, Memory: NewMemory(mib), Now: c.now}
+				}
+				l := instance()
+				pin := func(p policy.Policy, id string) Decision {
+					t.Helper()
+					if !warm {
+						l = instance()
+					}
+					c.Time = c.Add(2 * time.Second) // longer than memory refuses
+					d := mustCheck(t, l, request(p, id, 1))
+					if d.Requests > 2 {
+						t.Errorf("a decision took %d requests, want at most 2", d.Requests)
+					}
+					return d
+				}
+				for i := range 60 {
+					pin(high, strconv.Itoa(i))
+				}
+				for i := range 60 {
+					if d := pin(low, "low"+strconv.Itoa(i)); d.Allowed || d.Used != 60 {
+						t.Fatalf("pin %d after the limit was lowered: %s, want limited 60/50", i, inWords(d))
+					}
+				}
+				some := request(low, "some", 40)
+				some.Partial = true
+				if d := mustCheck(t, l, some); d.Granted != 0 {
+					t.Errorf("40 more are granted %d, want none", d.Granted)
+				}
+				if d := pin(high, "high"); !d.Allowed || d.Used != 61 { // the higher tier goes on
+					t.Errorf("a pin of the higher tier: %s, want ok 61/100", inWords(d))
+				}
+				loweredLogReopens(t, c, l, low)
+			})
+		})
+	}
+}
+
+// loweredLogReopens checks that a lowered log admits its limit again when the old
+// actions have expired, and no more.
+func loweredLogReopens(t *testing.T, c *clock, l *Limiter, low policy.Policy) {
+	t.Helper()
+	c.Time = c.Add(12 * time.Hour)
+	admitted := 0
+	for i := range 60 {
+		if d := mustCheck(t, l, request(low, "later"+strconv.Itoa(i), 1)); d.Allowed {
+			admitted++
+		}
+	}
+	if admitted != 50 {
+		t.Errorf("%d admitted 12 hours later, want 50", admitted)
+	}
+}
+
+// Row 4: a message is sent while the live limit is one in 12 hours. When the limit
+// is undone, the user waits no longer than the limit says.
+func TestABucketDrainsAtTheNewPace(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		for name, between := range map[string]time.Duration{"at once": 0, "a second later": time.Second, "a minute later": time.Minute} {
+			c := newClock()
+			r := request(policy.Must("bucket 1/12h"), "a", 1)
+			r.UserID = name
+			l := &Limiter{Store: store, Timeout: 5 * time.Second, Memory: NewMemory(mib), Now: c.now}
+			if d := mustCheck(t, l, r); !d.Allowed {
+				t.Fatalf("the first message: %s", inWords(d))
+			}
+			r.Policy = policy.Must("bucket 1/5s")
+			c.at(between)
+			r.ID = "b"
+			d := mustCheck(t, l, r)
+			if d.Allowed != (between >= 5*time.Second) || d.Wait != max(0, 5*time.Second-between) {
+				t.Errorf("%s: %s, want at most 5 s between the two", name, inWords(d))
+			}
+			c.at(max(between, 5*time.Second))
+			r.ID = "c"
+			if d = mustCheck(t, l, r); d.Allowed == (between >= 5*time.Second) {
+				t.Errorf("%s, and after its wait: %s", name, inWords(d))
+			}
+		}
+	})
+}

@@ -1,0 +1,165 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+// spoiled is a store in which some attributes of every item have the wrong type.
+// No condition holds on them.
+type spoiled struct {
+	Store
+	attrs []string
+	sent  int
+}
+
+func (s *spoiled) Update(ctx context.Context, w Write) (Item, bool, error) {
+	s.sent++
+	for attr := range w.Update.Attributes {
+		if slices.Contains(s.attrs, attr) {
+			item, err := s.Store.Read(ctx, w.Key)
+			return s.spoil(item), false, err
+		}
+	}
+	item, done, err := s.Store.Update(ctx, w)
+	return s.spoil(item), done, err
+}
+
+func (s *spoiled) Read(ctx context.Context, k Key) (Item, error) {
+	s.sent++
+	item, err := s.Store.Read(ctx, k)
+	return s.spoil(item), err
+}
+
+func (s *spoiled) spoil(item Item) Item {
+	item.Unread = s.attrs
+	item.State = maps.Clone(item.State)
+	for _, attr := range s.attrs {
+		delete(item.State, attr)
+	}
+	return item
+}
+
+// attributesOf returns all attributes that p uses in an empty item.
+func attributesOf(p policy.Policy) []string {
+	u, _ := p.Take(start.UnixMilli(), p.Most(), 1, nil)
+	return slices.Compact(slices.Sorted(u.Attributes))
+}
+
+// Row 2: a decision about an unreadable item ends after at most two requests. It
+// concerns only that item, so the circuit breaker stays closed.
+func TestAnUnreadableItemEndsAfterTwoRequests(t *testing.T) {
+	onEachSubject(t, func(t *testing.T, s subject) {
+		p := s.policy()
+		for _, counted := range []bool{false, true} {
+			for _, verb := range []int{0, 1, 2} {
+				store := &spoiled{Store: new(memstore.Store)}
+				l := &Limiter{Store: store, Timeout: time.Second, Memory: NewMemory(mib), Now: newClock().now}
+				r := request(p, "a", 1)
+				if counted {
+					r.At = mustCheck(t, l, r).At
+				}
+				r.Alone = false
+				l.Memory = NewMemory(mib) // a cold instance
+				store.attrs, store.sent = attributesOf(p), 0
+				if verb == 0 {
+					r.ID = "b"
+				}
+				if verb == 2 && p.Queues() {
+					continue // a release of a place has nothing to read
+				}
+				_, err := verbs(l)[verb](t.Context(), r)
+				e, ok := errors.AsType[*StoreError](err)
+				if !ok || e.Failure != Unreadable || !slices.Contains(store.attrs, e.Attr) {
+					t.Errorf("verb %d, counted before: %v: the error is %#v, want unreadable with the attribute", verb, counted, err)
+				}
+				if store.sent > 2 {
+					t.Errorf("verb %d, counted before: %v: %d requests, want at most 2", verb, counted, store.sent)
+				}
+				if l.CircuitOpen() {
+					t.Errorf("verb %d: the circuit breaker is open, want it closed", verb)
+				}
+			}
+		}
+	})
+}
+
+// Row 2: a request that may be decided alone is decided from memory, and one
+// instance admits no more than the limit that way.
+func TestAnUnreadableItemIsDecidedFromMemory(t *testing.T) {
+	store := &spoiled{Store: new(memstore.Store), attrs: []string{"activityCount"}}
+	l := &Limiter{Store: store, Timeout: time.Second, Memory: NewMemory(mib), Now: newClock().now}
+	var r ids
+	for i := range 6 {
+		store.sent = 0
+		d := mustCheck(t, l, r.next(1))
+		e, ok := errors.AsType[*StoreError](d.Outage)
+		if d.Reason != Unavailable || !ok || e.Attr != "activityCount" || d.Allowed != (i < 3) || store.sent > 2 {
+			t.Errorf("check %d: %+v, want the first three allowed from memory", i, d)
+		}
+	}
+}
+
+// Row 2 on DynamoDB, with each value that was found to spin. A reset repairs the item.
+func TestAnUnreadableItemInDynamoDB(t *testing.T) {
+	table := dynamotest.Table(t)
+	client := dynamotest.Client(t, dynamotest.Endpoint(t))
+	proxy := dynamotest.NewProxy(t)
+	for name, value := range map[string]types.AttributeValue{
+		"text": &types.AttributeValueMemberS{Value: "3"}, "NULL": &types.AttributeValueMemberNULL{Value: true},
+		"9.5": &types.AttributeValueMemberN{Value: "9.5"}, "1e30": &types.AttributeValueMemberN{Value: "1e30"},
+	} {
+		for attr, text := range map[string]string{"activityCount": "10/1m", "ids": "10/1m", "tat": "bucket 1/5s", "a0": "log 1/1h", "w": "w: 9/1m, d: 9/1d"} {
+			sort := "act"
+			if text == "10/1m" {
+				sort = "act#28333334"
+			}
+			if attr == "w" {
+				attr = "w_w"
+			}
+			if name == "9.5" && sort == "act" {
+				continue // long ago: the first update replaces it
+			}
+			user := name + attr
+			_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: map[string]types.AttributeValue{
+				"userId": &types.AttributeValueMemberS{Value: user}, "activityWindow": &types.AttributeValueMemberS{Value: sort}, attr: value,
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			store := dynamostore.New(dynamotest.Config(proxy.URL()), table)
+			l := &Limiter{Store: store, Timeout: 5 * time.Second, Memory: NewMemory(mib), Now: newClock().now}
+			r := Request{UserID: user, Activity: "act", Policy: policy.Must(text), Count: 1, ID: "a", At: start.UnixMilli()}
+			for i, ask := range verbs(l)[:3] {
+				proxy.ResetCounts()
+				d, err := ask(t.Context(), r)
+				e, ok := errors.AsType[*StoreError](err)
+				if !ok || e.Failure != Unreadable || e.Attr != attr {
+					t.Errorf("%s is %s, verb %d: %+v, %v, want unreadable", attr, name, i, d, err)
+				}
+				if n := proxy.Counts(); n["UpdateItem"]+n["GetItem"] > 2 {
+					t.Errorf("%s is %s, verb %d: %v, want at most 2 requests", attr, name, i, n)
+				}
+			}
+			if _, err := l.Reset(t.Context(), r); err != nil {
+				t.Error(err)
+			}
+			if d := mustCheck(t, l, r); d.Reason != OK || d.Used != 1 {
+				t.Errorf("%s was %s: after a reset %+v, want ok", attr, name, d)
+			}
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package replay_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/replay"
+)
+
+func ExampleReplay_Run() {
+	traffic := `time,user,activity
+2026-01-05T12:00:00Z,u1,create_post
+2026-01-05T12:00:10Z,u1,create_post
+2026-01-05T12:00:20Z,u1,create_post
+2026-01-05T12:00:20Z,u2,create_post
+2026-01-05T12:01:00Z,u1,create_post
+`
+	r := &replay.Replay{Activity: "create_post", Policy: policy.Must("2/1m")}
+	report, err := r.Run(context.Background(), replay.NewTraffic("traffic.csv", strings.NewReader(traffic)))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%d allowed, %d refused; %s waits up to %d ms\n", report.Allowed, report.Refused, report.Worst[0].ID, report.LongestWaitMs)
+	// Output: 4 allowed, 1 refused; u1 waits up to 40000 ms
+}

@@ -1,0 +1,120 @@
+package guards_test
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/cleanup"
+	"github.com/cric-talk/guards/internal/delayed"
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/table"
+)
+
+func TestEachFunctionFolderIsInTheTemplate(t *testing.T) {
+	var want []string
+	for _, folder := range folders(t) {
+		want = append(want, logicalID(folder))
+	}
+	slices.Sort(want)
+	if got := slices.Sorted(maps.Keys(template(t).functions())); !slices.Equal(got, want) {
+		t.Errorf("template.yaml has the functions\n%q, want one for each folder under functions/:\n%q", got, want)
+	}
+}
+
+// The tests build for the machine they run on. Everything else must be as in the binary that is deployed.
+func TestLambdatestBuildsWithTheFlagsOfTheMakefile(t *testing.T) {
+	makes := regexp.MustCompile(`(?s)\ncompile = (\w+=\d) .*? go build (.*?) -o `).FindStringSubmatch(read(t, "Makefile"))
+	builds := read(t, "internal/lambdatest/build.go")
+	tests := regexp.MustCompile(`"go", "build", (.*), "-o"`).FindStringSubmatch(builds)
+	if makes == nil || tests == nil {
+		t.Fatal("this test no longer finds compile = ... in the Makefile or exec.Command in build.go")
+	}
+	want := strings.Join(strings.Fields(strings.NewReplacer("\\\n", "", `"`, "").Replace(makes[2])), " ")
+	got := strings.ReplaceAll(strings.Trim(tests[1], `"`), `", "`, " ")
+	if got != want {
+		t.Errorf("internal/lambdatest builds with %s, want %s as in the Makefile", got, want)
+	}
+	if !strings.Contains(builds, `"`+makes[1]+`"`) {
+		t.Errorf("internal/lambdatest builds without %s", makes[1])
+	}
+}
+
+func TestFunctionsAcceptTheirSampleEvents(t *testing.T) {
+	handlers := map[string]interface {
+		Invoke(context.Context, []byte) ([]byte, error)
+	}{"cleanup": &cleanup.Cleanup{Table: dryTable{}}}
+	for _, g := range limits.All {
+		handlers[g.Name] = &guard.Guard{Rules: g, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+	}
+	jobs := &guard.Guard{Rules: limits.Jobs, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+	handlers["delayed-jobs"] = &delayed.Worker{Guard: jobs, Delayed: anyQueue{}, Ready: anyQueue{}}
+	for _, folder := range folders(t) {
+		h, ok := handlers[folder]
+		if !ok {
+			t.Errorf("functions/%s is neither cleanup, nor delayed-jobs, nor a guard of internal/limits", folder)
+			continue
+		}
+		name := path.Join("functions", folder, "event.json")
+		answer, err := h.Invoke(t.Context(), []byte(read(t, name)))
+		if err != nil || bytes.Contains(answer, []byte("itemIdentifier")) { // names a message that failed
+			t.Errorf("%s: %s %v", name, answer, err)
+		}
+	}
+}
+
+// anyQueue accepts every job and drops it.
+type anyQueue struct{}
+
+func (anyQueue) Send(context.Context, guard.Job, time.Duration) error { return nil }
+
+// dryTable accepts dry runs only. People try the sample events first, so these must not delete anything.
+type dryTable struct{}
+
+func (dryTable) Sweep(_ context.Context, s table.Sweep) (table.Swept, error) {
+	if !s.DryRun {
+		return table.Swept{}, &ratelimit.StoreError{What: "the sweep is not a dry run", Err: fs.ErrPermission}
+	}
+	return table.Swept{}, nil
+}
+
+func (d dryTable) Erase(ctx context.Context, _ string, s table.Sweep) (table.Swept, error) {
+	return d.Sweep(ctx, s)
+}
+
+// folders returns the names of the folders under functions/, one for each function.
+func folders(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir("functions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// logicalID returns the function's name in the template: PostsGuardFunction for posts-guard. The Makefile's rule
+// build-%Function maps it back.
+func logicalID(folder string) string {
+	var id strings.Builder
+	for word := range strings.SplitSeq(folder, "-") {
+		id.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return id.String() + "Function"
+}
