@@ -49,7 +49,7 @@ func TestABucketAtAnotherIntervalTimeline(t *testing.T) {
 	t.Run("5 s to 12 h", func(t *testing.T) {
 		timeline(t, "bucket 1/5s", []moment{
 			{at: 0, take: 1, want: "ok 1/1"},
-			{at: 2 * time.Second, take: 1, now: "bucket 1/12h", want: "no 1/1 wait 3s"}, // no longer than by the old interval
+			{at: 2 * time.Second, take: 1, now: "bucket 1/12h", want: "no 1/1 wait 3s"}, // the old interval would let it pass then, too
 			{at: 5 * time.Second, take: 1, want: "ok 1/1"},
 			{at: 5001 * time.Millisecond, take: 1, want: "no 1/1 wait 11h59m59.999s"},
 		})
@@ -72,8 +72,8 @@ func TestABucketAtAnotherIntervalTimeline(t *testing.T) {
 	})
 }
 
-// With every attribute at an extreme, a bucket either refuses or plans an update
-// that holds, or the limiter sees at once that it does not hold.
+// With every attribute at an extreme, a bucket either refuses or plans an
+// update that holds, or the limiter sees at once that it does not hold.
 func TestABucketSurvivesExtremeStates(t *testing.T) {
 	extremes := []int64{math.MinInt64, math.MinInt64 / 2, -1, 0, 1, start, math.MaxInt64 / 2, math.MaxInt64}
 	for _, text := range []string{"bucket 1/5s", "bucket 1/366d", "bucket 1000000/1000000ms", "bucket 1/31622s burst 1000"} {

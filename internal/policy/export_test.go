@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// AddToggle adds a kind that no other code knows to the list of kinds, until the
-// test ends. This is all that a new kind takes.
+// AddToggle adds a kind that no other code knows to the list of kinds, until
+// the test ends. This is all that a new kind takes.
 func AddToggle(t *testing.T) {
 	t.Helper()
 	before := kinds
@@ -15,8 +15,8 @@ func AddToggle(t *testing.T) {
 	t.Cleanup(func() { kinds = before })
 }
 
-// toggle allows one action in a window of the clock, and none in the next window.
-// So of requests that come once a window it allows every other one.
+// toggle allows one action in a window of the clock, and none in the next
+// window. So of requests that come once a window it allows every other one.
 //
 // Its state is t, the number of the last window with an action.
 type toggle struct{ window int64 }

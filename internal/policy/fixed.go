@@ -12,8 +12,8 @@ import (
 // the next one, so twice the limit in a moment.
 //
 // Each window has an item of its own. Its state is activityCount, the number of
-// actions counted. An example with a limit of 3 and a window of a minute: at 0:59 the third action is
-// allowed and the fourth one is refused for 1 s; at 1:00 a new item starts at 0.
+// actions counted. For example, with 3/1m, the third action at 0:59 is allowed,
+// and the fourth one is refused for 1 s. At 1:00 a new item starts at 0.
 type fixed struct {
 	limit  int64
 	window int64 // milliseconds
@@ -84,8 +84,8 @@ func (p fixed) end(now int64) int64 { return (p.key(now) + 1) * p.window }
 // sharedFixed is a fixed window whose item also holds other limits. That item
 // serves forever, so the count carries the number of its window.
 //
-// Its state is w: a million for each window since 1970, plus the actions counted
-// in the latest window. For example, 5 actions in window 28,333,334 are
+// Its state is w: a million for each window since 1970, plus the actions
+// counted in the latest window. For example, 5 actions in window 28,333,334 are
 // 28,333,334,000,005.
 type sharedFixed struct{ fixed }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/cric-talk/guards/internal/policy/policytest"
 )
 
-// Someone else may have written anything into an item. No method may panic on it
-// or run without end, and no caller is told a negative number of actions or a
-// negative wait.
+// Someone else may have written anything into an item. No method may panic on
+// it or run without end, and no caller is told a negative number of actions or
+// a negative wait.
 func TestAnyStateIsReadWithoutPanic(t *testing.T) {
 	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
 		p := w.Any(t)
@@ -42,7 +42,8 @@ func TestAnyStateIsReadWithoutPanic(t *testing.T) {
 	})
 }
 
-// hostile returns a state of p in which some attributes hold what p never writes.
+// hostile returns a state of p in which some attributes hold what p never
+// writes.
 func hostile(t *rapid.T, w *policytest.World, p Policy) State {
 	s := maps.Clone(w.State(p))
 	if s == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// A new kind of policy is one file and one line in the list of kinds. With that,
-// it has a text form, keeps every law, and works in every other package.
+// A new kind of policy is one file and one line in the list of kinds. With
+// that, it has a text form, keeps every law, and works in every other package.
 func TestANewKindWorksEverywhere(t *testing.T) {
 	AddToggle(t)
 	for name, law := range map[string]func(*testing.T){
@@ -59,8 +59,8 @@ func everywhere(t *testing.T, text string) {
 	})
 }
 
-// decide takes what a policy allows, is refused, waits as it is told, gives back
-// and resets.
+// decide takes what a policy allows, is refused, waits as it is told, gives
+// back and resets.
 func decide(t *testing.T, text string, store ratelimit.Store) {
 	t.Helper()
 	now := time.UnixMilli(start)

@@ -10,8 +10,8 @@ import (
 
 const forms = "10/1m, bucket 10/1m burst 15, log 100/12h, sliding 50/1h, reservoir 10/10s ahead 15m"
 
-// Each error begins with the text as it was written, then says what is wrong and
-// what would be right.
+// Each error begins with the text as it was written. Then it names the mistake
+// and what is accepted.
 func TestParseErrors(t *testing.T) {
 	const units = "want 1ms to 366d (units ms, s, m, h, d)"
 	for _, tt := range []struct{ text, want string }{

@@ -8,7 +8,7 @@ import (
 
 // Several limits on one activity live in one item, so that all of them count an
 // action or none does. Each limit keeps its attributes under its own name: the
-// limit "minute" keeps its w as minute_w. Their order means nothing.
+// limit "minute" keeps its w as minute_w. Their order does not matter.
 
 const (
 	mostLimits  = 8 // in one policy
@@ -17,7 +17,8 @@ const (
 	severalExample = "minute: 10/1m, day: 200/1d"
 )
 
-// newPolicy builds a policy from its rates and checks what concerns all of them.
+// newPolicy builds a policy from its rates and checks the rules that concern
+// all of them together.
 func newPolicy(rates []Rate) (Policy, error) {
 	if len(rates) > mostLimits {
 		return Policy{}, fmt.Errorf("there are %d limits, want at most %d", len(rates), mostLimits)
@@ -87,9 +88,9 @@ func (p Policy) oneOfAKind() error {
 }
 
 // Share returns why a and b cannot count in the same items, as the tiers of one
-// activity and a changed limit do. It returns nil if they can. Both must have the
-// same limits by name, each of the same kind and with the same window. Only the
-// windows of buckets may differ.
+// activity and a changed limit do. It returns nil if they can. Both must have
+// the same limits by name, each of the same kind and with the same window. Only
+// the windows of buckets may differ.
 func Share(a, b Policy) error {
 	if len(a.limits) != len(b.limits) {
 		return fmt.Errorf("%q has %s and %q has %d, want the same ones, because they share a count", a, count(len(a.limits)), b, len(b.limits))
@@ -140,7 +141,7 @@ func (r Rate) as(k Kind) Rate {
 	return r
 }
 
-// step is what combine does with the update of one limit.
+// step is how combine treats the update of one limit.
 type step uint8
 
 const (
@@ -149,8 +150,9 @@ const (
 	stop             // the whole is refused
 )
 
-// combine merges the updates of all limits into one. Each update is cut down to the
-// one conjunction of its guard that holds in s, so that the whole stays a short conjunction.
+// combine merges the updates of all limits into one. A guard can offer several
+// conjunctions; combine keeps the first one that holds in s. So the whole guard
+// is one short conjunction.
 func (p Policy) combine(s State, plan func(k kind, mine State) (Update, step)) (Update, bool) {
 	var whole Update
 	var terms []Term

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Parse reads a policy from its text form, which the package comment shows. A text
-// that [Policy.String] wrote is read back as the same policy. The error says
-// what is wrong and what would be right.
+// Parse reads a policy from its text form, which the package comment shows. A
+// text that [Policy.String] wrote is read back as the same policy. The error
+// names the mistake and what is accepted.
 //
-// A limit is an optional kind, then actions/window, then options. A window or an
-// option is a whole number and a unit: ms, s, m, h or d. Several limits are
+// A limit is an optional kind, then actions/window, then options. A window, ahead
+// and keep are a whole number and a unit: ms, s, m, h or d. Several limits are
 // separated by commas, and each has a name.
 func Parse(text string) (Policy, error) {
 	var rates []Rate
@@ -31,7 +31,7 @@ func Parse(text string) (Policy, error) {
 	return p, nil
 }
 
-// Must is Parse for a text in the code itself: it panics instead of returning an error.
+// Must is Parse for a text in code: it panics if the text is wrong.
 func Must(text string) Policy { return must(Parse(text)) }
 
 func must[T any](v T, err error) T {
@@ -165,7 +165,7 @@ func (r *Rate) setOption(option, value string) bool {
 
 func (k Kind) takes(option string) bool { return slices.Contains(k.options, option) }
 
-// wants says what could be meant by an option that k does not take.
+// wants returns a hint for an option that k does not take.
 func (k Kind) wants(option string) string {
 	for _, other := range kinds {
 		if other.takes(option) {
@@ -214,8 +214,8 @@ func span(d time.Duration) string {
 	return d.String()
 }
 
-// parseSpan reads a time, at most longestWindow. It returns 0 if
-// text is not a time.
+// parseSpan reads a time, at most longestWindow. It returns 0 if text is not a
+// time.
 func parseSpan(text string) time.Duration {
 	digits := strings.TrimRight(text, "dhms")
 	for _, u := range units {

@@ -12,16 +12,16 @@ type State map[string]int64
 // An Update changes one item in one atomic step, if its guard holds at that
 // moment. If the guard does not hold, nothing changes.
 //
-// The guard is a disjunction of conjunctions: (a AND b) OR (c AND d). It must stay
-// short, because DynamoDB accepts 300 operators. Each term, each AND and each
-// OR is an operator. A term that accepts a missing attribute is two more.
+// The guard is a disjunction of conjunctions: (a AND b) OR (c AND d). It must
+// stay short, because DynamoDB accepts 300 operators. Each term, each AND and
+// each OR is an operator. A term that accepts a missing attribute is two more.
 type Update struct {
 	If   [][]Term // at least one of these conjunctions must hold; empty: none has to
 	Also []Term   // all of these must hold too
 	Acts []Act    // at most one for each attribute
 
 	// ReadyAt is when the actions may run, in Unix milliseconds. 0: the policy
-	// gives no times, and the actions may run now.
+	// gives no places, and the actions may run now.
 	ReadyAt int64
 
 	// ByID is set on an update that gives actions back. The item must then hold
@@ -29,8 +29,8 @@ type Update struct {
 	ByID bool
 }
 
-// A Term compares one attribute. It holds if the attribute exists and
-// From <= attribute <= To. With OrMissing it also holds if the attribute is absent.
+// A Term compares one attribute. It holds if the attribute exists and From <=
+// attribute <= To. With OrMissing it also holds if the attribute is absent.
 type Term struct {
 	Attr      string
 	From, To  int64
@@ -41,8 +41,8 @@ type Term struct {
 // absent attribute reads as 0.
 func AtMost(attr string, most int64) Term { return Term{attr, math.MinInt64, most, most >= 0} }
 
-// Within returns a term that holds if the attribute exists and lies between from
-// and to, both included.
+// Within returns a term that holds if the attribute exists and lies between
+// from and to, both included.
 func Within(attr string, from, to int64) Term { return Term{attr, from, to, false} }
 
 // Exactly returns a term that holds if the attribute exists and has the value.

@@ -10,8 +10,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// likeTheModel sends random writes to the store and to [ratelimit.Item.Write], and
-// compares the items.
+// likeTheModel sends random writes to the store and to [ratelimit.Item.Write],
+// and compares the items.
 func likeTheModel(t *testing.T, s ratelimit.Store) {
 	step := rapid.Custom(drawWrite)
 	tried := 0
