@@ -23,9 +23,9 @@ func (a *Answer) Refused() bool { return a.Op == Check && !a.Allowed }
 // short reports whether fewer actions were granted than asked for.
 func (a *Answer) short() bool { return a.Granted < a.Count && a.Reason != ratelimit.Duplicate }
 
-// delayed reports whether the request was refused now and has a place for later.
-// The reason does not tell: in an outage it is "unavailable", and memory gives the
-// place.
+// delayed reports whether the request was refused now and has a place for
+// later. The reason does not tell: in an outage it is "unavailable", and memory
+// gives the place.
 func (a *Answer) delayed() bool { return !a.Allowed && a.Decision != nil && a.Decision.ReadyAt != 0 }
 
 // display returns the limit and its use in words, if the activity has a label.
@@ -72,8 +72,8 @@ func (a *Answer) appendFields(o *object) {
 	}
 }
 
-// appendFigures adds what was counted. A place that is presented on time or early
-// is decided without the table, so there is nothing to add but the wait.
+// appendFigures adds what was counted. A place that is presented on time or
+// early is decided without the table, so there is nothing to add but the wait.
 func appendFigures(o *object, d *ratelimit.Decision) {
 	if d.Limit != 0 {
 		o.int("limit", d.Limit)
@@ -101,8 +101,8 @@ func appendPlaces(o *object, d *ratelimit.Decision) {
 	}
 }
 
-// appendLimits adds the figures of each limit, if there are several, and the name
-// of the one that refused.
+// appendLimits adds the figures of each limit, if there are several, and the
+// name of the one that refused.
 func appendLimits(o *object, d *ratelimit.Decision) {
 	if d.LimitedBy != "" {
 		o.string("limitedBy", d.LimitedBy)

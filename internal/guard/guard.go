@@ -18,7 +18,7 @@
 // For example, a user has used up 10/1m:
 //
 //	event                              answer
-//	{"count": 0,  "roles": ["admin"]}  ValidationError: rule 1 comes before rule 3
+//	{"count": 0,  "roles": ["admin"]}  ValidationError: rule 1 wins over rule 3
 //	{"count": 50, "roles": ["admin"]}  bypassed: a limit does not matter here
 //	{"count": 50}                      ValidationError: 50 can never fit
 //	{}                                 limited, or shadow in shadow mode
@@ -59,8 +59,8 @@ type Handler struct {
 	// Live holds what operators have changed and granted. Nil means nothing.
 	Live *live.Follower
 
-	// Delay puts the job of a delayed check on the delayed queue. Nil means that
-	// there is no queue; then an event with a job is a ValidationError.
+	// Delay puts the job of a delayed check on the delayed queue. Nil means
+	// that there is no queue; then an event with a job is a ValidationError.
 	Delay func(context.Context, Job) error
 
 	refusals sample // chooses the refusals that are logged
@@ -77,8 +77,8 @@ const (
 )
 
 // Invoke implements lambda.Handler. Its errors have the types
-// *input.ValidationError, *input.Unavailable and *RateLimitExceeded. An HTTP event
-// gets a response instead of an error.
+// *input.ValidationError, *input.Unavailable and *RateLimitExceeded. An HTTP
+// event gets a response instead of an error.
 func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if call, ok := parseCall(payload); ok {
 		return h.answerCall(ctx, call), nil
@@ -93,8 +93,8 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return a.AppendJSON(nil), nil
 }
 
-// RateLimitExceeded is a refusal as an error. Lambda sends the type's name to the
-// caller as the errorType.
+// RateLimitExceeded is a refusal as an error. Lambda sends the type's name to
+// the caller as the errorType.
 type RateLimitExceeded struct{ Message string }
 
 // Error implements error.
@@ -183,13 +183,14 @@ func (h *Handler) bypasses(roles []string) bool {
 	return slices.ContainsFunc(roles, func(role string) bool { return slices.Contains(h.BypassRoles, role) })
 }
 
-// look starts to read the live limits, if they are due, beside the decision. The
-// caller calls wait when the answer is ready. A handler that is off by its own
-// setting reads none.
+// look starts to read the live limits, if they are due, beside the decision.
+// The caller calls wait when the answer is ready. A handler that is off by its
+// own setting reads none.
 //
-// While the limiter's circuit breaker is open, decisions that need the table read
-// none either, so that an outage costs them no time. Exempt requests do: they
-// never close the breaker, so a live mode "off" would otherwise stay forever.
+// While the limiter's circuit breaker is open, decisions that need the table
+// read none either, so that an outage costs them no time. Exempt requests do:
+// they never close the breaker, so a live mode "off" would otherwise stay
+// forever.
 func (h *Handler) look(ctx context.Context, t terms) (wait func()) {
 	if h.Mode == Off || t.exempt == "" && h.Limiter.CircuitOpen() {
 		return func() {}
@@ -236,8 +237,8 @@ func (h *Handler) answer(t terms, r Request, d ratelimit.Decision) Answer {
 		a.Message = h.Guard.Message
 		return a
 	}
-	// A partial grant also becomes "shadow" and has no message. With one, the caller
-	// would stop there, and shadow mode would have limited somebody.
+	// A partial grant also becomes "shadow" and has no message. With one, the
+	// caller would stop there, and shadow mode would have limited somebody.
 	a.Allowed = true
 	if a.Reason != ratelimit.Unavailable {
 		a.Reason = ratelimit.Shadow
@@ -245,9 +246,9 @@ func (h *Handler) answer(t terms, r Request, d ratelimit.Decision) Answer {
 	return a
 }
 
-// newRequestID returns Lambda's own id of the invocation, or a random id outside
-// Lambda. When Lambda sends an asynchronous event again, the id stays the same, so
-// the event is counted once.
+// newRequestID returns Lambda's own id of the invocation, or a random id
+// outside Lambda. When Lambda sends an asynchronous event again, the id stays
+// the same, so the event is counted once.
 func newRequestID(ctx context.Context) string {
 	if lc, ok := lambdacontext.FromContext(ctx); ok && lc.AwsRequestID != "" {
 		return lc.AwsRequestID

@@ -33,8 +33,8 @@ func parseCall(payload []byte) (c call, ok bool) {
 	if !bytes.Contains(payload, []byte(`"requestContext"`)) {
 		return c, false
 	}
-	// AWS writes the envelope, so it is read leniently. The caller writes the body,
-	// which is decoded strictly.
+	// AWS writes the envelope, so it is read leniently. The caller writes the
+	// body, which is decoded strictly.
 	err := json.Unmarshal(payload, &c, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	return c, err == nil && c.RequestContext.HTTP != nil
 }

@@ -18,8 +18,8 @@ type Job struct {
 	Job       json.RawMessage `json:"job"`       // as the caller gave it
 }
 
-// delay puts the job of a delayed check on the queue. If that fails, the caller can
-// send the event again with the same requestId and gets the same place.
+// delay puts the job of a delayed check on the queue. If that fails, the caller
+// can send the event again with the same requestId and gets the same place.
 func (h *Handler) delay(ctx context.Context, a Answer) error {
 	err := h.Delay(ctx, Job{
 		UserID: a.UserID, Activity: a.Activity, RequestID: a.RequestID,

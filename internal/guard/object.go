@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// An object is a JSON object in progress. Its members keep the order in which they
-// are added, and no reflection is needed to write them.
+// An object is a JSON object in progress. Its members keep the order in which
+// they are added, and no reflection is needed to write them.
 type object struct{ b []byte }
 
 // newObject begins an object.

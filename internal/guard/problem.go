@@ -18,8 +18,8 @@ type problem struct {
 	fields func(*object) // adds further members; nil for none
 }
 
-// quotaExceeded returns a refusal as a problem, with all fields of the answer. The
-// violated policy has the same name as in the RateLimit-Policy header.
+// quotaExceeded returns a refusal as a problem, with all fields of the answer.
+// The violated policy has the same name as in the RateLimit-Policy header.
 func quotaExceeded(a Answer) problem {
 	return problem{
 		kind:   "https://iana.org/assignments/http-problem-types#quota-exceeded",

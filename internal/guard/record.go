@@ -47,15 +47,16 @@ func (h *Handler) logRefusal(ctx context.Context, a Answer) {
 	h.Log.LogAttrs(ctx, slog.LevelInfo, "refused", attrs...)
 }
 
-// unavailable logs that there is no decision, and returns the error for the caller.
+// unavailable logs that there is no decision, and returns the error for the
+// caller.
 func (h *Handler) unavailable(ctx context.Context, r Request, d ratelimit.Decision, err error) error {
 	h.logOutage(ctx, r, err)
 	h.measure(r.Activity, []metrics.Value{{Name: "Degraded", Count: 1}, {Name: "Requests", Count: int64(d.Requests)}})
 	return input.NewUnavailable(err)
 }
 
-// logOutage logs why the table did not decide. For an unreadable item it names the
-// attribute, so that somebody can repair the item. It never names the user.
+// logOutage logs why the table did not decide. For an unreadable item it names
+// the attribute, so that somebody can repair the item. It never names the user.
 func (h *Handler) logOutage(ctx context.Context, r Request, cause error) {
 	if h.Log == nil {
 		return

@@ -65,8 +65,8 @@ func (r *Request) validOp() error {
 	return nil
 }
 
-// validPlace checks readyAt and job, which only policies with places have. Queue
-// reports whether there is a delayed queue for jobs.
+// validPlace checks readyAt and job, which only policies with places have.
+// Queue reports whether there is a delayed queue for jobs.
 func (r *Request) validPlace(p policy.Policy, queue bool) error {
 	switch {
 	case !p.Queues() && r.ReadyAt != 0:
@@ -83,8 +83,8 @@ func (r *Request) validPlace(p policy.Policy, queue bool) error {
 	return nil
 }
 
-// fits refuses what the policy could never grant. A release may exceed the limit,
-// because the check may have been counted under a higher limit.
+// fits refuses what the policy could never grant. A release may exceed the
+// limit, because the check may have been counted under a higher limit.
 func (r *Request) fits(p policy.Policy) error {
 	if p.Queues() {
 		return r.fitsOnePlace()
