@@ -33,7 +33,7 @@ func parse(body string) (job guard.Job, err error) {
 	switch {
 	case job.ReadyAt < 1:
 		err = &input.ValidationError{Field: "readyAt", Problem: "is not a place"}
-	case job.Enqueued < 1:
+	case job.Enqueued < 0: // 0: an early job, which keeps its place
 		err = &input.ValidationError{Field: "enqueued", Problem: "is not a place"}
 	case input.CheckRequestID(job.RequestID) != nil:
 		err = &input.ValidationError{Field: "requestId", Problem: "is not the id of a request"}

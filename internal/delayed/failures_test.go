@@ -29,7 +29,7 @@ func TestPoison(t *testing.T) {
 		strings.Replace(good, "update_member_role", "payload", 1):       "activity",
 		strings.Replace(good, fmt.Sprint(start), `"`+canary+`"`, 1):     "body",
 		strings.Replace(good, fmt.Sprint(start), "-1", 1):               "readyAt",
-		strings.Replace(good, `"enqueued":1`, `"enqueued":0`, 1):        "enqueued",
+		strings.Replace(good, `"enqueued":1`, `"enqueued":-1`, 1):       "enqueued",
 		strings.Replace(good, `"job-1"`, `""`, 1):                       "requestId",
 		strings.Replace(good, `,"job":{"role":"payload"}`, ``, 1):       "job",
 		strings.Replace(good, `{"role":"payload"}`, `{"a":1,"a":1}`, 1): "body",

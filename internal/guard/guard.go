@@ -243,6 +243,7 @@ func (h *Handler) answer(t terms, r Request, d ratelimit.Decision) Answer {
 	if a.Reason != ratelimit.Unavailable {
 		a.Reason = ratelimit.Shadow
 	}
+	d.ReadyAt, d.Waiting = 0, 0 // a place from before shadow mode means nothing now
 	return a
 }
 

@@ -106,8 +106,12 @@ var errThrottled = &StoreError{Failure: NotApplied, What: "the table is throttle
 func (l *Limiter) leave(key Key, known Known, t *tries, failed *StoreError) {
 	now := l.Clock()
 	switch {
-	case failed == nil, failed.Failure == Unreadable:
+	case failed == nil:
 		l.breaker.set(nil, now)
+	case failed.Failure == Unreadable:
+		l.breaker.set(nil, now)
+		l.Memory.Change(key, func(k Known) Known { return k.throttled(time.Time{}) })
+		return // what was seen before is better than what can't be read
 	case failed.Failure == NotApplied:
 		l.breaker.set(nil, now) // the table answers, if only to say no
 		l.Memory.Change(key, func(k Known) Known { return k.throttled(now) })
@@ -119,7 +123,7 @@ func (l *Limiter) leave(key Key, known Known, t *tries, failed *StoreError) {
 		l.breaker.set(failed, now)
 	}
 	if t.answered {
-		l.Memory.Change(key, func(k Known) Known { return k.learn(t.answer, t.asked, now) })
+		l.Memory.Change(key, func(k Known) Known { return k.learn(t.answer, t.told, now) })
 	} else if failed == nil && !known.Throttled.IsZero() {
 		l.Memory.Change(key, func(k Known) Known { return k.throttled(time.Time{}) })
 	}

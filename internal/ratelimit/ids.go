@@ -42,8 +42,12 @@ const (
 	generations = 31     // names
 )
 
-// wholeSet is the set of an item that keeps its ids as long as it lives.
-const wholeSet = "ids"
+// An item that keeps its ids as long as it lives has one set for the requests
+// that it counted and one for those that were released.
+const (
+	wholeSet    = "ids"
+	releasedSet = "released"
+)
 
 // remembered is how long an id is found for certain, if clocks differ by at
 // most 2 s, in milliseconds.
@@ -83,14 +87,15 @@ func (id ID) mixed(generation int64) (mixed ID) {
 
 // Into returns where w keeps its id. It returns the zero Kept if w keeps none.
 //
-// An update can change each attribute only once. So if w also drops an id from
-// the same set, its own id goes to the set of the next generation, which is
-// looked in too.
+// An update can change each attribute only once. So a write that drops an id
+// keeps its own id in another set that is looked in.
 func (w Write) Into() Kept {
-	if w.ID == (ID{}) {
+	switch {
+	case w.ID == (ID{}):
 		return Kept{}
-	}
-	if w.Whole && w.Drop.Set != wholeSet {
+	case w.Whole && w.Drop.Set != "":
+		return Kept{releasedSet, Mark{w.ID, w.Note}}
+	case w.Whole:
 		return Kept{wholeSet, Mark{w.ID, w.Note}}
 	}
 	into := w.in(0)
@@ -104,13 +109,17 @@ func (w Write) Into() Kept {
 // LookIn returns where w's id can be. In a window's item it can be kept in both
 // ways, because tiers and live limits can cross the limit of 100.
 func (w Write) LookIn() []Kept {
-	switch {
-	case w.ID == (ID{}):
+	if w.ID == (ID{}) {
 		return nil
-	case w.Key.Window != 0:
-		return []Kept{{wholeSet, Mark{ID: w.ID}}, w.in(0), w.in(-1), w.in(1)}
 	}
-	return []Kept{w.in(0), w.in(-1), w.in(1)}
+	sets := make([]Kept, 0, 4)
+	switch {
+	case w.Key.Window != 0 && w.Drop.Set != "":
+		sets = append(sets, Kept{releasedSet, Mark{ID: w.ID}})
+	case w.Key.Window != 0:
+		sets = append(sets, Kept{wholeSet, Mark{ID: w.ID}})
+	}
+	return append(sets, w.in(0), w.in(-1), w.in(1))
 }
 
 // Forget returns the sets that are too old to matter.

@@ -46,6 +46,15 @@ func (k Known) refuse(r *Request, w Write, now time.Time) (Decision, bool) {
 	return r.decision(w.Now, k.Seen.State, 0), true
 }
 
+// shown returns the state that the store last showed. It is empty if Seen has
+// actions that the store does not know.
+func (k Known) shown() policy.State {
+	if k.Asked.IsZero() {
+		return nil
+	}
+	return k.Seen.State
+}
+
 // learn replaces Seen by the item that an attempt brought. Asked is when the
 // attempt began. If a later attempt was answered first, the item is dropped,
 // unless the clock has stepped back.
@@ -72,47 +81,72 @@ func (k Known) throttled(now time.Time) Known {
 	return k
 }
 
-// admit decides r without the store and counts what it admits in Seen and in
-// Alone. T is what this decision has tried so far.
+// admit decides r without the store, as part of a decision that has tried t. An
+// admitted action is counted in Seen and in Alone.
 func (k Known) admit(r *Request, w Write, t *tries) (Known, Decision) {
-	for _, item := range []Item{k.Seen, k.Alone} {
-		kept, counted := item.Find(w)
-		if !counted {
-			continue
-		}
-		var d Decision
-		if t.unsure {
-			d = r.found(k.Seen.State, w, kept, false, t)
-		} else {
-			d = r.repeated(w.Now, k.Seen.State, r.place(kept))
-		}
-		return k, d.alone()
+	if kept, counted := k.find(w); counted {
+		return k, k.both(func(s policy.State) Decision {
+			if t.unsure {
+				return r.found(s, w, kept, false, t)
+			}
+			return r.repeated(w.Now, s, r.place(kept))
+		})
 	}
 	n, seen, alone := k.fits(r, w)
 	if n == 0 {
-		return k, k.refusal(r, w).alone()
+		return k, k.refusal(r, w)
 	}
-	readyAt := max(seen.ReadyAt, alone.ReadyAt)
 	if r.Policy.Queues() {
-		w.Note = readyAt
+		w.Note = seen.ReadyAt
 	}
 	k.Seen = k.Seen.performed(w, seen)
 	k.Alone = k.Alone.performed(w, alone)
 	k.Asked = time.Time{} // the store has never shown this Seen, so it must not refuse in its name
-	d := r.counted(w.Now, k.Seen.State, n, readyAt)
+	d := k.both(func(s policy.State) Decision { return r.counted(w.Now, s, n, seen.ReadyAt) })
 	if t.unsure && !r.Fresh {
 		d.At = 0
 	}
-	return k, d.alone()
+	return k, d
 }
 
 // status decides r as admit would, and counts nothing.
 func (k Known) status(r *Request, w Write) Decision {
-	n, seen, _ := k.fits(r, w)
-	if n == 0 {
-		return k.refusal(r, w).alone()
+	if kept, counted := k.find(w); counted {
+		return k.both(func(s policy.State) Decision { return r.repeated(w.Now, s, r.place(kept)) })
 	}
-	return r.wouldBe(k.Seen, w, n, seen).alone()
+	n, seen, alone := k.fits(r, w)
+	if n == 0 {
+		return k.refusal(r, w)
+	}
+	d := r.wouldBe(k.Seen.State, w, n, seen)
+	if other := r.wouldBe(k.Alone.State, w, n, alone); other.Binds(d.Reading) {
+		d = other
+	}
+	d.Reason = Unavailable
+	return d
+}
+
+// find returns where the request is counted, in Seen or in Alone.
+func (k Known) find(w Write) (Kept, bool) {
+	if kept, counted := k.Seen.Find(w); counted {
+		return kept, true
+	}
+	return k.Alone.Find(w)
+}
+
+// both returns the decision by Seen or by Alone, whichever restricts the caller
+// more.
+func (k Known) both(decide func(policy.State) Decision) Decision {
+	d := decide(k.Seen.State)
+	if other := decide(k.Alone.State); other.Binds(d.Reading) {
+		d = other
+	}
+	d.Reason = Unavailable
+	return d
+}
+
+func (k Known) refusal(r *Request, w Write) Decision {
+	return k.both(func(s policy.State) Decision { return r.decision(w.Now, s, 0) })
 }
 
 // fits plans as many of r's actions as fit in Seen and in Alone.
@@ -120,24 +154,39 @@ func (k Known) fits(r *Request, w Write) (n int64, seen, alone policy.Update) {
 	n, seen = r.fits(w, k.Seen.State)
 	m, alone := r.fits(w, k.Alone.State)
 	switch {
-	case n == m:
 	case n == 0 || m == 0:
 		return 0, seen, alone
-	default: // a partial grant: what fits in both
+	case n != m: // a partial grant: what fits in both
 		n = min(n, m)
 		seen, _ = r.take(w, n, k.Seen.State)
 		alone, _ = r.take(w, n, k.Alone.State)
 	}
+	if seen.ReadyAt != alone.ReadyAt {
+		return k.samePlace(r, w, n, seen, alone)
+	}
 	return n, seen, alone
 }
 
-// refusal returns the refusal by Seen or by Alone, whichever lasts longer.
-func (k Known) refusal(r *Request, w Write) Decision {
-	d := r.decision(w.Now, k.Seen.State, 0)
-	if other := r.decision(w.Now, k.Alone.State, 0); other.Wait > d.Wait {
-		return other
+// samePlace plans again until both plans give the same place. Whichever is
+// earlier skips to the later one.
+func (k Known) samePlace(r *Request, w Write, n int64, seen, alone policy.Update) (int64, policy.Update, policy.Update) {
+	var latest int64
+	for _, rate := range r.Policy.Rates() {
+		latest = max(latest, w.Now+rate.Ahead.Milliseconds())
 	}
-	return d
+	for ok := true; seen.ReadyAt != alone.ReadyAt; {
+		at := w
+		at.Now = max(seen.ReadyAt, alone.ReadyAt)
+		if seen.ReadyAt < at.Now {
+			seen, ok = r.take(at, n, k.Seen.State)
+		} else {
+			alone, ok = r.take(at, n, k.Alone.State)
+		}
+		if !ok || max(seen.ReadyAt, alone.ReadyAt) > latest {
+			return 0, seen, alone
+		}
+	}
+	return n, seen, alone
 }
 
 // performed returns the item after w with the update u, which holds in it.
@@ -152,10 +201,4 @@ func (r *Request) place(kept Kept) int64 {
 		return kept.Note
 	}
 	return 0
-}
-
-// alone marks a decision that was made without the store.
-func (d Decision) alone() Decision {
-	d.Reason = Unavailable
-	return d
 }

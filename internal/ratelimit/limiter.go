@@ -46,7 +46,7 @@ func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
 	if d, ok := known.refuse(&r, w, now); ok {
 		return d, nil
 	}
-	d, t, err := l.ask(ctx, w.Key, known, func(t *tries) (Decision, error) { return t.check(&r, w, known.Seen.State) })
+	d, t, err := l.ask(ctx, w.Key, known, func(t *tries) (Decision, error) { return t.check(&r, w, known.shown()) })
 	if err == nil || !r.Alone || l.Memory == nil {
 		return d, err
 	}
@@ -220,21 +220,21 @@ func (t *tries) status(r *Request, w Write) (Decision, error) {
 	if err := r.readable(w, item); err != nil {
 		return Decision{}, err
 	}
+	if kept, counted := item.Find(w); counted {
+		return r.repeated(w.Now, item.State, r.place(kept)), nil
+	}
 	n, u := r.fits(w, item.State)
-	return r.wouldBe(item, w, n, u), nil
+	return r.wouldBe(item.State, w, n, u), nil
 }
 
-// wouldBe returns the decision that a check would get from item, if n actions
+// wouldBe returns the decision that a check would get from s, in which n actions
 // fit with the update u.
-func (r *Request) wouldBe(item Item, w Write, n int64, u policy.Update) Decision {
-	if kept, found := item.Find(w); found {
-		return r.repeated(w.Now, item.State, r.place(kept))
-	}
-	d := r.decision(w.Now, item.State, n)
+func (r *Request) wouldBe(s policy.State, w Write, n int64, u policy.Update) Decision {
+	d := r.decision(w.Now, s, n)
 	if n == 0 {
 		return d
 	}
-	after := u.Apply(item.State)
+	after := u.Apply(s)
 	if n < r.Count { // the wait begins when the grant is used up
 		d.Wait = r.Policy.Read(w.Now, 1, after).Wait
 	}

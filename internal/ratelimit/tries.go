@@ -20,7 +20,9 @@ type tries struct {
 	unsureN  int64     // see settle
 	asked    time.Time // when the last attempt began
 	answer   Item      // the last answer, if answered
+	told     time.Time // when the attempt that brought the answer began
 	answered bool
+	busy     *StoreError // the store's last "not now"; nil: it never said that
 }
 
 // begin starts the decision's time. A probe gets less of it. The caller must
@@ -107,7 +109,7 @@ func (t *tries) delete(k Key) error {
 	return t.send(false, func(ctx context.Context) error { return t.limiter.Store.Delete(ctx, k) })
 }
 
-func (t *tries) learn(item Item) { t.answer, t.answered = item, true }
+func (t *tries) learn(item Item) { t.answer, t.told, t.answered = item, t.asked, true }
 
 // send sends until the store answers. With again it also sends after an unknown
 // outcome. The error is a *StoreError.
@@ -116,7 +118,7 @@ func (t *tries) send(again bool, request func(context.Context) error) error {
 	for attempt := 0; ; attempt++ {
 		timeout, ok := t.budget.Next(t.ctx, attempt > 0)
 		if !ok {
-			return failed
+			return t.outage(failed)
 		}
 		t.asked = t.limiter.Clock()
 		t.requests++
@@ -125,10 +127,27 @@ func (t *tries) send(again bool, request func(context.Context) error) error {
 		switch {
 		case failed == nil:
 			return nil
+		case failed.Failure == NotApplied:
+			t.busy = failed
 		case failed.Failure == Rejected, failed.Failure == Unreadable, failed.Failure == Unknown && !again:
 			return failed
 		}
 	}
+}
+
+// outage returns what a decision ends with that ran out of time. If the store
+// answered, it is not away: this item is throttled, or changes too often. That
+// must not keep other items from the store.
+func (t *tries) outage(failed *StoreError) *StoreError {
+	switch {
+	case failed.Failure != Unknown:
+		return failed
+	case t.busy != nil:
+		return t.busy
+	case t.answered && failed.Err == errNoTime:
+		return &StoreError{Failure: NotApplied, What: "too many requests changed the same item", Err: errNoTime}
+	}
+	return failed
 }
 
 // errNoTime is the cause of an outage without any attempt.
