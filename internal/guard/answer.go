@@ -6,15 +6,15 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// An Answer is what a guard answers to a request.
+// An Answer is a guard's answer to a request.
 type Answer struct {
 	Request
 	Allowed  bool
 	Reason   ratelimit.Reason
-	Decision *ratelimit.Decision // the figures; nil if nothing is counted
-	Granted  int64               // check: how many of Count were taken
-	Display  string              // the limit and its use in words; empty if the activity has no label
-	Message  string              // for the end user, if refused in whole or part; else empty
+	Decision *ratelimit.Decision // the figures; nil if the caller is exempt
+	Granted  int64               // how many of Count were taken; status: would be taken
+	Display  string              // for example "12-hour pins: 93/100"; empty if the activity has no label
+	Message  string              // for the end user, if the request was refused in whole or part; otherwise empty
 }
 
 // Refused reports whether a check was refused. A status never is.
@@ -23,11 +23,12 @@ func (a *Answer) Refused() bool { return a.Op == Check && !a.Allowed }
 // short reports whether fewer actions were granted than asked for.
 func (a *Answer) short() bool { return a.Granted < a.Count && a.Reason != ratelimit.Duplicate }
 
-// delayed reports whether the request has to come again at its place. In an outage,
-// the place is one that memory gave.
+// delayed reports whether the request was refused now and has a place for
+// later. The reason does not tell: in an outage it is "unavailable", and memory
+// gives the place.
 func (a *Answer) delayed() bool { return !a.Allowed && a.Decision != nil && a.Decision.ReadyAt != 0 }
 
-// display returns the limit and its use in words.
+// display returns the limit and its use in words, if the activity has a label.
 func display(label string, d *ratelimit.Decision) string {
 	if label == "" || d.Limit == 0 {
 		return ""
@@ -42,6 +43,7 @@ func (a *Answer) AppendJSON(b []byte) []byte {
 	return o.end()
 }
 
+// appendFields adds the answer's fields in the order of the contract.
 func (a *Answer) appendFields(o *object) {
 	o.bool("allowed", a.Allowed)
 	o.string("reason", string(a.Reason))
@@ -70,6 +72,8 @@ func (a *Answer) appendFields(o *object) {
 	}
 }
 
+// appendFigures adds what was counted. A place that is presented on time or
+// early is decided without the table, so there is nothing to add but the wait.
 func appendFigures(o *object, d *ratelimit.Decision) {
 	if d.Limit != 0 {
 		o.int("limit", d.Limit)
@@ -87,6 +91,7 @@ func appendFigures(o *object, d *ratelimit.Decision) {
 	}
 }
 
+// appendPlaces adds the place of a delayed request.
 func appendPlaces(o *object, d *ratelimit.Decision) {
 	if d.ReadyAt != 0 {
 		o.int("readyAt", d.ReadyAt)
@@ -96,7 +101,8 @@ func appendPlaces(o *object, d *ratelimit.Decision) {
 	}
 }
 
-// appendLimits adds each of several limits, and the one that refused.
+// appendLimits adds the figures of each limit, if there are several, and the
+// name of the one that refused.
 func appendLimits(o *object, d *ratelimit.Decision) {
 	if d.LimitedBy != "" {
 		o.string("limitedBy", d.LimitedBy)

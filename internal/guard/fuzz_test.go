@@ -8,8 +8,8 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 )
 
-// Whatever bytes come, the guard answers about exactly the user that they name,
-// or says what is wrong with them.
+// For any bytes, the guard either answers about exactly the user and the activity
+// that they name, or returns a ValidationError.
 func FuzzInvoke(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `[]`, `{"userId": "u1", "activity": "create_post"}`, `{"userId": "u1", "userId": "u2", "activity": "like"}`,
@@ -33,7 +33,7 @@ func FuzzInvoke(f *testing.F) {
 			t.Fatalf("%q is answered %q: %v", payload, out, err)
 		}
 		if got["statusCode"] == nil && (got["userId"] != in["userId"] || got["activity"] != in["activity"]) {
-			t.Fatalf("%q is answered about somebody else: %s", payload, out)
+			t.Fatalf("%q is answered about another user or activity: %s", payload, out)
 		}
 	})
 }

@@ -1,20 +1,30 @@
-// Package guard is a rate-limit guard as a Lambda function: an event in, an answer
-// out.
+// Package guard is the Lambda function that decides whether a user may act: an
+// event comes in, an answer goes out.
 //
-// A [Handler] takes an event through these rules, and the first one that matches
-// decides:
+// A [Handler] takes each event through these rules:
 //
-//  1. An event that breaks the contract is a *input.ValidationError. Nothing is counted.
-//  2. An activity without a limit, or mode off, is allowed and not counted.
-//  3. A caller with a bypass role, its own or one that operators granted, is allowed and not
-//     counted.
-//  4. Otherwise [ratelimit.Limiter] decides, by the limit of the caller's tier.
-//  5. In an outage, the limiter's memory decides or, with DenyOutage, the error
-//     is *input.Unavailable.
-//  6. In shadow mode a refusal becomes an admission that is marked as such.
+//  1. An event that breaks the contract is a *[input.ValidationError]. Nothing
+//     is counted.
+//  2. If the activity has no limit, or its mode is off, the caller is allowed and
+//     not counted: "unlimited".
+//  3. If the caller has a bypass role, the caller is allowed and not counted:
+//     "bypassed". The role is one of the event's, or one that operators granted.
+//  4. Otherwise the [ratelimit.Limiter] decides, by the limit of the caller's
+//     tier.
+//  5. If the table does not answer, the limiter's memory decides: "unavailable".
+//     With DenyOutage, the error is an *[input.Unavailable] instead.
+//  6. In shadow mode, a refusal becomes an admission that is marked "shadow".
 //
-// Live limits and grants are applied before these rules. This package knows no
-// storage: it is given a limiter.
+// For example, a user has used up 10/1m:
+//
+//	event                              answer
+//	{"count": 0,  "roles": ["admin"]}  ValidationError: rule 1 wins over rule 3
+//	{"count": 50, "roles": ["admin"]}  bypassed: a limit does not matter here
+//	{"count": 50}                      ValidationError: 50 can never fit
+//	{}                                 limited, or shadow in shadow mode
+//
+// Live limits, live modes and grants are in force as if they stood in the code.
+// This package knows no storage, because it is given a limiter.
 package guard
 
 import (
@@ -39,24 +49,24 @@ type Handler struct {
 	Guard   limits.Guard
 	Limiter *ratelimit.Limiter
 
-	Mode           Mode           // zero: Enforce
+	Mode           Mode           // zero means Enforce
 	DenyOutage     bool           // an outage is the error Unavailable; otherwise memory decides
 	RefusalIsError bool           // a refused check is the error RateLimitExceeded; otherwise it is an answer
-	BypassRoles    []string       // callers with one of these are never limited
-	Log            *slog.Logger   // a line for each refusal and failure; nil: none
-	Metrics        metrics.Writer // a line for each decision; zero: none
+	BypassRoles    []string       // callers with one of these roles are never limited
+	Log            *slog.Logger   // gets a line for each refusal and failure; nil for none
+	Metrics        metrics.Writer // gets a line for each decision; zero for none
 
-	// Live is what operators have changed and granted. Nil: nothing.
+	// Live holds what operators have changed and granted. Nil means nothing.
 	Live *live.Follower
 
-	// Delay puts the job of a delayed check on the delayed queue. Nil: there is no
-	// queue, and a job is a ValidationError.
+	// Delay puts the job of a delayed check on the delayed queue. Nil means
+	// that there is no queue; then an event with a job is a ValidationError.
 	Delay func(context.Context, Job) error
 
-	refusals sample // of the refusals, those that are logged
+	refusals sample // chooses the refusals that are logged
 }
 
-// A Mode is how strict a handler is.
+// A Mode is how strict a handler is. Operators can set one for each activity.
 type Mode string
 
 // The modes.
@@ -66,8 +76,9 @@ const (
 	Off     Mode = "off"    // allow without a request to the table
 )
 
-// Invoke implements lambda.Handler. Its errors are *input.ValidationError,
-// *input.Unavailable and *RateLimitExceeded. An HTTP event always gets an answer.
+// Invoke implements lambda.Handler. Its errors have the types
+// *input.ValidationError, *input.Unavailable and *RateLimitExceeded. An HTTP
+// event gets a response instead of an error.
 func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if call, ok := parseCall(payload); ok {
 		return h.answerCall(ctx, call), nil
@@ -82,14 +93,14 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return a.AppendJSON(nil), nil
 }
 
-// RateLimitExceeded is a refusal as an exception. Lambda reports the name of this type as
-// the errorType.
+// RateLimitExceeded is a refusal as an error. Lambda sends the type's name to
+// the caller as the errorType.
 type RateLimitExceeded struct{ Message string }
 
 // Error implements error.
 func (e *RateLimitExceeded) Error() string { return e.Message }
 
-// handle decides an event.
+// handle decodes an event and decides it.
 func (h *Handler) handle(ctx context.Context, payload []byte) (Answer, error) {
 	r, err := input.Decode(payload, fields)
 	if err != nil {
@@ -99,21 +110,18 @@ func (h *Handler) handle(ctx context.Context, payload []byte) (Answer, error) {
 	return h.Decide(ctx, r)
 }
 
-// Decide answers a request, and writes a line of metrics and, if it is refused or
-// fails, a line of log. The error is a *input.ValidationError or a *input.Unavailable.
+// Decide answers a request. It writes a line of metrics and, if the request is
+// refused or fails, a line of log. The error is a *input.ValidationError or a
+// *input.Unavailable.
 func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
 	t, err := h.terms(&r)
 	if err != nil {
 		h.logInvalid(ctx, err)
 		return Answer{}, err
 	}
-	defer h.look(ctx)()
-	a := Answer{Allowed: true, Reason: ratelimit.Unlimited, Request: r, Granted: r.Count}
-	switch {
-	case t.mode == Off || t.policy.IsZero():
-	case h.bypasses(r.Roles), h.bypasses(t.roles):
-		a.Reason = ratelimit.Bypassed
-	default:
+	defer h.look(ctx, t)()
+	a := Answer{Allowed: true, Reason: t.exempt, Request: r, Granted: r.Count}
+	if t.exempt == "" {
 		if a, err = h.ask(ctx, t, r); err != nil {
 			return Answer{}, err
 		}
@@ -125,19 +133,19 @@ func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
 	return a, nil
 }
 
-// terms are what one request is decided by.
+// terms decide one request.
 type terms struct {
 	policy policy.Policy
 	mode   Mode
-	roles  []string // that operators granted the user
 	label  string
+	exempt ratelimit.Reason // why nothing is counted: Unlimited or Bypassed; empty if the limiter decides
 }
 
-// terms fills in r's defaults, checks it, and applies the live limits and grants.
-func (h *Handler) terms(r *Request) (t terms, err error) {
+// terms fills in r's defaults, checks r, and applies live limits and grants.
+func (h *Handler) terms(r *Request) (terms, error) {
 	activity, err := r.resolve(h.Guard)
 	if err != nil {
-		return t, err
+		return terms{}, err
 	}
 	now := h.Live.Limits()
 	activity, mode := now.Activity(activity)
@@ -145,19 +153,25 @@ func (h *Handler) terms(r *Request) (t terms, err error) {
 	if _, ok := activity.Tiers[tier]; !ok { // nothing is granted, or a tier of other activities
 		tier = r.Tier
 	}
-	t = terms{policy: activity.For(tier), mode: h.mode(Mode(mode)), roles: roles, label: activity.Label}
+	t := terms{policy: activity.For(tier), mode: h.mode(Mode(mode)), label: activity.Label}
+	switch {
+	case t.mode == Off || t.policy.IsZero():
+		t.exempt = ratelimit.Unlimited
+	case h.bypasses(r.Roles) || h.bypasses(roles):
+		t.exempt = ratelimit.Bypassed
+	}
 	if err := r.validPlace(t.policy, h.Delay != nil); err != nil {
-		return t, err
+		return terms{}, err
 	}
-	counted := t.mode != Off && !t.policy.IsZero() && !h.bypasses(r.Roles) && !h.bypasses(roles)
-	if counted {
-		err = r.fits(t.policy)
+	if t.exempt != "" {
+		return t, nil
 	}
-	return t, err
+	return t, r.fits(t.policy)
 }
 
-// mode returns the mode of an activity for which operators set live; empty: they
-// set none.
+// mode returns the mode of an activity. Live is the mode that operators set for
+// the activity; empty means that they set none. They can't switch a handler on
+// that is off by its own setting.
 func (h *Handler) mode(live Mode) Mode {
 	if live == "" || h.Mode == Off {
 		return h.Mode
@@ -169,24 +183,29 @@ func (h *Handler) bypasses(roles []string) bool {
 	return slices.ContainsFunc(roles, func(role string) bool { return slices.Contains(h.BypassRoles, role) })
 }
 
-// look starts a look at the live limits if one is due, beside the decision. The caller calls wait
-// when the answer is ready. A handler that is off by its own setting follows nothing, and an open
-// circuit breaker keeps the look from the table too.
-func (h *Handler) look(ctx context.Context) (wait func()) {
-	if h.Mode == Off || h.Limiter.CircuitOpen() {
+// look starts to read the live limits, if they are due, beside the decision.
+// The caller calls wait when the answer is ready. A handler that is off by its
+// own setting reads none.
+//
+// While the limiter's circuit breaker is open, decisions that need the table
+// read none either, so that an outage costs them no time. Exempt requests do:
+// they never close the breaker, so a live mode "off" would otherwise stay
+// forever.
+func (h *Handler) look(ctx context.Context, t terms) (wait func()) {
+	if h.Mode == Off || t.exempt == "" && h.Limiter.CircuitOpen() {
 		return func() {}
 	}
 	return h.Live.Look(ctx)
 }
 
-// ask has the limiter decide.
+// ask lets the limiter decide.
 func (h *Handler) ask(ctx context.Context, t terms, r Request) (Answer, error) {
 	fresh := r.RequestID == ""
 	if fresh {
 		r.RequestID = newRequestID(ctx)
 	}
 	if t.mode == Shadow {
-		t.policy = t.policy.AtOnce() // a job that is let through waits for no place
+		t.policy = t.policy.AtOnce() // shadow mode lets every job through, so none needs a place
 	}
 	ctx, cancel := deadline.Before(ctx, deadline.Margin)
 	defer cancel()
@@ -205,7 +224,7 @@ func (h *Handler) ask(ctx context.Context, t terms, r Request) (Answer, error) {
 	return h.answer(t, r, d), nil
 }
 
-// answer puts a decision into the words of the handler and its mode.
+// answer turns the limiter's decision into an answer, as the mode demands.
 func (h *Handler) answer(t terms, r Request, d ratelimit.Decision) Answer {
 	a := Answer{
 		Allowed: d.Allowed, Reason: d.Reason, Request: r, Decision: &d, Granted: d.Granted,
@@ -218,7 +237,8 @@ func (h *Handler) answer(t terms, r Request, d ratelimit.Decision) Answer {
 		a.Message = h.Guard.Message
 		return a
 	}
-	// A partial grant is let through too: a caller who stops there would be limited.
+	// A partial grant also becomes "shadow" and has no message. With one, the
+	// caller would stop there, and shadow mode would have limited somebody.
 	a.Allowed = true
 	if a.Reason != ratelimit.Unavailable {
 		a.Reason = ratelimit.Shadow
@@ -226,8 +246,9 @@ func (h *Handler) answer(t terms, r Request, d ratelimit.Decision) Answer {
 	return a
 }
 
-// newRequestID returns Lambda's own id of the invocation. If Lambda retries an
-// asynchronous event, the id is the same. Nobody waits for that answer.
+// newRequestID returns Lambda's own id of the invocation, or a random id
+// outside Lambda. When Lambda sends an asynchronous event again, the id stays
+// the same, so the event is counted once.
 func newRequestID(ctx context.Context) string {
 	if lc, ok := lambdacontext.FromContext(ctx); ok && lc.AwsRequestID != "" {
 		return lc.AwsRequestID

@@ -17,7 +17,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// A call is an event of a Function URL or of API Gateway v2.
+// A call is an HTTP request, as a Function URL or API Gateway v2 sends it.
 type call struct {
 	RequestContext struct {
 		HTTP *struct {
@@ -28,17 +28,18 @@ type call struct {
 	IsBase64Encoded bool   `json:"isBase64Encoded"`
 }
 
-// parseCall reads an event as a call, if it is one.
+// parseCall reads an event as a call. It returns false if the event is none.
 func parseCall(payload []byte) (c call, ok bool) {
 	if !bytes.Contains(payload, []byte(`"requestContext"`)) {
 		return c, false
 	}
-	// AWS writes the envelope, so it is read leniently. The body is the caller's.
+	// AWS writes the envelope, so it is read leniently. The caller writes the
+	// body, which is decoded strictly.
 	err := json.Unmarshal(payload, &c, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	return c, err == nil && c.RequestContext.HTTP != nil
 }
 
-// answerCall answers a call with an event that Lambda turns into an HTTP response.
+// answerCall answers a call. Lambda turns the result into an HTTP response.
 func (h *Handler) answerCall(ctx context.Context, c call) []byte {
 	if c.RequestContext.HTTP.Method != http.MethodPost {
 		p := problem{status: http.StatusMethodNotAllowed, detail: "method is " + input.Show(c.RequestContext.HTTP.Method) + ", want POST"}
@@ -65,8 +66,12 @@ func (h *Handler) answerCall(ctx context.Context, c call) []byte {
 	return quotaExceeded(a).reply(headers...)
 }
 
-// rateLimitHeaders returns the fields of draft-ietf-httpapi-ratelimit-headers-11.
-// The draft may still rename its parameters; only this function knows them.
+// rateLimitHeaders returns the header fields of
+// draft-ietf-httpapi-ratelimit-headers-11. A later draft may rename the
+// parameters; only this function knows them. For example:
+//
+//	RateLimit-Policy: "create_post";q=10;w=60
+//	RateLimit: "create_post";r=3;t=42
 func rateLimitHeaders(a Answer, now time.Time) []string {
 	d := a.Decision
 	if d == nil || d.Limit == 0 {
@@ -87,9 +92,10 @@ func rateLimitHeaders(a Answer, now time.Time) []string {
 	return []string{"RateLimit-Policy", strings.Join(policies, ", "), "RateLimit", strings.Join(left, ", ")}
 }
 
+// ceilSeconds converts milliseconds to seconds, rounded up.
 func ceilSeconds(millis int64) int64 { return (millis + 999) / 1000 }
 
-// reply returns a Function URL's response. Headers are names and values in turn.
+// reply returns a Function URL's response. Headers alternates names and values.
 func reply(status int, contentType string, body []byte, headers ...string) []byte {
 	h := newObject()
 	h.string("Content-Type", contentType)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/limits"
 )
 
 // call asks over HTTP, and returns status, headers and body.
@@ -29,22 +31,34 @@ func (b *bench) call(method, body string, encoded bool) (status float64, headers
 	return reply["statusCode"].(float64), reply["headers"].(fields), parse(b.t, []byte(reply["body"].(string)))
 }
 
-func TestHTTP(t *testing.T) {
+// post asks about create_post with further members of the event.
+func (b *bench) post(members string) (status float64, headers, answer fields) {
+	b.t.Helper()
+	return b.call("POST", `{"userId": "`+canary+`", "activity": "create_post"`+members+`}`, false)
+}
+
+func TestAnAllowedCheckIsA200(t *testing.T) {
 	b := newBench(t)
 	b.now = start.Add(17500 * time.Millisecond)
-	b.RefusalIsError = true // over HTTP a refusal is an answer all the same
-	const nine = `{"userId": "` + canary + `", "activity": "create_post", "count": 9}`
-	status, headers, got := b.call("POST", base64.StdEncoding.EncodeToString([]byte(nine)), true)
+	const event = `{"userId": "` + canary + `", "activity": "create_post", "count": 9}`
+	status, headers, got := b.call("POST", base64.StdEncoding.EncodeToString([]byte(event)), true)
 	if status != 200 || got["allowed"] != true || got["granted"] != 9.0 {
-		t.Errorf("%v %v", status, got)
+		t.Errorf("%v %v, want 200 and 9 granted", status, got)
 	}
 	want := fields{"Content-Type": "application/json", "RateLimit-Policy": `"create_post";q=10;w=60`, "RateLimit": `"create_post";r=1;t=43`}
 	if diff := cmp.Diff(want, headers); diff != "" {
 		t.Errorf("headers (-want +got):\n%s", diff)
 	}
+}
 
-	status, headers, got = b.call("POST", nine, false)
-	want = fields{
+// A refusal over HTTP is a 429, even if refusals are errors.
+func TestARefusedCheckIsA429(t *testing.T) {
+	b := newBench(t)
+	b.now = start.Add(17500 * time.Millisecond)
+	b.RefusalIsError = true
+	b.post(`, "count": 9`)
+	status, headers, got := b.post(`, "count": 9`)
+	want := fields{
 		"Content-Type": "application/problem+json", "Retry-After": "43",
 		"RateLimit-Policy": `"create_post";q=10;w=60`, "RateLimit": `"create_post";r=1;t=43`,
 	}
@@ -60,67 +74,91 @@ func TestHTTP(t *testing.T) {
 	if diff := cmp.Diff(wantBody, got); diff != "" {
 		t.Errorf("body of a 429 (-want +got):\n%s", diff)
 	}
+}
 
-	// A status is 200 whatever it says, and a partial grant is too.
-	status, _, got = b.call("POST", `{"userId": "`+canary+`", "activity": "create_post", "count": 9, "op": "status"}`, false)
-	if status != 200 || got["allowed"] != false {
-		t.Errorf("status: %v %v", status, got)
+func TestAStatusIsA200EvenIfACheckWouldBeRefused(t *testing.T) {
+	b := newBench(t)
+	b.RefusalIsError = true
+	b.post(`, "count": 9`)
+	status, headers, got := b.post(`, "count": 9, "op": "status"`)
+	if status != 200 || got["allowed"] != false || headers["Content-Type"] != "application/json" || headers["Retry-After"] != nil {
+		t.Errorf("%v %v %v, want 200 and not allowed", status, headers, got)
 	}
-	status, _, got = b.call("POST", `{"userId": "`+canary+`", "activity": "create_post", "count": 9, "partial": true}`, false)
+}
+
+func TestAPartialGrantIsA200(t *testing.T) {
+	b := newBench(t)
+	b.post(`, "count": 9`)
+	status, _, got := b.post(`, "count": 9, "partial": true`)
 	if status != 200 || got["granted"] != 1.0 || got["message"] != message {
-		t.Errorf("partial: %v %v", status, got)
+		t.Errorf("%v %v, want 200 and 1 granted", status, got)
 	}
-	b.now = b.now.Add(42499 * time.Millisecond) // a wait of 1 ms is at least one second
-	if _, headers, _ = b.call("POST", nine, false); headers["Retry-After"] != "1" {
+}
+
+func TestRetryAfterIsRoundedUpAndAtLeastOneSecond(t *testing.T) {
+	b := newBench(t)
+	b.post(`, "count": 10`)
+	for _, tt := range []struct {
+		at   time.Duration
+		want string
+	}{
+		{0, "60"}, {time.Millisecond, "60"}, {time.Second, "59"}, {59 * time.Second, "1"}, {59_999 * time.Millisecond, "1"},
+	} {
+		b.now = start.Add(tt.at)
+		if status, headers, _ := b.post(``); status != 429 || headers["Retry-After"] != tt.want {
+			t.Errorf("at %v: %v %v, want 429 and Retry-After %s", tt.at, status, headers, tt.want)
+		}
+	}
+}
+
+func TestAnExemptCallerGetsNoRateLimitHeaders(t *testing.T) {
+	b := newBench(t)
+	for event, reason := range map[string]string{
+		`{"userId": "` + canary + `", "activity": "like"}`:                            "unlimited",
+		`{"userId": "` + canary + `", "activity": "create_post", "roles": ["admin"]}`: "bypassed",
+	} {
+		status, headers, got := b.call("POST", event, false)
+		if diff := cmp.Diff(fields{"Content-Type": "application/json"}, headers); status != 200 || got["reason"] != reason || diff != "" {
+			t.Errorf("%s: %v %v, headers (-want +got):\n%s", event, status, got, diff)
+		}
+	}
+}
+
+// During an outage, memory's answers have the same status codes and headers.
+func TestAnAnswerFromMemoryHasHeaders(t *testing.T) {
+	b := newBench(t)
+	b.store.away = errAway
+	for _, tt := range []struct {
+		status float64
+		left   string
+	}{{200, `"create_post";r=0;t=60`}, {429, `"create_post";r=0;t=60`}} {
+		status, headers, got := b.post(`, "count": 10`)
+		if status != tt.status || headers["RateLimit"] != tt.left || got["reason"] != "unavailable" {
+			t.Errorf("%v %v %v, want %v and %s", status, headers, got, tt.status, tt.left)
+		}
+	}
+}
+
+// For a bucket, q is its burst and w the seconds to fill it.
+func TestHeadersOfABucket(t *testing.T) {
+	b := newBench(t)
+	b.Guard = limits.Chat
+	_, headers, _ := b.call("POST", `{"userId": "`+canary+`", "activity": "send_message", "tier": "burst"}`, false)
+	if headers["RateLimit-Policy"] != `"send_message";q=3;w=15` || headers["RateLimit"] != `"send_message";r=2;t=5` {
 		t.Errorf("headers: %v", headers)
 	}
-	status, headers, _ = b.call("POST", `{"userId": "`+canary+`", "activity": "like"}`, false)
-	if diff := cmp.Diff(fields{"Content-Type": "application/json"}, headers); status != 200 || diff != "" {
-		t.Errorf("unlimited: %v, headers (-want +got):\n%s", status, diff)
-	}
 }
 
-func TestHTTPErrors(t *testing.T) {
+func TestHeadersOfSeveralLimitsHaveOneItemEach(t *testing.T) {
 	b := newBench(t)
-	b.DenyOutage = true
-	b.store.away = errAway
-	ask := `{"userId": "` + canary + `", "activity": "create_post"}`
-	for name, tt := range map[string]struct {
-		method, body string
-		encoded      bool
-		want         fields
-	}{
-		"GET": {"GET", "", false, fields{"status": 405.0, "title": "Method Not Allowed", "detail": `method is "GET", want POST`}},
-		"bad input": {"POST", `{"activity": "like"}`, false, fields{
-			"status": 400.0, "title": "Bad Request", "errorType": "ValidationError",
-			"detail": "userId is missing or empty, want 1 to 128 printable ASCII characters without a space",
-		}},
-		"no body":    {"POST", ``, false, fields{"status": 400.0, "title": "Bad Request", "errorType": "ValidationError", "detail": "event is empty, want a JSON object"}},
-		"not base64": {"POST", `{}`, true, fields{"status": 400.0, "title": "Bad Request", "errorType": "ValidationError", "detail": "body is not base64, but isBase64Encoded is true"}},
-		"outage": {"POST", ask, false, fields{
-			"type": "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity", "status": 503.0,
-			"title": "Service Unavailable", "errorType": "Unavailable", "detail": "the table does not exist",
-		}},
-	} {
-		status, headers, got := b.call(tt.method, tt.body, tt.encoded)
-		if diff := cmp.Diff(tt.want, got); diff != "" || status != tt.want["status"] || headers["Content-Type"] != "application/problem+json" {
-			t.Errorf("%s: %v %v (-want +got):\n%s", name, status, headers, diff)
-		}
-		if (headers["Allow"] == "POST") != (status == 405) {
-			t.Errorf("%s: %v", name, headers)
-		}
+	b.Guard = several
+	event := `{"userId": "` + canary + `", "activity": "a", "count": 9}`
+	_, headers, _ := b.call("POST", event, false)
+	if headers["RateLimit-Policy"] != `"minute";q=10;w=60, "day";q=200;w=86400` || headers["RateLimit"] != `"minute";r=1;t=60, "day";r=191;t=6360` {
+		t.Errorf("headers: %v", headers)
 	}
-}
-
-// An event that only speaks of a requestContext is no HTTP event.
-func TestNotHTTP(t *testing.T) {
-	b := newBench(t)
-	for _, e := range []string{
-		`{"userId": "u1", "activity": "create_post", "requestContext": {"http": null}}`,
-		`{"userId": "u1", "activity": "create_post", "requestContext": {"stage": "v1"}}`,
-	} {
-		if out, err := b.Invoke(t.Context(), []byte(e)); err == nil {
-			t.Errorf("%s is answered %s", e, out)
-		}
+	status, headers, got := b.call("POST", event, false)
+	if diff := cmp.Diff([]any{"minute"}, got["violated-policies"]); status != 429 || headers["Retry-After"] != "60" || diff != "" {
+		t.Errorf("%v %v, violated policies (-want +got):\n%s", status, headers, diff)
 	}
 }

@@ -8,18 +8,18 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 )
 
-// A Job is what a delayed check puts on the delayed queue.
+// A Job is what a delayed check puts on the delayed queue, as JSON.
 type Job struct {
 	UserID    string          `json:"userId"`
 	Activity  string          `json:"activity"`
-	RequestID string          `json:"requestId"` // the queue's consumer uses it to run a job once
-	ReadyAt   int64           `json:"readyAt"`   // Unix milliseconds
-	Enqueued  int64           `json:"enqueued"`
-	Job       json.RawMessage `json:"job"` // as the caller gave it
+	RequestID string          `json:"requestId"` // lets the queue's consumer run each job once
+	ReadyAt   int64           `json:"readyAt"`   // when its place comes up, in Unix milliseconds
+	Enqueued  int64           `json:"enqueued"`  // places given in later windows, up to this one
+	Job       json.RawMessage `json:"job"`       // as the caller gave it
 }
 
-// delay puts the job of a delayed check on the queue. If that fails, its place
-// passes; a caller who asks again with the same requestId gets it again.
+// delay puts the job of a delayed check on the queue. If that fails, the caller
+// can send the event again with the same requestId and gets the same place.
 func (h *Handler) delay(ctx context.Context, a Answer) error {
 	err := h.Delay(ctx, Job{
 		UserID: a.UserID, Activity: a.Activity, RequestID: a.RequestID,

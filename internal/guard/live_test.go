@@ -5,111 +5,87 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 )
 
-// settings are a table's, as a test writes them.
+// A settings is a table that holds a document, as a test writes it.
 type settings struct {
-	document string
+	document []byte
 	version  int64
+	looks    int
 }
 
 func (s *settings) Settings(context.Context, bool) ([]byte, int64, error) {
-	return []byte(s.document), s.version, nil
+	s.looks++
+	return s.document, s.version, nil
 }
 
 func (s *settings) ChangeSettings(context.Context, int64, []byte, live.Change) error { return nil }
 func (s *settings) SettingsHistory(context.Context) ([]live.Change, error)           { return nil, nil }
 
-// set writes them, and lets the time pass after which an instance looks.
-func (s *settings) set(b *bench, document string) {
+// set writes a document. It moves the clock far enough that the next request makes
+// the guard look.
+func (s *settings) set(b *bench, now live.Settings) {
+	b.t.Helper()
+	document, err := now.Document()
+	if err != nil {
+		b.t.Fatal(err)
+	}
 	s.document = document
 	s.version++
 	b.now = b.now.Add(31 * time.Second)
 }
 
 func newLiveBench(t *testing.T) (*bench, *settings) {
+	t.Helper()
 	b, s := newBench(t), &settings{}
 	b.Live = &live.Follower{Table: s, Guards: limits.All, Now: func() time.Time { return b.now }}
 	return b, s
 }
 
-// reasons asks one after the other.
-func (b *bench) reasons(event string, want ...string) {
-	b.t.Helper()
-	for i, reason := range want {
-		got, err := b.ask(event)
-		if err != nil || got["reason"] != reason {
-			b.t.Errorf("%s, time %d: %v, %v, want %s", event, i, got, err, reason)
-		}
-	}
+// grant returns settings that grant the canary a role or a tier.
+func grant(role, tier string) live.Settings {
+	until := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	return live.Settings{Grants: []live.Grant{{UserID: canary, Role: role, Tier: tier, Until: until, Reason: "r"}}}
 }
 
-// What is off, or granted, asks the table nothing: it looks all the same, or it
-// would be so for ever.
-func TestWhatIsOffComesOnAgain(t *testing.T) {
+// A request that needs no decision reads the live limits all the same. Otherwise a
+// mode "off" or a granted role would stay forever.
+func TestALiveModeOffAndAGrantedRoleEnd(t *testing.T) {
 	b, s := newLiveBench(t)
-	s.set(b, `{"activities": {"create_post": {"mode": "off"}}}`)
+	s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Mode: "off"}}})
 	b.reasons(`{}`, "ok", "unlimited", "unlimited")
-	s.set(b, `{"grants": [{"userId": "`+canary+`", "role": "admin", "until": "2030-01-01T00:00:00Z", "reason": "r"}]}`)
+	s.set(b, grant("admin", ""))
 	b.reasons(`{}`, "unlimited", "bypassed", "bypassed")
-	s.set(b, `{}`)
+	s.set(b, live.Settings{})
 	b.reasons(`{}`, "bypassed", "ok")
 }
 
-// A granted tier is for activities that name it; elsewhere the caller's stays.
-func TestAGrantedTierOfAnotherActivity(t *testing.T) {
+// A granted tier applies to activities that name it. In other activities, the
+// caller's own tier stays in force.
+func TestAGrantedTierAppliesWhereItIsNamed(t *testing.T) {
 	b, s := newLiveBench(t)
-	s.set(b, `{"grants": [{"userId": "`+canary+`", "tier": "burst", "until": "2030-01-01T00:00:00Z", "reason": "r"}]}`)
+	s.set(b, grant("", "burst"))
 	b.reasons(`{}`, "ok")
 	if got, err := b.ask(`{"tier": "premium"}`); err != nil || got["limit"] != 20.0 {
 		t.Errorf("%v, %v, want the premium limit", got, err)
 	}
 	b.Guard = limits.Chat
 	if got, err := b.ask(`{"activity": "send_message"}`); err != nil || got["limit"] != 3.0 {
-		t.Errorf("%v, %v, want the granted tier", got, err)
+		t.Errorf("%v, %v, want the limit of the granted tier", got, err)
 	}
 }
 
-// The mode that counts in an outage is the one that is live.
-func TestLiveModeInAnOutage(t *testing.T) {
+// Whether a count fits depends on the live limit, not on the code's.
+func TestALiveLimitBoundsTheCount(t *testing.T) {
 	b, s := newLiveBench(t)
-	b.DenyOutage = true
-	s.set(b, `{"activities": {"create_post": {"mode": "shadow"}}}`)
+	s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Limit: "5/1m"}}})
 	b.reasons(`{}`, "ok")
-	b.store.away = errAway
-	b.reasons(`{}`, "unavailable")
-	if _, err := b.ask(`{"activity": "update_post"}`); err == nil {
-		t.Error("another activity is let through")
+	asked := b.store.asked
+	if got, err := b.ask(`{"count": 6}`); err == nil || b.store.asked != asked {
+		t.Errorf("%v after %d requests, want a ValidationError and none", got, b.store.asked-asked)
 	}
-	b.Mode = Shadow
-	b.reasons(`{"activity": "update_post"}`, "unavailable")
-}
-
-// A job that an instance delays by its own memory is put on the queue, too.
-func TestAJobInAnOutage(t *testing.T) {
-	b := newBench(t)
-	b.Guard, b.RefusalIsError = limits.Jobs, true
-	b.store.away = errAway
-	var q queue
-	b.Delay = q.put
-	for range 11 {
-		if _, err := b.ask(`{"activity": "update_member_role", "job": 1}`); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(q.jobs) != 1 || q.jobs[0].ReadyAt != startMillis+10_000 {
-		t.Errorf("%+v on the queue, want the eleventh", q.jobs)
-	}
-}
-
-// What a higher limit counted can be given back by a lower one.
-func TestReleaseAfterALoweredLimit(t *testing.T) {
-	b := newBench(t)
-	if _, err := b.ask(`{"tier": "premium", "count": 15, "requestId": "r1"}`); err != nil {
-		t.Fatal(err)
-	}
-	b.want(`{"op": "release", "count": 15, "requestId": "r1", "at": 1700000040000}`, figures(true, "ok", 0, fields{"op": "release"}))
+	b.reasons(`{"count": 4}`, "ok")
+	b.reasons(`{}`, "limited")
 }

@@ -7,12 +7,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// An object is a JSON object in progress. It is written without reflection, in
-// the order of the contract.
+// An object is a JSON object in progress. Its members keep the order in which
+// they are added, and no reflection is needed to write them.
 type object struct{ b []byte }
 
+// newObject begins an object.
 func newObject() *object { return &object{[]byte{'{'}} }
 
+// end returns the finished object.
 func (o *object) end() []byte { return append(o.b, '}') }
 
 func (o *object) name(name string) {
@@ -32,19 +34,19 @@ func (o *object) int(name string, v int64) {
 	o.b = strconv.AppendInt(o.b, v, 10)
 }
 
-// string adds a text. Every text here is UTF-8: others were refused, or it is ours.
+// string adds a string, which must be UTF-8. The decoder refused all others.
 func (o *object) string(name, v string) {
 	o.name(name)
 	o.b, _ = jsontext.AppendQuote(o.b, v)
 }
 
-// raw adds a value that is JSON already.
+// raw adds a value that is already JSON.
 func (o *object) raw(name string, v []byte) {
 	o.name(name)
 	o.b = append(o.b, v...)
 }
 
-// rawArray adds an array of values that are JSON already.
+// rawArray adds an array of values that are already JSON.
 func (o *object) rawArray(name string, values ...[]byte) {
 	o.name(name)
 	o.b = append(o.b, '[')

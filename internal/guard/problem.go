@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 
@@ -11,19 +12,20 @@ import (
 
 // A problem is an RFC 9457 problem document.
 type problem struct {
-	kind   string // its type; empty: about:blank, the status says it all
-	status int
-	detail string
-	fields func(*object) // adds further members; nil: there are none
+	kind   string        // the type member; empty means about:blank, so only the status matters
+	status int           // the HTTP status
+	detail string        // what went wrong; may be empty
+	fields func(*object) // adds further members; nil for none
 }
 
-// quotaExceeded returns a refusal as a problem, with all the answer's fields.
+// quotaExceeded returns a refusal as a problem, with all fields of the answer.
+// The violated policy has the same name as in the RateLimit-Policy header.
 func quotaExceeded(a Answer) problem {
 	return problem{
 		kind:   "https://iana.org/assignments/http-problem-types#quota-exceeded",
 		status: http.StatusTooManyRequests,
 		fields: func(o *object) {
-			violated, _ := jsontext.AppendQuote(nil, a.Activity)
+			violated, _ := jsontext.AppendQuote(nil, cmp.Or(a.Decision.LimitedBy, a.Activity))
 			o.rawArray("violated-policies", violated)
 			a.appendFields(o)
 		},

@@ -10,8 +10,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// record writes a line of log for a refusal or an outage, and one of metrics for
-// every decision.
+// record writes a line of log for a refusal or an outage, and a line of metrics
+// for every decision.
 func (h *Handler) record(ctx context.Context, a Answer) {
 	d := a.Decision
 	if d != nil && d.Outage != nil {
@@ -23,11 +23,12 @@ func (h *Handler) record(ctx context.Context, a Answer) {
 	h.measure(a.Activity, figures(a))
 }
 
+// logRefusal logs a refusal, unless this second already has enough lines.
 func (h *Handler) logRefusal(ctx context.Context, a Answer) {
 	if h.Log == nil {
 		return
 	}
-	left, ok := h.refusals.next(h.Limiter.Clock().Unix())
+	notLogged, ok := h.refusals.next(h.Limiter.Clock().Unix())
 	if !ok {
 		return
 	}
@@ -40,21 +41,22 @@ func (h *Handler) logRefusal(ctx context.Context, a Answer) {
 		slog.Int64("activityCount", d.Used),
 		slog.Int64("waitTime", d.Wait.Milliseconds()),
 	}
-	if left > 0 {
-		attrs = append(attrs, slog.Int64("notLogged", left))
+	if notLogged > 0 {
+		attrs = append(attrs, slog.Int64("notLogged", notLogged))
 	}
 	h.Log.LogAttrs(ctx, slog.LevelInfo, "refused", attrs...)
 }
 
-// unavailable logs a decision that nobody could make, and returns its error.
+// unavailable logs that there is no decision, and returns the error for the
+// caller.
 func (h *Handler) unavailable(ctx context.Context, r Request, d ratelimit.Decision, err error) error {
 	h.logOutage(ctx, r, err)
 	h.measure(r.Activity, []metrics.Value{{Name: "Degraded", Count: 1}, {Name: "Requests", Count: int64(d.Requests)}})
 	return input.NewUnavailable(err)
 }
 
-// logOutage names an unreadable item's attribute, so that somebody can repair
-// it, but never the user.
+// logOutage logs why the table did not decide. For an unreadable item it names
+// the attribute, so that somebody can repair the item. It never names the user.
 func (h *Handler) logOutage(ctx context.Context, r Request, cause error) {
 	if h.Log == nil {
 		return
@@ -68,7 +70,7 @@ func (h *Handler) logOutage(ctx context.Context, r Request, cause error) {
 		slog.String("activity", r.Activity), slog.String("op", string(r.Op)), slog.Any("error", cause))
 }
 
-// logInvalid names the field, never what a caller put there.
+// logInvalid logs the name of the field at fault, never its value.
 func (h *Handler) logInvalid(ctx context.Context, err error) {
 	e, ok := errors.AsType[*input.ValidationError](err)
 	if h.Log == nil || !ok {
@@ -77,7 +79,8 @@ func (h *Handler) logInvalid(ctx context.Context, err error) {
 	h.Log.LogAttrs(ctx, slog.LevelWarn, "invalid request", slog.String("field", e.Field))
 }
 
-// mask returns as much of a user's id as a log may have.
+// mask returns what a log may show of a user's id: the last four characters, or
+// nothing if the id has fewer than eight.
 func mask(userID string) string {
 	if len(userID) < 8 {
 		return "***"
@@ -85,6 +88,7 @@ func mask(userID string) string {
 	return "***" + userID[len(userID)-4:]
 }
 
+// measure writes a line of metrics.
 func (h *Handler) measure(activity string, values []metrics.Value) {
 	dimensions := []metrics.Dimension{{Name: "Guard", Value: h.Guard.Name}, {Name: "Activity", Value: activity}}
 	h.Metrics.Write(h.Limiter.Clock(), dimensions, values)
@@ -104,16 +108,17 @@ func figures(a Answer) []metrics.Value {
 	if d.Outage != nil {
 		values = append(values, metrics.Value{Name: "Degraded", Count: 1})
 	}
-	nearLimit := d.Limit != 0 && d.Used >= d.Limit-d.Limit/5 // 80 % of it is used
+	nearLimit := d.Limit != 0 && d.Used >= d.Limit-d.Limit/5 // at least 80 % are used
 	if a.Op == Check && outcome(a) == "Allowed" && nearLimit {
 		values = append(values, metrics.Value{Name: "NearLimit", Count: 1})
 	}
-	if d.Requests == 0 && d.Outage == nil && d.Limit != 0 { // without a limit it was a place, not a refusal
+	if d.Requests == 0 && d.Outage == nil && d.Limit != 0 { // the memory refused; without a limit it was a place
 		values = append(values, metrics.Value{Name: "CacheRefusals", Count: 1})
 	}
 	return values
 }
 
+// outcome returns the name of the metric that counts a check.
 func outcome(a Answer) string {
 	switch {
 	case a.Reason == ratelimit.Bypassed:

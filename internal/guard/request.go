@@ -12,20 +12,20 @@ import (
 
 // A Request is a guard's event.
 type Request struct {
-	UserID    string   // who is limited. Required
-	Activity  string   // one of the guard's activities. Required
-	Op        Op       // zero: Check
-	Count     int64    // how many actions at once; zero: 1
+	UserID    string   // who is limited; required
+	Activity  string   // one of the guard's activities; required
+	Op        Op       // empty means Check
+	Count     int64    // how many actions at once; zero means 1
 	Partial   bool     // grant as many of Count as fit, instead of all or nothing
 	Tier      string   // the caller's plan; a tier that the activity does not name gets the ordinary limit
-	Roles     []string // the caller's roles; one on the guard's bypass list is never limited
-	RequestID string   // repeats are counted once; zero: an id is made
-	At        int64    // release: the receipt of the check, in Unix milliseconds. Required there, and only there
-	ReadyAt   int64    // check of a reservoir: the place given earlier, in Unix milliseconds; zero: none
-	Job       []byte   // check of a reservoir: JSON for the delayed queue if the answer is delayed; nil: none
+	Roles     []string // the caller's roles; a caller with a bypass role is never limited
+	RequestID string   // checks with the same id are counted once; if empty, the guard makes an id
+	At        int64    // release, where it is required: the check's receipt, in Unix milliseconds
+	ReadyAt   int64    // check, if the policy gives places: the place given earlier, in Unix milliseconds; zero for none
+	Job       []byte   // check, if the policy gives places: JSON for the delayed queue; nil for none
 }
 
-// An Op is what a guard is asked to do.
+// An Op is an operation of a guard.
 type Op string
 
 // The ops.
@@ -54,13 +54,14 @@ var fields = []input.Field[Request]{
 }
 
 func readOp(r *Request, field string, v jsontext.Value) error {
-	if string(v) == `""` { // the zero Op means Check, but an empty op is a mistake
+	if string(v) == `""` { // a missing op means check, but an empty one is a mistake
 		return input.Invalid(field, "empty", "one of "+strings.Join(ops, ", "))
 	}
 	return input.Text((*string)(&r.Op), field, v)
 }
 
-// maxJob is the longest job in bytes. SQS takes 256 KiB, and an event 64.
+// maxJob is the length of the longest job, in bytes. A message of SQS holds 256
+// KiB, and an event of a guard 64 KiB.
 const maxJob = 32 << 10
 
 func readJob(r *Request, field string, v jsontext.Value) error {

@@ -16,8 +16,8 @@ const (
 	maxReleased = 1_000_000           // actions that one release gives back
 )
 
-// resolve fills in the defaults, checks what does not depend on the limit, and
-// finds the activity.
+// resolve fills in the defaults, checks everything that does not depend on the
+// limit, and returns the activity.
 func (r *Request) resolve(g limits.Guard) (limits.Activity, error) {
 	if r.Op == "" {
 		r.Op = Check
@@ -46,7 +46,7 @@ func (r *Request) resolve(g limits.Guard) (limits.Activity, error) {
 	return activity, r.validOp()
 }
 
-// validOp checks the fields that go with some ops only.
+// validOp checks the fields that only some ops have.
 func (r *Request) validOp() error {
 	switch {
 	case r.Op == Release && r.At == 0:
@@ -65,35 +65,30 @@ func (r *Request) validOp() error {
 	return nil
 }
 
-// validPlace checks the fields that go with a queue only, and those that do not
-// go with one. Queue says whether jobs can be put on a delayed queue.
+// validPlace checks readyAt and job, which only policies with places have.
+// Queue reports whether there is a delayed queue for jobs.
 func (r *Request) validPlace(p policy.Policy, queue bool) error {
 	switch {
 	case !p.Queues() && r.ReadyAt != 0:
 		return &input.ValidationError{Field: "readyAt", Problem: "goes only with activities that give places"}
 	case r.Job != nil && !(p.Queues() && queue):
 		return &input.ValidationError{Field: "job", Problem: "goes only with activities that have a delayed queue"}
-	case !p.Queues():
-		return nil
-	case r.Op == Release || r.Op == Reset:
-		return input.Invalid("op", string(r.Op), "check or status: a place is not given back, it passes")
-	case r.Count != 1:
-		return input.Invalid("count", strconv.FormatInt(r.Count, 10), "1, because places are given one at a time")
-	case r.Partial:
-		return input.Invalid("partial", "true", "false, because places are given one at a time")
-	case r.Op == Status && r.ReadyAt != 0:
+	case r.Op != Check && r.ReadyAt != 0:
 		return input.Invalid("readyAt", strconv.FormatInt(r.ReadyAt, 10), "it only with op check")
-	case r.Op == Status && r.Job != nil:
-		return &input.ValidationError{Field: "job", Problem: "goes with op check only"}
+	case r.Op != Check && r.Job != nil:
+		return &input.ValidationError{Field: "job", Problem: "goes only with op check"}
 	case r.ReadyAt != 0 && !p.IsPlace(r.ReadyAt):
 		return input.Invalid("readyAt", strconv.FormatInt(r.ReadyAt, 10), "the one in a delayed answer, in Unix milliseconds")
 	}
 	return nil
 }
 
-// fits refuses a count that the policy could never grant. A release may exceed
-// the limit, because a higher one may have counted it.
+// fits refuses what the policy could never grant. A release may exceed the
+// limit, because the check may have been counted under a higher limit.
 func (r *Request) fits(p policy.Policy) error {
+	if p.Queues() {
+		return r.fitsOnePlace()
+	}
 	if r.Count <= p.Most() || r.Partial || r.Op == Release {
 		return nil
 	}
@@ -101,6 +96,20 @@ func (r *Request) fits(p policy.Policy) error {
 		fmt.Sprintf("at most %d, the limit: waiting would never help, but partial grants what fits", p.Most()))
 }
 
+// fitsOnePlace refuses what a policy with places can't do.
+func (r *Request) fitsOnePlace() error {
+	switch {
+	case r.Op == Release || r.Op == Reset:
+		return input.Invalid("op", string(r.Op), "check or status: a place cannot be given back, it passes")
+	case r.Count != 1:
+		return input.Invalid("count", strconv.FormatInt(r.Count, 10), "1, because places are given one at a time")
+	case r.Partial:
+		return input.Invalid("partial", "true", "false, because places are given one at a time")
+	}
+	return nil
+}
+
+// names lists a guard's activities for an error message.
 func names(g limits.Guard) string {
 	list := make([]string, len(g.Activities))
 	for i, a := range g.Activities {

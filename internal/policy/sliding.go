@@ -32,6 +32,9 @@ type sliding struct {
 	window int64 // milliseconds
 }
 
+// mostSkew is how far clocks may differ, in milliseconds.
+const mostSkew = 2_000
+
 const (
 	// mostSteps is how many steps of the staircase fit in one guard. Each step
 	// takes four of DynamoDB's 300 operators, and other parts of the guard need
@@ -65,8 +68,11 @@ func (p sliding) item(now int64) (window, expires int64) {
 // on.
 //
 // If a clock that is ahead has begun the next period, the action counts there.
+// Clocks are assumed to differ by at most 2 s.
 func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
-	now, late := p.begun(now, s)
+	begun := p.begun(now, s)
+	late := begun > now
+	now = begun
 	k := p.key(now)
 	current, previous := period(k), period(k-1)
 	most := p.limit - n
@@ -75,7 +81,7 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 		return Update{}, false
 	}
 	u := Update{Acts: []Act{{Add, current, n}}}
-	if !late {
+	if !late && p.left(now) <= mostSkew {
 		u.Also = []Term{zero(period(k+1), s)}
 	}
 	switch {
@@ -107,14 +113,14 @@ func zero(counter string, s State) Term {
 	return Missing(counter)
 }
 
-// begun returns now or, if s has actions of the next period, the start of that
-// period. Late reports the second case: the clock of now is behind.
-func (p sliding) begun(now int64, s State) (from int64, late bool) {
+// begun returns now or, if the next period is close and has actions in s, its
+// start: then the clock of now is behind.
+func (p sliding) begun(now int64, s State) int64 {
 	next := p.key(now) + 1
-	if s[period(next)] > 0 {
-		return next * p.window, true
+	if p.left(now) <= mostSkew && s[period(next)] > 0 {
+		return next * p.window
 	}
-	return now, false
+	return now
 }
 
 // step is the step on which the previous period weighs at most v.
@@ -150,12 +156,12 @@ func (p sliding) undo(now, at, n int64, s State) (Update, bool) {
 }
 
 func (p sliding) read(now, n int64, s State) Reading {
-	from, _ := p.begun(now, s)
+	from := p.begun(now, s)
 	k := p.key(from)
 	current, previous := s[period(k)], s[period(k-1)]
 	weight := p.weight(from, previous)
 	r := Reading{
-		Limit: p.limit, Window: millis(p.window), Used: current + weight, ResetAt: now, WindowKey: p.key(now), At: from,
+		Limit: p.limit, Window: millis(p.window), Used: current + weight, ResetAt: now, WindowKey: k, At: from,
 	}
 	r.Remaining = max(0, p.limit-r.Used)
 	switch {

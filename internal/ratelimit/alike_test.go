@@ -111,8 +111,8 @@ func TestNoClockAdmitsOverTheLimit(t *testing.T) {
 				admitted[d.WindowKey]++
 			}
 		}
-		// A bucket admits its burst, and what comes back in a window. Several limits
-		// have no number of a window, so the time lies in two windows of the first.
+		// In one window a bucket admits its burst and as many actions as come back.
+		// Several limits have no number of a window, so two windows count as one.
 		most := remaining(p)
 		if r := p.Rates()[0]; r.Burst > 0 || len(p.Rates()) > 1 {
 			most += r.Limit

@@ -12,7 +12,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// Row 7: 10,000 users act up to their limit in an outage. The memory takes at most
+// 10,000 users act up to their limit in an outage. The memory takes at most
 // 64 MB, by its own account and by the runtime's.
 func TestMemoryIsBounded(t *testing.T) {
 	onEachSubject(t, func(t *testing.T, s subject) {

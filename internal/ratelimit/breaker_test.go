@@ -51,8 +51,8 @@ func unreadable(context.Context, func() error) error {
 }
 
 // While the circuit breaker is open, every verb is answered at once and sends
-// nothing: checks and status from memory or with the error, release and reset
-// with the error.
+// nothing. Checks and status are decided from memory, if the request allows it.
+// Everything else gets the error.
 func TestAnOpenCircuitAnswersAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, store := newFaulty(hang)

@@ -7,8 +7,8 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// pack appends k to b: three times, then each item as its attributes and its sets
-// of ids. Numbers are varints.
+// pack appends k to b: three times, then each item as its attributes and its
+// sets of ids. Numbers are varints.
 func pack(b []byte, k Known) []byte {
 	for _, t := range []time.Time{k.Asked, k.Doubted, k.Throttled} {
 		b = binary.AppendVarint(b, nanos(t))
@@ -59,7 +59,8 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// A reader reads what pack wrote. The names that it returns are parts of its text.
+// A reader reads what pack wrote. The names that it returns are parts of its
+// text.
 type reader struct{ text string }
 
 func (r *reader) item() (i Item) {

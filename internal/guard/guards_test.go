@@ -1,0 +1,108 @@
+package guard_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// An exchange is an event at some time after start, and the answer to it. The event
+// is written without the userId. The answer is written without the receipt and what
+// it repeats from the event.
+type exchange struct {
+	at     time.Duration
+	event  string
+	answer string
+}
+
+// converse sends the events one after the other and compares the answers.
+func (b *bench) converse(exchanges []exchange) {
+	b.t.Helper()
+	for _, x := range exchanges {
+		b.now = start.Add(x.at)
+		out, err := b.Invoke(b.t.Context(), []byte(`{"userId": "`+canary+`", `+x.event+`}`))
+		if err != nil {
+			b.t.Fatalf("at %v: %s: %v", x.at, x.event, err)
+		}
+		got := parse(b.t, out)
+		for _, name := range []string{"at", "requestId", "userId", "activity", "op"} {
+			delete(got, name)
+		}
+		if diff := cmp.Diff(parse(b.t, []byte(x.answer)), got); diff != "" {
+			b.t.Fatalf("at %v: %s (-want +got):\n%s", x.at, x.event, diff)
+		}
+	}
+}
+
+// pins-guard is a log of 100 pins in 12 hours.
+func TestPins(t *testing.T) {
+	b := newBench(t)
+	b.Guard = limits.Pins
+	const message = `"message": "Pin limit reached (100/12h). Skipped remaining pins."`
+	b.converse([]exchange{
+		{0, `"activity": "pin", "op": "status"`, `{"allowed": true, "reason": "ok", "limit": 100, "activityCount": 0, "remaining": 100,
+			"waitTime": 0, "resetAt": 1700000040000, "display": "12-hour pins: 0/100"}`},
+		{0, `"activity": "pin", "count": 93`, `{"allowed": true, "reason": "ok", "limit": 100, "activityCount": 93, "remaining": 7,
+			"waitTime": 0, "resetAt": 1700043240000, "granted": 93, "display": "12-hour pins: 93/100"}`},
+		{time.Hour, `"activity": "pin", "count": 10, "partial": true`, `{"allowed": true, "reason": "ok", "limit": 100, "activityCount": 100,
+			"remaining": 0, "waitTime": 39600000, "resetAt": 1700046840000, "granted": 7, "display": "12-hour pins: 100/100", ` + message + `}`},
+		{time.Hour, `"activity": "pin", "count": 10, "partial": true`, `{"allowed": false, "reason": "limited", "limit": 100, "activityCount": 100,
+			"remaining": 0, "waitTime": 39600000, "resetAt": 1700046840000, "granted": 0, "display": "12-hour pins: 100/100", ` + message + `}`},
+	})
+}
+
+// chat-guard is a bucket: one message every 5 s. Tier burst may send three at once.
+func TestChat(t *testing.T) {
+	b := newBench(t)
+	b.Guard = limits.Chat
+	const message = `"message": "Rate limit exceeded: Too many requests. Please try again later."`
+	b.converse([]exchange{
+		{0, `"activity": "send_message"`, `{"allowed": true, "reason": "ok", "limit": 1, "activityCount": 1, "remaining": 0,
+			"waitTime": 0, "resetAt": 1700000045000, "granted": 1}`},
+		{2 * time.Second, `"activity": "send_message"`, `{"allowed": false, "reason": "limited", "limit": 1, "activityCount": 1, "remaining": 0,
+			"waitTime": 3000, "resetAt": 1700000045000, "granted": 0, ` + message + `}`},
+		{2 * time.Second, `"activity": "send_message", "tier": "burst"`, `{"allowed": true, "reason": "ok", "limit": 3, "activityCount": 2,
+			"remaining": 1, "waitTime": 0, "resetAt": 1700000050000, "granted": 1}`}, // both tiers share one count
+		{3 * time.Second, `"activity": "send_message", "op": "reset"`, `{"allowed": true, "reason": "ok", "limit": 1, "activityCount": 0,
+			"remaining": 1, "waitTime": 0, "resetAt": 1700000043000}`},
+	})
+}
+
+// ingest-guard is a sliding counter: 50 an hour.
+func TestIngest(t *testing.T) {
+	b := newBench(t)
+	b.Guard = limits.Ingest
+	const hour = 14 * time.Minute // start is 14 minutes past the hour
+	b.converse([]exchange{
+		{-hour, `"activity": "ingest", "count": 50`, `{"allowed": true, "reason": "ok", "limit": 50, "activityCount": 50, "remaining": 0,
+			"waitTime": 0, "resetAt": 1700006400000, "windowKey": 472222, "granted": 50}`},
+		// When 45 minutes of the hour have passed, a quarter of the last hour still counts.
+		{105*time.Minute - hour, `"activity": "ingest", "op": "status"`, `{"allowed": true, "reason": "ok", "limit": 50, "activityCount": 12,
+			"remaining": 38, "waitTime": 0, "resetAt": 1700006400000, "windowKey": 472223}`},
+	})
+}
+
+// several is a guard with two limits on one activity.
+var several = limits.Guard{Name: "g", Message: "m", Activities: []limits.Activity{{Name: "a", Limit: policy.Must("minute: 10/1m, day: 200/1d")}}}
+
+func TestSeveralLimitsOnOneActivity(t *testing.T) {
+	b := newBench(t)
+	b.Guard = several
+	const day = `{"name": "day", "limit": 200, "activityCount": 9, "remaining": 191, "waitTime": 0, "resetAt": 1700006400000}`
+	b.converse([]exchange{
+		{0, `"activity": "a", "count": 9`, `{"allowed": true, "reason": "ok", "limit": 10, "activityCount": 9, "remaining": 1, "waitTime": 0,
+			"resetAt": 1700000100000, "granted": 9, "limits": [
+			{"name": "minute", "limit": 10, "activityCount": 9, "remaining": 1, "waitTime": 0, "resetAt": 1700000100000}, ` + day + `]}`},
+		{0, `"activity": "a", "count": 2`, `{"allowed": false, "reason": "limited", "limit": 10, "activityCount": 9, "remaining": 1, "waitTime": 60000,
+			"resetAt": 1700000100000, "granted": 0, "message": "m", "limitedBy": "minute", "limits": [
+			{"name": "minute", "limit": 10, "activityCount": 9, "remaining": 1, "waitTime": 60000, "resetAt": 1700000100000}, ` + day + `]}`},
+	})
+	_, headers, _ := b.call("POST", `{"userId": "u1", "activity": "a"}`, false)
+	if headers["RateLimit-Policy"] != `"minute";q=10;w=60, "day";q=200;w=86400` || headers["RateLimit"] != `"minute";r=9;t=60, "day";r=199;t=6360` {
+		t.Errorf("headers: %v", headers)
+	}
+}

@@ -1,0 +1,141 @@
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/live"
+)
+
+// wantOutageReported fails the test unless the outage is logged and counted.
+func (b *bench) wantOutageReported() {
+	b.t.Helper()
+	if !strings.Contains(b.log.String(), "table unavailable") || !strings.Contains(b.lines.String(), `"Degraded":1`) {
+		b.t.Errorf("the outage is not logged and counted:\n%s%s", &b.log, &b.lines)
+	}
+}
+
+func TestMemoryDecidesDuringAnOutage(t *testing.T) {
+	b := newBench(t)
+	b.want(`{"count": 8}`, counted(8, 8))
+	b.store.away = errAway
+	b.want(`{"count": 2}`, figures(true, "unavailable", 10, fields{"granted": 2, "receipt": true}))
+	b.want(`{}`, figures(false, "unavailable", 10, fields{"granted": 0, "waitTime": 60000, "message": message}))
+	b.wantOutageReported()
+}
+
+func TestAnOutageCanBeAnError(t *testing.T) {
+	b := newBench(t)
+	b.DenyOutage = true
+	b.store.away = errAway
+	for _, event := range []string{`{}`, `{"op": "status"}`} {
+		_, err := b.ask(event)
+		b.wantUnavailable(event, "the table does not exist", err)
+	}
+	b.wantOutageReported()
+}
+
+func TestARefusalDuringAnOutageCanBeAnError(t *testing.T) {
+	b := newBench(t)
+	b.RefusalIsError = true
+	b.store.away = errAway
+	b.want(`{"count": 10}`, figures(true, "unavailable", 10, fields{"granted": 10, "receipt": true}))
+	b.want(`{"op": "status"}`, figures(false, "unavailable", 10, fields{"op": "status", "waitTime": 60000, "message": message}))
+	if _, err := b.ask(`{}`); !errors.As(err, new(*RateLimitExceeded)) {
+		t.Errorf("the error is %v, want RateLimitExceeded", err)
+	}
+}
+
+// Lambda must receive the answer at least 100 ms before its deadline.
+func TestAnOutageEndsBeforeTheDeadlineOfLambda(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.store.away = errors.New("no answer")
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		out, err := b.Invoke(ctx, []byte(`{"userId": "u1", "activity": "create_post"}`))
+		if left, _ := ctx.Deadline(); time.Until(left) < 100*time.Millisecond {
+			t.Errorf("the answer came %v before the deadline, want at least 100ms", time.Until(left))
+		}
+		if err != nil || parse(t, out)["reason"] != "unavailable" {
+			t.Errorf("%s, %v, want unavailable", out, err)
+		}
+	})
+}
+
+// A live mode decides what an outage does to its activity, and to no other.
+func TestALiveShadowModeAllowsInAnOutage(t *testing.T) {
+	b, s := newLiveBench(t)
+	b.DenyOutage = true
+	s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Mode: "shadow"}}})
+	b.reasons(`{}`, "ok")
+	b.store.away = errAway
+	b.reasons(`{}`, "unavailable")
+	if _, err := b.ask(`{"activity": "update_post"}`); err == nil {
+		t.Error("another activity is allowed too")
+	}
+	b.Mode = Shadow
+	b.reasons(`{"activity": "update_post"}`, "unavailable")
+}
+
+// The first decision of an outage opens the circuit breaker. After that, answers
+// come without a request, and live limits are not read. One decision in 5 s asks
+// the table, so the table decides again soon after it is back.
+func TestAnOpenCircuitBreakerKeepsRequestsFromTheTable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, s := newLiveBench(t)
+		b.reasons(`{}`, "ok") // also reads the live limits
+		b.store.away = errors.New("no answer")
+		b.reasons(`{}`, "unavailable") // opens the circuit breaker
+		b.now = b.now.Add(4 * time.Second)
+		asked, looks, began := b.store.asked, s.looks, time.Now()
+		b.reasons(`{}`, "unavailable", "unavailable")
+		b.reasons(`{"op": "status"}`, "unavailable")
+		for _, event := range []string{`{"op": "reset"}`, `{"op": "release", "requestId": "r1", "at": 1700000040000}`} {
+			_, err := b.ask(event)
+			b.wantUnavailable(event, "the table did not answer in time", err)
+		}
+		b.DenyOutage = true
+		_, err := b.ask(`{}`)
+		b.wantUnavailable(`{}`, "the table did not answer in time", err)
+		b.DenyOutage = false
+		if took := time.Since(began); b.store.asked != asked || took != 0 {
+			t.Errorf("%d requests in %v, want none at once", b.store.asked-asked, took)
+		}
+		for range 10 { // 40 s: live limits would have been due
+			b.now = b.now.Add(4 * time.Second)
+			b.reasons(`{}`, "unavailable")
+		}
+		if s.looks != looks {
+			t.Errorf("the live limits were read %d times, want never", s.looks-looks)
+		}
+		b.store.away = nil
+		b.now = b.now.Add(5 * time.Second)
+		b.reasons(`{}`, "ok", "ok")
+		synctest.Wait()
+		if s.looks != looks+1 {
+			t.Errorf("the live limits were read %d times after the outage, want once", s.looks-looks)
+		}
+	})
+}
+
+// Exempt requests never ask the table, so they can't close the circuit breaker.
+// They read the live limits all the same, or a live mode "off" would stay forever.
+func TestALiveModeOffEndsAlthoughTheCircuitBreakerIsOpen(t *testing.T) {
+	b, s := newLiveBench(t)
+	s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Mode: "off"}}})
+	b.reasons(`{"activity": "like"}`, "unlimited")
+	b.store.away = errAway
+	b.reasons(`{"activity": "update_post"}`, "unavailable")
+	if !b.Limiter.CircuitOpen() {
+		t.Fatal("the circuit breaker is closed")
+	}
+	b.store.away = nil
+	s.set(b, live.Settings{})
+	b.reasons(`{}`, "unlimited", "ok")
+}
