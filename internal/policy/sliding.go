@@ -82,11 +82,11 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 	}
 	u := Update{Acts: []Act{{Add, current, n}}}
 	if !late && p.left(now) <= mostSkew {
-		u.Also = []Term{AtMost(period(k+1), 0)}
+		u.Also = []Term{zero(period(k+1), s)}
 	}
 	switch {
 	case s[current] > 0 && s[previous] == 0:
-		u.If = [][]Term{{AtMost(previous, 0), AtMost(current, most)}}
+		u.If = [][]Term{{zero(previous, s), AtMost(current, most)}}
 	case s[current] > 0:
 		u.If = [][]Term{p.step(now, most, weight)}
 	default:
@@ -103,6 +103,14 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 		}
 	}
 	return p.forget(u, k, s), true
+}
+
+// zero returns the shortest term that holds in s and tests that a counter is 0.
+func zero(counter string, s State) Term {
+	if _, ok := s[counter]; ok {
+		return Within(counter, math.MinInt64, 0)
+	}
+	return Missing(counter)
 }
 
 // begun returns now or, if the next period is close and has actions in s, its

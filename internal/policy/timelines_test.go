@@ -144,7 +144,7 @@ func TestSlidingTimeline(t *testing.T) {
 		{at: 105 * time.Minute, take: 1, want: "no 50/50 wait 1ms"},
 		{at: 105*time.Minute + time.Millisecond, take: 1, want: "ok 50/50"},
 		{at: 106 * time.Minute, undo: 40, of: 105 * time.Minute, want: "ok 10/50"},
-		{at: 30 * time.Minute, undo: 40, of: 0, want: "ok 1/50"}, // a clock behind reads the period that has begun
+		{at: 30 * time.Minute, undo: 40, of: 0, want: "ok 0/50"}, // a clock that is a period behind
 		{at: 200 * time.Minute, undo: 1, of: 20 * time.Minute, want: "no 0/50"},
 		{at: 5 * time.Hour, want: "is 0/50"},
 	})

@@ -33,7 +33,7 @@ func benchmarkDecision(b *testing.B, p policy.Policy) {
 	client := dynamotest.Client(b, endpoint)
 	l := &ratelimit.Limiter{
 		Store: New(dynamotest.Config(endpoint), table), Memory: ratelimit.NewMemory(ratelimit.DefaultMemory),
-		Timeout: time.Second, Now: func() time.Time { return start },
+		Timeout: 10 * time.Second, Now: func() time.Time { return start },
 	}
 	r := request("")
 	r.Policy = p

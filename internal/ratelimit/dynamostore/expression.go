@@ -71,10 +71,13 @@ type named struct {
 // 512 values.
 var valueNames = func() (names [512]string) {
 	for i := range names {
-		names[i] = ":v" + strconv.Itoa(i)
+		names[i] = ":" + short(i)
 	}
 	return names
 }()
+
+// short writes n with as few characters as possible.
+func short(n int) string { return strconv.FormatInt(int64(n), 36) }
 
 // write appends the parts to the text.
 func (e *expression) write(parts ...string) {
@@ -90,7 +93,7 @@ func (e *expression) attr(name string) string {
 	}
 	alias, ok := e.aliases[name]
 	if !ok {
-		alias = "#" + strconv.Itoa(len(e.names))
+		alias = "#" + short(len(e.names))
 		e.aliases[name], e.names[alias] = alias, name
 	}
 	return alias

@@ -56,6 +56,7 @@ var largest = map[string]struct {
 	"bucket at another interval":  {"bucket 10/1m burst 15", []int64{9}, 5, "bucket 7/7h burst 13", 1},
 	"reservoir, next window":      {"reservoir 2/10s ahead 15m", []int64{1, 1}, 0, "reservoir 2/10s ahead 15m", 1},
 	"a log of 100 and 7 sliding":  {"", nil, 0, beside("log 100/12h", "sliding 100/%dms"), 100},
+	"99 in a log, 7 used sliding": {beside("log 100/12h", "sliding 100/%dh"), []int64{1}, 1, beside("log 100/12h", "sliding 100/%dh"), 99},
 	"50 in a log and 7 sliding":   {"", nil, 0, beside("log 100/12h", "sliding 100/%dms"), 50},
 	"a used log and 7 sliding":    {beside("log 100/12h", "sliding 100/%dms"), []int64{1, 1}, 1, beside("log 100/12h", "sliding 100/%dms"), 50},
 	"a log of 100 and 7 fixed":    {"", nil, 0, beside("log 100/12h", "100/%dh"), 100},
