@@ -82,47 +82,72 @@ func (in *interleaving) told() (sum int64) {
 	return sum
 }
 
+// mostFaults is the length of a sequence of faults.
+const mostFaults = 4
+
+// sequences calls run with every sequence of faults. Run returns how many of them
+// it used; sequences that differ only in the others are left out.
+func sequences(run func(faults []fault, name string) (used int)) {
+	faults := []fault{pass, lose, refuse, throttle, nil}
+	names := []string{"pass ", "lose ", "refuse ", "throttle ", "late "}
+	size := 1
+	for range mostFaults {
+		size *= len(faults)
+	}
+	for n := 0; n < size; {
+		var sequence []fault
+		name := ""
+		for unit := size / len(faults); unit > 0; unit /= len(faults) {
+			sequence = append(sequence, faults[n/unit%len(faults)])
+			name += names[n/unit%len(faults)]
+		}
+		same := 1 // sequences that begin alike
+		for range mostFaults - run(sequence, name) {
+			same *= len(faults)
+		}
+		n += same
+	}
+}
+
 // Every sequence of four faults, with and without others in between: a decision
 // counts exactly what it says, a refusal counts nothing, and the receipt gives back
 // exactly that. A request that arrives late changes nothing.
 func TestEveryInterleavingCountsExactlyWhatItSays(t *testing.T) {
-	const most = 4 // attempts
-	faults := []fault{pass, lose, refuse, throttle, nil}
 	for _, text := range []string{"4/1m", "101/1m", "log 4/1h", "bucket 4/1m", "sliding 4/1h", "minute: 4/1m, day: 9/1d"} {
 		p := policy.Must(text)
-		for sequence := range 5 * 5 * 5 * 5 {
-			for others := range uint(1 << most) {
-				for _, partial := range []bool{false, true} {
+		for others := range uint(1 << mostFaults) {
+			for _, partial := range []bool{false, true} {
+				sequences(func(faults []fault, name string) int {
 					in := &interleaving{store: new(memstore.Store), policy: p, clock: newClock(), others: others, counts: map[string]int64{}}
 					if p.Most() > 4 { // fill it until 4 are free
 						l := &Limiter{Store: in.store, Now: in.clock.now}
 						in.counts["rest"] = mustCheck(t, l, request(p, "rest", p.Most()-4)).Granted
 					}
 					store := &faulty{Store: in.store}
-					name := ""
-					for i, rest := 0, sequence; i < most; i, rest = i+1, rest/5 {
-						store.faults = append(store.faults, in.wrap(t, faults[rest%5]))
-						name += []string{"pass ", "lose ", "refuse ", "throttle ", "late "}[rest%5]
+					for _, f := range faults {
+						store.faults = append(store.faults, in.wrap(t, f))
 					}
-					in.decide(t, store, partial, fmt.Sprintf("%s: %swith others %04b, partial %v", text, name, others, partial))
-				}
+					return in.decide(t, store, partial, fmt.Sprintf("%s: %swith others %04b, partial %v", text, name, others, partial))
+				})
 			}
 		}
 	}
 }
 
-// decide runs the decision and checks what it says against the item.
-func (in *interleaving) decide(t *testing.T, store *faulty, partial bool, name string) {
+// decide runs the decision and checks what it says against the item. It returns how
+// many faults it used.
+func (in *interleaving) decide(t *testing.T, store *faulty, partial bool, name string) (used int) {
 	t.Helper()
-	l := &Limiter{Store: store, Now: in.clock.now, Attempts: func() Budget { a := attempts(len(store.faults)); return &a }}
+	l := &Limiter{Store: store, Now: in.clock.now, Attempts: func() Budget { a := attempts(mostFaults); return &a }}
 	r := request(in.policy, "mine", 3)
 	r.Alone, r.Fresh, r.Partial = false, true, partial
 	d, err := l.Check(t.Context(), r)
+	sent := in.sent
 	for _, arrive := range in.late {
 		_ = arrive()
 	}
 	if err != nil {
-		return // the outcome is unknown
+		return sent // the outcome is unknown
 	}
 	in.counts["mine"] = d.Granted
 	if used := in.used(t); used != in.told() {
@@ -132,7 +157,7 @@ func (in *interleaving) decide(t *testing.T, store *faulty, partial bool, name s
 		if d.Granted > 0 {
 			t.Fatalf("%s: %s has no receipt", name, inWords(d))
 		}
-		return
+		return sent
 	}
 	r.At, r.Count = d.At, d.Granted
 	store.faults = []fault{pass, lose, pass}
@@ -143,25 +168,25 @@ func (in *interleaving) decide(t *testing.T, store *faulty, partial bool, name s
 	if used := in.used(t); used != in.told() {
 		t.Fatalf("%s: after the release the item counts %d and %v were told", name, used, in.counts)
 	}
+	return sent
 }
 
 // A place that is given under any sequence of faults belongs to one request only.
 func TestEveryInterleavingGivesEachPlaceOnce(t *testing.T) {
 	p := policy.Must("reservoir 2/10s ahead 1m")
-	faults := []fault{pass, lose, refuse, throttle, nil}
-	for sequence := range 5 * 5 * 5 * 5 {
-		for others := range uint(16) {
+	for others := range uint(1 << mostFaults) {
+		sequences(func(faults []fault, name string) int {
 			in := &interleaving{store: new(memstore.Store), policy: p, clock: newClock(), others: others, counts: map[string]int64{}}
 			store := &faulty{Store: in.store}
-			for i, rest := 0, sequence; i < 4; i, rest = i+1, rest/5 {
-				store.faults = append(store.faults, in.wrap(t, faults[rest%5]))
+			for _, f := range faults {
+				store.faults = append(store.faults, in.wrap(t, f))
 			}
-			l := &Limiter{Store: store, Now: in.clock.now, Attempts: func() Budget { a := attempts(len(store.faults)); return &a }}
+			l := &Limiter{Store: store, Now: in.clock.now, Attempts: func() Budget { a := attempts(mostFaults); return &a }}
 			r := request(p, "mine", 1)
 			r.Alone, r.Fresh = false, true
 			d, err := l.Check(t.Context(), r)
 			if err != nil {
-				continue
+				return in.sent
 			}
 			places := map[int64]int{}
 			for id := range in.counts {
@@ -169,14 +194,15 @@ func TestEveryInterleavingGivesEachPlaceOnce(t *testing.T) {
 			}
 			mine := in.place(t, "mine")
 			if places[mine]++; mine != max(d.ReadyAt, start.UnixMilli()) {
-				t.Fatalf("sequence %d, others %04b: told %s, and the item has the place %d", sequence, others, inWords(d), mine)
+				t.Fatalf("%swith others %04b: told %s, and the item has the place %d", name, others, inWords(d), mine)
 			}
 			for at, n := range places {
 				if n > 2 {
-					t.Fatalf("sequence %d, others %04b: %d places at %d, want at most 2", sequence, others, n, at)
+					t.Fatalf("%swith others %04b: %d places at %d, want at most 2", name, others, n, at)
 				}
 			}
-		}
+			return in.sent
+		})
 	}
 }
 
