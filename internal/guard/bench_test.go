@@ -68,7 +68,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// A store counts its requests and fails if the test says so.
+// A store counts its requests. A test can make it fail.
 type store struct {
 	ratelimit.Store
 	away  error    // if set, every request fails with it

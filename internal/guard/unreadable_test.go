@@ -65,8 +65,7 @@ func TestAnUnreadableItemAllowsInShadowMode(t *testing.T) {
 	}
 }
 
-// A release of an unreadable item is an error, because nobody knows what is
-// counted. A reset deletes the item and so repairs it.
+// A release of an unreadable item is an error, because its count is unknown. A reset deletes the item and so repairs it.
 func TestAResetRepairsAnUnreadableItem(t *testing.T) {
 	b := newSpoiledBench(t)
 	event := `{"op": "release", "requestId": "r1", "at": 1700000040000}`
