@@ -72,3 +72,17 @@ func TestAUserIdOf129CharactersIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestARequestIdHasUpTo64Characters(t *testing.T) {
+	for length, valid := range map[int]bool{1: true, 64: true, 65: false} {
+		b := newBench(t)
+		event := `{"requestId": "` + strings.Repeat("r", length) + `"}`
+		got, err := b.ask(event)
+		switch {
+		case !valid:
+			b.wantInvalid(event, "requestId", err)
+		case err != nil || got["requestId"] != strings.Repeat("r", length):
+			t.Errorf("%d characters: %v, %v, want a receipt with this id", length, got, err)
+		}
+	}
+}
