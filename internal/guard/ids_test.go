@@ -9,8 +9,9 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 )
 
-// A user id has 1 to 128 characters, and every operation of every guard takes the
-// longest ones. Ids that differ only in the last character are different users.
+// A user id has 1 to 128 characters, and every operation of every guard takes
+// the longest ones. Ids that differ only in the last character are different
+// users.
 func TestAUserIdHasUpTo128Characters(t *testing.T) {
 	for _, length := range []int{1, 36, 37, 128} {
 		for _, g := range limits.All {

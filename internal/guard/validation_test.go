@@ -8,8 +8,8 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 )
 
-// Each row is a ValidationError that names the field. It never contains the user's
-// id, and nothing is counted.
+// Each row is a ValidationError that names the field. It never contains the
+// user's id, and nothing is counted.
 func TestBadInputIsAValidationError(t *testing.T) {
 	user := canary
 	for name, tt := range map[string]struct{ event, field, has string }{

@@ -13,8 +13,8 @@ import (
 // noon is a fixed time, so that the examples always print the same.
 func noon() time.Time { return time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC) }
 
-// A limit of 3 in each minute allows three actions and refuses the fourth. The wait
-// is the time until the next window.
+// A limit of 3 in each minute allows three actions and refuses the fourth. The
+// wait is the time until the next window.
 func Example() {
 	l := &ratelimit.Limiter{Store: new(memstore.Store), Now: noon}
 	for i := range 4 {
@@ -27,15 +27,12 @@ func Example() {
 		}
 		fmt.Println(d.Allowed, d.Reason, d.Used, "of", d.Limit, d.Wait)
 	}
-	// Output:
-	// true ok 1 of 3 0s
-	// true ok 2 of 3 0s
-	// true ok 3 of 3 0s
-	// false limited 3 of 3 1m0s
+	// Output: true ok 1 of 3 0s true ok 2 of 3 0s true ok 3 of 3 0s false
+	// limited 3 of 3 1m0s
 }
 
-// The action failed after the check, so the caller gives it back. A check is given
-// back only once.
+// The action failed after the check, so the caller gives it back. A check is
+// given back only once.
 func ExampleLimiter_Release() {
 	ctx := context.Background()
 	l := &ratelimit.Limiter{Store: new(memstore.Store), Now: noon}
@@ -50,8 +47,5 @@ func ExampleLimiter_Release() {
 		d, err := l.Release(ctx, r)
 		fmt.Println(d.Used, "counted", err)
 	}
-	// Output:
-	// 2 counted <nil>
-	// 1 counted <nil>
-	// 1 counted <nil>
+	// Output: 2 counted <nil> 1 counted <nil> 1 counted <nil>
 }
