@@ -56,9 +56,9 @@ func TestFunctionsAcceptTheirSampleEvents(t *testing.T) {
 		Invoke(context.Context, []byte) ([]byte, error)
 	}{"cleanup": &cleanup.Cleanup{Table: dryTable{}}}
 	for _, g := range limits.All {
-		handlers[g.Name] = &guard.Guard{Rules: g, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+		handlers[g.Name] = &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
 	}
-	jobs := &guard.Guard{Rules: limits.Jobs, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+	jobs := &guard.Handler{Guard: limits.Jobs, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
 	handlers["delayed-jobs"] = &delayed.Worker{Guard: jobs, Delayed: anyQueue{}, Ready: anyQueue{}}
 	for _, folder := range folders(t) {
 		h, ok := handlers[folder]

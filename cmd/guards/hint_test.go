@@ -3,7 +3,7 @@ package main
 import "testing"
 
 func TestNearest(t *testing.T) {
-	for misspelt, want := range map[string]string{
+	for misspelled, want := range map[string]string{
 		"creat_post":           "create_post",
 		"create_pots":          "create_post", // swapped
 		"CREATE_POST":          "",
@@ -18,9 +18,9 @@ func TestNearest(t *testing.T) {
 		"":                     "",
 		"delete_room_messages": "delete_room_message",
 	} {
-		got, ok := nearest(misspelt, activities())
+		got, ok := nearest(misspelled, activities())
 		if ok != (want != "") || ok && got != want {
-			t.Errorf("%q: %s, %v, want %q", misspelt, got, ok, want)
+			t.Errorf("%q: %s, %v, want %q", misspelled, got, ok, want)
 		}
 	}
 }
@@ -31,7 +31,7 @@ func TestDistance(t *testing.T) {
 		want int
 	}{{"", "", 0}, {"", "abc", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"abc", "abxc", 1}, {"abc", "ac", 1}, {"abc", "axc", 1}, {"ca", "abc", 3}, {"post", "pots", 1}} {
 		if got := distance(tt.a, tt.b); got != tt.want {
-			t.Errorf("from %q to %q is %d, want %d", tt.a, tt.b, got, tt.want)
+			t.Errorf("distance of %q and %q is %d, want %d", tt.a, tt.b, got, tt.want)
 		}
 	}
 }

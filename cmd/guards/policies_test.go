@@ -17,10 +17,12 @@ import (
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
+// policiesDocument returns docs/policies.md.
 func policiesDocument(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/policies.md")
@@ -30,11 +32,11 @@ func policiesDocument(t *testing.T) string {
 	return string(text)
 }
 
-// replays runs the commands of the document, and hands each one's output on.
+// replays runs the document's commands and calls see with the output of each.
 func replays(t *testing.T, commands string, see func(command, out, svg string)) {
 	t.Helper()
 	for command := range strings.Lines(commands) {
-		args := strings.Fields(strings.TrimPrefix(command, "go run ./cmd/guards "))
+		args := shellWords(strings.TrimPrefix(command, "go run ./cmd/guards "))
 		svg := ""
 		for i, arg := range args {
 			args[i] = strings.Replace(arg, "docs/", "../../docs/", 1)
@@ -51,9 +53,22 @@ func replays(t *testing.T, commands string, see func(command, out, svg string)) 
 	}
 }
 
-// The pictures in docs/img are what the command draws, to the byte. To draw them
-// anew, run the commands of the document.
-func TestPicturesAreWhatTheCommandDraws(t *testing.T) {
+// shellWords splits a command line as a shell does, if it has no other quotes than
+// "...".
+func shellWords(line string) (words []string) {
+	for i, part := range strings.Split(line, `"`) {
+		if i%2 == 1 {
+			words = append(words, part)
+			continue
+		}
+		words = append(words, strings.Fields(part)...)
+	}
+	return words
+}
+
+// The pictures in docs/img are exactly what the command draws. To redraw them, run
+// the commands of the document.
+func TestPicturesAreUpToDate(t *testing.T) {
 	document := policiesDocument(t)
 	commands := regexp.MustCompile("```sh\n((?:go run ./cmd/guards replay .* --plot .*\n)+)```").FindStringSubmatch(document)
 	if commands == nil {
@@ -70,19 +85,19 @@ func TestPicturesAreWhatTheCommandDraws(t *testing.T) {
 		}
 		want, err := os.ReadFile("../../" + name)
 		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s is another picture (%v); if that is meant, run\n%s", name, err, command)
+			t.Errorf("%s has changed (%v). If you meant to change it, run\n%s", name, err, command)
 		}
 		for d := xml.NewDecoder(bytes.NewReader(want)); ; {
 			if _, err := d.Token(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
-				t.Fatalf("%s is no XML: %v", name, err)
+				t.Fatalf("%s is not XML: %v", name, err)
 			}
 		}
 	})
 	for _, picture := range shown {
 		if !slices.Contains(drawn, picture[1]) {
-			t.Errorf("docs/policies.md shows %s, which no command of it draws", picture[1])
+			t.Errorf("docs/policies.md shows %s, but none of its commands draws it", picture[1])
 		}
 	}
 	if len(shown) != len(drawn) {
@@ -90,33 +105,30 @@ func TestPicturesAreWhatTheCommandDraws(t *testing.T) {
 	}
 }
 
-func TestPoliciesDocumentShowsWhatReplayPrints(t *testing.T) {
+func TestPoliciesDocumentShowsTheOutputOfReplay(t *testing.T) {
 	example := regexp.MustCompile("(?s)```sh\n(go run ./cmd/guards replay [^\n]*\n)```\n\n```text\n(.*?)```").FindStringSubmatch(policiesDocument(t))
 	if example == nil {
 		t.Fatal("docs/policies.md shows no replay with its output")
 	}
 	replays(t, example[1], func(command, out, _ string) {
 		if out != example[2] {
-			t.Errorf("%sprints\n%swhere docs/policies.md shows\n%s", command, out, example[2])
+			t.Errorf("%sprints\n%sbut docs/policies.md shows\n%s", command, out, example[2])
 		}
 	})
 }
 
-// The answers in the document are a guard's, and so is what it says of them.
-func TestPoliciesDocumentShowsWhatGuardsAnswer(t *testing.T) {
+// The document shows answers and quotes figures from them.
+func TestPoliciesDocumentShowsRealAnswers(t *testing.T) {
 	document := policiesDocument(t)
 	now := time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
 	several := limits.Posts
-	several.Activities = []limits.Activity{{Name: "create_post", Limit: ratelimit.Several{
-		{Name: "minute", Policy: ratelimit.FixedWindow{Limit: 10, Window: time.Minute}},
-		{Name: "day", Policy: ratelimit.FixedWindow{Limit: 200, Window: 24 * time.Hour}},
-	}}}
-	ask := func(rules limits.Guard, times int) (a guard.Answer) {
-		g := guard.Guard{Rules: rules, Limiter: &ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return now }}}
+	several.Activities = []limits.Activity{{Name: "create_post", Limit: policy.Must("minute: 10/1m, day: 200/1d")}}
+	ask := func(g limits.Guard, times int) (a guard.Answer) {
+		h := guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return now }}}
 		for i := range times {
 			var err error
-			a, err = g.Decide(t.Context(), guard.Request{
-				UserID: "u1", Activity: rules.Activities[0].Name, Op: guard.Check, Count: 1, RequestID: "r" + strconv.Itoa(i+1),
+			a, err = h.Decide(t.Context(), guard.Request{
+				UserID: "u1", Activity: g.Activities[0].Name, Op: guard.Check, Count: 1, RequestID: "r" + strconv.Itoa(i+1),
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -17,26 +17,26 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// A trial is how a snippet of the documents is tried.
+// A trial tells how to run the snippets of the documents that begin in a certain way.
 type trial struct {
-	begins string // the snippets it is for
-	posts  int    // counted of u1 beforehand
-	status int    // what it ends with
-	notRun string // why it can't be; empty: it is run as it stands
+	begins string // the beginning of the snippets
+	posts  int    // how many posts of u1 are counted before
+	status int    // the exit status
+	notRun string // why such a snippet can't run; empty: it can
 }
 
-// trials are for every snippet, the first that fits: what none of them knows is
-// not run, and fails the test.
+// trials has an entry for every snippet. The first one that fits counts. A snippet
+// without an entry fails the test.
 var trials = []trial{
 	{begins: "go run ./cmd/guards ...", notRun: "it stands for every command"},
-	{begins: "guards limits ", notRun: "it needs a table: testdata/script/live.txtar runs the like"},
+	{begins: "guards limits ", notRun: "it needs a table; testdata/script/live.txtar runs similar commands"},
 	{begins: "go run ./cmd/guards check create_post --user u1 --times 12", status: refused},
 	{begins: "go run ./cmd/guards check "},
 	{begins: "go run ./cmd/guards limits"},
 	{begins: "go run ./cmd/guards replay "},
 	{begins: "go run ./cmd/guards verify "},
-	{begins: "go run ./cmd/guards serve", notRun: "it runs beside each of the others"},
-	{begins: "go run ./cmd/guards erase ", status: wrongUse}, // asks, and nobody is there
+	{begins: "go run ./cmd/guards serve", notRun: "the other snippets run while it runs"},
+	{begins: "go run ./cmd/guards erase ", status: wrongUse}, // it asks, and there is nobody to answer
 	{begins: "aws lambda invoke --function-name posts-guard ", posts: 10},
 	{begins: "aws lambda invoke --function-name cleanup "},
 	{begins: "aws ", notRun: "it needs AWS"},
@@ -46,11 +46,11 @@ var trials = []trial{
 	{begins: "# post.sh", notRun: "internal/clients runs it"},
 }
 
-// A snippet is shell that a document shows.
+// A snippet is a piece of shell in a document.
 type snippet struct {
 	document string
 	shell    string
-	prints   string // as the document shows it; empty: it does not
+	prints   string // the output that the document shows; empty: it shows none
 }
 
 var (
@@ -58,20 +58,20 @@ var (
 	inline = regexp.MustCompile("`((?:go run ./cmd/guards|aws) [^`]+)`")
 )
 
-// Each snippet of the documents that can be run without AWS does what they say,
-// beside guards serve as README starts it.
-func TestDocumentsShowWhatWorks(t *testing.T) {
+// Each snippet that can run without AWS works as the document shows, while guards
+// serve runs as README starts it.
+func TestSnippetsOfTheDocumentsWork(t *testing.T) {
 	all := snippets(t)
 	const start = "go run ./cmd/guards serve"
 	server := slices.IndexFunc(all, func(s snippet) bool { return strings.HasPrefix(s.shell, start) })
 	if server < 0 {
-		t.Fatal("no document says how to start guards serve")
+		t.Fatal("no document shows how to start guards serve")
 	}
 	for i, s := range all {
 		t.Run(fmt.Sprintf("%s-%d", filepath.Base(s.document), i+1), func(t *testing.T) {
 			how := howTo(s)
 			if how == nil {
-				t.Fatalf("trials in this test does not say how to try what %s shows:\n%s", s.document, s.shell)
+				t.Fatalf("%s shows a snippet that has no entry in trials:\n%s", s.document, s.shell)
 			}
 			if how.notRun != "" {
 				t.Skip(how.notRun)
@@ -86,7 +86,7 @@ func TestDocumentsShowWhatWorks(t *testing.T) {
 			p.Setup = func(env *testscript.Env) error {
 				return errors.Join(setup(env), os.CopyFS(filepath.Join(env.WorkDir, "docs"), os.DirFS("../../docs")))
 			}
-			// Another port, since that one may be taken, and the program by its name.
+			// The server has another port, and the program is already built.
 			shell := strings.NewReplacer("http://127.0.0.1:3001", endpoint, "go run ./cmd/guards", "guards").Replace(s.shell)
 			program, _, _ := strings.Cut(s.shell, " ")
 			script := fmt.Sprintf("[!exec:%s] skip\nstatus %d sh -e snippet\n%s-- snippet --\n%s\n", program, how.status, s.wanted(), shell)
@@ -98,6 +98,7 @@ func TestDocumentsShowWhatWorks(t *testing.T) {
 	}
 }
 
+// howTo returns the trial of a snippet, or nil.
 func howTo(s snippet) *trial {
 	for i, how := range trials {
 		if strings.HasPrefix(s.shell, how.begins) {
@@ -107,7 +108,7 @@ func howTo(s snippet) *trial {
 	return nil
 }
 
-// wanted is the line of a script that wants to see what the document shows.
+// wanted returns the line of a script that compares the output with the document.
 func (s snippet) wanted() string {
 	if s.prints == "" {
 		return ""
@@ -116,7 +117,8 @@ func (s snippet) wanted() string {
 	return `stdout '\A` + shown + `\n?\z'` + "\n"
 }
 
-// snippets are those of README and docs: blocks, and commands within a sentence.
+// snippets returns the snippets of README and docs: blocks, and commands within a
+// sentence.
 func snippets(t *testing.T) (all []snippet) {
 	t.Helper()
 	documents, err := filepath.Glob("../../docs/*.md")
@@ -139,8 +141,8 @@ func snippets(t *testing.T) (all []snippet) {
 	return all
 }
 
-// fakeAWS stands for the AWS CLI, of which it knows lambda invoke: the answer goes
-// into a file.
+// fakeAWS replaces the AWS CLI. It supports only lambda invoke, which writes the
+// answer into a file.
 func fakeAWS() {
 	flags := flag.NewFlagSet("aws lambda invoke", flag.ExitOnError)
 	name := flags.String("function-name", "", "")
@@ -174,13 +176,12 @@ func invoke(endpoint, name, payload, file string) error {
 	return os.WriteFile(file, body, 0o600)
 }
 
-// README's table of limits is what the code says.
-func TestReadmeShowsTheLimits(t *testing.T) {
+func TestReadmeShowsTheLimitsOfTheCode(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if table := markdown(list()); !strings.Contains(string(readme), "\n\n"+table+"\n") {
-		t.Errorf("README does not have the table that guards limits --markdown prints:\n%s", table)
+		t.Errorf("README does not contain the output of guards limits --markdown:\n%s", table)
 	}
 }

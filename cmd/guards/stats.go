@@ -2,16 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/cric-talk/guards/internal/input"
-	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/table"
 )
 
@@ -21,15 +17,15 @@ type statsCommand struct {
 	tableFlags
 }
 
-// Help is the command's own help.
+// Help returns the text below the command's flags.
 func (statsCommand) Help() string {
-	return `It reads the whole table, and pays for that; a terminal shows how far it is.
+	return `This reads the whole table, which costs read capacity. A terminal shows the progress.
 Examples:
   guards stats
   guards stats --activity create_post --json`
 }
 
-// statistics are what the command prints.
+// statistics are the figures that the command prints.
 type statistics struct {
 	TrackedUsers int64           `json:"trackedUsers"`
 	Items        int64           `json:"items"`
@@ -38,25 +34,9 @@ type statistics struct {
 }
 
 type activityUsers struct {
-	Activity string `json:"activity"`
-	Users    int64  `json:"users"`
-
-	// Where one action may be done every so long: that, in milliseconds.
-	IntervalMs int64 `json:"intervalMs,omitzero"`
-}
-
-// interval is the least time between two actions of an activity; 0 where more
-// than one may come at once.
-func interval(name string) time.Duration {
-	rules, err := owner(name)
-	if err != nil {
-		return 0 // of a guard that the code has no more
-	}
-	a, _ := rules.Activity(name)
-	if p, ok := a.Limit.(ratelimit.TokenBucket); ok && p.Burst == 1 {
-		return p.Interval()
-	}
-	return 0
+	Activity   string `json:"activity"`
+	Users      int64  `json:"users"`
+	IntervalMs int64  `json:"intervalMs,omitzero"` // the least time between two actions; 0: two can come at once
 }
 
 // Run counts users and items.
@@ -84,20 +64,39 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 		}
 	}
 	if c.JSON {
-		return json.NewEncoder(con.out).Encode(s)
+		return con.printLine(s)
 	}
-	if _, err := fmt.Fprintf(con.out, "%d items of %d users, %d stale\n", s.Items, s.TrackedUsers, s.Stale); err != nil || len(s.Activities) == 0 {
+	return s.print(con)
+}
+
+// interval returns the least time between two actions of an activity, or 0 if two
+// can come at once.
+func interval(name string) time.Duration {
+	g, err := owner(name)
+	if err != nil { // the code no longer has the activity
+		return 0
+	}
+	a, _ := g.Activity(name)
+	var longest time.Duration
+	for _, r := range a.Limit.Rates() {
+		if r.Burst == 1 {
+			longest = max(longest, r.Window/time.Duration(r.Limit))
+		}
+	}
+	return longest
+}
+
+// print writes the figures for people.
+func (s statistics) print(con console) error {
+	_, err := fmt.Fprintf(con.out, "%d items of %d users, %d stale\n", s.Items, s.TrackedUsers, s.Stale)
+	if err != nil || len(s.Activities) == 0 {
 		return err
 	}
-	var lines strings.Builder
-	w := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "\nACTIVITY\tUSERS\tINTERVAL")
+	var t textTable
+	t.row()
+	t.row("ACTIVITY", "USERS", "INTERVAL")
 	for _, a := range s.Activities {
-		every := ""
-		if a.IntervalMs > 0 {
-			every = wait(time.Duration(a.IntervalMs) * time.Millisecond)
-		}
-		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\n", a.Activity, a.Users, every)
+		t.row(a.Activity, fmt.Sprint(a.Users), waitMs(a.IntervalMs))
 	}
-	return con.printTable(w, &lines)
+	return t.write(con.out)
 }

@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/cric-talk/guards/internal/input"
@@ -16,20 +16,20 @@ import (
 )
 
 type statusCommand struct {
-	User string `required:"" placeholder:"ID" help:"Whose."`
+	User string `required:"" placeholder:"ID" help:"The user to show."`
 	Tier string `placeholder:"T" help:"The user's plan."`
 	JSON bool   `name:"json" help:"Print one JSON array."`
 	tableFlags
 }
 
-// Help is the command's own help.
+// Help returns the text below the command's flags.
 func (statusCommand) Help() string {
 	return `Examples:
   guards status --user u1
   guards status --user u1 --tier premium --json`
 }
 
-// A standing is where a user stands with one activity.
+// A standing is what a user has done and has left of one activity.
 type standing struct {
 	Function      string `json:"function"`
 	Activity      string `json:"activity"`
@@ -40,7 +40,7 @@ type standing struct {
 	ResetAt       int64  `json:"resetAt"`  // Unix milliseconds
 }
 
-// Run reads all of a user at once, and shows each activity that is limited.
+// Run reads all items of a user at once, and shows each activity that has a limit.
 func (c *statusCommand) Run(ctx context.Context, con console) error {
 	if err := input.CheckUserID(c.User); err != nil {
 		return err
@@ -59,45 +59,64 @@ func (c *statusCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
+	for _, line := range unreadable(items) {
+		con.note(line)
+	}
 	list := standings(c.User, c.Tier, items, changed.Limits(), con.now())
 	if c.JSON {
 		return con.printJSON(list)
 	}
-	var lines strings.Builder
-	w := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "ACTIVITY\tUSED\tLEFT\tWAIT")
+	var t textTable
+	t.row("ACTIVITY", "USED", "LEFT", "WAIT")
 	for _, s := range list {
-		cooldown := ""
-		if s.WaitTime > 0 {
-			cooldown = wait(time.Duration(s.WaitTime) * time.Millisecond)
-		}
-		_, _ = fmt.Fprintf(w, "%s\t%d/%d\t%d\t%s\n", s.Activity, s.ActivityCount, s.Limit, s.Remaining, cooldown)
+		t.row(s.Activity, fmt.Sprintf("%d/%d", s.ActivityCount, s.Limit), fmt.Sprint(s.Remaining), waitMs(s.WaitTime))
 	}
-	return con.printTable(w, &lines)
+	return t.write(con.out)
 }
 
-// standings are by the limits as operators have changed them.
+// standings returns where a user stands by the limits as operators have changed
+// them.
 func standings(user, tier string, items map[ratelimit.Key]ratelimit.Item, changed *live.Limits, at time.Time) []standing {
 	list := []standing{}
 	now := at.UnixMilli()
-	if _, granted := changed.Granted(user, at); granted != "" {
-		tier = granted
-	}
+	_, granted := changed.Granted(user, at)
 	for _, g := range limits.All {
 		for _, a := range g.Activities {
 			a, _ := changed.Activity(a)
 			p := a.For(tier)
-			if p == nil {
+			if _, ok := a.Tiers[granted]; ok { // otherwise it is a tier of other activities
+				p = a.For(granted)
+			}
+			if p.IsZero() {
 				continue
 			}
-			s := items[ratelimit.Key{UserID: user, Activity: a.Name, Window: p.Place(now).Window}].State
-			limit, _ := p.Quota()
-			f := p.Figures(now, s)
+			window, _ := p.Item(now)
+			f := p.Read(now, 1, items[ratelimit.Key{UserID: user, Activity: a.Name, Window: window}].State)
 			list = append(list, standing{
-				Function: g.Name, Activity: a.Name, Limit: limit, ActivityCount: f.Used, Remaining: f.Remaining,
-				WaitTime: p.Wait(now, 1, s).Milliseconds(), ResetAt: f.ResetAt,
+				Function: g.Name, Activity: a.Name, Limit: f.Limit, ActivityCount: f.Used, Remaining: f.Remaining,
+				WaitTime: f.Wait.Milliseconds(), ResetAt: f.ResetAt,
 			})
 		}
 	}
 	return list
+}
+
+// unreadable returns a line for each item that has an attribute of the wrong type.
+// Guards decide such an activity as in an outage, and its figures mean nothing.
+func unreadable(items map[ratelimit.Key]ratelimit.Item) (lines []string) {
+	for key, item := range items {
+		if len(item.Unread) == 0 {
+			continue
+		}
+		repair := "reset"
+		if g, err := owner(key.Activity); err == nil {
+			if a, _ := g.Activity(key.Activity); !a.Unlimited && a.Limit.Queues() {
+				repair = "erase" // places can't be reset
+			}
+		}
+		lines = append(lines, fmt.Sprintf("an item of %s can't be read: %s has the wrong type; guards %s repairs it",
+			key.Activity, strings.Join(item.Unread, ", "), repair))
+	}
+	slices.Sort(lines)
+	return lines
 }

@@ -22,18 +22,12 @@ func TestBar(t *testing.T) {
 			t.Errorf("%d of 64 is %q, want %q", parts, &log, want)
 		}
 	}
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 12345: "12,345", 999_999: "999,999", 1_234_567: "1,234,567"} {
-		if got := grouped(n); got != want {
-			t.Errorf("%d is %s, want %s", n, got, want)
-		}
-	}
 }
 
-// A terminal is told how far a long work is, and then nothing of it is left; a
-// file is told nothing.
-func TestProgressIsForTerminals(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "test")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+// A terminal shows the progress of a long task and clears it at the end. A file gets
+// no progress.
+func TestOnlyTerminalsShowProgress(t *testing.T) {
+	credentials(t)
 	where := []string{"--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", dynamotest.Table(t)}
 	at := func(progress bool, args ...string) (out, log string) {
 		var o, l stream
@@ -44,16 +38,16 @@ func TestProgressIsForTerminals(t *testing.T) {
 	}
 	at(false, "check", "create_post", "--user", "u1", "--store", "dynamodb")
 	for last, args := range map[string][]string{
-		"[################] 100 %  1 items of 1 users":          {"stats"},
-		"[################] 100 %  1 items, 0 to go, 0 deleted": {"cleanup", "--dry-run"},
+		"[################] 100 %  1 items of 1 users":              {"stats"},
+		"[################] 100 %  1 items, 0 to delete, 0 deleted": {"cleanup", "--dry-run"},
 	} {
 		shown, log := at(true, args...)
 		lines := strings.Split(log, "\r")
 		if n := len(lines); n < 64 || lines[n-2] != last+clearRest || lines[n-1] != clearRest {
-			t.Errorf("guards %v tells a terminal %q, want it to end with %q", args, log, last)
+			t.Errorf("guards %v shows %q on a terminal, want it to end with %q", args, log, last)
 		}
 		if filed, log := at(false, args...); log != "" || filed != shown {
-			t.Errorf("guards %v prints %q and tells a file %q, want %q and nothing", args, filed, log, shown)
+			t.Errorf("guards %v prints %q and %q to files, want %q and nothing", args, filed, log, shown)
 		}
 	}
 }
@@ -65,10 +59,10 @@ func TestColorful(t *testing.T) {
 	}
 	defer func() { _ = pipe.Close() }()
 	if colorful(pipe) {
-		t.Error("a pipe is taken for a terminal")
+		t.Error("a pipe counts as a terminal")
 	}
 	if got := (console{}).paint(red, "refused"); got != "refused" {
-		t.Errorf("%q has colours where nobody sees them", got)
+		t.Errorf("%q has colours, but the console shows none", got)
 	}
 	if got := (console{color: true}).paint(red, "refused"); got != "\x1b[31mrefused\x1b[0m" {
 		t.Errorf("%q, want it red", got)

@@ -12,23 +12,21 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 )
 
-// The SDK's own client, through the command that uses it.
+// The command uses the SDK's own client.
 func TestVerifyThroughServe(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "test")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	credentials(t)
 	endpoint, _ := serve(t)
 	var out, log stream
 	args := []string{"verify", "create_room", "--endpoint-url", endpoint, "--region", "us-east-1", "--callers", "16"}
 	if status := run(t.Context(), args, console{out: &out, err: &log, now: atPinned}); status != done || !strings.HasPrefix(out.String(), "create_room: 10 of 26 allowed, exactly the limit") {
 		t.Errorf("status %d: %s%s", status, &out, &log)
 	}
-	// Its user is gone.
+	// The command has removed its user.
 	if r := post(t, invocations(endpoint, "cleanup"), `{"dryRun": true}`); !strings.Contains(r.body, `"scanned":0`) {
 		t.Errorf("verify left something: %s", r.body)
 	}
-	var told stream
-	if status := run(t.Context(), append(args, "--function", "pots-guard"), console{out: &told, err: &log, now: atPinned}); status != unreachable {
-		t.Errorf("a function that is not there: status %d: %s", status, &log)
+	if status := run(t.Context(), append(args, "--function", "pots-guard"), console{out: io.Discard, err: &log, now: atPinned}); status != unreachable {
+		t.Errorf("an unknown function: status %d: %s", status, &log)
 	}
 }
 
@@ -36,25 +34,25 @@ func TestVerdict(t *testing.T) {
 	for allowed, want := range map[int]int{10: done, 11: refused, 9: refused} {
 		var out stream
 		v := verdict{Activity: "create_post", Limit: 10, Asked: 60, Allowed: allowed, Exact: allowed == 10}
-		if status := fail(console{err: &out}, v.print(console{out: &out}, false)); status != want {
+		if status := (console{err: &out}).fail(v.print(console{out: &out}, false)); status != want {
 			t.Errorf("%s: status %d, want %d", &out, status, want)
 		}
 	}
 }
 
-// Near the end of a window the callers wait for the next one, which has room
+// Near the end of a window, the callers wait for the next one. It lasts long enough
 // for all of them.
 func TestVerifyWaitsForAWholeWindow(t *testing.T) {
-	for since, says := range map[time.Duration]string{
+	for since, message := range map[time.Duration]string{
 		0: "", 50 * time.Second: "",
 		51 * time.Second:                      "guards: waiting 9 s for the next window\n",
 		59*time.Second + 500*time.Millisecond: "guards: waiting 500 ms for the next window\n",
 	} {
-		synctest.Test(t, func(t *testing.T) { // a minute begins as it does
+		synctest.Test(t, func(t *testing.T) { // the clock in here starts with a minute
 			time.Sleep(since)
 			var out, log stream
-			if status := run(t.Context(), []string{"verify", "create_post"}, console{out: &out, err: &log}); status != done || log.String() != says {
-				t.Errorf("%v into a minute: status %d, %q, want %q", since, status, &log, says)
+			if status := run(t.Context(), []string{"verify", "create_post"}, console{out: &out, err: &log}); status != done || log.String() != message {
+				t.Errorf("%v into a minute: status %d, %q, want %q", since, status, &log, message)
 			}
 		})
 	}
@@ -63,13 +61,13 @@ func TestVerifyWaitsForAWholeWindow(t *testing.T) {
 		ctx, interrupt := context.WithTimeout(t.Context(), time.Second)
 		defer interrupt()
 		if status := run(ctx, []string{"verify", "create_post"}, console{out: io.Discard, err: io.Discard}); status != interrupted {
-			t.Errorf("interrupted as it waits: status %d", status)
+			t.Errorf("interrupted while it waits: status %d", status)
 		}
 	})
 }
 
-// Two windows have two limits: nothing can be said of either.
-func TestVerifyWithinOneWindow(t *testing.T) {
+// Two windows have two limits, so the result would mean nothing.
+func TestVerifyNeedsOneWindow(t *testing.T) {
 	var asks atomic.Int64
 	slow := func(context.Context, guard.Request) (asked, error) {
 		n := asks.Add(1)

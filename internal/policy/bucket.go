@@ -11,22 +11,22 @@ import (
 //
 // Worst case: in any time t there are at most burst + t/interval actions.
 //
-// This is the generic cell rate algorithm (ITU-T I.371, virtual scheduling). Its
-// state is, in milliseconds:
+// This is the generic cell rate algorithm (ITU-T I.371, virtual scheduling).
+// Its state is, in milliseconds:
 //
 //	tat    the theoretical arrival time: when the bucket will be full again
 //	every  the interval that tat was computed with
 //	since  when the bucket was last full; older actions have no weight any more
 //	asof   when tat was last changed by an action
 //
-// An example with bucket 10/1m burst 15, so an interval of 6 s. Three actions at
-// second 100 move tat to 118. At second 106 the bucket is 12 s behind: 2 actions
-// count, and 13 remain. The 16th action of a moment would move tat more than
-// 90 s ahead, so it is refused.
+// For example, bucket 10/1m burst 15 has an interval of 6 s. Three actions at
+// second 100 move tat to 118. At second 106 the bucket is 12 s behind: 2
+// actions count, and 13 remain. The 16th action of a moment would move tat more
+// than 90 s ahead, so it is refused.
 //
-// Another interval (another tier, or a changed limit) keeps the number of
-// actions that were used as of asof, and lets them come back at the new pace since
-// then. For example, an action at second 0 with an interval of 12 hours makes
+// The interval changes with another tier or a changed limit. The actions that
+// were used at asof then stay used, and from asof on they come back at the new
+// pace. For example, an action at second 0 with an interval of 12 hours makes
 // tat 43,200. If the interval becomes 5 s, the bucket is full at second 5.
 type bucket struct {
 	interval int64 // milliseconds until one action comes back
@@ -44,14 +44,15 @@ const (
 func makeBucket(r Rate, _ bool) (kind, error) {
 	window := r.Window.Milliseconds()
 	if window%r.Limit != 0 {
-		return nil, fmt.Errorf("window is %s, want a multiple of %d ms, so that each action takes a whole number of milliseconds", span(r.Window), r.Limit)
+		return nil, fmt.Errorf("window is %s, want a multiple of %dms, such as %dms, so that an action comes back every whole number of milliseconds",
+			span(r.Window), r.Limit, (window/r.Limit+1)*r.Limit)
 	}
 	p := bucket{interval: window / r.Limit, burst: r.Burst, keep: r.Keep}
 	if p.burst < 1 || p.burst > million {
 		return nil, fmt.Errorf("burst is %d, want 1 to %d", r.Burst, million)
 	}
 	if p.interval > longestWindow.Milliseconds()/p.burst {
-		return nil, fmt.Errorf("burst is %d, and one action comes back every %s: want the bucket full again within 366 days", r.Burst, span(millis(p.interval)))
+		return nil, fmt.Errorf("burst is %d, and one action comes back every %s; want a bucket that is full again within 366d", r.Burst, span(millis(p.interval)))
 	}
 	if r.Keep < 0 || r.Keep%time.Millisecond != 0 || r.Keep > longestWindow {
 		return nil, fmt.Errorf("keep is %v, want a whole number of milliseconds, at most 366 days", r.Keep)
@@ -90,8 +91,8 @@ func (p bucket) take(now, n int64, _ uint64, s State) (Update, bool) {
 	return u, true
 }
 
-// undo gives back actions of the time since the bucket was last full. Then tat is
-// still ahead of since by at least what they cost.
+// undo gives back actions that were taken since the bucket was last full. Then
+// tat is still later than since by at least their cost.
 func (p bucket) undo(_, at, n int64, s State) (Update, bool) {
 	unit := p.unit(s)
 	least := s[since] + n*unit
@@ -114,7 +115,7 @@ func (p bucket) read(now, n int64, s State) Reading {
 	r := Reading{
 		Limit: p.burst, Window: millis(p.burst * p.interval),
 		Used: used, Remaining: max(0, p.burst-used), ResetAt: now + min(behind, max(0, s[tat]-now)),
-		At: max(now, s[since]), // the clock of whoever filled the bucket may be ahead
+		At: max(now, s[since]), // the clock that first took from the full bucket may be ahead
 	}
 	if room := (p.burst - n) * p.interval; n > 0 && behind > room {
 		r.Wait = millis(min(s[tat], full-room) - now)

@@ -12,8 +12,8 @@ import (
 // the next one, so twice the limit in a moment.
 //
 // Each window has an item of its own. Its state is activityCount, the number of
-// actions counted. An example with a limit of 3 and a window of a minute: at 0:59 the third action is
-// allowed and the fourth one is refused for 1 s; at 1:00 a new item starts at 0.
+// actions counted. For example, with 3/1m, the third action at 0:59 is allowed,
+// and the fourth one is refused for 1 s. At 1:00 a new item starts at 0.
 type fixed struct {
 	limit  int64
 	window int64 // milliseconds
@@ -28,11 +28,12 @@ func makeFixed(r Rate, shared bool) (kind, error) {
 	p := fixed{r.Limit, r.Window.Milliseconds()}
 	switch {
 	case shared && r.Limit == million:
-		return nil, fmt.Errorf("limit is %d, want below %d beside other limits", r.Limit, million)
+		return nil, fmt.Errorf("limit is %d, want at most %d beside other limits", r.Limit, million-1)
 	case shared:
 		return sharedFixed{p}, nil
 	case r.Limit > mostIDs:
-		return nil, fmt.Errorf("limit is %d, want at most %d: the item keeps an id for each request", r.Limit, mostIDs)
+		return nil, fmt.Errorf("limit is %d, want at most %d, because the item keeps an id for each request; did you mean \"sliding %d/%s\"?",
+			r.Limit, mostIDs, r.Limit, span(r.Window))
 	}
 	return p, nil
 }
@@ -83,8 +84,8 @@ func (p fixed) end(now int64) int64 { return (p.key(now) + 1) * p.window }
 // sharedFixed is a fixed window whose item also holds other limits. That item
 // serves forever, so the count carries the number of its window.
 //
-// Its state is w: a million for each window since 1970, plus the actions counted
-// in the latest window. For example, 5 actions in window 28,333,334 are
+// Its state is w: a million for each window since 1970, plus the actions
+// counted in the latest window. For example, 5 actions in window 28,333,334 are
 // 28,333,334,000,005.
 type sharedFixed struct{ fixed }
 

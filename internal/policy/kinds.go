@@ -2,12 +2,14 @@ package policy
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
-// A kind is one way to limit. Its methods are pure functions of the configuration
-// and the arguments; the methods of [Policy] with the same names document
-// them. The laws in laws_test.go hold for every kind in the list below.
+// A kind is one way to limit. Its methods are pure functions of the
+// configuration and the arguments; the methods of [Policy] with the same names
+// document them. The laws in laws_test.go hold for every kind in the list
+// below.
 type kind interface {
 	item(now int64) (window, expires int64)
 	take(now, n int64, seed uint64, s State) (Update, bool)
@@ -15,7 +17,7 @@ type kind interface {
 	read(now, n int64, s State) Reading
 }
 
-// A queue is a kind that gives times to come.
+// A queue is a kind that gives places in later windows.
 type queue interface {
 	kind
 	due(now, readyAt int64) (onTime, early bool)
@@ -36,7 +38,8 @@ type Kind struct {
 	anyWindow bool     // limits with different windows can share a count
 }
 
-// kinds lists every way to limit. A new one is a file of its own and an entry here.
+// kinds lists every way to limit. A new kind is a file of its own and an entry
+// here.
 var kinds = []Kind{
 	{
 		Name: "fixed", make: makeFixed,
@@ -80,12 +83,12 @@ type Rate struct {
 	Limit  int64         // actions in one window, 1 to 1,000,000
 	Window time.Duration // a positive whole number of milliseconds, at most 366 days
 	Burst  int64         // bucket: actions at once; else 0
-	Ahead  time.Duration // reservoir: how far ahead it gives times; else 0
+	Ahead  time.Duration // reservoir: how far ahead it gives places; else 0
 	Keep   time.Duration // bucket: how long an idle item is kept at least; else 0
 }
 
-// million is the most of anything. Together with longestWindow it keeps products
-// within 64 bits.
+// million is the highest limit and burst. Together with longestWindow it keeps
+// products within 64 bits.
 const (
 	million       = 1_000_000
 	longestWindow = 366 * 24 * time.Hour
@@ -111,11 +114,14 @@ func (r Rate) build(shared bool) (limit, error) {
 // item that has already expired on the other.
 const clockSlack = 120 * time.Second
 
-// expiry returns the first second, in Unix seconds, that is later than until (Unix
-// milliseconds) by at least slack.
+// expiry returns the first second, in Unix seconds, that is later than until
+// (Unix milliseconds) by at least slack.
 func expiry(until int64, slack time.Duration) int64 {
 	return (until + slack.Milliseconds() + 999) / 1000
 }
 
-// millis converts a number of milliseconds.
-func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+// millis converts a number of milliseconds. More than 292 years become 292
+// years.
+func millis(n int64) time.Duration {
+	return time.Duration(min(n, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+}

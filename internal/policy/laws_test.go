@@ -12,8 +12,8 @@ import (
 
 func anyPolicy(Policy) bool { return true }
 
-// notFaster returns a filter for policies whose actions come back no sooner than
-// those of p. A shorter window is allowed to let actions expire.
+// notFaster returns a filter for policies whose actions come back no sooner
+// than those of p. A shorter window is allowed to let actions expire.
 func notFaster(p Policy) func(Policy) bool {
 	return func(other Policy) bool {
 		for _, r := range p.Rates() {
@@ -143,7 +143,8 @@ func TestLawExpiry(t *testing.T) {
 	})
 }
 
-// Law 5: a caller who waits Wait is admitted; one millisecond earlier is refused.
+// Law 5: after Wait the caller is admitted, and one millisecond earlier
+// refused.
 func TestLawWaitIsKept(t *testing.T) {
 	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
 		p := w.Any(t)

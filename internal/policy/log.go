@@ -8,24 +8,25 @@ import (
 	"slices"
 )
 
-// log allows limit actions in any time of window. Each action counts for exactly
-// that long. It is exact at every moment and pays with space: one slot for
-// each action.
+// log allows limit actions in any period as long as window. Each action counts
+// for exactly that long. A log is exact at every moment and pays with space:
+// one slot for each action.
 //
-// Its state is the slots a0 to j9, each with the time of its last use in
-// milliseconds since 2020, and top: no slot with a number of top or more is used.
-// A slot is free if it is absent or its time is at least one window ago.
+// Its state has two parts. Each of the slots a0 to j9 holds the time of its
+// last use, in milliseconds since 2020. A slot is free if it is absent, or if
+// its time is at least one window ago. The attribute top is a bound: no slot
+// with a number of top or more is used.
 //
-// A request takes free slots below its limit, and its guard tests just those slots
-// and top. If all used slots are below the limit, and n of those below the limit are
-// free, then at most limit-n are used. So concurrent requests that take different
-// slots do not make each other fail.
+// A request takes free slots below its limit, and its guard tests just those
+// slots and top. That is enough: if n slots below the limit are free, and no
+// slot above the limit is used, then at most limit-n are used. So concurrent
+// requests that take different slots do not make each other fail.
 //
-// If top is above the limit (the limit was lowered, or another tier has a higher
-// one), used slots can lie between limit and top. Then the guard needs top-limit
-// more free slots. An example: 60 pins were counted with a limit of 100, which is now
-// 50. Of 100 slots, 50+1 would have to be free for one more pin; only 40 are, so it is
-// refused.
+// If the limit was lowered, or another tier has a higher one, top can be above
+// the limit. Then used slots can lie between the two, and the guard needs
+// top-limit more free slots. For example, 60 pins were counted with a limit of
+// 100, which is now 50. One more pin needs 1 + 50 free slots of the 100. Only
+// 40 are free, so it is refused.
 type log struct {
 	limit  int64
 	window int64 // milliseconds
@@ -35,13 +36,15 @@ const (
 	mostSlots = 100
 	top       = "top"
 
-	// slotEpoch is 2020 in Unix milliseconds. Counting from there saves a byte in
-	// each slot.
+	// slotEpoch is 2020 in Unix milliseconds. Counting from there saves a byte
+	// in each slot.
 	slotEpoch = 1_577_836_800_000
 
-	// looseSlots is how many slots a guard can test for "absent or old", which takes
-	// four operators each. With more slots, each one is tested only for the one way in
-	// which it was free when it was seen, which takes two.
+	// looseSlots is how many slots a guard can test for "absent or old", which
+	// takes four operators each. If there are more, the guard tests each slot
+	// only for the one way in which it was free, which takes two. So a log
+	// takes about 200 of DynamoDB's 300 operators, and leaves the others to
+	// other limits.
 	looseSlots = 50
 )
 
@@ -54,7 +57,8 @@ var slotNames = func() (names [mostSlots]string) {
 
 func makeLog(r Rate, _ bool) (kind, error) {
 	if r.Limit > mostSlots {
-		return nil, fmt.Errorf("limit is %d, want at most %d for a log: each action takes a slot of the item", r.Limit, mostSlots)
+		return nil, fmt.Errorf("limit is %d, want at most %d, because each action takes a slot of the item; did you mean \"sliding %d/%s\"?",
+			r.Limit, mostSlots, r.Limit, span(r.Window))
 	}
 	return log{r.Limit, r.Window.Milliseconds()}, nil
 }
@@ -104,8 +108,8 @@ func (p log) choose(free []int64, n int, seed uint64) (mine, others []int64) {
 	return mine, others
 }
 
-// highest returns the new top: slots, less those at the upper end that are
-// known to be free, and at least the limit.
+// highest returns the new top. That is slots, lowered by the slots at the upper
+// end that the guard tests and the request leaves free, but at least the limit.
 func (p log) highest(slots int64, spare []int64) int64 {
 	for _, slot := range spare { // from the highest down
 		if slot != slots-1 || slots == p.limit {
@@ -128,9 +132,9 @@ func (p log) isFree(name string, now int64, s State, loose bool) Term {
 	return Missing(name)
 }
 
-// undo gives back slots whose time is at. If the same moment has slots of several
-// requests, any of them will do, because they are alike. The request's id must still be in the
-// item as long as it is remembered; after that, the slots alone are the receipt.
+// undo gives back slots whose time is at. Slots of the same millisecond are
+// alike, so any of them will do. While the item remembers the request's id, the
+// limiter asks for the id too. After that, the slots alone are the receipt.
 func (p log) undo(now, at, n int64, s State) (Update, bool) {
 	used := at - slotEpoch
 	u := Update{If: make([][]Term, 1)}

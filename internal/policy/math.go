@@ -5,9 +5,10 @@ import (
 	"math/bits"
 )
 
-// scale returns (a*b + up) / c, rounded down, even if the product does not fit in
-// 64 bits. With up = c-1 the division rounds up. If a <= 0 it returns 0. b, c and up must not be
-// negative, and c must not be 0. A result above forever becomes forever.
+// scale returns (a*b + up) / c, rounded down, even if the product does not fit
+// in 64 bits. With up = c-1 the division rounds up. If a <= 0 it returns 0. b,
+// c and up must not be negative, and c must not be 0. A larger result becomes
+// forever.
 func scale(a, b, c, up int64) int64 {
 	const forever = math.MaxInt64 / 4 // far away, and sums with it still fit
 	if a <= 0 {

@@ -10,16 +10,22 @@
 //	reservoir 10/10s ahead 15m     10 in 10 s; the next ones get a later time
 //	minute: 10/1m, day: 200/1d     both limits must allow the action
 //
-// The state of a policy is a few integers, kept in one item of a database.
-// [Policy.Take] reads a state and plans an [Update]: what to change, and a guard
-// that must still hold when the change lands. The database applies both in
-// one atomic step. If somebody else was faster and the guard fails, the caller
-// plans again from the item as it is then. Nothing is read first or locked.
+// The state of a policy is a few integers in one item of a database.
+// [Policy.Take] reads a state and plans an [Update]: some changes, and a guard.
+// The guard is a condition that must still hold when the changes are applied.
+// The database checks it and applies the changes in one atomic step. If another
+// request has changed the item and the guard fails, the caller gets the item as
+// it is now and plans again. So nobody reads the item first, and nobody locks
+// it.
 //
-// An example with a limit of 10/1m and 9 counted actions. Take plans the update
-// "add 1 to activityCount", with the guard "activityCount <= 9". Two callers send this
-// update at once. The first one makes the count 10. The second one's guard
-// fails; it plans again from the count of 10, and Take refuses.
+// For example, the limit is 10/1m and 9 actions are counted. Take plans "add 1
+// to activityCount" with the guard "activityCount <= 9". Two callers send this
+// update at once. The first one makes the count 10. The guard of the second one
+// fails. Its caller plans again from the count of 10, and Take refuses.
+//
+// [Policy.Read] returns the figures of a state, such as how many actions
+// remain. [Policy.Undo] plans to give actions back. [Share] reports why two
+// policies cannot count in the same items.
 //
 // All times are Unix milliseconds unless a name says otherwise.
 package policy
@@ -35,7 +41,7 @@ import (
 type Policy struct {
 	limits []limit // one without a name, or several with names
 	most   int64
-	queue  int // the index of the limit that gives times to come; -1: none does
+	queue  int // the index of the limit that gives places in later windows; -1: none does
 }
 
 // A limit is one part of a policy.
@@ -51,7 +57,7 @@ type Reading struct {
 	Window    time.Duration // the time in which Limit actions come back
 	Used      int64         // actions counted in the current window
 	Remaining int64         // actions left now; never below 0
-	ResetAt   int64         // when nothing that counts now will count any more; now if nothing counts
+	ResetAt   int64         // when everything that counts now has expired; now if nothing counts
 	WindowKey int64         // floor(now / window); 0 if the policy has no windows of the clock
 	Wait      time.Duration // how long until the actions asked about fit, if nobody else acts; 0: they fit now
 	At        int64         // the receipt of actions counted now: pass it to Undo
@@ -68,9 +74,9 @@ func (p Policy) Equal(q Policy) bool { return p.String() == q.String() }
 func (p Policy) Most() int64 { return p.most }
 
 // Item names the item that counts at now. Window is floor(now / window) if each
-// window has an item of its own, and 0 if one item serves forever. Expires is in
-// Unix seconds: from then on, dropping the item changes no decision, even
-// on a clock that is 120 s behind.
+// window has an item of its own, and 0 if one item serves forever. Expires is
+// in Unix seconds: from then on, dropping the item changes no decision, even on
+// a clock that is 120 s behind.
 func (p Policy) Item(now int64) (window, expires int64) {
 	if one, ok := p.single(); ok {
 		return one.item(now)
@@ -82,9 +88,10 @@ func (p Policy) Item(now int64) (window, expires int64) {
 	return 0, expires
 }
 
-// Take plans to count n actions at now in an item with state s. It returns false
-// if s has no room for them. The guard of the update is as weak as the policy
-// allows, so concurrent requests that all fit do not make each other fail.
+// Take plans to count n actions at now in an item with state s. It returns
+// false if s has no room for them. The guard of the update is as weak as the
+// policy allows, so concurrent requests that all fit do not make each other
+// fail.
 //
 // Seed spreads concurrent requests over the free slots of a log. Any value is
 // correct; requests with different seeds collide less often.
@@ -104,9 +111,8 @@ func (p Policy) Take(now, n int64, seed uint64, s State) (Update, bool) {
 	})
 }
 
-// Undo plans to give back n actions that were counted at at. It returns false if
-// there is nothing to give back: the actions no longer count, or s does not
-// have so many.
+// Undo plans to give back n actions that were counted at at. It returns false
+// if the actions no longer count, or if s counts fewer than n.
 func (p Policy) Undo(now, at, n int64, s State) (Update, bool) {
 	if n < 1 || n > million || at > now {
 		return Update{}, false
@@ -126,28 +132,44 @@ func (p Policy) Undo(now, at, n int64, s State) (Update, bool) {
 }
 
 // Read returns the figures of s at now. Wait is about n actions more; with n 0
-// it is 0. With several limits the figures are those of the limit that binds: the one with
-// the longest wait or, if nothing has to wait, the one with the fewest remaining actions.
+// it is 0. With several limits, the figures are those of the limit that binds:
+// the one with the longest wait. If no limit has a wait, it is the limit with
+// the fewest remaining actions.
 func (p Policy) Read(now, n int64, s State) Reading {
 	if one, ok := p.single(); ok {
-		return one.read(now, n, s)
+		return one.read(now, n, s).plausible(now)
 	}
 	each := make([]Reading, len(p.limits))
-	binding := 0
+	binding, at := 0, now
 	for i, l := range p.limits {
-		each[i] = l.kind.read(now, n, l.mine(s))
-		each[i].Name, each[i].At, each[i].WindowKey = l.rate.Name, now, 0
-		if each[i].binds(each[binding]) {
+		each[i] = l.kind.read(now, n, l.mine(s)).plausible(now)
+		each[i].Name, each[i].WindowKey = l.rate.Name, 0
+		at = max(at, each[i].At)
+		if each[i].Binds(each[binding]) {
 			binding = i
 		}
 	}
 	r := each[binding]
-	r.Each = each
+	r.At, r.Each = at, each
 	return r
 }
 
-// binds reports whether r restricts the caller more than other does.
-func (r Reading) binds(other Reading) bool {
+// plausible brings figures back into their ranges. Only a state that no policy
+// has written has figures beyond them.
+func (r Reading) plausible(now int64) Reading {
+	const longest = 2 * longestWindow // no policy counts an action for longer
+	r.Used = max(0, r.Used)
+	r.Remaining = min(max(0, r.Remaining), r.Limit)
+	if r.Wait < 0 || r.Wait > longest {
+		r.Wait = longest
+	}
+	r.ResetAt = min(max(now, r.ResetAt), now+longest.Milliseconds())
+	return r
+}
+
+// Binds reports whether r restricts the caller more than other does: it waits
+// longer, or it leaves less.
+func (r Reading) Binds(other Reading) bool {
 	return cmp.Or(
 		cmp.Compare(r.Wait, other.Wait),
 		cmp.Compare(other.Remaining, r.Remaining),
@@ -164,10 +186,11 @@ func (p Policy) Rates() []Rate {
 	return rates
 }
 
-// Queues reports whether the policy gives times to come instead of refusing.
+// Queues reports whether the policy gives places in later windows instead of
+// refusing.
 func (p Policy) Queues() bool { return !p.IsZero() && p.queue >= 0 }
 
-// AtOnce returns p without times to come: what p would have delayed, it refuses.
+// AtOnce returns p without places in later windows. It refuses what p delays.
 // A policy that does not queue is returned unchanged.
 func (p Policy) AtOnce() Policy {
 	if !p.Queues() {
@@ -194,8 +217,9 @@ func (p Policy) IsPlace(readyAt int64) bool {
 	return p.Queues() && readyAt > 0 && readyAt%p.limits[p.queue].rate.Window.Milliseconds() == 0
 }
 
-// Waiting returns how many places are given in windows to come, up to and
-// including the window at readyAt, by the current limit.
+// Waiting returns how many places are taken in later windows, up to and
+// including the window of readyAt. It counts the current limit for each full
+// window.
 func (p Policy) Waiting(now, readyAt int64, s State) int64 {
 	if !p.Queues() {
 		return 0

@@ -5,20 +5,22 @@ import (
 	"time"
 )
 
-// reservoir allows limit actions in each window of the clock. It gives each further
-// action a place in a later window, at most ahead from now. Places are given in
-// order, and no window has more than limit of them.
+// reservoir allows limit actions in each window of the clock. It gives each
+// further action a place in a later window, at most ahead from now. Places are
+// given in order, and no window has more than limit of them.
 //
 // Worst case: twice the limit in a moment, at the border of two windows.
 //
-// Its state is q, the next ticket: a million for each window since 1970, plus the
-// places given in the latest window that has any. An example with reservoir 10/10s: at
-// second 3 the tickets 0 to 9 of window 0 are given. The 11th caller gets ticket
-// 1,000,001, the first place of window 1, and is told to come at second 10.
+// Its state is q, the next ticket: a million for each window since 1970, plus
+// the places given in the latest window that has any. For example, with
+// reservoir 10/10s at second 3, the tickets 0 to 9 of window 0 are given. The
+// 11th caller gets ticket 1,000,001, the first place of window 1, and is told
+// to come at second 10.
 //
-// The guard of an update fixes the window of the ticket. So the update knows its own
-// time before it lands, and a repeat of the request can be told the same time.
-// A place that nobody uses passes with its window.
+// The guard of an update holds only while the next ticket is in a certain
+// window. So the update knows its ReadyAt before it is applied, and a repeat of
+// the request can be told the same time. A place that nobody uses is lost when
+// its window ends.
 type reservoir struct {
 	limit  int64
 	window int64 // milliseconds
@@ -32,17 +34,17 @@ func makeReservoir(r Rate, _ bool) (kind, error) {
 		return nil, fmt.Errorf("ahead is %v, want a whole number of milliseconds, at most 366 days", r.Ahead)
 	}
 	if r.Limit >= million {
-		return nil, fmt.Errorf("limit is %d, want below %d for a reservoir", r.Limit, million)
+		return nil, fmt.Errorf("limit is %d, want at most %d for a reservoir", r.Limit, million-1)
 	}
 	return reservoir{r.Limit, r.Window.Milliseconds(), r.Ahead.Milliseconds()}, nil
 }
 
 func (p reservoir) item(now int64) (window, expires int64) {
-	return 0, expiry(p.start(p.last(now)+1), clockSlack)
+	return 0, expiry(p.start(p.last(now+clockSlack.Milliseconds())+1), clockSlack)
 }
 
-// take gives one place: in the current window if nobody waits, else in the latest
-// window that has places or, if that is full, in the next one.
+// take gives one place: in the current window if nobody waits, else in the
+// latest window that has places or, if that is full, in the next one.
 func (p reservoir) take(now, _ int64, _ uint64, s State) (Update, bool) {
 	q := s[ticket]
 	window, given := q/million, q%million
@@ -69,7 +71,7 @@ func (p reservoir) first(window int64, guard Term) Update {
 	}
 }
 
-// undo never gives anything back: a place passes with its window.
+// undo gives nothing back: a place is lost when its window ends.
 func (p reservoir) undo(_, _, _ int64, _ State) (Update, bool) { return Update{}, false }
 
 func (p reservoir) read(now, n int64, s State) Reading {

@@ -8,14 +8,17 @@ import (
 
 // Several limits on one activity live in one item, so that all of them count an
 // action or none does. Each limit keeps its attributes under its own name: the
-// limit "minute" keeps its w as minute_w. Their order means nothing.
+// limit "minute" keeps its w as minute_w. Their order does not matter.
 
 const (
 	mostLimits  = 8 // in one policy
 	longestName = 8 // letters in the name of a limit: names are part of every guard
+
+	severalExample = "minute: 10/1m, day: 200/1d"
 )
 
-// newPolicy builds a policy from its rates and checks what concerns all of them.
+// newPolicy builds a policy from its rates and checks the rules that concern
+// all of them together.
 func newPolicy(rates []Rate) (Policy, error) {
 	if len(rates) > mostLimits {
 		return Policy{}, fmt.Errorf("there are %d limits, want at most %d", len(rates), mostLimits)
@@ -64,8 +67,10 @@ func checkName(name string, several, seen bool) error {
 		return nil
 	case seen:
 		return fmt.Errorf("two limits have the name %q", name)
-	case name == "" || len(name) > longestName || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz") != "":
-		return fmt.Errorf("name of a limit is %q, want 1 to %d letters a to z, as in minute: 10/1m, day: 200/1d", name, longestName)
+	case name == "":
+		return fmt.Errorf("a limit has no name; each of several limits has one, as in %s", severalExample)
+	case len(name) > longestName || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz") != "":
+		return fmt.Errorf("name of a limit is %q, want 1 to %d letters a to z, as in %s", name, longestName, severalExample)
 	}
 	return nil
 }
@@ -75,7 +80,7 @@ func (p Policy) oneOfAKind() error {
 	seen := map[string]bool{}
 	for _, l := range p.limits {
 		if k, _ := kindNamed(l.rate.Kind); k.once && seen[k.Name] {
-			return fmt.Errorf("two limits are a %s, want at most one", k.Name)
+			return fmt.Errorf("two limits are of the kind %s, want at most one of them", k.Name)
 		}
 		seen[l.rate.Kind] = true
 	}
@@ -83,12 +88,12 @@ func (p Policy) oneOfAKind() error {
 }
 
 // Share returns why a and b cannot count in the same items, as the tiers of one
-// activity and a changed limit do. It returns nil if they can: both must have the same
-// limits by name, each of the same kind and with the same window. Only the
-// windows of buckets may differ.
+// activity and a changed limit do. It returns nil if they can. Both must have
+// the same limits by name, each of the same kind and with the same window. Only
+// the windows of buckets may differ.
 func Share(a, b Policy) error {
 	if len(a.limits) != len(b.limits) {
-		return fmt.Errorf("%q has %d limits and %q has %d, want the same ones, because they share a count", a, len(a.limits), b, len(b.limits))
+		return fmt.Errorf("%q has %s and %q has %d, want the same ones, because they share a count", a, count(len(a.limits)), b, len(b.limits))
 	}
 	ours := make(map[string]Rate, len(a.limits))
 	for _, l := range a.limits {
@@ -98,21 +103,45 @@ func Share(a, b Policy) error {
 	for _, l := range b.limits {
 		our, ok := ours[l.rate.Name]
 		k, _ := kindNamed(our.Kind)
+		what, in := fmt.Sprintf("%q", b), ""
+		if l.rate.Name != "" {
+			what, in = fmt.Sprintf("limit %q of %q", l.rate.Name, b), "in "
+		}
 		switch {
 		case !ok:
 			problems = append(problems, fmt.Errorf("%q has no limit named %q as %q has, and they share a count", a, l.rate.Name, b))
 		case our.Kind != l.rate.Kind:
-			as := l.rate
-			as.Kind = our.Kind
-			problems = append(problems, fmt.Errorf("%q counts in another way than %q, with which it shares a count; did you mean %q?", b, a, as.text()))
+			problems = append(problems, fmt.Errorf("%s counts in another way than %s%q, with which it shares a count; did you mean %q?", what, in, a, l.rate.as(k).text()))
 		case our.Window != l.rate.Window && !k.anyWindow:
-			problems = append(problems, fmt.Errorf("window of %q is %s, want %s as in %q, with which it shares a count", b, span(l.rate.Window), span(our.Window), a))
+			problems = append(problems, fmt.Errorf("window of %s is %s, want %s as in %q, with which it shares a count", what, span(l.rate.Window), span(our.Window), a))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// step is what combine does with the update of one limit.
+func count(limits int) string {
+	if limits == 1 {
+		return "1 limit"
+	}
+	return fmt.Sprintf("%d limits", limits)
+}
+
+// as returns r as a limit of kind k, without the options that k does not take.
+func (r Rate) as(k Kind) Rate {
+	r.Kind = k.Name
+	if !k.takes("burst") {
+		r.Burst = 0
+	}
+	if !k.takes("ahead") {
+		r.Ahead = 0
+	}
+	if !k.takes("keep") {
+		r.Keep = 0
+	}
+	return r
+}
+
+// step is how combine treats the update of one limit.
 type step uint8
 
 const (
@@ -121,8 +150,9 @@ const (
 	stop             // the whole is refused
 )
 
-// combine merges the updates of all limits into one. Each update is cut down to the
-// one conjunction of its guard that holds in s, so that the whole stays a short conjunction.
+// combine merges the updates of all limits into one. A guard can offer several
+// conjunctions; combine keeps the first one that holds in s. So the whole guard
+// is one short conjunction.
 func (p Policy) combine(s State, plan func(k kind, mine State) (Update, step)) (Update, bool) {
 	var whole Update
 	var terms []Term
@@ -135,7 +165,7 @@ func (p Policy) combine(s State, plan func(k kind, mine State) (Update, step)) (
 		if what == skip {
 			continue
 		}
-		for _, t := range u.holding(mine) {
+		for _, t := range append(u.holding(mine), u.Also...) {
 			t.Attr = l.attr(t.Attr)
 			terms = append(terms, t)
 		}

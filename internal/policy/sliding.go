@@ -14,27 +14,35 @@ import (
 //	x + floor(y * z)
 //
 // where z is the part of the previous period that the sliding window still
-// covers. This is the sliding window counter that Cloudflare described in 2017. An example with
-// sliding 50/1h: 40 actions between 1:00 and 2:00, and 10 since 2:00. At 2:15 the window still
-// covers 45 minutes of the previous hour, so 10 + 40*3/4 = 40 count.
+// covers. This is the sliding window counter that Cloudflare described in 2017.
+//
+// For example, sliding 50/1h has counted 40 actions between 1:00 and 2:00, and
+// 10 since 2:00. At 2:15 the window still covers 45 minutes of the previous
+// hour, so 10 + 40*3/4 = 40 count.
 //
 // Worst case: it assumes that the previous period's actions came evenly. If all
 // came at its end, up to twice the limit lie within one window.
 //
-// Its state is one counter for each period, named c and the number of the period.
-// Three are kept: this period's, the previous one's, and one more for a clock that is a
-// period behind. Only whole numbers decide; there is no floating point.
+// Its state is one counter for each period, named c and the number of the
+// period. Three are kept: this period's, the previous one's, and one more for a
+// clock that is a period behind. Only whole numbers decide; there is no
+// floating point.
 type sliding struct {
 	limit  int64
 	window int64 // milliseconds
 }
 
+// mostSkew is how far clocks may differ, in milliseconds.
+const mostSkew = 2_000
+
 const (
-	// mostSteps is how many steps of the staircase fit in one guard. Each step takes
-	// four of DynamoDB's 300 operators, and other parts of the guard need the rest.
+	// mostSteps is how many steps of the staircase fit in one guard. Each step
+	// takes four of DynamoDB's 300 operators, and other parts of the guard need
+	// the rest.
 	mostSteps = 65
 
-	// pause is how many older periods an update removes without having seen them.
+	// pause is how many older periods an update removes without having seen
+	// them.
 	pause = 12
 )
 
@@ -43,21 +51,28 @@ func makeSliding(r Rate, _ bool) (kind, error) {
 }
 
 func (p sliding) item(now int64) (window, expires int64) {
-	return 0, expiry((p.key(now)+2)*p.window, clockSlack)
+	return 0, expiry((p.key(now+clockSlack.Milliseconds())+2)*p.window, clockSlack)
 }
 
-// take allows n actions if x + floor(y*z) <= limit-n. A guard cannot compute, so it
-// lists the corners of that region as steps of a staircase:
+// take allows n actions if x + floor(y*z) <= limit-n. A guard cannot compute,
+// so it lists the corners of that region as steps of a staircase:
 //
 //	(y*z < 1 AND x <= limit-n) OR (y*z < 2 AND x <= limit-n-1) OR ...
 //
-// For example, with 3 actions allowed in all and z = 1/2, the steps are y <= 1 AND
-// x <= 3, y <= 3 AND x <= 2, y <= 5 AND x <= 1, and y <= 7 AND x <= 0.
+// For example, with 3 actions allowed in all and z = 1/2, the steps are y <= 1
+// AND x <= 3, y <= 3 AND x <= 2, y <= 5 AND x <= 1, and y <= 7 AND x <= 0.
 //
 // If this period has begun in s, the previous one is over and its count is
-// final, so the one step that s stands on is enough. A limit with more than mostSteps steps is
-// listed in strides; then the step that s stands on is always among them.
+// final, so the one step that s stands on is enough. If there are more than
+// mostSteps steps, the guard lists only some, and always the one that s stands
+// on.
+//
+// If a clock that is ahead has begun the next period, the action counts there.
+// Clocks are assumed to differ by at most 2 s.
 func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
+	begun := p.begun(now, s)
+	late := begun > now
+	now = begun
 	k := p.key(now)
 	current, previous := period(k), period(k-1)
 	most := p.limit - n
@@ -66,6 +81,9 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 		return Update{}, false
 	}
 	u := Update{Acts: []Act{{Add, current, n}}}
+	if !late && p.left(now) <= mostSkew {
+		u.Also = []Term{AtMost(period(k+1), 0)}
+	}
 	switch {
 	case s[current] > 0 && s[previous] == 0:
 		u.If = [][]Term{{AtMost(previous, 0), AtMost(current, most)}}
@@ -87,6 +105,16 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 	return p.forget(u, k, s), true
 }
 
+// begun returns now or, if the next period is close and has actions in s, its
+// start: then the clock of now is behind.
+func (p sliding) begun(now int64, s State) int64 {
+	next := p.key(now) + 1
+	if p.left(now) <= mostSkew && s[period(next)] > 0 {
+		return next * p.window
+	}
+	return now
+}
+
 // step is the step on which the previous period weighs at most v.
 func (p sliding) step(now, most, v int64) []Term {
 	k := p.key(now)
@@ -96,8 +124,8 @@ func (p sliding) step(now, most, v int64) []Term {
 	}
 }
 
-// forget makes u remove the periods that no clock needs any more: those that can
-// be left after a pause, and the older ones that are in s.
+// forget makes u remove the periods that no clock needs any more: those that
+// can be left after a pause, and the older ones that are in s.
 func (p sliding) forget(u Update, k int64, s State) Update {
 	oldest := k - 2
 	for n := oldest - 1; n >= oldest-pause; n-- {
@@ -120,11 +148,12 @@ func (p sliding) undo(now, at, n int64, s State) (Update, bool) {
 }
 
 func (p sliding) read(now, n int64, s State) Reading {
-	k := p.key(now)
+	from := p.begun(now, s)
+	k := p.key(from)
 	current, previous := s[period(k)], s[period(k-1)]
-	weight := p.weight(now, previous)
+	weight := p.weight(from, previous)
 	r := Reading{
-		Limit: p.limit, Window: millis(p.window), Used: current + weight, ResetAt: now, WindowKey: k, At: now,
+		Limit: p.limit, Window: millis(p.window), Used: current + weight, ResetAt: now, WindowKey: k, At: from,
 	}
 	r.Remaining = max(0, p.limit-r.Used)
 	switch {
@@ -134,13 +163,13 @@ func (p sliding) read(now, n int64, s State) Reading {
 		r.ResetAt = (k + 1) * p.window
 	}
 	if n > 0 && r.Used > p.limit-n {
-		r.Wait = p.wait(now, p.limit-n, current, previous)
+		r.Wait = p.wait(from, p.limit-n, current, previous) + millis(from-now)
 	}
 	return r
 }
 
-// wait returns how long it takes until current and the weight of previous are at
-// most most.
+// wait returns how long it takes until current and the weight of previous are
+// at most most.
 func (p sliding) wait(now, most, current, previous int64) time.Duration {
 	left := p.left(now)
 	if current <= most { // the weight of the previous period has to fall
@@ -169,8 +198,8 @@ func (p sliding) highest(now, v int64) int64 {
 	return ((v+1)*p.window+p.left(now)-1)/p.left(now) - 1
 }
 
-// left returns how much of this period is still to come, 1 to window. The window
-// covers the same part of the previous period.
+// left returns how much of this period is still to come, 1 to window. The
+// window covers the same part of the previous period.
 func (p sliding) left(now int64) int64 { return p.window - now%p.window }
 
 func (p sliding) key(now int64) int64 { return now / p.window }

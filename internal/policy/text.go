@@ -2,17 +2,18 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// Parse reads a policy from its text form, which the package comment shows. A text
-// that [Policy.String] wrote is read back as the same policy. The error says
-// what is wrong and what would be right.
+// Parse reads a policy from its text form, which the package comment shows. A
+// text that [Policy.String] wrote is read back as the same policy. The error
+// names the mistake and what is accepted.
 //
-// A limit is an optional kind, then actions/window, then options. A window or an
-// option is a whole number and a unit: ms, s, m, h or d. Several limits are
+// A limit is an optional kind, then actions/window, then options. A window, ahead
+// and keep are a whole number and a unit: ms, s, m, h or d. Several limits are
 // separated by commas, and each has a name.
 func Parse(text string) (Policy, error) {
 	var rates []Rate
@@ -30,7 +31,7 @@ func Parse(text string) (Policy, error) {
 	return p, nil
 }
 
-// Must is Parse for a text in the code itself: it panics instead of returning an error.
+// Must is Parse for a text in code: it panics if the text is wrong.
 func Must(text string) Policy { return must(Parse(text)) }
 
 func must[T any](v T, err error) T {
@@ -89,22 +90,27 @@ func parseRate(text string) (r Rate, err error) {
 		}
 	}
 	words := strings.Fields(text)
-	r.Kind = kinds[0].Name
-	if len(words) > 0 && !strings.Contains(words[0], "/") {
-		if _, ok := kindNamed(words[0]); !ok {
-			return r, fmt.Errorf("%s is no limit; want %s", quote(words[0]), forms())
-		}
-		r.Kind, words = words[0], words[1:]
-	}
 	if len(words) == 0 {
-		return r, fmt.Errorf("there is no limit; want %s", forms())
+		return r, fmt.Errorf("a limit is empty; want %s", forms())
+	}
+	k := kinds[0]
+	if !strings.Contains(words[0], "/") {
+		named, ok := kindNamed(words[0])
+		if !ok {
+			return r, fmt.Errorf("%s is not a kind of limit and has no slash; want %s", quote(words[0]), forms())
+		}
+		k, words = named, words[1:]
+	}
+	r.Kind = k.Name
+	if len(words) == 0 {
+		return r, fmt.Errorf("%s has no actions and no window, as in %s", k.Name, k.Examples[0])
 	}
 	actions, window, _ := strings.Cut(words[0], "/")
 	if r.Limit = whole(actions, million); r.Limit == 0 {
-		return r, fmt.Errorf("actions are %s, want 1 to %d, as in %s", quote(actions), million, forms())
+		return r, fmt.Errorf("actions are %s, want 1 to %d, as in %s", quote(actions), million, k.Examples[0])
 	}
 	if r.Window = parseSpan(window); r.Window == 0 {
-		return r, fmt.Errorf("window is %s, want 1ms to 366d (units ms, s, m, h, d), as in %s", quote(window), forms())
+		return r, fmt.Errorf("window is %s, want 1ms to 366d (units ms, s, m, h, d), as in %s", quote(window), k.Examples[0])
 	}
 	return r, r.parseOptions(words[1:])
 }
@@ -120,7 +126,7 @@ func (r *Rate) parseOptions(words []string) error {
 		option := words[0]
 		switch {
 		case !k.takes(option):
-			return fmt.Errorf("%s is no option of a %s limit; want %s", quote(option), r.Kind, k.wants())
+			return fmt.Errorf("%s is no option of a %s limit; %s", quote(option), r.Kind, k.wants(option))
 		case seen[option]:
 			return fmt.Errorf("option %s is repeated", option)
 		case len(words) < 2:
@@ -134,14 +140,14 @@ func (r *Rate) parseOptions(words []string) error {
 	return nil
 }
 
-// optionValues say what each option accepts.
+// optionValues holds what each option accepts.
 var optionValues = map[string]string{
 	"burst": "1 to 1000000",
 	"ahead": "1ms to 366d (units ms, s, m, h, d)",
 	"keep":  "1ms to 366d (units ms, s, m, h, d)",
 }
 
-// setOption reports whether value is one that the option accepts.
+// setOption sets an option. It reports whether the option accepts the value.
 func (r *Rate) setOption(option, value string) bool {
 	switch option {
 	case "burst":
@@ -157,20 +163,22 @@ func (r *Rate) setOption(option, value string) bool {
 	return false
 }
 
-func (k Kind) takes(option string) bool {
-	for _, o := range k.options {
-		if o == option {
-			return true
+func (k Kind) takes(option string) bool { return slices.Contains(k.options, option) }
+
+// wants returns a hint for an option that k does not take.
+func (k Kind) wants(option string) string {
+	for _, other := range kinds {
+		if other.takes(option) {
+			return "a " + other.Name + " limit has it, as in " + other.Examples[0]
 		}
 	}
-	return false
-}
-
-func (k Kind) wants() string {
-	if len(k.options) == 0 {
-		return "none"
+	switch {
+	case strings.ContainsAny(option, ":/"):
+		return "a comma separates limits, as in " + severalExample
+	case len(k.options) == 0:
+		return "it has none"
 	}
-	return strings.Join(k.options, " or ")
+	return "want " + strings.Join(k.options, " or ")
 }
 
 // forms lists an example of each kind.
@@ -206,7 +214,8 @@ func span(d time.Duration) string {
 	return d.String()
 }
 
-// parseSpan reads a time, at most longestWindow. It returns 0 if text is none.
+// parseSpan reads a time, at most longestWindow. It returns 0 if text is not a
+// time.
 func parseSpan(text string) time.Duration {
 	digits := strings.TrimRight(text, "dhms")
 	for _, u := range units {
@@ -218,7 +227,7 @@ func parseSpan(text string) time.Duration {
 }
 
 // whole reads a number from 1 to most in plain digits, without leading zeros.
-// It returns 0 if digits is none.
+// It returns 0 if digits is not such a number.
 func whole(digits string, most int64) int64 {
 	if strings.Trim(digits, "0123456789") != "" || strings.HasPrefix(digits, "0") {
 		return 0

@@ -12,15 +12,16 @@ type State map[string]int64
 // An Update changes one item in one atomic step, if its guard holds at that
 // moment. If the guard does not hold, nothing changes.
 //
-// The guard is a disjunction of conjunctions: (a AND b) OR (c AND d). It must stay
-// short, because DynamoDB accepts 300 operators. Each term, each AND and each
-// OR is an operator. A term that accepts a missing attribute is two more.
+// The guard is a disjunction of conjunctions: (a AND b) OR (c AND d). It must
+// stay short, because DynamoDB accepts 300 operators. Each term, each AND and
+// each OR is an operator. A term that accepts a missing attribute is two more.
 type Update struct {
-	If   [][]Term // at least one of these conjunctions must hold; empty: the update always applies
+	If   [][]Term // at least one of these conjunctions must hold; empty: none has to
+	Also []Term   // all of these must hold too
 	Acts []Act    // at most one for each attribute
 
 	// ReadyAt is when the actions may run, in Unix milliseconds. 0: the policy
-	// gives no times, and the actions may run now.
+	// gives no places, and the actions may run now.
 	ReadyAt int64
 
 	// ByID is set on an update that gives actions back. The item must then hold
@@ -28,8 +29,8 @@ type Update struct {
 	ByID bool
 }
 
-// A Term compares one attribute. It holds if the attribute exists and
-// From <= attribute <= To. With OrMissing it also holds if the attribute is absent.
+// A Term compares one attribute. It holds if the attribute exists and From <=
+// attribute <= To. With OrMissing it also holds if the attribute is absent.
 type Term struct {
 	Attr      string
 	From, To  int64
@@ -40,8 +41,8 @@ type Term struct {
 // absent attribute reads as 0.
 func AtMost(attr string, most int64) Term { return Term{attr, math.MinInt64, most, most >= 0} }
 
-// Within returns a term that holds if the attribute exists and lies between from
-// and to, both included.
+// Within returns a term that holds if the attribute exists and lies between
+// from and to, both included.
 func Within(attr string, from, to int64) Term { return Term{attr, from, to, false} }
 
 // Exactly returns a term that holds if the attribute exists and has the value.
@@ -69,6 +70,9 @@ const (
 
 // Holds reports whether the guard of u holds in s.
 func (u Update) Holds(s State) bool {
+	if !all(u.Also, s) {
+		return false
+	}
 	for _, terms := range u.If {
 		if all(terms, s) {
 			return true
@@ -118,7 +122,7 @@ func (u Update) Apply(s State) State {
 // Attributes calls yield with each attribute that the guard or the acts of u
 // name, until yield returns false. An attribute can appear more than once.
 func (u Update) Attributes(yield func(string) bool) {
-	for _, terms := range u.If {
+	for _, terms := range append(u.If, u.Also) {
 		for _, t := range terms {
 			if !yield(t.Attr) {
 				return

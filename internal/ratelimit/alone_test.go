@@ -10,7 +10,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// Row 6: for an hour, one request in 25 gets through. What this instance admits
+// For an hour, one request in 25 gets through. What this instance admits
 // alone stays within the limit, and so does what the table counts.
 func TestAnOutageInWhichSomeRequestsGetThrough(t *testing.T) {
 	onEachSubject(t, func(t *testing.T, s subject) {
@@ -52,7 +52,7 @@ func TestAnOutageInWhichSomeRequestsGetThrough(t *testing.T) {
 // counted reports whether d counted an action, now or for a place to come.
 func counted(d Decision) bool { return d.Granted > 0 || d.ReadyAt != 0 }
 
-// Row 6 without any answer: an instance admits alone what the policy allows, for
+// Without any answer, an instance admits alone what the policy allows, for
 // as long as the outage lasts.
 func TestALongOutage(t *testing.T) {
 	onEachSubject(t, func(t *testing.T, s subject) {

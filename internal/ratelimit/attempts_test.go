@@ -55,7 +55,7 @@ func TestDuplicateOrOK(t *testing.T) {
 	}
 }
 
-// Row 12: a receipt is only given if it is known to be right. After an attempt of
+// A receipt is only given if it is known to be right. After an attempt of
 // unknown outcome, an id that the caller chose may have been counted earlier.
 func TestReceiptAfterALostAnswer(t *testing.T) {
 	for _, tt := range []struct {
@@ -83,7 +83,7 @@ func TestReceiptAfterALostAnswer(t *testing.T) {
 	}
 }
 
-// Row 12, as it happened: the first decision's answer was lost, and the repeat's
+// The first decision's answer was lost, and the repeat's
 // too. A wrong receipt would give back actions of the next period.
 func TestARepeatGetsNoReceiptOfAnotherTime(t *testing.T) {
 	onEachSubject(t, func(t *testing.T, s subject) {

@@ -16,16 +16,17 @@ const (
 	longestProbe = 250 * time.Millisecond
 )
 
-// A breaker keeps an outage from costing each decision its whole timeout. It opens
-// when a decision ends as an outage, and closes with the next answer. While it is
-// open, one decision in 5 s asks the store. The zero breaker is closed.
+// A breaker keeps an outage from costing each decision its whole timeout. It
+// opens when a decision ends as an outage, and closes with the next answer.
+// While it is open, one decision in 5 s asks the store. The zero breaker is
+// closed.
 //
-// Throttling concerns one key and not the table. It is kept in what the memory
-// knows about that key.
+// Throttling concerns one key and not the table, so it leaves the breaker
+// closed. The memory notes it for that key (see [Known]), with the same 5 s.
 type breaker struct {
 	mu     sync.Mutex
 	cause  *StoreError // why it is open; nil: it is closed
-	probed time.Time
+	probed time.Time   // when it was last probed or opened
 }
 
 func (b *breaker) isOpen() bool {
@@ -34,7 +35,8 @@ func (b *breaker) isOpen() bool {
 	return b.cause != nil
 }
 
-// enter returns nil if a decision may ask the store, and otherwise why not.
+// enter returns a nil cause if a decision may ask the store. Probe reports
+// whether that decision is the one in 5 s.
 func (b *breaker) enter(now time.Time) (probe bool, cause *StoreError) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,8 +60,8 @@ func (b *breaker) set(cause *StoreError, now time.Time) {
 	b.cause = cause
 }
 
-// due reports whether it is time for a probe: 5 s have passed, or the clock has
-// stepped back.
+// due reports whether it is time for a probe: 5 s have passed since the last
+// one, or the clock has stepped back.
 func due(probed, now time.Time) bool {
 	age := now.Sub(probed)
 	return age < 0 || age >= probeEvery
@@ -111,7 +113,8 @@ func (l *Limiter) leave(key Key, known Known, t *tries, failed *StoreError) {
 		l.Memory.Change(key, func(k Known) Known { return k.throttled(now) })
 		return
 	case t.requests == 0, errors.Is(t.caller.Err(), context.Canceled):
-		// Nothing was sent, or the caller left. Neither says anything about the store.
+		// Nothing was sent, or the caller left. Neither says anything about the
+		// store.
 	default:
 		l.breaker.set(failed, now)
 	}

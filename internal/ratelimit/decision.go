@@ -11,37 +11,39 @@ type Decision struct {
 	Allowed bool
 	Reason  Reason
 
-	// Reading holds the figures after the decision. Its Limit is 0 if there are
-	// none, because the store was not asked about a place. Wait is how long until the same request
-	// (with Partial: one more action) can pass; 0 if nothing was refused. At is 0 unless the check was
-	// counted now and the receipt is known to be right.
+	// Reading holds the figures after the decision. Limit is 0 if there are no
+	// figures: a place in a queue was presented and the store was not asked.
+	// Wait is how long until the same request can pass (with Partial: until one
+	// more action can); it is 0 if nothing was refused. At is the receipt; it
+	// is 0 unless the check was counted now and the receipt is known to be
+	// right.
 	policy.Reading
 
 	Granted   int64  // check: how many of Count were taken
 	ReadyAt   int64  // Delayed: when the place comes up, in Unix milliseconds
-	Waiting   int64  // Delayed: places given in windows to come, up to and including this one
+	Waiting   int64  // Delayed: places given in later windows, up to and including this one
 	LimitedBy string // the limit that refused, if the policy has several
 	Requests  int    // requests that were sent to the store, answered or not
 	Outage    error  // why the store could not be asked, if Reason is Unavailable
 }
 
-// A Reason says how a decision came about.
+// A Reason is how a decision was made.
 type Reason string
 
 // The reasons. A limiter gives the first five; the last three are for guards.
 const (
 	OK          Reason = "ok"
 	Limited     Reason = "limited"
-	Delayed     Reason = "delayed"     // refused now, with a place for later
-	Duplicate   Reason = "duplicate"   // a repeat of a request that is counted already
+	Delayed     Reason = "delayed"     // refused now, with a place in a later window
+	Duplicate   Reason = "duplicate"   // a repeat of a request that is already counted
 	Unavailable Reason = "unavailable" // decided from this instance's memory
 	Unlimited   Reason = "unlimited"   // the activity has no limit
 	Bypassed    Reason = "bypassed"    // the caller has a role that is never limited
 	Shadow      Reason = "shadow"      // over the limit, and let through
 )
 
-// decision returns what s says about r, if granted of its actions were or would be
-// taken.
+// decision returns the decision for r with the figures of s. Granted is how
+// many of its actions were taken, or would be.
 func (r *Request) decision(now int64, s policy.State, granted int64) Decision {
 	var need int64 // how many actions r waits for
 	switch {
@@ -70,8 +72,9 @@ func (r *Request) counted(now int64, s policy.State, n, readyAt int64) Decision 
 	return r.delayed(d, now, s, readyAt)
 }
 
-// repeated returns the decision for a request that an earlier decision counted. A
-// partial request's grant is not known any more.
+// repeated returns the decision for a request that an earlier decision counted.
+// How many actions a partial request got then is no longer known, so Granted is
+// 0.
 func (r *Request) repeated(now int64, s policy.State, readyAt int64) Decision {
 	d := r.decision(now, s, r.Count)
 	d.Reason = Duplicate
@@ -81,7 +84,8 @@ func (r *Request) repeated(now int64, s policy.State, readyAt int64) Decision {
 	return r.delayed(d, now, s, readyAt)
 }
 
-// delayed returns d, or the answer "come at readyAt" if that is still to come.
+// delayed returns d if readyAt has come, and otherwise the answer "come at
+// readyAt".
 func (r *Request) delayed(d Decision, now int64, s policy.State, readyAt int64) Decision {
 	if readyAt <= now {
 		return d
@@ -92,9 +96,9 @@ func (r *Request) delayed(d Decision, now int64, s policy.State, readyAt int64) 
 	return d
 }
 
-// due decides about the place that r presents. On time it may run, and early it has to come
-// again; neither asks the store. It returns false if the place has passed and r
-// needs a new one.
+// due decides about the place that r presents, without the store. On time r may
+// run; early it gets the same place again. It returns false if r presents no
+// place, or one that has passed, so that r needs a new one.
 func (r *Request) due(now int64) (Decision, bool) {
 	if r.ReadyAt == 0 {
 		return Decision{}, false
@@ -103,7 +107,7 @@ func (r *Request) due(now int64) (Decision, bool) {
 	d := Decision{Allowed: true, Reason: OK, Granted: r.Count}
 	if early {
 		d = r.delayed(d, now, nil, r.ReadyAt)
-		d.Waiting = 0 // how many wait is known only to the store
+		d.Waiting = 0 // only the store knows how many wait
 	}
 	return d, onTime || early
 }

@@ -1,9 +1,10 @@
-// Package ratelimit decides whether an action may go ahead. It admits exactly as
-// many as the limit says, and counts each request once, however often it is sent.
+// Package ratelimit decides whether an action may go ahead. It admits exactly
+// as many as the limit says, and counts each request once, however often it is
+// sent.
 //
-// A [policy.Policy] says how to limit; it is a pure function of a state. A
-// [Store] keeps the states and changes one item in one atomic step. The
-// [Limiter] is the loop between them:
+// A [policy.Policy] is the rule; it is a pure function of a state. A [Store]
+// keeps the states and changes one item in one atomic step. The [Limiter] is
+// the loop between them:
 //
 //  1. It asks its [Memory] what this process knows about the item. If that
 //     refuses, and is at most a second old, the answer is "limited" without a request.
@@ -14,11 +15,12 @@
 //
 // For example, two processes send "add 1 if activityCount <= 9" for the same
 // user when 9 are counted. The store applies one and refuses the other with the
-// item, which now holds 10. The second process plans again, has no room, and refuses.
+// item, which now holds 10. The second process plans again, has no room, and
+// refuses.
 //
 // A refusal is an answer. An error means "I don't know": the store could not be
-// asked. A request with [Request.Alone] then gets a decision from memory instead,
-// and the decision carries the [Decision.Outage].
+// asked. A request with [Request.Alone] then gets a decision from memory
+// instead, and the decision carries the [Decision.Outage].
 //
 // Times are Unix milliseconds unless a name says otherwise. Only the limiter
 // reads a clock.

@@ -123,3 +123,12 @@ func newFaulty(faults ...fault) (*Limiter, *faulty) {
 func verbs(l *Limiter) []func(context.Context, Request) (Decision, error) {
 	return []func(context.Context, Request) (Decision, error){l.Check, l.Status, l.Release, l.Reset}
 }
+
+// failing is a store to which all access is denied.
+type failing struct{}
+
+func (failing) Update(context.Context, Write) (Item, bool, error) {
+	return Item{}, false, deny(nil, nil) //nolint:staticcheck // deny uses neither
+}
+func (failing) Read(context.Context, Key) (Item, error) { return Item{}, deny(nil, nil) } //nolint:staticcheck // as above
+func (failing) Delete(context.Context, Key) error       { return deny(nil, nil) }         //nolint:staticcheck // as above

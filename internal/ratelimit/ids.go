@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 )
 
-// An ID is a request's id as an item keeps it: the first 8 bytes of its SHA-256.
-// Two of an item's few ids are equal by chance once in 10^15. Finding an equal one on
-// purpose costs 2^32 tries and gains one action.
+// An ID is a request's id as an item keeps it: the first 8 bytes of its
+// SHA-256. Two of an item's few ids are equal by chance once in 10^15. Finding
+// an equal one on purpose costs 2^32 tries and gains one action.
 type ID [8]byte
 
 // NewID hashes a request's id.
@@ -16,7 +16,7 @@ func NewID(requestID string) ID {
 	return ID(sum[:8])
 }
 
-// A Kept is an id in one of an item's sets.
+// A Kept is an id in one of an item's sets. The zero Kept is no id.
 type Kept struct {
 	Set string // the attribute's name
 	Mark
@@ -27,15 +27,16 @@ type Kept struct {
 //   - A window's item with a limit of up to 100 (Write.Whole) keeps all its ids
 //     in the set "ids".
 //   - Any other item has one set for each generation of 20 s. A write adds to the
-//     set of its own generation. It looks in that set, in the previous one, and in the next one,
-//     which a clock that is ahead may have begun. It removes the others. So an item remembers an
-//     id for 20 to 40 s, less the difference between clocks.
+//     set of its own generation. It looks in that set, in the previous one, and in
+//     the next one, which a clock that is ahead may have begun. It removes the
+//     others. So an item remembers an id for 20 to 40 s, less the difference
+//     between clocks.
 //
-// The sets of the generations are named i00 to i30. The names repeat every
-// 620 s, so that a write can list the ones to remove without reading the item. An id is
-// mixed with the number of its generation. So an id in a set that was left
-// from 620 s ago does not match. 31 is prime, so a client that calls once a minute still
-// cycles through every name.
+// The sets of the generations are named i00 to i30. The names repeat every 620
+// s, so that a write can list the ones to remove without reading the item. An
+// id is mixed with the number of its generation. So an id in a set that was
+// left from 620 s ago does not match. 31 is prime, so a client that calls once
+// a minute still cycles through every name.
 const (
 	generation  = 20_000 // milliseconds
 	generations = 31     // names
@@ -44,8 +45,8 @@ const (
 // wholeSet is the set of an item that keeps its ids as long as it lives.
 const wholeSet = "ids"
 
-// remembered is how long an id is found for certain, if clocks differ by at most
-// 2 s, in milliseconds.
+// remembered is how long an id is found for certain, if clocks differ by at
+// most 2 s, in milliseconds.
 const remembered = generation - 2_000
 
 // setNames holds the names of the generations twice, so that any 31 consecutive
@@ -58,15 +59,15 @@ var setNames = func() (names [2 * generations]string) {
 	return names
 }()
 
-// generation returns the number of w's generation, and the index of its name in the
-// second half of setNames.
+// generation returns the number of w's generation, and the index of its name in
+// the second half of setNames.
 func (w Write) generation() (number int64, index int) {
 	number = max(0, w.Now) / generation
 	return number, int(number%generations) + generations
 }
 
-// in returns where the request is kept in the generation that is by steps away
-// from the current one.
+// in returns where the request is kept in another generation: the next one with
+// 1, the previous one with -1, and the current one with 0.
 func (w Write) in(steps int) Kept {
 	number, index := w.generation()
 	return Kept{Set: setNames[(index+steps)%len(setNames)], Mark: Mark{ID: w.ID.mixed(number + int64(steps))}}
@@ -74,7 +75,8 @@ func (w Write) in(steps int) Kept {
 
 // mixed returns the id as the sets of one generation hold it.
 func (id ID) mixed(generation int64) (mixed ID) {
-	const spread = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio: close numbers give distant products
+	// 2^64 divided by the golden ratio: close numbers have distant products.
+	const spread = 0x9E3779B97F4A7C15
 	binary.BigEndian.PutUint64(mixed[:], binary.BigEndian.Uint64(id[:])^uint64(generation)*spread)
 	return mixed
 }
@@ -82,7 +84,8 @@ func (id ID) mixed(generation int64) (mixed ID) {
 // Into returns where w keeps its id. It returns the zero Kept if w keeps none.
 //
 // An update can change each attribute only once. So if w also drops an id from
-// the same set, its own id goes to another one that is looked in.
+// the same set, its own id goes to the set of the next generation, which is
+// looked in too.
 func (w Write) Into() Kept {
 	if w.ID == (ID{}) {
 		return Kept{}
@@ -98,8 +101,8 @@ func (w Write) Into() Kept {
 	return into
 }
 
-// LookIn returns where w's id can be. A window's item is looked at in both ways,
-// because tiers and live limits can cross the limit of 100.
+// LookIn returns where w's id can be. In a window's item it can be kept in both
+// ways, because tiers and live limits can cross the limit of 100.
 func (w Write) LookIn() []Kept {
 	switch {
 	case w.ID == (ID{}):

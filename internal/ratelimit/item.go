@@ -18,24 +18,24 @@ type Key struct {
 type Item struct {
 	State  policy.State
 	IDs    IDs
-	Unread []string // attributes that should be whole numbers or sets of ids, and are not
+	Unread []string // attributes that are neither whole numbers nor sets of ids
 }
 
-// IDs are the requests that an item remembers, by the name of the attribute that
-// holds them.
+// IDs are the requests that an item remembers, by the name of the attribute
+// that holds them.
 type IDs map[string][]Mark
 
-// A Mark is one element of such a set. A request with a note has two: its id
-// alone, and its id with the note. A condition can only ask for a whole element, and
-// it knows the id but not the note.
+// A Mark is one element of such a set. A request with a note has two elements:
+// its id alone, and its id with the note. A repeat of the request knows the id
+// but not the note, and a condition can only ask for a whole element.
 type Mark struct {
 	ID   ID
 	Note int64 // 0: none
 }
 
-// Write returns the item after w and true. If the ids or the guard of w forbid it,
-// it returns the item unchanged and false. The result shares no memory that a later
-// Write changes.
+// Write returns the item after w and true. If the ids or the guard of w forbid
+// it, it returns the item unchanged and false. The result shares no memory that
+// a later Write changes.
 func (i Item) Write(w Write) (Item, bool) {
 	if _, counted := i.Find(w); counted || !i.has(w.Drop) || !w.Update.Holds(i.State) {
 		return i, false
@@ -68,8 +68,8 @@ func (i Item) perform(w Write) Item {
 	return after
 }
 
-// Find returns where the item keeps the request of w, and its note. It returns false
-// if the item does not have the request.
+// Find returns where the item keeps the request of w, and its note. It returns
+// false if the item does not have the request.
 func (i Item) Find(w Write) (Kept, bool) {
 	for _, k := range w.LookIn() {
 		found := false

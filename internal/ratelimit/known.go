@@ -8,28 +8,30 @@ import (
 
 // Known is what this process knows of one item. Its methods are pure.
 //
-// Two states bound what a process admits during an outage. An action must fit in
-// Seen and in Alone, and is then counted in both. When the store answers again, the answer
-// replaces Seen, and Alone stays. So one process admits alone at most what the
-// policy allows, even if single requests get through.
+// Two states bound what a process admits during an outage. An action must fit
+// in Seen and in Alone, and is then counted in both. When the store answers
+// again, the answer replaces Seen, and Alone stays. So one process admits alone
+// at most what the policy allows, even if single requests get through.
 //
 // For example, with a limit of 100 in 12 hours: the store showed 40, and 60 are
-// admitted alone. One request gets through and shows 41. Seen has room for 59 more, but
-// Alone has 60 of 100. At most 40 more are admitted alone in these 12 hours.
+// admitted alone. One request gets through and shows 41. Seen has room for 59
+// more, but Alone has 60 of 100. At most 40 more are admitted alone in these 12
+// hours.
 type Known struct {
 	Seen  Item      // as the store last showed it, plus what was admitted alone since
 	Alone Item      // what was admitted alone, and nothing else
 	Asked time.Time // when the attempt that brought Seen began; zero: no attempt brought it
 
 	Doubted   time.Time // when this process last released or reset; zero: never
-	Throttled time.Time // when a decision about this item was last throttled or probed; zero: the store answers
+	Throttled time.Time // when this item was last throttled or probed; zero: the store answers
 }
 
-// trusted is how long Seen may refuse again without asking the store. For so long an
-// instance can still refuse after a release or reset on another one.
+// trusted is how long Seen may refuse again without asking the store. A release
+// or reset on another instance takes effect here after this time.
 const trusted = time.Second
 
-// refuse returns a refusal of r if the store would have given it at most a second ago.
+// refuse returns a refusal of r if the store showed at most a second ago that r
+// does not fit.
 func (k Known) refuse(r *Request, w Write, now time.Time) (Decision, bool) {
 	age := now.Sub(k.Asked)
 	if k.Asked.IsZero() || age < 0 || age > trusted || !k.Asked.After(k.Doubted) {
@@ -44,8 +46,9 @@ func (k Known) refuse(r *Request, w Write, now time.Time) (Decision, bool) {
 	return r.decision(w.Now, k.Seen.State, 0), true
 }
 
-// learn replaces Seen by what an attempt brought that began at asked. An answer that
-// was overtaken by a later one is dropped, unless the clock has stepped back.
+// learn replaces Seen by the item that an attempt brought. Asked is when the
+// attempt began. If a later attempt was answered first, the item is dropped,
+// unless the clock has stepped back.
 func (k Known) learn(item Item, asked, now time.Time) Known {
 	k.Throttled = time.Time{}
 	if asked.Before(k.Asked) && !k.Asked.After(now) {
@@ -56,7 +59,8 @@ func (k Known) learn(item Item, asked, now time.Time) Known {
 	return k
 }
 
-// doubt stops refusals from what was seen before now: there may be room again.
+// doubt records a release or reset. What was seen before now no longer refuses,
+// because there may be room again.
 func (k Known) doubt(now time.Time) Known {
 	k.Doubted = now
 	return k
@@ -68,8 +72,8 @@ func (k Known) throttled(now time.Time) Known {
 	return k
 }
 
-// admit decides r without the store, as part of a decision that has tried t. An admitted
-// action is counted in Seen and in Alone.
+// admit decides r without the store and counts what it admits in Seen and in
+// Alone. T is what this decision has tried so far.
 func (k Known) admit(r *Request, w Write, t *tries) (Known, Decision) {
 	for _, item := range []Item{k.Seen, k.Alone} {
 		kept, counted := item.Find(w)

@@ -12,12 +12,12 @@ type Limiter struct {
 	Store Store
 
 	// Memory refuses again what the store refused within the last second, and
-	// decides during an outage. Nil: every decision asks the store, and an outage
-	// is always an error.
+	// decides during an outage. Nil: every decision asks the store, and an
+	// outage is always an error.
 	Memory *Memory
 
-	// Timeout is how long one decision may take, all attempts included. Zero: one
-	// attempt without a timeout, for a store in memory.
+	// Timeout is how long one decision may take, all attempts included. Zero:
+	// one attempt without a timeout, for a store in memory.
 	Timeout time.Duration
 
 	// Now is the clock that decisions count by. Nil: time.Now.
@@ -31,8 +31,8 @@ type Limiter struct {
 	pace    pace
 }
 
-// Check counts r and decides. The error is a *StoreError, or says which field of r
-// is out of range.
+// Check counts r and decides. The error is a *StoreError, or names the field of
+// r that is out of range.
 func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
 	if err := r.validate(r.most()); err != nil {
 		return Decision{}, err
@@ -50,16 +50,28 @@ func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
 	if err == nil || !r.Alone || l.Memory == nil {
 		return d, err
 	}
-	l.Memory.Change(w.Key, func(k Known) Known {
-		k, d = k.admit(&r, w, t)
-		return k
-	})
+	d = l.alone(&r, w, t, known)
 	d.Requests, d.Outage = t.requests, err
 	return d, nil
 }
 
-// Status decides r as Check would now, and counts nothing. Its error is as
-// Check's.
+// alone decides r from memory. Known is what was known when r came. If nothing
+// was sent since, a refusal by it is final, and the memory need not change.
+func (l *Limiter) alone(r *Request, w Write, t *tries, known Known) (d Decision) {
+	if t.requests == 0 {
+		if _, d = known.admit(r, w, t); !d.Allowed && d.ReadyAt == 0 {
+			return d
+		}
+	}
+	l.Memory.Change(w.Key, func(k Known) Known {
+		k, d = k.admit(r, w, t)
+		return k
+	})
+	return d
+}
+
+// Status decides r as Check would now, and counts nothing. It returns the same
+// errors as Check.
 func (l *Limiter) Status(ctx context.Context, r Request) (Decision, error) {
 	if err := r.validate(r.most()); err != nil {
 		return Decision{}, err
@@ -79,9 +91,10 @@ func (l *Limiter) Status(ctx context.Context, r Request) (Decision, error) {
 	return d, nil
 }
 
-// Release gives back r.Count actions of the check r.ID, whose receipt is r.At. It
-// gives back once, and only while the check still counts; otherwise nothing changes. The error
-// is a *StoreError, or says that r.Count is out of range.
+// Release gives back r.Count actions of the check r.ID, whose receipt is r.At.
+// It gives back once, and only while the check still counts. Otherwise nothing
+// changes, which is no error. The error is a *StoreError, or names the field of
+// r that is out of range.
 func (l *Limiter) Release(ctx context.Context, r Request) (Decision, error) {
 	if err := r.validate(mostReleased); err != nil {
 		return Decision{}, err
@@ -99,9 +112,9 @@ func (l *Limiter) Release(ctx context.Context, r Request) (Decision, error) {
 // mostAhead is how far ahead the clock that gave a receipt may be.
 const mostAhead = 120 * time.Second
 
-// Reset removes what is counted of r's activity in the current window. It is sent
-// once: after an unknown outcome a second delete could remove what was counted
-// since. The error is a *StoreError.
+// Reset deletes the item that counts r's activity now. After an unknown outcome
+// the delete is not sent again, because it could remove what was counted since.
+// The error is a *StoreError.
 func (l *Limiter) Reset(ctx context.Context, r Request) (Decision, error) {
 	w := r.write(l.Clock().UnixMilli())
 	d, _, err := l.ask(ctx, w.Key, l.Memory.Recall(w.Key), func(t *tries) (Decision, error) {
@@ -116,12 +129,12 @@ func (l *Limiter) Reset(ctx context.Context, r Request) (Decision, error) {
 	return d, err
 }
 
-// CircuitOpen reports whether the limiter takes the store to be away. Until the
-// store answers again, almost no decision asks it.
+// CircuitOpen reports whether the circuit breaker is open. While it is, only
+// one decision in 5 s asks the store.
 func (l *Limiter) CircuitOpen() bool { return l.breaker.isOpen() }
 
-// ask has the store decide, unless a circuit breaker is open. It teaches the
-// memory what the store answered.
+// ask lets the store decide, unless a circuit breaker is open. It teaches the
+// memory the last answer.
 func (l *Limiter) ask(ctx context.Context, key Key, known Known, decide func(*tries) (Decision, error)) (Decision, *tries, error) {
 	entered := l.Clock()
 	t := &tries{limiter: l, ctx: ctx, caller: ctx}
@@ -148,13 +161,14 @@ func (l *Limiter) Clock() time.Time {
 	return l.Now()
 }
 
-// check is the loop that every count goes through. It ends when the request is in
-// the item, when the policy refuses the item, or when the item can't be read.
+// check is the loop that every count goes through. It ends in one of three
+// ways: the item has the request's id, the policy refuses the item, or the item
+// cannot be read.
 func (t *tries) check(r *Request, w Write, known policy.State) (Decision, error) {
 	n := min(r.Count, r.Policy.Most())
 	var ok bool
 	if w.Update, ok = r.take(w, n, known); !ok {
-		w.Update, _ = r.take(w, n, nil) // what is known is old: let the store decide
+		w.Update, _ = r.take(w, n, nil) // the known state may be old: the store decides
 	}
 	for {
 		if r.Policy.Queues() {
@@ -179,8 +193,9 @@ func (t *tries) check(r *Request, w Write, known policy.State) (Decision, error)
 	}
 }
 
-// found returns the decision for a request that is in the item. It was counted by
-// this attempt, by an earlier attempt of this decision, or by an earlier decision.
+// found returns the decision for a request that is in the item. It was counted
+// by this attempt, by an earlier attempt of this decision, or by an earlier
+// decision.
 func (r *Request) found(s policy.State, w Write, kept Kept, done bool, t *tries) Decision {
 	readyAt := r.place(kept)
 	switch {
@@ -209,8 +224,8 @@ func (t *tries) status(r *Request, w Write) (Decision, error) {
 	return r.wouldBe(item, w, n, u), nil
 }
 
-// wouldBe returns the decision that a check would get from item, if n actions fit
-// with the update u.
+// wouldBe returns the decision that a check would get from item, if n actions
+// fit with the update u.
 func (r *Request) wouldBe(item Item, w Write, n int64, u policy.Update) Decision {
 	if kept, found := item.Find(w); found {
 		return r.repeated(w.Now, item.State, r.place(kept))

@@ -5,18 +5,20 @@ import (
 	"sync"
 )
 
-// A Memory keeps what this process knows of each key. It is bounded in bytes and
-// drops the least recently used keys. It is safe for concurrent use. The nil Memory knows
-// nothing.
+// A Memory keeps what this process knows of each key. It is bounded in bytes,
+// and drops the least recently used keys. It is safe for concurrent use. The
+// nil Memory keeps nothing.
 //
-// What it keeps is packed into one slice of bytes for each key: a full log of 100
-// actions takes about 1.5 KB instead of 15, and the garbage collector has nothing to follow.
+// It packs each key's state into one string. A full log of 100 actions takes
+// about 2 KB that way instead of 15, and the garbage collector has no pointers
+// to follow.
 type Memory struct {
-	mu     sync.Mutex
-	most   int // bytes
-	bytes  int
-	byKey  map[Key]*list.Element // of *entry
-	recent list.List             // the most recent one first
+	mu      sync.Mutex
+	most    int // bytes
+	bytes   int
+	byKey   map[Key]*list.Element // of *entry
+	recent  list.List             // the most recent one first
+	scratch []byte                // reused by Change
 }
 
 type entry struct {
@@ -27,12 +29,14 @@ type entry struct {
 // DefaultMemory is the most bytes that a Memory should take.
 const DefaultMemory = 64 << 20
 
-// NewMemory returns a Memory that takes at most so many bytes.
+// NewMemory returns a Memory that takes at most this many bytes. One key always
+// stays.
 func NewMemory(most int) *Memory {
 	return &Memory{most: most, byKey: make(map[Key]*list.Element)}
 }
 
-// Recall returns what is known of k. The zero Known is nothing.
+// Recall returns what is known of k. The zero Known means that nothing is
+// known.
 func (m *Memory) Recall(k Key) Known {
 	if m == nil {
 		return Known{}
@@ -47,8 +51,8 @@ func (m *Memory) Recall(k Key) Known {
 	return unpack(packed)
 }
 
-// Change replaces what is known of k by what change returns for it, in one atomic
-// step.
+// Change replaces what is known of k by what change returns for it, in one
+// atomic step.
 func (m *Memory) Change(k Key, change func(Known) Known) {
 	if m == nil {
 		change(Known{})
@@ -65,7 +69,8 @@ func (m *Memory) Change(k Key, change func(Known) Known) {
 	m.recent.MoveToFront(el)
 	e := el.Value.(*entry)
 	m.bytes -= e.size()
-	e.packed = pack(change(unpack(e.packed)))
+	m.scratch = pack(m.scratch[:0], change(unpack(e.packed)))
+	e.packed = string(m.scratch)
 	m.bytes += e.size()
 	for m.bytes > m.most && m.recent.Len() > 1 {
 		m.drop(m.recent.Back())
@@ -78,12 +83,12 @@ func (m *Memory) drop(el *list.Element) {
 	m.bytes -= e.size()
 }
 
-// overhead is what a key takes beside its text and its packed state: the entry, the list
-// element, the slot in the map and the rounding up of allocations. TestMemoryIsBounded
-// measures it.
+// overhead is what a key takes beside its text and its packed state: the entry,
+// the list element and the slot in the map. TestMemoryIsBounded measures it.
 const overhead = 320
 
-// size returns how many bytes e takes.
+// size returns how many bytes e takes. The runtime rounds an allocation up by
+// at most an eighth.
 func (e *entry) size() int {
-	return overhead + len(e.key.UserID) + len(e.key.Activity) + len(e.packed)
+	return overhead + len(e.key.UserID) + len(e.key.Activity) + len(e.packed) + len(e.packed)/8
 }

@@ -7,37 +7,26 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// pack writes k as bytes: three times, then each item as its attributes and its
-// sets of ids. Numbers are varints. A string takes no more memory than its bytes.
-func pack(k Known) string {
-	b := make([]byte, 0, 32+packedSize(k.Seen)+packedSize(k.Alone))
+// pack appends k to b: three times, then each item as its attributes and its
+// sets of ids. Numbers are varints.
+func pack(b []byte, k Known) []byte {
 	for _, t := range []time.Time{k.Asked, k.Doubted, k.Throttled} {
 		b = binary.AppendVarint(b, nanos(t))
 	}
 	b = packItem(b, k.Seen)
-	b = packItem(b, k.Alone)
-	return string(b)
+	return packItem(b, k.Alone)
 }
 
-// unpack is the inverse of pack. No bytes are the zero Known.
+// unpack returns what was packed. The empty string is the zero Known.
 func unpack(packed string) (k Known) {
-	if packed == "" {
+	if len(packed) == 0 {
 		return k
 	}
-	r := reader{text: packed}
+	r := reader{packed}
 	k.Asked, k.Doubted, k.Throttled = r.time(), r.time(), r.time()
 	k.Seen = r.item()
 	k.Alone = r.item()
 	return k
-}
-
-// packedSize returns about how many bytes an item takes.
-func packedSize(i Item) int {
-	size := 2 + len(i.State)*10
-	for _, marks := range i.IDs {
-		size += 5 + 9*len(marks)
-	}
-	return size
 }
 
 func packItem(b []byte, i Item) []byte {
@@ -70,7 +59,8 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// A reader reads what pack wrote. The names that it returns are parts of its text.
+// A reader reads what pack wrote. The names that it returns are parts of its
+// text.
 type reader struct{ text string }
 
 func (r *reader) item() (i Item) {

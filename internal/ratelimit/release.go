@@ -2,9 +2,9 @@ package ratelimit
 
 import "strconv"
 
-// release reads the item first, because only the item shows everything there is
-// to give back. It ends when the actions and the id are given back in one update, or when
-// there is nothing to give back.
+// release reads the item first, because only the item shows what can be given
+// back. It ends after an update that gives back the actions and the id
+// together, or when the item has nothing to give back.
 func (t *tries) release(r *Request, w Write) (Decision, error) {
 	item, err := t.read(w.Key)
 	if err == nil {
@@ -27,13 +27,15 @@ func (t *tries) release(r *Request, w Write) (Decision, error) {
 	return r.decision(w.Now, item.State, r.Count), nil
 }
 
-// undo plans to give back r's actions in item. It returns false if there is
-// nothing to give back, or no longer.
+// undo plans to give back r's actions in item. It returns false if the item has
+// nothing to give back, or was given it back already.
 //
-// While the item remembers the request, its id is the receipt: the update removes
-// the id, so a second release finds nothing. A log remembers its actions for
-// longer than their ids. There the slots are the receipt, and the update keeps an id
-// of the release itself, so that a repeat within 20 s changes nothing.
+// While the item remembers the request, the request's id is the receipt. The
+// update removes the id, so a second release finds nothing.
+//
+// A log remembers its actions for longer than their ids. After 20 to 40 s the
+// slots are the receipt. The update then keeps an id of the release itself, so
+// that a repeat of the release within 20 s changes nothing.
 func (r *Request) undo(w Write, item Item) (Write, bool) {
 	u, ok := r.Policy.Undo(w.Now, r.At, r.Count, item.State)
 	if !ok {

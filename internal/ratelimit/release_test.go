@@ -125,7 +125,7 @@ func TestAReleaseIsKnownToTheInstanceThatMadeIt(t *testing.T) {
 	})
 }
 
-// Row 13: a log gives up the id together with the slots.
+// A log gives up the id together with the slots.
 func TestALogsReleasedIDIsNewAgain(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
 		c := newClock()
@@ -148,7 +148,33 @@ func TestALogsReleasedIDIsNewAgain(t *testing.T) {
 	})
 }
 
-// Row 8: one limit has nothing to give back after 7 s, because its bucket is full
+// A log gives back a part of a check once. A repeat after 20 to 60 s can give back
+// another action of the same millisecond.
+func TestALogGivesBackAPartOnce(t *testing.T) {
+	timeline(t, "log 5/12h", []moment{
+		{at: 0, id: "a", count: 3, want: "ok 3/5"},
+		{at: time.Second, ask: "release", id: "a", want: "ok 2/5"},
+		{at: 2 * time.Second, ask: "release", id: "a", want: "ok 2/5"},
+		{at: 19 * time.Second, ask: "release", id: "a", want: "ok 2/5"},
+		{at: 61 * time.Second, ask: "release", id: "a", want: "ok 1/5"},
+		{at: 62 * time.Second, ask: "release", id: "a", want: "ok 1/5"},
+	})
+}
+
+// A log gives nothing back for an id that it should still remember and does not.
+func TestALogGivesNothingBackForAnUnknownID(t *testing.T) {
+	c := newClock()
+	l := &Limiter{Store: new(memstore.Store), Now: c.now}
+	p := policy.Must("log 5/12h")
+	r := request(p, "unknown", 1)
+	r.At = mustCheck(t, l, request(p, "a", 2)).At
+	c.at(17 * time.Second)
+	if d, err := l.Release(t.Context(), r); err != nil || d.Used != 2 {
+		t.Errorf("Release = %s, %v, want ok 2/5", inWords(d), err)
+	}
+}
+
+// One limit has nothing to give back after 7 s, because its bucket is full
 // again. The other limit still gets its action back.
 func TestSeveralLimitsReleaseWhatStillCounts(t *testing.T) {
 	for _, text := range []string{"pace: bucket 1/5s, day: 200/1d", "day: 200/1d, pace: bucket 1/5s"} {
@@ -171,7 +197,7 @@ func TestSeveralLimitsReleaseWhatStillCounts(t *testing.T) {
 	}
 }
 
-// Row 3: a release is bounded, and its arithmetic never overflows.
+// A release is bounded, and its arithmetic never overflows.
 func TestAReleaseOfTooManyIsRejected(t *testing.T) {
 	onEachSubject(t, func(t *testing.T, s subject) {
 		store := &faulty{Store: new(memstore.Store), faults: []fault{pass}}

@@ -13,11 +13,11 @@ type Request struct {
 	UserID   string
 	Activity string
 	Policy   policy.Policy
-	Count    int64  // how many actions; 1 to the policy's Most, with Partial any number from 1
+	Count    int64  // how many actions: 1 to the policy's Most, or with Partial any number from 1
 	Partial  bool   // grant as many of Count as fit, instead of all or nothing
 	ID       string // the request's id: repeats of it are counted once. Required
 	Fresh    bool   // ID was made for this decision, so no earlier decision can have used it
-	At       int64  // release: the receipt of the check to give back
+	At       int64  // release: the receipt of the check to give back, in Unix milliseconds
 	ReadyAt  int64  // check: the place that the policy gave earlier, in Unix milliseconds; 0: none
 	Alone    bool   // in an outage, decide from memory; otherwise the outage is an error
 }
@@ -45,8 +45,8 @@ func (r *Request) most() int64 {
 
 // write returns what r writes at now, without the update.
 //
-// A check that presents a place is another request than the one that was given
-// the place. No caller's id has a space in it.
+// A check that presents a place differs from the check that was given the
+// place, so its id is another one. No caller's id contains a space.
 func (r *Request) write(now int64) Write {
 	window, expires := r.Policy.Item(now)
 	id := r.ID
@@ -69,8 +69,8 @@ func (r *Request) take(w Write, n int64, s policy.State) (policy.Update, bool) {
 	return r.Policy.Take(w.Now, n, binary.BigEndian.Uint64(w.ID[:]), s)
 }
 
-// fits plans as many of r's actions as fit in s: all or, with Partial, perhaps
-// fewer. It returns 0 if none fit.
+// fits plans as many of r's actions as fit in s: all of them or none, and with
+// Partial any number. It returns 0 if none fit.
 func (r *Request) fits(w Write, s policy.State) (int64, policy.Update) {
 	n := r.Count
 	if r.Partial {
@@ -82,8 +82,8 @@ func (r *Request) fits(w Write, s policy.State) (int64, policy.Update) {
 	return 0, policy.Update{}
 }
 
-// readable returns an error if item has an attribute that the policy of r uses and
-// that could not be read.
+// readable returns an error if item has an attribute that the policy of r uses
+// and that could not be read.
 func (r *Request) readable(w Write, item Item) error {
 	if len(item.Unread) == 0 {
 		return nil

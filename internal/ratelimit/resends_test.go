@@ -35,7 +35,7 @@ func TestAReleaseWhoseAnswersAreLostGivesBackOnce(t *testing.T) {
 	})
 }
 
-// Row 16: a reset has no id. A second delete could remove what was counted since
+// A reset has no id. A second delete could remove what was counted since
 // the first, so it is not sent after an unknown outcome.
 func TestAResetOfUnknownOutcomeIsNotSentAgain(t *testing.T) {
 	for name, f := range map[string]fault{"lost": lose, "hanging": hangAfter, "refused": refuse} {
@@ -63,7 +63,7 @@ func TestAResetOfUnknownOutcomeIsNotSentAgain(t *testing.T) {
 	})
 }
 
-// Row 17: a conflict between replicas, like throttling, is a request that was not
+// A conflict between replicas, like throttling, is a request that was not
 // applied. It is sent again and is no outage.
 func TestARequestThatWasNotAppliedIsSentAgain(t *testing.T) {
 	for _, verb := range []int{0, 1, 2, 3} {

@@ -79,7 +79,7 @@ func TestALostPlaceIsFound(t *testing.T) {
 	})
 }
 
-// Row 5: a window of the reservoir ends between the lost answer and the retry. The
+// A window of the reservoir ends between the lost answer and the retry. The
 // ids of the two moments are in different sets, and each request has its own place.
 func TestALostPlaceAcrossAGeneration(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {

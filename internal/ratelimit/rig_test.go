@@ -15,8 +15,11 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// three is the policy of most tests here.
-var three = policy.Must("3/1m")
+// three is the policy of most tests here, and fourAMinute of some.
+var (
+	three       = policy.Must("3/1m")
+	fourAMinute = policy.Must("4/1m")
+)
 
 // start is the start of a window of a minute, and of a generation of ids.
 var start = time.UnixMilli(1_700_000_040_000)

@@ -9,7 +9,7 @@ import (
 	. "github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// Row 14: a clock before 2020 counts as any other.
+// A clock before 2020 counts as any other.
 func TestALogBefore2020(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
 		for _, year := range []int{1970, 1999, 2019} {
@@ -46,12 +46,12 @@ func twoClocks(t *testing.T, store Store, ahead time.Duration, test func(at func
 		&Limiter{Store: store, Timeout: 5 * time.Second, Memory: NewMemory(mib), Now: d.now})
 }
 
-// Row 15: with clocks 2 s apart, a repeat is found for 18 s, on either instance and
+// With clocks 2 s apart, a repeat is found for 18 s, on either instance and
 // wherever the first one lies in its generation.
 func TestARepeatIsFoundWithClocksTwoSecondsApart(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
 		for _, text := range []string{"log 100/12h", "bucket 10/1m burst 15", "101/1h", "minute: 10/1m, day: 200/1d"} {
-			for offset := time.Duration(0); offset < 20*time.Second; offset += 2999 * time.Millisecond {
+			for offset := time.Duration(0); offset < 20*time.Second; offset += 1999 * time.Millisecond {
 				for _, after := range []time.Duration{0, 18 * time.Second} {
 					twoClocks(t, store, 2*time.Second, func(at func(time.Duration), behind, early *Limiter) {
 						for name, pair := range map[string][2]*Limiter{"ahead first": {early, behind}, "behind first": {behind, early}} {
@@ -75,7 +75,7 @@ func TestARepeatIsFoundWithClocksTwoSecondsApart(t *testing.T) {
 	})
 }
 
-// Row 15: a release that comes from a clock 2 s behind is not lost.
+// A release that comes from a clock 2 s behind is not lost.
 func TestAReleaseWithClocksTwoSecondsApart(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
 		onEachSubject(t, func(t *testing.T, s subject) {

@@ -7,20 +7,21 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// A Store keeps items and changes one at a time. It never reads a clock and never
-// retries. Package storetest holds a store to each sentence here.
+// A Store keeps items and changes one at a time. It never reads a clock and
+// never retries. Package storetest holds a store to each sentence here.
 type Store interface {
-	// Update performs w in one atomic step. Either all of w happens, if its guard
-	// and its ids allow it, or nothing does. It returns the item as it stands after that step,
-	// and whether w was performed. An item that does not exist is like an empty one.
+	// Update performs w in one atomic step. Either all of w happens, if its
+	// guard and its ids allow it, or nothing does. It returns the item after
+	// that step, and whether w was performed. An item that does not exist is
+	// like an empty one.
 	Update(ctx context.Context, w Write) (Item, bool, error)
 
 	// Read returns the item under k, including every write that was answered
 	// before. An item that does not exist is the zero Item.
 	Read(ctx context.Context, k Key) (Item, error)
 
-	// Delete removes the item under k with its ids. If there is no item, it does
-	// nothing.
+	// Delete removes the item under k with its ids. It is no error if there is
+	// no item.
 	Delete(ctx context.Context, k Key) error
 }
 
@@ -29,20 +30,21 @@ type Write struct {
 	Key    Key
 	Update policy.Update
 
-	// ID is the request's id. It must not be in the item, and the item keeps it.
-	// The zero ID: the item keeps nothing.
+	// ID is the request's id. It must not be in the item, and the item keeps
+	// it. The zero ID: the item keeps nothing.
 	ID    ID
-	Note  int64 // kept with ID, so that a repeat of the request can read it; 0: nothing
+	Note  int64 // kept with ID, so that a repeat of the request can read it; 0: no note
 	Whole bool  // the item keeps its ids as long as it lives, not only for 20 s
 
-	// Drop must be in the item, and is removed. The zero Kept: nothing is removed.
+	// Drop must be in the item, and is removed. The zero Kept: nothing is
+	// removed.
 	Drop Kept
 
 	Now     int64 // Unix milliseconds: when a new item was created, and where ids are kept
 	Expires int64 // Unix seconds: when the item can no longer matter; 0: as the item has it
 }
 
-// A StoreError says what is known about a request that brought no answer.
+// A StoreError is the error of a request that brought no answer.
 type StoreError struct {
 	Failure Failure
 	What    string // a sentence for callers, without a key, an address or a user id
@@ -65,14 +67,24 @@ type Failure uint8
 
 // The classes.
 const (
-	Unknown    Failure = iota // it may have been performed: no answer came, or none that can be read
-	NotApplied                // it was not performed, and another attempt may succeed: throttling, a conflict
-	Rejected                  // it was not performed, and another attempt is useless: access, credentials, no table
-	Unreadable                // an attribute of the item has the wrong type
+	// Unknown means that the request may have been performed: no answer came,
+	// or none that can be read.
+	Unknown Failure = iota
+
+	// NotApplied means that the request was not performed and another attempt
+	// may succeed, as after throttling or a conflict between replicas.
+	NotApplied
+
+	// Rejected means that the request was not performed and another attempt is
+	// useless: access is denied, or there is no table.
+	Rejected
+
+	// Unreadable means that an attribute of the item has the wrong type.
+	Unreadable
 )
 
-// asStoreError converts any error of a store. What is not known to be harmless
-// has an unknown outcome. Nil stays nil.
+// asStoreError converts any error of a store. An error of another type has an
+// unknown outcome. Nil stays nil.
 func asStoreError(err error) *StoreError {
 	if err == nil {
 		return nil

@@ -73,7 +73,7 @@ func waitIsKept(t *testing.T, l *Limiter, c *clock, p policy.Policy, wait time.D
 	}
 }
 
-// Row 1: 60 pins are counted with a limit of 100 in 12 hours, which is then lowered to
+// 60 pins are counted with a limit of 100 in 12 hours, which is then lowered to
 // 50, or asked for by a tier that has 50. Nobody admits one more.
 func TestALoweredLogAdmitsNoMore(t *testing.T) {
 	high, low := policy.Must("log 100/12h"), policy.Must("log 50/12h")
@@ -135,7 +135,7 @@ func loweredLogReopens(t *testing.T, c *clock, l *Limiter, low policy.Policy) {
 	}
 }
 
-// Row 4: a message is sent while the live limit is one in 12 hours. When the limit
+// A message is sent while the live limit is one in 12 hours. When the limit
 // is undone, the user waits no longer than the limit says.
 func TestABucketDrainsAtTheNewPace(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {

@@ -45,7 +45,7 @@ func TestSeveralLimitsReleaseAcrossAWindow(t *testing.T) {
 	})
 }
 
-// Row 9: the state belongs to a limit's name and not to its position.
+// The state belongs to a limit's name and not to its position.
 func TestTheOrderOfSeveralLimitsMeansNothing(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
 		c := newClock()

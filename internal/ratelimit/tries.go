@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// tries is what one decision sends to the store. It sends a request again, with the
-// same id, until it is answered or the budget ends.
+// tries sends the requests of one decision. It sends a request again, with the
+// same id, until the store answers or the budget ends.
 type tries struct {
 	ctx      context.Context // the caller's context with the decision's deadline
 	caller   context.Context
@@ -15,15 +15,15 @@ type tries struct {
 	budget   Budget
 	requests int // sent so far
 
-	n        int64 // actions that the last update asked for
-	unsure   bool  // an update of unknown outcome was sent: it may have been performed
-	unsureN  int64 // actions that it asked for, once an answer has shown that it did not count yet; else 0
-	asked    time.Time
-	answer   Item // the last answer
+	n        int64     // actions that the last update asked for
+	unsure   bool      // an earlier update has an unknown outcome: it may have been performed
+	unsureN  int64     // see settle
+	asked    time.Time // when the last attempt began
+	answer   Item      // the last answer, if answered
 	answered bool
 }
 
-// begin starts the decision's time. A probe of a store that was away gets less. The caller must
+// begin starts the decision's time. A probe gets less of it. The caller must
 // call stop.
 func (t *tries) begin(probe bool) (stop context.CancelFunc) {
 	l := t.limiter
@@ -131,10 +131,10 @@ func (t *tries) send(again bool, request func(context.Context) error) error {
 	}
 }
 
-// errNoTime is the cause of an outage in which no attempt was made at all.
+// errNoTime is the cause of an outage without any attempt.
 var errNoTime = errors.New("no time left for an attempt")
 
-// once makes one attempt; a timeout of 0 is none.
+// once makes one attempt. A timeout of 0 means no limit.
 func (t *tries) once(timeout time.Duration, request func(context.Context) error) *StoreError {
 	ctx := t.ctx
 	if timeout > 0 {
@@ -151,18 +151,24 @@ func unreadable(attr string) *StoreError {
 }
 
 // A partial request can ask for fewer actions in a later attempt than in an
-// earlier one of unknown outcome. If its id is found then, nobody could tell which
-// attempt landed. So an attempt that asks for another number than the unsure one
-// keeps its number as a note.
+// earlier one of unknown outcome. Then its id alone would not show which
+// attempt landed. So an attempt that asks for another number than the unsure
+// one keeps its own number as a note.
+//
+// For example, 3 actions are asked for, and the answer is lost. The next answer
+// shows that nothing is counted and that 2 fit. So 2 are asked for with the
+// note 2. If the id is found later, the note tells whether 2 or 3 were taken.
 
 // settle is called when an answer shows that the request is not counted so far.
+// It sets unsureN: how many actions the first unsure update asked for.
 func (t *tries) settle() {
 	if t.unsure && t.unsureN == 0 {
 		t.unsureN = t.n
 	}
 }
 
-// note returns what an attempt for n actions keeps with its id.
+// note returns the note that an attempt for n actions keeps with its id; 0:
+// none.
 func (t *tries) note(n int64) int64 {
 	if t.unsureN == 0 || t.unsureN == n {
 		return 0
@@ -170,8 +176,7 @@ func (t *tries) note(n int64) int64 {
 	return n
 }
 
-// granted returns how many actions were taken by the unsure attempt whose id was
-// found as kept.
+// granted returns how many actions the attempt took whose id was found as kept.
 func (t *tries) granted(kept Kept) int64 {
 	switch {
 	case t.unsureN == 0:

@@ -59,7 +59,7 @@ func attributesOf(p policy.Policy) []string {
 	return slices.Compact(slices.Sorted(u.Attributes))
 }
 
-// Row 2: a decision about an unreadable item ends after at most two requests. It
+// A decision about an unreadable item ends after at most two requests. It
 // concerns only that item, so the circuit breaker stays closed.
 func TestAnUnreadableItemEndsAfterTwoRequests(t *testing.T) {
 	onEachSubject(t, func(t *testing.T, s subject) {
@@ -97,7 +97,7 @@ func TestAnUnreadableItemEndsAfterTwoRequests(t *testing.T) {
 	})
 }
 
-// Row 2: a request that may be decided alone is decided from memory, and one
+// A request that may be decided alone is decided from memory, and one
 // instance admits no more than the limit that way.
 func TestAnUnreadableItemIsDecidedFromMemory(t *testing.T) {
 	store := &spoiled{Store: new(memstore.Store), attrs: []string{"activityCount"}}
@@ -113,7 +113,7 @@ func TestAnUnreadableItemIsDecidedFromMemory(t *testing.T) {
 	}
 }
 
-// Row 2 on DynamoDB, with each value that was found to spin. A reset repairs the item.
+// The values are those that once made a check spin. A reset repairs the item.
 func TestAnUnreadableItemInDynamoDB(t *testing.T) {
 	table := dynamotest.Table(t)
 	client := dynamotest.Client(t, dynamotest.Endpoint(t))

@@ -5,6 +5,7 @@ package policytest
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,17 +25,17 @@ type World struct {
 }
 
 // Run runs check as a property of many worlds, in one subtest for each set of
-// policies. The sets are each example of each kind alone, the examples of a kind that can share a
-// count, and several limits of every pair of kinds.
+// policies. The sets are:
+//   - each example of each kind alone
+//   - the examples of a kind that can share a count
+//   - several limits, of every pair of kinds and of all kinds
 func Run(t *testing.T, check func(*rapid.T, *World)) {
 	for _, texts := range Sets() {
 		policies := make([]policy.Policy, len(texts))
-		name := ""
 		for i, text := range texts {
 			policies[i] = policy.Must(text)
-			name += text + "; "
 		}
-		t.Run(name, rapid.MakeCheck(func(r *rapid.T) { check(r, Reach(r, policies...)) }))
+		t.Run(strings.Join(texts, "; "), rapid.MakeCheck(func(r *rapid.T) { check(r, Reach(r, policies...)) }))
 	}
 }
 
@@ -85,14 +86,11 @@ func pair(a, b policy.Kind) [][]string {
 
 // allKinds combines one limit of each kind.
 func allKinds() []string {
-	text := ""
+	var limits []string
 	for i, k := range policy.Kinds() {
-		if i > 0 {
-			text += ", "
-		}
-		text += string(rune('a'+i)) + ": " + small(k)[0]
+		limits = append(limits, string(rune('a'+i))+": "+small(k)[0])
 	}
-	return []string{text}
+	return []string{strings.Join(limits, ", ")}
 }
 
 // small returns the examples whose windows a few steps can cross.
@@ -147,7 +145,8 @@ func (w *World) State(p policy.Policy) policy.State {
 	return w.Items[window]
 }
 
-// Take plans n actions and, if they fit, counts them. It reports whether they fit.
+// Take plans n actions and, if they fit, counts them. It reports whether they
+// fit.
 func (w *World) Take(p policy.Policy, n int64, seed uint64) bool {
 	u, ok := p.Take(w.Now, n, seed, w.State(p))
 	if ok {
@@ -158,7 +157,7 @@ func (w *World) Take(p policy.Policy, n int64, seed uint64) bool {
 }
 
 // Later returns a copy of w in which some more actions were counted at the same
-// moment, by those of the policies that may is true for.
+// moment, by those policies for which may returns true.
 func (w *World) Later(t *rapid.T, may func(policy.Policy) bool) *World {
 	l := &World{Policies: w.Policies, Now: w.Now, Latest: w.Latest, Items: maps.Clone(w.Items), Expires: maps.Clone(w.Expires)}
 	for i := range rapid.IntRange(0, 5).Draw(t, "meanwhile") {

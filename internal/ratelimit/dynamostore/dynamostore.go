@@ -1,13 +1,14 @@
-// Package dynamostore keeps a limiter's items in DynamoDB. A guarded update is one
-// UpdateItem, whose condition is the guard.
+// Package dynamostore keeps a limiter's items in DynamoDB. A guarded update is
+// one UpdateItem, whose condition is the guard.
 //
 // An item has its keys userId and activityWindow, the integers of the policy's
-// state, and expiresAt (Unix seconds), which is the table's TTL attribute. The item of one window
-// also has activity, windowKey and createdAt (Unix milliseconds).
+// state, and expiresAt (Unix seconds), which is the table's TTL attribute. The
+// item of one window also has activity, windowKey and createdAt (Unix
+// milliseconds).
 //
 // Request ids are binary sets. The set named ids belongs to a window; the sets
-// i00 to i30 belong to 20 s each (see [ratelimit.Kept]). An element is an id of 8
-// bytes, or an id and a note of 8 bytes more.
+// i00 to i30 belong to 20 s each (see [ratelimit.Kept]). An element is an id of
+// 8 bytes, or an id and a note of 8 bytes more.
 package dynamostore
 
 import (
@@ -25,7 +26,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// Attributes that belong to the store. No policy uses them.
+// These attributes belong to the store. No policy uses them.
 const (
 	userID         = "userId"
 	activityWindow = "activityWindow"
@@ -43,8 +44,9 @@ type Store struct {
 
 // New returns a Store for an existing table. It sends no requests.
 //
-// The SDK's retryer is off, whatever cfg, the environment or options say. It would
-// send an update of unknown outcome again as if it were new. The limiter retries.
+// New turns the SDK's retryer off, whatever cfg, the environment or the options
+// set. That retryer would send an update of unknown outcome again as if it were
+// new. The limiter retries instead.
 func New(cfg aws.Config, table string, options ...func(*dynamodb.Options)) *Store {
 	client := dynamodb.NewFromConfig(cfg, append(options, func(o *dynamodb.Options) {
 		o.Retryer = aws.NopRetryer{}
@@ -95,9 +97,9 @@ func key(k ratelimit.Key) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{userID: text(k.UserID), activityWindow: text(sort)}
 }
 
-// parse reads an item. Nil is an item that does not exist. An attribute that
-// should be a whole number or a set of ids, and is not, is listed as unread. It
-// matters only if a policy uses it.
+// parse reads an item. No attributes are an item that does not exist. An
+// attribute that should be a whole number or a set of ids, and is not, is
+// listed as unread. It matters only if a policy uses it.
 func parse(attributes map[string]types.AttributeValue) ratelimit.Item {
 	var item ratelimit.Item
 	for name, value := range attributes {
@@ -171,8 +173,8 @@ func readMark(element []byte) (m ratelimit.Mark, ok bool) {
 	return m, false
 }
 
-// elements are what a set holds of a request: its id and, if it has a note, the id
-// with the note.
+// elements returns what a set holds of a request: its id and, if it has a note,
+// the id with the note.
 func elements(m ratelimit.Mark) types.AttributeValue {
 	set := [][]byte{m.ID[:]}
 	if m.Note != 0 {

@@ -67,8 +67,8 @@ type named struct {
 	value  int
 }
 
-// valueNames are the names of the values, in order. Law 6 keeps an
-// update below 512 values.
+// valueNames are the names of the values, in order. Law 6 keeps an update below
+// 512 values.
 var valueNames = func() (names [512]string) {
 	for i := range names {
 		names[i] = ":v" + strconv.Itoa(i)
@@ -79,7 +79,7 @@ var valueNames = func() (names [512]string) {
 // write appends the parts to the text.
 func (e *expression) write(parts ...string) {
 	for _, part := range parts {
-		e.WriteString(part)
+		_, _ = e.WriteString(part) // it returns no error
 	}
 }
 
@@ -127,6 +127,11 @@ func (e *expression) condition(w ratelimit.Write) {
 	}
 	if drop := w.Drop; drop.Set != "" {
 		e.write(and, "contains(", e.attr(drop.Set), ", ", e.bytes(drop.ID[:]), ")")
+		and = " AND "
+	}
+	for _, t := range w.Update.Also {
+		e.write(and)
+		e.term(t)
 		and = " AND "
 	}
 	if len(w.Update.If) > 0 {

@@ -15,7 +15,7 @@ import (
 	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
 
-// Whatever happens on the way, a decision is counted once and says so.
+// Whatever happens on the way, a check is counted once, and its answer is ok.
 func TestACheckIsCountedOnceInSpiteOfEachFault(t *testing.T) {
 	denied := map[dynamotest.Fault]string{
 		dynamotest.AccessDenied:   "access to the table is denied",

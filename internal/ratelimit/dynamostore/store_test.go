@@ -34,7 +34,8 @@ func TestExpires(t *testing.T) {
 	})
 }
 
-// through returns a limiter on a new table, behind a proxy that counts requests.
+// through returns a limiter on a new table, behind a proxy that counts
+// requests.
 func through(t testing.TB) (*ratelimit.Limiter, *dynamotest.Proxy) {
 	t.Helper()
 	p := dynamotest.NewProxy(t)

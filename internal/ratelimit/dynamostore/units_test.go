@@ -19,7 +19,8 @@ type scene struct {
 	every    time.Duration // between two requests
 	counts   int64         // actions of each request; 0: 1
 
-	// bytes is the formula of docs/policies.md, without the user id and the ids.
+	// bytes is the formula of docs/policies.md, without the user id and the
+	// ids.
 	bytes func(request int) int
 	// idBytes is what the ids of so many requests take.
 	idBytes func(request int) int

@@ -1,5 +1,5 @@
-// Package memstore is the embedded store: for development, tests and applications
-// of one process.
+// Package memstore keeps a limiter's items in memory. It is for development,
+// tests and applications that run as one process.
 package memstore
 
 import (
@@ -10,9 +10,9 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// Store keeps items in memory. The zero Store is empty and ready to use. It is safe
-// for concurrent use. It drops expired items as it grows, so that it holds at most about twice
-// those that still matter.
+// Store keeps items in memory. The zero Store is empty and ready to use. It is
+// safe for concurrent use. It drops expired items as it grows. So it holds at
+// most about twice as many items as still matter.
 type Store struct {
 	mu    sync.Mutex
 	items map[ratelimit.Key]stored
@@ -24,7 +24,7 @@ type stored struct {
 	expires int64 // Unix seconds
 }
 
-// leastSweep is how many items are too few to be worth a search.
+// leastSweep is the least number of items at which a sweep is worth its time.
 const leastSweep = 1024
 
 // Update implements [ratelimit.Store].
@@ -58,8 +58,8 @@ func (s *Store) Delete(_ context.Context, k ratelimit.Key) error {
 	return nil
 }
 
-// DeleteFunc calls del with the key and the expiry (Unix seconds) of every item,
-// and deletes the item if del returns true. del must not use the store.
+// DeleteFunc calls del with the key and the expiry (Unix seconds) of every
+// item, and deletes the item if del returns true. del must not use the store.
 func (s *Store) DeleteFunc(del func(k ratelimit.Key, expires int64) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,8 +20,8 @@ func TestExpires(t *testing.T) {
 	})
 }
 
-// Each user acts once, 100 users a second, and each item matters for 20 seconds. So
-// at most 2,100 items matter at any time.
+// Each user acts once, 100 users a second, and each item matters for 20
+// seconds. So at most 2,100 items matter at any time.
 func TestHoldsAllThatMattersAndAtMostTwiceThat(t *testing.T) {
 	const each, live, users = 10, 2000, 20_000 // milliseconds between two users, items that matter, users
 	s := new(memstore.Store)

@@ -117,8 +117,8 @@ func forgetsOldNames(t *testing.T, s ratelimit.Store) {
 	}
 }
 
-// RunExpires tests Write.Expires. Open returns an empty store, and a function that
-// looks up when an item expires, in Unix seconds.
+// RunExpires tests Write.Expires. Open returns an empty store, and a function
+// that looks up when an item expires, in Unix seconds.
 func RunExpires(t *testing.T, open func(testing.TB) (ratelimit.Store, func(ratelimit.Key) int64)) {
 	s, expires := open(t)
 	back := ratelimit.Write{Key: key("u"), Now: now, Update: policy.Update{Acts: []policy.Act{{Verb: policy.Add, Attr: "n", Value: -1}}}}

@@ -1,4 +1,5 @@
-// Package storetest holds a [ratelimit.Store] to what that interface promises.
+// Package storetest tests that a [ratelimit.Store] does what the interface
+// promises.
 package storetest
 
 import (
@@ -12,8 +13,9 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// Run runs the suite. Each subtest has the name of the sentence that it tests, and a store of
-// its own, which open returns empty. [RunExpires] tests what no Store shows: when items expire.
+// Run runs the suite. Each subtest is named after the sentence that it tests.
+// It gets a store of its own from open, which must return an empty one.
+// [RunExpires] tests when items expire, which no method of a Store shows.
 func Run(t *testing.T, open func(testing.TB) ratelimit.Store) {
 	for _, promise := range []struct {
 		name string
@@ -56,14 +58,15 @@ func write(user, id string, limit int64) ratelimit.Write {
 	}
 }
 
-// forever makes w a write of an item that serves forever, some milliseconds after
-// now.
+// forever makes w a write of an item that serves forever, some milliseconds
+// after now.
 func forever(w ratelimit.Write, after int64) ratelimit.Write {
 	w.Key.Window, w.Whole, w.Now = 0, false, now+after
 	return w
 }
 
-// giveBack takes back what w counted, and drops its id from where item keeps it.
+// giveBack takes back what w counted, and drops its id from where item keeps
+// it.
 func giveBack(w ratelimit.Write, item ratelimit.Item) ratelimit.Write {
 	kept, ok := item.Find(w)
 	if !ok {

@@ -13,14 +13,14 @@ type record struct {
 	size int64 // bytes; 0: unknown
 
 	from  io.Reader
-	start int64 // where in from the traffic begins
+	start int64 // the offset in file at which the traffic begins
 	done  int64 // bytes read since then
 	file  *os.File
-	copy  *os.File // of what can be read only once; nil: none is needed
+	copy  *os.File // a copy of a file that can be read only once; nil: none is needed
 }
 
-// openRecord opens a file; - is standard input. What is to be read again, and
-// can't be, is copied to a temporary file as it is read.
+// openRecord opens a file; - is standard input. If the caller wants to read it
+// again, but it can be read only once, reading it makes a temporary copy.
 func openRecord(name string, again bool) (*record, error) {
 	r := &record{name: name, file: os.Stdin}
 	if name == "-" {
@@ -55,7 +55,7 @@ func (r *record) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// rewind goes back to the start of what was read to its end.
+// rewind goes back to the start. The record must have been read to its end.
 func (r *record) rewind() error {
 	r.done = 0
 	if r.copy != nil {
@@ -74,7 +74,7 @@ func (r *record) close() {
 	}
 }
 
-// progress shows how far a terminal's user has to wait.
+// progress shows on a terminal how much of the file was read.
 func (r *record) progress(con console, lines int64) {
 	soFar := grouped(lines) + " lines"
 	if r.size > 0 {

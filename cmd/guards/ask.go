@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// questionFlags belong to commands that ask before they delete. Some of these
+// commands can also show what they would delete.
+type questionFlags struct {
+	Yes    bool `short:"y" help:"Delete without asking."`
+	DryRun bool `help:"Delete nothing. Show how much would be deleted."`
+}
+
+// confirm asks the question, unless the flags answer it.
+func (f *questionFlags) confirm(ctx context.Context, con console, question string) error {
+	if f.Yes || f.DryRun {
+		return nil
+	}
+	return con.confirm(ctx, question)
+}
+
+// confirm asks whether to delete, and returns nil if the answer is yes. It stops
+// waiting for the answer when ctx ends.
+func (c console) confirm(ctx context.Context, question string) error {
+	if c.in == nil {
+		return errors.New("there is nobody to ask: give --yes to delete, or --dry-run to see what would be deleted")
+	}
+	_, _ = fmt.Fprintf(c.err, "%s [y/N] ", question)
+	answered := make(chan string, 1)
+	go func() {
+		answer, _ := bufio.NewReader(c.in).ReadString('\n')
+		answered <- strings.ToLower(strings.TrimSpace(answer))
+	}()
+	select {
+	case answer := <-answered:
+		if answer == "y" || answer == "yes" {
+			return nil
+		}
+		return errDeclined
+	case <-ctx.Done():
+		_, _ = fmt.Fprintln(c.err)
+		return errInterrupted
+	}
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestConfirm(t *testing.T) {
+	for answer, want := range map[string]error{"y\n": nil, "Yes\n": nil, " y": nil, "n\n": errDeclined, "\n": errDeclined, "": errDeclined, "yes please\n": errDeclined} {
+		var asked strings.Builder
+		err := new(questionFlags).confirm(t.Context(), console{in: strings.NewReader(answer), out: io.Discard, err: &asked}, "Delete?")
+		if !errors.Is(err, want) || asked.String() != "Delete? [y/N] " {
+			t.Errorf("%q after %q: %v, want %v", answer, &asked, err, want)
+		}
+	}
+	for _, f := range []questionFlags{{Yes: true}, {DryRun: true}} {
+		if err := f.confirm(t.Context(), console{}, "Delete?"); err != nil {
+			t.Errorf("%+v: %v, want no question", f, err)
+		}
+	}
+	if err := new(questionFlags).confirm(t.Context(), console{}, "Delete?"); err == nil {
+		t.Error("there is nobody to ask, and the command continues")
+	}
+}
+
+// questions maps commands to what they ask: the user as typed, the table and where
+// it is. Nothing listens at that address.
+var questions = map[string]string{
+	"erase --user u1":             "Delete everything about u1 in ",
+	"cleanup":                     "Delete everything that has expired in ",
+	"reset --user u1 create_post": "Clear create_post of u1 in ",
+}
+
+const (
+	nowhere = " --table t1 --region eu-west-1 --endpoint http://127.0.0.1:1"
+	atTable = "the table t1 in eu-west-1 at http://127.0.0.1:1? [y/N] "
+)
+
+// A declined question is not a mistake, but it is not a success either: in a shell,
+// the command after && must not run as if everything had been deleted.
+func TestDecliningEndsTheCommand(t *testing.T) {
+	credentials(t)
+	for command, question := range questions {
+		var log stream
+		status := run(t.Context(), strings.Fields(command+nowhere), console{in: strings.NewReader("n\n"), err: &log})
+		if want := question + atTable + "guards: nothing was deleted\n"; status != interrupted || log.String() != want {
+			t.Errorf("guards %s: status %d, %q, want %q", command, status, &log, want)
+		}
+	}
+}
+
+func TestInterruptAtTheQuestionEndsTheCommand(t *testing.T) {
+	credentials(t)
+	for command, question := range questions {
+		var log stream
+		ctx, interrupt := context.WithCancel(t.Context())
+		go func() {
+			for ctx.Err() == nil && !strings.HasSuffix(log.String(), "[y/N] ") {
+				time.Sleep(time.Millisecond)
+			}
+			interrupt()
+		}()
+		silent, writer := io.Pipe()
+		status := run(ctx, strings.Fields(command+nowhere), console{in: silent, err: &log})
+		if status != interrupted || log.String() != question+atTable+"\n" {
+			t.Errorf("guards %s: status %d, %q", command, status, &log)
+		}
+		interrupt()
+		_ = writer.Close()
+	}
+}
+
+// A command that Ctrl-C stops fails in some way, but that is not an outage.
+func TestInterruptedCommandsPrintNoError(t *testing.T) {
+	credentials(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	for _, command := range []string{"status --user u1", "stats", "cleanup --yes", "erase --user u1 --yes", "reset create_post --user u1 --yes"} {
+		var log stream
+		args := append(strings.Fields(command), "--region", "us-east-1", "--endpoint", "http://127.0.0.1:1")
+		if status := run(ctx, args, console{out: io.Discard, err: &log}); status != interrupted || log.String() != "" {
+			t.Errorf("guards %s: status %d, %s", command, status, &log)
+		}
+	}
+}

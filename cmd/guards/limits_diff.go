@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/live/dynamolive"
+)
+
+type diffCommand struct {
+	JSON bool `name:"json" help:"Print one JSON document."`
+	tableFlags
+}
+
+// Help returns the text below the command's flags.
+func (diffCommand) Help() string {
+	return `Examples:
+  guards limits diff
+  guards limits diff --json`
+}
+
+// A difference is a changed limit or mode of an activity or of one of its tiers.
+type difference struct {
+	Activity string `json:"activity"`
+	Tier     string `json:"tier,omitzero"`
+	Code     string `json:"code,omitzero"` // empty: the code no longer has the activity
+	Live     string `json:"live"`
+	Mode     string `json:"mode,omitzero"`
+}
+
+// Run compares the live limits with the code's.
+func (c *diffCommand) Run(ctx context.Context, con console) error {
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	s, version, err := live.Read(ctx, dynamolive.New(store.Table()))
+	if err != nil {
+		return reached(err)
+	}
+	list := differences(s)
+	if c.JSON {
+		return con.printLine(map[string]any{"version": version, "limits": list, "grants": append([]live.Grant{}, s.Grants...)})
+	}
+	if len(list) == 0 && len(s.Grants) == 0 {
+		_, err := fmt.Fprintln(con.out, "nothing differs from the code")
+		return err
+	}
+	var t textTable
+	if len(list) > 0 {
+		t.row("ACTIVITY", "TIER", "CODE", "LIVE", "MODE")
+	}
+	for _, d := range list {
+		t.row(d.Activity, d.Tier, d.Code, d.Live, d.Mode)
+	}
+	if len(s.Grants) > 0 {
+		t.row("USER", "ROLE", "TIER", "UNTIL", "REASON")
+	}
+	for _, g := range s.Grants {
+		t.row(g.UserID, g.Role, g.Tier, g.Until.Format(time.RFC3339), g.Reason)
+	}
+	return t.write(con.out)
+}
+
+// differences returns what s changes, in the order of the activities' names.
+func differences(s live.Settings) []difference {
+	list := []difference{}
+	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
+		o := s.Activities[name]
+		if o.Limit != "" || o.Mode != "" {
+			d := difference{Activity: name, Code: inCode(name, ""), Live: o.Limit, Mode: o.Mode}
+			if d.Live == "" {
+				d.Live = d.Code
+			}
+			list = append(list, d)
+		}
+		for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
+			list = append(list, difference{Activity: name, Tier: tier, Code: inCode(name, tier), Live: o.Tiers[tier]})
+		}
+	}
+	return list
+}
+
+// inCode returns the code's limit of an activity for callers of a tier.
+func inCode(name, tier string) string {
+	g, err := owner(name)
+	if err != nil {
+		return ""
+	}
+	a, _ := g.Activity(name)
+	if a.Unlimited {
+		return "unlimited"
+	}
+	return a.For(tier).String()
+}

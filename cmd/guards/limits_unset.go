@@ -1,0 +1,29 @@
+package main
+
+import (
+	"context"
+
+	"github.com/cric-talk/guards/internal/live"
+)
+
+type unsetCommand struct {
+	Activity string `arg:"" help:"The activity: see guards limits diff."`
+	Tier     string `placeholder:"T" help:"Undo the change of this tier only."`
+	changeFlags
+}
+
+// Help returns the text below the command's flags.
+func (unsetCommand) Help() string {
+	return `Examples:
+  guards limits unset create_post
+  guards limits unset create_post --tier premium --why "the launch is over"`
+}
+
+// Run undoes what was changed. The activity need not exist in the code any more.
+func (c *unsetCommand) Run(ctx context.Context, con console) error {
+	what := "unset " + c.Activity
+	if c.Tier != "" {
+		what += " for tier " + c.Tier
+	}
+	return c.edit(ctx, con, what, func(s live.Settings) (live.Settings, error) { return s.Unset(c.Activity, c.Tier) })
+}

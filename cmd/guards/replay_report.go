@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/cric-talk/guards/internal/replay"
+)
+
+// printReport writes a report for people.
+func (c console) printReport(r *replay.Report) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s with %s: %s of %s from %s to %s\n\n", r.Activity, r.Policy,
+		counted(r.Requests, "request"), counted(r.Users, "user"), moment(r.From), moment(r.To))
+	share := func(n int64) string {
+		return fmt.Sprintf("%*s  %5.1f %%", len(grouped(r.Requests)), grouped(n), 100*float64(n)/float64(r.Requests))
+	}
+	fmt.Fprintf(&b, "allowed  %s\nrefused  %s\n", share(r.Allowed), share(r.Refused))
+	if r.Delayed > 0 {
+		fmt.Fprintf(&b, "delayed  %s\n", share(r.Delayed))
+	}
+	if r.HeldUp > 0 {
+		fmt.Fprintf(&b, "\n%s held up, for up to %s; the most:\n\n", counted(r.HeldUp, "user"), longest(r.LongestWaitMs))
+		if err := worst(r.Worst).write(&b); err != nil {
+			return err
+		}
+	}
+	if r.OtherActivities > 0 {
+		fmt.Fprintf(&b, "\n%s of other activities skipped\n", counted(r.OtherActivities, "line"))
+	}
+	if r.OutOfOrder > 0 {
+		fmt.Fprintf(&b, "\n%s out of order, by up to %s: the clock stepped back\n", counted(r.OutOfOrder, "line"), longest(r.OutOfOrderMs))
+	}
+	_, err := io.WriteString(c.out, b.String())
+	return err
+}
+
+// worst returns the table of the users who were held up most.
+func worst(users []replay.User) (t textTable) {
+	t.row("USER", "REQUESTS", "ALLOWED", "REFUSED", "DELAYED", "LONGEST WAIT")
+	for _, u := range users {
+		t.row(u.ID, grouped(u.Requests), grouped(u.Allowed), grouped(u.Refused), grouped(u.Delayed), longest(u.LongestWaitMs))
+	}
+	return t
+}
+
+// longest is waitMs, but names a time of 0 too.
+func longest(ms int64) string { return wait(time.Duration(ms) * time.Millisecond) }
+
+// counted returns a number of things in words.
+func counted(n int64, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return grouped(n) + " " + thing
+}
+
+// moment returns a time in words, in UTC.
+func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05 UTC") }

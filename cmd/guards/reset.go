@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+type resetCommand struct {
+	Activity string `arg:"" help:"The activity to clear: see guards limits."`
+	User     string `required:"" placeholder:"ID" help:"The user whose activity to clear."`
+	JSON     bool   `name:"json" help:"Print the answer as JSON."`
+	Yes      bool   `short:"y" help:"Delete without asking."`
+	tableFlags
+}
+
+// Help returns the text below the command's flags.
+func (resetCommand) Help() string {
+	return `Examples:
+  guards reset --user u1 create_post
+  guards reset --user u1 create_post --yes --json`
+}
+
+// Run resets the activity as the guard that owns it does.
+func (c *resetCommand) Run(ctx context.Context, con console) error {
+	g, err := owner(c.Activity)
+	if err == nil {
+		err = input.CheckUserID(c.User)
+	}
+	if err != nil {
+		return err
+	}
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	ask := questionFlags{Yes: c.Yes}
+	if err := ask.confirm(ctx, con, fmt.Sprintf("Clear %s of %s in %s?", c.Activity, c.User, c.where())); err != nil {
+		return err
+	}
+	h := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: store, Now: con.now}}
+	a, err := decide(ctx, h, guard.Request{UserID: c.User, Activity: c.Activity, Op: guard.Reset})
+	if err != nil {
+		return err
+	}
+	switch d := a.Decision; {
+	case c.JSON:
+		_, err = con.out.Write(append(a.AppendJSON(nil), '\n'))
+	case d == nil:
+		_, err = fmt.Fprintf(con.out, "%s is %s: nothing is counted\n", c.Activity, a.Reason)
+	default:
+		_, err = fmt.Fprintf(con.out, "%s: %d/%d used, %d left\n", c.Activity, d.Used, d.Limit, d.Remaining)
+	}
+	return err
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A stream collects what a command writes. A test can read it at the same time.
+type stream struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (s *stream) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.Write(p)
+}
+
+func (s *stream) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.String()
+}
+
+var serving = regexp.MustCompile(`on (http://[^,]+),`)
+
+// serve runs guards serve on a free port and returns its URL and its log. The
+// command ends when the test does, and must end with status 0.
+func serve(t *testing.T, args ...string) (endpoint string, log *stream) {
+	t.Helper()
+	ctx, interrupt := context.WithCancel(t.Context())
+	log = new(stream)
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...), console{out: io.Discard, err: log, now: atPinned})
+	}()
+	t.Cleanup(func() {
+		interrupt()
+		if status := <-ended; status != 0 {
+			t.Errorf("guards serve ended with status %d:\n%s", status, log)
+		}
+	})
+	for {
+		if match := serving.FindStringSubmatch(log.String()); match != nil {
+			return match[1], log
+		}
+		select {
+		case status := <-ended:
+			ended <- status
+			t.Fatalf("guards serve ended with status %d:\n%s", status, log)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// A response is an HTTP response whose body was read.
+type response struct {
+	*http.Response
+	body string
+}
+
+// post sends body to an address. Headers alternate between names and values.
+func post(t *testing.T, address, body string, headers ...string) response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	r, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Body.Close() }()
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response{r, string(raw)}
+}
+
+// invocations returns the Invoke API's address of a function.
+func invocations(endpoint, name string) string {
+	return endpoint + "/2015-03-31/functions/" + url.PathEscape(name) + "/invocations"
+}
+
+const like = `{"userId": "u1", "activity": "like"}`

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/logging"
+
+	"github.com/cric-talk/guards/internal/cleanup"
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/live/dynamolive"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/table"
+)
+
+// patience is how long a person waits for a table that does not answer.
+const patience = 10 * time.Second
+
+// A store is where a command counts.
+type store struct {
+	ratelimit.Store
+	table  cleanup.Table               // the same items, for operators
+	live   live.Table                  // nil: there are no live limits
+	create func(context.Context) error // creates the table; nil: there is nothing to create
+}
+
+// open opens the store. It sends no requests.
+func (f *storeFlags) open(ctx context.Context) (store, error) {
+	if err := f.validate(); err != nil {
+		return store{}, err
+	}
+	if f.Store == "memory" {
+		s := new(memstore.Store)
+		return store{Store: s, table: table.Memory{Store: s}}, nil
+	}
+	s, err := f.tableFlags.open(ctx)
+	if err != nil {
+		return store{}, err
+	}
+	t := table.New(s.Table())
+	return store{s, t, dynamolive.New(s.Table()), t.Create}, nil
+}
+
+// limiter returns a limiter that counts in s. It sends each request once and has
+// no memory, so that a person sees every failure at once.
+func (s store) limiter(con console) *ratelimit.Limiter {
+	return &ratelimit.Limiter{Store: s.Store, Now: con.now}
+}
+
+// open opens the table. It sends no requests.
+func (f *tableFlags) open(ctx context.Context) (*dynamostore.Store, error) {
+	if err := f.validate(); err != nil {
+		return nil, err
+	}
+	cfg, err := f.aws(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.region = cfg.Region
+	return dynamostore.New(cfg, f.Table, func(o *dynamodb.Options) {
+		if f.Endpoint != "" { // the SDK's variable would override an endpoint in cfg
+			o.BaseEndpoint = aws.String(f.Endpoint)
+		}
+		f.address = aws.ToString(o.BaseEndpoint)
+	}), nil
+}
+
+// aws loads the configuration as the AWS CLI does. It reports a missing region or
+// missing credentials at once and says what to set. The SDK would report them with
+// the first request, in other words.
+func (f *tableFlags) aws(ctx context.Context) (aws.Config, error) {
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(f.Region), config.WithLogger(logging.Nop{}))
+	if err != nil {
+		return cfg, fmt.Errorf("AWS configuration: %w", err)
+	}
+	if cfg.Region == "" {
+		return cfg, errors.New("no AWS region is set: give --region, or set AWS_REGION")
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+		return cfg, &input.Unavailable{
+			What:  "no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (any will do for DynamoDB Local and guards serve)",
+			Cause: err,
+		}
+	}
+	return cfg, nil
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cric-talk/guards/internal/cleanup"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/live/dynamolive"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/table"
+)
+
+// clean runs cleanup on a table. A terminal shows the progress.
+func clean(ctx context.Context, con console, store *dynamostore.Store, r cleanup.Request, asJSON bool) error {
+	parts := 0
+	run := &cleanup.Cleanup{
+		Table: table.New(store.Table()), Forget: forget(dynamolive.New(store.Table()), con), Now: con.now,
+		Progress: func(s table.Swept) {
+			soFar := fmt.Sprintf("%s items, %s to delete, %s deleted", grouped(s.Scanned), grouped(s.Stale), grouped(s.Deleted))
+			if r.UserID != "" { // the number of a user's items is unknown
+				con.tell(soFar)
+				return
+			}
+			parts++
+			con.bar(parts, table.Parts, soFar)
+		},
+	}
+	a, err := run.Run(ctx, r)
+	con.told()
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return con.printLine(a)
+	}
+	result := fmt.Sprintf("%d deleted", a.Deleted)
+	if r.DryRun {
+		result = "none deleted because of --dry-run"
+	}
+	_, err = fmt.Fprintf(con.out, "%d items of %d users read, %d to delete, %s\n", a.Scanned, a.Users, a.Stale, result)
+	return err
+}
+
+// forget returns a function that drops everything that was granted to a user.
+func forget(settings live.Table, con console) func(context.Context, string) error {
+	return func(ctx context.Context, userID string) error {
+		_, err := live.Forget(ctx, settings, limits.All, userID, con.now())
+		return err
+	}
+}

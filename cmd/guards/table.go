@@ -1,0 +1,33 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// A textTable aligns columns. A row without cells is an empty line.
+type textTable [][]string
+
+// row adds a row.
+func (t *textTable) row(cells ...string) { *t = append(*t, cells) }
+
+// write writes the table. No line ends with blanks, even if its last cells are
+// empty.
+func (t textTable) write(out io.Writer) error {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, cells := range t {
+		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(b.String()) {
+		if _, err := fmt.Fprintln(out, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// An asker sends a request to a guard and returns its answer.
+type asker func(ctx context.Context, r guard.Request) (asked, error)
+
+// asked holds the parts of an answer that the command needs.
+type asked struct {
+	Allowed   bool
+	Reason    string
+	ResetAt   int64 // Unix milliseconds
+	WindowKey int64
+}
+
+// asker returns an asker for the guard that the flags choose.
+func (c *verifyCommand) asker(ctx context.Context, con console, g limits.Guard) (asker, error) {
+	if c.Invoke || c.EndpointURL != "" {
+		return c.invoker(ctx, g)
+	}
+	if c.Function != "" {
+		return nil, errors.New("--function goes with --invoke or --endpoint-url")
+	}
+	store, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// A person waits for the first request, a status. The others can be slow and
+	// throttled, because they come all at once, so they are sent again as functions do.
+	first := &guard.Handler{Guard: g, Limiter: store.limiter(con)}
+	many := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: store.Store, Now: con.now, Timeout: 30 * time.Second}}
+	return func(ctx context.Context, r guard.Request) (asked, error) {
+		ask := many.Decide
+		if r.Op == guard.Status {
+			ask = func(ctx context.Context, r guard.Request) (guard.Answer, error) { return decide(ctx, first, r) }
+		}
+		a, err := ask(ctx, r)
+		if err != nil {
+			return asked{}, err
+		}
+		return asked{a.Allowed, string(a.Reason), a.Decision.ResetAt, a.Decision.WindowKey}, nil
+	}, nil
+}
+
+// invoker returns an asker that uses Lambda's Invoke API.
+func (c *verifyCommand) invoker(ctx context.Context, g limits.Guard) (asker, error) {
+	cfg, err := c.aws(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client := lambda.NewFromConfig(cfg, func(o *lambda.Options) {
+		if c.EndpointURL != "" {
+			o.BaseEndpoint = aws.String(c.EndpointURL)
+		}
+	})
+	name := c.Function
+	if name == "" {
+		name = g.Name
+	}
+	return func(ctx context.Context, r guard.Request) (a asked, err error) {
+		payload := fmt.Appendf(nil, `{"userId":%q,"activity":%q,"op":%q}`, r.UserID, r.Activity, r.Op)
+		out, err := client.Invoke(ctx, &lambda.InvokeInput{FunctionName: &name, Payload: payload})
+		switch {
+		case err != nil:
+			return a, &input.Unavailable{What: "the guard " + name + " could not be invoked", Cause: err}
+		case out.FunctionError != nil:
+			return a, fmt.Errorf("%s failed: %s", name, strings.TrimSpace(string(out.Payload)))
+		}
+		if err := json.Unmarshal(out.Payload, &a); err != nil {
+			return a, fmt.Errorf("%s returned no answer: %w", name, err)
+		}
+		if a.Reason == string(ratelimit.Unavailable) {
+			return a, &input.Unavailable{What: "the guard " + name + " could not reach its table"}
+		}
+		return a, nil
+	}, nil
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// wait returns a time to wait in words, rounded up, so that nobody comes back too
+// early.
+func wait(d time.Duration) string {
+	s := int64((d + time.Second - 1) / time.Second)
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case s < 120:
+		return fmt.Sprintf("%d s", s)
+	case s < 2*3600:
+		return fmt.Sprintf("%d min", (s+59)/60)
+	}
+	return fmt.Sprintf("%d h %d min", (s+59)/3600, (s+59)%3600/60)
+}
+
+// waitMs is wait for milliseconds. It returns an empty text for 0.
+func waitMs(ms int64) string {
+	if ms == 0 {
+		return ""
+	}
+	return wait(time.Duration(ms) * time.Millisecond)
+}
+
+// grouped returns n, which must not be negative, with commas between thousands.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// verdict returns in one word what a guard decided.
+func (c console) verdict(allowed bool, reason string) string {
+	switch {
+	case allowed:
+		return c.paint(green, "allowed")
+	case reason == string(ratelimit.Delayed):
+		return c.paint(yellow, "delayed")
+	}
+	return c.paint(red, "refused")
+}

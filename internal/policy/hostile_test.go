@@ -1,0 +1,72 @@
+package policy_test
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	. "github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/policy/policytest"
+)
+
+// Someone else may have written anything into an item. No method may panic on
+// it or run without end, and no caller is told a negative number of actions or
+// a negative wait.
+func TestAnyStateIsReadWithoutPanic(t *testing.T) {
+	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
+		p := w.Any(t)
+		n := policytest.Count(t, p)
+		at := w.Now - rapid.SampledFrom([]int64{0, 1, 1000, math.MaxInt64 / 2}).Draw(t, "ago")
+		s := hostile(t, w, p)
+		began := time.Now()
+		if u, ok := p.Take(w.Now, n, 1, s); ok {
+			u.Apply(s)
+		}
+		if u, ok := p.Undo(w.Now, at, n, s); ok {
+			u.Apply(s)
+		}
+		for _, r := range append(p.Read(w.Now, n, s).Each, p.Read(w.Now, n, s), p.Read(w.Now, 0, s)) {
+			if r.Remaining < 0 || r.Remaining > r.Limit || r.Wait < 0 {
+				t.Fatalf("%v reads %v as %+v, want 0 to %d remaining and no negative wait", p, s, r, r.Limit)
+			}
+		}
+		p.Waiting(w.Now, at, s)
+		p.Due(w.Now, at)
+		if took := time.Since(began); took > time.Second {
+			t.Fatalf("%v takes %v for %v", p, took, s)
+		}
+	})
+}
+
+// hostile returns a state of p in which some attributes hold what p never
+// writes.
+func hostile(t *rapid.T, w *policytest.World, p Policy) State {
+	s := maps.Clone(w.State(p))
+	if s == nil {
+		s = State{}
+	}
+	names := map[string]bool{}
+	for _, count := range []int64{1, p.Most()} {
+		u, _ := p.Take(w.Now, count, 1, nil)
+		for name := range u.Attributes {
+			names[name] = true
+		}
+	}
+	window := p.Rates()[0].Window.Milliseconds()
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if rapid.Bool().Draw(t, "spoiled") {
+			s[name] = rapid.OneOf(
+				rapid.SampledFrom([]int64{
+					math.MinInt64, math.MinInt64 + 1, math.MinInt64 / 1_000_000, -1, 0, 1, 101, w.Now, w.Now + window,
+					w.Now / window * 1_000_000, math.MaxInt64 / 1_000_000, math.MaxInt64 - 1, math.MaxInt64,
+				}),
+				rapid.Int64(),
+			).Draw(t, name)
+		}
+	}
+	return s
+}

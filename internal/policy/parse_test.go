@@ -1,0 +1,149 @@
+package policy_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	. "github.com/cric-talk/guards/internal/policy"
+)
+
+const forms = "10/1m, bucket 10/1m burst 15, log 100/12h, sliding 50/1h, reservoir 10/10s ahead 15m"
+
+// Each error begins with the text as it was written. Then it names the mistake
+// and what is accepted.
+func TestParseErrors(t *testing.T) {
+	const units = "want 1ms to 366d (units ms, s, m, h, d)"
+	for _, tt := range []struct{ text, want string }{
+		{"", `a limit is empty; want ` + forms},
+		{"10/1m,", `a limit is empty; want ` + forms},
+		{"10", `"10" is not a kind of limit and has no slash; want ` + forms},
+		{"10 / 1m", `"10" is not a kind of limit and has no slash; want ` + forms},
+		{"fixd 10/1m", `"fixd" is not a kind of limit and has no slash; want ` + forms},
+		{"bucket", `bucket has no actions and no window, as in bucket 10/1m burst 15`},
+
+		{"0/1m", `actions are "0", want 1 to 1000000, as in 10/1m`},
+		{"-1/1m", `actions are "-1", want 1 to 1000000, as in 10/1m`},
+		{"010/1m", `actions are "010", want 1 to 1000000, as in 10/1m`},
+		{"sliding 1000001/1m", `actions are "1000001", want 1 to 1000000, as in sliding 50/1h`},
+		{"1000000000000000000000/1m", `actions are "1000000000000000000000", want 1 to 1000000, as in 10/1m`},
+		{"/1m", `actions are "", want 1 to 1000000, as in 10/1m`},
+		{"\xff/1m", `actions are "\xff", want 1 to 1000000, as in 10/1m`},
+
+		{"10/", `window is "", ` + units + `, as in 10/1m`},
+		{"10/1", `window is "1", ` + units + `, as in 10/1m`},
+		{"10/m", `window is "m", ` + units + `, as in 10/1m`},
+		{"10/1min", `window is "1min", ` + units + `, as in 10/1m`},
+		{"10/1M", `window is "1M", ` + units + `, as in 10/1m`},
+		{"10/1.5h", `window is "1.5h", ` + units + `, as in 10/1m`},
+		{"log 10/0s", `window is "0s", ` + units + `, as in log 100/12h`},
+		{"10/367d", `window is "367d", ` + units + `, as in 10/1m`},
+		{"10/1m/1h", `window is "1m/1h", ` + units + `, as in 10/1m`},
+
+		{"10/1m burst 5", `"burst" is no option of a fixed limit; a bucket limit has it, as in bucket 10/1m burst 15`},
+		{"bucket 10/1m ahead 5m", `"ahead" is no option of a bucket limit; a reservoir limit has it, as in reservoir 10/10s ahead 15m`},
+		{"bucket 10/1m bust 5", `"bust" is no option of a bucket limit; want burst or keep`},
+		{"10/1m 5", `"5" is no option of a fixed limit; it has none`},
+		{"a: 10/1m b: 5/1h", `"b:" is no option of a fixed limit; a comma separates limits, as in minute: 10/1m, day: 200/1d`},
+		{"bucket 10/1m burst 5 burst 6", `option burst is repeated`},
+		{"bucket 10/1m burst", `option burst has no value`},
+		{"bucket 10/1m burst x", `burst is "x", want 1 to 1000000`},
+		{"bucket 10/1m burst 1000001", `burst is "1000001", want 1 to 1000000`},
+		{"bucket 10/1m keep 1y", `keep is "1y", ` + units},
+		{"reservoir 10/1m ahead 0s", `ahead is "0s", ` + units},
+
+		{"40001/1m", `limit is 40001, want at most 40000, because the item keeps an id for each request; did you mean "sliding 40001/1m"?`},
+		{"log 101/1h", `limit is 101, want at most 100, because each action takes a slot of the item; did you mean "sliding 101/1h"?`},
+		{"reservoir 1000000/1h", `limit is 1000000, want at most 999999 for a reservoir`},
+		{"bucket 7/1m", `window is 1m, want a multiple of 7ms, such as 60004ms, so that an action comes back every whole number of milliseconds`},
+		{"bucket 1/366d burst 2", `burst is 2, and one action comes back every 366d; want a bucket that is full again within 366d`},
+
+		{"minute: 10/1m", `the limit has the name "minute", want a name only if there are several limits`},
+		{": 10/1m", `there is no name before the colon`},
+		{"10/1m, 5/1h", `a limit has no name; each of several limits has one, as in minute: 10/1m, day: 200/1d`},
+		{"a: 10/1m, a: 5/1h", `two limits have the name "a"`},
+		{"Minute: 10/1m, b: 5/1h", `name of a limit is "Minute", want 1 to 8 letters a to z, as in minute: 10/1m, day: 200/1d`},
+		{"morethan: 1/1m, morethan8: 1/1h", `name of a limit is "morethan8", want 1 to 8 letters a to z, as in minute: 10/1m, day: 200/1d`},
+		{"a: log 10/1m, b: log 5/1h", `two limits are of the kind log, want at most one of them`},
+		{"a: 1000000/1m, b: 1/1m", `a: limit is 1000000, want at most 999999 beside other limits`},
+		{"a: 10/1m, b: bucket 7/1m", `b: window is 1m, want a multiple of 7ms, such as 60004ms, so that an action comes back every whole number of milliseconds`},
+		{"a: 1/1m, b: 1/1m, c: 1/1m, d: 1/1m, e: 1/1m, f: 1/1m, g: 1/1m, h: 1/1m, i: 1/1m", `there are 9 limits, want at most 8`},
+	} {
+		_, err := Parse(tt.text)
+		if err == nil || !strings.HasPrefix(err.Error(), `limit is "`) || !strings.HasSuffix(err.Error(), `": `+tt.want) {
+			t.Errorf("Parse(%q):\n got %v\nwant %s", tt.text, err, tt.want)
+		}
+	}
+}
+
+func TestParseShortensALongTextInItsError(t *testing.T) {
+	_, err := Parse(strings.Repeat("x", 1000))
+	if want := `limit is "` + strings.Repeat("x", 60) + `": `; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("the error is %v, want it to begin with %s", err, want)
+	}
+}
+
+func TestStringIsTheShortestForm(t *testing.T) {
+	for text, want := range map[string]string{
+		" 10/60s ":                       "10/1m",
+		"fixed 10/1m":                    "10/1m",
+		"10/1440m":                       "10/1d",
+		"10/90s":                         "10/90s",
+		"bucket 10/1m burst 10":          "bucket 10/1m",
+		"bucket 10/1m  keep 60m burst 9": "bucket 10/1m burst 9 keep 1h",
+		"a:10/1m,b :\tlog 5/1000ms":      "a: 10/1m, b: log 5/1s",
+	} {
+		p, err := Parse(text)
+		if err != nil || p.String() != want {
+			t.Errorf("Parse(%q) = %q, %v, want %q", text, p, err, want)
+		}
+	}
+	if got := (Policy{}).String(); got != "" {
+		t.Errorf("the zero Policy is %q, want an empty text", got)
+	}
+}
+
+func TestAPolicyIsTextInJSON(t *testing.T) {
+	var got struct{ Limit Policy }
+	if err := json.Unmarshal([]byte(`{"Limit":"fixed 10/60s"}`), &got); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := json.Marshal(got); err != nil || string(text) != `{"Limit":"10/1m"}` {
+		t.Errorf("the JSON is %s, %v", text, err)
+	}
+	if err := json.Unmarshal([]byte(`{"Limit":"10/1x"}`), &got); err == nil {
+		t.Error("a wrong limit in JSON is accepted")
+	}
+}
+
+// Parse never panics. What it accepts, it reads back from String.
+func FuzzParse(f *testing.F) {
+	for _, k := range Kinds() {
+		for _, text := range k.Examples {
+			f.Add(text)
+		}
+	}
+	f.Add("minute: 10/1m, day: 200/1d")
+	f.Add("a: bucket 1/1ms burst 1000000 keep 366d, b: log 1/1ms, c: reservoir 999999/366d ahead 366d")
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := Parse(text)
+		if err != nil {
+			if !p.IsZero() {
+				t.Errorf("Parse(%q) = %q and %v", text, p, err)
+			}
+			return
+		}
+		again, err := Parse(p.String())
+		if err != nil || !again.Equal(p) || len(again.Rates()) != len(p.Rates()) {
+			t.Fatalf("Parse(%q) = %q, and Parse of that = %q, %v", text, p, again, err)
+		}
+		for i, r := range p.Rates() {
+			if again.Rates()[i] != r {
+				t.Errorf("Parse(%q) has the rate %+v, and after String %+v", text, r, again.Rates()[i])
+			}
+		}
+		if u, ok := p.Take(1_700_000_000_000, p.Most(), 1, nil); !ok || !u.Holds(nil) {
+			t.Errorf("%q does not allow its most, %d, on an empty item", p, p.Most())
+		}
+	})
+}

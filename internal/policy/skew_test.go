@@ -1,0 +1,52 @@
+package policy_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	. "github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/policy/policytest"
+)
+
+// At the end of a period, a clock that is 1 s ahead and one that is 1 s behind
+// count together.
+func TestASlidingCounterOnClocksThatDiffer(t *testing.T) {
+	p := Must("sliding 50/1h")
+	const end = 472_223 * 3_600_000
+	var s State
+	admitted := 0
+	for i := range 200 {
+		now := int64(end + 1000 - 2000*(i%2))
+		if u, ok := p.Take(now, 1, 1, s); ok {
+			if !u.Holds(s) {
+				t.Fatalf("an update does not hold in %v, where it was planned", s)
+			}
+			s = u.Apply(s)
+			admitted++
+		}
+	}
+	if admitted != 50 {
+		t.Errorf("%d actions admitted within a second by two clocks, want 50", admitted)
+	}
+}
+
+// An item expires no sooner because a clock that is 2 s behind has written last.
+// A window of an hour is longer than the slack of 120 s.
+func TestLawExpiryOnClocksThatDiffer(t *testing.T) {
+	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
+		p := w.Any(t)
+		window := p.Rates()[0].Window.Milliseconds()
+		end := (w.Latest/window + 1) * window
+		ahead, behind := *w, *w
+		ahead.Now = end + rapid.Int64Range(0, 1000).Draw(t, "ahead")
+		behind.Now = ahead.Now - rapid.Int64Range(0, 2000).Draw(t, "behind")
+		n, _ := p.Item(ahead.Now)
+		if !ahead.Take(p, 1, 1) || !behind.Take(p, 1, 2) || w.Items[n] == nil {
+			return
+		}
+		if got := p.Read(ahead.Now, 0, w.Items[n]); got.ResetAt > w.Expires[n]*1000 {
+			t.Fatalf("%v: the item expires at %d and counts until %d", p, w.Expires[n]*1000, got.ResetAt)
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+// 10,000 users act up to their limit in an outage. The memory takes at most
+// 64 MB, by its own account and by the runtime's.
+func TestMemoryIsBounded(t *testing.T) {
+	onEachSubject(t, func(t *testing.T, s subject) {
+		heap := heapInUse()
+		l := &Limiter{Store: failing{}, Timeout: time.Second, Memory: NewMemory(DefaultMemory), Now: newClock().now}
+		p := s.policy()
+		fill(t, l, p)
+		window, _ := p.Item(start.UnixMilli())
+		full := l.Memory.Recall(Key{UserID: "u", Activity: "act", Window: window})
+		for user := range 10_000 {
+			k := Key{UserID: fmt.Sprintf("%036d", user), Activity: "act", Window: window}
+			l.Memory.Change(k, func(Known) Known { return full })
+		}
+		grown := int64(heapInUse()) - int64(heap)
+		counted := int64(l.Memory.Bytes())
+		t.Logf("%.1f MB in the heap, %.1f MB by its own account", float64(grown)/mib, float64(counted)/mib)
+		if counted > DefaultMemory || grown > DefaultMemory {
+			t.Errorf("10,000 users take %d bytes, %d by its own account, want at most %d", grown, counted, DefaultMemory)
+		}
+		if grown > counted+mib {
+			t.Errorf("10,000 users take %d bytes, and the memory's account says %d", grown, counted)
+		}
+		runtime.KeepAlive(l)
+	})
+}
+
+// Many small keys stay within the bound, too.
+func TestMemoryIsBoundedInKeys(t *testing.T) {
+	const most = 4 * mib
+	heap := heapInUse()
+	l := &Limiter{Store: failing{}, Timeout: time.Second, Memory: NewMemory(most), Now: newClock().now}
+	for user := range 40_000 {
+		r := request(three, "a", 1)
+		r.UserID = fmt.Sprintf("%036d", user)
+		mustCheck(t, l, r)
+	}
+	if grown := int64(heapInUse()) - int64(heap); grown > most+most/4 || l.Memory.Bytes() > most {
+		t.Errorf("40,000 users take %d bytes, %d by the memory's own account, want at most %d", grown, l.Memory.Bytes(), most)
+	}
+	runtime.KeepAlive(l)
+}
+
+// fill has one user act alone until the limit, one action after the other.
+func fill(t testing.TB, l *Limiter, p policy.Policy) {
+	t.Helper()
+	for i := range remaining(p) {
+		if d := mustCheck(t, l, request(p, strconv.FormatInt(i, 10), 1)); !d.Allowed {
+			t.Fatalf("action %d: %s, want it allowed", i, inWords(d))
+		}
+	}
+}
+
+func heapInUse() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// BenchmarkMemoryOfFullKeys prints what a key at its limit takes in memory, and how
+// long a check on it takes in an outage. A check should take less than 50 µs.
+func BenchmarkMemoryOfFullKeys(b *testing.B) {
+	for _, s := range subjects() {
+		b.Run(s.text, func(b *testing.B) {
+			l := &Limiter{Store: failing{}, Timeout: time.Second, Memory: NewMemory(DefaultMemory), Now: newClock().now}
+			p := s.policy()
+			fill(b, l, p)
+			bytes := l.Memory.Bytes()
+			r := request(p, "more", 1)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := l.Check(b.Context(), r); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(bytes), "bytes/key")
+		})
+	}
+}
+
+// BenchmarkWarmCheck is a check that the store admits, by an instance that knows
+// the item.
+func BenchmarkWarmCheck(b *testing.B) {
+	for _, s := range subjects() {
+		b.Run(s.text, func(b *testing.B) {
+			c := newClock()
+			l := &Limiter{Store: new(memstore.Store), Memory: NewMemory(DefaultMemory), Now: c.now}
+			p := s.policy()
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				c.Time = c.Add(longest(p) / time.Duration(p.Rates()[0].Limit))
+				if _, err := l.Check(b.Context(), request(p, strconv.Itoa(n), 1)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,199 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// another returns a request of another user.
+func another(r Request) Request {
+	r.UserID = "another"
+	return r
+}
+
+func TestTheCircuitBreakerOpensAfterAnOutageOnly(t *testing.T) {
+	for name, tt := range map[string]struct {
+		faults []fault
+		open   bool
+	}{
+		"an answer":                           {[]fault{pass}, false},
+		"one loss, repaired by a retry":       {[]fault{lose, pass}, false},
+		"five losses, repaired by a retry":    {repeat(5, refuse), false},
+		"throttling, repaired by a retry":     {repeat(3, throttle), false},
+		"no answer in the decision's time":    {[]fault{hang}, true},
+		"connections refused until the end":   {[]fault{refuse}, true},
+		"access denied":                       {[]fault{deny}, true},
+		"a loss after an answer, to the end":  {[]fault{pass, refuse}, false},
+		"throttling to the end":               {[]fault{throttle}, false},
+		"an item that cannot be read":         {[]fault{unreadable}, false},
+		"losses, then an unreadable item":     {[]fault{refuse, unreadable}, false},
+		"throttling, then losses, to the end": {[]fault{throttle, refuse}, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l, _ := newFaulty(tt.faults...)
+			mustCheck(t, l, new(ids).next(1))
+			if l.CircuitOpen() != tt.open {
+				t.Errorf("after %s the circuit is open: %v, want %v", name, !tt.open, tt.open)
+			}
+		})
+	}
+}
+
+func unreadable(context.Context, func() error) error {
+	return &StoreError{Failure: Unreadable, What: "unreadable"}
+}
+
+// While the circuit breaker is open, every verb is answered at once and sends
+// nothing. Checks and status are decided from memory, if the request allows it.
+// Everything else gets the error.
+func TestAnOpenCircuitAnswersAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, store := newFaulty(hang)
+		var r ids
+		mustCheck(t, l, r.next(1)) // opens it
+		sent, began := store.sent, time.Now()
+		for _, alone := range []bool{true, false} {
+			for verb, ask := range verbs(l) {
+				one := another(r.next(1))
+				one.Alone = alone
+				d, err := ask(t.Context(), one)
+				if alone && verb < 2 {
+					if err != nil || d.Reason != Unavailable || !d.Allowed || d.Outage == nil || d.Requests != 0 {
+						t.Errorf("verb %d: %+v, %v, want it from memory", verb, d, err)
+					}
+				} else if !errors.As(err, new(*StoreError)) {
+					t.Errorf("verb %d, alone %v: %+v, %v, want the error", verb, alone, d, err)
+				}
+			}
+		}
+		if took := time.Since(began); took != 0 || store.sent != sent {
+			t.Errorf("answered after %v with %d requests, want at once without one", took, store.sent-sent)
+		}
+	})
+}
+
+// One decision in 5 s asks the store, for at most 250 ms. Waiting takes at most
+// 5 % of the time.
+func TestAnOpenCircuitIsProbed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, store := newFaulty(hang)
+		var r ids
+		mustCheck(t, l, r.next(1))
+		opened := time.Now()
+		time.Sleep(5*time.Second - time.Millisecond)
+		probes, waited := 0, time.Duration(0)
+		for time.Since(opened) < time.Minute {
+			sent, began := store.sent, time.Now()
+			one := another(r.next(1))
+			one.Alone = r.last%2 == 0
+			_, err := l.Check(t.Context(), one)
+			if !one.Alone && err == nil {
+				t.Error("a decision that may not be made alone has no error")
+			}
+			took := time.Since(began)
+			if store.sent > sent {
+				probes++
+			} else if took > 0 {
+				t.Errorf("a decision without a request took %v", took)
+			}
+			if waited += took; took > 250*time.Millisecond {
+				t.Errorf("a probe took %v, want at most 250 ms", took)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if probes < 10 || probes > 12 || waited > 3*time.Second {
+			t.Errorf("%d probes and %v of waiting in a minute, want about 11 and at most 3 s", probes, waited)
+		}
+	})
+}
+
+// Of many concurrent decisions one is the probe.
+func TestOneDecisionIsTheProbe(t *testing.T) {
+	for name, f := range map[string]fault{"an outage": hang, "a throttled key": throttle} {
+		synctest.Test(t, func(t *testing.T) {
+			l, store := newFaulty(f)
+			var r ids
+			mustCheck(t, l, r.next(1))
+			time.Sleep(5 * time.Second)
+			var asked atomic.Int64
+			var wg sync.WaitGroup
+			store.set(func(ctx context.Context, perform func() error) error {
+				asked.Add(1)
+				return hang(ctx, perform)
+			})
+			for range 20 {
+				one := r.next(1)
+				wg.Go(func() {
+					if d, err := l.Check(t.Context(), one); err != nil || d.Reason != Unavailable {
+						t.Errorf("%s: %+v, %v, want it from memory", name, d, err)
+					}
+				})
+			}
+			synctest.Wait()
+			if asked.Load() != 1 {
+				t.Errorf("%s: %d decisions probe at once, want 1", name, asked.Load())
+			}
+			wg.Wait()
+		})
+	}
+}
+
+func TestTheCircuitClosesWithTheNextAnswer(t *testing.T) {
+	for verb := range 4 {
+		synctest.Test(t, func(t *testing.T) {
+			l, store := newFaulty(refuse)
+			var r ids
+			mustCheck(t, l, r.next(1))
+			store.set(pass)
+			time.Sleep(5*time.Second - time.Millisecond)
+			if d := mustCheck(t, l, r.next(1)); d.Reason != Unavailable {
+				t.Errorf("before the probe: %+v, want it from memory", d)
+			}
+			time.Sleep(time.Millisecond)
+			if d, err := verbs(l)[verb](t.Context(), another(r.next(1))); err != nil || d.Reason != OK {
+				t.Errorf("the probe, verb %d: %+v, %v, want ok", verb, d, err)
+			}
+			if d := mustCheck(t, l, r.next(1)); d.Reason != OK || l.CircuitOpen() {
+				t.Errorf("after the probe: %+v, want the table's decision", d)
+			}
+		})
+	}
+}
+
+// Throttling concerns one key. It never moves other users to memory.
+func TestThrottlingOpensTheCircuitOfOneKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, store := newFaulty(throttle)
+		var r ids
+		if d := mustCheck(t, l, r.next(1)); d.Reason != Unavailable {
+			t.Errorf("the throttled check: %+v, want it from memory", d)
+		}
+		store.set(pass)
+		began := time.Now()
+		for verb, ask := range verbs(l) {
+			sent := store.sent
+			if d, err := ask(t.Context(), r.next(1)); (err == nil) != (verb < 2) || err == nil && d.Reason != Unavailable || store.sent != sent {
+				t.Errorf("the same key, verb %d: %+v, %v, want an answer at once without a request", verb, d, err)
+			}
+			if d, err := ask(t.Context(), another(r.next(1))); err != nil || d.Reason != OK {
+				t.Errorf("another key, verb %d: %+v, %v, want ok", verb, d, err)
+			}
+		}
+		if took := time.Since(began); took != 0 || l.CircuitOpen() {
+			t.Errorf("answered after %v, circuit open: %v, want at once and closed", took, l.CircuitOpen())
+		}
+		time.Sleep(5 * time.Second)
+		for range 2 {
+			if d := mustCheck(t, l, r.next(1)); d.Reason != OK {
+				t.Errorf("5 s later: %+v, want ok", d)
+			}
+		}
+	})
+}
