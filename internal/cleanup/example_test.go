@@ -30,7 +30,8 @@ func ExampleCleanup_Run() {
 		a, err := c.Run(ctx, r)
 		fmt.Printf("%d scanned, %d stale, %d deleted, finished: %v, %v\n", a.Scanned, a.Stale, a.Deleted, a.Finished, err)
 	}
-	// Output: 2 scanned, 1 stale, 0 deleted, finished: true, <nil> 2 scanned, 2
-	// stale, 2 deleted, finished: true, <nil> 0 scanned, 0 stale, 0 deleted,
-	// finished: true, <nil>
+	// Output:
+	// 2 scanned, 1 stale, 0 deleted, finished: true, <nil>
+	// 2 scanned, 2 stale, 2 deleted, finished: true, <nil>
+	// 0 scanned, 0 stale, 0 deleted, finished: true, <nil>
 }

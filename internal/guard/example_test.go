@@ -41,11 +41,9 @@ func ExampleHandler_Invoke() {
 	_, err := h.Invoke(context.Background(), []byte(`{"userId": "u1", "activity": "like"}`))
 	fmt.Println(err)
 	// Output:
-	// {"allowed":true,"reason":"ok","userId":"u1","activity":"vote","op":"check","limit":1,"activityCount":1,"remaining":0,"waitTime":0,"resetAt":1700000100000,"windowKey":28333334,"granted":1,"at":1700000060000,"requestId":"r1"}
-	// <nil>
-	// {"allowed":false,"reason":"limited","userId":"u1","activity":"vote","op":"check","limit":1,"activityCount":1,"remaining":0,"waitTime":40000,"resetAt":1700000100000,"windowKey":28333334,"granted":0,"message":"One
-	// vote a minute, please."} <nil> activity is "like", want one of
-	// votes-guard's: vote
+	// {"allowed":true,"reason":"ok","userId":"u1","activity":"vote","op":"check","limit":1,"activityCount":1,"remaining":0,"waitTime":0,"resetAt":1700000100000,"windowKey":28333334,"granted":1,"at":1700000060000,"requestId":"r1"} <nil>
+	// {"allowed":false,"reason":"limited","userId":"u1","activity":"vote","op":"check","limit":1,"activityCount":1,"remaining":0,"waitTime":40000,"resetAt":1700000100000,"windowKey":28333334,"granted":0,"message":"One vote a minute, please."} <nil>
+	// activity is "like", want one of votes-guard's: vote
 }
 
 // A program in the same process calls Decide, without JSON.
@@ -61,6 +59,10 @@ func ExampleHandler_Decide() {
 		a, err := h.Decide(context.Background(), r)
 		fmt.Println(a.Op, a.Allowed, a.Reason, err)
 	}
-	// Output: check true ok <nil> check false limited <nil> check true bypassed
-	// <nil> reset true ok <nil> check true ok <nil>
+	// Output:
+	// check true ok <nil>
+	// check false limited <nil>
+	// check true bypassed <nil>
+	// reset true ok <nil>
+	// check true ok <nil>
 }

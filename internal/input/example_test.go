@@ -26,7 +26,9 @@ func ExampleDecode() {
 		p, err := input.Decode([]byte(event), fields)
 		fmt.Println(p, err)
 	}
-	// Output: {u1 3} <nil> {u1 0} count is 0, want a whole number of at least 1
-	// {u1 0} event has the unknown field "Count", want only userId, count {u1
-	// 0} userId is repeated
+	// Output:
+	// {u1 3} <nil>
+	// {u1 0} count is 0, want a whole number of at least 1
+	// {u1 0} event has the unknown field "Count", want only userId, count
+	// {u1 0} userId is repeated
 }

@@ -36,6 +36,7 @@ func Example() {
 		_ = response.Body.Close()
 		fmt.Println(response.StatusCode, string(body), err)
 	}
-	// Output: 200 "hello u1" <nil> 404 {"Type":"User","Message":"Function not
-	// found: arn:aws:lambda:us-east-1:123456789012:function:pots-guard"} <nil>
+	// Output:
+	// 200 "hello u1" <nil>
+	// 404 {"Type":"User","Message":"Function not found: arn:aws:lambda:us-east-1:123456789012:function:pots-guard"} <nil>
 }

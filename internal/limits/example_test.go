@@ -14,6 +14,9 @@ func ExampleActivity_For() {
 
 	view, _ := limits.Posts.Activity("view")
 	fmt.Println("view is unlimited:", view.For("").IsZero())
-	// Output: ordinary: 10/1m premium:  20/1m unknown:  10/1m view is
-	// unlimited: true
+	// Output:
+	// ordinary: 10/1m
+	// premium:  20/1m
+	// unknown:  10/1m
+	// view is unlimited: true
 }

@@ -27,7 +27,8 @@ func Example() {
 	code, _ := limits.Posts.Activity("create_post")
 	now, _ := f.Limits().Activity(code)
 	fmt.Printf("%s in the code, %s now\n", code.Limit, now.Limit)
-	// Output: <nil> ingest: limit: "20/1h" counts in another way than "sliding
-	// 50/1h", with which it shares a count; did you mean "sliding 20/1h"? 10/1m
-	// in the code, 20/1m now
+	// Output:
+	// <nil>
+	// ingest: limit: "20/1h" counts in another way than "sliding 50/1h", with which it shares a count; did you mean "sliding 20/1h"?
+	// 10/1m in the code, 20/1m now
 }

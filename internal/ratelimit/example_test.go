@@ -27,8 +27,11 @@ func Example() {
 		}
 		fmt.Println(d.Allowed, d.Reason, d.Used, "of", d.Limit, d.Wait)
 	}
-	// Output: true ok 1 of 3 0s true ok 2 of 3 0s true ok 3 of 3 0s false
-	// limited 3 of 3 1m0s
+	// Output:
+	// true ok 1 of 3 0s
+	// true ok 2 of 3 0s
+	// true ok 3 of 3 0s
+	// false limited 3 of 3 1m0s
 }
 
 // The action failed after the check, so the caller gives it back. A check is
@@ -47,5 +50,8 @@ func ExampleLimiter_Release() {
 		d, err := l.Release(ctx, r)
 		fmt.Println(d.Used, "counted", err)
 	}
-	// Output: 2 counted <nil> 1 counted <nil> 1 counted <nil>
+	// Output:
+	// 2 counted <nil>
+	// 1 counted <nil>
+	// 1 counted <nil>
 }

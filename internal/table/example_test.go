@@ -24,6 +24,8 @@ func ExampleMemory_Sweep() {
 		swept, err := m.Sweep(ctx, table.Sweep{Now: 1_750_000_000, DryRun: dryRun})
 		fmt.Printf("%d scanned, %d stale, %d deleted, %v\n", swept.Scanned, swept.Stale, swept.Deleted, err)
 	}
-	// Output: 2 scanned, 1 stale, 0 deleted, <nil> 2 scanned, 1 stale, 1
-	// deleted, <nil> 1 scanned, 0 stale, 0 deleted, <nil>
+	// Output:
+	// 2 scanned, 1 stale, 0 deleted, <nil>
+	// 2 scanned, 1 stale, 1 deleted, <nil>
+	// 1 scanned, 0 stale, 0 deleted, <nil>
 }

@@ -22,5 +22,8 @@ func Example() {
 		})
 		fmt.Println(user, d.Allowed, d.Wait, err)
 	}
-	// Output: ann true 0s <nil> ann false 10s <nil> bob true 0s <nil>
+	// Output:
+	// ann true 0s <nil>
+	// ann false 10s <nil>
+	// bob true 0s <nil>
 }
