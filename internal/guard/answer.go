@@ -72,8 +72,8 @@ func (a *Answer) appendFields(o *object) {
 	}
 }
 
-// appendFigures adds what was counted. A place that is presented on time or
-// early is decided without the table, so there is nothing to add but the wait.
+// appendFigures adds the figures of the count. A job that comes with its place,
+// early or on time, is decided without the table. Then only the wait is known.
 func appendFigures(o *object, d *ratelimit.Decision) {
 	if d.Limit != 0 {
 		o.int("limit", d.Limit)

@@ -21,8 +21,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// start is when each test starts. A window of one minute begins then, with the key
-// window, and ends at end.
+// start is when each test starts. A window of one minute begins then, with the
+// key window, and ends at end.
 var start = time.UnixMilli(startMillis)
 
 const (
@@ -68,7 +68,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// A store counts its requests and fails if the test says so.
+// A store counts its requests. A test can make it fail.
 type store struct {
 	ratelimit.Store
 	away  error    // if set, every request fails with it
@@ -152,8 +152,8 @@ func (b *bench) mustAsk(event string) fields {
 	return got
 }
 
-// want asks, and compares the whole answer except for the receipt. The answer must
-// have a receipt if want has the key "receipt", and otherwise none.
+// want asks, and compares the whole answer except for the receipt. The answer
+// must have a receipt if want has the key "receipt", and otherwise none.
 func (b *bench) want(event string, want fields) fields {
 	b.t.Helper()
 	got := b.mustAsk(event)
@@ -181,14 +181,14 @@ func (b *bench) want(event string, want fields) fields {
 	return got
 }
 
-// counted is the answer to a check of create_post that counted n actions. Used of
-// 10 are counted then.
+// counted is the answer to a check of create_post that counted n actions. Used
+// of 10 are counted then.
 func counted(n, used int) fields {
 	return figures(true, "ok", used, fields{"granted": n, "receipt": true})
 }
 
-// limited is the answer to a check of create_post at the start of a window that has
-// no room.
+// limited is the answer to a check of create_post at the start of a window that
+// has no room.
 func limited(used int) fields {
 	return figures(false, "limited", used, fields{"granted": 0, "waitTime": 60000, "message": message})
 }
@@ -214,8 +214,8 @@ func (b *bench) reasons(event string, want ...string) {
 	}
 }
 
-// wantInvalid fails the test unless err is a ValidationError of this field, and the
-// store was asked nothing.
+// wantInvalid fails the test unless err is a ValidationError of this field, and
+// the store was asked nothing.
 func (b *bench) wantInvalid(event, field string, err error) {
 	b.t.Helper()
 	if e, ok := errors.AsType[*input.ValidationError](err); !ok || e.Field != field || b.store.asked != 0 {

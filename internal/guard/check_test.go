@@ -38,9 +38,9 @@ func TestARepeatedRequestIdIsCountedOnce(t *testing.T) {
 	b.want(`{"op": "status", "requestId": "r1"}`, figures(true, "duplicate", 10, fields{"op": "status"}))
 }
 
-// If the first attempt is counted but its answer is lost, the second attempt finds
-// the id. Somebody else may have counted a caller's own id, at another time. So the
-// answer to such an id has no receipt.
+// If the first attempt is counted but its answer is lost, the second attempt
+// finds the id. Somebody else may have counted a caller's own id, at another
+// time. So the answer to such an id has no receipt.
 func TestALostAnswerLeavesAReceiptOnlyForTheGuardsOwnId(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -106,7 +106,8 @@ func TestAPartialGrantIsNoError(t *testing.T) {
 	b.want(`{"count": 2, "partial": true}`, figures(true, "ok", 10, fields{"granted": 1, "waitTime": 60000, "message": message, "receipt": true}))
 }
 
-// A status decides as a check would now, but counts nothing and is never an error.
+// A status decides as a check would now, but counts nothing and is never an
+// error.
 func TestAStatusCountsNothing(t *testing.T) {
 	b := newBench(t)
 	b.RefusalIsError = true

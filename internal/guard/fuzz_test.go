@@ -8,8 +8,8 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 )
 
-// For any bytes, the guard either answers about exactly the user and the activity
-// that they name, or returns a ValidationError.
+// For any bytes, the guard either answers about exactly the user and the
+// activity that they name, or returns a ValidationError.
 func FuzzInvoke(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `[]`, `{"userId": "u1", "activity": "create_post"}`, `{"userId": "u1", "userId": "u2", "activity": "like"}`,

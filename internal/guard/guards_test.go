@@ -10,9 +10,9 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// An exchange is an event at some time after start, and the answer to it. The event
-// is written without the userId. The answer is written without the receipt and what
-// it repeats from the event.
+// An exchange is an event at some time after start, and the answer to it. The
+// event is written without the userId. The answer is written without the
+// receipt and what it repeats from the event.
 type exchange struct {
 	at     time.Duration
 	event  string
@@ -55,7 +55,8 @@ func TestPins(t *testing.T) {
 	})
 }
 
-// chat-guard is a bucket: one message every 5 s. Tier burst may send three at once.
+// chat-guard is a bucket: one message every 5 s. Tier burst may send three at
+// once.
 func TestChat(t *testing.T) {
 	b := newBench(t)
 	b.Guard = limits.Chat
@@ -80,7 +81,8 @@ func TestIngest(t *testing.T) {
 	b.converse([]exchange{
 		{-hour, `"activity": "ingest", "count": 50`, `{"allowed": true, "reason": "ok", "limit": 50, "activityCount": 50, "remaining": 0,
 			"waitTime": 0, "resetAt": 1700006400000, "windowKey": 472222, "granted": 50}`},
-		// When 45 minutes of the hour have passed, a quarter of the last hour still counts.
+		// When 45 minutes of the hour have passed, a quarter of the last hour
+		// still counts.
 		{105*time.Minute - hour, `"activity": "ingest", "op": "status"`, `{"allowed": true, "reason": "ok", "limit": 50, "activityCount": 12,
 			"remaining": 38, "waitTime": 0, "resetAt": 1700006400000, "windowKey": 472223}`},
 	})

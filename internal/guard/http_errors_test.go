@@ -56,8 +56,8 @@ func TestABodyOverHTTPMayHave64KiB(t *testing.T) {
 	}
 }
 
-// An event with a requestContext but without its http member is no HTTP event. Then
-// requestContext is an unknown field.
+// An event with a requestContext but without its http member is no HTTP event.
+// Then requestContext is an unknown field.
 func TestARequestContextWithoutHTTPIsNoCall(t *testing.T) {
 	b := newBench(t)
 	for _, event := range []string{

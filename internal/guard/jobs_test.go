@@ -40,9 +40,9 @@ func (b *bench) fill() {
 	}
 }
 
-// jobs-guard is a reservoir: ten jobs run in 10 s, and the next one gets a place. A
-// delayed job is an answer even if refusals are errors, because an error has no
-// place.
+// jobs-guard is a reservoir: ten jobs run in 10 s, and the next one gets a
+// place. A delayed job is an answer even if refusals are errors, because an
+// error has no place.
 func TestADelayedJobRunsAtItsPlace(t *testing.T) {
 	b, q := newJobsBench(t)
 	b.RefusalIsError = true

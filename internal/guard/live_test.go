@@ -24,8 +24,8 @@ func (s *settings) Settings(context.Context, bool) ([]byte, int64, error) {
 func (s *settings) ChangeSettings(context.Context, int64, []byte, live.Change) error { return nil }
 func (s *settings) SettingsHistory(context.Context) ([]live.Change, error)           { return nil, nil }
 
-// set writes a document. It moves the clock far enough that the next request makes
-// the guard look.
+// set writes a document. It moves the clock far enough that the next request
+// makes the guard look.
 func (s *settings) set(b *bench, now live.Settings) {
 	b.t.Helper()
 	document, err := now.Document()
@@ -50,8 +50,8 @@ func grant(role, tier string) live.Settings {
 	return live.Settings{Grants: []live.Grant{{UserID: canary, Role: role, Tier: tier, Until: until, Reason: "r"}}}
 }
 
-// A request that needs no decision reads the live limits all the same. Otherwise a
-// mode "off" or a granted role would stay forever.
+// A request that needs no decision reads the live limits all the same.
+// Otherwise a mode "off" or a granted role would stay forever.
 func TestALiveModeOffAndAGrantedRoleEnd(t *testing.T) {
 	b, s := newLiveBench(t)
 	s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Mode: "off"}}})

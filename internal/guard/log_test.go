@@ -27,8 +27,8 @@ func TestOnlyARefusedCheckIsLogged(t *testing.T) {
 	}
 }
 
-// A flood of refusals writes ten lines a second. The next line that is written has
-// the number of those that were not.
+// A flood of refusals writes ten lines a second. The next line that is written
+// has the number of those that were not.
 func TestAFloodOfRefusalsWritesTenLinesASecond(t *testing.T) {
 	b := newBench(t)
 	b.want(`{"count": 10}`, counted(10, 10))
@@ -67,7 +67,8 @@ func TestALogShowsTheLastFourCharactersOfALongUserId(t *testing.T) {
 	}
 }
 
-// The log of bad input has the name of the field, and nothing that the caller sent.
+// The log of bad input has the name of the field, and nothing that the caller
+// sent.
 func TestBadInputIsLoggedByItsField(t *testing.T) {
 	b := newBench(t)
 	for _, event := range []string{`{"count": 0}`, `{"count": 11}`} {

@@ -83,9 +83,9 @@ func TestALiveShadowModeAllowsInAnOutage(t *testing.T) {
 	b.reasons(`{"activity": "update_post"}`, "unavailable")
 }
 
-// The first decision of an outage opens the circuit breaker. After that, answers
-// come without a request, and live limits are not read. One decision in 5 s asks
-// the table, so the table decides again soon after it is back.
+// The first decision of an outage opens the circuit breaker. After that,
+// answers come without a request, and live limits are not read. One decision in
+// 5 s asks the table, so the table decides again soon after it is back.
 func TestAnOpenCircuitBreakerKeepsRequestsFromTheTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, s := newLiveBench(t)
@@ -125,7 +125,8 @@ func TestAnOpenCircuitBreakerKeepsRequestsFromTheTable(t *testing.T) {
 }
 
 // Exempt requests never ask the table, so they can't close the circuit breaker.
-// They read the live limits all the same, or a live mode "off" would stay forever.
+// They read the live limits all the same, or a live mode "off" would stay
+// forever.
 func TestALiveModeOffEndsAlthoughTheCircuitBreakerIsOpen(t *testing.T) {
 	b, s := newLiveBench(t)
 	s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Mode: "off"}}})

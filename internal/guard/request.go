@@ -20,7 +20,7 @@ type Request struct {
 	Tier      string   // the caller's plan; a tier that the activity does not name gets the ordinary limit
 	Roles     []string // the caller's roles; a caller with a bypass role is never limited
 	RequestID string   // checks with the same id are counted once; if empty, the guard makes an id
-	At        int64    // release, where it is required: the check's receipt, in Unix milliseconds
+	At        int64    // the receipt of the check, in Unix milliseconds; required for a release, not allowed otherwise
 	ReadyAt   int64    // check, if the policy gives places: the place given earlier, in Unix milliseconds; zero for none
 	Job       []byte   // check, if the policy gives places: JSON for the delayed queue; nil for none
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/cric-talk/guards/internal/live"
 )
 
-// The rules have the order of the package comment. In each row two rules match, and
-// the first one decides.
+// The rules have the order of the package comment. In each row two rules match,
+// and the first one decides.
 func TestTheFirstRuleThatMatchesDecides(t *testing.T) {
 	for name, tt := range map[string]struct {
 		event string
@@ -47,8 +47,8 @@ func TestTheFirstRuleThatMatchesDecides(t *testing.T) {
 // huge is a count far above every limit.
 const huge = `"count": 9000000000000000`
 
-// An exempt caller may use any op and any count, and gets no figures. It makes no
-// difference how the activity counts otherwise.
+// An exempt caller may use any op and any count, and gets no figures. It makes
+// no difference how the activity counts otherwise.
 func TestAnExemptCallerMayUseAnyOpAndCount(t *testing.T) {
 	for name, tt := range map[string]struct {
 		guard    limits.Guard

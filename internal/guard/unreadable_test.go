@@ -9,7 +9,8 @@ import (
 	. "github.com/cric-talk/guards/internal/guard"
 )
 
-// newSpoiledBench returns a guard whose items have an attribute of the wrong type.
+// newSpoiledBench returns a guard whose items have an attribute of the wrong
+// type.
 func newSpoiledBench(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
@@ -17,8 +18,9 @@ func newSpoiledBench(t *testing.T) *bench {
 	return b
 }
 
-// wantUnreadableLogged fails the test unless each line of the log is an ERROR that
-// names the attribute and the activity, and nothing else that could be the user.
+// wantUnreadableLogged fails the test unless each line of the log is an ERROR
+// that names the attribute and the activity, and nothing else that could be the
+// user.
 func (b *bench) wantUnreadableLogged(ops ...string) {
 	b.t.Helper()
 	lines := strings.Split(strings.TrimSpace(b.log.String()), "\n")
@@ -65,8 +67,8 @@ func TestAnUnreadableItemAllowsInShadowMode(t *testing.T) {
 	}
 }
 
-// A release of an unreadable item is an error, because nobody knows what is
-// counted. A reset deletes the item and so repairs it.
+// A release of an unreadable item is an error, because its count is unknown. A
+// reset deletes the item and so repairs it.
 func TestAResetRepairsAnUnreadableItem(t *testing.T) {
 	b := newSpoiledBench(t)
 	event := `{"op": "release", "requestId": "r1", "at": 1700000040000}`

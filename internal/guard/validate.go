@@ -71,7 +71,7 @@ func (r *Request) validPlace(p policy.Policy, queue bool) error {
 	switch {
 	case !p.Queues() && r.ReadyAt != 0:
 		return &input.ValidationError{Field: "readyAt", Problem: "goes only with activities that give places"}
-	case r.Job != nil && !(p.Queues() && queue):
+	case r.Job != nil && (!p.Queues() || !queue):
 		return &input.ValidationError{Field: "job", Problem: "goes only with activities that have a delayed queue"}
 	case r.Op != Check && r.ReadyAt != 0:
 		return input.Invalid("readyAt", strconv.FormatInt(r.ReadyAt, 10), "it only with op check")

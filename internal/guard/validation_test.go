@@ -8,77 +8,77 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 )
 
-// Each of these is a ValidationError that names the field, says nothing of the
-// user, and counts nothing.
-func TestInvalidEvents(t *testing.T) {
+// Each row is a ValidationError that names the field. It never contains the
+// user's id, and nothing is counted.
+func TestBadInputIsAValidationError(t *testing.T) {
 	user := canary
-	for name, tt := range map[string]struct{ event, field, says string }{
-		"no userId":               {`{"activity": "create_post"}`, "userId", "missing"},
-		"empty userId":            {`{"userId": "", "activity": "create_post"}`, "userId", "empty"},
-		"userId null":             {`{"userId": null, "activity": "create_post"}`, "userId", "null"},
-		"userId a number":         {`{"userId": 4711, "activity": "create_post"}`, "userId", "a number"},
-		"129 characters":          {`{"userId": "` + strings.Repeat("u", 129) + `", "activity": "create_post"}`, "userId", "129"},
-		"a space":                 {`{"userId": "canary-user 4711", "activity": "create_post"}`, "userId", "U+0020 as character 12"},
-		"a control character":     {`{"userId": "u\u0007", "activity": "create_post"}`, "userId", "U+0007"},
-		"a raw control character": {"{\"userId\": \"u\x07\", \"activity\": \"create_post\"}", "userId", "JSON"},
-		"not ASCII":               {`{"userId": "ü", "activity": "create_post"}`, "userId", "U+00FC"},
-		"invalid UTF-8":           {"{\"userId\": \"u\xff\", \"activity\": \"create_post\"}", "userId", "UTF-8"},
-		"half a surrogate":        {`{"userId": "u\ud800", "activity": "create_post"}`, "userId", "JSON"},
-		"USERID beside userId":    {`{"userId": "` + user + `", "USERID": "u2", "activity": "create_post"}`, "event", `"USERID"`},
-		"userId twice":            {`{"userId": "` + user + `", "userId": "u2", "activity": "create_post"}`, "userId", "repeated"},
-		"no activity":             {`{"userId": "` + user + `"}`, "activity", "create_post"},
-		"an unknown activity":     {`{"userId": "` + user + `", "activity": "add_comment"}`, "activity", "create_post, update_post, delete_post, like, view"},
-		"an activity too long":    {`{"userId": "` + user + `", "activity": "` + strings.Repeat("a", 999) + `"}`, "activity", `aaa..."`},
-		"activity an object":      {`{"userId": "` + user + `", "activity": {"a": 1}}`, "activity", "want a string"},
-		"count 0":                 {`{"userId": "` + user + `", "activity": "create_post", "count": 0}`, "count", "is 0, want a whole number of at least 1"},
-		"count -1":                {`{"userId": "` + user + `", "activity": "create_post", "count": -1}`, "count", "is -1"},
-		"count 1.5":               {`{"userId": "` + user + `", "activity": "create_post", "count": 1.5}`, "count", "is 1.5"},
-		"count 1e1":               {`{"userId": "` + user + `", "activity": "create_post", "count": 1e1}`, "count", "is 1e1"},
-		"count a string":          {`{"userId": "` + user + `", "activity": "create_post", "count": "1"}`, "count", `is "1"`},
-		"count 2^63":              {`{"userId": "` + user + `", "activity": "create_post", "count": 9223372036854775808}`, "count", "9223372036854775808"},
-		"count 11":                {`{"userId": "` + user + `", "activity": "create_post", "count": 11}`, "count", "is 11, want at most 10"},
-		"count 21, premium":       {`{"userId": "` + user + `", "activity": "create_post", "count": 21, "tier": "premium"}`, "count", "at most 20"},
-		"status of 11":            {`{"userId": "` + user + `", "activity": "create_post", "count": 11, "op": "status"}`, "count", "at most 10"},
-		"partial a string":        {`{"userId": "` + user + `", "activity": "create_post", "partial": "true"}`, "partial", "true or false"},
-		"partial and requestId":   {`{"userId": "` + user + `", "activity": "create_post", "partial": true, "requestId": "r"}`, "partial", "requestId"},
-		"release of 0":            {`{"userId": "` + user + `", "activity": "create_post", "count": 0, "op": "release", "at": 1, "requestId": "r"}`, "count", "at least 1"},
-		"tier a number":           {`{"userId": "` + user + `", "activity": "create_post", "tier": 1}`, "tier", "is 1, want a string"},
-		"roles a string":          {`{"userId": "` + user + `", "activity": "create_post", "roles": "admin"}`, "roles", "array"},
-		"roles of numbers":        {`{"userId": "` + user + `", "activity": "create_post", "roles": ["admin", 1]}`, "roles", "array of strings"},
-		"requestId empty":         {`{"userId": "` + user + `", "activity": "create_post", "requestId": ""}`, "requestId", "empty"},
-		"requestId too long":      {`{"userId": "` + user + `", "activity": "create_post", "requestId": "` + strings.Repeat("r", 65) + `"}`, "requestId", "65"},
-		"an unknown op":           {`{"userId": "` + user + `", "activity": "create_post", "op": "Check"}`, "op", "check, status, release, reset"},
-		"an empty op":             {`{"userId": "` + user + `", "activity": "create_post", "op": ""}`, "op", "empty"},
-		"release without at":      {`{"userId": "` + user + `", "activity": "create_post", "op": "release", "requestId": "r"}`, "at", "missing"},
-		"release without id":      {`{"userId": "` + user + `", "activity": "create_post", "op": "release", "at": 1}`, "requestId", "answer"},
-		"release in year 10000":   {`{"userId": "` + user + `", "activity": "create_post", "op": "release", "requestId": "r", "at": 253402300800000}`, "at", "253402300800000"},
-		"check with at":           {`{"userId": "` + user + `", "activity": "create_post", "at": 1}`, "at", "release"},
-		"readyAt":                 {`{"userId": "` + user + `", "activity": "create_post", "readyAt": 60000}`, "readyAt", "places"},
-		"job":                     {`{"userId": "` + user + `", "activity": "create_post", "job": {}}`, "job", "delayed queue"},
-		"an unknown field":        {`{"userId": "` + user + `", "activity": "create_post", "teir": "premium"}`, "event", `"teir"`},
-		"a name twice within":     {`{"userId": "` + user + `", "activity": "create_post", "tier": {"a": 1, "a": 2}}`, "tier", "repeats"},
-		"an array":                {`[{"userId": "` + user + `"}]`, "event", "an array"},
-		"a string":                {`"create_post"`, "event", "a string"},
-		"null":                    {`null`, "event", "null"},
-		"an empty body":           {``, "event", "empty"},
-		"spaces only":             {` `, "event", "empty"},
-		"an object cut off":       {`{"userId": "` + user + `"`, "event", "JSON"},
-		"a value cut off":         {`{"userId": "` + user, "userId", "JSON"},
-		"two objects":             {`{"userId": "` + user + `", "activity": "create_post"} {}`, "event", "continues"},
-		"70 KiB of body":          {`{"userId": "` + user + `", "tier": "` + strings.Repeat("t", 70<<10) + `"}`, "event", "71"},
+	for name, tt := range map[string]struct{ event, field, has string }{
+		"no userId":                      {`{"activity": "create_post"}`, "userId", "missing"},
+		"empty userId":                   {`{"userId": "", "activity": "create_post"}`, "userId", "empty"},
+		"userId null":                    {`{"userId": null, "activity": "create_post"}`, "userId", "null"},
+		"userId a number":                {`{"userId": 4711, "activity": "create_post"}`, "userId", "a number"},
+		"129 characters":                 {`{"userId": "` + strings.Repeat("u", 129) + `", "activity": "create_post"}`, "userId", "129"},
+		"a space":                        {`{"userId": "canary-user 4711", "activity": "create_post"}`, "userId", "U+0020 as character 12"},
+		"a control character":            {`{"userId": "u\u0007", "activity": "create_post"}`, "userId", "U+0007"},
+		"an unescaped control character": {"{\"userId\": \"u\x07\", \"activity\": \"create_post\"}", "userId", "JSON"},
+		"not ASCII":                      {`{"userId": "ü", "activity": "create_post"}`, "userId", "U+00FC"},
+		"invalid UTF-8":                  {"{\"userId\": \"u\xff\", \"activity\": \"create_post\"}", "userId", "UTF-8"},
+		"half of a surrogate pair":       {`{"userId": "u\ud800", "activity": "create_post"}`, "userId", "JSON"},
+		"USERID beside userId":           {`{"userId": "` + user + `", "USERID": "u2", "activity": "create_post"}`, "event", `"USERID"`},
+		"userId repeated":                {`{"userId": "` + user + `", "userId": "u2", "activity": "create_post"}`, "userId", "repeated"},
+		"no activity":                    {`{"userId": "` + user + `"}`, "activity", "create_post"},
+		"an unknown activity":            {`{"userId": "` + user + `", "activity": "add_comment"}`, "activity", "create_post, update_post, delete_post, like, view"},
+		"an activity too long":           {`{"userId": "` + user + `", "activity": "` + strings.Repeat("a", 999) + `"}`, "activity", `aaa..."`},
+		"activity an object":             {`{"userId": "` + user + `", "activity": {"a": 1}}`, "activity", "want a string"},
+		"count 0":                        {`{"userId": "` + user + `", "activity": "create_post", "count": 0}`, "count", "is 0, want a whole number of at least 1"},
+		"count -1":                       {`{"userId": "` + user + `", "activity": "create_post", "count": -1}`, "count", "is -1"},
+		"count 1.5":                      {`{"userId": "` + user + `", "activity": "create_post", "count": 1.5}`, "count", "is 1.5"},
+		"count 1e1":                      {`{"userId": "` + user + `", "activity": "create_post", "count": 1e1}`, "count", "is 1e1"},
+		"count a string":                 {`{"userId": "` + user + `", "activity": "create_post", "count": "1"}`, "count", `is "1"`},
+		"count 2^63":                     {`{"userId": "` + user + `", "activity": "create_post", "count": 9223372036854775808}`, "count", "9223372036854775808"},
+		"count 11":                       {`{"userId": "` + user + `", "activity": "create_post", "count": 11}`, "count", "is 11, want at most 10"},
+		"count 21, premium":              {`{"userId": "` + user + `", "activity": "create_post", "count": 21, "tier": "premium"}`, "count", "at most 20"},
+		"status of 11":                   {`{"userId": "` + user + `", "activity": "create_post", "count": 11, "op": "status"}`, "count", "at most 10"},
+		"partial a string":               {`{"userId": "` + user + `", "activity": "create_post", "partial": "true"}`, "partial", "true or false"},
+		"partial and requestId":          {`{"userId": "` + user + `", "activity": "create_post", "partial": true, "requestId": "r"}`, "partial", "requestId"},
+		"release of 0":                   {`{"userId": "` + user + `", "activity": "create_post", "count": 0, "op": "release", "at": 1, "requestId": "r"}`, "count", "at least 1"},
+		"tier a number":                  {`{"userId": "` + user + `", "activity": "create_post", "tier": 1}`, "tier", "is 1, want a string"},
+		"roles a string":                 {`{"userId": "` + user + `", "activity": "create_post", "roles": "admin"}`, "roles", "array"},
+		"roles of numbers":               {`{"userId": "` + user + `", "activity": "create_post", "roles": ["admin", 1]}`, "roles", "array of strings"},
+		"requestId empty":                {`{"userId": "` + user + `", "activity": "create_post", "requestId": ""}`, "requestId", "empty"},
+		"requestId too long":             {`{"userId": "` + user + `", "activity": "create_post", "requestId": "` + strings.Repeat("r", 65) + `"}`, "requestId", "65"},
+		"an unknown op":                  {`{"userId": "` + user + `", "activity": "create_post", "op": "Check"}`, "op", "check, status, release, reset"},
+		"an empty op":                    {`{"userId": "` + user + `", "activity": "create_post", "op": ""}`, "op", "empty"},
+		"release without at":             {`{"userId": "` + user + `", "activity": "create_post", "op": "release", "requestId": "r"}`, "at", "missing"},
+		"release without id":             {`{"userId": "` + user + `", "activity": "create_post", "op": "release", "at": 1}`, "requestId", "answer"},
+		"release in year 10000":          {`{"userId": "` + user + `", "activity": "create_post", "op": "release", "requestId": "r", "at": 253402300800000}`, "at", "253402300800000"},
+		"check with at":                  {`{"userId": "` + user + `", "activity": "create_post", "at": 1}`, "at", "release"},
+		"readyAt":                        {`{"userId": "` + user + `", "activity": "create_post", "readyAt": 60000}`, "readyAt", "places"},
+		"job":                            {`{"userId": "` + user + `", "activity": "create_post", "job": {}}`, "job", "delayed queue"},
+		"an unknown field":               {`{"userId": "` + user + `", "activity": "create_post", "teir": "premium"}`, "event", `"teir"`},
+		"a name repeated inside a value": {`{"userId": "` + user + `", "activity": "create_post", "tier": {"a": 1, "a": 2}}`, "tier", "repeats"},
+		"the event is an array":          {`[{"userId": "` + user + `"}]`, "event", "an array"},
+		"the event is a string":          {`"create_post"`, "event", "a string"},
+		"the event is null":              {`null`, "event", "null"},
+		"an empty body":                  {``, "event", "empty"},
+		"a body of spaces":               {` `, "event", "empty"},
+		"the object ends too early":      {`{"userId": "` + user + `"`, "event", "JSON"},
+		"a string ends too early":        {`{"userId": "` + user, "userId", "JSON"},
+		"two objects":                    {`{"userId": "` + user + `", "activity": "create_post"} {}`, "event", "continues"},
+		"a body of 70 KiB":               {`{"userId": "` + user + `", "tier": "` + strings.Repeat("t", 70<<10) + `"}`, "event", "71"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			out, err := b.Invoke(t.Context(), []byte(tt.event))
 			e, ok := errors.AsType[*input.ValidationError](err)
-			if !ok || e.Field != tt.field || !strings.HasPrefix(err.Error(), tt.field+" ") || !strings.Contains(err.Error(), tt.says) {
-				t.Fatalf("%s, %v, want a ValidationError of %s that says %s", out, err, tt.field, tt.says)
+			if !ok || e.Field != tt.field || !strings.HasPrefix(err.Error(), tt.field+" ") || !strings.Contains(err.Error(), tt.has) {
+				t.Fatalf("%s, %v, want a ValidationError of %s that contains %s", out, err, tt.field, tt.has)
 			}
 			if strings.Contains(err.Error(), user) || len(err.Error()) > 300 {
-				t.Errorf("it says too much: %v", err)
+				t.Errorf("the message has the user id or is too long: %v", err)
 			}
 			if b.store.asked != 0 || b.lines.Len() != 0 {
-				t.Errorf("something was counted: %s", &b.lines)
+				t.Errorf("%d requests and metrics %s, want none", b.store.asked, &b.lines)
 			}
 		})
 	}
