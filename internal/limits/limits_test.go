@@ -97,7 +97,7 @@ func TestValidateRefuses(t *testing.T) {
 		`tier "t" has no limit`:           {Name: "a", Limit: ten, Tiers: Tiers{"t": policy.Policy{}}},
 		`did you mean "10/2m"?`:           {Name: "a", Limit: ten, Tiers: Tiers{"t": policy.Must("log 10/2m")}},
 		`window of "10/1h" is 1h`:         {Name: "a", Limit: ten, Tiers: Tiers{"t": policy.Must("10/1h")}},
-		`has 1 limits and "x: 10/1m, y`:   {Name: "a", Limit: ten, Tiers: Tiers{"t": policy.Must("x: 10/1m, y: 10/1h")}},
+		`has 1 limit and "x: 10/1m, y`:    {Name: "a", Limit: ten, Tiers: Tiers{"t": policy.Must("x: 10/1m, y: 10/1h")}},
 		`has no limit named "x"`:          {Name: "a", Limit: policy.Must("y: 1/1m, z: 1/1h"), Tiers: Tiers{"t": policy.Must("x: 1/1m, z: 1/1h")}},
 		`"a: 1/1m, b: log 1/1h" counts`:   {Name: "a", Limit: policy.Must("a: 1/1m, b: 1/1h"), Tiers: Tiers{"t": policy.Must("a: 1/1m, b: log 1/1h")}},
 		`tier "u": window of "log 10/1h"`: {Name: "a", Limit: policy.Must("log 9/1m"), Tiers: Tiers{"t": policy.Must("log 8/1m"), "u": policy.Must("log 10/1h")}},

@@ -63,6 +63,15 @@ var setNames = func() (names [2 * generations]string) {
 	return names
 }()
 
+// IsSet reports whether an attribute with this name is a set of ids: ids, released,
+// or i00 to i99.
+func IsSet(name string) bool {
+	if len(name) == 3 && name[0] == 'i' && '0' <= name[1] && name[1] <= '9' {
+		return '0' <= name[2] && name[2] <= '9'
+	}
+	return name == wholeSet || name == releasedSet
+}
+
 // generation returns the number of w's generation, and the index of its name in
 // the second half of setNames.
 func (w Write) generation() (number int64, index int) {

@@ -18,9 +18,9 @@ import (
 	"github.com/cric-talk/guards/internal/sqstest"
 )
 
-var job = guard.Job{UserID: "server1", Activity: "update_member_role", ReadyAt: 1_700_000_010_000, Enqueued: 1, Job: json.RawMessage(`{"role": "mod"}`)}
+var job = guard.Job{UserID: "server1", Activity: "update_member_role", RequestID: "r1", ReadyAt: 1_700_000_010_000, Enqueued: 1, Job: json.RawMessage(`{"role": "mod"}`)}
 
-const stored = `{"userId":"server1","activity":"update_member_role","readyAt":1700000010000,"enqueued":1,"job":{"role":"mod"}}`
+const stored = `{"userId":"server1","activity":"update_member_role","requestId":"r1","readyAt":1700000010000,"enqueued":1,"job":{"role":"mod"}}`
 
 // open returns a queue behind a proxy, and the queue itself.
 func open(t *testing.T) (*dynamotest.Proxy, *sqstest.Queue, *Queue) {

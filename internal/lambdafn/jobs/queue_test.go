@@ -28,7 +28,7 @@ func TestDelayedJobsGoOnTheQueue(t *testing.T) {
 		t.Fatalf("%s", got)
 	}
 	messages := r.delayed.Take(1, 20*time.Second)
-	if len(messages) != 1 || messages[0].Body != message(t, canary, 10, a.ReadyAt, 1) {
+	if len(messages) != 1 || messages[0].Body != messageOf(t, canary, a.RequestID, 10, a.ReadyAt, 1) {
 		t.Fatalf("on the delayed queue: %+v", messages)
 	}
 	// SQS counts whole seconds, and a job that comes early has to wait again.

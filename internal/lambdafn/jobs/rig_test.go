@@ -122,6 +122,7 @@ type answer struct {
 	Enqueued  int64
 	WaitTime  int64
 	WindowKey int64
+	RequestID string
 }
 
 func ask(t testing.TB, i *lambdatest.Instance, payload string) (a answer, r lambdatest.Result) {
@@ -143,8 +144,14 @@ func request(group string, n int, fields string) string {
 // message returns the message for a job with its place.
 func message(t testing.TB, group string, n int, readyAt, enqueued int64) string {
 	t.Helper()
+	return messageOf(t, group, fmt.Sprintf("job-%d-%d", readyAt, enqueued), n, readyAt, enqueued)
+}
+
+// messageOf returns the message for the job of a request.
+func messageOf(t testing.TB, group, requestID string, n int, readyAt, enqueued int64) string {
+	t.Helper()
 	body, err := delayed.Body(guard.Job{
-		UserID: group, Activity: "update_member_role", RequestID: fmt.Sprintf("job-%d-%d", readyAt, enqueued), ReadyAt: readyAt, Enqueued: enqueued,
+		UserID: group, Activity: "update_member_role", RequestID: requestID, ReadyAt: readyAt, Enqueued: enqueued,
 		Job: json.RawMessage(fmt.Sprintf(`{"payload":%d}`, n)),
 	})
 	if err != nil {

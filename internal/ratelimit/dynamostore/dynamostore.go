@@ -6,7 +6,7 @@
 // item of one window also has activity, windowKey and createdAt (Unix
 // milliseconds).
 //
-// Request ids are binary sets. The set named ids belongs to a window; the sets
+// Request ids are binary sets. The sets ids and released belong to a window; the sets
 // i00 to i30 belong to 20 s each (see [ratelimit.Kept]). An element is an id of
 // 8 bytes, or an id and a note of 8 bytes more.
 package dynamostore
@@ -108,7 +108,7 @@ func parse(attributes map[string]types.AttributeValue) ratelimit.Item {
 			continue
 		}
 		read := readNumber
-		if isSet(name) {
+		if ratelimit.IsSet(name) {
 			read = readIDs
 		}
 		if !read(&item, name, value) {
@@ -116,12 +116,6 @@ func parse(attributes map[string]types.AttributeValue) ratelimit.Item {
 		}
 	}
 	return item
-}
-
-// isSet reports whether an attribute holds ids: ids, or i00 to i99.
-func isSet(name string) bool {
-	digit := func(c byte) bool { return '0' <= c && c <= '9' }
-	return name == "ids" || len(name) == 3 && name[0] == 'i' && digit(name[1]) && digit(name[2])
 }
 
 // readNumber reports whether value is a whole number, and adds it to the state.

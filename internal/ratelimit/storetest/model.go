@@ -24,6 +24,7 @@ func likeTheModel(t *testing.T, s ratelimit.Store) {
 			w.Key.Window = window
 			w.Whole = w.Whole && window != 0
 			if w.Drop.Set != "" { // what the step drew is only the wish to drop
+				w.Drop = ratelimit.Kept{}
 				w.Drop = giveBack(w, model).Drop
 				if rapid.Bool().Draw(r, "keeps none") {
 					w.ID = ratelimit.ID{}
