@@ -72,11 +72,11 @@ type bench struct {
 type store struct {
 	ratelimit.Store
 	away  error
-	asked int
+	asked atomic.Int64
 }
 
 func (s *store) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
-	if s.asked++; s.away != nil {
+	if s.asked.Add(1); s.away != nil {
 		return ratelimit.Item{}, false, s.away
 	}
 	return s.Store.Update(ctx, w)

@@ -16,7 +16,7 @@ func TestWhereAJobGoes(t *testing.T) {
 		now            int64
 		message        string
 		ready, delayed []sent
-		asked          int // requests to the table, at most
+		asked          int64 // requests to the table, at most
 	}{
 		"a job on time is passed on without a request to the table": {
 			now: next, message: body(next, 3), ready: []sent{{Job: placed(next, 3)}},
@@ -45,7 +45,8 @@ func TestWhereAJobGoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.fill(tt.filled)
-			b.now, b.store.asked = tt.now, 0
+			b.now = tt.now
+			b.store.asked.Store(0)
 			if failed := b.work(t.Context(), tt.message); failed != "" {
 				t.Errorf("failed: %s\n%s", failed, &b.log)
 			}
@@ -55,8 +56,8 @@ func TestWhereAJobGoes(t *testing.T) {
 			if diff := cmp.Diff(tt.delayed, b.delayed.sent); diff != "" {
 				t.Errorf("delayed (-want +got):\n%s", diff)
 			}
-			if b.store.asked > tt.asked {
-				t.Errorf("the table was asked %d times, want at most %d", b.store.asked, tt.asked)
+			if got := b.store.asked.Load(); got > tt.asked {
+				t.Errorf("the table was asked %d times, want at most %d", got, tt.asked)
 			}
 		})
 	}

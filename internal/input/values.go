@@ -97,9 +97,10 @@ func kindName(k jsontext.Kind, v []byte) string {
 		return "an object"
 	case '[':
 		return "an array"
+	default:
+		if len(bytes.TrimSpace(v)) == 0 {
+			return "empty"
+		}
+		return "not valid JSON"
 	}
-	if len(bytes.TrimSpace(v)) == 0 {
-		return "empty"
-	}
-	return "not valid JSON"
 }

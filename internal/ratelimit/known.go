@@ -174,7 +174,8 @@ func (k Known) samePlace(r *Request, w Write, n int64, seen, alone policy.Update
 	for _, rate := range r.Policy.Rates() {
 		latest = max(latest, w.Now+rate.Ahead.Milliseconds())
 	}
-	for ok := true; seen.ReadyAt != alone.ReadyAt; {
+	for seen.ReadyAt != alone.ReadyAt {
+		ok := false
 		at := w
 		at.Now = max(seen.ReadyAt, alone.ReadyAt)
 		if seen.ReadyAt < at.Now {

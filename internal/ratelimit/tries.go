@@ -144,7 +144,7 @@ func (t *tries) outage(failed *StoreError) *StoreError {
 		return failed
 	case t.busy != nil:
 		return t.busy
-	case t.answered && failed.Err == errNoTime:
+	case t.answered && errors.Is(failed.Err, errNoTime):
 		return &StoreError{Failure: NotApplied, What: "too many requests changed the same item", Err: errNoTime}
 	}
 	return failed
