@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,13 +97,13 @@ func sequences(run func(faults []fault, name string) (used int)) {
 	}
 	for n := 0; n < size; {
 		var sequence []fault
-		name := ""
+		var name strings.Builder
 		for unit := size / len(faults); unit > 0; unit /= len(faults) {
 			sequence = append(sequence, faults[n/unit%len(faults)])
-			name += names[n/unit%len(faults)]
+			name.WriteString(names[n/unit%len(faults)])
 		}
 		same := 1 // sequences that begin alike
-		for range mostFaults - run(sequence, name) {
+		for range mostFaults - run(sequence, name.String()) {
 			same *= len(faults)
 		}
 		n += same
