@@ -55,6 +55,9 @@ func (q *Queue) Send(ctx context.Context, job guard.Job, delay time.Duration) er
 	end, _ := ctx.Deadline()
 	message := &sqs.SendMessageInput{QueueUrl: &q.url, MessageBody: &body, DelaySeconds: delaySeconds(delay)}
 	budget := &retry.Budget{Deadline: end}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	err = context.DeadlineExceeded // if there is no time for any attempt
 	for failed := false; ; failed = true {
 		share, ok := budget.Next(ctx, failed)
