@@ -39,7 +39,7 @@ func (s *stack) delayedJobsReachTheReadyQueue(t *testing.T) {
 	// and needs a new place.
 	queue := sqsqueue.New(s.cfg, s.ids["DelayedQueue"])
 	for n, at := range []time.Time{time.Now().Add(20 * time.Second), time.Now().Add(-time.Hour)} {
-		job := guard.Job{UserID: user + "g2", Activity: "update_member_role", Enqueued: 1, Job: json.RawMessage(fmt.Sprint(n))}
+		job := guard.Job{UserID: user + "g2", Activity: "update_member_role", RequestID: fmt.Sprint("job-", n), Enqueued: 1, Job: json.RawMessage(fmt.Sprint(n))}
 		job.ReadyAt = at.Truncate(10 * time.Second).UnixMilli() // the start of a window
 		if err := queue.Send(t.Context(), job, 0); err != nil {
 			t.Fatal(err)
