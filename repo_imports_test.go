@@ -42,6 +42,7 @@ var order = []string{
 	"internal/ratelimit/dynamostore",
 	"internal/ratelimit/memstore",
 	"internal/ratelimit",
+	"internal/retry",
 	"internal/policy",
 }
 

@@ -1,15 +1,20 @@
 package policy_test
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
 	. "github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/replay"
 )
 
 // A new kind of policy is one file and one line in the list of kinds. With
@@ -53,6 +58,8 @@ func everywhere(t *testing.T, text string) {
 			t.Errorf("it cannot share a count with itself: %v", err)
 		}
 	})
+	t.Run(text+" as a live limit", func(t *testing.T) { followLive(t, text) })
+	t.Run(text+" in replay", func(t *testing.T) { replayTraffic(t, text) })
 	t.Run(text+" in memory", func(t *testing.T) { decide(t, text, new(memstore.Store)) })
 	t.Run(text+" on DynamoDB", func(t *testing.T) {
 		decide(t, text, dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), dynamotest.Table(t)))
@@ -104,4 +111,63 @@ func decide(t *testing.T, text string, store ratelimit.Store) {
 	}
 	now = now.Add(2 * time.Second) // a refusal is no longer repeated from memory
 	check("after the reset", ratelimit.OK)
+}
+
+// followLive sets the policy as a live limit of an activity that has it in the
+// code too.
+func followLive(t *testing.T, text string) {
+	t.Helper()
+	p := Must(text)
+	guards := []limits.Guard{{Name: "g", Message: "m", Activities: []limits.Activity{{Name: "act", Limit: p}}}}
+	if err := guards[0].Validate(); err != nil {
+		t.Fatal(err)
+	}
+	var table settings
+	err := live.Edit(t.Context(), &table, guards, live.Change{}, func(s live.Settings) (live.Settings, error) {
+		return s.Set("act", "", text, ""), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &live.Follower{Table: &table, Guards: guards}
+	if err := f.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if a, _ := f.Limits().Activity(guards[0].Activities[0]); !a.Limit.Equal(p) {
+		t.Errorf("the live limit is %q, want %q", a.Limit, text)
+	}
+}
+
+// settings is a live.Table that holds one document.
+type settings struct {
+	document []byte
+	version  int64
+}
+
+func (s *settings) Settings(context.Context, bool) ([]byte, int64, error) {
+	return s.document, s.version, nil
+}
+
+func (s *settings) ChangeSettings(_ context.Context, version int64, document []byte, _ live.Change) error {
+	s.document, s.version = document, version+1
+	return nil
+}
+
+func (s *settings) SettingsHistory(context.Context) ([]live.Change, error) { return nil, nil }
+
+// replayTraffic replays two more requests in a moment than the policy lets pass.
+func replayTraffic(t *testing.T, text string) {
+	t.Helper()
+	p := Must(text).AtOnce()
+	pass := p.Read(start, 0, nil).Remaining
+	var lines strings.Builder
+	lines.WriteString("time,user,activity\n")
+	for range pass + 2 {
+		fmt.Fprintf(&lines, "%d,u1,act\n", int64(start))
+	}
+	traffic := replay.NewTraffic("traffic.csv", strings.NewReader(lines.String()))
+	report, err := (&replay.Replay{Activity: "act", Policy: p}).Run(t.Context(), traffic)
+	if err != nil || report.Allowed != pass || report.Refused != 2 || report.Policy != p.String() {
+		t.Errorf("%+v, %v, want %d allowed and 2 refused", report, err, pass)
+	}
 }

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
@@ -27,8 +28,8 @@ type Limiter struct {
 	// random pauses.
 	Attempts func() Budget
 
-	breaker breaker
-	pace    pace
+	breaker   breaker
+	connected atomic.Bool // the last attempt was answered, so a connection is open
 }
 
 // Check counts r and decides. The error is a *StoreError, or names the field of

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/cric-talk/guards/internal/retry"
 )
 
 // tries sends the requests of one decision. It sends a request again, with the
@@ -43,7 +45,7 @@ func (t *tries) begin(probe bool) (stop context.CancelFunc) {
 	}
 	t.ctx, stop = context.WithTimeout(t.ctx, timeout)
 	deadline, _ := t.ctx.Deadline()
-	t.budget = &shares{deadline: deadline, pace: &l.pace}
+	t.budget = &retry.Budget{Deadline: deadline, Connected: l.connected.Load}
 	return stop
 }
 
@@ -123,7 +125,7 @@ func (t *tries) send(again bool, request func(context.Context) error) error {
 		t.asked = t.limiter.Clock()
 		t.requests++
 		failed = t.once(timeout, request)
-		t.limiter.pace.connected.Store(failed == nil || failed.Failure != Unknown)
+		t.limiter.connected.Store(failed == nil || failed.Failure != Unknown)
 		switch {
 		case failed == nil:
 			return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/retry"
 )
 
 // batchSize is the greatest number of statements in one request to DynamoDB.
@@ -23,7 +23,8 @@ const batchSize = 25
 // many items are known to be deleted, and whether the time was enough for all.
 func (d *DynamoDB) deleteAll(ctx context.Context, items []attributes, o Sweep) (deleted int64, done bool, err error) {
 	for batch := range slices.Chunk(items, batchSize) {
-		for pause := 50 * time.Millisecond; len(batch) > 0; pause = min(2*pause, 2*time.Second) {
+		pause := retry.Pause{First: 50 * time.Millisecond, Longest: 2 * time.Second}
+		for len(batch) > 0 {
 			if o.Over() {
 				return deleted, false, nil
 			}
@@ -33,9 +34,8 @@ func (d *DynamoDB) deleteAll(ctx context.Context, items []attributes, o Sweep) (
 				return deleted, false, err
 			}
 			if batch = again; len(batch) > 0 {
-				select {
-				case <-time.After(rand.N(pause)):
-				case <-ctx.Done():
+				pause.Wait(ctx)
+				if ctx.Err() != nil {
 					return deleted, false, context.Cause(ctx)
 				}
 			}

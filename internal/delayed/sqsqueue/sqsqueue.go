@@ -5,11 +5,10 @@ package sqsqueue
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	sdkretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -17,6 +16,7 @@ import (
 	"github.com/cric-talk/guards/internal/deadline"
 	"github.com/cric-talk/guards/internal/delayed"
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/retry"
 )
 
 // Queue is an SQS queue. It is safe for concurrent use.
@@ -38,10 +38,6 @@ func New(cfg aws.Config, url string) *Queue {
 const (
 	timeout      = 2 * time.Second  // for one Send, all attempts included
 	longestDelay = 15 * time.Minute // the longest that SQS allows
-
-	firstPause   = 25 * time.Millisecond // the longest first pause; it doubles each time
-	longestPause = 100 * time.Millisecond
-	leastAttempt = 5 * time.Millisecond // no attempt shorter than this can succeed
 )
 
 // Send implements [delayed.Queue]. An attempt that may have failed is repeated
@@ -58,18 +54,17 @@ func (q *Queue) Send(ctx context.Context, job guard.Job, delay time.Duration) er
 	defer cancel()
 	end, _ := ctx.Deadline()
 	message := &sqs.SendMessageInput{QueueUrl: &q.url, MessageBody: &body, DelaySeconds: delaySeconds(delay)}
+	budget := &retry.Budget{Deadline: end}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		share := time.Until(end) / 3 // leaves time for two more attempts
-		err := q.attempt(ctx, share, message)
-		if err == nil || !temporary(err) || ctx.Err() != nil || share < leastAttempt {
+	err = context.DeadlineExceeded // if there is no time for any attempt
+	for failed := false; ; failed = true {
+		share, ok := budget.Next(ctx, failed)
+		if !ok {
 			return err
 		}
-		select {
-		case <-time.After(rand.N(pause)):
-		case <-ctx.Done():
+		if err = q.attempt(ctx, share, message); err == nil || !temporary(err) {
 			return err
 		}
 	}
@@ -96,6 +91,6 @@ func temporary(err error) bool {
 	if !answered || !readable || answer.HTTPStatusCode() >= 500 {
 		return true
 	}
-	_, throttled := retry.DefaultThrottleErrorCodes[api.ErrorCode()]
+	_, throttled := sdkretry.DefaultThrottleErrorCodes[api.ErrorCode()]
 	return throttled
 }

@@ -1,0 +1,90 @@
+// Package retry paces the attempts of a request that may be sent again: how long
+// each one may take, and how long to wait in between. It does not decide which
+// errors are worth another attempt.
+//
+// For example, a [Budget] with a second left gives the first attempt 333 ms. If
+// that fails, the second one gets 222 ms after a pause of up to 25 ms, and so on
+// until less than 5 ms would be left.
+package retry
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	firstPause   = 25 * time.Millisecond
+	longestPause = 100 * time.Millisecond
+	leastAttempt = 5 * time.Millisecond // a shorter one has no chance
+)
+
+// A Budget divides the time until a deadline into attempts. It is used for one
+// request and not by several goroutines.
+type Budget struct {
+	Deadline time.Time
+
+	// Connected reports whether a connection is open. An attempt that has to open
+	// one first gets half of the time that is left, and any other a third, so that
+	// two more can follow. Nil: it is open.
+	Connected func() bool
+
+	attempts int
+	began    time.Time // the last attempt
+	pause    Pause
+}
+
+// Next returns how long the next attempt may take. Failed says that the last
+// attempt failed: Next then waits before it returns. It returns false if there
+// is no time for another attempt.
+func (b *Budget) Next(ctx context.Context, failed bool) (time.Duration, bool) {
+	if failed {
+		// A pause counts from the start of the last attempt, which has waited already
+		// if it hung. It leaves most of the time to attempts.
+		now := time.Now()
+		b.pause.First, b.pause.Longest = firstPause, longestPause
+		wait(ctx, min(b.pause.next()-now.Sub(b.began), b.Deadline.Sub(now)/4))
+	}
+	b.began = time.Now()
+	left := b.Deadline.Sub(b.began)
+	if ctx.Err() != nil || left <= 0 {
+		return 0, false
+	}
+	b.attempts++
+	share := left / 3
+	if b.Connected != nil && !b.Connected() {
+		share = left / 2
+	}
+	if share < leastAttempt { // only a first attempt takes all that is left
+		return left, b.attempts == 1
+	}
+	return share, true
+}
+
+// A Pause is the time between two attempts: a random part of First the first
+// time, then of twice as much each time, up to Longest.
+type Pause struct {
+	First, Longest time.Duration // positive
+
+	most time.Duration
+}
+
+// Wait waits until the pause is over or ctx ends.
+func (p *Pause) Wait(ctx context.Context) { wait(ctx, p.next()) }
+
+func (p *Pause) next() time.Duration {
+	p.most = min(max(2*p.most, p.First), p.Longest)
+	return rand.N(p.most)
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,79 @@
+package retry_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/cric-talk/guards/internal/retry"
+)
+
+func TestABudgetLeavesTimeForTwoMoreAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &Budget{Deadline: time.Now().Add(time.Second)}
+		attempts := 0
+		for failed := false; ; failed = true {
+			began := time.Now()
+			timeout, ok := b.Next(t.Context(), failed)
+			if !ok {
+				break
+			}
+			attempts++
+			if paused := time.Since(began); paused > 100*time.Millisecond {
+				t.Errorf("attempt %d waited for %v, want at most 100ms", attempts, paused)
+			}
+			if left := time.Until(b.Deadline); timeout > left/3 {
+				t.Errorf("attempt %d may take %v of %v", attempts, timeout, left)
+			}
+			time.Sleep(timeout) // it hangs
+		}
+		if attempts < 3 || time.Until(b.Deadline) < 0 {
+			t.Errorf("%d attempts, and %v are left, want at least 3 and nothing overdrawn", attempts, time.Until(b.Deadline))
+		}
+	})
+}
+
+func TestAnAttemptThatHasToConnectGetsHalf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &Budget{Deadline: time.Now().Add(time.Second), Connected: func() bool { return false }}
+		if timeout, ok := b.Next(t.Context(), false); !ok || timeout != 500*time.Millisecond {
+			t.Errorf("%v, %v, want 500ms", timeout, ok)
+		}
+	})
+}
+
+func TestAFirstAttemptTakesWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &Budget{Deadline: time.Now().Add(9 * time.Millisecond)}
+		if timeout, ok := b.Next(t.Context(), false); !ok || timeout != 9*time.Millisecond {
+			t.Errorf("%v, %v, want all 9ms", timeout, ok)
+		}
+		if timeout, ok := b.Next(t.Context(), true); ok {
+			t.Errorf("a second attempt gets %v", timeout)
+		}
+	})
+}
+
+func TestNoAttemptAfterTheCallerLeft(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if timeout, ok := (&Budget{Deadline: time.Now().Add(time.Hour)}).Next(ctx, false); ok {
+		t.Errorf("an attempt of %v for a caller who left", timeout)
+	}
+}
+
+func TestPausesGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &Pause{First: 50 * time.Millisecond, Longest: 2 * time.Second}
+		most := 50 * time.Millisecond
+		for range 20 {
+			began := time.Now()
+			p.Wait(t.Context())
+			if took := time.Since(began); took >= most {
+				t.Errorf("a pause of %v, want less than %v", took, most)
+			}
+			most = min(2*most, 2*time.Second)
+		}
+	})
+}
