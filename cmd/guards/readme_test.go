@@ -28,7 +28,6 @@ type trial struct {
 // trials has an entry for every snippet. The first one that fits counts. A snippet
 // without an entry fails the test.
 var trials = []trial{
-	{begins: "go run ./cmd/guards ...", notRun: "it stands for every command"},
 	{begins: "guards limits ", notRun: "it needs a table; testdata/script/live.txtar runs similar commands"},
 	{begins: "go run ./cmd/guards check create_post --user u1 --times 12", status: refused},
 	{begins: "go run ./cmd/guards check "},
