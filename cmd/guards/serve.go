@@ -108,8 +108,8 @@ func (c *serveCommand) countsIn() string {
 // settings are the variables that lambdafn.ReadSettings reads.
 var settings = []string{"MODE", "ON_OUTAGE", "ON_LIMIT", "DECISION_TIMEOUT", "BYPASS_ROLES"}
 
-// variables lists the settings that are set. A variable that was left in a shell
-// should not go unnoticed.
+// variables lists the settings that are set. A variable that was left in a
+// shell should not go unnoticed.
 func variables() (set string) {
 	for _, name := range settings {
 		if value, ok := os.LookupEnv(name); ok {

@@ -8,8 +8,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// wait returns a time to wait in words, rounded up, so that nobody comes back too
-// early.
+// wait returns a time to wait in words, rounded up, so that nobody comes back
+// too early.
 func wait(d time.Duration) string {
 	s := int64((d + time.Second - 1) / time.Second)
 	switch {

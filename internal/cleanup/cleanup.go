@@ -35,9 +35,9 @@ type Cleanup struct {
 // A Table holds what cleanup deletes. With an error, both methods also return
 // the work done so far.
 type Table interface {
-	// Sweep deletes what has expired. Its memory does not grow with the table. It
-	// starts at a random place, so that later sweeps reach what one sweep has no
-	// time for.
+	// Sweep deletes what has expired. Its memory does not grow with the table.
+	// It starts at a random place, so that later sweeps reach what one sweep
+	// has no time for.
 	Sweep(context.Context, table.Sweep) (table.Swept, error)
 
 	// Erase deletes every item of a user, expired or not.
@@ -111,8 +111,8 @@ func (c *Cleanup) sweep(ctx context.Context, r Request, s table.Sweep) (table.Sw
 }
 
 // marginOf returns how much of its time a run keeps back: a tenth, but at least
-// 1 s and at most 10 s. Half of it is for the requests on their way, and half is
-// for the answer.
+// 1 s and at most 10 s. Half of it is for the requests on their way, and half
+// is for the answer.
 func marginOf(left time.Duration) time.Duration {
 	return min(max(left/10, time.Second), 10*time.Second)
 }

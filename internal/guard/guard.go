@@ -5,14 +5,16 @@
 //
 //  1. An event that breaks the contract is a *[input.ValidationError]. Nothing
 //     is counted.
-//  2. If the activity has no limit, or its mode is off, the caller is allowed and
-//     not counted: "unlimited".
+//  2. If the activity has no limit, or its mode is off, the caller is allowed
+//     and not counted: "unlimited".
 //  3. If the caller has a bypass role, the caller is allowed and not counted:
-//     "bypassed". The role is one of the event's, or one that operators granted.
+//     "bypassed". The role is one of the event's, or one that operators
+//     granted.
 //  4. Otherwise the [ratelimit.Limiter] decides, by the limit of the caller's
 //     tier.
-//  5. If the table does not answer, the limiter's memory decides: "unavailable".
-//     With DenyOutage, the error is an *[input.Unavailable] instead.
+//  5. If the table does not answer, the limiter's memory decides:
+//     "unavailable". With DenyOutage, the error is an *[input.Unavailable]
+//     instead.
 //  6. In shadow mode, a refusal becomes an admission that is marked "shadow".
 //
 // For example, a user has used up 10/1m:

@@ -3,8 +3,8 @@
 //
 // [Decode] is strict. It refuses input that encoding/json accepts: an unknown
 // field, a repeated field, a field name in another case, and bytes that are not
-// UTF-8. A misspelled or repeated field could otherwise limit the wrong user, or
-// nobody.
+// UTF-8. A misspelled or repeated field could otherwise limit the wrong user,
+// or nobody.
 package input
 
 import (

@@ -7,8 +7,8 @@ import (
 )
 
 // A ValidationError reports bad input. Nothing was counted. Lambda sends the
-// name of a Go error's type to the caller as the errorType, so this name is part
-// of the contract.
+// name of a Go error's type to the caller as the errorType, so this name is
+// part of the contract.
 type ValidationError struct {
 	Field   string // the field at fault
 	Problem string // what the field holds and what it accepts
@@ -16,8 +16,8 @@ type ValidationError struct {
 
 func (e *ValidationError) Error() string { return e.Field + " " + e.Problem }
 
-// Unavailable reports that the table gave no answer, so nothing is known. Lambda
-// sends the type's name to the caller as the errorType.
+// Unavailable reports that the table gave no answer, so nothing is known.
+// Lambda sends the type's name to the caller as the errorType.
 type Unavailable struct {
 	What  string // what failed, without a key, an address or a user id
 	Cause error  // for the log, never for callers; nil if unknown

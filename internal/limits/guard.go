@@ -26,7 +26,8 @@ type Activity struct {
 	Unlimited bool // never counted; then Limit and Tiers are empty
 }
 
-// Tiers holds limits by the caller's plan. All tiers of an activity share one count.
+// Tiers holds limits by the caller's plan. All tiers of an activity share one
+// count.
 type Tiers map[string]policy.Policy
 
 // Activity returns the guard's activity with this name.
@@ -39,8 +40,8 @@ func (g Guard) Activity(name string) (Activity, bool) {
 	return Activity{}, false
 }
 
-// For returns the limit for callers of a tier. A tier that the activity does not
-// name gets the ordinary limit. The zero Policy means unlimited.
+// For returns the limit for callers of a tier. A tier that the activity does
+// not name gets the ordinary limit. The zero Policy means unlimited.
 func (a Activity) For(tier string) policy.Policy {
 	if p, ok := a.Tiers[tier]; ok {
 		return p
@@ -87,8 +88,8 @@ func (a Activity) validate() error {
 	return a.validateTiers()
 }
 
-// validateTiers compares each tier with the ordinary limit. That is enough for the
-// tiers among each other, because [policy.Share] compares by equality.
+// validateTiers compares each tier with the ordinary limit. That is enough for
+// the tiers among each other, because [policy.Share] compares by equality.
 func (a Activity) validateTiers() error {
 	for _, tier := range slices.Sorted(maps.Keys(a.Tiers)) {
 		p := a.Tiers[tier]

@@ -11,13 +11,13 @@ import (
 
 // A Table stores the settings document and its history.
 type Table interface {
-	// Settings returns the document and its version, or nil and 0 if there is no
-	// document. A read that is not consistent may return an older document.
+	// Settings returns the document and its version, or nil and 0 if there is
+	// no document. A read that is not consistent may return an older document.
 	Settings(ctx context.Context, consistent bool) (document []byte, version int64, err error)
 
-	// ChangeSettings replaces the document of this version (0: there is none) and
-	// adds c to the history, both or neither. The new version is c.Version. The
-	// error is ErrConflict if the document has another version by now.
+	// ChangeSettings replaces the document of this version (0: there is none)
+	// and adds c to the history, both or neither. The new version is c.Version.
+	// The error is ErrConflict if the document has another version by now.
 	ChangeSettings(ctx context.Context, version int64, document []byte, c Change) error
 
 	// SettingsHistory returns all changes, the newest first.
@@ -68,8 +68,8 @@ func Edit(ctx context.Context, t Table, guards []limits.Guard, c Change, edit fu
 	return t.ChangeSettings(ctx, version, document, c)
 }
 
-// Set changes an activity's limit and mode. If tier is not empty, it changes the
-// limit of that tier only. An empty limit or mode stays as it is.
+// Set changes an activity's limit and mode. If tier is not empty, it changes
+// the limit of that tier only. An empty limit or mode stays as it is.
 func (s Settings) Set(name, tier, limit, mode string) Settings {
 	o := s.Activities[name]
 	switch {

@@ -15,9 +15,9 @@ const (
 	// every is how long an instance uses its settings before it looks again.
 	every = 30 * time.Second
 
-	// patience is how long one look may take. grace is how long a finished answer
-	// waits for a look: Lambda freezes an instance after it responds, so a look
-	// that is still running would stop too.
+	// patience is how long one look may take. grace is how long a finished
+	// answer waits for a look: Lambda freezes an instance after it responds, so
+	// a look that is still running would stop too.
 	patience = time.Second
 	grace    = 20 * time.Millisecond
 )
@@ -49,8 +49,8 @@ func (s snapshot) equal(o snapshot) bool {
 	return s.version == o.version && bytes.Equal(s.document, o.document)
 }
 
-// Limits returns the limits that the last good look found. It returns nil, which
-// changes nothing, before the first look. A nil Follower follows nothing.
+// Limits returns the limits that the last good look found. It returns nil,
+// which changes nothing, before the first look. A nil Follower follows nothing.
 func (f *Follower) Limits() *Limits {
 	if f == nil {
 		return nil
@@ -83,7 +83,8 @@ func (f *Follower) Look(ctx context.Context) (wait func()) {
 	}
 }
 
-// due reports whether it is time for a look. If so, it counts the look as begun.
+// due reports whether it is time for a look. If so, it counts the look as
+// begun.
 func (f *Follower) due() bool {
 	now := f.now()
 	f.mu.Lock()

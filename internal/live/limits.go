@@ -53,8 +53,8 @@ func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) 
 	return a, ""
 }
 
-// changed returns an activity that the settings change, and reports whether they
-// do.
+// changed returns an activity that the settings change, and reports whether
+// they do.
 func (l *Limits) changed(name string) (a activity, ok bool) {
 	if l != nil {
 		a, ok = l.activities[name]
@@ -62,9 +62,9 @@ func (l *Limits) changed(name string) (a activity, ok bool) {
 	return a, ok
 }
 
-// Granted returns what operators have granted to a user at this time: roles, which
-// add to those of the caller, and a tier, which replaces the caller's. Empty means
-// none.
+// Granted returns what operators have granted to a user at this time: roles,
+// which add to those of the caller, and a tier, which replaces the caller's.
+// Empty means none.
 func (l *Limits) Granted(userID string, now time.Time) (roles []string, tier string) {
 	if l == nil {
 		return nil, ""

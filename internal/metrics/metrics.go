@@ -34,8 +34,8 @@ type Value struct {
 }
 
 // Write writes one line with all values, which share the dimensions. Without
-// values it writes nothing. It ignores an error of W, because a lost metric is no
-// reason to fail.
+// values it writes nothing. It ignores an error of W, because a lost metric is
+// no reason to fail.
 func (w Writer) Write(now time.Time, dimensions []Dimension, values []Value) {
 	if w.W == nil || len(values) == 0 {
 		return

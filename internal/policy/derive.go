@@ -1,7 +1,7 @@
 package policy
 
-// Each returns every limit of p as a policy of its own, without its name, in the
-// order of [Policy.Rates].
+// Each returns every limit of p as a policy of its own, without its name, in
+// the order of [Policy.Rates].
 func (p Policy) Each() []Policy {
 	each := make([]Policy, len(p.limits))
 	for i, r := range p.Rates() {
@@ -11,10 +11,10 @@ func (p Policy) Each() []Policy {
 	return each
 }
 
-// OptionsOf returns p with the options of q that p does not give and that do not
-// change how much is allowed: ahead and keep. For example, bucket 1/2s with the
-// options of bucket 1/5s keep 1h is bucket 1/2s keep 1h. P and q must share a
-// count, see [Share].
+// OptionsOf returns p with the options of q that p does not give and that do
+// not change how much is allowed: ahead and keep. For example, bucket 1/2s with
+// the options of bucket 1/5s keep 1h is bucket 1/2s keep 1h. P and q must share
+// a count, see [Share].
 func (p Policy) OptionsOf(q Policy) Policy {
 	theirs := make(map[string]Rate, len(q.limits))
 	for _, r := range q.Rates() {

@@ -190,8 +190,8 @@ func (p Policy) Rates() []Rate {
 // refusing.
 func (p Policy) Queues() bool { return !p.IsZero() && p.queue >= 0 }
 
-// AtOnce returns p without places in later windows. It refuses what p delays.
-// A policy that does not queue is returned unchanged.
+// AtOnce returns p without places in later windows. It refuses what p delays. A
+// policy that does not queue is returned unchanged.
 func (p Policy) AtOnce() Policy {
 	if !p.Queues() {
 		return p

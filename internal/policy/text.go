@@ -12,9 +12,9 @@ import (
 // text that [Policy.String] wrote is read back as the same policy. The error
 // names the mistake and what is accepted.
 //
-// A limit is an optional kind, then actions/window, then options. A window, ahead
-// and keep are a whole number and a unit: ms, s, m, h or d. Several limits are
-// separated by commas, and each has a name.
+// A limit is an optional kind, then actions/window, then options. A window,
+// ahead and keep are a whole number and a unit: ms, s, m, h or d. Several
+// limits are separated by commas, and each has a name.
 func Parse(text string) (Policy, error) {
 	var rates []Rate
 	for part := range strings.SplitSeq(text, ",") {

@@ -7,10 +7,12 @@
 // the loop between them:
 //
 //  1. It asks its [Memory] what this process knows about the item. If that
-//     refuses, and is at most a second old, the answer is "limited" without a request.
-//  2. It plans an update from what it knows, or from an empty item, and sends it.
-//  3. If the store refuses the update, its answer contains the item. The limiter
-//     plans again from that item, or answers "limited".
+//     refuses, and is at most a second old, the answer is "limited" without a
+//     request.
+//  2. It plans an update from what it knows, or from an empty item, and sends
+//     it.
+//  3. If the store refuses the update, its answer contains the item. The
+//     limiter plans again from that item, or answers "limited".
 //  4. It teaches its memory the item of the last answer.
 //
 // For example, two processes send "add 1 if activityCount <= 9" for the same

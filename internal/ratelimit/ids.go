@@ -26,11 +26,11 @@ type Kept struct {
 //
 //   - A window's item with a limit of up to 100 (Write.Whole) keeps all its ids
 //     in the set "ids".
-//   - Any other item has one set for each generation of 20 s. A write adds to the
-//     set of its own generation. It looks in that set, in the previous one, and in
-//     the next one, which a clock that is ahead may have begun. It removes the
-//     others. So an item remembers an id for 20 to 40 s, less the difference
-//     between clocks.
+//   - Any other item has one set for each generation of 20 s. A write adds to
+//     the set of its own generation. It looks in that set, in the previous one,
+//     and in the next one, which a clock that is ahead may have begun. It
+//     removes the others. So an item remembers an id for 20 to 40 s, less the
+//     difference between clocks.
 //
 // The sets of the generations are named i00 to i30. The names repeat every 620
 // s, so that a write can list the ones to remove without reading the item. An
@@ -63,8 +63,8 @@ var setNames = func() (names [2 * generations]string) {
 	return names
 }()
 
-// IsSet reports whether an attribute with this name is a set of ids: ids, released,
-// or i00 to i99.
+// IsSet reports whether an attribute with this name is a set of ids: ids,
+// released, or i00 to i99.
 func IsSet(name string) bool {
 	if len(name) == 3 && name[0] == 'i' && '0' <= name[1] && name[1] <= '9' {
 		return '0' <= name[2] && name[2] <= '9'

@@ -50,8 +50,8 @@ func (r *Replay) newDrawing(u *User, window int64) *drawing {
 	return d
 }
 
-// newPanel returns an empty panel for a limit. Empty is what the limit reads when
-// nothing is counted, at a time after its first window.
+// newPanel returns an empty panel for a limit. Empty is what the limit reads
+// when nothing is counted, at a time after its first window.
 func newPanel(name string, empty policy.Reading) Panel {
 	panel := Panel{Name: name, Limit: empty.Limit}
 	if empty.WindowKey != 0 {
@@ -84,7 +84,8 @@ func used(d ratelimit.Decision, panel int) int64 {
 	return d.Used
 }
 
-// step records that used actions count from at on. It ignores a clock that stepped back.
+// step records that used actions count from at on. It ignores a clock that
+// stepped back.
 func (p *Panel) step(at, used int64) {
 	if n := len(p.Steps); n > 0 && (p.Steps[n-1].Used == used || p.Steps[n-1].At > at) {
 		return
@@ -92,8 +93,8 @@ func (p *Panel) step(at, used int64) {
 	p.Steps = append(p.Steps, Step{at, used})
 }
 
-// add puts a decision into the picture. A decision from before the period can have
-// given a time within it.
+// add puts a decision into the picture. A decision from before the period can
+// have given a time within it.
 func (d *drawing) add(line Line, decision ratelimit.Decision) {
 	kind := Refused
 	switch {
@@ -124,7 +125,8 @@ func (d *drawing) add(line Line, decision ratelimit.Decision) {
 // shows reports whether a time is in the picture.
 func (d *drawing) shows(at int64) bool { return d.From <= at && at < d.To }
 
-// run records an allowed request. It reports whether the picture shows its time.
+// run records an allowed request. It reports whether the picture shows its
+// time.
 func (d *drawing) run(at int64) bool {
 	if d.shows(at) && len(d.runs) <= mostRuns {
 		d.runs = append(d.runs, at)
@@ -132,8 +134,8 @@ func (d *drawing) run(at int64) bool {
 	return d.shows(at)
 }
 
-// mark puts a mark into its cell. If the cell already has a mark, that one counts for
-// both.
+// mark puts a mark into its cell. If the cell already has a mark, that one
+// counts for both.
 func (d *drawing) mark(panel int, m Mark) {
 	p := &d.Panels[panel]
 	c := cell{panel, m.Kind, (m.At - d.From) * columns / (d.To - d.From), m.Used * levels / p.Limit}
@@ -146,7 +148,8 @@ func (d *drawing) mark(panel int, m Mark) {
 	p.Marks[i].N++
 }
 
-// find finds the densest stretch of time in runs, the times of allowed requests.
+// find finds the densest stretch of time in runs, the times of allowed
+// requests.
 func (d *Densest) find(runs []int64) {
 	if len(runs) > mostRuns {
 		return

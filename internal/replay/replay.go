@@ -1,11 +1,11 @@
 // Package replay shows what a limit would have done to recorded traffic.
 //
-// [Replay.Run] decides each request as a guard would have decided it at the recorded
-// time. It returns a [Report]. [Replay.Timeline] decides the requests of one user
-// once more and keeps the details, and package plot draws them.
+// [Replay.Run] decides each request as a guard would have decided it at the
+// recorded time. It returns a [Report]. [Replay.Timeline] decides the requests
+// of one user once more and keeps the details, and package plot draws them.
 //
-// The counts are kept in memory. It grows with the number of users, not with the
-// number of lines.
+// The counts are kept in memory. It grows with the number of users, not with
+// the number of lines.
 package replay
 
 import (

@@ -70,8 +70,8 @@ func newReport(r *Replay) *Report {
 	}
 }
 
-// promise returns the limit that people have in mind when they hear of p: the one
-// with the shortest window. For 10/1m and 200/1d, that is 10 in a minute.
+// promise returns the limit that people have in mind when they hear of p: the
+// one with the shortest window. For 10/1m and 200/1d, that is 10 in a minute.
 func promise(p policy.Policy) policy.Rate {
 	return slices.MinFunc(p.Rates(), func(a, b policy.Rate) int { return cmp.Compare(a.Window, b.Window) })
 }

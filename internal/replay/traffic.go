@@ -15,9 +15,9 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 )
 
-// Traffic reads recorded requests, one from each line. The lines are CSV with the
-// header time,user,activity, or JSON objects with these names. Only one line is in
-// memory at a time.
+// Traffic reads recorded requests, one from each line. The lines are CSV with
+// the header time,user,activity, or JSON objects with these names. Only one
+// line is in memory at a time.
 type Traffic struct {
 	Back     int64         // lines so far with a time before that of an earlier line: the clock stepped back
 	Furthest time.Duration // the largest step back
@@ -40,9 +40,9 @@ const (
 	header      = "time,user,activity"
 	longestLine = 64 << 10 // bytes
 
-	// furthestBack is how far the clocks that wrote the times may differ. If lines
-	// are further out of order, the file was never sorted by time, and a replay of
-	// it would be wrong.
+	// furthestBack is how far the clocks that wrote the times may differ. If
+	// lines are further out of order, the file was never sorted by time, and a
+	// replay of it would be wrong.
 	furthestBack = 2 * time.Minute
 
 	latestTime = 253_402_300_799_999 // the end of the year 9999
@@ -55,8 +55,8 @@ func NewTraffic(name string, r io.Reader) *Traffic {
 	return t
 }
 
-// Next returns the next request, or io.EOF if there is none. Any other error names
-// the line and the field that is wrong.
+// Next returns the next request, or io.EOF if there is none. Any other error
+// names the line and the field that is wrong.
 func (t *Traffic) Next() (Line, error) {
 	for t.lines.Scan() {
 		t.number++
@@ -111,7 +111,8 @@ func (t *Traffic) recognize(text []byte) (isHeader bool, err error) {
 	return false, input.Invalid("header", input.Show(string(text)), header+" (CSV), or a JSON object on each line")
 }
 
-// inOrder checks that the lines are sorted by time, apart from small steps back.
+// inOrder checks that the lines are sorted by time, apart from small steps
+// back.
 func (t *Traffic) inOrder(line Line) error {
 	if line.Time >= t.latest {
 		t.latest = line.Time

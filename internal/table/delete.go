@@ -18,9 +18,10 @@ import (
 // batchSize is the greatest number of statements in one request to DynamoDB.
 const batchSize = 25
 
-// deleteAll deletes items, of which only the keys are needed. If o.Now is set, an
-// item goes only if it is still expired when the delete arrives. It returns how
-// many items are known to be deleted, and whether the time was enough for all.
+// deleteAll deletes items, of which only the keys are needed. If o.Now is set,
+// an item goes only if it is still expired when the delete arrives. It returns
+// how many items are known to be deleted, and whether the time was enough for
+// all.
 func (d *DynamoDB) deleteAll(ctx context.Context, items []attributes, o Sweep) (deleted int64, done bool, err error) {
 	for batch := range slices.Chunk(items, batchSize) {
 		for pause := 50 * time.Millisecond; len(batch) > 0; pause = min(2*pause, 2*time.Second) {
@@ -63,7 +64,8 @@ func (d *DynamoDB) deleteBatch(ctx context.Context, batch []attributes, o Sweep)
 		}
 		switch answer.Error.Code {
 		case types.BatchStatementErrorCodeEnumConditionalCheckFailed:
-			// Since the scan, an action was counted in the item, or the item went.
+			// Since the scan, an action was counted in the item, or the item
+			// went.
 		case types.BatchStatementErrorCodeEnumThrottlingError,
 			types.BatchStatementErrorCodeEnumProvisionedThroughputExceeded,
 			types.BatchStatementErrorCodeEnumRequestLimitExceeded,

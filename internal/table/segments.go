@@ -47,8 +47,8 @@ func eachSegment(ctx context.Context, do func(context.Context, int32) error) err
 }
 
 // scan reads one segment and calls page for each page of items. It stops early
-// if over reports true, or if page returns false or an error. It returns whether
-// it read the whole segment.
+// if over reports true, or if page returns false or an error. It returns
+// whether it read the whole segment.
 func (d *DynamoDB) scan(ctx context.Context, segment int32, over func() bool, page func([]attributes) (bool, error)) (bool, error) {
 	in := &dynamodb.ScanInput{
 		TableName:            &d.table,

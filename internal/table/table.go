@@ -1,5 +1,6 @@
-// Package table does operators' work on the table of counted actions: create it,
-// sweep out what has expired, erase a user, show a user, and count its users.
+// Package table does operators' work on the table of counted actions: create
+// it, sweep out what has expired, erase a user, show a user, and count its
+// users.
 //
 // [DynamoDB] works on a DynamoDB table, and [Memory] on the embedded store. No
 // decision waits for this package, so its requests may take minutes.

@@ -1,11 +1,11 @@
-// Package dynamolive keeps the live settings in DynamoDB, in the table that also
-// holds the counts.
+// Package dynamolive keeps the live settings in DynamoDB, in the table that
+// also holds the counts.
 //
 // The items use the partition key " config". No user has it, because user ids
-// contain no space. One item, "limits", is the current document. Each change has
-// an item of its own, "history#001700000000000#000000000007", named after its time
-// in Unix milliseconds and its version. Versions alone would not do: they start
-// again at 1 after an operator deletes the document.
+// contain no space. One item, "limits", is the current document. Each change
+// has an item of its own, "history#001700000000000#000000000007", named after
+// its time in Unix milliseconds and its version. Versions alone would not do:
+// they start again at 1 after an operator deletes the document.
 package dynamolive
 
 import (

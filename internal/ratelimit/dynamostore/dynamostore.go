@@ -6,9 +6,9 @@
 // item of one window also has activity, windowKey and createdAt (Unix
 // milliseconds).
 //
-// Request ids are binary sets. The sets ids and released belong to a window; the sets
-// i00 to i30 belong to 20 s each (see [ratelimit.Kept]). An element is an id of
-// 8 bytes, or an id and a note of 8 bytes more.
+// Request ids are binary sets. The sets ids and released belong to a window;
+// the sets i00 to i30 belong to 20 s each (see [ratelimit.Kept]). An element is
+// an id of 8 bytes, or an id and a note of 8 bytes more.
 package dynamostore
 
 import (

@@ -13,8 +13,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// Classify turns an error of the SDK into a [ratelimit.StoreError]. Its
-// class tells whether the request may have been applied. Nil stays nil.
+// Classify turns an error of the SDK into a [ratelimit.StoreError]. Its class
+// tells whether the request may have been applied. Nil stays nil.
 func Classify(err error) error {
 	if err == nil {
 		return nil
