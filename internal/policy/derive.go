@@ -11,10 +11,12 @@ func (p Policy) Each() []Policy {
 	return each
 }
 
-// OptionsOf returns p with the options of q that p does not give and that do
-// not change how much is allowed: ahead and keep. For example, bucket 1/2s with
-// the options of bucket 1/5s keep 1h is bucket 1/2s keep 1h. P and q must share
-// a count, see [Share].
+// OptionsOf returns p with the options ahead and keep of q, unless p sets them
+// itself. A burst is never taken from q. P and q must share a count, see
+// [Share].
+//
+// For example, bucket 1/2s with the options of bucket 1/5s keep 1h is bucket
+// 1/2s keep 1h.
 func (p Policy) OptionsOf(q Policy) Policy {
 	theirs := make(map[string]Rate, len(q.limits))
 	for _, r := range q.Rates() {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A Budget gives one decision its attempts.
+// A Budget decides how many attempts one decision makes, and how long each may
+// take.
 type Budget interface {
 	// Next returns how long the next attempt may take; 0 means without a limit.
 	// It returns false if there is no time for another attempt. If failed is
@@ -22,12 +23,15 @@ type oneAttempt struct{}
 func (oneAttempt) Next(_ context.Context, failed bool) (time.Duration, bool) { return 0, !failed }
 
 const (
-	firstPause   = 25 * time.Millisecond // at most, with full jitter; each pause doubles it
+	// A pause is random, between 0 and a bound. The bound begins with
+	// firstPause and doubles up to longestPause: 25, 50, 100, 100 ms, ...
+	firstPause   = 25 * time.Millisecond
 	longestPause = 100 * time.Millisecond
-	leastAttempt = 5 * time.Millisecond // a shorter attempt has no chance
+
+	leastAttempt = 5 * time.Millisecond // no shorter attempt can succeed
 )
 
-// pace is what a limiter remembers about attempts for the next decision.
+// A pace is what a limiter remembers about its attempts for the next decision.
 type pace struct {
 	connected atomic.Bool // the last attempt was answered, so there is an open connection
 }
@@ -36,13 +40,17 @@ type pace struct {
 // third of the time left, so that two more can follow. If no connection is open
 // yet, it may take half, because opening one takes longer than an answer.
 //
-// For example, with 900 ms and an open connection: the first attempt may take
-// 300 ms. If it hangs, 600 ms are left and the second may take 200 ms.
+// For example, with 900 ms, an open connection and attempts that all hang:
+//
+//	attempt  time left  may take
+//	1        900 ms     300 ms
+//	2        600 ms     200 ms
+//	3        400 ms     133 ms
 type shares struct {
 	deadline time.Time
 	pace     *pace
 	attempts int
-	pause    time.Duration // the longest that the last pause could be
+	pause    time.Duration // the bound of the last pause
 	began    time.Time     // when the last attempt began
 }
 
@@ -61,15 +69,15 @@ func (s *shares) Next(ctx context.Context, failed bool) (time.Duration, bool) {
 	if s.pace.connected.Load() {
 		share = left / 3
 	}
-	if share < leastAttempt { // only a first attempt may take all the time left
+	if share < leastAttempt { // a first attempt takes all the time left, others are not made
 		return left, s.attempts == 1
 	}
 	return share, true
 }
 
-// wait pauses before an attempt. The pause counts from the start of the last
-// attempt: one that hung has waited long enough. A pause takes at most a
-// quarter of the time left.
+// wait pauses before another attempt. The pause counts from the start of the
+// last attempt, so there is no pause after an attempt that hung. A pause takes
+// at most a quarter of the time left.
 func (s *shares) wait(ctx context.Context) {
 	s.pause = min(max(2*s.pause, firstPause), longestPause)
 	now := time.Now()
