@@ -35,9 +35,9 @@ type Cleanup struct {
 // A Table holds what cleanup deletes. With an error, both methods also return
 // the work done so far.
 type Table interface {
-	// Sweep deletes what has expired. Its memory does not grow with the table.
-	// It starts at a random place, so that later sweeps reach what one sweep
-	// has no time for.
+	// Sweep deletes what has expired. The memory it needs does not grow with
+	// the table. It starts at a random place, so that later sweeps reach what
+	// one sweep has no time for.
 	Sweep(context.Context, table.Sweep) (table.Swept, error)
 
 	// Erase deletes every item of a user, expired or not.

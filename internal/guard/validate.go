@@ -46,7 +46,7 @@ func (r *Request) resolve(g limits.Guard) (limits.Activity, error) {
 	return activity, r.validOp()
 }
 
-// validOp checks the fields that only some ops have.
+// validOp checks the fields that go only with some ops.
 func (r *Request) validOp() error {
 	switch {
 	case r.Op == Release && r.At == 0:
@@ -65,8 +65,8 @@ func (r *Request) validOp() error {
 	return nil
 }
 
-// validPlace checks readyAt and job, which only policies with places have.
-// Queue reports whether there is a delayed queue for jobs.
+// validPlace checks readyAt and job, which go only with policies that give
+// places. Queue is set if there is a delayed queue for jobs.
 func (r *Request) validPlace(p policy.Policy, queue bool) error {
 	switch {
 	case !p.Queues() && r.ReadyAt != 0:
@@ -83,8 +83,8 @@ func (r *Request) validPlace(p policy.Policy, queue bool) error {
 	return nil
 }
 
-// fits refuses what the policy could never grant. A release may exceed the
-// limit, because the check may have been counted under a higher limit.
+// fits returns an error if the policy could never grant r. A release may exceed
+// the limit, because its check may have been counted under a higher limit.
 func (r *Request) fits(p policy.Policy) error {
 	if p.Queues() {
 		return r.fitsOnePlace()
@@ -96,7 +96,8 @@ func (r *Request) fits(p policy.Policy) error {
 		fmt.Sprintf("at most %d, the limit: waiting would never help, but partial grants what fits", p.Most()))
 }
 
-// fitsOnePlace refuses what a policy with places can't do.
+// fitsOnePlace returns an error if r is not possible with a policy that gives
+// places.
 func (r *Request) fitsOnePlace() error {
 	switch {
 	case r.Op == Release || r.Op == Reset:

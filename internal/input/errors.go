@@ -14,6 +14,7 @@ type ValidationError struct {
 	Problem string // what the field holds and what it accepts
 }
 
+// Error implements error. It returns a sentence such as "userId is missing".
 func (e *ValidationError) Error() string { return e.Field + " " + e.Problem }
 
 // Unavailable reports that the table gave no answer, so nothing is known.
@@ -23,7 +24,10 @@ type Unavailable struct {
 	Cause error  // for the log, never for callers; nil if unknown
 }
 
+// Error implements error. It returns What, without the cause.
 func (e *Unavailable) Error() string { return e.What }
+
+// Unwrap returns the cause.
 func (e *Unavailable) Unwrap() error { return e.Cause }
 
 // NewUnavailable turns a store's error into the error that callers see.

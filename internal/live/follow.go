@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// every is how long an instance uses its settings before it looks again.
+	// every is how long an instance uses its settings before it reads the table
+	// again.
 	every = 30 * time.Second
 
 	// patience is how long one look may take. grace is how long a finished
@@ -22,10 +23,10 @@ const (
 	grace    = 20 * time.Millisecond
 )
 
-// A Follower keeps an instance's limits up to date. At most every 30 s it looks
-// at the table, at the same time as a decision that goes there. The new limits
-// hold from the next decision. If a look fails, or finds a document that cannot
-// be read, the last good limits stay in force.
+// A Follower keeps an instance's limits up to date. At most every 30 s it reads
+// the settings, which is called a look. A look runs at the same time as a
+// decision, and its limits apply from the next decision on. If a look fails, or
+// finds a document that cannot be read, the last good limits stay in force.
 type Follower struct {
 	Table  Table
 	Guards []limits.Guard   // the guards whose limits the settings change
@@ -35,7 +36,7 @@ type Follower struct {
 	last   atomic.Pointer[Limits]
 	mu     sync.Mutex
 	looked time.Time // when the last look began
-	seen   snapshot  // the document that last was made of
+	seen   snapshot  // the document from which last was made
 }
 
 // A snapshot is a settings document and its version. The zero snapshot means
@@ -96,7 +97,7 @@ func (f *Follower) due() bool {
 	return true
 }
 
-// Read looks at the table at once, and is sure to find the last document.
+// Read reads the settings at once, with a consistent read, and follows them.
 func (f *Follower) Read(ctx context.Context) error {
 	found, err := f.read(ctx, true)
 	if err != nil {
@@ -105,10 +106,10 @@ func (f *Follower) Read(ctx context.Context) error {
 	return f.follow(ctx, found)
 }
 
-// look reads eventually consistently, at half the price. Such a read may return
-// an older document than an earlier read, or none. An operator may also have
-// deleted the document or restored an older one. One consistent read tells the
-// two cases apart:
+// look reads the settings with eventual consistency, which costs half as much.
+// Such a read may return an older document than the last one, or none. But an
+// operator may also have deleted the document or restored an older one. One
+// consistent read tells the two cases apart:
 //
 //	seen  read  consistent read
 //	7     8     not needed: 8 is newer
@@ -139,7 +140,7 @@ func (f *Follower) read(ctx context.Context, consistent bool) (s snapshot, err e
 	return s, err
 }
 
-// follow puts a document in force, unless it is in force already.
+// follow applies the document that was found, unless it is applied already.
 func (f *Follower) follow(ctx context.Context, found snapshot) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -28,17 +28,23 @@ type Kept struct {
 //
 //   - A window's item with a limit of up to 100 (Write.Whole) keeps all its ids
 //     in the set "ids".
-//   - Any other item has one set for each generation of 20 s. A write adds to
-//     the set of its own generation. It looks in that set, in the previous one,
-//     and in the next one, which a clock that is ahead may have begun. It
-//     removes the others. So an item remembers an id for 20 to 40 s, less the
-//     difference between clocks.
+//   - Any other item has one set for each generation of 20 s. A write adds its
+//     id to the set of the current generation. It looks for the id in that set,
+//     in the previous one, and in the next one, which a clock that is ahead may
+//     have begun. It removes all other sets. So an item remembers an id for 20
+//     to 40 s, less the difference between clocks.
 //
-// The sets of the generations are named i00 to i30. The names repeat every 620
-// s, so that a write can list the ones to remove without reading the item. An
-// id is mixed with the number of its generation. So an id in a set that was
-// left from 620 s ago does not match. 31 is prime, so a client that calls once
-// a minute still cycles through every name.
+// For example, a write 105 s after 1970 is in generation 5, which lasts from
+// second 100 to second 120. The write adds its id to i05, looks in i04, i05 and
+// i06, and removes the other 28 sets. A repeat at second 139 still finds the id
+// in i05. A write from second 140 on removes i05.
+//
+// The sets are named i00 to i30. The names repeat every 620 s, so that a write
+// can list the sets to remove without reading the item. If nobody writes for
+// 620 s, an old set is still there under the name of the current one. So each
+// id is mixed with the number of its generation, and an old id does not match.
+// 31 is prime, so a client that calls once a minute still cycles through every
+// name.
 const (
 	generation  = 20_000 // milliseconds
 	generations = 31     // names

@@ -244,8 +244,8 @@ func (t *tries) status(r *Request, w Write) (Decision, error) {
 	return r.wouldBe(item.State, w, n, u), nil
 }
 
-// wouldBe returns the decision that a check would get from s, in which n
-// actions fit with the update u.
+// wouldBe returns the decision that a check of r would get if the item had the
+// state s. N actions of r fit in s, with the update u.
 func (r *Request) wouldBe(s policy.State, w Write, n int64, u policy.Update) Decision {
 	d := r.decision(w.Now, s, n)
 	if n == 0 {

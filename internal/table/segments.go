@@ -21,8 +21,8 @@ const (
 	pageSize = 1000 // items that each worker holds at once
 )
 
-// eachSegment calls do for every segment, in random order, for several at the
-// same time. It stops at the first error and returns it.
+// eachSegment calls do for every segment in random order, for several segments
+// at the same time. It stops at the first error and returns it.
 func eachSegment(ctx context.Context, do func(context.Context, int32) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -141,7 +141,7 @@ func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-// textOf returns a string attribute, or "" if v is none.
+// textOf returns the value of a string attribute, or "" if v is not a string.
 func textOf(v types.AttributeValue) string {
 	if s, ok := v.(*types.AttributeValueMemberS); ok {
 		return s.Value
@@ -149,7 +149,8 @@ func textOf(v types.AttributeValue) string {
 	return ""
 }
 
-// numberOf returns a whole number attribute, or 0 if v is none.
+// numberOf returns the value of a number attribute, or 0 if v is not a whole
+// number.
 func numberOf(v types.AttributeValue) (n int64) {
 	if s, ok := v.(*types.AttributeValueMemberN); ok {
 		n, _ = strconv.ParseInt(s.Value, 10, 64)
