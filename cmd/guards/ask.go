@@ -15,7 +15,7 @@ type questionFlags struct {
 	DryRun bool `help:"Delete nothing. Show how much would be deleted."`
 }
 
-// confirm asks the question, unless the flags answer it.
+// confirm asks the question, unless --yes or --dry-run answers it.
 func (f *questionFlags) confirm(ctx context.Context, con console, question string) error {
 	if f.Yes || f.DryRun {
 		return nil

@@ -61,6 +61,6 @@ func (c console) tell(soFar string) {
 // told removes the line that bar and tell write.
 func (c console) told() { c.tell("") }
 
-// clearRest clears the line behind the cursor, where a longer text can still
-// stand.
+// clearRest clears the rest of the line, which can still show the end of a
+// longer text.
 const clearRest = "\x1b[K"

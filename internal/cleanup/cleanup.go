@@ -1,6 +1,6 @@
-// Package cleanup is the Lambda function that deletes what no longer counts. It
-// runs every few minutes and sweeps the table. An operator can also call it to
-// erase everything that the table holds about one user.
+// Package cleanup is the Lambda function that deletes expired items. It runs
+// every few minutes and sweeps the table. An operator can also call it to erase
+// everything that the table holds about one user.
 package cleanup
 
 import (
@@ -68,8 +68,8 @@ func (c *Cleanup) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return json.Marshal(a)
 }
 
-// Run carries out r. It stops in good order before the deadline of ctx. Running
-// out of time is not an error, because the next run continues.
+// Run carries out r. It stops by itself before the deadline of ctx. Running out
+// of time is not an error, because later runs delete the rest.
 func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 	began := time.Now()
 	sweep := table.Sweep{Now: c.now().Unix(), DryRun: r.DryRun, Progress: c.Progress}

@@ -15,8 +15,8 @@ import (
 // refuses.
 var noncharacters = strings.NewReplacer("\ufffe", `\ufffe`, "\uffff", `\uffff`)
 
-// Body returns a job as the text of a message, the same on both queues: the
-// JSON form of [guard.Job].
+// Body returns a job as the text of a message: the JSON form of [guard.Job].
+// The text is the same on both queues.
 func Body(job guard.Job) (string, error) {
 	body, err := json.Marshal(job)
 	if err != nil {

@@ -8,10 +8,9 @@
 //  2. If the activity has no limit, or its mode is off, the caller is allowed
 //     and not counted: "unlimited".
 //  3. If the caller has a bypass role, the caller is allowed and not counted:
-//     "bypassed". The role is one of the event's, or one that operators
-//     granted.
+//     "bypassed". The role comes from the event or from a grant by an operator.
 //  4. Otherwise the [ratelimit.Limiter] decides, by the limit of the caller's
-//     tier.
+//     tier. A count that can never fit in that limit is a ValidationError.
 //  5. If the table does not answer, the limiter's memory decides:
 //     "unavailable". With DenyOutage, the error is an *[input.Unavailable]
 //     instead.

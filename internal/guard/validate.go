@@ -58,7 +58,7 @@ func (r *Request) validOp() error {
 	case r.At > maxAt:
 		return input.Invalid("at", strconv.FormatInt(r.At, 10), "the one in the check's answer, in Unix milliseconds")
 	case r.Op != Release && r.At != 0:
-		return input.Invalid("at", strconv.FormatInt(r.At, 10), "it only with op release")
+		return &input.ValidationError{Field: "at", Problem: "goes only with op release"}
 	case r.Partial && r.Op == Check && r.RequestID != "":
 		return &input.ValidationError{Field: "partial", Problem: "does not go with requestId on a check: a repeat could not be told how many were granted"}
 	}
@@ -74,7 +74,7 @@ func (r *Request) validPlace(p policy.Policy, queue bool) error {
 	case r.Job != nil && (!p.Queues() || !queue):
 		return &input.ValidationError{Field: "job", Problem: "goes only with activities that have a delayed queue"}
 	case r.Op != Check && r.ReadyAt != 0:
-		return input.Invalid("readyAt", strconv.FormatInt(r.ReadyAt, 10), "it only with op check")
+		return &input.ValidationError{Field: "readyAt", Problem: "goes only with op check"}
 	case r.Op != Check && r.Job != nil:
 		return &input.ValidationError{Field: "job", Problem: "goes only with op check"}
 	case r.ReadyAt != 0 && !p.IsPlace(r.ReadyAt):

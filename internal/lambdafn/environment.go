@@ -20,8 +20,8 @@ type Settings struct {
 	RefusalIsError  bool
 	DecisionTimeout time.Duration
 	BypassRoles     []string
-	Memory          int    // bytes for what the function remembers of its decisions
-	Namespace       string // of the metrics in CloudWatch
+	Memory          int    // the most bytes that the function's [ratelimit.Memory] takes
+	Namespace       string // the namespace of the metrics in CloudWatch
 }
 
 // Handler returns a handler that counts in store. It has no log, no metrics and
@@ -87,7 +87,7 @@ func ReadSettings(lookup func(string) (string, bool)) (s Settings, err error) {
 	return s, nil
 }
 
-// readMemory returns how many bytes decisions may be remembered in: a third of
+// readMemory returns how many bytes the [ratelimit.Memory] may take: a third of
 // the function's memory, and at most [ratelimit.DefaultMemory].
 func readMemory(lookup func(string) (string, bool)) int {
 	size, _ := lookup("AWS_LAMBDA_FUNCTION_MEMORY_SIZE") // in MB; Lambda sets it

@@ -76,8 +76,8 @@ func NewGuard(cfg aws.Config, g limits.Guard, logger *slog.Logger) (*guard.Handl
 }
 
 // Start runs the handler that wire returns as a Lambda function. Like Guard, it
-// returns only if it cannot start. Functions with more parts than a guard use
-// it.
+// returns only if it cannot start. It is for functions that have more parts
+// than a guard.
 func Start(name string, wire func(aws.Config, *slog.Logger) (lambda.Handler, error)) int {
 	cfg, err := configure()
 	var handler lambda.Handler

@@ -17,8 +17,8 @@ import (
 // error themselves, without such values, so nothing is lost.
 //
 // The filter does not look at the text. It drops one line for each error that
-// the handler returned. Everything else is written: a panic, which is not a
-// returned error, and whatever else aws-lambda-go has to say.
+// the handler returned. It writes everything else, such as a panic, which is
+// not a returned error, and other messages of aws-lambda-go.
 //
 // This relies on one invocation at a time in each process, which is how Lambda
 // runs a function.

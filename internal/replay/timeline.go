@@ -29,7 +29,7 @@ type Panel struct {
 	Marks  []Mark
 }
 
-// A Step says that from the time At on, Used actions count.
+// A Step means that from the time At on, Used actions count.
 type Step struct{ At, Used int64 }
 
 // A Mark is a request, or several requests that look the same in a picture.
@@ -44,8 +44,8 @@ type Mark struct {
 // request that runs.
 type Kind uint8
 
-// The kinds. A delayed request has a second mark, Runs, at the time that it was
-// given.
+// The kinds. A delayed request has two marks: Delayed when it came, and Runs
+// when its place comes up.
 const (
 	Allowed Kind = iota
 	Refused
@@ -55,7 +55,7 @@ const (
 
 // Densest is the stretch of time with the most allowed requests. It shows
 // whether more than Limit of them came within one Window. A delayed request
-// counts at the time that it was given.
+// counts at the time when its place comes up.
 type Densest struct {
 	Window   int64 // of the limit with the shortest window, in milliseconds
 	Limit    int64 // of that limit
@@ -75,8 +75,8 @@ const (
 )
 
 // Timeline decides the requests of one user once more. An empty user means the
-// one held up most often. T must read the same traffic from its start again,
-// and report must be what Run returned for it.
+// user who was held up most often. T must read the same traffic again from its
+// start, and report must be what Run returned for that traffic.
 func (r *Replay) Timeline(ctx context.Context, t *Traffic, report *Report, user string) (*Timeline, error) {
 	u, ok := report.user(user)
 	if !ok {

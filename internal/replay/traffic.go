@@ -19,7 +19,7 @@ import (
 // the header time,user,activity, or JSON objects with these names. Only one
 // line is in memory at a time.
 type Traffic struct {
-	Back     int64         // lines so far with a time before that of an earlier line: the clock stepped back
+	Back     int64         // lines so far whose time is before that of an earlier line: the clock stepped back
 	Furthest time.Duration // the largest step back
 
 	name   string
@@ -98,7 +98,7 @@ func (t *Traffic) Next() (Line, error) {
 // fault returns err with the file and the line that was read last.
 func (t *Traffic) fault(err error) error { return fmt.Errorf("%s, line %d: %w", t.name, t.number, err) }
 
-// recognize finds out the format from the first line that is not empty.
+// recognize determines the format from the first line that is not empty.
 func (t *Traffic) recognize(text []byte) (isHeader bool, err error) {
 	switch {
 	case text[0] == '{':
@@ -202,7 +202,7 @@ func parseTime(text string) (int64, error) {
 	return ms, nil
 }
 
-// validate checks that a guard could have been sent the request.
+// validate returns an error if the request is not one that a guard accepts.
 func (l *Line) validate() error {
 	if err := input.CheckUserID(l.User); err != nil {
 		if e, ok := errors.AsType[*input.ValidationError](err); ok {

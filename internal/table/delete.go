@@ -64,8 +64,8 @@ func (d *DynamoDB) deleteBatch(ctx context.Context, batch []attributes, o Sweep)
 		}
 		switch answer.Error.Code {
 		case types.BatchStatementErrorCodeEnumConditionalCheckFailed:
-			// Since the scan, an action was counted in the item, or the item
-			// went.
+			// Since the scan, an action was counted in the item, or somebody
+			// deleted it.
 		case types.BatchStatementErrorCodeEnumThrottlingError,
 			types.BatchStatementErrorCodeEnumProvisionedThroughputExceeded,
 			types.BatchStatementErrorCodeEnumRequestLimitExceeded,

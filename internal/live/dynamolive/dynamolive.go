@@ -3,9 +3,10 @@
 //
 // The items use the partition key " config". No user has it, because user ids
 // contain no space. One item, "limits", is the current document. Each change
-// has an item of its own, "history#001700000000000#000000000007", named after
-// its time in Unix milliseconds and its version. Versions alone would not do:
-// they start again at 1 after an operator deletes the document.
+// has an item of its own, such as "history#001700000000000#000000000007". Its
+// name has the time in Unix milliseconds and the version. The version alone is
+// not unique, because versions start again at 1 after an operator deletes the
+// document.
 package dynamolive
 
 import (
