@@ -50,8 +50,8 @@ func (s snapshot) equal(o snapshot) bool {
 	return s.version == o.version && bytes.Equal(s.document, o.document)
 }
 
-// Limits returns the limits that the last good look found. It returns nil,
-// which changes nothing, before the first look. A nil Follower follows nothing.
+// Limits returns the limits that the last good look found. Before that, and for
+// a nil Follower, it returns nil: the code's limits apply.
 func (f *Follower) Limits() *Limits {
 	if f == nil {
 		return nil
@@ -59,8 +59,8 @@ func (f *Follower) Limits() *Limits {
 	return f.last.Load()
 }
 
-// Look starts a look at the table if one is due. The caller calls wait when its
-// answer is ready.
+// Look starts a look if one is due. The caller calls wait when its own answer
+// is ready. Wait gives a look that is still running 20 ms more.
 func (f *Follower) Look(ctx context.Context) (wait func()) {
 	if f == nil || !f.due() {
 		return func() {}

@@ -2,7 +2,7 @@
 //
 // Lambda sends what a function prints to CloudWatch Logs. CloudWatch finds the
 // lines in this format there and makes metrics of them, so a function sends no
-// request for its metrics. One line looks like this:
+// request for its metrics. One line looks like this, without the line breaks:
 //
 //	{"_aws":{"Timestamp":1700000000000,"CloudWatchMetrics":[{"Namespace":"Guards",
 //	"Dimensions":[["Guard"]],"Metrics":[{"Name":"Refused","Unit":"Count"}]}]},

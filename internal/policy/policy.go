@@ -22,10 +22,10 @@
 // to activityCount" with the guard "activityCount <= 9". Two callers send this
 // update at the same time:
 //
-//	caller  guard                activityCount  result
-//	A       9 <= 9 holds         becomes 10     allowed
-//	B       10 <= 9 fails        stays 10       B plans again from 10
-//	B       no update is planned                Take returns false: refused
+//	caller  guard          activityCount  result
+//	A       9 <= 9 holds   becomes 10     allowed
+//	B       10 <= 9 fails  stays 10       B calls Take again, with the count of 10
+//	                                      Take returns false: refused
 //
 // Three other functions complete the picture:
 //
@@ -46,8 +46,8 @@ import (
 // A Policy is one limit, or several that must all allow an action. A Policy
 // never changes, so it is safe for concurrent use.
 //
-// The zero Policy has no limit. Callers check for it with [Policy.IsZero],
-// because the methods that decide need a limit.
+// The zero Policy has no limit. Check for it with [Policy.IsZero] before
+// calling a method that needs a limit, such as Take or Read.
 type Policy struct {
 	limits []limit // a single limit has no name; several limits have names
 	most   int64
@@ -202,8 +202,8 @@ func (p Policy) Rates() []Rate {
 	return rates
 }
 
-// Queues reports whether the policy gives places in later windows instead of
-// refusing.
+// Queues reports whether the policy gives places in later windows before it
+// refuses. Only a reservoir does.
 func (p Policy) Queues() bool { return !p.IsZero() && p.queue >= 0 }
 
 // AtOnce returns p without places in later windows. It refuses what p delays. A

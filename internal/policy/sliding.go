@@ -61,11 +61,11 @@ func (p sliding) item(now int64) (window, expires int64) {
 //
 // For example, sliding 4/1h takes 1 action at half past, so z = 1/2:
 //
-//	step  floor(y/2)  so y    and x
-//	0     0           0 or 1  at most 3
-//	1     at most 1   up to 3  at most 2
-//	2     at most 2   up to 5  at most 1
-//	3     at most 3   up to 7  0
+//	step  weight floor(y/2)  so y       and x
+//	0     at most 0          at most 1  at most 3
+//	1     at most 1          at most 3  at most 2
+//	2     at most 2          at most 5  at most 1
+//	3     at most 3          at most 7  at most 0
 //
 // x = 2 and y = 3 are allowed by step 1. x = 2 and y = 4 fail every step,
 // because 2 + 2 + 1 is above 4.

@@ -17,7 +17,8 @@ func NewID(requestID string) ID {
 	return ID(sum[:8])
 }
 
-// A Kept is an id in one of an item's sets. The zero Kept means no id.
+// A Kept is an id and the set in which an item keeps it. The zero Kept means no
+// id.
 type Kept struct {
 	Set string // the attribute's name
 	Mark

@@ -25,7 +25,7 @@ type Item struct {
 // attribute that has them, such as ids or i05.
 type IDs map[string][]Mark
 
-// A Mark is one element of such a set. A request without a note has one
+// A Mark is one element of a set of ids. A request without a note has one
 // element, its id. A request with a note has two elements: the id alone, and
 // the id with the note. A repeat of the request does not know the note, and a
 // condition can only look for a whole element, so the repeat looks for the id

@@ -33,7 +33,7 @@ import (
 type Replay struct {
 	Activity string
 	Policy   policy.Policy     // not zero
-	Progress func(lines int64) // if set, called every progressLines lines with the number of lines read so far
+	Progress func(lines int64) // if set, called every 16,384 lines with the number of lines read so far
 }
 
 // progressLines is how many lines are read between two calls of Progress. Then

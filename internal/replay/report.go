@@ -28,7 +28,7 @@ type Report struct {
 
 	Users  int64  `json:"users"`
 	HeldUp int64  `json:"heldUpUsers"` // refused or delayed at least once
-	Worst  []User `json:"worst"`       // the users held up most often, at most mostWorst
+	Worst  []User `json:"worst"`       // the users held up most often, at most 5
 
 	OutOfOrder      int64 `json:"outOfOrder"`      // lines with a time before that of an earlier line
 	OutOfOrderMs    int64 `json:"outOfOrderMs"`    // the largest such difference

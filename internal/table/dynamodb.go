@@ -24,7 +24,7 @@ type DynamoDB struct {
 	table  string
 }
 
-// New returns the table with this name. It sends no requests.
+// New returns a DynamoDB for the table with this name. It sends no requests.
 func New(client *dynamodb.Client, name string) *DynamoDB {
 	return &DynamoDB{client: client, table: name}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// Memory does the same work on the embedded store. Its methods finish at once,
+// Memory sweeps and erases in the embedded store. Its methods finish at once,
 // so they ignore o.Until and o.Progress, and never fail.
 type Memory struct{ Store *memstore.Store }
 
