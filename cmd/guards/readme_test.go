@@ -36,7 +36,7 @@ var trials = []trial{
 	{begins: "go run ./cmd/guards replay "},
 	{begins: "go run ./cmd/guards verify "},
 	{begins: "go run ./cmd/guards serve", notRun: "the other snippets run while it runs"},
-	{begins: "go run ./cmd/guards erase ", status: wrongUse}, // it asks, and there is nobody to answer
+	{begins: "go run ./cmd/guards erase ", status: wrongUse}, // it asks for confirmation, and no person can answer
 	{begins: "aws lambda invoke --function-name posts-guard ", posts: 10},
 	{begins: "aws lambda invoke --function-name cleanup "},
 	{begins: "aws ", notRun: "it needs AWS"},

@@ -50,7 +50,8 @@ func (a Activity) For(tier string) policy.Policy {
 	return a.Limit
 }
 
-// Validate returns an error that says what is wrong with the guard, or nil.
+// Validate returns an error that describes the first mistake in the guard, or
+// nil if there is none.
 func (g Guard) Validate() error {
 	if g.Name == "" || g.Message == "" || len(g.Activities) == 0 {
 		return fmt.Errorf("guard %q needs a name, a message and activities", g.Name)
@@ -68,7 +69,8 @@ func (g Guard) Validate() error {
 	return nil
 }
 
-// validate returns an error that says what is wrong with the activity, or nil.
+// validate returns an error that describes the first mistake in the activity,
+// or nil if there is none.
 func (a Activity) validate() error {
 	if len(a.Name) < 1 || len(a.Name) > 36 {
 		return fmt.Errorf("name has %d characters, want 1 to 36", len(a.Name))

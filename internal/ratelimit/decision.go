@@ -77,8 +77,8 @@ func (r *Request) counted(now int64, s policy.State, n, readyAt int64) Decision 
 }
 
 // repeated returns the decision for a request that an earlier decision counted.
-// Granted is 0 for a partial request, because nobody knows how many actions it
-// got then.
+// Granted is 0 for a partial request, because the item does not show how many
+// actions it got then.
 func (r *Request) repeated(now int64, s policy.State, readyAt int64) Decision {
 	d := r.decision(now, s, r.Count)
 	d.Reason = Duplicate

@@ -149,7 +149,7 @@ func (d *drawing) mark(panel int, m Mark) {
 }
 
 // find sets d to the densest stretch of time in runs, the times of allowed
-// requests. With more than mostRuns of them it does nothing.
+// requests. With more than mostRuns of them it leaves d unchanged.
 func (d *Densest) find(runs []int64) {
 	if len(runs) > mostRuns {
 		return
