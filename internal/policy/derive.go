@@ -1,5 +1,14 @@
 package policy
 
+// Rates returns the numbers of each limit, for tables and pictures.
+func (p Policy) Rates() []Rate {
+	rates := make([]Rate, len(p.limits))
+	for i, l := range p.limits {
+		rates[i] = l.rate
+	}
+	return rates
+}
+
 // Each returns every limit of p as a policy of its own, without its name, in
 // the order of [Policy.Rates].
 func (p Policy) Each() []Policy {
@@ -31,5 +40,16 @@ func (p Policy) OptionsOf(q Policy) Policy {
 			rates[i].Keep = theirs[r.Name].Keep
 		}
 	}
+	return must(newPolicy(rates))
+}
+
+// AtOnce returns p without places in later windows. It refuses what p delays. A
+// policy that does not queue is returned unchanged.
+func (p Policy) AtOnce() Policy {
+	if !p.Queues() {
+		return p
+	}
+	rates := p.Rates()
+	rates[p.queue].Ahead = 0
 	return must(newPolicy(rates))
 }

@@ -193,29 +193,9 @@ func (r Reading) Binds(other Reading) bool {
 	) > 0
 }
 
-// Rates returns the numbers of each limit, for tables and pictures.
-func (p Policy) Rates() []Rate {
-	rates := make([]Rate, len(p.limits))
-	for i, l := range p.limits {
-		rates[i] = l.rate
-	}
-	return rates
-}
-
 // Queues reports whether the policy gives places in later windows before it
 // refuses. Only a reservoir does.
 func (p Policy) Queues() bool { return !p.IsZero() && p.queue >= 0 }
-
-// AtOnce returns p without places in later windows. It refuses what p delays. A
-// policy that does not queue is returned unchanged.
-func (p Policy) AtOnce() Policy {
-	if !p.Queues() {
-		return p
-	}
-	rates := p.Rates()
-	rates[p.queue].Ahead = 0
-	return must(newPolicy(rates))
-}
 
 // Due compares readyAt, a time that p gave earlier, with now. OnTime means that
 // the window of readyAt is the current one. Early means that this window has

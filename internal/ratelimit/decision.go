@@ -68,6 +68,28 @@ func (r *Request) decision(now int64, s policy.State, granted int64) Decision {
 	return d
 }
 
+// found returns the decision for a request whose id is in the item. There are
+// three cases:
+//
+//   - This attempt counted it (done).
+//   - An earlier attempt of this decision had an unknown outcome. Then that
+//     attempt counted it, or an earlier decision did if the id is the caller's.
+//   - Otherwise an earlier decision counted it: a duplicate.
+func (r *Request) found(s policy.State, w Write, kept Kept, done bool, t *tries) Decision {
+	readyAt := r.place(kept)
+	switch {
+	case done:
+		return r.counted(w.Now, s, t.n, readyAt)
+	case !t.unsure:
+		return r.repeated(w.Now, s, readyAt)
+	}
+	d := r.counted(w.Now, s, t.granted(kept), readyAt)
+	if !r.Fresh || d.At != w.Now {
+		d.At = 0 // it may have been counted at another time, so there is no receipt
+	}
+	return d
+}
+
 // counted returns the decision for r, of which n actions are counted in s.
 // ReadyAt is the place that it was given; 0: none.
 func (r *Request) counted(now int64, s policy.State, n, readyAt int64) Decision {
@@ -97,6 +119,23 @@ func (r *Request) delayed(d Decision, now int64, s policy.State, readyAt int64) 
 	d.Allowed, d.Reason, d.Granted = false, Delayed, 0
 	d.ReadyAt, d.Waiting = readyAt, r.Policy.Waiting(now, readyAt, s)
 	d.Wait = time.Duration(readyAt-now) * time.Millisecond
+	return d
+}
+
+// wouldBe returns the decision that a check of r would get if the item had the
+// state s. N actions of r fit in s, with the update u.
+func (r *Request) wouldBe(s policy.State, w Write, n int64, u policy.Update) Decision {
+	d := r.decision(w.Now, s, n)
+	if n == 0 {
+		return d
+	}
+	after := u.Apply(s)
+	if n < r.Count { // a partial grant: the wait is the one after these n actions
+		d.Wait = r.Policy.Read(w.Now, 1, after).Wait
+	}
+	if r.Policy.Queues() {
+		d = r.delayed(d, w.Now, after, u.ReadyAt)
+	}
 	return d
 }
 

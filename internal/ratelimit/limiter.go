@@ -168,11 +168,11 @@ func (l *Limiter) Clock() time.Time {
 // check counts r in the store. Each turn of its loop sends one update and looks
 // at the item that comes back. The first line that applies decides:
 //
-//	the item has r's id             counted, by this attempt or an earlier one
-//	r does not fit in the item      limited
-//	r's guard would hold, but the   unreadable: the item is not what it reads
-//	  store refused it              as, so the loop ends instead of spinning
-//	otherwise                       plan again from the item and send that
+//	the item has r's id            counted, by this attempt or an earlier one
+//	the guard that was sent holds  unreadable: the store refused it, so the item
+//	  in the item                  is not what it reads as; this ends the loop
+//	r does not fit in the item     limited
+//	otherwise                      plan again from the item and send that plan
 //
 // For example, 10 of 10/1m are counted and this process knows nothing. The plan
 // for an empty item has the guard activityCount <= 9. The store refuses it and
@@ -206,28 +206,6 @@ func (t *tries) check(r *Request, w Write, known policy.State) (Decision, error)
 	}
 }
 
-// found returns the decision for a request whose id is in the item. There are
-// three cases:
-//
-//   - This attempt counted it (done).
-//   - An earlier attempt of this decision had an unknown outcome. Then that
-//     attempt counted it, or an earlier decision did if the id is the caller's.
-//   - Otherwise an earlier decision counted it: a duplicate.
-func (r *Request) found(s policy.State, w Write, kept Kept, done bool, t *tries) Decision {
-	readyAt := r.place(kept)
-	switch {
-	case done:
-		return r.counted(w.Now, s, t.n, readyAt)
-	case !t.unsure:
-		return r.repeated(w.Now, s, readyAt)
-	}
-	d := r.counted(w.Now, s, t.granted(kept), readyAt)
-	if !r.Fresh || d.At != w.Now {
-		d.At = 0 // it may have been counted at another time, so there is no receipt
-	}
-	return d
-}
-
 // status reads the item and decides without counting.
 func (t *tries) status(r *Request, w Write) (Decision, error) {
 	item, err := t.read(w.Key)
@@ -242,21 +220,4 @@ func (t *tries) status(r *Request, w Write) (Decision, error) {
 	}
 	n, u := r.fits(w, item.State)
 	return r.wouldBe(item.State, w, n, u), nil
-}
-
-// wouldBe returns the decision that a check of r would get if the item had the
-// state s. N actions of r fit in s, with the update u.
-func (r *Request) wouldBe(s policy.State, w Write, n int64, u policy.Update) Decision {
-	d := r.decision(w.Now, s, n)
-	if n == 0 {
-		return d
-	}
-	after := u.Apply(s)
-	if n < r.Count { // a partial grant: the wait is the one after these n actions
-		d.Wait = r.Policy.Read(w.Now, 1, after).Wait
-	}
-	if r.Policy.Queues() {
-		d = r.delayed(d, w.Now, after, u.ReadyAt)
-	}
-	return d
 }
