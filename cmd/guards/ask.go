@@ -15,7 +15,7 @@ type questionFlags struct {
 	DryRun bool `help:"Delete nothing. Show how much would be deleted."`
 }
 
-// confirm asks the question, unless the flags answer it.
+// confirm asks the question, unless --yes or --dry-run answers it.
 func (f *questionFlags) confirm(ctx context.Context, con console, question string) error {
 	if f.Yes || f.DryRun {
 		return nil
@@ -23,8 +23,8 @@ func (f *questionFlags) confirm(ctx context.Context, con console, question strin
 	return con.confirm(ctx, question)
 }
 
-// confirm asks whether to delete, and returns nil if the answer is yes. It stops
-// waiting for the answer when ctx ends.
+// confirm asks whether to delete, and returns nil if the answer is yes. It
+// stops waiting for the answer when ctx ends.
 func (c console) confirm(ctx context.Context, question string) error {
 	if c.in == nil {
 		return errors.New("there is nobody to ask: give --yes to delete, or --dry-run to see what would be deleted")

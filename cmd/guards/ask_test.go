@@ -23,12 +23,13 @@ func TestConfirm(t *testing.T) {
 		}
 	}
 	if err := new(questionFlags).confirm(t.Context(), console{}, "Delete?"); err == nil {
-		t.Error("there is nobody to ask, and the command continues")
+		t.Error("confirm returns no error although no person can answer")
 	}
 }
 
-// questions maps commands to what they ask: the user as typed, the table and where
-// it is. Nothing listens at that address.
+// questions maps each command to its question. The question names the user as
+// typed, the table and the table's region and address. No server listens at
+// that address.
 var questions = map[string]string{
 	"erase --user u1":             "Delete everything about u1 in ",
 	"cleanup":                     "Delete everything that has expired in ",
@@ -40,8 +41,8 @@ const (
 	atTable = "the table t1 in eu-west-1 at http://127.0.0.1:1? [y/N] "
 )
 
-// A declined question is not a mistake, but it is not a success either: in a shell,
-// the command after && must not run as if everything had been deleted.
+// A declined question is not a mistake, but it is not a success either: in a
+// shell, the command after && must not run as if everything had been deleted.
 func TestDecliningEndsTheCommand(t *testing.T) {
 	credentials(t)
 	for command, question := range questions {
@@ -74,7 +75,8 @@ func TestInterruptAtTheQuestionEndsTheCommand(t *testing.T) {
 	}
 }
 
-// A command that Ctrl-C stops fails in some way, but that is not an outage.
+// A command that Ctrl-C stops fails with an error of its store. The command
+// does not report that error as an outage.
 func TestInterruptedCommandsPrintNoError(t *testing.T) {
 	credentials(t)
 	ctx, interrupt := context.WithCancel(t.Context())

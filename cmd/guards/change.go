@@ -17,8 +17,8 @@ type changeFlags struct {
 	tableFlags
 }
 
-// edit changes the settings and prints when the change takes effect. What describes
-// the change in the history.
+// edit changes the settings and prints when the change takes effect. What
+// describes the change in the history.
 func (f *changeFlags) edit(ctx context.Context, con console, what string, edit func(live.Settings) (live.Settings, error)) error {
 	store, err := f.open(ctx)
 	if err != nil {

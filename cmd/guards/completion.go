@@ -2,8 +2,8 @@ package main
 
 import "embed"
 
-// completionCommand prints a script for a shell. The script runs completeCommand
-// each time the user presses the completion key.
+// completionCommand prints a script for a shell. The script runs
+// completeCommand each time the user presses the completion key.
 type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }

@@ -8,8 +8,8 @@ import (
 
 // A console connects a command with the outside: streams and a clock.
 type console struct {
-	in       io.Reader        // answers to questions; nil: there is nobody to ask
-	out, err io.Writer        // results; everything else
+	in       io.Reader        // the answers to questions; nil: no person can answer
+	out, err io.Writer        // out gets results, err everything else
 	color    bool             // out is a terminal that shows colours
 	progress bool             // err is a terminal on which a line can be replaced
 	now      func() time.Time // decides what is counted and what has expired; nil: time.Now

@@ -33,8 +33,8 @@ func follow(ctx context.Context, settings live.Table) (*live.Follower, error) {
 	return f, nil
 }
 
-// reached turns a failure to reach the table into [input.Unavailable], which ends
-// the command with its own exit status. It returns other errors unchanged.
+// reached turns a failure to reach the table into [input.Unavailable], which
+// ends the command with its own exit status. It returns other errors unchanged.
 func reached(err error) error {
 	if _, ok := errors.AsType[*ratelimit.StoreError](err); ok {
 		return input.NewUnavailable(err)

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// What commands share is in files of its own. Only commands.go knows all commands.
+// Commands share code only through files that belong to no command. Only
+// commands.go names all commands.
 func TestNoCommandUsesAnotherCommandsFile(t *testing.T) {
 	names, err := filepath.Glob("*.go")
 	if err != nil {
@@ -92,8 +93,8 @@ func crossings(set *token.FileSet, files map[string]*ast.File) (problems []strin
 	return problems
 }
 
-// hasCommand reports whether a file has a command: a method Run of a type whose name
-// ends in Command.
+// hasCommand reports whether a file has a command: a method Run of a type whose
+// name ends in Command.
 func hasCommand(file *ast.File) bool {
 	return slices.ContainsFunc(file.Decls, func(d ast.Decl) bool {
 		f, ok := d.(*ast.FuncDecl)

@@ -43,8 +43,8 @@ func (c *grantCommand) Run(ctx context.Context, con console) error {
 	return c.edit(ctx, con, what, func(s live.Settings) (live.Settings, error) { return s.Grant(g, con.now()), nil })
 }
 
-// parseUntil returns when a grant ends. A day counts as a whole, so a grant until
-// 2026-12-31 ends when 2027 begins.
+// parseUntil returns when a grant ends. A day counts as a whole, so a grant
+// until 2026-12-31 ends when 2027 begins.
 func parseUntil(text string) (time.Time, error) {
 	if day, err := time.Parse(time.DateOnly, text); err == nil {
 		return day.AddDate(0, 0, 1), nil

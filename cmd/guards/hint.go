@@ -19,7 +19,7 @@ type hint struct {
 
 func (h hint) Unwrap() error { return h.error }
 
-// adviceOn returns what may help the person who sees err, or an empty text.
+// adviceOn returns advice for the person who sees err, or an empty text.
 func adviceOn(err error) string {
 	if h, ok := errors.AsType[hint](err); ok {
 		return h.advice

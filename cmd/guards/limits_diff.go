@@ -23,7 +23,8 @@ func (diffCommand) Help() string {
   guards limits diff --json`
 }
 
-// A difference is a changed limit or mode of an activity or of one of its tiers.
+// A difference is a changed limit or mode of an activity or of one of its
+// tiers.
 type difference struct {
 	Activity string `json:"activity"`
 	Tier     string `json:"tier,omitzero"`

@@ -89,8 +89,8 @@ func (l listed) limit() string {
 	return "`" + l.Policy + "`"
 }
 
-// markdown returns the list as a table. Activities of one function that have the
-// same limits share a row.
+// markdown returns the list as a table. Activities of one function that have
+// the same limits share a row.
 func markdown(list []listed) string {
 	var b strings.Builder
 	b.WriteString("| function | activity | limit | tiers |\n|---|---|---|---|\n")

@@ -19,7 +19,8 @@ func (unsetCommand) Help() string {
   guards limits unset create_post --tier premium --why "the launch is over"`
 }
 
-// Run undoes what was changed. The activity need not exist in the code any more.
+// Run undoes what was changed. The activity need not exist in the code any
+// more.
 func (c *unsetCommand) Run(ctx context.Context, con console) error {
 	what := "unset " + c.Activity
 	if c.Tier != "" {

@@ -9,9 +9,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// pinned is the time at which all tests happen, so that no test depends on the
-// real time or waits for a minute to begin. It is 18 s into window 28333334, as in
-// README. It is long past, so a table with TTL would delete each item at once.
+// pinned is what the clock of all tests shows, so that no test depends on the
+// real time or waits for the next minute. It is 18 s into window 28333334, as
+// in README. It is long past, so a table with TTL would delete each item at
+// once.
 var pinned = time.Unix(1_700_000_058, 0).UTC()
 
 func atPinned() time.Time { return pinned }
@@ -22,8 +23,8 @@ func TestMain(m *testing.M) {
 
 type tests struct{ *testing.M }
 
-// Run runs the tests without the variables and files that configure the developer's
-// own guards and AWS CLI.
+// Run runs the tests without the variables and files that configure the
+// developer's own guards and AWS CLI.
 func (t tests) Run() int {
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")

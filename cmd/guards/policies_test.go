@@ -53,8 +53,8 @@ func replays(t *testing.T, commands string, see func(command, out, svg string)) 
 	}
 }
 
-// shellWords splits a command line as a shell does, if it has no other quotes than
-// "...".
+// shellWords splits a command line as a shell does, if it has no other quotes
+// than "...".
 func shellWords(line string) (words []string) {
 	for i, part := range strings.Split(line, `"`) {
 		if i%2 == 1 {
@@ -66,8 +66,8 @@ func shellWords(line string) (words []string) {
 	return words
 }
 
-// The pictures in docs/img are exactly what the command draws. To redraw them, run
-// the commands of the document.
+// The pictures in docs/img are exactly what the command draws. To redraw them,
+// run the commands of the document.
 func TestPicturesAreUpToDate(t *testing.T) {
 	document := policiesDocument(t)
 	commands := regexp.MustCompile("```sh\n((?:go run ./cmd/guards replay .* --plot .*\n)+)```").FindStringSubmatch(document)

@@ -17,7 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// A trial tells how to run the snippets of the documents that begin in a certain way.
+// A trial describes how to run the snippets that begin with a certain text.
 type trial struct {
 	begins string // the beginning of the snippets
 	posts  int    // how many posts of u1 are counted before
@@ -25,8 +25,8 @@ type trial struct {
 	notRun string // why such a snippet can't run; empty: it can
 }
 
-// trials has an entry for every snippet. The first one that fits counts. A snippet
-// without an entry fails the test.
+// trials has an entry for every snippet of the documents. The first entry that
+// fits a snippet applies. A snippet without an entry fails the test.
 var trials = []trial{
 	{begins: "guards limits ", notRun: "it needs a table; testdata/script/live.txtar runs similar commands"},
 	{begins: "go run ./cmd/guards check create_post --user u1 --times 12", status: refused},
@@ -35,7 +35,7 @@ var trials = []trial{
 	{begins: "go run ./cmd/guards replay "},
 	{begins: "go run ./cmd/guards verify "},
 	{begins: "go run ./cmd/guards serve", notRun: "the other snippets run while it runs"},
-	{begins: "go run ./cmd/guards erase ", status: wrongUse}, // it asks, and there is nobody to answer
+	{begins: "go run ./cmd/guards erase ", status: wrongUse}, // it asks for confirmation, and no person can answer
 	{begins: "aws lambda invoke --function-name posts-guard ", posts: 10},
 	{begins: "aws lambda invoke --function-name cleanup "},
 	{begins: "aws ", notRun: "it needs AWS"},

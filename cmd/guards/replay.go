@@ -34,7 +34,8 @@ guards limits shows it. Examples:
   zcat traffic.jsonl.gz | guards replay - --activity pin --json`
 }
 
-// Run replays the file. If there is a timeline to draw, it reads the file twice.
+// Run replays the file. If there is a timeline to draw, it reads the file
+// twice.
 func (c *replayCommand) Run(ctx context.Context, con console) error {
 	p, err := c.policy()
 	if err == nil {
@@ -68,7 +69,8 @@ func (c *replayCommand) Run(ctx context.Context, con console) error {
 	return c.plot(ctx, con, r, in, report)
 }
 
-// Numbers between these two are probably Unix seconds, from the years 2001 to 5138.
+// Numbers between these two are probably Unix seconds, from the years 2001 to
+// 5138.
 const (
 	someSeconds = 1_000_000_000
 	someMillis  = 100_000_000_000

@@ -19,8 +19,8 @@ type record struct {
 	copy  *os.File // a copy of a file that can be read only once; nil: none is needed
 }
 
-// openRecord opens a file; - is standard input. If the caller wants to read it
-// again, but it can be read only once, reading it makes a temporary copy.
+// openRecord opens a file; - is standard input. If again is set and the file
+// can be read only once, as a pipe, reading it makes a temporary copy.
 func openRecord(name string, again bool) (*record, error) {
 	r := &record{name: name, file: os.Stdin}
 	if name == "-" {

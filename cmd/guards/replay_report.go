@@ -46,7 +46,7 @@ func worst(users []replay.User) (t textTable) {
 	return t
 }
 
-// longest is waitMs, but names a time of 0 too.
+// longest returns a time in words like waitMs, and also has words for 0.
 func longest(ms int64) string { return wait(time.Duration(ms) * time.Millisecond) }
 
 // counted returns a number of things in words.

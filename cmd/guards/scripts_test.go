@@ -26,8 +26,8 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, p)
 }
 
-// scripted is the program with the clock of a script, which is in the variable NOW.
-// The program itself does not read that variable.
+// scripted runs the program with the clock of a script, which the script sets
+// in the variable NOW. The program itself does not read that variable.
 func scripted() {
 	now, err := time.Parse(time.RFC3339, os.Getenv("NOW"))
 	if err != nil {
@@ -39,8 +39,8 @@ func scripted() {
 }
 
 // scripts returns the parameters of scripts: the clock, the variables that the
-// program reads, and more variables. Scripts run at the same time, so each has a
-// table of its own.
+// program reads, and more variables. Scripts run at the same time, so each has
+// a table of its own.
 func scripts(more ...string) testscript.Params {
 	return testscript.Params{
 		Setup: func(env *testscript.Env) error {

@@ -78,8 +78,8 @@ func (c *serveCommand) Run(ctx context.Context, con console) error {
 	return err
 }
 
-// prepare creates the table if the flags say so, and makes sure that it can be
-// reached.
+// prepare creates the table if --create-table is given. Then it checks that the
+// table can be reached.
 func (c *serveCommand) prepare(ctx context.Context, store store) error {
 	if c.CreateTable {
 		if store.create == nil {
@@ -108,8 +108,8 @@ func (c *serveCommand) countsIn() string {
 // settings are the variables that lambdafn.ReadSettings reads.
 var settings = []string{"MODE", "ON_OUTAGE", "ON_LIMIT", "DECISION_TIMEOUT", "BYPASS_ROLES"}
 
-// variables lists the settings that are set. A variable that was left in a shell
-// should not go unnoticed.
+// variables lists the settings that are set, so that nobody overlooks a
+// variable that a shell still has from earlier.
 func variables() (set string) {
 	for _, name := range settings {
 		if value, ok := os.LookupEnv(name); ok {

@@ -37,7 +37,8 @@ func newAPI(settings *lambdafn.Settings, store store, con console) *invokeapi.Se
 }
 
 // newServer returns a server whose Shutdown closes unused connections at once.
-// [http.Server] alone waits 5 s for a connection on which no request has arrived.
+// [http.Server] alone waits 5 s for a connection on which no request has
+// arrived.
 func newServer(h http.Handler) *http.Server {
 	var unused sync.Map
 	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ConnState: func(c net.Conn, state http.ConnState) {

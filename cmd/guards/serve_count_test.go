@@ -57,7 +57,7 @@ func TestServeLetsExactlyTheLimitThrough(t *testing.T) {
 	}
 }
 
-// serve reads the same variables as the deployed functions.
+// serve reads the variables that the deployed functions read.
 func TestServeReadsTheFunctionsVariables(t *testing.T) {
 	ask := func(endpoint, more string) response {
 		return post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post"`+more+`}`)

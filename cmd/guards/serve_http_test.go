@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// A client can open a connection before it needs one. serve must not wait for it.
+// A client can open a connection before it needs one. serve must not wait for
+// it.
 func TestServerClosesUnusedConnections(t *testing.T) {
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// SDKs rely on each of these facts.
+// SDKs rely on everything that this test checks.
 func TestServeSpeaksTheInvokeAPI(t *testing.T) {
 	endpoint, log := serve(t)
 	for _, name := range []string{
@@ -33,7 +33,7 @@ func TestServeSpeaksTheInvokeAPI(t *testing.T) {
 	}
 	r = post(t, invocations(endpoint, "posts-guard"), "")
 	if r.StatusCode != 200 || !strings.Contains(r.body, "userId is missing") {
-		t.Errorf("an empty body should count as {}: %s %s", r.Status, r.body)
+		t.Errorf("an empty body: %s %s, want the answer to {}", r.Status, r.body)
 	}
 
 	for _, tt := range []struct {

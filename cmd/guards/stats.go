@@ -69,8 +69,8 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 	return s.print(con)
 }
 
-// interval returns the least time between two actions of an activity, or 0 if two
-// can come at once.
+// interval returns the least time between two actions of an activity, or 0 if
+// two can come at once.
 func interval(name string) time.Duration {
 	g, err := owner(name)
 	if err != nil { // the code no longer has the activity

@@ -40,7 +40,8 @@ type standing struct {
 	ResetAt       int64  `json:"resetAt"`  // Unix milliseconds
 }
 
-// Run reads all items of a user at once, and shows each activity that has a limit.
+// Run reads all items of a user at once, and shows each activity that has a
+// limit.
 func (c *statusCommand) Run(ctx context.Context, con console) error {
 	if err := input.CheckUserID(c.User); err != nil {
 		return err
@@ -101,8 +102,9 @@ func standings(user, tier string, items map[ratelimit.Key]ratelimit.Item, change
 	return list
 }
 
-// unreadable returns a line for each item that has an attribute of the wrong type.
-// Guards decide such an activity as in an outage, and its figures mean nothing.
+// unreadable returns a line for each item that has an attribute of the wrong
+// type. Guards decide such an activity as in an outage, and its figures mean
+// nothing.
 func unreadable(items map[ratelimit.Key]ratelimit.Item) (lines []string) {
 	for key, item := range items {
 		if len(item.Unread) == 0 {

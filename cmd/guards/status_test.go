@@ -38,8 +38,8 @@ func TestStandings(t *testing.T) {
 	}
 }
 
-// An attribute of the wrong type makes an item unreadable. Status names it, check
-// can't decide, and reset repairs it.
+// An attribute of the wrong type makes an item unreadable. status names the
+// attribute, check cannot decide, and reset repairs the item.
 func TestUnreadableItems(t *testing.T) {
 	credentials(t)
 	endpoint, table := dynamotest.Endpoint(t), dynamotest.Table(t)

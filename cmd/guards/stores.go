@@ -29,7 +29,7 @@ type store struct {
 	ratelimit.Store
 	table  cleanup.Table               // the same items, for operators
 	live   live.Table                  // nil: there are no live limits
-	create func(context.Context) error // creates the table; nil: there is nothing to create
+	create func(context.Context) error // creates the table; nil: the store needs no table
 }
 
 // open opens the store. It sends no requests.
@@ -49,8 +49,8 @@ func (f *storeFlags) open(ctx context.Context) (store, error) {
 	return store{s, t, dynamolive.New(s.Table()), t.Create}, nil
 }
 
-// limiter returns a limiter that counts in s. It sends each request once and has
-// no memory, so that a person sees every failure at once.
+// limiter returns a limiter that counts in s. It sends each request once and
+// has no memory, so that a person sees every failure at once.
 func (s store) limiter(con console) *ratelimit.Limiter {
 	return &ratelimit.Limiter{Store: s.Store, Now: con.now}
 }
@@ -73,9 +73,9 @@ func (f *tableFlags) open(ctx context.Context) (*dynamostore.Store, error) {
 	}), nil
 }
 
-// aws loads the configuration as the AWS CLI does. It reports a missing region or
-// missing credentials at once and says what to set. The SDK would report them with
-// the first request, in other words.
+// aws loads the configuration as the AWS CLI does. If the region or the
+// credentials are missing, it returns an error that names what to set. The SDK
+// would notice that only with the first request, and its error helps less.
 func (f *tableFlags) aws(ctx context.Context) (aws.Config, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(f.Region), config.WithLogger(logging.Nop{}))
 	if err != nil {

@@ -44,8 +44,8 @@ func (c console) paint(color, s string) string {
 // barWidth is the length of a bar, in characters.
 const barWidth = 16
 
-// bar shows on one line of a terminal how many parts of a long task are done, and
-// the figures so far.
+// bar shows on one line of a terminal how many parts of a long task are done,
+// and the figures so far.
 func (c console) bar(done, parts int, soFar string) {
 	full := barWidth * done / parts
 	c.tell(fmt.Sprintf("[%s%s] %d %%  %s", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), 100*done/parts, soFar))
@@ -61,6 +61,6 @@ func (c console) tell(soFar string) {
 // told removes the line that bar and tell write.
 func (c console) told() { c.tell("") }
 
-// clearRest clears the line behind the cursor, where a longer text can still
-// stand.
+// clearRest clears the rest of the line, which can still show the end of a
+// longer text.
 const clearRest = "\x1b[K"

@@ -24,8 +24,8 @@ func TestBar(t *testing.T) {
 	}
 }
 
-// A terminal shows the progress of a long task and clears it at the end. A file gets
-// no progress.
+// A terminal shows the progress of a long task and clears it at the end. A file
+// gets no progress.
 func TestOnlyTerminalsShowProgress(t *testing.T) {
 	credentials(t)
 	where := []string{"--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", dynamotest.Table(t)}

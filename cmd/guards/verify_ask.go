@@ -40,8 +40,9 @@ func (c *verifyCommand) asker(ctx context.Context, con console, g limits.Guard) 
 	if err != nil {
 		return nil, err
 	}
-	// A person waits for the first request, a status. The others can be slow and
-	// throttled, because they come all at once, so they are sent again as functions do.
+	// A person waits for the first request, a status. The others can be slow
+	// and throttled, because they come all at once, so they are sent again as
+	// functions do.
 	first := &guard.Handler{Guard: g, Limiter: store.limiter(con)}
 	many := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: store.Store, Now: con.now, Timeout: 30 * time.Second}}
 	return func(ctx context.Context, r guard.Request) (asked, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 )
 
-// The command uses the SDK's own client.
+// The command uses the SDK's client, as applications do.
 func TestVerifyThroughServe(t *testing.T) {
 	credentials(t)
 	endpoint, _ := serve(t)
@@ -23,7 +23,7 @@ func TestVerifyThroughServe(t *testing.T) {
 	}
 	// The command has removed its user.
 	if r := post(t, invocations(endpoint, "cleanup"), `{"dryRun": true}`); !strings.Contains(r.body, `"scanned":0`) {
-		t.Errorf("verify left something: %s", r.body)
+		t.Errorf("verify left counted actions of its user: %s", r.body)
 	}
 	if status := run(t.Context(), append(args, "--function", "pots-guard"), console{out: io.Discard, err: &log, now: atPinned}); status != unreachable {
 		t.Errorf("an unknown function: status %d: %s", status, &log)
@@ -40,8 +40,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// Near the end of a window, the callers wait for the next one. It lasts long enough
-// for all of them.
+// Near the end of a window, the callers wait for the next one, which leaves
+// enough time for all of them.
 func TestVerifyWaitsForAWholeWindow(t *testing.T) {
 	for since, message := range map[time.Duration]string{
 		0: "", 50 * time.Second: "",
@@ -66,7 +66,8 @@ func TestVerifyWaitsForAWholeWindow(t *testing.T) {
 	})
 }
 
-// Two windows have two limits, so the result would mean nothing.
+// In two windows twice the limit gets through, so verify must not compare that
+// with the limit.
 func TestVerifyNeedsOneWindow(t *testing.T) {
 	var asks atomic.Int64
 	slow := func(context.Context, guard.Request) (asked, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// wait returns a time to wait in words, rounded up, so that nobody comes back too
-// early.
+// wait returns a time to wait in words, rounded up, so that nobody comes back
+// too early.
 func wait(d time.Duration) string {
 	s := int64((d + time.Second - 1) / time.Second)
 	switch {
@@ -23,7 +23,8 @@ func wait(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", (s+59)/3600, (s+59)%3600/60)
 }
 
-// waitMs is wait for milliseconds. It returns an empty text for 0.
+// waitMs returns what wait returns, for a number of milliseconds. It returns an
+// empty text for 0.
 func waitMs(ms int64) string {
 	if ms == 0 {
 		return ""

@@ -1,4 +1,5 @@
-// The Lambda function comments-guard decides the activities that limits.Comments lists.
+// The Lambda function comments-guard decides the activities that
+// limits.Comments lists.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// The Lambda function ingest-guard decides the activities that limits.Ingest lists.
+// The Lambda function ingest-guard decides the activities that limits.Ingest
+// lists.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// The Lambda function jobs-guard decides the activities that limits.Jobs lists. It
-// puts the jobs that have to wait on the delayed queue.
+// The Lambda function jobs-guard decides the activities that limits.Jobs lists.
+// It puts the jobs that have to wait on the delayed queue.
 package main
 
 import (

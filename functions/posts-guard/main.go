@@ -1,4 +1,5 @@
-// The Lambda function posts-guard decides the activities that limits.Posts lists.
+// The Lambda function posts-guard decides the activities that limits.Posts
+// lists.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// The Lambda function room-message-guard decides the activities that limits.RoomMessages lists.
+// The Lambda function room-message-guard decides the activities that
+// limits.RoomMessages lists.
 package main
 
 import (

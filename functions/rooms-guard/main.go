@@ -1,4 +1,5 @@
-// The Lambda function rooms-guard decides the activities that limits.Rooms lists.
+// The Lambda function rooms-guard decides the activities that limits.Rooms
+// lists.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Package cleanup is the Lambda function that deletes what no longer counts. It
-// runs every few minutes and sweeps the table. An operator can also call it to
-// erase everything that the table holds about one user.
+// Package cleanup is the Lambda function that deletes expired items. It runs
+// every few minutes and sweeps the table. An operator can also call it to erase
+// everything that the table holds about one user.
 package cleanup
 
 import (
@@ -35,9 +35,9 @@ type Cleanup struct {
 // A Table holds what cleanup deletes. With an error, both methods also return
 // the work done so far.
 type Table interface {
-	// Sweep deletes what has expired. Its memory does not grow with the table. It
-	// starts at a random place, so that later sweeps reach what one sweep has no
-	// time for.
+	// Sweep deletes what has expired. The memory it needs does not grow with
+	// the table. It starts at a random place, so that later sweeps reach what
+	// one sweep has no time for.
 	Sweep(context.Context, table.Sweep) (table.Swept, error)
 
 	// Erase deletes every item of a user, expired or not.
@@ -68,8 +68,8 @@ func (c *Cleanup) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return json.Marshal(a)
 }
 
-// Run carries out r. It stops in good order before the deadline of ctx. Running
-// out of time is not an error, because the next run continues.
+// Run carries out r. It stops by itself before the deadline of ctx. Running out
+// of time is not an error, because later runs delete the rest.
 func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 	began := time.Now()
 	sweep := table.Sweep{Now: c.now().Unix(), DryRun: r.DryRun, Progress: c.Progress}
@@ -111,8 +111,8 @@ func (c *Cleanup) sweep(ctx context.Context, r Request, s table.Sweep) (table.Sw
 }
 
 // marginOf returns how much of its time a run keeps back: a tenth, but at least
-// 1 s and at most 10 s. Half of it is for the requests on their way, and half is
-// for the answer.
+// 1 s and at most 10 s. Half of it is for the requests on their way, and half
+// is for the answer.
 func marginOf(left time.Duration) time.Duration {
 	return min(max(left/10, time.Second), 10*time.Second)
 }

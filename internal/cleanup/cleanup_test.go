@@ -39,7 +39,7 @@ func (f *fake) Erase(ctx context.Context, user string, s table.Sweep) (table.Swe
 
 var some = table.Swept{Scanned: 9, Stale: 7, Deleted: 5, Users: 3}
 
-// done is a run that has time for everything.
+// done is a run that gets through everything in time.
 func done(context.Context) (table.Swept, error) {
 	all := some
 	all.Finished = true
@@ -75,7 +75,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// An event that may not mean what it says deletes nothing.
+// An invalid event deletes nothing, because its sender may have meant something
+// else.
 func TestInvalidEvents(t *testing.T) {
 	for payload, field := range map[string]string{
 		``:                               "event",

@@ -1,6 +1,7 @@
-// Package deadline keeps time back for an answer. Lambda ends an invocation at
-// its deadline, whether or not it has an answer by then. So each handler stops
-// its own work a little earlier.
+// Package deadline reserves time for a handler's answer. Lambda ends an
+// invocation at its deadline, whether or not there is an answer by then. So
+// each handler stops its own work a little earlier. For example, an invocation
+// may take 3 s. With [Margin], the work stops after 2.9 s.
 package deadline
 
 import (

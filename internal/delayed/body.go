@@ -10,12 +10,13 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 )
 
-// noncharacters escapes the two characters that JSON may contain as they are but
-// SQS refuses in a message. The encoder escapes all others that SQS refuses.
+// noncharacters escapes the two characters that JSON may contain as they are
+// but SQS refuses in a message. The encoder escapes all others that SQS
+// refuses.
 var noncharacters = strings.NewReplacer("\ufffe", `\ufffe`, "\uffff", `\uffff`)
 
-// Body returns a job as the text of a message, the same on both queues: the JSON
-// form of [guard.Job].
+// Body returns a job as the text of a message: the JSON form of [guard.Job].
+// The text is the same on both queues.
 func Body(job guard.Job) (string, error) {
 	body, err := json.Marshal(job)
 	if err != nil {
@@ -24,8 +25,8 @@ func Body(job guard.Job) (string, error) {
 	return noncharacters.Replace(string(body)), nil
 }
 
-// parse reads a message as strictly as guards read their events. Its errors have
-// the type *input.ValidationError and never show a part of the message.
+// parse reads a message as strictly as guards read their events. Its errors
+// have the type *input.ValidationError and never show a part of the message.
 func parse(body string) (job guard.Job, err error) {
 	if err := json.Unmarshal([]byte(body), &job, json.RejectUnknownMembers(true)); err != nil {
 		return job, &input.ValidationError{Field: "body", Problem: "is not a job"}

@@ -17,6 +17,6 @@ func TestBody(t *testing.T) {
 	}
 	job.Job = json.RawMessage(`{`)
 	if got, err := Body(job); err == nil {
-		t.Errorf("Body = %s of a job that is not JSON", got)
+		t.Errorf("Body = %s for a job that is not JSON, want an error", got)
 	}
 }

@@ -1,12 +1,16 @@
 // Package delayed is the Lambda function that passes delayed jobs on when their
 // time comes.
 //
-// A guard with a reservoir gives a job that has to wait a place: the time from
-// which it may run. The guard puts the job on the delayed queue. This function
-// receives the job from there and asks the guard again. A job whose time has
-// come goes on to the ready queue, where the application takes it. A job that is
-// early goes back to the delayed queue, and so does a late one that had to take a
-// new place.
+// A guard with a reservoir gives a place to a job that has to wait: the time
+// from which the job may run. The guard puts the job on the delayed queue. This
+// function receives the job from there, asks the guard again, and passes the
+// job on:
+//
+//	the job is  it goes to
+//	on time     the ready queue, where the application takes it
+//	early       the delayed queue again, with the same place
+//	late        the ready queue if there is room now; otherwise the delayed
+//	            queue, with a new place
 package delayed
 
 import (
@@ -27,8 +31,8 @@ import (
 
 // A Worker passes jobs on. It is safe for concurrent use.
 type Worker struct {
-	// Guard decides on each job. It must return an error in an outage, not decide
-	// alone: a job can wait until the table is back.
+	// Guard decides on each job. In an outage it must return an error and not
+	// decide from memory, because a job can wait until the table is back.
 	Guard *guard.Handler
 
 	Delayed Queue        // where a job waits for its time
@@ -38,18 +42,18 @@ type Worker struct {
 
 // A Queue holds jobs.
 type Queue interface {
-	// Send puts a job on the queue and hides it until the delay is over, or for as
-	// long as the queue can hide it, if that is shorter. After an error the job may
-	// be on the queue. Without an error it may be there twice.
+	// Send puts a job on the queue. The queue hides the job until the delay is
+	// over, or for the longest time that it can. After an error the job may
+	// still be on the queue. Without an error it may be there twice.
 	Send(ctx context.Context, job guard.Job, delay time.Duration) error
 }
 
 // parallel is how many messages of an event are handled at the same time.
 const parallel = 10
 
-// Invoke implements lambda.Handler. It takes an event from SQS and returns which
-// messages failed. SQS delivers those again. A message that always fails goes to
-// the dead-letter queue.
+// Invoke implements lambda.Handler. It takes an event from SQS and returns
+// which messages failed. SQS delivers those again. A message that always fails
+// goes to the dead-letter queue.
 func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	var batch events.SQSEvent
 	if err := json.Unmarshal(payload, &batch); err != nil || batch.Records == nil {
@@ -88,9 +92,9 @@ func (w *Worker) work(ctx context.Context, messages []events.SQSMessage) []bool 
 	return failed
 }
 
-// pass puts a job on the queue where it belongs now. SQS deletes the received
-// message only after that, so for a moment both exist. So a job may arrive twice,
-// but is never lost.
+// pass puts a job on the queue where it belongs now. Only after that does SQS
+// delete the received message, so for a moment the job is there twice. So a job
+// may arrive twice, but is never lost.
 func (w *Worker) pass(ctx context.Context, job guard.Job) error {
 	a, err := w.ask(ctx, job)
 	if err != nil {
@@ -106,9 +110,10 @@ func (w *Worker) pass(ctx context.Context, job guard.Job) error {
 	return w.Delayed.Send(ctx, job, d.Wait)
 }
 
-// ask asks the guard about a job in its place. If the limit has changed and no
-// longer has this place, it asks for a new one. If the message arrives twice, both
-// deliveries get the same new place, for as long as the table remembers the request.
+// ask asks the guard about a job and presents the job's place. If the limit has
+// changed, and its windows do not begin at that time any more, ask requests a
+// new place. If the message arrives twice, both deliveries get the same new
+// place, while the table remembers the request.
 func (w *Worker) ask(ctx context.Context, job guard.Job) (guard.Answer, error) {
 	r := guard.Request{
 		UserID: job.UserID, Activity: job.Activity, ReadyAt: job.ReadyAt, RequestID: job.RequestID,

@@ -15,7 +15,7 @@ import (
 )
 
 // The document shows events, each with its answer below it. Twelve jobs of the
-// group came before them.
+// group are counted before these events.
 func TestExamplesInTheDocument(t *testing.T) {
 	document, err := os.ReadFile("../../docs/delayed-jobs.md")
 	if err != nil {

@@ -108,7 +108,8 @@ func TestTenMessagesAtTheSameTime(t *testing.T) {
 	})
 }
 
-// The worker does what it has time for. SQS delivers the rest again.
+// The worker handles as many messages as it has time for. SQS delivers the
+// others again.
 func TestAnswersBeforeTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

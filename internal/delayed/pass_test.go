@@ -63,8 +63,8 @@ func TestWhereAJobGoes(t *testing.T) {
 	}
 }
 
-// A late message arrives twice at once, and again while the table remembers its
-// id.
+// A late message arrives twice at the same time, and once more while the table
+// remembers its id. All three deliveries get the same place.
 func TestOnePlaceForOneMessage(t *testing.T) {
 	b := newBench(t)
 	b.fill(13)

@@ -11,9 +11,9 @@ import (
 // units is consumed capacity.
 type units struct{ read, write float64 }
 
-// metered holds the operations that report their capacity: true for those
-// that only read. For the PartiQL operations it depends on the statements: in
-// one request either all read or all write.
+// metered holds the operations that report their capacity: true for those that
+// only read. For the PartiQL operations it depends on the statements: in one
+// request either all read or all write.
 var metered = map[string]bool{
 	"GetItem": true, "BatchGetItem": true, "TransactGetItems": true, "Query": true, "Scan": true,
 	"PutItem": false, "UpdateItem": false, "DeleteItem": false, "BatchWriteItem": false, "TransactWriteItems": false,

@@ -1,5 +1,6 @@
-// Package dynamotest gives tests a DynamoDB to work with: an endpoint, a client,
-// a table for one test, and a proxy that counts requests and makes them fail.
+// Package dynamotest gives tests a DynamoDB to work with: an endpoint, a
+// client, a table for one test, and a proxy that counts requests and makes them
+// fail.
 package dynamotest
 
 import (
@@ -42,15 +43,16 @@ func Client(t testing.TB, endpoint string) *dynamodb.Client {
 	}
 	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 		o.Retryer = aws.NopRetryer{}
-		// DynamoDB Local sends a wrong checksum with a failed condition, and the SDK would log each of them.
+		// DynamoDB Local sends a wrong checksum with a failed condition, and
+		// the SDK would log each of them.
 		o.DisableValidateResponseChecksum = true
 	})
 }
 
-// Table creates an empty table at Endpoint, with the project's keys, and returns
-// its unique name. The table is deleted when the test ends. It has no TTL:
-// DynamoDB Local goes by the real time and would delete items of tests that use
-// another clock.
+// Table creates an empty table at Endpoint, with the project's keys, and
+// returns its unique name. The table is deleted when the test ends. It has no
+// TTL: DynamoDB Local goes by the real time and would delete items of tests
+// that use another clock.
 func Table(t testing.TB) string {
 	t.Helper()
 	client := Client(t, Endpoint(t))
@@ -84,8 +86,8 @@ func Table(t testing.TB) string {
 	return name
 }
 
-// newTransport returns a transport that keeps all connections of a test open and
-// ignores the proxy settings of the environment.
+// newTransport returns a transport that keeps all connections of a test open
+// and ignores the proxy settings of the environment.
 func newTransport() *http.Transport {
 	return &http.Transport{
 		MaxIdleConnsPerHost: 1024,

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Fault is what goes wrong with one request. Its text can serve as the name of a
-// subtest.
+// Fault is what goes wrong with one request. Its text can serve as the name of
+// a subtest.
 type Fault string
 
 // Pass means that nothing goes wrong.

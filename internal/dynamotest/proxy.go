@@ -71,8 +71,8 @@ func NewProxyTo(t testing.TB, backend string) *Proxy {
 // URL returns the endpoint for clients.
 func (p *Proxy) URL() string { return p.server.URL }
 
-// Counts returns the number of requests by operation, such as
-// {"UpdateItem": 2}. It includes requests that were made to fail.
+// Counts returns the number of requests by operation, such as {"UpdateItem":
+// 2}. It includes requests that were made to fail.
 func (p *Proxy) Counts() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,16 +126,16 @@ func (p *Proxy) Do(decide func(op string) Fault) {
 	p.do = decide
 }
 
-// Heal ends the effect of all calls of Fail and Do. A request that already hangs
-// keeps hanging.
+// Heal ends the effect of all calls of Fail and Do. A request that already
+// hangs keeps hanging.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fails, p.do = nil, nil
 }
 
-// Before runs hook once, before the next request of the operation op goes to the
-// table. Other requests of op wait for the hook. A hook must call the table
+// Before runs hook once, before the next request of the operation op goes to
+// the table. Other requests of op wait for the hook. A hook must call the table
 // directly and not through this proxy. It may call t.Error, but not t.Fatal,
 // because it doesn't run on the test's goroutine.
 func (p *Proxy) Before(op string, hook func()) {
@@ -145,7 +145,8 @@ func (p *Proxy) Before(op string, hook func()) {
 }
 
 // After runs hook once, when the table has performed the next request of the
-// operation op and before its client gets a response. The rules of Before apply.
+// operation op and before its client gets a response. The rules of Before
+// apply.
 func (p *Proxy) After(op string, hook func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

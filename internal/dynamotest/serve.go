@@ -24,8 +24,8 @@ func (a answer) summed() answer {
 	return a
 }
 
-// serve handles one request: it decides on a fault, calls the hooks and forwards
-// the request if the fault lets it through.
+// serve handles one request: it decides on a fault, calls the hooks and
+// forwards the request if the fault lets it through.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -17,15 +17,15 @@ type Answer struct {
 	Message  string              // for the end user, if the request was refused in whole or part; otherwise empty
 }
 
-// Refused reports whether a check was refused. A status never is.
+// Refused reports whether a check was refused. A status is never refused.
 func (a *Answer) Refused() bool { return a.Op == Check && !a.Allowed }
 
 // short reports whether fewer actions were granted than asked for.
 func (a *Answer) short() bool { return a.Granted < a.Count && a.Reason != ratelimit.Duplicate }
 
 // delayed reports whether the request was refused now and has a place for
-// later. The reason does not tell: in an outage it is "unavailable", and memory
-// gives the place.
+// later. It looks at the place and not at the reason, because the reason is
+// "unavailable" if memory gave the place in an outage.
 func (a *Answer) delayed() bool { return !a.Allowed && a.Decision != nil && a.Decision.ReadyAt != 0 }
 
 // display returns the limit and its use in words, if the activity has a label.
@@ -72,8 +72,9 @@ func (a *Answer) appendFields(o *object) {
 	}
 }
 
-// appendFigures adds the figures of the count. A job that comes with its place,
-// early or on time, is decided without the table. Then only the wait is known.
+// appendFigures adds the figures of the count. A job that presents its place
+// early or on time is decided without the table. Such an answer has no figures,
+// except the wait if the job is early.
 func appendFigures(o *object, d *ratelimit.Decision) {
 	if d.Limit != 0 {
 		o.int("limit", d.Limit)

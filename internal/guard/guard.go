@@ -5,17 +5,19 @@
 //
 //  1. An event that breaks the contract is a *[input.ValidationError]. Nothing
 //     is counted.
-//  2. If the activity has no limit, or its mode is off, the caller is allowed and
-//     not counted: "unlimited".
+//  2. If the activity has no limit, or its mode is off, the caller is allowed
+//     and not counted: "unlimited".
 //  3. If the caller has a bypass role, the caller is allowed and not counted:
-//     "bypassed". The role is one of the event's, or one that operators granted.
+//     "bypassed". The role comes from the event or from a grant by an operator.
 //  4. Otherwise the [ratelimit.Limiter] decides, by the limit of the caller's
-//     tier.
-//  5. If the table does not answer, the limiter's memory decides: "unavailable".
-//     With DenyOutage, the error is an *[input.Unavailable] instead.
+//     tier. A count that can never fit in that limit is a ValidationError.
+//  5. If the table does not answer, the limiter's memory decides:
+//     "unavailable". With DenyOutage, the error is an *[input.Unavailable]
+//     instead.
 //  6. In shadow mode, a refusal becomes an admission that is marked "shadow".
 //
-// For example, a user has used up 10/1m:
+// For example, a user has used up 10/1m. The events are shown without userId
+// and activity:
 //
 //	event                              answer
 //	{"count": 0,  "roles": ["admin"]}  ValidationError: rule 1 wins over rule 3
@@ -23,8 +25,8 @@
 //	{"count": 50}                      ValidationError: 50 can never fit
 //	{}                                 limited, or shadow in shadow mode
 //
-// Live limits, live modes and grants are in force as if they stood in the code.
-// This package knows no storage, because it is given a limiter.
+// Live limits, live modes and grants apply as if they were written in the code.
+// The package does not depend on a store, because its caller passes a limiter.
 package guard
 
 import (
@@ -51,10 +53,11 @@ type Handler struct {
 	DenyOutage     bool           // an outage is the error Unavailable; otherwise memory decides
 	RefusalIsError bool           // a refused check is the error RateLimitExceeded; otherwise it is an answer
 	BypassRoles    []string       // callers with one of these roles are never limited
-	Log            *slog.Logger   // gets a line for each refusal and failure; nil for none
+	Log            *slog.Logger   // gets a line for refusals (at most 10 in a second) and for each failure; nil for none
 	Metrics        metrics.Writer // gets a line for each decision; zero for none
 
-	// Live holds what operators have changed and granted. Nil means nothing.
+	// Live holds what operators have changed and granted. Nil means that they
+	// have changed and granted nothing.
 	Live *live.Follower
 
 	// Delay puts the job of a delayed check on the delayed queue. Nil means
@@ -109,8 +112,8 @@ func (h *Handler) handle(ctx context.Context, payload []byte) (Answer, error) {
 }
 
 // Decide answers a request. It writes a line of metrics and, if the request is
-// refused or fails, a line of log. The error is a *input.ValidationError or a
-// *input.Unavailable.
+// refused or fails, a line to the log. The error is an *input.ValidationError
+// or an *input.Unavailable.
 func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
 	t, err := h.terms(&r)
 	if err != nil {
@@ -170,13 +173,13 @@ func (h *Handler) answer(t terms, r Request, d ratelimit.Decision) Answer {
 		a.Message = h.Guard.Message
 		return a
 	}
-	// A partial grant also becomes "shadow" and has no message. With one, the
-	// caller would stop there, and shadow mode would have limited somebody.
+	// A partial grant also becomes "shadow", without a message. A message would
+	// make the caller stop there, and shadow mode would have limited somebody.
 	a.Allowed = true
 	if a.Reason != ratelimit.Unavailable {
 		a.Reason = ratelimit.Shadow
 	}
-	d.ReadyAt, d.Waiting = 0, 0 // a place from before shadow mode means nothing now
+	d.ReadyAt, d.Waiting = 0, 0 // a place that was given before shadow mode has no meaning
 	return a
 }
 

@@ -28,7 +28,8 @@ type call struct {
 	IsBase64Encoded bool   `json:"isBase64Encoded"`
 }
 
-// parseCall reads an event as a call. It returns false if the event is none.
+// parseCall reads an event as a call. It returns false if the event is not an
+// HTTP request.
 func parseCall(payload []byte) (c call, ok bool) {
 	if !bytes.Contains(payload, []byte(`"requestContext"`)) {
 		return c, false

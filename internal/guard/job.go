@@ -15,7 +15,7 @@ type Job struct {
 	RequestID string          `json:"requestId"` // lets the queue's consumer run each job once
 	ReadyAt   int64           `json:"readyAt"`   // when its place comes up, in Unix milliseconds
 	Enqueued  int64           `json:"enqueued"`  // places given in later windows, up to this one
-	Job       json.RawMessage `json:"job"`       // as the caller gave it
+	Job       json.RawMessage `json:"job"`       // the caller's job, unchanged
 }
 
 // delay puts the job of a delayed check on the queue. If that fails, the caller

@@ -12,7 +12,7 @@ import (
 
 // A problem is an RFC 9457 problem document.
 type problem struct {
-	kind   string        // the type member; empty means about:blank, so only the status matters
+	kind   string        // the member "type"; empty means about:blank: the status says it all
 	status int           // the HTTP status
 	detail string        // what went wrong; may be empty
 	fields func(*object) // adds further members; nil for none

@@ -53,8 +53,8 @@ func (h *Handler) logRefusal(ctx context.Context, a Answer) {
 // expensive.
 const refusalLines = 10
 
-// A sample lets the first few events of each second pass and counts the others.
-// The zero sample is ready to use.
+// A sample lets the first refusalLines events of each second pass and counts
+// the others. The zero sample is ready to use.
 type sample struct {
 	mu     sync.Mutex
 	second int64
@@ -62,8 +62,8 @@ type sample struct {
 	held   int64 // events that did not pass since the last one that did
 }
 
-// next reports whether an event passes. If so, it returns how many events
-// before it did not.
+// next reports whether an event passes. If it does, held is how many events
+// were held back since the last one that passed.
 func (s *sample) next(second int64) (held int64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +144,7 @@ func figures(a Answer) []metrics.Value {
 	if a.Op == Check && outcome(a) == "Allowed" && nearLimit {
 		values = append(values, metrics.Value{Name: "NearLimit", Count: 1})
 	}
-	if d.Requests == 0 && d.Outage == nil && d.Limit != 0 { // the memory refused; without a limit it was a place
+	if d.Requests == 0 && d.Outage == nil && d.Limit != 0 { // the memory refused; if Limit is 0, a place was presented
 		values = append(values, metrics.Value{Name: "CacheRefusals", Count: 1})
 	}
 	return values

@@ -8,8 +8,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// terms are what one request is decided by: the code's limits, with live limits
-// and grants applied.
+// terms hold the rules by which one request is decided: the code's limits, with
+// live limits and grants applied.
 type terms struct {
 	policy policy.Policy
 	mode   Mode
@@ -26,7 +26,7 @@ func (h *Handler) terms(r *Request) (terms, error) {
 	now := h.Live.Limits()
 	activity, mode := now.Activity(activity)
 	roles, tier := now.Granted(r.UserID, h.Limiter.Clock())
-	if _, ok := activity.Tiers[tier]; !ok { // nothing is granted, or a tier of other activities
+	if _, ok := activity.Tiers[tier]; !ok { // no tier is granted, or one that only other activities have
 		tier = r.Tier
 	}
 	t := terms{policy: activity.For(tier), mode: h.mode(Mode(mode)), label: activity.Label}
@@ -46,8 +46,8 @@ func (h *Handler) terms(r *Request) (terms, error) {
 }
 
 // mode returns the mode of an activity. Live is the mode that operators set for
-// the activity; empty means that they set none. They can't switch a handler on
-// that is off by its own setting.
+// the activity; empty means that they set none. If the handler's own mode is
+// off, operators cannot switch it on.
 func (h *Handler) mode(live Mode) Mode {
 	if live == "" || h.Mode == Off {
 		return h.Mode
@@ -55,18 +55,19 @@ func (h *Handler) mode(live Mode) Mode {
 	return live
 }
 
+// bypasses reports whether one of the roles is a bypass role.
 func (h *Handler) bypasses(roles []string) bool {
 	return slices.ContainsFunc(roles, func(role string) bool { return slices.Contains(h.BypassRoles, role) })
 }
 
-// look starts to read the live limits, if they are due, beside the decision.
-// The caller calls wait when the answer is ready. A handler that is off by its
-// own setting reads none.
+// look starts to read the live limits, if a read is due, at the same time as
+// the decision. The caller calls wait when the answer is ready. A handler whose
+// own mode is off never reads live limits.
 //
-// While the limiter's circuit breaker is open, decisions that need the table
-// read none either, so that an outage costs them no time. Exempt requests do:
-// they never close the breaker, so a live mode "off" would otherwise stay
-// forever.
+// While the limiter's circuit breaker is open, a decision that needs the table
+// does not read live limits either, so that an outage costs it no time. An
+// exempt request still reads them. An exempt request never closes the breaker,
+// so without its read a live mode "off" would stay in force forever.
 func (h *Handler) look(ctx context.Context, t terms) (wait func()) {
 	if h.Mode == Off || t.exempt == "" && h.Limiter.CircuitOpen() {
 		return func() {}

@@ -46,7 +46,7 @@ func (r *Request) resolve(g limits.Guard) (limits.Activity, error) {
 	return activity, r.validOp()
 }
 
-// validOp checks the fields that only some ops have.
+// validOp checks the fields that go only with some ops.
 func (r *Request) validOp() error {
 	switch {
 	case r.Op == Release && r.At == 0:
@@ -58,15 +58,15 @@ func (r *Request) validOp() error {
 	case r.At > maxAt:
 		return input.Invalid("at", strconv.FormatInt(r.At, 10), "the one in the check's answer, in Unix milliseconds")
 	case r.Op != Release && r.At != 0:
-		return input.Invalid("at", strconv.FormatInt(r.At, 10), "it only with op release")
+		return &input.ValidationError{Field: "at", Problem: "goes only with op release"}
 	case r.Partial && r.Op == Check && r.RequestID != "":
 		return &input.ValidationError{Field: "partial", Problem: "does not go with requestId on a check: a repeat could not be told how many were granted"}
 	}
 	return nil
 }
 
-// validPlace checks readyAt and job, which only policies with places have.
-// Queue reports whether there is a delayed queue for jobs.
+// validPlace checks readyAt and job, which go only with policies that give
+// places. Queue is set if there is a delayed queue for jobs.
 func (r *Request) validPlace(p policy.Policy, queue bool) error {
 	switch {
 	case !p.Queues() && r.ReadyAt != 0:
@@ -74,7 +74,7 @@ func (r *Request) validPlace(p policy.Policy, queue bool) error {
 	case r.Job != nil && (!p.Queues() || !queue):
 		return &input.ValidationError{Field: "job", Problem: "goes only with activities that have a delayed queue"}
 	case r.Op != Check && r.ReadyAt != 0:
-		return input.Invalid("readyAt", strconv.FormatInt(r.ReadyAt, 10), "it only with op check")
+		return &input.ValidationError{Field: "readyAt", Problem: "goes only with op check"}
 	case r.Op != Check && r.Job != nil:
 		return &input.ValidationError{Field: "job", Problem: "goes only with op check"}
 	case r.ReadyAt != 0 && !p.IsPlace(r.ReadyAt):
@@ -83,8 +83,8 @@ func (r *Request) validPlace(p policy.Policy, queue bool) error {
 	return nil
 }
 
-// fits refuses what the policy could never grant. A release may exceed the
-// limit, because the check may have been counted under a higher limit.
+// fits returns an error if the policy could never grant r. A release may exceed
+// the limit, because its check may have been counted under a higher limit.
 func (r *Request) fits(p policy.Policy) error {
 	if p.Queues() {
 		return r.fitsOnePlace()
@@ -96,7 +96,8 @@ func (r *Request) fits(p policy.Policy) error {
 		fmt.Sprintf("at most %d, the limit: waiting would never help, but partial grants what fits", p.Most()))
 }
 
-// fitsOnePlace refuses what a policy with places can't do.
+// fitsOnePlace returns an error if r is not possible with a policy that gives
+// places.
 func (r *Request) fitsOnePlace() error {
 	switch {
 	case r.Op == Release || r.Op == Reset:

@@ -2,9 +2,9 @@
 // that their callers see.
 //
 // [Decode] is strict. It refuses input that encoding/json accepts: an unknown
-// field, a repeated field, a field name in another case, and bytes that are not
-// UTF-8. A misspelled or repeated field could otherwise limit the wrong user, or
-// nobody.
+// field, a repeated field, a field name in another case such as USERID, and
+// bytes that are not UTF-8. A misspelled or repeated field could otherwise
+// limit the wrong user, or nobody.
 package input
 
 import (
@@ -22,7 +22,8 @@ import (
 const maxBytes = 64 << 10
 
 // A Field describes one member that an event may have. Read checks the member's
-// value and stores it in to.
+// value and stores it in to. Functions such as [Text] and [Whole] do that for
+// common types.
 type Field[T any] struct {
 	Name string
 	Read func(to *T, field string, value jsontext.Value) error

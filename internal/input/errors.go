@@ -7,23 +7,27 @@ import (
 )
 
 // A ValidationError reports bad input. Nothing was counted. Lambda sends the
-// name of a Go error's type to the caller as the errorType, so this name is part
-// of the contract.
+// name of a Go error's type to the caller as the errorType, so this name is
+// part of the contract.
 type ValidationError struct {
 	Field   string // the field at fault
 	Problem string // what the field holds and what it accepts
 }
 
+// Error implements error. It returns a sentence such as "userId is missing".
 func (e *ValidationError) Error() string { return e.Field + " " + e.Problem }
 
-// Unavailable reports that the table gave no answer, so nothing is known. Lambda
-// sends the type's name to the caller as the errorType.
+// Unavailable reports that the table gave no answer, so nothing is known.
+// Lambda sends the type's name to the caller as the errorType.
 type Unavailable struct {
 	What  string // what failed, without a key, an address or a user id
 	Cause error  // for the log, never for callers; nil if unknown
 }
 
+// Error implements error. It returns What, without the cause.
 func (e *Unavailable) Error() string { return e.What }
+
+// Unwrap returns the cause.
 func (e *Unavailable) Unwrap() error { return e.Cause }
 
 // NewUnavailable turns a store's error into the error that callers see.

@@ -8,12 +8,12 @@ const (
 	maxRequestID = 64
 )
 
-// CheckUserID checks a user's id: 1 to 128 characters, each from ! to ~. Its
-// errors never show the id.
+// CheckUserID returns a *ValidationError unless id has 1 to 128 characters,
+// each from ! to ~. The error never shows the id.
 func CheckUserID(id string) error { return checkID("userId", id, maxUserID) }
 
-// CheckRequestID checks a request's id: 1 to 64 characters, each from ! to ~.
-// Its errors never show the id.
+// CheckRequestID returns a *ValidationError unless id has 1 to 64 characters,
+// each from ! to ~. The error never shows the id.
 func CheckRequestID(id string) error { return checkID("requestId", id, maxRequestID) }
 
 func checkID(field, id string, longest int) error {

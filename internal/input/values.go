@@ -73,7 +73,8 @@ func Show(s string) string {
 	return strconv.QuoteToASCII(s)
 }
 
-// showValue returns a JSON value as Show does. Only a string keeps its quotes.
+// showValue returns a JSON value for an error message, escaped and cut as Show
+// does. It leaves out the quotes unless the value is a string.
 func showValue(v jsontext.Value) string {
 	if v.Kind() == '"' {
 		text, _ := jsontext.AppendUnquote(nil, v)

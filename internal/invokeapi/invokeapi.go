@@ -1,7 +1,7 @@
-// Package invokeapi implements Lambda's Invoke API for functions in this process.
-// An application under development can call the guards by setting its SDK's
-// endpoint, and needs no other change. Each guard also answers POST /NAME as its
-// Function URL would.
+// Package invokeapi implements Lambda's Invoke API for functions in this
+// process. An application under development can call the guards by setting its
+// SDK's endpoint, and needs no other change. Each guard also answers POST /NAME
+// as its Function URL would.
 package invokeapi
 
 import (
@@ -112,8 +112,8 @@ func functionContext(r *http.Request, id, name string) context.Context {
 	})
 }
 
-// invoke runs a function as Lambda does, with a deadline. tail is the end of what
-// the function logged.
+// invoke runs a function as Lambda does, with a deadline. tail is the end of
+// what the function logged.
 func (s *Server) invoke(ctx context.Context, name string, f Function, payload []byte) (out, tail []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
 	defer cancel()
@@ -140,8 +140,8 @@ func respond(w http.ResponseWriter, r *http.Request, out, tail []byte, err error
 	_, _ = w.Write(out)
 }
 
-// errorType returns the name of the error's type, as Lambda's Go runtime reports
-// it.
+// errorType returns the name of the error's type, as Lambda's Go runtime
+// reports it.
 func errorType(err error) string {
 	t := reflect.TypeOf(err)
 	if t.Kind() == reflect.Pointer {
@@ -177,8 +177,8 @@ func fail(w http.ResponseWriter, status int, kind, message string) {
 	_, _ = w.Write(encode(struct{ Type, Message string }{"User", message}))
 }
 
-// encode returns v as JSON. It is only for values that JSON can always represent,
-// such as structs and maps of strings.
+// encode returns v as JSON. It is only for values that JSON can always
+// represent, such as structs and maps of strings.
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

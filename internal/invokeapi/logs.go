@@ -52,8 +52,8 @@ func (l *invocationLog) tail(ctx context.Context, took time.Duration) []byte {
 	return all[max(0, len(all)-maxTail):]
 }
 
-// LogHandler returns the handler for the functions' loggers. It collects the log
-// of each invocation, which callers get with X-Amz-Log-Type: Tail.
+// LogHandler returns the handler for the functions' loggers. It collects the
+// log of each invocation, which callers get with X-Amz-Log-Type: Tail.
 func LogHandler() slog.Handler { return handler{} }
 
 // handler writes a record to the log of the invocation in the record's context.

@@ -11,10 +11,10 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// checkMetrics checks each line of metrics in a log against CloudWatch's schema of
-// the embedded metric format. It also checks two rules that the schema leaves to
-// its description: a dimension is a string member of the root, and a metric is a
-// number member of the root. It returns the number of lines.
+// checkMetrics checks each line of metrics in a log against CloudWatch's schema
+// of the embedded metric format. It also checks two rules that the schema
+// leaves to its description: a dimension is a string member of the root, and a
+// metric is a number member of the root. It returns the number of lines.
 func checkMetrics(t testing.TB, log string) (lines int) {
 	t.Helper()
 	schema := emf(t)
@@ -105,11 +105,11 @@ func TestMetricLinesOfTheRealBinaries(t *testing.T) {
 		}
 		for metric := range strings.FieldsSeq(tt.names) {
 			if !strings.Contains(tt.log, `{"Name":"`+metric+`","Unit":"Count"}`) {
-				t.Errorf("%s: no metric %s:\n%s", name, metric, tt.log)
+				t.Errorf("%s: the log lacks the metric %s:\n%s", name, metric, tt.log)
 			}
 		}
 		if !strings.Contains(tt.log, `"Namespace":"dev-Guards"`) {
-			t.Errorf("%s: not the configured namespace:\n%s", name, tt.log)
+			t.Errorf("%s: the metrics lack the configured namespace:\n%s", name, tt.log)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func TestMetricLinesThatCloudWatchWouldRefuse(t *testing.T) {
 		`"CloudWatchMetrics"`: `"Metrics"`,
 	} {
 		if line := strings.Replace(good, old, replacement, 1); invalidMetrics(schema, line) == nil {
-			t.Errorf("%s in place of %s is accepted", replacement, old)
+			t.Errorf("%s in place of %s is accepted, want an error", replacement, old)
 		}
 	}
 }

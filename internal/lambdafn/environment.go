@@ -12,15 +12,16 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// Settings are what a guard reads from its environment, except the table's name.
+// Settings are what a guard reads from its environment, except the table's
+// name.
 type Settings struct {
 	Mode            guard.Mode
 	DenyOutage      bool
 	RefusalIsError  bool
 	DecisionTimeout time.Duration
 	BypassRoles     []string
-	Memory          int    // bytes for what the function remembers of its decisions
-	Namespace       string // of the metrics in CloudWatch
+	Memory          int    // the most bytes that the function's [ratelimit.Memory] takes
+	Namespace       string // the namespace of the metrics in CloudWatch
 }
 
 // Handler returns a handler that counts in store. It has no log, no metrics and
@@ -44,8 +45,8 @@ func (s *Settings) Handler(g limits.Guard, store ratelimit.Store) *guard.Handler
 const longestDecision = 5 * time.Second
 
 // ReadSettings reads the settings. Its error names the variable that cannot be
-// read. An empty variable counts as unset. BYPASS_ROLES is different: empty means
-// that nobody bypasses.
+// read. An empty variable counts as unset. BYPASS_ROLES is different: empty
+// means that nobody bypasses.
 func ReadSettings(lookup func(string) (string, bool)) (s Settings, err error) {
 	get := func(name, fallback string) string {
 		if v, _ := lookup(name); v != "" {
@@ -86,8 +87,8 @@ func ReadSettings(lookup func(string) (string, bool)) (s Settings, err error) {
 	return s, nil
 }
 
-// readMemory returns how many bytes decisions may be remembered in: a third of the
-// function's memory, and at most [ratelimit.DefaultMemory].
+// readMemory returns how many bytes the [ratelimit.Memory] may take: a third of
+// the function's memory, and at most [ratelimit.DefaultMemory].
 func readMemory(lookup func(string) (string, bool)) int {
 	size, _ := lookup("AWS_LAMBDA_FUNCTION_MEMORY_SIZE") // in MB; Lambda sets it
 	megabytes, err := strconv.Atoi(size)

@@ -27,6 +27,6 @@ func TestEnvironmentThatCannotBeRead(t *testing.T) {
 	lambdatest.Start(t, lambdatest.Build(t, "./functions/cleanup"), "MODE=of").Ready(t)
 	exit := lambdatest.Start(t, lambdatest.Build(t, "./functions/cleanup"), "TABLE_NAME=a/b").Exit(t)
 	if exit.Code != 1 || !strings.Contains(exit.Logs, `cleanup: TABLE_NAME is "a/b"`) {
-		t.Errorf("cleanup: %+v", exit)
+		t.Errorf("cleanup with a variable that it does not read: %+v, want status 0", exit)
 	}
 }

@@ -103,7 +103,8 @@ func TestErrorTypes(t *testing.T) {
 		}
 	}
 	want(event("create_post"), "RateLimitExceeded", "Rate limit exceeded: Too many requests in a short period")
-	// The caller sees a user id in the wrong field, but the log does not have it.
+	// The caller sees a user id in the wrong field, but the log does not have
+	// it.
 	want(`{"userId": "create_post", "activity": "`+canary+`"}`, "ValidationError",
 		`activity is "`+canary+`", want one of posts-guard's: create_post, update_post, delete_post, like, view`)
 	want(`{"`+canary+`": "create_post"}`, "ValidationError",

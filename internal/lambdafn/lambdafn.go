@@ -76,7 +76,8 @@ func NewGuard(cfg aws.Config, g limits.Guard, logger *slog.Logger) (*guard.Handl
 }
 
 // Start runs the handler that wire returns as a Lambda function. Like Guard, it
-// returns only if it cannot start. Functions with more parts than a guard use it.
+// returns only if it cannot start. It is for functions that have more parts
+// than a guard.
 func Start(name string, wire func(aws.Config, *slog.Logger) (lambda.Handler, error)) int {
 	cfg, err := configure()
 	var handler lambda.Handler
@@ -93,8 +94,8 @@ func Start(name string, wire func(aws.Config, *slog.Logger) (lambda.Handler, err
 	return 0
 }
 
-// service returns the name that log lines carry: POWERTOOLS_SERVICE_NAME if it is
-// set, else the function's name.
+// service returns the name that log lines carry: POWERTOOLS_SERVICE_NAME if it
+// is set, else the function's name.
 func service(name string) string {
 	if v := os.Getenv("POWERTOOLS_SERVICE_NAME"); v != "" {
 		return v
@@ -102,8 +103,8 @@ func service(name string) string {
 	return name
 }
 
-// responseTimeout is how long AWS may take to answer one request of cleanup. The
-// attempts of a guard are far shorter.
+// responseTimeout is how long AWS may take to answer one request of cleanup.
+// The attempts of a guard are far shorter.
 const responseTimeout = 10 * time.Second
 
 func configure() (aws.Config, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
 
-// The first decision uses the code's limits and starts the look at the table. Live
-// limits hold from the second decision.
+// The first decision uses the code's limits and starts the look at the table.
+// Live limits apply from the second decision on.
 func TestLiveLimitsOnTheRealBinary(t *testing.T) {
 	r := newRig(t)
 	table := dynamolive.New(dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), r.table).Table())
@@ -43,7 +43,7 @@ func TestLiveLimitsOnTheRealBinary(t *testing.T) {
 		ask(t, i, event("create_post"))
 	}
 	if a, _ := ask(t, i, event("create_post")); a.Allowed || a.ActivityCount != 12 {
-		t.Errorf("the 13th: %+v", a)
+		t.Errorf("decision 13: %+v", a)
 	}
 	if a, _ := ask(t, i, event("delete_post")); a.Reason != "unlimited" {
 		t.Errorf("an activity that is off: %+v", a)

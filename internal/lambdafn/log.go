@@ -10,15 +10,15 @@ import (
 
 // An errorFilter keeps the errors that a handler returns out of the log.
 //
-// When a handler returns an error, aws-lambda-go sends it to the caller. It also
-// prints the same text with package log, as the next line after the handler
-// returns. No option turns that off. The text may repeat what the caller sent,
-// such as a user id in the wrong field. The handlers log each error themselves,
-// without such values, so nothing is lost.
+// When a handler returns an error, aws-lambda-go sends it to the caller. It
+// also prints the same text with package log, as the next line after the
+// handler returns. No option turns that off. The text may repeat what the
+// caller sent, such as a user id in the wrong field. The handlers log each
+// error themselves, without such values, so nothing is lost.
 //
 // The filter does not look at the text. It drops one line for each error that
-// the handler returned. Everything else is written: a panic, which is not a
-// returned error, and whatever else aws-lambda-go has to say.
+// the handler returned. It writes everything else, such as a panic, which is
+// not a returned error, and other messages of aws-lambda-go.
 //
 // This relies on one invocation at a time in each process, which is how Lambda
 // runs a function.
@@ -37,7 +37,8 @@ func (f *errorFilter) Invoke(ctx context.Context, payload []byte) ([]byte, error
 	return answer, err
 }
 
-// Write implements io.Writer for package log, which calls it once for each line.
+// Write implements io.Writer for package log, which calls it once for each
+// line.
 func (f *errorFilter) Write(line []byte) (int, error) {
 	if f.drop.Load() > 0 {
 		f.drop.Add(-1)

@@ -22,12 +22,12 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// slack is what a busy machine may add to a timeout. The limiter's own tests use
-// synctest and are exact.
+// slack is what a busy machine may add to a timeout. The limiter's own tests
+// use synctest and are exact.
 const slack = 5 * time.Second
 
-// The table refuses connections or never answers. One instance then decides alone,
-// from what it has seen, and never goes past the limit.
+// The table refuses connections or never answers. One instance then decides
+// from its memory, and never admits more than the limit.
 func TestOutage(t *testing.T) {
 	for _, fault := range []dynamotest.Fault{dynamotest.Refuse, dynamotest.HangBefore, dynamotest.HangAfter} {
 		t.Run(string(fault), func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestOutage(t *testing.T) {
 				began := time.Now()
 				a, errorType := ask(t, i, event("create_post"))
 				if took := time.Since(began); took > timeout+slack {
-					t.Errorf("answered after %v", took)
+					t.Errorf("the answer came after %v, want it before the timeout", took)
 				}
 				if a.Reason != "unavailable" {
 					t.Errorf("%+v %s, want unavailable", a, errorType)

@@ -9,8 +9,8 @@ import (
 )
 
 // named adds two attributes to each log line of an invocation. AWS's Powertools
-// loggers have them, but aws-lambda-go's does not: cold_start, and xray_trace_id
-// if there is a trace.
+// loggers have them, but aws-lambda-go's does not: cold_start, and
+// xray_trace_id if there is a trace.
 type named struct {
 	slog.Handler
 	first *atomic.Pointer[string] // request id of the first invocation that logged in this instance

@@ -25,7 +25,8 @@ func (r rig) edit(t testing.TB, change func(live.Settings) (live.Settings, error
 	}
 }
 
-// following starts an instance and waits until it has looked at the live limits.
+// following starts an instance and waits until it has looked at the live
+// limits.
 func (r rig) following(t testing.TB, function, activity string, limit int64) func(payload string) answer {
 	t.Helper()
 	i := r.start(t, function)
@@ -42,7 +43,8 @@ func (r rig) following(t testing.TB, function, activity string, limit int64) fun
 	}
 }
 
-// Row 1: 60 pins are counted under 100/12h, and the limit is lowered to 50.
+// 60 pins are counted under 100/12h, and the limit is lowered to 50. No further
+// pin is allowed.
 func TestALoweredLogAdmitsNoMore(t *testing.T) {
 	r := newRig(t)
 	first := r.start(t, "pins-guard")
@@ -54,14 +56,14 @@ func TestALoweredLogAdmitsNoMore(t *testing.T) {
 		lowered := r.following(t, "pins-guard", "pin", 50)
 		for range 20 {
 			if a := lowered(event("pin")); a.Allowed || a.ActivityCount != 60 || a.Limit != 50 {
-				t.Fatalf("after 60 of now 50: %+v, want it refused", a)
+				t.Fatalf("after 60 pins with a limit of 50: %+v, want it refused", a)
 			}
 		}
 	}
 }
 
-// Row 2: an attribute of the wrong type. The guard decides alone after at most
-// two requests, and the log names the attribute.
+// An attribute of the item has the wrong type. The guard decides from memory
+// after at most two requests, and the log names the attribute.
 func TestAnUnreadableItemEndsAfterTwoRequests(t *testing.T) {
 	for name, value := range map[string]types.AttributeValue{
 		"a string": &types.AttributeValueMemberS{Value: "3"},
@@ -103,7 +105,7 @@ func TestAnUnreadableItemEndsAfterTwoRequests(t *testing.T) {
 			}
 			reset := fmt.Sprintf(`{"userId": %q, "activity": "create_post", "op": "reset"}`, canary)
 			if a, _ := ask(t, i, reset); a.Reason != "ok" {
-				t.Errorf("reset: %+v", a)
+				t.Errorf("a reset: %+v, want it allowed", a)
 			}
 			if a, _ := ask(t, i, event("create_post")); a.Reason != "ok" || a.ActivityCount != 1 {
 				t.Errorf("after a reset: %+v, want it repaired", a)
@@ -120,7 +122,7 @@ func (r rig) requests() (all int) {
 	return all
 }
 
-// Row 3: a release with a huge count is refused, and nobody is locked out.
+// A release with a huge count is refused, and the user is not locked out.
 func TestAHugeReleaseIsRefused(t *testing.T) {
 	r := newRig(t)
 	i := r.start(t, "chat-guard")
@@ -138,8 +140,8 @@ func TestAHugeReleaseIsRefused(t *testing.T) {
 	}
 }
 
-// Row 4: a message is sent while the live limit is one in 12 hours. After unset the user
-// waits at most the 5 s of the code's limit.
+// A message is sent while the live limit is one in 12 hours. After the live
+// limit is unset, the user waits at most the 5 s of the code's limit.
 func TestAnUndoneLiveLimitReleasesTheUser(t *testing.T) {
 	r := newRig(t)
 	r.edit(t, func(s live.Settings) (live.Settings, error) {
@@ -167,8 +169,8 @@ func TestAnUndoneLiveLimitReleasesTheUser(t *testing.T) {
 	}
 }
 
-// Row 12: a repeat whose first attempt was lost has no receipt, because the
-// request may have been counted earlier, at another time.
+// A repeat whose first attempt was lost has no receipt, because the request may
+// have been counted earlier, at another time.
 func TestARepeatAfterALostAnswerHasNoWrongReceipt(t *testing.T) {
 	r := newRig(t)
 	i := r.start(t, "pins-guard")
@@ -182,7 +184,7 @@ func TestARepeatAfterALostAnswerHasNoWrongReceipt(t *testing.T) {
 	}
 }
 
-// Row 13: a released id is new again, in a log too.
+// A released id is new again, in a log too.
 func TestAReleasedPinIsNewAgain(t *testing.T) {
 	r := newRig(t)
 	i := r.start(t, "pins-guard")
@@ -202,7 +204,7 @@ func TestAReleasedPinIsNewAgain(t *testing.T) {
 	}
 }
 
-// Row 16: a reset whose answer is lost is not sent again.
+// A reset whose answer is lost is not sent again.
 func TestALostResetIsNotSentAgain(t *testing.T) {
 	r := newRig(t)
 	i := r.start(t, "posts-guard")

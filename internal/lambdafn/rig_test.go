@@ -24,8 +24,8 @@ func newRig(t testing.TB) rig {
 	return rig{dynamotest.NewProxy(t), dynamotest.Table(t)}
 }
 
-// start starts an instance of a function on the rig's table. When the test ends,
-// it checks that the log contains no user id.
+// start starts an instance of a function on the rig's table. When the test
+// ends, it checks that the log contains no user id.
 func (r rig) start(t testing.TB, function string, env ...string) *lambdatest.Instance {
 	t.Helper()
 	env = append([]string{

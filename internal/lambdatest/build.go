@@ -1,6 +1,6 @@
-// Package lambdatest runs a function's real binary as Lambda does. Each instance
-// is one process with its own Runtime API. It sees nothing of the test's
-// environment.
+// Package lambdatest runs a function's real binary as Lambda does. Each
+// instance is one process with its own Runtime API. It sees nothing of the
+// test's environment.
 package lambdatest
 
 import (
@@ -18,10 +18,10 @@ import (
 )
 
 // Build compiles a function for this machine, otherwise with the flags of a
-// deployment. It returns the path of the binary. pkg is an import path or a path
-// from the module's root, such as "./functions/posts-guard". A test process
-// builds each package once, and Go does not link a binary again that is up to
-// date.
+// deployment. It returns the path of the binary. pkg is an import path or a
+// path from the module's root, such as "./functions/posts-guard". A test
+// process builds each package once, and Go does not link a binary again that is
+// up to date.
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
 	once, _ := builds.LoadOrStore(pkg, sync.OnceValues(func() (string, error) { return build(pkg) }))
@@ -49,8 +49,8 @@ func build(pkg string) (binary string, err error) {
 	binary = filepath.Join(dir, path.Base(filepath.ToSlash(pkg)))
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags=-s -w", "-o", binary, pkg)
 	cmd.Dir = root
-	// With GOTMPDIR on the same file system, go replaces the binary in one step.
-	// Otherwise another test process could start a half-written binary.
+	// With GOTMPDIR on the same file system, go replaces the binary in one
+	// step. Otherwise another test process could start a half-written binary.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "GOTMPDIR="+dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
@@ -71,10 +71,10 @@ var moduleRoot = sync.OnceValues(func() (string, error) {
 })
 
 // declareInputs opens the source directories of pkg, so that go test knows that
-// the test depends on them. Package testing records each file that a test opens,
-// and go test runs the test again when one of them changes. It can't see what the
-// compiler reads. Without declareInputs it would report a cached result for a
-// changed function.
+// the test depends on them. Package testing records each file that a test
+// opens, and go test runs the test again when one of them changes. It can't see
+// what the compiler reads. Without declareInputs it would report a cached
+// result for a changed function.
 func declareInputs(root, pkg string) error {
 	dirs, err := run(root, "go", "list", "-deps", "-f", `{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}`, pkg)
 	if err != nil {

@@ -2,8 +2,9 @@ package lambdatest
 
 const region = "us-east-1"
 
-// environment returns the variables that Lambda sets for a function, with made-up
-// credentials. HOME is the empty directory dir, so that no real ~/.aws is read.
+// environment returns the variables that Lambda sets for a function, with
+// made-up credentials. HOME is the empty directory dir, so that no real ~/.aws
+// is read.
 func environment(function, dir, api string) []string {
 	return []string{
 		"AWS_LAMBDA_RUNTIME_API=" + api,

@@ -20,8 +20,8 @@ const (
 )
 
 // Instance is one running copy of a function. Several goroutines may call its
-// methods at the same time. As on Lambda, an instance handles one invocation at a
-// time, and further invocations wait.
+// methods at the same time. As on Lambda, an instance handles one invocation at
+// a time, and further invocations wait.
 type Instance struct {
 	name    string
 	api     *runtimeAPI
@@ -34,10 +34,10 @@ type Instance struct {
 }
 
 // Start runs binary as one instance and stops it when the test ends. Entries of
-// env have the form NAME=value and override the defaults. The function also sees
-// Lambda's own variables, made-up credentials and an empty HOME, but nothing of
-// the test's environment. Start does not wait for the function. If the function
-// exits at startup, Exit returns how, and Invoke and Ready fail.
+// env have the form NAME=value and override the defaults. The function also
+// sees Lambda's own variables, made-up credentials and an empty HOME, but
+// nothing of the test's environment. Start does not wait for the function. If
+// the function exits at startup, Exit returns how, and Invoke and Ready fail.
 func Start(t testing.TB, binary string, env ...string) *Instance {
 	t.Helper()
 	binary, err := filepath.Abs(binary)
@@ -45,8 +45,8 @@ func Start(t testing.TB, binary string, env ...string) *Instance {
 		t.Fatal(err)
 	}
 	// This is a file because a pipe would deliver the output later than the
-	// answer. What the function writes before its answer is in the file when the
-	// answer arrives.
+	// answer. What the function writes before its answer is in the file when
+	// the answer arrives.
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)
@@ -144,8 +144,9 @@ func (i *Instance) Logs() string {
 }
 
 // Stop ends the instance as Lambda does: it kills the process. If the function
-// asked for SIGTERM (lambda.WithEnableSIGTERM), it gets that signal half a second
-// earlier. A running invocation fails. Stop may be called more than once.
+// asked for SIGTERM (lambda.WithEnableSIGTERM), it gets that signal half a
+// second earlier. A running invocation fails. Stop may be called more than
+// once.
 func (i *Instance) Stop() { i.stop() }
 
 func (i *Instance) shutDown() {

@@ -24,7 +24,8 @@ type Result struct {
 	Duration     time.Duration // from the moment the function got the event to its answer
 }
 
-// String returns the payload and the duration, for the message of a failed test.
+// String returns the payload and the duration, for the message of a failed
+// test.
 func (r Result) String() string { return fmt.Sprintf("%s in %v", r.Payload, r.Duration) }
 
 // Invoke invokes the function with payload, which must be JSON. If there is no
@@ -44,8 +45,8 @@ func (i *Instance) Invoke(t testing.TB, payload string) Result {
 //   - The process ended.
 //   - The function was still running a second after its deadline. Do stops it
 //     then, as Lambda does.
-//   - ctx was done first. The function keeps running, its answer is dropped, and
-//     the next invocation waits for it.
+//   - ctx was done first. The function keeps running, its answer is dropped,
+//     and the next invocation waits for it.
 func (i *Instance) Do(ctx context.Context, inv Invocation) (Result, error) {
 	if inv.Payload == nil {
 		inv.Payload = []byte("{}")

@@ -11,25 +11,27 @@ import (
 
 // A Guard is one Lambda function and the activities that it decides.
 type Guard struct {
-	Name       string // of its folder in functions/
-	Message    string // what a refused user reads
+	Name       string // also the name of its folder in functions/
+	Message    string // the text for a refused user
 	Activities []Activity
 }
 
 // An Activity is something that users do, with its limit.
 type Activity struct {
 	Name  string        // 1 to 36 characters, each a to z or _
-	Limit policy.Policy // for callers whose tier is not in Tiers
-	Tiers Tiers         // limits of certain plans
+	Limit policy.Policy // the ordinary limit, for callers whose tier is not in Tiers
+	Tiers Tiers         // the limits of certain plans
 	Label string        // the limit in words for users, such as 12-hour pins; may be empty
 
-	Unlimited bool // never counted; then Limit and Tiers are empty
+	Unlimited bool // never counted; then Limit and Tiers must be empty
 }
 
-// Tiers holds limits by the caller's plan. All tiers of an activity share one count.
+// Tiers holds limits by the caller's plan. All tiers of an activity share one
+// count.
 type Tiers map[string]policy.Policy
 
-// Activity returns the guard's activity with this name.
+// Activity returns the guard's activity with this name. It returns false if
+// there is none.
 func (g Guard) Activity(name string) (Activity, bool) {
 	for _, a := range g.Activities {
 		if a.Name == name {
@@ -39,8 +41,8 @@ func (g Guard) Activity(name string) (Activity, bool) {
 	return Activity{}, false
 }
 
-// For returns the limit for callers of a tier. A tier that the activity does not
-// name gets the ordinary limit. The zero Policy means unlimited.
+// For returns the limit for callers of a tier. A tier that the activity does
+// not name gets the ordinary limit. The zero Policy means unlimited.
 func (a Activity) For(tier string) policy.Policy {
 	if p, ok := a.Tiers[tier]; ok {
 		return p
@@ -48,7 +50,8 @@ func (a Activity) For(tier string) policy.Policy {
 	return a.Limit
 }
 
-// Validate reports what is wrong with the guard, or nil.
+// Validate returns an error that describes the first mistake in the guard, or
+// nil if there is none.
 func (g Guard) Validate() error {
 	if g.Name == "" || g.Message == "" || len(g.Activities) == 0 {
 		return fmt.Errorf("guard %q needs a name, a message and activities", g.Name)
@@ -66,7 +69,8 @@ func (g Guard) Validate() error {
 	return nil
 }
 
-// validate reports what is wrong with the activity, or nil.
+// validate returns an error that describes the first mistake in the activity,
+// or nil if there is none.
 func (a Activity) validate() error {
 	if len(a.Name) < 1 || len(a.Name) > 36 {
 		return fmt.Errorf("name has %d characters, want 1 to 36", len(a.Name))
@@ -87,8 +91,9 @@ func (a Activity) validate() error {
 	return a.validateTiers()
 }
 
-// validateTiers compares each tier with the ordinary limit. That is enough for the
-// tiers among each other, because [policy.Share] compares by equality.
+// validateTiers checks that each tier can share a count with the ordinary
+// limit. Then any two tiers can share a count too, because [policy.Share] only
+// checks that properties are equal.
 func (a Activity) validateTiers() error {
 	for _, tier := range slices.Sorted(maps.Keys(a.Tiers)) {
 		p := a.Tiers[tier]

@@ -1,6 +1,7 @@
-// Package limits lists every guard and its limits on one page. This is the place
-// to change a limit: edit its text in limits.go and deploy. Package policy
-// describes the text form.
+// Package limits lists every guard and its limits on one page. To change a
+// limit, edit its text in limits.go and deploy. For example, "10/1m" allows 10
+// actions in each minute, and "20/1m" allows 20. Package policy describes the
+// text form.
 package limits
 
 import "github.com/cric-talk/guards/internal/policy"

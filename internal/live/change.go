@@ -11,13 +11,14 @@ import (
 
 // A Table stores the settings document and its history.
 type Table interface {
-	// Settings returns the document and its version, or nil and 0 if there is no
-	// document. A read that is not consistent may return an older document.
+	// Settings returns the document and its version, or nil and 0 if there is
+	// no document. A read that is not consistent may return an older document.
 	Settings(ctx context.Context, consistent bool) (document []byte, version int64, err error)
 
-	// ChangeSettings replaces the document of this version (0: there is none) and
-	// adds c to the history, both or neither. The new version is c.Version. The
-	// error is ErrConflict if the document has another version by now.
+	// ChangeSettings replaces the document, whose version must be the given one
+	// (0: there is no document), and adds c to the history. It does both or
+	// neither. The new version is c.Version. If the document has another
+	// version, the error is ErrConflict.
 	ChangeSettings(ctx context.Context, version int64, document []byte, c Change) error
 
 	// SettingsHistory returns all changes, the newest first.
@@ -46,8 +47,8 @@ func Read(ctx context.Context, t Table) (s Settings, version int64, err error) {
 	return s, version, err
 }
 
-// Edit calls edit with the current settings and stores the settings that it
-// returns. It checks what edit changed first, and fills in the version of c.
+// Edit calls edit with the current settings, checks what edit changed, and
+// stores the settings that edit returned. It fills in the version of c.
 func Edit(ctx context.Context, t Table, guards []limits.Guard, c Change, edit func(Settings) (Settings, error)) error {
 	before, version, err := Read(ctx, t)
 	if err != nil {
@@ -68,8 +69,8 @@ func Edit(ctx context.Context, t Table, guards []limits.Guard, c Change, edit fu
 	return t.ChangeSettings(ctx, version, document, c)
 }
 
-// Set changes an activity's limit and mode. If tier is not empty, it changes the
-// limit of that tier only. An empty limit or mode stays as it is.
+// Set changes an activity's limit and mode. If tier is not empty, it changes
+// the limit of that tier only. An empty limit or mode stays as it is.
 func (s Settings) Set(name, tier, limit, mode string) Settings {
 	o := s.Activities[name]
 	switch {
@@ -89,7 +90,8 @@ func (s Settings) Set(name, tier, limit, mode string) Settings {
 	return s
 }
 
-// Unset undoes the changes of an activity, or of one tier if tier is not empty.
+// Unset undoes the changes of an activity. If tier is not empty, it undoes only
+// the change of that tier.
 func (s Settings) Unset(name, tier string) (Settings, error) {
 	o, ok := s.Activities[name]
 	if _, has := o.Tiers[tier]; !ok || tier != "" && !has {

@@ -40,13 +40,13 @@ func TestUnsetOfOneTierLeavesTheRest(t *testing.T) {
 		return s
 	})
 	if got := string(table.document); got != `{"activities":{"create_post":{"limit":"20/1m"}}}` {
-		t.Errorf("%s is left", got)
+		t.Errorf("the settings are %s, want them empty", got)
 	}
 }
 
-// Settings may hold parts that this version of the code cannot follow, such as a
-// limit of a kind that its activity no longer has. The other parts are followed,
-// can be changed and forgotten, and the bad parts can be unset.
+// Settings may have parts that the code cannot apply, such as a limit of
+// another kind than its activity has. The other parts apply, and can be changed
+// and forgotten. The bad parts can be unset.
 func TestSettingsOfOtherCode(t *testing.T) {
 	table := &table{kept: kept{version: 7, document: []byte(`{"activities": {"gone": {"limit": "1/1m"}, "lost": {"mode": "off"},
 		"create_post": {"limit": "20/1h"}, "ingest": {"limit": "50/1h"}, "like": {"limit": "1/1m"}, "pin": {"limit": "log 50/12h"}},
@@ -74,6 +74,6 @@ func TestSettingsOfOtherCode(t *testing.T) {
 		}
 	}
 	if got := string(table.document); got != `{"activities":{"add_comment":{"mode":"off"},"pin":{"limit":"log 50/12h"}}}` {
-		t.Errorf("%s is left", got)
+		t.Errorf("the settings are %s, want them empty", got)
 	}
 }

@@ -12,20 +12,21 @@ import (
 )
 
 const (
-	// every is how long an instance uses its settings before it looks again.
+	// every is how long an instance uses its settings before it reads the table
+	// again.
 	every = 30 * time.Second
 
-	// patience is how long one look may take. grace is how long a finished answer
-	// waits for a look: Lambda freezes an instance after it responds, so a look
-	// that is still running would stop too.
+	// patience is how long one look may take. grace is how long a finished
+	// answer waits for a look: Lambda freezes an instance after it responds, so
+	// a look that is still running would stop too.
 	patience = time.Second
 	grace    = 20 * time.Millisecond
 )
 
-// A Follower keeps an instance's limits up to date. At most every 30 s it looks
-// at the table, at the same time as a decision that goes there. The new limits
-// hold from the next decision. If a look fails, or finds a document that cannot
-// be read, the last good limits stay in force.
+// A Follower keeps an instance's limits up to date. At most every 30 s it reads
+// the settings, which is called a look. A look runs at the same time as a
+// decision, and its limits apply from the next decision on. If a look fails, or
+// finds a document that cannot be read, the last good limits stay in force.
 type Follower struct {
 	Table  Table
 	Guards []limits.Guard   // the guards whose limits the settings change
@@ -35,7 +36,7 @@ type Follower struct {
 	last   atomic.Pointer[Limits]
 	mu     sync.Mutex
 	looked time.Time // when the last look began
-	seen   snapshot  // the document that last was made of
+	seen   snapshot  // the document from which last was made
 }
 
 // A snapshot is a settings document and its version. The zero snapshot means
@@ -49,8 +50,8 @@ func (s snapshot) equal(o snapshot) bool {
 	return s.version == o.version && bytes.Equal(s.document, o.document)
 }
 
-// Limits returns the limits that the last good look found. It returns nil, which
-// changes nothing, before the first look. A nil Follower follows nothing.
+// Limits returns the limits that the last good look found. Before that, and for
+// a nil Follower, it returns nil: the code's limits apply.
 func (f *Follower) Limits() *Limits {
 	if f == nil {
 		return nil
@@ -58,8 +59,8 @@ func (f *Follower) Limits() *Limits {
 	return f.last.Load()
 }
 
-// Look starts a look at the table if one is due. The caller calls wait when its
-// answer is ready.
+// Look starts a look if one is due. The caller calls wait when its own answer
+// is ready. Wait gives a look that is still running 20 ms more.
 func (f *Follower) Look(ctx context.Context) (wait func()) {
 	if f == nil || !f.due() {
 		return func() {}
@@ -83,7 +84,8 @@ func (f *Follower) Look(ctx context.Context) (wait func()) {
 	}
 }
 
-// due reports whether it is time for a look. If so, it counts the look as begun.
+// due reports whether it is time for a look. If so, it counts the look as
+// begun.
 func (f *Follower) due() bool {
 	now := f.now()
 	f.mu.Lock()
@@ -95,7 +97,7 @@ func (f *Follower) due() bool {
 	return true
 }
 
-// Read looks at the table at once, and is sure to find the last document.
+// Read reads the settings at once, with a consistent read, and follows them.
 func (f *Follower) Read(ctx context.Context) error {
 	found, err := f.read(ctx, true)
 	if err != nil {
@@ -104,10 +106,10 @@ func (f *Follower) Read(ctx context.Context) error {
 	return f.follow(ctx, found)
 }
 
-// look reads eventually consistently, at half the price. Such a read may return
-// an older document than an earlier read, or none. An operator may also have
-// deleted the document or restored an older one. One consistent read tells the
-// two cases apart:
+// look reads the settings with eventual consistency, which costs half as much.
+// Such a read may return an older document than the last one, or none. But an
+// operator may also have deleted the document or restored an older one. One
+// consistent read tells the two cases apart:
 //
 //	seen  read  consistent read
 //	7     8     not needed: 8 is newer
@@ -138,7 +140,7 @@ func (f *Follower) read(ctx context.Context, consistent bool) (s snapshot, err e
 	return s, err
 }
 
-// follow puts a document in force, unless it is in force already.
+// follow applies the document that was found, unless it is applied already.
 func (f *Follower) follow(ctx context.Context, found snapshot) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -76,14 +76,15 @@ func TestSettingsThatCannotBeReadKeepTheLastGoodOnes(t *testing.T) {
 			b.kept = kept{[]byte(document), 9 + int64(i)}
 			b.look(5, 1)
 		}
-		// An activity that the code does not have is no reason to lose the rest.
+		// An activity that the code does not have is no reason to lose the
+		// rest.
 		b.kept = kept{[]byte(`{"activities": {"gone": {"limit": "1/1m"}, "create_post": {"limit": "7/1m"}}}`), 12}
 		b.look(7, 1)
 	})
 }
 
-// A look that finds an older document, or none, reads once more, consistently,
-// before the follower believes it.
+// A look that finds an older document, or none, reads once more with a
+// consistent read before the follower applies the change.
 func TestSettingsThatGoBackAreFollowed(t *testing.T) {
 	seven := kept{[]byte(`{"activities": {"create_post": {"limit": "7/1m"}}}`), 1}
 	for name, tt := range map[string]struct {
@@ -127,7 +128,7 @@ func TestAnEventuallyConsistentReadThatGoesBackChangesNothing(t *testing.T) {
 }
 
 // The first read returns an older document, and the consistent read that would
-// confirm it fails. Then the follower knows nothing new.
+// confirm it fails. Then the follower changes nothing.
 func TestAConfirmationThatFailsChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -149,7 +150,7 @@ func TestASlowLookDoesNotDelayTheAnswer(t *testing.T) {
 		began := time.Now()
 		f.Look(t.Context())()
 		if took := time.Since(began); took > 20*time.Millisecond || f.Limits() != nil {
-			t.Errorf("the answer waited %v", took)
+			t.Errorf("the answer waited %v, want at most 20 ms", took)
 		}
 		time.Sleep(time.Second)
 		if f.Limits() == nil {

@@ -53,8 +53,8 @@ func TestGrants(t *testing.T) {
 			t.Errorf("%+v: %v, want an error that says %s", g, err, says)
 		}
 	}
-	// A user who is forgotten has no grants left, even if somebody else edits the
-	// settings at the same time.
+	// A user who is forgotten has no grants left, even if somebody else edits
+	// the settings at the same time.
 	table.race = func() { table.edit(t, func(s Settings) Settings { return s.Set("pin", "", "log 50/12h", "") }) }
 	for _, want := range []int{2, 0} {
 		if n, err := Forget(t.Context(), table, limits.All, "u1", now); err != nil || n != want {
@@ -62,7 +62,7 @@ func TestGrants(t *testing.T) {
 		}
 	}
 	if document := string(table.document); strings.Contains(document, "u1") || !strings.Contains(document, "u2") || !strings.Contains(document, "50/12h") {
-		t.Errorf("%s is left", document)
+		t.Errorf("the document is %s, want no grants", document)
 	}
 	for _, c := range table.history {
 		if strings.Contains(c.What+c.Why, "u1") {

@@ -9,7 +9,8 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 )
 
-// Limits are the code's limits with the settings applied. Nil changes nothing.
+// Limits are the code's limits with the settings applied. With nil Limits, the
+// code's limits apply unchanged.
 type Limits struct {
 	activities map[string]activity
 	grants     map[string][]Grant
@@ -44,8 +45,8 @@ func (s Settings) compile(guards []limits.Guard, last *Limits) (*Limits, error) 
 	return l, errors.Join(problems...)
 }
 
-// Activity returns an activity of the code as it is now, and its mode. An empty
-// mode stands for the mode of the function.
+// Activity returns an activity of the code with the settings applied, and its
+// mode. An empty mode means that the mode of the function applies.
 func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) {
 	if changed, ok := l.changed(a.Name); ok {
 		return changed.Activity, changed.mode
@@ -53,8 +54,8 @@ func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) 
 	return a, ""
 }
 
-// changed returns an activity that the settings change, and reports whether they
-// do.
+// changed returns an activity that the settings change, and reports whether
+// they do.
 func (l *Limits) changed(name string) (a activity, ok bool) {
 	if l != nil {
 		a, ok = l.activities[name]
@@ -62,9 +63,9 @@ func (l *Limits) changed(name string) (a activity, ok bool) {
 	return a, ok
 }
 
-// Granted returns what operators have granted to a user at this time: roles, which
-// add to those of the caller, and a tier, which replaces the caller's. Empty means
-// none.
+// Granted returns what operators have granted to a user and what has not ended
+// at now. The roles are in addition to the caller's roles. The tier replaces
+// the caller's tier; empty means that no tier is granted.
 func (l *Limits) Granted(userID string, now time.Time) (roles []string, tier string) {
 	if l == nil {
 		return nil, ""

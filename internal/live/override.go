@@ -13,9 +13,9 @@ import (
 // An Override changes one activity. Its limits are in the text form of package
 // policy: 20/1m, bucket 10/1m burst 15, or minute: 20/1m, day: 300/1d.
 //
-// A live limit counts in the same items as the code's limit. So both must have the
-// same kind and, except for buckets, the same window: see [policy.Share]. The
-// options keep and ahead stay as in the code if the text has none. A burst
+// A live limit counts in the same items as the code's limit. So both must have
+// the same kind and, except for buckets, the same window: see [policy.Share].
+// The options keep and ahead stay as in the code if the text has none. A burst
 // does not: bucket 10/1m always means a burst of 10.
 type Override struct {
 	Limit string            `json:"limit,omitzero"` // for tiers that are not in Tiers; empty: the code's limit
@@ -77,9 +77,10 @@ func (o Override) apply(a limits.Activity) (activity, error) {
 	return activity{changed, o.Mode}, nil
 }
 
-// instead returns the policy of a text that takes the place of the code's policy.
-// All policies of an activity share its count: each live one shares with a policy of
-// the code, and those share with one another.
+// instead returns the policy that replaces the code's policy: text, with the
+// options of the code's policy that text leaves out. It returns an error if the
+// two cannot share a count. All policies of an activity share one count, so it
+// is enough to compare a live policy with one policy of the code.
 func instead(code policy.Policy, text string) (policy.Policy, error) {
 	p, err := policy.Parse(text)
 	if err != nil {
@@ -91,8 +92,9 @@ func instead(code policy.Policy, text string) (policy.Policy, error) {
 	return p.OptionsOf(code), nil
 }
 
-// canonical returns the one way in which the settings write a limit. A text that is
-// not a limit is returned unchanged; validate refuses it.
+// canonical returns the text form in which the settings store a limit. It
+// returns a text that is not a limit unchanged, and validate refuses that text
+// later.
 func canonical(text string) string {
 	if p, err := policy.Parse(text); err == nil {
 		return p.String()

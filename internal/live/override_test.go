@@ -11,8 +11,8 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// set stores a live limit for an activity of one of the guards, or for a tier of
-// it. It returns the activity that then is in force.
+// set stores a live limit for an activity of one of the guards, or for one of
+// its tiers. It returns the activity with the limits that then apply.
 func set(t *testing.T, guards []limits.Guard, activity, tier, limit string) (*table, limits.Activity, error) {
 	t.Helper()
 	table := &table{}
@@ -38,7 +38,8 @@ func TestSet(t *testing.T) {
 		{"create_post", "premium", "30/1m", "30/1m", "30/1m"},
 		{"pin", "", "log 50/12h", "log 50/12h", "log 50/12h"},
 		{"ingest", "", "sliding 80/60m", "sliding 80/1h", "sliding 80/1h"},
-		// Keep and ahead are the code's if the text has none. A burst is not.
+		// If the text has no keep or ahead, those of the code apply. A burst of
+		// the code never applies.
 		{"send_message", "", "bucket 1/2s", "bucket 1/2s", "bucket 1/2s keep 1h"},
 		{"send_message", "", "bucket 1/2s keep 2h", "bucket 1/2s keep 2h", "bucket 1/2s keep 2h"},
 		{"send_message", "burst", "bucket 1/5s burst 9", "bucket 1/5s burst 9", "bucket 1/5s burst 9 keep 1h"},
@@ -110,8 +111,8 @@ func TestSetOfSeveralLimits(t *testing.T) {
 	}
 }
 
-// Live limits accept exactly what limits.go accepts as a tier, for every kind of
-// policy.
+// Live limits accept exactly what limits.go accepts as a tier, for every kind
+// of policy.
 func TestLiveLimitsAndTiersAcceptTheSame(t *testing.T) {
 	var texts []string
 	for _, k := range policy.Kinds() {

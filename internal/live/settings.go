@@ -2,10 +2,12 @@
 //
 // The [Settings] are one document: changed limits and modes of activities, and
 // grants of a role or a tier to a user. They are kept in a [Table]. Operators
-// change them with [Edit], which refuses what the code could not follow. Each
-// instance of a guard has a [Follower], which applies a change within 30 s.
+// change them with [Edit], which refuses a change that the code could not
+// apply. Each instance of a guard has a [Follower], which applies a change
+// within 30 s.
 //
-// This document changes the limit of one activity and stops counting another:
+// For example, this document changes the limits of one activity and stops
+// counting another:
 //
 //	{"activities": {
 //	    "create_post": {"limit": "20/1m", "tiers": {"premium": "40/1m"}},
@@ -33,7 +35,7 @@ type Settings struct {
 // mostGrants keeps the document below a tenth of the size that DynamoDB allows.
 const mostGrants = 200
 
-// Parse reads a document. It does not check whether the code can follow it.
+// Parse reads a document. It does not check whether the code can apply it.
 func Parse(document []byte) (s Settings, err error) {
 	if err := json.Unmarshal(document, &s, json.RejectUnknownMembers(true)); err != nil {
 		return Settings{}, fmt.Errorf("the live limits cannot be read: %w", err)
@@ -41,7 +43,7 @@ func Parse(document []byte) (s Settings, err error) {
 	return s, nil
 }
 
-// Document returns the settings as they are stored.
+// Document returns the settings as JSON, the form in which they are stored.
 func (s Settings) Document() ([]byte, error) { return json.Marshal(s, json.Deterministic(true)) }
 
 // clone returns a copy that an edit may change.
@@ -54,8 +56,8 @@ func (s Settings) clone() Settings {
 	return c
 }
 
-// validate checks what differs between before and s. What was wrong before does
-// not matter, so that the rest can still be edited.
+// validate checks only what differs between before and s. So settings with a
+// mistake somewhere else can still be edited.
 func (s Settings) validate(before Settings, guards []limits.Guard) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
 		if was, ok := before.Activities[name]; ok && reflect.DeepEqual(was, s.Activities[name]) {

@@ -12,8 +12,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// Nobody stays refused for longer than the limit in force says, whatever the limit
-// was when the last action was counted.
+// After a live limit is undone, a user waits at most as long as the code's
+// limit says, whatever the limit was when the last action was counted.
 func TestAnUndoneLimitRefusesNobodyForLonger(t *testing.T) {
 	for _, tt := range []struct {
 		code, live string

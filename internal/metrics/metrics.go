@@ -2,7 +2,7 @@
 //
 // Lambda sends what a function prints to CloudWatch Logs. CloudWatch finds the
 // lines in this format there and makes metrics of them, so a function sends no
-// request for its metrics. One line looks like this:
+// request for its metrics. One line looks like this, without the line breaks:
 //
 //	{"_aws":{"Timestamp":1700000000000,"CloudWatchMetrics":[{"Namespace":"Guards",
 //	"Dimensions":[["Guard"]],"Metrics":[{"Name":"Refused","Unit":"Count"}]}]},
@@ -20,8 +20,8 @@ import (
 // A Writer writes one line for each call of Write. The zero Writer writes
 // nothing. A Writer is safe for concurrent use if W is.
 type Writer struct {
-	W         io.Writer // nil for no metrics
-	Namespace string    // of the metrics in CloudWatch
+	W         io.Writer // where the lines go; nil for no metrics
+	Namespace string    // the namespace of the metrics in CloudWatch
 }
 
 // A Dimension is one part of a metric's identity, such as Guard=posts-guard.
@@ -33,9 +33,9 @@ type Value struct {
 	Count int64
 }
 
-// Write writes one line with all values, which share the dimensions. Without
-// values it writes nothing. It ignores an error of W, because a lost metric is no
-// reason to fail.
+// Write writes one line with all values. The values share the dimensions.
+// Without values it writes nothing. It ignores an error of W, because a lost
+// metric is no reason to fail.
 func (w Writer) Write(now time.Time, dimensions []Dimension, values []Value) {
 	if w.W == nil || len(values) == 0 {
 		return

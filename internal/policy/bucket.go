@@ -14,22 +14,28 @@ import (
 // This is the generic cell rate algorithm (ITU-T I.371, virtual scheduling).
 // Its state is, in milliseconds:
 //
-//	tat    the theoretical arrival time: when the bucket will be full again
+//	tat    theoretical arrival time: when the bucket will be full again
 //	every  the interval that tat was computed with
-//	since  when the bucket was last full; older actions have no weight any more
-//	asof   when tat was last changed by an action
+//	since  when the bucket was last full; older actions do not count any more
+//	asof   when an action last changed tat
 //
-// For example, bucket 10/1m burst 15 has an interval of 6 s. Three actions at
-// second 100 move tat to 118. At second 106 the bucket is 12 s behind: 2
-// actions count, and 13 remain. The 16th action of a moment would move tat more
-// than 90 s ahead, so it is refused.
+// Each action moves tat one interval later, and used = (tat - now) / interval,
+// rounded up. For example, bucket 10/1m burst 15 has an interval of 6 s:
 //
-// The interval changes with another tier or a changed limit. The actions that
-// were used at asof then stay used, and from asof on they come back at the new
-// pace. For example, an action at second 0 with an interval of 12 hours makes
-// tat 43,200. If the interval becomes 5 s, the bucket is full at second 5.
+//	second  event           tat  used  remaining
+//	100     3 actions       118  3     12
+//	106     one came back   118  2     13
+//	118     full again      118  0     15
+//	200     15 actions      290  15    0
+//	200     a 16th action   290  refused until second 206
+//
+// Tiers and changed limits can have another interval. Then the number of
+// actions used at asof stays the same, and from asof on they come back at the
+// new pace. For example, an action at second 0 with an interval of 12 hours
+// makes tat 43,200: one action is used. If the interval becomes 5 s, that
+// action is back at second 5.
 type bucket struct {
-	interval int64 // milliseconds until one action comes back
+	interval int64 // milliseconds in which one action comes back
 	burst    int64
 	keep     time.Duration // how long an idle item is kept at least
 }
@@ -91,8 +97,12 @@ func (p bucket) take(now, n int64, _ uint64, s State) (Update, bool) {
 	return u, true
 }
 
-// undo gives back actions that were taken since the bucket was last full. Then
-// tat is still later than since by at least their cost.
+// undo moves tat back by the cost of n actions. It refuses if the bucket has
+// been full since they were counted, or if tat would come to lie before since.
+//
+// It may give back weight that has already drained. For example, with bucket
+// 1/5s burst 3, action A at second 100 and action B at second 104 make tat 110.
+// Releasing A at second 104 makes tat 105, although B alone would make it 109.
 func (p bucket) undo(_, at, n int64, s State) (Update, bool) {
 	unit := p.unit(s)
 	least := s[since] + n*unit
@@ -103,8 +113,9 @@ func (p bucket) undo(_, at, n int64, s State) (Update, bool) {
 	}, s[since] <= at && s[tat] >= least
 }
 
-// read computes Wait as the earlier of two moments: the bucket is idle by the
-// interval it was counted with, or it has room by the interval of p.
+// read returns the figures of s. Wait ends at the earlier of two moments: the
+// bucket is full by the interval that s was counted with, or it has room for n
+// actions by the interval of p.
 func (p bucket) read(now, n int64, s State) Reading {
 	full := p.full(s)
 	behind := max(0, full-now)
@@ -123,8 +134,10 @@ func (p bucket) read(now, n int64, s State) Reading {
 	return r
 }
 
-// full returns when the bucket is full by the interval of p: tat, if it was
-// counted with this interval.
+// full returns when the bucket is full by the interval of p. If s was counted
+// with the same interval, that is tat. Otherwise the time from asof to tat is
+// scaled. For example, asof 0, tat 30 and every 10 are 3 actions, which an
+// interval of 4 gives back by 12.
 func (p bucket) full(s State) int64 {
 	unit := p.unit(s)
 	if unit == p.interval {
@@ -133,7 +146,8 @@ func (p bucket) full(s State) int64 {
 	return s[asof] + scale(s[tat]-s[asof], p.interval, unit, unit-1)
 }
 
-// unit returns the interval that s was counted with.
+// unit returns the interval that s was counted with, or the interval of p if s
+// has none in the valid range.
 func (p bucket) unit(s State) int64 {
 	if unit := s[every]; 0 < unit && unit <= longestWindow.Milliseconds() {
 		return unit

@@ -1,7 +1,16 @@
 package policy
 
-// Each returns every limit of p as a policy of its own, without its name, in the
-// order of [Policy.Rates].
+// Rates returns the numbers of each limit, for tables and pictures.
+func (p Policy) Rates() []Rate {
+	rates := make([]Rate, len(p.limits))
+	for i, l := range p.limits {
+		rates[i] = l.rate
+	}
+	return rates
+}
+
+// Each returns every limit of p as a policy of its own, without its name, in
+// the order of [Policy.Rates].
 func (p Policy) Each() []Policy {
 	each := make([]Policy, len(p.limits))
 	for i, r := range p.Rates() {
@@ -11,10 +20,12 @@ func (p Policy) Each() []Policy {
 	return each
 }
 
-// OptionsOf returns p with the options of q that p does not give and that do not
-// change how much is allowed: ahead and keep. For example, bucket 1/2s with the
-// options of bucket 1/5s keep 1h is bucket 1/2s keep 1h. P and q must share a
-// count, see [Share].
+// OptionsOf returns p with the options ahead and keep of q, unless p sets them
+// itself. A burst is never taken from q. P and q must share a count, see
+// [Share].
+//
+// For example, bucket 1/2s with the options of bucket 1/5s keep 1h is bucket
+// 1/2s keep 1h.
 func (p Policy) OptionsOf(q Policy) Policy {
 	theirs := make(map[string]Rate, len(q.limits))
 	for _, r := range q.Rates() {
@@ -29,5 +40,16 @@ func (p Policy) OptionsOf(q Policy) Policy {
 			rates[i].Keep = theirs[r.Name].Keep
 		}
 	}
+	return must(newPolicy(rates))
+}
+
+// AtOnce returns p without places in later windows. It refuses what p delays. A
+// policy that does not queue is returned unchanged.
+func (p Policy) AtOnce() Policy {
+	if !p.Queues() {
+		return p
+	}
+	rates := p.Rates()
+	rates[p.queue].Ahead = 0
 	return must(newPolicy(rates))
 }

@@ -5,15 +5,17 @@ import (
 	"math"
 )
 
-// fixed allows limit actions in each window of the clock. Windows follow one
-// another from 1970 on and are the same for every user.
+// fixed allows limit actions in each window of the clock. The first window
+// begins in 1970, each window follows the one before, and all users have the
+// same windows.
 //
 // Worst case: limit actions at the end of one window and limit at the start of
 // the next one, so twice the limit in a moment.
 //
 // Each window has an item of its own. Its state is activityCount, the number of
 // actions counted. For example, with 3/1m, the third action at 0:59 is allowed,
-// and the fourth one is refused for 1 s. At 1:00 a new item starts at 0.
+// and the fourth one is refused with a wait of 1 s. At 1:00 a new item starts
+// at 0.
 type fixed struct {
 	limit  int64
 	window int64 // milliseconds
@@ -57,7 +59,7 @@ func (p fixed) undo(now, at, n int64, s State) (Update, bool) {
 	return countDown(activityCount, n, s)
 }
 
-// countDown takes n off a counter that has at least n.
+// countDown plans to subtract n from a counter that has at least n.
 func countDown(attr string, n int64, s State) (Update, bool) {
 	return Update{
 		If:   [][]Term{{Within(attr, n, math.MaxInt64)}},
@@ -82,11 +84,12 @@ func (p fixed) key(now int64) int64 { return now / p.window }
 func (p fixed) end(now int64) int64 { return (p.key(now) + 1) * p.window }
 
 // sharedFixed is a fixed window whose item also holds other limits. That item
-// serves forever, so the count carries the number of its window.
+// serves forever, so the counter also carries the number of its window.
 //
-// Its state is w: a million for each window since 1970, plus the actions
-// counted in the latest window. For example, 5 actions in window 28,333,334 are
-// 28,333,334,000,005.
+// Its state is w: a million times the number of the latest window with actions,
+// plus the actions counted in that window. For example, 5 actions in window
+// 28,333,334 are 28,333,334,000,005. In the next window every value below
+// 28,333,335,000,000 reads as 0 actions.
 type sharedFixed struct{ fixed }
 
 const windowAndCount = "w"

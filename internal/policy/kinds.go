@@ -7,9 +7,9 @@ import (
 )
 
 // A kind is one way to limit. Its methods are pure functions of the
-// configuration and the arguments; the methods of [Policy] with the same names
-// document them. The laws in laws_test.go hold for every kind in the list
-// below.
+// configuration and the arguments. The methods of [Policy] with the same names
+// describe what they do. The laws in laws_test.go hold for every kind in the
+// list below.
 type kind interface {
 	item(now int64) (window, expires int64)
 	take(now, n int64, seed uint64, s State) (Update, bool)
@@ -114,14 +114,14 @@ func (r Rate) build(shared bool) (limit, error) {
 // item that has already expired on the other.
 const clockSlack = 120 * time.Second
 
-// expiry returns the first second, in Unix seconds, that is later than until
-// (Unix milliseconds) by at least slack.
+// expiry returns the first whole Unix second that is at least slack later than
+// until, which is in Unix milliseconds.
 func expiry(until int64, slack time.Duration) int64 {
 	return (until + slack.Milliseconds() + 999) / 1000
 }
 
-// millis converts a number of milliseconds. More than 292 years become 292
-// years.
+// millis converts milliseconds to a Duration. More than 292 years become 292
+// years, because a Duration can hold no more.
 func millis(n int64) time.Duration {
 	return time.Duration(min(n, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }

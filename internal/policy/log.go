@@ -9,24 +9,28 @@ import (
 )
 
 // log allows limit actions in any period as long as window. Each action counts
-// for exactly that long. A log is exact at every moment and pays with space:
+// for exactly one window. A log is exact at every moment, but it takes space:
 // one slot for each action.
 //
-// Its state has two parts. Each of the slots a0 to j9 holds the time of its
-// last use, in milliseconds since 2020. A slot is free if it is absent, or if
-// its time is at least one window ago. The attribute top is a bound: no slot
-// with a number of top or more is used.
+// Its state has two parts. The slots a0 to j9, numbered 0 to 99, each hold the
+// time of their last use, in milliseconds since 2020. A slot is free if it is
+// absent, or if its time is at least one window ago. The attribute top is an
+// upper bound: every used slot has a number below top.
 //
-// A request takes free slots below its limit, and its guard tests just those
-// slots and top. That is enough: if n slots below the limit are free, and no
-// slot above the limit is used, then at most limit-n are used. So concurrent
-// requests that take different slots do not make each other fail.
+// A request takes free slots below its limit. Its guard tests only these slots
+// and top. That is enough: if n slots below the limit are free, and no slot at
+// or above the limit is used, then at most limit-n slots are used. So
+// concurrent requests that take different slots do not make each other fail.
+//
+// For example, with log 3/1h and slot 0 used, a request picks slot 2. Its guard
+// is "slot 2 is free AND top <= 3". A concurrent request that picks slot 1 does
+// not disturb it.
 //
 // If the limit was lowered, or another tier has a higher one, top can be above
-// the limit. Then used slots can lie between the two, and the guard needs
-// top-limit more free slots. For example, 60 pins were counted with a limit of
-// 100, which is now 50. One more pin needs 1 + 50 free slots of the 100. Only
-// 40 are free, so it is refused.
+// the limit. Then slots between the limit and top can be used too, so the guard
+// needs top-limit more free slots. For example, 60 pins are counted under a
+// limit of 100, and the limit becomes 50. One more pin needs 1 + 50 free slots
+// of the 100. Only 40 are free, so the pin is refused.
 type log struct {
 	limit  int64
 	window int64 // milliseconds
@@ -41,10 +45,10 @@ const (
 	slotEpoch = 1_577_836_800_000
 
 	// looseSlots is how many slots a guard can test for "absent or old", which
-	// takes four operators each. If there are more, the guard tests each slot
-	// only for the one way in which it was free, which takes two. So a log
-	// takes about 200 of DynamoDB's 300 operators, and leaves the others to
-	// other limits.
+	// takes four operators for each slot. A guard with more slots tests either
+	// "absent" or "old" for each slot, whichever is true in the known state.
+	// That takes two operators. So a log takes about 200 of DynamoDB's 300
+	// operators and leaves the rest for other limits.
 	looseSlots = 50
 )
 
@@ -91,9 +95,9 @@ func (p log) take(now, n int64, seed uint64, s State) (Update, bool) {
 	}, true
 }
 
-// choose takes n free slots below the limit, at random, for the actions. It
-// returns the others from the highest down: testing those lets top fall. It
-// reorders free, which must be in ascending order.
+// choose picks n free slots below the limit at random. It returns them and the
+// other free slots, the highest first, because a guard that tests the highest
+// slots lets top fall. It reorders free, which must be in ascending order.
 func (p log) choose(free []int64, n int, seed uint64) (mine, others []int64) {
 	below, _ := slices.BinarySearch(free, p.limit)
 	var random rand.PCG
@@ -108,8 +112,10 @@ func (p log) choose(free []int64, n int, seed uint64) (mine, others []int64) {
 	return mine, others
 }
 
-// highest returns the new top. That is slots, lowered by the slots at the upper
-// end that the guard tests and the request leaves free, but at least the limit.
+// highest returns the new top. It begins with slots and goes down by one for
+// each highest slot that the guard tests and the request leaves free, but never
+// below the limit. For example, with slots 60, limit 50 and the spare slots 59,
+// 58 and 40, the new top is 58.
 func (p log) highest(slots int64, spare []int64) int64 {
 	for _, slot := range spare { // from the highest down
 		if slot != slots-1 || slots == p.limit {
@@ -120,7 +126,8 @@ func (p log) highest(slots int64, spare []int64) int64 {
 	return slots
 }
 
-// isFree returns the term that tests a slot that is free in s.
+// isFree returns a term that tests whether a slot is free. The slot must be
+// free in s. A loose term accepts both an absent slot and an old one.
 func (p log) isFree(name string, now int64, s State, loose bool) Term {
 	_, used := s[name]
 	switch {
@@ -132,9 +139,11 @@ func (p log) isFree(name string, now int64, s State, loose bool) Term {
 	return Missing(name)
 }
 
-// undo gives back slots whose time is at. Slots of the same millisecond are
-// alike, so any of them will do. While the item remembers the request's id, the
-// limiter asks for the id too. After that, the slots alone are the receipt.
+// undo deletes n slots whose time is at. Slots of the same millisecond are
+// alike, so it does not matter which ones go. ByID stays false, because a log
+// remembers its slots for longer than the item remembers ids. While the item
+// has the id, the limiter asks for it too. After that, the slots alone are the
+// receipt.
 func (p log) undo(now, at, n int64, s State) (Update, bool) {
 	used := at - slotEpoch
 	u := Update{If: make([][]Term, 1)}
@@ -158,7 +167,7 @@ func (p log) read(now, n int64, s State) Reading {
 	}
 	slices.Sort(times)
 	r.ResetAt = times[len(times)-1] + slotEpoch + p.window
-	if over := r.Used + n - p.limit; n > 0 && over > 0 { // so many have to expire first
+	if over := r.Used + n - p.limit; n > 0 && over > 0 { // how many have to expire first
 		r.Wait = millis(times[min(over, r.Used)-1] - p.oldest(now))
 	}
 	return r
@@ -185,8 +194,9 @@ func (p log) free(now, slots int64, s State) []int64 {
 	return free
 }
 
-// top returns the top of s, and never more than there are slots.
+// top returns the top of s, limited to the number of slots.
 func (p log) top(s State) int64 { return min(max(0, s[top]), mostSlots) }
 
-// oldest returns the latest time, since 2020, that no longer counts at now.
+// oldest returns the latest time that does not count any more at now, in
+// milliseconds since 2020.
 func (p log) oldest(now int64) int64 { return now - slotEpoch - p.window }

@@ -1,5 +1,5 @@
-// Package policy decides how often somebody may act. It is pure: no function
-// here reads a clock, draws a random number or talks to a database.
+// Package policy decides how often a user may act. It is pure: no function here
+// reads a clock, draws a random number or talks to a database.
 //
 // A [Policy] is written as text and read with [Parse]:
 //
@@ -11,21 +11,29 @@
 //	minute: 10/1m, day: 200/1d     both limits must allow the action
 //
 // The state of a policy is a few integers in one item of a database.
-// [Policy.Take] reads a state and plans an [Update]: some changes, and a guard.
-// The guard is a condition that must still hold when the changes are applied.
-// The database checks it and applies the changes in one atomic step. If another
-// request has changed the item and the guard fails, the caller gets the item as
-// it is now and plans again. So nobody reads the item first, and nobody locks
-// it.
+// [Policy.Take] reads a [State] and plans an [Update], which consists of
+// changes and a guard. The guard is a condition that must still hold when the
+// changes are applied. The database checks the guard and applies the changes in
+// one atomic step. If the guard fails, the database returns the item as it is,
+// and the caller plans again from it. So a request needs no read before its
+// update, and no lock.
 //
 // For example, the limit is 10/1m and 9 actions are counted. Take plans "add 1
 // to activityCount" with the guard "activityCount <= 9". Two callers send this
-// update at once. The first one makes the count 10. The guard of the second one
-// fails. Its caller plans again from the count of 10, and Take refuses.
+// update at the same time:
 //
-// [Policy.Read] returns the figures of a state, such as how many actions
-// remain. [Policy.Undo] plans to give actions back. [Share] reports why two
-// policies cannot count in the same items.
+//	caller  guard          activityCount  result
+//	A       9 <= 9 holds   becomes 10     allowed
+//	B       10 <= 9 fails  stays 10       B calls Take again, with the count of 10
+//	                                      Take returns false: refused
+//
+// Three other functions complete the picture:
+//
+//   - [Policy.Read] returns the figures of a state, such as how many actions
+//     remain and how long to wait.
+//   - [Policy.Undo] plans to give actions back.
+//   - [Share] checks whether two policies can count in the same items, as the
+//     tiers of one activity do.
 //
 // All times are Unix milliseconds unless a name says otherwise.
 package policy
@@ -35,11 +43,13 @@ import (
 	"time"
 )
 
-// A Policy is one limit, or several that must all allow an action. The zero
-// Policy has no limit: [Policy.IsZero] reports it, and no other method may be
-// called on it. A Policy never changes, so it is safe for concurrent use.
+// A Policy is one limit, or several that must all allow an action. A Policy
+// never changes, so it is safe for concurrent use.
+//
+// The zero Policy has no limit. Check for it with [Policy.IsZero] before
+// calling a method that needs a limit, such as Take or Read.
 type Policy struct {
-	limits []limit // one without a name, or several with names
+	limits []limit // a single limit has no name; several limits have names
 	most   int64
 	queue  int // the index of the limit that gives places in later windows; -1: none does
 }
@@ -73,10 +83,13 @@ func (p Policy) Equal(q Policy) bool { return p.String() == q.String() }
 // Most returns the most actions that one request can take.
 func (p Policy) Most() int64 { return p.most }
 
-// Item names the item that counts at now. Window is floor(now / window) if each
-// window has an item of its own, and 0 if one item serves forever. Expires is
-// in Unix seconds: from then on, dropping the item changes no decision, even on
-// a clock that is 120 s behind.
+// Item returns which item counts at now, and until when that item matters.
+// Window is floor(now / window) if each window has an item of its own, and 0 if
+// one item serves forever. Expires is in Unix seconds. From then on, deleting
+// the item changes no decision, even on a clock that is 120 s behind.
+//
+// For example, 10/1m at 1,700,000,030,000 counts in window 28,333,333. That
+// window ends 10 s later, so expires is 1,700,000,160.
 func (p Policy) Item(now int64) (window, expires int64) {
 	if one, ok := p.single(); ok {
 		return one.item(now)
@@ -89,12 +102,12 @@ func (p Policy) Item(now int64) (window, expires int64) {
 }
 
 // Take plans to count n actions at now in an item with state s. It returns
-// false if s has no room for them. The guard of the update is as weak as the
-// policy allows, so concurrent requests that all fit do not make each other
-// fail.
+// false if s has no room for them, or if n is not between 1 and [Policy.Most].
+// The guard of the update is as weak as the policy allows. So concurrent
+// requests that all fit do not make each other fail.
 //
 // Seed spreads concurrent requests over the free slots of a log. Any value is
-// correct; requests with different seeds collide less often.
+// correct, but requests with different seeds collide less often.
 func (p Policy) Take(now, n int64, seed uint64, s State) (Update, bool) {
 	if n < 1 || n > p.most {
 		return Update{}, false
@@ -111,8 +124,12 @@ func (p Policy) Take(now, n int64, seed uint64, s State) (Update, bool) {
 	})
 }
 
-// Undo plans to give back n actions that were counted at at. It returns false
-// if the actions no longer count, or if s counts fewer than n.
+// Undo plans to give back n actions. At is their receipt: the [Reading.At] of
+// the check that counted them. Undo returns false if the actions do not count
+// any more, or if s counts fewer than n.
+//
+// With several limits the id is the receipt: the update has ByID, and it leaves
+// out each limit that has no such actions to give back.
 func (p Policy) Undo(now, at, n int64, s State) (Update, bool) {
 	if n < 1 || n > million || at > now {
 		return Update{}, false
@@ -131,10 +148,9 @@ func (p Policy) Undo(now, at, n int64, s State) (Update, bool) {
 	return u, ok && len(u.Acts) > 0
 }
 
-// Read returns the figures of s at now. Wait is about n actions more; with n 0
-// it is 0. With several limits, the figures are those of the limit that binds:
-// the one with the longest wait. If no limit has a wait, it is the limit with
-// the fewest remaining actions.
+// Read returns the figures of s at now. Wait is how long until n more actions
+// fit; for n = 0 it is 0. With several limits, the figures are those of the
+// limit that restricts the caller most (see [Reading.Binds]).
 func (p Policy) Read(now, n int64, s State) Reading {
 	if one, ok := p.single(); ok {
 		return one.read(now, n, s).plausible(now)
@@ -154,8 +170,8 @@ func (p Policy) Read(now, n int64, s State) Reading {
 	return r
 }
 
-// plausible brings figures back into their ranges. Only a state that no policy
-// has written has figures beyond them.
+// plausible returns r with each figure limited to its range. A figure is out of
+// range only if the state was not written by a policy.
 func (r Reading) plausible(now int64) Reading {
 	const longest = 2 * longestWindow // no policy counts an action for longer
 	r.Used = max(0, r.Used)
@@ -167,8 +183,8 @@ func (r Reading) plausible(now int64) Reading {
 	return r
 }
 
-// Binds reports whether r restricts the caller more than other does: it waits
-// longer, or it leaves less.
+// Binds reports whether r restricts the caller more than other does. The longer
+// Wait decides, then the smaller Remaining, then the later ResetAt.
 func (r Reading) Binds(other Reading) bool {
 	return cmp.Or(
 		cmp.Compare(r.Wait, other.Wait),
@@ -177,33 +193,17 @@ func (r Reading) Binds(other Reading) bool {
 	) > 0
 }
 
-// Rates returns the numbers of each limit, for tables and pictures.
-func (p Policy) Rates() []Rate {
-	rates := make([]Rate, len(p.limits))
-	for i, l := range p.limits {
-		rates[i] = l.rate
-	}
-	return rates
-}
-
-// Queues reports whether the policy gives places in later windows instead of
-// refusing.
+// Queues reports whether the policy gives places in later windows before it
+// refuses. Only a reservoir does.
 func (p Policy) Queues() bool { return !p.IsZero() && p.queue >= 0 }
 
-// AtOnce returns p without places in later windows. It refuses what p delays.
-// A policy that does not queue is returned unchanged.
-func (p Policy) AtOnce() Policy {
-	if !p.Queues() {
-		return p
-	}
-	rates := p.Rates()
-	rates[p.queue].Ahead = 0
-	return must(newPolicy(rates))
-}
-
 // Due compares readyAt, a time that p gave earlier, with now. OnTime means that
-// its window is the current one. Early means that its window is still to come.
-// If neither holds, the time has passed or was never given.
+// the window of readyAt is the current one. Early means that this window has
+// not begun. If both are false, the window has passed, or p never gave that
+// time.
+//
+// For example, with reservoir 10/10s and readyAt at second 20: at second 13 it
+// is early, from 20 to just before 30 it is on time, and at 30 it is late.
 func (p Policy) Due(now, readyAt int64) (onTime, early bool) {
 	if !p.Queues() {
 		return false, false
@@ -218,8 +218,11 @@ func (p Policy) IsPlace(readyAt int64) bool {
 }
 
 // Waiting returns how many places are taken in later windows, up to and
-// including the window of readyAt. It counts the current limit for each full
-// window.
+// including the window of readyAt. Each window before the last one counts as
+// full at the current limit.
+//
+// For example, with reservoir 10/10s at second 3, all places of second 10 and 3
+// places of second 20 are taken. Waiting for readyAt at second 20 is 13.
 func (p Policy) Waiting(now, readyAt int64, s State) int64 {
 	if !p.Queues() {
 		return 0

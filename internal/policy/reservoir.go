@@ -11,16 +11,24 @@ import (
 //
 // Worst case: twice the limit in a moment, at the border of two windows.
 //
-// Its state is q, the next ticket: a million for each window since 1970, plus
-// the places given in the latest window that has any. For example, with
-// reservoir 10/10s at second 3, the tickets 0 to 9 of window 0 are given. The
-// 11th caller gets ticket 1,000,001, the first place of window 1, and is told
-// to come at second 10.
+// Its state is q, the latest ticket: a million times the number of the latest
+// window that has places, plus how many places that window has given. For
+// example, with reservoir 10/10s ahead 15m, and windows counted from 0:
 //
-// The guard of an update holds only while the next ticket is in a certain
-// window. So the update knows its ReadyAt before it is applied, and a repeat of
-// the request can be told the same time. A place that nobody uses is lost when
-// its window ends.
+//	second  caller     q          answer
+//	3       the 1st    1          runs now
+//	3       the 10th   10         runs now, and window 0 is full
+//	3       the 11th   1,000,001  first place of window 1: come at second 10
+//	3       the 20th   1,000,010  last place of window 1: come at second 10
+//	3       the 21st   2,000,001  first place of window 2: come at second 20
+//	12      the 22nd   2,000,002  come at second 20
+//	45      the 23rd   4,000,001  runs now: nobody waits
+//
+// Each update gives its place in one certain window, and its guard holds only
+// while that window is the right one. So the update knows its ReadyAt before it
+// is applied. The item keeps ReadyAt with the request's id, and a repeat of the
+// request gets the same time. A place that nobody uses is lost when its window
+// ends.
 type reservoir struct {
 	limit  int64
 	window int64 // milliseconds
@@ -43,8 +51,11 @@ func (p reservoir) item(now int64) (window, expires int64) {
 	return 0, expiry(p.start(p.last(now+clockSlack.Milliseconds())+1), clockSlack)
 }
 
-// take gives one place: in the current window if nobody waits, else in the
-// latest window that has places or, if that is full, in the next one.
+// take gives one place. There are three cases:
+//
+//   - Nobody waits and the current window is empty: its first place.
+//   - The latest window with places is full: the first place of the next one.
+//   - Otherwise: the next place of the latest window with places.
 func (p reservoir) take(now, _ int64, _ uint64, s State) (Update, bool) {
 	q := s[ticket]
 	window, given := q/million, q%million
@@ -62,7 +73,7 @@ func (p reservoir) take(now, _ int64, _ uint64, s State) (Update, bool) {
 	}, window <= p.last(now)
 }
 
-// first gives the first place of a window.
+// first returns the update that gives the first place of a window.
 func (p reservoir) first(window int64, guard Term) Update {
 	return Update{
 		If:      [][]Term{{guard}},
@@ -104,11 +115,12 @@ func (p reservoir) wait(now, window, given int64) time.Duration {
 
 func (p reservoir) due(now, readyAt int64) (onTime, early bool) {
 	window, k := readyAt/p.window, p.key(now)
-	// One window more than is ever given, for a clock that is behind.
+	// One window more than take ever gives, in case this clock is behind.
 	return window == k, k < window && window <= p.last(now)+1
 }
 
-// waiting counts full windows, and in the latest one the places that are given.
+// waiting returns the places of all full windows after the current one, plus
+// the places that the latest window has given.
 func (p reservoir) waiting(now, readyAt int64, s State) int64 {
 	latest, given := s[ticket]/million, min(s[ticket]%million, p.limit)
 	window := readyAt / p.window
@@ -118,7 +130,7 @@ func (p reservoir) waiting(now, readyAt int64, s State) int64 {
 	return max(0, (window-p.key(now)-1)*p.limit+given)
 }
 
-// last returns the latest window that gets places at now.
+// last returns the latest window in which take gives places at now.
 func (p reservoir) last(now int64) int64 { return p.key(now + p.ahead) }
 
 func (p reservoir) start(window int64) int64 { return window * p.window }

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// Several limits on one activity live in one item, so that all of them count an
+// Several limits on one activity share one item, so either all of them count an
 // action or none does. Each limit keeps its attributes under its own name: the
-// limit "minute" keeps its w as minute_w. Their order does not matter.
+// limit "minute" keeps its w as minute_w. The order of the limits does not
+// matter.
 
 const (
 	mostLimits  = 8 // in one policy
@@ -43,11 +44,12 @@ func newPolicy(rates []Rate) (Policy, error) {
 		}
 	}
 	p.most = p.mostAtOnce()
-	return p, p.oneOfAKind()
+	return p, p.checkKinds()
 }
 
-// mostAtOnce returns the lowest limit, because a request has to pass them all.
-// Places in a queue are given one at a time.
+// mostAtOnce returns the most actions that one request can take: the lowest
+// limit, because a request has to pass all limits. A queue gives one place at a
+// time.
 func (p Policy) mostAtOnce() int64 {
 	if p.Queues() {
 		return 1
@@ -59,6 +61,8 @@ func (p Policy) mostAtOnce() int64 {
 	return most
 }
 
+// checkName returns an error if a limit's name is wrong. Several is set if the
+// policy has several limits, and seen if another limit has the same name.
 func checkName(name string, several, seen bool) error {
 	switch {
 	case !several && name != "":
@@ -75,8 +79,9 @@ func checkName(name string, several, seen bool) error {
 	return nil
 }
 
-// oneOfAKind checks the kinds of which a policy can have only one.
-func (p Policy) oneOfAKind() error {
+// checkKinds returns an error if two limits are of a kind of which a policy can
+// have only one.
+func (p Policy) checkKinds() error {
 	seen := map[string]bool{}
 	for _, l := range p.limits {
 		if k, _ := kindNamed(l.rate.Kind); k.once && seen[k.Name] {
@@ -87,10 +92,13 @@ func (p Policy) oneOfAKind() error {
 	return nil
 }
 
-// Share returns why a and b cannot count in the same items, as the tiers of one
-// activity and a changed limit do. It returns nil if they can. Both must have
-// the same limits by name, each of the same kind and with the same window. Only
-// the windows of buckets may differ.
+// Share returns nil if a and b can count in the same items, and otherwise an
+// error that names each reason why they cannot. The tiers of one activity count
+// in the same items, and so do a limit and the live limit that replaces it.
+//
+// Both policies must have the same limits by name, each of the same kind and
+// with the same window. Only the windows of buckets may differ. For example,
+// 10/1m shares with 20/1m, but not with 10/1h or bucket 10/1m.
 func Share(a, b Policy) error {
 	if len(a.limits) != len(b.limits) {
 		return fmt.Errorf("%q has %s and %q has %d, want the same ones, because they share a count", a, count(len(a.limits)), b, len(b.limits))
@@ -141,18 +149,23 @@ func (r Rate) as(k Kind) Rate {
 	return r
 }
 
-// step is how combine treats the update of one limit.
+// A step is what combine does with the update of one limit.
 type step uint8
 
 const (
-	keep step = iota // make it part of the whole
-	skip             // leave this limit as it is
-	stop             // the whole is refused
+	keep step = iota // make it part of the whole update
+	skip             // leave this limit's attributes unchanged
+	stop             // refuse the whole request
 )
 
-// combine merges the updates of all limits into one. A guard can offer several
-// conjunctions; combine keeps the first one that holds in s. So the whole guard
+// combine merges the updates of all limits into one, which counts for all of
+// them or for none. A limit's guard can have several conjunctions. Only the
+// first one that holds in s becomes part of the whole guard, so the whole guard
 // is one short conjunction.
+//
+// For example, minute: 10/1m, day: 200/1d has counted 4 actions in this minute
+// and 60 on this day. The guard for one more is "minute_w counts 1 to 9 of this
+// minute AND day_w counts 1 to 199 of this day", and the update adds 1 to both.
 func (p Policy) combine(s State, plan func(k kind, mine State) (Update, step)) (Update, bool) {
 	var whole Update
 	var terms []Term
@@ -181,7 +194,8 @@ func (p Policy) combine(s State, plan func(k kind, mine State) (Update, step)) (
 	return whole, true
 }
 
-// holding returns the first conjunction of the guard that holds in s.
+// holding returns the first conjunction of u.If that holds in s. Nil means that
+// u.If is empty, because an update holds in the state that it was planned in.
 func (u Update) holding(s State) []Term {
 	for _, terms := range u.If {
 		if all(terms, s) {
@@ -191,10 +205,12 @@ func (u Update) holding(s State) []Term {
 	return nil
 }
 
-// attr is the name in the item of an attribute of one limit.
+// attr returns the name that an attribute of one limit has in the item, such as
+// minute_w.
 func (l limit) attr(name string) string { return l.rate.Name + "_" + name }
 
-// mine returns the part of s that belongs to one limit.
+// mine returns the part of s that belongs to one limit, without the limit's
+// name in the attributes.
 func (l limit) mine(s State) State {
 	mine := make(State, len(s))
 	for name, v := range s {

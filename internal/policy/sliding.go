@@ -17,16 +17,16 @@ import (
 // covers. This is the sliding window counter that Cloudflare described in 2017.
 //
 // For example, sliding 50/1h has counted 40 actions between 1:00 and 2:00, and
-// 10 since 2:00. At 2:15 the window still covers 45 minutes of the previous
-// hour, so 10 + 40*3/4 = 40 count.
+// 10 since 2:00. At 2:15 the window from 1:15 to 2:15 covers 45 minutes of the
+// previous hour. So 10 + 40*3/4 = 40 actions count, and 10 remain.
 //
-// Worst case: it assumes that the previous period's actions came evenly. If all
-// came at its end, up to twice the limit lie within one window.
+// Worst case: twice the limit within one window. The estimate assumes that the
+// actions of the previous period came evenly, but they may all have come at its
+// end.
 //
-// Its state is one counter for each period, named c and the number of the
-// period. Three are kept: this period's, the previous one's, and one more for a
-// clock that is a period behind. Only whole numbers decide; there is no
-// floating point.
+// Its state is one counter for each period, named c and the period's number.
+// Three counters are kept: those of the current and the previous period, and
+// one more for a clock that is a period behind. All figures are whole numbers.
 type sliding struct {
 	limit  int64
 	window int64 // milliseconds
@@ -37,12 +37,12 @@ const mostSkew = 2_000
 
 const (
 	// mostSteps is how many steps of the staircase fit in one guard. Each step
-	// takes four of DynamoDB's 300 operators, and other parts of the guard need
+	// takes four of DynamoDB's 300 operators. The other parts of the guard need
 	// the rest.
 	mostSteps = 65
 
-	// pause is how many older periods an update removes without having seen
-	// them.
+	// pause is how many old counters an update removes without knowing whether
+	// they exist.
 	pause = 12
 )
 
@@ -54,18 +54,28 @@ func (p sliding) item(now int64) (window, expires int64) {
 	return 0, expiry((p.key(now+clockSlack.Milliseconds())+2)*p.window, clockSlack)
 }
 
-// take allows n actions if x + floor(y*z) <= limit-n. A guard cannot compute,
-// so it lists the corners of that region as steps of a staircase:
+// take allows n actions if x + floor(y*z) <= limit-n. A guard cannot multiply,
+// so it lists the pairs (x, y) that are allowed as the steps of a staircase. On
+// step v, the previous period weighs at most v, so this period may have at most
+// limit-n-v actions. The guard holds if at least one step holds.
 //
-//	(y*z < 1 AND x <= limit-n) OR (y*z < 2 AND x <= limit-n-1) OR ...
+// For example, sliding 4/1h takes 1 action at half past, so z = 1/2:
 //
-// For example, with 3 actions allowed in all and z = 1/2, the steps are y <= 1
-// AND x <= 3, y <= 3 AND x <= 2, y <= 5 AND x <= 1, and y <= 7 AND x <= 0.
+//	step  weight floor(y/2)  so y       and x
+//	0     at most 0          at most 1  at most 3
+//	1     at most 1          at most 3  at most 2
+//	2     at most 2          at most 5  at most 1
+//	3     at most 3          at most 7  at most 0
 //
-// If this period has begun in s, the previous one is over and its count is
-// final, so the one step that s stands on is enough. If there are more than
-// mostSteps steps, the guard lists only some, and always the one that s stands
-// on.
+// x = 2 and y = 3 are allowed by step 1. x = 2 and y = 4 fail every step,
+// because 2 + 2 + 1 is above 4.
+//
+// Two rules keep the guard short:
+//
+//   - If s has actions in this period, the previous period is over and its
+//     weight is known. Then the guard has only the step of that weight.
+//   - If there are more than mostSteps steps, the guard has every second one
+//     (or third, ...), and always the step of the weight in s.
 //
 // If a clock that is ahead has begun the next period, the action counts there.
 // Clocks are assumed to differ by at most 2 s.
@@ -105,7 +115,8 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 	return p.forget(u, k, s), true
 }
 
-// zero returns the shortest term that holds in s and tests that a counter is 0.
+// zero returns a term that holds if a counter is 0. Of the two ways to write
+// it, zero returns the shorter one that holds in s.
 func zero(counter string, s State) Term {
 	if _, ok := s[counter]; ok {
 		return Within(counter, math.MinInt64, 0)
@@ -113,8 +124,9 @@ func zero(counter string, s State) Term {
 	return Missing(counter)
 }
 
-// begun returns now or, if the next period is close and has actions in s, its
-// start: then the clock of now is behind.
+// begun returns now, with one exception. If the next period begins within 2 s
+// and already has actions in s, this clock is behind another one. Then begun
+// returns the start of that period.
 func (p sliding) begun(now int64, s State) int64 {
 	next := p.key(now) + 1
 	if p.left(now) <= mostSkew && s[period(next)] > 0 {
@@ -123,7 +135,8 @@ func (p sliding) begun(now int64, s State) int64 {
 	return now
 }
 
-// step is the step on which the previous period weighs at most v.
+// step returns step v of the staircase: the previous period weighs at most v,
+// and this period has at most most-v actions.
 func (p sliding) step(now, most, v int64) []Term {
 	k := p.key(now)
 	return []Term{
@@ -132,8 +145,10 @@ func (p sliding) step(now, most, v int64) []Term {
 	}
 }
 
-// forget makes u remove the periods that no clock needs any more: those that
-// can be left after a pause, and the older ones that are in s.
+// forget adds the removal of old counters to u. The counters of the periods k,
+// k-1 and k-2 stay. The 12 counters before them are removed even if s does not
+// show them, because s may be empty only for lack of knowledge. Still older
+// counters are removed if s shows them.
 func (p sliding) forget(u Update, k int64, s State) Update {
 	oldest := k - 2
 	for n := oldest - 1; n >= oldest-pause; n-- {
@@ -180,17 +195,19 @@ func (p sliding) read(now, n int64, s State) Reading {
 // at most most.
 func (p sliding) wait(now, most, current, previous int64) time.Duration {
 	left := p.left(now)
-	if current <= most { // the weight of the previous period has to fall
+	if current <= most { // only the weight of the previous period has to fall
 		if covered := p.covered(previous, most-current); covered > 0 {
 			return millis(left - covered)
 		}
 	}
-	// In the next period this one is the previous one.
+	// Not before the next period, in which this one is the previous one.
 	return millis(left + p.window - min(p.window, p.covered(current, most)))
 }
 
-// covered returns the most milliseconds of a period with y actions that the
-// window may still cover if they shall weigh at most v.
+// covered returns how many milliseconds of a period with y actions the window
+// may cover at most, so that the actions weigh at most v. For example, 40
+// actions weigh at most 29 if the window covers less than 30/40 of their hour.
+// So covered returns 1 ms less than 45 minutes.
 func (p sliding) covered(y, v int64) int64 {
 	if y <= 0 {
 		return p.window
@@ -198,16 +215,18 @@ func (p sliding) covered(y, v int64) int64 {
 	return ((v+1)*p.window+y-1)/y - 1
 }
 
-// weight returns floor(y*z).
+// weight returns floor(y*z): how many of y actions of the previous period count
+// at now.
 func (p sliding) weight(now, y int64) int64 { return scale(y, p.left(now), p.window, 0) }
 
-// highest returns the largest y that weighs at most v.
+// highest returns the largest y whose weight at now is at most v.
 func (p sliding) highest(now, v int64) int64 {
 	return ((v+1)*p.window+p.left(now)-1)/p.left(now) - 1
 }
 
-// left returns how much of this period is still to come, 1 to window. The
-// window covers the same part of the previous period.
+// left returns how many milliseconds of this period are still to come, 1 to
+// window. The sliding window covers as much of the previous period, so z is
+// left/window.
 func (p sliding) left(now int64) int64 { return p.window - now%p.window }
 
 func (p sliding) key(now int64) int64 { return now / p.window }

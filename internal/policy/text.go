@@ -12,9 +12,15 @@ import (
 // text that [Policy.String] wrote is read back as the same policy. The error
 // names the mistake and what is accepted.
 //
-// A limit is an optional kind, then actions/window, then options. A window, ahead
-// and keep are a whole number and a unit: ms, s, m, h or d. Several limits are
-// separated by commas, and each has a name.
+// A limit is an optional kind, then actions/window, then options:
+//
+//	burst 15   bucket: how many actions can come at once; default: the actions
+//	keep 1h    bucket: how long an idle item is kept at least
+//	ahead 15m  reservoir: how far ahead it gives places; default: not at all
+//
+// A window and the values of keep and ahead are a whole number and a unit: ms,
+// s, m, h or d. Several limits are separated by commas, and each has a name
+// before a colon.
 func Parse(text string) (Policy, error) {
 	var rates []Rate
 	for part := range strings.SplitSeq(text, ",") {

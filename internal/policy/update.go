@@ -12,11 +12,14 @@ type State map[string]int64
 // An Update changes one item in one atomic step, if its guard holds at that
 // moment. If the guard does not hold, nothing changes.
 //
-// The guard is a disjunction of conjunctions: (a AND b) OR (c AND d). It must
-// stay short, because DynamoDB accepts 300 operators. Each term, each AND and
-// each OR is an operator. A term that accepts a missing attribute is two more.
+// The guard is Also, and at least one of the conjunctions of If. For example,
+// If (a AND b) OR (c AND d), and Also e, means ((a AND b) OR (c AND d)) AND e.
+//
+// The guard must stay short, because DynamoDB accepts at most 300 operators.
+// Each term, each AND and each OR is an operator. A term that accepts a missing
+// attribute counts two more.
 type Update struct {
-	If   [][]Term // at least one of these conjunctions must hold; empty: none has to
+	If   [][]Term // at least one of these conjunctions must hold; empty: no condition
 	Also []Term   // all of these must hold too
 	Acts []Act    // at most one for each attribute
 
@@ -29,8 +32,9 @@ type Update struct {
 	ByID bool
 }
 
-// A Term compares one attribute. It holds if the attribute exists and From <=
-// attribute <= To. With OrMissing it also holds if the attribute is absent.
+// A Term tests one attribute. It holds if the attribute exists and lies between
+// From and To, both included. With OrMissing it also holds if the attribute is
+// absent. If From is above To, only an absent attribute can satisfy the term.
 type Term struct {
 	Attr      string
 	From, To  int64
@@ -58,7 +62,7 @@ type Act struct {
 	Value int64 // not used by Delete
 }
 
-// Verb is what an Act does to its attribute.
+// A Verb is what an Act does to its attribute.
 type Verb uint8
 
 // The verbs.
@@ -81,6 +85,7 @@ func (u Update) Holds(s State) bool {
 	return len(u.If) == 0
 }
 
+// all reports whether every term holds in s.
 func all(terms []Term, s State) bool {
 	for _, t := range terms {
 		if !t.Holds(s) {

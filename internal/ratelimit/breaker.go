@@ -11,32 +11,43 @@ const (
 	// probeEvery is how often one decision asks a store that was away.
 	probeEvery = 5 * time.Second
 
-	// longestProbe is how long that decision may take. So waiting takes at most
-	// 5 % of the time.
+	// longestProbe is how long that decision may take. So an instance spends at
+	// most 5 % of an outage waiting.
 	longestProbe = 250 * time.Millisecond
 )
 
-// A breaker keeps an outage from costing each decision its whole timeout. It
-// opens when a decision ends as an outage, and closes with the next answer.
-// While it is open, one decision in 5 s asks the store. The zero breaker is
-// closed.
+// A breaker is a circuit breaker: during an outage it saves most decisions from
+// waiting for their whole timeout. It opens when a decision ends as an outage,
+// and closes with the next answer. While it is open, one decision in 5 s, the
+// probe, asks the store. The zero breaker is closed.
 //
-// Throttling concerns one key and not the table, so it leaves the breaker
-// closed. The memory notes it for that key (see [Known]), with the same 5 s.
+// For example, the table goes down at second 0:
+//
+//	second  decision
+//	0       waits for its whole timeout, fails, and opens the breaker
+//	1 to 4  does not ask the store
+//	5       the probe: asks the store for at most 250 ms, and fails
+//	6 to 9  does not ask the store
+//	10      the probe: is answered, and closes the breaker
+//
+// Throttling concerns one key and not the whole table, so it leaves the breaker
+// closed. Instead, the memory records it for that key (Known.Throttled), and
+// one decision in 5 s probes that key.
 type breaker struct {
 	mu     sync.Mutex
 	cause  *StoreError // why it is open; nil: it is closed
 	probed time.Time   // when it was last probed or opened
 }
 
+// isOpen reports whether the breaker is open.
 func (b *breaker) isOpen() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.cause != nil
 }
 
-// enter returns a nil cause if a decision may ask the store. Probe reports
-// whether that decision is the one in 5 s.
+// enter returns a nil cause if a decision may ask the store, and otherwise why
+// the breaker is open. Probe reports whether the decision is the probe.
 func (b *breaker) enter(now time.Time) (probe bool, cause *StoreError) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,8 +78,9 @@ func due(probed, now time.Time) bool {
 	return age < 0 || age >= probeEvery
 }
 
-// enter returns an error if a circuit breaker keeps the decision about key away
-// from the store. Probe reports whether the decision has to be quick.
+// enter returns an error if the decision about key must not ask the store: the
+// breaker is open, or key is throttled. Probe reports whether the decision is a
+// probe, which has to be quick.
 func (l *Limiter) enter(key Key, known Known, now time.Time) (probe bool, err error) {
 	if !known.Throttled.IsZero() && !due(known.Throttled, now) {
 		return false, errThrottled
@@ -83,7 +95,7 @@ func (l *Limiter) enter(key Key, known Known, now time.Time) (probe bool, err er
 	other := false // another decision began to probe this key
 	l.Memory.Change(key, func(k Known) Known {
 		switch {
-		case k.Throttled.IsZero(): // and was answered
+		case k.Throttled.IsZero(): // another probe was answered
 			return k
 		case !due(k.Throttled, now):
 			other = true
@@ -101,8 +113,8 @@ func (l *Limiter) enter(key Key, known Known, now time.Time) (probe bool, err er
 // errThrottled is the outage of a key whose last request was throttled.
 var errThrottled = &StoreError{Failure: NotApplied, What: "the table is throttled"}
 
-// leave sets the breakers according to how the decision ended, and teaches the
-// memory the last answer.
+// leave opens or closes the breaker according to how the decision ended, and
+// stores the last answer in the memory.
 func (l *Limiter) leave(key Key, known Known, t *tries, failed *StoreError) {
 	now := l.Clock()
 	switch {
@@ -111,9 +123,9 @@ func (l *Limiter) leave(key Key, known Known, t *tries, failed *StoreError) {
 	case failed.Failure == Unreadable:
 		l.breaker.set(nil, now)
 		l.Memory.Change(key, func(k Known) Known { return k.throttled(time.Time{}) })
-		return // what was seen before is better than what can't be read
+		return // the memory keeps what it has, because the item can't be read
 	case failed.Failure == NotApplied:
-		l.breaker.set(nil, now) // the table answers, if only to say no
+		l.breaker.set(nil, now) // a refusal is an answer too
 		l.Memory.Change(key, func(k Known) Known { return k.throttled(now) })
 		return
 	case t.requests == 0, errors.Is(t.caller.Err(), context.Canceled):

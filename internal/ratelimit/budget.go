@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Budget gives one decision its attempts. Package retry has the one that a
-// limiter with a Timeout uses.
+// A Budget decides how many attempts one decision makes, and how long each may
+// take. Package retry has the one that a limiter with a Timeout uses.
 type Budget interface {
 	// Next returns how long the next attempt may take; 0 means without a limit.
 	// It returns false if there is no time for another attempt. If failed is

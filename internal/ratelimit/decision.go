@@ -11,12 +11,16 @@ type Decision struct {
 	Allowed bool
 	Reason  Reason
 
-	// Reading holds the figures after the decision. Limit is 0 if there are no
-	// figures: a place in a queue was presented and the store was not asked.
-	// Wait is how long until the same request can pass (with Partial: until one
-	// more action can); it is 0 if nothing was refused. At is the receipt; it
-	// is 0 unless the check was counted now and the receipt is known to be
-	// right.
+	// Reading holds the figures after the decision.
+	//
+	// Limit is 0 if there are no figures: a place was presented, and the store
+	// was not asked.
+	//
+	// Wait is how long until the same request can pass or, with Partial, until
+	// one more action can. It is 0 if nothing was refused.
+	//
+	// At is the receipt. It is 0 unless the check was counted now and the
+	// receipt is known to be right.
 	policy.Reading
 
 	Granted   int64  // check: how many of Count were taken
@@ -27,7 +31,7 @@ type Decision struct {
 	Outage    error  // why the store could not be asked, if Reason is Unavailable
 }
 
-// A Reason is how a decision was made.
+// A Reason is why a decision turned out as it did.
 type Reason string
 
 // The reasons. A limiter gives the first five; the last three are for guards.
@@ -64,6 +68,28 @@ func (r *Request) decision(now int64, s policy.State, granted int64) Decision {
 	return d
 }
 
+// found returns the decision for a request whose id is in the item. There are
+// three cases:
+//
+//   - This attempt counted it (done).
+//   - An earlier attempt of this decision had an unknown outcome. Then that
+//     attempt counted it, or an earlier decision did if the id is the caller's.
+//   - Otherwise an earlier decision counted it: a duplicate.
+func (r *Request) found(s policy.State, w Write, kept Kept, done bool, t *tries) Decision {
+	readyAt := r.place(kept)
+	switch {
+	case done:
+		return r.counted(w.Now, s, t.n, readyAt)
+	case !t.unsure:
+		return r.repeated(w.Now, s, readyAt)
+	}
+	d := r.counted(w.Now, s, t.granted(kept), readyAt)
+	if !r.Fresh || d.At != w.Now {
+		d.At = 0 // it may have been counted at another time, so there is no receipt
+	}
+	return d
+}
+
 // counted returns the decision for r, of which n actions are counted in s.
 // ReadyAt is the place that it was given; 0: none.
 func (r *Request) counted(now int64, s policy.State, n, readyAt int64) Decision {
@@ -73,8 +99,8 @@ func (r *Request) counted(now int64, s policy.State, n, readyAt int64) Decision 
 }
 
 // repeated returns the decision for a request that an earlier decision counted.
-// How many actions a partial request got then is no longer known, so Granted is
-// 0.
+// Granted is 0 for a partial request, because the item does not show how many
+// actions it got then.
 func (r *Request) repeated(now int64, s policy.State, readyAt int64) Decision {
 	d := r.decision(now, s, r.Count)
 	d.Reason = Duplicate
@@ -96,9 +122,27 @@ func (r *Request) delayed(d Decision, now int64, s policy.State, readyAt int64) 
 	return d
 }
 
-// due decides about the place that r presents, without the store. On time r may
-// run; early it gets the same place again. It returns false if r presents no
-// place, or one that has passed, so that r needs a new one.
+// wouldBe returns the decision that a check of r would get if the item had the
+// state s. N actions of r fit in s, with the update u.
+func (r *Request) wouldBe(s policy.State, w Write, n int64, u policy.Update) Decision {
+	d := r.decision(w.Now, s, n)
+	if n == 0 {
+		return d
+	}
+	after := u.Apply(s)
+	if n < r.Count { // a partial grant: the wait is the one after these n actions
+		d.Wait = r.Policy.Read(w.Now, 1, after).Wait
+	}
+	if r.Policy.Queues() {
+		d = r.delayed(d, w.Now, after, u.ReadyAt)
+	}
+	return d
+}
+
+// due decides without the store about the place that r presents. If r is on
+// time, it may run. If r is early, it gets the same place again. due returns
+// false if r presents no place, or if the place has passed and r needs a new
+// one.
 func (r *Request) due(now int64) (Decision, bool) {
 	if r.ReadyAt == 0 {
 		return Decision{}, false

@@ -6,8 +6,9 @@ import (
 )
 
 // An ID is a request's id as an item keeps it: the first 8 bytes of its
-// SHA-256. Two of an item's few ids are equal by chance once in 10^15. Finding
-// an equal one on purpose costs 2^32 tries and gains one action.
+// SHA-256. An item has few ids, and the chance that two of them are equal is
+// about 1 in 10^15. An attacker needs 2^32 tries to find two equal ids, and
+// gains one action.
 type ID [8]byte
 
 // NewID hashes a request's id.
@@ -16,45 +17,55 @@ func NewID(requestID string) ID {
 	return ID(sum[:8])
 }
 
-// A Kept is an id in one of an item's sets. The zero Kept is no id.
+// A Kept is an id and the set in which an item keeps it. The zero Kept means no
+// id.
 type Kept struct {
 	Set string // the attribute's name
 	Mark
 }
 
-// An item keeps the ids of its requests in sets. There are two ways:
+// An item keeps the ids of its requests in sets, so that a repeat of a request
+// is recognized. There are two ways:
 //
 //   - A window's item with a limit of up to 100 (Write.Whole) keeps all its ids
 //     in the set "ids".
-//   - Any other item has one set for each generation of 20 s. A write adds to the
-//     set of its own generation. It looks in that set, in the previous one, and in
-//     the next one, which a clock that is ahead may have begun. It removes the
-//     others. So an item remembers an id for 20 to 40 s, less the difference
-//     between clocks.
+//   - Any other item has one set for each generation of 20 s. A write adds its
+//     id to the set of the current generation. It looks for the id in that set,
+//     in the previous one, and in the next one, which a clock that is ahead may
+//     have begun. It removes all other sets. So an item remembers an id for 20
+//     to 40 s, less the difference between clocks.
 //
-// The sets of the generations are named i00 to i30. The names repeat every 620
-// s, so that a write can list the ones to remove without reading the item. An
-// id is mixed with the number of its generation. So an id in a set that was
-// left from 620 s ago does not match. 31 is prime, so a client that calls once
-// a minute still cycles through every name.
+// For example, a write 105 s after 1970 is in generation 5, which lasts from
+// second 100 to second 120. The write adds its id to i05, looks in i04, i05 and
+// i06, and removes the other 28 sets. A repeat at second 139 still finds the id
+// in i05. A write from second 140 on removes i05.
+//
+// The sets are named i00 to i30. The names repeat every 620 s, so that a write
+// can list the sets to remove without reading the item. If nobody writes for
+// 620 s, an old set is still there under the name of the current one. So each
+// id is mixed with the number of its generation, and an old id does not match.
+// 31 is prime, so a client that calls once a minute still cycles through every
+// name.
 const (
 	generation  = 20_000 // milliseconds
 	generations = 31     // names
 )
 
-// An item that keeps its ids as long as it lives has one set for the requests
-// that it counted and one for those that were released.
+// A window's item with a limit of up to 100 has two sets. One update cannot add
+// to a set and remove from the same set. So a release removes the check's id
+// from "ids" and adds its own id to "released". A second copy of the release
+// then finds that id and changes nothing.
 const (
-	wholeSet    = "ids"
-	releasedSet = "released"
+	wholeSet    = "ids"      // the checks that are counted
+	releasedSet = "released" // the releases that were performed
 )
 
-// remembered is how long an id is found for certain, if clocks differ by at
-// most 2 s, in milliseconds.
+// remembered is how long an id is certainly found, in milliseconds, if clocks
+// differ by at most 2 s.
 const remembered = generation - 2_000
 
-// setNames holds the names of the generations twice, so that any 31 consecutive
-// ones are a slice.
+// setNames holds the names i00 to i30 twice. So any 31 consecutive names are a
+// slice of it, such as i29, i30, i00, i01, ...
 var setNames = func() (names [2 * generations]string) {
 	for i := range names {
 		g := i % generations
@@ -63,8 +74,8 @@ var setNames = func() (names [2 * generations]string) {
 	return names
 }()
 
-// IsSet reports whether an attribute with this name is a set of ids: ids, released,
-// or i00 to i99.
+// IsSet reports whether an attribute with this name is a set of ids: ids,
+// released, or i00 to i99.
 func IsSet(name string) bool {
 	if len(name) == 3 && name[0] == 'i' && '0' <= name[1] && name[1] <= '9' {
 		return '0' <= name[2] && name[2] <= '9'
@@ -72,23 +83,26 @@ func IsSet(name string) bool {
 	return name == wholeSet || name == releasedSet
 }
 
-// generation returns the number of w's generation, and the index of its name in
-// the second half of setNames.
+// generation returns the number of w's generation, counted from 1970. Index is
+// where setNames has the name of that generation: 31 to 61, in the second half,
+// so that the names of earlier generations lie before it.
 func (w Write) generation() (number int64, index int) {
 	number = max(0, w.Now) / generation
 	return number, int(number%generations) + generations
 }
 
-// in returns where the request is kept in another generation: the next one with
-// 1, the previous one with -1, and the current one with 0.
+// in returns where w's id is kept in the generation that is this many steps
+// from w's own. The previous generation is -1, the current one 0 and the next
+// one 1.
 func (w Write) in(steps int) Kept {
 	number, index := w.generation()
 	return Kept{Set: setNames[(index+steps)%len(setNames)], Mark: Mark{ID: w.ID.mixed(number + int64(steps))}}
 }
 
-// mixed returns the id as the sets of one generation hold it.
+// mixed returns the id as the set of a generation holds it.
 func (id ID) mixed(generation int64) (mixed ID) {
-	// 2^64 divided by the golden ratio: close numbers have distant products.
+	// 2^64 divided by the golden ratio. Its products with two close numbers
+	// differ in many bits.
 	const spread = 0x9E3779B97F4A7C15
 	binary.BigEndian.PutUint64(mixed[:], binary.BigEndian.Uint64(id[:])^uint64(generation)*spread)
 	return mixed
@@ -97,7 +111,9 @@ func (id ID) mixed(generation int64) (mixed ID) {
 // Into returns where w keeps its id. It returns the zero Kept if w keeps none.
 //
 // An update can change each attribute only once. So a write that drops an id
-// keeps its own id in another set that is looked in.
+// from a set keeps its own id in another set in which later writes look. For
+// example, a release that drops an id from i05 in generation 5 keeps its own id
+// in i06.
 func (w Write) Into() Kept {
 	switch {
 	case w.ID == (ID{}):
@@ -115,8 +131,9 @@ func (w Write) Into() Kept {
 	return into
 }
 
-// LookIn returns where w's id can be. In a window's item it can be kept in both
-// ways, because tiers and live limits can cross the limit of 100.
+// LookIn returns each place where w's id can be. A window's item can keep ids
+// in both ways, because one tier can have a limit of up to 100 and another tier
+// a higher one.
 func (w Write) LookIn() []Kept {
 	if w.ID == (ID{}) {
 		return nil
@@ -131,7 +148,9 @@ func (w Write) LookIn() []Kept {
 	return append(sets, w.in(0), w.in(-1), w.in(1))
 }
 
-// Forget returns the sets that are too old to matter.
+// Forget returns the sets that w removes: those of all generations but the
+// previous, the current and the next one. A write that keeps no id in a
+// generation removes nothing.
 func (w Write) Forget() []string {
 	if w.ID == (ID{}) || w.Whole {
 		return nil

@@ -14,28 +14,33 @@ type Key struct {
 	Window   int64 // floor(now / window) if the item counts one window; 0: the item serves forever
 }
 
-// An Item is what a store holds under a key. It must not be changed.
+// An Item is what a store holds under a key. Nobody may change its maps.
 type Item struct {
 	State  policy.State
 	IDs    IDs
 	Unread []string // attributes that are neither whole numbers nor sets of ids
 }
 
-// IDs are the requests that an item remembers, by the name of the attribute
-// that holds them.
+// IDs holds the requests that an item remembers. The key is the name of the
+// attribute that has them, such as ids or i05.
 type IDs map[string][]Mark
 
-// A Mark is one element of such a set. A request with a note has two elements:
-// its id alone, and its id with the note. A repeat of the request knows the id
-// but not the note, and a condition can only ask for a whole element.
+// A Mark is one element of a set of ids. A request without a note has one
+// element, its id. A request with a note has two elements: the id alone, and
+// the id with the note. A repeat of the request does not know the note, and a
+// condition can only look for a whole element, so the repeat looks for the id
+// alone.
+//
+// A note is the place that a reservoir gave, or the number of actions of a
+// partial grant.
 type Mark struct {
 	ID   ID
 	Note int64 // 0: none
 }
 
-// Write returns the item after w and true. If the ids or the guard of w forbid
-// it, it returns the item unchanged and false. The result shares no memory that
-// a later Write changes.
+// Write returns the item after w, and true. If the ids or the guard of w do not
+// allow it, Write returns the unchanged item and false. No later Write changes
+// the result.
 func (i Item) Write(w Write) (Item, bool) {
 	if _, counted := i.Find(w); counted || !i.has(w.Drop) || !w.Update.Holds(i.State) {
 		return i, false
@@ -43,7 +48,8 @@ func (i Item) Write(w Write) (Item, bool) {
 	return i.perform(w), true
 }
 
-// perform is Write without its conditions.
+// perform returns the item after w. Unlike Write, it does not check whether w
+// is allowed.
 func (i Item) perform(w Write) Item {
 	after := Item{State: w.Update.Apply(i.State), IDs: maps.Clone(i.IDs)}
 	if after.IDs == nil {
@@ -68,8 +74,8 @@ func (i Item) perform(w Write) Item {
 	return after
 }
 
-// Find returns where the item keeps the request of w, and its note. It returns
-// false if the item does not have the request.
+// Find returns where the item keeps the id of w, with its note. It returns
+// false if the item does not have that id.
 func (i Item) Find(w Write) (Kept, bool) {
 	for _, k := range w.LookIn() {
 		found := false
@@ -91,7 +97,8 @@ func (i Item) has(k Kept) bool {
 	return k.Set == "" || slices.ContainsFunc(i.IDs[k.Set], func(m Mark) bool { return m.ID == k.ID })
 }
 
-// unreadable returns an attribute that w uses and that could not be read.
+// unreadable returns an attribute that w uses and that could not be read. It
+// returns false if there is none.
 func (i Item) unreadable(w Write) (attr string, ok bool) {
 	if len(i.Unread) == 0 {
 		return "", false

@@ -6,21 +6,25 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// Known is what this process knows of one item. Its methods are pure.
+// Known is what this process knows of one item. Its methods are pure: they
+// return a new Known and change nothing.
 //
 // Two states bound what a process admits during an outage. An action must fit
 // in Seen and in Alone, and is then counted in both. When the store answers
-// again, the answer replaces Seen, and Alone stays. So one process admits alone
+// again, its answer replaces Seen, and Alone stays. So one process admits alone
 // at most what the policy allows, even if single requests get through.
 //
-// For example, with a limit of 100 in 12 hours: the store showed 40, and 60 are
-// admitted alone. One request gets through and shows 41. Seen has room for 59
-// more, but Alone has 60 of 100. At most 40 more are admitted alone in these 12
-// hours.
+// For example, with log 100/12h:
+//
+//	event                           Seen  Alone  room in both
+//	the store shows 40              40    0      60
+//	outage: 60 are admitted alone   100   60     0
+//	one request gets through        41    60     40
+//	outage: 40 are admitted alone   81    100    0
 type Known struct {
 	Seen  Item      // as the store last showed it, plus what was admitted alone since
 	Alone Item      // what was admitted alone, and nothing else
-	Asked time.Time // when the attempt that brought Seen began; zero: no attempt brought it
+	Asked time.Time // when the attempt that brought Seen began; zero: the store never showed this Seen
 
 	Doubted   time.Time // when this process last released or reset; zero: never
 	Throttled time.Time // when this item was last throttled or probed; zero: the store answers
@@ -31,7 +35,7 @@ type Known struct {
 const trusted = time.Second
 
 // refuse returns a refusal of r if the store showed at most a second ago that r
-// does not fit.
+// does not fit. It returns false if the store has to be asked.
 func (k Known) refuse(r *Request, w Write, now time.Time) (Decision, bool) {
 	age := now.Sub(k.Asked)
 	if k.Asked.IsZero() || age < 0 || age > trusted || !k.Asked.After(k.Doubted) {
@@ -46,8 +50,8 @@ func (k Known) refuse(r *Request, w Write, now time.Time) (Decision, bool) {
 	return r.decision(w.Now, k.Seen.State, 0), true
 }
 
-// shown returns the state that the store last showed. It is empty if Seen has
-// actions that the store does not know.
+// shown returns the state that the store last showed. It returns nil if the
+// store has shown none, or if Seen also has actions that were admitted alone.
 func (k Known) shown() policy.State {
 	if k.Asked.IsZero() {
 		return nil
@@ -55,9 +59,9 @@ func (k Known) shown() policy.State {
 	return k.Seen.State
 }
 
-// learn replaces Seen by the item that an attempt brought. Asked is when the
-// attempt began. If a later attempt was answered first, the item is dropped,
-// unless the clock has stepped back.
+// learn replaces Seen with the item that an attempt brought. Asked is when that
+// attempt began. If Seen is from an attempt that began later, learn ignores the
+// item, unless the clock has stepped back.
 func (k Known) learn(item Item, asked, now time.Time) Known {
 	k.Throttled = time.Time{}
 	if asked.Before(k.Asked) && !k.Asked.After(now) {
@@ -68,8 +72,8 @@ func (k Known) learn(item Item, asked, now time.Time) Known {
 	return k
 }
 
-// doubt records a release or reset. What was seen before now no longer refuses,
-// because there may be room again.
+// doubt records a release or reset. From then on, refuse ignores what was seen
+// before, because there may be room again.
 func (k Known) doubt(now time.Time) Known {
 	k.Doubted = now
 	return k
@@ -81,8 +85,8 @@ func (k Known) throttled(now time.Time) Known {
 	return k
 }
 
-// admit decides r without the store, as part of a decision that has tried t. An
-// admitted action is counted in Seen and in Alone.
+// admit decides r without the store, after the attempts in t. An admitted
+// action is counted in Seen and in Alone.
 func (k Known) admit(r *Request, w Write, t *tries) (Known, Decision) {
 	if kept, counted := k.find(w); counted {
 		return k, k.both(func(s policy.State) Decision {
@@ -101,7 +105,7 @@ func (k Known) admit(r *Request, w Write, t *tries) (Known, Decision) {
 	}
 	k.Seen = k.Seen.performed(w, seen)
 	k.Alone = k.Alone.performed(w, alone)
-	k.Asked = time.Time{} // the store has never shown this Seen, so it must not refuse in its name
+	k.Asked = time.Time{} // the store has never shown this Seen, so refuse must not use it
 	d := k.both(func(s policy.State) Decision { return r.counted(w.Now, s, n, seen.ReadyAt) })
 	if t.unsure && !r.Fresh {
 		d.At = 0
@@ -145,6 +149,7 @@ func (k Known) both(decide func(policy.State) Decision) Decision {
 	return d
 }
 
+// refusal returns the decision for r if it does not fit.
 func (k Known) refusal(r *Request, w Write) Decision {
 	return k.both(func(s policy.State) Decision { return r.decision(w.Now, s, 0) })
 }
@@ -167,8 +172,10 @@ func (k Known) fits(r *Request, w Write) (n int64, seen, alone policy.Update) {
 	return n, seen, alone
 }
 
-// samePlace plans again until both plans give the same place. Whichever is
-// earlier skips to the later one.
+// samePlace plans again until both plans give the same place. The plan with the
+// earlier place is made again, as if now were the later place. For example,
+// Seen gives second 20 and Alone gives second 10. Then Alone is planned as if
+// now were second 20.
 func (k Known) samePlace(r *Request, w Write, n int64, seen, alone policy.Update) (int64, policy.Update, policy.Update) {
 	var latest int64
 	for _, rate := range r.Policy.Rates() {
@@ -190,7 +197,8 @@ func (k Known) samePlace(r *Request, w Write, n int64, seen, alone policy.Update
 	return n, seen, alone
 }
 
-// performed returns the item after w with the update u, which holds in it.
+// performed returns the item after w with the update u. The guard of u must
+// hold in the item.
 func (i Item) performed(w Write, u policy.Update) Item {
 	w.Update = u
 	return i.perform(w)

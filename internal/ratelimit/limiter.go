@@ -12,7 +12,7 @@ import (
 type Limiter struct {
 	Store Store
 
-	// Memory refuses again what the store refused within the last second, and
+	// Memory repeats a refusal for up to a second without asking the store, and
 	// decides during an outage. Nil: every decision asks the store, and an
 	// outage is always an error.
 	Memory *Memory
@@ -24,16 +24,18 @@ type Limiter struct {
 	// Now is the clock that decisions count by. Nil: time.Now.
 	Now func() time.Time
 
-	// Attempts returns the budget of one decision. Nil: shares of Timeout, with
-	// random pauses.
+	// Attempts returns the budget of one decision, which times its attempts.
+	// Nil: each attempt gets a share of Timeout, and the pauses are random.
 	Attempts func() Budget
 
 	breaker   breaker
 	connected atomic.Bool // the last attempt was answered, so a connection is open
 }
 
-// Check counts r and decides. The error is a *StoreError, or names the field of
-// r that is out of range.
+// Check decides whether r may go ahead, and counts it if so. If the store gives
+// no answer, the error is a *StoreError. With r.Alone and a Memory, Check then
+// decides from memory and returns no error. An error of another type names the
+// field of r that is out of range.
 func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
 	if err := r.validate(r.most()); err != nil {
 		return Decision{}, err
@@ -56,8 +58,10 @@ func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
 	return d, nil
 }
 
-// alone decides r from memory. Known is what was known when r came. If nothing
-// was sent since, a refusal by it is final, and the memory need not change.
+// alone decides r from memory. Known is what the memory held when r came. If r
+// sent no request and known refuses, that is the answer and the memory stays as
+// it is. Otherwise alone decides and counts in one step on the memory, because
+// other decisions may have changed the memory.
 func (l *Limiter) alone(r *Request, w Write, t *tries, known Known) (d Decision) {
 	if t.requests == 0 {
 		if _, d = known.admit(r, w, t); !d.Allowed && d.ReadyAt == 0 {
@@ -71,8 +75,8 @@ func (l *Limiter) alone(r *Request, w Write, t *tries, known Known) (d Decision)
 	return d
 }
 
-// Status decides r as Check would now, and counts nothing. It returns the same
-// errors as Check.
+// Status returns the decision that Check would make, and counts nothing. It
+// returns the same errors as Check.
 func (l *Limiter) Status(ctx context.Context, r Request) (Decision, error) {
 	if err := r.validate(r.most()); err != nil {
 		return Decision{}, err
@@ -92,17 +96,17 @@ func (l *Limiter) Status(ctx context.Context, r Request) (Decision, error) {
 	return d, nil
 }
 
-// Release gives back r.Count actions of the check r.ID, whose receipt is r.At.
-// It gives back once, and only while the check still counts. Otherwise nothing
-// changes, which is no error. The error is a *StoreError, or names the field of
-// r that is out of range.
+// Release gives back r.Count actions of the check whose id is r.ID and whose
+// receipt is r.At. It does so once for each check, and only while the check
+// still counts. In any other case nothing changes, and there is no error. The
+// error is a *StoreError, or names the field of r that is out of range.
 func (l *Limiter) Release(ctx context.Context, r Request) (Decision, error) {
 	if err := r.validate(mostReleased); err != nil {
 		return Decision{}, err
 	}
 	now := l.Clock().UnixMilli()
 	if ahead := r.At - now; 0 < ahead && ahead <= mostAhead.Milliseconds() {
-		now = r.At // counted by an instance whose clock is ahead
+		now = r.At // the check was counted by an instance whose clock is ahead
 	}
 	w := r.write(now)
 	d, _, err := l.ask(ctx, w.Key, l.Memory.Recall(w.Key), func(t *tries) (Decision, error) { return t.release(&r, w) })
@@ -114,8 +118,8 @@ func (l *Limiter) Release(ctx context.Context, r Request) (Decision, error) {
 const mostAhead = 120 * time.Second
 
 // Reset deletes the item that counts r's activity now. After an unknown outcome
-// the delete is not sent again, because it could remove what was counted since.
-// The error is a *StoreError.
+// Reset does not send the delete again, because it could remove actions that
+// were counted since. The error is a *StoreError.
 func (l *Limiter) Reset(ctx context.Context, r Request) (Decision, error) {
 	w := r.write(l.Clock().UnixMilli())
 	d, _, err := l.ask(ctx, w.Key, l.Memory.Recall(w.Key), func(t *tries) (Decision, error) {
@@ -130,12 +134,12 @@ func (l *Limiter) Reset(ctx context.Context, r Request) (Decision, error) {
 	return d, err
 }
 
-// CircuitOpen reports whether the circuit breaker is open. While it is, only
-// one decision in 5 s asks the store.
+// CircuitOpen reports whether the circuit breaker is open. While it is open,
+// only one decision in 5 s asks the store.
 func (l *Limiter) CircuitOpen() bool { return l.breaker.isOpen() }
 
-// ask lets the store decide, unless a circuit breaker is open. It teaches the
-// memory the last answer.
+// ask runs decide, which sends requests to the store, unless a circuit breaker
+// is open. Afterwards it stores the last answer in the memory.
 func (l *Limiter) ask(ctx context.Context, key Key, known Known, decide func(*tries) (Decision, error)) (Decision, *tries, error) {
 	entered := l.Clock()
 	t := &tries{limiter: l, ctx: ctx, caller: ctx}
@@ -162,14 +166,23 @@ func (l *Limiter) Clock() time.Time {
 	return l.Now()
 }
 
-// check is the loop that every count goes through. It ends in one of three
-// ways: the item has the request's id, the policy refuses the item, or the item
-// cannot be read.
+// check counts r in the store. Each turn of its loop sends one update and looks
+// at the item that comes back. The first line that applies decides:
+//
+//	the item has r's id            counted, by this attempt or an earlier one
+//	the guard that was sent holds  unreadable: the store refused it, so the item
+//	  in the item                  is not what it reads as; this ends the loop
+//	r does not fit in the item     limited
+//	otherwise                      plan again from the item and send that plan
+//
+// For example, 10 of 10/1m are counted and this process knows nothing. The plan
+// for an empty item has the guard activityCount <= 9. The store refuses it and
+// returns the count of 10, in which r does not fit: limited, after one request.
 func (t *tries) check(r *Request, w Write, known policy.State) (Decision, error) {
 	n := min(r.Count, r.Policy.Most())
 	var ok bool
 	if w.Update, ok = r.take(w, n, known); !ok {
-		w.Update, _ = r.take(w, n, nil) // the known state may be old: the store decides
+		w.Update, _ = r.take(w, n, nil) // does not fit what is known, which may be old: plan for an empty item
 	}
 	for {
 		if r.Policy.Queues() {
@@ -194,24 +207,6 @@ func (t *tries) check(r *Request, w Write, known policy.State) (Decision, error)
 	}
 }
 
-// found returns the decision for a request that is in the item. It was counted
-// by this attempt, by an earlier attempt of this decision, or by an earlier
-// decision.
-func (r *Request) found(s policy.State, w Write, kept Kept, done bool, t *tries) Decision {
-	readyAt := r.place(kept)
-	switch {
-	case done:
-		return r.counted(w.Now, s, t.n, readyAt)
-	case !t.unsure:
-		return r.repeated(w.Now, s, readyAt)
-	}
-	d := r.counted(w.Now, s, t.granted(kept), readyAt)
-	if !r.Fresh || d.At != w.Now {
-		d.At = 0 // perhaps it was counted at another time
-	}
-	return d
-}
-
 // status reads the item and decides without counting.
 func (t *tries) status(r *Request, w Write) (Decision, error) {
 	item, err := t.read(w.Key)
@@ -226,21 +221,4 @@ func (t *tries) status(r *Request, w Write) (Decision, error) {
 	}
 	n, u := r.fits(w, item.State)
 	return r.wouldBe(item.State, w, n, u), nil
-}
-
-// wouldBe returns the decision that a check would get from s, in which n actions
-// fit with the update u.
-func (r *Request) wouldBe(s policy.State, w Write, n int64, u policy.Update) Decision {
-	d := r.decision(w.Now, s, n)
-	if n == 0 {
-		return d
-	}
-	after := u.Apply(s)
-	if n < r.Count { // the wait begins when the grant is used up
-		d.Wait = r.Policy.Read(w.Now, 1, after).Wait
-	}
-	if r.Policy.Queues() {
-		d = r.delayed(d, w.Now, after, u.ReadyAt)
-	}
-	return d
 }

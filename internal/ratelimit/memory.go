@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// A Memory keeps what this process knows of each key. It is bounded in bytes,
-// and drops the least recently used keys. It is safe for concurrent use. The
-// nil Memory keeps nothing.
+// A Memory keeps what this process knows of each key. It has a limit in bytes:
+// when it is full, it drops the keys that were not used for the longest time.
+// It is safe for concurrent use. The nil Memory keeps nothing.
 //
-// It packs each key's state into one string. A full log of 100 actions takes
-// about 2 KB that way instead of 15, and the garbage collector has no pointers
-// to follow.
+// A Memory packs what it knows of a key into one string. So a full log of 100
+// actions takes about 2 KB instead of 15 KB, and the garbage collector has no
+// pointers in it to follow.
 type Memory struct {
 	mu      sync.Mutex
 	most    int // bytes
@@ -29,8 +29,8 @@ type entry struct {
 // DefaultMemory is the most bytes that a Memory should take.
 const DefaultMemory = 64 << 20
 
-// NewMemory returns a Memory that takes at most this many bytes. One key always
-// stays.
+// NewMemory returns a Memory that takes at most this many bytes. It always
+// keeps the last key, even if that key alone takes more.
 func NewMemory(most int) *Memory {
 	return &Memory{most: most, byKey: make(map[Key]*list.Element)}
 }
@@ -51,8 +51,8 @@ func (m *Memory) Recall(k Key) Known {
 	return unpack(packed)
 }
 
-// Change replaces what is known of k by what change returns for it, in one
-// atomic step.
+// Change calls change with what is known of k, and stores what change returns.
+// Both happen in one atomic step. Change must not use the Memory.
 func (m *Memory) Change(k Key, change func(Known) Known) {
 	if m == nil {
 		change(Known{})
@@ -83,12 +83,13 @@ func (m *Memory) drop(el *list.Element) {
 	m.bytes -= e.size()
 }
 
-// overhead is what a key takes beside its text and its packed state: the entry,
-// the list element and the slot in the map. TestMemoryIsBounded measures it.
+// overhead is how many bytes a key takes in addition to its text and its packed
+// state: the entry, the list element and the slot in the map.
+// TestMemoryIsBounded measures it.
 const overhead = 320
 
-// size returns how many bytes e takes. The runtime rounds an allocation up by
-// at most an eighth.
+// size returns how many bytes e takes. It adds an eighth of the packed state,
+// because the runtime rounds an allocation up by at most that much.
 func (e *entry) size() int {
 	return overhead + len(e.key.UserID) + len(e.key.Activity) + len(e.packed) + len(e.packed)/8
 }

@@ -7,8 +7,16 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// pack appends k to b: three times, then each item as its attributes and its
-// sets of ids. Numbers are varints.
+// pack appends k to b in a compact form:
+//
+//	Asked, Doubted, Throttled  three numbers, in Unix nanoseconds; 0: the zero time
+//	Seen                       an item
+//	Alone                      an item
+//
+// An item is the number of its attributes, then each name and value, then the
+// number of its sets, then each name and its ids. A name is its length and its
+// letters. Numbers are varints, so small ones take one byte. For example,
+// activityCount = 10 takes 15 bytes: the length, 13 letters and the value.
 func pack(b []byte, k Known) []byte {
 	for _, t := range []time.Time{k.Asked, k.Doubted, k.Throttled} {
 		b = binary.AppendVarint(b, nanos(t))
@@ -17,7 +25,7 @@ func pack(b []byte, k Known) []byte {
 	return packItem(b, k.Alone)
 }
 
-// unpack returns what was packed. The empty string is the zero Known.
+// unpack returns the Known that pack wrote. The empty string is the zero Known.
 func unpack(packed string) (k Known) {
 	if len(packed) == 0 {
 		return k
@@ -51,7 +59,7 @@ func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// nanos returns Unix nanoseconds, and 0 for the zero time.
+// nanos returns t in Unix nanoseconds, or 0 for the zero time.
 func nanos(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -59,8 +67,8 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// A reader reads what pack wrote. The names that it returns are parts of its
-// text.
+// A reader reads what pack wrote. The names that it returns share the memory of
+// its text.
 type reader struct{ text string }
 
 func (r *reader) item() (i Item) {

@@ -3,8 +3,10 @@ package ratelimit
 import "strconv"
 
 // release reads the item first, because only the item shows what can be given
-// back. It ends after an update that gives back the actions and the id
-// together, or when the item has nothing to give back.
+// back. Then it sends one update that removes the actions and the id in one
+// step. If the store refuses the update, because the item has changed, release
+// plans again from the item that came back. It ends without an update if the
+// check does not count in the item.
 func (t *tries) release(r *Request, w Write) (Decision, error) {
 	item, err := t.read(w.Key)
 	if err == nil {
@@ -30,16 +32,20 @@ func (t *tries) release(r *Request, w Write) (Decision, error) {
 	return r.decision(w.Now, item.State, r.Count), nil
 }
 
-// undo plans to give back r's actions in item. It returns false if the item has
-// nothing to give back, or was given it back already.
+// undo plans to give back r's actions in item. It returns false if they do not
+// count there, or if they were given back already.
 //
-// The update removes the request's id and keeps an id of the release itself. So
-// a second release finds nothing, even if the same request was counted again in
-// between. For example: check r1 at 12:00:00, release it, check r1 again at
-// 12:00:02. A late copy of the first release then changes nothing.
+// The update removes the check's id and keeps an id of the release itself. So a
+// second copy of the release changes nothing, even if the same check was
+// counted again in between. For example:
 //
-// A log remembers its actions for longer than their ids. After that, the slots
-// with the time of the receipt are enough.
+//	12:00:00  check r1           counted, receipt 12:00:00
+//	12:00:01  release r1         given back; the item keeps "release 12:00:00 r1"
+//	12:00:02  check r1           counted again
+//	12:00:03  the release again  its id is in the item, so nothing changes
+//
+// A log remembers its actions for longer than their ids. When the ids are gone,
+// slots with the time of the receipt are enough.
 func (r *Request) undo(w Write, item Item) (Write, bool) {
 	u, ok := r.Policy.Undo(w.Now, r.At, r.Count, item.State)
 	if !ok {

@@ -15,7 +15,7 @@ type Request struct {
 	Policy   policy.Policy
 	Count    int64  // how many actions: 1 to the policy's Most, or with Partial any number from 1
 	Partial  bool   // grant as many of Count as fit, instead of all or nothing
-	ID       string // the request's id: repeats of it are counted once. Required
+	ID       string // the request's id, required; a repeat with the same id is not counted again
 	Fresh    bool   // ID was made for this decision, so no earlier decision can have used it
 	At       int64  // release: the receipt of the check to give back, in Unix milliseconds
 	ReadyAt  int64  // check: the place that the policy gave earlier, in Unix milliseconds; 0: none
@@ -25,6 +25,7 @@ type Request struct {
 // mostReleased is the most actions that one release gives back.
 const mostReleased = 1_000_000
 
+// validate returns an error if r has no id or a count that is not 1 to most.
 func (r *Request) validate(most int64) error {
 	switch {
 	case r.ID == "":
@@ -45,8 +46,9 @@ func (r *Request) most() int64 {
 
 // write returns what r writes at now, without the update.
 //
-// A check that presents a place differs from the check that was given the
-// place, so its id is another one. No caller's id contains a space.
+// A check that presents a place is another request than the check that got the
+// place, so it needs another id, such as "place 1700000010000 r1". No caller's
+// id contains a space, so no caller can send that id.
 func (r *Request) write(now int64) Write {
 	window, expires := r.Policy.Item(now)
 	id := r.ID
@@ -60,8 +62,8 @@ func (r *Request) write(now int64) Write {
 	}
 }
 
-// wholeLimit is the highest limit with which a window's item keeps all its ids:
-// about 105 ids fit in one write unit beside a user id of 36 characters.
+// wholeLimit is the highest limit at which a window's item keeps all its ids.
+// About 105 ids fit in one write unit, beside a user id of 36 characters.
 const wholeLimit = 100
 
 // take plans n of r's actions in s.
@@ -69,8 +71,8 @@ func (r *Request) take(w Write, n int64, s policy.State) (policy.Update, bool) {
 	return r.Policy.Take(w.Now, n, binary.BigEndian.Uint64(w.ID[:]), s)
 }
 
-// fits plans as many of r's actions as fit in s: all of them or none, and with
-// Partial any number. It returns 0 if none fit.
+// fits plans r's actions in s and returns how many fit. That is all of them or
+//  0. With Partial it can be any number in between.
 func (r *Request) fits(w Write, s policy.State) (int64, policy.Update) {
 	n := r.Count
 	if r.Partial {
@@ -88,7 +90,7 @@ func (r *Request) readable(w Write, item Item) error {
 	if len(item.Unread) == 0 {
 		return nil
 	}
-	w.Update, _ = r.take(w, r.Policy.Most(), nil) // names every attribute
+	w.Update, _ = r.take(w, r.Policy.Most(), nil) // this update names every attribute of the policy
 	if attr, bad := item.unreadable(w); bad {
 		return unreadable(attr)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// A Store keeps items and changes one at a time. It never reads a clock and
-// never retries. Package storetest holds a store to each sentence here.
+// A Store keeps items and changes one item at a time. It never reads a clock
+// and never retries. Package storetest tests each sentence of this interface.
 type Store interface {
 	// Update performs w in one atomic step. Either all of w happens, if its
 	// guard and its ids allow it, or nothing does. It returns the item after
@@ -20,8 +20,8 @@ type Store interface {
 	// before. An item that does not exist is the zero Item.
 	Read(ctx context.Context, k Key) (Item, error)
 
-	// Delete removes the item under k with its ids. It is no error if there is
-	// no item.
+	// Delete removes the item under k with its ids. If there is no item, Delete
+	// does nothing and returns no error.
 	Delete(ctx context.Context, k Key) error
 }
 
@@ -30,21 +30,22 @@ type Write struct {
 	Key    Key
 	Update policy.Update
 
-	// ID is the request's id. It must not be in the item, and the item keeps
-	// it. The zero ID: the item keeps nothing.
+	// ID is the request's id. If the item has it already, the store refuses the
+	// write. Otherwise the item keeps it. The zero ID: there is nothing to look
+	// for or to keep.
 	ID    ID
 	Note  int64 // kept with ID, so that a repeat of the request can read it; 0: no note
 	Whole bool  // the item keeps its ids as long as it lives, not only for 20 s
 
-	// Drop must be in the item, and is removed. The zero Kept: nothing is
-	// removed.
+	// Drop is an id to remove. If the item does not have it, the store refuses
+	// the write. The zero Kept: there is nothing to remove.
 	Drop Kept
 
 	Now     int64 // Unix milliseconds: when a new item was created, and where ids are kept
-	Expires int64 // Unix seconds: when the item can no longer matter; 0: as the item has it
+	Expires int64 // Unix seconds: when the item stops mattering; 0: the item keeps its own
 }
 
-// A StoreError is the error of a request that brought no answer.
+// A StoreError means that a request to the store brought no usable answer.
 type StoreError struct {
 	Failure Failure
 	What    string // a sentence for callers, without a key, an address or a user id
@@ -60,15 +61,17 @@ func (e *StoreError) Error() string {
 	return e.What + ": " + e.Err.Error()
 }
 
+// Unwrap returns the cause.
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// Failure is the class of a StoreError.
+// A Failure is the class of a StoreError. It decides whether the limiter may
+// send the request again.
 type Failure uint8
 
 // The classes.
 const (
-	// Unknown means that the request may have been performed: no answer came,
-	// or none that can be read.
+	// Unknown means that the request may have been performed. No answer came,
+	// or the answer could not be read.
 	Unknown Failure = iota
 
 	// NotApplied means that the request was not performed and another attempt
@@ -83,8 +86,8 @@ const (
 	Unreadable
 )
 
-// asStoreError converts any error of a store. An error of another type has an
-// unknown outcome. Nil stays nil.
+// asStoreError converts any error of a store to a StoreError. If err has
+// another type, the outcome is Unknown. Nil stays nil.
 func asStoreError(err error) *StoreError {
 	if err == nil {
 		return nil

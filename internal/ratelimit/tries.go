@@ -12,23 +12,34 @@ import (
 // same id, until the store answers or the budget ends.
 type tries struct {
 	ctx      context.Context // the caller's context with the decision's deadline
-	caller   context.Context
+	caller   context.Context // the caller's context
 	limiter  *Limiter
 	budget   Budget
-	requests int // sent so far
+	requests int // requests sent so far
 
-	n        int64     // actions that the last update asked for
-	unsure   bool      // an earlier update has an unknown outcome: it may have been performed
-	unsureN  int64     // see settle
-	asked    time.Time // when the last attempt began
-	answer   Item      // the last answer, if answered
-	told     time.Time // when the attempt that brought the answer began
-	answered bool
-	busy     *StoreError // the store's last "not now"; nil: it never said that
+	n      int64 // how many actions the last update asked for
+	unsure bool  // an update had an unknown outcome, so it may have been performed
+
+	// unsureN: how many actions the lost attempt asked for. A later attempt for
+	// another number keeps that number with its id. 0: there is no lost attempt
+	// that a later one could be confused with.
+	//
+	// For example, a partial request asks for 3 actions, and the answer is
+	// lost. The next answer shows that the request is not counted and that 2
+	// fit. So unsureN is 3, and the next attempt asks for 2 and keeps the note
+	// 2 with its id. If the id is found later, the note shows that 2 were
+	// taken, and no note shows that 3 were taken.
+	unsureN int64
+
+	asked    time.Time   // when the last attempt began
+	answered bool        // whether the store has answered with an item
+	answer   Item        // the last item, if answered
+	told     time.Time   // when the attempt that brought the answer began
+	busy     *StoreError // the last answer of the class NotApplied; nil: there was none
 }
 
-// begin starts the decision's time. A probe gets less of it. The caller must
-// call stop.
+// begin starts the time of the decision. A probe gets at most longestProbe. The
+// caller must call stop.
 func (t *tries) begin(probe bool) (stop context.CancelFunc) {
 	l := t.limiter
 	if l.Attempts != nil {
@@ -49,8 +60,8 @@ func (t *tries) begin(probe bool) (stop context.CancelFunc) {
 	return stop
 }
 
-// update performs w. It returns the item as it stands then, and whether w was
-// performed by this attempt.
+// update sends w until the store answers. It returns the item after that, and
+// whether the last attempt performed w.
 func (t *tries) update(w Write) (item Item, done bool, err error) {
 	err = t.send(true, func(ctx context.Context) (err error) {
 		item, done, err = t.limiter.Store.Update(ctx, w)
@@ -87,7 +98,8 @@ func (t *tries) nameUnreadable(w Write, e *StoreError) error {
 	return &named
 }
 
-// forbiddenBy reports whether w's ids are the reason why it was refused.
+// forbiddenBy reports whether the store had to refuse w because of its ids: the
+// item has w's id already, or lacks the id that w drops.
 func (w Write) forbiddenBy(item Item) bool {
 	_, counted := item.Find(w)
 	return counted || !item.has(w.Drop)
@@ -105,16 +117,18 @@ func (t *tries) read(k Key) (item Item, err error) {
 	return item, err
 }
 
-// delete removes the item under k. It has no id, so after an unknown outcome it
-// is not sent again.
+// delete removes the item under k. A delete carries no id, so it is not sent
+// again after an unknown outcome.
 func (t *tries) delete(k Key) error {
 	return t.send(false, func(ctx context.Context) error { return t.limiter.Store.Delete(ctx, k) })
 }
 
+// learn records the item that the last attempt brought.
 func (t *tries) learn(item Item) { t.answer, t.told, t.answered = item, t.asked, true }
 
-// send sends until the store answers. With again it also sends after an unknown
-// outcome. The error is a *StoreError.
+// send makes attempts until the store answers or the budget ends. After an
+// unknown outcome it makes another attempt only if again is set. The error is a
+// *StoreError.
 func (t *tries) send(again bool, request func(context.Context) error) error {
 	failed := &StoreError{Failure: Unknown, What: tooLate, Err: errNoTime}
 	for attempt := 0; ; attempt++ {
@@ -137,9 +151,10 @@ func (t *tries) send(again bool, request func(context.Context) error) error {
 	}
 }
 
-// outage returns what a decision ends with that ran out of time. If the store
-// answered, it is not away: this item is throttled, or changes too often. That
-// must not keep other items from the store.
+// outage returns the error of a decision that ran out of time. If the store has
+// answered at all, the table is not down: this one item is throttled, or
+// changes too often. Then the class is NotApplied, which keeps the circuit
+// breaker closed, so other items still reach the store.
 func (t *tries) outage(failed *StoreError) *StoreError {
 	switch {
 	case failed.Failure != Unknown:
@@ -152,7 +167,7 @@ func (t *tries) outage(failed *StoreError) *StoreError {
 	return failed
 }
 
-// errNoTime is the cause of an outage without any attempt.
+// errNoTime is the cause of an outage if there was no time to ask the store.
 var errNoTime = errors.New("no time left for an attempt")
 
 // once makes one attempt. A timeout of 0 means no limit.
@@ -166,30 +181,22 @@ func (t *tries) once(timeout time.Duration, request func(context.Context) error)
 	return asStoreError(request(ctx))
 }
 
-// unreadable is the error of an item that the policy can't read.
+// unreadable returns the error for an item that the policy cannot read. Attr is
+// the attribute, or empty if it is not known.
 func unreadable(attr string) *StoreError {
 	return &StoreError{Failure: Unreadable, What: "an attribute of the item has the wrong type", Attr: attr}
 }
 
-// A partial request can ask for fewer actions in a later attempt than in an
-// earlier one of unknown outcome. Then its id alone would not show which
-// attempt landed. So an attempt that asks for another number than the unsure
-// one keeps its own number as a note.
-//
-// For example, 3 actions are asked for, and the answer is lost. The next answer
-// shows that nothing is counted and that 2 fit. So 2 are asked for with the
-// note 2. If the id is found later, the note tells whether 2 or 3 were taken.
-
-// settle is called when an answer shows that the request is not counted so far.
-// It sets unsureN: how many actions the first unsure update asked for.
+// settle sets unsureN after the first lost attempt. The caller calls it when an
+// answer shows that the request is not counted so far.
 func (t *tries) settle() {
 	if t.unsure && t.unsureN == 0 {
 		t.unsureN = t.n
 	}
 }
 
-// note returns the note that an attempt for n actions keeps with its id; 0:
-// none.
+// note returns the note that an attempt for n actions keeps with its id, see
+// unsureN. 0: the attempt keeps no note.
 func (t *tries) note(n int64) int64 {
 	if t.unsureN == 0 || t.unsureN == n {
 		return 0
@@ -197,7 +204,8 @@ func (t *tries) note(n int64) int64 {
 	return n
 }
 
-// granted returns how many actions the attempt took whose id was found as kept.
+// granted returns how many actions were taken by the attempt that left kept in
+// the item.
 func (t *tries) granted(kept Kept) int64 {
 	switch {
 	case t.unsureN == 0:

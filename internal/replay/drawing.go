@@ -15,7 +15,7 @@ type drawing struct {
 	due   []int64 // times at which to read the count, sorted
 	cells map[cell]int
 	runs  []int64 // times of allowed requests
-	queue int     // the panel of the limit that gives times to come
+	queue int     // the panel of the limit that gives places in later windows; -1: none does
 }
 
 // A cell is a place in a picture. It holds one mark.
@@ -50,8 +50,8 @@ func (r *Replay) newDrawing(u *User, window int64) *drawing {
 	return d
 }
 
-// newPanel returns an empty panel for a limit. Empty is what the limit reads when
-// nothing is counted, at a time after its first window.
+// newPanel returns an empty panel for a limit. Empty holds the limit's figures
+// when nothing is counted, at a time after its first window.
 func newPanel(name string, empty policy.Reading) Panel {
 	panel := Panel{Name: name, Limit: empty.Limit}
 	if empty.WindowKey != 0 {
@@ -84,7 +84,8 @@ func used(d ratelimit.Decision, panel int) int64 {
 	return d.Used
 }
 
-// step records that used actions count from at on. It ignores a clock that stepped back.
+// step records that used actions count from the time at on. If the clock has
+// stepped back, it records nothing.
 func (p *Panel) step(at, used int64) {
 	if n := len(p.Steps); n > 0 && (p.Steps[n-1].Used == used || p.Steps[n-1].At > at) {
 		return
@@ -92,8 +93,8 @@ func (p *Panel) step(at, used int64) {
 	p.Steps = append(p.Steps, Step{at, used})
 }
 
-// add puts a decision into the picture. A decision from before the period can have
-// given a time within it.
+// add puts a decision into the picture. A decision that was made before the
+// period is not shown, but the place that it gave may lie in the period.
 func (d *drawing) add(line Line, decision ratelimit.Decision) {
 	kind := Refused
 	switch {
@@ -124,7 +125,8 @@ func (d *drawing) add(line Line, decision ratelimit.Decision) {
 // shows reports whether a time is in the picture.
 func (d *drawing) shows(at int64) bool { return d.From <= at && at < d.To }
 
-// run records an allowed request. It reports whether the picture shows its time.
+// run records an allowed request. It reports whether the picture shows its
+// time.
 func (d *drawing) run(at int64) bool {
 	if d.shows(at) && len(d.runs) <= mostRuns {
 		d.runs = append(d.runs, at)
@@ -132,8 +134,8 @@ func (d *drawing) run(at int64) bool {
 	return d.shows(at)
 }
 
-// mark puts a mark into its cell. If the cell already has a mark, that one counts for
-// both.
+// mark puts a mark into its cell. If the cell already has a mark, mark adds one
+// to the number of requests of that mark.
 func (d *drawing) mark(panel int, m Mark) {
 	p := &d.Panels[panel]
 	c := cell{panel, m.Kind, (m.At - d.From) * columns / (d.To - d.From), m.Used * levels / p.Limit}
@@ -146,7 +148,8 @@ func (d *drawing) mark(panel int, m Mark) {
 	p.Marks[i].N++
 }
 
-// find finds the densest stretch of time in runs, the times of allowed requests.
+// find sets d to the densest stretch of time in runs, the times of allowed
+// requests. With more than mostRuns of them it leaves d unchanged.
 func (d *Densest) find(runs []int64) {
 	if len(runs) > mostRuns {
 		return

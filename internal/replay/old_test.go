@@ -7,8 +7,8 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// The age of a record does not matter: 3 requests in 1970, one a day later, and one
-// in 2010.
+// The age of the traffic does not matter. It has 3 requests in 1970, one a day
+// later, and one in 2010.
 func TestOldTraffic(t *testing.T) {
 	old := "time,user,activity\n" + strings.Repeat("0,u1,act\n", 3) + "86400000,u1,act\n" + "1262304000000,u1,act\n"
 	for _, k := range policy.Kinds() {

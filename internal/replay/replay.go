@@ -1,11 +1,15 @@
 // Package replay shows what a limit would have done to recorded traffic.
 //
-// [Replay.Run] decides each request as a guard would have decided it at the recorded
-// time. It returns a [Report]. [Replay.Timeline] decides the requests of one user
-// once more and keeps the details, and package plot draws them.
+// [Replay.Run] reads [Traffic] and decides each request as a guard would have
+// decided it at the recorded time. It returns a [Report] with the figures.
+// [Replay.Timeline] decides the requests of one user once more and keeps the
+// details, and package plot draws them.
 //
-// The counts are kept in memory. It grows with the number of users, not with the
-// number of lines.
+// For example, the traffic is three requests of one user within a minute, and
+// the limit is 2/1m. The report has 2 requests allowed and 1 refused.
+//
+// The counts are kept in memory. The memory grows with the number of users, not
+// with the number of lines.
 package replay
 
 import (
@@ -29,13 +33,14 @@ import (
 type Replay struct {
 	Activity string
 	Policy   policy.Policy     // not zero
-	Progress func(lines int64) // if set, is called with the number of lines read, every progressLines lines
+	Progress func(lines int64) // if set, called every 16,384 lines with the number of lines read so far
 }
 
-// progressLines is how many lines are read between two looks at the context.
+// progressLines is how many lines are read between two calls of Progress. Then
+// the context is checked too.
 const progressLines = 1 << 14
 
-// otherNames is how many other activities an error names at most.
+// otherNames is the most other activities that an error names.
 const otherNames = 10
 
 // Run decides all requests of the traffic.
@@ -119,13 +124,13 @@ func (b *bench) check(ctx context.Context, line Line) (ratelimit.Decision, error
 	return b.limiter.Check(ctx, b.request(line.User))
 }
 
-// status returns the figures of a user at a time, in Unix milliseconds.
+// status returns the figures of a user at the time at, in Unix milliseconds.
 func (b *bench) status(ctx context.Context, user string, at int64) (ratelimit.Decision, error) {
 	b.now = time.UnixMilli(at)
 	return b.limiter.Status(ctx, b.request(user))
 }
 
-// request returns a request of a user. No other request has its id.
+// request returns a request of a user, with an id that no other request has.
 func (b *bench) request(user string) ratelimit.Request {
 	b.asked++
 	return ratelimit.Request{UserID: user, Policy: b.policy, Count: 1, ID: strconv.FormatInt(b.asked, 10), Fresh: true}

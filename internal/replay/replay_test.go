@@ -41,8 +41,8 @@ func run(t testing.TB, p policy.Policy, text string) (*Replay, *Report) {
 	return r, report
 }
 
-// The traffic is the same for each policy: 10 requests at the end of a minute, 10 at
-// the start of the next one, and then one every 10 s.
+// The traffic is the same for each policy: 10 requests at the end of a minute,
+// 10 at the start of the next one, and then one every 10 s.
 func TestEachPolicyOnADoubleBurst(t *testing.T) {
 	traffic := []moment{{59 * time.Second, "u1", 10}, {60 * time.Second, "u1", 10}}
 	for i := range 6 {

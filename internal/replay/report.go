@@ -22,13 +22,13 @@ type Report struct {
 	Requests      int64   `json:"requests"`
 	Allowed       int64   `json:"allowed"`
 	Refused       int64   `json:"refused"`
-	Delayed       int64   `json:"delayed"`      // given a time to come
+	Delayed       int64   `json:"delayed"`      // given a place in a later window
 	RefusedShare  float64 `json:"refusedShare"` // share of the requests, 0 to 1
 	LongestWaitMs int64   `json:"longestWaitMs"`
 
 	Users  int64  `json:"users"`
 	HeldUp int64  `json:"heldUpUsers"` // refused or delayed at least once
-	Worst  []User `json:"worst"`       // the users held up most often, at most mostWorst
+	Worst  []User `json:"worst"`       // the users held up most often, at most 5
 
 	OutOfOrder      int64 `json:"outOfOrder"`      // lines with a time before that of an earlier line
 	OutOfOrderMs    int64 `json:"outOfOrderMs"`    // the largest such difference
@@ -49,8 +49,8 @@ type User struct {
 	LongestWaitMs int64  `json:"longestWaitMs"`
 
 	first, last int64 // Unix milliseconds
-	lastRun     int64 // the latest time that a delayed request was given
-	now, worst  load  // the current window, and the one with the most requests held up
+	lastRun     int64 // when the last delayed request runs
+	now, worst  load  // the current window, and the window with the most requests held up
 }
 
 // A load counts what a user asked for in one window.
@@ -70,8 +70,8 @@ func newReport(r *Replay) *Report {
 	}
 }
 
-// promise returns the limit that people have in mind when they hear of p: the one
-// with the shortest window. For 10/1m and 200/1d, that is 10 in a minute.
+// promise returns the limit of p with the shortest window, because people think
+// of that limit first. For 10/1m and 200/1d, that is 10 in a minute.
 func promise(p policy.Policy) policy.Rate {
 	return slices.MinFunc(p.Rates(), func(a, b policy.Rate) int { return cmp.Compare(a.Window, b.Window) })
 }

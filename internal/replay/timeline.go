@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// A Timeline is the result for one user during a period, in detail. It has the data
-// for a picture, and its size is bounded. Times are Unix milliseconds.
+// A Timeline is the result for one user during a period, in detail. It has the
+// data for a picture, and its size is bounded. Times are Unix milliseconds.
 type Timeline struct {
 	Activity string
 	Policy   string // its text form
@@ -29,7 +29,7 @@ type Panel struct {
 	Marks  []Mark
 }
 
-// A Step says that from the time At on, Used actions count.
+// A Step means that from the time At on, Used actions count.
 type Step struct{ At, Used int64 }
 
 // A Mark is a request, or several requests that look the same in a picture.
@@ -40,10 +40,12 @@ type Mark struct {
 	N    int64 // number of requests
 }
 
-// Kind is what a mark stands for: the outcome of a request, or a delayed request that runs.
+// Kind is what a mark stands for: the outcome of a request, or a delayed
+// request that runs.
 type Kind uint8
 
-// The kinds. A delayed request has a second mark, Runs, at the time that it was given.
+// The kinds. A delayed request has two marks: Delayed when it came, and Runs
+// when its place comes up.
 const (
 	Allowed Kind = iota
 	Refused
@@ -51,9 +53,9 @@ const (
 	Runs
 )
 
-// Densest is the stretch of time with the most allowed requests. It shows whether
-// more than Limit of them came within one Window. A delayed request counts at the time
-// that it was given.
+// Densest is the stretch of time with the most allowed requests. It shows
+// whether more than Limit of them came within one Window. A delayed request
+// counts at the time when its place comes up.
 type Densest struct {
 	Window   int64 // of the limit with the shortest window, in milliseconds
 	Limit    int64 // of that limit
@@ -72,9 +74,9 @@ const (
 	mostRuns = 1 << 20 // allowed requests; with more, the densest time stays unknown
 )
 
-// Timeline decides the requests of one user once more. An empty user means the one
-// held up most often. T must read the same traffic from its start again, and report
-// must be what Run returned for it.
+// Timeline decides the requests of one user once more. An empty user means the
+// user who was held up most often. T must read the same traffic again from its
+// start, and report must be what Run returned for that traffic.
 func (r *Replay) Timeline(ctx context.Context, t *Traffic, report *Report, user string) (*Timeline, error) {
 	u, ok := report.user(user)
 	if !ok {
@@ -102,7 +104,8 @@ func (r *Replay) Timeline(ctx context.Context, t *Traffic, report *Report, user 
 }
 
 // period returns the time that a picture shows. That is the time of all of the
-// user's requests or, if they last too long, mostWindows windows around the worst one.
+// user's requests or, if they last too long, mostWindows windows around the
+// worst one.
 func (u *User) period(window int64) (from, to int64, whole bool) {
 	last := max(u.last, u.lastRun)
 	from, to = u.first/window*window, (last/window+1)*window

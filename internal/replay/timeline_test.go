@@ -62,7 +62,8 @@ func TestTimelineOfDelayedRequests(t *testing.T) {
 	}
 }
 
-// Each of several limits has a panel, with the requests that this limit refused.
+// Each of several limits has a panel, with the requests that this limit
+// refused.
 func TestTimelineOfSeveral(t *testing.T) {
 	got := timeline(t, policy.Must("minute: 2/1m, hour: 3/1h"), "", record(moment{0, "u1", 3}, moment{time.Minute, "u1", 3}))
 	refused := map[string]int64{}
@@ -78,7 +79,8 @@ func TestTimelineOfSeveral(t *testing.T) {
 	}
 }
 
-// The panel of the queue shows when delayed requests run, wherever that limit stands.
+// The panel of the queue shows when delayed requests run, wherever that limit
+// stands.
 func TestTimelineOfAQueueAmongSeveralLimits(t *testing.T) {
 	got := timeline(t, policy.Must("day: 200/1d, queue: reservoir 2/10s ahead 15m"), "", record(moment{time.Second, "u1", 5}))
 	var runs []Mark
@@ -156,7 +158,7 @@ func TestTimelineOfAUser(t *testing.T) {
 	r, report := run(t, p, text)
 	_, err := r.Timeline(t.Context(), NewTraffic("t", strings.NewReader(text)), report, "u4")
 	if err == nil || err.Error() != `t has no request of the user "u4"` {
-		t.Errorf("an unknown user: %v", err)
+		t.Errorf("an unknown user: %v, want an error", err)
 	}
 }
 

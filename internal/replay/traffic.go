@@ -15,11 +15,11 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 )
 
-// Traffic reads recorded requests, one from each line. The lines are CSV with the
-// header time,user,activity, or JSON objects with these names. Only one line is in
-// memory at a time.
+// Traffic reads recorded requests, one from each line. The lines are CSV with
+// the header time,user,activity, or JSON objects with these names. Only one
+// line is in memory at a time.
 type Traffic struct {
-	Back     int64         // lines so far with a time before that of an earlier line: the clock stepped back
+	Back     int64         // lines so far whose time is before that of an earlier line: the clock stepped back
 	Furthest time.Duration // the largest step back
 
 	name   string
@@ -40,9 +40,9 @@ const (
 	header      = "time,user,activity"
 	longestLine = 64 << 10 // bytes
 
-	// furthestBack is how far the clocks that wrote the times may differ. If lines
-	// are further out of order, the file was never sorted by time, and a replay of
-	// it would be wrong.
+	// furthestBack is how far the clocks that wrote the times may differ. If
+	// lines are further out of order, the file was never sorted by time, and a
+	// replay of it would be wrong.
 	furthestBack = 2 * time.Minute
 
 	latestTime = 253_402_300_799_999 // the end of the year 9999
@@ -55,8 +55,8 @@ func NewTraffic(name string, r io.Reader) *Traffic {
 	return t
 }
 
-// Next returns the next request, or io.EOF if there is none. Any other error names
-// the line and the field that is wrong.
+// Next returns the next request, or io.EOF if there is none. Any other error
+// names the line and the field that is wrong.
 func (t *Traffic) Next() (Line, error) {
 	for t.lines.Scan() {
 		t.number++
@@ -98,7 +98,7 @@ func (t *Traffic) Next() (Line, error) {
 // fault returns err with the file and the line that was read last.
 func (t *Traffic) fault(err error) error { return fmt.Errorf("%s, line %d: %w", t.name, t.number, err) }
 
-// recognize finds out the format from the first line that is not empty.
+// recognize determines the format from the first line that is not empty.
 func (t *Traffic) recognize(text []byte) (isHeader bool, err error) {
 	switch {
 	case text[0] == '{':
@@ -111,7 +111,8 @@ func (t *Traffic) recognize(text []byte) (isHeader bool, err error) {
 	return false, input.Invalid("header", input.Show(string(text)), header+" (CSV), or a JSON object on each line")
 }
 
-// inOrder checks that the lines are sorted by time, apart from small steps back.
+// inOrder checks that the lines are sorted by time, apart from small steps
+// back.
 func (t *Traffic) inOrder(line Line) error {
 	if line.Time >= t.latest {
 		t.latest = line.Time
@@ -201,7 +202,7 @@ func parseTime(text string) (int64, error) {
 	return ms, nil
 }
 
-// validate checks that a guard could have been sent the request.
+// validate returns an error if the request is not one that a guard accepts.
 func (l *Line) validate() error {
 	if err := input.CheckUserID(l.User); err != nil {
 		if e, ok := errors.AsType[*input.ValidationError](err); ok {

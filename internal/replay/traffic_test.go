@@ -13,7 +13,7 @@ import (
 	. "github.com/cric-talk/guards/internal/replay"
 )
 
-// start is when the traffic of these tests begins. A day begins there too.
+// start is when the traffic of these tests begins, at the start of a day.
 const start = 1_767_571_200_000 // 2026-01-05T00:00:00Z
 
 func lines(t *Traffic) (all []Line, err error) {
@@ -48,8 +48,8 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// An error names the file, the line, the field, its value and what is accepted. It
-// never repeats the id of a user.
+// An error names the file, the line, the field, its value and what is accepted.
+// It never repeats the id of a user.
 func TestTrafficRefuses(t *testing.T) {
 	const csv, wantTime = "time,user,activity\n0,u1,like\n", ", want Unix milliseconds, or RFC 3339 such as 2026-01-05T12:00:00.250Z"
 	for text, want := range map[string]string{
@@ -90,7 +90,7 @@ func TestTrafficRefuses(t *testing.T) {
 		}
 	}
 	if _, err := lines(NewTraffic("t.csv", iotest.ErrReader(io.ErrClosedPipe))); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("a file that can't be read: %v", err)
+		t.Errorf("a file that can't be read: %v, want its error", err)
 	}
 }
 
@@ -107,8 +107,8 @@ func TestTrafficOutOfOrder(t *testing.T) {
 	}
 }
 
-// Each line that is read from any file is a request that a guard could have been
-// sent.
+// Whatever a file contains, each line that is read is a request that a guard
+// accepts.
 func FuzzTraffic(f *testing.F) {
 	f.Add("time,user,activity\n1767571200000,u1,create_post\n2026-01-05T00:00:00.25Z,\"a\"\"b\",like\n")
 	f.Add(`{"time":1767571200000,"user":"u1","activity":"create_post"}` + "\n")

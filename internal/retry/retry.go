@@ -2,9 +2,12 @@
 // each one may take, and how long to wait in between. It does not decide which
 // errors are worth another attempt.
 //
-// For example, a [Budget] with a second left gives the first attempt 333 ms. If
-// that fails, the second one gets 222 ms after a pause of up to 25 ms, and so on
-// until less than 5 ms would be left.
+// For example, a [Budget] of 900 ms and attempts that all hang:
+//
+//	attempt  time left  may take
+//	1        900 ms     300 ms
+//	2        600 ms     200 ms
+//	3        400 ms     133 ms
 package retry
 
 import (
@@ -16,7 +19,7 @@ import (
 const (
 	firstPause   = 25 * time.Millisecond
 	longestPause = 100 * time.Millisecond
-	leastAttempt = 5 * time.Millisecond // a shorter one has no chance
+	leastAttempt = 5 * time.Millisecond // no shorter attempt can succeed
 )
 
 // A Budget divides the time until a deadline into attempts. It is used for one

@@ -12,11 +12,11 @@ import (
 // Batch is the number of messages that Lambda passes to a function at once.
 const Batch = 10
 
-// Feed does what Lambda does for a queue with ReportBatchItemFailures, until ctx
-// is done. It receives messages, invokes the function with them, and deletes the
-// messages that the function doesn't report as failed. A failed message becomes
-// visible again after its visibility timeout. If the function returns an error,
-// all its messages do.
+// Feed does what Lambda does for a queue with ReportBatchItemFailures, until
+// ctx is done. It receives messages, invokes the function with them, and
+// deletes the messages that the function doesn't report as failed. A failed
+// message becomes visible again after its visibility timeout. If the function
+// returns an error, all its messages do.
 func (q *Queue) Feed(ctx context.Context, invoke func(context.Context, []byte) ([]byte, error)) {
 	for ctx.Err() == nil {
 		messages, err := q.receive(ctx, Batch)
@@ -59,8 +59,8 @@ func (q *Queue) event(messages []types.Message) []byte {
 	return payload
 }
 
-// failed reports whether a function's answer lists a message as failed. An answer
-// that is not valid JSON fails all messages.
+// failed reports whether a function's answer lists a message as failed. An
+// answer that is not valid JSON fails all messages.
 func failed(answer []byte, id string) bool {
 	var response events.SQSEventResponse
 	if json.Unmarshal(answer, &response) != nil {

@@ -19,9 +19,9 @@ import (
 	"github.com/cric-talk/guards/internal/dynamotest"
 )
 
-// Endpoint returns the URL in SQS_ENDPOINT. If the variable is not set, it skips
-// the test. With CI=true it fails the test instead, because nobody would notice a
-// skipped test there.
+// Endpoint returns the URL in SQS_ENDPOINT. If the variable is not set, it
+// skips the test. With CI=true it fails the test instead, because nobody would
+// notice a skipped test there.
 func Endpoint(t testing.TB) string {
 	t.Helper()
 	endpoint := os.Getenv("SQS_ENDPOINT")

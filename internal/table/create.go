@@ -13,7 +13,7 @@ import (
 )
 
 // Create creates the table as template.yaml describes it, with TTL, and waits
-// until it can be used. A table that exists already stays as it is.
+// until it can be used. It does not change a table that exists already.
 func (d *DynamoDB) Create(ctx context.Context) error {
 	_, err := d.client.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName:   &d.table,

@@ -18,9 +18,10 @@ import (
 // batchSize is the greatest number of statements in one request to DynamoDB.
 const batchSize = 25
 
-// deleteAll deletes items, of which only the keys are needed. If o.Now is set, an
-// item goes only if it is still expired when the delete arrives. It returns how
-// many items are known to be deleted, and whether the time was enough for all.
+// deleteAll deletes items, of which it needs only the keys. If o.Now is set, it
+// deletes an item only if the item is still expired when the delete arrives. It
+// returns how many items are known to be deleted, and whether it got through
+// all items in time.
 func (d *DynamoDB) deleteAll(ctx context.Context, items []attributes, o Sweep) (deleted int64, done bool, err error) {
 	for batch := range slices.Chunk(items, batchSize) {
 		pause := retry.Pause{First: 50 * time.Millisecond, Longest: 2 * time.Second}
@@ -44,9 +45,9 @@ func (d *DynamoDB) deleteAll(ctx context.Context, items []attributes, o Sweep) (
 	return deleted, true, nil
 }
 
-// deleteBatch sends one request, and returns the items to send again. It uses
-// statements because a statement can carry a condition; a batch of writes
-// cannot. Each statement succeeds or fails alone.
+// deleteBatch sends one request, and returns the items to send again. The
+// request is a batch of PartiQL statements, because a statement can carry a
+// condition and a batch write cannot. Each statement succeeds or fails alone.
 func (d *DynamoDB) deleteBatch(ctx context.Context, batch []attributes, o Sweep) (deleted int64, again []attributes, err error) {
 	in := &dynamodb.BatchExecuteStatementInput{Statements: make([]types.BatchStatementRequest, len(batch))}
 	for i, item := range batch {
@@ -63,7 +64,8 @@ func (d *DynamoDB) deleteBatch(ctx context.Context, batch []attributes, o Sweep)
 		}
 		switch answer.Error.Code {
 		case types.BatchStatementErrorCodeEnumConditionalCheckFailed:
-			// Since the scan, an action was counted in the item, or the item went.
+			// Since the scan, an action was counted in the item, or somebody
+			// deleted it.
 		case types.BatchStatementErrorCodeEnumThrottlingError,
 			types.BatchStatementErrorCodeEnumProvisionedThroughputExceeded,
 			types.BatchStatementErrorCodeEnumRequestLimitExceeded,

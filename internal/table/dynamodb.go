@@ -24,7 +24,7 @@ type DynamoDB struct {
 	table  string
 }
 
-// New returns the table with this name. It sends no requests.
+// New returns a DynamoDB for the table with this name. It sends no requests.
 func New(client *dynamodb.Client, name string) *DynamoDB {
 	return &DynamoDB{client: client, table: name}
 }
@@ -48,7 +48,7 @@ func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-// textOf returns a string attribute, or "" if v is none.
+// textOf returns the value of a string attribute, or "" if v is not a string.
 func textOf(v types.AttributeValue) string {
 	if s, ok := v.(*types.AttributeValueMemberS); ok {
 		return s.Value
@@ -56,7 +56,8 @@ func textOf(v types.AttributeValue) string {
 	return ""
 }
 
-// numberOf returns a whole number attribute, and reports whether v is one.
+// numberOf returns the value of a number attribute. It returns false if v is
+// not a whole number.
 func numberOf(v types.AttributeValue) (int64, bool) {
 	s, ok := v.(*types.AttributeValueMemberN)
 	if !ok {

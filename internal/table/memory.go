@@ -7,8 +7,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// Memory is the embedded store as a table. Its methods finish at once, so they
-// ignore o.Until and o.Progress, and never fail.
+// Memory sweeps and erases in the embedded store. Its methods finish at once,
+// so they ignore o.Until and o.Progress, and never fail.
 type Memory struct{ Store *memstore.Store }
 
 // Sweep deletes each item that has expired.
@@ -21,8 +21,8 @@ func (m Memory) Erase(_ context.Context, user string, o Sweep) (Swept, error) {
 	return m.sweep(o, func(k ratelimit.Key, _ int64) (read, stale bool) { return k.UserID == user, true }), nil
 }
 
-// sweep counts the items that look calls read, and deletes the stale ones among
-// them.
+// sweep calls look for each item. It counts the items for which look returns
+// read, and deletes those for which look also returns stale.
 func (m Memory) sweep(o Sweep, look func(k ratelimit.Key, expires int64) (read, stale bool)) Swept {
 	users := make(map[string]bool)
 	swept := Swept{Finished: true}

@@ -18,8 +18,8 @@ import (
 	. "github.com/cric-talk/guards/internal/table"
 )
 
-// A wire answers requests in place of a table. DynamoDB Local is always consistent
-// and keeps its own time, so some tests cannot use it.
+// A wire answers requests in place of a table. DynamoDB Local is always
+// consistent and keeps its own time, so some tests cannot use it.
 type wire func(op string, body map[string]any) (answer string)
 
 // Do implements the SDK's HTTP client.

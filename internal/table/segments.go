@@ -21,8 +21,8 @@ const (
 	pageSize = 1000 // items that each worker holds at once
 )
 
-// eachSegment calls do for every segment, in random order, for several at the
-// same time. It stops at the first error and returns it.
+// eachSegment calls do for every segment in random order, for several segments
+// at the same time. It stops at the first error and returns it.
 func eachSegment(ctx context.Context, do func(context.Context, int32) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -47,8 +47,8 @@ func eachSegment(ctx context.Context, do func(context.Context, int32) error) err
 }
 
 // scan reads one segment and calls page for each page of items. It stops early
-// if over reports true, or if page returns false or an error. It returns whether
-// it read the whole segment.
+// if over reports true, or if page returns false or an error. It returns
+// whether it read the whole segment.
 func (d *DynamoDB) scan(ctx context.Context, segment int32, over func() bool, page func([]attributes) (bool, error)) (bool, error) {
 	in := &dynamodb.ScanInput{
 		TableName:            &d.table,

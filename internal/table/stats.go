@@ -50,8 +50,8 @@ func (s *Stats) add(page Stats) {
 	}
 }
 
-// statsOfSegment calls report with the figures of each page of a segment. A user
-// counts in the page that has the user's first item.
+// statsOfSegment calls report with the figures of each page of a segment. A
+// user counts in the page that has the user's first item.
 func (d *DynamoDB) statsOfSegment(ctx context.Context, segment int32, now int64, report func(Stats)) error {
 	var users userCount
 	counted := make(map[string]bool) // activities of the current user

@@ -48,8 +48,8 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// Stats counts a real table of 100,000 items exactly, and needs only the memory of
-// a few pages.
+// Stats counts a real table of 100,000 items exactly, and needs only the memory
+// of a few pages.
 func TestStatsOf100000Items(t *testing.T) {
 	y := newYard(t)
 	var wg sync.WaitGroup
@@ -99,11 +99,11 @@ func TestStatsMemoryIsFlat(t *testing.T) {
 	t.Logf("at most %d KB for 10,000 items, %d KB for 100,000", most[0]>>10, most[1]>>10)
 	const noise = 512 << 10 // a set of all users would need several times as much
 	if most[1] > most[0]+noise {
-		t.Errorf("%d bytes for 10,000 items, %d for 100,000", most[0], most[1])
+		t.Errorf("%d bytes for 10,000 items, %d for 100,000, want about as many", most[0], most[1])
 	}
 }
 
-// alive returns how many bytes of memory are in use, without garbage.
+// alive returns how many bytes of memory are in use after a garbage collection.
 func alive() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -18,7 +18,7 @@ import (
 	. "github.com/cric-talk/guards/internal/table"
 )
 
-// now is the time of a sweep, in Unix seconds.
+// now is when the sweeps of these tests run, in Unix seconds.
 const now = 1_700_000_000
 
 // A yard is a table to sweep, behind a proxy.
@@ -131,7 +131,7 @@ func TestSweepAndEraseReadEachPage(t *testing.T) {
 	}
 }
 
-// Each item is counted in again between the scan and its delete.
+// In each item, an action is counted between the scan and the delete.
 func TestItemsThatAreUsedAgainSurviveASweep(t *testing.T) {
 	y := newYard(t)
 	y.fill(t, "u", 1, 20, now-1)
@@ -150,7 +150,7 @@ func TestSweepRepeatsThrottledDeletes(t *testing.T) {
 	y.proxy.Fail(2, dynamotest.Throttle, "BatchExecuteStatement")
 	y.sweep(t, Sweep{Now: now}, Swept{Scanned: 100, Stale: 100, Deleted: 100, Users: 100, Finished: true})
 	if n := y.count(t); n != 0 {
-		t.Errorf("%d items are left", n)
+		t.Errorf("%d items are left, want none", n)
 	}
 }
 

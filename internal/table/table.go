@@ -1,5 +1,6 @@
-// Package table does operators' work on the table of counted actions: create it,
-// sweep out what has expired, erase a user, show a user, and count its users.
+// Package table works on the whole table of counted actions, as operators need
+// it. It creates the table, deletes what has expired, shows or erases one user,
+// and counts users and items.
 //
 // [DynamoDB] works on a DynamoDB table, and [Memory] on the embedded store. No
 // decision waits for this package, so its requests may take minutes.
@@ -10,7 +11,7 @@ import "time"
 // A Sweep holds the options of a sweep or an erasure.
 type Sweep struct {
 	Now      int64       // Unix seconds; a sweep deletes what expired before it, an erasure ignores it
-	Until    time.Time   // when to stop in good order; zero means when all is done
+	Until    time.Time   // when to stop even if work is left; zero: no limit
 	DryRun   bool        // count, but delete nothing
 	Progress func(Swept) // if set, called now and then with the work done so far, never twice at once
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
 
-// User returns every item of a user. It sends one consistent Query for each MB.
+// User returns every item of a user, by key. It sends one consistent Query for
+// each MB of items.
 func (d *DynamoDB) User(ctx context.Context, user string) (map[ratelimit.Key]ratelimit.Item, error) {
 	items := make(map[ratelimit.Key]ratelimit.Item)
 	pages := dynamodb.NewQueryPaginator(d.client, d.queryUser(user))

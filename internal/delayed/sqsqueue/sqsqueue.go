@@ -25,8 +25,8 @@ type Queue struct {
 	url    string
 }
 
-// New returns the existing queue with this URL. It sends no requests. The SDK's
-// retryer is off, because it does not respect a deadline.
+// New returns a Queue for the existing queue with this URL. It sends no
+// requests. The SDK's retryer is off, because it does not respect a deadline.
 func New(cfg aws.Config, url string) *Queue {
 	client := sqs.NewFromConfig(cfg, func(o *sqs.Options) {
 		o.Retryer = aws.NopRetryer{}
@@ -40,9 +40,10 @@ const (
 	longestDelay = 15 * time.Minute // the longest that SQS allows
 )
 
-// Send implements [delayed.Queue]. An attempt that may have failed is repeated
-// while there is time. That may put the job on the queue twice, which is safe,
-// because consumers drop the second copy. A lost job would be lost for good.
+// Send implements [delayed.Queue]. While there is time, it repeats an attempt
+// that may have failed. That may put the job on the queue twice, which is safe,
+// because consumers drop the second copy. Without the repeat, the job could be
+// lost.
 func (q *Queue) Send(ctx context.Context, job guard.Job, delay time.Duration) error {
 	body, err := delayed.Body(job)
 	if err != nil {
@@ -77,14 +78,15 @@ func (q *Queue) attempt(ctx context.Context, timeout time.Duration, message *sqs
 	return err
 }
 
-// delaySeconds rounds up, because a job that arrives early has to wait again.
+// delaySeconds returns the delay in whole seconds. It rounds up, because a job
+// that arrives early has to wait again.
 func delaySeconds(delay time.Duration) int32 {
 	delay = min(max(0, delay), longestDelay)
 	return int32((delay + time.Second - 1) / time.Second)
 }
 
-// temporary reports whether another attempt may succeed. It may not if SQS has
-// answered that it refuses the message.
+// temporary reports whether another attempt may succeed. If SQS has answered
+// that it refuses the message, another attempt is useless.
 func temporary(err error) bool {
 	answer, answered := errors.AsType[*smithyhttp.ResponseError](err)
 	api, readable := errors.AsType[smithy.APIError](err)

@@ -70,7 +70,7 @@ func TestSendHoldsBackAtLeastTheDelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := there.Len(); n != 1 {
-		t.Errorf("the queue has %d, want 1", n)
+		t.Errorf("the queue has %d messages, want 1", n)
 	}
 	if got := there.Take(1, 20*time.Second); len(got) != 1 || time.Since(began) < delay {
 		t.Errorf("took %+v after %v, want it after %v", got, time.Since(began), delay)
@@ -89,8 +89,8 @@ func TestDelaySeconds(t *testing.T) {
 	}
 }
 
-// An attempt that may have failed is repeated, so the job is on the queue at least
-// once.
+// An attempt that may have failed is repeated, so the job is on the queue at
+// least once.
 func TestTemporaryFaults(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []dynamotest.Fault{
@@ -179,7 +179,7 @@ func TestSendEndsBeforeTheDeadline(t *testing.T) {
 func TestSendRefusesAJobThatIsNotJSON(t *testing.T) {
 	t.Parallel()
 	if err := New(dynamotest.Config("http://127.0.0.1:1"), "q").Send(t.Context(), guard.Job{Job: json.RawMessage(`{`)}, 0); err == nil {
-		t.Error("Send returns no error")
+		t.Error("Send returns no error, want one")
 	}
 }
 

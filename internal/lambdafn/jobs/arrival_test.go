@@ -11,9 +11,11 @@ import (
 )
 
 // Three groups send jobs at the same time, in real time:
-//   - one asks for 25 jobs, and puts those that are allowed on the ready queue;
-//   - one has 12 jobs whose places have passed;
-//   - one has a message that is received before its time.
+//
+//   - The first group asks for 25 jobs, and puts the allowed ones on the ready
+//     queue.
+//   - The second group has 12 jobs whose places have passed.
+//   - The third group has a message that is received before its time.
 func TestJobsArriveInTheirWindows(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 60, 10)
@@ -91,8 +93,8 @@ type arrival struct {
 	window  int64 // in which it arrived
 }
 
-// collect waits for n different jobs and returns them by group. No job may arrive
-// before its time.
+// collect waits for n different jobs and returns them by group. No job may
+// arrive before its time.
 func collect(t *testing.T, r *rig, n int) map[string][]arrival {
 	t.Helper()
 	groups, seen := map[string][]arrival{}, map[string]bool{}

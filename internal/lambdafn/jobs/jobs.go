@@ -42,9 +42,9 @@ func Guard(g limits.Guard) int {
 	})
 }
 
-// Delayed runs the function that passes on the jobs from the delayed queue. g must
-// be the guard that put them there. Like Guard, it returns only if
-// it cannot start.
+// Delayed runs the function that passes on the jobs from the delayed queue. g
+// must be the guard that put them there. Like Guard, it returns only if it
+// cannot start.
 func Delayed(g limits.Guard) int {
 	g.Name = "delayed-jobs" // for the log and the metrics
 	return lambdafn.Start(g.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {

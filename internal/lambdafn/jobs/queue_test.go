@@ -21,7 +21,7 @@ func TestDelayedJobsGoOnTheQueue(t *testing.T) {
 		}
 	}
 	if n := r.delayed.Len(); n != 0 {
-		t.Errorf("%d allowed jobs are on the delayed queue", n)
+		t.Errorf("%d allowed jobs are on the delayed queue, want none", n)
 	}
 	a, got := ask(t, i, request(canary, 10, ""))
 	if a.Allowed || a.Reason != "delayed" || a.ReadyAt != starts(a.WindowKey+1) || a.Enqueued != 1 {
@@ -63,7 +63,8 @@ func TestWithoutAQueueThereAreNoJobs(t *testing.T) {
 	}
 }
 
-// If an answer of SQS is lost, the job is on the queue twice, with the same place.
+// If an answer of SQS is lost, the job is on the queue twice, with the same
+// place.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 60, 10)

@@ -47,8 +47,8 @@ func newRig(t *testing.T, visibility, received int) *rig {
 	return r
 }
 
-// start starts an instance of a function. When the test ends, it checks that the
-// log contains neither a user id nor a job.
+// start starts an instance of a function. When the test ends, it checks that
+// the log contains neither a user id nor a job.
 func (r *rig) start(function string, env ...string) *lambdatest.Instance {
 	r.t.Helper()
 	env = append([]string{
@@ -65,8 +65,8 @@ func (r *rig) start(function string, env ...string) *lambdatest.Instance {
 	return i
 }
 
-// feed delivers the delayed queue's messages to the function until the test ends,
-// as Lambda's event source does.
+// feed delivers the delayed queue's messages to the function until the test
+// ends, as Lambda's event source does.
 func (r *rig) feed(i *lambdatest.Instance) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -82,8 +82,8 @@ func (r *rig) feed(i *lambdatest.Instance) {
 	r.t.Cleanup(func() { cancel(); wg.Wait() })
 }
 
-// work delivers messages m0, m1, ... to the function once, and returns the ids of
-// those that failed.
+// work delivers messages m0, m1, ... to the function once, and returns the ids
+// of those that failed.
 func (r *rig) work(i *lambdatest.Instance, bodies ...string) (failed string) {
 	r.t.Helper()
 	var batch events.SQSEvent

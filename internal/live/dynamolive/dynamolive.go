@@ -1,11 +1,12 @@
-// Package dynamolive keeps the live settings in DynamoDB, in the table that also
-// holds the counts.
+// Package dynamolive keeps the live settings in DynamoDB, in the table that
+// also holds the counts.
 //
 // The items use the partition key " config". No user has it, because user ids
-// contain no space. One item, "limits", is the current document. Each change has
-// an item of its own, "history#001700000000000#000000000007", named after its time
-// in Unix milliseconds and its version. Versions alone would not do: they start
-// again at 1 after an operator deletes the document.
+// contain no space. One item, "limits", is the current document. Each change
+// has an item of its own, such as "history#001700000000000#000000000007". Its
+// name has the time in Unix milliseconds and the version. The version alone is
+// not unique, because versions start again at 1 after an operator deletes the
+// document.
 package dynamolive
 
 import (
@@ -141,7 +142,7 @@ func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-// textOf returns a string attribute, or "" if v is none.
+// textOf returns the value of a string attribute, or "" if v is not a string.
 func textOf(v types.AttributeValue) string {
 	if s, ok := v.(*types.AttributeValueMemberS); ok {
 		return s.Value
@@ -149,7 +150,8 @@ func textOf(v types.AttributeValue) string {
 	return ""
 }
 
-// numberOf returns a whole number attribute, or 0 if v is none.
+// numberOf returns the value of a number attribute, or 0 if v is not a whole
+// number.
 func numberOf(v types.AttributeValue) (n int64) {
 	if s, ok := v.(*types.AttributeValueMemberN); ok {
 		n, _ = strconv.ParseInt(s.Value, 10, 64)

@@ -83,8 +83,8 @@ func TestSettingsAndTheirHistory(t *testing.T) {
 	}
 }
 
-// An operator deletes the document by hand. Followers notice, versions start again
-// at 1, and the history keeps all changes.
+// An operator deletes the document by hand. Followers notice, versions start
+// again at 1, and the history keeps all changes.
 func TestADeletedDocument(t *testing.T) {
 	endpoint, name := dynamotest.Endpoint(t), dynamotest.Table(t)
 	client := dynamotest.Client(t, endpoint)

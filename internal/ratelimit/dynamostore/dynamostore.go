@@ -1,14 +1,23 @@
-// Package dynamostore keeps a limiter's items in DynamoDB. A guarded update is
-// one UpdateItem, whose condition is the guard.
+// Package dynamostore keeps a limiter's items in DynamoDB. Each write is one
+// UpdateItem request, whose condition is the guard of the update. For example,
+// the request r1 counts one action of 10/1m (shortened):
+//
+//	Key                  userId u1, activityWindow create_post#28333333
+//	ConditionExpression  NOT contains(ids, r1) AND activityCount <= 9
+//	UpdateExpression     SET expiresAt = 1700000160 ADD activityCount 1, ids r1
+//
+// If the condition fails, DynamoDB returns the item in the same answer, so the
+// limiter can plan again without a read.
 //
 // An item has its keys userId and activityWindow, the integers of the policy's
 // state, and expiresAt (Unix seconds), which is the table's TTL attribute. The
 // item of one window also has activity, windowKey and createdAt (Unix
 // milliseconds).
 //
-// Request ids are binary sets. The sets ids and released belong to a window; the sets
-// i00 to i30 belong to 20 s each (see [ratelimit.Kept]). An element is an id of
-// 8 bytes, or an id and a note of 8 bytes more.
+// Request ids are kept in binary sets. A window's item has the sets ids and
+// released. Any other item has the sets i00 to i30, one for each 20 s. An
+// element is an id of 8 bytes, or an id followed by a note of 8 bytes (see
+// [ratelimit.Mark]).
 package dynamostore
 
 import (
@@ -36,7 +45,7 @@ const (
 	expiresAt      = "expiresAt"
 )
 
-// Store is a table. It is safe for concurrent use.
+// A Store keeps items in one table. It is safe for concurrent use.
 type Store struct {
 	client *dynamodb.Client
 	table  string
@@ -97,9 +106,10 @@ func key(k ratelimit.Key) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{userID: text(k.UserID), activityWindow: text(sort)}
 }
 
-// parse reads an item. No attributes are an item that does not exist. An
-// attribute that should be a whole number or a set of ids, and is not, is
-// listed as unread. It matters only if a policy uses it.
+// parse reads an item. Without attributes it returns the zero Item, because the
+// item does not exist. Item.Unread lists each attribute that should be a whole
+// number or a set of ids, but is not. Such an attribute matters only if a
+// policy uses it.
 func parse(attributes map[string]types.AttributeValue) ratelimit.Item {
 	var item ratelimit.Item
 	for name, value := range attributes {
@@ -118,7 +128,7 @@ func parse(attributes map[string]types.AttributeValue) ratelimit.Item {
 	return item
 }
 
-// readNumber reports whether value is a whole number, and adds it to the state.
+// readNumber adds value to the state, and reports whether it is a whole number.
 func readNumber(item *ratelimit.Item, name string, value types.AttributeValue) bool {
 	number, ok := value.(*types.AttributeValueMemberN)
 	if !ok {
@@ -135,7 +145,7 @@ func readNumber(item *ratelimit.Item, name string, value types.AttributeValue) b
 	return true
 }
 
-// readIDs reports whether value is a set of ids, and adds it to the item's.
+// readIDs adds value to the item's ids, and reports whether it is a set of ids.
 func readIDs(item *ratelimit.Item, name string, value types.AttributeValue) bool {
 	set, ok := value.(*types.AttributeValueMemberBS)
 	if !ok {
@@ -156,7 +166,8 @@ func readIDs(item *ratelimit.Item, name string, value types.AttributeValue) bool
 
 const idSize, noteSize = len(ratelimit.ID{}), 8
 
-// readMark reads an element of a set: an id, or an id and a note.
+// readMark reads an element of a set: an id, or an id followed by a note. It
+// returns false if the element is neither.
 func readMark(element []byte) (m ratelimit.Mark, ok bool) {
 	switch len(element) {
 	case idSize:
@@ -167,8 +178,8 @@ func readMark(element []byte) (m ratelimit.Mark, ok bool) {
 	return m, false
 }
 
-// elements returns what a set holds of a request: its id and, if it has a note,
-// the id with the note.
+// elements returns the elements that a set holds for a request: its id and, if
+// it has a note, also the id with the note.
 func elements(m ratelimit.Mark) types.AttributeValue {
 	set := [][]byte{m.ID[:]}
 	if m.Note != 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// Classify turns an error of the SDK into a [ratelimit.StoreError]. Its
-// class tells whether the request may have been applied. Nil stays nil.
+// Classify turns an error of the SDK into a [ratelimit.StoreError], whose
+// Failure shows whether the request may have been applied. Nil stays nil.
 func Classify(err error) error {
 	if err == nil {
 		return nil
@@ -24,6 +24,7 @@ func Classify(err error) error {
 	return e
 }
 
+// class returns the class of an error and a sentence for callers.
 func class(err error) (ratelimit.Failure, string) {
 	if !sent(err) {
 		return ratelimit.Rejected, "the table could not be asked: the AWS settings (credentials, region or endpoint) are incomplete"

@@ -12,8 +12,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// manyNames is the number of names in an update from which attributes get short
-// aliases. Aliases keep each expression below DynamoDB's 4,096 bytes.
+// manyNames is how many names an update can have before attributes get short
+// aliases. Aliases keep each expression below DynamoDB's limit of 4,096 bytes.
 const manyNames = 40
 
 // updateInput writes w in DynamoDB's expression language. That language has no
@@ -61,14 +61,14 @@ type expression struct {
 	aliases map[string]string // aliases by attribute
 }
 
-// A named number is in the values already, under valueNames[value].
+// A named number is already in the values, under the name valueNames[value].
 type named struct {
 	number int64
 	value  int
 }
 
-// valueNames are the names of the values, in order. Law 6 keeps an update below
-// 512 values.
+// valueNames holds the names of the values, in order: :0, :1, ... Law 6 of
+// package policy keeps an update below 512 values.
 var valueNames = func() (names [512]string) {
 	for i := range names {
 		names[i] = ":" + short(i)
@@ -82,11 +82,12 @@ func short(n int) string { return strconv.FormatInt(int64(n), 36) }
 // write appends the parts to the text.
 func (e *expression) write(parts ...string) {
 	for _, part := range parts {
-		_, _ = e.WriteString(part) // it returns no error
+		_, _ = e.WriteString(part) // a strings.Builder returns no errors
 	}
 }
 
-// attr returns what the text calls an attribute.
+// attr returns the attribute's name in the text: its alias, or the name itself
+// if attributes have no aliases.
 func (e *expression) attr(name string) string {
 	if e.names == nil {
 		return name
@@ -99,17 +100,17 @@ func (e *expression) attr(name string) string {
 	return alias
 }
 
-// value names v in the text.
+// value adds v to the values and returns its name.
 func (e *expression) value(v types.AttributeValue) string {
 	name := valueNames[len(e.values)]
 	e.values[name] = v
 	return name
 }
 
-// bytes names b in the text.
+// bytes adds b to the values and returns its name.
 func (e *expression) bytes(b []byte) string { return e.value(&types.AttributeValueMemberB{Value: b}) }
 
-// number names n in the text.
+// number returns the name of n. It adds n to the values once.
 func (e *expression) number(n int64) string {
 	for _, known := range e.numbers {
 		if known.number == n {
@@ -143,8 +144,8 @@ func (e *expression) condition(w ratelimit.Write) {
 	}
 }
 
-// guard writes conjunctions, joined by OR. Beside other conditions they need
-// parentheses.
+// guard writes conjunctions, joined by OR. It puts them in parentheses if there
+// are other conditions beside them.
 func (e *expression) guard(either [][]policy.Term, beside bool) {
 	several := len(either) > 1
 	if beside && several {
@@ -161,7 +162,8 @@ func (e *expression) guard(either [][]policy.Term, beside bool) {
 	}
 }
 
-// conjunction writes terms, joined by AND. Beside an OR they need parentheses.
+// conjunction writes terms, joined by AND. It puts them in parentheses if there
+// is an OR beside them.
 func (e *expression) conjunction(terms []policy.Term, beside bool) {
 	beside = beside && len(terms) > 1
 	if beside {
@@ -178,7 +180,7 @@ func (e *expression) conjunction(terms []policy.Term, beside bool) {
 	}
 }
 
-// term writes the comparison of an attribute. It leaves out a bound that
+// term writes a term, such as activityCount <= :3. It leaves out a bound that
 // excludes nothing.
 func (e *expression) term(t policy.Term) {
 	attr := e.attr(t.Attr)

@@ -10,8 +10,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// Table returns the client and the name of the table, for packages that work on
-// the same table. The client does not retry.
+// Table returns the client and the name of the table, for other packages that
+// work on the same table. The client does not retry.
 func (s *Store) Table() (client *dynamodb.Client, name string) { return s.client, s.table }
 
 // Parse reads an item of the table and its key.

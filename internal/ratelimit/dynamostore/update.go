@@ -5,8 +5,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// update writes what w changes: SET, REMOVE, ADD and DELETE, each with a list.
-// A list that would be empty is left out.
+// update writes the update expression of w: SET, REMOVE, ADD and DELETE, each
+// with a list. It leaves out empty lists.
 func (e *expression) update(w ratelimit.Write) {
 	e.sets(w)
 	e.removes(w)

@@ -10,9 +10,11 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// Store keeps items in memory. The zero Store is empty and ready to use. It is
-// safe for concurrent use. It drops expired items as it grows. So it holds at
-// most about twice as many items as still matter.
+// A Store keeps items in memory. The zero Store is empty and ready to use. It
+// is safe for concurrent use.
+//
+// A Store drops expired items each time the number of its items has doubled. So
+// it holds at most about twice as many items as still matter.
 type Store struct {
 	mu    sync.Mutex
 	items map[ratelimit.Key]stored
@@ -24,7 +26,8 @@ type stored struct {
 	expires int64 // Unix seconds
 }
 
-// leastSweep is the least number of items at which a sweep is worth its time.
+// leastSweep is the number of items below which a Store does not look for
+// expired ones.
 const leastSweep = 1024
 
 // Update implements [ratelimit.Store].
@@ -58,8 +61,8 @@ func (s *Store) Delete(_ context.Context, k ratelimit.Key) error {
 	return nil
 }
 
-// DeleteFunc calls del with the key and the expiry (Unix seconds) of every
-// item, and deletes the item if del returns true. del must not use the store.
+// DeleteFunc deletes each item for which del returns true. It calls del with
+// the item's key and expiry (Unix seconds). del must not use the store.
 func (s *Store) DeleteFunc(del func(k ratelimit.Key, expires int64) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

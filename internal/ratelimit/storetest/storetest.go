@@ -14,8 +14,8 @@ import (
 )
 
 // Run runs the suite. Each subtest is named after the sentence that it tests.
-// It gets a store of its own from open, which must return an empty one.
-// [RunExpires] tests when items expire, which no method of a Store shows.
+// Each subtest calls open, which must return an empty store. [RunExpires] tests
+// when items expire, which no method of a Store shows.
 func Run(t *testing.T, open func(testing.TB) ratelimit.Store) {
 	for _, promise := range []struct {
 		name string

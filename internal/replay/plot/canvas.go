@@ -7,12 +7,13 @@ import (
 	"strconv"
 )
 
-// A canvas is an SVG document that is being written. It escapes text, which can be
-// anything. It does not escape classes and shapes, which this package defines.
+// A canvas is an SVG document that is being written. It escapes text, which can
+// be anything. It does not escape classes and shapes, which this package
+// defines.
 type canvas struct{ bytes.Buffer }
 
-// px is a length in tenths of a pixel. Lengths are whole numbers, so that a picture
-// has the same bytes on every machine.
+// px is a length in tenths of a pixel. Lengths are whole numbers, so that a
+// picture has the same bytes on every machine.
 type px int64
 
 const pixel px = 10
@@ -43,8 +44,8 @@ func (c *canvas) line(class string, x1, y1, x2, y2 px) {
 // shape draws one of the shapes that style defines, with its center at (x, y).
 func (c *canvas) shape(id string, x, y px) { c.add(`<use href="#%s" x="%v" y="%v"/>`, id, x, y) }
 
-// text writes text on the baseline y. Anchor is the part of the text that is at x:
-// start, middle or end.
+// text writes text on the baseline y. Anchor is the part of the text that is at
+// x: start, middle or end.
 func (c *canvas) text(class, anchor string, x, y px, text string) {
 	c.add(`<text class="%s" text-anchor="%s" x="%v" y="%v">%s</text>`, class, anchor, x, y, escape(text))
 }

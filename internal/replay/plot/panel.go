@@ -8,8 +8,8 @@ import (
 	"github.com/cric-talk/guards/internal/replay"
 )
 
-// panel draws one limit. At the top are piles of the requests that it held up. Below
-// them is the curve of the count, with a line at the limit.
+// panel draws one limit. At the top are piles of the requests that it held up.
+// Below them is the curve of the count, with a line at the limit.
 func (p *picture) panel(of *replay.Panel) {
 	height := plotHeight
 	if len(p.t.Panels) > 1 {
@@ -128,8 +128,8 @@ type pile struct {
 	delayed, refused int64
 }
 
-// piles sorts the requests that were held up into piles. It also returns the number
-// of marks in the highest pile.
+// piles sorts the requests that were held up into piles. It also returns the
+// number of marks in the highest pile.
 func (p *picture) piles(of *replay.Panel) (piles []pile, rows int64) {
 	marks := slices.DeleteFunc(slices.Clone(of.Marks), func(m replay.Mark) bool { return m.Kind != replay.Refused && m.Kind != replay.Delayed })
 	slices.SortStableFunc(marks, func(a, b replay.Mark) int { return int(p.x(a.At) - p.x(b.At)) })
@@ -149,8 +149,8 @@ func (p *picture) piles(of *replay.Panel) (piles []pile, rows int64) {
 	return piles, rows
 }
 
-// pile draws piles that stand on ground. A pile that is too high is cut, and the
-// number of its requests is written on it if there is room.
+// pile draws piles that stand on ground. A pile that is too high is cut, and
+// the number of its requests is written on it if there is room.
 func (p *picture) pile(piles []pile, ground px) {
 	free := px(0)
 	for _, pile := range piles {

@@ -29,7 +29,8 @@ type picture struct {
 	y px // where the next part begins
 }
 
-// SVG draws t. It writes the same bytes for the same timeline, on every machine.
+// SVG draws t. It writes the same bytes for the same timeline, on every
+// machine.
 func SVG(w io.Writer, t *replay.Timeline) error {
 	p := &picture{t: t}
 	p.heading()
@@ -149,7 +150,8 @@ func most(t *replay.Timeline) string {
 	return s
 }
 
-// span returns a duration in words that can follow "any", such as minute or 5 s.
+// span returns a duration in words that can follow "any", such as minute or 5
+// s.
 func span(ms int64) string {
 	for _, unit := range []struct {
 		ms          int64

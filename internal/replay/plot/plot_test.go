@@ -14,7 +14,8 @@ import (
 	. "github.com/cric-talk/guards/internal/replay/plot"
 )
 
-// sample returns a timeline with every kind of mark and two panels, one with windows.
+// sample returns a timeline with every kind of mark and two panels, one with
+// windows.
 func sample() *replay.Timeline {
 	const start = 1_767_571_200_000
 	return &replay.Timeline{
@@ -83,8 +84,9 @@ func TestEachKindHasAShape(t *testing.T) {
 			shapes[attr(e, "href")]++
 		}
 	}
-	// One of each is in the legend. The 50 refused requests are one pile, which is cut
-	// and has 7 marks and a number. The 7 delayed requests are a pile of 7 marks.
+	// The legend has one of each. The 50 refused requests are one pile, which
+	// is cut and has 7 marks and a number. The 7 delayed requests are a pile of
+	// 7 marks.
 	want := map[string]int{"#allowed": 1 + 3, "#refused": 1 + 7, "#delayed": 1 + 7, "#runs": 1 + 1}
 	for shape, n := range want {
 		if shapes[shape] != n {
@@ -153,7 +155,7 @@ func TestTextIsEscaped(t *testing.T) {
 	all, text := elements(t, draw(t, line))
 	for _, e := range all {
 		if name := e.Name.Local; name == "script" || name == "b" {
-			t.Errorf("the picture has an element %s", name)
+			t.Errorf("the picture has an element %s, want the text escaped", name)
 		}
 	}
 	if !strings.Contains(text, `user </text><script>"&'`) || !strings.Contains(text, "]]>") {

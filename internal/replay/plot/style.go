@@ -1,8 +1,8 @@
 package plot
 
-// style gives each kind of mark its own shape and its own color, so that a reader
-// needs only one of the two. The picture has a background, because a page can be dark
-// while the reader's system is light.
+// style gives each kind of mark its own shape and its own color, so that a
+// reader needs only one of the two. The picture has a background, because a
+// page can be dark while the reader's system is light.
 const style = `<style>
 text{font:13px system-ui,-apple-system,"Segoe UI","Liberation Sans",Arial,sans-serif;fill:#1f2328}
 .t{font-size:17px;font-weight:600}

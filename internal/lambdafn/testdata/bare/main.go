@@ -1,5 +1,5 @@
-// Bare is a function without work. A benchmark compares its start with the start
-// of a guard.
+// Bare is a function without work. A benchmark compares its start with the
+// start of a guard.
 package main
 
 import (
