@@ -202,8 +202,8 @@ func (p Policy) AtOnce() Policy {
 }
 
 // Due compares readyAt, a time that p gave earlier, with now. OnTime means that
-// its window is the current one. Early means that its window is still to come.
-// If neither holds, the time has passed or was never given.
+// its window is the current one. Early means that its window is still to come,
+// within 366 days. If neither holds, the time has passed or was never given.
 func (p Policy) Due(now, readyAt int64) (onTime, early bool) {
 	if !p.Queues() {
 		return false, false
