@@ -102,6 +102,7 @@ func (p Policy) Take(now, n int64, seed uint64, s State) (Update, bool) {
 	if one, ok := p.single(); ok {
 		return one.take(now, n, seed, s)
 	}
+	now = p.latest(now, s)
 	return p.combine(s, func(k kind, mine State) (Update, step) {
 		u, ok := k.take(now, n, seed, mine)
 		if !ok {
@@ -140,11 +141,14 @@ func (p Policy) Read(now, n int64, s State) Reading {
 		return one.read(now, n, s).plausible(now)
 	}
 	each := make([]Reading, len(p.limits))
-	binding, at := 0, now
+	binding, at := 0, p.latest(now, s)
 	for i, l := range p.limits {
-		each[i] = l.kind.read(now, n, l.mine(s)).plausible(now)
+		each[i] = l.kind.read(at, n, l.mine(s))
+		if each[i].Wait > 0 {
+			each[i].Wait += millis(at - now)
+		}
+		each[i] = each[i].plausible(now)
 		each[i].Name, each[i].WindowKey = l.rate.Name, 0
-		at = max(at, each[i].At)
 		if each[i].Binds(each[binding]) {
 			binding = i
 		}
