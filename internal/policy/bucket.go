@@ -38,6 +38,7 @@ type bucket struct {
 	interval int64 // milliseconds in which one action comes back
 	burst    int64
 	keep     time.Duration // how long an idle item is kept at least
+	shared   bool          // the item also holds other limits
 }
 
 const (
@@ -47,13 +48,13 @@ const (
 	asof  = "asof"
 )
 
-func makeBucket(r Rate, _ bool) (kind, error) {
+func makeBucket(r Rate, shared bool) (kind, error) {
 	window := r.Window.Milliseconds()
 	if window%r.Limit != 0 {
 		return nil, fmt.Errorf("window is %s, want a multiple of %dms, such as %dms, so that an action comes back every whole number of milliseconds",
 			span(r.Window), r.Limit, (window/r.Limit+1)*r.Limit)
 	}
-	p := bucket{interval: window / r.Limit, burst: r.Burst, keep: r.Keep}
+	p := bucket{interval: window / r.Limit, burst: r.Burst, keep: r.Keep, shared: shared}
 	if p.burst < 1 || p.burst > million {
 		return nil, fmt.Errorf("burst is %d, want 1 to %d", r.Burst, million)
 	}
@@ -82,8 +83,12 @@ func (p bucket) take(now, n int64, _ uint64, s State) (Update, bool) {
 	case full-now > room:
 		return Update{}, false
 	case p.unit(s) == p.interval:
+		terms := []Term{Within(tat, now+1, now+room), Exactly(every, p.interval)}
+		if p.shared && s[since] <= now { // all limits count at now, see Policy.latest
+			terms = append(terms, Within(since, math.MinInt64, now))
+		}
 		return Update{
-			If:   [][]Term{{Within(tat, now+1, now+room), Exactly(every, p.interval)}},
+			If:   [][]Term{terms},
 			Acts: []Act{{Add, tat, cost}, {Set, asof, now}},
 		}, true
 	}

@@ -115,6 +115,7 @@ func (p Policy) Take(now, n int64, seed uint64, s State) (Update, bool) {
 	if one, ok := p.single(); ok {
 		return one.take(now, n, seed, s)
 	}
+	now = p.latest(now, s)
 	return p.combine(s, func(k kind, mine State) (Update, step) {
 		u, ok := k.take(now, n, seed, mine)
 		if !ok {
@@ -156,11 +157,14 @@ func (p Policy) Read(now, n int64, s State) Reading {
 		return one.read(now, n, s).plausible(now)
 	}
 	each := make([]Reading, len(p.limits))
-	binding, at := 0, now
+	binding, at := 0, p.latest(now, s)
 	for i, l := range p.limits {
-		each[i] = l.kind.read(now, n, l.mine(s)).plausible(now)
+		each[i] = l.kind.read(at, n, l.mine(s))
+		if each[i].Wait > 0 {
+			each[i].Wait += millis(at - now)
+		}
+		each[i] = each[i].plausible(now)
 		each[i].Name, each[i].WindowKey = l.rate.Name, 0
-		at = max(at, each[i].At)
 		if each[i].Binds(each[binding]) {
 			binding = i
 		}
@@ -199,8 +203,8 @@ func (p Policy) Queues() bool { return !p.IsZero() && p.queue >= 0 }
 
 // Due compares readyAt, a time that p gave earlier, with now. OnTime means that
 // the window of readyAt is the current one. Early means that this window has
-// not begun. If both are false, the window has passed, or p never gave that
-// time.
+// not begun and is at most 366 days away. If both are false, the window has
+// passed, or p never gave that time.
 //
 // For example, with reservoir 10/10s and readyAt at second 20: at second 13 it
 // is early, from 20 to just before 30 it is on time, and at 30 it is late.

@@ -113,10 +113,11 @@ func (p reservoir) wait(now, window, given int64) time.Duration {
 	return millis(max(0, p.start(window)-p.ahead-now))
 }
 
+// due does not look at ahead: it may have been longer when the place was given.
+// No policy gives a place more than longestWindow ahead.
 func (p reservoir) due(now, readyAt int64) (onTime, early bool) {
 	window, k := readyAt/p.window, p.key(now)
-	// One window more than take ever gives, in case this clock is behind.
-	return window == k, k < window && window <= p.last(now)+1
+	return window == k, k < window && readyAt-now <= longestWindow.Milliseconds()
 }
 
 // waiting returns the places of all full windows after the current one, plus

@@ -149,6 +149,24 @@ func (r Rate) as(k Kind) Rate {
 	return r
 }
 
+// latest returns when an action that comes at now counts. That is now or, if a
+// clock that is ahead has begun something in s, the time of that clock. All
+// limits count an action at the same time, so one receipt serves them all.
+//
+// For example, a clock that is 2 s ahead takes from a full bucket at 12:00:02.
+// At 12:00:01 another clock counts one more action. Its receipt is 12:00:02,
+// and the log beside the bucket keeps that time too.
+func (p Policy) latest(now int64, s State) int64 {
+	latest := now
+	for _, l := range p.limits {
+		at := l.kind.read(now, 0, l.mine(s)).At
+		if at-now <= clockSlack.Milliseconds() {
+			latest = max(latest, at)
+		}
+	}
+	return latest
+}
+
 // A step is what combine does with the update of one limit.
 type step uint8
 

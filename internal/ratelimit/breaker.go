@@ -124,13 +124,18 @@ func (l *Limiter) leave(key Key, known Known, t *tries, failed *StoreError) {
 		l.breaker.set(nil, now)
 		l.Memory.Change(key, func(k Known) Known { return k.throttled(time.Time{}) })
 		return // the memory keeps what it has, because the item can't be read
-	case failed.Failure == NotApplied:
-		l.breaker.set(nil, now) // a refusal is an answer too
-		l.Memory.Change(key, func(k Known) Known { return k.throttled(now) })
-		return
 	case t.requests == 0, errors.Is(t.caller.Err(), context.Canceled):
 		// Nothing was sent, or the caller left. Neither says anything about the
 		// store.
+	case failed.Failure == NotApplied:
+		l.breaker.set(nil, now) // the table answers, if only to say no
+		l.Memory.Change(key, func(k Known) Known {
+			if t.answered {
+				k = k.learn(t.answer, t.told, now)
+			}
+			return k.throttled(now)
+		})
+		return
 	default:
 		l.breaker.set(failed, now)
 	}

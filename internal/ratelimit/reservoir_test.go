@@ -32,8 +32,9 @@ func TestReservoirTimeline(t *testing.T) {
 		{at: 0, id: "g", want: "delayed 2/2, wait 30s, place at 30s after 5"}, // the clock stepped back
 		{at: 0, id: "h", want: "limited 2/2, wait 10s"},                       // more than 30 s ahead
 		{at: 10 * time.Second, id: "h", want: "delayed 2/2, wait 30s, place at 40s after 4"},
-		{at: 50 * time.Second, id: "i2", readyAt: 100 * time.Second, want: "ok 1/2"}, // never given: a new place
-		{at: 60 * time.Second, ask: "status", id: "i", want: "ok 0/2"},               // unused places have passed
+		{at: 50 * time.Second, id: "i2", readyAt: 100 * time.Second, want: "delayed, wait 50s, place at 1m40s"}, // ahead may have been longer
+		{at: 50 * time.Second, id: "i2", readyAt: 400 * 24 * time.Hour, want: "ok 1/2"},                         // never given: a new place
+		{at: 60 * time.Second, ask: "status", id: "i", want: "ok 0/2"},                                          // unused places have passed
 	})
 }
 

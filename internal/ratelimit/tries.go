@@ -163,6 +163,8 @@ func (t *tries) outage(failed *StoreError) *StoreError {
 		return t.busy
 	case t.answered && errors.Is(failed.Err, errNoTime):
 		return &StoreError{Failure: NotApplied, What: "too many requests changed the same item", Err: errNoTime}
+	case t.answered: // the last attempts have little time, so they often get no answer
+		return &StoreError{Failure: NotApplied, What: failed.What, Err: failed.Err}
 	}
 	return failed
 }

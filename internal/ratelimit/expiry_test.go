@@ -1,0 +1,68 @@
+package ratelimit_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+// expiring notes when the last item that was written expires.
+type expiring struct {
+	Store
+	expires int64 // Unix seconds
+}
+
+func (e *expiring) Update(ctx context.Context, w Write) (Item, bool, error) {
+	item, done, err := e.Store.Update(ctx, w)
+	if done && w.Expires != 0 {
+		e.expires = w.Expires
+	}
+	return item, done, err
+}
+
+// A clock that is ahead counts, and then one that is 2 s behind it. The item still
+// lasts until everything in it has expired for both.
+func TestAnItemOutlivesWhatItCounts(t *testing.T) {
+	for _, text := range []string{"sliding 50/1h", "reservoir 1/1h ahead 3h", "bucket 10/1h", "log 100/1h", "minute: 10/1m, hour: sliding 50/1h"} {
+		// Offsets around the end of an hour, and around the moment 120 s before it.
+		for _, offset := range []time.Duration{0, time.Second, 2 * time.Second, -119 * time.Second, -time.Minute} {
+			store := &expiring{Store: new(memstore.Store)}
+			twoClocks(t, store, 2*time.Second, func(at func(time.Duration), behind, early *Limiter) {
+				end := start.Truncate(time.Hour).Add(time.Hour).Sub(start) // of the hour in which start lies
+				var latest int64
+				for i := range 3 {
+					at(end + offset - 2*time.Second + time.Duration(i)*time.Millisecond)
+					for _, l := range []*Limiter{early, behind} {
+						d := mustCheck(t, l, request(policy.Must(text), strconv.Itoa(i)+strconv.FormatBool(l == early), 1))
+						latest = max(latest, d.ResetAt, d.ReadyAt+time.Hour.Milliseconds())
+						for _, each := range d.Each {
+							latest = max(latest, each.ResetAt)
+						}
+					}
+				}
+				if store.expires*1000 < latest {
+					t.Errorf("%s, %v from the end: the item expires %v too early", text, offset, time.Duration(latest-store.expires*1000)*time.Millisecond)
+				}
+			})
+		}
+	}
+}
+
+// A release leaves the expiry as it is, because it counts nothing.
+func TestAReleaseLeavesTheExpiry(t *testing.T) {
+	store := &expiring{Store: new(memstore.Store)}
+	c := newClock()
+	l := &Limiter{Store: store, Now: c.now}
+	r := request(policy.Must("sliding 50/1h"), "a", 1)
+	r.At = mustCheck(t, l, r).At
+	store.expires = 0
+	c.at(time.Second)
+	if d, err := l.Release(t.Context(), r); err != nil || d.Used != 0 || store.expires != 0 {
+		t.Errorf("Release = %s, %v, and it sets the expiry to %d, want it left alone", inWords(d), err, store.expires)
+	}
+}
