@@ -131,21 +131,25 @@ func (w Write) Into() Kept {
 	return into
 }
 
-// LookIn returns each place where w's id can be. A window's item can keep ids
-// in both ways, because one tier can have a limit of up to 100 and another tier
-// a higher one.
-func (w Write) LookIn() []Kept {
+// LookIn calls yield with each place where w's id can be, until yield returns
+// false. A window's item can keep ids in both ways, because one tier can have a
+// limit of up to 100 and another tier a higher one.
+func (w Write) LookIn(yield func(Kept) bool) {
 	if w.ID == (ID{}) {
-		return nil
+		return
 	}
-	sets := make([]Kept, 0, 4)
-	switch {
-	case w.Key.Window != 0 && w.Drop.Set != "":
-		sets = append(sets, Kept{releasedSet, Mark{ID: w.ID}})
-	case w.Key.Window != 0:
-		sets = append(sets, Kept{wholeSet, Mark{ID: w.ID}})
+	whole := Kept{wholeSet, Mark{ID: w.ID}}
+	if w.Drop.Set != "" {
+		whole.Set = releasedSet
 	}
-	return append(sets, w.in(0), w.in(-1), w.in(1))
+	if w.Key.Window != 0 && !yield(whole) {
+		return
+	}
+	for _, steps := range [...]int{0, -1, 1} {
+		if !yield(w.in(steps)) {
+			return
+		}
+	}
 }
 
 // Forget returns the sets that w removes: those of all generations but the

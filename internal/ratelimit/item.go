@@ -77,7 +77,7 @@ func (i Item) perform(w Write) Item {
 // Find returns where the item keeps the id of w, with its note. It returns
 // false if the item does not have that id.
 func (i Item) Find(w Write) (Kept, bool) {
-	for _, k := range w.LookIn() {
+	for k := range w.LookIn {
 		found := false
 		for _, m := range i.IDs[k.Set] {
 			if m.ID == k.ID {
@@ -108,7 +108,7 @@ func (i Item) unreadable(w Write) (attr string, ok bool) {
 			return attr, true
 		}
 	}
-	for _, k := range append(w.LookIn(), w.Into()) {
+	for k := range w.LookIn {
 		if slices.Contains(i.Unread, k.Set) {
 			return k.Set, true
 		}

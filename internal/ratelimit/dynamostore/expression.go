@@ -124,7 +124,7 @@ func (e *expression) number(n int64) string {
 // condition writes w's ids and guard, joined by AND.
 func (e *expression) condition(w ratelimit.Write) {
 	and := ""
-	for _, k := range w.LookIn() {
+	for k := range w.LookIn {
 		set := e.attr(k.Set)
 		e.write(and, "(attribute_not_exists(", set, ") OR NOT contains(", set, ", ", e.bytes(k.ID[:]), "))")
 		and = " AND "

@@ -93,7 +93,7 @@ func take(p policy.Policy, now int64, u policy.Update) ratelimit.Write {
 func undos(p policy.Policy, now int64, u policy.Update) (writes []ratelimit.Write) {
 	w := take(p, now, u)
 	w.Expires, w.Note = 0, 0
-	for _, kept := range w.LookIn() {
+	for kept := range w.LookIn {
 		drop, both := w, w
 		drop.ID, drop.Drop = ratelimit.ID{}, kept
 		both.Drop = kept

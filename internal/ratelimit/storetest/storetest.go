@@ -70,7 +70,10 @@ func forever(w ratelimit.Write, after int64) ratelimit.Write {
 func giveBack(w ratelimit.Write, item ratelimit.Item) ratelimit.Write {
 	kept, ok := item.Find(w)
 	if !ok {
-		kept = w.LookIn()[0]
+		w.LookIn(func(k ratelimit.Kept) bool {
+			kept = k
+			return false
+		})
 	}
 	return ratelimit.Write{
 		Key: w.Key, Now: w.Now, Drop: kept,
