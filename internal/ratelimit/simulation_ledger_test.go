@@ -145,6 +145,7 @@ func (l *ledger) told(in *instance, a *asked, d Decision, now int64) {
 		for i := range l.alone {
 			if l.alone[i].who == in {
 				mine = append(mine, &l.alone[i])
+				now = max(now, l.alone[i].at)
 			}
 		}
 		l.withinLimit(mine, &one, now)
