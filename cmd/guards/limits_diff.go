@@ -28,7 +28,7 @@ func (diffCommand) Help() string {
 type difference struct {
 	Activity string `json:"activity"`
 	Tier     string `json:"tier,omitzero"`
-	Code     string `json:"code,omitzero"` // empty: the code no longer has the activity
+	Code     string `json:"code,omitzero"` // empty: the code does not have the activity
 	Live     string `json:"live"`
 	Mode     string `json:"mode,omitzero"`
 }

@@ -73,7 +73,7 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 // two can come at once.
 func interval(name string) time.Duration {
 	g, err := owner(name)
-	if err != nil { // the code no longer has the activity
+	if err != nil { // the code does not have the activity
 		return 0
 	}
 	a, _ := g.Activity(name)

@@ -137,7 +137,7 @@ func TestRunsInTime(t *testing.T) {
 		"hangs, 3 seconds":     {deadline: 3 * time.Second, run: hang, until: 2 * time.Second, over: 2500 * time.Millisecond},
 		"done as time ends":    {deadline: 30 * time.Second, run: late, until: 27 * time.Second, over: 28500 * time.Millisecond},
 		"fails":                {deadline: 30 * time.Second, run: fail(throttled), until: 27 * time.Second, err: "the table is throttled"},
-		"fails in another way": {run: fail(secret), err: "the table could not be asked"},
+		"fails in another way": {run: fail(secret), err: "the table could not be reached"},
 	} {
 		for kind, user := range map[string]string{"sweep": "", "erase": canary} {
 			t.Run(kind+", "+name, func(t *testing.T) {

@@ -60,7 +60,7 @@ func (r *Request) validOp() error {
 	case r.Op != Release && r.At != 0:
 		return &input.ValidationError{Field: "at", Problem: "goes only with op release"}
 	case r.Partial && r.Op == Check && r.RequestID != "":
-		return &input.ValidationError{Field: "partial", Problem: "does not go with requestId on a check: a repeat could not be told how many were granted"}
+		return &input.ValidationError{Field: "partial", Problem: "does not go with requestId on a check, because the answer to a repeat could not show how many were granted"}
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (r *Request) fits(p policy.Policy) error {
 func (r *Request) fitsOnePlace() error {
 	switch {
 	case r.Op == Release || r.Op == Reset:
-		return input.Invalid("op", string(r.Op), "check or status: a place cannot be given back, it passes")
+		return input.Invalid("op", string(r.Op), "check or status, because a place cannot be given back")
 	case r.Count != 1:
 		return input.Invalid("count", strconv.FormatInt(r.Count, 10), "1, because places are given one at a time")
 	case r.Partial:

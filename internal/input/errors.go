@@ -35,7 +35,7 @@ func NewUnavailable(err error) *Unavailable {
 	if e, ok := errors.AsType[*ratelimit.StoreError](err); ok {
 		return &Unavailable{e.What, e.Err}
 	}
-	return &Unavailable{"the table could not be asked", err}
+	return &Unavailable{"the table could not be reached", err}
 }
 
 // Invalid returns a ValidationError such as "count is 0, want a whole number of

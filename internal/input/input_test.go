@@ -120,8 +120,8 @@ func TestCheckIDs(t *testing.T) {
 func TestNewUnavailable(t *testing.T) {
 	secret := errors.New("arn:aws:dynamodb:secret")
 	for want, err := range map[string]error{
-		"the table is throttled":       &ratelimit.StoreError{What: "the table is throttled", Err: secret},
-		"the table could not be asked": secret,
+		"the table is throttled":         &ratelimit.StoreError{What: "the table is throttled", Err: secret},
+		"the table could not be reached": secret,
 	} {
 		if got := NewUnavailable(err).Error(); got != want {
 			t.Errorf("NewUnavailable(%v) = %q, want %q", err, got, want)

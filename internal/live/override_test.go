@@ -62,7 +62,7 @@ func TestSetRefuses(t *testing.T) {
 		{"create_post", "", "20/1h", `create_post: limit: window of "20/1h" is 1h, want 1m`},
 		{"create_post", "gold", "20/1h", `create_post: tier "gold": limit: window of "20/1h" is 1h, want 1m`},
 		{"create_post", "", "0/1m", `create_post: limit is "0/1m": actions are "0"`},
-		{"create_post", "", "20/1m burst 5", `"burst" is no option of a fixed limit`},
+		{"create_post", "", "20/1m burst 5", `"burst" is not an option of a fixed limit`},
 		{"create_post", "", "minute: 20/1m, day: 99/1d", `has 1 limit and "minute: 20/1m, day: 99/1d" has 2`},
 		{"ingest", "", "20/1m", `did you mean "sliding 20/1m"?`},
 		{"pin", "", "50/12h", `did you mean "log 50/12h"?`},

@@ -24,7 +24,7 @@
 //
 //	caller  guard          activityCount  result
 //	A       9 <= 9 holds   becomes 10     allowed
-//	B       10 <= 9 fails  stays 10       B calls Take again, with the count of 10
+//	B       10 <= 9 fails  stays 10       B calls Take again with 10
 //	                                      Take returns false: refused
 //
 // Three other functions complete the picture:

@@ -101,7 +101,7 @@ func (p Policy) checkKinds() error {
 // 10/1m shares with 20/1m, but not with 10/1h or bucket 10/1m.
 func Share(a, b Policy) error {
 	if len(a.limits) != len(b.limits) {
-		return fmt.Errorf("%q has %s and %q has %d, want the same ones, because they share a count", a, count(len(a.limits)), b, len(b.limits))
+		return fmt.Errorf("%q has %s and %q has %d, want the same limits, because they share a count", a, count(len(a.limits)), b, len(b.limits))
 	}
 	ours := make(map[string]Rate, len(a.limits))
 	for _, l := range a.limits {
@@ -117,7 +117,7 @@ func Share(a, b Policy) error {
 		}
 		switch {
 		case !ok:
-			problems = append(problems, fmt.Errorf("%q has no limit named %q as %q has, and they share a count", a, l.rate.Name, b))
+			problems = append(problems, fmt.Errorf("%q has no limit named %q, but %q has one, and they share a count", a, l.rate.Name, b))
 		case our.Kind != l.rate.Kind:
 			problems = append(problems, fmt.Errorf("%s counts in another way than %s%q, with which it shares a count; did you mean %q?", what, in, a, l.rate.as(k).text()))
 		case our.Window != l.rate.Window && !k.anyWindow:

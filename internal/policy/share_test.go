@@ -23,8 +23,8 @@ func TestShare(t *testing.T) {
 		{"10/1m", "bucket 20/1m burst 30", `"bucket 20/1m burst 30" counts in another way than "10/1m", with which it shares a count; did you mean "20/1m"?`},
 		{"10/1m", "reservoir 20/1m ahead 15m", `"reservoir 20/1m ahead 15m" counts in another way than "10/1m", with which it shares a count; did you mean "20/1m"?`},
 
-		{"10/1m", "minute: 10/1m, day: 200/1d", `"10/1m" has 1 limit and "minute: 10/1m, day: 200/1d" has 2, want the same ones, because they share a count`},
-		{"minute: 10/1m, day: 200/1d", "minute: 10/1m, week: 200/7d", `"minute: 10/1m, day: 200/1d" has no limit named "week" as "minute: 10/1m, week: 200/7d" has, and they share a count`},
+		{"10/1m", "minute: 10/1m, day: 200/1d", `"10/1m" has 1 limit and "minute: 10/1m, day: 200/1d" has 2, want the same limits, because they share a count`},
+		{"minute: 10/1m, day: 200/1d", "minute: 10/1m, week: 200/7d", `"minute: 10/1m, day: 200/1d" has no limit named "week", but "minute: 10/1m, week: 200/7d" has one, and they share a count`},
 		{
 			"minute: 10/1m, day: 200/1d", "minute: 10/1h, day: log 100/1d",
 			`window of limit "minute" of "minute: 10/1h, day: log 100/1d" is 1h, want 1m as in "minute: 10/1m, day: 200/1d", with which it shares a count` + "\n" +

@@ -132,7 +132,7 @@ func (r *Rate) parseOptions(words []string) error {
 		option := words[0]
 		switch {
 		case !k.takes(option):
-			return fmt.Errorf("%s is no option of a %s limit; %s", quote(option), r.Kind, k.wants(option))
+			return fmt.Errorf("%s is not an option of a %s limit; %s", quote(option), r.Kind, k.wants(option))
 		case seen[option]:
 			return fmt.Errorf("option %s is repeated", option)
 		case len(words) < 2:

@@ -28,7 +28,7 @@ type Decision struct {
 	Waiting   int64  // Delayed: places given in later windows, up to and including this one
 	LimitedBy string // the limit that refused, if the policy has several
 	Requests  int    // requests that were sent to the store, answered or not
-	Outage    error  // why the store could not be asked, if Reason is Unavailable
+	Outage    error  // why the store gave no answer, if Reason is Unavailable
 }
 
 // A Reason is why a decision turned out as it did.

@@ -170,8 +170,8 @@ func (l *Limiter) Clock() time.Time {
 // at the item that comes back. The first line that applies decides:
 //
 //	the item has r's id            counted, by this attempt or an earlier one
-//	the guard that was sent holds  unreadable: the store refused it, so the item
-//	  in the item                  is not what it reads as; this ends the loop
+//	the guard that was sent holds  unreadable: the store refused it, so the
+//	  in the item                  item is not what it reads as. This ends the loop
 //	r does not fit in the item     limited
 //	otherwise                      plan again from the item and send that plan
 //

@@ -9,7 +9,7 @@ import (
 
 // pack appends k to b in a compact form:
 //
-//	Asked, Doubted, Throttled  three numbers, in Unix nanoseconds; 0: the zero time
+//	Asked, Doubted, Throttled  three Unix times in ns; 0: the zero time
 //	Seen                       an item
 //	Alone                      an item
 //

@@ -40,7 +40,7 @@ func (t *tries) release(r *Request, w Write) (Decision, error) {
 // counted again in between. For example:
 //
 //	12:00:00  check r1           counted, receipt 12:00:00
-//	12:00:01  release r1         given back; the item keeps "release 12:00:00 r1"
+//	12:00:01  release r1         given back; item keeps "release 12:00:00 r1"
 //	12:00:02  check r1           counted again
 //	12:00:03  the release again  its id is in the item, so nothing changes
 //

@@ -98,7 +98,7 @@ func (r *Replay) each(ctx context.Context, t *Traffic, do func(Line) error) erro
 // nothing returns the error for traffic without a request of the activity.
 func (t *Traffic) nothing(activity string, others map[string]bool) error {
 	if len(others) == 0 {
-		return fmt.Errorf("%s contains no requests, want lines of %s below that header, or JSON objects with these names", t.name, header)
+		return fmt.Errorf("%s contains no requests, want the header %s and lines below it, or JSON objects with these names", t.name, header)
 	}
 	return fmt.Errorf("%s has no request of the activity %+.40q, only of %s", t.name, activity, strings.Join(slices.Sorted(maps.Keys(others)), ", "))
 }

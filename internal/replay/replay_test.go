@@ -114,7 +114,7 @@ func TestTheWorstOfManyUsers(t *testing.T) {
 
 func TestRunRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"time,user,activity\n": "t contains no requests, want lines of time,user,activity below that header, or JSON objects with these names",
+		"time,user,activity\n": "t contains no requests, want the header time,user,activity and lines below it, or JSON objects with these names",
 		"":                     "t contains no requests, want",
 		"time,user,activity\n1,u1,view\n1,u1,ac\n2,u2,view\n":  `t has no request of the activity "act", only of ac, view`,
 		record(moment{0, "u1", 1}) + "1767571200000,u1\n":      "t, line 3: it has 2 fields",

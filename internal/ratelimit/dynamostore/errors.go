@@ -27,7 +27,7 @@ func Classify(err error) error {
 // class returns the class of an error and a sentence for callers.
 func class(err error) (ratelimit.Failure, string) {
 	if !sent(err) {
-		return ratelimit.Rejected, "the table could not be asked: the AWS settings (credentials, region or endpoint) are incomplete"
+		return ratelimit.Rejected, "the table could not be reached: the AWS settings (credentials, region or endpoint) are incomplete"
 	}
 	answer, answered := errors.AsType[*smithyhttp.ResponseError](err)
 	api, readable := errors.AsType[smithy.APIError](err)

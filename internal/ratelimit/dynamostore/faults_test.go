@@ -153,7 +153,7 @@ func TestIncompleteSettingsAreRejectedAtTheFirstAttempt(t *testing.T) {
 	cfg = dynamotest.Config(endpoint)
 	cfg.Region, cfg.BaseEndpoint = "", nil
 	noRegion := New(cfg, "rateLimit")
-	const incomplete = "the table could not be asked: the AWS settings (credentials, region or endpoint) are incomplete"
+	const incomplete = "the table could not be reached: the AWS settings (credentials, region or endpoint) are incomplete"
 	for store, want := range map[*Store]string{noTable: "the table does not exist", noRegion: incomplete, noCredentials: incomplete} {
 		l := &ratelimit.Limiter{Store: store, Timeout: time.Second}
 		d, err := l.Check(t.Context(), request("r1"))
