@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -172,9 +173,9 @@ func stateOf(t *testing.T, store Store, r Request) string {
 }
 
 func stateText(s policy.State) string {
-	text := ""
+	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(s)) {
-		text += name + "=" + strconv.FormatInt(s[name], 10) + " "
+		text.WriteString(name + "=" + strconv.FormatInt(s[name], 10) + " ")
 	}
-	return text
+	return text.String()
 }
