@@ -169,11 +169,11 @@ func (l *Limiter) Clock() time.Time {
 // check counts r in the store. Each turn of its loop sends one update and looks
 // at the item that comes back. The first line that applies decides:
 //
-//	the item has r's id            counted, by this attempt or an earlier one
-//	the guard that was sent holds  unreadable: the store refused it, so the
-//	  in the item                  item is not what it reads as. This ends the loop
-//	r does not fit in the item     limited
-//	otherwise                      plan again from the item and send that plan
+//	the item has r's id         counted, by this attempt or an earlier one
+//	the sent guard holds there  unreadable: the store refused the guard, so the
+//	                            attributes cannot mean what they seem to
+//	r does not fit in the item  limited
+//	otherwise                   plan again from the item and send that plan
 //
 // For example, 10 of 10/1m are counted and this process knows nothing. The plan
 // for an empty item has the guard activityCount <= 9. The store refuses it and
