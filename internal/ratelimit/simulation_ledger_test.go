@@ -209,10 +209,10 @@ func (l *ledger) withinLimit(entries []*entry, e *entry, latest int64) {
 	case "bucket":
 		interval := window / rate.Limit
 		latest = 0
-		for i := len(entries) - 1; i >= 0; i-- {
-			latest, got = max(latest, entries[i].at), got+entries[i].n
-			if most := rate.Burst + entries[i].freed + (latest-entries[i].at+2000)/interval; got > most {
-				l.fail("%s is one of %d actions in %d ms, want at most %d", e.id, got, latest-entries[i].at, most)
+		for _, earlier := range slices.Backward(entries) {
+			latest, got = max(latest, earlier.at), got+earlier.n
+			if most := rate.Burst + earlier.freed + (latest-earlier.at+2000)/interval; got > most {
+				l.fail("%s is one of %d actions in %d ms, want at most %d", e.id, got, latest-earlier.at, most)
 			}
 		}
 		return
