@@ -175,7 +175,7 @@ func (k Known) samePlace(r *Request, w Write, n int64, seen, alone policy.Update
 		latest = max(latest, w.Now+rate.Ahead.Milliseconds())
 	}
 	for seen.ReadyAt != alone.ReadyAt {
-		ok := false
+		var ok bool
 		at := w
 		at.Now = max(seen.ReadyAt, alone.ReadyAt)
 		if seen.ReadyAt < at.Now {

@@ -209,10 +209,10 @@ func (l *ledger) withinLimit(entries []*entry, e *entry, latest int64) {
 	case "bucket":
 		interval := window / rate.Limit
 		latest = 0
-		for i := len(entries) - 1; i >= 0; i-- {
-			latest, got = max(latest, entries[i].at), got+entries[i].n
-			if most := rate.Burst + entries[i].freed + (latest-entries[i].at+2000)/interval; got > most {
-				l.fail("%s is one of %d actions in %d ms, want at most %d", e.id, got, latest-entries[i].at, most)
+		for _, first := range slices.Backward(entries) {
+			latest, got = max(latest, first.at), got+first.n
+			if most := rate.Burst + first.freed + (latest-first.at+2000)/interval; got > most {
+				l.fail("%s is one of %d actions in %d ms, want at most %d", e.id, got, latest-first.at, most)
 			}
 		}
 		return
@@ -222,8 +222,8 @@ func (l *ledger) withinLimit(entries []*entry, e *entry, latest int64) {
 	}
 }
 
-// Whatever gets lost, arrives late or comes from another clock: each request
-// counts exactly what its caller is told, a release gives it back once, and the
+// Requests get lost, arrive late and come from different clocks. Still, each one
+// counts exactly what its caller is told, and a release gives it back once. The
 // limit holds in every window.
 func TestSimulation(t *testing.T) {
 	for _, text := range []string{
