@@ -32,8 +32,10 @@ type sliding struct {
 	window int64 // milliseconds
 }
 
-// mostSkew is how far clocks may differ, in milliseconds.
-const mostSkew = 2_000
+// overlap is how long before its end a period can be over already for others, in
+// milliseconds: clocks differ by up to 2 s, and an update can arrive up to 5 s
+// after it was planned.
+const overlap = 7_000
 
 const (
 	// mostSteps is how many steps of the staircase fit in one guard. Each step
@@ -78,7 +80,6 @@ func (p sliding) item(now int64) (window, expires int64) {
 //     (or third, ...), and always the step of the weight in s.
 //
 // If a clock that is ahead has begun the next period, the action counts there.
-// Clocks are assumed to differ by at most 2 s.
 func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 	begun := p.begun(now, s)
 	late := begun > now
@@ -91,7 +92,7 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 		return Update{}, false
 	}
 	u := Update{Acts: []Act{{Add, current, n}}}
-	if !late && p.left(now) <= mostSkew {
+	if !late && p.left(now) <= overlap {
 		u.Also = []Term{zero(period(k+1), s)}
 	}
 	switch {
@@ -129,7 +130,7 @@ func zero(counter string, s State) Term {
 // returns the start of that period.
 func (p sliding) begun(now int64, s State) int64 {
 	next := p.key(now) + 1
-	if p.left(now) <= mostSkew && s[period(next)] > 0 {
+	if p.left(now) <= overlap && s[period(next)] > 0 {
 		return next * p.window
 	}
 	return now

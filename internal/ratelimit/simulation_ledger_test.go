@@ -35,9 +35,9 @@ type entry struct {
 func (e *entry) receipt() string { return fmt.Sprint(e.id, " ", e.at) }
 
 // applied notes an update that the store performed.
-func (l *ledger) applied(id string, releasing bool, w Write, before, after policy.State) {
-	if releasing {
-		l.gaveBack(id, w, before, after)
+func (l *ledger) applied(id string, receipt int64, w Write, before, after policy.State) {
+	if receipt != 0 {
+		l.gaveBack(id, receipt, w, before, after)
 		return
 	}
 	l.event("the store counts %s as of %d", id, w.Now)
@@ -84,7 +84,7 @@ func used0(r policy.Reading) int64 {
 
 // gaveBack notes an update of a release. Of several limits, the first may have
 // had nothing to give back.
-func (l *ledger) gaveBack(id string, w Write, before, after policy.State) {
+func (l *ledger) gaveBack(id string, receipt int64, w Write, before, after policy.State) {
 	changed := false
 	prefix := ""
 	if name := l.policy.Rates()[0].Name; name != "" {
@@ -95,8 +95,8 @@ func (l *ledger) gaveBack(id string, w Write, before, after policy.State) {
 	}
 	l.event("the store gives back %s (the first limit: %v)", id, changed)
 	e := l.counted(id, w.Key.Window)
-	if e == nil {
-		l.fail("%s is given back twice, or was never counted", id)
+	if e == nil || e.at != receipt {
+		l.fail("%s of %d is given back twice, or was never counted", id, receipt)
 	}
 	l.back[e.receipt()] = true
 	if changed {
@@ -209,10 +209,10 @@ func (l *ledger) withinLimit(entries []*entry, e *entry, latest int64) {
 	case "bucket":
 		interval := window / rate.Limit
 		latest = 0
-		for _, earlier := range slices.Backward(entries) {
-			latest, got = max(latest, earlier.at), got+earlier.n
-			if most := rate.Burst + earlier.freed + (latest-earlier.at+2000)/interval; got > most {
-				l.fail("%s is one of %d actions in %d ms, want at most %d", e.id, got, latest-earlier.at, most)
+		for _, first := range slices.Backward(entries) {
+			latest, got = max(latest, first.at), got+first.n
+			if most := rate.Burst + first.freed + (latest-first.at+2000)/interval; got > most {
+				l.fail("%s is one of %d actions in %d ms, want at most %d", e.id, got, latest-first.at, most)
 			}
 		}
 		return
@@ -222,8 +222,8 @@ func (l *ledger) withinLimit(entries []*entry, e *entry, latest int64) {
 	}
 }
 
-// Whatever gets lost, arrives late or comes from another clock: each request
-// counts exactly what its caller is told, a release gives it back once, and the
+// Requests get lost, arrive late and come from different clocks. Still, each one
+// counts exactly what its caller is told, and a release gives it back once. The
 // limit holds in every window.
 func TestSimulation(t *testing.T) {
 	for _, text := range []string{

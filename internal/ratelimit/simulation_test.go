@@ -41,10 +41,10 @@ type arrival struct {
 // An instance is a limiter and the network between it and the store.
 type instance struct {
 	*simulation
-	limiter   *Limiter
-	ahead     time.Duration
-	id        string // of the request in hand
-	releasing bool   // whether it is a release
+	limiter *Limiter
+	ahead   time.Duration
+	id      string // of the request in hand
+	receipt int64  // of a release
 }
 
 // asked is what a caller remembers about a check.
@@ -52,6 +52,7 @@ type asked struct {
 	Request
 	first  time.Duration // when it was sent first
 	window int64         // of the item
+	before int64         // an older receipt
 	dead   bool          // not to be repeated or released any more
 }
 
@@ -85,11 +86,11 @@ func (s *simulation) advance(d time.Duration) {
 	arriving := s.late
 	s.late = nil
 	for _, a := range arriving {
-		if a.at > s.now {
+		if a.at <= s.now {
+			a.perform()
+		} else {
 			s.late = append(s.late, a)
-			continue
 		}
-		a.perform()
 	}
 }
 
@@ -130,15 +131,15 @@ func (in *instance) checkNew() {
 	in.check(a)
 }
 
-// on notes which request is in hand, until the returned func is called.
-func (in *instance) on(id string, releasing bool) func() {
-	was, before := in.id, in.releasing
-	in.id, in.releasing = id, releasing
-	return func() { in.id, in.releasing = was, before }
+// on notes the request in hand, until the returned func is called.
+func (in *instance) on(id string, receipt int64) func() {
+	was, before := in.id, in.receipt
+	in.id, in.receipt = id, receipt
+	return func() { in.id, in.receipt = was, before }
 }
 
 func (in *instance) check(a *asked) {
-	defer in.on(a.ID, false)()
+	defer in.on(a.ID, 0)()
 	at := in.limiter.Clock()
 	a.window, _ = in.policy.Item(at.UnixMilli())
 	r := a.Request
@@ -149,22 +150,25 @@ func (in *instance) check(a *asked) {
 		in.ledger.told(in, a, d, at.UnixMilli())
 	}
 	if d.At != 0 && d.Reason == OK {
-		a.At, a.Count = d.At, d.Granted
+		a.before, a.At, a.Count = a.At, d.At, d.Granted
 	}
 }
 
 func (in *instance) release(a *asked) {
-	defer in.on(a.ID, true)()
-	d, err := in.limiter.Release(in.t.Context(), a.Request)
-	in.event("release %s of %d at %d by %v ahead: %s, %v", a.ID, a.Count, a.At, in.ahead, inWords(d), err)
-	if err == nil {
+	r := a.Request
+	if a.before != 0 && in.random.IntN(2) == 0 {
+		r.At = a.before
+	}
+	defer in.on(a.ID, r.At)()
+	d, err := in.limiter.Release(in.t.Context(), r)
+	in.event("release %s of %d at %d by %v ahead: %s, %v", a.ID, a.Count, r.At, in.ahead, inWords(d), err)
+	if err == nil && r.At == a.At {
 		in.ledger.released(in, a)
 	}
 	a.dead = a.Fresh || in.random.IntN(2) == 0 // or it is counted again
 }
 
 func (in *instance) reset() {
-	defer in.on("reset", false)()
 	_, err := in.limiter.Reset(in.t.Context(), request(in.policy, "reset", 1))
 	in.event("reset by %v ahead: %v", in.ahead, err)
 	for _, a := range in.asked {
@@ -176,7 +180,6 @@ func (in *instance) reset() {
 }
 
 func (in *instance) status() {
-	defer in.on("status", false)()
 	if d, err := in.limiter.Status(in.t.Context(), request(in.policy, "status", 1)); err == nil && d.Outage == nil {
 		if d.Remaining < 0 || d.Used < 0 || d.Wait < 0 || d.At != 0 {
 			in.fail("status: %+v, want figures in range and no receipt", d)
@@ -210,11 +213,11 @@ func (in *instance) send(perform func()) error {
 
 // Update implements [Store].
 func (in *instance) Update(ctx context.Context, w Write) (item Item, done bool, err error) {
-	id, releasing := in.id, in.releasing
+	id, receipt := in.id, in.receipt
 	err = in.send(func() {
 		before, _ := in.store.Read(ctx, w.Key)
 		if item, done, _ = in.store.Update(ctx, w); done {
-			in.ledger.applied(id, releasing, w, before.State, item.State)
+			in.ledger.applied(id, receipt, w, before.State, item.State)
 		}
 	})
 	if err != nil {
@@ -243,6 +246,5 @@ func (s *simulation) event(format string, args ...any) {
 
 func (s *simulation) fail(format string, args ...any) {
 	s.t.Helper()
-	last := s.events[max(0, len(s.events)-30):]
-	s.t.Fatalf("%s\nafter\n%s", fmt.Sprintf(format, args...), strings.Join(last, "\n"))
+	s.t.Fatalf("%s\nafter\n%s", fmt.Sprintf(format, args...), strings.Join(s.events[max(0, len(s.events)-30):], "\n"))
 }
