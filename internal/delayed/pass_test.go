@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cric-talk/guards/internal/delayed"
 	"github.com/cric-talk/guards/internal/guard"
 )
 
@@ -100,7 +101,7 @@ func TestALongUserIDIsPassedOn(t *testing.T) {
 	b := newBench(t)
 	job := placed(start, 1)
 	job.UserID = strings.Repeat("u", 128)
-	message, err := Body(job)
+	message, err := delayed.Body(job)
 	if err != nil {
 		t.Fatal(err)
 	}
