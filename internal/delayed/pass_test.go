@@ -1,13 +1,11 @@
 package delayed_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cric-talk/guards/internal/delayed"
 	"github.com/cric-talk/guards/internal/guard"
 )
 
@@ -93,19 +91,5 @@ func TestModes(t *testing.T) {
 		if failed := b.work(t.Context(), body(start+window, 3), body(start-window, 4)); failed != "" || len(b.ready.sent) != 2 {
 			t.Errorf("%s: failed %q, ready %v, want both passed on", mode, failed, b.ready.sent)
 		}
-	}
-}
-
-// A user id of 128 characters passes through both queues.
-func TestALongUserIDIsPassedOn(t *testing.T) {
-	b := newBench(t)
-	job := placed(start, 1)
-	job.UserID = strings.Repeat("u", 128)
-	message, err := delayed.Body(job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if failed := b.work(t.Context(), message); failed != "" || len(b.ready.sent) != 1 || b.ready.sent[0].Job.UserID != job.UserID {
-		t.Errorf("failed %q, ready %v, want the job passed on", failed, b.ready.sent)
 	}
 }
