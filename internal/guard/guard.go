@@ -82,7 +82,7 @@ const (
 // event gets a response instead of an error.
 func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if call, ok := parseCall(payload); ok {
-		return h.answerCall(ctx, call), nil
+		return h.answerCall(ctx, payload, call), nil
 	}
 	a, err := h.handle(ctx, payload)
 	if err != nil {

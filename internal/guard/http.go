@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -41,10 +42,13 @@ func parseCall(payload []byte) (c call, ok bool) {
 }
 
 // answerCall answers a call. Lambda turns the result into an HTTP response.
-func (h *Handler) answerCall(ctx context.Context, c call) []byte {
+func (h *Handler) answerCall(ctx context.Context, payload []byte, c call) []byte {
 	if c.RequestContext.HTTP.Method != http.MethodPost {
 		p := problem{status: http.StatusMethodNotAllowed, detail: "method is " + input.Show(c.RequestContext.HTTP.Method) + ", want POST"}
 		return p.reply("Allow", http.MethodPost)
+	}
+	if !utf8.Valid(payload) {
+		return problemOf(&input.ValidationError{Field: "body", Problem: "is not UTF-8"}).reply()
 	}
 	body := []byte(c.Body)
 	if c.IsBase64Encoded {

@@ -3,6 +3,7 @@ package live
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -151,7 +152,7 @@ func (f *Follower) follow(ctx context.Context, found snapshot) error {
 	if found.version != 0 {
 		var err error
 		if s, err = Parse(found.document); err != nil {
-			return err
+			return errDocument
 		}
 	}
 	l, err := s.compile(f.Guards, f.last.Load())
@@ -162,6 +163,10 @@ func (f *Follower) follow(ctx context.Context, found snapshot) error {
 	}
 	return nil
 }
+
+// errDocument stands in the log for the cause, which can repeat a part of the
+// document, such as a user id. Commands show the cause.
+var errDocument = errors.New("the document of the live limits has a wrong type or an unknown name")
 
 // warn logs that the settings were not read, or not fully applied.
 func (f *Follower) warn(ctx context.Context, notDone string, err error) {

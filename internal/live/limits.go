@@ -34,6 +34,9 @@ func (s Settings) compile(guards []limits.Guard, last *Limits) (*Limits, error) 
 			l.activities[name] = a
 			continue
 		}
+		if _, unknown := find(guards, name); unknown != nil {
+			err = errors.New("an override is of an activity without a limit in the code") // its name may be a user id
+		}
 		problems = append(problems, err)
 		if was, ok := last.changed(name); ok {
 			l.activities[name] = was

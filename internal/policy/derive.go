@@ -1,5 +1,7 @@
 package policy
 
+import "maps"
+
 // Rates returns the numbers of each limit, for tables and pictures.
 func (p Policy) Rates() []Rate {
 	rates := make([]Rate, len(p.limits))
@@ -52,4 +54,23 @@ func (p Policy) AtOnce() Policy {
 	rates := p.Rates()
 	rates[p.queue].Ahead = 0
 	return must(newPolicy(rates))
+}
+
+// Skip returns s as if p had given every place before readyAt. It changes
+// nothing else, and nothing at all in a policy that does not queue.
+func (p Policy) Skip(readyAt int64, s State) State {
+	if !p.Queues() {
+		return s
+	}
+	l := p.limits[p.queue]
+	attr, least := l.kind.(queue).skip(readyAt)
+	if len(p.limits) > 1 {
+		attr = l.attr(attr)
+	}
+	skipped := maps.Clone(s)
+	if skipped == nil {
+		skipped = State{}
+	}
+	skipped[attr] = max(skipped[attr], least)
+	return skipped
 }

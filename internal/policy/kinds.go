@@ -22,6 +22,7 @@ type queue interface {
 	kind
 	due(now, readyAt int64) (onTime, early bool)
 	waiting(now, readyAt int64, s State) int64
+	skip(readyAt int64) (attr string, least int64)
 }
 
 // A Kind describes one way to limit, for documents and tests.

@@ -131,6 +131,11 @@ func (p reservoir) waiting(now, readyAt int64, s State) int64 {
 	return max(0, (window-p.key(now)-1)*p.limit+given)
 }
 
+// skip returns the first ticket of the window at readyAt.
+func (p reservoir) skip(readyAt int64) (attr string, least int64) {
+	return ticket, readyAt / p.window * million
+}
+
 // last returns the latest window in which take gives places at now.
 func (p reservoir) last(now int64) int64 { return p.key(now + p.ahead) }
 

@@ -125,9 +125,9 @@ func zero(counter string, s State) Term {
 	return Missing(counter)
 }
 
-// begun returns now, with one exception. If the next period begins within 2 s
-// and already has actions in s, this clock is behind another one. Then begun
-// returns the start of that period.
+// begun returns now, with one exception. If the next period begins within 7 s
+// (overlap) and already has actions in s, this clock is behind another one, or
+// this update is late. Then begun returns the start of that period.
 func (p sliding) begun(now int64, s State) int64 {
 	next := p.key(now) + 1
 	if p.left(now) <= overlap && s[period(next)] > 0 {

@@ -120,10 +120,10 @@ func (l *Limiter) leave(key Key, known Known, t *tries, failed *StoreError) {
 	switch {
 	case failed == nil:
 		l.breaker.set(nil, now)
-	case failed.Failure == Unreadable:
+	case failed.Failure == Unreadable, failed.Failure == Refused:
 		l.breaker.set(nil, now)
 		l.Memory.Change(key, func(k Known) Known { return k.throttled(time.Time{}) })
-		return // the memory keeps what it has, because the item can't be read
+		return // the memory keeps what it has, because this item brought no state
 	case t.requests == 0, errors.Is(t.caller.Err(), context.Canceled):
 		// Nothing was sent, or the caller left. Neither says anything about the
 		// store.

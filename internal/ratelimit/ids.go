@@ -51,14 +51,10 @@ const (
 	generations = 31     // names
 )
 
-// A window's item with a limit of up to 100 has two sets. One update cannot add
-// to a set and remove from the same set. So a release removes the check's id
-// from "ids" and adds its own id to "released". A second copy of the release
-// then finds that id and changes nothing.
-const (
-	wholeSet    = "ids"      // the checks that are counted
-	releasedSet = "released" // the releases that were performed
-)
+// wholeSet is the set of an item that keeps the ids of its checks as long as it
+// lives. The ids of releases are kept for 20 to 40 s there too, or they would
+// add up.
+const wholeSet = "ids"
 
 // remembered is how long an id is certainly found, in milliseconds, if clocks
 // differ by at most 2 s.
@@ -74,13 +70,13 @@ var setNames = func() (names [2 * generations]string) {
 	return names
 }()
 
-// IsSet reports whether an attribute with this name is a set of ids: ids,
-// released, or i00 to i99.
+// IsSet reports whether an attribute with this name is a set of ids: ids, or i00
+// to i99.
 func IsSet(name string) bool {
 	if len(name) == 3 && name[0] == 'i' && '0' <= name[1] && name[1] <= '9' {
 		return '0' <= name[2] && name[2] <= '9'
 	}
-	return name == wholeSet || name == releasedSet
+	return name == wholeSet
 }
 
 // generation returns the number of w's generation, counted from 1970. Index is
@@ -118,8 +114,6 @@ func (w Write) Into() Kept {
 	switch {
 	case w.ID == (ID{}):
 		return Kept{}
-	case w.Whole && w.Drop.Set != "":
-		return Kept{releasedSet, Mark{w.ID, w.Note}}
 	case w.Whole:
 		return Kept{wholeSet, Mark{w.ID, w.Note}}
 	}
@@ -138,11 +132,7 @@ func (w Write) LookIn(yield func(Kept) bool) {
 	if w.ID == (ID{}) {
 		return
 	}
-	whole := Kept{wholeSet, Mark{ID: w.ID}}
-	if w.Drop.Set != "" {
-		whole.Set = releasedSet
-	}
-	if w.Key.Window != 0 && !yield(whole) {
+	if w.Key.Window != 0 && !yield(Kept{wholeSet, Mark{ID: w.ID}}) {
 		return
 	}
 	for _, steps := range [...]int{0, -1, 1} {

@@ -89,17 +89,22 @@ func (k Known) throttled(now time.Time) Known {
 // action is counted in Seen and in Alone.
 func (k Known) admit(r *Request, w Write, t *tries) (Known, Decision) {
 	if kept, counted := k.find(w); counted {
-		return k, k.both(func(s policy.State) Decision {
+		d := k.both(func(s policy.State) Decision {
 			if t.unsure {
 				return r.found(s, w, kept, false, t)
 			}
 			return r.repeated(w.Now, s, r.place(kept))
 		})
+		if d.At != 0 { // the request landed in the item that Seen shows
+			d.At = r.found(k.Seen.State, w, kept, false, t).At
+		}
+		return k, d
 	}
-	n, seen, alone := k.fits(r, w)
+	after, n, seen, alone := k.fits(r, w)
 	if n == 0 {
 		return k, k.refusal(r, w)
 	}
+	k = after
 	if r.Policy.Queues() {
 		w.Note = seen.ReadyAt
 	}
@@ -107,7 +112,7 @@ func (k Known) admit(r *Request, w Write, t *tries) (Known, Decision) {
 	k.Alone = k.Alone.performed(w, alone)
 	k.Asked = time.Time{} // the store has never shown this Seen, so refuse must not use it
 	d := k.both(func(s policy.State) Decision { return r.counted(w.Now, s, n, seen.ReadyAt) })
-	if t.unsure && !r.Fresh {
+	if t.unsure { // perhaps the store counted it, at a time that only the store knows
 		d.At = 0
 	}
 	return k, d
@@ -118,7 +123,7 @@ func (k Known) status(r *Request, w Write) Decision {
 	if kept, counted := k.find(w); counted {
 		return k.both(func(s policy.State) Decision { return r.repeated(w.Now, s, r.place(kept)) })
 	}
-	n, seen, alone := k.fits(r, w)
+	k, n, seen, alone := k.fits(r, w)
 	if n == 0 {
 		return k.refusal(r, w)
 	}
@@ -154,47 +159,32 @@ func (k Known) refusal(r *Request, w Write) Decision {
 	return k.both(func(s policy.State) Decision { return r.decision(w.Now, s, 0) })
 }
 
-// fits plans as many of r's actions as fit in Seen and in Alone.
-func (k Known) fits(r *Request, w Write) (n int64, seen, alone policy.Update) {
+// fits plans as many of r's actions as fit in Seen and in Alone. The plans are
+// for the Known that it returns, in which both give the same place.
+func (k Known) fits(r *Request, w Write) (after Known, n int64, seen, alone policy.Update) {
 	n, seen = r.fits(w, k.Seen.State)
 	m, alone := r.fits(w, k.Alone.State)
 	switch {
 	case n == 0 || m == 0:
-		return 0, seen, alone
+		return k, 0, seen, alone
 	case n != m: // a partial grant: what fits in both
 		n = min(n, m)
 		seen, _ = r.take(w, n, k.Seen.State)
 		alone, _ = r.take(w, n, k.Alone.State)
 	}
-	if seen.ReadyAt != alone.ReadyAt {
-		return k.samePlace(r, w, n, seen, alone)
-	}
-	return n, seen, alone
-}
-
-// samePlace plans again until both plans give the same place. The plan with the
-// earlier place is made again, as if now were the later place. For example,
-// Seen gives second 20 and Alone gives second 10. Then Alone is planned as if
-// now were second 20.
-func (k Known) samePlace(r *Request, w Write, n int64, seen, alone policy.Update) (int64, policy.Update, policy.Update) {
-	var latest int64
-	for _, rate := range r.Policy.Rates() {
-		latest = max(latest, w.Now+rate.Ahead.Milliseconds())
-	}
-	for seen.ReadyAt != alone.ReadyAt {
-		var ok bool
-		at := w
-		at.Now = max(seen.ReadyAt, alone.ReadyAt)
-		if seen.ReadyAt < at.Now {
-			seen, ok = r.take(at, n, k.Seen.State)
+	for ok := true; ok && seen.ReadyAt != alone.ReadyAt; {
+		if seen.ReadyAt < alone.ReadyAt {
+			k.Seen.State = r.Policy.Skip(alone.ReadyAt, k.Seen.State)
+			seen, ok = r.take(w, n, k.Seen.State)
 		} else {
-			alone, ok = r.take(at, n, k.Alone.State)
+			k.Alone.State = r.Policy.Skip(seen.ReadyAt, k.Alone.State)
+			alone, ok = r.take(w, n, k.Alone.State)
 		}
-		if !ok || max(seen.ReadyAt, alone.ReadyAt) > latest {
-			return 0, seen, alone
+		if !ok {
+			n = 0
 		}
 	}
-	return n, seen, alone
+	return k, n, seen, alone
 }
 
 // performed returns the item after w with the update u. The guard of u must

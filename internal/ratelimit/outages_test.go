@@ -45,12 +45,14 @@ func TestAnOutageIsAnsweredInTime(t *testing.T) {
 func TestAnOutageAfterALostPartialGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, store := newFaulty(pass)
-		l.Now = newClock().now
+		c := newClock()
+		l.Now = c.now
 		var r ids
 		mustCheck(t, l, r.next(1))
 		teach := func(_ context.Context, perform func() error) error {
 			_ = perform()
 			store.set(pass)
+			c.Time = c.Add(time.Millisecond) // later than the first attempt
 			if _, err := l.Status(t.Context(), r.next(1)); err != nil {
 				t.Error(err)
 			}

@@ -82,6 +82,10 @@ const (
 	// useless: access is denied, or there is no table.
 	Rejected
 
+	// Refused means that the request was not performed and never will be. That
+	// says nothing about other requests.
+	Refused
+
 	// Unreadable means that an attribute of the item has the wrong type.
 	Unreadable
 )

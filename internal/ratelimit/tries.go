@@ -145,7 +145,7 @@ func (t *tries) send(again bool, request func(context.Context) error) error {
 			return nil
 		case failed.Failure == NotApplied:
 			t.busy = failed
-		case failed.Failure == Rejected, failed.Failure == Unreadable, failed.Failure == Unknown && !again:
+		case failed.Failure == Rejected, failed.Failure == Refused, failed.Failure == Unreadable, failed.Failure == Unknown && !again:
 			return failed
 		}
 	}

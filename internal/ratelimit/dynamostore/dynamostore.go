@@ -14,9 +14,8 @@
 // item of one window also has activity, windowKey and createdAt (Unix
 // milliseconds).
 //
-// Request ids are kept in binary sets. A window's item has the sets ids and
-// released. Any other item has the sets i00 to i30, one for each 20 s. An
-// element is an id of 8 bytes, or an id followed by a note of 8 bytes (see
+// Request ids are kept in binary sets. A window's item has the set ids. The sets
+// i00 to i30 are for 20 s each, in any item. An element is an id of 8 bytes, or an id followed by a note of 8 bytes (see
 // [ratelimit.Mark]).
 package dynamostore
 

@@ -53,7 +53,7 @@ func class(err error) (ratelimit.Failure, string) {
 		"InvalidSignatureException", "MissingAuthenticationToken", "MissingAuthenticationTokenException":
 		return ratelimit.Rejected, "access to the table is denied"
 	}
-	return ratelimit.Rejected, "the table refused the request"
+	return ratelimit.Refused, "the table refused the request"
 }
 
 // sent reports whether the request may have left this process. Without

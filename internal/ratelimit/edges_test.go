@@ -1,0 +1,83 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+// A queue beside a day: alone, jobs that get a place after midnight count for
+// today.
+func TestAloneOtherLimitsCountNow(t *testing.T) {
+	c := newClock()
+	midnight := start.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(start)
+	c.at(midnight - 2*time.Minute)
+	l, store := newFaulty(pass)
+	l.Now = c.now
+	p := policy.Must("q: reservoir 1/10s ahead 15m, day: 50/1d")
+	for i := range 20 {
+		mustCheck(t, l, request(p, "table "+strconv.Itoa(i), 1))
+	}
+	store.set(deny)
+	for i := range 5 {
+		if d := mustCheck(t, l, request(p, "alone "+strconv.Itoa(i), 1)); d.ReadyAt == 0 || d.Reason != Unavailable {
+			t.Errorf("job %d alone: %s, want a place", i, inWords(d))
+		}
+	}
+}
+
+// Releases in a long window don't add up.
+func TestReleasesDoNotFillTheItem(t *testing.T) {
+	c := newClock()
+	store := new(memstore.Store)
+	l := &Limiter{Store: store, Now: c.now}
+	p := policy.Must("10/12h")
+	for i := range 500 {
+		c.at(time.Duration(i) * time.Second)
+		r := request(p, strconv.Itoa(i), 1)
+		r.At = mustCheck(t, l, r).At
+		if _, err := l.Release(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	window, _ := p.Item(c.now().UnixMilli())
+	r := request(p, "", 1)
+	item, err := store.Read(t.Context(), Key{UserID: r.UserID, Activity: r.Activity, Window: window})
+	ids := 0
+	for _, marks := range item.IDs {
+		ids += len(marks)
+	}
+	if err != nil || ids > 60 {
+		t.Errorf("%d ids are kept after 500 releases, %v, want those of the last minute at most", ids, err)
+	}
+}
+
+// A request that the table refuses says nothing about other requests.
+func TestARefusedRequestOpensNoCircuit(t *testing.T) {
+	l, _ := newFaulty(func(context.Context, func() error) error {
+		return &StoreError{Failure: Refused, What: "the table refused the request", Err: errors.New("too large")}
+	})
+	if d := mustCheck(t, l, new(ids).next(1)); d.Reason != Unavailable || d.Requests != 1 || l.CircuitOpen() {
+		t.Errorf("%s after %d requests, circuit open: %v; want it decided alone after one, and closed", inWords(d), d.Requests, l.CircuitOpen())
+	}
+}
+
+// A check is counted in a window of up to 100, and the limit is raised. The
+// release counts until the window ends.
+func TestAReleaseAfterTheLimitWasRaised(t *testing.T) {
+	c := newClock()
+	l := &Limiter{Store: new(memstore.Store), Now: c.now}
+	r := request(policy.Must("100/12h"), "r1", 1)
+	r.At = mustCheck(t, l, r).At
+	c.at(30 * time.Second)
+	r.Policy = policy.Must("200/12h")
+	if d, err := l.Release(t.Context(), r); err != nil || d.Used != 0 {
+		t.Errorf("Release = %s, %v, want nothing left", inWords(d), err)
+	}
+}
