@@ -125,7 +125,7 @@ type subject struct {
 func (s subject) policy() policy.Policy { return policy.Must(s.text) }
 
 // subjects returns each kind's main example and the special cases of some. A new
-// kind takes part without being named here.
+// kind takes part with at most two requests for a cold decision.
 func subjects() []subject {
 	all := []subject{
 		{"1000/1h", 1},

@@ -216,6 +216,8 @@ func (l *ledger) withinLimit(entries []*entry, e *entry, latest int64) {
 			}
 		}
 		return
+	default:
+		l.fail("this ledger has no promise of the kind %s", rate.Kind)
 	}
 	if got > limit {
 		l.fail("%s makes it %d actions, want at most %d", e.id, got, limit)
