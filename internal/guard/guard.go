@@ -150,14 +150,25 @@ func (h *Handler) ask(ctx context.Context, t terms, r Request) (Answer, error) {
 		Count: r.Count, Partial: r.Partial, ID: r.RequestID, Fresh: fresh, At: r.At, ReadyAt: r.ReadyAt,
 		Alone: !h.DenyOutage || t.mode == Shadow,
 	}
-	decide := map[Op]func(context.Context, ratelimit.Request) (ratelimit.Decision, error){
-		Check: h.Limiter.Check, Status: h.Limiter.Status, Release: h.Limiter.Release, Reset: h.Limiter.Reset,
-	}[r.Op]
-	d, err := decide(ctx, asked)
+	d, err := h.decide(ctx, r.Op, asked)
 	if err != nil {
 		return Answer{}, h.unavailable(ctx, r, d, err)
 	}
 	return h.answer(t, r, d), nil
+}
+
+// decide calls the limiter's method for an op.
+func (h *Handler) decide(ctx context.Context, op Op, r ratelimit.Request) (ratelimit.Decision, error) {
+	switch op {
+	case Status:
+		return h.Limiter.Status(ctx, r)
+	case Release:
+		return h.Limiter.Release(ctx, r)
+	case Reset:
+		return h.Limiter.Reset(ctx, r)
+	default:
+		return h.Limiter.Check(ctx, r)
+	}
 }
 
 // answer turns the limiter's decision into an answer, as the mode demands.

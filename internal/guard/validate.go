@@ -9,12 +9,11 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-const (
-	maxAt       = 253_402_300_799_999 // the end of the year 9999, in Unix milliseconds
-	maxReleased = 1_000_000           // actions that one release gives back
-)
+// maxAt is the end of the year 9999, in Unix milliseconds.
+const maxAt = 253_402_300_799_999
 
 // resolve fills in the defaults, checks everything that does not depend on the
 // limit, and returns the activity.
@@ -53,8 +52,8 @@ func (r *Request) validOp() error {
 		return &input.ValidationError{Field: "at", Problem: "is missing, want the one in the check's answer"}
 	case r.Op == Release && r.RequestID == "":
 		return &input.ValidationError{Field: "requestId", Problem: "is missing, want the one in the check's answer"}
-	case r.Op == Release && r.Count > maxReleased:
-		return input.Invalid("count", strconv.FormatInt(r.Count, 10), fmt.Sprintf("1 to %d for a release", maxReleased))
+	case r.Op == Release && r.Count > ratelimit.MostReleased:
+		return input.Invalid("count", strconv.FormatInt(r.Count, 10), fmt.Sprintf("1 to %d for a release", ratelimit.MostReleased))
 	case r.At > maxAt:
 		return input.Invalid("at", strconv.FormatInt(r.At, 10), "the one in the check's answer, in Unix milliseconds")
 	case r.Op != Release && r.At != 0:

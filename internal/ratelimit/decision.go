@@ -46,9 +46,17 @@ const (
 	Shadow      Reason = "shadow"      // over the limit, and let through
 )
 
-// decision returns the decision for r with the figures of s. Granted is how
-// many of its actions were taken, or would be.
+// decision returns the decision for r with the figures of s, without a receipt.
+// Granted is how many of its actions were taken, or would be.
 func (r *Request) decision(now int64, s policy.State, granted int64) Decision {
+	d := r.withReceipt(now, s, granted)
+	d.At = 0
+	return d
+}
+
+// withReceipt returns what decision returns, and the receipt of actions that are
+// counted at now.
+func (r *Request) withReceipt(now int64, s policy.State, granted int64) Decision {
 	var need int64 // how many actions r waits for
 	switch {
 	case granted == r.Count:
@@ -64,7 +72,6 @@ func (r *Request) decision(now int64, s policy.State, granted int64) Decision {
 	if granted == 0 {
 		d.Reason = Limited
 	}
-	d.At = 0
 	return d
 }
 
@@ -93,8 +100,7 @@ func (r *Request) found(s policy.State, w Write, kept Kept, done bool, t *tries)
 // counted returns the decision for r, of which n actions are counted in s.
 // ReadyAt is the place that it was given; 0: none.
 func (r *Request) counted(now int64, s policy.State, n, readyAt int64) Decision {
-	d := r.decision(now, s, n)
-	d.At = r.Policy.Read(now, 0, s).At
+	d := r.withReceipt(now, s, n)
 	return r.delayed(d, now, s, readyAt)
 }
 

@@ -127,12 +127,7 @@ func (k Known) status(r *Request, w Write) Decision {
 	if n == 0 {
 		return k.refusal(r, w)
 	}
-	d := r.wouldBe(k.Seen.State, w, n, seen)
-	if other := r.wouldBe(k.Alone.State, w, n, alone); other.Binds(d.Reading) {
-		d = other
-	}
-	d.Reason = Unavailable
-	return d
+	return tighter(r.wouldBe(k.Seen.State, w, n, seen), r.wouldBe(k.Alone.State, w, n, alone))
 }
 
 // find returns where the request is counted, in Seen or in Alone.
@@ -146,8 +141,13 @@ func (k Known) find(w Write) (Kept, bool) {
 // both returns the decision by Seen or by Alone, whichever restricts the caller
 // more.
 func (k Known) both(decide func(policy.State) Decision) Decision {
-	d := decide(k.Seen.State)
-	if other := decide(k.Alone.State); other.Binds(d.Reading) {
+	return tighter(decide(k.Seen.State), decide(k.Alone.State))
+}
+
+// tighter returns the decision that restricts the caller more, marked as one
+// from memory.
+func tighter(d, other Decision) Decision {
+	if other.Binds(d.Reading) {
 		d = other
 	}
 	d.Reason = Unavailable

@@ -101,7 +101,7 @@ func (l *Limiter) Status(ctx context.Context, r Request) (Decision, error) {
 // still counts. In any other case nothing changes, and there is no error. The
 // error is a *StoreError, or names the field of r that is out of range.
 func (l *Limiter) Release(ctx context.Context, r Request) (Decision, error) {
-	if err := r.validate(mostReleased); err != nil {
+	if err := r.validate(MostReleased); err != nil {
 		return Decision{}, err
 	}
 	now := l.Clock().UnixMilli()

@@ -52,10 +52,10 @@ func (m *Memory) Recall(k Key) Known {
 }
 
 // Change calls change with what is known of k, and stores what change returns.
-// Both happen in one atomic step. Change must not use the Memory.
+// Both happen in one atomic step. Change must not use the Memory. On a nil
+// Memory nothing happens.
 func (m *Memory) Change(k Key, change func(Known) Known) {
 	if m == nil {
-		change(Known{})
 		return
 	}
 	m.mu.Lock()

@@ -22,8 +22,8 @@ type Request struct {
 	Alone    bool   // in an outage, decide from memory; otherwise the outage is an error
 }
 
-// mostReleased is the most actions that one release gives back.
-const mostReleased = 1_000_000
+// MostReleased is the most actions that one release gives back.
+const MostReleased = 1_000_000
 
 // validate returns an error if r has no id or a count that is not 1 to most.
 func (r *Request) validate(most int64) error {
