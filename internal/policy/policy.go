@@ -115,8 +115,9 @@ func (p Policy) Take(now, n int64, seed uint64, s State) (Update, bool) {
 	if one, ok := p.single(); ok {
 		return one.take(now, n, seed, s)
 	}
-	now = p.latest(now, s)
-	return p.combine(s, func(k kind, mine State) (Update, step) {
+	parts := p.parts(s)
+	now = p.latest(now, parts)
+	return p.combine(parts, func(k kind, mine State) (Update, step) {
 		u, ok := k.take(now, n, seed, mine)
 		if !ok {
 			return u, stop
@@ -138,7 +139,7 @@ func (p Policy) Undo(now, at, n int64, s State) (Update, bool) {
 	if one, ok := p.single(); ok {
 		return one.undo(now, at, n, s)
 	}
-	u, ok := p.combine(s, func(k kind, mine State) (Update, step) {
+	u, ok := p.combine(p.parts(s), func(k kind, mine State) (Update, step) {
 		u, ok := k.undo(now, at, n, mine)
 		if !ok {
 			return u, skip
@@ -157,9 +158,10 @@ func (p Policy) Read(now, n int64, s State) Reading {
 		return one.read(now, n, s).plausible(now)
 	}
 	each := make([]Reading, len(p.limits))
-	binding, at := 0, p.latest(now, s)
+	parts := p.parts(s)
+	binding, at := 0, p.latest(now, parts)
 	for i, l := range p.limits {
-		each[i] = l.kind.read(at, n, l.mine(s))
+		each[i] = l.kind.read(at, n, parts[i])
 		if each[i].Wait > 0 {
 			each[i].Wait += millis(at - now)
 		}

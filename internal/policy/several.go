@@ -150,16 +150,16 @@ func (r Rate) as(k Kind) Rate {
 }
 
 // latest returns when an action that comes at now counts. That is now or, if a
-// clock that is ahead has begun something in s, the time of that clock. All
+// clock that is ahead has begun something in parts, the time of that clock. All
 // limits count an action at the same time, so one receipt serves them all.
 //
 // For example, a clock that is 2 s ahead takes from a full bucket at 12:00:02.
 // At 12:00:01 another clock counts one more action. Its receipt is 12:00:02,
 // and the log beside the bucket keeps that time too.
-func (p Policy) latest(now int64, s State) int64 {
+func (p Policy) latest(now int64, parts []State) int64 {
 	latest := now
-	for _, l := range p.limits {
-		at := l.kind.read(now, 0, l.mine(s)).At
+	for i, l := range p.limits {
+		at := l.kind.read(now, 0, parts[i]).At
 		if at-now <= clockSlack.Milliseconds() {
 			latest = max(latest, at)
 		}
@@ -178,17 +178,17 @@ const (
 
 // combine merges the updates of all limits into one, which counts for all of
 // them or for none. A limit's guard can have several conjunctions. Only the
-// first one that holds in s becomes part of the whole guard, so the whole guard
-// is one short conjunction.
+// first one that holds becomes part of the whole guard, so the whole guard is
+// one short conjunction.
 //
 // For example, minute: 10/1m, day: 200/1d has counted 4 actions in this minute
 // and 60 on this day. The guard for one more is "minute_w counts 1 to 9 of this
 // minute AND day_w counts 1 to 199 of this day", and the update adds 1 to both.
-func (p Policy) combine(s State, plan func(k kind, mine State) (Update, step)) (Update, bool) {
+func (p Policy) combine(parts []State, plan func(k kind, mine State) (Update, step)) (Update, bool) {
 	var whole Update
 	var terms []Term
-	for _, l := range p.limits {
-		mine := l.mine(s)
+	for i, l := range p.limits {
+		mine := parts[i]
 		u, what := plan(l.kind, mine)
 		if what == stop {
 			return Update{}, false
@@ -226,6 +226,15 @@ func (u Update) holding(s State) []Term {
 // attr returns the name that an attribute of one limit has in the item, such as
 // minute_w.
 func (l limit) attr(name string) string { return l.rate.Name + "_" + name }
+
+// parts returns the part of s of each limit.
+func (p Policy) parts(s State) []State {
+	parts := make([]State, len(p.limits))
+	for i, l := range p.limits {
+		parts[i] = l.mine(s)
+	}
+	return parts
+}
 
 // mine returns the part of s that belongs to one limit, without the limit's
 // name in the attributes.

@@ -89,7 +89,7 @@ func (d *DynamoDB) deleteStatement(item attributes, o Sweep) types.BatchStatemen
 	parameters := []types.AttributeValue{item[userID], item[activityWindow]}
 	if o.Now != 0 {
 		statement += ` AND ` + expiresAt + ` < ?`
-		parameters = append(parameters, number(o.Now))
+		parameters = append(parameters, dynamostore.Number(o.Now))
 	}
 	return types.BatchStatementRequest{Statement: &statement, Parameters: parameters}
 }

@@ -1,7 +1,6 @@
 package table
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
@@ -9,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
 
 // The attributes that this package uses. Package dynamostore writes them.
@@ -42,39 +43,14 @@ func Patient(o *dynamodb.Options) {
 // attributes are an item, or a part of one.
 type attributes = map[string]types.AttributeValue
 
-func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-
-func number(n int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
-}
-
-// textOf returns the value of a string attribute, or "" if v is not a string.
-func textOf(v types.AttributeValue) string {
-	if s, ok := v.(*types.AttributeValueMemberS); ok {
-		return s.Value
-	}
-	return ""
-}
-
-// numberOf returns the value of a number attribute. It returns false if v is
-// not a whole number.
-func numberOf(v types.AttributeValue) (int64, bool) {
-	s, ok := v.(*types.AttributeValueMemberN)
-	if !ok {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(s.Value, 10, 64)
-	return n, err == nil
-}
-
 // expired reports whether an item expired before now, in Unix seconds.
 func expired(item attributes, now int64) bool {
-	expires, ok := numberOf(item[expiresAt])
+	expires, ok := dynamostore.NumberOf(item[expiresAt])
 	return ok && expires < now
 }
 
 // ours reports whether an item belongs to this project and not to a user. Such
 // keys begin with a space, which no user id contains.
 func ours(item attributes) bool {
-	return strings.HasPrefix(textOf(item[userID]), " ")
+	return strings.HasPrefix(dynamostore.TextOf(item[userID]), " ")
 }

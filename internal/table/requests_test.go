@@ -3,8 +3,6 @@ package table_test
 import (
 	"context"
 	"encoding/json"
-	"io"
-	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,24 +16,9 @@ import (
 	. "github.com/cric-talk/guards/internal/table"
 )
 
-// A wire answers requests in place of a table. DynamoDB Local is always
-// consistent and keeps its own time, so some tests cannot use it.
-type wire func(op string, body map[string]any) (answer string)
-
-// Do implements the SDK's HTTP client.
-func (w wire) Do(r *http.Request) (*http.Response, error) {
-	var body map[string]any
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-		return nil, err
-	}
-	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(w(op, body)))}, nil
-}
-
-func (w wire) table() *DynamoDB {
-	cfg := dynamotest.Config("http://table.invalid")
-	cfg.HTTPClient = w
-	return New(dynamostore.New(cfg, "rateLimit").Table())
+// over returns a table whose requests w answers.
+func over(w dynamotest.Wire) *DynamoDB {
+	return New(dynamostore.New(w.Config(), "rateLimit").Table())
 }
 
 // An erasure reads consistently. A sweep does not need to, because its deletes
@@ -61,7 +44,7 @@ func TestRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked := false
-		table := wire(func(got string, body map[string]any) string {
+		table := over(func(got string, body map[string]any) string {
 			if body["Segment"] != want["Segment"] { // a sweep reads many segments; this test looks at one
 				return `{}`
 			}
@@ -70,7 +53,7 @@ func TestRequests(t *testing.T) {
 			}
 			asked = true
 			return `{}`
-		}).table()
+		})
 		if err := tt.ask(t.Context(), table); err != nil || !asked {
 			t.Errorf("%s: error %v, sent: %v", op, err, asked)
 		}
@@ -91,7 +74,7 @@ func TestTheTimeMayEndWithinAPage(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var taken atomic.Bool // all items are in one segment
-			table := wire(func(op string, _ map[string]any) string {
+			table := over(func(op string, _ map[string]any) string {
 				if op == "BatchExecuteStatement" {
 					time.Sleep(time.Minute)
 					return `{"Responses": [` + strings.Repeat(`{}, `, 24) + `{}]}`
@@ -100,7 +83,7 @@ func TestTheTimeMayEndWithinAPage(t *testing.T) {
 					return `{}`
 				}
 				return `{"Items": [` + strings.Join(page, ", ") + `]}`
-			}).table()
+			})
 			got, err := run(table, t.Context(), Sweep{Now: now, Until: time.Now().Add(time.Minute)})
 			want := Swept{Scanned: 30, Stale: 30, Deleted: 25, Users: 1}
 			if err != nil || got != want {

@@ -84,7 +84,7 @@ type userCount struct {
 
 // add counts the user of an item, and reports whether the user is a new one.
 func (c *userCount) add(item attributes) bool {
-	user := textOf(item[userID])
+	user := dynamostore.TextOf(item[userID])
 	if user == c.last || ours(item) {
 		return false
 	}

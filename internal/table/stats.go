@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"sync"
+
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
 
 // Stats are the figures of a whole table.
@@ -69,7 +71,7 @@ func (d *DynamoDB) statsOfSegment(ctx context.Context, segment int32, now int64,
 			if expired(item, now) {
 				page.Stale++
 			}
-			if name, _, _ := strings.Cut(textOf(item[activityWindow]), "#"); !counted[name] {
+			if name, _, _ := strings.Cut(dynamostore.TextOf(item[activityWindow]), "#"); !counted[name] {
 				counted[name] = true
 				page.Activities[name]++
 			}

@@ -103,6 +103,6 @@ func (d *DynamoDB) queryUser(user string) *dynamodb.QueryInput {
 		TableName:                 &d.table,
 		ConsistentRead:            aws.Bool(true),
 		KeyConditionExpression:    aws.String(userID + " = :u"),
-		ExpressionAttributeValues: attributes{":u": text(user)},
+		ExpressionAttributeValues: attributes{":u": dynamostore.Text(user)},
 	}
 }

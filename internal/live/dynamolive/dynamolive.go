@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -63,7 +62,8 @@ func (t *Table) Settings(ctx context.Context, consistent bool) ([]byte, int64, e
 	if err != nil {
 		return nil, 0, dynamostore.Classify(err)
 	}
-	return []byte(textOf(out.Item[document])), numberOf(out.Item[version]), nil
+	found, _ := dynamostore.NumberOf(out.Item[version]) // 0 if there is no document
+	return []byte(dynamostore.TextOf(out.Item[document])), found, nil
 }
 
 // ChangeSettings implements [live.Table] with one transaction. The transaction
@@ -75,12 +75,12 @@ func (t *Table) ChangeSettings(ctx context.Context, before int64, settings []byt
 		ConditionExpression: aws.String("attribute_not_exists(" + version + ")"),
 		UpdateExpression:    aws.String("SET " + version + " = :next, " + document + " = :document"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":next": number(c.Version), ":document": text(string(settings)),
+			":next": dynamostore.Number(c.Version), ":document": dynamostore.Text(string(settings)),
 		},
 	}
 	if before > 0 {
 		current.ConditionExpression = aws.String(version + " = :before")
-		current.ExpressionAttributeValues[":before"] = number(before)
+		current.ExpressionAttributeValues[":before"] = dynamostore.Number(before)
 	}
 	history := types.Update{
 		TableName: &t.table,
@@ -88,7 +88,7 @@ func (t *Table) ChangeSettings(ctx context.Context, before int64, settings []byt
 		UpdateExpression: aws.String("SET " + version + " = :v, " + createdAt + " = :at, " +
 			changedBy + " = :by, " + what + " = :what, " + why + " = :why"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":v": number(c.Version), ":at": number(c.At.UnixMilli()), ":by": text(c.By), ":what": text(c.What), ":why": text(c.Why),
+			":v": dynamostore.Number(c.Version), ":at": dynamostore.Number(c.At.UnixMilli()), ":by": dynamostore.Text(c.By), ":what": dynamostore.Text(c.What), ":why": dynamostore.Text(c.Why),
 		},
 	}
 	_, err := t.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
@@ -113,7 +113,7 @@ func (t *Table) SettingsHistory(ctx context.Context) (changes []live.Change, err
 		ScanIndexForward:       aws.Bool(false),
 		KeyConditionExpression: aws.String(userID + " = :u AND begins_with(" + activityWindow + ", :h)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":u": text(settingsUser), ":h": text(historyPrefix),
+			":u": dynamostore.Text(settingsUser), ":h": dynamostore.Text(historyPrefix),
 		},
 	})
 	for pages.HasMorePages() {
@@ -122,9 +122,11 @@ func (t *Table) SettingsHistory(ctx context.Context) (changes []live.Change, err
 			return nil, dynamostore.Classify(err)
 		}
 		for _, item := range page.Items {
+			number, _ := dynamostore.NumberOf(item[version])
+			at, _ := dynamostore.NumberOf(item[createdAt])
 			changes = append(changes, live.Change{
-				Version: numberOf(item[version]), At: time.UnixMilli(numberOf(item[createdAt])).UTC(),
-				By: textOf(item[changedBy]), What: textOf(item[what]), Why: textOf(item[why]),
+				Version: number, At: time.UnixMilli(at).UTC(),
+				By: dynamostore.TextOf(item[changedBy]), What: dynamostore.TextOf(item[what]), Why: dynamostore.TextOf(item[why]),
 			})
 		}
 	}
@@ -133,28 +135,5 @@ func (t *Table) SettingsHistory(ctx context.Context) (changes []live.Change, err
 
 // key returns the key of a settings item.
 func key(sort string) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{userID: text(settingsUser), activityWindow: text(sort)}
-}
-
-func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-
-func number(n int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
-}
-
-// textOf returns the value of a string attribute, or "" if v is not a string.
-func textOf(v types.AttributeValue) string {
-	if s, ok := v.(*types.AttributeValueMemberS); ok {
-		return s.Value
-	}
-	return ""
-}
-
-// numberOf returns the value of a number attribute, or 0 if v is not a whole
-// number.
-func numberOf(v types.AttributeValue) (n int64) {
-	if s, ok := v.(*types.AttributeValueMemberN); ok {
-		n, _ = strconv.ParseInt(s.Value, 10, 64)
-	}
-	return n
+	return map[string]types.AttributeValue{userID: dynamostore.Text(settingsUser), activityWindow: dynamostore.Text(sort)}
 }

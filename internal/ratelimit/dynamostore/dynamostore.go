@@ -102,7 +102,7 @@ func key(k ratelimit.Key) map[string]types.AttributeValue {
 	if k.Window != 0 {
 		sort += "#" + strconv.FormatInt(k.Window, 10)
 	}
-	return map[string]types.AttributeValue{userID: text(k.UserID), activityWindow: text(sort)}
+	return map[string]types.AttributeValue{userID: Text(k.UserID), activityWindow: Text(sort)}
 }
 
 // parse reads an item. Without attributes it returns the zero Item, because the
@@ -129,12 +129,8 @@ func parse(attributes map[string]types.AttributeValue) ratelimit.Item {
 
 // readNumber adds value to the state, and reports whether it is a whole number.
 func readNumber(item *ratelimit.Item, name string, value types.AttributeValue) bool {
-	number, ok := value.(*types.AttributeValueMemberN)
+	n, ok := NumberOf(value)
 	if !ok {
-		return false
-	}
-	n, err := strconv.ParseInt(number.Value, 10, 64)
-	if err != nil {
 		return false
 	}
 	if item.State == nil {
@@ -185,10 +181,4 @@ func elements(m ratelimit.Mark) types.AttributeValue {
 		set = append(set, binary.BigEndian.AppendUint64(slices.Clone(m.ID[:]), uint64(m.Note)))
 	}
 	return &types.AttributeValueMemberBS{Value: set}
-}
-
-func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-
-func number(n int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }

@@ -118,7 +118,7 @@ func (e *expression) number(n int64) string {
 		}
 	}
 	e.numbers = append(e.numbers, named{n, len(e.values)})
-	return e.value(number(n))
+	return e.value(Number(n))
 }
 
 // condition writes w's ids and guard, joined by AND.

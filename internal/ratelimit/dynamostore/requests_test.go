@@ -3,10 +3,7 @@ package dynamostore_test
 import (
 	"context"
 	"encoding/json"
-	"io"
-	"net/http"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -18,25 +15,8 @@ import (
 	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
 
-// A wire answers requests instead of a table. DynamoDB Local is always
-// consistent, so only a wire shows whether a read asks for consistency.
-type wire func(op string, body map[string]any) (answer string)
-
-// Do implements the SDK's HTTP client.
-func (w wire) Do(r *http.Request) (*http.Response, error) {
-	var body map[string]any
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-		return nil, err
-	}
-	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(w(op, body)))}, nil
-}
-
-func (w wire) store() *Store {
-	cfg := dynamotest.Config("http://table.invalid")
-	cfg.HTTPClient = w
-	return New(cfg, "rateLimit")
-}
+// over returns a store whose requests w answers.
+func over(w dynamotest.Wire) *Store { return New(w.Config(), "rateLimit") }
 
 func TestReadsAreConsistentAndDeletesHaveNoCondition(t *testing.T) {
 	k := ratelimit.Key{UserID: "u1", Activity: "act", Window: 7}
@@ -58,13 +38,13 @@ func TestReadsAreConsistentAndDeletesHaveNoCondition(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked := false
-		store := wire(func(got string, body map[string]any) string {
+		store := over(func(got string, body map[string]any) string {
 			if diff := cmp.Diff(want, body); got != op || diff != "" {
 				t.Errorf("the request is %s, want %s (-want +got):\n%s", got, op, diff)
 			}
 			asked = true
 			return `{}`
-		}).store()
+		})
 		if err := tt.ask(t.Context(), store); err != nil || !asked {
 			t.Errorf("%s: error %v, sent: %v", op, err, asked)
 		}

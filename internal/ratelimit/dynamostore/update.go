@@ -21,7 +21,7 @@ func (e *expression) sets(w ratelimit.Write) {
 	if w.Expires != 0 {
 		set.add(e, expiresAt, " = ", e.number(w.Expires))
 		if w.Key.Window != 0 {
-			set.add(e, activity, " = ", e.value(text(w.Key.Activity)))
+			set.add(e, activity, " = ", e.value(Text(w.Key.Activity)))
 			set.add(e, windowKey, " = ", e.number(w.Key.Window))
 			set.add(e, createdAt, " = if_not_exists("+createdAt+", ", e.number(w.Now), ")")
 		}
