@@ -62,6 +62,10 @@ cover: ## Measure the coverage by all tests: prints the total and writes coverag
 	@go tool cover -html=coverage/profile -o coverage/index.html
 	@go tool cover -func=coverage/profile | tail -n 1
 
+.PHONY: prove
+prove: ## Run the proofs with long bounds (hours) and write docs/reliability.md; PART=NAME runs one of them
+	go run ./internal/prove/run $(PART)
+
 .PHONY: bench
 bench: ## Run the benchmarks with DynamoDB Local; BENCH=NAME selects some of them
 	scripts/with-dynamodb go test -run='^$$' -bench='$(BENCH)' -benchmem ./...

@@ -1,0 +1,80 @@
+package prove
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"go/scanner"
+	"go/token"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// hash returns a hash of the Go code in p.Sources. It leaves out tests,
+// comments and spaces, which change no figure.
+func (p Part) hash(root string) (string, error) {
+	sum := sha256.New()
+	for _, folder := range p.Sources {
+		names, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(folder), "*.go"))
+		if err != nil {
+			return "", err
+		}
+		if len(names) == 0 {
+			return "", fmt.Errorf("%s holds no Go file", folder)
+		}
+		for _, name := range names { // Glob sorts them
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			source, err := os.ReadFile(name)
+			if err != nil {
+				return "", err
+			}
+			if err := tokens(sum, source); err != nil {
+				return "", fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:16], nil
+}
+
+// tokens writes each token of a Go source on a line of its own. The scanner
+// leaves comments out. Names of files have no influence, so that a file can be
+// renamed.
+func tokens(w io.Writer, source []byte) (err error) {
+	var s scanner.Scanner
+	file := token.NewFileSet().AddFile("", -1, len(source))
+	s.Init(file, source, func(at token.Position, message string) {
+		err = errors.Join(err, fmt.Errorf("line %d: %s", at.Line, message))
+	}, 0)
+	for {
+		_, tok, literal := s.Scan()
+		if tok == token.EOF {
+			return err
+		}
+		if tok == token.SEMICOLON {
+			literal = "" // "\n" if a line's end stands for it
+		}
+		fmt.Fprintf(w, "%s %s\n", tok, literal)
+	}
+}
+
+// root returns the folder of the project. Tests run in the folder of their
+// package, and commands in the project's.
+func root() (string, error) {
+	folder, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; ; folder = filepath.Dir(folder) {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			return folder, nil
+		}
+		if folder == filepath.Dir(folder) {
+			return "", errors.New("no folder above this one has a go.mod")
+		}
+	}
+}
