@@ -25,7 +25,7 @@ func WritePage() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(pageFile(root), content, 0o644) //nolint:gosec // the file belongs to the repository
+	return os.WriteFile(pageFile(root), content, 0o644)
 }
 
 func pageFile(root string) string { return filepath.Join(root, "docs", "reliability.md") }

@@ -85,7 +85,7 @@ func write(root string, p Part, s saved) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(p.file(root), append(content, '\n'), 0o644) //nolint:gosec // the file belongs to the repository
+	return os.WriteFile(p.file(root), append(content, '\n'), 0o644)
 }
 
 // read returns the saved result of p.

@@ -58,7 +58,9 @@ func tokens(w io.Writer, source []byte) (err error) {
 		if tok == token.SEMICOLON {
 			literal = "" // "\n" if a line's end stands for it
 		}
-		fmt.Fprintf(w, "%s %s\n", tok, literal)
+		if _, err := fmt.Fprintf(w, "%s %s\n", tok, literal); err != nil {
+			return err
+		}
 	}
 }
 

@@ -66,8 +66,8 @@ func test(ctx context.Context, p prove.Part) error {
 		}
 		args = append([]string{script}, args...)
 	}
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // Parts is the only source of the arguments
-	cmd.Dir = p.Package                                   // go test prints progress as it comes only for the package in the current folder
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir = p.Package // go test prints progress as it comes only for the package in the current folder
 	cmd.Env = append(os.Environ(), "PROVE=1")
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // the script stops its server
