@@ -32,9 +32,9 @@ type sliding struct {
 	window int64 // milliseconds
 }
 
-// overlap is how long before its end a period can be over already for others, in
-// milliseconds: clocks differ by up to 2 s, and an update can arrive up to 5 s
-// after it was planned.
+// overlap is in milliseconds. For another instance, a period can be over this long
+// before it is over here: clocks differ by up to 2 s, and an update can arrive up
+// to 5 s after it was planned.
 const overlap = 7_000
 
 const (
