@@ -30,9 +30,7 @@ check: lint test ## Run lint and test; do this before each commit
 .PHONY: test
 test: ## Run all tests, with DynamoDB Local, ElasticMQ and AWS's own clients if they can be fetched
 	@$(MAKE) --no-print-directory clients || { [ "$$CI" != true ] && echo "make test: AWS's clients are missing, so their tests are skipped" >&2; }
-	@race=-race; \
-	if [ "$$(go env CGO_ENABLED)" != 1 ]; then race=; echo "make test: there is no C compiler, so the race detector is off" >&2; fi; \
-	$(SERVERS) go test $$race -shuffle=on ./...
+	@$(SERVERS) scripts/test
 
 .PHONY: lint
 lint: ## Check format, vet, go fix, linters, import rules and go.mod

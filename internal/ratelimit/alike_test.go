@@ -18,10 +18,7 @@ import (
 // Decisions in memory and in DynamoDB are the same over many random steps. The
 // clock goes forward, and sometimes back.
 func TestMemoryAndDynamoDBDecideAlike(t *testing.T) {
-	steps := 2_000
-	if testing.Short() {
-		steps = 300
-	}
+	steps := repeats(2_000)
 	onEachSubject(t, func(t *testing.T, s subject) {
 		t.Parallel()
 		p := s.policy()
@@ -105,7 +102,7 @@ func TestNoClockAdmitsOverTheLimit(t *testing.T) {
 		c := newClock()
 		l := &Limiter{Store: new(memstore.Store), Now: c.now}
 		admitted := map[int64]int64{} // by the window in which they count
-		for i := range 4000 {
+		for i := range repeats(4000) {
 			c.at(time.Duration(rand.Int64N(int64(window))).Truncate(time.Millisecond))
 			if d := mustCheck(t, l, request(p, strconv.Itoa(i), 1)); d.Allowed {
 				admitted[d.WindowKey]++

@@ -26,7 +26,7 @@ func TestAnOutageInWhichSomeRequestsGetThrough(t *testing.T) {
 		model := &Limiter{Store: new(memstore.Store), Now: c.now} // gets every request
 		alone, table, most := 0, 0, 0
 		const every = 500 * time.Millisecond
-		for i := range int(time.Hour / every) {
+		for i := range repeats(int(time.Hour / every)) {
 			c.at(time.Duration(i) * every)
 			r := request(s.policy(), strconv.Itoa(i), 1)
 			if counted(mustCheck(t, model, r)) {
@@ -63,7 +63,7 @@ func TestALongOutage(t *testing.T) {
 		mustCheck(t, l, request(s.policy(), "seen", 1))
 		mustCheck(t, model, request(s.policy(), "seen", 1))
 		store.set(deny)
-		for i := range 2000 {
+		for i := range repeats(2000) {
 			c.at(time.Duration(i) * 1300 * time.Millisecond)
 			r := request(s.policy(), strconv.Itoa(i), 1)
 			want, got := mustCheck(t, model, r), mustCheck(t, l, r)

@@ -22,7 +22,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		fill(t, l, p)
 		window, _ := p.Item(start.UnixMilli())
 		full := l.Memory.Recall(Key{UserID: "u", Activity: "act", Window: window})
-		for user := range 10_000 {
+		for user := range repeats(10_000) {
 			k := Key{UserID: fmt.Sprintf("%036d", user), Activity: "act", Window: window}
 			l.Memory.Change(k, func(Known) Known { return full })
 		}
@@ -30,10 +30,10 @@ func TestMemoryIsBounded(t *testing.T) {
 		counted := int64(l.Memory.Bytes())
 		t.Logf("%.1f MB in the heap, %.1f MB by its own account", float64(grown)/mib, float64(counted)/mib)
 		if counted > DefaultMemory || grown > DefaultMemory {
-			t.Errorf("10,000 users take %d bytes, %d by its own account, want at most %d", grown, counted, DefaultMemory)
+			t.Errorf("the users take %d bytes, %d by its own account, want at most %d", grown, counted, DefaultMemory)
 		}
 		if grown > counted+mib {
-			t.Errorf("10,000 users take %d bytes, and the memory's account says %d", grown, counted)
+			t.Errorf("the users take %d bytes, and the memory's account says %d", grown, counted)
 		}
 		runtime.KeepAlive(l)
 	})

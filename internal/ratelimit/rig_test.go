@@ -61,6 +61,15 @@ var stores = map[string]func(testing.TB) Store{
 	},
 }
 
+// repeats returns n, or a tenth of n with -short. make test runs these tests with
+// -short and the race detector, and again without both.
+func repeats(n int) int {
+	if testing.Short() {
+		return max(1, n/10)
+	}
+	return n
+}
+
 // onEachStore runs a test once for each kind of store.
 func onEachStore(t *testing.T, test func(*testing.T, Store)) {
 	t.Helper()
