@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"sync"
 	"testing"
@@ -38,32 +37,10 @@ func (o outcome) String() string { return o.Exception + o.FunctionError + string
 type client func(t *testing.T, endpoint string, atOnce int, calls []call) []outcome
 
 var clients = map[string]client{
-	"AWS CLI":            byCLI,
+	"AWS CLI":            byScript("cli.py"),
 	"boto3":              byScript("invoke.py"),
 	"SDK for Go":         byGo,
 	"SDK for JavaScript": byScript("invoke.mjs"),
-}
-
-var exception = regexp.MustCompile(`An error occurred \((\w+)\)`)
-
-// byCLI makes the calls with the AWS CLI, one process for each.
-func byCLI(t *testing.T, endpoint string, atOnce int, calls []call) []outcome {
-	cli := fetched(t, "venv/bin/aws")
-	return share(atOnce, calls, func(c call) (o outcome) {
-		answer := filepath.Join(t.TempDir(), "answer.json")
-		ended := finish(t, command(t, cli, "lambda", "invoke", "--endpoint-url", endpoint,
-			"--function-name", c.Function, "--payload", string(c.Event), answer))
-		if match := exception.FindStringSubmatch(ended.stderr); match != nil {
-			return outcome{Exception: match[1]}
-		}
-		err := json.Unmarshal([]byte(ended.stdout), &o)
-		payload, unread := os.ReadFile(answer)
-		if err := errors.Join(err, unread); err != nil {
-			t.Errorf("the AWS CLI exited with status %d: %v\n%s", ended.status, err, ended.stderr)
-		}
-		o.Payload = payload
-		return o
-	})
 }
 
 // byScript returns a client that makes all calls in one process. The script reads
