@@ -16,6 +16,7 @@ import (
 )
 
 func TestCleanupFunction(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	client := dynamodb.NewFromConfig(dynamotest.Config(dynamotest.Endpoint(t)))
 	put := func(user string, expires time.Time) {
@@ -58,26 +59,35 @@ func TestCleanupFunction(t *testing.T) {
 }
 
 func TestCleanupStopsBeforeItsDeadline(t *testing.T) {
-	r := newRig(t)
 	slow := func(string) dynamotest.Fault {
-		time.Sleep(100 * time.Millisecond) // 64 segments, 4 at once: at least 1.6 s
+		time.Sleep(200 * time.Millisecond) // 64 segments, 4 at once: at least 3.2 s
 		return dynamotest.Pass
 	}
 	never := func(string) dynamotest.Fault { return dynamotest.HangBefore }
 	throttled := func(string) dynamotest.Fault { return dynamotest.Throttle }
-	i := r.start(t, "cleanup")
-	for _, table := range []func(string) dynamotest.Fault{slow, never, throttled} {
-		r.proxy.Do(table)
-		for _, payload := range []string{`{}`, `{"userId": "` + canary + `"}`} {
-			if payload != `{}` && table(``) == dynamotest.Pass {
-				continue // a slow table still erases one user in time
-			}
-			const deadline = 2 * time.Second
-			got, err := i.Do(t.Context(), lambdatest.Invocation{Payload: []byte(payload), Timeout: deadline})
+	const sweep, erasure = `{}`, `{"userId": "` + canary + `"}`
+	for name, tt := range map[string]struct {
+		table   func(string) dynamotest.Fault
+		payload string
+	}{
+		"sweep of a slow table":         {slow, sweep}, // a slow table still erases one user in time
+		"sweep of a table that hangs":   {never, sweep},
+		"erasure in a table that hangs": {never, erasure},
+		"sweep of a throttled table":    {throttled, sweep},
+		"erasure in a throttled table":  {throttled, erasure},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			i := r.start(t, "cleanup")
+			i.Ready(t)
+			r.proxy.Do(tt.table)
+			const deadline = 3 * time.Second
+			got, err := i.Do(t.Context(), lambdatest.Invocation{Payload: []byte(tt.payload), Timeout: deadline})
 			a := struct{ Finished bool }{true}
 			if err != nil || json.Unmarshal(got.Payload, &a) != nil || a.Finished || got.Duration > deadline {
-				t.Errorf("%s: %s after %v, %v, want it unfinished before %v", payload, got.Payload, got.Duration, err, deadline)
+				t.Errorf("%s after %v, %v, want it unfinished before %v", got.Payload, got.Duration, err, deadline)
 			}
-		}
+		})
 	}
 }

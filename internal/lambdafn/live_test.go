@@ -16,6 +16,7 @@ import (
 // The first decision uses the code's limits and starts the look at the table.
 // Live limits apply from the second decision on.
 func TestLiveLimitsOnTheRealBinary(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	table := dynamolive.New(dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), r.table).Table())
 	edit := func(change func(live.Settings) live.Settings) {
@@ -31,7 +32,7 @@ func TestLiveLimitsOnTheRealBinary(t *testing.T) {
 		s = s.Set("create_post", "", "12/1m", "").Set("delete_post", "", "", "off")
 		return s.Grant(live.Grant{UserID: "vip", Role: "admin", Until: time.Now().Add(time.Hour), Reason: "test"}, time.Now())
 	})
-	inOneMinute(t, 10*time.Second)
+	inOneMinute(t, 20*time.Second)
 	i := r.start(t, "posts-guard")
 	for n, want := range []answer{{Allowed: true, Limit: 10}, {Allowed: true, Limit: 12}} {
 		got, _ := ask(t, i, event("create_post"))
@@ -63,6 +64,7 @@ func TestLiveLimitsOnTheRealBinary(t *testing.T) {
 
 // Log lines have the attributes of aws-lambda-go and those of Powertools.
 func TestLogNames(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	i := r.start(t, "posts-guard")
 	for range 2 {

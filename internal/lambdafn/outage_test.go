@@ -10,9 +10,10 @@ import (
 )
 
 func TestLostAnswers(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	i := r.start(t, "posts-guard")
-	inOneMinute(t, 10*time.Second)
+	inOneMinute(t, 20*time.Second)
 	for n := range 6 {
 		r.proxy.Fail(n, dynamotest.LoseResponse, "UpdateItem")
 		a, errorType := ask(t, i, event("create_post"))
@@ -65,9 +66,10 @@ func TestOutage(t *testing.T) {
 }
 
 func TestReceipt(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	i := r.start(t, "posts-guard")
-	inOneMinute(t, 10*time.Second)
+	inOneMinute(t, 20*time.Second)
 	a, _ := ask(t, i, event("create_post"))
 	back := fmt.Sprintf(`{"userId": %q, "activity": "create_post", "op": "release", "at": %d, "requestId": %q}`, canary, a.At, a.RequestID)
 	if other, _ := ask(t, i, event("create_post")); other.ActivityCount != 2 {

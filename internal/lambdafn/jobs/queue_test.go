@@ -14,7 +14,7 @@ func TestDelayedJobsGoOnTheQueue(t *testing.T) {
 	r := newRig(t, 60, 10)
 	i := r.start("jobs-guard")
 	ask(t, i, request("other", 0, ""))
-	inOneWindow(5 * time.Second)
+	inOneWindow(8 * time.Second)
 	for n := range 10 {
 		if a, _ := ask(t, i, request(canary, n, "")); a.Reason != "ok" {
 			t.Fatalf("job %d: %+v", n, a)
@@ -44,7 +44,7 @@ func TestWithoutAQueueThereAreNoJobs(t *testing.T) {
 	if _, got := ask(t, i, request(canary, 0, "")); got.ErrorType != "ValidationError" || !strings.HasPrefix(got.ErrorMessage, "job ") {
 		t.Errorf("%s, want a ValidationError: there is no queue for it", got)
 	}
-	inOneWindow(5 * time.Second)
+	inOneWindow(8 * time.Second)
 	event := fmt.Sprintf(`{"userId": %q, "activity": "update_member_role"}`, canary)
 	for range 10 {
 		ask(t, i, event)
@@ -69,7 +69,7 @@ func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 60, 10)
 	i := r.start("jobs-guard")
-	inOneWindow(5 * time.Second)
+	inOneWindow(8 * time.Second)
 	for n := range 10 {
 		ask(t, i, request(canary, n, ""))
 	}
@@ -84,7 +84,7 @@ func TestLostAnswers(t *testing.T) {
 	if failed := r.work(worker, onTime); failed != "" {
 		t.Errorf("failed: %s", failed)
 	}
-	if got := r.ready.Take(2, 5*time.Second); len(got) != 2 || got[0].Body != onTime || got[1].Body != onTime {
+	if got := r.ready.Take(2, 20*time.Second); len(got) != 2 || got[0].Body != onTime || got[1].Body != onTime {
 		t.Errorf("on the ready queue: %+v, want the same message twice", got)
 	}
 }

@@ -59,7 +59,7 @@ func TestReadyQueueUnreachable(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, 100)
 	none := r.start("delayed-jobs", "READY_QUEUE_URL="+r.ready.URL+"-none")
-	inOneWindow(2 * time.Second)
+	inOneWindow(6 * time.Second)
 	onTime, early := message(t, canary, 0, starts(thisWindow()), 1), message(t, canary, 1, starts(thisWindow()+1), 1)
 	if failed := r.work(none, onTime, early); failed != "m0" || r.delayed.Len() != 1 {
 		t.Errorf("failed: %q, on the delayed queue %d; want m0, and the early one put back", failed, r.delayed.Len())
@@ -87,13 +87,13 @@ func TestTableUnreachable(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, 100)
 	i := r.start("delayed-jobs", "DECISION_TIMEOUT=300ms", "ON_OUTAGE=allow")
-	inOneWindow(5 * time.Second)
+	inOneWindow(8 * time.Second)
 	r.dynamo.Fail(math.MaxInt, dynamotest.Refuse)
 	onTime, late := message(t, canary, 0, starts(thisWindow()), 1), message(t, canary, 1, starts(thisWindow()-100), 1)
 	if failed := r.work(i, onTime, late); failed != "m1" {
 		t.Errorf("failed: %q, want the late one, which needs the table", failed)
 	}
-	if got := r.ready.Take(1, 5*time.Second); len(got) != 1 || got[0].Body != onTime {
+	if got := r.ready.Take(1, 20*time.Second); len(got) != 1 || got[0].Body != onTime {
 		t.Errorf("on the ready queue: %+v, want the one on time", got)
 	}
 	r.delayed.Send(late)
