@@ -54,7 +54,7 @@ func TestExactlyTheLimitGetsThroughWithEveryClient(t *testing.T) {
 	endpoint := serve(t, inTable(t)...)
 	for name, invoke := range clients {
 		n, guards := 500, limits.All
-		if name == "AWS CLI" { // it starts a process for each call
+		if name == "AWS CLI" { // it needs a process for each call
 			n, guards = 16, []limits.Guard{limits.Posts}
 		}
 		var calls []call
