@@ -1,0 +1,164 @@
+package outage_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// The contract's numbers (section 5).
+const (
+	timeout      = time.Second // DECISION_TIMEOUT
+	probeEvery   = 5 * time.Second
+	longestProbe = 250 * time.Millisecond
+)
+
+// A record is one decision, as its caller saw it.
+type record struct {
+	user       string
+	window     int64 // of the item that counts; 0: one item serves forever
+	start, end time.Time
+	requests   int
+	outage     bool // the table did not decide
+}
+
+func (r record) wait() time.Duration { return r.end.Sub(r.start) }
+
+// A circuit follows the decisions of one circuit breaker, in virtual time, and
+// holds them to the contract. It knows only what callers see.
+type circuit struct {
+	report func(format string, args ...any)
+
+	open     bool
+	opened   time.Time // when the first decision failed
+	closes   time.Time // when a probe was answered
+	earliest time.Time // no probe may begin before
+	latest   time.Time // a decision that begins at this time or later has to be a probe
+
+	openers, probes int
+	waited          time.Duration // in probes
+}
+
+// follow takes the decisions of one circuit breaker in the order in which they
+// began. Of two that began at once, the one that asked the table comes first.
+func (c *circuit) follow(records []record) {
+	records = slices.Clone(records)
+	slices.SortStableFunc(records, func(a, b record) int {
+		return cmp.Or(a.start.Compare(b.start), cmp.Compare(b.requests, a.requests))
+	})
+	for _, r := range records {
+		c.next(r)
+	}
+}
+
+func (c *circuit) next(r record) {
+	if c.open && !c.closes.IsZero() && !r.start.Before(c.closes) {
+		c.open, c.closes = false, time.Time{}
+	}
+	switch {
+	case r.requests == 0 && !r.outage: // the memory refused before it looked at the circuit
+	case !c.open && r.requests == 0:
+		c.report("at %s: not asked, although the circuit is closed", clock(r.start))
+	case !c.open && r.outage:
+		c.open, c.opened = true, r.end
+		c.fails(r)
+	case c.open && r.start.Before(c.opened): // it began before the circuit opened
+		if r.outage {
+			c.fails(r)
+		}
+	case c.open && r.requests > 0:
+		c.probe(r)
+	case c.open:
+		if r.wait() > 0 {
+			c.report("at %s: a decision from memory took %v", clock(r.start), r.wait())
+		}
+		if !r.start.Before(c.latest) {
+			c.report("at %s: no probe, although the last one ended at %s", clock(r.start), clock(c.latest.Add(-probeEvery)))
+		}
+	}
+}
+
+// fails notes a decision that opened the circuit.
+func (c *circuit) fails(r record) {
+	if r.end.Before(c.opened) {
+		c.opened = r.end
+	}
+	c.openers++
+	c.earliest = c.opened.Add(probeEvery)
+	c.latest = r.end.Add(probeEvery)
+	if r.wait() > timeout {
+		c.report("at %s: a decision took %v, want at most %v", clock(r.start), r.wait(), timeout)
+	}
+}
+
+// probe notes a decision that asked the table while the circuit was open.
+func (c *circuit) probe(r record) {
+	c.probes++
+	c.waited += r.wait()
+	if r.start.Before(c.earliest) {
+		c.report("at %s: a probe, want none before %s", clock(r.start), clock(c.earliest))
+	}
+	if r.wait() > longestProbe {
+		c.report("at %s: a probe took %v, want at most %v", clock(r.start), r.wait(), longestProbe)
+	}
+	c.earliest, c.latest = r.start.Add(probeEvery), r.end.Add(probeEvery)
+	if !r.outage {
+		c.closes = r.end
+	}
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
+
+// reportTo returns a report that fails the test, with a name. It shows the first
+// ten problems.
+func reportTo(t testing.TB, name string) func(string, ...any) {
+	t.Helper()
+	n := 0
+	return func(format string, args ...any) {
+		if n++; n <= 10 {
+			t.Errorf("%s: %s", name, fmt.Sprintf(format, args...))
+		}
+	}
+}
+
+// recordOf returns the record of a decision for u that began at start and ended
+// now.
+func recordOf(u user, start time.Time, d ratelimit.Decision) record {
+	window, _ := u.policy.Item(start.UnixMilli())
+	return record{u.name, window, start, time.Now(), d.Requests, d.Outage != nil}
+}
+
+// A circuit that breaks the contract is found, in each way.
+func TestAWrongCircuitIsFound(t *testing.T) {
+	at := func(ms, took int64, requests int, outage bool) record {
+		return record{"u", 0, time.UnixMilli(ms), time.UnixMilli(ms + took), requests, outage}
+	}
+	opened := []record{at(0, 4, 1, false), at(100, 900, 5, true)} // open from 1,000 on
+	for name, tt := range map[string]struct {
+		then []record
+		want int
+	}{
+		"right":                         {[]record{at(1000, 0, 0, true), at(5999, 0, 0, true), at(6000, 250, 3, true), at(11_100, 4, 1, false), at(11_104, 4, 1, false)}, 0},
+		"right, many callers":           {[]record{at(999, 1000, 4, true), at(1500, 0, 0, true), at(6999, 4, 1, false), at(7001, 0, 0, true), at(7003, 4, 1, false)}, 0},
+		"it never opens":                {[]record{at(1000, 900, 5, true), at(2000, 900, 5, true)}, 4},
+		"it probes too early":           {[]record{at(5999, 250, 3, true)}, 1},
+		"it probes too early again":     {[]record{at(6000, 250, 3, true), at(10_999, 250, 3, true)}, 1},
+		"it probes for too long":        {[]record{at(6000, 251, 3, true)}, 1},
+		"it does not probe":             {[]record{at(6000, 0, 0, true)}, 1},
+		"a decision from memory waits":  {[]record{at(1000, 1, 0, true)}, 1},
+		"a decision takes too long":     {[]record{at(6000, 4, 1, false), at(7000, 1001, 5, true)}, 1},
+		"it does not close":             {[]record{at(6000, 4, 1, false), at(6004, 0, 0, true)}, 1},
+		"it does not close for a while": {[]record{at(6000, 4, 1, false), at(6500, 0, 0, true), at(7000, 4, 1, false)}, 1},
+	} {
+		n := 0
+		c := circuit{report: func(string, ...any) { n++ }}
+		c.follow(slices.Concat(opened, tt.then))
+		if n != tt.want {
+			t.Errorf("%s: %d problems are found, want %d", name, n, tt.want)
+		}
+	}
+}
