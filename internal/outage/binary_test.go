@@ -85,19 +85,15 @@ func (g *guard) askFor(ctx context.Context, d time.Duration, users ...string) er
 	return nil
 }
 
-// each runs do for every guard at the same time. The test fails at the first
-// error.
-func each(t testing.TB, guards []*guard, do func(*guard) error) {
-	t.Helper()
+// each runs do for every guard at the same time.
+func each(guards []*guard, do func(*guard) error) error {
 	failed := make([]error, len(guards))
 	var all sync.WaitGroup
 	for i, g := range guards {
 		all.Go(func() { failed[i] = do(g) })
 	}
 	all.Wait()
-	if err := errors.Join(failed...); err != nil {
-		t.Fatal(err)
-	}
+	return errors.Join(failed...)
 }
 
 // count reads from the guard's metrics how many requests each decision sent. The

@@ -42,13 +42,13 @@ func hours(t *testing.T, figures *figures) {
 			if prove.Long() && f.callers > 1 {
 				w.instances = w.instances[:1] // has as many callers as all instances elsewhere
 			}
-			w.run(prove.Bound(time.Minute, 5*time.Minute), w.users[:len(w.users)/2]) // the other half come only in the outage
+			w.run(prove.Bound(30*time.Second, 5*time.Minute), w.users[:len(w.users)/2]) // the other half come only in the outage
 			w.use(f.way)
 			began := time.Now()
-			w.run(prove.Bound(100*time.Second, 3*time.Hour), w.users)
+			w.run(prove.Bound(time.Minute, 3*time.Hour), w.users)
 			w.use(healthy)
 			ended := time.Now()
-			w.run(time.Minute, w.users)
+			w.run(prove.Bound(30*time.Second, time.Minute), w.users)
 			time.Sleep(time.Minute) // slow requests arrive
 			w.keepPromise()
 			figures.hours = append(figures.hours, w.summary(f, began, ended).cells(f.name))
