@@ -2,6 +2,7 @@ package lambdatest_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -112,4 +113,20 @@ func TestStopEndsAnInstanceAsLambdaDoes(t *testing.T) {
 		i.Stop()
 		wg.Wait()
 	})
+}
+
+func TestMemoryIsThatOfTheFunction(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux shows the memory of another process")
+	}
+	t.Parallel()
+	i := lambdatest.Start(t, probe(t))
+	i.Ready(t)
+	if now, most, err := i.Memory(); err != nil || now < 1<<20 || now > 1<<30 || most < now {
+		t.Errorf("%d bytes now and %d at most, %v, want those of a small program", now, most, err)
+	}
+	i.Stop()
+	if _, _, err := i.Memory(); err == nil {
+		t.Error("a function that has ended has memory")
+	}
 }

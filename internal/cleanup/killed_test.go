@@ -1,0 +1,113 @@
+package cleanup_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/prove"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+)
+
+// The real binary sweeps a table while users act. It is killed at random moments
+// and started again. It deletes everything that has expired and nothing else,
+// it stops before its deadline, and its memory stays flat.
+func TestCleanupThatIsKilledHarmsNothing(t *testing.T) {
+	c := newCrowd(t)
+	stale, kept := prove.Bound(3_000, 1_000_000), prove.Bound(200, 20_000)
+	prove.Progress("cleanup: adding %d items", stale+kept)
+	old, live := c.template(t, time.Now().Add(-60*24*time.Hour)), c.template(t, c.now)
+	c.fill(t, "kept", kept, live)
+	c.fill(t, " config", 1, []attributes{{"activityWindow": dynamostore.Text("limits")}}) // never expires
+	before := c.kept(t)
+	c.fill(t, "stale", stale, old)
+	// Half of the users are new. The others have an item that has expired.
+	for i := range prove.Bound(1_000, 20_000) {
+		c.asked = append(c.asked, asked{user: fmt.Sprint("new", i), act: i % 3}, asked{user: fmt.Sprint("stale", 3*i+1+i%2), act: 1 + i%2})
+	}
+	rand.Shuffle(len(c.asked), func(i, j int) { c.asked[i], c.asked[j] = c.asked[j], c.asked[i] })
+
+	p := &process{t: t, table: c.table, proxy: dynamotest.NewProxy(t)}
+	p.dryRun(stale)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	acted := make(chan error, 1)
+	go func() { acted <- c.act(ctx) }()
+	p.slowly(prove.Bound(50*time.Millisecond, 0))
+	p.kill(prove.Bound(5, 20), prove.Bound(600*time.Millisecond, 12*time.Second))
+	p.finish()
+	stop()
+	if err := <-acted; err != nil {
+		t.Error(err)
+	}
+
+	users, checks := c.judge(t)
+	left := c.scan(t, "expiresAt < :now", attributes{":now": dynamostore.Number(time.Now().Unix())})
+	if len(left) > 0 {
+		t.Errorf("%d items that have expired are left, such as %v", len(left), left[0])
+	}
+	after := c.kept(t)
+	for user, item := range before {
+		if !reflect.DeepEqual(item, after[user]) {
+			t.Errorf("the item of %q has changed from %v to %v", user, item, after[user])
+		}
+	}
+	result := p.result()
+	result.Figures = append([]prove.Figure{
+		{What: "items that had expired", Value: fmt.Sprint(stale)},
+		{What: "of these, left at the end", Value: fmt.Sprint(len(left))},
+		{What: "items that had not expired and that nobody used; each is unchanged", Value: fmt.Sprint(len(before))},
+		{What: "users who acted meanwhile", Value: fmt.Sprint(users)},
+		{What: "their checks, each counted exactly once to the end", Value: fmt.Sprint(checks)},
+	}, result.Figures...)
+	if !t.Failed() {
+		prove.Save(t, "cleanup", result)
+	}
+}
+
+// result holds the memory of the runs to its bound and returns their figures.
+func (p *process) result() prove.Result {
+	table := prove.Table{Title: "The runs of cleanup", Head: []string{"run", "end", "after", "deleted", "memory at most"}}
+	var peaks []int64 // of all runs but the dry run
+	killed, stopped, longest := 0, 0, time.Duration(0)
+	for i, r := range p.runs {
+		peak := slices.Max(append(r.memory, 0))
+		end, deleted := "finished", fmt.Sprint(r.Deleted)
+		switch {
+		case i == 0:
+			end = "finished (dry run)"
+		case r.killed:
+			end, deleted = "killed", "unknown"
+			killed++
+		case !r.Finished:
+			end = "stopped before its deadline"
+			stopped++
+			longest = max(longest, r.took)
+		}
+		if i > 0 {
+			peaks = append(peaks, peak)
+		}
+		table.Rows = append(table.Rows, []string{fmt.Sprint(i + 1), end, r.took.Round(10 * time.Millisecond).String(), deleted, megabytes(peak)})
+	}
+	const noise = 32 << 20
+	figures := []prove.Figure{
+		{What: "runs that were killed", Value: fmt.Sprint(killed)},
+		{What: "runs that stopped before their deadline", Value: fmt.Sprintf("%d; the deadline was %v, the last answer came after %v", stopped, deadline(), longest.Round(time.Millisecond))},
+	}
+	for _, m := range []struct {
+		of      string
+		samples []int64
+	}{{"one run over all items", p.runs[0].memory}, {"the other runs together", peaks}} {
+		first, last := flat(m.samples)
+		if last > first+noise {
+			p.t.Errorf("memory of %s: %s in the first quarter and %s in the last, want about as much", m.of, megabytes(first), megabytes(last))
+		}
+		figures = append(figures, prove.Figure{What: "memory of " + m.of, Value: "at most " + megabytes(first) + " in the first quarter, " + megabytes(last) + " in the last"})
+	}
+	return prove.Result{Figures: figures, Tables: []prove.Table{table}}
+}
