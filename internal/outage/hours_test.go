@@ -27,6 +27,7 @@ var failures = []failure{
 	{"slow: an answer takes 3 s", slow, 1, false},
 	{"access denied", denied, 1, false},
 	{"throttled", throttled, 1, true},
+	{"throttled, 8 callers at once", throttled, 8, true},
 }
 
 // An outage begins after five minutes of ordinary traffic and lasts three hours.
@@ -46,6 +47,7 @@ func hours(t *testing.T, figures *figures) {
 			w.use(f.way)
 			began := time.Now()
 			w.run(prove.Bound(time.Minute, 3*time.Hour), w.users)
+			w.keepInAll()
 			w.use(healthy)
 			ended := time.Now()
 			w.run(prove.Bound(30*time.Second, time.Minute), w.users)
@@ -66,11 +68,12 @@ func hours(t *testing.T, figures *figures) {
 
 // A summary is what an outage cost those who waited for decisions.
 type summary struct {
-	decisions, requests, most int
-	waited, worst, later      time.Duration // later: the worst wait but those of the decisions that opened a circuit
-	back                      time.Duration // from the table's return to its first decision, the worst case
-	openers, probes           int
-	probing                   float64 // the largest part of the outage that one circuit spent on probes
+	decisions, requests  int
+	byTable              int           // decisions that the table made
+	waited, worst, later time.Duration // later: the worst wait but those of the decisions that opened a circuit
+	back                 time.Duration // from the table's return to its first decision, the worst case
+	openers, probes      int
+	probing              float64 // the largest part of the outage that one circuit spent on probes
 }
 
 // summary holds every circuit breaker to the contract and adds up what the
@@ -94,7 +97,6 @@ func (w *world) summary(f failure, began, ended time.Time) (s summary) {
 		for _, r := range in.between(began, ended) {
 			s.decisions++
 			s.requests += r.requests
-			s.most = max(s.most, r.requests)
 			s.waited += r.wait()
 			s.worst = max(s.worst, r.wait())
 			if r.requests > 0 && r.wait() <= longestProbe {
