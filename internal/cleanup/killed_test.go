@@ -26,9 +26,11 @@ func TestCleanupThatIsKilledHarmsNothing(t *testing.T) {
 	c.fill(t, " config", 1, []attributes{{"activityWindow": dynamostore.Text("limits")}}) // never expires
 	before := c.kept(t)
 	c.fill(t, "stale", stale, old)
-	// Half of the users are new. The others have an item that has expired.
-	for i := range prove.Bound(1_000, 20_000) {
-		c.asked = append(c.asked, asked{user: fmt.Sprint("new", i), act: i % 3}, asked{user: fmt.Sprint("stale", 3*i+1+i%2), act: 1 + i%2})
+	for i := range prove.Bound(1_000, 20_000) { // users who are new, and users who have an item that has expired
+		c.asked = append(c.asked, asked{user: fmt.Sprint("stale", 3*i+1), act: 1}, asked{user: fmt.Sprint("stale", 3*i+2), act: 2})
+		if i%10 == 0 {
+			c.asked = append(c.asked, asked{user: fmt.Sprint("new", i), act: i / 10 % 3})
+		}
 	}
 	rand.Shuffle(len(c.asked), func(i, j int) { c.asked[i], c.asked[j] = c.asked[j], c.asked[i] })
 
@@ -38,7 +40,7 @@ func TestCleanupThatIsKilledHarmsNothing(t *testing.T) {
 	defer stop()
 	acted := make(chan error, 1)
 	go func() { acted <- c.act(ctx) }()
-	p.slowly(prove.Bound(50*time.Millisecond, 0))
+	p.slowly(0, prove.Bound(300*time.Millisecond, 0))
 	p.kill(prove.Bound(5, 20), prove.Bound(600*time.Millisecond, 12*time.Second))
 	p.finish()
 	stop()

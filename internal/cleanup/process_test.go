@@ -103,10 +103,15 @@ func (p *process) dryRun(stale int) {
 	prove.Progress("cleanup: a dry run over %d items took %v", r.Scanned, r.took)
 }
 
-// slowly makes each request to the table take longer.
-func (p *process) slowly(d time.Duration) {
-	p.proxy.Do(func(string) dynamotest.Fault {
-		time.Sleep(d)
+// slowly makes each request to the table take longer. A slow delete gives users
+// time to act between the scan and the delete.
+func (p *process) slowly(scan, del time.Duration) {
+	p.proxy.Do(func(op string) dynamotest.Fault {
+		if op == "Scan" {
+			time.Sleep(scan)
+		} else {
+			time.Sleep(del)
+		}
 		return dynamotest.Pass
 	})
 }
@@ -130,7 +135,7 @@ func deadline() time.Duration { return prove.Bound(2*time.Second, 15*time.Second
 // reaches its deadline.
 func (p *process) finish() {
 	i, limit, unfinished := p.start(), deadline(), 0
-	p.slowly(prove.Bound(100*time.Millisecond, 0))
+	p.slowly(prove.Bound(100*time.Millisecond, 0), prove.Bound(300*time.Millisecond, 0))
 	for range 1000 {
 		r := p.invoke(i, `{}`, limit, 0)
 		prove.Progress("cleanup: %d deleted in %v, finished: %v", r.Deleted, r.took, r.Finished)
@@ -141,7 +146,7 @@ func (p *process) finish() {
 			return
 		}
 		unfinished++
-		p.proxy.Heal()
+		p.slowly(0, prove.Bound(100*time.Millisecond, 0))
 		limit = prove.Bound(30*time.Second, limit)
 	}
 	p.t.Fatal("1,000 runs have not finished the table")
