@@ -32,7 +32,8 @@ const (
 //
 // Throttling concerns one key and not the whole table, so it leaves the breaker
 // closed. Instead, the memory records it for that key (Known.Throttled), and
-// one decision in 5 s probes that key.
+// one decision in 5 s probes that key. The windows of one user and activity are
+// one key here, because the next window of a busy user is as busy.
 type breaker struct {
 	mu     sync.Mutex
 	cause  *StoreError // why it is open; nil: it is closed
@@ -78,10 +79,17 @@ func due(probed, now time.Time) bool {
 	return age < 0 || age >= probeEvery
 }
 
-// enter returns an error if the decision about key must not ask the store: the
-// breaker is open, or key is throttled. Probe reports whether the decision is a
-// probe, which has to be quick.
-func (l *Limiter) enter(key Key, known Known, now time.Time) (probe bool, err error) {
+// circuit returns the key under which the memory records that k is throttled.
+func (k Key) circuit() Key {
+	k.Window = 0
+	return k
+}
+
+// enter returns an error if a decision must not ask the store: the breaker is
+// open, or the key is throttled. Circuit is the circuit of the decision's key,
+// and known is what the memory holds under circuit. Probe reports whether the
+// decision is a probe, which has to be quick.
+func (l *Limiter) enter(circuit Key, known Known, now time.Time) (probe bool, err error) {
 	if !known.Throttled.IsZero() && !due(known.Throttled, now) {
 		return false, errThrottled
 	}
@@ -93,7 +101,7 @@ func (l *Limiter) enter(key Key, known Known, now time.Time) (probe bool, err er
 		return probe, nil
 	}
 	other := false // another decision began to probe this key
-	l.Memory.Change(key, func(k Known) Known {
+	l.Memory.Change(circuit, func(k Known) Known {
 		switch {
 		case k.Throttled.IsZero(): // another probe was answered
 			return k
@@ -113,35 +121,45 @@ func (l *Limiter) enter(key Key, known Known, now time.Time) (probe bool, err er
 // errThrottled is the outage of a key whose last request was throttled.
 var errThrottled = &StoreError{Failure: NotApplied, What: "the table is throttled"}
 
-// leave opens or closes the breaker according to how the decision ended, and
-// stores the last answer in the memory.
+// leave opens or closes the breaker according to how the decision about key
+// ended, and stores the last answer in the memory. Known is what the memory held
+// under the key's circuit.
 func (l *Limiter) leave(key Key, known Known, t *tries, failed *StoreError) {
 	now := l.Clock()
+	throttled := !known.Throttled.IsZero()
 	switch {
 	case failed == nil:
 		l.breaker.set(nil, now)
+		l.unthrottle(key, throttled)
 	case failed.Failure == Unreadable, failed.Failure == Refused:
 		l.breaker.set(nil, now)
-		l.Memory.Change(key, func(k Known) Known { return k.throttled(time.Time{}) })
+		l.unthrottle(key, throttled)
 		return // the memory keeps what it has, because this item brought no state
 	case t.requests == 0, errors.Is(t.caller.Err(), context.Canceled):
 		// Nothing was sent, or the caller left. Neither says anything about the
 		// store.
 	case failed.Failure == NotApplied:
 		l.breaker.set(nil, now) // the table answers, if only to say no
-		l.Memory.Change(key, func(k Known) Known {
-			if t.answered {
-				k = k.learn(t.answer, t.told, now)
-			}
-			return k.throttled(now)
-		})
+		l.learn(key, t, now)
+		l.Memory.Change(key.circuit(), func(k Known) Known { return k.throttled(now) })
 		return
 	default:
 		l.breaker.set(failed, now)
+		l.unthrottle(key, throttled && t.answered)
 	}
+	l.learn(key, t, now)
+}
+
+// unthrottle records that the store answers for key, if it was throttled.
+func (l *Limiter) unthrottle(key Key, throttled bool) {
+	if throttled {
+		l.Memory.Change(key.circuit(), func(k Known) Known { return k.throttled(time.Time{}) })
+	}
+}
+
+// learn stores the last answer of a decision about key in the memory.
+func (l *Limiter) learn(key Key, t *tries, now time.Time) {
 	if t.answered {
 		l.Memory.Change(key, func(k Known) Known { return k.learn(t.answer, t.told, now) })
-	} else if failed == nil && !known.Throttled.IsZero() {
-		l.Memory.Change(key, func(k Known) Known { return k.throttled(time.Time{}) })
 	}
 }

@@ -2,6 +2,7 @@ package ratelimit_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -196,4 +198,43 @@ func TestThrottlingOpensTheCircuitOfOneKey(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A throttled key stays throttled when its next window begins. It does not cost
+// each window a whole timeout.
+func TestThrottlingOutlastsAWindow(t *testing.T) {
+	for _, text := range []string{"5/1s", "10/10s", "bucket 5/1s", "1000/1s"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := policy.Must(text)
+			l, store := newFaulty(throttle)
+			mustCheck(t, l, request(p, "opens it", 1))
+			opened := time.Now()
+			for _, step := range []struct {
+				at  time.Duration // after the key was throttled
+				ask bool          // want a request to the table
+			}{
+				{time.Second, false}, {2 * time.Second, false}, {5*time.Second - time.Millisecond, false},
+				{5 * time.Second, true}, // the probe
+				{7 * time.Second, false}, {9 * time.Second, false},
+				{11 * time.Second, true},
+			} {
+				time.Sleep(step.at - time.Since(opened))
+				sent, began := store.sent, time.Now()
+				d := mustCheck(t, l, request(p, step.at.String(), 1))
+				if d.Reason != Unavailable || (store.sent > sent) != step.ask {
+					t.Errorf("%s, %v later: %+v with %d requests, want some: %v", text, step.at, d, store.sent-sent, step.ask)
+				}
+				if took := time.Since(began); took > 250*time.Millisecond || !step.ask && took > 0 {
+					t.Errorf("%s, %v later: a decision took %v", text, step.at, took)
+				}
+			}
+			store.set(pass)
+			time.Sleep(20*time.Second - time.Since(opened))
+			for range 2 {
+				if d := mustCheck(t, l, request(p, rand.Text(), 1)); d.Reason != OK {
+					t.Errorf("%s: the table answers again: %+v, want ok", text, d)
+				}
+			}
+		})
+	}
 }

@@ -27,7 +27,7 @@ type Known struct {
 	Asked time.Time // when the attempt that brought Seen began; zero: the store never showed this Seen
 
 	Doubted   time.Time // when this process last released or reset; zero: never
-	Throttled time.Time // when this item was last throttled or probed; zero: the store answers
+	Throttled time.Time // when this key was last throttled or probed, see Key.circuit; zero: the store answers
 }
 
 // trusted is how long Seen may refuse again without asking the store. A release

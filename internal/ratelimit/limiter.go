@@ -143,7 +143,10 @@ func (l *Limiter) CircuitOpen() bool { return l.breaker.isOpen() }
 func (l *Limiter) ask(ctx context.Context, key Key, known Known, decide func(*tries) (Decision, error)) (Decision, *tries, error) {
 	entered := l.Clock()
 	t := &tries{limiter: l, ctx: ctx, caller: ctx}
-	probe, err := l.enter(key, known, entered)
+	if key.Window != 0 {
+		known = l.Memory.Recall(key.circuit())
+	}
+	probe, err := l.enter(key.circuit(), known, entered)
 	if err != nil {
 		return Decision{}, t, err
 	}
