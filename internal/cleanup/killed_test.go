@@ -26,7 +26,7 @@ func TestCleanupThatIsKilledHarmsNothing(t *testing.T) {
 	c.fill(t, " config", 1, []attributes{{"activityWindow": dynamostore.Text("limits")}}) // never expires
 	before := c.kept(t)
 	c.fill(t, "stale", stale, old)
-	for i := range prove.Bound(1_000, 20_000) { // users who are new, and users who have an item that has expired
+	for i := range prove.Bound(500, 20_000) { // users who are new, and users who have an item that has expired
 		c.asked = append(c.asked, asked{user: fmt.Sprint("stale", 3*i+1), act: 1}, asked{user: fmt.Sprint("stale", 3*i+2), act: 2})
 		if i%10 == 0 {
 			c.asked = append(c.asked, asked{user: fmt.Sprint("new", i), act: i / 10 % 3})

@@ -73,7 +73,8 @@ func (c *crowd) limiter(now time.Time) *ratelimit.Limiter {
 	return &ratelimit.Limiter{Store: c.store, Timeout: time.Minute, Now: func() time.Time { return now }}
 }
 
-// template returns an item of each act as a check at this time leaves it.
+// template returns an item of each act, in their order, as a check at this time
+// leaves it.
 func (c *crowd) template(t testing.TB, at time.Time) (items []attributes) {
 	t.Helper()
 	for _, a := range acts {
@@ -81,8 +82,7 @@ func (c *crowd) template(t testing.TB, at time.Time) (items []attributes) {
 		if d, err := c.limiter(at).Check(t.Context(), r); err != nil || !d.Allowed {
 			t.Fatalf("%+v, %v", d, err)
 		}
-	}
-	for _, item := range c.scan(t, "userId = :user", attributes{":user": dynamostore.Text("template")}) {
+		item := c.scan(t, "userId = :user", attributes{":user": dynamostore.Text("template")})[0]
 		_, err := c.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
 			TableName: &c.table, Key: attributes{"userId": item["userId"], "activityWindow": item["activityWindow"]},
 		})
