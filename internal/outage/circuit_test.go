@@ -20,7 +20,6 @@ const (
 // A record is one decision, as its caller saw it.
 type record struct {
 	user       string
-	window     int64 // of the item that counts; 0: one item serves forever
 	start, end time.Time
 	requests   int
 	outage     bool // the table did not decide
@@ -128,14 +127,13 @@ func reportTo(t testing.TB, name string) func(string, ...any) {
 // recordOf returns the record of a decision for u that began at start and ended
 // now.
 func recordOf(u user, start time.Time, d ratelimit.Decision) record {
-	window, _ := u.policy.Item(start.UnixMilli())
-	return record{u.name, window, start, time.Now(), d.Requests, d.Outage != nil}
+	return record{u.name, start, time.Now(), d.Requests, d.Outage != nil}
 }
 
 // A circuit that breaks the contract is found, in each way.
 func TestAWrongCircuitIsFound(t *testing.T) {
 	at := func(ms, took int64, requests int, outage bool) record {
-		return record{"u", 0, time.UnixMilli(ms), time.UnixMilli(ms + took), requests, outage}
+		return record{"u", time.UnixMilli(ms), time.UnixMilli(ms + took), requests, outage}
 	}
 	opened := []record{at(0, 4, 1, false), at(100, 900, 5, true)} // open from 1,000 on
 	for name, tt := range map[string]struct {

@@ -50,17 +50,10 @@ func hotKey(t *testing.T, figures *figures) {
 				}
 			}
 		}
-		openers, probes := 0, 0
-		for item, records := range (failure{eachKey: true}).split(ofHot) {
-			c := circuit{report: reportTo(t, "the throttled key "+item)}
-			c.follow(records)
-			openers, probes = openers+c.openers, probes+c.probes
-			if c.openers > 1 {
-				t.Errorf("%d decisions opened the circuit of the throttled key %s, want 1", c.openers, item)
-			}
-		}
-		if openers == 0 || probes == 0 {
-			t.Errorf("%d decisions opened the circuit of the throttled key and %d probed it, want some", openers, probes)
+		c := circuit{report: reportTo(t, "the throttled key")}
+		c.follow(ofHot)
+		if c.openers != 1 || c.probes == 0 {
+			t.Errorf("%d decisions opened the circuit of the throttled key and %d probed it, want 1 and some", c.openers, c.probes)
 		}
 		figures.hotKey = append(figures.hotKey,
 			busy.hotCells("simulated: the throttled key", 0, w.back(ofHot, ended)),

@@ -85,13 +85,11 @@ func (w *world) summary(f failure, began, ended time.Time) (s summary) {
 			c := circuit{report: reportTo(w.t, name)}
 			c.follow(records)
 			part := c.waited.Seconds() / ended.Sub(began).Seconds()
-			if c.openers > f.callers || part > 0.05 || !f.eachKey && (c.openers == 0 || c.probes == 0) {
+			if c.openers > f.callers || c.openers == 0 || c.probes == 0 || part > 0.05 {
 				w.t.Errorf("%s: %d decisions opened the circuit and %d probes took %.1f %% of the time, want 1 to %d and at most 5 %%",
 					name, c.openers, c.probes, 100*part, f.callers)
 			}
 			s.openers, s.probes, s.probing = s.openers+c.openers, s.probes+c.probes, max(s.probing, part)
-		}
-		for _, records := range f.users(in.records) {
 			s.back = max(s.back, w.back(records, ended))
 		}
 		for _, r := range in.between(began, ended) {
@@ -108,31 +106,17 @@ func (w *world) summary(f failure, began, ended time.Time) (s summary) {
 }
 
 // split returns the decisions of each circuit breaker: of the whole instance, or
-// of each item.
+// of each user.
 func (f failure) split(records []record) map[string][]record {
 	circuits := map[string][]record{}
 	for _, r := range records {
 		key := ""
 		if f.eachKey {
-			key = fmt.Sprint(r.user, " ", r.window)
+			key = r.user
 		}
 		circuits[key] = append(circuits[key], r)
 	}
 	return circuits
-}
-
-// users returns the decisions of all users together, or of each one if each key
-// has a circuit breaker of its own.
-func (f failure) users(records []record) map[string][]record {
-	users := map[string][]record{}
-	for _, r := range records {
-		key := ""
-		if f.eachKey {
-			key = r.user
-		}
-		users[key] = append(users[key], r)
-	}
-	return users
 }
 
 // back returns how long after its return the table decided, of the decisions of

@@ -132,7 +132,7 @@ func (o *outing) judge(t *testing.T) []string {
 			if a.requests > 0 {
 				key := ""
 				if o.name == "throttled" {
-					key = fmt.Sprint(a.user, " ", a.start.Unix()/60) // the item of one minute
+					key = a.user
 				}
 				if asking[key]++; asking[key] > 1 {
 					s.later = max(s.later, a.took)
