@@ -111,7 +111,7 @@ func TestPlacesAloneStayWithinEachWindow(t *testing.T) {
 			})
 			l.Now = c.now
 			alone, table := map[int64]int{}, map[int64]int{}
-			for i := range repeats(2000) {
+			for i := range 2000 { // fewer would not show both, the memory and the table
 				c.at(time.Duration(i) * 430 * time.Millisecond)
 				d := mustCheck(t, l, request(p, strconv.Itoa(i), 1))
 				if !counted(d) {

@@ -30,39 +30,51 @@ const (
 //	6 to 9  does not ask the store
 //	10      the probe: is answered, and closes the breaker
 //
-// Throttling concerns one key and not the whole table, so it leaves the breaker
-// closed. Instead, the memory records it for that key (Known.Throttled), and
-// one decision in 5 s probes that key. The windows of one user and activity are
-// one key here, because the next window of a busy user is as busy.
+// Throttling concerns one key and not the whole table, so it opens the circuit of
+// that key only. The windows of one user and activity are one key here, because
+// the next window of a busy user is as busy.
 type breaker struct {
-	mu     sync.Mutex
-	cause  *StoreError // why it is open; nil: it is closed
-	probed time.Time   // when it was last probed or opened
+	mu        sync.Mutex
+	cause     *StoreError       // why the table's circuit is open; nil: it is closed
+	probed    time.Time         // when the table was last probed, or its circuit opened
+	throttled map[Key]time.Time // when an open key was last throttled or probed; Window is 0
 }
 
-// isOpen reports whether the breaker is open.
+// mostThrottled is how many keys can have an open circuit. So many keys take at
+// most 5 MB. Above it, an arbitrary key becomes closed again.
+const mostThrottled = 10_000
+
+// isOpen reports whether the table's circuit is open.
 func (b *breaker) isOpen() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.cause != nil
 }
 
-// enter returns a nil cause if a decision may ask the store, and otherwise why
-// the breaker is open. Probe reports whether the decision is the probe.
-func (b *breaker) enter(now time.Time) (probe bool, cause *StoreError) {
+// enter returns a nil cause if a decision about k may ask the store, and
+// otherwise why a circuit is open. Probe reports whether the decision is a
+// probe, which has to be quick.
+func (b *breaker) enter(k Key, now time.Time) (probe bool, cause *StoreError) {
+	k.Window = 0
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.cause == nil {
-		return false, nil
-	}
-	if !due(b.probed, now) {
+	throttled, open := b.throttled[k]
+	switch {
+	case open && !due(throttled, now):
+		return false, errThrottled
+	case b.cause != nil && !due(b.probed, now):
 		return false, b.cause
 	}
-	b.probed = now
-	return true, nil
+	if open {
+		b.throttled[k] = now
+	}
+	if b.cause != nil {
+		b.probed = now
+	}
+	return open || b.cause != nil, nil
 }
 
-// set opens the breaker with a cause, or closes it with nil.
+// set opens the table's circuit with a cause, or closes it with nil.
 func (b *breaker) set(cause *StoreError, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,6 +84,31 @@ func (b *breaker) set(cause *StoreError, now time.Time) {
 	b.cause = cause
 }
 
+// throttle opens the circuit of k.
+func (b *breaker) throttle(k Key, now time.Time) {
+	k.Window = 0
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.throttled == nil {
+		b.throttled = map[Key]time.Time{}
+	}
+	b.throttled[k] = now
+	for other := range b.throttled {
+		if len(b.throttled) <= mostThrottled {
+			break
+		}
+		delete(b.throttled, other)
+	}
+}
+
+// answers closes the circuit of k.
+func (b *breaker) answers(k Key) {
+	k.Window = 0
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.throttled, k)
+}
+
 // due reports whether it is time for a probe: 5 s have passed since the last
 // one, or the clock has stepped back.
 func due(probed, now time.Time) bool {
@@ -79,87 +116,35 @@ func due(probed, now time.Time) bool {
 	return age < 0 || age >= probeEvery
 }
 
-// circuit returns the key under which the memory records that k is throttled.
-func (k Key) circuit() Key {
-	k.Window = 0
-	return k
-}
-
-// enter returns an error if a decision must not ask the store: the breaker is
-// open, or the key is throttled. Circuit is the circuit of the decision's key,
-// and known is what the memory holds under circuit. Probe reports whether the
-// decision is a probe, which has to be quick.
-func (l *Limiter) enter(circuit Key, known Known, now time.Time) (probe bool, err error) {
-	if !known.Throttled.IsZero() && !due(known.Throttled, now) {
-		return false, errThrottled
-	}
-	probe, cause := l.breaker.enter(now)
-	if cause != nil {
-		return false, cause
-	}
-	if known.Throttled.IsZero() {
-		return probe, nil
-	}
-	other := false // another decision began to probe this key
-	l.Memory.Change(circuit, func(k Known) Known {
-		switch {
-		case k.Throttled.IsZero(): // another probe was answered
-			return k
-		case !due(k.Throttled, now):
-			other = true
-			return k
-		}
-		probe = true
-		return k.throttled(now)
-	})
-	if other {
-		return false, errThrottled
-	}
-	return probe, nil
-}
-
 // errThrottled is the outage of a key whose last request was throttled.
 var errThrottled = &StoreError{Failure: NotApplied, What: "the table is throttled"}
 
-// leave opens or closes the breaker according to how the decision about key
-// ended, and stores the last answer in the memory. Known is what the memory held
-// under the key's circuit.
-func (l *Limiter) leave(key Key, known Known, t *tries, failed *StoreError) {
+// leave opens or closes circuits according to how the decision about k ended,
+// and stores the last answer in the memory. An item that is unreadable or
+// refused brought no state, so the memory keeps what it has.
+func (l *Limiter) leave(k Key, t *tries, failed *StoreError) {
 	now := l.Clock()
-	throttled := !known.Throttled.IsZero()
 	switch {
 	case failed == nil:
 		l.breaker.set(nil, now)
-		l.unthrottle(key, throttled)
+		l.breaker.answers(k)
 	case failed.Failure == Unreadable, failed.Failure == Refused:
 		l.breaker.set(nil, now)
-		l.unthrottle(key, throttled)
-		return // the memory keeps what it has, because this item brought no state
+		l.breaker.answers(k)
+		return
 	case t.requests == 0, errors.Is(t.caller.Err(), context.Canceled):
 		// Nothing was sent, or the caller left. Neither says anything about the
 		// store.
 	case failed.Failure == NotApplied:
 		l.breaker.set(nil, now) // the table answers, if only to say no
-		l.learn(key, t, now)
-		l.Memory.Change(key.circuit(), func(k Known) Known { return k.throttled(now) })
-		return
+		l.breaker.throttle(k, now)
 	default:
 		l.breaker.set(failed, now)
-		l.unthrottle(key, throttled && t.answered)
+		if t.answered {
+			l.breaker.answers(k)
+		}
 	}
-	l.learn(key, t, now)
-}
-
-// unthrottle records that the store answers for key, if it was throttled.
-func (l *Limiter) unthrottle(key Key, throttled bool) {
-	if throttled {
-		l.Memory.Change(key.circuit(), func(k Known) Known { return k.throttled(time.Time{}) })
-	}
-}
-
-// learn stores the last answer of a decision about key in the memory.
-func (l *Limiter) learn(key Key, t *tries, now time.Time) {
 	if t.answered {
-		l.Memory.Change(key, func(k Known) Known { return k.learn(t.answer, t.told, now) })
+		l.Memory.Change(k, func(known Known) Known { return known.learn(t.answer, t.told, now) })
 	}
 }

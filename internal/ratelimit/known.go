@@ -26,8 +26,7 @@ type Known struct {
 	Alone Item      // what was admitted alone, and nothing else
 	Asked time.Time // when the attempt that brought Seen began; zero: the store never showed this Seen
 
-	Doubted   time.Time // when this process last released or reset; zero: never
-	Throttled time.Time // when this key was last throttled or probed, see Key.circuit; zero: the store answers
+	Doubted time.Time // when this process last released or reset; zero: never
 }
 
 // trusted is how long Seen may refuse again without asking the store. A release
@@ -63,7 +62,6 @@ func (k Known) shown() policy.State {
 // attempt began. If Seen is from an attempt that began later, learn ignores the
 // item, unless the clock has stepped back.
 func (k Known) learn(item Item, asked, now time.Time) Known {
-	k.Throttled = time.Time{}
 	if asked.Before(k.Asked) && !k.Asked.After(now) {
 		return k
 	}
@@ -76,12 +74,6 @@ func (k Known) learn(item Item, asked, now time.Time) Known {
 // before, because there may be room again.
 func (k Known) doubt(now time.Time) Known {
 	k.Doubted = now
-	return k
-}
-
-// throttled records that the store throttles this item.
-func (k Known) throttled(now time.Time) Known {
-	k.Throttled = now
 	return k
 }
 

@@ -75,15 +75,14 @@ func TestKnownLearns(t *testing.T) {
 		{"an answer of the same moment", Known{Seen: holding("a"), Asked: now}, now, 2},
 		{"an answer that was overtaken", Known{Seen: holding("a"), Asked: now}, before, 1},
 		{"an answer after the clock stepped back", Known{Seen: holding("a"), Asked: after}, before, 2},
-		{"an answer of a key that was throttled", Known{Seen: holding("a"), Asked: before, Throttled: before}, now, 2},
 	} {
 		tt.had.Alone, tt.had.Doubted = holding("x"), before
 		got := tt.had.learn(holding("a", "b"), tt.asked, now)
 		if used := got.Seen.State["activityCount"]; used != tt.want || got.Alone.State["activityCount"] != 1 {
 			t.Errorf("%s: %d seen, %v alone, want %d seen, 1 alone", tt.name, used, got.Alone.State, tt.want)
 		}
-		if !got.Throttled.IsZero() || got.Doubted != before {
-			t.Errorf("%s: throttled at %v, doubted at %v, want never and %v", tt.name, got.Throttled, got.Doubted, before)
+		if got.Doubted != before {
+			t.Errorf("%s: doubted at %v, want %v", tt.name, got.Doubted, before)
 		}
 	}
 }

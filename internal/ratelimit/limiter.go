@@ -49,7 +49,7 @@ func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
 	if d, ok := known.refuse(&r, w, now); ok {
 		return d, nil
 	}
-	d, t, err := l.ask(ctx, w.Key, known, func(t *tries) (Decision, error) { return t.check(&r, w, known.shown()) })
+	d, t, err := l.ask(ctx, w.Key, func(t *tries) (Decision, error) { return t.check(&r, w, known.shown()) })
 	if err == nil || !r.Alone || l.Memory == nil {
 		return d, err
 	}
@@ -86,8 +86,7 @@ func (l *Limiter) Status(ctx context.Context, r Request) (Decision, error) {
 		return d, nil
 	}
 	w := r.write(now)
-	known := l.Memory.Recall(w.Key)
-	d, t, err := l.ask(ctx, w.Key, known, func(t *tries) (Decision, error) { return t.status(&r, w) })
+	d, t, err := l.ask(ctx, w.Key, func(t *tries) (Decision, error) { return t.status(&r, w) })
 	if err == nil || !r.Alone || l.Memory == nil {
 		return d, err
 	}
@@ -109,7 +108,7 @@ func (l *Limiter) Release(ctx context.Context, r Request) (Decision, error) {
 		now = r.At // the check was counted by an instance whose clock is ahead
 	}
 	w := r.write(now)
-	d, _, err := l.ask(ctx, w.Key, l.Memory.Recall(w.Key), func(t *tries) (Decision, error) { return t.release(&r, w) })
+	d, _, err := l.ask(ctx, w.Key, func(t *tries) (Decision, error) { return t.release(&r, w) })
 	l.Memory.Change(w.Key, func(k Known) Known { return k.doubt(l.Clock()) })
 	return d, err
 }
@@ -122,7 +121,7 @@ const mostAhead = 120 * time.Second
 // were counted since. The error is a *StoreError.
 func (l *Limiter) Reset(ctx context.Context, r Request) (Decision, error) {
 	w := r.write(l.Clock().UnixMilli())
-	d, _, err := l.ask(ctx, w.Key, l.Memory.Recall(w.Key), func(t *tries) (Decision, error) {
+	d, _, err := l.ask(ctx, w.Key, func(t *tries) (Decision, error) {
 		return r.decision(w.Now, nil, r.Count), t.delete(w.Key)
 	})
 	l.Memory.Change(w.Key, func(k Known) Known {
@@ -140,20 +139,16 @@ func (l *Limiter) CircuitOpen() bool { return l.breaker.isOpen() }
 
 // ask runs decide, which sends requests to the store, unless a circuit breaker
 // is open. Afterwards it stores the last answer in the memory.
-func (l *Limiter) ask(ctx context.Context, key Key, known Known, decide func(*tries) (Decision, error)) (Decision, *tries, error) {
-	entered := l.Clock()
+func (l *Limiter) ask(ctx context.Context, key Key, decide func(*tries) (Decision, error)) (Decision, *tries, error) {
 	t := &tries{limiter: l, ctx: ctx, caller: ctx}
-	if key.Window != 0 {
-		known = l.Memory.Recall(key.circuit())
-	}
-	probe, err := l.enter(key.circuit(), known, entered)
-	if err != nil {
-		return Decision{}, t, err
+	probe, cause := l.breaker.enter(key, l.Clock())
+	if cause != nil {
+		return Decision{}, t, cause
 	}
 	stop := t.begin(probe)
 	defer stop()
 	d, err := decide(t)
-	l.leave(key, known, t, asStoreError(err))
+	l.leave(key, t, asStoreError(err))
 	d.Requests = t.requests
 	if err != nil {
 		return Decision{Requests: t.requests}, t, err

@@ -9,16 +9,16 @@ import (
 
 // pack appends k to b in a compact form:
 //
-//	Asked, Doubted, Throttled  three Unix times in ns; 0: the zero time
-//	Seen                       an item
-//	Alone                      an item
+//	Asked, Doubted  two Unix times in ns; 0: the zero time
+//	Seen            an item
+//	Alone           an item
 //
 // An item is the number of its attributes, then each name and value, then the
 // number of its sets, then each name and its ids. A name is its length and its
 // letters. Numbers are varints, so small ones take one byte. For example,
 // activityCount = 10 takes 15 bytes: the length, 13 letters and the value.
 func pack(b []byte, k Known) []byte {
-	for _, t := range []time.Time{k.Asked, k.Doubted, k.Throttled} {
+	for _, t := range []time.Time{k.Asked, k.Doubted} {
 		b = binary.AppendVarint(b, nanos(t))
 	}
 	b = packItem(b, k.Seen)
@@ -31,7 +31,7 @@ func unpack(packed string) (k Known) {
 		return k
 	}
 	r := reader{packed}
-	k.Asked, k.Doubted, k.Throttled = r.time(), r.time(), r.time()
+	k.Asked, k.Doubted = r.time(), r.time()
 	k.Seen = r.item()
 	k.Alone = r.item()
 	return k

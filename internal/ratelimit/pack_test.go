@@ -16,7 +16,7 @@ func TestPackRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := Known{
 			Seen: drawItem(t), Alone: drawItem(t),
-			Asked: drawTime(t), Doubted: drawTime(t), Throttled: drawTime(t),
+			Asked: drawTime(t), Doubted: drawTime(t),
 		}
 		if diff := cmp.Diff(want, unpack(string(pack(nil, want))), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("unpack(pack) (-want +got):\n%s", diff)
