@@ -43,9 +43,14 @@ func TestEachFaultDoesWhatItsNameSays(t *testing.T) {
 		{dynamotest.Pass, true, func(err error) bool { return err == nil }},
 		{dynamotest.Throttle, false, code("ProvisionedThroughputExceededException")},
 		{dynamotest.ThrottlingException, false, code("ThrottlingException")},
+		{dynamotest.RequestLimit, false, code("RequestLimitExceeded")},
+		{dynamotest.LimitExceeded, false, code("LimitExceededException")},
+		{dynamotest.ReplicaConflict, false, code("ReplicatedWriteConflictException")},
 		{dynamotest.AccessDenied, false, code("AccessDeniedException")},
 		{dynamotest.BadCredentials, false, code("UnrecognizedClientException")},
+		{dynamotest.ExpiredCredentials, false, code("ExpiredTokenException")},
 		{dynamotest.Refuse, false, is(io.EOF)},
+		{dynamotest.ResetBefore, false, is(syscall.ECONNRESET)},
 		{dynamotest.HangBefore, false, is(context.DeadlineExceeded)},
 		{dynamotest.Status500, false, code("InternalServerError")},
 		{dynamotest.Status503, false, code("ServiceUnavailable")},
@@ -53,9 +58,11 @@ func TestEachFaultDoesWhatItsNameSays(t *testing.T) {
 		{dynamotest.Reset, true, is(syscall.ECONNRESET)},
 		{dynamotest.HangAfter, true, is(context.DeadlineExceeded)},
 		{dynamotest.Status500After, true, code("InternalServerError")},
+		{dynamotest.Status503After, true, code("ServiceUnavailable")},
 		{dynamotest.Truncate, true, is(io.ErrUnexpectedEOF)},
 		{dynamotest.Stall, true, is(context.DeadlineExceeded)},
 		{dynamotest.Garbage, true, unreadable},
+		{dynamotest.BadChecksum, true, func(err error) bool { return err == nil }}, // this client doesn't check it
 		{dynamotest.UnprocessedStatements, true, func(err error) bool { return err == nil }},
 	}
 	for _, fault := range dynamotest.Faults() {
