@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 )
 
 // A Plan holds the faults of the requests that one call sends, in order. Later
@@ -115,7 +116,7 @@ func (p *Proxy) Config(ctx context.Context) (aws.Config, error) {
 		t.ResponseHeaderTimeout = 10 * time.Second
 	})
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(client), config.WithBaseEndpoint(p.URL()),
-		config.WithRegion("us-east-1"), config.WithCredentialsProvider(madeUp))
+		config.WithRegion("us-east-1"), config.WithCredentialsProvider(madeUp), config.WithLogger(logging.Nop{}))
 	if err == nil {
 		cfg.HTTPClient = planned{p, cfg.HTTPClient}
 	}
