@@ -49,7 +49,7 @@ const (
 )
 
 // With BadChecksum the table performs the request and the answer arrives intact,
-// but its checksum is wrong. Only a client that checks it sees an error.
+// but its checksum is wrong. The SDK at most logs a warning.
 const BadChecksum Fault = "wrong checksum"
 
 // Late is a request that the table performs only when the test calls

@@ -62,7 +62,7 @@ func TestEachFaultDoesWhatItsNameSays(t *testing.T) {
 		{dynamotest.Truncate, true, is(io.ErrUnexpectedEOF)},
 		{dynamotest.Stall, true, is(context.DeadlineExceeded)},
 		{dynamotest.Garbage, true, unreadable},
-		{dynamotest.BadChecksum, true, func(err error) bool { return err == nil }}, // this client doesn't check it
+		{dynamotest.BadChecksum, true, func(err error) bool { return err == nil }},
 		{dynamotest.UnprocessedStatements, true, func(err error) bool { return err == nil }},
 	}
 	for _, fault := range dynamotest.Faults() {

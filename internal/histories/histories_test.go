@@ -18,26 +18,18 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/cric-talk/guards/internal/dynamotest"
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/policy/policytest"
 	"github.com/cric-talk/guards/internal/prove"
 )
 
 // systems returns the policies to test: each kind, each pair of kinds, all kinds
-// at once, and some whose state or ids are kept in another way.
+// at once, and some whose state or ids are kept in another way. Several policies
+// are tiers that share a count.
 func systems() (all [][]string) {
-	var limits []string
-	for i, k := range policy.Kinds() {
-		all = append(all, []string{k.Name + " 3/9s"})
-		for _, other := range policy.Kinds()[i:] {
-			text := fmt.Sprintf("a: %s 3/9s, b: %s 4/18s", k.Name, other.Name)
-			if _, err := policy.Parse(text); err == nil {
-				all = append(all, []string{text})
-			}
-		}
-		limits = append(limits, fmt.Sprintf("%c: %s 3/9s", 'a'+i, k.Name))
+	for _, text := range policytest.Combined("3/9s", "4/18s") {
+		all = append(all, []string{text})
 	}
 	return append(all,
-		[]string{strings.Join(limits, ", ")},
 		[]string{"3/9s", "5/9s"}, []string{"3/9s", "101/9s"}, []string{"log 3/9s", "log 5/9s"},
 		[]string{"sliding 3/9s", "sliding 5/9s"}, []string{"bucket 3/9s", "bucket 3/9s burst 5"},
 		[]string{"reservoir 2/9s ahead 30s"}, []string{"reservoir 2/9s ahead 20s", "reservoir 2/9s ahead 1m"},

@@ -19,20 +19,20 @@ func (h *history) judge(in *instance, o op, sent []*dynamotest.Attempt, err erro
 		unsure = unsure || a.Fault.Unknown()
 		applied = applied || a.Fault.Unknown() && a.Fault.Applied() && a.Fault != dynamotest.Late
 	}
-	h.count(o, sent, unsure)
+	h.count(o, sent)
 	c, d := *o.call, o.answer
 	if c.op == release || c.op == reset {
 		in.doubted = o.end
+	}
+	if applied {
+		h.add(o, maybe) // a lost attempt; a reset may have come between it and the next one
 	}
 	switch {
 	case err != nil || d.Reason == ratelimit.Unavailable:
 		if len(sent) > 0 && sent[len(sent)-1].Fault == dynamotest.Pass {
 			h.failed(fmt.Errorf("%v is answered %v by the table, and yet is an outage: %w", c, *d, err))
 		}
-		if applied {
-			h.add(o, maybe)
-		}
-		if h.random2(o)%2 == 0 {
+		if (h.seed+uint64(o.begin))%2 == 0 {
 			in.cold(h.now)
 		}
 	case c.op == check && d.Reason == ratelimit.Limited && len(sent) == 0:
@@ -55,7 +55,7 @@ func (h *history) judge(in *instance, o op, sent []*dynamotest.Attempt, err erro
 }
 
 // count notes the faults, and the attempts that are late.
-func (h *history) count(o op, sent []*dynamotest.Attempt, _ bool) {
+func (h *history) count(o op, sent []*dynamotest.Attempt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, a := range sent {
@@ -69,9 +69,6 @@ func (h *history) count(o op, sent []*dynamotest.Attempt, _ bool) {
 		}
 	}
 }
-
-// random2 returns a number that depends on the history and the operation.
-func (h *history) random2(o op) uint64 { return h.seed*31 + uint64(o.begin) }
 
 func (h *history) add(o op, p part) {
 	c := *o.call
