@@ -209,7 +209,7 @@ func (l *ledger) checked(c *call, d ratelimit.Decision, unsure bool) {
 			l.report(under, "it is refused, and there is room for %d", room)
 		}
 		return
-	case d.Reason == ratelimit.Duplicate && (!known || unsure):
+	case d.Reason == ratelimit.Duplicate && (!known || unsure && !c.timed):
 		l.report(phantom, "it is a duplicate; counted before: %v, an attempt was lost: %v", known, unsure)
 	case d.Reason == ratelimit.OK && known && !unsure:
 		l.report(lost, "it is counted again")

@@ -98,7 +98,7 @@ func (y *yard) work(ctx context.Context, op verb, seed uint64, found map[word][]
 	for round := 0; ; round++ {
 		plan := &dynamotest.Plan{Faults: y.faults(random, op, round), Patience: time.Millisecond}
 		swept, err := run(plan)
-		if err != nil && !rejected(err) {
+		if err != nil && !stopped(err) {
 			return nil, err
 		}
 		for _, a := range plan.Sent() {
@@ -127,10 +127,11 @@ func (y *yard) work(ctx context.Context, op verb, seed uint64, found map[word][]
 	return faults, err
 }
 
-// rejected reports whether the table refuses all further work.
-func rejected(err error) bool {
+// stopped reports whether a run ended early because of the table. A later run
+// does the rest.
+func stopped(err error) bool {
 	e, ok := errors.AsType[*ratelimit.StoreError](err)
-	return ok && e.Failure == ratelimit.Rejected
+	return ok && e.Failure != ratelimit.Refused && e.Failure != ratelimit.Unreadable
 }
 
 // faults draws the faults of one run. After some runs with faults there are

@@ -78,6 +78,7 @@ type call struct {
 	n        int64
 	partial  bool
 	at       int64 // release: the receipt
+	timed    bool  // the instance times its attempts, so a slow machine can lose any answer
 }
 
 func (r *rig) world(text, user string, seed uint64) *world {
@@ -140,13 +141,12 @@ func (b *budget) Next(ctx context.Context, failed bool) (time.Duration, bool) {
 func (w *world) step(ctx context.Context, c call, faults []dynamotest.Fault, attempts int) error {
 	w.now += w.random.Int64N(3) * 550 // all calls together take less than the 18 s that ids are remembered
 	plan := &dynamotest.Plan{Faults: faults, Patience: time.Millisecond}
-	timed := w.limiters[c.instance].Timeout > 0
-	if timed {
+	if c.timed = w.limiters[c.instance].Timeout > 0; c.timed {
 		plan.Patience = 0
 	}
 	d, err := w.send(context.WithValue(plan.In(ctx), attemptsKey{}, attempts), c)
 	sent := plan.Sent()
-	unsure, applied := timed, timed
+	unsure, applied := c.timed, c.timed
 	for _, a := range sent {
 		if a.Fault != dynamotest.Pass {
 			w.faults[a.Fault]++
@@ -162,7 +162,7 @@ func (w *world) step(ctx context.Context, c call, faults []dynamotest.Fault, att
 	}
 	w.trace = append(w.trace, fmt.Sprintf("%+v, faults %q of %d: %s granted %d used %d receipt %d readyAt %d, %v; stored %+v",
 		c, faultsOf(sent), attempts, d.Reason, d.Granted, d.Used, d.At, d.ReadyAt, err, after))
-	w.attempts(c, sent, attempts, err != nil || d.Outage != nil, timed)
+	w.attempts(c, sent, attempts, err != nil || d.Outage != nil)
 	if err != nil || d.Outage != nil {
 		w.withoutTable(&c, d)
 		if applied {
@@ -178,13 +178,18 @@ func (w *world) step(ctx context.Context, c call, faults []dynamotest.Fault, att
 			w.receipts = append(w.receipts, c)
 		}
 	}
+	if c.op == reset { // the item does not keep receipts, so an older one could give back what is counted later
+		for i := range w.receipts {
+			w.receipts[i].at = 0
+		}
+	}
 	w.compare(after, &c)
 	return nil
 }
 
 // attempts requires that each error is followed by another attempt exactly if
 // another attempt can help.
-func (w *world) attempts(c call, sent []*dynamotest.Attempt, attempts int, outage, timed bool) {
+func (w *world) attempts(c call, sent []*dynamotest.Attempt, attempts int, outage bool) {
 	failed := 0
 	for i, a := range sent {
 		last := i == len(sent)-1
@@ -194,7 +199,7 @@ func (w *world) attempts(c call, sent []*dynamotest.Attempt, attempts int, outag
 			failed++
 		}
 		switch {
-		case timed:
+		case c.timed:
 		case over && !last:
 			w.report(lost, "the request is sent again after %q", a.Fault)
 		case last && !over && failed > 0 && outage && failed < attempts:
@@ -237,6 +242,9 @@ func (w *world) draw() call {
 	switch what := w.random.IntN(20); {
 	case what < 5 && len(w.receipts) > 0:
 		r := w.receipts[max(0, len(w.receipts)-1-w.random.IntN(3))]
+		if r.at == 0 {
+			r.id, r.at = "unknown", w.now
+		}
 		c.op, c.id, c.n, c.at = release, r.id, max(1, r.n-w.random.Int64N(2)), r.at
 	case what == 5 && !queue:
 		c.op, c.id = reset, "reset"
