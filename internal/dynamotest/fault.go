@@ -48,8 +48,8 @@ const (
 	Garbage        Fault = "answer is not valid JSON" // half of the body, with a header that fits it
 )
 
-// With BadChecksum the table performs the request and the answer arrives intact,
-// but its checksum is wrong. The SDK at most logs a warning.
+// BadChecksum lets the table perform the request. The answer arrives intact, but
+// its checksum is wrong. The SDK at most logs a warning.
 const BadChecksum Fault = "wrong checksum"
 
 // Late is a request that the table performs only when the test calls

@@ -29,7 +29,7 @@ func TestNoFaultMakesAnAnswerAndTheTableDisagree(t *testing.T) {
 	proxy, table := dynamotest.NewProxy(t), dynamotest.Table(t)
 	total := newTally()
 	t.Run("decisions", func(t *testing.T) {
-		each := prove.Bound(120, 100_000) / len(policies())
+		each := prove.Bound(100, 100_000) / len(policies())
 		for i, text := range policies() {
 			t.Run(text, func(t *testing.T) {
 				decisions(t, newRig(t, proxy, table), total, text, uint64(i), each)
@@ -47,7 +47,7 @@ func decisions(t *testing.T, r *rig, total *tally, text string, policy uint64, e
 	var wg sync.WaitGroup
 	var next atomic.Uint64
 	faults := total.faultsNow()
-	for range workers {
+	for range prove.Bound(1, 4) {
 		wg.Go(func() {
 			for total.faultsNow()-faults < enough && !t.Failed() {
 				n := next.Add(1)
@@ -69,9 +69,6 @@ func decisions(t *testing.T, r *rig, total *tally, text string, policy uint64, e
 	}
 	wg.Wait()
 }
-
-// workers is how many worlds exist at the same time.
-const workers = 4
 
 // together draws the faults of one call: often some of one kind, or a mix.
 func together(random *rand.Rand, kind dynamotest.Fault) []dynamotest.Fault {

@@ -3,8 +3,6 @@ package faults_test
 import (
 	"fmt"
 	"math"
-
-	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 // A word is one way in which an answer and the table can disagree.
@@ -169,87 +167,4 @@ func (l *ledger) reset() {
 	clear(l.counted)
 	clear(l.given)
 	l.ids, l.places, l.freed = 0, 0, l.now
-}
-
-// answer notes the answer to a call. Unsure: an attempt had an unknown outcome.
-// For a second after something was given back, an instance may refuse from its
-// memory.
-func (l *ledger) answer(c *call, d ratelimit.Decision, unsure bool) {
-	if d.Reason == ratelimit.Limited && d.Requests == 0 && l.now-l.freed <= 1000 {
-		return
-	}
-	switch c.op {
-	case check:
-		l.checked(c, d, unsure)
-	case status:
-		room := l.room()
-		if _, known := l.counted[c.id]; !known && (d.Reason == ratelimit.Limited) != (room < c.n && (!c.partial || room == 0)) {
-			l.report(under, "the status is %s, and there is room for %d", d.Reason, room)
-		}
-	case release:
-		l.giveBack(c)
-	case reset:
-		l.reset()
-	}
-	if c.op == release && d.Reason != ratelimit.OK || c.op == reset && d.Reason != ratelimit.OK {
-		l.report(phantom, "the reason is %s", d.Reason)
-	}
-}
-
-// checked compares the table's answer to a check with the ledger, and counts
-// what it admits.
-func (l *ledger) checked(c *call, d ratelimit.Decision, unsure bool) {
-	e, known := l.counted[c.id]
-	room := l.room()
-	switch {
-	case d.Reason == ratelimit.Limited && known:
-		l.report(phantom, "it is counted, and its repeat is refused")
-	case d.Reason == ratelimit.Limited:
-		if room >= c.n || c.partial && room > 0 {
-			l.report(under, "it is refused, and there is room for %d", room)
-		}
-		return
-	case d.Reason == ratelimit.Duplicate && (!known || unsure && !c.timed):
-		l.report(phantom, "it is a duplicate; counted before: %v, an attempt was lost: %v", known, unsure)
-	case d.Reason == ratelimit.OK && known && !unsure:
-		l.report(lost, "it is counted again")
-	case known && d.At != 0 && d.At != e.at:
-		l.report(phantom, "its receipt is %d, and it is counted at %d", d.At, e.at)
-	case !known:
-		l.admitted(c, d, unsure, room)
-	}
-	if place := l.counted[c.id].place; place > l.now && place != d.ReadyAt || place <= l.now && d.ReadyAt != 0 {
-		l.report(phantom, "its place is %d, and it has %d", d.ReadyAt, place)
-	}
-}
-
-// admitted counts what the answer d admits.
-func (l *ledger) admitted(c *call, d ratelimit.Decision, unsure bool, room int64) {
-	n := d.Granted
-	if d.Reason == ratelimit.Delayed {
-		n = 1
-	}
-	switch {
-	case d.Reason != ratelimit.OK && d.Reason != ratelimit.Delayed:
-		l.report(phantom, "the reason is %s", d.Reason)
-	case n > room:
-		l.report(over, "it is granted %d, and there is room for %d", n, room)
-	case n < min(c.n, room):
-		l.report(under, "it is granted %d, and there is room for %d", n, room)
-	case n != c.n && !c.partial:
-		l.report(phantom, "it is granted %d of %d", n, c.n)
-	case d.At != l.now && !(unsure && d.At == 0):
-		l.report(phantom, "its receipt is %d", d.At)
-	}
-	l.count(c, entry{n: n, at: d.At})
-}
-
-// withoutTable notes what an instance decided from its memory.
-func (l *ledger) withoutTable(c *call, d ratelimit.Decision) {
-	if c.op != check || d.Granted == 0 {
-		return
-	}
-	if l.alone[c.instance] += d.Granted; l.alone[c.instance] > l.limits[0].most {
-		l.report(over, "the instance admitted %d without the table", l.alone[c.instance])
-	}
 }

@@ -26,11 +26,11 @@ func newSystem(texts ...string) (sys system) {
 		t := tier{Policy: policy.Must(text)}
 		rates := t.Rates()
 		for _, r := range rates {
-			make, ok := promises[r.Kind]
+			promise, ok := promises[r.Kind]
 			if !ok {
 				panic("the model has no promise of the kind " + r.Kind)
 			}
-			t.limits = append(t.limits, make(r, len(rates) > 1))
+			t.limits = append(t.limits, promise(r, len(rates) > 1))
 			t.names = append(t.names, r.Name)
 		}
 		sys = append(sys, t)
@@ -165,13 +165,13 @@ func (t tier) giveBack(s *state, c *call) *state {
 	if s.released[receipt] {
 		return s
 	}
-	after, any := s.copied(), false
+	after, some := s.copied(), false
 	for i, p := range t.limits {
 		if a, ok := p.undo(s.accounts[i], c.now, c.at, c.n); ok {
-			after.accounts[i], any = a, true
+			after.accounts[i], some = a, true
 		}
 	}
-	if !any {
+	if !some {
 		return s
 	}
 	delete(after.ids, t.name(c))

@@ -79,7 +79,8 @@ func (h *history) text() string {
 // picture writes porcupine's page about the history and returns its name.
 func (h *history) picture(t *testing.T, model porcupine.Model, info porcupine.LinearizationInfo) string {
 	t.Helper()
-	file, err := os.CreateTemp("", fmt.Sprintf("history-%d-*.html", h.seed))
+	file, err := os.CreateTemp("", //nolint:usetesting // the picture must outlive the test
+		fmt.Sprintf("history-%d-*.html", h.seed))
 	if err == nil {
 		err = porcupine.Visualize(model, info, file)
 	}
