@@ -1,8 +1,6 @@
 package histories_test
 
-import (
-	"github.com/cric-talk/guards/internal/ratelimit"
-)
+import "github.com/cric-talk/guards/internal/ratelimit"
 
 // A call is one operation of a history, or a part of one.
 type call struct {
