@@ -3,11 +3,13 @@ package faults_test
 import "github.com/cric-talk/guards/internal/ratelimit"
 
 // answer notes the answer to a call. Unsure: an attempt had an unknown outcome.
-// For a second after something was given back, an instance may refuse from its
-// memory.
+// For a second after something was given back, other instances may refuse from
+// their memories.
 func (l *ledger) answer(c *call, d ratelimit.Decision, unsure bool) {
-	if d.Reason == ratelimit.Limited && d.Requests == 0 && l.now-l.freed <= 1000 {
-		return
+	for who, freed := range l.freed {
+		if d.Reason == ratelimit.Limited && d.Requests == 0 && who != c.instance && l.now-freed <= 1000 {
+			return
+		}
 	}
 	switch c.op {
 	case check:
@@ -20,7 +22,7 @@ func (l *ledger) answer(c *call, d ratelimit.Decision, unsure bool) {
 	case release:
 		l.giveBack(c)
 	case reset:
-		l.reset()
+		l.reset(c)
 	default:
 	}
 	if c.op == release && d.Reason != ratelimit.OK || c.op == reset && d.Reason != ratelimit.OK {

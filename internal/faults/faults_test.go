@@ -29,7 +29,7 @@ func TestNoFaultMakesAnAnswerAndTheTableDisagree(t *testing.T) {
 	proxy, table := dynamotest.NewProxy(t), dynamotest.Table(t)
 	total := newTally()
 	t.Run("decisions", func(t *testing.T) {
-		each := prove.Bound(100, 100_000) / len(policies())
+		each := prove.Bound(400, 100_000) / len(policies())
 		for i, text := range policies() {
 			t.Run(text, func(t *testing.T) {
 				decisions(t, newRig(t, proxy, table), total, text, uint64(i), each)
@@ -53,8 +53,8 @@ func decisions(t *testing.T, r *rig, total *tally, text string, policy uint64, e
 				n := next.Add(1)
 				w := r.world(text, fmt.Sprintf("u%d-%d", policy, n), policy<<32|n)
 				kinds := dynamotest.Faults()
-				for range 12 {
-					list := together(w.random, kinds[(int(n)+w.random.IntN(3)*7)%len(kinds)])
+				for i := range 12 {
+					list := together(w.random, kinds[(int(policy)*7+int(n)*12+i)%len(kinds)]) // each in turn
 					if err := w.step(t.Context(), w.draw(), list, 1+w.random.IntN(4)); err != nil {
 						t.Error(err)
 						return

@@ -39,7 +39,7 @@ type ledger struct {
 	given   map[string]bool // the releases that gave back, by receipt
 	ids     int64           // how many ids the item remembers
 	places  int64           // how many places a reservoir gave; nobody gives them back
-	freed   int64           // when something was last given back
+	freed   map[int]int64   // when each instance last gave something back
 	alone   map[int]int64   // what each instance admitted without the table
 	found   map[word][]string
 }
@@ -132,7 +132,7 @@ func (l *ledger) resolve(c *call, s stored) {
 	case c.op == release && diff == -c.n:
 		l.giveBack(c)
 	case c.op == reset && len(s.counts) == 0:
-		l.reset()
+		l.reset(c)
 	}
 }
 
@@ -160,11 +160,12 @@ func (l *ledger) giveBack(c *call) {
 		l.counted["the rest of "+receipt] = entry{n: e.n - c.n}
 	}
 	l.given[receipt] = true // the item drops one id and keeps another
-	l.freed = l.now
+	l.freed[c.instance] = l.now
 }
 
-func (l *ledger) reset() {
+func (l *ledger) reset(c *call) {
 	clear(l.counted)
 	clear(l.given)
-	l.ids, l.places, l.freed = 0, 0, l.now
+	l.ids, l.places = 0, 0
+	l.freed[c.instance] = l.now
 }
