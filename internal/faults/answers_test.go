@@ -78,12 +78,25 @@ func (l *ledger) admitted(c *call, d ratelimit.Decision, unsure bool, room int64
 	l.count(c, entry{n: n, at: d.At})
 }
 
-// withoutTable notes what an instance decided from its memory.
+// withoutTable notes what an instance decided from its memory. It admits each
+// request once.
 func (l *ledger) withoutTable(c *call, d ratelimit.Decision) {
-	if c.op != check || d.Granted == 0 {
+	if _, known := l.counted[c.id]; known || c.op != check || d.Granted == 0 {
 		return
 	}
-	if l.alone[c.instance] += d.Granted; l.alone[c.instance] > l.limits[0].most {
-		l.report(over, "the instance admitted %d without the table", l.alone[c.instance])
+	mine := l.alone[c.instance]
+	if mine == nil {
+		mine = map[string]int64{}
+		l.alone[c.instance] = mine
+	}
+	mine[c.id] = d.Granted
+	var sum int64
+	for _, n := range mine {
+		sum += n
+	}
+	for _, m := range l.limits {
+		if sum > m.most {
+			l.report(over, "the instance admitted %d without the table", sum)
+		}
 	}
 }

@@ -36,11 +36,11 @@ type ledger struct {
 	limits  []limit
 	now     int64
 	counted map[string]entry
-	given   map[string]bool // the releases that gave back, by receipt
-	ids     int64           // how many ids the item remembers
-	places  int64           // how many places a reservoir gave; nobody gives them back
-	freed   map[int]int64   // when each instance last gave something back
-	alone   map[int]int64   // what each instance admitted without the table
+	given   map[string]bool          // the releases that gave back, by receipt
+	ids     int64                    // how many ids the item remembers
+	places  int64                    // how many places a reservoir gave; nobody gives them back
+	freed   map[int]int64            // when each instance last gave something back
+	alone   map[int]map[string]int64 // what each instance admitted without the table
 	found   map[word][]string
 }
 

@@ -95,7 +95,7 @@ func (r *rig) world(text, user string, seed uint64) *world {
 
 // newLedger reads the limits of a policy.
 func newLedger(p policy.Policy, now int64) ledger {
-	l := ledger{now: now, counted: map[string]entry{}, given: map[string]bool{}, freed: map[int]int64{}, alone: map[int]int64{}, found: map[word][]string{}}
+	l := ledger{now: now, counted: map[string]entry{}, given: map[string]bool{}, freed: map[int]int64{}, alone: map[int]map[string]int64{}, found: map[word][]string{}}
 	for _, r := range p.Rates() {
 		m := limit{most: r.Limit, each: r.Limit, window: r.Window.Milliseconds()}
 		switch r.Kind {
@@ -116,7 +116,7 @@ func (w *world) cold(i int) {
 	w.limiters[i] = &ratelimit.Limiter{
 		Store: w.stores[i], Memory: ratelimit.NewMemory(1 << 20), Now: func() time.Time { return time.UnixMilli(w.now) },
 	}
-	w.alone[i] = 0
+	delete(w.alone, i)
 	if w.random.IntN(40) == 0 {
 		w.limiters[i].Timeout = 100 * time.Millisecond
 		return
