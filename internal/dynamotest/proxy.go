@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -29,6 +30,9 @@ type Proxy struct {
 	do     func(op string) Fault
 	before map[string][]func()
 	after  map[string][]func()
+
+	attempts sync.Map // *Attempt by the value of attemptHeader
+	numbers  atomic.Int64
 }
 
 // fail is one call of Fail.

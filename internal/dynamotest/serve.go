@@ -18,9 +18,12 @@ type answer struct {
 	body   []byte
 }
 
+// checksum is the header with the CRC-32 of the body.
+const checksum = "X-Amz-Crc32"
+
 // summed returns a with the checksum of its body, which SDKs check.
 func (a answer) summed() answer {
-	a.header.Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(a.body)), 10))
+	a.header.Set(checksum, strconv.FormatUint(uint64(crc32.ChecksumIEEE(a.body)), 10))
 	return a
 }
 
@@ -33,10 +36,13 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	target := r.Header.Get("X-Amz-Target") // DynamoDB_20120810.UpdateItem
 	op := target[strings.LastIndexByte(target, '.')+1:]
-	fault := p.admit(op)
+	fault, attempt := p.faultOf(r, op)
+	defer attempt.seal()
 
 	var got answer
-	if fault.Applied() {
+	if fault == Late && attempt != nil {
+		attempt.hold(func() error { _, err := p.forward(r, op, body); return err })
+	} else if fault.Applied() {
 		p.runHooks(p.before, op)
 		if fault == UnprocessedStatements && op == "BatchExecuteStatement" {
 			got, err = p.forwardSome(r, body)
@@ -49,6 +55,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		p.runHooks(p.after, op)
 	}
+	attempt.seal()
 	p.reply(w, r, fault, got)
 }
 
@@ -60,6 +67,7 @@ func (p *Proxy) forward(r *http.Request, op string, body []byte) (answer, error)
 	}
 	req.Header = r.Header.Clone()
 	req.Header.Del("Connection")
+	req.Header.Del(attemptHeader)
 	req.Header.Set("Accept-Encoding", "identity")
 	resp, err := p.transport.RoundTrip(req)
 	if err != nil {
@@ -84,9 +92,9 @@ func (p *Proxy) reply(w http.ResponseWriter, r *http.Request, fault Fault, got a
 	switch fault {
 	case Refuse, LoseResponse:
 		panic(http.ErrAbortHandler) // closes the connection
-	case Reset:
+	case Reset, ResetBefore:
 		reset(w)
-	case HangBefore, HangAfter:
+	case HangBefore, HangAfter, Late:
 		p.hang(r)
 	case Truncate:
 		send(w, got, half)
@@ -97,6 +105,10 @@ func (p *Proxy) reply(w http.ResponseWriter, r *http.Request, fault Fault, got a
 	case Garbage:
 		got.body = half
 		send(w, got.summed(), half)
+	case BadChecksum:
+		got.header = got.header.Clone()
+		got.header.Set(checksum, strconv.FormatUint(uint64(crc32.ChecksumIEEE(got.body)^1), 10))
+		send(w, got, got.body)
 	default:
 		if made, ok := fault.refusal(); ok {
 			got = made

@@ -84,6 +84,9 @@ func (r *Request) withReceipt(now int64, s policy.State, granted int64) Decision
 //   - Otherwise an earlier decision counted it: a duplicate.
 func (r *Request) found(s policy.State, w Write, kept Kept, done bool, t *tries) Decision {
 	readyAt := r.place(kept)
+	if r.Policy.Queues() {
+		kept.Note = 0 // it is a place, and not a number of actions
+	}
 	switch {
 	case done:
 		return r.counted(w.Now, s, t.n, readyAt)

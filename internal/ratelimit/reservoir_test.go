@@ -136,3 +136,20 @@ func TestALostPlaceAcrossAGeneration(t *testing.T) {
 		}
 	})
 }
+
+// The item keeps a place as a note with the request's id. That note must not be
+// read as a number of actions.
+func TestAPlaceFoundAfterTwoLostAttemptsGrantsOneAction(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		c := newClock()
+		p := policy.Must("reservoir 2/10s ahead 1m")
+		mustCheck(t, &Limiter{Store: store, Timeout: 5 * time.Second, Now: c.now}, request(p, "first", 1))
+		// 1: lost before the write. 2: refused, because the item is not empty.
+		// 3: performed, and the answer is lost. 4: finds the id.
+		f := &faulty{Store: store, faults: []fault{refuse, pass, lose, pass}}
+		d := mustCheck(t, &Limiter{Store: f, Timeout: 5 * time.Second, Now: c.now}, request(p, "second", 1))
+		if d.Reason != OK || d.Granted != 1 || d.Used != 2 {
+			t.Errorf("got %s with %d granted, want ok with 1", inWords(d), d.Granted)
+		}
+	})
+}

@@ -1,0 +1,55 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// draw draws the next call.
+func (w *world) draw() call {
+	c := call{op: check, instance: w.random.IntN(instances), n: 1 + w.random.Int64N(min(3, w.policy.Most()))}
+	queue := w.policy.Queues()
+	switch what := w.random.IntN(20); {
+	case what < 5 && len(w.receipts) > 0:
+		r := w.receipts[max(0, len(w.receipts)-1-w.random.IntN(3))]
+		if r.at == 0 {
+			r.id, r.at = "unknown", w.now
+		}
+		c.op, c.id, c.n, c.at = release, r.id, max(1, r.n-w.random.Int64N(2)), r.at
+	case what == 5 && !queue:
+		c.op, c.id = reset, "reset"
+	case what < 8:
+		c.op, c.id = status, "status"
+	case what < 12 && len(w.receipts) > 0: // a repeat, perhaps of a check that was given back
+		r := w.receipts[len(w.receipts)-1]
+		c.id, c.n, c.partial = r.id, r.n, false
+		if r.partial {
+			w.ids++
+			c.id = fmt.Sprint("r", w.ids)
+		}
+	default:
+		w.ids++
+		c.id, c.partial = fmt.Sprint("r", w.ids), !queue && w.random.IntN(3) == 0
+	}
+	return c
+}
+
+func (w *world) send(ctx context.Context, c call) (ratelimit.Decision, error) {
+	r := ratelimit.Request{
+		UserID: w.user, Activity: "act", Policy: w.policy, Count: c.n, Partial: c.partial, Fresh: c.partial,
+		ID: c.id, At: c.at, Alone: w.random.IntN(2) == 0,
+	}
+	l := w.limiters[c.instance]
+	switch c.op {
+	case check:
+		return l.Check(ctx, r)
+	case status:
+		return l.Status(ctx, r)
+	case release:
+		return l.Release(ctx, r)
+	default:
+		return l.Reset(ctx, r)
+	}
+}
