@@ -1,0 +1,235 @@
+package simulate_test
+
+import (
+	"fmt"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// A ledger holds what the store has performed, user by user, and judges it by the
+// models: each write when it lands, each answer when it is given.
+type ledger struct {
+	sim   *sim
+	users map[string]*user
+}
+
+type user struct {
+	*account
+
+	records map[counter]*record // the last time that each request was counted
+	given   map[string]bool     // receipts that were given back
+	old     map[string]bool     // receipts of what a reset has deleted, or what was admitted alone
+	freed   int64               // when something was last given back or reset
+	changed int64               // when the item last changed
+}
+
+// A counter names a request in an item. A window has an item of its own, so a
+// request can count once in each.
+type counter struct {
+	id     string
+	window int64
+}
+
+// A record is a request that was counted.
+type record struct {
+	by    *op
+	now   int64 // by the clock that planned it
+	at    int64 // the receipt
+	n     int64
+	place int64 // reservoir: when it may run
+	whole bool  // the item remembers its id as long as the window
+	over  bool  // it was given back or reset
+}
+
+// A landing is what happened when an attempt reached the store, and what an
+// answer from it may say.
+type landing struct {
+	op    *op
+	asked int64 // true time at which the attempt began
+	item  ratelimit.Item
+	done  bool
+
+	rec     *record // the request's own count, if there is one
+	known   bool    // the item certainly remembers it
+	surely  bool    // the request fits, whatever clock decides
+	perhaps bool    // it fits for some clock
+	figures []figure
+	wait    [2]int64 // the shortest and the longest wait that an answer may name
+	next    int64    // reservoir: the place that it would get
+	waiting int64    // reservoir: places up to its own
+	must    bool     // a release has to give something back
+}
+
+func (l *ledger) user(id string) *user {
+	u, ok := l.users[id]
+	if !ok {
+		a, err := newAccount(l.sim.of(l.sim.activity.Limit))
+		if err != nil {
+			panic(err) // TestAKindWithoutAModelIsAnError
+		}
+		u = &user{account: a, records: map[counter]*record{}, given: map[string]bool{}, old: map[string]bool{}, freed: -1 << 60, changed: -1 << 60}
+		l.users[id] = u
+	}
+	return u
+}
+
+// remembered is how long an item certainly knows an id: 20 s less the 2 s by which
+// clocks differ.
+const remembered = 18_000
+
+// remembers reports whether an item certainly knows the record for a decision at
+// now.
+func (r *record) remembers(now int64) bool {
+	age := now - r.now
+	return r.whole || -remembered <= age && age <= remembered
+}
+
+// update judges an update that has reached the store.
+func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
+	u := l.user(w.Key.UserID)
+	if a.done {
+		u.changed = l.sim.now
+		l.sim.stats.writes++
+		l.sim.mix(w.Now, int64(len(a.op.id)))
+		if a.op.kind == release {
+			l.gaveBack(u, a, w)
+		} else {
+			l.counted(u, a, w, before)
+		}
+		if !u.same(a.item.State) {
+			l.sim.wrong("%s: the item holds %v, and the models hold %v", a.op.name, a.item.State, u)
+		}
+	}
+	l.expect(u, a, w.Key, w.Now)
+}
+
+// counted judges a check that the store has counted.
+func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
+	s, o := l.sim, a.op
+	at := counter{o.id, w.Key.Window}
+	if r := u.records[at]; r != nil && !r.over && r.remembers(w.Now) {
+		s.wrong("%s is counted twice, at %d and at %d", o.name, r.now, w.Now)
+	}
+	n, err := u.account.counted(o.terms, w.Now, before.State, a.item.State)
+	switch {
+	case err != nil:
+		s.wrong("%s: %v", o.name, err)
+	case n < 1 || n > o.request.Count || n < o.request.Count && !o.request.Partial:
+		s.wrong("%s asks for %d, and the store counts %d", o.name, o.request.Count, n)
+	case !u.fits(o.terms, w.Now, n, false):
+		s.wrong("%s: the store counts %d, which do not fit: %v", o.name, n, u)
+	}
+	r := &record{by: o, now: w.Now, n: n}
+	r.whole = len(u.models) == 1 && w.Key.Window != 0 && o.terms.most <= 100
+	if q, rate := u.queue(o.terms); q != nil {
+		r.place = q.place(u.moment(w.Now), rate)
+	}
+	if u.count(o.terms, w.Now, n) {
+		u.freed = s.now
+	}
+	r.at = u.at(w.Now)
+	u.records[at] = r
+	if o.refused {
+		s.stats.afterRefusal++
+	}
+	s.line("the store counts %d of %s at %d", n, o.name, w.Now)
+	if n < o.request.Count && u.fits(o.terms, w.Now, 1, true) && u.freed < o.began {
+		s.wrong("%s asks for %d, gets %d, and more would fit", o.name, o.request.Count, n)
+	}
+}
+
+// gaveBack judges a release that the store has performed.
+func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write) {
+	s, o := l.sim, a.op
+	r := u.records[counter{o.request.ID, w.Key.Window}]
+	at, n := o.request.At, o.request.Count
+	own := r != nil && !r.over && r.at == at && r.n >= n
+	older := r != nil && !r.over && u.old[receipt(o.request.ID, at)]
+	_, keeps := u.models[0].(*logModel)
+	late := w.Now-at > 20_000
+	switch {
+	case !u.holds(w.Now, at, n):
+		s.wrong("%s gives back %d of %d, which do not count: %v", o.name, n, at, u)
+	case !own && older:
+		s.stats.oldReceipts++
+	case !own && !(keeps && late && len(u.models) == 1):
+		s.wrong("%s gives back %d of %d twice, or what was never counted", o.name, n, at)
+	case own && late && !r.whole && !(keeps && len(u.models) == 1):
+		s.wrong("%s gives back %d of %d, %d ms later", o.name, n, at, w.Now-at)
+	}
+	u.back(w.Now, at, n)
+	if own || older {
+		r.over = true
+		u.given[receipt(o.request.ID, at)] = true
+	}
+	u.freed = s.now
+	s.line("the store gives back %d of %s", n, o.name)
+}
+
+func receipt(id string, at int64) string { return fmt.Sprint(id, " ", at) }
+
+// reset notes that an item was deleted on behalf of a user.
+func (l *ledger) reset(k ratelimit.Key) {
+	u := l.user(k.UserID)
+	l.sim.line("the store deletes the item of %s", k.UserID)
+	for c, r := range u.records {
+		if c.window == k.Window && !r.over {
+			r.over = true
+			u.old[receipt(c.id, r.at)] = true
+		}
+	}
+	if m, ok := u.models[0].(*fixedModel); ok && k.Window != 0 {
+		delete(m.counts, k.Window)
+	} else if a, err := newAccount(l.sim.of(l.sim.activity.Limit)); err == nil {
+		u.account = a
+	}
+	u.freed, u.changed = l.sim.now, l.sim.now
+}
+
+// read notes what a read has shown.
+func (l *ledger) read(a *landing, k ratelimit.Key) {
+	u := l.user(k.UserID)
+	now := a.op.now
+	if a.op.kind == release {
+		now = a.op.releasedAt()
+	}
+	l.expect(u, a, k, now)
+}
+
+// expect notes what an answer from this landing may say.
+func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
+	o := a.op
+	a.figures = u.figures(o.terms, now)
+	if o.kind == release {
+		r := u.records[counter{o.request.ID, k.Window}]
+		a.must = r != nil && !r.over && r.at == o.request.At && r.n >= o.request.Count && !u.given[receipt(o.request.ID, r.at)] &&
+			r.remembers(now) && now-r.at <= remembered && u.holds(now, r.at, o.request.Count)
+		return
+	}
+	if r := u.records[counter{o.id, k.Window}]; r != nil && !r.over {
+		a.rec, a.known = r, r.remembers(now)
+	}
+	need := o.request.Count
+	if o.request.Partial {
+		need = 1
+	}
+	a.surely, a.perhaps = u.fits(o.terms, now, need, true), u.fits(o.terms, now, need, false)
+	if !a.surely {
+		a.wait = [2]int64{u.wait(o.terms, now, need, false), u.wait(o.terms, now, need, true)}
+	}
+	if q, rate := u.queue(o.terms); q != nil {
+		a.next = q.place(u.moment(now), rate)
+		if a.rec != nil {
+			a.waiting = q.waiting(now, a.rec.place, rate)
+		}
+	}
+}
+
+// releasedAt returns the time by which an instance plans a release: its own, or
+// that of the receipt if a clock ahead gave it.
+func (o *op) releasedAt() int64 {
+	if ahead := o.request.At - o.now; 0 < ahead && ahead <= 120_000 {
+		return o.request.At
+	}
+	return o.now
+}
