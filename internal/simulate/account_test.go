@@ -97,33 +97,26 @@ func (a *account) fitsAt(t *terms, at, n int64, strict bool) bool {
 	return true
 }
 
-// moment returns the time that decides about an action at now. A limit that is
-// alone goes by now itself.
+// moment returns the time under which an action at now counts. A bucket alone
+// counts by the clock at hand; only its receipt is later.
 func (a *account) moment(now int64) int64 {
-	if len(a.models) == 1 {
+	if _, ok := a.models[0].(*bucketModel); ok && len(a.models) == 1 {
 		return now
 	}
 	return a.at(now)
 }
 
-// count counts n actions. It reports whether that can free what was taken: a
-// bucket that is counted at a faster pace drains at that pace from then on.
-func (a *account) count(t *terms, now, n int64) (freed bool) {
-	at := a.moment(now)
+// count counts n actions of the moment at.
+func (a *account) count(t *terms, at, n int64) {
 	for i, m := range a.models {
-		r := a.rate(t, i)
-		if b, ok := m.(*bucketModel); ok && b.every > interval(r) {
-			freed = true
-		}
-		m.count(at, n, r)
+		m.count(at, n, a.rate(t, i))
 	}
-	return freed
 }
 
 // holds reports whether a limit still counts n actions of the moment at.
-func (a *account) holds(now, at, n int64) bool {
+func (a *account) holds(now, at, n int64, strict bool) bool {
 	for _, m := range a.models {
-		if m.holds(now, at, n) {
+		if m.holds(now, at, n, strict) {
 			return true
 		}
 	}
@@ -133,38 +126,48 @@ func (a *account) holds(now, at, n int64) bool {
 // back gives back n actions in each limit in which they still count.
 func (a *account) back(now, at, n int64) {
 	for _, m := range a.models {
-		if m.holds(now, at, n) {
+		if m.holds(now, at, n, true) {
 			m.back(at, n)
 		}
 	}
 }
 
-// counted returns how many actions a write at now has counted, by each limit. All
-// limits must count the same number.
-func (a *account) counted(t *terms, now int64, before, after policy.State) (int64, error) {
-	at := a.moment(now)
+// counted returns how many actions a write at now has counted, and under which
+// time. All limits must count the same number. A write that was planned when a
+// clock ahead had begun something counts at that clock's time, even if nothing is
+// left of it when the write lands.
+func (a *account) counted(t *terms, now int64, before, after policy.State) (n, at int64, err error) {
+	at = a.moment(now)
+	n, err = a.countedAt(t, at, before, after)
+	for i, m := range a.models {
+		if n > 0 && err == nil {
+			break
+		}
+		planned := int64(0)
+		switch m := m.(type) {
+		case *slidingModel:
+			planned = (now/m.window + 1) * m.window
+		case *bucketModel:
+			planned = after[m.prefix+"asof"]
+		}
+		if window := a.rate(t, i).Window.Milliseconds(); planned > now && planned-now <= min(window, 120_000) {
+			at = planned
+			n, err = a.countedAt(t, at, before, after)
+		}
+	}
+	return n, at, err
+}
+
+func (a *account) countedAt(t *terms, at int64, before, after policy.State) (int64, error) {
 	n := int64(-1)
 	for i, m := range a.models {
-		moment := at
-		if len(a.models) == 1 {
-			moment = countedAt(m, now)
-		}
-		got := m.counted(moment, a.rate(t, i), before, after)
+		got := m.counted(at, a.rate(t, i), before, after)
 		if i > 0 && got != n {
 			return 0, fmt.Errorf("the limit %s counts %d, and the limit %s counts %d", a.names[0], n, a.names[i], got)
 		}
 		n = got
 	}
 	return n, nil
-}
-
-// countedAt returns the time under which a single limit counts an action of now.
-// A bucket counts by the clock at hand. Its receipt alone is later.
-func countedAt(m model, now int64) int64 {
-	if _, ok := m.(*bucketModel); ok {
-		return now
-	}
-	return m.at(now)
 }
 
 func (a *account) same(s policy.State) bool {

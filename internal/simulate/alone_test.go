@@ -111,7 +111,7 @@ func (l *ledger) judgeRepeat(o *op, d ratelimit.Decision) {
 	switch {
 	case d.Reason != ratelimit.Limited || o.kind != check:
 		s.wrong("%s is told %s without a request, want limited", o.name, d.Reason)
-	case u.fits(o.terms, o.now, need, true) && u.fitsAt(o.terms, o.now, need, true) && u.freed < s.now-trusted:
+	case u.fits(o.terms, o.now, need, true) && u.fitsAt(o.terms, o.now, need, true) && u.freedFor(o.terms) < s.now-trusted:
 		s.wrong("%s is refused from memory, and it fits", o.name)
 	case u.changed < s.now-trusted-1000: // what the instance knows is what the store has
 		l.judgeFigures(o, d, u.figures(o.terms, o.now), [2]int64{u.wait(o.terms, o.now, need, false), u.wait(o.terms, o.now, need, true)})

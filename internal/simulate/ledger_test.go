@@ -2,6 +2,7 @@ package simulate_test
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -67,7 +68,7 @@ func (l *ledger) user(id string) *user {
 		if err != nil {
 			panic(err) // TestAKindWithoutAModelIsAnError
 		}
-		u = &user{account: a, records: map[counter]*record{}, given: map[string]bool{}, old: map[string]bool{}, freed: -1 << 60, changed: -1 << 60}
+		u = &user{account: a, records: map[counter]*record{}, given: map[string]bool{}, old: map[string]bool{}, paced: map[*terms]int64{}, freed: -1 << 60, changed: -1 << 60}
 		l.users[id] = u
 	}
 	return u
@@ -110,23 +111,22 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	if r := u.records[at]; r != nil && !r.over && r.remembers(w.Now) {
 		s.wrong("%s is counted twice, at %d and at %d", o.name, r.now, w.Now)
 	}
-	n, err := u.account.counted(o.terms, w.Now, before.State, a.item.State)
+	n, counts, err := u.account.counted(o.terms, w.Now, before.State, a.item.State)
 	switch {
 	case err != nil:
-		s.wrong("%s: %v", o.name, err)
+		s.wrong("%s: %v: %+v changes %v", o.name, err, w.Update, before.State)
 	case n < 1 || n > o.request.Count || n < o.request.Count && !o.request.Partial:
 		s.wrong("%s asks for %d, and the store counts %d", o.name, o.request.Count, n)
-	case !u.fits(o.terms, w.Now, n, false):
+	case !u.fitsAt(o.terms, counts, n, false):
 		s.wrong("%s: the store counts %d, which do not fit: %v", o.name, n, u)
 	}
 	r := &record{by: o, now: w.Now, n: n}
 	r.whole = len(u.models) == 1 && w.Key.Window != 0 && o.terms.most <= 100
 	if q, rate := u.queue(o.terms); q != nil {
-		r.place = q.place(u.moment(w.Now), rate)
+		r.place = q.place(counts, rate)
 	}
-	if u.count(o.terms, w.Now, n) {
-		u.freed = s.now
-	}
+	u.count(o.terms, counts, n)
+	u.paced[o.terms] = s.now
 	r.at = u.at(w.Now)
 	u.records[at] = r
 	if o.refused {
@@ -136,6 +136,23 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	if n < o.request.Count && u.fits(o.terms, w.Now, 1, true) && u.freed < o.began {
 		s.wrong("%s asks for %d, gets %d, and more would fit", o.name, o.request.Count, n)
 	}
+}
+
+// freedFor returns when something last made room for requests of t. A bucket also
+// drains at the pace of the last action, which can be that of another tier.
+func (u *user) freedFor(t *terms) int64 {
+	freed := u.freed
+	for i, m := range u.models {
+		if _, ok := m.(*bucketModel); !ok {
+			continue
+		}
+		for other, at := range u.paced {
+			if interval(u.rate(other, i)) != interval(u.rate(t, i)) {
+				freed = max(freed, at)
+			}
+		}
+	}
+	return freed
 }
 
 // gaveBack judges a release that the store has performed.
@@ -148,7 +165,7 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write) {
 	_, keeps := u.models[0].(*logModel)
 	late := w.Now-at > 20_000
 	switch {
-	case !u.holds(w.Now, at, n):
+	case !u.holds(w.Now, at, n, true):
 		s.wrong("%s gives back %d of %d, which do not count: %v", o.name, n, at, u)
 	case !own && older:
 		s.stats.oldReceipts++
@@ -173,11 +190,12 @@ func (l *ledger) reset(k ratelimit.Key) {
 	u := l.user(k.UserID)
 	l.sim.line("the store deletes the item of %s", k.UserID)
 	for c, r := range u.records {
-		if c.window == k.Window && !r.over {
+		if c.window == k.Window {
 			r.over = true
 			u.old[receipt(c.id, r.at)] = true
 		}
 	}
+	maps.Copy(u.old, u.given)
 	if m, ok := u.models[0].(*fixedModel); ok && k.Window != 0 {
 		delete(m.counts, k.Window)
 	} else if a, err := newAccount(l.sim.of(l.sim.activity.Limit)); err == nil {
@@ -203,7 +221,7 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 	if o.kind == release {
 		r := u.records[counter{o.request.ID, k.Window}]
 		a.must = r != nil && !r.over && r.at == o.request.At && r.n >= o.request.Count && !u.given[receipt(o.request.ID, r.at)] &&
-			r.remembers(now) && now-r.at <= remembered && u.holds(now, r.at, o.request.Count)
+			r.remembers(now) && now-r.at <= remembered && u.holds(now, r.at, o.request.Count, false)
 		return
 	}
 	if r := u.records[counter{o.id, k.Window}]; r != nil && !r.over {

@@ -48,9 +48,9 @@ func (m *slidingModel) resets(now int64, _ policy.Rate, _ bool) int64 {
 	return now
 }
 
-func (m *slidingModel) count(now, n int64, _ policy.Rate) { m.counts[m.at(now)/m.window] += n }
+func (m *slidingModel) count(now, n int64, _ policy.Rate) { m.counts[now/m.window] += n }
 
-func (m *slidingModel) holds(now, at, n int64) bool {
+func (m *slidingModel) holds(now, at, n int64, _ bool) bool {
 	k := at / m.window
 	return k >= now/m.window-1 && m.counts[k] >= n
 }
@@ -131,7 +131,7 @@ func (m *bucketModel) count(now, n int64, r policy.Rate) {
 	m.every, m.last = interval(r), now
 }
 
-func (m *bucketModel) holds(_, at, n int64) bool {
+func (m *bucketModel) holds(_, at, n int64, _ bool) bool {
 	return m.since <= at && m.tat-n*m.every >= m.since
 }
 
@@ -206,7 +206,7 @@ func (m *reservoirModel) count(now, _ int64, r policy.Rate) {
 	m.given++
 }
 
-func (m *reservoirModel) holds(_, _, _ int64) bool { return false }
+func (m *reservoirModel) holds(_, _, _ int64, _ bool) bool { return false }
 
 func (m *reservoirModel) back(_, _ int64) {}
 

@@ -28,7 +28,7 @@ type model interface {
 
 	// holds reports whether n actions of the moment at still count at now, so
 	// that they can be given back. Back gives them back.
-	holds(now, at, n int64) bool
+	holds(now, at, n int64, strict bool) bool
 	back(at, n int64)
 
 	// counted returns how many actions a write of the moment at has counted. It
@@ -112,7 +112,7 @@ func (m *fixedModel) count(now, n int64, _ policy.Rate) {
 	m.begun = max(m.begun, now/m.window)
 }
 
-func (m *fixedModel) holds(now, at, n int64) bool {
+func (m *fixedModel) holds(now, at, n int64, _ bool) bool {
 	k := at / m.window
 	return now/m.window == k && m.key(now) == k && m.counts[k] >= n
 }
@@ -199,13 +199,13 @@ func (m *logModel) count(now, n int64, _ policy.Rate) {
 	m.times = slices.DeleteFunc(m.times, func(t int64) bool { return t < m.latest-m.window-behind })
 }
 
-func (m *logModel) holds(now, at, n int64) bool {
+func (m *logModel) holds(now, at, n int64, strict bool) bool {
 	for _, t := range m.times {
 		if t == at {
 			n--
 		}
 	}
-	return at > now-m.window && n <= 0
+	return at > m.over(now, strict) && n <= 0
 }
 
 func (m *logModel) back(at, n int64) {
