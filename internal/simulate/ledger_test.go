@@ -20,6 +20,7 @@ type user struct {
 	records map[counter]*record // the last time that each request was counted
 	given   map[string]bool     // receipts that were given back
 	old     map[string]bool     // receipts of what a reset has deleted, or what was admitted alone
+	paced   map[*terms]int64    // when each limit last counted
 	freed   int64               // when something was last given back or reset
 	changed int64               // when the item last changed
 }
@@ -124,6 +125,11 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	r.whole = len(u.models) == 1 && w.Key.Window != 0 && o.terms.most <= 100
 	if q, rate := u.queue(o.terms); q != nil {
 		r.place = q.place(counts, rate)
+	}
+	for i, m := range u.models {
+		if b, ok := m.(*bucketModel); ok && b.every != interval(u.rate(o.terms, i)) {
+			u.freed = s.now
+		}
 	}
 	u.count(o.terms, counts, n)
 	u.paced[o.terms] = s.now
