@@ -111,7 +111,8 @@ func (in *instance) send(v verb, r ratelimit.Request, tier string, leaves int64,
 		o.id = placeID(r)
 	}
 	o.ctx, o.cancel = context.WithCancel(context.Background())
-	s.line("%s: count %d, partial %v, by instance %d (%d ms ahead), limit %s", o.name, r.Count, r.Partial, in.number, in.ahead, t.text)
+	s.line("%s: count %d, partial %v, receipt %d, place %d, by instance %d (%d ms ahead), limit %s",
+		o.name, r.Count, r.Partial, r.At, r.ReadyAt, in.number, in.ahead, t.text)
 	s.start(o, func() {
 		d, err := o.decide()
 		if o.ctx.Err() != nil {

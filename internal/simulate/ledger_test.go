@@ -175,6 +175,7 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write) {
 		s.wrong("%s gives back %d of %d, which do not count: %v", o.name, n, at, u)
 	case !own && older:
 		s.stats.oldReceipts++
+		u.old[receipt(o.request.ID, r.at)] = true // now that one is the older receipt
 	case !own && !(keeps && late && len(u.models) == 1):
 		s.wrong("%s gives back %d of %d twice, or what was never counted", o.name, n, at)
 	case own && late && !r.whole && !(keeps && len(u.models) == 1):

@@ -18,6 +18,8 @@ var oneSeed = flag.Uint64("seed", 0, "run only the seed with this number, counte
 
 var seedsFlag = flag.Uint64("seeds", 20, "run this many seeds of each policy")
 
+var linesFlag = flag.Int("lines", 60, "print so many lines of a timeline")
+
 // stats count what happened in runs.
 type stats struct {
 	seeds, attempts, writes, errors, alone, repeated, waits, left, edits int
@@ -58,7 +60,7 @@ func report(t *testing.T, subject subject, seed uint64) {
 	s := play(t, subject, seed, true)
 	t.Fatalf("%s\n\nthe limits: %v, premium %v; %d instances; clocks differ by more than 2 s: %v\n%s\n\nrun it again: go test ./internal/simulate -run 'TestSimulation/^%s$' -seed %d",
 		s.violation, s.activity.Limit, s.activity.For(premium), len(s.instances), s.far,
-		strings.Join(s.lines[max(0, len(s.lines)-60):], "\n"), strings.ReplaceAll(subject.name, " ", "_"), seed)
+		strings.Join(s.lines[max(0, len(s.lines)-*linesFlag):], "\n"), strings.ReplaceAll(subject.name, " ", "_"), seed)
 }
 
 // Requests get lost, arrive late and come from different clocks, while limits
