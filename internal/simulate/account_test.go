@@ -2,6 +2,7 @@ package simulate_test
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cric-talk/guards/internal/policy"
 )
@@ -123,10 +124,14 @@ func (a *account) holds(now, at, n int64, strict bool) bool {
 	return false
 }
 
-// back gives back n actions in each limit in which they still count.
-func (a *account) back(now, at, n int64) {
-	for _, m := range a.models {
-		if m.holds(now, at, n, true) {
+// back gives back n actions in each limit in which they still count. A log may
+// have used their slots for others already, if a clock ahead says that they are
+// over; then the item shows whether it gave them back.
+func (a *account) back(t *terms, now, at, n int64, before, after policy.State) {
+	for i, m := range a.models {
+		_, keeps := m.(*logModel)
+		inDoubt := keeps && !m.holds(now, at, n, false)
+		if m.holds(now, at, n, true) && !(inDoubt && m.counted(at, a.rate(t, i), before, after) == 0) {
 			m.back(at, n)
 		}
 	}
@@ -137,22 +142,23 @@ func (a *account) back(now, at, n int64) {
 // clock ahead had begun something counts at that clock's time, even if nothing is
 // left of it when the write lands.
 func (a *account) counted(t *terms, now int64, before, after policy.State) (n, at int64, err error) {
-	at = a.moment(now)
-	n, err = a.countedAt(t, at, before, after)
+	moments := []int64{a.moment(now)}
 	for i, m := range a.models {
-		if n > 0 && err == nil {
-			break
-		}
 		planned := int64(0)
 		switch m := m.(type) {
 		case *slidingModel:
 			planned = (now/m.window + 1) * m.window
 		case *bucketModel:
 			planned = after[m.prefix+"asof"]
+			moments = slices.DeleteFunc(moments, func(at int64) bool { return at != planned }) // the item shows it
 		}
 		if window := a.rate(t, i).Window.Milliseconds(); planned > now && planned-now <= min(window, 120_000) {
-			at = planned
-			n, err = a.countedAt(t, at, before, after)
+			moments = append(moments, planned)
+		}
+	}
+	for _, at = range moments {
+		if n, err = a.countedAt(t, at, before, after); n > 0 && err == nil {
+			break
 		}
 	}
 	return n, at, err

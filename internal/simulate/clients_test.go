@@ -7,12 +7,6 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// clients are those who ask, and what they do with the answers: they repeat, wait
-// and come back, release, present a place, or give up.
-type clients struct {
-	ids int
-}
-
 // plan fills a run with traffic: bursts, steady calls, calls around the end of a
 // window, and silence in which items expire.
 func (s *sim) plan(requests int) {
@@ -34,6 +28,7 @@ func (s *sim) plan(requests int) {
 		default:
 			at += s.upTo(5*t.longest()/2) + s.upTo(200_000)
 			over = s.upTo(window)
+			s.at(at, s.sweep)
 		}
 		for range n {
 			s.at(at+s.upTo(over), s.arrive)
@@ -68,9 +63,9 @@ func (s *sim) disturb() {
 
 // arrive lets a client send its first request.
 func (s *sim) arrive() {
-	s.clients.ids++
+	s.ids++
 	r := ratelimit.Request{
-		UserID: "u1", Activity: activity, Count: 1, ID: fmt.Sprint("r", s.clients.ids), Alone: !s.chance(4),
+		UserID: "u1", Activity: activity, Count: 1, ID: fmt.Sprint("r", s.ids), Alone: !s.chance(4),
 	}
 	if s.chance(5) {
 		r.UserID = "u2"

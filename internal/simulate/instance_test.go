@@ -55,6 +55,7 @@ func (in *instance) clock() time.Time { return time.UnixMilli(in.millis()) }
 // stepClock sets the clock to another difference.
 func (in *instance) stepClock() {
 	to := in.sim.skew()
+	in.sim.stats.steps++
 	in.step = max(in.step, in.ahead-to)
 	in.sim.line("instance %d: the clock steps from %d ms ahead to %d ms", in.number, in.ahead, to)
 	in.ahead, in.stepped = to, in.sim.now

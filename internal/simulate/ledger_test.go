@@ -94,7 +94,7 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 		l.sim.stats.writes++
 		l.sim.mix(w.Now, int64(len(a.op.id)))
 		if a.op.kind == release {
-			l.gaveBack(u, a, w)
+			l.gaveBack(u, a, w, before)
 		} else {
 			l.counted(u, a, w, before)
 		}
@@ -162,7 +162,7 @@ func (u *user) freedFor(t *terms) int64 {
 }
 
 // gaveBack judges a release that the store has performed.
-func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write) {
+func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
 	s, o := l.sim, a.op
 	r := u.records[counter{o.request.ID, w.Key.Window}]
 	at, n := o.request.At, o.request.Count
@@ -181,7 +181,7 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write) {
 	case own && late && !r.whole && !(keeps && len(u.models) == 1):
 		s.wrong("%s gives back %d of %d, %d ms later", o.name, n, at, w.Now-at)
 	}
-	u.back(w.Now, at, n)
+	u.back(o.terms, w.Now, at, n, before.State, a.item.State)
 	if own || older {
 		r.over = true
 		u.given[receipt(o.request.ID, at)] = true

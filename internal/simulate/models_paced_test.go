@@ -153,7 +153,8 @@ func (m *bucketModel) counted(at int64, r policy.Rate, _, after policy.State) in
 }
 
 func (m *bucketModel) same(s policy.State) bool {
-	return s[m.prefix+"tat"] == m.tat && s[m.prefix+"every"] == m.every
+	return s[m.prefix+"tat"] == m.tat && s[m.prefix+"every"] == m.every &&
+		s[m.prefix+"since"] == m.since && s[m.prefix+"asof"] == m.last
 }
 
 // A reservoirModel knows the latest window with places, and how many places that

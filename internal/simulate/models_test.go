@@ -59,7 +59,7 @@ var models = map[string]func(prefix string, window int64) model{
 func newModel(r policy.Rate) (model, error) {
 	make, ok := models[r.Kind]
 	if !ok {
-		return nil, fmt.Errorf("the simulation has no model of the kind %q, so it can't judge it: write one in internal/simulate from what contract.md promises", r.Kind)
+		return nil, fmt.Errorf("the simulation has no model of the kind %q, so it cannot judge it: write one in internal/simulate from what contract.md promises", r.Kind)
 	}
 	return make(prefix(r), r.Window.Milliseconds()), nil
 }

@@ -20,10 +20,9 @@ import (
 // waits for the network, and the loop continues it when its time has come. So
 // decisions overlap as they do in production, and one seed makes one run.
 type sim struct {
-	seed    uint64
-	subject string
-	random  *rand.Rand
-	far     bool // some clocks differ by more than the 2 s that the contract assumes
+	seed   uint64
+	random *rand.Rand
+	far    bool // some clocks differ by more than the 2 s that the contract assumes
 
 	now    int64
 	events queue
@@ -35,7 +34,7 @@ type sim struct {
 	store     *memstore.Store
 	settings  settings
 	instances []*instance
-	clients   clients
+	ids       int // of requests, so far
 	ledger    ledger
 
 	stats     stats
@@ -48,14 +47,25 @@ type sim struct {
 // begin is the start of an hour. All runs start within the day that follows.
 const begin = 1_700_002_800_000
 
-func newSim(s subject, seed uint64, verbose bool) *sim {
+func newSim(subject subject, seed uint64, verbose bool) *sim {
 	h := fnv.New64a()
-	h.Write([]byte(s.name))
+	h.Write([]byte(subject.name))
 	random := rand.New(rand.NewPCG(seed, h.Sum64()))
-	return &sim{
-		seed: seed, subject: s.name, random: random, verbose: verbose, store: new(memstore.Store),
-		now: begin + random.Int64N(86_400_000), hash: h.Sum64(), byText: map[string]*terms{},
+	s := &sim{
+		seed: seed, random: random, verbose: verbose, store: new(memstore.Store),
+		now: begin + random.Int64N(86_400_000), hash: h.Sum64(), byText: map[string]*terms{}, stats: newStats(),
 	}
+	s.stats.seeds = 1
+	if s.far = s.chance(5); s.far {
+		s.stats.far = 1
+	}
+	s.activity = s.code(subject.texts)
+	s.ledger = ledger{sim: s, users: map[string]*user{}}
+	s.settings = settings{sim: s, versions: make([]settled, 1)}
+	for i := range 3 + s.random.IntN(6)*s.random.IntN(10) {
+		s.instances = append(s.instances, s.newInstance(i))
+	}
+	return s
 }
 
 // An event happens at its time. Events of the same time keep their order.

@@ -1,53 +1,44 @@
 // Package simulate_test runs the real limiter for long, with many instances and
-// everything that goes wrong, and judges each write and each answer by models of
-// its own.
+// everything that goes wrong, and judges each write and each answer.
+//
+// A run is drawn from a seed. Real limiters, real policies, the embedded store,
+// the live limits and cleanup take part. Only time, the network and the clients
+// are simulated. The judge is a set of models (type model) that are written from
+// contract.md and share no code with package policy.
+//
+// A run is one event loop in virtual time and not a set of goroutines: the order
+// of goroutines that are ready at the same moment is not fixed, so one seed would
+// not make one run. Decisions are coroutines instead, which overlap at each
+// attempt. Only the look at the live limits needs a goroutine, so each run is in a
+// bubble of testing/synctest.
 package simulate_test
 
 import (
 	"flag"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/prove"
-	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-var oneSeed = flag.Uint64("seed", 0, "run only the seed with this number, counted from 1")
+var (
+	oneSeed   = flag.Uint64("seed", 0, "run only this seed; the first one is 1")
+	seedsFlag = flag.Uint64("seeds", 0, "run this many seeds of each policy")
+	linesFlag = flag.Int("lines", 60, "print this many lines of a timeline")
+)
 
-var seedsFlag = flag.Uint64("seeds", 20, "run this many seeds of each policy")
-
-var linesFlag = flag.Int("lines", 60, "print so many lines of a timeline")
-
-// stats count what happened in runs.
-type stats struct {
-	seeds, attempts, writes, errors, alone, repeated, waits, left, edits int
-	swept                                                                int64
-	beyond                                                               int // what the contract promises only for clocks that differ by up to 2 s
-	oldReceipts                                                          int // releases by an older receipt of a repeated id
-	afterRefusal                                                         int // attempts that arrived, and were counted, after their request was refused
-	faults                                                               [faults]int
-	decisions                                                            map[verb]int
-	reasons                                                              map[ratelimit.Reason]int
-}
-
-// requests is how many first requests a run has.
-const requests = 100
+// requests is how many clients a run has. They send about four requests each.
+const requests = 60
 
 // play runs one seed and returns the run.
 func play(t *testing.T, subject subject, seed uint64, verbose bool) (s *sim) {
 	t.Helper()
-	synctest.Test(t, func(*testing.T) { // the live limits wait by the clock of the process
+	synctest.Test(t, func(*testing.T) {
 		s = newSim(subject, seed, verbose)
-		s.stats.seeds, s.stats.decisions, s.stats.reasons = 1, map[verb]int{}, map[ratelimit.Reason]int{}
-		s.far = s.chance(5)
-		s.activity = s.code(subject.texts)
-		s.ledger = ledger{sim: s, users: map[string]*user{}}
-		s.settings = settings{sim: s, versions: make([]settled, 1)}
-		for i := range 3 + s.random.IntN(5)*s.random.IntN(12) {
-			s.instances = append(s.instances, s.newInstance(i))
-		}
 		s.plan(requests)
 		s.loop()
 	})
@@ -58,7 +49,8 @@ func play(t *testing.T, subject subject, seed uint64, verbose bool) (s *sim) {
 func report(t *testing.T, subject subject, seed uint64) {
 	t.Helper()
 	s := play(t, subject, seed, true)
-	t.Fatalf("%s\n\nthe limits: %v, premium %v; %d instances; clocks differ by more than 2 s: %v\n%s\n\nrun it again: go test ./internal/simulate -run 'TestSimulation/^%s$' -seed %d",
+	t.Fatalf("%s\n\nThe limits: %v, and %v for the tier premium; %d instances; clocks differ by more than 2 s: %v.\n"+
+		"%s\n\nRun it again: go test ./internal/simulate -run 'TestSimulation/^%s$' -seed %d",
 		s.violation, s.activity.Limit, s.activity.For(premium), len(s.instances), s.far,
 		strings.Join(s.lines[max(0, len(s.lines)-*linesFlag):], "\n"), strings.ReplaceAll(subject.name, " ", "_"), seed)
 }
@@ -66,20 +58,41 @@ func report(t *testing.T, subject subject, seed uint64) {
 // Requests get lost, arrive late and come from different clocks, while limits
 // change and items expire. Still, no write and no answer breaks a promise.
 func TestSimulation(t *testing.T) {
-	seeds := prove.Bound(*seedsFlag, 10_000)
-	for _, subject := range subjects() {
-		t.Run(subject.name, func(t *testing.T) {
-			first, last := uint64(1), seeds
-			if *oneSeed > 0 {
-				first, last = *oneSeed, *oneSeed
-			}
-			for seed := first; seed <= last; seed++ {
-				if s := play(t, subject, seed, false); s.violation != "" {
-					report(t, subject, seed)
-				}
-			}
-		})
+	first, last := uint64(1), prove.Bound[uint64](12, 10_000)
+	switch {
+	case *oneSeed > 0:
+		first, last = *oneSeed, *oneSeed
+	case *seedsFlag > 0:
+		last = *seedsFlag
 	}
+	var mu sync.Mutex
+	total, ended := newStats(), 0
+	list := subjects()
+	t.Run("runs", func(t *testing.T) {
+		for _, subject := range list {
+			t.Run(subject.name, func(t *testing.T) {
+				t.Parallel()
+				mine := newStats()
+				for seed := first; seed <= last; seed++ {
+					s := play(t, subject, seed, false)
+					if s.violation != "" {
+						report(t, subject, seed)
+					}
+					mine.add(s.stats)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				total.add(mine)
+				ended++
+				prove.Progress("simulate: %s has no violation in %d runs (%d of %d policies)", subject.name, mine.seeds, ended, len(list))
+			})
+		}
+	})
+	if t.Failed() || ended < len(list) || *oneSeed > 0 { // a part of the runs
+		return
+	}
+	total.complete(t)
+	prove.Save(t, "simulate", prove.Result{Seed: first, Figures: total.figures(len(list)), Tables: []prove.Table{measureSkew(t)}})
 }
 
 func TestTheSameSeedMakesTheSameRun(t *testing.T) {
@@ -91,5 +104,19 @@ func TestTheSameSeedMakesTheSameRun(t *testing.T) {
 		if c := play(t, subject, 2, false); c.hash == a.hash {
 			t.Errorf("%s: two seeds have the same hash %x", subject.name, a.hash)
 		}
+	}
+}
+
+// Every kind of policy needs a model, or the simulation could not judge it.
+func TestAKindWithoutAModelIsAnError(t *testing.T) {
+	for _, k := range policy.Kinds() {
+		if _, err := newModel(policy.Must(k.Examples[0]).Rates()[0]); err != nil {
+			t.Error(err)
+		}
+	}
+	_, err := newModel(policy.Rate{Kind: "toggle"})
+	want := `the simulation has no model of the kind "toggle", so it cannot judge it: write one in internal/simulate from what contract.md promises`
+	if err == nil || err.Error() != want {
+		t.Errorf("newModel = %v, want %q", err, want)
 	}
 }
