@@ -131,17 +131,20 @@ func (a *account) back(t *terms, now, at, n int64, before, after policy.State) {
 	for i, m := range a.models {
 		_, keeps := m.(*logModel)
 		inDoubt := keeps && !m.holds(now, at, n, false)
-		if m.holds(now, at, n, true) && !(inDoubt && m.counted(at, a.rate(t, i), before, after) == 0) {
+		if inDoubt && m.counted(at, a.rate(t, i), before, after) == 0 {
+			continue
+		}
+		if m.holds(now, at, n, true) {
 			m.back(at, n)
 		}
 	}
 }
 
-// counted returns how many actions a write at now has counted, and under which
+// counts returns how many actions a write at now has counted, and under which
 // time. All limits must count the same number. A write that was planned when a
 // clock ahead had begun something counts at that clock's time, even if nothing is
 // left of it when the write lands.
-func (a *account) counted(t *terms, now int64, before, after policy.State) (n, at int64, err error) {
+func (a *account) counts(t *terms, now int64, before, after policy.State) (n, at int64, err error) {
 	moments := []int64{a.moment(now)}
 	for i, m := range a.models {
 		planned := int64(0)

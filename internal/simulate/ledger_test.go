@@ -43,25 +43,6 @@ type record struct {
 	over  bool  // it was given back or reset
 }
 
-// A landing is what happened when an attempt reached the store, and what an
-// answer from it may say.
-type landing struct {
-	op    *op
-	asked int64 // true time at which the attempt began
-	item  ratelimit.Item
-	done  bool
-
-	rec     *record // the request's own count, if there is one
-	known   bool    // the item certainly remembers it
-	surely  bool    // the request fits, whatever clock decides
-	perhaps bool    // it fits for some clock
-	figures []figure
-	wait    [2]int64 // the shortest and the longest wait that an answer may name
-	next    int64    // reservoir: the place that it would get
-	waiting int64    // reservoir: places up to its own
-	must    bool     // a release has to give something back
-}
-
 func (l *ledger) user(id string) *user {
 	u, ok := l.users[id]
 	if !ok {
@@ -108,33 +89,38 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 // counted judges a check that the store has counted.
 func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
 	s, o := l.sim, a.op
-	at := counter{o.id, w.Key.Window}
-	if r := u.records[at]; r != nil && !r.over && r.remembers(w.Now) {
+	name := counter{o.id, w.Key.Window}
+	if r := u.records[name]; r != nil && !r.over && r.remembers(w.Now) {
 		s.wrong("%s is counted twice, at %d and at %d", o.name, r.now, w.Now)
 	}
-	n, counts, err := u.account.counted(o.terms, w.Now, before.State, a.item.State)
+	n, at, err := u.counts(o.terms, w.Now, before.State, a.item.State)
 	switch {
 	case err != nil:
 		s.wrong("%s: %v: %+v changes %v", o.name, err, w.Update, before.State)
 	case n < 1 || n > o.request.Count || n < o.request.Count && !o.request.Partial:
 		s.wrong("%s asks for %d, and the store counts %d", o.name, o.request.Count, n)
-	case !u.fitsAt(o.terms, counts, n, false):
+	case !u.fitsAt(o.terms, at, n, false):
 		s.wrong("%s: the store counts %d, which do not fit: %v", o.name, n, u)
 	}
 	r := &record{by: o, now: w.Now, n: n}
 	r.whole = len(u.models) == 1 && w.Key.Window != 0 && o.terms.most <= 100
 	if q, rate := u.queue(o.terms); q != nil {
-		r.place = q.place(counts, rate)
+		r.place = q.place(at, rate)
 	}
 	for i, m := range u.models {
 		if b, ok := m.(*bucketModel); ok && b.every != interval(u.rate(o.terms, i)) {
 			u.freed = s.now
 		}
 	}
-	u.count(o.terms, counts, n)
+	u.count(o.terms, at, n)
+	for _, m := range u.models {
+		if b, ok := m.(*bucketModel); ok && b.broken {
+			s.wrong("%s: more than the burst and what came back: %+v", o.name, b.pace)
+		}
+	}
 	u.paced[o.terms] = s.now
 	r.at = u.at(w.Now)
-	u.records[at] = r
+	u.records[name] = r
 	if o.refused {
 		s.stats.afterRefusal++
 	}
@@ -169,6 +155,7 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 	own := r != nil && !r.over && r.at == at && r.n >= n
 	older := r != nil && !r.over && u.old[receipt(o.request.ID, at)]
 	_, keeps := u.models[0].(*logModel)
+	keeps = keeps && len(u.models) == 1 // a log's slots are receipts for longer than the ids
 	late := w.Now-at > 20_000
 	switch {
 	case !u.holds(w.Now, at, n, true):
@@ -176,9 +163,9 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 	case !own && older:
 		s.stats.oldReceipts++
 		u.old[receipt(o.request.ID, r.at)] = true // now that one is the older receipt
-	case !own && !(keeps && late && len(u.models) == 1):
+	case !own && (!keeps || !late):
 		s.wrong("%s gives back %d of %d twice, or what was never counted", o.name, n, at)
-	case own && late && !r.whole && !(keeps && len(u.models) == 1):
+	case own && late && !r.whole && !keeps:
 		s.wrong("%s gives back %d of %d, %d ms later", o.name, n, at, w.Now-at)
 	}
 	u.back(o.terms, w.Now, at, n, before.State, a.item.State)
@@ -209,52 +196,4 @@ func (l *ledger) reset(k ratelimit.Key) {
 		u.account = a
 	}
 	u.freed, u.changed = l.sim.now, l.sim.now
-}
-
-// read notes what a read has shown.
-func (l *ledger) read(a *landing, k ratelimit.Key) {
-	u := l.user(k.UserID)
-	now := a.op.now
-	if a.op.kind == release {
-		now = a.op.releasedAt()
-	}
-	l.expect(u, a, k, now)
-}
-
-// expect notes what an answer from this landing may say.
-func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
-	o := a.op
-	a.figures = u.figures(o.terms, now)
-	if o.kind == release {
-		r := u.records[counter{o.request.ID, k.Window}]
-		a.must = r != nil && !r.over && r.at == o.request.At && r.n >= o.request.Count && !u.given[receipt(o.request.ID, r.at)] &&
-			r.remembers(now) && now-r.at <= remembered && u.holds(now, r.at, o.request.Count, false)
-		return
-	}
-	if r := u.records[counter{o.id, k.Window}]; r != nil && !r.over {
-		a.rec, a.known = r, r.remembers(now)
-	}
-	need := o.request.Count
-	if o.request.Partial {
-		need = 1
-	}
-	a.surely, a.perhaps = u.fits(o.terms, now, need, true), u.fits(o.terms, now, need, false)
-	if !a.surely {
-		a.wait = [2]int64{u.wait(o.terms, now, need, false), u.wait(o.terms, now, need, true)}
-	}
-	if q, rate := u.queue(o.terms); q != nil {
-		a.next = q.place(u.moment(now), rate)
-		if a.rec != nil {
-			a.waiting = q.waiting(now, a.rec.place, rate)
-		}
-	}
-}
-
-// releasedAt returns the time by which an instance plans a release: its own, or
-// that of the receipt if a clock ahead gave it.
-func (o *op) releasedAt() int64 {
-	if ahead := o.request.At - o.now; 0 < ahead && ahead <= 120_000 {
-		return o.request.At
-	}
-	return o.now
 }

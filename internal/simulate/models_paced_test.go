@@ -82,6 +82,8 @@ type bucketModel struct {
 	every  int64 // the interval of the last action
 	last   int64 // when the last action counted
 	since  int64 // when it was last full
+	pace   pace
+	broken bool // more actions than the pace allows
 }
 
 func interval(r policy.Rate) int64 { return r.Window.Milliseconds() / r.Limit }
@@ -129,13 +131,17 @@ func (m *bucketModel) count(now, n int64, r policy.Rate) {
 	}
 	m.tat += n * interval(r)
 	m.every, m.last = interval(r), now
+	m.broken = !m.pace.take(now, n, interval(r), r.Burst)
 }
 
 func (m *bucketModel) holds(_, at, n int64, _ bool) bool {
 	return m.since <= at && m.tat-n*m.every >= m.since
 }
 
-func (m *bucketModel) back(_, n int64) { m.tat -= n * m.every }
+func (m *bucketModel) back(at, n int64) {
+	m.tat -= n * m.every
+	m.pace.back(at, n)
+}
 
 func (m *bucketModel) counted(at int64, r policy.Rate, _, after policy.State) int64 {
 	from := at

@@ -57,11 +57,11 @@ var models = map[string]func(prefix string, window int64) model{
 
 // newModel returns the model of a limit.
 func newModel(r policy.Rate) (model, error) {
-	make, ok := models[r.Kind]
+	model, ok := models[r.Kind]
 	if !ok {
 		return nil, fmt.Errorf("the simulation has no model of the kind %q, so it cannot judge it: write one in internal/simulate from what contract.md promises", r.Kind)
 	}
-	return make(prefix(r), r.Window.Milliseconds()), nil
+	return model(prefix(r), r.Window.Milliseconds()), nil
 }
 
 func prefix(r policy.Rate) string {

@@ -2,7 +2,6 @@ package simulate_test
 
 import (
 	"container/heap"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"iter"
@@ -115,7 +114,7 @@ func (s *sim) loop() {
 func (s *sim) start(o *op, body func()) {
 	o.next, o.stop = iter.Pull(func(yield func(struct{}) bool) {
 		defer func() {
-			if r := recover(); r != nil && r != errStopped {
+			if r := recover(); r != nil && r != any(stopped) {
 				panic(r)
 			}
 		}()
@@ -134,15 +133,15 @@ func (s *sim) run(o *op) {
 	s.op = before
 }
 
-// errStopped ends a decision whose run is over.
-var errStopped = errors.New("the run is over")
+// stopped is the panic that ends a decision whose run is over.
+const stopped = "the run is over"
 
 // until lets a decision wait.
 func (o *op) until(when int64) {
 	s := o.in.sim
 	s.at(when, func() { s.run(o) })
 	if !o.yield(struct{}{}) {
-		panic(errStopped)
+		panic(stopped)
 	}
 }
 

@@ -123,7 +123,7 @@ func measureSkew(t *testing.T) prove.Table {
 		Title: "What clocks that differ can do: two instances, the second clock is ahead",
 		Head:  []string{"limit", "clocks apart", "most actions admitted in one window's time", "longest refusal by the right clock after the clock ahead has stopped", "repeats counted twice"},
 	}
-	const limit = 10
+	const limit, minute = 10, 60_000
 	for _, k := range policy.Kinds() {
 		text := small(k, "10/1m")
 		for _, ahead := range apart {
@@ -132,7 +132,10 @@ func measureSkew(t *testing.T) prove.Table {
 				policy.Must(text).AtOnce().String(), (time.Duration(ahead) * time.Millisecond).String(),
 				fmt.Sprintf("%d of %d", e.most, limit), (time.Duration(e.refused) * time.Millisecond).String(), fmt.Sprintf("%d %%", e.twice),
 			})
-			if most := 2 * limit * max(1, worstAgreed[k.Name]); e.most > most && !(k.Name == "sliding" && ahead > 2*60_000) {
+			if k.Name == "sliding" && ahead > 2*minute {
+				continue // a known gap: such a clock removes the counters of the others, so nothing bounds them
+			}
+			if most := 2 * limit * max(1, worstAgreed[k.Name]); e.most > most {
 				t.Errorf("%s with clocks %d ms apart: %d admitted in one window's time, want at most %d", text, ahead, e.most, most)
 			}
 		}

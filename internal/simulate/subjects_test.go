@@ -48,7 +48,7 @@ func sizes(k policy.Kind) (texts []string) {
 		if text := k.Name + " " + numbers; valid(text) {
 			texts = append(texts, text, text) // twice: more often than the examples
 		}
-		for _, option := range []string{" burst 3", " ahead 1m"} {
+		for _, option := range []string{" burst 3", " ahead 1m", " ahead 15m"} {
 			if text := k.Name + " " + numbers + option; valid(text) {
 				texts = append(texts, text)
 			}
