@@ -130,8 +130,7 @@ func (a *account) holds(now, at, n int64, strict bool) bool {
 func (a *account) back(t *terms, now, at, n int64, before, after policy.State) {
 	for i, m := range a.models {
 		_, keeps := m.(*logModel)
-		inDoubt := keeps && !m.holds(now, at, n, false)
-		if inDoubt && m.counted(at, a.rate(t, i), before, after) == 0 {
+		if keeps && !m.holds(now, at, n, false) && m.counted(at, a.rate(t, i), before, after) == 0 {
 			continue
 		}
 		if m.holds(now, at, n, true) {
@@ -188,7 +187,7 @@ func (a *account) same(s policy.State) bool {
 	return true
 }
 
-// queue returns the reservoir among the limits, and its rate.
+// queue returns the reservoir among the limits.
 func (a *account) queue(t *terms) (*reservoirModel, policy.Rate) {
 	for i, m := range a.models {
 		if r, ok := m.(*reservoirModel); ok {
