@@ -49,7 +49,7 @@ var order = []string{
 // testSupport lists the packages that only tests may import. They may import any package.
 var testSupport = []string{
 	"internal/clients", "internal/deployment", "internal/dynamotest", "internal/lambdatest", "internal/sqstest",
-	"internal/policy/policytest", "internal/ratelimit/storetest", "internal/prove", "internal/prove/run",
+	"internal/policy/policytest", "internal/ratelimit/storetest", "internal/prove", "internal/prove/run", "internal/simulate",
 }
 
 func TestImportsRunInOneDirection(t *testing.T) {
