@@ -30,6 +30,7 @@ func (in *instance) aloneOf(user string) *alone {
 
 // forget notes that a reset has also cleared what the instance admitted alone.
 func (in *instance) forget(o *op) {
+	delete(in.seen, in.knows(o))
 	if window, _ := o.terms.Item(o.now); window == 0 {
 		delete(in.alone, o.request.UserID)
 	} else {
@@ -57,6 +58,9 @@ func (l *ledger) judgeAlone(o *op, d ratelimit.Decision) {
 	}
 	a.ids[o.id] = true
 	n := max(1, d.Granted)
+	if !o.in.fitsSeen(o, n, d.ReadyAt) {
+		s.wrong("%s: instance %d alone admits %d, and the state that it saw last has no room for them", o.name, o.in.number, n)
+	}
 	now := a.moment(o.now)
 	for i, m := range a.models {
 		r := a.rate(o.terms, i)
@@ -95,7 +99,8 @@ func (l *ledger) judgePlace(o *op, d ratelimit.Decision) {
 
 // judgeRepeat judges a refusal that the instance repeats from memory. What it has
 // seen is at most a second old. A release, a reset or a clock that has stepped
-// back can make the refusal too old, for at most as long.
+// back can make the refusal too old, for at most as long. An instance never refuses
+// what it has given back itself.
 func (l *ledger) judgeRepeat(o *op, d ratelimit.Decision) {
 	s := l.sim
 	s.stats.repeated++
@@ -108,11 +113,12 @@ func (l *ledger) judgeRepeat(o *op, d ratelimit.Decision) {
 	if s.now-o.in.stepped < 60_000 {
 		trusted += o.in.step
 	}
+	own := u.freer != nil && u.freer.in == o.in && u.freer.ended && u.freed == u.freedFor(o.terms)
 	switch {
 	case d.Reason != ratelimit.Limited || o.kind != check:
 		s.wrong("%s is told %s without a request, want limited", o.name, d.Reason)
-	case u.fits(o.terms, o.now, need, true) && u.fitsAt(o.terms, o.now, need, true) && u.freedFor(o.terms) < s.now-trusted:
-		s.wrong("%s is refused from memory, and it fits", o.name)
+	case u.fits(o.terms, o.now, need, true) && u.fitsAt(o.terms, o.now, need, true) && (own || u.freedFor(o.terms) < s.now-trusted):
+		s.wrong("%s is refused from memory, and it fits; this instance made the room: %v", o.name, own)
 	case u.changed < s.now-trusted-1000: // what the instance knows is what the store has
 		l.judgeFigures(o, d, u.figures(o.terms, o.now), [2]int64{u.wait(o.terms, o.now, need, false), u.wait(o.terms, o.now, need, true)})
 	}

@@ -6,9 +6,11 @@ import "github.com/cric-talk/guards/internal/ratelimit"
 // answer from it may say.
 type landing struct {
 	op    *op
-	asked int64 // true time at which the attempt began
+	clock int64 // by the clock of the instance: when the attempt began
 	item  ratelimit.Item
 	done  bool
+
+	snapshot *account // what the store holds
 
 	rec     *record // the request's own count, if there is one
 	known   bool    // the item certainly remembers it
@@ -34,6 +36,7 @@ func (l *ledger) read(a *landing, k ratelimit.Key) {
 // expect notes what an answer from this landing may say.
 func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 	o := a.op
+	a.snapshot = u.clone()
 	a.figures = u.figures(o.terms, now)
 	if o.kind == release {
 		r := u.records[counter{o.request.ID, k.Window}]

@@ -24,6 +24,7 @@ type instance struct {
 	downUntil int64 // until then the store is out of reach for it
 
 	alone  map[string]*alone // what it admitted alone, by user
+	seen   map[counter]*seen // what it knows of each item; the id of a counter is the user's
 	looked int64             // when it last began to read the live limits
 	follow *documents        // what it has to follow
 }
@@ -33,7 +34,7 @@ type instance struct {
 var skews = []int64{0, 0, 5, 2000, 90_000}
 
 func (s *sim) newInstance(number int) *instance {
-	in := &instance{sim: s, number: number, alone: map[string]*alone{}, looked: math.MinInt64 / 2}
+	in := &instance{sim: s, number: number, alone: map[string]*alone{}, seen: map[counter]*seen{}, looked: math.MinInt64 / 2}
 	in.ahead = s.skew()
 	in.limiter = &ratelimit.Limiter{Store: in, Memory: ratelimit.NewMemory(1 << 20), Now: in.clock, Attempts: in.newBudget}
 	in.follower = &live.Follower{Table: in, Guards: []limits.Guard{s.guard()}, Now: in.clock}
@@ -81,7 +82,8 @@ type op struct {
 	leaves      int64 // when the caller gives up
 	attemptEnds int64
 	attempts    int
-	writing     bool     // the attempt at hand is an update
+	writing     bool // the attempt at hand is an update
+	ended       bool
 	refused     bool     // it has ended, and was told limited
 	unsure      bool     // an update had an unknown outcome
 	last        *landing // the last attempt that was answered
@@ -120,7 +122,7 @@ func (in *instance) send(v verb, r ratelimit.Request, tier string, leaves int64,
 			s.stats.left++
 		}
 		o.cancel()
-		o.refused = err == nil && d.Reason == ratelimit.Limited
+		o.ended, o.refused = true, err == nil && d.Reason == ratelimit.Limited
 		s.mix(int64(len(o.name)), d.Used, d.Granted, int64(d.Wait), d.ResetAt, int64(d.Requests), d.At)
 		s.line("%s: %s, granted %d, used %d of %d, wait %d, receipt %d, readyAt %d, %d requests, error %v",
 			o.name, d.Reason, d.Granted, d.Used, d.Limit, d.Wait.Milliseconds(), d.At, d.ReadyAt, d.Requests, err)

@@ -13,6 +13,7 @@ import (
 // judge compares an answer with what the ledger expects of it.
 func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 	s := l.sim
+	o.in.learn(o)
 	switch {
 	case err != nil:
 		s.stats.errors++

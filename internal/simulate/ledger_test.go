@@ -21,6 +21,7 @@ type user struct {
 	given   map[string]bool     // receipts that were given back
 	old     map[string]bool     // receipts of what a reset has deleted, or what was admitted alone
 	paced   map[*terms]int64    // when each limit last counted
+	freer   *op                 // the release or reset that did; nil: something else made room
 	freed   int64               // when something was last given back or reset
 	changed int64               // when the item last changed
 }
@@ -109,7 +110,7 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	}
 	for i, m := range u.models {
 		if b, ok := m.(*bucketModel); ok && b.every != interval(u.rate(o.terms, i)) {
-			u.freed = s.now
+			u.freed, u.freer = s.now, nil
 		}
 	}
 	u.count(o.terms, at, n)
@@ -173,14 +174,14 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 		r.over = true
 		u.given[receipt(o.request.ID, at)] = true
 	}
-	u.freed = s.now
+	u.freed, u.freer = s.now, o
 	s.line("the store gives back %d of %s", n, o.name)
 }
 
 func receipt(id string, at int64) string { return fmt.Sprint(id, " ", at) }
 
 // reset notes that an item was deleted on behalf of a user.
-func (l *ledger) reset(k ratelimit.Key) {
+func (l *ledger) reset(o *op, k ratelimit.Key) {
 	u := l.user(k.UserID)
 	l.sim.line("the store deletes the item of %s", k.UserID)
 	for c, r := range u.records {
@@ -195,5 +196,5 @@ func (l *ledger) reset(k ratelimit.Key) {
 	} else if a, err := newAccount(l.sim.of(l.sim.activity.Limit)); err == nil {
 		u.account = a
 	}
-	u.freed, u.changed = l.sim.now, l.sim.now
+	u.freed, u.freer, u.changed = l.sim.now, o, l.sim.now
 }

@@ -37,6 +37,8 @@ type model interface {
 
 	// same reports whether the item holds what the model holds.
 	same(s policy.State) bool
+
+	clone() model
 }
 
 // models makes the model of each kind. Prefix stands before each attribute, such

@@ -43,7 +43,7 @@ func (in *instance) draw() fault {
 // the request arrives. The error says what the instance can know.
 func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 	s, o := in.sim, in.sim.op
-	a := &landing{op: o, asked: s.now}
+	a := &landing{op: o, clock: in.millis()}
 	f := in.draw()
 	s.stats.attempts++
 	s.stats.faults[f]++
@@ -116,9 +116,9 @@ func (in *instance) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, 
 // Delete implements [ratelimit.Store].
 func (in *instance) Delete(ctx context.Context, k ratelimit.Key) error {
 	in.sim.op.writing = false
-	_, err := in.attempt(func(*landing) {
+	_, err := in.attempt(func(a *landing) {
 		_ = in.sim.store.Delete(ctx, k)
-		in.sim.ledger.reset(k)
+		in.sim.ledger.reset(a.op, k)
 	})
 	return err
 }

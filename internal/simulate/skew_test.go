@@ -127,7 +127,7 @@ func measureSkew(t *testing.T) prove.Table {
 	for _, k := range policy.Kinds() {
 		text := small(k, "10/1m")
 		for _, ahead := range apart {
-			e := effects(t, text, ahead, prove.Bound(10, 100))
+			e := effects(t, text, ahead, prove.Bound(4, 100))
 			table.Rows = append(table.Rows, []string{
 				policy.Must(text).AtOnce().String(), (time.Duration(ahead) * time.Millisecond).String(),
 				fmt.Sprintf("%d of %d", e.most, limit), (time.Duration(e.refused) * time.Millisecond).String(), fmt.Sprintf("%d %%", e.twice),
