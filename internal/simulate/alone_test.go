@@ -1,0 +1,129 @@
+package simulate_test
+
+import (
+	"strconv"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// alone is what an instance has admitted for a user without the store. By itself,
+// an instance never admits more than the limit.
+type alone struct {
+	*account
+
+	ids    map[string]bool
+	places map[int64]int64 // reservoir: how many were given in each window
+}
+
+func (in *instance) aloneOf(user string) *alone {
+	a, ok := in.alone[user]
+	if !ok {
+		made, err := newAccount(in.sim.of(in.sim.activity.Limit))
+		if err != nil {
+			panic(err) // TestAKindWithoutAModelIsAnError
+		}
+		a = &alone{account: made, ids: map[string]bool{}, places: map[int64]int64{}}
+		in.alone[user] = a
+	}
+	return a
+}
+
+// forget notes that a reset has also cleared what the instance admitted alone.
+func (in *instance) forget(o *op) {
+	delete(in.seen, in.knows(o))
+	if window, _ := o.terms.Item(o.now); window == 0 {
+		delete(in.alone, o.request.UserID)
+	} else {
+		delete(in.aloneOf(o.request.UserID).models[0].(*fixedModel).counts, window)
+	}
+}
+
+// judgeAlone judges an answer from memory in an outage.
+func (l *ledger) judgeAlone(o *op, d ratelimit.Decision) {
+	s := l.sim
+	s.stats.reasons[d.Reason]++
+	if d.Reason != ratelimit.Unavailable && d.Reason != ratelimit.Delayed {
+		s.fail("%s: %s from memory, want unavailable", o.name, d.Reason)
+	}
+	if o.kind != check || !d.Allowed && d.ReadyAt == 0 {
+		return
+	}
+	a := o.in.aloneOf(o.request.UserID)
+	u := l.user(o.request.UserID)
+	if d.At != 0 {
+		u.old[receipt(o.id, d.At)] = true
+	}
+	if window, _ := o.terms.Item(o.now); u.records[counter{o.id, window}] != nil || a.ids[o.id] {
+		return // a repeat, or an attempt that has landed
+	}
+	a.ids[o.id] = true
+	n := max(1, d.Granted)
+	if !o.in.fitsSeen(o, n, d.ReadyAt) {
+		s.wrong("%s: instance %d alone admits %d, and the state that it saw last has no room for them", o.name, o.in.number, n)
+	}
+	now := a.moment(o.now)
+	for i, m := range a.models {
+		r := a.rate(o.terms, i)
+		if _, ok := m.(*reservoirModel); ok {
+			w := max(o.now, d.ReadyAt) / r.Window.Milliseconds()
+			if a.places[w]++; a.places[w] > r.Limit {
+				s.fail("%s: instance %d alone gives %d places in a window, want %d", o.name, o.in.number, a.places[w], r.Limit)
+			}
+			continue
+		}
+		if !m.fits(now, n, r, false) {
+			s.fail("%s: instance %d alone admits %d more, which do not fit: %+v", o.name, o.in.number, n, m)
+		}
+		m.count(now, n, r)
+	}
+}
+
+// judgePlace judges an answer to a place that was presented on time or early. The
+// store is not asked.
+func (l *ledger) judgePlace(o *op, d ratelimit.Decision) {
+	queue, rate := l.user(o.request.UserID).queue(o.terms)
+	_ = queue
+	window := rate.Window.Milliseconds()
+	due, current := o.request.ReadyAt/window, o.now/window
+	ok := false
+	switch {
+	case due == current:
+		ok = d.Reason == ratelimit.OK && d.Allowed && d.Granted == 1
+	case due > current:
+		ok = d.Reason == ratelimit.Delayed && !d.Allowed && d.ReadyAt == o.request.ReadyAt && d.Wait.Milliseconds() == d.ReadyAt-o.now
+	}
+	if !ok {
+		l.sim.fail("%s presents %d at %d, and is told %s at %d", o.name, o.request.ReadyAt, o.now, d.Reason, d.ReadyAt)
+	}
+}
+
+// judgeRepeat judges a refusal that the instance repeats from memory. What it has
+// seen is at most a second old. A release, a reset or a clock that has stepped
+// back can make the refusal too old, for at most as long. An instance never refuses
+// what it has given back itself.
+func (l *ledger) judgeRepeat(o *op, d ratelimit.Decision) {
+	s := l.sim
+	s.stats.repeated++
+	u := l.user(o.request.UserID)
+	need := o.request.Count
+	if o.request.Partial {
+		need = 1
+	}
+	trusted := int64(1000)
+	if s.now-o.in.stepped < 60_000 {
+		trusted += o.in.step
+	}
+	own := u.freer != nil && u.freer.in == o.in && u.freer.ended && u.freed == u.freedFor(o.terms)
+	switch {
+	case d.Reason != ratelimit.Limited || o.kind != check:
+		s.wrong("%s is told %s without a request, want limited", o.name, d.Reason)
+	case u.fits(o.terms, o.now, need, true) && u.fitsAt(o.terms, o.now, need, true) && (own || u.freedFor(o.terms) < s.now-trusted):
+		s.wrong("%s is refused from memory, and it fits; this instance made the room: %v", o.name, own)
+	case u.changed < s.now-trusted-1000: // what the instance knows is what the store has
+		l.judgeFigures(o, d, u.figures(o.terms, o.now), [2]int64{u.wait(o.terms, o.now, need, false), u.wait(o.terms, o.now, need, true)})
+	}
+}
+
+// placeID returns the id under which the ledger keeps a check that presents a
+// place.
+func placeID(r ratelimit.Request) string { return r.ID + " at " + strconv.FormatInt(r.ReadyAt, 10) }

@@ -1,0 +1,170 @@
+package simulate_test
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// plan fills a run with traffic: bursts, steady calls, calls around the end of a
+// window, and silence in which items expire.
+func (s *sim) plan(requests int) {
+	t := s.of(s.activity.Limit)
+	window := t.rates[0].Window.Milliseconds()
+	at := s.now
+	for requests > 0 {
+		n := min(requests, 5+s.random.IntN(25))
+		requests -= n
+		var over int64
+		switch s.random.IntN(4) {
+		case 0:
+			over = s.upTo(3000)
+		case 1:
+			over = s.upTo(3 * t.longest())
+		case 2:
+			at += window - at%window - min(window, 3000)
+			over = 6000
+		default:
+			at += s.upTo(5*t.longest()/2) + s.upTo(200_000)
+			over = s.upTo(window)
+			s.at(at, s.sweep)
+		}
+		for range n {
+			s.at(at+s.upTo(over), s.arrive)
+		}
+		for range s.random.IntN(3) {
+			s.at(at+s.upTo(over), s.disturb)
+		}
+		at += over
+	}
+}
+
+// disturb changes something that is not a request.
+func (s *sim) disturb() {
+	in := s.instances[s.random.IntN(len(s.instances))]
+	switch s.random.IntN(5) {
+	case 0, 1:
+		s.operate()
+	case 2:
+		s.sweep()
+	case 3:
+		in.stepClock()
+	default:
+		until := s.now + s.upTo(40_000)
+		for _, other := range s.instances {
+			if other == in || s.chance(2) {
+				other.downUntil = until
+			}
+		}
+		s.line("outage until %.3f for some instances", float64(until-begin)/1000)
+	}
+}
+
+// arrive lets a client send its first request.
+func (s *sim) arrive() {
+	s.ids++
+	r := ratelimit.Request{
+		UserID: "u1", Activity: activity, Count: 1, ID: fmt.Sprint("r", s.ids), Alone: !s.chance(4),
+	}
+	if s.chance(5) {
+		r.UserID = "u2"
+	}
+	tier := ""
+	if s.chance(4) {
+		tier = premium
+	}
+	t := s.of(s.activity.Limit)
+	switch s.random.IntN(4) {
+	case 0:
+		r.Count = 1 + s.upTo(min(2, t.most-1))
+	case 1:
+		r.Count = 1 + s.upTo(t.most-1)
+	default:
+	}
+	if !t.Queues() && s.chance(4) {
+		r.Partial = true
+		r.Count += s.upTo(3)
+	}
+	r.Fresh = s.chance(2) && !r.Partial
+	switch in := s.any(); {
+	case s.chance(14):
+		in.send(status, r, tier, math.MaxInt64, nil)
+	case s.chance(60) && !t.Queues():
+		r.Count, r.Partial = 1, false
+		in.send(reset, r, tier, math.MaxInt64, nil)
+	default:
+		s.ask(in, r, tier)
+	}
+}
+
+func (s *sim) any() *instance { return s.instances[s.random.IntN(len(s.instances))] }
+
+// ask sends a check. One client in 12 gives up before the answer, and asks again
+// with the same id, perhaps elsewhere.
+func (s *sim) ask(in *instance, r ratelimit.Request, tier string) {
+	leaves := int64(math.MaxInt64)
+	if s.chance(12) {
+		leaves = s.now + 1 + s.upTo(300)
+		if !r.Fresh && !r.Partial {
+			s.at(leaves+s.upTo(5000), func() { s.ask(s.any(), r, tier) })
+		}
+	}
+	in.send(check, r, tier, leaves, func(o *op, d ratelimit.Decision, err error) { s.answered(o, r, tier, d, err) })
+}
+
+// answered does what a client does after an answer.
+func (s *sim) answered(o *op, r ratelimit.Request, tier string, d ratelimit.Decision, err error) {
+	in := o.in
+	if s.chance(2) {
+		in = s.any()
+	}
+	if !r.Fresh && !r.Partial && s.chance(5) { // a repeat, sometimes one that comes too late
+		after := s.upTo(8000)
+		if s.chance(4) {
+			after = s.upTo(60_000)
+		}
+		s.at(s.now+after, func() { s.ask(in, r, tier) })
+	}
+	switch {
+	case err != nil:
+	case d.ReadyAt != 0 && s.chance(2):
+		s.present(in, r, tier, d)
+	case d.Wait > 0 && d.Reason == ratelimit.Limited && s.chance(3) && d.Wait.Milliseconds() < 400_000:
+		early := int64(s.random.IntN(2))
+		if r.Fresh || r.Partial { // such an id serves one decision
+			r.ID += "'"
+		}
+		s.at(s.now+d.Wait.Milliseconds()-early, func() { s.ask(in, r, tier) })
+	case d.At != 0 && !o.terms.Queues() && s.chance(3):
+		s.giveBack(in, r, tier, d)
+	}
+}
+
+// present lets a client come back with its place: on time, early or late.
+func (s *sim) present(in *instance, r ratelimit.Request, tier string, d ratelimit.Decision) {
+	r.ReadyAt = d.ReadyAt
+	at := s.now + d.Wait.Milliseconds() + s.upTo(30_000) - 5000
+	s.at(at, func() { s.ask(in, r, tier) })
+}
+
+// giveBack lets a client release what it was granted, sometimes twice and
+// sometimes only in part.
+func (s *sim) giveBack(in *instance, r ratelimit.Request, tier string, d ratelimit.Decision) {
+	back := r
+	back.At, back.Count, back.Partial = d.At, d.Granted, false
+	if s.chance(6) {
+		back.Count = 1 + s.upTo(d.Granted-1)
+	}
+	after := s.upTo(6000)
+	if s.chance(5) {
+		after = s.upTo(60_000)
+	}
+	s.at(s.now+after, func() { in.send(release, back, tier, math.MaxInt64, nil) })
+	if s.chance(4) {
+		s.at(s.now+after+s.upTo(3000), func() { s.any().send(release, back, tier, math.MaxInt64, nil) })
+	}
+	if s.chance(4) && !r.Fresh && !r.Partial {
+		s.at(s.now+after+s.upTo(6000), func() { s.ask(s.any(), r, tier) })
+	}
+}

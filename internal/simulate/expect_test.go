@@ -1,0 +1,73 @@
+package simulate_test
+
+import "github.com/cric-talk/guards/internal/ratelimit"
+
+// A landing is what happened when an attempt reached the store, and what an
+// answer from it may say.
+type landing struct {
+	op    *op
+	clock int64 // by the clock of the instance: when the attempt began
+	item  ratelimit.Item
+	done  bool
+
+	snapshot *account // what the store holds
+
+	rec     *record // the request's own count, if there is one
+	known   bool    // the item certainly remembers it
+	surely  bool    // the request fits, whatever clock decides
+	perhaps bool    // it fits for some clock
+	figures []figure
+	wait    [2]int64 // the shortest and the longest wait that an answer may name
+	next    int64    // reservoir: the place that it would get
+	waiting int64    // reservoir: places up to its own
+	must    bool     // a release has to give something back
+}
+
+// read notes what a read has shown.
+func (l *ledger) read(a *landing, k ratelimit.Key) {
+	u := l.user(k.UserID)
+	now := a.op.now
+	if a.op.kind == release {
+		now = a.op.releasedAt()
+	}
+	l.expect(u, a, k, now)
+}
+
+// expect notes what an answer from this landing may say.
+func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
+	o := a.op
+	a.snapshot = u.clone()
+	a.figures = u.figures(o.terms, now)
+	if o.kind == release {
+		r := u.records[counter{o.request.ID, k.Window}]
+		a.must = r != nil && !r.over && r.at == o.request.At && r.n >= o.request.Count && !u.given[receipt(o.request.ID, r.at)] &&
+			r.remembers(now) && now-r.at <= remembered && u.holds(now, r.at, o.request.Count, false)
+		return
+	}
+	if r := u.records[counter{o.id, k.Window}]; r != nil && !r.over {
+		a.rec, a.known = r, r.remembers(now)
+	}
+	need := o.request.Count
+	if o.request.Partial {
+		need = 1
+	}
+	a.surely, a.perhaps = u.fits(o.terms, now, need, true), u.fits(o.terms, now, need, false)
+	if !a.surely {
+		a.wait = [2]int64{u.wait(o.terms, now, need, false), u.wait(o.terms, now, need, true)}
+	}
+	if q, rate := u.queue(o.terms); q != nil {
+		a.next = q.place(u.moment(now), rate)
+		if a.rec != nil {
+			a.waiting = q.waiting(now, a.rec.place, rate)
+		}
+	}
+}
+
+// releasedAt returns the time by which an instance plans a release: its own, or
+// that of the receipt if a clock ahead gave it.
+func (o *op) releasedAt() int64 {
+	if ahead := o.request.At - o.now; 0 < ahead && ahead <= 120_000 {
+		return o.request.At
+	}
+	return o.now
+}

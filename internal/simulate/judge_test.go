@@ -1,0 +1,205 @@
+package simulate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// judge compares an answer with what the ledger expects of it.
+func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
+	s := l.sim
+	o.in.learn(o)
+	switch {
+	case err != nil:
+		s.stats.errors++
+		if o.request.Alone && o.kind != release && o.kind != reset {
+			s.fail("%s: %v, want a decision from memory", o.name, err)
+		}
+		return
+	case d.Outage != nil:
+		s.stats.alone++
+		l.judgeAlone(o, d)
+		return
+	case o.kind == reset:
+		o.in.forget(o)
+		return
+	case o.request.ReadyAt != 0 && d.Requests == 0 && d.Limit == 0:
+		l.judgePlace(o, d)
+		return
+	case d.Requests == 0:
+		l.judgeRepeat(o, d)
+		return
+	}
+	s.stats.reasons[d.Reason]++
+	a := o.last
+	switch o.kind {
+	case release:
+		if a.must && !a.done {
+			s.wrong("%s comes in time, and nothing was given back", o.name)
+		}
+		if !d.Allowed || d.Reason != ratelimit.OK {
+			s.wrong("%s: %s, want ok", o.name, d.Reason)
+		}
+		l.judgeFigures(o, d, a.figures, [2]int64{})
+		return
+	case status:
+		l.judgeStatus(o, d)
+	default:
+		l.judgeCheck(o, d)
+	}
+	if d.Reason == ratelimit.Limited && s.chance(4) {
+		l.judgeWait(o, d)
+	}
+}
+
+// judgeCheck judges a check that the store has answered.
+func (l *ledger) judgeCheck(o *op, d ratelimit.Decision) {
+	s, a := l.sim, o.last
+	mine := a.rec != nil && a.rec.by == o
+	wait := a.wait
+	switch d.Reason {
+	case ratelimit.OK:
+		switch {
+		case a.rec == nil, a.rec.n != d.Granted && a.rec.place == 0 && (mine || a.rec.by.request.Count == o.request.Count), !mine && !o.unsure:
+			s.wrong("%s is told ok, granted %d, and the store has %s", o.name, d.Granted, a.rec)
+		case a.rec.place > o.now:
+			s.wrong("%s is told ok, and its place is at %d", o.name, a.rec.place)
+		case d.At != 0 && d.At != a.rec.at, d.At == 0 && mine && !o.unsure:
+			s.wrong("%s has the receipt %d, and is counted at %d", o.name, d.At, a.rec.at)
+		}
+		if d.Granted == o.request.Count {
+			wait = [2]int64{}
+		}
+	case ratelimit.Duplicate:
+		if a.rec == nil || mine || o.unsure {
+			s.wrong("%s is told duplicate, and the store has %s", o.name, a.rec)
+		}
+		wait = [2]int64{}
+	case ratelimit.Delayed:
+		if a.rec == nil || a.rec.place != d.ReadyAt || d.Wait.Milliseconds() != d.ReadyAt-o.now || d.Waiting != a.waiting || d.Allowed {
+			s.wrong("%s is told to come at %d (%d waiting), want %d: the store has %s", o.name, d.ReadyAt, d.Waiting, a.waiting, a.rec)
+		}
+		wait = [2]int64{-1}
+	case ratelimit.Limited:
+		if a.rec != nil && a.known || a.surely || d.Granted != 0 {
+			s.wrong("%s is told limited, granted %d; it fits: %v; the store has %s", o.name, d.Granted, a.surely, a.rec)
+		}
+	default:
+		s.wrong("%s is told %s", o.name, d.Reason)
+	}
+	if d.Allowed != (d.Reason == ratelimit.OK || d.Reason == ratelimit.Duplicate) {
+		s.wrong("%s: %s, and allowed is %v", o.name, d.Reason, d.Allowed)
+	}
+	l.judgeFigures(o, d, a.figures, wait)
+}
+
+// String describes a record in a failure.
+func (r *record) String() string {
+	if r == nil {
+		return "no count of it"
+	}
+	return fmt.Sprintf("a count of %d at %d by %s, place %d", r.n, r.at, r.by.name, r.place)
+}
+
+// judgeStatus judges a status that the store has answered.
+func (l *ledger) judgeStatus(o *op, d ratelimit.Decision) {
+	s, a := l.sim, o.last
+	wait := a.wait
+	switch {
+	case d.Reason == ratelimit.Delayed:
+		if a.next != d.ReadyAt || a.next <= o.now {
+			s.wrong("%s: a check would come at %d, want %d", o.name, d.ReadyAt, a.next)
+		}
+		wait = [2]int64{-1}
+	case d.Allowed && !a.perhaps, !d.Allowed && a.surely, d.At != 0:
+		s.wrong("%s: allowed %v, receipt %d; it fits: %v", o.name, d.Allowed, d.At, a.surely)
+	case d.Allowed && o.request.Partial:
+		wait = [2]int64{-1} // the wait after the grant
+	}
+	l.judgeFigures(o, d, a.figures, wait)
+}
+
+// judgeFigures compares the figures of an answer. Wait holds the shortest and the
+// longest one; -1: any.
+func (l *ledger) judgeFigures(o *op, d ratelimit.Decision, want []figure, wait [2]int64) {
+	s := l.sim
+	each := d.Each
+	if len(want) == 1 {
+		each = []policy.Reading{d.Reading}
+	}
+	if len(each) != len(want) {
+		s.wrong("%s: figures of %d limits, want %d", o.name, len(each), len(want))
+		return
+	}
+	var longest time.Duration
+	binding := false
+	for _, r := range each {
+		f, ok := figureOf(want, r.Name)
+		left, most := max(0, f.limit-f.mostUsed), max(0, f.limit-f.used)
+		if !ok || r.Limit != f.limit || r.Used < f.used || r.Used > f.mostUsed || r.WindowKey != f.window ||
+			r.ResetAt < min(f.resets, f.lastResets) || r.ResetAt > max(f.resets, f.lastResets) {
+			s.wrong("%s: the figures are %+v, want %+v", o.name, r, f)
+		}
+		if len(each) > 1 && r.Remaining == 0 {
+			left = 0 // a clock ahead has begun the next window of a limit beside others
+		}
+		if r.Remaining > most || r.Remaining < left {
+			s.wrong("%s: %d remain, want %d to %d", o.name, r.Remaining, left, most)
+		}
+		longest = max(longest, r.Wait)
+		binding = binding || r.Name == d.Name && r.Used == d.Used && r.Limit == d.Limit
+	}
+	if !binding || len(each) > 1 && d.Reason == ratelimit.Limited && d.LimitedBy != d.Name {
+		s.wrong("%s: the figures %+v are of no limit, or not of the one that refuses (%s)", o.name, d.Reading, d.LimitedBy)
+	}
+	if got := longest.Milliseconds(); wait[0] >= 0 && (got < min(wait[0], wait[1]) || got > max(wait[0], wait[1])) {
+		s.wrong("%s: the wait is %d ms, want %d to %d", o.name, got, wait[0], wait[1])
+	}
+}
+
+func figureOf(list []figure, name string) (figure, bool) {
+	for _, f := range list {
+		if f.name == name {
+			return f, true
+		}
+	}
+	return figure{}, false
+}
+
+// A frozen is a store that holds one item and never changes.
+type frozen struct {
+	ratelimit.Store
+
+	key  ratelimit.Key
+	item ratelimit.Item
+}
+
+func (f frozen) Read(_ context.Context, k ratelimit.Key) (ratelimit.Item, error) {
+	if k != f.key {
+		return ratelimit.Item{}, nil
+	}
+	return f.item, nil
+}
+
+// judgeWait asks a copy of the state whether the wait is kept: the same request is
+// allowed then, and refused a millisecond earlier.
+func (l *ledger) judgeWait(o *op, d ratelimit.Decision) {
+	l.sim.stats.waits++
+	window, _ := o.terms.Item(o.now)
+	store := frozen{key: ratelimit.Key{UserID: o.request.UserID, Activity: o.request.Activity, Window: window}, item: o.last.item}
+	for _, sooner := range []int64{0, 1} {
+		at := o.now + d.Wait.Milliseconds() - sooner
+		fork := ratelimit.Limiter{Store: store, Now: func() time.Time { return time.UnixMilli(at) }}
+		r := o.request
+		r.ID, r.ReadyAt = "another", 0
+		got, err := fork.Status(context.Background(), r)
+		if allowed := got.Allowed || got.Reason == ratelimit.Delayed; err != nil || allowed != (sooner == 0) {
+			l.sim.wrong("%s is told to wait %v; %d ms before that a copy of the state answers %s, error %v", o.name, d.Wait, sooner, got.Reason, errors.Join(err))
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package simulate_test
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// A ledger holds what the store has performed, user by user, and judges it by the
+// models: each write when it lands, each answer when it is given.
+type ledger struct {
+	sim   *sim
+	users map[string]*user
+}
+
+type user struct {
+	*account
+
+	records map[counter]*record // the last time that each request was counted
+	given   map[string]bool     // receipts that were given back
+	old     map[string]bool     // receipts of what a reset has deleted, or what was admitted alone
+	paced   map[*terms]int64    // when each limit last counted
+	freer   *op                 // the release or reset that did; nil: something else made room
+	freed   int64               // when something was last given back or reset
+	changed int64               // when the item last changed
+}
+
+// A counter names a request in an item. A window has an item of its own, so a
+// request can count once in each.
+type counter struct {
+	id     string
+	window int64
+}
+
+// A record is a request that was counted.
+type record struct {
+	by    *op
+	now   int64 // by the clock that planned it
+	at    int64 // the receipt
+	n     int64
+	place int64 // reservoir: when it may run
+	whole bool  // the item remembers its id as long as the window
+	over  bool  // it was given back or reset
+}
+
+func (l *ledger) user(id string) *user {
+	u, ok := l.users[id]
+	if !ok {
+		a, err := newAccount(l.sim.of(l.sim.activity.Limit))
+		if err != nil {
+			panic(err) // TestAKindWithoutAModelIsAnError
+		}
+		u = &user{account: a, records: map[counter]*record{}, given: map[string]bool{}, old: map[string]bool{}, paced: map[*terms]int64{}, freed: -1 << 60, changed: -1 << 60}
+		l.users[id] = u
+	}
+	return u
+}
+
+// remembered is how long an item certainly knows an id: 20 s less the 2 s by which
+// clocks differ.
+const remembered = 18_000
+
+// remembers reports whether an item certainly knows the record for a decision at
+// now.
+func (r *record) remembers(now int64) bool {
+	age := now - r.now
+	return r.whole || -remembered <= age && age <= remembered
+}
+
+// update judges an update that has reached the store.
+func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
+	u := l.user(w.Key.UserID)
+	if a.done {
+		u.changed = l.sim.now
+		l.sim.stats.writes++
+		l.sim.mix(w.Now, int64(len(a.op.id)))
+		if a.op.kind == release {
+			l.gaveBack(u, a, w, before)
+		} else {
+			l.counted(u, a, w, before)
+		}
+		if !u.same(a.item.State) {
+			l.sim.wrong("%s: the item holds %v, and the models hold %v", a.op.name, a.item.State, u)
+		}
+	}
+	l.expect(u, a, w.Key, w.Now)
+}
+
+// counted judges a check that the store has counted.
+func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
+	s, o := l.sim, a.op
+	name := counter{o.id, w.Key.Window}
+	if r := u.records[name]; r != nil && !r.over && r.remembers(w.Now) {
+		s.wrong("%s is counted twice, at %d and at %d", o.name, r.now, w.Now)
+	}
+	n, at, err := u.counts(o.terms, w.Now, before.State, a.item.State)
+	switch {
+	case err != nil:
+		s.wrong("%s: %v: %+v changes %v", o.name, err, w.Update, before.State)
+	case n < 1 || n > o.request.Count || n < o.request.Count && !o.request.Partial:
+		s.wrong("%s asks for %d, and the store counts %d", o.name, o.request.Count, n)
+	case !u.fitsAt(o.terms, at, n, false):
+		s.wrong("%s: the store counts %d, which do not fit: %v", o.name, n, u)
+	}
+	r := &record{by: o, now: w.Now, n: n}
+	r.whole = len(u.models) == 1 && w.Key.Window != 0 && o.terms.most <= 100
+	if q, rate := u.queue(o.terms); q != nil {
+		r.place = q.place(at, rate)
+	}
+	for i, m := range u.models {
+		if b, ok := m.(*bucketModel); ok && b.every != interval(u.rate(o.terms, i)) {
+			u.freed, u.freer = s.now, nil
+		}
+	}
+	u.count(o.terms, at, n)
+	for _, m := range u.models {
+		if b, ok := m.(*bucketModel); ok && b.broken {
+			s.wrong("%s: more than the burst and what came back: %+v", o.name, b.pace)
+		}
+	}
+	u.paced[o.terms] = s.now
+	r.at = u.at(w.Now)
+	u.records[name] = r
+	if o.refused {
+		s.stats.afterRefusal++
+	}
+	s.line("the store counts %d of %s at %d", n, o.name, w.Now)
+	if n < o.request.Count && u.fits(o.terms, w.Now, 1, true) && u.freed < o.began {
+		s.wrong("%s asks for %d, gets %d, and more would fit", o.name, o.request.Count, n)
+	}
+}
+
+// freedFor returns when something last made room for requests of t. A bucket also
+// drains at the pace of the last action, which can be that of another tier.
+func (u *user) freedFor(t *terms) int64 {
+	freed := u.freed
+	for i, m := range u.models {
+		if _, ok := m.(*bucketModel); !ok {
+			continue
+		}
+		for other, at := range u.paced {
+			if interval(u.rate(other, i)) != interval(u.rate(t, i)) {
+				freed = max(freed, at)
+			}
+		}
+	}
+	return freed
+}
+
+// gaveBack judges a release that the store has performed.
+func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
+	s, o := l.sim, a.op
+	r := u.records[counter{o.request.ID, w.Key.Window}]
+	at, n := o.request.At, o.request.Count
+	own := r != nil && !r.over && r.at == at && r.n >= n
+	older := r != nil && !r.over && u.old[receipt(o.request.ID, at)]
+	_, keeps := u.models[0].(*logModel)
+	keeps = keeps && len(u.models) == 1 // a log's slots are receipts for longer than the ids
+	late := w.Now-at > 20_000
+	switch {
+	case !u.holds(w.Now, at, n, true):
+		s.wrong("%s gives back %d of %d, which do not count: %v", o.name, n, at, u)
+	case !own && older:
+		s.stats.oldReceipts++
+		u.old[receipt(o.request.ID, r.at)] = true // now that one is the older receipt
+	case !own && (!keeps || !late):
+		s.wrong("%s gives back %d of %d twice, or what was never counted", o.name, n, at)
+	case own && late && !r.whole && !keeps:
+		s.wrong("%s gives back %d of %d, %d ms later", o.name, n, at, w.Now-at)
+	}
+	u.back(o.terms, w.Now, at, n, before.State, a.item.State)
+	if own || older {
+		r.over = true
+		u.given[receipt(o.request.ID, at)] = true
+	}
+	u.freed, u.freer = s.now, o
+	s.line("the store gives back %d of %s", n, o.name)
+}
+
+func receipt(id string, at int64) string { return fmt.Sprint(id, " ", at) }
+
+// reset notes that an item was deleted on behalf of a user.
+func (l *ledger) reset(o *op, k ratelimit.Key) {
+	u := l.user(k.UserID)
+	l.sim.line("the store deletes the item of %s", k.UserID)
+	for c, r := range u.records {
+		if c.window == k.Window {
+			r.over = true
+			u.old[receipt(c.id, r.at)] = true
+		}
+	}
+	maps.Copy(u.old, u.given)
+	if m, ok := u.models[0].(*fixedModel); ok && k.Window != 0 {
+		delete(m.counts, k.Window)
+	} else if a, err := newAccount(l.sim.of(l.sim.activity.Limit)); err == nil {
+		u.account = a
+	}
+	u.freed, u.freer, u.changed = l.sim.now, o, l.sim.now
+}

@@ -1,0 +1,160 @@
+package simulate_test
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// A fault is what happens to an attempt on its way.
+type fault int
+
+const (
+	none fault = iota
+	lostRequest
+	lostAnswer
+	late // it arrives up to 4 s later, and its answer is lost
+	throttled
+	failedBefore // a status of 5xx, and the write was not performed
+	failedAfter  // a status of 5xx, and the write was performed
+	hang
+	faults
+)
+
+var faultNames = [faults]string{
+	"none", "lost request", "lost answer", "delivered late", "throttled", "5xx before the write", "5xx after the write", "hang",
+}
+
+// draw returns the fault of an attempt: one in 15 % of attempts. In an outage
+// almost every attempt hangs or is refused.
+func (in *instance) draw() fault {
+	if in.sim.now < in.downUntil && in.sim.random.IntN(25) > 0 {
+		return []fault{lostRequest, hang, failedBefore, late}[in.sim.random.IntN(4)]
+	}
+	if in.sim.random.IntN(100) >= 15 {
+		return none
+	}
+	return fault(1 + in.sim.random.IntN(int(faults)-1))
+}
+
+// attempt carries one request to the store and its answer back. Perform runs when
+// the request arrives. The error says what the instance can know.
+func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
+	s, o := in.sim, in.sim.op
+	a := &landing{op: o, clock: in.millis()}
+	f := in.draw()
+	s.stats.attempts++
+	s.stats.faults[f]++
+	ends := min(o.attemptEnds, o.leaves)
+	arrives := s.now + 1 + s.upTo(14)
+	if s.chance(30) {
+		arrives += s.upTo(400)
+	}
+	answered := arrives + 1 + s.upTo(14)
+	switch f {
+	case none, lostAnswer, failedAfter:
+		s.at(arrives, func() { perform(a) })
+	case late:
+		s.at(s.now+s.upTo(4000), func() { perform(a) })
+	default:
+	}
+	if f == late || f == hang || answered > ends {
+		answered = ends
+		if f == none {
+			f = hang // too slow
+		}
+	}
+	o.until(answered)
+	if s.now >= o.leaves {
+		o.cancel()
+	}
+	if f != none {
+		s.line("%s: attempt %d: %s", o.name, o.attempts, faultNames[f])
+	}
+	switch f {
+	case none:
+		return a, nil
+	case throttled:
+		return nil, &ratelimit.StoreError{Failure: ratelimit.NotApplied, What: "throttled"}
+	default:
+		o.unsure = o.unsure || o.writing
+		return nil, errors.New(faultNames[f])
+	}
+}
+
+// Update implements [ratelimit.Store].
+func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
+	in.sim.op.writing = true
+	a, err := in.attempt(func(a *landing) {
+		before, _ := in.sim.store.Read(ctx, w.Key)
+		a.item, a.done, _ = in.sim.store.Update(ctx, w)
+		in.sim.ledger.update(a, w, before)
+	})
+	if err != nil {
+		return ratelimit.Item{}, false, err
+	}
+	a.op.last = a
+	return a.item, a.done, nil
+}
+
+// Read implements [ratelimit.Store].
+func (in *instance) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, error) {
+	in.sim.op.writing = false
+	a, err := in.attempt(func(a *landing) {
+		a.item, _ = in.sim.store.Read(ctx, k)
+		in.sim.ledger.read(a, k)
+	})
+	if err != nil {
+		return ratelimit.Item{}, err
+	}
+	a.op.last = a
+	return a.item, nil
+}
+
+// Delete implements [ratelimit.Store].
+func (in *instance) Delete(ctx context.Context, k ratelimit.Key) error {
+	in.sim.op.writing = false
+	_, err := in.attempt(func(a *landing) {
+		_ = in.sim.store.Delete(ctx, k)
+		in.sim.ledger.reset(a.op, k)
+	})
+	return err
+}
+
+// A budget times the attempts of one decision as retry.Budget does, in the time
+// of the run: an attempt may take a third of the time that is left, and pauses
+// grow from 25 to 100 ms.
+type budget struct {
+	op       *op
+	deadline int64
+	began    int64
+	pause    int64
+}
+
+func (in *instance) newBudget() ratelimit.Budget {
+	return &budget{op: in.sim.op, deadline: in.sim.now + 1000}
+}
+
+// Next implements [ratelimit.Budget].
+func (b *budget) Next(ctx context.Context, failed bool) (time.Duration, bool) {
+	s := b.op.in.sim
+	if failed {
+		b.pause = min(max(2*b.pause, 25), 100)
+		if wait := min(s.upTo(b.pause)-(s.now-b.began), (b.deadline-s.now)/4); wait > 0 {
+			b.op.until(min(s.now+wait, b.op.leaves))
+		}
+	}
+	if s.now >= b.op.leaves {
+		b.op.cancel()
+	}
+	b.began = s.now
+	left := b.deadline - s.now
+	if ctx.Err() != nil || left <= 0 || left < 15 && b.op.attempts > 0 {
+		return 0, false
+	}
+	b.op.attempts++
+	b.op.attemptEnds = s.now + max(5, left/3)
+	return 0, true
+}

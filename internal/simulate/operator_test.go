@@ -1,0 +1,219 @@
+package simulate_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/table"
+)
+
+// activity is the only activity of a run, and premium its only tier.
+const (
+	activity = "act"
+	premium  = "premium"
+)
+
+func (s *sim) guard() limits.Guard {
+	return limits.Guard{Name: "g", Message: "m", Activities: []limits.Activity{s.activity}}
+}
+
+// settings is the table of the live limits, with the times of all changes.
+type settings struct {
+	sim      *sim
+	versions []settled
+}
+
+// A settled document is in force from a time on.
+type settled struct {
+	since    int64
+	version  int64
+	document []byte
+	set      map[string]string // the live limits, by tier; empty for callers without one
+}
+
+// limit returns the limit that this document and the code give a tier.
+func (d settled) limit(code limits.Activity, tier string) string {
+	ordinary, ok := d.set[""]
+	if !ok {
+		ordinary = code.Limit.String()
+	}
+	if tier == "" {
+		return ordinary
+	}
+	if text, ok := d.set[tier]; ok {
+		return text
+	}
+	if p, ok := code.Tiers[tier]; ok {
+		return p.String()
+	}
+	return ordinary
+}
+
+// inForce returns the document in force at a time.
+func (t *settings) inForce(at int64) settled {
+	for i := len(t.versions) - 1; i > 0; i-- {
+		if t.versions[i].since <= at {
+			return t.versions[i]
+		}
+	}
+	return t.versions[0]
+}
+
+// Settings implements [live.Table].
+func (t *settings) Settings(context.Context, bool) ([]byte, int64, error) {
+	d := t.inForce(t.sim.now)
+	return d.document, d.version, nil
+}
+
+// ChangeSettings implements [live.Table].
+func (t *settings) ChangeSettings(_ context.Context, version int64, document []byte, c live.Change) error {
+	if version != t.inForce(t.sim.now).version {
+		return live.ErrConflict
+	}
+	t.versions = append(t.versions, settled{since: t.sim.now, version: c.Version, document: document})
+	return nil
+}
+
+// SettingsHistory implements [live.Table].
+func (t *settings) SettingsHistory(context.Context) ([]live.Change, error) { return nil, nil }
+
+// operate changes a live limit, undoes it, or deletes the document.
+func (s *sim) operate() {
+	set := maps.Clone(s.settings.inForce(s.now).set)
+	tier := []string{"", premium}[s.random.IntN(2)]
+	choices := variations(s.activity.Limit)
+	var edit func(live.Settings) (live.Settings, error)
+	_, changed := set[tier]
+	switch {
+	case s.chance(6):
+		s.settings.versions = append(s.settings.versions, settled{since: s.now})
+		set = nil
+	case changed && s.chance(2):
+		edit = func(l live.Settings) (live.Settings, error) { return l.Unset(activity, tier) }
+		if delete(set, tier); tier == "" { // without a tier, all changes of the activity are undone
+			set = nil
+		}
+	case len(choices) == 0:
+		return
+	default:
+		to := choices[s.random.IntN(len(choices))]
+		edit = func(l live.Settings) (live.Settings, error) { return l.Set(activity, tier, to.String(), ""), nil }
+		if set == nil {
+			set = map[string]string{}
+		}
+		set[tier] = to.OptionsOf(s.activity.For(tier)).String()
+	}
+	if edit != nil {
+		if err := live.Edit(context.Background(), &s.settings, []limits.Guard{s.guard()}, live.Change{}, edit); err != nil {
+			s.fail("the live limits can't be changed: %v", err)
+			return
+		}
+	}
+	s.settings.versions[len(s.settings.versions)-1].set = set
+	s.line("an operator changes the live limits to %v", set)
+	s.stats.edits++
+}
+
+// documents are what an instance has to follow: one of those that were in force
+// shortly before its last good look.
+type documents struct {
+	since, until int64
+	read, failed bool  // the look at hand
+	clock        int64 // when it last looked, by its own clock
+}
+
+// Settings implements [live.Table] for one instance. Reads fail, and a read that is
+// not consistent may return what was in force up to a second ago.
+func (in *instance) Settings(_ context.Context, consistent bool) ([]byte, int64, error) {
+	s := in.sim
+	in.looked, in.follow.clock, in.follow.read = s.now, in.millis(), true
+	if s.chance(8) || s.now < in.downUntil {
+		in.follow.failed = true
+		return nil, 0, errors.New("away")
+	}
+	at := s.now
+	if !consistent && s.chance(5) {
+		at -= s.upTo(1000)
+	}
+	d := s.settings.inForce(at)
+	s.line("instance %d reads version %d of the live limits (consistent: %v)", in.number, d.version, consistent)
+	return d.document, d.version, nil
+}
+
+// ChangeSettings implements [live.Table].
+func (in *instance) ChangeSettings(context.Context, int64, []byte, live.Change) error { return nil }
+
+// SettingsHistory implements [live.Table].
+func (in *instance) SettingsHistory(context.Context) ([]live.Change, error) { return nil, nil }
+
+// terms returns the limit that applies to a request on this instance, as the
+// guard finds it. It judges that limit, and looks at the live limits if that is
+// due.
+func (in *instance) terms(tier string) *terms {
+	s := in.sim
+	a, _ := in.follower.Limits().Activity(s.activity)
+	t := s.of(a.For(tier))
+	if !in.mayFollow(tier, t.text) {
+		s.fail("instance %d goes by the limit %s, which was not in force at its last look %d ms ago", in.number, t.text, s.now-in.looked)
+	}
+	if in.limiter.CircuitOpen() {
+		return t
+	}
+	in.follow.read, in.follow.failed = false, false
+	in.follower.Look(context.Background())()
+	age := in.millis() - in.follow.clock
+	switch {
+	case in.follow.read && !in.follow.failed:
+		in.follow.since, in.follow.until = s.now-1000, s.now
+	case !in.follow.read && (age < 0 || age >= 30_000):
+		s.fail("instance %d looked at the live limits %d ms ago by its clock, and does not look now", in.number, age)
+	}
+	return t
+}
+
+// mayFollow reports whether a limit was in force when the instance looked.
+func (in *instance) mayFollow(tier, text string) bool {
+	versions := in.sim.settings.versions
+	for i, v := range versions {
+		ended := i+1 < len(versions) && versions[i+1].since <= in.follow.since
+		if v.since <= in.follow.until && !ended && v.limit(in.sim.activity, tier) == text {
+			return true
+		}
+	}
+	return false
+}
+
+// sweep deletes what has expired, as cleanup does, or a part of it, as DynamoDB's
+// TTL does.
+func (s *sim) sweep() {
+	now := (s.now + s.skew()) / 1000
+	if s.chance(2) {
+		swept, _ := table.Memory{Store: s.store}.Sweep(context.Background(), table.Sweep{Now: now})
+		s.stats.swept += swept.Deleted
+		s.line("cleanup deletes %d items", swept.Deleted)
+		return
+	}
+	s.store.DeleteFunc(func(_ ratelimit.Key, expires int64) bool {
+		gone := expires < now
+		if gone {
+			s.stats.swept++
+		}
+		return gone
+	})
+}
+
+// code draws the limits that the code has: one of the subject, and sometimes
+// another one for a tier.
+func (s *sim) code(texts []string) limits.Activity {
+	p := policy.Must(texts[s.random.IntN(len(texts))])
+	a := limits.Activity{Name: activity, Limit: p}
+	if others := variations(p); s.chance(2) && len(others) > 0 {
+		a.Tiers = limits.Tiers{premium: others[s.random.IntN(len(others))]}
+	}
+	return a
+}

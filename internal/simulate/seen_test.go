@@ -1,0 +1,103 @@
+package simulate_test
+
+import (
+	"maps"
+	"math"
+	"slices"
+)
+
+// seen is what an instance knows of a user's item: what the store last showed it,
+// and what it has admitted alone since. An outage starts from there.
+type seen struct {
+	*account
+
+	asked int64 // by its own clock: when the attempt began that showed this
+}
+
+// learn notes what a decision has shown its instance.
+func (in *instance) learn(o *op) {
+	if o.last == nil {
+		return
+	}
+	name := in.knows(o)
+	was := in.seen[name]
+	if was != nil && o.last.clock < was.asked && was.asked <= in.millis() {
+		return
+	}
+	in.seen[name] = &seen{account: o.last.snapshot, asked: o.last.clock}
+}
+
+// knows returns the item that a decision is about.
+func (in *instance) knows(o *op) counter {
+	now := o.now
+	if o.kind == release {
+		now = o.releasedAt()
+	}
+	window, _ := o.terms.Item(now)
+	return counter{o.request.UserID, window}
+}
+
+// fitsSeen counts n actions that the instance admits alone in what it has seen. It
+// reports whether they fit there.
+func (in *instance) fitsSeen(o *op, n, place int64) bool {
+	s := in.seen[in.knows(o)]
+	if s == nil {
+		return true
+	}
+	s.asked = math.MinInt64 // whatever the store shows next is newer
+	fits := true
+	at := s.moment(o.now)
+	for i, m := range s.models {
+		r := s.rate(o.terms, i)
+		if q, ok := m.(*reservoirModel); ok {
+			window := max(place, o.now) / q.window
+			if window > q.key {
+				q.key, q.given = window, 0
+			}
+			fits = fits && window == q.key && q.given < r.Limit
+			q.given++
+			continue
+		}
+		fits = fits && m.fits(at, n, r, false)
+		m.count(at, n, r)
+	}
+	return fits
+}
+
+// clone returns a copy that can go its own way.
+func (a *account) clone() *account {
+	c := &account{names: a.names, models: make([]model, len(a.models))}
+	for i, m := range a.models {
+		c.models[i] = m.clone()
+	}
+	return c
+}
+
+func (m *fixedModel) clone() model {
+	c := *m
+	c.counts = maps.Clone(m.counts)
+	return &c
+}
+
+func (m *logModel) clone() model {
+	c := *m
+	c.times = slices.Clone(m.times)
+	return &c
+}
+
+func (m *slidingModel) clone() model {
+	c := *m
+	c.counts = maps.Clone(m.counts)
+	return &c
+}
+
+func (m *bucketModel) clone() model {
+	c := *m
+	c.pace.taken = slices.Clone(m.pace.taken)
+	return &c
+}
+
+func (m *reservoirModel) clone() model {
+	c := *m
+	return &c
+}

@@ -1,0 +1,187 @@
+package simulate_test
+
+import (
+	"container/heap"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"math/rand/v2"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+// A sim is one run: instances with clocks of their own, clients, operators and a
+// network that fails. They share one store. Times are true Unix milliseconds
+// unless a name says otherwise.
+//
+// A run is one event loop. Each decision is a coroutine: it gives way whenever it
+// waits for the network, and the loop continues it when its time has come. So
+// decisions overlap as they do in production, and one seed makes one run.
+type sim struct {
+	seed   uint64
+	random *rand.Rand
+	far    bool // some clocks differ by more than the 2 s that the contract assumes
+
+	now    int64
+	events queue
+	op     *op   // the decision that runs
+	begun  []*op // all decisions of the run
+
+	activity  limits.Activity
+	byText    map[string]*terms
+	store     *memstore.Store
+	settings  settings
+	instances []*instance
+	ids       int // of requests, so far
+	ledger    ledger
+
+	stats     stats
+	hash      uint64
+	verbose   bool
+	lines     []string
+	violation string // the first one; it ends the run
+}
+
+// begin is the start of an hour. All runs start within the day that follows.
+const begin = 1_700_002_800_000
+
+func newSim(subject subject, seed uint64, verbose bool) *sim {
+	h := fnv.New64a()
+	h.Write([]byte(subject.name))
+	random := rand.New(rand.NewPCG(seed, h.Sum64()))
+	s := &sim{
+		seed: seed, random: random, verbose: verbose, store: new(memstore.Store),
+		now: begin + random.Int64N(86_400_000), hash: h.Sum64(), byText: map[string]*terms{}, stats: newStats(),
+	}
+	s.stats.seeds = 1
+	if s.far = s.chance(5); s.far {
+		s.stats.far = 1
+	}
+	s.activity = s.code(subject.texts)
+	s.ledger = ledger{sim: s, users: map[string]*user{}}
+	s.settings = settings{sim: s, versions: make([]settled, 1)}
+	for i := range 3 + s.random.IntN(6)*s.random.IntN(10) {
+		s.instances = append(s.instances, s.newInstance(i))
+	}
+	return s
+}
+
+// An event happens at its time. Events of the same time keep their order.
+type event struct {
+	at, order int64
+	do        func()
+}
+
+// A queue is a heap of events.
+type queue struct {
+	list  []event
+	order int64
+}
+
+func (q *queue) Len() int { return len(q.list) }
+func (q *queue) Less(i, j int) bool {
+	a, b := q.list[i], q.list[j]
+	return a.at < b.at || a.at == b.at && a.order < b.order
+}
+func (q *queue) Swap(i, j int) { q.list[i], q.list[j] = q.list[j], q.list[i] }
+func (q *queue) Push(e any)    { q.list = append(q.list, e.(event)) }
+func (q *queue) Pop() any {
+	last := q.list[len(q.list)-1]
+	q.list = q.list[:len(q.list)-1]
+	return last
+}
+
+// at plans an event.
+func (s *sim) at(when int64, do func()) {
+	s.events.order++
+	heap.Push(&s.events, event{max(when, s.now), s.events.order, do})
+}
+
+// loop lets everything happen that is planned.
+func (s *sim) loop() {
+	for s.events.Len() > 0 && s.violation == "" {
+		e := heap.Pop(&s.events).(event)
+		s.now = e.at
+		e.do()
+	}
+	for _, o := range s.begun { // after a violation some decisions have not ended
+		o.stop()
+	}
+}
+
+// start runs body as a decision of its own.
+func (s *sim) start(o *op, body func()) {
+	o.next, o.stop = iter.Pull(func(yield func(struct{}) bool) {
+		defer func() {
+			if r := recover(); r != nil && r != any(stopped) {
+				panic(r)
+			}
+		}()
+		o.yield = yield
+		body()
+	})
+	s.begun = append(s.begun, o)
+	s.run(o)
+}
+
+// run continues a decision until it waits again.
+func (s *sim) run(o *op) {
+	before := s.op
+	s.op = o
+	o.next()
+	s.op = before
+}
+
+// stopped is the panic that ends a decision whose run is over.
+const stopped = "the run is over"
+
+// until lets a decision wait.
+func (o *op) until(when int64) {
+	s := o.in.sim
+	s.at(when, func() { s.run(o) })
+	if !o.yield(struct{}{}) {
+		panic(stopped)
+	}
+}
+
+// mix adds numbers to the hash of the run's trace.
+func (s *sim) mix(numbers ...int64) {
+	const prime = 1_099_511_628_211
+	s.hash = (s.hash ^ uint64(s.now)) * prime
+	for _, n := range numbers {
+		s.hash = (s.hash ^ uint64(n)) * prime
+	}
+}
+
+// line adds a line to the timeline, if the run keeps one.
+func (s *sim) line(format string, args ...any) {
+	if s.verbose {
+		s.lines = append(s.lines, fmt.Sprintf("%12.3f  ", float64(s.now-begin)/1000)+fmt.Sprintf(format, args...))
+	}
+}
+
+// wrong records that the store or an answer is not as the models have it. If
+// clocks differ by more than 2 s, the contract does not promise that, and wrong
+// only counts it.
+func (s *sim) wrong(format string, args ...any) {
+	if s.far {
+		s.stats.beyond++
+		return
+	}
+	s.fail(format, args...)
+}
+
+// fail records a violation. The first one ends the run.
+func (s *sim) fail(format string, args ...any) {
+	if s.violation == "" {
+		s.violation = fmt.Sprintf(format, args...)
+		s.line("VIOLATION: %s", s.violation)
+	}
+}
+
+// chance reports true in one of so many cases.
+func (s *sim) chance(in int) bool { return s.random.IntN(in) == 0 }
+
+// upTo returns a number from 0 to most.
+func (s *sim) upTo(most int64) int64 { return s.random.Int64N(most + 1) }

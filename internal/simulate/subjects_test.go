@@ -1,0 +1,127 @@
+package simulate_test
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// A subject is a policy that the simulation runs, with the limits that tiers and
+// operators give it.
+type subject struct {
+	name  string
+	texts []string // a run takes one of them
+}
+
+// subjects returns one subject for each kind, and one for each pair of kinds. A
+// new kind takes part without being named here.
+func subjects() (list []subject) {
+	kinds := policy.Kinds()
+	for i, k := range kinds {
+		list = append(list, subject{k.Name, sizes(k)})
+		for _, other := range kinds[i:] {
+			text := fmt.Sprintf("a: %s, b: %s", small(k, "5/10s"), small(other, "9/20s"))
+			if _, err := policy.Parse(text); err == nil { // a policy can have only one limit of some kinds
+				list = append(list, subject{k.Name + " and " + other.Name, []string{text}})
+			}
+		}
+	}
+	all := make([]string, len(kinds))
+	for i, k := range kinds {
+		all[i] = string(rune('a'+i)) + ": " + small(k, fmt.Sprintf("%d/%ds", 4+i, 10+10*(i%2)))
+	}
+	return append(list, subject{"all kinds", []string{strings.Join(all, ", ")}})
+}
+
+// sizes returns the text forms of a kind: its examples with a window of at least
+// a second, and small ones of which a run fills many windows. Clocks here differ by
+// seconds, so a window of milliseconds shows nothing.
+func sizes(k policy.Kind) (texts []string) {
+	for _, text := range k.Examples {
+		if policy.Must(text).Rates()[0].Window >= time.Second {
+			texts = append(texts, text)
+		}
+	}
+	for _, numbers := range []string{"5/10s", "2/30s", "101/20s", "1/5s"} {
+		if text := k.Name + " " + numbers; valid(text) {
+			texts = append(texts, text, text) // twice: more often than the examples
+		}
+		for _, option := range []string{" burst 3", " ahead 1m", " ahead 15m"} {
+			if text := k.Name + " " + numbers + option; valid(text) {
+				texts = append(texts, text)
+			}
+		}
+	}
+	return texts
+}
+
+// small returns a limit of kind k with these numbers, or else its first example.
+func small(k policy.Kind, numbers string) string {
+	if text := k.Name + " " + numbers; valid(text) {
+		for _, option := range []string{" ahead 1m"} {
+			if valid(text + option) {
+				return text + option
+			}
+		}
+		return text
+	}
+	return k.Examples[0]
+}
+
+func valid(text string) bool {
+	_, err := policy.Parse(text)
+	return err == nil
+}
+
+// variations returns other limits that can share a count with p: higher, lower
+// and, for a bucket, slower and with another burst.
+func variations(p policy.Policy) (list []policy.Policy) {
+	change := []func(r *policy.Rate){
+		func(r *policy.Rate) { r.Limit *= 2 },
+		func(r *policy.Rate) { r.Limit = (r.Limit + 1) / 2 },
+		func(r *policy.Rate) { r.Limit++ },
+		func(r *policy.Rate) { r.Limit = max(1, r.Limit-1) },
+		func(r *policy.Rate) { r.Limit = 101 },
+		func(r *policy.Rate) { r.Limit = 100 },
+		func(r *policy.Rate) { r.Limit, r.Burst = 1, min(r.Burst, 2) },
+		func(r *policy.Rate) { r.Window, r.Burst = 7*r.Window, 2*r.Burst },
+		func(r *policy.Rate) { r.Ahead /= 2 },
+	}
+	seen := map[string]bool{p.String(): true}
+	for _, change := range change {
+		rates := p.Rates()
+		parts := make([]string, len(rates))
+		for i := range rates {
+			change(&rates[i])
+			parts[i] = text(rates[i])
+		}
+		q, err := policy.Parse(strings.Join(parts, ", "))
+		if err != nil || policy.Share(p, q) != nil || seen[q.String()] {
+			continue
+		}
+		seen[q.String()] = true
+		list = append(list, q.OptionsOf(p))
+	}
+	return list
+}
+
+// text writes a rate in the text form.
+func text(r policy.Rate) string {
+	var b strings.Builder
+	if r.Name != "" {
+		b.WriteString(r.Name + ": ")
+	}
+	fmt.Fprintf(&b, "%s %d/%dms", r.Kind, r.Limit, r.Window.Milliseconds())
+	if r.Burst > 0 {
+		fmt.Fprintf(&b, " burst %d", r.Burst)
+	}
+	if r.Ahead > 0 {
+		fmt.Fprintf(&b, " ahead %dms", r.Ahead.Milliseconds())
+	}
+	if r.Keep > 0 {
+		fmt.Fprintf(&b, " keep %dms", r.Keep.Milliseconds())
+	}
+	return b.String()
+}
