@@ -64,6 +64,11 @@ cover: ## Measure the coverage by all tests: prints the total and writes coverag
 prove: ## Run the proofs with long bounds (hours) and write docs/reliability.md; PART=NAME runs one of them
 	go run ./internal/prove/run $(PART)
 
+.PHONY: planted
+planted: ## Plant each bug of internal/planted and check that a test catches it; NAME=x one bug, BY=p only the proof p, LONG=1 long bounds
+	@PLANTED_RUN=1 PLANTED_NAME='$(NAME)' PLANTED_BY='$(BY)' PLANTED_LONG='$(LONG)' \
+		$(SERVERS) go test -count=1 -timeout=6h -v -run=TestEachPlantedBugIsCaught ./internal/planted
+
 .PHONY: bench
 bench: ## Run the benchmarks with DynamoDB Local; BENCH=NAME selects some of them
 	scripts/with-dynamodb go test -run='^$$' -bench='$(BENCH)' -benchmem ./...

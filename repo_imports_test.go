@@ -49,7 +49,8 @@ var order = []string{
 // testSupport lists the packages that only tests may import. They may import any package.
 var testSupport = []string{
 	"internal/clients", "internal/deployment", "internal/dynamotest", "internal/lambdatest", "internal/sqstest",
-	"internal/outage", "internal/policy/policytest", "internal/ratelimit/storetest", "internal/prove", "internal/prove/run",
+	"internal/outage", "internal/policy/policytest", "internal/ratelimit/storetest", "internal/prove",
+	"internal/prove/run", "internal/planted",
 }
 
 func TestImportsRunInOneDirection(t *testing.T) {
