@@ -69,6 +69,13 @@ planted: ## Plant each bug of internal/planted and check that a test catches it;
 	@PLANTED_RUN=1 PLANTED_NAME='$(NAME)' PLANTED_BY='$(BY)' PLANTED_LONG='$(LONG)' \
 		$(SERVERS) go test -count=1 -timeout=6h -v -run=TestEachPlantedBugIsCaught ./internal/planted
 
+# How long each fuzz target runs, as for go test -fuzztime.
+FUZZTIME ?= 20s
+
+.PHONY: fuzz
+fuzz: ## Look for inputs that break a fuzz target; FUZZTIME=1m or FUZZTIME=100000x is for each target
+	@FUZZ_TIME='$(FUZZTIME)' go test -count=1 -timeout=6h -v -run=TestALongRunFindsNothing ./internal/fuzz
+
 .PHONY: bench
 bench: ## Run the benchmarks with DynamoDB Local; BENCH=NAME selects some of them
 	scripts/with-dynamodb go test -run='^$$' -bench='$(BENCH)' -benchmem ./...

@@ -50,7 +50,7 @@ var order = []string{
 var testSupport = []string{
 	"internal/clients", "internal/deployment", "internal/dynamotest", "internal/lambdatest", "internal/sqstest",
 	"internal/outage", "internal/policy/policytest", "internal/ratelimit/storetest", "internal/prove",
-	"internal/prove/run", "internal/planted",
+	"internal/prove/run", "internal/planted", "internal/fuzz",
 }
 
 func TestImportsRunInOneDirection(t *testing.T) {
