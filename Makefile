@@ -69,6 +69,10 @@ planted: ## Plant each bug of internal/planted and check that a test catches it;
 	@PLANTED_RUN=1 PLANTED_NAME='$(NAME)' PLANTED_BY='$(BY)' PLANTED_LONG='$(LONG)' \
 		$(SERVERS) go test -count=1 -timeout=6h -v -run=TestEachPlantedBugIsCaught ./internal/planted
 
+.PHONY: mutation
+mutation: ## Mutate the policies with gremlins; each mutant that survives must be explained in a list; takes half an hour
+	@MUTATION=1 go test -count=1 -timeout=6h -v -run=TestEachSurvivingMutantIsExplained ./internal/planted
+
 # How long each fuzz target runs, as for go test -fuzztime.
 FUZZTIME ?= 20s
 
