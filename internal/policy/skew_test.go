@@ -40,6 +40,7 @@ func TestASlidingCounterKeepsAPeriodForAClockBehind(t *testing.T) {
 		{at: 2 * time.Hour, take: 1, want: "ok 1/50"},
 		{at: 90 * time.Minute, want: "is 20/50"}, // half of the first period is covered
 		{at: 90 * time.Minute, take: 31, want: "no 20/50 wait 1ms"},
+		{at: 130 * time.Minute, undo: 1, of: 0, want: "no 1/50"}, // its period has no weight any more
 	})
 }
 
