@@ -37,16 +37,17 @@ func TestAPlanForABusyBucketFailsOnAFullOne(t *testing.T) {
 // All limits count an action at the same time. A clock that is 2 s ahead starts
 // the bucket again, after another clock has planned an action at its own time.
 func TestAPlanFailsIfAClockAheadHasStartedTheBucketAgain(t *testing.T) {
-	p := Must("pace: bucket 1/5s burst 3, all: log 9/1h")
+	p := Must("pace: bucket 1/5s burst 4, all: 9/1h")
 	_, s := plan(t, p, 0, nil)
-	planned, _ := plan(t, p, 4*time.Second, s)
-	_, ahead := plan(t, p, 6*time.Second, s)
-	if planned.Holds(ahead) {
-		t.Errorf("the plan %+v of 0:04 holds in %v, where the bucket counts from 0:06", planned, ahead)
-	}
-	late, _ := plan(t, p, 5*time.Second, ahead)
-	if r := p.Read(start+7000, 0, late.Apply(ahead)); r.At != start+7000 || r.Each[1].Used != 3 {
-		t.Errorf("after three actions the figures are %+v", r)
+	for _, at := range []time.Duration{0, 4 * time.Second} {
+		planned, _ := plan(t, p, at, s)
+		_, ahead := plan(t, p, 6*time.Second, s)
+		if planned.Holds(ahead) {
+			t.Errorf("the plan %+v of %v holds in %v, where the bucket counts from 6s", planned, at, ahead)
+		}
+		if r := p.Read(start+5000, 0, ahead); r.At != start+6000 {
+			t.Errorf("the receipt is %d, want the time of the clock ahead, %d", r.At, start+6000)
+		}
 	}
 }
 
@@ -78,6 +79,7 @@ func TestWhenABucketIsFullAgain(t *testing.T) {
 		{"bucket 1/5s", "bucket 1/5s", 2 * time.Second, 5 * time.Second, 5 * time.Second, 1},
 		{"bucket 10/1m burst 15", "bucket 10/1m burst 15", time.Second, 6 * time.Second, 90 * time.Second, 1},
 		{"bucket 1/5s", "bucket 1/12h", 2 * time.Second, 5 * time.Second, 12 * time.Hour, 1}, // the earlier one
+		{"bucket 1/366d", "bucket 1/5s", 2 * time.Second, 5 * time.Second, 5 * time.Second, 1},
 		{"bucket 1/12h", "bucket 1/5s", 2 * time.Second, 5 * time.Second, 5 * time.Second, 1},
 		{"bucket 1/5s", "bucket 1/12h", 5 * time.Second, 5 * time.Second, 12 * time.Hour, 0}, // full at that moment
 		{"bucket 1/5s", "bucket 1/5s", 9 * time.Second, 9 * time.Second, 5 * time.Second, 0},
@@ -87,6 +89,18 @@ func TestWhenABucketIsFullAgain(t *testing.T) {
 		if r.ResetAt != start+tt.full.Milliseconds() || r.Window != tt.window || r.Used != tt.used {
 			t.Errorf("%s counts one action, and %s reads it at %v as %+v; want it full at %v, %d used, and the window %v",
 				tt.counted, tt.read, tt.at, r, tt.full, tt.used, tt.window)
+		}
+	}
+}
+
+// An item that has no interval, or none in the valid range, reads as if it were
+// counted with the policy's own.
+func TestABucketWithoutAnIntervalIsReadWithItsOwn(t *testing.T) {
+	const longest = 366 * 24 * 3_600_000
+	for _, every := range []int64{-1, 0, longest + 1} {
+		s := State{"tat": start + 5000, "asof": start, "since": start, "every": every}
+		if r := Must("bucket 1/5s").Read(start+2000, 1, s); r.Used != 1 || r.Wait != 3*time.Second {
+			t.Errorf("with the interval %d it reads %+v, want 1 used and a wait of 3s", every, r)
 		}
 	}
 }

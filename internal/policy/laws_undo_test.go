@@ -38,3 +38,17 @@ func TestLawUndoIsSound(t *testing.T) {
 		}
 	})
 }
+
+// Law 2 for giving back: an undo holds in the state in which it was planned, for
+// any receipt and any number of actions.
+func TestLawUndoIsLive(t *testing.T) {
+	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
+		p := w.Any(t)
+		w.Take(p, policytest.Count(t, p), 1)
+		at := w.Now - rapid.Int64Range(0, 20).Draw(t, "ago")
+		n := policytest.Count(t, p) + rapid.Int64Range(0, 2).Draw(t, "more")
+		if u, ok := p.Undo(w.Now, at, n, w.State(p)); ok && !u.Holds(w.State(p)) {
+			t.Fatalf("%v: the plan to give back %d in %v does not hold there: %+v", p, n, w.State(p), u)
+		}
+	})
+}
