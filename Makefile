@@ -64,6 +64,22 @@ cover: ## Measure the coverage by all tests: prints the total and writes coverag
 prove: ## Run the proofs with long bounds (hours) and write docs/reliability.md; PART=NAME runs one of them
 	go run ./internal/prove/run $(PART)
 
+.PHONY: planted
+planted: ## Plant each bug of internal/planted and check that a test catches it; NAME=x one bug, BY=p only the proof p, LONG=1 long bounds
+	@PLANTED_RUN=1 PLANTED_NAME='$(NAME)' PLANTED_BY='$(BY)' PLANTED_LONG='$(LONG)' \
+		$(SERVERS) go test -count=1 -timeout=6h -v -run=TestEachPlantedBugIsCaught ./internal/planted
+
+.PHONY: mutation
+mutation: ## Mutate the policies with gremlins; each mutant that survives must be explained in a list; takes half an hour
+	@MUTATION=1 go test -count=1 -timeout=6h -v -run=TestEachSurvivingMutantIsExplained ./internal/planted
+
+# How long each fuzz target runs, as for go test -fuzztime.
+FUZZTIME ?= 20s
+
+.PHONY: fuzz
+fuzz: ## Look for inputs that break a fuzz target; FUZZTIME=1m or FUZZTIME=100000x is for each target
+	@FUZZ_TIME='$(FUZZTIME)' go test -count=1 -timeout=6h -v -run=TestALongRunFindsNothing ./internal/fuzz
+
 .PHONY: bench
 bench: ## Run the benchmarks with DynamoDB Local; BENCH=NAME selects some of them
 	scripts/with-dynamodb go test -run='^$$' -bench='$(BENCH)' -benchmem ./...

@@ -63,6 +63,15 @@ func TestABucketAtAnotherIntervalTimeline(t *testing.T) {
 			{at: 7 * time.Second, take: 1, now: "bucket 1/12h burst 3", want: "no 3/3 wait 13s"},
 		})
 	})
+	t.Run("7 s to 3 s, rounded up", func(t *testing.T) {
+		timeline(t, "bucket 1/7s burst 2", []moment{
+			{at: 0, take: 1, want: "ok 1/2"},
+			{at: time.Second, take: 1, want: "ok 2/2"}, // 13 s until it is full are 5571.4 ms at the new pace
+			{at: time.Second, take: 1, now: "bucket 1/3s burst 2", want: "no 2/2 wait 2.572s"},
+			{at: 3571 * time.Millisecond, take: 1, want: "no 2/2 wait 1ms"},
+			{at: 3572 * time.Millisecond, take: 1, want: "ok 2/2"},
+		})
+	})
 	t.Run("a burst of 15 to 3", func(t *testing.T) {
 		timeline(t, "bucket 10/1m burst 15", []moment{
 			{at: 0, take: 15, want: "ok 15/15"},

@@ -24,6 +24,10 @@ func TestShare(t *testing.T) {
 		{"10/1m", "reservoir 20/1m ahead 15m", `"reservoir 20/1m ahead 15m" counts in another way than "10/1m", with which it shares a count; did you mean "20/1m"?`},
 
 		{"10/1m", "minute: 10/1m, day: 200/1d", `"10/1m" has 1 limit and "minute: 10/1m, day: 200/1d" has 2, want the same limits, because they share a count`},
+		{
+			"minute: 10/1m, hour: 50/1h, day: 200/1d", "minute: 10/1m, day: 200/1d", // it leaves one out
+			`"minute: 10/1m, hour: 50/1h, day: 200/1d" has 3 limits and "minute: 10/1m, day: 200/1d" has 2, want the same limits, because they share a count`,
+		},
 		{"minute: 10/1m, day: 200/1d", "minute: 10/1m, week: 200/7d", `"minute: 10/1m, day: 200/1d" has no limit named "week", but "minute: 10/1m, week: 200/7d" has one, and they share a count`},
 		{
 			"minute: 10/1m, day: 200/1d", "minute: 10/1h, day: log 100/1d",

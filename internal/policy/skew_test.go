@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -29,6 +30,18 @@ func TestASlidingCounterOnClocksThatDiffer(t *testing.T) {
 	if admitted != 50 {
 		t.Errorf("%d actions admitted within a second by two clocks, want 50", admitted)
 	}
+}
+
+// A clock that is ahead writes in the third period. A clock that is a period
+// behind still needs the first one.
+func TestASlidingCounterKeepsAPeriodForAClockBehind(t *testing.T) {
+	timeline(t, "sliding 50/1h", []moment{
+		{at: 0, take: 40, want: "ok 40/50"},
+		{at: 2 * time.Hour, take: 1, want: "ok 1/50"},
+		{at: 90 * time.Minute, want: "is 20/50"}, // half of the first period is covered
+		{at: 90 * time.Minute, take: 31, want: "no 20/50 wait 1ms"},
+		{at: 130 * time.Minute, undo: 1, of: 0, want: "no 1/50"}, // its period has no weight any more
+	})
 }
 
 // An item expires no sooner because a clock that is 2 s behind has written last.

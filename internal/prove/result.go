@@ -56,7 +56,7 @@ func Save(t testing.TB, part string, r Result) {
 	for _, f := range r.Figures {
 		t.Logf("%s: %s", f.What, f.Value)
 	}
-	if !Long() {
+	if !Long() || os.Getenv("PLANTED") != "" { // the figures of a planted bug are worth nothing
 		return
 	}
 	root, err := root()

@@ -1,0 +1,72 @@
+package planted_test
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cric-talk/guards/internal/planted"
+	"github.com/cric-talk/guards/internal/prove"
+)
+
+const root = "../.."
+
+func load(t *testing.T) []planted.Bug {
+	t.Helper()
+	bugs, err := planted.Load(os.DirFS("patches"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bugs
+}
+
+// A patch that no longer fits is useless, and so is one that plants nothing.
+func TestEachPatchFitsTodaysSource(t *testing.T) {
+	bugs := load(t)
+	if len(bugs) < 40 {
+		t.Errorf("there are %d patches, want at least 40", len(bugs))
+	}
+	for _, b := range bugs {
+		t.Run(b.Name, func(t *testing.T) {
+			files, err := b.Apply(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, content := range files {
+				if strings.HasSuffix(name, "_test.go") {
+					t.Errorf("it changes the test %s, want a mistake in the program", name)
+				}
+				if _, err := parser.ParseFile(token.NewFileSet(), name, content, parser.SkipObjectResolution); err != nil {
+					t.Error(err)
+				}
+				before, err := os.ReadFile(filepath.Join(root, name))
+				if err != nil || string(before) == content {
+					t.Errorf("%s stays as it is: %v", name, err)
+				}
+			}
+		})
+	}
+}
+
+func TestEachPatchNamesTestsAndProofsThatExist(t *testing.T) {
+	var proofs []string
+	for _, p := range prove.Parts {
+		proofs = append(proofs, p.Name)
+	}
+	for _, b := range load(t) {
+		for _, folder := range b.Tests {
+			if tests, err := filepath.Glob(filepath.Join(root, folder, "*_test.go")); err != nil || len(tests) == 0 {
+				t.Errorf("%s: %s has no tests (%v)", b.Name, folder, err)
+			}
+		}
+		for _, proof := range b.Finds {
+			if !slices.Contains(proofs, proof) {
+				t.Errorf("%s: finds names %q, want one of %v", b.Name, proof, proofs)
+			}
+		}
+	}
+}

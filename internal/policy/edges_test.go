@@ -1,0 +1,103 @@
+package policy_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/cric-talk/guards/internal/policy"
+)
+
+// Under a lowered limit, more actions count than are allowed. Somebody who asks
+// for none does not wait for them.
+func TestNobodyWaitsForNoAction(t *testing.T) {
+	for _, text := range []string{"3/1m", "a: 3/1m, b: 9/1d", "bucket 1/5s", "log 3/1h", "sliding 3/1h", "reservoir 1/10s"} {
+		p := Must(text)
+		s := full(p, start, nil)
+		if text == "3/1m" {
+			s = State{"activityCount": 5}
+		}
+		if r := p.Read(start, 0, s); r.Wait != 0 || r.Remaining != 0 {
+			t.Errorf("%s reads %v for no action as %+v, want no wait and nothing left", text, s, r)
+		}
+	}
+}
+
+// A window beside other limits is empty again after a release.
+func TestAWindowBesideOthersIsTakenAgain(t *testing.T) {
+	timeline(t, "a: 3/1m, b: 9/1d", []moment{
+		{at: 0, take: 2, want: "ok 2/3 by a"},
+		{at: 0, undo: 3, of: 0, want: "no 2/3 by a"}, // more than there is
+		{at: 0, undo: 2, of: 0, want: "ok 0/3 by a"},
+		{at: 0, take: 3, want: "ok 3/3 by a"},
+	})
+}
+
+// A clock that is ahead has begun the next minute. A clock that is behind waits
+// for it, and gives nothing back there.
+func TestAWindowBesideOthersOnAClockBehind(t *testing.T) {
+	const text, next = "a: 3/1m, b: 9/1d", start + 60_000
+	items := timeline(t, text, []moment{
+		{at: time.Minute, take: 1, want: "ok 1/3 by a"},
+		{at: 59 * time.Second, take: 1, want: "no 1/3 wait 1s by a"},
+		{at: time.Minute, take: 1, want: "ok 2/3 by a"},
+	})
+	if r := Must(text).Read(next-1000, 0, items[0]); r.Each[0].Remaining != 0 {
+		t.Errorf("on the clock behind %+v, want nothing left", r.Each[0])
+	}
+	planned, ok := Must(text).Undo(next-1000, next-1000, 1, State{"a_w": (next/60_000-1)*1_000_000 + 1})
+	if !ok {
+		t.Fatal("an action of the minute before cannot be given back there")
+	}
+	for _, count := range []int64{0, 1, 2} {
+		s := State{"a_w": next/60_000*1_000_000 + count}
+		if planned.Holds(s) {
+			t.Errorf("a release of the minute before holds in %v", s)
+		}
+		if u, ok := Must(text).Undo(next-1000, next-1000, 1, s); ok {
+			t.Errorf("a release of the minute before is planned in %v: %+v", s, u)
+		}
+	}
+}
+
+func TestALogHasTheSlotsA0ToJ9(t *testing.T) {
+	u, ok := Must("log 100/12h").Take(start, 100, 1, nil)
+	if !ok {
+		t.Fatal("100 actions do not fit")
+	}
+	var got []string
+	for _, a := range u.Acts {
+		if a.Verb == Set && a.Attr != "top" {
+			got = append(got, a.Attr)
+		}
+	}
+	slices.Sort(got)
+	if len(got) != 100 || got[0] != "a0" || got[10] != "b0" || got[99] != "j9" || len(slices.Compact(got)) != 100 {
+		t.Errorf("the slots are %v, want a0 to j9", got)
+	}
+}
+
+// Up to 50 slots, a guard accepts an absent slot and an old one. With more, it
+// tests for each slot what is so in the known state, which is half as long.
+func TestALongGuardOfALogIsTight(t *testing.T) {
+	s := full(Must("log 100/12h"), start-12*3_600_000, nil) // all slots are old
+	delete(s, "c0")
+	for _, tt := range []struct {
+		text  string
+		n     int64
+		loose bool
+	}{
+		{"log 100/12h", 50, true}, {"log 100/12h", 51, false}, {"log 100/12h", 100, false},
+		{"log 51/12h", 1, true}, {"log 50/12h", 1, false}, // and 49 or 50 more that are free
+	} {
+		u, ok := Must(tt.text).Take(start, tt.n, 1, s)
+		if !ok || !u.Holds(s) {
+			t.Fatalf("%s: %d do not fit", tt.text, tt.n)
+		}
+		for _, term := range u.If[0] {
+			if term.Attr != "top" && term.OrMissing != (tt.loose || term.Attr == "c0") {
+				t.Errorf("%s takes %d: the guard has %+v", tt.text, tt.n, term)
+			}
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/cric-talk/guards/internal/policy"
+)
+
+// The largest numbers that the errors name are accepted.
+func TestParseAcceptsTheLargestNumbers(t *testing.T) {
+	for _, text := range []string{
+		"40000/366d", "1/1ms", "log 100/366d", "sliding 1000000/366d", "reservoir 999999/366d ahead 366d",
+		"bucket 1/366d", "bucket 1/183d burst 2", "bucket 1000000/1000s", "bucket 1/1ms burst 1000000 keep 366d",
+		"a: 999999/1m, b: sliding 1000000/1m", "eightabc: 1/1m, b: 1/1h",
+		"a: 1/1m, b: 1/1m, c: 1/1m, d: 1/1m, e: 1/1m, f: 1/1m, g: 1/1m, h: 1/1m",
+	} {
+		if p, err := Parse(text); err != nil || p.String() != text {
+			t.Errorf("Parse(%q) = %q, %v", text, p, err)
+		}
+	}
+}
+
+// An error shows 60 characters of a text, and a text of 60 characters whole.
+func TestParseShowsATextOf60Characters(t *testing.T) {
+	text := strings.Repeat("x", 60)
+	if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), `"`+text+`"`) {
+		t.Errorf("the error is %v, want the whole text in it", err)
+	}
+}
