@@ -53,7 +53,7 @@ func figures(root, part string) (string, error) {
 	}
 	s, err := read(root, p)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("the proof %s has no figures yet; run make prove PART=%s", part, part)
+		return fmt.Sprintf("This proof has not run with its long bounds yet. `make prove PART=%s` runs it.", part), nil
 	}
 	if err != nil {
 		return "", err
