@@ -67,13 +67,20 @@ func describe(c *call, d *ratelimit.Decision) string {
 // text lists the operations in the order of their answers.
 func (h *history) text() string {
 	var b strings.Builder
-	for i, t := range h.system {
-		fmt.Fprintf(&b, "tier %d is %s\n", i, t.Policy)
-	}
+	fmt.Fprintf(&b, "the tiers are %s\n", h.system.text())
 	for _, o := range slices.SortedFunc(slices.Values(h.ops), func(a, b op) int { return int(a.end - b.end) }) {
 		fmt.Fprintf(&b, "%4d to %4d  client %d  %s\n", o.begin, o.end, o.client, describe(o.call, o.answer))
 	}
 	return b.String()
+}
+
+// text returns the policies of the tiers.
+func (sys system) text() string {
+	var texts []string
+	for _, t := range sys {
+		texts = append(texts, t.String())
+	}
+	return strings.Join(texts, "; ")
 }
 
 // picture writes porcupine's page about the history and returns its name.
@@ -117,7 +124,7 @@ func (s *tally) add(h *history, result porcupine.CheckResult) {
 	defer s.mu.Unlock()
 	s.histories++
 	s.results[result]++
-	s.policies[fmt.Sprint(h.system[0].Policy, len(h.system))]++
+	s.policies[h.system.text()]++
 	for _, o := range h.ops {
 		s.parts[o.call.part]++
 		if o.call.part == whole || o.call.part == effect {
