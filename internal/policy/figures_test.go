@@ -1,0 +1,133 @@
+package policy_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	. "github.com/cric-talk/guards/internal/policy"
+)
+
+// at returns a moment in Unix milliseconds.
+func at(d time.Duration) int64 { return start + d.Milliseconds() }
+
+// What callers are told about a state, figure by figure.
+func TestFigures(t *testing.T) {
+	const hour, minute, ten = start / 3_600_000, start / 60_000, start / 10_000 // windows at start
+	for name, tt := range map[string]struct {
+		text  string
+		taken []time.Duration // when one action each was taken
+		at    time.Duration
+		n     int64 // how many more the caller asks for
+		want  Reading
+	}{
+		"a window": {
+			"3/1m", []time.Duration{0, 0}, 50 * time.Second, 2,
+			Reading{Limit: 3, Window: time.Minute, Used: 2, Remaining: 1, ResetAt: at(time.Minute), WindowKey: minute, Wait: 10 * time.Second, At: at(50 * time.Second)},
+		},
+		"a log that still fits": {
+			"log 3/1h", []time.Duration{0, time.Minute}, 2 * time.Minute, 1,
+			Reading{Limit: 3, Window: time.Hour, Used: 2, Remaining: 1, ResetAt: at(61 * time.Minute), At: at(2 * time.Minute)},
+		},
+		"a log that waits for two": {
+			"log 3/1h", []time.Duration{0, time.Minute, 2 * time.Minute}, 3 * time.Minute, 2,
+			Reading{Limit: 3, Window: time.Hour, Used: 3, ResetAt: at(62 * time.Minute), Wait: 58 * time.Minute, At: at(3 * time.Minute)},
+		},
+		"a counter in its first period": {
+			"sliding 4/1h", []time.Duration{0, 0}, 10 * time.Minute, 1,
+			Reading{Limit: 4, Window: time.Hour, Used: 2, Remaining: 2, ResetAt: at(2 * time.Hour), WindowKey: hour, At: at(10 * time.Minute)},
+		},
+		"a counter with two periods": {
+			"sliding 4/1h", []time.Duration{0, 0, 0, time.Hour}, 75 * time.Minute, 2, // 3 weigh 2 and the wait ends when they weigh 1
+			Reading{Limit: 4, Window: time.Hour, Used: 3, Remaining: 1, ResetAt: at(3 * time.Hour), WindowKey: hour + 1, Wait: 5*time.Minute + time.Millisecond, At: at(75 * time.Minute)},
+		},
+		"a counter after its period": {
+			"sliding 4/1h", []time.Duration{0, 0}, 90 * time.Minute, 4,
+			Reading{Limit: 4, Window: time.Hour, Used: 1, Remaining: 3, ResetAt: at(2 * time.Hour), WindowKey: hour + 1, Wait: time.Millisecond, At: at(90 * time.Minute)},
+		},
+		"a counter that another clock has begun": {
+			"sliding 4/1h", []time.Duration{time.Hour, time.Hour, time.Hour, time.Hour}, 59*time.Minute + 58*time.Second, 1,
+			Reading{Limit: 4, Window: time.Hour, Used: 4, ResetAt: at(3 * time.Hour), WindowKey: hour + 1, Wait: time.Hour + 2*time.Second + time.Millisecond, At: at(time.Hour)},
+		},
+		"an empty reservoir": {
+			"reservoir 2/10s ahead 25s", nil, 3 * time.Second, 1,
+			Reading{Limit: 2, Window: 10 * time.Second, Remaining: 2, ResetAt: at(3 * time.Second), WindowKey: ten, At: at(3 * time.Second)},
+		},
+		"a reservoir with a place": {
+			"reservoir 2/10s ahead 25s", []time.Duration{0}, 3 * time.Second, 1,
+			Reading{Limit: 2, Window: 10 * time.Second, Used: 1, Remaining: 1, ResetAt: at(10 * time.Second), WindowKey: ten, At: at(3 * time.Second)},
+		},
+		"a reservoir that waits": {
+			"reservoir 2/10s ahead 25s", make([]time.Duration, 6), 3 * time.Second, 1, // the places of 0, 10 and 20 s are taken
+			Reading{Limit: 2, Window: 10 * time.Second, Used: 2, ResetAt: at(30 * time.Second), WindowKey: ten, Wait: 2 * time.Second, At: at(3 * time.Second)},
+		},
+		"a reservoir after its window": {
+			"reservoir 2/10s ahead 25s", []time.Duration{0, 0}, 10 * time.Second, 1,
+			Reading{Limit: 2, Window: 10 * time.Second, Remaining: 2, ResetAt: at(10 * time.Second), WindowKey: ten + 1, At: at(10 * time.Second)},
+		},
+		"two equal limits": {
+			"a: 3/1m, b: 3/1m", []time.Duration{0}, time.Second, 3,
+			Reading{Name: "a", Limit: 3, Window: time.Minute, Used: 1, Remaining: 2, ResetAt: at(time.Minute), Wait: 59 * time.Second, At: at(time.Second)},
+		},
+		"several limits on a clock behind, which fit": {
+			"pace: bucket 1/5s burst 3, all: 9/1h", []time.Duration{6 * time.Second}, 5 * time.Second, 1,
+			Reading{Name: "pace", Limit: 3, Window: 15 * time.Second, Used: 1, Remaining: 2, ResetAt: at(11 * time.Second), At: at(6 * time.Second)},
+		},
+		"several limits on a clock behind, which wait": {
+			"pace: bucket 1/5s, all: 9/1h", []time.Duration{6 * time.Second}, 5 * time.Second, 1,
+			Reading{Name: "pace", Limit: 1, Window: 5 * time.Second, Used: 1, ResetAt: at(11 * time.Second), Wait: 6 * time.Second, At: at(6 * time.Second)},
+		},
+	} {
+		p := Must(tt.text)
+		var s State
+		for i, when := range tt.taken {
+			u, ok := p.Take(at(when), 1, uint64(i), s)
+			if !ok {
+				t.Fatalf("%s: action %d does not fit in %v", name, i, s)
+			}
+			s = u.Apply(s)
+		}
+		if diff := cmp.Diff(tt.want, p.Read(at(tt.at), tt.n, s), cmpopts.IgnoreFields(Reading{}, "Each")); diff != "" {
+			t.Errorf("%s: %s reads %v (-want +got):\n%s", name, tt.text, s, diff)
+		}
+	}
+}
+
+func TestWhenAnItemExpires(t *testing.T) {
+	for text, want := range map[string]time.Duration{ // since start, and 120 s later
+		"3/1m": time.Minute, "bucket 10/1m burst 15": 90 * time.Second, "log 100/12h": 12 * time.Hour,
+		"sliding 50/1h": 2 * time.Hour, "sliding 50/1m": 4 * time.Minute, "reservoir 10/10s": 130 * time.Second,
+		"reservoir 10/10s ahead 15m": 1030 * time.Second, "a: 3/1m, b: log 9/1h": time.Hour, "3/1ms": time.Second,
+	} {
+		if _, got := Must(text).Item(start); got != (at(want)+120_000)/1000 {
+			t.Errorf("an item of %s expires after %v, want %v", text, time.Duration(got*1000-start-120_000)*time.Millisecond, want)
+		}
+	}
+}
+
+func TestHowManyWait(t *testing.T) {
+	for _, tt := range []struct {
+		taken   int
+		readyAt time.Duration
+		want    int64
+	}{
+		{2, 0, 0}, {3, 10 * time.Second, 1}, {4, 10 * time.Second, 2}, {5, 10 * time.Second, 2}, {5, 20 * time.Second, 3}, {6, 20 * time.Second, 4},
+	} {
+		for _, text := range []string{"reservoir 2/10s ahead 25s", "a: reservoir 2/10s ahead 25s, b: log 9/1h"} {
+			p := Must(text)
+			var s State
+			for range tt.taken {
+				u, _ := p.Take(at(3*time.Second), 1, uint64(len(s)), s)
+				s = u.Apply(s)
+			}
+			if got := p.Waiting(at(3*time.Second), at(tt.readyAt), s); got != tt.want {
+				t.Errorf("%s: %d places are given, and %d wait until %v, want %d", text, tt.taken, got, tt.readyAt, tt.want)
+			}
+		}
+	}
+	if got := Must("10/1m").Waiting(start, start, State{"activityCount": 9}); got != 0 {
+		t.Errorf("%d wait for a window, want 0", got)
+	}
+}

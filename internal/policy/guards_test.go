@@ -1,0 +1,60 @@
+package policy_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	. "github.com/cric-talk/guards/internal/policy"
+)
+
+// The guard of a reservoir holds exactly where a fresh plan would give the same
+// place in the same way: not where the place is wrong, and not only in the state
+// it was planned in.
+func TestTheGuardOfAReservoirFitsItsPlace(t *testing.T) {
+	p := Must("reservoir 3/10s ahead 25s")
+	const k, million = start / 10_000, 1_000_000
+	tickets := []int64{0, (k-1)*million + 3}
+	for window := int64(k); window < k+4; window++ {
+		for _, given := range []int64{-1, 0, 1, 2, 3, 4, 5} {
+			tickets = append(tickets, window*million+given)
+		}
+	}
+	for _, planned := range tickets {
+		u, ok := p.Take(start, 1, 1, State{"q": planned})
+		if !ok {
+			continue
+		}
+		for _, q := range tickets {
+			fresh, ok := p.Take(start, 1, 1, State{"q": q})
+			same := ok && fresh.ReadyAt == u.ReadyAt && cmp.Equal(fresh.Acts, u.Acts)
+			if q >= planned && u.Holds(State{"q": q}) != same {
+				t.Errorf("planned at ticket %d, the guard holds at %d: %v, want %v: %+v", planned-k*million, q-k*million, !same, same, u.If)
+			}
+		}
+	}
+}
+
+func TestNothingIsGivenBackWhereNothingIsCounted(t *testing.T) {
+	if u, ok := Must("a: 3/1m, b: 9/1h").Undo(start, start, 1, nil); ok {
+		t.Errorf("the undo in an empty item is %+v, want none", u)
+	}
+}
+
+func TestAMillionActionsCanBeGivenBackAtOnce(t *testing.T) {
+	s := State{"activityCount": 1_000_000}
+	if u, ok := Must("9/1m").Undo(start, start, 1_000_000, s); !ok || u.Apply(s)["activityCount"] != 0 {
+		t.Errorf("the undo of a million is %+v, %v", u, ok)
+	}
+	if u, ok := Must("9/1m").Undo(start, start, 1_000_001, State{"activityCount": 1_000_001}); ok {
+		t.Errorf("the undo of more than a million is %+v, want none", u)
+	}
+}
+
+// The product of a time and an interval has just more than 64 bits.
+func TestABucketThatIsFullInTheFarFuture(t *testing.T) {
+	s := State{"tat": 1 << 62, "every": 1}
+	if r := Must("bucket 1/4ms").Read(start, 1, s); r.Wait <= 0 || r.ResetAt <= start {
+		t.Errorf("it reads %+v, want a wait", r)
+	}
+}
