@@ -14,7 +14,7 @@ import (
 func TestScriptsTestLeavesNothingOut(t *testing.T) {
 	all := files(t)
 	sequential, shortened := patterns(t, all, "sequential"), patterns(t, all, "shortened")
-	shortens := regexp.MustCompile(`testing\.Short\(\)|"pgregory\.net/rapid"|/policytest"|/storetest"`)
+	shortens := regexp.MustCompile(`testing\.Short\(\)|"pgregory\.net/rapid"|policytest\.(Run|Reach|Count)\(|/storetest"`)
 	goroutine := regexp.MustCompile(`\bgo func\b|\bgo [\w.]+\(|\.Go\(`)
 	for name, content := range all {
 		dir := "./" + path.Dir(name)

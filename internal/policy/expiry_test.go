@@ -18,7 +18,7 @@ func TestAFullItemMattersUntilItExpires(t *testing.T) {
 	} {
 		p := Must(text)
 		for _, after := range []int64{0, 1, 3999, 6999, 9000} {
-			now := int64(start + after)
+			now := start + after
 			s := full(p, now, full(p, start, nil))
 			_, expires := p.Item(now)
 			at := expires*1000 - 120_000
