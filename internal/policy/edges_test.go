@@ -11,14 +11,13 @@ import (
 // Under a lowered limit, more actions count than are allowed. Somebody who asks
 // for none does not wait for them.
 func TestNobodyWaitsForNoAction(t *testing.T) {
-	for _, text := range []string{"3/1m", "a: 3/1m, b: 9/1d", "bucket 1/5s", "log 3/1h", "sliding 3/1h", "reservoir 1/10s"} {
-		p := Must(text)
-		s := full(p, start, nil)
-		if text == "3/1m" {
-			s = State{"activityCount": 5}
-		}
-		if r := p.Read(start, 0, s); r.Wait != 0 || r.Remaining != 0 {
-			t.Errorf("%s reads %v for no action as %+v, want no wait and nothing left", text, s, r)
+	for counted, lowered := range map[string]string{
+		"3/1m": "2/1m", "a: 3/1m, b: 9/1d": "a: 2/1m, b: 9/1d", "bucket 1/5s burst 3": "bucket 1/5s", "log 3/1h": "log 2/1h",
+		"sliding 3/1h": "sliding 2/1h", "reservoir 2/10s": "reservoir 1/10s", "a: sliding 3/1h, b: 9/1d": "a: sliding 2/1h, b: 9/1d",
+	} {
+		s := full(Must(counted), start, nil)
+		if r := Must(lowered).Read(start, 0, s); r.Wait != 0 || r.Remaining != 0 {
+			t.Errorf("%s reads %v for no action as %+v, want no wait and nothing left", lowered, s, r)
 		}
 	}
 }
@@ -31,6 +30,11 @@ func TestAWindowBesideOthersIsTakenAgain(t *testing.T) {
 		{at: 0, undo: 2, of: 0, want: "ok 0/3 by a"},
 		{at: 0, take: 3, want: "ok 3/3 by a"},
 	})
+	const empty = start / 60_000 * 1_000_000
+	u, ok := Must("a: 3/1m, b: 9/1d").Take(start, 1, 1, State{"a_w": empty})
+	if !ok || u.Holds(State{"a_w": empty + 3}) {
+		t.Errorf("the plan for an empty window is %+v, %v, want one that a full window refuses", u, ok)
+	}
 }
 
 // A clock that is ahead has begun the next minute. A clock that is behind waits
