@@ -9,7 +9,7 @@ import (
 )
 
 // The guard of a reservoir holds exactly where a fresh plan would give the same
-// place in the same way: not where the place is wrong, and not only in the state
+// place and leave the same ticket: not where the place is wrong, and not only in the state
 // it was planned in.
 func TestTheGuardOfAReservoirFitsItsPlace(t *testing.T) {
 	p := Must("reservoir 3/10s ahead 25s")
@@ -26,9 +26,10 @@ func TestTheGuardOfAReservoirFitsItsPlace(t *testing.T) {
 			continue
 		}
 		for _, q := range tickets {
-			fresh, ok := p.Take(start, 1, 1, State{"q": q})
-			same := ok && fresh.ReadyAt == u.ReadyAt && cmp.Equal(fresh.Acts, u.Acts)
-			if q >= planned && u.Holds(State{"q": q}) != same {
+			s := State{"q": q}
+			fresh, ok := p.Take(start, 1, 1, s)
+			same := ok && fresh.ReadyAt == u.ReadyAt && cmp.Equal(fresh.Apply(s), u.Apply(s))
+			if u.Holds(s) != same {
 				t.Errorf("planned at ticket %d, the guard holds at %d: %v, want %v: %+v", planned-k*million, q-k*million, !same, same, u.If)
 			}
 		}
@@ -56,5 +57,39 @@ func TestABucketThatIsFullInTheFarFuture(t *testing.T) {
 	s := State{"tat": 1 << 62, "every": 1}
 	if r := Must("bucket 1/4ms").Read(start, 1, s); r.Wait <= 0 || r.ResetAt <= start {
 		t.Errorf("it reads %+v, want a wait", r)
+	}
+}
+
+// Skip leaves its argument as it is.
+func TestSkip(t *testing.T) {
+	const window, million = start/10_000 + 3, 1_000_000
+	for _, tt := range []struct {
+		text       string
+		from, want State
+	}{
+		{"reservoir 3/10s ahead 1m", nil, State{"q": window * million}},
+		{"reservoir 3/10s ahead 1m", State{"q": window*million - 5, "x": 1}, State{"q": window * million, "x": 1}},
+		{"reservoir 3/10s ahead 1m", State{"q": window*million + 2}, State{"q": window*million + 2}}, // it is further already
+		{"a: reservoir 3/10s ahead 1m, b: 9/1h", State{"b_w": 7}, State{"a_q": window * million, "b_w": 7}},
+		{"3/10s", State{"activityCount": 2}, State{"activityCount": 2}},
+	} {
+		before := Update{}.Apply(tt.from)
+		if got := Must(tt.text).Skip(window*10_000, tt.from); !cmp.Equal(got, tt.want) {
+			t.Errorf("%s: Skip of %v is %v, want %v", tt.text, tt.from, got, tt.want)
+		}
+		if !cmp.Equal(Update{}.Apply(tt.from), before) {
+			t.Errorf("%s: Skip has changed its argument from %v to %v", tt.text, before, tt.from)
+		}
+	}
+}
+
+func TestIsPlace(t *testing.T) {
+	for readyAt, want := range map[int64]bool{start: true, start + 10_000: true, 10_000: true, start + 1: false, start - 1: false, 0: false, -10_000: false} {
+		if got := Must("reservoir 3/10s ahead 1m").IsPlace(readyAt); got != want {
+			t.Errorf("IsPlace(%d) = %v, want %v", readyAt, got, want)
+		}
+		if Must("3/10s").IsPlace(readyAt) {
+			t.Errorf("a window gives the place %d", readyAt)
+		}
 	}
 }
