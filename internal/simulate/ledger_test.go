@@ -177,6 +177,10 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 		s.wrong("%s gives back %d of %d, %d ms later", o.name, n, at, w.Now-at)
 	}
 	u.back(o.terms, w.Now, at, n, before.State, a.item.State)
+	if keeps && late && r != nil && r.at != at && !r.over {
+		s.stats.oldReceipts++ // the id is new again, so the log no longer knows its later count by it
+		r.over = true
+	}
 	if own || older {
 		r.over = true
 		u.given[receipt(o.request.ID, at)] = true
