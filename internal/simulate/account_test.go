@@ -134,7 +134,7 @@ func (a *account) back(t *terms, now, at, n int64, before, after policy.State) {
 			continue
 		}
 		if m.holds(now, at, n, true) {
-			m.back(at, n)
+			m.back(now, at, n)
 		}
 	}
 }

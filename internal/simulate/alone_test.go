@@ -11,8 +11,8 @@ import (
 type alone struct {
 	*account
 
-	ids    map[string]bool
-	places map[int64]int64 // reservoir: how many were given in each window
+	ids    map[counter]*record // its own admissions
+	places map[int64]int64     // reservoir: how many were given in each window
 }
 
 func (in *instance) aloneOf(user string) *alone {
@@ -22,7 +22,7 @@ func (in *instance) aloneOf(user string) *alone {
 		if err != nil {
 			panic(err) // TestAKindWithoutAModelIsAnError
 		}
-		a = &alone{account: made, ids: map[string]bool{}, places: map[int64]int64{}}
+		a = &alone{account: made, ids: map[counter]*record{}, places: map[int64]int64{}}
 		in.alone[user] = a
 	}
 	return a
@@ -48,15 +48,13 @@ func (l *ledger) judgeAlone(o *op, d ratelimit.Decision) {
 	if o.kind != check || !d.Allowed && d.ReadyAt == 0 {
 		return
 	}
-	a := o.in.aloneOf(o.request.UserID)
-	u := l.user(o.request.UserID)
 	if d.At != 0 {
-		u.old[receipt(o.id, d.At)] = true
+		l.user(o.request.UserID).old[receipt(o.id, d.At)] = true
 	}
-	if window, _ := o.terms.Item(o.now); u.records[counter{o.id, window}] != nil || a.ids[o.id] {
-		return // a repeat, or an attempt that has landed
+	if o.in.repeats(o, l.user(o.request.UserID)) {
+		return
 	}
-	a.ids[o.id] = true
+	a := o.in.aloneOf(o.request.UserID)
 	n := max(1, d.Granted)
 	if !o.in.fitsSeen(o, n, d.ReadyAt) {
 		s.wrong("%s: instance %d alone admits %d, and the state that it saw last has no room for them", o.name, o.in.number, n)
@@ -76,6 +74,30 @@ func (l *ledger) judgeAlone(o *op, d ratelimit.Decision) {
 		}
 		m.count(now, n, r)
 	}
+}
+
+// repeats reports whether an instance knows a request already: it has admitted the
+// request alone, or has seen that the store counted it. If the instance can have
+// forgotten that, it is not clear what it counts, and its bounds start anew.
+func (in *instance) repeats(o *op, u *user) bool {
+	window, _ := o.terms.Item(o.now)
+	name := counter{o.id, window}
+	a, known := in.aloneOf(o.request.UserID), in.seen[in.knows(o)]
+	mine, stored := a.ids[name], u.records[name]
+	if known != nil && stored != nil && stored.order > known.order && !stored.again {
+		stored = nil // it has not seen that
+	}
+	switch {
+	case mine != nil && mine.remembers(o.now), known != nil && stored != nil && !stored.over && !stored.again && stored.remembers(o.now):
+		return true
+	case mine != nil, stored != nil:
+		delete(in.alone, o.request.UserID)
+		in.aloneOf(o.request.UserID).ids = a.ids
+		delete(in.seen, in.knows(o))
+		return true
+	}
+	a.ids[name] = &record{now: o.now, whole: u.whole(o, window)}
+	return false
 }
 
 // judgePlace judges an answer to a place that was presented on time or early. The

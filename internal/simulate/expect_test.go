@@ -11,6 +11,7 @@ type landing struct {
 	done  bool
 
 	snapshot *account // what the store holds
+	order    int      // how many writes it has performed
 
 	rec     *record // the request's own count, if there is one
 	known   bool    // the item certainly remembers it
@@ -36,7 +37,7 @@ func (l *ledger) read(a *landing, k ratelimit.Key) {
 // expect notes what an answer from this landing may say.
 func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 	o := a.op
-	a.snapshot = u.clone()
+	a.snapshot, a.order = u.clone(), l.sim.stats.writes
 	a.figures = u.figures(o.terms, now)
 	if o.kind == release {
 		r := u.records[counter{o.request.ID, k.Window}]

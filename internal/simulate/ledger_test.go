@@ -42,6 +42,8 @@ type record struct {
 	place int64 // reservoir: when it may run
 	whole bool  // the item remembers its id as long as the window
 	over  bool  // it was given back or reset
+	again bool  // an earlier count of the request was given back, or forgotten
+	order int   // the number of the write that counted it
 }
 
 func (l *ledger) user(id string) *user {
@@ -91,7 +93,8 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
 	s, o := l.sim, a.op
 	name := counter{o.id, w.Key.Window}
-	if r := u.records[name]; r != nil && !r.over && r.remembers(w.Now) {
+	earlier := u.records[name]
+	if r := earlier; r != nil && !r.over && r.remembers(w.Now) {
 		s.wrong("%s is counted twice, at %d and at %d", o.name, r.now, w.Now)
 	}
 	n, at, err := u.counts(o.terms, w.Now, before.State, a.item.State)
@@ -103,8 +106,7 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	case !u.fitsAt(o.terms, at, n, false):
 		s.wrong("%s: the store counts %d, which do not fit: %v", o.name, n, u)
 	}
-	r := &record{by: o, now: w.Now, n: n}
-	r.whole = len(u.models) == 1 && w.Key.Window != 0 && o.terms.most <= 100
+	r := &record{by: o, now: w.Now, n: n, order: s.stats.writes, again: earlier != nil, whole: u.whole(o, w.Key.Window)}
 	if q, rate := u.queue(o.terms); q != nil {
 		r.place = q.place(at, rate)
 	}
@@ -148,6 +150,11 @@ func (u *user) freedFor(t *terms) int64 {
 	return freed
 }
 
+// whole reports whether an item keeps the id of a request as long as it lives.
+func (u *user) whole(o *op, window int64) bool {
+	return len(u.models) == 1 && window != 0 && o.terms.most <= 100
+}
+
 // gaveBack judges a release that the store has performed.
 func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
 	s, o := l.sim, a.op
@@ -170,6 +177,10 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 		s.wrong("%s gives back %d of %d, %d ms later", o.name, n, at, w.Now-at)
 	}
 	u.back(o.terms, w.Now, at, n, before.State, a.item.State)
+	if keeps && late && r != nil && r.at != at && !r.over {
+		s.stats.oldReceipts++ // the id is new again, so the log no longer knows its later count by it
+		r.over = true
+	}
 	if own || older {
 		r.over = true
 		u.given[receipt(o.request.ID, at)] = true

@@ -55,7 +55,7 @@ func (m *slidingModel) holds(now, at, n int64, _ bool) bool {
 	return k >= now/m.window-1 && m.counts[k] >= n
 }
 
-func (m *slidingModel) back(at, n int64) { m.counts[at/m.window] -= n }
+func (m *slidingModel) back(_, at, n int64) { m.counts[at/m.window] -= n }
 
 func (m *slidingModel) counter(k int64) string { return m.prefix + "c" + strconv.FormatInt(k, 10) }
 
@@ -131,16 +131,16 @@ func (m *bucketModel) count(now, n int64, r policy.Rate) {
 	}
 	m.tat += n * interval(r)
 	m.every, m.last = interval(r), now
-	m.broken = !m.pace.take(now, n, interval(r), r.Burst)
+	m.broken = !m.pace.take(max(now, m.since), n, interval(r), r.Burst)
 }
 
 func (m *bucketModel) holds(_, at, n int64, _ bool) bool {
 	return m.since <= at && m.tat-n*m.every >= m.since
 }
 
-func (m *bucketModel) back(at, n int64) {
+func (m *bucketModel) back(now, at, n int64) {
 	m.tat -= n * m.every
-	m.pace.back(at, n)
+	m.pace.back(now, at, n)
 }
 
 func (m *bucketModel) counted(at int64, r policy.Rate, _, after policy.State) int64 {
@@ -215,7 +215,7 @@ func (m *reservoirModel) count(now, _ int64, r policy.Rate) {
 
 func (m *reservoirModel) holds(_, _, _ int64, _ bool) bool { return false }
 
-func (m *reservoirModel) back(_, _ int64) {}
+func (m *reservoirModel) back(_, _, _ int64) {}
 
 func (m *reservoirModel) counted(int64, policy.Rate, policy.State, policy.State) int64 { return 1 }
 

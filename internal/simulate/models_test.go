@@ -29,7 +29,7 @@ type model interface {
 	// holds reports whether n actions of the moment at still count at now, so
 	// that they can be given back. Back gives them back.
 	holds(now, at, n int64, strict bool) bool
-	back(at, n int64)
+	back(now, at, n int64)
 
 	// counted returns how many actions a write of the moment at has counted. It
 	// compares the item before and after the write.
@@ -119,7 +119,7 @@ func (m *fixedModel) holds(now, at, n int64, _ bool) bool {
 	return now/m.window == k && m.key(now) == k && m.counts[k] >= n
 }
 
-func (m *fixedModel) back(at, n int64) { m.counts[at/m.window] -= n }
+func (m *fixedModel) back(_, at, n int64) { m.counts[at/m.window] -= n }
 
 func (m *fixedModel) counted(_ int64, _ policy.Rate, before, after policy.State) int64 {
 	if m.prefix == "" {
@@ -210,7 +210,7 @@ func (m *logModel) holds(now, at, n int64, strict bool) bool {
 	return at > m.over(now, strict) && n <= 0
 }
 
-func (m *logModel) back(at, n int64) {
+func (m *logModel) back(_, at, n int64) {
 	m.times = slices.DeleteFunc(m.times, func(t int64) bool {
 		if t != at || n == 0 {
 			return false

@@ -20,7 +20,7 @@ func TestAPaceIsBrokenByOneActionTooMany(t *testing.T) {
 			for i, at := range tt.at {
 				last := i == len(tt.at)-1
 				if last && tt.back != 0 {
-					p.back(tt.back, 1)
+					p.back(at, tt.back, 1)
 				}
 				if got := p.take(at, 1, 6000, 3); got != (tt.want || !last) {
 					t.Errorf("the action at %d keeps the promise: %v", at, got)

@@ -37,13 +37,18 @@ func (p *pace) take(at, n, interval, burst int64) bool {
 	return true
 }
 
-// back gives back n actions of the moment at.
-func (p *pace) back(at, n int64) {
-	i := slices.IndexFunc(p.taken, func(t taken) bool { return t.at == at })
+// back gives back n actions of the moment at. What has come back of them by itself
+// is given back a second time.
+func (p *pace) back(now, at, n int64) {
+	i := slices.IndexFunc(p.taken, func(t taken) bool { return t.at == at && t.n >= n })
 	if i >= 0 {
 		p.taken[i].n -= min(n, p.taken[i].n)
 	}
-	for j := max(i, 0); j < len(p.taken); j++ {
-		p.taken[j].freed += n
+	for j := range p.taken {
+		if j >= i {
+			p.taken[j].freed += n
+		} else {
+			p.taken[j].freed += min(n, max(0, now-at)/p.interval+1)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 type seen struct {
 	*account
 
+	order int   // how many writes the store had performed
 	asked int64 // by its own clock: when the attempt began that showed this
 }
 
@@ -24,7 +25,7 @@ func (in *instance) learn(o *op) {
 	if was != nil && o.last.clock < was.asked && was.asked <= in.millis() {
 		return
 	}
-	in.seen[name] = &seen{account: o.last.snapshot, asked: o.last.clock}
+	in.seen[name] = &seen{account: o.last.snapshot, order: o.last.order, asked: o.last.clock}
 }
 
 // knows returns the item that a decision is about.
