@@ -50,6 +50,7 @@ var order = []string{
 var testSupport = []string{
 	"internal/clients", "internal/deployment", "internal/dynamotest", "internal/lambdatest", "internal/sqstest",
 	"internal/policy/policytest", "internal/ratelimit/storetest", "internal/prove", "internal/prove/run",
+	"internal/explore",
 }
 
 func TestImportsRunInOneDirection(t *testing.T) {

@@ -46,6 +46,17 @@ func (b *breaker) isOpen() bool {
 	return b.cause != nil
 }
 
+// CircuitProbed returns when the circuit breaker was last probed or opened. It
+// returns the zero time if the breaker is closed.
+func (l *Limiter) CircuitProbed() time.Time {
+	l.breaker.mu.Lock()
+	defer l.breaker.mu.Unlock()
+	if l.breaker.cause == nil {
+		return time.Time{}
+	}
+	return l.breaker.probed
+}
+
 // enter returns a nil cause if a decision may ask the store, and otherwise why
 // the breaker is open. Probe reports whether the decision is the probe.
 func (b *breaker) enter(now time.Time) (probe bool, cause *StoreError) {
