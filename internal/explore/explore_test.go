@@ -1,41 +1,67 @@
 package explore
 
 import (
-	"fmt"
-	"os"
-	"strconv"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/cric-talk/guards/internal/prove"
 )
 
-func TestTry(t *testing.T) {
-	single, large, several := subjects(t)
-	skews := []time.Duration{0, 2 * time.Second}
-	_ = fmt.Sprint
-	attempts, _ := strconv.Atoi(os.Getenv("ATTEMPTS"))
-	set := func(y *system) { y.attempts = attempts }
-	for _, p := range []plan{
-		{name: "one limit", subjects: single, scenarios: append(core, rest...), instants: border, skews: skews, set: set},
-		{name: "large", subjects: large, scenarios: core, instants: border, skews: skews, set: set},
-		{name: "several", subjects: several, scenarios: core, instants: border, skews: skews, set: set},
-		{name: "live", subjects: single, scenarios: core, instants: border[:1], skews: skews, live: true, set: set},
-	} {
-		begin := time.Now()
-		states, trans, fails := 0, 0, 0
-		for _, y := range p.systems() {
-			x := newExplorer(y)
-			f, err := x.explore(5_000_000)
-			if err != nil {
-				t.Error(err)
-			}
-			if f != nil {
-				if fails++; fails < 12 {
-					t.Error(f)
-				}
-			}
-			states += x.states
-			trans += x.transitions
+// mostStates ends an exploration whose bounds are too wide for this machine.
+const mostStates = 8_000_000
+
+// Every state that the systems of all plans can reach has the properties. A
+// violation is printed as a timeline, which TestTimelines can take.
+func TestEveryInterleavingHasTheProperties(t *testing.T) {
+	begin := time.Now()
+	sum := newSummary()
+	for _, p := range plans(t) {
+		if t.Failed() {
+			break // one violation often breaks the plans after it, too
 		}
-		t.Log(p.name, len(p.systems()), states, trans, time.Since(begin))
+		violations := 0
+		p.explore(func(x *explorer, f *found, err error) {
+			sum.add(p, x)
+			switch {
+			case err != nil:
+				t.Error(err)
+			case f != nil && violations < 3: // more of them look alike
+				t.Error(f)
+				violations++
+			}
+		})
+		prove.Progress("%s", sum.line(p))
+		if !prove.Long() {
+			t.Logf("%s (%v)", sum.line(p), time.Since(begin))
+		}
 	}
+	if !t.Failed() {
+		prove.Save(t, "explore", sum.result())
+	}
+}
+
+// explore explores the systems of a plan, on all cores. It calls done once for
+// each, one after the other.
+func (p plan) explore(done func(*explorer, *found, error)) {
+	systems := make(chan *system)
+	var workers sync.WaitGroup
+	var mu sync.Mutex
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for y := range systems {
+				x := newExplorer(y)
+				f, err := x.explore(mostStates)
+				mu.Lock()
+				done(x, f, err)
+				mu.Unlock()
+			}
+		})
+	}
+	for _, y := range p.systems() {
+		systems <- y
+	}
+	close(systems)
+	workers.Wait()
 }

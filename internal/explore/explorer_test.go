@@ -30,6 +30,7 @@ type explorer struct {
 	effects map[effect]performed
 
 	states, transitions int
+	excuses             map[exception]int
 }
 
 // An effect is an update of a shelf, and performed is what comes of it.
@@ -46,7 +47,7 @@ func newExplorer(y *system) *explorer {
 		items: newTable(encodeItem), writes: newTable(encodeWrite), instances: newTable(encodeInstance), results: newTable(encodeResult),
 		calls: newTable(encodeCall), shelves: newTable(encodeShelf), ledgers: newTable(encodeLedger), replies: newTable(encodeAnswer),
 		messages: newTable(encodeMessage), keeps: newTable(encodeKeep),
-		tolds: make([]told, 1), asks: make([]ask, 1), numbers: map[told]uint32{}, effects: map[effect]performed{},
+		tolds: make([]told, 1), asks: make([]ask, 1), excuses: map[exception]int{}, numbers: map[told]uint32{}, effects: map[effect]performed{},
 	}
 }
 

@@ -106,6 +106,9 @@ func (x *explorer) toldOK(e *ending) error {
 		case mine && !e.ask.unsure && d.At == 0:
 		case c.place > e.now:
 		default:
+			if !mine {
+				x.excuse(okWithoutReceipt)
+			}
 			return nil
 		}
 	}
@@ -145,10 +148,18 @@ func (x *explorer) toldLimited(e *ending) error {
 	l := e.ledger
 	ours := l.freedOn == e.proc.by && l.freedTold
 	if l.freedBy >= 0 && !ours && x.instants[e.world.now]-l.freed <= 1000 {
-		return nil // another instance may still refuse
+		x.excuse(refusedAfterRoom)
+		return nil
 	}
-	if l.live(e.id, e.item) {
-		return fmt.Errorf("the store counts it: %+v", l.entries)
+	for _, c := range l.entries {
+		switch {
+		case !e.sees(c) || c.forgotten:
+		case x.policies[e.proc.limit].Most() < x.policies[c.limit].Most():
+			x.excuse(refusedAfterLowered)
+			return nil
+		default:
+			return fmt.Errorf("the store counts it: %+v", l.entries)
+		}
 	}
 	n := e.call.Count
 	if e.call.Partial {
@@ -182,7 +193,7 @@ func (x *explorer) released(e *ending) error {
 	}
 	counts := false
 	if slices.Contains(e.ledger.back, receipt{e.id, e.call.At}) {
-		return nil // given back already; what counts now is an attempt that arrived after that
+		return nil // given back already; an attempt that arrived after that can count now
 	}
 	for _, c := range e.ledger.entries {
 		if c.id != e.id || c.at != e.call.At || c.item != e.item {

@@ -23,8 +23,9 @@ type ledger struct {
 	freed     int64      // when room was last made, in ms after the edge
 	freedBy   int8       // the slot that made room; -1: nobody has
 	freedOn   uint8      // its instance
+	excused   uint8      // those of them since when there was a release or reset
 	freedTold bool       // the caller of that release or reset got the answer
-	refused   uint8      // the slots that were told limited, without a release or reset since
+	refused   uint8      // the slots that were told limited
 
 }
 
@@ -82,7 +83,7 @@ func encodeLedger(b []byte, l ledger) []byte {
 	for i := range l.alone {
 		b = encodeInt(encodeBool(encodeEntries(b, l.alone[i]), l.away[i]), l.askedAt[i])
 	}
-	b = append(encodeInt(b, l.freed), byte(l.freedBy), l.freedOn, l.refused)
+	b = append(encodeInt(b, l.freed), byte(l.freedBy), l.freedOn, l.refused, l.excused)
 	return encodeBool(b, l.freedTold)
 }
 
@@ -122,14 +123,21 @@ func counts(p policy.Policy, now int64, s policy.State) []int64 {
 
 // counted notes a check that the store performed. It returns what is wrong with
 // that.
-func (y *system) counted(l *ledger, w written) error {
-	p := y.policies[w.limit]
-	id := y.idOf(w.slot)
+func (x *explorer) counted(l *ledger, w written) error {
+	p := x.policies[w.limit]
+	id := x.idOf(w.slot)
+	if slices.ContainsFunc(l.back, func(r receipt) bool { return r.id == id }) && int(w.slot) == x.first(w.slot) {
+		x.excuse(countedAfterRelease)
+	}
 	if e := l.holding(id, w.write); e != nil {
 		return fmt.Errorf("%s is counted twice", name(w.slot))
 	}
-	if l.refused&(1<<w.slot) != 0 {
+	switch bit := uint8(1) << w.slot; {
+	case l.refused&bit == 0:
+	case l.excused&bit == 0:
 		return fmt.Errorf("%s is counted after it was told limited, and nothing was released since", name(w.slot))
+	default:
+		x.excuse(countedAfterRefusal)
 	}
 	e := entry{
 		id: id, writer: uint8(w.slot), item: w.write.Key.Window, n: 1, now: w.write.Now, at: w.write.Now,
@@ -151,7 +159,7 @@ func (y *system) counted(l *ledger, w written) error {
 		e.left[i] = e.n
 	}
 	l.entries = append(l.entries, e)
-	return y.promised(l.entries, e)
+	return x.promised(l.entries, e)
 }
 
 // idOf returns what the ledger calls the id of the request in a slot. A request
@@ -205,9 +213,9 @@ func (l *ledger) holding(id uint8, w ratelimit.Write) *entry {
 
 // gaveBack notes a release that the store performed. Of several limits, one may
 // have nothing left to give back.
-func (y *system) gaveBack(l *ledger, w written) error {
-	p, at, n := y.policies[w.limit], w.call.At, w.call.Count
-	id := y.idOf(w.slot)
+func (x *explorer) gaveBack(l *ledger, w written) error {
+	p, at, n := x.policies[w.limit], w.call.At, w.call.Count
+	id := x.idOf(w.slot)
 	i := slices.IndexFunc(l.entries, func(e entry) bool {
 		return e.id == id && e.item == w.write.Key.Window && (e.at == at || w.alone) && !e.forgotten
 	})
@@ -218,11 +226,15 @@ func (y *system) gaveBack(l *ledger, w written) error {
 	if i < 0 && w.write.Drop.Set == "" && w.write.Now-at > 18_000 {
 		// A log's slots of one millisecond are alike once the ids are gone.
 		i = slices.IndexFunc(l.entries, func(e entry) bool { return e.at == at && e.left[0] >= n })
+		x.excuse(sameMillisecond)
 	}
 	if i < 0 {
 		return fmt.Errorf("%s gives back %s, which is not counted with the receipt %d", name(w.slot), name(int(id)), at-edge)
 	}
 	e := &l.entries[i]
+	if e.at != at {
+		x.excuse(receiptFromOutage)
+	}
 	is, was := counts(p, w.write.Now, w.after), counts(p, w.write.Now, w.before)
 	for k, rate := range p.Rates() {
 		if !changes(w, rate.Name) {
@@ -253,7 +265,7 @@ func changes(w written, limit string) bool {
 
 // makeRoom notes that a release or reset was performed.
 func (l *ledger) makeRoom(slot int, by uint8, ms int64) {
-	l.freed, l.freedOn, l.freedBy, l.freedTold, l.refused = ms, by, int8(slot), false, 0
+	l.freed, l.freedOn, l.freedBy, l.freedTold, l.excused = ms, by, int8(slot), false, l.refused
 }
 
 // emptied notes that the item of a window is gone. With a reset its actions no

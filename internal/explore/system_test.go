@@ -19,6 +19,7 @@ const slots = 3
 // A system is what the explorer explores: two instances, up to three requests,
 // and the moments at which something can happen.
 type system struct {
+	kinds    string          // of the limits, for the table of figures
 	policies []policy.Policy // the limit in force, and the live limits that replace it, in order
 	prefill  int64           // actions that are counted at the first instant
 	skew     time.Duration   // how far instance B's clock is ahead
