@@ -23,8 +23,8 @@ func (x *explorer) decidedAlone(e *ending) error {
 		return fmt.Errorf("from memory, although the table answered last")
 	case e.ask.attempts == 0 && x.time(e.world.now, int(by))-l.askedAt[by] >= probeEvery:
 		return fmt.Errorf("from memory, although it is time to ask the table")
-	case e.ask.attempts > 0 && int(e.ask.attempts) < x.attempts:
-		return fmt.Errorf("from memory after %d attempts of %d", e.ask.attempts, x.attempts)
+	case e.ask.attempts > 0 && int(e.ask.attempts) < x.tries(e.slot):
+		return fmt.Errorf("from memory after %d attempts of %d", e.ask.attempts, x.tries(e.slot))
 	}
 	if !d.Allowed && d.ReadyAt == 0 {
 		return nil

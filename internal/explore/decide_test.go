@@ -106,8 +106,9 @@ func (x *explorer) decide(number uint32) ask {
 	r.limit = &ratelimit.Limiter{Memory: ratelimit.NewMemory(1 << 20), Now: func() time.Time { return time.UnixMilli(r.told[r.at].now) }}
 	r.load(r.told[0].instance)
 	r.limit.Store, r.limit.Now = r, r.now
-	r.limit.Attempts = func() ratelimit.Budget { left := budget(x.attempts); return &left }
-	r.run(x.calls.at(r.told[0].after))
+	c := x.calls.at(r.told[0].after)
+	r.limit.Attempts = func() ratelimit.Budget { left := budget(c.tries); return &left }
+	r.run(c)
 	if r.at != len(r.told)-1 {
 		panic("a decision ended before it was told everything: it is not a function of what it is told")
 	}

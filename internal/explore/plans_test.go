@@ -54,9 +54,12 @@ func plans(t *testing.T) []plan {
 		return []plan{
 			{name: "two requests", subjects: single, scenarios: pairs, places: places2, instants: border, skews: apart, attempts: 2},
 			{name: "other limits", subjects: slices.Concat(large, several), scenarios: pairs, places: places2, instants: border, skews: apart, attempts: 1},
-			{name: "three requests", subjects: single, scenarios: core, places: places, instants: border, skews: apart, attempts: 1},
-			{name: "a live limit", subjects: single, scenarios: pairs[:1], places: places2[:1], instants: border, skews: same, attempts: 1, live: true},
-			{name: "cleanup", subjects: single, scenarios: pairs[:2], places: places2[:2], instants: expiries, skews: apart, attempts: 1, set: cleanup},
+			{name: "three requests", subjects: single, scenarios: core, places: places, instants: border[:1], skews: apart, attempts: 1},
+			{name: "a late release", subjects: single, scenarios: twice, instants: border[:1], skews: same, attempts: 1},
+			{name: "a long partial request", subjects: single[:1], scenarios: longPartial, instants: border[:1], skews: same, attempts: 1},
+			{name: "an outage", subjects: single, scenarios: outages, places: places[:1], instants: seconds[3:], skews: same, attempts: 1},
+			{name: "a live limit", subjects: single, scenarios: checks[:2], places: places2[:1], instants: border[:1], skews: same, attempts: 1, live: true},
+			{name: "cleanup", subjects: single, scenarios: checks[:2], places: places2[:2], instants: expiries, skews: apart, attempts: 1, set: cleanup},
 			{name: "at once on an instance", subjects: single[:1], scenarios: checks, instants: border, skews: same, attempts: 1, set: fine},
 		}
 	}
@@ -66,6 +69,9 @@ func plans(t *testing.T) []plan {
 		{name: "more requests", subjects: single, scenarios: rest, places: places, instants: border, skews: skews, attempts: 2},
 		{name: "high limits", subjects: large, scenarios: wide, places: places, instants: border, skews: skews, attempts: 2},
 		{name: "several limits", subjects: several, scenarios: core, places: places, instants: border, skews: skews, attempts: 2},
+		{name: "a late release", subjects: all, scenarios: twice, instants: border, skews: skews, attempts: 1},
+		{name: "a long partial request", subjects: all, scenarios: longPartial, instants: border, skews: skews, attempts: 1},
+		{name: "an outage", subjects: all, scenarios: outages, places: places, instants: seconds, skews: skews, attempts: 2},
 		{name: "both borders", subjects: all, scenarios: core, places: places, instants: borders, skews: apart, attempts: 1},
 		{name: "a window later", subjects: all, scenarios: core, places: places, instants: window, skews: skews, attempts: 1},
 		{name: "seconds later", subjects: single, scenarios: core, places: places, instants: seconds, skews: skews, attempts: 1},

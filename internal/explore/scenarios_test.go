@@ -37,6 +37,23 @@ var checks = []scenario{
 	{requests: []request{some, both}},
 }
 
+// longPartial is a partial request with so many attempts that one of them can
+// land after others were answered.
+var longPartial = []scenario{
+	{requests: []request{{verb: check, count: 1, tries: 1}, {verb: release, of: 0, count: 1, tries: 2}, {verb: partial, count: two, tries: 5}}},
+}
+
+// outages are what an instance can be asked in an outage.
+var outages = []scenario{
+	{requests: []request{some, one, one}},
+	{requests: []request{one, one, again}},
+}
+
+// twice is a release whose late copy arrives after the check is counted again.
+var twice = []scenario{
+	{requests: []request{{verb: check, count: 1, tries: 1}, {verb: release, of: 0, count: 1, tries: 3}, {verb: repeat, of: 0, tries: 1}}},
+}
+
 // core are the scenarios with the widest bounds.
 var core = []scenario{
 	{requests: []request{one, one, one}},
@@ -44,6 +61,7 @@ var core = []scenario{
 	{requests: []request{one, undo, again}},
 	{requests: []request{one, undo, undo}},
 	{requests: []request{some, one, one}},
+	{requests: []request{one, undo, some}},
 	{requests: []request{some, undoBoth, some}},
 	{requests: []request{one, wipe, again}},
 }

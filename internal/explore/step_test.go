@@ -60,7 +60,7 @@ func (x *explorer) forgetLate(w *world) {
 // start sends the request in a slot to an instance.
 func (x *explorer) start(w world, s, by int) (world, error) {
 	r := x.requests[s]
-	c := call{r.verb, x.call(s, x.policies[w.limit[by]], x.keeps.at(w.procs[r.of].kept))}
+	c := call{r.verb, x.tries(s), x.call(s, x.policies[w.limit[by]], x.keeps.at(w.procs[r.of].kept))}
 	p := &w.procs[s]
 	*p = proc{phase: asking, by: uint8(by), limit: w.limit[by], began: w.now, call: x.calls.number(c)}
 	p.told = x.tell(told{after: p.call, first: true, now: x.time(w.now, by), instance: w.inst[by]})

@@ -52,6 +52,7 @@ type request struct {
 	verb  verb
 	count int64
 	of    int // repeat, release and present: the number of the request
+	tries int // the most attempts; 0: as the system has
 }
 
 func (r request) String() string {
@@ -68,6 +69,18 @@ func (r request) String() string {
 
 // name returns how texts call a request: r0, r1, r2.
 func name(slot int) string { return fmt.Sprint("r", slot) }
+
+// tries returns the most attempts of the request in slot s. A release has one
+// more, because it reads first.
+func (y *system) tries(s int) int {
+	switch r := y.requests[s]; {
+	case r.tries != 0:
+		return r.tries
+	case r.verb == release:
+		return y.attempts + 1
+	}
+	return y.attempts
+}
 
 // first returns the slot whose id the request in slot s has.
 func (y *system) first(s int) int {

@@ -129,12 +129,13 @@ func encodeShelf(b []byte, s shelf) []byte {
 // A call is a request of a limiter.
 type call struct {
 	verb    verb
+	tries   int // the most attempts
 	request ratelimit.Request
 }
 
 func encodeCall(b []byte, c call) []byte {
 	r := c.request
-	b = encodeText(encodeText(encodeText(b, string(c.verb)), r.Policy.String()), r.ID)
+	b = encodeText(encodeText(encodeText(append(b, byte(c.tries)), string(c.verb)), r.Policy.String()), r.ID)
 	b = encodeBool(encodeBool(encodeBool(b, r.Partial), r.Fresh), r.Alone)
 	return encodeInt(encodeInt(encodeInt(b, r.Count), r.At), r.ReadyAt)
 }
