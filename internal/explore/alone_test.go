@@ -75,9 +75,22 @@ func (x *explorer) noteAway(e *ending) {
 		return
 	}
 	by := e.proc.by
+	if v := x.requests[e.slot].verb; v != release && v != reset && e.answered(x) {
+		e.ledger.unlooked[by] = false
+	}
 	away := e.result.Outage != nil || e.result.failed
 	e.ledger.away[by], e.ledger.askedAt[by] = away, 0
 	if away {
 		e.ledger.askedAt[by] = x.time(e.world.now, int(by))
 	}
+}
+
+// answered reports whether the table answered an attempt of the decision.
+func (e *ending) answered(x *explorer) bool {
+	for n := e.proc.told; !x.tolds[n].first; n = x.tolds[n].after {
+		if x.tolds[n].answer.failure == answered {
+			return true
+		}
+	}
+	return false
 }

@@ -35,10 +35,18 @@ func (x *explorer) judge(w *world, l *ledger, s int, before uint32) error {
 	err := x.verdict(&e)
 	x.noteAway(&e)
 	if err != nil {
-		return fmt.Errorf("%s is told %s, granted %d, receipt %d, place %d after %d requests: %w",
-			name(s), e.result.Reason, e.result.Granted, e.result.At-edge, e.result.ReadyAt-edge, e.ask.attempts, err)
+		return fmt.Errorf("%s is told %s, granted %d, receipt %s, place %s after %d requests: %w",
+			name(s), e.result.Reason, e.result.Granted, moment(e.result.At), moment(e.result.ReadyAt), e.ask.attempts, err)
 	}
 	return nil
+}
+
+// moment writes a time in ms after the edge.
+func moment(at int64) string {
+	if at == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%+dms", at-edge)
 }
 
 func (x *explorer) verdict(e *ending) error {
@@ -48,6 +56,7 @@ func (x *explorer) verdict(e *ending) error {
 		if !d.failed && e.ledger.freedBy == int8(e.slot) {
 			e.ledger.freedTold = true
 		}
+		e.ledger.unlooked[e.proc.by] = true
 		if x.requests[e.slot].verb == release && !d.failed {
 			return x.released(e)
 		}
@@ -112,7 +121,7 @@ func (x *explorer) toldOK(e *ending) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the store does not count that: %+v", e.ledger.entries)
+	return fmt.Errorf("the store does not count that: %s", inWords(e.ledger.entries))
 }
 
 // toldDuplicate requires that an earlier decision was counted, and that no
@@ -125,7 +134,7 @@ func (x *explorer) toldDuplicate(e *ending) error {
 	case !d.Allowed || d.At != 0 || d.Granted != e.call.Count && !e.call.Partial:
 		return fmt.Errorf("a duplicate is allowed, without a receipt")
 	case !slices.ContainsFunc(e.ledger.entries, func(c entry) bool { return e.sees(c) && int(c.writer) != e.slot }):
-		return fmt.Errorf("no other decision was counted: %+v", e.ledger.entries)
+		return fmt.Errorf("no other decision was counted: %s", inWords(e.ledger.entries))
 	}
 	return nil
 }
@@ -140,12 +149,15 @@ func (x *explorer) toldLimited(e *ending) error {
 	}
 	if e.ask.attempts > 0 {
 		if e.proc.known {
-			return fmt.Errorf("the store counts it: %+v", e.ledger.entries)
+			return fmt.Errorf("the store counts it: %s", inWords(e.ledger.entries))
 		}
 		e.ledger.refused |= 1 << e.slot
 		return nil
 	}
 	l := e.ledger
+	if l.unlooked[e.proc.by] && !x.shared {
+		return fmt.Errorf("from memory, and this instance saw that before its own release or reset")
+	}
 	ours := l.freedOn == e.proc.by && l.freedTold
 	if l.freedBy >= 0 && !ours && x.instants[e.world.now]-l.freed <= 1000 {
 		x.excuse(refusedAfterRoom)
@@ -158,7 +170,7 @@ func (x *explorer) toldLimited(e *ending) error {
 			x.excuse(refusedAfterLowered)
 			return nil
 		default:
-			return fmt.Errorf("the store counts it: %+v", l.entries)
+			return fmt.Errorf("the store counts it: %s", inWords(l.entries))
 		}
 	}
 	n := e.call.Count
@@ -205,7 +217,7 @@ func (x *explorer) released(e *ending) error {
 		counts = counts || !c.forgotten && e.stillCounts(c)
 	}
 	if counts {
-		return fmt.Errorf("nothing was given back: %+v", e.ledger.entries)
+		return fmt.Errorf("nothing was given back: %s", inWords(e.ledger.entries))
 	}
 	return nil
 }

@@ -24,6 +24,7 @@ type ledger struct {
 	freedBy   int8       // the slot that made room; -1: nobody has
 	freedOn   uint8      // its instance
 	excused   uint8      // those of them since when there was a release or reset
+	unlooked  [2]bool    // an instance got no answer from the table since its own last release or reset ended
 	freedTold bool       // the caller of that release or reset got the answer
 	refused   uint8      // the slots that were told limited
 
@@ -84,7 +85,7 @@ func encodeLedger(b []byte, l ledger) []byte {
 		b = encodeInt(encodeBool(encodeEntries(b, l.alone[i]), l.away[i]), l.askedAt[i])
 	}
 	b = append(encodeInt(b, l.freed), byte(l.freedBy), l.freedOn, l.refused, l.excused)
-	return encodeBool(b, l.freedTold)
+	return encodeBool(encodeBool(encodeBool(b, l.freedTold), l.unlooked[0]), l.unlooked[1])
 }
 
 // copied returns a ledger that can change without changing l.
@@ -240,6 +241,9 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 		if !changes(w, rate.Name) {
 			continue
 		}
+		if over := gone[rate.Kind]; over == nil || over(rate, l.entries, k, i, w.write.Now) {
+			return fmt.Errorf("%s gives back in limit %d what does not count any more", name(w.slot), k)
+		}
 		if e.left[k] < n || is[k] > was[k] || was[k]-is[k] > n {
 			return fmt.Errorf("%s gives back %d of %d in limit %d, which then counts %d instead of %d", name(w.slot), n, e.left[k], k, is[k], was[k])
 		}
@@ -295,4 +299,24 @@ func (l *ledger) ended(slot int) {
 	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool {
 		return e.forgotten && e.aliveFor == 0 && e.left == [mostLimits]int64{}
 	})
+}
+
+// inWords writes entries for a message.
+func inWords(entries []entry) string {
+	var b strings.Builder
+	for _, e := range entries {
+		id := "rest"
+		if e.id != old {
+			id = name(int(e.id) % slots)
+		}
+		fmt.Fprintf(&b, "[%s counts %d at %s", id, e.n, moment(e.at))
+		if e.place != 0 {
+			fmt.Fprintf(&b, " for %s", moment(e.place))
+		}
+		if e.forgotten {
+			b.WriteString(", given back or gone")
+		}
+		b.WriteString("]")
+	}
+	return b.String()
 }

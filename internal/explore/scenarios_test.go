@@ -43,10 +43,17 @@ var longPartial = []scenario{
 	{requests: []request{{verb: check, count: 1, tries: 1}, {verb: release, of: 0, count: 1, tries: 2}, {verb: partial, count: two, tries: 5}}},
 }
 
+// longest is a partial request of three that gets fewer places in each attempt,
+// until a reset lets its first attempt land.
+var longest = []scenario{
+	{requests: []request{{verb: check, count: 1, tries: 1}, {verb: reset, tries: 1}, {verb: partial, count: 3, tries: 5}}},
+}
+
 // outages are what an instance can be asked in an outage.
 var outages = []scenario{
 	{requests: []request{some, one, one}},
 	{requests: []request{one, one, again}},
+	{requests: []request{both, undoBoth, one}},
 }
 
 // twice is a release whose late copy arrives after the check is counted again.

@@ -12,12 +12,22 @@ type found struct {
 	err    error
 }
 
+// Error returns the violation as a row for TestTimelines.
 func (f *found) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%v\n%s\n", f.err, f.system)
-	for _, m := range f.moves {
-		fmt.Fprintf(&b, "\t%s\n", m)
+	y := f.system
+	texts := make([]string, len(y.policies))
+	for i, p := range y.policies {
+		texts[i] = p.String()
 	}
+	moves := make([]string, len(f.moves))
+	for i, m := range f.moves {
+		moves[i] = m.String()
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v\n{\n\tlimits: %q, requests: %q,\n", f.err, strings.Join(texts, " then "), y.asked())
+	fmt.Fprintf(&b, "\tsystem: system{prefill: %d, skew: %d, instants: %#v, attempts: %d, shared: %v, slow: %v, fine: %v, cleanup: %v},\n",
+		y.prefill, y.skew, y.instants, y.attempts, y.shared, y.slow, y.fine, y.cleanup)
+	fmt.Fprintf(&b, "\tmoves: %q,\n}", strings.Join(moves, "; "))
 	return b.String()
 }
 

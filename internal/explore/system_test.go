@@ -55,16 +55,23 @@ type request struct {
 	tries int // the most attempts; 0: as the system has
 }
 
+// String writes r as a text that parseRequests reads, such as "release 1 of r0
+// in 3".
 func (r request) String() string {
+	text := string(r.verb)
 	switch r.verb {
 	case check, partial:
-		return fmt.Sprintf("%s %d", r.verb, r.count)
+		text += fmt.Sprint(" ", r.count)
 	case release:
-		return fmt.Sprintf("release %d of %s", r.count, name(r.of))
+		text += fmt.Sprintf(" %d of %s", r.count, name(r.of))
 	case repeat, present:
-		return fmt.Sprintf("%s %s", r.verb, name(r.of))
+		text += " of " + name(r.of)
+	case reset, status:
 	}
-	return string(r.verb)
+	if r.tries > 0 {
+		text += fmt.Sprint(" in ", r.tries)
+	}
+	return text
 }
 
 // name returns how texts call a request: r0, r1, r2.
@@ -138,14 +145,15 @@ func (y *system) windows() (all []int64) {
 	return all
 }
 
-func (y *system) String() string {
-	texts := make([]string, len(y.policies))
-	for i, p := range y.policies {
-		texts[i] = p.String()
-	}
+// asked writes the requests as a text that parseRequests reads.
+func (y *system) asked() string {
 	asked := make([]string, len(y.requests))
 	for i, r := range y.requests {
 		asked[i] = r.String()
 	}
-	return fmt.Sprintf("%s; clocks %v apart; %s; at %v", strings.Join(texts, " then "), y.skew, strings.Join(asked, ", "), y.instants)
+	return strings.Join(asked, "; ")
+}
+
+func (y *system) String() string {
+	return fmt.Sprintf("%s; %s; clocks %v apart; at %v", y.policies[0], y.asked(), y.skew, y.instants)
 }
