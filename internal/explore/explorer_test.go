@@ -65,7 +65,7 @@ func (x *explorer) begin() (w world, err error) {
 		n := min(left, p.Most())
 		u, ok := p.Take(at, n, 1, before)
 		if !ok {
-			return w, fmt.Errorf("%s has no room for %d actions", p, x.prefill)
+			break // another of several limits is full before
 		}
 		rest := written{slot: old, call: ratelimit.Request{Count: n}, before: before, write: ratelimit.Write{
 			Key: key(window), ID: ratelimit.NewID(fmt.Sprint("rest", left)), Note: u.ReadyAt, Update: u, Now: at, Expires: expires,

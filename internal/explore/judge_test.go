@@ -64,7 +64,7 @@ func (x *explorer) verdict(e *ending) error {
 	case status:
 		return nil
 	case present:
-		if e.ask.attempts == 0 && d.Outage == nil {
+		if w := e.call.Policy.Rates()[0].Window.Milliseconds(); e.call.ReadyAt/w >= e.now/w {
 			return x.presented(e)
 		}
 	case check, partial, repeat:
@@ -190,6 +190,8 @@ func (x *explorer) presented(e *ending) error {
 	d, place := e.result, e.call.ReadyAt
 	onTime, early := place/w == e.now/w, place > e.now
 	switch {
+	case e.ask.attempts > 0:
+		return fmt.Errorf("the table was asked about a place in time")
 	case onTime && d.Reason == ratelimit.OK && d.Allowed && d.At == 0,
 		!onTime && early && d.Reason == ratelimit.Delayed && !d.Allowed && d.ReadyAt == place:
 		return nil

@@ -60,31 +60,31 @@ func plans(t *testing.T) []plan {
 			{name: "an outage", subjects: single, scenarios: outages, places: places[:1], instants: []int64{0, 5000}, skews: same, attempts: 1},
 			{name: "a live limit", subjects: single, scenarios: checks[:2], places: places2[:1], instants: border[:1], skews: same, attempts: 1, live: true},
 			{name: "cleanup", subjects: single, scenarios: checks[:2], places: places2[:2], instants: expiries, skews: apart, attempts: 1, set: cleanup},
-			{name: "cleanup within a window", subjects: single, scenarios: checks, places: places2[:2], instants: []int64{-1, 9998, 11_000}, skews: apart, attempts: 1, set: cleanup},
+			{name: "cleanup within a window", subjects: single, scenarios: later, places: places2, instants: []int64{-1, 9998, 11_000}, skews: apart, attempts: 1, set: cleanup},
 			{name: "a long partial request of three", subjects: []subject{{kinds: single[0].kinds, text: text(policy.Kinds()[0], 3, 10), prefill: 1}}, scenarios: longest, instants: border[:1], skews: same},
 			{name: "at once on an instance", subjects: single[:1], scenarios: checks, instants: border, skews: same, attempts: 1, set: fine},
 		}
 	}
-	wide := slices.Concat(core, rest)
+	three := []subject{{kinds: single[0].kinds, text: text(policy.Kinds()[0], 3, 10), prefill: 1}}
 	return []plan{
-		{name: "three requests, each kind", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 3},
-		{name: "more requests", subjects: single, scenarios: rest, places: places, instants: border, skews: skews, attempts: 2},
-		{name: "high limits", subjects: large, scenarios: wide, places: places, instants: border, skews: skews, attempts: 2},
-		{name: "several limits", subjects: several, scenarios: core, places: places, instants: border, skews: skews, attempts: 2},
 		{name: "a late release", subjects: all, scenarios: twice, instants: border, skews: skews, attempts: 1},
-		{name: "a long partial request", subjects: all, scenarios: longPartial, instants: border, skews: skews, attempts: 1},
-		{name: "a long partial request of three", subjects: []subject{{kinds: single[0].kinds, text: text(policy.Kinds()[0], 3, 10), prefill: 1}}, scenarios: longest, instants: border, skews: skews},
-		{name: "an outage", subjects: all, scenarios: outages, places: places, instants: seconds, skews: skews, attempts: 2},
+		{name: "a long partial request", subjects: all, scenarios: longPartial, instants: border[:1], skews: skews, attempts: 1},
+		{name: "a long partial request of three", subjects: three, scenarios: longest, instants: border, skews: skews},
 		{name: "both borders", subjects: all, scenarios: core, places: places, instants: borders, skews: apart, attempts: 1},
-		{name: "a window later", subjects: all, scenarios: core, places: places, instants: window, skews: skews, attempts: 1, set: cleanup},
-		{name: "seconds later", subjects: single, scenarios: core, places: places, instants: seconds, skews: skews, attempts: 1, set: cleanup},
+		{name: "a window later", subjects: all, scenarios: slices.Concat(core, rest), places: places, instants: window, skews: skews, attempts: 1, set: cleanup},
+		{name: "seconds later", subjects: all, scenarios: core, places: places, instants: seconds, skews: skews, attempts: 1, set: cleanup},
 		{name: "generations of ids later", subjects: all, scenarios: core, places: places, instants: ids, skews: skews, attempts: 1, set: cleanup},
-		{name: "a live limit", subjects: slices.Concat(single, several), scenarios: core, places: places, instants: border, skews: skews, attempts: 1, live: true},
 		{name: "cleanup of windows", subjects: all, scenarios: core, places: places, instants: expiry, skews: skews, attempts: 1, set: cleanup},
 		{name: "cleanup of other items", subjects: all, scenarios: core, places: places, instants: expiries, skews: skews, attempts: 1, set: cleanup},
+		{name: "an outage", subjects: all, scenarios: outages, places: places, instants: []int64{0, 4999, 5000}, skews: skews, attempts: 1},
+		{name: "a live limit", subjects: slices.Concat(single, several), scenarios: core, places: places, instants: border, skews: skews, attempts: 1, live: true},
 		{name: "slow answers", subjects: all, scenarios: pairs, places: places2, instants: border, skews: skews, attempts: 3, set: slow},
 		{name: "at once on an instance", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 1, set: shared},
 		{name: "at once, between two looks at the clock", subjects: single, scenarios: checks, places: places2[:2], instants: border, skews: same, attempts: 2, set: fine},
+		{name: "more requests", subjects: single, scenarios: rest, places: places, instants: border, skews: skews, attempts: 2},
+		{name: "high limits", subjects: large, scenarios: core, places: places, instants: border, skews: skews, attempts: 2},
+		{name: "several limits", subjects: several, scenarios: core, places: places, instants: border, skews: skews, attempts: 2},
+		{name: "three attempts", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 3},
 	}
 }
 

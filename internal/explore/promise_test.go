@@ -101,34 +101,3 @@ func inAnyTime(y *system, r policy.Rate, counted []entry, limit int, last entry)
 	_ = last
 	return got, most
 }
-
-// gone has one function for each kind. It reports whether what a limit counted as
-// entry i does not count any more at now, so that nothing of it can be given
-// back.
-var gone = map[string]func(r policy.Rate, entries []entry, limit, i int, now int64) bool{
-	"fixed": func(r policy.Rate, entries []entry, _, i int, now int64) bool {
-		return entries[i].at/r.Window.Milliseconds() != now/r.Window.Milliseconds()
-	},
-	"log": func(r policy.Rate, entries []entry, _, i int, now int64) bool {
-		return entries[i].at <= now-r.Window.Milliseconds()
-	},
-	"sliding": func(r policy.Rate, entries []entry, _, i int, now int64) bool {
-		return entries[i].at/r.Window.Milliseconds() < now/r.Window.Milliseconds()-1
-	},
-	"reservoir": func(policy.Rate, []entry, int, int, int64) bool { return true },
-	"bucket":    hasBeenFull,
-}
-
-// hasBeenFull reports whether a bucket has been full since it counted entry i.
-// What was given back before only makes it full earlier.
-func hasBeenFull(r policy.Rate, entries []entry, limit, i int, now int64) bool {
-	interval := r.Window.Milliseconds() / r.Limit
-	var full int64 // when it is full again
-	for k, e := range entries {
-		if k > i && full <= e.at {
-			return true
-		}
-		full = max(full, e.at) + e.left[limit]*interval
-	}
-	return full <= now
-}

@@ -37,6 +37,10 @@ var checks = []scenario{
 	{requests: []request{some, both}},
 }
 
+// later are scenarios in which time passes between a check and the requests after
+// it.
+var later = append(slices.Clip(checks), scenario{requests: []request{one, undo, one}})
+
 // longPartial is a partial request with so many attempts that one of them can
 // land after others were answered.
 var longPartial = []scenario{
@@ -92,6 +96,7 @@ var rest = []scenario{
 // requests and of two.
 var (
 	places = []scenario{
+		{[]request{one, one, one}, 0},
 		{[]request{one, one, one}, 1},
 		{[]request{one, again, one}, 1},
 		{[]request{one, again, one}, two},
@@ -102,6 +107,7 @@ var (
 		{[]request{one, one}, 1},
 		{[]request{one, again}, two},
 		{[]request{one, show}, two},
+		{[]request{one, one}, 5}, // the next place is the last one of the second window from now
 	}
 )
 

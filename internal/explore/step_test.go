@@ -160,6 +160,9 @@ func (x *explorer) update(w world, s int, number uint32) (world, answer, error) 
 	} else {
 		err = x.counted(&l, done)
 	}
+	if err == nil {
+		err = x.agrees(&l, done)
+	}
 	w.ledger = x.ledgers.number(l)
 	return w, a, err
 }
