@@ -70,9 +70,11 @@ var gone = map[string]func(r policy.Rate, entries []entry, limit, i int, now int
 	"bucket":    hasBeenFull,
 }
 
-// hasBeenFull reports whether a bucket has been full since it counted entry i.
+// hasBeenFull reports whether a bucket has been full since it counted entry i,
+// and counted something after that. If it counted nothing after that, giving back
+// changes the item and no figure.
 // What was given back before only makes it full earlier.
-func hasBeenFull(r policy.Rate, entries []entry, limit, i int, now int64) bool {
+func hasBeenFull(r policy.Rate, entries []entry, limit, i int, _ int64) bool {
 	interval := r.Window.Milliseconds() / r.Limit
 	var full int64 // when it is full again
 	for k, e := range entries {
@@ -81,5 +83,5 @@ func hasBeenFull(r policy.Rate, entries []entry, limit, i int, now int64) bool {
 		}
 		full = max(full, e.at) + e.left[limit]*interval
 	}
-	return full <= now
+	return false
 }

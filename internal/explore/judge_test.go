@@ -57,6 +57,9 @@ func (x *explorer) verdict(e *ending) error {
 			e.ledger.freedTold = true
 		}
 		e.ledger.unlooked[e.proc.by] = true
+		if x.requests[e.slot].verb == reset && !d.failed {
+			e.ledger.alone[e.proc.by] = nil // a reset clears what the instance admitted alone, too
+		}
 		if x.requests[e.slot].verb == release && !d.failed {
 			return x.released(e)
 		}
@@ -150,6 +153,9 @@ func (x *explorer) toldLimited(e *ending) error {
 	if e.ask.attempts > 0 {
 		if e.proc.known {
 			return fmt.Errorf("the store counts it: %s", inWords(e.ledger.entries))
+		}
+		if e.proc.room {
+			return fmt.Errorf("the table has room: %s", inWords(e.ledger.entries))
 		}
 		e.ledger.refused |= 1 << e.slot
 		return nil

@@ -69,6 +69,7 @@ var twice = []scenario{
 var core = []scenario{
 	{requests: []request{one, one, one}},
 	{requests: []request{one, again, one}},
+	{requests: []request{both, again, one}},
 	{requests: []request{one, undo, again}},
 	{requests: []request{one, undo, undo}},
 	{requests: []request{some, one, one}},
@@ -80,7 +81,6 @@ var core = []scenario{
 // rest are the other scenarios.
 var rest = []scenario{
 	{requests: []request{both, one, one}},
-	{requests: []request{both, again, one}},
 	{requests: []request{both, undo, one}},
 	{requests: []request{both, undoBoth, some}},
 	{requests: []request{some, both, one}},

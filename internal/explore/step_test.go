@@ -2,6 +2,8 @@ package explore
 
 import (
 	"fmt"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 // step makes a move. It returns the state after it and what is wrong with the
@@ -70,6 +72,9 @@ func (x *explorer) start(w world, s, by int) (world, error) {
 // resume tells the decision in a slot an answer.
 func (x *explorer) resume(w world, s int, a answer) (world, error) {
 	p := &w.procs[s]
+	if a.failure != answered {
+		p.room, p.known = false, false
+	}
 	p.told = x.tell(told{after: p.told, now: x.time(w.now, int(p.by)), instance: w.inst[p.by], answer: a})
 	p.phase, p.reply = asking, 0
 	return x.settle(w, s)
@@ -109,6 +114,7 @@ func (x *explorer) reach(w world, s int, atOnce bool) (world, error) {
 		p.known = l.live(x.idOf(s), x.writes.at(k.write).Key.Window)
 		w, a, err = x.update(w, s, k.write)
 		p = &w.procs[s]
+		p.room = !a.done && x.hasRoom(x.calls.at(p.call).request, x.writes.at(k.write).Now, a)
 	case read:
 		a = answer{item: x.item(w.store, k.window)}
 	case remove:
@@ -125,6 +131,17 @@ func (x *explorer) reach(w world, s int, atOnce bool) (world, error) {
 		return w, nil
 	}
 	return x.resume(w, s, a)
+}
+
+// hasRoom reports whether the request, or one action of a partial request, fits
+// in the item that the store answered.
+func (x *explorer) hasRoom(r ratelimit.Request, now int64, a answer) bool {
+	n := r.Count
+	if r.Partial {
+		n = 1
+	}
+	_, ok := r.Policy.Take(now, n, 0, x.items.at(a.item).State)
+	return ok
 }
 
 // vanish has the decision in a slot get no answer. Its request stays on its way.

@@ -27,6 +27,7 @@ type proc struct {
 	by    uint8  // the instance
 	limit uint8  // the policy it follows
 	began uint8  // the instant
+	room  bool   // when the store last refused, there was room
 	known bool   // when the store last answered, the id was counted
 	call  uint32 // the request
 	told  uint32 // what the decision was told
