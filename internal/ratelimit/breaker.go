@@ -51,6 +51,19 @@ func (b *breaker) isOpen() bool {
 	return b.cause != nil
 }
 
+// CircuitProbed returns when the circuits of the table and of k were last probed
+// or opened. The zero time stands for a closed circuit.
+func (l *Limiter) CircuitProbed(k Key) (table, key time.Time) {
+	k.Window = 0
+	b := &l.breaker
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.cause != nil {
+		table = b.probed
+	}
+	return table, b.throttled[k]
+}
+
 // enter returns a nil cause if a decision about k may ask the store, and
 // otherwise why a circuit is open. Probe reports whether the decision is a
 // probe, which has to be quick.

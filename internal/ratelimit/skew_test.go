@@ -127,3 +127,23 @@ func TestMoreSkewNeverAdmitsMoreThanTwice(t *testing.T) {
 		}
 	})
 }
+
+// A clock that is 2 s ahead is in the next period already, and counts a request
+// there. The instance that is behind has just seen an item without room for it.
+// It does not refuse a repeat of the request from memory.
+func TestARepeatOfWhatAClockAheadCountedIsADuplicate(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		twoClocks(t, store, 2*time.Second, func(at func(time.Duration), behind, early *Limiter) {
+			p := policy.Must("sliding 2/10s")
+			at(9 * time.Second)
+			mustCheck(t, behind, request(p, "first", 1))
+			r := request(p, "r", 2)
+			if d := mustCheck(t, early, r); d.Reason != OK {
+				t.Fatalf("the check: %s, want it counted", inWords(d))
+			}
+			if d := mustCheck(t, behind, r); d.Reason != Duplicate || d.Granted != 2 {
+				t.Errorf("the repeat: %s, granted %d, want a duplicate", inWords(d), d.Granted)
+			}
+		})
+	})
+}

@@ -1,0 +1,87 @@
+package explore
+
+import (
+	"fmt"
+
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// shown has a function for each kind whose figures can be told from the counted
+// actions alone. It returns how many actions a read shows at now. At now no clock
+// is ahead.
+var shown = map[string]func(r policy.Rate, counted []entry, limit int, now int64) int64{
+	"fixed": func(r policy.Rate, counted []entry, limit int, now int64) int64 {
+		w := r.Window.Milliseconds()
+		return sum(counted, limit, func(e entry) bool { return e.at/w == now/w })
+	},
+	"log": func(r policy.Rate, counted []entry, limit int, now int64) int64 {
+		return sum(counted, limit, func(e entry) bool { return e.at > now-r.Window.Milliseconds() })
+	},
+	"sliding": func(r policy.Rate, counted []entry, limit int, now int64) int64 {
+		got, _ := inWeightedWindow(nil, r, counted, limit, entry{at: now})
+		return got
+	},
+}
+
+// agrees requires that the item shows what the ledger has counted, at the latest
+// action and at each later instant.
+func (x *explorer) agrees(l *ledger, w written) error {
+	p := x.policies[w.limit]
+	latest := w.write.Now
+	var mine []entry
+	for _, e := range l.entries {
+		if e.item == w.write.Key.Window {
+			mine = append(mine, e)
+			latest = max(latest, e.at, e.now)
+		}
+	}
+	for t := -1; t < len(x.instants); t++ {
+		now := latest
+		if t >= 0 {
+			now = x.time(uint8(t), 1)
+		}
+		if window, _ := p.Item(now); now < latest || window != w.write.Key.Window {
+			continue
+		}
+		for i, got := range counts(p, now, w.after) {
+			r := p.Rates()[i]
+			if want, ok := shown[r.Kind]; ok && got != want(r, mine, i, now) {
+				return fmt.Errorf("limit %d shows %d at %s, want %d", i, got, moment(now), want(r, mine, i, now))
+			}
+		}
+	}
+	return nil
+}
+
+// gone has one function for each kind. It reports whether what a limit counted as
+// entry i does not count any more at now, so that nothing of it can be given
+// back.
+var gone = map[string]func(r policy.Rate, entries []entry, limit, i int, now int64) bool{
+	"fixed": func(r policy.Rate, entries []entry, _, i int, now int64) bool {
+		return entries[i].at/r.Window.Milliseconds() != now/r.Window.Milliseconds()
+	},
+	"log": func(r policy.Rate, entries []entry, _, i int, now int64) bool {
+		return entries[i].at <= now-r.Window.Milliseconds()
+	},
+	"sliding": func(r policy.Rate, entries []entry, _, i int, now int64) bool {
+		return entries[i].at/r.Window.Milliseconds() < now/r.Window.Milliseconds()-1
+	},
+	"reservoir": func(policy.Rate, []entry, int, int, int64) bool { return true },
+	"bucket":    hasBeenFull,
+}
+
+// hasBeenFull reports whether a bucket has been full since it counted entry i,
+// and counted something after that. If it counted nothing after that, giving back
+// changes the item and no figure.
+// What was given back before only makes it full earlier.
+func hasBeenFull(r policy.Rate, entries []entry, limit, i int, _ int64) bool {
+	interval := r.Window.Milliseconds() / r.Limit
+	var full int64 // when it is full again
+	for k, e := range entries {
+		if k > i && full <= e.at {
+			return true
+		}
+		full = max(full, e.at) + e.left[limit]*interval
+	}
+	return false
+}

@@ -1,0 +1,96 @@
+package explore
+
+import (
+	"fmt"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// probeEvery is how often one decision asks a table that was away, in
+// milliseconds.
+const probeEvery = 5000
+
+// decidedAlone judges a decision from memory. The table must have given it no
+// answer that decides: all attempts are used up, or the last decision of this
+// instance that asked got none, less than 5 s ago. What it admits counts against
+// the limit of the instance alone.
+func (x *explorer) decidedAlone(e *ending) error {
+	d, by, l := e.result, e.proc.by, e.ledger
+	switch {
+	case d.Reason != ratelimit.Unavailable:
+		return fmt.Errorf("an outage has the reason unavailable")
+	case e.ask.attempts == 0 && !l.away[by]:
+		return fmt.Errorf("from memory, although the table answered last")
+	case e.ask.attempts == 0 && x.time(e.world.now, int(by))-l.askedAt[by] >= probeEvery:
+		return fmt.Errorf("from memory, although it is time to ask the table")
+	case e.ask.attempts > 0 && int(e.ask.attempts) < x.tries(e.slot):
+		return fmt.Errorf("from memory after %d attempts of %d", e.ask.attempts, x.tries(e.slot))
+	}
+	if !d.Allowed && d.ReadyAt == 0 {
+		return nil
+	}
+	if x.remembered(e) {
+		return nil // a repeat of what this instance knows to be counted
+	}
+	c := entry{id: e.id, writer: uint8(e.slot), item: e.item, n: max(1, d.Granted), at: e.now, now: e.now, place: d.ReadyAt, limit: e.proc.limit}
+	if c.n > e.call.Count {
+		return fmt.Errorf("it asked for %d", e.call.Count)
+	}
+	for i := range e.call.Policy.Rates() {
+		c.left[i] = c.n
+	}
+	if e.call.Policy.Queues() && c.place == 0 {
+		c.place = e.now
+	}
+	l.alone[by] = append(l.alone[by], c)
+	if err := x.promised(l.alone[by], c); err != nil {
+		return fmt.Errorf("alone, %w", err)
+	}
+	return nil
+}
+
+// remembered reports whether the instance knew, before the decision ended, that
+// the request is counted.
+func (x *explorer) remembered(e *ending) bool {
+	for _, c := range e.ledger.alone[e.proc.by] {
+		if c.id == e.id && c.item == e.item {
+			return true
+		}
+	}
+	in := x.instances.at(e.before)
+	if in.knowns == nil {
+		return false
+	}
+	id := e.call.ID
+	if e.call.ReadyAt != 0 {
+		id = fmt.Sprintf("place %d %s", e.call.ReadyAt, id)
+	}
+	_, found := in.knowns[x.window(e.item)].Seen.Find(ratelimit.Write{Key: key(e.item), ID: ratelimit.NewID(id), Now: e.now})
+	return found
+}
+
+// noteAway notes whether the table answered the decision.
+func (x *explorer) noteAway(e *ending) {
+	if e.ask.attempts == 0 {
+		return
+	}
+	by := e.proc.by
+	if v := x.requests[e.slot].verb; v != release && v != reset && e.answered(x) {
+		e.ledger.unlooked[by] = false
+	}
+	away := e.result.Outage != nil || e.result.failed
+	e.ledger.away[by], e.ledger.askedAt[by] = away, 0
+	if away {
+		e.ledger.askedAt[by] = x.time(e.world.now, int(by))
+	}
+}
+
+// answered reports whether the table answered an attempt of the decision.
+func (e *ending) answered(x *explorer) bool {
+	for n := e.proc.told; !x.tolds[n].first; n = x.tolds[n].after {
+		if x.tolds[n].answer.failure == answered {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,278 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// A decision of the real limiter depends only on its request, on what it reads
+// from the clock and from its instance, and on what the store answers. So the
+// explorer does not keep a decision that waits for the store. It keeps the list
+// of what the decision was told, and runs the decision again, from the start,
+// with one more answer. It runs each list only once, and keeps the result.
+
+// An instance is what one process keeps between its decisions.
+type instance struct {
+	knowns []ratelimit.Known // by the number of the window in explorer.windows
+	probed time.Time         // the table's circuit; zero: closed
+	busy   time.Time         // the user's circuit; zero: closed
+}
+
+func encodeInstance(b []byte, in instance) []byte {
+	for _, k := range in.knowns {
+		b = encodeKnown(b, k)
+	}
+	return encodeTime(encodeTime(b, in.probed), in.busy)
+}
+
+// A told is the next thing that a decision is told.
+type told struct {
+	after    uint32 // the decision as it was before; for the first told of a decision the number of its request
+	first    bool
+	now      int64 // what the clock shows from here on
+	instance uint32
+	answer   answer
+}
+
+// An answer is what the store answered.
+type answer struct {
+	failure outcome
+	item    uint32
+	done    bool
+}
+
+type outcome uint8
+
+const (
+	answered outcome = iota
+	unknown          // no answer came
+	throttled
+)
+
+// An ask is what a decision wants from the store, or how it ended.
+type ask struct {
+	what     asked
+	write    uint32 // update
+	window   int64  // read and remove
+	decision uint32 // ended
+	instance uint32 // the instance at that moment
+	attempts uint8  // requests sent so far
+	unsure   bool   // an attempt had an unknown outcome
+}
+
+type asked uint8
+
+const (
+	ended asked = iota
+	update
+	read
+	remove
+	look // at the clock
+)
+
+// A result is how a decision ended.
+type result struct {
+	ratelimit.Decision
+	failed bool // the caller got an error
+}
+
+// stopped is what a decision panics with when it has to wait.
+type stopped struct{}
+
+// A run is one run of a decision with everything it is told.
+type run struct {
+	x     *explorer
+	told  []told
+	at    int
+	limit *ratelimit.Limiter
+	want  ask
+}
+
+// decide runs the decision that was told all this, and returns what it wants
+// next.
+func (x *explorer) decide(number uint32) ask {
+	r := &run{x: x}
+	for n := number; ; n = x.tolds[n].after {
+		r.told = append(r.told, x.tolds[n])
+		if x.tolds[n].first {
+			break
+		}
+	}
+	for i, j := 0, len(r.told)-1; i < j; i, j = i+1, j-1 {
+		r.told[i], r.told[j] = r.told[j], r.told[i]
+	}
+	r.limit = &ratelimit.Limiter{Memory: ratelimit.NewMemory(1 << 20), Now: func() time.Time { return time.UnixMilli(r.told[r.at].now) }}
+	r.load(r.told[0].instance)
+	r.limit.Store, r.limit.Now = r, r.now
+	c := x.calls.at(r.told[0].after)
+	r.limit.Attempts = func() ratelimit.Budget { left := budget(c.tries); return &left }
+	r.run(c)
+	if r.at != len(r.told)-1 {
+		panic("a decision ended before it was told everything: it is not a function of what it is told")
+	}
+	r.want.instance = x.instances.number(r.snapshot())
+	for _, t := range r.told[1:] {
+		if t.answer.failure == unknown {
+			r.want.unsure = true
+		}
+	}
+	return r.want
+}
+
+// run asks the limiter, until it has to wait or ends.
+func (r *run) run(c call) {
+	defer func() {
+		if v := recover(); v != nil {
+			if _, ok := v.(stopped); !ok {
+				panic(v)
+			}
+		}
+	}()
+	ctx := context.Background()
+	var d ratelimit.Decision
+	var err error
+	switch c.verb {
+	case release:
+		d, err = r.limit.Release(ctx, c.request)
+	case reset:
+		d, err = r.limit.Reset(ctx, c.request)
+	case status:
+		d, err = r.limit.Status(ctx, c.request)
+	default:
+		d, err = r.limit.Check(ctx, c.request)
+	}
+	r.want = ask{what: ended, attempts: r.want.attempts, decision: r.x.results.number(result{d, err != nil})}
+}
+
+// budget is a budget of so many attempts.
+type budget int
+
+func (b *budget) Next(context.Context, bool) (time.Duration, bool) {
+	*b--
+	return 0, *b >= 0
+}
+
+// wait returns what the decision is told next. If that is not known yet, the
+// decision stops.
+func (r *run) wait(want ask) told {
+	if want.what != look {
+		r.want.attempts++
+	}
+	want.attempts = r.want.attempts
+	r.want = want
+	if r.at == len(r.told)-1 {
+		panic(stopped{})
+	}
+	before := r.told[r.at+1].instance
+	if r.x.shared && r.x.instances.number(r.snapshot()) != before {
+		r.load(before)
+	}
+	r.at++
+	return r.told[r.at]
+}
+
+func (r *run) now() time.Time {
+	if r.x.fine && r.at > 0 {
+		r.wait(ask{what: look})
+	}
+	return time.UnixMilli(r.told[r.at].now)
+}
+
+var errNoAnswer = errors.New("no answer")
+
+func (a answer) err() error {
+	switch a.failure {
+	case unknown:
+		return errNoAnswer
+	case throttled:
+		return &ratelimit.StoreError{Failure: ratelimit.NotApplied, What: "throttled"}
+	}
+	return nil
+}
+
+func (r *run) Update(_ context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
+	a := r.wait(ask{what: update, write: r.x.writes.number(w)}).answer
+	return r.x.items.at(a.item), a.done, a.err()
+}
+
+func (r *run) Read(_ context.Context, k ratelimit.Key) (ratelimit.Item, error) {
+	a := r.wait(ask{what: read, window: k.Window}).answer
+	return r.x.items.at(a.item), a.err()
+}
+
+func (r *run) Delete(_ context.Context, k ratelimit.Key) error {
+	return r.wait(ask{what: remove, window: k.Window}).answer.err()
+}
+
+func key(window int64) ratelimit.Key {
+	return ratelimit.Key{UserID: "u", Activity: "act", Window: window}
+}
+
+// snapshot returns the instance as it is now.
+func (r *run) snapshot() instance {
+	in := instance{knowns: make([]ratelimit.Known, len(r.x.windows))}
+	in.probed, in.busy = r.limit.CircuitProbed(key(0))
+	for i, w := range r.x.windows {
+		in.knowns[i] = r.limit.Memory.Recall(key(w))
+	}
+	return in
+}
+
+// load puts the limiter in the state of an instance.
+func (r *run) load(number uint32) {
+	in := r.x.instances.at(number)
+	if probed, busy := r.limit.CircuitProbed(key(0)); !probed.Equal(in.probed) || !busy.Equal(in.busy) {
+		r.circuits(in, probed, busy)
+	}
+	for i, w := range r.x.windows {
+		var k ratelimit.Known
+		if in.knowns != nil {
+			k = in.knowns[i]
+		}
+		r.limit.Memory.Change(key(w), func(ratelimit.Known) ratelimit.Known { return k })
+	}
+}
+
+// circuits opens and closes the limiter's circuits by decisions: first an answered
+// one, which closes both, then one that is throttled, and one of another user
+// without an answer.
+func (r *run) circuits(in instance, probed, busy time.Time) {
+	store, now, attempts := r.limit.Store, r.limit.Now, r.limit.Attempts
+	if !probed.IsZero() || !busy.IsZero() {
+		late := probed
+		if busy.After(late) {
+			late = busy
+		}
+		r.ask("u", stranger{}, late.Add(time.Hour))
+	}
+	if !in.busy.IsZero() {
+		r.ask("u", stranger{answer{failure: throttled}.err()}, in.busy)
+	}
+	if !in.probed.IsZero() {
+		r.ask("other", stranger{errNoAnswer}, in.probed)
+	}
+	r.limit.Store, r.limit.Now, r.limit.Attempts = store, now, attempts
+}
+
+// ask asks for the status of a user. Only its effect on the circuits matters.
+func (r *run) ask(user string, s stranger, at time.Time) {
+	r.limit.Store, r.limit.Now, r.limit.Attempts = s, func() time.Time { return at }, nil
+	q := ratelimit.Request{UserID: user, Activity: "act", Policy: r.x.policies[0], Count: 1, ID: "other"}
+	_, _ = r.limit.Status(context.Background(), q)
+}
+
+// A stranger is a store that has nothing, or that fails.
+type stranger struct{ err error }
+
+func (s stranger) Update(context.Context, ratelimit.Write) (ratelimit.Item, bool, error) {
+	return ratelimit.Item{}, false, errNoAnswer
+}
+
+func (s stranger) Read(context.Context, ratelimit.Key) (ratelimit.Item, error) {
+	return ratelimit.Item{}, s.err
+}
+
+func (s stranger) Delete(context.Context, ratelimit.Key) error { return errNoAnswer }

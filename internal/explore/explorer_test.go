@@ -1,0 +1,152 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// An explorer visits every state that a system can reach, and checks each move
+// between them.
+type explorer struct {
+	*system
+	windows []int64 // of the items that can come into being
+
+	items     *table[ratelimit.Item]
+	writes    *table[ratelimit.Write]
+	instances *table[instance]
+	results   *table[result]
+	calls     *table[call]
+	shelves   *table[shelf]
+	ledgers   *table[ledger]
+	replies   *table[answer]
+	messages  *table[message]
+	keeps     *table[kept]
+
+	tolds   []told
+	asks    []ask // what the decision wants next, by the number of told
+	numbers map[told]uint32
+	effects map[effect]performed
+
+	states, transitions int
+	excuses             map[exception]int
+}
+
+// An effect is an update of a shelf, and performed is what comes of it.
+type effect struct{ store, write uint32 }
+
+type performed struct {
+	store  uint32
+	answer answer
+}
+
+func newExplorer(y *system) *explorer {
+	return &explorer{
+		system: y, windows: y.windows(),
+		items: newTable(encodeItem), writes: newTable(encodeWrite), instances: newTable(encodeInstance), results: newTable(encodeResult),
+		calls: newTable(encodeCall), shelves: newTable(encodeShelf), ledgers: newTable(encodeLedger), replies: newTable(encodeAnswer),
+		messages: newTable(encodeMessage), keeps: newTable(encodeKeep),
+		tolds: make([]told, 1), asks: make([]ask, 1), excuses: map[exception]int{}, numbers: map[told]uint32{}, effects: map[effect]performed{},
+	}
+}
+
+func encodeAnswer(b []byte, a answer) []byte {
+	return encodeInt(encodeBool(append(b, byte(a.failure)), a.done), int64(a.item))
+}
+
+// begin returns the first state.
+func (x *explorer) begin() (w world, err error) {
+	l := newLedger()
+	p, at := x.policies[0], x.time(0, 0)
+	window, expires := p.Item(at)
+	for left := x.prefill; left > 0; left -= p.Most() {
+		before := x.items.at(x.item(w.store, window)).State
+		n := min(left, p.Most())
+		u, ok := p.Take(at, n, 1, before)
+		if !ok {
+			break // another of several limits is full before
+		}
+		rest := written{slot: old, call: ratelimit.Request{Count: n}, before: before, write: ratelimit.Write{
+			Key: key(window), ID: ratelimit.NewID(fmt.Sprint("rest", left)), Note: u.ReadyAt, Update: u, Now: at, Expires: expires,
+			Whole: window != 0 && p.Most() <= 100,
+		}}
+		var a answer
+		w.store, a = x.perform(w.store, rest.write)
+		rest.after = x.items.at(a.item).State
+		if err := x.counted(&l, rest); err != nil {
+			return w, err
+		}
+		l.entries[len(l.entries)-1].forgotten = true // nobody asks for it again
+	}
+	w.ledger = x.ledgers.number(l)
+	return w, nil
+}
+
+// perform performs an update in the store.
+func (x *explorer) perform(store uint32, write ratelimit.Write) (uint32, answer) {
+	number := x.writes.number(write)
+	if done, ok := x.effects[effect{store, number}]; ok {
+		return done.store, done.answer
+	}
+	if x.broken != nil {
+		write = x.broken(write)
+	}
+	s := x.shelves.at(store).copied(len(x.windows))
+	i := x.window(write.Key.Window)
+	item, done := x.items.at(s.items[i]).Write(write)
+	a := answer{item: x.items.number(item), done: done}
+	if done {
+		s.items[i] = a.item
+		if write.Expires != 0 {
+			s.expires[i] = write.Expires
+		}
+	}
+	p := performed{x.shelves.number(s), a}
+	x.effects[effect{store, number}] = p
+	return p.store, p.answer
+}
+
+func (s shelf) copied(windows int) shelf {
+	if s.items == nil {
+		return shelf{make([]uint32, windows), make([]int64, windows)}
+	}
+	return shelf{slices.Clone(s.items), slices.Clone(s.expires)}
+}
+
+// window returns the number of a window.
+func (x *explorer) window(window int64) int {
+	i := slices.Index(x.windows, window)
+	if i < 0 {
+		panic(fmt.Sprintf("window %d is not one of %v", window, x.windows))
+	}
+	return i
+}
+
+// item returns what the store holds for a window.
+func (x *explorer) item(store uint32, window int64) uint32 {
+	if s := x.shelves.at(store); s.items != nil {
+		return s.items[x.window(window)]
+	}
+	return 0
+}
+
+// remove deletes an item.
+func (x *explorer) remove(store uint32, i int) uint32 {
+	s := x.shelves.at(store).copied(len(x.windows))
+	s.items[i], s.expires[i] = 0, 0
+	return x.shelves.number(s)
+}
+
+// tell gives a decision the next thing it is told.
+func (x *explorer) tell(t told) uint32 {
+	if n, ok := x.numbers[t]; ok {
+		return n
+	}
+	n := uint32(len(x.tolds))
+	x.numbers[t] = n
+	x.tolds = append(x.tolds, t)
+	x.asks = append(x.asks, ask{})
+	x.asks[n] = x.decide(n)
+	return n
+}

@@ -1,0 +1,243 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// An ending is a decision that is over, with what the judge needs to know.
+type ending struct {
+	world  *world
+	ledger *ledger
+	slot   int
+	proc   proc
+	ask    ask
+	result result
+	call   ratelimit.Request
+	id     uint8
+	now    int64 // when the decision began, by its instance's clock
+	item   int64 // the window of its item
+	before uint32
+}
+
+// judge compares the answer that the caller gets with the ledger, and notes what
+// follows from it. Before is the instance when the decision went on last.
+func (x *explorer) judge(w *world, l *ledger, s int, before uint32) error {
+	p := w.procs[s]
+	e := ending{
+		world: w, ledger: l, slot: s, proc: p, ask: x.asks[p.told], call: x.calls.at(p.call).request,
+		id: x.idOf(s), now: x.time(p.began, int(p.by)), before: before,
+	}
+	e.result = x.results.at(e.ask.decision)
+	e.item, _ = e.call.Policy.Item(e.now)
+	err := x.verdict(&e)
+	x.noteAway(&e)
+	if err != nil {
+		return fmt.Errorf("%s is told %s, granted %d, receipt %s, place %s after %d requests: %w",
+			name(s), e.result.Reason, e.result.Granted, moment(e.result.At), moment(e.result.ReadyAt), e.ask.attempts, err)
+	}
+	return nil
+}
+
+// moment writes a time in ms after the edge.
+func moment(at int64) string {
+	if at == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%+dms", at-edge)
+}
+
+func (x *explorer) verdict(e *ending) error {
+	d := e.result
+	switch x.requests[e.slot].verb {
+	case release, reset:
+		if !d.failed && e.ledger.freedBy == int8(e.slot) {
+			e.ledger.freedTold = true
+		}
+		e.ledger.unlooked[e.proc.by] = true
+		if x.requests[e.slot].verb == reset && !d.failed {
+			e.ledger.alone[e.proc.by] = nil // a reset clears what the instance admitted alone, too
+		}
+		if x.requests[e.slot].verb == release && !d.failed {
+			return x.released(e)
+		}
+		return nil
+	case status:
+		return nil
+	case present:
+		if w := e.call.Policy.Rates()[0].Window.Milliseconds(); e.call.ReadyAt/w >= e.now/w {
+			return x.presented(e)
+		}
+	case check, partial, repeat:
+	}
+	switch {
+	case d.failed:
+		return fmt.Errorf("an error, although it may decide alone")
+	case d.Outage != nil:
+		return x.decidedAlone(e)
+	}
+	switch d.Reason {
+	case ratelimit.OK:
+		return x.toldOK(e)
+	case ratelimit.Duplicate:
+		return x.toldDuplicate(e)
+	case ratelimit.Delayed:
+		if !slices.ContainsFunc(e.ledger.entries, func(c entry) bool { return e.sees(c) && c.place == d.ReadyAt }) {
+			return fmt.Errorf("this is not its place")
+		}
+	case ratelimit.Limited:
+		return x.toldLimited(e)
+	default:
+		return fmt.Errorf("this is no reason that the table gives")
+	}
+	return nil
+}
+
+// sees reports whether the store counted c for the ending's request at some time
+// while its decision was in flight.
+func (e *ending) sees(c entry) bool {
+	return c.id == e.id && c.item == e.item && (!c.forgotten || c.aliveFor>>e.slot&1 == 1)
+}
+
+// toldOK requires that the store counted the request, as many actions as the
+// caller is told, and at the time of the receipt. The contract has one exception:
+// a repeat by the caller may be ok without a receipt if an attempt of it had an
+// unknown outcome.
+func (x *explorer) toldOK(e *ending) error {
+	d := e.result
+	if !d.Allowed {
+		return fmt.Errorf("ok is not allowed")
+	}
+	for _, c := range e.ledger.entries {
+		mine := int(c.writer) == e.slot
+		switch {
+		case !e.sees(c), c.n != d.Granted, d.At != 0 && d.At != c.at:
+		case !mine && (d.At != 0 || !e.ask.unsure):
+		case mine && !e.ask.unsure && d.At == 0:
+		case c.place > e.now:
+		default:
+			if !mine {
+				x.excuse(okWithoutReceipt)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("the store does not count that: %s", inWords(e.ledger.entries))
+}
+
+// toldDuplicate requires that an earlier decision was counted, and that no
+// attempt of this one had an unknown outcome.
+func (x *explorer) toldDuplicate(e *ending) error {
+	d := e.result
+	switch {
+	case e.ask.unsure:
+		return fmt.Errorf("an attempt of it may have been counted")
+	case !d.Allowed || d.At != 0 || d.Granted != e.call.Count && !e.call.Partial:
+		return fmt.Errorf("a duplicate is allowed, without a receipt")
+	case !slices.ContainsFunc(e.ledger.entries, func(c entry) bool { return e.sees(c) && int(c.writer) != e.slot }):
+		return fmt.Errorf("no other decision was counted: %s", inWords(e.ledger.entries))
+	}
+	return nil
+}
+
+// toldLimited requires that the request is not counted. An answer from memory
+// must have a reason: the item has no room, or it had none a second ago and
+// somebody else made room since.
+func (x *explorer) toldLimited(e *ending) error {
+	d := e.result
+	if d.Allowed || d.Granted != 0 {
+		return fmt.Errorf("limited is not allowed")
+	}
+	if e.ask.attempts > 0 {
+		if e.proc.known {
+			return fmt.Errorf("the store counts it: %s", inWords(e.ledger.entries))
+		}
+		if e.proc.room {
+			return fmt.Errorf("the table has room: %s", inWords(e.ledger.entries))
+		}
+		e.ledger.refused |= 1 << e.slot
+		return nil
+	}
+	l := e.ledger
+	if l.unlooked[e.proc.by] && !x.shared {
+		return fmt.Errorf("from memory, and this instance saw that before its own release or reset")
+	}
+	ours := l.freedOn == e.proc.by && l.freedTold
+	if l.freedBy >= 0 && !ours && x.instants[e.world.now]-l.freed <= 1000 {
+		x.excuse(refusedAfterRoom)
+		return nil
+	}
+	for _, c := range l.entries {
+		switch {
+		case !e.sees(c) || c.forgotten:
+		case x.policies[e.proc.limit].Most() < x.policies[c.limit].Most():
+			x.excuse(refusedAfterLowered)
+			return nil
+		default:
+			return fmt.Errorf("the store counts it: %s", inWords(l.entries))
+		}
+	}
+	n := e.call.Count
+	if e.call.Partial {
+		n = 1
+	}
+	if _, ok := e.call.Policy.Take(e.now, n, 0, x.items.at(x.item(e.world.store, e.item)).State); ok {
+		return fmt.Errorf("from memory, but the table has room")
+	}
+	return nil
+}
+
+// presented judges a place that was presented without asking the table: on time
+// it runs, early it is told the same place.
+func (x *explorer) presented(e *ending) error {
+	w := e.call.Policy.Rates()[0].Window.Milliseconds()
+	d, place := e.result, e.call.ReadyAt
+	onTime, early := place/w == e.now/w, place > e.now
+	switch {
+	case e.ask.attempts > 0:
+		return fmt.Errorf("the table was asked about a place in time")
+	case onTime && d.Reason == ratelimit.OK && d.Allowed && d.At == 0,
+		!onTime && early && d.Reason == ratelimit.Delayed && !d.Allowed && d.ReadyAt == place:
+		return nil
+	}
+	return fmt.Errorf("the place is at %d and it came at %d", place-edge, e.now-edge)
+}
+
+// released requires that a release in time gives back what the check took: the
+// item does not know the check any more.
+func (x *explorer) released(e *ending) error {
+	if e.now-e.call.At > 10_000 {
+		return nil
+	}
+	counts := false
+	if slices.Contains(e.ledger.back, receipt{e.id, e.call.At}) {
+		return nil // given back already; an attempt that arrived after that can count now
+	}
+	for _, c := range e.ledger.entries {
+		if c.id != e.id || c.at != e.call.At || c.item != e.item {
+			continue
+		}
+		if c.forgotten && c.aliveFor>>e.slot&1 == 1 {
+			return nil // and what was counted since is another action
+		}
+		counts = counts || !c.forgotten && e.stillCounts(c)
+	}
+	if counts {
+		return fmt.Errorf("nothing was given back: %s", inWords(e.ledger.entries))
+	}
+	return nil
+}
+
+// stillCounts reports whether every limit certainly still counts c: its window is
+// not over by any clock.
+func (e *ending) stillCounts(c entry) bool {
+	for _, r := range e.call.Policy.Rates() {
+		w := min(r.Window.Milliseconds(), r.Window.Milliseconds()/r.Limit)
+		if (max(e.now, c.at)+2000)/w != c.at/w {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,117 @@
+package explore
+
+import "slices"
+
+// A scenario is what callers ask for. The requests can come in any order that
+// makes sense, and at the same time.
+type scenario struct {
+	requests []request
+	prefill  int64 // actions that are counted before
+}
+
+var (
+	one      = request{verb: check, count: 1}
+	both     = request{verb: check, count: two}
+	some     = request{verb: partial, count: two}
+	again    = request{verb: repeat, of: 0}
+	undo     = request{verb: release, of: 0, count: 1}
+	undoBoth = request{verb: release, of: 0, count: two}
+	show     = request{verb: present, of: 0}
+	wipe     = request{verb: reset}
+	ask0     = request{verb: status}
+)
+
+// pairs are scenarios of two requests.
+var pairs = []scenario{
+	{requests: []request{one, again}},
+	{requests: []request{one, undo}},
+	{requests: []request{some, both}},
+	{requests: []request{one, wipe}},
+}
+
+// checks are the pairs that only check. A release and a reset look at the clock
+// while they hold the lock of the memory, so nothing can come between there.
+var checks = []scenario{
+	{requests: []request{one, one}},
+	{requests: []request{one, again}},
+	{requests: []request{some, both}},
+}
+
+// later are scenarios in which time passes between a check and the requests after
+// it.
+var later = append(slices.Clip(checks), scenario{requests: []request{one, undo, one}})
+
+// longPartial is a partial request with so many attempts that one of them can
+// land after others were answered.
+var longPartial = []scenario{
+	{requests: []request{{verb: check, count: 1, tries: 1}, {verb: release, of: 0, count: 1, tries: 2}, {verb: partial, count: two, tries: 5}}},
+}
+
+// longest is a partial request of three that gets fewer places in each attempt,
+// until a reset lets its first attempt land.
+var longest = []scenario{
+	{requests: []request{{verb: check, count: 1, tries: 1}, {verb: reset, tries: 1}, {verb: partial, count: 3, tries: 5}}},
+}
+
+// outages are what an instance can be asked in an outage.
+var outages = []scenario{
+	{requests: []request{some, one, one}},
+	{requests: []request{one, one, again}},
+	{requests: []request{both, undoBoth, one}},
+}
+
+// twice is a release whose late copy arrives after the check is counted again.
+var twice = []scenario{
+	{requests: []request{{verb: check, count: 1, tries: 1}, {verb: release, of: 0, count: 1, tries: 3}, {verb: repeat, of: 0, tries: 1}}},
+}
+
+// core are the scenarios with the widest bounds.
+var core = []scenario{
+	{requests: []request{one, one, one}},
+	{requests: []request{one, again, one}},
+	{requests: []request{both, again, one}},
+	{requests: []request{one, undo, again}},
+	{requests: []request{one, undo, undo}},
+	{requests: []request{some, one, one}},
+	{requests: []request{one, undo, some}},
+	{requests: []request{some, undoBoth, some}},
+	{requests: []request{one, wipe, again}},
+}
+
+// rest are the other scenarios.
+var rest = []scenario{
+	{requests: []request{both, one, one}},
+	{requests: []request{both, undo, one}},
+	{requests: []request{both, undoBoth, some}},
+	{requests: []request{some, both, one}},
+	{requests: []request{some, some, one}},
+	{requests: []request{one, again, again}},
+	{requests: []request{one, undo, one}},
+	{requests: []request{one, wipe, one}},
+	{requests: []request{some, wipe, one}},
+	{requests: []request{one, one, ask0}},
+}
+
+// places and places2 are the scenarios of a policy that gives places, of three
+// requests and of two.
+var (
+	places = []scenario{
+		{[]request{one, one, one}, 0},
+		{[]request{one, one, one}, 1},
+		{[]request{one, again, one}, 1},
+		{[]request{one, again, one}, two},
+		{[]request{one, show, one}, two},
+		{[]request{one, show, show}, two},
+	}
+	places2 = []scenario{
+		{[]request{one, one}, 1},
+		{[]request{one, again}, two},
+		{[]request{one, show}, two},
+		{[]request{one, one}, 5}, // the next place is the last one of the second window from now
+	}
+)
+
+// asksForMore reports whether a request asks for more than the lowered limit.
+func (c scenario) asksForMore() bool {
+	return slices.ContainsFunc(c.requests, func(r request) bool { return r.verb == check && r.count > 1 })
+}

@@ -1,0 +1,81 @@
+package explore
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A found is a violation of a property, with the moves that lead to it.
+type found struct {
+	system *system
+	moves  []move
+	err    error
+}
+
+// Error returns the violation as a row for TestTimelines.
+func (f *found) Error() string {
+	y := f.system
+	texts := make([]string, len(y.policies))
+	for i, p := range y.policies {
+		texts[i] = p.String()
+	}
+	moves := make([]string, len(f.moves))
+	for i, m := range f.moves {
+		moves[i] = m.String()
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v\n{\n\tlimits: %q, requests: %q,\n", f.err, strings.Join(texts, " then "), y.asked())
+	fmt.Fprintf(&b, "\tsystem: system{prefill: %d, skew: %d, instants: %#v, attempts: %d, shared: %v, slow: %v, fine: %v, cleanup: %v},\n",
+		y.prefill, y.skew, y.instants, y.attempts, y.shared, y.slow, y.fine, y.cleanup)
+	fmt.Fprintf(&b, "\tmoves: %q,\n}", strings.Join(moves, "; "))
+	return b.String()
+}
+
+// explore visits every state of the system, the nearest first. So the first
+// violation that it finds has the fewest moves.
+func (x *explorer) explore(most int) (*found, error) {
+	first, err := x.begin()
+	if err != nil {
+		return nil, err
+	}
+	type edge struct {
+		from uint32
+		move move
+	}
+	seen := map[world]struct{}{first: {}}
+	came := []edge{{}}
+	layer, next := []world{first}, []world(nil)
+	numbers, nextNumbers := []uint32{0}, []uint32(nil)
+	var moves []move
+	for len(layer) > 0 {
+		for i := range layer {
+			moves = x.moves(moves[:0], &layer[i])
+			for _, m := range moves {
+				x.transitions++
+				after, err := x.step(layer[i], m)
+				if err != nil {
+					f := &found{system: x.system, err: err, moves: []move{m}}
+					for n := numbers[i]; n != 0; n = came[n].from {
+						f.moves = append([]move{came[n].move}, f.moves...)
+					}
+					return f, nil
+				}
+				x.forget(&after)
+				if _, ok := seen[after]; ok {
+					continue
+				}
+				if len(came) >= most {
+					return nil, fmt.Errorf("more than %d states: %s", most, x.system)
+				}
+				seen[after] = struct{}{}
+				nextNumbers = append(nextNumbers, uint32(len(came)))
+				came = append(came, edge{numbers[i], m})
+				next = append(next, after)
+			}
+		}
+		layer, next = next, layer[:0]
+		numbers, nextNumbers = nextNumbers, numbers[:0]
+	}
+	x.states = len(came)
+	return nil, nil
+}

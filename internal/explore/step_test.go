@@ -1,0 +1,199 @@
+package explore
+
+import (
+	"fmt"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// step makes a move. It returns the state after it and what is wrong with the
+// move.
+func (x *explorer) step(w world, m move) (world, error) {
+	switch m.what {
+	case starts:
+		return x.start(w, int(m.slot), int(m.by))
+	case answers, performs:
+		return x.reach(w, int(m.slot), m.what == answers)
+	case delivers:
+		a := x.replies.at(w.procs[m.slot].reply)
+		return x.resume(w, int(m.slot), a)
+	case loses, vanishes:
+		return x.vanish(w, int(m.slot), m.what == vanishes)
+	case throttles:
+		return x.resume(w, int(m.slot), answer{failure: throttled})
+	case proceeds:
+		return x.resume(w, int(m.slot), answer{})
+	case arrives:
+		late := x.messages.at(w.late[m.slot])
+		w.take(int(m.slot))
+		if late.what == remove {
+			return x.delete(w, int(late.slot), int(late.number))
+		}
+		w, _, err := x.update(w, int(late.slot), late.number)
+		return w, err
+	case ticks:
+		w.now++
+		x.forgetLate(&w)
+		return w, nil
+	case cleans:
+		w.store = x.remove(w.store, int(m.slot))
+		l := x.ledgers.at(w.ledger).copied()
+		l.emptied(x.windows[m.slot], false, w.inFlight())
+		w.ledger = x.ledgers.number(l)
+		return w, nil
+	case follows:
+		w.limit[m.by]++
+		return w, nil
+	}
+	panic("no such move")
+}
+
+// forgetLate drops the requests that are too late to reach the store, and those
+// that can change nothing any more.
+func (x *explorer) forgetLate(w *world) {
+	for i := mostLate - 1; i >= 0; i-- {
+		m := x.messages.at(w.late[i])
+		if w.late[i] != 0 && x.instants[w.now]-x.instants[w.procs[m.slot].began] > latest {
+			w.take(i)
+		}
+	}
+}
+
+// start sends the request in a slot to an instance.
+func (x *explorer) start(w world, s, by int) (world, error) {
+	r := x.requests[s]
+	c := call{r.verb, x.tries(s), x.call(s, x.policies[w.limit[by]], x.keeps.at(w.procs[r.of].kept))}
+	p := &w.procs[s]
+	*p = proc{phase: asking, by: uint8(by), limit: w.limit[by], began: w.now, call: x.calls.number(c)}
+	p.told = x.tell(told{after: p.call, first: true, now: x.time(w.now, by), instance: w.inst[by]})
+	return x.settle(w, s)
+}
+
+// resume tells the decision in a slot an answer.
+func (x *explorer) resume(w world, s int, a answer) (world, error) {
+	p := &w.procs[s]
+	if a.failure != answered {
+		p.room, p.known = false, false
+	}
+	p.told = x.tell(told{after: p.told, now: x.time(w.now, int(p.by)), instance: w.inst[p.by], answer: a})
+	p.phase, p.reply = asking, 0
+	return x.settle(w, s)
+}
+
+// settle takes over what a decision did since it was told something. If it is
+// over, settle judges its answer.
+func (x *explorer) settle(w world, s int) (world, error) {
+	p := &w.procs[s]
+	k := x.asks[p.told]
+	before := w.inst[p.by]
+	w.inst[p.by] = k.instance
+	if k.what != ended {
+		return w, nil
+	}
+	l := x.ledgers.at(w.ledger).copied()
+	err := x.judge(&w, &l, s, before)
+	l.ended(s)
+	w.ledger = x.ledgers.number(l)
+	d := x.results.at(k.decision)
+	*p = proc{phase: over, by: p.by, limit: p.limit, began: p.began, call: p.call}
+	if x.referred(s) && !d.failed {
+		p.kept = x.keeps.number(kept{d.Granted, d.At, d.ReadyAt, d.Outage != nil})
+	}
+	return w, err
+}
+
+// reach has the store perform the request of a slot.
+func (x *explorer) reach(w world, s int, atOnce bool) (world, error) {
+	p := &w.procs[s]
+	k := x.asks[p.told]
+	var a answer
+	var err error
+	switch k.what {
+	case update:
+		l := x.ledgers.at(w.ledger)
+		p.known = l.live(x.idOf(s), x.writes.at(k.write).Key.Window)
+		w, a, err = x.update(w, s, k.write)
+		p = &w.procs[s]
+		p.room = !a.done && x.hasRoom(x.calls.at(p.call).request, x.writes.at(k.write).Now, a)
+	case read:
+		a = answer{item: x.item(w.store, k.window)}
+	case remove:
+		w, err = x.delete(w, s, x.window(k.window))
+		p = &w.procs[s]
+	case ended, look:
+		panic("this decision asks for nothing")
+	}
+	if err != nil {
+		return w, err
+	}
+	if !atOnce {
+		p.phase, p.reply = replied, x.replies.number(a)
+		return w, nil
+	}
+	return x.resume(w, s, a)
+}
+
+// hasRoom reports whether the request, or one action of a partial request, fits
+// in the item that the store answered.
+func (x *explorer) hasRoom(r ratelimit.Request, now int64, a answer) bool {
+	n := r.Count
+	if r.Partial {
+		n = 1
+	}
+	_, ok := r.Policy.Take(now, n, 0, x.items.at(a.item).State)
+	return ok
+}
+
+// vanish has the decision in a slot get no answer. Its request stays on its way.
+func (x *explorer) vanish(w world, s int, onItsWay bool) (world, error) {
+	k := x.asks[w.procs[s].told]
+	if onItsWay && k.what == update {
+		w.send(x.messages.number(message{uint8(s), update, k.write}))
+	}
+	if onItsWay && k.what == remove {
+		w.send(x.messages.number(message{uint8(s), remove, uint32(x.window(k.window))}))
+	}
+	return x.resume(w, s, answer{failure: unknown})
+}
+
+// update performs an update of a slot, and enters it in the ledger.
+func (x *explorer) update(w world, s int, number uint32) (world, answer, error) {
+	write := x.writes.at(number)
+	before := x.item(w.store, write.Key.Window)
+	store, a := x.perform(w.store, write)
+	w.store = store
+	l := x.ledgers.at(w.ledger).copied()
+	p := &w.procs[s]
+	if !a.done {
+		return w, a, nil
+	}
+	done := written{
+		slot: s, limit: p.limit, by: p.by, alone: x.keeps.at(w.procs[x.requests[s].of].kept).alone, call: x.calls.at(p.call).request, write: write,
+		before: x.items.at(before).State, after: x.items.at(a.item).State, ms: x.instants[w.now], inFlight: w.inFlight(),
+	}
+	var err error
+	if x.requests[s].verb == release {
+		err = x.gaveBack(&l, done)
+	} else {
+		err = x.counted(&l, done)
+	}
+	if err == nil {
+		err = x.agrees(&l, done)
+	}
+	w.ledger = x.ledgers.number(l)
+	return w, a, err
+}
+
+// delete performs a reset of a slot. A reset takes effect at most once.
+func (x *explorer) delete(w world, s, window int) (world, error) {
+	w.store = x.remove(w.store, window)
+	l := x.ledgers.at(w.ledger).copied()
+	l.emptied(x.windows[window], true, w.inFlight())
+	l.makeRoom(s, w.procs[s].by, x.instants[w.now])
+	l.removed[s]++
+	w.ledger = x.ledgers.number(l)
+	if l.removed[s] > 1 {
+		return w, fmt.Errorf("%s is performed twice, and the second time deletes what was counted since", name(s))
+	}
+	return w, nil
+}

@@ -1,0 +1,61 @@
+package explore
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// A subject is a policy to explore, with the live limits that replace it.
+type subject struct {
+	kinds   string // of its limits
+	text    string
+	prefill int64  // so that two actions more fit
+	lowered string // another limit of the same window
+	raised  string
+}
+
+const two = 2 // the limit of most subjects
+
+// subjects returns each kind with a limit of two, each kind with the highest
+// limit that it takes of which two are left, and each pair of kinds. They come
+// from the list of kinds, so a new kind takes part.
+func subjects(t *testing.T) (single, large, several []subject) {
+	t.Helper()
+	for _, k := range policy.Kinds() {
+		s := subject{kinds: k.Name, text: text(k, two, 10), lowered: text(k, 1, 10), raised: text(k, 4, 10)}
+		if _, err := policy.Parse(s.text); err != nil {
+			t.Fatalf("the kind %s needs a text with a limit of two: %v", k.Name, err)
+		}
+		single = append(single, s)
+		for _, limit := range []int64{125, 100} {
+			s := subject{kinds: k.Name, text: text(k, limit, 10), prefill: limit - two}
+			if _, err := policy.Parse(s.text); err == nil {
+				large = append(large, s)
+				break
+			}
+		}
+	}
+	for i, k := range policy.Kinds() {
+		for _, other := range policy.Kinds()[i:] {
+			pair := func(n int64) string { return "a: " + text(k, n, 10) + ", b: " + text(other, n, 20) }
+			s := subject{kinds: k.Name + " and " + other.Name, text: pair(two), lowered: pair(1), raised: pair(4)}
+			if _, err := policy.Parse(s.text); err == nil { // a policy can have only one limit of some kinds
+				several = append(several, s)
+			}
+		}
+	}
+	return single, large, several
+}
+
+// text returns a limit of a kind in so many seconds.
+func text(k policy.Kind, limit int64, seconds int) string {
+	s := fmt.Sprintf("%s %d/%ds", k.Name, limit, seconds)
+	for _, example := range k.Examples {
+		if policy.Must(example).Queues() && policy.Must(example).Rates()[0].Ahead > 0 {
+			return s + " ahead 20s"
+		}
+	}
+	return s
+}

@@ -1,0 +1,159 @@
+package explore
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// edge is the end of a window and of a generation of ids, in Unix milliseconds.
+// All listed instants are relative to it.
+const edge = 1_700_000_040_000
+
+// slots is the most requests of a system.
+const slots = 3
+
+// A system is what the explorer explores: two instances, up to three requests,
+// and the moments at which something can happen.
+type system struct {
+	kinds    string          // of the limits, for the table of figures
+	policies []policy.Policy // the limit in force, and the live limits that replace it, in order
+	prefill  int64           // actions that are counted at the first instant
+	skew     time.Duration   // how far instance B's clock is ahead
+	instants []int64         // in ms after the edge, in ascending order
+	requests []request
+	attempts int  // of one decision
+	shared   bool // an instance serves several requests at once
+	slow     bool // an answer can be on its way while other things happen
+	fine     bool // a decision can be interrupted at each look at the clock, too
+	cleanup  bool // cleanup can run at any time
+
+	broken func(ratelimit.Write) ratelimit.Write // a store that gets this wrong; nil: a right one
+}
+
+// A verb is what a request asks for.
+type verb string
+
+const (
+	check   verb = "check"
+	partial verb = "partial"
+	repeat  verb = "repeat"  // the caller sends request Of again
+	release verb = "release" // gives back request Of
+	present verb = "present" // comes with the place that request Of got
+	reset   verb = "reset"
+	status  verb = "status"
+)
+
+// A request is one call of a limiter. Its id is its number in the system.
+type request struct {
+	verb  verb
+	count int64
+	of    int // repeat, release and present: the number of the request
+	tries int // the most attempts; 0: as the system has
+}
+
+// String writes r as a text that parseRequests reads, such as "release 1 of r0
+// in 3".
+func (r request) String() string {
+	text := string(r.verb)
+	switch r.verb {
+	case check, partial:
+		text += fmt.Sprint(" ", r.count)
+	case release:
+		text += fmt.Sprintf(" %d of %s", r.count, name(r.of))
+	case repeat, present:
+		text += " of " + name(r.of)
+	case reset, status:
+	}
+	if r.tries > 0 {
+		text += fmt.Sprint(" in ", r.tries)
+	}
+	return text
+}
+
+// name returns how texts call a request: r0, r1, r2.
+func name(slot int) string { return fmt.Sprint("r", slot) }
+
+// tries returns the most attempts of the request in slot s. A release has one
+// more, because it reads first.
+func (y *system) tries(s int) int {
+	switch r := y.requests[s]; {
+	case r.tries != 0:
+		return r.tries
+	case r.verb == release:
+		return y.attempts + 1
+	}
+	return y.attempts
+}
+
+// first returns the slot whose id the request in slot s has.
+func (y *system) first(s int) int {
+	for y.requests[s].verb == repeat || y.requests[s].verb == release || y.requests[s].verb == present {
+		s = y.requests[s].of
+	}
+	return s
+}
+
+// call returns the request in slot s as the caller sends it. Of is what
+// the request that it refers to was told.
+func (y *system) call(s int, p policy.Policy, of kept) ratelimit.Request {
+	r := ratelimit.Request{UserID: "u", Activity: "act", Policy: p, Count: 1, ID: name(y.first(s)), Alone: true}
+	mine := y.requests[s]
+	switch mine.verb {
+	case check:
+		r.Count = mine.count
+	case partial: // a partial request has no id of the caller's
+		r.Count, r.Partial, r.Fresh = mine.count, true, true
+	case repeat:
+		r.Count = y.requests[y.first(s)].count
+	case release:
+		r.At, r.Count = of.at, min(mine.count, of.granted)
+	case present:
+		r.ReadyAt = of.readyAt
+	case reset, status:
+		r.ID = string(mine.verb)
+	}
+	r.Count = min(r.Count, max(p.Most(), 1))
+	if r.Partial {
+		r.Count = mine.count
+	}
+	return r
+}
+
+// time returns the time of instance i at an instant, in Unix milliseconds.
+func (y *system) time(instant uint8, i int) int64 {
+	return edge + y.instants[instant] + int64(i)*y.skew.Milliseconds()
+}
+
+// windows returns the windows of all items that can come into being.
+func (y *system) windows() (all []int64) {
+	seen := map[int64]bool{}
+	for _, p := range y.policies {
+		for t := range y.instants {
+			for i := range 2 {
+				w, _ := p.Item(y.time(uint8(t), i))
+				if !seen[w] {
+					seen[w] = true
+					all = append(all, w)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// asked writes the requests as a text that parseRequests reads.
+func (y *system) asked() string {
+	asked := make([]string, len(y.requests))
+	for i, r := range y.requests {
+		asked[i] = r.String()
+	}
+	return strings.Join(asked, "; ")
+}
+
+func (y *system) String() string {
+	return fmt.Sprintf("%s; %s; clocks %v apart; at %v", y.policies[0], y.asked(), y.skew, y.instants)
+}

@@ -1,0 +1,166 @@
+package explore
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// A row is one run of a system. The explorer prints a violation in this form, so
+// that it can become a test.
+type row struct {
+	name     string
+	limits   string // as "2/10s then 1/10s"
+	requests string // as "check 1; release 1 of r0"
+	system   system
+	moves    string    // as "start r0 on A; answer r0"
+	needs    exception // that the run must need; empty: none
+}
+
+// timelines are runs that were wrong once, and runs that show an exception that
+// the contract does not state.
+var timelines = []row{
+	{
+		name:   "a clock that is ahead counts in the next period what an instance behind it would refuse",
+		limits: "sliding 2/10s", requests: "check 2; repeat of r0; check 1",
+		system: system{skew: 2 * time.Second, instants: []int64{-1}, attempts: 1},
+		moves:  "start r0 on B; start r2 on A; answer r2; answer r0; start r1 on A; answer r1",
+	},
+	{
+		name:   "a lowered limit refuses the repeat of what a higher limit counted",
+		limits: "2/10s then 1/10s", requests: "check 1; repeat of r0; check 1",
+		system: system{instants: []int64{0}, attempts: 1},
+		moves:  "start r0 on A; start r2 on B; answer r2; answer r0; follow B; start r1 on B",
+		needs:  refusedAfterLowered,
+	},
+	{
+		name:   "a late attempt is counted after its request was told limited",
+		limits: "2/10s", requests: "check 2; release 2 of r0; check 1",
+		system: system{instants: []int64{0}, attempts: 2},
+		moves:  "start r0 on A; answer r0; start r2 on B; vanish r2; answer r2; start r1 on A; answer r1; answer r1; arrive 0",
+		needs:  countedAfterRefusal,
+	},
+	{
+		name:   "the receipt of a decision in an outage gives back what a repeat counted",
+		limits: "2/10s", requests: "check 1; release 1 of r0; repeat of r0",
+		system: system{skew: 2 * time.Second, instants: []int64{0}, attempts: 1},
+		moves:  "start r0 on B; throttle r0; start r2 on A; answer r2; start r1 on A; answer r1; answer r1",
+		needs:  receiptFromOutage,
+	},
+}
+
+func TestTimelines(t *testing.T) {
+	for _, r := range timelines {
+		t.Run(r.name, func(t *testing.T) {
+			x := newExplorer(r.parse(t))
+			w, err := x.begin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for text := range strings.SplitSeq(r.moves, "; ") {
+				if w, err = x.step(w, x.find(t, &w, text)); err != nil {
+					t.Fatal(err)
+				}
+				x.forget(&w)
+			}
+			for e, n := range x.excuses {
+				if e != r.needs {
+					t.Errorf("it needs %d times the exception: %s", n, e)
+				}
+			}
+			if r.needs != "" && x.excuses[r.needs] == 0 {
+				t.Errorf("it does not need the exception: %s", r.needs)
+			}
+		})
+	}
+}
+
+// find returns the move with this text that can happen in w.
+func (x *explorer) find(t *testing.T, w *world, text string) move {
+	t.Helper()
+	var can []string
+	for _, m := range x.moves(nil, w) {
+		if m.String() == text {
+			return m
+		}
+		can = append(can, m.String())
+	}
+	t.Fatalf("%s cannot happen, but %s", text, strings.Join(can, "; "))
+	return move{}
+}
+
+// parse returns the system of a row.
+func (r row) parse(t *testing.T) *system {
+	t.Helper()
+	y := r.system
+	for text := range strings.SplitSeq(r.limits, " then ") {
+		y.policies = append(y.policies, policy.Must(text))
+	}
+	for text := range strings.SplitSeq(r.requests, "; ") {
+		y.requests = append(y.requests, parseRequest(t, text))
+	}
+	return &y
+}
+
+// parseRequest reads what request.String writes.
+func parseRequest(t *testing.T, text string) (r request) {
+	t.Helper()
+	words := strings.Fields(text)
+	r.verb = verb(words[0])
+	for i, word := range words[1:] {
+		var err error
+		switch n := strings.TrimPrefix(word, "r"); words[i] {
+		case "of":
+			r.of, err = strconv.Atoi(n)
+		case "in":
+			r.tries, err = strconv.Atoi(n)
+		default:
+			if word != "of" && word != "in" {
+				r.count, err = strconv.ParseInt(word, 10, 64)
+			}
+		}
+		if err != nil {
+			t.Fatalf("%q is not a request: %v", text, err)
+		}
+	}
+	if r.String() != text {
+		t.Fatalf("%q is not a request, it reads as %q", text, r)
+	}
+	return r
+}
+
+// A store that makes one mistake is found out.
+func TestABrokenStoreIsFound(t *testing.T) {
+	for _, tt := range []struct {
+		mistake string
+		broken  func(ratelimit.Write) ratelimit.Write
+		limit   string
+		request string
+		prefill int64
+	}{
+		{"keeps no ids", func(w ratelimit.Write) ratelimit.Write { w.ID = ratelimit.ID{}; return w }, "log 2/10s", "check 1; repeat of r0", 0},
+		{"ignores guards", func(w ratelimit.Write) ratelimit.Write { w.Update.If = nil; return w }, "2/10s", "check 2; check 1", 0},
+		{"keeps the id of a released check", func(w ratelimit.Write) ratelimit.Write { w.Drop = ratelimit.Kept{}; return w }, "2/10s", "check 1; release 1 of r0; repeat of r0", 0},
+		{"keeps no notes", func(w ratelimit.Write) ratelimit.Write { w.Note = 0; return w }, "reservoir 2/10s ahead 20s", "check 1; repeat of r0; check 1", 1},
+		{"performs half an update", func(w ratelimit.Write) ratelimit.Write { w.Update.Acts = w.Update.Acts[1:]; return w }, "bucket 2/10s", "check 1; check 1", 0},
+	} {
+		t.Run(tt.mistake, func(t *testing.T) {
+			y := row{limits: tt.limit, requests: tt.request, system: system{
+				prefill: tt.prefill, skew: 2 * time.Second, instants: border, attempts: 2, broken: tt.broken,
+			}}.parse(t)
+			f, err := newExplorer(y).explore(mostStates)
+			if err != nil || f == nil {
+				t.Fatalf("found nothing, %v", err)
+			}
+			t.Log(f)
+			if text := fmt.Sprint(f); !strings.Contains(text, tt.limit) || len(f.moves) == 0 {
+				t.Errorf("the timeline is not complete: %s", text)
+			}
+		})
+	}
+}

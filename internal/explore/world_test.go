@@ -1,0 +1,149 @@
+package explore
+
+import (
+	"slices"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// A world is one state of a system. Its numbers stand for values in the tables of
+// the explorer. Two worlds are equal if and only if they can do the same things.
+type world struct {
+	now    uint8
+	store  uint32
+	ledger uint32
+	inst   [2]uint32
+	limit  [2]uint8 // the number of the policy that each instance follows
+	procs  [slots]proc
+	late   [mostLate]uint32 // numbers of messages, in order; zero: none
+}
+
+// mostLate is the most requests to the store that can be on their way at once.
+const mostLate = 3 * slots
+
+// A proc is the decision in one slot.
+type proc struct {
+	phase phase
+	by    uint8  // the instance
+	limit uint8  // the policy it follows
+	began uint8  // the instant
+	room  bool   // when the store last refused, there was room
+	known bool   // when the store last answered, the id was counted
+	call  uint32 // the request
+	told  uint32 // what the decision was told
+	reply uint32 // replied: the answer that is on its way
+	kept  uint32 // over: what the caller keeps of the answer
+}
+
+// A kept is what a caller keeps of an answer, for a release or to present a
+// place.
+type kept struct {
+	granted, at, readyAt int64
+	alone                bool // decided from memory
+}
+
+func encodeKeep(b []byte, k kept) []byte {
+	return encodeBool(encodeInt(encodeInt(encodeInt(b, k.granted), k.at), k.readyAt), k.alone)
+}
+
+type phase uint8
+
+const (
+	idle    phase = iota
+	asking        // a request to the store is on its way, or the decision waits for its turn
+	replied       // the answer is on its way
+	over
+)
+
+// A message is a request to the store that its decision no longer waits for.
+type message struct {
+	slot   uint8
+	what   asked
+	number uint32 // update: the write; remove: the number of the window
+}
+
+func encodeMessage(b []byte, m message) []byte {
+	return encodeInt(append(b, m.slot, byte(m.what)), int64(m.number))
+}
+
+// send adds a message. Messages are in order, and all that is zero comes last.
+func (w *world) send(number uint32) {
+	i := slices.Index(w.late[:], 0)
+	w.late[i] = number
+	slices.Sort(w.late[:i+1])
+}
+
+// take removes message i.
+func (w *world) take(i int) {
+	copy(w.late[i:], w.late[i+1:])
+	w.late[mostLate-1] = 0
+}
+
+// forget drops what no longer matters of decisions that are over.
+func (x *explorer) forget(w *world) {
+	var sending uint8
+	for _, m := range w.late {
+		if m != 0 {
+			sending |= 1 << x.messages.at(m).slot
+		}
+	}
+	for s := range w.procs {
+		if p := &w.procs[s]; p.phase == over && sending>>s&1 == 0 {
+			*p = proc{phase: over, kept: p.kept}
+		}
+	}
+}
+
+// inFlight returns the slots whose decisions are not over.
+func (w *world) inFlight() (mask uint8) {
+	for s, p := range w.procs {
+		if p.phase == asking || p.phase == replied {
+			mask |= 1 << s
+		}
+	}
+	return mask
+}
+
+// busy reports whether instance i has a decision in flight.
+func (w *world) busy(i int) bool {
+	for _, p := range w.procs {
+		if (p.phase == asking || p.phase == replied) && int(p.by) == i {
+			return true
+		}
+	}
+	return false
+}
+
+// A shelf is what the store holds: its items by the number of their window.
+type shelf struct {
+	items   []uint32
+	expires []int64 // Unix seconds
+}
+
+func encodeShelf(b []byte, s shelf) []byte {
+	for i := range s.items {
+		b = encodeInt(encodeInt(b, int64(s.items[i])), s.expires[i])
+	}
+	return b
+}
+
+// A call is a request of a limiter.
+type call struct {
+	verb    verb
+	tries   int // the most attempts
+	request ratelimit.Request
+}
+
+func encodeCall(b []byte, c call) []byte {
+	r := c.request
+	b = encodeText(encodeText(encodeText(append(b, byte(c.tries)), string(c.verb)), r.Policy.String()), r.ID)
+	b = encodeBool(encodeBool(encodeBool(b, r.Partial), r.Fresh), r.Alone)
+	return encodeInt(encodeInt(encodeInt(b, r.Count), r.At), r.ReadyAt)
+}
+
+// encodeResult leaves out the figures that the explorer does not look at.
+func encodeResult(b []byte, r result) []byte {
+	b = encodeText(encodeBool(encodeBool(b, r.failed), r.Allowed), string(r.Reason))
+	b = encodeInt(encodeInt(encodeInt(b, r.Granted), r.At), r.ReadyAt)
+	return encodeBool(encodeInt(b, int64(r.Requests)), r.Outage != nil)
+}
