@@ -1,3 +1,12 @@
+// Package explore tries every order of events in small systems: a few requests,
+// two instances, and a store that loses, delays and throttles. It drives the real
+// limiter and the real policies, and checks in each state what the documents
+// promise. An exploration ends because it visits no state twice.
+//
+// A system is a set of requests with bounds (system_test.go). A move is one event,
+// such as an attempt that is performed and whose answer is lost (moves_test.go).
+// The ledger notes what is counted, apart from the code under test
+// (ledger_test.go), and the judge compares both (judge_test.go).
 package explore
 
 import (

@@ -40,11 +40,12 @@ func (m move) String() string {
 		return fmt.Sprintf("clean %d", m.slot)
 	case follows:
 		return fmt.Sprintf("follow %c", 'A'+m.by)
+	default:
+		verb := map[doing]string{
+			answers: "answer", performs: "perform", delivers: "deliver", loses: "lose", vanishes: "vanish", throttles: "throttle", proceeds: "proceed",
+		}
+		return fmt.Sprintf("%s %s", verb[m.what], name(int(m.slot)))
 	}
-	verb := map[doing]string{
-		answers: "answer", performs: "perform", delivers: "deliver", loses: "lose", vanishes: "vanish", throttles: "throttle", proceeds: "proceed",
-	}
-	return fmt.Sprintf("%s %s", verb[m.what], name(int(m.slot)))
 }
 
 // latest is how long after the start of its decision a request can reach the

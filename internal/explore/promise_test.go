@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
@@ -90,8 +91,7 @@ func inAnyTime(y *system, r policy.Rate, counted []entry, limit int, last entry)
 		interval, burst = min(interval, rate.Window/time.Duration(rate.Limit)), max(burst, rate.Burst)
 	}
 	var latest int64
-	for i := len(counted) - 1; i >= 0; i-- {
-		e := counted[i]
+	for _, e := range slices.Backward(counted) {
 		latest, got = max(latest, e.at), got+e.left[limit]
 		most = burst + e.freed + (latest-e.at+y.skew.Milliseconds())/interval.Milliseconds()
 		if got > most {

@@ -1,0 +1,180 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// A written is an update that the store performed, or refused.
+type written struct {
+	slot          int
+	limit, by     uint8
+	alone         bool // release: the receipt comes from a decision that an instance made alone
+	call          ratelimit.Request
+	write         ratelimit.Write
+	before, after policy.State
+	ms            int64 // the true time, in ms after the edge
+	inFlight      uint8 // the slots whose decisions are in flight
+}
+
+// counts returns what a read shows of each limit.
+func counts(p policy.Policy, now int64, s policy.State) []int64 {
+	r := p.Read(now, 0, s)
+	if len(r.Each) == 0 {
+		return []int64{r.Used}
+	}
+	used := make([]int64, len(r.Each))
+	for i, each := range r.Each {
+		used[i] = each.Used
+	}
+	return used
+}
+
+// counted notes a check that the store performed. It returns what is wrong with
+// that.
+func (x *explorer) counted(l *ledger, w written) error {
+	p := x.policies[w.limit]
+	id := x.idOf(w.slot)
+	if slices.ContainsFunc(l.back, func(r receipt) bool { return r.id == id }) && w.slot == x.first(w.slot) {
+		x.excuse(countedAfterRelease)
+	}
+	if e := l.holding(id, w.write); e != nil {
+		return fmt.Errorf("%s is counted twice", name(w.slot))
+	}
+	switch bit := uint8(1) << w.slot; {
+	case l.refused&bit == 0:
+	case l.excused&bit == 0:
+		return fmt.Errorf("%s is counted after it was told limited, and nothing was released since", name(w.slot))
+	default:
+		x.excuse(countedAfterRefusal)
+	}
+	e := entry{
+		id: id, writer: uint8(w.slot), item: w.write.Key.Window, n: 1, now: w.write.Now, at: w.write.Now,
+		place: w.write.Update.ReadyAt, limit: w.limit,
+	}
+	if !p.Queues() {
+		is, was := counts(p, w.write.Now, w.after), counts(p, w.write.Now, w.before)
+		e.n, e.at = is[0]-was[0], receiptOf(p, w)
+		for i := range is {
+			if n := is[i] - was[i]; n != e.n {
+				return fmt.Errorf("%s counts %d in the first limit and %d in limit %d", name(w.slot), e.n, n, i)
+			}
+		}
+	}
+	if e.n < 1 || e.n > w.call.Count || e.n != w.call.Count && !w.call.Partial {
+		return fmt.Errorf("%s of %d counts %d", name(w.slot), w.call.Count, e.n)
+	}
+	for i := range p.Rates() {
+		e.left[i] = e.n
+	}
+	l.entries = append(l.entries, e)
+	return x.promised(l.entries, e)
+}
+
+// idOf returns what the ledger calls the id of the request in a slot. A request
+// that presents a place is another one than the one that got the place.
+func (y *system) idOf(slot int) uint8 {
+	switch {
+	case slot == old:
+		return old
+	case y.requests[slot].verb == present:
+		return uint8(y.first(slot)) + slots
+	}
+	return uint8(y.first(slot))
+}
+
+// live reports whether the item counts the id and knows it.
+func (l *ledger) live(id uint8, item int64) bool {
+	return slices.ContainsFunc(l.entries, func(e entry) bool { return e.id == id && e.item == item && !e.forgotten })
+}
+
+// receiptOf returns the time under which w counts. A log keeps it in its slots.
+// It can differ from what a read shows if an update arrives late: a clock that is
+// ahead may have begun something since the update was planned.
+func receiptOf(p policy.Policy, w written) int64 {
+	const epoch = 1_577_836_800_000
+	for _, act := range w.write.Update.Acts {
+		_, slot, ok := strings.Cut(act.Attr, "_")
+		if !ok {
+			slot = act.Attr
+		}
+		if len(slot) == 2 && slot[1] >= '0' && slot[1] <= '9' && act.Verb == policy.Set {
+			return act.Value + epoch
+		}
+	}
+	return p.Read(w.write.Now, 0, w.after).At
+}
+
+// holding returns the entry because of which w must not count: it has the same
+// id, in the same item, and the contract says that the item still knows it. That
+// is forever in a window's item with a limit of up to 100, and 20 s less the
+// difference between clocks elsewhere.
+func (l *ledger) holding(id uint8, w ratelimit.Write) *entry {
+	const remembered = 20_000 - 2_000
+	for i := range l.entries {
+		e := &l.entries[i]
+		if e.id == id && e.item == w.Key.Window && !e.forgotten && (w.Whole || w.Now-e.now < remembered) {
+			return e
+		}
+	}
+	return nil
+}
+
+// gaveBack notes a release that the store performed. Of several limits, one may
+// have nothing left to give back.
+func (x *explorer) gaveBack(l *ledger, w written) error {
+	p, at, n := x.policies[w.limit], w.call.At, w.call.Count
+	id := x.idOf(w.slot)
+	i := slices.IndexFunc(l.entries, func(e entry) bool {
+		return e.id == id && e.item == w.write.Key.Window && (e.at == at || w.alone) && !e.forgotten
+	})
+	if slices.Contains(l.back, receipt{id, at}) {
+		return fmt.Errorf("%s gives back %s with the receipt %d again", name(w.slot), name(int(id)), at-edge)
+	}
+	l.back = append(l.back, receipt{id, at})
+	if i < 0 && w.write.Drop.Set == "" && w.write.Now-at > 18_000 {
+		// A log's slots of one millisecond are alike once the ids are gone.
+		i = slices.IndexFunc(l.entries, func(e entry) bool { return e.at == at && e.left[0] >= n })
+		x.excuse(sameMillisecond)
+	}
+	if i < 0 {
+		return fmt.Errorf("%s gives back %s, which is not counted with the receipt %d", name(w.slot), name(int(id)), at-edge)
+	}
+	e := &l.entries[i]
+	if e.at != at {
+		x.excuse(receiptFromOutage)
+	}
+	is, was := counts(p, w.write.Now, w.after), counts(p, w.write.Now, w.before)
+	for k, rate := range p.Rates() {
+		if !changes(w, rate.Name) {
+			continue
+		}
+		if over := gone[rate.Kind]; over == nil || over(rate, l.entries, k, i, w.write.Now) {
+			return fmt.Errorf("%s gives back in limit %d what does not count any more", name(w.slot), k)
+		}
+		if e.left[k] < n || is[k] > was[k] || was[k]-is[k] > n {
+			return fmt.Errorf("%s gives back %d of %d in limit %d, which then counts %d instead of %d", name(w.slot), n, e.left[k], k, is[k], was[k])
+		}
+		e.left[k] -= n
+		for later := i + 1; later < len(l.entries); later++ {
+			l.entries[later].freed += n
+		}
+	}
+	e.forgotten, e.aliveFor = true, w.inFlight
+	l.makeRoom(w.slot, w.by, w.ms)
+	return nil
+}
+
+// changes reports whether w changes an attribute of a limit.
+func changes(w written, limit string) bool {
+	for attr := range w.write.Update.Attributes {
+		if (limit == "" || strings.HasPrefix(attr, limit+"_")) && w.before[attr] != w.after[attr] {
+			return true
+		}
+	}
+	return false
+}
