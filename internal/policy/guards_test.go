@@ -17,7 +17,9 @@ func TestTheGuardOfAReservoirFitsItsPlace(t *testing.T) {
 	tickets := []int64{0, (k-1)*million + 3}
 	for window := int64(k); window < k+4; window++ {
 		for _, given := range []int64{-1, 0, 1, 2, 3, 4, 5} {
-			tickets = append(tickets, window*million+given)
+			if window == k || given > 0 { // a later window is begun with its first place
+				tickets = append(tickets, window*million+given)
+			}
 		}
 	}
 	for _, planned := range tickets {
@@ -90,6 +92,18 @@ func TestIsPlace(t *testing.T) {
 		}
 		if Must("3/10s").IsPlace(readyAt) {
 			t.Errorf("a window gives the place %d", readyAt)
+		}
+	}
+}
+
+// A clock that is up to 120 s ahead decides when an action counts. A time
+// further ahead is a mistake, and is not followed.
+func TestHowFarAheadAClockIsFollowed(t *testing.T) {
+	p := Must("pace: bucket 1/5s burst 3, all: 9/1h")
+	for ahead, want := range map[int64]int64{0: 0, 2000: 2000, 120_000: 120_000, 120_001: 0} {
+		u, ok := p.Take(start+ahead, 1, 1, nil)
+		if r := p.Read(start, 0, u.Apply(nil)); !ok || r.At != start+want {
+			t.Errorf("on a clock %d ms behind, the receipt is %d ms ahead, want %d", ahead, r.At-start, want)
 		}
 	}
 }
