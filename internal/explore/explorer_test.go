@@ -67,7 +67,7 @@ func (x *explorer) begin() (w world, err error) {
 		if !ok {
 			break // another of several limits is full before
 		}
-		rest := written{slot: old, call: ratelimit.Request{Count: n}, before: before, write: ratelimit.Write{
+		rest := written{slot: old, ms: x.instants[0], call: ratelimit.Request{Count: n}, before: before, write: ratelimit.Write{
 			Key: key(window), ID: ratelimit.NewID(fmt.Sprint("rest", left)), Note: u.ReadyAt, Update: u, Now: at, Expires: expires,
 			Whole: window != 0 && p.Most() <= 100,
 		}}

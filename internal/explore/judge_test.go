@@ -171,7 +171,7 @@ func (x *explorer) toldLimited(e *ending) error {
 	}
 	for _, c := range l.entries {
 		switch {
-		case !e.sees(c) || c.forgotten:
+		case !e.sees(c) || !c.known(x.instants[e.world.now]):
 		case x.policies[e.proc.limit].Most() < x.policies[c.limit].Most():
 			x.excuse(refusedAfterLowered)
 			return nil
@@ -222,7 +222,7 @@ func (x *explorer) released(e *ending) error {
 		if c.forgotten && c.aliveFor>>e.slot&1 == 1 {
 			return nil // and what was counted since is another action
 		}
-		counts = counts || !c.forgotten && e.stillCounts(c)
+		counts = counts || !c.forgotten && e.stillCounts(c, x.time(e.world.now, int(e.proc.by)))
 	}
 	if counts {
 		return fmt.Errorf("nothing was given back: %s", inWords(e.ledger.entries))
@@ -230,12 +230,12 @@ func (x *explorer) released(e *ending) error {
 	return nil
 }
 
-// stillCounts reports whether every limit certainly still counts c: its window is
-// not over by any clock.
-func (e *ending) stillCounts(c entry) bool {
+// stillCounts reports whether every limit certainly still counts c at now, when
+// the release ended: its window is not over by any clock.
+func (e *ending) stillCounts(c entry, now int64) bool {
 	for _, r := range e.call.Policy.Rates() {
 		w := min(r.Window.Milliseconds(), r.Window.Milliseconds()/r.Limit)
-		if (max(e.now, c.at)+2000)/w != c.at/w {
+		if (max(now, c.at)+2000)/w != c.at/w {
 			return false
 		}
 	}

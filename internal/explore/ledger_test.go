@@ -36,6 +36,8 @@ type entry struct {
 	left   [mostLimits]int64
 	at     int64 // the receipt
 	now    int64 // the clock that counted it
+	ms     int64 // when the store counted it, in ms after the edge
+	whole  bool  // the item knows its id as long as it lives
 	place  int64 // reservoir: when it may run
 	limit  uint8 // the number of the policy that counted it
 	freed  int64 // bucket: actions that came before this one and were given back after it
@@ -63,8 +65,8 @@ func encodeEntries(b []byte, entries []entry) []byte {
 	for _, e := range entries {
 		b = append(b, e.id, e.writer, e.limit, e.aliveFor)
 		b = encodeInt(encodeInt(encodeInt(b, e.item), e.n), e.at-edge)
-		b = encodeInt(encodeInt(encodeInt(b, e.now-edge), e.place-edge), e.freed)
-		b = encodeBool(b, e.forgotten)
+		b = encodeInt(encodeInt(encodeInt(encodeInt(b, e.now-edge), e.ms), e.place-edge), e.freed)
+		b = encodeBool(encodeBool(b, e.forgotten), e.whole)
 		for _, n := range e.left {
 			b = encodeInt(b, n)
 		}

@@ -42,7 +42,7 @@ func (x *explorer) counted(l *ledger, w written) error {
 	if slices.ContainsFunc(l.back, func(r receipt) bool { return r.id == id }) && w.slot == x.first(w.slot) {
 		x.excuse(countedAfterRelease)
 	}
-	if e := l.holding(id, w.write); e != nil {
+	if l.live(id, w.write.Key.Window, w.ms) {
 		return fmt.Errorf("%s is counted twice", name(w.slot))
 	}
 	switch bit := uint8(1) << w.slot; {
@@ -53,7 +53,7 @@ func (x *explorer) counted(l *ledger, w written) error {
 		x.excuse(countedAfterRefusal)
 	}
 	e := entry{
-		id: id, writer: uint8(w.slot), item: w.write.Key.Window, n: 1, now: w.write.Now, at: w.write.Now,
+		id: id, writer: uint8(w.slot), item: w.write.Key.Window, n: 1, now: w.write.Now, at: w.write.Now, ms: w.ms, whole: w.write.Whole,
 		place: w.write.Update.ReadyAt, limit: w.limit,
 	}
 	if !p.Queues() {
@@ -87,9 +87,17 @@ func (y *system) idOf(slot int) uint8 {
 	return uint8(y.first(slot))
 }
 
-// live reports whether the item counts the id and knows it.
-func (l *ledger) live(id uint8, item int64) bool {
-	return slices.ContainsFunc(l.entries, func(e entry) bool { return e.id == id && e.item == item && !e.forgotten })
+// known reports whether the item must still know the id of e at ms after the edge.
+// The contract says that it does forever in a window's item with a limit of up to
+// 100, and elsewhere for 20 s less the difference between clocks.
+func (e *entry) known(ms int64) bool {
+	const remembered = 20_000 - 2_000
+	return !e.forgotten && (e.whole || ms-e.ms < remembered)
+}
+
+// live reports whether the item counts the id and must know it.
+func (l *ledger) live(id uint8, item, ms int64) bool {
+	return slices.ContainsFunc(l.entries, func(e entry) bool { return e.id == id && e.item == item && e.known(ms) })
 }
 
 // receiptOf returns the time under which w counts. A log keeps it in its slots.
@@ -107,21 +115,6 @@ func receiptOf(p policy.Policy, w written) int64 {
 		}
 	}
 	return p.Read(w.write.Now, 0, w.after).At
-}
-
-// holding returns the entry because of which w must not count: it has the same
-// id, in the same item, and the contract says that the item still knows it. That
-// is forever in a window's item with a limit of up to 100, and 20 s less the
-// difference between clocks elsewhere.
-func (l *ledger) holding(id uint8, w ratelimit.Write) *entry {
-	const remembered = 20_000 - 2_000
-	for i := range l.entries {
-		e := &l.entries[i]
-		if e.id == id && e.item == w.Key.Window && !e.forgotten && (w.Whole || w.Now-e.now < remembered) {
-			return e
-		}
-	}
-	return nil
 }
 
 // gaveBack notes a release that the store performed. Of several limits, one may

@@ -64,7 +64,7 @@ func (x *explorer) moves(moves []move, w *world) []move {
 				}
 			}
 		case asking:
-			moves = x.fates(moves, slot, x.asks[p.told].what)
+			moves = x.fates(moves, w, slot, x.asks[p.told].what)
 		case replied:
 			moves = append(moves, move{delivers, slot, 0}, move{loses, slot, 0})
 		case over:
@@ -95,7 +95,7 @@ func (x *explorer) moves(moves []move, w *world) []move {
 }
 
 // fates appends what can happen to a request to the store.
-func (x *explorer) fates(moves []move, slot uint8, what asked) []move {
+func (x *explorer) fates(moves []move, w *world, slot uint8, what asked) []move {
 	switch {
 	case what == look:
 		return append(moves, move{proceeds, slot, 0})
@@ -103,6 +103,9 @@ func (x *explorer) fates(moves []move, slot uint8, what asked) []move {
 		moves = append(moves, move{performs, slot, 0})
 	default:
 		moves = append(moves, move{answers, slot, 0})
+	}
+	if x.faults > 0 && int(w.faults) >= x.faults {
+		return moves
 	}
 	return append(moves, move{vanishes, slot, 0}, move{throttles, slot, 0})
 }

@@ -18,18 +18,18 @@ type plan struct {
 	instants  []int64
 	skews     []time.Duration
 	attempts  int
+	faults    int           // in a run; 0: any number
 	live      bool          // the limit is lowered and then raised
 	set       func(*system) // the other bounds
 }
 
 // The instants at which something can happen, in ms after the end of a window, of
-// a period and of a generation of ids. The clock of instance B is at that moment
-// 2 s earlier in true time.
+// a period and of a generation of ids.
 var (
 	border   = []int64{-1, 0}
 	borders  = []int64{-2000, -1, 0}
 	window   = []int64{-1, 0, 9998, 9999, 10_000}              // until an action has expired
-	seconds  = []int64{0, 1000, 1001, 4999, 5000}              // as long as a memory refuses, and a breaker is open
+	seconds  = []int64{0, 1001, 5000}                          // as long as a memory refuses, and a breaker is open
 	ids      = []int64{-1, 17_998, 19_999, 20_000, 40_001}     // as long as ids are kept
 	expiry   = []int64{-1, 120_999, 121_000, 121_001}          // of a window's item
 	expiries = []int64{-1, 130_999, 141_001, 151_001, 281_001} // of other items
@@ -50,40 +50,43 @@ func plans(t *testing.T) []plan {
 	fine := func(y *system) { y.shared, y.fine = true, true }
 	slow := func(y *system) { y.slow = true }
 	cleanup := func(y *system) { y.cleanup = true }
+	three := []subject{{kinds: single[0].kinds, text: text(policy.Kinds()[0], 3, 10), prefill: 1}}
 	if !prove.Long() {
 		return []plan{
-			{name: "two requests", subjects: single, scenarios: pairs, places: places2, instants: border, skews: apart, attempts: 2},
-			{name: "other limits", subjects: slices.Concat(large, several), scenarios: pairs, places: places2, instants: border, skews: apart, attempts: 1},
-			{name: "three requests", subjects: single, scenarios: core, places: places, instants: border[:1], skews: apart, attempts: 1},
+			{name: "three requests", subjects: single, scenarios: core, places: places, instants: border[:1], skews: apart, attempts: 2, faults: 1},
+			{name: "high limits", subjects: large, scenarios: pairs[:2], instants: border[:1], skews: apart, attempts: 2, faults: 1},
+			{name: "several limits", subjects: several, scenarios: pairs, places: places2, instants: border[:1], skews: apart, attempts: 2, faults: 1},
+			{name: "two faults", subjects: single, scenarios: pairs, places: places2, instants: border, skews: apart, attempts: 2, faults: 2},
 			{name: "a late release", subjects: single, scenarios: twice, instants: border[:1], skews: same, attempts: 1},
-			{name: "a long partial request", subjects: single[:1], scenarios: longPartial, instants: border[:1], skews: same, attempts: 1},
-			{name: "an outage", subjects: single, scenarios: outages, places: places[:1], instants: []int64{0, 5000}, skews: same, attempts: 1},
-			{name: "a live limit", subjects: single, scenarios: checks[:2], places: places2[:1], instants: border[:1], skews: same, attempts: 1, live: true},
-			{name: "cleanup", subjects: single, scenarios: checks[:2], places: places2[:2], instants: expiries, skews: apart, attempts: 1, set: cleanup},
-			{name: "cleanup within a window", subjects: single, scenarios: later, places: places2, instants: []int64{-1, 9998, 11_000}, skews: apart, attempts: 1, set: cleanup},
-			{name: "a long partial request of three", subjects: []subject{{kinds: single[0].kinds, text: text(policy.Kinds()[0], 3, 10), prefill: 1}}, scenarios: longest, instants: border[:1], skews: same},
+			{name: "a long partial request", subjects: single[:1], scenarios: longPartial, instants: border[:1], skews: same, attempts: 1, faults: 2},
+			{name: "a long partial request of three", subjects: three, scenarios: longest, instants: border[:1], skews: same, faults: 2},
+			{name: "an outage", subjects: single, scenarios: outages[:1], places: places[:1], instants: []int64{0, 5000}, skews: same, attempts: 1, faults: 2},
+			{name: "seconds later", subjects: single[:1], scenarios: outages[2:], instants: []int64{0, 5000}, skews: same, attempts: 1, faults: 1},
+			{name: "a live limit", subjects: single, scenarios: checks[:1], places: places2[:1], instants: border[:1], skews: same, attempts: 2, faults: 1, live: true},
+			{name: "cleanup", subjects: single, scenarios: checks[:2], places: places2[:2], instants: expiries, skews: apart, attempts: 2, faults: 1, set: cleanup},
+			{name: "cleanup within a window", subjects: single, scenarios: later, places: places2[2:], instants: []int64{-1, 9998, 11_000}, skews: same, attempts: 2, faults: 1, set: cleanup},
 			{name: "at once on an instance", subjects: single[:1], scenarios: checks, instants: border, skews: same, attempts: 1, set: fine},
 		}
 	}
-	three := []subject{{kinds: single[0].kinds, text: text(policy.Kinds()[0], 3, 10), prefill: 1}}
+	wide := slices.Concat(core, rest)
 	return []plan{
 		{name: "a late release", subjects: all, scenarios: twice, instants: border, skews: skews, attempts: 1},
 		{name: "a long partial request", subjects: all, scenarios: longPartial, instants: border[:1], skews: skews, attempts: 1},
-		{name: "a long partial request of three", subjects: three, scenarios: longest, instants: border, skews: skews},
-		{name: "both borders", subjects: all, scenarios: core, places: places, instants: borders, skews: apart, attempts: 1},
-		{name: "a window later", subjects: all, scenarios: slices.Concat(core, rest), places: places, instants: window, skews: skews, attempts: 1, set: cleanup},
-		{name: "seconds later", subjects: all, scenarios: core, places: places, instants: seconds, skews: skews, attempts: 1, set: cleanup},
-		{name: "generations of ids later", subjects: all, scenarios: core, places: places, instants: ids, skews: skews, attempts: 1, set: cleanup},
-		{name: "cleanup of windows", subjects: all, scenarios: core, places: places, instants: expiry, skews: skews, attempts: 1, set: cleanup},
-		{name: "cleanup of other items", subjects: all, scenarios: core, places: places, instants: expiries, skews: skews, attempts: 1, set: cleanup},
-		{name: "an outage", subjects: all, scenarios: outages, places: places, instants: []int64{0, 4999, 5000}, skews: skews, attempts: 1},
-		{name: "a live limit", subjects: slices.Concat(single, several), scenarios: core, places: places, instants: border, skews: skews, attempts: 1, live: true},
-		{name: "slow answers", subjects: all, scenarios: pairs, places: places2, instants: border, skews: skews, attempts: 3, set: slow},
-		{name: "at once on an instance", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 1, set: shared},
+		{name: "a long partial request of three", subjects: three, scenarios: longest, instants: border[:1], skews: skews},
+		{name: "an outage", subjects: all, scenarios: outages, places: places, instants: []int64{0, 4999, 5000}, skews: skews, attempts: 2},
+		{name: "cleanup of windows", subjects: all, scenarios: core, places: places, instants: expiry, skews: skews, attempts: 3, faults: 1, set: cleanup},
+		{name: "cleanup of other items", subjects: all, scenarios: core, places: places, instants: expiries, skews: skews, attempts: 3, faults: 1, set: cleanup},
+		{name: "both borders", subjects: all, scenarios: core, places: places, instants: borders, skews: apart, attempts: 3, faults: 1},
+		{name: "seconds later", subjects: single, scenarios: core, places: places, instants: seconds, skews: skews, attempts: 3, faults: 1, set: cleanup},
+		{name: "generations of ids later", subjects: all, scenarios: core, places: places, instants: ids, skews: skews, attempts: 3, faults: 1, set: cleanup},
+		{name: "a window later", subjects: all, scenarios: core, places: places, instants: window, skews: skews, attempts: 3, faults: 1, set: cleanup},
+		{name: "a live limit", subjects: slices.Concat(single, several), scenarios: core, places: places, instants: border[:1], skews: skews, attempts: 3, faults: 2, live: true},
+		{name: "slow answers", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 3, faults: 1, set: slow},
+		{name: "at once on an instance", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 3, faults: 1, set: shared},
 		{name: "at once, between two looks at the clock", subjects: single, scenarios: checks, places: places2[:2], instants: border, skews: same, attempts: 2, set: fine},
-		{name: "more requests", subjects: single, scenarios: rest, places: places, instants: border, skews: skews, attempts: 2},
-		{name: "high limits", subjects: large, scenarios: core, places: places, instants: border, skews: skews, attempts: 2},
-		{name: "several limits", subjects: several, scenarios: core, places: places, instants: border, skews: skews, attempts: 2},
+		{name: "more requests", subjects: single, scenarios: rest, places: places, instants: border, skews: skews, attempts: 3, faults: 3},
+		{name: "high limits", subjects: large, scenarios: wide, places: places, instants: border, skews: skews, attempts: 3, faults: 2},
+		{name: "several limits", subjects: several, scenarios: core, places: places, instants: border, skews: skews, attempts: 3, faults: 3},
 		{name: "three attempts", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 3},
 	}
 }
@@ -104,7 +107,7 @@ func (p plan) systems() (all []*system) {
 				continue
 			}
 			for _, skew := range p.skews {
-				y := &system{kinds: s.kinds, policies: policies, skew: skew, instants: p.instants, requests: c.requests, attempts: p.attempts}
+				y := &system{kinds: s.kinds, policies: policies, skew: skew, instants: p.instants, requests: c.requests, attempts: p.attempts, faults: p.faults}
 				y.prefill = s.prefill + c.prefill
 				if p.set != nil {
 					p.set(y)

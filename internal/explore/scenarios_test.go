@@ -39,7 +39,11 @@ var checks = []scenario{
 
 // later are scenarios in which time passes between a check and the requests after
 // it.
-var later = append(slices.Clip(checks), scenario{requests: []request{one, undo, one}})
+var later = []scenario{
+	{requests: []request{one, both}},
+	{requests: []request{one, again}},
+	{requests: []request{one, undo, one}},
+}
 
 // longPartial is a partial request with so many attempts that one of them can
 // land after others were answered.

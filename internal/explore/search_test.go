@@ -25,8 +25,8 @@ func (f *found) Error() string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v\n{\n\tlimits: %q, requests: %q,\n", f.err, strings.Join(texts, " then "), y.asked())
-	fmt.Fprintf(&b, "\tsystem: system{prefill: %d, skew: %d, instants: %#v, attempts: %d, shared: %v, slow: %v, fine: %v, cleanup: %v},\n",
-		y.prefill, y.skew, y.instants, y.attempts, y.shared, y.slow, y.fine, y.cleanup)
+	fmt.Fprintf(&b, "\tsystem: system{prefill: %d, skew: %d, instants: %#v, attempts: %d, faults: %d, shared: %v, slow: %v, fine: %v, cleanup: %v},\n",
+		y.prefill, y.skew, y.instants, y.attempts, y.faults, y.shared, y.slow, y.fine, y.cleanup)
 	fmt.Fprintf(&b, "\tmoves: %q,\n}", strings.Join(moves, "; "))
 	return b.String()
 }

@@ -9,6 +9,9 @@ import (
 // step makes a move. It returns the state after it and what is wrong with the
 // move.
 func (x *explorer) step(w world, m move) (world, error) {
+	if x.faults > 0 && (m.what == vanishes || m.what == throttles) {
+		w.faults++
+	}
 	switch m.what {
 	case starts:
 		return x.start(w, int(m.slot), int(m.by))
@@ -111,7 +114,7 @@ func (x *explorer) reach(w world, s int, atOnce bool) (world, error) {
 	switch k.what {
 	case update:
 		l := x.ledgers.at(w.ledger)
-		p.known = l.live(x.idOf(s), x.writes.at(k.write).Key.Window)
+		p.known = l.live(x.idOf(s), x.writes.at(k.write).Key.Window, x.instants[w.now])
 		w, a, err = x.update(w, s, k.write)
 		p = &w.procs[s]
 		p.room = !a.done && x.hasRoom(x.calls.at(p.call).request, x.writes.at(k.write).Now, a)

@@ -31,7 +31,7 @@ func subjects(t *testing.T) (single, large, several []subject) {
 		single = append(single, s)
 		for _, limit := range []int64{125, 100} {
 			s := subject{kinds: k.Name, text: text(k, limit, 10), prefill: limit - two}
-			if _, err := policy.Parse(s.text); err == nil {
+			if p, err := policy.Parse(s.text); err == nil && !p.Queues() { // which would begin with 123 places
 				large = append(large, s)
 				break
 			}

@@ -26,6 +26,7 @@ type system struct {
 	instants []int64         // in ms after the edge, in ascending order
 	requests []request
 	attempts int  // of one decision
+	faults   int  // in a whole run; 0: any number
 	shared   bool // an instance serves several requests at once
 	slow     bool // an answer can be on its way while other things happen
 	fine     bool // a decision can be interrupted at each look at the clock, too

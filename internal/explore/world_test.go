@@ -10,6 +10,7 @@ import (
 // the explorer. Two worlds are equal if and only if they can do the same things.
 type world struct {
 	now    uint8
+	faults uint8 // so far, if their number has a bound
 	store  uint32
 	ledger uint32
 	inst   [2]uint32

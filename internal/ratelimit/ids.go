@@ -32,12 +32,13 @@ type Kept struct {
 //   - Any other item has one set for each generation of 20 s. A write adds its
 //     id to the set of the current generation. It looks for the id in that set,
 //     in the previous one, and in the next one, which a clock that is ahead may
-//     have begun. It removes all other sets. So an item remembers an id for 20
-//     to 40 s, less the difference between clocks.
+//     have begun. It removes all other sets but the one after the next, in which
+//     a release on a clock that is ahead may have kept its id. So an item
+//     remembers an id for 20 to 40 s, less the difference between clocks.
 //
 // For example, a write 105 s after 1970 is in generation 5, which lasts from
 // second 100 to second 120. The write adds its id to i05, looks in i04, i05 and
-// i06, and removes the other 28 sets. A repeat at second 139 still finds the id
+// i06, and removes the other sets but i07. A repeat at second 139 still finds the id
 // in i05. A write from second 140 on removes i05.
 //
 // The sets are named i00 to i30. The names repeat every 620 s, so that a write
@@ -143,12 +144,14 @@ func (w Write) LookIn(yield func(Kept) bool) {
 }
 
 // Forget returns the sets that w removes: those of all generations but the
-// previous, the current and the next one. A write that keeps no id in a
+// previous, the current and the next two. The second next one can have the id of
+// a release, see Into: a clock that is ahead is in the next generation, and the
+// release keeps its id in the one after that. A write that keeps no id in a
 // generation removes nothing.
 func (w Write) Forget() []string {
 	if w.ID == (ID{}) || w.Whole {
 		return nil
 	}
 	_, index := w.generation()
-	return setNames[index-generations+2 : index-1]
+	return setNames[index-generations+3 : index-1]
 }

@@ -1,6 +1,7 @@
 package ratelimit_test
 
 import (
+	"context"
 	"strconv"
 	"testing"
 	"time"
@@ -145,5 +146,41 @@ func TestARepeatOfWhatAClockAheadCountedIsADuplicate(t *testing.T) {
 				t.Errorf("the repeat: %s, granted %d, want a duplicate", inWords(d), d.Granted)
 			}
 		})
+	})
+}
+
+// A clock that is 2 s ahead releases a check and does not get the answer. Then a
+// clock that is still in the generation of ids before counts the check again. The
+// next attempt of the release gives back nothing more.
+func TestARetriedReleaseOnAClockAheadGivesBackOnce(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		for _, text := range []string{"bucket 10/1m", "sliding 50/1h", "1000/1h", "minute: 10/1m, day: 200/1d"} {
+			twoClocks(t, store, 2*time.Second, func(at func(time.Duration), behind, early *Limiter) {
+				at(19 * time.Second)
+				r := request(policy.Must(text), "r", 1)
+				r.UserID = text
+				r.At = mustCheck(t, early, r).At
+				slow := &faulty{Store: store, faults: []fault{
+					pass, // the read
+					lose,
+					func(_ context.Context, perform func() error) error {
+						again := r
+						again.At = 0
+						if d := mustCheck(t, behind, again); d.Reason != OK {
+							t.Errorf("%s: the repeat: %s, want it counted again", text, inWords(d))
+						}
+						return perform()
+					},
+					pass,
+				}}
+				releaser := &Limiter{Store: slow, Now: early.Now, Attempts: func() Budget { a := attempts(4); return &a }}
+				if _, err := releaser.Release(t.Context(), r); err != nil {
+					t.Error(err)
+				}
+				if got := used(t, early, r); got != 1 {
+					t.Errorf("%s: %d used after the release, want 1", text, got)
+				}
+			})
+		}
 	})
 }
