@@ -1,0 +1,47 @@
+package policy_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/cric-talk/guards/internal/policy"
+)
+
+const thisHour, previousHour, nextHour = "c472222", "c472221", "c472223"
+
+// A plan of a process that knows nothing holds exactly where the action fits.
+func TestAColdPlanOfASlidingCounterHoldsWhereItFits(t *testing.T) {
+	for _, text := range []string{"sliding 9/1h", "sliding 50/1h"} {
+		p := Must(text)
+		for _, when := range []time.Duration{0, time.Minute, 20 * time.Minute, 45 * time.Minute, 59 * time.Minute} {
+			u, _ := p.Take(at(when), 1, 1, nil)
+			for x := range int64(60) {
+				for y := range int64(120) {
+					s := State{thisHour: x, previousHour: y}
+					if _, fits := p.Take(at(when), 1, 1, s); u.Holds(s) != fits {
+						t.Fatalf("%s at %v: the cold plan holds in %v: %v, want %v", text, when, s, !fits, fits)
+					}
+				}
+			}
+		}
+	}
+}
+
+// In the last 7 s of a period, a guard tests that no clock has begun the next
+// one. Before that it is as short as it can be.
+func TestTheGuardOfASlidingCounterLooksAtTheNextPeriod(t *testing.T) {
+	p := Must("sliding 50/1h")
+	for when, looks := range map[time.Duration]bool{
+		0: false, time.Hour - 7001*time.Millisecond: false, time.Hour - 7*time.Second: true, time.Hour - time.Millisecond: true,
+	} {
+		u, ok := p.Take(at(when), 1, 1, State{thisHour: 1})
+		if begun := (State{thisHour: 1, nextHour: 1}); !ok || u.Holds(begun) == looks {
+			t.Errorf("at %v the plan holds in %v: %v, want %v", when, begun, looks, !looks)
+		}
+		if zero := (State{thisHour: 1, nextHour: 0}); looks {
+			if u, ok := p.Take(at(when), 1, 1, zero); !ok || !u.Holds(zero) || u.Holds(State{thisHour: 1, nextHour: 1}) {
+				t.Errorf("at %v the plan in %v is %+v", when, zero, u)
+			}
+		}
+	}
+}
