@@ -80,6 +80,10 @@ FUZZTIME ?= 20s
 fuzz: ## Look for inputs that break a fuzz target; FUZZTIME=1m or FUZZTIME=100000x is for each target
 	@FUZZ_TIME='$(FUZZTIME)' go test -count=1 -timeout=6h -v -run=TestALongRunFindsNothing ./internal/fuzz
 
+.PHONY: explore
+explore: ## Try every order of events in small systems, with long bounds
+	go run ./internal/prove/run explore
+
 .PHONY: bench
 bench: ## Run the benchmarks with DynamoDB Local; BENCH=NAME selects some of them
 	scripts/with-dynamodb go test -run='^$$' -bench='$(BENCH)' -benchmem ./...
