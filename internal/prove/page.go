@@ -63,9 +63,11 @@ func figures(root, part string) (string, error) {
 	for _, f := range s.Figures {
 		rows = append(rows, []string{f.What, f.Value})
 	}
-	table(&b, []string{"figure", "value"}, rows)
+	if len(rows) > 0 {
+		table(&b, []string{"figure", "value"}, rows)
+	}
 	for _, t := range s.Tables {
-		fmt.Fprintf(&b, "\n%s\n\n", t.Title)
+		fmt.Fprintf(&b, "\n**%s**\n\n", t.Title)
 		table(&b, t.Head, t.Rows)
 	}
 	seed := ""
@@ -73,7 +75,7 @@ func figures(root, part string) (string, error) {
 		seed = fmt.Sprintf(" Seed %d.", s.Seed)
 	}
 	fmt.Fprintf(&b, "\n`%s`, %s, on %s, in %s.%s", s.Command, s.Date, s.Machine, s.Took, seed)
-	return b.String(), nil
+	return strings.TrimSpace(b.String()), nil
 }
 
 func table(b *strings.Builder, head []string, rows [][]string) {
