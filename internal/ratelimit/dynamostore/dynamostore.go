@@ -21,16 +21,13 @@ package dynamostore
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
-	"slices"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/dynamohttp"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -46,7 +43,8 @@ const (
 
 // A Store keeps items in one table. It is safe for concurrent use.
 type Store struct {
-	client *dynamodb.Client
+	client *dynamodb.Client   // for operators, and for what is not a decision
+	http   *dynamohttp.Client // for decisions
 	table  string
 }
 
@@ -63,32 +61,30 @@ func New(cfg aws.Config, table string, options ...func(*dynamodb.Options)) *Stor
 		// protects the bytes already.
 		o.DisableValidateResponseChecksum = true
 	})...)
-	return &Store{client: client, table: table}
+	return &Store{client: client, http: dynamohttp.New(client), table: table}
 }
 
 // Update implements [ratelimit.Store] with one UpdateItem.
 func (s *Store) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
-	out, err := s.client.UpdateItem(ctx, updateInput(s.table, w))
-	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
-		return parse(refused.Item), false, nil
-	}
-	if err != nil {
+	answer, err := s.http.Do(ctx, "UpdateItem", s.table, updateBody(s.table, w))
+	if err != nil && !isFailedCondition(err) {
 		return ratelimit.Item{}, false, Classify(err)
 	}
-	return parse(out.Attributes), true, nil
+	item, unreadable := readItem(answer)
+	if unreadable != nil {
+		return ratelimit.Item{}, false, Classify(unreadable)
+	}
+	return item, err == nil, nil
 }
 
 // Read implements [ratelimit.Store] with one consistent GetItem.
 func (s *Store) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, error) {
-	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName:      &s.table,
-		Key:            key(k),
-		ConsistentRead: aws.Bool(true),
-	})
+	answer, err := s.http.Do(ctx, "GetItem", s.table, readBody(s.table, k))
 	if err != nil {
 		return ratelimit.Item{}, Classify(err)
 	}
-	return parse(out.Item), nil
+	item, err := readItem(answer)
+	return item, Classify(err)
 }
 
 // Delete implements [ratelimit.Store] with one DeleteItem.
@@ -98,87 +94,13 @@ func (s *Store) Delete(ctx context.Context, k ratelimit.Key) error {
 }
 
 func key(k ratelimit.Key) map[string]types.AttributeValue {
-	sort := k.Activity
-	if k.Window != 0 {
-		sort += "#" + strconv.FormatInt(k.Window, 10)
-	}
-	return map[string]types.AttributeValue{userID: Text(k.UserID), activityWindow: Text(sort)}
+	return map[string]types.AttributeValue{userID: Text(k.UserID), activityWindow: Text(sortKey(k))}
 }
 
-// parse reads an item. Without attributes it returns the zero Item, because the
-// item does not exist. Item.Unread lists each attribute that should be a whole
-// number or a set of ids, but is not. Such an attribute matters only if a
-// policy uses it.
-func parse(attributes map[string]types.AttributeValue) ratelimit.Item {
-	var item ratelimit.Item
-	for name, value := range attributes {
-		switch name {
-		case userID, activityWindow, activity, windowKey, createdAt, expiresAt:
-			continue
-		}
-		read := readNumber
-		if ratelimit.IsSet(name) {
-			read = readIDs
-		}
-		if !read(&item, name, value) {
-			item.Unread = append(item.Unread, name)
-		}
+// sortKey returns the sort key of an item, such as create_post#28953450.
+func sortKey(k ratelimit.Key) string {
+	if k.Window == 0 {
+		return k.Activity
 	}
-	return item
-}
-
-// readNumber adds value to the state, and reports whether it is a whole number.
-func readNumber(item *ratelimit.Item, name string, value types.AttributeValue) bool {
-	n, ok := NumberOf(value)
-	if !ok {
-		return false
-	}
-	if item.State == nil {
-		item.State = make(policy.State)
-	}
-	item.State[name] = n
-	return true
-}
-
-// readIDs adds value to the item's ids, and reports whether it is a set of ids.
-func readIDs(item *ratelimit.Item, name string, value types.AttributeValue) bool {
-	set, ok := value.(*types.AttributeValueMemberBS)
-	if !ok {
-		return false
-	}
-	marks := make([]ratelimit.Mark, len(set.Value))
-	for i, element := range set.Value {
-		if marks[i], ok = readMark(element); !ok {
-			return false
-		}
-	}
-	if item.IDs == nil {
-		item.IDs = make(ratelimit.IDs, 2)
-	}
-	item.IDs[name] = marks
-	return true
-}
-
-const idSize, noteSize = len(ratelimit.ID{}), 8
-
-// readMark reads an element of a set: an id, or an id followed by a note. It
-// returns false if the element is neither.
-func readMark(element []byte) (m ratelimit.Mark, ok bool) {
-	switch len(element) {
-	case idSize:
-		return ratelimit.Mark{ID: ratelimit.ID(element)}, true
-	case idSize + noteSize:
-		return ratelimit.Mark{ID: ratelimit.ID(element[:idSize]), Note: int64(binary.BigEndian.Uint64(element[idSize:]))}, true
-	}
-	return m, false
-}
-
-// elements returns the elements that a set holds for a request: its id and, if
-// it has a note, also the id with the note.
-func elements(m ratelimit.Mark) types.AttributeValue {
-	set := [][]byte{m.ID[:]}
-	if m.Note != 0 {
-		set = append(set, binary.BigEndian.AppendUint64(slices.Clone(m.ID[:]), uint64(m.Note)))
-	}
-	return &types.AttributeValueMemberBS{Value: set}
+	return k.Activity + "#" + strconv.FormatInt(k.Window, 10)
 }

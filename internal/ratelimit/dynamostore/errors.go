@@ -71,3 +71,9 @@ func sent(err error) bool {
 	_, unread := errors.AsType[*smithy.DeserializationError](err)
 	return unread || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
+
+// isFailedCondition reports whether the condition of an update failed.
+func isFailedCondition(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && api.ErrorCode() == "ConditionalCheckFailedException"
+}

@@ -1,12 +1,9 @@
 package dynamostore
 
 import (
+	"encoding/binary"
 	"math"
 	"strconv"
-	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -16,49 +13,52 @@ import (
 // aliases. Aliases keep each expression below DynamoDB's limit of 4,096 bytes.
 const manyNames = 40
 
-// updateInput writes w in DynamoDB's expression language. That language has no
-// arithmetic in conditions, and it rejects redundant parentheses. A comparison
-// with a missing attribute is false.
-func updateInput(table string, w ratelimit.Write) *dynamodb.UpdateItemInput {
+// updateBody returns the UpdateItem request of w, in JSON. It writes w in
+// DynamoDB's expression language. That language has no arithmetic in
+// conditions, and it rejects redundant parentheses. A comparison with a missing
+// attribute is false.
+func updateBody(table string, w ratelimit.Write) []byte {
 	names := len(w.Update.Acts)
 	for _, terms := range w.Update.If {
 		names += len(terms)
 	}
-	others := 5 // values of ids and of the store's own attributes
-	if w.Key.Window != 0 {
-		others = 9
+	e := expression{
+		text:    make([]byte, 0, 480+32*names),
+		values:  make([]byte, 0, 400+32*names),
+		numbers: make([]named, 0, 2+names),
 	}
-	e := expression{values: make(map[string]types.AttributeValue, others+names), numbers: make([]named, 0, 2+names)}
 	if names > manyNames {
-		e.names, e.aliases = make(map[string]string, names), make(map[string]string, names)
+		e.aliases = make(map[string]string, names)
 	}
-	e.Grow(480 + 32*names)
 	e.condition(w)
-	end := e.Len()
+	condition := len(e.text)
 	e.update(w)
-	condition, update := e.String()[:end], e.String()[end:]
-	in := &dynamodb.UpdateItemInput{
-		TableName:                           &table,
-		Key:                                 key(w.Key),
-		UpdateExpression:                    &update,
-		ExpressionAttributeNames:            e.names,
-		ExpressionAttributeValues:           e.values,
-		ReturnValues:                        types.ReturnValueAllNew,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+
+	b := make([]byte, 0, 400+len(e.text)+len(e.values)+len(e.names))
+	b = appendKey(append(b, '{'), table, w.Key)
+	if condition > 0 {
+		b = appendText(append(b, `,"ConditionExpression":`...), e.text[:condition])
 	}
-	if condition != "" {
-		in.ConditionExpression = &condition
+	b = appendText(append(b, `,"UpdateExpression":`...), e.text[condition:])
+	if len(e.names) > 0 {
+		b = append(b, `,"ExpressionAttributeNames":{`...)
+		b = append(append(b, e.names...), '}')
 	}
-	return in
+	if len(e.values) > 0 {
+		b = append(b, `,"ExpressionAttributeValues":{`...)
+		b = append(append(b, e.values...), '}')
+	}
+	return append(b, `,"ReturnValues":"ALL_NEW","ReturnValuesOnConditionCheckFailure":"ALL_OLD"}`...)
 }
 
 // An expression is a text, and the values and names that the text refers to.
 type expression struct {
-	strings.Builder
-	values  map[string]types.AttributeValue
+	text    []byte
+	values  []byte // in JSON: ":0":{"N":"9"},":1":{"B":"AAAA"}
+	count   int    // values
 	numbers []named
-	names   map[string]string // attributes by alias; nil: attributes have no aliases
-	aliases map[string]string // aliases by attribute
+	names   []byte            // in JSON: "#0":"a","#1":"b"
+	aliases map[string]string // aliases by attribute; nil: attributes have no aliases
 }
 
 // A named number is already in the values, under the name valueNames[value].
@@ -82,33 +82,63 @@ func short(n int) string { return strconv.FormatInt(int64(n), 36) }
 // write appends the parts to the text.
 func (e *expression) write(parts ...string) {
 	for _, part := range parts {
-		_, _ = e.WriteString(part) // a strings.Builder returns no errors
+		e.text = append(e.text, part...)
 	}
 }
 
 // attr returns the attribute's name in the text: its alias, or the name itself
 // if attributes have no aliases.
 func (e *expression) attr(name string) string {
-	if e.names == nil {
+	if e.aliases == nil {
 		return name
 	}
 	alias, ok := e.aliases[name]
 	if !ok {
-		alias = "#" + short(len(e.names))
-		e.aliases[name], e.names[alias] = alias, name
+		alias = "#" + short(len(e.aliases))
+		e.aliases[name] = alias
+		e.names = appendMember(e.names, alias)
+		e.names = appendText(e.names, name)
 	}
 	return alias
 }
 
-// value adds v to the values and returns its name.
-func (e *expression) value(v types.AttributeValue) string {
-	name := valueNames[len(e.values)]
-	e.values[name] = v
+// value adds a value to the values and returns its name. The caller appends the
+// value itself.
+func (e *expression) value() (name string) {
+	name = valueNames[e.count]
+	e.count++
+	e.values = appendMember(e.values, name)
+	return name
+}
+
+// string adds s to the values and returns its name.
+func (e *expression) string(s string) (name string) {
+	name = e.value()
+	e.values = appendString(e.values, s)
 	return name
 }
 
 // bytes adds b to the values and returns its name.
-func (e *expression) bytes(b []byte) string { return e.value(&types.AttributeValueMemberB{Value: b}) }
+func (e *expression) bytes(b []byte) (name string) {
+	name = e.value()
+	e.values = append(appendBinary(append(e.values, `{"B":`...), b), '}')
+	return name
+}
+
+// elements adds the elements that a set holds for a request, and returns their
+// name: its id and, if it has a note, also the id with the note.
+func (e *expression) elements(m ratelimit.Mark) (name string) {
+	name = e.value()
+	e.values = appendBinary(append(e.values, `{"BS":[`...), m.ID[:])
+	if m.Note != 0 {
+		var both [idSize + noteSize]byte
+		copy(both[:], m.ID[:])
+		binary.BigEndian.PutUint64(both[idSize:], uint64(m.Note))
+		e.values = appendBinary(append(e.values, ','), both[:])
+	}
+	e.values = append(e.values, `]}`...)
+	return name
+}
 
 // number returns the name of n. It adds n to the values once.
 func (e *expression) number(n int64) string {
@@ -117,8 +147,11 @@ func (e *expression) number(n int64) string {
 			return valueNames[known.value]
 		}
 	}
-	e.numbers = append(e.numbers, named{n, len(e.values)})
-	return e.value(Number(n))
+	e.numbers = append(e.numbers, named{n, e.count})
+	name := e.value()
+	e.values = strconv.AppendInt(append(e.values, `{"N":"`...), n, 10)
+	e.values = append(e.values, `"}`...)
+	return name
 }
 
 // condition writes w's ids and guard, joined by AND.

@@ -12,7 +12,7 @@ func (e *expression) update(w ratelimit.Write) {
 	e.removes(w)
 	e.adds(w)
 	if w.Drop.Set != "" {
-		e.write("DELETE ", e.attr(w.Drop.Set), " ", e.value(elements(w.Drop.Mark)))
+		e.write("DELETE ", e.attr(w.Drop.Set), " ", e.elements(w.Drop.Mark))
 	}
 }
 
@@ -21,7 +21,7 @@ func (e *expression) sets(w ratelimit.Write) {
 	if w.Expires != 0 {
 		set.add(e, expiresAt, " = ", e.number(w.Expires))
 		if w.Key.Window != 0 {
-			set.add(e, activity, " = ", e.value(Text(w.Key.Activity)))
+			set.add(e, activity, " = ", e.string(w.Key.Activity))
 			set.add(e, windowKey, " = ", e.number(w.Key.Window))
 			set.add(e, createdAt, " = if_not_exists("+createdAt+", ", e.number(w.Now), ")")
 		}
@@ -50,7 +50,7 @@ func (e *expression) removes(w ratelimit.Write) {
 func (e *expression) adds(w ratelimit.Write) {
 	add := list{keyword: "ADD "}
 	if into := w.Into(); into.Set != "" {
-		add.add(e, e.attr(into.Set), " ", e.value(elements(into.Mark)))
+		add.add(e, e.attr(into.Set), " ", e.elements(into.Mark))
 	}
 	for _, a := range w.Update.Acts {
 		if a.Verb == policy.Add {

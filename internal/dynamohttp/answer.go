@@ -1,0 +1,84 @@
+package dynamohttp
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/go-json-experiment/json"
+)
+
+// longestAnswer bounds the memory for an answer. An item has at most 400 KB,
+// which base64 makes a third longer.
+const longestAnswer = 1 << 20
+
+// read reads the whole body.
+func read(r *http.Response) ([]byte, error) {
+	if r.ContentLength > longestAnswer {
+		return nil, fmt.Errorf("the answer has %d bytes, want at most %d", r.ContentLength, longestAnswer)
+	}
+	if r.ContentLength <= 0 {
+		return io.ReadAll(io.LimitReader(r.Body, longestAnswer))
+	}
+	body := make([]byte, r.ContentLength)
+	_, err := io.ReadFull(r.Body, body)
+	return body, err
+}
+
+// refused returns the error in an answer that is not a success. An answer that
+// is not JSON comes from a proxy and not from DynamoDB.
+func refused(r *http.Response, body []byte) error {
+	var e struct {
+		Type    string `json:"__type"`
+		Message string `json:"message,case:ignore"`
+	}
+	if len(body) > 0 {
+		if err := json.Unmarshal(body, &e); err != nil {
+			return wrap(r, &smithy.DeserializationError{Err: err, Snapshot: body[:min(len(body), 1024)]})
+		}
+	}
+	return wrap(r, &smithy.GenericAPIError{
+		Code:    code(cmp.Or(r.Header.Get("X-Amzn-ErrorType"), e.Type)),
+		Message: e.Message,
+	})
+}
+
+// wrap adds the answer to its error.
+func wrap(r *http.Response, err error) error {
+	return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: r}, Err: err}
+}
+
+// code returns the name of an error without its namespace and its address. For
+// example, com.amazonaws.dynamodb.v20120810#ThrottlingException is
+// ThrottlingException.
+func code(name string) string {
+	name, _, _ = strings.Cut(name, ":")
+	if _, after, found := strings.Cut(name, "#"); found {
+		name = after
+	}
+	return cmp.Or(name, "UnknownError")
+}
+
+// longestRoundTrip is how long a request may take for its answer to show the
+// difference of the clocks.
+const longestRoundTrip = 15 * time.Minute
+
+// correct notes how far DynamoDB's clock is ahead, by the answer's date, as the
+// SDK does. DynamoDB refuses a signature that is more than 5 minutes off. The
+// next request is signed with the corrected time.
+func (c *Client) correct(header http.Header, sent, received time.Time) {
+	if c.options.DisableClockSkewCorrection || header.Get("Age") != "" || received.Sub(sent) > longestRoundTrip {
+		return
+	}
+	date, err := http.ParseTime(header.Get("Date"))
+	if err != nil {
+		return
+	}
+	middle := sent.Add(received.Sub(sent) / 2)
+	c.skew.Store(int64(date.Sub(middle)))
+}

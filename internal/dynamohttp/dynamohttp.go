@@ -1,0 +1,134 @@
+// Package dynamohttp sends single requests to DynamoDB with less work than the
+// SDK's client. The caller writes and reads the JSON of a request and of its
+// answer. The package adds what the SDK's client adds around them: the endpoint,
+// the credentials, the signature and the correction of a wrong clock.
+//
+// For example, this reads an item:
+//
+//	c := dynamohttp.New(dynamodb.NewFromConfig(cfg))
+//	answer, err := c.Do(ctx, "GetItem", "rateLimit", []byte(`{"TableName": ...}`))
+//
+// The SDK's client passes each request through 30 middleware steps, and it makes
+// a generic map of each item. This client makes one HTTP request. It has no
+// retries, no tracing, no metrics and no log, and it discovers no endpoints.
+package dynamohttp
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// A Client sends requests. It is safe for concurrent use.
+type Client struct {
+	stock    *dynamodb.Client
+	options  dynamodb.Options // of stock
+	signer   *v4.Signer
+	endpoint atomic.Pointer[endpoint]
+	skew     atomic.Int64 // how far DynamoDB's clock is ahead of this one, in ns
+}
+
+// New returns a client with the settings of c: region, endpoint, credentials,
+// HTTP client, and the correction of clocks. It sends no requests.
+func New(c *dynamodb.Client) *Client {
+	options := c.Options()
+	return &Client{
+		stock:   c,
+		options: options,
+		signer: v4.NewSigner(func(o *v4.SignerOptions) {
+			o.Logger = options.Logger
+			o.LogSigning = options.ClientLogMode.IsSigning()
+		}),
+	}
+}
+
+// Do sends body as one request of an operation, such as UpdateItem, and returns
+// the body of the answer. Table is the name or the ARN of the table that body
+// names.
+//
+// Do returns errors of the same types as the SDK's client:
+//
+//	*smithyhttp.RequestSendError   no answer; the request may have been applied
+//	*smithy.DeserializationError   an answer that ended early; the request may have been applied
+//	*smithyhttp.ResponseError      an answer that is an error. It contains a
+//	                               smithy.APIError with the code. Do then also
+//	                               returns the body.
+//	any other error                nothing was sent, because credentials, region
+//	                               or endpoint are missing
+func (c *Client) Do(ctx context.Context, operation, table string, body []byte) ([]byte, error) {
+	request, err := c.request(ctx, operation, table, body)
+	if err != nil {
+		return nil, fmt.Errorf("DynamoDB %s: %w", operation, err)
+	}
+	sent := time.Now()
+	response, err := c.options.HTTPClient.Do(request)
+	if err != nil {
+		return nil, notSent(ctx, operation, err)
+	}
+	defer response.Body.Close()
+	c.correct(response.Header, sent, time.Now())
+	answer, err := read(response)
+	if err != nil {
+		return nil, wrap(response, &smithy.DeserializationError{Err: fmt.Errorf("DynamoDB %s: %w", operation, err)})
+	}
+	if response.StatusCode < 200 || response.StatusCode >= 300 {
+		return answer, refused(response, answer)
+	}
+	return answer, nil
+}
+
+// notSent returns the error of a request without an answer. As in the SDK, it
+// shows if the caller's context ended.
+func notSent(ctx context.Context, operation string, err error) error {
+	err = &smithyhttp.RequestSendError{Err: fmt.Errorf("DynamoDB %s: %w", operation, err)}
+	if ctx.Err() != nil {
+		return &aws.RequestCanceledError{Err: err}
+	}
+	return err
+}
+
+// request returns the signed request.
+func (c *Client) request(ctx context.Context, operation, table string, body []byte) (*http.Request, error) {
+	if c.options.Credentials == nil {
+		return nil, errors.New("there are no credentials")
+	}
+	credentials, err := c.options.Credentials.Retrieve(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("credentials: %w", err)
+	}
+	to, err := c.resolve(ctx, table, credentials)
+	if err != nil {
+		return nil, err
+	}
+	url := to.url // a copy, because the signer changes it
+	request := &http.Request{
+		Method: http.MethodPost, URL: &url, Host: url.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{
+			"Accept-Encoding": {"identity"},
+			"Content-Type":    {"application/x-amz-json-1.0"},
+			"User-Agent":      {userAgent},
+			"X-Amz-Target":    {"DynamoDB_20120810." + operation},
+		},
+		Body:          io.NopCloser(bytes.NewReader(body)),
+		ContentLength: int64(len(body)),
+	}
+	request = request.WithContext(ctx)
+	hash := sha256.Sum256(body)
+	at := time.Now().Add(time.Duration(c.skew.Load()))
+	return request, c.signer.SignHTTP(ctx, credentials, request, hex.EncodeToString(hash[:]), to.signingName, to.signingRegion, at)
+}
+
+const userAgent = "guards"

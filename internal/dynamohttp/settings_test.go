@@ -1,0 +1,158 @@
+package dynamohttp_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+func sum(body []byte) string {
+	hash := sha256.Sum256(body)
+	return hex.EncodeToString(hash[:])
+}
+
+// The clock of this machine is wrong. The first answer shows it, and the next
+// request is signed with DynamoDB's time.
+func TestAWrongClockIsCorrected(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ahead    time.Duration
+		header   http.Header
+		disabled bool
+		want     time.Duration
+	}{
+		"ahead":              {ahead: time.Hour, want: time.Hour},
+		"behind":             {ahead: -time.Hour, want: -time.Hour},
+		"a cached answer":    {ahead: time.Hour, header: http.Header{"Age": {"3600"}}},
+		"a date that is not": {header: http.Header{"Date": {"yesterday"}}},
+		"disabled":           {ahead: time.Hour, disabled: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := new(recorder)
+			r.answer = func() *http.Response {
+				answer := answerOf(http.StatusOK, "{}")
+				answer.Header.Set("Date", time.Now().Add(tt.ahead).UTC().Format(http.TimeFormat))
+				for name, values := range tt.header {
+					answer.Header[name] = values
+				}
+				return answer
+			}
+			cfg := aws.Config{Region: "eu-west-1", Credentials: keys("AKID", time.Time{}), DisableClockSkewCorrection: tt.disabled}
+			client, lean := clients(cfg, r)
+			for range 2 {
+				if stock, own := get(t.Context(), client, lean); stock != nil || own != nil {
+					t.Fatal(stock, own)
+				}
+			}
+			for i, want := range []time.Duration{0, 0, tt.want, tt.want} {
+				at, err := time.Parse("20060102T150405Z", r.requests[i].Header.Get("X-Amz-Date"))
+				if off := time.Until(at) - want; err != nil || off.Abs() > 30*time.Second {
+					t.Errorf("request %d is signed for %v, %v off: %v", i, at, off, err)
+				}
+			}
+		})
+	}
+}
+
+func keys(id string, expires time.Time) aws.CredentialsProviderFunc {
+	return func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: id, SecretAccessKey: "secret", CanExpire: !expires.IsZero(), Expires: expires}, nil
+	}
+}
+
+// Credentials that have expired are replaced. The new ones may belong to another
+// account, whose endpoint then applies.
+func TestNewCredentialsAreUsed(t *testing.T) {
+	n := 0
+	provider := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		n++
+		return aws.Credentials{
+			AccessKeyID: fmt.Sprint("AKID", n), SecretAccessKey: "secret", SessionToken: fmt.Sprint("token", n),
+			AccountID: fmt.Sprintf("%012d", n), CanExpire: true, Expires: time.Now().Add(-time.Second),
+		}, nil
+	})
+	r := new(recorder)
+	cfg := aws.Config{Region: "eu-west-1", Credentials: aws.NewCredentialsCache(provider), AccountIDEndpointMode: aws.AccountIDEndpointModePreferred}
+	_, lean := clients(cfg, r)
+	for i := range 3 {
+		if _, err := lean.Do(t.Context(), "GetItem", "rateLimit", []byte(readRequest)); err != nil {
+			t.Fatal(err)
+		}
+		got := r.requests[i]
+		key, token, host := fmt.Sprintf("Credential=AKID%d/", i+1), fmt.Sprint("token", i+1), fmt.Sprintf("%012d.ddb.eu-west-1.amazonaws.com", i+1)
+		if !strings.Contains(got.Header.Get("Authorization"), key) || got.Header.Get("X-Amz-Security-Token") != token || got.URL.Host != host {
+			t.Errorf("request %d goes to %s with %v, want %s with %s and %s", i, got.URL.Host, got.Header, host, key, token)
+		}
+	}
+}
+
+// Each error has the type and the code of the SDK's error.
+func TestErrorsAreTheSDKs(t *testing.T) {
+	for name, answer := range map[string]func() *http.Response{
+		"an error": func() *http.Response {
+			return answerOf(400, `{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"no table"}`)
+		},
+		"a capital M": func() *http.Response {
+			return answerOf(400, `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"no"}`)
+		},
+		"an unknown error":  func() *http.Response { return answerOf(400, `{"__type":"NewException","message":"new"}`) },
+		"an address behind": func() *http.Response { return answerOf(400, `{"__type":"ThrottlingException:http://amazon.com"}`) },
+		"no type":           func() *http.Response { return answerOf(500, `{}`) },
+		"no body":           func() *http.Response { return answerOf(503, ``) },
+		"HTML":              func() *http.Response { return answerOf(502, `<html>`) },
+		"a header": func() *http.Response {
+			a := answerOf(400, `{"message":"slow down"}`)
+			a.Header.Set("X-Amzn-Errortype", "ThrottlingException:")
+			return a
+		},
+		"an answer cut short": func() *http.Response {
+			a := answerOf(200, `{"Item":`)
+			a.ContentLength = 100
+			return a
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, lean := clients(aws.Config{Region: "eu-west-1", Credentials: keys("AKID", time.Time{})}, &recorder{answer: answer})
+			stock, own := get(t.Context(), client, lean)
+			if theirs, ours := kind(stock), kind(own); theirs != ours {
+				t.Errorf("the SDK's error is %s, and this package's %s: %v", theirs, ours, own)
+			}
+		})
+	}
+}
+
+// kind shows what an error is to a caller that examines it.
+func kind(err error) string {
+	text := ""
+	if e, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
+		text += fmt.Sprint("status ", e.HTTPStatusCode(), " ")
+	}
+	if e, ok := errors.AsType[smithy.APIError](err); ok {
+		text += e.ErrorCode() + " " + strings.TrimPrefix(e.ErrorMessage(), "UnknownError") // the SDK's text if there is none
+	}
+	if _, ok := errors.AsType[*smithy.DeserializationError](err); ok {
+		text += "unreadable"
+	}
+	return text
+}
+
+func TestAnAnswerThatIsTooLongIsNotRead(t *testing.T) {
+	answer := func() *http.Response {
+		a := answerOf(200, "{}")
+		a.ContentLength = 1 << 30
+		return a
+	}
+	_, lean := clients(aws.Config{Region: "eu-west-1", Credentials: keys("AKID", time.Time{})}, &recorder{answer: answer})
+	if _, err := lean.Do(t.Context(), "GetItem", "rateLimit", []byte(readRequest)); kind(err) != "status 200 unreadable" {
+		t.Errorf("%v, want a DeserializationError", err)
+	}
+}

@@ -1,0 +1,183 @@
+package dynamostore_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/policy/policytest"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+)
+
+// A decider makes the requests of a decision.
+type decider interface {
+	Update(context.Context, ratelimit.Write) (ratelimit.Item, bool, error)
+	Read(context.Context, ratelimit.Key) (ratelimit.Item, error)
+}
+
+// A stock store makes each request with the SDK's client.
+type stock struct {
+	client *dynamodb.Client
+	table  string
+}
+
+func (s stock) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
+	out, err := s.client.UpdateItem(ctx, UpdateInput(s.table, w))
+	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+		return item(refused.Item), false, nil
+	}
+	if err != nil {
+		return ratelimit.Item{}, false, Classify(err)
+	}
+	return item(out.Attributes), true, nil
+}
+
+func (s stock) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, error) {
+	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: Key(k), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return ratelimit.Item{}, Classify(err)
+	}
+	return item(out.Item), nil
+}
+
+func item(attributes map[string]types.AttributeValue) ratelimit.Item {
+	_, item := Parse(attributes)
+	return item
+}
+
+// A happening is what a store returns.
+type happening struct {
+	Item    ratelimit.Item
+	Done    bool
+	Failure ratelimit.Failure
+	What    string
+}
+
+func happened(item ratelimit.Item, done bool, err error) happening {
+	h := happening{Item: item, Done: done}
+	if e, ok := errors.AsType[*ratelimit.StoreError](err); ok {
+		h.Failure, h.What = e.Failure, e.What
+	}
+	return h
+}
+
+// Through each fault, the store does the same as the SDK's client.
+func TestFaultsHaveTheSameEffectAsOnTheSDKsClient(t *testing.T) {
+	for _, fault := range append(dynamotest.Faults(), dynamotest.Pass) {
+		t.Run(string(fault), func(t *testing.T) {
+			t.Parallel()
+			p, table := dynamotest.NewProxy(t), dynamotest.Table(t)
+			cfg := dynamotest.Config(p.URL())
+			var stores [2][]happening
+			for i, s := range []decider{New(cfg, table), stock{dynamotest.Client(t, p.URL()), table}} {
+				stores[i] = story(t, s, p, fault, fmt.Sprint("u", i))
+			}
+			if diff := cmp.Diff(stores[1], stores[0], cmpopts.SortSlices(func(a, b ratelimit.Mark) bool { return string(a.ID[:]) < string(b.ID[:]) })); diff != "" {
+				t.Errorf("the SDK's client (-) and the store (+) differ:\n%s", diff)
+			}
+		})
+	}
+}
+
+// story sends updates of each kind of policy and reads the items. The fault has
+// its turn at an update that would succeed, at one whose condition fails, and at
+// a read.
+func story(t *testing.T, s decider, p *dynamotest.Proxy, fault dynamotest.Fault, user string) (list []happening) {
+	t.Helper()
+	for _, kind := range []policy.Policy{policy.Must("10/1m"), policy.Must("log 100/12h"), policy.Must("reservoir 2/10s ahead 15m"), policy.Must("minute: 10/1m, day: 200/1d")} {
+		now := start.UnixMilli()
+		u, _ := kind.Take(now, 1, 1, nil)
+		w := take(kind, now, u)
+		w.Key.UserID, w.Key.Activity = user, kind.String()[:3]
+		again := w
+		again.ID = ratelimit.NewID("again")
+		try := func(f dynamotest.Fault, w ratelimit.Write) {
+			ctx, cancel := context.WithTimeout(t.Context(), timeout(f))
+			defer cancel()
+			if f != dynamotest.Pass {
+				p.Fail(1, f)
+			}
+			list = append(list, happened(s.Update(ctx, w)))
+		}
+		try(fault, w)
+		try(dynamotest.Pass, w)     // it may be counted already
+		try(fault, w)               // it is counted
+		try(dynamotest.Pass, again) // its guard may hold or not
+		ctx, cancel := context.WithTimeout(t.Context(), timeout(fault))
+		if fault != dynamotest.Pass {
+			p.Fail(1, fault)
+		}
+		item, err := s.Read(ctx, w.Key)
+		list = append(list, happened(item, false, err))
+		cancel()
+		item, err = s.Read(t.Context(), w.Key)
+		list = append(list, happened(item, false, err))
+	}
+	return list
+}
+
+func timeout(f dynamotest.Fault) time.Duration {
+	if f.Hangs() {
+		return 200 * time.Millisecond
+	}
+	return time.Minute
+}
+
+// The store's requests have the same JSON as the SDK's, for all policies.
+func TestRequestsAreTheSDKs(t *testing.T) {
+	var sent []map[string]any
+	wire := dynamotest.Wire(func(_ string, body map[string]any) string {
+		sent = append(sent, body)
+		return "{}"
+	})
+	store := New(wire.Config(), "rateLimit")
+	client, _ := store.Table()
+	sdk := stock{client, "rateLimit"}
+	alike := func(t fataler, w ratelimit.Write) {
+		sent = nil
+		_, _, _ = store.Update(context.Background(), w)
+		_, _, _ = sdk.Update(context.Background(), w)
+		if len(sent) != 2 {
+			t.Fatalf("%d requests, want 2", len(sent))
+		}
+		if diff := cmp.Diff(sent[1], sent[0]); diff != "" {
+			ours, _ := json.Marshal(sent[0])
+			t.Fatalf("the SDK's request (-) and the store's (+) differ:\n%s\n%s", diff, ours)
+		}
+	}
+	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
+		p, n := w.Any(t), int64(1)
+		s := w.State(p)
+		for _, known := range []policy.State{nil, s} {
+			if u, ok := p.Take(w.Now, n, uint64(n), known); ok {
+				alike(t, take(p, w.Now, u))
+			}
+		}
+		if u, ok := p.Undo(w.Now, p.Read(w.Now, 0, s).At, n, s); ok {
+			for _, write := range undos(p, w.Now, u) {
+				alike(t, write)
+			}
+		}
+	})
+	for _, k := range []ratelimit.Key{{UserID: `a"b\c<d>&`, Activity: "act", Window: 28333333}, {UserID: "u1", Activity: "send_message"}} {
+		sent = nil
+		_, _ = store.Read(t.Context(), k)
+		_, _ = sdk.Read(t.Context(), k)
+		if diff := cmp.Diff(sent[1], sent[0]); diff != "" {
+			t.Errorf("the SDK's read (-) and the store's (+) differ:\n%s", diff)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package dynamostore
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// own reports whether the store, and not a policy, uses an attribute.
+func own(name string) bool {
+	switch name {
+	case userID, activityWindow, activity, windowKey, createdAt, expiresAt:
+		return true
+	}
+	return false
+}
+
+// parse reads an item. Without attributes it returns the zero Item, because the
+// item does not exist. Item.Unread lists each attribute that should be a whole
+// number or a set of ids, but is not. Such an attribute matters only if a
+// policy uses it.
+func parse(attributes map[string]types.AttributeValue) (item ratelimit.Item) {
+	for name, value := range attributes {
+		if own(name) {
+			continue
+		}
+		ok := false
+		switch v := value.(type) {
+		case *types.AttributeValueMemberN:
+			ok = addNumber(&item, name, v.Value)
+		case *types.AttributeValueMemberBS:
+			ok = addIDs(&item, name, v.Value)
+		}
+		if !ok {
+			item.Unread = append(item.Unread, name)
+		}
+	}
+	return item
+}
+
+// readAttribute reads an attribute in JSON, such as {"N":"3"}, as parse does.
+func readAttribute(d *jsontext.Decoder, item *ratelimit.Item, name string) error {
+	if own(name) {
+		return d.SkipValue()
+	}
+	ok := false
+	err := members(d, func(kind string) error {
+		switch {
+		case kind == "N" && d.PeekKind() == '"':
+			text, err := d.ReadToken()
+			ok = err == nil && addNumber(item, name, text.String())
+			return err
+		case kind == "BS" && d.PeekKind() == '[':
+			set, read, err := readSet(d)
+			ok = err == nil && read && addIDs(item, name, set)
+			return err
+		}
+		return d.SkipValue()
+	})
+	if !ok {
+		item.Unread = append(item.Unread, name)
+	}
+	return err
+}
+
+// readSet reads an array of base64 strings. It reports whether all elements are
+// base64.
+func readSet(d *jsontext.Decoder) (set [][]byte, ok bool, err error) {
+	if _, err := d.ReadToken(); err != nil {
+		return nil, false, err
+	}
+	ok = true
+	for d.PeekKind() != ']' {
+		token, err := d.ReadToken()
+		if err != nil {
+			return nil, false, err
+		}
+		element, err := base64.StdEncoding.DecodeString(token.String())
+		ok = ok && err == nil
+		set = append(set, element)
+	}
+	_, err = d.ReadToken()
+	return set, ok, err
+}
+
+// addNumber adds a number to the state, and reports whether it is a whole number.
+func addNumber(item *ratelimit.Item, name, text string) bool {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || ratelimit.IsSet(name) {
+		return false
+	}
+	if item.State == nil {
+		item.State = make(policy.State)
+	}
+	item.State[name] = n
+	return true
+}
+
+// addIDs adds a set to the item's ids, and reports whether it is a set of ids.
+func addIDs(item *ratelimit.Item, name string, set [][]byte) bool {
+	if !ratelimit.IsSet(name) {
+		return false
+	}
+	marks := make([]ratelimit.Mark, len(set))
+	for i, element := range set {
+		ok := false
+		if marks[i], ok = readMark(element); !ok {
+			return false
+		}
+	}
+	if item.IDs == nil {
+		item.IDs = make(ratelimit.IDs, 2)
+	}
+	item.IDs[name] = marks
+	return true
+}
+
+const idSize, noteSize = len(ratelimit.ID{}), 8
+
+// readMark reads an element of a set: an id, or an id followed by a note. It
+// returns false if the element is neither.
+func readMark(element []byte) (m ratelimit.Mark, ok bool) {
+	switch len(element) {
+	case idSize:
+		return ratelimit.Mark{ID: ratelimit.ID(element)}, true
+	case idSize + noteSize:
+		return ratelimit.Mark{ID: ratelimit.ID(element[:idSize]), Note: int64(binary.BigEndian.Uint64(element[idSize:]))}, true
+	}
+	return m, false
+}
