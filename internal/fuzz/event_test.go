@@ -39,7 +39,7 @@ func newBench(g limits.Guard) *bench {
 		},
 		BypassRoles: []string{"admin"},
 		Log:         slog.New(slog.NewJSONHandler(&b.wrote, nil)),
-		Metrics:     metrics.Writer{W: &b.wrote, Namespace: "Guards"},
+		Metrics:     &metrics.Batch{Writer: metrics.Writer{W: &b.wrote, Namespace: "Guards"}},
 		Delay:       func(context.Context, guard.Job) error { return nil },
 	}
 	return b

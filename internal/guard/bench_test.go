@@ -58,7 +58,7 @@ func newBench(t *testing.T) *bench {
 		},
 		BypassRoles: []string{"admin"},
 		Log:         slog.New(slog.NewJSONHandler(&b.log, nil)),
-		Metrics:     metrics.Writer{W: &b.lines, Namespace: "Guards"},
+		Metrics:     &metrics.Batch{Writer: metrics.Writer{W: &b.lines, Namespace: "Guards"}},
 	}
 	t.Cleanup(func() {
 		if strings.Contains(b.log.String()+b.lines.String(), canary) {

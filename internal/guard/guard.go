@@ -54,7 +54,7 @@ type Handler struct {
 	RefusalIsError bool           // a refused check is the error RateLimitExceeded; otherwise it is an answer
 	BypassRoles    []string       // callers with one of these roles are never limited
 	Log            *slog.Logger   // gets a line for refusals (at most 10 in a second) and for each failure; nil for none
-	Metrics        metrics.Writer // gets a line for each decision; zero for none
+	Metrics        *metrics.Batch // gets each decision; nil for none
 
 	// Live holds what operators have changed and granted. Nil means that they
 	// have changed and granted nothing.
@@ -111,8 +111,8 @@ func (h *Handler) handle(ctx context.Context, payload []byte) (Answer, error) {
 	return h.Decide(ctx, r)
 }
 
-// Decide answers a request. It writes a line of metrics and, if the request is
-// refused or fails, a line to the log. The error is an *input.ValidationError
+// Decide answers a request. It adds to the metrics and, if the request is
+// refused or fails, writes a line to the log. The error is an *input.ValidationError
 // or an *input.Unavailable.
 func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
 	t, err := h.terms(&r)

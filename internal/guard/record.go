@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/cric-talk/guards/internal/input"
@@ -11,8 +12,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// record writes a line of log for a refusal or an outage, and a line of metrics
-// for every decision.
+// record writes a line of log for a refusal or an outage, and adds every
+// decision to the metrics.
 func (h *Handler) record(ctx context.Context, a Answer) {
 	d := a.Decision
 	if d != nil && d.Outage != nil {
@@ -83,7 +84,7 @@ func (s *sample) next(second int64) (held int64, ok bool) {
 // caller.
 func (h *Handler) unavailable(ctx context.Context, r Request, d ratelimit.Decision, err error) error {
 	h.logOutage(ctx, r, err)
-	h.measure(r.Activity, []metrics.Value{{Name: "Degraded", Count: 1}, {Name: "Requests", Count: int64(d.Requests)}})
+	h.measure(r.Activity, []metrics.Value{{Name: degraded, Count: 1}, {Name: "Requests", Count: int64(d.Requests)}})
 	return input.NewUnavailable(err)
 }
 
@@ -120,10 +121,17 @@ func mask(userID string) string {
 	return "***" + userID[len(userID)-4:]
 }
 
-// measure writes a line of metrics.
+// degraded is the metric of a decision without the table. An alarm watches it.
+const degraded = "Degraded"
+
+// measure adds values to the metrics. It writes them at once if the table did
+// not decide, so that no alarm comes late.
 func (h *Handler) measure(activity string, values []metrics.Value) {
 	dimensions := []metrics.Dimension{{Name: "Guard", Value: h.Guard.Name}, {Name: "Activity", Value: activity}}
-	h.Metrics.Write(h.Limiter.Clock(), dimensions, values)
+	h.Metrics.Add(h.Limiter.Clock(), dimensions, values)
+	if slices.ContainsFunc(values, func(v metrics.Value) bool { return v.Name == degraded }) {
+		h.Metrics.Flush()
+	}
 }
 
 // figures returns a decision's metrics.
@@ -138,7 +146,7 @@ func figures(a Answer) []metrics.Value {
 	}
 	values = append(values, metrics.Value{Name: "Requests", Count: int64(d.Requests)})
 	if d.Outage != nil {
-		values = append(values, metrics.Value{Name: "Degraded", Count: 1})
+		values = append(values, metrics.Value{Name: degraded, Count: 1})
 	}
 	nearLimit := d.Limit != 0 && d.Used >= d.Limit-d.Limit/5 // at least 80 % are used
 	if a.Op == Check && outcome(a) == "Allowed" && nearLimit {

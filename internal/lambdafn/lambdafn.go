@@ -31,18 +31,22 @@ import (
 // Guard runs a guard as a Lambda function. It returns only if it cannot start,
 // with an exit status.
 func Guard(g limits.Guard) int {
-	return Start(g.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
-		return NewGuard(cfg, g, logger)
+	return Start(g.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
+		h, err := NewGuard(cfg, g, logger)
+		if err != nil {
+			return nil, nil, err
+		}
+		return h, h.Metrics.Flush, nil
 	})
 }
 
 // Cleanup runs cleanup as a Lambda function. Like Guard, it returns only if it
 // cannot start.
 func Cleanup() int {
-	return Start("cleanup", func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
+	return Start("cleanup", func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		store, err := open(cfg)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		forget := func(ctx context.Context, userID string) error {
 			_, err := live.Forget(ctx, dynamolive.New(store.Table()), limits.All, userID, time.Now())
@@ -51,7 +55,7 @@ func Cleanup() int {
 		return &cleanup.Cleanup{
 			Table: table.New(store.Table()), Forget: forget, Log: logger,
 			Metrics: metrics.Writer{W: os.Stdout, Namespace: readNamespace(os.LookupEnv)},
-		}, nil
+		}, nil, nil
 	})
 }
 
@@ -70,19 +74,21 @@ func NewGuard(cfg aws.Config, g limits.Guard, logger *slog.Logger) (*guard.Handl
 	}
 	h := settings.Handler(g, store)
 	h.Log = logger
-	h.Metrics = metrics.Writer{W: os.Stdout, Namespace: settings.Namespace}
+	h.Metrics = &metrics.Batch{Writer: metrics.Writer{W: os.Stdout, Namespace: settings.Namespace}}
 	h.Live = &live.Follower{Table: dynamolive.New(store.Table()), Guards: limits.All, Log: logger}
 	return h, nil
 }
 
-// Start runs the handler that wire returns as a Lambda function. Like Guard, it
-// returns only if it cannot start. It is for functions that have more parts
-// than a guard.
-func Start(name string, wire func(aws.Config, *slog.Logger) (lambda.Handler, error)) int {
+// Start runs the handler that wire returns as a Lambda function. Wire also
+// returns what to do when Lambda shuts the instance down, or nil. Like Guard,
+// Start returns only if the function cannot start. It is for functions that have
+// more parts than a guard.
+func Start(name string, wire func(aws.Config, *slog.Logger) (handler lambda.Handler, end func(), err error)) int {
 	cfg, err := configure()
 	var handler lambda.Handler
+	var end func()
 	if err == nil {
-		handler, err = wire(cfg, slog.New(newNamed(lambdacontext.NewLogHandler())).With("service", service(name)))
+		handler, end, err = wire(cfg, slog.New(newNamed(lambdacontext.NewLogHandler())).With("service", service(name)))
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
@@ -90,7 +96,14 @@ func Start(name string, wire func(aws.Config, *slog.Logger) (lambda.Handler, err
 	}
 	quiet := &errorFilter{Handler: handler, log: os.Stderr}
 	log.SetOutput(quiet)
-	lambda.Start(quiet)
+	var options []lambda.Option
+	if end != nil {
+		options = append(options, lambda.WithEnableSIGTERM(func() {
+			end()
+			os.Exit(0) // so that Lambda does not wait for the process
+		}))
+	}
+	lambda.StartWithOptions(quiet, options...)
 	return 0
 }
 

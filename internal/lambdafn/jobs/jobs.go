@@ -23,22 +23,22 @@ import (
 // Guard runs a guard as [lambdafn.Guard] does. If DELAYED_QUEUE_URL is set, the
 // guard puts jobs that have to wait on that queue.
 func Guard(g limits.Guard) int {
-	return lambdafn.Start(g.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
+	return lambdafn.Start(g.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		h, err := lambdafn.NewGuard(cfg, g, logger)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if os.Getenv("DELAYED_QUEUE_URL") == "" {
-			return h, nil
+			return h, h.Metrics.Flush, nil
 		}
 		queue, err := openQueue(cfg, "DELAYED_QUEUE_URL")
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		h.Delay = func(ctx context.Context, job guard.Job) error {
 			return queue.Send(ctx, job, time.UnixMilli(job.ReadyAt).Sub(h.Limiter.Clock()))
 		}
-		return h, nil
+		return h, h.Metrics.Flush, nil
 	})
 }
 
@@ -47,20 +47,20 @@ func Guard(g limits.Guard) int {
 // cannot start.
 func Delayed(g limits.Guard) int {
 	g.Name = "delayed-jobs" // for the log and the metrics
-	return lambdafn.Start(g.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, error) {
+	return lambdafn.Start(g.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		h, err := lambdafn.NewGuard(cfg, g, logger)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		h.DenyOutage = true // a job can wait until the table is back
 		w := &delayed.Worker{Guard: h, Log: logger}
 		if w.Delayed, err = openQueue(cfg, "DELAYED_QUEUE_URL"); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if w.Ready, err = openQueue(cfg, "READY_QUEUE_URL"); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return w, nil
+		return w, h.Metrics.Flush, nil
 	})
 }
 
