@@ -1,0 +1,115 @@
+package bench_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	. "github.com/cric-talk/guards/internal/bench"
+	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/lambdafn"
+	"github.com/cric-talk/guards/internal/limits"
+)
+
+// newGuard returns posts-guard's handler as it is deployed: with its log, its
+// metrics and live limits. It counts in a new table.
+func newGuard(t testing.TB) (h *guard.Handler, cfg aws.Config, table string) {
+	t.Helper()
+	table = dynamotest.Table(t)
+	t.Setenv("TABLE_NAME", table)
+	cfg = dynamotest.Config(dynamotest.Endpoint(t))
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = null.Close() })
+	h, err = lambdafn.NewGuard(cfg, limits.All[0], slog.New(slog.NewJSONHandler(null, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Metrics.Writer.W = null
+	return h, cfg, table
+}
+
+// users returns events of a new user each time, with ids of 36 characters.
+func users() func() []byte {
+	n := 0
+	return func() []byte {
+		n++
+		return fmt.Appendf(nil, `{"userId":"0b5d8e5e-7b5b-4ac9-9f01-%012d","activity":"create_post"}`, n)
+	}
+}
+
+// invoke asks a guard and fails t unless the answer has the reason.
+func invoke(t testing.TB, h *guard.Handler, event []byte, reason string) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // as Lambda does
+	defer cancel()
+	answer, err := h.Invoke(ctx, event)
+	if err != nil || !strings.Contains(string(answer), `"reason":"`+reason+`"`) {
+		t.Fatalf("%s: %s, %v, want it %s", event, answer, err, reason)
+	}
+}
+
+// bare returns a call of the SDK's client that only adds 1 to a number.
+func bare(t testing.TB, cfg aws.Config, table string) func() {
+	client, n := dynamodb.NewFromConfig(cfg), 0
+	return func() {
+		n++
+		_, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+			TableName: &table,
+			Key: map[string]types.AttributeValue{
+				"userId":         &types.AttributeValueMemberS{Value: fmt.Sprintf("0b5d8e5e-7b5b-4ac9-9f01-%012d", n)},
+				"activityWindow": &types.AttributeValueMemberS{Value: "bare#28333333"},
+			},
+			UpdateExpression:          aws.String("ADD activityCount :n"),
+			ExpressionAttributeValues: map[string]types.AttributeValue{":n": &types.AttributeValueMemberN{Value: "1"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The allocations of a decision, and of a refusal that asks nobody, stay below
+// their goals. Unlike time, they are the same in each run.
+func TestAllocations(t *testing.T) {
+	h, _, _ := newGuard(t)
+	next := users()
+	decision := testing.AllocsPerRun(50, func() { invoke(t, h, next(), "ok") })
+	again := next()
+	for range 10 {
+		invoke(t, h, again, "ok")
+	}
+	refusal := testing.AllocsPerRun(50, func() { invoke(t, h, again, "limited") })
+	t.Logf("a decision makes %.0f allocations, a refusal from memory %.0f", decision, refusal)
+	if decision > 300 || refusal > 40 {
+		t.Errorf("a decision makes %.0f allocations and a refusal from memory %.0f, want at most 300 and 40", decision, refusal)
+	}
+}
+
+func TestFigures(t *testing.T) {
+	h, cfg, table := newGuard(t)
+	next := users()
+	refused := next()
+	for range 10 {
+		invoke(t, h, refused, "ok")
+	}
+	costs := Alternate(20, 500,
+		Case{Name: "bare", Do: bare(t, cfg, table)},
+		Case{Name: "guard", Do: func() { invoke(t, h, next(), "ok") }},
+		Case{Name: "refusal", Do: func() { invoke(t, h, refused, "limited") }},
+	)
+	for i, c := range costs {
+		t.Logf("%d: %.1f µs CPU, %.1f µs wall, %.0f allocs, %.0f B", i, Of(c, CPU), Of(c, Wall), Of(c, Allocs).Median, Of(c, Bytes).Median)
+	}
+	t.Logf("ratio %.3f", Ratio(costs[1], costs[0], CPU))
+}
