@@ -80,7 +80,7 @@ func declareInputs(root, pkg string) error {
 	if err != nil {
 		return err
 	}
-	for name := range strings.FieldsFuncSeq(dirs+"\n"+filepath.Join(root, "go.mod"), isNewline) {
+	for _, name := range append(strings.Split(dirs, "\n"), filepath.Join(root, "go.mod")) {
 		f, err := os.Open(name)
 		if err != nil {
 			return fmt.Errorf("declare the inputs of %s: %w", pkg, err)
@@ -91,8 +91,6 @@ func declareInputs(root, pkg string) error {
 	}
 	return nil
 }
-
-func isNewline(r rune) bool { return r == '\n' }
 
 // outputDir returns the directory for the binary of pkg. It lies in the user's
 // cache, one for each package of each checkout. So the next process finds the

@@ -8,15 +8,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
 
 const (
-	initLimit    = 30 * time.Second       // time to ask for work or to exit; Lambda allows 10 s
-	timeoutGrace = time.Second            // time after an invocation's deadline, for busy machines; Lambda allows none
-	sigtermGrace = 500 * time.Millisecond // time between SIGTERM and SIGKILL, as on Lambda
+	initLimit    = 30 * time.Second // time to ask for work or to exit; Lambda allows 10 s
+	timeoutGrace = time.Second      // time after an invocation's deadline, for busy machines; Lambda allows none
 )
 
 // Instance is one running copy of a function. Several goroutines may call its
@@ -93,19 +91,17 @@ func (i *Instance) Ready(t testing.TB) time.Duration {
 
 // waitReady waits for the first request for work, at most initLimit.
 func (i *Instance) waitReady(ctx context.Context) error {
-	select { // avoids the timer if the function is ready
+	select { // a function that was ready and has exited was ready
 	case <-i.api.asked:
 		return nil
 	default:
 	}
-	limit := time.NewTimer(initLimit)
-	defer limit.Stop()
 	select {
 	case <-i.api.asked:
 		return nil
 	case <-i.exited:
 		return i.errExited("before it asked for work")
-	case <-limit.C:
+	case <-time.After(initLimit):
 		return fmt.Errorf("%s has not asked for work in %v; it wrote:\n%s", i.name, initLimit, i.Logs())
 	case <-ctx.Done():
 		return fmt.Errorf("wait for %s to ask for work: %w", i.name, ctx.Err())
@@ -114,9 +110,8 @@ func (i *Instance) waitReady(ctx context.Context) error {
 
 // Exit describes how a process ended.
 type Exit struct {
-	Code      int    // -1 if a signal ended it
-	InitError string // what it posted to /runtime/init/error, if anything
-	Logs      string
+	Code int // -1 if a signal ended it
+	Logs string
 }
 
 // Exit waits until the function exits by itself, for example because a variable
@@ -128,9 +123,7 @@ func (i *Instance) Exit(t testing.TB) Exit {
 	case <-time.After(initLimit):
 		t.Fatalf("%s is still running after %v; it wrote:\n%s", i.name, initLimit, i.Logs())
 	}
-	i.api.mu.Lock()
-	defer i.api.mu.Unlock()
-	return Exit{Code: i.cmd.ProcessState.ExitCode(), InitError: string(i.api.initError), Logs: i.Logs()}
+	return Exit{Code: i.cmd.ProcessState.ExitCode(), Logs: i.Logs()}
 }
 
 // Logs returns what the function has written to stdout and stderr. When Invoke
@@ -143,22 +136,11 @@ func (i *Instance) Logs() string {
 	return string(b)
 }
 
-// Stop ends the instance as Lambda does: it kills the process. If the function
-// asked for SIGTERM (lambda.WithEnableSIGTERM), it gets that signal half a
-// second earlier. A running invocation fails. Stop may be called more than
-// once.
+// Stop ends the instance as Lambda does: it kills the process. A running
+// invocation fails. Stop may be called more than once.
 func (i *Instance) Stop() { i.stop() }
 
 func (i *Instance) shutDown() {
-	i.api.mu.Lock()
-	sigterm := i.api.sigterm
-	i.api.mu.Unlock()
-	if sigterm && i.cmd.Process.Signal(syscall.SIGTERM) == nil {
-		select {
-		case <-i.exited:
-		case <-time.After(sigtermGrace):
-		}
-	}
 	_ = i.cmd.Process.Kill() // an error means that it has ended already
 	<-i.exited
 	close(i.api.stopping)

@@ -12,8 +12,7 @@ import (
 )
 
 // runtimeAPI is the HTTP server that a function asks for work. It implements
-// Lambda's Runtime API and the part of the Extensions API that
-// lambda.WithEnableSIGTERM needs.
+// the part of Lambda's Runtime API that the Go runtime uses.
 type runtimeAPI struct {
 	arn      string
 	queue    chan *work    // unbuffered, so a job leaves it only when the function asks for work
@@ -22,10 +21,8 @@ type runtimeAPI struct {
 	askedAt  time.Time // set before asked is closed
 	stopping chan struct{}
 
-	mu        sync.Mutex
-	current   *work // the last job that the function got
-	initError []byte
-	sigterm   bool // whether the function wants SIGTERM before it is killed
+	mu      sync.Mutex
+	current *work // the last job that the function got
 }
 
 // work is one invocation, from its start to its result.
@@ -50,9 +47,6 @@ func (a *runtimeAPI) handler() http.Handler {
 	mux.HandleFunc("GET /2018-06-01/runtime/invocation/next", a.next)
 	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/response", a.response)
 	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/error", a.failure)
-	mux.HandleFunc("POST /2018-06-01/runtime/init/error", a.initFailure)
-	mux.HandleFunc("POST /2020-01-01/extension/register", a.register)
-	mux.HandleFunc("GET /2020-01-01/extension/event/next", a.noEvent)
 	return mux
 }
 
@@ -132,31 +126,6 @@ func (a *runtimeAPI) answer(w http.ResponseWriter, r *http.Request, parse func([
 	result.RequestID, result.Duration = a.current.RequestID, time.Since(a.current.taken)
 	a.current.result = &result
 	w.WriteHeader(http.StatusAccepted) // a Go function exits on any other status
-}
-
-func (a *runtimeAPI) initFailure(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body) // a part of the body is better than nothing
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.initError = body
-	w.WriteHeader(http.StatusAccepted)
-}
-
-// register handles the registration of an extension, which asks for SIGTERM.
-func (a *runtimeAPI) register(w http.ResponseWriter, _ *http.Request) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.sigterm = true
-	w.Header().Set("Lambda-Extension-Identifier", newUUID())
-	w.WriteHeader(http.StatusOK)
-}
-
-// noEvent keeps an extension waiting, because there are no events for it.
-func (a *runtimeAPI) noEvent(_ http.ResponseWriter, r *http.Request) {
-	select {
-	case <-a.stopping:
-	case <-r.Context().Done():
-	}
 }
 
 // resultOf returns the result of job, or nil if the function has not answered.
