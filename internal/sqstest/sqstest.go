@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -20,20 +19,10 @@ import (
 )
 
 // Endpoint returns the URL in SQS_ENDPOINT. If the variable is not set, it
-// skips the test. With CI=true it fails the test instead, because nobody would
-// notice a skipped test there.
+// skips the test or, with CI=true, fails it: see [dynamotest.Endpoint].
 func Endpoint(t testing.TB) string {
 	t.Helper()
-	endpoint := os.Getenv("SQS_ENDPOINT")
-	if endpoint != "" {
-		return endpoint
-	}
-	const missing = "SQS_ENDPOINT is not set: run make test, which starts an ElasticMQ and sets it"
-	if os.Getenv("CI") == "true" {
-		t.Fatal(missing)
-	}
-	t.Skip(missing)
-	return ""
+	return dynamotest.EndpointIn(t, "SQS_ENDPOINT", "an ElasticMQ")
 }
 
 // A Queue is a queue that only one test uses.
