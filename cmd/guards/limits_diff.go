@@ -90,12 +90,11 @@ func differences(s live.Settings) []difference {
 
 // inCode returns the code's limit of an activity for callers of a tier.
 func inCode(name, tier string) string {
-	g, err := owner(name)
-	if err != nil {
+	_, a, err := find(name)
+	switch {
+	case err != nil:
 		return ""
-	}
-	a, _ := g.Activity(name)
-	if a.Unlimited {
+	case a.Unlimited:
 		return "unlimited"
 	}
 	return a.For(tier).String()

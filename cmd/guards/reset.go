@@ -26,7 +26,7 @@ func (resetCommand) Help() string {
 
 // Run resets the activity as the guard that owns it does.
 func (c *resetCommand) Run(ctx context.Context, con console) error {
-	g, err := owner(c.Activity)
+	g, _, err := find(c.Activity)
 	if err == nil {
 		err = input.CheckUserID(c.User)
 	}

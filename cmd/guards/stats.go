@@ -42,7 +42,7 @@ type activityUsers struct {
 // Run counts users and items.
 func (c *statsCommand) Run(ctx context.Context, con console) error {
 	if c.Activity != "" {
-		if _, err := owner(c.Activity); err != nil {
+		if _, _, err := find(c.Activity); err != nil {
 			return err
 		}
 	}
@@ -72,11 +72,10 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 // interval returns the least time between two actions of an activity, or 0 if
 // two can come at once.
 func interval(name string) time.Duration {
-	g, err := owner(name)
+	_, a, err := find(name)
 	if err != nil { // the code does not have the activity
 		return 0
 	}
-	a, _ := g.Activity(name)
 	var longest time.Duration
 	for _, r := range a.Limit.Rates() {
 		if r.Burst == 1 {

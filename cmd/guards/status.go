@@ -111,10 +111,8 @@ func unreadable(items map[ratelimit.Key]ratelimit.Item) (lines []string) {
 			continue
 		}
 		repair := "reset"
-		if g, err := owner(key.Activity); err == nil {
-			if a, _ := g.Activity(key.Activity); !a.Unlimited && a.Limit.Queues() {
-				repair = "erase" // places can't be reset
-			}
+		if _, a, err := find(key.Activity); err == nil && a.Limit.Queues() {
+			repair = "erase" // places can't be reset
 		}
 		lines = append(lines, fmt.Sprintf("an item of %s can't be read: %s has the wrong type; guards %s repairs it",
 			key.Activity, strings.Join(item.Unread, ", "), repair))
