@@ -46,11 +46,7 @@ type Table interface {
 
 // An Answer is the result of a run.
 type Answer struct {
-	Scanned    int64 `json:"scanned"`  // items read
-	Stale      int64 `json:"stale"`    // how many of them had expired; for an erasure, all of them
-	Deleted    int64 `json:"deleted"`  // how many of them are known to be deleted
-	Users      int64 `json:"users"`    // users who own the items that were read
-	Finished   bool  `json:"finished"` // whether everything was read and deleted in time
+	table.Swept
 	DurationMs int64 `json:"durationMs"`
 }
 
@@ -84,10 +80,7 @@ func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && (err == nil || errors.Is(err, context.DeadlineExceeded)) {
 		swept.Finished, err = false, nil
 	}
-	a := Answer{
-		Scanned: swept.Scanned, Stale: swept.Stale, Deleted: swept.Deleted, Users: swept.Users,
-		Finished: swept.Finished, DurationMs: time.Since(began).Milliseconds(),
-	}
+	a := Answer{swept, time.Since(began).Milliseconds()}
 	c.record(ctx, r, a, err)
 	if r.UserID == "" && !r.DryRun {
 		c.measure(a)
