@@ -28,7 +28,7 @@ type Instance struct {
 	started time.Time
 	log     string        // path of the file with stdout and stderr
 	exited  chan struct{} // closed when the process has ended
-	stop    func()
+	stop    sync.Once
 }
 
 // Start runs binary as one instance and stops it when the test ends. Entries of
@@ -55,7 +55,6 @@ func Start(t testing.TB, binary string, env ...string) *Instance {
 	i := &Instance{name: name, log: log.Name(), exited: make(chan struct{})}
 	i.api = newRuntimeAPI("arn:aws:lambda:" + region + ":000000000000:function:" + name)
 	i.server = httptest.NewServer(i.api.handler())
-	i.stop = sync.OnceFunc(i.shutDown)
 
 	i.cmd = exec.Command(binary)
 	i.cmd.Dir, i.cmd.Stdout, i.cmd.Stderr = dir, log, log
@@ -136,16 +135,30 @@ func (i *Instance) Logs() string {
 	return string(b)
 }
 
+// Memory returns how many bytes of memory the running function has now. It
+// works only on Linux.
+func (i *Instance) Memory() (bytes int64, err error) {
+	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", i.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	var virtual, resident int64 // pages
+	if _, err := fmt.Sscan(string(statm), &virtual, &resident); err != nil {
+		return 0, err
+	}
+	return resident * int64(os.Getpagesize()), nil
+}
+
 // Stop ends the instance as Lambda does: it kills the process. A running
 // invocation fails. Stop may be called more than once.
-func (i *Instance) Stop() { i.stop() }
-
-func (i *Instance) shutDown() {
-	_ = i.cmd.Process.Kill() // an error means that it has ended already
-	<-i.exited
-	close(i.api.stopping)
-	i.server.CloseClientConnections()
-	i.server.Close()
+func (i *Instance) Stop() {
+	i.stop.Do(func() {
+		_ = i.cmd.Process.Kill() // an error means that it has ended already
+		<-i.exited
+		close(i.api.stopping)
+		i.server.CloseClientConnections()
+		i.server.Close()
+	})
 }
 
 func (i *Instance) errExited(when string) error {

@@ -1,6 +1,7 @@
 package lambdatest
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -45,8 +46,7 @@ func newRuntimeAPI(arn string) *runtimeAPI {
 func (a *runtimeAPI) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /2018-06-01/runtime/invocation/next", a.next)
-	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/response", a.response)
-	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/error", a.failure)
+	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/{kind}", a.answer)
 	return mux
 }
 
@@ -91,31 +91,21 @@ func (a *runtimeAPI) handOver(w http.ResponseWriter, job *work) {
 	_, _ = w.Write(job.Payload) // an error means that the function has exited, which await reports
 }
 
-func (a *runtimeAPI) response(w http.ResponseWriter, r *http.Request) {
-	a.answer(w, r, func(body []byte) Result { return Result{Payload: body} })
-}
-
-func (a *runtimeAPI) failure(w http.ResponseWriter, r *http.Request) {
-	a.answer(w, r, func(body []byte) Result {
-		var failed struct {
-			Type    string `json:"errorType"`
-			Message string `json:"errorMessage"`
-		}
-		if err := json.Unmarshal(body, &failed); err != nil || failed.Type == "" {
-			failed.Type = "Unhandled"
-		}
-		return Result{Payload: body, ErrorType: failed.Type, ErrorMessage: failed.Message}
-	})
-}
-
-// answer records the result of the current job. parse makes it of the body.
-func (a *runtimeAPI) answer(w http.ResponseWriter, r *http.Request, parse func([]byte) Result) {
+// answer records the result of the current job. Its kind is response or error.
+func (a *runtimeAPI) answer(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the function died while it sent its answer
 	}
-	result := parse(body)
-
+	result := Result{Payload: body}
+	if r.PathValue("kind") == "error" {
+		var failed struct {
+			Type    string `json:"errorType"`
+			Message string `json:"errorMessage"`
+		}
+		_ = json.Unmarshal(body, &failed)
+		result.ErrorType, result.ErrorMessage = cmp.Or(failed.Type, "Unhandled"), failed.Message
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.current == nil || a.current.RequestID != r.PathValue("id") || a.current.result != nil {
