@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"github.com/cric-talk/guards/internal/cleanup"
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/table"
 )
@@ -31,7 +29,7 @@ func (f *sweepFlags) clean(ctx context.Context, con console, what, userID string
 	}
 	parts := 0
 	run := &cleanup.Cleanup{
-		Table: table.New(store.Table()), Forget: forget(dynamolive.New(store.Table()), con), Now: con.now,
+		Table: table.New(store.Table()), Live: dynamolive.New(store.Table()), Now: con.now,
 		Progress: func(s table.Swept) {
 			soFar := fmt.Sprintf("%s items, %s to delete, %s deleted", grouped(s.Scanned), grouped(s.Stale), grouped(s.Deleted))
 			if userID != "" { // the number of a user's items is unknown
@@ -56,12 +54,4 @@ func (f *sweepFlags) clean(ctx context.Context, con console, what, userID string
 	}
 	_, err = fmt.Fprintf(con.out, "%d items of %d users read, %d to delete, %s\n", a.Scanned, a.Users, a.Stale, result)
 	return err
-}
-
-// forget returns a function that drops everything that was granted to a user.
-func forget(settings live.Table, con console) func(context.Context, string) error {
-	return func(ctx context.Context, userID string) error {
-		_, err := live.Forget(ctx, settings, limits.All, userID, con.now())
-		return err
-	}
 }

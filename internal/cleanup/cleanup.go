@@ -13,6 +13,8 @@ import (
 
 	"github.com/cric-talk/guards/internal/deadline"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/table"
 )
@@ -25,9 +27,9 @@ type Cleanup struct {
 
 	Metrics metrics.Writer // gets a line for each sweep that deletes
 
-	// Forget removes what operators have granted to a user. An erasure calls it
-	// after the user's items are deleted. Nil if there are no grants.
-	Forget func(ctx context.Context, userID string) error
+	// Live holds what operators have granted to users. An erasure forgets the
+	// user's grants after the user's items are deleted. Nil if there are none.
+	Live live.Table
 
 	Progress func(table.Swept) // see [table.Sweep]; may be nil
 }
@@ -97,8 +99,8 @@ func (c *Cleanup) sweep(ctx context.Context, r Request, s table.Sweep) (table.Sw
 		return c.Table.Sweep(ctx, s)
 	}
 	swept, err := c.Table.Erase(ctx, r.UserID, s)
-	if err == nil && !r.DryRun && c.Forget != nil {
-		err = c.Forget(ctx, r.UserID)
+	if err == nil && !r.DryRun && c.Live != nil {
+		_, err = live.Forget(ctx, c.Live, limits.All, r.UserID, c.now())
 	}
 	return swept, err
 }

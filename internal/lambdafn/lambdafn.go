@@ -44,12 +44,8 @@ func Cleanup() int {
 		if err != nil {
 			return nil, err
 		}
-		forget := func(ctx context.Context, userID string) error {
-			_, err := live.Forget(ctx, dynamolive.New(store.Table()), limits.All, userID, time.Now())
-			return err
-		}
 		return &cleanup.Cleanup{
-			Table: table.New(store.Table()), Forget: forget, Log: logger,
+			Table: table.New(store.Table()), Live: dynamolive.New(store.Table()), Log: logger,
 			Metrics: metrics.Writer{W: os.Stdout, Namespace: readNamespace(os.LookupEnv)},
 		}, nil
 	})
