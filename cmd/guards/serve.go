@@ -44,7 +44,7 @@ const (
 
 // Run serves until ctx ends.
 func (c *serveCommand) Run(ctx context.Context, con console) error {
-	settings, err := lambdafn.ReadSettings(os.LookupEnv)
+	settings, err := lambdafn.ReadSettings()
 	if err != nil {
 		return err
 	}

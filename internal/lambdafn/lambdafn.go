@@ -4,6 +4,7 @@
 package lambdafn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log"
@@ -46,7 +47,7 @@ func Cleanup() int {
 		}
 		return &cleanup.Cleanup{
 			Table: table.New(store.Table()), Live: dynamolive.New(store.Table()), Log: logger,
-			Metrics: metrics.Writer{W: os.Stdout, Namespace: readNamespace(os.LookupEnv)},
+			Metrics: metrics.Writer{W: os.Stdout, Namespace: readNamespace()},
 		}, nil
 	})
 }
@@ -56,7 +57,7 @@ func NewGuard(cfg aws.Config, g limits.Guard, logger *slog.Logger) (*guard.Handl
 	if err := g.Validate(); err != nil {
 		return nil, err
 	}
-	settings, err := ReadSettings(os.LookupEnv)
+	settings, err := ReadSettings()
 	if err != nil {
 		return nil, err
 	}
@@ -75,10 +76,12 @@ func NewGuard(cfg aws.Config, g limits.Guard, logger *slog.Logger) (*guard.Handl
 // returns only if it cannot start. It is for functions that have more parts
 // than a guard.
 func Start(name string, wire func(aws.Config, *slog.Logger) (lambda.Handler, error)) int {
+	service := cmp.Or(os.Getenv("POWERTOOLS_SERVICE_NAME"), name)
+	logger := slog.New(newNamed(lambdacontext.NewLogHandler())).With("service", service)
 	cfg, err := configure()
 	var handler lambda.Handler
 	if err == nil {
-		handler, err = wire(cfg, slog.New(newNamed(lambdacontext.NewLogHandler())).With("service", service(name)))
+		handler, err = wire(cfg, logger)
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
@@ -88,15 +91,6 @@ func Start(name string, wire func(aws.Config, *slog.Logger) (lambda.Handler, err
 	log.SetOutput(quiet)
 	lambda.Start(quiet)
 	return 0
-}
-
-// service returns the name that log lines carry: POWERTOOLS_SERVICE_NAME if it
-// is set, else the function's name.
-func service(name string) string {
-	if v := os.Getenv("POWERTOOLS_SERVICE_NAME"); v != "" {
-		return v
-	}
-	return name
 }
 
 // responseTimeout is how long AWS may take to answer one request of cleanup.
@@ -115,7 +109,7 @@ func configure() (aws.Config, error) {
 }
 
 func open(cfg aws.Config) (*dynamostore.Store, error) {
-	name, err := readTable(os.LookupEnv)
+	name, err := readTable()
 	if err != nil {
 		return nil, err
 	}
