@@ -35,7 +35,7 @@ func Build(t testing.TB, pkg string) string {
 var builds sync.Map // from the package as passed to Build to a func() (string, error)
 
 func build(pkg string) (binary string, err error) {
-	root, err := moduleRoot()
+	root, err := run("", "go", "list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
 		return "", err
 	}
@@ -57,18 +57,6 @@ func build(pkg string) (binary string, err error) {
 	}
 	return binary, nil
 }
-
-// moduleRoot returns the directory with go.mod.
-var moduleRoot = sync.OnceValues(func() (string, error) {
-	out, err := run("", "go", "env", "GOMOD")
-	if err != nil {
-		return "", err
-	}
-	if out == "" || out == os.DevNull {
-		return "", fmt.Errorf("find the module: there is no go.mod in the test's directory or above")
-	}
-	return filepath.Dir(out), nil
-})
 
 // declareInputs opens the source directories of pkg, so that go test knows that
 // the test depends on them. Package testing records each file that a test
