@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/live/dynamolive"
 )
 
 type diffCommand struct {
@@ -41,7 +40,7 @@ func (c *diffCommand) Run(ctx context.Context, con console) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s, version, err := live.Read(ctx, dynamolive.New(store.Table()))
+	s, version, err := live.Read(ctx, store.live)
 	if err != nil {
 		return reached(err)
 	}

@@ -82,10 +82,10 @@ func (c *serveCommand) Run(ctx context.Context, con console) error {
 // table can be reached.
 func (c *serveCommand) prepare(ctx context.Context, store store) error {
 	if c.CreateTable {
-		if store.create == nil {
+		if store.dynamo == nil {
 			return errors.New("--create-table goes with --store dynamodb")
 		}
-		if err := store.create(ctx); err != nil {
+		if err := store.dynamo.Create(ctx); err != nil {
 			return input.NewUnavailable(err)
 		}
 	}

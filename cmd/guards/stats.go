@@ -50,7 +50,7 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	found, err := table.New(store.Table()).Stats(ctx, con.now().Unix(), func(s table.Stats, parts int) {
+	found, err := store.dynamo.Stats(ctx, con.now().Unix(), func(s table.Stats, parts int) {
 		con.bar(parts, table.Parts, fmt.Sprintf("%s items of %s users", grouped(s.Items), grouped(s.Users)))
 	})
 	con.told()

@@ -10,9 +10,7 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/table"
 )
 
 type statusCommand struct {
@@ -52,11 +50,11 @@ func (c *statusCommand) Run(ctx context.Context, con console) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	items, err := table.New(store.Table()).User(ctx, c.User)
+	items, err := store.dynamo.User(ctx, c.User)
 	if err != nil {
 		return input.NewUnavailable(err)
 	}
-	changed, err := follow(ctx, dynamolive.New(store.Table()))
+	changed, err := follow(ctx, store.live)
 	if err != nil {
 		return err
 	}

@@ -44,9 +44,9 @@ type tableFlags struct {
 // A store is where a command counts.
 type store struct {
 	ratelimit.Store
-	table  cleanup.Table               // the same items, for operators
-	live   live.Table                  // nil: there are no live limits
-	create func(context.Context) error // creates the table; nil: the store needs no table
+	table  cleanup.Table   // the same items, for operators
+	live   live.Table      // nil: there are no live limits
+	dynamo *table.DynamoDB // the table, if it is in DynamoDB; otherwise nil
 }
 
 // open opens the store. It sends no requests.
@@ -58,12 +58,7 @@ func (f *storeFlags) open(ctx context.Context) (store, error) {
 		s := new(memstore.Store)
 		return store{Store: s, table: table.Memory{Store: s}}, nil
 	}
-	s, err := f.tableFlags.open(ctx)
-	if err != nil {
-		return store{}, err
-	}
-	t := table.New(s.Table())
-	return store{s, t, dynamolive.New(s.Table()), t.Create}, nil
+	return f.tableFlags.open(ctx)
 }
 
 // limiter returns a limiter that counts in s. It sends each request once and
@@ -73,21 +68,23 @@ func (s store) limiter(con console) *ratelimit.Limiter {
 }
 
 // open opens the table. It sends no requests.
-func (f *tableFlags) open(ctx context.Context) (*dynamostore.Store, error) {
+func (f *tableFlags) open(ctx context.Context) (store, error) {
 	if u, err := url.Parse(f.Endpoint); f.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return nil, input.Invalid("--endpoint", input.Show(f.Endpoint), "a URL such as http://127.0.0.1:8000")
+		return store{}, input.Invalid("--endpoint", input.Show(f.Endpoint), "a URL such as http://127.0.0.1:8000")
 	}
 	cfg, err := f.aws(ctx)
 	if err != nil {
-		return nil, err
+		return store{}, err
 	}
 	f.region = cfg.Region
-	return dynamostore.New(cfg, f.Table, func(o *dynamodb.Options) {
+	s := dynamostore.New(cfg, f.Table, func(o *dynamodb.Options) {
 		if f.Endpoint != "" { // the SDK's variable would override an endpoint in cfg
 			o.BaseEndpoint = aws.String(f.Endpoint)
 		}
 		f.address = aws.ToString(o.BaseEndpoint)
-	}), nil
+	})
+	t := table.New(s.Table())
+	return store{s, t, dynamolive.New(s.Table()), t}, nil
 }
 
 // aws loads the configuration as the AWS CLI does. If the region or the

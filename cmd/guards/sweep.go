@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/cric-talk/guards/internal/cleanup"
-	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/table"
 )
 
@@ -29,7 +28,7 @@ func (f *sweepFlags) clean(ctx context.Context, con console, what, userID string
 	}
 	parts := 0
 	run := &cleanup.Cleanup{
-		Table: table.New(store.Table()), Live: dynamolive.New(store.Table()), Now: con.now,
+		Table: store.table, Live: store.live, Now: con.now,
 		Progress: func(s table.Swept) {
 			soFar := fmt.Sprintf("%s items, %s to delete, %s deleted", grouped(s.Scanned), grouped(s.Stale), grouped(s.Deleted))
 			if userID != "" { // the number of a user's items is unknown
