@@ -68,19 +68,16 @@ func (q *Queue) Redrive(received int) string {
 	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, q.ARN, received)
 }
 
-// Send puts a message on the queue and returns its id.
-func (q *Queue) Send(body string) string {
+// Send puts a message on the queue.
+func (q *Queue) Send(body string) {
 	q.t.Helper()
-	sent, err := q.client.SendMessage(q.t.Context(), &sqs.SendMessageInput{QueueUrl: &q.URL, MessageBody: &body})
-	if err != nil {
+	if _, err := q.client.SendMessage(q.t.Context(), &sqs.SendMessageInput{QueueUrl: &q.URL, MessageBody: &body}); err != nil {
 		q.t.Fatalf("send a message: %v", err)
 	}
-	return *sent.MessageId
 }
 
 // A Message is a message that Take removed from a queue.
 type Message struct {
-	ID   string
 	Body string
 	Sent time.Time // according to the queue's clock
 }
@@ -99,7 +96,7 @@ func (q *Queue) Take(n int, within time.Duration) (taken []Message) {
 				q.t.Fatalf("delete a message: %v", err)
 			}
 			millis, _ := strconv.ParseInt(m.Attributes["SentTimestamp"], 10, 64)
-			taken = append(taken, Message{*m.MessageId, *m.Body, time.UnixMilli(millis)})
+			taken = append(taken, Message{*m.Body, time.UnixMilli(millis)})
 		}
 	}
 	return taken
