@@ -14,16 +14,14 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// Settings are what a guard reads from its environment, except the table's
-// name.
+// Settings are what a guard reads from its environment, except the table's name
+// and the namespace of the metrics.
 type Settings struct {
 	Mode            guard.Mode
 	DenyOutage      bool
 	RefusalIsError  bool
 	DecisionTimeout time.Duration
 	BypassRoles     []string
-	Memory          int    // the most bytes that the function's [ratelimit.Memory] takes
-	Namespace       string // the namespace of the metrics in CloudWatch
 }
 
 // Handler returns a handler that counts in store. It has no log, no metrics and
@@ -33,7 +31,7 @@ func (s *Settings) Handler(g limits.Guard, store ratelimit.Store) *guard.Handler
 		Guard: g,
 		Limiter: &ratelimit.Limiter{
 			Store:   store,
-			Memory:  ratelimit.NewMemory(s.Memory),
+			Memory:  ratelimit.NewMemory(readMemory()),
 			Timeout: s.DecisionTimeout,
 		},
 		Mode:           s.Mode,
@@ -60,8 +58,6 @@ func ReadSettings() (s Settings, err error) {
 	s.Mode = guard.Mode(choice("MODE", string(guard.Enforce), string(guard.Shadow), string(guard.Off)))
 	s.DenyOutage = choice("ON_OUTAGE", "allow", "deny") == "deny"
 	s.RefusalIsError = choice("ON_LIMIT", "answer", "error") == "error"
-	s.Namespace = readNamespace()
-	s.Memory = readMemory()
 	if err != nil {
 		return s, err
 	}

@@ -67,7 +67,7 @@ func NewGuard(cfg aws.Config, g limits.Guard, logger *slog.Logger) (*guard.Handl
 	}
 	h := settings.Handler(g, store)
 	h.Log = logger
-	h.Metrics = metrics.Writer{W: os.Stdout, Namespace: settings.Namespace}
+	h.Metrics = metrics.Writer{W: os.Stdout, Namespace: readNamespace()}
 	h.Live = &live.Follower{Table: dynamolive.New(store.Table()), Guards: limits.All, Log: logger}
 	return h, nil
 }
