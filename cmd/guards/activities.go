@@ -8,21 +8,21 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 )
 
-// owner returns the guard that decides an activity.
-func owner(activity string) (limits.Guard, error) {
+// find returns the activity with this name, and the guard that decides it.
+func find(name string) (g limits.Guard, a limits.Activity, err error) {
 	for _, g := range limits.All {
-		if _, ok := g.Activity(activity); ok {
-			return g, nil
+		if a, ok := g.Activity(name); ok {
+			return g, a, nil
 		}
 	}
 	all := activities()
-	if meant, ok := nearest(activity, all); ok {
-		return limits.Guard{}, hint{
-			error:  &input.ValidationError{Field: "activity", Problem: fmt.Sprintf("is %s, did you mean %q?", input.Show(activity), meant)},
+	if meant, ok := nearest(name, all); ok {
+		return g, a, hint{
+			error:  &input.ValidationError{Field: "activity", Problem: fmt.Sprintf("is %s, did you mean %q?", input.Show(name), meant)},
 			advice: "see guards limits",
 		}
 	}
-	return limits.Guard{}, input.Invalid("activity", input.Show(activity), "one of "+strings.Join(all, ", "))
+	return g, a, input.Invalid("activity", input.Show(name), "one of "+strings.Join(all, ", "))
 }
 
 // activities returns the names of all guards' activities.

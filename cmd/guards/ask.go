@@ -15,24 +15,19 @@ type questionFlags struct {
 	DryRun bool `help:"Delete nothing. Show how much would be deleted."`
 }
 
-// confirm asks the question, unless --yes or --dry-run answers it.
+// confirm asks the question, unless --yes or --dry-run answers it. It returns
+// nil if the answer is yes. It stops waiting for the answer when ctx ends.
 func (f *questionFlags) confirm(ctx context.Context, con console, question string) error {
 	if f.Yes || f.DryRun {
 		return nil
 	}
-	return con.confirm(ctx, question)
-}
-
-// confirm asks whether to delete, and returns nil if the answer is yes. It
-// stops waiting for the answer when ctx ends.
-func (c console) confirm(ctx context.Context, question string) error {
-	if c.in == nil {
+	if con.in == nil {
 		return errors.New("there is nobody to ask: give --yes to delete, or --dry-run to see what would be deleted")
 	}
-	_, _ = fmt.Fprintf(c.err, "%s [y/N] ", question)
+	_, _ = fmt.Fprintf(con.err, "%s [y/N] ", question)
 	answered := make(chan string, 1)
 	go func() {
-		answer, _ := bufio.NewReader(c.in).ReadString('\n')
+		answer, _ := bufio.NewReader(con.in).ReadString('\n')
 		answered <- strings.ToLower(strings.TrimSpace(answer))
 	}()
 	select {
@@ -42,7 +37,7 @@ func (c console) confirm(ctx context.Context, question string) error {
 		}
 		return errDeclined
 	case <-ctx.Done():
-		_, _ = fmt.Fprintln(c.err)
+		_, _ = fmt.Fprintln(con.err)
 		return errInterrupted
 	}
 }

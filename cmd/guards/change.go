@@ -7,7 +7,6 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/live/dynamolive"
 )
 
 // changeFlags belong to commands that change the live limits.
@@ -32,7 +31,7 @@ func (f *changeFlags) edit(ctx context.Context, con console, what string, edit f
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	c := live.Change{At: con.now(), By: f.By, What: what, Why: f.Why}
-	if err := live.Edit(ctx, dynamolive.New(store.Table()), limits.All, c, edit); err != nil {
+	if err := live.Edit(ctx, store.live, limits.All, c, edit); err != nil {
 		return reached(err)
 	}
 	_, err = fmt.Fprintln(con.out, what+": instances follow within 30 s of use")

@@ -70,7 +70,7 @@ func (c *checkCommand) handler(ctx context.Context, con console) (*guard.Handler
 	if c.Count < 1 {
 		return nil, input.Invalid("--count", fmt.Sprint(c.Count), "at least 1")
 	}
-	g, err := owner(c.Activity)
+	g, _, err := find(c.Activity)
 	if err != nil {
 		return nil, err
 	}

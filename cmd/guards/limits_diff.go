@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/live/dynamolive"
 )
 
 type diffCommand struct {
@@ -41,7 +40,7 @@ func (c *diffCommand) Run(ctx context.Context, con console) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s, version, err := live.Read(ctx, dynamolive.New(store.Table()))
+	s, version, err := live.Read(ctx, store.live)
 	if err != nil {
 		return reached(err)
 	}
@@ -90,12 +89,11 @@ func differences(s live.Settings) []difference {
 
 // inCode returns the code's limit of an activity for callers of a tier.
 func inCode(name, tier string) string {
-	g, err := owner(name)
-	if err != nil {
+	_, a, err := find(name)
+	switch {
+	case err != nil:
 		return ""
-	}
-	a, _ := g.Activity(name)
-	if a.Unlimited {
+	case a.Unlimited:
 		return "unlimited"
 	}
 	return a.For(tier).String()

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/live/dynamolive"
 )
 
 type historyCommand struct {
@@ -29,7 +28,7 @@ func (c *historyCommand) Run(ctx context.Context, con console) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	changes, err := dynamolive.New(store.Table()).SettingsHistory(ctx)
+	changes, err := store.live.SettingsHistory(ctx)
 	if err != nil {
 		return reached(err)
 	}

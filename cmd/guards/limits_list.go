@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
 )
 
 type listCommand struct {
@@ -25,12 +26,12 @@ func (listCommand) Help() string {
 
 // A listed is one activity of the list.
 type listed struct {
-	Function string            `json:"function"`
-	Activity string            `json:"activity"`
-	Policy   string            `json:"policy"` // the limit's text form, or "unlimited"
-	Limit    int64             `json:"limit,omitzero"`
-	WindowMs int64             `json:"windowMs,omitzero"`
-	Tiers    map[string]string `json:"tiers,omitempty"` // text forms
+	Function string       `json:"function"`
+	Activity string       `json:"activity"`
+	Policy   string       `json:"policy"` // the limit's text form, or "unlimited"
+	Limit    int64        `json:"limit,omitzero"`
+	WindowMs int64        `json:"windowMs,omitzero"`
+	Tiers    limits.Tiers `json:"tiers,omitempty"`
 }
 
 // Run lists the limits.
@@ -55,16 +56,10 @@ func (c *listCommand) Run(con console) error {
 func list() (all []listed) {
 	for _, g := range limits.All {
 		for _, a := range g.Activities {
-			l := listed{Function: g.Name, Activity: a.Name, Policy: "unlimited"}
+			l := listed{Function: g.Name, Activity: a.Name, Policy: "unlimited", Tiers: a.Tiers}
 			if !a.Unlimited {
 				figures := a.Limit.Read(0, 0, nil)
 				l.Policy, l.Limit, l.WindowMs = a.Limit.String(), figures.Limit, figures.Window.Milliseconds()
-			}
-			for tier, p := range a.Tiers {
-				if l.Tiers == nil {
-					l.Tiers = make(map[string]string)
-				}
-				l.Tiers[tier] = p.String()
 			}
 			all = append(all, l)
 		}
@@ -76,7 +71,7 @@ func list() (all []listed) {
 func (l listed) tiers(quote string) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(l.Tiers)) {
-		all = append(all, name+": "+quote+l.Tiers[name]+quote)
+		all = append(all, name+": "+quote+l.Tiers[name].String()+quote)
 	}
 	return strings.Join(all, "; ")
 }
@@ -96,7 +91,7 @@ func markdown(list []listed) string {
 	b.WriteString("| function | activity | limit | tiers |\n|---|---|---|---|\n")
 	for len(list) > 0 {
 		first, alike := list[0], []string{}
-		for len(list) > 0 && list[0].Function == first.Function && list[0].Policy == first.Policy && maps.Equal(list[0].Tiers, first.Tiers) {
+		for len(list) > 0 && list[0].Function == first.Function && list[0].Policy == first.Policy && maps.EqualFunc(list[0].Tiers, first.Tiers, policy.Policy.Equal) {
 			alike = append(alike, "`"+list[0].Activity+"`")
 			list = list[1:]
 		}

@@ -35,7 +35,7 @@ func (c *setCommand) Run(ctx context.Context, con console) error {
 	if c.Tier != "" && c.Mode != "" {
 		return errors.New("a mode holds for the whole activity: give --mode without --tier")
 	}
-	if _, err := owner(c.Activity); err != nil {
+	if _, _, err := find(c.Activity); err != nil {
 		return err
 	}
 	what := []string{"set", c.Activity}

@@ -85,12 +85,9 @@ func (c *replayCommand) policy() (policy.Policy, error) {
 		}
 		return p, nil
 	}
-	g, err := owner(c.Activity)
-	if err != nil {
-		return policy.Policy{}, err
-	}
-	if a, _ := g.Activity(c.Activity); !a.Unlimited {
-		return a.Limit, nil
+	_, a, err := find(c.Activity)
+	if err != nil || !a.Unlimited {
+		return a.Limit, err
 	}
 	return policy.Policy{}, fmt.Errorf("%s is unlimited: give a --limit to try, such as 20/1m", c.Activity)
 }

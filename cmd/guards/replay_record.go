@@ -13,10 +13,10 @@ type record struct {
 	size int64 // bytes; 0: unknown
 
 	from  io.Reader
-	start int64 // the offset in file at which the traffic begins
-	done  int64 // bytes read since then
+	done  int64 // bytes read since the start
 	file  *os.File
-	copy  *os.File // a copy of a file that can be read only once; nil: none is needed
+	again *os.File // what rewind reads: file, or a copy if file can be read only once
+	start int64    // the offset in again at which the traffic begins
 }
 
 // openRecord opens a file; - is standard input. If again is set and the file
@@ -34,13 +34,14 @@ func openRecord(name string, again bool) (*record, error) {
 	r.from = r.file
 	info, err := r.file.Stat()
 	if err == nil && info.Mode().IsRegular() {
+		r.again = r.file
 		r.start, err = r.file.Seek(0, io.SeekCurrent)
 		r.size = info.Size() - r.start
 		return r, err
 	}
 	if err == nil && again {
-		r.copy, err = os.CreateTemp("", "guards-replay-*")
-		r.from = io.TeeReader(r.file, r.copy)
+		r.again, err = os.CreateTemp("", "guards-replay-*")
+		r.from = io.TeeReader(r.file, r.again)
 	}
 	if err != nil {
 		r.close()
@@ -57,20 +58,15 @@ func (r *record) Read(p []byte) (int, error) {
 
 // rewind goes back to the start. The record must have been read to its end.
 func (r *record) rewind() error {
-	r.done = 0
-	if r.copy != nil {
-		_, err := r.copy.Seek(0, io.SeekStart)
-		r.from = r.copy
-		return err
-	}
-	_, err := r.file.Seek(r.start, io.SeekStart)
+	r.from, r.done = r.again, 0
+	_, err := r.again.Seek(r.start, io.SeekStart)
 	return err
 }
 
 func (r *record) close() {
 	_ = r.file.Close()
-	if r.copy != nil {
-		_ = errors.Join(r.copy.Close(), os.Remove(r.copy.Name()))
+	if r.again != nil && r.again != r.file {
+		_ = errors.Join(r.again.Close(), os.Remove(r.again.Name()))
 	}
 }
 

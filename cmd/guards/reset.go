@@ -6,7 +6,6 @@ import (
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
-	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 type resetCommand struct {
@@ -26,7 +25,7 @@ func (resetCommand) Help() string {
 
 // Run resets the activity as the guard that owns it does.
 func (c *resetCommand) Run(ctx context.Context, con console) error {
-	g, err := owner(c.Activity)
+	g, _, err := find(c.Activity)
 	if err == nil {
 		err = input.CheckUserID(c.User)
 	}
@@ -41,7 +40,7 @@ func (c *resetCommand) Run(ctx context.Context, con console) error {
 	if err := ask.confirm(ctx, con, fmt.Sprintf("Clear %s of %s in %s?", c.Activity, c.User, c.where())); err != nil {
 		return err
 	}
-	h := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: store, Now: con.now}}
+	h := &guard.Handler{Guard: g, Limiter: store.limiter(con)}
 	a, err := decide(ctx, h, guard.Request{UserID: c.User, Activity: c.Activity, Op: guard.Reset})
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ const (
 
 // Run serves until ctx ends.
 func (c *serveCommand) Run(ctx context.Context, con console) error {
-	settings, err := lambdafn.ReadSettings(os.LookupEnv)
+	settings, err := lambdafn.ReadSettings()
 	if err != nil {
 		return err
 	}
@@ -82,10 +82,10 @@ func (c *serveCommand) Run(ctx context.Context, con console) error {
 // table can be reached.
 func (c *serveCommand) prepare(ctx context.Context, store store) error {
 	if c.CreateTable {
-		if store.create == nil {
+		if store.dynamo == nil {
 			return errors.New("--create-table goes with --store dynamodb")
 		}
-		if err := store.create(ctx); err != nil {
+		if err := store.dynamo.Create(ctx); err != nil {
 			return input.NewUnavailable(err)
 		}
 	}

@@ -21,11 +21,10 @@ import (
 func newAPI(settings *lambdafn.Settings, store store, con console) *invokeapi.Server {
 	api := &invokeapi.Server{Functions: make(map[string]invokeapi.Function), Observe: con.follow}
 	logger := slog.New(invokeapi.LogHandler())
-	run := &cleanup.Cleanup{Table: store.table, Now: con.now, Log: logger.With("service", "cleanup")}
+	run := &cleanup.Cleanup{Table: store.table, Live: store.live, Now: con.now, Log: logger.With("service", "cleanup")}
 	var changed *live.Follower // all guards share it, because they run in one process
 	if store.live != nil {
 		changed = &live.Follower{Table: store.live, Guards: limits.All, Log: logger, Now: con.now}
-		run.Forget = forget(store.live, con)
 	}
 	for _, g := range limits.All {
 		h := settings.Handler(g, store)

@@ -42,7 +42,7 @@ type activityUsers struct {
 // Run counts users and items.
 func (c *statsCommand) Run(ctx context.Context, con console) error {
 	if c.Activity != "" {
-		if _, err := owner(c.Activity); err != nil {
+		if _, _, err := find(c.Activity); err != nil {
 			return err
 		}
 	}
@@ -50,7 +50,7 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	found, err := table.New(store.Table()).Stats(ctx, con.now().Unix(), func(s table.Stats, parts int) {
+	found, err := store.dynamo.Stats(ctx, con.now().Unix(), func(s table.Stats, parts int) {
 		con.bar(parts, table.Parts, fmt.Sprintf("%s items of %s users", grouped(s.Items), grouped(s.Users)))
 	})
 	con.told()
@@ -72,11 +72,10 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 // interval returns the least time between two actions of an activity, or 0 if
 // two can come at once.
 func interval(name string) time.Duration {
-	g, err := owner(name)
+	_, a, err := find(name)
 	if err != nil { // the code does not have the activity
 		return 0
 	}
-	a, _ := g.Activity(name)
 	var longest time.Duration
 	for _, r := range a.Limit.Rates() {
 		if r.Burst == 1 {

@@ -10,9 +10,7 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/table"
 )
 
 type statusCommand struct {
@@ -52,11 +50,11 @@ func (c *statusCommand) Run(ctx context.Context, con console) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	items, err := table.New(store.Table()).User(ctx, c.User)
+	items, err := store.dynamo.User(ctx, c.User)
 	if err != nil {
 		return input.NewUnavailable(err)
 	}
-	changed, err := follow(ctx, dynamolive.New(store.Table()))
+	changed, err := follow(ctx, store.live)
 	if err != nil {
 		return err
 	}
@@ -111,10 +109,8 @@ func unreadable(items map[ratelimit.Key]ratelimit.Item) (lines []string) {
 			continue
 		}
 		repair := "reset"
-		if g, err := owner(key.Activity); err == nil {
-			if a, _ := g.Activity(key.Activity); !a.Unlimited && a.Limit.Queues() {
-				repair = "erase" // places can't be reset
-			}
+		if _, a, err := find(key.Activity); err == nil && a.Limit.Queues() {
+			repair = "erase" // places can't be reset
 		}
 		lines = append(lines, fmt.Sprintf("an item of %s can't be read: %s has the wrong type; guards %s repairs it",
 			key.Activity, strings.Join(item.Unread, ", "), repair))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -24,29 +25,40 @@ import (
 // patience is how long a person waits for a table that does not answer.
 const patience = 10 * time.Second
 
+// storeFlags choose where a command counts.
+type storeFlags struct {
+	Store string `enum:"memory,dynamodb" default:"memory" help:"Where to count: memory (the embedded store, gone when the command ends) or dynamodb."`
+	tableFlags
+}
+
+// tableFlags choose a table in DynamoDB.
+type tableFlags struct {
+	Table    string `default:"rateLimit" env:"TABLE_NAME" placeholder:"NAME" help:"The DynamoDB table (${default})."`
+	Endpoint string `placeholder:"URL" help:"DynamoDB's address, such as http://127.0.0.1:8000. Default: AWS_ENDPOINT_URL_DYNAMODB, or AWS itself."`
+	Region   string `placeholder:"NAME" help:"The table's region. Default: as the AWS CLI finds it."`
+
+	region  string // the table's region; open sets it
+	address string // the table's endpoint, if it is not AWS's own; open sets it
+}
+
 // A store is where a command counts.
 type store struct {
 	ratelimit.Store
-	table  cleanup.Table               // the same items, for operators
-	live   live.Table                  // nil: there are no live limits
-	create func(context.Context) error // creates the table; nil: the store needs no table
+	table  cleanup.Table   // the same items, for operators
+	live   live.Table      // nil: there are no live limits
+	dynamo *table.DynamoDB // the table, if it is in DynamoDB; otherwise nil
 }
 
 // open opens the store. It sends no requests.
 func (f *storeFlags) open(ctx context.Context) (store, error) {
-	if err := f.validate(); err != nil {
-		return store{}, err
-	}
 	if f.Store == "memory" {
+		if f.Endpoint != "" || f.Region != "" { // they would have no effect
+			return store{}, errors.New("--endpoint and --region go with --store dynamodb")
+		}
 		s := new(memstore.Store)
 		return store{Store: s, table: table.Memory{Store: s}}, nil
 	}
-	s, err := f.tableFlags.open(ctx)
-	if err != nil {
-		return store{}, err
-	}
-	t := table.New(s.Table())
-	return store{s, t, dynamolive.New(s.Table()), t.Create}, nil
+	return f.tableFlags.open(ctx)
 }
 
 // limiter returns a limiter that counts in s. It sends each request once and
@@ -56,21 +68,23 @@ func (s store) limiter(con console) *ratelimit.Limiter {
 }
 
 // open opens the table. It sends no requests.
-func (f *tableFlags) open(ctx context.Context) (*dynamostore.Store, error) {
-	if err := f.validate(); err != nil {
-		return nil, err
+func (f *tableFlags) open(ctx context.Context) (store, error) {
+	if u, err := url.Parse(f.Endpoint); f.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return store{}, input.Invalid("--endpoint", input.Show(f.Endpoint), "a URL such as http://127.0.0.1:8000")
 	}
 	cfg, err := f.aws(ctx)
 	if err != nil {
-		return nil, err
+		return store{}, err
 	}
 	f.region = cfg.Region
-	return dynamostore.New(cfg, f.Table, func(o *dynamodb.Options) {
+	s := dynamostore.New(cfg, f.Table, func(o *dynamodb.Options) {
 		if f.Endpoint != "" { // the SDK's variable would override an endpoint in cfg
 			o.BaseEndpoint = aws.String(f.Endpoint)
 		}
 		f.address = aws.ToString(o.BaseEndpoint)
-	}), nil
+	})
+	t := table.New(s.Table())
+	return store{s, t, dynamolive.New(s.Table()), t}, nil
 }
 
 // aws loads the configuration as the AWS CLI does. If the region or the
@@ -93,4 +107,13 @@ func (f *tableFlags) aws(ctx context.Context) (aws.Config, error) {
 		}
 	}
 	return cfg, nil
+}
+
+// where names the table that open opened: its name, region and address.
+func (f *tableFlags) where() string {
+	where := fmt.Sprintf("the table %s in %s", f.Table, f.region)
+	if f.address != "" {
+		where += " at " + f.address
+	}
+	return where
 }

@@ -5,21 +5,33 @@ import (
 	"fmt"
 
 	"github.com/cric-talk/guards/internal/cleanup"
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/live/dynamolive"
-	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/table"
 )
 
-// clean runs cleanup on a table. A terminal shows the progress.
-func clean(ctx context.Context, con console, store *dynamostore.Store, r cleanup.Request, asJSON bool) error {
+// sweepFlags belong to commands that delete as the function cleanup does.
+type sweepFlags struct {
+	JSON bool `name:"json" help:"Print the answer as JSON."`
+	questionFlags
+	tableFlags
+}
+
+// clean asks whether to delete what, and runs cleanup. A terminal shows the
+// progress. If userID is not empty, clean deletes that user; otherwise it
+// deletes what has expired.
+func (f *sweepFlags) clean(ctx context.Context, con console, what, userID string) error {
+	store, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f.confirm(ctx, con, fmt.Sprintf("Delete %s in %s?", what, f.where())); err != nil {
+		return err
+	}
 	parts := 0
 	run := &cleanup.Cleanup{
-		Table: table.New(store.Table()), Forget: forget(dynamolive.New(store.Table()), con), Now: con.now,
+		Table: store.table, Live: store.live, Now: con.now,
 		Progress: func(s table.Swept) {
 			soFar := fmt.Sprintf("%s items, %s to delete, %s deleted", grouped(s.Scanned), grouped(s.Stale), grouped(s.Deleted))
-			if r.UserID != "" { // the number of a user's items is unknown
+			if userID != "" { // the number of a user's items is unknown
 				con.tell(soFar)
 				return
 			}
@@ -27,26 +39,18 @@ func clean(ctx context.Context, con console, store *dynamostore.Store, r cleanup
 			con.bar(parts, table.Parts, soFar)
 		},
 	}
-	a, err := run.Run(ctx, r)
+	a, err := run.Run(ctx, cleanup.Request{UserID: userID, DryRun: f.DryRun})
 	con.told()
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	if f.JSON {
 		return con.printLine(a)
 	}
 	result := fmt.Sprintf("%d deleted", a.Deleted)
-	if r.DryRun {
+	if f.DryRun {
 		result = "none deleted because of --dry-run"
 	}
 	_, err = fmt.Fprintf(con.out, "%d items of %d users read, %d to delete, %s\n", a.Scanned, a.Users, a.Stale, result)
 	return err
-}
-
-// forget returns a function that drops everything that was granted to a user.
-func forget(settings live.Table, con console) func(context.Context, string) error {
-	return func(ctx context.Context, userID string) error {
-		_, err := live.Forget(ctx, settings, limits.All, userID, con.now())
-		return err
-	}
 }

@@ -36,11 +36,10 @@ The exit status is 1 unless exactly the limit gets through. Examples:
 // Run sends the requests. It returns errRefused unless exactly the limit got
 // through.
 func (c *verifyCommand) Run(ctx context.Context, con console) error {
-	g, err := owner(c.Activity)
+	g, activity, err := find(c.Activity)
 	if err != nil {
 		return err
 	}
-	activity, _ := g.Activity(c.Activity)
 	if activity.Unlimited {
 		return fmt.Errorf("%s is unlimited: there is nothing to verify", c.Activity)
 	}

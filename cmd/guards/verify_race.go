@@ -9,49 +9,32 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 )
 
-// A tally collects the outcomes of all callers.
-type tally struct {
-	mu      sync.Mutex
-	took    []float64 // milliseconds
-	allowed int
-	windows map[int64]bool // the windows that decided; each has the whole limit
-	failed  error          // the first failure
-}
-
-// add adds the outcome of one request.
-func (t *tally) add(a asked, took time.Duration, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.took = append(t.took, milliseconds(took))
-	if err == nil {
-		t.windows[a.WindowKey] = true
-	} else if t.failed == nil {
-		t.failed = err
-	}
-	if a.Allowed {
-		t.allowed++
-	}
+// An outcome is what one caller got for one request.
+type outcome struct {
+	asked
+	took time.Duration
+	err  error
 }
 
 // race sends the limit and one request more for each caller. All callers ask at
 // the same time, one request after the other.
 func (c *verifyCommand) race(ctx context.Context, ask asker, user guard.Request, limit int) (verdict, error) {
 	v := verdict{Activity: c.Activity, Limit: int64(limit), Asked: limit + c.Callers}
-	next := make(chan struct{}, v.Asked)
-	for range v.Asked {
-		next <- struct{}{}
+	outcomes := make([]outcome, v.Asked)
+	next := make(chan *outcome, v.Asked)
+	for i := range outcomes {
+		next <- &outcomes[i]
 	}
 	close(next)
-	all := &tally{windows: make(map[int64]bool)}
 	began := time.Now()
 	var wg sync.WaitGroup
 	for range c.Callers {
 		wg.Go(func() {
-			for range next {
+			for o := range next {
 				sent := time.Now()
-				a, err := ask(ctx, user)
-				all.add(a, time.Since(sent), err)
-				if err != nil {
+				o.asked, o.err = ask(ctx, user)
+				o.took = time.Since(sent)
+				if o.err != nil {
 					return
 				}
 			}
@@ -59,13 +42,25 @@ func (c *verifyCommand) race(ctx context.Context, ask asker, user guard.Request,
 	}
 	wg.Wait()
 	v.TookMs = milliseconds(time.Since(began))
-	v.Allowed, v.Exact = all.allowed, all.allowed == limit
-	slices.Sort(all.took)
-	v.P50Ms, v.P99Ms = all.took[len(all.took)/2], all.took[len(all.took)*99/100]
-	if all.failed == nil && len(all.windows) > 1 {
+	took := make([]float64, v.Asked)
+	windows := make(map[int64]bool) // each has the whole limit
+	for i, o := range outcomes {
+		if o.err != nil {
+			return v, o.err
+		}
+		if o.Allowed {
+			v.Allowed++
+		}
+		took[i] = milliseconds(o.took)
+		windows[o.WindowKey] = true
+	}
+	if len(windows) > 1 {
 		return v, errWindowEnded
 	}
-	return v, all.failed
+	v.Exact = v.Allowed == limit
+	slices.Sort(took)
+	v.P50Ms, v.P99Ms = took[len(took)/2], took[len(took)*99/100]
+	return v, nil
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/cric-talk/guards/internal/deadline"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/table"
 )
@@ -25,9 +27,9 @@ type Cleanup struct {
 
 	Metrics metrics.Writer // gets a line for each sweep that deletes
 
-	// Forget removes what operators have granted to a user. An erasure calls it
-	// after the user's items are deleted. Nil if there are no grants.
-	Forget func(ctx context.Context, userID string) error
+	// Live holds what operators have granted to users. An erasure forgets the
+	// user's grants after the user's items are deleted. Nil if there are none.
+	Live live.Table
 
 	Progress func(table.Swept) // see [table.Sweep]; may be nil
 }
@@ -46,11 +48,7 @@ type Table interface {
 
 // An Answer is the result of a run.
 type Answer struct {
-	Scanned    int64 `json:"scanned"`  // items read
-	Stale      int64 `json:"stale"`    // how many of them had expired; for an erasure, all of them
-	Deleted    int64 `json:"deleted"`  // how many of them are known to be deleted
-	Users      int64 `json:"users"`    // users who own the items that were read
-	Finished   bool  `json:"finished"` // whether everything was read and deleted in time
+	table.Swept
 	DurationMs int64 `json:"durationMs"`
 }
 
@@ -84,10 +82,7 @@ func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && (err == nil || errors.Is(err, context.DeadlineExceeded)) {
 		swept.Finished, err = false, nil
 	}
-	a := Answer{
-		Scanned: swept.Scanned, Stale: swept.Stale, Deleted: swept.Deleted, Users: swept.Users,
-		Finished: swept.Finished, DurationMs: time.Since(began).Milliseconds(),
-	}
+	a := Answer{swept, time.Since(began).Milliseconds()}
 	c.record(ctx, r, a, err)
 	if r.UserID == "" && !r.DryRun {
 		c.measure(a)
@@ -104,8 +99,8 @@ func (c *Cleanup) sweep(ctx context.Context, r Request, s table.Sweep) (table.Sw
 		return c.Table.Sweep(ctx, s)
 	}
 	swept, err := c.Table.Erase(ctx, r.UserID, s)
-	if err == nil && !r.DryRun && c.Forget != nil {
-		err = c.Forget(ctx, r.UserID)
+	if err == nil && !r.DryRun && c.Live != nil {
+		_, err = live.Forget(ctx, c.Live, limits.All, r.UserID, c.now())
 	}
 	return swept, err
 }

@@ -153,7 +153,7 @@ func TestRunsInTime(t *testing.T) {
 					f := &fake{run: tt.run}
 					c := &Cleanup{Table: f, Log: slog.New(slog.NewJSONHandler(&log, nil))}
 					got, err := c.Run(ctx, Request{UserID: user})
-					want := Answer{Scanned: 9, Stale: 7, Deleted: 5, Users: 3, Finished: tt.finished, DurationMs: tt.over.Milliseconds()}
+					want := Answer{table.Swept{Scanned: 9, Stale: 7, Deleted: 5, Users: 3, Finished: tt.finished}, tt.over.Milliseconds()}
 					if e, ok := errors.AsType[*input.Unavailable](err); got != want || (tt.err != "") != ok || (err == nil) == ok || ok && e.What != tt.err {
 						t.Errorf("Run = %+v, %v, want %+v, %q", got, err, want, tt.err)
 					}

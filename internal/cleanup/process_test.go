@@ -58,7 +58,7 @@ func (p *process) invoke(i *lambdatest.Instance, payload string, deadline, killA
 	for {
 		select {
 		case <-look.C:
-			if now, _, err := i.Memory(); err == nil {
+			if now, err := i.Memory(); err == nil {
 				r.memory = append(r.memory, now)
 			} else if runtime.GOOS == "linux" && !r.killed {
 				p.t.Error(err)

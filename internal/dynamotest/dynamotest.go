@@ -21,11 +21,18 @@ import (
 // notice a skipped test there.
 func Endpoint(t testing.TB) string {
 	t.Helper()
-	endpoint := os.Getenv("DYNAMODB_ENDPOINT")
+	return EndpointIn(t, "DYNAMODB_ENDPOINT", "a DynamoDB Local")
+}
+
+// EndpointIn is like Endpoint, for another variable and the server whose URL it
+// has.
+func EndpointIn(t testing.TB, variable, server string) string {
+	t.Helper()
+	endpoint := os.Getenv(variable)
 	if endpoint != "" {
 		return endpoint
 	}
-	const missing = "DYNAMODB_ENDPOINT is not set: run make test, which starts a DynamoDB Local and sets it"
+	missing := variable + " is not set: run make test, which starts " + server + " and sets it"
 	if os.Getenv("CI") == "true" {
 		t.Fatal(missing)
 	}

@@ -6,8 +6,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -55,22 +55,17 @@ func (p *Plan) In(ctx context.Context) context.Context { return context.WithValu
 func (p *Plan) Sent() []*Attempt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]*Attempt(nil), p.sent...)
-}
-
-// next returns the fault of the next request.
-func (p *Plan) next() Fault {
-	if len(p.sent) < len(p.Faults) {
-		return p.Faults[len(p.sent)]
-	}
-	return Pass
+	return slices.Clone(p.sent)
 }
 
 // send begins the next attempt.
 func (p *Plan) send(op string) *Attempt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	a := &Attempt{Op: op, Fault: p.next(), sealed: make(chan struct{})}
+	a := &Attempt{Op: op, sealed: make(chan struct{})}
+	if len(p.sent) < len(p.Faults) {
+		a.Fault = p.Faults[len(p.sent)]
+	}
 	p.sent = append(p.sent, a)
 	return a
 }
@@ -91,8 +86,6 @@ func (a *Attempt) seal() {
 		a.once.Do(func() { close(a.sealed) })
 	}
 }
-
-func (a *Attempt) hold(deliver func() error) { a.deliver = deliver }
 
 // attemptHeader carries the number of an attempt from the client to the proxy.
 const attemptHeader = "X-Dynamotest-Attempt"
@@ -135,8 +128,7 @@ func (c planned) Do(r *http.Request) (*http.Response, error) {
 	if !ok {
 		return c.client.Do(r)
 	}
-	target := r.Header.Get("X-Amz-Target")
-	a := plan.send(target[strings.LastIndexByte(target, '.')+1:])
+	a := plan.send(operation(r))
 	number := strconv.FormatInt(c.proxy.numbers.Add(1), 10)
 	c.proxy.attempts.Store(number, a)
 	defer c.proxy.attempts.Delete(number)

@@ -29,7 +29,6 @@ type Proxy struct {
 	fails  []*fail
 	do     func(op string) Fault
 	before map[string][]func()
-	after  map[string][]func()
 
 	attempts sync.Map // *Attempt by the value of attemptHeader
 	numbers  atomic.Int64
@@ -60,7 +59,6 @@ func NewProxyTo(t testing.TB, backend string) *Proxy {
 		ctx:       ctx,
 		counts:    map[string]int{},
 		before:    map[string][]func(){},
-		after:     map[string][]func(){},
 	}
 	p.server = httptest.NewServer(http.HandlerFunc(p.serve))
 	t.Cleanup(func() {
@@ -148,15 +146,6 @@ func (p *Proxy) Before(op string, hook func()) {
 	p.before[op] = append(p.before[op], sync.OnceFunc(hook))
 }
 
-// After runs hook once, when the table has performed the next request of the
-// operation op and before its client gets a response. The rules of Before
-// apply.
-func (p *Proxy) After(op string, hook func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.after[op] = append(p.after[op], sync.OnceFunc(hook))
-}
-
 // admit counts a request and returns its fault.
 func (p *Proxy) admit(op string) Fault {
 	p.mu.Lock()
@@ -179,10 +168,10 @@ func (p *Proxy) admit(op string) Fault {
 	return decide(op)
 }
 
-// runHooks runs the hooks for op. hooks is p.before or p.after.
-func (p *Proxy) runHooks(hooks map[string][]func(), op string) {
+// runHooks runs the hooks for op.
+func (p *Proxy) runHooks(op string) {
 	p.mu.Lock()
-	due := slices.Clone(hooks[op])
+	due := slices.Clone(p.before[op])
 	p.mu.Unlock()
 	for _, hook := range due {
 		hook()

@@ -27,6 +27,13 @@ func (a answer) summed() answer {
 	return a
 }
 
+// operation returns the operation that a request names in its header, such as
+// UpdateItem for DynamoDB_20120810.UpdateItem.
+func operation(r *http.Request) string {
+	target := r.Header.Get("X-Amz-Target")
+	return target[strings.LastIndexByte(target, '.')+1:]
+}
+
 // serve handles one request: it decides on a fault, calls the hooks and
 // forwards the request if the fault lets it through.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
@@ -34,16 +41,15 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client gave up
 	}
-	target := r.Header.Get("X-Amz-Target") // DynamoDB_20120810.UpdateItem
-	op := target[strings.LastIndexByte(target, '.')+1:]
+	op := operation(r)
 	fault, attempt := p.faultOf(r, op)
 	defer attempt.seal()
 
 	var got answer
 	if fault == Late && attempt != nil {
-		attempt.hold(func() error { _, err := p.forward(r, op, body); return err })
+		attempt.deliver = func() error { _, err := p.forward(r, op, body); return err }
 	} else if fault.Applied() {
-		p.runHooks(p.before, op)
+		p.runHooks(op)
 		if fault == UnprocessedStatements && op == "BatchExecuteStatement" {
 			got, err = p.forwardSome(r, body)
 		} else {
@@ -53,7 +59,6 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "dynamotest: "+err.Error(), http.StatusBadGateway)
 			return
 		}
-		p.runHooks(p.after, op)
 	}
 	attempt.seal()
 	p.reply(w, r, fault, got)

@@ -20,8 +20,7 @@ func (w Wire) Do(r *http.Request) (*http.Response, error) {
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		return nil, err
 	}
-	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(w(op, body)))}, nil
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(w(operation(r), body)))}, nil
 }
 
 // Config returns the configuration of a client that w answers.

@@ -44,7 +44,6 @@ type Invocation struct {
 	Function string
 	Payload  []byte // the answer, if Err is nil
 	Err      error
-	Took     time.Duration
 }
 
 // maxPayload is Lambda's limit for a request body, in bytes.
@@ -122,7 +121,7 @@ func (s *Server) invoke(ctx context.Context, name string, f Function, payload []
 	out, err = f.Handler.Invoke(ctx, payload)
 	took := time.Since(began)
 	if s.Observe != nil {
-		s.Observe(Invocation{Function: name, Payload: out, Err: err, Took: took})
+		s.Observe(Invocation{Function: name, Payload: out, Err: err})
 	}
 	return out, log.tail(ctx, took), err
 }

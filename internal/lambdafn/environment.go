@@ -1,7 +1,9 @@
 package lambdafn
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,16 +14,14 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// Settings are what a guard reads from its environment, except the table's
-// name.
+// Settings are what a guard reads from its environment, except the table's name
+// and the namespace of the metrics.
 type Settings struct {
 	Mode            guard.Mode
 	DenyOutage      bool
 	RefusalIsError  bool
 	DecisionTimeout time.Duration
 	BypassRoles     []string
-	Memory          int    // the most bytes that the function's [ratelimit.Memory] takes
-	Namespace       string // the namespace of the metrics in CloudWatch
 }
 
 // Handler returns a handler that counts in store. It has no log, no metrics and
@@ -31,7 +31,7 @@ func (s *Settings) Handler(g limits.Guard, store ratelimit.Store) *guard.Handler
 		Guard: g,
 		Limiter: &ratelimit.Limiter{
 			Store:   store,
-			Memory:  ratelimit.NewMemory(s.Memory),
+			Memory:  ratelimit.NewMemory(readMemory()),
 			Timeout: s.DecisionTimeout,
 		},
 		Mode:           s.Mode,
@@ -47,35 +47,26 @@ const longestDecision = 5 * time.Second
 // ReadSettings reads the settings. Its error names the variable that cannot be
 // read. An empty variable counts as unset. BYPASS_ROLES is different: empty
 // means that nobody bypasses.
-func ReadSettings(lookup func(string) (string, bool)) (s Settings, err error) {
-	get := func(name, fallback string) string {
-		if v, _ := lookup(name); v != "" {
-			return v
+func ReadSettings() (s Settings, err error) {
+	choice := func(name string, choices ...string) string {
+		v := cmp.Or(os.Getenv(name), choices[0])
+		if !slices.Contains(choices, v) {
+			err = fmt.Errorf("%s is %q, want %s", name, v, strings.Join(choices, " or "))
 		}
-		return fallback
-	}
-	choice := func(name string, choices ...string) (v string) {
-		v = get(name, choices[0])
-		if slices.Contains(choices, v) {
-			return v
-		}
-		err = fmt.Errorf("%s is %q, want %s", name, v, strings.Join(choices, " or "))
-		return ""
+		return v
 	}
 	s.Mode = guard.Mode(choice("MODE", string(guard.Enforce), string(guard.Shadow), string(guard.Off)))
 	s.DenyOutage = choice("ON_OUTAGE", "allow", "deny") == "deny"
 	s.RefusalIsError = choice("ON_LIMIT", "answer", "error") == "error"
-	s.Namespace = readNamespace(lookup)
-	s.Memory = readMemory(lookup)
 	if err != nil {
 		return s, err
 	}
-	timeout := get("DECISION_TIMEOUT", "1s")
+	timeout := cmp.Or(os.Getenv("DECISION_TIMEOUT"), "1s")
 	s.DecisionTimeout, err = time.ParseDuration(timeout)
 	if err != nil || s.DecisionTimeout <= 0 || s.DecisionTimeout > longestDecision {
 		return s, fmt.Errorf("DECISION_TIMEOUT is %q, want a duration such as 250ms, at most %v", timeout, longestDecision)
 	}
-	roles, set := lookup("BYPASS_ROLES")
+	roles, set := os.LookupEnv("BYPASS_ROLES")
 	if !set {
 		roles = "admin"
 	}
@@ -89,9 +80,8 @@ func ReadSettings(lookup func(string) (string, bool)) (s Settings, err error) {
 
 // readMemory returns how many bytes the [ratelimit.Memory] may take: a third of
 // the function's memory, and at most [ratelimit.DefaultMemory].
-func readMemory(lookup func(string) (string, bool)) int {
-	size, _ := lookup("AWS_LAMBDA_FUNCTION_MEMORY_SIZE") // in MB; Lambda sets it
-	megabytes, err := strconv.Atoi(size)
+func readMemory() int {
+	megabytes, err := strconv.Atoi(os.Getenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE")) // Lambda sets it
 	if err != nil || megabytes < 1 {
 		return ratelimit.DefaultMemory
 	}
@@ -99,19 +89,11 @@ func readMemory(lookup func(string) (string, bool)) int {
 }
 
 // readNamespace reads the namespace of the metrics in CloudWatch.
-func readNamespace(lookup func(string) (string, bool)) string {
-	if namespace, _ := lookup("POWERTOOLS_METRICS_NAMESPACE"); namespace != "" {
-		return namespace
-	}
-	return "Guards"
-}
+func readNamespace() string { return cmp.Or(os.Getenv("POWERTOOLS_METRICS_NAMESPACE"), "Guards") }
 
 // readTable reads the name of the table.
-func readTable(lookup func(string) (string, bool)) (string, error) {
-	table, _ := lookup("TABLE_NAME")
-	if table == "" {
-		return "rateLimit", nil
-	}
+func readTable() (string, error) {
+	table := cmp.Or(os.Getenv("TABLE_NAME"), "rateLimit")
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 	if len(table) < 3 || len(table) > 255 || strings.ContainsFunc(table, func(c rune) bool { return !strings.ContainsRune(letters, c) }) {
 		return "", fmt.Errorf("TABLE_NAME is %q, want 3 to 255 letters, digits, dots, hyphens and underscores", table)

@@ -4,6 +4,7 @@
 package lambdafn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log"
@@ -48,13 +49,9 @@ func Cleanup() int {
 		if err != nil {
 			return nil, nil, err
 		}
-		forget := func(ctx context.Context, userID string) error {
-			_, err := live.Forget(ctx, dynamolive.New(store.Table()), limits.All, userID, time.Now())
-			return err
-		}
 		return &cleanup.Cleanup{
-			Table: table.New(store.Table()), Forget: forget, Log: logger,
-			Metrics: metrics.Writer{W: os.Stdout, Namespace: readNamespace(os.LookupEnv)},
+			Table: table.New(store.Table()), Live: dynamolive.New(store.Table()), Log: logger,
+			Metrics: metrics.Writer{W: os.Stdout, Namespace: readNamespace()},
 		}, nil, nil
 	})
 }
@@ -64,7 +61,7 @@ func NewGuard(cfg aws.Config, g limits.Guard, logger *slog.Logger) (*guard.Handl
 	if err := g.Validate(); err != nil {
 		return nil, err
 	}
-	settings, err := ReadSettings(os.LookupEnv)
+	settings, err := ReadSettings()
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +71,7 @@ func NewGuard(cfg aws.Config, g limits.Guard, logger *slog.Logger) (*guard.Handl
 	}
 	h := settings.Handler(g, store)
 	h.Log = logger
-	h.Metrics = &metrics.Batch{Writer: metrics.Writer{W: os.Stdout, Namespace: settings.Namespace}}
+	h.Metrics = &metrics.Batch{Writer: metrics.Writer{W: os.Stdout, Namespace: readNamespace()}}
 	h.Live = &live.Follower{Table: dynamolive.New(store.Table()), Guards: limits.All, Log: logger}
 	return h, nil
 }
@@ -84,11 +81,13 @@ func NewGuard(cfg aws.Config, g limits.Guard, logger *slog.Logger) (*guard.Handl
 // Start returns only if the function cannot start. It is for functions that have
 // more parts than a guard.
 func Start(name string, wire func(aws.Config, *slog.Logger) (handler lambda.Handler, end func(), err error)) int {
+	service := cmp.Or(os.Getenv("POWERTOOLS_SERVICE_NAME"), name)
+	logger := slog.New(newNamed(lambdacontext.NewLogHandler())).With("service", service)
 	cfg, err := configure()
 	var handler lambda.Handler
 	var end func()
 	if err == nil {
-		handler, end, err = wire(cfg, slog.New(newNamed(lambdacontext.NewLogHandler())).With("service", service(name)))
+		handler, end, err = wire(cfg, logger)
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
@@ -107,15 +106,6 @@ func Start(name string, wire func(aws.Config, *slog.Logger) (handler lambda.Hand
 	return 0
 }
 
-// service returns the name that log lines carry: POWERTOOLS_SERVICE_NAME if it
-// is set, else the function's name.
-func service(name string) string {
-	if v := os.Getenv("POWERTOOLS_SERVICE_NAME"); v != "" {
-		return v
-	}
-	return name
-}
-
 // responseTimeout is how long AWS may take to answer one request of cleanup.
 // The attempts of a guard are far shorter.
 const responseTimeout = 10 * time.Second
@@ -132,7 +122,7 @@ func configure() (aws.Config, error) {
 }
 
 func open(cfg aws.Config) (*dynamostore.Store, error) {
-	name, err := readTable(os.LookupEnv)
+	name, err := readTable()
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func Build(t testing.TB, pkg string) string {
 var builds sync.Map // from the package as passed to Build to a func() (string, error)
 
 func build(pkg string) (binary string, err error) {
-	root, err := moduleRoot()
+	root, err := run("", "go", "list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
 		return "", err
 	}
@@ -58,18 +58,6 @@ func build(pkg string) (binary string, err error) {
 	return binary, nil
 }
 
-// moduleRoot returns the directory with go.mod.
-var moduleRoot = sync.OnceValues(func() (string, error) {
-	out, err := run("", "go", "env", "GOMOD")
-	if err != nil {
-		return "", err
-	}
-	if out == "" || out == os.DevNull {
-		return "", fmt.Errorf("find the module: there is no go.mod in the test's directory or above")
-	}
-	return filepath.Dir(out), nil
-})
-
 // declareInputs opens the source directories of pkg, so that go test knows that
 // the test depends on them. Package testing records each file that a test
 // opens, and go test runs the test again when one of them changes. It can't see
@@ -80,7 +68,7 @@ func declareInputs(root, pkg string) error {
 	if err != nil {
 		return err
 	}
-	for name := range strings.FieldsFuncSeq(dirs+"\n"+filepath.Join(root, "go.mod"), isNewline) {
+	for _, name := range append(strings.Split(dirs, "\n"), filepath.Join(root, "go.mod")) {
 		f, err := os.Open(name)
 		if err != nil {
 			return fmt.Errorf("declare the inputs of %s: %w", pkg, err)
@@ -91,8 +79,6 @@ func declareInputs(root, pkg string) error {
 	}
 	return nil
 }
-
-func isNewline(r rune) bool { return r == '\n' }
 
 // outputDir returns the directory for the binary of pkg. It lies in the user's
 // cache, one for each package of each checkout. So the next process finds the

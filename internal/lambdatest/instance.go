@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	initLimit    = 30 * time.Second       // time to ask for work or to exit; Lambda allows 10 s
-	timeoutGrace = time.Second            // time after an invocation's deadline, for busy machines; Lambda allows none
-	sigtermGrace = 500 * time.Millisecond // time between SIGTERM and SIGKILL, as on Lambda
+	initLimit    = 30 * time.Second // time to ask for work or to exit; Lambda allows 10 s
+	timeoutGrace = time.Second      // time after an invocation's deadline, for busy machines; Lambda allows none
+	sigtermGrace = 5 * time.Second  // time between SIGTERM and SIGKILL, for busy machines; Lambda allows 500 ms
 )
 
 // Instance is one running copy of a function. Several goroutines may call its
@@ -30,7 +30,7 @@ type Instance struct {
 	started time.Time
 	log     string        // path of the file with stdout and stderr
 	exited  chan struct{} // closed when the process has ended
-	stop    func()
+	stop    sync.Once
 }
 
 // Start runs binary as one instance and stops it when the test ends. Entries of
@@ -57,7 +57,6 @@ func Start(t testing.TB, binary string, env ...string) *Instance {
 	i := &Instance{name: name, log: log.Name(), exited: make(chan struct{})}
 	i.api = newRuntimeAPI("arn:aws:lambda:" + region + ":000000000000:function:" + name)
 	i.server = httptest.NewServer(i.api.handler())
-	i.stop = sync.OnceFunc(i.shutDown)
 
 	i.cmd = exec.Command(binary)
 	i.cmd.Dir, i.cmd.Stdout, i.cmd.Stderr = dir, log, log
@@ -93,19 +92,17 @@ func (i *Instance) Ready(t testing.TB) time.Duration {
 
 // waitReady waits for the first request for work, at most initLimit.
 func (i *Instance) waitReady(ctx context.Context) error {
-	select { // avoids the timer if the function is ready
+	select { // a function that was ready and has exited was ready
 	case <-i.api.asked:
 		return nil
 	default:
 	}
-	limit := time.NewTimer(initLimit)
-	defer limit.Stop()
 	select {
 	case <-i.api.asked:
 		return nil
 	case <-i.exited:
 		return i.errExited("before it asked for work")
-	case <-limit.C:
+	case <-time.After(initLimit):
 		return fmt.Errorf("%s has not asked for work in %v; it wrote:\n%s", i.name, initLimit, i.Logs())
 	case <-ctx.Done():
 		return fmt.Errorf("wait for %s to ask for work: %w", i.name, ctx.Err())
@@ -114,9 +111,8 @@ func (i *Instance) waitReady(ctx context.Context) error {
 
 // Exit describes how a process ended.
 type Exit struct {
-	Code      int    // -1 if a signal ended it
-	InitError string // what it posted to /runtime/init/error, if anything
-	Logs      string
+	Code int // -1 if a signal ended it
+	Logs string
 }
 
 // Exit waits until the function exits by itself, for example because a variable
@@ -128,9 +124,7 @@ func (i *Instance) Exit(t testing.TB) Exit {
 	case <-time.After(initLimit):
 		t.Fatalf("%s is still running after %v; it wrote:\n%s", i.name, initLimit, i.Logs())
 	}
-	i.api.mu.Lock()
-	defer i.api.mu.Unlock()
-	return Exit{Code: i.cmd.ProcessState.ExitCode(), InitError: string(i.api.initError), Logs: i.Logs()}
+	return Exit{Code: i.cmd.ProcessState.ExitCode(), Logs: i.Logs()}
 }
 
 // Logs returns what the function has written to stdout and stderr. When Invoke
@@ -143,27 +137,40 @@ func (i *Instance) Logs() string {
 	return string(b)
 }
 
-// Stop ends the instance as Lambda does: it kills the process. If the function
-// asked for SIGTERM (lambda.WithEnableSIGTERM), it gets that signal half a
-// second earlier. A running invocation fails. Stop may be called more than
-// once.
-func (i *Instance) Stop() { i.stop() }
-
-func (i *Instance) shutDown() {
-	i.api.mu.Lock()
-	sigterm := i.api.sigterm
-	i.api.mu.Unlock()
-	if sigterm && i.cmd.Process.Signal(syscall.SIGTERM) == nil {
-		select {
-		case <-i.exited:
-		case <-time.After(sigtermGrace):
-		}
+// Memory returns how many bytes of memory the running function has now. It
+// works only on Linux.
+func (i *Instance) Memory() (bytes int64, err error) {
+	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", i.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
 	}
-	_ = i.cmd.Process.Kill() // an error means that it has ended already
-	<-i.exited
-	close(i.api.stopping)
-	i.server.CloseClientConnections()
-	i.server.Close()
+	var virtual, resident int64 // pages
+	if _, err := fmt.Sscan(string(statm), &virtual, &resident); err != nil {
+		return 0, err
+	}
+	return resident * int64(os.Getpagesize()), nil
+}
+
+// PID returns the id of the function's process.
+func (i *Instance) PID() int { return i.cmd.Process.Pid }
+
+// Stop ends the instance as Lambda does: it kills the process. If the function
+// asked for SIGTERM (lambda.WithEnableSIGTERM), it gets that signal first, and
+// time to exit. A running invocation fails. Stop may be called more than once.
+func (i *Instance) Stop() {
+	i.stop.Do(func() {
+		if i.api.sigterm.Load() && i.cmd.Process.Signal(syscall.SIGTERM) == nil {
+			select {
+			case <-i.exited:
+			case <-time.After(sigtermGrace):
+			}
+		}
+		_ = i.cmd.Process.Kill() // an error means that it has ended already
+		<-i.exited
+		close(i.api.stopping)
+		i.server.CloseClientConnections()
+		i.server.Close()
+	})
 }
 
 func (i *Instance) errExited(when string) error {

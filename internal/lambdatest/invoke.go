@@ -1,6 +1,7 @@
 package lambdatest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"testing"
@@ -51,12 +52,8 @@ func (i *Instance) Do(ctx context.Context, inv Invocation) (Result, error) {
 	if inv.Payload == nil {
 		inv.Payload = []byte("{}")
 	}
-	if inv.RequestID == "" {
-		inv.RequestID = newUUID()
-	}
-	if inv.Timeout == 0 {
-		inv.Timeout = 30 * time.Second
-	}
+	inv.RequestID = cmp.Or(inv.RequestID, newUUID())
+	inv.Timeout = cmp.Or(inv.Timeout, 30*time.Second)
 	if err := i.waitReady(ctx); err != nil {
 		return Result{}, err
 	}
@@ -78,8 +75,6 @@ func (i *Instance) Do(ctx context.Context, inv Invocation) (Result, error) {
 // await returns nil when job is over. Otherwise it returns the reason why it
 // stopped waiting. Even then job may have an answer.
 func (i *Instance) await(ctx context.Context, job *work) error {
-	limit := time.NewTimer(job.Timeout + timeoutGrace)
-	defer limit.Stop()
 	select {
 	case <-job.over:
 		return nil
@@ -87,7 +82,7 @@ func (i *Instance) await(ctx context.Context, job *work) error {
 		return i.errExited("before it answered")
 	case <-ctx.Done():
 		return fmt.Errorf("wait for the answer of %s: %w", i.name, ctx.Err())
-	case <-limit.C:
+	case <-time.After(job.Timeout + timeoutGrace):
 		i.Stop()
 		return fmt.Errorf("%s was still running %v after its deadline and was stopped; it wrote:\n%s", i.name, timeoutGrace, i.Logs())
 	}

@@ -1,6 +1,7 @@
 package lambdatest
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -8,12 +9,13 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // runtimeAPI is the HTTP server that a function asks for work. It implements
-// Lambda's Runtime API and the part of the Extensions API that
-// lambda.WithEnableSIGTERM needs.
+// the part of Lambda's Runtime API that the Go runtime uses, and the part of the
+// Extensions API that lambda.WithEnableSIGTERM needs.
 type runtimeAPI struct {
 	arn      string
 	queue    chan *work    // unbuffered, so a job leaves it only when the function asks for work
@@ -21,11 +23,10 @@ type runtimeAPI struct {
 	askOnce  sync.Once
 	askedAt  time.Time // set before asked is closed
 	stopping chan struct{}
+	sigterm  atomic.Bool // the function wants SIGTERM before it is killed
 
-	mu        sync.Mutex
-	current   *work // the last job that the function got
-	initError []byte
-	sigterm   bool // whether the function wants SIGTERM before it is killed
+	mu      sync.Mutex
+	current *work // the last job that the function got
 }
 
 // work is one invocation, from its start to its result.
@@ -48,9 +49,7 @@ func newRuntimeAPI(arn string) *runtimeAPI {
 func (a *runtimeAPI) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /2018-06-01/runtime/invocation/next", a.next)
-	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/response", a.response)
-	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/error", a.failure)
-	mux.HandleFunc("POST /2018-06-01/runtime/init/error", a.initFailure)
+	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/{kind}", a.answer)
 	mux.HandleFunc("POST /2020-01-01/extension/register", a.register)
 	mux.HandleFunc("GET /2020-01-01/extension/event/next", a.noEvent)
 	return mux
@@ -97,31 +96,21 @@ func (a *runtimeAPI) handOver(w http.ResponseWriter, job *work) {
 	_, _ = w.Write(job.Payload) // an error means that the function has exited, which await reports
 }
 
-func (a *runtimeAPI) response(w http.ResponseWriter, r *http.Request) {
-	a.answer(w, r, func(body []byte) Result { return Result{Payload: body} })
-}
-
-func (a *runtimeAPI) failure(w http.ResponseWriter, r *http.Request) {
-	a.answer(w, r, func(body []byte) Result {
-		var failed struct {
-			Type    string `json:"errorType"`
-			Message string `json:"errorMessage"`
-		}
-		if err := json.Unmarshal(body, &failed); err != nil || failed.Type == "" {
-			failed.Type = "Unhandled"
-		}
-		return Result{Payload: body, ErrorType: failed.Type, ErrorMessage: failed.Message}
-	})
-}
-
-// answer records the result of the current job. parse makes it of the body.
-func (a *runtimeAPI) answer(w http.ResponseWriter, r *http.Request, parse func([]byte) Result) {
+// answer records the result of the current job. Its kind is response or error.
+func (a *runtimeAPI) answer(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the function died while it sent its answer
 	}
-	result := parse(body)
-
+	result := Result{Payload: body}
+	if r.PathValue("kind") == "error" {
+		var failed struct {
+			Type    string `json:"errorType"`
+			Message string `json:"errorMessage"`
+		}
+		_ = json.Unmarshal(body, &failed)
+		result.ErrorType, result.ErrorMessage = cmp.Or(failed.Type, "Unhandled"), failed.Message
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.current == nil || a.current.RequestID != r.PathValue("id") || a.current.result != nil {
@@ -134,21 +123,10 @@ func (a *runtimeAPI) answer(w http.ResponseWriter, r *http.Request, parse func([
 	w.WriteHeader(http.StatusAccepted) // a Go function exits on any other status
 }
 
-func (a *runtimeAPI) initFailure(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body) // a part of the body is better than nothing
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.initError = body
-	w.WriteHeader(http.StatusAccepted)
-}
-
 // register handles the registration of an extension, which asks for SIGTERM.
 func (a *runtimeAPI) register(w http.ResponseWriter, _ *http.Request) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.sigterm = true
+	a.sigterm.Store(true)
 	w.Header().Set("Lambda-Extension-Identifier", newUUID())
-	w.WriteHeader(http.StatusOK)
 }
 
 // noEvent keeps an extension waiting, because there are no events for it.

@@ -76,11 +76,9 @@ func (f *Follower) Look(ctx context.Context) (wait func()) {
 		}
 	}()
 	return func() {
-		t := time.NewTimer(grace)
-		defer t.Stop()
 		select {
 		case <-done:
-		case <-t.C:
+		case <-time.After(grace):
 		}
 	}
 }

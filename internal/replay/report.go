@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -114,38 +115,30 @@ func (u *User) count(at, window int64, d ratelimit.Decision) {
 // heldUp returns how many requests of the user were refused or delayed.
 func (u *User) heldUp() int64 { return u.Refused + u.Delayed }
 
-// finish sums up the users.
+// finish sums up the users, in the order in which they were held up.
 func (r *Report) finish() {
 	r.Worst = []User{}
-	for _, u := range r.byID {
+	users := slices.SortedFunc(maps.Values(r.byID), func(a, b *User) int {
+		return cmp.Or(cmp.Compare(b.heldUp(), a.heldUp()), cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.ID, b.ID))
+	})
+	for _, u := range users {
 		r.Requests += u.Requests
 		r.Allowed += u.Allowed
 		r.Refused += u.Refused
 		r.Delayed += u.Delayed
 		r.LongestWaitMs = max(r.LongestWaitMs, u.LongestWaitMs)
-		r.Users++
 		if u.heldUp() > 0 {
 			r.HeldUp++
-		}
-		r.Worst = append(r.Worst, *u)
-		if len(r.Worst) > 100*mostWorst {
-			r.keepWorst()
+			if len(r.Worst) < mostWorst {
+				r.Worst = append(r.Worst, *u)
+			}
 		}
 	}
-	r.keepWorst()
-	if len(r.Worst) > 0 {
-		r.first = r.Worst[0].ID
+	r.Users = int64(len(users))
+	if len(users) > 0 {
+		r.first = users[0].ID
 	}
-	r.Worst = slices.DeleteFunc(r.Worst, func(u User) bool { return u.heldUp() == 0 })
 	r.RefusedShare = math.Round(float64(r.Refused)/float64(max(1, r.Requests))*10_000) / 10_000
-}
-
-// keepWorst sorts r.Worst and keeps only the first mostWorst users.
-func (r *Report) keepWorst() {
-	slices.SortFunc(r.Worst, func(a, b User) int {
-		return cmp.Or(cmp.Compare(b.heldUp(), a.heldUp()), cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.ID, b.ID))
-	})
-	r.Worst = r.Worst[:min(len(r.Worst), mostWorst)]
 }
 
 // user returns the user with this id. An empty id means the user held up most

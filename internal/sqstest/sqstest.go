@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -20,20 +19,10 @@ import (
 )
 
 // Endpoint returns the URL in SQS_ENDPOINT. If the variable is not set, it
-// skips the test. With CI=true it fails the test instead, because nobody would
-// notice a skipped test there.
+// skips the test or, with CI=true, fails it: see [dynamotest.Endpoint].
 func Endpoint(t testing.TB) string {
 	t.Helper()
-	endpoint := os.Getenv("SQS_ENDPOINT")
-	if endpoint != "" {
-		return endpoint
-	}
-	const missing = "SQS_ENDPOINT is not set: run make test, which starts an ElasticMQ and sets it"
-	if os.Getenv("CI") == "true" {
-		t.Fatal(missing)
-	}
-	t.Skip(missing)
-	return ""
+	return dynamotest.EndpointIn(t, "SQS_ENDPOINT", "an ElasticMQ")
 }
 
 // A Queue is a queue that only one test uses.
@@ -79,19 +68,16 @@ func (q *Queue) Redrive(received int) string {
 	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, q.ARN, received)
 }
 
-// Send puts a message on the queue and returns its id.
-func (q *Queue) Send(body string) string {
+// Send puts a message on the queue.
+func (q *Queue) Send(body string) {
 	q.t.Helper()
-	sent, err := q.client.SendMessage(q.t.Context(), &sqs.SendMessageInput{QueueUrl: &q.URL, MessageBody: &body})
-	if err != nil {
+	if _, err := q.client.SendMessage(q.t.Context(), &sqs.SendMessageInput{QueueUrl: &q.URL, MessageBody: &body}); err != nil {
 		q.t.Fatalf("send a message: %v", err)
 	}
-	return *sent.MessageId
 }
 
 // A Message is a message that Take removed from a queue.
 type Message struct {
-	ID   string
 	Body string
 	Sent time.Time // according to the queue's clock
 }
@@ -110,7 +96,7 @@ func (q *Queue) Take(n int, within time.Duration) (taken []Message) {
 				q.t.Fatalf("delete a message: %v", err)
 			}
 			millis, _ := strconv.ParseInt(m.Attributes["SentTimestamp"], 10, 64)
-			taken = append(taken, Message{*m.MessageId, *m.Body, time.UnixMilli(millis)})
+			taken = append(taken, Message{*m.Body, time.UnixMilli(millis)})
 		}
 	}
 	return taken

@@ -50,29 +50,26 @@ func eachSegment(ctx context.Context, do func(context.Context, int32) error) err
 // if over reports true, or if page returns false or an error. It returns
 // whether it read the whole segment.
 func (d *DynamoDB) scan(ctx context.Context, segment int32, over func() bool, page func([]attributes) (bool, error)) (bool, error) {
-	in := &dynamodb.ScanInput{
+	pages := dynamodb.NewScanPaginator(d.client, &dynamodb.ScanInput{
 		TableName:            &d.table,
 		ProjectionExpression: aws.String(strings.Join([]string{userID, activityWindow, expiresAt}, ", ")),
 		Segment:              aws.Int32(segment),
 		TotalSegments:        aws.Int32(Parts),
 		Limit:                aws.Int32(pageSize),
-	}
-	for {
+	})
+	for pages.HasMorePages() {
 		if over() {
 			return false, nil
 		}
-		out, err := d.client.Scan(ctx, in, Patient)
+		out, err := pages.NextPage(ctx, Patient)
 		if err != nil {
 			return false, dynamostore.Classify(err)
 		}
 		if done, err := page(out.Items); err != nil || !done {
 			return false, err
 		}
-		if out.LastEvaluatedKey == nil {
-			return true, nil
-		}
-		in.ExclusiveStartKey = out.LastEvaluatedKey
 	}
+	return true, nil
 }
 
 // A userCount counts the users in a segment while their items pass by. A user's

@@ -69,11 +69,12 @@ func (d *DynamoDB) Erase(ctx context.Context, user string, o Sweep) (Swept, erro
 	query := d.queryUser(user)
 	query.ProjectionExpression = aws.String(userID + ", " + activityWindow)
 	query.Limit = aws.Int32(pageSize)
-	for {
+	pages := dynamodb.NewQueryPaginator(d.client, query)
+	for pages.HasMorePages() {
 		if o.Over() {
 			return swept, nil
 		}
-		page, err := d.client.Query(ctx, query, Patient)
+		page, err := pages.NextPage(ctx, Patient)
 		if err != nil {
 			return swept, dynamostore.Classify(err)
 		}
@@ -89,12 +90,9 @@ func (d *DynamoDB) Erase(ctx context.Context, user string, o Sweep) (Swept, erro
 				return swept, err
 			}
 		}
-		if page.LastEvaluatedKey == nil {
-			swept.Finished = true
-			return swept, nil
-		}
-		query.ExclusiveStartKey = page.LastEvaluatedKey
 	}
+	swept.Finished = true
+	return swept, nil
 }
 
 // queryUser returns the consistent query for all items of a user.

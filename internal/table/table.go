@@ -21,9 +21,9 @@ func (s Sweep) Over() bool { return !s.Until.IsZero() && !time.Now().Before(s.Un
 
 // Swept is what a sweep or an erasure found and did.
 type Swept struct {
-	Scanned  int64 // items read
-	Stale    int64 // how many of them had expired; for an erasure, all of them
-	Deleted  int64 // how many of them are known to be deleted
-	Users    int64 // users who own the items that were read
-	Finished bool  // whether everything was read and deleted in time
+	Scanned  int64 `json:"scanned"`  // items read
+	Stale    int64 `json:"stale"`    // how many of them had expired; for an erasure, all of them
+	Deleted  int64 `json:"deleted"`  // how many of them are known to be deleted
+	Users    int64 `json:"users"`    // users who own the items that were read
+	Finished bool  `json:"finished"` // whether everything was read and deleted in time
 }

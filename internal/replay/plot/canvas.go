@@ -19,17 +19,7 @@ type px int64
 const pixel px = 10
 
 // String returns the length in pixels, as SVG writes it.
-func (n px) String() string {
-	sign := ""
-	if n < 0 {
-		sign, n = "-", -n
-	}
-	s := sign + strconv.FormatInt(int64(n/pixel), 10)
-	if n%pixel != 0 {
-		s += "." + strconv.FormatInt(int64(n%pixel), 10)
-	}
-	return s
-}
+func (n px) String() string { return strconv.FormatFloat(float64(n)/float64(pixel), 'f', -1, 64) }
 
 func (c *canvas) add(format string, args ...any) { _, _ = fmt.Fprintf(c, format+"\n", args...) }
 

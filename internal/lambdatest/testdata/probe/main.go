@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -66,17 +65,6 @@ func main() {
 	switch start := os.Getenv("START"); start {
 	case "refuse":
 		log.Fatal("START is \"refuse\"")
-	case "report":
-		url := "http://" + os.Getenv("AWS_LAMBDA_RUNTIME_API") + "/2018-06-01/runtime/init/error"
-		resp, err := http.Post(url, "application/json", strings.NewReader(`{"errorType":"probe"}`))
-		if err != nil {
-			log.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		if resp.StatusCode != http.StatusAccepted {
-			log.Fatal(resp.Status)
-		}
-		os.Exit(3)
 	case "sigterm":
 		lambda.StartWithOptions(handle, lambda.WithEnableSIGTERM(func() {
 			fmt.Println("good night")
