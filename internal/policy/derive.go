@@ -1,7 +1,5 @@
 package policy
 
-import "maps"
-
 // Rates returns the numbers of each limit, for tables and pictures.
 func (p Policy) Rates() []Rate {
 	rates := make([]Rate, len(p.limits))
@@ -52,7 +50,9 @@ func (p Policy) AtOnce() Policy {
 		return p
 	}
 	rates := p.Rates()
-	rates[p.queue].Ahead = 0
+	for i := range rates {
+		rates[i].Ahead = 0
+	}
 	return must(newPolicy(rates))
 }
 
@@ -62,15 +62,7 @@ func (p Policy) Skip(readyAt int64, s State) State {
 	if !p.Queues() {
 		return s
 	}
-	l := p.limits[p.queue]
-	attr, least := l.kind.(queue).skip(readyAt)
-	if len(p.limits) > 1 {
-		attr = l.attr(attr)
-	}
-	skipped := maps.Clone(s)
-	if skipped == nil {
-		skipped = State{}
-	}
-	skipped[attr] = max(skipped[attr], least)
-	return skipped
+	attr, least := p.queue.kind.(queue).skip(readyAt)
+	attr = p.queue.attr(attr)
+	return Update{Acts: []Act{{Set, attr, max(s[attr], least)}}}.Apply(s)
 }

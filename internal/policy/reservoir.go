@@ -38,9 +38,6 @@ type reservoir struct {
 const ticket = "q"
 
 func makeReservoir(r Rate, _ bool) (kind, error) {
-	if r.Ahead < 0 || r.Ahead%time.Millisecond != 0 || r.Ahead > longestWindow {
-		return nil, fmt.Errorf("ahead is %v, want a whole number of milliseconds, at most 366 days", r.Ahead)
-	}
 	if r.Limit >= million {
 		return nil, fmt.Errorf("limit is %d, want at most %d for a reservoir", r.Limit, million-1)
 	}

@@ -196,14 +196,6 @@ func forms() string {
 	return strings.Join(examples, ", ")
 }
 
-func kindNames() string {
-	names := make([]string, len(kinds))
-	for i, k := range kinds {
-		names[i] = k.Name
-	}
-	return strings.Join(names, ", ")
-}
-
 // units are the units of time in the text form, the largest first.
 var units = []struct {
 	name string
