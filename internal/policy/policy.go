@@ -114,7 +114,7 @@ func (p Policy) Take(now, n int64, seed uint64, s State) (Update, bool) {
 	}
 	parts := p.parts(s)
 	now = p.latest(now, parts)
-	whole := Update{If: make([][]Term, 1)}
+	var whole Update
 	for i, l := range p.limits {
 		u, ok := l.kind.take(now, n, seed, parts[i])
 		if !ok {
@@ -138,7 +138,7 @@ func (p Policy) Undo(now, at, n int64, s State) (Update, bool) {
 	if one, ok := p.single(); ok {
 		return one.undo(now, at, n, s)
 	}
-	whole := Update{If: make([][]Term, 1), ByID: true}
+	whole := Update{ByID: true}
 	for _, l := range p.limits {
 		mine := l.mine(s)
 		if u, ok := l.kind.undo(now, at, n, mine); ok {

@@ -152,7 +152,7 @@ func (p Policy) latest(now int64, parts []State) int64 {
 func (whole *Update) add(l limit, u Update, mine State) {
 	for _, t := range append(u.holding(mine), u.Also...) {
 		t.Attr = l.attr(t.Attr)
-		whole.If[0] = append(whole.If[0], t)
+		whole.Also = append(whole.Also, t)
 	}
 	for _, a := range u.Acts {
 		a.Attr = l.attr(a.Attr)

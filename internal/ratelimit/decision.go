@@ -57,13 +57,12 @@ func (r *Request) decision(now int64, s policy.State, granted int64) Decision {
 // withReceipt returns what decision returns, and the receipt of actions that are
 // counted at now.
 func (r *Request) withReceipt(now int64, s policy.State, granted int64) Decision {
-	var need int64 // how many actions r waits for
+	need := r.Count // how many actions r waits for
 	switch {
 	case granted == r.Count:
+		need = 0
 	case r.Partial:
 		need = 1
-	default:
-		need = r.Count
 	}
 	d := Decision{Allowed: granted > 0, Reason: OK, Reading: r.Policy.Read(now, need, s), Granted: granted}
 	if need > 0 {
@@ -103,8 +102,7 @@ func (r *Request) found(s policy.State, w Write, kept Kept, done bool, t *tries)
 // counted returns the decision for r, of which n actions are counted in s.
 // ReadyAt is the place that it was given; 0: none.
 func (r *Request) counted(now int64, s policy.State, n, readyAt int64) Decision {
-	d := r.withReceipt(now, s, n)
-	return r.delayed(d, now, s, readyAt)
+	return r.delayed(r.withReceipt(now, s, n), now, s, readyAt)
 }
 
 // repeated returns the decision for a request that an earlier decision counted.

@@ -109,8 +109,10 @@ func (k Known) admit(r *Request, w Write, t *tries) (Known, Decision) {
 	if r.Policy.Queues() {
 		w.Note = seen.ReadyAt
 	}
-	k.Seen = k.Seen.performed(w, seen)
-	k.Alone = k.Alone.performed(w, alone)
+	w.Update = seen
+	k.Seen = k.Seen.perform(w)
+	w.Update = alone
+	k.Alone = k.Alone.perform(w)
 	k.Asked = time.Time{} // the store has never shown this Seen, so refuse must not use it
 	d := k.both(func(s policy.State) Decision { return r.counted(w.Now, s, n, seen.ReadyAt) })
 	if t.unsure { // perhaps the store counted it, at a time that only the store knows
@@ -186,13 +188,6 @@ func (k Known) fits(r *Request, w Write) (after Known, n int64, seen, alone poli
 		}
 	}
 	return k, n, seen, alone
-}
-
-// performed returns the item after w with the update u. The guard of u must
-// hold in the item.
-func (i Item) performed(w Write, u policy.Update) Item {
-	w.Update = u
-	return i.perform(w)
 }
 
 // place returns the place that a counted request was given; 0: none.

@@ -38,6 +38,12 @@ type tries struct {
 	busy     *StoreError // the last answer of the class NotApplied; nil: there was none
 }
 
+// oneAttempt is the budget for a store in memory: each request is sent once and
+// has no time limit.
+type oneAttempt struct{}
+
+func (oneAttempt) Next(_ context.Context, failed bool) (time.Duration, bool) { return 0, !failed }
+
 // begin starts the time of the decision. A probe gets at most longestProbe. The
 // caller must call stop.
 func (t *tries) begin(probe bool) (stop context.CancelFunc) {
@@ -51,7 +57,7 @@ func (t *tries) begin(probe bool) (stop context.CancelFunc) {
 		timeout = min(timeout, longestProbe)
 	}
 	if timeout == 0 {
-		t.budget = &oneAttempt{}
+		t.budget = oneAttempt{}
 		return func() {}
 	}
 	t.ctx, stop = context.WithTimeout(t.ctx, timeout)
@@ -77,10 +83,10 @@ func (t *tries) update(w Write) (item Item, done bool, err error) {
 		return Item{}, false, err
 	}
 	t.learn(item)
-	if attr, bad := item.unreadable(w); bad {
+	if attr := item.unreadable(w); attr != "" {
 		return item, done, unreadable(attr)
 	}
-	if !done && w.Update.Holds(item.State) && !w.forbiddenBy(item) {
+	if !done && item.allows(w) {
 		return item, done, unreadable("") // the item is not what it reads as
 	}
 	return item, done, nil
@@ -94,15 +100,8 @@ func (t *tries) nameUnreadable(w Write, e *StoreError) error {
 		return e
 	}
 	named := *e
-	named.Attr, _ = item.unreadable(w)
+	named.Attr = item.unreadable(w)
 	return &named
-}
-
-// forbiddenBy reports whether the store had to refuse w because of its ids: the
-// item has w's id already, or lacks the id that w drops.
-func (w Write) forbiddenBy(item Item) bool {
-	_, counted := item.Find(w)
-	return counted || !item.has(w.Drop)
 }
 
 // read reads the item under k.
@@ -145,7 +144,7 @@ func (t *tries) send(again bool, request func(context.Context) error) error {
 			return nil
 		case failed.Failure == NotApplied:
 			t.busy = failed
-		case failed.Failure == Rejected, failed.Failure == Refused, failed.Failure == Unreadable, failed.Failure == Unknown && !again:
+		case failed.Failure != Unknown || !again:
 			return failed
 		}
 	}
