@@ -175,17 +175,13 @@ func (k Known) fits(r *Request, w Write) (after Known, n int64, seen, alone poli
 		seen, _ = r.take(w, n, k.Seen.State)
 		alone, _ = r.take(w, n, k.Alone.State)
 	}
-	for ok := true; ok && seen.ReadyAt != alone.ReadyAt; {
-		if seen.ReadyAt < alone.ReadyAt {
-			k.Seen.State = r.Policy.Skip(alone.ReadyAt, k.Seen.State)
-			seen, ok = r.take(w, n, k.Seen.State)
-		} else {
-			k.Alone.State = r.Policy.Skip(seen.ReadyAt, k.Alone.State)
-			alone, ok = r.take(w, n, k.Alone.State)
-		}
-		if !ok {
-			n = 0
-		}
+	switch { // the later place is free in both
+	case seen.ReadyAt < alone.ReadyAt:
+		k.Seen.State = r.Policy.Skip(alone.ReadyAt, k.Seen.State)
+		seen, _ = r.take(w, n, k.Seen.State)
+	case alone.ReadyAt < seen.ReadyAt:
+		k.Alone.State = r.Policy.Skip(seen.ReadyAt, k.Alone.State)
+		alone, _ = r.take(w, n, k.Alone.State)
 	}
 	return k, n, seen, alone
 }
