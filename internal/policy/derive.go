@@ -1,5 +1,7 @@
 package policy
 
+import "cmp"
+
 // Rates returns the numbers of each limit, for tables and pictures.
 func (p Policy) Rates() []Rate {
 	rates := make([]Rate, len(p.limits))
@@ -33,12 +35,8 @@ func (p Policy) OptionsOf(q Policy) Policy {
 	}
 	rates := p.Rates()
 	for i, r := range rates {
-		if r.Ahead == 0 {
-			rates[i].Ahead = theirs[r.Name].Ahead
-		}
-		if r.Keep == 0 {
-			rates[i].Keep = theirs[r.Name].Keep
-		}
+		rates[i].Ahead = cmp.Or(r.Ahead, theirs[r.Name].Ahead)
+		rates[i].Keep = cmp.Or(r.Keep, theirs[r.Name].Keep)
 	}
 	return must(newPolicy(rates))
 }

@@ -1,9 +1,6 @@
 package policy
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // reservoir allows limit actions in each window of the clock. It gives each
 // further action a place in a later window, at most ahead from now. Places are
@@ -96,18 +93,13 @@ func (p reservoir) read(now, n int64, s State) Reading {
 	if r.Used > 0 {
 		r.ResetAt = p.start(window + 1)
 	}
-	if n > 0 {
-		r.Wait = p.wait(now, window, given)
-	}
-	return r
-}
-
-// wait returns how long it takes until one more place can be given.
-func (p reservoir) wait(now, window, given int64) time.Duration {
 	if given >= p.limit { // the next window is the first one with a place
 		window++
 	}
-	return millis(max(0, p.start(window)-p.ahead-now))
+	if n > 0 {
+		r.Wait = millis(max(0, p.start(window)-p.ahead-now))
+	}
+	return r
 }
 
 // due does not look at ahead: it may have been longer when the place was given.

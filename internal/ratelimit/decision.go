@@ -140,10 +140,7 @@ func (r *Request) wouldBe(s policy.State, w Write, n int64, u policy.Update) Dec
 	if n < r.Count { // a partial grant: the wait is the one after these n actions
 		d.Wait = r.Policy.Read(w.Now, 1, after).Wait
 	}
-	if r.Policy.Queues() {
-		d = r.delayed(d, w.Now, after, u.ReadyAt)
-	}
-	return d
+	return r.delayed(d, w.Now, after, u.ReadyAt)
 }
 
 // due decides without the store about the place that r presents. If r is on

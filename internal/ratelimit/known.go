@@ -90,12 +90,7 @@ func (k Known) doubt(now time.Time) Known {
 // action is counted in Seen and in Alone.
 func (k Known) admit(r *Request, w Write, t *tries) (Known, Decision) {
 	if kept, counted := k.find(w); counted {
-		d := k.both(func(s policy.State) Decision {
-			if t.unsure {
-				return r.found(s, w, kept, false, t)
-			}
-			return r.repeated(w.Now, s, r.place(kept))
-		})
+		d := k.both(func(s policy.State) Decision { return r.found(s, w, kept, false, t) })
 		if d.At != 0 { // the request landed in the item that Seen shows
 			d.At = r.found(k.Seen.State, w, kept, false, t).At
 		}
@@ -106,9 +101,7 @@ func (k Known) admit(r *Request, w Write, t *tries) (Known, Decision) {
 		return k, k.refusal(r, w)
 	}
 	k = after
-	if r.Policy.Queues() {
-		w.Note = seen.ReadyAt
-	}
+	w.Note = seen.ReadyAt
 	w.Update = seen
 	k.Seen = k.Seen.perform(w)
 	w.Update = alone

@@ -199,9 +199,7 @@ func (t *tries) check(r *Request, w Write, known policy.State) (Decision, error)
 		w.Update, _ = r.take(w, n, nil) // does not fit what is known, which may be old: plan for an empty item
 	}
 	for {
-		if r.Policy.Queues() {
-			w.Note = w.Update.ReadyAt
-		}
+		w.Note = max(w.Update.ReadyAt, t.note(n)) // a queue gives one place at a time, so it needs no note of n
 		t.n = n
 		item, done, err := t.update(w)
 		if err != nil {
@@ -217,7 +215,6 @@ func (t *tries) check(r *Request, w Write, known policy.State) (Decision, error)
 		if !w.Update.Holds(item.State) {
 			return Decision{}, unreadable("")
 		}
-		w.Note = t.note(n)
 	}
 }
 
