@@ -83,17 +83,15 @@ func (r *Request) withReceipt(now int64, s policy.State, granted int64) Decision
 //   - Otherwise an earlier decision counted it: a duplicate.
 func (r *Request) found(s policy.State, w Write, kept Kept, done bool, t *tries) Decision {
 	readyAt := r.place(kept)
-	if r.Policy.Queues() {
-		kept.Note = 0 // it is a place, and not a number of actions
-	}
-	switch {
-	case done:
-		return r.counted(w.Now, s, t.n, readyAt)
-	case !t.unsure:
+	if !done && !t.unsure {
 		return r.repeated(w.Now, s, readyAt)
 	}
-	d := r.counted(w.Now, s, t.granted(kept), readyAt)
-	if !r.Fresh || d.At != w.Now {
+	n := t.plain
+	if kept.Note != 0 && !r.Policy.Queues() { // the note of a queue is the place
+		n = kept.Note
+	}
+	d := r.counted(w.Now, s, n, readyAt)
+	if !done && (!r.Fresh || d.At != w.Now) {
 		d.At = 0 // it may have been counted at another time, so there is no receipt
 	}
 	return d

@@ -199,8 +199,7 @@ func (t *tries) check(r *Request, w Write, known policy.State) (Decision, error)
 		w.Update, _ = r.take(w, n, nil) // does not fit what is known, which may be old: plan for an empty item
 	}
 	for {
-		w.Note = max(w.Update.ReadyAt, t.note(n)) // a queue gives one place at a time, so it needs no note of n
-		t.n = n
+		w.Note = max(w.Update.ReadyAt, t.note(n)) // a queue gives one place at a time, so only one of them is set
 		item, done, err := t.update(w)
 		if err != nil {
 			return Decision{}, err
@@ -208,7 +207,6 @@ func (t *tries) check(r *Request, w Write, known policy.State) (Decision, error)
 		if kept, found := item.Find(w); found {
 			return r.found(item.State, w, kept, done, t), nil
 		}
-		t.settle()
 		if n, w.Update = r.fits(w, item.State); n == 0 {
 			return r.decision(w.Now, item.State, 0), nil
 		}

@@ -17,19 +17,19 @@ type tries struct {
 	budget   Budget
 	requests int // requests sent so far
 
-	n      int64 // how many actions the last update asked for
-	unsure bool  // an update had an unknown outcome, so it may have been performed
+	unsure bool // an update had an unknown outcome, so it may have been performed
 
-	// unsureN: how many actions the lost attempt asked for. A later attempt for
-	// another number keeps that number with its id. 0: there is no lost attempt
-	// that a later one could be confused with.
+	// plain is how many actions an id without a note stands for. That is the
+	// number of the current attempt, until an attempt is lost. From then on it is
+	// the number of the lost attempt, and a later attempt for another number
+	// keeps that number with its id.
 	//
 	// For example, a partial request asks for 3 actions, and the answer is
 	// lost. The next answer shows that the request is not counted and that 2
-	// fit. So unsureN is 3, and the next attempt asks for 2 and keeps the note
+	// fit. So plain stays 3, and the next attempt asks for 2 and keeps the note
 	// 2 with its id. If the id is found later, the note shows that 2 were
 	// taken, and no note shows that 3 were taken.
-	unsureN int64
+	plain int64
 
 	asked    time.Time   // when the last attempt began
 	answered bool        // whether the store has answered with an item
@@ -188,31 +188,14 @@ func unreadable(attr string) *StoreError {
 	return &StoreError{Failure: Unreadable, What: "an attribute of the item has the wrong type", Attr: attr}
 }
 
-// settle sets unsureN after the first lost attempt. The caller calls it when an
-// answer shows that the request is not counted so far.
-func (t *tries) settle() {
-	if t.unsure && t.unsureN == 0 {
-		t.unsureN = t.n
-	}
-}
-
 // note returns the note that an attempt for n actions keeps with its id, see
-// unsureN. 0: the attempt keeps no note.
+// plain. 0: the attempt keeps no note.
 func (t *tries) note(n int64) int64 {
-	if t.unsureN == 0 || t.unsureN == n {
+	if !t.unsure {
+		t.plain = n
+	}
+	if n == t.plain {
 		return 0
 	}
 	return n
-}
-
-// granted returns how many actions were taken by the attempt that left kept in
-// the item.
-func (t *tries) granted(kept Kept) int64 {
-	switch {
-	case t.unsureN == 0:
-		return t.n
-	case kept.Note != 0:
-		return kept.Note
-	}
-	return t.unsureN
 }
