@@ -50,8 +50,8 @@ import (
 // calling a method that needs a limit, such as Take or Read.
 type Policy struct {
 	limits []limit // a single limit has no name; several limits have names
-	most   int64
-	queue  *limit // the limit that gives places in later windows; nil: none does
+	most   int64   // the lowest limit, because a request has to pass all of them; 1 if there is a queue
+	queue  *limit  // the limit that gives places in later windows; nil: none does
 }
 
 // A limit is one part of a policy.

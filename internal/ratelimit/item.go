@@ -54,7 +54,8 @@ func (i Item) allows(w Write) bool {
 	return !counted && i.has(w.Drop) && w.Update.Holds(i.State)
 }
 
-// perform returns the item after w, which allows does not have to allow.
+// perform returns the item after w. Unlike Write, it does not check whether w
+// is allowed.
 func (i Item) perform(w Write) Item {
 	after := Item{State: w.Update.Apply(i.State), IDs: maps.Clone(i.IDs)}
 	if after.IDs == nil {

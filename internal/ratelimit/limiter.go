@@ -150,7 +150,8 @@ func (l *Limiter) CircuitOpen() bool {
 }
 
 // ask runs decide, which sends requests to the store, unless a circuit breaker
-// is open. Afterwards it stores the last answer in the memory.
+// is open. Afterwards it stores the last answer in the memory. An item that is
+// unreadable or refused brought no state, so the memory keeps what it has.
 func (l *Limiter) ask(ctx context.Context, key Key, decide func(*tries) (Decision, error)) (Decision, *tries, error) {
 	t := &tries{limiter: l, ctx: ctx, caller: ctx}
 	probe, cause := l.breaker.enter(key, l.Clock())
@@ -199,7 +200,7 @@ func (t *tries) check(r *Request, w Write, known policy.State) (Decision, error)
 		w.Update, _ = r.take(w, n, nil) // does not fit what is known, which may be old: plan for an empty item
 	}
 	for {
-		w.Note = max(w.Update.ReadyAt, t.note(n)) // a queue gives one place at a time, so only one of them is set
+		w.Note = max(w.Update.ReadyAt, t.note(n)) // at most one is set: a queue gives one place at a time
 		item, done, err := t.update(w)
 		if err != nil {
 			return Decision{}, err

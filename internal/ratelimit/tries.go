@@ -156,8 +156,6 @@ func (t *tries) send(again bool, request func(context.Context) error) error {
 // breaker closed, so other items still reach the store.
 func (t *tries) outage(failed *StoreError) *StoreError {
 	switch {
-	case failed.Failure != Unknown:
-		return failed
 	case t.busy != nil:
 		return t.busy
 	case t.answered && errors.Is(failed.Err, errNoTime):
