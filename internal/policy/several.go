@@ -141,24 +141,24 @@ func (p Policy) latest(now int64, parts []State) int64 {
 	return latest
 }
 
-// add makes u, which limit l planned for its state mine, part of the update of
-// the whole item. That update counts for all limits or for none. A limit's guard
-// can have several conjunctions. Only the first one that holds becomes part of
-// the whole guard, so the whole guard is one short conjunction.
+// add makes part, which limit l planned for its state mine, a part of u, the
+// update of the whole item. That update counts for all limits or for none. A
+// limit's guard can have several conjunctions. Only the first one that holds
+// becomes part of the whole guard, so the whole guard is one short conjunction.
 //
 // For example, minute: 10/1m, day: 200/1d has counted 4 actions in this minute
 // and 60 on this day. The guard for one more is "minute_w counts 1 to 9 of this
 // minute AND day_w counts 1 to 199 of this day", and the update adds 1 to both.
-func (whole *Update) add(l limit, u Update, mine State) {
-	for _, t := range append(u.holding(mine), u.Also...) {
+func (u *Update) add(l limit, part Update, mine State) {
+	for _, t := range append(part.holding(mine), part.Also...) {
 		t.Attr = l.attr(t.Attr)
-		whole.Also = append(whole.Also, t)
+		u.Also = append(u.Also, t)
 	}
-	for _, a := range u.Acts {
+	for _, a := range part.Acts {
 		a.Attr = l.attr(a.Attr)
-		whole.Acts = append(whole.Acts, a)
+		u.Acts = append(u.Acts, a)
 	}
-	whole.ReadyAt = max(whole.ReadyAt, u.ReadyAt)
+	u.ReadyAt = max(u.ReadyAt, part.ReadyAt)
 }
 
 // holding returns the first conjunction of u.If that holds in s. Nil means that
