@@ -25,6 +25,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -66,6 +67,10 @@ func New(cfg aws.Config, table string, options ...func(*dynamodb.Options)) *Stor
 	return &Store{client: client, table: table}
 }
 
+// Table returns the client and the name of the table, for other packages that
+// work on the same table. The client does not retry.
+func (s *Store) Table() (client *dynamodb.Client, name string) { return s.client, s.table }
+
 // Update implements [ratelimit.Store] with one UpdateItem.
 func (s *Store) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
 	out, err := s.client.UpdateItem(ctx, updateInput(s.table, w))
@@ -105,58 +110,58 @@ func key(k ratelimit.Key) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{userID: Text(k.UserID), activityWindow: Text(sort)}
 }
 
+// Parse reads an item of the table and its key.
+func Parse(attributes map[string]types.AttributeValue) (ratelimit.Key, ratelimit.Item) {
+	var k ratelimit.Key
+	k.UserID = TextOf(attributes[userID])
+	name, window, _ := strings.Cut(TextOf(attributes[activityWindow]), "#")
+	k.Activity = name
+	k.Window, _ = strconv.ParseInt(window, 10, 64) // 0 if the item serves forever
+	return k, parse(attributes)
+}
+
 // parse reads an item. Without attributes it returns the zero Item, because the
 // item does not exist. Item.Unread lists each attribute that should be a whole
 // number or a set of ids, but is not. Such an attribute matters only if a
 // policy uses it.
 func parse(attributes map[string]types.AttributeValue) ratelimit.Item {
-	var item ratelimit.Item
+	if len(attributes) == 0 {
+		return ratelimit.Item{}
+	}
+	item := ratelimit.Item{State: make(policy.State), IDs: make(ratelimit.IDs)}
 	for name, value := range attributes {
 		switch name {
 		case userID, activityWindow, activity, windowKey, createdAt, expiresAt:
 			continue
 		}
-		read := readNumber
-		if ratelimit.IsSet(name) {
-			read = readIDs
-		}
-		if !read(&item, name, value) {
+		n, number := NumberOf(value)
+		marks, set := marksOf(value)
+		switch {
+		case number && !ratelimit.IsSet(name):
+			item.State[name] = n
+		case set && ratelimit.IsSet(name):
+			item.IDs[name] = marks
+		default:
 			item.Unread = append(item.Unread, name)
 		}
 	}
 	return item
 }
 
-// readNumber adds value to the state, and reports whether it is a whole number.
-func readNumber(item *ratelimit.Item, name string, value types.AttributeValue) bool {
-	n, ok := NumberOf(value)
+// marksOf returns the elements of a set of ids. It returns false if v is not a
+// set of ids.
+func marksOf(v types.AttributeValue) ([]ratelimit.Mark, bool) {
+	set, ok := v.(*types.AttributeValueMemberBS)
 	if !ok {
-		return false
-	}
-	if item.State == nil {
-		item.State = make(policy.State)
-	}
-	item.State[name] = n
-	return true
-}
-
-// readIDs adds value to the item's ids, and reports whether it is a set of ids.
-func readIDs(item *ratelimit.Item, name string, value types.AttributeValue) bool {
-	set, ok := value.(*types.AttributeValueMemberBS)
-	if !ok {
-		return false
+		return nil, false
 	}
 	marks := make([]ratelimit.Mark, len(set.Value))
 	for i, element := range set.Value {
 		if marks[i], ok = readMark(element); !ok {
-			return false
+			return nil, false
 		}
 	}
-	if item.IDs == nil {
-		item.IDs = make(ratelimit.IDs, 2)
-	}
-	item.IDs[name] = marks
-	return true
+	return marks, true
 }
 
 const idSize, noteSize = len(ratelimit.ID{}), 8
@@ -181,4 +186,31 @@ func elements(m ratelimit.Mark) types.AttributeValue {
 		set = append(set, binary.BigEndian.AppendUint64(slices.Clone(m.ID[:]), uint64(m.Note)))
 	}
 	return &types.AttributeValueMemberBS{Value: set}
+}
+
+// Text returns a string attribute.
+func Text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+// Number returns a number attribute.
+func Number(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+// TextOf returns the value of a string attribute, or "" if v is not a string.
+func TextOf(v types.AttributeValue) string {
+	if s, ok := v.(*types.AttributeValueMemberS); ok {
+		return s.Value
+	}
+	return ""
+}
+
+// NumberOf returns the value of a number attribute. It returns false if v is
+// not a whole number.
+func NumberOf(v types.AttributeValue) (int64, bool) {
+	s, ok := v.(*types.AttributeValueMemberN)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(s.Value, 10, 64)
+	return n, err == nil
 }

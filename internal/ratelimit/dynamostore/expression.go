@@ -20,7 +20,7 @@ const manyNames = 40
 // arithmetic in conditions, and it rejects redundant parentheses. A comparison
 // with a missing attribute is false.
 func updateInput(table string, w ratelimit.Write) *dynamodb.UpdateItemInput {
-	names := len(w.Update.Acts)
+	names := len(w.Update.Acts) + len(w.Update.Also)
 	for _, terms := range w.Update.If {
 		names += len(terms)
 	}
@@ -59,6 +59,7 @@ type expression struct {
 	numbers []named
 	names   map[string]string // attributes by alias; nil: attributes have no aliases
 	aliases map[string]string // aliases by attribute
+	before  string            // what stands before the next element of a list
 }
 
 // A named number is already in the values, under the name valueNames[value].
