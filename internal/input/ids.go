@@ -2,19 +2,13 @@ package input
 
 import "fmt"
 
-// The greatest lengths of ids, in characters.
-const (
-	maxUserID    = 128
-	maxRequestID = 64
-)
-
 // CheckUserID returns a *ValidationError unless id has 1 to 128 characters,
 // each from ! to ~. The error never shows the id.
-func CheckUserID(id string) error { return checkID("userId", id, maxUserID) }
+func CheckUserID(id string) error { return checkID("userId", id, 128) }
 
 // CheckRequestID returns a *ValidationError unless id has 1 to 64 characters,
 // each from ! to ~. The error never shows the id.
-func CheckRequestID(id string) error { return checkID("requestId", id, maxRequestID) }
+func CheckRequestID(id string) error { return checkID("requestId", id, 64) }
 
 func checkID(field, id string, longest int) error {
 	invalid := func(problem string) error {

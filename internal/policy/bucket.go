@@ -55,14 +55,8 @@ func makeBucket(r Rate, shared bool) (kind, error) {
 			span(r.Window), r.Limit, (window/r.Limit+1)*r.Limit)
 	}
 	p := bucket{interval: window / r.Limit, burst: r.Burst, keep: r.Keep, shared: shared}
-	if p.burst < 1 || p.burst > million {
-		return nil, fmt.Errorf("burst is %d, want 1 to %d", r.Burst, million)
-	}
 	if p.interval > longestWindow.Milliseconds()/p.burst {
 		return nil, fmt.Errorf("burst is %d, and one action comes back every %s; want a bucket that is full again within 366d", r.Burst, span(millis(p.interval)))
-	}
-	if r.Keep < 0 || r.Keep%time.Millisecond != 0 || r.Keep > longestWindow {
-		return nil, fmt.Errorf("keep is %v, want a whole number of milliseconds, at most 366 days", r.Keep)
 	}
 	return p, nil
 }

@@ -1,6 +1,6 @@
 package policy
 
-import "maps"
+import "cmp"
 
 // Rates returns the numbers of each limit, for tables and pictures.
 func (p Policy) Rates() []Rate {
@@ -35,12 +35,8 @@ func (p Policy) OptionsOf(q Policy) Policy {
 	}
 	rates := p.Rates()
 	for i, r := range rates {
-		if r.Ahead == 0 {
-			rates[i].Ahead = theirs[r.Name].Ahead
-		}
-		if r.Keep == 0 {
-			rates[i].Keep = theirs[r.Name].Keep
-		}
+		rates[i].Ahead = cmp.Or(r.Ahead, theirs[r.Name].Ahead)
+		rates[i].Keep = cmp.Or(r.Keep, theirs[r.Name].Keep)
 	}
 	return must(newPolicy(rates))
 }
@@ -52,7 +48,9 @@ func (p Policy) AtOnce() Policy {
 		return p
 	}
 	rates := p.Rates()
-	rates[p.queue].Ahead = 0
+	for i := range rates {
+		rates[i].Ahead = 0
+	}
 	return must(newPolicy(rates))
 }
 
@@ -62,15 +60,7 @@ func (p Policy) Skip(readyAt int64, s State) State {
 	if !p.Queues() {
 		return s
 	}
-	l := p.limits[p.queue]
-	attr, least := l.kind.(queue).skip(readyAt)
-	if len(p.limits) > 1 {
-		attr = l.attr(attr)
-	}
-	skipped := maps.Clone(s)
-	if skipped == nil {
-		skipped = State{}
-	}
-	skipped[attr] = max(skipped[attr], least)
-	return skipped
+	attr, least := p.queue.kind.(queue).skip(readyAt)
+	attr = p.queue.attr(attr)
+	return Update{Acts: []Act{{Set, attr, max(s[attr], least)}}}.Apply(s)
 }

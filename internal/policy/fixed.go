@@ -129,18 +129,12 @@ func (p sharedFixed) read(now, n int64, s State) Reading {
 	start := s[windowAndCount] / million * p.window // of the window in s
 	from := max(now, start)
 	used := max(0, s[windowAndCount]-p.key(from)*million)
-	r := p.fixed.read(from, 0, State{activityCount: used})
-	switch {
-	case used > p.limit-n:
-		r.Wait = millis(p.end(from) - now)
-	case start > now:
-		r.Wait = millis(start - now)
-	}
+	r := p.fixed.read(from, n, State{activityCount: used})
 	if start > now { // a clock ahead has begun this window
 		r.Remaining = 0
-	}
-	if n == 0 {
-		r.Wait = 0
+		if n > 0 {
+			r.Wait += millis(start - now)
+		}
 	}
 	r.At = now
 	return r

@@ -1,8 +1,8 @@
 package policy
 
 import (
-	"fmt"
 	"math"
+	"math/bits"
 	"time"
 )
 
@@ -30,8 +30,9 @@ type Kind struct {
 	Name     string   // the first word of the text form; "fixed" may be left out
 	Examples []string // text forms of different sizes; the first one is for people, all are for tests
 
-	// make checks the rate and builds the kind. Shared is set if the item also
-	// holds other limits.
+	// make builds the kind, or returns an error if the kind cannot work with the
+	// rate. Each number of the rate is in the range that Rate describes. Shared
+	// is set if the item also holds other limits.
 	make func(r Rate, shared bool) (kind, error)
 
 	options   []string // the options that the text form takes
@@ -77,15 +78,15 @@ func kindNamed(name string) (Kind, bool) {
 	return Kind{}, false
 }
 
-// A Rate holds the numbers of one limit.
+// A Rate holds the numbers of one limit. [Parse] keeps them in these ranges.
 type Rate struct {
 	Name   string        // the limit's name, if the policy has several; else empty
 	Kind   string        // the name of its kind
 	Limit  int64         // actions in one window, 1 to 1,000,000
 	Window time.Duration // a positive whole number of milliseconds, at most 366 days
-	Burst  int64         // bucket: actions at once; else 0
-	Ahead  time.Duration // reservoir: how far ahead it gives places; else 0
-	Keep   time.Duration // bucket: how long an idle item is kept at least; else 0
+	Burst  int64         // bucket: actions at once, 1 to 1,000,000; else 0
+	Ahead  time.Duration // reservoir: how far ahead it gives places, as Window or 0; else 0
+	Keep   time.Duration // bucket: how long an idle item is kept at least, as Window or 0; else 0
 }
 
 // million is the highest limit and burst. Together with longestWindow it keeps
@@ -94,22 +95,6 @@ const (
 	million       = 1_000_000
 	longestWindow = 366 * 24 * time.Hour
 )
-
-// build checks the rate and returns the limit.
-func (r Rate) build(shared bool) (limit, error) {
-	k, ok := kindNamed(r.Kind)
-	if !ok {
-		return limit{}, fmt.Errorf("kind is %q, want %s", r.Kind, kindNames())
-	}
-	if r.Limit < 1 || r.Limit > million {
-		return limit{}, fmt.Errorf("limit is %d, want 1 to %d", r.Limit, million)
-	}
-	if r.Window < time.Millisecond || r.Window%time.Millisecond != 0 || r.Window > longestWindow {
-		return limit{}, fmt.Errorf("window is %v, want a positive whole number of milliseconds, at most 366 days", r.Window)
-	}
-	made, err := k.make(r, shared)
-	return limit{r, made}, err
-}
 
 // clockSlack is how far two clocks may differ before one of them counts in an
 // item that has already expired on the other.
@@ -125,4 +110,22 @@ func expiry(until int64, slack time.Duration) int64 {
 // years, because a Duration can hold no more.
 func millis(n int64) time.Duration {
 	return time.Duration(min(n, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+}
+
+// scale returns (a*b + up) / c, rounded down, even if the product does not fit
+// in 64 bits. With up = c-1 the division rounds up. If a <= 0 it returns 0. b,
+// c and up must not be negative, and c must not be 0. A larger result becomes
+// forever.
+func scale(a, b, c, up int64) int64 {
+	const forever = math.MaxInt64 / 4 // far away, and sums with it still fit
+	if a <= 0 {
+		return 0
+	}
+	high, low := bits.Mul64(uint64(a), uint64(b))
+	low, carry := bits.Add64(low, uint64(up), 0)
+	if high += carry; high >= uint64(c) {
+		return forever
+	}
+	q, _ := bits.Div64(high, low, uint64(c))
+	return int64(min(q, forever))
 }

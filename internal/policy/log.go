@@ -78,27 +78,25 @@ func (p log) take(now, n int64, seed uint64, s State) (Update, bool) {
 	if len(free) < need {
 		return Update{}, false
 	}
-	mine, spare := p.choose(free, int(n), seed)
-	spare = spare[:min(len(spare), need-int(n))]
+	p.choose(free, int(n), seed)
 	terms := make([]Term, 0, need+1)
 	acts := make([]Act, 0, n+1)
-	for _, slot := range mine {
+	for _, slot := range free[:need] {
 		terms = append(terms, p.isFree(slotNames[slot], now, s, need <= looseSlots))
-		acts = append(acts, Act{Set, slotNames[slot], now - slotEpoch})
 	}
-	for _, slot := range spare {
-		terms = append(terms, p.isFree(slotNames[slot], now, s, need <= looseSlots))
+	for _, slot := range free[:n] {
+		acts = append(acts, Act{Set, slotNames[slot], now - slotEpoch})
 	}
 	return Update{
 		If:   [][]Term{append(terms, AtMost(top, slots))},
-		Acts: append(acts, Act{Set, top, p.highest(slots, spare)}),
+		Acts: append(acts, Act{Set, top, p.highest(slots, free[n:need])}),
 	}, true
 }
 
-// choose picks n free slots below the limit at random. It returns them and the
-// other free slots, the highest first, because a guard that tests the highest
-// slots lets top fall. It reorders free, which must be in ascending order.
-func (p log) choose(free []int64, n int, seed uint64) (mine, others []int64) {
+// choose reorders free, which must be in ascending order. It puts n slots below
+// the limit first, which it picks at random. The others follow, the highest
+// first, because a guard that tests the highest slots lets top fall.
+func (p log) choose(free []int64, n int, seed uint64) {
 	below, _ := slices.BinarySearch(free, p.limit)
 	var random rand.PCG
 	random.Seed(seed, uint64(n))
@@ -107,9 +105,7 @@ func (p log) choose(free []int64, n int, seed uint64) (mine, others []int64) {
 		j := i + draw.IntN(below-i)
 		free[i], free[j] = free[j], free[i]
 	}
-	mine, others = free[:n], free[n:]
-	slices.SortFunc(others, func(a, b int64) int { return cmp.Compare(b, a) })
-	return mine, others
+	slices.SortFunc(free[n:], func(a, b int64) int { return cmp.Compare(b, a) })
 }
 
 // highest returns the new top. It begins with slots and goes down by one for

@@ -50,8 +50,8 @@ import (
 // calling a method that needs a limit, such as Take or Read.
 type Policy struct {
 	limits []limit // a single limit has no name; several limits have names
-	most   int64
-	queue  int // the index of the limit that gives places in later windows; -1: none does
+	most   int64   // the lowest limit, because a request has to pass all of them; 1 if there is a queue
+	queue  *limit  // the limit that gives places in later windows; nil: none does
 }
 
 // A limit is one part of a policy.
@@ -91,14 +91,11 @@ func (p Policy) Most() int64 { return p.most }
 // For example, 10/1m at 1,700,000,030,000 counts in window 28,333,333. That
 // window ends 10 s later, so expires is 1,700,000,160.
 func (p Policy) Item(now int64) (window, expires int64) {
-	if one, ok := p.single(); ok {
-		return one.item(now)
-	}
 	for _, l := range p.limits {
-		_, e := l.kind.item(now)
-		expires = max(expires, e)
+		w, e := l.kind.item(now) // w is 0 if there are several limits
+		window, expires = max(window, w), max(expires, e)
 	}
-	return 0, expires
+	return window, expires
 }
 
 // Take plans to count n actions at now in an item with state s. It returns
@@ -117,13 +114,15 @@ func (p Policy) Take(now, n int64, seed uint64, s State) (Update, bool) {
 	}
 	parts := p.parts(s)
 	now = p.latest(now, parts)
-	return p.combine(parts, func(k kind, mine State) (Update, step) {
-		u, ok := k.take(now, n, seed, mine)
+	var whole Update
+	for i, l := range p.limits {
+		u, ok := l.kind.take(now, n, seed, parts[i])
 		if !ok {
-			return u, stop
+			return Update{}, false
 		}
-		return u, keep
-	})
+		whole.add(l, u, parts[i])
+	}
+	return whole, true
 }
 
 // Undo plans to give back n actions. At is their receipt: the [Reading.At] of
@@ -139,15 +138,14 @@ func (p Policy) Undo(now, at, n int64, s State) (Update, bool) {
 	if one, ok := p.single(); ok {
 		return one.undo(now, at, n, s)
 	}
-	u, ok := p.combine(p.parts(s), func(k kind, mine State) (Update, step) {
-		u, ok := k.undo(now, at, n, mine)
-		if !ok {
-			return u, skip
+	whole := Update{ByID: true}
+	for _, l := range p.limits {
+		mine := l.mine(s)
+		if u, ok := l.kind.undo(now, at, n, mine); ok {
+			whole.add(l, u, mine)
 		}
-		return u, keep
-	})
-	u.ByID = true
-	return u, ok && len(u.Acts) > 0
+	}
+	return whole, len(whole.Acts) > 0
 }
 
 // Read returns the figures of s at now. Wait is how long until n more actions
@@ -201,7 +199,7 @@ func (r Reading) Binds(other Reading) bool {
 
 // Queues reports whether the policy gives places in later windows before it
 // refuses. Only a reservoir does.
-func (p Policy) Queues() bool { return !p.IsZero() && p.queue >= 0 }
+func (p Policy) Queues() bool { return p.queue != nil }
 
 // Due compares readyAt, a time that p gave earlier, with now. OnTime means that
 // the window of readyAt is the current one. Early means that this window has
@@ -214,13 +212,13 @@ func (p Policy) Due(now, readyAt int64) (onTime, early bool) {
 	if !p.Queues() {
 		return false, false
 	}
-	return p.limits[p.queue].kind.(queue).due(now, readyAt)
+	return p.queue.kind.(queue).due(now, readyAt)
 }
 
 // IsPlace reports whether readyAt is a time that p can give: the start of a
 // window.
 func (p Policy) IsPlace(readyAt int64) bool {
-	return p.Queues() && readyAt > 0 && readyAt%p.limits[p.queue].rate.Window.Milliseconds() == 0
+	return p.Queues() && readyAt > 0 && readyAt%p.queue.rate.Window.Milliseconds() == 0
 }
 
 // Waiting returns how many places are taken in later windows, up to and
@@ -233,11 +231,7 @@ func (p Policy) Waiting(now, readyAt int64, s State) int64 {
 	if !p.Queues() {
 		return 0
 	}
-	l := p.limits[p.queue]
-	if len(p.limits) > 1 {
-		s = l.mine(s)
-	}
-	return l.kind.(queue).waiting(now, readyAt, s)
+	return p.queue.kind.(queue).waiting(now, readyAt, p.queue.mine(s))
 }
 
 // single returns the kind of a policy that has one limit.

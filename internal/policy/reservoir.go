@@ -1,9 +1,6 @@
 package policy
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // reservoir allows limit actions in each window of the clock. It gives each
 // further action a place in a later window, at most ahead from now. Places are
@@ -38,9 +35,6 @@ type reservoir struct {
 const ticket = "q"
 
 func makeReservoir(r Rate, _ bool) (kind, error) {
-	if r.Ahead < 0 || r.Ahead%time.Millisecond != 0 || r.Ahead > longestWindow {
-		return nil, fmt.Errorf("ahead is %v, want a whole number of milliseconds, at most 366 days", r.Ahead)
-	}
 	if r.Limit >= million {
 		return nil, fmt.Errorf("limit is %d, want at most %d for a reservoir", r.Limit, million-1)
 	}
@@ -99,18 +93,13 @@ func (p reservoir) read(now, n int64, s State) Reading {
 	if r.Used > 0 {
 		r.ResetAt = p.start(window + 1)
 	}
-	if n > 0 {
-		r.Wait = p.wait(now, window, given)
-	}
-	return r
-}
-
-// wait returns how long it takes until one more place can be given.
-func (p reservoir) wait(now, window, given int64) time.Duration {
 	if given >= p.limit { // the next window is the first one with a place
 		window++
 	}
-	return millis(max(0, p.start(window)-p.ahead-now))
+	if n > 0 {
+		r.Wait = millis(max(0, p.start(window)-p.ahead-now))
+	}
+	return r
 }
 
 // due does not look at ahead: it may have been longer when the place was given.

@@ -24,41 +24,29 @@ func newPolicy(rates []Rate) (Policy, error) {
 	if len(rates) > mostLimits {
 		return Policy{}, fmt.Errorf("there are %d limits, want at most %d", len(rates), mostLimits)
 	}
-	p := Policy{limits: make([]limit, len(rates)), queue: -1}
+	p := Policy{limits: make([]limit, len(rates)), most: million}
 	seen := make(map[string]bool, len(rates))
 	for i, r := range rates {
 		if err := checkName(r.Name, len(rates) > 1, seen[r.Name]); err != nil {
 			return Policy{}, err
 		}
 		seen[r.Name] = true
-		l, err := r.build(len(rates) > 1)
+		k, _ := kindNamed(r.Kind)
+		made, err := k.make(r, len(rates) > 1)
 		if err != nil && r.Name != "" {
 			err = fmt.Errorf("%s: %w", r.Name, err)
 		}
 		if err != nil {
 			return Policy{}, err
 		}
-		p.limits[i] = l
-		if _, ok := l.kind.(queue); ok {
-			p.queue = i
+		p.limits[i] = limit{r, made}
+		p.most = min(p.most, made.read(0, 0, nil).Limit)
+		if _, ok := made.(queue); ok {
+			p.queue = &p.limits[i]
+			p.most = 1
 		}
 	}
-	p.most = p.mostAtOnce()
 	return p, p.checkKinds()
-}
-
-// mostAtOnce returns the most actions that one request can take: the lowest
-// limit, because a request has to pass all limits. A queue gives one place at a
-// time.
-func (p Policy) mostAtOnce() int64 {
-	if p.Queues() {
-		return 1
-	}
-	most := int64(million)
-	for _, l := range p.limits {
-		most = min(most, l.kind.read(0, 0, nil).Limit)
-	}
-	return most
 }
 
 // checkName returns an error if a limit's name is wrong. Several is set if the
@@ -111,6 +99,7 @@ func Share(a, b Policy) error {
 	for _, l := range b.limits {
 		our, ok := ours[l.rate.Name]
 		k, _ := kindNamed(our.Kind)
+		meant := Rate{Name: our.Name, Kind: our.Kind, Limit: l.rate.Limit, Window: l.rate.Window}
 		what, in := fmt.Sprintf("%q", b), ""
 		if l.rate.Name != "" {
 			what, in = fmt.Sprintf("limit %q of %q", l.rate.Name, b), "in "
@@ -119,7 +108,7 @@ func Share(a, b Policy) error {
 		case !ok:
 			problems = append(problems, fmt.Errorf("%q has no limit named %q, but %q has one, and they share a count", a, l.rate.Name, b))
 		case our.Kind != l.rate.Kind:
-			problems = append(problems, fmt.Errorf("%s counts in another way than %s%q, with which it shares a count; did you mean %q?", what, in, a, l.rate.as(k).text()))
+			problems = append(problems, fmt.Errorf("%s counts in another way than %s%q, with which it shares a count; did you mean %q?", what, in, a, meant.text()))
 		case our.Window != l.rate.Window && !k.anyWindow:
 			problems = append(problems, fmt.Errorf("window of %s is %s, want %s as in %q, with which it shares a count", what, span(l.rate.Window), span(our.Window), a))
 		}
@@ -132,21 +121,6 @@ func count(limits int) string {
 		return "1 limit"
 	}
 	return fmt.Sprintf("%d limits", limits)
-}
-
-// as returns r as a limit of kind k, without the options that k does not take.
-func (r Rate) as(k Kind) Rate {
-	r.Kind = k.Name
-	if !k.takes("burst") {
-		r.Burst = 0
-	}
-	if !k.takes("ahead") {
-		r.Ahead = 0
-	}
-	if !k.takes("keep") {
-		r.Keep = 0
-	}
-	return r
 }
 
 // latest returns when an action that comes at now counts. That is now or, if a
@@ -167,49 +141,24 @@ func (p Policy) latest(now int64, parts []State) int64 {
 	return latest
 }
 
-// A step is what combine does with the update of one limit.
-type step uint8
-
-const (
-	keep step = iota // make it part of the whole update
-	skip             // leave this limit's attributes unchanged
-	stop             // refuse the whole request
-)
-
-// combine merges the updates of all limits into one, which counts for all of
-// them or for none. A limit's guard can have several conjunctions. Only the
-// first one that holds becomes part of the whole guard, so the whole guard is
-// one short conjunction.
+// add makes part, which limit l planned for its state mine, a part of u, the
+// update of the whole item. That update counts for all limits or for none. A
+// limit's guard can have several conjunctions. Only the first one that holds
+// becomes part of the whole guard, so the whole guard is one short conjunction.
 //
 // For example, minute: 10/1m, day: 200/1d has counted 4 actions in this minute
 // and 60 on this day. The guard for one more is "minute_w counts 1 to 9 of this
 // minute AND day_w counts 1 to 199 of this day", and the update adds 1 to both.
-func (p Policy) combine(parts []State, plan func(k kind, mine State) (Update, step)) (Update, bool) {
-	var whole Update
-	var terms []Term
-	for i, l := range p.limits {
-		mine := parts[i]
-		u, what := plan(l.kind, mine)
-		if what == stop {
-			return Update{}, false
-		}
-		if what == skip {
-			continue
-		}
-		for _, t := range append(u.holding(mine), u.Also...) {
-			t.Attr = l.attr(t.Attr)
-			terms = append(terms, t)
-		}
-		for _, a := range u.Acts {
-			a.Attr = l.attr(a.Attr)
-			whole.Acts = append(whole.Acts, a)
-		}
-		whole.ReadyAt = max(whole.ReadyAt, u.ReadyAt)
+func (u *Update) add(l limit, part Update, mine State) {
+	for _, t := range append(part.holding(mine), part.Also...) {
+		t.Attr = l.attr(t.Attr)
+		u.Also = append(u.Also, t)
 	}
-	if len(terms) > 0 {
-		whole.If = [][]Term{terms}
+	for _, a := range part.Acts {
+		a.Attr = l.attr(a.Attr)
+		u.Acts = append(u.Acts, a)
 	}
-	return whole, true
+	u.ReadyAt = max(u.ReadyAt, part.ReadyAt)
 }
 
 // holding returns the first conjunction of u.If that holds in s. Nil means that
@@ -224,8 +173,13 @@ func (u Update) holding(s State) []Term {
 }
 
 // attr returns the name that an attribute of one limit has in the item, such as
-// minute_w.
-func (l limit) attr(name string) string { return l.rate.Name + "_" + name }
+// minute_w. A limit without a name is alone in the item.
+func (l limit) attr(name string) string {
+	if l.rate.Name == "" {
+		return name
+	}
+	return l.rate.Name + "_" + name
+}
 
 // parts returns the part of s of each limit.
 func (p Policy) parts(s State) []State {
@@ -239,9 +193,12 @@ func (p Policy) parts(s State) []State {
 // mine returns the part of s that belongs to one limit, without the limit's
 // name in the attributes.
 func (l limit) mine(s State) State {
+	if l.rate.Name == "" {
+		return s
+	}
 	mine := make(State, len(s))
 	for name, v := range s {
-		if attr, ok := strings.CutPrefix(name, l.rate.Name+"_"); ok {
+		if attr, ok := strings.CutPrefix(name, l.attr("")); ok {
 			mine[attr] = v
 		}
 	}

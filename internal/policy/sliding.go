@@ -213,17 +213,18 @@ func (p sliding) covered(y, v int64) int64 {
 	if y <= 0 {
 		return p.window
 	}
-	return ((v+1)*p.window+y-1)/y - 1
+	return p.most(y, v)
 }
+
+// highest returns the largest y whose weight at now is at most v.
+func (p sliding) highest(now, v int64) int64 { return p.most(p.left(now), v) }
+
+// most returns the largest number a for which floor(a*b/window) is at most v.
+func (p sliding) most(b, v int64) int64 { return ((v+1)*p.window+b-1)/b - 1 }
 
 // weight returns floor(y*z): how many of y actions of the previous period count
 // at now.
 func (p sliding) weight(now, y int64) int64 { return scale(y, p.left(now), p.window, 0) }
-
-// highest returns the largest y whose weight at now is at most v.
-func (p sliding) highest(now, v int64) int64 {
-	return ((v+1)*p.window+p.left(now)-1)/p.left(now) - 1
-}
 
 // left returns how many milliseconds of this period are still to come, 1 to
 // window. The sliding window covers as much of the previous period, so z is

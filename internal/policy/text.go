@@ -118,12 +118,11 @@ func parseRate(text string) (r Rate, err error) {
 	if r.Window = parseSpan(window); r.Window == 0 {
 		return r, fmt.Errorf("window is %s, want 1ms to 366d (units ms, s, m, h, d), as in %s", quote(window), k.Examples[0])
 	}
-	return r, r.parseOptions(words[1:])
+	return r, r.parseOptions(k, words[1:])
 }
 
 // parseOptions reads what follows the rate.
-func (r *Rate) parseOptions(words []string) error {
-	k, _ := kindNamed(r.Kind)
+func (r *Rate) parseOptions(k Kind, words []string) error {
 	if k.takes("burst") {
 		r.Burst = r.Limit
 	}
@@ -132,7 +131,7 @@ func (r *Rate) parseOptions(words []string) error {
 		option := words[0]
 		switch {
 		case !k.takes(option):
-			return fmt.Errorf("%s is not an option of a %s limit; %s", quote(option), r.Kind, k.wants(option))
+			return fmt.Errorf("%s is not an option of a %s limit; %s", quote(option), k.Name, k.wants(option))
 		case seen[option]:
 			return fmt.Errorf("option %s is repeated", option)
 		case len(words) < 2:
@@ -196,14 +195,6 @@ func forms() string {
 	return strings.Join(examples, ", ")
 }
 
-func kindNames() string {
-	names := make([]string, len(kinds))
-	for i, k := range kinds {
-		names[i] = k.Name
-	}
-	return strings.Join(names, ", ")
-}
-
 // units are the units of time in the text form, the largest first.
 var units = []struct {
 	name string
@@ -235,11 +226,8 @@ func parseSpan(text string) time.Duration {
 // whole reads a number from 1 to most in plain digits, without leading zeros.
 // It returns 0 if digits is not such a number.
 func whole(digits string, most int64) int64 {
-	if strings.Trim(digits, "0123456789") != "" || strings.HasPrefix(digits, "0") {
-		return 0
-	}
 	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n > most {
+	if err != nil || n < 1 || n > most || strconv.FormatInt(n, 10) != digits {
 		return 0
 	}
 	return n

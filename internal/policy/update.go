@@ -3,6 +3,7 @@ package policy
 import (
 	"maps"
 	"math"
+	"slices"
 )
 
 // State holds the integer attributes of one stored item. An absent attribute
@@ -74,15 +75,8 @@ const (
 
 // Holds reports whether the guard of u holds in s.
 func (u Update) Holds(s State) bool {
-	if !all(u.Also, s) {
-		return false
-	}
-	for _, terms := range u.If {
-		if all(terms, s) {
-			return true
-		}
-	}
-	return len(u.If) == 0
+	one := len(u.If) == 0 || slices.ContainsFunc(u.If, func(terms []Term) bool { return all(terms, s) })
+	return one && all(u.Also, s)
 }
 
 // all reports whether every term holds in s.

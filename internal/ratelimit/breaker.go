@@ -44,13 +44,6 @@ type breaker struct {
 // most 5 MB. Above it, an arbitrary key becomes closed again.
 const mostThrottled = 10_000
 
-// isOpen reports whether the table's circuit is open.
-func (b *breaker) isOpen() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.cause != nil
-}
-
 // CircuitProbed returns when the circuits of the table and of k were last probed
 // or opened. The zero time stands for a closed circuit.
 func (l *Limiter) CircuitProbed(k Key) (table, key time.Time) {
@@ -87,21 +80,38 @@ func (b *breaker) enter(k Key, now time.Time) (probe bool, cause *StoreError) {
 	return open || b.cause != nil, nil
 }
 
-// set opens the table's circuit with a cause, or closes it with nil.
-func (b *breaker) set(cause *StoreError, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.cause == nil && cause != nil {
-		b.probed = now
-	}
-	b.cause = cause
-}
-
-// throttle opens the circuit of k.
-func (b *breaker) throttle(k Key, now time.Time) {
+// ended opens or closes circuits according to how the decision about k ended.
+func (b *breaker) ended(k Key, t *tries, failed *StoreError, now time.Time) {
 	k.Window = 0
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	switch {
+	case failed == nil, failed.noState():
+		b.cause = nil
+		delete(b.throttled, k)
+	case t.requests == 0, errors.Is(t.caller.Err(), context.Canceled):
+		// Nothing was sent, or the caller left. Neither says anything about the
+		// store.
+	case failed.Failure == NotApplied:
+		b.cause = nil // the table answers, if only to say no
+		b.throttle(k, now)
+	default:
+		if b.cause == nil {
+			b.probed = now
+		}
+		b.cause = failed
+		if t.answered {
+			delete(b.throttled, k)
+		}
+	}
+}
+
+// noState reports whether the store answered, but the answer shows nothing that
+// a memory could keep.
+func (e *StoreError) noState() bool { return e.Failure == Unreadable || e.Failure == Refused }
+
+// throttle opens the circuit of k, whose Window is 0.
+func (b *breaker) throttle(k Key, now time.Time) {
 	if b.throttled == nil {
 		b.throttled = map[Key]time.Time{}
 	}
@@ -114,14 +124,6 @@ func (b *breaker) throttle(k Key, now time.Time) {
 	}
 }
 
-// answers closes the circuit of k.
-func (b *breaker) answers(k Key) {
-	k.Window = 0
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.throttled, k)
-}
-
 // due reports whether it is time for a probe: 5 s have passed since the last
 // one, or the clock has stepped back.
 func due(probed, now time.Time) bool {
@@ -131,33 +133,3 @@ func due(probed, now time.Time) bool {
 
 // errThrottled is the outage of a key whose last request was throttled.
 var errThrottled = &StoreError{Failure: NotApplied, What: "the table is throttled"}
-
-// leave opens or closes circuits according to how the decision about k ended,
-// and stores the last answer in the memory. An item that is unreadable or
-// refused brought no state, so the memory keeps what it has.
-func (l *Limiter) leave(k Key, t *tries, failed *StoreError) {
-	now := l.Clock()
-	switch {
-	case failed == nil:
-		l.breaker.set(nil, now)
-		l.breaker.answers(k)
-	case failed.Failure == Unreadable, failed.Failure == Refused:
-		l.breaker.set(nil, now)
-		l.breaker.answers(k)
-		return
-	case t.requests == 0, errors.Is(t.caller.Err(), context.Canceled):
-		// Nothing was sent, or the caller left. Neither says anything about the
-		// store.
-	case failed.Failure == NotApplied:
-		l.breaker.set(nil, now) // the table answers, if only to say no
-		l.breaker.throttle(k, now)
-	default:
-		l.breaker.set(failed, now)
-		if t.answered {
-			l.breaker.answers(k)
-		}
-	}
-	if t.answered {
-		l.Memory.Change(k, func(known Known) Known { return known.learn(t.answer, t.told, now) })
-	}
-}

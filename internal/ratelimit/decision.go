@@ -57,13 +57,12 @@ func (r *Request) decision(now int64, s policy.State, granted int64) Decision {
 // withReceipt returns what decision returns, and the receipt of actions that are
 // counted at now.
 func (r *Request) withReceipt(now int64, s policy.State, granted int64) Decision {
-	var need int64 // how many actions r waits for
+	need := r.Count // how many actions r waits for
 	switch {
 	case granted == r.Count:
+		need = 0
 	case r.Partial:
 		need = 1
-	default:
-		need = r.Count
 	}
 	d := Decision{Allowed: granted > 0, Reason: OK, Reading: r.Policy.Read(now, need, s), Granted: granted}
 	if need > 0 {
@@ -84,17 +83,15 @@ func (r *Request) withReceipt(now int64, s policy.State, granted int64) Decision
 //   - Otherwise an earlier decision counted it: a duplicate.
 func (r *Request) found(s policy.State, w Write, kept Kept, done bool, t *tries) Decision {
 	readyAt := r.place(kept)
-	if r.Policy.Queues() {
-		kept.Note = 0 // it is a place, and not a number of actions
-	}
-	switch {
-	case done:
-		return r.counted(w.Now, s, t.n, readyAt)
-	case !t.unsure:
+	if !done && !t.unsure {
 		return r.repeated(w.Now, s, readyAt)
 	}
-	d := r.counted(w.Now, s, t.granted(kept), readyAt)
-	if !r.Fresh || d.At != w.Now {
+	n := t.plain
+	if kept.Note != 0 && !r.Policy.Queues() { // the note of a queue is the place
+		n = kept.Note
+	}
+	d := r.counted(w.Now, s, n, readyAt)
+	if !done && (!r.Fresh || d.At != w.Now) {
 		d.At = 0 // it may have been counted at another time, so there is no receipt
 	}
 	return d
@@ -103,8 +100,7 @@ func (r *Request) found(s policy.State, w Write, kept Kept, done bool, t *tries)
 // counted returns the decision for r, of which n actions are counted in s.
 // ReadyAt is the place that it was given; 0: none.
 func (r *Request) counted(now int64, s policy.State, n, readyAt int64) Decision {
-	d := r.withReceipt(now, s, n)
-	return r.delayed(d, now, s, readyAt)
+	return r.delayed(r.withReceipt(now, s, n), now, s, readyAt)
 }
 
 // repeated returns the decision for a request that an earlier decision counted.
@@ -142,10 +138,7 @@ func (r *Request) wouldBe(s policy.State, w Write, n int64, u policy.Update) Dec
 	if n < r.Count { // a partial grant: the wait is the one after these n actions
 		d.Wait = r.Policy.Read(w.Now, 1, after).Wait
 	}
-	if r.Policy.Queues() {
-		d = r.delayed(d, w.Now, after, u.ReadyAt)
-	}
-	return d
+	return r.delayed(d, w.Now, after, u.ReadyAt)
 }
 
 // due decides without the store about the place that r presents. If r is on

@@ -42,10 +42,16 @@ type Mark struct {
 // allow it, Write returns the unchanged item and false. No later Write changes
 // the result.
 func (i Item) Write(w Write) (Item, bool) {
-	if _, counted := i.Find(w); counted || !i.has(w.Drop) || !w.Update.Holds(i.State) {
+	if !i.allows(w) {
 		return i, false
 	}
 	return i.perform(w), true
+}
+
+// allows reports whether the ids and the guard of w allow it.
+func (i Item) allows(w Write) bool {
+	_, counted := i.Find(w)
+	return !counted && i.has(w.Drop) && w.Update.Holds(i.State)
 }
 
 // perform returns the item after w. Unlike Write, it does not check whether w
@@ -78,16 +84,15 @@ func (i Item) perform(w Write) Item {
 // false if the item does not have that id.
 func (i Item) Find(w Write) (Kept, bool) {
 	for k := range w.LookIn {
-		found := false
+		if !i.has(k) {
+			continue
+		}
 		for _, m := range i.IDs[k.Set] {
 			if m.ID == k.ID {
-				found = true
 				k.Note = max(k.Note, m.Note)
 			}
 		}
-		if found {
-			return k, true
-		}
+		return k, true
 	}
 	return Kept{}, false
 }
@@ -97,21 +102,21 @@ func (i Item) has(k Kept) bool {
 	return k.Set == "" || slices.ContainsFunc(i.IDs[k.Set], func(m Mark) bool { return m.ID == k.ID })
 }
 
-// unreadable returns an attribute that w uses and that could not be read. It
-// returns false if there is none.
-func (i Item) unreadable(w Write) (attr string, ok bool) {
+// unreadable returns an attribute that w uses and that could not be read, or ""
+// if there is none.
+func (i Item) unreadable(w Write) string {
 	if len(i.Unread) == 0 {
-		return "", false
+		return ""
 	}
 	for attr := range w.Update.Attributes {
 		if slices.Contains(i.Unread, attr) {
-			return attr, true
+			return attr
 		}
 	}
 	for k := range w.LookIn {
 		if slices.Contains(i.Unread, k.Set) {
-			return k.Set, true
+			return k.Set
 		}
 	}
-	return "", false
+	return ""
 }

@@ -90,12 +90,7 @@ func (k Known) doubt(now time.Time) Known {
 // action is counted in Seen and in Alone.
 func (k Known) admit(r *Request, w Write, t *tries) (Known, Decision) {
 	if kept, counted := k.find(w); counted {
-		d := k.both(func(s policy.State) Decision {
-			if t.unsure {
-				return r.found(s, w, kept, false, t)
-			}
-			return r.repeated(w.Now, s, r.place(kept))
-		})
+		d := k.both(func(s policy.State) Decision { return r.found(s, w, kept, false, t) })
 		if d.At != 0 { // the request landed in the item that Seen shows
 			d.At = r.found(k.Seen.State, w, kept, false, t).At
 		}
@@ -106,11 +101,11 @@ func (k Known) admit(r *Request, w Write, t *tries) (Known, Decision) {
 		return k, k.refusal(r, w)
 	}
 	k = after
-	if r.Policy.Queues() {
-		w.Note = seen.ReadyAt
-	}
-	k.Seen = k.Seen.performed(w, seen)
-	k.Alone = k.Alone.performed(w, alone)
+	w.Note = seen.ReadyAt
+	w.Update = seen
+	k.Seen = k.Seen.perform(w)
+	w.Update = alone
+	k.Alone = k.Alone.perform(w)
 	k.Asked = time.Time{} // the store has never shown this Seen, so refuse must not use it
 	d := k.both(func(s policy.State) Decision { return r.counted(w.Now, s, n, seen.ReadyAt) })
 	if t.unsure { // perhaps the store counted it, at a time that only the store knows
@@ -173,26 +168,15 @@ func (k Known) fits(r *Request, w Write) (after Known, n int64, seen, alone poli
 		seen, _ = r.take(w, n, k.Seen.State)
 		alone, _ = r.take(w, n, k.Alone.State)
 	}
-	for ok := true; ok && seen.ReadyAt != alone.ReadyAt; {
-		if seen.ReadyAt < alone.ReadyAt {
-			k.Seen.State = r.Policy.Skip(alone.ReadyAt, k.Seen.State)
-			seen, ok = r.take(w, n, k.Seen.State)
-		} else {
-			k.Alone.State = r.Policy.Skip(seen.ReadyAt, k.Alone.State)
-			alone, ok = r.take(w, n, k.Alone.State)
-		}
-		if !ok {
-			n = 0
-		}
+	switch { // the later place is free in both
+	case seen.ReadyAt < alone.ReadyAt:
+		k.Seen.State = r.Policy.Skip(alone.ReadyAt, k.Seen.State)
+		seen, _ = r.take(w, n, k.Seen.State)
+	case alone.ReadyAt < seen.ReadyAt:
+		k.Alone.State = r.Policy.Skip(seen.ReadyAt, k.Alone.State)
+		alone, _ = r.take(w, n, k.Alone.State)
 	}
 	return k, n, seen, alone
-}
-
-// performed returns the item after w with the update u. The guard of u must
-// hold in the item.
-func (i Item) performed(w Write, u policy.Update) Item {
-	w.Update = u
-	return i.perform(w)
 }
 
 // place returns the place that a counted request was given; 0: none.

@@ -32,6 +32,15 @@ type Limiter struct {
 	connected atomic.Bool // the last attempt was answered, so a connection is open
 }
 
+// A Budget decides how many attempts one decision makes, and how long each may
+// take. Package retry has the one that a limiter with a Timeout uses.
+type Budget interface {
+	// Next returns how long the next attempt may take; 0 means without a limit.
+	// It returns false if there is no time for another attempt. If failed is
+	// set, the last attempt failed, and Next pauses before it returns.
+	Next(ctx context.Context, failed bool) (time.Duration, bool)
+}
+
 // Check decides whether r may go ahead, and counts it if so. If the store gives
 // no answer, the error is a *StoreError. With r.Alone and a Memory, Check then
 // decides from memory and returns no error. An error of another type names the
@@ -135,10 +144,14 @@ func (l *Limiter) Reset(ctx context.Context, r Request) (Decision, error) {
 
 // CircuitOpen reports whether the circuit breaker is open. While it is open,
 // only one decision in 5 s asks the store.
-func (l *Limiter) CircuitOpen() bool { return l.breaker.isOpen() }
+func (l *Limiter) CircuitOpen() bool {
+	table, _ := l.CircuitProbed(Key{})
+	return !table.IsZero()
+}
 
 // ask runs decide, which sends requests to the store, unless a circuit breaker
-// is open. Afterwards it stores the last answer in the memory.
+// is open. Afterwards it stores the last answer in the memory. An item that is
+// unreadable or refused brought no state, so the memory keeps what it has.
 func (l *Limiter) ask(ctx context.Context, key Key, decide func(*tries) (Decision, error)) (Decision, *tries, error) {
 	t := &tries{limiter: l, ctx: ctx, caller: ctx}
 	probe, cause := l.breaker.enter(key, l.Clock())
@@ -148,12 +161,16 @@ func (l *Limiter) ask(ctx context.Context, key Key, decide func(*tries) (Decisio
 	stop := t.begin(probe)
 	defer stop()
 	d, err := decide(t)
-	l.leave(key, t, asStoreError(err))
-	d.Requests = t.requests
-	if err != nil {
-		return Decision{Requests: t.requests}, t, err
+	now, failed := l.Clock(), asStoreError(err)
+	l.breaker.ended(key, t, failed, now)
+	if t.answered && (failed == nil || !failed.noState()) {
+		l.Memory.Change(key, func(k Known) Known { return k.learn(t.answer, t.told, now) })
 	}
-	return d, t, nil
+	if err != nil {
+		d = Decision{}
+	}
+	d.Requests = t.requests
+	return d, t, err
 }
 
 // Clock returns the time that decisions count by.
@@ -183,10 +200,7 @@ func (t *tries) check(r *Request, w Write, known policy.State) (Decision, error)
 		w.Update, _ = r.take(w, n, nil) // does not fit what is known, which may be old: plan for an empty item
 	}
 	for {
-		if r.Policy.Queues() {
-			w.Note = w.Update.ReadyAt
-		}
-		t.n = n
+		w.Note = max(w.Update.ReadyAt, t.note(n)) // at most one is set: a queue gives one place at a time
 		item, done, err := t.update(w)
 		if err != nil {
 			return Decision{}, err
@@ -194,14 +208,12 @@ func (t *tries) check(r *Request, w Write, known policy.State) (Decision, error)
 		if kept, found := item.Find(w); found {
 			return r.found(item.State, w, kept, done, t), nil
 		}
-		t.settle()
 		if n, w.Update = r.fits(w, item.State); n == 0 {
 			return r.decision(w.Now, item.State, 0), nil
 		}
 		if !w.Update.Holds(item.State) {
 			return Decision{}, unreadable("")
 		}
-		w.Note = t.note(n)
 	}
 }
 

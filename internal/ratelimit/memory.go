@@ -73,14 +73,10 @@ func (m *Memory) Change(k Key, change func(Known) Known) {
 	e.packed = string(m.scratch)
 	m.bytes += e.size()
 	for m.bytes > m.most && m.recent.Len() > 1 {
-		m.drop(m.recent.Back())
+		oldest := m.recent.Remove(m.recent.Back()).(*entry)
+		delete(m.byKey, oldest.key)
+		m.bytes -= oldest.size()
 	}
-}
-
-func (m *Memory) drop(el *list.Element) {
-	e := m.recent.Remove(el).(*entry)
-	delete(m.byKey, e.key)
-	m.bytes -= e.size()
 }
 
 // overhead is how many bytes a key takes in addition to its text and its packed

@@ -109,18 +109,14 @@ func (r *reader) take(n int) string {
 	return word
 }
 
-func (r *reader) uvarint() (v uint64) {
-	for shift := 0; ; shift += 7 {
-		b := r.text[0]
-		r.text = r.text[1:]
-		v |= uint64(b&0x7f) << shift
-		if b < 0x80 {
-			return v
-		}
-	}
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint([]byte(r.text)) // the compiler copies nothing
+	r.take(n)
+	return v
 }
 
 func (r *reader) varint() int64 {
-	u := r.uvarint()
-	return int64(u>>1) ^ -int64(u&1)
+	v, n := binary.Varint([]byte(r.text))
+	r.take(n)
+	return v
 }

@@ -91,7 +91,7 @@ func (r *Request) readable(w Write, item Item) error {
 		return nil
 	}
 	w.Update, _ = r.take(w, r.Policy.Most(), nil) // this update names every attribute of the policy
-	if attr, bad := item.unreadable(w); bad {
+	if attr := item.unreadable(w); attr != "" {
 		return unreadable(attr)
 	}
 	return nil

@@ -17,19 +17,19 @@ type tries struct {
 	budget   Budget
 	requests int // requests sent so far
 
-	n      int64 // how many actions the last update asked for
-	unsure bool  // an update had an unknown outcome, so it may have been performed
+	unsure bool // an update had an unknown outcome, so it may have been performed
 
-	// unsureN: how many actions the lost attempt asked for. A later attempt for
-	// another number keeps that number with its id. 0: there is no lost attempt
-	// that a later one could be confused with.
+	// plain is how many actions an id without a note stands for. That is the
+	// number of the current attempt, until an attempt is lost. From then on it is
+	// the number of the lost attempt, and a later attempt for another number
+	// keeps that number with its id.
 	//
 	// For example, a partial request asks for 3 actions, and the answer is
 	// lost. The next answer shows that the request is not counted and that 2
-	// fit. So unsureN is 3, and the next attempt asks for 2 and keeps the note
+	// fit. So plain stays 3, and the next attempt asks for 2 and keeps the note
 	// 2 with its id. If the id is found later, the note shows that 2 were
 	// taken, and no note shows that 3 were taken.
-	unsureN int64
+	plain int64
 
 	asked    time.Time   // when the last attempt began
 	answered bool        // whether the store has answered with an item
@@ -37,6 +37,12 @@ type tries struct {
 	told     time.Time   // when the attempt that brought the answer began
 	busy     *StoreError // the last answer of the class NotApplied; nil: there was none
 }
+
+// oneAttempt is the budget for a store in memory: each request is sent once and
+// has no time limit.
+type oneAttempt struct{}
+
+func (oneAttempt) Next(_ context.Context, failed bool) (time.Duration, bool) { return 0, !failed }
 
 // begin starts the time of the decision. A probe gets at most longestProbe. The
 // caller must call stop.
@@ -51,7 +57,7 @@ func (t *tries) begin(probe bool) (stop context.CancelFunc) {
 		timeout = min(timeout, longestProbe)
 	}
 	if timeout == 0 {
-		t.budget = &oneAttempt{}
+		t.budget = oneAttempt{}
 		return func() {}
 	}
 	t.ctx, stop = context.WithTimeout(t.ctx, timeout)
@@ -77,10 +83,10 @@ func (t *tries) update(w Write) (item Item, done bool, err error) {
 		return Item{}, false, err
 	}
 	t.learn(item)
-	if attr, bad := item.unreadable(w); bad {
+	if attr := item.unreadable(w); attr != "" {
 		return item, done, unreadable(attr)
 	}
-	if !done && w.Update.Holds(item.State) && !w.forbiddenBy(item) {
+	if !done && item.allows(w) {
 		return item, done, unreadable("") // the item is not what it reads as
 	}
 	return item, done, nil
@@ -94,15 +100,8 @@ func (t *tries) nameUnreadable(w Write, e *StoreError) error {
 		return e
 	}
 	named := *e
-	named.Attr, _ = item.unreadable(w)
+	named.Attr = item.unreadable(w)
 	return &named
-}
-
-// forbiddenBy reports whether the store had to refuse w because of its ids: the
-// item has w's id already, or lacks the id that w drops.
-func (w Write) forbiddenBy(item Item) bool {
-	_, counted := item.Find(w)
-	return counted || !item.has(w.Drop)
 }
 
 // read reads the item under k.
@@ -145,7 +144,7 @@ func (t *tries) send(again bool, request func(context.Context) error) error {
 			return nil
 		case failed.Failure == NotApplied:
 			t.busy = failed
-		case failed.Failure == Rejected, failed.Failure == Refused, failed.Failure == Unreadable, failed.Failure == Unknown && !again:
+		case failed.Failure != Unknown || !again:
 			return failed
 		}
 	}
@@ -157,8 +156,6 @@ func (t *tries) send(again bool, request func(context.Context) error) error {
 // breaker closed, so other items still reach the store.
 func (t *tries) outage(failed *StoreError) *StoreError {
 	switch {
-	case failed.Failure != Unknown:
-		return failed
 	case t.busy != nil:
 		return t.busy
 	case t.answered && errors.Is(failed.Err, errNoTime):
@@ -189,31 +186,14 @@ func unreadable(attr string) *StoreError {
 	return &StoreError{Failure: Unreadable, What: "an attribute of the item has the wrong type", Attr: attr}
 }
 
-// settle sets unsureN after the first lost attempt. The caller calls it when an
-// answer shows that the request is not counted so far.
-func (t *tries) settle() {
-	if t.unsure && t.unsureN == 0 {
-		t.unsureN = t.n
-	}
-}
-
 // note returns the note that an attempt for n actions keeps with its id, see
-// unsureN. 0: the attempt keeps no note.
+// plain. 0: the attempt keeps no note.
 func (t *tries) note(n int64) int64 {
-	if t.unsureN == 0 || t.unsureN == n {
+	if !t.unsure {
+		t.plain = n
+	}
+	if n == t.plain {
 		return 0
 	}
 	return n
-}
-
-// granted returns how many actions were taken by the attempt that left kept in
-// the item.
-func (t *tries) granted(kept Kept) int64 {
-	switch {
-	case t.unsureN == 0:
-		return t.n
-	case kept.Note != 0:
-		return kept.Note
-	}
-	return t.unsureN
 }

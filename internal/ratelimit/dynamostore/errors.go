@@ -59,17 +59,11 @@ func class(err error) (ratelimit.Failure, string) {
 // sent reports whether the request may have left this process. Without
 // credentials, a region or a valid endpoint, the SDK sends nothing.
 func sent(err error) bool {
-	if _, ok := errors.AsType[*smithyhttp.RequestSendError](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[net.Error](err); ok {
-		return true
-	}
+	_, began := errors.AsType[*smithyhttp.RequestSendError](err)
+	_, answered := errors.AsType[*smithyhttp.ResponseError](err)
+	_, network := errors.AsType[net.Error](err)
 	_, unread := errors.AsType[*smithy.DeserializationError](err)
-	return unread || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	return began || answered || network || unread || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // isFailedCondition reports whether the condition of an update failed.

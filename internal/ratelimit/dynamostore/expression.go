@@ -18,7 +18,7 @@ const manyNames = 40
 // conditions, and it rejects redundant parentheses. A comparison with a missing
 // attribute is false.
 func updateBody(table string, w ratelimit.Write) []byte {
-	names := len(w.Update.Acts)
+	names := len(w.Update.Acts) + len(w.Update.Also)
 	for _, terms := range w.Update.If {
 		names += len(terms)
 	}
@@ -59,6 +59,7 @@ type expression struct {
 	numbers []named
 	names   []byte            // in JSON: "#0":"a","#1":"b"
 	aliases map[string]string // aliases by attribute; nil: attributes have no aliases
+	before  string            // what stands before the next element of a list
 }
 
 // A named number is already in the values, under the name valueNames[value].

@@ -8,78 +8,58 @@ import (
 // update writes the update expression of w: SET, REMOVE, ADD and DELETE, each
 // with a list. It leaves out empty lists.
 func (e *expression) update(w ratelimit.Write) {
-	e.sets(w)
-	e.removes(w)
-	e.adds(w)
-	if w.Drop.Set != "" {
-		e.write("DELETE ", e.attr(w.Drop.Set), " ", e.elements(w.Drop.Mark))
-	}
-}
-
-func (e *expression) sets(w ratelimit.Write) {
-	set := list{keyword: "SET "}
+	e.list("SET ")
 	if w.Expires != 0 {
-		set.add(e, expiresAt, " = ", e.number(w.Expires))
+		e.element(expiresAt, " = ", e.number(w.Expires))
 		if w.Key.Window != 0 {
-			set.add(e, activity, " = ", e.string(w.Key.Activity))
-			set.add(e, windowKey, " = ", e.number(w.Key.Window))
-			set.add(e, createdAt, " = if_not_exists("+createdAt+", ", e.number(w.Now), ")")
+			e.element(activity, " = ", e.string(w.Key.Activity))
+			e.element(windowKey, " = ", e.number(w.Key.Window))
+			e.element(createdAt, " = if_not_exists("+createdAt+", ", e.number(w.Now), ")")
 		}
 	}
 	for _, a := range w.Update.Acts {
 		if a.Verb == policy.Set {
-			set.add(e, e.attr(a.Attr), " = ", e.number(a.Value))
+			e.element(e.attr(a.Attr), " = ", e.number(a.Value))
 		}
 	}
-	set.end(e)
-}
-
-func (e *expression) removes(w ratelimit.Write) {
-	remove := list{keyword: "REMOVE "}
+	e.list("REMOVE ")
 	for _, name := range w.Forget() {
-		remove.add(e, name)
+		e.element(name)
 	}
 	for _, a := range w.Update.Acts {
 		if a.Verb == policy.Delete {
-			remove.add(e, e.attr(a.Attr))
+			e.element(e.attr(a.Attr))
 		}
 	}
-	remove.end(e)
-}
-
-func (e *expression) adds(w ratelimit.Write) {
-	add := list{keyword: "ADD "}
+	e.list("ADD ")
 	if into := w.Into(); into.Set != "" {
-		add.add(e, e.attr(into.Set), " ", e.elements(into.Mark))
+		e.element(e.attr(into.Set), " ", e.elements(into.Mark))
 	}
 	for _, a := range w.Update.Acts {
 		if a.Verb == policy.Add {
-			add.add(e, e.attr(a.Attr), " ", e.number(a.Value))
+			e.element(e.attr(a.Attr), " ", e.number(a.Value))
 		}
 	}
-	add.end(e)
-}
-
-// A list writes its keyword before its first element and commas between the
-// elements.
-type list struct {
-	keyword string
-	begun   bool
-}
-
-func (l *list) add(e *expression, parts ...string) {
-	if l.begun {
-		e.write(", ")
-	} else {
-		e.write(l.keyword)
+	e.list("DELETE ")
+	if w.Drop.Set != "" {
+		e.element(e.attr(w.Drop.Set), " ", e.elements(w.Drop.Mark))
 	}
-	l.begun = true
-	e.write(parts...)
 }
 
-// end separates the list from the next one.
-func (l *list) end(e *expression) {
-	if l.begun {
+// list begins a list. Its keyword is written with its first element, so an empty
+// list leaves no trace.
+func (e *expression) list(keyword string) {
+	if e.before == comma { // the list before this one has elements
 		e.write(" ")
 	}
+	e.before = keyword
 }
+
+// element writes an element of the list.
+func (e *expression) element(parts ...string) {
+	e.write(e.before)
+	e.write(parts...)
+	e.before = comma
+}
+
+const comma = ", "

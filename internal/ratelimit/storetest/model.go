@@ -52,7 +52,7 @@ func drawWrite(t *rapid.T) ratelimit.Write {
 	w.Note = rapid.SampledFrom([]int64{0, 0, 1, 1_700_000_000_000}).Draw(t, "note")
 	w.Now += rapid.Int64Range(0, 90_000).Draw(t, "after")
 	w.Update.If = rapid.SliceOfN(rapid.SliceOfN(rapid.Custom(drawTerm), 1, 3), 0, 3).Draw(t, "if")
-	w.Update.Also = rapid.SliceOfN(rapid.Custom(drawTerm), 0, 1).Draw(t, "also")
+	w.Update.Also = rapid.SliceOfN(rapid.Custom(drawTerm), 0, 3).Draw(t, "also")
 	w.Update.Acts = rapid.SliceOfNDistinct(rapid.Custom(drawAct), 1, 3, func(a policy.Act) string { return a.Attr }).Draw(t, "acts")
 	return w
 }
