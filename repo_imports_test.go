@@ -40,6 +40,7 @@ var order = []string{
 	"internal/deadline",
 	"internal/table",
 	"internal/ratelimit/dynamostore",
+	"internal/dynamohttp",
 	"internal/ratelimit/memstore",
 	"internal/ratelimit",
 	"internal/retry",
@@ -50,7 +51,7 @@ var order = []string{
 var testSupport = []string{
 	"internal/clients", "internal/deployment", "internal/dynamotest", "internal/lambdatest", "internal/sqstest",
 	"internal/policy/policytest", "internal/ratelimit/storetest", "internal/prove", "internal/prove/run",
-	"internal/explore", "internal/simulate", "internal/histories", "internal/faults", "internal/outage", "internal/fuzz",
+	"internal/bench", "internal/explore", "internal/simulate", "internal/histories", "internal/faults", "internal/outage", "internal/fuzz",
 	"internal/planted",
 }
 

@@ -6,7 +6,7 @@ import (
 	"reflect"
 
 	"github.com/alecthomas/kong"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/cric-talk/guards/internal/input"
 )
@@ -47,7 +47,7 @@ func explain(c *kong.Context, err error) error {
 
 // explain names the table if it does not exist. Functions never show its name.
 func (f *tableFlags) explain(err error) error {
-	if _, ok := errors.AsType[*types.ResourceNotFoundException](err); !ok {
+	if e, ok := errors.AsType[smithy.APIError](err); !ok || e.ErrorCode() != "ResourceNotFoundException" {
 		return err
 	}
 	place := "in " + f.region

@@ -97,8 +97,14 @@ func spread(values []float64) Spread {
 	return Spread{values[n/4], values[n/2], values[n-1-n/4]}
 }
 
-// CPU and the other figures of a Cost.
-func CPU(c Cost) float64    { return c.CPU }
-func Wall(c Cost) float64   { return c.Wall }
+// CPU returns the CPU time, for [Of] and [Ratio].
+func CPU(c Cost) float64 { return c.CPU }
+
+// Wall returns the time on the clock, for [Of] and [Ratio].
+func Wall(c Cost) float64 { return c.Wall }
+
+// Allocs returns the number of allocations, for [Of] and [Ratio].
 func Allocs(c Cost) float64 { return c.Allocs }
-func Bytes(c Cost) float64  { return c.Bytes }
+
+// Bytes returns the bytes that were allocated, for [Of] and [Ratio].
+func Bytes(c Cost) float64 { return c.Bytes }

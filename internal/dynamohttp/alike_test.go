@@ -193,7 +193,7 @@ func checkSignature(t *testing.T, r recorded) {
 		t.Fatal(err)
 	}
 	parts := strings.Split(strings.TrimPrefix(scope.FindString(got), "Credential="), "/")
-	again := r.Request.Clone(t.Context())
+	again := r.Clone(t.Context())
 	again.Header.Del("Authorization")
 	again.Header.Del("X-Amz-Date")
 	again.Header.Del("X-Amz-Security-Token")

@@ -78,7 +78,7 @@ func (c *Client) Do(ctx context.Context, operation, table string, body []byte) (
 	if err != nil {
 		return nil, notSent(ctx, operation, err)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }() // read has the error already
 	c.correct(response.Header, sent, time.Now())
 	answer, err := read(response)
 	if err != nil {

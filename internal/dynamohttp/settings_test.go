@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -41,9 +42,7 @@ func TestAWrongClockIsCorrected(t *testing.T) {
 			r.answer = func() *http.Response {
 				answer := answerOf(http.StatusOK, "{}")
 				answer.Header.Set("Date", time.Now().Add(tt.ahead).UTC().Format(http.TimeFormat))
-				for name, values := range tt.header {
-					answer.Header[name] = values
-				}
+				maps.Copy(answer.Header, tt.header)
 				return answer
 			}
 			cfg := aws.Config{Region: "eu-west-1", Credentials: keys("AKID", time.Time{}), DisableClockSkewCorrection: tt.disabled}

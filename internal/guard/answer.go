@@ -2,6 +2,7 @@ package guard
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -38,7 +39,7 @@ func display(label string, d *ratelimit.Decision) string {
 
 // AppendJSON appends the answer as one JSON object.
 func (a *Answer) AppendJSON(b []byte) []byte {
-	o := object{append(b, '{')}
+	o := object{append(slices.Grow(b, 512), '{')} // most answers have 300 to 400 bytes
 	a.appendFields(&o)
 	return o.end()
 }

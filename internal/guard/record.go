@@ -23,6 +23,24 @@ func (h *Handler) record(ctx context.Context, a Answer) {
 		h.logRefusal(ctx, a)
 	}
 	h.measure(a.Activity, figures(a))
+	h.logDecision(ctx, a.Request, a.Reason, d)
+}
+
+// logDecision logs a decision at level DEBUG, which shows why the guard decided
+// as it did. D is nil if nothing had to be decided.
+func (h *Handler) logDecision(ctx context.Context, r Request, reason ratelimit.Reason, d *ratelimit.Decision) {
+	if h.Log == nil || !h.Log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("activity", r.Activity), slog.String("user", mask(r.UserID)),
+		slog.String("op", string(r.Op)), slog.String("reason", string(reason)),
+	}
+	if d != nil {
+		attrs = append(attrs, slog.Int("requests", d.Requests), slog.Int64("limit", d.Limit),
+			slog.Int64("activityCount", d.Used), slog.Int64("waitTime", d.Wait.Milliseconds()))
+	}
+	h.Log.LogAttrs(ctx, slog.LevelDebug, "decision", attrs...)
 }
 
 // logRefusal logs a refusal, unless this second already has enough lines.
@@ -85,6 +103,7 @@ func (s *sample) next(second int64) (held int64, ok bool) {
 func (h *Handler) unavailable(ctx context.Context, r Request, d ratelimit.Decision, err error) error {
 	h.logOutage(ctx, r, err)
 	h.measure(r.Activity, []metrics.Value{{Name: degraded, Count: 1}, {Name: "Requests", Count: int64(d.Requests)}})
+	h.logDecision(ctx, r, ratelimit.Unavailable, &d)
 	return input.NewUnavailable(err)
 }
 
@@ -136,7 +155,7 @@ func (h *Handler) measure(activity string, values []metrics.Value) {
 
 // figures returns a decision's metrics.
 func figures(a Answer) []metrics.Value {
-	var values []metrics.Value
+	values := make([]metrics.Value, 0, 4)
 	if a.Op == Check {
 		values = append(values, metrics.Value{Name: outcome(a), Count: 1})
 	}

@@ -117,6 +117,7 @@ func TestABatchLosesNothing(t *testing.T) {
 }
 
 func subtract(t *rapid.T, counts map[string]int64, line string) {
+	t.Helper()
 	var at, allowed, refused int64
 	var activity string
 	if _, err := fmt.Sscanf(line, "%d: %s allowed=%d refused=%d", &at, &activity, &allowed, &refused); err != nil {
@@ -125,7 +126,7 @@ func subtract(t *rapid.T, counts map[string]int64, line string) {
 	counts[activity] -= allowed
 }
 
-func TestNoBatchWritesNothing(t *testing.T) {
+func TestNoBatchWritesNothing(*testing.T) {
 	var b *Batch
 	b.Add(time.Now(), nil, []Value{{"Allowed", 1}})
 	b.Flush()

@@ -30,7 +30,7 @@ type answer struct {
 	Reason    string
 	WindowKey int64
 
-	requests int // from the guard's metrics
+	requests int // from the guard's log
 }
 
 // limit is what the posts-guard allows in a minute.
@@ -38,7 +38,10 @@ const limit = 10
 
 func startGuard(t testing.TB, table, endpoint string, env ...string) *guard {
 	t.Helper()
-	env = append([]string{"TABLE_NAME=" + table, "AWS_ENDPOINT_URL_DYNAMODB=" + endpoint}, env...)
+	env = append([]string{
+		"TABLE_NAME=" + table, "AWS_ENDPOINT_URL_DYNAMODB=" + endpoint,
+		"AWS_LAMBDA_LOG_LEVEL=DEBUG", // a line for each decision
+	}, env...)
 	return &guard{Instance: lambdatest.Start(t, lambdatest.Build(t, "./functions/posts-guard"), env...)}
 }
 
@@ -96,23 +99,25 @@ func each(guards []*guard, do func(*guard) error) error {
 	return errors.Join(failed...)
 }
 
-// count reads from the guard's metrics how many requests each decision sent. The
-// guard writes one line for each decision.
+// count reads from the guard's log how many requests each decision sent.
 func (g *guard) count(t testing.TB) {
 	t.Helper()
 	i := 0
 	for line := range strings.Lines(g.Logs()) {
-		var m struct{ Requests *int }
-		if !strings.Contains(line, `"_aws"`) || json.Unmarshal([]byte(line), &m) != nil || m.Requests == nil {
+		var m struct {
+			Message  string
+			Requests int
+		}
+		if json.Unmarshal([]byte(line), &m) != nil || m.Message != "decision" {
 			continue
 		}
 		if i < len(g.answers) {
-			g.answers[i].requests = *m.Requests
+			g.answers[i].requests = m.Requests
 		}
 		i++
 	}
 	if i != len(g.answers) {
-		t.Fatalf("the guard's metrics show %d decisions, want %d", i, len(g.answers))
+		t.Fatalf("the guard's log shows %d decisions, want %d", i, len(g.answers))
 	}
 }
 

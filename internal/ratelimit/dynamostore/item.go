@@ -109,10 +109,11 @@ func addIDs(item *ratelimit.Item, name string, set [][]byte) bool {
 	}
 	marks := make([]ratelimit.Mark, len(set))
 	for i, element := range set {
-		ok := false
-		if marks[i], ok = readMark(element); !ok {
+		m, ok := readMark(element)
+		if !ok {
 			return false
 		}
+		marks[i] = m
 	}
 	if item.IDs == nil {
 		item.IDs = make(ratelimit.IDs, 2)

@@ -57,7 +57,7 @@ func appendBinary(b, value []byte) []byte {
 // the zero Item. An answer that is not DynamoDB's is a
 // *smithy.DeserializationError: the request may have been applied.
 func readItem(answer []byte) (item ratelimit.Item, err error) {
-	d := jsontext.NewDecoder(bytes.NewBuffer(answer))
+	d := jsontext.NewDecoder(bytes.NewBuffer(answer), jsontext.AllowDuplicateNames(true)) // DynamoDB repeats no name
 	err = members(d, func(name string) error {
 		switch name {
 		case "Attributes", "Item":
