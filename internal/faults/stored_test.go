@@ -75,7 +75,9 @@ func look(ctx context.Context, table *dynamodb.Client, name, user string, p poli
 	for attr, value := range item {
 		if elements, ok := value.(*types.AttributeValueMemberBS); ok && set.MatchString(attr) {
 			for _, e := range elements.Value {
-				s.ids += int64(min(1, len(e)/8%2)) // an element of 16 bytes is a note beside an id
+				if len(e) == 6 { // an element of 14 bytes is a note beside an id
+					s.ids++
+				}
 			}
 		}
 	}

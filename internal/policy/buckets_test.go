@@ -85,7 +85,7 @@ func TestABucketAtAnotherIntervalTimeline(t *testing.T) {
 // update that holds, or the limiter sees at once that it does not hold.
 func TestABucketSurvivesExtremeStates(t *testing.T) {
 	extremes := []int64{math.MinInt64, math.MinInt64 / 2, -1, 0, 1, start, math.MaxInt64 / 2, math.MaxInt64}
-	for _, text := range []string{"bucket 1/5s", "bucket 1/366d", "bucket 1000000/1000000ms", "bucket 1/31622s burst 1000"} {
+	for _, text := range []string{"bucket 1/5s", "bucket 1/366d", "bucket 1000000/3000000ms", "bucket 1/31622s burst 1000"} {
 		p := Must(text)
 		for _, tat := range extremes {
 			for _, asof := range extremes {

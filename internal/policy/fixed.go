@@ -23,9 +23,6 @@ type fixed struct {
 
 const activityCount = "activityCount"
 
-// mostIDs is how many request ids fit in the 400 KB that an item may have.
-const mostIDs = 40_000
-
 func makeFixed(r Rate, shared bool) (kind, error) {
 	p := fixed{r.Limit, r.Window.Milliseconds()}
 	switch {
@@ -33,9 +30,6 @@ func makeFixed(r Rate, shared bool) (kind, error) {
 		return nil, fmt.Errorf("limit is %d, want at most %d beside other limits", r.Limit, million-1)
 	case shared:
 		return sharedFixed{p}, nil
-	case r.Limit > mostIDs:
-		return nil, fmt.Errorf("limit is %d, want at most %d, because the item keeps an id for each request; did you mean \"sliding %d/%s\"?",
-			r.Limit, mostIDs, r.Limit, span(r.Window))
 	}
 	return p, nil
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 	"time"
@@ -45,23 +46,23 @@ type Kind struct {
 var kinds = []Kind{
 	{
 		Name: "fixed", make: makeFixed,
-		Examples: []string{"10/1m", "1/1ms", "3/7ms", "9/7ms", "100/1h", "1000/1h"},
+		Examples: []string{"10/1m", "1/3ms", "3/8ms", "9/23ms", "100/1h", "1000/1h"},
 	},
 	{
 		Name: "bucket", make: makeBucket, options: []string{"burst", "keep"}, anyWindow: true,
-		Examples: []string{"bucket 10/1m burst 15", "bucket 1/5s keep 1h", "bucket 1/1ms", "bucket 3/6ms burst 2", "bucket 1/10ms burst 3"},
+		Examples: []string{"bucket 10/1m burst 15", "bucket 1/5s keep 1h", "bucket 1/3ms", "bucket 3/9ms burst 2", "bucket 1/10ms burst 3"},
 	},
 	{
 		Name: "log", make: makeLog, once: true,
-		Examples: []string{"log 100/12h", "log 1/1ms", "log 3/7ms", "log 9/7ms", "log 60/12h"},
+		Examples: []string{"log 100/12h", "log 1/3ms", "log 3/8ms", "log 9/23ms", "log 60/12h"},
 	},
 	{
 		Name: "sliding", make: makeSliding,
-		Examples: []string{"sliding 50/1h", "sliding 1/1ms", "sliding 3/7ms", "sliding 9/7ms", "sliding 1000/1d"},
+		Examples: []string{"sliding 50/1h", "sliding 1/3ms", "sliding 3/8ms", "sliding 9/23ms", "sliding 1000/1d"},
 	},
 	{
 		Name: "reservoir", make: makeReservoir, options: []string{"ahead"}, once: true,
-		Examples: []string{"reservoir 10/10s ahead 15m", "reservoir 1/1ms ahead 3ms", "reservoir 3/7ms ahead 20ms", "reservoir 2/7ms ahead 20ms", "reservoir 10/10s"},
+		Examples: []string{"reservoir 10/10s ahead 15m", "reservoir 1/3ms ahead 9ms", "reservoir 3/8ms ahead 23ms", "reservoir 2/7ms ahead 20ms", "reservoir 10/10s"},
 	},
 }
 
@@ -95,6 +96,30 @@ const (
 	million       = 1_000_000
 	longestWindow = 366 * 24 * time.Hour
 )
+
+// An item keeps an id of 6 bytes for each request of the last 25 s (package
+// ratelimit). With mostRequests in that time it has about 60 KB. DynamoDB accepts
+// 400 KB, but charges a unit for each KB of the item that a write changes.
+const (
+	idsKept      = 25 * time.Second
+	mostRequests = 10_000
+)
+
+// dense returns an error if a user who makes use of r has too many requests for
+// one item.
+func (r Rate) dense() error {
+	most := mostRequests * r.Window.Milliseconds() / idsKept.Milliseconds()
+	switch {
+	case r.Limit <= most:
+		return nil
+	case most == 0:
+		return fmt.Errorf("window is %s, want at least %s, because the item keeps an id for each request of the last %s",
+			span(r.Window), span(3*time.Millisecond), span(idsKept))
+	}
+	return fmt.Errorf("limit is %d in %s, want at most %d, because the item keeps an id for each request of the last %s; "+
+		"divide the limit among several user ids, such as u1-0 to u1-9, or let one request count several actions",
+		r.Limit, span(r.Window), most, span(idsKept))
+}
 
 // clockSlack is how far two clocks may differ before one of them counts in an
 // item that has already expired on the other.

@@ -33,6 +33,9 @@ func newPolicy(rates []Rate) (Policy, error) {
 		seen[r.Name] = true
 		k, _ := kindNamed(r.Kind)
 		made, err := k.make(r, len(rates) > 1)
+		if err == nil {
+			err = r.dense()
+		}
 		if err != nil && r.Name != "" {
 			err = fmt.Errorf("%s: %w", r.Name, err)
 		}

@@ -38,10 +38,10 @@ type sliding struct {
 const overlap = 7_000
 
 const (
-	// mostSteps is how many steps of the staircase fit in one guard. Each step
-	// takes four of DynamoDB's 300 operators. The other parts of the guard need
-	// the rest.
-	mostSteps = 65
+	// mostSteps is how many steps of the staircase fit in one guard, beside the last
+	// step. Each step takes four of DynamoDB's 300 operators. The other parts of the
+	// guard need the rest.
+	mostSteps = 64
 
 	// pause is how many old counters an update removes without knowing whether
 	// they exist.
@@ -76,8 +76,8 @@ func (p sliding) item(now int64) (window, expires int64) {
 //
 //   - If s has actions in this period, the previous period is over and its
 //     weight is known. Then the guard has only the step of that weight.
-//   - If there are more than mostSteps steps, the guard has every second one
-//     (or third, ...), and always the step of the weight in s.
+//   - If there are too many steps, the guard has every second one (or third, ...).
+//     The step of the weight in s is one of them, and so is the last step.
 //
 // If a clock that is ahead has begun the next period, the action counts there.
 func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
@@ -103,14 +103,11 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 	default:
 		u.If = [][]Term{
 			{Missing(previous), AtMost(current, most)},
-			{Within(previous, math.MinInt64, p.highest(now, most)), Missing(current)},
+			{Within(previous, math.MinInt64, p.highest(now, most)), AtMost(current, 0)},
 		}
-		stride := most/mostSteps + 1
-		for v := int64(0); v <= most; v += stride {
+		stride := (most-1)/mostSteps + 1
+		for v := weight % stride; v < most; v += stride {
 			u.If = append(u.If, p.step(now, most, v))
-		}
-		if weight%stride != 0 {
-			u.If = append(u.If, p.step(now, most, weight))
 		}
 	}
 	return p.forget(u, k, s), true

@@ -5,16 +5,16 @@ import (
 	"encoding/binary"
 )
 
-// An ID is a request's id as an item keeps it: the first 8 bytes of its
-// SHA-256. An item has few ids, and the chance that two of them are equal is
-// about 1 in 10^15. An attacker needs 2^32 tries to find two equal ids, and
-// gains one action.
-type ID [8]byte
+// An ID is a request's id as an item keeps it: the first 6 bytes of its SHA-256.
+// The chance that a new id equals one of the 400 ids in an item is 1 in 7 * 10^11.
+// Then the request is taken for a repeat, and is not counted. An attacker who
+// looks for two equal ids gains nothing: repeating one id does the same.
+type ID [6]byte
 
 // NewID hashes a request's id.
 func NewID(requestID string) ID {
 	sum := sha256.Sum256([]byte(requestID))
-	return ID(sum[:8])
+	return ID(sum[:])
 }
 
 // A Kept is an id and the set in which an item keeps it. The zero Kept means no
@@ -29,37 +29,42 @@ type Kept struct {
 //
 //   - A window's item with a limit of up to 100 (Write.Whole) keeps all its ids
 //     in the set "ids".
-//   - Any other item has one set for each generation of 20 s. A write adds its
-//     id to the set of the current generation. It looks for the id in that set,
-//     in the previous one, and in the next one, which a clock that is ahead may
-//     have begun. It removes all other sets but the one after the next, in which
-//     a release on a clock that is ahead may have kept its id. So an item
-//     remembers an id for 20 to 40 s, less the difference between clocks.
+//   - Any other item has one set for each generation of 5 s. A write adds its id
+//     to the set of the current generation. It looks for the id in that set, in
+//     the four previous ones, and in the next one, which a clock that is ahead
+//     may have begun. It removes all other sets but the one after the next, in
+//     which a release on a clock that is ahead may have kept its id. So an item
+//     remembers an id for 20 to 25 s, less the difference between clocks.
 //
-// For example, a write 105 s after 1970 is in generation 5, which lasts from
-// second 100 to second 120. The write adds its id to i05, looks in i04, i05 and
-// i06, and removes the other sets but i07. A repeat at second 139 still finds the id
-// in i05. A write from second 140 on removes i05.
+// For example, a write 47 s after 1970 is in generation 9, which lasts from second
+// 45 to second 50. The write adds its id to i09, looks in i05 to i10, and removes
+// the other sets but i11. A repeat at second 69 still finds the id in i09. A write
+// from second 70 on removes i09.
 //
-// The sets are named i00 to i30. The names repeat every 620 s, so that a write
+// The sets are named i00 to i30. The names repeat every 155 s, so that a write
 // can list the sets to remove without reading the item. If nobody writes for
-// 620 s, an old set is still there under the name of the current one. So each
+// 155 s, an old set is still there under the name of the current one. So each
 // id is mixed with the number of its generation, and an old id does not match.
 // 31 is prime, so a client that calls once a minute still cycles through every
 // name.
+//
+// Shorter generations would make items smaller, but each write looks in one more
+// set then, and DynamoDB accepts 300 operators in a condition.
 const (
-	generation  = 20_000 // milliseconds
-	generations = 31     // names
+	lasts       = 20_000 // milliseconds for which an id is remembered at least, on one clock
+	generation  = 5_000  // milliseconds
+	earlier     = lasts / generation
+	generations = 31 // names
 )
 
 // wholeSet is the set of an item that keeps the ids of its checks as long as it
-// lives. The ids of releases are kept for 20 to 40 s there too, or they would
+// lives. The ids of releases are kept for 20 to 25 s there too, or they would
 // add up.
 const wholeSet = "ids"
 
 // remembered is how long an id is certainly found, in milliseconds, if clocks
 // differ by at most 2 s.
-const remembered = generation - 2_000
+const remembered = lasts - 2_000
 
 // setNames holds the names i00 to i30 twice. So any 31 consecutive names are a
 // slice of it, such as i29, i30, i00, i01, ...
@@ -98,19 +103,27 @@ func (w Write) in(steps int) Kept {
 
 // mixed returns the id as the set of a generation holds it.
 func (id ID) mixed(generation int64) (mixed ID) {
-	// 2^64 divided by the golden ratio. Its products with two close numbers
+	// 2^48 divided by the golden ratio. Its products with two close numbers
 	// differ in many bits.
-	const spread = 0x9E3779B97F4A7C15
-	binary.BigEndian.PutUint64(mixed[:], binary.BigEndian.Uint64(id[:])^uint64(generation)*spread)
-	return mixed
+	const spread = 0x9E3779B97F4B
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], id.number()^uint64(generation)*spread)
+	return ID(b[2:])
+}
+
+// number returns the id as a number of 48 bits.
+func (id ID) number() uint64 {
+	var b [8]byte
+	copy(b[2:], id[:])
+	return binary.BigEndian.Uint64(b[:])
 }
 
 // Into returns where w keeps its id. It returns the zero Kept if w keeps none.
 //
 // An update can change each attribute only once. So a write that drops an id
 // from a set keeps its own id in another set in which later writes look. For
-// example, a release that drops an id from i05 in generation 5 keeps its own id
-// in i06.
+// example, a release that drops an id from i09 in generation 9 keeps its own id
+// in i10.
 func (w Write) Into() Kept {
 	switch {
 	case w.ID == (ID{}):
@@ -136,14 +149,15 @@ func (w Write) LookIn(yield func(Kept) bool) {
 	if w.Key.Window != 0 && !yield(Kept{wholeSet, Mark{ID: w.ID}}) {
 		return
 	}
-	for _, steps := range [...]int{0, -1, 1} {
-		if !yield(w.in(steps)) {
+	for steps := range earlier + 1 {
+		if !yield(w.in(-steps)) {
 			return
 		}
 	}
+	yield(w.in(1))
 }
 
-// Forget returns the sets that w removes: those of all generations but the
+// Forget returns the sets that w removes: those of all generations but the four
 // previous, the current and the next two. The second next one can have the id of
 // a release, see Into: a clock that is ahead is in the next generation, and the
 // release keeps its id in the one after that. A write that keeps no id in a
@@ -153,5 +167,5 @@ func (w Write) Forget() []string {
 		return nil
 	}
 	_, index := w.generation()
-	return setNames[index-generations+3 : index-1]
+	return setNames[index-generations+3 : index-earlier]
 }

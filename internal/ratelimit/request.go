@@ -1,7 +1,6 @@
 package ratelimit
 
 import (
-	"encoding/binary"
 	"fmt"
 	"strconv"
 
@@ -63,12 +62,12 @@ func (r *Request) write(now int64) Write {
 }
 
 // wholeLimit is the highest limit at which a window's item keeps all its ids.
-// About 105 ids fit in one write unit, beside a user id of 36 characters.
+// About 140 ids fit in one write unit, beside a user id of 36 characters.
 const wholeLimit = 100
 
 // take plans n of r's actions in s.
 func (r *Request) take(w Write, n int64, s policy.State) (policy.Update, bool) {
-	return r.Policy.Take(w.Now, n, binary.BigEndian.Uint64(w.ID[:]), s)
+	return r.Policy.Take(w.Now, n, w.ID.number(), s)
 }
 
 // fits plans r's actions in s and returns how many fit. That is all of them or

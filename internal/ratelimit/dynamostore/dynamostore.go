@@ -15,7 +15,7 @@
 // milliseconds).
 //
 // Request ids are kept in binary sets. A window's item has the set ids. The sets
-// i00 to i30 are for 20 s each, in any item. An element is an id of 8 bytes, or an id followed by a note of 8 bytes (see
+// i00 to i30 are for 5 s each, in any item. An element is an id of 6 bytes, or an id followed by a note of 8 bytes (see
 // [ratelimit.Mark]).
 package dynamostore
 

@@ -27,16 +27,16 @@ type scene struct {
 }
 
 // perWindow is the ids of a window's item, which keeps them all.
-func perWindow(n int) int { return 8 * n }
+func perWindow(n int) int { return 6 * n }
 
-// last20s returns what the ids of the requests of the last 20 to 40 s take,
-// each with so many bytes. All requests come within one period of 20 s.
+// last20s returns what the ids of the requests of the last 20 to 25 s take,
+// each with so many bytes. All requests come within one period of 5 s.
 func last20s(each int) func(int) int {
 	return func(n int) int { return 3 + each*n }
 }
 
 // one is what the id takes of a request that comes long after the last one.
-func one(int) int { return 3 + 8 }
+func one(int) int { return 3 + 6 }
 
 func constant(bytes int) func(int) int { return func(int) int { return bytes } }
 
@@ -45,12 +45,12 @@ var scenes = []scene{
 	{"60/1m", "create_room_message", 60, 0, 0, constant(102 + 2*19), perWindow},
 	{"100/1m", "create_post", 100, 0, 0, constant(102 + 2*11), perWindow},
 	{"bucket 1/5s keep 1h", "send_message", 9, 301_237 * time.Millisecond, 0, constant(79 + 12), one},
-	{"bucket 120/1m", "send_message", 115, 0, 0, constant(79 + 12), last20s(8)},
-	{"sliding 50/1h", "ingest", 50, 0, 0, constant(62 + 6), last20s(8)},
-	{"reservoir 10/10s ahead 15m", "update_member_role", 45, 0, 0, constant(45 + 18), last20s(24)},
+	{"bucket 200/1m", "send_message", 155, 0, 0, constant(79 + 12), last20s(6)},
+	{"sliding 50/1h", "ingest", 50, 0, 0, constant(62 + 6), last20s(6)},
+	{"reservoir 10/10s ahead 15m", "update_member_role", 55, 0, 0, constant(45 + 18), last20s(20)},
 	{"log 100/12h", "pin", 110, 433_237 * time.Millisecond, 0, logBytes(1), one},
-	{"log 100/12h", "pin", 10, 0, 10, logBytes(10), last20s(8)},
-	{"minute: 10/1m, day: 200/1d", "create_post", 10, 0, 0, severalBytes, last20s(8)},
+	{"log 100/12h", "pin", 10, 0, 10, logBytes(10), last20s(6)},
+	{"minute: 10/1m, day: 200/1d", "create_post", 10, 0, 0, severalBytes, last20s(6)},
 }
 
 // logBytes returns the bytes of a log after requests of n actions each.
@@ -138,10 +138,10 @@ func TestOneWriteUnit(t *testing.T) {
 	}
 }
 
-// With user ids of 36 characters, a full log of 100 and 5 recent ids take 1,023
-// bytes. A sixth recent id makes the write cost a second unit.
-func TestAFullLogHasRoomForFiveRecentIDs(t *testing.T) {
-	for recent, want := range map[int]float64{5: 1, 6: 2} {
+// With user ids of 36 characters, a full log of 100 and 6 recent ids take 1,019
+// bytes. Two more make the write cost a second unit.
+func TestAFullLogHasRoomForSixRecentIDs(t *testing.T) {
+	for recent, want := range map[int]float64{6: 1, 8: 2} {
 		l, p := through(t)
 		now := start.Add(12_345 * time.Millisecond)
 		l.Now = func() time.Time { return now }
@@ -163,5 +163,31 @@ func TestAFullLogHasRoomForFiveRecentIDs(t *testing.T) {
 		if units := p.WriteUnits() - refused; units != want {
 			t.Errorf("the last of %d recent requests costs %v write units, want %v", recent, units, want)
 		}
+	}
+}
+
+// A user with 1,000 requests a minute needs at most three write units for each,
+// whatever the kind of limit. The item has the ids of at most 417 requests.
+func TestAThousandRequestsAMinuteCostAtMostThreeUnitsEach(t *testing.T) {
+	for _, text := range []string{"1000/1m", "bucket 1000/1m", "sliding 1000/1m", "minute: 1000/1m, day: 999999/1d"} {
+		t.Run(text, func(t *testing.T) {
+			l, p := through(t)
+			now := start
+			l.Now = func() time.Time { return now }
+			r := request("")
+			r.UserID, r.Activity, r.Policy = strings.Repeat("u", 36), "create_room_message", policy.Must(text)
+			for i := range 600 { // for 36 s
+				r.ID = fmt.Sprint(i)
+				p.ResetCounts()
+				if d, err := l.Check(t.Context(), r); err != nil || !d.Allowed {
+					t.Fatalf("Check = %+v, %v", d, err)
+				}
+				refused := float64(p.Counts()["UpdateItem"] - 1)
+				if units := p.WriteUnits() - refused; units > 3 {
+					t.Fatalf("request %d costs %v write units, want at most 3", i+1, units)
+				}
+				now = now.Add(60 * time.Millisecond)
+			}
+		})
 	}
 }
