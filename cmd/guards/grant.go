@@ -35,6 +35,9 @@ func (c *grantCommand) Run(ctx context.Context, con console) error {
 		return input.Invalid("--until", input.Show(c.Until), "a time in the future")
 	}
 	g := live.Grant{UserID: c.User, Role: c.Role, Tier: c.Tier, Until: until, Reason: c.Reason}
+	if err := g.Validate(); err != nil {
+		return err
+	}
 	// The history must not name the user.
 	what := fmt.Sprintf("grant a user %s%s until %s", c.Role, c.Tier, until.Format(time.RFC3339))
 	if c.Why == "" {

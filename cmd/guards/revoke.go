@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/live"
 )
 
@@ -20,6 +21,9 @@ func (revokeCommand) Help() string {
 
 // Run takes back everything that was granted to a user.
 func (c *revokeCommand) Run(ctx context.Context, con console) error {
+	if err := input.CheckUserID(c.User); err != nil {
+		return err
+	}
 	return c.edit(ctx, con, "revoke a user's grants", func(s live.Settings) (live.Settings, error) {
 		s, n := s.Revoke(c.User)
 		if n == 0 {

@@ -153,7 +153,7 @@ func functionViolations(id string, resources object, wrong func(string, ...any))
 	}
 	for path, want := range map[string]string{
 		"Runtime": "provided.al2023", "Architectures": `["arm64"]`, "ReservedConcurrentExecutions": concurrency,
-		"LoggingConfig": `{"ApplicationLogLevel":"INFO","LogFormat":"JSON","LogGroup":"!Ref LogGroup"}`,
+		"LoggingConfig": `{"ApplicationLogLevel":"INFO","LogFormat":"JSON","LogGroup":"!Ref LogGroup","SystemLogLevel":"!Ref SystemLogLevel"}`,
 	} {
 		if got := show(at(p, path)); got != want {
 			wrong("%s: %s is %s, want %s", id, path, got, want)

@@ -72,10 +72,10 @@ func TestLogNames(t *testing.T) {
 	}
 	i.Ready(t)
 	lines := strings.Split(strings.TrimSpace(i.Logs()), "\n")
-	if len(lines) != 2 {
-		t.Fatalf("%d lines for two invalid events:\n%s", len(lines), i.Logs())
+	if len(lines) != 3 || !strings.Contains(lines[0], `"instance started"`) {
+		t.Fatalf("%d lines for a start and two invalid events:\n%s", len(lines), i.Logs())
 	}
-	for n, line := range lines {
+	for n, line := range lines[1:] {
 		var got map[string]any
 		if err := json.Unmarshal([]byte(line), &got); err != nil {
 			t.Fatal(err)

@@ -17,7 +17,8 @@ type Grant struct {
 	Reason string    `json:"reason"`
 }
 
-func (g Grant) validate() error {
+// Validate returns an error that names what is wrong with g.
+func (g Grant) Validate() error {
 	if err := input.CheckUserID(g.UserID); err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (s Settings) validate(before Settings, guards []limits.Guard) error {
 		if slices.Contains(before.Grants, g) {
 			continue
 		}
-		if err := g.validate(); err != nil {
+		if err := g.Validate(); err != nil {
 			return err
 		}
 	}
