@@ -24,7 +24,7 @@ type Part struct {
 var decides = []string{"internal/policy", "internal/ratelimit", "internal/retry"}
 
 // asks are the folders with the code of a decision that asks DynamoDB.
-var asks = append(slices.Clone(decides), "internal/ratelimit/dynamostore")
+var asks = append(slices.Clone(decides), "internal/ratelimit/dynamostore", "internal/dynamohttp")
 
 // Parts are all proofs, in the order of docs/reliability.md.
 var Parts = []Part{
@@ -35,7 +35,7 @@ var Parts = []Part{
 	{Name: "outage", Package: "internal/outage", Test: ".", Server: true, Timeout: time.Hour, Sources: asks},
 	{Name: "cleanup", Package: "internal/cleanup", Test: "Killed", Server: true, Timeout: time.Hour, Sources: []string{"internal/cleanup", "internal/table"}},
 	{Name: "fuzz", Package: "internal/fuzz", Test: ".", Timeout: time.Hour, Sources: append(slices.Clone(asks), "internal/input", "internal/live")},
-	{Name: "planted", Package: "internal/planted", Test: ".", Server: true, Timeout: 2 * time.Hour, Sources: decides},
+	{Name: "planted", Package: "internal/planted", Test: ".", Server: true, Timeout: 2 * time.Hour, Sources: asks},
 }
 
 // Select returns the parts with these names, or all parts if there are none.
