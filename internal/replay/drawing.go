@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"context"
 	"slices"
 
 	"github.com/cric-talk/guards/internal/policy"
@@ -31,7 +30,7 @@ func (r *Replay) newDrawing(u *User, window int64) *drawing {
 	t.Densest.Limit, t.Densest.Window = promise(r.Policy).Limit, window
 	limits := r.Policy.Each()
 	d := &drawing{
-		Timeline: t, bench: newBench(r.Policy), cells: make(map[cell]int),
+		Timeline: t, bench: newBench(r.Policy, true), cells: make(map[cell]int),
 		queue: slices.IndexFunc(limits, policy.Policy.Queues),
 	}
 	for i, rate := range r.Policy.Rates() {
@@ -61,27 +60,23 @@ func newPanel(name string, empty policy.Reading) Panel {
 }
 
 // sample reads the count at each time that is due before until.
-func (d *drawing) sample(ctx context.Context, until int64) error {
+func (d *drawing) sample(until int64) {
 	for len(d.due) > 0 && d.due[0] < until {
 		at := d.due[0]
 		d.due = d.due[1:]
-		decision, err := d.bench.status(ctx, d.User, at)
-		if err != nil {
-			return err
-		}
+		reading := d.bench.read(d.User, at)
 		for i := range d.Panels {
-			d.Panels[i].step(at, used(decision, i))
+			d.Panels[i].step(at, used(reading, i))
 		}
 	}
-	return nil
 }
 
 // used returns how many actions count for the limit of a panel.
-func used(d ratelimit.Decision, panel int) int64 {
-	if len(d.Each) > 0 {
-		return d.Each[panel].Used
+func used(r policy.Reading, panel int) int64 {
+	if len(r.Each) > 0 {
+		return r.Each[panel].Used
 	}
-	return d.Used
+	return r.Used
 }
 
 // step records that used actions count from the time at on. If the clock has
@@ -115,9 +110,9 @@ func (d *drawing) add(line Line, decision ratelimit.Decision) {
 	*[...]*int64{Allowed: &d.Allowed, Refused: &d.Refused, Delayed: &d.Delayed}[kind]++
 	for i := range d.Panels {
 		p := &d.Panels[i]
-		p.step(line.Time, used(decision, i))
+		p.step(line.Time, used(decision.Reading, i))
 		if kind != Refused || decision.LimitedBy == p.Name {
-			d.mark(i, Mark{At: line.Time, Kind: kind, Used: used(decision, i)})
+			d.mark(i, Mark{At: line.Time, Kind: kind, Used: used(decision.Reading, i)})
 		}
 	}
 }

@@ -19,13 +19,9 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
 // A Replay decides the requests of one activity. It skips lines of other
@@ -45,7 +41,7 @@ const otherNames = 10
 
 // Run decides all requests of the traffic.
 func (r *Replay) Run(ctx context.Context, t *Traffic) (*Report, error) {
-	b := newBench(r.Policy)
+	b := newBench(r.Policy, false)
 	report := newReport(r)
 	names := make(map[string]bool) // of other activities
 	err := r.each(ctx, t, func(line Line) error {
@@ -56,11 +52,8 @@ func (r *Replay) Run(ctx context.Context, t *Traffic) (*Report, error) {
 			}
 			return nil
 		}
-		d, err := b.check(ctx, line)
-		if err == nil {
-			report.count(line, d)
-		}
-		return err
+		report.count(line, b.check(line))
+		return nil
 	})
 	report.OutOfOrder, report.OutOfOrderMs = t.Back, t.Furthest.Milliseconds()
 	report.finish()
@@ -101,37 +94,4 @@ func (t *Traffic) nothing(activity string, others map[string]bool) error {
 		return fmt.Errorf("%s contains no requests, want the header %s and lines below it, or JSON objects with these names", t.name, header)
 	}
 	return fmt.Errorf("%s has no request of the activity %+.40q, only of %s", t.name, activity, strings.Join(slices.Sorted(maps.Keys(others)), ", "))
-}
-
-// A bench decides requests as a guard would, on a store in memory. Its clock
-// shows the time of the request.
-type bench struct {
-	policy  policy.Policy
-	limiter ratelimit.Limiter
-	now     time.Time
-	asked   int64
-}
-
-func newBench(p policy.Policy) *bench {
-	b := &bench{policy: p}
-	b.limiter = ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return b.now }}
-	return b
-}
-
-// check counts and decides a request.
-func (b *bench) check(ctx context.Context, line Line) (ratelimit.Decision, error) {
-	b.now = time.UnixMilli(line.Time)
-	return b.limiter.Check(ctx, b.request(line.User))
-}
-
-// status returns the figures of a user at the time at, in Unix milliseconds.
-func (b *bench) status(ctx context.Context, user string, at int64) (ratelimit.Decision, error) {
-	b.now = time.UnixMilli(at)
-	return b.limiter.Status(ctx, b.request(user))
-}
-
-// request returns a request of a user, with an id that no other request has.
-func (b *bench) request(user string) ratelimit.Request {
-	b.asked++
-	return ratelimit.Request{UserID: user, Policy: b.policy, Count: 1, ID: strconv.FormatInt(b.asked, 10), Fresh: true}
 }

@@ -87,18 +87,11 @@ func (r *Replay) Timeline(ctx context.Context, t *Traffic, report *Report, user 
 		if line.Activity != r.Activity || line.User != u.ID || line.Time >= d.To {
 			return nil
 		}
-		if err := d.sample(ctx, line.Time); err != nil {
-			return err
-		}
-		decision, err := d.bench.check(ctx, line)
-		if err == nil {
-			d.add(line, decision)
-		}
-		return err
+		d.sample(line.Time)
+		d.add(line, d.bench.check(line))
+		return nil
 	})
-	if err == nil {
-		err = d.sample(ctx, d.To)
-	}
+	d.sample(d.To)
 	d.Densest.find(d.runs)
 	return d.Timeline, err
 }

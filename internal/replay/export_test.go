@@ -1,0 +1,12 @@
+package replay
+
+import (
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// Check returns a func that decides lines as a replay does, with all figures or
+// only with those of a report.
+func Check(p policy.Policy, figures bool) func(Line) ratelimit.Decision {
+	return newBench(p, figures).check
+}
