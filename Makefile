@@ -85,7 +85,11 @@ explore: ## Try every order of events in small systems, with long bounds
 	go run ./internal/prove/run explore
 
 .PHONY: bench
-bench: ## Run the benchmarks with DynamoDB Local; BENCH=NAME selects some of them
+bench: ## Measure what a decision costs: CPU, allocations and start-up, each beside its goal
+	@BENCH=1 scripts/with-dynamodb go test -count=1 -v ./internal/bench
+
+.PHONY: benchmarks
+benchmarks: ## Run Go's benchmarks with DynamoDB Local; BENCH=NAME selects some of them
 	scripts/with-dynamodb go test -run='^$$' -bench='$(BENCH)' -benchmem ./...
 
 .PHONY: template

@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	. "github.com/cric-talk/guards/internal/bench"
 	"github.com/cric-talk/guards/internal/dynamotest"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/lambdafn"
@@ -21,23 +20,21 @@ import (
 )
 
 // newGuard returns posts-guard's handler as it is deployed: with its log, its
-// metrics and live limits. It counts in a new table.
-func newGuard(t testing.TB) (h *guard.Handler, cfg aws.Config, table string) {
+// metrics and live limits.
+func newGuard(t testing.TB, endpoint, table string) *guard.Handler {
 	t.Helper()
-	table = dynamotest.Table(t)
 	t.Setenv("TABLE_NAME", table)
-	cfg = dynamotest.Config(dynamotest.Endpoint(t))
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = null.Close() })
-	h, err = lambdafn.NewGuard(cfg, limits.All[0], slog.New(slog.NewJSONHandler(null, nil)))
+	h, err := lambdafn.NewGuard(dynamotest.Config(endpoint), limits.All[0], slog.New(slog.NewJSONHandler(null, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.Metrics.Writer.W = null
-	return h, cfg, table
+	return h
 }
 
 // users returns events of a new user each time, with ids of 36 characters.
@@ -89,7 +86,7 @@ func bare(t testing.TB, cfg aws.Config, table string) func() {
 // The allocations of a decision, and of a refusal that asks nobody, stay below
 // their goals. Unlike time, they are the same in each run.
 func TestAllocations(t *testing.T) {
-	h, _, _ := newGuard(t)
+	h := newGuard(t, dynamotest.Endpoint(t), dynamotest.Table(t))
 	ask, next := asking(t, h), users()
 	events := make([][]byte, 51)
 	for i := range events {
@@ -109,23 +106,4 @@ func TestAllocations(t *testing.T) {
 	if decision > 300 || refusal > 40 {
 		t.Errorf("a decision makes %.0f allocations and a refusal from memory %.0f, want at most 300 and 40", decision, refusal)
 	}
-}
-
-func TestFigures(t *testing.T) {
-	h, cfg, table := newGuard(t)
-	ask, next := asking(t, h), users()
-	refused := next()
-	costs := Alternate(20, 500,
-		Case{Name: "bare", Do: bare(t, cfg, table)},
-		Case{Name: "guard", Do: func() { ask(next(), "ok") }},
-		Case{Name: "refusal", Do: func() {
-			for !ask(refused, "limited") { // a new window has begun
-				continue
-			}
-		}},
-	)
-	for i, c := range costs {
-		t.Logf("%d: %.1f µs CPU, %.1f µs wall, %.0f allocs, %.0f B", i, Of(c, CPU), Of(c, Wall), Of(c, Allocs).Median, Of(c, Bytes).Median)
-	}
-	t.Logf("ratio %.3f", Ratio(costs[1], costs[0], CPU))
 }
