@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// most is how long a value waits for its line while the instance works.
+// most is how long a value waits for its line while decisions come.
 const most = time.Second
 
 // A Batch adds up values, so that an instance under load writes about one line a
@@ -32,7 +32,7 @@ type Batch struct {
 	waiting []line
 }
 
-// A line is what waits for one set of dimensions.
+// A line holds the values that wait for one set of dimensions.
 type line struct {
 	dimensions []Dimension
 	values     []Value
@@ -47,7 +47,7 @@ func (b *Batch) Add(at time.Time, dimensions []Dimension, values []Value) {
 	defer b.mu.Unlock()
 	due := apart(at, b.written)
 	if len(b.waiting) > 0 && apart(at, b.since) {
-		b.flush() // the instance was frozen: what waits belongs to an earlier time
+		b.flush() // the instance was frozen, and these values belong to an earlier time
 	}
 	if len(b.waiting) == 0 {
 		b.since = at
@@ -80,7 +80,7 @@ func (b *Batch) add(dimensions []Dimension, values []Value) {
 	}
 }
 
-// Flush writes everything that waits, for values that must not wait.
+// Flush writes all values that wait. Callers use it for values that must not wait.
 func (b *Batch) Flush() {
 	if b == nil {
 		return

@@ -26,8 +26,8 @@ type item struct {
 	state   policy.State
 	expires int64 // Unix seconds
 
-	// From the time refused to the time until, no request passes: nothing is
-	// given back, so only time makes room. In Unix milliseconds.
+	// No request passes from the time refused to the time until, in Unix
+	// milliseconds. In a replay nothing is given back.
 	refused, until int64
 }
 
