@@ -18,7 +18,7 @@ import (
 // Decisions in memory and in DynamoDB are the same over many random steps. The
 // clock goes forward, and sometimes back.
 func TestMemoryAndDynamoDBDecideAlike(t *testing.T) {
-	steps := repeats(2_000)
+	steps := repeats(600) // of each policy: more than 10,000 in all
 	onEachSubject(t, func(t *testing.T, s subject) {
 		t.Parallel()
 		p := s.policy()
