@@ -70,7 +70,7 @@ func TestTemplateDashboardShowsEachMetric(t *testing.T) {
 		t.Fatalf("the dashboard has %d widgets, %v, want at least 10", len(board.Widgets), err)
 	}
 	for _, metric := range []string{
-		"Allowed", "Refused", "Bypassed", "Shadowed", "Degraded", "NearLimit", "p99", "initDurationMs", "WriteThrottleEvents",
+		"Allowed", "Refused", "Bypassed", "Shadowed", "Degraded", "NearLimit", "p99", "instance started", "WriteThrottleEvents",
 		"ConsumedWriteCapacityUnits", "Scanned", "Deleted", "TrackedUsers", "StaleLeft", "Finished",
 	} {
 		if !strings.Contains(body, metric) {
