@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package bench measures what a decision costs: CPU, allocations, start-up and
 // wall time, each beside its goal.
 //

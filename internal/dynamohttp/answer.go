@@ -8,9 +8,11 @@ import (
 	"strings"
 	"time"
 
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // longestAnswer bounds the memory for an answer. An item has at most 400 KB,
@@ -30,33 +32,38 @@ func read(r *http.Response) ([]byte, error) {
 	return body, err
 }
 
-// refused returns the error in an answer that is not a success. An answer that
+// apiError returns the error in an answer that is not a success. An answer that
 // is not JSON comes from a proxy and not from DynamoDB.
-func refused(r *http.Response, body []byte) error {
+func apiError(r *http.Response, body []byte) error {
 	var e struct {
 		Type    string `json:"__type"`
+		Code    string `json:"code"`
 		Message string `json:"message,case:ignore"`
 	}
 	if len(body) > 0 {
-		if err := json.Unmarshal(body, &e); err != nil {
+		if err := json.Unmarshal(body, &e, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
 			return wrap(r, &smithy.DeserializationError{Err: err, Snapshot: body[:min(len(body), 1024)]})
 		}
 	}
 	return wrap(r, &smithy.GenericAPIError{
-		Code:    code(cmp.Or(r.Header.Get("X-Amzn-ErrorType"), e.Type)),
+		Code:    errorCode(cmp.Or(r.Header.Get("X-Amzn-ErrorType"), e.Type, e.Code)),
 		Message: e.Message,
 	})
 }
 
-// wrap adds the answer to its error.
+// wrap adds the answer to its error, with the id of the request that AWS's support
+// asks for.
 func wrap(r *http.Response, err error) error {
-	return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: r}, Err: err}
+	return &awshttp.ResponseError{
+		ResponseError: &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: r}, Err: err},
+		RequestID:     r.Header.Get("X-Amzn-Requestid"),
+	}
 }
 
-// code returns the name of an error without its namespace and its address. For
+// errorCode returns the name of an error without its namespace and its address. For
 // example, com.amazonaws.dynamodb.v20120810#ThrottlingException is
 // ThrottlingException.
-func code(name string) string {
+func errorCode(name string) string {
 	name, _, _ = strings.Cut(name, ":")
 	if _, after, found := strings.Cut(name, "#"); found {
 		name = after
@@ -68,10 +75,10 @@ func code(name string) string {
 // difference of the clocks.
 const longestRoundTrip = 15 * time.Minute
 
-// correct notes how far DynamoDB's clock is ahead, by the answer's date, as the
+// noteSkew notes how far DynamoDB's clock is ahead, by the answer's date, as the
 // SDK does. DynamoDB refuses a signature that is more than 5 minutes off. The
 // next request is signed with the corrected time.
-func (c *Client) correct(header http.Header, sent, received time.Time) {
+func (c *Client) noteSkew(header http.Header, sent, received time.Time) {
 	if c.options.DisableClockSkewCorrection || header.Get("Age") != "" || received.Sub(sent) > longestRoundTrip {
 		return
 	}

@@ -66,33 +66,40 @@ func New(c *dynamodb.Client) *Client {
 //	*smithyhttp.ResponseError      an answer that is an error. It contains a
 //	                               smithy.APIError with the code. Do then also
 //	                               returns the body.
-//	any other error                nothing was sent, because credentials, region
+//	*NotSentError                  nothing was sent, because credentials, region
 //	                               or endpoint are missing
 func (c *Client) Do(ctx context.Context, operation, table string, body []byte) ([]byte, error) {
 	request, err := c.request(ctx, operation, table, body)
 	if err != nil {
-		return nil, fmt.Errorf("DynamoDB %s: %w", operation, err)
+		return nil, &NotSentError{fmt.Errorf("DynamoDB %s: %w", operation, err)}
 	}
 	sent := time.Now()
 	response, err := c.options.HTTPClient.Do(request)
 	if err != nil {
-		return nil, notSent(ctx, operation, err)
+		return nil, unanswered(ctx, operation, err)
 	}
 	defer func() { _ = response.Body.Close() }() // read has the error already
-	c.correct(response.Header, sent, time.Now())
+	c.noteSkew(response.Header, sent, time.Now())
 	answer, err := read(response)
 	if err != nil {
 		return nil, wrap(response, &smithy.DeserializationError{Err: fmt.Errorf("DynamoDB %s: %w", operation, err)})
 	}
 	if response.StatusCode < 200 || response.StatusCode >= 300 {
-		return answer, refused(response, answer)
+		return answer, apiError(response, answer)
 	}
 	return answer, nil
 }
 
-// notSent returns the error of a request without an answer. As in the SDK, it
+// A NotSentError means that there was no request. Its cause may be an answer of
+// another service, which refused credentials, so it has no Unwrap.
+type NotSentError struct{ cause error }
+
+// Error implements error.
+func (e *NotSentError) Error() string { return e.cause.Error() }
+
+// unanswered returns the error of a request without an answer. As in the SDK, it
 // shows if the caller's context ended.
-func notSent(ctx context.Context, operation string, err error) error {
+func unanswered(ctx context.Context, operation string, err error) error {
 	err = &smithyhttp.RequestSendError{Err: fmt.Errorf("DynamoDB %s: %w", operation, err)}
 	if ctx.Err() != nil {
 		return &aws.RequestCanceledError{Err: err}

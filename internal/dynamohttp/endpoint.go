@@ -46,8 +46,11 @@ func resolve(ctx context.Context, client *dynamodb.Client, table string, credent
 			o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return credentials, nil })
 			o.HTTPClient = catcher(e.take)
 		})
-	if !errors.Is(err, errCaught) {
+	switch {
+	case !errors.Is(err, errCaught):
 		return nil, err
+	case e.signingName == "":
+		return nil, errors.New("the SDK's signature names no region")
 	}
 	return e, nil
 }

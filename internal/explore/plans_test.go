@@ -30,7 +30,8 @@ var (
 	borders  = []int64{-2000, -1, 0}
 	window   = []int64{-1, 0, 9998, 9999, 10_000}              // until an action has expired
 	seconds  = []int64{0, 1001, 5000}                          // as long as a memory refuses, and a breaker is open
-	ids      = []int64{-1, 17_998, 19_999, 20_000, 40_001}     // as long as ids are kept
+	ids      = []int64{-1, 17_998, 20_999, 21_000, 28_001}     // as long as ids are kept
+	late     = []int64{-1, 3000, 4999}                         // as long as an attempt can be late
 	expiry   = []int64{-1, 120_999, 121_000, 121_001}          // of a window's item
 	expiries = []int64{-1, 130_999, 141_001, 151_001, 281_001} // of other items
 )
@@ -57,6 +58,7 @@ func plans(t *testing.T) []plan {
 			{name: "high limits", subjects: large, scenarios: pairs[:2], instants: border[:1], skews: apart, attempts: 2, faults: 1},
 			{name: "several limits", subjects: several, scenarios: pairs, places: places2, instants: border[:1], skews: apart, attempts: 2, faults: 1},
 			{name: "two faults", subjects: single, scenarios: pairs, places: places2, instants: border, skews: apart, attempts: 2, faults: 2},
+			{name: "a late copy", subjects: single, scenarios: pairs[:2], places: places2[:2], instants: late, skews: apart, attempts: 2, faults: 1},
 			{name: "a late release", subjects: single, scenarios: twice, instants: border[:1], skews: same, attempts: 1},
 			{name: "a long partial request", subjects: single[:1], scenarios: longPartial, instants: border[:1], skews: same, attempts: 1, faults: 2},
 			{name: "a long partial request of three", subjects: three, scenarios: longest, instants: border[:1], skews: same, faults: 2},
@@ -70,6 +72,7 @@ func plans(t *testing.T) []plan {
 	}
 	wide := slices.Concat(core, rest)
 	return []plan{
+		{name: "a late copy", subjects: all, scenarios: core, places: places, instants: late, skews: skews, attempts: 2, faults: 2},
 		{name: "a late release", subjects: all, scenarios: twice, instants: border, skews: skews, attempts: 1},
 		{name: "a long partial request", subjects: all, scenarios: longPartial, instants: border[:1], skews: skews, attempts: 1},
 		{name: "a long partial request of three", subjects: three, scenarios: longest, instants: border[:1], skews: skews},

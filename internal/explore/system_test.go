@@ -11,7 +11,7 @@ import (
 
 // edge is the end of a window and of a generation of ids, in Unix milliseconds.
 // All listed instants are relative to it.
-const edge = 1_700_000_040_000
+const edge = 1_700_000_400_000
 
 // slots is the most requests of a system.
 const slots = 3

@@ -14,15 +14,16 @@ const most = time.Second
 // nothing. A Batch is safe for concurrent use.
 //
 // A value that comes at least a second after the last line is written at once.
-// The values of the second after that line wait, and the first value after that
-// second takes them along. For example, with a value every 400 ms:
+// Later values wait. The first value that comes a second or more after the last
+// line is written together with them. For example, with a value every 400 ms:
 //
 //	value at   0.0   0.4   0.8   1.2         1.6   2.0   2.4
 //	written    0.0               0.4 to 1.2              1.6 to 2.4
 //
 // Lambda freezes an instance between invocations, so no timer can write the
 // values that wait. They are written with the next value, or by [Batch.Flush]
-// when the instance is shut down. Each line has the time of its first value.
+// when the instance is shut down. Each line has the time of its first value, so a
+// value can be shown up to two seconds early.
 type Batch struct {
 	Writer Writer
 

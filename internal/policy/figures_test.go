@@ -99,7 +99,7 @@ func TestWhenAnItemExpires(t *testing.T) {
 	for text, want := range map[string]time.Duration{ // since start, and 120 s later
 		"3/1m": time.Minute, "bucket 10/1m burst 15": 90 * time.Second, "log 100/12h": 12 * time.Hour,
 		"sliding 50/1h": 2 * time.Hour, "sliding 50/1m": 4 * time.Minute, "reservoir 10/10s": 130 * time.Second,
-		"reservoir 10/10s ahead 15m": 1030 * time.Second, "a: 3/1m, b: log 9/1h": time.Hour, "3/8ms": time.Second,
+		"reservoir 10/10s ahead 15m": 1030 * time.Second, "a: 3/1m, b: log 9/1h": time.Hour, "3/9ms": time.Second,
 	} {
 		if _, got := Must(text).Item(start); got != (at(want)+120_000)/1000 {
 			t.Errorf("an item of %s expires after %v, want %v", text, time.Duration(got*1000-start-120_000)*time.Millisecond, want)

@@ -46,7 +46,7 @@ type Kind struct {
 var kinds = []Kind{
 	{
 		Name: "fixed", make: makeFixed,
-		Examples: []string{"10/1m", "1/3ms", "3/8ms", "9/23ms", "100/1h", "1000/1h"},
+		Examples: []string{"10/1m", "1/3ms", "3/9ms", "9/26ms", "100/1h", "1000/1h"},
 	},
 	{
 		Name: "bucket", make: makeBucket, options: []string{"burst", "keep"}, anyWindow: true,
@@ -54,15 +54,15 @@ var kinds = []Kind{
 	},
 	{
 		Name: "log", make: makeLog, once: true,
-		Examples: []string{"log 100/12h", "log 1/3ms", "log 3/8ms", "log 9/23ms", "log 60/12h"},
+		Examples: []string{"log 100/12h", "log 1/3ms", "log 3/9ms", "log 9/26ms", "log 60/12h"},
 	},
 	{
 		Name: "sliding", make: makeSliding,
-		Examples: []string{"sliding 50/1h", "sliding 1/3ms", "sliding 3/8ms", "sliding 9/23ms", "sliding 1000/1d"},
+		Examples: []string{"sliding 50/1h", "sliding 1/3ms", "sliding 3/9ms", "sliding 9/26ms", "sliding 1000/1d"},
 	},
 	{
 		Name: "reservoir", make: makeReservoir, options: []string{"ahead"}, once: true,
-		Examples: []string{"reservoir 10/10s ahead 15m", "reservoir 1/3ms ahead 9ms", "reservoir 3/8ms ahead 23ms", "reservoir 2/7ms ahead 20ms", "reservoir 10/10s"},
+		Examples: []string{"reservoir 10/10s ahead 15m", "reservoir 1/3ms ahead 9ms", "reservoir 3/9ms ahead 26ms", "reservoir 2/7ms ahead 20ms", "reservoir 10/10s"},
 	},
 }
 
@@ -97,11 +97,11 @@ const (
 	longestWindow = 366 * 24 * time.Hour
 )
 
-// An item keeps an id of 6 bytes for each request of the last 25 s (package
-// ratelimit). With mostRequests in that time it has about 60 KB. DynamoDB accepts
+// An item keeps an id of 6 bytes for each request of the last 28 s (package
+// ratelimit). With mostRequests in that time it has about 60 KB, and a reservoir about 200 KB. DynamoDB accepts
 // 400 KB, but charges a unit for each KB of the item that a write changes.
 const (
-	idsKept      = 25 * time.Second
+	idsKept      = 28 * time.Second
 	mostRequests = 10_000
 )
 
@@ -117,7 +117,7 @@ func (r Rate) dense() error {
 			span(r.Window), span(3*time.Millisecond), span(idsKept))
 	}
 	return fmt.Errorf("limit is %d in %s, want at most %d, because the item keeps an id for each request of the last %s; "+
-		"divide the limit among several user ids, such as u1-0 to u1-9, or let one request count several actions",
+		"divide the limit among several user ids, such as u1-0 to u1-9, or count in larger units",
 		r.Limit, span(r.Window), most, span(idsKept))
 }
 

@@ -52,8 +52,8 @@ func TestParseErrors(t *testing.T) {
 		{"bucket 10/1m keep 1y", `keep is "1y", ` + units},
 		{"reservoir 10/1m ahead 0s", `ahead is "0s", ` + units},
 
-		{"1/2ms", "window is 2ms, want at least 3ms, because the item keeps an id for each request of the last 25s"},
-		{"24001/1m", `limit is 24001 in 1m, want at most 24000, because the item keeps an id for each request of the last 25s; divide the limit among several user ids, such as u1-0 to u1-9, or let one request count several actions`},
+		{"1/2ms", "window is 2ms, want at least 3ms, because the item keeps an id for each request of the last 28s"},
+		{"21429/1m", `limit is 21429 in 1m, want at most 21428, because the item keeps an id for each request of the last 28s; divide the limit among several user ids, such as u1-0 to u1-9, or count in larger units`},
 		{"log 101/1h", `limit is 101, want at most 100, because each action takes a slot of the item; did you mean "sliding 101/1h"?`},
 		{"reservoir 1000000/1h", `limit is 1000000, want at most 999999 for a reservoir`},
 		{"bucket 7/1m", `window is 1m, want a multiple of 7ms, such as 60004ms, so that an action comes back every whole number of milliseconds`},

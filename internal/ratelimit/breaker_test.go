@@ -203,7 +203,7 @@ func TestThrottlingOpensTheCircuitOfOneKey(t *testing.T) {
 // A throttled key stays throttled when its next window begins. It does not cost
 // each window a whole timeout.
 func TestThrottlingOutlastsAWindow(t *testing.T) {
-	for _, text := range []string{"5/1s", "10/10s", "bucket 5/1s", "400/1s"} {
+	for _, text := range []string{"5/1s", "10/10s", "bucket 5/1s", "350/1s"} {
 		synctest.Test(t, func(t *testing.T) {
 			p := policy.Must(text)
 			l, store := newFaulty(throttle)

@@ -29,42 +29,48 @@ type Kept struct {
 //
 //   - A window's item with a limit of up to 100 (Write.Whole) keeps all its ids
 //     in the set "ids".
-//   - Any other item has one set for each generation of 5 s. A write adds its id
+//   - Any other item has one set for each generation of 7 s. A write adds its id
 //     to the set of the current generation. It looks for the id in that set, in
-//     the four previous ones, and in the next one, which a clock that is ahead
+//     the three previous ones, and in the next one, which a clock that is ahead
 //     may have begun. It removes all other sets but the one after the next, in
 //     which a release on a clock that is ahead may have kept its id. So an item
-//     remembers an id for 20 to 25 s, less the difference between clocks.
+//     remembers an id for 21 to 28 s, less the difference between clocks.
 //
-// For example, a write 47 s after 1970 is in generation 9, which lasts from second
-// 45 to second 50. The write adds its id to i09, looks in i05 to i10, and removes
-// the other sets but i11. A repeat at second 69 still finds the id in i09. A write
-// from second 70 on removes i09.
+// For example, a write 65 s after 1970 is in generation 9, which lasts from second
+// 63 to second 70. The write adds its id to i09, looks in i06 to i10, and removes
+// the other sets but i11. A repeat at second 90 still finds the id in i09. A write
+// from second 91 on removes i09.
 //
-// The sets are named i00 to i30. The names repeat every 155 s, so that a write
+// A write can be late: it lands up to 5 s after its time, on a clock that differs
+// by up to 2 s. So it can be 7 s behind what is in the item. That is why a
+// generation is as long: the late write still looks in each set that matters.
+//
+// The sets are named i00 to i30. The names repeat every 217 s, so that a write
 // can list the sets to remove without reading the item. If nobody writes for
-// 155 s, an old set is still there under the name of the current one. So each
+// 217 s, an old set is still there under the name of the current one. So each
 // id is mixed with the number of its generation, and an old id does not match.
 // 31 is prime, so a client that calls once a minute still cycles through every
-// name.
-//
-// Shorter generations would make items smaller, but each write looks in one more
-// set then, and DynamoDB accepts 300 operators in a condition.
+// name. A client whose period is a multiple of 217 s, to within 7 s, always meets
+// the same name, and its old ids stay in that set, 6 bytes for each request. They
+// go when the client comes at another time, or with the item.
 const (
-	lasts       = 20_000 // milliseconds for which an id is remembered at least, on one clock
-	generation  = 5_000  // milliseconds
-	earlier     = lasts / generation
-	generations = 31 // names
+	generation  = 7_000 // milliseconds
+	earlier     = 3     // previous generations in which a write looks
+	generations = 31    // names
 )
 
+// promised is how long an id is remembered at least, in milliseconds, on one
+// clock. A release works as long.
+const promised = 20_000
+
 // wholeSet is the set of an item that keeps the ids of its checks as long as it
-// lives. The ids of releases are kept for 20 to 25 s there too, or they would
+// lives. The ids of releases are kept for 21 to 28 s there too, or they would
 // add up.
 const wholeSet = "ids"
 
 // remembered is how long an id is certainly found, in milliseconds, if clocks
 // differ by at most 2 s.
-const remembered = lasts - 2_000
+const remembered = promised - 2_000
 
 // setNames holds the names i00 to i30 twice. So any 31 consecutive names are a
 // slice of it, such as i29, i30, i00, i01, ...
@@ -157,7 +163,7 @@ func (w Write) LookIn(yield func(Kept) bool) {
 	yield(w.in(1))
 }
 
-// Forget returns the sets that w removes: those of all generations but the four
+// Forget returns the sets that w removes: those of all generations but the three
 // previous, the current and the next two. The second next one can have the id of
 // a release, see Into: a clock that is ahead is in the next generation, and the
 // release keeps its id in the one after that. A write that keeps no id in a

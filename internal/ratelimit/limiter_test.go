@@ -89,7 +89,7 @@ func TestARepeatIsCountedOnce(t *testing.T) {
 }
 
 // A window with a limit of up to 100 remembers an id until it ends. Every other
-// item remembers it for 20 to 25 s.
+// item remembers it for 21 to 28 s.
 func TestHowLongAnIDIsRemembered(t *testing.T) {
 	for _, tt := range []struct {
 		text   string
@@ -99,14 +99,14 @@ func TestHowLongAnIDIsRemembered(t *testing.T) {
 	}{
 		{"100/1h", 0, 30 * time.Minute, Duplicate},
 		{"101/1h", 0, 20 * time.Second, Duplicate},
-		{"101/1h", 4999 * time.Millisecond, 20 * time.Second, Duplicate},
-		{"101/1h", 0, 24999 * time.Millisecond, Duplicate},
-		{"101/1h", 0, 25 * time.Second, OK},
-		{"log 100/12h", 4999 * time.Millisecond, 20 * time.Second, Duplicate},
-		{"log 100/12h", 0, 25 * time.Second, OK},
-		{"log 100/12h", 0, 155 * time.Second, OK}, // the name of the set repeats
-		{"minute: 10/1m, day: 200/1d", 4999 * time.Millisecond, 20 * time.Second, Duplicate},
-		{"minute: 10/1m, day: 200/1d", 0, 25 * time.Second, OK},
+		{"101/1h", 6999 * time.Millisecond, 20 * time.Second, Duplicate},
+		{"101/1h", 0, 20999 * time.Millisecond, Duplicate},
+		{"101/1h", 0, 28 * time.Second, OK},
+		{"log 100/12h", 6999 * time.Millisecond, 20 * time.Second, Duplicate},
+		{"log 100/12h", 0, 28 * time.Second, OK},
+		{"log 100/12h", 0, 217 * time.Second, OK}, // the name of the set repeats
+		{"minute: 10/1m, day: 200/1d", 6999 * time.Millisecond, 20 * time.Second, Duplicate},
+		{"minute: 10/1m, day: 200/1d", 0, 28 * time.Second, OK},
 	} {
 		c := newClock()
 		l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}

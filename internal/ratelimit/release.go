@@ -44,7 +44,7 @@ func (t *tries) release(r *Request, w Write) (Decision, error) {
 //	12:00:02  check r1           counted again
 //	12:00:03  the release again  its id is in the item, so nothing changes
 //
-// The item forgets the id of a release after 20 to 25 s. A late copy of an
+// The item forgets the id of a release after 21 to 28 s. A late copy of an
 // attempt arrives within 5 s.
 //
 // A log remembers its actions for longer than their ids. When the ids are gone,
@@ -57,7 +57,7 @@ func (r *Request) undo(w Write, item Item) (Write, bool) {
 	kept, found := item.Find(w)
 	age := w.Now - r.At
 	switch {
-	case u.ByID && (!found || age > lasts && kept.Set != wholeSet):
+	case u.ByID && (!found || age > promised && kept.Set != wholeSet):
 		return w, false // unknown, released already, or too late
 	case !found && age < remembered:
 		return w, false // unknown, or released already

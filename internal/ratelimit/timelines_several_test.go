@@ -12,7 +12,7 @@ import (
 )
 
 // hour is how much of its hour is left at start.
-const hour = 60*time.Minute - 28_333_334*time.Minute%time.Hour
+const hour = 60*time.Minute - 28_339_094*time.Minute%time.Hour
 
 func TestSeveralLimitsTimeline(t *testing.T) {
 	timeline(t, "minute: 3/1m, hour: 5/1h", []moment{

@@ -132,7 +132,7 @@ func TestLogTimeline(t *testing.T) {
 }
 
 func TestSlidingTimeline(t *testing.T) {
-	const hour = 28_333_334 * time.Minute % time.Hour // the minutes of start in its hour
+	const hour = 28_339_094 * time.Minute % time.Hour // the minutes of start in its hour
 	timeline(t, "sliding 50/1h", []moment{
 		{at: -hour, id: "a", count: 40, want: "ok 40/50"},
 		{at: 45*time.Minute - hour, id: "b", count: 11, want: "limited 40/50, wait 15m0.001s"},

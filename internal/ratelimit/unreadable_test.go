@@ -125,7 +125,7 @@ func TestAnUnreadableItemInDynamoDB(t *testing.T) {
 		for attr, text := range map[string]string{"activityCount": "10/1m", "ids": "10/1m", "tat": "bucket 1/5s", "a0": "log 1/1h", "w": "w: 9/1m, d: 9/1d"} {
 			sort := "act"
 			if text == "10/1m" {
-				sort = "act#28333334"
+				sort = "act#28339094"
 			}
 			if attr == "w" {
 				attr = "w_w"

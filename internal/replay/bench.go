@@ -55,6 +55,7 @@ func (b *bench) check(line Line) (d ratelimit.Decision) {
 		return d
 	}
 	perform(u, i.state)
+	i.until = 0
 	if b.figures {
 		d.Reading = p.Read(now, 0, i.state)
 	}

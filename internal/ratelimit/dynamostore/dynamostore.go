@@ -15,17 +15,20 @@
 // milliseconds).
 //
 // Request ids are kept in binary sets. A window's item has the set ids. The sets
-// i00 to i30 are for 5 s each, in any item. An element is an id of 6 bytes, or an id followed by a note of 8 bytes (see
-// [ratelimit.Mark]).
+// i00 to i30 are for 7 s each, in any item. An element is an id of 6 bytes, or
+// an id followed by a note of 8 bytes (see [ratelimit.Mark]). The ids of an
+// earlier version had 8 bytes. They are ignored.
 package dynamostore
 
 import (
 	"context"
+	"errors"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/cric-talk/guards/internal/dynamohttp"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -70,11 +73,12 @@ func (s *Store) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, 
 	if err != nil && !isFailedCondition(err) {
 		return ratelimit.Item{}, false, Classify(err)
 	}
-	item, unreadable := readItem(answer)
-	if unreadable != nil {
-		return ratelimit.Item{}, false, Classify(unreadable)
+	done := err == nil
+	item, found, err := readItem(answer)
+	if err == nil && done && !found {
+		err = &smithy.DeserializationError{Err: errors.New("the answer to an update has no item")}
 	}
-	return item, err == nil, nil
+	return item, done && err == nil, Classify(err)
 }
 
 // Read implements [ratelimit.Store] with one consistent GetItem.
@@ -83,7 +87,7 @@ func (s *Store) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, erro
 	if err != nil {
 		return ratelimit.Item{}, Classify(err)
 	}
-	item, err := readItem(answer)
+	item, _, err := readItem(answer)
 	return item, Classify(err)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/cric-talk/guards/internal/dynamohttp"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -59,6 +60,9 @@ func class(err error) (ratelimit.Failure, string) {
 // sent reports whether the request may have left this process. Without
 // credentials, a region or a valid endpoint, the SDK sends nothing.
 func sent(err error) bool {
+	if _, ok := errors.AsType[*dynamohttp.NotSentError](err); ok {
+		return false
+	}
 	_, began := errors.AsType[*smithyhttp.RequestSendError](err)
 	_, answered := errors.AsType[*smithyhttp.ResponseError](err)
 	_, network := errors.AsType[net.Error](err)

@@ -102,18 +102,21 @@ func addNumber(item *ratelimit.Item, name, text string) bool {
 	return true
 }
 
-// addIDs adds a set to the item's ids, and reports whether it is a set of ids.
+// addIDs adds a set to the item's ids, and reports whether it is a set of ids. It
+// leaves out the longer ids of an earlier version: no write looks for them.
 func addIDs(item *ratelimit.Item, name string, set [][]byte) bool {
 	if !ratelimit.IsSet(name) {
 		return false
 	}
-	marks := make([]ratelimit.Mark, len(set))
-	for i, element := range set {
+	marks := make([]ratelimit.Mark, 0, len(set))
+	for _, element := range set {
 		m, ok := readMark(element)
-		if !ok {
+		switch {
+		case ok:
+			marks = append(marks, m)
+		case len(element) != 8 && len(element) != 16: // not an earlier version's id either
 			return false
 		}
-		marks[i] = m
 	}
 	if item.IDs == nil {
 		item.IDs = make(ratelimit.IDs, 2)

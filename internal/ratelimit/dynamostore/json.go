@@ -53,22 +53,23 @@ func appendBinary(b, value []byte) []byte {
 	return append(b, '"')
 }
 
-// readItem reads the item in the answer to a request. Without an item it returns
-// the zero Item. An answer that is not DynamoDB's is a
-// *smithy.DeserializationError: the request may have been applied.
-func readItem(answer []byte) (item ratelimit.Item, err error) {
+// readItem reads the item in the answer to a request, and reports whether there
+// is one. An answer that is not DynamoDB's is a *smithy.DeserializationError: the
+// request may have been applied.
+func readItem(answer []byte) (item ratelimit.Item, found bool, err error) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(answer), jsontext.AllowDuplicateNames(true)) // DynamoDB repeats no name
 	err = members(d, func(name string) error {
 		switch name {
 		case "Attributes", "Item":
+			found = true
 			return members(d, func(name string) error { return readAttribute(d, &item, name) })
 		}
 		return d.SkipValue()
 	})
 	if err != nil {
-		return ratelimit.Item{}, &smithy.DeserializationError{Err: fmt.Errorf("the answer to a request: %w", err)}
+		return ratelimit.Item{}, false, &smithy.DeserializationError{Err: fmt.Errorf("the answer to a request: %w", err)}
 	}
-	return item, nil
+	return item, found, nil
 }
 
 // members reads an object. It calls read for each member, which reads the

@@ -29,8 +29,8 @@ type scene struct {
 // perWindow is the ids of a window's item, which keeps them all.
 func perWindow(n int) int { return 6 * n }
 
-// last20s returns what the ids of the requests of the last 20 to 25 s take,
-// each with so many bytes. All requests come within one period of 5 s.
+// last20s returns what the ids of the requests of the last 21 to 28 s take,
+// each with so many bytes. All requests come within one period of 7 s.
 func last20s(each int) func(int) int {
 	return func(n int) int { return 3 + each*n }
 }
@@ -48,7 +48,7 @@ var scenes = []scene{
 	{"bucket 200/1m", "send_message", 155, 0, 0, constant(79 + 12), last20s(6)},
 	{"sliding 50/1h", "ingest", 50, 0, 0, constant(62 + 6), last20s(6)},
 	{"reservoir 10/10s ahead 15m", "update_member_role", 55, 0, 0, constant(45 + 18), last20s(20)},
-	{"log 100/12h", "pin", 110, 433_237 * time.Millisecond, 0, logBytes(1), one},
+	{"log 100/12h", "pin", 110, 500_237 * time.Millisecond, 0, logBytes(1), one},
 	{"log 100/12h", "pin", 10, 0, 10, logBytes(10), last20s(6)},
 	{"minute: 10/1m, day: 200/1d", "create_post", 10, 0, 0, severalBytes, last20s(6)},
 }
@@ -167,7 +167,7 @@ func TestAFullLogHasRoomForSixRecentIDs(t *testing.T) {
 }
 
 // A user with 1,000 requests a minute needs at most three write units for each,
-// whatever the kind of limit. The item has the ids of at most 417 requests.
+// whatever the kind of limit. The item has the ids of at most 467 requests.
 func TestAThousandRequestsAMinuteCostAtMostThreeUnitsEach(t *testing.T) {
 	for _, text := range []string{"1000/1m", "bucket 1000/1m", "sliding 1000/1m", "minute: 1000/1m, day: 999999/1d"} {
 		t.Run(text, func(t *testing.T) {

@@ -19,10 +19,10 @@ func drops(t *testing.T, s ratelimit.Store) {
 	update(t, s, a, true) // it is new again
 }
 
-// A write that drops an id of the current 5 s and keeps another one puts it
+// A write that drops an id of the current 7 s and keeps another one puts it
 // into the next set, because an update can change an attribute only once.
 func dropsAndKeeps(t *testing.T, s ratelimit.Store) {
-	for _, age := range []int64{0, 4_999, 5_000, 10_000, 19_999, 24_999} {
+	for _, age := range []int64{0, 6_999, 7_000, 10_000, 19_999, 27_999} {
 		user := fmt.Sprint("u", age)
 		w := forever(write(user, "a", 5), 0)
 		item := update(t, s, w, true)
@@ -67,28 +67,28 @@ func remembers(t *testing.T, s ratelimit.Store) {
 		item = update(t, s, giveBack(forever(write("u", id, 1000), after), item), want)
 	}
 	at("a", 0, true)
-	at("a", 4_999, false)
-	at("b", 4_999, true)
-	at("b", 5_000, false)
-	at("a", 24_999, false)
-	back("a", 24_999, true)
-	back("a", 24_999, false)
-	at("a", 24_999, true)    // it is new again
-	back("b", 25_000, false) // too late
-	at("b", 25_000, true)
-	at("a", 25_000, false)
-	at("a", 44_999, false)
+	at("a", 6_999, false)
+	at("b", 6_999, true)
+	at("b", 7_000, false)
+	at("a", 27_999, false)
+	back("a", 27_999, true)
+	back("a", 27_999, false)
+	at("a", 27_999, true)    // it is new again
+	back("b", 28_000, false) // too late
+	at("b", 28_000, true)
+	at("a", 28_000, false)
+	at("a", 48_999, false)
 	at("a", 22_999, false) // a clock behind looks in the next set too
-	at("a", 45_000, true)
+	at("a", 49_000, true)
 	for g := range int64(100) { // it forgets, or the item would grow
-		at(fmt.Sprint("c", g), 80_000+12_000*g, true)
+		at(fmt.Sprint("c", g), 80_000+14_000*g, true)
 	}
 	remembered := 0
 	for _, marks := range item.IDs {
 		remembered += len(marks)
 	}
 	if remembered > 3 {
-		t.Errorf("the item remembers %d requests, want at most the 3 of the last 25 s", remembered)
+		t.Errorf("the item remembers %d requests, want at most the 3 of the last 28 s", remembered)
 	}
 }
 
@@ -108,8 +108,8 @@ func remembersWhole(t *testing.T, s ratelimit.Store) {
 }
 
 func forgetsOldNames(t *testing.T, s ratelimit.Store) {
-	const round = 155_000
-	for i, after := range []int64{0, round - 5_000, 2*round - 5_000, 3 * round, 4*round + 5_000} {
+	const round = 217_000
+	for i, after := range []int64{0, round - 7_000, 2*round - 7_000, 3 * round, 4*round + 7_000} {
 		item := update(t, s, forever(write("u", "a", 50), after), true)
 		if got := item.State["n"]; got != int64(i+1) {
 			t.Errorf("after %d ms %d are counted, want %d", after, got, i+1)
