@@ -45,18 +45,18 @@ type Kept struct {
 // by up to 2 s. So it can be 7 s behind what is in the item. That is why a
 // generation is as long: the late write still looks in each set that matters.
 //
-// The sets are named i00 to i30. The names repeat every 217 s, so that a write
+// The sets are named i00 to i36. The names repeat every 259 s, so that a write
 // can list the sets to remove without reading the item. If nobody writes for
-// 217 s, an old set is still there under the name of the current one. So each
+// 259 s, an old set is still there under the name of the current one. So each
 // id is mixed with the number of its generation, and an old id does not match.
-// 31 is prime, so a client that calls once a minute still cycles through every
-// name. A client whose period is a multiple of 217 s, to within 7 s, always meets
+// 37 is prime, so a client that calls once a minute still cycles through every
+// name. A client whose period is a multiple of 259 s, to within 7 s, always meets
 // the same name, and its old ids stay in that set, 6 bytes for each request. They
 // go when the client comes at another time, or with the item.
 const (
 	generation  = 7_000 // milliseconds
 	earlier     = 3     // previous generations in which a write looks
-	generations = 31    // names
+	generations = 37    // names
 )
 
 // promised is how long an id is remembered at least, in milliseconds, on one
@@ -72,8 +72,8 @@ const wholeSet = "ids"
 // differ by at most 2 s.
 const remembered = promised - 2_000
 
-// setNames holds the names i00 to i30 twice. So any 31 consecutive names are a
-// slice of it, such as i29, i30, i00, i01, ...
+// setNames holds the names i00 to i36 twice. So any 37 consecutive names are a
+// slice of it, such as i35, i36, i00, i01, ...
 var setNames = func() (names [2 * generations]string) {
 	for i := range names {
 		g := i % generations
@@ -92,7 +92,7 @@ func IsSet(name string) bool {
 }
 
 // generation returns the number of w's generation, counted from 1970. Index is
-// where setNames has the name of that generation: 31 to 61, in the second half,
+// where setNames has the name of that generation: 37 to 73, in the second half,
 // so that the names of earlier generations lie before it.
 func (w Write) generation() (number int64, index int) {
 	number = max(0, w.Now) / generation

@@ -104,7 +104,7 @@ func TestHowLongAnIDIsRemembered(t *testing.T) {
 		{"101/1h", 0, 28 * time.Second, OK},
 		{"log 100/12h", 6999 * time.Millisecond, 20 * time.Second, Duplicate},
 		{"log 100/12h", 0, 28 * time.Second, OK},
-		{"log 100/12h", 0, 217 * time.Second, OK}, // the name of the set repeats
+		{"log 100/12h", 0, 259 * time.Second, OK}, // the name of the set repeats
 		{"minute: 10/1m, day: 200/1d", 6999 * time.Millisecond, 20 * time.Second, Duplicate},
 		{"minute: 10/1m, day: 200/1d", 0, 28 * time.Second, OK},
 	} {

@@ -10,11 +10,11 @@ import (
 // A drawing is a timeline that is being made.
 type drawing struct {
 	*Timeline
-	bench *bench
-	due   []int64 // times at which to read the count, sorted
-	cells map[cell]int
-	runs  []int64 // times of allowed requests
-	queue int     // the panel of the limit that gives places in later windows; -1: none does
+	decider *decider
+	due     []int64 // times at which to read the count, sorted
+	cells   map[cell]int
+	runs    []int64 // times of allowed requests
+	queue   int     // the panel of the limit that gives places in later windows; -1: none does
 }
 
 // A cell is a place in a picture. It holds one mark.
@@ -30,7 +30,7 @@ func (r *Replay) newDrawing(u *User, window int64) *drawing {
 	t.Densest.Limit, t.Densest.Window = promise(r.Policy).Limit, window
 	limits := r.Policy.Each()
 	d := &drawing{
-		Timeline: t, bench: newBench(r.Policy, true), cells: make(map[cell]int),
+		Timeline: t, decider: newDecider(r.Policy, true), cells: make(map[cell]int),
 		queue: slices.IndexFunc(limits, policy.Policy.Queues),
 	}
 	for i, rate := range r.Policy.Rates() {
@@ -64,7 +64,7 @@ func (d *drawing) sample(until int64) {
 	for len(d.due) > 0 && d.due[0] < until {
 		at := d.due[0]
 		d.due = d.due[1:]
-		reading := d.bench.read(d.User, at)
+		reading := d.decider.read(d.User, at)
 		for i := range d.Panels {
 			d.Panels[i].step(at, used(reading, i))
 		}

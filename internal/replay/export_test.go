@@ -8,5 +8,5 @@ import (
 // Check returns a func that decides lines as a replay does, with all figures or
 // only with those of a report.
 func Check(p policy.Policy, figures bool) func(Line) ratelimit.Decision {
-	return newBench(p, figures).check
+	return newDecider(p, figures).check
 }

@@ -41,7 +41,7 @@ const otherNames = 10
 
 // Run decides all requests of the traffic.
 func (r *Replay) Run(ctx context.Context, t *Traffic) (*Report, error) {
-	b := newBench(r.Policy, false)
+	d := newDecider(r.Policy, false)
 	report := newReport(r)
 	names := make(map[string]bool) // of other activities
 	err := r.each(ctx, t, func(line Line) error {
@@ -52,7 +52,7 @@ func (r *Replay) Run(ctx context.Context, t *Traffic) (*Report, error) {
 			}
 			return nil
 		}
-		report.count(line, b.check(line))
+		report.count(line, d.check(line))
 		return nil
 	})
 	report.OutOfOrder, report.OutOfOrderMs = t.Back, t.Furthest.Milliseconds()

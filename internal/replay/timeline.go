@@ -88,7 +88,7 @@ func (r *Replay) Timeline(ctx context.Context, t *Traffic, report *Report, user 
 			return nil
 		}
 		d.sample(line.Time)
-		d.add(line, d.bench.check(line))
+		d.add(line, d.decider.check(line))
 		return nil
 	})
 	d.sample(d.To)

@@ -15,7 +15,7 @@
 // milliseconds).
 //
 // Request ids are kept in binary sets. A window's item has the set ids. The sets
-// i00 to i30 are for 7 s each, in any item. An element is an id of 6 bytes, or
+// i00 to i36 are for 7 s each, in any item. An element is an id of 6 bytes, or
 // an id followed by a note of 8 bytes (see [ratelimit.Mark]). The ids of an
 // earlier version had 8 bytes. They are ignored.
 package dynamostore

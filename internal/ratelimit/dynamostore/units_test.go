@@ -48,7 +48,7 @@ var scenes = []scene{
 	{"bucket 200/1m", "send_message", 155, 0, 0, constant(79 + 12), last20s(6)},
 	{"sliding 50/1h", "ingest", 50, 0, 0, constant(62 + 6), last20s(6)},
 	{"reservoir 10/10s ahead 15m", "update_member_role", 55, 0, 0, constant(45 + 18), last20s(20)},
-	{"log 100/12h", "pin", 110, 500_237 * time.Millisecond, 0, logBytes(1), one},
+	{"log 100/12h", "pin", 110, 433_237 * time.Millisecond, 0, logBytes(1), one},
 	{"log 100/12h", "pin", 10, 0, 10, logBytes(10), last20s(6)},
 	{"minute: 10/1m, day: 200/1d", "create_post", 10, 0, 0, severalBytes, last20s(6)},
 }

@@ -35,11 +35,11 @@ var unreadable = []struct {
 	{"10/1m", "ids", number("3")},
 	{"10/1m", "ids", &types.AttributeValueMemberL{Value: []types.AttributeValue{text("r1")}}},
 	{"10/1m", "ids", &types.AttributeValueMemberBS{Value: [][]byte{{1, 2, 3}}}},
-	{"10/1m", "i18", number("7")}, // the next set
-	{"1000/1m", "i17", number("7")},
+	{"10/1m", "i27", number("7")}, // the next set
+	{"1000/1m", "i26", number("7")},
 	{"bucket 1/5s", "tat", text("soon")},
 	{"10/1m", "activityCount", &types.AttributeValueMemberBS{Value: [][]byte{{1, 2, 3, 4, 5, 6, 7, 8}}}},
-	{"bucket 1/5s", "i17", text("x")},
+	{"bucket 1/5s", "i26", text("x")},
 	{"log 100/12h", "a5", text("x")},
 	{"log 100/12h", "top", text("x")},
 	{"sliding 50/1h", "c472222", text("x")},

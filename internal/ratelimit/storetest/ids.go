@@ -108,7 +108,7 @@ func remembersWhole(t *testing.T, s ratelimit.Store) {
 }
 
 func forgetsOldNames(t *testing.T, s ratelimit.Store) {
-	const round = 217_000
+	const round = 259_000
 	for i, after := range []int64{0, round - 7_000, 2*round - 7_000, 3 * round, 4*round + 7_000} {
 		item := update(t, s, forever(write("u", "a", 50), after), true)
 		if got := item.State["n"]; got != int64(i+1) {

@@ -31,7 +31,7 @@ func Run(t *testing.T, open func(testing.TB) ratelimit.Store) {
 		{"Read returns the item including every write that was answered before", readSeesWrites},
 		{"an item that serves forever remembers an id for 21 to 28 s", remembers},
 		{"a window's item remembers its ids as long as it lives", remembersWhole},
-		{"an id does not match one of 217 s ago", forgetsOldNames},
+		{"an id does not match one of 259 s ago", forgetsOldNames},
 		{"Delete removes the item with its ids and nothing else", deletes},
 		{"the item it returns shares no memory that a later write changes", sharesNothing},
 		{"does what Item.Write does, step by step", likeTheModel},

@@ -7,10 +7,10 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// A bench decides requests as a guard would. It has each user's true state at
+// A decider decides requests as a guard would. It has each user's true state at
 // hand, and each request is new. So it needs no limiter and no ids: the policy's
 // plan always holds.
-type bench struct {
+type decider struct {
 	policy  policy.Policy
 	figures bool // decisions have all figures, and not only those that a report needs
 	items   map[itemKey]*item
@@ -31,48 +31,48 @@ type item struct {
 	refused, until int64
 }
 
-// leastSweep is the number of items below which a bench does not look for
+// leastSweep is the number of items below which a decider does not look for
 // expired ones.
 const leastSweep = 1024
 
-func newBench(p policy.Policy, figures bool) *bench {
-	return &bench{policy: p, figures: figures, items: make(map[itemKey]*item), full: leastSweep}
+func newDecider(p policy.Policy, figures bool) *decider {
+	return &decider{policy: p, figures: figures, items: make(map[itemKey]*item), full: leastSweep}
 }
 
 // check counts and decides a request.
-func (b *bench) check(line Line) (d ratelimit.Decision) {
-	p, now := b.policy, line.Time
-	i := b.item(line.User, now)
-	if !b.figures && i.refused <= now && now < i.until {
-		d.Reason, d.Wait = ratelimit.Limited, millis(i.until-now)
-		return d
+func (d *decider) check(line Line) (a ratelimit.Decision) {
+	p, now := d.policy, line.Time
+	i := d.item(line.User, now)
+	if !d.figures && i.refused <= now && now < i.until {
+		a.Reason, a.Wait = ratelimit.Limited, millis(i.until-now)
+		return a
 	}
 	u, ok := p.Take(now, 1, uint64(now), i.state)
 	if !ok {
-		d.Reason, d.Reading = ratelimit.Limited, p.Read(now, 1, i.state)
-		d.LimitedBy = d.Name
-		i.refused, i.until = now, now+d.Wait.Milliseconds()
-		return d
+		a.Reason, a.Reading = ratelimit.Limited, p.Read(now, 1, i.state)
+		a.LimitedBy = a.Name
+		i.refused, i.until = now, now+a.Wait.Milliseconds()
+		return a
 	}
 	perform(u, i.state)
 	i.until = 0
-	if b.figures {
-		d.Reading = p.Read(now, 0, i.state)
+	if d.figures {
+		a.Reading = p.Read(now, 0, i.state)
 	}
 	if u.ReadyAt <= now {
-		d.Allowed, d.Reason = true, ratelimit.OK
-		return d
+		a.Allowed, a.Reason = true, ratelimit.OK
+		return a
 	}
-	d.Reason, d.ReadyAt, d.Wait = ratelimit.Delayed, u.ReadyAt, millis(u.ReadyAt-now)
-	d.Waiting = p.Waiting(now, u.ReadyAt, i.state)
-	return d
+	a.Reason, a.ReadyAt, a.Wait = ratelimit.Delayed, u.ReadyAt, millis(u.ReadyAt-now)
+	a.Waiting = p.Waiting(now, u.ReadyAt, i.state)
+	return a
 }
 
 func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // read returns the figures of a user at the time at, in Unix milliseconds.
-func (b *bench) read(user string, at int64) policy.Reading {
-	return b.policy.Read(at, 0, b.item(user, at).state)
+func (d *decider) read(user string, at int64) policy.Reading {
+	return d.policy.Read(at, 0, d.item(user, at).state)
 }
 
 // perform changes s as u says.
@@ -90,28 +90,28 @@ func perform(u policy.Update, s policy.State) {
 }
 
 // item returns the user's item for the time now, in Unix milliseconds.
-func (b *bench) item(user string, now int64) *item {
-	window, expires := b.policy.Item(now)
+func (d *decider) item(user string, now int64) *item {
+	window, expires := d.policy.Item(now)
 	key := itemKey{user, window}
-	i := b.items[key]
+	i := d.items[key]
 	if i == nil {
-		if len(b.items) >= b.full {
-			b.sweep(now)
+		if len(d.items) >= d.full {
+			d.sweep(now)
 		}
 		i = &item{state: make(policy.State, 4)}
-		b.items[key] = i
+		d.items[key] = i
 	}
 	i.expires = max(i.expires, expires)
 	return i
 }
 
 // sweep drops the items that have expired. It runs each time the number of items
-// has doubled, so a bench holds at most about twice as many as still matter.
-func (b *bench) sweep(now int64) {
-	for key, i := range b.items {
+// has doubled, so a decider holds at most about twice as many as still matter.
+func (d *decider) sweep(now int64) {
+	for key, i := range d.items {
 		if i.expires < now/1000 {
-			delete(b.items, key)
+			delete(d.items, key)
 		}
 	}
-	b.full = max(leastSweep, 2*len(b.items))
+	d.full = max(leastSweep, 2*len(d.items))
 }
