@@ -86,7 +86,7 @@ func checkAdmitted(t *testing.T, limit policy.Policy, outcomes []outcome, took t
 	t.Helper()
 	type tally struct{ calls, allowed int64 }
 	var all tally
-	var places []int64 // of delayed jobs, in Unix milliseconds
+	var places []int64           // of delayed jobs, in Unix milliseconds
 	windows := map[int64]tally{} // by windowKey; 0 if the answers have none
 	for _, o := range outcomes {
 		var answer struct {
