@@ -37,7 +37,7 @@ type Cost struct {
 // Alternate measures cases in turn. Each round performs each case n times. A
 // first round that does not count warms everything up. The result has a list of
 // rounds for each case.
-func Alternate(rounds, n int, cases ...Case) [][]Cost {
+func Alternate(rounds, n int, cases []Case) [][]Cost {
 	costs := make([][]Cost, len(cases))
 	for round := range rounds + 1 {
 		for i, c := range cases {

@@ -70,17 +70,18 @@ func TestDecision(t *testing.T) {
 	for !again(refused, "limited") {
 		continue
 	}
-	costs := Alternate(n, 1000,
-		Case{Name: "bare UpdateItem of the SDK", Do: bare(t, dynamotest.Config(endpoint), "rateLimit")},
-		Case{Name: "decision", Do: func() { ask(next(), "ok") }},
-		Case{Name: "refusal from memory", Do: func() {
+	cases := []Case{
+		{Name: "bare UpdateItem of the SDK", Do: bare(t, dynamotest.Config(endpoint), "rateLimit")},
+		{Name: "decision", Do: func() { ask(next(), "ok") }},
+		{Name: "refusal from memory", Do: func() {
 			for !again(refused, "limited") { // a new window has begun
 				continue
 			}
 		}},
-	)
-	for i, name := range []string{"bare UpdateItem of the SDK", "decision", "refusal from memory"} {
-		t.Logf("%-28s %s µs CPU, %s µs in all, %.0f allocations, %.0f bytes", name,
+	}
+	costs := Alternate(n, 1000, cases)
+	for i, c := range cases {
+		t.Logf("%-28s %s µs CPU, %s µs in all, %.0f allocations, %.0f bytes", c.Name,
 			Of(costs[i], CPU), Of(costs[i], Wall), Of(costs[i], Allocs).Median, Of(costs[i], Bytes).Median)
 	}
 	report(t, []Goal{
@@ -119,12 +120,13 @@ func TestFunction(t *testing.T) {
 			},
 		}
 	}
-	costs := Alternate(n, 2000,
+	cases := []Case{
 		function("a function that only updates", start("./internal/bench/testdata/update")),
 		function("posts-guard", start("./functions/posts-guard")),
-	)
-	for i, name := range []string{"a function that only updates", "posts-guard"} {
-		t.Logf("%-28s %s µs CPU, %s µs in all", name, Of(costs[i], CPU), Of(costs[i], Wall))
+	}
+	costs := Alternate(n, 2000, cases)
+	for i, c := range cases {
+		t.Logf("%-28s %s µs CPU, %s µs in all", c.Name, Of(costs[i], CPU), Of(costs[i], Wall))
 	}
 	report(t, []Goal{
 		{What: "CPU of an invocation, times a function that only updates", Spread: Ratio(costs[1], costs[0], CPU), Most: 0.95},

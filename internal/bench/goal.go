@@ -11,8 +11,8 @@ type Goal struct {
 	Most   float64
 }
 
-// Reached reports whether the figure reaches the goal. A figure that misses it by
-// no more than its spread counts as reached.
+// Reached reports whether the figure reaches the goal. It is enough if a quarter of
+// the rounds do.
 func (g Goal) Reached() bool { return g.Spread.Low <= g.Most }
 
 // String returns the goal in one line.

@@ -61,7 +61,7 @@ func New(c *dynamodb.Client) *Client {
 //
 // Do returns errors of the same types as the SDK's client:
 //
-//	*smithyhttp.RequestSendError   no answer; the request may have been applied
+//	*smithyhttp.RequestSendError   no answer, or ctx ended; the request may have been applied
 //	*smithy.DeserializationError   an answer that ended early; the request may have been applied
 //	*smithyhttp.ResponseError      an answer that is an error. It contains a
 //	                               smithy.APIError with the code. Do then also
@@ -70,6 +70,9 @@ func New(c *dynamodb.Client) *Client {
 //	                               or endpoint are missing
 func (c *Client) Do(ctx context.Context, operation, table string, body []byte) ([]byte, error) {
 	request, err := c.request(ctx, operation, table, body)
+	if err != nil && ctx.Err() != nil { // there was no time for credentials
+		return nil, unanswered(ctx, operation, err)
+	}
 	if err != nil {
 		return nil, &NotSentError{fmt.Errorf("DynamoDB %s: %w", operation, err)}
 	}

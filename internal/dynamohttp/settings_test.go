@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/cric-talk/guards/internal/dynamohttp"
 )
 
 func sum(body []byte) string {
@@ -45,7 +47,7 @@ func TestAWrongClockIsCorrected(t *testing.T) {
 				maps.Copy(answer.Header, tt.header)
 				return answer
 			}
-			cfg := aws.Config{Region: "eu-west-1", Credentials: keys("AKID", time.Time{}), DisableClockSkewCorrection: tt.disabled}
+			cfg := aws.Config{Region: "eu-west-1", Credentials: aws.CredentialsProviderFunc(keys), DisableClockSkewCorrection: tt.disabled}
 			client, lean := clients(cfg, r)
 			for range 2 {
 				if stock, own := get(t.Context(), client, lean); stock != nil || own != nil {
@@ -62,9 +64,26 @@ func TestAWrongClockIsCorrected(t *testing.T) {
 	}
 }
 
-func keys(id string, expires time.Time) aws.CredentialsProviderFunc {
-	return func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{AccessKeyID: id, SecretAccessKey: "secret", CanExpire: !expires.IsZero(), Expires: expires}, nil
+func keys(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "secret"}, nil
+}
+
+// A caller who leaves while credentials are fetched gets the error of a request
+// without an answer. NotSentError would say that the settings are wrong.
+func TestTheContextEndsBeforeThereAreCredentials(t *testing.T) {
+	r := new(recorder)
+	slow := aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+		<-ctx.Done()
+		return aws.Credentials{}, ctx.Err()
+	})
+	_, lean := clients(aws.Config{Region: "eu-west-1", Credentials: slow}, r)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_, err := lean.Do(ctx, "UpdateItem", "rateLimit", []byte("{}"))
+	_, canceled := errors.AsType[*aws.RequestCanceledError](err)
+	_, notSent := errors.AsType[*dynamohttp.NotSentError](err)
+	if !canceled || notSent || !errors.Is(err, context.DeadlineExceeded) || len(r.requests) > 0 {
+		t.Errorf("%d requests, %T: %[2]v", len(r.requests), err)
 	}
 }
 
@@ -120,7 +139,7 @@ func TestErrorsAreTheSDKs(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, lean := clients(aws.Config{Region: "eu-west-1", Credentials: keys("AKID", time.Time{})}, &recorder{answer: answer})
+			client, lean := clients(aws.Config{Region: "eu-west-1", Credentials: aws.CredentialsProviderFunc(keys)}, &recorder{answer: answer})
 			stock, own := get(t.Context(), client, lean)
 			if theirs, ours := kind(stock), kind(own); theirs != ours {
 				t.Errorf("the SDK's error is %s, and this package's %s: %v", theirs, ours, own)
@@ -150,7 +169,7 @@ func TestAnAnswerThatIsTooLongIsNotRead(t *testing.T) {
 		a.ContentLength = 1 << 30
 		return a
 	}
-	_, lean := clients(aws.Config{Region: "eu-west-1", Credentials: keys("AKID", time.Time{})}, &recorder{answer: answer})
+	_, lean := clients(aws.Config{Region: "eu-west-1", Credentials: aws.CredentialsProviderFunc(keys)}, &recorder{answer: answer})
 	if _, err := lean.Do(t.Context(), "GetItem", "rateLimit", []byte(readRequest)); kind(err) != "status 200 unreadable" {
 		t.Errorf("%v, want a DeserializationError", err)
 	}

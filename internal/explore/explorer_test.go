@@ -33,7 +33,8 @@ type explorer struct {
 	excuses             map[exception]int
 }
 
-// An effect is an update of a shelf, and performed is what comes of it.
+// An effect is an update of a shelf, and performed is its result. Both are kept,
+// because many interleavings perform the same update.
 type effect struct{ store, write uint32 }
 
 type performed struct {

@@ -74,7 +74,7 @@ func (r *run) ask(user string, s stranger, at time.Time) {
 	_, _ = r.limit.Status(context.Background(), q)
 }
 
-// A stranger is a store that has nothing, or that fails.
+// A stranger is an empty store, or one that fails.
 type stranger struct{ err error }
 
 func (s stranger) Update(context.Context, ratelimit.Write) (ratelimit.Item, bool, error) {

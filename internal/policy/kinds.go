@@ -98,16 +98,17 @@ const (
 )
 
 // An item keeps an id of 6 bytes for each request of the last 28 s (package
-// ratelimit). With mostRequests in that time it has about 60 KB, and a reservoir about 200 KB. DynamoDB accepts
-// 400 KB, but charges a unit for each KB of the item that a write changes.
+// ratelimit). With mostRequests in that time it has about 60 KB, and a reservoir
+// about 200 KB. DynamoDB accepts 400 KB, but charges a unit for each KB of the
+// item that a write changes.
 const (
 	idsKept      = 28 * time.Second
 	mostRequests = 10_000
 )
 
-// dense returns an error if a user who makes use of r has too many requests for
-// one item.
-func (r Rate) dense() error {
+// checkPace returns an error if a user who makes use of r has too many requests
+// for one item.
+func (r Rate) checkPace() error {
 	most := mostRequests * r.Window.Milliseconds() / idsKept.Milliseconds()
 	switch {
 	case r.Limit <= most:

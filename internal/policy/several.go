@@ -34,7 +34,7 @@ func newPolicy(rates []Rate) (Policy, error) {
 		k, _ := kindNamed(r.Kind)
 		made, err := k.make(r, len(rates) > 1)
 		if err == nil {
-			err = r.dense()
+			err = r.checkPace()
 		}
 		if err != nil && r.Name != "" {
 			err = fmt.Errorf("%s: %w", r.Name, err)

@@ -105,17 +105,23 @@ func (u Update) Apply(s State) State {
 	if after == nil {
 		after = make(State, len(u.Acts))
 	}
+	u.ApplyTo(after)
+	return after
+}
+
+// ApplyTo performs the acts of u in s, which must not be nil. It does not look
+// at the guard.
+func (u Update) ApplyTo(s State) {
 	for _, a := range u.Acts {
 		switch a.Verb {
 		case Add:
-			after[a.Attr] += a.Value
+			s[a.Attr] += a.Value
 		case Set:
-			after[a.Attr] = a.Value
+			s[a.Attr] = a.Value
 		case Delete:
-			delete(after, a.Attr)
+			delete(s, a.Attr)
 		}
 	}
-	return after
 }
 
 // Attributes calls yield with each attribute that the guard or the acts of u

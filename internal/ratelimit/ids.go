@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"time"
 )
 
 // An ID is a request's id as an item keeps it: the first 6 bytes of its SHA-256.
@@ -70,7 +71,7 @@ const wholeSet = "ids"
 
 // remembered is how long an id is certainly found, in milliseconds, if clocks
 // differ by at most 2 s.
-const remembered = promised - 2_000
+const remembered = promised - int64(mostApart/time.Millisecond)
 
 // setNames holds the names i00 to i36 twice. So any 37 consecutive names are a
 // slice of it, such as i35, i36, i00, i01, ...

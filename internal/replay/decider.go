@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"maps"
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
@@ -9,7 +10,8 @@ import (
 
 // A decider decides requests as a guard would. It has each user's true state at
 // hand, and each request is new. So it needs no limiter and no ids: the policy's
-// plan always holds.
+// plan always holds. The store in memory would do the same in twice the time,
+// because it copies an item for each write.
 type decider struct {
 	policy  policy.Policy
 	figures bool // decisions have all figures, and not only those that a report needs
@@ -54,7 +56,7 @@ func (d *decider) check(line Line) (a ratelimit.Decision) {
 		i.refused, i.until = now, now+a.Wait.Milliseconds()
 		return a
 	}
-	perform(u, i.state)
+	u.ApplyTo(i.state)
 	i.until = 0
 	if d.figures {
 		a.Reading = p.Read(now, 0, i.state)
@@ -73,20 +75,6 @@ func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond 
 // read returns the figures of a user at the time at, in Unix milliseconds.
 func (d *decider) read(user string, at int64) policy.Reading {
 	return d.policy.Read(at, 0, d.item(user, at).state)
-}
-
-// perform changes s as u says.
-func perform(u policy.Update, s policy.State) {
-	for _, a := range u.Acts {
-		switch a.Verb {
-		case policy.Add:
-			s[a.Attr] += a.Value
-		case policy.Set:
-			s[a.Attr] = a.Value
-		case policy.Delete:
-			delete(s, a.Attr)
-		}
-	}
 }
 
 // item returns the user's item for the time now, in Unix milliseconds.
@@ -108,10 +96,6 @@ func (d *decider) item(user string, now int64) *item {
 // sweep drops the items that have expired. It runs each time the number of items
 // has doubled, so a decider holds at most about twice as many as still matter.
 func (d *decider) sweep(now int64) {
-	for key, i := range d.items {
-		if i.expires < now/1000 {
-			delete(d.items, key)
-		}
-	}
+	maps.DeleteFunc(d.items, func(_ itemKey, i *item) bool { return i.expires < now/1000 })
 	d.full = max(leastSweep, 2*len(d.items))
 }
