@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/findings"
 	"github.com/cric-talk/guards/internal/prove"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
@@ -60,7 +61,7 @@ func TestCleanupThatIsKilledHarmsNothing(t *testing.T) {
 		}
 	}
 	result := p.result()
-	result.Figures = append([]prove.Figure{
+	result.Figures = append([]findings.Figure{
 		{What: "items that had expired", Value: fmt.Sprint(stale)},
 		{What: "of these, left at the end", Value: fmt.Sprint(len(left))},
 		{What: "items that had not expired and that nobody used; each is unchanged", Value: fmt.Sprint(len(before))},
@@ -73,8 +74,8 @@ func TestCleanupThatIsKilledHarmsNothing(t *testing.T) {
 }
 
 // result holds the memory of the runs to its bound and returns their figures.
-func (p *process) result() prove.Result {
-	table := prove.Table{Title: "The runs of cleanup", Head: []string{"run", "end", "after", "deleted", "memory at most"}}
+func (p *process) result() findings.Result {
+	table := findings.Table{Title: "The runs of cleanup", Head: []string{"run", "end", "after", "deleted", "memory at most"}}
 	var peaks []int64 // of all runs but the dry run
 	killed, stopped, longest := 0, 0, time.Duration(0)
 	for i, r := range p.runs {
@@ -97,7 +98,7 @@ func (p *process) result() prove.Result {
 		table.Rows = append(table.Rows, []string{fmt.Sprint(i + 1), end, r.took.Round(10 * time.Millisecond).String(), deleted, megabytes(peak)})
 	}
 	const noise = 32 << 20
-	figures := []prove.Figure{
+	figures := []findings.Figure{
 		{What: "runs that were killed", Value: fmt.Sprint(killed)},
 		{What: "runs that stopped before their deadline", Value: fmt.Sprintf("%d; the deadline was %v, the last answer came after %v", stopped, deadline(), longest.Round(time.Millisecond))},
 	}
@@ -109,7 +110,7 @@ func (p *process) result() prove.Result {
 		if last > first+noise {
 			p.t.Errorf("memory of %s: %s in the first quarter and %s in the last, want about as much", m.of, megabytes(first), megabytes(last))
 		}
-		figures = append(figures, prove.Figure{What: "memory of " + m.of, Value: "at most " + megabytes(first) + " in the first quarter, " + megabytes(last) + " in the last"})
+		figures = append(figures, findings.Figure{What: "memory of " + m.of, Value: "at most " + megabytes(first) + " in the first quarter, " + megabytes(last) + " in the last"})
 	}
-	return prove.Result{Figures: figures, Tables: []prove.Table{table}}
+	return findings.Result{Figures: figures, Tables: []findings.Table{table}}
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cric-talk/guards/internal/prove"
+	"github.com/cric-talk/guards/internal/findings"
 )
 
 // reductions are the ways in which the explorer visits fewer states, and why
@@ -62,20 +62,20 @@ func (n *sums) row(name string) []string {
 	return []string{name, grouped(n.systems), grouped(n.states), grouped(n.transitions), grouped(n.decisions)}
 }
 
-func (s *summary) result() prove.Result {
+func (s *summary) result() findings.Result {
 	all := &sums{}
 	head := []string{"", "systems", "states", "transitions", "steps of decisions"}
-	byPlan := prove.Table{Title: "By bounds", Head: head}
+	byPlan := findings.Table{Title: "By bounds", Head: head}
 	for _, name := range s.order {
 		n := s.plans[name]
 		all = &sums{all.systems + n.systems, all.states + n.states, all.transitions + n.transitions, all.decisions + n.decisions}
 		byPlan.Rows = append(byPlan.Rows, n.row(name))
 	}
-	byKind := prove.Table{Title: "By kind", Head: head}
+	byKind := findings.Table{Title: "By kind", Head: head}
 	for _, name := range slices.Sorted(maps.Keys(s.kinds)) {
 		byKind.Rows = append(byKind.Rows, s.kinds[name].row(name))
 	}
-	used := prove.Table{Title: "Exceptions", Head: []string{"exception", "in the contract", "transitions that need it"}}
+	used := findings.Table{Title: "Exceptions", Head: []string{"exception", "in the contract", "transitions that need it"}}
 	for _, e := range slices.Concat(stated, unstated) {
 		in := "yes"
 		if slices.Contains(unstated, e) {
@@ -83,18 +83,18 @@ func (s *summary) result() prove.Result {
 		}
 		used.Rows = append(used.Rows, []string{string(e), in, grouped(s.excuses[e])})
 	}
-	fewer := prove.Table{Title: "Reductions", Head: []string{"reduction", "why it loses nothing"}}
+	fewer := findings.Table{Title: "Reductions", Head: []string{"reduction", "why it loses nothing"}}
 	for _, r := range reductions {
 		fewer.Rows = append(fewer.Rows, r[:])
 	}
-	return prove.Result{
-		Figures: []prove.Figure{
+	return findings.Result{
+		Figures: []findings.Figure{
 			{What: "systems", Value: grouped(all.systems)},
 			{What: "states", Value: grouped(all.states)},
 			{What: "transitions", Value: grouped(all.transitions)},
 			{What: "violations", Value: "0"},
 		},
-		Tables: []prove.Table{byPlan, byKind, used, fewer},
+		Tables: []findings.Table{byPlan, byKind, used, fewer},
 	}
 }
 

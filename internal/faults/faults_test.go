@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/findings"
 	"github.com/cric-talk/guards/internal/policy/policytest"
 	"github.com/cric-talk/guards/internal/prove"
 )
@@ -136,21 +137,21 @@ func (s *tally) save(t *testing.T) {
 	for _, n := range s.calls {
 		calls += n
 	}
-	figures := []prove.Figure{
+	figures := []findings.Figure{
 		{What: "policies", Value: fmt.Sprint(len(policies()))},
 		{What: "calls", Value: fmt.Sprint(calls)},
 		{What: "faults", Value: fmt.Sprint(s.faultsNow())},
 	}
 	for _, word := range words {
-		figures = append(figures, prove.Figure{What: string(word), Value: fmt.Sprint(s.found[word])})
+		figures = append(figures, findings.Figure{What: string(word), Value: fmt.Sprint(s.found[word])})
 	}
-	byFault := prove.Table{Title: "Faults", Head: []string{"fault", "number"}}
+	byFault := findings.Table{Title: "Faults", Head: []string{"fault", "number"}}
 	for _, fault := range slices.Sorted(maps.Keys(s.faults)) {
 		byFault.Rows = append(byFault.Rows, []string{string(fault), fmt.Sprint(s.faults[fault])})
 	}
-	byCall := prove.Table{Title: "Calls", Head: []string{"call", "number"}}
+	byCall := findings.Table{Title: "Calls", Head: []string{"call", "number"}}
 	for _, op := range slices.Sorted(maps.Keys(s.calls)) {
 		byCall.Rows = append(byCall.Rows, []string{string(op), fmt.Sprint(s.calls[op])})
 	}
-	prove.Save(t, "faults", prove.Result{Figures: figures, Tables: []prove.Table{byCall, byFault}})
+	prove.Save(t, "faults", findings.Result{Figures: figures, Tables: []findings.Table{byCall, byFault}})
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cric-talk/guards/internal/findings"
 	"github.com/cric-talk/guards/internal/prove"
 )
 
@@ -40,7 +41,7 @@ func TestALongRunFindsNothing(t *testing.T) {
 	if !prove.Long() && seconds == "" {
 		t.Skip("make fuzz runs this test")
 	}
-	result := prove.Result{Tables: []prove.Table{{Title: "Each fuzz target", Head: []string{"target", "input", "what holds for each", "executions", "corpus"}}}}
+	result := findings.Result{Tables: []findings.Table{{Title: "Each fuzz target", Head: []string{"target", "input", "what holds for each", "executions", "corpus"}}}}
 	total := 0
 	for _, target := range targets {
 		length := seconds
@@ -56,7 +57,7 @@ func TestALongRunFindsNothing(t *testing.T) {
 	if prove.Long() && total < executions {
 		t.Errorf("%d executions, want at least %d", total, executions)
 	}
-	result.Figures = []prove.Figure{
+	result.Figures = []findings.Figure{
 		{What: "executions", Value: strconv.Itoa(total)},
 		{What: "inputs that panic, or for which something does not hold", Value: "0"}, // each one ends this test
 	}

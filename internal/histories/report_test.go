@@ -12,6 +12,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/findings"
 	"github.com/cric-talk/guards/internal/prove"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -158,7 +159,7 @@ func (s *tally) save(t *testing.T) {
 			t.Errorf("no answer was %q", reason)
 		}
 	}
-	figures := []prove.Figure{
+	figures := []findings.Figure{
 		{What: "policies", Value: fmt.Sprint(len(s.policies))},
 		{What: "histories", Value: fmt.Sprint(s.histories)},
 		{What: "histories that no order explains (violations)", Value: fmt.Sprint(s.results[porcupine.Illegal])},
@@ -166,14 +167,14 @@ func (s *tally) save(t *testing.T) {
 		{What: "operations without a known outcome", Value: fmt.Sprint(s.parts[maybe])},
 		{What: "operations whose first attempts had an unknown outcome", Value: fmt.Sprint(s.parts[effect])},
 	}
-	prove.Save(t, "histories", prove.Result{Figures: figures, Tables: []prove.Table{
+	prove.Save(t, "histories", findings.Result{Figures: figures, Tables: []findings.Table{
 		counts("Operations", "operation", s.ops), counts("Answers", "answer", s.reasons), counts("Faults", "fault", s.faults),
 	}})
 }
 
 // counts returns a table of numbers, the highest first.
-func counts[K ~string](title, head string, numbers map[K]int) prove.Table {
-	table := prove.Table{Title: title, Head: []string{head, "number"}}
+func counts[K ~string](title, head string, numbers map[K]int) findings.Table {
+	table := findings.Table{Title: title, Head: []string{head, "number"}}
 	for _, key := range slices.SortedFunc(maps.Keys(numbers), func(a, b K) int { return numbers[b] - numbers[a] }) {
 		table.Rows = append(table.Rows, []string{string(key), fmt.Sprint(numbers[key])})
 	}

@@ -13,6 +13,7 @@ package outage_test
 import (
 	"testing"
 
+	"github.com/cric-talk/guards/internal/findings"
 	"github.com/cric-talk/guards/internal/prove"
 )
 
@@ -29,9 +30,9 @@ func TestAnOutageIsBounded(t *testing.T) {
 	for _, failure := range failures {
 		aloneHead = append(aloneHead, failure.name)
 	}
-	result := prove.Result{
+	result := findings.Result{
 		Seed: seed,
-		Tables: []prove.Table{
+		Tables: []findings.Table{
 			{Title: "A simulated outage", Head: hoursHead, Rows: f.hours},
 			{Title: "The most that one instance admitted alone at once, of what the limit allows", Head: aloneHead, Rows: f.alone},
 			{Title: "One throttled key beside others", Head: hotKeyHead, Rows: f.hotKey},

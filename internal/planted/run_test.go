@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards/internal/findings"
 	"github.com/cric-talk/guards/internal/planted"
 	"github.com/cric-talk/guards/internal/prove"
 )
@@ -36,12 +37,12 @@ func TestEachPlantedBugIsCaught(t *testing.T) {
 		fmt.Printf("%3d/%d  %s\n", i+1, len(bugs), strings.Join(h.rows[i], "  |  "))
 	}
 	if len(h.proofs) == 0 && len(bugs) > 1 && !t.Failed() {
-		prove.Save(t, "planted", prove.Result{
-			Figures: []prove.Figure{
+		prove.Save(t, "planted", findings.Result{
+			Figures: []findings.Figure{
 				{What: "planted bugs", Value: strconv.Itoa(len(bugs))},
 				{What: "caught by a test", Value: strconv.Itoa(h.caught)},
 			},
-			Tables: []prove.Table{{Title: "Each planted bug, and the first test that fails", Head: []string{"patch", "the mistake", "caught by", "after"}, Rows: h.rows}},
+			Tables: []findings.Table{{Title: "Each planted bug, and the first test that fails", Head: []string{"patch", "the mistake", "caught by", "after"}, Rows: h.rows}},
 		})
 	}
 	fmt.Printf("%d of %d planted bugs are caught\n", h.caught, len(bugs))

@@ -5,10 +5,12 @@ import (
 	"io/fs"
 	"os"
 	"testing"
+
+	"github.com/cric-talk/guards/internal/findings"
 )
 
 func TestThePageShowsTheSavedFigures(t *testing.T) {
-	root, err := root()
+	root, err := findings.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,12 +28,12 @@ func TestThePageShowsTheSavedFigures(t *testing.T) {
 }
 
 func TestNoFigureIsOlderThanItsCode(t *testing.T) {
-	root, err := root()
+	root, err := findings.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range Parts {
-		s, err := read(root, p)
+		s, err := findings.Read[findings.Saved](p.file(root))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // the page says so
 		}

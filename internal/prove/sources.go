@@ -63,20 +63,3 @@ func tokens(w io.Writer, source []byte) (err error) {
 		}
 	}
 }
-
-// root returns the folder of the project. Tests run in the folder of their
-// package, and commands in the project's.
-func root() (string, error) {
-	folder, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for ; ; folder = filepath.Dir(folder) {
-		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
-			return folder, nil
-		}
-		if folder == filepath.Dir(folder) {
-			return "", errors.New("no folder above this one has a go.mod")
-		}
-	}
-}

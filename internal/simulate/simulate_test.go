@@ -21,6 +21,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/cric-talk/guards/internal/findings"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/prove"
 )
@@ -92,7 +93,7 @@ func TestSimulation(t *testing.T) {
 		return
 	}
 	total.complete(t)
-	prove.Save(t, "simulate", prove.Result{Seed: first, Figures: total.figures(len(list)), Tables: []prove.Table{measureSkew(t)}})
+	prove.Save(t, "simulate", findings.Result{Seed: first, Figures: total.figures(len(list)), Tables: []findings.Table{measureSkew(t)}})
 }
 
 func TestTheSameSeedMakesTheSameRun(t *testing.T) {

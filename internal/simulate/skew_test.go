@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards/internal/findings"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/prove"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -117,9 +118,9 @@ var worstAgreed = map[string]int{"fixed": 2, "bucket": 2, "sliding": 2, "reservo
 
 // measureSkew returns a table of what clocks can do that differ by more than the
 // contract assumes. Not more than twice as much as otherwise gets through.
-func measureSkew(t *testing.T) prove.Table {
+func measureSkew(t *testing.T) findings.Table {
 	t.Helper()
-	table := prove.Table{
+	table := findings.Table{
 		Title: "What clocks that differ can do: two instances, the second clock is ahead",
 		Head:  []string{"limit", "clocks apart", "most actions admitted in one window's time", "longest refusal by the right clock after the clock ahead has stopped", "repeats counted twice"},
 	}

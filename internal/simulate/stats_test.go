@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/prove"
+	"github.com/cric-talk/guards/internal/findings"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -90,8 +90,8 @@ func (s *stats) complete(t *testing.T) {
 }
 
 // figures returns what the runs are proof of.
-func (s *stats) figures(subjects int) (list []prove.Figure) {
-	add := func(what string, n int) { list = append(list, prove.Figure{What: what, Value: thousands(n)}) }
+func (s *stats) figures(subjects int) (list []findings.Figure) {
+	add := func(what string, n int) { list = append(list, findings.Figure{What: what, Value: thousands(n)}) }
 	add("policies (each kind, each pair of kinds, all kinds together)", subjects)
 	add("runs", s.seeds)
 	decisions := s.repeated + s.alone + s.errors

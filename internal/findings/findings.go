@@ -1,0 +1,103 @@
+// Package findings holds what measurements print, save and show: results with
+// figures and tables, the files they are saved in, and the Markdown that shows
+// them. Packages prove and bench use it.
+package findings
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+// A Result is what a proof or a measurement found.
+type Result struct {
+	Seed    uint64   `json:"seed,omitempty"` // 0: there are no random numbers
+	Figures []Figure `json:"figures,omitempty"`
+	Tables  []Table  `json:"tables,omitempty"`
+}
+
+// A Figure is one line of a result, such as {"states", "1,204,511"}.
+type Figure struct {
+	What  string `json:"what"`
+	Value string `json:"value"`
+}
+
+// A Table is a part of a result that needs columns. Each row has as many cells
+// as Head.
+type Table struct {
+	Title string     `json:"title"`
+	Head  []string   `json:"head"`
+	Rows  [][]string `json:"rows"`
+}
+
+// A Saved result also says when and how it was found.
+type Saved struct {
+	Result
+
+	Date    string `json:"date"`    // as 2006-01-02
+	Command string `json:"command"` // finds the figures again
+	Machine string `json:"machine"`
+	Took    string `json:"took"`
+	Sources string `json:"sources,omitempty"` // a hash of the code, if old figures would mislead
+}
+
+// start is when the process started.
+var start = time.Now()
+
+// New returns r with today's date, this machine, and the time since the process
+// started. Command is what finds the figures again.
+func New(r Result, command string) Saved {
+	return Saved{
+		Result: r, Date: time.Now().UTC().Format(time.DateOnly), Command: command, Machine: machine(),
+		Took: time.Since(start).Round(time.Second).String(),
+	}
+}
+
+// machine describes this machine in a few words.
+func machine() string {
+	cores := "1 core"
+	if n := runtime.NumCPU(); n != 1 {
+		cores = fmt.Sprintf("%d cores", n)
+	}
+	return runtime.GOOS + "/" + runtime.GOARCH + ", " + cores + ", " + runtime.Version()
+}
+
+// Write saves v as JSON.
+func Write(file string, v any) error {
+	content, err := json.MarshalIndent(v, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(content, '\n'), 0o644)
+}
+
+// Read returns what Write has saved. The error is [io/fs.ErrNotExist] if there is
+// nothing.
+func Read[T any](file string) (v T, err error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return v, err
+	}
+	return v, json.Unmarshal(content, &v)
+}
+
+// Root returns the folder of the project. Tests run in the folder of their
+// package, and commands in the project's.
+func Root() (string, error) {
+	folder, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; ; folder = filepath.Dir(folder) {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			return folder, nil
+		}
+		if folder == filepath.Dir(folder) {
+			return "", errors.New("no folder above this one has a go.mod")
+		}
+	}
+}

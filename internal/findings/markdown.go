@@ -1,0 +1,43 @@
+package findings
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Markdown returns the figures, the tables, and how they were found.
+func (s Saved) Markdown() string {
+	var b strings.Builder
+	if len(s.Figures) > 0 {
+		rows := make([][]string, 0, len(s.Figures))
+		for _, f := range s.Figures {
+			rows = append(rows, []string{f.What, f.Value})
+		}
+		table(&b, []string{"figure", "value"}, rows)
+	}
+	for _, t := range s.Tables {
+		fmt.Fprintf(&b, "\n**%s**\n\n", t.Title)
+		table(&b, t.Head, t.Rows)
+	}
+	fmt.Fprintf(&b, "\n`%s`, %s, on %s, in %s.", s.Command, s.Date, s.Machine, s.Took)
+	if s.Seed != 0 {
+		fmt.Fprintf(&b, " Seed %d.", s.Seed)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func table(b *strings.Builder, head []string, rows [][]string) {
+	row(b, head)
+	b.WriteString(strings.Repeat("|---", len(head)) + "|\n")
+	for _, cells := range rows {
+		row(b, cells)
+	}
+}
+
+func row(b *strings.Builder, cells []string) {
+	escaped := strings.NewReplacer("|", `\|`, "\n", " ")
+	for _, cell := range cells {
+		b.WriteString("| " + escaped.Replace(cell) + " ")
+	}
+	b.WriteString("|\n")
+}
