@@ -12,13 +12,12 @@ const (
 
 	countedAfterRefusal exception = "an attempt is late, its request is told limited, another request is released, and then the attempt is counted"
 	refusedAfterLowered exception = "a repeat on an instance whose limit was lowered is refused from memory for up to a second"
-	receiptFromOutage   exception = "the receipt of a decision in an outage gives back what a repeat of the same request counted"
 )
 
 // stated and unstated list all exceptions.
 var (
 	stated   = []exception{refusedAfterRoom, okWithoutReceipt, countedAfterRelease, sameMillisecond}
-	unstated = []exception{countedAfterRefusal, refusedAfterLowered, receiptFromOutage}
+	unstated = []exception{countedAfterRefusal, refusedAfterLowered}
 )
 
 // excuse notes that an exception was needed.

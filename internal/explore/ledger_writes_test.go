@@ -13,7 +13,6 @@ import (
 type written struct {
 	slot          int
 	limit, by     uint8
-	alone         bool // release: the receipt comes from a decision that an instance made alone
 	call          ratelimit.Request
 	write         ratelimit.Write
 	before, after policy.State
@@ -53,12 +52,12 @@ func (x *explorer) counted(l *ledger, w written) error {
 		x.excuse(countedAfterRefusal)
 	}
 	e := entry{
-		id: id, writer: uint8(w.slot), item: w.write.Key.Window, n: 1, now: w.write.Now, at: w.write.Now, ms: w.ms, whole: w.write.Whole,
+		id: id, writer: uint8(w.slot), item: w.write.Key.Window, n: 1, now: w.write.Now, at: receiptOf(p, w), ms: w.ms, whole: w.write.Whole,
 		place: w.write.Update.ReadyAt, limit: w.limit,
 	}
 	if !p.Queues() {
 		is, was := counts(p, w.write.Now, w.after), counts(p, w.write.Now, w.before)
-		e.n, e.at = is[0]-was[0], receiptOf(p, w)
+		e.n = is[0] - was[0]
 		for i := range is {
 			if n := is[i] - was[i]; n != e.n {
 				return fmt.Errorf("%s counts %d in the first limit and %d in limit %d", name(w.slot), e.n, n, i)
@@ -123,7 +122,7 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 	p, at, n := x.policies[w.limit], w.call.At, w.call.Count
 	id := x.idOf(w.slot)
 	i := slices.IndexFunc(l.entries, func(e entry) bool {
-		return e.id == id && e.item == w.write.Key.Window && (e.at == at || w.alone) && !e.forgotten
+		return e.id == id && e.item == w.write.Key.Window && e.at == at && !e.forgotten
 	})
 	if slices.Contains(l.back, receipt{id, at}) {
 		return fmt.Errorf("%s gives back %s with the receipt %d again", name(w.slot), name(int(id)), at-edge)
@@ -138,9 +137,6 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 		return fmt.Errorf("%s gives back %s, which is not counted with the receipt %d", name(w.slot), name(int(id)), at-edge)
 	}
 	e := &l.entries[i]
-	if e.at != at {
-		x.excuse(receiptFromOutage)
-	}
 	is, was := counts(p, w.write.Now, w.after), counts(p, w.write.Now, w.before)
 	for k, rate := range p.Rates() {
 		if !changes(w, rate.Name) {

@@ -76,7 +76,7 @@ func plans(t *testing.T) []plan {
 		{name: "a late release", subjects: all, scenarios: twice, instants: border, skews: skews, attempts: 1},
 		{name: "a long partial request", subjects: all, scenarios: longPartial, instants: border[:1], skews: skews, attempts: 1},
 		{name: "a long partial request of three", subjects: three, scenarios: longest, instants: border[:1], skews: skews},
-		{name: "an outage", subjects: all, scenarios: outages, places: places, instants: []int64{0, 4999, 5000}, skews: skews, attempts: 2, faults: 3},
+		{name: "an outage", subjects: all, scenarios: outages, places: places, instants: []int64{0, 4999, 5000}, skews: skews, attempts: 2, faults: 2},
 		{name: "cleanup of windows", subjects: all, scenarios: core, places: places, instants: expiry, skews: skews, attempts: 3, faults: 1, set: cleanup},
 		{name: "cleanup of other items", subjects: all, scenarios: core, places: places, instants: expiries, skews: skews, attempts: 3, faults: 1, set: cleanup},
 		{name: "both borders", subjects: all, scenarios: core, places: places, instants: borders, skews: apart, attempts: 3, faults: 1},

@@ -100,7 +100,7 @@ func (x *explorer) settle(w world, s int) (world, error) {
 	d := x.results.at(k.decision)
 	*p = proc{phase: over, by: p.by, limit: p.limit, began: p.began, call: p.call}
 	if x.referred(s) && !d.failed {
-		p.kept = x.keeps.number(kept{d.Granted, d.At, d.ReadyAt, d.Outage != nil})
+		p.kept = x.keeps.number(kept{d.Granted, d.At, d.ReadyAt})
 	}
 	return w, err
 }
@@ -171,7 +171,7 @@ func (x *explorer) update(w world, s int, number uint32) (world, answer, error) 
 		return w, a, nil
 	}
 	done := written{
-		slot: s, limit: p.limit, by: p.by, alone: x.keeps.at(w.procs[x.requests[s].of].kept).alone, call: x.calls.at(p.call).request, write: write,
+		slot: s, limit: p.limit, by: p.by, call: x.calls.at(p.call).request, write: write,
 		before: x.items.at(before).State, after: x.items.at(a.item).State, ms: x.instants[w.now], inFlight: w.inFlight(),
 	}
 	var err error

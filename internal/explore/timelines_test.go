@@ -46,11 +46,10 @@ var timelines = []row{
 		needs:  countedAfterRefusal,
 	},
 	{
-		name:   "the receipt of a decision in an outage gives back what a repeat counted",
-		limits: "2/10s", requests: "check 1; release 1 of r0; repeat of r0",
-		system: system{skew: 2 * time.Second, instants: []int64{0}, attempts: 1},
-		moves:  "start r0 on B; throttle r0; start r2 on A; answer r2; start r1 on A; answer r1; answer r1",
-		needs:  receiptFromOutage,
+		name:   "the receipt of a bucket beside a reservoir comes from a clock that is ahead",
+		limits: "a: bucket 2/10s, b: reservoir 2/20s ahead 20s", requests: "check 1; check 1; check 1",
+		system: system{instants: []int64{-1, 3000, 4999}, attempts: 2, faults: 2},
+		moves:  "tick; start r0 on A; tick; start r1 on B; answer r1; answer r0; answer r0",
 	},
 }
 

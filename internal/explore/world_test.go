@@ -40,11 +40,10 @@ type proc struct {
 // place.
 type kept struct {
 	granted, at, readyAt int64
-	alone                bool // decided from memory
 }
 
 func encodeKeep(b []byte, k kept) []byte {
-	return encodeBool(encodeInt(encodeInt(encodeInt(b, k.granted), k.at), k.readyAt), k.alone)
+	return encodeInt(encodeInt(encodeInt(b, k.granted), k.at), k.readyAt)
 }
 
 type phase uint8

@@ -24,7 +24,7 @@ func TestMemoryDecidesDuringAnOutage(t *testing.T) {
 	b := newBench(t)
 	b.want(`{"count": 8}`, counted(8, 8))
 	b.store.away = errAway
-	b.want(`{"count": 2}`, figures(true, "unavailable", 10, fields{"granted": 2, "receipt": true}))
+	b.want(`{"count": 2}`, figures(true, "unavailable", 10, fields{"granted": 2}))
 	b.want(`{}`, figures(false, "unavailable", 10, fields{"granted": 0, "waitTime": 60000, "message": message}))
 	b.wantOutageReported()
 }
@@ -44,7 +44,7 @@ func TestARefusalDuringAnOutageCanBeAnError(t *testing.T) {
 	b := newBench(t)
 	b.RefusalIsError = true
 	b.store.away = errAway
-	b.want(`{"count": 10}`, figures(true, "unavailable", 10, fields{"granted": 10, "receipt": true}))
+	b.want(`{"count": 10}`, figures(true, "unavailable", 10, fields{"granted": 10}))
 	b.want(`{"op": "status"}`, figures(false, "unavailable", 10, fields{"op": "status", "waitTime": 60000, "message": message}))
 	if _, err := b.ask(`{}`); !errors.As(err, new(*RateLimitExceeded)) {
 		t.Errorf("the error is %v, want RateLimitExceeded", err)

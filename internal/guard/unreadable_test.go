@@ -39,7 +39,7 @@ func (b *bench) wantUnreadableLogged(ops ...string) {
 
 func TestMemoryDecidesAboutAnUnreadableItem(t *testing.T) {
 	b := newSpoiledBench(t)
-	b.want(`{"count": 10}`, figures(true, "unavailable", 10, fields{"granted": 10, "receipt": true}))
+	b.want(`{"count": 10}`, figures(true, "unavailable", 10, fields{"granted": 10}))
 	b.want(`{"op": "status"}`, figures(false, "unavailable", 10, fields{"op": "status", "waitTime": 60000, "message": message}))
 	b.wantUnreadableLogged("check", "status")
 	if b.store.asked > 2 || b.Limiter.CircuitOpen() {

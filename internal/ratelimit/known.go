@@ -90,11 +90,7 @@ func (k Known) doubt(now time.Time) Known {
 // action is counted in Seen and in Alone.
 func (k Known) admit(r *Request, w Write, t *tries) (Known, Decision) {
 	if kept, counted := k.find(w); counted {
-		d := k.both(func(s policy.State) Decision { return r.found(s, w, kept, false, t) })
-		if d.At != 0 { // the request landed in the item that Seen shows
-			d.At = r.found(k.Seen.State, w, kept, false, t).At
-		}
-		return k, d
+		return k, k.both(func(s policy.State) Decision { return r.found(s, w, kept, false, t) })
 	}
 	after, n, seen, alone := k.fits(r, w)
 	if n == 0 {
@@ -107,11 +103,7 @@ func (k Known) admit(r *Request, w Write, t *tries) (Known, Decision) {
 	w.Update = alone
 	k.Alone = k.Alone.perform(w)
 	k.Asked = time.Time{} // the store has never shown this Seen, so refuse must not use it
-	d := k.both(func(s policy.State) Decision { return r.counted(w.Now, s, n, seen.ReadyAt) })
-	if t.unsure { // perhaps the store counted it, at a time that only the store knows
-		d.At = 0
-	}
-	return k, d
+	return k, k.both(func(s policy.State) Decision { return r.counted(w.Now, s, n, seen.ReadyAt) })
 }
 
 // status decides r as admit would, and counts nothing.

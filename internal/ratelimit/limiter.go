@@ -64,6 +64,7 @@ func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
 	}
 	d = l.alone(&r, w, t, known)
 	d.Requests, d.Outage = t.requests, err
+	d.At = 0 // the store may not have it, so there is no receipt
 	return d, nil
 }
 
