@@ -172,7 +172,7 @@ func (x *explorer) toldLimited(e *ending) error {
 	for _, c := range l.entries {
 		switch {
 		case !e.sees(c) || !c.known(x.instants[e.world.now]):
-		case x.policies[e.proc.limit].Most() < x.policies[c.limit].Most():
+		case x.policies[e.proc.limit].Rates()[0].Limit < x.policies[c.limit].Rates()[0].Limit:
 			x.excuse(refusedAfterLowered)
 			return nil
 		default:

@@ -70,28 +70,41 @@ func plans(t *testing.T) []plan {
 			{name: "at once on an instance", subjects: single[:1], scenarios: checks, instants: border, skews: same, attempts: 1, set: fine},
 		}
 	}
-	wide := slices.Concat(core, rest)
-	return []plan{
-		{name: "a late copy", subjects: all, scenarios: core, places: places, instants: late, skews: skews, attempts: 2, faults: 2},
-		{name: "a late release", subjects: all, scenarios: twice, instants: border, skews: skews, attempts: 1},
-		{name: "a long partial request", subjects: all, scenarios: longPartial, instants: border[:1], skews: skews, attempts: 1},
-		{name: "a long partial request of three", subjects: three, scenarios: longest, instants: border[:1], skews: skews},
-		{name: "an outage", subjects: all, scenarios: outages, places: places, instants: []int64{0, 4999, 5000}, skews: skews, attempts: 2, faults: 2},
-		{name: "cleanup of windows", subjects: all, scenarios: core, places: places, instants: expiry, skews: skews, attempts: 3, faults: 1, set: cleanup},
-		{name: "cleanup of other items", subjects: all, scenarios: core, places: places, instants: expiries, skews: skews, attempts: 3, faults: 1, set: cleanup},
-		{name: "both borders", subjects: all, scenarios: core, places: places, instants: borders, skews: apart, attempts: 3, faults: 1},
-		{name: "seconds later", subjects: single, scenarios: core, places: places, instants: seconds, skews: skews, attempts: 3, faults: 1, set: cleanup},
-		{name: "generations of ids later", subjects: all, scenarios: core, places: places, instants: ids, skews: skews, attempts: 3, faults: 1, set: cleanup},
-		{name: "a window later", subjects: all, scenarios: core, places: places, instants: window, skews: skews, attempts: 3, faults: 1, set: cleanup},
-		{name: "a live limit", subjects: slices.Concat(single, several), scenarios: core, places: places, instants: border[:1], skews: skews, attempts: 3, faults: 2, live: true},
-		{name: "slow answers", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 3, faults: 1, set: slow},
-		{name: "at once on an instance", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 3, faults: 1, set: shared},
-		{name: "at once, between two looks at the clock", subjects: single, scenarios: checks, places: places2[:2], instants: border, skews: same, attempts: 2, set: fine},
-		{name: "more requests", subjects: single, scenarios: rest, places: places, instants: border, skews: skews, attempts: 3, faults: 3},
-		{name: "high limits", subjects: large, scenarios: wide, places: places, instants: border, skews: skews, attempts: 3, faults: 2},
-		{name: "several limits", subjects: several, scenarios: core, places: places, instants: border, skews: skews, attempts: 3, faults: 3},
-		{name: "three attempts", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 3},
+	wide, others := slices.Concat(core, rest), slices.Concat(large, several)
+	// Each plan of this list also explores the other limits, with fewer
+	// attempts and requests.
+	list := []plan{
+		{name: "a late copy", scenarios: core, places: places, instants: late, skews: apart, attempts: 2, faults: 2},
+		{name: "cleanup of windows", scenarios: core, places: places, instants: expiry, skews: skews, attempts: 3, faults: 1, set: cleanup},
+		{name: "cleanup of other items", scenarios: core, places: places, instants: expiries, skews: skews, attempts: 3, faults: 1, set: cleanup},
+		{name: "both borders", scenarios: core, places: places, instants: borders, skews: apart, attempts: 3, faults: 1},
+		{name: "generations of ids later", scenarios: core, places: places, instants: ids, skews: skews, attempts: 3, faults: 1, set: cleanup},
+		{name: "a window later", scenarios: core, places: places, instants: window, skews: skews, attempts: 3, faults: 1, set: cleanup},
 	}
+	for _, p := range slices.Clip(list) {
+		p.name += ", other limits"
+		p.subjects, p.scenarios, p.places, p.skews, p.attempts, p.faults = others, pairs, places2, apart, 2, 1
+		list = append(list, p)
+	}
+	for i := range list[:len(list)/2] {
+		list[i].subjects = single
+	}
+	return append(list,
+		plan{name: "a late copy of one of three, other limits", subjects: others, scenarios: core, places: places, instants: late, skews: apart, attempts: 2, faults: 1},
+		plan{name: "a late release", subjects: all, scenarios: twice, instants: border, skews: skews, attempts: 1},
+		plan{name: "a long partial request", subjects: all, scenarios: longPartial, instants: border[:1], skews: skews, attempts: 1},
+		plan{name: "a long partial request of three", subjects: three, scenarios: longest, instants: border[:1], skews: skews},
+		plan{name: "an outage", subjects: single, scenarios: outages, places: places, instants: []int64{0, 4999, 5000}, skews: apart, attempts: 2, faults: 2},
+		plan{name: "seconds later", subjects: single, scenarios: core, places: places, instants: seconds, skews: skews, attempts: 3, faults: 1, set: cleanup},
+		plan{name: "a live limit", subjects: slices.Concat(single, several), scenarios: core, places: places, instants: border[:1], skews: apart, attempts: 2, faults: 1, live: true},
+		plan{name: "slow answers", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 2, faults: 1, set: slow},
+		plan{name: "at once on an instance", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 2, faults: 1, set: shared},
+		plan{name: "at once, between two looks at the clock", subjects: single, scenarios: checks, places: places2[:2], instants: border, skews: same, attempts: 2, set: fine},
+		plan{name: "more requests", subjects: single, scenarios: rest, places: places, instants: border, skews: skews, attempts: 3, faults: 2},
+		plan{name: "high limits", subjects: large, scenarios: wide, places: places, instants: border, skews: apart, attempts: 3, faults: 2},
+		plan{name: "several limits", subjects: several, scenarios: core, places: places, instants: border, skews: apart, attempts: 2, faults: 2},
+		plan{name: "three attempts", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 3, faults: 3},
+	)
 }
 
 // systems returns the systems of a plan.
