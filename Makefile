@@ -12,6 +12,7 @@ VENV := .cache/venv
 EMULATOR := .cache/emulator
 SCAN := .cache/scan
 CLIENTS := .cache/clients
+PEERS := .cache/peers
 SERVERS := scripts/with-dynamodb scripts/with-sqs
 GOLANGCI_LINT := go tool -modfile=tools/lint.mod golangci-lint
 
@@ -84,9 +85,23 @@ fuzz: ## Look for inputs that break a fuzz target; FUZZTIME=1m or FUZZTIME=10000
 explore: ## Try every order of events in small systems, with long bounds
 	go run ./internal/prove/run explore
 
+# One measurement of make bench, such as decision; empty: all.
+PART ?=
+
 .PHONY: bench
-bench: ## Measure what a decision costs: CPU, allocations and start-up, each beside its goal
-	@BENCH=1 scripts/with-dynamodb go test -count=1 -v ./internal/bench
+bench: ## Measure what a decision costs, each figure beside its goal, and write docs/performance.md; PART=NAME runs one of them
+	go run ./internal/bench/run $(PART)
+
+.PHONY: bench-peers
+bench-peers: $(PEERS)/installed ## Measure other limiters on DynamoDB beside this one, for docs/performance.md
+	go run ./internal/bench/run peers
+
+# What bench-check compares with: its merge base with this branch.
+BASE ?= origin/main
+
+.PHONY: bench-check
+bench-check: ## Fail if a goal is missed, or if a figure is a tenth worse than at the merge base; BASE=BRANCH names another branch
+	go run ./internal/bench/run -check $(BASE)
 
 .PHONY: benchmarks
 benchmarks: ## Run Go's benchmarks with DynamoDB Local; BENCH=NAME selects some of them
@@ -137,6 +152,16 @@ $(VENV)/installed: tools/requirements.txt
 
 .PHONY: clients
 clients: $(CLIENTS)/installed ## Fetch AWS's clients for the tests: AWS CLI, boto3, SDK for JavaScript, runtime emulator
+
+$(PEERS)/installed: $(wildcard tools/peers/*)
+	@command -v python3 >/dev/null && command -v npm >/dev/null || { echo "this needs Python 3 and Node.js 20" >&2; exit 1; }
+	@rm -rf $(PEERS)
+	@mkdir -p $(PEERS)
+	@python3 -m venv $(PEERS)/venv
+	@$(PEERS)/venv/bin/pip install --quiet --disable-pip-version-check --requirement tools/peers/requirements.txt
+	@cp tools/peers/package.json tools/peers/package-lock.json tools/peers/flexible.mjs tools/peers/zae.py $(PEERS)
+	@npm ci --prefix $(PEERS) --silent --no-audit --no-fund
+	@touch $@
 
 # The runtime emulator is a file of the SAM CLI. The SAM CLI itself is not run here, so its dependencies are left out.
 $(CLIENTS)/installed: tools/clients/requirements.txt tools/clients/package-lock.json tools/requirements.txt

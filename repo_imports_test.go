@@ -51,7 +51,7 @@ var order = []string{
 var testSupport = []string{
 	"internal/clients", "internal/deployment", "internal/dynamotest", "internal/lambdatest", "internal/sqstest",
 	"internal/findings", "internal/policy/policytest", "internal/ratelimit/storetest", "internal/prove", "internal/prove/run",
-	"internal/bench", "internal/bench/table", "internal/explore", "internal/simulate", "internal/histories", "internal/faults", "internal/outage", "internal/fuzz",
+	"internal/bench", "internal/bench/run", "internal/bench/table", "internal/explore", "internal/simulate", "internal/histories", "internal/faults", "internal/outage", "internal/fuzz",
 	"internal/planted",
 }
 

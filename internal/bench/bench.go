@@ -12,7 +12,8 @@
 //   - It counts the CPU time of the process, and not the time on the clock. Most
 //     of the time on the clock belongs to DynamoDB Local.
 //
-// make bench runs the measurements and prints a table.
+// The command internal/bench/run runs the measurements, which are tests, saves what
+// they find, and writes docs/performance.md.
 package bench
 
 import (
@@ -70,9 +71,6 @@ func measure(c Case, n int) Cost {
 		Bytes:  float64(after.TotalAlloc-before.TotalAlloc) / float64(n),
 	}
 }
-
-// A Spread is the median of some values, and the middle half of them.
-type Spread struct{ Low, Median, High float64 }
 
 // Of returns the spread of a figure over the rounds of a case.
 func Of(rounds []Cost, figure func(Cost) float64) Spread {

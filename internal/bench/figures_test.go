@@ -3,15 +3,20 @@
 package bench_test
 
 import (
+	"archive/zip"
 	"bufio"
+	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	. "github.com/cric-talk/guards/internal/bench"
 	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/findings"
 	"github.com/cric-talk/guards/internal/lambdatest"
 )
 
@@ -39,23 +44,14 @@ func quickTable(t testing.TB) string {
 	return strings.TrimSpace(url)
 }
 
-// rounds returns how many rounds a measurement has. Only make bench measures.
+// rounds returns how many rounds a measurement has. Without BENCH, the folder for
+// the results, nothing is measured.
 func rounds(t *testing.T) int {
 	t.Helper()
 	if os.Getenv("BENCH") == "" {
 		t.Skip("make bench measures this")
 	}
 	return 20
-}
-
-func report(t *testing.T, goals []Goal) {
-	t.Helper()
-	for _, g := range goals {
-		t.Log(g)
-		if !g.Reached() {
-			t.Errorf("missed: %s", g)
-		}
-	}
 }
 
 // The CPU of a decision, compared with a bare UpdateItem of the SDK's client, and
@@ -80,15 +76,25 @@ func TestDecision(t *testing.T) {
 		}},
 	}
 	costs := Alternate(n, 1000, cases)
+	table := findings.Table{Title: "In one process", Head: []string{"", "µs of CPU", "µs in all", "allocations", "bytes"}}
+	chart := Chart{Name: "decision", Title: "CPU of a decision, in µs"}
 	for i, c := range cases {
-		t.Logf("%-28s %s µs CPU, %s µs in all, %.0f allocations, %.0f bytes", c.Name,
-			Of(costs[i], CPU), Of(costs[i], Wall), Of(costs[i], Allocs).Median, Of(costs[i], Bytes).Median)
+		cpu := Of(costs[i], CPU)
+		table.Rows = append(table.Rows, []string{
+			c.Name, cpu.String(), Of(costs[i], Wall).String(),
+			fmt.Sprintf("%.0f", Of(costs[i], Allocs).Median), fmt.Sprintf("%.0f", Of(costs[i], Bytes).Median),
+		})
+		chart.Bars = append(chart.Bars, Bar{Label: c.Name, Value: cpu.Median, Text: fmt.Sprintf("%.0f µs", cpu.Median), Own: i > 0})
 	}
-	report(t, []Goal{
-		{What: "CPU of a decision, times a bare UpdateItem", Spread: Ratio(costs[1], costs[0], CPU), Most: 0.75},
-		{What: "allocations of a decision", Spread: Of(costs[1], Allocs), Most: 300},
-		{What: "CPU of a refusal from memory, in µs", Spread: Of(costs[2], CPU), Most: 15},
-		{What: "allocations of a refusal from memory", Spread: Of(costs[2], Allocs), Most: 40},
+	Save(t, "decision", Result{
+		Result: findings.Result{Tables: []findings.Table{table}},
+		Charts: []Chart{chart},
+		Goals: []Goal{
+			{What: DecisionCPU, Spread: Ratio(costs[1], costs[0], CPU), Most: 0.75},
+			{What: "allocations of a decision", Spread: Of(costs[1], Allocs), Most: 300},
+			{What: RefusalCPU, Spread: Of(costs[2], CPU), Most: 15},
+			{What: "allocations of a refusal from memory", Spread: Of(costs[2], Allocs), Most: 40},
+		},
 	})
 }
 
@@ -125,11 +131,15 @@ func TestFunction(t *testing.T) {
 		function("posts-guard", start("./functions/posts-guard")),
 	}
 	costs := Alternate(n, 2000, cases)
+	table := findings.Table{Title: "An invocation of the deployed binary", Head: []string{"", "µs of CPU", "µs in all"}}
 	for i, c := range cases {
-		t.Logf("%-28s %s µs CPU, %s µs in all", c.Name, Of(costs[i], CPU), Of(costs[i], Wall))
+		table.Rows = append(table.Rows, []string{c.Name, Of(costs[i], CPU).String(), Of(costs[i], Wall).String()})
 	}
-	report(t, []Goal{
-		{What: "CPU of an invocation, times a function that only updates", Spread: Ratio(costs[1], costs[0], CPU), Most: 0.95},
+	Save(t, "function", Result{
+		Result: findings.Result{Tables: []findings.Table{table}},
+		Goals: []Goal{
+			{What: "CPU of an invocation, times a function that only updates", Spread: Ratio(costs[1], costs[0], CPU), Most: 0.95},
+		},
 	})
 }
 
@@ -137,14 +147,51 @@ func TestFunction(t *testing.T) {
 // with a function that only has a client.
 func TestStart(t *testing.T) {
 	n := rounds(t)
+	names := []string{"a function that only updates", "posts-guard"}
+	programs := []string{"./internal/bench/testdata/update", "./functions/posts-guard"}
 	var starts [2][]Cost
 	for range n {
-		for i, pkg := range []string{"./internal/bench/testdata/update", "./functions/posts-guard"} {
+		for i, pkg := range programs {
 			instance := lambdatest.Start(t, lambdatest.Build(t, pkg))
 			starts[i] = append(starts[i], Cost{Wall: float64(instance.Ready(t).Microseconds())})
 			instance.Stop()
 		}
 	}
-	t.Logf("start of a function that only updates: %s µs, of posts-guard: %s µs", Of(starts[0], Wall), Of(starts[1], Wall))
-	report(t, []Goal{{What: "start, times a function that only updates", Spread: Ratio(starts[1], starts[0], Wall), Most: 1.1}})
+	table := findings.Table{Title: "From the start of the process until it asks for work", Head: []string{"", "ms", "bytes of the zipped binary"}}
+	for i, pkg := range programs {
+		table.Rows = append(table.Rows, []string{names[i], fmt.Sprintf("%.1f", Of(starts[i], Wall).Median/1000), zipped(t, pkg)})
+	}
+	Save(t, "start", Result{
+		Result: findings.Result{Tables: []findings.Table{table}},
+		Goals:  []Goal{{What: "start, times a function that only updates", Spread: Ratio(starts[1], starts[0], Wall), Most: 1.1}},
+	})
+}
+
+// zipped returns the size of a function's binary for Lambda in a zip file.
+func zipped(t *testing.T, pkg string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "bootstrap")
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags=lambda.norpc", "-ldflags=-s -w", "-o", binary, pkg)
+	build.Dir = "../.."
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=arm64")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var zipped bytes.Buffer
+	z := zip.NewWriter(&zipped)
+	w, err := z.Create("bootstrap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(zipped.Len())
 }

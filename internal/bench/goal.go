@@ -6,18 +6,25 @@ import "fmt"
 
 // A Goal is a figure and the most that it should be.
 type Goal struct {
-	What   string
-	Spread Spread
-	Most   float64
+	What string `json:"what"`
+	Spread
+	Most float64 `json:"most"`
 }
 
 // Reached reports whether the figure reaches the goal. It is enough if a quarter of
 // the rounds do.
-func (g Goal) Reached() bool { return g.Spread.Low <= g.Most }
+func (g Goal) Reached() bool { return g.Low <= g.Most }
 
 // String returns the goal in one line.
 func (g Goal) String() string {
 	return fmt.Sprintf("%-60s %s, goal: at most %v", g.What, g.Spread, g.Most)
+}
+
+// A Spread is the median of some values, and the middle half of them.
+type Spread struct {
+	Low    float64 `json:"low"`
+	Median float64 `json:"median"`
+	High   float64 `json:"high"`
 }
 
 // String returns the median and, if they differ from it, the quartiles.

@@ -1,0 +1,167 @@
+//go:build unix
+
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cric-talk/guards/internal/findings"
+)
+
+// Run runs the measurements with these names, or all that need no other project,
+// and saves their results. It returns an error if one fails or misses a goal.
+func Run(ctx context.Context, names []string) error {
+	root, err := findings.Root()
+	if err != nil {
+		return err
+	}
+	var parts []Part
+	for _, name := range names {
+		p, err := find(name)
+		if err != nil {
+			return err
+		}
+		parts = append(parts, p)
+	}
+	if len(names) == 0 {
+		parts = slices.DeleteFunc(slices.Clone(Parts), func(p Part) bool { return p.Peers })
+	}
+	return test(ctx, root, folder(root), parts, os.Stdout)
+}
+
+// test runs parts with the code in root, and saves their results in to.
+func test(ctx context.Context, root, to string, parts []Part, out io.Writer) error {
+	var tests []string
+	for _, p := range parts {
+		tests = append(tests, p.Test)
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	return command(ctx, root, out, []string{"BENCH=" + to}, "scripts/with-dynamodb",
+		"go", "test", "-count=1", "-v", "-timeout=2h", "-run=^("+strings.Join(tests, "|")+")$", "./internal/bench")
+}
+
+func command(ctx context.Context, folder string, out io.Writer, env []string, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, out, out
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // the script stops its server
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+const (
+	checkRounds = 3
+	worst       = 1.1 // times the figure at the merge base
+)
+
+// Check measures this code and its merge base with a branch, in turns. It prints
+// the goals of both. It returns an error if this code misses a goal by more than
+// the spread, or if a figure is more than a tenth worse than at the merge base.
+func Check(ctx context.Context, branch string) error {
+	root, err := findings.Root()
+	if err != nil {
+		return err
+	}
+	var base strings.Builder
+	if err := command(ctx, root, &base, nil, "git", "merge-base", "HEAD", branch); err != nil {
+		return errors.New(strings.TrimSpace(base.String()))
+	}
+	work, err := os.MkdirTemp("", "bench-check-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	old := filepath.Join(work, "base")
+	if err := command(ctx, root, os.Stderr, nil, "git", "worktree", "add", "--quiet", "--detach", old, strings.TrimSpace(base.String())); err != nil {
+		return err
+	}
+	defer func() {
+		_ = command(context.WithoutCancel(ctx), root, os.Stderr, nil, "git", "worktree", "remove", "--force", old)
+	}()
+	if err := os.Symlink(filepath.Join(root, ".cache"), filepath.Join(old, ".cache")); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(old, "internal", "bench", "result.go")); err != nil {
+		return errors.New("the merge base has no measurements: choose a later one")
+	}
+	var now, then []map[string]Goal
+	for round := range checkRounds {
+		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, checkRounds)
+		for _, side := range []struct {
+			root string
+			all  *[]map[string]Goal
+		}{{root, &now}, {old, &then}} {
+			goals, err := checked(ctx, side.root, filepath.Join(work, "results"))
+			if err != nil {
+				return err
+			}
+			*side.all = append(*side.all, goals)
+		}
+	}
+	return compare(os.Stdout, now, then)
+}
+
+// checked measures the code in root and returns its goals by their names.
+func checked(ctx context.Context, root, to string) (map[string]Goal, error) {
+	parts := Parts[:3] // the others take long, or depend on DynamoDB Local's speed
+	var out strings.Builder
+	missed := test(ctx, root, to, parts, &out) // compare looks at the goals
+	goals := make(map[string]Goal)
+	for _, p := range parts {
+		s, err := findings.Read[saved](file(to, p.Name))
+		if err != nil {
+			return nil, errors.Join(err, missed, errors.New(out.String()))
+		}
+		for _, g := range s.Goals {
+			goals[g.What] = g
+		}
+		_ = os.Remove(file(to, p.Name))
+	}
+	return goals, nil
+}
+
+// compare prints each goal with its figures now and then. It returns an error if
+// one is missed or has become worse.
+func compare(out io.Writer, now, then []map[string]Goal) error {
+	var failed error
+	for _, name := range slices.Sorted(maps.Keys(now[0])) {
+		own := middle(now, name)
+		line := fmt.Sprintf("%-60s %s, goal: at most %v", name, own.Spread, own.Most)
+		if !own.Reached() {
+			failed = errors.Join(failed, fmt.Errorf("%s: %s is above the goal", name, own.Spread))
+		}
+		if _, known := then[0][name]; known {
+			before := middle(then, name)
+			line += fmt.Sprintf(", merge base: %s", before.Spread)
+			if own.Median > worst*before.Median {
+				failed = errors.Join(failed, fmt.Errorf("%s: %s is more than a tenth above %s", name, own.Spread, before.Spread))
+			}
+		}
+		_, _ = fmt.Fprintln(out, line)
+	}
+	return failed
+}
+
+// middle returns the goal of the round with the median figure.
+func middle(rounds []map[string]Goal, name string) Goal {
+	list := make([]Goal, 0, len(rounds))
+	for _, goals := range rounds {
+		list = append(list, goals[name])
+	}
+	slices.SortFunc(list, func(a, b Goal) int { return cmp.Compare(a.Median, b.Median) })
+	return list[len(list)/2]
+}
