@@ -20,7 +20,7 @@ type ledger struct {
 	freed     int64      // when room was last made, in ms after the edge
 	freedBy   int8       // the slot that made room; -1: nobody has
 	freedOn   uint8      // its instance
-	excused   uint8      // those of them since when there was a release or reset
+	excused   uint8      // the slots since whose refusal by the store there was a release or reset
 	unlooked  [2]bool    // an instance got no answer from the table since its own last release or reset ended
 	freedTold bool       // the caller of that release or reset got the answer
 	refused   uint8      // the slots that were told limited
@@ -96,9 +96,10 @@ func (l ledger) copied() ledger {
 	return l
 }
 
-// makeRoom notes that a release or reset was performed.
-func (l *ledger) makeRoom(slot int, by uint8, ms int64) {
-	l.freed, l.freedOn, l.freedBy, l.freedTold, l.excused = ms, by, int8(slot), false, l.refused
+// makeRoom notes that a release or reset was performed, while the answers to some
+// slots were on their way.
+func (l *ledger) makeRoom(slot int, by uint8, ms int64, replied uint8) {
+	l.freed, l.freedOn, l.freedBy, l.freedTold, l.excused = ms, by, int8(slot), false, l.refused|replied
 }
 
 // emptied notes that the item of a window is gone. With a reset its actions no

@@ -18,6 +18,7 @@ type written struct {
 	before, after policy.State
 	ms            int64 // the true time, in ms after the edge
 	inFlight      uint8 // the slots whose decisions are in flight
+	replied       uint8 // those of them whose answer is on its way
 }
 
 // counts returns what a read shows of each limit.
@@ -154,7 +155,7 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 		}
 	}
 	e.forgotten, e.aliveFor = true, w.inFlight
-	l.makeRoom(w.slot, w.by, w.ms)
+	l.makeRoom(w.slot, w.by, w.ms, w.replied)
 	return nil
 }
 

@@ -172,7 +172,7 @@ func (x *explorer) update(w world, s int, number uint32) (world, answer, error) 
 	}
 	done := written{
 		slot: s, limit: p.limit, by: p.by, call: x.calls.at(p.call).request, write: write,
-		before: x.items.at(before).State, after: x.items.at(a.item).State, ms: x.instants[w.now], inFlight: w.inFlight(),
+		before: x.items.at(before).State, after: x.items.at(a.item).State, ms: x.instants[w.now], inFlight: w.inFlight(), replied: w.replied(),
 	}
 	var err error
 	if x.requests[s].verb == release {
@@ -192,7 +192,7 @@ func (x *explorer) delete(w world, s, window int) (world, error) {
 	w.store = x.remove(w.store, window)
 	l := x.ledgers.at(w.ledger).copied()
 	l.emptied(x.windows[window], true, w.inFlight())
-	l.makeRoom(s, w.procs[s].by, x.instants[w.now])
+	l.makeRoom(s, w.procs[s].by, x.instants[w.now], w.replied())
 	l.removed[s]++
 	w.ledger = x.ledgers.number(l)
 	if l.removed[s] > 1 {

@@ -104,6 +104,16 @@ func (w *world) inFlight() (mask uint8) {
 	return mask
 }
 
+// replied returns the slots whose answer is on its way.
+func (w *world) replied() (mask uint8) {
+	for s, p := range w.procs {
+		if p.phase == replied {
+			mask |= 1 << s
+		}
+	}
+	return mask
+}
+
 // busy reports whether instance i has a decision in flight.
 func (w *world) busy(i int) bool {
 	for _, p := range w.procs {
