@@ -56,7 +56,7 @@ var testSupport = []string{
 	"internal/clients", "internal/deployment", "internal/dynamotest", "internal/lambdatest", "internal/sqstest",
 	"internal/policy/policytest", "internal/ratelimit/storetest", "internal/prove", "internal/prove/run",
 	"internal/bench", "internal/bench/table", "internal/explore", "internal/simulate", "internal/histories", "internal/faults", "internal/outage", "internal/fuzz",
-	"internal/planted",
+	"internal/planted", "internal/scenarios",
 }
 
 func TestImportsRunInOneDirection(t *testing.T) {

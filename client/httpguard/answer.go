@@ -45,14 +45,14 @@ const (
 		`"title":"Unavailable","status":503,"detail":"Please try again later."}`
 )
 
-// refuse answers 429 with the guard's answer as a problem, or 503 if the guard
-// did not answer.
+// unavailable answers 503, because the guard did not answer.
+func unavailable(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	problem(w, http.StatusServiceUnavailable, []byte(outageBody))
+}
+
+// refuse answers 429 with the guard's answer as a problem.
 func refuse(w http.ResponseWriter, d client.Decision) error {
-	if d.Outage != nil {
-		w.Header().Set("Retry-After", "1")
-		problem(w, http.StatusServiceUnavailable, []byte(outageBody))
-		return nil
-	}
 	body, err := quotaExceeded(d)
 	if err != nil {
 		return err
@@ -81,5 +81,5 @@ func quotaExceeded(d client.Decision) ([]byte, error) {
 func problem(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // an error means that the user has gone
+	_, _ = w.Write(body) //nolint:gosec // no browser takes this content type for HTML
 }

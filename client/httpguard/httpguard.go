@@ -68,6 +68,8 @@ func (l Limit) Handler(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), key{}, d)))
 		case l.Refused != nil:
 			l.Refused(w, r, d)
+		case d.Outage != nil:
+			unavailable(w)
 		default:
 			if err := refuse(w, d); err != nil {
 				l.fail(w, r, err)
