@@ -37,6 +37,10 @@ func write(root string) error {
 // generate returns the content of each generated file, by its path in the
 // repository. It reads the schemas of the repository at root.
 func generate(root string) (map[string][]byte, error) {
-	_ = root
-	return activityLists()
+	files, err := activityLists()
+	if err != nil {
+		return nil, err
+	}
+	files["schema/openapi.json"], err = openAPI(filepath.Join(root, "schema"))
+	return files, err
 }
