@@ -13,6 +13,8 @@ EMULATOR := .cache/emulator
 SCAN := .cache/scan
 CLIENTS := .cache/clients
 PEERS := .cache/peers
+PACKAGES := .cache/packages
+CLIENT_SOURCES := clients
 SERVERS := scripts/with-dynamodb scripts/with-sqs
 GOLANGCI_LINT := go tool -modfile=tools/lint.mod golangci-lint
 
@@ -20,6 +22,9 @@ GOLANGCI_LINT := go tool -modfile=tools/lint.mod golangci-lint
 # Lambda uses.
 compile = CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_LAMBDA) go build -trimpath -buildvcs=false -tags lambda.norpc \
 	-ldflags="-s -w" -o "$(2)/bootstrap" ./functions/$(1)
+
+# $(call sources,FOLDER) lists the files of a package, without what was installed or built.
+sources = $(shell find $(1) \( -name 'node_modules' -o -name 'dist*' -o -name '.*' -o -name '__pycache__' \) -prune -o -type f -print)
 
 .PHONY: help
 help: ## List the targets
@@ -31,6 +36,7 @@ check: lint test ## Run lint and test; do this before each commit
 .PHONY: test
 test: ## Run all tests, with DynamoDB Local, ElasticMQ and AWS's own clients if they can be fetched
 	@$(MAKE) --no-print-directory clients || { [ "$$CI" != true ] && echo "make test: AWS's clients are missing, so their tests are skipped" >&2; }
+	@$(MAKE) --no-print-directory packages || { [ "$$CI" != true ] && echo "make test: the clients of other languages are missing, so their scenarios are skipped" >&2; }
 	@$(SERVERS) scripts/test
 
 .PHONY: lint
@@ -173,6 +179,33 @@ $(CLIENTS)/installed: tools/clients/requirements.txt tools/clients/package-lock.
 	@$(CLIENTS)/venv/bin/pip install --quiet --disable-pip-version-check --no-deps "$$(grep '^aws-sam-cli==' tools/requirements.txt)"
 	@cp tools/clients/package.json tools/clients/package-lock.json $(CLIENTS)
 	@npm ci --prefix $(CLIENTS) --silent --no-audit --no-fund
+	@touch $@
+
+.PHONY: packages
+packages: $(PACKAGES)/typescript/installed $(PACKAGES)/python/installed ## Build the TypeScript and Python clients and install them into empty projects, for internal/scenarios
+
+# A package is built from a copy of its folder, so that nothing of the working copy gets into it.
+$(PACKAGES)/typescript/installed: $(call sources,$(CLIENT_SOURCES)/typescript)
+	@command -v npm >/dev/null || { echo "make packages: npm is not installed" >&2; exit 1; }
+	@echo "building and installing the TypeScript client" >&2
+	@rm -rf $(@D)
+	@mkdir -p $(@D)/source
+	@tar -C $(CLIENT_SOURCES)/typescript --exclude=node_modules --exclude='dist*' -cf - . | tar -C $(@D)/source -xf -
+	@cd $(@D)/source && npm ci --silent --no-audit --no-fund && npm pack --silent --pack-destination .. >/dev/null
+	@echo '{"private": true, "type": "module"}' >$(@D)/package.json
+	@cd $(@D) && npm install --silent --no-audit --no-fund ./*.tgz
+	@touch $@
+
+$(PACKAGES)/python/installed: $(call sources,$(CLIENT_SOURCES)/python) tools/packages/requirements.txt
+	@echo "building and installing the Python client" >&2
+	@rm -rf $(@D)
+	@mkdir -p $(@D)/source
+	@tar -C $(CLIENT_SOURCES)/python --exclude='.*cache' --exclude=__pycache__ --exclude=.venv --exclude=dist -cf - . | tar -C $(@D)/source -xf -
+	@python3 -m venv $(@D)/build
+	@$(@D)/build/bin/pip install --quiet --disable-pip-version-check --requirement tools/packages/requirements.txt
+	@$(@D)/build/bin/python -m build --wheel --outdir $(@D) $(@D)/source >$(@D)/build.log 2>&1 || { cat $(@D)/build.log >&2; exit 1; }
+	@python3 -m venv $(@D)/venv
+	@$(@D)/venv/bin/pip install --quiet --disable-pip-version-check $(@D)/*.whl
 	@touch $@
 
 .PHONY: clean

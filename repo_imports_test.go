@@ -23,6 +23,10 @@ const module = "github.com/cric-talk/guards/"
 var order = []string{
 	"functions/...",
 	"cmd/...",
+	"schema/...",
+	"schema",
+	"client/httpguard",
+	"client",
 	"internal/lambdafn/jobs",
 	"internal/lambdafn",
 	"internal/invokeapi",
@@ -52,7 +56,7 @@ var testSupport = []string{
 	"internal/clients", "internal/deployment", "internal/dynamotest", "internal/lambdatest", "internal/sqstest",
 	"internal/findings", "internal/policy/policytest", "internal/ratelimit/storetest", "internal/prove", "internal/prove/run",
 	"internal/bench", "internal/bench/run", "internal/bench/table", "internal/explore", "internal/simulate", "internal/histories", "internal/faults", "internal/outage", "internal/fuzz",
-	"internal/planted",
+	"internal/planted", "internal/scenarios",
 }
 
 func TestImportsRunInOneDirection(t *testing.T) {
@@ -79,6 +83,9 @@ func upward(imports map[string][]string) (problems []string) {
 		}
 		for _, imported := range list {
 			name, ours := strings.CutPrefix(imported, module)
+			if ours && forApps(importer) && !forApps(name) {
+				problems = append(problems, fmt.Sprintf("%s imports %s, but apps import %[1]s and must get nothing else of this project", importer, name))
+			}
 			if ours && line(name) <= from { // a test-support package has no line: -1
 				problems = append(problems, fmt.Sprintf("%s imports %s, which is not below it in the order", importer, name))
 			}
@@ -87,6 +94,9 @@ func upward(imports map[string][]string) (problems []string) {
 	slices.Sort(problems)
 	return problems
 }
+
+// forApps reports whether apps import a package.
+func forApps(name string) bool { return name == "client" || strings.HasPrefix(name, "client/") }
 
 // line returns the index in order of a package, or -1 if it has none.
 func line(name string) int {
@@ -110,6 +120,7 @@ func TestWrongImportsAreFound(t *testing.T) {
 		{"internal/guard", "internal/dynamotest", true}, // test support
 		{"internal/util", "internal/policy", true},      // has no line
 		{"functions/posts-guard", "functions/chat-guard", true},
+		{"client", "internal/limits", true}, // apps import the client
 	} {
 		found := upward(map[string][]string{module + test.importer: {"context", module + test.imported}})
 		if (len(found) > 0) != test.wrong {
@@ -176,7 +187,7 @@ type goPackage struct {
 func packages(t *testing.T) (list []goPackage) {
 	t.Helper()
 	fields := "-json=Dir,ImportPath,Imports,Deps,GoFiles,TestGoFiles,XTestGoFiles"
-	cmd := exec.CommandContext(t.Context(), "go", "list", fields, "./internal/...", "./cmd/...", "./functions/...")
+	cmd := exec.CommandContext(t.Context(), "go", "list", fields, "./internal/...", "./cmd/...", "./functions/...", "./client/...", "./schema/...")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

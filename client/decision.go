@@ -1,0 +1,116 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"time"
+)
+
+// A Reason is why a decision turned out as it did.
+type Reason string
+
+// The reasons.
+const (
+	OK          Reason = "ok"
+	Limited     Reason = "limited"
+	Delayed     Reason = "delayed"     // refused now, but the job has a place at ReadyAt
+	Unlimited   Reason = "unlimited"   // the activity has no limit, or its guard is switched off
+	Bypassed    Reason = "bypassed"    // one of the roles is never limited
+	Shadow      Reason = "shadow"      // over the limit, but the guard refuses nobody
+	Duplicate   Reason = "duplicate"   // a repeat of a check that was counted before
+	Unavailable Reason = "unavailable" // decided without the table; with Decision.Outage, without the guard
+)
+
+// A Decision is a guard's answer. Fields that an answer does not have are zero.
+// As JSON, a Decision has the form of the guard's answer.
+type Decision struct {
+	Allowed  bool
+	Reason   Reason
+	UserID   string
+	Activity string
+	Op       string
+
+	// The figures. Limit is 0 if the answer has none.
+	Limit         int64         // actions allowed per window; for a bucket its burst
+	ActivityCount int64         // actions counted in the current window, after this answer
+	Remaining     int64         // actions left now
+	WaitTime      time.Duration // until the same request can pass; 0 if nothing was refused
+	ResetAt       time.Time     // when everything that counts now has expired
+	WindowKey     int64         // the window's number
+
+	Granted   int64  // how many of the request's actions were taken
+	At        int64  // the receipt for a release; 0 if there is none
+	RequestID string // belongs to the receipt
+	Message   string // a text for the user, if something was refused
+	Display   string // the limit and its use in words, such as "12-hour pins: 93/100"
+
+	ReadyAt   time.Time // Delayed: when the job's place comes up
+	Enqueued  int64     // Delayed: places given in later windows, up to and including this one
+	LimitedBy string    // the limit that refused, if the activity has several
+	Limits    []Limit   // each limit, if the activity has several
+
+	// Outage is an ErrOutage if the guard did not answer and Options.OnOutage
+	// decided. Otherwise it is nil.
+	Outage error
+
+	name     string // the activity as the caller named it, perhaps with its guard
+	function string
+}
+
+// A Limit is one of several limits of an activity.
+type Limit struct {
+	Name          string
+	Limit         int64
+	ActivityCount int64
+	Remaining     int64
+	WaitTime      time.Duration
+	ResetAt       time.Time
+}
+
+// counted reports whether the decision has the receipt of something that can be
+// given back.
+func (d *Decision) counted() bool { return d.At != 0 && d.RequestID != "" && d.Granted > 0 }
+
+// Wait sleeps until the refused request can pass, and a little longer so that
+// many waiting callers don't come back together. Then it returns true. It
+// returns false at once if the wait would be longer than most, or if the
+// decision has no wait. It also returns false when ctx ends. Zero for most means
+// 60 s.
+func (d Decision) Wait(ctx context.Context, most time.Duration) bool {
+	if most == 0 {
+		most = time.Minute
+	}
+	if d.WaitTime <= 0 || d.WaitTime > most {
+		return false
+	}
+	jitter := max(d.WaitTime/10, 50*time.Millisecond)
+	return sleep(ctx, d.WaitTime+rand.N(jitter))
+}
+
+// sleep returns false if ctx ends first.
+func sleep(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// MarshalJSON implements json.Marshaler. It writes the fields that the guard's
+// answer has.
+func (d Decision) MarshalJSON() ([]byte, error) { return json.Marshal(d.wire()) }
+
+// UnmarshalJSON implements json.Unmarshaler. It reads a guard's answer and
+// ignores unknown fields.
+func (d *Decision) UnmarshalJSON(b []byte) error {
+	var a answer
+	if err := json.Unmarshal(b, &a); err != nil {
+		return err
+	}
+	*d = a.decision()
+	return nil
+}

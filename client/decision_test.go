@@ -1,0 +1,118 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+// Each field of a guard's answer is in the Decision, and as JSON the Decision has
+// the form of the answer.
+func TestADecisionHasEachFieldOfTheAnswer(t *testing.T) {
+	several := limits.Guard{Name: "several-guard", Message: "too many", Activities: []limits.Activity{
+		{Name: "post", Limit: policy.Must("minute: 1/1m, day: 2/1d")},
+	}}
+	for name, tt := range map[string]struct {
+		guard    limits.Guard
+		activity string
+		request  client.Request
+	}{
+		"fixed window": {limits.Posts, "create_post", client.Request{UserID: "u1", Count: 6}},
+		"partial":      {limits.Posts, "create_post", client.Request{UserID: "u1", Count: 12, Partial: true}},
+		"bypassed":     {limits.Posts, "create_post", client.Request{UserID: "u1", Roles: []string{"admin"}}},
+		"unlimited":    {limits.Posts, "like", client.Request{UserID: "u1"}},
+		"log":          {limits.Pins, "pin", client.Request{UserID: "u1", Count: 60}},
+		"bucket":       {limits.Chat, "send_message", client.Request{UserID: "u1", Tier: "burst"}},
+		"counter":      {limits.Ingest, "ingest", client.Request{UserID: "u1", RequestID: "same"}},
+		"reservoir":    {limits.Jobs, "update_member_role", client.Request{UserID: "u1"}},
+		"several":      {several, "several-guard/post", client.Request{UserID: "u1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &guard.Handler{Guard: tt.guard, BypassRoles: []string{"admin"}, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+				var raw []byte
+				g, err := client.New(t.Context(), client.Options{Client: fake(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
+					out, err := h.Invoke(ctx, in.Payload)
+					raw = out
+					return &lambda.InvokeOutput{Payload: out}, err
+				})})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 11 { // a reservoir delays the last one
+					d, err := g.Check(t.Context(), tt.activity, tt.request)
+					if err != nil {
+						t.Fatal(err)
+					}
+					compare(t, d, raw)
+				}
+				if tt.guard.Name == "jobs-guard" { // a place cannot be given back
+					return
+				}
+				for _, verb := range []func(context.Context, string, client.Request) (client.Decision, error){g.Status, g.Reset} {
+					d, err := verb(t.Context(), tt.activity, client.Request{UserID: "u1"})
+					if err != nil {
+						t.Fatal(err)
+					}
+					compare(t, d, raw)
+				}
+			})
+		})
+	}
+}
+
+func compare(t *testing.T, d client.Decision, raw []byte) {
+	t.Helper()
+	again, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(again) != string(raw) {
+		t.Errorf("as JSON, the decision is\n%s, want\n%s", again, raw)
+	}
+	var stored client.Decision
+	if err := json.Unmarshal(again, &stored); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(d, stored, cmpopts.IgnoreUnexported(client.Decision{})); diff != "" {
+		t.Errorf("(-decision +from JSON):\n%s", diff)
+	}
+}
+
+// A delayed job presents its place with the Decision's own ReadyAt.
+func TestADelayedJobPresentsItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &guard.Handler{Guard: limits.Jobs, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+		g, err := client.New(t.Context(), client.Options{Client: fake(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
+			out, err := h.Invoke(ctx, in.Payload)
+			return &lambda.InvokeOutput{Payload: out}, err
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d client.Decision
+		for d.Reason != client.Delayed {
+			if d, err = g.Check(t.Context(), "update_member_role", client.Request{UserID: "group"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(d.WaitTime)
+		d, err = g.Check(t.Context(), "update_member_role", client.Request{UserID: "group", RequestID: d.RequestID, ReadyAt: d.ReadyAt})
+		if err != nil || !d.Allowed || d.Reason != client.OK {
+			t.Errorf("%+v, %v", d, err)
+		}
+	})
+}

@@ -1,0 +1,34 @@
+// Package client asks the guards whether a user may act. An app's backend asks
+// before it writes:
+//
+//	guards, err := client.New(ctx, client.Options{})
+//	...
+//	d, err := guards.Check(ctx, "create_post", client.Request{UserID: userID})
+//	switch {
+//	case err != nil:
+//		return err // a mistake, such as a missing permission: nothing was allowed
+//	case !d.Allowed:
+//		return tooMany(d.Message, d.WaitTime)
+//	}
+//	return save(post)
+//
+// [Guards.Guarded] does all of this and gives the count back if saving fails.
+//
+// A refusal is a [Decision] and not an error. An outage is a Decision too: if a
+// guard does not answer in time, [Options].OnOutage decides, and
+// Decision.Outage holds the cause. Every other failure is an error, so a wrong
+// region or a missing permission never lets anybody through:
+//
+//	errors.Is(err, ErrConfiguration)  the app can't reach the guard: region, credentials, permission, name
+//	errors.Is(err, ErrValidation)     the request is wrong
+//	errors.Is(err, ErrAnswer)         the function is no guard, or it crashed
+//	errors.Is(err, ErrOutage)         the guard did not answer: Status, Release, Reset and Ready
+//	errors.Is(err, ErrLimited)        the guard refused: Guarded
+//
+// If the caller's context ends first, the error is the context's own. Call
+// [Guards.Ready] when the app starts, to find mistakes before the first user
+// does.
+//
+// The client sends each check with a request id. If an answer gets lost, it
+// asks again with the same id, and the guard counts the action once.
+package client

@@ -1,0 +1,90 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Each error of this package is one of these, for errors.Is. The only exception
+// is an error of the caller's own context.
+var (
+	ErrConfiguration = errors.New("the app can't reach the guard") // region, credentials, permission or name
+	ErrValidation    = errors.New("the request is wrong")
+	ErrAnswer        = errors.New("the function gave no guard's answer")
+	ErrOutage        = errors.New("the guard did not answer")
+	ErrLimited       = errors.New("the guard refused")
+)
+
+// An Error is why a guard gave no decision or, in Guarded, that it refused.
+type Error struct {
+	Kind     error     // ErrConfiguration, ErrValidation, ErrAnswer, ErrOutage or ErrLimited
+	Guard    string    // the name of the function; empty if the error concerns no single one
+	Message  string    // says what happened and what to do; never contains a user id
+	Decision *Decision // of ErrLimited; otherwise nil
+	Cause    error     // the SDK's error, for debugging; may be nil
+
+	// repeatable is set for an outage in which the guard perhaps never got the
+	// request. It is not set for the guard's own Unavailable, because the guard
+	// has made all its attempts already.
+	repeatable bool
+}
+
+// Error implements error. It returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap returns the kind and the cause.
+func (e *Error) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Cause}
+}
+
+// errNoCredentials reports that the SDK found no credentials, or that their
+// source failed.
+func errNoCredentials(cause error) error {
+	return &Error{
+		Kind: ErrConfiguration, Cause: cause,
+		Message: "No AWS credentials were found. Give the app a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+	}
+}
+
+// errNoRegion reports that neither the environment nor a client has a region.
+func errNoRegion() error {
+	return &Error{Kind: ErrConfiguration, Message: "No AWS region is set. Set AWS_REGION, or pass a Lambda client that has one."}
+}
+
+// configuration returns an ErrConfiguration about a function.
+func (t target) configuration(cause error, format string, args ...any) *Error {
+	return &Error{Kind: ErrConfiguration, Guard: t.function, Message: fmt.Sprintf(format, args...), Cause: cause}
+}
+
+// validation returns an ErrValidation.
+func (t target) validation(message string) *Error {
+	return &Error{Kind: ErrValidation, Guard: t.function, Message: message}
+}
+
+// answer returns an ErrAnswer about a function.
+func (t target) answer(format string, args ...any) *Error {
+	return &Error{Kind: ErrAnswer, Guard: t.function, Message: t.function + " " + fmt.Sprintf(format, args...)}
+}
+
+// outage returns an ErrOutage. Why is a short text without ids.
+func (t target) outage(why string, cause error) *Error {
+	return &Error{Kind: ErrOutage, Guard: t.function, Message: t.function + " did not answer: " + why, Cause: cause}
+}
+
+// broken returns an ErrOutage after which the call may be repeated.
+func (t target) broken(why string, cause error) *Error {
+	e := t.outage(why, cause)
+	e.repeatable = true
+	return e
+}
+
+// limited returns an ErrLimited for a refusal.
+func limited(d Decision) *Error {
+	return &Error{Kind: ErrLimited, Guard: d.function, Message: d.Message, Decision: &d}
+}
+
+// isOutage reports whether err is an outage.
+func isOutage(err error) bool { return errors.Is(err, ErrOutage) }

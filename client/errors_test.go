@@ -1,0 +1,112 @@
+package client_test
+
+import (
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/cric-talk/guards/client"
+)
+
+func TestErrors(t *testing.T) {
+	lost := func(err error) reply {
+		return broken(&smithyhttp.RequestSendError{Err: &url.Error{Op: "Post", URL: "https://lambda/secret", Err: err}})
+	}
+	const notAGuard = "Check the function's name."
+	for name, tt := range map[string]struct {
+		reply   reply
+		kind    error
+		message string // its beginning
+		asked   int
+	}{
+		"access denied":      {byLambda(403, "AccessDeniedException", "User is not authorized"), client.ErrConfiguration, "The app may not invoke dev-posts-guard in the client's region. Allow its role the action lambda:InvokeFunction on this function.", 1},
+		"no function":        {byLambda(404, "ResourceNotFoundException", "Function not found"), client.ErrConfiguration, "There is no function dev-posts-guard in the client's region. Deploy it, or check the region and the name.", 1},
+		"expired":            {byLambda(403, "ExpiredTokenException", "m"), client.ErrConfiguration, "AWS refused the credentials (ExpiredTokenException). Renew them, and check this machine's clock.", 1},
+		"unknown key":        {byLambda(403, "UnrecognizedClientException", "m"), client.ErrConfiguration, "AWS refused the credentials (UnrecognizedClientException).", 1},
+		"bad signature":      {byLambda(403, "InvalidSignatureException", "m"), client.ErrConfiguration, "AWS refused the credentials (InvalidSignatureException).", 1},
+		"another 4xx":        {byLambda(400, "InvalidRuntimeException", "about user-1"), client.ErrConfiguration, "dev-posts-guard could not be invoked: InvalidRuntimeException: about ***", 1},
+		"certificate":        {lost(x509.UnknownAuthorityError{}), client.ErrConfiguration, "dev-posts-guard could not be invoked: x509: certificate signed by unknown authority", 1},
+		"not a URL":          {lost(errors.New("unsupported protocol scheme")), client.ErrConfiguration, "dev-posts-guard could not be invoked: unsupported", 1},
+		"validation":         {functionError("ValidationError", "count is 0"), client.ErrValidation, "count is 0", 1},
+		"crash":              {functionError("Runtime.ExitError", "RequestId: 1"), client.ErrAnswer, "dev-posts-guard failed: Runtime.ExitError. Its log says why.", 1},
+		"not JSON":           {body("<html>"), client.ErrAnswer, "dev-posts-guard answered something that no guard answers: <html>. " + notAGuard, 1},
+		"another answer":     {body(`{"Allowed":true,"for":"user-1"}`), client.ErrAnswer, `dev-posts-guard answered something that no guard answers: {\"Allowed\":true,\"for\":\"***\"}. ` + notAGuard, 1},
+		"allowed is a text":  {body(`{"allowed":"true"}`), client.ErrAnswer, "dev-posts-guard answered", 1},
+		"wait is a text":     {body(`{"allowed":true,"waitTime":"1"}`), client.ErrAnswer, "dev-posts-guard answered", 1},
+		"a long answer":      {body(strings.Repeat("ä", 200)), client.ErrAnswer, "dev-posts-guard answered something that no guard answers: " + strings.Repeat("ä", 100) + ". " + notAGuard, 1},
+		"unavailable":        {functionError("Unavailable", "the table did not answer in time"), client.ErrOutage, "dev-posts-guard did not answer: the table did not answer in time", 1},
+		"function timeout":   {functionError("Sandbox.Timedout", "Task timed out"), client.ErrOutage, "dev-posts-guard did not answer: the function timed out", 1},
+		"throttled":          {byLambda(429, "TooManyRequestsException", "Rate Exceeded."), client.ErrOutage, "dev-posts-guard did not answer: TooManyRequestsException: Rate Exceeded.", 3},
+		"5xx":                {byLambda(503, "ServiceUnavailableException", ""), client.ErrOutage, "dev-posts-guard did not answer: ServiceUnavailableException", 3},
+		"refused connection": {lost(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), client.ErrOutage, "dev-posts-guard did not answer: dial: connection refused", 3},
+		"lost connection":    {lost(io.EOF), client.ErrOutage, "dev-posts-guard did not answer: EOF", 3},
+		"no such host":       {lost(&net.DNSError{Err: "no such host", Name: "lambda"}), client.ErrOutage, "dev-posts-guard did not answer: lookup lambda: no such host", 3},
+		"hangs":              {silent, client.ErrOutage, "dev-posts-guard did not answer: no answer in time", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, f := with(t, client.Options{Prefix: "dev-"}, tt.reply)
+				_, err := g.Status(t.Context(), "create_post", client.Request{UserID: "user-1"})
+				failure, ok := errors.AsType[*client.Error](err)
+				if !ok || !errors.Is(err, tt.kind) || failure.Guard != "dev-posts-guard" || !strings.HasPrefix(err.Error(), tt.message) {
+					t.Errorf("%v: %v, want %v: %s", kindOf(err), err, tt.kind, tt.message)
+				}
+				if len(f.events) != tt.asked {
+					t.Errorf("asked %d times, want %d", len(f.events), tt.asked)
+				}
+			})
+			// Only an outage may let a check through.
+			synctest.Test(t, func(t *testing.T) {
+				g, _ := with(t, client.Options{Prefix: "dev-"}, tt.reply)
+				d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "user-1"})
+				if outage := errors.Is(tt.kind, client.ErrOutage); d.Allowed != outage || (err == nil) != outage || errors.Is(d.Outage, client.ErrOutage) != outage {
+					t.Errorf("a check is answered %+v, %v", d, err)
+				}
+			})
+		})
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for want, o := range map[string]client.Options{
+		"":                           {},
+		"OnOutage is \"allways\"":    {OnOutage: "allways"},
+		"Attempts is -1":             {Attempts: -1},
+		"DecisionTimeout is -1s":     {DecisionTimeout: -1e9},
+		"Timeout is 1s, want at lea": {Timeout: 1e9},
+		"URLs has \"posts\"":         {URLs: map[string]string{"posts-guard": "posts"}},
+		"URLs need a Client of type": {URLs: map[string]string{"posts-guard": "https://x.lambda-url.eu-west-1.on.aws/"}},
+	} {
+		o.Client = fake(nil)
+		if _, err := client.New(t.Context(), o); (err != nil) != (want != "") || err != nil && (!errors.Is(err, client.ErrConfiguration) || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%+v: %v, want %q", o, err, want)
+		}
+	}
+}
+
+func TestAnUnknownActivityIsNotSent(t *testing.T) {
+	g, f := with(t, client.Options{}, body(okBody))
+	for _, name := range []string{"create_pots", "", "photos-guard/", "/upload_photo"} {
+		_, err := g.Check(t.Context(), name, client.Request{UserID: "u1"})
+		if !errors.Is(err, client.ErrValidation) || !strings.HasPrefix(err.Error(), "no guard is known for the activity") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := g.Check(t.Context(), "photos-guard/upload_photo", client.Request{UserID: "u1", Job: func() {}}); !errors.Is(err, client.ErrValidation) {
+		t.Errorf("a job that is a function: %v", err)
+	}
+	if len(f.events) != 0 {
+		t.Errorf("%d requests were sent", len(f.events))
+	}
+	if _, err := g.Check(t.Context(), "photos-guard/upload_photo", client.Request{UserID: "u1"}); err != nil || f.events[0].Activity != "upload_photo" {
+		t.Errorf("%v, %+v", err, f.events)
+	}
+}

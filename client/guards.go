@@ -1,0 +1,205 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+)
+
+// Guards asks the guards. It is safe for concurrent use; an app needs one.
+type Guards struct {
+	options  Options
+	client   Invoker
+	sdk      *lambda.Options // of client; nil if it is not the SDK's own
+	breakers breakers
+
+	mu     sync.Mutex
+	warned time.Time // when warn was last called for an outage
+}
+
+// New returns a client. It sends no requests to the guards. Its error is an
+// ErrConfiguration: an option is wrong, or no region is set.
+func New(ctx context.Context, options Options) (*Guards, error) {
+	if err := options.complete(); err != nil {
+		return nil, err
+	}
+	g := &Guards{options: options, client: options.Client}
+	if g.client == nil {
+		cfg, err := config.LoadDefaultConfig(ctx)
+		if err != nil {
+			return nil, &Error{Kind: ErrConfiguration, Message: "The AWS configuration can't be read: " + err.Error(), Cause: err}
+		}
+		g.client = lambda.NewFromConfig(cfg)
+	}
+	if client, ok := g.client.(interface{ Options() lambda.Options }); ok {
+		o := client.Options()
+		g.sdk = &o
+	}
+	switch {
+	case g.sdk != nil && g.sdk.Region == "":
+		return nil, errNoRegion()
+	case g.sdk == nil && len(options.URLs) > 0:
+		return nil, wrongOption("URLs need a Client of type *lambda.Client, whose credentials sign the requests")
+	}
+	return g, nil
+}
+
+// region returns the region for messages and signatures.
+func (g *Guards) region() string {
+	if g.sdk == nil {
+		return "the client's region"
+	}
+	return g.sdk.Region
+}
+
+// Check counts the actions of a request and decides whether the user may go on.
+// In an outage, Options.OnOutage decides. Activity is a name such as
+// "create_post", or "GUARD/ACTIVITY" for a guard that is not in this package's
+// list.
+func (g *Guards) Check(ctx context.Context, activity string, r Request) (Decision, error) {
+	c, err := g.ask("check", activity, r)
+	if err != nil {
+		return Decision{}, err
+	}
+	d, err := g.do(ctx, c)
+	if outage, ok := errors.AsType[*Error](err); ok && isOutage(err) {
+		g.warn(outage)
+		return c.named(g.withoutGuard(c, outage)), nil
+	}
+	return d, err
+}
+
+// withoutGuard returns the decision in an outage.
+func (g *Guards) withoutGuard(c *call, outage *Error) Decision {
+	d := Decision{Reason: Unavailable, UserID: c.event.UserID, Activity: c.event.Activity, Op: c.event.Op, Outage: outage}
+	if g.options.OnOutage == Deny {
+		d.Message = "Please try again later."
+		return d
+	}
+	d.Allowed, d.Granted = true, max(1, c.event.Count)
+	return d
+}
+
+// warn reports an outage, at most once a second.
+func (g *Guards) warn(outage *Error) {
+	now := time.Now()
+	g.mu.Lock()
+	recently := now.Sub(g.warned) < time.Second
+	if !recently {
+		g.warned = now
+	}
+	g.mu.Unlock()
+	if !recently {
+		g.options.Warn(outage)
+	}
+}
+
+// Status decides as Check would, but counts nothing.
+func (g *Guards) Status(ctx context.Context, activity string, r Request) (Decision, error) {
+	return g.send(ctx, "status", activity, r)
+}
+
+// Release gives back what a check counted. R needs the UserID, At and RequestID
+// of the check's answer. Count is how many actions to give back. A release that
+// is repeated or too late changes nothing.
+func (g *Guards) Release(ctx context.Context, activity string, r Request) (Decision, error) {
+	return g.send(ctx, "release", activity, r)
+}
+
+// ReleaseDecision gives back everything that a check granted. The decision must
+// have a receipt: a duplicate, bypassed or unlimited one has none, nor one that
+// was made in an outage.
+func (g *Guards) ReleaseDecision(ctx context.Context, d Decision) (Decision, error) {
+	activity := d.name
+	if activity == "" { // the decision was stored as JSON
+		activity = d.Activity
+	}
+	if !d.counted() {
+		return Decision{}, &Error{Kind: ErrValidation, Guard: d.function, Message: "the decision has no receipt, so there is nothing to give back"}
+	}
+	return g.Release(ctx, activity, Request{UserID: d.UserID, At: d.At, RequestID: d.RequestID, Count: d.Granted})
+}
+
+// Reset clears what is counted for the user and activity.
+func (g *Guards) Reset(ctx context.Context, activity string, r Request) (Decision, error) {
+	return g.send(ctx, "reset", activity, r)
+}
+
+func (g *Guards) send(ctx context.Context, op, activity string, r Request) (Decision, error) {
+	c, err := g.ask(op, activity, r)
+	if err != nil {
+		return Decision{}, err
+	}
+	return g.do(ctx, c)
+}
+
+// Guarded checks, and calls save if the user may go on. If the user is refused,
+// the error is an ErrLimited with the decision, and save is not called. If save
+// returns an error or panics, Guarded gives back what was counted, and returns
+// save's own error. A release that fails goes to Options.Warn.
+func (g *Guards) Guarded(ctx context.Context, activity string, r Request, save func(Decision) error) error {
+	d, err := g.Check(ctx, activity, r)
+	if err != nil {
+		return err
+	}
+	if !d.Allowed {
+		return limited(d)
+	}
+	saved := false
+	defer func() {
+		if saved || !d.counted() {
+			return
+		}
+		// The user's request may be over already. The release must still be sent.
+		if _, err := g.ReleaseDecision(context.WithoutCancel(ctx), d); err != nil {
+			g.options.Warn(err)
+		}
+	}()
+	err = save(d)
+	saved = err == nil
+	return err
+}
+
+// Ready asks for the status of a user named "ready", once for each guard that
+// decides one of the activities, to find mistakes when the app starts. Without
+// activities, it asks every guard of this package's list. Its errors are those
+// of Status, joined.
+func (g *Guards) Ready(ctx context.Context, names ...string) error {
+	if len(names) == 0 {
+		for _, a := range activities {
+			names = append(names, a.Name)
+		}
+	}
+	var asked []string
+	var calls []*call
+	for _, name := range names {
+		c, err := g.ask("status", name, Request{UserID: "ready"})
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(asked, c.function) {
+			asked, calls = append(asked, c.function), append(calls, c)
+		}
+	}
+	failures := make([]error, len(calls))
+	var wg sync.WaitGroup
+	for i, c := range calls {
+		wg.Go(func() { _, failures[i] = g.do(ctx, c) })
+	}
+	wg.Wait()
+	var different []error
+	for _, err := range failures {
+		if err != nil && !slices.ContainsFunc(different, func(e error) bool { return e.Error() == err.Error() }) {
+			different = append(different, err)
+		}
+	}
+	if len(different) == 1 {
+		return different[0]
+	}
+	return errors.Join(different...)
+}

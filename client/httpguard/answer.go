@@ -1,0 +1,85 @@
+package httpguard
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cric-talk/guards/client"
+)
+
+// setHeaders adds the fields of draft-ietf-httpapi-ratelimit-headers, as the
+// guard's own HTTP form does. The window is not in an answer, so RateLimit-Policy
+// is added only for the ordinary limit of a known activity.
+func setHeaders(h http.Header, activity string, r client.Request, d client.Decision) {
+	if d.Limit == 0 {
+		return
+	}
+	limits := d.Limits
+	if len(limits) == 0 {
+		limits = []client.Limit{{Name: d.Activity, Limit: d.Limit, Remaining: d.Remaining, ResetAt: d.ResetAt}}
+	}
+	now := time.Now().UnixMilli()
+	left := make([]string, len(limits))
+	for i, l := range limits {
+		left[i] = fmt.Sprintf("%q;r=%d;t=%d", l.Name, l.Remaining, max(0, ceilSeconds(l.ResetAt.UnixMilli()-now)))
+	}
+	h.Set("RateLimit", strings.Join(left, ", "))
+	if known, _ := client.Find(activity); known.Window != 0 && r.Tier == "" && len(d.Limits) == 0 {
+		h.Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", d.Activity, d.Limit, ceilSeconds(known.Window.Milliseconds())))
+	}
+}
+
+// ceilSeconds converts milliseconds to seconds, rounded up.
+func ceilSeconds(millis int64) int64 { return (millis + 999) / 1000 }
+
+// The bodies that depend on nothing.
+const (
+	failedBody = `{"title":"Internal Server Error","status":500}`
+	outageBody = `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",` +
+		`"title":"Unavailable","status":503,"detail":"Please try again later."}`
+)
+
+// unavailable answers 503, because the guard did not answer.
+func unavailable(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	problem(w, http.StatusServiceUnavailable, []byte(outageBody))
+}
+
+// refuse answers 429 with the guard's answer as a problem.
+func refuse(w http.ResponseWriter, d client.Decision) error {
+	body, err := quotaExceeded(d)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Retry-After", strconv.FormatInt(max(1, ceilSeconds(d.WaitTime.Milliseconds())), 10))
+	problem(w, http.StatusTooManyRequests, body)
+	return nil
+}
+
+// quotaExceeded returns the problem of a refusal. It has all fields of the
+// guard's answer.
+func quotaExceeded(d client.Decision) ([]byte, error) {
+	violated, err := json.Marshal(cmp.Or(d.LimitedBy, d.Activity))
+	if err != nil {
+		return nil, err
+	}
+	answer, err := json.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",`+
+		`"title":"Too Many Requests","status":429,"violated-policies":[%s],%s`, violated, bytes.TrimPrefix(answer, []byte("{"))), nil
+}
+
+// problem writes an RFC 9457 problem.
+func problem(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) //nolint:gosec // no browser takes this content type for HTML
+}

@@ -1,0 +1,117 @@
+// Package httpguard puts a guard in front of an http.Handler. A refused request
+// gets 429 with the same headers and body as from the guard's own Function URL.
+//
+//	limit := httpguard.Limit{
+//		Guards:   guards,
+//		Activity: "create_post",
+//		User:     func(r *http.Request) string { return session(r).UserID },
+//	}
+//	mux.Handle("POST /posts", limit.Handler(createPost))
+//
+// If the handler fails, the action stays counted. To give it back, call
+// [client.Guards.Guarded] in the handler instead.
+package httpguard
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"github.com/cric-talk/guards/client"
+)
+
+// A Limit lets a request through if a guard allows it. Guards, Activity and User
+// are required.
+type Limit struct {
+	Guards   *client.Guards
+	Activity string
+
+	// User returns the id of the authenticated user. Never take it from a
+	// header that the user's own program can write. An empty id is an error,
+	// so that a forgotten log-in does not open the door. To let requests pass
+	// without asking, set Skip.
+	User func(*http.Request) string
+
+	// Skip reports whether a request passes without asking the guard. Nil
+	// means that no request does.
+	Skip func(*http.Request) bool
+
+	// Request returns further fields of the check, such as the tier. UserID is
+	// set by User. Nil means none.
+	Request func(*http.Request) client.Request
+
+	// Refused answers a refused request in place of 429, or 503 in an outage.
+	// The RateLimit headers are set already.
+	Refused func(http.ResponseWriter, *http.Request, client.Decision)
+
+	// Failed answers if the guard could not be asked because of a mistake, such
+	// as a missing permission. The default logs the error and answers 500.
+	Failed func(http.ResponseWriter, *http.Request, error)
+}
+
+// Handler returns a handler that asks the guard and calls next if the user may
+// go on. In next, [Decision] returns the guard's decision.
+func (l Limit) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if l.Skip != nil && l.Skip(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		request, d, err := l.check(r)
+		if err != nil {
+			l.fail(w, r, err)
+			return
+		}
+		setHeaders(w.Header(), l.Activity, request, d)
+		switch {
+		case d.Allowed:
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), key{}, d)))
+		case l.Refused != nil:
+			l.Refused(w, r, d)
+		case d.Outage != nil:
+			unavailable(w)
+		default:
+			if err := refuse(w, d); err != nil {
+				l.fail(w, r, err)
+			}
+		}
+	})
+}
+
+// key is the context key of a decision.
+type key struct{}
+
+// Decision returns the decision by which a request got through. It returns false
+// if the guard was not asked.
+func Decision(ctx context.Context) (client.Decision, bool) {
+	d, ok := ctx.Value(key{}).(client.Decision)
+	return d, ok
+}
+
+var errNoUser = &client.Error{
+	Kind:    client.ErrConfiguration,
+	Message: "httpguard: User returned no user id. Authenticate the user first, or let the request pass with Skip.",
+}
+
+func (l Limit) check(r *http.Request) (request client.Request, d client.Decision, err error) {
+	if l.Request != nil {
+		request = l.Request(r)
+	}
+	if request.UserID = l.User(r); request.UserID == "" {
+		return request, d, errNoUser
+	}
+	d, err = l.Guards.Check(r.Context(), l.Activity, request)
+	return request, d, err
+}
+
+// fail answers a request about which the guard could not be asked.
+func (l Limit) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if l.Failed != nil {
+		l.Failed(w, r, err)
+		return
+	}
+	if r.Context().Err() == nil { // otherwise the user has gone
+		slog.ErrorContext(r.Context(), "guards", slog.Any("error", err))
+	}
+	problem(w, http.StatusInternalServerError, []byte(failedBody))
+}

@@ -1,0 +1,214 @@
+package httpguard_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/client/httpguard"
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+// local invokes a guard in this process.
+type local struct{ *guard.Handler }
+
+func (l local) Invoke(ctx context.Context, in *lambda.InvokeInput, _ ...func(*lambda.Options)) (*lambda.InvokeOutput, error) {
+	out, err := l.Handler.Invoke(ctx, in.Payload)
+	return &lambda.InvokeOutput{Payload: out}, err
+}
+
+// down is a Lambda that does not answer.
+type down struct{ err error }
+
+func (d down) Invoke(context.Context, *lambda.InvokeInput, ...func(*lambda.Options)) (*lambda.InvokeOutput, error) {
+	return nil, d.err
+}
+
+func guardsBy(t *testing.T, lambda client.Invoker, onOutage client.OnOutage) *client.Guards {
+	t.Helper()
+	g, err := client.New(t.Context(), client.Options{Client: lambda, OnOutage: onOutage, Attempts: 1, Warn: func(error) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// A program that already understands a guard's Function URL understands the app
+// too.
+func TestTheAppAnswersAsTheGuardsOwnURL(t *testing.T) {
+	several := limits.Guard{Name: "several-guard", Message: "too many", Activities: []limits.Activity{
+		{Name: "post", Limit: policy.Must("minute: 2/1m, day: 5/1d")},
+	}}
+	for name, tt := range map[string]struct {
+		guard    limits.Guard
+		activity string
+		noPolicy bool // the client can't know the window
+	}{
+		"fixed window": {limits.Posts, "create_post", false},
+		"log":          {limits.Pins, "pin", false},
+		"bucket":       {limits.Chat, "send_message", false},
+		"counter":      {limits.Ingest, "ingest", false},
+		"reservoir":    {limits.Jobs, "update_member_role", false},
+		"several":      {several, "several-guard/post", true},
+		"unlimited":    {limits.Posts, "like", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(1234567 * time.Microsecond)
+				forApp := &guard.Handler{Guard: tt.guard, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+				byURL := &guard.Handler{Guard: tt.guard, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+				limit := httpguard.Limit{
+					Guards: guardsBy(t, local{forApp}, client.Allow), Activity: tt.activity,
+					User:    func(*http.Request) string { return "u1" },
+					Request: func(*http.Request) client.Request { return client.Request{RequestID: rID()} },
+				}
+				next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					d, _ := httpguard.Decision(r.Context())
+					w.Header().Set("Content-Type", "application/json")
+					_ = json.NewEncoder(w).Encode(d)
+				})
+				for range 101 {
+					ids++
+					want := askURL(t, byURL, tt.guard, tt.activity)
+					if tt.noPolicy {
+						want.Header().Del("RateLimit-Policy")
+					}
+					got := httptest.NewRecorder()
+					limit.Handler(next).ServeHTTP(got, httptest.NewRequest(http.MethodPost, "/", http.NoBody))
+					same(t, got, want)
+				}
+			})
+		})
+	}
+}
+
+// ids numbers the requests, so that both guards get the same ids.
+var ids int
+
+func rID() string {
+	return fmt.Sprint("request-", ids)
+}
+
+// askURL returns what a Function URL in front of h answers.
+func askURL(t *testing.T, h *guard.Handler, g limits.Guard, activity string) *httptest.ResponseRecorder {
+	t.Helper()
+	_, own, ok := strings.Cut(activity, "/")
+	if !ok {
+		own = activity
+	}
+	if _, known := g.Activity(own); !known {
+		t.Fatal(own)
+	}
+	var e events.LambdaFunctionURLRequest
+	e.RequestContext.HTTP.Method = http.MethodPost
+	e.Body = `{"userId":"u1","activity":"` + own + `","requestId":"` + rID() + `"}`
+	payload, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := h.Invoke(t.Context(), payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reply events.LambdaFunctionURLResponse
+	if err := json.Unmarshal(out, &reply); err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	for name, value := range reply.Headers {
+		w.Header().Set(name, value)
+	}
+	w.WriteHeader(reply.StatusCode)
+	_, _ = w.WriteString(reply.Body)
+	return w
+}
+
+func same(t *testing.T, got, want *httptest.ResponseRecorder) {
+	t.Helper()
+	if diff := cmp.Diff(want.Header(), got.Header()); got.Code != want.Code || diff != "" {
+		t.Errorf("status %d, want %d; headers (-guard +app):\n%s", got.Code, want.Code, diff)
+	}
+	if got, want := strings.TrimSpace(got.Body.String()), want.Body.String(); got != want {
+		t.Errorf("the app answers\n%s\nand the guard\n%s", got, want)
+	}
+}
+
+func TestATierHasAnUnknownWindow(t *testing.T) {
+	h := &guard.Handler{Guard: limits.Chat, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+	limit := httpguard.Limit{
+		Guards: guardsBy(t, local{h}, client.Allow), Activity: "send_message",
+		User:    func(*http.Request) string { return "u1" },
+		Request: func(*http.Request) client.Request { return client.Request{Tier: "burst"} },
+	}
+	w := serve(t, limit)
+	if w.Code != http.StatusTeapot || w.Header().Get("RateLimit") == "" || w.Header().Get("RateLimit-Policy") != "" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+}
+
+func TestOnlyAnAnswerLetsARequestThrough(t *testing.T) {
+	user := func(*http.Request) string { return "u1" }
+	deadline := down{context.DeadlineExceeded}
+	mistake := down{errors.New("unsupported protocol scheme")}
+	const outage = `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Unavailable","status":503,"detail":"Please try again later."}`
+	const failed = `{"title":"Internal Server Error","status":500}`
+	for name, tt := range map[string]struct {
+		limit  httpguard.Limit
+		status int
+		body   string
+		retry  string
+	}{
+		"outage, allow": {httpguard.Limit{Guards: guardsBy(t, deadline, client.Allow), User: user}, http.StatusTeapot, "", ""},
+		"outage, deny":  {httpguard.Limit{Guards: guardsBy(t, deadline, client.Deny), User: user}, http.StatusServiceUnavailable, outage, "1"},
+		"mistake":       {httpguard.Limit{Guards: guardsBy(t, mistake, client.Allow), User: user}, http.StatusInternalServerError, failed, ""},
+		"no user":       {httpguard.Limit{Guards: guardsBy(t, deadline, client.Allow), User: func(*http.Request) string { return "" }}, http.StatusInternalServerError, failed, ""},
+		"skipped": {httpguard.Limit{Guards: guardsBy(t, mistake, client.Allow), Skip: func(*http.Request) bool { return true }}, http.StatusTeapot,
+			"", ""},
+		"the app's own refusal": {httpguard.Limit{
+			Guards: guardsBy(t, deadline, client.Deny), User: user,
+			Refused: func(w http.ResponseWriter, _ *http.Request, d client.Decision) {
+				http.Error(w, string(d.Reason), http.StatusConflict)
+			},
+		}, http.StatusConflict, "unavailable", ""},
+		"the app's own failure": {httpguard.Limit{
+			Guards: guardsBy(t, deadline, client.Deny), User: func(*http.Request) string { return "" },
+			Failed: func(w http.ResponseWriter, _ *http.Request, err error) {
+				_, _ = io.WriteString(w, err.Error())
+			},
+		}, http.StatusOK, "httpguard: User returned no user id. Authenticate the user first, or let the request pass with Skip.", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.limit.Activity = "create_post"
+			w := serve(t, tt.limit)
+			if got := strings.TrimSpace(w.Body.String()); w.Code != tt.status || got != tt.body || w.Header().Get("Retry-After") != tt.retry {
+				t.Errorf("%d %v %s, want %d %s", w.Code, w.Header(), got, tt.status, tt.body)
+			}
+		})
+	}
+}
+
+// serve sends a request to a limited handler, which answers 418.
+func serve(t *testing.T, limit httpguard.Limit) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	teapot := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	limit.Handler(teapot).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", http.NoBody))
+	return w
+}

@@ -1,0 +1,97 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+)
+
+// Options configure the guards' client. The zero value of each field means its
+// default.
+type Options struct {
+	// Client invokes the functions. The default is made from the SDK's own
+	// configuration: environment, shared files and the role of the machine.
+	// The SDK's own retries are off for the guards' requests.
+	Client Invoker
+
+	// URLs holds the Function URL of guards that are asked by URL instead of
+	// Invoke, by the guard's name. These requests are signed for IAM. They need
+	// a Client of type *lambda.Client, or none.
+	URLs map[string]string
+
+	Prefix          string        // comes before each guard's name; the template's NamePrefix
+	OnOutage        OnOutage      // decides a check if the guard does not answer; the default is Allow
+	Timeout         time.Duration // for a whole call with all attempts; the default is 3 s
+	Attempts        int           // at most; the default is 3
+	DecisionTimeout time.Duration // the guards' DECISION_TIMEOUT; the default is 1 s
+
+	// Warn gets the error of a check that OnOutage decided, at most once a
+	// second. It also gets the error of a release that failed in Guarded. The
+	// errors contain no user id and no request id. The default logs a warning
+	// with log/slog.
+	Warn func(error)
+}
+
+// Invoker is the part of *lambda.Client that the guards' client needs.
+type Invoker interface {
+	Invoke(ctx context.Context, in *lambda.InvokeInput, options ...func(*lambda.Options)) (*lambda.InvokeOutput, error)
+}
+
+// OnOutage is the decision of a check if the guard does not answer.
+type OnOutage string
+
+// The values of OnOutage.
+const (
+	Allow OnOutage = "allow"
+	Deny  OnOutage = "deny"
+)
+
+// network is the time that an attempt has in addition to the guard's own
+// decision.
+const network = 300 * time.Millisecond
+
+// complete fills in the defaults and returns an error for a wrong option.
+func (o *Options) complete() error {
+	if o.OnOutage == "" {
+		o.OnOutage = Allow
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 3 * time.Second
+	}
+	if o.Attempts == 0 {
+		o.Attempts = 3
+	}
+	if o.DecisionTimeout == 0 {
+		o.DecisionTimeout = time.Second
+	}
+	if o.Warn == nil {
+		o.Warn = func(err error) { slog.Warn("guards", slog.Any("error", err)) }
+	}
+	switch {
+	case o.OnOutage != Allow && o.OnOutage != Deny:
+		return wrongOption("OnOutage is %q, want allow or deny", o.OnOutage)
+	case o.Attempts < 1:
+		return wrongOption("Attempts is %d, want at least 1", o.Attempts)
+	case o.DecisionTimeout < 0:
+		return wrongOption("DecisionTimeout is %v, want a positive duration", o.DecisionTimeout)
+	case o.Timeout < o.attempt():
+		return wrongOption("Timeout is %v, want at least %v: DecisionTimeout and %v for the network", o.Timeout, o.attempt(), network)
+	}
+	for guard, address := range o.URLs {
+		if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			return wrongOption("URLs has %q for %s, want a URL that begins with https://", address, guard)
+		}
+	}
+	return nil
+}
+
+// attempt returns how long one attempt lasts.
+func (o *Options) attempt() time.Duration { return o.DecisionTimeout + network }
+
+func wrongOption(format string, args ...any) error {
+	return &Error{Kind: ErrConfiguration, Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,96 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// A refusal is an error of Lambda itself. No function has run.
+type refusal struct {
+	status        int
+	code, message string
+}
+
+// badCredentials lists Lambda's codes for credentials that it does not accept,
+// without the ending "Exception".
+var badCredentials = []string{
+	"UnrecognizedClient", "InvalidSignature", "SignatureDoesNotMatch", "ExpiredToken", "IncompleteSignature",
+	"MissingAuthenticationToken", "InvalidClientTokenId",
+}
+
+// refused returns what a refusal means. Only throttling and Lambda's own failures
+// are outages. Everything else is a mistake, and a mistake lets nobody through.
+func (c *call) refused(r refusal, cause error) error {
+	code := strings.TrimSuffix(r.code, "Exception")
+	switch {
+	case code == "TooManyRequests" || r.status == http.StatusTooManyRequests || r.status >= 500:
+		return c.broken(strings.TrimSuffix(r.code+": "+r.message, ": "), cause)
+	case slices.Contains(badCredentials, code):
+		return c.configuration(cause, "AWS refused the credentials (%s). Renew them, and check this machine's clock.", r.code)
+	case c.url == "" && code == "AccessDenied":
+		return c.configuration(cause, "The app may not invoke %s in %s. Allow its role the action lambda:InvokeFunction on this function.", c.function, c.region)
+	case c.url != "" && r.status == http.StatusForbidden:
+		return c.configuration(cause, "The app may not call the URL of %s. Allow its role lambda:InvokeFunctionUrl and lambda:InvokeFunction on this function.", c.function)
+	case c.url == "" && code == "ResourceNotFound", c.url != "" && r.status == http.StatusNotFound:
+		return c.configuration(cause, "There is no function %s in %s. Deploy it, or check the region and the name.", c.function, c.region)
+	}
+	return c.configuration(cause, "%s could not be invoked: %s: %s", c.function, r.code, r.message)
+}
+
+// unreachable returns what an error without any response means.
+func (c *call) unreachable(ctx context.Context, err error) error {
+	if inner, ok := errors.AsType[*url.Error](err); ok {
+		err = inner.Err // leaves out the address
+	}
+	switch {
+	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded):
+		return c.broken("no answer in time", err)
+	case isTLS(err) || !isNetwork(err):
+		return c.configuration(err, "%s could not be invoked: %v", c.function, err)
+	}
+	return c.broken(err.Error(), err)
+}
+
+// unreadable returns what it means that a successful response could not be read
+// completely.
+func (c *call) unreadable(ctx context.Context, err error) error {
+	if ctx.Err() != nil || isNetwork(err) {
+		return c.broken("the answer broke off", err)
+	}
+	return c.answer("answered something that no guard answers: %s. Check the function's name.", c.excerpt([]byte(err.Error())))
+}
+
+// isTLS reports whether the two sides could not agree on a secure connection,
+// for example because of the certificate.
+func isTLS(err error) bool {
+	if op, ok := errors.AsType[*net.OpError](err); ok && (op.Op == "remote error" || op.Op == "local error") { // of crypto/tls
+		return true
+	}
+	return is[*tls.CertificateVerificationError](err) || is[tls.RecordHeaderError](err) || is[tls.AlertError](err) ||
+		is[x509.UnknownAuthorityError](err) || is[x509.HostnameError](err) || is[x509.CertificateInvalidError](err) ||
+		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client")
+}
+
+// isNetwork reports whether the connection could not be made or broke.
+func isNetwork(err error) bool {
+	return is[net.Error](err) || is[syscall.Errno](err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "http2: ") || strings.Contains(err.Error(), "connection broken")
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// statusCode names an HTTP status that came without a code.
+func statusCode(status int) string { return fmt.Sprint("HTTP ", status) }

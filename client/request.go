@@ -1,0 +1,95 @@
+package client
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A Request says who wants to act and how often. Only UserID is required.
+type Request struct {
+	UserID    string    // who is limited: 1 to 128 printable ASCII characters without a space
+	Count     int64     // how many actions at once; zero means 1
+	Partial   bool      // Check: grant as many of Count as fit, instead of all or nothing
+	Tier      string    // the user's plan; never copy it from the user's own input
+	Roles     []string  // the user's roles; never copy them from the user's own input
+	RequestID string    // Check: counted once for this id; if empty, the client makes one. Release: as in the check's answer
+	At        int64     // Release: the receipt, as in the check's answer
+	ReadyAt   time.Time // Check of a delayed job: as in the delayed answer
+	Job       any       // Check of a job: what to put on the delayed queue; encoded as JSON
+}
+
+// An Activity is something that users do.
+type Activity struct {
+	Name   string
+	Guard  string        // the guard that decides it
+	Window time.Duration // of its limit; 0 if it is unlimited, or has several limits
+}
+
+// Find returns a known activity. A name such as "photos-guard/upload_photo"
+// names the guard too, so it is known without being in this package's list.
+func Find(name string) (Activity, bool) {
+	if guard, own, ok := strings.Cut(name, "/"); ok {
+		return Activity{Name: own, Guard: guard}, guard != "" && own != ""
+	}
+	for _, a := range activities {
+		if a.Name == name {
+			return a, true
+		}
+	}
+	return Activity{}, false
+}
+
+// An event is what a guard reads.
+type event struct {
+	UserID    string   `json:"userId"`
+	Activity  string   `json:"activity"`
+	Op        string   `json:"op"`
+	Count     int64    `json:"count,omitzero"`
+	Partial   bool     `json:"partial,omitzero"`
+	Tier      string   `json:"tier,omitzero"`
+	Roles     []string `json:"roles,omitempty"`
+	RequestID string   `json:"requestId,omitzero"`
+	At        int64    `json:"at,omitzero"`
+	ReadyAt   int64    `json:"readyAt,omitzero"`
+	Job       any      `json:"job,omitempty"`
+}
+
+// ask returns a call of op for a request. It fails if no guard is known for the
+// activity or if the job is not JSON.
+func (g *Guards) ask(op, activity string, r Request) (*call, error) {
+	a, ok := Find(activity)
+	if !ok {
+		return nil, &Error{Kind: ErrValidation, Message: fmt.Sprintf(
+			"no guard is known for the activity %q; write \"GUARD/ACTIVITY\", such as \"photos-guard/upload_photo\"", activity)}
+	}
+	c := &call{target: g.target(a.Guard), activity: activity, attempts: g.options.Attempts, event: event{
+		UserID: r.UserID, Activity: a.Name, Op: op, Count: r.Count, Partial: r.Partial, Tier: r.Tier, Roles: r.Roles,
+		RequestID: r.RequestID, At: r.At, Job: r.Job,
+	}}
+	if !r.ReadyAt.IsZero() {
+		c.event.ReadyAt = r.ReadyAt.UnixMilli()
+	}
+	if op == "check" && !r.Partial && r.RequestID == "" {
+		c.event.RequestID = newUUID()
+	}
+	if op == "check" && r.Partial { // without an id, a repeat would be counted twice
+		c.attempts = 1
+	}
+	payload, err := json.Marshal(c.event)
+	if err != nil {
+		return nil, c.validation(fmt.Sprintf("job is not JSON: %v", err))
+	}
+	c.payload = payload
+	return c, nil
+}
+
+// newUUID returns a random UUID of version 4.
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // rand.Read never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

@@ -1,0 +1,141 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/cric-talk/guards/client"
+)
+
+// fake is an Invoker without a network.
+type fake func(context.Context, *lambda.InvokeInput) (*lambda.InvokeOutput, error)
+
+func (f fake) Invoke(ctx context.Context, in *lambda.InvokeInput, _ ...func(*lambda.Options)) (*lambda.InvokeOutput, error) {
+	return f(ctx, in)
+}
+
+// A function answers one attempt after another, each with the next reply. The
+// last reply is for all further attempts.
+type function struct {
+	replies []reply
+
+	mu     sync.Mutex
+	events []event
+	times  []time.Time
+	lasted []time.Duration
+}
+
+type reply func(context.Context) (*lambda.InvokeOutput, error)
+
+// An event is what the client sent.
+type event struct {
+	UserID, Activity, Op, RequestID string
+	Count, At                       int64
+}
+
+func (f *function) Invoke(ctx context.Context, in *lambda.InvokeInput, _ ...func(*lambda.Options)) (*lambda.InvokeOutput, error) {
+	var e event
+	if err := json.Unmarshal(in.Payload, &e); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	f.mu.Lock()
+	next := f.replies[0]
+	if len(f.replies) > 1 {
+		f.replies = f.replies[1:]
+	}
+	f.events, f.times = append(f.events, e), append(f.times, began)
+	f.mu.Unlock()
+	out, err := next(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lasted = append(f.lasted, time.Since(began))
+	return out, err
+}
+
+// with returns a client that asks a function with these replies.
+func with(t *testing.T, o client.Options, replies ...reply) (*client.Guards, *function) {
+	t.Helper()
+	f := &function{replies: replies}
+	o.Client = f
+	if o.Warn == nil {
+		o.Warn = func(error) {}
+	}
+	g, err := client.New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, f
+}
+
+const (
+	okBody      = `{"allowed":true,"reason":"ok","userId":"u1","activity":"create_post","op":"check","limit":10,"activityCount":1,"remaining":9,"waitTime":0,"resetAt":1700000040000,"windowKey":28333333,"granted":2,"at":1700000000000,"requestId":"r1"}`
+	limitedBody = `{"allowed":false,"reason":"limited","userId":"u1","activity":"create_post","op":"check","limit":10,"activityCount":10,"remaining":0,"waitTime":2000,"resetAt":1700000040000,"windowKey":28333333,"granted":0,"message":"Rate limit exceeded"}`
+)
+
+func body(text string) reply {
+	return func(context.Context) (*lambda.InvokeOutput, error) {
+		return &lambda.InvokeOutput{Payload: []byte(text)}, nil
+	}
+}
+
+func functionError(kind, message string) reply {
+	return func(context.Context) (*lambda.InvokeOutput, error) {
+		payload := fmt.Sprintf(`{"errorType":%q,"errorMessage":%q}`, kind, message)
+		return &lambda.InvokeOutput{FunctionError: aws.String("Unhandled"), Payload: []byte(payload)}, nil
+	}
+}
+
+func broken(err error) reply {
+	return func(context.Context) (*lambda.InvokeOutput, error) { return nil, err }
+}
+
+// silent never answers.
+func silent(ctx context.Context) (*lambda.InvokeOutput, error) {
+	<-ctx.Done()
+	return nil, &aws.RequestCanceledError{Err: ctx.Err()}
+}
+
+// slow answers after a time.
+func slow(takes time.Duration) reply {
+	return func(ctx context.Context) (*lambda.InvokeOutput, error) {
+		select {
+		case <-time.After(takes):
+			return &lambda.InvokeOutput{Payload: []byte(okBody)}, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// byLambda is an error of Lambda's own.
+func byLambda(status int, code, message string) reply {
+	return broken(&smithy.OperationError{ServiceID: "Lambda", OperationName: "Invoke", Err: &awshttp.ResponseError{
+		ResponseError: &smithyhttp.ResponseError{
+			Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}},
+			Err:      &smithy.GenericAPIError{Code: code, Message: message},
+		},
+	}})
+}
+
+// kindOf returns the sentinel of an error, for messages.
+func kindOf(err error) error {
+	for _, kind := range []error{client.ErrConfiguration, client.ErrValidation, client.ErrAnswer, client.ErrOutage, client.ErrLimited} {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	return nil
+}

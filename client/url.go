@@ -1,0 +1,101 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+)
+
+// mostBytes is more than any answer of a guard has.
+const mostBytes = 1 << 20
+
+// post asks the guard by its Function URL.
+func (g *Guards) post(ctx context.Context, c *call) (Decision, error) {
+	request, err := g.sign(ctx, c)
+	if err != nil {
+		return Decision{}, err
+	}
+	response, err := g.sdk.HTTPClient.Do(request)
+	if err != nil {
+		return Decision{}, c.unreachable(ctx, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, mostBytes))
+	if err != nil {
+		return Decision{}, c.unreadable(ctx, err)
+	}
+	return c.readResponse(response, body)
+}
+
+// sign returns the request, signed with the client's credentials.
+func (g *Guards) sign(ctx context.Context, c *call) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(c.payload))
+	if err != nil {
+		return nil, c.configuration(err, "%s could not be invoked: %v", c.function, err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if g.sdk.Credentials == nil {
+		return request, nil
+	}
+	credentials, err := g.sdk.Credentials.Retrieve(ctx)
+	if err != nil {
+		return nil, errNoCredentials(err)
+	}
+	sum := sha256.Sum256(c.payload)
+	err = v4.NewSigner().SignHTTP(ctx, credentials, request, hex.EncodeToString(sum[:]), "lambda", c.regionOfURL(request.URL.Host), time.Now())
+	if err != nil {
+		return nil, c.configuration(err, "%s could not be invoked: %v", c.function, err)
+	}
+	return request, nil
+}
+
+// ofURL finds the region in the host of a Function URL.
+var ofURL = regexp.MustCompile(`\.lambda-url\.([a-z0-9-]+)\.on\.aws$`)
+
+// regionOfURL returns the region for the signature. A URL may be in another
+// region than the app.
+func (c *call) regionOfURL(host string) string {
+	if match := ofURL.FindStringSubmatch(host); match != nil {
+		return match[1]
+	}
+	return c.region
+}
+
+// readResponse reads a Function URL's response.
+func (c *call) readResponse(response *http.Response, body []byte) (Decision, error) {
+	status := response.StatusCode
+	if status == http.StatusOK {
+		return c.readAnswer(body)
+	}
+	var problem struct {
+		Allowed   *bool  `json:"allowed"`
+		ErrorType string `json:"errorType"`
+		Detail    string `json:"detail"`
+		Message   string `json:"message"` // of Lambda itself
+	}
+	_ = json.Unmarshal(body, &problem) // a body of another form has no such fields
+	switch {
+	case status == http.StatusTooManyRequests && problem.Allowed != nil:
+		return c.readAnswer(body)
+	case status == http.StatusBadRequest && problem.ErrorType == "ValidationError":
+		return Decision{}, c.validation(problem.Detail)
+	case status == http.StatusServiceUnavailable && problem.ErrorType == "Unavailable":
+		return Decision{}, c.outage(problem.Detail, nil)
+	case status >= 200 && status < 300:
+		return Decision{}, c.answer("answered something that no guard answers: %s. Check the function's name.", c.excerpt(body))
+	}
+	code, _, _ := strings.Cut(response.Header.Get("X-Amzn-Errortype"), ":")
+	if code == "" {
+		code = statusCode(status)
+	}
+	return Decision{}, c.refused(refusal{status, code, c.masked(problem.Message)}, nil)
+}

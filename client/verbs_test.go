@@ -1,0 +1,160 @@
+package client_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cric-talk/guards/client"
+)
+
+var errSave = errors.New("the database is full")
+
+func TestGuardedGivesBackWhatAFailedSaveCounted(t *testing.T) {
+	without := func(text string) reply { return body(strings.Replace(okBody, text, "", 1)) }
+	for name, tt := range map[string]struct {
+		reply    reply
+		fails    bool
+		released bool
+	}{
+		"saved":             {body(okBody), false, false},
+		"failed":            {body(okBody), true, true},
+		"no receipt":        {without(`,"at":1700000000000`), true, false},
+		"no id":             {without(`,"requestId":"r1"`), true, false},
+		"nothing granted":   {without(`,"granted":2`), true, false},
+		"without a guard":   {functionError("Unavailable", "m"), true, false},
+		"guard is in doubt": {body(strings.Replace(okBody, `"ok"`, `"unavailable"`, 1)), true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, f := with(t, client.Options{}, tt.reply)
+			saves := 0
+			err := g.Guarded(t.Context(), "create_post", client.Request{UserID: "u1", Count: 2}, func(client.Decision) error {
+				saves++
+				if tt.fails {
+					return errSave
+				}
+				return nil
+			})
+			if tt.fails && !errors.Is(err, errSave) || !tt.fails && err != nil || saves != 1 {
+				t.Errorf("%v after %d saves", err, saves)
+			}
+			if !tt.released && len(f.events) != 1 || tt.released && len(f.events) != 2 {
+				t.Fatalf("%+v, want a release: %v", f.events, tt.released)
+			}
+			if want := (event{"u1", "create_post", "release", "r1", 2, 1700000000000}); tt.released && f.events[1] != want {
+				t.Errorf("%+v, want %+v", f.events[1], want)
+			}
+		})
+	}
+}
+
+func TestGuardedRefuses(t *testing.T) {
+	for name, tt := range map[string]struct {
+		options client.Options
+		reply   reply
+		kind    error
+		message string
+		reason  client.Reason
+	}{
+		"limited":           {client.Options{}, body(limitedBody), client.ErrLimited, "Rate limit exceeded", client.Limited},
+		"limited, an error": {client.Options{}, functionError("RateLimitExceeded", "Rate limit exceeded"), client.ErrLimited, "Rate limit exceeded", client.Limited},
+		"outage":            {client.Options{OnOutage: client.Deny}, functionError("Unavailable", "m"), client.ErrLimited, "Please try again later.", client.Unavailable},
+		"mistake":           {client.Options{}, byLambda(403, "AccessDeniedException", ""), client.ErrConfiguration, "The app may not invoke", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, _ := with(t, tt.options, tt.reply)
+			err := g.Guarded(t.Context(), "create_post", client.Request{UserID: "u1"}, func(client.Decision) error {
+				t.Error("saved")
+				return nil
+			})
+			failure, ok := errors.AsType[*client.Error](err)
+			if !ok || !errors.Is(err, tt.kind) || !strings.HasPrefix(err.Error(), tt.message) {
+				t.Fatalf("%v, want %v: %s", err, tt.kind, tt.message)
+			}
+			if tt.reason != "" && (failure.Decision == nil || failure.Decision.Reason != tt.reason || failure.Decision.Allowed || failure.Decision.UserID != "u1") {
+				t.Errorf("%+v", failure.Decision)
+			}
+		})
+	}
+}
+
+func TestAReleaseThatFailsIsAWarning(t *testing.T) {
+	var warned []string
+	g, f := with(t, client.Options{Warn: func(err error) { warned = append(warned, err.Error()) }}, body(okBody), functionError("Unavailable", "m"))
+	func() {
+		defer func() {
+			if recover() != "save panics" {
+				t.Error("the panic of save is lost")
+			}
+		}()
+		_ = g.Guarded(t.Context(), "photos-guard/upload_photo", client.Request{UserID: "u1"}, func(client.Decision) error { panic("save panics") })
+	}()
+	if !slices.Equal(warned, []string{"photos-guard did not answer: m"}) || len(f.events) != 2 {
+		t.Errorf("warned of %q after %+v", warned, f.events)
+	}
+}
+
+func TestADecisionWithoutAReceiptCannotBeReleased(t *testing.T) {
+	g, f := with(t, client.Options{}, body(okBody))
+	if _, err := g.ReleaseDecision(t.Context(), client.Decision{Allowed: true, UserID: "u1", Activity: "create_post", Granted: 1}); !errors.Is(err, client.ErrValidation) || len(f.events) != 0 {
+		t.Errorf("%v, %+v", err, f.events)
+	}
+}
+
+func TestReadyAsksEachGuardOnce(t *testing.T) {
+	g, f := with(t, client.Options{}, body(okBody))
+	if err := g.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var asked []string
+	for _, e := range f.events {
+		if e.UserID != "ready" || e.Op != "status" {
+			t.Errorf("%+v", e)
+		}
+		asked = append(asked, e.Activity)
+	}
+	slices.Sort(asked)
+	if want := []string{"add_comment", "create_post", "create_room", "create_room_message", "ingest", "pin", "send_message", "update_member_role"}; !slices.Equal(asked, want) {
+		t.Errorf("asked about %q, want %q", asked, want)
+	}
+	if err := g.Ready(t.Context(), "like", "create_post", "photos-guard/upload_photo"); err != nil || len(f.events) != 10 {
+		t.Errorf("%v after %d requests, want 2 more", err, len(f.events)-8)
+	}
+	if err := g.Ready(t.Context(), "create_pots"); !errors.Is(err, client.ErrValidation) {
+		t.Error(err)
+	}
+	g, _ = with(t, client.Options{}, functionError("Unavailable", "m"))
+	if err := g.Ready(t.Context(), "like", "create_post"); !errors.Is(err, client.ErrOutage) || err.Error() != "posts-guard did not answer: m" {
+		t.Error(err)
+	}
+	if err := g.Ready(t.Context(), "pin", "ingest"); !errors.Is(err, client.ErrOutage) || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("%v, want both errors", err)
+	}
+}
+
+func TestWait(t *testing.T) {
+	for name, tt := range map[string]struct {
+		wait, most time.Duration
+		want       bool
+		least, all time.Duration
+	}{
+		"no wait":       {0, 0, false, 0, 0},
+		"short":         {100 * time.Millisecond, 0, true, 100 * time.Millisecond, 150 * time.Millisecond},
+		"long":          {50 * time.Second, 0, true, 50 * time.Second, 55 * time.Second},
+		"too long":      {61 * time.Second, 0, false, 0, 0},
+		"the app's own": {2 * time.Second, time.Second, false, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				got := client.Decision{WaitTime: tt.wait}.Wait(t.Context(), tt.most)
+				if took := time.Since(began); got != tt.want || took < tt.least || took > tt.all {
+					t.Errorf("%v after %v, want %v after %v to %v", got, took, tt.want, tt.least, tt.all)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,114 @@
+package scenarios_test
+
+import (
+	"net/http"
+	"slices"
+	"time"
+)
+
+// scenarios is the table.
+var scenarios = slices.Concat(answers, releases, outages, mistakes)
+
+const (
+	check   = `{"call":"check","activity":"create_post"}`
+	status  = `{"call":"status","activity":"create_post"}`
+	saves   = `{"call":"guarded","activity":"create_post","save":"ok"}`
+	fails   = `{"call":"guarded","activity":"create_post","save":"fail"}`
+	tooMany = "Rate limit exceeded: Too many requests in a short period"
+)
+
+// In these scenarios the guard answers.
+var answers = []scenario{
+	{name: "allowed", invoke: true, url: true, counted: 1, steps: []step{
+		{call: check, requests: 1, answer: `{"allowed":true,"reason":"ok","activity":"create_post","op":"check","limit":10,
+			"activityCount":1,"remaining":9,"waitTime":0,"granted":1,"requestId":"*-*","message":null,"outage":null}`},
+		{call: status, requests: 1, answer: `{"allowed":true,"reason":"ok","op":"status","activityCount":1,"granted":null,"at":null}`},
+	}},
+	{name: "refused", invoke: true, url: true, counted: 10, steps: []step{
+		{before: `"count":10`, call: check, requests: 1, answer: `{"allowed":false,"reason":"limited","granted":0,"remaining":0,
+			"message":"` + tooMany + `","at":null,"outage":null}`},
+		{call: saves, requests: 1, class: "LimitedError", message: tooMany},
+		{call: status, requests: 1, answer: `{"allowed":false,"reason":"limited"}`},
+	}},
+	{name: "refused by an error", invoke: true, options: map[string]any{"prefix": "strict-"}, counted: 10, steps: []step{
+		{before: `"count":10`, call: check, requests: 1, answer: `{"allowed":false,"reason":"limited","granted":0,
+			"activity":"create_post","op":"check","message":"` + tooMany + `","limit":null,"outage":null}`},
+		{call: saves, requests: 1, class: "LimitedError", message: tooMany},
+	}},
+	{name: "partial", invoke: true, url: true, counted: 10, steps: []step{
+		{call: `{"call":"check","activity":"create_post","args":{"count":12,"partial":true}}`, requests: 1,
+			answer: `{"allowed":true,"reason":"ok","granted":10,"message":"` + tooMany + `"}`},
+	}},
+	{name: "duplicate", invoke: true, url: true, counted: 1, steps: []step{
+		{call: `{"call":"check","activity":"create_post","args":{"requestId":"ID"}}`, requests: 1, answer: `{"reason":"ok"}`},
+		{call: `{"call":"check","activity":"create_post","args":{"requestId":"ID"}}`, requests: 1, answer: `{"allowed":true,"reason":"duplicate","granted":1,"at":null}`},
+		{call: `{"call":"guarded","activity":"create_post","save":"fail","args":{"requestId":"ID"}}`, requests: 1, class: "SaveError", message: "*"},
+	}},
+	{name: "a plan", invoke: true, counted: 15, steps: []step{
+		{call: `{"call":"check","activity":"create_post","args":{"count":15,"tier":"premium"}}`, requests: 1, answer: `{"allowed":true,"limit":20,"granted":15}`},
+	}},
+	{name: "a role that is never limited", invoke: true, counted: 0, steps: []step{
+		{call: `{"call":"check","activity":"create_post","args":{"count":50,"roles":["admin"]}}`, requests: 1, answer: `{"allowed":true,"reason":"bypassed","granted":50,"limit":null}`},
+		{call: `{"call":"guarded","activity":"create_post","save":"fail","args":{"roles":["admin"]}}`, requests: 1, class: "SaveError", message: "*"},
+	}},
+	{name: "unlimited", invoke: true, counted: 0, steps: []step{
+		{call: `{"call":"check","activity":"like"}`, requests: 1, answer: `{"allowed":true,"reason":"unlimited","granted":1}`},
+	}},
+	{name: "another guard", invoke: true, counted: 1, steps: []step{
+		{call: `{"call":"check","activity":{"guard":"posts-guard","activity":"create_post"}}`, requests: 1, answer: `{"allowed":true,"activity":"create_post"}`},
+	}},
+	{name: "ready", invoke: true, url: true, counted: 0, steps: []step{
+		{call: `{"call":"ready","activity":"create_post"}`, requests: 1},
+	}},
+	{name: "wrong requests", invoke: true, url: true, counted: 0, steps: []step{
+		{call: `{"call":"check","activity":"create_post","args":{"count":11}}`, requests: 1, class: "ValidationError",
+			message: "count is 11, want at most 10, the limit: waiting would never help, but partial grants what fits"},
+		{call: `{"call":"guarded","save":"ok","activity":"create_post","args":{"count":11}}`, requests: 1, class: "ValidationError", message: "count is 11*"},
+		{call: `{"call":"check","activity":"create_post","args":{"count":2,"partial":true,"requestId":"ID"}}`, requests: 1, class: "ValidationError",
+			message: "partial does not go with requestId on a check*"},
+		{call: `{"call":"check","activity":{"guard":"posts-guard","activity":"create_pots"}}`, requests: 1, class: "ValidationError", message: `activity is "create_pots", want one of posts-guard's*`},
+		{call: `{"call":"check","activity":"create_pots"}`, requests: 0, class: "ValidationError", message: "no guard is known for the activity*"},
+		{call: `{"call":"guarded","save":"ok","activity":"create_pots"}`, requests: 0, class: "ValidationError", message: "no guard is known for the activity*"},
+	}},
+}
+
+// In these scenarios something that was counted is given back.
+var releases = []scenario{
+	{name: "a release counts once", invoke: true, url: true, counted: 2, steps: []step{
+		{call: `{"call":"check","activity":"create_post","args":{"count":3}}`, requests: 1, answer: `{"granted":3,"activityCount":3}`},
+		{call: `{"call":"check","activity":"create_post","args":{"count":4}}`, requests: 1, answer: `{"granted":4,"activityCount":7}`},
+		{call: `{"call":"release","activity":"create_post","args":{"at":"$at","requestId":"$requestId","count":4}}`, requests: 1, answer: `{"allowed":true,"reason":"ok","activityCount":3}`},
+		{call: `{"call":"release","activity":"create_post","args":{"at":1700000000000,"requestId":"ID"}}`, requests: 1, answer: `{"allowed":true,"reason":"ok","activityCount":3}`},
+		{call: `{"call":"reset","activity":"create_post"}`, requests: 1, answer: `{"allowed":true,"op":"reset","activityCount":0}`},
+		{call: `{"call":"check","activity":"create_post","args":{"count":2}}`, requests: 1, answer: `{"granted":2,"activityCount":2}`},
+	}},
+	{name: "a repeated release changes nothing", invoke: true, counted: 0, steps: []step{
+		{before: `"count":1,"requestId":"other"`, call: `{"call":"check","activity":"create_post","args":{"requestId":"ID"}}`, requests: 1, answer: `{"granted":1,"activityCount":2}`},
+		{faults: []fault{lose}, call: `{"call":"release","activity":"create_post","args":{"at":"$at","requestId":"ID"}}`, requests: 2, answer: `{"allowed":true,"activityCount":1}`},
+		{call: `{"call":"reset","activity":"create_post"}`, requests: 1},
+	}},
+	{name: "saved", invoke: true, url: true, counted: 1, steps: []step{
+		{call: saves, requests: 1, answer: `{"allowed":true,"reason":"ok","granted":1}`},
+	}},
+	{name: "a failed save", invoke: true, url: true, counted: 1, steps: []step{
+		{call: saves, requests: 1, answer: `{"allowed":true}`},
+		{call: fails, requests: 2, class: "SaveError", message: "*"},
+		{call: `{"call":"guarded","activity":"create_post","save":"fail","args":{"count":5}}`, requests: 2, class: "SaveError", message: "*"},
+		{call: `{"call":"guarded","activity":"create_post","save":"fail","args":{"count":12,"partial":true}}`, requests: 2, class: "SaveError", message: "*"},
+	}},
+	{name: "a failed save whose release fails", invoke: true, counted: 1, steps: []step{
+		{faults: []fault{nil, denied}, call: fails, requests: 2, class: "SaveError", message: "*"},
+	}},
+}
+
+// httpError is a shorter name.
+func httpError(status int) fault {
+	return func(w http.ResponseWriter, _ *http.Request, _ func()) { http.Error(w, http.StatusText(status), status) }
+}
+
+// hasty options let a hanging request end soon.
+var hasty = map[string]any{"timeout": 2_000, "decisionTimeout": 500}
+
+// inHaste is the time after which a hasty call must have ended, on a busy
+// machine.
+const inHaste = 4 * time.Second

@@ -1,0 +1,91 @@
+package scenarios_test
+
+import (
+	"net/http"
+	"time"
+)
+
+// In these scenarios the guard does not answer, or not at first.
+var outages = []scenario{
+	{name: "unavailable, allow", invoke: true, url: true, options: map[string]any{"prefix": "deny-"}, steps: []step{
+		{call: check, requests: 1, answer: `{"allowed":true,"reason":"unavailable","op":"check","activity":"create_post","granted":1,"message":null,
+			"limit":null,"at":null,"outage":"{F} did not answer: *"}`},
+	}},
+	{name: "unavailable, deny", invoke: true, url: true, options: map[string]any{"prefix": "deny-", "onOutage": "deny"}, steps: []step{
+		{call: check, requests: 1, answer: `{"allowed":false,"reason":"unavailable","op":"check","granted":0,"message":"Please try again later.",
+			"outage":"{F} did not answer: *"}`},
+	}},
+	{name: "unavailable, deny, guarded", invoke: true, options: map[string]any{"prefix": "deny-", "onOutage": "deny"}, steps: []step{
+		{call: saves, requests: 1, class: "LimitedError", message: "Please try again later."},
+	}},
+	{name: "unavailable, a failed save", invoke: true, options: map[string]any{"prefix": "deny-"}, steps: []step{
+		{call: fails, requests: 1, class: "SaveError", message: "*"},
+	}},
+	{name: "unavailable, other verbs", invoke: true, url: true, options: map[string]any{"prefix": "deny-"}, steps: []step{
+		{call: status, requests: 1, class: "OutageError", message: "{F} did not answer: *"},
+		{pause: 1100 * time.Millisecond, call: `{"call":"ready","activity":"create_post"}`, requests: 1, class: "OutageError", message: "{F} did not answer: *"},
+		{pause: 1100 * time.Millisecond, call: `{"call":"reset","activity":"create_post"}`, requests: 1, class: "OutageError", message: "{F} did not answer: *"},
+		{pause: 1100 * time.Millisecond, call: `{"call":"release","activity":"create_post","args":{"at":1700000000000,"requestId":"ID"}}`, requests: 1,
+			class: "OutageError", message: "{F} did not answer: *"},
+	}},
+	{name: "the guard decides alone", invoke: true, url: true, options: map[string]any{"prefix": "alone-"}, steps: []step{
+		{call: `{"call":"check","activity":"create_post","args":{"count":10}}`, requests: 1, answer: `{"allowed":true,"reason":"unavailable","granted":10,"limit":10,"outage":null}`},
+		{call: check, requests: 1, answer: `{"allowed":false,"reason":"unavailable","granted":0,"message":"` + tooMany + `","outage":null}`},
+	}},
+	{name: "throttled once", invoke: true, url: true, counted: 1, steps: []step{
+		{faults: times(1, throttle), call: check, requests: 2, answer: `{"allowed":true,"reason":"ok","outage":null}`},
+	}},
+	{name: "throttled", invoke: true, url: true, steps: []step{
+		{faults: times(3, throttle), call: check, requests: 3, answer: `{"allowed":true,"reason":"unavailable","outage":"{F} did not answer: *"}`},
+	}},
+	{name: "5xx once", invoke: true, url: true, counted: 1, steps: []step{
+		{faults: []fault{unavailable, failure}, call: check, requests: 3, answer: `{"allowed":true,"reason":"ok","outage":null}`},
+	}},
+	{name: "5xx", invoke: true, url: true, options: map[string]any{"onOutage": "deny", "attempts": 2}, steps: []step{
+		{faults: times(2, unavailable), call: check, requests: 2, answer: `{"allowed":false,"reason":"unavailable","outage":"{F} did not answer: *"}`},
+	}},
+	{name: "5xx of a proxy", invoke: true, url: true, steps: []step{
+		{faults: times(3, httpError(http.StatusBadGateway)), call: check, requests: 3, answer: `{"allowed":true,"reason":"unavailable","outage":"*"}`},
+	}},
+	{name: "reset connection", invoke: true, url: true, counted: 1, steps: []step{
+		{faults: times(1, reset), call: check, requests: 2, answer: `{"allowed":true,"reason":"ok","outage":null}`},
+	}},
+	{name: "reset connections", invoke: true, steps: []step{
+		{faults: times(3, reset), call: check, requests: 3, answer: `{"allowed":true,"reason":"unavailable","outage":"{F} did not answer: *"}`},
+	}},
+	{name: "an answer cut short", invoke: true, url: true, counted: 1, steps: []step{
+		{faults: times(1, cut), call: check, requests: 2, answer: `{"allowed":true,"reason":"ok","outage":null}`},
+	}},
+	{name: "a lost answer", invoke: true, url: true, counted: 1, steps: []step{
+		{faults: times(1, lose), call: check, requests: 2, answer: `{"allowed":true,"reason":"duplicate","granted":1,"outage":null}`},
+	}},
+	{name: "lost answers", invoke: true, counted: 1, steps: []step{
+		{faults: times(3, lose), call: check, requests: 3, answer: `{"allowed":true,"reason":"unavailable","outage":"*"}`},
+	}},
+	{name: "a lost answer of a partial check", invoke: true, counted: 10, steps: []step{
+		{faults: times(1, lose), call: `{"call":"check","activity":"create_post","args":{"count":12,"partial":true}}`, requests: 1,
+			answer: `{"allowed":true,"reason":"unavailable","granted":12,"outage":"*"}`},
+	}},
+	{name: "a late answer", invoke: true, url: true, options: hasty, counted: 1, steps: []step{
+		{faults: times(1, late), call: check, requests: 2, most: inHaste, answer: `{"allowed":true,"reason":"duplicate","outage":null}`},
+	}},
+	{name: "no answer", invoke: true, url: true, options: hasty, steps: []step{
+		{faults: times(3, hang), call: check, requests: 2, most: inHaste, answer: `{"allowed":true,"reason":"unavailable","outage":"{F} did not answer: *"}`},
+	}},
+	{name: "no answer in one attempt", invoke: true, options: map[string]any{"timeout": 1_000, "decisionTimeout": 300, "attempts": 1}, steps: []step{
+		{faults: times(3, hang), call: status, requests: 1, most: inHaste, class: "OutageError", message: "{F} did not answer: *"},
+	}},
+	{name: "no server", invoke: true, env: map[string]string{"AWS_ENDPOINT_URL_LAMBDA": "http://127.0.0.1:1"}, steps: []step{
+		{call: check, requests: 0, answer: `{"allowed":true,"reason":"unavailable","outage":"{F} did not answer: *"}`},
+	}},
+	{name: "a function that timed out", invoke: true, steps: []step{
+		{faults: times(1, timedOut), call: check, requests: 1, answer: `{"allowed":true,"reason":"unavailable","outage":"{F} did not answer: *"}`},
+	}},
+	{name: "fail fast after an outage", invoke: true, url: true, counted: 2, steps: []step{
+		{faults: times(3, throttle), call: check, requests: 3, answer: `{"outage":"{F} did not answer: *"}`},
+		{call: check, requests: 0, answer: `{"allowed":true,"reason":"unavailable","outage":"{F} did not answer a moment ago"}`},
+		{call: status, requests: 0, class: "OutageError", message: "{F} did not answer a moment ago"},
+		{pause: 1100 * time.Millisecond, call: check, requests: 1, answer: `{"allowed":true,"reason":"ok","outage":null}`},
+		{call: check, requests: 1, answer: `{"allowed":true,"reason":"ok","outage":null}`},
+	}},
+}

@@ -1,0 +1,184 @@
+// Command driver lets the scenarios drive the Go client. It reads one command
+// per line from stdin and prints one result per line. The drivers of the other
+// clients speak the same language; see the package comment of the scenarios.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/cric-talk/guards/client"
+)
+
+// A command makes a new client or calls a verb of the last one.
+type command struct {
+	New *struct {
+		OnOutage        string            `json:"onOutage"`
+		Timeout         int64             `json:"timeout"` // milliseconds
+		DecisionTimeout int64             `json:"decisionTimeout"`
+		Attempts        int               `json:"attempts"`
+		Prefix          string            `json:"prefix"`
+		URLs            map[string]string `json:"urls"`
+	} `json:"new"`
+
+	Call     string          `json:"call"`
+	Activity json.RawMessage `json:"activity"`
+	Args     struct {
+		UserID    string   `json:"userId"`
+		Count     int64    `json:"count"`
+		Partial   bool     `json:"partial"`
+		Tier      string   `json:"tier"`
+		Roles     []string `json:"roles"`
+		RequestID string   `json:"requestId"`
+		At        int64    `json:"at"`
+		ReadyAt   int64    `json:"readyAt"`
+		Job       any      `json:"job"`
+	} `json:"args"`
+	Save string `json:"save"`
+}
+
+type result struct {
+	OK     bool             `json:"ok,omitempty"`
+	Answer *json.RawMessage `json:"answer,omitempty"`
+	Error  *failure         `json:"error,omitempty"`
+	Ms     int64            `json:"ms"`
+}
+
+type failure struct {
+	Class   string `json:"class"`
+	Message string `json:"message"`
+}
+
+var errSave = errors.New("saving failed")
+
+func main() {
+	var guards *client.Guards
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		var c command
+		if err := json.Unmarshal(in.Bytes(), &c); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		began := time.Now()
+		var r result
+		var err error
+		if c.New != nil {
+			guards, err = c.open()
+			r.OK = err == nil
+		} else {
+			r.Answer, err = c.call(guards)
+		}
+		r.Ms = time.Since(began).Milliseconds()
+		if err != nil {
+			r = result{Error: describe(err), Ms: r.Ms}
+		}
+		out, err := json.Marshal(r)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Printf("%s\n", out)
+	}
+}
+
+func (c *command) open() (*client.Guards, error) {
+	return client.New(context.Background(), client.Options{
+		OnOutage: client.OnOutage(c.New.OnOutage), Attempts: c.New.Attempts, Prefix: c.New.Prefix, URLs: c.New.URLs,
+		Timeout:         time.Duration(c.New.Timeout) * time.Millisecond,
+		DecisionTimeout: time.Duration(c.New.DecisionTimeout) * time.Millisecond,
+	})
+}
+
+// call calls a verb and returns its answer. "ready" has none.
+func (c *command) call(g *client.Guards) (*json.RawMessage, error) {
+	ctx := context.Background()
+	r := client.Request{
+		UserID: c.Args.UserID, Count: c.Args.Count, Partial: c.Args.Partial, Tier: c.Args.Tier, Roles: c.Args.Roles,
+		RequestID: c.Args.RequestID, At: c.Args.At, Job: c.Args.Job,
+	}
+	if c.Args.ReadyAt != 0 {
+		r.ReadyAt = time.UnixMilli(c.Args.ReadyAt)
+	}
+	var d client.Decision
+	var err error
+	switch c.Call {
+	case "check":
+		d, err = g.Check(ctx, c.activity(), r)
+	case "status":
+		d, err = g.Status(ctx, c.activity(), r)
+	case "release":
+		d, err = g.Release(ctx, c.activity(), r)
+	case "reset":
+		d, err = g.Reset(ctx, c.activity(), r)
+	case "guarded":
+		err = g.Guarded(ctx, c.activity(), r, func(allowed client.Decision) error {
+			d = allowed
+			if c.Save == "fail" {
+				return errSave
+			}
+			return nil
+		})
+	case "ready":
+		if c.Activity == nil {
+			return nil, g.Ready(ctx)
+		}
+		return nil, g.Ready(ctx, c.activity())
+	default:
+		err = fmt.Errorf("unknown call %q", c.Call)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer(d)
+}
+
+// activity returns the activity in the form of the Go client.
+func (c *command) activity() string {
+	var name string
+	if json.Unmarshal(c.Activity, &name) == nil {
+		return name
+	}
+	var other struct{ Guard, Activity string }
+	_ = json.Unmarshal(c.Activity, &other)
+	return other.Guard + "/" + other.Activity
+}
+
+// answer returns a decision as JSON, with the outage's message.
+func answer(d client.Decision) (*json.RawMessage, error) {
+	text, err := json.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return nil, err
+	}
+	if d.Outage != nil {
+		fields["outage"] = d.Outage.Error()
+	}
+	text, err = json.Marshal(fields)
+	return (*json.RawMessage)(&text), err
+}
+
+// describe returns the class and the message of an error.
+func describe(err error) *failure {
+	for class, kind := range map[string]error{
+		"ConfigurationError": client.ErrConfiguration,
+		"ValidationError":    client.ErrValidation,
+		"AnswerError":        client.ErrAnswer,
+		"OutageError":        client.ErrOutage,
+		"LimitedError":       client.ErrLimited,
+		"SaveError":          errSave,
+	} {
+		if errors.Is(err, kind) {
+			return &failure{class, err.Error()}
+		}
+	}
+	return &failure{fmt.Sprintf("%T", err), err.Error()}
+}

@@ -1,0 +1,64 @@
+package schema_test
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
+)
+
+// The schema of events refuses nothing that a guard accepts. It refuses
+// everything that a guard refuses for its form.
+func TestTheEventSchemaAgreesWithTheGuard(t *testing.T) {
+	schema := schemas(t)["event.schema.json"]
+	form := regexp.MustCompile(`want (a string|true or false|a whole number|an array of strings|one of check|at least 1 char|1 to (128|64|1000000))|unknown field|is missing|goes only with op|does not go with|Unix milliseconds`)
+	text := func(n int) string { return `"` + strings.Repeat("x", n) + `"` }
+	values := []string{`"x"`, `""`, `"é"`, `" "`, text(64), text(65), text(128), text(129), `"check"`, `"status"`, `"release"`, `"reset"`,
+		`0`, `1`, `-1`, `2.5`, `1700000000000`, `1000000`, `1000001`, `253402300799999`, `253402300800000`, `true`, `false`, `null`, `[]`, `["x"]`, `[1]`, `{}`, `{"x":1}`}
+	fields := append(slices.Sorted(maps.Keys(properties(t, decode(t, read(t, "event.schema.json"))))), "teir", "USERID")
+	compared := 0
+	for _, base := range []string{
+		`{"userId":"u1","activity":"create_post"}`, `{"userId":"u1","activity":"create_post","op":"status"}`,
+		`{"userId":"u1","activity":"create_post","op":"release","at":1,"requestId":"r"}`, `{"userId":"u1","activity":"create_post","op":"reset"}`,
+		`{"userId":"u1","activity":"create_post","partial":true}`, `{"userId":"u1","activity":"update_member_role"}`, `{}`,
+	} {
+		for _, field := range fields {
+			for _, value := range values {
+				var members map[string]json.RawMessage
+				if err := json.Unmarshal([]byte(base), &members); err != nil {
+					t.Fatal(err)
+				}
+				members[field] = json.RawMessage(value)
+				event, err := json.Marshal(members)
+				if err != nil {
+					t.Fatal(err)
+				}
+				g := limits.Posts
+				if strings.Contains(base, "member_role") {
+					g = limits.Jobs
+				}
+				h := handler(g)
+				h.BypassRoles = []string{"admin"}
+				_, byGuard := h.Invoke(t.Context(), event)
+				bySchema := schema.Validate(decode(t, event))
+				wrong, _ := errors.AsType[*input.ValidationError](byGuard)
+				switch {
+				case bySchema != nil && byGuard == nil:
+					t.Errorf("%s: the schema refuses what the guard accepts: %v", event, bySchema)
+				case bySchema == nil && byGuard != nil && form.MatchString(wrong.Error()) && wrong.Field != "readyAt":
+					t.Errorf("%s: the schema accepts what the guard refuses: %v", event, byGuard)
+				}
+				compared++
+			}
+		}
+	}
+	if compared < 1000 {
+		t.Errorf("only %d events were compared", compared)
+	}
+}

@@ -1,0 +1,248 @@
+package schema_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/lambdafn"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+var update = flag.Bool("update", false, "write the guards' answers to golden")
+
+// A golden is a file of golden; see the package comment.
+type golden struct {
+	Name        string            `json:"name"`
+	Guard       string            `json:"guard"`
+	Limit       string            `json:"limit,omitzero"`
+	Environment map[string]string `json:"environment,omitempty"`
+	Table       string            `json:"table,omitzero"`
+	Now         int64             `json:"now"`
+	Before      []json.RawMessage `json:"before"`
+	Event       json.RawMessage   `json:"event"`
+	Answer      json.RawMessage   `json:"answer,omitempty"`
+	Error       json.RawMessage   `json:"error,omitempty"`
+	HTTP        reply             `json:"http"`
+}
+
+// A reply is the answer to the same event by Function URL. Body is there if it
+// is a problem; otherwise it is the answer.
+type reply struct {
+	Status  int               `json:"status"`
+	Headers map[string]string `json:"headers"`
+	Body    json.RawMessage   `json:"body,omitempty"`
+}
+
+func TestGoldenAnswers(t *testing.T) {
+	files, err := filepath.Glob("golden/*.json")
+	if err != nil || len(files) < 25 {
+		t.Fatalf("%d golden files, %v", len(files), err)
+	}
+	compiled := schemas(t)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+			var g golden
+			text := read(t, file)
+			decoder := json.NewDecoder(bytes.NewReader(text))
+			decoder.DisallowUnknownFields()
+			if err := decoder.Decode(&g); err != nil {
+				t.Fatal(err)
+			}
+			for name, value := range g.Environment {
+				t.Setenv(name, value)
+			}
+			got := g
+			got.Answer, got.Error = g.invoke(t)
+			got.HTTP = g.post(t, got.Answer)
+			if *update {
+				write(t, file, got)
+				return
+			}
+			for name, pair := range map[string][2]any{
+				"answer": {g.Answer, got.Answer}, "error": {g.Error, got.Error}, "body": {g.HTTP.Body, got.HTTP.Body},
+			} {
+				if want, have := compact(t, pair[0]), compact(t, pair[1]); want != have {
+					t.Errorf("the %s is\n%s, want\n%s", name, have, want)
+				}
+			}
+			if diff := cmp.Diff(g.HTTP.Headers, got.HTTP.Headers); diff != "" || g.HTTP.Status != got.HTTP.Status {
+				t.Errorf("status %d, want %d (-golden +guard):\n%s", got.HTTP.Status, g.HTTP.Status, diff)
+			}
+			g.validate(t, compiled)
+		})
+	}
+}
+
+// validate checks that each part of the file fits its schema.
+func (g *golden) validate(t *testing.T, compiled map[string]*jsonschema.Schema) {
+	t.Helper()
+	for _, event := range g.Before {
+		check(t, compiled["event.schema.json"], event)
+	}
+	if g.Answer != nil {
+		check(t, compiled["event.schema.json"], g.Event)
+		check(t, compiled["answer.schema.json"], g.Answer)
+		known := properties(t, decode(t, read(t, "answer.schema.json")))
+		for name := range decode(t, g.Answer).(map[string]any) {
+			if known[name] == "" {
+				t.Errorf("answer.schema.json lacks %s", name)
+			}
+		}
+	}
+	if g.Error != nil {
+		check(t, compiled["error.schema.json"], g.Error)
+	}
+	if g.HTTP.Body != nil {
+		check(t, compiled["problem.schema.json"], g.HTTP.Body)
+	}
+}
+
+func check(t *testing.T, schema *jsonschema.Schema, text []byte) {
+	t.Helper()
+	if err := schema.Validate(decode(t, text)); err != nil {
+		t.Errorf("%s\n%v", text, err)
+	}
+}
+
+// handler returns the guard after the events that came before.
+func (g *golden) handler(t *testing.T) func(event []byte) ([]byte, error) {
+	t.Helper()
+	settings, err := lambdafn.ReadSettings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := &store{Store: new(memstore.Store), away: g.Table == "away"}
+	h := settings.Handler(g.limits(t), store)
+	h.Limiter.Now = func() time.Time { return time.UnixMilli(g.Now) }
+	h.Delay = func(context.Context, guard.Job) error { return nil }
+	number := 0
+	ask := func(event []byte) ([]byte, error) {
+		number++
+		id := fmt.Sprintf("00000000-0000-4000-8000-%012d", number)
+		return h.Invoke(lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{AwsRequestID: id}), event)
+	}
+	for _, event := range g.Before {
+		if _, err := ask(event); err != nil {
+			t.Fatalf("%s: %v", event, err)
+		}
+	}
+	return ask
+}
+
+// limits returns the guard, with the file's limit in place of its first one.
+func (g *golden) limits(t *testing.T) limits.Guard {
+	t.Helper()
+	for _, found := range limits.All {
+		if found.Name != g.Guard {
+			continue
+		}
+		if g.Limit != "" {
+			found.Activities = []limits.Activity{{Name: found.Activities[0].Name, Limit: policy.Must(g.Limit)}}
+		}
+		return found
+	}
+	t.Fatalf("there is no guard %q", g.Guard)
+	return limits.Guard{}
+}
+
+func (g *golden) invoke(t *testing.T) (answer, failure json.RawMessage) {
+	t.Helper()
+	out, err := g.handler(t)(g.Event)
+	if err == nil {
+		return out, nil
+	}
+	failure, err = json.Marshal(map[string]string{"errorType": reflect.TypeOf(err).Elem().Name(), "errorMessage": err.Error()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nil, failure
+}
+
+// post asks by Function URL.
+func (g *golden) post(t *testing.T, answer []byte) (r reply) {
+	t.Helper()
+	e := events.LambdaFunctionURLRequest{Version: "2.0", RawPath: "/", Body: string(g.Event)}
+	e.RequestContext.HTTP.Method = "POST"
+	event, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := g.handler(t)(event)
+	var response events.LambdaFunctionURLResponse
+	if err != nil || json.Unmarshal(out, &response) != nil {
+		t.Fatalf("%s, %v", out, err)
+	}
+	r = reply{Status: response.StatusCode, Headers: response.Headers}
+	if response.Body != string(answer) {
+		r.Body = json.RawMessage(response.Body)
+	}
+	return r
+}
+
+// A store may be away.
+type store struct {
+	ratelimit.Store
+	away bool
+}
+
+var errAway = &ratelimit.StoreError{Failure: ratelimit.Rejected, What: "the table did not answer in time", Err: errors.New("away")}
+
+func (s *store) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
+	if s.away {
+		return ratelimit.Item{}, false, errAway
+	}
+	return s.Store.Update(ctx, w)
+}
+
+func (s *store) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, error) {
+	if s.away {
+		return ratelimit.Item{}, errAway
+	}
+	return s.Store.Read(ctx, k)
+}
+
+func compact(t *testing.T, text any) string {
+	t.Helper()
+	var b bytes.Buffer
+	raw, _ := text.(json.RawMessage)
+	if raw == nil {
+		return ""
+	}
+	if err := json.Compact(&b, raw); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func write(t *testing.T, file string, g golden) {
+	t.Helper()
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(g); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,34 @@
+// Package schema describes the guards for programs in other languages:
+//
+//   - event.schema.json and answer.schema.json are JSON Schemas of what goes
+//     into a guard and what comes out. error.schema.json is a function error,
+//     and problem.schema.json an HTTP answer that is not 200.
+//   - openapi.json describes a guard's HTTP form. It is generated from these
+//     schemas.
+//   - golden holds events with their answers.
+//
+// A golden file has these members:
+//
+//	name         what it shows
+//	guard        the guard that is asked
+//	limit        the limit of its first activity, if it is not the guard's own
+//	environment  the guard's variables; all others have their defaults
+//	table        "away": the table answers no request
+//	now          the time of all events, in Unix milliseconds
+//	before       events that the guard gets first
+//	event        the event
+//	answer       the answer by Invoke; or
+//	error        the function error by Invoke
+//	http         the answer by Function URL; its body is left out if it is the answer by Invoke
+//
+// Each figure that depends on the clock follows from now. An event without a
+// requestId gets the id of Lambda's own request. That is
+// 00000000-0000-4000-8000-000000000001 for the first event of a file, and so on.
+//
+// To add a file, leave out answer, error and http, and run go test ./schema
+// -update.
+//
+// The program in generate also writes the clients' lists of activities.
+package schema
+
+//go:generate go run ./generate

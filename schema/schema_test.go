@@ -1,0 +1,202 @@
+package schema_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+var names = []string{"event.schema.json", "answer.schema.json", "error.schema.json", "problem.schema.json"}
+
+// schemas compiles the schemas, which also checks that they are schemas.
+func schemas(t *testing.T) map[string]*jsonschema.Schema {
+	t.Helper()
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.AssertFormat()
+	compiled := map[string]*jsonschema.Schema{}
+	for _, name := range names {
+		if err := compiler.AddResource("https://github.com/cric-talk/guards/schema/"+name, decode(t, read(t, name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range names {
+		schema, err := compiler.Compile("https://github.com/cric-talk/guards/schema/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compiled[name] = schema
+	}
+	return compiled
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func decode(t *testing.T, text []byte) any {
+	t.Helper()
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return value
+}
+
+// properties returns the type of each property of a schema, as a text.
+func properties(t *testing.T, schema any) map[string]string {
+	t.Helper()
+	types := map[string]string{}
+	for name, property := range schema.(map[string]any)["properties"].(map[string]any) {
+		property := property.(map[string]any)
+		if property["description"] == nil {
+			t.Errorf("%s has no description", name)
+		}
+		kind, _ := property["type"].(string)
+		if property["enum"] != nil {
+			kind = "string"
+		}
+		if items, ok := property["items"].(map[string]any); ok {
+			kind += fmt.Sprint(" of ", items["type"])
+		}
+		types[name] = kind
+	}
+	return types
+}
+
+func TestTheEventSchemaHasTheFieldsOfARequest(t *testing.T) {
+	want := map[string]string{}
+	for field := range reflect.TypeFor[guard.Request]().Fields() {
+		name := strings.ToLower(field.Name[:1]) + strings.TrimPrefix(strings.ReplaceAll(field.Name, "ID", "Id"), field.Name[:1])
+		switch field.Type.String() {
+		case "string", "guard.Op":
+			want[name] = "string"
+		case "int64":
+			want[name] = "integer"
+		case "bool":
+			want[name] = "boolean"
+		case "[]string":
+			want[name] = "array of string"
+		case "[]uint8": // any JSON
+			want[name] = ""
+		default:
+			t.Fatalf("%s has the type %v, which this test does not know", field.Name, field.Type)
+		}
+	}
+	if diff := cmp.Diff(want, properties(t, decode(t, read(t, "event.schema.json")))); diff != "" {
+		t.Errorf("(-guard.Request +event.schema.json):\n%s", diff)
+	}
+	// The guard itself lists the names that it decodes.
+	_, err := handler(limits.Posts).Invoke(t.Context(), []byte(`{"no":1}`))
+	listed := strings.Split(regexp.MustCompile(`want only (.*)$`).FindStringSubmatch(err.Error())[1], ", ")
+	slices.Sort(listed)
+	if diff := cmp.Diff(listed, slices.Sorted(maps.Keys(want))); diff != "" {
+		t.Errorf("(-decoded +guard.Request):\n%s", diff)
+	}
+}
+
+// docs/events.md has a table of the same fields.
+func TestTheDocumentHasTheFieldsOfTheSchemas(t *testing.T) {
+	document := string(read(t, "../docs/events.md"))
+	for title, schema := range map[string]string{"## The event\n": "event.schema.json", "## The answer\n": "answer.schema.json"} {
+		_, section, _ := strings.Cut(document, title)
+		_, table, _ := strings.Cut(section, "| field")
+		table, _, _ = strings.Cut(table, "\n\n")
+		documented := map[string]bool{}
+		for row := range strings.Lines(table) {
+			_, cell, _ := strings.Cut(row, "|")
+			cell, _, _ = strings.Cut(cell, "|")
+			for _, name := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(cell, -1) {
+				documented[name[1]] = true
+			}
+		}
+		want := slices.Sorted(maps.Keys(properties(t, decode(t, read(t, schema)))))
+		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(documented))); diff != "" {
+			t.Errorf("%s (-%s +docs/events.md):\n%s", strings.TrimSpace(title), schema, diff)
+		}
+	}
+}
+
+func handler(g limits.Guard) *guard.Handler {
+	return &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+}
+
+// full is an answer with every field that any answer has.
+func full(t *testing.T) []byte {
+	t.Helper()
+	reading := policy.Reading{Name: "n", Limit: 1, Used: 1, Remaining: 1, Wait: 1e6, ResetAt: 1, WindowKey: 1, At: 1}
+	one := reading
+	reading.Each = []policy.Reading{one}
+	a := guard.Answer{
+		Request: guard.Request{UserID: "u", Activity: "a", Op: guard.Check, RequestID: "r"},
+		Allowed: true, Reason: ratelimit.OK, Granted: 1, Display: "d", Message: "m",
+		Decision: &ratelimit.Decision{Reading: reading, ReadyAt: 1, Waiting: 1, LimitedBy: "n"},
+	}
+	return a.AppendJSON(nil)
+}
+
+func TestTheAnswerSchemaHasTheFieldsOfAnAnswer(t *testing.T) {
+	text := full(t)
+	want := properties(t, decode(t, read(t, "answer.schema.json")))
+	if diff := cmp.Diff(want, types(t, text)); diff != "" {
+		t.Errorf("(-answer.schema.json +guard):\n%s", diff)
+	}
+	items := decode(t, read(t, "answer.schema.json")).(map[string]any)["properties"].(map[string]any)["limits"].(map[string]any)["items"]
+	each, err := json.Marshal(decode(t, text).(map[string]any)["limits"].([]any)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(properties(t, items), types(t, each)); diff != "" {
+		t.Errorf("a limit (-answer.schema.json +guard):\n%s", diff)
+	}
+	var d client.Decision
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	again, err := json.Marshal(d)
+	if err != nil || string(again) != string(text) {
+		t.Errorf("the Go client makes\n%s, %v, of\n%s", again, err, text)
+	}
+}
+
+// types returns the type of each member of an object.
+func types(t *testing.T, text []byte) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for name, v := range decode(t, text).(map[string]any) {
+		switch v := v.(type) {
+		case string:
+			all[name] = "string"
+		case json.Number:
+			all[name] = "integer"
+		case bool:
+			all[name] = "boolean"
+		case []any:
+			all[name] = "array of object"
+		default:
+			t.Errorf("%s is %T", name, v)
+		}
+	}
+	return all
+}
