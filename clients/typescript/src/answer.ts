@@ -21,9 +21,10 @@ export function readInvoked(reply: Invoked, call: Call): Fields {
       const { userId, activity, op } = call.event;
       return { allowed: false, reason: "limited", userId, activity, op, granted: 0, message };
     }
-    case "Unavailable":
-    case "Sandbox.Timedout":
+    case "Unavailable": // the guard has made all its own attempts
       throw new OutageError(`${call.name} did not answer: ${hide(message, call)}`, { guard: call.name });
+    case "Sandbox.Timedout":
+      throw new OutageError(`${call.name} did not answer: the function timed out`, { guard: call.name });
     default:
       throw new AnswerError(`${call.name} failed: ${hide(type, call).slice(0, 100)}. Its log says why.`, { guard: call.name });
   }
@@ -43,14 +44,15 @@ export function readResponded(reply: Responded, call: Call): Fields {
     throw new OutageError(`${call.name} did not answer: ${hide(String(fields["detail"] ?? ""), call)}`, { guard: call.name });
   }
   if (reply.status >= 400) {
-    const message = hide(String(fields["Message"] ?? fields["message"] ?? fields["detail"] ?? "no message"), call);
+    const message = String(fields["Message"] ?? fields["message"] ?? fields["detail"] ?? "no message");
     throw refusal(reply.status, reply.code ?? `HTTP ${reply.status}`, message, call);
   }
   throw noAnswer(reply.body, call);
 }
 
 function noAnswer(text: string, call: Call): AnswerError {
-  const start = JSON.stringify(hide(text, call).slice(0, 100));
+  const first = [...hide(text, call).slice(0, 200)].slice(0, 100).join(""); // 100 characters have at most 200 UTF-16 units
+  const start = JSON.stringify(first).slice(1, -1);
   return new AnswerError(`${call.name} answered something that no guard answers: ${start}. Check the function's name.`, {
     guard: call.name,
   });

@@ -3,7 +3,7 @@ import { ConfigurationError, type GuardsError, OutageError } from "./errors.js";
 
 /** Codes with which AWS refuses credentials. Some services append "Exception". */
 const refusals =
-  /^(UnrecognizedClient|InvalidSignature|ExpiredToken|IncompleteSignature|MissingAuthenticationToken)(Exception)?$/;
+  /^(UnrecognizedClient|InvalidClientTokenId|InvalidSignature|SignatureDoesNotMatch|ExpiredToken|IncompleteSignature|MissingAuthenticationToken)(Exception)?$/;
 
 /** Codes of Node for connections that could not be made, or that broke. */
 const connections = new Set([
@@ -87,7 +87,7 @@ function notInvoked(code: string, message: string, call: Call, cause: unknown): 
 export function hide(text: string, { event }: Call): string {
   for (const id of [event.userId, event.requestId]) {
     if (typeof id !== "string" || id === "") continue;
-    text = text.replaceAll(JSON.stringify(id).slice(1, -1), "…").replaceAll(id, "…");
+    text = text.replaceAll(JSON.stringify(id).slice(1, -1), "***").replaceAll(id, "***");
   }
   return text;
 }

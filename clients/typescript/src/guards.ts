@@ -3,7 +3,7 @@ import { LambdaClient } from "@aws-sdk/client-lambda";
 import { activities } from "./activities.js";
 import { readInvoked, readResponded } from "./answer.js";
 import { Breaker } from "./breaker.js";
-import { type Event, findCredentials, newCall } from "./call.js";
+import { type Call, type Event, findCredentials, newCall } from "./call.js";
 import type { Activity, CheckArgs, Decision, ReleaseArgs, StatusArgs, UserArgs } from "./decision.js";
 import { GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
 import { failure } from "./failure.js";
@@ -77,7 +77,7 @@ export class Guards {
     if (args) return this.#other("release", what as Activity, args);
     const { guard, activity, userId, at, requestId, granted } = what as Decision;
     if (at === undefined || requestId === undefined) {
-      throw new ValidationError("the decision has no receipt, so there is nothing to release");
+      throw new ValidationError("the decision has no receipt, so there is nothing to give back");
     }
     return this.#other("release", { guard, activity }, { userId, at, requestId, count: granted });
   }
@@ -135,9 +135,11 @@ export class Guards {
   /** Asks a guard, unless it did not answer a moment ago. */
   async #ask(place: Place, event: Event, attempts: number): Promise<Decision> {
     const name = this.#settings.prefix + place.guard;
+    const body = json(event, name);
     this.#breaker.enter(name);
     try {
-      const fields = await this.#send(place.guard, name, event, attempts);
+      const call = await newCall(this.#client, name, this.#settings.urls.get(place.guard), event);
+      const fields = await this.#send(call, body, attempts);
       this.#breaker.worked(name);
       return { ...(fields as unknown as Decision), guard: place.guard };
     } catch (error) {
@@ -147,16 +149,15 @@ export class Guards {
     }
   }
 
-  async #send(guard: string, name: string, event: Event, attempts: number): Promise<Record<string, unknown>> {
-    const { timeout, attemptTimeout, urls } = this.#settings;
+  /** Sends the event, several times if need be, and returns the fields of the answer. */
+  async #send(call: Call, body: string, attempts: number): Promise<Record<string, unknown>> {
+    const { timeout, attemptTimeout } = this.#settings;
     const end = performance.now() + timeout;
-    const call = await newCall(this.#client, name, urls.get(guard), event);
-    await within(timeout, name, () => findCredentials(call));
-    const body = JSON.stringify(event);
+    await within(timeout, call.name, () => findCredentials(call));
     const thrown = (error: unknown): never => {
       throw failure(error, call);
     };
-    return repeat(name, { end, attempts, attemptTimeout }, async (signal) => {
+    return repeat(call.name, { end, attempts, attemptTimeout }, async (signal) => {
       if (call.url) return readResponded(await post(call, call.url, body, signal).catch(thrown), call);
       return readInvoked(await invoke(call, body, signal).catch(thrown), call);
     });
@@ -178,6 +179,14 @@ export class Guards {
 interface Place {
   guard: string;
   activity: string;
+}
+
+function json(event: Event, name: string): string {
+  try {
+    return JSON.stringify(event);
+  } catch (error) {
+    throw new ValidationError(`the request is not JSON: ${(error as Error).message}`, { guard: name, cause: error });
+  }
 }
 
 function find(activity: Activity): Place {
