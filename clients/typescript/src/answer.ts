@@ -44,7 +44,7 @@ export function readResponded(reply: Responded, call: Call): Fields {
     throw new OutageError(`${call.name} did not answer: ${hide(String(fields["detail"] ?? ""), call)}`, { guard: call.name });
   }
   if (reply.status >= 400) {
-    const message = String(fields["Message"] ?? fields["message"] ?? fields["detail"] ?? "no message");
+    const message = String(fields["Message"] ?? fields["message"] ?? fields["detail"] ?? "");
     throw refusal(reply.status, reply.code ?? `HTTP ${reply.status}`, message, call);
   }
   throw noAnswer(reply.body, call);

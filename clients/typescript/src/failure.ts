@@ -5,6 +5,9 @@ import { ConfigurationError, type GuardsError, OutageError } from "./errors.js";
 const refusals =
   /^(UnrecognizedClient|InvalidClientTokenId|InvalidSignature|SignatureDoesNotMatch|ExpiredToken|IncompleteSignature|MissingAuthenticationToken)(Exception)?$/;
 
+/** What the SDK calls a response without a code of AWS, or with a body that is no JSON. */
+const unnamed = /^(Unknown|UnknownError|Error|SyntaxError)$/;
+
 /** Codes of Node for connections that could not be made, or that broke. */
 const connections = new Set([
   "EAI_AGAIN",
@@ -39,7 +42,10 @@ export function refusedCredentials(error: unknown): boolean {
 export function failure(error: unknown, call: Call): GuardsError {
   const e: Failure = error instanceof Error ? error : { name: "Error", message: String(error) };
   const status = e.$metadata?.httpStatusCode;
-  if (status !== undefined && status >= 400) return refusal(status, e.name, e.message, call, error);
+  if (status !== undefined && status >= 400) {
+    const code = unnamed.test(e.name) ? `HTTP ${status}` : e.name;
+    return refusal(status, code, unnamed.test(e.message) || e.name === "SyntaxError" ? "" : e.message, call, error);
+  }
   const broken = connectionCode(e);
   if (broken !== undefined || e.name === "TimeoutError") return outage(e.message || broken || e.name, call, error);
   // For example a certificate that is not valid. That is a mistake somewhere, so it must not open the door.
@@ -50,7 +56,7 @@ export function failure(error: unknown, call: Call): GuardsError {
 export function refusal(status: number, code: string, message: string, call: Call, cause?: unknown): GuardsError {
   const { name, region, url } = call;
   const details = { guard: name, cause };
-  if (status === 429 || status >= 500 || code === "TooManyRequestsException") return outage(`${code}: ${message}`, call, cause);
+  if (status === 429 || status >= 500 || code === "TooManyRequestsException") return outage(message ? `${code}: ${message}` : code, call, cause);
   if (refusals.test(code)) {
     return new ConfigurationError(`AWS refused the credentials (${code}). Renew them, and check this machine's clock.`, details);
   }

@@ -33,6 +33,6 @@ export function limit(
       return reply;
     }
     const { status, headers, body } = refusal(checked.decision);
-    return reply.code(status).headers(headers).send(body);
+    return reply.code(status).headers(headers).send(Buffer.from(body)); // for a string, Fastify adds a charset
   };
 }
