@@ -96,6 +96,14 @@ test("no attempt starts if its time is not left", async (t) => {
   assert.equal(lambda.requests.length, 1);
 });
 
+test("no repeat starts if its time is not left", async (t) => {
+  const lambda = await Lambda.start(t, { status: 500 }, { answer: ok });
+  lambda.delay = 350;
+  const decision = await lambda.guards({ decisionTimeout: 100, timeout: 700 }).check("create_post", { userId: "u1" });
+  assert.equal(decision.reason, "unavailable"); // 350 ms are left, and an attempt needs 400 ms
+  assert.equal(lambda.requests.length, 1);
+});
+
 test("pauses before repeats are random and short", async (t) => {
   const lambda = await Lambda.start(t, { status: 500 });
   const guards = lambda.guards({ attempts: 4 });

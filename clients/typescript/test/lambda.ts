@@ -67,6 +67,8 @@ export class Lambda {
   readonly requests: Received[] = [];
   /** The replies to the next requests. The last one serves all further requests. */
   replies: Reply[];
+  /** How long a reply takes, in milliseconds. */
+  delay = 0;
   readonly url: string;
 
   private constructor(server: Server, replies: Reply[]) {
@@ -92,7 +94,7 @@ export class Lambda {
       request.on("data", (chunk) => (received.text += chunk));
       request.on("end", () => {
         received.event = JSON.parse(received.text);
-        lambda.reply(response);
+        setTimeout(() => lambda.reply(response), lambda.delay);
       });
     });
     return lambda;

@@ -103,9 +103,11 @@ const noReceipt: [name: string, reply: Reply][] = [
 
 for (const [name, reply] of noReceipt) {
   test(`guarded gives nothing back for a decision that is ${name}`, async (t) => {
+    const warnings: GuardsError[] = [];
     const lambda = await Lambda.start(t, reply);
-    await assert.rejects(lambda.guards().guarded("create_post", { userId: "u1" }, fail), SaveError);
+    await assert.rejects(lambda.guards({ warnings }).guarded("create_post", { userId: "u1" }, fail), SaveError);
     assert.equal(lambda.requests.length, 1);
+    assert.equal(warnings.length, name === "unavailable" ? 1 : 0); // nobody tried a release
   });
 }
 
