@@ -6,7 +6,7 @@ const refusals =
   /^(UnrecognizedClient|InvalidClientTokenId|InvalidSignature|SignatureDoesNotMatch|ExpiredToken|IncompleteSignature|MissingAuthenticationToken)(Exception)?$/;
 
 /** What the SDK calls a response without a code of AWS, or with a body that is no JSON. */
-const unnamed = /^(Unknown|UnknownError|Error|SyntaxError)$/;
+const unnamed = /^(Unknown|UnknownError|Error|SyntaxError|\d+)$/;
 
 /** Codes of Node for connections that could not be made, or that broke. */
 const connections = new Set([

@@ -114,14 +114,11 @@ test("pauses before repeats are random and short", async (t) => {
 
 test("the time of the credentials counts, but it is not an attempt's", async (t) => {
   const lambda = await Lambda.start(t, { answer: ok });
-  const client = lambda.client();
-  client.config.credentials = async () => {
-    await sleep(600);
-    return { accessKeyId: "AKID", secretAccessKey: "secret" };
-  };
-  assert.equal((await lambda.guards({ ...quick, client }).check("create_post", { userId: "u1" })).reason, "ok");
-  client.config.credentials = () => sleep(5000, { accessKeyId: "AKID", secretAccessKey: "secret" }, { ref: false });
-  await assert.rejects(lambda.guards({ ...quick, client }).status("create_post", { userId: "u1" }), {
+  const found = { accessKeyId: "AKID", secretAccessKey: "secret", sessionToken: "token" };
+  const slow = lambda.client(() => sleep(600, found));
+  assert.equal((await lambda.guards({ ...quick, client: slow }).check("create_post", { userId: "u1" })).reason, "ok");
+  const never = lambda.client(() => sleep(5000, found, { ref: false }));
+  await assert.rejects(lambda.guards({ ...quick, client: never }).status("create_post", { userId: "u1" }), {
     name: "OutageError",
     message: "posts-guard did not answer: timeout after 1000 ms",
   });

@@ -118,11 +118,11 @@ export class Lambda {
   }
 
   /** Returns a client of AWS for this server. */
-  client(): LambdaClient {
+  client(credentials = async () => ({ accessKeyId: "AKID", secretAccessKey: "secret", sessionToken: "token" })): LambdaClient {
     return new LambdaClient({
       region: "eu-west-1",
       endpoint: this.url,
-      credentials: { accessKeyId: "AKID", secretAccessKey: "secret", sessionToken: "token" },
+      credentials,
       maxAttempts: 5,
     });
   }
