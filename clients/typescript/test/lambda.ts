@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { LambdaClient } from "@aws-sdk/client-lambda";
 import { Guards, type GuardsError, type Options } from "@cric-talk/guards";
 
@@ -134,14 +135,20 @@ export class Lambda {
   }
 }
 
-/** Options for tests that wait: an attempt takes 400 ms. */
-export const quick = { decisionTimeout: 100, timeout: 1000 };
+/** Options for tests that wait: an attempt takes 600 ms. */
+export const quick = { decisionTimeout: 300, timeout: 1500 };
 
 /** Returns the milliseconds that a promise takes. */
 export async function duration(promise: Promise<unknown>): Promise<number> {
   const start = performance.now();
   await promise.catch(() => {});
   return performance.now() - start;
+}
+
+/** Waits until something has happened on the other side, for at most 5 s. */
+export async function until(happened: () => boolean): Promise<void> {
+  for (let n = 0; n < 500 && !happened(); n++) await sleep(10);
+  assert.ok(happened(), happened.toString());
 }
 
 /** Checks that a number is in a range. Busy machines can be late, but never early. */

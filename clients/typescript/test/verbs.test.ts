@@ -157,7 +157,7 @@ test("wait sleeps until the request can pass", async (t) => {
   const guards = (await Lambda.start(t, "hang")).guards();
   const waits = Array.from({ length: 20 }, () => duration(guards.wait({ waitTime: 200 })));
   const took = await Promise.all(waits);
-  for (const ms of took) between(ms, 199, 400); // a random part of up to 50 ms, and a busy machine
+  for (const ms of took) between(ms, 199, 1000); // a random part of up to 50 ms, and a busy machine
   assert.ok(Math.max(...took) - Math.min(...took) > 5, "the waits differ");
   assert.equal(await guards.wait({ waitTime: 0 }), true);
 });
@@ -168,7 +168,7 @@ test("wait does not sleep if there is nothing to wait for, or too much", async (
   assert.equal(await guards.wait({}), false);
   assert.equal(await guards.wait({ waitTime: 60_001 }), false);
   assert.equal(await guards.wait({ waitTime: 101 }, { most: 100 }), false);
-  between(performance.now() - start, 0, 50);
+  between(performance.now() - start, 0, 100);
 });
 
 test("wait can be cancelled", async (t) => {
