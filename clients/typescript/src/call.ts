@@ -1,0 +1,60 @@
+import type { LambdaClient } from "@aws-sdk/client-lambda";
+import type { Decision } from "./decision.js";
+import { ConfigurationError, OutageError } from "./errors.js";
+import { failure, refusedCredentials } from "./failure.js";
+
+/** What a guard is asked, as it is sent. */
+export interface Event {
+  userId: string;
+  activity: string;
+  op: Decision["op"];
+  requestId?: string | undefined;
+}
+
+/** One call of a guard, with all its attempts. */
+export interface Call {
+  client: LambdaClient;
+  /** The function's name: the guard's name with its prefix. */
+  name: string;
+  region: string;
+  /** The Function URL, if the function is asked by URL. */
+  url: URL | undefined;
+  event: Event;
+}
+
+/** Finds the region. Without one it throws a ConfigurationError. */
+export async function newCall(client: LambdaClient, name: string, url: URL | undefined, event: Event): Promise<Call> {
+  try {
+    const region = await client.config.region();
+    if (region) return { client, name, region: regionOf(url) ?? region, url, event };
+  } catch (error) {
+    if (!/region is missing/i.test(String(error))) {
+      throw new ConfigurationError(`${name} could not be invoked: ${String(error)}`, { guard: name, cause: error });
+    }
+  }
+  throw new ConfigurationError("No AWS region is set. Set AWS_REGION, or pass a Lambda client that has one.", { guard: name });
+}
+
+/** The region of a Function URL is part of its address. */
+function regionOf(url: URL | undefined): string | undefined {
+  return url?.hostname.match(/\.lambda-url\.([a-z0-9-]+)\.on\.aws$/)?.[1];
+}
+
+/**
+ * Finds the credentials before the first attempt. The SDK can need seconds to learn that there are none. An attempt
+ * would then end as a timeout, and a mistake would look like an outage.
+ */
+export async function findCredentials(call: Call): Promise<void> {
+  try {
+    await call.client.config.credentials();
+  } catch (error) {
+    if (!(error instanceof Error && error.name === "CredentialsProviderError")) {
+      const known = failure(error, call);
+      if (known instanceof OutageError || refusedCredentials(error)) throw known;
+    }
+    throw new ConfigurationError(
+      "No AWS credentials were found. Give the app a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+      { guard: call.name, cause: error },
+    );
+  }
+}

@@ -1,0 +1,110 @@
+import type { activities } from "./activities.js";
+import type { OutageError } from "./errors.js";
+
+/** An activity that this package knows, or any activity of any guard. */
+export type Activity = keyof typeof activities | { readonly guard: string; readonly activity: string };
+
+/** Why a request was allowed or refused. */
+export type Reason =
+  | "ok"
+  | "limited"
+  | "delayed"
+  | "unlimited"
+  | "bypassed"
+  | "shadow"
+  | "duplicate"
+  | "unavailable";
+
+/** The figures of one limit. */
+export interface Figures {
+  /** Actions allowed in one window. */
+  limit: number;
+  /** Actions counted in the current window, after this answer. */
+  activityCount: number;
+  /** Actions left now; never below 0. */
+  remaining: number;
+  /** Milliseconds until the same request can pass; 0 if nothing was refused. */
+  waitTime: number;
+  /** Unix milliseconds when the count is back at 0. */
+  resetAt: number;
+}
+
+/** One of several limits of an activity. */
+export interface NamedFigures extends Figures {
+  name: string;
+}
+
+/** A guard's answer. The figures are missing if nothing is counted, for example for an unlimited activity. */
+export interface Decision extends Partial<Figures> {
+  /** Whether the caller may go on. */
+  allowed: boolean;
+  reason: Reason;
+  userId: string;
+  activity: string;
+  op: "check" | "status" | "release" | "reset";
+  /** The guard that was asked, without its prefix. The client adds this field. */
+  guard: string;
+  /** The window's number, for policies that have one. */
+  windowKey?: number;
+  /** For a check: how many of `count` were taken. */
+  granted?: number;
+  /** The receipt, with `requestId`: when the check was counted, in Unix milliseconds. */
+  at?: number;
+  /** The receipt, with `at`: the id under which the check was counted. */
+  requestId?: string;
+  /** A text for the end user, if the request was refused in whole or in part. */
+  message?: string;
+  /** For example `12-hour pins: 93/100`. */
+  display?: string;
+  /** For `delayed`: Unix milliseconds when the job's place comes up. */
+  readyAt?: number;
+  /** For `delayed`: places given in later windows, up to and including this one. */
+  enqueued?: number;
+  /** With several limits: the name of the one that refused. */
+  limitedBy?: string;
+  /** With several limits: the figures of each. */
+  limits?: NamedFigures[];
+  /** Why the option `onOutage` decided. The client adds this field; a guard's own `unavailable` has none. */
+  outage?: OutageError;
+}
+
+/** Who is limited. */
+export interface UserArgs {
+  /** 1 to 128 printable ASCII characters without spaces. Never take it from the user's own input. */
+  userId: string;
+}
+
+/** What `status` asks. */
+export interface StatusArgs extends UserArgs {
+  /** How many actions at once; at least 1, which is the default. */
+  count?: number | undefined;
+  /** Grant as many of `count` as fit, instead of all or nothing. Default: false. */
+  partial?: boolean | undefined;
+  /** The caller's plan. Never take it from the user's own input. */
+  tier?: string | undefined;
+  /** The caller's roles. Never take them from the user's own input. */
+  roles?: readonly string[] | undefined;
+}
+
+/** What `check` asks. */
+export interface CheckArgs extends StatusArgs {
+  /**
+   * Identifies the action, so that a repeat is counted once; 1 to 64 printable ASCII characters without spaces.
+   * Default: a new id for each call. It can't be combined with `partial`.
+   */
+  requestId?: string | undefined;
+  /** The place that this job was given, in Unix milliseconds. Only for guards that give places. */
+  readyAt?: number | undefined;
+  /** What to put on the delayed queue: any JSON, at most 32 KiB. Only for guards that give places. */
+  job?: unknown;
+}
+
+/** The receipt of a check, and how much of it to give back. */
+export interface ReleaseArgs extends UserArgs {
+  /** `at` of the check's decision, in Unix milliseconds. */
+  at: number;
+  /** `requestId` of the check's decision. */
+  requestId: string;
+  /** How many of its actions to give back; 1 to 1,000,000. Default: 1. */
+  count?: number | undefined;
+}

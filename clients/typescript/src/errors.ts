@@ -1,0 +1,73 @@
+import type { Decision } from "./decision.js";
+
+/** What an error is about. */
+export interface ErrorDetails {
+  /** The function that was asked, with its prefix. */
+  guard?: string | undefined;
+  cause?: unknown;
+}
+
+/** The base of all errors that this package throws. No message contains a user id or a request id. */
+export class GuardsError extends Error {
+  static {
+    this.prototype.name = "GuardsError";
+  }
+
+  /** The function that was asked, with its prefix; undefined if none was asked. */
+  readonly guard: string | undefined;
+
+  constructor(message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? {} : { cause: details.cause });
+    this.guard = details.guard;
+  }
+}
+
+/** The app is not set up to ask this guard: no region, credentials, permission or function, or a bad option. */
+export class ConfigurationError extends GuardsError {
+  static {
+    this.prototype.name = "ConfigurationError";
+  }
+}
+
+/** The request contains a mistake. Nothing was counted. */
+export class ValidationError extends GuardsError {
+  static {
+    this.prototype.name = "ValidationError";
+  }
+}
+
+/** The function answered, but not as a guard does, or it crashed. */
+export class AnswerError extends GuardsError {
+  static {
+    this.prototype.name = "AnswerError";
+  }
+}
+
+/** The guard did not answer in time, or it could not be reached, or it reported that its table did not answer. */
+export class OutageError extends GuardsError {
+  static {
+    this.prototype.name = "OutageError";
+  }
+
+  /** Whether the same request could succeed at once, so that the client sends it again. */
+  readonly retryable: boolean;
+
+  constructor(message: string, details: ErrorDetails & { retryable?: boolean } = {}) {
+    super(message, details);
+    this.retryable = details.retryable ?? false;
+  }
+}
+
+/** `guarded` was refused. Its function was not called. */
+export class LimitedError extends GuardsError {
+  static {
+    this.prototype.name = "LimitedError";
+  }
+
+  readonly decision: Decision;
+
+  constructor(decision: Decision) {
+    super(decision.message ?? "Please try again later.", { guard: decision.guard, cause: decision.outage });
+    this.decision = decision;
+  }
+}

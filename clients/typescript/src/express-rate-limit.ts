@@ -1,0 +1,92 @@
+import type { ClientRateLimitInfo, Options, Store } from "express-rate-limit";
+import type { Activity, Decision } from "./decision.js";
+import type { Guards } from "./guards.js";
+
+/** How many counted requests of one key the store remembers, so that it can give them back. */
+const mostReceipts = 100;
+
+/** How many keys the store remembers. */
+const mostKeys = 10_000;
+
+/**
+ * GuardsStore lets express-rate-limit count in a guard. Two things do not fit, so prefer `limit` from "./express":
+ *
+ * - The app holds a `limit` and `windowMs`, and the guard has its own. The guard decides: what it refuses is refused.
+ *   A lower `limit` of the app refuses too, but such requests are already counted. Set both to the guard's own limit.
+ * - express-rate-limit gives back with `decrement(key)`, which does not say which request it means. The store gives
+ *   back the last counted one of that key: at most 100 for each of 10,000 keys, and only those of this process.
+ *   Requests that were refused are not counted, so there is nothing to give back.
+ */
+export class GuardsStore implements Store {
+  /** Other processes count in the same guard. */
+  readonly localKeys = false;
+  /** Tells express-rate-limit that other activities have other counts. The guard's user id is the key alone. */
+  readonly prefix: string;
+  readonly #guards: Guards;
+  readonly #activity: Activity;
+  /** By key, the newest last: the decisions to give back. The key that was used last is the last one. */
+  readonly #counted = new Map<string, Decision[]>();
+  #limit = 0; // the app's, if it is a number
+  #refusedToo = false; // whether express-rate-limit also gives back refused requests
+
+  constructor(guards: Guards, activity: Activity) {
+    this.#guards = guards;
+    this.#activity = activity;
+    this.prefix = typeof activity === "string" ? `${activity}:` : `${activity.guard}:${activity.activity}:`;
+  }
+
+  /** Called by express-rate-limit. */
+  init(options: Options): void {
+    if (typeof options.limit === "number") this.#limit = options.limit;
+    this.#refusedToo = options.skipFailedRequests;
+  }
+
+  /** Counts a request of the key. */
+  async increment(key: string): Promise<ClientRateLimitInfo> {
+    const decision = await this.#guards.check(this.#activity, { userId: key });
+    if ((decision.allowed && decision.at !== undefined) || this.#refusedToo) this.#remember(key, decision);
+    return this.#info(decision);
+  }
+
+  /** Gives back the last counted request of the key. */
+  async decrement(key: string): Promise<void> {
+    const decisions = this.#counted.get(key);
+    const decision = decisions?.pop();
+    if (decisions?.length === 0) this.#counted.delete(key);
+    if (decision?.allowed && decision.at !== undefined) await this.#guards.release(decision);
+  }
+
+  /** Deletes the count of the key. */
+  async resetKey(key: string): Promise<void> {
+    this.#counted.delete(key);
+    await this.#guards.reset(this.#activity, { userId: key });
+  }
+
+  /** Returns the count of the key, and counts nothing. */
+  async get(key: string): Promise<ClientRateLimitInfo> {
+    const decision = await this.#guards.status(this.#activity, { userId: key });
+    return { totalHits: decision.activityCount ?? 0, resetTime: date(decision.resetAt) };
+  }
+
+  #remember(key: string, decision: Decision): void {
+    const decisions = this.#counted.get(key) ?? [];
+    this.#counted.delete(key);
+    this.#counted.set(key, decisions);
+    decisions.push(decision);
+    if (decisions.length > mostReceipts) decisions.shift();
+    if (this.#counted.size > mostKeys) this.#counted.delete(this.#counted.keys().next().value as string);
+  }
+
+  /** express-rate-limit refuses if totalHits is above the app's limit. It wants at least 1. */
+  #info(decision: Decision): ClientRateLimitInfo {
+    const { allowed, activityCount = 0, waitTime = 1000, resetAt } = decision;
+    if (allowed) return { totalHits: Math.max(1, activityCount), resetTime: date(resetAt) };
+    // The limit can be a function of the request, which is not known here. Then no number is safe but a huge one.
+    const above = this.#limit > 0 ? Math.max(this.#limit, activityCount) + 1 : Number.MAX_SAFE_INTEGER;
+    return { totalHits: above, resetTime: date(Date.now() + waitTime) };
+  }
+}
+
+function date(milliseconds: number | undefined): Date | undefined {
+  return milliseconds === undefined ? undefined : new Date(milliseconds);
+}

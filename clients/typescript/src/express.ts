@@ -1,0 +1,34 @@
+import type { NextFunction, Request, RequestHandler, Response } from "express";
+import type { Activity, Decision } from "./decision.js";
+import type { Guards } from "./guards.js";
+import { refusal } from "./http.js";
+import { checkRequest, type LimitOptions } from "./middleware.js";
+
+export type { LimitOptions } from "./middleware.js";
+
+/** The options of `limit` for Express. */
+export interface ExpressLimitOptions extends LimitOptions<Request> {
+  /** Answers a refused request instead of the middleware. */
+  refused?: (decision: Decision, request: Request, response: Response, next: NextFunction) => void | Promise<void>;
+}
+
+/**
+ * Returns middleware that counts each request, and answers 429 if the user is over the limit (503 in an outage with
+ * `onOutage: "deny"`). Other errors go to the app's error handler.
+ *
+ * If a later handler fails, the request stays counted. Use `guards.guarded` in the handler to give the count back.
+ */
+export function limit(guards: Pick<Guards, "check">, activity: Activity, options: ExpressLimitOptions): RequestHandler {
+  return (request, response, next) => {
+    handle(request, response, next).catch(next);
+  };
+
+  async function handle(request: Request, response: Response, next: NextFunction): Promise<void> {
+    const checked = await checkRequest(guards, activity, options, request);
+    if (checked) response.set(checked.headers);
+    if (!checked || checked.decision.allowed) return next();
+    if (options.refused) return options.refused(checked.decision, request, response, next);
+    const { status, headers, body } = refusal(checked.decision);
+    response.writeHead(status, headers).end(body); // response.send would add a charset, which JSON has not
+  }
+}

@@ -1,0 +1,105 @@
+import type { Call } from "./call.js";
+import { ConfigurationError, type GuardsError, OutageError } from "./errors.js";
+
+/** Codes with which AWS refuses credentials. Some services append "Exception". */
+const refusals =
+  /^(UnrecognizedClient|InvalidClientTokenId|InvalidSignature|SignatureDoesNotMatch|ExpiredToken|IncompleteSignature|MissingAuthenticationToken)(Exception)?$/;
+
+/** What the SDK calls a response without a code of AWS, or with a body that is no JSON. */
+const unnamed = /^(Unknown|UnknownError|Error|SyntaxError|\d+)$/;
+
+/** Codes of Node for connections that could not be made, or that broke. */
+const connections = new Set([
+  "EAI_AGAIN",
+  "ECONNABORTED",
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EHOSTDOWN",
+  "EHOSTUNREACH",
+  "ENETDOWN",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EPIPE",
+  "ETIMEDOUT",
+  "HPE_INVALID_EOF_STATE",
+]);
+
+/** What this package reads from an error of the SDK or of Node. */
+interface Failure {
+  name: string;
+  message: string;
+  code?: unknown;
+  cause?: unknown;
+  $metadata?: { httpStatusCode?: number };
+}
+
+/** Reports whether AWS refused the credentials. */
+export function refusedCredentials(error: unknown): boolean {
+  return error instanceof Error && refusals.test(error.name);
+}
+
+/** Turns an error of the SDK into one of this package. */
+export function failure(error: unknown, call: Call): GuardsError {
+  const e: Failure = error instanceof Error ? error : { name: "Error", message: String(error) };
+  const status = e.$metadata?.httpStatusCode;
+  if (status !== undefined && status >= 400) {
+    const code = unnamed.test(e.name) ? `HTTP ${status}` : e.name;
+    return refusal(status, code, unnamed.test(e.message) || e.name === "SyntaxError" ? "" : e.message, call, error);
+  }
+  const broken = connectionCode(e);
+  if (broken !== undefined || e.name === "TimeoutError") return outage(e.message || broken || e.name, call, error);
+  // For example a certificate that is not valid. That is a mistake somewhere, so it must not open the door.
+  return notInvoked(typeof e.code === "string" ? e.code : e.name, e.message, call, error);
+}
+
+/** Turns an error of Lambda into one of this package: an HTTP status of 400 or more, with AWS's code and message. */
+export function refusal(status: number, code: string, message: string, call: Call, cause?: unknown): GuardsError {
+  const { name, region, url } = call;
+  const details = { guard: name, cause };
+  if (status === 429 || status >= 500 || code === "TooManyRequestsException") return outage(message ? `${code}: ${message}` : code, call, cause);
+  if (refusals.test(code)) {
+    return new ConfigurationError(`AWS refused the credentials (${code}). Renew them, and check this machine's clock.`, details);
+  }
+  if (url && status === 403) {
+    return new ConfigurationError(
+      `The app may not call the URL of ${name}. Allow its role lambda:InvokeFunctionUrl and lambda:InvokeFunction on this function.`,
+      details,
+    );
+  }
+  if (code === "AccessDeniedException") {
+    return new ConfigurationError(
+      `The app may not invoke ${name} in ${region}. Allow its role the action lambda:InvokeFunction on this function.`,
+      details,
+    );
+  }
+  if (code === "ResourceNotFoundException" || (url && status === 404)) {
+    return new ConfigurationError(
+      `There is no function ${name} in ${region}. Deploy it, or check the region and the name.`,
+      details,
+    );
+  }
+  return notInvoked(code, message, call, cause);
+}
+
+function outage(why: string, call: Call, cause: unknown): OutageError {
+  return new OutageError(`${call.name} did not answer: ${hide(why, call)}`, { guard: call.name, cause, retryable: true });
+}
+
+function notInvoked(code: string, message: string, call: Call, cause: unknown): ConfigurationError {
+  return new ConfigurationError(`${call.name} could not be invoked: ${code}: ${hide(message, call)}`, { guard: call.name, cause });
+}
+
+/** Hides the ids of the event in a text from outside, so that they reach no log. */
+export function hide(text: string, { event }: Call): string {
+  for (const id of [event.userId, event.requestId]) {
+    if (typeof id !== "string" || id === "") continue;
+    text = text.replaceAll(JSON.stringify(id).slice(1, -1), "***").replaceAll(id, "***");
+  }
+  return text;
+}
+
+/** Returns the code of a broken connection. Some HTTP handlers wrap it. */
+function connectionCode(error: Failure, depth = 0): string | undefined {
+  if (typeof error.code === "string" && connections.has(error.code)) return error.code;
+  return error.cause instanceof Error && depth < 5 ? connectionCode(error.cause, depth + 1) : undefined;
+}

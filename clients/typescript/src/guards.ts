@@ -1,0 +1,196 @@
+import { randomUUID } from "node:crypto";
+import { LambdaClient } from "@aws-sdk/client-lambda";
+import { activities } from "./activities.js";
+import { readInvoked, readResponded } from "./answer.js";
+import { Breaker } from "./breaker.js";
+import { type Call, type Event, findCredentials, newCall } from "./call.js";
+import type { Activity, CheckArgs, Decision, ReleaseArgs, StatusArgs, UserArgs } from "./decision.js";
+import { GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
+import { failure } from "./failure.js";
+import { type Options, type Settings, settings } from "./options.js";
+import { repeat, within } from "./repeat.js";
+import { invoke, post } from "./send.js";
+import { wait, type WaitOptions } from "./wait.js";
+
+/** A warning is given at most once in this time, in milliseconds. */
+const warnEvery = 1000;
+
+/**
+ * Guards asks guards whether a user may do something now. Make one object, and use it for all requests of the app.
+ *
+ * Each method can throw a ConfigurationError, a ValidationError or an AnswerError. Each of them is a mistake to mend,
+ * so none of them lets a request pass.
+ */
+export class Guards {
+  readonly #client: LambdaClient;
+  readonly #settings: Settings;
+  readonly #breaker = new Breaker();
+  #lastWarning = -Infinity; // on the clock of performance.now
+
+  /** Throws a ConfigurationError if an option is bad. It sends no request. */
+  constructor(options: Options = {}) {
+    this.#settings = settings(options);
+    this.#client = options.client ?? new LambdaClient({});
+  }
+
+  /**
+   * Counts and decides. If the guard does not answer, the option `onOutage` decides. The decision then has `reason`
+   * "unavailable" and the field `outage`.
+   */
+  async check(activity: Activity, args: CheckArgs): Promise<Decision> {
+    const place = find(activity);
+    const requestId = args.requestId ?? (args.partial ? undefined : randomUUID());
+    // Without an id, a repeat would count twice.
+    const attempts = args.partial ? 1 : this.#settings.attempts;
+    try {
+      return await this.#ask(place, { ...args, requestId, activity: place.activity, op: "check" }, attempts);
+    } catch (error) {
+      if (!(error instanceof OutageError)) throw error;
+      this.#warn(error);
+      const allowed = this.#settings.onOutage === "allow";
+      return {
+        allowed,
+        reason: "unavailable",
+        userId: args.userId,
+        activity: place.activity,
+        op: "check",
+        guard: place.guard,
+        granted: allowed ? (args.count ?? 1) : 0,
+        ...(allowed ? {} : { message: "Please try again later." }),
+        outage: error,
+      };
+    }
+  }
+
+  /** Decides as `check` would now, and counts nothing. In an outage it throws an OutageError. */
+  status(activity: Activity, args: StatusArgs): Promise<Decision> {
+    return this.#other("status", activity, args);
+  }
+
+  /**
+   * Gives back what a check counted: all of a decision that has a receipt (`at` and `requestId`), or as many actions
+   * as `args.count`. A release that is too late or already done changes nothing. In an outage it throws an OutageError.
+   */
+  release(decision: Decision): Promise<Decision>;
+  release(activity: Activity, args: ReleaseArgs): Promise<Decision>;
+  async release(what: Decision | Activity, args?: ReleaseArgs): Promise<Decision> {
+    if (args) return this.#other("release", what as Activity, args);
+    const { guard, activity, userId, at, requestId, granted } = what as Decision;
+    if (at === undefined || requestId === undefined) {
+      throw new ValidationError("the decision has no receipt, so there is nothing to give back");
+    }
+    return this.#other("release", { guard, activity }, { userId, at, requestId, count: granted });
+  }
+
+  /** Deletes the count of this user's activity in the current window. In an outage it throws an OutageError. */
+  reset(activity: Activity, args: UserArgs): Promise<Decision> {
+    return this.#other("reset", activity, args);
+  }
+
+  /**
+   * Checks, and calls `run` if the user may go on. If the check is refused or delayed, it throws a LimitedError. If
+   * `run` throws, it gives back what was counted and throws the error of `run`. A release that fails goes to `warn`.
+   */
+  async guarded<T>(activity: Activity, args: CheckArgs, run: (decision: Decision) => T | Promise<T>): Promise<T> {
+    const decision = await this.check(activity, args);
+    if (!decision.allowed) throw new LimitedError(decision);
+    try {
+      return await run(decision);
+    } catch (error) {
+      if (decision.at !== undefined && decision.requestId !== undefined) {
+        await this.release(decision).catch((failed: unknown) => this.#warn(failed));
+      }
+      throw error;
+    }
+  }
+
+  /**
+   * Asks each guard once, to find mistakes when the app starts: all known guards, or those of the named activities.
+   * It counts nothing. It throws the first guard's error, also an OutageError.
+   */
+  async ready(...only: Activity[]): Promise<void> {
+    const guards = new Map<string, Activity>();
+    for (const activity of only.length > 0 ? only : (Object.keys(activities) as Activity[])) {
+      const { guard } = find(activity);
+      if (!guards.has(guard)) guards.set(guard, activity);
+    }
+    const results = await Promise.allSettled([...guards.values()].map((a) => this.status(a, { userId: "ready" })));
+    for (const result of results) if (result.status === "rejected") throw result.reason;
+  }
+
+  /**
+   * Waits until the refused request can pass: `waitTime`, and a random part of up to 10 % (or 50 ms, if that is more).
+   * It returns true after the wait. It returns false at once if the wait would be longer than `most` milliseconds
+   * (default 60,000), or if the decision has no `waitTime`. The option `signal` cancels the wait.
+   */
+  wait(decision: Pick<Decision, "waitTime">, options?: WaitOptions): Promise<boolean> {
+    return wait(decision, options);
+  }
+
+  async #other(op: Event["op"], activity: Activity, args: UserArgs & Partial<ReleaseArgs>): Promise<Decision> {
+    const place = find(activity);
+    return this.#ask(place, { ...args, activity: place.activity, op }, this.#settings.attempts);
+  }
+
+  /** Asks a guard, unless it did not answer a moment ago. */
+  async #ask(place: Place, event: Event, attempts: number): Promise<Decision> {
+    const name = this.#settings.prefix + place.guard;
+    const body = json(event, name);
+    this.#breaker.enter(name);
+    try {
+      const call = await newCall(this.#client, name, this.#settings.urls.get(place.guard), event);
+      const fields = await this.#send(call, body, attempts);
+      this.#breaker.worked(name);
+      return { ...(fields as unknown as Decision), guard: place.guard };
+    } catch (error) {
+      if (error instanceof OutageError) this.#breaker.failed(name);
+      else this.#breaker.worked(name);
+      throw error;
+    }
+  }
+
+  /** Sends the event, several times if need be, and returns the fields of the answer. */
+  async #send(call: Call, body: string, attempts: number): Promise<Record<string, unknown>> {
+    const { timeout, attemptTimeout } = this.#settings;
+    const end = performance.now() + timeout;
+    await within(timeout, call.name, () => findCredentials(call));
+    const thrown = (error: unknown): never => {
+      throw failure(error, call);
+    };
+    return repeat(call.name, { end, attempts, attemptTimeout }, async (signal) => {
+      if (call.url) return readResponded(await post(call, call.url, body, signal).catch(thrown), call);
+      return readInvoked(await invoke(call, body, signal).catch(thrown), call);
+    });
+  }
+
+  #warn(error: unknown): void {
+    const now = performance.now();
+    if (!(error instanceof GuardsError) || now - this.#lastWarning < warnEvery) return;
+    this.#lastWarning = now;
+    try {
+      this.#settings.warn(error);
+    } catch {
+      // A logger that fails must not change the decision.
+    }
+  }
+}
+
+/** Where an activity is decided. */
+interface Place {
+  guard: string;
+  activity: string;
+}
+
+function json(event: Event, name: string): string {
+  try {
+    return JSON.stringify(event);
+  } catch (error) {
+    throw new ValidationError(`the request is not JSON: ${(error as Error).message}`, { guard: name, cause: error });
+  }
+}
+
+function find(activity: Activity): Place {
+  if (typeof activity === "object") return { guard: activity.guard, activity: activity.activity };
+  if (Object.hasOwn(activities, activity)) return { guard: activities[activity].guard, activity };
+  throw new ValidationError(`no guard is known for the activity ${JSON.stringify(activity)}; pass { guard, activity }`);
+}

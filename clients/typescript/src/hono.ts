@@ -1,0 +1,32 @@
+import type { Context, MiddlewareHandler } from "hono";
+import type { Activity, Decision } from "./decision.js";
+import type { Guards } from "./guards.js";
+import { tooMany } from "./http.js";
+import { checkRequest, type LimitOptions } from "./middleware.js";
+
+export type { LimitOptions } from "./middleware.js";
+
+/** The options of `limit` for Hono. */
+export interface HonoLimitOptions extends LimitOptions<Context> {
+  /** Returns the response to a refused request, instead of the middleware. */
+  refused?: (decision: Decision, context: Context) => Response | Promise<Response>;
+}
+
+/**
+ * Returns middleware that counts each request, and answers 429 if the user is over the limit (503 in an outage with
+ * `onOutage: "deny"`). Other errors go to the app's error handler. In other frameworks of the Fetch API, use
+ * `guards.check` and return `tooMany(decision)`.
+ *
+ * If a later handler fails, the request stays counted. Use `guards.guarded` in the handler to give the count back.
+ */
+export function limit(guards: Pick<Guards, "check">, activity: Activity, options: HonoLimitOptions): MiddlewareHandler {
+  return async (context, next) => {
+    const checked = await checkRequest(guards, activity, options, context);
+    if (checked && !checked.decision.allowed) {
+      return options.refused ? options.refused(checked.decision, context) : tooMany(checked.decision);
+    }
+    await next();
+    for (const [name, value] of Object.entries(checked?.headers ?? {})) context.header(name, value);
+    return undefined;
+  };
+}

@@ -1,0 +1,17 @@
+export { activities } from "./activities.js";
+export type {
+  Activity,
+  CheckArgs,
+  Decision,
+  Figures,
+  NamedFigures,
+  Reason,
+  ReleaseArgs,
+  StatusArgs,
+  UserArgs,
+} from "./decision.js";
+export { AnswerError, ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
+export { Guards } from "./guards.js";
+export { rateLimitHeaders, refusal, type Refusal, tooMany } from "./http.js";
+export type { Options } from "./options.js";
+export type { WaitOptions } from "./wait.js";

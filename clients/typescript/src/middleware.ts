@@ -1,0 +1,58 @@
+import type { Activity, CheckArgs, Decision } from "./decision.js";
+import { ConfigurationError } from "./errors.js";
+import type { Guards } from "./guards.js";
+import { rateLimitHeaders } from "./http.js";
+
+type Maybe<T> = T | null | undefined | Promise<T | null | undefined>;
+
+/** What the middleware of all frameworks asks about a request. Each function can be async. */
+export interface LimitOptions<Request> {
+  /**
+   * Returns who is limited, as the app authenticated them. If it returns nothing, the middleware throws a
+   * ConfigurationError: a missing user must not open the door.
+   */
+  userId: (request: Request) => Maybe<string>;
+  /** Returns true for requests that need no limit. Default: none. */
+  skip?: (request: Request) => boolean | Promise<boolean>;
+  /** Returns how many actions the request is. Default: 1. */
+  count?: (request: Request) => Maybe<number>;
+  /** Returns the caller's plan. Default: none. */
+  tier?: (request: Request) => Maybe<string>;
+  /** Returns the caller's roles. Default: none. */
+  roles?: (request: Request) => Maybe<readonly string[]>;
+  /** Returns an id for the action, so that a repeat is counted once. Default: a new id. */
+  requestId?: (request: Request) => Maybe<string>;
+}
+
+/** What the middleware knows about a request. */
+export interface Checked {
+  decision: Decision;
+  /** RateLimit and RateLimit-Policy. */
+  headers: Record<string, string>;
+}
+
+/** Asks the guard about one request. It returns undefined if the app skips this request. */
+export async function checkRequest<Request>(
+  guards: Pick<Guards, "check">,
+  activity: Activity,
+  options: LimitOptions<Request>,
+  request: Request,
+): Promise<Checked | undefined> {
+  if (await options.skip?.(request)) return undefined;
+  const userId = await options.userId(request);
+  if (!userId) {
+    const name = typeof activity === "string" ? activity : activity.activity;
+    throw new ConfigurationError(
+      `The function userId of the limit "${name}" returned no user. Return one, or leave out such requests with skip.`,
+    );
+  }
+  const args: CheckArgs = {
+    userId,
+    count: (await options.count?.(request)) ?? undefined,
+    tier: (await options.tier?.(request)) ?? undefined,
+    roles: (await options.roles?.(request)) ?? undefined,
+    requestId: (await options.requestId?.(request)) ?? undefined,
+  };
+  const decision = await guards.check(activity, args);
+  return { decision, headers: rateLimitHeaders(decision, args.tier) };
+}

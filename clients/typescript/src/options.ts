@@ -1,0 +1,79 @@
+import type { LambdaClient } from "@aws-sdk/client-lambda";
+import { ConfigurationError, type GuardsError } from "./errors.js";
+
+/** How to reach the guards. Every option has a default. */
+export interface Options {
+  /** AWS's Lambda client. Default: a new one with the SDK's defaults. The SDK's own retries are off for these calls. */
+  client?: LambdaClient | undefined;
+  /** The Function URLs of the guards that are asked by URL instead of Invoke, by guard. Default: none. */
+  urls?: Readonly<Record<string, string>> | undefined;
+  /** Put before each guard's name to get its function's name. Default: "". */
+  prefix?: string | undefined;
+  /** The decision of a check if the guard does not answer. Default: "allow". */
+  onOutage?: "allow" | "deny" | undefined;
+  /** How long a whole call may take, in milliseconds. Default: 3000. */
+  timeout?: number | undefined;
+  /** How often a request is sent at most, 1 or more. Default: 3. */
+  attempts?: number | undefined;
+  /** The guards' DECISION_TIMEOUT, in milliseconds. Default: 1000. */
+  decisionTimeout?: number | undefined;
+  /**
+   * Called with the outage of a check that `onOutage` decided, or with the error of a release that `guarded` could
+   * not make; at most once a second. Default: writes the message to the console as a warning.
+   */
+  warn?: ((error: GuardsError) => void) | undefined;
+}
+
+/** The options with their defaults. */
+export interface Settings {
+  urls: ReadonlyMap<string, URL>;
+  prefix: string;
+  onOutage: "allow" | "deny";
+  timeout: number;
+  attempts: number;
+  /** How long an attempt may take if another one can follow, in milliseconds. */
+  attemptTimeout: number;
+  warn: (error: GuardsError) => void;
+}
+
+/** The time of a request beyond the guard's decision, in milliseconds. */
+const overhead = 300;
+
+const names = ["client", "urls", "prefix", "onOutage", "timeout", "attempts", "decisionTimeout", "warn"];
+
+/** Checks the options and adds the defaults. It throws a ConfigurationError. */
+export function settings(options: Options): Settings {
+  for (const name of Object.keys(options)) {
+    if (!names.includes(name)) bad(name, "not known", `one of ${names.join(", ")}`);
+  }
+  const { prefix = "", onOutage = "allow", timeout = 3000, attempts = 3, decisionTimeout = 1000, warn = log } = options;
+  if (typeof prefix !== "string") bad("prefix", prefix, "a string");
+  if (onOutage !== "allow" && onOutage !== "deny") bad("onOutage", onOutage, `"allow" or "deny"`);
+  if (!(Number.isFinite(decisionTimeout) && decisionTimeout > 0)) bad("decisionTimeout", decisionTimeout, "milliseconds above 0");
+  const attemptTimeout = decisionTimeout + overhead;
+  if (!(Number.isFinite(timeout) && timeout >= attemptTimeout)) {
+    bad("timeout", timeout, `at least decisionTimeout and ${overhead} ms more, ${attemptTimeout} ms`);
+  }
+  if (!(Number.isInteger(attempts) && attempts >= 1)) bad("attempts", attempts, "a whole number of at least 1");
+  if (typeof warn !== "function") bad("warn", warn, "a function");
+  return { urls: parse(options.urls ?? {}), prefix, onOutage, timeout, attempts, attemptTimeout, warn };
+}
+
+function parse(urls: Readonly<Record<string, string>>): Map<string, URL> {
+  const parsed = new Map<string, URL>();
+  for (const [guard, text] of Object.entries(urls)) {
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    if (url?.protocol !== "https:" && url?.protocol !== "http:") bad(`urls["${guard}"]`, text, "an address with https:");
+    else parsed.set(guard, url);
+  }
+  return parsed;
+}
+
+function bad(option: string, got: unknown, want: string): never {
+  const shown = got === "not known" ? got : (JSON.stringify(got) ?? String(got));
+  throw new ConfigurationError(`The option ${option} is ${shown}, want ${want}.`);
+}
+
+function log(error: GuardsError): void {
+  console.warn(`guards: ${error.message}`);
+}

@@ -1,0 +1,57 @@
+import { InvokeCommand } from "@aws-sdk/client-lambda";
+import type { Call } from "./call.js";
+
+/** What Lambda sent back for an Invoke. */
+export interface Invoked {
+  payload: string;
+  /** Set if the function failed: "Unhandled" or "Handled". */
+  functionError: string | undefined;
+}
+
+/** What a Function URL sent back. */
+export interface Responded {
+  status: number;
+  /** AWS's code, if AWS itself answered. */
+  code: string | undefined;
+  body: string;
+}
+
+/** Sends one request to Lambda's Invoke API. */
+export async function invoke(call: Call, body: string, signal: AbortSignal): Promise<Invoked> {
+  const command = new InvokeCommand({ FunctionName: call.name, Payload: new TextEncoder().encode(body) });
+  // This replaces the SDK's retries for this request only. The app can use the same client for other things.
+  command.middlewareStack.add((next) => next, {
+    name: "retryMiddleware",
+    step: "finalizeRequest",
+    priority: "high",
+    override: true,
+  });
+  const response = await call.client.send(command, { abortSignal: signal });
+  return { payload: response.Payload?.transformToString() ?? "", functionError: response.FunctionError };
+}
+
+/** Sends one request to a Function URL, with the signer and the connections of the Lambda client. */
+export async function post(call: Call, url: URL, body: string, signal: AbortSignal): Promise<Responded> {
+  const { config } = call.client;
+  const request = {
+    method: "POST",
+    protocol: url.protocol,
+    hostname: url.hostname,
+    ...(url.port ? { port: Number(url.port) } : {}),
+    path: url.pathname,
+    query: Object.fromEntries(url.searchParams),
+    headers: { host: url.host, "content-type": "application/json", "content-length": String(Buffer.byteLength(body)) },
+    body,
+  };
+  const signer = await config.signer();
+  const signed = await signer.sign(request, {
+    signingDate: new Date(Date.now() + config.systemClockOffset), // the SDK measures the offset of this machine's clock
+    signingRegion: call.region,
+    signingService: "lambda",
+  });
+  const { response } = await config.requestHandler.handle(signed as Parameters<typeof config.requestHandler.handle>[0], {
+    abortSignal: signal,
+  });
+  const text = new TextDecoder().decode(await config.streamCollector(response.body));
+  return { status: response.statusCode, code: response.headers["x-amzn-errortype"]?.split(":")[0], body: text };
+}

@@ -1,0 +1,205 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { LambdaClient } from "@aws-sdk/client-lambda";
+import { Guards, type GuardsError } from "@cric-talk/guards";
+import { Lambda, ok, type Reply } from "./lambda.js";
+
+const refused = (code: string) =>
+  `AWS refused the credentials (${code}). Renew them, and check this machine's clock.`;
+const noGuard = (text: string) =>
+  `posts-guard answered something that no guard answers: ${text}. Check the function's name.`;
+
+const cases: [reply: Reply, name: string, message: string][] = [
+  [
+    { status: 403, code: "AccessDeniedException", message: "User is not authorized" },
+    "ConfigurationError",
+    "The app may not invoke posts-guard in eu-west-1. Allow its role the action lambda:InvokeFunction on this function.",
+  ],
+  [
+    { status: 404, code: "ResourceNotFoundException", message: "Function not found" },
+    "ConfigurationError",
+    "There is no function posts-guard in eu-west-1. Deploy it, or check the region and the name.",
+  ],
+  [{ status: 418, body: "<html>" }, "ConfigurationError", "posts-guard could not be invoked: HTTP 418: "],
+  [{ status: 503, body: "<html>" }, "OutageError", "posts-guard did not answer: HTTP 503"],
+  [{ status: 502, message: "u1 is new" }, "OutageError", "posts-guard did not answer: HTTP 502: *** is new"],
+  [{ status: 403, code: "UnrecognizedClientException" }, "ConfigurationError", refused("UnrecognizedClientException")],
+  [{ status: 403, code: "InvalidSignatureException" }, "ConfigurationError", refused("InvalidSignatureException")],
+  [{ status: 403, code: "ExpiredTokenException" }, "ConfigurationError", refused("ExpiredTokenException")],
+  [{ status: 403, code: "IncompleteSignature" }, "ConfigurationError", refused("IncompleteSignature")],
+  [{ status: 403, code: "MissingAuthenticationToken" }, "ConfigurationError", refused("MissingAuthenticationToken")],
+  [
+    { status: 413, code: "RequestTooLargeException", message: "too large, u1" },
+    "ConfigurationError",
+    "posts-guard could not be invoked: RequestTooLargeException: too large, ***",
+  ],
+  [
+    { functionError: { errorType: "ValidationError", errorMessage: "count is 0, want at least 1" } },
+    "ValidationError",
+    "count is 0, want at least 1",
+  ],
+  [{ text: "hello u1\n" }, "AnswerError", noGuard("hello ***\\n")],
+  [{ text: "" }, "AnswerError", noGuard("")],
+  [{ text: "null" }, "AnswerError", noGuard("null")],
+  [{ answer: { allowed: "yes" } }, "AnswerError", noGuard('{\\"allowed\\":\\"yes\\"}')],
+  [{ text: "x".repeat(101) }, "AnswerError", noGuard("x".repeat(100))],
+  [{ functionError: { errorType: "Runtime.ExitError" } }, "AnswerError", "posts-guard failed: Runtime.ExitError. Its log says why."],
+  [{ functionError: "boom" }, "AnswerError", "posts-guard failed: Unhandled. Its log says why."],
+  [
+    { functionError: { errorType: "Unavailable", errorMessage: "the table did not answer" } },
+    "OutageError",
+    "posts-guard did not answer: the table did not answer",
+  ],
+  [
+    { functionError: { errorType: "Sandbox.Timedout", errorMessage: "Task timed out after 10 seconds" } },
+    "OutageError",
+    "posts-guard did not answer: the function timed out",
+  ],
+  [
+    { functionError: { errorMessage: "2026-01-01 Task timed out after 10.01 seconds" } },
+    "OutageError",
+    "posts-guard did not answer: the function timed out",
+  ],
+  [
+    { status: 500, code: "ServiceException", message: "internal" },
+    "OutageError",
+    "posts-guard did not answer: ServiceException: internal",
+  ],
+  [
+    { status: 429, code: "TooManyRequestsException", message: "Rate Exceeded." },
+    "OutageError",
+    "posts-guard did not answer: TooManyRequestsException: Rate Exceeded.",
+  ],
+];
+
+for (const [reply, name, message] of cases) {
+  test(`${name}: ${message}`, async (t) => {
+    const lambda = await Lambda.start(t, reply);
+    await assert.rejects(lambda.guards({ attempts: 1 }).status("create_post", { userId: "u1" }), {
+      name,
+      message,
+      guard: "posts-guard",
+    });
+    const check = lambda.guards({ attempts: 1 }).check("create_post", { userId: "u1" });
+    if (name === "OutageError") assert.equal((await check).outage?.message, message);
+    else await assert.rejects(check, { name, message });
+  });
+}
+
+test("the id of the request reaches no message", async (t) => {
+  const lambda = await Lambda.start(t, { text: 'Hello u"\\1, r-7!' });
+  const check = lambda.guards().check("create_post", { userId: 'u"\\1', requestId: "r-7" });
+  await assert.rejects(check, { message: noGuard("Hello ***, ***!") });
+  lambda.replies = [{ answer: { event: { userId: 'u"\\1' } } }];
+  const echo = lambda.guards().check("create_post", { userId: 'u"\\1', requestId: "r-7" });
+  await assert.rejects(echo, { message: noGuard('{\\"event\\":{\\"userId\\":\\"***\\"}}') });
+});
+
+test("no region", async (t) => {
+  unset(t);
+  process.env["AWS_ACCESS_KEY_ID"] = "AKID";
+  process.env["AWS_SECRET_ACCESS_KEY"] = "secret";
+  await assert.rejects(new Guards().check("create_post", { userId: "u1" }), {
+    name: "ConfigurationError",
+    message: "No AWS region is set. Set AWS_REGION, or pass a Lambda client that has one.",
+  });
+});
+
+test("no credentials", async (t) => {
+  unset(t);
+  process.env["AWS_REGION"] = "eu-west-1";
+  const guards = new Guards();
+  for (const call of [guards.check("create_post", { userId: "u1" }), guards.ready("create_post")]) {
+    await assert.rejects(call, (error: GuardsError) => {
+      assert.equal(error.name, "ConfigurationError");
+      assert.equal(
+        error.message,
+        "No AWS credentials were found. Give the app a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+      );
+      assert.match(String(error.cause), /CredentialsProviderError/); // says more, for example that a session has expired
+      return true;
+    });
+  }
+});
+
+test("region, credentials and endpoint come from the environment", async (t) => {
+  const lambda = await Lambda.start(t, { answer: ok });
+  unset(t);
+  process.env["AWS_REGION"] = "eu-west-3";
+  process.env["AWS_ACCESS_KEY_ID"] = "AKENV";
+  process.env["AWS_SECRET_ACCESS_KEY"] = "secret";
+  process.env["AWS_ENDPOINT_URL_LAMBDA"] = lambda.url;
+  await new Guards().check("create_post", { userId: "u1" });
+  assert.match(String(lambda.requests[0]?.headers.authorization), /AKENV\/\d+\/eu-west-3\/lambda\//);
+});
+
+test("a connection that is refused is an outage", async () => {
+  const guards = new Guards({ client: clientOf("http://127.0.0.1:1"), warn: () => {} });
+  const { outage } = await guards.check("create_post", { userId: "u1" });
+  assert.equal(outage?.message, "posts-guard did not answer: connect ECONNREFUSED 127.0.0.1:1");
+});
+
+test("a name that is not found is an outage", async () => {
+  const guards = new Guards({ client: clientOf("http://guards.invalid"), warn: () => {}, attempts: 1 });
+  const { outage } = await guards.check("create_post", { userId: "u1" });
+  assert.match(outage?.message ?? "", /^posts-guard did not answer: (getaddrinfo (ENOTFOUND|EAI_AGAIN)|timeout)/);
+});
+
+test("a certificate that is not valid is a mistake", { skip: !hasOpenSSL() }, async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "guards-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const [key, cert] = [join(dir, "key.pem"), join(dir, "cert.pem")];
+  const subject = ["-subj", "/CN=localhost", "-days", "1"];
+  execFileSync("openssl", ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, ...subject], { stdio: "ignore" });
+  const server = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (_, response) => response.end());
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => void server.close());
+  const endpoint = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const guards = new Guards({ client: clientOf(endpoint), urls: { "rooms-guard": endpoint } });
+  await assert.rejects(guards.check("create_post", { userId: "u1" }), {
+    name: "ConfigurationError",
+    message: "posts-guard could not be invoked: DEPTH_ZERO_SELF_SIGNED_CERT: self-signed certificate",
+  });
+  await assert.rejects(guards.check("create_room", { userId: "u1" }), {
+    name: "ConfigurationError",
+    message: "rooms-guard could not be invoked: DEPTH_ZERO_SELF_SIGNED_CERT: self-signed certificate",
+  });
+});
+
+test("https to a server without it is a mistake", async (t) => {
+  const lambda = await Lambda.start(t, { answer: ok });
+  const guards = new Guards({ client: clientOf(lambda.url.replace("http:", "https:")) });
+  await assert.rejects(guards.check("create_post", { userId: "u1" }), { name: "ConfigurationError" });
+});
+
+function clientOf(endpoint: string): LambdaClient {
+  return new LambdaClient({ region: "eu-west-1", endpoint, credentials: { accessKeyId: "AKID", secretAccessKey: "secret" } });
+}
+
+function hasOpenSSL(): boolean {
+  try {
+    execFileSync("openssl", ["version"], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Removes everything about AWS from the environment until the end of the test. */
+function unset(t: { after: (restore: () => void) => void }): void {
+  const saved = { ...process.env };
+  t.after(() => {
+    process.env = saved;
+  });
+  for (const name of Object.keys(process.env)) if (name.startsWith("AWS_")) delete process.env[name];
+  process.env["AWS_EC2_METADATA_DISABLED"] = "true";
+  process.env["AWS_CONFIG_FILE"] = process.env["AWS_SHARED_CREDENTIALS_FILE"] = join(tmpdir(), "guards-no-such-file");
+}

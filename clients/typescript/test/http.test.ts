@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Decision, OutageError, rateLimitHeaders, refusal, tooMany } from "@cric-talk/guards";
+import { limited, ok } from "./lambda.js";
+
+const refused = { ...limited, guard: "posts-guard" } as Decision;
+const allowed = { ...ok, guard: "posts-guard" } as Decision;
+
+test("a refusal is a 429 problem with the answer's fields, as a guard's URL sends it", () => {
+  const { status, headers, body } = refusal(refused);
+  assert.equal(status, 429);
+  assert.deepEqual(headers, { "Retry-After": "42", "Content-Type": "application/problem+json" });
+  assert.equal(
+    body,
+    '{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many Requests","status":429,' +
+      '"violated-policies":["create_post"],' +
+      JSON.stringify(limited).slice(1),
+  );
+});
+
+test("Retry-After is at least 1, and rounded up", () => {
+  for (const [waitTime, seconds] of [[undefined, "1"], [0, "1"], [1, "1"], [1000, "1"], [1001, "2"]] as const) {
+    const { waitTime: _, ...rest } = refused;
+    const decision = waitTime === undefined ? rest : { ...rest, waitTime };
+    assert.equal(refusal(decision).headers["Retry-After"], seconds);
+  }
+});
+
+test("the violated policy is the limit that refused", () => {
+  const body = JSON.parse(refusal({ ...refused, limitedBy: "day" }).body);
+  assert.deepEqual(body["violated-policies"], ["day"]);
+});
+
+test("an outage that denied is a 503", () => {
+  const outage = new OutageError("posts-guard did not answer: timeout after 3000 ms");
+  const { status, headers, body } = refusal({ ...refused, message: "Please try again later.", outage });
+  assert.equal(status, 503);
+  assert.deepEqual(headers, { "Retry-After": "1", "Content-Type": "application/problem+json" });
+  assert.deepEqual(JSON.parse(body), {
+    type: "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
+    title: "Unavailable",
+    status: 503,
+    detail: "Please try again later.",
+  });
+});
+
+test("RateLimit and RateLimit-Policy have the guard's format", () => {
+  const soon = { ...allowed, resetAt: Date.now() + 41_500 };
+  assert.deepEqual(rateLimitHeaders(soon), {
+    RateLimit: '"create_post";r=7;t=42',
+    "RateLimit-Policy": '"create_post";q=10;w=60',
+  });
+  assert.equal(rateLimitHeaders({ ...allowed, resetAt: Date.now() - 5000 })["RateLimit"], '"create_post";r=7;t=0');
+});
+
+test("RateLimit-Policy is left out if the window is not known", () => {
+  const unknown = [
+    rateLimitHeaders(allowed, "premium"),
+    rateLimitHeaders({ ...allowed, activity: "upload_photo" }),
+    rateLimitHeaders({ ...allowed, guard: "photos-guard" }),
+    rateLimitHeaders({ ...allowed, activity: "like" }),
+  ];
+  for (const headers of unknown) assert.deepEqual(Object.keys(headers), ["RateLimit"]);
+});
+
+test("several limits have one item each", () => {
+  const resetAt = Date.now() - 1;
+  const limits = [
+    { name: "minute", limit: 10, activityCount: 3, remaining: 7, waitTime: 0, resetAt },
+    { name: "day", limit: 200, activityCount: 3, remaining: 197, waitTime: 0, resetAt },
+  ];
+  assert.deepEqual(rateLimitHeaders({ ...allowed, limits }), { RateLimit: '"minute";r=7;t=0, "day";r=197;t=0' });
+});
+
+test("an answer without figures has no headers", () => {
+  const { limit, ...rest } = allowed;
+  assert.deepEqual(rateLimitHeaders(rest), {});
+});
+
+test("tooMany is a Response", async () => {
+  const response = tooMany(refused);
+  assert.equal(response.status, 429);
+  assert.equal(response.headers.get("Retry-After"), "42");
+  assert.equal(response.headers.get("Content-Type"), "application/problem+json");
+  assert.equal(response.headers.get("RateLimit-Policy"), '"create_post";q=10;w=60');
+  assert.equal(((await response.json()) as Decision).message, limited.message);
+});

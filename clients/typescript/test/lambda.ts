@@ -1,0 +1,157 @@
+// A real HTTP server in the place of Lambda, and clients that use it.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { TestContext } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { LambdaClient } from "@aws-sdk/client-lambda";
+import { Guards, type GuardsError, type Options } from "@cric-talk/guards";
+
+/** An answer of a guard to a check. */
+export const ok = {
+  allowed: true,
+  reason: "ok",
+  userId: "u1",
+  activity: "create_post",
+  op: "check",
+  limit: 10,
+  activityCount: 3,
+  remaining: 7,
+  waitTime: 0,
+  resetAt: 1_700_000_100_000,
+  windowKey: 28_333_334,
+  granted: 1,
+  at: 1_700_000_058_000,
+  requestId: "r1",
+};
+
+/** A refusal. */
+export const limited = {
+  allowed: false,
+  reason: "limited",
+  userId: "u1",
+  activity: "create_post",
+  op: "check",
+  limit: 10,
+  activityCount: 10,
+  remaining: 0,
+  waitTime: 41_001,
+  resetAt: 1_700_000_100_000,
+  windowKey: 28_333_334,
+  granted: 0,
+  message: "Rate limit exceeded: Too many requests in a short period",
+};
+
+/** How the server treats one request. */
+export type Reply =
+  | "hang" // no response
+  | "reset" // breaks the connection
+  | "halfway" // sends the start of a response
+  | { answer: unknown } // JSON, as a function answers
+  | { text: string } // what a function answers that is no guard
+  | { functionError: unknown } // the function failed
+  | { status: number; code?: string; message?: string; body?: string }; // Lambda failed
+
+export interface Received {
+  path: string;
+  headers: IncomingHttpHeaders;
+  text: string;
+  event: Record<string, unknown>;
+  /** When it arrived, in milliseconds on the clock of performance.now. */
+  at: number;
+  /** When its connection closed before the response was complete. */
+  brokenAt?: number;
+}
+
+export class Lambda {
+  readonly requests: Received[] = [];
+  /** The replies to the next requests. The last one serves all further requests. */
+  replies: Reply[];
+  /** How long a reply takes, in milliseconds. */
+  delay = 0;
+  readonly url: string;
+
+  private constructor(server: Server, replies: Reply[]) {
+    this.replies = replies;
+    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  static async start(t: TestContext, ...replies: Reply[]): Promise<Lambda> {
+    const server = createServer();
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    t.after(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    const lambda = new Lambda(server, replies);
+    server.on("request", (request, response) => {
+      const received: Received = { path: request.url ?? "", headers: request.headers, text: "", event: {}, at: performance.now() };
+      lambda.requests.push(received);
+      response.on("close", () => {
+        if (!response.writableFinished) received.brokenAt = performance.now();
+      });
+      request.on("data", (chunk) => (received.text += chunk));
+      request.on("end", () => {
+        received.event = JSON.parse(received.text);
+        setTimeout(() => lambda.reply(response), lambda.delay);
+      });
+    });
+    return lambda;
+  }
+
+  private reply(response: ServerResponse): void {
+    const reply = this.replies.length > 1 ? this.replies.shift() : this.replies[0];
+    assert.ok(reply, "the test has a reply");
+    if (reply === "hang") return;
+    if (reply === "reset") return void response.socket?.resetAndDestroy();
+    if (reply === "halfway") return void response.writeHead(200, { "content-length": "100" }).write('{"allowed":');
+    if ("answer" in reply) response.writeHead(200).end(JSON.stringify(reply.answer));
+    else if ("text" in reply) response.writeHead(200).end(reply.text);
+    else if ("functionError" in reply) {
+      response.writeHead(200, { "x-amz-function-error": "Unhandled" }).end(JSON.stringify(reply.functionError));
+    } else {
+      const headers = reply.code ? { "x-amzn-errortype": `${reply.code}:http://internal.amazon.com/` } : {};
+      response.writeHead(reply.status, { "content-type": "application/json", ...headers });
+      response.end(reply.body ?? JSON.stringify({ message: reply.message }));
+    }
+  }
+
+  /** Returns a client of AWS for this server. */
+  client(credentials = async () => ({ accessKeyId: "AKID", secretAccessKey: "secret", sessionToken: "token" })): LambdaClient {
+    return new LambdaClient({
+      region: "eu-west-1",
+      endpoint: this.url,
+      credentials,
+      maxAttempts: 5,
+    });
+  }
+
+  /** Returns guards on this server. Warnings go to the array `warnings`, if there is one. */
+  guards(options: Options & { warnings?: GuardsError[] } = {}): Guards {
+    const { warnings, ...rest } = options;
+    return new Guards({ client: this.client(), warn: (error) => warnings?.push(error), ...rest });
+  }
+}
+
+/** Options for tests that wait: an attempt takes 600 ms. */
+export const quick = { decisionTimeout: 300, timeout: 1500 };
+
+/** Returns the milliseconds that a promise takes. */
+export async function duration(promise: Promise<unknown>): Promise<number> {
+  const start = performance.now();
+  await promise.catch(() => {});
+  return performance.now() - start;
+}
+
+/** Waits until something has happened on the other side, for at most 5 s. */
+export async function until(happened: () => boolean): Promise<void> {
+  for (let n = 0; n < 500 && !happened(); n++) await sleep(10);
+  assert.ok(happened(), happened.toString());
+}
+
+/** Checks that a number is in a range. Busy machines can be late, but never early. */
+export function between(got: number, from: number, to: number): void {
+  assert.ok(got >= from && got <= to, `got ${got}, want ${from} to ${to}`);
+}

@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ConfigurationError, Guards, type Options } from "@cric-talk/guards";
+
+const bad: [options: object, message: string][] = [
+  [{ onOutage: "open" }, 'The option onOutage is "open", want "allow" or "deny".'],
+  [{ timeout: 1299 }, "The option timeout is 1299, want at least decisionTimeout and 300 ms more, 1300 ms."],
+  [{ timeout: Infinity }, "The option timeout is null, want at least decisionTimeout and 300 ms more, 1300 ms."],
+  [{ timeout: "5s" }, 'The option timeout is "5s", want at least decisionTimeout and 300 ms more, 1300 ms.'],
+  [{ timeout: 3000, decisionTimeout: 2701 }, "The option timeout is 3000, want at least decisionTimeout and 300 ms more, 3001 ms."],
+  [{ decisionTimeout: 0 }, "The option decisionTimeout is 0, want milliseconds above 0."],
+  [{ attempts: 0 }, "The option attempts is 0, want a whole number of at least 1."],
+  [{ attempts: 1.5 }, "The option attempts is 1.5, want a whole number of at least 1."],
+  [{ prefix: 7 }, "The option prefix is 7, want a string."],
+  [{ warn: "console" }, 'The option warn is "console", want a function.'],
+  [{ urls: { "posts-guard": "posts-guard" } }, 'The option urls["posts-guard"] is "posts-guard", want an address with https:.'],
+  [{ urls: { "posts-guard": "ftp://host/" } }, 'The option urls["posts-guard"] is "ftp://host/", want an address with https:.'],
+  [
+    { tiemout: 5000 },
+    "The option tiemout is not known, want one of client, urls, prefix, onOutage, timeout, attempts, decisionTimeout, warn.",
+  ],
+];
+
+for (const [options, message] of bad) {
+  test(`the constructor refuses ${JSON.stringify(options)}`, () => {
+    assert.throws(
+      () => new Guards(options as Options),
+      (error) => error instanceof ConfigurationError && error.message === message && error.guard === undefined,
+    );
+  });
+}
+
+test("each option has a default, and undefined means the default", () => {
+  new Guards();
+  new Guards({ timeout: undefined, attempts: undefined, urls: undefined, warn: undefined, client: undefined });
+  new Guards({ timeout: 1300, attempts: 1, prefix: "dev-", onOutage: "deny", urls: { "posts-guard": "https://host/" } });
+});

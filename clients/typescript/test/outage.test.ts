@@ -1,0 +1,134 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type GuardsError, OutageError } from "@cric-talk/guards";
+import { between, duration, Lambda, ok, quick } from "./lambda.js";
+
+const args = { userId: "user-77", requestId: "request-88" };
+
+test("by default an outage allows, and the decision says so", async (t) => {
+  const lambda = await Lambda.start(t, { status: 500, code: "ServiceException", message: "user-77 request-88" });
+  const { outage, ...decision } = await lambda.guards().check("create_post", { ...args, count: 3 });
+  assert.deepEqual(decision, {
+    allowed: true,
+    reason: "unavailable",
+    userId: "user-77",
+    activity: "create_post",
+    op: "check",
+    guard: "posts-guard",
+    granted: 3,
+  });
+  assert.ok(outage instanceof OutageError);
+});
+
+test("onOutage: deny refuses with a message", async (t) => {
+  const lambda = await Lambda.start(t, { status: 500 });
+  const { outage, ...decision } = await lambda.guards({ onOutage: "deny" }).check("create_post", args);
+  assert.deepEqual(decision, {
+    allowed: false,
+    reason: "unavailable",
+    userId: "user-77",
+    activity: "create_post",
+    op: "check",
+    guard: "posts-guard",
+    granted: 0,
+    message: "Please try again later.",
+  });
+  assert.ok(outage instanceof OutageError);
+});
+
+test("a guard's own unavailable is an ordinary answer", async (t) => {
+  const warnings: GuardsError[] = [];
+  const lambda = await Lambda.start(t, { answer: { ...ok, reason: "unavailable" } });
+  const guards = lambda.guards({ warnings });
+  for (let n = 0; n < 2; n++) assert.equal((await guards.check("create_post", args)).outage, undefined);
+  assert.equal(lambda.requests.length, 2);
+  assert.equal(warnings.length, 0);
+});
+
+test("a warning comes at most once a second, and names nobody", async (t) => {
+  const warnings: GuardsError[] = [];
+  const lambda = await Lambda.start(t, { status: 500, code: "ServiceException", message: "user-77 request-88" });
+  const guards = lambda.guards({ warnings, attempts: 1 });
+  for (let n = 0; n < 5; n++) await guards.check("create_post", args);
+  await guards.check("create_room", args);
+  assert.deepEqual(
+    warnings.map((warning) => warning.message),
+    ["posts-guard did not answer: ServiceException: *** ***"],
+  );
+  await sleep(1001);
+  await guards.check("create_post", args);
+  assert.equal(warnings.length, 2);
+});
+
+test("a warning is logged by default, and a logger that fails changes nothing", async (t) => {
+  const lambda = await Lambda.start(t, { status: 500, code: "ServiceException", message: "internal" });
+  const logged = t.mock.method(console, "warn", () => {});
+  await lambda.guards({ warn: undefined }).check("create_post", args);
+  assert.deepEqual(logged.mock.calls[0]?.arguments, ["guards: posts-guard did not answer: ServiceException: internal"]);
+  const fails = (): never => {
+    throw new Error("no disk");
+  };
+  assert.equal((await lambda.guards({ warn: fails }).check("create_post", args)).allowed, true);
+});
+
+test("after an outage, calls fail fast for a second, for this guard only", async (t) => {
+  const lambda = await Lambda.start(t, "hang");
+  const guards = lambda.guards(quick);
+  await guards.check("create_post", args);
+  lambda.replies = [{ answer: ok }];
+  const asked = lambda.requests.length;
+  between(await duration(guards.check("create_post", args)), 0, 400);
+  assert.equal((await guards.check("like", args)).outage?.message, "posts-guard did not answer a moment ago");
+  await assert.rejects(guards.status("create_post", args), { name: "OutageError", guard: "posts-guard" });
+  assert.equal(lambda.requests.length, asked);
+  assert.equal((await guards.check("create_room", args)).reason, "ok");
+  assert.equal((await lambda.guards().check("create_post", args)).reason, "ok", "another object has its own state");
+  await sleep(1001);
+  assert.equal((await guards.check("create_post", args)).reason, "ok");
+  assert.equal((await guards.check("create_post", args)).reason, "ok");
+});
+
+test("throttling and a guard's outage make calls fail fast too", async (t) => {
+  for (const reply of [{ status: 429 }, { functionError: { errorType: "Unavailable", errorMessage: "no table" } }]) {
+    const lambda = await Lambda.start(t, reply);
+    const guards = lambda.guards({ attempts: 1 });
+    await guards.check("create_post", args);
+    await guards.check("create_post", args);
+    assert.equal(lambda.requests.length, 1);
+  }
+});
+
+test("a mistake does not make calls fail fast", async (t) => {
+  const lambda = await Lambda.start(t, { status: 403, code: "AccessDeniedException" });
+  const guards = lambda.guards();
+  for (let n = 0; n < 3; n++) await assert.rejects(guards.check("create_post", args), { name: "ConfigurationError" });
+  assert.equal(lambda.requests.length, 3);
+});
+
+test("after the second, one call probes and the others fail fast until it ends", async (t) => {
+  const lambda = await Lambda.start(t, { status: 500 });
+  const guards = lambda.guards({ attempts: 1, timeout: 3000, decisionTimeout: 500 });
+  await guards.check("create_post", args);
+  await sleep(1001);
+  lambda.requests.length = 0;
+  lambda.replies = ["hang"];
+  const probes = Array.from({ length: 20 }, () => guards.check("create_post", args));
+  await sleep(300);
+  assert.equal(lambda.requests.length, 1, "one of twenty calls probes");
+  await sleep(1000); // a probe that takes longer than a further second does not hold up the next one
+  lambda.replies = [{ answer: ok }];
+  assert.equal((await guards.check("create_post", args)).reason, "ok");
+  assert.equal((await guards.check("create_post", args)).reason, "ok");
+  assert.equal((await Promise.all(probes)).filter((decision) => decision.reason === "unavailable").length, 20);
+});
+
+test("a probe that fails closes the guard for a further second", async (t) => {
+  const lambda = await Lambda.start(t, { status: 500 });
+  const guards = lambda.guards({ attempts: 1 });
+  await guards.check("create_post", args);
+  await sleep(1001);
+  await guards.check("create_post", args);
+  await guards.check("create_post", args);
+  assert.equal(lambda.requests.length, 2);
+});

@@ -1,0 +1,179 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Decision, type GuardsError, LimitedError, OutageError, ValidationError } from "@cric-talk/guards";
+import { between, duration, Lambda, limited, ok, type Reply } from "./lambda.js";
+
+class SaveError extends Error {}
+
+const fail = (): never => {
+  throw new SaveError("no disk");
+};
+
+test("status, release and reset send their op", async (t) => {
+  const lambda = await Lambda.start(t, { answer: ok });
+  const guards = lambda.guards();
+  await guards.status("create_post", { userId: "u1", count: 2, tier: "premium", roles: [], partial: true });
+  await guards.release("create_post", { userId: "u1", at: 5, requestId: "r1", count: 2 });
+  await guards.reset("create_post", { userId: "u1" });
+  assert.deepEqual(
+    lambda.requests.map((request) => request.event),
+    [
+      { userId: "u1", count: 2, tier: "premium", roles: [], partial: true, activity: "create_post", op: "status" },
+      { userId: "u1", at: 5, requestId: "r1", count: 2, activity: "create_post", op: "release" },
+      { userId: "u1", activity: "create_post", op: "reset" },
+    ],
+  );
+});
+
+test("a decision can be released, of any guard", async (t) => {
+  const lambda = await Lambda.start(t, { answer: { ...ok, activity: "upload_photo", granted: 4 } });
+  const guards = lambda.guards();
+  const decision = await guards.check({ guard: "photos-guard", activity: "upload_photo" }, { userId: "u1", count: 4 });
+  await guards.release(JSON.parse(JSON.stringify(decision)) as Decision);
+  assert.equal(lambda.requests[1]?.path, "/2015-03-31/functions/photos-guard/invocations");
+  const event = { userId: "u1", activity: "upload_photo", op: "release", at: ok.at, requestId: "r1", count: 4 };
+  assert.deepEqual(lambda.requests[1]?.event, event);
+});
+
+test("a decision without a receipt can't be released", async (t) => {
+  const lambda = await Lambda.start(t, { answer: limited });
+  const guards = lambda.guards();
+  const decision = await guards.check("create_post", { userId: "u1" });
+  await assert.rejects(guards.release(decision), (error) => {
+    assert.ok(error instanceof ValidationError);
+    assert.equal(error.message, "the decision has no receipt, so there is nothing to give back");
+    return true;
+  });
+  assert.equal(lambda.requests.length, 1);
+});
+
+test("status, release and reset throw in an outage", async (t) => {
+  const lambda = await Lambda.start(t, { status: 500 });
+  const calls = [
+    () => lambda.guards().status("create_post", { userId: "u1" }),
+    () => lambda.guards().release("create_post", { userId: "u1", at: 1, requestId: "r1" }),
+    () => lambda.guards().reset("create_post", { userId: "u1" }),
+    () => lambda.guards().ready("create_post"),
+  ];
+  for (const call of calls) await assert.rejects(call(), OutageError);
+});
+
+test("guarded returns what the function returns", async (t) => {
+  const lambda = await Lambda.start(t, { answer: ok });
+  const saved = await lambda.guards().guarded("create_post", { userId: "u1" }, async (decision) => `saved, ${decision.remaining} left`);
+  assert.equal(saved, "saved, 7 left");
+  assert.equal(lambda.requests.length, 1);
+});
+
+for (const answer of [limited, { ...limited, reason: "delayed", readyAt: 5, at: 4, requestId: "r1", message: undefined }]) {
+  test(`guarded throws a LimitedError if the check is ${answer.reason}`, async (t) => {
+    const lambda = await Lambda.start(t, { answer });
+    let ran = false;
+    const guarded = lambda.guards().guarded("create_post", { userId: "u1" }, () => (ran = true));
+    await assert.rejects(guarded, (error) => {
+      assert.ok(error instanceof LimitedError);
+      assert.equal(error.message, answer.message ?? "Please try again later.");
+      assert.equal(error.decision.reason, answer.reason);
+      return true;
+    });
+    assert.equal(ran, false);
+    assert.equal(lambda.requests.length, 1);
+  });
+}
+
+test("guarded throws a LimitedError in an outage with onOutage: deny", async (t) => {
+  const lambda = await Lambda.start(t, { status: 500 });
+  const guarded = lambda.guards({ onOutage: "deny" }).guarded("create_post", { userId: "u1" }, fail);
+  await assert.rejects(guarded, (error) => error instanceof LimitedError && error.decision.outage instanceof OutageError);
+});
+
+test("guarded gives back what was counted if the function fails", async (t) => {
+  const lambda = await Lambda.start(t, { answer: { ...ok, granted: 3 } });
+  await assert.rejects(lambda.guards().guarded("create_post", { userId: "u1", count: 5 }, fail), SaveError);
+  const event = { userId: "u1", activity: "create_post", op: "release", at: ok.at, requestId: "r1", count: 3 };
+  assert.deepEqual(lambda.requests[1]?.event, event);
+});
+
+const noReceipt: [name: string, reply: Reply][] = [
+  ["duplicate", { answer: { ...ok, reason: "duplicate", at: undefined, requestId: undefined } }],
+  ["bypassed", { answer: { allowed: true, reason: "bypassed", userId: "u1", activity: "create_post", op: "check", granted: 1 } }],
+  ["shadow", { answer: { ...limited, allowed: true, reason: "shadow" } }],
+  ["unavailable", { functionError: { errorType: "Unavailable", errorMessage: "no table" } }],
+];
+
+for (const [name, reply] of noReceipt) {
+  test(`guarded gives nothing back for a decision that is ${name}`, async (t) => {
+    const warnings: GuardsError[] = [];
+    const lambda = await Lambda.start(t, reply);
+    await assert.rejects(lambda.guards({ warnings }).guarded("create_post", { userId: "u1" }, fail), SaveError);
+    assert.equal(lambda.requests.length, 1);
+    assert.equal(warnings.length, name === "unavailable" ? 1 : 0); // nobody tried a release
+  });
+}
+
+test("a release that fails goes to warn and does not hide the function's error", async (t) => {
+  const warnings: GuardsError[] = [];
+  const lambda = await Lambda.start(t, { answer: ok }, { status: 403, code: "AccessDeniedException" });
+  await assert.rejects(lambda.guards({ warnings }).guarded("create_post", { userId: "u1" }, fail), SaveError);
+  assert.deepEqual(
+    warnings.map((warning) => warning.name),
+    ["ConfigurationError"],
+  );
+});
+
+test("ready asks each known guard once, and counts nothing", async (t) => {
+  const lambda = await Lambda.start(t, { answer: ok });
+  await lambda.guards().ready();
+  const asked = lambda.requests.map((request) => request.path.split("/")[3]).sort();
+  assert.deepEqual(asked, [
+    "chat-guard",
+    "comments-guard",
+    "ingest-guard",
+    "jobs-guard",
+    "pins-guard",
+    "posts-guard",
+    "room-message-guard",
+    "rooms-guard",
+  ]);
+  for (const { event } of lambda.requests) assert.deepEqual([event["userId"], event["op"]], ["ready", "status"]);
+});
+
+test("ready asks only the guards of the named activities", async (t) => {
+  const lambda = await Lambda.start(t, { answer: ok });
+  await lambda.guards().ready("create_post", "like", { guard: "photos-guard", activity: "upload_photo" });
+  const asked = lambda.requests.map((request) => request.path.split("/")[3]).sort();
+  assert.deepEqual(asked, ["photos-guard", "posts-guard"]);
+});
+
+test("ready throws what is wrong", async (t) => {
+  const lambda = await Lambda.start(t, { status: 404, code: "ResourceNotFoundException" });
+  await assert.rejects(lambda.guards().ready(), {
+    name: "ConfigurationError",
+    message: "There is no function posts-guard in eu-west-1. Deploy it, or check the region and the name.",
+  });
+});
+
+test("wait sleeps until the request can pass", async (t) => {
+  const guards = (await Lambda.start(t, "hang")).guards();
+  const waits = Array.from({ length: 20 }, () => duration(guards.wait({ waitTime: 200 })));
+  const took = await Promise.all(waits);
+  for (const ms of took) between(ms, 199, 1000); // a random part of up to 50 ms, and a busy machine
+  assert.ok(Math.max(...took) - Math.min(...took) > 5, "the waits differ");
+  assert.equal(await guards.wait({ waitTime: 0 }), true);
+});
+
+test("wait does not sleep if there is nothing to wait for, or too much", async (t) => {
+  const guards = (await Lambda.start(t, "hang")).guards();
+  const start = performance.now();
+  assert.equal(await guards.wait({}), false);
+  assert.equal(await guards.wait({ waitTime: 60_001 }), false);
+  assert.equal(await guards.wait({ waitTime: 101 }, { most: 100 }), false);
+  between(performance.now() - start, 0, 100);
+});
+
+test("wait can be cancelled", async (t) => {
+  const guards = (await Lambda.start(t, "hang")).guards();
+  await assert.rejects(guards.wait({ waitTime: 60_000 }, { signal: AbortSignal.timeout(50) }), { name: "AbortError" });
+  const month = guards.wait({ waitTime: 2 ** 31 * 2 }, { most: Infinity, signal: AbortSignal.timeout(50) });
+  await assert.rejects(month, { name: "AbortError" }); // longer than a timer of Node can run
+});

@@ -1,0 +1,47 @@
+// This program makes the calls of the common scenarios with the TypeScript client. It reads a JSON object from each
+// line of its input and writes one line for each.
+import { createInterface } from "node:readline";
+import { Guards } from "@cric-talk/guards";
+
+class SaveError extends Error {}
+
+let guards;
+
+for await (const line of createInterface({ input: process.stdin })) {
+  if (line.trim() !== "") process.stdout.write(`${JSON.stringify(await perform(JSON.parse(line)))}\n`);
+}
+
+async function perform(step) {
+  const start = performance.now();
+  const ms = () => Math.round(performance.now() - start);
+  try {
+    if (step.new) {
+      guards = new Guards({ ...step.new, warn: () => {} });
+      return { ok: true };
+    }
+    return { answer: plain(await call(step)), ms: ms() };
+  } catch (error) {
+    const described = { class: error.constructor.name, message: error.message };
+    return step.new ? { error: described } : { error: described, ms: ms() };
+  }
+}
+
+function call({ call, activity, args, save }) {
+  if (call === "ready") return activity ? guards.ready(activity) : guards.ready();
+  if (call !== "guarded") return guards[call](activity, given(args));
+  return guards.guarded(activity, given(args), (decision) => {
+    if (save === "fail") throw new SaveError("the save failed");
+    return decision;
+  });
+}
+
+// A harness in Go writes the zero value of an argument that the scenario does not have.
+function given(args = {}) {
+  const zero = (value) => !value || (Array.isArray(value) && value.length === 0);
+  return Object.fromEntries(Object.entries(args).filter(([name, value]) => name === "userId" || !zero(value)));
+}
+
+// The guard's name is not part of an answer. An outage is written as its message.
+function plain({ guard, outage, ...answer } = {}) {
+  return outage ? { ...answer, outage: outage.message } : answer;
+}
