@@ -1,0 +1,165 @@
+"""One attempt to ask a guard, by Invoke or by its Function URL."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import socket
+import ssl
+from typing import Any
+
+import boto3
+import botocore.session
+from botocore.awsrequest import AWSResponse
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ConnectionClosedError,
+    HTTPClientError,
+    NoCredentialsError,
+    NoRegionError,
+    PartialCredentialsError,
+    ReadTimeoutError,
+    SSLError,
+)
+from botocore.exceptions import (
+    ConnectionError as NotConnectedError,
+)
+from botocore.utils import get_environ_proxies
+
+from guards._answer import read_invoke, read_url
+from guards._attempt import Attempt, Session, current
+from guards._decision import Decision
+from guards._errors import ConfigurationError, Lost
+from guards._request import Request
+
+CONNECTIONS = 50  # that stay open for further requests, at least
+
+_NO_REGION = "No AWS region is set. Set AWS_DEFAULT_REGION, or pass a Lambda client that has one."
+_NO_CREDENTIALS = (
+    "No AWS credentials were found. Give the app a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+)
+
+
+class Asker:
+    """Asks guards with the settings of a Lambda client.
+
+    The Lambda client finds the region, the endpoint and the credentials, and
+    signs each request. The request is then sent by a session of the Asker,
+    because boto3 can't end a request at a given time, and repeats requests.
+    """
+
+    def __init__(self, client: Any, timeout: float) -> None:
+        self._failure: Exception | None = None
+        try:
+            self._client = client or _new_client()
+            self._session = _new_session(self._client.meta, timeout)
+        except BotoCoreError as error:
+            self._failure = error  # raised by the first call, so that an app can be imported without AWS settings
+            return
+        events = self._client.meta.events
+        events.register("before-sign.lambda.Invoke", _aim, unique_id="guards-aim")
+        events.register("before-send.lambda.Invoke", _keep, unique_id="guards-keep")
+
+    def start(self, request: Request) -> Attempt:
+        """Start an attempt. Its future has the decision, or Lost, or another error of this package."""
+        return Attempt(lambda attempt: self._ask(attempt, request))
+
+    def close(self) -> None:
+        """Close the connections that no attempt uses."""
+        if self._failure is None:
+            self._session.close()
+
+    def _ask(self, attempt: Attempt, request: Request) -> Decision:
+        try:
+            if self._failure is not None:
+                raise self._failure
+            attempt.url = request.url
+            self._client.invoke(FunctionName=request.function, Payload=request.payload)  # only signs: see _keep
+            response = self._session.exchange(attempt)
+            length = response.headers.get("content-length")
+            if length is not None and len(response.content) != int(length):
+                raise Lost("the connection broke in the middle of the answer")
+        except BotoCoreError as error:
+            raise _meaning(error, request.function) from error
+        if request.url is not None:
+            return read_url(response, request, self._client.meta.region_name)
+        return read_invoke(response, request, self._client.meta.region_name)
+
+
+def _new_client() -> Any:
+    config = Config(retries={"mode": "standard", "total_max_attempts": 1})
+    try:
+        return boto3.client("lambda", config=config)
+    except NoRegionError:
+        region = os.environ.get("AWS_REGION")  # Lambda and the other SDKs use this name
+        if not region:
+            raise
+        return boto3.client("lambda", config=config, region_name=region)
+
+
+def _new_session(meta: Any, timeout: float) -> Session:
+    config = meta.config
+    bundle = botocore.session.get_session().get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
+    return Session(
+        verify=bundle or True,
+        proxies=config.proxies if config.proxies is not None else get_environ_proxies(meta.endpoint_url),
+        proxies_config=config.proxies_config,
+        client_cert=config.client_cert,
+        max_pool_connections=max(config.max_pool_connections, CONNECTIONS),
+        socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],  # without it, a repeated use costs 40 ms
+        timeout=timeout,  # of one operation of a socket; an attempt ends earlier
+    )
+
+
+# A Function URL with a region in its name may be in another region than the app.
+_URL_HOST = re.compile(r"\.lambda-url\.([a-z0-9-]+)\.on\.aws(:\d+)?(/|$)")
+
+
+def _aim(request: Any, **_: Any) -> None:
+    """Before a request is signed: aim it at the Function URL, if there is one."""
+    attempt = current()
+    if attempt is None or attempt.url is None:
+        return
+    request.url = attempt.url
+    request.headers["Content-Type"] = "application/json"
+    if match := _URL_HOST.search(attempt.url):
+        request.context["signing"] = {**request.context.get("signing", {}), "region": match[1]}
+
+
+def _keep(request: Any, **_: Any) -> Any:
+    """Before a request is sent: keep it for the attempt, and let boto3 believe that it was answered.
+
+    Requests of the app itself have no attempt. They are sent as always.
+    """
+    attempt = current()
+    if attempt is None:
+        return None
+    attempt.prepared = request
+    return AWSResponse(request.url, 200, {}, io.BytesIO())
+
+
+def _meaning(error: BotoCoreError, function: str) -> Exception:
+    """Return what an error of botocore means: an outage, or a mistake that lets nobody through."""
+    if isinstance(error, NoRegionError):
+        return ConfigurationError(_NO_REGION, function)
+    if isinstance(error, NoCredentialsError | PartialCredentialsError):
+        return ConfigurationError(_NO_CREDENTIALS, function)
+    cause = error.kwargs.get("error")
+    if isinstance(error, SSLError):
+        outage = _is_broken_tls(cause)
+    elif isinstance(error, NotConnectedError | ConnectionClosedError | ReadTimeoutError):
+        outage = True
+    else:  # HTTPClientError is everything that went wrong in the session
+        outage = isinstance(error, HTTPClientError) and isinstance(cause, OSError)
+    return Lost(str(error)) if outage else ConfigurationError(f"{function} could not be invoked: {error}", function)
+
+
+def _is_broken_tls(error: BaseException | None) -> bool:
+    """Report whether a TLS connection broke. Anything else, such as a wrong certificate, is a mistake."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            return isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+        error = error.__cause__ or error.__context__ or next((a for a in error.args if isinstance(a, BaseException)), None)
+    return False
