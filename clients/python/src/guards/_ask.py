@@ -90,13 +90,11 @@ class Asker:
 
 def _new_client() -> Any:
     config = Config(retries={"mode": "standard", "total_max_attempts": 1})
-    try:
-        return boto3.client("lambda", config=config)
-    except NoRegionError:
-        region = os.environ.get("AWS_REGION")  # Lambda and the other SDKs use this name
-        if not region:
-            raise
-        return boto3.client("lambda", config=config, region_name=region)
+    session = boto3.DEFAULT_SESSION or boto3.Session()
+    region = session.region_name or os.environ.get("AWS_REGION")  # Lambda and other SDKs use this name, boto3 does not
+    if not region:
+        raise NoRegionError
+    return session.client("lambda", config=config, region_name=region)
 
 
 def _new_session(meta: Any, timeout: float) -> Session:

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
 
@@ -43,17 +44,15 @@ class Attempt:
             self._over = True
             held, self._socket = self._socket, None
             if held is not None:
-                try:
+                with suppress(OSError):  # the other side was faster
                     socket.socket.shutdown(held, socket.SHUT_RDWR)  # not SSLSocket's, which also changes the reader's state
-                except OSError:
-                    pass  # the other side was faster
 
     def hold(self, connected: socket.socket) -> None:
         """Remember the attempt's connection. If the attempt is over, its request must not be sent any more."""
         with self._lock:
             if self._over:
                 raise ConnectionAbortedError("the attempt is over")
-            self._socket = connected
+            self._socket = getattr(connected, "socket", connected)  # urllib3 wraps a socket behind a proxy with TLS
 
     def let_go(self) -> None:
         """Forget the connection, which other attempts may use from now on."""

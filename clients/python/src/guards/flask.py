@@ -22,7 +22,7 @@ def limit(
     *,
     user_id: Callable[[], str | None],
     skip: Callable[[], bool] = lambda: False,
-    options: Callable[[], CheckOptions] = dict,
+    options: Callable[[], CheckOptions] = lambda: {},  # noqa: PIE807
     refused: Callable[[Decision], Any] | None = None,
 ) -> Callable[[View], View]:
     """Return a decorator of a view that checks the activity first. Put it below @app.post.
