@@ -16,7 +16,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from werkzeug.serving import make_server
 
-from guards import AsyncGuards, ConfigurationError, Decision, GuardActivity, Guards
+from guards import AsyncGuards, ConfigurationError, Decision, GuardActivity, Guards, LimitState
 from guards import fastapi as guards_fastapi
 from guards import flask as guards_flask
 from guards.asgi import LimitMiddleware
@@ -259,16 +259,20 @@ def test_asgi_keeps_the_apps_own_headers(server: Server) -> None:
     guards.close()
 
 
-def test_headers_of_several_limits(server: Server) -> None:
+def test_headers_of_several_limits() -> None:
     soon = round(time.time() * 1000) + 1500
-    minute = {"name": "minute", "limit": 10, "activityCount": 9, "remaining": 1, "waitTime": 0, "resetAt": soon}
-    server.does(refuse(limits=[minute, {**minute, "name": "day", "remaining": 0}], limitedBy="day"))
-    guards = Guards(**SHORT)
-    decision = guards.check("create_post", user_id="u1")
-    assert rate_limit_headers(decision) == {"RateLimit": '"minute";r=1;t=2, "day";r=0;t=2'}
+    minute = LimitState(name="minute", limit=10, activity_count=9, remaining=1, wait_time=0, reset_at=soon)
+    day = LimitState(name="day", limit=10, activity_count=10, remaining=0, wait_time=0, reset_at=soon + 9000)
+    decision = Decision(allowed=False, activity="create_post", limited_by="day", limits=(minute, day), window=60)
+    assert rate_limit_headers(decision) == {"RateLimit": '"minute";r=1;t=2, "day";r=0;t=11'}
     assert json.loads(refusal(decision).body)["violated-policies"] == ["day"]
-    decision = guards.check(GuardActivity("posts-guard", "create_post"), user_id="u1")
-    assert "RateLimit-Policy" not in rate_limit_headers(decision)
+
+
+def test_the_window_of_an_activity_that_is_not_in_the_list(server: Server) -> None:
+    guards = Guards(**SHORT)
+    assert "RateLimit-Policy" not in rate_limit_headers(guards.check(GuardActivity("posts-guard", "create_post"), user_id="u1"))
+    assert rate_limit_headers(guards.check("send_message", user_id="u1"))["RateLimit-Policy"] == '"send_message";q=10;w=5'
+    assert len(server.received) == 2
     guards.close()
 
 
