@@ -21,7 +21,8 @@ class Received:
         self.path = handler.path
         self.headers = dict(handler.headers.items())
         self.body = handler.rfile.read(int(handler.headers["Content-Length"]))
-        self.event: dict[str, Any] = json.loads(self.body)
+        is_json = self.body.startswith(b"{")
+        self.event: dict[str, Any] = json.loads(self.body) if is_json else {}
         self.at = time.monotonic()
         self.closed_at: float | None = None  # when a hanging request's client closed the connection
 

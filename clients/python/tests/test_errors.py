@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -59,6 +61,32 @@ def test_no_credentials(
         client.check("create_post", user_id="u1")
     assert str(error.value) == NO_CREDENTIALS
     assert server.received == []
+
+
+def test_an_endpoint_that_is_no_url(new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", "localhost:3001")
+    client = new()
+    with pytest.raises(ConfigurationError, match=r"^posts-guard could not be invoked: Invalid endpoint: localhost:3001$"):
+        client.check("create_post", user_id="u1")
+
+
+def test_a_role_that_the_app_may_not_assume(
+    server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "config").write_text(
+        "[profile app]\nrole_arn = arn:aws:iam::123456789012:role/app\nsource_profile = base\n"
+        "[profile base]\naws_access_key_id = a\naws_secret_access_key = b\n"
+    )
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_PROFILE", "app")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", server.url)
+    body = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>"
+    server.does(raw(body, 403, content_type="text/xml"))
+    with pytest.raises(ConfigurationError, match=r"^posts-guard could not be invoked: .*AssumeRole"):
+        new().check("create_post", user_id="u1")
+    assert {received.path for received in server.received} == {"/"}
 
 
 def test_a_profile_that_does_not_exist(new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,6 +325,25 @@ def test_an_attempt_over_tls_ends_in_time(
     first, second = server.received
     assert 0.45 < second.at - first.at < 1
     assert first.closed_at is not None
+
+
+def test_a_connection_that_breaks_before_it_is_secure_is_an_outage(
+    new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def accept() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            connection.recv(4096)
+            connection.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=accept, daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", f"https://127.0.0.1:{listener.getsockname()[1]}")
+        assert new().check("create_post", user_id="u1").outage is not None
+        listener.shutdown(socket.SHUT_RDWR)
 
 
 def test_plain_http_at_an_https_address_is_a_mistake(

@@ -24,6 +24,7 @@ from guards import ConfigurationError, Guards
         ({"urls": {"posts-guard": "posts.example"}}, "The option urls['posts-guard'] is 'posts.example', want a URL"),
         ({"urls": {"posts-guard": "http://[::1"}}, "The option urls['posts-guard'] is 'http://[::1'"),
         ({"urls": {"posts-guard": None}}, "The option urls['posts-guard'] is None"),
+        ({"client": "lambda"}, "The option client is 'lambda', want boto3's Lambda client."),
         ({"warn": "stderr"}, "The option warn is 'stderr', want a function."),
     ],
 )

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import boto3
 import pytest
 from botocore.config import Config
+from botocore.stub import Stubber
 
-from guards import Decision, GuardActivity, LimitState, ValidationError
+from guards import ConfigurationError, Decision, GuardActivity, LimitState, ValidationError
 from tests.conftest import Client
 from tests.server import Server, answer, hang, lambda_error, raw
 
@@ -208,3 +211,36 @@ def test_a_connection_serves_many_calls(server: Server, new: Callable[..., Clien
     server.does(hang, step)  # a broken connection is not used again
     client.check("create_post", user_id="u1")
     assert len(ports) == 2
+
+
+FORK = """
+import os, sys
+from guards import Guards
+guards = Guards()
+guards.check("create_post", user_id="parent")
+if os.fork() == 0:
+    os._exit(0 if guards.check("create_post", user_id="child").user_id == "child" else 1)
+sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+def test_a_forked_process_has_its_own_connection(server: Server) -> None:
+    ports: dict[str, Any] = {}
+
+    def step(handler: Any) -> None:
+        ports[handler.received.event["userId"]] = handler.client_address
+        answer()(handler)
+
+    server.does(step)
+    subprocess.run([sys.executable, "-c", FORK], check=True)
+    assert len(ports) == 2
+    assert ports["parent"] != ports["child"]
+
+
+def test_a_client_that_sends_nothing(new: Callable[..., Client]) -> None:
+    own = boto3.client("lambda")
+    with Stubber(own) as stubber:
+        stubber.add_response("invoke", {"StatusCode": 200})
+        with pytest.raises(ConfigurationError, match=r"^posts-guard could not be invoked: the client sent no request$"):
+            new(client=own).check("create_post", user_id="u1")
+    own.close()

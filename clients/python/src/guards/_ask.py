@@ -15,6 +15,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
+    ClientError,
     ConnectionClosedError,
     HTTPClientError,
     NoCredentialsError,
@@ -51,13 +52,17 @@ class Asker:
     """
 
     def __init__(self, client: Any, timeout: float) -> None:
+        if client is not None and not (hasattr(client, "invoke") and hasattr(client, "meta")):
+            raise ConfigurationError(f"The option client is {client!r}, want boto3's Lambda client.")
+        self._timeout = timeout
         self._failure: Exception | None = None
         try:
             self._client = client or _new_client()
             self._session = _new_session(self._client.meta, timeout)
-        except BotoCoreError as error:
-            self._failure = error  # raised by the first call, so that an app can be imported without AWS settings
+        except (BotoCoreError, ValueError) as error:
+            self._failure = error  # for each call, so that an app can be imported without AWS settings
             return
+        self._process = os.getpid()
         events = self._client.meta.events
         events.register("before-sign.lambda.Invoke", _aim, unique_id="guards-aim")
         events.register("before-send.lambda.Invoke", _keep, unique_id="guards-keep")
@@ -72,20 +77,27 @@ class Asker:
             self._session.close()
 
     def _ask(self, attempt: Attempt, request: Request) -> Decision:
+        if self._failure is not None:
+            raise _meaning(self._failure, request.function)
+        attempt.url = request.url
         try:
-            if self._failure is not None:
-                raise self._failure
-            attempt.url = request.url
             self._client.invoke(FunctionName=request.function, Payload=request.payload)  # only signs: see _keep
-            response = self._session.exchange(attempt)
-            length = response.headers.get("content-length")
-            if length is not None and len(response.content) != int(length):
-                raise Lost("the connection broke in the middle of the answer")
-        except BotoCoreError as error:
+            if attempt.prepared is None:  # for example because of botocore's Stubber
+                raise ConfigurationError(f"{request.function} could not be invoked: the client sent no request", request.function)
+            response = self._own_session().exchange(attempt)
+        except (BotoCoreError, ClientError) as error:
             raise _meaning(error, request.function) from error
-        if request.url is not None:
-            return read_url(response, request, self._client.meta.region_name)
-        return read_invoke(response, request, self._client.meta.region_name)
+        length = response.headers.get("content-length")
+        if length is not None and len(response.content) != int(length):
+            raise Lost("the connection broke in the middle of the answer")
+        read = read_invoke if request.url is None else read_url
+        return read(response, request, self._client.meta.region_name)
+
+    def _own_session(self) -> Session:
+        """Return this process's session. After a fork, two processes must not read from the same connection."""
+        if self._process != os.getpid():
+            self._session, self._process = _new_session(self._client.meta, self._timeout), os.getpid()
+        return self._session
 
 
 def _new_client() -> Any:
@@ -138,13 +150,13 @@ def _keep(request: Any, **_: Any) -> Any:
     return AWSResponse(request.url, 200, {}, io.BytesIO())
 
 
-def _meaning(error: BotoCoreError, function: str) -> Exception:
+def _meaning(error: Exception, function: str) -> Exception:
     """Return what an error of botocore means: an outage, or a mistake that lets nobody through."""
     if isinstance(error, NoRegionError):
         return ConfigurationError(_NO_REGION, function)
     if isinstance(error, NoCredentialsError | PartialCredentialsError):
         return ConfigurationError(_NO_CREDENTIALS, function)
-    cause = error.kwargs.get("error")
+    cause = getattr(error, "kwargs", {}).get("error")
     if isinstance(error, SSLError):
         outage = _is_broken_tls(cause)
     elif isinstance(error, NotConnectedError | ConnectionClosedError | ReadTimeoutError):
