@@ -1,0 +1,35 @@
+"""Ask rate-limit guards on AWS Lambda before a write.
+
+from guards import Guards
+
+guards = Guards()
+decision = guards.check("create_post", user_id=user.id)
+if not decision.allowed:
+    return too_many_requests(decision.message)
+"""
+
+from guards._activities import ACTIVITIES, Activity
+from guards._async import AsyncGuards
+from guards._client import Guards
+from guards._decision import Decision, LimitState
+from guards._errors import AnswerError, ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError
+from guards._request import AnyActivity, CheckOptions, GuardActivity, StatusOptions
+
+__all__ = [
+    "ACTIVITIES",
+    "Activity",
+    "AnswerError",
+    "AnyActivity",
+    "AsyncGuards",
+    "CheckOptions",
+    "ConfigurationError",
+    "Decision",
+    "GuardActivity",
+    "Guards",
+    "GuardsError",
+    "LimitState",
+    "LimitedError",
+    "OutageError",
+    "StatusOptions",
+    "ValidationError",
+]

@@ -1,0 +1,119 @@
+"""What a response means: a decision, an outage or a mistake."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from guards._decision import Decision
+from guards._errors import AnswerError, ConfigurationError, GuardsError, Lost, ValidationError
+from guards._request import Request
+
+# Lambda's codes for credentials that it does not accept, without the ending "Exception".
+_BAD_CREDENTIALS = {
+    "UnrecognizedClient",
+    "InvalidClientTokenId",
+    "InvalidSignature",
+    "SignatureDoesNotMatch",
+    "ExpiredToken",
+    "IncompleteSignature",
+    "MissingAuthenticationToken",
+}
+
+
+def read_invoke(response: Any, request: Request, region: str) -> Decision:
+    """Read the response of Lambda's Invoke."""
+    if response.status_code >= 300:
+        raise _refused(response, request, region)
+    if response.headers.get("x-amz-function-error"):
+        return _failed(_json(response.content), request)
+    return _decision(response.content, request)
+
+
+def read_url(response: Any, request: Request, region: str) -> Decision:
+    """Read the response of a Function URL: a guard's answer or problem, or an error of Lambda itself."""
+    status, problem = response.status_code, _json(response.content)
+    if status == 200 or (status == 429 and isinstance(problem.get("allowed"), bool)):
+        return _decision(response.content, request)
+    kind = problem.get("errorType")
+    if (status, kind) in ((400, "ValidationError"), (503, "Unavailable")):
+        return _failed({"errorType": kind, "errorMessage": problem.get("detail")}, request)
+    if status < 400:
+        raise _no_answer(response.content, request)
+    raise _refused(response, request, region)
+
+
+def _decision(body: bytes, request: Request) -> Decision:
+    answer = _json(body)
+    if not isinstance(answer.get("allowed"), bool):
+        raise _no_answer(body, request)
+    try:
+        return Decision.read(answer, guard=request.guard, window=request.window)
+    except (AttributeError, TypeError):  # limits have another form
+        raise _no_answer(body, request) from None
+
+
+def _failed(error: dict[str, Any], request: Request) -> Decision:
+    """Read a function error. The guard made all its own attempts, so a further one would not help."""
+    kind, message = error.get("errorType"), str(error.get("errorMessage") or "")
+    if kind == "RateLimitExceeded":  # the guard has ON_LIMIT=error
+        return request.decision(allowed=False, reason="limited", granted=0, message=message)
+    if kind == "ValidationError":
+        raise ValidationError(message, request.function)
+    if kind == "Unavailable":
+        raise Lost(message, again=False)
+    if kind == "Sandbox.Timedout" or (not kind and "Task timed out after" in message):
+        raise Lost("the function timed out", again=False)
+    raise AnswerError(f"{request.function} failed: {kind or 'Unhandled'}. Its log says why.", request.function)
+
+
+def _refused(response: Any, request: Request, region: str) -> Exception:
+    """Return what an error of Lambda itself means. No guard has run."""
+    status, body, function = response.status_code, _json(response.content), request.function
+    by_url = request.url is not None
+    code = str(response.headers.get("x-amzn-errortype") or body.get("__type") or "").split(":")[0].rpartition("#")[2]
+    code = code or f"HTTP {status}"
+    kind = code.removesuffix("Exception")
+    if kind == "TooManyRequests" or status == 429 or status >= 500:
+        return Lost(code)
+    if kind in _BAD_CREDENTIALS:
+        message = f"AWS refused the credentials ({code}). Renew them, and check this machine's clock."
+    elif by_url and status == 403:
+        message = (
+            f"The app may not call the URL of {function}. "
+            "Allow its role lambda:InvokeFunctionUrl and lambda:InvokeFunction on this function."
+        )
+    elif not by_url and kind == "AccessDenied":
+        message = (
+            f"The app may not invoke {function} in {region}. Allow its role the action lambda:InvokeFunction on this function."
+        )
+    elif status == 404 if by_url else kind == "ResourceNotFound":
+        message = f"There is no function {function} in {region}. Deploy it, or check the region and the name."
+    else:
+        reason = _without_ids(str(body.get("message") or body.get("Message") or ""), request)
+        message = f"{function} could not be invoked: {code}: {reason}"
+    return ConfigurationError(message, function)
+
+
+def _no_answer(body: bytes, request: Request) -> GuardsError:
+    excerpt = _without_ids(body.decode(errors="replace"), request)[:100]
+    escaped = json.dumps(excerpt)[1:-1]
+    return AnswerError(
+        f"{request.function} answered something that no guard answers: {escaped}. Check the function's name.", request.function
+    )
+
+
+def _without_ids(text: str, request: Request) -> str:
+    for value in (request.event["userId"], request.event.get("requestId")):
+        for form in {str(value), json.dumps(value)[1:-1]} if value else ():
+            text = text.replace(form, "***")
+    return text
+
+
+def _json(body: bytes) -> dict[str, Any]:
+    """Return a JSON object; empty if the body is something else."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,175 @@
+"""One attempt to ask a guard, by Invoke or by its Function URL."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import socket
+import ssl
+from typing import Any
+
+import boto3
+import botocore.session
+from botocore.awsrequest import AWSResponse
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionClosedError,
+    HTTPClientError,
+    NoCredentialsError,
+    NoRegionError,
+    PartialCredentialsError,
+    ReadTimeoutError,
+    SSLError,
+)
+from botocore.exceptions import (
+    ConnectionError as NotConnectedError,
+)
+from botocore.utils import get_environ_proxies
+
+from guards._answer import read_invoke, read_url
+from guards._attempt import Attempt, Session, current
+from guards._decision import Decision
+from guards._errors import ConfigurationError, Lost
+from guards._request import Request
+
+CONNECTIONS = 50  # that stay open for further requests, at least
+
+_NO_REGION = "No AWS region is set. Set AWS_DEFAULT_REGION, or pass a Lambda client that has one."
+_NO_CREDENTIALS = (
+    "No AWS credentials were found. Give the app a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+)
+
+
+class Asker:
+    """Asks guards with the settings of a Lambda client.
+
+    The Lambda client finds the region, the endpoint and the credentials, and
+    signs each request. The request is then sent by a session of the Asker,
+    because boto3 can't end a request at a given time, and repeats requests.
+    """
+
+    def __init__(self, client: Any, timeout: float) -> None:
+        if client is not None and not (hasattr(client, "invoke") and hasattr(client, "meta")):
+            raise ConfigurationError(f"The option client is {client!r}, want boto3's Lambda client.")
+        self._timeout = timeout
+        self._failure: Exception | None = None
+        try:
+            self._client = client or _new_client()
+            self._session = _new_session(self._client.meta, timeout)
+        except (BotoCoreError, ValueError) as error:
+            self._failure = error  # for each call, so that an app can be imported without AWS settings
+            return
+        self._process = os.getpid()
+        events = self._client.meta.events
+        events.register("before-sign.lambda.Invoke", _aim, unique_id="guards-aim")
+        events.register("before-send.lambda.Invoke", _keep, unique_id="guards-keep")
+
+    def start(self, request: Request) -> Attempt:
+        """Start an attempt. Its future has the decision, or Lost, or another error of this package."""
+        return Attempt(lambda attempt: self._ask(attempt, request))
+
+    def close(self) -> None:
+        """Close the connections that no attempt uses."""
+        if self._failure is None:
+            self._session.close()
+
+    def _ask(self, attempt: Attempt, request: Request) -> Decision:
+        if self._failure is not None:
+            raise _meaning(self._failure, request.function)
+        attempt.url = request.url
+        try:
+            self._client.invoke(FunctionName=request.function, Payload=request.payload)  # only signs: see _keep
+            if attempt.prepared is None:  # for example because of botocore's Stubber
+                raise ConfigurationError(f"{request.function} could not be invoked: the client sent no request", request.function)
+            response = self._own_session().exchange(attempt)
+        except (BotoCoreError, ClientError) as error:
+            raise _meaning(error, request.function) from error
+        length = response.headers.get("content-length")
+        if length is not None and len(response.content) != int(length):
+            raise Lost("the connection broke in the middle of the answer")
+        read = read_invoke if request.url is None else read_url
+        return read(response, request, self._client.meta.region_name)
+
+    def _own_session(self) -> Session:
+        """Return this process's session. After a fork, two processes must not read from the same connection."""
+        if self._process != os.getpid():
+            self._session, self._process = _new_session(self._client.meta, self._timeout), os.getpid()
+        return self._session
+
+
+def _new_client() -> Any:
+    config = Config(retries={"mode": "standard", "total_max_attempts": 1})
+    session = boto3.DEFAULT_SESSION or boto3.Session()
+    region = session.region_name or os.environ.get("AWS_REGION")  # Lambda and other SDKs use this name, boto3 does not
+    if not region:
+        raise NoRegionError
+    return session.client("lambda", config=config, region_name=region)
+
+
+def _new_session(meta: Any, timeout: float) -> Session:
+    config = meta.config
+    bundle = botocore.session.get_session().get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
+    return Session(
+        verify=bundle or True,
+        proxies=config.proxies if config.proxies is not None else get_environ_proxies(meta.endpoint_url),
+        proxies_config=config.proxies_config,
+        client_cert=config.client_cert,
+        max_pool_connections=max(config.max_pool_connections, CONNECTIONS),
+        socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],  # without it, a repeated use costs 40 ms
+        timeout=timeout,  # of one operation of a socket; an attempt ends earlier
+    )
+
+
+# A Function URL with a region in its name may be in another region than the app.
+_URL_HOST = re.compile(r"\.lambda-url\.([a-z0-9-]+)\.on\.aws(:\d+)?(/|$)")
+
+
+def _aim(request: Any, **_: Any) -> None:
+    """Before a request is signed: aim it at the Function URL, if there is one."""
+    attempt = current()
+    if attempt is None or attempt.url is None:
+        return
+    request.url = attempt.url
+    request.headers["Content-Type"] = "application/json"
+    if match := _URL_HOST.search(attempt.url):
+        request.context["signing"] = {**request.context.get("signing", {}), "region": match[1]}
+
+
+def _keep(request: Any, **_: Any) -> Any:
+    """Before a request is sent: keep it for the attempt, and let boto3 believe that it was answered.
+
+    Requests of the app itself have no attempt. They are sent as always.
+    """
+    attempt = current()
+    if attempt is None:
+        return None
+    attempt.prepared = request
+    return AWSResponse(request.url, 200, {}, io.BytesIO())
+
+
+def _meaning(error: Exception, function: str) -> Exception:
+    """Return what an error of botocore means: an outage, or a mistake that lets nobody through."""
+    if isinstance(error, NoRegionError):
+        return ConfigurationError(_NO_REGION, function)
+    if isinstance(error, NoCredentialsError | PartialCredentialsError):
+        return ConfigurationError(_NO_CREDENTIALS, function)
+    cause = getattr(error, "kwargs", {}).get("error")
+    if isinstance(error, SSLError):
+        outage = _is_broken_tls(cause)
+    elif isinstance(error, NotConnectedError | ConnectionClosedError | ReadTimeoutError):
+        outage = True
+    else:  # HTTPClientError is everything that went wrong in the session
+        outage = isinstance(error, HTTPClientError) and isinstance(cause, OSError)
+    return Lost(str(error)) if outage else ConfigurationError(f"{function} could not be invoked: {error}", function)
+
+
+def _is_broken_tls(error: BaseException | None) -> bool:
+    """Report whether a TLS connection broke. Anything else, such as a wrong certificate, is a mistake."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            return isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+        error = error.__cause__ or error.__context__ or next((a for a in error.args if isinstance(a, BaseException)), None)
+    return False

@@ -1,0 +1,155 @@
+"""The client for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from guards._base import READY, Base, late, outage_of
+from guards._decision import Decision
+from guards._errors import GuardsError, LimitedError, Lost, OutageError
+from guards._request import AnyActivity, CheckOptions, Request, StatusOptions, new_request, one_for_each_guard
+from guards._retry import time_to_wait
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+T = TypeVar("T")
+
+
+class AsyncGuards(Base):
+    __doc__ = f"""{Base.__doc__}
+    boto3 blocks, so each attempt runs in a thread of its own. A call that is
+    cancelled breaks its connection.
+    """
+
+    async def check(self, activity: AnyActivity, *, user_id: str, **options: Unpack[CheckOptions]) -> Decision:
+        """Count the action and decide whether the user may go on. See Guards.check.
+
+        If the call is cancelled, the guard may have counted the action.
+        """
+        request = self._check_request(activity, user_id, options)
+        try:
+            return await self._ask(request)
+        except OutageError as outage:
+            return self._without_guard(request, outage)
+
+    async def status(self, activity: AnyActivity, *, user_id: str, **options: Unpack[StatusOptions]) -> Decision:
+        """Decide as check would, but count nothing."""
+        return await self._ask(new_request(self._settings, "status", activity, user_id=user_id, **options))
+
+    @overload
+    async def release(self, activity: Decision, /) -> Decision: ...
+    @overload
+    async def release(
+        self, activity: AnyActivity, /, *, user_id: str, at: int, request_id: str, count: int | None = None
+    ) -> Decision: ...
+    async def release(
+        self,
+        activity: AnyActivity | Decision,
+        /,
+        *,
+        user_id: str | None = None,
+        at: int | None = None,
+        request_id: str | None = None,
+        count: int | None = None,
+    ) -> Decision:
+        """Give back what a check counted. See Guards.release."""
+        return await self._ask(self._release_request(activity, user_id, at, request_id, count))
+
+    async def reset(self, activity: AnyActivity, *, user_id: str) -> Decision:
+        """Clear what is counted for the user."""
+        return await self._ask(new_request(self._settings, "reset", activity, user_id=user_id))
+
+    @overload
+    def guarded(
+        self, activity: AnyActivity, fn: Callable[[Decision], Awaitable[T]], /, *, user_id: str, **options: Unpack[CheckOptions]
+    ) -> Awaitable[T]: ...
+    @overload
+    def guarded(
+        self, activity: AnyActivity, /, *, user_id: str, **options: Unpack[CheckOptions]
+    ) -> AbstractAsyncContextManager[Decision]: ...
+    def guarded(
+        self,
+        activity: AnyActivity,
+        fn: Callable[[Decision], Awaitable[T]] | None = None,
+        /,
+        *,
+        user_id: str,
+        **options: Unpack[CheckOptions],
+    ) -> Any:
+        """Check, and run fn(decision) or the body of an async with statement. See Guards.guarded.
+
+        What was counted is also given back if fn or the body is cancelled.
+        """
+        context = self._guarded(activity, user_id, options)
+        return context if fn is None else self._run(context, fn)
+
+    async def _run(self, context: AbstractAsyncContextManager[Decision], fn: Callable[[Decision], Awaitable[T]]) -> T:
+        async with context as decision:
+            return await fn(decision)
+
+    @asynccontextmanager
+    async def _guarded(self, activity: AnyActivity, user_id: str, options: CheckOptions) -> AsyncIterator[Decision]:
+        decision = await self.check(activity, user_id=user_id, **options)
+        if not decision.allowed:
+            raise LimitedError(decision)
+        try:
+            yield decision
+        except BaseException:
+            await self._give_back(decision)
+            raise
+
+    async def _give_back(self, decision: Decision) -> None:
+        if not decision.counted:
+            return
+
+        async def release() -> None:
+            try:
+                await self.release(decision)
+            except GuardsError as error:
+                self._report(error)
+
+        await asyncio.shield(asyncio.create_task(release()))  # even if the app is cancelled a second time
+
+    async def ready(self, *activities: AnyActivity) -> None:
+        """Ask each guard for a status at the same time. See Guards.ready."""
+        asked = one_for_each_guard(activities)
+        answers = await asyncio.gather(*(self.status(a, user_id=READY) for a in asked), return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+
+    async def wait(self, decision: Decision, *, most: float = 60.0) -> bool:
+        """Sleep until the same request can pass. See Guards.wait."""
+        seconds = time_to_wait(decision, most)
+        if seconds is None:
+            return False
+        await asyncio.sleep(seconds)
+        return True
+
+    async def _ask(self, request: Request) -> Decision:
+        with self._breaker.call(request.function):
+            plan = self._plan(request)
+            while True:
+                try:
+                    return await self._attempt(request, plan.begin())
+                except Lost as lost:
+                    pause = plan.pause() if lost.again else None
+                    if pause is None:
+                        raise outage_of(request, lost) from lost
+                await asyncio.sleep(pause)
+
+    async def _attempt(self, request: Request, seconds: float) -> Decision:
+        attempt = self._asker.start(request)
+        future = asyncio.wrap_future(attempt.future)
+        try:
+            done, _ = await asyncio.wait([future], timeout=seconds)
+            if not done:
+                raise late(seconds)
+            return future.result()
+        finally:
+            future.cancel()
+            attempt.give_up()

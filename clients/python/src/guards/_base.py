@@ -1,0 +1,132 @@
+"""What Guards and AsyncGuards have in common."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from guards._ask import Asker
+from guards._breaker import Breaker
+from guards._decision import Decision
+from guards._errors import ConfigurationError, GuardsError, Lost, OutageError
+from guards._options import Settings
+from guards._request import AnyActivity, CheckOptions, Request, new_request, release_of
+from guards._retry import Plan
+
+_log = logging.getLogger("guards")
+
+READY = "ready"  # the user id of ready()
+
+
+class Base:
+    """A client of the guards. It can be used by several threads at the same time; an app needs only one.
+
+    Options:
+
+    client: boto3's Lambda client, such as boto3.client("lambda"), whose
+        region, endpoint, credentials and proxies apply. By default a new one.
+        Requests are not repeated by boto3, and they use other connections
+        than the client's own. Its argument verify has no effect on them: set
+        AWS_CA_BUNDLE instead.
+    urls: the Function URL of each guard that is asked by URL instead of
+        Invoke, such as {"posts-guard": "https://..."}. The requests are signed
+        with the credentials of the client.
+    prefix: comes before the name of each guard; "" by default.
+    on_outage: "allow" (the default) or "deny": the decision of a check if the
+        guard does not answer.
+    timeout: seconds for a whole call with all its attempts; 3 by default.
+    attempts: how many times a request is sent at most; 3 by default.
+    decision_timeout: DECISION_TIMEOUT of the guards in seconds; 1 by default.
+    warn: is called with the OutageError of a check that on_outage decided, and
+        with the error of a release that guarded could not make; at most once a
+        second. By default it logs a warning with the logger "guards".
+
+    A wrong option raises a ConfigurationError.
+    """
+
+    def __init__(
+        self,
+        *,
+        client: Any = None,
+        urls: Mapping[str, str] | None = None,
+        prefix: str = "",
+        on_outage: Literal["allow", "deny"] = "allow",
+        timeout: float = 3.0,
+        attempts: int = 3,
+        decision_timeout: float = 1.0,
+        warn: Callable[[GuardsError], object] | None = None,
+    ) -> None:
+        if warn is not None and not callable(warn):
+            raise ConfigurationError(f"The option warn is {warn!r}, want a function.")
+        self._settings = Settings(
+            urls=dict(urls or {}),
+            prefix=prefix,
+            on_outage=on_outage,
+            timeout=timeout,
+            attempts=attempts,
+            decision_timeout=decision_timeout,
+        )
+        self._asker = Asker(client, timeout)
+        self._breaker = Breaker()
+        self._warn = warn or _log_warning
+        self._warned = float("-inf")
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Close connections that are not in use. Later calls open new ones."""
+        self._asker.close()
+
+    def _check_request(self, activity: AnyActivity, user_id: str, options: CheckOptions) -> Request:
+        return new_request(self._settings, "check", activity, user_id=user_id, **options)
+
+    def _release_request(
+        self, what: AnyActivity | Decision, user_id: str | None, at: int | None, request_id: str | None, count: int | None
+    ) -> Request:
+        if isinstance(what, Decision):
+            if (user_id, at, request_id, count) != (None, None, None, None):
+                raise TypeError("release takes either a decision or the fields of its receipt")
+            return release_of(self._settings, what)
+        if user_id is None or at is None or request_id is None:
+            raise TypeError("release needs user_id, at and request_id")
+        return new_request(self._settings, "release", what, user_id=user_id, at=at, request_id=request_id, count=count)
+
+    def _plan(self, request: Request) -> Plan:
+        return Plan(self._settings.timeout, self._settings.attempt, request.attempts)
+
+    def _without_guard(self, request: Request, outage: OutageError) -> Decision:
+        """Return the decision of a check in an outage."""
+        self._report(outage)
+        if self._settings.on_outage == "allow":
+            count = request.event.get("count", 1)
+            return request.decision(allowed=True, reason="unavailable", granted=count, outage=outage)
+        message = "Please try again later."
+        return request.decision(allowed=False, reason="unavailable", granted=0, message=message, outage=outage)
+
+    def _report(self, error: GuardsError) -> None:
+        """Call warn, at most once a second. An error of warn itself is logged, because it must not hide the app's."""
+        now = time.monotonic()
+        with self._lock:
+            if now - self._warned < 1:
+                return
+            self._warned = now
+        try:
+            self._warn(error)
+        except Exception:
+            _log.exception("the option warn raised an error")
+
+
+def late(seconds: float) -> Lost:
+    """Return the error of an attempt that had no answer in time."""
+    return Lost(f"no answer in {round(seconds * 1000)} ms")
+
+
+def outage_of(request: Request, lost: Lost) -> OutageError:
+    """Return the error of a call whose last attempt was lost."""
+    return OutageError(f"{request.function} did not answer: {lost}", request.function)
+
+
+def _log_warning(error: GuardsError) -> None:
+    _log.warning("%s", error)

@@ -1,0 +1,152 @@
+"""The client for ordinary functions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from guards._base import READY, Base, late, outage_of
+from guards._decision import Decision
+from guards._errors import GuardsError, LimitedError, Lost, OutageError
+from guards._request import AnyActivity, CheckOptions, Request, StatusOptions, new_request, one_for_each_guard
+from guards._retry import time_to_wait
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+T = TypeVar("T")
+
+
+class Guards(Base):
+    __doc__ = Base.__doc__
+
+    def check(self, activity: AnyActivity, *, user_id: str, **options: Unpack[CheckOptions]) -> Decision:
+        """Count the action and decide whether the user may go on. The options are those of CheckOptions.
+
+        In an outage, the option on_outage of the client decides. A mistake
+        raises a ConfigurationError, ValidationError or AnswerError.
+        """
+        request = self._check_request(activity, user_id, options)
+        try:
+            return self._ask(request)
+        except OutageError as outage:
+            return self._without_guard(request, outage)
+
+    def status(self, activity: AnyActivity, *, user_id: str, **options: Unpack[StatusOptions]) -> Decision:
+        """Decide as check would, but count nothing."""
+        return self._ask(new_request(self._settings, "status", activity, user_id=user_id, **options))
+
+    @overload
+    def release(self, activity: Decision, /) -> Decision: ...
+    @overload
+    def release(
+        self, activity: AnyActivity, /, *, user_id: str, at: int, request_id: str, count: int | None = None
+    ) -> Decision: ...
+    def release(
+        self,
+        activity: AnyActivity | Decision,
+        /,
+        *,
+        user_id: str | None = None,
+        at: int | None = None,
+        request_id: str | None = None,
+        count: int | None = None,
+    ) -> Decision:
+        """Give back what a check counted: all of it, given the check's decision, or count actions (1 by default)."""
+        return self._ask(self._release_request(activity, user_id, at, request_id, count))
+
+    def reset(self, activity: AnyActivity, *, user_id: str) -> Decision:
+        """Clear what is counted for the user."""
+        return self._ask(new_request(self._settings, "reset", activity, user_id=user_id))
+
+    @overload
+    def guarded(
+        self, activity: AnyActivity, fn: Callable[[Decision], T], /, *, user_id: str, **options: Unpack[CheckOptions]
+    ) -> T: ...
+    @overload
+    def guarded(
+        self, activity: AnyActivity, /, *, user_id: str, **options: Unpack[CheckOptions]
+    ) -> AbstractContextManager[Decision]: ...
+    def guarded(
+        self,
+        activity: AnyActivity,
+        fn: Callable[[Decision], T] | None = None,
+        /,
+        *,
+        user_id: str,
+        **options: Unpack[CheckOptions],
+    ) -> Any:
+        """Check, and run fn(decision) if the user may go on; or, without fn, the body of a with statement.
+
+        A refusal raises a LimitedError, and nothing runs. If fn or the body
+        raises an error, what was counted is given back, and the error goes on.
+        A release that fails goes to the option warn.
+        """
+        context = self._guarded(activity, user_id, options)
+        if fn is None:
+            return context
+        with context as decision:
+            return fn(decision)
+
+    @contextmanager
+    def _guarded(self, activity: AnyActivity, user_id: str, options: CheckOptions) -> Iterator[Decision]:
+        decision = self.check(activity, user_id=user_id, **options)
+        if not decision.allowed:
+            raise LimitedError(decision)
+        try:
+            yield decision
+        except BaseException:
+            self._give_back(decision)
+            raise
+
+    def _give_back(self, decision: Decision) -> None:
+        if decision.counted:
+            try:
+                self.release(decision)
+            except GuardsError as error:
+                self._report(error)
+
+    def ready(self, *activities: AnyActivity) -> None:
+        """Ask each guard for a status, so that mistakes show when the app starts.
+
+        With activities, only their guards are asked. The user id is "ready".
+        The errors are those of status.
+        """
+        for activity in one_for_each_guard(activities):
+            self.status(activity, user_id=READY)
+
+    def wait(self, decision: Decision, *, most: float = 60.0) -> bool:
+        """Sleep until the same request can pass, and return True.
+
+        If that takes more than most seconds, or if the decision has no
+        wait_time, it returns False at once.
+        """
+        seconds = time_to_wait(decision, most)
+        if seconds is None:
+            return False
+        time.sleep(seconds)
+        return True
+
+    def _ask(self, request: Request) -> Decision:
+        with self._breaker.call(request.function):
+            plan = self._plan(request)
+            while True:
+                try:
+                    return self._attempt(request, plan.begin())
+                except Lost as lost:
+                    pause = plan.pause() if lost.again else None
+                    if pause is None:
+                        raise outage_of(request, lost) from lost
+                time.sleep(pause)
+
+    def _attempt(self, request: Request, seconds: float) -> Decision:
+        attempt = self._asker.start(request)
+        try:
+            return attempt.future.result(seconds)
+        except FutureTimeoutError:
+            raise late(seconds) from None
+        finally:
+            attempt.give_up()

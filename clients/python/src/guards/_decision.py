@@ -1,0 +1,108 @@
+"""A guard's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from guards._errors import OutageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitState:
+    """One of several limits on an activity."""
+
+    name: str
+    limit: int
+    activity_count: int
+    remaining: int
+    wait_time: int
+    """Milliseconds."""
+    reset_at: int
+    """Unix milliseconds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """A guard's answer. A field is None if the answer does not have it.
+
+    Times are the guard's own: waits in milliseconds, moments in Unix
+    milliseconds. The user id and the request id are not in its repr.
+    """
+
+    allowed: bool
+    """Whether the user may go on."""
+    reason: str = ""
+    """ok, limited, delayed, unlimited, bypassed, shadow, duplicate or unavailable."""
+    user_id: str = field(default="", repr=False)
+    activity: str = ""
+    op: str = ""
+    """check, status, release or reset."""
+    limit: int | None = None
+    """Actions allowed per window."""
+    activity_count: int | None = None
+    """Actions counted in the current window, after this answer."""
+    remaining: int | None = None
+    """Actions left now."""
+    wait_time: int | None = None
+    """Milliseconds until the same request can pass; 0 if nothing was refused."""
+    reset_at: int | None = None
+    """Unix milliseconds when the count is over."""
+    window_key: int | None = None
+    granted: int | None = None
+    """How many actions a check counted."""
+    at: int | None = None
+    """The receipt for a release, together with request_id."""
+    request_id: str | None = field(default=None, repr=False)
+    message: str | None = None
+    """A text for the end user, if the request was refused in whole or part."""
+    display: str | None = None
+    """For example "12-hour pins: 93/100"."""
+    ready_at: int | None = None
+    """Unix milliseconds when the place of a delayed job comes up."""
+    enqueued: int | None = None
+    limited_by: str | None = None
+    """The limit that refused, if the activity has several."""
+    limits: tuple[LimitState, ...] = ()
+
+    outage: OutageError | None = None
+    """Why the guard did not decide. Then the option on_outage decided."""
+    guard: str = ""
+    """The guard that was asked, without the prefix."""
+    window: int | None = field(default=None, repr=False)
+    """The window of the limit in seconds, if this package knows it."""
+    answer: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The answer as the guard sent it, with all its fields."""
+
+    @property
+    def counted(self) -> bool:
+        """Whether the decision has the receipt that a release needs."""
+        return bool(self.allowed and self.at and self.request_id)
+
+    @classmethod
+    def read(
+        cls, answer: Mapping[str, Any], *, guard: str, window: int | None = None, outage: OutageError | None = None
+    ) -> Decision:
+        """Return the decision of an answer in the guard's own form. Unknown fields stay in its field answer."""
+        return cls(
+            **{name: answer[key] for name, key in _KEYS.items() if key in answer},
+            limits=tuple(
+                LimitState(**{name: limit.get(key) for name, key in _LIMIT_KEYS.items()}) for limit in answer.get("limits") or ()
+            ),
+            guard=guard,
+            window=window,
+            outage=outage,
+            answer=answer,
+        )
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+# The answer's field for each of a class's fields, such as waitTime for wait_time.
+_OWN = {"limits", "outage", "guard", "window", "answer"}
+_KEYS = {f.name: _camel(f.name) for f in fields(Decision) if f.name not in _OWN}
+_LIMIT_KEYS = {f.name: _camel(f.name) for f in fields(LimitState)}

@@ -1,0 +1,54 @@
+"""The errors of this package. No message contains a user id or a request id."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from guards._decision import Decision
+
+
+class GuardsError(Exception):
+    """The base of all errors of this package."""
+
+    guard: str
+    """The name of the guard's function, with its prefix; "" if no function is concerned."""
+
+    def __init__(self, message: str, guard: str = "") -> None:
+        super().__init__(message)
+        self.guard = guard
+
+
+class ConfigurationError(GuardsError):
+    """The app is not set up to ask the guard: an option, the region, the credentials, a permission or a name is wrong."""
+
+
+class ValidationError(GuardsError):
+    """The request is wrong. Nothing was counted."""
+
+
+class AnswerError(GuardsError):
+    """The function crashed, or its answer is not a guard's answer."""
+
+
+class OutageError(GuardsError):
+    """The guard did not answer in time, could not be reached, or could not ask its table."""
+
+
+class LimitedError(GuardsError):
+    """A guarded action was refused, so it did not run."""
+
+    decision: Decision
+    """The refusal."""
+
+    def __init__(self, decision: Decision) -> None:
+        super().__init__(decision.message or "Please try again later.", decision.guard)
+        self.decision = decision
+
+
+class Lost(Exception):  # noqa: N818
+    """One attempt ended in an outage. The message is the cause. It never leaves this package."""
+
+    def __init__(self, cause: str, *, again: bool = True) -> None:
+        super().__init__(cause)
+        self.again = again  # whether a further attempt may help

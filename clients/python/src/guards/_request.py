@@ -1,0 +1,145 @@
+"""Requests to a guard."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypedDict
+from uuid import uuid4
+
+from guards._activities import ACTIVITIES, Activity
+from guards._decision import Decision
+from guards._errors import ValidationError
+from guards._options import Settings
+
+
+class GuardActivity(NamedTuple):
+    """An activity that this package's list does not have, and its guard."""
+
+    guard: str
+    """Such as "photos-guard"."""
+    activity: str
+    """Such as "upload_photo"."""
+
+
+AnyActivity = Activity | GuardActivity
+
+
+class StatusOptions(TypedDict, total=False):
+    """The options of a status."""
+
+    count: int
+    """How many actions at once; 1 by default."""
+    partial: bool
+    """Whether to grant as many of count as fit, instead of all or nothing. Such a check is sent only once."""
+    tier: str
+    """The user's plan. Never copy it from the user's own input."""
+    roles: Iterable[str]
+    """The user's roles. Never copy them from the user's own input."""
+
+
+class CheckOptions(StatusOptions, total=False):
+    """The options of a check."""
+
+    request_id: str
+    """A check with the same id is counted once. By default, each call has an id of its own."""
+    ready_at: int
+    """For a delayed job: ready_at of the delayed decision, in Unix milliseconds."""
+    job: Any
+    """What to put on the delayed queue: any JSON of at most 32 KiB."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request to a guard, the same in each attempt."""
+
+    guard: str  # without the prefix
+    function: str  # with the prefix
+    url: str | None  # None: asked by Invoke
+    event: dict[str, Any]
+    payload: bytes  # the event as JSON
+    window: int | None  # of the activity's limit in seconds, if it is known
+    attempts: int  # at most
+
+    def decision(self, **answer: Any) -> Decision:
+        """Return a decision about this request that no guard wrote."""
+        asked = {"userId": self.event["userId"], "activity": self.event["activity"], "op": self.event["op"]}
+        first = {"allowed": answer.pop("allowed"), "reason": answer.pop("reason")}
+        outage = answer.pop("outage", None)
+        return Decision.read({**first, **asked, **answer}, guard=self.guard, window=self.window, outage=outage)
+
+
+def new_request(
+    settings: Settings,
+    op: str,
+    activity: AnyActivity,
+    *,
+    user_id: str,
+    count: int | None = None,
+    partial: bool = False,
+    tier: str | None = None,
+    roles: Iterable[str] | None = None,
+    request_id: str | None = None,
+    at: int | None = None,
+    ready_at: int | None = None,
+    job: Any = None,
+) -> Request:
+    """Return a request. A check that can be repeated always has a request id."""
+    guard, name, window = _find(activity)
+    if op == "check" and not partial and request_id is None:
+        request_id = str(uuid4())
+    if roles is not None and not isinstance(roles, str):
+        roles = list(roles)
+    optional = {"count": count, "partial": partial or None, "tier": tier, "roles": roles}
+    optional |= {"requestId": request_id, "at": at, "readyAt": ready_at, "job": job}
+    event: dict[str, Any] = {"userId": user_id, "activity": name, "op": op}
+    event |= {key: value for key, value in optional.items() if value is not None}
+    try:
+        payload = json.dumps(event, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise ValidationError(f"the request is not JSON: {error}", settings.prefix + guard) from None
+    return Request(
+        guard=guard,
+        function=settings.prefix + guard,
+        url=settings.urls.get(guard),
+        event=event,
+        payload=payload,
+        window=None if tier else window,
+        attempts=1 if op == "check" and partial else settings.attempts,
+    )
+
+
+def release_of(settings: Settings, decision: Decision) -> Request:
+    """Return the request that gives back everything a check counted."""
+    if not decision.counted:
+        raise ValidationError("the decision has no receipt, so there is nothing to give back", settings.prefix + decision.guard)
+    activity = GuardActivity(decision.guard, decision.activity)
+    return new_request(
+        settings,
+        "release",
+        activity,
+        user_id=decision.user_id,
+        at=decision.at,
+        request_id=decision.request_id,
+        count=decision.granted,
+    )
+
+
+def one_for_each_guard(activities: Iterable[AnyActivity]) -> list[AnyActivity]:
+    """Return the first activity of each guard; without activities, of each known guard."""
+    first: dict[str, AnyActivity] = {}
+    for activity in list(activities) or [GuardActivity(guard, name) for name, (guard, _) in ACTIVITIES.items()]:
+        first.setdefault(_find(activity)[0], activity)
+    return list(first.values())
+
+
+def _find(activity: AnyActivity) -> tuple[str, str, int | None]:
+    """Return the activity's guard, its name, and its window in seconds."""
+    if isinstance(activity, GuardActivity):
+        return activity.guard, activity.activity, None
+    if activity not in ACTIVITIES:
+        shown = json.dumps(str(activity)[:64])
+        raise ValidationError(f"no guard is known for the activity {shown}; pass GuardActivity(guard, activity)")
+    guard, window = ACTIVITIES[activity]
+    return guard, activity, window

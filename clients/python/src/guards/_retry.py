@@ -1,0 +1,49 @@
+"""The time of a call with all its attempts."""
+
+from __future__ import annotations
+
+import random
+import time
+
+from guards._decision import Decision
+
+FIRST_PAUSE = 0.05
+
+
+class Plan:
+    """Divides the time of one call among its attempts. All times are in seconds."""
+
+    def __init__(self, timeout: float, attempt: float, attempts: int) -> None:
+        self._end = time.monotonic() + timeout
+        self._attempt = attempt
+        self._left = attempts  # attempts that have not begun
+        self._longest_pause = FIRST_PAUSE
+
+    def begin(self) -> float:
+        """Begin an attempt and return how long it may take. If no other one can follow, it gets all the remaining time."""
+        self._left -= 1
+        remaining = self._end - time.monotonic()
+        if self._left > 0 and remaining >= 2 * self._attempt:
+            return self._attempt
+        return max(0.0, remaining)
+
+    def pause(self) -> float | None:
+        """Return how long to wait before a further attempt, or None if no attempt can follow."""
+        spare = self._end - time.monotonic() - self._attempt
+        if self._left == 0 or spare < 0:
+            return None
+        pause = min(spare, random.uniform(0, self._longest_pause))
+        self._longest_pause *= 2
+        return pause
+
+
+def time_to_wait(decision: Decision, most: float) -> float | None:
+    """Return how long to sleep before the same request can pass, in seconds. None means not to wait.
+
+    Up to 10 % is added, or up to 50 ms if that is more, so that users who were
+    refused together do not come back together.
+    """
+    if decision.wait_time is None or decision.wait_time > most * 1000:
+        return None
+    wait = decision.wait_time / 1000
+    return wait + random.uniform(0, max(wait / 10, 0.05))

@@ -1,0 +1,100 @@
+"""Middleware for ASGI apps, such as those of Starlette, FastAPI, Quart and Django."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+
+from guards import http
+from guards._async import AsyncGuards
+from guards._decision import Decision
+from guards._request import AnyActivity, CheckOptions
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class LimitMiddleware:
+    """Checks one activity for each HTTP request, before the app sees the request.
+
+    guards: asks the guards.
+    activity: such as "create_post".
+    user_id: returns the user of a request, given its scope. It may be async.
+        Take the user from your own session or token, never from a header that
+        the client chooses. A request without a user raises a
+        ConfigurationError.
+    skip: returns True for requests that pass without a check, given the scope,
+        such as reads. By default, none does.
+    options: returns further options of the check, such as the user's tier,
+        given the scope.
+    refused: returns an ASGI app, such as a Starlette response, that answers
+        instead of the problem document, given the decision.
+
+    The app finds the decision in scope["guards.decision"]. If the app fails,
+    the action stays counted: AsyncGuards.guarded gives it back.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        guards: AsyncGuards,
+        activity: AnyActivity,
+        user_id: Callable[[Scope], str | Awaitable[str | None] | None],
+        skip: Callable[[Scope], bool] = lambda scope: False,  # noqa: ARG005
+        options: Callable[[Scope], CheckOptions] = lambda scope: {},  # noqa: ARG005
+        refused: Callable[[Decision], App] | None = None,
+    ) -> None:
+        self.app = app
+        self.guards = guards
+        self.activity = activity
+        self.user_id = user_id
+        self.skip = skip
+        self.options = options
+        self.refused = refused or _problem
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass it to the app."""
+        if scope["type"] != "http" or self.skip(scope):
+            await self.app(scope, receive, send)
+            return
+        user = self.user_id(scope)
+        user = http.named_user(await user if inspect.isawaitable(user) else user, self.activity)
+        decision = await self.guards.check(self.activity, user_id=user, **self.options(scope))
+        scope["guards.decision"] = decision
+        answer = self.app if decision.allowed else self.refused(decision)
+        await answer(scope, receive, _adding(http.rate_limit_headers(decision), send))
+
+
+def _adding(headers: Mapping[str, str], send: Send) -> Send:
+    """Return a send that adds headers to the response, unless it has them."""
+
+    async def add(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            own = list(message.get("headers", ()))
+            names = {bytes(name).lower() for name, _ in own}
+            own += [pair for pair in _encoded(headers) if pair[0] not in names]
+            message = {**message, "headers": own}
+        await send(message)
+
+    return add
+
+
+def _problem(decision: Decision) -> App:
+    """Return an app that answers with the problem document."""
+    refusal = http.refusal(decision)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+        headers = [*_encoded(refusal.headers), (b"content-length", str(len(refusal.body)).encode())]
+        await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+        await send({"type": "http.response.body", "body": refusal.body})
+
+    return app
+
+
+def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode(), value.encode()) for name, value in headers.items()]

@@ -1,0 +1,79 @@
+"""A dependency for FastAPI."""
+
+# Annotations are not postponed here: FastAPI reads those of the inner function.
+import inspect
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
+
+from guards import http
+from guards._async import AsyncGuards
+from guards._decision import Decision
+from guards._errors import ConfigurationError
+from guards._request import AnyActivity, CheckOptions
+
+
+class Refused(HTTPException):
+    """The request was refused. install makes the app answer it with the problem document."""
+
+    decision: Decision
+
+    def __init__(self, decision: Decision) -> None:
+        refusal = http.refusal(decision)
+        headers = {name: value for name, value in refusal.headers.items() if name != "Content-Type"}
+        super().__init__(refusal.status, detail=json.loads(refusal.body), headers=headers)
+        self.decision = decision
+
+
+def install(app: FastAPI) -> None:
+    """Let the app answer refused requests with the problem document.
+
+    Without it, the document is in the field "detail" of FastAPI's own answer.
+    For another answer, add an exception handler of your own for Refused.
+    """
+
+    async def answer(request: Request, error: Exception) -> Response:  # noqa: ARG001
+        assert isinstance(error, Refused)  # noqa: S101
+        refusal = http.refusal(error.decision)
+        return Response(refusal.body, refusal.status, refusal.headers)
+
+    app.add_exception_handler(Refused, answer)
+
+
+def limit(
+    guards: AsyncGuards,
+    activity: AnyActivity,
+    *,
+    user_id: Callable[..., Any],
+    skip: Callable[[Request], bool] = lambda request: False,  # noqa: ARG005
+    options: Callable[[Request], CheckOptions] = lambda request: {},  # noqa: ARG005
+) -> Callable[..., Awaitable[Decision | None]]:
+    """Return a dependency that checks the activity. Its value is the decision, or None for a skipped request.
+
+    user_id is itself a dependency, such as def user_id(user: Annotated[User,
+    Depends(current_user)]) -> str. Take the user from your own session or
+    token, never from a header that the client chooses. A request without a
+    user raises a ConfigurationError. skip returns True for requests that pass
+    without a check. options returns further options of the check, such as the
+    user's tier.
+
+    If the endpoint fails, the action stays counted: AsyncGuards.guarded gives
+    it back. If the endpoint returns a Response of its own, FastAPI does not
+    add the RateLimit headers to it: use guards.asgi.LimitMiddleware instead.
+    """
+    for parameter in inspect.signature(user_id).parameters.values():
+        if parameter.annotation is parameter.empty and parameter.default is parameter.empty:
+            raise ConfigurationError(f'The parameter "{parameter.name}" of user_id needs a type, such as Request.')
+
+    async def check(request: Request, response: Response, user: Any = Depends(user_id)) -> Decision | None:  # noqa: B008
+        if skip(request):
+            return None
+        decision = await guards.check(activity, user_id=http.named_user(user, activity), **options(request))
+        if not decision.allowed:
+            raise Refused(decision)
+        response.headers.update(http.rate_limit_headers(decision))
+        return decision
+
+    return check

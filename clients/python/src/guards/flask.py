@@ -1,0 +1,63 @@
+"""A decorator for Flask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import flask
+
+from guards import http
+from guards._client import Guards
+from guards._decision import Decision
+from guards._request import AnyActivity, CheckOptions
+
+View = Callable[..., Any]
+
+
+def limit(
+    guards: Guards,
+    activity: AnyActivity,
+    *,
+    user_id: Callable[[], str | None],
+    skip: Callable[[], bool] = lambda: False,
+    options: Callable[[], CheckOptions] = lambda: {},  # noqa: PIE807
+    refused: Callable[[Decision], Any] | None = None,
+) -> Callable[[View], View]:
+    """Return a decorator of a view that checks the activity first. Put it below @app.post.
+
+    user_id returns the user of flask.request. Take the user from your own
+    session or token, never from a header that the client chooses. A request
+    without a user raises a ConfigurationError. skip returns True for requests
+    that pass without a check. options returns further options of the check,
+    such as the user's tier. refused returns the response to a refused request,
+    instead of the problem document.
+
+    The view finds the decision in flask.g.guards_decision. If the view fails,
+    the action stays counted: Guards.guarded gives it back.
+    """
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            if skip():
+                return flask.current_app.ensure_sync(view)(*args, **kwargs)
+            decision = guards.check(activity, user_id=http.named_user(user_id(), activity), **options())
+            flask.g.guards_decision = decision
+            if decision.allowed:
+                response = flask.make_response(flask.current_app.ensure_sync(view)(*args, **kwargs))
+            else:
+                response = flask.make_response((refused or _problem)(decision))
+            for name, value in http.rate_limit_headers(decision).items():
+                response.headers.setdefault(name, value)
+            return response
+
+        return checked
+
+    return decorate
+
+
+def _problem(decision: Decision) -> flask.Response:
+    refusal = http.refusal(decision)
+    return flask.Response(refusal.body, refusal.status, refusal.headers)

@@ -1,0 +1,80 @@
+"""What an app answers to its own user over HTTP. All middleware of this package uses it."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from typing import NamedTuple
+
+from guards._decision import Decision
+from guards._errors import ConfigurationError
+
+_TYPES = "https://iana.org/assignments/http-problem-types#"
+
+
+class Refusal(NamedTuple):
+    """An HTTP response to a user who was refused."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+def refusal(decision: Decision) -> Refusal:
+    """Return the response for a refused decision: 429, or 503 if the guard did not answer.
+
+    The body is a problem document (RFC 9457). A 429 has the fields of the
+    guard's answer in it. Retry-After is in whole seconds, at least 1.
+    """
+    if decision.outage is not None:
+        status, after = 503, 1
+        problem = {
+            "type": _TYPES + "temporary-reduced-capacity",
+            "title": "Unavailable",
+            "status": status,
+            "detail": decision.message,
+        }
+    else:
+        status, after = 429, max(1, _seconds(decision.wait_time or 0))
+        problem = {
+            "type": _TYPES + "quota-exceeded",
+            "title": "Too Many Requests",
+            "status": status,
+            "violated-policies": [decision.limited_by or decision.activity],
+            **decision.answer,
+        }
+    headers = {"Content-Type": "application/problem+json", "Retry-After": str(after), **rate_limit_headers(decision)}
+    return Refusal(status, headers, json.dumps(problem, separators=(",", ":")).encode())
+
+
+def rate_limit_headers(decision: Decision) -> dict[str, str]:
+    """Return RateLimit and RateLimit-Policy as the guard itself sends them over HTTP.
+
+    A decision without figures has neither. RateLimit-Policy needs the window
+    of the limit. It is missing if this package does not know the window:
+    with a tier, for several limits, and for a GuardActivity.
+    """
+    now = time.time() * 1000
+    items = [f"{json.dumps(limit.name)};r={limit.remaining};t={_seconds(limit.reset_at - now)}" for limit in decision.limits]
+    name = json.dumps(decision.activity)
+    if not items:
+        if not decision.limit or decision.remaining is None or decision.reset_at is None:
+            return {}
+        items = [f"{name};r={decision.remaining};t={_seconds(decision.reset_at - now)}"]
+    headers = {"RateLimit": ", ".join(items)}
+    if decision.window is not None and not decision.limits:
+        headers["RateLimit-Policy"] = f"{name};q={decision.limit};w={decision.window}"
+    return headers
+
+
+def named_user(user_id: str | None, activity: object) -> str:
+    """Return the user id. A request without a user is an error, so that a missing user never opens the door."""
+    if not user_id:
+        raise ConfigurationError(f"user_id returned no user for {activity}. To let such requests pass, use the option skip.")
+    return user_id
+
+
+def _seconds(milliseconds: float) -> int:
+    """Convert milliseconds to seconds, rounded up; at least 0."""
+    return max(0, math.ceil(milliseconds / 1000))

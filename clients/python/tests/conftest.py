@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import boto3
+import pytest
+
+import guards
+from tests.server import Server
+
+SHORT: dict[str, Any] = {"timeout": 1.2, "decision_timeout": 0.2}  # attempts of 0.5 s
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tests see no AWS settings of this machine."""
+    for name in list(os.environ):
+        if name.startswith("AWS_") or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """A server at which boto3 finds Lambda."""
+    with Server() as s:
+        threading.Thread(target=s.serve_forever, args=(0.01,), daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", s.url)
+        yield s
+        s.shutdown()
+
+
+class Client:
+    """Either client, for tests that hold for both. Its verbs are ordinary functions."""
+
+    def __init__(self, kind: str, options: dict[str, Any]) -> None:
+        self.warnings: list[guards.GuardsError] = []
+        options = {**SHORT, "warn": self.warnings.append, **options}
+        self.guards: Any = guards.AsyncGuards(**options) if kind == "async" else guards.Guards(**options)
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            async def run() -> Any:
+                return await getattr(self.guards, verb)(*args, **options)
+
+            if isinstance(self.guards, guards.Guards):
+                return getattr(self.guards, verb)(*args, **options)
+            return asyncio.run(run())
+
+        return call
+
+    def guarded_call(self, fn: Callable[[guards.Decision], Any], form: str, **options: Any) -> Any:
+        """Call guarded with a function, or use its context manager."""
+
+        async def later(decision: guards.Decision) -> Any:
+            return fn(decision)
+
+        async def within() -> Any:
+            async with self.guards.guarded("create_post", user_id="u1", **options) as decision:
+                return fn(decision)
+
+        if isinstance(self.guards, guards.AsyncGuards):
+            if form == "context":
+                return asyncio.run(within())
+            waiting = self.guards.guarded("create_post", later, user_id="u1", **options)
+            assert inspect.iscoroutine(waiting)
+            return asyncio.run(waiting)
+        if form == "function":
+            return self.guards.guarded("create_post", fn, user_id="u1", **options)
+        with self.guards.guarded("create_post", user_id="u1", **options) as decision:
+            return fn(decision)
+
+
+@pytest.fixture(params=["sync", "async"])
+def new(request: pytest.FixtureRequest) -> Iterator[Callable[..., Client]]:
+    """Makes clients with short timeouts."""
+    made: list[Client] = []
+
+    def make(**options: Any) -> Client:
+        made.append(Client(request.param, options))
+        return made[-1]
+
+    yield make
+    for client in made:
+        client.guards.close()

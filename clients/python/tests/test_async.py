@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from guards import AsyncGuards, Decision
+from tests.conftest import SHORT
+from tests.server import Server, after, answer, close, hang
+
+
+def run(test: Callable[[AsyncGuards], Awaitable[None]], **options: float) -> None:
+    async def main() -> None:
+        client = AsyncGuards(**{**SHORT, **options}, warn=lambda error: None)  # noqa: ARG005
+        await test(client)
+        client.close()
+
+    asyncio.run(main())
+
+
+def attempts() -> int:
+    return sum(thread.name == "guards-attempt" for thread in threading.enumerate())
+
+
+def test_fifty_calls_at_once(server: Server) -> None:
+    async def test(client: AsyncGuards) -> None:
+        server.does(after(0.3, answer()))
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                await asyncio.sleep(0.01)
+                ticks += 1
+
+        ticking = asyncio.create_task(tick())
+        began = time.monotonic()
+        answers = await asyncio.gather(*(client.check("create_post", user_id=f"u{n}") for n in range(50)))
+        assert [a.user_id for a in answers] == [f"u{n}" for n in range(50)]
+        assert all(a.reason == "ok" for a in answers)
+        assert time.monotonic() - began < 2
+        assert ticks > 10  # the loop was not blocked
+        ticking.cancel()
+
+    run(test, timeout=5, decision_timeout=2)
+
+
+def test_a_cancelled_call_closes_its_connection(server: Server) -> None:
+    async def test(client: AsyncGuards) -> None:
+        server.does(hang)
+        calls = [asyncio.create_task(client.check("create_post", user_id="u1")) for _ in range(50)]
+        while len(server.received) < 50:
+            await asyncio.sleep(0.01)
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        assert all(call.cancelled() for call in calls)
+        began = time.monotonic()
+        while attempts() and time.monotonic() < began + 1:
+            await asyncio.sleep(0.01)
+        assert attempts() == 0
+        assert all(received.closed_at is not None for received in server.received)
+        server.does(answer())
+        assert (await client.check("create_post", user_id="u1")).reason == "ok"  # a cancelled call is no outage
+
+    run(test, timeout=20, decision_timeout=15)
+
+
+def test_a_call_in_a_timeout_of_the_app(server: Server) -> None:
+    async def test(client: AsyncGuards) -> None:
+        server.does(hang, answer())
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(client.check("create_post", user_id="u1"), 0.1)
+        assert (await client.check("create_post", user_id="u1")).reason == "ok"
+
+    run(test)
+
+
+def test_a_cancelled_wait() -> None:
+    async def test(client: AsyncGuards) -> None:
+        waiting = asyncio.create_task(client.wait(Decision(allowed=False, wait_time=10_000)))
+        await asyncio.sleep(0.05)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    run(test)
+
+
+@pytest.mark.parametrize("form", ["function", "context"])
+@pytest.mark.parametrize("cancellations", [1, 2])
+def test_a_cancelled_action_is_given_back(server: Server, form: str, cancellations: int) -> None:
+    async def test(client: AsyncGuards) -> None:
+        server.does(answer(), after(0.2, close), answer())  # the first release is lost
+
+        async def save(_: Decision) -> None:
+            await asyncio.sleep(10)
+
+        async def within() -> None:
+            async with client.guarded("create_post", user_id="u1") as decision:
+                await save(decision)
+
+        async def by_function() -> None:
+            await client.guarded("create_post", save, user_id="u1")
+
+        acting = asyncio.create_task(within() if form == "context" else by_function())
+        for _ in range(cancellations):
+            await asyncio.sleep(0.1)
+            acting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await acting
+        await asyncio.sleep(0.5 if cancellations == 2 else 0)
+        assert [received.event["op"] for received in server.received] == ["check", "release", "release"]
+
+    run(test)
+
+
+def test_a_client_serves_several_loops(server: Server) -> None:
+    client = AsyncGuards(**SHORT)
+    for _ in range(3):
+        assert asyncio.run(client.check("create_post", user_id="u1")).reason == "ok"
+    assert len(server.received) == 3
+    client.close()
+
+
+def test_a_loop_can_end_during_a_call(server: Server) -> None:
+    async def leave() -> None:
+        task = asyncio.create_task(client.check("create_post", user_id="u1"))
+        await asyncio.sleep(0.1)
+        assert not task.done()
+
+    client = AsyncGuards(**SHORT)
+    server.does(hang, answer())
+    asyncio.run(leave())
+    assert asyncio.run(client.check("create_post", user_id="u1")).reason == "ok"
+    client.close()

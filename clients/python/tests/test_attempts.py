@@ -1,0 +1,197 @@
+"""How long calls take and how often they are sent. SHORT has 1.2 s for a call and 0.5 s for an attempt."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+import guards
+from guards import OutageError
+from guards._retry import Plan, time_to_wait
+from tests.conftest import Client
+from tests.server import Server, after, answer, close, cut, hang, lambda_error, reset, trickle
+
+SLACK = 0.4  # for a busy machine, in seconds
+
+
+def took(call: Callable[[], object]) -> float:
+    began = time.monotonic()
+    call()
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize("step", [close, cut, reset, lambda_error(500, "ServiceException"), lambda_error(502, "EC2Throttled")])
+def test_a_lost_answer_is_repaired_by_a_repeat(server: Server, new: Callable[..., Client], step: Callable[..., None]) -> None:
+    server.does(step, answer())
+    decision = new().check("create_post", user_id="u1")
+    assert decision.outage is None
+    assert decision.granted == 1
+    assert len(server.received) == 2
+
+
+def test_an_attempt_without_an_answer_is_repeated_and_its_connection_closed(server: Server, new: Callable[..., Client]) -> None:
+    server.does(hang, answer())
+    client = new()
+    seconds = took(lambda: client.check("create_post", user_id="u1"))
+    first, second = server.received
+    assert 0.5 <= seconds < 0.5 + SLACK
+    assert first.event == second.event
+    assert first.closed_at is not None
+    assert first.closed_at - first.at < 0.5 + SLACK
+
+
+def test_a_call_ends_in_its_time(server: Server, new: Callable[..., Client]) -> None:
+    server.does(hang)
+    client = new()
+    decisions = []
+    seconds = took(lambda: decisions.append(client.check("create_post", user_id="u1")))
+    assert 1.19 <= seconds < 1.2 + SLACK
+    assert decisions[0].allowed
+    assert decisions[0].reason == "unavailable"
+    time.sleep(0.1)
+    assert len(server.received) == 2  # the second attempt gets all the remaining time
+    assert all(received.closed_at is not None for received in server.received)
+    assert server.received[1].at - server.received[0].at >= 0.45
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        trickle(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n{", b" "),
+        trickle(b"HTTP/1.1 200 OK\r\nX-Long: ", b"x"),
+        trickle(b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    ],
+    ids=["body", "header", "continue"],
+)
+def test_an_answer_that_trickles_in_does_not_last_longer(
+    server: Server, new: Callable[..., Client], step: Callable[..., None]
+) -> None:
+    server.does(step)
+    client = new()
+    seconds = took(lambda: client.check("create_post", user_id="u1"))
+    assert seconds < 1.2 + SLACK
+    time.sleep(0.3)
+    assert len(server.received) == 2
+    assert all(received.closed_at is not None for received in server.received)
+
+
+def test_a_slow_look_up_of_the_host_does_not_last_longer(
+    server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = threading.Event()
+    asked = []
+
+    def look_up(*args: object, **kwargs: object) -> object:
+        asked.append(args)
+        free.wait(10)
+        return real(*args, **kwargs)  # type: ignore[arg-type]
+
+    real = socket.getaddrinfo
+    client = new()
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    assert took(lambda: client.check("create_post", user_id="u1")) < 1.2 + SLACK
+    free.set()
+    time.sleep(0.3)
+    assert len(asked) == 2
+    assert server.received == []  # an attempt that is over sends nothing
+
+
+def test_no_server(new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", "http://127.0.0.1:1")
+    client = new(on_outage="deny")
+    decision = client.check("create_post", user_id="u1", count=2)
+    assert (decision.allowed, decision.reason, decision.granted) == (False, "unavailable", 0)
+    assert (decision.user_id, decision.activity, decision.op) == ("u1", "create_post", "check")
+    assert decision.message == "Please try again later."
+    assert str(decision.outage).startswith("posts-guard did not answer: Could not connect")
+    assert client.warnings == [decision.outage]
+
+
+def test_attempts_are_limited(server: Server, new: Callable[..., Client]) -> None:
+    server.does(lambda_error(503, "ServiceUnavailable"))
+    for attempts in (1, 2, 5):
+        del server.received[:]
+        client = new(attempts=attempts, timeout=3)
+        with pytest.raises(OutageError, match="posts-guard did not answer: ServiceUnavailable"):
+            client.status("create_post", user_id="u1")
+        assert len(server.received) == attempts
+
+
+def test_the_only_attempt_gets_all_the_time(server: Server, new: Callable[..., Client]) -> None:
+    server.does(after(0.8, answer()))
+    assert new(attempts=1).check("create_post", user_id="u1").reason == "ok"
+    assert new().check("create_post", user_id="u1", count=2, partial=True).reason == "ok"
+
+
+@pytest.mark.parametrize("verb", ["release", "reset", "status"])
+def test_other_verbs_are_repeated_too(server: Server, new: Callable[..., Client], verb: str) -> None:
+    server.does(close, answer())
+    receipt = {"at": 5, "request_id": "r1"} if verb == "release" else {}
+    getattr(new(), verb)("create_post", user_id="u1", **receipt)
+    first, second = server.received
+    assert first.body == second.body
+
+
+def test_pauses_grow_and_leave_time_for_an_attempt() -> None:
+    longest = [0.0, 0.0, 0.0]
+    for _ in range(300):
+        plan = Plan(timeout=10, attempt=1, attempts=4)
+        for n in range(3):
+            assert plan.begin() == 1
+            pause = plan.pause()
+            assert pause is not None
+            longest[n] = max(longest[n], pause)
+        assert plan.begin() > 9.9  # no other one can follow
+        assert plan.pause() is None
+    assert 0.04 < longest[0] <= 0.05
+    assert 0.08 < longest[1] <= 0.1
+    assert 0.16 < longest[2] <= 0.2
+
+
+def test_an_attempt_needs_its_whole_time() -> None:
+    assert Plan(timeout=1.9, attempt=1, attempts=3).begin() > 1.8
+    assert Plan(timeout=2.1, attempt=1, attempts=3).begin() == 1
+    assert Plan(timeout=0.9, attempt=1, attempts=3).pause() is None
+    for _ in range(50):
+        pause = Plan(timeout=1.01, attempt=1, attempts=3).pause()
+        assert pause is not None
+        assert pause <= 0.01
+
+
+def test_many_threads_share_a_client(server: Server, new: Callable[..., Client]) -> None:
+    server.does(after(0.1, answer()))
+    client = new(timeout=5, decision_timeout=2)
+    client.check("create_post", user_id="first")
+    answers = []
+    threads = [
+        threading.Thread(target=lambda n=n: answers.append(client.check("create_post", user_id=f"u{n}"))) for n in range(50)
+    ]
+    began = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seconds = time.monotonic() - began
+    assert sorted(d.user_id for d in answers) == sorted(f"u{n}" for n in range(50))
+    assert all(d.reason == "ok" for d in answers)
+    assert seconds < 2
+
+
+def test_time_to_wait() -> None:
+    decision = _refused(1000)
+    waits = [time_to_wait(decision, 60) or 0 for _ in range(300)]
+    assert min(waits) >= 1
+    assert 1.09 < max(waits) <= 1.1
+    short = [time_to_wait(_refused(10), 60) or 0 for _ in range(300)]
+    assert 0.055 < max(short) <= 0.06
+    assert time_to_wait(decision, 0.999) is None
+    assert time_to_wait(decision, 1) is not None
+    assert time_to_wait(_refused(None), 60) is None
+
+
+def _refused(wait: int | None) -> guards.Decision:
+    return guards.Decision(allowed=False, wait_time=wait)

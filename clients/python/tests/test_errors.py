@@ -1,0 +1,354 @@
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guards import AnswerError, ConfigurationError, Decision, GuardsError, OutageError, ValidationError
+from tests.conftest import Client
+from tests.server import Server, answer, function_error, lambda_error, problem, raw, trickle
+
+CREDENTIALS = "AWS refused the credentials ({}). Renew them, and check this machine's clock."
+NO_CREDENTIALS = (
+    "No AWS credentials were found. Give the app a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+)
+DENIED = "The app may not invoke posts-guard in eu-west-1. Allow its role the action lambda:InvokeFunction on this function."
+URL_DENIED = "The app may not call the URL of posts-guard. Allow its role lambda:InvokeFunctionUrl and lambda:InvokeFunction on this function."
+NO_FUNCTION = "There is no function posts-guard in eu-west-1. Deploy it, or check the region and the name."
+NO_GUARD = "posts-guard answered something that no guard answers: {}. Check the function's name."
+
+
+def refused_by(
+    server: Server, new: Callable[..., Client], step: Any, *, url: bool = False, user: str = "u-secret-1"
+) -> GuardsError:
+    """Return the error of a check. It must be sent once, warn nobody, and name no id."""
+    server.does(step, answer())
+    client = new(urls={"posts-guard": server.url}) if url else new()
+    with pytest.raises(GuardsError) as error:
+        client.check("create_post", user_id=user, request_id="r-secret-1")
+    assert len(server.received) == 1
+    assert client.warnings == []
+    assert user not in str(error.value)
+    assert "r-secret-1" not in str(error.value)
+    assert error.value.guard == "posts-guard"
+    return error.value
+
+
+def test_no_region(new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    client = new()  # so that an app can be imported without AWS settings
+    with pytest.raises(ConfigurationError) as error:
+        client.check("create_post", user_id="u1")
+    assert str(error.value) == "No AWS region is set. Set AWS_DEFAULT_REGION, or pass a Lambda client that has one."
+
+
+@pytest.mark.parametrize("missing", [["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"], ["AWS_SECRET_ACCESS_KEY"]])
+@pytest.mark.parametrize("url", [False, True])
+def test_no_credentials(
+    server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, missing: list[str], url: bool
+) -> None:
+    for name in missing:
+        monkeypatch.delenv(name)
+    client = new(urls={"posts-guard": server.url} if url else {})
+    with pytest.raises(ConfigurationError) as error:
+        client.check("create_post", user_id="u1")
+    assert str(error.value) == NO_CREDENTIALS
+    assert server.received == []
+
+
+def test_an_endpoint_that_is_no_url(new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", "localhost:3001")
+    client = new()
+    with pytest.raises(ConfigurationError, match=r"^posts-guard could not be invoked: Invalid endpoint: localhost:3001$"):
+        client.check("create_post", user_id="u1")
+
+
+def test_a_role_that_the_app_may_not_assume(
+    server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "config").write_text(
+        "[profile app]\nrole_arn = arn:aws:iam::123456789012:role/app\nsource_profile = base\n"
+        "[profile base]\naws_access_key_id = a\naws_secret_access_key = b\n"
+    )
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_PROFILE", "app")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", server.url)
+    body = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>"
+    server.does(raw(body, 403, content_type="text/xml"))
+    with pytest.raises(ConfigurationError, match=r"^posts-guard could not be invoked: .*AssumeRole"):
+        new().check("create_post", user_id="u1")
+    assert {received.path for received in server.received} == {"/"}
+
+
+def test_a_profile_that_does_not_exist(new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    client = new()
+    with pytest.raises(
+        ConfigurationError, match=r"^posts-guard could not be invoked: The config profile \(nobody\) could not be found"
+    ):
+        client.check("create_post", user_id="u1")
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (lambda_error(403, "AccessDeniedException", "User u-secret-1 is not authorized"), DENIED),
+        (lambda_error(404, "ResourceNotFoundException", "Function not found"), NO_FUNCTION),
+        *(
+            (lambda_error(403, code), CREDENTIALS.format(code))
+            for code in [
+                "UnrecognizedClientException",
+                "InvalidSignatureException",
+                "ExpiredTokenException",
+                "ExpiredToken",
+                "IncompleteSignature",
+                "IncompleteSignatureException",
+                "MissingAuthenticationToken",
+                "MissingAuthenticationTokenException:http://internal.amazon.com/",
+            ]
+        ),
+        (lambda_error(403, "KMSAccessDeniedException", "No."), "posts-guard could not be invoked: KMSAccessDeniedException: No."),
+        (
+            lambda_error(400, "InvalidRequestContentException", "u-secret-1?"),
+            "posts-guard could not be invoked: InvalidRequestContentException: ***?",
+        ),
+        (raw('{"__type": "x.y#OddException", "message": "No."}', 409), "posts-guard could not be invoked: OddException: No."),
+        (raw("not here", 404), "posts-guard could not be invoked: HTTP 404: "),
+    ],
+)
+def test_lambda_refuses(server: Server, new: Callable[..., Client], step: Any, message: str) -> None:
+    error = refused_by(server, new, step)
+    assert type(error) is ConfigurationError
+    assert str(error) == message.replace(":http://internal.amazon.com/", "")
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (raw('{"Message":"Forbidden"}', 403, x_amzn_errortype="AccessDeniedException"), URL_DENIED),
+        (raw('{"Message":null}', 403), URL_DENIED),
+        (
+            raw('{"message":"expired"}', 403, x_amzn_errortype="ExpiredTokenException"),
+            CREDENTIALS.format("ExpiredTokenException"),
+        ),
+        (raw('{"Message":null}', 404), NO_FUNCTION),
+        (raw('{"Message":"too large"}', 413), "posts-guard could not be invoked: HTTP 413: too large"),
+    ],
+)
+def test_a_url_refuses(server: Server, new: Callable[..., Client], step: Any, message: str) -> None:
+    error = refused_by(server, new, step, url=True)
+    assert type(error) is ConfigurationError
+    assert str(error) == message
+
+
+@pytest.mark.parametrize("url", [False, True])
+def test_the_guards_own_validation_error(server: Server, new: Callable[..., Client], url: bool) -> None:
+    text = "count is 11, want at most 10 without partial"
+    step = problem(400, "ValidationError", text) if url else function_error("ValidationError", text)
+    error = refused_by(server, new, step, url=url)
+    assert type(error) is ValidationError
+    assert str(error) == text
+
+
+@pytest.mark.parametrize(
+    ("body", "excerpt"),
+    [
+        ("hello", "hello"),
+        ('"hello"', '\\"hello\\"'),
+        ("", ""),
+        ("[true]", "[true]"),
+        ('{"allowed": "true"}', '{\\"allowed\\": \\"true\\"}'),
+        ('{"Allowed": true}', '{\\"Allowed\\": true}'),
+        ('{"allowed": true, "limits": [1]}', '{\\"allowed\\": true, \\"limits\\": [1]}'),
+        ("x" * 200, "x" * 100),
+        ("é\n\x00", "\\u00e9\\n\\u0000"),
+        (b"\xff", "\\ufffd"),
+        ('{"userId": "u-secret-1", "requestId": "r-secret-1"}', '{\\"userId\\": \\"***\\", \\"requestId\\": \\"***\\"}'),
+        ("y" * 95 + "u-secret-1", "y" * 95 + "***"),
+        ("[" * 100_000, "[" * 100),
+    ],
+    ids=range(13),
+)
+@pytest.mark.parametrize("url", [False, True])
+def test_something_that_is_no_guards_answer(
+    server: Server, new: Callable[..., Client], body: str | bytes, excerpt: str, url: bool
+) -> None:
+    error = refused_by(server, new, raw(body), url=url)
+    assert type(error) is AnswerError
+    assert str(error) == NO_GUARD.format(excerpt)
+
+
+def test_an_id_that_json_escapes_is_hidden_too(server: Server, new: Callable[..., Client]) -> None:
+    error = refused_by(server, new, raw(json.dumps({"userId": 'a"b\\c'})), user='a"b\\c')
+    assert str(error) == NO_GUARD.format('{\\"userId\\": \\"***\\"}')
+
+
+def test_a_crash(server: Server, new: Callable[..., Client]) -> None:
+    error = refused_by(server, new, function_error("Runtime.ExitError", "RequestId: x Error: u-secret-1"))
+    assert type(error) is AnswerError
+    assert str(error) == "posts-guard failed: Runtime.ExitError. Its log says why."
+    server.received.clear()
+    error = refused_by(server, new, raw("?", x_amz_function_error="Unhandled"))
+    assert str(error) == "posts-guard failed: Unhandled. Its log says why."
+
+
+@pytest.mark.parametrize(
+    ("step", "url", "cause", "sent"),
+    [
+        (lambda_error(429, "TooManyRequestsException"), False, "TooManyRequestsException", 3),
+        (lambda_error(500, "ServiceException"), False, "ServiceException", 3),
+        (raw("bad gateway", 502), False, "HTTP 502", 3),
+        (
+            raw('{"Reason":"ConcurrentInvocationLimitExceeded"}', 429, x_amzn_errortype="TooManyRequestsException"),
+            True,
+            "TooManyRequestsException",
+            3,
+        ),
+        (raw("Internal Server Error", 502), True, "HTTP 502", 3),
+        (raw("unavailable", 503), True, "HTTP 503", 3),
+        (function_error("Unavailable", "the table did not answer"), False, "the table did not answer", 1),
+        (problem(503, "Unavailable", "the table did not answer"), True, "the table did not answer", 1),
+        (
+            function_error("Sandbox.Timedout", "RequestId: x Error: Task timed out after 3.00 seconds"),
+            False,
+            "the function timed out",
+            1,
+        ),
+        (
+            raw('{"errorMessage": "2026 x Task timed out after 3.00 seconds"}', x_amz_function_error="Unhandled"),
+            False,
+            "the function timed out",
+            1,
+        ),
+    ],
+)
+def test_outages(server: Server, new: Callable[..., Client], step: Any, url: bool, cause: str, sent: int) -> None:
+    server.does(step)
+    options = {"urls": {"posts-guard": server.url}} if url else {}
+    client = new(**options)
+    decision: Decision = client.check("create_post", user_id="u1", count=3)
+    assert (decision.allowed, decision.reason, decision.granted, decision.at) == (True, "unavailable", 3, None)
+    assert type(decision.outage) is OutageError
+    assert str(decision.outage) == f"posts-guard did not answer: {cause}"
+    assert client.warnings == [decision.outage]
+    assert len(server.received) == sent
+    for verb in ("status", "reset"):
+        with pytest.raises(OutageError, match=f"^posts-guard did not answer: {cause}$"):
+            getattr(new(**options), verb)("create_post", user_id="u1")
+
+
+def test_a_guard_that_decides_from_its_memory_is_no_outage(server: Server, new: Callable[..., Client]) -> None:
+    server.does(answer(reason="unavailable"))
+    client = new()
+    decision = client.check("create_post", user_id="u1")
+    assert decision.reason == "unavailable"
+    assert decision.outage is None
+    assert client.warnings == []
+
+
+def test_a_refusal_as_an_error(server: Server, new: Callable[..., Client]) -> None:
+    server.does(function_error("RateLimitExceeded", "Too many."))
+    decision = new(on_outage="allow").check("create_post", user_id="u1")
+    assert (decision.allowed, decision.reason, decision.message, decision.granted) == (False, "limited", "Too many.", 0)
+    assert (decision.user_id, decision.activity, decision.op, decision.limit) == ("u1", "create_post", "check", None)
+
+
+def test_a_urls_429_with_a_guards_answer(server: Server, new: Callable[..., Client]) -> None:
+    body = {"type": "t", "title": "x", "status": 429, "violated-policies": ["create_post"]}
+    server.does(raw(json.dumps({**body, "allowed": False, "reason": "limited", "waitTime": 1500, "message": "Too many."}), 429))
+    client = new(urls={"posts-guard": server.url})
+    decision = client.check("create_post", user_id="u1")
+    assert (decision.allowed, decision.reason, decision.wait_time, decision.message) == (False, "limited", 1500, "Too many.")
+    assert len(server.received) == 1
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A certificate for 127.0.0.1 that nobody trusts."""
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-subj",
+        "/CN=127.0.0.1",
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+    ]
+    subprocess.run([*command, "-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"], check=True, capture_output=True)
+    return tmp_path
+
+
+def secure(server: Server, certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    server.scheme = "https"
+    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", server.url)
+
+
+def test_a_wrong_certificate_is_a_mistake(
+    server: Server, new: Callable[..., Client], certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secure(server, certificate, monkeypatch)
+    with pytest.raises(ConfigurationError, match=r"^posts-guard could not be invoked: .*certificate verify failed"):
+        new().check("create_post", user_id="u1")
+    assert server.received == []
+
+
+def test_a_trusted_certificate(
+    server: Server, new: Callable[..., Client], certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secure(server, certificate, monkeypatch)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate / "cert.pem"))
+    assert new().check("create_post", user_id="u1").reason == "ok"
+
+
+def test_an_attempt_over_tls_ends_in_time(
+    server: Server, new: Callable[..., Client], certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secure(server, certificate, monkeypatch)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate / "cert.pem"))
+    server.does(trickle(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n{", b" "), answer())
+    assert new().check("create_post", user_id="u1").reason == "ok"
+    first, second = server.received
+    assert 0.45 < second.at - first.at < 1
+    assert first.closed_at is not None
+
+
+def test_a_connection_that_breaks_before_it_is_secure_is_an_outage(
+    new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def accept() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            connection.recv(4096)
+            connection.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=accept, daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", f"https://127.0.0.1:{listener.getsockname()[1]}")
+        assert new().check("create_post", user_id="u1").outage is not None
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def test_plain_http_at_an_https_address_is_a_mistake(
+    server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", server.url.replace("http:", "https:"))
+    with pytest.raises(ConfigurationError, match=r"^posts-guard could not be invoked: "):
+        new().check("create_post", user_id="u1")

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from guards import ConfigurationError, Decision, Guards, LimitedError, OutageError
+from tests.conftest import SHORT, Client
+from tests.server import Server, answer, lambda_error, refuse
+
+FORMS = pytest.mark.parametrize("form", ["function", "context"])
+
+
+class SaveError(Exception):
+    pass
+
+
+def fail(decision: Decision) -> None:
+    raise SaveError(decision.reason)
+
+
+@FORMS
+def test_an_allowed_action_runs(server: Server, new: Callable[..., Client], form: str) -> None:
+    assert new().guarded_call(lambda d: (d.reason, d.granted), form, count=2) == ("ok", 2)
+    assert [received.event["op"] for received in server.received] == ["check"]
+
+
+@FORMS
+@pytest.mark.parametrize("step", [refuse(), refuse(reason="delayed", at=5, requestId="r1", readyAt=10)])
+def test_a_refused_action_does_not_run(server: Server, new: Callable[..., Client], form: str, step: Any) -> None:
+    server.does(step)
+    with pytest.raises(LimitedError, match=r"^Too many\.$") as error:
+        new().guarded_call(fail, form)
+    assert not error.value.decision.allowed
+    assert error.value.decision.wait_time == 1500
+    assert len(server.received) == 1
+
+
+@FORMS
+def test_a_failed_action_is_given_back(server: Server, new: Callable[..., Client], form: str) -> None:
+    server.does(answer(granted=2))
+    with pytest.raises(SaveError, match="ok"):
+        new().guarded_call(fail, form, count=3, request_id="r1")
+    check, release = (received.event for received in server.received)
+    assert check["op"] == "check"
+    expected = {
+        "userId": "u1",
+        "activity": "create_post",
+        "op": "release",
+        "at": 1_700_000_000_000,
+        "requestId": "r1",
+        "count": 2,
+    }
+    assert release == expected
+
+
+@FORMS
+@pytest.mark.parametrize("reason", ["duplicate", "bypassed", "unlimited", "shadow", "unavailable"])
+def test_what_was_not_counted_is_not_given_back(server: Server, new: Callable[..., Client], form: str, reason: str) -> None:
+    server.does(answer(reason=reason, at=None, requestId=None))
+    with pytest.raises(SaveError):
+        new().guarded_call(fail, form)
+    assert len(server.received) == 1
+
+
+@FORMS
+def test_an_action_in_an_outage(server: Server, new: Callable[..., Client], form: str) -> None:
+    server.does(lambda_error(500, "ServiceException"))
+    assert new().guarded_call(lambda d: d.reason, form) == "unavailable"
+    with pytest.raises(SaveError):
+        new().guarded_call(fail, form)
+    with pytest.raises(LimitedError, match=r"^Please try again later\.$"):
+        new(on_outage="deny").guarded_call(fail, form)
+    assert all(received.event["op"] == "check" for received in server.received)
+
+
+@FORMS
+def test_a_release_that_fails_is_a_warning(server: Server, new: Callable[..., Client], form: str) -> None:
+    server.does(answer(), lambda_error(403, "AccessDeniedException"))
+    client = new()
+    with pytest.raises(SaveError):
+        client.guarded_call(fail, form)
+    (warning,) = client.warnings
+    assert isinstance(warning, ConfigurationError)
+
+
+@FORMS
+def test_a_warning_that_fails_hides_nothing(
+    server: Server, new: Callable[..., Client], form: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def warn(_: Exception) -> None:
+        raise RuntimeError("no log")
+
+    server.does(answer(), lambda_error(403, "AccessDeniedException"))
+    with pytest.raises(SaveError):
+        new(warn=warn).guarded_call(fail, form)
+    assert "the option warn raised an error" in caplog.text
+
+
+@FORMS
+def test_an_interrupted_action_is_given_back(server: Server, new: Callable[..., Client], form: str) -> None:
+    def interrupt(_: Decision) -> None:
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        new().guarded_call(interrupt, form)
+    assert [received.event["op"] for received in server.received] == ["check", "release"]
+
+
+def test_the_default_warning_names_no_user(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    server.does(lambda_error(500, "ServiceException"))
+    client = Guards(**SHORT)
+    with caplog.at_level(logging.WARNING):
+        client.check("create_post", user_id="u-secret-1", request_id="r-secret-1")
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("guards", "WARNING")
+    assert record.getMessage() == "posts-guard did not answer: ServiceException"
+    assert "secret" not in caplog.text
+    client.close()
+
+
+def test_ready_asks_each_guard_once(server: Server, new: Callable[..., Client]) -> None:
+    new().ready()
+    paths = sorted(received.path.split("/")[3] for received in server.received)
+    names = ["chat", "comments", "ingest", "jobs", "pins", "posts", "room-message", "rooms"]
+    assert paths == [f"{name}-guard" for name in names]
+    assert {(received.event["userId"], received.event["op"]) for received in server.received} == {("ready", "status")}
+
+
+def test_ready_for_some_activities(server: Server, new: Callable[..., Client]) -> None:
+    server.does(refuse())  # a refusal is an answer
+    new().ready("create_post", "delete_post", "pin")
+    assert sorted(received.event["activity"] for received in server.received) == ["create_post", "pin"]
+
+
+def test_ready_finds_mistakes_and_outages(server: Server, new: Callable[..., Client]) -> None:
+    server.does(answer(), lambda_error(404, "ResourceNotFoundException"))
+    with pytest.raises(ConfigurationError, match="There is no function"):
+        new().ready()
+    server.does(lambda_error(500, "ServiceException"))
+    with pytest.raises(OutageError, match=r"^posts-guard did not answer"):
+        new().ready("create_post")
+
+
+def test_wait(server: Server, new: Callable[..., Client]) -> None:
+    client = new()
+    server.does(refuse(waitTime=200))
+    decision = client.check("create_post", user_id="u1")
+    began = time.monotonic()
+    assert client.wait(decision) is True
+    assert 0.2 <= time.monotonic() - began < 0.6
+    began = time.monotonic()
+    assert client.wait(decision, most=0.1) is False
+    server.does(answer(reason="bypassed", waitTime=None))
+    assert client.wait(client.check("create_post", user_id="u1")) is False
+    assert time.monotonic() - began < 0.2

@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.stub import Stubber
+
+from guards import ConfigurationError, Decision, GuardActivity, LimitState, ValidationError
+from tests.conftest import Client
+from tests.server import Server, answer, hang, lambda_error, raw
+
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+
+def test_a_check_by_invoke(server: Server, new: Callable[..., Client]) -> None:
+    decision = new().check("create_post", user_id="u1")
+    (received,) = server.received
+    assert received.path == "/2015-03-31/functions/posts-guard/invocations"
+    assert UUID.fullmatch(received.event.pop("requestId"))
+    assert received.event == {"userId": "u1", "activity": "create_post", "op": "check"}
+    assert "Credential=AKIDEXAMPLE/" in received.headers["Authorization"]
+    assert "/eu-west-1/lambda/aws4_request" in received.headers["Authorization"]
+    assert decision.allowed
+    assert (decision.reason, decision.user_id, decision.limit, decision.remaining, decision.granted) == ("ok", "u1", 10, 9, 1)
+    assert decision.outage is None
+
+
+def test_every_option_of_a_check_arrives(server: Server, new: Callable[..., Client]) -> None:
+    options = {"count": 2, "tier": "premium", "roles": ("a", "b"), "request_id": "r1", "ready_at": 10_000, "job": {"x": [1]}}
+    new(prefix="test-").check("create_post", user_id="u1", **options)
+    (received,) = server.received
+    assert received.path == "/2015-03-31/functions/test-posts-guard/invocations"
+    expected = {"userId": "u1", "activity": "create_post", "op": "check", "count": 2, "tier": "premium", "roles": ["a", "b"]}
+    assert received.event == {**expected, "requestId": "r1", "readyAt": 10_000, "job": {"x": [1]}}
+
+
+def test_each_call_has_its_own_request_id(server: Server, new: Callable[..., Client]) -> None:
+    client = new()
+    client.check("create_post", user_id="u1")
+    client.check("create_post", user_id="u1")
+    first, second = (received.event["requestId"] for received in server.received)
+    assert first != second
+
+
+def test_a_repeated_check_keeps_its_request_id(server: Server, new: Callable[..., Client]) -> None:
+    server.does(lambda_error(500, "ServiceException"), lambda_error(429, "TooManyRequestsException"), answer())
+    assert new().check("create_post", user_id="u1").reason == "ok"
+    ids = [received.event["requestId"] for received in server.received]
+    assert len(ids) == 3
+    assert len(set(ids)) == 1
+
+
+def test_a_partial_check_has_no_id_and_is_sent_once(server: Server, new: Callable[..., Client]) -> None:
+    server.does(lambda_error(500, "ServiceException"), answer())
+    decision = new().check("create_post", user_id="u1", count=5, partial=True)
+    (received,) = server.received
+    assert received.event == {"userId": "u1", "activity": "create_post", "op": "check", "count": 5, "partial": True}
+    assert decision.reason == "unavailable"
+    assert decision.granted == 5
+
+
+def test_a_partial_check_with_an_id_is_left_to_the_guard(server: Server, new: Callable[..., Client]) -> None:
+    new().check("create_post", user_id="u1", partial=True, request_id="r1")
+    assert server.received[0].event["requestId"] == "r1"
+
+
+def test_status_and_reset(server: Server, new: Callable[..., Client]) -> None:
+    client = new()
+    assert client.status("pin", user_id="u1", count=3, tier="t").granted is None
+    client.reset("pin", user_id="u1")
+    status, reset = server.received
+    assert status.event == {"userId": "u1", "activity": "pin", "op": "status", "count": 3, "tier": "t"}
+    assert reset.event == {"userId": "u1", "activity": "pin", "op": "reset"}
+    assert reset.path.endswith("/pins-guard/invocations")
+
+
+def test_release_by_fields_and_by_decision(server: Server, new: Callable[..., Client]) -> None:
+    client = new()
+    client.release("pin", user_id="u1", at=5, request_id="r1")
+    client.release("pin", user_id="u1", at=5, request_id="r1", count=2)
+    client.release(client.check(GuardActivity("photos-guard", "upload"), user_id="u2", count=3, request_id="r2"))
+    one, two, _, all_ = (received.event for received in server.received)
+    assert one == {"userId": "u1", "activity": "pin", "op": "release", "at": 5, "requestId": "r1"}
+    assert two == {**one, "count": 2}
+    expected = {"userId": "u2", "activity": "upload", "op": "release", "at": 1_700_000_000_000, "requestId": "r2", "count": 3}
+    assert all_ == expected
+    assert server.received[3].path.endswith("/photos-guard/invocations")
+
+
+def test_a_decision_without_a_receipt_can_not_be_released(server: Server, new: Callable[..., Client]) -> None:
+    client = new()
+    server.does(answer(reason="duplicate", at=None, requestId=None))
+    decision = client.check("create_post", user_id="u1")
+    with pytest.raises(ValidationError, match="has no receipt"):
+        client.release(decision)
+    with pytest.raises(TypeError):
+        client.release("create_post", user_id="u1")
+    with pytest.raises(TypeError):
+        client.release(decision, count=1)
+    assert len(server.received) == 1
+
+
+@pytest.mark.parametrize("activity", ["publish_post", "", ("posts-guard", "create_post"), None])
+def test_an_unknown_activity_is_an_error_before_any_request(server: Server, new: Callable[..., Client], activity: Any) -> None:
+    with pytest.raises(ValidationError, match=r'no guard is known for the activity ".*"; pass GuardActivity\(guard, activity\)'):
+        new().check(activity, user_id="u1")
+    assert server.received == []
+
+
+def test_a_job_that_is_not_json_is_an_error_before_any_request(server: Server, new: Callable[..., Client]) -> None:
+    for job in (object(), float("nan")):
+        with pytest.raises(ValidationError, match="is not JSON"):
+            new().check("update_member_role", user_id="u1", job=job)
+    assert server.received == []
+
+
+def test_a_check_by_url_is_signed(server: Server, new: Callable[..., Client]) -> None:
+    client = new(urls={"posts-guard": f"{server.url}/posts?x=1"}, prefix="test-")
+    assert client.check("create_post", user_id="u1").granted == 1
+    client.check("pin", user_id="u1")
+    by_url, by_invoke = server.received
+    assert by_url.path == "/posts?x=1"
+    assert by_url.headers["Content-Type"] == "application/json"
+    assert "/eu-west-1/lambda/aws4_request" in by_url.headers["Authorization"]
+    assert by_invoke.path == "/2015-03-31/functions/test-pins-guard/invocations"
+
+
+def test_a_url_is_signed_for_its_own_region(server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", server.url)  # the server gets the request instead of AWS
+    new(urls={"posts-guard": "http://abc.lambda-url.us-west-2.on.aws/"}).check("create_post", user_id="u1")
+    (received,) = server.received
+    assert "/us-west-2/lambda/aws4_request" in received.headers["Authorization"]
+
+
+def test_an_apps_own_client_is_used_and_not_changed(
+    server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = Config(retries={"total_max_attempts": 4, "mode": "standard"}, read_timeout=1)
+    own = boto3.client("lambda", region_name="sa-east-1", aws_access_key_id="OWN", aws_secret_access_key="s", config=config)
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    client = new(client=own, urls={"pins-guard": server.url})
+    new(client=own)
+    server.does(lambda_error(500, "ServiceException"))
+    client.check("create_post", user_id="u1")
+    client.check("pin", user_id="u1")
+    assert len(server.received) == 6  # three attempts each, whatever the config says
+    assert all("Credential=OWN/" in received.headers["Authorization"] for received in server.received)
+    assert all("/sa-east-1/lambda/" in received.headers["Authorization"] for received in server.received)
+    del server.received[:]
+    with pytest.raises(own.exceptions.ServiceException):
+        own.invoke(FunctionName="posts-guard", Payload=b'{"op": "x"}')
+    assert len(server.received) == 4  # the app's own calls are repeated as before
+    server.does(raw('"hello"'))
+    assert own.invoke(FunctionName="other", Payload=b"{}")["Payload"].read() == b'"hello"'
+    own.close()
+
+
+def test_the_region_can_come_from_aws_region(server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    monkeypatch.setenv("AWS_REGION", "ap-south-1")
+    new().check("create_post", user_id="u1")
+    assert "/ap-south-1/lambda/" in server.received[0].headers["Authorization"]
+
+
+def test_all_fields_of_an_answer(server: Server, new: Callable[..., Client]) -> None:
+    limit = {"name": "minute", "limit": 10, "activityCount": 1, "remaining": 9, "waitTime": 5, "resetAt": 6}
+    fields = {
+        "windowKey": 7,
+        "message": "m",
+        "display": "d",
+        "readyAt": 8,
+        "enqueued": 9,
+        "limitedBy": "minute",
+        "limits": [limit],
+    }
+    server.does(answer(**fields, new={"further": 1}))
+    d: Decision = new().check("create_post", user_id="u1", request_id="r1")
+    assert (d.window_key, d.message, d.display, d.ready_at, d.enqueued, d.limited_by) == (7, "m", "d", 8, 9, "minute")
+    assert d.limits == (LimitState(name="minute", limit=10, activity_count=1, remaining=9, wait_time=5, reset_at=6),)
+    assert (d.at, d.request_id, d.op, d.activity, d.activity_count, d.wait_time) == (
+        1_700_000_000_000,
+        "r1",
+        "check",
+        "create_post",
+        1,
+        0,
+    )
+    assert d.answer["new"] == {"further": 1}
+    assert "u1" not in repr(d)
+    assert "r1" not in repr(d)
+
+
+def test_a_connection_serves_many_calls(server: Server, new: Callable[..., Client]) -> None:
+    ports = set()
+
+    def step(handler: Any) -> None:
+        ports.add(handler.client_address)
+        answer()(handler)
+
+    server.does(step)
+    client = new()
+    for _ in range(5):
+        client.check("create_post", user_id="u1")
+    assert len(ports) == 1
+    server.does(hang, step)  # a broken connection is not used again
+    client.check("create_post", user_id="u1")
+    assert len(ports) == 2
+
+
+FORK = """
+import os, sys
+from guards import Guards
+guards = Guards()
+guards.check("create_post", user_id="parent")
+if os.fork() == 0:
+    os._exit(0 if guards.check("create_post", user_id="child").user_id == "child" else 1)
+sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+def test_a_forked_process_has_its_own_connection(server: Server) -> None:
+    ports: dict[str, Any] = {}
+
+    def step(handler: Any) -> None:
+        ports[handler.received.event["userId"]] = handler.client_address
+        answer()(handler)
+
+    server.does(step)
+    subprocess.run([sys.executable, "-c", FORK], check=True)
+    assert len(ports) == 2
+    assert ports["parent"] != ports["child"]
+
+
+def test_a_client_that_sends_nothing(new: Callable[..., Client]) -> None:
+    own = boto3.client("lambda")
+    with Stubber(own) as stubber:
+        stubber.add_response("invoke", {"StatusCode": 200})
+        with pytest.raises(ConfigurationError, match=r"^posts-guard could not be invoked: the client sent no request$"):
+            new(client=own).check("create_post", user_id="u1")
+    own.close()

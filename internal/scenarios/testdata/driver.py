@@ -1,0 +1,104 @@
+"""Runs the Python client for the scenarios.
+
+It reads one JSON object a line and prints one JSON object a line. With the
+argument --async it uses AsyncGuards.
+"""
+
+import asyncio
+import json
+import re
+import sys
+import time
+
+import guards
+
+OPTIONS = {"onOutage": "on_outage", "decisionTimeout": "decision_timeout"}
+SECONDS = {"timeout", "decisionTimeout"}  # the scenarios have milliseconds
+OPTIONAL = {"tier", "roles", "requestId", "at", "readyAt", "partial", "job"}  # absent if they are empty
+
+
+class SaveError(Exception):
+    """What a failed save raises."""
+
+
+class Sync:
+    """The ordinary client, with the methods of AsyncGuards."""
+
+    def __init__(self, **options):
+        self.client = guards.Guards(**options)
+
+    def __getattr__(self, verb):
+        async def call(*args, **named):
+            return getattr(self.client, verb)(*args, **named)
+
+        return call
+
+
+def snake(name):
+    return re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name)
+
+
+def new(options):
+    known = {OPTIONS.get(k, k): v / 1000 if k in SECONDS else v for k, v in options.items() if v is not None}
+    return guards.AsyncGuards(**known) if "--async" in sys.argv else Sync(**known)
+
+
+async def call(client, line):
+    """Return the fields of the decision."""
+    activity, verb = line.get("activity"), line["call"]
+    if isinstance(activity, dict):
+        activity = guards.GuardActivity(activity["guard"], activity["activity"])
+    if verb == "ready":
+        await (client.ready(activity) if activity else client.ready())
+        return {}
+    args = line.get("args") or {}
+    args = {snake(name): value for name, value in args.items() if name not in OPTIONAL or value}
+    if verb == "guarded":
+        decision = await client.guarded(activity, save(client, line), **args)
+    else:
+        decision = await getattr(client, verb)(activity, **args)
+    answer = dict(decision.answer)
+    if decision.outage is not None:
+        answer["outage"] = str(decision.outage)
+    return answer
+
+
+def save(client, line):
+    """Return the function that guarded calls. It returns the decision."""
+
+    def saved(decision):
+        if line.get("save") == "fail":
+            raise SaveError("the save failed")
+        return decision
+
+    async def saved_later(decision):
+        return saved(decision)
+
+    return saved if isinstance(client, Sync) else saved_later
+
+
+def failure(error):
+    return {"class": type(error).__name__, "message": str(error)}
+
+
+def milliseconds(began):
+    return round((time.monotonic() - began) * 1000)
+
+
+async def main():
+    client = None
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        asked = json.loads(line)
+        began = time.monotonic()
+        try:
+            if "new" in asked:
+                client = new(asked["new"] or {})
+                result = {"ok": True}
+            else:
+                result = {"answer": await call(client, asked), "ms": milliseconds(began)}
+        except Exception as error:
+            result = {"error": failure(error), "ms": milliseconds(began)}
+        print(json.dumps(result), flush=True)
+
+
+asyncio.run(main())
