@@ -9,11 +9,31 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.loaders import JSONFileLoader
 
 import guards
 from tests.server import Server
 
-SHORT: dict[str, Any] = {"timeout": 1.2, "decision_timeout": 0.2}  # attempts of 0.5 s
+# So that a busy machine does not look like an outage.
+PATIENT: dict[str, Any] = {"timeout": 30, "decision_timeout": 9}
+# For requests that get no answer: attempts of 0.5 s.
+SHORT: dict[str, Any] = {"timeout": 1.2, "decision_timeout": 0.2}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def files_of_botocore() -> Iterator[None]:
+    """Read botocore's large files once: reading them takes most of the time of making a client."""
+    read = JSONFileLoader.load_file
+    cache: dict[str, Any] = {}
+
+    def load_file(self: Any, path: str) -> Any:
+        if path not in cache:
+            cache[path] = read(self, path)
+        return cache[path]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JSONFileLoader, "load_file", load_file)
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -41,12 +61,29 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         s.shutdown()
 
 
+class Clock:
+    """The clock of the package in tests that do not wait."""
+
+    now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    stopped = Clock()
+    for module in ("_base", "_breaker", "_retry"):
+        monkeypatch.setattr(f"guards.{module}.time", stopped)
+    return stopped
+
+
 class Client:
     """Either client, for tests that hold for both. Its verbs are ordinary functions."""
 
     def __init__(self, kind: str, options: dict[str, Any]) -> None:
         self.warnings: list[guards.GuardsError] = []
-        options = {**SHORT, "warn": self.warnings.append, **options}
+        options = {**PATIENT, "warn": self.warnings.append, **options}
         self.guards: Any = guards.AsyncGuards(**options) if kind == "async" else guards.Guards(**options)
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:

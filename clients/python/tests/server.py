@@ -47,6 +47,13 @@ class Server(ThreadingHTTPServer):
     def does(self, *steps: Step) -> None:
         self.steps = list(steps)
 
+    def wait_until_closed(self) -> None:
+        """Wait until the clients have closed the connections of all requests that hang or trickle."""
+        end = time.monotonic() + 5
+        while any(received.closed_at is None for received in self.received):
+            assert time.monotonic() < end, "a request was left running"
+            time.sleep(0.01)
+
     def next_step(self, received: Received) -> Step:
         with self.lock:
             self.received.append(received)

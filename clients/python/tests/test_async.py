@@ -8,17 +8,25 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from guards import AsyncGuards, Decision
-from tests.conftest import SHORT
+from tests.conftest import PATIENT
 from tests.server import Server, after, answer, close, hang
 
 
-def run(test: Callable[[AsyncGuards], Awaitable[None]], **options: float) -> None:
+def run(test: Callable[[AsyncGuards], Awaitable[None]]) -> None:
     async def main() -> None:
-        client = AsyncGuards(**{**SHORT, **options}, warn=lambda error: None)  # noqa: ARG005
+        client = AsyncGuards(**PATIENT, warn=lambda error: None)  # noqa: ARG005
         await test(client)
         client.close()
 
     asyncio.run(main())
+
+
+async def until(fact: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        if fact():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not happen")
 
 
 def attempts() -> int:
@@ -41,11 +49,11 @@ def test_fifty_calls_at_once(server: Server) -> None:
         answers = await asyncio.gather(*(client.check("create_post", user_id=f"u{n}") for n in range(50)))
         assert [a.user_id for a in answers] == [f"u{n}" for n in range(50)]
         assert all(a.reason == "ok" for a in answers)
-        assert time.monotonic() - began < 2
-        assert ticks > 10  # the loop was not blocked
+        assert time.monotonic() - began < 10  # one after the other, they take 15 s
+        assert ticks > 5  # the loop was not blocked
         ticking.cancel()
 
-    run(test, timeout=5, decision_timeout=2)
+    run(test)
 
 
 def test_a_cancelled_call_closes_its_connection(server: Server) -> None:
@@ -59,14 +67,14 @@ def test_a_cancelled_call_closes_its_connection(server: Server) -> None:
         await asyncio.gather(*calls, return_exceptions=True)
         assert all(call.cancelled() for call in calls)
         began = time.monotonic()
-        while attempts() and time.monotonic() < began + 1:
+        while attempts() and time.monotonic() < began + 5:
             await asyncio.sleep(0.01)
         assert attempts() == 0
-        assert all(received.closed_at is not None for received in server.received)
+        server.wait_until_closed()
         server.does(answer())
         assert (await client.check("create_post", user_id="u1")).reason == "ok"  # a cancelled call is no outage
 
-    run(test, timeout=20, decision_timeout=15)
+    run(test)
 
 
 def test_a_call_in_a_timeout_of_the_app(server: Server) -> None:
@@ -96,7 +104,10 @@ def test_a_cancelled_action_is_given_back(server: Server, form: str, cancellatio
     async def test(client: AsyncGuards) -> None:
         server.does(answer(), after(0.2, close), answer())  # the first release is lost
 
+        saving = asyncio.Event()
+
         async def save(_: Decision) -> None:
+            saving.set()
             await asyncio.sleep(10)
 
         async def within() -> None:
@@ -107,19 +118,21 @@ def test_a_cancelled_action_is_given_back(server: Server, form: str, cancellatio
             await client.guarded("create_post", save, user_id="u1")
 
         acting = asyncio.create_task(within() if form == "context" else by_function())
-        for _ in range(cancellations):
-            await asyncio.sleep(0.1)
+        await saving.wait()
+        acting.cancel()
+        if cancellations == 2:
+            await until(lambda: len(server.received) == 2)  # the release is on its way
             acting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await acting
-        await asyncio.sleep(0.5 if cancellations == 2 else 0)
+        await until(lambda: len(server.received) == 3)
         assert [received.event["op"] for received in server.received] == ["check", "release", "release"]
 
     run(test)
 
 
 def test_a_client_serves_several_loops(server: Server) -> None:
-    client = AsyncGuards(**SHORT)
+    client = AsyncGuards(**PATIENT)
     for _ in range(3):
         assert asyncio.run(client.check("create_post", user_id="u1")).reason == "ok"
     assert len(server.received) == 3
@@ -132,7 +145,7 @@ def test_a_loop_can_end_during_a_call(server: Server) -> None:
         await asyncio.sleep(0.1)
         assert not task.done()
 
-    client = AsyncGuards(**SHORT)
+    client = AsyncGuards(**PATIENT)
     server.does(hang, answer())
     asyncio.run(leave())
     assert asyncio.run(client.check("create_post", user_id="u1")).reason == "ok"

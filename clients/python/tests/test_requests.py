@@ -204,7 +204,7 @@ def test_a_connection_serves_many_calls(server: Server, new: Callable[..., Clien
         answer()(handler)
 
     server.does(step)
-    client = new()
+    client = new(timeout=20, decision_timeout=1)
     for _ in range(5):
         client.check("create_post", user_id="u1")
     assert len(ports) == 1
