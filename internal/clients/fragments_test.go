@@ -80,13 +80,14 @@ func checkNode(t *testing.T, fragment string) {
 // not installed; the Python client's own tests have it.
 func checkPython(t *testing.T, fragment string) {
 	t.Helper()
-	script := "import ast, sys\nast.parse(sys.stdin.read())\n"
+	var script strings.Builder
+	script.WriteString("import ast, sys\nast.parse(sys.stdin.read())\n")
 	for _, found := range fromPython.FindAllString(fragment, -1) {
 		if !strings.HasPrefix(found, "from guards.flask ") {
-			script += found + "\n"
+			script.WriteString(found + "\n")
 		}
 	}
-	app := program{dir: t.TempDir(), run: []string{packaged(t, "examples", "venv/bin/python"), "-c", script}}
+	app := program{dir: t.TempDir(), run: []string{packaged(t, "examples", "venv/bin/python"), "-c", script.String()}}
 	cmd := app.command(t, "")
 	cmd.Stdin = strings.NewReader(fragment)
 	if ended := finish(t, cmd); ended.status != 0 {

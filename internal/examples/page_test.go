@@ -14,7 +14,7 @@ import (
 func TestThePageCountsDown(t *testing.T) {
 	t.Parallel()
 	guards := serve(t)
-	url := apps["express"](t, newProxy(t, guards).endpoint()).url(t)
+	_, url := apps["express"].serving(t, newProxy(t, guards).endpoint())
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Skip("Node is not installed")
@@ -55,7 +55,7 @@ func TestThePageCountsDown(t *testing.T) {
 
 func TestThePageNeedsNoOtherFile(t *testing.T) {
 	t.Parallel()
-	url := apps["express"](t, newProxy(t, serve(t)).endpoint()).url(t)
+	_, url := apps["express"].serving(t, newProxy(t, serve(t)).endpoint())
 	for path, contentType := range map[string]string{"/": "text/html", "/cooldown.js": "text/javascript"} {
 		request, err := http.NewRequest(http.MethodGet, url+path, http.NoBody)
 		if err != nil {

@@ -123,6 +123,16 @@ var listening = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 // url waits until the process prints its URL, and returns it.
 func (p *process) url(t *testing.T) string {
 	t.Helper()
+	url := p.printsURL(t)
+	if url == "" {
+		t.Fatalf("%s ended: %v", p.cmd, p.cmd.ProcessState)
+	}
+	return url
+}
+
+// printsURL returns an empty string if the process ends without a URL.
+func (p *process) printsURL(t *testing.T) string {
+	t.Helper()
 	late := time.After(time.Minute)
 	for {
 		p.mu.Lock()
@@ -134,12 +144,16 @@ func (p *process) url(t *testing.T) string {
 		select {
 		case <-changed:
 		case <-p.ended:
-			t.Fatalf("%s ended: %v", p.cmd, p.cmd.ProcessState)
+			return ""
 		case <-late:
 			t.Fatalf("%s printed no URL in a minute", p.cmd)
 		}
 	}
 }
+
+// tookForAnOutage reports whether an app logged an outage. A busy machine can
+// look like one.
+func (p *process) tookForAnOutage() bool { return strings.Contains(p.String(), "did not answer") }
 
 // status waits until the process ends, and returns its exit status.
 func (p *process) status(t *testing.T) int {
