@@ -182,7 +182,7 @@ $(CLIENTS)/installed: tools/clients/requirements.txt tools/clients/package-lock.
 	@touch $@
 
 .PHONY: packages
-packages: $(PACKAGES)/typescript/installed $(PACKAGES)/python/installed ## Build the TypeScript and Python clients and install them into empty projects, for internal/scenarios
+packages: $(PACKAGES)/typescript/installed $(PACKAGES)/python/installed $(PACKAGES)/examples/installed ## Build the TypeScript and Python clients and install them into empty projects, for internal/scenarios and the examples
 
 # A package is built from a copy of its folder, so that nothing of the working copy gets into it.
 $(PACKAGES)/typescript/installed: $(call sources,$(CLIENT_SOURCES)/typescript)
@@ -206,6 +206,19 @@ $(PACKAGES)/python/installed: $(call sources,$(CLIENT_SOURCES)/python) tools/pac
 	@$(@D)/build/bin/python -m build --wheel --outdir $(@D) $(@D)/source >$(@D)/build.log 2>&1 || { cat $(@D)/build.log >&2; exit 1; }
 	@python3 -m venv $(@D)/venv
 	@$(@D)/venv/bin/pip install --quiet --disable-pip-version-check $(@D)/*.whl
+	@touch $@
+
+# The examples have a project of their own: they also need web frameworks, which the empty projects must not have.
+$(PACKAGES)/examples/installed: $(PACKAGES)/typescript/installed $(PACKAGES)/python/installed \
+		tools/packages/examples.txt tools/packages/package.json tools/packages/package-lock.json
+	@echo "installing what the examples need" >&2
+	@rm -rf $(@D)
+	@mkdir -p $(@D)
+	@cp tools/packages/package.json tools/packages/package-lock.json $(@D)
+	@npm ci --prefix $(@D) --silent --no-audit --no-fund
+	@cd $(@D) && npm install --silent --no-audit --no-fund --no-save ../typescript/*.tgz
+	@python3 -m venv $(@D)/venv
+	@$(@D)/venv/bin/pip install --quiet --disable-pip-version-check --requirement tools/packages/examples.txt $(PACKAGES)/python/*.whl
 	@touch $@
 
 .PHONY: clean

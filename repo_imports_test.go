@@ -23,6 +23,7 @@ const module = "github.com/cric-talk/guards/"
 var order = []string{
 	"functions/...",
 	"cmd/...",
+	"examples/...",
 	"schema/...",
 	"schema",
 	"client/httpguard",
@@ -53,7 +54,7 @@ var order = []string{
 
 // testSupport lists the packages that only tests may import. They may import any package.
 var testSupport = []string{
-	"internal/clients", "internal/deployment", "internal/dynamotest", "internal/lambdatest", "internal/sqstest",
+	"internal/clients", "internal/deployment", "internal/examples", "internal/dynamotest", "internal/lambdatest", "internal/sqstest",
 	"internal/findings", "internal/policy/policytest", "internal/ratelimit/storetest", "internal/prove", "internal/prove/run",
 	"internal/bench", "internal/bench/run", "internal/bench/table", "internal/explore", "internal/simulate", "internal/histories", "internal/faults", "internal/outage", "internal/fuzz",
 	"internal/planted", "internal/scenarios",
@@ -187,7 +188,7 @@ type goPackage struct {
 func packages(t *testing.T) (list []goPackage) {
 	t.Helper()
 	fields := "-json=Dir,ImportPath,Imports,Deps,GoFiles,TestGoFiles,XTestGoFiles"
-	cmd := exec.CommandContext(t.Context(), "go", "list", fields, "./internal/...", "./cmd/...", "./functions/...", "./client/...", "./schema/...")
+	cmd := exec.CommandContext(t.Context(), "go", "list", fields, "./internal/...", "./cmd/...", "./functions/...", "./client/...", "./schema/...", "./examples/...")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

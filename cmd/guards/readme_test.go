@@ -40,6 +40,7 @@ var trials = []trial{
 	{begins: "aws lambda invoke --function-name cleanup "},
 	{begins: "aws ", notRun: "it needs AWS"},
 	{begins: "curl "},
+	{begins: "export AWS_ENDPOINT_URL_LAMBDA="},
 	{begins: "sam ", notRun: "it needs AWS"},
 	{begins: "make test", notRun: "it runs this test"},
 	{begins: "# post.sh", notRun: "internal/clients runs it"},

@@ -1,10 +1,11 @@
 // Package clients_test tests this project with AWS's own programs:
 //
 //   - The AWS CLI and the SDKs invoke every function through guards serve.
-//   - The examples of docs/calling.md run unchanged.
+//   - The samples of docs/calling.md run unchanged.
 //   - AWS's runtime emulator runs a guard's binary.
 //
-// make clients fetches these programs.
+// make clients fetches these programs. make packages installs this project's own
+// clients, which some samples use.
 package clients_test
 
 import (
@@ -102,7 +103,7 @@ func command(t testing.TB, name string, args ...string) *exec.Cmd {
 		"HOME=" + t.TempDir(), // so that no real ~/.aws is read
 		"PATH=/usr/bin:/bin",
 		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test",
-		"AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1",
+		"AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true",
 		"AWS_ENDPOINT_URL_DYNAMODB=" + os.Getenv("DYNAMODB_ENDPOINT"),
 	}
 	return cmd

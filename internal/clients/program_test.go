@@ -28,9 +28,17 @@ func install(t testing.TB, file, source string) program {
 	case ".go":
 		return program{dir: dir, run: []string{compile(t, path)}}
 	case ".mjs":
-		return program{dir: dir, run: []string{node(t, dir), path}}
+		modules := fetched(t, "node_modules")
+		if strings.Contains(source, "@cric-talk/guards") {
+			modules = packaged(t, "typescript", "node_modules")
+		}
+		return program{dir: dir, run: []string{node(t, dir, modules), path}}
 	case ".py":
-		return program{dir: dir, run: []string{fetched(t, "venv/bin/python"), path}}
+		python := fetched(t, "venv/bin/python")
+		if strings.Contains(source, "from guards import") {
+			python = packaged(t, "python", "venv/bin/python")
+		}
+		return program{dir: dir, run: []string{python, path}}
 	case ".sh":
 		aws := fetched(t, "venv/bin")
 		return program{dir: dir, run: []string{"sh", "-eu", path}, env: []string{"PATH=" + aws + ":/usr/bin:/bin"}}
@@ -48,11 +56,29 @@ func (p program) command(t testing.TB, endpoint string, args ...string) *exec.Cm
 	return cmd
 }
 
-// node returns the path of Node. Node looks for modules next to the program, so
-// dir gets a link to the fetched modules.
-func node(t testing.TB, dir string) string {
+// packaged returns the path of something that make packages has installed. If it
+// was not installed, the test is skipped. With CI=true the test fails instead.
+func packaged(t testing.TB, language, name string) string {
 	t.Helper()
-	if err := os.Symlink(fetched(t, "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
+	packages := os.Getenv("GUARDS_PACKAGES")
+	if packages == "" {
+		packages = filepath.Join(root, ".cache", "packages")
+	}
+	dir, err := filepath.Abs(filepath.Join(packages, language))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "installed")); err != nil {
+		unavailable(t, "this project's clients are not installed: run make packages")
+	}
+	return filepath.Join(dir, name)
+}
+
+// node returns the path of Node. Node looks for modules next to the program, so
+// dir gets a link to them.
+func node(t testing.TB, dir, modules string) string {
+	t.Helper()
+	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
 	path, err := exec.LookPath("node")
