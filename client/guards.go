@@ -49,10 +49,14 @@ func New(ctx context.Context, options Options) (*Guards, error) {
 	return g, nil
 }
 
+// unknownRegion stands in messages for the region of a Client that is not the
+// SDK's own.
+const unknownRegion = "the client's region"
+
 // region returns the region for messages and signatures.
 func (g *Guards) region() string {
 	if g.sdk == nil {
-		return "the client's region"
+		return unknownRegion
 	}
 	return g.sdk.Region
 }

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 import guards
-from guards import OutageError
+from guards import ConfigurationError, OutageError
 from guards._retry import Plan, time_to_wait
 from tests.conftest import Client
 from tests.server import Server, after, answer, close, cut, hang, lambda_error, reset, trickle
@@ -109,6 +109,56 @@ def test_no_server(new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) 
     assert decision.message == "Please try again later."
     assert str(decision.outage).startswith("posts-guard did not answer: Could not connect")
     assert client.warnings == [decision.outage]
+
+
+ABSENT = "lambda.eu-wst-1.invalid"
+
+
+@pytest.mark.parametrize("url", [False, True])
+def test_a_host_that_does_not_exist_is_a_mistake(new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, url: bool) -> None:
+    try:
+        socket.getaddrinfo(ABSENT, 80)
+    except socket.gaierror as failed:
+        if failed.errno != socket.EAI_NONAME:
+            pytest.skip(f"the resolver does not know that {ABSENT} does not exist: {failed}")
+    if not url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", f"http://{ABSENT}")
+    client = new(urls={"posts-guard": f"http://{ABSENT}/"} if url else {})
+    with pytest.raises(ConfigurationError) as error:
+        client.check("create_post", user_id="u1")
+    check = "the URL of posts-guard" if url else "the region eu-west-1"
+    assert str(error.value) == f"There is no host {ABSENT}. Check {check}."
+    assert client.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (socket.EAI_NONAME, f"There is no host {ABSENT}. Check the region eu-west-1."),
+        (socket.EAI_NODATA, f"There is no host {ABSENT}. Check the region eu-west-1."),
+        (socket.EAI_AGAIN, ""),
+        (socket.EAI_FAIL, ""),
+    ],
+)
+@pytest.mark.parametrize("proxy", [False, True])
+def test_what_the_resolver_reports(
+    new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, code: int, message: str, proxy: bool
+) -> None:
+    def look_up(*_: object, **__: object) -> object:
+        raise socket.gaierror(code, "from the resolver")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", f"http://{ABSENT}")
+    if proxy:
+        monkeypatch.setenv("http_proxy", "http://user:secret@proxy.invalid:3128")
+        message = message and "There is no host proxy.invalid. Check the proxy."
+    client = new()
+    if not message:  # no name server answered, which is an outage
+        assert client.check("create_post", user_id="u1").outage is not None
+        return
+    with pytest.raises(ConfigurationError) as error:
+        client.check("create_post", user_id="u1")
+    assert str(error.value) == message
 
 
 def test_attempts_are_limited(server: Server, new: Callable[..., Client]) -> None:
