@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -172,6 +174,19 @@ func withUnknownCertificate(t *testing.T) string {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// absentHost is the name of no host: .invalid is reserved for such names.
+const absentHost = "lambda.us-eest-1.invalid"
+
+// needResolver skips the test if the machine can't tell that a host does not
+// exist, for example because no name server can be reached.
+func needResolver(t *testing.T) {
+	t.Helper()
+	_, err := net.DefaultResolver.LookupHost(t.Context(), absentHost)
+	if absent, ok := errors.AsType[*net.DNSError](err); !ok || !absent.IsNotFound {
+		t.Skipf("the resolver does not know that %s does not exist: %v", absentHost, err)
+	}
 }
 
 // do sends a command and returns its result.

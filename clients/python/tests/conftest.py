@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import os
 import threading
@@ -8,12 +9,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import boto3
+import botocore.session
 import pytest
 
 import guards
 from tests.server import Server
 
+# Each test has its own session of boto3. Without this, each session would read Lambda's description again, in 0.1 s.
+botocore.session.create_loader = functools.cache(botocore.session.create_loader)
+
 SHORT: dict[str, Any] = {"timeout": 1.2, "decision_timeout": 0.2}  # attempts of 0.5 s
+PATIENT: dict[str, Any] = {"timeout": 20, "decision_timeout": 5}  # on a busy machine, too, only a hanging server is late
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +52,7 @@ class Client:
 
     def __init__(self, kind: str, options: dict[str, Any]) -> None:
         self.warnings: list[guards.GuardsError] = []
-        options = {**SHORT, "warn": self.warnings.append, **options}
+        options = {"warn": self.warnings.append, **options}
         self.guards: Any = guards.AsyncGuards(**options) if kind == "async" else guards.Guards(**options)
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
@@ -84,11 +90,12 @@ class Client:
 
 @pytest.fixture(params=["sync", "async"])
 def new(request: pytest.FixtureRequest) -> Iterator[Callable[..., Client]]:
-    """Makes clients with short timeouts."""
+    """Makes clients. They are patient, unless the module has other TIMES."""
     made: list[Client] = []
+    times = getattr(request.module, "TIMES", PATIENT)
 
     def make(**options: Any) -> Client:
-        made.append(Client(request.param, options))
+        made.append(Client(request.param, {**times, **options}))
         return made[-1]
 
     yield make

@@ -12,9 +12,10 @@ import pytest
 import guards
 from guards import ConfigurationError, OutageError
 from guards._retry import Plan, time_to_wait
-from tests.conftest import Client
+from tests.conftest import PATIENT, SHORT, Client
 from tests.server import Server, after, answer, close, cut, hang, lambda_error, reset, trickle
 
+TIMES = SHORT
 SLACK = 0.4  # for a busy machine, in seconds
 
 
@@ -27,7 +28,7 @@ def took(call: Callable[[], object]) -> float:
 @pytest.mark.parametrize("step", [close, cut, reset, lambda_error(500, "ServiceException"), lambda_error(502, "EC2Throttled")])
 def test_a_lost_answer_is_repaired_by_a_repeat(server: Server, new: Callable[..., Client], step: Callable[..., None]) -> None:
     server.does(step, answer())
-    decision = new().check("create_post", user_id="u1")
+    decision = new(**PATIENT).check("create_post", user_id="u1")
     assert decision.outage is None
     assert decision.granted == 1
     assert len(server.received) == 2
@@ -165,7 +166,7 @@ def test_attempts_are_limited(server: Server, new: Callable[..., Client]) -> Non
     server.does(lambda_error(503, "ServiceUnavailable"))
     for attempts in (1, 2, 5):
         del server.received[:]
-        client = new(attempts=attempts, timeout=3)
+        client = new(**PATIENT, attempts=attempts)
         with pytest.raises(OutageError, match="posts-guard did not answer: ServiceUnavailable"):
             client.status("create_post", user_id="u1")
         assert len(server.received) == attempts
@@ -177,13 +178,22 @@ def test_the_only_attempt_gets_all_the_time(server: Server, new: Callable[..., C
     assert new().check("create_post", user_id="u1", count=2, partial=True).reason == "ok"
 
 
-@pytest.mark.parametrize("verb", ["release", "reset", "status"])
+@pytest.mark.parametrize("verb", ["release", "status"])
 def test_other_verbs_are_repeated_too(server: Server, new: Callable[..., Client], verb: str) -> None:
     server.does(close, answer())
     receipt = {"at": 5, "request_id": "r1"} if verb == "release" else {}
-    getattr(new(), verb)("create_post", user_id="u1", **receipt)
+    getattr(new(**PATIENT), verb)("create_post", user_id="u1", **receipt)
     first, second = server.received
     assert first.body == second.body
+
+
+def test_a_reset_is_sent_once(server: Server, new: Callable[..., Client]) -> None:
+    server.does(close, answer())
+    with pytest.raises(OutageError):
+        new().reset("create_post", user_id="u1")
+    assert len(server.received) == 1
+    server.does(after(0.8, answer()))
+    assert new().reset("create_post", user_id="u1").allowed  # the only attempt gets all the time
 
 
 def test_pauses_grow_and_leave_time_for_an_attempt() -> None:

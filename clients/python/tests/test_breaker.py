@@ -8,13 +8,14 @@ import pytest
 
 from guards import AsyncGuards, ConfigurationError, OutageError
 from tests.conftest import SHORT, Client
-from tests.server import Server, after, answer, function_error, hang, lambda_error
+from tests.server import Server, after, answer, function_error, hang, lambda_error, problem
 
+TIMES = SHORT
 MOMENT = "posts-guard did not answer a moment ago"
 
 
 @pytest.mark.parametrize(
-    "step", [hang, lambda_error(429, "TooManyRequestsException"), function_error("Unavailable", "the table did not answer")]
+    "step", [hang, lambda_error(429, "TooManyRequestsException"), function_error("Sandbox.Timedout", "Task timed out")]
 )
 def test_calls_fail_at_once_for_a_second_after_an_outage(
     server: Server, new: Callable[..., Client], step: Callable[..., None]
@@ -37,6 +38,26 @@ def test_calls_fail_at_once_for_a_second_after_an_outage(
     time.sleep(0.3)
     assert client.check("create_post", user_id="u1").reason == "ok"  # the probe
     assert client.check("create_post", user_id="u1").reason == "ok"
+
+
+# Perhaps only one user's key is throttled. With ON_OUTAGE=deny, that must not let everybody else through.
+@pytest.mark.parametrize("url", [False, True])
+def test_a_guards_own_outage_is_for_one_call_only(server: Server, new: Callable[..., Client], url: bool) -> None:
+    text = "the table is throttled"
+    own = problem(503, "Unavailable", text) if url else function_error("Unavailable", text)
+    server.does(own, answer())
+    client = new(attempts=1, urls={"posts-guard": server.url} if url else {})
+
+    def outage_of_a_check() -> str:
+        outage = client.check("create_post", user_id="u1").outage
+        return str(outage) if outage else ""
+
+    assert [outage_of_a_check() for _ in range(2)] == [f"posts-guard did not answer: {text}", ""]
+    server.does(lambda_error(500, "ServiceException"), own, answer())
+    assert outage_of_a_check() == "posts-guard did not answer: ServiceException"
+    time.sleep(1.05)
+    assert [outage_of_a_check() for _ in range(2)] == [f"posts-guard did not answer: {text}", ""]  # the first one is the probe
+    assert len(server.received) == 5
 
 
 def test_a_mistake_is_no_outage(server: Server, new: Callable[..., Client]) -> None:

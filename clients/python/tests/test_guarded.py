@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from guards import ConfigurationError, Decision, Guards, LimitedError, OutageError
-from tests.conftest import SHORT, Client
+from tests.conftest import PATIENT, Client
 from tests.server import Server, answer, lambda_error, refuse
 
 FORMS = pytest.mark.parametrize("form", ["function", "context"])
@@ -112,7 +112,7 @@ def test_an_interrupted_action_is_given_back(server: Server, new: Callable[..., 
 
 def test_the_default_warning_names_no_user(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     server.does(lambda_error(500, "ServiceException"))
-    client = Guards(**SHORT)
+    client = Guards(**PATIENT)
     with caplog.at_level(logging.WARNING):
         client.check("create_post", user_id="u-secret-1", request_id="r-secret-1")
     (record,) = caplog.records

@@ -21,7 +21,7 @@ from guards import fastapi as guards_fastapi
 from guards import flask as guards_flask
 from guards.asgi import LimitMiddleware
 from guards.http import rate_limit_headers, refusal
-from tests.conftest import SHORT
+from tests.conftest import PATIENT
 from tests.server import Server, answer, function_error, lambda_error, refuse
 
 POLICY = '"create_post";q=10;w=60'
@@ -34,7 +34,7 @@ def flask_get() -> Iterator[Callable[..., httpx.Response]]:
 
     def get(options: dict[str, Any], limited: dict[str, Any], user: str | None = "u1") -> httpx.Response:
         app = flask.Flask("test")
-        guards = Guards(**SHORT, warn=lambda _: None, **options)
+        guards = Guards(**PATIENT, warn=lambda _: None, **options)
 
         @app.post("/post")
         @guards_flask.limit(guards, "create_post", user_id=lambda: flask.request.headers.get("X-Test-User"), **limited)
@@ -70,7 +70,7 @@ def send(app: Any, user: str | None) -> httpx.Response:
 def fastapi_get(options: dict[str, Any], limited: dict[str, Any], user: str | None = "u1") -> httpx.Response:
     """Send POST /post to a FastAPI app."""
     app = fastapi.FastAPI()
-    guards = AsyncGuards(**SHORT, warn=lambda _: None, **options)
+    guards = AsyncGuards(**PATIENT, warn=lambda _: None, **options)
 
     def user_id(x_test_user: Annotated[str | None, fastapi.Header()] = None) -> str | None:
         return x_test_user
@@ -102,7 +102,7 @@ def asgi_get(options: dict[str, Any], limited: dict[str, Any], user: str | None 
     async def user_id(scope: Any) -> str | None:
         return str(dict(scope["headers"]).get(b"x-test-user", b"").decode())
 
-    guards = AsyncGuards(**SHORT, warn=lambda _: None, **options)
+    guards = AsyncGuards(**PATIENT, warn=lambda _: None, **options)
     response = send(LimitMiddleware(app, guards=guards, activity="create_post", user_id=user_id, **limited), user)
     guards.close()
     return response
@@ -215,7 +215,7 @@ def test_a_refusal_without_figures(server: Server, get: Get) -> None:
 def test_fastapi_without_install(server: Server) -> None:
     server.does(refuse())
     app = fastapi.FastAPI()
-    guards = AsyncGuards(**SHORT)
+    guards = AsyncGuards(**PATIENT)
 
     def user_id(request: fastapi.Request) -> str:
         return request.headers["X-Test-User"]
@@ -251,7 +251,7 @@ def test_asgi_keeps_the_apps_own_headers(server: Server) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await PlainTextResponse("ok", headers={"RateLimit": "mine"})(scope, receive, send)
 
-    guards = AsyncGuards(**SHORT)
+    guards = AsyncGuards(**PATIENT)
     response = send(LimitMiddleware(app, guards=guards, activity="create_post", user_id=lambda _: "u1"), "u1")
     assert response.headers.get_list("RateLimit") == ["mine"]
     assert response.headers["RateLimit-Policy"] == POLICY
@@ -269,7 +269,7 @@ def test_headers_of_several_limits() -> None:
 
 
 def test_the_window_of_an_activity_that_is_not_in_the_list(server: Server) -> None:
-    guards = Guards(**SHORT)
+    guards = Guards(**PATIENT)
     assert "RateLimit-Policy" not in rate_limit_headers(guards.check(GuardActivity("posts-guard", "create_post"), user_id="u1"))
     assert rate_limit_headers(guards.check("send_message", user_id="u1"))["RateLimit-Policy"] == '"send_message";q=10;w=5'
     assert len(server.received) == 2

@@ -52,9 +52,13 @@ export class OutageError extends GuardsError {
   /** Whether the same request could succeed at once, so that the client sends it again. */
   readonly retryable: boolean;
 
-  constructor(message: string, details: ErrorDetails & { retryable?: boolean } = {}) {
+  /** Whether the guard itself reported that it can't decide. Then it may still decide about other users. */
+  readonly answered: boolean;
+
+  constructor(message: string, details: ErrorDetails & { retryable?: boolean; answered?: boolean } = {}) {
     super(message, details);
     this.retryable = details.retryable ?? false;
+    this.answered = details.answered ?? false;
   }
 }
 

@@ -34,6 +34,13 @@ class AnswerError(GuardsError):
 class OutageError(GuardsError):
     """The guard did not answer in time, could not be reached, or could not ask its table."""
 
+    answered: bool
+    """Whether the guard itself reported that it can't decide. Then it may still decide about other users."""
+
+    def __init__(self, message: str, guard: str = "", *, answered: bool = False) -> None:
+        super().__init__(message, guard)
+        self.answered = answered
+
 
 class LimitedError(GuardsError):
     """A guarded action was refused, so it did not run."""
@@ -49,6 +56,7 @@ class LimitedError(GuardsError):
 class Lost(Exception):  # noqa: N818
     """One attempt ended in an outage. The message is the cause. It never leaves this package."""
 
-    def __init__(self, cause: str, *, again: bool = True) -> None:
+    def __init__(self, cause: str, *, again: bool = True, answered: bool = False) -> None:
         super().__init__(cause)
         self.again = again  # whether a further attempt may help
+        self.answered = answered  # whether the guard itself reported it
