@@ -8,7 +8,7 @@ import (
 // Each error of this package is one of these, for errors.Is. The only exception
 // is an error of the caller's own context.
 var (
-	ErrConfiguration = errors.New("the app can't reach the guard") // region, credentials, permission or name
+	ErrConfiguration = errors.New("the app can't reach the guard") // region, credentials, permission, function or host
 	ErrValidation    = errors.New("the request is wrong")
 	ErrAnswer        = errors.New("the function gave no guard's answer")
 	ErrOutage        = errors.New("the guard did not answer")

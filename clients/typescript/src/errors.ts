@@ -22,7 +22,7 @@ export class GuardsError extends Error {
   }
 }
 
-/** The app is not set up to ask this guard: no region, credentials, permission or function, or a bad option. */
+/** The app is not set up to ask this guard: no region, credentials, permission, function or host, or a bad option. */
 export class ConfigurationError extends GuardsError {
   static {
     this.prototype.name = "ConfigurationError";

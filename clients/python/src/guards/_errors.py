@@ -20,7 +20,7 @@ class GuardsError(Exception):
 
 
 class ConfigurationError(GuardsError):
-    """The app is not set up to ask the guard: an option, the region, the credentials, a permission or a name is wrong."""
+    """The app is not set up to ask the guard: an option, the region, the credentials, a permission, a name or a host is wrong."""
 
 
 class ValidationError(GuardsError):
