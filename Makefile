@@ -193,8 +193,10 @@ checked = if command -v $(2) >/dev/null && $(MAKE) -s $(PACKAGES)/$(1)/installed
 
 .PHONY: checked checked-typescript checked-python
 checked: checked-typescript checked-python ## Run the own checks of the TypeScript and Python clients, if they have changed
-checked-typescript: ; @$(call checked,typescript,npm)
-checked-python: ; @$(call checked,python,python3)
+checked-typescript: ## Run only those of the TypeScript client
+	@$(call checked,typescript,npm)
+checked-python: ## Run only those of the Python client
+	@$(call checked,python,python3)
 
 .PHONY: packages
 packages: $(PACKAGES)/typescript/installed $(PACKAGES)/python/installed ## Build the TypeScript and Python clients and install them into empty projects, for internal/scenarios
