@@ -14,6 +14,7 @@ SCAN := .cache/scan
 CLIENTS := .cache/clients
 PEERS := .cache/peers
 PACKAGES := .cache/packages
+PYTHON_TOOLS := $(PACKAGES)/python-tools
 CLIENT_SOURCES := clients
 SERVERS := scripts/with-dynamodb scripts/with-sqs
 GOLANGCI_LINT := go tool -modfile=tools/lint.mod golangci-lint
@@ -36,7 +37,7 @@ check: lint test ## Run lint and test; do this before each commit
 .PHONY: test
 test: ## Run all tests, with DynamoDB Local, ElasticMQ and AWS's own clients if they can be fetched
 	@$(MAKE) --no-print-directory clients || { [ "$$CI" != true ] && echo "make test: AWS's clients are missing, so their tests are skipped" >&2; }
-	@$(MAKE) --no-print-directory packages || { [ "$$CI" != true ] && echo "make test: the clients of other languages are missing, so their scenarios are skipped" >&2; }
+	@$(MAKE) -s -j2 checked
 	@$(SERVERS) scripts/test
 
 .PHONY: lint
@@ -181,6 +182,22 @@ $(CLIENTS)/installed: tools/clients/requirements.txt tools/clients/package-lock.
 	@npm ci --prefix $(CLIENTS) --silent --no-audit --no-fund
 	@touch $@
 
+# $(call checked,LANGUAGE,PROGRAM) installs the client of a language and runs its own checks. Without the program or its
+# packages, it skips them; with CI=true, it fails.
+checked = if command -v $(2) >/dev/null && $(MAKE) -s $(PACKAGES)/$(1)/installed; then \
+		$(MAKE) -s $(PACKAGES)/$(1)/checked; \
+	else \
+		echo "make checked: $(2) or its packages are missing, so the $(1) client is not tested" >&2; \
+		[ "$$CI" != true ]; \
+	fi
+
+.PHONY: checked checked-typescript checked-python
+checked: checked-typescript checked-python ## Run the own checks of the TypeScript and Python clients, if they have changed
+checked-typescript: ## Run only those of the TypeScript client
+	@$(call checked,typescript,npm)
+checked-python: ## Run only those of the Python client
+	@$(call checked,python,python3)
+
 .PHONY: packages
 packages: $(PACKAGES)/typescript/installed $(PACKAGES)/python/installed $(PACKAGES)/examples/installed ## Build the TypeScript and Python clients and install them into empty projects, for internal/scenarios and the examples
 
@@ -196,14 +213,12 @@ $(PACKAGES)/typescript/installed: $(call sources,$(CLIENT_SOURCES)/typescript)
 	@cd $(@D) && npm install --silent --no-audit --no-fund ./*.tgz
 	@touch $@
 
-$(PACKAGES)/python/installed: $(call sources,$(CLIENT_SOURCES)/python) tools/packages/requirements.txt
+$(PACKAGES)/python/installed: $(call sources,$(CLIENT_SOURCES)/python) $(PYTHON_TOOLS)/installed
 	@echo "building and installing the Python client" >&2
 	@rm -rf $(@D)
 	@mkdir -p $(@D)/source
 	@tar -C $(CLIENT_SOURCES)/python --exclude='.*cache' --exclude=__pycache__ --exclude=.venv --exclude=dist -cf - . | tar -C $(@D)/source -xf -
-	@python3 -m venv $(@D)/build
-	@$(@D)/build/bin/pip install --quiet --disable-pip-version-check --requirement tools/packages/requirements.txt
-	@$(@D)/build/bin/python -m build --wheel --outdir $(@D) $(@D)/source >$(@D)/build.log 2>&1 || { cat $(@D)/build.log >&2; exit 1; }
+	@$(PYTHON_TOOLS)/bin/python -m build --wheel --no-isolation --outdir $(@D) $(@D)/source >$(@D)/build.log 2>&1 || { cat $(@D)/build.log >&2; exit 1; }
 	@python3 -m venv $(@D)/venv
 	@$(@D)/venv/bin/pip install --quiet --disable-pip-version-check $(@D)/*.whl
 	@touch $@
@@ -220,6 +235,23 @@ $(PACKAGES)/examples/installed: $(PACKAGES)/typescript/installed $(PACKAGES)/pyt
 	@python3 -m venv $(@D)/venv
 	@$(@D)/venv/bin/pip install --quiet --disable-pip-version-check --requirement tools/packages/examples.txt $(PACKAGES)/python/*.whl
 	@touch $@
+
+# The tools are in a folder of their own, because a change of the client does not change them.
+$(PYTHON_TOOLS)/installed: $(CLIENT_SOURCES)/python/requirements-dev.txt
+	@echo "fetching the tools for the Python client (200 MB when installed, only the first time)" >&2
+	@rm -rf $(@D)
+	@python3 -m venv $(@D)
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+# A client's own checks run once for each change of its folder; with CI=true, always.
+$(PACKAGES)/typescript/checked $(PACKAGES)/python/checked: $(PACKAGES)/%/checked: $(PACKAGES)/%/installed $(if $(filter true,$(CI)),FORCE)
+	@echo "running the checks of the $* client" >&2
+	@cd $(@D)/source && { $(checks-$*); } >../checks.log 2>&1 || { cat ../checks.log >&2; exit 1; }
+	@touch $@
+
+checks-typescript = npm test && npm run lint
+checks-python = PATH="$(abspath $(PYTHON_TOOLS))/bin:$$PATH" && export PATH PYTHONPATH=src && ruff check && ruff format --check && mypy && pytest
 
 .PHONY: clean
 clean: ## Delete everything that was built or fetched

@@ -159,7 +159,7 @@ func (c *call) readFailure(payload []byte, kind string) (Decision, error) {
 	case f.ErrorType == "ValidationError":
 		return Decision{}, c.validation(f.ErrorMessage)
 	case f.ErrorType == "Unavailable":
-		return Decision{}, c.outage(f.ErrorMessage, nil)
+		return Decision{}, c.unavailable(f.ErrorMessage)
 	case f.ErrorType == "Sandbox.Timedout", f.ErrorType == "" && strings.Contains(f.ErrorMessage, "Task timed out after"):
 		return Decision{}, c.outage("the function timed out", nil)
 	case f.ErrorType == "RateLimitExceeded": // a guard with ON_LIMIT=error

@@ -132,6 +132,45 @@ func TestAfterAnOutageCallsFailFast(t *testing.T) {
 	})
 }
 
+// Perhaps only one user's key is throttled. With ON_OUTAGE=deny, that must not
+// let everybody else through.
+func TestAGuardsOwnOutageIsForOneCallOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		own := functionError("Unavailable", "the table is throttled")
+		g, f := with(t, client.Options{Attempts: 1}, own, body(okBody), throttled, own, body(okBody))
+		for i, want := range []string{"posts-guard did not answer: the table is throttled", "", "posts-guard did not answer: TooManyRequestsException: Rate Exceeded.", "posts-guard did not answer: the table is throttled", ""} {
+			d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"})
+			if err != nil || !d.Allowed || want == "" && d.Outage != nil || want != "" && d.Outage.Error() != want {
+				t.Errorf("call %d: %+v, %v, want the outage %q", i+1, d, err, want)
+			}
+			if strings.Contains(want, "TooMany") {
+				time.Sleep(time.Second) // the next call is the probe
+			}
+		}
+		if len(f.events) != 5 {
+			t.Errorf("%d requests, want 5", len(f.events))
+		}
+	})
+}
+
+func TestAResetIsSentOnce(t *testing.T) {
+	for op, asked := range map[string]int{"reset": 1, "release": 3, "status": 3} {
+		synctest.Test(t, func(t *testing.T) {
+			g, f := with(t, client.Options{}, throttled)
+			verb := map[string]func(context.Context, string, client.Request) (client.Decision, error){"reset": g.Reset, "release": g.Release, "status": g.Status}[op]
+			if _, err := verb(t.Context(), "create_post", client.Request{UserID: "u1"}); !errors.Is(err, client.ErrOutage) || len(f.events) != asked {
+				t.Errorf("%s: %v after %d requests, want %d", op, err, len(f.events), asked)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		g, f := with(t, client.Options{}, silent)
+		if _, err := g.Reset(t.Context(), "create_post", client.Request{UserID: "u1"}); !errors.Is(err, client.ErrOutage) || f.lasted[0] != 3*time.Second {
+			t.Errorf("%v after %v, want all of the 3 s", err, f.lasted)
+		}
+	})
+}
+
 func TestOneCallProbesAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, f := with(t, client.Options{}, throttled, throttled, throttled, slow(1200*time.Millisecond))

@@ -41,7 +41,7 @@ func (g *Guards) do(ctx context.Context, c *call) (Decision, error) {
 			g.breakers.again(c.function, time.Now())
 		}
 		return Decision{}, fmt.Errorf("ask %s: %w", c.function, ctx.Err())
-	case isOutage(err):
+	case isSilence(err):
 		g.breakers.opened(c.function, time.Now())
 	default:
 		g.breakers.closed(c.function)

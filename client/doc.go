@@ -19,7 +19,7 @@
 // Decision.Outage holds the cause. Every other failure is an error, so a wrong
 // region or a missing permission never lets anybody through:
 //
-//	errors.Is(err, ErrConfiguration)  the app can't reach the guard: region, credentials, permission, name
+//	errors.Is(err, ErrConfiguration)  the app can't reach the guard: region, credentials, permission, function, host
 //	errors.Is(err, ErrValidation)     the request is wrong
 //	errors.Is(err, ErrAnswer)         the function is no guard, or it crashed
 //	errors.Is(err, ErrOutage)         the guard did not answer: Status, Release, Reset and Ready
@@ -30,5 +30,7 @@
 // does.
 //
 // The client sends each check with a request id. If an answer gets lost, it
-// asks again with the same id, and the guard counts the action once.
+// asks again with the same id, and the guard counts the action once. A check with
+// Partial can't have an id, so it is sent once. So is a reset, because a second
+// one could delete newer counts.
 package client

@@ -8,7 +8,7 @@ import (
 // Each error of this package is one of these, for errors.Is. The only exception
 // is an error of the caller's own context.
 var (
-	ErrConfiguration = errors.New("the app can't reach the guard") // region, credentials, permission or name
+	ErrConfiguration = errors.New("the app can't reach the guard") // region, credentials, permission, function or host
 	ErrValidation    = errors.New("the request is wrong")
 	ErrAnswer        = errors.New("the function gave no guard's answer")
 	ErrOutage        = errors.New("the guard did not answer")
@@ -27,6 +27,10 @@ type Error struct {
 	// request. It is not set for the guard's own Unavailable, because the guard
 	// has made all its attempts already.
 	repeatable bool
+
+	// answered is set for the guard's own Unavailable. The guard works, and it
+	// may decide about other users.
+	answered bool
 }
 
 // Error implements error. It returns the message.
@@ -81,6 +85,13 @@ func (t target) broken(why string, cause error) *Error {
 	return e
 }
 
+// unavailable returns an ErrOutage that the guard itself reported.
+func (t target) unavailable(why string) *Error {
+	e := t.outage(why, nil)
+	e.answered = true
+	return e
+}
+
 // limited returns an ErrLimited for a refusal.
 func limited(d Decision) *Error {
 	return &Error{Kind: ErrLimited, Guard: d.function, Message: d.Message, Decision: &d}
@@ -88,3 +99,10 @@ func limited(d Decision) *Error {
 
 // isOutage reports whether err is an outage.
 func isOutage(err error) bool { return errors.Is(err, ErrOutage) }
+
+// isSilence reports whether err is an outage in which the guard did not answer
+// at all.
+func isSilence(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && isOutage(e) && !e.answered
+}

@@ -35,6 +35,8 @@ func TestErrors(t *testing.T) {
 		"another 4xx":        {byLambda(400, "InvalidRuntimeException", "about user-1"), client.ErrConfiguration, "dev-posts-guard could not be invoked: InvalidRuntimeException: about ***", 1},
 		"certificate":        {lost(x509.UnknownAuthorityError{}), client.ErrConfiguration, "dev-posts-guard could not be invoked: x509: certificate signed by unknown authority", 1},
 		"not a URL":          {lost(errors.New("unsupported protocol scheme")), client.ErrConfiguration, "dev-posts-guard could not be invoked: unsupported", 1},
+		"no such host":       {lost(&net.OpError{Op: "dial", Err: noSuchHost("lambda.eu-wst-1.amazonaws.com")}), client.ErrConfiguration, "There is no host lambda.eu-wst-1.amazonaws.com. Check the client's region.", 1},
+		"no such proxy":      {lost(&net.OpError{Op: "proxyconnect", Err: &net.OpError{Op: "dial", Err: noSuchHost("proxy")}}), client.ErrConfiguration, "There is no host proxy. Check the proxy.", 1},
 		"validation":         {functionError("ValidationError", "count is 0"), client.ErrValidation, "count is 0", 1},
 		"crash":              {functionError("Runtime.ExitError", "RequestId: 1"), client.ErrAnswer, "dev-posts-guard failed: Runtime.ExitError. Its log says why.", 1},
 		"not JSON":           {body("<html>"), client.ErrAnswer, "dev-posts-guard answered something that no guard answers: <html>. " + notAGuard, 1},
@@ -48,7 +50,7 @@ func TestErrors(t *testing.T) {
 		"5xx":                {byLambda(503, "ServiceUnavailableException", ""), client.ErrOutage, "dev-posts-guard did not answer: ServiceUnavailableException", 3},
 		"refused connection": {lost(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), client.ErrOutage, "dev-posts-guard did not answer: dial: connection refused", 3},
 		"lost connection":    {lost(io.EOF), client.ErrOutage, "dev-posts-guard did not answer: EOF", 3},
-		"no such host":       {lost(&net.DNSError{Err: "no such host", Name: "lambda"}), client.ErrOutage, "dev-posts-guard did not answer: lookup lambda: no such host", 3},
+		"no name server":     {lost(&net.OpError{Op: "dial", Err: &net.DNSError{Err: "server misbehaving", Name: "lambda", IsTemporary: true}}), client.ErrOutage, "dev-posts-guard did not answer: dial: lookup lambda: server misbehaving", 3},
 		"hangs":              {silent, client.ErrOutage, "dev-posts-guard did not answer: no answer in time", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,6 +75,10 @@ func TestErrors(t *testing.T) {
 			})
 		})
 	}
+}
+
+func noSuchHost(name string) error {
+	return &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
 }
 
 func TestOptions(t *testing.T) {

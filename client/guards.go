@@ -49,10 +49,14 @@ func New(ctx context.Context, options Options) (*Guards, error) {
 	return g, nil
 }
 
+// unknownRegion stands in messages for the region of a Client that is not the
+// SDK's own.
+const unknownRegion = "the client's region"
+
 // region returns the region for messages and signatures.
 func (g *Guards) region() string {
 	if g.sdk == nil {
-		return "the client's region"
+		return unknownRegion
 	}
 	return g.sdk.Region
 }
@@ -125,7 +129,9 @@ func (g *Guards) ReleaseDecision(ctx context.Context, d Decision) (Decision, err
 	return g.Release(ctx, activity, Request{UserID: d.UserID, At: d.At, RequestID: d.RequestID, Count: d.Granted})
 }
 
-// Reset clears what is counted for the user and activity.
+// Reset clears what is counted for the user and activity. It is sent once,
+// because a repeat could delete what was counted since. After an ErrOutage, look
+// at Status before you reset again.
 func (g *Guards) Reset(ctx context.Context, activity string, r Request) (Decision, error) {
 	return g.send(ctx, "reset", activity, r)
 }

@@ -55,10 +55,37 @@ func (c *call) unreachable(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded):
 		return c.broken("no answer in time", err)
+	case absentHost(err) != "":
+		return c.noHost(err)
 	case isTLS(err) || !isNetwork(err):
 		return c.configuration(err, "%s could not be invoked: %v", c.function, err)
 	}
 	return c.broken(err.Error(), err)
+}
+
+// absentHost returns the name of the host if the name servers answered that it
+// does not exist. Name servers that gave no answer are another matter.
+func absentHost(err error) string {
+	if failed, ok := errors.AsType[*net.DNSError](err); ok && failed.IsNotFound {
+		return failed.Name
+	}
+	return ""
+}
+
+// noHost returns an ErrConfiguration. A host that does not exist is usually a
+// misspelt region, so it must let nobody through.
+func (c *call) noHost(cause error) error {
+	check := "the region " + c.region
+	op, ok := errors.AsType[*net.OpError](cause)
+	switch {
+	case ok && op.Op == "proxyconnect":
+		check = "the proxy"
+	case c.url != "":
+		check = "the URL of " + c.function
+	case c.region == unknownRegion:
+		check = unknownRegion
+	}
+	return c.configuration(cause, "There is no host %s. Check %s.", absentHost(cause), check)
 }
 
 // unreadable returns what it means that a successful response could not be read

@@ -75,7 +75,10 @@ func (g *Guards) ask(op, activity string, r Request) (*call, error) {
 	if op == "check" && !r.Partial && r.RequestID == "" {
 		c.event.RequestID = newUUID()
 	}
-	if op == "check" && r.Partial { // without an id, a repeat would be counted twice
+	switch {
+	case op == "check" && r.Partial: // without an id, a repeat would be counted twice
+		c.attempts = 1
+	case op == "reset": // a repeat could delete what was counted since
 		c.attempts = 1
 	}
 	payload, err := json.Marshal(c.event)

@@ -89,7 +89,7 @@ func (c *call) readResponse(response *http.Response, body []byte) (Decision, err
 	case status == http.StatusBadRequest && problem.ErrorType == "ValidationError":
 		return Decision{}, c.validation(problem.Detail)
 	case status == http.StatusServiceUnavailable && problem.ErrorType == "Unavailable":
-		return Decision{}, c.outage(problem.Detail, nil)
+		return Decision{}, c.unavailable(problem.Detail)
 	case status >= 200 && status < 300:
 		return Decision{}, c.answer("answered something that no guard answers: %s. Check the function's name.", c.excerpt(body))
 	}

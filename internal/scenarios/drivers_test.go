@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -36,9 +38,18 @@ func goDriver(t *testing.T) []string {
 	return []string{lambdatest.Build(t, "./internal/scenarios/testdata/driver")}
 }
 
-// Node looks for modules next to the program, so the program is copied to a
-// folder with a link to the installed package.
 func typeScriptDriver(t *testing.T) []string {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join("testdata", "driver.mjs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node(t, source)
+}
+
+// node returns a command that runs a program. Node looks for modules next to the
+// program, so the program is in a folder with a link to the installed package.
+func node(t *testing.T, source []byte) []string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.Symlink(installed(t, "typescript", "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
@@ -48,11 +59,7 @@ func typeScriptDriver(t *testing.T) []string {
 	if err != nil {
 		missing(t, "Node is not installed")
 	}
-	source, err := os.ReadFile(filepath.Join("testdata", "driver.mjs"))
-	if err != nil {
-		missing(t, err.Error())
-	}
-	program := filepath.Join(dir, "driver.mjs")
+	program := filepath.Join(dir, "program.mjs")
 	if err := os.WriteFile(program, source, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -115,18 +122,24 @@ type result struct {
 	Ms     int64
 }
 
+// environment returns the variables of a program that reaches Lambda at
+// endpoint.
+func environment(t *testing.T, endpoint string) map[string]string {
+	t.Helper()
+	return map[string]string{
+		"HOME": t.TempDir(), "PATH": "/usr/bin:/bin", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_REGION": region, "AWS_DEFAULT_REGION": region, "AWS_ENDPOINT_URL_LAMBDA": endpoint,
+		"AWS_ACCESS_KEY_ID": credentials.AccessKeyID, "AWS_SECRET_ACCESS_KEY": credentials.SecretAccessKey,
+	}
+}
+
 // start starts a driver that reaches Lambda at endpoint. It sees nothing of the
 // test's environment.
 func (c client) start(t *testing.T, endpoint string, changes map[string]string) *driver {
 	t.Helper()
 	run := c.command(t)
-	env := map[string]string{
-		"HOME": t.TempDir(), "PATH": "/usr/bin:/bin", "AWS_EC2_METADATA_DISABLED": "true",
-		"AWS_REGION": region, "AWS_DEFAULT_REGION": region, "AWS_ENDPOINT_URL_LAMBDA": endpoint,
-		"AWS_ACCESS_KEY_ID": credentials.AccessKeyID, "AWS_SECRET_ACCESS_KEY": credentials.SecretAccessKey,
-	}
 	cmd := exec.Command(run[0], run[1:]...)
-	for name, value := range env {
+	for name, value := range environment(t, endpoint) {
 		if changed, ok := changes[name]; ok {
 			value = changed
 		}
@@ -172,6 +185,19 @@ func withUnknownCertificate(t *testing.T) string {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// absentHost is the name of no host: .invalid is reserved for such names.
+const absentHost = "lambda.us-eest-1.invalid"
+
+// needResolver skips the test if the machine can't tell that a host does not
+// exist, for example because no name server can be reached.
+func needResolver(t *testing.T) {
+	t.Helper()
+	_, err := net.DefaultResolver.LookupHost(t.Context(), absentHost)
+	if absent, ok := errors.AsType[*net.DNSError](err); !ok || !absent.IsNotFound {
+		t.Skipf("the resolver does not know that %s does not exist: %v", absentHost, err)
+	}
 }
 
 // do sends a command and returns its result.

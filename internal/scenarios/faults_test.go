@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 )
 
 // A fault answers a request in place of the function. forward lets the function
@@ -71,6 +72,20 @@ var (
 func timedOut(w http.ResponseWriter, _ *http.Request, _ func()) {
 	w.Header().Set("X-Amz-Function-Error", "Unhandled")
 	_, _ = io.WriteString(w, `{"errorType":"Sandbox.Timedout","errorMessage":"RequestId: 1 Error: Task timed out after 3.00 seconds"}`)
+}
+
+// withoutTable is what a guard with ON_OUTAGE=deny reports if its table does not
+// answer, or throttles one key.
+func withoutTable(w http.ResponseWriter, r *http.Request, _ func()) {
+	const why = "the table did not answer in time"
+	if byInvoke := r.PathValue("name") != strings.TrimPrefix(r.URL.Path, "/"); byInvoke {
+		w.Header().Set("X-Amz-Function-Error", "Unhandled")
+		_, _ = fmt.Fprintf(w, `{"errorType":"Unavailable","errorMessage":%q}`, why)
+		return
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_, _ = fmt.Fprintf(w, `{"title":"Service Unavailable","status":503,"errorType":"Unavailable","detail":%q}`, why)
 }
 
 func byLambda(status int, code, message string) fault {

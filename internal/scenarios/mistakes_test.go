@@ -9,6 +9,8 @@ const (
 	urlNotAllowed = "The app may not call the URL of {F}. Allow its role lambda:InvokeFunctionUrl and lambda:InvokeFunction on this function."
 	noFunction    = "There is no function {F} in {R}. Deploy it, or check the region and the name."
 	refusedKeys   = "AWS refused the credentials (%s*). Renew them, and check this machine's clock."
+	noHost        = "There is no host " + absentHost + ". Check the region {R}."
+	noHostOfURL   = "There is no host " + absentHost + ". Check the URL of {F}."
 	noGuard       = "{F} answered something that no guard answers: *. Check the function's name."
 )
 
@@ -58,6 +60,12 @@ var mistakes = []scenario{
 	}},
 	{name: "an unknown certificate", invoke: true, mistake: true, env: map[string]string{"AWS_ENDPOINT_URL_LAMBDA": untrusted}, steps: []step{
 		{call: check, requests: 0, class: "ConfigurationError", message: "{F} could not be invoked: *"},
+	}},
+	{name: "no such host", invoke: true, mistake: true, resolver: true, env: map[string]string{"AWS_ENDPOINT_URL_LAMBDA": "http://" + absentHost}, steps: []step{
+		{call: check, requests: 0, class: "ConfigurationError", message: noHost},
+	}},
+	{name: "no such host of the URL", invoke: true, mistake: true, resolver: true, options: map[string]any{"urls": map[string]string{"posts-guard": "http://" + absentHost + "/"}}, steps: []step{
+		{call: check, requests: 0, class: "ConfigurationError", message: noHostOfURL},
 	}},
 	{name: "a timeout that is too short", invoke: true, url: true, mistake: true, options: map[string]any{"timeout": 5_000}, steps: []step{
 		{call: check, requests: 0, class: "any"},

@@ -23,9 +23,9 @@ var outages = []scenario{
 	}},
 	{name: "unavailable, other verbs", invoke: true, url: true, options: map[string]any{"prefix": "deny-"}, steps: []step{
 		{call: status, requests: 1, class: "OutageError", message: "{F} did not answer: *"},
-		{pause: 1100 * time.Millisecond, call: `{"call":"ready","activity":"create_post"}`, requests: 1, class: "OutageError", message: "{F} did not answer: *"},
-		{pause: 1100 * time.Millisecond, call: `{"call":"reset","activity":"create_post"}`, requests: 1, class: "OutageError", message: "{F} did not answer: *"},
-		{pause: 1100 * time.Millisecond, call: `{"call":"release","activity":"create_post","args":{"at":1700000000000,"requestId":"ID"}}`, requests: 1,
+		{call: `{"call":"ready","activity":"create_post"}`, requests: 1, class: "OutageError", message: "{F} did not answer: *"},
+		{call: `{"call":"reset","activity":"create_post"}`, requests: 1, class: "OutageError", message: "{F} did not answer: *"},
+		{call: `{"call":"release","activity":"create_post","args":{"at":1700000000000,"requestId":"ID"}}`, requests: 1,
 			class: "OutageError", message: "{F} did not answer: *"},
 	}},
 	{name: "the guard decides alone", invoke: true, url: true, options: map[string]any{"prefix": "alone-"}, steps: []step{
@@ -80,6 +80,21 @@ var outages = []scenario{
 	}},
 	{name: "a function that timed out", invoke: true, steps: []step{
 		{faults: times(1, timedOut), call: check, requests: 1, answer: `{"allowed":true,"reason":"unavailable","outage":"{F} did not answer: *"}`},
+	}},
+	{name: "a lost answer of a status", invoke: true, steps: []step{
+		{faults: times(1, lose), call: status, requests: 2, answer: `{"allowed":true,"activityCount":0}`},
+	}},
+	{name: "a lost answer of a reset", invoke: true, url: true, counted: 1, steps: []step{
+		{call: check, requests: 1, answer: `{"activityCount":1}`},
+		{faults: times(1, lose), call: `{"call":"reset","activity":"create_post"}`, requests: 1, class: "OutageError", message: "{F} did not answer: *"},
+		{pause: 1100 * time.Millisecond, call: check, requests: 1, answer: `{"activityCount":1}`},
+	}},
+	{name: "the guard's own outage is for one call only", invoke: true, url: true, counted: 2, steps: []step{
+		{faults: times(1, withoutTable), call: check, requests: 1, answer: `{"allowed":true,"reason":"unavailable","outage":"{F} did not answer: *"}`},
+		{call: check, requests: 1, answer: `{"allowed":true,"reason":"ok","outage":null}`},
+		{faults: times(3, throttle), call: status, requests: 3, class: "OutageError", message: "{F} did not answer: *"},
+		{pause: 1100 * time.Millisecond, faults: times(1, withoutTable), call: check, requests: 1, answer: `{"reason":"unavailable","outage":"{F} did not answer: *"}`},
+		{call: check, requests: 1, answer: `{"allowed":true,"reason":"ok","outage":null}`},
 	}},
 	{name: "fail fast after an outage", invoke: true, url: true, counted: 2, steps: []step{
 		{faults: times(3, throttle), call: check, requests: 3, answer: `{"outage":"{F} did not answer: *"}`},

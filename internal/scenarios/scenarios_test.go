@@ -32,14 +32,15 @@ import (
 
 // A scenario is a situation in which an app calls a client.
 type scenario struct {
-	name    string
-	invoke  bool              // whether it runs with Lambda's Invoke API
-	url     bool              // whether it runs with Function URLs
-	mistake bool              // whether the app can't reach the guard because of a mistake: nothing may be let through
-	options map[string]any    // of the client; "prefix" selects the function, see deploy
-	env     map[string]string // changes to the driver's environment; empty removes a variable
-	steps   []step
-	counted int64 // what is counted for the user at the end
+	name     string
+	invoke   bool              // whether it runs with Lambda's Invoke API
+	url      bool              // whether it runs with Function URLs
+	mistake  bool              // whether the app can't reach the guard because of a mistake: nothing may be let through
+	resolver bool              // whether the machine's resolver must know that a host does not exist
+	options  map[string]any    // of the client; "prefix" selects the function, see deploy
+	env      map[string]string // changes to the driver's environment; empty removes a variable
+	steps    []step
+	counted  int64 // what is counted for the user at the end
 }
 
 // A step is one call of the client.
@@ -92,6 +93,9 @@ type trial struct {
 // run runs the scenario within one minute of the clock, in which posts-guard
 // counts.
 func (s scenario) run(t *testing.T, c client, d *driver, cloud *cloud, byURL bool) {
+	if s.resolver {
+		needResolver(t)
+	}
 	if s.env != nil {
 		d = c.start(t, cloud.url, s.env)
 	}

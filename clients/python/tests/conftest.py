@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import os
 import threading
@@ -8,32 +9,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import boto3
+import botocore.session
 import pytest
-from botocore.loaders import JSONFileLoader
 
 import guards
 from tests.server import Server
 
-# So that a busy machine does not look like an outage.
-PATIENT: dict[str, Any] = {"timeout": 30, "decision_timeout": 9}
-# For requests that get no answer: attempts of 0.5 s.
-SHORT: dict[str, Any] = {"timeout": 1.2, "decision_timeout": 0.2}
+# Each test has its own session of boto3. Without this, each session would read Lambda's description again, in 0.1 s.
+botocore.session.create_loader = functools.cache(botocore.session.create_loader)
 
-
-@pytest.fixture(scope="session", autouse=True)
-def files_of_botocore() -> Iterator[None]:
-    """Read botocore's large files once: reading them takes most of the time of making a client."""
-    read = JSONFileLoader.load_file
-    cache: dict[str, Any] = {}
-
-    def load_file(self: Any, path: str) -> Any:
-        if path not in cache:
-            cache[path] = read(self, path)
-        return cache[path]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(JSONFileLoader, "load_file", load_file)
-        yield
+SHORT: dict[str, Any] = {"timeout": 1.2, "decision_timeout": 0.2}  # attempts of 0.5 s
+PATIENT: dict[str, Any] = {"timeout": 20, "decision_timeout": 5}  # on a busy machine, too, only a hanging server is late
 
 
 @pytest.fixture(autouse=True)
@@ -61,29 +47,12 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         s.shutdown()
 
 
-class Clock:
-    """The clock of the package in tests that do not wait."""
-
-    now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    stopped = Clock()
-    for module in ("_base", "_breaker", "_retry"):
-        monkeypatch.setattr(f"guards.{module}.time", stopped)
-    return stopped
-
-
 class Client:
     """Either client, for tests that hold for both. Its verbs are ordinary functions."""
 
     def __init__(self, kind: str, options: dict[str, Any]) -> None:
         self.warnings: list[guards.GuardsError] = []
-        options = {**PATIENT, "warn": self.warnings.append, **options}
+        options = {"warn": self.warnings.append, **options}
         self.guards: Any = guards.AsyncGuards(**options) if kind == "async" else guards.Guards(**options)
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
@@ -121,11 +90,12 @@ class Client:
 
 @pytest.fixture(params=["sync", "async"])
 def new(request: pytest.FixtureRequest) -> Iterator[Callable[..., Client]]:
-    """Makes clients with short timeouts."""
+    """Makes clients. They are patient, unless the module has other TIMES."""
     made: list[Client] = []
+    times = getattr(request.module, "TIMES", PATIENT)
 
     def make(**options: Any) -> Client:
-        made.append(Client(request.param, options))
+        made.append(Client(request.param, {**times, **options}))
         return made[-1]
 
     yield make

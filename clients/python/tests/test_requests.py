@@ -12,7 +12,7 @@ from botocore.config import Config
 from botocore.stub import Stubber
 
 from guards import ConfigurationError, Decision, GuardActivity, LimitState, ValidationError
-from tests.conftest import Client
+from tests.conftest import SHORT, Client
 from tests.server import Server, answer, hang, lambda_error, raw
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
@@ -204,7 +204,7 @@ def test_a_connection_serves_many_calls(server: Server, new: Callable[..., Clien
         answer()(handler)
 
     server.does(step)
-    client = new(timeout=20, decision_timeout=1)
+    client = new(**SHORT)
     for _ in range(5):
         client.check("create_post", user_id="u1")
     assert len(ports) == 1

@@ -22,7 +22,7 @@ export function readInvoked(reply: Invoked, call: Call): Fields {
       return { allowed: false, reason: "limited", userId, activity, op, granted: 0, message };
     }
     case "Unavailable": // the guard has made all its own attempts
-      throw new OutageError(`${call.name} did not answer: ${hide(message, call)}`, { guard: call.name });
+      throw unavailable(message, call);
     case "Sandbox.Timedout":
       throw new OutageError(`${call.name} did not answer: the function timed out`, { guard: call.name });
     default:
@@ -41,13 +41,18 @@ export function readResponded(reply: Responded, call: Call): Fields {
     throw new ValidationError(String(fields["detail"] ?? ""), { guard: call.name });
   }
   if (reply.status === 503 && fields["errorType"] === "Unavailable") {
-    throw new OutageError(`${call.name} did not answer: ${hide(String(fields["detail"] ?? ""), call)}`, { guard: call.name });
+    throw unavailable(String(fields["detail"] ?? ""), call);
   }
   if (reply.status >= 400) {
     const message = String(fields["Message"] ?? fields["message"] ?? fields["detail"] ?? "");
     throw refusal(reply.status, reply.code ?? `HTTP ${reply.status}`, message, call);
   }
   throw noAnswer(reply.body, call);
+}
+
+/** Returns the error for an outage that the guard itself reported. */
+function unavailable(why: string, call: Call): OutageError {
+  return new OutageError(`${call.name} did not answer: ${hide(why, call)}`, { guard: call.name, answered: true });
 }
 
 function noAnswer(text: string, call: Call): AnswerError {

@@ -6,7 +6,8 @@ const pause = 1000;
 /**
  * A Breaker makes calls fail at once while a function does not answer, so that an outage does not cost every request
  * of the app the whole timeout. After an outage, calls fail for a second. Then one call probes the function, while
- * others still fail for at most a further second.
+ * others still fail for at most a further second. An outage that the guard itself reports does not count: perhaps only
+ * one user's key is throttled.
  */
 export class Breaker {
   /** When the next call may probe, by function, on the clock of performance.now. */

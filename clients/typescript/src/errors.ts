@@ -22,7 +22,7 @@ export class GuardsError extends Error {
   }
 }
 
-/** The app is not set up to ask this guard: no region, credentials, permission or function, or a bad option. */
+/** The app is not set up to ask this guard: no region, credentials, permission, function or host, or a bad option. */
 export class ConfigurationError extends GuardsError {
   static {
     this.prototype.name = "ConfigurationError";
@@ -52,9 +52,13 @@ export class OutageError extends GuardsError {
   /** Whether the same request could succeed at once, so that the client sends it again. */
   readonly retryable: boolean;
 
-  constructor(message: string, details: ErrorDetails & { retryable?: boolean } = {}) {
+  /** Whether the guard itself reported that it can't decide. Then it may still decide about other users. */
+  readonly answered: boolean;
+
+  constructor(message: string, details: ErrorDetails & { retryable?: boolean; answered?: boolean } = {}) {
     super(message, details);
     this.retryable = details.retryable ?? false;
+    this.answered = details.answered ?? false;
   }
 }
 

@@ -18,7 +18,6 @@ const connections = new Set([
   "EHOSTUNREACH",
   "ENETDOWN",
   "ENETUNREACH",
-  "ENOTFOUND",
   "EPIPE",
   "ETIMEDOUT",
   "HPE_INVALID_EOF_STATE",
@@ -29,6 +28,8 @@ interface Failure {
   name: string;
   message: string;
   code?: unknown;
+  /** The host that was looked up, if that failed. */
+  hostname?: string;
   cause?: unknown;
   $metadata?: { httpStatusCode?: number };
 }
@@ -46,6 +47,8 @@ export function failure(error: unknown, call: Call): GuardsError {
     const code = unnamed.test(e.name) ? `HTTP ${status}` : e.name;
     return refusal(status, code, unnamed.test(e.message) || e.name === "SyntaxError" ? "" : e.message, call, error);
   }
+  const host = absentHost(e);
+  if (host !== undefined) return noHost(host, call, error);
   const broken = connectionCode(e);
   if (broken !== undefined || e.name === "TimeoutError") return outage(e.message || broken || e.name, call, error);
   // For example a certificate that is not valid. That is a mistake somewhere, so it must not open the door.
@@ -85,6 +88,12 @@ function outage(why: string, call: Call, cause: unknown): OutageError {
   return new OutageError(`${call.name} did not answer: ${hide(why, call)}`, { guard: call.name, cause, retryable: true });
 }
 
+/** A host that does not exist is usually a misspelt region. So this is a mistake, which lets nobody through. */
+function noHost(host: string, { name, region, url }: Call, cause: unknown): ConfigurationError {
+  const check = url?.hostname === host ? `the URL of ${name}` : `the region ${region}`;
+  return new ConfigurationError(`There is no host ${host}. Check ${check}.`, { guard: name, cause });
+}
+
 function notInvoked(code: string, message: string, call: Call, cause: unknown): ConfigurationError {
   return new ConfigurationError(`${call.name} could not be invoked: ${code}: ${hide(message, call)}`, { guard: call.name, cause });
 }
@@ -96,6 +105,15 @@ export function hide(text: string, { event }: Call): string {
     text = text.replaceAll(JSON.stringify(id).slice(1, -1), "***").replaceAll(id, "***");
   }
   return text;
+}
+
+/**
+ * Returns the name of the host if the name servers answered that it does not exist. If no name server answered, the
+ * code is EAI_AGAIN.
+ */
+function absentHost(error: Failure, depth = 0): string | undefined {
+  if (error.code === "ENOTFOUND") return error.hostname ?? "with this name";
+  return error.cause instanceof Error && depth < 5 ? absentHost(error.cause, depth + 1) : undefined;
 }
 
 /** Returns the code of a broken connection. Some HTTP handlers wrap it. */

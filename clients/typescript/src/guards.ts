@@ -82,7 +82,10 @@ export class Guards {
     return this.#other("release", { guard, activity }, { userId, at, requestId, count: granted });
   }
 
-  /** Deletes the count of this user's activity in the current window. In an outage it throws an OutageError. */
+  /**
+   * Deletes the count of this user's activity in the current window. It is sent once, because a repeat could delete
+   * what was counted since. In an outage it throws an OutageError: look at `status` before you reset again.
+   */
   reset(activity: Activity, args: UserArgs): Promise<Decision> {
     return this.#other("reset", activity, args);
   }
@@ -129,7 +132,8 @@ export class Guards {
 
   async #other(op: Event["op"], activity: Activity, args: UserArgs & Partial<ReleaseArgs>): Promise<Decision> {
     const place = find(activity);
-    return this.#ask(place, { ...args, activity: place.activity, op }, this.#settings.attempts);
+    const attempts = op === "reset" ? 1 : this.#settings.attempts;
+    return this.#ask(place, { ...args, activity: place.activity, op }, attempts);
   }
 
   /** Asks a guard, unless it did not answer a moment ago. */
@@ -143,7 +147,7 @@ export class Guards {
       this.#breaker.worked(name);
       return { ...(fields as unknown as Decision), guard: place.guard };
     } catch (error) {
-      if (error instanceof OutageError) this.#breaker.failed(name);
+      if (error instanceof OutageError && !error.answered) this.#breaker.failed(name);
       else this.#breaker.worked(name);
       throw error;
     }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { lookup } from "node:dns/promises";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:https";
@@ -146,10 +147,29 @@ test("a connection that is refused is an outage", async () => {
   assert.equal(outage?.message, "posts-guard did not answer: connect ECONNREFUSED 127.0.0.1:1");
 });
 
-test("a name that is not found is an outage", async () => {
-  const guards = new Guards({ client: clientOf("http://guards.invalid"), warn: () => {}, attempts: 1 });
-  const { outage } = await guards.check("create_post", { userId: "u1" });
-  assert.match(outage?.message ?? "", /^posts-guard did not answer: (getaddrinfo (ENOTFOUND|EAI_AGAIN)|timeout)/);
+const absent = "lambda.eu-wst-1.invalid";
+
+test("a host that does not exist is a mistake", async (t) => {
+  const code = await lookup(absent).then(() => "found", (error: NodeJS.ErrnoException) => error.code);
+  if (code !== "ENOTFOUND") return t.skip(`the resolver does not know that ${absent} does not exist: ${code}`);
+  const guards = new Guards({ client: clientOf(`http://${absent}`), urls: { "rooms-guard": `http://${absent}/` } });
+  await assert.rejects(guards.check("create_post", { userId: "u1" }), {
+    name: "ConfigurationError",
+    message: `There is no host ${absent}. Check the region eu-west-1.`,
+  });
+  await assert.rejects(guards.check("create_room", { userId: "u1" }), {
+    name: "ConfigurationError",
+    message: `There is no host ${absent}. Check the URL of rooms-guard.`,
+  });
+});
+
+test("no answer from a name server is an outage, but a host that does not exist is not", async (t) => {
+  for (const [code, name] of [["EAI_AGAIN", "OutageError"], ["ENOTFOUND", "ConfigurationError"]] as const) {
+    const client = clientOf(`http://${absent}`);
+    const failed = Object.assign(new Error(`getaddrinfo ${code}`), { code, hostname: absent });
+    t.mock.method(client.config.requestHandler, "handle", () => Promise.reject(failed));
+    await assert.rejects(new Guards({ client, attempts: 1 }).status("create_post", { userId: "u1" }), { name });
+  }
 });
 
 test("a certificate that is not valid is a mistake", { skip: !hasOpenSSL() }, async (t) => {

@@ -131,9 +131,12 @@ export class Lambda {
   /** Returns guards on this server. Warnings go to the array `warnings`, if there is one. */
   guards(options: Options & { warnings?: GuardsError[] } = {}): Guards {
     const { warnings, ...rest } = options;
-    return new Guards({ client: this.client(), warn: (error) => warnings?.push(error), ...rest });
+    return new Guards({ client: this.client(), warn: (error) => warnings?.push(error), ...patient, ...rest });
   }
 }
+
+/** The default of these tests: on a busy machine, too, only a server that hangs is late. */
+const patient = { decisionTimeout: 5000, timeout: 20_000 };
 
 /** Options for tests that wait: an attempt takes 600 ms. */
 export const quick = { decisionTimeout: 300, timeout: 1500 };

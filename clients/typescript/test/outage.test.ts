@@ -89,14 +89,29 @@ test("after an outage, calls fail fast for a second, for this guard only", async
   assert.equal((await guards.check("create_post", args)).reason, "ok");
 });
 
-test("throttling and a guard's outage make calls fail fast too", async (t) => {
-  for (const reply of [{ status: 429 }, { functionError: { errorType: "Unavailable", errorMessage: "no table" } }]) {
+test("throttling and a timeout of the function make calls fail fast too", async (t) => {
+  for (const reply of [{ status: 429 }, { functionError: { errorType: "Sandbox.Timedout", errorMessage: "Task timed out" } }]) {
     const lambda = await Lambda.start(t, reply);
     const guards = lambda.guards({ attempts: 1 });
     await guards.check("create_post", args);
     await guards.check("create_post", args);
     assert.equal(lambda.requests.length, 1);
   }
+});
+
+// Perhaps only one user's key is throttled. With ON_OUTAGE=deny, that must not let everybody else through.
+test("a guard's own outage is for one call only", async (t) => {
+  const own = { functionError: { errorType: "Unavailable", errorMessage: "the table is throttled" } };
+  const lambda = await Lambda.start(t, own, { answer: ok });
+  const guards = lambda.guards({ attempts: 1 });
+  assert.equal((await guards.check("create_post", args)).outage?.answered, true);
+  assert.equal((await guards.check("create_post", args)).outage, undefined);
+  lambda.replies = [{ status: 429 }, own, { answer: ok }];
+  assert.equal((await guards.check("create_post", args)).outage?.answered, false);
+  await sleep(1001);
+  assert.equal((await guards.check("create_post", args)).outage?.answered, true); // the probe
+  assert.equal((await guards.check("create_post", args)).outage, undefined);
+  assert.equal(lambda.requests.length, 5);
 });
 
 test("a mistake does not make calls fail fast", async (t) => {

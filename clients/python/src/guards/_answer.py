@@ -61,7 +61,7 @@ def _failed(error: dict[str, Any], request: Request) -> Decision:
     if kind == "ValidationError":
         raise ValidationError(message, request.function)
     if kind == "Unavailable":
-        raise Lost(message, again=False)
+        raise Lost(message, again=False, answered=True)
     if kind == "Sandbox.Timedout" or (not kind and "Task timed out after" in message):
         raise Lost("the function timed out", again=False)
     raise AnswerError(f"{request.function} failed: {kind or 'Unhandled'}. Its log says why.", request.function)

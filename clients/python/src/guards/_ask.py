@@ -7,7 +7,9 @@ import os
 import re
 import socket
 import ssl
+from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 import botocore.session
@@ -17,10 +19,12 @@ from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     ConnectionClosedError,
+    EndpointConnectionError,
     HTTPClientError,
     NoCredentialsError,
     NoRegionError,
     PartialCredentialsError,
+    ProxyConnectionError,
     ReadTimeoutError,
     SSLError,
 )
@@ -78,7 +82,7 @@ class Asker:
 
     def _ask(self, attempt: Attempt, request: Request) -> Decision:
         if self._failure is not None:
-            raise _meaning(self._failure, request.function)
+            raise _meaning(self._failure, request)
         attempt.url = request.url
         try:
             self._client.invoke(FunctionName=request.function, Payload=request.payload)  # only signs: see _keep
@@ -86,7 +90,7 @@ class Asker:
                 raise ConfigurationError(f"{request.function} could not be invoked: the client sent no request", request.function)
             response = self._own_session().exchange(attempt)
         except (BotoCoreError, ClientError) as error:
-            raise _meaning(error, request.function) from error
+            raise _meaning(error, request, self._client.meta.region_name) from error
         length = response.headers.get("content-length")
         if length is not None and len(response.content) != int(length):
             raise Lost("the connection broke in the middle of the answer")
@@ -150,13 +154,16 @@ def _keep(request: Any, **_: Any) -> Any:
     return AWSResponse(request.url, 200, {}, io.BytesIO())
 
 
-def _meaning(error: Exception, function: str) -> Exception:
+def _meaning(error: Exception, request: Request, region: str = "") -> Exception:
     """Return what an error of botocore means: an outage, or a mistake that lets nobody through."""
+    function = request.function
     if isinstance(error, NoRegionError):
         return ConfigurationError(_NO_REGION, function)
     if isinstance(error, NoCredentialsError | PartialCredentialsError):
         return ConfigurationError(_NO_CREDENTIALS, function)
     cause = getattr(error, "kwargs", {}).get("error")
+    if isinstance(error, EndpointConnectionError | ProxyConnectionError) and _is_absent_host(cause):
+        return _no_host(error, request, region)
     if isinstance(error, SSLError):
         outage = _is_broken_tls(cause)
     elif isinstance(error, NotConnectedError | ConnectionClosedError | ReadTimeoutError):
@@ -166,10 +173,34 @@ def _meaning(error: Exception, function: str) -> Exception:
     return Lost(str(error)) if outage else ConfigurationError(f"{function} could not be invoked: {error}", function)
 
 
+# What getaddrinfo reports for a host that does not exist. EAI_AGAIN is another matter: no name server answered.
+_ABSENT = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
+
+
+def _is_absent_host(error: BaseException | None) -> bool:
+    """Report whether the name servers answered that the host does not exist."""
+    return any(isinstance(e, socket.gaierror) and e.errno in _ABSENT for e in _causes(error))
+
+
+def _no_host(error: BotoCoreError, request: Request, region: str) -> ConfigurationError:
+    """Return the error for a host that does not exist. It is usually a misspelt region, so it must let nobody through."""
+    if isinstance(error, ProxyConnectionError):
+        host, check = urlsplit(error.kwargs["proxy_url"]).hostname, "the proxy"
+    else:
+        host, check = urlsplit(error.kwargs["endpoint_url"]).hostname, f"the region {region}"
+    if request.url is not None and urlsplit(request.url).hostname == host:
+        check = f"the URL of {request.function}"
+    return ConfigurationError(f"There is no host {host}. Check {check}.", request.function)
+
+
 def _is_broken_tls(error: BaseException | None) -> bool:
     """Report whether a TLS connection broke. Anything else, such as a wrong certificate, is a mistake."""
+    failed = next((e for e in _causes(error) if isinstance(e, ssl.SSLError)), None)
+    return isinstance(failed, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and the errors behind it."""
     while error is not None:
-        if isinstance(error, ssl.SSLError):
-            return isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+        yield error
         error = error.__cause__ or error.__context__ or next((a for a in error.args if isinstance(a, BaseException)), None)
-    return False

@@ -60,7 +60,7 @@ class AsyncGuards(Base):
         return await self._ask(self._release_request(activity, user_id, at, request_id, count))
 
     async def reset(self, activity: AnyActivity, *, user_id: str) -> Decision:
-        """Clear what is counted for the user."""
+        """Clear what is counted for the user. See Guards.reset."""
         return await self._ask(new_request(self._settings, "reset", activity, user_id=user_id))
 
     @overload

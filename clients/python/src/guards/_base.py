@@ -125,7 +125,7 @@ def late(seconds: float) -> Lost:
 
 def outage_of(request: Request, lost: Lost) -> OutageError:
     """Return the error of a call whose last attempt was lost."""
-    return OutageError(f"{request.function} did not answer: {lost}", request.function)
+    return OutageError(f"{request.function} did not answer: {lost}", request.function, answered=lost.answered)
 
 
 def _log_warning(error: GuardsError) -> None:

@@ -18,6 +18,8 @@ class Breaker:
 
     For a second after an outage, every call fails. Then one call probes the
     function, and the others fail until it ends or a further second has passed.
+    An outage that the guard itself reports does not count: perhaps only one
+    user's key is throttled.
     """
 
     def __init__(self) -> None:
@@ -30,8 +32,11 @@ class Breaker:
         probe = self._enter(function)
         try:
             yield
-        except OutageError:
-            self._next_probe(function, CLOSED_FOR)
+        except OutageError as outage:
+            if outage.answered:
+                self._answered(function)
+            else:
+                self._next_probe(function, CLOSED_FOR)
             raise
         except Exception:
             self._answered(function)  # a mistake, but no outage

@@ -59,7 +59,10 @@ class Guards(Base):
         return self._ask(self._release_request(activity, user_id, at, request_id, count))
 
     def reset(self, activity: AnyActivity, *, user_id: str) -> Decision:
-        """Clear what is counted for the user."""
+        """Clear what is counted for the user. It is sent once, because a repeat could delete what was counted since.
+
+        After an OutageError, look at status before you reset again.
+        """
         return self._ask(new_request(self._settings, "reset", activity, user_id=user_id))
 
     @overload

@@ -20,7 +20,7 @@ class GuardsError(Exception):
 
 
 class ConfigurationError(GuardsError):
-    """The app is not set up to ask the guard: an option, the region, the credentials, a permission or a name is wrong."""
+    """The app is not set up to ask the guard: an option, the region, the credentials, a permission, a name or a host is wrong."""
 
 
 class ValidationError(GuardsError):
@@ -33,6 +33,13 @@ class AnswerError(GuardsError):
 
 class OutageError(GuardsError):
     """The guard did not answer in time, could not be reached, or could not ask its table."""
+
+    answered: bool
+    """Whether the guard itself reported that it can't decide. Then it may still decide about other users."""
+
+    def __init__(self, message: str, guard: str = "", *, answered: bool = False) -> None:
+        super().__init__(message, guard)
+        self.answered = answered
 
 
 class LimitedError(GuardsError):
@@ -49,6 +56,7 @@ class LimitedError(GuardsError):
 class Lost(Exception):  # noqa: N818
     """One attempt ended in an outage. The message is the cause. It never leaves this package."""
 
-    def __init__(self, cause: str, *, again: bool = True) -> None:
+    def __init__(self, cause: str, *, again: bool = True, answered: bool = False) -> None:
         super().__init__(cause)
         self.again = again  # whether a further attempt may help
+        self.answered = answered  # whether the guard itself reported it

@@ -106,7 +106,8 @@ def new_request(
         event=event,
         payload=payload,
         window=None if tier else window,
-        attempts=1 if op == "check" and partial else settings.attempts,
+        # A repeat of a check without an id would count twice. A repeat of a reset could delete what was counted since.
+        attempts=1 if op == "reset" or (op == "check" and partial) else settings.attempts,
     )
 
 
