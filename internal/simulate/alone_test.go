@@ -94,6 +94,9 @@ func (in *instance) repeats(o *op, u *user) bool {
 		delete(in.alone, o.request.UserID)
 		in.aloneOf(o.request.UserID).ids = a.ids
 		delete(in.seen, in.knows(o))
+		if mine == nil { // from now on it knows the request, found or admitted
+			a.ids[name] = &record{now: o.now, whole: u.whole(o, window)}
+		}
 		return true
 	}
 	a.ids[name] = &record{now: o.now, whole: u.whole(o, window)}

@@ -21,7 +21,7 @@ type user struct {
 	given   map[string]bool     // receipts that were given back
 	old     map[string]bool     // receipts of what a reset has deleted, or what was admitted alone
 	paced   map[*terms]int64    // when each limit last counted
-	freer   *op                 // the release or reset that did; nil: something else made room
+	freer   *op                 // the release or reset that did, and whose instance knows; nil: something else made room
 	freed   int64               // when something was last given back or reset
 	changed int64               // when the item last changed
 }
@@ -185,7 +185,7 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 		r.over = true
 		u.given[receipt(o.request.ID, at)] = true
 	}
-	u.freed, u.freer = s.now, o
+	u.makeRoom(s.now, o)
 	s.line("the store gives back %d of %s", n, o.name)
 }
 
@@ -207,5 +207,15 @@ func (l *ledger) reset(o *op, k ratelimit.Key) {
 	} else if a, err := newAccount(l.sim.of(l.sim.activity.Limit)); err == nil {
 		u.account = a
 	}
-	u.freed, u.freer, u.changed = l.sim.now, o, l.sim.now
+	u.makeRoom(l.sim.now, o)
+	u.changed = l.sim.now
+}
+
+// makeRoom notes that a release or reset made room. If it arrives after its
+// decision has ended, its instance does not know.
+func (u *user) makeRoom(now int64, o *op) {
+	u.freed, u.freer = now, o
+	if o.ended {
+		u.freer = nil
+	}
 }
