@@ -106,7 +106,7 @@ func (p *Proxy) faultOf(r *http.Request, op string) (Fault, *Attempt) {
 // requests go through the proxy and follow the plans of their contexts.
 func (p *Proxy) Config(ctx context.Context) (aws.Config, error) {
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-		t.ResponseHeaderTimeout = 10 * time.Second
+		t.ResponseHeaderTimeout = time.Minute // a busy machine can stand still for 10 s
 	})
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(client), config.WithBaseEndpoint(p.URL()),
 		config.WithRegion("us-east-1"), config.WithCredentialsProvider(madeUp), config.WithLogger(logging.Nop{}))
