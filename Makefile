@@ -38,6 +38,7 @@ check: lint test ## Run lint and test; do this before each commit
 test: ## Run all tests, with DynamoDB Local, ElasticMQ and AWS's own clients if they can be fetched
 	@$(MAKE) --no-print-directory clients || { [ "$$CI" != true ] && echo "make test: AWS's clients are missing, so their tests are skipped" >&2; }
 	@$(MAKE) -s -j2 checked
+	@$(MAKE) -s packages || { [ "$$CI" != true ] && echo "make test: the packages are missing, so the tests of the examples are skipped" >&2; }
 	@$(SERVERS) scripts/test
 
 .PHONY: lint
