@@ -18,6 +18,7 @@ app.post("/posts", logIn, limit(guards, "create_post", { userId: (request) => re
 
 // The page of examples/countdown, and the function that it imports.
 app.get("/", (_, response) => response.sendFile(fileURLToPath(new URL("../countdown/index.html", import.meta.url))));
-app.get("/cooldown.js", (_, response) => response.sendFile(fileURLToPath(import.meta.resolve("@cric-talk/guards/cooldown"))));
+const cooldown = fileURLToPath(import.meta.resolve("@cric-talk/guards/cooldown"));
+app.get("/cooldown.js", (_, response) => response.sendFile(cooldown, { dotfiles: "allow" })); // in any folder
 
 const server = app.listen(process.env.PORT ?? 8080, "127.0.0.1", () => console.log(`http://127.0.0.1:${server.address().port}/`));
