@@ -10,58 +10,12 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/cric-talk/guards/internal/findings"
 )
-
-// Run runs the measurements with these names, or all that need no other project,
-// and saves their results. It returns an error if one fails or misses a goal.
-func Run(ctx context.Context, names []string) error {
-	root, err := findings.Root()
-	if err != nil {
-		return err
-	}
-	var parts []Part
-	for _, name := range names {
-		p, err := find(name)
-		if err != nil {
-			return err
-		}
-		parts = append(parts, p)
-	}
-	if len(names) == 0 {
-		parts = slices.DeleteFunc(slices.Clone(Parts), func(p Part) bool { return p.Peers })
-	}
-	return test(ctx, root, folder(root), parts, os.Stdout)
-}
-
-// test runs parts with the code in root, and saves their results in to.
-func test(ctx context.Context, root, to string, parts []Part, out io.Writer) error {
-	var tests []string
-	for _, p := range parts {
-		tests = append(tests, p.Test)
-	}
-	if err := os.MkdirAll(to, 0o755); err != nil {
-		return err
-	}
-	return command(ctx, root, out, []string{"BENCH=" + to}, "scripts/with-dynamodb",
-		"go", "test", "-count=1", "-v", "-timeout=2h", "-run=^("+strings.Join(tests, "|")+")$", "./internal/bench")
-}
-
-func command(ctx context.Context, folder string, out io.Writer, env []string, name string, args ...string) error {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, out, out
-	cmd.Env = append(os.Environ(), env...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // the script stops its server
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
-}
 
 const (
 	checkRounds = 3
@@ -117,7 +71,7 @@ func Check(ctx context.Context, branch string) error {
 
 // checked measures the code in root and returns its goals by their names.
 func checked(ctx context.Context, root, to string) (map[string]Goal, error) {
-	parts := Parts[:3] // the others take long, or depend on DynamoDB Local's speed
+	parts := slices.DeleteFunc(slices.Clone(Parts), func(p Part) bool { return !p.Checked })
 	var out strings.Builder
 	missed := test(ctx, root, to, parts, &out) // compare looks at the goals
 	goals := make(map[string]Goal)
@@ -140,7 +94,7 @@ func compare(out io.Writer, now, then []map[string]Goal) error {
 	var failed error
 	for _, name := range slices.Sorted(maps.Keys(now[0])) {
 		own := middle(now, name)
-		line := fmt.Sprintf("%-60s %s, goal: at most %v", name, own.Spread, own.Most)
+		line := own.String()
 		if !own.Reached() {
 			failed = errors.Join(failed, fmt.Errorf("%s: %s is above the goal", name, own.Spread))
 		}

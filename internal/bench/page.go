@@ -3,7 +3,6 @@
 package bench
 
 import (
-	"bytes"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"text/template"
 
 	"github.com/cric-talk/guards/internal/findings"
 )
@@ -54,18 +52,11 @@ func folder(root string) string { return filepath.Join(root, "internal", "bench"
 // pages returns each file that shows figures, by its path.
 func pages(root string) (map[string][]byte, error) {
 	files := make(map[string][]byte)
-	t, err := template.New("performance.md").Funcs(template.FuncMap{
-		"figures": func(part string) (string, error) { return section(root, part, files) },
-	}).Parse(text)
+	page, err := findings.Page(text, func(part string) (string, error) { return section(root, part, files) })
 	if err != nil {
 		return nil, err
 	}
-	var page bytes.Buffer
-	if err := t.Execute(&page, nil); err != nil {
-		return nil, err
-	}
-	files["docs/performance.md"] = page.Bytes()
-
+	files["docs/performance.md"] = page
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
 	if err != nil {
 		return nil, err
@@ -106,7 +97,7 @@ func section(root, part string, files map[string][]byte) (string, error) {
 func quote(root string) (string, error) {
 	s, err := findings.Read[saved](file(folder(root), "decision"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return "[docs/performance.md](docs/performance.md) says what is measured.", nil
+		return "[docs/performance.md](docs/performance.md) lists what is measured.", nil
 	}
 	if err != nil {
 		return "", err

@@ -70,10 +70,8 @@ func plans(t *testing.T) []plan {
 			{name: "at once on an instance", subjects: single[:1], scenarios: checks, instants: border, skews: same, attempts: 1, set: fine},
 		}
 	}
-	wide, others := slices.Concat(core, rest), slices.Concat(large, several)
-	// Each plan of this list also explores the other limits, with fewer
-	// attempts and requests.
-	list := []plan{
+	others := slices.Concat(large, several)
+	everywhere := []plan{
 		{name: "a late copy", scenarios: core, places: places, instants: late, skews: apart, attempts: 2, faults: 2},
 		{name: "cleanup of windows", scenarios: core, places: places, instants: expiry, skews: skews, attempts: 3, faults: 1, set: cleanup},
 		{name: "cleanup of other items", scenarios: core, places: places, instants: expiries, skews: skews, attempts: 3, faults: 1, set: cleanup},
@@ -81,13 +79,15 @@ func plans(t *testing.T) []plan {
 		{name: "generations of ids later", scenarios: core, places: places, instants: ids, skews: skews, attempts: 3, faults: 1, set: cleanup},
 		{name: "a window later", scenarios: core, places: places, instants: window, skews: skews, attempts: 3, faults: 1, set: cleanup},
 	}
-	for _, p := range slices.Clip(list) {
+	var list []plan
+	for _, p := range everywhere {
+		p.subjects = single
+		list = append(list, p)
+	}
+	for _, p := range everywhere { // with fewer attempts and requests
 		p.name += ", other limits"
 		p.subjects, p.scenarios, p.places, p.skews, p.attempts, p.faults = others, pairs, places2, apart, 2, 1
 		list = append(list, p)
-	}
-	for i := range list[:len(list)/2] {
-		list[i].subjects = single
 	}
 	return append(list,
 		plan{name: "a late copy of one of three, other limits", subjects: others, scenarios: core, places: places, instants: late, skews: apart, attempts: 2, faults: 1},
@@ -101,7 +101,7 @@ func plans(t *testing.T) []plan {
 		plan{name: "at once on an instance", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 2, faults: 1, set: shared},
 		plan{name: "at once, between two looks at the clock", subjects: single, scenarios: checks, places: places2[:2], instants: border, skews: same, attempts: 2, set: fine},
 		plan{name: "more requests", subjects: single, scenarios: rest, places: places, instants: border, skews: skews, attempts: 3, faults: 2},
-		plan{name: "high limits", subjects: large, scenarios: wide, places: places, instants: border, skews: apart, attempts: 3, faults: 2},
+		plan{name: "high limits", subjects: large, scenarios: slices.Concat(core, rest), places: places, instants: border, skews: apart, attempts: 3, faults: 2},
 		plan{name: "several limits", subjects: several, scenarios: core, places: places, instants: border, skews: apart, attempts: 2, faults: 2},
 		plan{name: "three attempts", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 3, faults: 3},
 	)

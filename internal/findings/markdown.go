@@ -1,9 +1,25 @@
 package findings
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
+	"text/template"
 )
+
+// Page returns a page of Markdown. In text, {{figures "NAME"}} stands for what
+// section returns for the part with this name.
+func Page(text string, section func(part string) (string, error)) ([]byte, error) {
+	t, err := template.New("page").Funcs(template.FuncMap{"figures": section}).Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	var page bytes.Buffer
+	if err := t.Execute(&page, nil); err != nil {
+		return nil, err
+	}
+	return page.Bytes(), nil
+}
 
 // Markdown returns the figures, the tables, and how they were found.
 func (s Saved) Markdown() string {

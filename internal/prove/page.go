@@ -1,14 +1,12 @@
 package prove
 
 import (
-	"bytes"
 	_ "embed"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"text/template"
 
 	"github.com/cric-talk/guards/internal/findings"
 )
@@ -33,17 +31,7 @@ func pageFile(root string) string { return filepath.Join(root, "docs", "reliabil
 
 // page returns the content of docs/reliability.md.
 func page(root string) ([]byte, error) {
-	t, err := template.New("reliability.md").Funcs(template.FuncMap{
-		"figures": func(part string) (string, error) { return section(root, part) },
-	}).Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	var content bytes.Buffer
-	if err := t.Execute(&content, nil); err != nil {
-		return nil, err
-	}
-	return content.Bytes(), nil
+	return findings.Page(text, func(part string) (string, error) { return section(root, part) })
 }
 
 // section returns the figures of one part as Markdown.
