@@ -9,8 +9,8 @@ import (
 const closedFor = time.Second
 
 // breakers lets calls fail fast after an outage, for each function on its own.
-// A guard's own Unavailable is no reason to leave it alone: perhaps only one
-// user's key is throttled. The zero value is ready for use.
+// A guard's own Unavailable does not count, because perhaps only one user's key
+// is throttled. The zero value is ready for use.
 type breakers struct {
 	mu      sync.Mutex
 	retryAt map[string]time.Time // functions that had an outage, and when the next call may ask

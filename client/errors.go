@@ -19,7 +19,7 @@ var (
 type Error struct {
 	Kind     error     // ErrConfiguration, ErrValidation, ErrAnswer, ErrOutage or ErrLimited
 	Guard    string    // the name of the function; empty if the error concerns no single one
-	Message  string    // says what happened and what to do; never contains a user id
+	Message  string    // what happened and what to do; never contains a user id
 	Decision *Decision // of ErrLimited; otherwise nil
 	Cause    error     // the SDK's error, for debugging; may be nil
 

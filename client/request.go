@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Request says who wants to act and how often. Only UserID is required.
+// A Request is what a user wants to do. Only UserID is required.
 type Request struct {
 	UserID    string    // who is limited: 1 to 128 printable ASCII characters without a space
 	Count     int64     // how many actions at once; zero means 1

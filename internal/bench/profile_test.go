@@ -20,8 +20,8 @@ import (
 	"github.com/cric-talk/guards/internal/findings"
 )
 
-// shares say what a function of Go belongs to. A function without an entry
-// belongs to what called it.
+// shares maps functions of Go, by the beginning of their names, to parts of a
+// decision. A function without an entry belongs to the part of its caller.
 var shares = []struct{ function, share string }{
 	{"runtime.gcBgMarkWorker", "garbage collection"},
 	{"runtime.bgsweep", "garbage collection"},

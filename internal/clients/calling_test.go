@@ -77,8 +77,8 @@ func TestSamplesInCallingDoWhatTheDocumentPromises(t *testing.T) {
 }
 
 // run runs app in the situation of the trial and checks the outcome. A sample's
-// timeouts are those of an app. If the machine is too busy for them, the sample
-// logs an outage where there is none, and runs again.
+// timeouts are those of an app. A busy machine can exceed them. The sample then
+// logs an outage by mistake, and runs again.
 func (tr trial) run(t *testing.T, endpoint string, app program) {
 	var last end
 	var counted int64

@@ -75,8 +75,8 @@ func Write(file string, v any) error {
 	return os.WriteFile(file, append(content, '\n'), 0o644)
 }
 
-// Read returns what Write has saved. The error is [io/fs.ErrNotExist] if there is
-// nothing.
+// Read returns what Write has saved. The error is [io/fs.ErrNotExist] if there is no
+// such file.
 func Read[T any](file string) (v T, err error) {
 	content, err := os.ReadFile(file)
 	if err != nil {

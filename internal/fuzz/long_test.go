@@ -15,8 +15,8 @@ import (
 	"github.com/cric-talk/guards/internal/prove"
 )
 
-// targets are the fuzz targets of the project. Parts says how many of a hundred
-// executions each one gets: slow targets get few.
+// targets are the fuzz targets of the project. Parts is how many of a hundred
+// executions a target gets. Slow targets get few.
 var targets = []struct {
 	folder, name, what, holds string
 	parts                     int

@@ -14,8 +14,8 @@
 //
 // The client asks the binaries of the guards, behind a server that speaks
 // Lambda's Invoke API and serves Function URLs. The server can lose an answer,
-// hang, refuse and so on. Each scenario says what the client's caller gets, how
-// many requests arrive and what is counted in the table afterwards.
+// hang, refuse and so on. Each scenario states the caller's result, the number of
+// requests that arrive, and the count in the table afterwards.
 package scenarios_test
 
 import (

@@ -78,7 +78,8 @@ func (l *ledger) judgeAlone(o *op, d ratelimit.Decision) {
 
 // repeats reports whether an instance knows a request already: it has admitted the
 // request alone, or has seen that the store counted it. If the instance can have
-// forgotten that, it is not clear what it counts, and its bounds start anew.
+// forgotten that, the model can't know what it counts, and starts its bounds
+// again.
 func (in *instance) repeats(o *op, u *user) bool {
 	window, _ := o.terms.Item(o.now)
 	name := counter{o.id, window}
