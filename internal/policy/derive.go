@@ -1,6 +1,9 @@
 package policy
 
-import "cmp"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Rates returns the numbers of each limit, for tables and pictures.
 func (p Policy) Rates() []Rate {
@@ -39,6 +42,24 @@ func (p Policy) OptionsOf(q Policy) Policy {
 		rates[i].Keep = cmp.Or(r.Keep, theirs[r.Name].Keep)
 	}
 	return must(newPolicy(rates))
+}
+
+// WithLimit returns p with n actions in each window. P must be a single limit.
+// A burst keeps its proportion to the actions, rounded up. The error is that of
+// [Parse] if the kind has no such limit.
+//
+// For example, bucket 10/1m burst 15 with the limit 20 is bucket 20/1m burst 30.
+func (p Policy) WithLimit(n int64) (Policy, error) {
+	if len(p.limits) != 1 || n < 1 || n > million {
+		return Policy{}, fmt.Errorf("the policy has %d limits, want one, with 1 to %d actions", len(p.limits), million)
+	}
+	r := p.limits[0].rate
+	r.Burst = (r.Burst*n + r.Limit - 1) / r.Limit
+	r.Limit = n
+	if r.Burst > million {
+		return Policy{}, fmt.Errorf("burst is %d, want %s", r.Burst, optionValues["burst"])
+	}
+	return newPolicy([]Rate{r})
 }
 
 // AtOnce returns p without places in later windows. It refuses what p delays. A
