@@ -34,6 +34,7 @@ var order = []string{
 	"internal/delayed",
 	"internal/replay/plot",
 	"internal/replay",
+	"internal/replay/traffic",
 	"internal/cleanup",
 	"internal/guard",
 	"internal/live/dynamolive",

@@ -2,7 +2,6 @@ package replay_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,11 +14,11 @@ import (
 func timeline(t testing.TB, p policy.Policy, user, text string) *Timeline {
 	t.Helper()
 	r, report := run(t, p, text)
-	line, err := r.Timeline(t.Context(), NewTraffic("t", strings.NewReader(text)), report, user)
+	timelines, err := r.Timelines(t.Context(), open(text), []*Report{report}, user)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return line
+	return timelines[0]
 }
 
 func TestTimeline(t *testing.T) {
@@ -156,7 +155,7 @@ func TestTimelineOfAUser(t *testing.T) {
 		t.Errorf("%d requests of %s, want 9 of u1", got.Requests, got.User)
 	}
 	r, report := run(t, p, text)
-	_, err := r.Timeline(t.Context(), NewTraffic("t", strings.NewReader(text)), report, "u4")
+	_, err := r.Timelines(t.Context(), open(text), []*Report{report}, "u4")
 	if err == nil || err.Error() != `t has no request of the user "u4"` {
 		t.Errorf("an unknown user: %v, want an error", err)
 	}
