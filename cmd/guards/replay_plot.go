@@ -28,7 +28,7 @@ func (c *replayCommand) plot(ctx context.Context, con console, r *replay.Replay,
 // checkTarget returns an error unless a file can be written. It leaves no trace:
 // an existing file keeps its content.
 func checkTarget(name string) error {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	switch {
 	case err == nil:
 		return errors.Join(file.Close(), os.Remove(name))

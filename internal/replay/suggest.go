@@ -49,11 +49,11 @@ func (r *Replay) Suggest(ctx context.Context, t *traffic.Reader, share Share, fi
 	s.settled = make([]bool, len(s.spool.users))
 	users := int64(len(s.spool.users))
 	found, err := s.lowest(ctx, users-share.of(users))
-	if err != nil && (ctx.Err() == nil || found.Policy.IsZero()) {
+	if err != nil && (ctx.Err() == nil || found.IsZero()) {
 		return nil, err
 	}
 	got := &Suggestion{
-		Activity: r.Activity, Policy: found.Policy.String(), Limit: found.Policy.Rates()[0].Limit,
+		Activity: r.Activity, Policy: found.String(), Limit: found.Rates()[0].Limit,
 		Wanted: share.float(), Share: float64((users-found.heldUp)*10_000/users) / 10_000,
 		Users: users, HeldUp: found.heldUp, BadLines: t.Bad, FirstBad: t.FirstBad, Interrupted: err != nil,
 	}
@@ -104,20 +104,20 @@ func (s *search) candidates(p policy.Policy) error {
 // atOnce returns how many actions of a user pass at any time.
 func atOnce(p policy.Policy) int64 { return p.Read(0, 0, nil).Limit }
 
-// lowest returns the lowest limit that holds up at most most users.
-func (s *search) lowest(ctx context.Context, most int64) (found trial, err error) {
+// lowest returns the lowest limit that holds up no more users than allowed.
+func (s *search) lowest(ctx context.Context, allowed int64) (found trial, err error) {
 	low, high := 0, len(s.limits)-1
 	for next := high; low <= high; next = (low + high) / 2 {
 		held, heldUp, err := s.try(ctx, s.limits[next])
 		if err != nil {
 			return found, err
 		}
-		enough := heldUp <= most
+		enough := heldUp <= allowed
 		switch {
 		case enough:
 			found = trial{s.limits[next], heldUp}
 			high = next - 1
-		case found.Policy.IsZero():
+		case found.IsZero():
 			return found, fmt.Errorf("even %s, the highest limit of this kind, holds up %d of %d users", s.limits[next], heldUp, len(s.spool.users))
 		default:
 			low = next + 1

@@ -43,30 +43,10 @@ func newFile(f File, o Options, t *Tally) *file {
 
 // next reads the next request into head. It reports whether there is one.
 func (f *file) next() (bool, error) {
-	if f.lines == nil {
-		if err := f.open(); err != nil {
-			return false, fmt.Errorf("%s: %w", f.name, err)
-		}
-	}
 	for {
-		record, err := f.lines.next()
+		record, err := f.record()
 		if errors.Is(err, io.EOF) {
 			return false, nil
-		}
-		if err != nil && !errors.Is(err, errTooLong) {
-			return false, fmt.Errorf("%s: %w", f.name, err)
-		}
-		if err == nil && len(bytes.TrimSpace(record)) == 0 {
-			continue
-		}
-		if err == nil && f.parse == nil {
-			isHeader, err := f.recognize(record)
-			if err != nil {
-				return false, f.fault(err)
-			}
-			if isHeader {
-				continue
-			}
 		}
 		var line Line
 		if err == nil {
@@ -76,10 +56,48 @@ func (f *file) next() (bool, error) {
 			f.head = line
 			return true, f.inOrder(line.Time)
 		}
+		if broken, ok := errors.AsType[*fileError](err); ok {
+			return false, broken
+		}
 		if err = f.fault(err); !f.SkipBad {
 			return false, err
 		}
 		f.tally.bad(err)
+	}
+}
+
+// A fileError is wrong with a file as a whole, so no line can be skipped for it.
+type fileError struct{ error }
+
+func (e *fileError) Unwrap() error { return e.error }
+
+// record returns the next line that is neither empty nor a header. It may be
+// several lines of CSV.
+func (f *file) record() ([]byte, error) {
+	if f.lines == nil {
+		if err := f.open(); err != nil {
+			return nil, &fileError{fmt.Errorf("%s: %w", f.name, err)}
+		}
+	}
+	for {
+		record, err := f.lines.next()
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, errTooLong):
+			return nil, err
+		case err != nil:
+			return nil, &fileError{fmt.Errorf("%s: %w", f.name, err)}
+		case len(bytes.TrimSpace(record)) == 0:
+			continue
+		case f.parse != nil:
+			return record, nil
+		}
+		isHeader, err := f.recognize(record)
+		if err != nil {
+			return nil, &fileError{f.fault(err)}
+		}
+		if !isHeader {
+			return record, nil
+		}
 	}
 }
 

@@ -105,8 +105,9 @@ func (f *jsonFile) text(i int, field string) ([]byte, error) {
 		return jsontext.AppendUnquote(nil, value)
 	case '0':
 		return value, nil
+	default:
+		return nil, input.Invalid(field, "neither a string nor a number", "one of them")
 	}
-	return nil, input.Invalid(field, "neither a string nor a number", "one of them")
 }
 
 // problem describes why a record cannot be read, without its content.
