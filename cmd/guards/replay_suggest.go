@@ -27,6 +27,9 @@ func (c *replayCommand) suggest(ctx context.Context, con console, r *replay.Repl
 	defer func() { _ = errors.Join(file.Close(), os.Remove(file.Name())) }()
 	got, err := r.Suggest(ctx, t, share, file, func(p policy.Policy) { con.tell("trying " + p.String()) })
 	con.told()
+	if ctx.Err() != nil {
+		con.note("stopped before the end of the search")
+	}
 	if got == nil {
 		return err
 	}

@@ -127,7 +127,7 @@ func (r *Replay) each(ctx context.Context, t *traffic.Reader, do func(traffic.Li
 func nothing(t *traffic.Reader, activity string, others []string) error {
 	switch {
 	case t.Bad > 0 && len(others) == 0:
-		return fmt.Errorf("%s contains no requests; of %d bad lines, the first is %s", t.Name(), t.Bad, t.FirstBad[0])
+		return fmt.Errorf("%s contains no requests, only bad lines (%d); the first: %s", t.Name(), t.Bad, t.FirstBad[0])
 	case len(others) == 0:
 		return fmt.Errorf("%s contains no requests, want CSV with a header and lines below it, JSON lines or an nginx log", t.Name())
 	}

@@ -110,6 +110,16 @@ func TestBordersOfPanels(t *testing.T) {
 	}
 }
 
+// A panel whose limit has too many windows in the picture shows no borders.
+func TestBordersOfAComparison(t *testing.T) {
+	text := record(moment{0, "u1", 1}, moment{9 * 24 * time.Hour, "u1", 1})
+	r, report := run(t, policy.Must("200/1d"), text)
+	timelines, err := r.Timelines(t.Context(), open(text), []*Report{report, report}, "", policy.Must("10/10s"))
+	if err != nil || timelines[0].Panels[0].Window != 24*3600*1000 || timelines[1].Panels[0].Window != 0 {
+		t.Errorf("%+v, %v, want borders for the days alone", timelines, err)
+	}
+}
+
 // A picture shows all requests of a user, or the windows around the worst one.
 func TestPeriod(t *testing.T) {
 	const minute = 60_000

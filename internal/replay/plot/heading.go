@@ -87,7 +87,7 @@ func (p *picture) subheading() {
 	if len(s) > longestTitle {
 		s = fmt.Sprintf("%d limits", len(p.t.Panels))
 	}
-	p.y += 14 * pixel
+	p.y += 24 * pixel
 	p.text("b", "start", edge, p.y, s)
 	numbers := fmt.Sprintf("%d allowed, %d refused", p.t.Allowed, p.t.Refused)
 	if p.t.Delayed > 0 {

@@ -91,8 +91,8 @@ func (c *clock) unit(n int64, isDecimal bool) (Unit, error) {
 	case within(1_000_000_000):
 		return "", fmt.Errorf("time looks like Unix nanoseconds, want %s", wantTime)
 	}
-	return "", fmt.Errorf("time has %d digits, and its unit is unclear: as seconds and as milliseconds, it is outside of the years 2000 to 2099; "+
-		"give the unit with --unit s or --unit ms", len(strconv.FormatInt(n, 10)))
+	return "", fmt.Errorf("time has %s, and its unit is unclear: as seconds and as milliseconds, it is outside of the years 2000 to 2099; "+
+		"give the unit with --unit s or --unit ms", counted(len(strconv.FormatInt(n, 10)), "digit"))
 }
 
 // layouts are the forms of dates, and what is wrong with them if anything is.

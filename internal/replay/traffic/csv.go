@@ -93,9 +93,17 @@ func (f *csvFile) parse(record []byte) (found fields, err error) {
 		count = len(texts)
 	}
 	if count != f.columns {
-		return found, fmt.Errorf("it has %d fields, want %d as the header has", count, f.columns)
+		return found, fmt.Errorf("it has %s, want %d as the header has", counted(count, "field"), f.columns)
 	}
 	return found, nil
+}
+
+// counted returns a number of things in words.
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprint(n, " ", thing)
 }
 
 // split reads a record that can have quotes.

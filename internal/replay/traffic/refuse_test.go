@@ -28,7 +28,7 @@ func TestReaderRefuses(t *testing.T) {
 		csv + ",secret1,like":                                                      `line 3: time is empty` + wantTime,
 		csv + "-1,secret1,like":                                                    `line 3: time is not a time` + wantTime,
 		csv + "1.x,secret1,like":                                                   `line 3: time is not a time` + wantTime,
-		csv + "9,secret1,like":                                                     `line 3: time has 1 digits, and its unit is unclear: as seconds and as milliseconds, it is outside of the years 2000 to 2099; give the unit with --unit s or --unit ms`,
+		csv + "9,secret1,like":                                                     `line 3: time has 1 digit, and its unit is unclear: as seconds and as milliseconds, it is outside of the years 2000 to 2099; give the unit with --unit s or --unit ms`,
 		csv + "17675712000,secret1,like":                                           `line 3: time has 11 digits, and its unit is unclear`,
 		csv + "1767571200000000,secret1,like":                                      `line 3: time looks like Unix microseconds` + wantTime,
 		csv + "1767571200000000000,secret1,like":                                   `line 3: time looks like Unix nanoseconds` + wantTime,
