@@ -35,6 +35,7 @@ var order = []string{
 	"internal/delayed",
 	"internal/replay/plot",
 	"internal/replay",
+	"internal/replay/traffic",
 	"internal/cleanup",
 	"internal/guard",
 	"internal/live/dynamolive",

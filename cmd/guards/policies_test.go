@@ -25,7 +25,12 @@ import (
 // policiesDocument returns docs/policies.md.
 func policiesDocument(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/policies.md")
+	return docs(t, "policies.md")
+}
+
+func docs(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,12 +74,19 @@ func shellWords(line string) (words []string) {
 // The pictures in docs/img are exactly what the command draws. To redraw them,
 // run the commands of the document.
 func TestPicturesAreUpToDate(t *testing.T) {
-	document := policiesDocument(t)
-	commands := regexp.MustCompile("```sh\n((?:go run ./cmd/guards replay .* --plot .*\n)+)```").FindStringSubmatch(document)
-	if commands == nil {
-		t.Fatal("docs/policies.md has no commands that draw")
+	for _, name := range []string{"policies.md", "replay.md"} {
+		t.Run(name, func(t *testing.T) { checkPictures(t, name) })
 	}
-	shown := regexp.MustCompile(`!\[[^\]]+\]\((img/[^)]+)\)`).FindAllStringSubmatch(document, -1)
+}
+
+func checkPictures(t *testing.T, document string) {
+	t.Helper()
+	text := docs(t, document)
+	commands := regexp.MustCompile("```sh\n((?:go run ./cmd/guards replay .* --plot .*\n)+)```").FindStringSubmatch(text)
+	if commands == nil {
+		t.Fatalf("docs/%s has no commands that draw", document)
+	}
+	shown := regexp.MustCompile(`!\[[^\]]+\]\((img/[^)]+)\)`).FindAllStringSubmatch(text, -1)
 	var drawn []string
 	replays(t, commands[1], func(command, _, svg string) {
 		name := regexp.MustCompile(`docs/img/\S+\.svg`).FindString(command)
@@ -97,11 +109,11 @@ func TestPicturesAreUpToDate(t *testing.T) {
 	})
 	for _, picture := range shown {
 		if !slices.Contains(drawn, picture[1]) {
-			t.Errorf("docs/policies.md shows %s, but none of its commands draws it", picture[1])
+			t.Errorf("docs/%s shows %s, but none of its commands draws it", document, picture[1])
 		}
 	}
 	if len(shown) != len(drawn) {
-		t.Errorf("docs/policies.md shows %d pictures and draws %d", len(shown), len(drawn))
+		t.Errorf("docs/%s shows %d pictures and draws %d", document, len(shown), len(drawn))
 	}
 }
 

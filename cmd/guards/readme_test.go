@@ -33,6 +33,7 @@ var trials = []trial{
 	{begins: "go run ./cmd/guards check "},
 	{begins: "go run ./cmd/guards limits"},
 	{begins: "go run ./cmd/guards replay "},
+	{begins: "gzip -c docs/traffic/"},
 	{begins: "go run ./cmd/guards verify "},
 	{begins: "go run ./cmd/guards serve", notRun: "the other snippets run while it runs"},
 	{begins: "go run ./cmd/guards erase ", status: wrongUse}, // it asks for confirmation, and no person can answer

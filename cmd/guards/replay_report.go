@@ -27,12 +27,50 @@ func (c console) printReport(r *replay.Report) error {
 			return err
 		}
 	}
+	unusual(&b, r)
+	_, err := io.WriteString(c.out, b.String())
+	return err
+}
+
+// unusual writes what a reader should know about the lines.
+func unusual(b *strings.Builder, r *replay.Report) {
 	if r.OtherActivities > 0 {
-		fmt.Fprintf(&b, "\n%s of other activities skipped\n", counted(r.OtherActivities, "line"))
+		fmt.Fprintf(b, "\n%s of other activities skipped\n", counted(r.OtherActivities, "line"))
 	}
 	if r.OutOfOrder > 0 {
-		fmt.Fprintf(&b, "\n%s out of order, by up to %s: the clock stepped back\n", counted(r.OutOfOrder, "line"), longest(r.OutOfOrderMs))
+		fmt.Fprintf(b, "\n%s out of order, by up to %s: the clock stepped back\n", counted(r.OutOfOrder, "line"), longest(r.OutOfOrderMs))
 	}
+	badLines(b, r.BadLines, r.FirstBad)
+}
+
+// badLines writes how many lines were skipped because they are no requests.
+func badLines(b *strings.Builder, n int64, first []string) {
+	switch {
+	case n > int64(len(first)):
+		fmt.Fprintf(b, "\n%s skipped; the first %d:\n", counted(n, "bad line"), len(first))
+	case n > 0:
+		fmt.Fprintf(b, "\n%s skipped:\n", counted(n, "bad line"))
+	}
+	for _, line := range first {
+		fmt.Fprintf(b, "  %s\n", line)
+	}
+}
+
+// printComparison writes a table with a row for each limit.
+func (c console) printComparison(all []*replay.Report) error {
+	var b strings.Builder
+	r := all[0]
+	fmt.Fprintf(&b, "%s: %s of %s from %s to %s\n\n", r.Activity, counted(r.Requests, "request"), counted(r.Users, "user"), moment(r.From), moment(r.To))
+	var t textTable
+	t.row("LIMIT", "ALLOWED", "REFUSED", "DELAYED", "USERS HELD UP", "LONGEST WAIT")
+	for _, r := range all {
+		t.row(r.Policy, fmt.Sprintf("%s (%.1f %%)", grouped(r.Allowed), 100*float64(r.Allowed)/float64(r.Requests)),
+			grouped(r.Refused), grouped(r.Delayed), grouped(r.HeldUp), longest(r.LongestWaitMs))
+	}
+	if err := t.write(&b); err != nil {
+		return err
+	}
+	unusual(&b, r)
 	_, err := io.WriteString(c.out, b.String())
 	return err
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/cric-talk/guards/internal/findings"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/replay"
+	"github.com/cric-talk/guards/internal/replay/traffic"
 	"github.com/cric-talk/guards/internal/table"
 )
 
@@ -62,7 +63,7 @@ func TestReplay(t *testing.T) {
 				peak = max(peak, m.HeapInuse)
 			}}
 			began := time.Now()
-			if report, err := r.Run(t.Context(), replay.NewTraffic("t", &recorded{n: n})); err != nil || report.Requests != n {
+			if report, err := r.Run(t.Context(), traffic.NewReader(traffic.Options{}, traffic.File{Name: "t", Text: &recorded{n: n}})); err != nil || report.Requests != n {
 				t.Fatal(report, err)
 			}
 			seconds = append(seconds, Cost{Wall: time.Since(began).Seconds()})

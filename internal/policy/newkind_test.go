@@ -15,6 +15,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	"github.com/cric-talk/guards/internal/replay"
+	"github.com/cric-talk/guards/internal/replay/traffic"
 )
 
 // A new kind of policy is one file and one line in the list of kinds. With
@@ -165,8 +166,8 @@ func replayTraffic(t *testing.T, text string) {
 	for range pass + 2 {
 		fmt.Fprintf(&lines, "%d,u1,act\n", int64(start))
 	}
-	traffic := replay.NewTraffic("traffic.csv", strings.NewReader(lines.String()))
-	report, err := (&replay.Replay{Activity: "act", Policy: p}).Run(t.Context(), traffic)
+	recorded := traffic.NewReader(traffic.Options{}, traffic.File{Name: "traffic.csv", Text: strings.NewReader(lines.String())})
+	report, err := (&replay.Replay{Activity: "act", Policy: p}).Run(t.Context(), recorded)
 	if err != nil || report.Allowed != pass || report.Refused != 2 || report.Policy != p.String() {
 		t.Errorf("%+v, %v, want %d allowed and 2 refused", report, err, pass)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	. "github.com/cric-talk/guards/internal/replay"
+	"github.com/cric-talk/guards/internal/replay/traffic"
 )
 
 // A replay decides as a guard's limiter does, for all kinds of limits.
@@ -25,7 +26,7 @@ func TestAReplayDecidesAsALimiter(t *testing.T) {
 			full, quick := Check(p, true), Check(p, false)
 			for i := range rapid.IntRange(1, 40).Draw(t, "requests") {
 				now += rapid.SampledFrom([]int64{0, 1, 200, 1000, 3000, 8999, 9000, 40_000}).Draw(t, "later")
-				line := Line{Time: now, User: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "user")}
+				line := traffic.Line{Time: now, User: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "user")}
 				want, err := l.Check(t.Context(), ratelimit.Request{UserID: line.User, Policy: p, Count: 1, ID: fmt.Sprint(i), Fresh: true})
 				if err != nil {
 					t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/replay/traffic"
 )
 
 // A decider decides requests as a guard would. It has each user's true state at
@@ -42,7 +43,7 @@ func newDecider(p policy.Policy, figures bool) *decider {
 }
 
 // check counts and decides a request.
-func (d *decider) check(line Line) (a ratelimit.Decision) {
+func (d *decider) check(line traffic.Line) (a ratelimit.Decision) {
 	p, now := d.policy, line.Time
 	i := d.item(line.User, now)
 	if !d.figures && i.refused <= now && now < i.until {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/replay/traffic"
 )
 
 // A drawing is a timeline that is being made.
@@ -24,23 +25,23 @@ type cell struct {
 	column, level int64
 }
 
-func (r *Replay) newDrawing(u *User, window int64) *drawing {
-	t := &Timeline{Activity: r.Activity, Policy: r.Policy.String(), User: u.ID}
-	t.From, t.To, t.Whole = u.period(window)
-	t.Densest.Limit, t.Densest.Window = promise(r.Policy).Limit, window
-	limits := r.Policy.Each()
+func newDrawing(activity, user string, p policy.Policy, in period) *drawing {
+	t := &Timeline{Activity: activity, Policy: p.String(), User: user, From: in.from, To: in.to, Whole: in.whole}
+	rate := promise(p)
+	t.Densest.Limit, t.Densest.Window = rate.Limit, rate.Window.Milliseconds()
+	limits := p.Each()
 	d := &drawing{
-		Timeline: t, decider: newDecider(r.Policy, true), cells: make(map[cell]int),
+		Timeline: t, decider: newDecider(p, true), cells: make(map[cell]int),
 		queue: slices.IndexFunc(limits, policy.Policy.Queues),
 	}
-	for i, rate := range r.Policy.Rates() {
-		t.Panels = append(t.Panels, newPanel(rate.Name, limits[i].Read(latestTime, 0, nil)))
+	for i, rate := range p.Rates() {
+		t.Panels = append(t.Panels, newPanel(rate.Name, limits[i].Read(latestTime, 0, nil), in))
 	}
 	for i := range int64(columns) {
 		d.due = append(d.due, t.From+i*(t.To-t.From)/columns)
 	}
-	for _, p := range t.Panels {
-		for _, border := range p.Borders(t.From, t.To) {
+	for _, panel := range t.Panels {
+		for _, border := range panel.Borders(t.From, t.To) {
 			d.due = append(d.due, border-1, border)
 		}
 	}
@@ -49,11 +50,14 @@ func (r *Replay) newDrawing(u *User, window int64) *drawing {
 	return d
 }
 
+// latestTime is a time after the first window of every limit.
+const latestTime = 253_402_300_799_999
+
 // newPanel returns an empty panel for a limit. Empty holds the limit's figures
 // when nothing is counted, at a time after its first window.
-func newPanel(name string, empty policy.Reading) Panel {
+func newPanel(name string, empty policy.Reading, in period) Panel {
 	panel := Panel{Name: name, Limit: empty.Limit}
-	if empty.WindowKey != 0 {
+	if empty.WindowKey != 0 && (in.to-in.from)/empty.Window.Milliseconds() <= mostBorders {
 		panel.Window = empty.Window.Milliseconds()
 	}
 	return panel
@@ -90,7 +94,7 @@ func (p *Panel) step(at, used int64) {
 
 // add puts a decision into the picture. A decision that was made before the
 // period is not shown, but the place that it gave may lie in the period.
-func (d *drawing) add(line Line, decision ratelimit.Decision) {
+func (d *drawing) add(line traffic.Line, decision ratelimit.Decision) {
 	kind := Refused
 	switch {
 	case decision.Allowed:

@@ -7,10 +7,11 @@ import (
 
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/replay"
+	"github.com/cric-talk/guards/internal/replay/traffic"
 )
 
 func ExampleReplay_Run() {
-	traffic := `time,user,activity
+	recorded := `time,user,activity
 2026-01-05T12:00:00Z,u1,create_post
 2026-01-05T12:00:10Z,u1,create_post
 2026-01-05T12:00:20Z,u1,create_post
@@ -18,7 +19,7 @@ func ExampleReplay_Run() {
 2026-01-05T12:01:00Z,u1,create_post
 `
 	r := &replay.Replay{Activity: "create_post", Policy: policy.Must("2/1m")}
-	report, err := r.Run(context.Background(), replay.NewTraffic("traffic.csv", strings.NewReader(traffic)))
+	report, err := r.Run(context.Background(), traffic.NewReader(traffic.Options{}, traffic.File{Name: "traffic.csv", Text: strings.NewReader(recorded)}))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -1,9 +1,14 @@
 // Package replay shows what a limit would have done to recorded traffic.
 //
-// [Replay.Run] reads [Traffic] and decides each request as a guard would have
-// decided it at the recorded time. It returns a [Report] with the figures.
-// [Replay.Timeline] decides the requests of one user once more and keeps the
-// details, and package plot draws them.
+// [Replay.Run] reads the traffic (package traffic) and decides each request as
+// a guard would have decided it at the recorded time. It returns a [Report]
+// with the figures. Three other functions build on the same decisions:
+//
+//   - [Replay.Compare] does the same for several limits side by side.
+//   - [Replay.Timelines] decides the requests of one user once more and keeps
+//     the details, and package plot draws them.
+//   - [Replay.Suggest] searches for the lowest limit that leaves most users
+//     alone.
 //
 // For example, the traffic is three requests of one user within a minute, and
 // the limit is 2/1m. The report has 2 requests allowed and 1 refused.
@@ -22,6 +27,7 @@ import (
 	"strings"
 
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/replay/traffic"
 )
 
 // A Replay decides the requests of one activity. It skips lines of other
@@ -39,32 +45,61 @@ const progressLines = 1 << 14
 // otherNames is the most other activities that an error names.
 const otherNames = 10
 
-// Run decides all requests of the traffic.
-func (r *Replay) Run(ctx context.Context, t *Traffic) (*Report, error) {
-	d := newDecider(r.Policy, false)
-	report := newReport(r)
+// Run decides all requests of the traffic. If it returns an error, the report
+// has the figures up to there.
+func (r *Replay) Run(ctx context.Context, t *traffic.Reader) (*Report, error) {
+	reports, err := r.Compare(ctx, t)
+	return reports[0], err
+}
+
+// Compare decides all requests of the traffic under r.Policy, and again under
+// each other policy. The reports are in this order. If Compare returns an
+// error, they have the figures up to there.
+func (r *Replay) Compare(ctx context.Context, t *traffic.Reader, others ...policy.Policy) ([]*Report, error) {
+	var reports []*Report
+	var deciders []*decider
+	for _, p := range slices.Concat([]policy.Policy{r.Policy}, others) {
+		deciders = append(deciders, newDecider(p, false))
+		reports = append(reports, newReport(r.Activity, p))
+	}
+	skipped, err := r.mine(ctx, t, func(line traffic.Line) error {
+		for i, d := range deciders {
+			reports[i].count(line, d.check(line))
+		}
+		return nil
+	})
+	for _, report := range reports {
+		report.OtherActivities = skipped
+		report.finish(t)
+		report.Interrupted = ctx.Err() != nil
+	}
+	return reports, err
+}
+
+// mine calls do with each request of the activity. It returns how many lines of
+// other activities it skipped. No request at all is an error.
+func (r *Replay) mine(ctx context.Context, t *traffic.Reader, do func(traffic.Line) error) (skipped int64, err error) {
 	names := make(map[string]bool) // of other activities
-	err := r.each(ctx, t, func(line Line) error {
+	found := false
+	err = r.each(ctx, t, func(line traffic.Line) error {
 		if line.Activity != r.Activity {
-			report.OtherActivities++
+			skipped++
 			if len(names) < otherNames {
 				names[line.Activity] = true
 			}
 			return nil
 		}
-		report.count(line, d.check(line))
-		return nil
+		found = true
+		return do(line)
 	})
-	report.OutOfOrder, report.OutOfOrderMs = t.Back, t.Furthest.Milliseconds()
-	report.finish()
-	if err == nil && report.Requests == 0 {
-		err = t.nothing(r.Activity, names)
+	if err == nil && !found {
+		err = nothing(t, r.Activity, slices.Sorted(maps.Keys(names)))
 	}
-	return report, err
+	return skipped, err
 }
 
 // each calls do with each line, until the end or an error.
-func (r *Replay) each(ctx context.Context, t *Traffic, do func(Line) error) error {
+func (r *Replay) each(ctx context.Context, t *traffic.Reader, do func(traffic.Line) error) error {
 	for n := int64(1); ; n++ {
 		line, err := t.Next()
 		if errors.Is(err, io.EOF) {
@@ -89,9 +124,15 @@ func (r *Replay) each(ctx context.Context, t *Traffic, do func(Line) error) erro
 }
 
 // nothing returns the error for traffic without a request of the activity.
-func (t *Traffic) nothing(activity string, others map[string]bool) error {
-	if len(others) == 0 {
-		return fmt.Errorf("%s contains no requests, want the header %s and lines below it, or JSON objects with these names", t.name, header)
+func nothing(t *traffic.Reader, activity string, others []string) error {
+	switch {
+	case t.Bad > 0 && len(others) == 0:
+		return fmt.Errorf("%s contains no requests, only bad lines (%d); the first: %s", t.Name(), t.Bad, t.FirstBad[0])
+	case len(others) == 0:
+		return fmt.Errorf("%s contains no requests, want CSV with a header and lines below it, JSON lines or an nginx log", t.Name())
 	}
-	return fmt.Errorf("%s has no request of the activity %+.40q, only of %s", t.name, activity, strings.Join(slices.Sorted(maps.Keys(others)), ", "))
+	for i, name := range others {
+		others[i] = strings.Trim(fmt.Sprintf("%+.40q", name), `"`)
+	}
+	return fmt.Errorf("%s has no request of the activity %+.40q, only of %s", t.Name(), activity, strings.Join(others, ", "))
 }

@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -11,13 +12,24 @@ import (
 
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/replay"
+	"github.com/cric-talk/guards/internal/replay/traffic"
 )
+
+// start is when the traffic of these tests begins, at the start of a day.
+const start = 1_767_571_200_000 // 2026-01-05T00:00:00Z
 
 // A moment is n requests of a user at a time after start.
 type moment struct {
 	at   time.Duration
 	user string
 	n    int
+}
+
+// open returns a reader of text. Its errors name it t.
+func open(text string) *traffic.Reader { return read(strings.NewReader(text)) }
+
+func read(text io.Reader) *traffic.Reader {
+	return traffic.NewReader(traffic.Options{Unit: traffic.Millis}, traffic.File{Name: "t", Text: text})
 }
 
 func record(moments ...moment) string {
@@ -34,7 +46,7 @@ func record(moments ...moment) string {
 func run(t testing.TB, p policy.Policy, text string) (*Replay, *Report) {
 	t.Helper()
 	r := &Replay{Activity: "act", Policy: p}
-	report, err := r.Run(t.Context(), NewTraffic("t", strings.NewReader(text)))
+	report, err := r.Run(t.Context(), open(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,9 +83,9 @@ func TestEachPolicyOnADoubleBurst(t *testing.T) {
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Report{}, User{}), cmpopts.IgnoreFields(Report{}, "Limit", "WindowMs", "RefusedShare")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		timeline, err := r.Timeline(t.Context(), NewTraffic("t", strings.NewReader(record(traffic...))), got, "")
-		if err != nil || timeline.Densest.N != tt.most || timeline.Requests != 26 || timeline.Allowed != tt.allowed {
-			t.Errorf("%s: the timeline has %+v, %v, want %d allowed in a minute", name, timeline, err, tt.most)
+		timelines, err := r.Timelines(t.Context(), open(record(traffic...)), []*Report{got}, "")
+		if err != nil || timelines[0].Densest.N != tt.most || timelines[0].Requests != 26 || timelines[0].Allowed != tt.allowed {
+			t.Errorf("%s: the timeline has %+v, %v, want %d allowed in a minute", name, timelines, err, tt.most)
 		}
 	}
 }
@@ -114,14 +126,14 @@ func TestTheWorstOfManyUsers(t *testing.T) {
 
 func TestRunRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"time,user,activity\n": "t contains no requests, want the header time,user,activity and lines below it, or JSON objects with these names",
+		"time,user,activity\n": "t contains no requests, want CSV with a header and lines below it, JSON lines or an nginx log",
 		"":                     "t contains no requests, want",
 		"time,user,activity\n1,u1,view\n1,u1,ac\n2,u2,view\n":  `t has no request of the activity "act", only of ac, view`,
 		record(moment{0, "u1", 1}) + "1767571200000,u1\n":      "t, line 3: it has 2 fields",
 		record(moment{0, "u1", 1}) + "1767571000000,u1,view\n": "t, line 3: time is 3m20s before that of an earlier line",
 	} {
 		r := &Replay{Activity: "act", Policy: policy.Must("2/1m")}
-		if _, err := r.Run(t.Context(), NewTraffic("t", strings.NewReader(text))); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := r.Run(t.Context(), open(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}

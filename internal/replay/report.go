@@ -8,6 +8,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/replay/traffic"
 )
 
 // A Report is the result for all of the traffic.
@@ -34,6 +35,11 @@ type Report struct {
 	OutOfOrder      int64 `json:"outOfOrder"`      // lines with a time before that of an earlier line
 	OutOfOrderMs    int64 `json:"outOfOrderMs"`    // the largest such difference
 	OtherActivities int64 `json:"otherActivities"` // lines that were skipped
+
+	BadLines int64    `json:"badLines"`                // lines that were skipped because they are no requests
+	FirstBad []string `json:"firstBadLines,omitempty"` // what is wrong with the first of them
+
+	Interrupted bool `json:"interrupted,omitempty"` // the figures are those of a part of the traffic
 
 	window int64  // of the limit with the shortest window, in milliseconds
 	first  string // the user held up most often, or else the busiest one
@@ -63,11 +69,11 @@ type load struct {
 
 const mostWorst = 5
 
-func newReport(r *Replay) *Report {
-	empty := r.Policy.Read(0, 0, nil)
+func newReport(activity string, p policy.Policy) *Report {
+	empty := p.Read(0, 0, nil)
 	return &Report{
-		Activity: r.Activity, Policy: r.Policy.String(), Limit: empty.Limit, WindowMs: empty.Window.Milliseconds(),
-		From: math.MaxInt64, window: promise(r.Policy).Window.Milliseconds(), byID: make(map[string]*User),
+		Activity: activity, Policy: p.String(), Limit: empty.Limit, WindowMs: empty.Window.Milliseconds(),
+		From: math.MaxInt64, window: promise(p).Window.Milliseconds(), byID: make(map[string]*User),
 	}
 }
 
@@ -78,7 +84,7 @@ func promise(p policy.Policy) policy.Rate {
 }
 
 // count adds the decision about a line.
-func (r *Report) count(line Line, d ratelimit.Decision) {
+func (r *Report) count(line traffic.Line, d ratelimit.Decision) {
 	u := r.byID[line.User]
 	if u == nil {
 		u = &User{ID: line.User, first: line.Time}
@@ -115,8 +121,11 @@ func (u *User) count(at, window int64, d ratelimit.Decision) {
 // heldUp returns how many requests of the user were refused or delayed.
 func (u *User) heldUp() int64 { return u.Refused + u.Delayed }
 
-// finish sums up the users, in the order in which they were held up.
-func (r *Report) finish() {
+// finish sums up the users, in the order in which they were held up, and copies
+// what the reader found.
+func (r *Report) finish(t *traffic.Reader) {
+	r.OutOfOrder, r.OutOfOrderMs = t.Back, t.Furthest.Milliseconds()
+	r.BadLines, r.FirstBad = t.Bad, t.FirstBad
 	r.Worst = []User{}
 	users := slices.SortedFunc(maps.Values(r.byID), func(a, b *User) int {
 		return cmp.Or(cmp.Compare(b.heldUp(), a.heldUp()), cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.ID, b.ID))

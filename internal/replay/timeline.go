@@ -3,6 +3,10 @@ package replay
 import (
 	"context"
 	"fmt"
+	"slices"
+
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/replay/traffic"
 )
 
 // A Timeline is the result for one user during a period, in detail. It has the
@@ -24,7 +28,7 @@ type Timeline struct {
 type Panel struct {
 	Name   string // the limit's name, if there are several; else empty
 	Limit  int64
-	Window int64 // milliseconds between two borders; 0: the limit has no windows of the clock
+	Window int64 // milliseconds between two borders; 0: the limit has no windows of the clock, or too many for a picture
 	Steps  []Step
 	Marks  []Mark
 }
@@ -67,6 +71,10 @@ const (
 	mostWindows = 12 // in a picture; more would be too narrow to read
 	before      = 4  // windows in a picture before the worst one
 
+	// mostBorders is how many windows of a panel have borders. A limit with more
+	// windows in the picture has none, as in a comparison of 10/10s with 200/1d.
+	mostBorders = 48
+
 	// columns and levels are the resolution of a picture: two marks in the same
 	// column and on the same level look the same.
 	columns, levels = 480, 70
@@ -74,42 +82,62 @@ const (
 	mostRuns = 1 << 20 // allowed requests; with more, the densest time stays unknown
 )
 
-// Timeline decides the requests of one user once more. An empty user means the
-// user who was held up most often. T must read the same traffic again from its
-// start, and report must be what Run returned for that traffic.
-func (r *Replay) Timeline(ctx context.Context, t *Traffic, report *Report, user string) (*Timeline, error) {
-	u, ok := report.user(user)
+// Timelines decides the requests of one user once more, under r.Policy and each
+// other policy. All timelines show the same period. An empty user means the
+// user whom r.Policy held up most often. T must read the same traffic again
+// from its start, and reports must be what Compare returned for it.
+func (r *Replay) Timelines(ctx context.Context, t *traffic.Reader, reports []*Report, user string, others ...policy.Policy) ([]*Timeline, error) {
+	u, ok := reports[0].user(user)
 	if !ok {
-		return nil, fmt.Errorf("%s has no request of the user %+.40q", t.name, user)
+		return nil, fmt.Errorf("%s has no request of the user %+.40q", t.Name(), user)
 	}
-	d := r.newDrawing(u, report.window)
-	err := r.each(ctx, t, func(line Line) error {
-		if line.Activity != r.Activity || line.User != u.ID || line.Time >= d.To {
+	last := u.last
+	for _, report := range reports {
+		last = max(last, report.byID[u.ID].lastRun)
+	}
+	shown := u.period(reports[0].window, last)
+	var drawings []*drawing
+	for _, p := range slices.Concat([]policy.Policy{r.Policy}, others) {
+		drawings = append(drawings, newDrawing(r.Activity, u.ID, p, shown))
+	}
+	err := r.each(ctx, t, func(line traffic.Line) error {
+		if line.Activity != r.Activity || line.User != u.ID || line.Time >= shown.to {
 			return nil
 		}
-		d.sample(line.Time)
-		d.add(line, d.decider.check(line))
+		for _, d := range drawings {
+			d.sample(line.Time)
+			d.add(line, d.decider.check(line))
+		}
 		return nil
 	})
-	d.sample(d.To)
-	d.Densest.find(d.runs)
-	return d.Timeline, err
+	var timelines []*Timeline
+	for _, d := range drawings {
+		d.sample(d.To)
+		d.Densest.find(d.runs)
+		timelines = append(timelines, d.Timeline)
+	}
+	return timelines, err
+}
+
+// A period is the time that a picture shows, in Unix milliseconds.
+type period struct {
+	from, to int64
+	whole    bool // it contains all requests of the user
 }
 
 // period returns the time that a picture shows. That is the time of all of the
 // user's requests or, if they last too long, mostWindows windows around the
-// worst one.
-func (u *User) period(window int64) (from, to int64, whole bool) {
-	last := max(u.last, u.lastRun)
-	from, to = u.first/window*window, (last/window+1)*window
+// worst one. Last is when the last of the requests comes or runs.
+func (u *User) period(window, last int64) period {
+	from, to := u.first/window*window, (last/window+1)*window
 	if took := last - u.first; took > 0 && to-from > 4*took { // else most of the window would be empty
-		return max(0, u.first-took/10-1), last + took/10 + 1, true
+		return period{max(0, u.first-took/10-1), last + took/10 + 1, true}
 	}
 	if to-from <= mostWindows*window {
-		return from, to, true
+		return period{from, to, true}
 	}
 	from = max(from, (u.worst.window-before)*window)
-	return from, from + mostWindows*window, u.first >= from && u.last < from+mostWindows*window
+	return period{from, from + mostWindows*window, u.first >= from && u.last < from+mostWindows*window}
 }
 
 // Borders returns the borders of the limit's windows in a period, both ends

@@ -2,7 +2,6 @@ package replay_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,11 +14,11 @@ import (
 func timeline(t testing.TB, p policy.Policy, user, text string) *Timeline {
 	t.Helper()
 	r, report := run(t, p, text)
-	line, err := r.Timeline(t.Context(), NewTraffic("t", strings.NewReader(text)), report, user)
+	timelines, err := r.Timelines(t.Context(), open(text), []*Report{report}, user)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return line
+	return timelines[0]
 }
 
 func TestTimeline(t *testing.T) {
@@ -111,6 +110,16 @@ func TestBordersOfPanels(t *testing.T) {
 	}
 }
 
+// A panel whose limit has too many windows in the picture shows no borders.
+func TestBordersOfAComparison(t *testing.T) {
+	text := record(moment{0, "u1", 1}, moment{9 * 24 * time.Hour, "u1", 1})
+	r, report := run(t, policy.Must("200/1d"), text)
+	timelines, err := r.Timelines(t.Context(), open(text), []*Report{report, report}, "", policy.Must("10/10s"))
+	if err != nil || timelines[0].Panels[0].Window != 24*3600*1000 || timelines[1].Panels[0].Window != 0 {
+		t.Errorf("%+v, %v, want borders for the days alone", timelines, err)
+	}
+}
+
 // A picture shows all requests of a user, or the windows around the worst one.
 func TestPeriod(t *testing.T) {
 	const minute = 60_000
@@ -156,7 +165,7 @@ func TestTimelineOfAUser(t *testing.T) {
 		t.Errorf("%d requests of %s, want 9 of u1", got.Requests, got.User)
 	}
 	r, report := run(t, p, text)
-	_, err := r.Timeline(t.Context(), NewTraffic("t", strings.NewReader(text)), report, "u4")
+	_, err := r.Timelines(t.Context(), open(text), []*Report{report}, "u4")
 	if err == nil || err.Error() != `t has no request of the user "u4"` {
 		t.Errorf("an unknown user: %v, want an error", err)
 	}

@@ -12,8 +12,10 @@ import (
 // Below them is the curve of the count, with a line at the limit.
 func (p *picture) panel(of *replay.Panel) {
 	height := plotHeight
-	if len(p.t.Panels) > 1 {
+	if len(p.t.Panels) > 1 || p.compares() {
 		height = oneOfMany
+	}
+	if len(p.t.Panels) > 1 {
 		p.text("b", "start", left, p.y+12*pixel, "limit “"+of.Name+"”")
 		p.y += 20 * pixel
 	}

@@ -25,27 +25,34 @@ const (
 // A picture is a canvas that is filled from top to bottom.
 type picture struct {
 	canvas
-	t *replay.Timeline
-	y px // where the next part begins
+	all []*replay.Timeline // several are compared
+	t   *replay.Timeline   // the one that is being drawn
+	y   px                 // where the next part begins
 }
 
-// SVG draws t. It writes the same bytes for the same timeline, on every
-// machine.
-func SVG(w io.Writer, t *replay.Timeline) error {
-	p := &picture{t: t}
+// SVG draws one timeline, or several of the same user and the same period below
+// each other. It writes the same bytes for the same timelines, on every machine.
+func SVG(w io.Writer, timelines ...*replay.Timeline) error {
+	p := &picture{all: timelines, t: timelines[0]}
 	p.heading()
-	for i := range t.Panels {
-		p.panel(&t.Panels[i])
+	for _, t := range timelines {
+		p.t = t
+		if p.compares() {
+			p.subheading()
+		}
+		for i := range t.Panels {
+			p.panel(&t.Panels[i])
+		}
+		p.times()
+		p.densest()
 	}
-	p.times()
-	p.densest()
 	height := p.y + 14*pixel
 
 	var all canvas
 	all.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %v %v" width="%v" height="%v" role="img" aria-labelledby="t d">`,
 		width, height, width, height)
-	all.add(`<title id="t">%s</title>`, escape(title(t)))
-	all.add(`<desc id="d">%s</desc>`, escape(description(t)))
+	all.add(`<title id="t">%s</title>`, escape(p.title()))
+	all.add(`<desc id="d">%s</desc>`, escape(p.description()))
 	all.add("%s", style)
 	all.rect("bg", 0, 0, width, height)
 	_, _ = all.Write(p.Bytes())
@@ -54,54 +61,8 @@ func SVG(w io.Writer, t *replay.Timeline) error {
 	return err
 }
 
-func title(t *replay.Timeline) string {
-	s := t.Activity + ": " + t.Policy
-	if len(s) > longestTitle {
-		s = fmt.Sprintf("%s: %d limits", t.Activity, len(t.Panels))
-	}
-	return s
-}
-
-// description returns the picture in words, for readers who cannot see it.
-func description(t *replay.Timeline) string {
-	s := fmt.Sprintf("%d requests of the user %s from %s: %d allowed, %d refused, %d delayed.", t.Requests, t.User, period(t), t.Allowed, t.Refused, t.Delayed)
-	if t.Densest.N > 0 {
-		s += " " + most(t) + "."
-	}
-	return s
-}
-
-// heading draws the title, the user and the legend.
-func (p *picture) heading() {
-	const edge = 16 * pixel
-	p.text("t", "start", edge, 30*pixel, title(p.t))
-	whose := "user " + p.t.User
-	if !p.t.Whole {
-		whose += " at the worst"
-	}
-	p.text("q", "start", edge, 51*pixel, fmt.Sprintf("%s, %s", whose, period(p.t)))
-	x := edge + 5*pixel
-	entry := func(width px, draw func(x px), text string) {
-		draw(x)
-		p.text("q", "start", x+width, 76*pixel, text)
-		x += width + px(len(text))*7*pixel + 26*pixel
-	}
-	const middle = 71*pixel + pixel/2
-	mark := func(kind replay.Kind, text string) {
-		entry(10*pixel, func(x px) { p.shape(shapes[kind], x, middle) }, text)
-	}
-	mark(replay.Allowed, fmt.Sprintf("%d allowed", p.t.Allowed))
-	if p.t.Refused > 0 || p.t.Delayed == 0 {
-		mark(replay.Refused, fmt.Sprintf("%d refused", p.t.Refused))
-	}
-	if p.t.Delayed > 0 {
-		mark(replay.Delayed, fmt.Sprintf("%d delayed", p.t.Delayed))
-		mark(replay.Runs, "when those run")
-	}
-	entry(26*pixel, func(x px) { p.line("curve", x-4*pixel, middle, x+18*pixel, middle) }, "activityCount")
-	entry(30*pixel, func(x px) { p.line("limit", x-4*pixel, middle, x+22*pixel, middle) }, "limit")
-	p.y = 92 * pixel
-}
+// compares reports whether the picture shows several timelines.
+func (p *picture) compares() bool { return len(p.all) > 1 }
 
 // shapes are the ids of the marks in style.
 var shapes = [...]string{replay.Allowed: "allowed", replay.Refused: "refused", replay.Delayed: "delayed", replay.Runs: "runs"}

@@ -186,3 +186,28 @@ func TestTheSameTimelineIsTheSameBytes(t *testing.T) {
 		}
 	}
 }
+
+// A comparison has a subheading with the numbers of each limit, and one legend.
+func TestComparison(t *testing.T) {
+	other := sample()
+	other.Policy, other.Refused, other.Delayed = "log 3/1m", 57, 0
+	var b bytes.Buffer
+	if err := SVG(&b, sample(), other); err != nil {
+		t.Fatal(err)
+	}
+	all, text := elements(t, b.String())
+	for _, words := range []string{
+		"act: 2 limits compared", "user u1 at the worst, 5 January 2026", "2/1m: 3 allowed, 50 refused, 7 delayed.", "log 3/1m: 3 allowed, 57 refused, 0 delayed.",
+		"2/1m3 allowed, 50 refused, 7 delayed", "log 3/1m3 allowed, 57 refused", "when those run",
+	} {
+		if !strings.Contains(strings.ReplaceAll(text, "\n", ""), words) {
+			t.Errorf("the picture does not say %q", words)
+		}
+	}
+	height, _ := strconv.ParseFloat(attr(all[0], "height"), 64)
+	for _, e := range all {
+		if y, _ := strconv.ParseFloat(attr(e, "y"), 64); y > height {
+			t.Errorf("%s is at %v, outside of the height %v", e.Name.Local, y, height)
+		}
+	}
+}

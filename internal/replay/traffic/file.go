@@ -1,0 +1,182 @@
+package traffic
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cric-talk/guards/internal/input"
+)
+
+// A file is one file that is being read.
+type file struct {
+	Options
+	name  string
+	raw   io.Reader
+	lines *lines // nil before the first line
+	parse parser // nil before the format is known
+	clock clock
+	tally *Tally
+
+	head   Line
+	latest int64 // the latest time of any line so far
+}
+
+// A parser finds the fields of a request in a record.
+type parser interface {
+	parse(record []byte) (fields, error)
+}
+
+// fields are the texts of a request. They are valid until the next record is
+// read.
+type fields struct {
+	time, user, activity []byte
+	noActivity           bool // the record names none
+}
+
+func newFile(f File, o Options, t *Tally) *file {
+	return &file{Options: o, name: f.Name, raw: f.Text, clock: clock{set: o.Unit}, tally: t}
+}
+
+// next reads the next request into head. It reports whether there is one.
+func (f *file) next() (bool, error) {
+	for {
+		record, err := f.record()
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		var line Line
+		if err == nil {
+			line, err = f.read(record)
+		}
+		if err == nil {
+			f.head = line
+			return true, f.inOrder(line.Time)
+		}
+		if broken, ok := errors.AsType[*fileError](err); ok {
+			return false, broken
+		}
+		if err = f.fault(err); !f.SkipBad {
+			return false, err
+		}
+		f.tally.bad(err)
+	}
+}
+
+// A fileError is wrong with a file as a whole, so no line can be skipped for it.
+type fileError struct{ error }
+
+func (e *fileError) Unwrap() error { return e.error }
+
+// record returns the next line that is neither empty nor a header. It may be
+// several lines of CSV.
+func (f *file) record() ([]byte, error) {
+	if f.lines == nil {
+		if err := f.open(); err != nil {
+			return nil, &fileError{fmt.Errorf("%s: %w", f.name, err)}
+		}
+	}
+	for {
+		record, err := f.lines.next()
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, errTooLong):
+			return nil, err
+		case err != nil:
+			return nil, &fileError{fmt.Errorf("%s: %w", f.name, err)}
+		case len(bytes.TrimSpace(record)) == 0:
+			continue
+		case f.parse != nil:
+			return record, nil
+		}
+		isHeader, err := f.recognize(record)
+		if err != nil {
+			return nil, &fileError{f.fault(err)}
+		}
+		if !isHeader {
+			return record, nil
+		}
+	}
+}
+
+// open looks at the first bytes, which tell gzip from text.
+func (f *file) open() error {
+	text := bufio.NewReaderSize(f.raw, longestLine)
+	if magic, _ := text.Peek(2); string(magic) == "\x1f\x8b" {
+		unpacked, err := gzip.NewReader(text)
+		if err != nil {
+			return err
+		}
+		text = bufio.NewReaderSize(unpacked, longestLine)
+	}
+	if mark, _ := text.Peek(3); string(mark) == "\ufeff" { // spreadsheets put a byte order mark before CSV
+		_, _ = text.Discard(3)
+	}
+	f.lines = &lines{text: text}
+	return nil
+}
+
+// recognize sets the parser from the first line that is not empty.
+func (f *file) recognize(record []byte) (isHeader bool, err error) {
+	switch {
+	case f.Format == Nginx:
+		f.parse, err = newNginx(f.Columns)
+		return false, err
+	case f.Format == JSON, f.Format == Auto && bytes.HasPrefix(bytes.TrimSpace(record), []byte("{")):
+		f.parse = newJSON(f.Columns)
+		return false, nil
+	}
+	f.lines.quotes = true
+	f.parse, err = newCSV(record, f.Columns, f.Activity != "")
+	return true, err
+}
+
+// read reads a request.
+func (f *file) read(record []byte) (line Line, err error) {
+	found, err := f.parse.parse(record)
+	if err != nil {
+		return line, err
+	}
+	if line.Time, err = f.clock.read(found.time, f.lines.number); err != nil {
+		return line, err
+	}
+	line.User = string(found.user)
+	if err := input.CheckUserID(line.User); err != nil {
+		if e, ok := errors.AsType[*input.ValidationError](err); ok {
+			return line, &input.ValidationError{Field: "user", Problem: e.Problem}
+		}
+		return line, err
+	}
+	switch {
+	case found.noActivity:
+		line.Activity = f.Activity
+	case string(found.activity) == f.head.Activity:
+		line.Activity = f.head.Activity // most lines repeat it, so it is not copied
+	default:
+		line.Activity = string(found.activity)
+	}
+	if line.Activity == "" {
+		return line, input.Invalid("activity", "missing or empty", "what the user did, such as create_post")
+	}
+	return line, nil
+}
+
+// inOrder checks that the lines are sorted by time, apart from small steps
+// back. A file that is not sorted is an error even if bad lines are skipped.
+func (f *file) inOrder(at int64) error {
+	if at >= f.latest {
+		f.latest = at
+		return nil
+	}
+	if err := f.tally.back(f.latest - at); err != nil {
+		return f.fault(err)
+	}
+	return nil
+}
+
+// fault returns err with the file and the line that was read last.
+func (f *file) fault(err error) error {
+	return fmt.Errorf("%s, line %d: %w", f.name, f.lines.number, err)
+}

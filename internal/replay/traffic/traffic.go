@@ -1,0 +1,176 @@
+// Package traffic reads recorded requests from files.
+//
+// A file is CSV with a header, JSON lines, or an nginx log in the format
+// "combined". It can be compressed with gzip. [Reader] recognizes CSV, JSON and
+// gzip by their content.
+//
+// For example, this file is read with the columns time=ts,user=account:
+//
+//	id,account,ts,path
+//	1,u1,1767571200,/posts
+//	2,u2,1767571201,/likes
+//
+// It contains a request of u1 at 2026-01-05T00:00:00Z and one of u2 a second
+// later. Errors name the file and the line, but never the id of a user.
+package traffic
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+)
+
+// A Line is one request.
+type Line struct {
+	Time     int64 // Unix milliseconds
+	User     string
+	Activity string
+}
+
+// Options say how to read the files. The zero Options read CSV and JSON with
+// the fields time, user and activity.
+type Options struct {
+	Format   Format
+	Columns  Columns
+	Unit     Unit
+	Activity string // of lines that name no activity; empty: each line must name one
+	SkipBad  bool   // skip lines that are no requests, instead of ending with an error
+}
+
+// A Format is how a file is written.
+type Format string
+
+// The formats. Auto is JSON if the first line begins with {, and otherwise CSV.
+const (
+	Auto  Format = ""
+	CSV   Format = "csv"
+	JSON  Format = "json"
+	Nginx Format = "nginx"
+)
+
+// A File is a source of requests. Errors refer to it by its name.
+type File struct {
+	Name string
+	Text io.Reader
+}
+
+// A Tally counts what was unusual in the lines so far.
+type Tally struct {
+	Back     int64         // lines whose time is before that of an earlier line of their file: the clock stepped back
+	Furthest time.Duration // the largest step back
+
+	Bad      int64    // lines that were skipped because they are no requests
+	FirstBad []string // what is wrong with the first of them, with file and line; at most mostBad
+}
+
+const mostBad = 3
+
+// A Reader reads the requests of several files in the order of their time. It
+// holds a few lines of each file in memory.
+type Reader struct {
+	Tally
+	files []*file // those with more requests; the first one has the earliest head
+	name  string  // of all files, for errors
+	stale bool    // the head of the first file has been returned
+	begun bool
+}
+
+// NewReader returns a Reader of files.
+func NewReader(o Options, files ...File) *Reader {
+	r := &Reader{}
+	for i, f := range files {
+		r.files = append(r.files, newFile(f, o, &r.Tally))
+		if i > 0 {
+			r.name += ", "
+		}
+		r.name += f.Name
+	}
+	return r
+}
+
+// Name returns the names of the files, for messages.
+func (r *Reader) Name() string { return r.name }
+
+// Next returns the next request, or io.EOF if there is none. Any other error
+// names the file, the line and the field that is wrong.
+//
+// The files of several servers can cover the same time: Next always takes the
+// earliest request. Each file must be in the order of time itself, apart from
+// small steps back.
+func (r *Reader) Next() (Line, error) {
+	if err := r.advance(); err != nil {
+		return Line{}, err
+	}
+	if len(r.files) == 0 {
+		return Line{}, io.EOF
+	}
+	r.stale = true
+	return r.files[0].head, nil
+}
+
+// advance makes the earliest request the head of the first file.
+func (r *Reader) advance() error {
+	if !r.begun {
+		r.begun = true
+		return r.begin()
+	}
+	if !r.stale || len(r.files) == 0 {
+		return nil
+	}
+	r.stale = false
+	more, err := r.files[0].next()
+	if err != nil {
+		return err
+	}
+	if !more {
+		r.files = r.files[1:]
+		return nil
+	}
+	for i := 1; i < len(r.files) && r.files[i].head.Time < r.files[i-1].head.Time; i++ {
+		r.files[i-1], r.files[i] = r.files[i], r.files[i-1]
+	}
+	return nil
+}
+
+// begin reads the first request of each file.
+func (r *Reader) begin() error {
+	var files []*file
+	for _, f := range r.files {
+		more, err := f.next()
+		if err != nil {
+			return err
+		}
+		if more {
+			files = append(files, f)
+		}
+	}
+	slices.SortStableFunc(files, func(a, b *file) int { return cmp.Compare(a.head.Time, b.head.Time) })
+	r.files = files
+	return nil
+}
+
+// bad counts a line that is skipped.
+func (t *Tally) bad(err error) {
+	t.Bad++
+	if len(t.FirstBad) < mostBad {
+		t.FirstBad = append(t.FirstBad, err.Error())
+	}
+}
+
+// furthestBack is how far the clocks that wrote the times may differ. If lines
+// are further out of order, the file was never sorted by time, and a replay of
+// it would be wrong.
+const furthestBack = 2 * time.Minute
+
+// back counts a line that is ms milliseconds before an earlier one.
+func (t *Tally) back(ms int64) error {
+	by := time.Duration(ms) * time.Millisecond
+	if by > furthestBack {
+		return fmt.Errorf("time is %v before that of an earlier line, want lines sorted by time (clocks may differ by %v)", by, furthestBack)
+	}
+	t.Back++
+	t.Furthest = max(t.Furthest, by)
+	return nil
+}
