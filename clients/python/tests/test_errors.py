@@ -41,8 +41,11 @@ def refused_by(
     return error.value
 
 
-def test_no_region(new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("empty", [False, True])
+def test_no_region(new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, empty: bool) -> None:
     monkeypatch.delenv("AWS_DEFAULT_REGION")
+    if empty:
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "")
     client = new()  # so that an app can be imported without AWS settings
     with pytest.raises(ConfigurationError) as error:
         client.check("create_post", user_id="u1")

@@ -28,7 +28,7 @@ export async function newCall(client: LambdaClient, name: string, url: URL | und
     const region = await client.config.region();
     if (region) return { client, name, region: regionOf(url) ?? region, url, event };
   } catch (error) {
-    if (!/region is missing/i.test(String(error))) {
+    if (!/region is missing|region=""/i.test(String(error))) {
       throw new ConfigurationError(`${name} could not be invoked: ${String(error)}`, { guard: name, cause: error });
     }
   }

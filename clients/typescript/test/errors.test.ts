@@ -107,10 +107,13 @@ test("no region", async (t) => {
   unset(t);
   process.env["AWS_ACCESS_KEY_ID"] = "AKID";
   process.env["AWS_SECRET_ACCESS_KEY"] = "secret";
-  await assert.rejects(new Guards().check("create_post", { userId: "u1" }), {
-    name: "ConfigurationError",
-    message: "No AWS region is set. Set AWS_REGION, or pass a Lambda client that has one.",
-  });
+  for (const region of [undefined, ""]) {
+    if (region !== undefined) process.env["AWS_REGION"] = region;
+    await assert.rejects(new Guards().check("create_post", { userId: "u1" }), {
+      name: "ConfigurationError",
+      message: "No AWS region is set. Set AWS_REGION, or pass a Lambda client that has one.",
+    });
+  }
 });
 
 test("no credentials", async (t) => {
