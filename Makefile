@@ -53,6 +53,10 @@ lint: ## Check format, vet, go fix, linters, import rules and go.mod
 build: $(FUNCTIONS:%=dist/%/bootstrap) ## Build each function for deployment, as dist/NAME/bootstrap
 	@if command -v sha256sum >/dev/null; then sha256sum $^; else shasum -a 256 $^; fi
 
+.PHONY: release
+release: build ## Build the archives of a release into dist/release, with checksums and lists of modules; publishes nothing
+	go run ./internal/release/run
+
 # Always run go build: it knows best what is out of date.
 dist/%/bootstrap: FORCE
 	@$(call compile,$*,dist/$*)

@@ -58,7 +58,7 @@ var testSupport = []string{
 	"internal/clients", "internal/deployment", "internal/examples", "internal/dynamotest", "internal/lambdatest", "internal/sqstest",
 	"internal/findings", "internal/policy/policytest", "internal/ratelimit/storetest", "internal/prove", "internal/prove/run",
 	"internal/bench", "internal/bench/run", "internal/bench/table", "internal/explore", "internal/simulate", "internal/histories", "internal/faults", "internal/outage", "internal/fuzz",
-	"internal/planted", "internal/scenarios",
+	"internal/planted", "internal/release", "internal/release/run", "internal/scenarios",
 }
 
 func TestImportsRunInOneDirection(t *testing.T) {

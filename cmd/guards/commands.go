@@ -22,6 +22,7 @@ type commands struct {
 	Grant   grantCommand   `cmd:"" help:"Give a user a role or a tier until a date, without a deploy."`
 	Revoke  revokeCommand  `cmd:"" help:"Take back everything that was granted to a user."`
 
+	Version    versionCommand    `cmd:"" help:"Print the version, the commit and its date."`
 	Completion completionCommand `cmd:"" help:"Print a script that completes commands in bash, zsh or fish."`
 	Complete   completeCommand   `cmd:"" hidden:"" passthrough:"" help:"Print the words that can complete the last one."`
 }
@@ -71,8 +72,11 @@ func run(ctx context.Context, args []string, c console) int {
 	if err != nil {
 		return c.fail(err)
 	}
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		args = []string{"--help"}
+	case args[0] == "--version": // what people try first
+		args[0] = "version"
 	}
 	command, err := parser.Parse(args)
 	if exited >= 0 { // kong has printed the help

@@ -1,0 +1,69 @@
+package release
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A file goes into an archive.
+type file struct {
+	name    string // with slashes
+	program bool   // may be executed
+	content []byte
+}
+
+// mode returns the permissions of a file.
+func (f file) mode() fs.FileMode {
+	if f.program {
+		return 0o755
+	}
+	return 0o644
+}
+
+func sorted(files []file) []file {
+	return slices.SortedFunc(slices.Values(files), func(a, b file) int { return strings.Compare(a.name, b.name) })
+}
+
+// tarball packs files as a .tar.gz. All of them get the same time.
+func tarball(files []file, date time.Time) ([]byte, error) {
+	var b bytes.Buffer
+	compressed := gzip.NewWriter(&b)
+	w := tar.NewWriter(compressed)
+	for _, f := range sorted(files) {
+		header := tar.Header{Name: f.name, Size: int64(len(f.content)), Mode: int64(f.mode()), ModTime: date, Format: tar.FormatPAX}
+		if err := w.WriteHeader(&header); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(f.content); err != nil {
+			return nil, err
+		}
+	}
+	err := cmp.Or(w.Close(), compressed.Close())
+	return b.Bytes(), err
+}
+
+// zipped packs files as a .zip. All of them get the same time.
+func zipped(files []file, date time.Time) ([]byte, error) {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, f := range sorted(files) {
+		header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: date}
+		header.SetMode(f.mode())
+		entry, err := w.CreateHeader(header)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := entry.Write(f.content); err != nil {
+			return nil, err
+		}
+	}
+	err := w.Close()
+	return b.Bytes(), err
+}

@@ -1,0 +1,194 @@
+// Package release builds the files of a release into one folder:
+//
+//	guards_VERSION_OS_ARCH.tar.gz   the program guards; a .zip for Windows
+//	guards_VERSION_aws_arm64.zip    the functions and a template that deploys them
+//	*.cdx.json                      the modules in each archive, in CycloneDX's format
+//	checksums.txt                   what sha256sum --check reads
+//
+// The same commit gives the same bytes on every machine with the same version
+// of Go: times in an archive are the commit's, and names are sorted. Nothing is
+// published.
+package release
+
+import (
+	"context"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Target is a platform of the program guards, in Go's terms.
+type Target struct{ OS, Arch string }
+
+// Targets lists the platforms of a release.
+var Targets = []Target{
+	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"},
+}
+
+// A Release is the work to do. All fields must be set.
+type Release struct {
+	Source    string // the checkout
+	Functions string // the folder with NAME/bootstrap for each function, built for arm64
+	Out       string // the folder for the release. It is replaced
+	Targets   []Target
+	Log       io.Writer // gets a line for each file
+
+	origin // of the programs, known after the first build
+}
+
+// An origin is the commit that a program was built from.
+type origin struct {
+	version string // without the v
+	date    time.Time
+}
+
+// Build writes the release. An error names the file or the command that failed.
+func (r *Release) Build(ctx context.Context) error {
+	if len(r.Targets) == 0 {
+		return errors.New("a release needs at least one target")
+	}
+	if err := os.RemoveAll(r.Out); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(r.Out, 0o755); err != nil {
+		return err
+	}
+	for _, t := range r.Targets {
+		if err := r.program(ctx, t); err != nil {
+			return fmt.Errorf("the program for %s/%s: %w", t.OS, t.Arch, err)
+		}
+	}
+	if err := r.aws(); err != nil {
+		return err
+	}
+	return r.checksums()
+}
+
+// documents are in each archive.
+var documents = []string{"CHANGELOG.md", "LICENSE", "README.md"}
+
+// program builds the program for one target and packs it.
+func (r *Release) program(ctx context.Context, t Target) error {
+	dir, err := os.MkdirTemp("", "guards-release")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	name := "guards"
+	if t.OS == "windows" {
+		name += ".exe"
+	}
+	built := filepath.Join(dir, name)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", built, "./cmd/guards")
+	cmd.Dir = r.Source
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.OS, "GOARCH="+t.Arch)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	info, err := buildinfo.ReadFile(built)
+	if err != nil {
+		return err
+	}
+	if r.origin, err = originOf(info); err != nil {
+		return err
+	}
+	folder := fmt.Sprintf("guards_%s_%s_%s", r.version, t.OS, t.Arch)
+	files, err := r.read(documents...)
+	if err != nil {
+		return err
+	}
+	program, err := os.ReadFile(built)
+	if err != nil {
+		return err
+	}
+	files = append(files, file{name: name, program: true, content: program})
+	pack, archive := tarball, folder+".tar.gz"
+	if t.OS == "windows" {
+		pack, archive = zipped, folder+".zip"
+	}
+	for i := range files {
+		files[i].name = folder + "/" + files[i].name
+	}
+	content, err := pack(files, r.date)
+	if err != nil {
+		return err
+	}
+	return r.add(archive, content, info)
+}
+
+// originOf returns what the go command stored about the commit.
+func originOf(info *debug.BuildInfo) (origin, error) {
+	for _, s := range info.Settings {
+		if s.Key != "vcs.time" {
+			continue
+		}
+		date, err := time.Parse(time.RFC3339, s.Value)
+		return origin{strings.TrimPrefix(info.Main.Version, "v"), date.UTC()}, err
+	}
+	return origin{}, errors.New("the go command found no commit. Build a release in a clone of the repository")
+}
+
+// read reads files of the checkout.
+func (r *Release) read(names ...string) (files []file, err error) {
+	for _, name := range names {
+		content, err := os.ReadFile(filepath.Join(r.Source, name))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{name: name, content: content})
+	}
+	return files, nil
+}
+
+// add writes an archive and the list of the modules in it.
+func (r *Release) add(archive string, content []byte, programs ...*debug.BuildInfo) error {
+	bom, err := sbom(archive, r.origin, programs)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.write(archive, content), r.write(archive+".cdx.json", bom))
+}
+
+// write writes a file of the release, and a line about it.
+func (r *Release) write(name string, content []byte) error {
+	_, _ = fmt.Fprintf(r.Log, "%8.1f KB  %s\n", float64(len(content))/1000, name)
+	return os.WriteFile(filepath.Join(r.Out, name), content, 0o644)
+}
+
+// checksums writes the SHA-256 of each file.
+func (r *Release) checksums() error {
+	entries, err := os.ReadDir(r.Out)
+	if err != nil {
+		return err
+	}
+	var lines strings.Builder
+	for _, e := range entries { // sorted by name
+		content, err := os.ReadFile(filepath.Join(r.Out, e.Name()))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&lines, "%x  %s\n", sha256.Sum256(content), e.Name())
+	}
+	return r.write("checksums.txt", []byte(lines.String()))
+}
+
+// modules returns the modules of programs, each once, sorted by path.
+func modules(programs []*debug.BuildInfo) []*debug.Module {
+	found := map[string]*debug.Module{}
+	for _, p := range programs {
+		for _, m := range p.Deps {
+			found[m.Path] = m
+		}
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b *debug.Module) int { return strings.Compare(a.Path, b.Path) })
+}
