@@ -22,6 +22,7 @@ type commands struct {
 	Grant   grantCommand   `cmd:"" help:"Give a user a role or a tier until a date, without a deploy."`
 	Revoke  revokeCommand  `cmd:"" help:"Take back everything that was granted to a user."`
 
+	New        newCommand        `cmd:"" help:"Add a guard or an activity to a checkout of this project."`
 	Version    versionCommand    `cmd:"" help:"Print the version, the commit and its date."`
 	Completion completionCommand `cmd:"" help:"Print a script that completes commands in bash, zsh or fish."`
 	Complete   completeCommand   `cmd:"" hidden:"" passthrough:"" help:"Print the words that can complete the last one."`

@@ -129,7 +129,7 @@ func values(v *kong.Value, prefix string) (all [][2]string) {
 				add(a.Name, g.Name)
 			}
 		}
-		if v.Name == "function" {
+		if v.Name == "function" || v.Name == "guard" {
 			add(g.Name, "")
 		}
 	}

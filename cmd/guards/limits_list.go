@@ -1,14 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/lists"
 )
 
 type listCommand struct {
@@ -41,13 +37,13 @@ func (c *listCommand) Run(con console) error {
 	case c.JSON:
 		return con.printJSON(all)
 	case c.Markdown:
-		_, err := io.WriteString(con.out, markdown(all))
+		_, err := io.WriteString(con.out, lists.Markdown(limits.All))
 		return err
 	}
 	var t textTable
 	t.row("FUNCTION", "ACTIVITY", "LIMIT", "TIERS")
 	for _, l := range all {
-		t.row(l.Function, l.Activity, l.Policy, l.tiers(""))
+		t.row(l.Function, l.Activity, l.Policy, lists.Tiers(l.Tiers, ""))
 	}
 	return t.write(con.out)
 }
@@ -65,37 +61,4 @@ func list() (all []listed) {
 		}
 	}
 	return all
-}
-
-// tiers returns the limits of the tiers, with quote around each limit.
-func (l listed) tiers(quote string) string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(l.Tiers)) {
-		all = append(all, name+": "+quote+l.Tiers[name].String()+quote)
-	}
-	return strings.Join(all, "; ")
-}
-
-// limit returns the limit as Markdown.
-func (l listed) limit() string {
-	if l.Limit == 0 {
-		return l.Policy
-	}
-	return "`" + l.Policy + "`"
-}
-
-// markdown returns the list as a table. Activities of one function that have
-// the same limits share a row.
-func markdown(list []listed) string {
-	var b strings.Builder
-	b.WriteString("| function | activity | limit | tiers |\n|---|---|---|---|\n")
-	for len(list) > 0 {
-		first, alike := list[0], []string{}
-		for len(list) > 0 && list[0].Function == first.Function && list[0].Policy == first.Policy && maps.EqualFunc(list[0].Tiers, first.Tiers, policy.Policy.Equal) {
-			alike = append(alike, "`"+list[0].Activity+"`")
-			list = list[1:]
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", first.Function, strings.Join(alike, ", "), first.limit(), first.tiers("`"))
-	}
-	return b.String()
 }

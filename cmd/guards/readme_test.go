@@ -15,6 +15,9 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/lists"
 )
 
 // A trial describes how to run the snippets that begin with a certain text.
@@ -35,6 +38,7 @@ var trials = []trial{
 	{begins: "go run ./cmd/guards replay "},
 	{begins: "gzip -c docs/traffic/"},
 	{begins: "go run ./cmd/guards verify "},
+	{begins: "go run ./cmd/guards new ", notRun: "it changes a checkout; internal/scaffold follows docs/extending.md"},
 	{begins: "go run ./cmd/guards serve", notRun: "the other snippets run while it runs"},
 	{begins: "go run ./cmd/guards erase ", status: wrongUse}, // it asks for confirmation, and no person can answer
 	{begins: "aws lambda invoke --function-name posts-guard ", posts: 10},
@@ -182,7 +186,7 @@ func TestReadmeShowsTheLimitsOfTheCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if table := markdown(list()); !strings.Contains(string(readme), "\n\n"+table+"\n") {
+	if table := lists.Markdown(limits.All); !strings.Contains(string(readme), "\n\n"+table+"\n") {
 		t.Errorf("README does not contain the output of guards limits --markdown:\n%s", table)
 	}
 }

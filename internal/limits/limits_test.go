@@ -15,59 +15,66 @@ const (
 	long  = "Rate limit exceeded: Too many requests. Please try again later."
 )
 
-// Callers were promised these limits. To change one, change this table too.
-func TestLimitsByTheMinute(t *testing.T) {
-	for _, want := range []struct {
-		guard, message, activities string
-		limit, premium             string // empty: unlimited
-	}{
-		{"posts-guard", short, "create_post update_post delete_post", "10/1m", "20/1m"},
-		{"posts-guard", short, "like view", "", ""},
-		{"comments-guard", long, "add_comment update_comment delete_comment", "60/1m", "60/1m"},
-		{"rooms-guard", short, "create_room update_room delete_room", "10/1m", "20/1m"},
-		{"room-message-guard", long, "create_room_message update_room_message delete_room_message", "60/1m", "60/1m"},
-	} {
-		for name := range strings.FieldsSeq(want.activities) {
-			a, ok := find(want.guard).Activity(name)
-			if !ok || find(want.guard).Message != want.message {
-				t.Errorf("%s of %s is %+v, %v", name, want.guard, a, find(want.guard).Message)
+// promised lists the limits that callers were promised. To change a limit,
+// change this table too. guards new adds lines at the end.
+var promised = []struct {
+	guard, message, activities string
+	limit                      string // empty: unlimited
+	tiers                      map[string]string
+	label                      string
+}{
+	{"posts-guard", short, "create_post update_post delete_post", "10/1m", map[string]string{"premium": "20/1m"}, ""},
+	{"posts-guard", short, "like view", "", nil, ""},
+	{"comments-guard", long, "add_comment update_comment delete_comment", "60/1m", nil, ""},
+	{"rooms-guard", short, "create_room update_room delete_room", "10/1m", map[string]string{"premium": "20/1m"}, ""},
+	{"room-message-guard", long, "create_room_message update_room_message delete_room_message", "60/1m", nil, ""},
+	{"pins-guard", "Pin limit reached (100/12h). Skipped remaining pins.", "pin", "log 100/12h", nil, "12-hour pins"},
+	{"chat-guard", long, "send_message", "bucket 1/5s keep 1h", map[string]string{"burst": "bucket 1/5s burst 3 keep 1h"}, ""},
+	{"ingest-guard", long, "ingest", "sliding 50/1h", nil, ""},
+	{"jobs-guard", long, "update_member_role", "reservoir 10/10s ahead 15m", nil, ""},
+}
+
+func TestLimitsAreAsPromised(t *testing.T) {
+	want := map[string]Activity{}
+	for _, p := range promised {
+		for name := range strings.FieldsSeq(p.activities) {
+			a := Activity{Name: name, Label: p.label, Unlimited: p.limit == ""}
+			if !a.Unlimited {
+				a.Limit = policy.Must(p.limit)
 			}
-			for tier, limit := range map[string]string{"": want.limit, "premium": want.premium, "gold": want.limit} {
-				if got := a.For(tier); got.String() != limit || got.IsZero() != a.Unlimited {
-					t.Errorf("%s of tier %q has the limit %q, want %q", name, tier, got, limit)
+			for tier, limit := range p.tiers {
+				if a.Tiers == nil {
+					a.Tiers = Tiers{}
+				}
+				a.Tiers[tier] = policy.Must(limit)
+			}
+			want[p.guard+" "+name+": "+p.message] = a
+		}
+	}
+	got := map[string]Activity{}
+	for _, g := range All {
+		for _, a := range g.Activities {
+			got[g.Name+" "+a.Name+": "+g.Message] = a
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("limits.go differs from what callers were promised (-promised +limits.go):\n%s", diff)
+	}
+}
+
+func TestATierThatAnActivityDoesNotNameGetsTheOrdinaryLimit(t *testing.T) {
+	for _, g := range All {
+		for _, a := range g.Activities {
+			if got := a.For("gold"); !got.Equal(a.Limit) || got.IsZero() != a.Unlimited {
+				t.Errorf("%s of tier gold has the limit %q, want %q", a.Name, got, a.Limit)
+			}
+			for tier, limit := range a.Tiers {
+				if got := a.For(tier); !got.Equal(limit) {
+					t.Errorf("%s of tier %s has the limit %q, want %q", a.Name, tier, got, limit)
 				}
 			}
 		}
 	}
-}
-
-func TestOtherLimits(t *testing.T) {
-	for name, want := range map[string]struct {
-		message  string
-		activity Activity
-	}{
-		"pins-guard": {"Pin limit reached (100/12h). Skipped remaining pins.", Activity{
-			Name: "pin", Limit: policy.Must("log 100/12h"), Label: "12-hour pins",
-		}},
-		"chat-guard": {long, Activity{
-			Name: "send_message", Limit: policy.Must("bucket 1/5s keep 1h"), Tiers: Tiers{"burst": policy.Must("bucket 1/5s burst 3 keep 1h")},
-		}},
-		"ingest-guard": {long, Activity{Name: "ingest", Limit: policy.Must("sliding 50/1h")}},
-		"jobs-guard":   {long, Activity{Name: "update_member_role", Limit: policy.Must("reservoir 10/10s ahead 15m")}},
-	} {
-		if diff := cmp.Diff(Guard{Name: name, Message: want.message, Activities: []Activity{want.activity}}, find(name)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
-func find(name string) Guard {
-	for _, g := range All {
-		if g.Name == name {
-			return g
-		}
-	}
-	return Guard{}
 }
 
 func TestEveryGuardIsValid(t *testing.T) {

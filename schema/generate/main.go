@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/lists"
 )
 
 func main() {
@@ -37,7 +40,7 @@ func write(root string) error {
 // generate returns the content of each generated file, by its path in the
 // repository. It reads the schemas of the repository at root.
 func generate(root string) (map[string][]byte, error) {
-	files, err := activityLists()
+	files, err := lists.Clients(limits.All)
 	if err != nil {
 		return nil, err
 	}

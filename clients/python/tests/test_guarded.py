@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from guards import ConfigurationError, Decision, Guards, LimitedError, OutageError
+from guards._activities import ACTIVITIES
 from tests.conftest import PATIENT, Client
 from tests.server import Server, answer, lambda_error, refuse
 
@@ -125,8 +126,9 @@ def test_the_default_warning_names_no_user(server: Server, caplog: pytest.LogCap
 def test_ready_asks_each_guard_once(server: Server, new: Callable[..., Client]) -> None:
     new().ready()
     paths = sorted(received.path.split("/")[3] for received in server.received)
-    names = ["chat", "comments", "ingest", "jobs", "pins", "posts", "room-message", "rooms"]
-    assert paths == [f"{name}-guard" for name in names]
+    known = {guard for guard, _ in ACTIVITIES.values()}
+    assert "posts-guard" in known
+    assert paths == sorted(known)
     assert {(received.event["userId"], received.event["op"]) for received in server.received} == {("ready", "status")}
 
 

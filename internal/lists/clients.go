@@ -1,4 +1,6 @@
-package main
+// Package lists writes the lists that follow from the limits: the one that each
+// client has of the activities, and the table of limits in the README.
+package lists
 
 import (
 	"fmt"
@@ -18,10 +20,9 @@ type activity struct {
 	window      time.Duration // as in the RateLimit-Policy header; 0: unlimited, or several limits
 }
 
-// activities returns the activities of all guards, in the order in which
-// guards limits prints them.
-func activities() (all []activity) {
-	for _, g := range limits.All {
+// activities returns the activities of guards in their order.
+func activities(guards []limits.Guard) (all []activity) {
+	for _, g := range guards {
 		for _, a := range g.Activities {
 			one := activity{name: a.Name, guard: g.Name}
 			if !a.Unlimited {
@@ -38,9 +39,9 @@ func activities() (all []activity) {
 // seconds returns the window in whole seconds, rounded up as in the header.
 func (a activity) seconds() int64 { return int64((a.window + time.Second - 1) / time.Second) }
 
-// activityLists returns the list of each client.
-func activityLists() (map[string][]byte, error) {
-	all := activities()
+// Clients returns the list of each client, by its path in the repository.
+func Clients(guards []limits.Guard) (map[string][]byte, error) {
+	all := activities(guards)
 	source, err := format.Source([]byte(goList(all)))
 	return map[string][]byte{
 		"client/activities.go":                     source,

@@ -1,0 +1,193 @@
+package scaffold
+
+import (
+	"errors"
+	"fmt"
+	"go/format"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/lists"
+)
+
+// promise adds a line to the table of promised limits.
+func (e *edits) promise(g limits.Guard, a limits.Activity) {
+	if e.err != nil {
+		return
+	}
+	text, err := e.checkout.read(promisesFile)
+	if err != nil {
+		e.err = err
+		return
+	}
+	// The table is not a map of known types, so only its own form is read.
+	start := strings.Index(text, "\nvar promised = ")
+	end := strings.Index(text[max(0, start):], "\n}\n\n")
+	if start < 0 || end < 0 {
+		e.err = fmt.Errorf("%s has no table named promised", promisesFile)
+		return
+	}
+	file, err := parseTexts(promisesFile, text)
+	if err != nil {
+		e.err = err
+		return
+	}
+	tiers := "nil"
+	if len(a.Tiers) > 0 {
+		tiers = "map[string]string{" + pairs(a.Tiers, "%q") + "}"
+	}
+	at := start + end + 1
+	row := fmt.Sprintf("\t{%q, %s, %q, %q, %s, \"\"},\n", g.Name, file.name(g.Message), a.Name, a.Limit.String(), tiers)
+	formatted, err := format.Source([]byte(text[:at] + row + text[at:]))
+	e.replace(promisesFile, "the promise "+a.Name+": "+a.Limit.String(), string(formatted), err)
+}
+
+const functionText = `%spackage main
+
+import (
+	"os"
+
+	"%[2]s/internal/lambdafn"
+	"%[2]s/internal/limits"
+)
+
+func main() { os.Exit(lambdafn.Guard(limits.%[3]s)) }
+`
+
+// function adds the function's folder.
+func (e *edits) function(g limits.Guard, variable string) {
+	comment := fmt.Sprintf("The Lambda function %s decides the activities that limits.%s lists.", g.Name, variable)
+	folder := path.Join("functions", g.Name)
+	e.create(folder+"/main.go", "the function", fmt.Sprintf(functionText, wrapped(comment), e.checkout.module, variable))
+	e.create(folder+"/event.json", "a sample event", fmt.Sprintf("{\"userId\": \"u1\", \"activity\": %q}\n", g.Activities[0].Name))
+}
+
+// wrapped returns a text as a comment with lines of at most 80 characters.
+func wrapped(text string) string {
+	var b strings.Builder
+	width := 0
+	for word := range strings.FieldsSeq(text) {
+		if width == 0 || width+1+len(word) > 80 {
+			b.WriteString("\n//")
+			width = len("//")
+		}
+		b.WriteString(" " + word)
+		width += 1 + len(word)
+	}
+	return strings.TrimPrefix(b.String(), "\n") + "\n"
+}
+
+// template adds the guard's pieces to the template.
+func (e *edits) template(g limits.Guard, after *source) {
+	if e.err != nil {
+		return
+	}
+	before, err := e.checkout.read(templateFile)
+	if err != nil {
+		e.err = err
+		return
+	}
+	text, err := withTemplate(before, after.guards[:len(after.guards)-1], g)
+	e.replace(templateFile, "the function, its policy, URL, alarms, dashboard line and output; the policy for backends", text, err)
+	e.complete(text, g)
+}
+
+// roleFits checks that the role of a guard allows what one more activity needs.
+func (e *edits) roleFits(g limits.Guard, a limits.Activity) {
+	if e.err != nil {
+		return
+	}
+	text, err := e.checkout.read(templateFile)
+	e.err = err
+	g.Activities = append(slices.Clone(g.Activities), a)
+	e.complete(text, g)
+}
+
+// complete checks that the template has all pieces of a guard.
+func (e *edits) complete(text string, g limits.Guard) {
+	if e.err != nil {
+		return
+	}
+	missing, err := Missing(text, []limits.Guard{g})
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("the template needs a change by hand first: %s", strings.Join(missing, "; "))
+	}
+	e.err = err
+}
+
+// documents writes the table of limits anew, and an entry in the changelog.
+func (e *edits) documents(r Request, after *source) {
+	if e.err != nil {
+		return
+	}
+	old := lists.Markdown(e.checkout.Guards())
+	file, text := e.checkout.withText(old)
+	if file == "" {
+		e.err = errors.New("neither README.md nor a document of docs has the table of guards limits --markdown; put it there first")
+		return
+	}
+	e.replace(file, "the table of limits", strings.Replace(text, old, lists.Markdown(after.guards), 1), nil)
+	entry := fmt.Sprintf("- **`%s`** is a new activity of `%s`. Its limit is `%s`.\n", r.Activity.Name, r.Guard, r.Activity.Limit)
+	if r.New {
+		entry = fmt.Sprintf("- **`%s`** is a new guard. Its activity is `%s`, with the limit `%s`.\n", r.Guard, r.Activity.Name, r.Activity.Limit)
+	}
+	text, err := e.checkout.read(changelog)
+	e.replace(changelog, "an entry under Added", withEntry(text, entry), err)
+}
+
+// withText returns the first document that contains a text.
+func (c *Checkout) withText(part string) (file, text string) {
+	files := []string{"README.md"}
+	if entries, err := c.root.Open("docs"); err == nil {
+		names, _ := entries.Readdirnames(-1)
+		_ = entries.Close()
+		for _, name := range names {
+			if path.Ext(name) == ".md" {
+				files = append(files, "docs/"+name)
+			}
+		}
+	}
+	for _, file := range files {
+		if text, err := c.read(file); err == nil && strings.Contains(text, part) {
+			return file, text
+		}
+	}
+	return "", ""
+}
+
+var (
+	unreleased = regexp.MustCompile(`(?m)^## Unreleased\n`)
+	nextPart   = regexp.MustCompile(`(?m)^## `)
+	added      = regexp.MustCompile(`(?m)^### Added\n\n`)
+)
+
+// withEntry returns the changelog with one more entry under Added of the
+// unreleased part.
+func withEntry(text, entry string) string {
+	head := unreleased.FindStringIndex(text)
+	if head == nil {
+		return text
+	}
+	end := len(text)
+	if next := nextPart.FindStringIndex(text[head[1]:]); next != nil {
+		end = head[1] + next[0]
+	}
+	if at := added.FindStringIndex(text[head[1]:end]); at != nil {
+		return text[:head[1]+at[1]] + entry + text[head[1]+at[1]:]
+	}
+	return text[:head[1]] + "\n### Added\n\n" + entry + text[head[1]:]
+}
+
+// clients writes the lists of the clients anew.
+func (e *edits) clients(after *source) {
+	if e.err != nil {
+		return
+	}
+	files, err := lists.Clients(after.guards)
+	for _, file := range []string{"client/activities.go", "clients/typescript/src/activities.ts", "clients/python/src/guards/_activities.py"} {
+		e.replace(file, "the client's list of activities", string(files[file]), err)
+	}
+}
