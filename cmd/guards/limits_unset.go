@@ -26,5 +26,14 @@ func (c *unsetCommand) Run(ctx context.Context, con console) error {
 	if c.Tier != "" {
 		what += " for tier " + c.Tier
 	}
-	return c.edit(ctx, con, what, func(s live.Settings) (live.Settings, error) { return s.Unset(c.Activity, c.Tier) })
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	r, before, after, err := c.edit(ctx, con, store, what, func(s live.Settings) (live.Settings, error) { return s.Unset(c.Activity, c.Tier) })
+	if err != nil {
+		return err
+	}
+	r.Changes = changesOf(before, after, c.Activity)
+	return c.print(con, r, texts(r.Changes)...)
 }

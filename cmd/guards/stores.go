@@ -82,6 +82,7 @@ func (f *tableFlags) open(ctx context.Context) (store, error) {
 			o.BaseEndpoint = aws.String(f.Endpoint)
 		}
 		f.address = aws.ToString(o.BaseEndpoint)
+		o.HTTPClient = &reacher{client: o.HTTPClient, wait: firstWait}
 	})
 	t := table.New(s.Table())
 	return store{s, t, dynamolive.New(s.Table()), t}, nil
