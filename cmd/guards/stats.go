@@ -20,6 +20,8 @@ type statsCommand struct {
 // Help returns the text below the command's flags.
 func (statsCommand) Help() string {
 	return `This reads the whole table, which costs read capacity. A terminal shows the progress.
+Stale items have expired: guards cleanup deletes the same number. Cleanup also reads
+the items of the live limits, which stats does not count.
 Examples:
   guards stats
   guards stats --activity create_post --json`
