@@ -13,9 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
-	"github.com/cric-talk/guards/internal/table"
 )
 
 // An outage is an HTTP client that takes the place of the network between the
@@ -41,12 +39,10 @@ func (o outage) open(name string) store {
 	cfg := aws.Config{Region: "us-east-1", Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: "none", SecretAccessKey: "none"}, nil
 	})}
-	s := dynamostore.New(cfg, name, func(options *dynamodb.Options) {
+	return storeOf(dynamostore.New(cfg, name, func(options *dynamodb.Options) {
 		options.BaseEndpoint = aws.String("http://outage.invalid")
 		options.HTTPClient = o
-	})
-	t := table.New(s.Table())
-	return store{s, t, dynamolive.New(s.Table()), t}
+	}))
 }
 
 // Do implements the SDK's HTTP client.

@@ -60,7 +60,7 @@ func TestEachFlagHasOneName(t *testing.T) {
 // usual has the arguments that each command needs.
 var usual = map[string]string{
 	"check": "create_post --user u1", "verify": "create_post", "status": "--user u1", "reset": "create_post --user u1", "erase": "--user u1",
-	"serve": "--addr 127.0.0.1:0", "stats": "", "cleanup": "", "limits list": "", "limits set": "create_post --mode off",
+	"serve": "--addr 127.0.0.1:0", "stats": "", "top": "", "cleanup": "", "limits list": "", "limits set": "create_post --mode off",
 	"limits unset": "create_post", "limits diff": "", "limits history": "", "revoke": "--user u1", "completion": "tcsh",
 	"grant": "--user u1 --tier gold --until 2099-12-31 --reason r", "replay": "no-such-file --activity create_post",
 }
