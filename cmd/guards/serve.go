@@ -19,7 +19,7 @@ import (
 type serveCommand struct {
 	Addr        string `default:"127.0.0.1:3001" placeholder:"HOST:PORT" help:"The address to listen on (${default}). There is no authentication, so keep it on loopback."`
 	CreateTable bool   `help:"Create the table first if it does not exist. Goes with --store dynamodb."`
-	Fail        string `enum:",unavailable,throttled,slow" default:"" placeholder:"HOW" help:"Act as if the table were unavailable, throttled or slow. No table is needed."`
+	Fail        string `enum:"none,unavailable,throttled,slow" default:"none" help:"Act as if the table were unavailable, throttled or slow. No table is needed. Default: none."`
 	JSON        bool   `name:"json" help:"Print each invocation as one line of JSON."`
 	storeFlags
 }
@@ -85,9 +85,9 @@ func (c *serveCommand) Run(ctx context.Context, con console) error {
 // Then it checks that the table can be reached. With --fail there is no table.
 func (c *serveCommand) prepare(ctx context.Context) (store, error) {
 	switch {
-	case c.CreateTable && c.Fail != "":
+	case c.CreateTable && c.Fail != "none":
 		return store{}, errors.New("--fail needs no table: give it without --create-table")
-	case c.Fail != "":
+	case c.Fail != "none":
 		return outage(c.Fail).open(c.Table), nil
 	}
 	s, err := c.open(ctx)
@@ -113,7 +113,7 @@ func (c *serveCommand) prepare(ctx context.Context) (store, error) {
 // countsIn names the store.
 func (c *serveCommand) countsIn() string {
 	switch {
-	case c.Fail != "":
+	case c.Fail != "none":
 		return "a table that is " + c.Fail + ", because of --fail"
 	case c.Store == "memory":
 		return "memory"

@@ -27,6 +27,16 @@ func setWords(activity, limit, tier, mode string) string {
 	return words
 }
 
+// unsetWords describes that a change of an activity, or of one of its tiers, was
+// undone.
+func unsetWords(activity, tier string) string {
+	words := "unset " + activity
+	if tier != "" {
+		words += " for tier " + tier
+	}
+	return words
+}
+
 // grantWords describes a grant. The history must not name the user.
 func grantWords(g live.Grant) string {
 	return fmt.Sprintf("grant a user %s%s until %s", g.Role, g.Tier, g.Until.Format(time.RFC3339))
@@ -58,32 +68,42 @@ func (s stamp) cells() []string {
 	return []string{s.Since.Format(time.RFC3339), s.By}
 }
 
-// limitStamp returns who set the limit of an activity or of one of its tiers.
-// The newest change in the history counts, if it set this limit. Somebody who
-// edits the settings by hand leaves no trace there.
+// limitStamp returns who set the limit of an activity or of one of its tiers. If
+// the same limit was set again, the first time counts. Somebody who edits the
+// settings by hand leaves no trace in the history, so the newest change must
+// have set this limit.
 func limitStamp(history []live.Change, activity, tier, limit string) stamp {
-	for _, c := range history {
-		if text, t, _, ok := setParts(c.What, activity); ok && text != "" && t == tier {
-			if p, err := policy.Parse(text); err == nil && p.String() == limit {
-				return stampOf(c)
-			}
-			break
-		}
-	}
-	return stamp{}
+	return firstOf(history, activity, tier, func(text, t, _ string) (about, same bool) {
+		p, err := policy.Parse(text)
+		return text != "" && t == tier, err == nil && p.String() == limit
+	})
 }
 
-// modeStamp returns who set the mode of an activity.
+// modeStamp returns who set the mode of an activity, as limitStamp does.
 func modeStamp(history []live.Change, activity, mode string) stamp {
+	return firstOf(history, activity, "", func(_, _, m string) (about, same bool) { return m != "", m == mode })
+}
+
+// firstOf returns the oldest of the newest changes that is reports as the same.
+// A change that is about something else has no influence.
+func firstOf(history []live.Change, activity, tier string, is func(limit, tier, mode string) (about, same bool)) (first stamp) {
 	for _, c := range history {
-		if _, _, m, ok := setParts(c.What, activity); ok && m != "" {
-			if m == mode {
-				return stampOf(c)
-			}
+		if c.What == unsetWords(activity, "") || c.What == unsetWords(activity, tier) {
 			break
 		}
+		limit, t, mode, ok := setParts(c.What, activity)
+		if !ok {
+			continue
+		}
+		about, same := is(limit, t, mode)
+		switch {
+		case about && same:
+			first = stampOf(c)
+		case about:
+			return first
+		}
 	}
-	return stamp{}
+	return first
 }
 
 // setParts reads what setWords wrote about an activity.
