@@ -46,6 +46,7 @@ var order = []string{
 	"internal/input",
 	"internal/metrics",
 	"internal/deadline",
+	"internal/table/scan",
 	"internal/table",
 	"internal/ratelimit/dynamostore",
 	"internal/dynamohttp",

@@ -25,6 +25,15 @@ func find(name string) (g limits.Guard, a limits.Activity, err error) {
 	return g, a, input.Invalid("activity", input.Show(name), "one of "+strings.Join(all, ", "))
 }
 
+// inCode returns the limit of an activity for callers of a tier, in its text
+// form.
+func inCode(a limits.Activity, tier string) string {
+	if a.Unlimited {
+		return "unlimited"
+	}
+	return a.For(tier).String()
+}
+
 // activities returns the names of all guards' activities.
 func activities() (all []string) {
 	for _, g := range limits.All {

@@ -8,21 +8,20 @@ import (
 	"strings"
 )
 
-// questionFlags belong to commands that ask before they delete. Some of these
-// commands can also show what they would delete.
-type questionFlags struct {
-	Yes    bool `short:"y" help:"Delete without asking."`
-	DryRun bool `help:"Delete nothing. Show how much would be deleted."`
+// yesFlag belongs to commands that ask before they act.
+type yesFlag struct {
+	Yes bool `short:"y" help:"Do not ask."`
 }
 
-// confirm asks the question, unless --yes or --dry-run answers it. It returns
-// nil if the answer is yes. It stops waiting for the answer when ctx ends.
-func (f *questionFlags) confirm(ctx context.Context, con console, question string) error {
-	if f.Yes || f.DryRun {
+// confirm asks the question, unless --yes answers it. It returns nil if the
+// answer is yes. It stops waiting for the answer when ctx ends. If no person
+// can answer, the error suggests --yes, and instead if it is not empty.
+func (f yesFlag) confirm(ctx context.Context, con console, question, instead string) error {
+	if f.Yes {
 		return nil
 	}
 	if con.in == nil {
-		return errors.New("there is nobody to ask: give --yes to delete, or --dry-run to see what would be deleted")
+		return errors.New("there is nobody to ask: give --yes to go ahead" + instead)
 	}
 	_, _ = fmt.Fprintf(con.err, "%s [y/N] ", question)
 	answered := make(chan string, 1)

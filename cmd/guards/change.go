@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os/user"
+	"time"
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
@@ -11,29 +12,70 @@ import (
 
 // changeFlags belong to commands that change the live limits.
 type changeFlags struct {
-	Why string `placeholder:"TEXT" help:"The reason, for the history."`
-	By  string `placeholder:"NAME" help:"Who makes the change. Default: the name of the user who runs the command."`
+	Why  string `placeholder:"TEXT" help:"The reason, for the history."`
+	By   string `placeholder:"NAME" help:"Who makes the change. Default: the name of the user who runs the command."`
+	JSON bool   `name:"json" help:"Print one JSON document."`
 	tableFlags
 }
 
-// edit changes the settings and prints when the change takes effect. What
-// describes the change in the history.
-func (f *changeFlags) edit(ctx context.Context, con console, what string, edit func(live.Settings) (live.Settings, error)) error {
-	store, err := f.open(ctx)
-	if err != nil {
-		return err
-	}
+// A report is what a command prints after it changed the live limits.
+type report struct {
+	What    string       `json:"what"`
+	UserID  string       `json:"userId,omitzero"`
+	Changes []change     `json:"changes,omitempty"`
+	Revoked []live.Grant `json:"revoked,omitempty"`
+	At      time.Time    `json:"at"`
+	By      string       `json:"by"`
+	Why     string       `json:"why,omitzero"`
+	Table   string       `json:"table"`
+	Region  string       `json:"region"`
+}
+
+// edit changes the settings. What describes the change in the history. Edit
+// returns a report, and the settings before and after the change.
+func (f *changeFlags) edit(ctx context.Context, con console, s store, what string, edit func(live.Settings) (live.Settings, error)) (r report, before, after live.Settings, err error) {
 	if f.By == "" {
 		if u, err := user.Current(); err == nil {
 			f.By = u.Username
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	c := live.Change{At: con.now(), By: f.By, What: what, Why: f.Why}
-	if err := live.Edit(ctx, store.live, limits.All, c, edit); err != nil {
-		return reached(err)
+	asked := false // whether the table was asked to make the change
+	err = live.Edit(within, s.live, limits.All, c, func(now live.Settings) (live.Settings, error) {
+		if before, err = copied(now); err != nil {
+			return now, err
+		}
+		after, err = edit(now)
+		asked = err == nil
+		return after, err
+	})
+	if ctx.Err() != nil && asked {
+		con.note("stopped: the change may be made or not; see guards limits history")
 	}
-	_, err = fmt.Fprintln(con.out, what+": instances follow within 30 s of use")
-	return err
+	r = report{What: what, At: c.At.UTC(), By: f.By, Why: f.Why, Table: f.Table, Region: f.region}
+	return r, before, after, reached(err)
+}
+
+// copied returns a copy of s that an edit of s does not change.
+func copied(s live.Settings) (live.Settings, error) {
+	document, err := s.Document()
+	if err != nil {
+		return s, err
+	}
+	return live.Parse(document)
+}
+
+// print writes the report, for people with these lines.
+func (f *changeFlags) print(con console, r report, lines ...string) error {
+	if f.JSON {
+		return con.printLine(r)
+	}
+	for _, line := range append(lines, "in "+f.where()+"; instances follow within 30 s of use") {
+		if _, err := fmt.Fprintln(con.out, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }

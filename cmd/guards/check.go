@@ -8,6 +8,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/lambdafn"
 )
 
 type checkCommand struct {
@@ -35,15 +36,19 @@ func (c *checkCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
+	c.explainLive(con, h)
 	var last error
 	for i := range c.Times {
 		if ctx.Err() != nil {
-			return errInterrupted
+			return c.stopped(con, i)
 		}
 		a, err := decide(ctx, h, guard.Request{
 			UserID: c.User, Activity: c.Activity, Op: guard.Check,
 			Count: c.Count, Partial: c.Partial, Tier: c.Tier, Roles: c.Role,
 		})
+		if err != nil && ctx.Err() != nil {
+			return c.stopped(con, i)
+		}
 		if err != nil {
 			return err
 		}
@@ -60,6 +65,12 @@ func (c *checkCommand) Run(ctx context.Context, con console) error {
 		}
 	}
 	return last
+}
+
+// stopped notes how many requests were answered before Ctrl-C.
+func (c *checkCommand) stopped(con console, answered int) error {
+	con.note(fmt.Sprintf("stopped after %d of %s", answered, several(int64(c.Times), "request")))
+	return errInterrupted
 }
 
 // handler checks the flags and returns the guard to ask.
@@ -82,7 +93,19 @@ func (c *checkCommand) handler(ctx context.Context, con console) (*guard.Handler
 	if err != nil {
 		return nil, err
 	}
-	return &guard.Handler{Guard: g, Limiter: store.limiter(con), Live: changed, BypassRoles: []string{"admin"}}, nil
+	return &guard.Handler{Guard: g, Limiter: store.limiter(con), Live: changed, BypassRoles: lambdafn.BypassRoles()}, nil
+}
+
+// explainLive notes which live limit, mode or grant decides. It is not a part
+// of the guard's answer.
+func (c *checkCommand) explainLive(con console, h *guard.Handler) {
+	a, ok := h.Guard.Activity(c.Activity)
+	if !ok {
+		return
+	}
+	if ruling, _ := rulingOn(h.Live.Limits(), a, c.User, c.Tier, con.now()); ruling != nil {
+		con.note(fmt.Sprintf("%s of %s is decided by: %s; see guards limits --live", c.Activity, c.User, ruling))
+	}
 }
 
 // line returns the nth answer for people. The lines of one command are aligned.

@@ -14,6 +14,7 @@ type commands struct {
 	Status  statusCommand  `cmd:"" help:"Show what a user has done and has left."`
 	Verify  verifyCommand  `cmd:"" help:"Send requests from many callers at once. The exit status is 1 unless exactly the limit gets through."`
 	Stats   statsCommand   `cmd:"" help:"Count the users and items in the table, by activity."`
+	Top     topCommand     `cmd:"" help:"Show the users at or near a limit."`
 	Reset   resetCommand   `cmd:"" help:"Clear one activity of a user in the current window."`
 	Erase   eraseCommand   `cmd:"" help:"Delete everything about a user."`
 	Cleanup cleanupCommand `cmd:"" help:"Delete what has expired, as the function cleanup does."`

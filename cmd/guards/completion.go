@@ -6,6 +6,7 @@ import "embed"
 // completeCommand each time the user presses the completion key.
 type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+	JSON  bool   `name:"json" help:"Print the script in one JSON document."`
 }
 
 // Help returns the text below the command's flags.
@@ -25,6 +26,9 @@ func (c *completionCommand) Run(con console) error {
 	script, err := shells.ReadFile("completion/guards." + c.Shell)
 	if err != nil {
 		return err
+	}
+	if c.JSON {
+		return con.printLine(map[string]string{"shell": c.Shell, "script": string(script)})
 	}
 	_, err = con.out.Write(script)
 	return err

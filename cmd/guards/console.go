@@ -11,6 +11,7 @@ type console struct {
 	in       io.Reader        // the answers to questions; nil: no person can answer
 	out, err io.Writer        // out gets results, err everything else
 	color    bool             // out is a terminal that shows colours
+	screen   bool             // out is a terminal that can be cleared
 	progress bool             // err is a terminal on which a line can be replaced
 	now      func() time.Time // decides what is counted and what has expired; nil: time.Now
 }

@@ -20,7 +20,7 @@ const (
 var (
 	errRefused     = errors.New("refused")
 	errInterrupted = errors.New("interrupted")
-	errDeclined    = errors.New("nothing was deleted")
+	errDeclined    = errors.New("nothing was changed")
 )
 
 // fail prints err, if it needs a message, and returns the exit status.

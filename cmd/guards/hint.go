@@ -45,8 +45,18 @@ func explain(c *kong.Context, err error) error {
 	return err
 }
 
-// explain names the table if it does not exist. Functions never show its name.
+// explain names the address if nothing answers there, and the table if it does
+// not exist. Functions never show them.
 func (f *tableFlags) explain(err error) error {
+	if _, ok := errors.AsType[hint](err); ok {
+		return err
+	}
+	if e, ok := errors.AsType[*unreached](err); ok {
+		return hint{
+			error:  &input.Unavailable{What: e.Error()},
+			advice: "choose another address with --endpoint or AWS_ENDPOINT_URL_DYNAMODB, or another region with --region",
+		}
+	}
 	if e, ok := errors.AsType[smithy.APIError](err); !ok || e.ErrorCode() != "ResourceNotFoundException" {
 		return err
 	}

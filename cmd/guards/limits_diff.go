@@ -74,27 +74,25 @@ func differences(s live.Settings) []difference {
 	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
 		o := s.Activities[name]
 		if o.Limit != "" || o.Mode != "" {
-			d := difference{Activity: name, Code: inCode(name, ""), Live: o.Limit, Mode: o.Mode}
+			d := difference{Activity: name, Code: inCodeOf(name, ""), Live: o.Limit, Mode: o.Mode}
 			if d.Live == "" {
 				d.Live = d.Code
 			}
 			list = append(list, d)
 		}
 		for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
-			list = append(list, difference{Activity: name, Tier: tier, Code: inCode(name, tier), Live: o.Tiers[tier]})
+			list = append(list, difference{Activity: name, Tier: tier, Code: inCodeOf(name, tier), Live: o.Tiers[tier]})
 		}
 	}
 	return list
 }
 
-// inCode returns the code's limit of an activity for callers of a tier.
-func inCode(name, tier string) string {
+// inCodeOf returns the code's limit of an activity for callers of a tier. It
+// returns an empty text if the code does not have the activity.
+func inCodeOf(name, tier string) string {
 	_, a, err := find(name)
-	switch {
-	case err != nil:
+	if err != nil {
 		return ""
-	case a.Unlimited:
-		return "unlimited"
 	}
-	return a.For(tier).String()
+	return inCode(a, tier)
 }

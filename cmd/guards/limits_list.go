@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"io"
 
 	"github.com/cric-talk/guards/internal/limits"
@@ -9,7 +11,9 @@ import (
 
 type listCommand struct {
 	JSON     bool `name:"json" help:"Print one JSON array." xor:"form"`
-	Markdown bool `help:"Print a table for a README." xor:"form"`
+	Markdown bool `help:"Print a table for a README." xor:"form,live"`
+	Live     bool `help:"Show the limits in force beside the code's, with modes and grants, since when and by whom. Reads the table." xor:"live"`
+	tableFlags
 }
 
 // Help returns the text below the command's flags.
@@ -17,7 +21,9 @@ func (listCommand) Help() string {
 	return `Examples:
   guards limits
   guards limits --json
-  guards limits --markdown`
+  guards limits --markdown
+  guards limits --live
+  guards limits --live --json`
 }
 
 // A listed is one activity of the list.
@@ -30,8 +36,14 @@ type listed struct {
 	Tiers    limits.Tiers `json:"tiers,omitempty"`
 }
 
-// Run lists the limits.
-func (c *listCommand) Run(con console) error {
+// Run lists the code's limits, or those in force.
+func (c *listCommand) Run(ctx context.Context, con console) error {
+	if c.Live {
+		return c.live(ctx, con)
+	}
+	if c.Endpoint != "" || c.Region != "" { // they would have no effect
+		return errors.New("--endpoint and --region go with --live")
+	}
 	all := list()
 	switch {
 	case c.JSON:

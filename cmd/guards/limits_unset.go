@@ -22,9 +22,14 @@ func (unsetCommand) Help() string {
 // Run undoes what was changed. The activity need not exist in the code any
 // more.
 func (c *unsetCommand) Run(ctx context.Context, con console) error {
-	what := "unset " + c.Activity
-	if c.Tier != "" {
-		what += " for tier " + c.Tier
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
 	}
-	return c.edit(ctx, con, what, func(s live.Settings) (live.Settings, error) { return s.Unset(c.Activity, c.Tier) })
+	r, before, after, err := c.edit(ctx, con, store, unsetWords(c.Activity, c.Tier), func(s live.Settings) (live.Settings, error) { return s.Unset(c.Activity, c.Tier) })
+	if err != nil {
+		return err
+	}
+	r.Changes = changesOf(before, after, c.Activity)
+	return c.print(con, r, texts(r.Changes)...)
 }

@@ -19,6 +19,8 @@ import (
 type serveCommand struct {
 	Addr        string `default:"127.0.0.1:3001" placeholder:"HOST:PORT" help:"The address to listen on (${default}). There is no authentication, so keep it on loopback."`
 	CreateTable bool   `help:"Create the table first if it does not exist. Goes with --store dynamodb."`
+	Fail        string `enum:"none,unavailable,throttled,slow" default:"none" help:"Act as if the table were unavailable, throttled or slow. No table is needed. Default: none."`
+	JSON        bool   `name:"json" help:"Print each invocation as one line of JSON."`
 	storeFlags
 }
 
@@ -29,6 +31,8 @@ application under development. The guards read MODE, ON_OUTAGE, ON_LIMIT,
 DECISION_TIMEOUT and BYPASS_ROLES as the deployed functions do. Examples:
   guards serve
   MODE=shadow guards serve
+  guards serve --fail unavailable
+  ON_OUTAGE=deny guards serve --fail slow
   guards serve --store dynamodb --endpoint http://127.0.0.1:8000 --create-table
   aws lambda invoke --endpoint-url http://127.0.0.1:3001 --function-name posts-guard \
     --cli-binary-format raw-in-base64-out \
@@ -48,18 +52,16 @@ func (c *serveCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	store, err := c.open(ctx)
+	store, err := c.prepare(ctx)
 	if err != nil {
-		return err
-	}
-	if err := c.prepare(ctx, store); err != nil {
 		return err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Addr)
 	if err != nil {
 		return fmt.Errorf("--addr: %w", err)
 	}
-	api := newAPI(&settings, store, con)
+	log := &serveLog{con: con, json: c.JSON}
+	api := newAPI(&settings, store, con, log.observe)
 	server := newServer(api)
 	con.note(fmt.Sprintf("serving %s on http://%s, counting in %s%s; press Ctrl-C to stop",
 		strings.Join(slices.Sorted(maps.Keys(api.Functions)), ", "), listener.Addr(), c.countsIn(), variables()))
@@ -75,31 +77,45 @@ func (c *serveCommand) Run(ctx context.Context, con console) error {
 	defer cancel()
 	err = server.Shutdown(last)
 	api.Wait()
+	con.note("stopped after " + several(log.count(), "request"))
 	return err
 }
 
-// prepare creates the table if --create-table is given. Then it checks that the
-// table can be reached.
-func (c *serveCommand) prepare(ctx context.Context, store store) error {
+// prepare opens the store, and creates the table if --create-table is given.
+// Then it checks that the table can be reached. With --fail there is no table.
+func (c *serveCommand) prepare(ctx context.Context) (store, error) {
+	switch {
+	case c.CreateTable && c.Fail != "none":
+		return store{}, errors.New("--fail needs no table: give it without --create-table")
+	case c.Fail != "none":
+		return outage(c.Fail).open(c.Table), nil
+	}
+	s, err := c.open(ctx)
+	if err != nil {
+		return s, err
+	}
 	if c.CreateTable {
-		if store.dynamo == nil {
-			return errors.New("--create-table goes with --store dynamodb")
+		if s.dynamo == nil {
+			return s, errors.New("--create-table goes with --store dynamodb")
 		}
-		if err := store.dynamo.Create(ctx); err != nil {
-			return input.NewUnavailable(err)
+		if err := s.dynamo.Create(ctx); err != nil {
+			return s, input.NewUnavailable(err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if _, err := store.Read(ctx, ratelimit.Key{UserID: " probe", Activity: "probe"}); err != nil {
-		return input.NewUnavailable(err)
+	if _, err := s.Read(ctx, ratelimit.Key{UserID: " probe", Activity: "probe"}); err != nil {
+		return s, input.NewUnavailable(err)
 	}
-	return nil
+	return s, nil
 }
 
 // countsIn names the store.
 func (c *serveCommand) countsIn() string {
-	if c.Store == "memory" {
+	switch {
+	case c.Fail != "none":
+		return "a table that is " + c.Fail + ", because of --fail"
+	case c.Store == "memory":
 		return "memory"
 	}
 	return "the table " + c.Table

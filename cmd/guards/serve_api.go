@@ -1,12 +1,9 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,8 +15,8 @@ import (
 )
 
 // newAPI wires every function as package lambdafn does, in one process.
-func newAPI(settings *lambdafn.Settings, store store, con console) *invokeapi.Server {
-	api := &invokeapi.Server{Functions: make(map[string]invokeapi.Function), Observe: con.follow}
+func newAPI(settings *lambdafn.Settings, store store, con console, observe func(invokeapi.Invocation)) *invokeapi.Server {
+	api := &invokeapi.Server{Functions: make(map[string]invokeapi.Function), Observe: observe}
 	logger := slog.New(invokeapi.LogHandler())
 	run := &cleanup.Cleanup{Table: store.table, Live: store.live, Now: con.now, Log: logger.With("service", "cleanup")}
 	var changed *live.Follower // all guards share it, because they run in one process
@@ -54,32 +51,4 @@ func newServer(h http.Handler) *http.Server {
 		})
 	})
 	return s
-}
-
-// follow writes a line about an invocation for people.
-func (c console) follow(i invokeapi.Invocation) {
-	var a struct {
-		Activity, Op, Reason, Body string
-		Allowed                    bool
-		ActivityCount, Limit       int64
-		WaitTime                   int64
-	}
-	_ = json.Unmarshal(i.Payload, &a)
-	if a.Body != "" { // the answer is inside an HTTP response
-		_ = json.Unmarshal([]byte(a.Body), &a)
-	}
-	text := strings.TrimSpace(string(i.Payload))
-	switch {
-	case i.Err != nil:
-		text = c.paint(red, "error") + " " + i.Err.Error()
-	case a.Reason != "":
-		text = fmt.Sprintf("%s %s: %s, %s", a.Op, a.Activity, c.verdict(a.Allowed, a.Reason), a.Reason)
-		if a.Limit > 0 {
-			text += fmt.Sprintf(", %d/%d used", a.ActivityCount, a.Limit)
-		}
-		if a.WaitTime > 0 {
-			text += ", wait " + waitMs(a.WaitTime)
-		}
-	}
-	_, _ = fmt.Fprintf(c.err, "%s  %-18s  %s\n", c.now().Format(time.TimeOnly), i.Function, text)
 }

@@ -21,10 +21,10 @@ func TestServeReportsWhyItCannotStart(t *testing.T) {
 		status int
 		args   []string
 	}{
-		"address already in use":                       {wrongUse, []string{"--addr", taken.Addr().String()}},
-		"--create-table goes with --store dynamodb":    {wrongUse, []string{"--create-table"}},
-		"guards: the table did not answer in time\n":   {unreachable, []string{"--store", "dynamodb", "--region", "r", "--endpoint", "http://127.0.0.1:1"}},
-		"--endpoint and --region go with --store dyna": {wrongUse, []string{"--endpoint", "http://127.0.0.1:1"}},
+		"address already in use":                        {wrongUse, []string{"--addr", taken.Addr().String()}},
+		"--create-table goes with --store dynamodb":     {wrongUse, []string{"--create-table"}},
+		"guards: http://127.0.0.1:1 can't be reached: ": {unreachable, []string{"--store", "dynamodb", "--region", "r", "--endpoint", "http://127.0.0.1:1"}},
+		"--endpoint and --region go with --store dyna":  {wrongUse, []string{"--endpoint", "http://127.0.0.1:1"}},
 	} {
 		var log stream
 		if status := run(t.Context(), append([]string{"serve"}, tt.args...), console{out: io.Discard, err: &log, now: atPinned}); status != tt.status || !strings.Contains(log.String(), message) {

@@ -20,6 +20,8 @@ type statsCommand struct {
 // Help returns the text below the command's flags.
 func (statsCommand) Help() string {
 	return `This reads the whole table, which costs read capacity. A terminal shows the progress.
+Stale items have expired: guards cleanup deletes the same number. Cleanup also reads
+the items of the live limits, which stats does not count.
 Examples:
   guards stats
   guards stats --activity create_post --json`
@@ -54,8 +56,11 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 		con.bar(parts, table.Parts, fmt.Sprintf("%s items of %s users", grouped(s.Items), grouped(s.Users)))
 	})
 	con.told()
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return input.NewUnavailable(err)
+	}
+	if ctx.Err() != nil {
+		con.note("stopped before the end: the figures are those of the items that were read")
 	}
 	s := statistics{found.Users, found.Items, found.Stale, []activityUsers{}}
 	for _, name := range slices.Sorted(maps.Keys(found.Activities)) {
@@ -64,9 +69,14 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 		}
 	}
 	if c.JSON {
-		return con.printLine(s)
+		err = con.printLine(s)
+	} else {
+		err = s.print(con, c.where())
 	}
-	return s.print(con)
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	return err
 }
 
 // interval returns the least time between two actions of an activity, or 0 if
@@ -85,9 +95,9 @@ func interval(name string) time.Duration {
 	return longest
 }
 
-// print writes the figures for people.
-func (s statistics) print(con console) error {
-	_, err := fmt.Fprintf(con.out, "%d items of %d users, %d stale\n", s.Items, s.TrackedUsers, s.Stale)
+// print writes the figures for people. Where names the table.
+func (s statistics) print(con console, where string) error {
+	_, err := fmt.Fprintf(con.out, "%s of %s, %d stale, in %s\n", several(s.Items, "item"), several(s.TrackedUsers, "user"), s.Stale, where)
 	if err != nil || len(s.Activities) == 0 {
 		return err
 	}

@@ -29,13 +29,14 @@ func (statusCommand) Help() string {
 
 // A standing is what a user has done and has left of one activity.
 type standing struct {
-	Function      string `json:"function"`
-	Activity      string `json:"activity"`
-	Limit         int64  `json:"limit"`
-	ActivityCount int64  `json:"activityCount"`
-	Remaining     int64  `json:"remaining"`
-	WaitTime      int64  `json:"waitTime"` // milliseconds until one more action can pass
-	ResetAt       int64  `json:"resetAt"`  // Unix milliseconds
+	Function      string  `json:"function"`
+	Activity      string  `json:"activity"`
+	Limit         int64   `json:"limit"`
+	ActivityCount int64   `json:"activityCount"`
+	Remaining     int64   `json:"remaining"`
+	WaitTime      int64   `json:"waitTime"`      // milliseconds until one more action can pass
+	ResetAt       int64   `json:"resetAt"`       // Unix milliseconds
+	Live          *ruling `json:"live,omitzero"` // what operators changed; nil: nothing
 }
 
 // Run reads all items of a user at once, and shows each activity that has a
@@ -65,12 +66,24 @@ func (c *statusCommand) Run(ctx context.Context, con console) error {
 	if c.JSON {
 		return con.printJSON(list)
 	}
-	var t textTable
-	t.row("ACTIVITY", "USED", "LEFT", "WAIT")
-	for _, s := range list {
-		t.row(s.Activity, fmt.Sprintf("%d/%d", s.ActivityCount, s.Limit), fmt.Sprint(s.Remaining), waitMs(s.WaitTime))
+	if _, err := fmt.Fprintf(con.out, "%s in %s:\n", c.User, c.where()); err != nil {
+		return err
 	}
-	return t.write(con.out)
+	return statusTable(list).write(con.out)
+}
+
+// statusTable returns the table for people. It has a column about live limits
+// only if one of them decides.
+func statusTable(list []standing) (t textTable) {
+	head := []string{"ACTIVITY", "USED", "LEFT", "WAIT"}
+	if slices.ContainsFunc(list, func(s standing) bool { return s.Live != nil }) {
+		head = append(head, "DECIDED BY")
+	}
+	t.row(head...)
+	for _, s := range list {
+		t.row(s.Activity, fmt.Sprintf("%d/%d", s.ActivityCount, s.Limit), fmt.Sprint(s.Remaining), waitMs(s.WaitTime), s.Live.String())
+	}
+	return t
 }
 
 // standings returns where a user stands by the limits as operators have changed
@@ -78,14 +91,9 @@ func (c *statusCommand) Run(ctx context.Context, con console) error {
 func standings(user, tier string, items map[ratelimit.Key]ratelimit.Item, changed *live.Limits, at time.Time) []standing {
 	list := []standing{}
 	now := at.UnixMilli()
-	_, granted := changed.Granted(user, at)
 	for _, g := range limits.All {
 		for _, a := range g.Activities {
-			a, _ := changed.Activity(a)
-			p := a.For(tier)
-			if _, ok := a.Tiers[granted]; ok { // otherwise it is a tier of other activities
-				p = a.For(granted)
-			}
+			ruling, p := rulingOn(changed, a, user, tier, at)
 			if p.IsZero() {
 				continue
 			}
@@ -94,6 +102,7 @@ func standings(user, tier string, items map[ratelimit.Key]ratelimit.Item, change
 			list = append(list, standing{
 				Function: g.Name, Activity: a.Name, Limit: f.Limit, ActivityCount: f.Used, Remaining: f.Remaining,
 				WaitTime: f.Wait.Milliseconds(), ResetAt: f.ResetAt,
+				Live: ruling,
 			})
 		}
 	}

@@ -29,8 +29,8 @@ func TestStandings(t *testing.T) {
 		t.Error("like has no limit, but is listed")
 	}
 	for activity, want := range map[string]standing{
-		"create_post": {"posts-guard", "create_post", 10, 10, 0, 42_000, 1_700_000_100_000},
-		"update_post": {"posts-guard", "update_post", 10, 0, 10, 0, 1_700_000_100_000},
+		"create_post": {"posts-guard", "create_post", 10, 10, 0, 42_000, 1_700_000_100_000, nil},
+		"update_post": {"posts-guard", "update_post", 10, 0, 10, 0, 1_700_000_100_000, nil},
 	} {
 		if diff := cmp.Diff(want, got[activity]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", activity, diff)

@@ -20,6 +20,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	"github.com/cric-talk/guards/internal/table"
+	"github.com/cric-talk/guards/internal/table/scan"
 )
 
 // patience is how long a person waits for a table that does not answer.
@@ -47,6 +48,7 @@ type store struct {
 	table  cleanup.Table   // the same items, for operators
 	live   live.Table      // nil: there are no live limits
 	dynamo *table.DynamoDB // the table, if it is in DynamoDB; otherwise nil
+	scan   *scan.Table     // the same table
 }
 
 // open opens the store. It sends no requests.
@@ -82,9 +84,15 @@ func (f *tableFlags) open(ctx context.Context) (store, error) {
 			o.BaseEndpoint = aws.String(f.Endpoint)
 		}
 		f.address = aws.ToString(o.BaseEndpoint)
+		o.HTTPClient = &reacher{client: o.HTTPClient, wait: firstWait}
 	})
+	return storeOf(s), nil
+}
+
+// storeOf returns the store in a table.
+func storeOf(s *dynamostore.Store) store {
 	t := table.New(s.Table())
-	return store{s, t, dynamolive.New(s.Table()), t}, nil
+	return store{s, t, dynamolive.New(s.Table()), t, scan.New(s.Table())}
 }
 
 // aws loads the configuration as the AWS CLI does. If the region or the

@@ -10,21 +10,25 @@ import (
 
 // sweepFlags belong to commands that delete as the function cleanup does.
 type sweepFlags struct {
-	JSON bool `name:"json" help:"Print the answer as JSON."`
-	questionFlags
+	JSON   bool `name:"json" help:"Print the answer as JSON."`
+	DryRun bool `help:"Delete nothing. Show how much would be deleted."`
+	yesFlag
 	tableFlags
 }
 
 // clean asks whether to delete what, and runs cleanup. A terminal shows the
 // progress. If userID is not empty, clean deletes that user; otherwise it
-// deletes what has expired.
+// deletes what has expired. If ctx ends, clean prints what was done until then.
 func (f *sweepFlags) clean(ctx context.Context, con console, what, userID string) error {
 	store, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
-	if err := f.confirm(ctx, con, fmt.Sprintf("Delete %s in %s?", what, f.where())); err != nil {
-		return err
+	if !f.DryRun {
+		question := fmt.Sprintf("Delete %s in %s?", what, f.where())
+		if err := f.confirm(ctx, con, question, ", or --dry-run to see what would be deleted"); err != nil {
+			return err
+		}
 	}
 	parts := 0
 	run := &cleanup.Cleanup{
@@ -41,16 +45,32 @@ func (f *sweepFlags) clean(ctx context.Context, con console, what, userID string
 	}
 	a, err := run.Run(ctx, cleanup.Request{UserID: userID, DryRun: f.DryRun})
 	con.told()
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return err
 	}
 	if f.JSON {
-		return con.printLine(a)
+		err = con.printLine(a)
+	} else {
+		_, err = fmt.Fprintln(con.out, f.result(a, userID, ctx.Err() != nil))
 	}
-	result := fmt.Sprintf("%d deleted", a.Deleted)
-	if f.DryRun {
-		result = "none deleted because of --dry-run"
+	if ctx.Err() != nil {
+		return errInterrupted
 	}
-	_, err = fmt.Fprintf(con.out, "%d items of %d users read, %d to delete, %s\n", a.Scanned, a.Users, a.Stale, result)
 	return err
+}
+
+// result returns for people what was done.
+func (f *sweepFlags) result(a cleanup.Answer, userID string, stopped bool) string {
+	result := fmt.Sprintf("%d deleted", a.Deleted)
+	switch {
+	case f.DryRun:
+		result = "none deleted because of --dry-run"
+	case stopped:
+		result += " before Ctrl-C"
+	}
+	if userID != "" {
+		return fmt.Sprintf("%s of %s found, %s, in %s", several(a.Scanned, "item"), userID, result, f.where())
+	}
+	return fmt.Sprintf("%s of %s read, %d stale, %s, in %s",
+		several(a.Scanned, "item"), several(a.Users, "user"), a.Stale, result, f.where())
 }

@@ -19,6 +19,7 @@ const (
 func terminal() console {
 	c := console{
 		out: os.Stdout, err: os.Stderr, color: colorful(os.Stdout),
+		screen:   os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd())),
 		progress: os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stderr.Fd())),
 	}
 	if term.IsTerminal(int(os.Stdin.Fd())) {
@@ -60,6 +61,9 @@ func (c console) tell(soFar string) {
 
 // told removes the line that bar and tell write.
 func (c console) told() { c.tell("") }
+
+// clearScreen clears the screen and moves to its first line.
+const clearScreen = "\x1b[H\x1b[2J"
 
 // clearRest clears the rest of the line, which can still show the end of a
 // longer text.

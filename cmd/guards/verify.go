@@ -14,12 +14,12 @@ import (
 )
 
 type verifyCommand struct {
-	Activity    string `arg:"" help:"The activity to verify: see guards limits."`
-	Callers     int    `default:"50" placeholder:"N" help:"How many callers ask at once (${default})."`
-	EndpointURL string `placeholder:"URL" help:"Ask the guard through Lambda's Invoke API at this address, such as http://127.0.0.1:3001 for guards serve."`
-	Function    string `placeholder:"NAME" help:"The deployed guard's name, if it is not the one that guards limits shows."`
-	Invoke      bool   `help:"Ask the deployed guard through AWS's own Invoke API."`
-	JSON        bool   `name:"json" help:"Print one JSON document."`
+	Activity       string `arg:"" help:"The activity to verify: see guards limits."`
+	Callers        int    `default:"50" placeholder:"N" help:"How many callers ask at once (${default})."`
+	LambdaEndpoint string `aliases:"endpoint-url" placeholder:"URL" help:"Ask the guard through Lambda's Invoke API at this address, such as http://127.0.0.1:3001 for guards serve."`
+	Function       string `placeholder:"NAME" help:"The deployed guard's name, if it is not the one that guards limits shows."`
+	Invoke         bool   `help:"Ask the deployed guard through AWS's own Invoke API."`
+	JSON           bool   `name:"json" help:"Print one JSON document."`
 	storeFlags
 }
 
@@ -29,7 +29,7 @@ func (verifyCommand) Help() string {
 The exit status is 1 unless exactly the limit gets through. Examples:
   guards verify create_post
   guards verify create_post --store dynamodb --callers 100
-  guards verify create_post --endpoint-url http://127.0.0.1:3001
+  guards verify create_post --lambda-endpoint http://127.0.0.1:3001
   guards verify create_post --invoke --function dev-posts-guard`
 }
 
@@ -65,6 +65,9 @@ func (c *verifyCommand) verify(ctx context.Context, con console, ask asker, p po
 		return verdict{}, err
 	}
 	v, err := c.race(ctx, ask, user, int(figures.Limit))
+	if ctx.Err() != nil {
+		con.note(fmt.Sprintf("stopped after %d of %s", v.answered, several(int64(v.Asked), "request")))
+	}
 	if p.Queues() { // its places can't be given back, and pass by themselves
 		return v, err
 	}
@@ -106,6 +109,8 @@ type verdict struct {
 	TookMs   float64 `json:"tookMs"`
 	P50Ms    float64 `json:"p50Ms"`
 	P99Ms    float64 `json:"p99Ms"`
+
+	answered int // requests, if the command was stopped
 }
 
 func (v verdict) print(con console, asJSON bool) error {

@@ -30,11 +30,11 @@ type asked struct {
 
 // asker returns an asker for the guard that the flags choose.
 func (c *verifyCommand) asker(ctx context.Context, con console, g limits.Guard) (asker, error) {
-	if c.Invoke || c.EndpointURL != "" {
+	if c.Invoke || c.LambdaEndpoint != "" {
 		return c.invoker(ctx, g)
 	}
 	if c.Function != "" {
-		return nil, errors.New("--function goes with --invoke or --endpoint-url")
+		return nil, errors.New("--function goes with --invoke or --lambda-endpoint")
 	}
 	store, err := c.open(ctx)
 	if err != nil {
@@ -65,8 +65,9 @@ func (c *verifyCommand) invoker(ctx context.Context, g limits.Guard) (asker, err
 		return nil, err
 	}
 	client := lambda.NewFromConfig(cfg, func(o *lambda.Options) {
-		if c.EndpointURL != "" {
-			o.BaseEndpoint = aws.String(c.EndpointURL)
+		o.HTTPClient = &reacher{client: o.HTTPClient} // a function may take long for its first answer
+		if c.LambdaEndpoint != "" {
+			o.BaseEndpoint = aws.String(c.LambdaEndpoint)
 		}
 	})
 	name := c.Function
@@ -78,7 +79,7 @@ func (c *verifyCommand) invoker(ctx context.Context, g limits.Guard) (asker, err
 		out, err := client.Invoke(ctx, &lambda.InvokeInput{FunctionName: &name, Payload: payload})
 		switch {
 		case err != nil:
-			return a, &input.Unavailable{What: "the guard " + name + " could not be invoked", Cause: err}
+			return a, notInvoked(name, err)
 		case out.FunctionError != nil:
 			return a, fmt.Errorf("%s failed: %s", name, strings.TrimSpace(string(out.Payload)))
 		}
@@ -90,4 +91,16 @@ func (c *verifyCommand) invoker(ctx context.Context, g limits.Guard) (asker, err
 		}
 		return a, nil
 	}, nil
+}
+
+// notInvoked returns the error of a guard that could not be invoked.
+func notInvoked(name string, cause error) error {
+	what := "the guard " + name + " could not be invoked"
+	if e, ok := errors.AsType[*unreached](cause); ok {
+		return hint{
+			error:  &input.Unavailable{What: what + ": " + e.Error()},
+			advice: "choose another address with --lambda-endpoint, or another region with --region",
+		}
+	}
+	return &input.Unavailable{What: what, Cause: cause}
 }

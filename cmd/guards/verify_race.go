@@ -46,6 +46,7 @@ func (c *verifyCommand) race(ctx context.Context, ask asker, user guard.Request,
 	windows := make(map[int64]bool) // each has the whole limit
 	for i, o := range outcomes {
 		if o.err != nil {
+			v.answered = answered(outcomes)
 			return v, o.err
 		}
 		if o.Allowed {
@@ -61,6 +62,16 @@ func (c *verifyCommand) race(ctx context.Context, ask asker, user guard.Request,
 	slices.Sort(took)
 	v.P50Ms, v.P99Ms = took[len(took)/2], took[len(took)*99/100]
 	return v, nil
+}
+
+// answered returns how many callers' requests were answered.
+func answered(outcomes []outcome) (n int) {
+	for _, o := range outcomes {
+		if o.took > 0 && o.err == nil {
+			n++
+		}
+	}
+	return n
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

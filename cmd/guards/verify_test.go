@@ -17,7 +17,7 @@ func TestVerifyThroughServe(t *testing.T) {
 	credentials(t)
 	endpoint, _ := serve(t)
 	var out, log stream
-	args := []string{"verify", "create_room", "--endpoint-url", endpoint, "--region", "us-east-1", "--callers", "16"}
+	args := []string{"verify", "create_room", "--lambda-endpoint", endpoint, "--region", "us-east-1", "--callers", "16"}
 	if status := run(t.Context(), args, console{out: &out, err: &log, now: atPinned}); status != done || !strings.HasPrefix(out.String(), "create_room: 10 of 26 allowed, exactly the limit") {
 		t.Errorf("status %d: %s%s", status, &out, &log)
 	}

@@ -41,6 +41,14 @@ func grouped(n int64) string {
 	return s
 }
 
+// several returns a number with a noun, such as "1 item" or "1,200 items".
+func several(n int64, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return grouped(n) + " " + noun
+}
+
 // verdict returns in one word what a guard decided.
 func (c console) verdict(allowed bool, reason string) string {
 	switch {

@@ -38,5 +38,5 @@ func Example() {
 	}
 	// Output:
 	// 200 "hello u1" <nil>
-	// 404 {"Type":"User","Message":"Function not found: arn:aws:lambda:us-east-1:123456789012:function:pots-guard"} <nil>
+	// 404 {"Type":"User","Message":"Function not found: arn:aws:lambda:us-east-1:123456789012:function:pots-guard; the functions are hello-guard"} <nil>
 }

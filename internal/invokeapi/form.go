@@ -17,12 +17,12 @@ func (s *Server) serveForm(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	f, ok := s.Functions[name]
 	if !ok || !f.URL {
-		fail(w, http.StatusNotFound, "ResourceNotFoundException", "Function not found: "+arn+name)
+		s.fail(w, name, http.StatusNotFound, "ResourceNotFoundException", "Function not found: "+arn+name+"; "+s.names(true))
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPayload))
 	if err != nil {
-		fail(w, http.StatusRequestEntityTooLarge, "RequestTooLargeException", "body is too large")
+		s.fail(w, name, http.StatusRequestEntityTooLarge, "RequestTooLargeException", "body is too large")
 		return
 	}
 	id := newRequestID()

@@ -12,9 +12,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"reflect"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,11 +42,13 @@ type Server struct {
 	events sync.WaitGroup // running invocations of type Event
 }
 
-// An Invocation describes an invocation that has ended.
+// An Invocation describes an invocation that has ended, or a request for which
+// no function ran.
 type Invocation struct {
-	Function string
+	Function string // as the caller named it
 	Payload  []byte // the answer, if Err is nil
 	Err      error
+	Status   int // the HTTP status, if no function ran; otherwise 0
 }
 
 // maxPayload is Lambda's limit for a request body, in bytes.
@@ -60,6 +65,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.once.Do(func() {
 		s.mux.HandleFunc("POST /2015-03-31/functions/{name}/invocations", s.serveInvoke)
 		s.mux.HandleFunc("/{name}", s.serveForm)
+		s.mux.HandleFunc("/", s.serveUnknown)
 	})
 	s.mux.ServeHTTP(w, r)
 }
@@ -76,15 +82,15 @@ func (s *Server) serveInvoke(w http.ResponseWriter, r *http.Request) {
 	asked := r.PathValue("name")
 	match := name.FindStringSubmatch(asked)
 	if match == nil {
-		fail(w, http.StatusBadRequest, "InvalidParameterValueException", "not a function's name, name:alias or ARN")
+		s.fail(w, asked, http.StatusBadRequest, "InvalidParameterValueException", "not a function's name, name:alias or ARN")
 		return
 	}
 	f, ok := s.Functions[match[1]]
 	if !ok {
-		fail(w, http.StatusNotFound, "ResourceNotFoundException", "Function not found: "+arn+match[1])
+		s.fail(w, asked, http.StatusNotFound, "ResourceNotFoundException", "Function not found: "+arn+match[1]+"; "+s.names(false))
 		return
 	}
-	payload, ok := readPayload(w, r)
+	payload, ok := s.readPayload(w, r, match[1])
 	if !ok {
 		return
 	}
@@ -99,7 +105,7 @@ func (s *Server) serveInvoke(w http.ResponseWriter, r *http.Request) {
 		out, tail, err := s.invoke(ctx, match[1], f, payload)
 		respond(w, r, out, tail, err)
 	default:
-		fail(w, http.StatusBadRequest, "InvalidParameterValueException", fmt.Sprintf("X-Amz-Invocation-Type is %.40q, want RequestResponse, Event or DryRun", kind))
+		s.fail(w, asked, http.StatusBadRequest, "InvalidParameterValueException", fmt.Sprintf("X-Amz-Invocation-Type is %.40q, want RequestResponse, Event or DryRun", kind))
 	}
 }
 
@@ -152,10 +158,10 @@ func errorType(err error) string {
 // readPayload reads the body, which must be JSON as on Lambda. An empty body
 // means {}. If the body is wrong, readPayload answers the caller and returns
 // false.
-func readPayload(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+func (s *Server) readPayload(w http.ResponseWriter, r *http.Request, name string) ([]byte, bool) {
 	payload, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPayload))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		fail(w, http.StatusRequestEntityTooLarge, "RequestTooLargeException",
+		s.fail(w, name, http.StatusRequestEntityTooLarge, "RequestTooLargeException",
 			fmt.Sprintf("payload is too large for the RequestResponse invocation type (limit %d bytes)", maxPayload))
 		return nil, false
 	}
@@ -163,17 +169,38 @@ func readPayload(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 		payload = []byte("{}")
 	}
 	if err != nil || !json.Valid(payload) {
-		fail(w, http.StatusBadRequest, "InvalidRequestContentException", "Could not parse request body into json")
+		s.fail(w, name, http.StatusBadRequest, "InvalidRequestContentException", "Could not parse request body into json")
 		return nil, false
 	}
 	return payload, true
 }
 
 // fail sends an error of the API itself. No function has run.
-func fail(w http.ResponseWriter, status int, kind, message string) {
+func (s *Server) fail(w http.ResponseWriter, asked string, status int, kind, message string) {
+	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Amzn-ErrorType", kind)
 	w.WriteHeader(status)
 	_, _ = w.Write(encode(struct{ Type, Message string }{"User", message}))
+	if s.Observe != nil {
+		s.Observe(Invocation{Function: asked, Err: errors.New(message), Status: status})
+	}
+}
+
+// serveUnknown answers a request whose path names no function.
+func (s *Server) serveUnknown(w http.ResponseWriter, r *http.Request) {
+	s.fail(w, r.URL.Path, http.StatusNotFound, "ResourceNotFoundException",
+		"no such path, want POST /2015-03-31/functions/NAME/invocations or POST /NAME; "+s.names(false))
+}
+
+// names lists the functions, or only those that answer HTTP events.
+func (s *Server) names(url bool) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(s.Functions)) {
+		if s.Functions[name].URL || !url {
+			all = append(all, name)
+		}
+	}
+	return "the functions are " + strings.Join(all, ", ")
 }
 
 // encode returns v as JSON. It is only for values that JSON can always

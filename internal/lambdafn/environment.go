@@ -66,16 +66,23 @@ func ReadSettings() (s Settings, err error) {
 	if err != nil || s.DecisionTimeout <= 0 || s.DecisionTimeout > longestDecision {
 		return s, fmt.Errorf("DECISION_TIMEOUT is %q, want a duration such as 250ms, at most %v", timeout, longestDecision)
 	}
+	s.BypassRoles = BypassRoles()
+	return s, nil
+}
+
+// BypassRoles reads the roles that are never limited. An empty variable means
+// that there are none.
+func BypassRoles() (all []string) {
 	roles, set := os.LookupEnv("BYPASS_ROLES")
 	if !set {
 		roles = "admin"
 	}
 	for role := range strings.SplitSeq(roles, ",") {
 		if role = strings.TrimSpace(role); role != "" {
-			s.BypassRoles = append(s.BypassRoles, role)
+			all = append(all, role)
 		}
 	}
-	return s, nil
+	return all
 }
 
 // readMemory returns how many bytes the [ratelimit.Memory] may take: a third of

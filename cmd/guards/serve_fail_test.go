@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/cric-talk/guards/internal/invokeapi"
+)
+
+// With --fail, the guards decide as in a real outage: from memory, or with
+// ON_OUTAGE=deny not at all.
+func TestServeFails(t *testing.T) {
+	const six = `{"userId": "u1", "activity": "create_post", "count": 6}`
+	t.Setenv("DECISION_TIMEOUT", "100ms")
+	for how, cause := range map[string]string{
+		"unavailable": "the table did not answer in time", "throttled": "the table is throttled", "slow": "the table did not answer in time",
+	} {
+		t.Run(how, func(t *testing.T) {
+			endpoint, log := serve(t, "--fail", how)
+			for i, want := range []string{`{"allowed":true,"reason":"unavailable"`, `{"allowed":false,"reason":"unavailable"`} {
+				if r := post(t, invocations(endpoint, "posts-guard"), six); !strings.HasPrefix(r.body, want) {
+					t.Errorf("request %d: %s, want %s", i+1, r.body, want)
+				}
+			}
+			if !strings.Contains(log.String(), "counting in a table that is "+how+", because of --fail") {
+				t.Errorf("the first line does not name the outage: %s", log)
+			}
+		})
+		t.Run(how+" and deny", func(t *testing.T) {
+			t.Setenv("ON_OUTAGE", "deny")
+			endpoint, log := serve(t, "--fail", how)
+			if r := post(t, invocations(endpoint, "posts-guard"), six); !strings.Contains(r.body, `"errorType":"Unavailable"`) || !strings.Contains(r.body, cause) {
+				t.Errorf("invoked: %s, want %s", r.body, cause)
+			}
+			if r := post(t, endpoint+"/posts-guard", six); r.StatusCode != 503 {
+				t.Errorf("over HTTP: %s %s", r.Status, r.body)
+			}
+			for _, line := range []string{"  posts-guard         error " + cause, "  posts-guard         error 503 "} {
+				if !strings.Contains(log.String(), line) {
+					t.Errorf("the log has no line with %q:\n%s", line, log)
+				}
+			}
+		})
+	}
+}
+
+// A mistake over HTTP has a line as readable as that of an invocation.
+func TestServeLogsHTTPErrors(t *testing.T) {
+	endpoint, log := serve(t)
+	const functions = "; the functions are chat-guard, cleanup, comments-guard, ingest-guard, jobs-guard, pins-guard, posts-guard, room-message-guard, rooms-guard"
+	withURL := strings.Replace(functions, " cleanup,", "", 1)
+	for _, tt := range []struct{ path, body, line, answer string }{
+		{"/posts-guard", `{"userId": "u1", "activity": "create_post", "teir": "premium"}`, "posts-guard         error 400 event has the unknown field \"teir\", want only userId", "unknown field"},
+		{"/posts-guard", `{"userId": "u1", "activity": "create_post"}`, "posts-guard         check create_post: allowed, ok, 1/10 used\n", `"allowed":true`},
+		{"/pots-guard", `{}`, "pots-guard          error 404 Function not found: ", withURL},
+		{"/cleanup", `{}`, "cleanup             error 404 Function not found: ", withURL},
+		{"/2015-03-31/functions/pots-guard/invocations", `{}`, "pots-guard          error 404 Function not found: ", functions},
+		{"/2015-03-31/functions/posts-guard/invocations", `{`, "posts-guard         error 400 Could not parse request body into json\n", "Could not parse"},
+		{"/2015-03-31/functions", `{}`, "/2015-03-31/functions  error 404 no such path, want POST /2015-03-31/functions/NAME/invocations or POST /NAME", functions},
+		{"/%1b%5b31m", `{}`, `"\x1b[31m"`, withURL},
+	} {
+		if r := post(t, endpoint+tt.path, tt.body); !strings.Contains(r.body, tt.answer) {
+			t.Errorf("%s %s: %s, want %s", tt.path, tt.body, r.body, tt.answer)
+		}
+		if !strings.Contains(log.String(), tt.line) {
+			t.Errorf("%s %s: the log has no line %q:\n%s", tt.path, tt.body, tt.line, log)
+		}
+	}
+}
+
+func TestServeLogsJSON(t *testing.T) {
+	var out stream
+	l := serveLog{con: console{out: &out, err: io.Discard, now: atPinned}, json: true}
+	for _, i := range []invokeapi.Invocation{
+		{Function: "posts-guard", Payload: []byte(`{"allowed":true,"reason":"ok"}`)},
+		{Function: "posts-guard", Payload: []byte(`{"statusCode":200,"body":"{\"allowed\":true,\"reason\":\"ok\"}"}`)},
+		{Function: "posts-guard", Payload: []byte(`{"statusCode":405,"body":"{\"title\":\"Method Not Allowed\"}"}`)},
+		{Function: "cleanup", Err: errors.New("the table is throttled")},
+		{Function: "x", Err: errors.New("no such function"), Status: 404},
+	} {
+		l.observe(i)
+	}
+	const at = `{"at":"2023-11-14T22:14:18Z","function":`
+	want := at + `"posts-guard","answer":{"allowed":true,"reason":"ok"}}
+` + at + `"posts-guard","status":200,"answer":{"allowed":true,"reason":"ok"}}
+` + at + `"posts-guard","status":405,"error":"Method Not Allowed"}
+` + at + `"cleanup","error":"the table is throttled"}
+` + at + `"x","status":404,"error":"no such function"}
+`
+	if out.String() != want || l.count() != 5 {
+		t.Errorf("%s\nwant\n%s", &out, want)
+	}
+}
