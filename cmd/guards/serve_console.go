@@ -17,7 +17,7 @@ func (c *serveCommand) withConsole(api *invokeapi.Server, clock *devconsole.Cloc
 		return newServer(api)
 	}
 	page := &devconsole.Console{
-		API: api, Guards: limits.All, Address: address, CountsIn: c.countsIn(), Clock: clock, Fixed: c.fixedClock(), Wait: wait,
+		API: api, Guards: limits.All, Address: address, CountsIn: c.countsIn() + variables(), Clock: clock, Fixed: c.fixedClock(), Wait: wait,
 	}
 	for name, f := range api.Functions {
 		if f.URL { // a guard

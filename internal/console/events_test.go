@@ -87,13 +87,13 @@ func TestTheStreamShowsWhatAppsCause(t *testing.T) {
 	s.wait("clock", `"ahead":""`)
 	s.wait("windows", `[]`)
 	r.app("posts-guard", `{"userId": "u1", "activity": "create_post", "count": 10}`)
+	s.wait("windows", `"used":10,"limit":10,`)
 	if e := s.wait("answer", `"from":"app"`); e.id != "1" || !strings.Contains(e.data, `"verdict":"allowed","detail":"10 of 10 used, 0 left"`) {
 		t.Errorf("%+v", e)
 	}
-	s.wait("windows", `"used":10,"limit":10,`)
 	r.send(http.MethodPost, "/posts-guard", `{"userId": "u1", "activity": "create_post"}`) // the form of a Function URL
-	s.wait("answer", `"what":"check create_post","user":"u1","kind":"refused","mark":"✕","verdict":"refused","detail":"10 of 10 used, 0 left, wait `)
 	s.wait("windows", `"refused":"Refused."`)
+	s.wait("answer", `"what":"check create_post","user":"u1","kind":"refused","mark":"✕","verdict":"refused","detail":"10 of 10 used, 0 left, wait `)
 	r.send(http.MethodPost, "/posts-guard", `{"userId": "u1", "activity": "pst"}`)
 	s.wait("answer", `"kind":"error"`)
 	r.own("/console/ask", `{"function": "posts-guard", "event": {"userId": "u1", "activity": "like"}}`)
@@ -110,13 +110,13 @@ func TestTheStreamShowsWhatAppsCause(t *testing.T) {
 	s.wait("windows", `"used":0,"limit":10,`) // the window rolled over, and nobody asked
 }
 
-// Nobody asks, but time passes: the bar of a bucket falls.
+// Nobody asks, but time passes: a window of 10 s ends.
 func TestWindowsChangeWithoutRequests(t *testing.T) {
-	r := start(t, 0, nil)
-	r.app("chat-guard", `{"userId": "u1", "activity": "send_message"}`)
+	r := start(t, 18*time.Second, nil)
+	r.app("jobs-guard", `{"userId": "u1", "activity": "update_member_role"}`)
 	s := r.watch("")
-	s.wait("windows", `"used":1,"limit":1,`)
-	s.wait("windows", `"used":0,"limit":1,`)
+	s.wait("windows", `"used":1,"limit":10,`)
+	s.wait("windows", `"used":0,"limit":10,`)
 }
 
 func TestCloseEndsTheStreams(t *testing.T) {
@@ -164,8 +164,8 @@ func TestAnOutageIsShown(t *testing.T) {
 	r.store.down.Store(true)
 	s.wait("windows", `"unknown":"The table does not answer. These figures are from the guard's memory."`)
 	r.app("posts-guard", `{"userId": "u1", "activity": "create_post"}`)
-	s.wait("answer", `"detail":"5 of 10 used, 5 left, unavailable"`)
 	s.wait("windows", `"used":5,"limit":10,`)
+	s.wait("answer", `"detail":"5 of 10 used, 5 left, unavailable"`)
 }
 
 // With ON_LIMIT=error a refusal is an error without figures. The console reads
@@ -176,8 +176,8 @@ func TestARefusalThatIsAnErrorHasABar(t *testing.T) {
 	r.app("posts-guard", `{"userId": "u1", "activity": "create_post", "count": 10}`)
 	s.wait("windows", `"used":10,"limit":10,`)
 	r.app("posts-guard", `{"userId": "u1", "activity": "create_post"}`)
-	s.wait("answer", `"verdict":"refused","detail":"RateLimitExceeded: Rate limit exceeded: Too many requests in a short period, wait `)
 	s.wait("windows", `"refused":"Refused."`)
+	s.wait("answer", `"verdict":"refused","detail":"RateLimitExceeded: Rate limit exceeded: Too many requests in a short period, wait `)
 }
 
 // An activity with several limits has a bar for each.

@@ -97,12 +97,12 @@ func (s *stream) send() (changed, closed chan struct{}) {
 		s.ahead = ahead
 		s.event("clock", 0, c.clock())
 	}
-	for i, made := range calls {
-		n := first + int64(i)
-		s.event("answer", n, c.answer(made, n))
-	}
 	if news {
 		s.event("windows", 0, shown)
+	}
+	for i, made := range calls { // after the windows, so that a page with the answer has its figures too
+		n := first + int64(i)
+		s.event("answer", n, c.answer(made, n))
 	}
 	return changed, closed
 }
