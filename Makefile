@@ -14,6 +14,7 @@ SCAN := .cache/scan
 CLIENTS := .cache/clients
 PEERS := .cache/peers
 PACKAGES := .cache/packages
+CONSOLE := .cache/console
 PYTHON_TOOLS := $(PACKAGES)/python-tools
 CLIENT_SOURCES := clients
 SERVERS := scripts/with-dynamodb scripts/with-sqs
@@ -37,6 +38,7 @@ check: lint test ## Run lint and test; do this before each commit
 .PHONY: test
 test: ## Run all tests, with DynamoDB Local, ElasticMQ and AWS's own clients if they can be fetched
 	@$(MAKE) --no-print-directory clients || { [ "$$CI" != true ] && echo "make test: AWS's clients are missing, so their tests are skipped" >&2; }
+	@$(MAKE) -s console || { [ "$$CI" != true ] && echo "make test: axe-core is missing, so a test of the console is skipped" >&2; }
 	@$(MAKE) -s -j2 checked
 	@$(MAKE) -s packages || { [ "$$CI" != true ] && echo "make test: the packages are missing, so the tests of the examples are skipped" >&2; }
 	@$(SERVERS) scripts/test
@@ -164,6 +166,17 @@ $(VENV)/installed: tools/requirements.txt
 
 .PHONY: clients
 clients: $(CLIENTS)/installed ## Fetch AWS's clients for the tests: AWS CLI, boto3, SDK for JavaScript, runtime emulator
+
+.PHONY: console
+console: $(CONSOLE)/installed ## Fetch axe-core, which checks the accessibility of the console of guards serve
+
+$(CONSOLE)/installed: tools/console/package.json tools/console/package-lock.json
+	@command -v npm >/dev/null || { echo "make console: npm is not installed" >&2; exit 1; }
+	@rm -rf $(CONSOLE)
+	@mkdir -p $(CONSOLE)
+	@cp tools/console/package.json tools/console/package-lock.json $(CONSOLE)
+	@npm ci --prefix $(CONSOLE) --silent --no-audit --no-fund
+	@touch $@
 
 $(PEERS)/installed: $(wildcard tools/peers/*)
 	@command -v python3 >/dev/null && command -v npm >/dev/null || { echo "this needs Python 3 and Node.js 20" >&2; exit 1; }

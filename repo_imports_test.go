@@ -32,6 +32,7 @@ var order = []string{
 	"internal/lambdafn/jobs",
 	"internal/lambdafn",
 	"internal/invokeapi",
+	"internal/console",
 	"internal/delayed/sqsqueue",
 	"internal/delayed",
 	"internal/replay/plot",
@@ -160,6 +161,18 @@ func TestOnlyFunctionsWithAQueueLinkTheSQSClient(t *testing.T) {
 	}
 	if want := []string{"delayed-jobs", "jobs-guard"}; !slices.Equal(got, want) {
 		t.Errorf("%v link the SQS client, want only %v", got, want)
+	}
+}
+
+// The console is for development. A deployed function must not contain it, nor anything that serves the Invoke API.
+func TestNoFunctionLinksTheConsole(t *testing.T) {
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		for _, development := range []string{"internal/console", "internal/invokeapi"} {
+			if strings.HasPrefix(name, "functions/") && slices.Contains(p.Deps, module+development) {
+				t.Errorf("%s links %s", name, development)
+			}
+		}
 	}
 }
 

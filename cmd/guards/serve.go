@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	devconsole "github.com/cric-talk/guards/internal/console"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -28,7 +29,9 @@ type serveCommand struct {
 func (serveCommand) Help() string {
 	return `This serves every guard and cleanup through Lambda's Invoke API, for an
 application under development. The guards read MODE, ON_OUTAGE, ON_LIMIT,
-DECISION_TIMEOUT and BYPASS_ROLES as the deployed functions do. Examples:
+DECISION_TIMEOUT and BYPASS_ROLES as the deployed functions do. Open the address
+in a browser for a console: it shows each answer, and moves the guards' clock.
+Only an address of this machine has the console. Examples:
   guards serve
   MODE=shadow guards serve
   guards serve --fail unavailable
@@ -60,11 +63,14 @@ func (c *serveCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return fmt.Errorf("--addr: %w", err)
 	}
+	clock := devconsole.NewClock(con.now)
+	con.now = clock.Now
 	log := &serveLog{con: con, json: c.JSON}
 	api := newAPI(&settings, store, con, log.observe)
-	server := newServer(api)
+	server := c.withConsole(api, clock, listener.Addr().String())
 	con.note(fmt.Sprintf("serving %s on http://%s, counting in %s%s; press Ctrl-C to stop",
 		strings.Join(slices.Sorted(maps.Keys(api.Functions)), ", "), listener.Addr(), c.countsIn(), variables()))
+	con.note(aboutConsole(listener.Addr().String()))
 
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// get reads an address.
+func get(t *testing.T, address string) response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Body.Close() }()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response{r, string(body)}
+}
+
+func TestServeHasAConsole(t *testing.T) {
+	endpoint, log := serve(t)
+	if note := "guards: the console for development is at " + endpoint + "/; only this machine can open it\n"; !strings.Contains(log.String(), note) {
+		t.Errorf("the log is %s, want %s in it", log, note)
+	}
+	post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post", "count": 4}`)
+	page := get(t, endpoint+"/")
+	for _, want := range []string{"<h1>Guards", "4 of 10 used, 6 left", "Counts in memory."} {
+		if page.StatusCode != 200 || !strings.Contains(page.body, want) {
+			t.Errorf("%s, want %s in the page", page.Status, want)
+		}
+	}
+	headers := []string{"Origin", endpoint, "Content-Type", "application/json"}
+	ask := func() string {
+		return post(t, endpoint+"/console/ask", `{"function": "posts-guard", "event": {"userId": "u1", "activity": "create_post", "count": 10}}`, headers...).body
+	}
+	if body := ask(); !strings.HasPrefix(body, `{"allowed":false,`) {
+		t.Error(body)
+	}
+	if r := post(t, endpoint+"/console/clock", `{"move": 60000}`, headers...); r.StatusCode != 200 || !strings.Contains(r.body, `"ahead":"60 s"`) {
+		t.Errorf("%s %s", r.Status, r.body)
+	}
+	if body := ask(); !strings.HasPrefix(body, `{"allowed":true,`) {
+		t.Errorf("a minute later: %s", body)
+	}
+	if picture := get(t, endpoint+"/console/picture.svg?user=u1&activity=create_post"); !strings.HasPrefix(picture.body, "<svg") {
+		t.Errorf("%s %s", picture.Status, picture.body)
+	}
+}
+
+// An open page must not keep serve from ending.
+func TestServeEndsAlthoughAPageIsOpen(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	log := new(stream)
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"serve", "--addr", "127.0.0.1:0"}, console{out: io.Discard, err: log, now: atPinned})
+	}()
+	for !serving.MatchString(log.String()) {
+		time.Sleep(time.Millisecond)
+	}
+	endpoint := serving.FindStringSubmatch(log.String())[1]
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, endpoint+"/console/events", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = events.Body.Close() }()
+	interrupted := time.Now()
+	interrupt()
+	if status := <-ended; status != 0 || time.Since(interrupted) > guardTimeout/2 {
+		t.Errorf("status %d after %v, want 0 at once", status, time.Since(interrupted))
+	}
+}
+
+func TestServeHasNoConsoleForOtherMachines(t *testing.T) {
+	endpoint, log := serve(t, "--addr", "0.0.0.0:0")
+	if !strings.Contains(log.String(), "guards: the console is off, because --addr ") {
+		t.Errorf("the log is %s", log)
+	}
+	_, port, _ := strings.Cut(regexp.MustCompile(`:\d+$`).FindString(endpoint), ":")
+	if r := get(t, "http://127.0.0.1:"+port+"/"); r.StatusCode != 404 {
+		t.Errorf("GET /: %s %s", r.Status, r.body)
+	}
+	if r := post(t, "http://127.0.0.1:"+port+"/posts-guard", like); r.StatusCode != 200 {
+		t.Errorf("POST /posts-guard: %s %s", r.Status, r.body)
+	}
+}

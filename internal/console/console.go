@@ -1,0 +1,120 @@
+// Package console serves a page for developers, in front of the guards of
+// guards serve. The page lists the limits, asks a guard, and shows each answer
+// and each user's windows as they change. It can also move the guards' clock.
+//
+// A Console is an HTTP handler. It passes requests that are not for the page on
+// to Lambda's Invoke API. Each guard's handler is wrapped with Console.Watch, so
+// the page also shows what an app under development causes.
+//
+// For example, an app calls a guard while the page is open:
+//
+//	app      POST /2015-03-31/functions/posts-guard/invocations
+//	guard    decides, and Watch records the event and the answer
+//	page     gets an event "answer" from GET /console/events
+//
+// The page has no login. So it must listen on a loopback address, and it refuses
+// a foreign Host or Origin: see Console.ServeHTTP.
+package console
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/cric-talk/guards/internal/limits"
+)
+
+// A Console is the page and what it shows. Set the exported fields before its
+// first use. It is safe for concurrent use.
+type Console struct {
+	API      http.Handler               // Lambda's Invoke API for the guards
+	Guards   []limits.Guard             // the guards that the page lists
+	Address  string                     // host:port on which the server listens; the host must be loopback
+	CountsIn string                     // where the guards count, such as "memory"
+	Clock    *Clock                     // the guards' clock
+	Fixed    string                     // why nobody may move the clock; empty: it can be moved
+	Wait     func(time.Duration) string // returns a time to wait in words
+
+	once    sync.Once
+	mux     http.ServeMux
+	foreign http.CrossOriginProtection
+
+	guards  map[string]lambda.Handler // by name, unwatched; Watch adds to it before the first request
+	reading sync.Mutex                // held while windows are read
+
+	mu      sync.Mutex // guards what follows
+	history history
+	windows windows
+	changed chan struct{} // closed at the next change; nil if nobody waits
+	closed  chan struct{} // closed by Close
+}
+
+// Loopback reports whether only programs on this machine can reach an address,
+// such as 127.0.0.1:3001.
+func Loopback(address string) bool {
+	a, err := netip.ParseAddrPort(address)
+	return err == nil && a.Addr().Unmap().IsLoopback()
+}
+
+// init registers the paths.
+func (c *Console) init() {
+	c.once.Do(func() {
+		c.mux.HandleFunc("GET /{$}", c.own(c.servePage))
+		c.mux.HandleFunc("GET /console/{asset}", c.own(serveAsset))
+		c.mux.HandleFunc("GET /console/events", c.own(c.serveEvents))
+		c.mux.HandleFunc("GET /console/picture.svg", c.own(c.servePicture))
+		c.mux.HandleFunc("POST /console/ask", c.own(c.serveAsk))
+		c.mux.HandleFunc("POST /console/clock", c.own(c.serveClock))
+		c.mux.HandleFunc("/", c.serveAPI)
+	})
+}
+
+// ServeHTTP implements http.Handler. It refuses these requests:
+//
+//   - for the page, a Host that is no loopback name or address with the port of
+//     the server: another site could point its own name to this machine,
+//   - for the page, an Origin other than the page itself; a POST must have an
+//     Origin, and must be JSON,
+//   - for the Invoke API, a request that a browser sends for another site. An
+//     app's backend and an SDK send no Origin, so they notice nothing.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.init()
+	c.mux.ServeHTTP(w, r)
+}
+
+// Close ends the streams of events, so that the server can stop.
+func (c *Console) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.ended():
+	default:
+		close(c.closed)
+	}
+}
+
+// ended returns a channel that Close closes. The caller holds c.mu.
+func (c *Console) ended() chan struct{} {
+	if c.closed == nil {
+		c.closed = make(chan struct{})
+	}
+	return c.closed
+}
+
+// notify wakes the streams. The caller holds c.mu.
+func (c *Console) notify() {
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
+	}
+}
+
+// port returns the port on which the server listens.
+func (c *Console) port() string {
+	_, port, _ := net.SplitHostPort(c.Address)
+	return port
+}

@@ -1,0 +1,164 @@
+package console_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// One browser runs all these tests, because it takes seconds to start. Each test
+// has guards of its own.
+func TestThePageInABrowser(t *testing.T) {
+	b := open(t, 1280, 900)
+	for name, test := range map[string]func(*browser, *rig){
+		"a refusal is shown":                            testRefusal,
+		"a countdown ends in an admission":              testCountdown,
+		"the clock is moved and a window rolls over":    testClock,
+		"the app's answers appear":                      testApp,
+		"a check is given back":                         testRelease,
+		"a delayed request presents its place":          testPlace,
+		"the picture is one click away":                 testPicture,
+		"the keyboard is enough":                        testKeyboard,
+		"without JavaScript the page still makes sense": testNoScript,
+		"axe finds nothing":                             testAxe,
+	} {
+		t.Run(name, func(t *testing.T) {
+			outer := b.t
+			b.t = t
+			defer func() { b.t = outer }()
+			defer b.load("about:blank") // the page must not ask a server that has ended
+			r := start(t, 18*time.Second, nil)
+			b.load(r.url)
+			test(b, r)
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			for _, complaint := range b.errors {
+				t.Errorf("the page has an error: %s", complaint)
+			}
+			b.errors = nil
+		})
+	}
+}
+
+func testRefusal(b *browser, _ *rig) {
+	b.choose("times", "12")
+	b.click("#ask button.main")
+	b.wait("#result", "10 of 12 allowed. Refused. It can pass in ")
+	b.wait("#window-list li", "u1 create_post 10/1m 10 of 10 used, 0 left")
+	b.wait("#window-list li", "Refused. The same request can pass in ")
+	b.wait("#answer-list li:nth-child(2)", "refused") // of two refusals
+	b.wait("#answer-list li:first-child", "refused check create_post u1 10 of 10 used, 0 left, wait ")
+	var figures struct {
+		Value, Max float64
+		Answers    int
+	}
+	b.js("({value: document.querySelector('meter').value, max: document.querySelector('meter').max, answers: document.getElementById('answer-list').children.length})", &figures)
+	if figures.Value != 10 || figures.Max != 10 || figures.Answers != 12 {
+		b.t.Errorf("%+v, want a bar of 10 of 10 and 12 answers", figures)
+	}
+	b.choose("user", "")
+	b.choose("times", "1")
+	b.click("#ask button.main")
+	b.wait("#result", "ValidationError: userId is ")
+	b.wait("#answer-list li:first-child", "error")
+}
+
+func testCountdown(b *browser, _ *rig) {
+	b.choose("activity", "send_message") // one in 5 s
+	b.choose("times", "2")
+	b.click("#ask button.main")
+	b.wait("#result", "1 of 2 allowed. Refused.")
+	b.wait("#window-list .passes", "can pass in ")
+	b.click("#window-list [data-act=again]")
+	b.wait("#answer-list li:first-child .verdict", "allowed")
+	if n := strings.Count(b.text("#answer-list"), "refused"); n != 1 {
+		b.t.Errorf("%d refusals, want one: the page must not ask too early", n)
+	}
+	b.wait("#result", "Allowed. 1 of 1 used")
+}
+
+func testClock(b *browser, _ *rig) {
+	b.choose("times", "11")
+	b.click("#ask button.main")
+	b.wait("#window-list li", "10 of 10 used, 0 left")
+	b.wait("#ahead", "real time")
+	b.click("#moves [data-move='60000']")
+	b.wait("#ahead", "60 s ahead")
+	b.wait("#now", "12:01:")
+	b.wait("#window-list li", "0 of 10 used, 10 left")
+	b.choose("times", "1")
+	b.click("#ask button.main")
+	b.wait("#result", "Allowed. 1 of 10 used")
+	b.click("#window-list [data-act=skip]")
+	b.wait("#window-list li", "0 of 10 used, 10 left")
+	b.click("#real")
+	b.wait("#ahead", "real time")
+	b.wait("#now", "12:00:")
+	b.wait("#window-list li", "10 of 10 used, 0 left") // the old window counts again
+}
+
+func testApp(b *browser, r *rig) {
+	r.app("pins-guard", `{"userId": "maria", "activity": "pin", "count": 93}`)
+	b.wait("#answer-list li", "allowed check pin × 93 maria 93 of 100 used, 7 left app")
+	b.wait("#window-list li", "maria pin log 100/12h 93 of 100 used, 7 left resets in ")
+	r.app("posts-guard", `{"userId": "<b>maria</b>", "activity": "like"}`)
+	b.wait("#answer-list li:first-child", "allowed check like <b>maria</b> unlimited app")
+	b.load(r.url) // the HTML as served has the same
+	b.wait("#answer-list li:first-child", "allowed check like <b>maria</b> unlimited app")
+	b.wait("#window-list li", "93 of 100 used, 7 left")
+}
+
+func testRelease(b *browser, _ *rig) {
+	b.choose("count", "3")
+	b.click("#ask button.main")
+	b.wait("#window-list li", "3 of 10 used, 7 left")
+	b.choose("op", "release")
+	b.choose("count", "1")
+	b.click("#ask button.main")
+	b.wait("#window-list li", "2 of 10 used, 8 left")
+	b.wait("#answer-list li:first-child", "done release create_post u1 2 of 10 used, 8 left console")
+	b.choose("op", "check")
+	b.click("#ask button.main")
+	b.wait("#window-list li", "3 of 10 used, 7 left")
+	b.js("document.querySelector('#answer-list li').querySelector('details').open = true", nil)
+	b.click("#answer-list li [data-act=release]")
+	b.wait("#window-list li", "2 of 10 used, 8 left")
+	b.click("#window-list [data-act=clear]")
+	b.wait("#window-list li", "0 of 10 used, 10 left")
+}
+
+func testPlace(b *browser, _ *rig) {
+	b.choose("activity", "update_member_role")
+	b.choose("times", "21") // more than two windows of 10 s take, in case that one ends meanwhile
+	b.click("#ask button.main")
+	b.wait("#result", "of 21 allowed. Delayed.")
+	b.wait("#answer-list li:nth-child(21)", "allowed")
+	b.wait("#window-list li", "Delayed. The same request can pass in ")
+	b.click("#window-list [data-act=skip]")
+	b.wait("#window-list .passes", "can pass now")
+	b.click("#window-list [data-act=again]")
+	b.wait("#answer-list li:first-child", "allowed check update_member_role u1 ok")
+}
+
+func testPicture(b *browser, _ *rig) {
+	b.choose("times", "11")
+	b.click("#ask button.main")
+	b.wait("#window-list li", "10 of 10 used")
+	b.click("#window-list [data-act=picture]")
+	b.wait("#picture", "The last requests of u1 for create_post")
+	var width int
+	b.js("new Promise((done) => {const i = document.querySelector('#picture img'); const end = () => done(i.naturalWidth); i.complete ? end() : (i.onload = end, i.onerror = end)})", &width)
+	if width != 800 {
+		b.t.Errorf("the picture is %d pixels wide, want 800", width)
+	}
+}
+
+func testNoScript(b *browser, r *rig) {
+	r.app("posts-guard", `{"userId": "maria", "activity": "create_post"}`)
+	b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
+	b.load(r.url)
+	b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": false}, nil)
+	b.wait("noscript", "JavaScript is off.")
+	b.wait("table", "chat-guard send_message bucket 1/5s keep 1h bucket burst: bucket 1/5s burst 3 keep 1h")
+	b.wait("#window-list li", "maria create_post 10/1m 1 of 10 used, 9 left resets at 12:01:00")
+}

@@ -1,0 +1,199 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/cric-talk/guards/internal/guard"
+)
+
+// The views are what the page shows. The template writes them into the HTML as
+// served, and the script gets them as JSON. Times are Unix milliseconds of the
+// guards' clock.
+
+// A clockView is the guards' clock.
+type clockView struct {
+	Now   int64  `json:"now"`
+	Time  string `json:"time"`
+	Ahead string `json:"ahead"` // how far ahead of the real time, in words; empty: not at all
+}
+
+// An answerView is one call.
+type answerView struct {
+	N       int64  `json:"n"`
+	Time    string `json:"time"`
+	From    string `json:"from"`
+	What    string `json:"what"` // such as check create_post
+	User    string `json:"user"`
+	Kind    string `json:"kind"`    // allowed, refused, delayed, done or error; it also selects the color
+	Mark    string `json:"mark"`    // a sign of the same meaning
+	Verdict string `json:"verdict"` // the kind in words
+	Detail  string `json:"detail"`
+	Event   string `json:"event"`
+	Reply   string `json:"reply"`
+	Release string `json:"release"` // the event that gives the actions back; empty: there is nothing to give back
+	Guard   string `json:"guard"`
+}
+
+// A windowView is one user's count of one activity.
+type windowView struct {
+	ID       string    `json:"id"` // the same for the same user and activity
+	User     string    `json:"user"`
+	Activity string    `json:"activity"`
+	Guard    string    `json:"guard"`
+	Limit    string    `json:"limit"` // its text form
+	Bars     []barView `json:"bars"`
+	Unknown  string    `json:"unknown"`
+	PassesAt int64     `json:"passesAt"` // when the refused request can pass; 0: none was refused
+	Refused  string    `json:"refused"`  // refused or delayed, in words; empty: neither
+	Again    string    `json:"again"`    // the event that asks once more
+	ResetAt  int64     `json:"resetAt"`  // the next reset of a limit; 0: nothing counts
+	Reset    string    `json:"reset"`    // the event that clears the count
+	Picture  string    `json:"picture"`  // the picture's address
+}
+
+// A barView is one limit.
+type barView struct {
+	Name    string `json:"name"` // empty, unless the activity has several limits
+	Used    int64  `json:"used"`
+	Limit   int64  `json:"limit"`
+	Text    string `json:"text"`
+	ResetAt int64  `json:"resetAt"` // 0: nothing counts
+	Resets  string `json:"resets"`  // the time of the reset
+}
+
+// stamp returns the time of day. The page shows UTC everywhere.
+func stamp(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.TimeOnly) }
+
+// clock returns the view of the clock.
+func (c *Console) clock() clockView {
+	now := c.Clock.Now().UnixMilli()
+	v := clockView{Now: now, Time: stamp(now)}
+	if ahead := c.Clock.Ahead(); ahead > 0 {
+		v.Ahead = c.Wait(ahead)
+	}
+	return v
+}
+
+// kinds are the kinds of an answer with their signs. The picture has the same
+// shapes.
+var marks = map[string]string{"allowed": "●", "refused": "✕", "delayed": "◆", "done": "○", "error": "!"}
+
+// answer returns the view of the call with the number n.
+func (c *Console) answer(made call, n int64) answerView {
+	v := answerView{
+		N: n, Time: stamp(made.at), From: made.from, What: string(made.Op) + " " + made.Activity, User: made.UserID,
+		Event: pretty(made.event), Reply: pretty(made.reply), Guard: made.function,
+	}
+	if made.Count > 1 {
+		v.What += fmt.Sprintf(" × %d", made.Count)
+	}
+	v.Kind, v.Verdict = made.verdict()
+	v.Mark = marks[v.Kind]
+	v.Detail = c.detail(made)
+	if made.ReceiptID != "" && made.Op == guard.Check {
+		v.Release = string(request{
+			UserID: made.UserID, Activity: made.Activity, Op: guard.Release,
+			Count: made.Granted, RequestID: made.ReceiptID, At: made.Receipt, Tier: made.Tier,
+		}.json())
+	}
+	if made.reply == nil {
+		v.Reply = made.err
+	}
+	return v
+}
+
+// verdict returns what the guard decided: its kind and in words.
+func (c *call) verdict() (kind, words string) {
+	would := ""
+	if c.Op == guard.Status {
+		would = "would be "
+	}
+	switch {
+	case c.err != "" && c.counts(): // ON_LIMIT=error
+		return "refused", "refused"
+	case c.err != "":
+		return "error", "error"
+	case c.Op == guard.Release || c.Op == guard.Reset:
+		return "done", "done"
+	case c.Allowed:
+		return "allowed", would + "allowed"
+	case c.Place > 0:
+		return "delayed", would + "delayed"
+	}
+	return "refused", would + "refused"
+}
+
+// detail returns the figures of an answer in words.
+func (c *Console) detail(made call) string {
+	var text string
+	switch {
+	case made.err != "":
+		text = made.err
+	case !made.counts():
+		text = made.Reason
+	default:
+		text = made.text()
+	}
+	if made.Granted > 0 && made.Granted < made.Count {
+		text = fmt.Sprintf("%d of %d granted, %s", made.Granted, made.Count, text)
+	}
+	if made.WaitTime > 0 {
+		text += ", wait " + c.Wait(time.Duration(made.WaitTime)*time.Millisecond)
+	}
+	if made.counts() && made.Reason != "ok" && made.Reason != "limited" && made.Reason != "delayed" {
+		text += ", " + made.Reason
+	}
+	return text
+}
+
+// text returns the figures in words.
+func (f figures) text() string { return fmt.Sprintf("%d of %d used, %d left", f.Used, f.Limit, f.Left) }
+
+// window returns the view of a window.
+func (c *Console) window(w *window) windowView {
+	where := url.Values{"user": {w.user}, "activity": {w.activity}}.Encode()
+	v := windowView{
+		ID: w.function + "?" + where, User: w.user, Activity: w.activity, Guard: w.function, Unknown: w.unknown,
+		Picture: "/console/picture.svg?" + where,
+		Reset:   string(request{UserID: w.user, Activity: w.activity, Op: guard.Reset}.json()),
+	}
+	if a, ok := c.activity(w.function, w.activity); ok {
+		v.Limit = a.For(w.tier).String()
+	}
+	for _, f := range w.bars {
+		b := barView{Name: f.Name, Used: f.Used, Limit: f.Limit, Text: f.text()}
+		if f.Used > 0 {
+			b.ResetAt, b.Resets = f.ResetAt, stamp(f.ResetAt)
+			if v.ResetAt == 0 || f.ResetAt < v.ResetAt {
+				v.ResetAt = f.ResetAt
+			}
+		}
+		v.Bars = append(v.Bars, b)
+	}
+	if w.again != nil {
+		v.PassesAt, v.Again, v.Refused = w.passesAt, string(w.again), "Refused."
+		if w.place > 0 {
+			v.Refused = "Delayed."
+		}
+	}
+	return v
+}
+
+// pretty returns JSON on several lines, cut after 4,000 bytes. Other text stays
+// as it is.
+func pretty(text []byte) string {
+	const most = 4000
+	var b bytes.Buffer
+	if json.Indent(&b, text, "", "  ") != nil {
+		b.Reset()
+		_, _ = b.Write(text)
+	}
+	if b.Len() > most {
+		return string(bytes.ToValidUTF8(b.Bytes()[:most], nil)) + " ..."
+	}
+	return b.String()
+}

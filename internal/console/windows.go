@@ -1,0 +1,193 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/cric-talk/guards/internal/guard"
+)
+
+// mostWindows is how many users' windows the page shows.
+const mostWindows = 40
+
+// windows are the counts that the page shows, the newest first. A window keeps
+// its place, so that the page stays calm.
+type windows struct {
+	all     []*window
+	events  int64 // number of events so far
+	version int64 // grows with each change
+}
+
+// A window is what is known of a user's count of one activity. Times are Unix
+// milliseconds of the guards' clock.
+type window struct {
+	key
+	function string
+	tier     string // of the last event
+	count    int64  // of the last event
+	bars     []figures
+	passesAt int64           // when the refused request can pass; 0: none was refused
+	place    int64           // the place that a delayed request was given; 0: none
+	again    json.RawMessage // the event that asks once more for what was refused; nil: nothing was
+	unknown  string          // why the figures may be old; empty: they are not
+	last     int64           // the number of its last event
+	read     int64           // when the figures came
+}
+
+// add brings the figures of an answer.
+func (w *windows) add(c call, now int64) {
+	k := key{c.UserID, c.Activity}
+	if !c.counts() {
+		if known := w.find(k); known != nil && c.Op == guard.Check && c.Allowed {
+			known.passed() // a place that was presented on time has no figures
+			w.version++
+		}
+		return
+	}
+	known := w.find(k)
+	if known == nil {
+		known = &window{key: k}
+		w.all = append([]*window{known}, w.all...)
+		if len(w.all) > mostWindows {
+			oldest := slices.MinFunc(w.all[1:], func(a, b *window) int { return cmp.Compare(a.last, b.last) })
+			w.all = slices.DeleteFunc(w.all, func(other *window) bool { return other == oldest })
+		}
+	}
+	w.events++
+	known.function, known.tier, known.count, known.last = c.function, c.Tier, c.Count, w.events
+	known.set(c.answer, now)
+	switch {
+	case c.Op == guard.Check && !c.Allowed:
+		known.passesAt, known.place = now+c.WaitTime, c.Place
+		known.again = again(c)
+	case c.Op != guard.Status:
+		known.passed()
+	}
+	w.version++
+}
+
+// passed forgets what was refused.
+func (w *window) passed() { w.passesAt, w.place, w.again = 0, 0, nil }
+
+// set brings the figures of an answer.
+func (w *window) set(a answer, now int64) {
+	w.bars, w.unknown, w.read = a.Limits, "", now
+	if len(a.Limits) == 0 {
+		w.bars = []figures{a.figures}
+	}
+	if a.Reason == "unavailable" {
+		w.unknown = "The table does not answer. These figures are from the guard's memory."
+	}
+}
+
+// again returns the event that asks once more for what c was refused. It has no
+// requestId, because it is a new request. A delayed request presents its place.
+func again(c call) json.RawMessage {
+	r := c.request
+	r.RequestID, r.At, r.Op, r.ReadyAt = "", 0, "", c.Place
+	return r.json()
+}
+
+// find returns the window of a user and an activity, or nil.
+func (w *windows) find(k key) *window {
+	for _, known := range w.all {
+		if known.key == k {
+			return known
+		}
+	}
+	return nil
+}
+
+// due reports whether the figures may have changed by now, although nobody
+// acted: something counts, and a second has passed or a limit resets.
+func (w *window) due(now int64) bool {
+	const pause = 1000
+	return slices.ContainsFunc(w.bars, func(b figures) bool {
+		return b.Used > 0 && (now >= w.read+pause || now < w.read || now >= b.ResetAt && w.read < b.ResetAt)
+	})
+}
+
+// status returns the event that reads the window.
+func (w *window) status() []byte {
+	return request{UserID: w.user, Activity: w.activity, Count: w.count, Tier: w.tier}.status()
+}
+
+// read asks the guards for the figures of all windows that are due, or of all
+// windows. These events are not recorded. It does nothing if another call is
+// still reading.
+func (c *Console) read(ctx context.Context, all bool) {
+	if !c.reading.TryLock() {
+		return
+	}
+	defer c.reading.Unlock()
+	now := c.Clock.Now().UnixMilli()
+	var due []question
+	c.mu.Lock()
+	for _, w := range c.windows.all {
+		if all || w.due(now) {
+			due = append(due, question{w.key, w.function, w.last, w.status()})
+		}
+	}
+	c.mu.Unlock()
+	for _, q := range due {
+		c.readOne(ctx, q)
+	}
+}
+
+// A question asks a guard for the figures of a window.
+type question struct {
+	key
+	function string
+	last     int64 // the number of the window's last event when the question was made
+	event    []byte
+}
+
+// patience is how long the console waits for one window's figures.
+const patience = 2 * time.Second
+
+// readOne asks a guard for the figures of one window.
+func (c *Console) readOne(ctx context.Context, q question) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	at := c.Clock.Now().UnixMilli()
+	reply, err := c.guards[q.function].Invoke(ctx, q.event)
+	answer := newCall(q.event, reply, err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.windows.find(q.key)
+	if w == nil || w.last != q.last { // a newer answer came in the meantime
+		return
+	}
+	before := *w
+	if answer.counts() {
+		w.set(answer.answer, at)
+	} else {
+		w.read = at
+		if answer.err != "" {
+			w.unknown = "These figures may be old. " + answer.err
+		}
+	}
+	if w.again != nil && w.place == 0 && answer.counts() {
+		w.passesAt = at + answer.WaitTime
+	}
+	if !w.looksLike(&before) {
+		c.windows.version++
+		c.notify()
+	}
+}
+
+// looksLike reports whether the page shows both windows in the same way.
+func (w *window) looksLike(other *window) bool {
+	if w.unknown != other.unknown || w.passesAt != other.passesAt || len(w.bars) != len(other.bars) {
+		return false
+	}
+	for i := range w.bars {
+		if w.bars[i] != other.bars[i] {
+			return false
+		}
+	}
+	return true
+}
