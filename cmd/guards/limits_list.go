@@ -13,7 +13,7 @@ import (
 
 type listCommand struct {
 	JSON     bool `name:"json" help:"Print one JSON array." xor:"form"`
-	Markdown bool `help:"Print a table for a README." xor:"form"`
+	Markdown bool `help:"Print a table for a document." xor:"form"`
 }
 
 // Help returns the text below the command's flags.
