@@ -32,7 +32,7 @@ type trial struct {
 // fits a snippet applies. A snippet without an entry fails the test.
 var trials = []trial{
 	{begins: "guards limits ", notRun: "it needs a table; testdata/script/live.txtar runs similar commands"},
-	{begins: "go run ./cmd/guards check create_post --user u1 --times 12", status: refused},
+	{begins: "go run ./cmd/guards check create_post --user u1 --count 5 --times 3", status: refused},
 	{begins: "go run ./cmd/guards check "},
 	{begins: "go run ./cmd/guards limits"},
 	{begins: "go run ./cmd/guards replay "},
@@ -181,12 +181,12 @@ func invoke(endpoint, name, payload, file string) error {
 	return os.WriteFile(file, body, 0o600)
 }
 
-func TestReadmeShowsTheLimitsOfTheCode(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+func TestTheDocumentsShowTheLimitsOfTheCode(t *testing.T) {
+	page, err := os.ReadFile("../../docs/limits.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if table := lists.Markdown(limits.All); !strings.Contains(string(readme), "\n\n"+table+"\n") {
-		t.Errorf("README does not contain the output of guards limits --markdown:\n%s", table)
+	if table := lists.Markdown(limits.All); !strings.Contains(string(page), "\n\n"+table+"\n") {
+		t.Errorf("docs/limits.md does not contain the output of guards limits --markdown:\n%s", table)
 	}
 }

@@ -1,5 +1,5 @@
 // Package lists writes the lists that follow from the limits: the one that each
-// client has of the activities, and the table of limits in the README.
+// client has of the activities, and the table of limits in docs/limits.md.
 package lists
 
 import (
