@@ -67,10 +67,9 @@ func (r *Release) function(name string) ([]byte, *debug.BuildInfo, error) {
 // packaged returns the template without what builds the functions, and their
 // names. Each function names its archive instead, which sam deploy uploads.
 func packaged(template, version string) (text string, functions []string, err error) {
-	lines := strings.Split(template, "\n")
 	var kept []string
 	resource, described := "", false
-	for i, line := range lines {
+	for _, line := range strings.Split(template, "\n") {
 		switch {
 		case strings.HasPrefix(line, "  ") && !strings.HasPrefix(line, "   "):
 			resource = strings.Trim(line, " :")
@@ -78,18 +77,16 @@ func packaged(template, version string) (text string, functions []string, err er
 			functions = append(functions, folder(resource))
 		case line == "    CodeUri: .", line == "      BuildMethod: makefile":
 			continue
-		case line == "    Metadata:" && lines[i+1] == "      BuildMethod: makefile" && !strings.HasPrefix(lines[i+2], "      "):
-			continue // nothing else is in it
 		case line == "    Properties:" && len(functions) > 0 && functions[len(functions)-1] == folder(resource):
 			line += "\n      CodeUri: functions/" + folder(resource) + ".zip"
-		case line == "Parameters:":
-			line = fmt.Sprintf(repository, version) + "\n" + line
+		case line == "  AWS::ServerlessRepo::Application:":
+			line += "\n    SemanticVersion: " + version
 			described = true
 		}
 		kept = append(kept, line)
 	}
 	if len(functions) == 0 || !described {
-		return "", nil, errors.New("it has no functions or no parameters")
+		return "", nil, errors.New("it has no functions, or no metadata of the Serverless Application Repository")
 	}
 	return strings.Join(kept, "\n"), functions, nil
 }
@@ -101,18 +98,3 @@ func folder(resource string) string {
 	name := strings.TrimSuffix(resource, "Function")
 	return strings.ToLower(boundary.ReplaceAllString(name, "$1-$2"))
 }
-
-// repository is what the Serverless Application Repository shows.
-const repository = `Metadata:
-  AWS::ServerlessRepo::Application:
-    Name: guards
-    Description: Exact rate limits for the users of an app. One Lambda function for each kind of write, counted in DynamoDB.
-    Author: cric-talk
-    SpdxLicenseId: Apache-2.0
-    LicenseUrl: LICENSE
-    ReadmeUrl: README.md
-    Labels: [rate-limit, throttling, dynamodb]
-    HomePageUrl: https://github.com/cric-talk/guards
-    SourceCodeUrl: https://github.com/cric-talk/guards
-    SemanticVersion: %s
-`
