@@ -71,6 +71,9 @@ func packaged(template, version string) (text string, functions []string, err er
 	resource, described := "", false
 	for _, line := range strings.Split(template, "\n") {
 		switch {
+		case line == "  AWS::ServerlessRepo::Application:":
+			line += "\n    SemanticVersion: " + version
+			described = true
 		case strings.HasPrefix(line, "  ") && !strings.HasPrefix(line, "   "):
 			resource = strings.Trim(line, " :")
 		case line == "    Type: AWS::Serverless::Function":
@@ -79,9 +82,6 @@ func packaged(template, version string) (text string, functions []string, err er
 			continue
 		case line == "    Properties:" && len(functions) > 0 && functions[len(functions)-1] == folder(resource):
 			line += "\n      CodeUri: functions/" + folder(resource) + ".zip"
-		case line == "  AWS::ServerlessRepo::Application:":
-			line += "\n    SemanticVersion: " + version
-			described = true
 		}
 		kept = append(kept, line)
 	}
