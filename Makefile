@@ -137,6 +137,10 @@ deploy: $(VENV)/installed ## Deploy to AWS: asks for the parameters and shows th
 deploy-local: emulated ## Deploy to an emulator without AWS, and show a refused call; KEEP=1 keeps it running
 	@scripts/with-aws scripts/deploy-local
 
+.PHONY: tour
+tour: ## Use each command in a fresh clone, as a newcomer would, and check what it prints
+	@scripts/with-dynamodb scripts/tour
+
 .PHONY: deployment
 deployment: emulated ## Test the deployed stack on the emulator, with IAM enforced; takes 2 minutes
 	RECORDER=1 scripts/with-aws go test -count=1 -timeout=8m ./internal/deployment

@@ -75,11 +75,11 @@ func (c *Console) init() {
 
 // ServeHTTP implements http.Handler. It refuses these requests:
 //
-//   - for the page, a Host that is no loopback name or address with the port of
-//     the server: another site could point its own name to this machine,
-//   - for the page, an Origin other than the page itself; a POST must have an
-//     Origin, and must be JSON,
-//   - for the Invoke API, a request that a browser sends for another site. An
+//   - For the page, a Host that is not a loopback name or address with the
+//     server's port. Another site could point its own name to this machine.
+//   - For the page, an Origin other than the page itself. A POST must have an
+//     Origin and must be JSON.
+//   - For the Invoke API, a request that a browser sends for another site. An
 //     app's backend and an SDK send no Origin, so they notice nothing.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.init()

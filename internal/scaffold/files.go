@@ -118,7 +118,7 @@ func (e *edits) complete(text string, g limits.Guard) {
 	e.err = err
 }
 
-// documents writes the table of limits anew, and an entry in the changelog.
+// documents replaces the table of limits, and adds an entry to the changelog.
 func (e *edits) documents(r Request, after *source) {
 	if e.err != nil {
 		return
@@ -181,7 +181,7 @@ func withEntry(text, entry string) string {
 	return text[:head[1]] + "\n### Added\n\n" + entry + text[head[1]:]
 }
 
-// clients writes the lists of the clients anew.
+// clients replaces the lists of the clients.
 func (e *edits) clients(after *source) {
 	if e.err != nil {
 		return
