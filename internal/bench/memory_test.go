@@ -37,8 +37,8 @@ func slowed(t *testing.T, binary string, share float64) string {
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
 		group, settings = "/sys/fs/cgroup", [][2]string{{"cpu.max", fmt.Sprintf("%.0f %d", quota, us)}}
 	}
-	group = filepath.Join(group, fmt.Sprintf("guards-bench-%d", os.Getpid()))
-	if err := os.Mkdir(group, 0o755); err != nil {
+	group, err := os.MkdirTemp(group, "guards-bench-")
+	if err != nil {
 		t.Skipf("a share of a core needs a cgroup: %v", err)
 	}
 	t.Cleanup(func() { _ = os.Remove(group) })
@@ -85,7 +85,10 @@ func dollars(n float64) string { return fmt.Sprintf("%.2f", n) }
 func TestMemorySizes(t *testing.T) {
 	rounds(t)
 	proxy, binary := dynamotest.NewProxy(t), lambdatest.Build(t, "./functions/posts-guard")
-	proxy.Before("UpdateItem", func() { time.Sleep(4 * time.Millisecond) })
+	proxy.Do(func(string) dynamotest.Fault {
+		time.Sleep(4 * time.Millisecond)
+		return dynamotest.Pass
+	})
 	name := dynamotest.Table(t)
 	table := findings.Table{
 		Title: "Decisions of posts-guard, one after the other",
