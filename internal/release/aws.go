@@ -69,7 +69,7 @@ func (r *Release) function(name string) ([]byte, *debug.BuildInfo, error) {
 func packaged(template, version string) (text string, functions []string, err error) {
 	var kept []string
 	resource, described := "", false
-	for _, line := range strings.Split(template, "\n") {
+	for line := range strings.SplitSeq(template, "\n") {
 		switch {
 		case line == "  AWS::ServerlessRepo::Application:":
 			line += "\n    SemanticVersion: " + version
