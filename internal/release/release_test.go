@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -66,15 +65,20 @@ func TestRelease(t *testing.T) {
 		t.Error("a second run gives other bytes")
 	}
 
-	version := regexp.MustCompile(`guards_(.+)_aws_arm64\.zip `).FindStringSubmatch(strings.Join(slices.Collect(maps.Keys(first)), " ") + " ")
-	if version == nil {
+	var version string
+	for name := range first {
+		if v, ok := strings.CutSuffix(name, "_aws_arm64.zip"); ok {
+			version = strings.TrimPrefix(v, "guards_")
+		}
+	}
+	if version == "" {
 		t.Fatalf("no archive for AWS in %q", slices.Collect(maps.Keys(first)))
 	}
 	checksums(t, first)
 	t.Run("program", func(t *testing.T) {
-		program(t, first, fmt.Sprintf("guards_%s_%s_%s", version[1], runtime.GOOS, runtime.GOARCH), version[1])
+		program(t, first, fmt.Sprintf("guards_%s_%s_%s", version, runtime.GOOS, runtime.GOARCH), version)
 	})
-	t.Run("aws", func(t *testing.T) { aws(t, first, "guards_"+version[1]+"_aws_arm64.zip", names, version[1]) })
+	t.Run("aws", func(t *testing.T) { aws(t, first, "guards_"+version+"_aws_arm64.zip", names, version) })
 }
 
 // checkout returns a clone, because the working copy may have changes.
