@@ -9,7 +9,7 @@ import (
 	"github.com/cric-talk/guards/internal/scaffold"
 )
 
-// Each sentence names a file and a line, and says what to add there. guards new writes all of it.
+// Each sentence names a file and a line, and what to add there. guards new writes all of it.
 func TestEachGuardHasAllItsPieces(t *testing.T) {
 	missing, err := scaffold.Missing(read(t, "template.yaml"), limits.All)
 	if err != nil {

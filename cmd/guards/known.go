@@ -9,8 +9,8 @@ import (
 )
 
 // known returns nil if a name is one of names. Otherwise it returns an error
-// that suggests a name, and advice that mentions --force. Kind says what the
-// names are, such as "tier of create_post".
+// that suggests a name, and advice that mentions --force. Kind describes
+// the names, such as "tier of create_post".
 func known(flag, name string, names []string, kind string) error {
 	if slices.Contains(names, name) {
 		return nil

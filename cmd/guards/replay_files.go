@@ -83,8 +83,8 @@ func openRecordFile(ctx context.Context, name string, again bool) (f *recordFile
 	return f, 0, err
 }
 
-// interruptible returns a reader of file whose Read ends with the context, even
-// while a pipe has nothing to read.
+// interruptible returns a reader of file. Its Read ends with the context, even
+// while it waits for a pipe.
 func interruptible(ctx context.Context, file *os.File) io.Reader {
 	out, in := io.Pipe()
 	go func() {

@@ -13,7 +13,7 @@ import (
 func (c console) printReport(r *replay.Report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s with %s: %s of %s from %s to %s\n\n", r.Activity, r.Policy,
-		counted(r.Requests, "request"), counted(r.Users, "user"), moment(r.From), moment(r.To))
+		several(r.Requests, "request"), several(r.Users, "user"), moment(r.From), moment(r.To))
 	share := func(n int64) string {
 		return fmt.Sprintf("%*s  %5.1f %%", len(grouped(r.Requests)), grouped(n), 100*float64(n)/float64(r.Requests))
 	}
@@ -22,7 +22,7 @@ func (c console) printReport(r *replay.Report) error {
 		fmt.Fprintf(&b, "delayed  %s\n", share(r.Delayed))
 	}
 	if r.HeldUp > 0 {
-		fmt.Fprintf(&b, "\n%s held up, for up to %s; the most:\n\n", counted(r.HeldUp, "user"), longest(r.LongestWaitMs))
+		fmt.Fprintf(&b, "\n%s held up, for up to %s; the most:\n\n", several(r.HeldUp, "user"), longest(r.LongestWaitMs))
 		if err := worst(r.Worst).write(&b); err != nil {
 			return err
 		}
@@ -35,10 +35,10 @@ func (c console) printReport(r *replay.Report) error {
 // unusual writes what a reader should know about the lines.
 func unusual(b *strings.Builder, r *replay.Report) {
 	if r.OtherActivities > 0 {
-		fmt.Fprintf(b, "\n%s of other activities skipped\n", counted(r.OtherActivities, "line"))
+		fmt.Fprintf(b, "\n%s of other activities skipped\n", several(r.OtherActivities, "line"))
 	}
 	if r.OutOfOrder > 0 {
-		fmt.Fprintf(b, "\n%s out of order, by up to %s: the clock stepped back\n", counted(r.OutOfOrder, "line"), longest(r.OutOfOrderMs))
+		fmt.Fprintf(b, "\n%s out of order, by up to %s: the clock stepped back\n", several(r.OutOfOrder, "line"), longest(r.OutOfOrderMs))
 	}
 	badLines(b, r.BadLines, r.FirstBad)
 }
@@ -47,9 +47,9 @@ func unusual(b *strings.Builder, r *replay.Report) {
 func badLines(b *strings.Builder, n int64, first []string) {
 	switch {
 	case n > int64(len(first)):
-		fmt.Fprintf(b, "\n%s skipped; the first %d:\n", counted(n, "bad line"), len(first))
+		fmt.Fprintf(b, "\n%s skipped; the first %d:\n", several(n, "bad line"), len(first))
 	case n > 0:
-		fmt.Fprintf(b, "\n%s skipped:\n", counted(n, "bad line"))
+		fmt.Fprintf(b, "\n%s skipped:\n", several(n, "bad line"))
 	}
 	for _, line := range first {
 		fmt.Fprintf(b, "  %s\n", line)
@@ -60,7 +60,7 @@ func badLines(b *strings.Builder, n int64, first []string) {
 func (c console) printComparison(all []*replay.Report) error {
 	var b strings.Builder
 	r := all[0]
-	fmt.Fprintf(&b, "%s: %s of %s from %s to %s\n\n", r.Activity, counted(r.Requests, "request"), counted(r.Users, "user"), moment(r.From), moment(r.To))
+	fmt.Fprintf(&b, "%s: %s of %s from %s to %s\n\n", r.Activity, several(r.Requests, "request"), several(r.Users, "user"), moment(r.From), moment(r.To))
 	var t textTable
 	t.row("LIMIT", "ALLOWED", "REFUSED", "DELAYED", "USERS HELD UP", "LONGEST WAIT")
 	for _, r := range all {
@@ -86,14 +86,6 @@ func worst(users []replay.User) (t textTable) {
 
 // longest returns a time in words like waitMs, and also has words for 0.
 func longest(ms int64) string { return wait(time.Duration(ms) * time.Millisecond) }
-
-// counted returns a number of things in words.
-func counted(n int64, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return grouped(n) + " " + thing
-}
 
 // moment returns a time in words, in UTC.
 func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05 UTC") }

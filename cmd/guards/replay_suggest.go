@@ -52,7 +52,7 @@ func (c console) printSuggestion(s *replay.Suggestion, wanted replay.Share) erro
 	}
 	row("untouched", s.Users-s.HeldUp, s.Share)
 	row("held up", s.HeldUp, 1-s.Share)
-	fmt.Fprintf(&b, "\nfrom %s of %s\n", counted(s.Requests, "request"), counted(s.Users, "user"))
+	fmt.Fprintf(&b, "\nfrom %s of %s\n", several(s.Requests, "request"), several(s.Users, "user"))
 	badLines(&b, s.BadLines, s.FirstBad)
 	_, err := io.WriteString(c.out, b.String())
 	return err

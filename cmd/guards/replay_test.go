@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Ctrl-C prints the figures so far, even while a pipe has nothing more to read.
+// Ctrl-C prints the figures so far, even while it waits for a pipe.
 func TestReplayPrintsWhatWasDone(t *testing.T) {
 	for name, flags := range map[string][]string{"a report": nil, "a comparison": {"--compare", "log 20/1m"}} {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/http"
-	"net/netip"
 	"net/url"
 
 	devconsole "github.com/cric-talk/guards/internal/console"
@@ -44,10 +43,8 @@ func (c *serveCommand) fixedClock() string {
 	if c.Store == "memory" {
 		return ""
 	}
-	if u, err := url.Parse(c.address); err == nil {
-		if a, err := netip.ParseAddr(u.Hostname()); u.Hostname() == "localhost" || err == nil && a.IsLoopback() {
-			return ""
-		}
+	if u, err := url.Parse(c.address); err == nil && devconsole.LoopbackHost(u.Hostname()) {
+		return ""
 	}
 	return "The clock can't be moved, because the table is not on this machine."
 }

@@ -51,7 +51,7 @@ func grantedWhat(g live.Grant) string {
 	return what + " until " + g.Until.Format(time.RFC3339)
 }
 
-// A stamp tells when and by whom something was set. The zero stamp means that
+// A stamp tells who set something, and when. The zero stamp means that
 // the history does not tell.
 type stamp struct {
 	Since time.Time `json:"since,omitzero"`
@@ -141,7 +141,7 @@ func grantStamps(history []live.Change, grants []live.Grant) []stamp {
 	return stamps
 }
 
-// A grantedTo is a grant, with when and by whom it was given.
+// A grantedTo is a grant with the stamp of who gave it.
 type grantedTo struct {
 	live.Grant
 	stamp

@@ -3,12 +3,11 @@ package console
 import (
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/cric-talk/guards/internal/guard"
-	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/invokeapi"
 )
 
 // A call is one invocation of a guard: its event and its answer. Fields that the
@@ -101,7 +100,7 @@ func newCall(event, reply []byte, err error) call {
 	c.Count = max(c.Count, 1)
 	switch {
 	case err != nil:
-		c.reply, c.err = nil, errorName(err)+": "+err.Error()
+		c.reply, c.err = nil, invokeapi.ErrorType(err)+": "+err.Error()
 	default:
 		_ = json.Unmarshal(c.reply, &c.answer)
 		var problem struct{ ErrorType, Detail string }
@@ -110,20 +109,6 @@ func newCall(event, reply []byte, err error) call {
 		}
 	}
 	return c
-}
-
-// errorName returns the errorType that Lambda's callers get.
-func errorName(err error) string {
-	if _, ok := errors.AsType[*input.ValidationError](err); ok {
-		return "ValidationError"
-	}
-	if _, ok := errors.AsType[*guard.RateLimitExceeded](err); ok {
-		return "RateLimitExceeded"
-	}
-	if _, ok := errors.AsType[*input.Unavailable](err); ok {
-		return "Unavailable"
-	}
-	return "Error"
 }
 
 // counts reports whether the answer came from a decision on a count. An activity

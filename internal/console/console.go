@@ -57,7 +57,7 @@ type Console struct {
 // such as 127.0.0.1:3001.
 func Loopback(address string) bool {
 	a, err := netip.ParseAddrPort(address)
-	return err == nil && a.Addr().Unmap().IsLoopback()
+	return err == nil && LoopbackHost(a.Addr().String())
 }
 
 // init registers the paths.

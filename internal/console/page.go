@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/lists"
 )
 
 //go:embed assets
@@ -84,14 +85,11 @@ func newActivityView(a limits.Activity) activityView {
 		return v
 	}
 	v.Limit = a.Limit.String()
-	var kinds, tiers []string
+	var kinds []string
 	for _, rate := range a.Limit.Rates() {
 		kinds = append(kinds, rate.Kind)
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.Tiers)) {
-		tiers = append(tiers, name+": "+a.Tiers[name].String())
-	}
-	v.Kind, v.Tiers = strings.Join(slices.Compact(kinds), ", "), strings.Join(tiers, "; ")
+	v.Kind, v.Tiers = strings.Join(slices.Compact(kinds), ", "), lists.Tiers(a.Tiers, "")
 	return v
 }
 

@@ -61,11 +61,11 @@ func (c *Console) isLocal(host string) bool {
 	if err != nil { // there is no port
 		name, port = host, "80"
 	}
-	return port == c.port() && isLoopback(name)
+	return port == c.port() && LoopbackHost(name)
 }
 
-// isLoopback reports whether a host's name or address is of this machine only.
-func isLoopback(host string) bool {
+// LoopbackHost reports whether a host's name or address is of this machine only.
+func LoopbackHost(host string) bool {
 	if host == "localhost" {
 		return true
 	}
@@ -79,7 +79,7 @@ func isLoopback(host string) bool {
 func (c *Console) serveAPI(w http.ResponseWriter, r *http.Request) {
 	origin := r.Header.Get("Origin")
 	from, err := url.Parse(origin)
-	if c.foreign.Check(r) != nil || origin != "" && (err != nil || !isLoopback(from.Hostname())) {
+	if c.foreign.Check(r) != nil || origin != "" && (err != nil || !LoopbackHost(from.Hostname())) {
 		http.Error(w, fmt.Sprintf("A browser sent this request for the site %s. The guards answer backends, and pages of this machine.", input.Show(origin)), http.StatusForbidden)
 		return
 	}

@@ -140,14 +140,14 @@ func respond(w http.ResponseWriter, r *http.Request, out, tail []byte, err error
 	}
 	if err != nil {
 		w.Header().Set("X-Amz-Function-Error", "Unhandled")
-		out = encode(map[string]string{"errorMessage": err.Error(), "errorType": errorType(err)})
+		out = encode(map[string]string{"errorMessage": err.Error(), "errorType": ErrorType(err)})
 	}
 	_, _ = w.Write(out)
 }
 
-// errorType returns the name of the error's type, as Lambda's Go runtime
+// ErrorType returns the name of the error's type, as Lambda's Go runtime
 // reports it.
-func errorType(err error) string {
+func ErrorType(err error) string {
 	t := reflect.TypeOf(err)
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()

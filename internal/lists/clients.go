@@ -50,18 +50,24 @@ func Clients(guards []limits.Guard) (map[string][]byte, error) {
 	}, err
 }
 
+// rows writes a line for each activity: its name, its guard, and the seconds of
+// its window if it has one. Plain is the format without a window.
+func rows(b *strings.Builder, all []activity, plain, windowed string) {
+	for _, a := range all {
+		if a.window == 0 {
+			fmt.Fprintf(b, plain, a.name, a.guard)
+		} else {
+			fmt.Fprintf(b, windowed, a.name, a.guard, a.seconds())
+		}
+	}
+}
+
 func goList(all []activity) string {
 	var b strings.Builder
 	b.WriteString("// " + header + "\n\npackage client\n\nimport \"time\"\n\n")
 	b.WriteString("// activities holds each activity with its guard, and the window of its limit (0:\n// it is unlimited, or has several limits).\n")
 	b.WriteString("var activities = []Activity{\n")
-	for _, a := range all {
-		if a.window == 0 {
-			fmt.Fprintf(&b, "{Name: %q, Guard: %q},\n", a.name, a.guard)
-		} else {
-			fmt.Fprintf(&b, "{Name: %q, Guard: %q, Window: %d * time.Second},\n", a.name, a.guard, a.seconds())
-		}
-	}
+	rows(&b, all, "{Name: %q, Guard: %q},\n", "{Name: %q, Guard: %q, Window: %d * time.Second},\n")
 	b.WriteString("}\n")
 	return b.String()
 }
@@ -71,13 +77,7 @@ func typeScriptList(all []activity) string {
 	b.WriteString("// " + header + "\n\n")
 	b.WriteString("/** The guard of each activity, and the window of its limit in seconds (none: it is unlimited, or has several limits). */\n")
 	b.WriteString("export const activities = {\n")
-	for _, a := range all {
-		if a.window == 0 {
-			fmt.Fprintf(&b, "  %s: { guard: %q },\n", a.name, a.guard)
-		} else {
-			fmt.Fprintf(&b, "  %s: { guard: %q, window: %d },\n", a.name, a.guard, a.seconds())
-		}
-	}
+	rows(&b, all, "  %s: { guard: %q },\n", "  %s: { guard: %q, window: %d },\n")
 	b.WriteString("} as const;\n")
 	return b.String()
 }
@@ -91,13 +91,7 @@ func pythonList(all []activity) string {
 	b.WriteString("]\n\n")
 	b.WriteString("# The guard of each activity, and the window of its limit in seconds (None: it is unlimited, or has several limits).\n")
 	b.WriteString("ACTIVITIES: Final[dict[str, tuple[str, int | None]]] = {\n")
-	for _, a := range all {
-		window := "None"
-		if a.window != 0 {
-			window = fmt.Sprint(a.seconds())
-		}
-		fmt.Fprintf(&b, "    %q: (%q, %s),\n", a.name, a.guard, window)
-	}
+	rows(&b, all, "    %q: (%q, None),\n", "    %q: (%q, %d),\n")
 	b.WriteString("}\n")
 	return b.String()
 }

@@ -6,7 +6,7 @@
 //
 //   - [Replay.Compare] does the same for several limits side by side.
 //   - [Replay.Timelines] decides the requests of one user once more and keeps
-//     the details, and package plot draws them.
+//     the details. Package plot draws them.
 //   - [Replay.Suggest] searches for the lowest limit that leaves most users
 //     alone.
 //

@@ -64,18 +64,18 @@ func (r *Replay) Suggest(ctx context.Context, t *traffic.Reader, share Share, fi
 	return got, err
 }
 
-// A search tries limits. It relies on a law of all kinds: whoever is untouched
-// by a limit is untouched by each higher one.
+// A search tries limits. It relies on a law of all kinds: if a limit leaves a
+// user untouched, so does each higher one.
 type search struct {
 	spool  *spool
 	limits []policy.Policy // from low to high
 	trying func(policy.Policy)
 
 	settled []bool // users who need no more trials
-	heldUp  int64  // settled users whom all limits hold up that are still in question
+	heldUp  int64  // settled users, held up by each limit that is still in question
 }
 
-// A trial is a limit and the number of users whom it holds up.
+// A trial is a limit and the number of users that it holds up.
 type trial struct {
 	policy.Policy
 	heldUp int64
@@ -137,8 +137,8 @@ func (s *search) lowest(ctx context.Context, allowed int64) (found trial, err er
 		default:
 			low = next + 1
 		}
-		// A lower limit holds up each user whom this one holds up. A higher
-		// limit leaves alone each user whom this one leaves alone.
+		// Users that this limit holds up are also held up by a lower one. Users
+		// that it leaves alone are also left alone by a higher one.
 		for user, settled := range s.settled {
 			if !settled && held[user] == enough {
 				s.settled[user] = true
@@ -153,7 +153,7 @@ func (s *search) lowest(ctx context.Context, allowed int64) (found trial, err er
 
 var errEnough = errors.New("all users are settled")
 
-// try returns whom a limit holds up, and how many they are.
+// try returns the users that a limit holds up, and their number.
 func (s *search) try(ctx context.Context, p policy.Policy) (held []bool, heldUp int64, err error) {
 	held, heldUp = make([]bool, len(s.settled)), s.heldUp
 	pass, left := atOnce(p), 0

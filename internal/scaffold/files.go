@@ -30,7 +30,7 @@ func (e *edits) promise(g limits.Guard, a limits.Activity) {
 		e.err = fmt.Errorf("%s has no table named promised", promisesFile)
 		return
 	}
-	file, err := parseTexts(promisesFile, text)
+	file, err := declarations(promisesFile, text)
 	if err != nil {
 		e.err = err
 		return

@@ -42,10 +42,7 @@ func (c *Checkout) check(r Request) error {
 		}
 	}
 	alone := limits.Guard{Name: r.Guard, Message: "m", Activities: []limits.Activity{r.Activity}}
-	if err := alone.Validate(); err != nil {
-		return err
-	}
-	return nil
+	return alone.Validate()
 }
 
 // onlyQueues reports whether all limits of a guard are reservoirs. These can't

@@ -25,18 +25,9 @@ type source struct {
 
 // parse reads limits.go.
 func parse(text string) (*source, error) {
-	s := &source{
-		text: text, files: token.NewFileSet(), texts: map[string]string{},
-		values: map[string]*ast.CompositeLit{}, blocks: map[string]*ast.GenDecl{}, byGuard: map[string]string{},
-	}
-	file, err := parser.ParseFile(s.files, limitsFile, text, parser.SkipObjectResolution)
+	s, err := declarations(limitsFile, text)
 	if err != nil {
 		return nil, err
-	}
-	for _, d := range file.Decls {
-		if block, ok := d.(*ast.GenDecl); ok {
-			s.declare(block)
-		}
 	}
 	all := s.values["All"]
 	if all == nil {
@@ -53,6 +44,24 @@ func parse(text string) (*source, error) {
 		}
 		s.guards = append(s.guards, g)
 		s.byGuard[g.Name] = variable.Name
+	}
+	return s, nil
+}
+
+// declarations reads only the constants and variables of a file.
+func declarations(name, text string) (*source, error) {
+	s := &source{
+		text: text, files: token.NewFileSet(), texts: map[string]string{},
+		values: map[string]*ast.CompositeLit{}, blocks: map[string]*ast.GenDecl{}, byGuard: map[string]string{},
+	}
+	file, err := parser.ParseFile(s.files, name, text, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range file.Decls {
+		if block, ok := d.(*ast.GenDecl); ok {
+			s.declare(block)
+		}
 	}
 	return s, nil
 }
@@ -206,19 +215,4 @@ func (s *source) string(v ast.Expr) (string, error) {
 		}
 	}
 	return "", s.unknown(v)
-}
-
-// parseTexts reads only the constants of a file that hold a text.
-func parseTexts(name, text string) (*source, error) {
-	s := &source{texts: map[string]string{}, values: map[string]*ast.CompositeLit{}, blocks: map[string]*ast.GenDecl{}}
-	file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range file.Decls {
-		if block, ok := d.(*ast.GenDecl); ok {
-			s.declare(block)
-		}
-	}
-	return s, nil
 }
