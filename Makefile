@@ -216,9 +216,9 @@ checked = if command -v $(2) >/dev/null && $(MAKE) -s $(PACKAGES)/$(1)/installed
 .PHONY: checked checked-typescript checked-python
 checked: checked-typescript checked-python ## Run the own checks of the TypeScript and Python clients, if they have changed
 checked-typescript: ## Run only those of the TypeScript client
-	@$(call checked,typescript,npm)
+	@+$(call checked,typescript,npm)
 checked-python: ## Run only those of the Python client
-	@$(call checked,python,python3)
+	@+$(call checked,python,python3)
 
 .PHONY: packages
 packages: $(PACKAGES)/typescript/installed $(PACKAGES)/python/installed $(PACKAGES)/examples/installed ## Build the TypeScript and Python clients and install them into empty projects, for internal/scenarios and the examples
@@ -273,7 +273,7 @@ $(PACKAGES)/typescript/checked $(PACKAGES)/python/checked: $(PACKAGES)/%/checked
 	@touch $@
 
 checks-typescript = npm test && npm run lint
-checks-python = PATH="$(abspath $(PYTHON_TOOLS))/bin:$$PATH" && export PATH PYTHONPATH=src && ruff check && ruff format --check && mypy && pytest
+checks-python = PATH="$(abspath $(PYTHON_TOOLS))/bin:$$PATH" && export PATH PYTHONPATH=src && ruff check && ruff format --check && mypy && pytest -n 8
 
 .PHONY: clean
 clean: ## Delete everything that was built or fetched

@@ -15,6 +15,11 @@ func TestScriptsTestLeavesNothingOut(t *testing.T) {
 	all := files(t)
 	sequential, shortened := patterns(t, all, "sequential"), patterns(t, all, "shortened")
 	shortens := regexp.MustCompile(`testing\.Short\(\)|"pgregory\.net/rapid"|policytest\.(Run|Reach|Count)\(|/storetest"`)
+	skipped := map[string]bool{} // by name, whether such a test exists
+	for _, test := range patterns(t, all, "once") {
+		skipped[test] = false
+	}
+	defined := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	goroutine := regexp.MustCompile(`\bgo func\b|\bgo [\w.]+\(|\.Go\(`)
 	for name, content := range all {
 		dir := "./" + path.Dir(name)
@@ -24,10 +29,24 @@ func TestScriptsTestLeavesNothingOut(t *testing.T) {
 			if shortens.Match(content) && !matches(dir, sequential) && !matches(dir, shortened) {
 				t.Errorf("%s has fewer cases with -short: add its folder to a list in scripts/test", name)
 			}
+			for _, test := range defined.FindAllSubmatch(content, -1) {
+				if _, ok := skipped[string(test[1])]; !ok {
+					continue
+				}
+				if !matches(dir, shortened) {
+					t.Errorf("no run of scripts/test has %s of %s: add its folder to the list %q", test[1], dir, "shortened")
+				}
+				skipped[string(test[1])] = true
+			}
 		case matches(dir, sequential):
 			if found := goroutine.Find(content); found != nil {
 				t.Errorf("%s has %q: remove its folder from the list %q in scripts/test", name, found, "sequential")
 			}
+		}
+	}
+	for test, exists := range skipped {
+		if !exists {
+			t.Errorf("there is no %s: remove it from the list %q in scripts/test", test, "once")
 		}
 	}
 }

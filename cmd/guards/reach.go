@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"sync/atomic"
 	"time"
@@ -13,16 +14,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// firstWait is how long a command waits for an address that has not answered
-// yet. People notice a mistyped address within 3 s.
-const firstWait = 2500 * time.Millisecond
+// How long a command waits for an address that has not answered yet. People
+// notice a mistyped address within 3 s. A server that accepts the connection
+// exists, so it may take longer to answer when it is busy.
+const (
+	connectWait = 2500 * time.Millisecond
+	answerWait  = 10 * time.Second
+)
 
 // A reacher is the HTTP client of a command. Until the address has answered
 // once, a failed request is an *unreached error, which the SDK does not retry.
 // After that, the SDK retries as usual.
 type reacher struct {
 	client   aws.HTTPClient
-	wait     time.Duration // how long the first answer may take; 0: as long as the request's context allows
+	answer   time.Duration // how long the first answer may take on a connection; 0: as long as the request's context allows
 	answered atomic.Bool
 }
 
@@ -32,9 +37,16 @@ func (c *reacher) Do(r *http.Request) (*http.Response, error) {
 		return c.client.Do(r)
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	if c.wait > 0 {
-		defer time.AfterFunc(c.wait, cancel).Stop()
-	}
+	silent := "no connection in " + wait(connectWait)
+	deadline := time.AfterFunc(connectWait, cancel)
+	defer deadline.Stop()
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+		deadline.Stop()
+		if c.answer > 0 {
+			silent = "no answer in " + wait(c.answer)
+			deadline.Reset(c.answer)
+		}
+	}})
 	response, err := c.client.Do(r.WithContext(ctx))
 	switch {
 	case err == nil:
@@ -42,7 +54,7 @@ func (c *reacher) Do(r *http.Request) (*http.Response, error) {
 		response.Body = body{response.Body, cancel}
 		return response, nil
 	case r.Context().Err() == nil && ctx.Err() != nil:
-		err = fmt.Errorf("no answer in %s", wait(c.wait))
+		err = errors.New(silent)
 	}
 	cancel()
 	if u, ok := errors.AsType[*url.Error](err); ok { // it repeats the address

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
+	"net/http/httptrace"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,11 +15,15 @@ type network func(*http.Request) (*http.Response, error)
 
 func (n network) Do(r *http.Request) (*http.Response, error) { return n(r) }
 
-// People learn within 3 s that nothing answers at an address, and the SDK does
-// not try again. After the first answer, failures are left to the SDK.
+// People learn within 3 s that nobody accepts connections at an address, and
+// the SDK does not try again. A busy server gets more time for its first
+// answer. After that answer, failures are left to the SDK.
 func TestSilentAddressesAreReported(t *testing.T) {
-	silent := true
-	c := &reacher{wait: firstWait, client: network(func(r *http.Request) (*http.Response, error) {
+	silent, connects := true, false
+	c := &reacher{answer: answerWait, client: network(func(r *http.Request) (*http.Response, error) {
+		if trace := httptrace.ContextClientTrace(r.Context()); connects && trace != nil {
+			trace.GotConn(httptrace.GotConnInfo{})
+		}
 		if silent {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
@@ -41,11 +45,21 @@ func TestSilentAddressesAreReported(t *testing.T) {
 		return err
 	}
 	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		err := send(t, time.Hour)
-		e, ok := errors.AsType[*unreached](err)
-		if took := time.Since(began); !ok || took > 3*time.Second || e.RetryableError() || !strings.HasPrefix(e.Error(), "http://10.1.2.3:8000 can't be reached: no answer in ") {
-			t.Errorf("after %v: %v", took, err)
+		for _, address := range []struct {
+			connects bool
+			within   time.Duration
+			want     string
+		}{
+			{false, 3 * time.Second, "http://10.1.2.3:8000 can't be reached: no connection in 3 s"},
+			{true, answerWait, "http://10.1.2.3:8000 can't be reached: no answer in 10 s"},
+		} {
+			connects = address.connects
+			began := time.Now()
+			err := send(t, time.Hour)
+			e, ok := errors.AsType[*unreached](err)
+			if took := time.Since(began); !ok || took > address.within || e.RetryableError() || e.Error() != address.want {
+				t.Errorf("after %v: %v, want within %v: %s", took, err, address.within, address.want)
+			}
 		}
 		if err := send(t, time.Second); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(*unreached)) {
 			t.Errorf("the caller stopped waiting: %v", err)

@@ -31,10 +31,11 @@ func get(t *testing.T, address string) response {
 
 func TestServeHasAConsole(t *testing.T) {
 	endpoint, log := serve(t)
+	post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post", "count": 4}`)
+	// serve answers requests only after it has written where the console is.
 	if note := "guards: the console for development is at " + endpoint + "/; only this machine can open it\n"; !strings.Contains(log.String(), note) {
 		t.Errorf("the log is %s, want %s in it", log, note)
 	}
-	post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post", "count": 4}`)
 	page := get(t, endpoint+"/")
 	for _, want := range []string{"<h1>Guards", "4 of 10 used, 6 left", "Counts in memory."} {
 		if page.StatusCode != 200 || !strings.Contains(page.body, want) {

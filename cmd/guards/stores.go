@@ -84,7 +84,7 @@ func (f *tableFlags) open(ctx context.Context) (store, error) {
 			o.BaseEndpoint = aws.String(f.Endpoint)
 		}
 		f.address = aws.ToString(o.BaseEndpoint)
-		o.HTTPClient = &reacher{client: o.HTTPClient, wait: firstWait}
+		o.HTTPClient = &reacher{client: o.HTTPClient, answer: answerWait}
 	})
 	return storeOf(s), nil
 }

@@ -65,7 +65,7 @@ func (c *verifyCommand) invoker(ctx context.Context, g limits.Guard) (asker, err
 		return nil, err
 	}
 	client := lambda.NewFromConfig(cfg, func(o *lambda.Options) {
-		o.HTTPClient = &reacher{client: o.HTTPClient} // a function may take long for its first answer
+		o.HTTPClient = &reacher{client: o.HTTPClient} // once connected, a function may take long for its first answer
 		if c.LambdaEndpoint != "" {
 			o.BaseEndpoint = aws.String(c.LambdaEndpoint)
 		}

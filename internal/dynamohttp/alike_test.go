@@ -82,7 +82,7 @@ func clients(cfg aws.Config, r *recorder) (*dynamodb.Client, *Client) {
 
 // Requests go to the same endpoint, with the same headers, body and signature as
 // the SDK's, whatever the environment sets.
-func TestRequestsAreTheSDKs(t *testing.T) {
+func TestEachRequestIsTheSDKs(t *testing.T) {
 	for name, environment := range map[string]map[string]string{
 		"a region":                       {},
 		"another region":                 {"AWS_REGION": "cn-north-1"},

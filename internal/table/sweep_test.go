@@ -94,25 +94,25 @@ func (y yard) sweep(t testing.TB, s Sweep, want Swept) {
 
 func TestSweepDeletesOnlyWhatHasExpired(t *testing.T) {
 	y := newYard(t)
-	y.fill(t, "gone", 2000, 5, now-1)
-	y.fill(t, "here", 250, 2, now)
+	y.fill(t, "gone", 800, 5, now-1)
+	y.fill(t, "here", 100, 2, now)
 	_, err := y.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &y.table, Item: map[string]types.AttributeValue{
 		"userId": &types.AttributeValueMemberS{Value: " config"}, "activityWindow": &types.AttributeValueMemberS{Value: "limits"},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	y.sweep(t, Sweep{Now: now, DryRun: true}, Swept{Scanned: 10501, Stale: 10000, Users: 2250, Finished: true})
+	y.sweep(t, Sweep{Now: now, DryRun: true}, Swept{Scanned: 4201, Stale: 4000, Users: 900, Finished: true})
 	if n := y.proxy.Counts()["BatchExecuteStatement"]; n > 0 {
 		t.Errorf("a dry run sent %d deletes", n)
 	}
-	y.sweep(t, Sweep{Now: now}, Swept{Scanned: 10501, Stale: 10000, Deleted: 10000, Users: 2250, Finished: true})
-	y.sweep(t, Sweep{Now: now}, Swept{Scanned: 501, Users: 250, Finished: true})
-	if n := y.count(t); n != 501 {
-		t.Errorf("%d items are left, want the 500 of users and the one that never expires", n)
+	y.sweep(t, Sweep{Now: now}, Swept{Scanned: 4201, Stale: 4000, Deleted: 4000, Users: 900, Finished: true})
+	y.sweep(t, Sweep{Now: now}, Swept{Scanned: 201, Users: 100, Finished: true})
+	if n := y.count(t); n != 201 {
+		t.Errorf("%d items are left, want the 200 of users and the one that never expires", n)
 	}
-	if got := y.proxy.Counts(); len(got) != 2 || got["BatchExecuteStatement"] > 10000/25+64*2 {
-		t.Errorf("requests %v, want not many more than 400 deletes of 25 items", got)
+	if got := y.proxy.Counts(); len(got) != 2 || got["BatchExecuteStatement"] > 4000/25+64*2 {
+		t.Errorf("requests %v, want not many more than 160 deletes of 25 items", got)
 	}
 }
 
