@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -57,6 +58,9 @@ func (x *explorer) verdict(e *ending) error {
 			e.ledger.freedTold = true
 		}
 		e.ledger.unlooked[e.proc.by] = true
+		if n := int(e.ask.attempts); d.failed && 0 < n && n < x.tries(e.slot) && !e.ask.unsure {
+			return fmt.Errorf("an error after %d attempts, although the table answered", n)
+		}
 		if x.requests[e.slot].verb == reset && !d.failed {
 			e.ledger.alone[e.proc.by] = nil // a reset clears what the instance admitted alone, too
 		}
@@ -127,6 +131,11 @@ func (x *explorer) toldOK(e *ending) error {
 	return fmt.Errorf("the store does not count that: %s", inWords(e.ledger.entries))
 }
 
+// longestKept is how long an item can know an id that it does not keep for its
+// whole window, in milliseconds: four generations of 7 s, and the difference
+// between clocks.
+const longestKept = 30_000
+
 // toldDuplicate requires that an earlier decision was counted, and that no
 // attempt of this one had an unknown outcome.
 func (x *explorer) toldDuplicate(e *ending) error {
@@ -136,8 +145,10 @@ func (x *explorer) toldDuplicate(e *ending) error {
 		return fmt.Errorf("an attempt of it may have been counted")
 	case !d.Allowed || d.At != 0 || d.Granted != e.call.Count && !e.call.Partial:
 		return fmt.Errorf("a duplicate is allowed, without a receipt")
-	case !slices.ContainsFunc(e.ledger.entries, func(c entry) bool { return e.sees(c) && int(c.writer) != e.slot }):
-		return fmt.Errorf("no other decision was counted: %s", inWords(e.ledger.entries))
+	case !slices.ContainsFunc(e.ledger.entries, func(c entry) bool {
+		return e.sees(c) && int(c.writer) != e.slot && (c.whole || x.instants[e.world.now]-c.ms <= longestKept)
+	}):
+		return fmt.Errorf("no other decision was counted lately: %s", inWords(e.ledger.entries))
 	}
 	return nil
 }
@@ -230,14 +241,11 @@ func (x *explorer) released(e *ending) error {
 	return nil
 }
 
-// stillCounts reports whether every limit certainly still counts c at now, when
-// the release ended: its window is not over by any clock.
+// stillCounts reports whether a limit certainly still counts c at now, when the
+// release ended: its window is not over by any clock.
 func (e *ending) stillCounts(c entry, now int64) bool {
-	for _, r := range e.call.Policy.Rates() {
+	return slices.ContainsFunc(e.call.Policy.Rates(), func(r policy.Rate) bool {
 		w := min(r.Window.Milliseconds(), r.Window.Milliseconds()/r.Limit)
-		if (max(now, c.at)+2000)/w != c.at/w {
-			return false
-		}
-	}
-	return true
+		return (max(now, c.at)+2000)/w == c.at/w
+	})
 }

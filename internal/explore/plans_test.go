@@ -32,6 +32,7 @@ var (
 	seconds  = []int64{0, 1001, 5000}                          // as long as a memory refuses, and a breaker is open
 	ids      = []int64{-1, 17_998, 20_999, 21_000, 28_001}     // as long as ids are kept
 	late     = []int64{-1, 3000, 4999}                         // as long as an attempt can be late
+	cycle    = []int64{-1, 258_999}                            // after which a generation of ids has the same set again
 	expiry   = []int64{-1, 120_999, 121_000, 121_001}          // of a window's item
 	expiries = []int64{-1, 130_999, 141_001, 151_001, 281_001} // of other items
 )
@@ -68,6 +69,13 @@ func plans(t *testing.T) []plan {
 			{name: "cleanup", subjects: single, scenarios: checks[:2], places: places2[:2], instants: expiries, skews: apart, attempts: 2, faults: 1, set: cleanup},
 			{name: "cleanup within a window", subjects: single, scenarios: later, places: places2[2:], instants: []int64{-1, 9998, 11_000}, skews: same, attempts: 2, faults: 1, set: cleanup},
 			{name: "at once on an instance", subjects: single[:1], scenarios: checks, instants: border, skews: same, attempts: 1, set: fine},
+			{name: "until a release has expired", subjects: single, scenarios: newest, instants: []int64{-1, 1000, 9999}, skews: same, attempts: 1, faults: 1},
+			{name: "the end of a period, high limits", subjects: large, scenarios: most, instants: []int64{-1, 8000}, skews: apart, attempts: 1},
+			{name: "generations of ids later", subjects: single, scenarios: pairs[:2], places: places2[1:2], instants: ids[:3], skews: apart, attempts: 2, faults: 1},
+			{name: "a cycle of generations later", subjects: single, scenarios: pairs[:1], instants: cycle, skews: same, attempts: 1},
+			{name: "several limits, seconds later", subjects: several, scenarios: newest, instants: []int64{0, 6998}, skews: same, attempts: 2, faults: 1},
+			{name: "a long outage", subjects: lasting(), scenarios: outages[:1], instants: []int64{0, 10_001}, skews: same, attempts: 1, faults: 2},
+			{name: "a live limit above 100", subjects: crossing(), scenarios: checks[1:2], instants: border[:1], skews: same, attempts: 2, faults: 1, live: true},
 		}
 	}
 	others := slices.Concat(large, several)
@@ -103,6 +111,12 @@ func plans(t *testing.T) []plan {
 		plan{name: "more requests", subjects: single, scenarios: rest, places: places, instants: border, skews: skews, attempts: 3, faults: 2},
 		plan{name: "high limits", subjects: large, scenarios: slices.Concat(core, rest), places: places, instants: border, skews: apart, attempts: 3, faults: 2},
 		plan{name: "several limits", subjects: several, scenarios: core, places: places, instants: border, skews: apart, attempts: 2, faults: 2},
+		plan{name: "a cycle of generations later", subjects: all, scenarios: pairs, instants: cycle, skews: skews, attempts: 2, faults: 1},
+		plan{name: "several limits, seconds later", subjects: several, scenarios: slices.Concat(pairs, newest), instants: []int64{0, 4998, 6998}, skews: skews, attempts: 2, faults: 1},
+		plan{name: "until a release has expired", subjects: single, scenarios: newest, instants: []int64{-1, 1000, 9999, 12_999}, skews: skews, attempts: 2, faults: 1},
+		plan{name: "the end of a period, high limits", subjects: large, scenarios: slices.Concat(most, later), instants: []int64{-1, 8000, 9999}, skews: skews, attempts: 2, faults: 1},
+		plan{name: "a long outage", subjects: lasting(), scenarios: outages, instants: []int64{0, 10_001, 20_001}, skews: apart, attempts: 1, faults: 3},
+		plan{name: "a live limit above 100", subjects: crossing(), scenarios: core, instants: border[:1], skews: apart, attempts: 2, faults: 1, live: true},
 		plan{name: "three attempts", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 3, faults: 3},
 	)
 }

@@ -45,6 +45,18 @@ var later = []scenario{
 	{requests: []request{one, undo, one}},
 }
 
+// newest is a release of what may be the newest of two actions.
+var newest = []scenario{
+	{requests: []request{one, one, undo}},
+}
+
+// most is a check for more than is free, because a part of the period before
+// still counts. Before that, the next period was begun on a clock that is ahead,
+// and what it counted was given back.
+var most = []scenario{
+	{requests: []request{one, undo, {verb: check, count: 105}}},
+}
+
 // longPartial is a partial request with so many attempts that one of them can
 // land after others were answered.
 var longPartial = []scenario{
@@ -80,6 +92,7 @@ var core = []scenario{
 	{requests: []request{one, undo, some}},
 	{requests: []request{some, undoBoth, some}},
 	{requests: []request{one, wipe, again}},
+	{requests: []request{one, undo, wipe}},
 }
 
 // rest are the other scenarios.
@@ -111,7 +124,8 @@ var (
 		{[]request{one, one}, 1},
 		{[]request{one, again}, two},
 		{[]request{one, show}, two},
-		{[]request{one, one}, 5}, // the next place is the last one of the second window from now
+		{[]request{one, one}, 5},  // the next place is the last one of the second window from now
+		{[]request{one, show}, 6}, // only a clock that is ahead gives a place, in the window after that
 	}
 )
 

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -167,6 +168,9 @@ func (x *explorer) update(w world, s int, number uint32) (world, answer, error) 
 	w.store = store
 	l := x.ledgers.at(w.ledger).copied()
 	p := &w.procs[s]
+	if attr := changedTwice(write); attr != "" {
+		return w, a, fmt.Errorf("%s changes the attribute %s twice, which DynamoDB refuses", name(s), attr)
+	}
 	if !a.done {
 		return w, a, nil
 	}
@@ -185,6 +189,19 @@ func (x *explorer) update(w world, s int, number uint32) (world, answer, error) 
 	}
 	w.ledger = x.ledgers.number(l)
 	return w, a, err
+}
+
+// changedTwice returns an attribute that an update changes twice, or an empty
+// text.
+func changedTwice(w ratelimit.Write) string {
+	seen := map[string]bool{}
+	for _, set := range slices.Concat(w.Forget(), []string{w.Into().Set, w.Drop.Set}) {
+		if set != "" && seen[set] {
+			return set
+		}
+		seen[set] = true
+	}
+	return ""
 }
 
 // delete performs a reset of a slot. A reset takes effect at most once.

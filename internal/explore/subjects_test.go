@@ -49,6 +49,30 @@ func subjects(t *testing.T) (single, large, several []subject) {
 	return single, large, several
 }
 
+// crossing returns the kinds whose items keep ids in another way when the limit
+// is raised above 100.
+func crossing() (subjects []subject) {
+	for _, k := range policy.Kinds() {
+		s := subject{kinds: k.Name, text: text(k, 100, 10), prefill: 100 - two, lowered: text(k, 80, 10), raised: text(k, 125, 10)}
+		if p, err := policy.Parse(s.raised); err == nil && !p.Queues() {
+			subjects = append(subjects, s)
+		}
+	}
+	return subjects
+}
+
+// lasting returns the kinds that admit without a place, with a limit for half a
+// minute.
+func lasting() (subjects []subject) {
+	for _, k := range policy.Kinds() {
+		s := subject{kinds: k.Name, text: text(k, two, 30)}
+		if !policy.Must(s.text).Queues() {
+			subjects = append(subjects, s)
+		}
+	}
+	return subjects
+}
+
 // text returns a limit of a kind in so many seconds.
 func text(k policy.Kind, limit int64, seconds int) string {
 	s := fmt.Sprintf("%s %d/%ds", k.Name, limit, seconds)

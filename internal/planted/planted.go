@@ -20,6 +20,7 @@
 //
 //	tests    the folders whose tests run, in this order, until one fails
 //	finds    the proofs that find the mistake without any other test; may be absent
+//	beyond   why the explorer can't find it, although it runs the changed code
 //	reverts  the fixed bug that the mistake brings back; may be absent
 //
 // A patch has one line of context on each side of a change, so that most edits
@@ -42,6 +43,7 @@ type Bug struct {
 	What    string   // what the mistake is, in a sentence or two
 	Tests   []string // folders, such as internal/policy
 	Finds   []string // proofs, such as explore
+	Beyond  string   // why the explorer can't find it; empty: it does, or it does not run that code
 	Reverts string   // the fixed bug that comes back; empty: none
 	Changes []Change
 }
@@ -91,10 +93,12 @@ func parse(text string) (Bug, error) {
 			b.Tests = strings.Fields(value)
 		case "finds":
 			b.Finds = strings.Fields(value)
+		case "beyond":
+			b.Beyond = value
 		case "reverts":
 			b.Reverts = value
 		default:
-			return Bug{}, fmt.Errorf("field is %q, want tests, finds or reverts", name)
+			return Bug{}, fmt.Errorf("field is %q, want tests, finds, beyond or reverts", name)
 		}
 	}
 	if b.What == "" || len(b.Tests) == 0 {

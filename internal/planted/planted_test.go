@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,6 +68,21 @@ func TestEachPatchNamesTestsAndProofsThatExist(t *testing.T) {
 			if !slices.Contains(proofs, proof) {
 				t.Errorf("%s: finds names %q, want one of %v", b.Name, proof, proofs)
 			}
+		}
+	}
+}
+
+// The explorer runs the policies and the limiter. A mistake there is found by it,
+// or the patch says why it lies beyond the explorer's bounds.
+func TestTheExplorerFindsWhatLiesWithinItsBounds(t *testing.T) {
+	explored := []string{"internal/policy", "internal/ratelimit"}
+	for _, b := range load(t) {
+		runs := slices.ContainsFunc(b.Changes, func(c planted.Change) bool { return slices.Contains(explored, path.Dir(c.File)) })
+		switch found := slices.Contains(b.Finds, "explore"); {
+		case runs && !found && b.Beyond == "":
+			t.Errorf("%s: add explore to finds, or say in beyond why the explorer can't find it", b.Name)
+		case b.Beyond != "" && (found || !runs):
+			t.Errorf("%s: remove beyond: the explorer finds it, or does not run that code", b.Name)
 		}
 	}
 }
