@@ -31,6 +31,7 @@ type trial struct {
 // trials has an entry for every snippet of the documents. The first entry that
 // fits a snippet applies. A snippet without an entry fails the test.
 var trials = []trial{
+	{begins: "git clone ", notRun: "it needs the network"},
 	{begins: "guards limits ", notRun: "it needs a table; testdata/script/live.txtar runs similar commands"},
 	{begins: "go run ./cmd/guards check create_post --user u1 --count 5 --times 3", status: refused},
 	{begins: "go run ./cmd/guards check "},

@@ -106,7 +106,7 @@ func quote(root string) (string, error) {
 	for _, g := range s.Goals {
 		median[g.What] = g.Median
 	}
-	return fmt.Sprintf("A decision takes %.2f times the CPU of a bare `UpdateItem` with the AWS SDK, and a refusal from memory\n"+
+	return fmt.Sprintf("A decision takes %.2f times the CPU time of one `UpdateItem` with the AWS SDK. A refusal from memory takes\n"+
 		"%.0f µs. [docs/performance.md](docs/performance.md) has all figures, and the commands that measure them.",
 		median[DecisionCPU], median[RefusalCPU]), nil
 }

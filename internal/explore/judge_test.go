@@ -58,8 +58,8 @@ func (x *explorer) verdict(e *ending) error {
 			e.ledger.freedTold = true
 		}
 		e.ledger.unlooked[e.proc.by] = true
-		if n := int(e.ask.attempts); d.failed && 0 < n && n < x.tries(e.slot) && !e.ask.unsure {
-			return fmt.Errorf("an error after %d attempts, although the table answered", n)
+		if d.failed && e.ask.attempts > 0 && int(e.ask.attempts) < x.tries(e.slot) && !e.ask.unsure {
+			return fmt.Errorf("an error, although the table answered")
 		}
 		if x.requests[e.slot].verb == reset && !d.failed {
 			e.ledger.alone[e.proc.by] = nil // a reset clears what the instance admitted alone, too
@@ -131,11 +131,6 @@ func (x *explorer) toldOK(e *ending) error {
 	return fmt.Errorf("the store does not count that: %s", inWords(e.ledger.entries))
 }
 
-// longestKept is how long an item can know an id that it does not keep for its
-// whole window, in milliseconds: four generations of 7 s, and the difference
-// between clocks.
-const longestKept = 30_000
-
 // toldDuplicate requires that an earlier decision was counted, and that no
 // attempt of this one had an unknown outcome.
 func (x *explorer) toldDuplicate(e *ending) error {
@@ -145,9 +140,7 @@ func (x *explorer) toldDuplicate(e *ending) error {
 		return fmt.Errorf("an attempt of it may have been counted")
 	case !d.Allowed || d.At != 0 || d.Granted != e.call.Count && !e.call.Partial:
 		return fmt.Errorf("a duplicate is allowed, without a receipt")
-	case !slices.ContainsFunc(e.ledger.entries, func(c entry) bool {
-		return e.sees(c) && int(c.writer) != e.slot && (c.whole || x.instants[e.world.now]-c.ms <= longestKept)
-	}):
+	case !slices.ContainsFunc(e.ledger.entries, func(c entry) bool { return e.sees(c) && int(c.writer) != e.slot && c.canBeKnown(x.instants[e.world.now]) }):
 		return fmt.Errorf("no other decision was counted lately: %s", inWords(e.ledger.entries))
 	}
 	return nil

@@ -95,6 +95,14 @@ func (e *entry) known(ms int64) bool {
 	return !e.forgotten && (e.whole || ms-e.ms < remembered)
 }
 
+// canBeKnown reports whether the item can still know the id of e at ms after the
+// edge. Elsewhere than in such a window it keeps an id for at most four
+// generations of 7 s. Clocks that are apart add 2 s.
+func (e *entry) canBeKnown(ms int64) bool {
+	const longest = 30_000
+	return e.whole || ms-e.ms <= longest
+}
+
 // live reports whether the item counts the id and must know it.
 func (l *ledger) live(id uint8, item, ms int64) bool {
 	return slices.ContainsFunc(l.entries, func(e entry) bool { return e.id == id && e.item == item && e.known(ms) })
