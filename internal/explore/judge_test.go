@@ -140,7 +140,9 @@ func (x *explorer) toldDuplicate(e *ending) error {
 		return fmt.Errorf("an attempt of it may have been counted")
 	case !d.Allowed || d.At != 0 || d.Granted != e.call.Count && !e.call.Partial:
 		return fmt.Errorf("a duplicate is allowed, without a receipt")
-	case !slices.ContainsFunc(e.ledger.entries, func(c entry) bool { return e.sees(c) && int(c.writer) != e.slot && c.canBeKnown(x.instants[e.world.now]) }):
+	case !slices.ContainsFunc(e.ledger.entries, func(c entry) bool {
+		return e.sees(c) && int(c.writer) != e.slot && c.canBeKnown(x.instants[e.world.now])
+	}):
 		return fmt.Errorf("no other decision was counted lately: %s", inWords(e.ledger.entries))
 	}
 	return nil

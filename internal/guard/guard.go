@@ -11,9 +11,10 @@
 //     "bypassed". The role comes from the event or from a grant by an operator.
 //  4. Otherwise the [ratelimit.Limiter] decides, by the limit of the caller's
 //     tier. A count that can never fit in that limit is a ValidationError.
-//  5. If the table does not answer, the limiter's memory decides:
-//     "unavailable". With DenyOutage, the error is an *[input.Unavailable]
-//     instead.
+//  5. If the table does not answer, the limiter's memory decides a check or a
+//     status: "unavailable". A release or a reset fails with an
+//     *[input.Unavailable]. With DenyOutage, so does a check or a status,
+//     except in shadow mode.
 //  6. In shadow mode, a refusal becomes an admission that is marked "shadow".
 //
 // For example, a user has used up 10/1m. The events are shown without userId
@@ -88,7 +89,7 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.RefusalIsError && a.Refused() && !a.delayed() { // an exception would lose the place
+	if h.RefusalIsError && a.Refused() && !a.delayed() { // an error has no readyAt, so the caller would lose the place
 		return nil, &RateLimitExceeded{a.Message}
 	}
 	return a.AppendJSON(nil), nil

@@ -162,8 +162,8 @@ func (f *Follower) follow(ctx context.Context, found snapshot) error {
 	return nil
 }
 
-// errDocument stands in the log for the cause, which can repeat a part of the
-// document, such as a user id. Commands show the cause.
+// errDocument replaces the cause, because the cause can quote the document, which
+// contains user ids.
 var errDocument = errors.New("the document of the live limits has a wrong type or an unknown name")
 
 // warn logs that the settings were not read, or not fully applied.

@@ -97,9 +97,9 @@ func (p bucket) take(now, n int64, _ uint64, s State) (Update, bool) {
 }
 
 // undo moves tat back by the cost of n actions. It refuses if the bucket has
-// been full since they were counted, or if tat would come to lie before since.
+// been full since they were counted, or if tat would be before since.
 //
-// It may give back weight that has already drained. For example, with bucket
+// It may give back time that has already passed. For example, with bucket
 // 1/5s burst 3, action A at second 100 and action B at second 104 make tat 110.
 // Releasing A at second 104 makes tat 105, although B alone would make it 109.
 func (p bucket) undo(_, at, n int64, s State) (Update, bool) {
@@ -112,9 +112,9 @@ func (p bucket) undo(_, at, n int64, s State) (Update, bool) {
 	}, s[since] <= at && s[tat] >= least
 }
 
-// read returns the figures of s. Wait ends at the earlier of two moments: the
-// bucket is full by the interval that s was counted with, or it has room for n
-// actions by the interval of p.
+// read returns the figures of s. Wait ends when n actions fit by the interval of
+// p, or when the bucket is full by the interval that s was counted with, whichever
+// comes first.
 func (p bucket) read(now, n int64, s State) Reading {
 	full := p.full(s)
 	behind := max(0, full-now)

@@ -10,7 +10,7 @@ import (
 // same windows.
 //
 // Worst case: limit actions at the end of one window and limit at the start of
-// the next one, so twice the limit in a moment.
+// the next one, so twice the limit almost at once.
 //
 // Each window has an item of its own. Its state is activityCount, the number of
 // actions counted. For example, with 3/1m, the third action at 0:59 is allowed,

@@ -99,15 +99,15 @@ const (
 
 // An item keeps an id of 6 bytes for each request of the last 28 s (package
 // ratelimit). With mostRequests in that time it has about 60 KB, and a reservoir
-// about 200 KB. DynamoDB accepts 400 KB, but charges a unit for each KB of the
-// item that a write changes.
+// about 200 KB. DynamoDB accepts 400 KB, but a write costs one unit for each KB
+// of the whole item.
 const (
 	idsKept      = 28 * time.Second
 	mostRequests = 10_000
 )
 
-// checkPace returns an error if a user who makes use of r has too many requests
-// for one item.
+// checkPace returns an error if a user who uses up r at an even pace has more than
+// mostRequests in 28 s. It does not look at the burst.
 func (r Rate) checkPace() error {
 	most := mostRequests * r.Window.Milliseconds() / idsKept.Milliseconds()
 	switch {

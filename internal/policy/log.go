@@ -94,7 +94,7 @@ func (p log) take(now, n int64, seed uint64, s State) (Update, bool) {
 }
 
 // choose reorders free, which must be in ascending order. It puts n slots below
-// the limit first, which it picks at random. The others follow, the highest
+// the limit first, which it picks by seed. The others follow, the highest
 // first, because a guard that tests the highest slots lets top fall.
 func (p log) choose(free []int64, n int, seed uint64) {
 	below, _ := slices.BinarySearch(free, p.limit)

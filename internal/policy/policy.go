@@ -67,8 +67,8 @@ type Reading struct {
 	Window    time.Duration // the time in which Limit actions come back
 	Used      int64         // actions counted in the current window
 	Remaining int64         // actions left now; never below 0
-	ResetAt   int64         // when everything that counts now has expired; now if nothing counts
-	WindowKey int64         // floor(now / window); 0 if the policy has no windows of the clock
+	ResetAt   int64         // when everything that counts now has expired. If nothing counts: now; for a fixed window, its end
+	WindowKey int64         // floor(now / window), or the next one if a clock that is ahead has begun it; 0 for a bucket, a log or several limits
 	Wait      time.Duration // how long until the actions asked about fit, if nobody else acts; 0: they fit now
 	At        int64         // the receipt of actions counted now: pass it to Undo
 	Each      []Reading     // one for each limit, if the policy has several

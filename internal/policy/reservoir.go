@@ -6,7 +6,7 @@ import "fmt"
 // further action a place in a later window, at most ahead from now. Places are
 // given in order, and no window has more than limit of them.
 //
-// Worst case: twice the limit in a moment, at the border of two windows.
+// Worst case: twice the limit almost at once, at the border of two windows.
 //
 // Its state is q, the latest ticket: a million times the number of the latest
 // window that has places, plus how many places that window has given. For
@@ -120,7 +120,7 @@ func (p reservoir) waiting(now, readyAt int64, s State) int64 {
 	return max(0, (window-p.key(now)-1)*p.limit+given)
 }
 
-// skip returns the first ticket of the window at readyAt.
+// skip returns the ticket before the first place of the window at readyAt.
 func (p reservoir) skip(readyAt int64) (attr string, least int64) {
 	return ticket, readyAt / p.window * million
 }

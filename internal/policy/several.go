@@ -70,8 +70,7 @@ func checkName(name string, several, seen bool) error {
 	return nil
 }
 
-// checkKinds returns an error if two limits are of a kind of which a policy can
-// have only one.
+// checkKinds returns an error if a kind that may occur only once occurs twice.
 func (p Policy) checkKinds() error {
 	seen := map[string]bool{}
 	for _, l := range p.limits {
@@ -126,9 +125,10 @@ func count(limits int) string {
 	return fmt.Sprintf("%d limits", limits)
 }
 
-// latest returns when an action that comes at now counts. That is now or, if a
-// clock that is ahead has begun something in parts, the time of that clock. All
-// limits count an action at the same time, so one receipt serves them all.
+// latest returns the time at which an action that comes at now is counted. That is
+// now, or a later time that another clock has already written, if that is at most
+// 120 s ahead. All limits count an action at the same time, so one receipt serves
+// them all.
 //
 // For example, a clock that is 2 s ahead takes from a full bucket at 12:00:02.
 // At 12:00:01 another clock counts one more action. Its receipt is 12:00:02,
@@ -144,9 +144,9 @@ func (p Policy) latest(now int64, parts []State) int64 {
 	return latest
 }
 
-// add makes part, which limit l planned for its state mine, a part of u, the
-// update of the whole item. That update counts for all limits or for none. A
-// limit's guard can have several conjunctions. Only the first one that holds
+// add merges one limit's update into u, the update of the whole item. Limit l
+// planned part in its state mine. The whole update counts for all limits or for
+// none. A limit's guard can have several conjunctions. Only the first one that holds
 // becomes part of the whole guard, so the whole guard is one short conjunction.
 //
 // For example, minute: 10/1m, day: 200/1d has counted 4 actions in this minute

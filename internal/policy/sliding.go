@@ -32,9 +32,9 @@ type sliding struct {
 	window int64 // milliseconds
 }
 
-// overlap is in milliseconds. For another instance, a period can be over this long
-// before it is over here: clocks differ by up to 2 s, and an update can arrive up
-// to 5 s after it was planned.
+// overlap is how early, in milliseconds, the item can have an action of the next
+// period. Another clock can be 2 s ahead, and this update can arrive 5 s after it
+// was planned.
 const overlap = 7_000
 
 const (
@@ -113,8 +113,8 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 	return p.forget(u, k, s), true
 }
 
-// zero returns a term that holds if a counter is 0. Of the two ways to write
-// it, zero returns the shorter one that holds in s.
+// zero returns a term that holds if a counter is 0. It tests "absent" or "at most
+// 0", whichever is true in s, because a test of both needs more operators.
 func zero(counter string, s State) Term {
 	if _, ok := s[counter]; ok {
 		return Within(counter, math.MinInt64, 0)
@@ -198,12 +198,13 @@ func (p sliding) wait(now, most, current, previous int64) time.Duration {
 			return millis(left - covered)
 		}
 	}
-	// Not before the next period, in which this one is the previous one.
+	// Wait until the next period. There, this period's actions are the previous
+	// ones and lose weight.
 	return millis(left + p.window - min(p.window, p.covered(current, most)))
 }
 
-// covered returns how many milliseconds of a period with y actions the window
-// may cover at most, so that the actions weigh at most v. For example, 40
+// covered returns the longest part of a period, in milliseconds, that the window
+// may cover so that the period's y actions weigh at most v. For example, 40
 // actions weigh at most 29 if the window covers less than 30/40 of their hour.
 // So covered returns 1 ms less than 45 minutes.
 func (p sliding) covered(y, v int64) int64 {

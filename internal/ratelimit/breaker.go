@@ -40,8 +40,8 @@ type breaker struct {
 	throttled map[Key]time.Time // when an open key was last throttled or probed; Window is 0
 }
 
-// mostThrottled is how many keys can have an open circuit. So many keys take at
-// most 5 MB. Above it, an arbitrary key becomes closed again.
+// mostThrottled is how many keys can have an open circuit. They take at most
+// 5 MB. If there are more, an arbitrary circuit closes.
 const mostThrottled = 10_000
 
 // CircuitProbed returns when the circuits of the table and of k were last probed

@@ -141,7 +141,7 @@ func (r *Request) wouldBe(s policy.State, w Write, n int64, u policy.Update) Dec
 	return r.delayed(d, w.Now, after, u.ReadyAt)
 }
 
-// due decides without the store about the place that r presents. If r is on
+// due decides a request that presents a place, without the store. If r is on
 // time, it may run. If r is early, it gets the same place again. due returns
 // false if r presents no place, or if the place has passed and r needs a new
 // one.

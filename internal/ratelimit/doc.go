@@ -1,6 +1,6 @@
 // Package ratelimit decides whether an action may go ahead. It admits exactly
-// as many actions as the limit says. It counts each request once, however often
-// the request is sent.
+// as many actions as the limit says. It counts a request once, even if it is sent
+// again within 20 s.
 //
 // A program makes one [Limiter] and asks it about each [Request]:
 //

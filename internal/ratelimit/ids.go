@@ -7,7 +7,8 @@ import (
 )
 
 // An ID is a request's id as an item keeps it: the first 6 bytes of its SHA-256.
-// The chance that a new id equals one of the 400 ids in an item is 1 in 7 * 10^11.
+// In an item with 400 ids, a new id equals one of them with a chance of 1 in
+// 7 * 10^11.
 // Then the request is taken for a repeat, and is not counted. An attacker who
 // looks for two equal ids gains nothing: repeating one id does the same.
 type ID [6]byte
@@ -35,7 +36,8 @@ type Kept struct {
 //     the three previous ones, and in the next one, which a clock that is ahead
 //     may have begun. It removes all other sets but the one after the next, in
 //     which a release on a clock that is ahead may have kept its id. So an item
-//     remembers an id for 21 to 28 s, less the difference between clocks.
+//     remembers an id for 21 to 28 s, less the difference between clocks. The
+//     package promises 20 s, less that difference.
 //
 // For example, a write 65 s after 1970 is in generation 9, which lasts from second
 // 63 to second 70. The write adds its id to i09, looks in i06 to i10, and removes
@@ -43,8 +45,8 @@ type Kept struct {
 // from second 91 on removes i09.
 //
 // A write can be late: it lands up to 5 s after its time, on a clock that differs
-// by up to 2 s. So it can be 7 s behind what is in the item. That is why a
-// generation is as long: the late write still looks in each set that matters.
+// by up to 2 s. So it can be 7 s behind the item. A generation lasts 7 s too, so a
+// late write is at most one generation behind, and still looks in the next set.
 //
 // The sets are named i00 to i36. The names repeat every 259 s, so that a write
 // can list the sets to remove without reading the item. If nobody writes for

@@ -49,7 +49,7 @@ func (k Known) refuse(r *Request, w Write, now time.Time) (Decision, bool) {
 	if n, _ := r.fits(w, k.Seen.State); n > 0 {
 		return Decision{}, false
 	}
-	if ahead := w; !r.Fresh { // perhaps a clock that is ahead has counted the request since
+	if ahead := w; !r.Fresh { // it may be a repeat: if it fits on a clock that is ahead, only the store knows
 		ahead.Now += mostApart.Milliseconds()
 		if n, _ := r.fits(ahead, k.Seen.State); n > 0 {
 			return Decision{}, false

@@ -24,8 +24,9 @@ type Limiter struct {
 	// Now is the clock that decisions count by. Nil: time.Now.
 	Now func() time.Time
 
-	// Attempts returns the budget of one decision, which times its attempts.
-	// Nil: each attempt gets a share of Timeout, and the pauses are random.
+	// Attempts returns the budget of one decision, which times its attempts. It
+	// is for simulations; Timeout is then ignored, for probes too. Nil: each
+	// attempt gets a share of Timeout, and the pauses are random.
 	Attempts func() Budget
 
 	breaker   breaker
@@ -70,7 +71,8 @@ func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
 
 // alone decides r from memory. Known is what the memory held when r came. If r
 // sent no request and known refuses, that is the answer and the memory stays as
-// it is. Otherwise alone decides and counts in one step on the memory, because
+// it is, so that a refusal does not repack the memory for each request of an
+// outage. Otherwise alone decides and counts in one step on the memory, because
 // other decisions may have changed the memory.
 func (l *Limiter) alone(r *Request, w Write, t *tries, known Known) (d Decision) {
 	if t.requests == 0 {
@@ -106,9 +108,15 @@ func (l *Limiter) Status(ctx context.Context, r Request) (Decision, error) {
 }
 
 // Release gives back r.Count actions of the check whose id is r.ID and whose
-// receipt is r.At. It does so once for each check, and only while the check
-// still counts. In any other case nothing changes, and there is no error. The
-// error is a *StoreError, or names the field of r that is out of range.
+// receipt is r.At. It works for 20 s after the check. Two kinds work longer: a
+// fixed window with a limit of up to 100 until it ends, and a log as long as its
+// slots count. If there is nothing to give back, nothing changes and there is no
+// error. The error is a *StoreError, or names the field of r that is out of
+// range.
+//
+// A release that is sent twice within 20 s gives back once. Don't repeat it
+// later: on a log, it could then give back another action of the same
+// millisecond.
 func (l *Limiter) Release(ctx context.Context, r Request) (Decision, error) {
 	if err := r.validate(MostReleased); err != nil {
 		return Decision{}, err
@@ -151,8 +159,8 @@ func (l *Limiter) CircuitOpen() bool {
 }
 
 // ask runs decide, which sends requests to the store, unless a circuit breaker
-// is open. Afterwards it stores the last answer in the memory. An item that is
-// unreadable or refused brought no state, so the memory keeps what it has.
+// is open. Afterwards it stores the last answer in the memory. An answer of the
+// class Unreadable or Refused brings no state, so the memory keeps what it has.
 func (l *Limiter) ask(ctx context.Context, key Key, decide func(*tries) (Decision, error)) (Decision, *tries, error) {
 	t := &tries{limiter: l, ctx: ctx, caller: ctx}
 	probe, cause := l.breaker.enter(key, l.Clock())
@@ -189,7 +197,8 @@ func (l *Limiter) Clock() time.Time {
 //	the sent guard holds there  unreadable: the store refused the guard, so the
 //	                            attributes cannot mean what they seem to
 //	r does not fit in the item  limited
-//	otherwise                   plan again from the item and send that plan
+//	the new plan does not hold  unreadable: no policy has written this item
+//	otherwise                   send the new plan
 //
 // For example, 10 of 10/1m are counted and this process knows nothing. The plan
 // for an empty item has the guard activityCount <= 9. The store refuses it and

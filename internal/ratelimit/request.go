@@ -45,8 +45,8 @@ func (r *Request) most() int64 {
 
 // write returns what r writes at now, without the update.
 //
-// A check that presents a place is another request than the check that got the
-// place, so it needs another id, such as "place 1700000010000 r1". No caller's
+// A check that presents a place is a different request from the check that got
+// the place, so it needs another id, such as "place 1700000010000 r1". No caller's
 // id contains a space, so no caller can send that id.
 func (r *Request) write(now int64) Write {
 	window, expires := r.Policy.Item(now)
@@ -70,8 +70,8 @@ func (r *Request) take(w Write, n int64, s policy.State) (policy.Update, bool) {
 	return r.Policy.Take(w.Now, n, w.ID.number(), s)
 }
 
-// fits plans r's actions in s and returns how many fit. That is all of them or
-//  0. With Partial it can be any number in between.
+// fits plans r's actions in s and returns how many fit: all of them or none.
+// With Partial it can be any number in between.
 func (r *Request) fits(w Write, s policy.State) (int64, policy.Update) {
 	n := r.Count
 	if r.Partial {

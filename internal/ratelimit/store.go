@@ -35,13 +35,13 @@ type Write struct {
 	// for or to keep.
 	ID    ID
 	Note  int64 // kept with ID, so that a repeat of the request can read it; 0: no note
-	Whole bool  // the item keeps its ids as long as it lives, not only for 20 s
+	Whole bool  // the item keeps its ids as long as it lives, and not only for 21 to 28 s
 
 	// Drop is an id to remove. If the item does not have it, the store refuses
 	// the write. The zero Kept: there is nothing to remove.
 	Drop Kept
 
-	Now     int64 // Unix milliseconds: when a new item was created, and where ids are kept
+	Now     int64 // Unix milliseconds: the creation time of a new item; it also selects the set for the id
 	Expires int64 // Unix seconds: when the item stops mattering; 0: the item keeps its own
 }
 

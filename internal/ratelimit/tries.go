@@ -27,8 +27,8 @@ type tries struct {
 	// For example, a partial request asks for 3 actions, and the answer is
 	// lost. The next answer shows that the request is not counted and that 2
 	// fit. So plain stays 3, and the next attempt asks for 2 and keeps the note
-	// 2 with its id. If the id is found later, the note shows that 2 were
-	// taken, and no note shows that 3 were taken.
+	// 2 with its id. If the id is found later with this note, 2 actions were
+	// taken. If it is found without a note, 3 were taken.
 	plain int64
 
 	asked    time.Time   // when the last attempt began
@@ -86,8 +86,8 @@ func (t *tries) update(w Write) (item Item, done bool, err error) {
 	if attr := item.unreadable(w); attr != "" {
 		return item, done, unreadable(attr)
 	}
-	if !done && item.allows(w) {
-		return item, done, unreadable("") // the item is not what it reads as
+	if !done && item.allows(w) { // the store refused a guard that holds, so an attribute has another type
+		return item, done, unreadable("")
 	}
 	return item, done, nil
 }
@@ -152,8 +152,9 @@ func (t *tries) send(again bool, request func(context.Context) error) error {
 
 // outage returns the error of a decision that ran out of time. If the store has
 // answered at all, the table is not down: this one item is throttled, or
-// changes too often. Then the class is NotApplied, which keeps the circuit
-// breaker closed, so other items still reach the store.
+// changes too often. Then the class is NotApplied, so that the breaker opens
+// the circuit of this key and not that of the table. The class says nothing
+// about earlier attempts: one of them may have been performed.
 func (t *tries) outage(failed *StoreError) *StoreError {
 	switch {
 	case t.busy != nil:

@@ -19,7 +19,7 @@ import (
 const (
 	firstPause   = 25 * time.Millisecond
 	longestPause = 100 * time.Millisecond
-	leastAttempt = 5 * time.Millisecond // no shorter attempt can succeed
+	leastAttempt = 5 * time.Millisecond // no further attempt begins if its share is shorter
 )
 
 // A Budget divides the time until a deadline into attempts. It is used for one
@@ -37,8 +37,8 @@ type Budget struct {
 	pause    Pause
 }
 
-// Next returns how long the next attempt may take. Failed says that the last
-// attempt failed: Next then waits before it returns. It returns false if there
+// Next returns how long the next attempt may take. If failed is set, the last
+// attempt failed, and Next waits before it returns. It returns false if there
 // is no time for another attempt.
 func (b *Budget) Next(ctx context.Context, failed bool) (time.Duration, bool) {
 	if failed {

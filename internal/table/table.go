@@ -13,7 +13,7 @@ type Sweep struct {
 	Now      int64       // Unix seconds; a sweep deletes what expired before it, an erasure ignores it
 	Until    time.Time   // when to stop even if work is left; zero: no limit
 	DryRun   bool        // count, but delete nothing
-	Progress func(Swept) // if set, called now and then with the work done so far, never twice at once
+	Progress func(Swept) // if set, called with the work done so far, never twice at once; an erasure ignores it
 }
 
 // Over reports whether it is time to stop.

@@ -68,8 +68,8 @@ type named struct {
 	value  int
 }
 
-// valueNames holds the names of the values, in order: :0, :1, ... Law 6 of
-// package policy keeps an update below 512 values.
+// valueNames holds the names of the values, in order: :0, :1, ... An update has
+// fewer than 512 values: TestLawSmall bounds its operators and bytes.
 var valueNames = func() (names [512]string) {
 	for i := range names {
 		names[i] = ":" + short(i)
