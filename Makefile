@@ -134,11 +134,11 @@ deploy: $(VENV)/installed ## Deploy to AWS: asks for the parameters and shows th
 	SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam deploy --guided
 
 .PHONY: deploy-local
-deploy-local: emulated ## Deploy to an emulator without AWS, and show a refused call; KEEP=1 keeps it running
-	@scripts/with-aws scripts/deploy-local
+deploy-local: emulated ## Deploy to an emulator without AWS, and show a refused call; KEEP=1 keeps it running, CALL="posts-guard create_post 10" selects the call
+	@scripts/with-aws scripts/deploy-local $(CALL)
 
 .PHONY: tour
-tour: ## Use each command in a fresh clone, as a newcomer would, and check what it prints
+tour: emulator ## Use each command in a fresh clone, as a newcomer would, and check what it prints
 	@scripts/with-dynamodb scripts/tour
 
 .PHONY: deployment
