@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,7 @@ func (c *serveCommand) Run(ctx context.Context, con console) error {
 	err = server.Shutdown(last)
 	api.Wait()
 	con.note("stopped after " + several(log.count(), "request"))
-	return err
+	return cmp.Or(err, errInterrupted)
 }
 
 // prepare opens the store, and creates the table if --create-table is given.

@@ -81,10 +81,10 @@ func TestServeEndsAlthoughAPageIsOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = events.Body.Close() }()
-	interrupted := time.Now()
+	began := time.Now()
 	interrupt()
-	if status := <-ended; status != 0 || time.Since(interrupted) > guardTimeout/2 {
-		t.Errorf("status %d after %v, want 0 at once", status, time.Since(interrupted))
+	if status := <-ended; status != interrupted || time.Since(began) > guardTimeout/2 {
+		t.Errorf("status %d after %v, want %d at once", status, time.Since(began), interrupted)
 	}
 }
 

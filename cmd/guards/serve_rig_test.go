@@ -34,7 +34,7 @@ func (s *stream) String() string {
 var serving = regexp.MustCompile(`on (http://[^,]+),`)
 
 // serve runs guards serve on a free port and returns its URL and its log. The
-// command ends when the test does, and must end with status 0.
+// command is interrupted when the test ends, and its status must be 130.
 func serve(t *testing.T, args ...string) (endpoint string, log *stream) {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -45,7 +45,7 @@ func serve(t *testing.T, args ...string) (endpoint string, log *stream) {
 	}()
 	t.Cleanup(func() {
 		interrupt()
-		if status := <-ended; status != 0 {
+		if status := <-ended; status != interrupted {
 			t.Errorf("guards serve ended with status %d:\n%s", status, log)
 		}
 	})

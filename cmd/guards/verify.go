@@ -61,10 +61,11 @@ func (c *verifyCommand) Run(ctx context.Context, con console) error {
 func (c *verifyCommand) verify(ctx context.Context, con console, ask asker, p policy.Policy) (verdict, error) {
 	figures := p.Read(con.now().UnixMilli(), 0, nil)
 	user := guard.Request{UserID: "verify-" + rand.Text(), Activity: c.Activity, Op: guard.Check}
-	if err := c.wholeWindow(ctx, con, ask, user, min(10*time.Second, figures.Window/2)); err != nil {
+	limit, err := c.wholeWindow(ctx, con, ask, user, min(10*time.Second, figures.Window/2))
+	if err != nil {
 		return verdict{}, err
 	}
-	v, err := c.race(ctx, ask, user, int(figures.Limit))
+	v, err := c.race(ctx, ask, user, int(limit))
 	if ctx.Err() != nil {
 		con.note(fmt.Sprintf("stopped after %d of %s", v.answered, several(int64(v.Asked), "request")))
 	}
@@ -77,27 +78,33 @@ func (c *verifyCommand) verify(ctx context.Context, con console, ask asker, p po
 }
 
 // wholeWindow waits for the next window if the current one has less than enough
-// time left.
-func (c *verifyCommand) wholeWindow(ctx context.Context, con console, ask asker, user guard.Request, enough time.Duration) error {
+// time left. It returns the limit in force, which can be a live one.
+func (c *verifyCommand) wholeWindow(ctx context.Context, con console, ask asker, user guard.Request, enough time.Duration) (limit int64, err error) {
 	user.Op = guard.Status
 	a, err := ask(ctx, user)
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		return 0, err
+	case a.Limit == 0:
+		return 0, fmt.Errorf("%s is not limited now: the guard answers %s", c.Activity, a.Reason)
 	}
 	if left := time.UnixMilli(a.ResetAt).Sub(con.now()); 0 < left && left < enough {
 		con.note("waiting " + wait(left) + " for the next window")
 		select {
 		case <-time.After(left):
 		case <-ctx.Done():
-			return errInterrupted
+			return 0, errInterrupted
 		}
 	}
-	return nil
+	return a.Limit, nil
 }
 
 // errWindowEnded means that the requests were spread over two windows, and each
 // window has the whole limit.
 var errWindowEnded = errors.New("the window ended before all callers had asked: try again, or with fewer --callers")
+
+// errLimitChanged means that the guard decided by several limits.
+var errLimitChanged = errors.New("the limit changed while the callers asked: a live limit takes 30 s to reach all instances, so try again then")
 
 // A verdict holds what the command prints.
 type verdict struct {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/invokeapi"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -24,6 +25,7 @@ type asker func(ctx context.Context, r guard.Request) (asked, error)
 type asked struct {
 	Allowed   bool
 	Reason    string
+	Limit     int64 // the one in force; 0: the answer has no figures, because a refusal is an error
 	ResetAt   int64 // Unix milliseconds
 	WindowKey int64
 }
@@ -54,7 +56,7 @@ func (c *verifyCommand) asker(ctx context.Context, con console, g limits.Guard) 
 		if err != nil {
 			return asked{}, err
 		}
-		return asked{a.Allowed, string(a.Reason), a.Decision.ResetAt, a.Decision.WindowKey}, nil
+		return asked{a.Allowed, string(a.Reason), a.Decision.Limit, a.Decision.ResetAt, a.Decision.WindowKey}, nil
 	}, nil
 }
 
@@ -81,7 +83,7 @@ func (c *verifyCommand) invoker(ctx context.Context, g limits.Guard) (asker, err
 		case err != nil:
 			return a, notInvoked(name, err)
 		case out.FunctionError != nil:
-			return a, fmt.Errorf("%s failed: %s", name, strings.TrimSpace(string(out.Payload)))
+			return a, failed(name, out.Payload)
 		}
 		if err := json.Unmarshal(out.Payload, &a); err != nil {
 			return a, fmt.Errorf("%s returned no answer: %w", name, err)
@@ -91,6 +93,20 @@ func (c *verifyCommand) invoker(ctx context.Context, g limits.Guard) (asker, err
 		}
 		return a, nil
 	}, nil
+}
+
+// failed returns the error of a function's error. A refusal can be one, with
+// ON_LIMIT=error; then failed returns nil.
+func failed(name string, payload []byte) error {
+	var e struct{ ErrorType, ErrorMessage string }
+	_ = json.Unmarshal(payload, &e) // a crash can have any payload; then the type stays empty
+	switch e.ErrorType {
+	case invokeapi.ErrorType(&guard.RateLimitExceeded{}):
+		return nil
+	case invokeapi.ErrorType(&input.Unavailable{}):
+		return &input.Unavailable{What: name + " failed: " + e.ErrorMessage}
+	}
+	return fmt.Errorf("%s failed: %s", name, strings.TrimSpace(string(payload)))
 }
 
 // notInvoked returns the error of a guard that could not be invoked.

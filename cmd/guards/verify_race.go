@@ -53,7 +53,13 @@ func (c *verifyCommand) race(ctx context.Context, ask asker, user guard.Request,
 			v.Allowed++
 		}
 		took[i] = milliseconds(o.took)
+		if o.Limit == 0 {
+			continue
+		}
 		windows[o.WindowKey] = true
+		if o.Limit != v.Limit {
+			return v, errLimitChanged
+		}
 	}
 	if len(windows) > 1 {
 		return v, errWindowEnded

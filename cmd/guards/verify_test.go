@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/policy"
 )
 
 // The command uses the SDK's client, as applications do.
@@ -27,6 +30,54 @@ func TestVerifyThroughServe(t *testing.T) {
 	}
 	if status := run(t.Context(), append(args, "--function", "pots-guard"), console{out: io.Discard, err: &log, now: atPinned}); status != unreachable {
 		t.Errorf("an unknown function: status %d: %s", status, &log)
+	}
+}
+
+// A guard with ON_LIMIT=error refuses with an error, which has no figures. An
+// outage of a guard's table is no verdict.
+func TestVerifyReadsTheErrorsOfAFunction(t *testing.T) {
+	credentials(t)
+	for _, tt := range []struct {
+		variable, value string
+		flags           []string
+		status          int
+		prints          string
+	}{
+		{"ON_LIMIT", "error", nil, done, "create_post: 10 of 60 allowed, exactly the limit"},
+		{"ON_OUTAGE", "deny", []string{"--fail", "unavailable"}, unreachable, "guards: posts-guard failed: "},
+	} {
+		t.Setenv(tt.variable, tt.value)
+		endpoint, _ := serve(t, tt.flags...)
+		var out stream
+		args := []string{"verify", "create_post", "--lambda-endpoint", endpoint, "--region", "us-east-1"}
+		if status := run(t.Context(), args, console{out: &out, err: &out, now: atPinned}); status != tt.status || !strings.HasPrefix(out.String(), tt.prints) {
+			t.Errorf("%s=%s: status %d: %s", tt.variable, tt.value, status, &out)
+		}
+	}
+}
+
+// verify compares with the limit in force, which the guard's answers have.
+func TestVerifyComparesWithALiveLimit(t *testing.T) {
+	for _, tt := range []struct {
+		first, then int64 // the limit in the first answer and in the others
+		want        error
+	}{
+		{20, 20, nil},
+		{10, 20, errLimitChanged}, // the first instance does not follow the live limit yet
+		{0, 20, errors.New("create_post is not limited now: the guard answers unlimited")},
+	} {
+		var checks atomic.Int64
+		ask := func(_ context.Context, r guard.Request) (asked, error) {
+			if r.Op != guard.Check {
+				return asked{Allowed: true, Reason: "unlimited", Limit: tt.first}, nil
+			}
+			return asked{Allowed: checks.Add(1) <= tt.then, Limit: tt.then}, nil
+		}
+		c := verifyCommand{Activity: "create_post", Callers: 5}
+		v, err := c.verify(t.Context(), console{now: atPinned}, ask, policy.Must("10/1m"))
+		if fmt.Sprint(err) != fmt.Sprint(tt.want) || err == nil && (!v.Exact || v.Limit != 20 || v.Asked != 25) {
+			t.Errorf("limit %d, then %d: %+v, %v, want %v", tt.first, tt.then, v, err, tt.want)
+		}
 	}
 }
 
@@ -72,7 +123,7 @@ func TestVerifyNeedsOneWindow(t *testing.T) {
 	var asks atomic.Int64
 	slow := func(context.Context, guard.Request) (asked, error) {
 		n := asks.Add(1)
-		return asked{Allowed: n <= 10, WindowKey: n / 30}, nil
+		return asked{Allowed: n <= 10, Limit: 10, WindowKey: n / 30}, nil
 	}
 	c := verifyCommand{Callers: 50}
 	if v, err := c.race(t.Context(), slow, guard.Request{}, 10); err == nil {

@@ -71,8 +71,8 @@ func serve(t testing.TB, flags ...string) (endpoint string) {
 	}()
 	t.Cleanup(func() {
 		log := <-rest
-		if status := stop(); status != 0 {
-			t.Errorf("guards serve exited with status %d", status)
+		if status := stop(); status != 130 {
+			t.Errorf("guards serve exited with status %d, want 130 after an interrupt", status)
 		}
 		if t.Failed() {
 			t.Logf("guards serve wrote:\n%s%s", first, log[max(0, len(log)-4<<10):])

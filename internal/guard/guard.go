@@ -160,6 +160,15 @@ func (h *Handler) ask(ctx context.Context, t terms, r Request) (Answer, error) {
 
 // decide calls the limiter's method for an op.
 func (h *Handler) decide(ctx context.Context, op Op, r ratelimit.Request) (ratelimit.Decision, error) {
+	if most := r.Policy.Most(); r.Count > most && !r.Partial && (op == Check || op == Status) { // only in shadow mode, see terms
+		r.Count = most
+		d, err := h.Limiter.Status(ctx, r)
+		d.Allowed, d.Granted = false, 0
+		if d.Reason == ratelimit.OK {
+			d.Reason = ratelimit.Limited
+		}
+		return d, err
+	}
 	switch op {
 	case Status:
 		return h.Limiter.Status(ctx, r)

@@ -2,9 +2,11 @@ package guard_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 )
@@ -88,4 +90,29 @@ func TestALiveLimitBoundsTheCount(t *testing.T) {
 	}
 	b.reasons(`{"count": 4}`, "ok")
 	b.reasons(`{}`, "limited")
+}
+
+// An operator tries a lower limit. A count that could never fit in it, but fits
+// in the code's limit, is reported and goes through.
+func TestALowerLimitThatIsTriedRefusesNoCount(t *testing.T) {
+	b, s := newLiveBench(t)
+	invalid := func(event string) {
+		t.Helper()
+		if _, err := b.ask(event); !errors.As(err, new(*input.ValidationError)) {
+			t.Errorf("%s: %v, want a ValidationError", event, err)
+		}
+	}
+	s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Limit: "5/1m", Mode: "shadow"}}})
+	b.reasons(`{}`, "ok") // this request reads the live limit
+	b.reasons(`{"count": 8}`, "shadow")
+	b.reasons(`{"count": 8, "op": "status"}`, "shadow")
+	b.reasons(`{"count": 4}`, "ok") // nothing of the 8 was counted
+	b.reasons(`{"count": 8, "partial": true}`, "shadow")
+	invalid(`{"count": 11}`)
+	b.store.away = errAway
+	b.reasons(`{"count": 8}`, "unavailable")
+	s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Limit: "5/1m"}}})
+	b.store.away = nil
+	b.reasons(`{}`, "ok", "ok") // the first one closes the circuit breaker, and the second one reads the live limit
+	invalid(`{"count": 8}`)
 }

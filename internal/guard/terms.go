@@ -19,13 +19,13 @@ type terms struct {
 
 // terms fills in r's defaults, checks r, and applies live limits and grants.
 func (h *Handler) terms(r *Request) (terms, error) {
-	activity, err := r.resolve(h.Guard)
+	deployed, err := r.resolve(h.Guard)
 	if err != nil {
 		return terms{}, err
 	}
-	now := h.Live.Limits()
-	activity, mode := now.Activity(activity)
-	roles, tier := now.Granted(r.UserID, h.Limiter.Clock())
+	inForce := h.Live.Limits()
+	activity, mode := inForce.Activity(deployed)
+	roles, tier := inForce.Granted(r.UserID, h.Limiter.Clock())
 	if _, ok := activity.Tiers[tier]; !ok { // no tier is granted, or one that only other activities have
 		tier = r.Tier
 	}
@@ -42,7 +42,11 @@ func (h *Handler) terms(r *Request) (terms, error) {
 	if t.exempt != "" {
 		return t, nil
 	}
-	return t, r.fits(t.policy)
+	widest := t.policy
+	if coded := deployed.For(tier); t.mode == Shadow && coded.Most() > widest.Most() {
+		widest = coded // a lower live limit that is only tried must refuse nobody
+	}
+	return t, r.fits(widest)
 }
 
 // mode returns the mode of an activity. Live is the mode that operators set for
