@@ -17,6 +17,9 @@ const (
 	// again.
 	every = 30 * time.Second
 
+	// again is how long it waits after a look that failed.
+	again = 5 * time.Second
+
 	// patience is how long one look may take. grace is how long a finished
 	// answer waits for a look: Lambda freezes an instance after it responds, so
 	// a look that is still running would stop too.
@@ -27,7 +30,8 @@ const (
 // A Follower keeps an instance's limits up to date. At most every 30 s it reads
 // the settings, which is called a look. A look runs at the same time as a
 // decision, and its limits apply from the next decision on. If a look fails, or
-// finds a document that cannot be read, the last good limits stay in force.
+// finds a document that cannot be read, the last good limits stay in force, and
+// the next look is due 5 s later.
 type Follower struct {
 	Table  Table
 	Guards []limits.Guard   // the guards whose limits the settings change
@@ -73,6 +77,7 @@ func (f *Follower) Look(ctx context.Context) (wait func()) {
 		defer cancel()
 		if err := f.look(ctx); err != nil {
 			f.warn(ctx, "read", err)
+			f.retry()
 		}
 	}()
 	return func() {
@@ -94,6 +99,13 @@ func (f *Follower) due() bool {
 	}
 	f.looked = now
 	return true
+}
+
+// retry makes the next look due soon, after one that failed.
+func (f *Follower) retry() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.looked = f.looked.Add(again - every)
 }
 
 // Read reads the settings at once, with a consistent read, and follows them.
