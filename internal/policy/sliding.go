@@ -93,6 +93,9 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 		return Update{}, false
 	}
 	u := Update{Acts: []Act{{Add, current, n}}}
+	if !late && p.left(now) <= overlap {
+		u.Also = []Term{zero(period(k+1), s)}
+	}
 	// On step v of the staircase, the previous period weighs at most v, and this
 	// period has at most most-v actions.
 	step := func(v int64) []Term {
@@ -100,9 +103,6 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 			Within(previous, math.MinInt64, p.highest(now, v)),
 			Within(current, math.MinInt64, most-v),
 		}
-	}
-	if !late && p.left(now) <= overlap {
-		u.Also = []Term{zero(period(k+1), s)}
 	}
 	switch {
 	case s[current] > 0 && s[previous] == 0:

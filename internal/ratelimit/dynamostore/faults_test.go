@@ -16,9 +16,10 @@ import (
 )
 
 func TestAnOutageIsAnsweredInTimeAndNamesNoAddress(t *testing.T) {
+	const late = "the table did not answer in time"
 	for fault, what := range map[dynamotest.Fault]string{
-		dynamotest.Refuse:     "the table did not answer in time",
-		dynamotest.HangBefore: "the table did not answer in time",
+		dynamotest.Refuse:     late,
+		dynamotest.HangBefore: late,
 		dynamotest.Throttle:   "the table is throttled",
 		dynamotest.Status500:  "the table failed",
 
@@ -27,17 +28,24 @@ func TestAnOutageIsAnsweredInTimeAndNamesNoAddress(t *testing.T) {
 	} {
 		t.Run(string(fault), func(t *testing.T) {
 			t.Parallel()
-			l, p := through(t)
-			l.Timeout = 300 * time.Millisecond
-			p.Fail(math.MaxInt, fault)
-			began := time.Now()
-			d, err := l.Check(t.Context(), request("r1"))
-			if e, ok := errors.AsType[*ratelimit.StoreError](err); !ok || e.What != what {
-				t.Errorf("Check = %+v, %v, want %q", d, err, what)
+			for range 10 { // on a busy machine, the last attempt can be too late, and its cause is reported
+				l, p := through(t)
+				l.Timeout = 300 * time.Millisecond
+				p.Fail(math.MaxInt, fault)
+				began := time.Now()
+				d, err := l.Check(t.Context(), request("r1"))
+				if took := time.Since(began); took > l.Timeout+5*time.Second { // a busy machine may add so much
+					t.Errorf("it took %v, want about %v", took, l.Timeout)
+				}
+				e, ok := errors.AsType[*ratelimit.StoreError](err)
+				switch {
+				case ok && e.What == what:
+					return
+				case !ok || e.What != late:
+					t.Fatalf("Check = %+v, %v, want %q", d, err, what)
+				}
 			}
-			if took := time.Since(began); took > l.Timeout+5*time.Second { // a busy machine may add so much
-				t.Errorf("it took %v, want about %v", took, l.Timeout)
-			}
+			t.Errorf("no attempt was in time to be told: %s", what)
 		})
 	}
 }
