@@ -60,7 +60,7 @@ func grant(role, tier string) live.Settings {
 // A request that needs no decision reads the live limits all the same.
 // Otherwise a mode "off" or a granted role would stay forever.
 func TestALiveModeOffAndAGrantedRoleEnd(t *testing.T) {
-	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
+	withLiveLimits(t, func(_ *testing.T, b *bench, s *settings) {
 		s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Mode: "off"}}})
 		b.reasons(`{}`, "ok", "unlimited", "unlimited")
 		s.set(b, grant("admin", ""))
