@@ -134,7 +134,7 @@ deploy: $(VENV)/installed ## Deploy to AWS: asks for the parameters and shows th
 	SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam deploy --guided
 
 .PHONY: deploy-local
-deploy-local: emulated ## Deploy to an emulator without AWS, and show a refused call; KEEP=1 keeps it running, CALL="posts-guard create_post 10" selects the call
+deploy-local: emulated ## Deploy to an emulator without AWS, and show a refused call; KEEP=1 keeps it running, CALL="GUARD ACTIVITY LIMIT" selects it
 	@scripts/with-aws scripts/deploy-local $(CALL)
 
 .PHONY: tour

@@ -57,15 +57,23 @@ func (c *verifyCommand) Run(ctx context.Context, con console) error {
 	return v.print(con, c.JSON)
 }
 
-// verify sends the requests of a new user and removes the user afterwards.
+// verify sends the requests of a new user and removes the user afterwards. It
+// compares with the limit in force, which can be a live one.
 func (c *verifyCommand) verify(ctx context.Context, con console, ask asker, p policy.Policy) (verdict, error) {
-	figures := p.Read(con.now().UnixMilli(), 0, nil)
-	user := guard.Request{UserID: "verify-" + rand.Text(), Activity: c.Activity, Op: guard.Check}
-	limit, err := c.wholeWindow(ctx, con, ask, user, min(10*time.Second, figures.Window/2))
-	if err != nil {
+	user := guard.Request{UserID: "verify-" + rand.Text(), Activity: c.Activity, Op: guard.Status}
+	before, err := ask(ctx, user)
+	switch {
+	case err != nil:
+		return verdict{}, err
+	case before.Limit == 0:
+		return verdict{}, fmt.Errorf("%s is not limited now: the guard answers %s", c.Activity, before.Reason)
+	}
+	window := p.Read(con.now().UnixMilli(), 0, nil).Window
+	if err := wholeWindow(ctx, con, time.UnixMilli(before.ResetAt), min(10*time.Second, window/2)); err != nil {
 		return verdict{}, err
 	}
-	v, err := c.race(ctx, ask, user, int(limit))
+	user.Op = guard.Check
+	v, err := c.race(ctx, ask, user, int(before.Limit))
 	if ctx.Err() != nil {
 		con.note(fmt.Sprintf("stopped after %d of %s", v.answered, several(int64(v.Asked), "request")))
 	}
@@ -77,26 +85,18 @@ func (c *verifyCommand) verify(ctx context.Context, con console, ask asker, p po
 	return v, cmp.Or(err, left)
 }
 
-// wholeWindow waits for the next window if the current one has less than enough
-// time left. It returns the limit in force, which can be a live one.
-func (c *verifyCommand) wholeWindow(ctx context.Context, con console, ask asker, user guard.Request, enough time.Duration) (limit int64, err error) {
-	user.Op = guard.Status
-	a, err := ask(ctx, user)
-	switch {
-	case err != nil:
-		return 0, err
-	case a.Limit == 0:
-		return 0, fmt.Errorf("%s is not limited now: the guard answers %s", c.Activity, a.Reason)
-	}
-	if left := time.UnixMilli(a.ResetAt).Sub(con.now()); 0 < left && left < enough {
+// wholeWindow waits for the end of the current window if that is less than
+// enough time away.
+func wholeWindow(ctx context.Context, con console, end time.Time, enough time.Duration) error {
+	if left := end.Sub(con.now()); 0 < left && left < enough {
 		con.note("waiting " + wait(left) + " for the next window")
 		select {
 		case <-time.After(left):
 		case <-ctx.Done():
-			return 0, errInterrupted
+			return errInterrupted
 		}
 	}
-	return a.Limit, nil
+	return nil
 }
 
 // errWindowEnded means that the requests were spread over two windows, and each

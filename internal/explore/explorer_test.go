@@ -40,6 +40,7 @@ type effect struct{ store, write uint32 }
 type performed struct {
 	store  uint32
 	answer answer
+	wrong  error // why DynamoDB would refuse the request
 }
 
 func newExplorer(y *system) *explorer {
@@ -73,7 +74,10 @@ func (x *explorer) begin() (w world, err error) {
 			Whole: window != 0 && p.Most() <= 100,
 		}}
 		var a answer
-		w.store, a = x.perform(w.store, rest.write)
+		w.store, a, err = x.perform(w.store, rest.write)
+		if err != nil {
+			return w, err
+		}
 		rest.after = x.items.at(a.item).State
 		if err := x.counted(&l, rest); err != nil {
 			return w, err
@@ -84,11 +88,12 @@ func (x *explorer) begin() (w world, err error) {
 	return w, nil
 }
 
-// perform performs an update in the store.
-func (x *explorer) perform(store uint32, write ratelimit.Write) (uint32, answer) {
+// perform performs an update in the store. The error is about a request that
+// DynamoDB would refuse.
+func (x *explorer) perform(store uint32, write ratelimit.Write) (uint32, answer, error) {
 	number := x.writes.number(write)
 	if done, ok := x.effects[effect{store, number}]; ok {
-		return done.store, done.answer
+		return done.store, done.answer, done.wrong
 	}
 	if x.broken != nil {
 		write = x.broken(write)
@@ -103,9 +108,21 @@ func (x *explorer) perform(store uint32, write ratelimit.Write) (uint32, answer)
 			s.expires[i] = write.Expires
 		}
 	}
-	p := performed{x.shelves.number(s), a}
+	p := performed{x.shelves.number(s), a, changedTwice(write)}
 	x.effects[effect{store, number}] = p
-	return p.store, p.answer
+	return p.store, p.answer, p.wrong
+}
+
+// changedTwice returns an error if an update changes an attribute twice.
+func changedTwice(w ratelimit.Write) error {
+	seen := map[string]bool{}
+	for _, set := range slices.Concat(w.Forget(), []string{w.Into().Set, w.Drop.Set}) {
+		if set != "" && seen[set] {
+			return fmt.Errorf("an update changes the attribute %s twice, which DynamoDB refuses", set)
+		}
+		seen[set] = true
+	}
+	return nil
 }
 
 func (s shelf) copied(windows int) shelf {

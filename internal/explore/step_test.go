@@ -2,7 +2,6 @@ package explore
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -164,21 +163,17 @@ func (x *explorer) vanish(w world, s int, onItsWay bool) (world, error) {
 func (x *explorer) update(w world, s int, number uint32) (world, answer, error) {
 	write := x.writes.at(number)
 	before := x.item(w.store, write.Key.Window)
-	store, a := x.perform(w.store, write)
+	store, a, err := x.perform(w.store, write)
 	w.store = store
 	l := x.ledgers.at(w.ledger).copied()
 	p := &w.procs[s]
-	if attr := changedTwice(write); attr != "" {
-		return w, a, fmt.Errorf("%s changes the attribute %s twice, which DynamoDB refuses", name(s), attr)
-	}
-	if !a.done {
-		return w, a, nil
+	if err != nil || !a.done {
+		return w, a, err
 	}
 	done := written{
 		slot: s, limit: p.limit, by: p.by, call: x.calls.at(p.call).request, write: write,
 		before: x.items.at(before).State, after: x.items.at(a.item).State, ms: x.instants[w.now], inFlight: w.inFlight(), replied: w.replied(),
 	}
-	var err error
 	if x.requests[s].verb == release {
 		err = x.gaveBack(&l, done)
 	} else {
@@ -189,19 +184,6 @@ func (x *explorer) update(w world, s int, number uint32) (world, answer, error) 
 	}
 	w.ledger = x.ledgers.number(l)
 	return w, a, err
-}
-
-// changedTwice returns an attribute that an update changes twice, or an empty
-// text.
-func changedTwice(w ratelimit.Write) string {
-	seen := map[string]bool{}
-	for _, set := range slices.Concat(w.Forget(), []string{w.Into().Set, w.Drop.Set}) {
-		if set != "" && seen[set] {
-			return set
-		}
-		seen[set] = true
-	}
-	return ""
 }
 
 // delete performs a reset of a slot. A reset takes effect at most once.

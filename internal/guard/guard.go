@@ -160,25 +160,31 @@ func (h *Handler) ask(ctx context.Context, t terms, r Request) (Answer, error) {
 
 // decide calls the limiter's method for an op.
 func (h *Handler) decide(ctx context.Context, op Op, r ratelimit.Request) (ratelimit.Decision, error) {
-	if most := r.Policy.Most(); r.Count > most && !r.Partial && (op == Check || op == Status) { // only in shadow mode, see terms
-		r.Count = most
-		d, err := h.Limiter.Status(ctx, r)
-		d.Allowed, d.Granted = false, 0
-		if d.Reason == ratelimit.OK {
-			d.Reason = ratelimit.Limited
-		}
-		return d, err
-	}
-	switch op {
-	case Status:
-		return h.Limiter.Status(ctx, r)
-	case Release:
+	switch {
+	case op == Release:
 		return h.Limiter.Release(ctx, r)
-	case Reset:
+	case op == Reset:
 		return h.Limiter.Reset(ctx, r)
+	case r.Count > r.Policy.Most() && !r.Partial:
+		return h.neverFits(ctx, r)
+	case op == Status:
+		return h.Limiter.Status(ctx, r)
 	default:
 		return h.Limiter.Check(ctx, r)
 	}
+}
+
+// neverFits refuses a count above the limit, and counts nothing. The figures are
+// those of the largest count that can fit. Such a request gets here only in
+// shadow mode, see terms.
+func (h *Handler) neverFits(ctx context.Context, r ratelimit.Request) (ratelimit.Decision, error) {
+	r.Count = r.Policy.Most()
+	d, err := h.Limiter.Status(ctx, r)
+	d.Allowed, d.Granted = false, 0
+	if d.Reason == ratelimit.OK {
+		d.Reason = ratelimit.Limited
+	}
+	return d, err
 }
 
 // answer turns the limiter's decision into an answer, as the mode demands.

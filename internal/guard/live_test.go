@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cric-talk/guards/internal/input"
@@ -39,11 +40,15 @@ func (s *settings) set(b *bench, now live.Settings) {
 	b.now = b.now.Add(31 * time.Second)
 }
 
-func newLiveBench(t *testing.T) (*bench, *settings) {
+// withLiveLimits runs a test with a guard that reads live limits. Time is
+// virtual, so a read in the background is never late on a busy machine.
+func withLiveLimits(t *testing.T, test func(*testing.T, *bench, *settings)) {
 	t.Helper()
-	b, s := newBench(t), &settings{}
-	b.Live = &live.Follower{Table: s, Guards: limits.All, Now: func() time.Time { return b.now }}
-	return b, s
+	synctest.Test(t, func(t *testing.T) {
+		b, s := newBench(t), &settings{}
+		b.Live = &live.Follower{Table: s, Guards: limits.All, Now: func() time.Time { return b.now }}
+		test(t, b, s)
+	})
 }
 
 // grant returns settings that grant the canary a role or a tier.
@@ -55,64 +60,68 @@ func grant(role, tier string) live.Settings {
 // A request that needs no decision reads the live limits all the same.
 // Otherwise a mode "off" or a granted role would stay forever.
 func TestALiveModeOffAndAGrantedRoleEnd(t *testing.T) {
-	b, s := newLiveBench(t)
-	s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Mode: "off"}}})
-	b.reasons(`{}`, "ok", "unlimited", "unlimited")
-	s.set(b, grant("admin", ""))
-	b.reasons(`{}`, "unlimited", "bypassed", "bypassed")
-	s.set(b, live.Settings{})
-	b.reasons(`{}`, "bypassed", "ok")
+	withLiveLimits(t, func(_ *testing.T, b *bench, s *settings) {
+		s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Mode: "off"}}})
+		b.reasons(`{}`, "ok", "unlimited", "unlimited")
+		s.set(b, grant("admin", ""))
+		b.reasons(`{}`, "unlimited", "bypassed", "bypassed")
+		s.set(b, live.Settings{})
+		b.reasons(`{}`, "bypassed", "ok")
+	})
 }
 
 // A granted tier applies to activities that name it. In other activities, the
 // caller's own tier stays in force.
 func TestAGrantedTierAppliesWhereItIsNamed(t *testing.T) {
-	b, s := newLiveBench(t)
-	s.set(b, grant("", "burst"))
-	b.reasons(`{}`, "ok")
-	if got, err := b.ask(`{"tier": "premium"}`); err != nil || got["limit"] != 20.0 {
-		t.Errorf("%v, %v, want the premium limit", got, err)
-	}
-	b.Guard = limits.Chat
-	if got, err := b.ask(`{"activity": "send_message"}`); err != nil || got["limit"] != 3.0 {
-		t.Errorf("%v, %v, want the limit of the granted tier", got, err)
-	}
+	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
+		s.set(b, grant("", "burst"))
+		b.reasons(`{}`, "ok")
+		if got, err := b.ask(`{"tier": "premium"}`); err != nil || got["limit"] != 20.0 {
+			t.Errorf("%v, %v, want the premium limit", got, err)
+		}
+		b.Guard = limits.Chat
+		if got, err := b.ask(`{"activity": "send_message"}`); err != nil || got["limit"] != 3.0 {
+			t.Errorf("%v, %v, want the limit of the granted tier", got, err)
+		}
+	})
 }
 
 // Whether a count fits depends on the live limit, not on the code's.
 func TestALiveLimitBoundsTheCount(t *testing.T) {
-	b, s := newLiveBench(t)
-	s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Limit: "5/1m"}}})
-	b.reasons(`{}`, "ok")
-	asked := b.store.asked
-	if got, err := b.ask(`{"count": 6}`); err == nil || b.store.asked != asked {
-		t.Errorf("%v after %d requests, want a ValidationError and none", got, b.store.asked-asked)
-	}
-	b.reasons(`{"count": 4}`, "ok")
-	b.reasons(`{}`, "limited")
+	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
+		s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Limit: "5/1m"}}})
+		b.reasons(`{}`, "ok")
+		asked := b.store.asked
+		if got, err := b.ask(`{"count": 6}`); err == nil || b.store.asked != asked {
+			t.Errorf("%v after %d requests, want a ValidationError and none", got, b.store.asked-asked)
+		}
+		b.reasons(`{"count": 4}`, "ok")
+		b.reasons(`{}`, "limited")
+	})
 }
 
 // An operator tries a lower limit. A count that could never fit in it, but fits
 // in the code's limit, is reported and goes through.
 func TestALowerLimitThatIsTriedRefusesNoCount(t *testing.T) {
-	b, s := newLiveBench(t)
-	invalid := func(event string) {
-		t.Helper()
-		if _, err := b.ask(event); !errors.As(err, new(*input.ValidationError)) {
-			t.Errorf("%s: %v, want a ValidationError", event, err)
+	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
+		invalid := func(event string) {
+			t.Helper()
+			if _, err := b.ask(event); !errors.As(err, new(*input.ValidationError)) {
+				t.Errorf("%s: %v, want a ValidationError", event, err)
+			}
 		}
-	}
-	s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Limit: "5/1m", Mode: "shadow"}}})
-	b.reasons(`{}`, "ok") // this request reads the live limit
-	b.reasons(`{"count": 8}`, "shadow")
-	b.reasons(`{"count": 8, "op": "status"}`, "shadow")
-	b.reasons(`{"count": 4}`, "ok") // nothing of the 8 was counted
-	b.reasons(`{"count": 8, "partial": true}`, "shadow")
-	invalid(`{"count": 11}`)
-	b.store.away = errAway
-	b.reasons(`{"count": 8}`, "unavailable")
-	s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Limit: "5/1m"}}})
-	b.store.away = nil
-	b.reasons(`{}`, "ok", "ok") // the first one closes the circuit breaker, and the second one reads the live limit
-	invalid(`{"count": 8}`)
+		s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Limit: "5/1m", Mode: "shadow"}}})
+		b.reasons(`{}`, "ok") // this request reads the live limit
+		b.reasons(`{"count": 8}`, "shadow")
+		b.reasons(`{"count": 8, "op": "status"}`, "shadow")
+		b.reasons(`{"count": 4}`, "ok") // nothing of the 8 was counted
+		b.reasons(`{"count": 8, "partial": true}`, "shadow")
+		invalid(`{"count": 11}`)
+		b.store.away = errAway
+		b.reasons(`{"count": 8}`, "unavailable")
+		s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Limit: "5/1m"}}})
+		b.store.away = nil
+		b.reasons(`{}`, "ok", "ok") // the first one closes the circuit breaker, and the second one reads the live limit
+		invalid(`{"count": 8}`)
+	})
 }

@@ -70,25 +70,25 @@ func TestAnOutageEndsBeforeTheDeadlineOfLambda(t *testing.T) {
 
 // A live mode decides what an outage does to its activity, and to no other.
 func TestALiveShadowModeAllowsInAnOutage(t *testing.T) {
-	b, s := newLiveBench(t)
-	b.DenyOutage = true
-	s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Mode: "shadow"}}})
-	b.reasons(`{}`, "ok")
-	b.store.away = errAway
-	b.reasons(`{}`, "unavailable")
-	if _, err := b.ask(`{"activity": "update_post"}`); err == nil {
-		t.Error("another activity is allowed too")
-	}
-	b.Mode = Shadow
-	b.reasons(`{"activity": "update_post"}`, "unavailable")
+	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
+		b.DenyOutage = true
+		s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Mode: "shadow"}}})
+		b.reasons(`{}`, "ok")
+		b.store.away = errAway
+		b.reasons(`{}`, "unavailable")
+		if _, err := b.ask(`{"activity": "update_post"}`); err == nil {
+			t.Error("another activity is allowed too")
+		}
+		b.Mode = Shadow
+		b.reasons(`{"activity": "update_post"}`, "unavailable")
+	})
 }
 
 // The first decision of an outage opens the circuit breaker. After that,
 // answers come without a request, and live limits are not read. One decision in
 // 5 s asks the table, so the table decides again soon after it is back.
 func TestAnOpenCircuitBreakerKeepsRequestsFromTheTable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b, s := newLiveBench(t)
+	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
 		b.reasons(`{}`, "ok") // also reads the live limits
 		b.store.away = errors.New("no answer")
 		b.reasons(`{}`, "unavailable") // opens the circuit breaker
@@ -128,15 +128,16 @@ func TestAnOpenCircuitBreakerKeepsRequestsFromTheTable(t *testing.T) {
 // They read the live limits all the same, or a live mode "off" would stay
 // forever.
 func TestALiveModeOffEndsAlthoughTheCircuitBreakerIsOpen(t *testing.T) {
-	b, s := newLiveBench(t)
-	s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Mode: "off"}}})
-	b.reasons(`{"activity": "like"}`, "unlimited")
-	b.store.away = errAway
-	b.reasons(`{"activity": "update_post"}`, "unavailable")
-	if !b.Limiter.CircuitOpen() {
-		t.Fatal("the circuit breaker is closed")
-	}
-	b.store.away = nil
-	s.set(b, live.Settings{})
-	b.reasons(`{}`, "unlimited", "ok")
+	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
+		s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Mode: "off"}}})
+		b.reasons(`{"activity": "like"}`, "unlimited")
+		b.store.away = errAway
+		b.reasons(`{"activity": "update_post"}`, "unavailable")
+		if !b.Limiter.CircuitOpen() {
+			t.Fatal("the circuit breaker is closed")
+		}
+		b.store.away = nil
+		s.set(b, live.Settings{})
+		b.reasons(`{}`, "unlimited", "ok")
+	})
 }

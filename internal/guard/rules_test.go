@@ -109,17 +109,18 @@ func TestModeOffChecksTheInput(t *testing.T) {
 
 // An operator's mode "off" can be undone, but MODE=off can't.
 func TestModeOffOfTheHandlerBeatsALiveMode(t *testing.T) {
-	b, s := newLiveBench(t)
-	s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Mode: "enforce"}}})
-	b.reasons(`{}`, "ok")
-	b.Mode = Off
-	b.reasons(`{}`, "unlimited")
-	b.now = b.now.Add(time.Minute)
-	before := s.looks
-	b.reasons(`{}`, "unlimited")
-	if s.looks != before {
-		t.Error("a handler that is off reads the live limits")
-	}
+	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
+		s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Mode: "enforce"}}})
+		b.reasons(`{}`, "ok")
+		b.Mode = Off
+		b.reasons(`{}`, "unlimited")
+		b.now = b.now.Add(time.Minute)
+		before := s.looks
+		b.reasons(`{}`, "unlimited")
+		if s.looks != before {
+			t.Error("a handler that is off reads the live limits")
+		}
+	})
 }
 
 func TestShadowModeRefusesNobody(t *testing.T) {

@@ -16,11 +16,11 @@
 //	+	most := p.limit - n + 1
 //	 	return Update{
 //
-// The text at the top says what the mistake is. Then come these fields:
+// The text at the top describes the mistake. Then come these fields:
 //
 //	tests    the folders whose tests run, in this order, until one fails
 //	finds    the proofs that find the mistake without any other test; may be absent
-//	beyond   why the explorer can't find it, although it runs the changed code
+//	beyond   why the explorer can't find it, although it runs the changed code; may be absent
 //	reverts  the fixed bug that the mistake brings back; may be absent
 //
 // A patch has one line of context on each side of a change, so that most edits

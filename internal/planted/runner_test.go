@@ -19,7 +19,7 @@ var tiny = map[string]string{
 
 // patch returns a patch of the tiny project.
 func patch(remove, add string) string {
-	return "Add is wrong.\n\ntests: add\nfinds: explore\n\n--- a/add/add.go\n+++ b/add/add.go\n@@ -5 +5 @@\n-" + remove + "\n+" + add + "\n"
+	return "Add is wrong.\n\ntests: add\nfinds: simulate\nbeyond: it has three operands\n\n--- a/add/add.go\n+++ b/add/add.go\n@@ -5 +5 @@\n-" + remove + "\n+" + add + "\n"
 }
 
 func TestTheRunnerSaysWhichTestFails(t *testing.T) {
@@ -63,7 +63,7 @@ func TestAPatchIsReadWithItsFields(t *testing.T) {
 		t.Fatal(bugs, err)
 	}
 	b := bugs[0]
-	if b.Name != "a-bug" || b.What != "Add is wrong." || strings.Join(b.Tests, " ") != "add" || strings.Join(b.Finds, " ") != "explore" ||
+	if b.Name != "a-bug" || b.What != "Add is wrong." || strings.Join(b.Tests, " ") != "add" || strings.Join(b.Finds, " ") != "simulate" || b.Beyond != "it has three operands" ||
 		len(b.Changes) != 1 || b.Changes[0] != (planted.Change{File: "add/add.go", Old: "x\n", New: "y\n"}) {
 		t.Errorf("the patch reads as %+v", b)
 	}
