@@ -74,7 +74,7 @@ func TestFailuresAreReportedOneByOne(t *testing.T) {
 		failed string
 	}{
 		"the table": {func(b *bench) {
-			b.store.away = &ratelimit.StoreError{Failure: ratelimit.Rejected, What: "down", Err: down}
+			b.store.away = &ratelimit.StoreError{Failure: ratelimit.Misconfigured, What: "down", Err: down}
 		}, "m0"},
 		"the ready queue":   {func(b *bench) { b.ready.err = down }, "m0 m1"},
 		"the delayed queue": {func(b *bench) { b.delayed.err = down }, "m2"},

@@ -93,7 +93,7 @@ func TestIncompleteSettingsAreRejectedAtTheFirstAttempt(t *testing.T) {
 		l := &ratelimit.Limiter{Store: store, Timeout: time.Second}
 		d, err := l.Check(t.Context(), request("r1"))
 		e, ok := errors.AsType[*ratelimit.StoreError](err)
-		if !ok || e.What != want || e.Failure != ratelimit.Rejected || d.Requests != 1 {
+		if !ok || e.What != want || e.Failure != ratelimit.Misconfigured || d.Requests != 1 {
 			t.Errorf("Check = %+v, %v, want %q at the first attempt", d, err, want)
 		}
 	}
