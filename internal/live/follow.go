@@ -40,8 +40,9 @@ type Follower struct {
 
 	last   atomic.Pointer[Limits]
 	mu     sync.Mutex
-	looked time.Time // when the last look began
-	seen   snapshot  // the document from which last was made
+	looked time.Time     // when the last look began
+	rest   time.Duration // how long after that the next one is due
+	seen   snapshot      // the document from which last was made
 }
 
 // A snapshot is a settings document and its version. The zero snapshot means
@@ -77,7 +78,7 @@ func (f *Follower) Look(ctx context.Context) (wait func()) {
 		defer cancel()
 		if err := f.look(ctx); err != nil {
 			f.warn(ctx, "read", err)
-			f.retry()
+			f.rests(again)
 		}
 	}()
 	return func() {
@@ -94,18 +95,18 @@ func (f *Follower) due() bool {
 	now := f.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if age := now.Sub(f.looked); !f.looked.IsZero() && 0 <= age && age < every {
+	if age := now.Sub(f.looked); !f.looked.IsZero() && 0 <= age && age < f.rest {
 		return false
 	}
-	f.looked = now
+	f.looked, f.rest = now, every
 	return true
 }
 
-// retry makes the next look due soon, after one that failed.
-func (f *Follower) retry() {
+// rests makes the next look due this long after the last one.
+func (f *Follower) rests(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.looked = f.looked.Add(again - every)
+	f.rest = d
 }
 
 // Read reads the settings at once, with a consistent read, and follows them.
