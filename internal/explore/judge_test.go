@@ -218,7 +218,7 @@ func (x *explorer) released(e *ending) error {
 		return nil
 	}
 	counts := false
-	if slices.Contains(e.ledger.back, receipt{e.id, e.call.At}) {
+	if slices.Contains(e.ledger.back, receipt{e.id, e.call.At, e.item}) {
 		return nil // given back already; an attempt that arrived after that can count now
 	}
 	for _, c := range e.ledger.entries {

@@ -46,10 +46,11 @@ type entry struct {
 	aliveFor  uint8 // forgotten: the slots in flight when it was
 }
 
-// A receipt is what a release shows.
+// A receipt is what a release shows, and the window of the item that it changes.
 type receipt struct {
-	id uint8
-	at int64
+	id   uint8
+	at   int64
+	item int64
 }
 
 // mostLimits is the most limits of a policy that the explorer takes.
@@ -77,7 +78,7 @@ func encodeEntries(b []byte, entries []entry) []byte {
 func encodeLedger(b []byte, l ledger) []byte {
 	b = encodeInt(encodeEntries(b, l.entries), int64(len(l.back)))
 	for _, r := range l.back {
-		b = encodeInt(append(b, r.id), r.at)
+		b = encodeInt(encodeInt(append(b, r.id), r.at), r.item)
 	}
 	b = append(b, l.removed[:]...)
 	for i := range l.alone {
@@ -103,8 +104,8 @@ func (l *ledger) makeRoom(slot int, by uint8, ms int64, replied uint8) {
 }
 
 // emptied notes that the item of a window is gone. With a reset its actions no
-// longer count. With cleanup they must have expired, so the promise goes on as if
-// the item were there.
+// longer count, and its releases are forgotten. With cleanup they must have
+// expired, so the promise goes on as if the item were there.
 func (l *ledger) emptied(window int64, reset bool, inFlight uint8) {
 	for i := range l.entries {
 		e := &l.entries[i]
@@ -117,6 +118,9 @@ func (l *ledger) emptied(window int64, reset bool, inFlight uint8) {
 		if reset {
 			e.left = [mostLimits]int64{}
 		}
+	}
+	if reset {
+		l.back = slices.DeleteFunc(l.back, func(r receipt) bool { return r.item == window })
 	}
 }
 

@@ -133,10 +133,10 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 	i := slices.IndexFunc(l.entries, func(e entry) bool {
 		return e.id == id && e.item == w.write.Key.Window && e.at == at && !e.forgotten
 	})
-	if slices.Contains(l.back, receipt{id, at}) {
+	if slices.Contains(l.back, receipt{id, at, w.write.Key.Window}) {
 		return fmt.Errorf("%s gives back %s with the receipt %d again", name(w.slot), name(int(id)), at-edge)
 	}
-	l.back = append(l.back, receipt{id, at})
+	l.back = append(l.back, receipt{id, at, w.write.Key.Window})
 	if i < 0 && w.write.Drop.Set == "" && w.write.Now-at > 18_000 {
 		// A log's slots of one millisecond are alike once the ids are gone.
 		i = slices.IndexFunc(l.entries, func(e entry) bool { return e.at == at && e.left[0] >= n })

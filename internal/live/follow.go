@@ -3,7 +3,6 @@ package live
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -163,7 +162,7 @@ func (f *Follower) follow(ctx context.Context, found snapshot) error {
 	if found.version != 0 {
 		var err error
 		if s, err = Parse(found.document); err != nil {
-			return errDocument
+			return err
 		}
 	}
 	l, err := s.compile(f.Guards, f.last.Load())
@@ -174,10 +173,6 @@ func (f *Follower) follow(ctx context.Context, found snapshot) error {
 	}
 	return nil
 }
-
-// errDocument replaces the cause, because the cause can quote the document, which
-// contains user ids.
-var errDocument = errors.New("the document of the live limits has a wrong type or an unknown name")
 
 // warn logs that the settings were not read, or not fully applied.
 func (f *Follower) warn(ctx context.Context, notDone string, err error) {
