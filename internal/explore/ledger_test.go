@@ -42,6 +42,7 @@ type entry struct {
 	limit  uint8 // the number of the policy that counted it
 	freed  int64 // bucket: actions that came before this one and were given back after it
 
+	late      bool  // a copy that arrived after its decision was over
 	forgotten bool  // the item need not know the id any more
 	aliveFor  uint8 // forgotten: the slots in flight when it was
 }
@@ -67,7 +68,7 @@ func encodeEntries(b []byte, entries []entry) []byte {
 		b = append(b, e.id, e.writer, e.limit, e.aliveFor)
 		b = encodeInt(encodeInt(encodeInt(b, e.item), e.n), e.at-edge)
 		b = encodeInt(encodeInt(encodeInt(encodeInt(b, e.now-edge), e.ms), e.place-edge), e.freed)
-		b = encodeBool(encodeBool(b, e.forgotten), e.whole)
+		b = encodeBool(encodeBool(encodeBool(b, e.forgotten), e.whole), e.late)
 		for _, n := range e.left {
 			b = encodeInt(b, n)
 		}

@@ -54,7 +54,7 @@ func (x *explorer) counted(l *ledger, w written) error {
 	}
 	e := entry{
 		id: id, writer: uint8(w.slot), item: w.write.Key.Window, n: 1, now: w.write.Now, at: receiptOf(p, w), ms: w.ms, whole: w.write.Whole,
-		place: w.write.Update.ReadyAt, limit: w.limit,
+		place: w.write.Update.ReadyAt, limit: w.limit, late: w.inFlight>>w.slot&1 == 0,
 	}
 	if !p.Queues() {
 		is, was := counts(p, w.write.Now, w.after), counts(p, w.write.Now, w.before)
