@@ -26,9 +26,11 @@ func (h *history) judge(in *instance, o op, sent []*dynamotest.Attempt, err erro
 	if c.op == release || c.op == reset {
 		in.doubted = o.end
 	}
-	for range applied {
-		h.add(o, maybe) // each lost attempt by itself, because a reset may come between two of them
+	for range applied { // each lost attempt by itself, because a reset may come between two of them
+		h.add(o, maybe)
+		o.again = true
 	}
+	o.again = false
 	switch {
 	case err != nil || d.Reason == ratelimit.Unavailable:
 		if len(sent) > 0 && sent[len(sent)-1].Fault == dynamotest.Pass {
