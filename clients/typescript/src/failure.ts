@@ -10,14 +10,18 @@ const unnamed = /^(Unknown|UnknownError|Error|SyntaxError|\d+)$/;
 
 /** Codes of Node for connections that could not be made, or that broke. */
 const connections = new Set([
+  "EADDRNOTAVAIL",
   "EAI_AGAIN",
   "ECONNABORTED",
   "ECONNREFUSED",
   "ECONNRESET",
   "EHOSTDOWN",
   "EHOSTUNREACH",
+  "EMFILE",
   "ENETDOWN",
   "ENETUNREACH",
+  "ENFILE",
+  "ENOBUFS",
   "EPIPE",
   "ETIMEDOUT",
   "HPE_INVALID_EOF_STATE",
@@ -45,7 +49,7 @@ export function failure(error: unknown, call: Call): GuardsError {
   const status = e.$metadata?.httpStatusCode;
   if (status !== undefined && status >= 400) {
     const code = unnamed.test(e.name) ? `HTTP ${status}` : e.name;
-    return refusal(status, code, unnamed.test(e.message) || e.name === "SyntaxError" ? "" : e.message, call, error);
+    return httpError(status, code, unnamed.test(e.message) || e.name === "SyntaxError" ? "" : e.message, call, error);
   }
   const host = absentHost(e);
   if (host !== undefined) return noHost(host, call, error);
@@ -56,7 +60,7 @@ export function failure(error: unknown, call: Call): GuardsError {
 }
 
 /** Turns an error of Lambda into one of this package: an HTTP status of 400 or more, with AWS's code and message. */
-export function refusal(status: number, code: string, message: string, call: Call, cause?: unknown): GuardsError {
+export function httpError(status: number, code: string, message: string, call: Call, cause?: unknown): GuardsError {
   const { name, region, url } = call;
   const details = { guard: name, cause };
   if (status === 429 || status >= 500 || code === "TooManyRequestsException") return outage(message ? `${code}: ${message}` : code, call, cause);
@@ -102,7 +106,9 @@ function notInvoked(code: string, message: string, call: Call, cause: unknown): 
 export function hide(text: string, { event }: Call): string {
   for (const id of [event.userId, event.requestId]) {
     if (typeof id !== "string" || id === "") continue;
-    text = text.replaceAll(JSON.stringify(id).slice(1, -1), "***").replaceAll(id, "***");
+    const escaped = JSON.stringify(id).slice(1, -1);
+    const escapedByGo = escaped.replace(/[<>&]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`);
+    for (const form of [escapedByGo, escaped, id]) text = text.replaceAll(form, "***");
   }
   return text;
 }
