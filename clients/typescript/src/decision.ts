@@ -48,9 +48,12 @@ export interface Decision extends Partial<Figures> {
   windowKey?: number;
   /** For a check: how many of `count` were taken. */
   granted?: number;
-  /** The receipt, with `requestId`: when the check was counted, in Unix milliseconds. */
+  /**
+   * The receipt, with `requestId`: when the check was counted, in Unix milliseconds. A `delayed` decision has one too,
+   * but nothing can be given back: its `granted` is 0.
+   */
   at?: number;
-  /** The receipt, with `at`: the id under which the check was counted. */
+  /** The receipt, with `at`: the id under which the check was counted. The message on the delayed queue has it too. */
   requestId?: string;
   /** A text for the end user, if the request was refused in whole or in part. */
   message?: string;

@@ -12,7 +12,7 @@ import { repeat, within } from "./repeat.js";
 import { invoke, post } from "./send.js";
 import { wait, type WaitOptions } from "./wait.js";
 
-/** A warning is given at most once in this time, in milliseconds. */
+/** An outage is reported at most once in this time, in milliseconds. */
 const warnEvery = 1000;
 
 /**
@@ -46,7 +46,7 @@ export class Guards {
       return await this.#ask(place, { ...args, requestId, activity: place.activity, op: "check" }, attempts);
     } catch (error) {
       if (!(error instanceof OutageError)) throw error;
-      this.#warn(error);
+      this.#warnOfOutage(error);
       const allowed = this.#settings.onOutage === "allow";
       return {
         allowed,
@@ -68,18 +68,30 @@ export class Guards {
   }
 
   /**
-   * Gives back what a check counted: all of a decision that has a receipt (`at` and `requestId`), or as many actions
-   * as `args.count`. A release that is too late or already done changes nothing. In an outage it throws an OutageError.
+   * Gives back what a check counted: all of a decision that has a receipt (`at` and `requestId`) and has granted
+   * something, or as many actions as `args.count`. A release that is too late or already done changes nothing. In an
+   * outage it throws an OutageError.
    */
   release(decision: Decision): Promise<Decision>;
   release(activity: Activity, args: ReleaseArgs): Promise<Decision>;
   async release(what: Decision | Activity, args?: ReleaseArgs): Promise<Decision> {
-    if (args) return this.#other("release", what as Activity, args);
-    const { guard, activity, userId, at, requestId, granted } = what as Decision;
-    if (at === undefined || requestId === undefined) {
-      throw new ValidationError("the decision has no receipt, so there is nothing to give back");
-    }
-    return this.#other("release", { guard, activity }, { userId, at, requestId, count: granted });
+    if (typeof what === "string" || !("allowed" in what)) return this.#other("release", what, args as ReleaseArgs);
+    if (!counted(what)) throw new ValidationError("the decision has no receipt, so there is nothing to give back");
+    const { userId, at, requestId, granted } = what;
+    return this.#other("release", what, { userId, at, requestId, count: granted });
+  }
+
+  /**
+   * Gives back what a check counted, if it counted something. It never throws: an error goes to `warn`.
+   *
+   * @internal
+   */
+  async giveBack(decision: Decision): Promise<void> {
+    if (!counted(decision)) return;
+    const guard = this.#settings.prefix + decision.guard;
+    await this.release(decision).catch((error: unknown) => {
+      this.#warn(error instanceof GuardsError ? error : new GuardsError(`a release of ${guard} failed`, { guard, cause: error }));
+    });
   }
 
   /**
@@ -93,16 +105,15 @@ export class Guards {
   /**
    * Checks, and calls `run` if the user may go on. If the check is refused or delayed, it throws a LimitedError. If
    * `run` throws, it gives back what was counted and throws the error of `run`. A release that fails goes to `warn`.
+   * So does every release of a guard that gives places, because a place can't be given back.
    */
   async guarded<T>(activity: Activity, args: CheckArgs, run: (decision: Decision) => T | Promise<T>): Promise<T> {
     const decision = await this.check(activity, args);
-    if (!decision.allowed) throw new LimitedError(decision);
+    if (!decision.allowed) throw new LimitedError(decision, this.#settings.prefix + decision.guard);
     try {
       return await run(decision);
     } catch (error) {
-      if (decision.at !== undefined && decision.requestId !== undefined) {
-        await this.release(decision).catch((failed: unknown) => this.#warn(failed));
-      }
+      await this.giveBack(decision);
       throw error;
     }
   }
@@ -167,15 +178,17 @@ export class Guards {
     });
   }
 
-  #warn(error: unknown): void {
+  #warnOfOutage(error: OutageError): void {
     const now = performance.now();
-    if (!(error instanceof GuardsError) || now - this.#lastWarning < warnEvery) return;
+    if (now - this.#lastWarning < warnEvery) return;
     this.#lastWarning = now;
-    try {
-      this.#settings.warn(error);
-    } catch {
-      // A logger that fails must not change the decision.
-    }
+    this.#warn(error);
+  }
+
+  #warn(error: GuardsError): void {
+    const { warn } = this.#settings;
+    // A logger that fails must not change the decision. A rejection that nobody catches would end the process.
+    (async () => warn(error))().catch(() => {});
   }
 }
 
@@ -183,6 +196,11 @@ export class Guards {
 interface Place {
   guard: string;
   activity: string;
+}
+
+/** Reports whether the decision has the receipt of something that can be given back. */
+function counted({ at, requestId, granted = 0 }: Decision): boolean {
+  return at !== undefined && requestId !== undefined && granted > 0;
 }
 
 function json(event: Event, name: string): string {

@@ -18,10 +18,11 @@ export interface Options {
   /** The guards' DECISION_TIMEOUT, in milliseconds. Default: 1000. */
   decisionTimeout?: number | undefined;
   /**
-   * Called with the outage of a check that `onOutage` decided, or with the error of a release that `guarded` could
-   * not make; at most once a second. Default: writes the message to the console as a warning.
+   * Called with the outage of a check that `onOutage` decided, at most once a second, and with the error of each
+   * release that `guarded` or a GuardsStore could not make. What it throws is ignored, and so is a promise that it
+   * returns. Default: writes the message to the console as a warning.
    */
-  warn?: ((error: GuardsError) => void) | undefined;
+  warn?: ((error: GuardsError) => unknown) | undefined;
 }
 
 /** The options with their defaults. */
@@ -33,7 +34,7 @@ export interface Settings {
   attempts: number;
   /** How long an attempt may take if another one can follow, in milliseconds. */
   attemptTimeout: number;
-  warn: (error: GuardsError) => void;
+  warn: (error: GuardsError) => unknown;
 }
 
 /** The time of a request beyond the guard's decision, in milliseconds. */
