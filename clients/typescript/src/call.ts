@@ -9,6 +9,7 @@ export interface Event {
   activity: string;
   op: Decision["op"];
   requestId?: string | undefined;
+  tier?: string | undefined;
 }
 
 /** One call of a guard, with all its attempts. */

@@ -44,6 +44,11 @@ export interface Decision extends Partial<Figures> {
   op: "check" | "status" | "release" | "reset";
   /** The guard that was asked, without its prefix. The client adds this field. */
   guard: string;
+  /**
+   * The window of the limit in seconds, if this package knows it: the activity has one limit, and the request named no
+   * tier. A granted tier or a live limit can have another window. The client adds this field.
+   */
+  window?: number;
   /** The window's number, for policies that have one. */
   windowKey?: number;
   /** For a check: how many of `count` were taken. */

@@ -156,7 +156,8 @@ export class Guards {
       const call = await newCall(this.#client, name, this.#settings.urls.get(place.guard), event);
       const fields = await this.#send(call, body, attempts);
       this.#breaker.worked(name);
-      return { ...(fields as unknown as Decision), guard: place.guard };
+      const window = event.tier || place.window === undefined ? {} : { window: place.window };
+      return { ...(fields as unknown as Decision), guard: place.guard, ...window };
     } catch (error) {
       if (error instanceof OutageError && !error.answered) this.#breaker.failed(name);
       else this.#breaker.worked(name);
@@ -196,6 +197,8 @@ export class Guards {
 interface Place {
   guard: string;
   activity: string;
+  /** The window of its limit in seconds, if this package knows it. */
+  window: number | undefined;
 }
 
 /** Reports whether the decision has the receipt of something that can be given back. */
@@ -211,8 +214,13 @@ function json(event: Event, name: string): string {
   }
 }
 
-function find(activity: Activity): Place {
-  if (typeof activity === "object") return { guard: activity.guard, activity: activity.activity };
-  if (Object.hasOwn(activities, activity)) return { guard: activities[activity].guard, activity };
-  throw new ValidationError(`no guard is known for the activity ${JSON.stringify(activity)}; pass { guard, activity }`);
+/** Finds the guard of an activity. An activity that is named with its guard can be one that this package knows. */
+function find(asked: Activity): Place {
+  const activity = typeof asked === "string" ? asked : asked.activity;
+  const known = Object.hasOwn(activities, activity) ? activities[activity as keyof typeof activities] : undefined;
+  const guard = typeof asked === "string" ? known?.guard : asked.guard;
+  if (guard === undefined) {
+    throw new ValidationError(`no guard is known for the activity ${JSON.stringify(activity)}; pass { guard, activity }`);
+  }
+  return { guard, activity, window: known?.guard === guard && "window" in known ? known.window : undefined };
 }

@@ -13,7 +13,7 @@ function byURL(lambda: Lambda, options = {}): Guards {
 test("a guard with a URL is asked there, and the request is signed", async (t) => {
   const lambda = await Lambda.start(t, { answer: ok });
   const decision = await byURL(lambda).check("create_post", { userId: "u1", requestId: "r1" });
-  assert.deepEqual(decision, { ...ok, guard: "posts-guard" });
+  assert.deepEqual(decision, { ...ok, guard: "posts-guard", window: 60 });
   const [request] = lambda.requests;
   assert.ok(request);
   assert.equal(request.path, "/some/path?a=1&b=2");
@@ -53,7 +53,7 @@ test("a guard's 429 is an answer, without the fields of a problem", async (t) =>
   const problem = { type: "https://iana.org/x", title: "Too Many Requests", status: 429, "violated-policies": ["create_post"], ...limited };
   const lambda = await Lambda.start(t, { status: 429, body: JSON.stringify(problem) });
   const decision = await byURL(lambda).check("create_post", { userId: "u1" });
-  assert.deepEqual(decision, { ...limited, guard: "posts-guard" });
+  assert.deepEqual(decision, { ...limited, guard: "posts-guard", window: 60 });
   assert.equal(lambda.requests.length, 1);
 });
 
