@@ -9,7 +9,6 @@ export interface Event {
   activity: string;
   op: Decision["op"];
   requestId?: string | undefined;
-  tier?: string | undefined;
 }
 
 /** One call of a guard, with all its attempts. */
@@ -21,13 +20,16 @@ export interface Call {
   /** The Function URL, if the function is asked by URL. */
   url: URL | undefined;
   event: Event;
+  /** Set if the app can cancel the call. */
+  signal: AbortSignal | undefined;
 }
 
 /** Finds the region. Without one it throws a ConfigurationError. */
-export async function newCall(client: LambdaClient, name: string, url: URL | undefined, event: Event): Promise<Call> {
+export async function newCall(asked: Omit<Call, "region">): Promise<Call> {
+  const { client, name, url } = asked;
   try {
     const region = await client.config.region();
-    if (region) return { client, name, region: regionOf(url) ?? region, url, event };
+    if (region) return { ...asked, region: regionOf(url) ?? region };
   } catch (error) {
     if (!/region is missing|region=""/i.test(String(error))) {
       throw new ConfigurationError(`${name} could not be invoked: ${String(error)}`, { guard: name, cause: error });

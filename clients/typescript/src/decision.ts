@@ -76,8 +76,14 @@ export interface Decision extends Partial<Figures> {
   outage?: OutageError;
 }
 
+/** How a call can end early. */
+export interface CallOptions {
+  /** Ends the call with an AbortError. A check, release or reset that was cancelled may still have been counted or made. */
+  signal?: AbortSignal | undefined;
+}
+
 /** Who is limited. */
-export interface UserArgs {
+export interface UserArgs extends CallOptions {
   /** 1 to 128 printable ASCII characters without spaces. Never take it from the user's own input. */
   userId: string;
 }

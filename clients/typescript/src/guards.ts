@@ -4,13 +4,13 @@ import { activities } from "./activities.js";
 import { readInvoked, readResponded } from "./answer.js";
 import { Breaker } from "./breaker.js";
 import { type Call, type Event, findCredentials, newCall } from "./call.js";
-import type { Activity, CheckArgs, Decision, ReleaseArgs, StatusArgs, UserArgs } from "./decision.js";
+import type { Activity, CallOptions, CheckArgs, Decision, ReleaseArgs, StatusArgs, UserArgs } from "./decision.js";
 import { GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
 import { failure } from "./failure.js";
 import { type Options, type Settings, settings } from "./options.js";
-import { repeat, within } from "./repeat.js";
+import { checkSignal, repeat, within } from "./repeat.js";
 import { invoke, post } from "./send.js";
-import { wait, type WaitOptions } from "./wait.js";
+import { wait, type Waiting, type WaitOptions } from "./wait.js";
 
 /** An outage is reported at most once in this time, in milliseconds. */
 const warnEvery = 1000;
@@ -19,7 +19,7 @@ const warnEvery = 1000;
  * Guards asks guards whether a user may do something now. Make one object, and use it for all requests of the app.
  *
  * Each method can throw a ConfigurationError, a ValidationError or an AnswerError. Each of them is a mistake to mend,
- * so none of them lets a request pass.
+ * so none of them lets a request pass. If the app cancels a call with its `signal`, the call throws an AbortError.
  */
 export class Guards {
   readonly #client: LambdaClient;
@@ -35,7 +35,7 @@ export class Guards {
 
   /**
    * Counts and decides. If the guard does not answer, the option `onOutage` decides. The decision then has `reason`
-   * "unavailable" and the field `outage`.
+   * "unavailable" and the field `outage`. A check that the app cancels may be counted.
    */
   async check(activity: Activity, args: CheckArgs): Promise<Decision> {
     const place = find(activity);
@@ -43,7 +43,7 @@ export class Guards {
     // Without an id, a repeat would count twice.
     const attempts = args.partial ? 1 : this.#settings.attempts;
     try {
-      return await this.#ask(place, { ...args, requestId, activity: place.activity, op: "check" }, attempts);
+      return await this.#ask(place, "check", { ...args, requestId }, attempts);
     } catch (error) {
       if (!(error instanceof OutageError)) throw error;
       this.#warnOfOutage(error);
@@ -72,13 +72,13 @@ export class Guards {
    * something, or as many actions as `args.count`. A release that is too late or already done changes nothing. In an
    * outage it throws an OutageError.
    */
-  release(decision: Decision): Promise<Decision>;
+  release(decision: Decision, options?: CallOptions): Promise<Decision>;
   release(activity: Activity, args: ReleaseArgs): Promise<Decision>;
-  async release(what: Decision | Activity, args?: ReleaseArgs): Promise<Decision> {
+  async release(what: Decision | Activity, args: CallOptions = {}): Promise<Decision> {
     if (typeof what === "string" || !("allowed" in what)) return this.#other("release", what, args as ReleaseArgs);
     if (!counted(what)) throw new ValidationError("the decision has no receipt, so there is nothing to give back");
     const { userId, at, requestId, granted } = what;
-    return this.#other("release", what, { userId, at, requestId, count: granted });
+    return this.#other("release", what, { userId, at, requestId, count: granted, signal: args.signal });
   }
 
   /**
@@ -105,7 +105,8 @@ export class Guards {
   /**
    * Checks, and calls `run` if the user may go on. If the check is refused or delayed, it throws a LimitedError. If
    * `run` throws, it gives back what was counted and throws the error of `run`. A release that fails goes to `warn`.
-   * So does every release of a guard that gives places, because a place can't be given back.
+   * So does every release of a guard that gives places, because a place can't be given back. A `signal` cancels the
+   * check, but not the release.
    */
   async guarded<T>(activity: Activity, args: CheckArgs, run: (decision: Decision) => T | Promise<T>): Promise<T> {
     const decision = await this.check(activity, args);
@@ -134,33 +135,37 @@ export class Guards {
 
   /**
    * Waits until the refused request can pass: `waitTime`, and a random part of up to 10 % (or 50 ms, if that is more).
-   * It returns true after the wait. It returns false at once if the wait would be longer than `most` milliseconds
-   * (default 60,000), or if the decision has no `waitTime`. The option `signal` cancels the wait.
+   * It returns true after the wait. If `waitTime` is 0, or if the request was allowed and has none, it returns true at
+   * once. It returns false at once if the wait would be longer than `most` milliseconds (default 60,000), or if the
+   * request was refused and has no `waitTime`. The option `signal` cancels the wait.
    */
-  wait(decision: Pick<Decision, "waitTime">, options?: WaitOptions): Promise<boolean> {
+  wait(decision: Waiting, options?: WaitOptions): Promise<boolean> {
     return wait(decision, options);
   }
 
   async #other(op: Event["op"], activity: Activity, args: UserArgs & Partial<ReleaseArgs>): Promise<Decision> {
-    const place = find(activity);
-    const attempts = op === "reset" ? 1 : this.#settings.attempts;
-    return this.#ask(place, { ...args, activity: place.activity, op }, attempts);
+    return this.#ask(find(activity), op, args, op === "reset" ? 1 : this.#settings.attempts);
   }
 
   /** Asks a guard, unless it did not answer a moment ago. */
-  async #ask(place: Place, event: Event, attempts: number): Promise<Decision> {
-    const name = this.#settings.prefix + place.guard;
+  async #ask(place: Place, op: Event["op"], args: Partial<CheckArgs> & UserArgs, attempts: number): Promise<Decision> {
+    const { guard, activity, window } = place;
+    const name = this.#settings.prefix + guard;
+    const { signal, ...rest } = args;
+    const event = { ...rest, activity, op };
     const body = json(event, name);
-    this.#breaker.enter(name);
+    checkSignal(signal);
+    const probe = this.#breaker.enter(name);
     try {
-      const call = await newCall(this.#client, name, this.#settings.urls.get(place.guard), event);
+      const call = await newCall({ client: this.#client, name, url: this.#settings.urls.get(guard), event, signal });
       const fields = await this.#send(call, body, attempts);
       this.#breaker.worked(name);
-      const window = event.tier || place.window === undefined ? {} : { window: place.window };
-      return { ...(fields as unknown as Decision), guard: place.guard, ...window };
+      const known = window === undefined || args.tier ? {} : { window };
+      return { ...(fields as unknown as Decision), guard, ...known };
     } catch (error) {
       if (error instanceof OutageError && !error.answered) this.#breaker.failed(name);
-      else this.#breaker.worked(name);
+      else if (error instanceof GuardsError) this.#breaker.worked(name);
+      else this.#breaker.cancelled(name, probe);
       throw error;
     }
   }
@@ -169,13 +174,14 @@ export class Guards {
   async #send(call: Call, body: string, attempts: number): Promise<Record<string, unknown>> {
     const { timeout, attemptTimeout } = this.#settings;
     const end = performance.now() + timeout;
-    await within(timeout, call.name, () => findCredentials(call));
+    await within(timeout, call, () => findCredentials(call));
     const thrown = (error: unknown): never => {
       throw failure(error, call);
     };
-    return repeat(call.name, { end, attempts, attemptTimeout }, async (signal) => {
-      if (call.url) return readResponded(await post(call, call.url, body, signal).catch(thrown), call);
-      return readInvoked(await invoke(call, body, signal).catch(thrown), call);
+    const { name, signal } = call;
+    return repeat({ name, end, attempts, attemptTimeout, signal }, async (aborted) => {
+      if (call.url) return readResponded(await post(call, call.url, body, aborted).catch(thrown), call);
+      return readInvoked(await invoke(call, body, aborted).catch(thrown), call);
     });
   }
 

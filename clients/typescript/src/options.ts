@@ -11,7 +11,7 @@ export interface Options {
   prefix?: string | undefined;
   /** The decision of a check if the guard does not answer. Default: "allow". */
   onOutage?: "allow" | "deny" | undefined;
-  /** How long a whole call may take, in milliseconds. Default: 3000. */
+  /** How long a whole call may take, in milliseconds; at most 2,147,483,647. Default: 3000. */
   timeout?: number | undefined;
   /** How often a request is sent at most, 1 or more. Default: 3. */
   attempts?: number | undefined;
@@ -40,6 +40,9 @@ export interface Settings {
 /** The time of a request beyond the guard's decision, in milliseconds. */
 const overhead = 300;
 
+/** The longest time that a timer of Node can run, in milliseconds. A longer one would fire at once. */
+export const longestTimer = 2 ** 31 - 1;
+
 const names = ["client", "urls", "prefix", "onOutage", "timeout", "attempts", "decisionTimeout", "warn"];
 
 /** Checks the options and adds the defaults. It throws a ConfigurationError. */
@@ -55,6 +58,7 @@ export function settings(options: Options): Settings {
   if (!(Number.isFinite(timeout) && timeout >= attemptTimeout)) {
     bad("timeout", timeout, `at least decisionTimeout and ${overhead} ms more, ${attemptTimeout} ms`);
   }
+  if (timeout > longestTimer) bad("timeout", timeout, `at most ${longestTimer} ms`);
   if (!(Number.isInteger(attempts) && attempts >= 1)) bad("attempts", attempts, "a whole number of at least 1");
   if (typeof warn !== "function") bad("warn", warn, "a function");
   return { urls: parse(options.urls ?? {}), prefix, onOutage, timeout, attempts, attemptTimeout, warn };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { activities, type Decision, type GuardsError, LimitedError, OutageError, ValidationError } from "@cric-talk/guards";
-import { between, duration, Lambda, limited, ok, type Reply } from "./lambda.js";
+import { between, duration, forever, Lambda, limited, ok, recordSleeps, type Reply, stopClock } from "./lambda.js";
 
 class SaveError extends Error {}
 
@@ -182,20 +182,32 @@ test("ready throws what is wrong", async (t) => {
 
 test("wait sleeps until the request can pass", async (t) => {
   const guards = (await Lambda.start(t, "hang")).guards();
-  const waits = Array.from({ length: 20 }, () => duration(guards.wait({ waitTime: 200 })));
-  const took = await Promise.all(waits);
-  for (const ms of took) between(ms, 199, 1000); // a random part of up to 50 ms, and a busy machine
-  assert.ok(Math.max(...took) - Math.min(...took) > 5, "the waits differ");
-  assert.equal(await guards.wait({ waitTime: 0 }), true);
+  const waits = Array.from({ length: 20 }, () => duration(() => guards.wait({ waitTime: 200 })));
+  for (const ms of await Promise.all(waits)) between(ms, 199, forever);
+});
+
+test("wait adds a random part of up to 10 %, or 50 ms", async (t) => {
+  const sleeps = recordSleeps(t, stopClock(t));
+  const guards = (await Lambda.start(t, "hang")).guards();
+  let random = 0;
+  t.mock.method(Math, "random", () => random);
+  for (random of [0, 0.5, 1]) {
+    assert.equal(await guards.wait({ waitTime: 200 }), true);
+    assert.equal(await guards.wait({ waitTime: 60_000, allowed: false }), true);
+  }
+  assert.deepEqual(sleeps, [200, 60_000, 225, 63_000, 250, 66_000]);
 });
 
 test("wait does not sleep if there is nothing to wait for, or too much", async (t) => {
+  const sleeps = recordSleeps(t, stopClock(t));
   const guards = (await Lambda.start(t, "hang")).guards();
-  const start = performance.now();
+  assert.equal(await guards.wait({ waitTime: 0 }), true);
+  assert.equal(await guards.wait({ allowed: true }), true);
   assert.equal(await guards.wait({}), false);
+  assert.equal(await guards.wait({ allowed: false }), false);
   assert.equal(await guards.wait({ waitTime: 60_001 }), false);
   assert.equal(await guards.wait({ waitTime: 101 }, { most: 100 }), false);
-  between(performance.now() - start, 0, 100);
+  assert.deepEqual(sleeps, []);
 });
 
 test("wait can be cancelled", async (t) => {
