@@ -3,12 +3,13 @@ import { LambdaClient } from "@aws-sdk/client-lambda";
 import { activities } from "./activities.js";
 import { readInvoked, readResponded } from "./answer.js";
 import { Breaker } from "./breaker.js";
-import { type Call, type Event, findCredentials, newCall } from "./call.js";
+import { type Call, type Event, newCall } from "./call.js";
+import { Credentials } from "./credentials.js";
 import type { Activity, CallOptions, CheckArgs, Decision, ReleaseArgs, StatusArgs, UserArgs } from "./decision.js";
 import { GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
 import { failure } from "./failure.js";
 import { type Options, type Settings, settings } from "./options.js";
-import { checkSignal, repeat, within } from "./repeat.js";
+import { checkSignal, repeat } from "./repeat.js";
 import { invoke, post } from "./send.js";
 import { wait, type Waiting, type WaitOptions } from "./wait.js";
 
@@ -25,6 +26,7 @@ export class Guards {
   readonly #client: LambdaClient;
   readonly #settings: Settings;
   readonly #breaker = new Breaker();
+  readonly #credentials = new Credentials();
   #lastWarning = -Infinity; // on the clock of performance.now
 
   /** Throws a ConfigurationError if an option is bad. It sends no request. */
@@ -174,7 +176,7 @@ export class Guards {
   async #send(call: Call, body: string, attempts: number): Promise<Record<string, unknown>> {
     const { timeout, attemptTimeout } = this.#settings;
     const end = performance.now() + timeout;
-    await within(timeout, call, () => findCredentials(call));
+    await this.#credentials.find(call, timeout);
     const thrown = (error: unknown): never => {
       throw failure(error, call);
     };
