@@ -44,15 +44,6 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Cause}
 }
 
-// errNoCredentials reports that the SDK found no credentials, or that their
-// source failed.
-func errNoCredentials(cause error) error {
-	return &Error{
-		Kind: ErrConfiguration, Cause: cause,
-		Message: "No AWS credentials were found. Give the app a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
-	}
-}
-
 // errNoRegion reports that neither the environment nor a client has a region.
 func errNoRegion() error {
 	return &Error{Kind: ErrConfiguration, Message: "No AWS region is set. Set AWS_REGION, or pass a Lambda client that has one."}

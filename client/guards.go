@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -17,6 +18,7 @@ type Guards struct {
 	client   Invoker
 	sdk      *lambda.Options // of client; nil if it is not the SDK's own
 	breakers breakers
+	hadKeys  atomic.Bool // whether the client ever had credentials
 
 	mu     sync.Mutex
 	warned time.Time // when warn was last called for an outage
