@@ -30,6 +30,7 @@ type answer struct {
 	Enqueued      int64         `json:"enqueued,omitzero"`
 	LimitedBy     string        `json:"limitedBy,omitzero"`
 	Limits        []limitAnswer `json:"limits,omitempty"`
+	Guard         string        `json:"guard,omitzero"` // only in a decision that an app stored
 }
 
 type limitAnswer struct {
@@ -48,7 +49,7 @@ func (a *answer) decision() Decision {
 		Limit: a.Limit, ActivityCount: value(a.ActivityCount), Remaining: value(a.Remaining),
 		WaitTime: millis(value(a.WaitTime)), ResetAt: moment(a.ResetAt), WindowKey: a.WindowKey,
 		Granted: value(a.Granted), At: a.At, RequestID: a.RequestID, Message: a.Message, Display: a.Display,
-		ReadyAt: moment(a.ReadyAt), Enqueued: a.Enqueued, LimitedBy: a.LimitedBy,
+		ReadyAt: moment(a.ReadyAt), Enqueued: a.Enqueued, LimitedBy: a.LimitedBy, Guard: a.Guard,
 	}
 	for _, l := range a.Limits {
 		d.Limits = append(d.Limits, Limit{l.Name, l.Limit, l.ActivityCount, l.Remaining, millis(l.WaitTime), moment(l.ResetAt)})
@@ -62,7 +63,7 @@ func (d *Decision) wire() *answer {
 		Allowed: d.Allowed, Reason: d.Reason, UserID: d.UserID, Activity: d.Activity, Op: d.Op,
 		Limit: d.Limit, ResetAt: unixMilli(d.ResetAt), WindowKey: d.WindowKey,
 		At: d.At, RequestID: d.RequestID, Message: d.Message, Display: d.Display,
-		ReadyAt: unixMilli(d.ReadyAt), Enqueued: d.Enqueued, LimitedBy: d.LimitedBy,
+		ReadyAt: unixMilli(d.ReadyAt), Enqueued: d.Enqueued, LimitedBy: d.LimitedBy, Guard: d.Guard,
 	}
 	wait := d.WaitTime.Milliseconds()
 	if d.Limit != 0 {
@@ -112,15 +113,16 @@ func (c *call) readAnswer(payload []byte) (Decision, error) {
 	if json.Unmarshal(payload, &members) != nil || !isBool(members["allowed"]) || json.Unmarshal(payload, &a) != nil {
 		return Decision{}, c.answer("answered something that no guard answers: %s. Check the function's name.", c.excerpt(payload))
 	}
-	return c.named(a.decision()), nil
+	d := a.decision()
+	d.Guard = c.guard
+	return d, nil
 }
 
 func isBool(v json.RawMessage) bool { return string(v) == "true" || string(v) == "false" }
 
-// named returns d with the names by which the caller knows it.
-func (c *call) named(d Decision) Decision {
-	d.name, d.function = c.activity, c.function
-	return d
+// decision returns a decision about the call that no guard wrote.
+func (c *call) decision(reason Reason) Decision {
+	return Decision{Reason: reason, UserID: c.event.UserID, Activity: c.event.Activity, Op: c.event.Op, Guard: c.guard}
 }
 
 // excerpt returns the first 100 characters of a payload, escaped and without the
@@ -163,7 +165,9 @@ func (c *call) readFailure(payload []byte, kind string) (Decision, error) {
 	case f.ErrorType == "Sandbox.Timedout", f.ErrorType == "" && strings.Contains(f.ErrorMessage, "Task timed out after"):
 		return Decision{}, c.outage("the function timed out", nil)
 	case f.ErrorType == "RateLimitExceeded": // a guard with ON_LIMIT=error
-		return c.named(Decision{Reason: Limited, UserID: c.event.UserID, Activity: c.event.Activity, Op: c.event.Op, Message: f.ErrorMessage}), nil
+		d := c.decision(Limited)
+		d.Message = f.ErrorMessage
+		return d, nil
 	case f.ErrorType != "":
 		kind = f.ErrorType
 	}

@@ -16,19 +16,19 @@ const spare = 50 * time.Millisecond
 
 // A target is a function that a call asks.
 type target struct {
-	function string // its name, with the prefix
+	guard    string // its name
+	function string // its name with the prefix
 	region   string
 	url      string // empty: by Invoke
 }
 
 func (g *Guards) target(guard string) target {
-	return target{function: g.options.Prefix + guard, region: g.region(), url: g.options.URLs[guard]}
+	return target{guard: guard, function: g.options.Prefix + guard, region: g.region(), url: g.options.URLs[guard]}
 }
 
 // A call is one request to a guard, with all its attempts.
 type call struct {
 	target
-	activity string // as the caller named it
 	event    event
 	payload  []byte           // the event as JSON
 	attempts int              // at most

@@ -65,7 +65,7 @@ func (g *Guards) ask(op, activity string, r Request) (*call, error) {
 		return nil, &Error{Kind: ErrValidation, Message: fmt.Sprintf(
 			"no guard is known for the activity %q; write \"GUARD/ACTIVITY\", such as \"photos-guard/upload_photo\"", activity)}
 	}
-	c := &call{target: g.target(a.Guard), activity: activity, attempts: g.options.Attempts, event: event{
+	c := &call{target: g.target(a.Guard), attempts: g.options.Attempts, event: event{
 		UserID: r.UserID, Activity: a.Name, Op: op, Count: r.Count, Partial: r.Partial, Tier: r.Tier, Roles: r.Roles,
 		RequestID: r.RequestID, At: r.At, Job: r.Job,
 	}}

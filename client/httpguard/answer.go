@@ -65,6 +65,7 @@ func refuse(w http.ResponseWriter, d client.Decision) error {
 // quotaExceeded returns the problem of a refusal. It has all fields of the
 // guard's answer.
 func quotaExceeded(d client.Decision) ([]byte, error) {
+	d.Guard = "" // the guard's own answer does not have it
 	violated, err := json.Marshal(cmp.Or(d.LimitedBy, d.Activity))
 	if err != nil {
 		return nil, err
