@@ -2,7 +2,6 @@ package client
 
 import (
 	"encoding/json"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -111,7 +110,7 @@ func (c *call) readAnswer(payload []byte) (Decision, error) {
 	var members map[string]json.RawMessage // encoding/json would also accept "Allowed"
 	var a answer
 	if json.Unmarshal(payload, &members) != nil || !isBool(members["allowed"]) || json.Unmarshal(payload, &a) != nil {
-		return Decision{}, c.answer("answered something that no guard answers: %s. Check the function's name.", c.excerpt(payload))
+		return Decision{}, c.noAnswer(string(payload))
 	}
 	d := a.decision()
 	d.Guard = c.guard
@@ -125,27 +124,6 @@ func (c *call) decision(reason Reason) Decision {
 	return Decision{Reason: reason, UserID: c.event.UserID, Activity: c.event.Activity, Op: c.event.Op, Guard: c.guard}
 }
 
-// excerpt returns the first 100 characters of a payload, escaped and without the
-// call's own ids.
-func (c *call) excerpt(payload []byte) string {
-	text := c.masked(string(payload))
-	if r := []rune(text); len(r) > 100 {
-		text = string(r[:100])
-	}
-	quoted := strconv.Quote(text)
-	return quoted[1 : len(quoted)-1]
-}
-
-// masked returns a foreign text without the call's own ids.
-func (c *call) masked(text string) string {
-	for _, id := range []string{c.event.UserID, c.event.RequestID} {
-		if id != "" {
-			text = strings.ReplaceAll(text, id, "***")
-		}
-	}
-	return text
-}
-
 // A failure is a function error, or what a guard's problem has in its place.
 type failure struct {
 	ErrorType    string `json:"errorType"`
@@ -157,19 +135,20 @@ type failure struct {
 func (c *call) readFailure(payload []byte, kind string) (Decision, error) {
 	var f failure
 	_ = json.Unmarshal(payload, &f) // a payload of another form has no type
+	message := c.foreign(f.ErrorMessage)
 	switch {
 	case f.ErrorType == "ValidationError":
-		return Decision{}, c.validation(f.ErrorMessage)
+		return Decision{}, c.validation(message)
 	case f.ErrorType == "Unavailable":
-		return Decision{}, c.unavailable(f.ErrorMessage)
+		return Decision{}, c.unavailable(message)
 	case f.ErrorType == "Sandbox.Timedout", f.ErrorType == "" && strings.Contains(f.ErrorMessage, "Task timed out after"):
 		return Decision{}, c.outage("the function timed out", nil)
 	case f.ErrorType == "RateLimitExceeded": // a guard with ON_LIMIT=error
 		d := c.decision(Limited)
-		d.Message = f.ErrorMessage
+		d.Message = f.ErrorMessage // for the user
 		return d, nil
 	case f.ErrorType != "":
 		kind = f.ErrorType
 	}
-	return Decision{}, c.answer("failed: %s. Its log says why.", kind)
+	return Decision{}, c.answer("failed: %s. Its log says why.", c.foreign(kind))
 }

@@ -215,17 +215,3 @@ func TestAProbeThatItsCallerGivesUpIsRepeatedAtOnce(t *testing.T) {
 		}
 	})
 }
-
-func TestNothingNamesTheUser(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		warn := func(err error) {
-			if strings.Contains(err.Error(), "user-1") || strings.Contains(err.Error(), "request-1") {
-				t.Error(err)
-			}
-		}
-		for _, reply := range []reply{silent, byLambda(503, "X", "user-1 and request-1"), functionError("Unavailable", "the table")} {
-			g, _ := with(t, client.Options{Warn: warn, Attempts: 1}, reply)
-			_, _ = g.Check(t.Context(), "create_post", client.Request{UserID: "user-1", RequestID: "request-1"})
-		}
-	})
-}

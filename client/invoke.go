@@ -43,5 +43,5 @@ func (c *call) refusedByLambda(ctx context.Context, err error) error {
 	case !ok:
 		api = &smithy.GenericAPIError{Code: statusCode(status)}
 	}
-	return c.refused(refusal{status, api.ErrorCode(), c.masked(api.ErrorMessage())}, err)
+	return c.refused(refusal{status, api.ErrorCode(), api.ErrorMessage()}, err)
 }

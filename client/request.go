@@ -83,7 +83,7 @@ func (g *Guards) ask(op, activity string, r Request) (*call, error) {
 	}
 	payload, err := json.Marshal(c.event)
 	if err != nil {
-		return nil, c.validation(fmt.Sprintf("job is not JSON: %v", err))
+		return nil, c.validation("job is not JSON: " + c.foreign(err.Error()))
 	}
 	c.payload = payload
 	return c, nil
