@@ -87,7 +87,7 @@ func (g *Guards) repeat(ctx context.Context, c *call) (d Decision, err error) {
 	}
 	lasts := g.options.attempt()
 	for n := 1; ; n++ {
-		pause := rand.N(50 * time.Millisecond << min(n, 10))
+		pause := rand.N(50 * time.Millisecond << min(n-1, 9)) // up to 50 ms after the first attempt, then 100 ms and so on
 		left := time.Until(end)
 		if n < c.attempts && left >= 2*lasts+pause { // another attempt can follow
 			left = lasts

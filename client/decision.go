@@ -75,14 +75,17 @@ func (d *Decision) hasReceipt() bool { return d.At != 0 && d.RequestID != "" && 
 
 // Wait sleeps until the refused request can pass, and a little longer so that
 // many waiting callers don't come back together. Then it returns true. It
-// returns false at once if the wait would be longer than most, or if the
-// decision has no wait. It also returns false when ctx ends. Zero for most means
-// 60 s.
+// returns at once if there is no wait: true if the decision allows the request,
+// and otherwise false, for example in an outage. It also returns false at once if
+// the wait would be longer than most, and when ctx ends. Zero for most means 60 s.
 func (d Decision) Wait(ctx context.Context, most time.Duration) bool {
 	if most == 0 {
 		most = time.Minute
 	}
-	if d.WaitTime <= 0 || d.WaitTime > most {
+	switch {
+	case d.WaitTime <= 0:
+		return d.Allowed
+	case d.WaitTime > most:
 		return false
 	}
 	jitter := max(d.WaitTime/10, 50*time.Millisecond)

@@ -151,6 +151,18 @@ func TestADecisionFromJSONIsReleasedByItsOwnGuard(t *testing.T) {
 	}
 }
 
+func TestAGuardsOwnActivityHasAWindowOnlyIfItIsInTheList(t *testing.T) {
+	for name, want := range map[string]client.Activity{
+		"create_post":              {Name: "create_post", Guard: "posts-guard", Window: time.Minute},
+		"posts-guard/create_post":  {Name: "create_post", Guard: "posts-guard", Window: time.Minute},
+		"photos-guard/create_post": {Name: "create_post", Guard: "photos-guard"},
+	} {
+		if got, ok := client.Find(name); !ok || got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+}
+
 func TestReadyAsksEachGuardOnce(t *testing.T) {
 	g, f := with(t, client.Options{}, body(okBody))
 	if err := g.Ready(t.Context()); err != nil {
@@ -189,20 +201,23 @@ func TestReadyAsksEachGuardOnce(t *testing.T) {
 
 func TestWait(t *testing.T) {
 	for name, tt := range map[string]struct {
+		allowed    bool
 		wait, most time.Duration
 		want       bool
 		least, all time.Duration
 	}{
-		"no wait":       {0, 0, false, 0, 0},
-		"short":         {100 * time.Millisecond, 0, true, 100 * time.Millisecond, 150 * time.Millisecond},
-		"long":          {50 * time.Second, 0, true, 50 * time.Second, 55 * time.Second},
-		"too long":      {61 * time.Second, 0, false, 0, 0},
-		"the app's own": {2 * time.Second, time.Second, false, 0, 0},
+		"no wait":       {false, 0, 0, false, 0, 0},
+		"allowed":       {true, 0, 0, true, 0, 0},
+		"partial":       {true, 100 * time.Millisecond, 0, true, 100 * time.Millisecond, 150 * time.Millisecond},
+		"short":         {false, 100 * time.Millisecond, 0, true, 100 * time.Millisecond, 150 * time.Millisecond},
+		"long":          {false, 50 * time.Second, 0, true, 50 * time.Second, 55 * time.Second},
+		"too long":      {false, 61 * time.Second, 0, false, 0, 0},
+		"the app's own": {false, 2 * time.Second, time.Second, false, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				got := client.Decision{WaitTime: tt.wait}.Wait(t.Context(), tt.most)
+				got := client.Decision{Allowed: tt.allowed, WaitTime: tt.wait}.Wait(t.Context(), tt.most)
 				if took := time.Since(began); got != tt.want || took < tt.least || took > tt.all {
 					t.Errorf("%v after %v, want %v after %v to %v", got, took, tt.want, tt.least, tt.all)
 				}
