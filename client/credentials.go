@@ -26,18 +26,18 @@ func (g *Guards) credentials(ctx context.Context, c *call) (*aws.Credentials, er
 		return &keys, nil
 	}
 	if g.hadKeys.Load() {
-		return nil, c.outage("the AWS credentials could not be renewed"+whySource(err), err)
+		return nil, c.outage("the AWS credentials could not be renewed"+c.whySource(err), err)
 	}
 	return nil, c.configuration(err, "No AWS credentials were found%s. Give the app a role, or set AWS_PROFILE, "+
-		"or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.", whySource(err))
+		"or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.", c.whySource(err))
 }
 
 // whySource returns the kind of a source's error for a message, without the
 // error's own text, which could contain a secret. It is empty if there is no
 // source: the SDK then asks for the role of the EC2 instance.
-func whySource(err error) string {
+func (c *call) whySource(err error) string {
 	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() != "" {
-		return ": their source failed (" + api.ErrorCode() + ")"
+		return ": their source failed (" + c.foreign(api.ErrorCode()) + ")"
 	}
 	if op, ok := errors.AsType[*smithy.OperationError](err); ok && op.ServiceID == "ec2imds" {
 		return ""

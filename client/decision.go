@@ -69,9 +69,9 @@ type Limit struct {
 	ResetAt       time.Time
 }
 
-// hasReceipt reports whether the decision has the receipt of something that can
-// be given back. A delayed one has a receipt, but nothing was granted.
-func (d *Decision) hasReceipt() bool { return d.At != 0 && d.RequestID != "" && d.Granted > 0 }
+// releasable reports whether the decision has the receipt of something that was
+// granted. A delayed one has a receipt, but nothing was granted.
+func (d *Decision) releasable() bool { return d.At != 0 && d.RequestID != "" && d.Granted > 0 }
 
 // Wait sleeps until the refused request can pass, and a little longer so that
 // many waiting callers don't come back together. Then it returns true. It

@@ -132,7 +132,7 @@ func (g *Guards) ReleaseDecision(ctx context.Context, d Decision) (Decision, err
 	if err != nil {
 		return Decision{}, err
 	}
-	if !d.hasReceipt() {
+	if !d.releasable() {
 		return Decision{}, c.validation("the decision has no receipt, so there is nothing to give back")
 	}
 	return g.do(ctx, c)
@@ -169,7 +169,7 @@ func (g *Guards) Guarded(ctx context.Context, activity string, r Request, save f
 	}
 	saved := false
 	defer func() {
-		if saved || !d.hasReceipt() {
+		if saved || !d.releasable() {
 			return
 		}
 		// The user's request may be over already. The release must still be sent.
