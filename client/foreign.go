@@ -1,7 +1,6 @@
 package client
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 )
@@ -34,8 +33,7 @@ func (c *call) noAnswer(text string) *Error {
 
 // escaped returns a text as encoding/json writes it, for example a\u003cb.
 func escaped(text string) string {
-	b, _ := json.Marshal(text)
-	return string(b[1 : len(b)-1])
+	return strings.NewReplacer("<", `\u003c`, ">", `\u003e`, "&", `\u0026`).Replace(quoted(text))
 }
 
 // quoted returns a text with escapes only for quotes, backslashes and characters

@@ -61,9 +61,9 @@ func refuse(w http.ResponseWriter, d client.Decision) {
 // quotaExceeded returns the problem of a refusal. It has all fields of the
 // guard's answer.
 func quotaExceeded(d client.Decision) []byte {
-	d.Guard = "" // the guard's own answer does not have it
-	violated, _ := json.Marshal(cmp.Or(d.LimitedBy, d.Activity))
-	answer, _ := json.Marshal(d) // it has only texts and numbers
+	d.Guard = ""                                                 // the guard's own answer does not have it
+	violated, _ := json.Marshal(cmp.Or(d.LimitedBy, d.Activity)) //nolint:errchkjson // a text can't fail
+	answer, _ := d.MarshalJSON()                                 // texts and numbers can't fail
 	return fmt.Appendf(nil, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",`+
 		`"title":"Too Many Requests","status":429,"violated-policies":[%s],%s`, violated, bytes.TrimPrefix(answer, []byte("{")))
 }
@@ -72,5 +72,5 @@ func quotaExceeded(d client.Decision) []byte {
 func problem(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) //nolint:gosec // no browser takes this content type for HTML
+	_, _ = w.Write(body)
 }
