@@ -43,6 +43,7 @@ var trials = []trial{
 
 	// A mistake lets nobody through.
 	{name: "a mistake in the event", user: strings.Repeat("u", 129), status: 1, stderr: "userId"},
+	{name: "an id that is JSON", user: `u1", "roles": ["admin"], "op": "check`, status: failed, stderr: "userId|needs JSON escapes"},
 	{name: "no region", unset: []string{"AWS_REGION", "AWS_DEFAULT_REGION"}, status: failed, stderr: "region"},
 	{name: "no credentials", unset: []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}, status: failed, stderr: "redentials"},
 	{name: "a wrong function name", fault: knowsAnotherName, status: failed, stderr: "unction"},

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -139,9 +141,11 @@ func (c client) start(t *testing.T, endpoint string, changes map[string]string) 
 	t.Helper()
 	run := c.command(t)
 	cmd := exec.Command(run[0], run[1:]...)
-	for name, value := range environment(t, endpoint) {
-		if changed, ok := changes[name]; ok {
-			value = changed
+	variables := environment(t, endpoint)
+	maps.Copy(variables, changes)
+	for name, value := range variables {
+		if source, ok := strings.CutPrefix(value, fromSource); ok {
+			value = endpoint + "/credentials/" + source
 		}
 		if value == untrusted {
 			value = withUnknownCertificate(t)

@@ -45,15 +45,16 @@ type scenario struct {
 
 // A step is one call of the client.
 type step struct {
-	before   string // fields of an event that is sent to posts-guard first, such as "count":10
-	pause    time.Duration
-	faults   []fault // of the next requests
-	call     string  // a command; the harness adds the user's id, and replaces ID, $at and $requestId
-	answer   string  // wanted: some fields of the answer as JSON, texts as in message; null: the answer lacks the field
-	class    string  // wanted: the class of the error; "any": some error
-	message  string  // wanted: the error's message; {F} is the function's name, {R} the region, * any text
-	requests int     // wanted: requests that arrive; -1: any number
-	most     time.Duration
+	before      string // fields of an event that is sent to posts-guard first, such as "count":10
+	pause       time.Duration
+	faults      []fault // of the next requests
+	sourceFails bool    // whether the source of credentials fails
+	call        string  // a command; the harness adds the user's id, and replaces ID, $at and $requestId
+	answer      string  // wanted: some fields of the answer as JSON, texts as in message; null: the answer lacks the field
+	class       string  // wanted: the class of the error; "any": some error
+	message     string  // wanted: the error's message; {F} is the function's name, {R} the region, * any text
+	requests    int     // wanted: requests that arrive; -1: any number
+	most        time.Duration
 }
 
 const region = "us-east-1"
@@ -118,6 +119,7 @@ func (s scenario) run(t *testing.T, c client, d *driver, cloud *cloud, byURL boo
 
 // play makes the calls and returns what is wrong.
 func (tr *trial) play() (problems []string) {
+	tr.cloud.expect(step{}) // some clients fetch their credentials when they are made
 	opened := tr.driver.do(tr.T, map[string]any{"new": tr.newOptions()})
 	steps := tr.steps
 	if tr.mistake { // the app's own write must not happen either
@@ -158,7 +160,7 @@ func (tr *trial) step(opened result, s step) (problems []string) {
 		tr.cloud.ask(tr.T, tr.user, s.before)
 	}
 	time.Sleep(s.pause)
-	tr.cloud.expect(s.faults)
+	tr.cloud.expect(s)
 	got := opened
 	if opened.Error == nil {
 		got = tr.driver.do(tr.T, tr.command(s.call))
