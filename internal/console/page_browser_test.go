@@ -26,7 +26,7 @@ func TestThePageInABrowser(t *testing.T) {
 			b.t = t
 			defer func() { b.t = outer }()
 			defer b.load("about:blank") // the page must not ask a server that has ended
-			r := start(t, 0, nil) // a minute for the tests that count in one
+			r := start(t, 0, nil)       // a minute for the tests that count in one
 			b.load(r.url)
 			test(b, r)
 			b.mu.Lock()
