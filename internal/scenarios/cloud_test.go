@@ -206,7 +206,7 @@ func (c *cloud) ask(t *testing.T, user, further string) {
 }
 
 // counted returns how many actions the table counts for a user.
-func (c *cloud) counted(t *testing.T, user string) (sum int64) {
+func (c *cloud) counted(t testing.TB, user string) (sum int64) {
 	t.Helper()
 	condition := "userId = :user"
 	out, err := dynamotest.Client(t, dynamotest.Endpoint(t)).Query(t.Context(), &dynamodb.QueryInput{

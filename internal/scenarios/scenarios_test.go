@@ -28,6 +28,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cric-talk/guards/internal/retest"
 )
 
 // A scenario is a situation in which an app calls a client.
@@ -92,7 +94,8 @@ type trial struct {
 }
 
 // run runs the scenario within one minute of the clock, in which posts-guard
-// counts.
+// counts. On a busy machine, it tries again if the result depends on the time
+// that an answer takes.
 func (s scenario) run(t *testing.T, c client, d *driver, cloud *cloud, byURL bool) {
 	if s.resolver {
 		needResolver(t)
@@ -100,14 +103,16 @@ func (s scenario) run(t *testing.T, c client, d *driver, cloud *cloud, byURL boo
 	if s.env != nil {
 		d = c.start(t, cloud.url, s.env)
 	}
-	for {
+	timed := slices.ContainsFunc(s.steps, func(s step) bool { return s.most != 0 || s.pause != 0 })
+	for tries := 1; ; tries++ {
 		began := time.Now().Truncate(time.Minute)
 		tr := &trial{T: t, scenario: s, client: c, driver: d, cloud: cloud, byURL: byURL, user: "user-" + rand.Text()}
 		problems := tr.play()
 		if counted := cloud.counted(t, tr.user); counted != s.counted {
 			problems = append(problems, fmt.Sprintf("%d counted, want %d", counted, s.counted))
 		}
-		if len(problems) > 0 && !time.Now().Truncate(time.Minute).Equal(began) {
+		if len(problems) > 0 && (timed && tries < retest.Tries || !time.Now().Truncate(time.Minute).Equal(began)) {
+			t.Logf("try %d: %q", tries, problems)
 			continue
 		}
 		for _, problem := range problems {

@@ -90,7 +90,7 @@ func TestIncompleteSettingsAreRejectedAtTheFirstAttempt(t *testing.T) {
 	noRegion := New(cfg, "rateLimit")
 	const incomplete = "the table could not be reached: the AWS settings (credentials, region or endpoint) are incomplete"
 	for store, want := range map[*Store]string{noTable: "the table does not exist", noRegion: incomplete, noCredentials: incomplete} {
-		l := &ratelimit.Limiter{Store: store, Timeout: time.Second}
+		l := &ratelimit.Limiter{Store: store, Timeout: time.Minute}
 		d, err := l.Check(t.Context(), request("r1"))
 		e, ok := errors.AsType[*ratelimit.StoreError](err)
 		if !ok || e.What != want || e.Failure != ratelimit.Misconfigured || d.Requests != 1 {
