@@ -73,25 +73,6 @@ def test_an_endpoint_that_is_no_url(new: Callable[..., Client], monkeypatch: pyt
         client.check("create_post", user_id="u1")
 
 
-def test_a_role_that_the_app_may_not_assume(
-    server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "config").write_text(
-        "[profile app]\nrole_arn = arn:aws:iam::123456789012:role/app\nsource_profile = base\n"
-        "[profile base]\naws_access_key_id = a\naws_secret_access_key = b\n"
-    )
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    monkeypatch.setenv("AWS_PROFILE", "app")
-    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", server.url)
-    body = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>"
-    server.does(raw(body, 403, content_type="text/xml"))
-    with pytest.raises(ConfigurationError, match=r"^posts-guard could not be invoked: .*AssumeRole"):
-        new().check("create_post", user_id="u1")
-    assert {received.path for received in server.received} == {"/"}
-
-
 def test_a_profile_that_does_not_exist(new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     client = new()

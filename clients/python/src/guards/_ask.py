@@ -19,6 +19,7 @@ from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     ConnectionClosedError,
+    CredentialRetrievalError,
     EndpointConnectionError,
     HTTPClientError,
     NoCredentialsError,
@@ -67,6 +68,7 @@ class Asker:
             self._failure = error  # for each call, so that an app can be imported without AWS settings
             return
         self._process = os.getpid()
+        self._had_credentials = False
         events = self._client.meta.events
         events.register("before-sign.lambda.Invoke", _aim, unique_id="guards-aim")
         events.register("before-send.lambda.Invoke", _keep, unique_id="guards-keep")
@@ -84,18 +86,37 @@ class Asker:
         if self._failure is not None:
             raise _meaning(self._failure, request)
         attempt.url = request.url
+        self._sign(attempt, request)
         try:
-            self._client.invoke(FunctionName=request.function, Payload=request.payload)  # only signs: see _keep
-            if attempt.prepared is None:  # for example because of botocore's Stubber
-                raise ConfigurationError(f"{request.function} could not be invoked: the client sent no request", request.function)
             response = self._own_session().exchange(attempt)
-        except (BotoCoreError, ClientError) as error:
+        except BotoCoreError as error:
             raise _meaning(error, request, self._client.meta.region_name) from error
         length = response.headers.get("content-length")
         if length is not None and len(response.content) != int(length):
             raise Lost("the connection broke in the middle of the answer")
         read = read_invoke if request.url is None else read_url
         return read(response, request, self._client.meta.region_name)
+
+    def _sign(self, attempt: Attempt, request: Request) -> None:
+        try:
+            self._client.invoke(FunctionName=request.function, Payload=request.payload)  # only signs: see _keep
+        except Exception as error:  # a source of credentials can be the app's own code
+            if attempt.asks_credentials:
+                raise self.without_credentials(request, error) from error
+            raise _meaning(error, request, self._client.meta.region_name) from error
+        if attempt.prepared is None:  # for example because of botocore's Stubber
+            raise ConfigurationError(f"{request.function} could not be invoked: the client sent no request", request.function)
+        self._had_credentials = True
+        attempt.signed.set_result(None)
+
+    def without_credentials(self, request: Request, error: Exception | None = None) -> Exception:
+        """Return what it means that the source of the credentials failed. Without an error, it did not answer in time.
+
+        It is an outage if the client had credentials before. Otherwise it is a mistake.
+        """
+        if self._had_credentials:
+            return Lost(f"the AWS credentials could not be renewed ({_kind(error)})", again=False)
+        return _no_credentials(request.function, error)
 
     def _own_session(self) -> Session:
         """Return this process's session. After a fork, two processes must not read from the same connection."""
@@ -132,9 +153,12 @@ _URL_HOST = re.compile(r"\.lambda-url\.([a-z0-9-]+)\.on\.aws(:\d+)?(/|$)")
 
 
 def _aim(request: Any, **_: Any) -> None:
-    """Before a request is signed: aim it at the Function URL, if there is one."""
+    """Before the credentials are asked for and the request is signed: aim it at the Function URL, if there is one."""
     attempt = current()
-    if attempt is None or attempt.url is None:
+    if attempt is None:
+        return
+    attempt.asks_credentials = True
+    if attempt.url is None:
         return
     request.url = attempt.url
     request.headers["Content-Type"] = "application/json"
@@ -159,8 +183,8 @@ def _meaning(error: Exception, request: Request, region: str = "") -> Exception:
     function = request.function
     if isinstance(error, NoRegionError):
         return ConfigurationError(_NO_REGION, function)
-    if isinstance(error, NoCredentialsError | PartialCredentialsError):
-        return ConfigurationError(_NO_CREDENTIALS, function)
+    if isinstance(error, CredentialRetrievalError | PartialCredentialsError):
+        return _no_credentials(function, error)
     cause = getattr(error, "kwargs", {}).get("error")
     if isinstance(error, EndpointConnectionError | ProxyConnectionError) and _is_absent_host(cause):
         return _no_host(error, request, region)
@@ -171,6 +195,23 @@ def _meaning(error: Exception, request: Request, region: str = "") -> Exception:
     else:  # HTTPClientError is everything that went wrong in the session
         outage = isinstance(error, HTTPClientError) and isinstance(cause, OSError)
     return Lost(str(error)) if outage else ConfigurationError(f"{function} could not be invoked: {error}", function)
+
+
+def _no_credentials(function: str, error: Exception | None) -> ConfigurationError:
+    """Return the error of a client that never had credentials. Without an error, their source did not answer in time."""
+    if isinstance(error, NoCredentialsError | PartialCredentialsError):
+        return ConfigurationError(_NO_CREDENTIALS, function)
+    message = f"{function} could not be invoked: there are no AWS credentials ({_kind(error)})."
+    return ConfigurationError(message + " Check the app's role, its profile and the network.", function)
+
+
+def _kind(error: Exception | None) -> str:
+    """Return which error the source of the credentials raised. Its text is left out: it could contain a secret."""
+    if error is None:
+        return "no answer in time"
+    if isinstance(error, ClientError):
+        return f"{error.operation_name}: {error.response.get('Error', {}).get('Code')}"
+    return type(error).__name__
 
 
 # What getaddrinfo reports for a host that does not exist. EAI_AGAIN is another matter: no name server answered.

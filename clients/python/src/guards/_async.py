@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -11,7 +12,7 @@ from guards._base import READY, Base, late, outage_of
 from guards._decision import Decision
 from guards._errors import GuardsError, LimitedError, Lost, OutageError
 from guards._request import AnyActivity, CheckOptions, Request, StatusOptions, new_request, one_for_each_guard
-from guards._retry import time_to_wait
+from guards._retry import Plan, time_to_wait
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -135,21 +136,30 @@ class AsyncGuards(Base):
             plan = self._plan(request)
             while True:
                 try:
-                    return await self._attempt(request, plan.begin())
+                    return await self._attempt(request, plan)
                 except Lost as lost:
                     pause = plan.pause() if lost.again else None
                     if pause is None:
                         raise outage_of(request, lost) from lost
                 await asyncio.sleep(pause)
 
-    async def _attempt(self, request: Request, seconds: float) -> Decision:
+    async def _attempt(self, request: Request, plan: Plan) -> Decision:
         attempt = self._asker.start(request)
-        future = asyncio.wrap_future(attempt.future)
         try:
-            done, _ = await asyncio.wait([future], timeout=seconds)
-            if not done:
-                raise late(seconds)
-            return future.result()
+            await _wait(attempt.signed, plan.remaining(), lambda: self._asker.without_credentials(request))
+            seconds = plan.begin()
+            return await _wait(attempt.future, seconds, lambda: late(seconds))
         finally:
-            future.cancel()
             attempt.give_up()
+
+
+async def _wait(of_thread: Future[T], seconds: float, too_late: Callable[[], Exception]) -> T:
+    """Return the result of a thread's future, or raise the error of too_late if it takes longer."""
+    future = asyncio.wrap_future(of_thread)
+    try:
+        done, _ = await asyncio.wait([future], timeout=seconds)
+        if not done:
+            raise too_late()
+        return future.result()
+    finally:
+        future.cancel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -12,7 +13,7 @@ from guards._base import READY, Base, late, outage_of
 from guards._decision import Decision
 from guards._errors import GuardsError, LimitedError, Lost, OutageError
 from guards._request import AnyActivity, CheckOptions, Request, StatusOptions, new_request, one_for_each_guard
-from guards._retry import time_to_wait
+from guards._retry import Plan, time_to_wait
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -138,18 +139,26 @@ class Guards(Base):
             plan = self._plan(request)
             while True:
                 try:
-                    return self._attempt(request, plan.begin())
+                    return self._attempt(request, plan)
                 except Lost as lost:
                     pause = plan.pause() if lost.again else None
                     if pause is None:
                         raise outage_of(request, lost) from lost
                 time.sleep(pause)
 
-    def _attempt(self, request: Request, seconds: float) -> Decision:
+    def _attempt(self, request: Request, plan: Plan) -> Decision:
         attempt = self._asker.start(request)
         try:
-            return attempt.future.result(seconds)
-        except FutureTimeoutError:
-            raise late(seconds) from None
+            _wait(attempt.signed, plan.remaining(), lambda: self._asker.without_credentials(request))
+            seconds = plan.begin()
+            return _wait(attempt.future, seconds, lambda: late(seconds))
         finally:
             attempt.give_up()
+
+
+def _wait(future: Future[T], seconds: float, too_late: Callable[[], Exception]) -> T:
+    """Return the result of a future, or raise the error of too_late if it takes longer."""
+    try:
+        return future.result(seconds)
+    except FutureTimeoutError:
+        raise too_late() from None

@@ -19,13 +19,17 @@ class Plan:
         self._left = attempts  # attempts that have not begun
         self._longest_pause = FIRST_PAUSE
 
+    def remaining(self) -> float:
+        """Return how much time of the call is left."""
+        return max(0.0, self._end - time.monotonic())
+
     def begin(self) -> float:
         """Begin an attempt and return how long it may take. If no other one can follow, it gets all the remaining time."""
         self._left -= 1
-        remaining = self._end - time.monotonic()
+        remaining = self.remaining()
         if self._left > 0 and remaining >= 2 * self._attempt:
             return self._attempt
-        return max(0.0, remaining)
+        return remaining
 
     def pause(self) -> float | None:
         """Return how long to wait before a further attempt, or None if no attempt can follow."""
