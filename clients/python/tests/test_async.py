@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from guards import AsyncGuards, Decision
+from guards import AsyncGuards, Decision, GuardsError
 from tests.conftest import PATIENT
 from tests.server import Server, after, answer, close, hang
 
@@ -129,6 +129,25 @@ def test_a_cancelled_action_is_given_back(server: Server, form: str, cancellatio
         assert [received.event["op"] for received in server.received] == ["check", "release", "release"]
 
     run(test)
+
+
+def test_a_release_that_the_end_of_the_loop_cancels_is_a_warning(server: Server) -> None:
+    warnings: list[GuardsError] = []
+    client = AsyncGuards(**PATIENT, warn=warnings.append)
+
+    async def save() -> None:
+        async with client.guarded("create_post", user_id="u1"):
+            raise OSError
+
+    async def main() -> None:
+        acting = asyncio.create_task(save())
+        await until(lambda: len(server.received) == 2)  # the release is on its way
+        assert not acting.done()
+
+    server.does(answer(), hang)
+    asyncio.run(main())
+    assert [str(warning) for warning in warnings] == ["the release of an action of posts-guard was cancelled"]
+    client.close()
 
 
 def test_a_client_serves_several_loops(server: Server) -> None:

@@ -37,6 +37,8 @@ def test_a_refused_action_does_not_run(server: Server, new: Callable[..., Client
         new().guarded_call(fail, form)
     assert not error.value.decision.allowed
     assert error.value.decision.wait_time == 1500
+    assert error.value.guard == "posts-guard"
+    assert error.value.__cause__ is None
     assert len(server.received) == 1
 
 
@@ -73,8 +75,12 @@ def test_an_action_in_an_outage(server: Server, new: Callable[..., Client], form
     assert new().guarded_call(lambda d: d.reason, form) == "unavailable"
     with pytest.raises(SaveError):
         new().guarded_call(fail, form)
-    with pytest.raises(LimitedError, match=r"^Please try again later\.$"):
-        new(on_outage="deny").guarded_call(fail, form)
+    with pytest.raises(LimitedError, match=r"^Please try again later\.$") as error:
+        new(on_outage="deny", prefix="test-").guarded_call(fail, form)
+    assert error.value.guard == "test-posts-guard"
+    assert error.value.decision.guard == "posts-guard"
+    assert isinstance(error.value.__cause__, OutageError)
+    assert error.value.__cause__ is error.value.decision.outage
     assert all(received.event["op"] == "check" for received in server.received)
 
 
@@ -86,6 +92,24 @@ def test_a_release_that_fails_is_a_warning(server: Server, new: Callable[..., Cl
         client.guarded_call(fail, form)
     (warning,) = client.warnings
     assert isinstance(warning, ConfigurationError)
+
+
+@FORMS
+def test_every_release_that_fails_is_a_warning(server: Server, new: Callable[..., Client], form: str) -> None:
+    client = new(attempts=1)
+    server.does(lambda_error(500, "ServiceException"), answer())
+    client.check("pin", user_id="u1")  # the warning of an outage holds no other one back
+    server.does(lambda handler: (lost if handler.received.event["op"] == "release" else answer())(handler))
+    lost = lambda_error(403, "AccessDeniedException")
+    for _ in range(3):
+        with pytest.raises(SaveError):
+            client.guarded_call(fail, form)
+    assert [type(warning) for warning in client.warnings] == [OutageError] + [ConfigurationError] * 3
+    lost = lambda_error(500, "ServiceException")
+    with pytest.raises(SaveError):
+        client.guarded_call(fail, form)
+    assert type(client.warnings[-1]) is OutageError
+    assert len(client.warnings) == 5
 
 
 @FORMS

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from guards._base import READY, Base, late, outage_of
 from guards._decision import Decision
-from guards._errors import GuardsError, LimitedError, Lost, OutageError
+from guards._errors import GuardsError, Lost, OutageError
 from guards._request import AnyActivity, CheckOptions, Request, StatusOptions, new_request, one_for_each_guard
 from guards._retry import Plan, time_to_wait
 
@@ -95,8 +95,7 @@ class AsyncGuards(Base):
     @asynccontextmanager
     async def _guarded(self, activity: AnyActivity, user_id: str, options: CheckOptions) -> AsyncIterator[Decision]:
         decision = await self.check(activity, user_id=user_id, **options)
-        if not decision.allowed:
-            raise LimitedError(decision)
+        self._admit(decision)
         try:
             yield decision
         except BaseException:
@@ -112,6 +111,10 @@ class AsyncGuards(Base):
                 await self.release(decision)
             except GuardsError as error:
                 self._report(error)
+            except asyncio.CancelledError:  # the loop ends
+                function = self._settings.prefix + decision.guard
+                self._report(GuardsError(f"the release of an action of {function} was cancelled", function))
+                raise
 
         await asyncio.shield(asyncio.create_task(release()))  # even if the app is cancelled a second time
 

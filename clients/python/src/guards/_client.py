@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from guards._base import READY, Base, late, outage_of
 from guards._decision import Decision
-from guards._errors import GuardsError, LimitedError, Lost, OutageError
+from guards._errors import GuardsError, Lost, OutageError
 from guards._request import AnyActivity, CheckOptions, Request, StatusOptions, new_request, one_for_each_guard
 from guards._retry import Plan, time_to_wait
 
@@ -98,8 +98,7 @@ class Guards(Base):
     @contextmanager
     def _guarded(self, activity: AnyActivity, user_id: str, options: CheckOptions) -> Iterator[Decision]:
         decision = self.check(activity, user_id=user_id, **options)
-        if not decision.allowed:
-            raise LimitedError(decision)
+        self._admit(decision)
         try:
             yield decision
         except BaseException:
