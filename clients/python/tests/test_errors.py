@@ -171,9 +171,37 @@ def test_something_that_is_no_guards_answer(
     assert str(error) == NO_GUARD.format(excerpt)
 
 
-def test_an_id_that_json_escapes_is_hidden_too(server: Server, new: Callable[..., Client]) -> None:
-    error = refused_by(server, new, raw(json.dumps({"userId": 'a"b\\c'})), user='a"b\\c')
-    assert str(error) == NO_GUARD.format('{\\"userId\\": \\"***\\"}')
+@pytest.mark.parametrize("user", ['a"b', "a\\b", "a<b", "a&b>c", "é", 'é"<', "\u2028", "a/b", "\U0001f600", 7])
+def test_an_id_that_json_escapes_is_hidden_too(server: Server, new: Callable[..., Client], user: Any) -> None:
+    ascii_only, readable = json.dumps(str(user)), json.dumps(str(user), ensure_ascii=False)
+    go = readable.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026").replace("\u2028", "\\u2028")
+    server.does(*(raw(f'{{"userId": {form}}}') for form in (ascii_only, readable, go)))
+    for _ in range(3):
+        with pytest.raises(AnswerError) as error:
+            new().check("create_post", user_id=user)
+        assert str(error.value) == NO_GUARD.format('{\\"userId\\": \\"***\\"}')
+
+
+LONG = "the user u-secret-1 sent r-secret-1" + "!" * 1000
+HIDDEN = ("the user *** sent ***" + "!" * 1000)[:500]
+
+
+@pytest.mark.parametrize("url", [False, True])
+def test_what_a_guard_reports_about_a_request_is_masked_and_cut(server: Server, new: Callable[..., Client], url: bool) -> None:
+    wrong = problem(400, "ValidationError", LONG) if url else function_error("ValidationError", LONG)
+    assert str(refused_by(server, new, wrong, url=url)) == HIDDEN
+    server.does(problem(503, "Unavailable", LONG) if url else function_error("Unavailable", LONG))
+    client = new(urls={"posts-guard": server.url} if url else {})
+    decision = client.check("create_post", user_id="u-secret-1", request_id="r-secret-1")
+    assert str(decision.outage) == f"posts-guard did not answer: {HIDDEN}"
+
+
+def test_every_other_text_is_masked_and_cut(server: Server, new: Callable[..., Client]) -> None:
+    error = refused_by(server, new, function_error(LONG))
+    assert str(error) == f"posts-guard failed: {HIDDEN}. Its log says why."
+    server.received.clear()
+    error = refused_by(server, new, lambda_error(409, LONG, LONG))
+    assert str(error) == f"posts-guard could not be invoked: {HIDDEN}: {HIDDEN}"
 
 
 def test_a_crash(server: Server, new: Callable[..., Client]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from guards import ConfigurationError, Decision, Guards, LimitedError, OutageError
 from guards._activities import ACTIVITIES
 from tests.conftest import PATIENT, Client
-from tests.server import Server, answer, lambda_error, refuse
+from tests.server import Server, answer, function_error, lambda_error, refuse
 
 FORMS = pytest.mark.parametrize("form", ["function", "context"])
 
@@ -136,13 +136,13 @@ def test_an_interrupted_action_is_given_back(server: Server, new: Callable[..., 
 
 
 def test_the_default_warning_names_no_user(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    server.does(lambda_error(500, "ServiceException"))
+    server.does(function_error("Unavailable", "u-secret-1 asked for r-secret-1"))
     client = Guards(**PATIENT)
     with caplog.at_level(logging.WARNING):
         client.check("create_post", user_id="u-secret-1", request_id="r-secret-1")
     (record,) = caplog.records
     assert (record.name, record.levelname) == ("guards", "WARNING")
-    assert record.getMessage() == "posts-guard did not answer: ServiceException"
+    assert record.getMessage() == "posts-guard did not answer: *** asked for ***"
     assert "secret" not in caplog.text
     client.close()
 

@@ -38,6 +38,7 @@ from guards._answer import read_invoke, read_url
 from guards._attempt import Attempt, Session, current
 from guards._decision import Decision
 from guards._errors import ConfigurationError, Lost
+from guards._foreign import foreign
 from guards._request import Request
 
 CONNECTIONS = 50  # that stay open for further requests, at least
@@ -194,7 +195,8 @@ def _meaning(error: Exception, request: Request, region: str = "") -> Exception:
         outage = True
     else:  # HTTPClientError is everything that went wrong in the session
         outage = isinstance(error, HTTPClientError) and isinstance(cause, OSError)
-    return Lost(str(error)) if outage else ConfigurationError(f"{function} could not be invoked: {error}", function)
+    why = foreign(error, request)
+    return Lost(why) if outage else ConfigurationError(f"{function} could not be invoked: {why}", function)
 
 
 def _no_credentials(function: str, error: Exception | None) -> ConfigurationError:
