@@ -47,6 +47,34 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         s.shutdown()
 
 
+async def until(fact: Callable[[], bool]) -> None:
+    """Wait until the fact is true, for at most 20 s."""
+    for _ in range(2000):
+        if fact():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not happen")
+
+
+class Clock:
+    """A clock for the rules about one second. It moves only if a test moves it, by fractions that binary floats have."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock of the breaker and of warn. The time of calls stays the real one."""
+    made = Clock()
+    monkeypatch.setattr("guards._breaker.time", made)
+    monkeypatch.setattr("guards._base.time", made)
+    return made
+
+
 class Client:
     """Either client, for tests that hold for both. Its verbs are ordinary functions."""
 

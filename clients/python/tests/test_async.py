@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from guards import AsyncGuards, Decision, GuardsError
-from tests.conftest import PATIENT
+from tests.conftest import PATIENT, until
 from tests.server import Server, after, answer, close, hang
 
 
@@ -19,14 +19,6 @@ def run(test: Callable[[AsyncGuards], Awaitable[None]]) -> None:
         client.close()
 
     asyncio.run(main())
-
-
-async def until(fact: Callable[[], bool]) -> None:
-    for _ in range(1000):
-        if fact():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not happen")
 
 
 def attempts() -> int:
