@@ -29,7 +29,9 @@ class AsyncGuards(Base):
     async def check(self, activity: AnyActivity, *, user_id: str, **options: Unpack[CheckOptions]) -> Decision:
         """Count the action and decide whether the user may go on. See Guards.check.
 
-        If the call is cancelled, the guard may have counted the action.
+        If the call is cancelled, the guard may have counted the action, and
+        on_outage does not decide. A timeout of the app, such as
+        asyncio.timeout, cancels too: make the option timeout shorter than it.
         """
         request = self._check_request(activity, user_id, options)
         try:
@@ -103,7 +105,7 @@ class AsyncGuards(Base):
             raise
 
     async def _give_back(self, decision: Decision) -> None:
-        if not decision.counted:
+        if not decision.has_receipt:
             return
 
         async def release() -> None:

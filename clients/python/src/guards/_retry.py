@@ -42,12 +42,14 @@ class Plan:
 
 
 def time_to_wait(decision: Decision, most: float) -> float | None:
-    """Return how long to sleep before the same request can pass, in seconds. None means not to wait.
+    """Return how long to sleep before the same request can pass, in seconds. None means that it can't pass in that time.
 
     Up to 10 % is added, or up to 50 ms if that is more, so that users who were
     refused together do not come back together.
     """
-    if decision.wait_time is None or decision.wait_time > most * 1000:
+    if not decision.wait_time:
+        return 0.0 if decision.allowed else None
+    if decision.wait_time > most * 1000:
         return None
     wait = decision.wait_time / 1000
     return wait + random.uniform(0, max(wait / 10, 0.05))
