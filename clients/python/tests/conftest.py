@@ -18,7 +18,8 @@ from tests.server import Server
 # Each test has its own session of boto3. Without this, each session would read Lambda's description again, in 0.1 s.
 botocore.session.create_loader = functools.cache(botocore.session.create_loader)
 
-SHORT: dict[str, Any] = {"timeout": 1.2, "decision_timeout": 0.2}  # attempts of 0.5 s
+SHORT: dict[str, Any] = {"timeout": 1.2, "decision_timeout": 0.2}  # attempts of 0.5 s; too short for an answer in time
+HASTY: dict[str, Any] = {"timeout": 8, "decision_timeout": 0.7}  # attempts of 1 s; the third one gets the other 6 s
 PATIENT: dict[str, Any] = {"timeout": 20, "decision_timeout": 5}  # on a busy machine, too, only a hanging server is late
 
 
@@ -54,6 +55,11 @@ async def until(fact: Callable[[], bool]) -> None:
             return
         await asyncio.sleep(0.01)
     raise AssertionError("it did not happen")
+
+
+def attempts() -> int:
+    """Return how many attempts of any client have not ended."""
+    return sum(thread.name == "guards-attempt" for thread in threading.enumerate())
 
 
 class Clock:

@@ -49,7 +49,7 @@ class Server(ThreadingHTTPServer):
 
     def wait_until_closed(self) -> None:
         """Wait until the clients have closed the connections of all requests that hang or trickle."""
-        end = time.monotonic() + 5
+        end = time.monotonic() + 20
         while any(received.closed_at is None for received in self.received):
             assert time.monotonic() < end, "a request was left running"
             time.sleep(0.01)

@@ -10,11 +10,10 @@ import pytest
 
 from guards import AsyncGuards, ConfigurationError, OutageError
 from guards._breaker import Breaker
-from tests.conftest import PATIENT, Client, Clock, until
+from tests.conftest import HASTY, PATIENT, Client, Clock, until
 from tests.server import Handler, Server, after, answer, function_error, hang, lambda_error, problem
 
 MOMENT = "posts-guard did not answer a moment ago"
-HASTY: dict[str, Any] = {"timeout": 4, "decision_timeout": 0.2}  # a hanging server costs 4 s, and a busy one has as long
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_a_source_that_is_silent(server: Server, new: Callable[..., Client], sil
         client.check("create_post", user_id="u1")
     assert 1.1 < time.monotonic() - began < 20  # the source gets the whole time of the call
     assert str(error.value) == NEVER.format("no answer in time")
-    client = new(client=Source(renewed, silent).client, **{**SHORT, "timeout": 3})
+    client = new(client=Source(renewed, silent).client, timeout=4, decision_timeout=3)
     assert client.check("create_post", user_id="u1").reason == "ok"
     with pytest.raises(OutageError) as outage:
         client.status("create_post", user_id="u1")
