@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import boto3
 import botocore.session
 import pytest
 from botocore.credentials import DeferredRefreshableCredentials
@@ -109,6 +110,17 @@ def test_a_slow_source_is_waited_for(server: Server, new: Callable[..., Client])
     client = new(client=source.client, timeout=20, decision_timeout=0.7)  # attempts of 1 s
     assert client.check("create_post", user_id="u1").reason == "ok"
     assert source.asked == len(server.received)
+
+
+def test_a_machine_that_is_too_busy_to_sign_is_no_mistake(server: Server, new: Callable[..., Client]) -> None:
+    free = threading.Event()
+    own = boto3.client("lambda")
+    own.meta.events.register("provide-client-params.lambda.Invoke", lambda **_: free.wait(30) and None)
+    decision = new(client=own, **SHORT).check("create_post", user_id="u1")
+    free.set()
+    assert str(decision.outage) == "posts-guard did not answer: there was no time to sign the request"
+    assert server.received == []
+    own.close()
 
 
 def role(key: str) -> str:

@@ -17,12 +17,10 @@ from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
-    ClientError,
     ConnectionClosedError,
     CredentialRetrievalError,
     EndpointConnectionError,
     HTTPClientError,
-    NoCredentialsError,
     NoRegionError,
     PartialCredentialsError,
     ProxyConnectionError,
@@ -36,6 +34,7 @@ from botocore.utils import get_environ_proxies
 
 from guards._answer import read_invoke, read_url
 from guards._attempt import Attempt, Session, current
+from guards._credentials import Credentials, no_credentials
 from guards._decision import Decision
 from guards._errors import ConfigurationError, Lost
 from guards._foreign import foreign
@@ -44,9 +43,6 @@ from guards._request import Request
 CONNECTIONS = 50  # that stay open for further requests, at least
 
 _NO_REGION = "No AWS region is set. Set AWS_DEFAULT_REGION, or pass a Lambda client that has one."
-_NO_CREDENTIALS = (
-    "No AWS credentials were found. Give the app a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
-)
 
 
 class Asker:
@@ -60,6 +56,7 @@ class Asker:
     def __init__(self, client: Any, timeout: float) -> None:
         if client is not None and not (hasattr(client, "invoke") and hasattr(client, "meta")):
             raise ConfigurationError(f"The option client is {client!r}, want boto3's Lambda client.")
+        self.credentials = Credentials()
         self._timeout = timeout
         self._failure: Exception | None = None
         try:
@@ -69,7 +66,6 @@ class Asker:
             self._failure = error  # for each call, so that an app can be imported without AWS settings
             return
         self._process = os.getpid()
-        self._had_credentials = False
         events = self._client.meta.events
         events.register("before-sign.lambda.Invoke", _aim, unique_id="guards-aim")
         events.register("before-send.lambda.Invoke", _keep, unique_id="guards-keep")
@@ -103,21 +99,12 @@ class Asker:
             self._client.invoke(FunctionName=request.function, Payload=request.payload)  # only signs: see _keep
         except Exception as error:  # a source of credentials can be the app's own code
             if attempt.asks_credentials:
-                raise self.without_credentials(request, error) from error
+                raise self.credentials.failed(request, error) from error
             raise _meaning(error, request, self._client.meta.region_name) from error
         if attempt.prepared is None:  # for example because of botocore's Stubber
             raise ConfigurationError(f"{request.function} could not be invoked: the client sent no request", request.function)
-        self._had_credentials = True
+        self.credentials.had = True
         attempt.signed.set_result(None)
-
-    def without_credentials(self, request: Request, error: Exception | None = None) -> Exception:
-        """Return what it means that the source of the credentials failed. Without an error, it did not answer in time.
-
-        It is an outage if the client had credentials before. Otherwise it is a mistake.
-        """
-        if self._had_credentials:
-            return Lost(f"the AWS credentials could not be renewed ({_kind(error)})", again=False)
-        return _no_credentials(request.function, error)
 
     def _own_session(self) -> Session:
         """Return this process's session. After a fork, two processes must not read from the same connection."""
@@ -185,7 +172,7 @@ def _meaning(error: Exception, request: Request, region: str = "") -> Exception:
     if isinstance(error, NoRegionError):
         return ConfigurationError(_NO_REGION, function)
     if isinstance(error, CredentialRetrievalError | PartialCredentialsError):
-        return _no_credentials(function, error)
+        return no_credentials(function, error)
     cause = getattr(error, "kwargs", {}).get("error")
     if isinstance(error, EndpointConnectionError | ProxyConnectionError) and _is_absent_host(cause):
         return _no_host(error, request, region)
@@ -197,23 +184,6 @@ def _meaning(error: Exception, request: Request, region: str = "") -> Exception:
         outage = isinstance(error, HTTPClientError) and isinstance(cause, OSError)
     why = foreign(error, request)
     return Lost(why) if outage else ConfigurationError(f"{function} could not be invoked: {why}", function)
-
-
-def _no_credentials(function: str, error: Exception | None) -> ConfigurationError:
-    """Return the error of a client that never had credentials. Without an error, their source did not answer in time."""
-    if isinstance(error, NoCredentialsError | PartialCredentialsError):
-        return ConfigurationError(_NO_CREDENTIALS, function)
-    message = f"{function} could not be invoked: there are no AWS credentials ({_kind(error)})."
-    return ConfigurationError(message + " Check the app's role, its profile and the network.", function)
-
-
-def _kind(error: Exception | None) -> str:
-    """Return which error the source of the credentials raised. Its text is left out: it could contain a secret."""
-    if error is None:
-        return "no answer in time"
-    if isinstance(error, ClientError):
-        return f"{error.operation_name}: {error.response.get('Error', {}).get('Code')}"
-    return type(error).__name__
 
 
 # What getaddrinfo reports for a host that does not exist. EAI_AGAIN is another matter: no name server answered.

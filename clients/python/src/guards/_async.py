@@ -151,7 +151,7 @@ class AsyncGuards(Base):
     async def _attempt(self, request: Request, plan: Plan) -> Decision:
         attempt = self._asker.start(request)
         try:
-            await _wait(attempt.signed, plan.remaining(), lambda: self._asker.without_credentials(request))
+            await _wait(attempt.signed, plan.remaining(), lambda: self._asker.credentials.late(request, attempt))
             seconds = plan.begin()
             return await _wait(attempt.future, seconds, lambda: late(seconds))
         finally:

@@ -154,7 +154,7 @@ class Guards(Base):
     def _attempt(self, request: Request, plan: Plan) -> Decision:
         attempt = self._asker.start(request)
         try:
-            _wait(attempt.signed, plan.remaining(), lambda: self._asker.without_credentials(request))
+            _wait(attempt.signed, plan.remaining(), lambda: self._asker.credentials.late(request, attempt))
             seconds = plan.begin()
             return _wait(attempt.future, seconds, lambda: late(seconds))
         finally:
