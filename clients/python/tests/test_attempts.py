@@ -17,7 +17,7 @@ import pytest
 import guards
 from guards import ConfigurationError, OutageError
 from guards._retry import Plan, time_to_wait
-from tests.conftest import HASTY, PATIENT, Client, Clock, attempts, until
+from tests.conftest import BRIEF, HASTY, PATIENT, Client, Clock, attempts, until
 from tests.server import Server, after, answer, close, cut, hang, lambda_error, reset, trickle
 
 TIMES = HASTY
@@ -44,10 +44,9 @@ def test_an_attempt_without_an_answer_is_repeated_and_its_connection_closed(serv
     seconds = took(lambda: client.check("create_post", user_id="u1"))
     first, *_, second = server.received
     assert first is not second
-    assert 1 <= seconds < 7
+    assert 1 <= seconds < 20
     assert first.event == second.event
-    assert first.closed_at is not None
-    assert first.closed_at - first.at < 5  # the call has 8 s
+    assert first.until_closed() < 15  # the call has 20 s
 
 
 def test_a_call_ends_in_its_time(server: Server, new: Callable[..., Client]) -> None:
@@ -55,7 +54,7 @@ def test_a_call_ends_in_its_time(server: Server, new: Callable[..., Client]) -> 
     client = new(timeout=4.5, decision_timeout=1.5)  # attempts of 1.8 s
     decisions = []
     seconds = took(lambda: decisions.append(client.check("create_post", user_id="u1")))
-    assert 4.49 <= seconds < 15
+    assert 4.49 <= seconds < 40  # the server hangs for 60 s
     assert decisions[0].allowed
     assert decisions[0].reason == "unavailable"
     server.wait_until_closed()
@@ -75,8 +74,8 @@ def test_an_answer_that_trickles_in_does_not_last_longer(
     server: Server, new: Callable[..., Client], step: Callable[..., None]
 ) -> None:
     server.does(step)
-    client = new()
-    assert took(lambda: client.check("create_post", user_id="u1")) < 15  # the answer takes 20 s
+    client = new(**BRIEF)
+    assert took(lambda: client.check("create_post", user_id="u1")) < 40  # the answer takes 60 s
     server.wait_until_closed()
     assert 1 <= len(server.received) <= 3
 
@@ -89,13 +88,13 @@ def test_a_slow_look_up_of_the_host_does_not_last_longer(
 
     def look_up(*args: object, **kwargs: object) -> object:
         asked.append(args)
-        free.wait(30)
+        free.wait(60)
         return real(*args, **kwargs)  # type: ignore[arg-type]
 
     real = socket.getaddrinfo
-    client = new()
+    client = new(**BRIEF)
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    assert took(lambda: client.check("create_post", user_id="u1")) < 20
+    assert took(lambda: client.check("create_post", user_id="u1")) < 40
     free.set()
     asyncio.run(until(lambda: attempts() == 0))
     assert 1 <= len(asked) <= 3

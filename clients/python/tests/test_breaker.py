@@ -10,7 +10,7 @@ import pytest
 
 from guards import AsyncGuards, ConfigurationError, OutageError
 from guards._breaker import Breaker
-from tests.conftest import HASTY, PATIENT, Client, Clock, until
+from tests.conftest import BRIEF, PATIENT, Client, Clock, until
 from tests.server import Handler, Server, after, answer, function_error, hang, lambda_error, problem
 
 MOMENT = "posts-guard did not answer a moment ago"
@@ -19,7 +19,7 @@ MOMENT = "posts-guard did not answer a moment ago"
 @pytest.mark.parametrize(
     ("step", "times"),
     [
-        (hang, HASTY),
+        (hang, BRIEF),
         (lambda_error(429, "TooManyRequestsException"), PATIENT),
         (function_error("Sandbox.Timedout", "Task timed out"), PATIENT),
     ],

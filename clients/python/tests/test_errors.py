@@ -336,8 +336,7 @@ def test_an_attempt_over_tls_ends_in_time(
     assert new(**HASTY).check("create_post", user_id="u1").reason == "ok"
     first, *_, last = server.received
     assert first is not last
-    assert first.closed_at is not None
-    assert first.closed_at - first.at < 5  # an attempt lasts 1 s, the call 8 s, and the answer 20 s
+    assert first.until_closed() < 15  # an attempt lasts 1 s, the call 20 s, and the answer 60 s
 
 
 def test_a_connection_that_breaks_before_it_is_secure_is_an_outage(
