@@ -46,7 +46,7 @@ func texts(changes []change) (lines []string) {
 // changesOf returns what differs between two settings in one activity.
 func changesOf(before, after live.Settings, name string) (all []change) {
 	was, is := before.Activities[name], after.Activities[name]
-	_, a, _ := find(name) // without an activity in the code, a has no limit
+	_, a, _ := activityNamed(name) // without an activity in the code, a has no limit
 	tiers := slices.Concat([]string{""}, slices.Collect(maps.Keys(was.Tiers)), slices.Collect(maps.Keys(is.Tiers)))
 	for _, tier := range slices.Compact(slices.Sorted(slices.Values(tiers))) {
 		if old, now := inForce(was, a, tier), inForce(is, a, tier); old != now {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -147,11 +148,16 @@ type grantedTo struct {
 	stamp
 }
 
-// grantsIn returns the grants of the settings.
-func grantsIn(s live.Settings, history []live.Change) []grantedTo {
+// grantsIn returns the grants of the settings that have not ended at now. The
+// others stay in the settings until the next grant, so their stamps are matched
+// too.
+func grantsIn(s live.Settings, history []live.Change, now time.Time) []grantedTo {
 	all := make([]grantedTo, len(s.Grants))
 	for i, by := range grantStamps(history, s.Grants) {
 		all[i] = grantedTo{s.Grants[i], by}
 	}
-	return all
+	return slices.DeleteFunc(all, func(g grantedTo) bool { return ended(g.Grant, now) })
 }
+
+// ended reports whether a grant is no longer in force at now.
+func ended(g live.Grant, now time.Time) bool { return !now.Before(g.Until) }
