@@ -43,7 +43,7 @@ func TestAddChangesEveryFile(t *testing.T) {
 	want := []string{
 		"internal/limits/limits.go", "internal/limits/limits_test.go",
 		"functions/photo-album-guard/main.go", "functions/photo-album-guard/event.json", "template.yaml", "docs/limits.md", "CHANGELOG.md",
-		"client/activities.go", "clients/typescript/src/activities.ts", "clients/python/src/guards/_activities.py",
+		"client/activities.go", "clients/python/src/guards/_activities.py", "clients/typescript/src/activities.ts",
 	}
 	if diff := cmp.Diff(want, files(changes)); diff != "" {
 		t.Errorf("changed files (-want +got):\n%s", diff)
