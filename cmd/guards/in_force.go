@@ -28,11 +28,15 @@ type change struct {
 
 // String returns the change for people.
 func (c change) String() string {
-	who := c.Activity
-	if c.Tier != "" {
-		who += ", tier " + c.Tier
+	return fmt.Sprintf("%s: %s %s -> %s", nameOf(c.Activity, c.Tier), c.Of, c.Old, c.New)
+}
+
+// nameOf names an activity, or one of its tiers, for people.
+func nameOf(activity, tier string) string {
+	if tier == "" {
+		return activity
 	}
-	return fmt.Sprintf("%s: %s %s -> %s", who, c.Of, c.Old, c.New)
+	return activity + ", tier " + tier
 }
 
 // texts returns the changes for people.

@@ -12,7 +12,7 @@ import (
 )
 
 type statsCommand struct {
-	Activity string `placeholder:"A" help:"This activity only."`
+	Activity string `placeholder:"A" help:"List only this activity. The totals are still those of the whole table."`
 	JSON     bool   `name:"json" help:"Print one JSON document."`
 	tableFlags
 }
