@@ -94,10 +94,10 @@ func TestVerifyPrintsTheVerdictIfItsUserStays(t *testing.T) {
 	for through, want := range map[int64]int{10: unreachable, 11: refused} {
 		var checks atomic.Int64
 		ask := func(_ context.Context, r guard.Request) (asked, error) {
-			switch r.Op {
-			case guard.Reset:
+			if r.Op == guard.Reset {
 				return asked{}, &input.Unavailable{What: "the table could not be reached"}
-			case guard.Status:
+			}
+			if r.Op == guard.Status {
 				return asked{Allowed: true, Limit: 10}, nil
 			}
 			return asked{Allowed: checks.Add(1) <= through, Limit: 10}, nil
