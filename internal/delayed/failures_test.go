@@ -38,7 +38,7 @@ func TestPoison(t *testing.T) {
 		if failed := b.work(t.Context(), good, poison, good); failed != "m1" || len(b.ready.sent) != 2 {
 			t.Errorf("%s: failed %q, %d ready, want only m1", poison, failed, len(b.ready.sent))
 		}
-		if log := b.log.String(); !strings.Contains(log, `"msg":"invalid job","message":"m1","field":"`+field+`"`) {
+		if log := b.log.String(); !strings.Contains(log, `"msg":"invalid job","messageId":"m1","field":"`+field+`"`) {
 			t.Errorf("%s: log %s, want field %s", poison, log, field)
 		}
 	}
