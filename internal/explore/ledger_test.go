@@ -24,8 +24,12 @@ type ledger struct {
 	unlooked  [2]bool    // an instance got no answer from the table since its own last release or reset ended
 	freedTold bool       // the caller of that release or reset got the answer
 	refused   uint8      // the slots that were told limited
-
+	over      []dropped  // for each item, the newest of the entries that the ledger has dropped
 }
+
+// A dropped is when an item last counted something that matters no more. What an
+// item shows of earlier times may have made room for it.
+type dropped struct{ item, ms int64 }
 
 // An entry is what was counted for a request.
 type entry struct {
@@ -81,6 +85,10 @@ func encodeLedger(b []byte, l ledger) []byte {
 	for _, r := range l.back {
 		b = encodeInt(encodeInt(append(b, r.id), r.at), r.item)
 	}
+	b = encodeInt(b, int64(len(l.over)))
+	for _, o := range l.over {
+		b = encodeInt(encodeInt(b, o.item), o.ms-edge)
+	}
 	b = append(b, l.removed[:]...)
 	for i := range l.alone {
 		b = encodeInt(encodeBool(encodeEntries(b, l.alone[i]), l.away[i]), l.askedAt[i])
@@ -91,7 +99,7 @@ func encodeLedger(b []byte, l ledger) []byte {
 
 // copied returns a ledger that can change without changing l.
 func (l ledger) copied() ledger {
-	l.entries, l.back = slices.Clone(l.entries), slices.Clone(l.back)
+	l.entries, l.back, l.over = slices.Clone(l.entries), slices.Clone(l.back), slices.Clone(l.over)
 	for i := range l.alone {
 		l.alone[i] = slices.Clone(l.alone[i])
 	}
@@ -120,6 +128,7 @@ func (l *ledger) emptied(window int64, reset bool, inFlight uint8) {
 			e.left = [mostLimits]int64{}
 		}
 	}
+	l.over = slices.DeleteFunc(l.over, func(o dropped) bool { return o.item == window })
 	if reset {
 		l.back = slices.DeleteFunc(l.back, func(r receipt) bool { return r.item == window })
 	}
@@ -132,8 +141,21 @@ func (l *ledger) ended(slot int) {
 		l.entries[i].aliveFor &^= 1 << slot
 	}
 	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool {
-		return e.forgotten && e.aliveFor == 0 && e.left == [mostLimits]int64{}
+		if !e.forgotten || e.aliveFor != 0 || e.left != [mostLimits]int64{} {
+			return false
+		}
+		l.drop(dropped{e.item, max(e.at, e.now)})
+		return true
 	})
+}
+
+func (l *ledger) drop(o dropped) {
+	i := slices.IndexFunc(l.over, func(other dropped) bool { return other.item == o.item })
+	if i < 0 {
+		l.over = append(l.over, o)
+		return
+	}
+	l.over[i].ms = max(l.over[i].ms, o.ms)
 }
 
 // inWords writes entries for a message.

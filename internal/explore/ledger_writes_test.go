@@ -57,7 +57,8 @@ func (x *explorer) counted(l *ledger, w written) error {
 		place: w.write.Update.ReadyAt, limit: w.limit, late: w.inFlight>>w.slot&1 == 0,
 	}
 	if !p.Queues() {
-		is, was := counts(p, w.write.Now, w.after), counts(p, w.write.Now, w.before)
+		now := max(w.write.Now, e.at) // later, if the update counts in a period that a clock ahead has begun
+		is, was := counts(p, now, w.after), counts(p, now, w.before)
 		e.n = is[0] - was[0]
 		for i := range is {
 			if n := is[i] - was[i]; n != e.n {
