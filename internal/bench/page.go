@@ -110,6 +110,6 @@ func quote(root string) (string, error) {
 		median[g.What] = g.Median
 	}
 	return fmt.Sprintf("A decision takes %.2f times the CPU time of one `UpdateItem` with the AWS SDK. A refusal from memory takes\n"+
-		"%.0f µs. [docs/performance.md](docs/performance.md) has all figures, and the commands that measure them.",
+		"%.0f µs. [docs/performance.md](docs/performance.md) has the figures, and the commands that measure them.",
 		median[DecisionCPU], median[RefusalCPU]), nil
 }
