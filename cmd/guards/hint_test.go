@@ -10,8 +10,8 @@ import (
 // An operator sees what is wrong in a document of live limits. Its error leaves
 // that out, because functions log it.
 func TestAdviceOnADocument(t *testing.T) {
-	_, err := live.Parse([]byte(`{"activites": {}}`))
-	if err == nil || strings.Contains(err.Error(), "activites") || !strings.Contains(adviceOn(err), "activites") {
+	_, err := live.Parse([]byte(`{"unheard": {}}`))
+	if err == nil || strings.Contains(err.Error(), "unheard") || !strings.Contains(adviceOn(err), "unheard") {
 		t.Errorf("the error is %v, with the advice %q", err, adviceOn(err))
 	}
 }
