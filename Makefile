@@ -76,11 +76,11 @@ cover: ## Measure the coverage by all tests: prints the total and writes coverag
 	@go tool cover -func=coverage/profile | tail -n 1
 
 .PHONY: prove
-prove: ## Run the proofs with long bounds (hours) and write docs/reliability.md; PART=NAME runs one of them
+prove: ## Run the proofs with long bounds (hours) and write docs/reliability.md; PART=NAME runs one part
 	go run ./internal/prove/run $(PART)
 
 .PHONY: planted
-planted: ## Plant each bug of internal/planted and check that a test catches it; NAME=x one bug, BY=p only the proof p, LONG=1 long bounds
+planted: ## Plant each bug of internal/planted and check that a test finds it; NAME=x: one bug, BY=p: only proof p, LONG=1: long bounds
 	@PLANTED_RUN=1 PLANTED_NAME='$(NAME)' PLANTED_BY='$(BY)' PLANTED_LONG='$(LONG)' \
 		$(SERVERS) go test -count=1 -timeout=6h -v -run=TestEachPlantedBugIsCaught ./internal/planted
 
@@ -92,7 +92,7 @@ mutation: ## Mutate the policies with gremlins; each mutant that survives must b
 FUZZTIME ?= 20s
 
 .PHONY: fuzz
-fuzz: ## Look for inputs that break a fuzz target; FUZZTIME=1m or FUZZTIME=100000x is for each target
+fuzz: ## Look for inputs that break a fuzz target; FUZZTIME (1m, 100000x) applies to each target
 	@FUZZ_TIME='$(FUZZTIME)' go test -count=1 -timeout=6h -v -run=TestALongRunFindsNothing ./internal/fuzz
 
 .PHONY: explore
@@ -103,7 +103,7 @@ explore: ## Try every order of events in small systems, with long bounds
 PART ?=
 
 .PHONY: bench
-bench: ## Measure what a decision costs, each figure beside its goal, and write docs/performance.md; PART=NAME runs one of them
+bench: ## Measure what a decision costs, each figure beside its goal, and write docs/performance.md; PART=NAME runs one part
 	go run ./internal/bench/run $(PART)
 
 .PHONY: bench-peers
@@ -214,10 +214,10 @@ checked = if command -v $(2) >/dev/null && $(MAKE) -s $(PACKAGES)/$(1)/installed
 	fi
 
 .PHONY: checked checked-typescript checked-python
-checked: checked-typescript checked-python ## Run the own checks of the TypeScript and Python clients, if they have changed
-checked-typescript: ## Run only those of the TypeScript client
+checked: checked-typescript checked-python ## Run the checks of the TypeScript and Python clients that have changed
+checked-typescript: ## Run only the checks of the TypeScript client
 	@+$(call checked,typescript,npm)
-checked-python: ## Run only those of the Python client
+checked-python: ## Run only the checks of the Python client
 	@+$(call checked,python,python3)
 
 .PHONY: packages

@@ -2,7 +2,6 @@ package client
 
 import (
 	"encoding/json"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -30,6 +29,7 @@ type answer struct {
 	Enqueued      int64         `json:"enqueued,omitzero"`
 	LimitedBy     string        `json:"limitedBy,omitzero"`
 	Limits        []limitAnswer `json:"limits,omitempty"`
+	Guard         string        `json:"guard,omitzero"` // only in a decision that an app stored
 }
 
 type limitAnswer struct {
@@ -48,7 +48,7 @@ func (a *answer) decision() Decision {
 		Limit: a.Limit, ActivityCount: value(a.ActivityCount), Remaining: value(a.Remaining),
 		WaitTime: millis(value(a.WaitTime)), ResetAt: moment(a.ResetAt), WindowKey: a.WindowKey,
 		Granted: value(a.Granted), At: a.At, RequestID: a.RequestID, Message: a.Message, Display: a.Display,
-		ReadyAt: moment(a.ReadyAt), Enqueued: a.Enqueued, LimitedBy: a.LimitedBy,
+		ReadyAt: moment(a.ReadyAt), Enqueued: a.Enqueued, LimitedBy: a.LimitedBy, Guard: a.Guard,
 	}
 	for _, l := range a.Limits {
 		d.Limits = append(d.Limits, Limit{l.Name, l.Limit, l.ActivityCount, l.Remaining, millis(l.WaitTime), moment(l.ResetAt)})
@@ -62,7 +62,7 @@ func (d *Decision) wire() *answer {
 		Allowed: d.Allowed, Reason: d.Reason, UserID: d.UserID, Activity: d.Activity, Op: d.Op,
 		Limit: d.Limit, ResetAt: unixMilli(d.ResetAt), WindowKey: d.WindowKey,
 		At: d.At, RequestID: d.RequestID, Message: d.Message, Display: d.Display,
-		ReadyAt: unixMilli(d.ReadyAt), Enqueued: d.Enqueued, LimitedBy: d.LimitedBy,
+		ReadyAt: unixMilli(d.ReadyAt), Enqueued: d.Enqueued, LimitedBy: d.LimitedBy, Guard: d.Guard,
 	}
 	wait := d.WaitTime.Milliseconds()
 	if d.Limit != 0 {
@@ -110,38 +110,18 @@ func (c *call) readAnswer(payload []byte) (Decision, error) {
 	var members map[string]json.RawMessage // encoding/json would also accept "Allowed"
 	var a answer
 	if json.Unmarshal(payload, &members) != nil || !isBool(members["allowed"]) || json.Unmarshal(payload, &a) != nil {
-		return Decision{}, c.answer("answered something that no guard answers: %s. Check the function's name.", c.excerpt(payload))
+		return Decision{}, c.noAnswer(string(payload))
 	}
-	return c.named(a.decision()), nil
+	d := a.decision()
+	d.Guard = c.guard
+	return d, nil
 }
 
 func isBool(v json.RawMessage) bool { return string(v) == "true" || string(v) == "false" }
 
-// named returns d with the names by which the caller knows it.
-func (c *call) named(d Decision) Decision {
-	d.name, d.function = c.activity, c.function
-	return d
-}
-
-// excerpt returns the first 100 characters of a payload, escaped and without the
-// call's own ids.
-func (c *call) excerpt(payload []byte) string {
-	text := c.masked(string(payload))
-	if r := []rune(text); len(r) > 100 {
-		text = string(r[:100])
-	}
-	quoted := strconv.Quote(text)
-	return quoted[1 : len(quoted)-1]
-}
-
-// masked returns a foreign text without the call's own ids.
-func (c *call) masked(text string) string {
-	for _, id := range []string{c.event.UserID, c.event.RequestID} {
-		if id != "" {
-			text = strings.ReplaceAll(text, id, "***")
-		}
-	}
-	return text
+// decision returns a decision about the call that no guard wrote.
+func (c *call) decision(reason Reason) Decision {
+	return Decision{Reason: reason, UserID: c.event.UserID, Activity: c.event.Activity, Op: c.event.Op, Guard: c.guard}
 }
 
 // A failure is a function error, or what a guard's problem has in its place.
@@ -155,17 +135,20 @@ type failure struct {
 func (c *call) readFailure(payload []byte, kind string) (Decision, error) {
 	var f failure
 	_ = json.Unmarshal(payload, &f) // a payload of another form has no type
+	message := c.foreign(f.ErrorMessage)
 	switch {
 	case f.ErrorType == "ValidationError":
-		return Decision{}, c.validation(f.ErrorMessage)
+		return Decision{}, c.validation(message)
 	case f.ErrorType == "Unavailable":
-		return Decision{}, c.unavailable(f.ErrorMessage)
+		return Decision{}, c.unavailable(message)
 	case f.ErrorType == "Sandbox.Timedout", f.ErrorType == "" && strings.Contains(f.ErrorMessage, "Task timed out after"):
 		return Decision{}, c.outage("the function timed out", nil)
 	case f.ErrorType == "RateLimitExceeded": // a guard with ON_LIMIT=error
-		return c.named(Decision{Reason: Limited, UserID: c.event.UserID, Activity: c.event.Activity, Op: c.event.Op, Message: f.ErrorMessage}), nil
+		d := c.decision(Limited)
+		d.Message = f.ErrorMessage // for the user
+		return d, nil
 	case f.ErrorType != "":
 		kind = f.ErrorType
 	}
-	return Decision{}, c.answer("failed: %s. Its log says why.", kind)
+	return Decision{}, c.answer("failed: %s. Its log says why.", c.foreign(kind))
 }

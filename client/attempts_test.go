@@ -74,6 +74,25 @@ func TestTimeIsSharedByTheAttempts(t *testing.T) {
 	}
 }
 
+// The pauses are random: up to 50 ms after the first attempt, then 100 ms and 200 ms.
+func TestPausesGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		longest := make([]time.Duration, 3)
+		for range 300 {
+			g, f := with(t, client.Options{Attempts: 4}, throttled)
+			_, _ = g.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
+			for i := range longest {
+				longest[i] = max(longest[i], f.began[i+1].Sub(f.began[i]))
+			}
+		}
+		for i, most := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond} {
+			if longest[i] > most || longest[i] < most*9/10 {
+				t.Errorf("pause %d takes up to %v, want %v", i+1, longest[i], most)
+			}
+		}
+	})
+}
+
 func TestTheCallersContextEndsACall(t *testing.T) {
 	for _, reply := range []reply{silent, throttled} {
 		synctest.Test(t, func(t *testing.T) {
@@ -212,20 +231,6 @@ func TestAProbeThatItsCallerGivesUpIsRepeatedAtOnce(t *testing.T) {
 		}
 		if _, err := g.Status(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil {
 			t.Error(err)
-		}
-	})
-}
-
-func TestNothingNamesTheUser(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		warn := func(err error) {
-			if strings.Contains(err.Error(), "user-1") || strings.Contains(err.Error(), "request-1") {
-				t.Error(err)
-			}
-		}
-		for _, reply := range []reply{silent, byLambda(503, "X", "user-1 and request-1"), functionError("Unavailable", "the table")} {
-			g, _ := with(t, client.Options{Warn: warn, Attempts: 1}, reply)
-			_, _ = g.Check(t.Context(), "create_post", client.Request{UserID: "user-1", RequestID: "request-1"})
 		}
 	})
 }

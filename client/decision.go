@@ -23,7 +23,7 @@ const (
 )
 
 // A Decision is a guard's answer. Fields that an answer does not have are zero.
-// As JSON, a Decision has the form of the guard's answer.
+// As JSON, a Decision has the form of the guard's answer, with the guard's name.
 type Decision struct {
 	Allowed  bool
 	Reason   Reason
@@ -40,7 +40,7 @@ type Decision struct {
 	WindowKey     int64         // the window's number
 
 	Granted   int64  // how many of the request's actions were taken
-	At        int64  // the receipt for a release; 0 if there is none
+	At        int64  // the receipt for a release, in Unix milliseconds; 0 if there is none
 	RequestID string // belongs to the receipt
 	Message   string // a text for the user, if something was refused
 	Display   string // the limit and its use in words, such as "12-hour pins: 93/100"
@@ -50,12 +50,13 @@ type Decision struct {
 	LimitedBy string    // the limit that refused, if the activity has several
 	Limits    []Limit   // each limit, if the activity has several
 
+	// Guard is the name of the guard that was asked, without a prefix. It is not
+	// part of a guard's answer. ReleaseDecision sends the release to it.
+	Guard string
+
 	// Outage is an ErrOutage if the guard did not answer and Options.OnOutage
 	// decided. Otherwise it is nil.
 	Outage error
-
-	name     string // the activity as the caller named it, perhaps with its guard
-	function string
 }
 
 // A Limit is one of several limits of an activity.
@@ -68,20 +69,23 @@ type Limit struct {
 	ResetAt       time.Time
 }
 
-// counted reports whether the decision has the receipt of something that can be
-// given back.
-func (d *Decision) counted() bool { return d.At != 0 && d.RequestID != "" && d.Granted > 0 }
+// releasable reports whether the decision has the receipt of something that was
+// granted. A delayed one has a receipt, but nothing was granted.
+func (d *Decision) releasable() bool { return d.At != 0 && d.RequestID != "" && d.Granted > 0 }
 
 // Wait sleeps until the refused request can pass, and a little longer so that
 // many waiting callers don't come back together. Then it returns true. It
-// returns false at once if the wait would be longer than most, or if the
-// decision has no wait. It also returns false when ctx ends. Zero for most means
-// 60 s.
+// returns at once if there is no wait: true if the decision allows the request,
+// and otherwise false, for example in an outage. It also returns false at once if
+// the wait would be longer than most, and when ctx ends. Zero for most means 60 s.
 func (d Decision) Wait(ctx context.Context, most time.Duration) bool {
 	if most == 0 {
 		most = time.Minute
 	}
-	if d.WaitTime <= 0 || d.WaitTime > most {
+	switch {
+	case d.WaitTime <= 0:
+		return d.Allowed
+	case d.WaitTime > most:
 		return false
 	}
 	jitter := max(d.WaitTime/10, 50*time.Millisecond)
@@ -101,7 +105,7 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 }
 
 // MarshalJSON implements json.Marshaler. It writes the fields that the guard's
-// answer has.
+// answer has, and the guard's name if it is set. It leaves out the outage.
 func (d Decision) MarshalJSON() ([]byte, error) { return json.Marshal(d.wire()) }
 
 // UnmarshalJSON implements json.Unmarshaler. It reads a guard's answer and

@@ -25,9 +25,11 @@
 //	errors.Is(err, ErrOutage)         the guard did not answer: Status, Release, Reset and Ready
 //	errors.Is(err, ErrLimited)        the guard refused: Guarded
 //
-// If the caller's context ends first, the error is the context's own. Call
-// [Guards.Ready] when the app starts, to find mistakes before the first user
-// does.
+// A call ends 50 ms before the deadline of the caller's context, and OnOutage
+// decides. If less than 350 ms are left when the call begins, or if the caller
+// cancels the context, the error is the context's own. The guard may have counted
+// the action even so. Call [Guards.Ready] when the app starts, to find mistakes
+// before the first user does.
 //
 // The client sends each check with a request id. If an answer gets lost, it
 // asks again with the same id, and the guard counts the action once. A check with

@@ -18,10 +18,10 @@ var (
 // An Error is why a guard gave no decision or, in Guarded, that it refused.
 type Error struct {
 	Kind     error     // ErrConfiguration, ErrValidation, ErrAnswer, ErrOutage or ErrLimited
-	Guard    string    // the name of the function; empty if the error concerns no single one
+	Guard    string    // the name of the function, with its prefix; empty if the error concerns no single one
 	Message  string    // what happened and what to do; never contains a user id
 	Decision *Decision // of ErrLimited; otherwise nil
-	Cause    error     // the SDK's error, for debugging; may be nil
+	Cause    error     // the SDK's error, for debugging; may be nil. Of ErrLimited in an outage: the ErrOutage
 
 	// repeatable is set for an outage in which the guard perhaps never got the
 	// request. It is not set for the guard's own Unavailable, because the guard
@@ -42,15 +42,6 @@ func (e *Error) Unwrap() []error {
 		return []error{e.Kind}
 	}
 	return []error{e.Kind, e.Cause}
-}
-
-// errNoCredentials reports that the SDK found no credentials, or that their
-// source failed.
-func errNoCredentials(cause error) error {
-	return &Error{
-		Kind: ErrConfiguration, Cause: cause,
-		Message: "No AWS credentials were found. Give the app a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
-	}
 }
 
 // errNoRegion reports that neither the environment nor a client has a region.
@@ -92,9 +83,9 @@ func (t target) unavailable(why string) *Error {
 	return e
 }
 
-// limited returns an ErrLimited for a refusal.
-func limited(d Decision) *Error {
-	return &Error{Kind: ErrLimited, Guard: d.function, Message: d.Message, Decision: &d}
+// limited returns an ErrLimited for a refusal. In an outage, that is its cause.
+func (t target) limited(d Decision) *Error {
+	return &Error{Kind: ErrLimited, Guard: t.function, Message: d.Message, Decision: &d, Cause: d.Outage}
 }
 
 // isOutage reports whether err is an outage.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -17,6 +18,7 @@ type Guards struct {
 	client   Invoker
 	sdk      *lambda.Options // of client; nil if it is not the SDK's own
 	breakers breakers
+	hadKeys  atomic.Bool // whether the client ever had credentials
 
 	mu     sync.Mutex
 	warned time.Time // when warn was last called for an outage
@@ -64,7 +66,8 @@ func (g *Guards) region() string {
 // Check counts the actions of a request and decides whether the user may go on.
 // In an outage, Options.OnOutage decides. Activity is a name such as
 // "create_post", or "GUARD/ACTIVITY" for a guard that is not in this package's
-// list.
+// list. The error is an ErrConfiguration, an ErrValidation, an ErrAnswer or that
+// of ctx. The guard may have counted a check even if ctx ended it.
 func (g *Guards) Check(ctx context.Context, activity string, r Request) (Decision, error) {
 	c, err := g.ask("check", activity, r)
 	if err != nil {
@@ -73,14 +76,15 @@ func (g *Guards) Check(ctx context.Context, activity string, r Request) (Decisio
 	d, err := g.do(ctx, c)
 	if outage, ok := errors.AsType[*Error](err); ok && isOutage(err) {
 		g.warn(outage)
-		return c.named(g.withoutGuard(c, outage)), nil
+		return g.withoutGuard(c, outage), nil
 	}
 	return d, err
 }
 
 // withoutGuard returns the decision in an outage.
 func (g *Guards) withoutGuard(c *call, outage *Error) Decision {
-	d := Decision{Reason: Unavailable, UserID: c.event.UserID, Activity: c.event.Activity, Op: c.event.Op, Outage: outage}
+	d := c.decision(Unavailable)
+	d.Outage = outage
 	if g.options.OnOutage == Deny {
 		d.Message = "Please try again later."
 		return d
@@ -116,17 +120,22 @@ func (g *Guards) Release(ctx context.Context, activity string, r Request) (Decis
 }
 
 // ReleaseDecision gives back everything that a check granted. The decision must
-// have a receipt: a duplicate, bypassed or unlimited one has none, nor one that
-// was made in an outage.
+// have a receipt, or the error is an ErrValidation. A duplicate, bypassed or
+// unlimited one has none, nor one that was made in an outage. The decision may
+// have been stored as JSON.
 func (g *Guards) ReleaseDecision(ctx context.Context, d Decision) (Decision, error) {
-	activity := d.name
-	if activity == "" { // the decision was stored as JSON
-		activity = d.Activity
+	activity := d.Activity
+	if d.Guard != "" {
+		activity = d.Guard + "/" + d.Activity
 	}
-	if !d.counted() {
-		return Decision{}, &Error{Kind: ErrValidation, Guard: d.function, Message: "the decision has no receipt, so there is nothing to give back"}
+	c, err := g.ask("release", activity, Request{UserID: d.UserID, At: d.At, RequestID: d.RequestID, Count: d.Granted})
+	if err != nil {
+		return Decision{}, err
 	}
-	return g.Release(ctx, activity, Request{UserID: d.UserID, At: d.At, RequestID: d.RequestID, Count: d.Granted})
+	if !d.releasable() {
+		return Decision{}, c.validation("the decision has no receipt, so there is nothing to give back")
+	}
+	return g.do(ctx, c)
 }
 
 // Reset clears what is counted for the user and activity. It is sent once,
@@ -145,20 +154,22 @@ func (g *Guards) send(ctx context.Context, op, activity string, r Request) (Deci
 }
 
 // Guarded checks, and calls save if the user may go on. If the user is refused,
-// the error is an ErrLimited with the decision, and save is not called. If save
-// returns an error or panics, Guarded gives back what was counted, and returns
-// save's own error. A release that fails goes to Options.Warn.
+// the error is an ErrLimited with the decision, and save is not called. In an
+// outage, its cause is the ErrOutage. If save returns an error or panics, Guarded
+// gives back what was counted, and returns save's own error. Each release that
+// fails goes to Options.Warn. A place of a reservoir can't be given back, so there
+// each of these releases fails.
 func (g *Guards) Guarded(ctx context.Context, activity string, r Request, save func(Decision) error) error {
 	d, err := g.Check(ctx, activity, r)
 	if err != nil {
 		return err
 	}
 	if !d.Allowed {
-		return limited(d)
+		return g.target(d.Guard).limited(d)
 	}
 	saved := false
 	defer func() {
-		if saved || !d.counted() {
+		if saved || !d.releasable() {
 			return
 		}
 		// The user's request may be over already. The release must still be sent.

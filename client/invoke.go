@@ -13,7 +13,12 @@ import (
 // invoke asks the guard by Lambda's Invoke API.
 func (g *Guards) invoke(ctx context.Context, c *call) (Decision, error) {
 	in := &lambda.InvokeInput{FunctionName: &c.function, Payload: c.payload}
-	out, err := g.client.Invoke(ctx, in, func(o *lambda.Options) { o.Retryer = aws.NopRetryer{} })
+	out, err := g.client.Invoke(ctx, in, func(o *lambda.Options) {
+		o.Retryer = aws.NopRetryer{}
+		if c.keys != nil { // the SDK need not ask their source again
+			o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return *c.keys, nil })
+		}
+	})
 	if err != nil {
 		return Decision{}, c.refusedByLambda(ctx, err)
 	}
@@ -38,23 +43,5 @@ func (c *call) refusedByLambda(ctx context.Context, err error) error {
 	case !ok:
 		api = &smithy.GenericAPIError{Code: statusCode(status)}
 	}
-	return c.refused(refusal{status, api.ErrorCode(), c.masked(api.ErrorMessage())}, err)
-}
-
-// checkCredentials returns an ErrConfiguration if there are no credentials. The
-// SDK caches them, so this costs nothing. A source of credentials that does not
-// answer is a mistake too and not an outage: on a machine without a role, it
-// never will.
-func (g *Guards) checkCredentials(ctx context.Context) error {
-	if g.sdk == nil {
-		return nil
-	}
-	credentials := g.sdk.Credentials
-	if credentials == nil || aws.IsCredentialsProvider(credentials, aws.AnonymousCredentials{}) {
-		return nil // the app chose to sign nothing
-	}
-	if _, err := credentials.Retrieve(ctx); err != nil {
-		return errNoCredentials(err)
-	}
-	return nil
+	return c.refused(refusal{status, api.ErrorCode(), api.ErrorMessage()}, err)
 }

@@ -25,7 +25,7 @@ type Options struct {
 
 	Prefix          string        // comes before each guard's name; the template's NamePrefix
 	OnOutage        OnOutage      // decides a check if the guard does not answer; the default is Allow
-	Timeout         time.Duration // for a whole call with all attempts; the default is 3 s
+	Timeout         time.Duration // for a whole call with credentials and all attempts; the default is 3 s
 	Attempts        int           // at most; the default is 3
 	DecisionTimeout time.Duration // the guards' DECISION_TIMEOUT; the default is 1 s
 
@@ -36,7 +36,8 @@ type Options struct {
 	Warn func(error)
 }
 
-// Invoker is the part of *lambda.Client that the guards' client needs.
+// Invoker is the part of *lambda.Client that the guards' client needs. Invoke
+// must return when ctx ends.
 type Invoker interface {
 	Invoke(ctx context.Context, in *lambda.InvokeInput, options ...func(*lambda.Options)) (*lambda.InvokeOutput, error)
 }

@@ -31,6 +31,7 @@ var badCredentials = []string{
 // refused returns what a refusal means. Only throttling and Lambda's own failures
 // are outages. Everything else is a mistake, and a mistake lets nobody through.
 func (c *call) refused(r refusal, cause error) error {
+	r.code, r.message = c.foreign(r.code), c.foreign(r.message)
 	code := strings.TrimSuffix(r.code, "Exception")
 	switch {
 	case code == "TooManyRequests" || r.status == http.StatusTooManyRequests || r.status >= 500:
@@ -44,7 +45,12 @@ func (c *call) refused(r refusal, cause error) error {
 	case c.url == "" && code == "ResourceNotFound", c.url != "" && r.status == http.StatusNotFound:
 		return c.configuration(cause, "There is no function %s in %s. Deploy it, or check the region and the name.", c.function, c.region)
 	}
-	return c.configuration(cause, "%s could not be invoked: %s: %s", c.function, r.code, r.message)
+	return c.notInvoked(cause, r.code+": "+r.message)
+}
+
+// notInvoked returns the ErrConfiguration of a call that never reached a guard.
+func (c *call) notInvoked(cause error, why string) *Error {
+	return c.configuration(cause, "%s could not be invoked: %s", c.function, c.foreign(why))
 }
 
 // unreachable returns what an error without any response means.
@@ -58,9 +64,9 @@ func (c *call) unreachable(ctx context.Context, err error) error {
 	case absentHost(err) != "":
 		return c.noHost(err)
 	case isTLS(err) || !isNetwork(err):
-		return c.configuration(err, "%s could not be invoked: %v", c.function, err)
+		return c.notInvoked(err, err.Error())
 	}
-	return c.broken(err.Error(), err)
+	return c.broken(c.foreign(err.Error()), err)
 }
 
 // absentHost returns the name of the host if the name servers answered that it
@@ -94,7 +100,7 @@ func (c *call) unreadable(ctx context.Context, err error) error {
 	if ctx.Err() != nil || isNetwork(err) {
 		return c.broken("the answer broke off", err)
 	}
-	return c.answer("answered something that no guard answers: %s. Check the function's name.", c.excerpt([]byte(err.Error())))
+	return c.noAnswer(err.Error())
 }
 
 // isTLS reports whether the two sides could not agree on a secure connection,

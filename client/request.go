@@ -16,9 +16,9 @@ type Request struct {
 	Tier      string    // the user's plan; never copy it from the user's own input
 	Roles     []string  // the user's roles; never copy them from the user's own input
 	RequestID string    // Check: counted once for this id; if empty, the client makes one. Release: as in the check's answer
-	At        int64     // Release: the receipt, as in the check's answer
+	At        int64     // Release: the receipt in Unix milliseconds, as in the check's answer
 	ReadyAt   time.Time // Check of a delayed job: as in the delayed answer
-	Job       any       // Check of a job: what to put on the delayed queue; encoded as JSON
+	Job       any       // Check of a job: what to put on the delayed queue; at most 32 KiB as JSON
 }
 
 // An Activity is something that users do.
@@ -28,18 +28,19 @@ type Activity struct {
 	Window time.Duration // of its limit; 0 if it is unlimited, or has several limits
 }
 
-// Find returns a known activity. A name such as "photos-guard/upload_photo"
-// names the guard too, so it is known without being in this package's list.
+// Find returns an activity: one of this package's list, or one whose name has its
+// guard, such as "photos-guard/upload_photo".
 func Find(name string) (Activity, bool) {
-	if guard, own, ok := strings.Cut(name, "/"); ok {
-		return Activity{Name: own, Guard: guard}, guard != "" && own != ""
+	guard, own, named := strings.Cut(name, "/")
+	if !named {
+		own = name
 	}
 	for _, a := range activities {
-		if a.Name == name {
+		if a.Name == own && (!named || a.Guard == guard) {
 			return a, true
 		}
 	}
-	return Activity{}, false
+	return Activity{Name: own, Guard: guard}, named && guard != "" && own != ""
 }
 
 // An event is what a guard reads.
@@ -65,7 +66,7 @@ func (g *Guards) ask(op, activity string, r Request) (*call, error) {
 		return nil, &Error{Kind: ErrValidation, Message: fmt.Sprintf(
 			"no guard is known for the activity %q; write \"GUARD/ACTIVITY\", such as \"photos-guard/upload_photo\"", activity)}
 	}
-	c := &call{target: g.target(a.Guard), activity: activity, attempts: g.options.Attempts, event: event{
+	c := &call{target: g.target(a.Guard), attempts: g.options.Attempts, event: event{
 		UserID: r.UserID, Activity: a.Name, Op: op, Count: r.Count, Partial: r.Partial, Tier: r.Tier, Roles: r.Roles,
 		RequestID: r.RequestID, At: r.At, Job: r.Job,
 	}}
@@ -83,7 +84,7 @@ func (g *Guards) ask(op, activity string, r Request) (*call, error) {
 	}
 	payload, err := json.Marshal(c.event)
 	if err != nil {
-		return nil, c.validation(fmt.Sprintf("job is not JSON: %v", err))
+		return nil, c.validation("job is not JSON: " + c.foreign(err.Error()))
 	}
 	c.payload = payload
 	return c, nil

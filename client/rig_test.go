@@ -33,7 +33,7 @@ type function struct {
 
 	mu     sync.Mutex
 	events []event
-	times  []time.Time
+	began  []time.Time
 	lasted []time.Duration
 }
 
@@ -56,7 +56,7 @@ func (f *function) Invoke(ctx context.Context, in *lambda.InvokeInput, _ ...func
 	if len(f.replies) > 1 {
 		f.replies = f.replies[1:]
 	}
-	f.events, f.times = append(f.events, e), append(f.times, began)
+	f.events, f.began = append(f.events, e), append(f.began, began)
 	f.mu.Unlock()
 	out, err := next(ctx)
 	f.mu.Lock()

@@ -20,7 +20,7 @@ const mostBytes = 1 << 20
 
 // post asks the guard by its Function URL.
 func (g *Guards) post(ctx context.Context, c *call) (Decision, error) {
-	request, err := g.sign(ctx, c)
+	request, err := c.sign(ctx)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -36,24 +36,20 @@ func (g *Guards) post(ctx context.Context, c *call) (Decision, error) {
 	return c.readResponse(response, body)
 }
 
-// sign returns the request, signed with the client's credentials.
-func (g *Guards) sign(ctx context.Context, c *call) (*http.Request, error) {
+// sign returns the request, signed with the call's credentials.
+func (c *call) sign(ctx context.Context) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(c.payload))
 	if err != nil {
-		return nil, c.configuration(err, "%s could not be invoked: %v", c.function, err)
+		return nil, c.notInvoked(err, err.Error())
 	}
 	request.Header.Set("Content-Type", "application/json")
-	if g.sdk.Credentials == nil {
+	if c.keys == nil {
 		return request, nil
 	}
-	credentials, err := g.sdk.Credentials.Retrieve(ctx)
-	if err != nil {
-		return nil, errNoCredentials(err)
-	}
 	sum := sha256.Sum256(c.payload)
-	err = v4.NewSigner().SignHTTP(ctx, credentials, request, hex.EncodeToString(sum[:]), "lambda", c.regionOfURL(request.URL.Host), time.Now())
+	err = v4.NewSigner().SignHTTP(ctx, *c.keys, request, hex.EncodeToString(sum[:]), "lambda", c.regionOfURL(request.URL.Host), time.Now())
 	if err != nil {
-		return nil, c.configuration(err, "%s could not be invoked: %v", c.function, err)
+		return nil, c.notInvoked(err, err.Error())
 	}
 	return request, nil
 }
@@ -87,15 +83,15 @@ func (c *call) readResponse(response *http.Response, body []byte) (Decision, err
 	case status == http.StatusTooManyRequests && problem.Allowed != nil:
 		return c.readAnswer(body)
 	case status == http.StatusBadRequest && problem.ErrorType == "ValidationError":
-		return Decision{}, c.validation(problem.Detail)
+		return Decision{}, c.validation(c.foreign(problem.Detail))
 	case status == http.StatusServiceUnavailable && problem.ErrorType == "Unavailable":
-		return Decision{}, c.unavailable(problem.Detail)
+		return Decision{}, c.unavailable(c.foreign(problem.Detail))
 	case status >= 200 && status < 300:
-		return Decision{}, c.answer("answered something that no guard answers: %s. Check the function's name.", c.excerpt(body))
+		return Decision{}, c.noAnswer(string(body))
 	}
 	code, _, _ := strings.Cut(response.Header.Get("X-Amzn-Errortype"), ":")
 	if code == "" {
 		code = statusCode(status)
 	}
-	return Decision{}, c.refused(refusal{status, code, c.masked(problem.Message)}, nil)
+	return Decision{}, c.refused(refusal{status, code, problem.Message}, nil)
 }

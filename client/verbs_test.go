@@ -1,12 +1,16 @@
 package client_test
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/cric-talk/guards/client"
 	"github.com/cric-talk/guards/internal/limits"
@@ -66,14 +70,18 @@ func TestGuardedRefuses(t *testing.T) {
 		"mistake":           {client.Options{}, byLambda(403, "AccessDeniedException", ""), client.ErrConfiguration, "The app may not invoke", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			tt.options.Prefix = "dev-"
 			g, _ := with(t, tt.options, tt.reply)
 			err := g.Guarded(t.Context(), "create_post", client.Request{UserID: "u1"}, func(client.Decision) error {
 				t.Error("saved")
 				return nil
 			})
 			failure, ok := errors.AsType[*client.Error](err)
-			if !ok || !errors.Is(err, tt.kind) || !strings.HasPrefix(err.Error(), tt.message) {
+			if !ok || !errors.Is(failure.Kind, tt.kind) || failure.Guard != "dev-posts-guard" || !strings.HasPrefix(err.Error(), tt.message) {
 				t.Fatalf("%v, want %v: %s", err, tt.kind, tt.message)
+			}
+			if outage := tt.reason == client.Unavailable; errors.Is(err, client.ErrOutage) != outage {
+				t.Errorf("%v has the cause %v", err, failure.Cause)
 			}
 			if tt.reason != "" && (failure.Decision == nil || failure.Decision.Reason != tt.reason || failure.Decision.Allowed || failure.Decision.UserID != "u1") {
 				t.Errorf("%+v", failure.Decision)
@@ -102,6 +110,56 @@ func TestADecisionWithoutAReceiptCannotBeReleased(t *testing.T) {
 	g, f := with(t, client.Options{}, body(okBody))
 	if _, err := g.ReleaseDecision(t.Context(), client.Decision{Allowed: true, UserID: "u1", Activity: "create_post", Granted: 1}); !errors.Is(err, client.ErrValidation) || len(f.events) != 0 {
 		t.Errorf("%v, %+v", err, f.events)
+	}
+}
+
+// An app can store a decision and release it later.
+func TestADecisionFromJSONIsReleasedByItsOwnGuard(t *testing.T) {
+	for name, guard := range map[string]string{"photos-guard/upload_photo": "dev-photos-guard", "photos-guard/create_post": "dev-photos-guard", "create_post": "dev-posts-guard"} {
+		_, own, ok := strings.Cut(name, "/")
+		if !ok {
+			own = name
+		}
+		var functions []string
+		g, err := client.New(t.Context(), client.Options{Prefix: "dev-", Client: fake(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
+			functions = append(functions, *in.FunctionName)
+			return body(strings.Replace(okBody, "create_post", own, 1))(ctx)
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := g.Check(t.Context(), name, client.Request{UserID: "u1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stored client.Decision
+		if err := json.Unmarshal(text, &stored); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.ReleaseDecision(t.Context(), stored); err != nil || !slices.Equal(functions, []string{guard, guard}) {
+			t.Errorf("%s: %v, asked %q", name, err, functions)
+		}
+		stored.Granted = 0
+		_, err = g.ReleaseDecision(t.Context(), stored)
+		if failure, ok := errors.AsType[*client.Error](err); !ok || !errors.Is(err, client.ErrValidation) || failure.Guard != guard || len(functions) != 2 {
+			t.Errorf("%s, nothing granted: %+v", name, err)
+		}
+	}
+}
+
+func TestAGuardsOwnActivityHasAWindowOnlyIfItIsInTheList(t *testing.T) {
+	for name, want := range map[string]client.Activity{
+		"create_post":              {Name: "create_post", Guard: "posts-guard", Window: time.Minute},
+		"posts-guard/create_post":  {Name: "create_post", Guard: "posts-guard", Window: time.Minute},
+		"photos-guard/create_post": {Name: "create_post", Guard: "photos-guard"},
+	} {
+		if got, ok := client.Find(name); !ok || got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
 	}
 }
 
@@ -143,20 +201,23 @@ func TestReadyAsksEachGuardOnce(t *testing.T) {
 
 func TestWait(t *testing.T) {
 	for name, tt := range map[string]struct {
+		allowed    bool
 		wait, most time.Duration
 		want       bool
 		least, all time.Duration
 	}{
-		"no wait":       {0, 0, false, 0, 0},
-		"short":         {100 * time.Millisecond, 0, true, 100 * time.Millisecond, 150 * time.Millisecond},
-		"long":          {50 * time.Second, 0, true, 50 * time.Second, 55 * time.Second},
-		"too long":      {61 * time.Second, 0, false, 0, 0},
-		"the app's own": {2 * time.Second, time.Second, false, 0, 0},
+		"no wait":       {false, 0, 0, false, 0, 0},
+		"allowed":       {true, 0, 0, true, 0, 0},
+		"partial":       {true, 100 * time.Millisecond, 0, true, 100 * time.Millisecond, 150 * time.Millisecond},
+		"short":         {false, 100 * time.Millisecond, 0, true, 100 * time.Millisecond, 150 * time.Millisecond},
+		"long":          {false, 50 * time.Second, 0, true, 50 * time.Second, 55 * time.Second},
+		"too long":      {false, 61 * time.Second, 0, false, 0, 0},
+		"the app's own": {false, 2 * time.Second, time.Second, false, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				got := client.Decision{WaitTime: tt.wait}.Wait(t.Context(), tt.most)
+				got := client.Decision{Allowed: tt.allowed, WaitTime: tt.wait}.Wait(t.Context(), tt.most)
 				if took := time.Since(began); got != tt.want || took < tt.least || took > tt.all {
 					t.Errorf("%v after %v, want %v after %v to %v", got, took, tt.want, tt.least, tt.all)
 				}

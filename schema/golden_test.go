@@ -204,7 +204,7 @@ type store struct {
 	away bool
 }
 
-var errAway = &ratelimit.StoreError{Failure: ratelimit.Rejected, What: "the table did not answer in time", Err: errors.New("away")}
+var errAway = &ratelimit.StoreError{Failure: ratelimit.Misconfigured, What: "the table did not answer in time", Err: errors.New("away")}
 
 func (s *store) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
 	if s.away {

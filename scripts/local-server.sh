@@ -20,7 +20,7 @@ lean='-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'
 
 say() { echo "${0##*/}: $*" >&2; }
 
-# Shows the end of what Java, Maven or Docker printed, because nobody needs to read it unless something failed.
+# Shows the end of what Java, Maven or Docker printed. That output is shown only after a failure.
 failed() {
 	say "$1"
 	tail -n 15 "$work/log" >&2

@@ -15,7 +15,8 @@ import (
 
 // setHeaders adds the fields of draft-ietf-httpapi-ratelimit-headers, as the
 // guard's own HTTP form does. The window is not in an answer, so RateLimit-Policy
-// is added only for the ordinary limit of a known activity.
+// is added only for the ordinary limit of a known activity. A live limit, or a
+// tier that was granted to the user, can have another window.
 func setHeaders(h http.Header, activity string, r client.Request, d client.Decision) {
 	if d.Limit == 0 {
 		return
@@ -52,34 +53,24 @@ func unavailable(w http.ResponseWriter) {
 }
 
 // refuse answers 429 with the guard's answer as a problem.
-func refuse(w http.ResponseWriter, d client.Decision) error {
-	body, err := quotaExceeded(d)
-	if err != nil {
-		return err
-	}
+func refuse(w http.ResponseWriter, d client.Decision) {
 	w.Header().Set("Retry-After", strconv.FormatInt(max(1, ceilSeconds(d.WaitTime.Milliseconds())), 10))
-	problem(w, http.StatusTooManyRequests, body)
-	return nil
+	problem(w, http.StatusTooManyRequests, quotaExceeded(d))
 }
 
 // quotaExceeded returns the problem of a refusal. It has all fields of the
 // guard's answer.
-func quotaExceeded(d client.Decision) ([]byte, error) {
-	violated, err := json.Marshal(cmp.Or(d.LimitedBy, d.Activity))
-	if err != nil {
-		return nil, err
-	}
-	answer, err := json.Marshal(d)
-	if err != nil {
-		return nil, err
-	}
+func quotaExceeded(d client.Decision) []byte {
+	d.Guard = ""                                                 // the guard's own answer does not have it
+	violated, _ := json.Marshal(cmp.Or(d.LimitedBy, d.Activity)) //nolint:errchkjson // a text can't fail
+	answer, _ := d.MarshalJSON()                                 // texts and numbers can't fail
 	return fmt.Appendf(nil, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",`+
-		`"title":"Too Many Requests","status":429,"violated-policies":[%s],%s`, violated, bytes.TrimPrefix(answer, []byte("{"))), nil
+		`"title":"Too Many Requests","status":429,"violated-policies":[%s],%s`, violated, bytes.TrimPrefix(answer, []byte("{")))
 }
 
 // problem writes an RFC 9457 problem.
 func problem(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) //nolint:gosec // no browser takes this content type for HTML
+	_, _ = w.Write(body)
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-func ExampleLimit() {
+func ExampleMiddleware() {
 	chat := local{&guard.Handler{Guard: limits.Chat, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}}
 	guards, err := client.New(context.Background(), client.Options{Client: chat}) // leave Client out to ask AWS
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	limit := httpguard.Limit{
+	limit := httpguard.Middleware{
 		Guards:   guards,
 		Activity: "send_message",
 		User:     func(*http.Request) string { return "u1" }, // who is logged in

@@ -1,7 +1,7 @@
 // Package httpguard puts a guard in front of an http.Handler. A refused request
 // gets 429 with the same headers and body as from the guard's own Function URL.
 //
-//	limit := httpguard.Limit{
+//	limit := httpguard.Middleware{
 //		Guards:   guards,
 //		Activity: "create_post",
 //		User:     func(r *http.Request) string { return session(r).UserID },
@@ -20,9 +20,9 @@ import (
 	"github.com/cric-talk/guards/client"
 )
 
-// A Limit lets a request through if a guard allows it. Guards, Activity and User
-// are required.
-type Limit struct {
+// A Middleware lets a request through if a guard allows it. Guards, Activity and
+// User are required.
+type Middleware struct {
 	Guards   *client.Guards
 	Activity string
 
@@ -50,30 +50,28 @@ type Limit struct {
 }
 
 // Handler returns a handler that asks the guard and calls next if the user may
-// go on. In next, [Decision] returns the guard's decision.
-func (l Limit) Handler(next http.Handler) http.Handler {
+// go on. In next, [DecisionFrom] returns the guard's decision.
+func (m Middleware) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if l.Skip != nil && l.Skip(r) {
+		if m.Skip != nil && m.Skip(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		request, d, err := l.check(r)
+		request, d, err := m.check(r)
 		if err != nil {
-			l.fail(w, r, err)
+			m.fail(w, r, err)
 			return
 		}
-		setHeaders(w.Header(), l.Activity, request, d)
+		setHeaders(w.Header(), m.Activity, request, d)
 		switch {
 		case d.Allowed:
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), key{}, d)))
-		case l.Refused != nil:
-			l.Refused(w, r, d)
+		case m.Refused != nil:
+			m.Refused(w, r, d)
 		case d.Outage != nil:
 			unavailable(w)
 		default:
-			if err := refuse(w, d); err != nil {
-				l.fail(w, r, err)
-			}
+			refuse(w, d)
 		}
 	})
 }
@@ -81,9 +79,9 @@ func (l Limit) Handler(next http.Handler) http.Handler {
 // key is the context key of a decision.
 type key struct{}
 
-// Decision returns the decision by which a request got through. It returns false
-// if the guard was not asked.
-func Decision(ctx context.Context) (client.Decision, bool) {
+// DecisionFrom returns the decision by which a request got through. It returns
+// false if the guard was not asked.
+func DecisionFrom(ctx context.Context) (client.Decision, bool) {
 	d, ok := ctx.Value(key{}).(client.Decision)
 	return d, ok
 }
@@ -93,21 +91,21 @@ var errNoUser = &client.Error{
 	Message: "httpguard: User returned no user id. Authenticate the user first, or let the request pass with Skip.",
 }
 
-func (l Limit) check(r *http.Request) (request client.Request, d client.Decision, err error) {
-	if l.Request != nil {
-		request = l.Request(r)
+func (m Middleware) check(r *http.Request) (request client.Request, d client.Decision, err error) {
+	if m.Request != nil {
+		request = m.Request(r)
 	}
-	if request.UserID = l.User(r); request.UserID == "" {
+	if request.UserID = m.User(r); request.UserID == "" {
 		return request, d, errNoUser
 	}
-	d, err = l.Guards.Check(r.Context(), l.Activity, request)
+	d, err = m.Guards.Check(r.Context(), m.Activity, request)
 	return request, d, err
 }
 
 // fail answers a request about which the guard could not be asked.
-func (l Limit) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if l.Failed != nil {
-		l.Failed(w, r, err)
+func (m Middleware) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if m.Failed != nil {
+		m.Failed(w, r, err)
 		return
 	}
 	if r.Context().Err() == nil { // otherwise the user has gone

@@ -62,6 +62,7 @@ func TestTheAppAnswersAsTheGuardsOwnURL(t *testing.T) {
 		noPolicy bool // the client can't know the window
 	}{
 		"fixed window": {limits.Posts, "create_post", false},
+		"named guard":  {limits.Posts, "posts-guard/create_post", false},
 		"log":          {limits.Pins, "pin", false},
 		"bucket":       {limits.Chat, "send_message", false},
 		"counter":      {limits.Ingest, "ingest", false},
@@ -74,13 +75,14 @@ func TestTheAppAnswersAsTheGuardsOwnURL(t *testing.T) {
 				time.Sleep(1234567 * time.Microsecond)
 				forApp := &guard.Handler{Guard: tt.guard, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
 				byURL := &guard.Handler{Guard: tt.guard, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
-				limit := httpguard.Limit{
+				limit := httpguard.Middleware{
 					Guards: guardsBy(t, local{forApp}, client.Allow), Activity: tt.activity,
 					User:    func(*http.Request) string { return "u1" },
 					Request: func(*http.Request) client.Request { return client.Request{RequestID: rID()} },
 				}
 				next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					d, _ := httpguard.Decision(r.Context())
+					d, _ := httpguard.DecisionFrom(r.Context())
+					d.Guard = "" // the guard's own answer does not have it
 					w.Header().Set("Content-Type", "application/json")
 					_ = json.NewEncoder(w).Encode(d)
 				})
@@ -152,7 +154,7 @@ func same(t *testing.T, got, want *httptest.ResponseRecorder) {
 
 func TestATierHasAnUnknownWindow(t *testing.T) {
 	h := &guard.Handler{Guard: limits.Chat, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
-	limit := httpguard.Limit{
+	limit := httpguard.Middleware{
 		Guards: guardsBy(t, local{h}, client.Allow), Activity: "send_message",
 		User:    func(*http.Request) string { return "u1" },
 		Request: func(*http.Request) client.Request { return client.Request{Tier: "burst"} },
@@ -170,24 +172,24 @@ func TestOnlyAnAnswerLetsARequestThrough(t *testing.T) {
 	const outage = `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Unavailable","status":503,"detail":"Please try again later."}`
 	const failed = `{"title":"Internal Server Error","status":500}`
 	for name, tt := range map[string]struct {
-		limit  httpguard.Limit
+		limit  httpguard.Middleware
 		status int
 		body   string
 		retry  string
 	}{
-		"outage, allow": {httpguard.Limit{Guards: guardsBy(t, deadline, client.Allow), User: user}, http.StatusTeapot, "", ""},
-		"outage, deny":  {httpguard.Limit{Guards: guardsBy(t, deadline, client.Deny), User: user}, http.StatusServiceUnavailable, outage, "1"},
-		"mistake":       {httpguard.Limit{Guards: guardsBy(t, mistake, client.Allow), User: user}, http.StatusInternalServerError, failed, ""},
-		"no user":       {httpguard.Limit{Guards: guardsBy(t, deadline, client.Allow), User: func(*http.Request) string { return "" }}, http.StatusInternalServerError, failed, ""},
-		"skipped": {httpguard.Limit{Guards: guardsBy(t, mistake, client.Allow), Skip: func(*http.Request) bool { return true }}, http.StatusTeapot,
+		"outage, allow": {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: user}, http.StatusTeapot, "", ""},
+		"outage, deny":  {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Deny), User: user}, http.StatusServiceUnavailable, outage, "1"},
+		"mistake":       {httpguard.Middleware{Guards: guardsBy(t, mistake, client.Allow), User: user}, http.StatusInternalServerError, failed, ""},
+		"no user":       {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: func(*http.Request) string { return "" }}, http.StatusInternalServerError, failed, ""},
+		"skipped": {httpguard.Middleware{Guards: guardsBy(t, mistake, client.Allow), Skip: func(*http.Request) bool { return true }}, http.StatusTeapot,
 			"", ""},
-		"the app's own refusal": {httpguard.Limit{
+		"the app's own refusal": {httpguard.Middleware{
 			Guards: guardsBy(t, deadline, client.Deny), User: user,
 			Refused: func(w http.ResponseWriter, _ *http.Request, d client.Decision) {
 				http.Error(w, string(d.Reason), http.StatusConflict)
 			},
 		}, http.StatusConflict, "unavailable", ""},
-		"the app's own failure": {httpguard.Limit{
+		"the app's own failure": {httpguard.Middleware{
 			Guards: guardsBy(t, deadline, client.Deny), User: func(*http.Request) string { return "" },
 			Failed: func(w http.ResponseWriter, _ *http.Request, err error) {
 				_, _ = io.WriteString(w, err.Error())
@@ -205,7 +207,7 @@ func TestOnlyAnAnswerLetsARequestThrough(t *testing.T) {
 }
 
 // serve sends a request to a limited handler, which answers 418.
-func serve(t *testing.T, limit httpguard.Limit) *httptest.ResponseRecorder {
+func serve(t *testing.T, limit httpguard.Middleware) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
 	teapot := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })

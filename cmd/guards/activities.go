@@ -8,12 +8,23 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 )
 
-// find returns the activity with this name, and the guard that decides it.
-func find(name string) (g limits.Guard, a limits.Activity, err error) {
+// activityNamed returns the activity with this name, and the guard that decides
+// it. It returns false if the code does not have the activity.
+func activityNamed(name string) (g limits.Guard, a limits.Activity, ok bool) {
 	for _, g := range limits.All {
 		if a, ok := g.Activity(name); ok {
-			return g, a, nil
+			return g, a, true
 		}
+	}
+	return g, a, false
+}
+
+// find returns what activityNamed returns. Without such an activity, its error
+// suggests a name.
+func find(name string) (limits.Guard, limits.Activity, error) {
+	g, a, ok := activityNamed(name)
+	if ok {
+		return g, a, nil
 	}
 	all := activities()
 	if meant, ok := nearest(name, all); ok {

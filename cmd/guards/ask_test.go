@@ -36,8 +36,8 @@ var questions = map[string]string{
 }
 
 const (
-	nowhere = " --table t1 --region eu-west-1 --endpoint http://127.0.0.1:1"
-	atTable = "the table t1 in eu-west-1 at http://127.0.0.1:1"
+	nowhere = " --table counts --region eu-west-1 --endpoint http://127.0.0.1:1"
+	atTable = "the table counts in eu-west-1 at http://127.0.0.1:1"
 )
 
 // A declined question is not a mistake, but it is not a success either: in a

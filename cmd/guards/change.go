@@ -12,7 +12,7 @@ import (
 
 // changeFlags belong to commands that change the live limits.
 type changeFlags struct {
-	Why  string `placeholder:"TEXT" help:"The reason, for the history."`
+	Why  string `placeholder:"TEXT" help:"Why you make this change, for the history."`
 	By   string `placeholder:"NAME" help:"Who makes the change. Default: the name of the user who runs the command."`
 	JSON bool   `name:"json" help:"Print one JSON document."`
 	tableFlags

@@ -54,7 +54,7 @@ Exit status:
   1    refused (check), or not exactly the limit (verify)
   2    wrong use or input
   3    the table or the guard could not be reached
-  130  you stopped it with Ctrl-C, or answered no`
+  130  you stopped it with Ctrl-C or SIGTERM, or answered no`
 
 // run parses args, runs the command and returns the exit status.
 func run(ctx context.Context, args []string, c console) int {

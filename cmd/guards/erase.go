@@ -13,7 +13,8 @@ type eraseCommand struct {
 
 // Help returns the text below the command's flags.
 func (eraseCommand) Help() string {
-	return `Examples:
+	return `This deletes all items of the user, expired or not, and takes back the user's
+grants. Examples:
   guards erase --user u1 --dry-run
   guards erase --user u1 --yes`
 }

@@ -13,7 +13,7 @@ const (
 	refused     = 1
 	wrongUse    = 2
 	unreachable = 3
-	interrupted = 130 // Ctrl-C, as shells report it, or a declined question
+	interrupted = 130 // Ctrl-C or SIGTERM, as shells report it, or a declined question
 )
 
 // These errors end a command that did nothing wrong.

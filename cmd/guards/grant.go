@@ -18,15 +18,16 @@ type grantCommand struct {
 	Role   string `placeholder:"R" xor:"what" help:"A role in the guards' BYPASS_ROLES, such as admin, which is never limited."`
 	Tier   string `placeholder:"T" xor:"what" help:"A tier. It replaces the tier that the caller names."`
 	Until  string `required:"" placeholder:"WHEN" help:"The last day (UTC), such as 2026-12-31, the time it ends, such as 2026-12-31T12:00:00Z, or how long it lasts, such as 7d or 12h."`
-	Reason string `required:"" placeholder:"TEXT" help:"The reason."`
+	Reason string `required:"" placeholder:"TEXT" help:"Why the user gets it. It is stored with the grant."`
 	Force  bool   `help:"Accept a tier that no activity has, and a role that is not in BYPASS_ROLES."`
 	changeFlags
 }
 
 // Help returns the text below the command's flags.
 func (grantCommand) Help() string {
-	return `If the guards are deployed with other BYPASS_ROLES than admin, set the variable
-here too: this command refuses roles that are not in it. Examples:
+	return `If the deployed guards have other BYPASS_ROLES than admin, set the same value here.
+This command refuses a role that is not in it. Without --why, the history gets
+the --reason. Examples:
   guards grant --user u1 --role admin --until 2026-12-31 --reason "load test"
   guards grant --user u1 --tier premium --until 7d --reason "trial"`
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/live"
 )
 
 // A hint is an error with advice, which is printed on a line of its own.
@@ -30,6 +31,9 @@ func adviceOn(err error) string {
 			command = node.FullPath()
 		}
 		return "see " + command + " --help"
+	}
+	if e, ok := errors.AsType[*live.DocumentError](err); ok {
+		return e.Cause.Error() // names the place; it can quote a user id, so no log has it
 	}
 	if e, ok := errors.AsType[*input.Unavailable](err); ok && e.Cause != nil {
 		return e.Cause.Error() // hidden from a function's callers, but useful to the person at this terminal

@@ -1,6 +1,20 @@
 package main
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"github.com/cric-talk/guards/internal/live"
+)
+
+// An operator sees what is wrong in a document of live limits. Its error leaves
+// that out, because functions log it.
+func TestAdviceOnADocument(t *testing.T) {
+	_, err := live.Parse([]byte(`{"unheard": {}}`))
+	if err == nil || strings.Contains(err.Error(), "unheard") || !strings.Contains(adviceOn(err), "unheard") {
+		t.Errorf("the error is %v, with the advice %q", err, adviceOn(err))
+	}
+}
 
 func TestNearest(t *testing.T) {
 	for misspelled, want := range map[string]string{

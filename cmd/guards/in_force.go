@@ -28,11 +28,15 @@ type change struct {
 
 // String returns the change for people.
 func (c change) String() string {
-	who := c.Activity
-	if c.Tier != "" {
-		who += ", tier " + c.Tier
+	return fmt.Sprintf("%s: %s %s -> %s", nameOf(c.Activity, c.Tier), c.Of, c.Old, c.New)
+}
+
+// nameOf names an activity, or one of its tiers, for people.
+func nameOf(activity, tier string) string {
+	if tier == "" {
+		return activity
 	}
-	return fmt.Sprintf("%s: %s %s -> %s", who, c.Of, c.Old, c.New)
+	return activity + ", tier " + tier
 }
 
 // texts returns the changes for people.
@@ -46,7 +50,7 @@ func texts(changes []change) (lines []string) {
 // changesOf returns what differs between two settings in one activity.
 func changesOf(before, after live.Settings, name string) (all []change) {
 	was, is := before.Activities[name], after.Activities[name]
-	_, a, _ := find(name) // without an activity in the code, a has no limit
+	_, a, _ := activityNamed(name) // without an activity in the code, a has no limit
 	tiers := slices.Concat([]string{""}, slices.Collect(maps.Keys(was.Tiers)), slices.Collect(maps.Keys(is.Tiers)))
 	for _, tier := range slices.Compact(slices.Sorted(slices.Values(tiers))) {
 		if old, now := inForce(was, a, tier), inForce(is, a, tier); old != now {

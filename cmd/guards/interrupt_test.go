@@ -35,9 +35,9 @@ func TestInterruptedCommandsPrintWhatWasDone(t *testing.T) {
 			<-r.Context().Done()
 		}))
 		var printed stream
-		args := append(strings.Fields(command), "--table", "t1", "--region", "eu-west-1", "--endpoint", server.URL)
+		args := append(strings.Fields(command), "--table", "counts", "--region", "eu-west-1", "--endpoint", server.URL)
 		status := run(ctx, args, console{out: &printed, err: &printed})
-		want = strings.ReplaceAll(want, "TABLE", "the table t1 in eu-west-1 at "+server.URL)
+		want = strings.ReplaceAll(want, "TABLE", "the table counts in eu-west-1 at "+server.URL)
 		if status != interrupted || printed.String() != want {
 			t.Errorf("guards %s: status %d, %q, want %q", command, status, &printed, want)
 		}

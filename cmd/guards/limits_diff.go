@@ -45,10 +45,11 @@ func (c *diffCommand) Run(ctx context.Context, con console) error {
 		return reached(err)
 	}
 	list := differences(s)
+	grants := slices.DeleteFunc(append([]live.Grant{}, s.Grants...), func(g live.Grant) bool { return ended(g, con.now()) })
 	if c.JSON {
-		return con.printLine(map[string]any{"version": version, "limits": list, "grants": append([]live.Grant{}, s.Grants...)})
+		return con.printLine(map[string]any{"version": version, "limits": list, "grants": grants})
 	}
-	if len(list) == 0 && len(s.Grants) == 0 {
+	if len(list) == 0 && len(grants) == 0 {
 		_, err := fmt.Fprintln(con.out, "nothing differs from the code")
 		return err
 	}
@@ -59,10 +60,10 @@ func (c *diffCommand) Run(ctx context.Context, con console) error {
 	for _, d := range list {
 		t.row(d.Activity, d.Tier, d.Code, d.Live, d.Mode)
 	}
-	if len(s.Grants) > 0 {
+	if len(grants) > 0 {
 		t.row("USER", "ROLE", "TIER", "UNTIL", "REASON")
 	}
-	for _, g := range s.Grants {
+	for _, g := range grants {
 		t.row(g.UserID, g.Role, g.Tier, g.Until.Format(time.RFC3339), g.Reason)
 	}
 	return t.write(con.out)
@@ -90,8 +91,8 @@ func differences(s live.Settings) []difference {
 // inCodeOf returns the code's limit of an activity for callers of a tier. It
 // returns an empty text if the code does not have the activity.
 func inCodeOf(name, tier string) string {
-	_, a, err := find(name)
-	if err != nil {
+	_, a, ok := activityNamed(name)
+	if !ok {
 		return ""
 	}
 	return inCode(a, tier)

@@ -12,7 +12,7 @@ import (
 type listCommand struct {
 	JSON     bool `name:"json" help:"Print one JSON array." xor:"form"`
 	Markdown bool `help:"Print a table for a document." xor:"form,live"`
-	Live     bool `help:"Show the limits in force beside the code's, with modes and grants, and who set them when. Reads the table." xor:"live"`
+	Live     bool `help:"Show the limits in force beside the code's, with modes and grants, and with who set them and when. Reads the table." xor:"live"`
 	tableFlags
 }
 

@@ -50,7 +50,7 @@ func (c *listCommand) live(ctx context.Context, con console) error {
 			con.note(fmt.Sprintf("the settings of %s can't be applied, so the code's hold: see guards limits diff", name))
 		}
 	}
-	grants := grantsIn(s, history)
+	grants := grantsIn(s, history, con.now())
 	if c.JSON {
 		return con.printLine(map[string]any{"table": c.Table, "region": c.region, "limits": list, "grants": grants})
 	}

@@ -31,5 +31,8 @@ func (c *unsetCommand) Run(ctx context.Context, con console) error {
 		return err
 	}
 	r.Changes = changesOf(before, after, c.Activity)
+	if len(r.Changes) == 0 {
+		return c.print(con, r, nameOf(c.Activity, c.Tier)+": the live limit is removed; it was the same as the code's")
+	}
 	return c.print(con, r, texts(r.Changes)...)
 }

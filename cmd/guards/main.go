@@ -9,14 +9,15 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"syscall"
 )
 
 func main() { os.Exit(program(terminal())) }
 
-// program runs the command that the process's arguments name. The first Ctrl-C
-// asks it to stop, and a second one ends the process at once.
+// program runs the command that the process's arguments name. The first Ctrl-C or
+// SIGTERM asks it to stop, and a second one ends the process at once.
 func program(c console) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	return run(ctx, os.Args[1:], c)

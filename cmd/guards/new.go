@@ -60,8 +60,11 @@ func (c *newCommand) Run(con console) (err error) {
 		return err
 	}
 	checkout, err := scaffold.Open(c.Dir)
-	if err != nil {
+	if errors.Is(err, scaffold.ErrNoCheckout) {
 		return hint{error: err, advice: "run the command in a checkout, or name one with --dir"}
+	}
+	if err != nil {
+		return err
 	}
 	defer func() { err = errors.Join(err, checkout.Close()) }()
 	if err := c.known(checkout, r); err != nil {

@@ -22,7 +22,7 @@ func (c console) printReport(r *replay.Report) error {
 		fmt.Fprintf(&b, "delayed  %s\n", share(r.Delayed))
 	}
 	if r.HeldUp > 0 {
-		fmt.Fprintf(&b, "\n%s held up, for up to %s; the most:\n\n", several(r.HeldUp, "user"), longest(r.LongestWaitMs))
+		fmt.Fprintf(&b, "\n%s held up, for up to %s; the most:\n\n", several(r.HeldUp, "user"), inWords(r.LongestWaitMs))
 		if err := worst(r.Worst).write(&b); err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ func unusual(b *strings.Builder, r *replay.Report) {
 		fmt.Fprintf(b, "\n%s of other activities skipped\n", several(r.OtherActivities, "line"))
 	}
 	if r.OutOfOrder > 0 {
-		fmt.Fprintf(b, "\n%s out of order, by up to %s: the clock stepped back\n", several(r.OutOfOrder, "line"), longest(r.OutOfOrderMs))
+		fmt.Fprintf(b, "\n%s out of order, by up to %s: the clock stepped back\n", several(r.OutOfOrder, "line"), inWords(r.OutOfOrderMs))
 	}
 	badLines(b, r.BadLines, r.FirstBad)
 }
@@ -65,7 +65,7 @@ func (c console) printComparison(all []*replay.Report) error {
 	t.row("LIMIT", "ALLOWED", "REFUSED", "DELAYED", "USERS HELD UP", "LONGEST WAIT")
 	for _, r := range all {
 		t.row(r.Policy, fmt.Sprintf("%s (%.1f %%)", grouped(r.Allowed), 100*float64(r.Allowed)/float64(r.Requests)),
-			grouped(r.Refused), grouped(r.Delayed), grouped(r.HeldUp), longest(r.LongestWaitMs))
+			grouped(r.Refused), grouped(r.Delayed), grouped(r.HeldUp), inWords(r.LongestWaitMs))
 	}
 	if err := t.write(&b); err != nil {
 		return err
@@ -79,13 +79,14 @@ func (c console) printComparison(all []*replay.Report) error {
 func worst(users []replay.User) (t textTable) {
 	t.row("USER", "REQUESTS", "ALLOWED", "REFUSED", "DELAYED", "LONGEST WAIT")
 	for _, u := range users {
-		t.row(u.ID, grouped(u.Requests), grouped(u.Allowed), grouped(u.Refused), grouped(u.Delayed), longest(u.LongestWaitMs))
+		t.row(u.ID, grouped(u.Requests), grouped(u.Allowed), grouped(u.Refused), grouped(u.Delayed), inWords(u.LongestWaitMs))
 	}
 	return t
 }
 
-// longest returns a time in words like waitMs, and also has words for 0.
-func longest(ms int64) string { return wait(time.Duration(ms) * time.Millisecond) }
+// inWords returns a time in words. For 0 it returns "0 ms", where waitMs returns
+// an empty text.
+func inWords(ms int64) string { return wait(time.Duration(ms) * time.Millisecond) }
 
 // moment returns a time in words, in UTC.
 func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05 UTC") }

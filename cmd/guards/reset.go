@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/policy"
 )
 
 type resetCommand struct {
@@ -25,7 +29,7 @@ func (resetCommand) Help() string {
 
 // Run resets the activity as the guard that owns it does.
 func (c *resetCommand) Run(ctx context.Context, con console) error {
-	g, _, err := find(c.Activity)
+	g, a, err := find(c.Activity)
 	if err == nil {
 		err = input.CheckUserID(c.User)
 	}
@@ -39,15 +43,34 @@ func (c *resetCommand) Run(ctx context.Context, con console) error {
 	if err := c.confirm(ctx, con, fmt.Sprintf("Clear %s of %s in %s?", c.Activity, c.User, c.where()), ""); err != nil {
 		return err
 	}
+	if a.Limit, err = c.limit(ctx, con, store.live, a); err != nil {
+		return err
+	}
+	g.Activities = []limits.Activity{a}
 	h := &guard.Handler{Guard: g, Limiter: store.limiter(con)}
-	a, err := decide(ctx, h, guard.Request{UserID: c.User, Activity: c.Activity, Op: guard.Reset})
+	answer, err := decide(ctx, h, guard.Request{UserID: c.User, Activity: c.Activity, Op: guard.Reset})
 	if ctx.Err() != nil {
 		con.note(fmt.Sprintf("stopped: %s of %s may be cleared or not; see guards status --user %s", c.Activity, c.User, c.User))
 	}
 	if err != nil {
 		return err
 	}
-	return c.print(con, &a)
+	return c.print(con, &answer)
+}
+
+// limit returns the limit in force for the user, for the figures. The guard
+// does not follow the live limits, because it resets nothing in mode off. With
+// settings that can't be read, limit returns the code's limit.
+func (c *resetCommand) limit(ctx context.Context, con console, settings live.Table, a limits.Activity) (policy.Policy, error) {
+	changed, err := follow(ctx, settings)
+	if _, ok := errors.AsType[*input.Unavailable](err); ok {
+		return a.Limit, err
+	}
+	if err != nil {
+		con.note("the figures are those of the code's limit, because the live limits can't be read: " + err.Error())
+	}
+	_, p := rulingOn(changed.Limits(), a, c.User, "", con.now())
+	return p, nil
 }
 
 // print writes the answer.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cric-talk/guards/internal/dynamotest"
 )
@@ -19,12 +20,13 @@ func TestServeLetsExactlyTheLimitThrough(t *testing.T) {
 		credentials(t)
 		stores["dynamodb"] = []string{
 			"--store", "dynamodb", "--endpoint", dynamotest.Endpoint(t), "--region", "us-east-1",
-			"--table", dynamotest.Table(t), "--create-table", // the table exists already and stays as it is
+			"--table", dynamotest.Table(t), "--create-table", // the table exists already
 		}
 	}
 	for name, args := range stores {
 		t.Run(name, func(t *testing.T) {
-			endpoint, _ := serve(t, args...)
+			began := time.Now() // in 2023, DynamoDB Local would delete the item: --create-table turns TTL on
+			endpoint, _ := serveAt(t, func() time.Time { return began }, args...)
 			const calls, atOnce = 200, 16
 			next := make(chan string, calls)
 			for i := range calls {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 )
 
 // A client can open a connection before it needs one. serve must not wait for
@@ -68,5 +69,22 @@ func TestServeAnswersHTTP(t *testing.T) {
 	_ = answer.Body.Close()
 	if answer.StatusCode != 405 {
 		t.Errorf("GET: %s", answer.Status)
+	}
+}
+
+// A page of another site can make a browser request any path. Its name must not
+// control the terminal.
+func TestServeLogsNoControlCharacters(t *testing.T) {
+	endpoint, log := serve(t)
+	for _, path := range []string{"/%1b%5d0%3bowned%07", "/%1b%5b2J%0aguards:%20all%20is%20well", "/a/%1b%5b2J", "/\u009b2J"} {
+		if r := post(t, endpoint+path, "{}"); r.StatusCode != 404 {
+			t.Errorf("%q: %s %s", path, r.Status, r.body)
+		}
+	}
+	post(t, invocations(endpoint, "posts-guard"), "{\"userId\": \"u1\", \"activity\": \"\\u001b[2J\"}")
+	for line := range strings.Lines(log.String()) {
+		if strings.ContainsFunc(strings.TrimSuffix(line, "\n"), unicode.IsControl) || strings.HasPrefix(line, "guards: all") {
+			t.Errorf("the log has %q", line)
+		}
 	}
 }

@@ -85,7 +85,7 @@ func (c console) words(s served) string {
 		if s.Status != 0 {
 			status = fmt.Sprintf(" %d", s.Status)
 		}
-		return c.paint(red, "error"+status) + " " + s.Error
+		return c.paint(red, "error"+status) + " " + visible(s.Error)
 	}
 	var a struct {
 		Activity, Op, Reason string

@@ -35,13 +35,19 @@ var serving = regexp.MustCompile(`on (http://[^,]+),`)
 
 // serve runs guards serve on a free port and returns its URL and its log. The
 // command is interrupted when the test ends, and its status must be 130.
-func serve(t *testing.T, args ...string) (endpoint string, log *stream) {
+func serve(t testing.TB, args ...string) (endpoint string, log *stream) {
+	t.Helper()
+	return serveAt(t, atPinned, args...)
+}
+
+// serveAt is like serve, with another clock.
+func serveAt(t testing.TB, now func() time.Time, args ...string) (endpoint string, log *stream) {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())
 	log = new(stream)
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...), console{out: io.Discard, err: log, now: atPinned})
+		ended <- run(ctx, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...), console{out: io.Discard, err: log, now: now})
 	}()
 	t.Cleanup(func() {
 		interrupt()
@@ -69,7 +75,7 @@ type response struct {
 }
 
 // post sends body to an address. Headers alternate between names and values.
-func post(t *testing.T, address, body string, headers ...string) response {
+func post(t testing.TB, address, body string, headers ...string) response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(body))
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,9 +70,9 @@ func (s stamp) cells() []string {
 }
 
 // limitStamp returns who set the limit of an activity or of one of its tiers. If
-// the same limit was set again, the first time counts. Somebody who edits the
-// settings by hand leaves no trace in the history, so the newest change must
-// have set this limit.
+// the same limit was set again, the first time counts. An edit by hand leaves no
+// trace in the history. So if the newest change set another limit, nobody can
+// tell who set this one, and the stamp is zero.
 func limitStamp(history []live.Change, activity, tier, limit string) stamp {
 	return firstOf(history, activity, tier, func(text, t, _ string) (about, same bool) {
 		p, err := policy.Parse(text)
@@ -84,9 +85,10 @@ func modeStamp(history []live.Change, activity, mode string) stamp {
 	return firstOf(history, activity, "", func(_, _, m string) (about, same bool) { return m != "", m == mode })
 }
 
-// firstOf returns the oldest of the newest changes that is reports as the same.
-// A change that is about something else has no influence.
-func firstOf(history []live.Change, activity, tier string, is func(limit, tier, mode string) (about, same bool)) (first stamp) {
+// firstOf reads the history from the newest change back, and skips changes about
+// something else. While same is true, it goes on. It returns the stamp of the
+// last such change, which is the oldest of them.
+func firstOf(history []live.Change, activity, tier string, compare func(limit, tier, mode string) (about, same bool)) (first stamp) {
 	for _, c := range history {
 		if c.What == unsetWords(activity, "") || c.What == unsetWords(activity, tier) {
 			break
@@ -95,7 +97,7 @@ func firstOf(history []live.Change, activity, tier string, is func(limit, tier, 
 		if !ok {
 			continue
 		}
-		about, same := is(limit, t, mode)
+		about, same := compare(limit, t, mode)
 		switch {
 		case about && same:
 			first = stampOf(c)
@@ -147,11 +149,16 @@ type grantedTo struct {
 	stamp
 }
 
-// grantsIn returns the grants of the settings.
-func grantsIn(s live.Settings, history []live.Change) []grantedTo {
+// grantsIn returns the grants of the settings that have not ended at now. The
+// others stay in the settings until the next grant, so their stamps are matched
+// too.
+func grantsIn(s live.Settings, history []live.Change, now time.Time) []grantedTo {
 	all := make([]grantedTo, len(s.Grants))
 	for i, by := range grantStamps(history, s.Grants) {
 		all[i] = grantedTo{s.Grants[i], by}
 	}
-	return all
+	return slices.DeleteFunc(all, func(g grantedTo) bool { return ended(g.Grant, now) })
 }
+
+// ended reports whether a grant is no longer in force at now.
+func ended(g live.Grant, now time.Time) bool { return !now.Before(g.Until) }

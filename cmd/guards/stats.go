@@ -12,7 +12,7 @@ import (
 )
 
 type statsCommand struct {
-	Activity string `placeholder:"A" help:"This activity only."`
+	Activity string `placeholder:"A" help:"List only this activity. The totals are still those of the whole table."`
 	JSON     bool   `name:"json" help:"Print one JSON document."`
 	tableFlags
 }
@@ -82,17 +82,14 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 // interval returns the least time between two actions of an activity, or 0 if
 // two can come at once.
 func interval(name string) time.Duration {
-	_, a, err := find(name)
-	if err != nil { // the code does not have the activity
-		return 0
-	}
-	var longest time.Duration
+	_, a, _ := activityNamed(name) // without an activity in the code, a has no limit
+	var least time.Duration
 	for _, r := range a.Limit.Rates() {
 		if r.Burst == 1 {
-			longest = max(longest, r.Window/time.Duration(r.Limit))
+			least = max(least, r.Window/time.Duration(r.Limit))
 		}
 	}
-	return longest
+	return least
 }
 
 // print writes the figures for people. Where names the table.

@@ -118,8 +118,8 @@ func unreadable(items map[ratelimit.Key]ratelimit.Item) (lines []string) {
 			continue
 		}
 		repair := "reset"
-		if _, a, err := find(key.Activity); err == nil && a.Limit.Queues() {
-			repair = "erase" // places can't be reset
+		if _, a, ok := activityNamed(key.Activity); !ok || a.Limit.Queues() {
+			repair = "erase" // reset takes only activities of the code, and no places
 		}
 		lines = append(lines, fmt.Sprintf("an item of %s can't be read: %s has the wrong type; guards %s repairs it",
 			key.Activity, strings.Join(item.Unread, ", "), repair))

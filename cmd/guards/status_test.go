@@ -43,14 +43,10 @@ func TestStandings(t *testing.T) {
 func TestUnreadableItems(t *testing.T) {
 	credentials(t)
 	endpoint, table := dynamotest.Endpoint(t), dynamotest.Table(t)
-	_, err := dynamotest.Client(t, endpoint).PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: map[string]types.AttributeValue{
-		"userId":         &types.AttributeValueMemberS{Value: "u1"},
-		"activityWindow": &types.AttributeValueMemberS{Value: "create_post#28333334"},
-		"activity":       &types.AttributeValueMemberS{Value: "create_post"},
-		"activityCount":  &types.AttributeValueMemberS{Value: "3"},
-	}})
-	if err != nil {
-		t.Fatal(err)
+	for _, activity := range []string{"create_post", "old_activity"} { // the code does not have the second one
+		put(t, endpoint, table, map[string]string{
+			"userId": "u1", "activityWindow": activity + "#28333334", "activity": activity, "activityCount": "3",
+		})
 	}
 	for _, tt := range []struct {
 		command string
@@ -58,9 +54,12 @@ func TestUnreadableItems(t *testing.T) {
 		message string // on stderr
 	}{
 		{"status --user u1", done, "guards: an item of create_post can't be read: activityCount has the wrong type; guards reset repairs it\n"},
+		{"status --user u1", done, "guards: an item of old_activity can't be read: activityCount has the wrong type; guards erase repairs it\n"},
 		{"check create_post --user u1 --store dynamodb", unreachable, "wrong type"},
 		{"check update_post --user u1 --store dynamodb", done, ""},
 		{"reset create_post --user u1 --yes", done, ""},
+		{"status --user u1", done, "old_activity"},
+		{"erase --user u1 --yes", done, ""},
 		{"status --user u1", done, ""},
 		{"check create_post --user u1 --store dynamodb", done, ""},
 	} {
@@ -70,5 +69,46 @@ func TestUnreadableItems(t *testing.T) {
 		if status != tt.status || !strings.Contains(log.String(), tt.message) || tt.message == "" && log.String() != "" {
 			t.Errorf("guards %s: status %d, %q, want %d, %q", tt.command, status, &log, tt.status, tt.message)
 		}
+	}
+}
+
+// A reset needs no live limits. An erasure removes the user's items, but not the
+// user's grants.
+func TestUnreadableSettings(t *testing.T) {
+	credentials(t)
+	endpoint, table := dynamotest.Endpoint(t), dynamotest.Table(t)
+	where := []string{"--region", "us-east-1", "--endpoint", endpoint, "--table", table}
+	check := strings.Fields("check create_post --user u1 --store dynamodb")
+	if status := run(t.Context(), append(check, where...), console{out: io.Discard, err: io.Discard, now: atPinned}); status != done {
+		t.Fatalf("guards %v: status %d", check, status)
+	}
+	put(t, endpoint, table, map[string]string{"userId": " config", "activityWindow": "limits", "document": "{"})
+	for _, tt := range []struct {
+		command  string
+		status   int
+		out, log string // how the streams begin
+	}{
+		{"reset create_post --user u2 --yes", done, "create_post of u2: 0/10 used, 10 left, in ", "guards: the figures are those of the code's limit, because the live limits can't be read: "},
+		{"erase --user u1 --yes", unreachable, "1 item of u1 found, 1 deleted, in ", "guards: the table could not be reached\n"},
+	} {
+		var out, log stream
+		status := run(t.Context(), append(strings.Fields(tt.command), where...), console{out: &out, err: &log, now: atPinned})
+		if status != tt.status || !strings.HasPrefix(out.String(), tt.out) || !strings.HasPrefix(log.String(), tt.log) {
+			t.Errorf("guards %s: status %d, %q, %q, want %d, %q, %q", tt.command, status, &out, &log, tt.status, tt.out, tt.log)
+		}
+	}
+}
+
+// put writes an item. An attribute whose value is a text is a string in the
+// table, and version is a number.
+func put(t *testing.T, endpoint, table string, attributes map[string]string) {
+	t.Helper()
+	item := map[string]types.AttributeValue{"version": &types.AttributeValueMemberN{Value: "1"}}
+	for name, value := range attributes {
+		item[name] = &types.AttributeValueMemberS{Value: value}
+	}
+	_, err := dynamotest.Client(t, endpoint).PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

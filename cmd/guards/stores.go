@@ -14,6 +14,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -73,6 +74,10 @@ func (s store) limiter(con console) *ratelimit.Limiter {
 func (f *tableFlags) open(ctx context.Context) (store, error) {
 	if u, err := url.Parse(f.Endpoint); f.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		return store{}, input.Invalid("--endpoint", input.Show(f.Endpoint), "a URL such as http://127.0.0.1:8000")
+	}
+	var err error
+	if f.Table, err = lambdafn.TableName("--table (or TABLE_NAME)", f.Table); err != nil {
+		return store{}, err
 	}
 	cfg, err := f.aws(ctx)
 	if err != nil {

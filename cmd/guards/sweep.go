@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -17,8 +18,9 @@ type sweepFlags struct {
 }
 
 // clean asks whether to delete what, and runs cleanup. A terminal shows the
-// progress. If userID is not empty, clean deletes that user; otherwise it
-// deletes what has expired. If ctx ends, clean prints what was done until then.
+// progress of a sweep. If userID is not empty, clean deletes that user;
+// otherwise it deletes what has expired. If ctx ends or cleanup fails, clean
+// prints what was done until then.
 func (f *sweepFlags) clean(ctx context.Context, con console, what, userID string) error {
 	store, err := f.open(ctx)
 	if err != nil {
@@ -34,29 +36,25 @@ func (f *sweepFlags) clean(ctx context.Context, con console, what, userID string
 	run := &cleanup.Cleanup{
 		Table: store.table, Live: store.live, Now: con.now,
 		Progress: func(s table.Swept) {
-			soFar := fmt.Sprintf("%s items, %s to delete, %s deleted", grouped(s.Scanned), grouped(s.Stale), grouped(s.Deleted))
-			if userID != "" { // the number of a user's items is unknown
-				con.tell(soFar)
-				return
-			}
 			parts++
-			con.bar(parts, table.Parts, soFar)
+			con.bar(parts, table.Parts, fmt.Sprintf("%s items, %s to delete, %s deleted", grouped(s.Scanned), grouped(s.Stale), grouped(s.Deleted)))
 		},
 	}
 	a, err := run.Run(ctx, cleanup.Request{UserID: userID, DryRun: f.DryRun})
 	con.told()
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && a.Scanned == 0 { // nothing was done
 		return err
 	}
+	var unprinted error
 	if f.JSON {
-		err = con.printLine(a)
+		unprinted = con.printLine(a)
 	} else {
-		_, err = fmt.Fprintln(con.out, f.result(a, userID, ctx.Err() != nil))
+		_, unprinted = fmt.Fprintln(con.out, f.result(a, userID, ctx.Err() != nil))
 	}
 	if ctx.Err() != nil {
 		return errInterrupted
 	}
-	return err
+	return cmp.Or(err, unprinted)
 }
 
 // result returns for people what was done.

@@ -18,7 +18,7 @@ type topCommand struct {
 	Near     int           `default:"80" placeholder:"PERCENT" help:"Show users who have used at least this share of a limit (${default})."`
 	Rows     int           `default:"20" placeholder:"N" help:"Show at most N rows (${default})."`
 	Watch    bool          `help:"Read the table again and again, until Ctrl-C."`
-	Every    time.Duration `default:"10s" placeholder:"TIME" help:"How long --watch waits before it reads again (${default})."`
+	Every    time.Duration `default:"10s" placeholder:"TIME" help:"How long --watch waits after it has read the table (${default})."`
 	JSON     bool          `name:"json" help:"Print one line of JSON for each time that the table is read."`
 	yesFlag
 	tableFlags
@@ -102,8 +102,6 @@ func (c *topCommand) agree(ctx context.Context, con console, s store) error {
 func (c *topCommand) watch(ctx context.Context, con console, s store) error {
 	var total scan.Cost
 	times := int64(0)
-	next := time.NewTicker(c.Every)
-	defer next.Stop()
 	for {
 		found, err := c.read(ctx, con, s)
 		total.Units += found.Units
@@ -118,7 +116,7 @@ func (c *topCommand) watch(ctx context.Context, con console, s store) error {
 			return err
 		}
 		select {
-		case <-next.C:
+		case <-time.After(c.Every):
 		case <-ctx.Done():
 			con.note(fmt.Sprintf("stopped after the table was read %s for %s", several(times, "time"), units(total.Units)))
 			return errInterrupted

@@ -42,8 +42,8 @@ type ranking struct {
 
 // add adds an item, if its window is current and its user is near the limit.
 func (r *ranking) add(k ratelimit.Key, item ratelimit.Item) {
-	_, a, err := find(k.Activity)
-	if err != nil || r.only != "" && r.only != k.Activity {
+	_, a, ok := activityNamed(k.Activity)
+	if !ok || r.only != "" && r.only != k.Activity {
 		return
 	}
 	now := r.At.UnixMilli()

@@ -25,7 +25,8 @@ type verifyCommand struct {
 
 // Help returns the text below the command's flags.
 func (verifyCommand) Help() string {
-	return `Many callers ask at once for one user. The user is new and is removed afterwards.
+	return `Many callers ask at once for one user. The command makes up a user, and clears
+that user's count afterwards. A reservoir's places can't be given back; they expire.
 The exit status is 1 unless exactly the limit gets through. Examples:
   guards verify create_post
   guards verify create_post --store dynamodb --callers 100
@@ -81,8 +82,8 @@ func (c *verifyCommand) verify(ctx context.Context, con console, ask asker, p po
 		return v, err
 	}
 	user.Op = guard.Reset
-	_, left := ask(context.WithoutCancel(ctx), user)
-	return v, cmp.Or(err, left)
+	_, v.left = ask(context.WithoutCancel(ctx), user)
+	return v, err
 }
 
 // wholeWindow waits for the end of the current window if that is less than
@@ -117,9 +118,12 @@ type verdict struct {
 	P50Ms    float64 `json:"p50Ms"`
 	P99Ms    float64 `json:"p99Ms"`
 
-	answered int // requests, if the command was stopped
+	answered int   // requests, if the command was stopped
+	left     error // why the user's counts could not be removed; nil if they were
 }
 
+// print writes the verdict. It returns errRefused unless exactly the limit got
+// through, and otherwise the error of the clean-up.
 func (v verdict) print(con console, asJSON bool) error {
 	var err error
 	if asJSON {
@@ -132,8 +136,11 @@ func (v verdict) print(con console, asJSON bool) error {
 		_, err = fmt.Fprintf(con.out, "%s: %d of %d allowed, %s, in %.0f ms (p50 %.1f ms, p99 %.1f ms)\n",
 			v.Activity, v.Allowed, v.Asked, result, v.TookMs, v.P50Ms, v.P99Ms)
 	}
+	if v.left != nil {
+		con.note("the counts of the test user could not be removed; they expire by themselves")
+	}
 	if err == nil && !v.Exact {
 		return errRefused
 	}
-	return err
+	return cmp.Or(err, v.left)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/smithy-go"
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
@@ -42,11 +44,15 @@ func (c *verifyCommand) asker(ctx context.Context, con console, g limits.Guard) 
 	if err != nil {
 		return nil, err
 	}
+	changed, err := follow(ctx, store.live)
+	if err != nil {
+		return nil, err
+	}
 	// A person waits for the first request, a status. The others can be slow
 	// and throttled, because they come all at once, so they are sent again as
 	// functions do.
-	first := &guard.Handler{Guard: g, Limiter: store.limiter(con)}
-	many := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: store.Store, Now: con.now, Timeout: 30 * time.Second}}
+	first := &guard.Handler{Guard: g, Limiter: store.limiter(con), Live: changed}
+	many := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: store.Store, Now: con.now, Timeout: 30 * time.Second}, Live: changed}
 	return func(ctx context.Context, r guard.Request) (asked, error) {
 		ask := many.Decide
 		if r.Op == guard.Status {
@@ -72,16 +78,17 @@ func (c *verifyCommand) invoker(ctx context.Context, g limits.Guard) (asker, err
 			o.BaseEndpoint = aws.String(c.LambdaEndpoint)
 		}
 	})
-	name := c.Function
-	if name == "" {
-		name = g.Name
+	name := cmp.Or(c.Function, g.Name)
+	place := "in " + cfg.Region
+	if c.LambdaEndpoint != "" {
+		place = "at " + c.LambdaEndpoint
 	}
 	return func(ctx context.Context, r guard.Request) (a asked, err error) {
 		payload := fmt.Appendf(nil, `{"userId":%q,"activity":%q,"op":%q}`, r.UserID, r.Activity, r.Op)
 		out, err := client.Invoke(ctx, &lambda.InvokeInput{FunctionName: &name, Payload: payload})
 		switch {
 		case err != nil:
-			return a, notInvoked(name, err)
+			return a, notInvoked(name, place, err)
 		case out.FunctionError != nil:
 			return a, failed(name, out.Payload)
 		}
@@ -96,26 +103,36 @@ func (c *verifyCommand) invoker(ctx context.Context, g limits.Guard) (asker, err
 }
 
 // failed returns the error of a function's error. A refusal can be one, with
-// ON_LIMIT=error; then failed returns nil.
+// ON_LIMIT=error; then failed returns nil. Bad input is a mistake of this
+// command's user. Anything else, such as a crash, means that the guard gave no
+// answer.
 func failed(name string, payload []byte) error {
 	var e struct{ ErrorType, ErrorMessage string }
-	_ = json.Unmarshal(payload, &e) // a crash can have any payload; then the type stays empty
+	_ = json.Unmarshal(payload, &e) // a crash can have any payload; then both stay empty
+	what := name + " failed: " + cmp.Or(e.ErrorMessage, strings.TrimSpace(string(payload)))
 	switch e.ErrorType {
 	case invokeapi.ErrorType(&guard.RateLimitExceeded{}):
 		return nil
-	case invokeapi.ErrorType(&input.Unavailable{}):
-		return &input.Unavailable{What: name + " failed: " + e.ErrorMessage}
+	case invokeapi.ErrorType(&input.ValidationError{}):
+		return errors.New(what)
 	}
-	return fmt.Errorf("%s failed: %s", name, strings.TrimSpace(string(payload)))
+	return &input.Unavailable{What: what}
 }
 
-// notInvoked returns the error of a guard that could not be invoked.
-func notInvoked(name string, cause error) error {
+// notInvoked returns the error of a guard that could not be invoked. Place is
+// where it was looked for, such as "in eu-west-1".
+func notInvoked(name, place string, cause error) error {
 	what := "the guard " + name + " could not be invoked"
 	if e, ok := errors.AsType[*unreached](cause); ok {
 		return hint{
 			error:  &input.Unavailable{What: what + ": " + e.Error()},
 			advice: "choose another address with --lambda-endpoint, or another region with --region",
+		}
+	}
+	if e, ok := errors.AsType[smithy.APIError](cause); ok && e.ErrorCode() == "ResourceNotFoundException" {
+		return hint{
+			error:  &input.Unavailable{What: "there is no function " + name + " " + place},
+			advice: "name the deployed guard with --function",
 		}
 	}
 	return &input.Unavailable{What: what, Cause: cause}

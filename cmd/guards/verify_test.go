@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/policy"
 )
 
@@ -28,8 +31,11 @@ func TestVerifyThroughServe(t *testing.T) {
 	if r := post(t, invocations(endpoint, "cleanup"), `{"dryRun": true}`); !strings.Contains(r.body, `"scanned":0`) {
 		t.Errorf("verify left counted actions of its user: %s", r.body)
 	}
-	if status := run(t.Context(), append(args, "--function", "pots-guard"), console{out: io.Discard, err: &log, now: atPinned}); status != unreachable {
-		t.Errorf("an unknown function: status %d: %s", status, &log)
+	var wrong stream
+	status := run(t.Context(), append(args, "--function", "pots-guard"), console{out: io.Discard, err: &wrong, now: atPinned})
+	want := "guards: there is no function pots-guard at " + endpoint + "\nguards: name the deployed guard with --function\n"
+	if status != unreachable || wrong.String() != want {
+		t.Errorf("an unknown function: status %d: %s, want %s", status, &wrong, want)
 	}
 }
 
@@ -52,6 +58,61 @@ func TestVerifyReadsTheErrorsOfAFunction(t *testing.T) {
 		args := []string{"verify", "create_post", "--lambda-endpoint", endpoint, "--region", "us-east-1"}
 		if status := run(t.Context(), args, console{out: &out, err: &out, now: atPinned}); status != tt.status || !strings.HasPrefix(out.String(), tt.prints) {
 			t.Errorf("%s=%s: status %d: %s", tt.variable, tt.value, status, &out)
+		}
+	}
+}
+
+// A function that crashes or times out has given no answer. Only bad input is
+// the caller's mistake.
+func TestVerifyOfAFunctionThatFails(t *testing.T) {
+	credentials(t)
+	for _, tt := range []struct {
+		failure string // what Lambda sends as the payload
+		status  int
+		prints  string
+	}{
+		{`{"errorMessage":"RequestId: 1 Error: Runtime exited","errorType":"Runtime.ExitError"}`, unreachable, "guards: posts-guard failed: RequestId: 1 Error: Runtime exited\n"},
+		{`{"errorMessage":"RequestId: 1 Error: Task timed out after 10.00 seconds","errorType":"Sandbox.Timedout"}`, unreachable, "guards: posts-guard failed: RequestId: 1 Error: Task timed out after 10.00 seconds\n"},
+		{"killed", unreachable, "guards: posts-guard failed: killed\n"},
+		{`{"errorMessage":"activity is \"x\"","errorType":"ValidationError"}`, wrongUse, "guards: posts-guard failed: activity is \"x\"\n"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Amz-Function-Error", "Unhandled")
+			_, _ = io.WriteString(w, tt.failure)
+		}))
+		var out stream
+		args := []string{"verify", "create_post", "--lambda-endpoint", server.URL, "--region", "us-east-1"}
+		if status := run(t.Context(), args, console{out: &out, err: &out, now: atPinned}); status != tt.status || out.String() != tt.prints {
+			t.Errorf("%s: status %d: %s, want %d: %s", tt.failure, status, &out, tt.status, tt.prints)
+		}
+		server.Close()
+	}
+}
+
+// A clean-up that fails takes nothing away from the verdict.
+func TestVerifyPrintsTheVerdictIfItsUserStays(t *testing.T) {
+	for through, want := range map[int64]int{10: unreachable, 11: refused} {
+		var checks atomic.Int64
+		ask := func(_ context.Context, r guard.Request) (asked, error) {
+			if r.Op == guard.Reset {
+				return asked{}, &input.Unavailable{What: "the table could not be reached"}
+			}
+			if r.Op == guard.Status {
+				return asked{Allowed: true, Limit: 10}, nil
+			}
+			return asked{Allowed: checks.Add(1) <= through, Limit: 10}, nil
+		}
+		var out, log stream
+		con := console{out: &out, err: &log, now: atPinned}
+		c := verifyCommand{Activity: "create_post", Callers: 5}
+		v, err := c.verify(t.Context(), con, ask, policy.Must("10/1m"))
+		if err == nil {
+			err = v.print(con, false)
+		}
+		status := con.fail(err)
+		if status != want || !strings.HasPrefix(out.String(), fmt.Sprintf("create_post: %d of 15 allowed, ", through)) ||
+			!strings.HasPrefix(log.String(), "guards: the counts of the test user could not be removed; they expire by themselves\n") {
+			t.Errorf("%d of 10 got through: status %d, want %d: %s%s", through, status, want, &out, &log)
 		}
 	}
 }

@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -11,10 +13,11 @@ import (
 // wait returns a time to wait in words, rounded up, so that nobody comes back
 // too early.
 func wait(d time.Duration) string {
-	s := int64((d + time.Second - 1) / time.Second)
+	ms := int64((d + time.Millisecond - 1) / time.Millisecond)
+	s := (ms + 999) / 1000
 	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case ms < 1000:
+		return fmt.Sprintf("%d ms", ms)
 	case s < 120:
 		return fmt.Sprintf("%d s", s)
 	case s < 2*3600:
@@ -47,6 +50,20 @@ func several(n int64, noun string) string {
 		noun += "s"
 	}
 	return grouped(n) + " " + noun
+}
+
+// visible returns s with escapes for the characters that can't be seen, because
+// they could control the terminal.
+func visible(s string) string {
+	var b strings.Builder
+	for _, c := range s {
+		if unicode.IsPrint(c) {
+			b.WriteRune(c)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(c), "'"))
+		}
+	}
+	return b.String()
 }
 
 // verdict returns in one word what a guard decided.

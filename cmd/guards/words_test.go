@@ -7,14 +7,15 @@ import (
 
 func TestWait(t *testing.T) {
 	for _, tt := range []struct {
-		ms   int64
+		ms   float64
 		want string
 	}{
+		{0, "0 ms"}, {0.0001, "1 ms"}, {998.1, "999 ms"}, {999.1, "1 s"},
 		{1, "1 ms"}, {999, "999 ms"}, {1000, "1 s"}, {41001, "42 s"}, {119_000, "119 s"}, {120_000, "2 min"},
 		{120_001, "3 min"}, {7_140_000, "119 min"}, {7_200_000, "2 h 0 min"}, {43_199_999, "12 h 0 min"},
 	} {
-		if got := wait(time.Duration(tt.ms) * time.Millisecond); got != tt.want {
-			t.Errorf("wait of %d ms is %q, want %q", tt.ms, got, tt.want)
+		if got := wait(time.Duration(tt.ms * float64(time.Millisecond))); got != tt.want {
+			t.Errorf("wait of %v ms is %q, want %q", tt.ms, got, tt.want)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func run(ctx context.Context) error {
 	if err := guards.Ready(ctx, "create_post"); err != nil {
 		return err // a missing permission or a wrong name ends the app here, and not at a user's request
 	}
-	limit := httpguard.Limit{Guards: guards, Activity: "create_post", User: user}
+	limit := httpguard.Middleware{Guards: guards, Activity: "create_post", User: user}
 	mux := http.NewServeMux()
 	mux.Handle("POST /posts", logIn(limit.Handler(http.HandlerFunc(createPost))))
 	return listen(ctx, mux)

@@ -38,6 +38,14 @@ var Parts = []Part{
 	{Name: "peers", Test: "TestPeers", Peers: true},
 }
 
+// command returns the command that measures the part.
+func (p Part) command() string {
+	if p.Peers {
+		return "make bench-peers"
+	}
+	return "make bench PART=" + p.Name
+}
+
 func find(name string) (Part, error) {
 	i := slices.IndexFunc(Parts, func(p Part) bool { return p.Name == name })
 	if i < 0 {
@@ -73,11 +81,7 @@ func Save(t testing.TB, part string, r Result) {
 	if len(r.Goals) > 0 {
 		r.Tables = append([]findings.Table{goals(r.Goals)}, r.Tables...)
 	}
-	command := "make bench PART=" + part
-	if p.Peers {
-		command = "make bench-peers"
-	}
-	s := saved{Saved: findings.New(r.Result, command), Goals: r.Goals, Charts: r.Charts}
+	s := saved{Saved: findings.New(r.Result, p.command()), Goals: r.Goals, Charts: r.Charts}
 	t.Log("\n" + s.Markdown())
 	for _, g := range r.Goals {
 		if !g.Reached() {
@@ -91,9 +95,13 @@ func Save(t testing.TB, part string, r Result) {
 
 // goals returns a table with each goal beside its figure.
 func goals(list []Goal) findings.Table {
-	t := findings.Table{Title: "Goals", Head: []string{"figure", "median (middle half of the rounds)", "goal: at most"}}
+	t := findings.Table{Title: "Goals", Head: []string{"figure", "median (middle half of the rounds)", "goal: at most", "met"}}
 	for _, g := range list {
-		t.Rows = append(t.Rows, []string{g.What, g.Spread.String(), fmt.Sprint(g.Most)})
+		met := "yes"
+		if !g.Reached() {
+			met = "no"
+		}
+		t.Rows = append(t.Rows, []string{g.What, g.Spread.String(), fmt.Sprint(g.Most), met})
 	}
 	return t
 }

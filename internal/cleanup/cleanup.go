@@ -16,6 +16,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/metrics"
+	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/table"
 )
 
@@ -99,10 +100,23 @@ func (c *Cleanup) sweep(ctx context.Context, r Request, s table.Sweep) (table.Sw
 		return c.Table.Sweep(ctx, s)
 	}
 	swept, err := c.Table.Erase(ctx, r.UserID, s)
-	if err == nil && !r.DryRun && c.Live != nil {
-		_, err = live.Forget(ctx, c.Live, limits.All, r.UserID, c.now())
+	if err != nil || r.DryRun || c.Live == nil {
+		return swept, err
 	}
-	return swept, err
+	if _, err := live.Forget(ctx, c.Live, limits.All, r.UserID, c.now()); err != nil {
+		return swept, grantsKept(err)
+	}
+	return swept, nil
+}
+
+// grantsKept returns the error of an erasure that deleted the user's items, and
+// then failed with err.
+func grantsKept(err error) *input.Unavailable {
+	why := err.Error()
+	if e, ok := errors.AsType[*ratelimit.StoreError](err); ok {
+		why = e.What // the rest is only for the log
+	}
+	return &input.Unavailable{What: "the user's items are deleted, but the user's grants are not: " + why, Cause: err}
 }
 
 // marginOf returns how much of its time a run keeps back: a tenth, but at least
@@ -130,24 +144,27 @@ func (c *Cleanup) record(ctx context.Context, r Request, a Answer, err error) {
 		slog.Int64("users", a.Users), slog.Bool("finished", a.Finished), slog.Int64("durationMs", a.DurationMs),
 	}
 	if err != nil {
-		c.Log.LogAttrs(ctx, slog.LevelError, "cleanup failed", append(attrs, slog.Any("error", err))...)
+		attrs = append(attrs, slog.Any("error", err))
+		if e, ok := errors.AsType[*input.Unavailable](err); ok {
+			attrs = append(attrs, slog.Any("cause", e.Cause))
+		}
+		c.Log.LogAttrs(ctx, slog.LevelError, "cleanup failed", attrs...)
 		return
 	}
 	c.Log.LogAttrs(ctx, slog.LevelInfo, "cleanup done", attrs...)
 }
 
 // measure writes the metrics of a sweep. They have no dimension, because there
-// is only one cleanup.
+// is only one cleanup. Only a sweep that has seen the whole table knows the
+// numbers of users and of items left.
 func (c *Cleanup) measure(a Answer) {
-	var finished int64
+	values := []metrics.Value{{Name: "Scanned", Count: a.Scanned}, {Name: "Deleted", Count: a.Deleted}, {Name: "Finished"}}
 	if a.Finished {
-		finished = 1
+		values[2].Count = 1
+		values = append(values,
+			metrics.Value{Name: "TrackedUsers", Count: a.Users},          // users who had items before the sweep
+			metrics.Value{Name: "StaleLeft", Count: a.Stale - a.Deleted}, // expired items that are still in the table
+		)
 	}
-	c.Metrics.Write(c.now(), nil, []metrics.Value{
-		{Name: "Scanned", Count: a.Scanned},
-		{Name: "Deleted", Count: a.Deleted},
-		{Name: "TrackedUsers", Count: a.Users},          // users who had items before the sweep
-		{Name: "StaleLeft", Count: a.Stale - a.Deleted}, // expired items that are still in the table
-		{Name: "Finished", Count: finished},
-	})
+	c.Metrics.Write(c.now(), nil, values)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cric-talk/guards/internal/dynamotest"
 	"github.com/cric-talk/guards/internal/lambdatest"
 	"github.com/cric-talk/guards/internal/prove"
+	"github.com/cric-talk/guards/internal/retest"
 )
 
 // A process runs the cleanup's binary again and again.
@@ -20,6 +21,7 @@ type process struct {
 	table string
 	proxy *dynamotest.Proxy // stands between the binary and the table
 	runs  []*run
+	late  int // runs in a row that were answered after their deadline
 }
 
 // A run is one invocation.
@@ -88,8 +90,11 @@ func (p *process) note(r *run, result lambdatest.Result, err error, deadline tim
 	if result.ErrorType != "" || json.Unmarshal(result.Payload, &r.Answer) != nil {
 		p.t.Fatalf("the run is answered %+v", result)
 	}
-	if r.took > deadline {
-		p.t.Errorf("a run took %v, want an answer before its deadline of %v", r.took, deadline)
+	if p.late++; r.took <= deadline {
+		p.late = 0
+	}
+	if p.late >= retest.Tries { // one stall of a busy machine makes one run late
+		p.t.Fatalf("%d runs in a row were too late, the last one after %v, want an answer before its deadline of %v", p.late, r.took, deadline)
 	}
 }
 
@@ -146,6 +151,9 @@ func (p *process) finish() {
 			return
 		}
 		unfinished++
+		if p.late > 0 { // the same again
+			continue
+		}
 		p.slowly(0, prove.Bound(100*time.Millisecond, 0))
 		limit = prove.Bound(30*time.Second, limit)
 	}

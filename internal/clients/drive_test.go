@@ -34,7 +34,7 @@ func (o outcome) String() string { return o.Exception + o.FunctionError + string
 
 // A client makes calls, atOnce of them at the same time, and returns the outcome
 // of each.
-type client func(t *testing.T, endpoint string, atOnce int, calls []call) []outcome
+type client func(t testing.TB, endpoint string, atOnce int, calls []call) []outcome
 
 var clients = map[string]client{
 	"AWS CLI":            byScript("cli.py"),
@@ -46,7 +46,8 @@ var clients = map[string]client{
 // byScript returns a client that makes all calls in one process. The script reads
 // and writes JSON.
 func byScript(file string) client {
-	return func(t *testing.T, endpoint string, atOnce int, calls []call) (outcomes []outcome) {
+	return func(t testing.TB, endpoint string, atOnce int, calls []call) (outcomes []outcome) {
+		t.Helper()
 		source, err := os.ReadFile(filepath.Join("testdata", file))
 		if err != nil {
 			t.Fatal(err)
@@ -66,7 +67,8 @@ func byScript(file string) client {
 }
 
 // byGo makes the calls with the SDK for Go.
-func byGo(t *testing.T, endpoint string, atOnce int, calls []call) []outcome {
+func byGo(t testing.TB, endpoint string, atOnce int, calls []call) []outcome {
+	t.Helper()
 	functions := lambda.NewFromConfig(dynamotest.Config(endpoint))
 	return share(atOnce, calls, func(c call) outcome {
 		out, err := functions.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: &c.Function, Payload: c.Event})

@@ -12,9 +12,9 @@ import (
 
 // A fault returns the endpoint at which an example asks in place of the guards'
 // own. Nil is no fault.
-type fault func(t *testing.T, endpoint string) (instead string)
+type fault func(t testing.TB, endpoint string) (instead string)
 
-func (f fault) between(t *testing.T, endpoint string) string {
+func (f fault) between(t testing.TB, endpoint string) string {
 	t.Helper()
 	if f == nil {
 		return endpoint
@@ -23,11 +23,11 @@ func (f fault) between(t *testing.T, endpoint string) string {
 }
 
 // isAbsent is a server that does not exist.
-func isAbsent(*testing.T, string) string { return "http://127.0.0.1:1" }
+func isAbsent(testing.TB, string) string { return "http://127.0.0.1:1" }
 
 // losesAnAnswer forwards requests. It drops the first answer, so the client must
 // time out and send its request again.
-func losesAnAnswer(t *testing.T, endpoint string) string {
+func losesAnAnswer(t testing.TB, endpoint string) string {
 	t.Helper()
 	through := forward(t, endpoint)
 	var requests atomic.Int64
@@ -47,29 +47,29 @@ func losesAnAnswer(t *testing.T, endpoint string) string {
 }
 
 // breaks closes each connection without an answer.
-func breaks(t *testing.T, _ string) string {
+func breaks(t testing.TB, _ string) string {
 	t.Helper()
 	return answering(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 }
 
-func throttles(t *testing.T, _ string) string {
+func throttles(t testing.TB, _ string) string {
 	t.Helper()
 	return refusing(t, http.StatusTooManyRequests, "TooManyRequestsException", "Rate exceeded")
 }
 
-func fails(t *testing.T, _ string) string {
+func fails(t testing.TB, _ string) string {
 	t.Helper()
 	return refusing(t, http.StatusInternalServerError, "ServiceException", "An internal error occurred")
 }
 
-func denies(t *testing.T, _ string) string {
+func denies(t testing.TB, _ string) string {
 	t.Helper()
 	return refusing(t, http.StatusForbidden, "AccessDeniedException", "User is not authorized to perform: lambda:InvokeFunction")
 }
 
 // knowsAnotherName forwards requests as if the app asked a function that does
 // not exist.
-func knowsAnotherName(t *testing.T, endpoint string) string {
+func knowsAnotherName(t testing.TB, endpoint string) string {
 	t.Helper()
 	through := forward(t, endpoint)
 	return answering(t, func(w http.ResponseWriter, r *http.Request) {
@@ -79,13 +79,13 @@ func knowsAnotherName(t *testing.T, endpoint string) string {
 }
 
 // isNoGuard answers as a function that is no guard.
-func isNoGuard(t *testing.T, _ string) string {
+func isNoGuard(t testing.TB, _ string) string {
 	t.Helper()
 	return answering(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"hello":"world"}`) })
 }
 
 // refusing answers each request as Lambda does that invokes nothing.
-func refusing(t *testing.T, status int, code, message string) string {
+func refusing(t testing.TB, status int, code, message string) string {
 	t.Helper()
 	return answering(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -95,14 +95,14 @@ func refusing(t *testing.T, status int, code, message string) string {
 	})
 }
 
-func answering(t *testing.T, handler http.HandlerFunc) string {
+func answering(t testing.TB, handler http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	return server.URL
 }
 
-func forward(t *testing.T, endpoint string) http.Handler {
+func forward(t testing.TB, endpoint string) http.Handler {
 	t.Helper()
 	to, err := url.Parse(endpoint)
 	if err != nil {

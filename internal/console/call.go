@@ -21,6 +21,7 @@ type call struct {
 	request  `json:"-"`
 	answer   `json:"-"`
 	err      string // the error's type and message; empty for an answer
+	before   int64  // actions that counted before a release
 }
 
 // Who sent an event.
@@ -42,9 +43,13 @@ type request struct {
 	ReadyAt   int64    `json:"readyAt,omitempty"`
 }
 
-// status returns the event that asks for the figures without counting.
+// status returns the event that asks for the figures without counting. A release
+// may have a count above the limit, but a status may not.
 func (r request) status() []byte {
-	return request{UserID: r.UserID, Activity: r.Activity, Op: guard.Status, Count: r.Count, Tier: r.Tier}.json()
+	if r.Op == guard.Release {
+		r.Count = 1
+	}
+	return request{UserID: r.UserID, Activity: r.Activity, Op: guard.Status, Count: r.Count, Partial: r.Partial, Tier: r.Tier}.json()
 }
 
 // json returns the event as JSON.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -178,6 +180,47 @@ func TestARefusalThatIsAnErrorHasABar(t *testing.T) {
 	r.app("posts-guard", `{"userId": "u1", "activity": "create_post"}`)
 	s.wait("windows", `"refused":"Refused."`)
 	s.wait("answer", `"verdict":"refused","detail":"RateLimitExceeded: Rate limit exceeded: Too many requests in a short period, wait `)
+}
+
+// A check with partial, and a release, can have a count above the limit.
+func TestAPartialCheckAboveTheLimitHasABar(t *testing.T) {
+	const event = `{"userId": "u1", "activity": "create_post", "count": 25, "partial": true}`
+	for _, isError := range []bool{false, true} {
+		r := start(t, 30*time.Second, func(_ *console.Console, s *lambdafn.Settings) { s.RefusalIsError = isError })
+		s := r.watch("")
+		r.app("posts-guard", event)
+		s.wait("windows", `"used":10,"limit":10,`)
+		r.app("posts-guard", event)
+		s.wait("windows", `"refused":"Refused."`)
+		s.wait("answer", `"kind":"refused"`)
+		r.app("posts-guard", `{"userId": "u1", "activity": "create_post", "op": "release", "count": 25, "at": 1, "requestId": "r1"}`)
+		s.wait("answer", `"what":"release create_post × 25"`)
+		r.own("/console/clock", `{"move": 30000}`)
+		if e := s.wait("windows", `"used":0,"limit":10,`); !strings.Contains(e.data, `"unknown":""`) {
+			t.Errorf("ON_LIMIT=error: %v: %s", isError, e.data)
+		}
+	}
+}
+
+// The countdown belongs to the event that the button sends once more.
+func TestTheCountdownIsThatOfTheRefusedRequest(t *testing.T) {
+	r := start(t, 0, nil)
+	s := r.watch("")
+	r.app("posts-guard", `{"userId": "u1", "activity": "create_post", "count": 8}`)
+	r.app("posts-guard", `{"userId": "u1", "activity": "create_post", "count": 5}`)
+	s.wait("windows", `"refused":"Refused."`)
+	r.app("posts-guard", `{"userId": "u1", "activity": "create_post", "op": "status"}`) // one more action could pass at once
+	time.Sleep(1500 * time.Millisecond)                                                 // the figures are read again after a second
+	r.app("posts-guard", `{"userId": "u2", "activity": "create_post"}`)                 // so that the windows are sent
+	e := s.wait("windows", `"user":"u2"`)
+	passes := regexp.MustCompile(`"user":"u1".*"passesAt":(\d+),`).FindStringSubmatch(e.data)
+	if passes == nil {
+		t.Fatalf("the windows are %s", e.data)
+	}
+	ms, _ := strconv.ParseInt(passes[1], 10, 64)
+	if at, end := time.UnixMilli(ms), noon.Add(time.Minute); at.Before(end.Add(-time.Second)) || at.After(end.Add(time.Second)) {
+		t.Errorf("the request can pass at %v, want the end of the window", at.UTC())
+	}
 }
 
 // An activity with several limits has a bar for each.

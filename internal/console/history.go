@@ -29,7 +29,8 @@ type decided struct {
 type key struct{ user, activity string }
 
 // add adds a call. A reset forgets the requests that it cleared, and a release
-// forgets the actions that it gave back, because replay knows neither.
+// forgets the actions that it gave back, because replay knows neither. A release
+// that is too late, or repeated, gives nothing back.
 func (h *history) add(c call) {
 	h.n++
 	h.calls = last(append(h.calls, c), mostShown)
@@ -40,7 +41,7 @@ func (h *history) add(c call) {
 	case c.err != "":
 	case c.Op == guard.Reset:
 		h.requests = slices.DeleteFunc(h.requests, func(d decided) bool { return d.key == k })
-	case c.Op == guard.Release:
+	case c.Op == guard.Release && c.Used < c.before:
 		i := slices.IndexFunc(h.requests, func(d decided) bool { return d.key == k && d.id == c.RequestID && d.id != "" })
 		if i < 0 {
 			return

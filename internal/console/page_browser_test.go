@@ -3,7 +3,6 @@ package console_test
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 // One browser runs all these tests, because it takes seconds to start. Each test
@@ -27,7 +26,7 @@ func TestThePageInABrowser(t *testing.T) {
 			b.t = t
 			defer func() { b.t = outer }()
 			defer b.load("about:blank") // the page must not ask a server that has ended
-			r := start(t, 18*time.Second, nil)
+			r := start(t, 0, nil)       // a minute for the tests that count in one
 			b.load(r.url)
 			test(b, r)
 			b.mu.Lock()
@@ -68,7 +67,7 @@ func testCountdown(b *browser, _ *rig) {
 	b.choose("times", "2")
 	b.click("#ask button.main")
 	b.wait("#result", "1 of 2 allowed. Refused.")
-	b.wait("#window-list .passes", "can pass in ")
+	b.wait("#window-list .passes", "can pass ") // in some seconds, or on a busy machine already now
 	b.click("#window-list [data-act=again]")
 	b.wait("#answer-list li:first-child .verdict", "allowed")
 	if n := strings.Count(b.text("#answer-list"), "refused"); n != 1 {

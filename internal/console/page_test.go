@@ -73,6 +73,26 @@ func TestTheClockCanBeFixed(t *testing.T) {
 	}
 }
 
+// A release that is repeated or too late gives nothing back.
+func TestThePictureKeepsWhatAReleaseDidNotGiveBack(t *testing.T) {
+	r := start(t, 0, nil)
+	answer := r.app("posts-guard", `{"userId": "u1", "activity": "create_post", "count": 5}`)
+	receipts := regexp.MustCompile(`"at":\d+,"requestId":"[^"]+"`)
+	receipt := receipts.FindString(answer)
+	late := receipts.FindString(r.app("posts-guard", `{"userId": "u1", "activity": "create_post"}`))
+	for _, step := range []struct {
+		receipt string
+		move    string // of the clock, in milliseconds
+	}{{receipt, "0"}, {receipt, "0"}, {late, "60000"}} {
+		r.own("/console/clock", `{"move": `+step.move+`}`)
+		r.app("posts-guard", `{"userId": "u1", "activity": "create_post", "op": "release", "count": 2, `+step.receipt+`}`)
+		description := regexp.MustCompile(`<desc id="d">.*`).FindString(r.get("/console/picture.svg?user=u1&activity=create_post"))
+		if !strings.Contains(description, ">4 requests ") {
+			t.Errorf("after the release of %s: %s, want 4 requests", step.receipt, description)
+		}
+	}
+}
+
 func TestThePictureShowsTheLastRequests(t *testing.T) {
 	r := start(t, 0, nil)
 	const picture = "/console/picture.svg?user=u1&activity=create_post"

@@ -25,7 +25,7 @@ func (c *Console) servePicture(w http.ResponseWriter, r *http.Request) {
 	var limit policy.Policy
 	if known := c.windows.find(k); known != nil {
 		if a, ok := c.activity(known.function, k.activity); ok {
-			limit = a.For(known.tier)
+			limit = a.For(known.asked.Tier)
 		}
 	}
 	c.mu.Unlock()
@@ -33,7 +33,7 @@ func (c *Console) servePicture(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Nothing to draw yet: no request of this user for this activity was counted or refused since the start or the last reset.", http.StatusNotFound)
 		return
 	}
-	timelines, err := timelines(r.Context(), k, limit, requests)
+	drawn, err := timelines(r.Context(), k, limit, requests)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -41,12 +41,12 @@ func (c *Console) servePicture(w http.ResponseWriter, r *http.Request) {
 	// The picture has its style inside. Everything else stays forbidden.
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
 	w.Header().Set("Content-Type", "image/svg+xml")
-	_ = plot.SVG(w, timelines...)
+	_ = plot.SVG(w, drawn...)
 }
 
 // timelines replays requests.
 func timelines(ctx context.Context, k key, limit policy.Policy, requests []decided) ([]*replay.Timeline, error) {
-	record, err := table(requests)
+	record, err := asCSV(requests)
 	if err != nil {
 		return nil, err
 	}
@@ -54,18 +54,18 @@ func timelines(ctx context.Context, k key, limit policy.Policy, requests []decid
 		return traffic.NewReader(traffic.Options{Unit: traffic.Millis},
 			traffic.File{Name: "the last requests", Text: bytes.NewReader(record)})
 	}
-	replay := replay.Replay{Activity: k.activity, Policy: limit}
-	reports, err := replay.Compare(ctx, read())
+	r := replay.Replay{Activity: k.activity, Policy: limit}
+	reports, err := r.Compare(ctx, read())
 	if err != nil {
 		return nil, err
 	}
-	return replay.Timelines(ctx, read(), reports, k.user)
+	return r.Timelines(ctx, read(), reports, k.user)
 }
 
-// table returns requests as replay reads them: CSV in the order of time. The
+// asCSV returns requests as replay reads them, in the order of time. The
 // clock may have been moved back. A request for several actions is one line for
 // each action, and at most mostRequests lines remain.
-func table(requests []decided) ([]byte, error) {
+func asCSV(requests []decided) ([]byte, error) {
 	slices.SortStableFunc(requests, func(a, b decided) int { return cmp.Compare(a.at, b.at) })
 	var lines [][]string
 	for _, d := range requests {

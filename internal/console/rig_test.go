@@ -33,7 +33,7 @@ type store struct {
 	down atomic.Bool
 }
 
-var errDown = &ratelimit.StoreError{Failure: ratelimit.Rejected, What: "access to the table is denied"}
+var errDown = &ratelimit.StoreError{Failure: ratelimit.Misconfigured, What: "access to the table is denied"}
 
 func (s *store) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, error) {
 	if s.down.Load() {

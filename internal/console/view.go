@@ -78,8 +78,7 @@ func (c *Console) clock() clockView {
 	return v
 }
 
-// kinds are the kinds of an answer with their signs. The picture has the same
-// shapes.
+// marks holds the sign of each kind of answer. The picture uses the same shapes.
 var marks = map[string]string{"allowed": "●", "refused": "✕", "delayed": "◆", "done": "○", "error": "!"}
 
 // answer returns the view of the call with the number n.
@@ -162,7 +161,7 @@ func (c *Console) window(w *window) windowView {
 		Reset:   string(request{UserID: w.user, Activity: w.activity, Op: guard.Reset}.json()),
 	}
 	if a, ok := c.activity(w.function, w.activity); ok {
-		v.Limit = a.For(w.tier).String()
+		v.Limit = a.For(w.asked.Tier).String()
 	}
 	for _, f := range w.bars {
 		b := barView{Name: f.Name, Used: f.Used, Limit: f.Limit, Text: f.text()}
@@ -175,7 +174,7 @@ func (c *Console) window(w *window) windowView {
 		v.Bars = append(v.Bars, b)
 	}
 	if w.again != nil {
-		v.PassesAt, v.Again, v.Refused = w.passesAt, string(w.again), "Refused."
+		v.PassesAt, v.Again, v.Refused = w.passesAt, string(w.again.json()), "Refused."
 		if w.place > 0 {
 			v.Refused = "Delayed."
 		}

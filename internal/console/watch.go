@@ -36,18 +36,29 @@ type consoleKey struct{}
 // Invoke implements lambda.Handler.
 func (w watched) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	at := w.console.Clock.Now().UnixMilli()
+	var before answer
+	if asked := newCall(payload, nil, nil); asked.Op == guard.Release { // its own answer does not tell whether it gave anything back
+		before = w.status(ctx, asked)
+	}
 	reply, err := w.guard.Invoke(ctx, payload)
 	made := newCall(payload, reply, err)
-	made.function, made.at, made.from = w.function, at, fromApp
+	made.function, made.at, made.from, made.before = w.function, at, fromApp, before.Used
 	if ctx.Value(consoleKey{}) != nil {
 		made.from = fromConsole
 	}
 	if _, refused := errors.AsType[*guard.RateLimitExceeded](err); refused { // ON_LIMIT=error: the refusal has no figures
-		status, err := w.guard.Invoke(ctx, made.status())
-		made.answer = newCall(made.status(), status, err).answer
+		made.answer = w.status(ctx, made)
 	}
 	w.console.record(made)
 	return reply, err
+}
+
+// status asks the guard for the figures of what a call asks for. The console
+// does not record that. It returns the zero answer if the guard returns an
+// error.
+func (w watched) status(ctx context.Context, c call) answer {
+	reply, err := w.guard.Invoke(ctx, c.status())
+	return newCall(c.status(), reply, err).answer
 }
 
 // record adds a call to what the page shows.

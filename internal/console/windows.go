@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -26,15 +25,14 @@ type windows struct {
 type window struct {
 	key
 	function string
-	tier     string // of the last event
-	count    int64  // of the last event
+	asked    request // the last event
 	bars     []figures
-	passesAt int64           // when the refused request can pass; 0: none was refused
-	place    int64           // the place that a delayed request was given; 0: none
-	again    json.RawMessage // the event that asks once more for what was refused; nil: nothing was
-	unknown  string          // why the figures may be old; empty: they are not
-	last     int64           // the number of its last event
-	read     int64           // when the figures came
+	passesAt int64    // when the refused request can pass; 0: none was refused
+	place    int64    // the place that a delayed request was given; 0: none
+	again    *request // the event that asks once more for what was refused; nil: nothing was
+	unknown  string   // why the figures may be old; empty: they are not
+	last     int64    // the number of its last event
+	read     int64    // when the figures came
 }
 
 // add brings the figures of an answer.
@@ -57,7 +55,7 @@ func (w *windows) add(c call, now int64) {
 		}
 	}
 	w.events++
-	known.function, known.tier, known.count, known.last = c.function, c.Tier, c.Count, w.events
+	known.function, known.asked, known.last = c.function, c.request, w.events
 	known.set(c.answer, now)
 	switch {
 	case c.Op == guard.Check && !c.Allowed:
@@ -85,10 +83,10 @@ func (w *window) set(a answer, now int64) {
 
 // again returns the event that asks once more for what c was refused. It has no
 // requestId, because it is a new request. A delayed request presents its place.
-func again(c call) json.RawMessage {
+func again(c call) *request {
 	r := c.request
 	r.RequestID, r.At, r.Op, r.ReadyAt = "", 0, "", c.Place
-	return r.json()
+	return &r
 }
 
 // find returns the window of a user and an activity, or nil.
@@ -110,9 +108,13 @@ func (w *window) due(now int64) bool {
 	})
 }
 
-// status returns the event that reads the window.
+// status returns the event that reads the window. After a refusal, it asks about
+// the request that was refused, so that the countdown is that request's.
 func (w *window) status() []byte {
-	return request{UserID: w.user, Activity: w.activity, Count: w.count, Tier: w.tier}.status()
+	if w.again != nil {
+		return w.again.status()
+	}
+	return w.asked.status()
 }
 
 // read asks the guards for the figures of all windows that are due, or of all

@@ -127,17 +127,17 @@ func (w *Worker) ask(ctx context.Context, job guard.Job) (guard.Answer, error) {
 }
 
 // record logs a message that failed: its id and the cause, but nothing of what
-// it contains.
-func (w *Worker) record(ctx context.Context, message string, err error) {
+// it contains. On Lambda, a line's own text has the key message.
+func (w *Worker) record(ctx context.Context, messageID string, err error) {
 	if err == nil || w.Log == nil {
 		return
 	}
 	if e, ok := errors.AsType[*input.ValidationError](err); ok {
-		w.Log.LogAttrs(ctx, slog.LevelError, "invalid job", slog.String("message", message), slog.String("field", e.Field))
+		w.Log.LogAttrs(ctx, slog.LevelError, "invalid job", slog.String("messageId", messageID), slog.String("field", e.Field))
 		return
 	}
 	if e, ok := errors.AsType[*input.Unavailable](err); ok && e.Cause != nil {
 		err = fmt.Errorf("%w: %w", e, e.Cause)
 	}
-	w.Log.LogAttrs(ctx, slog.LevelWarn, "job not passed on", slog.String("message", message), slog.Any("error", err))
+	w.Log.LogAttrs(ctx, slog.LevelWarn, "job not passed on", slog.String("messageId", messageID), slog.Any("error", err))
 }

@@ -38,7 +38,7 @@ func TestPoison(t *testing.T) {
 		if failed := b.work(t.Context(), good, poison, good); failed != "m1" || len(b.ready.sent) != 2 {
 			t.Errorf("%s: failed %q, %d ready, want only m1", poison, failed, len(b.ready.sent))
 		}
-		if log := b.log.String(); !strings.Contains(log, `"msg":"invalid job","message":"m1","field":"`+field+`"`) {
+		if log := b.log.String(); !strings.Contains(log, `"msg":"invalid job","messageId":"m1","field":"`+field+`"`) {
 			t.Errorf("%s: log %s, want field %s", poison, log, field)
 		}
 	}
@@ -74,7 +74,7 @@ func TestFailuresAreReportedOneByOne(t *testing.T) {
 		failed string
 	}{
 		"the table": {func(b *bench) {
-			b.store.away = &ratelimit.StoreError{Failure: ratelimit.Rejected, What: "down", Err: down}
+			b.store.away = &ratelimit.StoreError{Failure: ratelimit.Misconfigured, What: "down", Err: down}
 		}, "m0"},
 		"the ready queue":   {func(b *bench) { b.ready.err = down }, "m0 m1"},
 		"the delayed queue": {func(b *bench) { b.delayed.err = down }, "m2"},

@@ -80,14 +80,14 @@ func Table(t testing.TB) string {
 		t.Fatalf("create the test's table: %v", err)
 	}
 	t.Cleanup(func() { // t.Context is done by now
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if _, err := client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String(name)}); err != nil {
 			t.Errorf("delete the test's table: %v", err)
 		}
 	})
 	made := dynamodb.NewTableExistsWaiter(client)
-	if err := made.Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(name)}, 30*time.Second); err != nil {
+	if err := made.Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(name)}, time.Minute); err != nil {
 		t.Fatalf("wait for the test's table: %v", err)
 	}
 	return name
@@ -100,7 +100,8 @@ func newTransport() *http.Transport {
 		MaxIdleConnsPerHost: 1024,
 		IdleConnTimeout:     5 * time.Second, // DynamoDB Local closes them after 30 s
 		DisableCompression:  true,
-		// If the server loses a request, the test fails instead of hanging.
-		ResponseHeaderTimeout: 30 * time.Second,
+		// If the server loses a request, the test fails instead of hanging. A
+		// busy machine can stand still for many seconds.
+		ResponseHeaderTimeout: time.Minute,
 	}
 }

@@ -52,7 +52,7 @@ func TestTheFateOfARequestIsCertainWhenItsCallReturns(t *testing.T) {
 	want := 0
 	for _, fault := range []dynamotest.Fault{dynamotest.HangAfter, dynamotest.Stall, dynamotest.HangBefore, dynamotest.HangAfter} {
 		plan := &dynamotest.Plan{Faults: []dynamotest.Fault{fault}}
-		ctx, cancel := context.WithTimeout(plan.In(t.Context()), 10*time.Millisecond)
+		ctx, cancel := context.WithTimeout(plan.In(t.Context()), 100*time.Millisecond)
 		if err := c.add(ctx, client, ""); err == nil || ctx.Err() == nil {
 			t.Errorf("%s: got %v, want an error at the deadline", fault, err)
 		}

@@ -20,19 +20,19 @@ import (
 )
 
 // An app starts one of the apps. Each does the same in another language.
-type app func(t *testing.T, env ...string) *process
+type app func(t testing.TB, env ...string) *process
 
 var apps = map[string]app{
 	"express": byScript("express"),
 	"fastapi": byScript("fastapi"),
-	"go": func(t *testing.T, env ...string) *process {
+	"go": func(t testing.TB, env ...string) *process {
 		t.Helper()
 		return start(t, env, lambdatest.Build(t, "./examples/go"))
 	},
 }
 
 func byScript(args ...string) app {
-	return func(t *testing.T, env ...string) *process {
+	return func(t testing.TB, env ...string) *process {
 		t.Helper()
 		return start(t, append([]string{"GUARDS_PACKAGES=" + packages(t)}, env...), "scripts/example", args...)
 	}
@@ -40,7 +40,7 @@ func byScript(args ...string) app {
 
 // serving starts the app and returns its URL. It starts the app again if the
 // machine was so busy that ready took it for an outage.
-func (a app) serving(t *testing.T, env ...string) (*process, string) {
+func (a app) serving(t testing.TB, env ...string) (*process, string) {
 	t.Helper()
 	for range 4 {
 		p := a(t, env...)
@@ -173,7 +173,7 @@ func post(t *testing.T, url, user string) answer {
 	return do(t, request)
 }
 
-func do(t *testing.T, request *http.Request) answer {
+func do(t testing.TB, request *http.Request) answer {
 	t.Helper()
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {

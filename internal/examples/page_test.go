@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cric-talk/guards/internal/retest"
 )
 
 // The page logs in as u1, so this test has a server of its own.
@@ -19,17 +21,21 @@ func TestThePageCountsDown(t *testing.T) {
 	if err != nil {
 		t.Skip("Node is not installed")
 	}
-	page := func() *process { return start(t, nil, node, "internal/examples/testdata/page.mjs", url) }
-	if posted := page(); posted.status(t) != 0 || posted.String() != `{"text":"Posted","disabled":false}`+"\n" {
+	page := func(t testing.TB) *process {
+		t.Helper()
+		return start(t, nil, node, "internal/examples/testdata/page.mjs", url)
+	}
+	if posted := page(t); posted.status(t) != 0 || posted.String() != `{"text":"Posted","disabled":false}`+"\n" {
 		t.Errorf("the first click: %s", posted)
 	}
 
-	var waits []int
-	for len(waits) < 2 { // if the minute ends too soon, the page counts down only once
+	// If the minute ends too soon, the page counts down only once. A busy machine
+	// can skip a number.
+	retest.Run(t, func(t testing.TB) {
+		var waits []int
 		ask(t, guards, "u1", `,"op":"reset"`)
 		ask(t, guards, "u1", `,"count":10`)
-		waits = nil
-		refused := page()
+		refused := page(t)
 		select {
 		case <-refused.ended:
 		case <-time.After(5 * time.Second): // long enough for two numbers
@@ -47,10 +53,10 @@ func TestThePageCountsDown(t *testing.T) {
 				waits = append(waits, seconds)
 			}
 		}
-	}
-	if waits[0] > 60 || waits[1] != waits[0]-1 {
-		t.Errorf("the page shows the seconds %v, want a countdown", waits)
-	}
+		if len(waits) < 2 || waits[0] > 60 || waits[1] != waits[0]-1 {
+			t.Errorf("the page shows the seconds %v, want a countdown", waits)
+		}
+	})
 }
 
 func TestThePageNeedsNoOtherFile(t *testing.T) {

@@ -28,7 +28,7 @@ const root = "../.."
 // packages returns the folder in which make packages has installed what the
 // examples need. If it has not, the test is skipped. With CI=true the test fails
 // instead.
-func packages(t *testing.T) string {
+func packages(t testing.TB) string {
 	t.Helper()
 	folder := os.Getenv("GUARDS_PACKAGES")
 	if folder == "" {
@@ -61,7 +61,7 @@ type process struct {
 // start starts a program that is killed when the test ends. It sees nothing of
 // the test's environment. An entry of env such as "AWS_REGION=" removes the
 // variable.
-func start(t *testing.T, env []string, name string, args ...string) *process {
+func start(t testing.TB, env []string, name string, args ...string) *process {
 	t.Helper()
 	p := &process{ended: make(chan struct{}), changed: make(chan struct{}), cmd: exec.Command(name, args...)}
 	p.cmd.Dir = root
@@ -121,7 +121,7 @@ func (p *process) String() string {
 var listening = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 
 // url waits until the process prints its URL, and returns it.
-func (p *process) url(t *testing.T) string {
+func (p *process) url(t testing.TB) string {
 	t.Helper()
 	url := p.printsURL(t)
 	if url == "" {
@@ -131,7 +131,7 @@ func (p *process) url(t *testing.T) string {
 }
 
 // printsURL returns an empty string if the process ends without a URL.
-func (p *process) printsURL(t *testing.T) string {
+func (p *process) printsURL(t testing.TB) string {
 	t.Helper()
 	late := time.After(time.Minute)
 	for {
@@ -156,7 +156,7 @@ func (p *process) printsURL(t *testing.T) string {
 func (p *process) tookForAnOutage() bool { return strings.Contains(p.String(), "did not answer") }
 
 // status waits until the process ends, and returns its exit status.
-func (p *process) status(t *testing.T) int {
+func (p *process) status(t testing.TB) int {
 	t.Helper()
 	select {
 	case <-p.ended:
@@ -167,7 +167,7 @@ func (p *process) status(t *testing.T) int {
 }
 
 // serve runs guards serve and returns its URL.
-func serve(t *testing.T) string {
+func serve(t testing.TB) string {
 	t.Helper()
 	return start(t, nil, lambdatest.Build(t, "./cmd/guards"), "serve", "--addr", "127.0.0.1:0").url(t)
 }
@@ -190,7 +190,7 @@ type proxy struct {
 	requests atomic.Int64
 }
 
-func newProxy(t *testing.T, endpoint string) *proxy {
+func newProxy(t testing.TB, endpoint string) *proxy {
 	t.Helper()
 	to, err := url.Parse(endpoint)
 	if err != nil {
@@ -225,7 +225,7 @@ func (p *proxy) set(f fault)      { p.fault.Store(int32(f)) }
 func (p *proxy) endpoint() string { return "AWS_ENDPOINT_URL_LAMBDA=" + p.URL }
 
 // ask asks posts-guard, and returns how many posts of the user are counted.
-func ask(t *testing.T, endpoint, user, further string) int64 {
+func ask(t testing.TB, endpoint, user, further string) int64 {
 	t.Helper()
 	event := `{"userId":"` + user + `","activity":"create_post"` + further + `}`
 	response, err := http.Post(endpoint+"/2015-03-31/functions/posts-guard/invocations", "application/json", bytes.NewBufferString(event))

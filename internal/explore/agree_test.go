@@ -24,7 +24,7 @@ var shown = map[string]func(r policy.Rate, counted []entry, limit int, now int64
 }
 
 // agrees requires that the item shows what the ledger has counted, at the latest
-// action and at each later instant.
+// action that the item ever had, and at each later instant.
 func (x *explorer) agrees(l *ledger, w written) error {
 	p := x.policies[w.limit]
 	latest := w.write.Now
@@ -33,6 +33,11 @@ func (x *explorer) agrees(l *ledger, w written) error {
 		if e.item == w.write.Key.Window {
 			mine = append(mine, e)
 			latest = max(latest, e.at, e.now)
+		}
+	}
+	for _, o := range l.over {
+		if o.item == w.write.Key.Window {
+			latest = max(latest, o.ms)
 		}
 	}
 	for t := -1; t < len(x.instants); t++ {

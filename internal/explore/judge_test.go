@@ -212,13 +212,14 @@ func (x *explorer) presented(e *ending) error {
 }
 
 // released requires that a release in time gives back what the check took: the
-// item does not know the check any more.
+// item does not know the check any more. A late copy of the check can count
+// after a reset, and it can do so after the release was performed.
 func (x *explorer) released(e *ending) error {
 	if e.now-e.call.At > 10_000 {
 		return nil
 	}
 	counts := false
-	if slices.Contains(e.ledger.back, receipt{e.id, e.call.At}) {
+	if slices.Contains(e.ledger.back, receipt{e.id, e.call.At, e.item}) {
 		return nil // given back already; an attempt that arrived after that can count now
 	}
 	for _, c := range e.ledger.entries {
@@ -228,7 +229,7 @@ func (x *explorer) released(e *ending) error {
 		if c.forgotten && c.aliveFor>>e.slot&1 == 1 {
 			return nil // and what was counted since is another action
 		}
-		counts = counts || !c.forgotten && e.stillCounts(c, x.time(e.world.now, int(e.proc.by)))
+		counts = counts || !c.forgotten && !c.late && e.stillCounts(c, x.time(e.world.now, int(e.proc.by)))
 	}
 	if counts {
 		return fmt.Errorf("nothing was given back: %s", inWords(e.ledger.entries))

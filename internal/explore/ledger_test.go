@@ -24,8 +24,12 @@ type ledger struct {
 	unlooked  [2]bool    // an instance got no answer from the table since its own last release or reset ended
 	freedTold bool       // the caller of that release or reset got the answer
 	refused   uint8      // the slots that were told limited
-
+	over      []dropped  // for each item, the newest of the entries that the ledger has dropped
 }
+
+// A dropped is when an item last counted something that matters no more. What an
+// item shows of earlier times may have made room for it.
+type dropped struct{ item, ms int64 }
 
 // An entry is what was counted for a request.
 type entry struct {
@@ -42,14 +46,16 @@ type entry struct {
 	limit  uint8 // the number of the policy that counted it
 	freed  int64 // bucket: actions that came before this one and were given back after it
 
+	late      bool  // a copy that arrived after its decision was over
 	forgotten bool  // the item need not know the id any more
 	aliveFor  uint8 // forgotten: the slots in flight when it was
 }
 
-// A receipt is what a release shows.
+// A receipt is what a release shows, and the window of the item that it changes.
 type receipt struct {
-	id uint8
-	at int64
+	id   uint8
+	at   int64
+	item int64
 }
 
 // mostLimits is the most limits of a policy that the explorer takes.
@@ -66,7 +72,7 @@ func encodeEntries(b []byte, entries []entry) []byte {
 		b = append(b, e.id, e.writer, e.limit, e.aliveFor)
 		b = encodeInt(encodeInt(encodeInt(b, e.item), e.n), e.at-edge)
 		b = encodeInt(encodeInt(encodeInt(encodeInt(b, e.now-edge), e.ms), e.place-edge), e.freed)
-		b = encodeBool(encodeBool(b, e.forgotten), e.whole)
+		b = encodeBool(encodeBool(encodeBool(b, e.forgotten), e.whole), e.late)
 		for _, n := range e.left {
 			b = encodeInt(b, n)
 		}
@@ -77,7 +83,11 @@ func encodeEntries(b []byte, entries []entry) []byte {
 func encodeLedger(b []byte, l ledger) []byte {
 	b = encodeInt(encodeEntries(b, l.entries), int64(len(l.back)))
 	for _, r := range l.back {
-		b = encodeInt(append(b, r.id), r.at)
+		b = encodeInt(encodeInt(append(b, r.id), r.at), r.item)
+	}
+	b = encodeInt(b, int64(len(l.over)))
+	for _, o := range l.over {
+		b = encodeInt(encodeInt(b, o.item), o.ms-edge)
 	}
 	b = append(b, l.removed[:]...)
 	for i := range l.alone {
@@ -89,7 +99,7 @@ func encodeLedger(b []byte, l ledger) []byte {
 
 // copied returns a ledger that can change without changing l.
 func (l ledger) copied() ledger {
-	l.entries, l.back = slices.Clone(l.entries), slices.Clone(l.back)
+	l.entries, l.back, l.over = slices.Clone(l.entries), slices.Clone(l.back), slices.Clone(l.over)
 	for i := range l.alone {
 		l.alone[i] = slices.Clone(l.alone[i])
 	}
@@ -103,8 +113,8 @@ func (l *ledger) makeRoom(slot int, by uint8, ms int64, replied uint8) {
 }
 
 // emptied notes that the item of a window is gone. With a reset its actions no
-// longer count. With cleanup they must have expired, so the promise goes on as if
-// the item were there.
+// longer count, and its releases are forgotten. With cleanup they must have
+// expired, so the promise goes on as if the item were there.
 func (l *ledger) emptied(window int64, reset bool, inFlight uint8) {
 	for i := range l.entries {
 		e := &l.entries[i]
@@ -118,6 +128,10 @@ func (l *ledger) emptied(window int64, reset bool, inFlight uint8) {
 			e.left = [mostLimits]int64{}
 		}
 	}
+	l.over = slices.DeleteFunc(l.over, func(o dropped) bool { return o.item == window })
+	if reset {
+		l.back = slices.DeleteFunc(l.back, func(r receipt) bool { return r.item == window })
+	}
 }
 
 // ended forgets that a slot's decision is in flight, and each entry that matters
@@ -127,8 +141,21 @@ func (l *ledger) ended(slot int) {
 		l.entries[i].aliveFor &^= 1 << slot
 	}
 	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool {
-		return e.forgotten && e.aliveFor == 0 && e.left == [mostLimits]int64{}
+		if !e.forgotten || e.aliveFor != 0 || e.left != [mostLimits]int64{} {
+			return false
+		}
+		l.drop(dropped{e.item, max(e.at, e.now)})
+		return true
 	})
+}
+
+func (l *ledger) drop(o dropped) {
+	i := slices.IndexFunc(l.over, func(other dropped) bool { return other.item == o.item })
+	if i < 0 {
+		l.over = append(l.over, o)
+		return
+	}
+	l.over[i].ms = max(l.over[i].ms, o.ms)
 }
 
 // inWords writes entries for a message.

@@ -54,10 +54,11 @@ func (x *explorer) counted(l *ledger, w written) error {
 	}
 	e := entry{
 		id: id, writer: uint8(w.slot), item: w.write.Key.Window, n: 1, now: w.write.Now, at: receiptOf(p, w), ms: w.ms, whole: w.write.Whole,
-		place: w.write.Update.ReadyAt, limit: w.limit,
+		place: w.write.Update.ReadyAt, limit: w.limit, late: w.inFlight>>w.slot&1 == 0,
 	}
 	if !p.Queues() {
-		is, was := counts(p, w.write.Now, w.after), counts(p, w.write.Now, w.before)
+		now := max(w.write.Now, e.at) // later, if the update counts in a period that a clock ahead has begun
+		is, was := counts(p, now, w.after), counts(p, now, w.before)
 		e.n = is[0] - was[0]
 		for i := range is {
 			if n := is[i] - was[i]; n != e.n {
@@ -133,10 +134,10 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 	i := slices.IndexFunc(l.entries, func(e entry) bool {
 		return e.id == id && e.item == w.write.Key.Window && e.at == at && !e.forgotten
 	})
-	if slices.Contains(l.back, receipt{id, at}) {
+	if slices.Contains(l.back, receipt{id, at, w.write.Key.Window}) {
 		return fmt.Errorf("%s gives back %s with the receipt %d again", name(w.slot), name(int(id)), at-edge)
 	}
-	l.back = append(l.back, receipt{id, at})
+	l.back = append(l.back, receipt{id, at, w.write.Key.Window})
 	if i < 0 && w.write.Drop.Set == "" && w.write.Now-at > 18_000 {
 		// A log's slots of one millisecond are alike once the ids are gone.
 		i = slices.IndexFunc(l.entries, func(e entry) bool { return e.at == at && e.left[0] >= n })

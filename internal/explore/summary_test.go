@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/cric-talk/guards/internal/findings"
 )
@@ -13,11 +12,11 @@ import (
 // each one loses nothing.
 var reductions = [][2]string{
 	{"a lost request and a lost answer are one fault", "an attempt that gets no answer stays on its way: it arrives at once (a lost answer), later, or never (a lost request)"},
-	{"an outage is not a state of its own", "it is a time in which no attempt arrives or is answered, and every attempt may do so"},
-	{"a decision is what it was told", "the real loop runs again from its start with the same answers, so nothing of it has to be copied"},
-	{"requests that are alike start in order", "if nothing refers to them, they can change places"},
-	{"late copies that are alike arrive in order", "each does the same"},
-	{"what a decision that is over was told is forgotten", "only its effects, its late requests and what its caller keeps can matter"},
+	{"an outage is not a state of its own", "it is a time in which no attempt gets through, and the explorer tries that for every attempt"},
+	{"a decision depends only on the answers that it got", "the real loop runs again from its start with the same answers, so the explorer need not copy its state"},
+	{"identical requests start in one fixed order", "if nothing refers to them, they can change places"},
+	{"identical late copies arrive in one fixed order", "each does the same"},
+	{"the answers to a finished decision are dropped", "only its effects, its late requests and what its caller keeps can matter"},
 }
 
 // A summary adds up explorations.
@@ -59,7 +58,7 @@ func (s *summary) line(p plan) string {
 }
 
 func (n *sums) row(name string) []string {
-	return []string{name, grouped(n.systems), grouped(n.states), grouped(n.transitions), grouped(n.decisions)}
+	return []string{name, fmt.Sprint(n.systems), fmt.Sprint(n.states), fmt.Sprint(n.transitions), fmt.Sprint(n.decisions)}
 }
 
 func (s *summary) result() findings.Result {
@@ -75,13 +74,13 @@ func (s *summary) result() findings.Result {
 	for _, name := range slices.Sorted(maps.Keys(s.kinds)) {
 		byKind.Rows = append(byKind.Rows, s.kinds[name].row(name))
 	}
-	used := findings.Table{Title: "Exceptions", Head: []string{"exception", "in the contract", "transitions that need it"}}
+	used := findings.Table{Title: "Exceptions", Head: []string{"exception", "stated in the documents", "transitions that need it"}}
 	for _, e := range slices.Concat(stated, unstated) {
 		in := "yes"
 		if slices.Contains(unstated, e) {
 			in = "no"
 		}
-		used.Rows = append(used.Rows, []string{string(e), in, grouped(s.excuses[e])})
+		used.Rows = append(used.Rows, []string{string(e), in, fmt.Sprint(s.excuses[e])})
 	}
 	fewer := findings.Table{Title: "Reductions", Head: []string{"reduction", "why it loses nothing"}}
 	for _, r := range reductions {
@@ -89,24 +88,11 @@ func (s *summary) result() findings.Result {
 	}
 	return findings.Result{
 		Figures: []findings.Figure{
-			{What: "systems", Value: grouped(all.systems)},
-			{What: "states", Value: grouped(all.states)},
-			{What: "transitions", Value: grouped(all.transitions)},
+			{What: "systems", Value: fmt.Sprint(all.systems)},
+			{What: "states", Value: fmt.Sprint(all.states)},
+			{What: "transitions", Value: fmt.Sprint(all.transitions)},
 			{What: "violations", Value: "0"},
 		},
 		Tables: []findings.Table{byPlan, byKind, used, fewer},
 	}
-}
-
-// grouped writes a number as 1,234,567.
-func grouped(n int) string {
-	text := fmt.Sprint(n)
-	var b strings.Builder
-	for i, digit := range text {
-		if i > 0 && (len(text)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(digit)
-	}
-	return b.String()
 }

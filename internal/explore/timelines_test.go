@@ -51,6 +51,18 @@ var timelines = []row{
 		system: system{instants: []int64{-1, 3000, 4999}, attempts: 2, faults: 2},
 		moves:  "tick; start r0 on A; tick; start r1 on B; answer r1; answer r0; answer r0",
 	},
+	{
+		name:   "late copies of a check and of its release arrive after a reset, which has deleted both ids",
+		limits: "2/10s", requests: "check 1; release 1 of r0; reset",
+		system: system{skew: 2 * time.Second, instants: []int64{-1}, attempts: 2, faults: 2},
+		moves:  "start r0 on A; vanish r0; answer r0; start r1 on A; answer r1; vanish r1; answer r1; start r2 on A; answer r2; arrive 0; arrive 0",
+	},
+	{
+		name:   "a late copy of a check arrives after a reset and between a release and its answer",
+		limits: "2/10s", requests: "check 1; release 1 of r0; reset",
+		system: system{instants: []int64{0}, attempts: 2, faults: 1, slow: true},
+		moves:  "start r0 on A; vanish r0; perform r0; deliver r0; start r2 on A; perform r2; start r1 on B; perform r1; arrive 0; deliver r1",
+	},
 }
 
 func TestTimelines(t *testing.T) {

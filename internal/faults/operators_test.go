@@ -131,7 +131,7 @@ func (y *yard) work(ctx context.Context, op verb, seed uint64, found map[word][]
 // does the rest.
 func stopped(err error) bool {
 	e, ok := errors.AsType[*ratelimit.StoreError](err)
-	return ok && e.Failure != ratelimit.Refused && e.Failure != ratelimit.Unreadable
+	return ok && e.Failure != ratelimit.Invalid && e.Failure != ratelimit.Unreadable
 }
 
 // faults draws the faults of one run. After some runs with faults there are

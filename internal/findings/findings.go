@@ -20,7 +20,8 @@ type Result struct {
 	Tables  []Table  `json:"tables,omitempty"`
 }
 
-// A Figure is one line of a result, such as {"states", "1,204,511"}.
+// A Figure is one line of a result, such as {"states", "1204511"}, which is shown
+// as 1,204,511.
 type Figure struct {
 	What  string `json:"what"`
 	Value string `json:"value"`

@@ -53,7 +53,19 @@ func table(b *strings.Builder, head []string, rows [][]string) {
 func row(b *strings.Builder, cells []string) {
 	escaped := strings.NewReplacer("|", `\|`, "\n", " ")
 	for _, cell := range cells {
-		b.WriteString("| " + escaped.Replace(cell) + " ")
+		b.WriteString("| " + escaped.Replace(grouped(cell)) + " ")
 	}
 	b.WriteString("|\n")
+}
+
+// grouped returns a whole number with commas between thousands, and any other
+// text as it is.
+func grouped(cell string) string {
+	if strings.Trim(cell, "0123456789") != "" {
+		return cell
+	}
+	for i := len(cell) - 3; i > 0; i -= 3 {
+		cell = cell[:i] + "," + cell[i:]
+	}
+	return cell
 }

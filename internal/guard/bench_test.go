@@ -78,7 +78,7 @@ type store struct {
 }
 
 // errAway is an outage. Callers may read its What, but not its Err.
-var errAway = &ratelimit.StoreError{Failure: ratelimit.Rejected, What: "the table does not exist", Err: errors.New("arn:secret")}
+var errAway = &ratelimit.StoreError{Failure: ratelimit.Misconfigured, What: "the table does not exist", Err: errors.New("arn:secret")}
 
 func (s *store) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
 	s.asked++

@@ -11,22 +11,26 @@ import (
 // judge turns an operation and its attempts into the parts that the model
 // knows.
 func (h *history) judge(in *instance, o op, sent []*dynamotest.Attempt, err error) {
-	unsure, applied := false, false
+	unsure, applied := false, 0
 	for _, a := range sent {
 		if a.Op == "GetItem" {
 			continue
 		}
 		unsure = unsure || a.Fault.Unknown()
-		applied = applied || a.Fault.Unknown() && a.Fault.Applied() && a.Fault != dynamotest.Late
+		if a.Fault.Unknown() && a.Fault.Applied() && a.Fault != dynamotest.Late {
+			applied++
+		}
 	}
 	h.count(o, sent)
 	c, d := *o.call, o.answer
 	if c.op == release || c.op == reset {
 		in.doubted = o.end
 	}
-	if applied {
-		h.add(o, maybe) // a lost attempt; a reset may have come between it and the next one
+	for range applied { // each lost attempt by itself, because a reset may come between two of them
+		h.add(o, maybe)
+		o.again = true
 	}
+	o.again = false
 	switch {
 	case err != nil || d.Reason == ratelimit.Unavailable:
 		if len(sent) > 0 && sent[len(sent)-1].Fault == dynamotest.Pass {

@@ -35,14 +35,19 @@ func (h *history) model() porcupine.Model {
 	return sets.ToModel()
 }
 
+// operations returns the operations that an order has to explain.
 func (h *history) operations() []porcupine.Operation {
-	ops := make([]porcupine.Operation, len(h.ops))
-	for i, o := range h.ops {
+	ops := make([]porcupine.Operation, 0, len(h.ops))
+	resets := slices.ContainsFunc(h.ops, func(o op) bool { return o.call.op == reset })
+	for _, o := range h.ops {
+		if o.again && !resets {
+			continue
+		}
 		o.call.fewer = slices.ContainsFunc(h.ops, func(other op) bool {
 			gives := other.call.op == release || other.call.op == reset
 			return gives && other.begin < o.end && o.begin < other.end
 		})
-		ops[i] = porcupine.Operation{ClientId: o.client, Input: o.call, Call: o.begin, Output: o.answer, Return: o.end}
+		ops = append(ops, porcupine.Operation{ClientId: o.client, Input: o.call, Call: o.begin, Output: o.answer, Return: o.end})
 	}
 	return ops
 }

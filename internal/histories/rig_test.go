@@ -104,6 +104,7 @@ type op struct {
 	answer     *ratelimit.Decision
 	begin, end int64
 	note       string
+	again      bool // one more lost attempt of the same call: only after a reset can it take effect too
 }
 
 type receipt struct {

@@ -30,8 +30,12 @@ func (e *Unavailable) Error() string { return e.What }
 // Unwrap returns the cause.
 func (e *Unavailable) Unwrap() error { return e.Cause }
 
-// NewUnavailable turns a store's error into the error that callers see.
+// NewUnavailable turns a store's error into the error that callers see. It
+// returns an error that is an *Unavailable already as it is.
 func NewUnavailable(err error) *Unavailable {
+	if e, ok := errors.AsType[*Unavailable](err); ok {
+		return e
+	}
 	if e, ok := errors.AsType[*ratelimit.StoreError](err); ok {
 		return &Unavailable{e.What, e.Err}
 	}

@@ -6,8 +6,11 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/cric-talk/guards/internal/input"
 )
 
 // serveForm answers like a guard's Function URL. It turns the request into the
@@ -17,7 +20,7 @@ func (s *Server) serveForm(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	f, ok := s.Functions[name]
 	if !ok || !f.URL {
-		s.fail(w, name, http.StatusNotFound, "ResourceNotFoundException", "Function not found: "+arn+name+"; "+s.names(true))
+		s.fail(w, name, http.StatusNotFound, "ResourceNotFoundException", "Function not found: "+input.Show(name)+"; "+s.names(true))
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPayload))
@@ -47,7 +50,7 @@ func formEvent(r *http.Request, id string, body []byte) events.LambdaFunctionURL
 		Body: base64.StdEncoding.EncodeToString(body), IsBase64Encoded: true, // keeps every byte
 	}
 	for name := range r.Header {
-		e.Headers[http.CanonicalHeaderKey(name)] = r.Header.Get(name)
+		e.Headers[strings.ToLower(name)] = r.Header.Get(name)
 	}
 	e.RequestContext.RequestID = id
 	e.RequestContext.HTTP.Method = r.Method

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/dynamotest"
 	"github.com/cric-talk/guards/internal/lambdatest"
+	"github.com/cric-talk/guards/internal/retest"
 )
 
 func TestCleanupFunction(t *testing.T) {
@@ -78,16 +79,18 @@ func TestCleanupStopsBeforeItsDeadline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
-			i := r.start(t, "cleanup")
-			i.Ready(t)
-			r.proxy.Do(tt.table)
-			const deadline = 3 * time.Second
-			got, err := i.Do(t.Context(), lambdatest.Invocation{Payload: []byte(tt.payload), Timeout: deadline})
-			a := struct{ Finished bool }{true}
-			if err != nil || json.Unmarshal(got.Payload, &a) != nil || a.Finished || got.Duration > deadline {
-				t.Errorf("%s after %v, %v, want it unfinished before %v", got.Payload, got.Duration, err, deadline)
-			}
+			retest.Run(t, func(t testing.TB) { // the function keeps back half a second of its time
+				r := newRig(t)
+				i := r.start(t, "cleanup")
+				i.Ready(t)
+				r.proxy.Do(tt.table)
+				const deadline = 3 * time.Second
+				got, err := i.Do(t.Context(), lambdatest.Invocation{Payload: []byte(tt.payload), Timeout: deadline})
+				a := struct{ Finished bool }{true}
+				if err != nil || json.Unmarshal(got.Payload, &a) != nil || a.Finished || got.Duration > deadline {
+					t.Errorf("%s after %v, %v, want it unfinished before %v", got.Payload, got.Duration, err, deadline)
+				}
+			})
 		})
 	}
 }

@@ -99,11 +99,16 @@ func readMemory() int {
 func readNamespace() string { return cmp.Or(os.Getenv("POWERTOOLS_METRICS_NAMESPACE"), "Guards") }
 
 // readTable reads the name of the table.
-func readTable() (string, error) {
-	table := cmp.Or(os.Getenv("TABLE_NAME"), "rateLimit")
+func readTable() (string, error) { return TableName("TABLE_NAME", os.Getenv("TABLE_NAME")) }
+
+// TableName returns the name of a table in DynamoDB. An empty name means
+// rateLimit. The error of a malformed name begins with setting, which is where
+// the name stands.
+func TableName(setting, name string) (string, error) {
+	name = cmp.Or(name, "rateLimit")
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
-	if len(table) < 3 || len(table) > 255 || strings.ContainsFunc(table, func(c rune) bool { return !strings.ContainsRune(letters, c) }) {
-		return "", fmt.Errorf("TABLE_NAME is %q, want 3 to 255 letters, digits, dots, hyphens and underscores", table)
+	if len(name) < 3 || len(name) > 255 || strings.ContainsFunc(name, func(c rune) bool { return !strings.ContainsRune(letters, c) }) {
+		return "", fmt.Errorf("%s is %q, want 3 to 255 letters, digits, dots, hyphens and underscores", setting, name)
 	}
-	return table, nil
+	return name, nil
 }

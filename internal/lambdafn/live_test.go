@@ -14,7 +14,7 @@ import (
 )
 
 // The first decision uses the code's limits and starts the look at the table.
-// Live limits apply from the second decision on.
+// Live limits apply from the first decision after the look.
 func TestLiveLimitsOnTheRealBinary(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -32,13 +32,15 @@ func TestLiveLimitsOnTheRealBinary(t *testing.T) {
 		s = s.Set("create_post", "", "12/1m", "").Set("delete_post", "", "", "off")
 		return s.Grant(live.Grant{UserID: "vip", Role: "admin", Until: time.Now().Add(time.Hour), Reason: "test"}, time.Now())
 	})
-	inOneMinute(t, 20*time.Second)
 	i := r.start(t, "posts-guard")
+	i.Ready(t)
+	inOneMinute(t, 20*time.Second)
 	for n, want := range []answer{{Allowed: true, Limit: 10}, {Allowed: true, Limit: 12}} {
 		got, _ := ask(t, i, event("create_post"))
 		if got.Allowed != want.Allowed || got.Limit != want.Limit {
 			t.Errorf("decision %d: %+v, want a limit of %d", n, got, want.Limit)
 		}
+		untilLimit(t, i, "create_post", 12) // the look may take longer than decision 1
 	}
 	for range 10 {
 		ask(t, i, event("create_post"))

@@ -33,7 +33,7 @@ func TestOutage(t *testing.T) {
 	for _, fault := range []dynamotest.Fault{dynamotest.Refuse, dynamotest.HangBefore, dynamotest.HangAfter} {
 		t.Run(string(fault), func(t *testing.T) {
 			t.Parallel()
-			const timeout = time.Second
+			const timeout = 5 * time.Second // a cold instance of a busy machine answers in this time
 			r := newRig(t)
 			i := r.start(t, "posts-guard", "DECISION_TIMEOUT="+timeout.String())
 			ask(t, i, event("update_post")) // opens the connection

@@ -83,13 +83,19 @@ func declareInputs(root, pkg string) error {
 // outputDir returns the directory for the binary of pkg. It lies in the user's
 // cache, one for each package of each checkout. So the next process finds the
 // binary, and old binaries don't pile up. It is outside the module, because go
-// test would take a new binary in the module for a changed input.
+// test would take a new binary in the module for a changed input. The builds of
+// package planted, which sets PLANTED, have a directory of their own: other
+// tests that run meanwhile must not start a binary with a planted bug.
 func outputDir(root, pkg string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("find a directory for the binaries: %w", err)
 	}
-	sum := sha256.Sum256([]byte(root + "\x00" + pkg))
+	name := root + "\x00" + pkg
+	if os.Getenv("PLANTED") != "" {
+		name += "\x00planted"
+	}
+	sum := sha256.Sum256([]byte(name))
 	dir := filepath.Join(cache, "guards-lambdatest", hex.EncodeToString(sum[:8]))
 	return dir, os.MkdirAll(dir, 0o755)
 }

@@ -86,6 +86,9 @@ func (s Settings) Set(name, tier, limit, mode string) Settings {
 	if mode != "" {
 		o.Mode = mode
 	}
+	if s.Activities == nil {
+		s.Activities = make(map[string]Override)
+	}
 	s.Activities[name] = o
 	return s
 }
@@ -95,7 +98,7 @@ func (s Settings) Set(name, tier, limit, mode string) Settings {
 func (s Settings) Unset(name, tier string) (Settings, error) {
 	o, ok := s.Activities[name]
 	if _, has := o.Tiers[tier]; !ok || tier != "" && !has {
-		return s, fmt.Errorf("%s has no live limit to undo", name)
+		return s, fmt.Errorf("%s has no live limit to undo", which(name, tier))
 	}
 	if tier == "" {
 		delete(s.Activities, name)
@@ -107,6 +110,14 @@ func (s Settings) Unset(name, tier string) (Settings, error) {
 		delete(s.Activities, name)
 	}
 	return s, nil
+}
+
+// which names an activity or one of its tiers.
+func which(name, tier string) string {
+	if tier == "" {
+		return name
+	}
+	return name + " for tier " + tier
 }
 
 // errNothing stops an edit that would change nothing.

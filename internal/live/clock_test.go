@@ -1,6 +1,7 @@
 package live_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,22 @@ func TestLimitsAreReadAfterTheClockSteppedBack(t *testing.T) {
 		b.look(20, 1)
 		b.set("5/1m")
 		back = time.Hour
+		b.Look(t.Context())()
+		b.check(5, 1)
+	})
+}
+
+// The same holds if the last look failed, so that the next one is due 5 s later.
+func TestLimitsAreReadAfterTheClockSteppedBackFromAFailedLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		back := time.Duration(0)
+		b.Now = func() time.Time { return time.Now().Add(-back) }
+		b.set("5/1m")
+		b.err = errors.New("away")
+		b.look(10, 1)
+		b.err = nil
+		b.reads, back = 0, time.Second
 		b.Look(t.Context())()
 		b.check(5, 1)
 	})

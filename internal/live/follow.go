@@ -3,7 +3,6 @@ package live
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -17,6 +16,9 @@ const (
 	// again.
 	every = 30 * time.Second
 
+	// again is how long it waits after a look that failed.
+	again = 5 * time.Second
+
 	// patience is how long one look may take. grace is how long a finished
 	// answer waits for a look: Lambda freezes an instance after it responds, so
 	// a look that is still running would stop too.
@@ -27,7 +29,8 @@ const (
 // A Follower keeps an instance's limits up to date. At most every 30 s it reads
 // the settings, which is called a look. A look runs at the same time as a
 // decision, and its limits apply from the next decision on. If a look fails, or
-// finds a document that cannot be read, the last good limits stay in force.
+// finds a document that cannot be read, the last good limits stay in force, and
+// the next look is due 5 s later.
 type Follower struct {
 	Table  Table
 	Guards []limits.Guard   // the guards whose limits the settings change
@@ -36,8 +39,9 @@ type Follower struct {
 
 	last   atomic.Pointer[Limits]
 	mu     sync.Mutex
-	looked time.Time // when the last look began
-	seen   snapshot  // the document from which last was made
+	looked time.Time     // when the last look began
+	rest   time.Duration // how long after that the next one is due
+	seen   snapshot      // the document from which last was made
 }
 
 // A snapshot is a settings document and its version. The zero snapshot means
@@ -73,6 +77,7 @@ func (f *Follower) Look(ctx context.Context) (wait func()) {
 		defer cancel()
 		if err := f.look(ctx); err != nil {
 			f.warn(ctx, "read", err)
+			f.rests(again)
 		}
 	}()
 	return func() {
@@ -89,11 +94,18 @@ func (f *Follower) due() bool {
 	now := f.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if age := now.Sub(f.looked); !f.looked.IsZero() && 0 <= age && age < every {
+	if age := now.Sub(f.looked); !f.looked.IsZero() && 0 <= age && age < f.rest {
 		return false
 	}
-	f.looked = now
+	f.looked, f.rest = now, every
 	return true
+}
+
+// rests makes the next look due this long after the last one.
+func (f *Follower) rests(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rest = d
 }
 
 // Read reads the settings at once, with a consistent read, and follows them.
@@ -150,7 +162,7 @@ func (f *Follower) follow(ctx context.Context, found snapshot) error {
 	if found.version != 0 {
 		var err error
 		if s, err = Parse(found.document); err != nil {
-			return errDocument
+			return err
 		}
 	}
 	l, err := s.compile(f.Guards, f.last.Load())
@@ -161,10 +173,6 @@ func (f *Follower) follow(ctx context.Context, found snapshot) error {
 	}
 	return nil
 }
-
-// errDocument replaces the cause, because the cause can quote the document, which
-// contains user ids.
-var errDocument = errors.New("the document of the live limits has a wrong type or an unknown name")
 
 // warn logs that the settings were not read, or not fully applied.
 func (f *Follower) warn(ctx context.Context, notDone string, err error) {

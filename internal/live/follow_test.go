@@ -83,6 +83,28 @@ func TestSettingsThatCannotBeReadKeepTheLastGoodOnes(t *testing.T) {
 	})
 }
 
+// One lost read must not make an instance a minute late.
+func TestALookThatFailedIsRepeatedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.set("5/1m")
+		b.err = errors.New("away")
+		b.look(10, 1)
+		b.err = nil
+		time.Sleep(4 * time.Second)
+		b.reads = 0
+		b.Look(t.Context())()
+		b.check(10, 0) // not due yet
+		time.Sleep(time.Second)
+		b.Look(t.Context())()
+		b.check(5, 1)
+		time.Sleep(29 * time.Second)
+		b.reads = 0
+		b.Look(t.Context())()
+		b.check(5, 0) // a look that succeeded lasts for 30 s
+	})
+}
+
 // A look that finds an older document, or none, reads once more with a
 // consistent read before the follower applies the change.
 func TestSettingsThatGoBackAreFollowed(t *testing.T) {

@@ -36,13 +36,27 @@ type Settings struct {
 // reasons take about 100 KB, and DynamoDB accepts an item of 400 KB.
 const mostGrants = 200
 
-// Parse reads a document. It does not check whether the code can apply it.
+// Parse reads a document. It does not check whether the code can apply it. Its
+// error has the type *DocumentError.
 func Parse(document []byte) (s Settings, err error) {
 	if err := json.Unmarshal(document, &s, json.RejectUnknownMembers(true)); err != nil {
-		return Settings{}, fmt.Errorf("the live limits cannot be read: %w", err)
+		return Settings{}, &DocumentError{err}
 	}
 	return s, nil
 }
+
+// A DocumentError reports a document of live limits that Parse can't read.
+type DocumentError struct {
+	Cause error // can quote the document, which contains user ids: not for a log
+}
+
+// Error implements error. Its text leaves the cause out.
+func (e *DocumentError) Error() string {
+	return "the document of the live limits has a wrong type or an unknown name"
+}
+
+// Unwrap returns the cause.
+func (e *DocumentError) Unwrap() error { return e.Cause }
 
 // Document returns the settings as JSON, the form in which they are stored.
 func (s Settings) Document() ([]byte, error) { return json.Marshal(s, json.Deterministic(true)) }

@@ -84,7 +84,7 @@ func throttled(context.Context, func() reply) reply {
 // denied is a table that answers, and lets nobody in.
 func denied(context.Context, func() reply) reply {
 	time.Sleep(2 * latency)
-	return reply{err: &ratelimit.StoreError{Failure: ratelimit.Rejected, What: "access to the table is denied"}}
+	return reply{err: &ratelimit.StoreError{Failure: ratelimit.Misconfigured, What: "access to the table is denied"}}
 }
 
 // use sends every request that comes from now on by w.

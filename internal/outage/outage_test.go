@@ -1,5 +1,5 @@
 // Package outage_test shows what an outage of the table costs, and holds the
-// shipped code to section 5 of the contract.
+// shipped code to what docs/outages.md promises.
 //
 //   - Three hours without the table, one throttled key beside others, and an
 //     hour in which few requests get through: in virtual time, with the

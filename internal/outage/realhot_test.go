@@ -32,6 +32,7 @@ func (h *realHotKey) run(ctx context.Context) error {
 	h.began = time.Now()
 	h.throttle.Fail(math.MaxInt, dynamotest.Throttle)
 	err := h.askFor(ctx, prove.Bound(2*time.Second, 3*time.Minute), "u0", "u1", "u2", "u3", "u4", "u5", "u6", "u7", "u8", "u9")
+	err = errors.Join(err, h.askUntilTable(ctx, "u1")) // on a busy machine, askFor may have no time left for other users
 	h.throttle.Heal()
 	h.ended = time.Now()
 	return errors.Join(err, h.askUntilTable(ctx, "u0"))

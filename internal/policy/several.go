@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -153,7 +154,7 @@ func (p Policy) latest(now int64, parts []State) int64 {
 // and 60 on this day. The guard for one more is "minute_w counts 1 to 9 of this
 // minute AND day_w counts 1 to 199 of this day", and the update adds 1 to both.
 func (u *Update) add(l limit, part Update, mine State) {
-	for _, t := range append(part.holding(mine), part.Also...) {
+	for _, t := range append(slices.Clip(part.holding(mine)), part.Also...) {
 		t.Attr = l.attr(t.Attr)
 		u.Also = append(u.Also, t)
 	}

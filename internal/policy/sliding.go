@@ -2,6 +2,7 @@ package policy
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,9 +44,9 @@ const (
 	// guard need the rest.
 	mostSteps = 64
 
-	// pause is how many old counters an update removes without knowing whether
+	// blind is how many old counters an update removes without knowing whether
 	// they exist.
-	pause = 12
+	blind = 12
 )
 
 func makeSliding(r Rate, _ bool) (kind, error) {
@@ -95,11 +96,19 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 	if !late && p.left(now) <= overlap {
 		u.Also = []Term{zero(period(k+1), s)}
 	}
+	// On step v of the staircase, the previous period weighs at most v, and this
+	// period has at most most-v actions.
+	step := func(v int64) []Term {
+		return []Term{
+			Within(previous, math.MinInt64, p.highest(now, v)),
+			Within(current, math.MinInt64, most-v),
+		}
+	}
 	switch {
 	case s[current] > 0 && s[previous] == 0:
 		u.If = [][]Term{{zero(previous, s), AtMost(current, most)}}
 	case s[current] > 0:
-		u.If = [][]Term{p.step(now, most, weight)}
+		u.If = [][]Term{step(weight)}
 	default:
 		u.If = [][]Term{
 			{Missing(previous), AtMost(current, most)},
@@ -107,7 +116,7 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 		}
 		stride := (most-1)/mostSteps + 1
 		for v := weight % stride; v < most; v += stride {
-			u.If = append(u.If, p.step(now, most, v))
+			u.If = append(u.If, step(v))
 		}
 	}
 	return p.forget(u, k, s), true
@@ -133,30 +142,28 @@ func (p sliding) begun(now int64, s State) int64 {
 	return now
 }
 
-// step returns step v of the staircase: the previous period weighs at most v,
-// and this period has at most most-v actions.
-func (p sliding) step(now, most, v int64) []Term {
-	k := p.key(now)
-	return []Term{
-		Within(period(k-1), math.MinInt64, p.highest(now, v)),
-		Within(period(k), math.MinInt64, most-v),
-	}
-}
-
 // forget adds the removal of old counters to u. The counters of the periods k,
-// k-1 and k-2 stay. The 12 counters before them are removed even if s does not
-// show them, because s may be empty only for lack of knowledge. Still older
-// counters are removed if s shows them.
+// k-1 and k-2 stay, and those before them that s shows go. If s is empty, that
+// may only be for lack of knowledge. Then the 12 counters before them go, whether
+// they exist or not.
 func (p sliding) forget(u Update, k int64, s State) Update {
 	oldest := k - 2
-	for n := oldest - 1; n >= oldest-pause; n-- {
-		u.Acts = append(u.Acts, Act{Verb: Delete, Attr: period(n)})
+	if len(s) == 0 {
+		for n := oldest - 1; n >= oldest-blind; n-- {
+			u.Acts = append(u.Acts, Act{Verb: Delete, Attr: period(n)})
+		}
+		return u
 	}
+	var old []string
 	for name := range s {
 		digits, _ := strings.CutPrefix(name, "c")
-		if n, err := strconv.ParseInt(digits, 10, 64); err == nil && period(n) == name && n < oldest-pause {
-			u.Acts = append(u.Acts, Act{Verb: Delete, Attr: name})
+		if n, err := strconv.ParseInt(digits, 10, 64); err == nil && n < oldest && period(n) == name {
+			old = append(old, name)
 		}
+	}
+	slices.Sort(old)
+	for _, name := range old {
+		u.Acts = append(u.Acts, Act{Verb: Delete, Attr: name})
 	}
 	return u
 }

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -42,6 +43,32 @@ func TestTheGuardOfASlidingCounterLooksAtTheNextPeriod(t *testing.T) {
 			if u, ok := p.Take(at(when), 1, 1, zero); !ok || !u.Holds(zero) || u.Holds(State{thisHour: 1, nextHour: 1}) {
 				t.Errorf("at %v the plan in %v is %+v", when, zero, u)
 			}
+		}
+	}
+}
+
+// An update removes the old counters that it knows. It removes others blindly
+// only if it knows nothing, because a shorter update costs less.
+func TestASlidingCounterForgetsWhatItKnows(t *testing.T) {
+	p := Must("sliding 5/1m")
+	const now = 100*60_000 + 30_000
+	for _, tt := range []struct {
+		known State
+		want  []string
+	}{
+		{State{"c100": 1, "c99": 2, "c98": 3}, nil},
+		{State{"c97": 1, "c96": 1, "c5": 1, "x5": 1, "c05": 1}, []string{"c5", "c96", "c97"}},
+		{nil, []string{"c97", "c96", "c95", "c94", "c93", "c92", "c91", "c90", "c89", "c88", "c87", "c86"}},
+	} {
+		u, ok := p.Take(now, 1, 1, tt.known)
+		var removed []string
+		for _, act := range u.Acts {
+			if act.Verb == Delete {
+				removed = append(removed, act.Attr)
+			}
+		}
+		if !ok || !slices.Equal(removed, tt.want) {
+			t.Errorf("knowing %v, it removes %v, want %v", tt.known, removed, tt.want)
 		}
 	}
 }

@@ -127,7 +127,7 @@ func (u Update) ApplyTo(s State) {
 // Attributes calls yield with each attribute that the guard or the acts of u
 // name, until yield returns false. An attribute can appear more than once.
 func (u Update) Attributes(yield func(string) bool) {
-	for _, terms := range append(u.If, u.Also) {
+	for _, terms := range append(slices.Clip(u.If), u.Also) {
 		for _, t := range terms {
 			if !yield(t.Attr) {
 				return

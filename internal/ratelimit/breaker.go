@@ -108,7 +108,7 @@ func (b *breaker) ended(k Key, t *tries, failed *StoreError, now time.Time) {
 
 // noState reports whether the store answered, but the answer shows nothing that
 // a memory could keep.
-func (e *StoreError) noState() bool { return e.Failure == Unreadable || e.Failure == Refused }
+func (e *StoreError) noState() bool { return e.Failure == Unreadable || e.Failure == Invalid }
 
 // throttle opens the circuit of k, whose Window is 0.
 func (b *breaker) throttle(k Key, now time.Time) {

@@ -61,7 +61,7 @@ func TestReleasesDoNotFillTheItem(t *testing.T) {
 // A request that the table refuses says nothing about other requests.
 func TestARefusedRequestOpensNoCircuit(t *testing.T) {
 	l, _ := newFaulty(func(context.Context, func() error) error {
-		return &StoreError{Failure: Refused, What: "the table refused the request", Err: errors.New("too large")}
+		return &StoreError{Failure: Invalid, What: "the table refused the request", Err: errors.New("too large")}
 	})
 	if d := mustCheck(t, l, new(ids).next(1)); d.Reason != Unavailable || d.Requests != 1 || l.CircuitOpen() {
 		t.Errorf("%s after %d requests, circuit open: %v; want it decided alone after one, and closed", inWords(d), d.Requests, l.CircuitOpen())

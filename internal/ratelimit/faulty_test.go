@@ -50,7 +50,7 @@ func throttle(context.Context, func() error) error {
 }
 
 func deny(context.Context, func() error) error {
-	return &StoreError{Failure: Rejected, What: "denied", Err: errors.New("no")}
+	return &StoreError{Failure: Misconfigured, What: "denied", Err: errors.New("no")}
 }
 
 // held carries the request out and returns its answer d later.

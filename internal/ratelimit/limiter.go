@@ -160,7 +160,7 @@ func (l *Limiter) CircuitOpen() bool {
 
 // ask runs decide, which sends requests to the store, unless a circuit breaker
 // is open. Afterwards it stores the last answer in the memory. An answer of the
-// class Unreadable or Refused brings no state, so the memory keeps what it has.
+// class Unreadable or Invalid brings no state, so the memory keeps what it has.
 func (l *Limiter) ask(ctx context.Context, key Key, decide func(*tries) (Decision, error)) (Decision, *tries, error) {
 	t := &tries{limiter: l, ctx: ctx, caller: ctx}
 	probe, cause := l.breaker.enter(key, l.Clock())

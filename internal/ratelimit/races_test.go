@@ -103,7 +103,7 @@ func TestRequestsOfAColdDecision(t *testing.T) {
 		const decisions = 60
 		for i := range decisions {
 			c.Time = c.Add(time.Duration(i%7) * longest(p) / 60)
-			cold := &Limiter{Store: store, Timeout: 5 * time.Second, Now: c.now}
+			cold := &Limiter{Store: store, Timeout: time.Minute, Now: c.now}
 			d := mustCheck(t, cold, request(p, strconv.Itoa(i), 1))
 			worst, all = max(worst, d.Requests), all+d.Requests
 		}

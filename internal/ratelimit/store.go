@@ -78,13 +78,14 @@ const (
 	// may succeed, as after throttling or a conflict between replicas.
 	NotApplied
 
-	// Rejected means that the request was not performed and another attempt is
-	// useless: access is denied, or there is no table.
-	Rejected
+	// Misconfigured means that the request was not performed, and that no
+	// request succeeds until somebody mends the setup: access is denied, or
+	// there is no table.
+	Misconfigured
 
-	// Refused means that the request was not performed and never will be. That
-	// says nothing about other requests.
-	Refused
+	// Invalid means that the store can't perform this request, however often it
+	// is sent. That says nothing about other requests.
+	Invalid
 
 	// Unreadable means that an attribute of the item has the wrong type.
 	Unreadable

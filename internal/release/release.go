@@ -126,16 +126,21 @@ func (r *Release) program(ctx context.Context, t Target) error {
 	return r.add(archive, content, info)
 }
 
-// originOf returns what the go command stored about the commit.
+// originOf returns what the go command stored about the commit. A checkout with
+// changes is an error, because the archives would not be those of the commit.
 func originOf(info *debug.BuildInfo) (origin, error) {
+	settings := make(map[string]string)
 	for _, s := range info.Settings {
-		if s.Key != "vcs.time" {
-			continue
-		}
-		date, err := time.Parse(time.RFC3339, s.Value)
-		return origin{strings.TrimPrefix(info.Main.Version, "v"), date.UTC()}, err
+		settings[s.Key] = s.Value
 	}
-	return origin{}, errors.New("the go command found no commit. Build a release in a clone of the repository")
+	if settings["vcs.time"] == "" {
+		return origin{}, errors.New("the go command found no commit. Build a release in a clone of the repository")
+	}
+	if settings["vcs.modified"] == "true" {
+		return origin{}, errors.New("the checkout has changes that are not committed: commit or stash them first")
+	}
+	date, err := time.Parse(time.RFC3339, settings["vcs.time"])
+	return origin{strings.TrimPrefix(info.Main.Version, "v"), date.UTC()}, err
 }
 
 // read reads files of the checkout.

@@ -79,6 +79,10 @@ func TestRelease(t *testing.T) {
 		program(t, first, fmt.Sprintf("guards_%s_%s_%s", version, runtime.GOOS, runtime.GOARCH), version)
 	})
 	t.Run("aws", func(t *testing.T) { aws(t, first, "guards_"+version+"_aws_arm64.zip", names, version) })
+	_ = os.WriteFile(filepath.Join(source, "README.md"), []byte("changed"), 0o600)
+	if err := r.Build(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "the checkout has changes that are not committed: commit or stash them first") {
+		t.Errorf("a release of a changed checkout: %v, want an error", err)
+	}
 }
 
 // checkout returns a clone, because the working copy may have changes.

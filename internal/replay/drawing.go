@@ -70,7 +70,7 @@ func (d *drawing) sample(until int64) {
 		d.due = d.due[1:]
 		reading := d.decider.read(d.User, at)
 		for i := range d.Panels {
-			d.Panels[i].step(at, used(reading, i))
+			d.step(i, at, used(reading, i))
 		}
 	}
 }
@@ -83,14 +83,46 @@ func used(r policy.Reading, panel int) int64 {
 	return r.Used
 }
 
-// step records that used actions count from the time at on. If the clock has
-// stepped back, it records nothing.
-func (p *Panel) step(at, used int64) {
+// step records that used actions count for a panel from the time at on. If the
+// clock has stepped back, it records nothing.
+func (d *drawing) step(panel int, at, used int64) {
+	p := &d.Panels[panel]
 	if n := len(p.Steps); n > 0 && (p.Steps[n-1].Used == used || p.Steps[n-1].At > at) {
 		return
 	}
 	p.Steps = append(p.Steps, Step{at, used})
+	if first := len(p.Steps) - 1 - stepsOfColumn; first >= 0 && d.column(p.Steps[first].At) == d.column(at) {
+		i := first + needless(p.Steps[first:])
+		p.Steps = slices.Delete(p.Steps, i, i+1)
+	}
 }
+
+// stepsOfColumn is how many steps a column of the picture keeps: its first, its
+// lowest, its highest and its last one. They look like all of them.
+const stepsOfColumn = 4
+
+// needless returns the index of a step that is neither the first, nor the last,
+// nor the lowest, nor the highest one. There must be more than stepsOfColumn
+// steps.
+func needless(steps []Step) int {
+	lowest, highest := 0, 0
+	for i, s := range steps {
+		if s.Used < steps[lowest].Used {
+			lowest = i
+		}
+		if s.Used > steps[highest].Used {
+			highest = i
+		}
+	}
+	i := 1
+	for i == lowest || i == highest {
+		i++
+	}
+	return i
+}
+
+// column returns the column of the picture that shows a time.
+func (d *drawing) column(at int64) int64 { return (at - d.From) * columns / (d.To - d.From) }
 
 // add puts a decision into the picture. A decision that was made before the
 // period is not shown, but the place that it gave may lie in the period.
@@ -113,9 +145,8 @@ func (d *drawing) add(line traffic.Line, decision ratelimit.Decision) {
 	d.Requests++
 	*[...]*int64{Allowed: &d.Allowed, Refused: &d.Refused, Delayed: &d.Delayed}[kind]++
 	for i := range d.Panels {
-		p := &d.Panels[i]
-		p.step(line.Time, used(decision.Reading, i))
-		if kind != Refused || decision.LimitedBy == p.Name {
+		d.step(i, line.Time, used(decision.Reading, i))
+		if kind != Refused || decision.LimitedBy == d.Panels[i].Name {
 			d.mark(i, Mark{At: line.Time, Kind: kind, Used: used(decision.Reading, i)})
 		}
 	}
@@ -137,7 +168,7 @@ func (d *drawing) run(at int64) bool {
 // to the number of requests of that mark.
 func (d *drawing) mark(panel int, m Mark) {
 	p := &d.Panels[panel]
-	c := cell{panel, m.Kind, (m.At - d.From) * columns / (d.To - d.From), m.Used * levels / p.Limit}
+	c := cell{panel, m.Kind, d.column(m.At), m.Used * levels / p.Limit}
 	i, there := d.cells[c]
 	if !there {
 		i = len(p.Marks)

@@ -62,7 +62,7 @@ func (r *Replay) Compare(ctx context.Context, t *traffic.Reader, others ...polic
 		deciders = append(deciders, newDecider(p, false))
 		reports = append(reports, newReport(r.Activity, p))
 	}
-	skipped, err := r.mine(ctx, t, func(line traffic.Line) error {
+	skipped, err := r.eachOfActivity(ctx, t, func(line traffic.Line) error {
 		for i, d := range deciders {
 			reports[i].count(line, d.check(line))
 		}
@@ -76,9 +76,9 @@ func (r *Replay) Compare(ctx context.Context, t *traffic.Reader, others ...polic
 	return reports, err
 }
 
-// mine calls do with each request of the activity. It returns how many lines of
-// other activities it skipped. No request at all is an error.
-func (r *Replay) mine(ctx context.Context, t *traffic.Reader, do func(traffic.Line) error) (skipped int64, err error) {
+// eachOfActivity calls do with each request of the activity. It returns how many
+// lines of other activities it skipped. No request at all is an error.
+func (r *Replay) eachOfActivity(ctx context.Context, t *traffic.Reader, do func(traffic.Line) error) (skipped int64, err error) {
 	names := make(map[string]bool) // of other activities
 	found := false
 	err = r.each(ctx, t, func(line traffic.Line) error {

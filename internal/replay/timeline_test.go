@@ -171,6 +171,36 @@ func TestTimelineOfAUser(t *testing.T) {
 	}
 }
 
+// The number of steps is bounded, and the curve still shows each window's lowest
+// and highest count.
+func TestStepsAreBounded(t *testing.T) {
+	var traffic []moment
+	for i := range 12_000 {
+		traffic = append(traffic, moment{time.Duration(i) * time.Millisecond, "u1", 1})
+	}
+	got := timeline(t, policy.Must("300/1s"), "", record(traffic...))
+	steps := got.Panels[0].Steps
+	if n := len(steps); n > 4*480 {
+		t.Errorf("%d steps, want at most 4 for each of 480 columns", n)
+	}
+	lowest, highest := map[int64]int64{}, map[int64]int64{}
+	for i, s := range steps {
+		window := s.At / 1000
+		if _, ok := lowest[window]; !ok {
+			lowest[window] = s.Used
+		}
+		lowest[window], highest[window] = min(lowest[window], s.Used), max(highest[window], s.Used)
+		if i > 0 && s.At < steps[i-1].At {
+			t.Fatalf("step %d is before the one before", i)
+		}
+	}
+	for window := int64(start / 1000); window < start/1000+12; window++ {
+		if lowest[window] > 1 || highest[window] != 300 {
+			t.Errorf("window %d: the count is between %d and %d, want 0 or 1 to 300", window, lowest[window], highest[window])
+		}
+	}
+}
+
 // The number of marks is bounded, and each request is in one of them.
 func TestTimelineIsBounded(t *testing.T) {
 	for _, limit := range []string{"100/1m", "sliding 100/1m", "bucket 100/1m", "log 100/1m", "reservoir 100/1m ahead 15m"} {

@@ -24,7 +24,11 @@ type Checkout struct {
 
 var moduleLine = regexp.MustCompile(`(?m)^module (\S+)`)
 
-// Open finds the checkout that contains a folder.
+// ErrNoCheckout means that a folder is not in a checkout of this project.
+var ErrNoCheckout = errors.New("not in a checkout of this project")
+
+// Open finds the checkout that contains a folder. Without one, its error is
+// ErrNoCheckout.
 func Open(folder string) (*Checkout, error) {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
@@ -39,14 +43,17 @@ func Open(folder string) (*Checkout, error) {
 			return nil, err
 		}
 		if c.exists("go.mod") && c.exists(limitsFile) && c.exists(templateFile) {
-			return c, c.load()
+			if err := c.load(); err != nil {
+				return nil, errors.Join(err, c.Close())
+			}
+			return c, nil
 		}
 		if err := c.Close(); err != nil {
 			return nil, err
 		}
 		if at == filepath.Dir(at) {
-			return nil, fmt.Errorf("%s is not in a checkout of this project: neither this folder nor one above it has go.mod, %s and %s",
-				folder, limitsFile, templateFile)
+			return nil, fmt.Errorf("%s is %w: neither this folder nor one above it has go.mod, %s and %s",
+				folder, ErrNoCheckout, limitsFile, templateFile)
 		}
 	}
 }

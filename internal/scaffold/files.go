@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"go/format"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -165,11 +166,16 @@ var (
 )
 
 // withEntry returns the changelog with one more entry under Added of the
-// unreleased part.
+// unreleased part, which begins above the last release if it is missing.
 func withEntry(text, entry string) string {
 	head := unreleased.FindStringIndex(text)
 	if head == nil {
-		return text
+		at := len(text)
+		if next := nextPart.FindStringIndex(text); next != nil {
+			at = next[0]
+		}
+		text = strings.TrimRight(text[:at], "\n") + "\n\n## Unreleased\n\n" + text[at:]
+		head = unreleased.FindStringIndex(text)
 	}
 	end := len(text)
 	if next := nextPart.FindStringIndex(text[head[1]:]); next != nil {
@@ -187,7 +193,7 @@ func (e *edits) clients(after *source) {
 		return
 	}
 	files, err := lists.Clients(after.guards)
-	for _, file := range []string{"client/activities.go", "clients/typescript/src/activities.ts", "clients/python/src/guards/_activities.py"} {
+	for _, file := range slices.Sorted(maps.Keys(files)) {
 		e.replace(file, "the client's list of activities", string(files[file]), err)
 	}
 }

@@ -43,7 +43,7 @@ func TestAddChangesEveryFile(t *testing.T) {
 	want := []string{
 		"internal/limits/limits.go", "internal/limits/limits_test.go",
 		"functions/photo-album-guard/main.go", "functions/photo-album-guard/event.json", "template.yaml", "docs/limits.md", "CHANGELOG.md",
-		"client/activities.go", "clients/typescript/src/activities.ts", "clients/python/src/guards/_activities.py",
+		"client/activities.go", "clients/python/src/guards/_activities.py", "clients/typescript/src/activities.ts",
 	}
 	if diff := cmp.Diff(want, files(changes)); diff != "" {
 		t.Errorf("changed files (-want +got):\n%s", diff)
@@ -158,7 +158,8 @@ func TestTheChangelogGetsAnEntry(t *testing.T) {
 	for before, after := range map[string]string{
 		"# C\n\n## Unreleased\n\n### Added\n\n- a\n":             "# C\n\n## Unreleased\n\n### Added\n\n- new\n- a\n",
 		"# C\n\n## Unreleased\n\n## 1.0.0\n\n### Added\n\n- a\n": "# C\n\n## Unreleased\n\n### Added\n\n- new\n\n## 1.0.0\n\n### Added\n\n- a\n",
-		"# C\n\n## 1.0.0\n\n### Added\n\n- a\n":                  "# C\n\n## 1.0.0\n\n### Added\n\n- a\n",
+		"# C\n\n## 1.0.0\n\n### Added\n\n- a\n":                  "# C\n\n## Unreleased\n\n### Added\n\n- new\n\n## 1.0.0\n\n### Added\n\n- a\n",
+		"# C\n\nAll changes.\n":                                  "# C\n\nAll changes.\n\n## Unreleased\n\n### Added\n\n- new\n\n",
 	} {
 		if got := withEntry(before, "- new\n"); got != after {
 			t.Errorf("%q becomes %q, want %q", before, got, after)

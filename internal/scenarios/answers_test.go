@@ -7,7 +7,7 @@ import (
 )
 
 // scenarios is the table.
-var scenarios = slices.Concat(answers, releases, outages, mistakes)
+var scenarios = slices.Concat(answers, releases, outages, mistakes, sources)
 
 const (
 	check   = `{"call":"check","activity":"create_post"}`

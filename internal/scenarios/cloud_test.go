@@ -33,6 +33,8 @@ type cloud struct {
 	faults   []fault
 	requests []request
 	hanging  sync.WaitGroup
+
+	sourceFails bool // the source of credentials; see source
 }
 
 // A request is one that arrived, with the fields of its event.
@@ -76,6 +78,7 @@ func (c *cloud) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /2015-03-31/functions/{name}/invocations", c.withFaults(c.invoke))
 	mux.HandleFunc("POST /{name}", c.withFaults(c.form))
+	mux.HandleFunc("GET /credentials/{name}", c.source)
 	return mux
 }
 
@@ -109,11 +112,11 @@ func (c *cloud) withFaults(serve func(http.ResponseWriter, *http.Request, []byte
 	}
 }
 
-// expect sets the faults of the next requests and forgets the last ones.
-func (c *cloud) expect(faults []fault) {
+// expect prepares for the next step and forgets the last one's requests.
+func (c *cloud) expect(s step) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.faults, c.requests = faults, nil
+	c.faults, c.sourceFails, c.requests = s.faults, s.sourceFails, nil
 }
 
 // seen returns the requests since expect was called. Each must have ended by
@@ -203,7 +206,7 @@ func (c *cloud) ask(t *testing.T, user, further string) {
 }
 
 // counted returns how many actions the table counts for a user.
-func (c *cloud) counted(t *testing.T, user string) (sum int64) {
+func (c *cloud) counted(t testing.TB, user string) (sum int64) {
 	t.Helper()
 	condition := "userId = :user"
 	out, err := dynamotest.Client(t, dynamotest.Endpoint(t)).Query(t.Context(), &dynamodb.QueryInput{

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -49,7 +51,7 @@ func typeScriptDriver(t *testing.T) []string {
 
 // node returns a command that runs a program. Node looks for modules next to the
 // program, so the program is in a folder with a link to the installed package.
-func node(t *testing.T, source []byte) []string {
+func node(t testing.TB, source []byte) []string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.Symlink(installed(t, "typescript", "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
@@ -81,7 +83,7 @@ func pythonDriver(t *testing.T) []string {
 
 // installed returns the path of something that make packages has installed. If
 // it was not installed, the test is skipped, or fails with CI=true.
-func installed(t *testing.T, language, name string) string {
+func installed(t testing.TB, language, name string) string {
 	t.Helper()
 	packages := os.Getenv("GUARDS_PACKAGES")
 	if packages == "" {
@@ -98,7 +100,7 @@ func installed(t *testing.T, language, name string) string {
 }
 
 // missing skips the test, or fails it with CI=true.
-func missing(t *testing.T, what string) {
+func missing(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
 		t.Fatal(what)
@@ -124,7 +126,7 @@ type result struct {
 
 // environment returns the variables of a program that reaches Lambda at
 // endpoint.
-func environment(t *testing.T, endpoint string) map[string]string {
+func environment(t testing.TB, endpoint string) map[string]string {
 	t.Helper()
 	return map[string]string{
 		"HOME": t.TempDir(), "PATH": "/usr/bin:/bin", "AWS_EC2_METADATA_DISABLED": "true",
@@ -139,9 +141,11 @@ func (c client) start(t *testing.T, endpoint string, changes map[string]string) 
 	t.Helper()
 	run := c.command(t)
 	cmd := exec.Command(run[0], run[1:]...)
-	for name, value := range environment(t, endpoint) {
-		if changed, ok := changes[name]; ok {
-			value = changed
+	variables := environment(t, endpoint)
+	maps.Copy(variables, changes)
+	for name, value := range variables {
+		if source, ok := strings.CutPrefix(value, fromSource); ok {
+			value = endpoint + "/credentials/" + source
 		}
 		if value == untrusted {
 			value = withUnknownCertificate(t)

@@ -2,6 +2,7 @@ package scenarios_test
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -9,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cric-talk/guards/internal/retest"
 )
 
 const root = "../.."
@@ -16,15 +19,16 @@ const root = "../.."
 // The first example of each README must run as it stands, with the package that
 // a user installs, in a project that has nothing else.
 func TestTheReadmesExampleRuns(t *testing.T) {
-	python := func(t *testing.T, source []byte) []string {
+	python := func(t testing.TB, source []byte) []string {
 		t.Helper()
 		return []string{installed(t, "python", filepath.Join("venv", "bin", "python")), "-c", string(source)}
 	}
 	cloud := deploy(t)
+	cloud.functions["posts-guard"].Ready(t)
 	for language, tt := range map[string]struct {
 		folder string // of the README
 		fence  string
-		run    func(*testing.T, []byte) []string // returns the command that runs the example
+		run    func(testing.TB, []byte) []string // returns the command that runs the example
 		prints string                            // its beginning
 	}{
 		"Go":         {"client", "go", goProgram, "true 9 <nil>"},
@@ -37,25 +41,28 @@ func TestTheReadmesExampleRuns(t *testing.T) {
 			if example == nil {
 				t.Fatal("the README has no example")
 			}
-			command := tt.run(t, bytes.ReplaceAll(example[1], []byte(`"u1"`), []byte(`"`+language+`"`)))
-			cmd := exec.Command(command[0], command[1:]...)
-			for name, value := range environment(t, cloud.url) {
-				cmd.Env = append(cmd.Env, name+"="+value)
-			}
-			var failed bytes.Buffer
-			cmd.Stderr = &failed
-			if out, err := cmd.Output(); err != nil || !strings.HasPrefix(string(out), tt.prints) {
-				t.Errorf("%v, printed %s, want %s\n%s", err, out, tt.prints, &failed)
-			}
-			if counted := cloud.counted(t, language); counted != 1 {
-				t.Errorf("%d actions are counted, want 1", counted)
-			}
+			retest.Run(t, func(t testing.TB) { // the example has the client's own timeouts
+				user := rand.Text()
+				command := tt.run(t, bytes.ReplaceAll(example[1], []byte(`"u1"`), []byte(`"`+user+`"`)))
+				cmd := exec.Command(command[0], command[1:]...)
+				for name, value := range environment(t, cloud.url) {
+					cmd.Env = append(cmd.Env, name+"="+value)
+				}
+				var failed bytes.Buffer
+				cmd.Stderr = &failed
+				if out, err := cmd.Output(); err != nil || !strings.HasPrefix(string(out), tt.prints) {
+					t.Errorf("%v, printed %s, want %s\n%s", err, out, tt.prints, &failed)
+				}
+				if counted := cloud.counted(t, user); counted != 1 {
+					t.Errorf("%d actions are counted, want 1", counted)
+				}
+			})
 		})
 	}
 }
 
 // goProgram builds a program in a module of its own, which requires this one.
-func goProgram(t *testing.T, source []byte) []string {
+func goProgram(t testing.TB, source []byte) []string {
 	t.Helper()
 	dir := t.TempDir()
 	here, err := filepath.Abs(root)
@@ -133,7 +140,7 @@ func sameFile(t *testing.T, got, want string) {
 	}
 }
 
-func fileOf(t *testing.T, name string) []byte {
+func fileOf(t testing.TB, name string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(name)
 	if err != nil {

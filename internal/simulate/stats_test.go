@@ -1,7 +1,6 @@
 package simulate_test
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -91,7 +90,7 @@ func (s *stats) complete(t *testing.T) {
 
 // figures returns what the runs are proof of.
 func (s *stats) figures(subjects int) (list []findings.Figure) {
-	add := func(what string, n int) { list = append(list, findings.Figure{What: what, Value: thousands(n)}) }
+	add := func(what string, n int) { list = append(list, findings.Figure{What: what, Value: strconv.Itoa(n)}) }
 	add("policies (each kind, each pair of kinds, all kinds together)", subjects)
 	add("runs", s.seeds)
 	decisions := s.repeated + s.alone + s.errors
@@ -100,7 +99,7 @@ func (s *stats) figures(subjects int) (list []findings.Figure) {
 	}
 	add("decisions", decisions-s.repeated-s.alone-s.errors)
 	for _, v := range slices.Sorted(maps.Keys(s.decisions)) {
-		add("of them "+string(v), s.decisions[v])
+		add("of these, "+string(v)+" requests", s.decisions[v])
 	}
 	add("decided from memory in an outage", s.alone)
 	add("refusals repeated from memory", s.repeated)
@@ -108,7 +107,7 @@ func (s *stats) figures(subjects int) (list []findings.Figure) {
 	add("attempts", s.attempts)
 	for f, name := range faultNames {
 		if fault(f) != none {
-			add("of them "+name, s.faults[f])
+			add("of these, "+name, s.faults[f])
 		}
 	}
 	add("writes that the store performed", s.writes)
@@ -122,16 +121,7 @@ func (s *stats) figures(subjects int) (list []findings.Figure) {
 	add("attempts counted after their request was refused, because they arrived late", s.afterRefusal)
 	add("releases by an older receipt of a repeated id", s.oldReceipts)
 	add("violations", 0)
-	add("runs with clocks up to 90 s apart, which the contract does not promise exactness for", s.far)
-	add("what was wrong in those runs", s.beyond)
+	add("runs with clocks up to 90 s apart, for which nothing is promised", s.far)
+	add("broken promises in those runs", s.beyond)
 	return list
-}
-
-// thousands writes 1234567 as 1,234,567.
-func thousands(n int) string {
-	text := strconv.Itoa(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = fmt.Sprint(text[:i], ",", text[i:])
-	}
-	return text
 }

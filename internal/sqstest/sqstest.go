@@ -51,7 +51,7 @@ func NewQueue(t testing.TB, attributes map[string]string) *Queue {
 		t.Fatalf("create the test's queue: %v", err)
 	}
 	t.Cleanup(func() { // t.Context is done by now
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if _, err := client.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: made.QueueUrl}); err != nil {
 			t.Errorf("delete the test's queue: %v", err)

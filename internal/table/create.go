@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,7 +14,8 @@ import (
 )
 
 // Create creates the table as template.yaml describes it, with TTL, and waits
-// until it can be used. It does not change a table that exists already.
+// until it can be used. If the table exists already, Create changes nothing but
+// TTL: an earlier run may have stopped before it turned TTL on.
 func (d *DynamoDB) Create(ctx context.Context) error {
 	_, err := d.client.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName:   &d.table,
@@ -27,15 +29,24 @@ func (d *DynamoDB) Create(ctx context.Context) error {
 			{AttributeName: aws.String(activityWindow), KeyType: types.KeyTypeRange},
 		},
 	}, Patient)
-	if _, exists := errors.AsType[*types.ResourceInUseException](err); exists {
-		return nil
-	}
-	if err != nil {
+	if _, exists := errors.AsType[*types.ResourceInUseException](err); err != nil && !exists {
 		return dynamostore.Classify(err)
 	}
 	created := dynamodb.NewTableExistsWaiter(d.client)
 	if err := created.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &d.table}, time.Minute); err != nil {
+		return fmt.Errorf("wait for the table %s: %w", d.table, err)
+	}
+	return d.expire(ctx)
+}
+
+// expire turns TTL on, unless it is on or about to be.
+func (d *DynamoDB) expire(ctx context.Context) error {
+	now, err := d.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &d.table}, Patient)
+	if err != nil {
 		return dynamostore.Classify(err)
+	}
+	if ttl := now.TimeToLiveDescription; ttl != nil && ttl.TimeToLiveStatus != types.TimeToLiveStatusDisabled {
+		return nil
 	}
 	_, err = d.client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
 		TableName:               &d.table,

@@ -16,7 +16,7 @@ import (
 func TestCreate(t *testing.T) {
 	endpoint, table := dynamotest.Endpoint(t), "guards-test-"+rand.Text()
 	store, client := dynamostore.New(dynamotest.Config(endpoint), table), dynamotest.Client(t, endpoint)
-	for range 2 { // the second call finds the table and leaves it as it is
+	for range 2 { // the second call finds the table and leaves its items as they are
 		if err := New(store.Table()).Create(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -32,5 +32,21 @@ func TestCreate(t *testing.T) {
 	}
 	if _, err := client.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &table}); err != nil {
 		t.Error(err)
+	}
+}
+
+// An earlier run can have stopped after it created the table.
+func TestCreateTurnsTTLOnInATableThatExists(t *testing.T) {
+	endpoint := dynamotest.Endpoint(t)
+	table, client := dynamotest.Table(t), dynamotest.Client(t, endpoint)
+	store := dynamostore.New(dynamotest.Config(endpoint), table)
+	for range 2 {
+		if err := New(store.Table()).Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ttl, err := client.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &table})
+		if err != nil || ttl.TimeToLiveDescription.TimeToLiveStatus != types.TimeToLiveStatusEnabled {
+			t.Errorf("TTL: %+v, %v, want it on", ttl, err)
+		}
 	}
 }

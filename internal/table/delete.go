@@ -75,7 +75,7 @@ func (d *DynamoDB) deleteBatch(ctx context.Context, batch []attributes, o Sweep)
 		default:
 			// DynamoDB's message is left out, because it may name the key.
 			return deleted, nil, &ratelimit.StoreError{
-				Failure: ratelimit.Rejected,
+				Failure: ratelimit.Misconfigured,
 				What:    "the table refused to delete items",
 				Err:     fmt.Errorf("a delete statement failed: %w", errors.New(string(answer.Error.Code))),
 			}

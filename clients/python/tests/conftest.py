@@ -18,7 +18,9 @@ from tests.server import Server
 # Each test has its own session of boto3. Without this, each session would read Lambda's description again, in 0.1 s.
 botocore.session.create_loader = functools.cache(botocore.session.create_loader)
 
-SHORT: dict[str, Any] = {"timeout": 1.2, "decision_timeout": 0.2}  # attempts of 0.5 s
+SHORT: dict[str, Any] = {"timeout": 1.2, "decision_timeout": 0.2}  # attempts of 0.5 s; too short for an answer in time
+HASTY: dict[str, Any] = {"timeout": 20, "decision_timeout": 0.7}  # attempts of 1 s; the third one gets all the other time
+BRIEF: dict[str, Any] = {**HASTY, "timeout": 8}  # for calls that take the whole time
 PATIENT: dict[str, Any] = {"timeout": 20, "decision_timeout": 5}  # on a busy machine, too, only a hanging server is late
 
 
@@ -45,6 +47,39 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", s.url)
         yield s
         s.shutdown()
+
+
+async def until(fact: Callable[[], bool]) -> None:
+    """Wait until the fact is true, for at most 20 s."""
+    for _ in range(2000):
+        if fact():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not happen")
+
+
+def attempts() -> int:
+    """Return how many attempts of any client have not ended."""
+    return sum(thread.name == "guards-attempt" for thread in threading.enumerate())
+
+
+class Clock:
+    """A clock for the rules about one second. It moves only if a test moves it, by fractions that binary floats have."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock of the breaker and of warn. The time of calls stays the real one."""
+    made = Clock()
+    monkeypatch.setattr("guards._breaker.time", made)
+    monkeypatch.setattr("guards._base.time", made)
+    return made
 
 
 class Client:

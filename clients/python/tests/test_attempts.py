@@ -1,7 +1,12 @@
-"""How long calls take and how often they are sent. SHORT has 1.2 s for a call and 0.5 s for an attempt."""
+"""How long calls take and how often they are sent.
+
+Only lower bounds of times are exact, because a busy machine can be late. The upper bounds are far below the time that a
+call would take without the rule. The tests of Plan are exact about both.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
@@ -12,11 +17,10 @@ import pytest
 import guards
 from guards import ConfigurationError, OutageError
 from guards._retry import Plan, time_to_wait
-from tests.conftest import PATIENT, SHORT, Client
+from tests.conftest import BRIEF, HASTY, PATIENT, Client, Clock, attempts, until
 from tests.server import Server, after, answer, close, cut, hang, lambda_error, reset, trickle
 
-TIMES = SHORT
-SLACK = 0.4  # for a busy machine, in seconds
+TIMES = HASTY
 
 
 def took(call: Callable[[], object]) -> float:
@@ -38,25 +42,23 @@ def test_an_attempt_without_an_answer_is_repeated_and_its_connection_closed(serv
     server.does(hang, answer())
     client = new()
     seconds = took(lambda: client.check("create_post", user_id="u1"))
-    first, second = server.received
-    assert 0.5 <= seconds < 0.5 + SLACK
+    first, *_, second = server.received
+    assert first is not second
+    assert 1 <= seconds < 20
     assert first.event == second.event
-    assert first.closed_at is not None
-    assert first.closed_at - first.at < 0.5 + SLACK
+    assert first.until_closed() < 15  # the call has 20 s
 
 
 def test_a_call_ends_in_its_time(server: Server, new: Callable[..., Client]) -> None:
     server.does(hang)
-    client = new()
+    client = new(timeout=4.5, decision_timeout=1.5)  # attempts of 1.8 s
     decisions = []
     seconds = took(lambda: decisions.append(client.check("create_post", user_id="u1")))
-    assert 1.19 <= seconds < 1.2 + SLACK
+    assert 4.49 <= seconds < 40  # the server hangs for 60 s
     assert decisions[0].allowed
     assert decisions[0].reason == "unavailable"
-    time.sleep(0.1)
-    assert len(server.received) == 2  # the second attempt gets all the remaining time
-    assert all(received.closed_at is not None for received in server.received)
-    assert server.received[1].at - server.received[0].at >= 0.45
+    server.wait_until_closed()
+    assert 1 <= len(server.received) <= 2  # the second attempt gets all the remaining time
 
 
 @pytest.mark.parametrize(
@@ -72,12 +74,10 @@ def test_an_answer_that_trickles_in_does_not_last_longer(
     server: Server, new: Callable[..., Client], step: Callable[..., None]
 ) -> None:
     server.does(step)
-    client = new()
-    seconds = took(lambda: client.check("create_post", user_id="u1"))
-    assert seconds < 1.2 + SLACK
-    time.sleep(0.3)
-    assert len(server.received) == 2
-    assert all(received.closed_at is not None for received in server.received)
+    client = new(**BRIEF)
+    assert took(lambda: client.check("create_post", user_id="u1")) < 40  # the answer takes 60 s
+    server.wait_until_closed()
+    assert 1 <= len(server.received) <= 3
 
 
 def test_a_slow_look_up_of_the_host_does_not_last_longer(
@@ -88,16 +88,16 @@ def test_a_slow_look_up_of_the_host_does_not_last_longer(
 
     def look_up(*args: object, **kwargs: object) -> object:
         asked.append(args)
-        free.wait(10)
+        free.wait(60)
         return real(*args, **kwargs)  # type: ignore[arg-type]
 
     real = socket.getaddrinfo
-    client = new()
+    client = new(**BRIEF)
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    assert took(lambda: client.check("create_post", user_id="u1")) < 1.2 + SLACK
+    assert took(lambda: client.check("create_post", user_id="u1")) < 40
     free.set()
-    time.sleep(0.3)
-    assert len(asked) == 2
+    asyncio.run(until(lambda: attempts() == 0))
+    assert 1 <= len(asked) <= 3
     assert server.received == []  # an attempt that is over sends nothing
 
 
@@ -110,6 +110,30 @@ def test_no_server(new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) 
     assert decision.message == "Please try again later."
     assert str(decision.outage).startswith("posts-guard did not answer: Could not connect")
     assert client.warnings == [decision.outage]
+
+
+@pytest.mark.parametrize("failures", [1, 100])
+def test_an_attempt_for_which_no_thread_is_left_is_lost(
+    server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    real = threading.Thread.start
+    failed: list[threading.Thread] = []
+
+    def start(thread: threading.Thread) -> None:
+        if thread.name == "guards-attempt" and len(failed) < failures:
+            failed.append(thread)
+            raise RuntimeError("can't start new thread")
+        real(thread)
+
+    client = new(**PATIENT)
+    monkeypatch.setattr(threading.Thread, "start", start)
+    decision = client.check("create_post", user_id="u1")
+    if failures == 1:
+        assert decision.reason == "ok"
+        return
+    assert str(decision.outage) == "posts-guard did not answer: no thread is left for the request: can't start new thread"
+    assert client.warnings == [decision.outage]
+    assert server.received == []
 
 
 ABSENT = "lambda.eu-wst-1.invalid"
@@ -164,16 +188,16 @@ def test_what_the_resolver_reports(
 
 def test_attempts_are_limited(server: Server, new: Callable[..., Client]) -> None:
     server.does(lambda_error(503, "ServiceUnavailable"))
-    for attempts in (1, 2, 5):
+    for most in (1, 2, 5):
         del server.received[:]
-        client = new(**PATIENT, attempts=attempts)
+        client = new(**PATIENT, attempts=most)
         with pytest.raises(OutageError, match="posts-guard did not answer: ServiceUnavailable"):
             client.status("create_post", user_id="u1")
-        assert len(server.received) == attempts
+        assert len(server.received) == most
 
 
 def test_the_only_attempt_gets_all_the_time(server: Server, new: Callable[..., Client]) -> None:
-    server.does(after(0.8, answer()))
+    server.does(after(2, answer()))  # an attempt that is not the last one has 1 s
     assert new(attempts=1).check("create_post", user_id="u1").reason == "ok"
     assert new().check("create_post", user_id="u1", count=2, partial=True).reason == "ok"
 
@@ -192,11 +216,12 @@ def test_a_reset_is_sent_once(server: Server, new: Callable[..., Client]) -> Non
     with pytest.raises(OutageError):
         new().reset("create_post", user_id="u1")
     assert len(server.received) == 1
-    server.does(after(0.8, answer()))
+    server.does(after(2, answer()))
     assert new().reset("create_post", user_id="u1").allowed  # the only attempt gets all the time
 
 
-def test_pauses_grow_and_leave_time_for_an_attempt() -> None:
+def test_pauses_grow_and_leave_time_for_an_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("guards._retry.time", Clock())
     longest = [0.0, 0.0, 0.0]
     for _ in range(300):
         plan = Plan(timeout=10, attempt=1, attempts=4)
@@ -205,26 +230,35 @@ def test_pauses_grow_and_leave_time_for_an_attempt() -> None:
             pause = plan.pause()
             assert pause is not None
             longest[n] = max(longest[n], pause)
-        assert plan.begin() > 9.9  # no other one can follow
+        assert plan.begin() == 10  # no other one can follow
         assert plan.pause() is None
     assert 0.04 < longest[0] <= 0.05
     assert 0.08 < longest[1] <= 0.1
     assert 0.16 < longest[2] <= 0.2
 
 
-def test_an_attempt_needs_its_whole_time() -> None:
-    assert Plan(timeout=1.9, attempt=1, attempts=3).begin() > 1.8
-    assert Plan(timeout=2.1, attempt=1, attempts=3).begin() == 1
-    assert Plan(timeout=0.9, attempt=1, attempts=3).pause() is None
+def test_an_attempt_needs_its_whole_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr("guards._retry.time", clock)
+    assert Plan(timeout=1.96875, attempt=1, attempts=3).begin() == 1.96875
+    assert Plan(timeout=2, attempt=1, attempts=3).begin() == 1
+    assert Plan(timeout=0.96875, attempt=1, attempts=3).pause() is None
+    assert Plan(timeout=1, attempt=1, attempts=3).pause() == 0
     for _ in range(50):
-        pause = Plan(timeout=1.01, attempt=1, attempts=3).pause()
+        pause = Plan(timeout=1.0078125, attempt=1, attempts=3).pause()
         assert pause is not None
-        assert pause <= 0.01
+        assert pause <= 0.0078125
+    plan = Plan(timeout=4, attempt=1, attempts=3)
+    assert plan.begin() == 1
+    clock.now += 2.5
+    assert plan.begin() == plan.remaining() == 1.5
+    clock.now += 2
+    assert plan.begin() == plan.remaining() == 0
 
 
 def test_many_threads_share_a_client(server: Server, new: Callable[..., Client]) -> None:
-    server.does(after(0.1, answer()))
-    client = new(timeout=5, decision_timeout=2)
+    server.does(after(0.5, answer()))
+    client = new(**PATIENT)
     client.check("create_post", user_id="first")
     answers = []
     threads = [
@@ -238,7 +272,7 @@ def test_many_threads_share_a_client(server: Server, new: Callable[..., Client])
     seconds = time.monotonic() - began
     assert sorted(d.user_id for d in answers) == sorted(f"u{n}" for n in range(50))
     assert all(d.reason == "ok" for d in answers)
-    assert seconds < 2
+    assert seconds < 20  # one after the other, they take 25 s
 
 
 def test_time_to_wait() -> None:
@@ -251,6 +285,8 @@ def test_time_to_wait() -> None:
     assert time_to_wait(decision, 0.999) is None
     assert time_to_wait(decision, 1) is not None
     assert time_to_wait(_refused(None), 60) is None
+    partly = guards.Decision(allowed=True, granted=3, wait_time=1000)  # the rest can pass in a second
+    assert (time_to_wait(partly, 60) or 0) >= 1
 
 
 def _refused(wait: int | None) -> guards.Decision:

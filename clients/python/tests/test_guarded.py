@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import logging
+import random
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -9,8 +11,9 @@ import pytest
 
 from guards import ConfigurationError, Decision, Guards, LimitedError, OutageError
 from guards._activities import ACTIVITIES
+from guards._retry import time_to_wait
 from tests.conftest import PATIENT, Client
-from tests.server import Server, answer, lambda_error, refuse
+from tests.server import Handler, Server, answer, function_error, lambda_error, refuse
 
 FORMS = pytest.mark.parametrize("form", ["function", "context"])
 
@@ -37,6 +40,8 @@ def test_a_refused_action_does_not_run(server: Server, new: Callable[..., Client
         new().guarded_call(fail, form)
     assert not error.value.decision.allowed
     assert error.value.decision.wait_time == 1500
+    assert error.value.guard == "posts-guard"
+    assert error.value.__cause__ is None
     assert len(server.received) == 1
 
 
@@ -73,8 +78,12 @@ def test_an_action_in_an_outage(server: Server, new: Callable[..., Client], form
     assert new().guarded_call(lambda d: d.reason, form) == "unavailable"
     with pytest.raises(SaveError):
         new().guarded_call(fail, form)
-    with pytest.raises(LimitedError, match=r"^Please try again later\.$"):
-        new(on_outage="deny").guarded_call(fail, form)
+    with pytest.raises(LimitedError, match=r"^Please try again later\.$") as error:
+        new(on_outage="deny", prefix="test-").guarded_call(fail, form)
+    assert error.value.guard == "test-posts-guard"
+    assert error.value.decision.guard == "posts-guard"
+    assert isinstance(error.value.__cause__, OutageError)
+    assert error.value.__cause__ is error.value.decision.outage
     assert all(received.event["op"] == "check" for received in server.received)
 
 
@@ -86,6 +95,24 @@ def test_a_release_that_fails_is_a_warning(server: Server, new: Callable[..., Cl
         client.guarded_call(fail, form)
     (warning,) = client.warnings
     assert isinstance(warning, ConfigurationError)
+
+
+@FORMS
+def test_every_release_that_fails_is_a_warning(server: Server, new: Callable[..., Client], form: str) -> None:
+    client = new(attempts=1)
+    server.does(lambda_error(500, "ServiceException"), answer())
+    client.check("pin", user_id="u1")  # the warning of an outage holds no other one back
+    server.does(lambda handler: (lost if handler.received.event["op"] == "release" else answer())(handler))
+    lost = lambda_error(403, "AccessDeniedException")
+    for _ in range(3):
+        with pytest.raises(SaveError):
+            client.guarded_call(fail, form)
+    assert [type(warning) for warning in client.warnings] == [OutageError] + [ConfigurationError] * 3
+    lost = lambda_error(500, "ServiceException")
+    with pytest.raises(SaveError):
+        client.guarded_call(fail, form)
+    assert type(client.warnings[-1]) is OutageError
+    assert len(client.warnings) == 5
 
 
 @FORMS
@@ -112,13 +139,13 @@ def test_an_interrupted_action_is_given_back(server: Server, new: Callable[..., 
 
 
 def test_the_default_warning_names_no_user(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    server.does(lambda_error(500, "ServiceException"))
+    server.does(function_error("Unavailable", "u-secret-1 asked for r-secret-1"))
     client = Guards(**PATIENT)
     with caplog.at_level(logging.WARNING):
         client.check("create_post", user_id="u-secret-1", request_id="r-secret-1")
     (record,) = caplog.records
     assert (record.name, record.levelname) == ("guards", "WARNING")
-    assert record.getMessage() == "posts-guard did not answer: ServiceException"
+    assert record.getMessage() == "posts-guard did not answer: *** asked for ***"
     assert "secret" not in caplog.text
     client.close()
 
@@ -138,6 +165,18 @@ def test_ready_for_some_activities(server: Server, new: Callable[..., Client]) -
     assert sorted(received.event["activity"] for received in server.received) == ["create_post", "pin"]
 
 
+def test_ready_asks_the_guards_at_the_same_time(server: Server, new: Callable[..., Client]) -> None:
+    known = {guard for guard, _ in ACTIVITIES.values()}
+    together = threading.Barrier(len(known), timeout=15)
+
+    def step(handler: Handler) -> None:
+        together.wait()
+        answer()(handler)
+
+    server.does(step)
+    new(attempts=1).ready()
+
+
 def test_ready_finds_mistakes_and_outages(server: Server, new: Callable[..., Client]) -> None:
     server.does(answer(), lambda_error(404, "ResourceNotFoundException"))
     with pytest.raises(ConfigurationError, match="There is no function"):
@@ -153,7 +192,26 @@ def test_wait(server: Server, new: Callable[..., Client]) -> None:
     decision = client.check("create_post", user_id="u1")
     began = time.monotonic()
     assert client.wait(decision) is True
-    assert 0.2 <= time.monotonic() - began < 3
+    assert 0.2 <= time.monotonic() - began < 10
     assert client.wait(decision, most=0.1) is False
-    server.does(answer(reason="bypassed", waitTime=None))
-    assert client.wait(client.check("create_post", user_id="u1")) is False
+
+
+@pytest.mark.parametrize(
+    ("step", "can_pass"),
+    [
+        (answer(waitTime=0), True),
+        (answer(reason="bypassed", waitTime=None), True),
+        (lambda_error(500, "ServiceException"), False),
+        (refuse(waitTime=None), False),
+    ],
+    ids=range(4),
+)
+def test_nothing_to_wait_for(
+    server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, step: Any, can_pass: bool
+) -> None:
+    server.does(step)
+    client = new(on_outage="deny", attempts=1)
+    decision = client.check("create_post", user_id="u1")
+    monkeypatch.setattr(random, "uniform", lambda _, most: most)  # at most 50 ms would be added
+    assert time_to_wait(decision, 60) == (0 if can_pass else None)
+    assert client.wait(decision) is can_pass

@@ -259,8 +259,9 @@ def test_asgi_keeps_the_apps_own_headers(server: Server) -> None:
     guards.close()
 
 
-def test_headers_of_several_limits() -> None:
-    soon = round(time.time() * 1000) + 1500
+def test_headers_of_several_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: 1_700_000_000.0)
+    soon = 1_700_000_001_500
     minute = LimitState(name="minute", limit=10, activity_count=9, remaining=1, wait_time=0, reset_at=soon)
     day = LimitState(name="day", limit=10, activity_count=10, remaining=0, wait_time=0, reset_at=soon + 9000)
     decision = Decision(allowed=False, activity="create_post", limited_by="day", limits=(minute, day), window=60)
@@ -268,11 +269,14 @@ def test_headers_of_several_limits() -> None:
     assert json.loads(refusal(decision).body)["violated-policies"] == ["day"]
 
 
-def test_the_window_of_an_activity_that_is_not_in_the_list(server: Server) -> None:
+def test_the_window_of_an_activity_that_is_named_with_its_guard(server: Server) -> None:
     guards = Guards(**PATIENT)
-    assert "RateLimit-Policy" not in rate_limit_headers(guards.check(GuardActivity("posts-guard", "create_post"), user_id="u1"))
+    named = guards.check(GuardActivity("posts-guard", "create_post"), user_id="u1")
+    assert rate_limit_headers(named)["RateLimit-Policy"] == POLICY
+    for unknown in (GuardActivity("my-guard", "create_post"), GuardActivity("posts-guard", "publish_post")):
+        assert "RateLimit-Policy" not in rate_limit_headers(guards.check(unknown, user_id="u1"))
     assert rate_limit_headers(guards.check("send_message", user_id="u1"))["RateLimit-Policy"] == '"send_message";q=10;w=5'
-    assert len(server.received) == 2
+    assert len(server.received) == 4
     guards.close()
 
 

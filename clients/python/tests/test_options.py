@@ -1,21 +1,41 @@
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
-from guards import ConfigurationError, Guards
+from guards import AsyncGuards, ConfigurationError, Guards
+from tests.conftest import Client
+from tests.server import Server
+
+
+async def _warn(error: Exception) -> None:
+    raise error
+
+
+class _Warner:
+    async def __call__(self, error: Exception) -> None:
+        raise error
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"on_outage": "open"}, 'The option on_outage is \'open\', want "allow" or "deny".'),
-        ({"timeout": 1.299}, "The option timeout is 1.299, want at least 1.3 seconds: decision_timeout and 0.3 more."),
+        (
+            {"timeout": 1.299},
+            "The option timeout is 1.299, want at least 1.3 seconds: decision_timeout and 0.3 more. At most 2147483 seconds.",
+        ),
         ({"timeout": "3"}, "The option timeout is '3', want at least 1.3 seconds: decision_timeout and 0.3 more."),
         ({"timeout": float("nan")}, "The option timeout is nan"),
         ({"timeout": float("inf")}, "The option timeout is inf"),
-        ({"decision_timeout": 0}, "The option decision_timeout is 0, want seconds above 0."),
+        ({"timeout": 2_147_484}, "The option timeout is 2147484, want at least 1.3 seconds"),
+        ({"timeout": 10**400}, "The option timeout is 1000000000"),
+        ({"decision_timeout": 0}, "The option decision_timeout is 0, want above 0 and at most 2147483 seconds."),
+        ({"decision_timeout": 10**400}, "The option decision_timeout is 1000000000"),
         ({"decision_timeout": True}, "The option decision_timeout is True"),
         ({"attempts": 0}, "The option attempts is 0, want a whole number of at least 1."),
         ({"attempts": 1.5}, "The option attempts is 1.5"),
@@ -25,12 +45,18 @@ from guards import ConfigurationError, Guards
         ({"urls": {"posts-guard": "http://[::1"}}, "The option urls['posts-guard'] is 'http://[::1'"),
         ({"urls": {"posts-guard": None}}, "The option urls['posts-guard'] is None"),
         ({"client": "lambda"}, "The option client is 'lambda', want boto3's Lambda client."),
-        ({"warn": "stderr"}, "The option warn is 'stderr', want a function."),
+        ({"warn": "stderr"}, "The option warn is 'stderr', want a function that is not async."),
+        ({"warn": _warn}, "The option warn is <function _warn at "),
+        ({"warn": functools.partial(_warn)}, "The option warn is functools.partial("),
+        ({"warn": _Warner()}, "The option warn is <tests.test_options._Warner "),
+        ({"warn": AsyncMock()}, "The option warn is <AsyncMock "),
     ],
 )
 def test_a_wrong_option_is_an_error_at_once(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError) as error:
         Guards(**options)
+    with pytest.raises(ConfigurationError):
+        AsyncGuards(**options)
     assert str(error.value).startswith(message)
 
 
@@ -41,3 +67,9 @@ def test_an_unknown_option_is_an_error() -> None:
 
 def test_the_least_timeout() -> None:
     Guards(timeout=1.4, decision_timeout=1.1)  # in binary, 1.1 + 0.3 is more than 1.4
+
+
+def test_the_greatest_timeout(server: Server, new: Callable[..., Client]) -> None:
+    times = {"timeout": 2_147_483, "decision_timeout": 2_147_480}
+    assert new(**times).check("create_post", user_id="u1").reason == "ok"
+    assert len(server.received) == 1

@@ -12,8 +12,8 @@ from botocore.config import Config
 from botocore.stub import Stubber
 
 from guards import ConfigurationError, Decision, GuardActivity, LimitState, ValidationError
-from tests.conftest import SHORT, Client
-from tests.server import Server, answer, hang, lambda_error, raw
+from tests.conftest import Client
+from tests.server import Server, answer, hang, lambda_error, raw, refuse
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
@@ -93,10 +93,20 @@ def test_release_by_fields_and_by_decision(server: Server, new: Callable[..., Cl
     assert server.received[3].path.endswith("/photos-guard/invocations")
 
 
-def test_a_decision_without_a_receipt_can_not_be_released(server: Server, new: Callable[..., Client]) -> None:
+@pytest.mark.parametrize(
+    "step",
+    [
+        answer(reason="duplicate", at=None, requestId=None),
+        refuse(reason="delayed", at=5, requestId="r1", readyAt=10),
+        answer(reason="shadow", at=5, requestId="r1", granted=0),
+    ],
+    ids=range(3),
+)
+def test_what_can_not_be_given_back_is_not_released(server: Server, new: Callable[..., Client], step: Any) -> None:
     client = new()
-    server.does(answer(reason="duplicate", at=None, requestId=None))
+    server.does(step)
     decision = client.check("create_post", user_id="u1")
+    assert not decision.has_receipt
     with pytest.raises(ValidationError, match="has no receipt"):
         client.release(decision)
     with pytest.raises(TypeError):
@@ -204,7 +214,7 @@ def test_a_connection_serves_many_calls(server: Server, new: Callable[..., Clien
         answer()(handler)
 
     server.does(step)
-    client = new(**SHORT)
+    client = new(timeout=20, decision_timeout=2)
     for _ in range(5):
         client.check("create_post", user_id="u1")
     assert len(ports) == 1

@@ -1,6 +1,6 @@
 import type { Call } from "./call.js";
 import { AnswerError, OutageError, ValidationError } from "./errors.js";
-import { hide, refusal } from "./failure.js";
+import { hide, httpError } from "./failure.js";
 import type { Invoked, Responded } from "./send.js";
 
 type Fields = Record<string, unknown>;
@@ -45,7 +45,7 @@ export function readResponded(reply: Responded, call: Call): Fields {
   }
   if (reply.status >= 400) {
     const message = String(fields["Message"] ?? fields["message"] ?? fields["detail"] ?? "");
-    throw refusal(reply.status, reply.code ?? `HTTP ${reply.status}`, message, call);
+    throw httpError(reply.status, reply.code ?? `HTTP ${reply.status}`, message, call);
   }
   throw noAnswer(reply.body, call);
 }

@@ -1,7 +1,6 @@
 import type { LambdaClient } from "@aws-sdk/client-lambda";
 import type { Decision } from "./decision.js";
-import { ConfigurationError, OutageError } from "./errors.js";
-import { failure, refusedCredentials } from "./failure.js";
+import { ConfigurationError } from "./errors.js";
 
 /** What a guard is asked, as it is sent. */
 export interface Event {
@@ -20,13 +19,16 @@ export interface Call {
   /** The Function URL, if the function is asked by URL. */
   url: URL | undefined;
   event: Event;
+  /** Set if the app can cancel the call. */
+  signal: AbortSignal | undefined;
 }
 
 /** Finds the region. Without one it throws a ConfigurationError. */
-export async function newCall(client: LambdaClient, name: string, url: URL | undefined, event: Event): Promise<Call> {
+export async function newCall(asked: Omit<Call, "region">): Promise<Call> {
+  const { client, name, url } = asked;
   try {
     const region = await client.config.region();
-    if (region) return { client, name, region: regionOf(url) ?? region, url, event };
+    if (region) return { ...asked, region: regionOf(url) ?? region };
   } catch (error) {
     if (!/region is missing|region=""/i.test(String(error))) {
       throw new ConfigurationError(`${name} could not be invoked: ${String(error)}`, { guard: name, cause: error });
@@ -38,23 +40,4 @@ export async function newCall(client: LambdaClient, name: string, url: URL | und
 /** The region of a Function URL is part of its address. */
 function regionOf(url: URL | undefined): string | undefined {
   return url?.hostname.match(/\.lambda-url\.([a-z0-9-]+)\.on\.aws$/)?.[1];
-}
-
-/**
- * Finds the credentials before the first attempt. The SDK can need seconds to learn that there are none. An attempt
- * would then end as a timeout, and a mistake would look like an outage.
- */
-export async function findCredentials(call: Call): Promise<void> {
-  try {
-    await call.client.config.credentials();
-  } catch (error) {
-    if (!(error instanceof Error && error.name === "CredentialsProviderError")) {
-      const known = failure(error, call);
-      if (known instanceof OutageError || refusedCredentials(error)) throw known;
-    }
-    throw new ConfigurationError(
-      "No AWS credentials were found. Give the app a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
-      { guard: call.name, cause: error },
-    );
-  }
 }

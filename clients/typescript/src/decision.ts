@@ -44,13 +44,21 @@ export interface Decision extends Partial<Figures> {
   op: "check" | "status" | "release" | "reset";
   /** The guard that was asked, without its prefix. The client adds this field. */
   guard: string;
+  /**
+   * The window of the limit in seconds, if this package knows it: the activity has one limit, and the request named no
+   * tier. A granted tier or a live limit can have another window. The client adds this field.
+   */
+  window?: number;
   /** The window's number, for policies that have one. */
   windowKey?: number;
   /** For a check: how many of `count` were taken. */
   granted?: number;
-  /** The receipt, with `requestId`: when the check was counted, in Unix milliseconds. */
+  /**
+   * The receipt, with `requestId`: when the check was counted, in Unix milliseconds. A `delayed` decision has one too,
+   * but nothing can be given back: its `granted` is 0.
+   */
   at?: number;
-  /** The receipt, with `at`: the id under which the check was counted. */
+  /** The receipt, with `at`: the id under which the check was counted. The message on the delayed queue has it too. */
   requestId?: string;
   /** A text for the end user, if the request was refused in whole or in part. */
   message?: string;
@@ -68,8 +76,14 @@ export interface Decision extends Partial<Figures> {
   outage?: OutageError;
 }
 
+/** How a call can end early. */
+export interface CallOptions {
+  /** Ends the call with an AbortError. A check, release or reset that was cancelled may still have been counted or made. */
+  signal?: AbortSignal | undefined;
+}
+
 /** Who is limited. */
-export interface UserArgs {
+export interface UserArgs extends CallOptions {
   /** 1 to 128 printable ASCII characters without spaces. Never take it from the user's own input. */
   userId: string;
 }

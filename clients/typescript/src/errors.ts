@@ -70,8 +70,9 @@ export class LimitedError extends GuardsError {
 
   readonly decision: Decision;
 
-  constructor(decision: Decision) {
-    super(decision.message ?? "Please try again later.", { guard: decision.guard, cause: decision.outage });
+  /** The cause is the outage that refused, if there is one. */
+  constructor(decision: Decision, guard: string) {
+    super(decision.message ?? "Please try again later.", { guard, cause: decision.outage });
     this.decision = decision;
   }
 }

@@ -2,8 +2,8 @@ import type { ClientRateLimitInfo, Options, Store } from "express-rate-limit";
 import type { Activity, Decision } from "./decision.js";
 import type { Guards } from "./guards.js";
 
-/** How many counted requests of one key the store remembers, so that it can give them back. */
-const mostReceipts = 100;
+/** How many requests of one key the store remembers, so that it can give them back. */
+const mostDecisions = 100;
 
 /** How many keys the store remembers. */
 const mostKeys = 10_000;
@@ -14,8 +14,8 @@ const mostKeys = 10_000;
  * - The app holds a `limit` and `windowMs`, and the guard has its own. The guard decides: what it refuses is refused.
  *   A lower `limit` of the app refuses too, but such requests are already counted. Set both to the guard's own limit.
  * - express-rate-limit gives back with `decrement(key)`, which does not say which request it means. The store gives
- *   back the last counted one of that key: at most 100 for each of 10,000 keys, and only those of this process.
- *   Requests that were refused are not counted, so there is nothing to give back.
+ *   back the last one of that key: at most 100 for each of 10,000 keys, and only those of this process. For a request
+ *   that was not counted, it gives nothing back. A release that fails goes to the option `warn` of the guards.
  */
 export class GuardsStore implements Store {
   /** Other processes count in the same guard. */
@@ -24,8 +24,8 @@ export class GuardsStore implements Store {
   readonly prefix: string;
   readonly #guards: Guards;
   readonly #activity: Activity;
-  /** By key, the newest last: the decisions to give back. The key that was used last is the last one. */
-  readonly #counted = new Map<string, Decision[]>();
+  /** By key, the newest last: the decisions that decrement can mean. The key that was used last is the last one. */
+  readonly #decisions = new Map<string, Decision[]>();
   #limit = 0; // the app's, if it is a number
   #refusedToo = false; // whether express-rate-limit also gives back refused requests
 
@@ -44,21 +44,21 @@ export class GuardsStore implements Store {
   /** Counts a request of the key. */
   async increment(key: string): Promise<ClientRateLimitInfo> {
     const decision = await this.#guards.check(this.#activity, { userId: key });
-    if ((decision.allowed && decision.at !== undefined) || this.#refusedToo) this.#remember(key, decision);
+    if (decision.allowed || this.#refusedToo) this.#remember(key, decision);
     return this.#info(decision);
   }
 
-  /** Gives back the last counted request of the key. */
+  /** Gives back the last request of the key, if it was counted. It never throws. */
   async decrement(key: string): Promise<void> {
-    const decisions = this.#counted.get(key);
+    const decisions = this.#decisions.get(key);
     const decision = decisions?.pop();
-    if (decisions?.length === 0) this.#counted.delete(key);
-    if (decision?.allowed && decision.at !== undefined) await this.#guards.release(decision);
+    if (decisions?.length === 0) this.#decisions.delete(key);
+    if (decision) await this.#guards.giveBack(decision);
   }
 
   /** Deletes the count of the key. */
   async resetKey(key: string): Promise<void> {
-    this.#counted.delete(key);
+    this.#decisions.delete(key);
     await this.#guards.reset(this.#activity, { userId: key });
   }
 
@@ -69,12 +69,12 @@ export class GuardsStore implements Store {
   }
 
   #remember(key: string, decision: Decision): void {
-    const decisions = this.#counted.get(key) ?? [];
-    this.#counted.delete(key);
-    this.#counted.set(key, decisions);
+    const decisions = this.#decisions.get(key) ?? [];
+    this.#decisions.delete(key);
+    this.#decisions.set(key, decisions);
     decisions.push(decision);
-    if (decisions.length > mostReceipts) decisions.shift();
-    if (this.#counted.size > mostKeys) this.#counted.delete(this.#counted.keys().next().value as string);
+    if (decisions.length > mostDecisions) decisions.shift();
+    if (this.#decisions.size > mostKeys) this.#decisions.delete(this.#decisions.keys().next().value as string);
   }
 
   /** express-rate-limit refuses if totalHits is above the app's limit. It wants at least 1. */

@@ -2,7 +2,7 @@ import type { Call } from "./call.js";
 import { ConfigurationError, type GuardsError, OutageError } from "./errors.js";
 
 /** Codes with which AWS refuses credentials. Some services append "Exception". */
-const refusals =
+const badCredentials =
   /^(UnrecognizedClient|InvalidClientTokenId|InvalidSignature|SignatureDoesNotMatch|ExpiredToken|IncompleteSignature|MissingAuthenticationToken)(Exception)?$/;
 
 /** What the SDK calls a response without a code of AWS, or with a body that is no JSON. */
@@ -10,14 +10,18 @@ const unnamed = /^(Unknown|UnknownError|Error|SyntaxError|\d+)$/;
 
 /** Codes of Node for connections that could not be made, or that broke. */
 const connections = new Set([
+  "EADDRNOTAVAIL",
   "EAI_AGAIN",
   "ECONNABORTED",
   "ECONNREFUSED",
   "ECONNRESET",
   "EHOSTDOWN",
   "EHOSTUNREACH",
+  "EMFILE",
   "ENETDOWN",
   "ENETUNREACH",
+  "ENFILE",
+  "ENOBUFS",
   "EPIPE",
   "ETIMEDOUT",
   "HPE_INVALID_EOF_STATE",
@@ -34,33 +38,37 @@ interface Failure {
   $metadata?: { httpStatusCode?: number };
 }
 
-/** Reports whether AWS refused the credentials. */
-export function refusedCredentials(error: unknown): boolean {
-  return error instanceof Error && refusals.test(error.name);
-}
-
 /** Turns an error of the SDK into one of this package. */
 export function failure(error: unknown, call: Call): GuardsError {
   const e: Failure = error instanceof Error ? error : { name: "Error", message: String(error) };
   const status = e.$metadata?.httpStatusCode;
   if (status !== undefined && status >= 400) {
     const code = unnamed.test(e.name) ? `HTTP ${status}` : e.name;
-    return refusal(status, code, unnamed.test(e.message) || e.name === "SyntaxError" ? "" : e.message, call, error);
+    return httpError(status, code, unnamed.test(e.message) || e.name === "SyntaxError" ? "" : e.message, call, error);
   }
   const host = absentHost(e);
   if (host !== undefined) return noHost(host, call, error);
   const broken = connectionCode(e);
   if (broken !== undefined || e.name === "TimeoutError") return outage(e.message || broken || e.name, call, error);
+  // The credentials were found before the first attempt, so they could not be renewed since.
+  if (e.name === "CredentialsProviderError") return outage(e.name, call, error);
   // For example a certificate that is not valid. That is a mistake somewhere, so it must not open the door.
-  return notInvoked(typeof e.code === "string" ? e.code : e.name, e.message, call, error);
+  return notInvoked(kind(e), e.message, call, error);
+}
+
+/** Returns the code of an error of Node, or else the error's name. */
+export function kind(error: unknown): string {
+  if (!(error instanceof Error)) return "Error";
+  const { code } = error as Failure;
+  return typeof code === "string" ? code : error.name;
 }
 
 /** Turns an error of Lambda into one of this package: an HTTP status of 400 or more, with AWS's code and message. */
-export function refusal(status: number, code: string, message: string, call: Call, cause?: unknown): GuardsError {
+export function httpError(status: number, code: string, message: string, call: Call, cause?: unknown): GuardsError {
   const { name, region, url } = call;
   const details = { guard: name, cause };
   if (status === 429 || status >= 500 || code === "TooManyRequestsException") return outage(message ? `${code}: ${message}` : code, call, cause);
-  if (refusals.test(code)) {
+  if (badCredentials.test(code)) {
     return new ConfigurationError(`AWS refused the credentials (${code}). Renew them, and check this machine's clock.`, details);
   }
   if (url && status === 403) {
@@ -102,7 +110,9 @@ function notInvoked(code: string, message: string, call: Call, cause: unknown): 
 export function hide(text: string, { event }: Call): string {
   for (const id of [event.userId, event.requestId]) {
     if (typeof id !== "string" || id === "") continue;
-    text = text.replaceAll(JSON.stringify(id).slice(1, -1), "***").replaceAll(id, "***");
+    const escaped = JSON.stringify(id).slice(1, -1);
+    const escapedByGo = escaped.replace(/[<>&]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`);
+    for (const form of [escapedByGo, escaped, id]) text = text.replaceAll(form, "***");
   }
   return text;
 }

@@ -3,28 +3,30 @@ import { LambdaClient } from "@aws-sdk/client-lambda";
 import { activities } from "./activities.js";
 import { readInvoked, readResponded } from "./answer.js";
 import { Breaker } from "./breaker.js";
-import { type Call, type Event, findCredentials, newCall } from "./call.js";
-import type { Activity, CheckArgs, Decision, ReleaseArgs, StatusArgs, UserArgs } from "./decision.js";
+import { type Call, type Event, newCall } from "./call.js";
+import { Credentials } from "./credentials.js";
+import type { Activity, CallOptions, CheckArgs, Decision, ReleaseArgs, StatusArgs, UserArgs } from "./decision.js";
 import { GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
 import { failure } from "./failure.js";
 import { type Options, type Settings, settings } from "./options.js";
-import { repeat, within } from "./repeat.js";
+import { checkSignal, repeat } from "./repeat.js";
 import { invoke, post } from "./send.js";
-import { wait, type WaitOptions } from "./wait.js";
+import { wait, type Waiting, type WaitOptions } from "./wait.js";
 
-/** A warning is given at most once in this time, in milliseconds. */
+/** An outage is reported at most once in this time, in milliseconds. */
 const warnEvery = 1000;
 
 /**
  * Guards asks guards whether a user may do something now. Make one object, and use it for all requests of the app.
  *
  * Each method can throw a ConfigurationError, a ValidationError or an AnswerError. Each of them is a mistake to mend,
- * so none of them lets a request pass.
+ * so none of them lets a request pass. If the app cancels a call with its `signal`, the call throws an AbortError.
  */
 export class Guards {
   readonly #client: LambdaClient;
   readonly #settings: Settings;
   readonly #breaker = new Breaker();
+  readonly #credentials = new Credentials();
   #lastWarning = -Infinity; // on the clock of performance.now
 
   /** Throws a ConfigurationError if an option is bad. It sends no request. */
@@ -35,7 +37,7 @@ export class Guards {
 
   /**
    * Counts and decides. If the guard does not answer, the option `onOutage` decides. The decision then has `reason`
-   * "unavailable" and the field `outage`.
+   * "unavailable" and the field `outage`. A check that the app cancels may be counted.
    */
   async check(activity: Activity, args: CheckArgs): Promise<Decision> {
     const place = find(activity);
@@ -43,10 +45,10 @@ export class Guards {
     // Without an id, a repeat would count twice.
     const attempts = args.partial ? 1 : this.#settings.attempts;
     try {
-      return await this.#ask(place, { ...args, requestId, activity: place.activity, op: "check" }, attempts);
+      return await this.#ask(place, "check", { ...args, requestId }, attempts);
     } catch (error) {
       if (!(error instanceof OutageError)) throw error;
-      this.#warn(error);
+      this.#warnOfOutage(error);
       const allowed = this.#settings.onOutage === "allow";
       return {
         allowed,
@@ -68,18 +70,30 @@ export class Guards {
   }
 
   /**
-   * Gives back what a check counted: all of a decision that has a receipt (`at` and `requestId`), or as many actions
-   * as `args.count`. A release that is too late or already done changes nothing. In an outage it throws an OutageError.
+   * Gives back what a check counted: all of a decision that has a receipt (`at` and `requestId`) and has granted
+   * something, or as many actions as `args.count`. A release that is too late or already done changes nothing. In an
+   * outage it throws an OutageError.
    */
-  release(decision: Decision): Promise<Decision>;
+  release(decision: Decision, options?: CallOptions): Promise<Decision>;
   release(activity: Activity, args: ReleaseArgs): Promise<Decision>;
-  async release(what: Decision | Activity, args?: ReleaseArgs): Promise<Decision> {
-    if (args) return this.#other("release", what as Activity, args);
-    const { guard, activity, userId, at, requestId, granted } = what as Decision;
-    if (at === undefined || requestId === undefined) {
-      throw new ValidationError("the decision has no receipt, so there is nothing to give back");
-    }
-    return this.#other("release", { guard, activity }, { userId, at, requestId, count: granted });
+  async release(what: Decision | Activity, args: CallOptions = {}): Promise<Decision> {
+    if (typeof what === "string" || !("allowed" in what)) return this.#other("release", what, args as ReleaseArgs);
+    if (!counted(what)) throw new ValidationError("the decision has no receipt, so there is nothing to give back");
+    const { userId, at, requestId, granted } = what;
+    return this.#other("release", what, { userId, at, requestId, count: granted, signal: args.signal });
+  }
+
+  /**
+   * Gives back what a check counted, if it counted something. It never throws: an error goes to `warn`.
+   *
+   * @internal
+   */
+  async giveBack(decision: Decision): Promise<void> {
+    if (!counted(decision)) return;
+    const guard = this.#settings.prefix + decision.guard;
+    await this.release(decision).catch((error: unknown) => {
+      this.#warn(error instanceof GuardsError ? error : new GuardsError(`a release of ${guard} failed`, { guard, cause: error }));
+    });
   }
 
   /**
@@ -93,16 +107,16 @@ export class Guards {
   /**
    * Checks, and calls `run` if the user may go on. If the check is refused or delayed, it throws a LimitedError. If
    * `run` throws, it gives back what was counted and throws the error of `run`. A release that fails goes to `warn`.
+   * So does every release of a guard that gives places, because a place can't be given back. A `signal` cancels the
+   * check, but not the release.
    */
   async guarded<T>(activity: Activity, args: CheckArgs, run: (decision: Decision) => T | Promise<T>): Promise<T> {
     const decision = await this.check(activity, args);
-    if (!decision.allowed) throw new LimitedError(decision);
+    if (!decision.allowed) throw new LimitedError(decision, this.#settings.prefix + decision.guard);
     try {
       return await run(decision);
     } catch (error) {
-      if (decision.at !== undefined && decision.requestId !== undefined) {
-        await this.release(decision).catch((failed: unknown) => this.#warn(failed));
-      }
+      await this.giveBack(decision);
       throw error;
     }
   }
@@ -123,32 +137,37 @@ export class Guards {
 
   /**
    * Waits until the refused request can pass: `waitTime`, and a random part of up to 10 % (or 50 ms, if that is more).
-   * It returns true after the wait. It returns false at once if the wait would be longer than `most` milliseconds
-   * (default 60,000), or if the decision has no `waitTime`. The option `signal` cancels the wait.
+   * It returns true after the wait. If `waitTime` is 0, or if the request was allowed and has none, it returns true at
+   * once. It returns false at once if the wait would be longer than `most` milliseconds (default 60,000), or if the
+   * request was refused and has no `waitTime`. The option `signal` cancels the wait.
    */
-  wait(decision: Pick<Decision, "waitTime">, options?: WaitOptions): Promise<boolean> {
+  wait(decision: Waiting, options?: WaitOptions): Promise<boolean> {
     return wait(decision, options);
   }
 
   async #other(op: Event["op"], activity: Activity, args: UserArgs & Partial<ReleaseArgs>): Promise<Decision> {
-    const place = find(activity);
-    const attempts = op === "reset" ? 1 : this.#settings.attempts;
-    return this.#ask(place, { ...args, activity: place.activity, op }, attempts);
+    return this.#ask(find(activity), op, args, op === "reset" ? 1 : this.#settings.attempts);
   }
 
   /** Asks a guard, unless it did not answer a moment ago. */
-  async #ask(place: Place, event: Event, attempts: number): Promise<Decision> {
-    const name = this.#settings.prefix + place.guard;
+  async #ask(place: Place, op: Event["op"], args: Partial<CheckArgs> & UserArgs, attempts: number): Promise<Decision> {
+    const { guard, activity, window } = place;
+    const name = this.#settings.prefix + guard;
+    const { signal, ...rest } = args;
+    const event = { ...rest, activity, op };
     const body = json(event, name);
-    this.#breaker.enter(name);
+    checkSignal(signal);
+    const probe = this.#breaker.enter(name);
     try {
-      const call = await newCall(this.#client, name, this.#settings.urls.get(place.guard), event);
+      const call = await newCall({ client: this.#client, name, url: this.#settings.urls.get(guard), event, signal });
       const fields = await this.#send(call, body, attempts);
       this.#breaker.worked(name);
-      return { ...(fields as unknown as Decision), guard: place.guard };
+      const known = window === undefined || args.tier ? {} : { window };
+      return { ...(fields as unknown as Decision), guard, ...known };
     } catch (error) {
       if (error instanceof OutageError && !error.answered) this.#breaker.failed(name);
-      else this.#breaker.worked(name);
+      else if (error instanceof GuardsError) this.#breaker.worked(name);
+      else this.#breaker.cancelled(name, probe);
       throw error;
     }
   }
@@ -157,25 +176,28 @@ export class Guards {
   async #send(call: Call, body: string, attempts: number): Promise<Record<string, unknown>> {
     const { timeout, attemptTimeout } = this.#settings;
     const end = performance.now() + timeout;
-    await within(timeout, call.name, () => findCredentials(call));
+    await this.#credentials.find(call, timeout);
     const thrown = (error: unknown): never => {
       throw failure(error, call);
     };
-    return repeat(call.name, { end, attempts, attemptTimeout }, async (signal) => {
-      if (call.url) return readResponded(await post(call, call.url, body, signal).catch(thrown), call);
-      return readInvoked(await invoke(call, body, signal).catch(thrown), call);
+    const { name, signal } = call;
+    return repeat({ name, end, attempts, attemptTimeout, signal }, async (aborted) => {
+      if (call.url) return readResponded(await post(call, call.url, body, aborted).catch(thrown), call);
+      return readInvoked(await invoke(call, body, aborted).catch(thrown), call);
     });
   }
 
-  #warn(error: unknown): void {
+  #warnOfOutage(error: OutageError): void {
     const now = performance.now();
-    if (!(error instanceof GuardsError) || now - this.#lastWarning < warnEvery) return;
+    if (now - this.#lastWarning < warnEvery) return;
     this.#lastWarning = now;
-    try {
-      this.#settings.warn(error);
-    } catch {
-      // A logger that fails must not change the decision.
-    }
+    this.#warn(error);
+  }
+
+  #warn(error: GuardsError): void {
+    const { warn } = this.#settings;
+    // A logger that fails must not change the decision. A rejection that nobody catches would end the process.
+    (async () => warn(error))().catch(() => {});
   }
 }
 
@@ -183,6 +205,13 @@ export class Guards {
 interface Place {
   guard: string;
   activity: string;
+  /** The window of its limit in seconds, if this package knows it. */
+  window: number | undefined;
+}
+
+/** Reports whether the decision has the receipt of something that can be given back. */
+function counted({ at, requestId, granted = 0 }: Decision): boolean {
+  return at !== undefined && requestId !== undefined && granted > 0;
 }
 
 function json(event: Event, name: string): string {
@@ -193,8 +222,13 @@ function json(event: Event, name: string): string {
   }
 }
 
-function find(activity: Activity): Place {
-  if (typeof activity === "object") return { guard: activity.guard, activity: activity.activity };
-  if (Object.hasOwn(activities, activity)) return { guard: activities[activity].guard, activity };
-  throw new ValidationError(`no guard is known for the activity ${JSON.stringify(activity)}; pass { guard, activity }`);
+/** Finds the guard of an activity. An activity that is named with its guard can be one that this package knows. */
+function find(asked: Activity): Place {
+  const activity = typeof asked === "string" ? asked : asked.activity;
+  const known = Object.hasOwn(activities, activity) ? activities[activity as keyof typeof activities] : undefined;
+  const guard = typeof asked === "string" ? known?.guard : asked.guard;
+  if (guard === undefined) {
+    throw new ValidationError(`no guard is known for the activity ${JSON.stringify(activity)}; pass { guard, activity }`);
+  }
+  return { guard, activity, window: known?.guard === guard && "window" in known ? known.window : undefined };
 }

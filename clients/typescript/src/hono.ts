@@ -22,11 +22,10 @@ export interface HonoLimitOptions extends LimitOptions<Context> {
 export function limit(guards: Pick<Guards, "check">, activity: Activity, options: HonoLimitOptions): MiddlewareHandler {
   return async (context, next) => {
     const checked = await checkRequest(guards, activity, options, context);
-    if (checked && !checked.decision.allowed) {
-      return options.refused ? options.refused(checked.decision, context) : tooMany(checked.decision);
+    if (!checked || checked.decision.allowed) await next();
+    else context.res = options.refused ? await options.refused(checked.decision, context) : tooMany(checked.decision);
+    for (const [name, value] of Object.entries(checked?.headers ?? {})) {
+      if (!context.res.headers.has(name)) context.header(name, value);
     }
-    await next();
-    for (const [name, value] of Object.entries(checked?.headers ?? {})) context.header(name, value);
-    return undefined;
   };
 }

@@ -1,4 +1,3 @@
-import { activities } from "./activities.js";
 import type { Decision, Figures } from "./decision.js";
 
 /** A refusal as an HTTP response. */
@@ -12,7 +11,7 @@ export interface Refusal {
 
 /** Returns the HTTP response for a decision that refused, as a guard's own Function URL sends it. */
 export function refusal(decision: Decision): Refusal {
-  const { guard, outage, ...answer } = decision;
+  const { guard, window, outage, ...answer } = decision;
   if (outage) {
     return problem(503, 1, {
       type: "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
@@ -30,32 +29,25 @@ export function refusal(decision: Decision): Refusal {
   });
 }
 
-/** Returns `refusal` as a Response of the Fetch API. */
+/** Returns `refusal` as a Response of the Fetch API, with the headers of `rateLimitHeaders`. */
 export function tooMany(decision: Decision): Response {
   const { status, headers, body } = refusal(decision);
   return new Response(body, { status, headers: { ...headers, ...rateLimitHeaders(decision) } });
 }
 
 /**
- * Returns the headers RateLimit and RateLimit-Policy of a decision, as far as they are known. An answer has no window,
- * so RateLimit-Policy is only there for activities with one limit that this package knows, and without a tier.
+ * Returns the headers RateLimit and RateLimit-Policy of a decision. Without figures, there are none. RateLimit-Policy
+ * is only there if the decision has a `window`. A guard's own URL has it always, and is exact about live limits.
  */
-export function rateLimitHeaders(decision: Decision, tier?: string): Record<string, string> {
-  const { activity, limit, limits } = decision;
+export function rateLimitHeaders(decision: Decision): Record<string, string> {
+  const { activity, limit, limits, window } = decision;
   if (limit === undefined) return {};
   const each = limits ?? [{ ...(decision as Figures), name: activity }];
   const headers: Record<string, string> = {
     RateLimit: each.map((l) => `"${l.name}";r=${l.remaining};t=${Math.max(0, seconds(l.resetAt - Date.now()))}`).join(", "),
   };
-  const window = windowOf(decision);
-  if (window !== undefined && !limits && !tier) headers["RateLimit-Policy"] = `"${activity}";q=${limit};w=${window}`;
+  if (window !== undefined && !limits) headers["RateLimit-Policy"] = `"${activity}";q=${limit};w=${window}`;
   return headers;
-}
-
-/** The window of an activity in seconds, if it is known. */
-function windowOf({ guard, activity }: Decision): number | undefined {
-  const known = Object.hasOwn(activities, activity) ? activities[activity as keyof typeof activities] : undefined;
-  return known?.guard === guard && "window" in known ? known.window : undefined;
 }
 
 function problem(status: number, retryAfter: number, body: Record<string, unknown>): Refusal {

@@ -1,6 +1,7 @@
 export { activities } from "./activities.js";
 export type {
   Activity,
+  CallOptions,
   CheckArgs,
   Decision,
   Figures,

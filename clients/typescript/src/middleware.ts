@@ -54,5 +54,5 @@ export async function checkRequest<Request>(
     requestId: (await options.requestId?.(request)) ?? undefined,
   };
   const decision = await guards.check(activity, args);
-  return { decision, headers: rateLimitHeaders(decision, args.tier) };
+  return { decision, headers: rateLimitHeaders(decision) };
 }

@@ -11,17 +11,18 @@ export interface Options {
   prefix?: string | undefined;
   /** The decision of a check if the guard does not answer. Default: "allow". */
   onOutage?: "allow" | "deny" | undefined;
-  /** How long a whole call may take, in milliseconds. Default: 3000. */
+  /** How long a whole call may take, in milliseconds; at most 2,147,483,647. Default: 3000. */
   timeout?: number | undefined;
   /** How often a request is sent at most, 1 or more. Default: 3. */
   attempts?: number | undefined;
   /** The guards' DECISION_TIMEOUT, in milliseconds. Default: 1000. */
   decisionTimeout?: number | undefined;
   /**
-   * Called with the outage of a check that `onOutage` decided, or with the error of a release that `guarded` could
-   * not make; at most once a second. Default: writes the message to the console as a warning.
+   * Called with the outage of a check that `onOutage` decided, at most once a second, and with the error of each
+   * release that `guarded` or a GuardsStore could not make. What it throws is ignored, and so is a promise that it
+   * returns. Default: writes the message to the console as a warning.
    */
-  warn?: ((error: GuardsError) => void) | undefined;
+  warn?: ((error: GuardsError) => unknown) | undefined;
 }
 
 /** The options with their defaults. */
@@ -33,11 +34,14 @@ export interface Settings {
   attempts: number;
   /** How long an attempt may take if another one can follow, in milliseconds. */
   attemptTimeout: number;
-  warn: (error: GuardsError) => void;
+  warn: (error: GuardsError) => unknown;
 }
 
 /** The time of a request beyond the guard's decision, in milliseconds. */
 const overhead = 300;
+
+/** The longest time that a timer of Node can run, in milliseconds. A longer one would fire at once. */
+export const longestTimer = 2 ** 31 - 1;
 
 const names = ["client", "urls", "prefix", "onOutage", "timeout", "attempts", "decisionTimeout", "warn"];
 
@@ -54,6 +58,7 @@ export function settings(options: Options): Settings {
   if (!(Number.isFinite(timeout) && timeout >= attemptTimeout)) {
     bad("timeout", timeout, `at least decisionTimeout and ${overhead} ms more, ${attemptTimeout} ms`);
   }
+  if (timeout > longestTimer) bad("timeout", timeout, `at most ${longestTimer} ms`);
   if (!(Number.isInteger(attempts) && attempts >= 1)) bad("attempts", attempts, "a whole number of at least 1");
   if (typeof warn !== "function") bad("warn", warn, "a function");
   return { urls: parse(options.urls ?? {}), prefix, onOutage, timeout, attempts, attemptTimeout, warn };

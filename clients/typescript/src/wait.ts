@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Decision } from "./decision.js";
+import { longestTimer } from "./options.js";
 
 /** How long `wait` may wait. */
 export interface WaitOptions {
@@ -9,14 +10,14 @@ export interface WaitOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** The longest time that a timer of Node can run, in milliseconds. */
-const longestTimer = 2 ** 31 - 1;
+/** What `wait` reads of a decision. */
+export type Waiting = Pick<Decision, "waitTime"> & Partial<Pick<Decision, "allowed">>;
 
 /** See Guards.wait. */
-export async function wait(decision: Pick<Decision, "waitTime">, options: WaitOptions = {}): Promise<boolean> {
+export async function wait({ allowed, waitTime }: Waiting, options: WaitOptions = {}): Promise<boolean> {
   const { most = 60_000, signal } = options;
-  const { waitTime } = decision;
-  if (waitTime === undefined || waitTime > most) return false;
+  if (!waitTime) return allowed === true || waitTime === 0;
+  if (waitTime > most) return false;
   // Without a random part, everybody who was refused would come back in the same millisecond.
   const end = performance.now() + waitTime + Math.random() * Math.max(50, waitTime / 10);
   for (let left = end - performance.now(); left > 0; left = end - performance.now()) {

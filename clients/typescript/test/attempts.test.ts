@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { OutageError, ValidationError } from "@cric-talk/guards";
-import { between, duration, Lambda, ok, quick, type Reply, until } from "./lambda.js";
+import { repeat } from "../dist/repeat.js"; // not exported: only this package and its tests know it
+import { between, duration, forever, Lambda, ok, quick, recordSleeps, type Reply, stopClock, until } from "./lambda.js";
 
 const repeated: [name: string, reply: Reply][] = [
   ["an error of Lambda", { status: 500, code: "ServiceException", message: "internal" }],
   ["an error of Lambda with another body", { status: 503, body: "<html>" }],
   ["throttling", { status: 429, code: "TooManyRequestsException", message: "Rate Exceeded." }],
   ["a broken connection", "reset"],
+  ["a response that is cut", "cut"],
   ["a timeout", "hang"],
   ["a timeout in the middle of a response", "halfway"],
 ];
@@ -16,7 +17,9 @@ const repeated: [name: string, reply: Reply][] = [
 for (const [name, reply] of repeated) {
   test(`${name} is repeated`, async (t) => {
     const lambda = await Lambda.start(t, reply, { answer: ok });
-    const decision = await lambda.guards(name.startsWith("a timeout") ? quick : {}).check("create_post", { userId: "u1" });
+    stopClock(t);
+    const soon = { decisionTimeout: 700, timeout: forever, attempts: 2 };
+    const decision = await lambda.guards(name.startsWith("a timeout") ? soon : {}).check("create_post", { userId: "u1" });
     assert.equal(decision.reason, "ok");
     assert.equal(lambda.requests.length, 2);
   });
@@ -34,7 +37,7 @@ const notRepeated: [name: string, reply: Reply][] = [
 for (const [name, reply] of notRepeated) {
   test(`${name} is not repeated`, async (t) => {
     const lambda = await Lambda.start(t, reply, { answer: ok });
-    await lambda.guards(quick).check("create_post", { userId: "u1" }).catch(() => {});
+    await lambda.guards().check("create_post", { userId: "u1" }).catch(() => {});
     assert.equal(lambda.requests.length, 1);
   });
 }
@@ -59,7 +62,10 @@ test("a reset is sent once, and gets all the time", async (t) => {
   await assert.rejects(lambda.guards().reset("create_post", { userId: "u1" }), { name: "OutageError" });
   assert.equal(lambda.requests.length, 1);
   lambda.replies = ["hang"];
-  between(await duration(lambda.guards(quick).reset("create_post", { userId: "u1" })), 1495, 2500);
+  stopClock(t);
+  await assert.rejects(lambda.guards(quick).reset("create_post", { userId: "u1" }), {
+    message: "posts-guard did not answer: timeout after 1500 ms",
+  });
   assert.equal(lambda.requests.length, 2);
 });
 
@@ -71,36 +77,52 @@ test("there are at most so many attempts", async (t) => {
   }
 });
 
-// An attempt lasts 600 ms. After the second one, no other one could follow, so it gets all the rest.
-test("attempts share the time, and the last one gets the rest", async (t) => {
+// With quick, an attempt takes 600 ms. With the clock stopped, the last one takes 1500 ms.
+test("attempts are aborted, and the last one gets the rest", async (t) => {
+  stopClock(t);
   const lambda = await Lambda.start(t, "hang");
-  const took = await duration(lambda.guards(quick).check("create_post", { userId: "u1" }));
-  between(took, 1495, 2500);
-  assert.equal(lambda.requests.length, 2);
-  await until(() => lambda.requests.every((request) => request.brokenAt !== undefined)); // each attempt is aborted
-  const [first, second] = lambda.requests.map(({ at, brokenAt = 0 }) => brokenAt - at);
-  between(first ?? 0, 400, 1000);
-  between(second ?? 0, 700, 1500);
+  const took = await duration(async () => {
+    const { outage } = await lambda.guards({ ...quick, attempts: 2 }).check("create_post", { userId: "u1" });
+    assert.equal(outage?.message, "posts-guard did not answer: timeout after 1500 ms");
+  });
+  between(took, 2090, forever);
+  between(lambda.requests.length, 1, 2); // a busy machine can abort the first one before it is sent
+  await until(() => lambda.requests.every((request) => request.brokenAt !== undefined));
 });
 
-test("the only attempt gets all the time", async (t) => {
-  const lambda = await Lambda.start(t, "hang");
-  const took = await duration(lambda.guards({ ...quick, attempts: 1 }).check("create_post", { userId: "u1" }));
-  between(took, 1495, 2500);
-  assert.equal(lambda.requests.length, 1);
-});
+const shares: [what: string, timeout: number, attempts: number, took: number[]][] = [
+  ["three attempts and the pauses must fit", 3999, 3, [1300, 2699]],
+  ["three attempts and the pauses do fit", 4000, 3, [1300, 1300, 1400]],
+  ["an attempt after which no other one could follow gets the rest", 3000, 3, [1300, 1700]],
+  ["two attempts and the pause must fit", 2649, 3, [2649]],
+  ["two attempts and the pause do fit", 2650, 3, [1300, 1350]],
+  ["the only attempt gets all the time", 10_000, 1, [10_000]],
+  ["the last attempt gets all the time that is left", 10_000, 2, [1300, 8700]],
+];
+
+for (const [what, timeout, attempts, took] of shares) {
+  test(`attempts share the time: ${what}`, async (t) => {
+    const clock = stopClock(t);
+    t.mock.method(Math, "random", () => 0);
+    let last = 0;
+    t.mock.method(globalThis, "setTimeout", (_: () => void, ms: number) => void (last = ms));
+    const got: number[] = [];
+    const budget = { name: "posts-guard", end: performance.now() + timeout, attempts, attemptTimeout: 1300, signal: undefined };
+    const repeated = repeat(budget, async () => {
+      got.push(last);
+      clock.advance(last);
+      throw new OutageError("late", { retryable: true });
+    });
+    await assert.rejects(repeated, { message: "late" });
+    assert.deepEqual(got, took);
+  });
+}
 
 test("a check with partial gets all the time", async (t) => {
+  stopClock(t);
   const lambda = await Lambda.start(t, "hang");
-  const took = await duration(lambda.guards(quick).check("create_post", { userId: "u1", partial: true }));
-  between(took, 1495, 2500);
-  assert.equal(lambda.requests.length, 1);
-});
-
-test("no attempt starts if its time is not left", async (t) => {
-  const lambda = await Lambda.start(t, "hang");
-  const took = await duration(lambda.guards({ decisionTimeout: 300, timeout: 1190 }).check("create_post", { userId: "u1" }));
-  between(took, 1185, 2000); // two attempts of 600 ms do not fit, so the first one gets everything
+  const { outage } = await lambda.guards(quick).check("create_post", { userId: "u1", partial: true });
+  assert.equal(outage?.message, "posts-guard did not answer: timeout after 1500 ms");
   assert.equal(lambda.requests.length, 1);
 });
 
@@ -113,23 +135,12 @@ test("no repeat starts if its time is not left", async (t) => {
 });
 
 test("pauses before repeats are random and short", async (t) => {
+  const pauses = recordSleeps(t, stopClock(t));
   const lambda = await Lambda.start(t, { status: 500 });
-  const guards = lambda.guards({ attempts: 4 });
-  await guards.status("create_post", { userId: "u1" }).catch(() => {});
-  const at = lambda.requests.map((request) => request.at);
-  for (let n = 1; n < 4; n++) between((at[n] ?? 0) - (at[n - 1] ?? 0), 0, 50 * 2 ** (n - 1) + 500);
-});
-
-test("the time of the credentials counts, but it is not an attempt's", async (t) => {
-  const lambda = await Lambda.start(t, { answer: ok });
-  const found = { accessKeyId: "AKID", secretAccessKey: "secret", sessionToken: "token" };
-  const slow = lambda.client(() => sleep(800, found));
-  assert.equal((await lambda.guards({ ...quick, client: slow }).check("create_post", { userId: "u1" })).reason, "ok");
-  const never = lambda.client(() => sleep(5000, found, { ref: false }));
-  await assert.rejects(lambda.guards({ ...quick, client: never }).status("create_post", { userId: "u1" }), {
-    name: "OutageError",
-    message: "posts-guard did not answer: timeout after 1500 ms",
-  });
+  let random = 0;
+  t.mock.method(Math, "random", () => random);
+  for (random of [0, 0.5, 1]) await lambda.guards({ attempts: 4 }).check("create_post", { userId: "u1" });
+  assert.deepEqual(pauses, [0, 0, 0, 25, 50, 100, 50, 100, 200]);
 });
 
 test("an outage says what happened last", async (t) => {

@@ -9,7 +9,7 @@ const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 test("a check asks the activity's guard and returns its answer", async (t) => {
   const lambda = await Lambda.start(t, { answer: ok });
   const decision = await lambda.guards().check("create_post", { userId: "u1" });
-  assert.deepEqual(decision, { ...ok, guard: "posts-guard" });
+  assert.deepEqual(decision, { ...ok, guard: "posts-guard", window: 60 });
   const [request] = lambda.requests;
   assert.equal(request?.path, "/2015-03-31/functions/posts-guard/invocations");
   const { requestId, ...event } = request?.event ?? {};
@@ -20,7 +20,7 @@ test("a check asks the activity's guard and returns its answer", async (t) => {
 test("a refusal is a decision", async (t) => {
   const lambda = await Lambda.start(t, { answer: limited });
   const decision = await lambda.guards().check("create_post", { userId: "u1" });
-  assert.deepEqual(decision, { ...limited, guard: "posts-guard" });
+  assert.deepEqual(decision, { ...limited, guard: "posts-guard", window: 60 });
 });
 
 test("all arguments are sent", async (t) => {
@@ -98,6 +98,7 @@ test("ON_LIMIT=error is a refusal without figures", async (t) => {
     activity: "create_post",
     op: "check",
     guard: "posts-guard",
+    window: 60,
     granted: 0,
     message: "Too many.",
   });

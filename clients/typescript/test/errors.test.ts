@@ -95,7 +95,15 @@ for (const [reply, name, message] of cases) {
 }
 
 test("the id of the request reaches no message", async (t) => {
-  const lambda = await Lambda.start(t, { text: 'Hello u"\\1, r-7!' });
+  const lambda = await Lambda.start(t);
+  for (const userId of ['a"b', "a\\b", "a<b", "a&b", "a>b"]) {
+    const byGo = userId.replace(/[<>&]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`).replace(/["\\](?!u)/g, "\\$&");
+    for (const echo of [userId, JSON.stringify(userId).slice(1, -1), byGo]) {
+      lambda.replies = [{ text: `Hello ${echo}!` }];
+      await assert.rejects(lambda.guards().check("create_post", { userId }), { message: noGuard("Hello ***!") });
+    }
+  }
+  lambda.replies = [{ text: 'Hello u"\\1, r-7!' }];
   const check = lambda.guards().check("create_post", { userId: 'u"\\1', requestId: "r-7" });
   await assert.rejects(check, { message: noGuard("Hello ***, ***!") });
   lambda.replies = [{ answer: { event: { userId: 'u"\\1' } } }];
@@ -166,8 +174,9 @@ test("a host that does not exist is a mistake", async (t) => {
   });
 });
 
-test("no answer from a name server is an outage, but a host that does not exist is not", async (t) => {
-  for (const [code, name] of [["EAI_AGAIN", "OutageError"], ["ENOTFOUND", "ConfigurationError"]] as const) {
+test("a name server or this machine that can't connect now is an outage, but a host that does not exist is not", async (t) => {
+  const outages = ["EAI_AGAIN", "EADDRNOTAVAIL", "EMFILE", "ENFILE", "ENOBUFS"].map((code) => [code, "OutageError"] as const);
+  for (const [code, name] of [...outages, ["ENOTFOUND", "ConfigurationError"]] as const) {
     const client = clientOf(`http://${absent}`);
     const failed = Object.assign(new Error(`getaddrinfo ${code}`), { code, hostname: absent });
     t.mock.method(client.config.requestHandler, "handle", () => Promise.reject(failed));

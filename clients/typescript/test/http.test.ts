@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Decision, OutageError, rateLimitHeaders, refusal, tooMany } from "@cric-talk/guards";
-import { limited, ok } from "./lambda.js";
+import { Lambda, limited, ok } from "./lambda.js";
 
-const refused = { ...limited, guard: "posts-guard" } as Decision;
-const allowed = { ...ok, guard: "posts-guard" } as Decision;
+const refused = { ...limited, guard: "posts-guard", window: 60 } as Decision;
+const allowed = { ...ok, guard: "posts-guard", window: 60 } as Decision;
 
 test("a refusal is a 429 problem with the answer's fields, as a guard's URL sends it", () => {
   const { status, headers, body } = refusal(refused);
@@ -53,14 +53,25 @@ test("RateLimit and RateLimit-Policy have the guard's format", () => {
   assert.equal(rateLimitHeaders({ ...allowed, resetAt: Date.now() - 5000 })["RateLimit"], '"create_post";r=7;t=0');
 });
 
-test("RateLimit-Policy is left out if the window is not known", () => {
-  const unknown = [
-    rateLimitHeaders(allowed, "premium"),
-    rateLimitHeaders({ ...allowed, activity: "upload_photo" }),
-    rateLimitHeaders({ ...allowed, guard: "photos-guard" }),
-    rateLimitHeaders({ ...allowed, activity: "like" }),
-  ];
-  for (const headers of unknown) assert.deepEqual(Object.keys(headers), ["RateLimit"]);
+test("RateLimit-Policy is left out if the window is not known", async (t) => {
+  const guards = (await Lambda.start(t, { answer: ok })).guards();
+  const user = { userId: "u1" };
+  for (const decision of [
+    await guards.check("create_post", { ...user, tier: "premium" }),
+    await guards.check({ guard: "posts-guard", activity: "upload_photo" }, user),
+    await guards.check({ guard: "photos-guard", activity: "create_post" }, user),
+    await guards.check({ guard: "photos-guard", activity: "constructor" }, user),
+    await guards.check("like", user),
+  ]) {
+    assert.deepEqual(Object.keys(rateLimitHeaders(decision)), ["RateLimit"]);
+  }
+  for (const decision of [
+    await guards.check("create_post", user),
+    await guards.check({ guard: "posts-guard", activity: "create_post" }, user),
+    JSON.parse(JSON.stringify(await guards.status("create_post", user))) as Decision,
+  ]) {
+    assert.equal(rateLimitHeaders(decision)["RateLimit-Policy"], '"create_post";q=10;w=60');
+  }
 });
 
 test("several limits have one item each", () => {

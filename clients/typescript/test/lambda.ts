@@ -2,9 +2,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http";
+import { syncBuiltinESMExports } from "node:module";
 import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
+import timers, { setTimeout as sleep } from "node:timers/promises";
 import { LambdaClient } from "@aws-sdk/client-lambda";
 import { Guards, type GuardsError, type Options } from "@cric-talk/guards";
 
@@ -48,6 +49,7 @@ export type Reply =
   | "hang" // no response
   | "reset" // breaks the connection
   | "halfway" // sends the start of a response
+  | "cut" // breaks the connection in the middle of a response
   | { answer: unknown } // JSON, as a function answers
   | { text: string } // what a function answers that is no guard
   | { functionError: unknown } // the function failed
@@ -71,6 +73,7 @@ export class Lambda {
   /** How long a reply takes, in milliseconds. */
   delay = 0;
   readonly url: string;
+  readonly #hanging: ServerResponse[] = [];
 
   private constructor(server: Server, replies: Reply[]) {
     this.replies = replies;
@@ -104,9 +107,13 @@ export class Lambda {
   private reply(response: ServerResponse): void {
     const reply = this.replies.length > 1 ? this.replies.shift() : this.replies[0];
     assert.ok(reply, "the test has a reply");
-    if (reply === "hang") return;
+    if (reply === "hang") return void this.#hanging.push(response);
     if (reply === "reset") return void response.socket?.resetAndDestroy();
     if (reply === "halfway") return void response.writeHead(200, { "content-length": "100" }).write('{"allowed":');
+    if (reply === "cut") {
+      response.writeHead(200, { "content-length": "100" });
+      return void response.write('{"allowed":', () => response.socket?.destroy());
+    }
     if ("answer" in reply) response.writeHead(200).end(JSON.stringify(reply.answer));
     else if ("text" in reply) response.writeHead(200).end(reply.text);
     else if ("functionError" in reply) {
@@ -116,6 +123,11 @@ export class Lambda {
       response.writeHead(reply.status, { "content-type": "application/json", ...headers });
       response.end(reply.body ?? JSON.stringify({ message: reply.message }));
     }
+  }
+
+  /** Breaks the connections of all requests that hang. */
+  drop(): void {
+    for (const response of this.#hanging.splice(0)) response.socket?.destroy();
   }
 
   /** Returns a client of AWS for this server. */
@@ -138,15 +150,47 @@ export class Lambda {
 /** The default of these tests: on a busy machine, too, only a server that hangs is late. */
 const patient = { decisionTimeout: 5000, timeout: 20_000 };
 
-/** Options for tests that wait: an attempt takes 600 ms. */
+/** Options for tests that wait: an attempt takes 600 ms, and with a stopped clock the last one takes 1500 ms. */
 export const quick = { decisionTimeout: 300, timeout: 1500 };
 
-/** Returns the milliseconds that a promise takes. */
-export async function duration(promise: Promise<unknown>): Promise<number> {
-  const start = performance.now();
-  await promise.catch(() => {});
-  return performance.now() - start;
+/** More milliseconds than a step of a test needs, also on a busy machine. */
+export const forever = 15_000;
+
+/** A clock that only the test moves. Timers still follow the machine's clock. */
+export interface Clock {
+  advance: (ms: number) => void;
 }
+
+/** Stops the clock of performance.now until the test ends, so that no pause of the machine counts. */
+export function stopClock(t: TestContext): Clock {
+  let now = performance.now();
+  t.mock.method(performance, "now", () => now);
+  return { advance: (ms) => void (now += ms) };
+}
+
+/** Replaces the sleeps of node:timers/promises until the test ends. Returns their milliseconds, rounded. */
+export function recordSleeps(t: TestContext, clock: Clock): number[] {
+  const sleeps: number[] = [];
+  t.mock.method(timers, "setTimeout", async (ms: number) => {
+    sleeps.push(Math.round(ms));
+    clock.advance(ms);
+  });
+  syncBuiltinESMExports(); // for modules that have imported it by name
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  return sleeps;
+}
+
+/** Returns the milliseconds that something takes, also with a stopped clock. */
+export async function duration(run: () => Promise<unknown>): Promise<number> {
+  const start = realNow();
+  await run();
+  return realNow() - start;
+}
+
+const realNow = performance.now.bind(performance);
 
 /** Waits until something has happened on the other side, for at most 5 s. */
 export async function until(happened: () => boolean): Promise<void> {

@@ -8,11 +8,14 @@ import { serve } from "@hono/node-server";
 import { limit as expressLimit } from "@cric-talk/guards/express";
 import { limit as fastifyLimit } from "@cric-talk/guards/fastify";
 import { limit as honoLimit } from "@cric-talk/guards/hono";
-import type { Guards } from "@cric-talk/guards";
+import type { Decision, Guards } from "@cric-talk/guards";
 import express from "express";
-import fastify from "fastify";
+import fastify, { type FastifyReply } from "fastify";
 import { Hono } from "hono";
 import { Lambda, limited, ok, type Reply } from "./lambda.js";
+
+/** A header of the refusals that an app writes itself. */
+const own = { "RateLimit-Policy": "the app's" };
 
 /** An app with the routes /posts, /premium (a tier and other arguments), /custom (its own refusal) and /broken (fails). */
 type App = (t: TestContext, guards: Guards) => Promise<string>;
@@ -26,7 +29,8 @@ const apps: Record<string, App> = {
     app.post("/posts", expressLimit(guards, "create_post", { userId, skip }), done);
     const more = { count: () => 2, tier: async () => "premium", roles: () => ["admin"], requestId: () => "r-9" };
     app.post("/premium", expressLimit(guards, "create_post", { userId, ...more }), done);
-    app.post("/custom", expressLimit(guards, "create_post", { userId, refused: (d, _, response) => void response.status(400).send(d.reason) }), done);
+    const refused = (d: Decision, _: unknown, response: express.Response) => void response.status(400).set(own).send(d.reason);
+    app.post("/custom", expressLimit(guards, "create_post", { userId, refused }), done);
     app.post("/broken", expressLimit(guards, "create_post", { userId }), () => {
       throw new Error("broken");
     });
@@ -47,7 +51,8 @@ const apps: Record<string, App> = {
     app.post("/posts", { preHandler: fastifyLimit(guards, "create_post", { userId, skip }) }, done);
     const more = { count: () => 2, tier: async () => "premium", roles: () => ["admin"], requestId: () => "r-9" };
     app.post("/premium", { preHandler: fastifyLimit(guards, "create_post", { userId, ...more }) }, done);
-    app.post("/custom", { preHandler: fastifyLimit(guards, "create_post", { userId, refused: (d, _, reply) => reply.code(400).send(d.reason) }) }, done);
+    const refused = (d: Decision, _: unknown, reply: FastifyReply) => reply.code(400).headers(own).send(d.reason);
+    app.post("/custom", { preHandler: fastifyLimit(guards, "create_post", { userId, refused }) }, done);
     app.post("/broken", { preHandler: fastifyLimit(guards, "create_post", { userId }) }, async () => {
       throw new Error("broken");
     });
@@ -63,7 +68,8 @@ const apps: Record<string, App> = {
     app.post("/posts", honoLimit(guards, "create_post", { userId, skip }), () => new Response("created", { status: 201 }));
     const more = { count: () => 2, tier: async () => "premium", roles: () => ["admin"], requestId: () => "r-9" };
     app.post("/premium", honoLimit(guards, "create_post", { userId, ...more }), (c) => c.text("created", 201));
-    app.post("/custom", honoLimit(guards, "create_post", { userId, refused: (d, c) => c.text(d.reason, 400) }), (c) => c.text("created", 201));
+    const refused = (d: Decision) => new Response(d.reason, { status: 400, headers: own });
+    app.post("/custom", honoLimit(guards, "create_post", { userId, refused }), (c) => c.text("created", 201));
     app.post("/broken", honoLimit(guards, "create_post", { userId }), () => {
       throw new Error("broken");
     });
@@ -107,6 +113,7 @@ for (const [name, app] of Object.entries(apps)) {
     assert.equal(response.headers.get("Retry-After"), "42");
     assert.match(response.headers.get("Content-Type") ?? "", /^application\/problem\+json$/);
     assert.equal(response.headers.get("RateLimit"), '"create_post";r=0;t=0');
+    assert.equal(response.headers.get("RateLimit-Policy"), '"create_post";q=10;w=60');
     assert.deepEqual(await response.json(), {
       type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
       title: "Too Many Requests",
@@ -160,11 +167,22 @@ for (const [name, app] of Object.entries(apps)) {
     assert.equal(response.headers.get("RateLimit-Policy"), null);
   });
 
+  // A tier can have another window than the activity.
+  test(`${name}: a refused request with a tier has no RateLimit-Policy`, async (t) => {
+    const { post } = await start(t, { answer: limited });
+    const response = await post("/premium");
+    assert.equal(response.status, 429);
+    assert.equal(response.headers.get("RateLimit"), '"create_post";r=0;t=0');
+    assert.equal(response.headers.get("RateLimit-Policy"), null);
+  });
+
   test(`${name}: the app can answer refused requests itself`, async (t) => {
     const { post } = await start(t, { answer: limited });
     const response = await post("/custom");
     assert.equal(response.status, 400);
     assert.equal(await response.text(), "limited");
+    assert.equal(response.headers.get("RateLimit"), '"create_post";r=0;t=0');
+    assert.equal(response.headers.get("RateLimit-Policy"), "the app's");
   });
 
   test(`${name}: a handler that fails gives nothing back`, async (t) => {

@@ -6,6 +6,8 @@ const bad: [options: object, message: string][] = [
   [{ onOutage: "open" }, 'The option onOutage is "open", want "allow" or "deny".'],
   [{ timeout: 1299 }, "The option timeout is 1299, want at least decisionTimeout and 300 ms more, 1300 ms."],
   [{ timeout: Infinity }, "The option timeout is null, want at least decisionTimeout and 300 ms more, 1300 ms."],
+  [{ timeout: 2 ** 31 }, "The option timeout is 2147483648, want at most 2147483647 ms."],
+  [{ timeout: 2 ** 32, decisionTimeout: 2 ** 31 }, "The option timeout is 4294967296, want at most 2147483647 ms."],
   [{ timeout: "5s" }, 'The option timeout is "5s", want at least decisionTimeout and 300 ms more, 1300 ms.'],
   [{ timeout: 3000, decisionTimeout: 2701 }, "The option timeout is 3000, want at least decisionTimeout and 300 ms more, 3001 ms."],
   [{ decisionTimeout: 0 }, "The option decisionTimeout is 0, want milliseconds above 0."],
@@ -33,5 +35,6 @@ for (const [options, message] of bad) {
 test("each option has a default, and undefined means the default", () => {
   new Guards();
   new Guards({ timeout: undefined, attempts: undefined, urls: undefined, warn: undefined, client: undefined });
+  new Guards({ timeout: 2 ** 31 - 1 });
   new Guards({ timeout: 1300, attempts: 1, prefix: "dev-", onOutage: "deny", urls: { "posts-guard": "https://host/" } });
 });

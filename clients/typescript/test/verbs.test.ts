@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Decision, type GuardsError, LimitedError, OutageError, ValidationError } from "@cric-talk/guards";
-import { activities } from "../dist/activities.js"; // not exported: only this package and its tests know it
-import { between, duration, Lambda, limited, ok, type Reply } from "./lambda.js";
+import { activities, type Decision, type GuardsError, LimitedError, OutageError, ValidationError } from "@cric-talk/guards";
+import { between, duration, forever, Lambda, limited, ok, recordSleeps, type Reply, stopClock } from "./lambda.js";
 
 class SaveError extends Error {}
 
@@ -36,17 +35,21 @@ test("a decision can be released, of any guard", async (t) => {
   assert.deepEqual(lambda.requests[1]?.event, event);
 });
 
-test("a decision without a receipt can't be released", async (t) => {
-  const lambda = await Lambda.start(t, { answer: limited });
-  const guards = lambda.guards();
-  const decision = await guards.check("create_post", { userId: "u1" });
-  await assert.rejects(guards.release(decision), (error) => {
-    assert.ok(error instanceof ValidationError);
-    assert.equal(error.message, "the decision has no receipt, so there is nothing to give back");
-    return true;
+const delayed = { ...limited, reason: "delayed", readyAt: 5, at: 4, requestId: "r1", message: undefined };
+
+for (const answer of [limited, delayed, { ...ok, requestId: undefined }, { ...ok, granted: undefined }]) {
+  test(`a decision without a receipt can't be released: ${JSON.stringify(answer)}`, async (t) => {
+    const lambda = await Lambda.start(t, { answer });
+    const guards = lambda.guards();
+    const decision = await guards.check("create_post", { userId: "u1" });
+    await assert.rejects(guards.release(decision), (error) => {
+      assert.ok(error instanceof ValidationError);
+      assert.equal(error.message, "the decision has no receipt, so there is nothing to give back");
+      return true;
+    });
+    assert.equal(lambda.requests.length, 1);
   });
-  assert.equal(lambda.requests.length, 1);
-});
+}
 
 test("status, release and reset throw in an outage", async (t) => {
   const lambda = await Lambda.start(t, { status: 500 });
@@ -66,15 +69,17 @@ test("guarded returns what the function returns", async (t) => {
   assert.equal(lambda.requests.length, 1);
 });
 
-for (const answer of [limited, { ...limited, reason: "delayed", readyAt: 5, at: 4, requestId: "r1", message: undefined }]) {
+for (const answer of [limited, delayed]) {
   test(`guarded throws a LimitedError if the check is ${answer.reason}`, async (t) => {
     const lambda = await Lambda.start(t, { answer });
     let ran = false;
-    const guarded = lambda.guards().guarded("create_post", { userId: "u1" }, () => (ran = true));
+    const guarded = lambda.guards({ prefix: "dev-" }).guarded("create_post", { userId: "u1" }, () => (ran = true));
     await assert.rejects(guarded, (error) => {
       assert.ok(error instanceof LimitedError);
       assert.equal(error.message, answer.message ?? "Please try again later.");
       assert.equal(error.decision.reason, answer.reason);
+      assert.equal(error.guard, "dev-posts-guard");
+      assert.equal(error.cause, undefined);
       return true;
     });
     assert.equal(ran, false);
@@ -85,7 +90,11 @@ for (const answer of [limited, { ...limited, reason: "delayed", readyAt: 5, at: 
 test("guarded throws a LimitedError in an outage with onOutage: deny", async (t) => {
   const lambda = await Lambda.start(t, { status: 500 });
   const guarded = lambda.guards({ onOutage: "deny" }).guarded("create_post", { userId: "u1" }, fail);
-  await assert.rejects(guarded, (error) => error instanceof LimitedError && error.decision.outage instanceof OutageError);
+  await assert.rejects(guarded, (error) => {
+    assert.ok(error instanceof LimitedError && error.cause instanceof OutageError);
+    assert.equal(error.cause, error.decision.outage);
+    return true;
+  });
 });
 
 test("guarded gives back what was counted if the function fails", async (t) => {
@@ -112,13 +121,37 @@ for (const [name, reply] of noReceipt) {
   });
 }
 
-test("a release that fails goes to warn and does not hide the function's error", async (t) => {
+test("each release that fails goes to warn and does not hide the function's error", async (t) => {
   const warnings: GuardsError[] = [];
-  const lambda = await Lambda.start(t, { answer: ok }, { status: 403, code: "AccessDeniedException" });
-  await assert.rejects(lambda.guards({ warnings }).guarded("create_post", { userId: "u1" }, fail), SaveError);
+  const lambda = await Lambda.start(t);
+  const guards = lambda.guards({ warnings, attempts: 1 });
+  for (const status of [403, 500]) {
+    for (const activity of ["create_post", "create_room"] as const) {
+      lambda.replies = [{ answer: ok }, { status, code: "AccessDeniedException" }];
+      await assert.rejects(guards.guarded(activity, { userId: "u1" }, fail), SaveError);
+    }
+  }
   assert.deepEqual(
-    warnings.map((warning) => warning.name),
-    ["ConfigurationError"],
+    warnings.map((warning) => `${warning.name} of ${warning.guard}`),
+    [
+      "ConfigurationError of posts-guard",
+      "ConfigurationError of rooms-guard",
+      "OutageError of posts-guard",
+      "OutageError of rooms-guard",
+    ],
+  );
+});
+
+test("an unexpected error of a release goes to warn too", async (t) => {
+  const warnings: GuardsError[] = [];
+  const lambda = await Lambda.start(t, { answer: ok });
+  const guards = lambda.guards({ warnings });
+  const broken = new TypeError("broken");
+  guards.release = () => Promise.reject(broken);
+  await assert.rejects(guards.guarded("create_post", { userId: "u1" }, fail), SaveError);
+  assert.deepEqual(
+    warnings.map(({ message, cause }) => [message, cause]),
+    [["a release of posts-guard failed", broken]],
   );
 });
 
@@ -149,20 +182,32 @@ test("ready throws what is wrong", async (t) => {
 
 test("wait sleeps until the request can pass", async (t) => {
   const guards = (await Lambda.start(t, "hang")).guards();
-  const waits = Array.from({ length: 20 }, () => duration(guards.wait({ waitTime: 200 })));
-  const took = await Promise.all(waits);
-  for (const ms of took) between(ms, 199, 1000); // a random part of up to 50 ms, and a busy machine
-  assert.ok(Math.max(...took) - Math.min(...took) > 5, "the waits differ");
-  assert.equal(await guards.wait({ waitTime: 0 }), true);
+  const waits = Array.from({ length: 20 }, () => duration(() => guards.wait({ waitTime: 200 })));
+  for (const ms of await Promise.all(waits)) between(ms, 199, forever);
+});
+
+test("wait adds a random part of up to 10 %, or 50 ms", async (t) => {
+  const sleeps = recordSleeps(t, stopClock(t));
+  const guards = (await Lambda.start(t, "hang")).guards();
+  let random = 0;
+  t.mock.method(Math, "random", () => random);
+  for (random of [0, 0.5, 1]) {
+    assert.equal(await guards.wait({ waitTime: 200 }), true);
+    assert.equal(await guards.wait({ waitTime: 60_000, allowed: false }), true);
+  }
+  assert.deepEqual(sleeps, [200, 60_000, 225, 63_000, 250, 66_000]);
 });
 
 test("wait does not sleep if there is nothing to wait for, or too much", async (t) => {
+  const sleeps = recordSleeps(t, stopClock(t));
   const guards = (await Lambda.start(t, "hang")).guards();
-  const start = performance.now();
+  assert.equal(await guards.wait({ waitTime: 0 }), true);
+  assert.equal(await guards.wait({ allowed: true }), true);
   assert.equal(await guards.wait({}), false);
+  assert.equal(await guards.wait({ allowed: false }), false);
   assert.equal(await guards.wait({ waitTime: 60_001 }), false);
   assert.equal(await guards.wait({ waitTime: 101 }, { most: 100 }), false);
-  between(performance.now() - start, 0, 100);
+  assert.deepEqual(sleeps, []);
 });
 
 test("wait can be cancelled", async (t) => {

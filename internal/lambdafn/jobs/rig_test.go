@@ -27,7 +27,7 @@ const (
 // A rig is the part of the stack that handles jobs: a table and queues, each
 // behind a proxy. The deployed binaries run on it.
 type rig struct {
-	t                    *testing.T
+	t                    testing.TB
 	table                string
 	dynamo, sqs          *dynamotest.Proxy
 	delayed, ready, dead *sqstest.Queue
@@ -35,7 +35,7 @@ type rig struct {
 
 // newRig returns a rig. visibility is the delayed queue's visibility timeout in
 // seconds. The queue delivers a message at most received times.
-func newRig(t *testing.T, visibility, received int) *rig {
+func newRig(t testing.TB, visibility, received int) *rig {
 	t.Helper()
 	r := &rig{
 		t: t, table: dynamotest.Table(t), dynamo: dynamotest.NewProxy(t), sqs: dynamotest.NewProxyTo(t, sqstest.Endpoint(t)),
@@ -106,7 +106,7 @@ func (r *rig) work(i *lambdatest.Instance, bodies ...string) (failed string) {
 }
 
 // untilLogged waits until the log has a message this many times.
-func untilLogged(t *testing.T, i *lambdatest.Instance, message string, lines int) {
+func untilLogged(t testing.TB, i *lambdatest.Instance, message string, lines int) {
 	t.Helper()
 	for by := time.Now().Add(30 * time.Second); strings.Count(i.Logs(), message) < lines; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(by) {
@@ -177,6 +177,13 @@ func key(millis int64) int64 { return millis / window.Milliseconds() }
 func starts(key int64) int64 { return key * window.Milliseconds() }
 
 func thisWindow() int64 { return key(time.Now().UnixMilli()) }
+
+// warmUp waits until the instance has started, and opens its connection to the
+// table.
+func warmUp(t testing.TB, i *lambdatest.Instance) {
+	t.Helper()
+	ask(t, i, `{"userId": "other", "activity": "update_member_role", "op": "status"}`)
+}
 
 // inOneWindow waits for a window with enough time left.
 func inOneWindow(needs time.Duration) {

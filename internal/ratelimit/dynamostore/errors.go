@@ -28,7 +28,7 @@ func Classify(err error) error {
 // class returns the class of an error and a sentence for callers.
 func class(err error) (ratelimit.Failure, string) {
 	if !sent(err) {
-		return ratelimit.Rejected, "the table could not be reached: the AWS settings (credentials, region or endpoint) are incomplete"
+		return ratelimit.Misconfigured, "the table could not be reached: the AWS settings (credentials, region or endpoint) are incomplete"
 	}
 	answer, answered := errors.AsType[*smithyhttp.ResponseError](err)
 	api, readable := errors.AsType[smithy.APIError](err)
@@ -49,12 +49,12 @@ func class(err error) (ratelimit.Failure, string) {
 			return ratelimit.Unreadable, "an attribute of the item has the wrong type"
 		}
 	case "ResourceNotFoundException":
-		return ratelimit.Rejected, "the table does not exist"
+		return ratelimit.Misconfigured, "the table does not exist"
 	case "AccessDeniedException", "UnrecognizedClientException", "ExpiredTokenException",
 		"InvalidSignatureException", "MissingAuthenticationToken", "MissingAuthenticationTokenException":
-		return ratelimit.Rejected, "access to the table is denied"
+		return ratelimit.Misconfigured, "access to the table is denied"
 	}
-	return ratelimit.Refused, "the table refused the request"
+	return ratelimit.Invalid, "the table refused the request"
 }
 
 // sent reports whether the request may have left this process. Without

@@ -38,10 +38,10 @@ func TestClassify(t *testing.T) {
 		"canceled":                    {context.Canceled, ratelimit.Unknown},
 		"unreadable body":             {&smithy.DeserializationError{Err: io.ErrUnexpectedEOF}, ratelimit.Unknown},
 		"wrong type of an attribute":  {answered(400, "ValidationException", "An operand in the update expression has an incorrect data type"), ratelimit.Unreadable},
-		"another fault of validation": {answered(400, "ValidationException", "Item size has exceeded the maximum"), ratelimit.Refused},
-		"no table":                    {answered(400, "ResourceNotFoundException", ""), ratelimit.Rejected},
-		"no access":                   {answered(400, "AccessDeniedException", ""), ratelimit.Rejected},
-		"no credentials":              {errors.New("no credentials anywhere"), ratelimit.Rejected},
+		"another fault of validation": {answered(400, "ValidationException", "Item size has exceeded the maximum"), ratelimit.Invalid},
+		"no table":                    {answered(400, "ResourceNotFoundException", ""), ratelimit.Misconfigured},
+		"no access":                   {answered(400, "AccessDeniedException", ""), ratelimit.Misconfigured},
+		"no credentials":              {errors.New("no credentials anywhere"), ratelimit.Misconfigured},
 	} {
 		e, ok := errors.AsType[*ratelimit.StoreError](Classify(tt.err))
 		if !ok || e.Failure != tt.want || e.What == "" || !errors.Is(e, tt.err) {

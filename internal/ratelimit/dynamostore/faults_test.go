@@ -90,10 +90,10 @@ func TestIncompleteSettingsAreRejectedAtTheFirstAttempt(t *testing.T) {
 	noRegion := New(cfg, "rateLimit")
 	const incomplete = "the table could not be reached: the AWS settings (credentials, region or endpoint) are incomplete"
 	for store, want := range map[*Store]string{noTable: "the table does not exist", noRegion: incomplete, noCredentials: incomplete} {
-		l := &ratelimit.Limiter{Store: store, Timeout: time.Second}
+		l := &ratelimit.Limiter{Store: store, Timeout: time.Minute}
 		d, err := l.Check(t.Context(), request("r1"))
 		e, ok := errors.AsType[*ratelimit.StoreError](err)
-		if !ok || e.What != want || e.Failure != ratelimit.Rejected || d.Requests != 1 {
+		if !ok || e.What != want || e.Failure != ratelimit.Misconfigured || d.Requests != 1 {
 			t.Errorf("Check = %+v, %v, want %q at the first attempt", d, err, want)
 		}
 	}

@@ -45,11 +45,11 @@ func outcome(t *replay.Timeline) string {
 // numbers are in the subheadings.
 func (p *picture) heading() {
 	p.text("t", "start", edge, 30*pixel, p.title())
-	whose := "user " + p.t.User
+	when := ", " + period(p.t)
 	if !p.t.Whole {
-		whose += " at the worst"
+		when = " at the worst" + when
 	}
-	p.text("q", "start", edge, 51*pixel, fmt.Sprintf("%s, %s", whose, period(p.t)))
+	p.text("q", "start", edge, 51*pixel, "user "+shortened(p.t.User, longestLine-len("user ")-len(when))+when)
 	x := edge + 5*pixel
 	entry := func(width px, draw func(x px), text string) {
 		draw(x)
@@ -79,6 +79,16 @@ func (p *picture) heading() {
 	entry(26*pixel, func(x px) { p.line("curve", x-4*pixel, middle, x+18*pixel, middle) }, "activityCount")
 	entry(30*pixel, func(x px) { p.line("limit", x-4*pixel, middle, x+22*pixel, middle) }, "limit")
 	p.y = 92 * pixel
+}
+
+// shortened returns s, which is ASCII, with at most n characters. What it leaves
+// out is in the middle.
+func shortened(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	half := (n - 1) / 2
+	return s[:half] + "…" + s[len(s)-half:]
 }
 
 // subheading draws the limit of one of several timelines, with the numbers.

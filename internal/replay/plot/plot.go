@@ -19,6 +19,7 @@ const (
 	oneOfMany    = 96 * pixel // height, if there are several limits
 	pileRow      = 9 * pixel  // distance between two marks of a pile
 	longestTitle = 85         // characters
+	longestLine  = 105        // characters of the line below the title
 	highest      = 8          // marks in a pile; a higher pile is cut and gets a number
 )
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/cric-talk/guards/internal/replay"
 	. "github.com/cric-talk/guards/internal/replay/plot"
@@ -168,6 +169,24 @@ func TestManyLimitsFitTheTitle(t *testing.T) {
 	line.Policy = strings.Repeat("minute: 10/1m, ", 8)
 	if _, text := elements(t, draw(t, line)); !strings.Contains(text, "act: 2 limits") {
 		t.Error("a long title is not shortened")
+	}
+}
+
+// The line below the title ends inside the picture, however long the user's id
+// is. The description has the whole id.
+func TestALongUserFitsItsLine(t *testing.T) {
+	for _, user := range []string{"0a1b2c3d-4e5f-6789-abcd-ef0123456789", strings.Repeat("long-id+", 16)} {
+		line := sample()
+		line.User, line.From = user, line.From-24*3600*1000 // the period has two dates
+		all, text := elements(t, draw(t, line))
+		if !strings.Contains(text, "of the user "+user+" from") || len(all) < 10 {
+			t.Errorf("the description does not name the user %s", user)
+		}
+		for part := range strings.SplitSeq(text, "\n") {
+			if strings.HasPrefix(part, "user ") && (utf8.RuneCountInString(part) > 105 || !strings.HasPrefix(part, "user "+user[:10]) || !strings.Contains(part, user[len(user)-10:]+" at the worst, 4 January 2026 ")) {
+				t.Errorf("the line is %q", part)
+			}
+		}
 	}
 }
 

@@ -13,8 +13,7 @@ text{font:13px system-ui,-apple-system,"Segoe UI","Liberation Sans",Arial,sans-s
 .bg{fill:#fff}
 .odd{fill:#f1f4f7}
 .lane{fill:#fdf0e9}
-.grid,.axis,.border,.curve,.limit,.bracket,.over{fill:none;stroke-width:1}
-.grid{stroke:#d1d9e0}
+.axis,.border,.curve,.limit,.bracket,.over{fill:none;stroke-width:1}
 .axis{stroke:#818b98}
 .border{stroke:#818b98;stroke-dasharray:2 3}
 .area{fill:#0969da;fill-opacity:.13}
@@ -29,7 +28,7 @@ text{font:13px system-ui,-apple-system,"Segoe UI","Liberation Sans",Arial,sans-s
 @media(prefers-color-scheme:dark){
 text{fill:#e6edf3}.q,.s{fill:#9ea7b3}.w{fill:#ff9a4d}
 .bg{fill:#0d1117}.odd{fill:#161c24}.lane{fill:#2a1a12}
-.grid{stroke:#2d343d}.axis,.border{stroke:#767e89}
+.axis,.border{stroke:#767e89}
 .area{fill:#4c9bff;fill-opacity:.2}.curve{stroke:#4c9bff}
 .limit{stroke:#e6edf3}.bracket{stroke:#9ea7b3}.over{stroke:#ff9a4d}
 .allowed{fill:#4c9bff;stroke:#0d1117}.refused{stroke:#ff8a50}.delayed{fill:#d492e6}.runs{fill:#0d1117;stroke:#d492e6}

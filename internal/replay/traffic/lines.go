@@ -50,10 +50,10 @@ func (l *lines) next() ([]byte, error) {
 }
 
 // join returns line with the lines that follow inside its quotes. If the quotes
-// never end, it returns line alone, and that line is a bad one.
+// are malformed or never end, it returns line alone, and that line is a bad one.
 func (l *lines) join(line []byte) []byte {
 	var q quotes
-	if q.end(line) >= 0 {
+	if q.end(line) >= 0 || q.state == malformed {
 		return line
 	}
 	l.joined = append(l.joined[:0], line...)

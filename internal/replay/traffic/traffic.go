@@ -166,7 +166,7 @@ const furthestBack = 2 * time.Minute
 
 // back counts a line that is ms milliseconds before an earlier one.
 func (t *Tally) back(ms int64) error {
-	by := time.Duration(ms) * time.Millisecond
+	by := time.UnixMilli(ms).Sub(time.UnixMilli(0)) // at most 292 years, the longest duration
 	if by > furthestBack {
 		return fmt.Errorf("time is %v before that of an earlier line, want lines sorted by time (clocks may differ by %v)", by, furthestBack)
 	}

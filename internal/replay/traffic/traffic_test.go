@@ -135,15 +135,19 @@ func TestOutOfOrder(t *testing.T) {
 		if err == nil || err.Error() != want {
 			t.Errorf("the error is %v, want %s", err, want)
 		}
+		_, err = read(Options{SkipBad: skip}, "time,user,activity\n9999-12-31T23:59:59Z,u1,a\n2026-01-05T00:00:00Z,u1,a\n")
+		if err == nil || !strings.HasSuffix(err.Error(), " before that of an earlier line, want lines sorted by time (clocks may differ by 2m0s)") {
+			t.Errorf("8,000 years: the error is %v", err)
+		}
 	}
 }
 
 func TestBadLinesAreSkipped(t *testing.T) {
 	const text = "time,user,activity,note\n1767571200,u1,a,\nnoon,u1,a,\n1767571201,u 1,a,\n1767571201,u2,a,\"open\n1767571202,u3,a,\"\"\n1767571203000,u4,a,\n" +
-		"1767571204,u5,a,\"1\n2\"\n1767571204\n"
+		"1767571204,u5,a,\"1\n2\"\n1767571204\n1767571204,u7,a,\"x\"y\n1767571204,u8,a,\"x\"\n"
 	r := NewReader(Options{SkipBad: true}, File{"t.csv", strings.NewReader(text + strings.Repeat("x", 200_000) + "\n1767571205,u6,a,\n")})
 	got, err := lines(r)
-	want := []Line{{start, "u1", "a"}, {start + 2000, "u3", "a"}, {start + 4000, "u5", "a"}, {start + 5000, "u6", "a"}}
+	want := []Line{{start, "u1", "a"}, {start + 2000, "u3", "a"}, {start + 4000, "u5", "a"}, {start + 4000, "u8", "a"}, {start + 5000, "u6", "a"}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
@@ -152,8 +156,8 @@ func TestBadLinesAreSkipped(t *testing.T) {
 		"t.csv, line 4: user has U+0020 as character 2, want 1 to 128 printable ASCII characters without a space",
 		`t.csv, line 5: extraneous or missing " in quoted-field`,
 	}
-	if diff := cmp.Diff(first, r.FirstBad); diff != "" || r.Bad != 6 {
-		t.Errorf("%d bad lines, want 6; the first (-want +got):\n%s", r.Bad, diff)
+	if diff := cmp.Diff(first, r.FirstBad); diff != "" || r.Bad != 7 {
+		t.Errorf("%d bad lines, want 7; the first (-want +got):\n%s", r.Bad, diff)
 	}
 }
 

@@ -41,7 +41,7 @@ function given(args = {}) {
   return Object.fromEntries(Object.entries(args).filter(([name, value]) => name === "userId" || !zero(value)));
 }
 
-// The guard's name is not part of an answer. An outage is written as its message.
-function plain({ guard, outage, ...answer } = {}) {
+// The guard's name and the window are not part of an answer. An outage is written as its message.
+function plain({ guard, window, outage, ...answer } = {}) {
   return outage ? { ...answer, outage: outage.message } : answer;
 }

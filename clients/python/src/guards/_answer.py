@@ -7,6 +7,7 @@ from typing import Any
 
 from guards._decision import Decision
 from guards._errors import AnswerError, ConfigurationError, GuardsError, Lost, ValidationError
+from guards._foreign import foreign
 from guards._request import Request
 
 # Lambda's codes for credentials that it does not accept, without the ending "Exception".
@@ -56,15 +57,16 @@ def _decision(body: bytes, request: Request) -> Decision:
 def _failed(error: dict[str, Any], request: Request) -> Decision:
     """Read a function error. The guard made all its own attempts, so a further one would not help."""
     kind, message = error.get("errorType"), str(error.get("errorMessage") or "")
+    shown = foreign(message, request)
     if kind == "RateLimitExceeded":  # the guard has ON_LIMIT=error
         return request.decision(allowed=False, reason="limited", granted=0, message=message)
     if kind == "ValidationError":
-        raise ValidationError(message, request.function)
+        raise ValidationError(shown, request.function)
     if kind == "Unavailable":
-        raise Lost(message, again=False, answered=True)
+        raise Lost(shown, again=False, answered=True)
     if kind == "Sandbox.Timedout" or (not kind and "Task timed out after" in message):
         raise Lost("the function timed out", again=False)
-    raise AnswerError(f"{request.function} failed: {kind or 'Unhandled'}. Its log says why.", request.function)
+    raise AnswerError(f"{request.function} failed: {foreign(kind or 'Unhandled', request)}. Its log says why.", request.function)
 
 
 def _refused(response: Any, request: Request, region: str) -> Exception:
@@ -72,7 +74,7 @@ def _refused(response: Any, request: Request, region: str) -> Exception:
     status, body, function = response.status_code, _json(response.content), request.function
     by_url = request.url is not None
     code = str(response.headers.get("x-amzn-errortype") or body.get("__type") or "").split(":")[0].rpartition("#")[2]
-    code = code or f"HTTP {status}"
+    code = foreign(code or f"HTTP {status}", request)
     kind = code.removesuffix("Exception")
     if kind == "TooManyRequests" or status == 429 or status >= 500:
         return Lost(code)
@@ -90,24 +92,17 @@ def _refused(response: Any, request: Request, region: str) -> Exception:
     elif status == 404 if by_url else kind == "ResourceNotFound":
         message = f"There is no function {function} in {region}. Deploy it, or check the region and the name."
     else:
-        reason = _without_ids(str(body.get("message") or body.get("Message") or ""), request)
+        reason = foreign(body.get("message") or body.get("Message") or "", request)
         message = f"{function} could not be invoked: {code}: {reason}"
     return ConfigurationError(message, function)
 
 
 def _no_answer(body: bytes, request: Request) -> GuardsError:
-    excerpt = _without_ids(body.decode(errors="replace"), request)[:100]
+    excerpt = foreign(body.decode(errors="replace"), request, 100)
     escaped = json.dumps(excerpt)[1:-1]
     return AnswerError(
         f"{request.function} answered something that no guard answers: {escaped}. Check the function's name.", request.function
     )
-
-
-def _without_ids(text: str, request: Request) -> str:
-    for value in (request.event["userId"], request.event.get("requestId")):
-        for form in {str(value), json.dumps(value)[1:-1]} if value else ():
-            text = text.replace(form, "***")
-    return text
 
 
 def _json(body: bytes) -> dict[str, Any]:

@@ -17,11 +17,10 @@ from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
-    ClientError,
     ConnectionClosedError,
+    CredentialRetrievalError,
     EndpointConnectionError,
     HTTPClientError,
-    NoCredentialsError,
     NoRegionError,
     PartialCredentialsError,
     ProxyConnectionError,
@@ -35,16 +34,15 @@ from botocore.utils import get_environ_proxies
 
 from guards._answer import read_invoke, read_url
 from guards._attempt import Attempt, Session, current
+from guards._credentials import Credentials, no_credentials
 from guards._decision import Decision
 from guards._errors import ConfigurationError, Lost
+from guards._foreign import foreign
 from guards._request import Request
 
 CONNECTIONS = 50  # that stay open for further requests, at least
 
 _NO_REGION = "No AWS region is set. Set AWS_DEFAULT_REGION, or pass a Lambda client that has one."
-_NO_CREDENTIALS = (
-    "No AWS credentials were found. Give the app a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
-)
 
 
 class Asker:
@@ -58,6 +56,7 @@ class Asker:
     def __init__(self, client: Any, timeout: float) -> None:
         if client is not None and not (hasattr(client, "invoke") and hasattr(client, "meta")):
             raise ConfigurationError(f"The option client is {client!r}, want boto3's Lambda client.")
+        self.credentials = Credentials()
         self._timeout = timeout
         self._failure: Exception | None = None
         try:
@@ -84,18 +83,28 @@ class Asker:
         if self._failure is not None:
             raise _meaning(self._failure, request)
         attempt.url = request.url
+        self._sign(attempt, request)
         try:
-            self._client.invoke(FunctionName=request.function, Payload=request.payload)  # only signs: see _keep
-            if attempt.prepared is None:  # for example because of botocore's Stubber
-                raise ConfigurationError(f"{request.function} could not be invoked: the client sent no request", request.function)
             response = self._own_session().exchange(attempt)
-        except (BotoCoreError, ClientError) as error:
+        except BotoCoreError as error:
             raise _meaning(error, request, self._client.meta.region_name) from error
         length = response.headers.get("content-length")
         if length is not None and len(response.content) != int(length):
             raise Lost("the connection broke in the middle of the answer")
         read = read_invoke if request.url is None else read_url
         return read(response, request, self._client.meta.region_name)
+
+    def _sign(self, attempt: Attempt, request: Request) -> None:
+        try:
+            self._client.invoke(FunctionName=request.function, Payload=request.payload)  # only signs: see _keep
+        except Exception as error:  # a source of credentials can be the app's own code
+            if attempt.asks_credentials:
+                raise self.credentials.failed(request, error) from error
+            raise _meaning(error, request, self._client.meta.region_name) from error
+        if attempt.prepared is None:  # for example because of botocore's Stubber
+            raise ConfigurationError(f"{request.function} could not be invoked: the client sent no request", request.function)
+        self.credentials.had = True
+        attempt.signed.set_result(None)
 
     def _own_session(self) -> Session:
         """Return this process's session. After a fork, two processes must not read from the same connection."""
@@ -132,9 +141,12 @@ _URL_HOST = re.compile(r"\.lambda-url\.([a-z0-9-]+)\.on\.aws(:\d+)?(/|$)")
 
 
 def _aim(request: Any, **_: Any) -> None:
-    """Before a request is signed: aim it at the Function URL, if there is one."""
+    """Before the credentials are asked for and the request is signed: aim it at the Function URL, if there is one."""
     attempt = current()
-    if attempt is None or attempt.url is None:
+    if attempt is None:
+        return
+    attempt.asks_credentials = True
+    if attempt.url is None:
         return
     request.url = attempt.url
     request.headers["Content-Type"] = "application/json"
@@ -159,8 +171,8 @@ def _meaning(error: Exception, request: Request, region: str = "") -> Exception:
     function = request.function
     if isinstance(error, NoRegionError):
         return ConfigurationError(_NO_REGION, function)
-    if isinstance(error, NoCredentialsError | PartialCredentialsError):
-        return ConfigurationError(_NO_CREDENTIALS, function)
+    if isinstance(error, CredentialRetrievalError | PartialCredentialsError):
+        return no_credentials(function, error)
     cause = getattr(error, "kwargs", {}).get("error")
     if isinstance(error, EndpointConnectionError | ProxyConnectionError) and _is_absent_host(cause):
         return _no_host(error, request, region)
@@ -170,7 +182,8 @@ def _meaning(error: Exception, request: Request, region: str = "") -> Exception:
         outage = True
     else:  # HTTPClientError is everything that went wrong in the session
         outage = isinstance(error, HTTPClientError) and isinstance(cause, OSError)
-    return Lost(str(error)) if outage else ConfigurationError(f"{function} could not be invoked: {error}", function)
+    why = foreign(error, request)
+    return Lost(why) if outage else ConfigurationError(f"{function} could not be invoked: {why}", function)
 
 
 # What getaddrinfo reports for a host that does not exist. EAI_AGAIN is another matter: no name server answered.

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from guards._base import READY, Base, late, outage_of
 from guards._decision import Decision
-from guards._errors import GuardsError, LimitedError, Lost, OutageError
+from guards._errors import GuardsError, Lost, OutageError
 from guards._request import AnyActivity, CheckOptions, Request, StatusOptions, new_request, one_for_each_guard
-from guards._retry import time_to_wait
+from guards._retry import Plan, time_to_wait
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -28,7 +29,9 @@ class AsyncGuards(Base):
     async def check(self, activity: AnyActivity, *, user_id: str, **options: Unpack[CheckOptions]) -> Decision:
         """Count the action and decide whether the user may go on. See Guards.check.
 
-        If the call is cancelled, the guard may have counted the action.
+        If the call is cancelled, the guard may have counted the action, and
+        on_outage does not decide. A timeout of the app, such as
+        asyncio.timeout, cancels too: make the option timeout shorter than it.
         """
         request = self._check_request(activity, user_id, options)
         try:
@@ -94,8 +97,7 @@ class AsyncGuards(Base):
     @asynccontextmanager
     async def _guarded(self, activity: AnyActivity, user_id: str, options: CheckOptions) -> AsyncIterator[Decision]:
         decision = await self.check(activity, user_id=user_id, **options)
-        if not decision.allowed:
-            raise LimitedError(decision)
+        self._admit(decision)
         try:
             yield decision
         except BaseException:
@@ -103,7 +105,7 @@ class AsyncGuards(Base):
             raise
 
     async def _give_back(self, decision: Decision) -> None:
-        if not decision.counted:
+        if not decision.has_receipt:
             return
 
         async def release() -> None:
@@ -111,6 +113,10 @@ class AsyncGuards(Base):
                 await self.release(decision)
             except GuardsError as error:
                 self._report(error)
+            except asyncio.CancelledError:  # the loop ends
+                function = self._settings.prefix + decision.guard
+                self._report(GuardsError(f"the release of an action of {function} was cancelled", function))
+                raise
 
         await asyncio.shield(asyncio.create_task(release()))  # even if the app is cancelled a second time
 
@@ -135,21 +141,30 @@ class AsyncGuards(Base):
             plan = self._plan(request)
             while True:
                 try:
-                    return await self._attempt(request, plan.begin())
+                    return await self._attempt(request, plan)
                 except Lost as lost:
                     pause = plan.pause() if lost.again else None
                     if pause is None:
                         raise outage_of(request, lost) from lost
                 await asyncio.sleep(pause)
 
-    async def _attempt(self, request: Request, seconds: float) -> Decision:
+    async def _attempt(self, request: Request, plan: Plan) -> Decision:
         attempt = self._asker.start(request)
-        future = asyncio.wrap_future(attempt.future)
         try:
-            done, _ = await asyncio.wait([future], timeout=seconds)
-            if not done:
-                raise late(seconds)
-            return future.result()
+            await _wait(attempt.signed, plan.remaining(), lambda: self._asker.credentials.late(request, attempt))
+            seconds = plan.begin()
+            return await _wait(attempt.future, seconds, lambda: late(seconds))
         finally:
-            future.cancel()
             attempt.give_up()
+
+
+async def _wait(of_thread: Future[T], seconds: float, too_late: Callable[[], Exception]) -> T:
+    """Return the result of a thread's future, or raise the error of too_late if it takes longer."""
+    future = asyncio.wrap_future(of_thread)
+    try:
+        done, _ = await asyncio.wait([future], timeout=seconds)
+        if not done:
+            raise too_late()
+        return future.result()
+    finally:
+        future.cancel()

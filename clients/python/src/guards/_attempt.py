@@ -14,6 +14,7 @@ from botocore.awsrequest import AWSHTTPConnection, AWSHTTPConnectionPool, AWSHTT
 from botocore.httpsession import URLLib3Session
 
 from guards._decision import Decision
+from guards._errors import Lost
 
 _thread = threading.local()  # its field attempt is the attempt that runs in this thread
 
@@ -24,11 +25,14 @@ class Attempt:
     A timeout of a socket is not enough to end an attempt in time: it begins
     again with each byte that arrives, and the look-up of a host name has none.
     So the caller waits for the attempt's future as long as it likes and then
-    gives the attempt up, which breaks its connection.
+    gives the attempt up, which breaks its connection. If no thread can be
+    started, making an Attempt raises Lost.
     """
 
     def __init__(self, work: Callable[[Attempt], Decision]) -> None:
         self.future: Future[Decision] = Future()
+        self.signed: Future[None] = Future()  # done when the credentials were found, or when the attempt is over
+        self.asks_credentials = False  # whether signing has begun
         self.prepared: Any = None  # the signed request
         self.url: str | None = None  # what to sign instead of Lambda's own address
         self._work = work
@@ -36,7 +40,12 @@ class Attempt:
         self._over = False
         self._socket: socket.socket | None = None
         self.future.set_running_or_notify_cancel()
-        threading.Thread(target=copy_context().run, args=(self._run,), name="guards-attempt", daemon=True).start()
+        self.signed.set_running_or_notify_cancel()
+        thread = threading.Thread(target=copy_context().run, args=(self._run,), name="guards-attempt", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise Lost(f"no thread is left for the request: {error}") from error
 
     def give_up(self) -> None:
         """End the attempt now. It does nothing if the attempt is over."""
@@ -67,6 +76,9 @@ class Attempt:
             self.future.set_exception(error)
         else:
             self.future.set_result(decision)
+        finally:
+            if not self.signed.done():
+                self.signed.set_result(None)
 
 
 def current() -> Attempt | None:

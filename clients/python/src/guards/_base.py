@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import threading
 import time
@@ -11,7 +12,7 @@ from typing import Any, Literal
 from guards._ask import Asker
 from guards._breaker import Breaker
 from guards._decision import Decision
-from guards._errors import ConfigurationError, GuardsError, Lost, OutageError
+from guards._errors import ConfigurationError, GuardsError, LimitedError, Lost, OutageError
 from guards._options import Settings
 from guards._request import AnyActivity, CheckOptions, Request, new_request, release_of
 from guards._retry import Plan
@@ -37,12 +38,14 @@ class Base:
     prefix: comes before the name of each guard; "" by default.
     on_outage: "allow" (the default) or "deny": the decision of a check if the
         guard does not answer.
-    timeout: seconds for a whole call with all its attempts; 3 by default.
+    timeout: seconds for a whole call with all its attempts; 3 by default, and
+        at most 2147483.
     attempts: how many times a request is sent at most; 3 by default.
     decision_timeout: DECISION_TIMEOUT of the guards in seconds; 1 by default.
-    warn: is called with the OutageError of a check that on_outage decided, and
-        with the error of a release that guarded could not make; at most once a
-        second. By default it logs a warning with the logger "guards".
+    warn: is called with the OutageError of a check that on_outage decided, at
+        most once a second, and with the error of each release that guarded
+        could not make. It must not be async. If it raises an error, that is
+        logged. By default it logs a warning with the logger "guards".
 
     A wrong option raises a ConfigurationError.
     """
@@ -59,8 +62,8 @@ class Base:
         decision_timeout: float = 1.0,
         warn: Callable[[GuardsError], object] | None = None,
     ) -> None:
-        if warn is not None and not callable(warn):
-            raise ConfigurationError(f"The option warn is {warn!r}, want a function.")
+        if warn is not None and (not callable(warn) or _is_async(warn)):
+            raise ConfigurationError(f"The option warn is {warn!r}, want a function that is not async.")
         self._settings = Settings(
             urls=dict(urls or {}),
             prefix=prefix,
@@ -97,25 +100,35 @@ class Base:
         return Plan(self._settings.timeout, self._settings.attempt, request.attempts)
 
     def _without_guard(self, request: Request, outage: OutageError) -> Decision:
-        """Return the decision of a check in an outage."""
-        self._report(outage)
+        """Return the decision of a check in an outage, and call warn at most once a second."""
+        now = time.monotonic()
+        with self._lock:
+            is_due = now - self._warned >= 1
+            if is_due:
+                self._warned = now
+        if is_due:
+            self._report(outage)
         if self._settings.on_outage == "allow":
             count = request.event.get("count", 1)
             return request.decision(allowed=True, reason="unavailable", granted=count, outage=outage)
         message = "Please try again later."
         return request.decision(allowed=False, reason="unavailable", granted=0, message=message, outage=outage)
 
+    def _admit(self, decision: Decision) -> None:
+        """Raise a LimitedError for a decision that does not let the user go on."""
+        if not decision.allowed:
+            raise LimitedError(decision, self._settings.prefix + decision.guard) from decision.outage
+
     def _report(self, error: GuardsError) -> None:
-        """Call warn, at most once a second. An error of warn itself is logged, because it must not hide the app's."""
-        now = time.monotonic()
-        with self._lock:
-            if now - self._warned < 1:
-                return
-            self._warned = now
+        """Call warn. An error of warn itself is logged, because it must not hide the app's."""
         try:
             self._warn(error)
         except Exception:
             _log.exception("the option warn raised an error")
+
+
+def _is_async(function: Callable[..., object]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 def late(seconds: float) -> Lost:

@@ -36,33 +36,38 @@ class Breaker:
             if outage.answered:
                 self._answered(function)
             else:
-                self._next_probe(function, CLOSED_FOR)
+                self._close(function)
             raise
         except Exception:
             self._answered(function)  # a mistake, but no outage
             raise
         except BaseException:  # the caller gave up, for example asyncio cancelled it
-            if probe:
-                self._next_probe(function, 0)
+            self._undo(function, probe)
             raise
         else:
             self._answered(function)
 
-    def _enter(self, function: str) -> bool:
-        """Return whether the call is a probe."""
+    def _enter(self, function: str) -> float | None:
+        """Return None, or for a probe the time at which the next one may begin."""
         now = time.monotonic()
         with self._lock:
             at = self._probe_at.get(function)
             if at is None:
-                return False
+                return None
             if now < at:
                 raise OutageError(f"{function} did not answer a moment ago", function)
             self._probe_at[function] = now + CLOSED_FOR
-            return True
+            return now + CLOSED_FOR
 
-    def _next_probe(self, function: str, seconds: float) -> None:
+    def _close(self, function: str) -> None:
         with self._lock:
-            self._probe_at[function] = time.monotonic() + seconds
+            self._probe_at[function] = time.monotonic() + CLOSED_FOR
+
+    def _undo(self, function: str, probe: float | None) -> None:
+        """Let the next call probe, if no other call has found anything since the probe began."""
+        with self._lock:
+            if probe is not None and self._probe_at.get(function) == probe:
+                self._probe_at[function] = time.monotonic()
 
     def _answered(self, function: str) -> None:
         with self._lock:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from guards._base import READY, Base, late, outage_of
 from guards._decision import Decision
-from guards._errors import GuardsError, LimitedError, Lost, OutageError
+from guards._errors import GuardsError, Lost, OutageError
 from guards._request import AnyActivity, CheckOptions, Request, StatusOptions, new_request, one_for_each_guard
-from guards._retry import time_to_wait
+from guards._retry import Plan, time_to_wait
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -86,7 +87,8 @@ class Guards(Base):
 
         A refusal raises a LimitedError, and nothing runs. If fn or the body
         raises an error, what was counted is given back, and the error goes on.
-        A release that fails goes to the option warn.
+        A release that fails goes to the option warn. A place of a reservoir,
+        such as that of update_member_role, can't be given back.
         """
         context = self._guarded(activity, user_id, options)
         if fn is None:
@@ -97,8 +99,7 @@ class Guards(Base):
     @contextmanager
     def _guarded(self, activity: AnyActivity, user_id: str, options: CheckOptions) -> Iterator[Decision]:
         decision = self.check(activity, user_id=user_id, **options)
-        if not decision.allowed:
-            raise LimitedError(decision)
+        self._admit(decision)
         try:
             yield decision
         except BaseException:
@@ -106,26 +107,31 @@ class Guards(Base):
             raise
 
     def _give_back(self, decision: Decision) -> None:
-        if decision.counted:
+        if decision.has_receipt:
             try:
                 self.release(decision)
             except GuardsError as error:
                 self._report(error)
 
     def ready(self, *activities: AnyActivity) -> None:
-        """Ask each guard for a status, so that mistakes show when the app starts.
+        """Ask each guard for a status at the same time, so that mistakes show when the app starts.
 
         With activities, only their guards are asked. The user id is "ready".
-        The errors are those of status.
+        The errors are those of status. If several guards fail, the error of
+        the first one is raised.
         """
-        for activity in one_for_each_guard(activities):
-            self.status(activity, user_id=READY)
+        asked = one_for_each_guard(activities)
+        with ThreadPoolExecutor(len(asked)) as pool:
+            answers = [pool.submit(self.status, activity, user_id=READY) for activity in asked]
+        for answer in answers:
+            answer.result()
 
     def wait(self, decision: Decision, *, most: float = 60.0) -> bool:
         """Sleep until the same request can pass, and return True.
 
-        If that takes more than most seconds, or if the decision has no
-        wait_time, it returns False at once.
+        If that takes more than most seconds, it returns False at once. A
+        decision without a wait_time, or with 0, returns at once, too: True if
+        it is allowed, and False if not, for example in an outage.
         """
         seconds = time_to_wait(decision, most)
         if seconds is None:
@@ -138,18 +144,26 @@ class Guards(Base):
             plan = self._plan(request)
             while True:
                 try:
-                    return self._attempt(request, plan.begin())
+                    return self._attempt(request, plan)
                 except Lost as lost:
                     pause = plan.pause() if lost.again else None
                     if pause is None:
                         raise outage_of(request, lost) from lost
                 time.sleep(pause)
 
-    def _attempt(self, request: Request, seconds: float) -> Decision:
+    def _attempt(self, request: Request, plan: Plan) -> Decision:
         attempt = self._asker.start(request)
         try:
-            return attempt.future.result(seconds)
-        except FutureTimeoutError:
-            raise late(seconds) from None
+            _wait(attempt.signed, plan.remaining(), lambda: self._asker.credentials.late(request, attempt))
+            seconds = plan.begin()
+            return _wait(attempt.future, seconds, lambda: late(seconds))
         finally:
             attempt.give_up()
+
+
+def _wait(future: Future[T], seconds: float, too_late: Callable[[], Exception]) -> T:
+    """Return the result of a future, or raise the error of too_late if it takes longer."""
+    try:
+        return future.result(seconds)
+    except FutureTimeoutError:
+        raise too_late() from None

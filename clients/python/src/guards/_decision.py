@@ -76,9 +76,12 @@ class Decision:
     """The answer as the guard sent it, with all its fields."""
 
     @property
-    def counted(self) -> bool:
-        """Whether the decision has the receipt that a release needs."""
-        return bool(self.allowed and self.at and self.request_id)
+    def has_receipt(self) -> bool:
+        """Whether the decision has the receipt of something that a release can give back.
+
+        A duplicate has none, and a delayed job's place can't be given back.
+        """
+        return bool(self.granted and self.at and self.request_id)
 
     @classmethod
     def read(

@@ -43,13 +43,13 @@ class OutageError(GuardsError):
 
 
 class LimitedError(GuardsError):
-    """A guarded action was refused, so it did not run."""
+    """A guarded action was refused, so it did not run. In an outage, its __cause__ is the OutageError."""
 
     decision: Decision
     """The refusal."""
 
-    def __init__(self, decision: Decision) -> None:
-        super().__init__(decision.message or "Please try again later.", decision.guard)
+    def __init__(self, decision: Decision, guard: str = "") -> None:
+        super().__init__(decision.message or "Please try again later.", guard)
         self.decision = decision
 
 

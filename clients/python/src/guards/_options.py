@@ -13,6 +13,9 @@ from guards._errors import ConfigurationError
 # The time of an attempt in addition to the guard's own decision, in seconds.
 NETWORK = 0.3
 
+# The longest timeout of a socket is 2^31 milliseconds. This is a little less, in seconds.
+LONGEST = 2_147_483
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -35,11 +38,12 @@ class Settings:
             raise _wrong("on_outage", self.on_outage, '"allow" or "deny"')
         if not isinstance(self.prefix, str):
             raise _wrong("prefix", self.prefix, "a string")
-        if not _is_number(self.decision_timeout) or not 0 < self.decision_timeout < float("inf"):
-            raise _wrong("decision_timeout", self.decision_timeout, "seconds above 0")
+        if not _is_number(self.decision_timeout) or not 0 < self.decision_timeout <= LONGEST:
+            raise _wrong("decision_timeout", self.decision_timeout, f"above 0 and at most {LONGEST} seconds")
         # Rounded, because 1.1 + 0.3 is above 1.4.
-        if not _is_number(self.timeout) or not 0 <= round(self.timeout - self.attempt, 6) < float("inf"):
-            raise _wrong("timeout", self.timeout, f"at least {self.attempt:g} seconds: decision_timeout and {NETWORK} more")
+        if not _is_number(self.timeout) or not round(self.attempt, 6) <= self.timeout <= LONGEST:
+            least = f"at least {self.attempt:g} seconds: decision_timeout and {NETWORK} more"
+            raise _wrong("timeout", self.timeout, f"{least}. At most {LONGEST} seconds")
         if not isinstance(self.attempts, int) or isinstance(self.attempts, bool) or self.attempts < 1:
             raise _wrong("attempts", self.attempts, "a whole number of at least 1")
         for guard, url in self.urls.items():

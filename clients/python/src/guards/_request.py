@@ -113,7 +113,7 @@ def new_request(
 
 def release_of(settings: Settings, decision: Decision) -> Request:
     """Return the request that gives back everything a check counted."""
-    if not decision.counted:
+    if not decision.has_receipt:
         raise ValidationError("the decision has no receipt, so there is nothing to give back", settings.prefix + decision.guard)
     activity = GuardActivity(decision.guard, decision.activity)
     return new_request(
@@ -138,7 +138,8 @@ def one_for_each_guard(activities: Iterable[AnyActivity]) -> list[AnyActivity]:
 def _find(activity: AnyActivity) -> tuple[str, str, int | None]:
     """Return the activity's guard, its name, and its window in seconds."""
     if isinstance(activity, GuardActivity):
-        return activity.guard, activity.activity, None
+        guard, window = ACTIVITIES.get(activity.activity, (None, None))
+        return activity.guard, activity.activity, window if guard == activity.guard else None
     if activity not in ACTIVITIES:
         shown = json.dumps(str(activity)[:64])
         raise ValidationError(f"no guard is known for the activity {shown}; pass GuardActivity(guard, activity)")

@@ -19,13 +19,17 @@ class Plan:
         self._left = attempts  # attempts that have not begun
         self._longest_pause = FIRST_PAUSE
 
+    def remaining(self) -> float:
+        """Return how much time of the call is left."""
+        return max(0.0, self._end - time.monotonic())
+
     def begin(self) -> float:
         """Begin an attempt and return how long it may take. If no other one can follow, it gets all the remaining time."""
         self._left -= 1
-        remaining = self._end - time.monotonic()
+        remaining = self.remaining()
         if self._left > 0 and remaining >= 2 * self._attempt:
             return self._attempt
-        return max(0.0, remaining)
+        return remaining
 
     def pause(self) -> float | None:
         """Return how long to wait before a further attempt, or None if no attempt can follow."""
@@ -38,12 +42,14 @@ class Plan:
 
 
 def time_to_wait(decision: Decision, most: float) -> float | None:
-    """Return how long to sleep before the same request can pass, in seconds. None means not to wait.
+    """Return how long to sleep before the same request can pass, in seconds. None means that it can't pass in that time.
 
     Up to 10 % is added, or up to 50 ms if that is more, so that users who were
     refused together do not come back together.
     """
-    if decision.wait_time is None or decision.wait_time > most * 1000:
+    if not decision.wait_time:
+        return 0.0 if decision.allowed else None
+    if decision.wait_time > most * 1000:
         return None
     wait = decision.wait_time / 1000
     return wait + random.uniform(0, max(wait / 10, 0.05))

@@ -53,7 +53,9 @@ def rate_limit_headers(decision: Decision) -> dict[str, str]:
 
     A decision without figures has neither. RateLimit-Policy needs the window
     of the limit. It is missing if this package does not know the window:
-    with a tier, for several limits, and for a GuardActivity.
+    with a tier, for several limits, and for an activity that is not in
+    ACTIVITIES. A granted tier or a live limit can have another window; the
+    guard's own URL is exact about it.
     """
     now = time.time() * 1000
     items = [f"{json.dumps(limit.name)};r={limit.remaining};t={_seconds(limit.reset_at - now)}" for limit in decision.limits]

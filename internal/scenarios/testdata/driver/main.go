@@ -166,9 +166,14 @@ func answer(d client.Decision) (*json.RawMessage, error) {
 	return (*json.RawMessage)(&text), err
 }
 
-// describe returns the class and the message of an error.
+// describe returns the class and the message of an error. An ErrLimited can have
+// an ErrOutage as its cause, so only the kind counts.
 func describe(err error) *failure {
-	for class, kind := range map[string]error{
+	kind := err
+	if e, ok := errors.AsType[*client.Error](err); ok {
+		kind = e.Kind
+	}
+	for class, known := range map[string]error{
 		"ConfigurationError": client.ErrConfiguration,
 		"ValidationError":    client.ErrValidation,
 		"AnswerError":        client.ErrAnswer,
@@ -176,7 +181,7 @@ func describe(err error) *failure {
 		"LimitedError":       client.ErrLimited,
 		"SaveError":          errSave,
 	} {
-		if errors.Is(err, kind) {
+		if errors.Is(kind, known) {
 			return &failure{class, err.Error()}
 		}
 	}

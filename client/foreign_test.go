@@ -1,0 +1,98 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+
+	"github.com/cric-talk/guards/client"
+)
+
+// No message contains an id, although each text from outside has both, in each
+// form that JSON can give them.
+func TestNothingNamesTheUser(t *testing.T) {
+	const user, id = `user<"1"\&2>`, `request"1"`
+	echo := user + " as " + id
+	var plain strings.Builder // without the escapes of HTML
+	encoder := json.NewEncoder(&plain)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(echo); err != nil {
+		t.Fatal(err)
+	}
+	html, err := json.Marshal(echo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", 10_000) + echo
+	crash := func(kind string) reply {
+		payload, err := json.Marshal(map[string]string{"errorType": kind, "errorMessage": echo})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return functionFails(payload)
+	}
+	replies := map[string]reply{
+		"silence":               silent,
+		"an error of Lambda":    byLambda(503, echo, echo),
+		"a mistake":             byLambda(400, "X", echo),
+		"a mistake's code":      byLambda(400, echo, "X"),
+		"a connection":          broken(errors.New(echo)),
+		"a long text":           broken(errors.New(long)),
+		"unavailable":           crash("Unavailable"),
+		"validation":            crash("ValidationError"),
+		"a kind of crash":       crash(echo),
+		"a long kind of crash":  crash(long),
+		"no answer":             body(echo),
+		"no answer, JSON":       body(`{"for":` + plain.String() + `}`),
+		"no answer, HTML":       body(`{"for":` + string(html) + `}`),
+		"unavailable, in JSON":  functionError("Unavailable", strings.TrimSpace(plain.String())),
+		"unavailable, for HTML": functionError("Unavailable", string(html)),
+	}
+	for name, reply := range replies {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, _ := with(t, client.Options{Attempts: 1}, reply)
+				_, err := g.Status(t.Context(), "create_post", client.Request{UserID: user, RequestID: id})
+				checkNamesNobody(t, err, "user", "request")
+			})
+		})
+	}
+	for status, kind := range map[int]string{http.StatusBadRequest: "ValidationError", http.StatusServiceUnavailable: "Unavailable", http.StatusTeapot: "X"} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			problem, err := json.Marshal(map[string]string{"errorType": kind, "detail": echo, "message": echo})
+			if err != nil {
+				t.Fatal(err)
+			}
+			g, _ := byURL(t, anyKeys, respond(status, "", string(problem)))
+			_, err = g.Status(t.Context(), "create_post", client.Request{UserID: user, RequestID: id})
+			checkNamesNobody(t, err, "user", "request")
+		})
+	}
+}
+
+// checkNamesNobody checks that an error has a message of reasonable length
+// without these words.
+func checkNamesNobody(t *testing.T, err error, words ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, word := range words {
+		if strings.Contains(strings.ReplaceAll(err.Error(), "lambda:", ""), word) || len(err.Error()) > 700 {
+			t.Errorf("%d characters: %.700v", len(err.Error()), err)
+		}
+	}
+}
+
+func functionFails(payload []byte) reply {
+	out := &lambda.InvokeOutput{FunctionError: aws.String("Unhandled"), Payload: payload}
+	return func(context.Context) (*lambda.InvokeOutput, error) { return out, nil }
+}

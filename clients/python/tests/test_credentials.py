@@ -1,0 +1,172 @@
+"""Credentials that come late, fail or can't be renewed. Those of these tests end in a minute, so each call renews them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import boto3
+import botocore.session
+import pytest
+from botocore.credentials import DeferredRefreshableCredentials
+
+from guards import ConfigurationError, OutageError
+from tests.conftest import SHORT, Client
+from tests.server import Server, answer, raw
+
+NEVER = "posts-guard could not be invoked: there are no AWS credentials ({}). Check the app's role, its profile and the network."
+NO_MORE = "posts-guard did not answer: the AWS credentials could not be renewed ({})"
+
+
+def renewed() -> dict[str, str]:
+    ends = datetime.now(timezone.utc) + timedelta(minutes=1)
+    return {"access_key": "a", "secret_key": "s", "token": "t", "expiry_time": ends.isoformat()}
+
+
+def fail() -> dict[str, str]:
+    raise LookupError("the secret is hunter2")
+
+
+class Source:
+    """A source of credentials. It does the steps one after the other, and then the last one for all further calls."""
+
+    def __init__(self, *steps: Callable[[], dict[str, str]]) -> None:
+        self.steps = list(steps)
+        self.asked = 0
+        session = botocore.session.get_session()
+        session._credentials = DeferredRefreshableCredentials(self, "test")  # as get_credentials does
+        self.client = session.create_client("lambda")
+
+    def __call__(self) -> dict[str, str]:
+        self.asked += 1
+        return (self.steps.pop(0) if len(self.steps) > 1 else self.steps[0])()
+
+
+@pytest.fixture
+def silent() -> Any:
+    """A source that does not answer before the test ends."""
+    end = threading.Event()
+
+    def wait() -> dict[str, str]:
+        end.wait(30)
+        return renewed()
+
+    yield wait
+    end.set()
+
+
+@pytest.mark.parametrize("url", [False, True])
+def test_a_source_that_always_failed_is_a_mistake(server: Server, new: Callable[..., Client], url: bool) -> None:
+    source = Source(fail)
+    client = new(client=source.client, urls={"posts-guard": server.url} if url else {})
+    for _ in range(2):
+        with pytest.raises(ConfigurationError) as error:
+            client.check("create_post", user_id="u1")
+        assert str(error.value) == NEVER.format("LookupError")
+        assert error.value.guard == "posts-guard"
+    assert source.asked == 2  # once for each call
+    assert server.received == []
+    assert client.warnings == []
+
+
+@pytest.mark.parametrize("url", [False, True])
+def test_credentials_that_can_not_be_renewed_are_an_outage(server: Server, new: Callable[..., Client], url: bool) -> None:
+    source = Source(renewed, fail)
+    client = new(client=source.client, urls={"posts-guard": server.url} if url else {}, on_outage="deny")
+    assert client.check("create_post", user_id="u1").reason == "ok"
+    decision = client.check("create_post", user_id="u1")
+    assert (decision.allowed, decision.reason) == (False, "unavailable")
+    assert str(decision.outage) == NO_MORE.format("LookupError")
+    assert client.warnings == [decision.outage]
+    assert source.asked == 2
+    assert len(server.received) == 1
+
+
+def test_a_source_that_is_silent(server: Server, new: Callable[..., Client], silent: Callable[[], dict[str, str]]) -> None:
+    client = new(client=Source(silent).client, **SHORT)
+    began = time.monotonic()
+    with pytest.raises(ConfigurationError) as error:
+        client.check("create_post", user_id="u1")
+    assert 1.1 < time.monotonic() - began < 20  # the source gets the whole time of the call
+    assert str(error.value) == NEVER.format("no answer in time")
+    client = new(client=Source(renewed, silent).client, timeout=4, decision_timeout=3)
+    assert client.check("create_post", user_id="u1").reason == "ok"
+    with pytest.raises(OutageError) as outage:
+        client.status("create_post", user_id="u1")
+    assert str(outage.value) == NO_MORE.format("no answer in time")
+    assert len(server.received) == 1
+
+
+def test_a_slow_source_is_waited_for(server: Server, new: Callable[..., Client]) -> None:
+    def slow() -> dict[str, str]:
+        time.sleep(1.2)
+        return renewed()
+
+    source = Source(slow, renewed)
+    client = new(client=source.client, timeout=20, decision_timeout=0.7)  # attempts of 1 s
+    assert client.check("create_post", user_id="u1").reason == "ok"
+    assert source.asked == len(server.received)
+
+
+def test_a_machine_that_is_too_busy_to_sign_is_no_mistake(server: Server, new: Callable[..., Client]) -> None:
+    free = threading.Event()
+    own = boto3.client("lambda")
+    own.meta.events.register("provide-client-params.lambda.Invoke", lambda **_: free.wait(30) and None)
+    decision = new(client=own, **SHORT).check("create_post", user_id="u1")
+    free.set()
+    assert str(decision.outage) == "posts-guard did not answer: there was no time to sign the request"
+    assert server.received == []
+    own.close()
+
+
+def role(key: str) -> str:
+    ends = (datetime.now(timezone.utc) + timedelta(minutes=1)).isoformat()
+    return (
+        "<AssumeRoleResponse><AssumeRoleResult><Credentials>"
+        f"<AccessKeyId>{key}</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken>"
+        f"<Expiration>{ends}</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>"
+    )
+
+
+@pytest.mark.parametrize("status", [403, 500])
+def test_a_role_that_the_app_may_not_assume(
+    server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: int
+) -> None:
+    (tmp_path / "config").write_text(
+        "[profile app]\nrole_arn = arn:aws:iam::123456789012:role/app\nsource_profile = base\n"
+        "[profile base]\naws_access_key_id = a\naws_secret_access_key = b\n"
+    )
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_PROFILE", "app")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", server.url)
+    body = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>no, hunter2</Message></Error></ErrorResponse>"
+    refused = raw(body, status, content_type="text/xml")
+    server.does(refused)
+    with pytest.raises(ConfigurationError) as error:
+        new().check("create_post", user_id="u1")
+    assert str(error.value) == NEVER.format("AssumeRole: AccessDenied")
+    assert {received.path for received in server.received} == {"/"}
+    server.does(raw(role("ASSUMED"), content_type="text/xml"), answer(), refused)
+    client = new()
+    assert client.check("create_post", user_id="u1").reason == "ok"
+    assert "Credential=ASSUMED/" in server.received[-1].headers["Authorization"]
+    assert str(client.check("create_post", user_id="u1").outage) == NO_MORE.format("AssumeRole: AccessDenied")
+
+
+def test_a_source_that_fails_when_the_client_is_made(
+    new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "config").write_text("[default]\ncredential_process = python3 -c \"import sys; sys.exit('hunter2')\"\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    with pytest.raises(ConfigurationError) as error:
+        new().check("create_post", user_id="u1")
+    assert str(error.value) == NEVER.format("CredentialRetrievalError")

@@ -1,0 +1,39 @@
+import type { Call } from "./call.js";
+import { ConfigurationError, OutageError } from "./errors.js";
+import { kind } from "./failure.js";
+import { AbortError, within } from "./repeat.js";
+
+/**
+ * Credentials finds the AWS credentials before the first attempt of a call. The SDK can need seconds to find them, or
+ * to learn that there are none. In an attempt, such a mistake would look like a timeout of the guard.
+ */
+export class Credentials {
+  #found = false;
+
+  /**
+   * Waits for the credentials, for at most so many milliseconds. Until they were found once, it throws a
+   * ConfigurationError. Credentials that were found before and can't be renewed are an outage.
+   */
+  async find({ client, name, signal }: Call, ms: number): Promise<void> {
+    try {
+      await within(ms, { name, signal }, () => client.config.credentials());
+      this.#found = true;
+    } catch (error) {
+      if (error instanceof AbortError) throw error;
+      const why = whyNot(error);
+      const details = { guard: name, cause: error };
+      if (this.#found) throw new OutageError(`${name} did not answer: the AWS credentials could not be renewed${why}`, details);
+      throw new ConfigurationError(
+        `No AWS credentials were found${why}. Give the app a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.`,
+        details,
+      );
+    }
+  }
+}
+
+/** Returns why there are no credentials, without the source's own message, which could contain a secret. */
+function whyNot(error: unknown): string {
+  if (error instanceof OutageError) return ": their source did not answer in time";
+  const why = kind(error);
+  return why === "CredentialsProviderError" ? "" : `: their source failed (${why})`;
+}

@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Lambda, ok, stopClock, until } from "./lambda.js";
+
+const user = { userId: "u1" };
+const aborted = { name: "AbortError", code: "ABORT_ERR" };
+
+test("a call can be cancelled, and its request is aborted", async (t) => {
+  const lambda = await Lambda.start(t, "hang");
+  const byURL: Record<string, string> = { "posts-guard": lambda.url };
+  for (const urls of [{}, byURL]) {
+    const guards = lambda.guards({ urls });
+    const calls = [
+      (signal: AbortSignal) => guards.check("create_post", { ...user, signal }),
+      (signal: AbortSignal) => guards.status("create_post", { ...user, signal }),
+      (signal: AbortSignal) => guards.release("create_post", { ...user, at: 1, requestId: "r1", signal }),
+      (signal: AbortSignal) => guards.release({ ...ok, guard: "posts-guard", op: "check", reason: "ok" }, { signal }),
+      (signal: AbortSignal) => guards.reset("create_post", { ...user, signal }),
+      (signal: AbortSignal) => guards.guarded("create_post", { ...user, signal }, () => assert.fail("it ran")),
+    ];
+    for (const call of calls) {
+      lambda.requests.length = 0;
+      const controller = new AbortController();
+      const cancelled = call(controller.signal);
+      await until(() => lambda.requests[0]?.text !== "" && lambda.requests.length === 1);
+      controller.abort("the user left");
+      await assert.rejects(cancelled, { ...aborted, cause: "the user left" });
+      await until(() => lambda.requests[0]?.brokenAt !== undefined);
+      assert.ok(!("signal" in (lambda.requests[0]?.event ?? {})));
+    }
+  }
+});
+
+test("a call whose signal was aborted before sends nothing", async (t) => {
+  const lambda = await Lambda.start(t, { answer: ok });
+  await assert.rejects(lambda.guards().check("create_post", { ...user, signal: AbortSignal.abort() }), aborted);
+  assert.equal(lambda.requests.length, 0);
+});
+
+test("a signal that is not aborted changes nothing", async (t) => {
+  const lambda = await Lambda.start(t, { status: 500 }, { answer: ok });
+  const { signal } = new AbortController();
+  assert.equal((await lambda.guards().check("create_post", { ...user, signal })).reason, "ok");
+  assert.equal(lambda.requests.length, 2);
+});
+
+test("waiting for credentials can be cancelled", async (t) => {
+  const lambda = await Lambda.start(t, { answer: ok });
+  const guards = lambda.guards({ client: lambda.client(() => new Promise<never>(() => {})) });
+  await assert.rejects(guards.check("create_post", { ...user, signal: AbortSignal.timeout(20) }), aborted);
+});
+
+test("the signal of guarded does not cancel the release", async (t) => {
+  const lambda = await Lambda.start(t, { answer: ok });
+  const controller = new AbortController();
+  const guarded = lambda.guards().guarded("create_post", { ...user, signal: controller.signal }, () => {
+    controller.abort();
+    throw new Error("the user left");
+  });
+  await assert.rejects(guarded, { message: "the user left" });
+  assert.equal(lambda.requests[1]?.event["op"], "release");
+});
+
+test("a call that was cancelled is no outage, and a cancelled probe makes the next call the probe", async (t) => {
+  const clock = stopClock(t);
+  const lambda = await Lambda.start(t, "hang");
+  const guards = lambda.guards({ attempts: 1 });
+  const cancel = () => assert.rejects(guards.check("create_post", { ...user, signal: AbortSignal.timeout(20) }), aborted);
+  await cancel();
+  await cancel();
+  lambda.replies = [{ status: 500 }, "hang"];
+  assert.equal((await guards.check("create_post", user)).outage?.message, "posts-guard did not answer: HTTP 500");
+  assert.equal((await guards.check("create_post", user)).outage?.message, "posts-guard did not answer a moment ago");
+  clock.advance(1000);
+  await cancel();
+  lambda.replies = [{ answer: ok }];
+  assert.equal((await guards.check("create_post", user)).reason, "ok");
+});
+
+test("cancelling a call that began before an outage does not end the pause after it", async (t) => {
+  stopClock(t);
+  const lambda = await Lambda.start(t, "hang", { status: 500 });
+  const guards = lambda.guards({ attempts: 1 });
+  const controller = new AbortController();
+  const first = guards.check("create_post", { ...user, signal: controller.signal });
+  await until(() => lambda.requests.length === 1);
+  await guards.check("create_post", user);
+  controller.abort();
+  await assert.rejects(first, aborted);
+  assert.equal((await guards.check("create_post", user)).outage?.message, "posts-guard did not answer a moment ago");
+});

@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { forever, Lambda, ok, quick, stopClock } from "./lambda.js";
+
+const user = { userId: "u1" };
+const found = { accessKeyId: "AKID", secretAccessKey: "secret", sessionToken: "token" };
+
+/** Credentials that the SDK renews before each request. */
+const brief = () => ({ ...found, expiration: new Date(Date.now() + 1000) });
+
+const named = (name: string, more = {}) => Object.assign(new Error("token=secret"), { name, ...more });
+const silence = () => new Promise<never>(() => {});
+
+const sources: [name: string, source: () => Promise<never>, why: string][] = [
+  ["fails", () => Promise.reject(named("ServiceUnavailable", { $metadata: { httpStatusCode: 500 } })), ": their source failed (ServiceUnavailable)"],
+  ["is refused", () => Promise.reject(named("ExpiredTokenException", { $metadata: { httpStatusCode: 400 } })), ": their source failed (ExpiredTokenException)"],
+  ["can't be reached", () => Promise.reject(named("Error", { code: "ECONNREFUSED" })), ": their source failed (ECONNREFUSED)"],
+  ["throws no error", () => Promise.reject("token=secret"), ": their source failed (Error)"],
+  ["is silent", silence, ": their source did not answer in time"],
+  ["has none", () => Promise.reject(named("CredentialsProviderError")), ""],
+];
+
+for (const [name, source, why] of sources) {
+  test(`a source of credentials that ${name} is a mistake`, async (t) => {
+    const lambda = await Lambda.start(t, { answer: ok });
+    const guards = lambda.guards({ ...quick, client: lambda.client(source) });
+    for (let n = 0; n < 2; n++) {
+      await assert.rejects(guards.check("create_post", user), {
+        name: "ConfigurationError",
+        message: `No AWS credentials were found${why}. Give the app a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.`,
+        guard: "posts-guard",
+      });
+    }
+    assert.equal(lambda.requests.length, 0);
+  });
+
+  test(`after credentials were found, a source that ${name} is an outage`, async (t) => {
+    const clock = stopClock(t);
+    const lambda = await Lambda.start(t, { answer: ok });
+    let renew: () => Promise<typeof found> = async () => brief();
+    const times = source === silence ? { decisionTimeout: 300, timeout: 2000, attempts: 1 } : {};
+    const guards = lambda.guards({ ...times, client: lambda.client(() => renew()) });
+    assert.equal((await guards.check("create_post", user)).reason, "ok");
+    const asked = lambda.requests.length;
+    renew = source;
+    await assert.rejects(guards.status("create_post", user), { name: "OutageError", guard: "posts-guard" });
+    clock.advance(1000);
+    const { allowed, outage } = await guards.check("create_post", user);
+    assert.equal(allowed, true);
+    assert.equal(outage?.message, `posts-guard did not answer: the AWS credentials could not be renewed${why}`);
+    assert.equal(lambda.requests.length, asked);
+    if (source === silence) return; // the SDK itself still waits for it
+    renew = async () => brief();
+    clock.advance(1000);
+    assert.equal((await guards.check("create_post", user)).reason, "ok");
+  });
+}
+
+test("credentials that can't be renewed between two attempts are an outage", async (t) => {
+  const lambda = await Lambda.start(t, { answer: ok });
+  let asked = 0; // the SDK asks twice at first, because these credentials are almost expired
+  const client = lambda.client(async () => {
+    if (++asked > 2) throw named("CredentialsProviderError");
+    return brief();
+  });
+  const { outage } = await lambda.guards({ client }).check("create_post", user);
+  assert.equal(outage?.message, "posts-guard did not answer: CredentialsProviderError");
+});
+
+test("the credentials can take longer than an attempt", async (t) => {
+  const lambda = await Lambda.start(t, { answer: ok });
+  const slow = lambda.client(() => sleep(800, found));
+  const guards = lambda.guards({ decisionTimeout: 300, timeout: forever, client: slow });
+  assert.equal((await guards.check("create_post", user)).reason, "ok");
+});
+
+test("the time of the credentials counts", async (t) => {
+  const clock = stopClock(t);
+  const lambda = await Lambda.start(t, "hang");
+  const slow = lambda.client(async () => {
+    clock.advance(1450);
+    return found;
+  });
+  const { outage } = await lambda.guards({ ...quick, client: slow }).check("create_post", user);
+  assert.equal(outage?.message, "posts-guard did not answer: timeout after 50 ms");
+});

@@ -1,0 +1,57 @@
+package cleanup_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	. "github.com/cric-talk/guards/internal/cleanup"
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// A document holds live limits. Reads return its content or err, and every
+// change fails with changed.
+type document struct {
+	live.Table
+
+	content      string
+	err, changed error
+}
+
+func (d document) Settings(context.Context, bool) ([]byte, int64, error) {
+	return []byte(d.content), 1, d.err
+}
+
+func (d document) ChangeSettings(context.Context, int64, []byte, live.Change) error {
+	return d.changed
+}
+
+// An erasure that leaves the user's grants in the table is an error. It says
+// that the items are gone, and neither the error nor the log names the user.
+func TestAnErasureThatLeavesGrantsSaysSo(t *testing.T) {
+	granted := `{"grants": [{"userId": "` + canary + `", "tier": "premium", "until": "2030-01-01T00:00:00Z", "reason": "r"}]}`
+	for name, tt := range map[string]struct {
+		live live.Table
+		want string
+	}{
+		"edited by hand": {document{content: `{"grants": "` + canary + `"}`}, "the document of the live limits has a wrong type or an unknown name"},
+		"throttled":      {document{err: &ratelimit.StoreError{What: "the table is throttled", Err: errors.New("arn:secret")}}, "the table is throttled"},
+		"busy":           {document{content: granted, changed: live.ErrConflict}, live.ErrConflict.Error()},
+	} {
+		var log bytes.Buffer
+		c := &Cleanup{Table: &fake{run: done}, Live: tt.live, Log: slog.New(slog.NewJSONHandler(&log, nil))}
+		_, err := c.Invoke(t.Context(), []byte(`{"userId": "`+canary+`"}`))
+		want := "the user's items are deleted, but the user's grants are not: " + tt.want
+		if e, ok := errors.AsType[*input.Unavailable](err); !ok || e.Error() != want {
+			t.Errorf("%s:\n got %v\nwant %s", name, err, want)
+		}
+		if line := log.String(); !strings.Contains(line, want) || strings.Contains(line, canary) || strings.Contains(line, "arn") != (name == "throttled") {
+			t.Errorf("%s: the log is %s", name, line)
+		}
+	}
+}
