@@ -31,7 +31,9 @@ func (s *stream) String() string {
 	return s.buf.String()
 }
 
-var serving = regexp.MustCompile(`on (http://[^,]+),`)
+// serving matches both lines that guards serve prints at its start. The second one
+// is about the console.
+var serving = regexp.MustCompile(`(?s)on (http://[^,]+),.*guards: the console `)
 
 // serve runs guards serve on a free port and returns its URL and its log. The
 // command is interrupted when the test ends, and its status must be 130.
