@@ -120,7 +120,7 @@ func failed(name string, payload []byte) error {
 }
 
 // notInvoked returns the error of a guard that could not be invoked. Place is
-// where it was looked for, such as "in eu-west-1".
+// where the command looked for it, such as "in eu-west-1".
 func notInvoked(name, place string, cause error) error {
 	what := "the guard " + name + " could not be invoked"
 	if e, ok := errors.AsType[*unreached](cause); ok {

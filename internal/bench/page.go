@@ -83,9 +83,6 @@ func section(root, part string, files map[string][]byte) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Sprintf("This has not been measured yet: `%s` measures it.", p.command()), nil
 	}
-	if len(s.Goals) > 0 { // results that were saved earlier have another form of this table
-		s.Tables[0] = goals(s.Goals)
-	}
 	var b strings.Builder
 	for _, c := range s.Charts {
 		name := "docs/img/performance-" + c.Name + ".svg"

@@ -70,6 +70,14 @@ type saved struct {
 	Charts []Chart `json:"charts,omitempty"`
 }
 
+// Markdown returns the goals, each beside its figure, and then the result.
+func (s saved) Markdown() string {
+	if len(s.Goals) > 0 {
+		s.Tables = append([]findings.Table{goals(s.Goals)}, s.Tables...)
+	}
+	return s.Saved.Markdown()
+}
+
 // Save prints r and saves it in the folder that the variable BENCH names. It fails
 // the test if a goal is missed.
 func Save(t testing.TB, part string, r Result) {
@@ -77,9 +85,6 @@ func Save(t testing.TB, part string, r Result) {
 	p, err := find(part)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if len(r.Goals) > 0 {
-		r.Tables = append([]findings.Table{goals(r.Goals)}, r.Tables...)
 	}
 	s := saved{Saved: findings.New(r.Result, p.command()), Goals: r.Goals, Charts: r.Charts}
 	t.Log("\n" + s.Markdown())

@@ -19,7 +19,7 @@ import (
 	"github.com/cric-talk/guards/internal/prove"
 )
 
-// policies returns policies with windows so long that nothing expires: each kind, each pair of kinds, all kinds at once, and some
+// policies returns policies whose windows outlast every test: each kind, each pair of kinds, all kinds at once, and some
 // whose state or ids are kept in another way.
 func policies() []string {
 	return append(policytest.Combined("4/100d", "5/50d"),
