@@ -65,7 +65,14 @@ test("a call that was cancelled is no outage, and a cancelled probe makes the ne
   const clock = stopClock(t);
   const lambda = await Lambda.start(t, "hang");
   const guards = lambda.guards({ attempts: 1 });
-  const cancel = () => assert.rejects(guards.check("create_post", { ...user, signal: AbortSignal.timeout(20) }), aborted);
+  const cancel = async () => {
+    lambda.requests.length = 0;
+    const controller = new AbortController();
+    const cancelled = assert.rejects(guards.check("create_post", { ...user, signal: controller.signal }), aborted);
+    await until(() => lambda.requests.length === 1);
+    controller.abort();
+    await cancelled;
+  };
   await cancel();
   await cancel();
   lambda.replies = [{ status: 500 }, "hang"];

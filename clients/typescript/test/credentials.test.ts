@@ -39,7 +39,7 @@ for (const [name, source, why] of sources) {
     const clock = stopClock(t);
     const lambda = await Lambda.start(t, { answer: ok });
     let renew: () => Promise<typeof found> = async () => brief();
-    const times = source === silence ? { decisionTimeout: 300, timeout: 2000, attempts: 1 } : {};
+    const times = source === silence ? { decisionTimeout: 300, timeout: 4000, attempts: 1 } : {};
     const guards = lambda.guards({ ...times, client: lambda.client(() => renew()) });
     assert.equal((await guards.check("create_post", user)).reason, "ok");
     const asked = lambda.requests.length;

@@ -44,7 +44,8 @@ test("an outage that denied is a 503", () => {
   });
 });
 
-test("RateLimit and RateLimit-Policy have the guard's format", () => {
+test("RateLimit and RateLimit-Policy have the guard's format", (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
   const soon = { ...allowed, resetAt: Date.now() + 41_500 };
   assert.deepEqual(rateLimitHeaders(soon), {
     RateLimit: '"create_post";r=7;t=42',

@@ -92,21 +92,21 @@ export class Lambda {
     server.on("request", (request, response) => {
       const received: Received = { path: request.url ?? "", headers: request.headers, text: "", event: {}, at: performance.now() };
       lambda.requests.push(received);
+      const reply = lambda.replies.length > 1 ? lambda.replies.shift() : lambda.replies[0];
+      assert.ok(reply, "the test has a reply");
       response.on("close", () => {
         if (!response.writableFinished) received.brokenAt = performance.now();
       });
       request.on("data", (chunk) => (received.text += chunk));
       request.on("end", () => {
         received.event = JSON.parse(received.text);
-        setTimeout(() => lambda.reply(response), lambda.delay);
+        setTimeout(() => lambda.reply(response, reply), lambda.delay);
       });
     });
     return lambda;
   }
 
-  private reply(response: ServerResponse): void {
-    const reply = this.replies.length > 1 ? this.replies.shift() : this.replies[0];
-    assert.ok(reply, "the test has a reply");
+  private reply(response: ServerResponse, reply: Reply): void {
     if (reply === "hang") return void this.#hanging.push(response);
     if (reply === "reset") return void response.socket?.resetAndDestroy();
     if (reply === "halfway") return void response.writeHead(200, { "content-length": "100" }).write('{"allowed":');
@@ -163,7 +163,7 @@ export interface Clock {
 
 /** Stops the clock of performance.now until the test ends, so that no pause of the machine counts. */
 export function stopClock(t: TestContext): Clock {
-  let now = performance.now();
+  let now = Math.ceil(performance.now()); // sums of whole numbers are exact
   t.mock.method(performance, "now", () => now);
   return { advance: (ms) => void (now += ms) };
 }
