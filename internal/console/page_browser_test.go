@@ -88,6 +88,7 @@ func testClock(b *browser, _ *rig) {
 	b.choose("times", "1")
 	b.click("#ask button.main")
 	b.wait("#result", "Allowed. 1 of 10 used")
+	b.wait("#window-list li", "1 of 10 used, 9 left") // the button skips to the reset of the window that is shown
 	b.click("#window-list [data-act=skip]")
 	b.wait("#window-list li", "0 of 10 used, 10 left")
 	b.click("#real")
@@ -119,6 +120,7 @@ func testRelease(b *browser, _ *rig) {
 	b.choose("op", "check")
 	b.click("#ask button.main")
 	b.wait("#window-list li", "3 of 10 used, 7 left")
+	b.wait("#answer-list li:first-child", "allowed check create_post u1 3 of 10 used")
 	b.js("document.querySelector('#answer-list li').querySelector('details').open = true", nil)
 	b.click("#answer-list li [data-act=release]")
 	b.wait("#window-list li", "2 of 10 used, 8 left")
