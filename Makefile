@@ -22,7 +22,7 @@ GOLANGCI_LINT := go tool -modfile=tools/lint.mod golangci-lint
 
 # $(call compile,FUNCTION,DIRECTORY) builds one function. The result is the same on every machine, and it contains only what
 # Lambda uses.
-compile = CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_LAMBDA) go build -trimpath -buildvcs=false -tags lambda.norpc \
+compile = CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_LAMBDA) GOAMD64=v1 GOARM64=v8.0 go build -trimpath -buildvcs=false -tags lambda.norpc \
 	-ldflags="-s -w" -o "$(2)/bootstrap" ./functions/$(1)
 
 # $(call sources,FOLDER) lists the files of a package, without what was installed or built.

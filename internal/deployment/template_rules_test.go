@@ -26,6 +26,7 @@ var rules = []struct{ resource, path, want string }{
 	{"LogGroup", "Properties.RetentionInDays", "!Ref LogRetentionDays"},
 	{"CleanupFunction", "Properties.ReservedConcurrentExecutions", "1"},
 	{"CleanupFunctionEventInvokeConfig", "Properties.DestinationConfig.OnFailure.Destination", "!GetAtt CleanupDeadLetterQueue.Arn"},
+	{"CleanupFunctionEventInvokeConfig", "Properties.MaximumEventAgeInSeconds", "60"}, // runs of a short schedule don't pile up
 	{"CleanupFunctionSchedule", "Properties.ScheduleExpression", "!Ref CleanupSchedule"},
 	{"CleanupFunctionSchedule", "Properties.Name", `{"Fn::Sub":"${NamePrefix}cleanup"}`},
 	{"CleanupFunctionSchedule", "Properties.Target.Input", "{}"},
@@ -33,6 +34,10 @@ var rules = []struct{ resource, path, want string }{
 	{"CleanupFunctionSchedule", "Properties.Target.DeadLetterConfig.Arn", "!GetAtt CleanupDeadLetterQueue.Arn"},
 	{"CleanupAlarm", "Properties.TreatMissingData", "breaching"},
 	{"CleanupErrorsAlarm", "Properties.DatapointsToAlarm", "1"}, // cleanup runs only once in five minutes
+	{"DelayedQueueAgeAlarm", "Properties.Dimensions", `[{"Name":"QueueName","Value":"!GetAtt DelayedQueue.QueueName"}]`},
+	{"DelayedQueueAgeAlarm", "Properties.Threshold", "3600"}, // places are at most 15 minutes ahead
+	{"ReadyQueueAgeAlarm", "Properties.Dimensions", `[{"Name":"QueueName","Value":"!GetAtt ReadyQueue.QueueName"}]`},
+	{"ReadyQueueAgeAlarm", "Properties.Threshold", "3600"},
 	{"InvokePolicy", "Properties.PolicyDocument.Statement", invokeStatements()},
 }
 
@@ -148,8 +153,11 @@ var managed = map[string]bool{
 func functionViolations(id string, resources object, wrong func(string, ...any)) {
 	p := resources[id].(object)["Properties"]
 	concurrency := `{"Fn::If":["ReservesConcurrency","!Ref GuardConcurrency","!Ref AWS::NoValue"]}`
-	if id == "CleanupFunction" {
+	switch id {
+	case "CleanupFunction":
 		concurrency = "1"
+	case "DelayedJobsFunction": // its queue starts up to 10 instances, and a smaller reservation would throttle it
+		concurrency = "!Ref AWS::NoValue"
 	}
 	for path, want := range map[string]string{
 		"Runtime": "provided.al2023", "Architectures": `["arm64"]`, "ReservedConcurrentExecutions": concurrency,

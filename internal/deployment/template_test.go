@@ -40,6 +40,7 @@ func TestTemplateRulesFindEachFault(t *testing.T) {
 		{"PostsGuardFunction.Properties.LoggingConfig.LogFormat", "Text"},
 		{"InvokePolicy.Properties.PolicyDocument.Statement", []any{}},
 		{"CleanupFunction.Properties.ReservedConcurrentExecutions", nil},
+		{"DelayedJobsFunction.Properties.ReservedConcurrentExecutions", 5.0},
 	} {
 		template := simple(parse(t, text)).(object)
 		parent, name := template["Resources"], fault.path
