@@ -94,13 +94,13 @@ func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 	return a, nil
 }
 
-// sweep sweeps the table, or erases a user and the user's grants.
+// sweep sweeps the table, or erases a user and then the user's grants.
 func (c *Cleanup) sweep(ctx context.Context, r Request, s table.Sweep) (table.Swept, error) {
 	if r.UserID == "" {
 		return c.Table.Sweep(ctx, s)
 	}
 	swept, err := c.Table.Erase(ctx, r.UserID, s)
-	if err != nil || r.DryRun || c.Live == nil {
+	if err != nil || !swept.Finished || r.DryRun || c.Live == nil {
 		return swept, err
 	}
 	if _, err := live.Forget(ctx, c.Live, limits.All, r.UserID, c.now()); err != nil {

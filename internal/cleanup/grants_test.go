@@ -12,6 +12,7 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/table"
 )
 
 // A document holds live limits. Reads return its content or err, and every
@@ -29,6 +30,17 @@ func (d document) Settings(context.Context, bool) ([]byte, int64, error) {
 
 func (d document) ChangeSettings(context.Context, int64, []byte, live.Change) error {
 	return d.changed
+}
+
+// An erasure whose time is over leaves the grants to the run that deletes the
+// last items. So an error about grants never hides that items are left.
+func TestAnUnfinishedErasureDoesNotTouchGrants(t *testing.T) {
+	unfinished := func(context.Context) (table.Swept, error) { return table.Swept{Deleted: 7}, nil }
+	c := &Cleanup{Table: &fake{run: unfinished}, Live: document{err: errors.New("it was read")}, Log: slog.New(slog.DiscardHandler)}
+	a, err := c.Run(t.Context(), Request{UserID: canary})
+	if err != nil || a.Finished || a.Deleted != 7 {
+		t.Errorf("%+v, %v, want 7 deleted items, unfinished, and no error", a, err)
+	}
 }
 
 // An erasure that leaves the user's grants in the table is an error. It says

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 
@@ -83,6 +84,10 @@ type figures struct {
 	ResetAt int64  `json:"resetAt"`
 }
 
+// mostKept is how much of an event is kept. Guards refuse longer ones, so the
+// rest would only take memory.
+const mostKept = 64 << 10
+
 // newCall reads an event and its answer. Either of them can be the form of
 // Lambda's Invoke API or the HTTP form of a Function URL.
 func newCall(event, reply []byte, err error) call {
@@ -97,6 +102,9 @@ func newCall(event, reply []byte, err error) call {
 		var response events.LambdaFunctionURLResponse
 		_ = json.Unmarshal(reply, &response)
 		c.reply = []byte(response.Body)
+	}
+	if len(c.event) > mostKept {
+		c.event = bytes.Clone(c.event[:mostKept])
 	}
 	_ = json.Unmarshal(c.event, &c.request) // a mistake in the event is the guard's to report
 	if c.Op == "" {

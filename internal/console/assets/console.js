@@ -115,7 +115,7 @@ function addAnswer(view) {
   answers.prepend(li);
   while (answers.children.length > mostAnswers) answers.lastElementChild.remove();
   answers.parentElement.querySelector(".empty").hidden = true;
-  if (view.release !== "") receipts.set(receiptKey(view.user, JSON.parse(view.release).activity), JSON.parse(view.release));
+  if (view.release !== "") keepReceipt(JSON.parse(view.release));
   if (view.from === "app") count(view);
 }
 
@@ -213,6 +213,14 @@ async function ask(guard, event, times = 1) {
 const form = $("ask");
 const receipts = new Map(); // the event that releases the last check, by user and activity
 const receiptKey = (user, activity) => `${user}\n${activity}`;
+const mostReceipts = 1000;
+
+function keepReceipt(receipt) {
+  const k = receiptKey(receipt.userId, receipt.activity);
+  receipts.delete(k);
+  receipts.set(k, receipt); // the newest comes last
+  if (receipts.size > mostReceipts) receipts.delete(receipts.keys().next().value);
+}
 
 // eventOf returns the event that the form describes. It leaves out defaults.
 function eventOf() {
