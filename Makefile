@@ -85,7 +85,7 @@ planted: ## Plant each bug of internal/planted and check that a test finds it; N
 		$(SERVERS) go test -count=1 -timeout=6h -v -run=TestEachPlantedBugIsCaught ./internal/planted
 
 .PHONY: mutation
-mutation: ## Mutate the policies with gremlins; each mutant that survives must be explained in a list; takes half an hour
+mutation: ## Mutate the policies with gremlins; each mutant that survives must be explained in a list; takes a quarter of an hour
 	@MUTATION=1 go test -count=1 -timeout=6h -v -run=TestEachSurvivingMutantIsExplained ./internal/planted
 
 # How long each fuzz target runs, as for go test -fuzztime.

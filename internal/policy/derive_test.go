@@ -35,3 +35,17 @@ func TestOptionsOf(t *testing.T) {
 		}
 	}
 }
+
+// AtOnce refuses what a queue delays. Everything else stays.
+func TestAtOnce(t *testing.T) {
+	for text, want := range map[string]string{
+		"reservoir 10/10s ahead 15m":                    "reservoir 10/10s",
+		"day: 200/1d, jobs: reservoir 10/10s ahead 15m": "day: 200/1d, jobs: reservoir 10/10s",
+		"reservoir 10/10s":                              "reservoir 10/10s",
+		"bucket 10/1m burst 15":                         "bucket 10/1m burst 15",
+	} {
+		if got := Must(text).AtOnce(); got.String() != want {
+			t.Errorf("%s at once is %s, want %s", text, got, want)
+		}
+	}
+}

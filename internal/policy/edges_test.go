@@ -46,8 +46,8 @@ func TestAWindowBesideOthersOnAClockBehind(t *testing.T) {
 		{at: 59 * time.Second, take: 1, want: "no 1/3 wait 1s by a"},
 		{at: time.Minute, take: 1, want: "ok 2/3 by a"},
 	})
-	if r := Must(text).Read(next-1000, 0, items[0]); r.Each[0].Remaining != 0 {
-		t.Errorf("on the clock behind %+v, want nothing left", r.Each[0])
+	if r := Must(text).Read(next-1000, 0, items[0]); r.Each[0].Remaining != 0 || r.Each[0].Wait != 0 {
+		t.Errorf("on the clock behind %+v, want nothing left, and no wait for no action", r.Each[0])
 	}
 	planned, ok := Must(text).Undo(next-1000, next-1000, 1, State{"a_w": (next/60_000-1)*1_000_000 + 1})
 	if !ok {

@@ -44,6 +44,15 @@ func TestASlidingCounterKeepsAPeriodForAClockBehind(t *testing.T) {
 	})
 }
 
+// An action counts until the sliding window has left its period, so until then it
+// can be given back.
+func TestASlidingCounterGivesBackInThePreviousPeriod(t *testing.T) {
+	timeline(t, "sliding 50/1h", []moment{
+		{at: 0, take: 40, want: "ok 40/50"},
+		{at: 90 * time.Minute, undo: 10, of: 0, want: "ok 15/50"}, // half of 30
+	})
+}
+
 // An item expires no sooner because a clock that is 2 s behind has written last.
 // A window of an hour is longer than the slack of 120 s.
 func TestLawExpiryOnClocksThatDiffer(t *testing.T) {

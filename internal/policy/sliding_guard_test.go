@@ -10,20 +10,36 @@ import (
 
 const thisHour, previousHour, nextHour = "c472222", "c472221", "c472223"
 
-// A plan of a process that knows nothing holds exactly where the action fits.
+// A plan of a process that knows nothing holds exactly where the action fits, up
+// to a limit of 65.
 func TestAColdPlanOfASlidingCounterHoldsWhereItFits(t *testing.T) {
-	for _, text := range []string{"sliding 9/1h", "sliding 50/1h"} {
+	for _, text := range []string{"sliding 9/1h", "sliding 50/1h", "sliding 65/1h"} {
 		p := Must(text)
 		for _, when := range []time.Duration{0, time.Minute, 20 * time.Minute, 45 * time.Minute, 59 * time.Minute} {
 			u, _ := p.Take(at(when), 1, 1, nil)
-			for x := range int64(60) {
-				for y := range int64(120) {
+			for x := range int64(70) {
+				for y := range int64(140) {
 					s := State{thisHour: x, previousHour: y}
 					if _, fits := p.Take(at(when), 1, 1, s); u.Holds(s) != fits {
 						t.Fatalf("%s at %v: the cold plan holds in %v: %v, want %v", text, when, s, !fits, fits)
 					}
 				}
 			}
+		}
+	}
+}
+
+// With a higher limit, the guard has only some steps. If the process knows the
+// previous period, the step of its weight is one of them, so the plan holds
+// whatever others have counted since.
+func TestAPlanOfAHighSlidingCounterHasTheStepItNeeds(t *testing.T) {
+	const half = 30 * time.Minute
+	p, known := Must("sliding 200/1h"), State{previousHour: 75} // 37 of them count
+	u, ok := p.Take(at(half), 1, 1, known)
+	for x := range int64(200) {
+		s := State{thisHour: x, previousHour: 75}
+		if _, fits := p.Take(at(half), 1, 1, s); !ok || u.Holds(s) != fits {
+			t.Fatalf("the plan holds in %v: %v, want %v", s, !fits, fits)
 		}
 	}
 }
@@ -38,6 +54,9 @@ func TestTheGuardOfASlidingCounterLooksAtTheNextPeriod(t *testing.T) {
 		u, ok := p.Take(at(when), 1, 1, State{thisHour: 1})
 		if begun := (State{thisHour: 1, nextHour: 1}); !ok || u.Holds(begun) == looks {
 			t.Errorf("at %v the plan holds in %v: %v, want %v", when, begun, looks, !looks)
+		}
+		if _, ok := p.Take(at(when), 1, 1, State{nextHour: 50}); ok == looks {
+			t.Errorf("at %v a full next period is seen: %v, want %v", when, !ok, looks)
 		}
 		if zero := (State{thisHour: 1, nextHour: 0}); looks {
 			if u, ok := p.Take(at(when), 1, 1, zero); !ok || !u.Holds(zero) || u.Holds(State{thisHour: 1, nextHour: 1}) {
