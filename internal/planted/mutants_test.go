@@ -82,8 +82,8 @@ func sourceLines(t *testing.T, file string) []string {
 }
 
 // Each mutant of the policies is caught by a test of their package, or the list
-// explains why it cannot be. This takes a quarter of an hour, so it runs only under make
-// mutation.
+// explains why it cannot be. This takes a quarter of an hour, so it runs only
+// under make mutation.
 func TestEachSurvivingMutantIsExplained(t *testing.T) {
 	if os.Getenv("MUTATION") == "" {
 		t.Skip("make mutation runs this test")
