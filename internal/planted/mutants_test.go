@@ -116,11 +116,13 @@ func TestEachSurvivingMutantIsExplained(t *testing.T) {
 type report struct {
 	Files []struct {
 		Name      string `json:"file_name"`
-		Mutations []struct {
-			Type, Status string
-			Line, Column int
-		}
+		Mutations []mutation
 	}
+}
+
+type mutation struct {
+	Type, Status string
+	Line, Column int
 }
 
 // mutate runs gremlins on a copy of the policies, which is small and compiles
@@ -154,7 +156,58 @@ func mutate(t *testing.T) (r report) {
 	if err := json.Unmarshal(content, &r); err != nil {
 		t.Fatal(err)
 	}
+	for _, file := range r.Files {
+		for i := range file.Mutations {
+			if m := &file.Mutations[i]; m.Status == "NOT COVERED" {
+				m.Status = tryCase(t, module, file.Name, m)
+			}
+		}
+	}
 	return r
+}
+
+// tryCase tests a mutant of a case of a switch. Gremlins does not, because Go's
+// coverage does not include the condition of a case. Other mutants that are not
+// covered, such as those of constants, stay so.
+func tryCase(t *testing.T, module, name string, m *mutation) string {
+	t.Helper()
+	name = filepath.Join(module, name)
+	source, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(source), "\n")
+	line := lines[m.Line-1]
+	if !strings.HasPrefix(strings.TrimSpace(line), "case ") {
+		return m.Status
+	}
+	before, after := line[:m.Column-1], line[m.Column-1:]
+	for _, change := range operators[m.Type] {
+		from, to, _ := strings.Cut(change, " ")
+		if rest, ok := strings.CutPrefix(after, from); ok {
+			lines[m.Line-1] = before + to + rest
+			break
+		}
+	}
+	if lines[m.Line-1] == line {
+		t.Fatalf("%s:%d: there is no operator for %s in column %d", name, m.Line, m.Type, m.Column)
+	}
+	write(t, name, []byte(strings.Join(lines, "")), nil)
+	defer write(t, name, source, nil)
+	cmd := exec.CommandContext(t.Context(), "go", "test", "./"+policies)
+	if cmd.Dir = module; cmd.Run() != nil {
+		return "KILLED"
+	}
+	return "LIVED"
+}
+
+// operators says what each kind of mutant replaces by what.
+var operators = map[string][]string{
+	"ARITHMETIC_BASE":       {"+ -", "- +", "* /", "/ *", "% *"},
+	"CONDITIONALS_BOUNDARY": {"<= <", ">= >", "< <=", "> >="},
+	"CONDITIONALS_NEGATION": {"== !=", "!= ==", "<= >", ">= <", "< >=", "> <="},
+	"INVERT_LOGICAL":        {"&& ||", "|| &&"},
+	"INVERT_NEGATIVES":      {"- +"},
 }
 
 // quick makes the property tests of the copy short.

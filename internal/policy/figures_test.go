@@ -67,6 +67,10 @@ func TestFigures(t *testing.T) {
 			"reservoir 2/10s ahead 25s", []time.Duration{0, 0}, 10 * time.Second, 1,
 			Reading{Limit: 2, Window: 10 * time.Second, Remaining: 2, ResetAt: at(10 * time.Second), WindowKey: ten + 1, At: at(10 * time.Second)},
 		},
+		"a counter whose actions are too old": {
+			"sliding 4/1h", []time.Duration{0, 0}, 2 * time.Hour, 1,
+			Reading{Limit: 4, Window: time.Hour, Remaining: 4, ResetAt: at(2 * time.Hour), WindowKey: hour + 2, At: at(2 * time.Hour)},
+		},
 		"two equal limits": {
 			"a: 3/1m, b: 3/1m", []time.Duration{0}, time.Second, 3,
 			Reading{Name: "a", Limit: 3, Window: time.Minute, Used: 1, Remaining: 2, ResetAt: at(time.Minute), Wait: 59 * time.Second, At: at(time.Second)},
