@@ -104,6 +104,10 @@ func wholeWindow(ctx context.Context, con console, end time.Time, enough time.Du
 // window has the whole limit.
 var errWindowEnded = errors.New("the window ended before all callers had asked: try again, or with fewer --callers")
 
+// errExpired means that the first actions of a bucket, of a log or of several
+// limits expired during the race, so more than the limit could get through.
+var errExpired = errors.New("counted actions expired before all callers had asked: try again, or with fewer --callers")
+
 // errLimitChanged means that the guard decided by several limits.
 var errLimitChanged = errors.New("the limit changed while the callers asked: a live limit takes 30 s to reach all instances, so try again then")
 
