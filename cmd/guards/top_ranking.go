@@ -88,7 +88,8 @@ func (r *ranking) print(con console, c *topCommand) error {
 	var t textTable
 	t.row("USER", "ACTIVITY", "USED", "WAIT", "")
 	for _, u := range r.Users {
-		t.row(u.UserID, u.Activity, fmt.Sprintf("%d/%d", u.ActivityCount, u.Limit), waitMs(u.WaitTime), con.share(u.Percent))
+		t.row(u.UserID, u.Activity, fmt.Sprintf("%d/%d", u.ActivityCount, u.Limit), waitMs(u.WaitTime))
+		t.painted(con.share(u.Percent))
 	}
 	if rest := r.Found - int64(len(r.Users)); rest > 0 {
 		t.row(fmt.Sprintf("and %d more: see --rows", rest))
