@@ -57,7 +57,7 @@ type store struct {
 // open opens the store. It sends no requests.
 func (f *storeFlags) open(ctx context.Context) (store, error) {
 	if f.inMemory() {
-		if f.tableFlags.given() {
+		if f.given() {
 			return store{}, errors.New("--table, --endpoint and --region go with --store dynamodb")
 		}
 		s := new(memstore.Store)

@@ -33,7 +33,7 @@ func TestVerifyNeedsARaceThatIsShorterThanTheLimit(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := policy.Must(tt.limit)
 			limiter := &ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return time.Now().AddDate(25, 0, 0) }}
-			ask := func(ctx context.Context, r guard.Request) (asked, error) {
+			ask := func(ctx context.Context, _ guard.Request) (asked, error) {
 				time.Sleep(tt.each)
 				d, err := limiter.Check(ctx, ratelimit.Request{UserID: "u1", Activity: "a", Policy: p, Count: 1, ID: "r" + time.Now().String(), Fresh: true})
 				return asked{Allowed: d.Allowed, Limit: d.Limit, ResetAt: d.ResetAt, WindowKey: d.WindowKey, At: d.At}, err

@@ -126,10 +126,10 @@ func TestVerifyReportsThatItsUserStaysAfterAFailure(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
 			ask := func(ctx context.Context, r guard.Request) (asked, error) {
-				switch r.Op {
-				case guard.Status:
+				if r.Op == guard.Status {
 					return asked{Allowed: true, Limit: 10}, nil
-				case guard.Reset:
+				}
+				if r.Op == guard.Reset {
 					<-ctx.Done()
 					return asked{}, ctx.Err()
 				}
