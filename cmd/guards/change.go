@@ -54,7 +54,7 @@ func (f *changeFlags) edit(ctx context.Context, con console, s store, what strin
 	if ctx.Err() != nil && asked {
 		con.note("stopped: the change may be made or not; see guards limits history")
 	}
-	r = report{What: what, At: c.At.UTC(), By: f.By, Why: f.Why, Table: f.Table, Region: f.region}
+	r = report{What: what, At: c.At.UTC(), By: f.By, Why: f.Why, Table: f.table, Region: f.region}
 	return r, before, after, reached(err)
 }
 

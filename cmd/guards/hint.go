@@ -69,7 +69,7 @@ func (f *tableFlags) explain(err error) error {
 		place = "at " + f.address
 	}
 	return hint{
-		error:  &input.Unavailable{What: fmt.Sprintf("the table %s does not exist %s", f.Table, place)},
+		error:  &input.Unavailable{What: fmt.Sprintf("the table %s does not exist %s", f.table, place)},
 		advice: "choose another table with --table or --region, create it with guards serve --store dynamodb --create-table, or deploy the stack",
 	}
 }

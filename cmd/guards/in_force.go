@@ -39,6 +39,15 @@ func nameOf(activity, tier string) string {
 	return activity + ", tier " + tier
 }
 
+// limitOf names a limit of an activity for people. The name of a limit is empty
+// if the activity has only one.
+func limitOf(activity, name string) string {
+	if name == "" {
+		return activity
+	}
+	return activity + ", " + name
+}
+
 // texts returns the changes for people.
 func texts(changes []change) (lines []string) {
 	for _, c := range changes {

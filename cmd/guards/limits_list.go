@@ -41,8 +41,8 @@ func (c *listCommand) Run(ctx context.Context, con console) error {
 	if c.Live {
 		return c.live(ctx, con)
 	}
-	if c.Endpoint != "" || c.Region != "" { // they would have no effect
-		return errors.New("--endpoint and --region go with --live")
+	if c.given() {
+		return errors.New("--table, --endpoint and --region go with --live")
 	}
 	all := list()
 	switch {

@@ -52,7 +52,7 @@ func (c *listCommand) live(ctx context.Context, con console) error {
 	}
 	grants := grantsIn(s, history, con.now())
 	if c.JSON {
-		return con.printLine(map[string]any{"table": c.Table, "region": c.region, "limits": list, "grants": grants})
+		return con.printLine(map[string]any{"table": c.table, "region": c.region, "limits": list, "grants": grants})
 	}
 	if _, err := fmt.Fprintf(con.out, "in force in %s:\n", c.where()); err != nil {
 		return err

@@ -91,11 +91,11 @@ func (c *serveCommand) Run(ctx context.Context, con console) error {
 // prepare opens the store, and creates the table if --create-table is given.
 // Then it checks that the table can be reached. With --fail there is no table.
 func (c *serveCommand) prepare(ctx context.Context) (store, error) {
-	switch {
-	case c.CreateTable && c.Fail != "none":
-		return store{}, errors.New("--fail needs no table: give it without --create-table")
-	case c.Fail != "none":
-		return outage(c.Fail).open(c.Table), nil
+	if c.Fail != "none" {
+		if c.CreateTable || !c.inMemory() || c.given() {
+			return store{}, errors.New("--fail needs no table: leave out --create-table, --store dynamodb, --table, --endpoint and --region")
+		}
+		return outage(c.Fail).open("rateLimit"), nil
 	}
 	s, err := c.open(ctx)
 	if err != nil {
@@ -122,10 +122,10 @@ func (c *serveCommand) countsIn() string {
 	switch {
 	case c.Fail != "none":
 		return "a table that is " + c.Fail + ", because of --fail"
-	case c.Store == "memory":
+	case c.inMemory():
 		return "memory"
 	}
-	return "the table " + c.Table
+	return "the table " + c.table
 }
 
 // settings are the variables that lambdafn.ReadSettings reads.

@@ -40,7 +40,7 @@ func aboutConsole(address string) string {
 // fixedClock returns why the clock can't be moved, or an empty text. Others
 // count in a table that is not on this machine, and they don't share the clock.
 func (c *serveCommand) fixedClock() string {
-	if c.Store == "memory" {
+	if c.inMemory() {
 		return ""
 	}
 	if u, err := url.Parse(c.address); err == nil && devconsole.LoopbackHost(u.Hostname()) {

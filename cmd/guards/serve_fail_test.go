@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cric-talk/guards/internal/invokeapi"
 	"github.com/cric-talk/guards/internal/retest"
@@ -69,6 +70,19 @@ func TestServeLogsHTTPErrors(t *testing.T) {
 		}
 		if !strings.Contains(log.String(), tt.line) {
 			t.Errorf("%s %s: the log has no line %q:\n%s", tt.path, tt.body, tt.line, log)
+		}
+	}
+}
+
+// The log has the times of the console, which are UTC.
+func TestServeLogsUTC(t *testing.T) {
+	india := func() time.Time { return pinned.In(time.FixedZone("", 19800)) }
+	for asJSON, want := range map[bool]string{false: "22:14:18  posts-guard", true: `{"at":"2023-11-14T22:14:18Z",`} {
+		var out stream
+		l := serveLog{con: console{out: &out, err: &out, now: india}, json: asJSON}
+		l.observe(invokeapi.Invocation{Function: "posts-guard", Payload: []byte(`{"allowed":true,"reason":"ok"}`)})
+		if !strings.HasPrefix(out.String(), want) {
+			t.Errorf("%s, want %s", &out, want)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (l *serveLog) count() int64 {
 // read returns what an invocation came to. It takes the answer or the error out
 // of the response that a Function URL sends.
 func (l *serveLog) read(i invokeapi.Invocation) served {
-	s := served{At: l.con.now(), Function: i.Function, Status: i.Status, Answer: i.Payload}
+	s := served{At: l.con.now().UTC(), Function: i.Function, Status: i.Status, Answer: i.Payload}
 	if strings.ContainsFunc(s.Function, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		s.Function = input.Show(s.Function) // the caller can send anything
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -29,14 +30,25 @@ func (statusCommand) Help() string {
 
 // A standing is what a user has done and has left of one activity.
 type standing struct {
-	Function      string  `json:"function"`
-	Activity      string  `json:"activity"`
-	Limit         int64   `json:"limit"`
-	ActivityCount int64   `json:"activityCount"`
-	Remaining     int64   `json:"remaining"`
-	WaitTime      int64   `json:"waitTime"`      // milliseconds until one more action can pass
-	ResetAt       int64   `json:"resetAt"`       // Unix milliseconds
-	Live          *ruling `json:"live,omitzero"` // what operators changed; nil: nothing
+	Function string    `json:"function"`
+	Activity string    `json:"activity"`
+	figures            // of the limit that restricts the user most
+	Limits   []figures `json:"limits,omitempty"` // each limit, if the activity has several
+	Live     *ruling   `json:"live,omitzero"`    // what operators changed; nil: nothing
+}
+
+// figures are what a user has done and has left of one limit.
+type figures struct {
+	Name          string `json:"name,omitzero"` // empty if the activity has only one limit
+	Limit         int64  `json:"limit"`
+	ActivityCount int64  `json:"activityCount"`
+	Remaining     int64  `json:"remaining"`
+	WaitTime      int64  `json:"waitTime"` // milliseconds until one more action can pass
+	ResetAt       int64  `json:"resetAt"`  // Unix milliseconds
+}
+
+func figuresOf(r policy.Reading) figures {
+	return figures{r.Name, r.Limit, r.Used, r.Remaining, r.Wait.Milliseconds(), r.ResetAt}
 }
 
 // Run reads all items of a user at once, and shows each activity that has a
@@ -81,7 +93,13 @@ func statusTable(list []standing) (t textTable) {
 	}
 	t.row(head...)
 	for _, s := range list {
-		t.row(s.Activity, fmt.Sprintf("%d/%d", s.ActivityCount, s.Limit), fmt.Sprint(s.Remaining), waitMs(s.WaitTime), s.Live.String())
+		each := s.Limits
+		if len(each) == 0 {
+			each = []figures{s.figures}
+		}
+		for _, f := range each {
+			t.row(limitOf(s.Activity, f.Name), fmt.Sprintf("%d/%d", f.ActivityCount, f.Limit), fmt.Sprint(f.Remaining), waitMs(f.WaitTime), s.Live.String())
+		}
 	}
 	return t
 }
@@ -99,11 +117,11 @@ func standings(user, tier string, items map[ratelimit.Key]ratelimit.Item, change
 			}
 			window, _ := p.Item(now)
 			f := p.Read(now, 1, items[ratelimit.Key{UserID: user, Activity: a.Name, Window: window}].State)
-			list = append(list, standing{
-				Function: g.Name, Activity: a.Name, Limit: f.Limit, ActivityCount: f.Used, Remaining: f.Remaining,
-				WaitTime: f.Wait.Milliseconds(), ResetAt: f.ResetAt,
-				Live: ruling,
-			})
+			s := standing{Function: g.Name, Activity: a.Name, figures: figuresOf(f), Live: ruling}
+			for _, one := range f.Each {
+				s.Limits = append(s.Limits, figuresOf(one))
+			}
+			list = append(list, s)
 		}
 	}
 	return list

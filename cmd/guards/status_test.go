@@ -29,10 +29,10 @@ func TestStandings(t *testing.T) {
 		t.Error("like has no limit, but is listed")
 	}
 	for activity, want := range map[string]standing{
-		"create_post": {"posts-guard", "create_post", 10, 10, 0, 42_000, 1_700_000_100_000, nil},
-		"update_post": {"posts-guard", "update_post", 10, 0, 10, 0, 1_700_000_100_000, nil},
+		"create_post": {"posts-guard", "create_post", figures{"", 10, 10, 0, 42_000, 1_700_000_100_000}, nil, nil},
+		"update_post": {"posts-guard", "update_post", figures{"", 10, 0, 10, 0, 1_700_000_100_000}, nil, nil},
 	} {
-		if diff := cmp.Diff(want, got[activity]); diff != "" {
+		if diff := cmp.Diff(want, got[activity], cmp.AllowUnexported(standing{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", activity, diff)
 		}
 	}

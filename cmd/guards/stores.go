@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -29,16 +30,17 @@ const patience = 10 * time.Second
 
 // storeFlags choose where a command counts.
 type storeFlags struct {
-	Store string `enum:"memory,dynamodb" default:"memory" help:"Where to count: memory (the embedded store, gone when the command ends) or dynamodb."`
+	Store *string `enum:"memory,dynamodb" placeholder:"memory" help:"Where to count: memory (the embedded store, gone when the command ends; the default) or dynamodb."`
 	tableFlags
 }
 
 // tableFlags choose a table in DynamoDB.
 type tableFlags struct {
-	Table    string `default:"rateLimit" env:"TABLE_NAME" placeholder:"NAME" help:"The DynamoDB table (${default})."`
-	Endpoint string `placeholder:"URL" help:"DynamoDB's address, such as http://127.0.0.1:8000. Default: AWS_ENDPOINT_URL_DYNAMODB, or AWS itself."`
-	Region   string `placeholder:"NAME" help:"The table's region. Default: as the AWS CLI finds it."`
+	Table    *string `placeholder:"NAME" help:"The DynamoDB table. Default: TABLE_NAME, or rateLimit."`
+	Endpoint string  `placeholder:"URL" help:"DynamoDB's address, such as http://127.0.0.1:8000. Default: AWS_ENDPOINT_URL_DYNAMODB, or AWS itself."`
+	Region   string  `placeholder:"NAME" help:"The table's region. Default: as the AWS CLI finds it."`
 
+	table   string // the table's name; open sets it
 	region  string // the table's region; open sets it
 	address string // the table's endpoint, if it is not AWS's own; open sets it
 }
@@ -54,15 +56,22 @@ type store struct {
 
 // open opens the store. It sends no requests.
 func (f *storeFlags) open(ctx context.Context) (store, error) {
-	if f.Store == "memory" {
-		if f.Endpoint != "" || f.Region != "" { // they would have no effect
-			return store{}, errors.New("--endpoint and --region go with --store dynamodb")
+	if f.inMemory() {
+		if f.given() {
+			return store{}, errors.New("--table, --endpoint and --region go with --store dynamodb")
 		}
 		s := new(memstore.Store)
 		return store{Store: s, table: table.Memory{Store: s}}, nil
 	}
 	return f.tableFlags.open(ctx)
 }
+
+// inMemory reports whether the command counts in the embedded store.
+func (f *storeFlags) inMemory() bool { return f.Store == nil || *f.Store == "memory" }
+
+// given reports whether one of the flags was given. A command without a table
+// refuses them, because they would have no effect.
+func (f *tableFlags) given() bool { return f.Table != nil || f.Endpoint != "" || f.Region != "" }
 
 // limiter returns a limiter that counts in s. It sends each request once and
 // has no memory, so that a person sees every failure at once.
@@ -72,11 +81,10 @@ func (s store) limiter(con console) *ratelimit.Limiter {
 
 // open opens the table. It sends no requests.
 func (f *tableFlags) open(ctx context.Context) (store, error) {
-	if u, err := url.Parse(f.Endpoint); f.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return store{}, input.Invalid("--endpoint", input.Show(f.Endpoint), "a URL such as http://127.0.0.1:8000")
+	if err := checkURL("--endpoint", f.Endpoint, "http://127.0.0.1:8000"); err != nil {
+		return store{}, err
 	}
-	var err error
-	if f.Table, err = lambdafn.TableName("--table (or TABLE_NAME)", f.Table); err != nil {
+	if err := f.setTable(); err != nil {
 		return store{}, err
 	}
 	cfg, err := f.aws(ctx)
@@ -84,7 +92,7 @@ func (f *tableFlags) open(ctx context.Context) (store, error) {
 		return store{}, err
 	}
 	f.region = cfg.Region
-	s := dynamostore.New(cfg, f.Table, func(o *dynamodb.Options) {
+	s := dynamostore.New(cfg, f.table, func(o *dynamodb.Options) {
 		if f.Endpoint != "" { // the SDK's variable would override an endpoint in cfg
 			o.BaseEndpoint = aws.String(f.Endpoint)
 		}
@@ -92,6 +100,30 @@ func (f *tableFlags) open(ctx context.Context) (store, error) {
 		o.HTTPClient = &reacher{client: o.HTTPClient, answer: answerWait}
 	})
 	return storeOf(s), nil
+}
+
+// checkURL returns an error if the value of a flag is no URL. An empty value
+// counts as unset.
+func checkURL(flag, value, example string) error {
+	if u, err := url.Parse(value); value != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return input.Invalid(flag, input.Show(value), "a URL such as "+example)
+	}
+	return nil
+}
+
+// setTable chooses the table. An empty TABLE_NAME counts as unset, as in the
+// functions. An empty --table is an error, because the variable of a shell that
+// it stands for may have a misspelled name.
+func (f *tableFlags) setTable() (err error) {
+	setting, name := "TABLE_NAME", os.Getenv("TABLE_NAME")
+	if f.Table != nil {
+		setting, name = "--table", *f.Table
+		if name == "" {
+			return input.Invalid(setting, "empty", "the name of a table")
+		}
+	}
+	f.table, err = lambdafn.TableName(setting, name)
+	return err
 }
 
 // storeOf returns the store in a table.
@@ -124,7 +156,7 @@ func (f *tableFlags) aws(ctx context.Context) (aws.Config, error) {
 
 // where names the table that open opened: its name, region and address.
 func (f *tableFlags) where() string {
-	where := fmt.Sprintf("the table %s in %s", f.Table, f.region)
+	where := fmt.Sprintf("the table %s in %s", f.table, f.region)
 	if f.address != "" {
 		where += " at " + f.address
 	}

@@ -10,8 +10,21 @@ import (
 // A textTable aligns columns. A row without cells is an empty line.
 type textTable [][]string
 
-// row adds a row.
-func (t *textTable) row(cells ...string) { *t = append(*t, cells) }
+// row adds a row. Other people wrote some of the cells, so row escapes the
+// characters that could break the table or control the terminal.
+func (t *textTable) row(cells ...string) {
+	row := make([]string, len(cells))
+	for i, cell := range cells {
+		row[i] = visible(cell)
+	}
+	*t = append(*t, row)
+}
+
+// painted adds a cell with colours at the end of the last row, without escapes.
+func (t *textTable) painted(cell string) {
+	last := len(*t) - 1
+	(*t)[last] = append((*t)[last], cell)
+}
 
 // write writes the table. No line ends with blanks, even if its last cells are
 // empty.

@@ -14,12 +14,12 @@ import (
 )
 
 type topCommand struct {
-	Activity string        `placeholder:"A" help:"This activity only."`
-	Near     int           `default:"80" placeholder:"PERCENT" help:"Show users who have used at least this share of a limit (${default})."`
-	Rows     int           `default:"20" placeholder:"N" help:"Show at most N rows (${default})."`
-	Watch    bool          `help:"Read the table again and again, until Ctrl-C."`
-	Every    time.Duration `default:"10s" placeholder:"TIME" help:"How long --watch waits after it has read the table (${default})."`
-	JSON     bool          `name:"json" help:"Print one line of JSON for each time that the table is read."`
+	Activity string         `placeholder:"A" help:"This activity only."`
+	Near     int            `default:"80" placeholder:"PERCENT" help:"Show users who have used at least this share of a limit (${default})."`
+	Rows     int            `default:"20" placeholder:"N" help:"Show at most N rows (${default})."`
+	Watch    bool           `help:"Read the table again and again, until Ctrl-C."`
+	Every    *time.Duration `placeholder:"TIME" help:"How long --watch waits after it has read the table (10s)."`
+	JSON     bool           `name:"json" help:"Print one line of JSON for each time that the table is read."`
 	yesFlag
 	tableFlags
 }
@@ -67,13 +67,23 @@ func (c *topCommand) validate() error {
 		return input.Invalid("--near", fmt.Sprint(c.Near), "1 to 100 percent")
 	case c.Rows < 1 || c.Rows > 10_000:
 		return input.Invalid("--rows", fmt.Sprint(c.Rows), "1 to 10000")
-	case c.Every < time.Second:
-		return input.Invalid("--every", c.Every.String(), "at least 1s")
+	case c.Every != nil && !c.Watch:
+		return errors.New("--every goes with --watch")
+	case c.every() < time.Second:
+		return input.Invalid("--every", c.every().String(), "at least 1s")
 	case c.Activity != "":
 		_, _, err := find(c.Activity)
 		return err
 	}
 	return nil
+}
+
+// every returns how long to wait between two readings.
+func (c *topCommand) every() time.Duration {
+	if c.Every == nil {
+		return 10 * time.Second
+	}
+	return *c.Every
 }
 
 // agree states what the scan costs, and asks unless --yes is given.
@@ -89,7 +99,7 @@ func (c *topCommand) agree(ctx context.Context, con console, s store) error {
 		return input.NewUnavailable(err)
 	}
 	if c.Watch {
-		size += ", every " + wait(c.Every)
+		size += ", every " + wait(c.every())
 	}
 	if c.Yes {
 		con.note(fmt.Sprintf("this reads all of %s: %s", c.where(), size))
@@ -116,7 +126,7 @@ func (c *topCommand) watch(ctx context.Context, con console, s store) error {
 			return err
 		}
 		select {
-		case <-time.After(c.Every):
+		case <-time.After(c.every()):
 		case <-ctx.Done():
 			con.note(fmt.Sprintf("stopped after the table was read %s for %s", several(times, "time"), units(total.Units)))
 			return errInterrupted

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -17,6 +18,7 @@ import (
 type ranked struct {
 	UserID        string `json:"userId"`
 	Activity      string `json:"activity"`
+	Name          string `json:"name,omitzero"` // the limit, if the activity has several
 	Limit         int64  `json:"limit"`
 	ActivityCount int64  `json:"activityCount"`
 	Percent       int64  `json:"percent"`
@@ -54,17 +56,32 @@ func (r *ranking) add(k ratelimit.Key, item ratelimit.Item) {
 	if window, _ := p.Item(now); window != k.Window {
 		return
 	}
-	f := p.Read(now, 1, item.State)
-	percent := f.Used * 100 / f.Limit
+	f := mostUsed(p.Read(now, 1, item.State))
+	percent := share(f)
 	if percent < int64(r.Near) {
 		return
 	}
 	r.Found++
-	r.Users = append(r.Users, ranked{k.UserID, k.Activity, f.Limit, f.Used, percent, f.Wait.Milliseconds(), f.ResetAt})
+	r.Users = append(r.Users, ranked{k.UserID, k.Activity, f.Name, f.Limit, f.Used, percent, f.Wait.Milliseconds(), f.ResetAt})
 	if len(r.Users) >= 4*r.rows {
 		r.end()
 	}
 }
+
+// mostUsed returns the figures of the limit of which most is used, if there are
+// several. That need not be the limit with the fewest actions left: 26 of 30 is
+// more than 2 of 5.
+func mostUsed(f policy.Reading) policy.Reading {
+	for _, one := range f.Each {
+		if share(one) > share(f) {
+			f = one
+		}
+	}
+	return f
+}
+
+// share returns how much of a limit is used, in percent.
+func share(f policy.Reading) int64 { return f.Used * 100 / f.Limit }
 
 // end sorts the users and drops those who are not shown.
 func (r *ranking) end() {
@@ -88,7 +105,8 @@ func (r *ranking) print(con console, c *topCommand) error {
 	var t textTable
 	t.row("USER", "ACTIVITY", "USED", "WAIT", "")
 	for _, u := range r.Users {
-		t.row(u.UserID, u.Activity, fmt.Sprintf("%d/%d", u.ActivityCount, u.Limit), waitMs(u.WaitTime), con.share(u.Percent))
+		t.row(u.UserID, limitOf(u.Activity, u.Name), fmt.Sprintf("%d/%d", u.ActivityCount, u.Limit), waitMs(u.WaitTime))
+		t.painted(con.barOf(u.Percent))
 	}
 	if rest := r.Found - int64(len(r.Users)); rest > 0 {
 		t.row(fmt.Sprintf("and %d more: see --rows", rest))
@@ -96,8 +114,8 @@ func (r *ranking) print(con console, c *topCommand) error {
 	return t.write(con.out)
 }
 
-// share returns a bar with a percentage.
-func (c console) share(percent int64) string {
+// barOf returns a bar with a percentage.
+func (c console) barOf(percent int64) string {
 	full := int(min(barWidth, barWidth*percent/100))
 	color := yellow
 	if percent >= 100 {

@@ -44,8 +44,8 @@ func (c *verifyCommand) Run(ctx context.Context, con console) error {
 	if activity.Unlimited {
 		return fmt.Errorf("%s is unlimited: there is nothing to verify", c.Activity)
 	}
-	if c.Callers < 1 {
-		return input.Invalid("--callers", fmt.Sprint(c.Callers), "at least 1")
+	if c.Callers < 1 || c.Callers > 10_000 {
+		return input.Invalid("--callers", fmt.Sprint(c.Callers), "1 to 10000")
 	}
 	ask, err := c.asker(ctx, con, g)
 	if err != nil {
@@ -82,7 +82,12 @@ func (c *verifyCommand) verify(ctx context.Context, con console, ask asker, p po
 		return v, err
 	}
 	user.Op = guard.Reset
-	_, v.left = ask(context.WithoutCancel(ctx), user)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	_, v.left = ask(last, user)
+	if err != nil {
+		v.noteLeft(con)
+	}
 	return v, err
 }
 
@@ -103,6 +108,10 @@ func wholeWindow(ctx context.Context, con console, end time.Time, enough time.Du
 // errWindowEnded means that the requests were spread over two windows, and each
 // window has the whole limit.
 var errWindowEnded = errors.New("the window ended before all callers had asked: try again, or with fewer --callers")
+
+// errExpired means that the first actions of a bucket, of a log or of several
+// limits expired during the race, so more than the limit could get through.
+var errExpired = errors.New("counted actions expired before all callers had asked: try again, or with fewer --callers")
 
 // errLimitChanged means that the guard decided by several limits.
 var errLimitChanged = errors.New("the limit changed while the callers asked: a live limit takes 30 s to reach all instances, so try again then")
@@ -136,11 +145,16 @@ func (v verdict) print(con console, asJSON bool) error {
 		_, err = fmt.Fprintf(con.out, "%s: %d of %d allowed, %s, in %.0f ms (p50 %.1f ms, p99 %.1f ms)\n",
 			v.Activity, v.Allowed, v.Asked, result, v.TookMs, v.P50Ms, v.P99Ms)
 	}
-	if v.left != nil {
-		con.note("the counts of the test user could not be removed; they expire by themselves")
-	}
+	v.noteLeft(con)
 	if err == nil && !v.Exact {
 		return errRefused
 	}
 	return cmp.Or(err, v.left)
+}
+
+// noteLeft reports a clean-up that failed.
+func (v verdict) noteLeft(con console) {
+	if v.left != nil {
+		con.note("the counts of the test user could not be removed; they expire by themselves")
+	}
 }

@@ -27,9 +27,10 @@ type asker func(ctx context.Context, r guard.Request) (asked, error)
 type asked struct {
 	Allowed   bool
 	Reason    string
-	Limit     int64 // the one in force; 0: the answer has no figures, because a refusal is an error
+	Limit     int64 // the one in force; 0: the answer has no figures, because a refusal is an error or nobody is limited
 	ResetAt   int64 // Unix milliseconds
 	WindowKey int64
+	At        int64 // when the action was counted; 0: it was not, or the guard does not know
 }
 
 // asker returns an asker for the guard that the flags choose.
@@ -62,12 +63,21 @@ func (c *verifyCommand) asker(ctx context.Context, con console, g limits.Guard) 
 		if err != nil {
 			return asked{}, err
 		}
-		return asked{a.Allowed, string(a.Reason), a.Decision.Limit, a.Decision.ResetAt, a.Decision.WindowKey}, nil
+		if a.Decision == nil { // the caller is exempt
+			return asked{Allowed: a.Allowed, Reason: string(a.Reason)}, nil
+		}
+		return asked{a.Allowed, string(a.Reason), a.Decision.Limit, a.Decision.ResetAt, a.Decision.WindowKey, a.Decision.At}, nil
 	}, nil
 }
 
 // invoker returns an asker that uses Lambda's Invoke API.
 func (c *verifyCommand) invoker(ctx context.Context, g limits.Guard) (asker, error) {
+	if c.Store != nil || c.Table != nil || c.Endpoint != "" {
+		return nil, errors.New("a function has its own table: leave out --store, --table and --endpoint; --lambda-endpoint is the function's address")
+	}
+	if err := checkURL("--lambda-endpoint", c.LambdaEndpoint, "http://127.0.0.1:3001"); err != nil {
+		return nil, err
+	}
 	cfg, err := c.aws(ctx)
 	if err != nil {
 		return nil, err

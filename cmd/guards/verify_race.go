@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 // An outcome is what one caller got for one request.
@@ -53,21 +56,39 @@ func (c *verifyCommand) race(ctx context.Context, ask asker, user guard.Request,
 			v.Allowed++
 		}
 		took[i] = milliseconds(o.took)
-		if o.Limit == 0 {
+		switch {
+		case o.Reason == string(ratelimit.Shadow):
+			return v, fmt.Errorf("%s is in shadow mode, in which the guard refuses nobody: set the mode to enforce, and try again", c.Activity)
+		case o.Limit == 0 && !o.Allowed: // a refusal as an error
 			continue
-		}
-		windows[o.WindowKey] = true
-		if o.Limit != v.Limit {
+		case o.Limit != v.Limit:
 			return v, errLimitChanged
 		}
+		windows[o.WindowKey] = true
 	}
-	if len(windows) > 1 {
+	switch {
+	case len(windows) > 1:
 		return v, errWindowEnded
+	case v.Allowed > limit && windows[0] && expired(outcomes):
+		return v, errExpired
 	}
 	v.Exact = v.Allowed == limit
 	slices.Sort(took)
 	v.P50Ms, v.P99Ms = took[len(took)/2], took[len(took)*99/100]
 	return v, nil
+}
+
+// expired reports whether an action was counted after an earlier one had expired.
+// For example, a bucket 1/5s that counts at 12:00:00 is full again at 12:00:05,
+// and can then count the next action. Both times are the guard's.
+func expired(outcomes []outcome) bool {
+	first, last := int64(math.MaxInt64), int64(0) // the first expiry, the last count
+	for _, o := range outcomes {
+		if o.At != 0 {
+			first, last = min(first, o.ResetAt), max(last, o.At)
+		}
+	}
+	return last >= first
 }
 
 // answered returns how many callers' requests were answered.

@@ -117,6 +117,38 @@ func TestVerifyPrintsTheVerdictIfItsUserStays(t *testing.T) {
 	}
 }
 
+// If the race fails or Ctrl-C ends it, the command still reports a clean-up that
+// fails. The clean-up waits for an answer for a limited time.
+func TestVerifyReportsThatItsUserStaysAfterAFailure(t *testing.T) {
+	lost := &input.Unavailable{What: "the guard did not answer"}
+	for name, stop := range map[string]bool{"failure": false, "Ctrl-C": true} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			ask := func(ctx context.Context, r guard.Request) (asked, error) {
+				if r.Op == guard.Status {
+					return asked{Allowed: true, Limit: 10}, nil
+				}
+				if r.Op == guard.Reset {
+					<-ctx.Done()
+					return asked{}, ctx.Err()
+				}
+				if stop {
+					interrupt()
+				}
+				return asked{}, lost
+			}
+			var log stream
+			c := verifyCommand{Activity: "create_post", Callers: 5}
+			began := time.Now()
+			_, err := c.verify(ctx, console{err: &log, now: atPinned}, ask, policy.Must("10/1m"))
+			if !errors.Is(err, lost) || time.Since(began) != patience || !strings.HasSuffix(log.String(), "guards: the counts of the test user could not be removed; they expire by themselves\n") {
+				t.Errorf("after a %s: %v after %v: %s", name, err, time.Since(began), &log)
+			}
+		})
+	}
+}
+
 // verify compares with the limit in force, which the guard's answers have.
 func TestVerifyComparesWithALiveLimit(t *testing.T) {
 	for _, tt := range []struct {
