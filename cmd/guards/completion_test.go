@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/limits"
 )
 
 func TestComplete(t *testing.T) {
@@ -15,22 +17,22 @@ func TestComplete(t *testing.T) {
 		"limits --j":  "--json",
 		"x":           "",
 		"--":          "--help",
-		"check cre":   "create_post create_room create_room_message",
+		"check cre":   activityNames("cre"),
 		"check like ": "--help --user --count --partial --times --tier --role --json --store --table --endpoint --region",
 		"check like --user u1 --role r --json --r": "--role --region",
-		"check --partial cr":                       "create_post create_room create_room_message",
+		"check --partial cr":                       activityNames("cr"),
 		"check --user ":                            "",
 		"check --user l":                           "",
-		"check --user like vie":                    "view",
-		"check --user=u1 vie":                      "view",
-		"check --usr vie":                          "view",
+		"check --user like vie":                    activityNames("vie"),
+		"check --user=u1 vie":                      activityNames("vie"),
+		"check --usr vie":                          activityNames("vie"),
 		"check like --store ":                      "memory dynamodb",
 		"check like --store=d":                     "--store=dynamodb",
 		"check like --json=":                       "",
-		"stats --activity add":                     "add_comment",
-		"verify like --function r":                 "rooms-guard room-message-guard",
-		"new --guard r":                            "rooms-guard room-message-guard",
-		"reset -y add":                             "add_comment",
+		"stats --activity add":                     activityNames("add"),
+		"verify like --function r":                 guardNames("r"),
+		"new --guard r":                            guardNames("r"),
+		"reset -y add":                             activityNames("add"),
 		"erase --y":                                "--yes",
 		"erase -y --y":                             "",
 		"completion ":                              "bash zsh fish",
@@ -54,4 +56,28 @@ func TestComplete(t *testing.T) {
 			t.Errorf("%q (-want +got):\n%s", typed, diff)
 		}
 	}
+}
+
+// activityNames returns the activities that begin with a text, in the order of limits.All.
+func activityNames(begin string) string {
+	var found []string
+	for _, g := range limits.All {
+		for _, a := range g.Activities {
+			if strings.HasPrefix(a.Name, begin) {
+				found = append(found, a.Name)
+			}
+		}
+	}
+	return strings.Join(found, " ")
+}
+
+// guardNames returns the guards that begin with a text, in the same order.
+func guardNames(begin string) string {
+	var found []string
+	for _, g := range limits.All {
+		if strings.HasPrefix(g.Name, begin) {
+			found = append(found, g.Name)
+		}
+	}
+	return strings.Join(found, " ")
 }

@@ -3,11 +3,13 @@ package main
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cric-talk/guards/internal/invokeapi"
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/retest"
 )
 
@@ -53,8 +55,15 @@ func TestServeFails(t *testing.T) {
 // A mistake over HTTP has a line as readable as that of an invocation.
 func TestServeLogsHTTPErrors(t *testing.T) {
 	endpoint, log := serve(t)
-	const functions = "; the functions are chat-guard, cleanup, comments-guard, ingest-guard, jobs-guard, pins-guard, posts-guard, room-message-guard, rooms-guard"
-	withURL := strings.Replace(functions, " cleanup,", "", 1)
+	var guards []string
+	for _, g := range limits.All {
+		guards = append(guards, g.Name)
+	}
+	list := func(names ...string) string {
+		slices.Sort(names)
+		return "; the functions are " + strings.Join(names, ", ")
+	}
+	withURL, functions := list(guards...), list(append(guards, "cleanup")...)
 	for _, tt := range []struct{ path, body, line, answer string }{
 		{"/posts-guard", `{"userId": "u1", "activity": "create_post", "teir": "premium"}`, "posts-guard         error 400 event has the unknown field \"teir\", want only userId", "unknown field"},
 		{"/posts-guard", `{"userId": "u1", "activity": "create_post"}`, "posts-guard         check create_post: allowed, ok, 1/10 used\n", `"allowed":true`},
