@@ -171,7 +171,7 @@ func mutate(t *testing.T) (r report) {
 // covered, such as those of constants, stay so.
 func tryCase(t *testing.T, module, name string, m *mutation) string {
 	t.Helper()
-	name = filepath.Join(module, name)
+	name = filepath.Join(module, policies, strings.TrimPrefix(name, policies+"/"))
 	source, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
