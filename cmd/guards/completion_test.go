@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,22 +18,22 @@ func TestComplete(t *testing.T) {
 		"limits --j":  "--json",
 		"x":           "",
 		"--":          "--help",
-		"check cre":   activityNames("cre"),
+		"check cre":   beginning("cre", activities()),
 		"check like ": "--help --user --count --partial --times --tier --role --json --store --table --endpoint --region",
 		"check like --user u1 --role r --json --r": "--role --region",
-		"check --partial cr":                       activityNames("cr"),
+		"check --partial cr":                       beginning("cr", activities()),
 		"check --user ":                            "",
 		"check --user l":                           "",
-		"check --user like vie":                    activityNames("vie"),
-		"check --user=u1 vie":                      activityNames("vie"),
-		"check --usr vie":                          activityNames("vie"),
+		"check --user like vie":                    beginning("vie", activities()),
+		"check --user=u1 vie":                      beginning("vie", activities()),
+		"check --usr vie":                          beginning("vie", activities()),
 		"check like --store ":                      "memory dynamodb",
 		"check like --store=d":                     "--store=dynamodb",
 		"check like --json=":                       "",
-		"stats --activity add":                     activityNames("add"),
-		"verify like --function r":                 guardNames("r"),
-		"new --guard r":                            guardNames("r"),
-		"reset -y add":                             activityNames("add"),
+		"stats --activity add":                     beginning("add", activities()),
+		"verify like --function r":                 beginning("r", guardNames()),
+		"new --guard r":                            beginning("r", guardNames()),
+		"reset -y add":                             beginning("add", activities()),
 		"erase --y":                                "--yes",
 		"erase -y --y":                             "",
 		"completion ":                              "bash zsh fish",
@@ -58,26 +59,16 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// activityNames returns the activities that begin with a text, in the order of limits.All.
-func activityNames(begin string) string {
-	var found []string
-	for _, g := range limits.All {
-		for _, a := range g.Activities {
-			if strings.HasPrefix(a.Name, begin) {
-				found = append(found, a.Name)
-			}
-		}
-	}
-	return strings.Join(found, " ")
+// beginning returns the names that begin with a text.
+func beginning(text string, names []string) string {
+	others := func(name string) bool { return !strings.HasPrefix(name, text) }
+	return strings.Join(slices.DeleteFunc(names, others), " ")
 }
 
-// guardNames returns the guards that begin with a text, in the same order.
-func guardNames(begin string) string {
-	var found []string
+// guardNames returns the names of all guards.
+func guardNames() (all []string) {
 	for _, g := range limits.All {
-		if strings.HasPrefix(g.Name, begin) {
-			found = append(found, g.Name)
-		}
+		all = append(all, g.Name)
 	}
-	return strings.Join(found, " ")
+	return all
 }

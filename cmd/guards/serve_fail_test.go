@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/invokeapi"
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/retest"
 )
 
@@ -55,15 +54,11 @@ func TestServeFails(t *testing.T) {
 // A mistake over HTTP has a line as readable as that of an invocation.
 func TestServeLogsHTTPErrors(t *testing.T) {
 	endpoint, log := serve(t)
-	var guards []string
-	for _, g := range limits.All {
-		guards = append(guards, g.Name)
-	}
 	list := func(names ...string) string {
 		slices.Sort(names)
 		return "; the functions are " + strings.Join(names, ", ")
 	}
-	withURL, functions := list(guards...), list(append(guards, "cleanup")...)
+	withURL, functions := list(guardNames()...), list(append(guardNames(), "cleanup")...)
 	for _, tt := range []struct{ path, body, line, answer string }{
 		{"/posts-guard", `{"userId": "u1", "activity": "create_post", "teir": "premium"}`, "posts-guard         error 400 event has the unknown field \"teir\", want only userId", "unknown field"},
 		{"/posts-guard", `{"userId": "u1", "activity": "create_post"}`, "posts-guard         check create_post: allowed, ok, 1/10 used\n", `"allowed":true`},

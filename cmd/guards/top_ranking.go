@@ -50,7 +50,7 @@ func (r *ranking) add(k ratelimit.Key, item ratelimit.Item) {
 	}
 	now := r.At.UnixMilli()
 	ruling, p := rulingOn(r.changed, a, k.UserID, "", r.At)
-	if p.IsZero() || ruling != nil && (ruling.Role != "" || ruling.Mode == string(guard.Off)) { // nobody is limited
+	if p.IsZero() || ruling != nil && (ruling.Role != "" || ruling.Mode == string(guard.Off)) { // no request is limited
 		return
 	}
 	if window, _ := p.Item(now); window != k.Window {

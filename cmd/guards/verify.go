@@ -85,8 +85,8 @@ func (c *verifyCommand) verify(ctx context.Context, con console, ask asker, p po
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	_, v.left = ask(last, user)
-	if err != nil {
-		v.noteLeft(con)
+	if v.left != nil {
+		con.note("the counts of the test user could not be removed; they expire by themselves")
 	}
 	return v, err
 }
@@ -145,16 +145,8 @@ func (v verdict) print(con console, asJSON bool) error {
 		_, err = fmt.Fprintf(con.out, "%s: %d of %d allowed, %s, in %.0f ms (p50 %.1f ms, p99 %.1f ms)\n",
 			v.Activity, v.Allowed, v.Asked, result, v.TookMs, v.P50Ms, v.P99Ms)
 	}
-	v.noteLeft(con)
 	if err == nil && !v.Exact {
 		return errRefused
 	}
 	return cmp.Or(err, v.left)
-}
-
-// noteLeft reports a clean-up that failed.
-func (v verdict) noteLeft(con console) {
-	if v.left != nil {
-		con.note("the counts of the test user could not be removed; they expire by themselves")
-	}
 }

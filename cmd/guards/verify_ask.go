@@ -27,7 +27,7 @@ type asker func(ctx context.Context, r guard.Request) (asked, error)
 type asked struct {
 	Allowed   bool
 	Reason    string
-	Limit     int64 // the one in force; 0: the answer has no figures, because a refusal is an error or nobody is limited
+	Limit     int64 // the one in force; 0: the answer has no figures, because a refusal is an error or no request is limited
 	ResetAt   int64 // Unix milliseconds
 	WindowKey int64
 	At        int64 // when the action was counted; 0: it was not, or the guard does not know

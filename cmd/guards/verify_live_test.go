@@ -8,7 +8,7 @@ import (
 	"github.com/cric-talk/guards/internal/dynamotest"
 )
 
-// Where nobody is refused, there is nothing to verify.
+// There is nothing to verify in a mode that refuses no request.
 func TestVerifyInALiveMode(t *testing.T) {
 	credentials(t)
 	where := []string{"--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", dynamotest.Table(t)}

@@ -125,9 +125,9 @@ type mutation struct {
 	Line, Column int
 }
 
-// mutate runs gremlins on a copy of the policies, which is small and compiles
-// quickly. It leaves out the test that runs a new kind through the stores,
-// because that one needs their packages.
+// mutate runs gremlins on a copy of the policies, which compiles quickly. Then it
+// tries the cases that gremlins leaves out. The copy lacks the test of a new
+// kind, which needs the packages of the stores.
 func mutate(t *testing.T) (r report) {
 	t.Helper()
 	temp := t.TempDir()

@@ -327,9 +327,6 @@ events.addEventListener("open", () => {
 });
 
 for (const set of document.querySelectorAll("fieldset")) set.disabled = false;
-for (const reset of document.querySelectorAll(".answer [data-act=release]:not([hidden])")) {
-  const receipt = JSON.parse(reset.value);
-  const k = receiptKey(receipt.userId, receipt.activity);
-  if (!receipts.has(k)) receipts.set(k, receipt); // the newest comes first
-}
+const releases = [...document.querySelectorAll(".answer [data-act=release]:not([hidden])")];
+for (const release of releases.reverse()) keepReceipt(JSON.parse(release.value)); // the page shows the newest first
 preview();
