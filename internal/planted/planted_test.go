@@ -86,3 +86,22 @@ func TestTheExplorerFindsWhatLiesWithinItsBounds(t *testing.T) {
 		}
 	}
 }
+
+// A fixed bug of the core that comes back is found by a proof, and not only by the
+// test that was written for it.
+func TestAProofFindsEachRevertedFix(t *testing.T) {
+	proofs := []string{"explore", "simulate", "histories", "faults"}
+	reverts := 0
+	for _, b := range load(t) {
+		if b.Reverts == "" {
+			continue
+		}
+		reverts++
+		if !slices.ContainsFunc(b.Finds, func(proof string) bool { return slices.Contains(proofs, proof) }) {
+			t.Errorf("%s reverts a fix (%s), and finds names %v, want one of %v", b.Name, b.Reverts, b.Finds, proofs)
+		}
+	}
+	if reverts < 18 {
+		t.Errorf("%d patches revert a fix, want at least 18", reverts)
+	}
+}

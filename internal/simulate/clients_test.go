@@ -46,6 +46,9 @@ func (s *sim) disturb() {
 	switch s.random.IntN(5) {
 	case 0, 1:
 		s.operate()
+		if s.odd {
+			s.tryMisfits()
+		}
 	case 2:
 		s.sweep()
 	case 3:
@@ -67,8 +70,11 @@ func (s *sim) arrive() {
 	r := ratelimit.Request{
 		UserID: "u1", Activity: activity, Count: 1, ID: fmt.Sprint("r", s.ids), Alone: !s.chance(4),
 	}
-	if s.chance(5) {
+	switch {
+	case s.chance(5):
 		r.UserID = "u2"
+	case s.odd && s.chance(10):
+		r.UserID = spoiled
 	}
 	tier := ""
 	if s.chance(4) {
@@ -153,8 +159,11 @@ func (s *sim) present(in *instance, r ratelimit.Request, tier string, d ratelimi
 func (s *sim) giveBack(in *instance, r ratelimit.Request, tier string, d ratelimit.Decision) {
 	back := r
 	back.At, back.Count, back.Partial = d.At, d.Granted, false
-	if s.chance(6) {
+	switch {
+	case s.chance(6):
 		back.Count = 1 + s.upTo(d.Granted-1)
+	case s.odd && s.chance(5):
+		back.Count = oddCounts[s.random.IntN(len(oddCounts))]
 	}
 	after := s.upTo(6000)
 	if s.chance(5) {

@@ -13,6 +13,14 @@ import (
 // judge compares an answer with what the ledger expects of it.
 func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 	s := l.sim
+	switch {
+	case o.hasOddCount():
+		l.judgeOddCount(o, d, err)
+		return
+	case o.request.UserID == spoiled:
+		l.judgeSpoiled(o, d, err)
+		return
+	}
 	o.in.learn(o)
 	switch {
 	case err != nil:

@@ -75,6 +75,7 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 	}
 	switch f {
 	case none:
+		o.answers++
 		return a, nil
 	case throttled:
 		return nil, &ratelimit.StoreError{Failure: ratelimit.NotApplied, What: "throttled"}
@@ -88,6 +89,10 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
 	in.sim.op.writing = true
 	a, err := in.attempt(func(a *landing) {
+		if w.Key.UserID == spoiled {
+			in.sim.spoil(a, w)
+			return
+		}
 		before, _ := in.sim.store.Read(ctx, w.Key)
 		a.item, a.done, _ = in.sim.store.Update(ctx, w)
 		in.sim.ledger.update(a, w, before)
@@ -103,6 +108,10 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 func (in *instance) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, error) {
 	in.sim.op.writing = false
 	a, err := in.attempt(func(a *landing) {
+		if k.UserID == spoiled {
+			in.sim.showSpoiled(a, k)
+			return
+		}
 		a.item, _ = in.sim.store.Read(ctx, k)
 		in.sim.ledger.read(a, k)
 	})
@@ -117,6 +126,7 @@ func (in *instance) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, 
 func (in *instance) Delete(ctx context.Context, k ratelimit.Key) error {
 	in.sim.op.writing = false
 	_, err := in.attempt(func(a *landing) {
+		delete(in.sim.unread, k)
 		_ = in.sim.store.Delete(ctx, k)
 		in.sim.ledger.reset(a.op, k)
 	})

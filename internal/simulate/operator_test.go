@@ -102,6 +102,9 @@ func (s *sim) operate() {
 		return
 	default:
 		to := choices[s.random.IntN(len(choices))]
+		if s.odd && s.chance(2) {
+			to = reversed(to)
+		}
 		edit = func(l live.Settings) (live.Settings, error) { return l.Set(activity, tier, to.String(), ""), nil }
 		if set == nil {
 			set = map[string]string{}

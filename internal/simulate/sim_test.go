@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
@@ -22,6 +23,7 @@ type sim struct {
 	seed   uint64
 	random *rand.Rand
 	far    bool // some clocks differ by more than the 2 s that the contract assumes
+	odd    bool // callers and operators do what they should not do
 
 	now    int64
 	events queue
@@ -33,7 +35,8 @@ type sim struct {
 	store     *memstore.Store
 	settings  settings
 	instances []*instance
-	ids       int // of requests, so far
+	ids       int                      // of requests, so far
+	unread    map[ratelimit.Key]string // the attribute of each spoiled item that has a wrong type
 	ledger    ledger
 
 	stats     stats
@@ -52,11 +55,15 @@ func newSim(subject subject, seed uint64, verbose bool) *sim {
 	random := rand.New(rand.NewPCG(seed, h.Sum64()))
 	s := &sim{
 		seed: seed, random: random, verbose: verbose, store: new(memstore.Store),
-		now: begin + random.Int64N(86_400_000), hash: h.Sum64(), byText: map[string]*terms{}, stats: newStats(),
+		now: begin + random.Int64N(86_400_000), hash: h.Sum64(), byText: map[string]*terms{}, unread: map[ratelimit.Key]string{}, stats: newStats(),
 	}
 	s.stats.seeds = 1
 	if s.far = s.chance(5); s.far {
 		s.stats.far = 1
+	}
+	if s.odd = seed%oddRuns == 0; s.odd && s.chance(2) {
+		s.now += old - begin
+		s.stats.old = 1
 	}
 	s.activity = s.code(subject.texts)
 	s.ledger = ledger{sim: s, users: map[string]*user{}}

@@ -12,21 +12,25 @@ import (
 
 // stats count what happened in runs.
 type stats struct {
-	seeds     int
-	decisions map[verb]int
-	reasons   map[ratelimit.Reason]int // of answers, without refusals repeated from memory
-	attempts  int
-	faults    [faults]int
-	writes    int
-	errors    int // decisions that ended with an error, because they were not to be decided from memory
-	alone     int
-	repeated  int // refusals from memory
-	waits     int // waits that a copy of the state was asked about
-	left      int // callers that gave up
-	edits     int // changes of the live limits
-	steps     int // clocks that stepped
-	swept     int64
-	far       int // runs with clocks that differ by more than 2 s
+	seeds      int
+	decisions  map[verb]int
+	reasons    map[ratelimit.Reason]int // of answers, without refusals repeated from memory
+	attempts   int
+	faults     [faults]int
+	writes     int
+	errors     int // decisions that ended with an error, because they were not to be decided from memory
+	alone      int
+	repeated   int // refusals from memory
+	waits      int // waits that a copy of the state was asked about
+	left       int // callers that gave up
+	edits      int // changes of the live limits
+	steps      int // clocks that stepped
+	swept      int64
+	misfits    int // limits that can't share a count, and were refused
+	oddCounts  int // releases of a count that no release may have
+	unreadable int // decisions about an item that can't be read
+	far        int // runs with clocks that differ by more than 2 s
+	old        int // runs that begin before 2020
 
 	beyond       int // what was wrong in such runs
 	oldReceipts  int // releases by an older receipt of a repeated id
@@ -58,7 +62,11 @@ func (s *stats) add(o stats) {
 	s.edits += o.edits
 	s.steps += o.steps
 	s.swept += o.swept
+	s.misfits += o.misfits
+	s.oddCounts += o.oddCounts
+	s.unreadable += o.unreadable
 	s.far += o.far
+	s.old += o.old
 	s.beyond += o.beyond
 	s.oldReceipts += o.oldReceipts
 	s.afterRefusal += o.afterRefusal
@@ -71,6 +79,7 @@ func (s *stats) complete(t *testing.T) {
 		"run with clocks far apart": s.far, "performed write": s.writes, "decision from memory": s.alone,
 		"refusal from memory": s.repeated, "wait that a copy of the state was asked about": s.waits, "caller who gives up": s.left,
 		"change of live limits": s.edits, "clock that steps": s.steps, "item that cleanup deletes": int(s.swept),
+		"run before 2020": s.old, "limit that is refused": s.misfits, "release that is refused": s.oddCounts, "decision about an unreadable item": s.unreadable,
 	}
 	for _, v := range []verb{check, status, release, reset} {
 		seen[string(v)] = s.decisions[v]
@@ -116,7 +125,11 @@ func (s *stats) figures(subjects int) (list []findings.Figure) {
 	}
 	add("waits that a copy of the state was asked about, at the time and a millisecond earlier", s.waits)
 	add("changes of the live limits", s.edits)
+	add("limits refused, because they can't share a count", s.misfits)
+	add("releases refused, because of their count", s.oddCounts)
+	add("decisions about an item that can't be read", s.unreadable)
 	add("clocks that stepped", s.steps)
+	add("runs that begin before 2020", s.old)
 	add("expired items deleted", int(s.swept))
 	add("attempts counted after their request was refused, because they arrived late", s.afterRefusal)
 	add("releases by an older receipt of a repeated id", s.oldReceipts)

@@ -2,6 +2,7 @@ package simulate_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,17 +93,31 @@ func variations(p policy.Policy) (list []policy.Policy) {
 	seen := map[string]bool{p.String(): true}
 	for _, change := range change {
 		rates := p.Rates()
-		parts := make([]string, len(rates))
 		for i := range rates {
 			change(&rates[i])
-			parts[i] = text(rates[i])
 		}
-		q, err := policy.Parse(strings.Join(parts, ", "))
+		q, err := policy.Parse(strings.Join(texts(rates), ", "))
 		if err != nil || policy.Share(p, q) != nil || seen[q.String()] {
 			continue
 		}
 		seen[q.String()] = true
 		list = append(list, q.OptionsOf(p))
+	}
+	return list
+}
+
+// reversed returns the limits of p in another order, which share a count with p.
+func reversed(p policy.Policy) policy.Policy {
+	parts := texts(p.Rates())
+	slices.Reverse(parts)
+	return policy.Must(strings.Join(parts, ", "))
+}
+
+// texts writes rates in the text form.
+func texts(rates []policy.Rate) []string {
+	list := make([]string, len(rates))
+	for i, r := range rates {
+		list[i] = text(r)
 	}
 	return list
 }
