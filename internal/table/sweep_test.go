@@ -102,7 +102,7 @@ func (y yard) sweep(t testing.TB, s Sweep, want Swept) {
 
 func TestSweepDeletesOnlyWhatHasExpired(t *testing.T) {
 	y := newYard(t)
-	y.fill(t, "gone", 200, 5, now-1)
+	y.fill(t, "gone", 800, 5, now-1)
 	y.fill(t, "here", 100, 2, now)
 	_, err := y.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &y.table, Item: map[string]types.AttributeValue{
 		"userId": &types.AttributeValueMemberS{Value: " config"}, "activityWindow": &types.AttributeValueMemberS{Value: "limits"},
@@ -110,28 +110,27 @@ func TestSweepDeletesOnlyWhatHasExpired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	y.sweep(t, Sweep{Now: now, DryRun: true}, Swept{Scanned: 1201, Stale: 1000, Users: 300, Finished: true})
+	y.sweep(t, Sweep{Now: now, DryRun: true}, Swept{Scanned: 4201, Stale: 4000, Users: 900, Finished: true})
 	if n := y.proxy.Counts()["BatchExecuteStatement"]; n > 0 {
 		t.Errorf("a dry run sent %d deletes", n)
 	}
-	y.sweep(t, Sweep{Now: now}, Swept{Scanned: 1201, Stale: 1000, Deleted: 1000, Users: 300, Finished: true})
+	y.sweep(t, Sweep{Now: now}, Swept{Scanned: 4201, Stale: 4000, Deleted: 4000, Users: 900, Finished: true})
 	y.sweep(t, Sweep{Now: now}, Swept{Scanned: 201, Users: 100, Finished: true})
 	if n := y.count(t); n != 201 {
 		t.Errorf("%d items are left, want the 200 of users and the one that never expires", n)
 	}
-	if got := y.proxy.Counts(); len(got) != 2 || got["BatchExecuteStatement"] > 1000/25+64*2 {
-		t.Errorf("requests %v, want not many more than 40 deletes of 25 items", got)
+	if got := y.proxy.Counts(); len(got) != 2 || got["BatchExecuteStatement"] > 4000/25+64*2 {
+		t.Errorf("requests %v, want not many more than 160 deletes of 25 items", got)
 	}
 }
 
-// The items of one user fill more than two pages.
+// The items of one user fill more than two pages of 1,000 items.
 func TestSweepAndEraseReadEachPage(t *testing.T) {
 	y := newYard(t)
-	y.pad = large
-	y.fill(t, "u", 1, 25, now-1)
-	all := Swept{Scanned: 25, Stale: 25, Users: 1, Finished: true}
+	y.fill(t, "u", 1, 2500, now-1)
+	all := Swept{Scanned: 2500, Stale: 2500, Users: 1, Finished: true}
 	y.sweep(t, Sweep{Now: now, DryRun: true}, all)
-	all.Deleted = 25
+	all.Deleted = 2500
 	if got, err := y.Erase(t.Context(), "u0", Sweep{}); err != nil || got != all {
 		t.Errorf("Erase = %+v, %v, want %+v", got, err, all)
 	}
