@@ -59,7 +59,7 @@ var order = []string{
 
 // testSupport lists the packages that only tests may import. They may import any package.
 var testSupport = []string{
-	"internal/clients", "internal/deployment", "internal/examples", "internal/dynamotest", "internal/lambdatest", "internal/sqstest", "internal/retest",
+	"internal/clients", "internal/deployment", "internal/examples", "internal/dynamotest", "internal/lambdatest", "internal/sqstest", "internal/retest", "internal/heap",
 	"internal/findings", "internal/policy/policytest", "internal/ratelimit/storetest", "internal/prove", "internal/prove/run",
 	"internal/bench", "internal/bench/run", "internal/bench/table", "internal/explore", "internal/simulate", "internal/histories", "internal/faults", "internal/outage", "internal/fuzz",
 	"internal/planted", "internal/release", "internal/release/run", "internal/scenarios",

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards/internal/heap"
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
@@ -16,7 +17,7 @@ import (
 // 64 MB, by its own account and by the runtime's.
 func TestMemoryIsBounded(t *testing.T) {
 	onEachSubject(t, func(t *testing.T, s subject) {
-		heap := heapInUse()
+		before := heap.InUse()
 		l := &Limiter{Store: failing{}, Timeout: time.Second, Memory: NewMemory(DefaultMemory), Now: newClock().now}
 		p := s.policy()
 		fill(t, l, p)
@@ -26,7 +27,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			k := Key{UserID: fmt.Sprintf("%036d", user), Activity: "act", Window: window}
 			l.Memory.Change(k, func(Known) Known { return full })
 		}
-		grown := int64(heapInUse()) - int64(heap)
+		grown := heap.InUse() - before
 		counted := int64(l.Memory.Bytes())
 		t.Logf("%.1f MB in the heap, %.1f MB by its own account", float64(grown)/mib, float64(counted)/mib)
 		if counted > DefaultMemory || grown > DefaultMemory {
@@ -42,14 +43,14 @@ func TestMemoryIsBounded(t *testing.T) {
 // Many small keys stay within the bound, too.
 func TestMemoryIsBoundedInKeys(t *testing.T) {
 	const most = 4 * mib
-	heap := heapInUse()
+	before := heap.InUse()
 	l := &Limiter{Store: failing{}, Timeout: time.Second, Memory: NewMemory(most), Now: newClock().now}
 	for user := range 40_000 {
 		r := request(three, "a", 1)
 		r.UserID = fmt.Sprintf("%036d", user)
 		mustCheck(t, l, r)
 	}
-	if grown := int64(heapInUse()) - int64(heap); grown > most+most/4 || l.Memory.Bytes() > most {
+	if grown := heap.InUse() - before; grown > most+most/4 || l.Memory.Bytes() > most {
 		t.Errorf("40,000 users take %d bytes, %d by the memory's own account, want at most %d", grown, l.Memory.Bytes(), most)
 	}
 	runtime.KeepAlive(l)
@@ -63,14 +64,6 @@ func fill(t testing.TB, l *Limiter, p policy.Policy) {
 			t.Fatalf("action %d: %s, want it allowed", i, inWords(d))
 		}
 	}
-}
-
-func heapInUse() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
 
 // BenchmarkMemoryOfFullKeys prints what a key at its limit takes in memory, and how

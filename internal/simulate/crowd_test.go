@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/cric-talk/guards/internal/heap"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -34,22 +35,13 @@ func TestTheMemoryOfACrowdIsBounded(t *testing.T) {
 				if s.violation != "" {
 					t.Error(s.violation)
 				}
-				with := inUse()
+				with := heap.InUse()
 				s.instances[0].limiter.Memory = nil
-				if got := with - inUse(); got > memory*5/4 { // the runtime adds a part
+				if got := with - heap.InUse(); got > memory*5/4 { // the runtime adds a part
 					t.Errorf("the memory takes %d bytes, want at most %d", got, memory)
 				}
 				runtime.KeepAlive(s)
 			})
 		})
 	}
-}
-
-// inUse returns the bytes in the heap that are in use.
-func inUse() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

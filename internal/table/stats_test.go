@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/heap"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	. "github.com/cric-talk/guards/internal/table"
 )
@@ -76,15 +76,15 @@ func TestStatsCountsAUserOfManyPagesOnce(t *testing.T) {
 // Ten times the items need no more memory. The test measures the memory in use
 // after a page. Pages have the same size in both tables.
 func TestStatsMemoryIsFlat(t *testing.T) {
-	var most [2]uint64
+	var most [2]int64
 	for i, users := range []int{5_000, 50_000} {
 		cfg := dynamotest.Config("http://nowhere.invalid")
 		cfg.HTTPClient = crowd(users)
 		pages := 0
-		before := alive()
+		before := heap.InUse()
 		got, err := New(dynamostore.New(cfg, "crowd").Table()).Stats(t.Context(), now, func(Stats, int) {
 			if pages++; pages%25 == 0 {
-				most[i] = max(most[i], alive())
+				most[i] = max(most[i], heap.InUse())
 			}
 		})
 		most[i] -= min(before, most[i])
@@ -98,14 +98,6 @@ func TestStatsMemoryIsFlat(t *testing.T) {
 	if most[1] > most[0]+noise {
 		t.Errorf("%d bytes for 10,000 items, %d for 100,000, want about as many", most[0], most[1])
 	}
-}
-
-// alive returns how many bytes of memory are in use after a garbage collection.
-func alive() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
 
 // A crowd is the number of users in a table that exists only in its answers to
