@@ -8,7 +8,7 @@ import (
 	"github.com/cric-talk/guards/internal/dynamotest"
 )
 
-// There is nothing to verify in a mode that refuses no request.
+// A mode that refuses no request can't be verified.
 func TestVerifyInALiveMode(t *testing.T) {
 	credentials(t)
 	where := []string{"--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", dynamotest.Table(t)}

@@ -201,7 +201,7 @@ func tryCase(t *testing.T, module, name string, m *mutation) string {
 	return "LIVED"
 }
 
-// operators says what each kind of mutant replaces by what.
+// operators lists the replacements of each kind of mutant, such as - for +.
 var operators = map[string][]string{
 	"ARITHMETIC_BASE":       {"+ -", "- +", "* /", "/ *", "% *"},
 	"CONDITIONALS_BOUNDARY": {"<= <", ">= >", "< <=", "> >="},

@@ -40,7 +40,7 @@ func (in *instance) draw() fault {
 }
 
 // attempt carries one request to the store and its answer back. Perform runs when
-// the request arrives. The error says what the instance can know.
+// the request arrives. The error is the one that the instance gets.
 func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 	s, o := in.sim, in.sim.op
 	a := &landing{op: o, clock: in.millis()}
@@ -134,8 +134,8 @@ func (in *instance) Delete(ctx context.Context, k ratelimit.Key) error {
 }
 
 // A budget times the attempts of one decision as retry.Budget does, in the time
-// of the run: an attempt may take a third of the time that is left, and pauses
-// grow from 25 to 100 ms.
+// of the run. An attempt may take a third of the time that is left. Pauses grow
+// from 25 to 100 ms.
 type budget struct {
 	op       *op
 	deadline int64

@@ -6,9 +6,9 @@
 // are simulated. The judge is a set of models (type model) that are written from
 // contract.md and share no code with package policy.
 //
-// A run is one event loop in virtual time and not a set of goroutines: the order
-// of goroutines that are ready at the same moment is not fixed, so one seed would
-// not make one run. Decisions are coroutines instead, which overlap at each
+// A run is one event loop in virtual time. Goroutines would not do: if several are
+// ready at the same moment, their order is not fixed. Then one seed would not make
+// one run. Decisions are coroutines instead, which overlap at each
 // attempt. Only the look at the live limits needs a goroutine, so each run is in a
 // bubble of testing/synctest.
 package simulate_test

@@ -29,8 +29,8 @@ type stats struct {
 	misfits    int // limits that can't share a count, and were refused
 	oddCounts  int // releases of a count that no release may have
 	unreadable int // decisions about an item that can't be read
-	far        int // runs with clocks that differ by more than 2 s
 	old        int // runs that begin before 2020
+	far        int // runs with clocks that differ by more than 2 s
 
 	beyond       int // what was wrong in such runs
 	oldReceipts  int // releases by an older receipt of a repeated id
