@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/cric-talk/guards/internal/needs"
 )
 
 func TestRelativeLinksInDocumentsWork(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s#]+)[^)]*\)`)
 	code := regexp.MustCompile("(?s)\n```.*?\n```") // such as errors.AsType[T](err)
-	for name, content := range files(t) {
+	for name, content := range needs.Files(t, ".") {
 		if path.Ext(name) != ".md" {
 			continue
 		}

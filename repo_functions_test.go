@@ -19,13 +19,14 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/scaffold"
 	"github.com/cric-talk/guards/internal/table"
 )
 
 func TestEachFunctionFolderIsInTheTemplate(t *testing.T) {
 	var want []string
 	for _, folder := range folders(t) {
-		want = append(want, logicalID(folder))
+		want = append(want, scaffold.LogicalID(folder)+"Function")
 	}
 	slices.Sort(want)
 	if got := slices.Sorted(maps.Keys(template(t).functions())); !slices.Equal(got, want) {
@@ -107,14 +108,4 @@ func folders(t *testing.T) []string {
 		}
 	}
 	return names
-}
-
-// logicalID returns the function's name in the template: PostsGuardFunction for posts-guard. The Makefile's rule
-// build-%Function maps it back.
-func logicalID(folder string) string {
-	var id strings.Builder
-	for word := range strings.SplitSeq(folder, "-") {
-		id.WriteString(strings.ToUpper(word[:1]) + word[1:])
-	}
-	return id.String() + "Function"
 }

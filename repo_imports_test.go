@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cric-talk/guards/internal/needs"
 )
 
 const module = "github.com/cric-talk/guards/"
@@ -59,7 +61,7 @@ var order = []string{
 
 // testSupport lists the packages that only tests may import. They may import any package.
 var testSupport = []string{
-	"internal/clients", "internal/deployment", "internal/examples", "internal/dynamotest", "internal/lambdatest", "internal/sqstest", "internal/retest", "internal/heap",
+	"internal/clients", "internal/deployment", "internal/examples", "internal/dynamotest", "internal/lambdatest", "internal/sqstest", "internal/retest", "internal/heap", "internal/needs",
 	"internal/findings", "internal/policy/policytest", "internal/ratelimit/storetest", "internal/prove", "internal/prove/run",
 	"internal/bench", "internal/bench/run", "internal/bench/table", "internal/explore", "internal/simulate", "internal/histories", "internal/faults", "internal/outage", "internal/fuzz",
 	"internal/planted", "internal/release", "internal/release/run", "internal/scenarios",
@@ -139,7 +141,7 @@ func TestWrongImportsAreFound(t *testing.T) {
 // compare it with a text or a constant of package policy, would be the same mistake in disguise.
 func TestOnlyThePolicyPackageAsksForAKind(t *testing.T) {
 	asks := regexp.MustCompile("\\.Kind\\s*[!=]=\\s*([\"`]|policy\\.)|switch\\b[^\\n]*\\.Kind\\b[^(\\n]*\\{")
-	for name, content := range files(t) {
+	for name, content := range needs.Files(t, ".") {
 		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "internal/policy/") {
 			continue
 		}

@@ -6,13 +6,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cric-talk/guards/internal/needs"
 )
 
 // scripts/test runs two lists of packages without the race detector. A package
 // that -short shortens must be in one of them, or some cases would never run. The
 // code of a package that only runs without the detector must not start goroutines.
 func TestScriptsTestLeavesNothingOut(t *testing.T) {
-	all := files(t)
+	all := needs.Files(t, ".")
 	sequential, shortened := patterns(t, all, "sequential"), patterns(t, all, "shortened")
 	shortens := regexp.MustCompile(`testing\.Short\(\)|"pgregory\.net/rapid"|policytest\.(Run|Reach|Count)\(|/storetest"`)
 	skipped := map[string]bool{} // by name, whether such a test exists

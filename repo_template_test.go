@@ -11,6 +11,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/scaffold"
 )
 
 // guardActions lists all that the role of a guard may do. allowedActions lists all that other roles may do, and on which
@@ -46,7 +47,7 @@ func TestEachRoleAllowsExactlyTheListedActions(t *testing.T) {
 			continue
 		}
 		var got []string
-		for _, policy := range functions[logicalID(folder)].Properties.Policies {
+		for _, policy := range functions[scaffold.LogicalID(folder)+"Function"].Properties.Policies {
 			if len(policy.Statement) == 0 {
 				t.Errorf("functions/%s: a policy is not an inline statement", folder)
 			}

@@ -4,21 +4,20 @@ package guards_test
 
 import (
 	"bytes"
-	"errors"
-	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cric-talk/guards/internal/needs"
 )
 
 func TestGoFilesStaySmall(t *testing.T) {
 	main := regexp.MustCompile(`^functions/[^/]+/main\.go$`)
-	for name, content := range files(t) {
+	for name, content := range needs.Files(t, ".") {
 		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
 			continue
 		}
@@ -31,7 +30,7 @@ func TestGoFilesStaySmall(t *testing.T) {
 }
 
 func TestTestFilesAndCommandsStaySmall(t *testing.T) {
-	for name, content := range files(t) {
+	for name, content := range needs.Files(t, ".") {
 		switch {
 		case strings.HasSuffix(name, "_test.go"):
 			checkLines(t, name, content, 250)
@@ -50,7 +49,7 @@ func checkLines(t *testing.T, name string, content []byte, most int) {
 
 func TestNoFileNamesAPathOfOneMachine(t *testing.T) {
 	local := regexp.MustCompile(`(?m)(^|[^\w.])/(root|home|work|Users)/.*$`)
-	for name, content := range files(t) {
+	for name, content := range needs.Files(t, ".") {
 		if found := local.Find(content); found != nil {
 			t.Errorf("%s names a path that exists on one machine only: %.80q", name, found)
 		}
@@ -74,27 +73,6 @@ func TestEachMakeTargetHasAHelpText(t *testing.T) {
 	for _, target := range slices.Sorted(maps.Keys(withHelp)) {
 		t.Errorf("make %s is not .PHONY: a file of that name would hide it", target)
 	}
-}
-
-// files returns the content of each file that is in the repository or would be after git add, by name.
-func files(t *testing.T) map[string][]byte {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
-	if err != nil {
-		t.Skip("only git knows which files belong to the project, and git ls-files failed: ", err)
-	}
-	contents := map[string][]byte{}
-	for name := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
-		content, err := os.ReadFile(name)
-		if errors.Is(err, fs.ErrNotExist) { // deleted, but not committed yet
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		contents[name] = content
-	}
-	return contents
 }
 
 // read returns the content of one file.

@@ -15,7 +15,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"testing"
 	"time"
@@ -25,29 +24,6 @@ import (
 )
 
 const root = "../.."
-
-// fetched returns the path of something that make clients has fetched. If it was
-// not fetched, the test is skipped. With CI=true the test fails instead.
-func fetched(t testing.TB, name string) string {
-	t.Helper()
-	dir, err := filepath.Abs(filepath.Join(root, ".cache", "clients"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "installed")); err != nil {
-		unavailable(t, "AWS's clients are not installed: run make clients")
-	}
-	return filepath.Join(dir, name)
-}
-
-// unavailable skips the test, or fails it with CI=true.
-func unavailable(t testing.TB, why string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
-}
 
 var serving = regexp.MustCompile(`on (http://[^,]+),`)
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/dynamotest"
 	"github.com/cric-talk/guards/internal/lambdatest"
+	"github.com/cric-talk/guards/internal/needs"
 )
 
 // timeline lists events of one user within a minute, and how each answer begins.
@@ -80,7 +81,7 @@ func emulate(t *testing.T) string {
 	if !ok {
 		t.Skip("AWS has no runtime emulator for this machine")
 	}
-	emulator, err := filepath.Glob(fetched(t, "venv/lib/python3*/site-packages/samcli/local/rapid/aws-lambda-rie-"+machine))
+	emulator, err := filepath.Glob(needs.Client(t, "venv/lib/python3*/site-packages/samcli/local/rapid/aws-lambda-rie-"+machine))
 	if err != nil || len(emulator) != 1 {
 		t.Fatalf("make clients fetched the emulators %q, %v, want one", emulator, err)
 	}

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cric-talk/guards/internal/needs"
 )
 
 var (
@@ -70,7 +72,7 @@ func checkNode(t *testing.T, fragment string) {
 		regexp.MustCompile(`(?m)^import .*$`).ReplaceAllString(fragment, "")+"\n}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	app.run = []string{node(t, app.dir, packaged(t, "examples", "node_modules")), path}
+	app.run = []string{node(t, app.dir, needs.Package(t, "examples", "node_modules")), path}
 	if ended := finish(t, app.command(t, "")); ended.status != 0 {
 		t.Errorf("%s in:\n%s", ended.stderr, fragment)
 	}
@@ -87,7 +89,7 @@ func checkPython(t *testing.T, fragment string) {
 			script.WriteString(found + "\n")
 		}
 	}
-	app := program{dir: t.TempDir(), run: []string{packaged(t, "examples", "venv/bin/python"), "-c", script.String()}}
+	app := program{dir: t.TempDir(), run: []string{needs.Package(t, "examples", "venv/bin/python"), "-c", script.String()}}
 	cmd := app.command(t, "")
 	cmd.Stdin = strings.NewReader(fragment)
 	if ended := finish(t, cmd); ended.status != 0 {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cric-talk/guards/internal/needs"
 )
 
 // A program is an example or a script, ready to run in its own directory.
@@ -28,19 +30,19 @@ func install(t testing.TB, file, source string) program {
 	case ".go":
 		return program{dir: dir, run: []string{compile(t, path)}}
 	case ".mjs":
-		modules := fetched(t, "node_modules")
+		modules := needs.Client(t, "node_modules")
 		if strings.Contains(source, "@cric-talk/guards") {
-			modules = packaged(t, "typescript", "node_modules")
+			modules = needs.Package(t, "typescript", "node_modules")
 		}
 		return program{dir: dir, run: []string{node(t, dir, modules), path}}
 	case ".py":
-		python := fetched(t, "venv/bin/python")
+		python := needs.Client(t, "venv/bin/python")
 		if strings.Contains(source, "from guards import") {
-			python = packaged(t, "python", "venv/bin/python")
+			python = needs.Package(t, "python", "venv/bin/python")
 		}
 		return program{dir: dir, run: []string{python, path}}
 	case ".sh":
-		aws := fetched(t, "venv/bin")
+		aws := needs.Client(t, "venv/bin")
 		return program{dir: dir, run: []string{"sh", "-eu", path}, env: []string{"PATH=" + aws + ":/usr/bin:/bin"}}
 	}
 	t.Fatalf("this test can't run %s", file)
@@ -56,24 +58,6 @@ func (p program) command(t testing.TB, endpoint string, args ...string) *exec.Cm
 	return cmd
 }
 
-// packaged returns the path of something that make packages has installed. If it
-// was not installed, the test is skipped. With CI=true the test fails instead.
-func packaged(t testing.TB, language, name string) string {
-	t.Helper()
-	packages := os.Getenv("GUARDS_PACKAGES")
-	if packages == "" {
-		packages = filepath.Join(root, ".cache", "packages")
-	}
-	dir, err := filepath.Abs(filepath.Join(packages, language))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "installed")); err != nil {
-		unavailable(t, "this project's clients are not installed: run make packages")
-	}
-	return filepath.Join(dir, name)
-}
-
 // node returns the path of Node. Node looks for modules next to the program, so
 // dir gets a link to them.
 func node(t testing.TB, dir, modules string) string {
@@ -83,7 +67,7 @@ func node(t testing.TB, dir, modules string) string {
 	}
 	path, err := exec.LookPath("node")
 	if err != nil {
-		unavailable(t, "Node is not installed")
+		needs.Skip(t, "Node is not installed")
 	}
 	return path
 }

@@ -3,6 +3,8 @@ package console_test
 import (
 	"os"
 	"strings"
+
+	"github.com/cric-talk/guards/internal/needs"
 )
 
 // The whole way of a person without a mouse.
@@ -50,7 +52,7 @@ func testKeyboard(b *browser, _ *rig) {
 func testAxe(b *browser, r *rig) {
 	axe, err := os.ReadFile("../../.cache/console/node_modules/axe-core/axe.min.js")
 	if err != nil {
-		missing(b.t, "axe-core is not installed: run make console")
+		needs.Skip(b.t, "axe-core is not installed: run make console")
 	}
 	b.js(string(axe)+";0", nil)
 	check := func(what string) {

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/cric-talk/guards/internal/needs"
 )
 
 // A browser is a headless Chromium. The test drives it over two pipes with the
@@ -41,15 +43,6 @@ type devReply struct {
 // patience is how long a test waits for the page. A machine can be busy.
 const patience = 60 * time.Second
 
-// missing skips the test, or fails it with CI=true.
-func missing(t *testing.T, why string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
-}
-
 // find returns the program of Chromium, or an empty text.
 func find() string {
 	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
@@ -65,7 +58,7 @@ func open(t *testing.T, width, height int) *browser {
 	t.Helper()
 	name := find()
 	if name == "" {
-		missing(t, "there is no Chromium: install Debian's package chromium, or set CHROMIUM to the program")
+		needs.Skip(t, "there is no Chromium: install Debian's package chromium, or set CHROMIUM to the program")
 	}
 	commands, in, err := os.Pipe()
 	if err != nil {

@@ -12,13 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-lambda-go/events"
-
 	. "github.com/cric-talk/guards/internal/delayed"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/sqstest"
 )
 
 const (
@@ -109,27 +108,11 @@ func newBench(t *testing.T) *bench {
 // failed.
 func (b *bench) work(ctx context.Context, bodies ...string) string {
 	b.t.Helper()
-	batch := events.SQSEvent{Records: []events.SQSMessage{}}
-	for i, body := range bodies {
-		batch.Records = append(batch.Records, events.SQSMessage{MessageId: fmt.Sprint("m", i), Body: body})
-	}
-	payload, err := json.Marshal(batch)
+	answer, err := b.Invoke(ctx, sqstest.Event(b.t, bodies...))
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	answer, err := b.Invoke(ctx, payload)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	var response events.SQSEventResponse
-	if err := json.Unmarshal(answer, &response); err != nil || response.BatchItemFailures == nil {
-		b.t.Fatalf("%s: %v", answer, err)
-	}
-	var failed []string
-	for _, f := range response.BatchItemFailures {
-		failed = append(failed, f.ItemIdentifier)
-	}
-	return strings.Join(failed, " ")
+	return sqstest.Failed(b.t, answer)
 }
 
 // fill takes n of the group's places.

@@ -3,10 +3,10 @@ package deployment_test
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
+
+	"github.com/cric-talk/guards/internal/needs"
 )
 
 // The same sources give the same binary and the same zip in any directory and at
@@ -22,7 +22,7 @@ func TestTemplateBuildIsReproducible(t *testing.T) {
 		t.Fatal(err)
 	}
 	var zips [][]byte
-	for _, dir := range []string{here, copied(t, here)} {
+	for _, dir := range []string{here, needs.Copy(t, here)} {
 		artifacts, zip := t.TempDir(), filepath.Join(t.TempDir(), "function")
 		run(t, nil, "make", "-C", dir, "build-"+function, "ARTIFACTS_DIR="+artifacts)
 		run(t, nil, ".cache/venv/bin/python", "-c",
@@ -36,32 +36,4 @@ func TestTemplateBuildIsReproducible(t *testing.T) {
 	if !bytes.Equal(zips[0], zips[1]) || len(zips[0]) < 1<<20 {
 		t.Errorf("two builds of the same sources give different zips of %d and %d bytes", len(zips[0]), len(zips[1]))
 	}
-}
-
-// copied copies the project's files and returns the new directory.
-func copied(t *testing.T, from string) string {
-	t.Helper()
-	to := t.TempDir()
-	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-	list.Dir = from
-	names, err := list.Output()
-	if err != nil {
-		t.Skip("only git knows which files belong to the project, and git ls-files failed: ", err)
-	}
-	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
-		content, err := os.ReadFile(filepath.Join(from, name))
-		if os.IsNotExist(err) { // deleted, but not committed yet
-			continue
-		}
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o700)
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(to, name), content, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return to
 }

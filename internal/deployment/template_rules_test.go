@@ -2,11 +2,11 @@ package deployment_test
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/scaffold"
 )
 
 // rules lists values that the transformed template must have. The emulator ignores
@@ -45,20 +45,12 @@ var rules = []struct{ resource, path, want string }{
 func invokeStatements() string {
 	var arns []string
 	for _, g := range limits.All {
-		arns = append(arns, `"!GetAtt `+logicalID(g.Name)+`Function.Arn"`)
+		arns = append(arns, `"!GetAtt `+scaffold.LogicalID(g.Name)+`Function.Arn"`)
 	}
 	list := "[" + strings.Join(arns, ",") + "]"
 	return `[{"Action":"lambda:InvokeFunction","Effect":"Allow","Resource":` + list + `},{"Fn::If":["OpensUrls",` +
 		`{"Action":"lambda:InvokeFunctionUrl","Condition":{"StringEquals":{"lambda:FunctionUrlAuthType":"AWS_IAM"}},"Effect":"Allow","Resource":` +
 		list + `},"!Ref AWS::NoValue"]}]`
-}
-
-// logicalID returns the name in the template without its suffix: PostsGuard for
-// posts-guard.
-func logicalID(name string) string {
-	return regexp.MustCompile(`(^|-)[a-z]`).ReplaceAllStringFunc(name, func(s string) string {
-		return strings.ToUpper(strings.TrimPrefix(s, "-"))
-	})
 }
 
 // safe lists the defaults of parameters. They must suit production.

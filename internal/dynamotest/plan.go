@@ -32,6 +32,8 @@ type Plan struct {
 	// of an answer, like the timeouts of a transport. 0: forever.
 	Patience time.Duration
 
+	Attempts int // how many attempts a [Budget] makes
+
 	mu   sync.Mutex
 	sent []*Attempt
 }
@@ -56,6 +58,19 @@ func (p *Plan) Sent() []*Attempt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.sent)
+}
+
+// A Budget makes as many attempts as the plan of the call says. It implements
+// ratelimit.Budget.
+type Budget struct{ failed int }
+
+// Next returns no limit of time for the next attempt, and whether the plan has
+// one more.
+func (b *Budget) Next(ctx context.Context, failed bool) (time.Duration, bool) {
+	if failed {
+		b.failed++
+	}
+	return 0, b.failed < ctx.Value(planKey{}).(*Plan).Attempts
 }
 
 // send begins the next attempt.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/lambdatest"
+	"github.com/cric-talk/guards/internal/needs"
 )
 
 // An app starts one of the apps. Each does the same in another language.
@@ -34,7 +35,7 @@ var apps = map[string]app{
 func byScript(args ...string) app {
 	return func(t testing.TB, env ...string) *process {
 		t.Helper()
-		return start(t, append([]string{"GUARDS_PACKAGES=" + packages(t)}, env...), "scripts/example", args...)
+		return start(t, append([]string{"GUARDS_PACKAGES=" + filepath.Dir(needs.Package(t, "examples", ""))}, env...), "scripts/example", args...)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,29 +23,6 @@ import (
 )
 
 const root = "../.."
-
-// packages returns the folder in which make packages has installed what the
-// examples need. If it has not, the test is skipped. With CI=true the test fails
-// instead.
-func packages(t testing.TB) string {
-	t.Helper()
-	folder := os.Getenv("GUARDS_PACKAGES")
-	if folder == "" {
-		folder = filepath.Join(root, ".cache", "packages")
-	}
-	folder, err := filepath.Abs(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(folder, "examples", "installed")); err != nil {
-		const why = "what the examples need is not installed: run make packages"
-		if os.Getenv("CI") == "true" {
-			t.Fatal(why)
-		}
-		t.Skip(why)
-	}
-	return folder
-}
 
 // A process is a running program. Its output can be read while it runs.
 type process struct {

@@ -121,30 +121,17 @@ func (w *world) cold(i int) {
 		w.limiters[i].Timeout = 100 * time.Millisecond
 		return
 	}
-	w.limiters[i].Attempts = func() ratelimit.Budget { return &budget{} }
-}
-
-// A budget makes as many attempts as the context of the call says.
-type budget struct{ failed int }
-
-type attemptsKey struct{}
-
-// Next implements [ratelimit.Budget].
-func (b *budget) Next(ctx context.Context, failed bool) (time.Duration, bool) {
-	if failed {
-		b.failed++
-	}
-	return 0, b.failed < ctx.Value(attemptsKey{}).(int)
+	w.limiters[i].Attempts = func() ratelimit.Budget { return new(dynamotest.Budget) }
 }
 
 // step sends one call with faults, and compares its answer with the item.
 func (w *world) step(ctx context.Context, c call, faults []dynamotest.Fault, attempts int) error {
 	w.now += w.random.Int64N(3) * 550 // all calls together take less than the 18 s that ids are remembered
-	plan := &dynamotest.Plan{Faults: faults, Patience: time.Millisecond}
+	plan := &dynamotest.Plan{Faults: faults, Patience: time.Millisecond, Attempts: attempts}
 	if c.timed = w.limiters[c.instance].Timeout > 0; c.timed {
 		plan.Patience = 0
 	}
-	d, err := w.send(context.WithValue(plan.In(ctx), attemptsKey{}, attempts), c)
+	d, err := w.send(plan.In(ctx), c)
 	sent := plan.Sent()
 	unsure, applied := c.timed, c.timed
 	for _, a := range sent {

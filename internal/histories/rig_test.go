@@ -55,21 +55,8 @@ type instance struct {
 func (in *instance) cold(clock func() time.Time) {
 	in.limiter = &ratelimit.Limiter{
 		Store: in.store, Memory: ratelimit.NewMemory(1 << 20), Now: clock,
-		Attempts: func() ratelimit.Budget { return &budget{} },
+		Attempts: func() ratelimit.Budget { return new(dynamotest.Budget) },
 	}
-}
-
-// A budget makes as many attempts as the context of the call says.
-type budget struct{ failed int }
-
-type attemptsKey struct{}
-
-// Next implements [ratelimit.Budget].
-func (b *budget) Next(ctx context.Context, failed bool) (time.Duration, bool) {
-	if failed {
-		b.failed++
-	}
-	return 0, b.failed < ctx.Value(attemptsKey{}).(int)
 }
 
 // A history is what happened to one item.
@@ -135,8 +122,8 @@ func (h *history) now() time.Time { return time.UnixMilli(h.clock.Load()) }
 
 // perform sends c to an instance, and records what happens.
 func (h *history) perform(client int, in *instance, c *call, faults []dynamotest.Fault, attempts int) {
-	plan := &dynamotest.Plan{Faults: faults, Patience: time.Millisecond}
-	ctx := context.WithValue(plan.In(h.ctx), attemptsKey{}, attempts)
+	plan := &dynamotest.Plan{Faults: faults, Patience: time.Millisecond, Attempts: attempts}
+	ctx := plan.In(h.ctx)
 	o := op{client: client, call: c, begin: h.moment.Add(1)}
 	d, err := in.send(ctx, h, c)
 	o.end, o.answer = h.moment.Add(1), &d

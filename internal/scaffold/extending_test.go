@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cric-talk/guards/internal/needs"
 )
 
 // narrow are the tests that notice a missing part of an activity or a guard.
@@ -23,7 +25,7 @@ func TestTheStepsOfExtendingWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := copied(t)
+	dir := needs.Copy(t, root)
 	for _, part := range []struct {
 		title          string
 		commands, code int // how many blocks it has
@@ -108,35 +110,6 @@ func paste(t *testing.T, dir, code string) {
 	if err := os.WriteFile(path, []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// copied returns a copy of the files that belong to the project.
-func copied(t *testing.T) (dir string) {
-	t.Helper()
-	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-	list.Dir = root
-	out, err := list.Output()
-	if err != nil {
-		t.Skip("only git knows which files belong to the project, and git ls-files failed: ", err)
-	}
-	dir = t.TempDir()
-	for name := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
-		to := filepath.Join(dir, filepath.FromSlash(name))
-		content, err := os.ReadFile(filepath.Join(root, name))
-		if errors.Is(err, os.ErrNotExist) { // deleted, but not committed yet
-			continue
-		}
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(to), 0o750)
-		}
-		if err == nil {
-			err = os.WriteFile(to, content, 0o700) // scripts must run
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
 }
 
 // A block is a piece of a page between fences.

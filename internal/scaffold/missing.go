@@ -95,7 +95,7 @@ func (f *finder) place(index, n, m int) (line int, example string) {
 
 // role checks that a guard's role allows what the guard does.
 func (f *finder) role(g limits.Guard) {
-	id := logical(g.Name) + "Function"
+	id := LogicalID(g.Name) + "Function"
 	at := f.layout.find(id)
 	if at < 0 {
 		return
@@ -132,7 +132,7 @@ func allows(policies []any, action, resource string) bool {
 
 // listed checks that the policy for backends and the dashboard name a guard.
 func (f *finder) listed(g limits.Guard) {
-	arn := logical(g.Name) + "Function.Arn"
+	arn := LogicalID(g.Name) + "Function.Arn"
 	statements, _ := get(f.values, "Resources.InvokePolicy.Properties.PolicyDocument.Statement").([]any)
 	for _, action := range []string{"lambda:InvokeFunction", "lambda:InvokeFunctionUrl"} {
 		if !allows([]any{map[string]any{"Statement": unconditional(statements)}}, action, arn) {

@@ -56,8 +56,10 @@ func onlyQueues(g limits.Guard) bool {
 	return true
 }
 
-// logical returns a guard's name in the template: PhotosGuard for photos-guard.
-func logical(guard string) string {
+// LogicalID returns a function's name in the template without its suffix
+// Function: PhotosGuard for photos-guard. The Makefile's rule build-%Function maps
+// it back.
+func LogicalID(guard string) string {
 	var b strings.Builder
 	for word := range strings.SplitSeq(guard, "-") {
 		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
@@ -86,7 +88,7 @@ func (c *Checkout) variable(guard string) (string, error) {
 			declared(d, taken)
 		}
 	}
-	long := logical(guard)
+	long := LogicalID(guard)
 	for _, name := range []string{strings.TrimSuffix(long, "Guard"), long} {
 		if !taken[name] {
 			return name, nil

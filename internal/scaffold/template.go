@@ -22,7 +22,7 @@ type piece struct {
 // pieces returns what a guard needs in the template. The pieces of one group
 // follow each other.
 func pieces(g limits.Guard) [][]piece {
-	id := logical(g.Name)
+	id := LogicalID(g.Name)
 	function := id + "Function"
 	description := "Limits how often one user does something else."
 	if len(g.Activities) > 0 {
@@ -66,12 +66,12 @@ func pieces(g limits.Guard) [][]piece {
 }
 
 // backendLine is a line of the policy for backends.
-func backendLine(guard string) string { return "- !GetAtt " + logical(guard) + "Function.Arn" }
+func backendLine(guard string) string { return "- !GetAtt " + LogicalID(guard) + "Function.Arn" }
 
 // dashboardLine is a line of the dashboard, without the comma that separates it
 // from the next one.
 func dashboardLine(guard string) string {
-	return `["AWS/Lambda", "Duration", "FunctionName", "${` + logical(guard) + `Function}", {"stat": "p99"}]`
+	return `["AWS/Lambda", "Duration", "FunctionName", "${` + LogicalID(guard) + `Function}", {"stat": "p99"}]`
 }
 
 // A layout is the template as lines. A resource begins with two spaces and its

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/lambdatest"
+	"github.com/cric-talk/guards/internal/needs"
 )
 
 // A client is one of the clients, with the program that drives it.
@@ -54,12 +55,12 @@ func typeScriptDriver(t *testing.T) []string {
 func node(t testing.TB, source []byte) []string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Symlink(installed(t, "typescript", "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
+	if err := os.Symlink(needs.Package(t, "typescript", "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
 	node, err := exec.LookPath("node")
 	if err != nil {
-		missing(t, "Node is not installed")
+		needs.Skip(t, "Node is not installed")
 	}
 	program := filepath.Join(dir, "program.mjs")
 	if err := os.WriteFile(program, source, 0o600); err != nil {
@@ -70,42 +71,15 @@ func node(t testing.TB, source []byte) []string {
 
 func pythonDriver(t *testing.T) []string {
 	t.Helper()
-	python := installed(t, "python", filepath.Join("venv", "bin", "python"))
+	python := needs.Package(t, "python", filepath.Join("venv", "bin", "python"))
 	program, err := filepath.Abs(filepath.Join("testdata", "driver.py"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(program); err != nil {
-		missing(t, err.Error())
+		needs.Skip(t, err.Error())
 	}
 	return []string{python, program}
-}
-
-// installed returns the path of something that make packages has installed. If
-// it was not installed, the test is skipped, or fails with CI=true.
-func installed(t testing.TB, language, name string) string {
-	t.Helper()
-	packages := os.Getenv("GUARDS_PACKAGES")
-	if packages == "" {
-		packages = filepath.Join("..", "..", ".cache", "packages")
-	}
-	dir, err := filepath.Abs(filepath.Join(packages, language))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "installed")); err != nil {
-		missing(t, "the package is not installed: run make packages")
-	}
-	return filepath.Join(dir, name)
-}
-
-// missing skips the test, or fails it with CI=true.
-func missing(t testing.TB, what string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatal(what)
-	}
-	t.Skip(what)
 }
 
 // A driver is a running driver.

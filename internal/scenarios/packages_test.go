@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cric-talk/guards/internal/needs"
 	"github.com/cric-talk/guards/internal/retest"
 )
 
@@ -21,7 +22,7 @@ const root = "../.."
 func TestTheReadmesExampleRuns(t *testing.T) {
 	python := func(t testing.TB, source []byte) []string {
 		t.Helper()
-		return []string{installed(t, "python", filepath.Join("venv", "bin", "python")), "-c", string(source)}
+		return []string{needs.Package(t, "python", filepath.Join("venv", "bin", "python")), "-c", string(source)}
 	}
 	cloud := deploy(t)
 	cloud.functions["posts-guard"].Ready(t)
@@ -92,7 +93,7 @@ func TestPackagesHaveALicenceAReadmeAndTypes(t *testing.T) {
 		fileOf(t, filepath.Join(root, "client", "README.md"))
 	})
 	t.Run("TypeScript", func(t *testing.T) {
-		dir := installed(t, "typescript", filepath.Join("node_modules", "@cric-talk", "guards"))
+		dir := needs.Package(t, "typescript", filepath.Join("node_modules", "@cric-talk", "guards"))
 		sameFile(t, filepath.Join(dir, "LICENSE"), filepath.Join(root, "LICENSE"))
 		sameFile(t, filepath.Join(dir, "README.md"), filepath.Join(root, "clients", "typescript", "README.md"))
 		var about struct {
@@ -116,7 +117,7 @@ func TestPackagesHaveALicenceAReadmeAndTypes(t *testing.T) {
 		}
 	})
 	t.Run("Python", func(t *testing.T) {
-		packages := installed(t, "python", filepath.Join("venv", "lib", "python3*", "site-packages"))
+		packages := needs.Package(t, "python", filepath.Join("venv", "lib", "python3*", "site-packages"))
 		one := func(pattern string) string {
 			found, err := filepath.Glob(filepath.Join(packages, pattern))
 			if err != nil || len(found) != 1 {

@@ -3,14 +3,17 @@ package sqstest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
+	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// Batch is the number of messages that Lambda passes to a function at once.
-const Batch = 10
+// batch is the number of messages that Lambda passes to a function at once.
+const batch = 10
 
 // Feed does what Lambda does for a queue with ReportBatchItemFailures, until
 // ctx is done. It receives messages, invokes the function with them, and
@@ -19,7 +22,7 @@ const Batch = 10
 // returns an error, all its messages do.
 func (q *Queue) Feed(ctx context.Context, invoke func(context.Context, []byte) ([]byte, error)) {
 	for ctx.Err() == nil {
-		messages, err := q.receive(ctx, Batch)
+		messages, err := q.receive(ctx, batch)
 		if err != nil && ctx.Err() == nil {
 			q.t.Errorf("receive messages for the function: %v", err)
 			return
@@ -69,4 +72,34 @@ func failed(answer []byte, id string) bool {
 	return slices.ContainsFunc(response.BatchItemFailures, func(f events.SQSBatchItemFailure) bool {
 		return f.ItemIdentifier == id || f.ItemIdentifier == ""
 	})
+}
+
+// Event returns the event that Lambda makes of messages with these bodies. Their
+// ids are m0, m1, ...
+func Event(t testing.TB, bodies ...string) []byte {
+	t.Helper()
+	event := events.SQSEvent{Records: []events.SQSMessage{}}
+	for i, body := range bodies {
+		event.Records = append(event.Records, events.SQSMessage{MessageId: fmt.Sprint("m", i), Body: body})
+	}
+	payload, err := json.Marshal(event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return payload
+}
+
+// Failed returns the ids of the messages that a function's answer lists as
+// failed, with spaces between them. An answer without a list fails the test.
+func Failed(t testing.TB, answer []byte) string {
+	t.Helper()
+	var response events.SQSEventResponse
+	if err := json.Unmarshal(answer, &response); err != nil || response.BatchItemFailures == nil {
+		t.Fatalf("%s: %v", answer, err)
+	}
+	var ids []string
+	for _, f := range response.BatchItemFailures {
+		ids = append(ids, f.ItemIdentifier)
+	}
+	return strings.Join(ids, " ")
 }

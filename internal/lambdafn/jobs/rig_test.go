@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-lambda-go/events"
-
 	"github.com/cric-talk/guards/internal/delayed"
 	"github.com/cric-talk/guards/internal/dynamotest"
 	"github.com/cric-talk/guards/internal/guard"
@@ -84,25 +82,13 @@ func (r *rig) feed(i *lambdatest.Instance) {
 
 // work delivers messages m0, m1, ... to the function once, and returns the ids
 // of those that failed.
-func (r *rig) work(i *lambdatest.Instance, bodies ...string) (failed string) {
+func (r *rig) work(i *lambdatest.Instance, bodies ...string) string {
 	r.t.Helper()
-	var batch events.SQSEvent
-	for n, body := range bodies {
-		batch.Records = append(batch.Records, events.SQSMessage{MessageId: fmt.Sprint("m", n), Body: body})
+	got := i.Invoke(r.t, string(sqstest.Event(r.t, bodies...)))
+	if got.ErrorType != "" {
+		r.t.Fatal(got)
 	}
-	payload, err := json.Marshal(batch)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	var response events.SQSEventResponse
-	got := i.Invoke(r.t, string(payload))
-	if err := json.Unmarshal(got.Payload, &response); err != nil || got.ErrorType != "" {
-		r.t.Fatalf("%s: %v", got, err)
-	}
-	for _, f := range response.BatchItemFailures {
-		failed += f.ItemIdentifier + " "
-	}
-	return strings.TrimSpace(failed)
+	return sqstest.Failed(r.t, got.Payload)
 }
 
 // untilLogged waits until the log has a message this many times.
