@@ -44,11 +44,6 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Cause}
 }
 
-// errNoRegion reports that neither the environment nor a client has a region.
-func errNoRegion() error {
-	return &Error{Kind: ErrConfiguration, Message: "No AWS region is set. Set AWS_REGION, or pass a Lambda client that has one."}
-}
-
 // configuration returns an ErrConfiguration about a function.
 func (t target) configuration(cause error, format string, args ...any) *Error {
 	return &Error{Kind: ErrConfiguration, Guard: t.function, Message: fmt.Sprintf(format, args...), Cause: cause}

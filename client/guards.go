@@ -44,7 +44,7 @@ func New(ctx context.Context, options Options) (*Guards, error) {
 	}
 	switch {
 	case g.sdk != nil && g.sdk.Region == "":
-		return nil, errNoRegion()
+		return nil, wrongOption("No AWS region is set. Set AWS_REGION, or pass a Lambda client that has one.")
 	case g.sdk == nil && len(options.URLs) > 0:
 		return nil, wrongOption("URLs need a Client of type *lambda.Client, whose credentials sign the requests")
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	smithyrand "github.com/aws/smithy-go/rand"
 )
 
 // A Request is what a user wants to do. Only UserID is required.
@@ -74,7 +76,7 @@ func (g *Guards) ask(op, activity string, r Request) (*call, error) {
 		c.event.ReadyAt = r.ReadyAt.UnixMilli()
 	}
 	if op == "check" && !r.Partial && r.RequestID == "" {
-		c.event.RequestID = newUUID()
+		c.event.RequestID, _ = smithyrand.NewUUID(rand.Reader).GetUUID() // rand.Reader never fails
 	}
 	switch {
 	case op == "check" && r.Partial: // without an id, a repeat would be counted twice
@@ -88,12 +90,4 @@ func (g *Guards) ask(op, activity string, r Request) (*call, error) {
 	}
 	c.payload = payload
 	return c, nil
-}
-
-// newUUID returns a random UUID of version 4.
-func newUUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // rand.Read never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -31,8 +31,8 @@ type report struct {
 	Region  string       `json:"region"`
 }
 
-// edit changes the settings. What describes the change in the history. Edit
-// returns a report, and the settings before and after the change.
+// edit changes the settings. The text of what describes the change in the
+// history. It returns a report, and the settings before and after the change.
 func (f *changeFlags) edit(ctx context.Context, con console, s store, what string, edit func(live.Settings) (live.Settings, error)) (r report, before, after live.Settings, err error) {
 	if f.By == "" {
 		if u, err := user.Current(); err == nil {
@@ -67,7 +67,8 @@ func copied(s live.Settings) (live.Settings, error) {
 	return live.Parse(document)
 }
 
-// print writes the report, for people with these lines.
+// print writes the report as JSON if --json is given. Otherwise it writes these
+// lines, then the table and when instances follow.
 func (f *changeFlags) print(con console, r report, lines ...string) error {
 	if f.JSON {
 		return con.printLine(r)

@@ -12,7 +12,7 @@ type commands struct {
 	Check   checkCommand   `cmd:"" help:"Ask the guard that owns an activity, and count. The exit status is 1 if it refuses."`
 	Serve   serveCommand   `cmd:"" help:"Offer every function through Lambda's Invoke API on this machine."`
 	Status  statusCommand  `cmd:"" help:"Show what a user has done and has left."`
-	Verify  verifyCommand  `cmd:"" help:"Send requests from many callers at once. The exit status is 1 unless exactly the limit gets through."`
+	Verify  verifyCommand  `cmd:"" help:"Send requests from many callers at once. The exit status is 1 unless exactly the limit was allowed."`
 	Stats   statsCommand   `cmd:"" help:"Count the users and items in the table, by activity."`
 	Top     topCommand     `cmd:"" help:"Show the users at or near a limit."`
 	Reset   resetCommand   `cmd:"" help:"Clear one activity of a user in the current window."`

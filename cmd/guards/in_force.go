@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -67,16 +68,9 @@ func changesOf(before, after live.Settings, name string) (all []change) {
 		}
 	}
 	if was.Mode != is.Mode {
-		all = append(all, change{name, "", "mode", modeOf(was.Mode), modeOf(is.Mode)})
+		all = append(all, change{name, "", "mode", cmp.Or(was.Mode, asDeployed), cmp.Or(is.Mode, asDeployed)})
 	}
 	return all
-}
-
-func modeOf(mode string) string {
-	if mode == "" {
-		return asDeployed
-	}
-	return mode
 }
 
 // inForce returns the limit that an override puts in force for callers of a

@@ -47,7 +47,7 @@ func (c *listCommand) live(ctx context.Context, con console) error {
 	list := listLive(s, changed.Limits(), history)
 	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
 		if now, mode := changed.Limits().Activity(limits.Activity{Name: name}); mode == "" && now.Limit.IsZero() {
-			con.note(fmt.Sprintf("the settings of %s can't be applied, so the code's hold: see guards limits diff", name))
+			con.note(fmt.Sprintf("the settings of %s can't be applied, so new instances follow the code: see guards limits diff", name))
 		}
 	}
 	grants := grantsIn(s, history, con.now())

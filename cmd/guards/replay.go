@@ -14,7 +14,7 @@ import (
 
 type replayCommand struct {
 	Files    []string `arg:"" name:"file" help:"Recorded traffic: CSV with a header, JSON lines or an nginx log, also compressed with gzip. - is standard input."`
-	Activity string   `required:"" placeholder:"A" help:"The activity to replay. Lines that name another one are skipped. Lines that name none count."`
+	Activity string   `required:"" placeholder:"A" help:"The activity to replay. Lines that name another one are skipped. Lines without an activity are counted."`
 	Limit    string   `placeholder:"LIMIT" help:"The limit to try, such as 20/1m, \"log 100/12h\" or \"minute: 10/1m, day: 200/1d\". Default: the activity's own limit."`
 	Compare  []string `sep:"none" placeholder:"LIMIT" help:"One more limit to show beside the first one. Repeat the flag for more."`
 	Suggest  string   `placeholder:"99.9%" help:"Find the lowest limit, of the kind and window of --limit, that leaves this share of the users untouched."`

@@ -58,9 +58,9 @@ func (c *resetCommand) Run(ctx context.Context, con console) error {
 	return c.print(con, &answer)
 }
 
-// limit returns the limit in force for the user, for the figures. The guard
-// does not follow the live limits, because it resets nothing in mode off. With
-// settings that can't be read, limit returns the code's limit.
+// limit returns the limit in force for the user, which the figures need. The
+// guard that resets does not follow the live limits: in mode off, it would reset
+// nothing. If the settings can't be read, limit returns the code's limit.
 func (c *resetCommand) limit(ctx context.Context, con console, settings live.Table, a limits.Activity) (policy.Policy, error) {
 	changed, err := follow(ctx, settings)
 	if _, ok := errors.AsType[*input.Unavailable](err); ok {

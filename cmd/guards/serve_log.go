@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -70,10 +71,7 @@ func (l *serveLog) read(i invokeapi.Invocation) served {
 	s.Status, s.Answer = response.StatusCode, json.RawMessage(response.Body)
 	var problem struct{ Reason, Title, Detail string }
 	if json.Unmarshal(s.Answer, &problem) == nil && problem.Reason == "" { // not an answer of the guard
-		s.Answer, s.Error = nil, problem.Detail
-		if s.Error == "" {
-			s.Error = problem.Title
-		}
+		s.Answer, s.Error = nil, cmp.Or(problem.Detail, problem.Title)
 	}
 	return s
 }

@@ -85,9 +85,10 @@ func modeStamp(history []live.Change, activity, mode string) stamp {
 	return firstOf(history, activity, "", func(_, _, m string) (about, same bool) { return m != "", m == mode })
 }
 
-// firstOf reads the history from the newest change back, and skips changes about
-// something else. While same is true, it goes on. It returns the stamp of the
-// last such change, which is the oldest of them.
+// firstOf goes from the newest change to the oldest, and skips changes about
+// something else. It stops at an undo, and at a change for which same is false.
+// It returns the stamp of the oldest change before the stop for which same is
+// true, or the zero stamp.
 func firstOf(history []live.Change, activity, tier string, compare func(limit, tier, mode string) (about, same bool)) (first stamp) {
 	for _, c := range history {
 		if c.What == unsetWords(activity, "") || c.What == unsetWords(activity, tier) {

@@ -112,8 +112,8 @@ func checkURL(flag, value, example string) error {
 }
 
 // setTable chooses the table. An empty TABLE_NAME counts as unset, as in the
-// functions. An empty --table is an error, because the variable of a shell that
-// it stands for may have a misspelled name.
+// functions. An empty --table is an error, because it can come from the misspelled
+// name of a shell variable.
 func (f *tableFlags) setTable() (err error) {
 	setting, name := "TABLE_NAME", os.Getenv("TABLE_NAME")
 	if f.Table != nil {

@@ -49,9 +49,9 @@ func (c *verifyCommand) asker(ctx context.Context, con console, g limits.Guard) 
 	if err != nil {
 		return nil, err
 	}
-	// A person waits for the first request, a status. The others can be slow
-	// and throttled, because they come all at once, so they are sent again as
-	// functions do.
+	// A person waits for the first request, a status. The others come all at
+	// once, so they can be slow and throttled. If one fails, it is sent again, as
+	// in the deployed functions.
 	first := &guard.Handler{Guard: g, Limiter: store.limiter(con), Live: changed}
 	many := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: store.Store, Now: con.now, Timeout: 30 * time.Second}, Live: changed}
 	return func(ctx context.Context, r guard.Request) (asked, error) {
@@ -63,10 +63,9 @@ func (c *verifyCommand) asker(ctx context.Context, con console, g limits.Guard) 
 		if err != nil {
 			return asked{}, err
 		}
-		if a.Decision == nil { // the caller is exempt
-			return asked{Allowed: a.Allowed, Reason: string(a.Reason)}, nil
-		}
-		return asked{a.Allowed, string(a.Reason), a.Decision.Limit, a.Decision.ResetAt, a.Decision.WindowKey, a.Decision.At}, nil
+		var got asked
+		err = json.Unmarshal(a.AppendJSON(nil), &got)
+		return got, err
 	}, nil
 }
 

@@ -19,8 +19,8 @@ type outcome struct {
 	err  error
 }
 
-// race sends the limit and one request more for each caller. All callers ask at
-// the same time, one request after the other.
+// race sends as many requests as the limit allows, and one more for each caller.
+// The callers run at the same time. Each sends one request after the other.
 func (c *verifyCommand) race(ctx context.Context, ask asker, user guard.Request, limit int) (verdict, error) {
 	v := verdict{Activity: c.Activity, Limit: int64(limit), Asked: limit + c.Callers}
 	outcomes := make([]outcome, v.Asked)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -51,14 +52,11 @@ func newBuild(info *debug.BuildInfo) build {
 		settings[s.Key] = s.Value
 	}
 	b := build{
-		Version:  strings.Trim(info.Main.Version, "()"),
+		Version:  cmp.Or(strings.Trim(info.Main.Version, "()"), "devel"),
 		Commit:   settings["vcs.revision"],
 		Modified: settings["vcs.modified"] == "true",
 		Go:       info.GoVersion,
 		Platform: settings["GOOS"] + "/" + settings["GOARCH"],
-	}
-	if b.Version == "" {
-		b.Version = "devel"
 	}
 	if date, err := time.Parse(time.RFC3339, settings["vcs.time"]); err == nil {
 		b.Date = &date

@@ -3,8 +3,8 @@
 package bench
 
 import (
-	"encoding/xml"
 	"fmt"
+	"html"
 	"strings"
 )
 
@@ -45,9 +45,9 @@ func (c Chart) SVG() []byte {
 	height := barsTop + barHeight*len(c.Bars) + 8
 	var b strings.Builder
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) }
-	line(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="%s">`, chartWidth, height, escape(c.Title))
+	line(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="%s">`, chartWidth, height, html.EscapeString(c.Title))
 	line(`<style>%s</style>`, chartStyle)
-	line(`<text class="title" x="8" y="24">%s</text>`, escape(c.Title))
+	line(`<text class="title" x="8" y="24">%s</text>`, html.EscapeString(c.Title))
 	for i, bar := range c.Bars {
 		class, y := "bar", barsTop+barHeight*i
 		if bar.Own {
@@ -57,16 +57,10 @@ func (c Chart) SVG() []byte {
 		if most > 0 {
 			width = max(1, bar.Value/most*(chartWidth-labelWidth-textWidth))
 		}
-		line(`<text x="%d" y="%d" text-anchor="end">%s</text>`, labelWidth-8, y+17, escape(bar.Label))
+		line(`<text x="%d" y="%d" text-anchor="end">%s</text>`, labelWidth-8, y+17, html.EscapeString(bar.Label))
 		line(`<rect class="%s" x="%d" y="%d" width="%.1f" height="%d"/>`, class, labelWidth, y+2, width, barHeight-6)
-		line(`<text x="%.1f" y="%d">%s</text>`, labelWidth+width+8, y+17, escape(bar.Text))
+		line(`<text x="%.1f" y="%d">%s</text>`, labelWidth+width+8, y+17, html.EscapeString(bar.Text))
 	}
 	line(`</svg>`)
 	return []byte(b.String())
-}
-
-func escape(text string) string {
-	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a builder returns no errors
-	return b.String()
 }

@@ -17,7 +17,6 @@
 package console
 
 import (
-	"net"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -42,6 +41,8 @@ type Console struct {
 	once    sync.Once
 	mux     http.ServeMux
 	foreign http.CrossOriginProtection
+	closed  chan struct{} // Close closes it
+	end     func()        // closes closed once
 
 	guards  map[string]lambda.Handler // by name, unwatched; Watch adds to it before the first request
 	reading sync.Mutex                // held while windows are read
@@ -50,7 +51,6 @@ type Console struct {
 	history history
 	windows windows
 	changed chan struct{} // closed at the next change; nil if nobody waits
-	closed  chan struct{} // closed by Close
 }
 
 // Loopback reports whether only programs on this machine can reach an address,
@@ -60,9 +60,11 @@ func Loopback(address string) bool {
 	return err == nil && LoopbackHost(a.Addr().String())
 }
 
-// init registers the paths.
+// init prepares the console for its first use.
 func (c *Console) init() {
 	c.once.Do(func() {
+		c.closed = make(chan struct{})
+		c.end = sync.OnceFunc(func() { close(c.closed) })
 		c.mux.HandleFunc("GET /{$}", c.own(c.servePage))
 		c.mux.HandleFunc("GET /console/{asset}", c.own(serveAsset))
 		c.mux.HandleFunc("GET /console/events", c.own(c.serveEvents))
@@ -88,21 +90,8 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Close ends the streams of events, so that the server can stop.
 func (c *Console) Close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	select {
-	case <-c.ended():
-	default:
-		close(c.closed)
-	}
-}
-
-// ended returns a channel that Close closes. The caller holds c.mu.
-func (c *Console) ended() chan struct{} {
-	if c.closed == nil {
-		c.closed = make(chan struct{})
-	}
-	return c.closed
+	c.init()
+	c.end()
 }
 
 // notify wakes the streams. The caller holds c.mu.
@@ -111,10 +100,4 @@ func (c *Console) notify() {
 		close(c.changed)
 		c.changed = nil
 	}
-}
-
-// port returns the port on which the server listens.
-func (c *Console) port() string {
-	_, port, _ := net.SplitHostPort(c.Address)
-	return port
 }

@@ -61,7 +61,8 @@ func (c *Console) isLocal(host string) bool {
 	if err != nil { // there is no port
 		name, port = host, "80"
 	}
-	return port == c.port() && LoopbackHost(name)
+	_, own, _ := net.SplitHostPort(c.Address)
+	return port == own && LoopbackHost(name)
 }
 
 // LoopbackHost reports whether a host's name or address is of this machine only.

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -34,32 +33,20 @@ func (c *Console) serveEvents(w http.ResponseWriter, r *http.Request) {
 	defer ticker.Stop()
 	flush := http.NewResponseController(w).Flush
 	for {
-		changed, closed := s.send()
+		changed := s.send()
 		if flush() != nil {
 			return
 		}
-		if !sleep(r.Context(), pause) {
-			return
-		}
+		time.Sleep(pause)
 		select {
 		case <-r.Context().Done():
 			return
-		case <-closed:
+		case <-c.closed:
 			return
 		case <-changed:
 		case <-ticker.C:
 			c.read(r.Context(), false)
 		}
-	}
-}
-
-// sleep waits. It returns false if ctx ends before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
 	}
 }
 
@@ -72,9 +59,9 @@ type stream struct {
 	ahead   time.Duration // of the clock
 }
 
-// send sends what has changed since the last time. It returns a channel that
-// ends with the next change, and one that ends with the console.
-func (s *stream) send() (changed, closed chan struct{}) {
+// send sends what has changed since the last time. It returns a channel that is
+// closed at the next change.
+func (s *stream) send() (changed chan struct{}) {
 	c := s.c
 	c.mu.Lock()
 	calls, first := c.history.after(s.answers)
@@ -90,7 +77,7 @@ func (s *stream) send() (changed, closed chan struct{}) {
 	if c.changed == nil {
 		c.changed = make(chan struct{})
 	}
-	changed, closed = c.changed, c.ended()
+	changed = c.changed
 	c.mu.Unlock()
 
 	if ahead := c.Clock.Ahead(); ahead != s.ahead {
@@ -104,7 +91,7 @@ func (s *stream) send() (changed, closed chan struct{}) {
 		n := first + int64(i)
 		s.event("answer", n, c.answer(made, n))
 	}
-	return changed, closed
+	return changed
 }
 
 // views returns the views of all windows. The caller holds c.mu.

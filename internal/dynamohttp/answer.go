@@ -71,8 +71,8 @@ func errorCode(name string) string {
 	return cmp.Or(name, "UnknownError")
 }
 
-// longestRoundTrip is how long a request may take for its answer to show the
-// difference of the clocks.
+// longestRoundTrip is the longest time between a request and its answer in which
+// noteSkew still trusts the answer's date.
 const longestRoundTrip = 15 * time.Minute
 
 // noteSkew notes how far DynamoDB's clock is ahead, by the answer's date, as the

@@ -83,7 +83,8 @@ func Read[T any](file string) (v T, err error) {
 	if err != nil {
 		return v, err
 	}
-	return v, json.Unmarshal(content, &v)
+	err = json.Unmarshal(content, &v)
+	return v, err
 }
 
 // Root returns the folder of the project. Tests run in the folder of their

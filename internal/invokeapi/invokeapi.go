@@ -23,6 +23,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-lambda-go/lambdacontext"
+	smithyrand "github.com/aws/smithy-go/rand"
 )
 
 // A Function is a Lambda function that callers can invoke.
@@ -215,8 +216,6 @@ func encode(v any) []byte {
 
 // newRequestID returns a random UUID.
 func newRequestID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // rand.Read never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	id, _ := smithyrand.NewUUID(rand.Reader).GetUUID() // rand.Reader never fails
+	return id
 }

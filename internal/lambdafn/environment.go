@@ -98,9 +98,6 @@ func readMemory() int {
 // readNamespace reads the namespace of the metrics in CloudWatch.
 func readNamespace() string { return cmp.Or(os.Getenv("POWERTOOLS_METRICS_NAMESPACE"), "Guards") }
 
-// readTable reads the name of the table.
-func readTable() (string, error) { return TableName("TABLE_NAME", os.Getenv("TABLE_NAME")) }
-
 // TableName returns the name of a table in DynamoDB. An empty name means
 // rateLimit. The error of a malformed name begins with setting, which is where
 // the name stands.

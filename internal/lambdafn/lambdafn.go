@@ -123,7 +123,7 @@ func configure() (aws.Config, error) {
 }
 
 func open(cfg aws.Config) (*dynamostore.Store, error) {
-	name, err := readTable()
+	name, err := TableName("TABLE_NAME", os.Getenv("TABLE_NAME"))
 	if err != nil {
 		return nil, err
 	}

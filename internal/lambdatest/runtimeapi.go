@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	smithyrand "github.com/aws/smithy-go/rand"
 )
 
 // runtimeAPI is the HTTP server that a function asks for work. It implements
@@ -145,9 +147,8 @@ func (a *runtimeAPI) resultOf(job *work) *Result {
 }
 
 func newUUID() string {
-	b := randomBytes(16)
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80 // version 4
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	id, _ := smithyrand.NewUUID(rand.Reader).GetUUID() // rand.Reader never fails
+	return id
 }
 
 func newTraceID(at time.Time) string {

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// log allows limit actions in any period as long as window. Each action counts
+// log allows limit actions in any period of the length window. Each action counts
 // for exactly one window. A log is exact at every moment, but it takes space:
 // one slot for each action.
 //

@@ -75,8 +75,8 @@ func (p sliding) item(now int64) (window, expires int64) {
 //
 // Two rules keep the guard short:
 //
-//   - If s has actions in this period, the previous period is over and its
-//     weight is known. Then the guard has only the step of that weight.
+//   - If s has actions in this period, the previous period's counter no longer
+//     grows, so its weight is known. Then the guard has only the step of that weight.
 //   - If there are too many steps, the guard has every second one (or third, ...).
 //     The step of the weight in s is one of them, and so is the last step.
 //
@@ -143,9 +143,9 @@ func (p sliding) begun(now int64, s State) int64 {
 }
 
 // forget adds the removal of old counters to u. The counters of the periods k,
-// k-1 and k-2 stay, and those before them that s shows go. If s is empty, that
-// may only be for lack of knowledge. Then the 12 counters before them go, whether
-// they exist or not.
+// k-1 and k-2 stay. If s shows older counters, those go. If s is empty, the item
+// may only be unknown. Then the 12 counters before k-2 go, whether they exist or
+// not.
 func (p sliding) forget(u Update, k int64, s State) Update {
 	oldest := k - 2
 	if len(s) == 0 {

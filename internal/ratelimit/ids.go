@@ -166,11 +166,11 @@ func (w Write) LookIn(yield func(Kept) bool) {
 	yield(w.in(1))
 }
 
-// Forget returns the sets that w removes: those of all generations but the three
-// previous, the current and the next two. The second next one can have the id of
-// a release, see Into: a clock that is ahead is in the next generation, and the
-// release keeps its id in the one after that. A write that keeps no id in a
-// generation removes nothing.
+// Forget returns the sets that w removes. Six generations stay: the three
+// previous ones, the current one and the next two. The later of the next two can
+// have the id of a release (see Into): a clock that is ahead is in the next
+// generation, and the release keeps its id in the one after that. A write that
+// keeps no id in a generation removes nothing.
 func (w Write) Forget() []string {
 	if w.ID == (ID{}) || w.Whole {
 		return nil

@@ -49,7 +49,9 @@ func (k Known) refuse(r *Request, w Write, now time.Time) (Decision, bool) {
 	if n, _ := r.fits(w, k.Seen.State); n > 0 {
 		return Decision{}, false
 	}
-	if ahead := w; !r.Fresh { // it may be a repeat: if it fits on a clock that is ahead, only the store knows
+	// A request that is not fresh may repeat one that an instance whose clock is
+	// ahead has counted. If it fits by such a clock, only the store knows.
+	if ahead := w; !r.Fresh {
 		ahead.Now += mostApart.Milliseconds()
 		if n, _ := r.fits(ahead, k.Seen.State); n > 0 {
 			return Decision{}, false

@@ -70,9 +70,9 @@ func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
 }
 
 // alone decides r from memory. Known is what the memory held when r came. If r
-// sent no request and known refuses, that is the answer and the memory stays as
-// it is, so that a refusal does not repack the memory for each request of an
-// outage. Otherwise alone decides and counts in one step on the memory, because
+// sent no request and known refuses it, alone returns that refusal and leaves the
+// memory as it is. So an outage does not repack the memory for each refusal.
+// Otherwise alone decides and counts in one step on the memory, because
 // other decisions may have changed the memory.
 func (l *Limiter) alone(r *Request, w Write, t *tries, known Known) (d Decision) {
 	if t.requests == 0 {

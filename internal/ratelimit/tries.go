@@ -21,8 +21,8 @@ type tries struct {
 
 	// plain is how many actions an id without a note stands for. That is the
 	// number of the current attempt, until an attempt is lost. From then on it is
-	// the number of the lost attempt, and a later attempt for another number
-	// keeps that number with its id.
+	// the number of the lost attempt. A later attempt for another number keeps
+	// its own number with its id, as a note.
 	//
 	// For example, a partial request asks for 3 actions, and the answer is
 	// lost. The next answer shows that the request is not counted and that 2

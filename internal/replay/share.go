@@ -31,5 +31,3 @@ func (s Share) String() string {
 
 // of returns the share of n, rounded up.
 func (s Share) of(n int64) int64 { return (n*int64(s) + whole - 1) / whole }
-
-func (s Share) float() float64 { return float64(s) / whole }

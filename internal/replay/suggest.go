@@ -55,7 +55,7 @@ func (r *Replay) Suggest(ctx context.Context, t *traffic.Reader, share Share, fi
 	}
 	got := &Suggestion{
 		Activity: r.Activity, Policy: found.String(), Limit: found.Rates()[0].Limit,
-		Wanted: share.float(), Share: float64((users-found.heldUp)*10_000/users) / 10_000,
+		Wanted: float64(share) / whole, Share: float64((users-found.heldUp)*10_000/users) / 10_000,
 		Users: users, HeldUp: found.heldUp, BadLines: t.Bad, FirstBad: t.FirstBad, Interrupted: err != nil,
 	}
 	for _, n := range s.spool.requests {

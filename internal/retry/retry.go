@@ -27,9 +27,9 @@ const (
 type Budget struct {
 	Deadline time.Time
 
-	// Connected reports whether a connection is open. An attempt that has to open
-	// one first gets half of the time that is left, and any other a third, so that
-	// two more can follow. Nil: it is open.
+	// Connected reports whether a connection is open. An attempt that must open
+	// one gets half of the time that is left. Any other attempt gets a third, so
+	// that two more can follow. Nil: it is open.
 	Connected func() bool
 
 	attempts int
@@ -64,8 +64,9 @@ func (b *Budget) Next(ctx context.Context, failed bool) (time.Duration, bool) {
 	return share, true
 }
 
-// A Pause is the time between two attempts: a random part of First the first
-// time, then of twice as much each time, up to Longest.
+// A Pause is the time between two attempts. It is a random part of a bound. The
+// first bound is First. Each further one is twice the previous one, up to
+// Longest.
 type Pause struct {
 	First, Longest time.Duration // positive
 

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"go/format"
@@ -15,26 +16,20 @@ import (
 )
 
 // promise adds a line to the table of promised limits.
-func (e *edits) promise(g limits.Guard, a limits.Activity) {
-	if e.err != nil {
-		return
-	}
+func (e *edits) promise(g limits.Guard, a limits.Activity) error {
 	text, err := e.checkout.read(promisesFile)
 	if err != nil {
-		e.err = err
-		return
+		return err
 	}
 	// The table is not a map of known types, so only its own form is read.
 	start := strings.Index(text, "\nvar promised = ")
 	end := strings.Index(text[max(0, start):], "\n}\n\n")
 	if start < 0 || end < 0 {
-		e.err = fmt.Errorf("%s has no table named promised", promisesFile)
-		return
+		return fmt.Errorf("%s has no table named promised", promisesFile)
 	}
 	file, err := declarations(promisesFile, text)
 	if err != nil {
-		e.err = err
-		return
+		return err
 	}
 	tiers := "nil"
 	if len(a.Tiers) > 0 {
@@ -43,7 +38,10 @@ func (e *edits) promise(g limits.Guard, a limits.Activity) {
 	at := start + end + 1
 	row := fmt.Sprintf("\t{%q, %s, %q, %q, %s, \"\"},\n", g.Name, file.name(g.Message), a.Name, a.Limit.String(), tiers)
 	formatted, err := format.Source([]byte(text[:at] + row + text[at:]))
-	e.replace(promisesFile, "the promise "+a.Name+": "+a.Limit.String(), string(formatted), err)
+	if err != nil {
+		return err
+	}
+	return e.replace(promisesFile, "the promise "+a.Name+": "+a.Limit.String(), string(formatted))
 }
 
 const functionText = `%spackage main
@@ -59,11 +57,13 @@ func main() { os.Exit(lambdafn.Guard(limits.%[3]s)) }
 `
 
 // function adds the function's folder.
-func (e *edits) function(g limits.Guard, variable string) {
+func (e *edits) function(g limits.Guard, variable string) error {
 	comment := fmt.Sprintf("The Lambda function %s decides the activities that limits.%s lists.", g.Name, variable)
 	folder := path.Join("functions", g.Name)
-	e.create(folder+"/main.go", "the function", fmt.Sprintf(functionText, wrapped(comment), e.checkout.module, variable))
-	e.create(folder+"/event.json", "a sample event", fmt.Sprintf("{\"userId\": \"u1\", \"activity\": %q}\n", g.Activities[0].Name))
+	return cmp.Or(
+		e.create(folder+"/main.go", "the function", fmt.Sprintf(functionText, wrapped(comment), e.checkout.module, variable)),
+		e.create(folder+"/event.json", "a sample event", fmt.Sprintf("{\"userId\": \"u1\", \"activity\": %q}\n", g.Activities[0].Name)),
+	)
 }
 
 // wrapped returns a text as a comment with lines of at most 80 characters.
@@ -82,61 +82,52 @@ func wrapped(text string) string {
 }
 
 // template adds the guard's pieces to the template.
-func (e *edits) template(g limits.Guard, after *source) {
-	if e.err != nil {
-		return
-	}
+func (e *edits) template(g limits.Guard, after *source) error {
 	before, err := e.checkout.read(templateFile)
 	if err != nil {
-		e.err = err
-		return
+		return err
 	}
 	text, err := withTemplate(before, after.guards[:len(after.guards)-1], g)
-	e.replace(templateFile, "the function, its policy, URL, alarms, dashboard line and output; the policy for backends", text, err)
-	e.complete(text, g)
+	if err != nil {
+		return err
+	}
+	what := "the function, its policy, URL, alarms, dashboard line and output; the policy for backends"
+	return cmp.Or(e.replace(templateFile, what, text), complete(text, g))
 }
 
 // roleFits checks that the role of a guard allows what one more activity needs.
-func (e *edits) roleFits(g limits.Guard, a limits.Activity) {
-	if e.err != nil {
-		return
-	}
+func (e *edits) roleFits(g limits.Guard, a limits.Activity) error {
 	text, err := e.checkout.read(templateFile)
-	e.err = err
+	if err != nil {
+		return err
+	}
 	g.Activities = append(slices.Clone(g.Activities), a)
-	e.complete(text, g)
+	return complete(text, g)
 }
 
-// complete checks that the template has all pieces of a guard.
-func (e *edits) complete(text string, g limits.Guard) {
-	if e.err != nil {
-		return
-	}
+// complete checks that a template has all pieces of a guard.
+func complete(text string, g limits.Guard) error {
 	missing, err := Missing(text, []limits.Guard{g})
 	if err == nil && len(missing) > 0 {
 		err = fmt.Errorf("the template needs a change by hand first: %s", strings.Join(missing, "; "))
 	}
-	e.err = err
+	return err
 }
 
 // documents replaces the table of limits, and adds an entry to the changelog.
-func (e *edits) documents(r Request, after *source) {
-	if e.err != nil {
-		return
-	}
+func (e *edits) documents(r Request, after *source) error {
 	old := lists.Markdown(e.checkout.Guards())
 	file, text := e.checkout.withText(old)
 	if file == "" {
-		e.err = errors.New("neither README.md nor a document of docs has the table of guards limits --markdown; put it there first")
-		return
+		return errors.New("neither README.md nor a document of docs has the table of guards limits --markdown; put it there first")
 	}
-	e.replace(file, "the table of limits", strings.Replace(text, old, lists.Markdown(after.guards), 1), nil)
+	table := strings.Replace(text, old, lists.Markdown(after.guards), 1)
 	entry := fmt.Sprintf("- **`%s`** is a new activity of `%s`. Its limit is `%s`.\n", r.Activity.Name, r.Guard, r.Activity.Limit)
 	if r.New {
 		entry = fmt.Sprintf("- **`%s`** is a new guard. Its activity is `%s`, with the limit `%s`.\n", r.Guard, r.Activity.Name, r.Activity.Limit)
 	}
 	text, err := e.checkout.read(changelog)
-	e.replace(changelog, "an entry under Added", withEntry(text, entry), err)
+	return cmp.Or(err, e.replace(file, "the table of limits", table), e.replace(changelog, "an entry under Added", withEntry(text, entry)))
 }
 
 // withText returns the first document that contains a text.
@@ -188,12 +179,10 @@ func withEntry(text, entry string) string {
 }
 
 // clients replaces the lists of the clients.
-func (e *edits) clients(after *source) {
-	if e.err != nil {
-		return
-	}
+func (e *edits) clients(after *source) error {
 	files, err := lists.Clients(after.guards)
 	for _, file := range slices.Sorted(maps.Keys(files)) {
-		e.replace(file, "the client's list of activities", string(files[file]), err)
+		err = cmp.Or(err, e.replace(file, "the client's list of activities", string(files[file])))
 	}
+	return err
 }

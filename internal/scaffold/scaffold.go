@@ -7,6 +7,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/cric-talk/guards/internal/limits"
@@ -51,71 +52,54 @@ func (c *Checkout) Add(r Request) ([]Change, error) {
 			return nil, err
 		}
 		text, err := c.source.withGuard(variable, g)
-		e.replace(limitsFile, fmt.Sprintf("the guard %s with %s: %s", variable, r.Activity.Name, r.Activity.Limit), text, err)
-		after = e.parsed(text)
-		e.promise(g, r.Activity)
-		e.function(g, variable)
-		e.template(g, after)
+		if err != nil {
+			return nil, err
+		}
+		if after, err = parse(text); err != nil {
+			return nil, err
+		}
+		what := fmt.Sprintf("the guard %s with %s: %s", variable, r.Activity.Name, r.Activity.Limit)
+		if err := cmp.Or(e.replace(limitsFile, what, text), e.promise(g, r.Activity), e.function(g, variable), e.template(g, after)); err != nil {
+			return nil, err
+		}
 	} else {
 		g, _ := c.guard(r.Guard)
 		text, err := c.source.withActivity(g.Name, r.Activity)
-		e.replace(limitsFile, fmt.Sprintf("%s of %s: %s", r.Activity.Name, g.Name, r.Activity.Limit), text, err)
-		after = e.parsed(text)
-		e.promise(g, r.Activity)
-		e.roleFits(g, r.Activity)
+		if err != nil {
+			return nil, err
+		}
+		if after, err = parse(text); err != nil {
+			return nil, err
+		}
+		what := fmt.Sprintf("%s of %s: %s", r.Activity.Name, g.Name, r.Activity.Limit)
+		if err := cmp.Or(e.replace(limitsFile, what, text), e.promise(g, r.Activity), e.roleFits(g, r.Activity)); err != nil {
+			return nil, err
+		}
 	}
-	e.documents(r, after)
-	e.clients(after)
-	if e.err != nil {
-		return nil, e.err
-	}
-	return e.changes, nil
+	return e.changes, cmp.Or(e.documents(r, after), e.clients(after))
 }
 
-// edits collects changes. After the first error, it collects no more.
+// edits collects changes.
 type edits struct {
 	checkout *Checkout
 	changes  []Change
-	err      error
 }
 
 // replace adds the change of a file that exists. It adds nothing if the text
 // stays the same.
-func (e *edits) replace(file, what, text string, err error) {
-	if e.err == nil {
-		e.err = err
-	}
-	if e.err != nil {
-		return
-	}
+func (e *edits) replace(file, what, text string) error {
 	before, err := e.checkout.read(file)
-	if e.err = err; err == nil && before != text {
+	if err == nil && before != text {
 		e.changes = append(e.changes, Change{File: file, What: what, Before: before, After: text})
 	}
+	return err
 }
 
 // create adds a file that does not exist yet.
-func (e *edits) create(file, what, text string) {
-	if e.err != nil {
-		return
-	}
+func (e *edits) create(file, what, text string) error {
 	if e.checkout.exists(file) {
-		e.err = fmt.Errorf("%s exists already", file)
-		return
+		return fmt.Errorf("%s exists already", file)
 	}
 	e.changes = append(e.changes, Change{File: file, What: what, New: true, After: text})
-}
-
-// parsed reads a new text of limits.go. It returns an empty source if there is
-// an error.
-func (e *edits) parsed(text string) *source {
-	if e.err != nil {
-		return new(source)
-	}
-	s, err := parse(text)
-	if err != nil {
-		e.err = err
-		return new(source)
-	}
-	return s
+	return nil
 }

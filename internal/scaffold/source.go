@@ -115,7 +115,7 @@ func (s *source) fields(v ast.Expr, set func(name string, value ast.Expr) error)
 }
 
 func (s *source) guard(v ast.Expr) (g limits.Guard, err error) {
-	return g, s.fields(v, func(name string, value ast.Expr) (err error) {
+	err = s.fields(v, func(name string, value ast.Expr) (err error) {
 		switch name {
 		case "Name":
 			g.Name, err = s.string(value)
@@ -138,10 +138,11 @@ func (s *source) guard(v ast.Expr) (g limits.Guard, err error) {
 		}
 		return err
 	})
+	return g, err
 }
 
 func (s *source) activity(v ast.Expr) (a limits.Activity, err error) {
-	return a, s.fields(v, func(name string, value ast.Expr) (err error) {
+	err = s.fields(v, func(name string, value ast.Expr) (err error) {
 		switch name {
 		case "Name":
 			a.Name, err = s.string(value)
@@ -162,6 +163,7 @@ func (s *source) activity(v ast.Expr) (a limits.Activity, err error) {
 		}
 		return err
 	})
+	return a, err
 }
 
 func (s *source) tiers(v ast.Expr) (limits.Tiers, error) {

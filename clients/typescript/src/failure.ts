@@ -46,9 +46,11 @@ export function failure(error: unknown, call: Call): GuardsError {
     const code = unnamed.test(e.name) ? `HTTP ${status}` : e.name;
     return httpError(status, code, unnamed.test(e.message) || e.name === "SyntaxError" ? "" : e.message, call, error);
   }
-  const host = absentHost(e);
-  if (host !== undefined) return noHost(host, call, error);
-  const broken = connectionCode(e);
+  const all = [...causes(e)];
+  // ENOTFOUND: the name servers answered that the host does not exist. If none answered, the code is EAI_AGAIN.
+  const absent = all.find((c) => c.code === "ENOTFOUND");
+  if (absent) return noHost(absent.hostname ?? "with this name", call, error);
+  const broken = all.map((c) => c.code).find((code) => typeof code === "string" && connections.has(code));
   if (broken !== undefined || e.name === "TimeoutError") return outage(e.message || broken || e.name, call, error);
   // The credentials were found before the first attempt, so they could not be renewed since.
   if (e.name === "CredentialsProviderError") return outage(e.name, call, error);
@@ -117,17 +119,10 @@ export function hide(text: string, { event }: Call): string {
   return text;
 }
 
-/**
- * Returns the name of the host if the name servers answered that it does not exist. If no name server answered, the
- * code is EAI_AGAIN.
- */
-function absentHost(error: Failure, depth = 0): string | undefined {
-  if (error.code === "ENOTFOUND") return error.hostname ?? "with this name";
-  return error.cause instanceof Error && depth < 5 ? absentHost(error.cause, depth + 1) : undefined;
-}
-
-/** Returns the code of a broken connection. Some HTTP handlers wrap it. */
-function connectionCode(error: Failure, depth = 0): string | undefined {
-  if (typeof error.code === "string" && connections.has(error.code)) return error.code;
-  return error.cause instanceof Error && depth < 5 ? connectionCode(error.cause, depth + 1) : undefined;
+/** Lists the error, its cause, the cause of that and so on, at most six errors. Some HTTP handlers wrap an error. */
+function* causes(error: unknown): Generator<Failure> {
+  for (let depth = 0; error instanceof Error && depth < 6; depth++) {
+    yield error;
+    error = error.cause;
+  }
 }

@@ -73,8 +73,7 @@ type Reader struct {
 	Tally
 	files []*file // those with more requests; the first one has the earliest head
 	name  string  // of all files, for errors
-	stale bool    // the head of the first file has been returned
-	begun bool
+	begun bool    // Next has returned a request
 }
 
 // NewReader returns a Reader of files.
@@ -100,26 +99,25 @@ func (r *Reader) Name() string { return r.name }
 // earliest request. Each file must be in the order of time itself, apart from
 // small steps back.
 func (r *Reader) Next() (Line, error) {
-	if err := r.advance(); err != nil {
+	next := r.advance
+	if !r.begun {
+		next, r.begun = r.begin, true
+	}
+	if err := next(); err != nil {
 		return Line{}, err
 	}
 	if len(r.files) == 0 {
 		return Line{}, io.EOF
 	}
-	r.stale = true
 	return r.files[0].head, nil
 }
 
-// advance makes the earliest request the head of the first file.
+// advance leaves the head of the first file. It makes the earliest request of
+// the rest the head of the first file.
 func (r *Reader) advance() error {
-	if !r.begun {
-		r.begun = true
-		return r.begin()
-	}
-	if !r.stale || len(r.files) == 0 {
+	if len(r.files) == 0 {
 		return nil
 	}
-	r.stale = false
 	more, err := r.files[0].next()
 	if err != nil {
 		return err
