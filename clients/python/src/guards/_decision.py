@@ -48,7 +48,7 @@ class Decision:
     wait_time: int | None = None
     """Milliseconds until the same request can pass; 0 if nothing was refused."""
     reset_at: int | None = None
-    """Unix milliseconds when the count is over."""
+    """Unix milliseconds when everything that counts now has expired."""
     window_key: int | None = None
     granted: int | None = None
     """How many actions a check counted."""
