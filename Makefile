@@ -230,7 +230,7 @@ $(PACKAGES)/typescript/installed: $(call sources,$(CLIENT_SOURCES)/typescript)
 	@rm -rf $(@D)
 	@mkdir -p $(@D)/source
 	@tar -C $(CLIENT_SOURCES)/typescript --exclude=node_modules --exclude='dist*' -cf - . | tar -C $(@D)/source -xf -
-	@cd $(@D)/source && npm ci --silent --no-audit --no-fund && npm pack --silent --pack-destination .. >/dev/null
+	@cd $(@D)/source && npm ci --silent --no-audit --no-fund && { npm pack --silent --pack-destination .. >pack.log || { cat pack.log >&2; exit 1; }; }
 	@echo '{"private": true, "type": "module"}' >$(@D)/package.json
 	@cd $(@D) && npm install --silent --no-audit --no-fund ./*.tgz
 	@touch $@

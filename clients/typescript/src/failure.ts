@@ -50,7 +50,7 @@ export function failure(error: unknown, call: Call): GuardsError {
   // ENOTFOUND: the name servers answered that the host does not exist. If none answered, the code is EAI_AGAIN.
   const absent = all.find((c) => c.code === "ENOTFOUND");
   if (absent) return noHost(absent.hostname ?? "with this name", call, error);
-  const broken = all.map((c) => c.code).find((code) => typeof code === "string" && connections.has(code));
+  const broken = all.map((c) => c.code).find((code): code is string => typeof code === "string" && connections.has(code));
   if (broken !== undefined || e.name === "TimeoutError") return outage(e.message || broken || e.name, call, error);
   // The credentials were found before the first attempt, so they could not be renewed since.
   if (e.name === "CredentialsProviderError") return outage(e.name, call, error);
