@@ -76,7 +76,10 @@ func (c *Checkout) Add(r Request) ([]Change, error) {
 			return nil, err
 		}
 	}
-	return e.changes, cmp.Or(e.documents(r, after), e.clients(after))
+	if err := cmp.Or(e.documents(r, after), e.clients(after)); err != nil {
+		return nil, err
+	}
+	return e.changes, nil
 }
 
 // edits collects changes.
