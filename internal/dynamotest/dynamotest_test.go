@@ -3,10 +3,8 @@ package dynamotest_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -14,17 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/needs"
 )
-
-// outcome is a test that only records if it was skipped or failed.
-type outcome struct {
-	testing.TB
-	skipped, failed string
-}
-
-func (o *outcome) Helper()           {}
-func (o *outcome) Skip(args ...any)  { o.skipped = args[0].(string); runtime.Goexit() }
-func (o *outcome) Fatal(args ...any) { o.failed = args[0].(string); runtime.Goexit() }
 
 func TestEndpointSkipsTheTestOrFailsItInCI(t *testing.T) {
 	for _, test := range []struct {
@@ -38,13 +27,10 @@ func TestEndpointSkipsTheTestOrFailsItInCI(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Setenv("DYNAMODB_ENDPOINT", test.endpoint)
 			t.Setenv("CI", test.ci)
-			var o outcome
 			var got string
-			var wg sync.WaitGroup
-			wg.Go(func() { got = dynamotest.Endpoint(&o) })
-			wg.Wait()
-			if got != test.want || !matches(o.skipped, test.wantSkipped) || !matches(o.failed, test.wantFailed) {
-				t.Errorf("got %q, skipped %q, failed %q", got, o.skipped, o.failed)
+			skipped, failed := needs.Ended(func(t testing.TB) { got = dynamotest.Endpoint(t) })
+			if got != test.want || !matches(skipped, test.wantSkipped) || !matches(failed, test.wantFailed) {
+				t.Errorf("got %q, skipped %q, failed %q", got, skipped, failed)
 			}
 		})
 	}

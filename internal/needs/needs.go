@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// Skip skips the test, or fails it with CI=true. The reason says how to get what
-// is missing.
+// Skip skips the test, or fails it with CI=true. The reason names what is missing
+// and the way to get it.
 func Skip(t testing.TB, reason string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {

@@ -3,46 +3,32 @@ package needs_test
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/cric-talk/guards/internal/needs"
 )
 
-// An outcome records how a test ended.
-type outcome struct {
-	testing.TB
-	skipped, failed string
-}
-
-func (o *outcome) Helper()           {}
-func (o *outcome) Skip(args ...any)  { o.skipped = args[0].(string); runtime.Goexit() }
-func (o *outcome) Fatal(args ...any) { o.failed = args[0].(string); runtime.Goexit() }
-
 func TestWhatIsMissingSkipsTheTestOrFailsItInCI(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("GUARDS_PACKAGES", dir)
-	ask := func() (o outcome, path string) {
-		var wg sync.WaitGroup
-		wg.Go(func() { path = needs.Package(&o, "python", "venv") })
-		wg.Wait()
-		return o, path
+	ask := func() (skipped, failed, path string) {
+		skipped, failed = needs.Ended(func(t testing.TB) { path = needs.Package(t, "python", "venv") })
+		return skipped, failed, path
 	}
 	t.Setenv("CI", "")
-	if o, _ := ask(); !strings.HasSuffix(o.skipped, "is missing: run make packages") || o.failed != "" {
-		t.Errorf("skipped %q, failed %q", o.skipped, o.failed)
+	if skipped, failed, _ := ask(); !strings.HasSuffix(skipped, "is missing: run make packages") || failed != "" {
+		t.Errorf("skipped %q, failed %q", skipped, failed)
 	}
 	t.Setenv("CI", "true")
-	if o, _ := ask(); !strings.HasSuffix(o.failed, "is missing: run make packages") || o.skipped != "" {
-		t.Errorf("with CI=true: skipped %q, failed %q", o.skipped, o.failed)
+	if skipped, failed, _ := ask(); !strings.HasSuffix(failed, "is missing: run make packages") || skipped != "" {
+		t.Errorf("with CI=true: skipped %q, failed %q", skipped, failed)
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "python", "installed"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if o, path := ask(); path != filepath.Join(dir, "python", "venv") || o.skipped+o.failed != "" {
-		t.Errorf("path %q, skipped %q, failed %q", path, o.skipped, o.failed)
+	if skipped, failed, path := ask(); path != filepath.Join(dir, "python", "venv") || skipped+failed != "" {
+		t.Errorf("path %q, skipped %q, failed %q", path, skipped, failed)
 	}
 }
 

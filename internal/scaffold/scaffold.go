@@ -43,40 +43,36 @@ func (c *Checkout) Add(r Request) ([]Change, error) {
 	if err := c.check(r); err != nil {
 		return nil, err
 	}
-	e := &edits{checkout: c}
-	var after *source
+	var g limits.Guard
+	var variable, what, text string
+	var err error
 	if r.New {
-		g := limits.Guard{Name: r.Guard, Message: c.source.message(), Activities: []limits.Activity{r.Activity}}
-		variable, err := c.variable(g.Name)
-		if err != nil {
+		g = limits.Guard{Name: r.Guard, Message: c.source.message(), Activities: []limits.Activity{r.Activity}}
+		if variable, err = c.variable(g.Name); err != nil {
 			return nil, err
 		}
-		text, err := c.source.withGuard(variable, g)
-		if err != nil {
-			return nil, err
-		}
-		if after, err = parse(text); err != nil {
-			return nil, err
-		}
-		what := fmt.Sprintf("the guard %s with %s: %s", variable, r.Activity.Name, r.Activity.Limit)
-		if err := cmp.Or(e.replace(limitsFile, what, text), e.promise(g, r.Activity), e.function(g, variable), e.template(g, after)); err != nil {
-			return nil, err
-		}
+		what = fmt.Sprintf("the guard %s with %s: %s", variable, r.Activity.Name, r.Activity.Limit)
+		text, err = c.source.withGuard(variable, g)
 	} else {
-		g, _ := c.guard(r.Guard)
-		text, err := c.source.withActivity(g.Name, r.Activity)
-		if err != nil {
-			return nil, err
-		}
-		if after, err = parse(text); err != nil {
-			return nil, err
-		}
-		what := fmt.Sprintf("%s of %s: %s", r.Activity.Name, g.Name, r.Activity.Limit)
-		if err := cmp.Or(e.replace(limitsFile, what, text), e.promise(g, r.Activity), e.roleFits(g, r.Activity)); err != nil {
-			return nil, err
-		}
+		g, _ = c.guard(r.Guard)
+		what = fmt.Sprintf("%s of %s: %s", r.Activity.Name, g.Name, r.Activity.Limit)
+		text, err = c.source.withActivity(g.Name, r.Activity)
 	}
-	if err := cmp.Or(e.documents(r, after), e.clients(after)); err != nil {
+	if err != nil {
+		return nil, err
+	}
+	after, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	e := &edits{checkout: c}
+	err = cmp.Or(e.replace(limitsFile, what, text), e.promise(g, r.Activity))
+	if r.New {
+		err = cmp.Or(err, e.function(g, variable), e.template(g, after))
+	} else {
+		err = cmp.Or(err, e.roleFits(g, r.Activity))
+	}
+	if err = cmp.Or(err, e.documents(r, after), e.clients(after)); err != nil {
 		return nil, err
 	}
 	return e.changes, nil

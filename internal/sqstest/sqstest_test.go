@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -12,18 +11,9 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/cric-talk/guards/internal/needs"
 	"github.com/cric-talk/guards/internal/sqstest"
 )
-
-// outcome is a test that only records if it was skipped or failed.
-type outcome struct {
-	testing.TB
-	skipped, failed string
-}
-
-func (o *outcome) Helper()           {}
-func (o *outcome) Skip(args ...any)  { o.skipped = args[0].(string); runtime.Goexit() }
-func (o *outcome) Fatal(args ...any) { o.failed = args[0].(string); runtime.Goexit() }
 
 func TestEndpointSkipsTheTestOrFailsItInCI(t *testing.T) {
 	for _, test := range []struct{ endpoint, ci, want, skipped, failed string }{
@@ -33,13 +23,10 @@ func TestEndpointSkipsTheTestOrFailsItInCI(t *testing.T) {
 	} {
 		t.Setenv("SQS_ENDPOINT", test.endpoint)
 		t.Setenv("CI", test.ci)
-		var o outcome
 		var got string
-		var wg sync.WaitGroup
-		wg.Go(func() { got = sqstest.Endpoint(&o) })
-		wg.Wait()
-		if got != test.want || !strings.Contains(o.skipped, test.skipped) || !strings.Contains(o.failed, test.failed) || (o.skipped+o.failed == "") != (got != "") {
-			t.Errorf("%+v: got %q, skipped %q, failed %q", test, got, o.skipped, o.failed)
+		skipped, failed := needs.Ended(func(t testing.TB) { got = sqstest.Endpoint(t) })
+		if got != test.want || !strings.Contains(skipped, test.skipped) || !strings.Contains(failed, test.failed) || (skipped+failed == "") != (got != "") {
+			t.Errorf("%+v: got %q, skipped %q, failed %q", test, got, skipped, failed)
 		}
 	}
 }

@@ -29,7 +29,7 @@ type Line struct {
 	Activity string
 }
 
-// Options say how to read the files. The zero Options read CSV and JSON with
+// Options describe the form of the files. The zero Options read CSV and JSON with
 // the fields time, user and activity.
 type Options struct {
 	Format   Format
@@ -73,7 +73,7 @@ type Reader struct {
 	Tally
 	files []*file // those with more requests; the first one has the earliest head
 	name  string  // of all files, for errors
-	begun bool    // Next has returned a request
+	begun bool    // Next was called
 }
 
 // NewReader returns a Reader of files.
@@ -99,11 +99,14 @@ func (r *Reader) Name() string { return r.name }
 // earliest request. Each file must be in the order of time itself, apart from
 // small steps back.
 func (r *Reader) Next() (Line, error) {
-	next := r.advance
-	if !r.begun {
-		next, r.begun = r.begin, true
+	var err error
+	if r.begun {
+		err = r.advance()
+	} else {
+		r.begun = true
+		err = r.begin()
 	}
-	if err := next(); err != nil {
+	if err != nil {
 		return Line{}, err
 	}
 	if len(r.files) == 0 {
