@@ -31,8 +31,8 @@ type report struct {
 	Region  string       `json:"region"`
 }
 
-// edit changes the settings. The text of what describes the change in the
-// history. It returns a report, and the settings before and after the change.
+// edit changes the settings. It returns a report, and the settings before and
+// after the change. The text of what describes the change in the history.
 func (f *changeFlags) edit(ctx context.Context, con console, s store, what string, edit func(live.Settings) (live.Settings, error)) (r report, before, after live.Settings, err error) {
 	if f.By == "" {
 		if u, err := user.Current(); err == nil {

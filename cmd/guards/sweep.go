@@ -17,10 +17,10 @@ type sweepFlags struct {
 	tableFlags
 }
 
-// clean asks for confirmation and runs cleanup. The question names what is
-// deleted by the text of what. A terminal shows the progress of a sweep. If
-// userID is not empty, clean deletes that user; otherwise it deletes what has
-// expired. If ctx ends or cleanup fails, clean prints what was done until then.
+// clean asks for confirmation and runs cleanup. The question contains the text
+// of what. A terminal shows the progress of a sweep. If userID is not empty,
+// clean deletes that user; otherwise it deletes what has expired. If ctx ends or
+// cleanup fails, clean prints what was done until then.
 func (f *sweepFlags) clean(ctx context.Context, con console, what, userID string) error {
 	store, err := f.open(ctx)
 	if err != nil {

@@ -167,10 +167,9 @@ func (w Write) LookIn(yield func(Kept) bool) {
 }
 
 // Forget returns the sets that w removes. Six generations stay: the three
-// previous ones, the current one and the next two. The later of the next two can
-// have the id of a release (see Into): a clock that is ahead is in the next
-// generation, and the release keeps its id in the one after that. A write that
-// keeps no id in a generation removes nothing.
+// previous ones, the current one and the next two. A clock that is ahead is in
+// the next generation, and a release by it keeps its id in the one after that
+// (see Into). A write that keeps no id in a generation removes nothing.
 func (w Write) Forget() []string {
 	if w.ID == (ID{}) || w.Whole {
 		return nil

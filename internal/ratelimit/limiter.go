@@ -110,9 +110,8 @@ func (l *Limiter) Status(ctx context.Context, r Request) (Decision, error) {
 // Release gives back r.Count actions of the check whose id is r.ID and whose
 // receipt is r.At. It works for 20 s after the check. Two kinds work longer: a
 // fixed window with a limit of up to 100 until it ends, and a log as long as its
-// slots count. If there is nothing to give back, nothing changes and there is no
-// error. The error is a *StoreError, or names the field of r that is out of
-// range.
+// slots count. A release without an effect is no error. The error is a
+// *StoreError, or names the field of r that is out of range.
 //
 // A release that is sent twice within 20 s gives back once. Don't repeat it
 // later: on a log, it could then give back another action of the same
