@@ -1,5 +1,6 @@
 // Update is a Lambda function that only makes one UpdateItem with the SDK's
-// client. The benchmarks compare a guard with it.
+// client. The benchmarks compare a guard with it. If SIGTERM is set, it also asks
+// Lambda for that signal, as a guard does.
 package main
 
 import (
@@ -24,7 +25,11 @@ func main() {
 		panic(err)
 	}
 	client, table := dynamodb.NewFromConfig(cfg), os.Getenv("TABLE_NAME")
-	lambda.Start(func(ctx context.Context, e event) (json.RawMessage, error) {
+	var options []lambda.Option
+	if os.Getenv("SIGTERM") != "" {
+		options = append(options, lambda.WithEnableSIGTERM(func() { os.Exit(0) }))
+	}
+	lambda.StartWithOptions(func(ctx context.Context, e event) (json.RawMessage, error) {
 		_, err := client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 			TableName: &table,
 			Key: map[string]types.AttributeValue{
@@ -35,5 +40,5 @@ func main() {
 			ExpressionAttributeValues: map[string]types.AttributeValue{":n": &types.AttributeValueMemberN{Value: "1"}},
 		})
 		return json.RawMessage(`{"allowed":true}`), err
-	})
+	}, options...)
 }
