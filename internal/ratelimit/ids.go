@@ -50,10 +50,10 @@ type Kept struct {
 //
 // The sets are named i00 to i36. The names repeat every 259 s, so that a write
 // can list the sets to remove without reading the item. If nobody writes for
-// 259 s, an old set is still there under the name of the current one. So each
-// id is mixed with the number of its generation, and an old id does not match.
-// 37 is prime, so a client that calls once a minute still cycles through every
-// name. A client whose period is a multiple of 259 s, to within 7 s, always meets
+// 259 s, an old set is still there under the name of the current one. Each id is
+// mixed with the number of its generation, so that an old id does not match. A
+// client that calls once a minute cycles through every name, because 37 is prime.
+// A client whose period is a multiple of 259 s, to within 7 s, always meets
 // the same name, and its old ids stay in that set, 6 bytes for each request. They
 // go when the client comes at another time, or with the item.
 const (
