@@ -30,7 +30,7 @@ var shares = []struct{ function, share string }{
 	{"runtime.mcall", "Go's scheduler"},
 	{"runtime.mstart", "Go's scheduler"},
 	{"runtime.sysmon", "Go's scheduler"},
-	{"github.com/aws/aws-sdk-go-v2/aws/signer", "signature (the SDK's)"},
+	{"github.com/cric-talk/guards/internal/dynamohttp.(*Client).sign", "signature"},
 	{"net/http.", "HTTP and the network"},
 	{"net/textproto.", "HTTP and the network"},
 	{"net.", "HTTP and the network"},

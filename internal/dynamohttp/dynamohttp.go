@@ -16,8 +16,6 @@ package dynamohttp
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -26,7 +24,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -36,23 +33,15 @@ import (
 type Client struct {
 	stock    *dynamodb.Client
 	options  dynamodb.Options // of stock
-	signer   *v4.Signer
 	endpoint atomic.Pointer[endpoint]
+	key      atomic.Pointer[signingKey]
 	skew     atomic.Int64 // how far DynamoDB's clock is ahead of this one, in ns
 }
 
 // New returns a client with the settings of c: region, endpoint, credentials,
 // HTTP client, and the correction of clocks. It sends no requests.
 func New(c *dynamodb.Client) *Client {
-	options := c.Options()
-	return &Client{
-		stock:   c,
-		options: options,
-		signer: v4.NewSigner(func(o *v4.SignerOptions) {
-			o.Logger = options.Logger
-			o.LogSigning = options.ClientLogMode.IsSigning()
-		}),
-	}
+	return &Client{stock: c, options: c.Options()}
 }
 
 // Do sends body as one request of an operation, such as UpdateItem, and returns
@@ -123,9 +112,8 @@ func (c *Client) request(ctx context.Context, operation, table string, body []by
 	if err != nil {
 		return nil, err
 	}
-	url := to.url // a copy, because the signer changes it
 	request := &http.Request{
-		Method: http.MethodPost, URL: &url, Host: url.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Method: http.MethodPost, URL: &to.url, Host: to.host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{
 			"Accept-Encoding": {"identity"},
 			"Content-Type":    {"application/x-amz-json-1.0"},
@@ -135,10 +123,8 @@ func (c *Client) request(ctx context.Context, operation, table string, body []by
 		Body:          io.NopCloser(bytes.NewReader(body)),
 		ContentLength: int64(len(body)),
 	}
-	request = request.WithContext(ctx)
-	hash := sha256.Sum256(body)
-	at := time.Now().Add(time.Duration(c.skew.Load()))
-	return request, c.signer.SignHTTP(ctx, credentials, request, hex.EncodeToString(hash[:]), to.signingName, to.signingRegion, at)
+	c.sign(request.Header, body, credentials, to, time.Now().Add(time.Duration(c.skew.Load())))
+	return request.WithContext(ctx), nil
 }
 
 const userAgent = "guards"

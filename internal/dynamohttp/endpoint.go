@@ -1,6 +1,7 @@
 package dynamohttp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/encoding/httpbinding"
 )
 
 // An endpoint is where the requests for one table go, and what their signatures
@@ -17,6 +19,8 @@ import (
 type endpoint struct {
 	table, accountID string // what it was resolved for
 	url              url.URL
+	host             string // as it is signed: without the port of its scheme
+	path             string // as it is signed: escaped twice
 	signingName      string
 	signingRegion    string
 }
@@ -60,9 +64,12 @@ func resolve(ctx context.Context, client *dynamodb.Client, table string, credent
 //	AWS4-HMAC-SHA256 Credential=AKID/20261122/eu-west-1/dynamodb/aws4_request, ...
 func (e *endpoint) take(r *http.Request) {
 	e.url = *r.URL
+	e.host = cmp.Or(r.Host, r.URL.Host)
+	e.path = httpbinding.EscapePath(cmp.Or(r.URL.EscapedPath(), "/"), false)
 	scope, _, _ := strings.Cut(r.Header.Get("Authorization"), ",")
-	if parts := strings.Split(scope, "/"); len(parts) == 5 {
-		e.signingRegion, e.signingName = parts[2], parts[3]
+	parts := strings.Split(scope, "/")
+	if n := len(parts); n >= 5 {
+		e.signingRegion, e.signingName = parts[n-3], parts[n-2]
 	}
 }
 

@@ -2,8 +2,6 @@ package dynamohttp_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,11 +16,6 @@ import (
 
 	"github.com/cric-talk/guards/internal/dynamohttp"
 )
-
-func sum(body []byte) string {
-	hash := sha256.Sum256(body)
-	return hex.EncodeToString(hash[:])
-}
 
 // The clock of this machine is wrong. The first answer shows it, and the next
 // request is signed with DynamoDB's time.
@@ -55,7 +48,7 @@ func TestAWrongClockIsCorrected(t *testing.T) {
 				}
 			}
 			for i, want := range []time.Duration{0, 0, tt.want, tt.want} {
-				at, err := time.Parse("20060102T150405Z", r.requests[i].Header.Get("X-Amz-Date"))
+				at, err := time.Parse(dateFormat, r.requests[i].Header.Get("X-Amz-Date"))
 				if off := time.Until(at) - want; err != nil || off.Abs() > 30*time.Second {
 					t.Errorf("request %d is signed for %v, %v off: %v", i, at, off, err)
 				}
