@@ -45,8 +45,8 @@ func New(c *dynamodb.Client) *Client {
 }
 
 // Do sends body as one request of an operation, such as UpdateItem, and returns
-// the body of the answer. Table is the name or the ARN of the table that body
-// names.
+// the body of the answer. Body is not empty. Table is the name or the ARN of the
+// table that body names.
 //
 // Do returns errors of the same types as the SDK's client:
 //
@@ -112,8 +112,9 @@ func (c *Client) request(ctx context.Context, operation, table string, body []by
 	if err != nil {
 		return nil, err
 	}
+	url := to.url // a copy, because HTTP clients can change it
 	request := &http.Request{
-		Method: http.MethodPost, URL: &to.url, Host: to.host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Method: http.MethodPost, URL: &url, Host: to.host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{
 			"Accept-Encoding": {"identity"},
 			"Content-Type":    {"application/x-amz-json-1.0"},
