@@ -4,9 +4,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/cric-talk/guards/internal/lambdatest"
 	"github.com/cric-talk/guards/internal/needs"
 )
 
@@ -78,7 +80,7 @@ func node(t testing.TB, dir, modules string) string {
 func compile(t testing.TB, path string) string {
 	t.Helper()
 	binary := strings.TrimSuffix(path, ".go")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-o", binary, path)
+	cmd := exec.CommandContext(t.Context(), "go", slices.Concat([]string{"build", "-o", binary}, lambdatest.Flags, []string{path})...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

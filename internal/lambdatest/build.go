@@ -12,10 +12,14 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 )
+
+// Flags are the flags of go build for a deployed function.
+var Flags = []string{"-trimpath", "-buildvcs=false", "-tags=lambda.norpc,nethttpomithttp2", "-ldflags=-s -w"}
 
 // Build compiles a function for this machine, otherwise with the flags of a
 // deployment. It returns the path of the binary. pkg is an import path or a
@@ -47,7 +51,7 @@ func build(pkg string) (binary string, err error) {
 		return "", err
 	}
 	binary = filepath.Join(dir, path.Base(filepath.ToSlash(pkg)))
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags=-s -w", "-o", binary, pkg)
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-o", binary}, Flags, []string{pkg})...)
 	cmd.Dir = root
 	// With GOTMPDIR on the same file system, go replaces the binary in one
 	// step. Otherwise another test process could start a half-written binary.

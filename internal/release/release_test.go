@@ -1,15 +1,11 @@
 package release_test
 
 import (
-	"archive/tar"
-	"archive/zip"
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -21,6 +17,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/cric-talk/guards/internal/lambdatest"
 	"github.com/cric-talk/guards/internal/release"
 )
 
@@ -34,7 +31,8 @@ func TestRelease(t *testing.T) {
 	source := checkout(t)
 	functions := t.TempDir()
 	built := filepath.Join(functions, "cleanup", "bootstrap")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-tags=lambda.norpc", "-ldflags=-s -w", "-o", built, "./functions/cleanup")
+	args := slices.Concat([]string{"build", "-o", built}, lambdatest.Flags, []string{"./functions/cleanup"})
+	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir, cmd.Env = source, append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -193,58 +191,5 @@ func checksums(t *testing.T, files map[string][]byte) {
 	}
 	if got := string(files["checksums.txt"]); got != want.String() {
 		t.Errorf("checksums.txt is\n%s\nwant\n%s", got, want.String())
-	}
-}
-
-// folder reads all files of a folder.
-func folder(t *testing.T, dir string) map[string][]byte {
-	t.Helper()
-	files := map[string][]byte{}
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		content, failed := os.ReadFile(filepath.Join(dir, e.Name()))
-		files[e.Name()], err = content, errors.Join(err, failed)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
-}
-
-// unpack returns the files of an archive.
-func unpack(t *testing.T, name string, archive []byte) map[string][]byte {
-	t.Helper()
-	files := map[string][]byte{}
-	if strings.HasSuffix(name, ".zip") {
-		r, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		for _, f := range r.File {
-			content, err := f.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if files[f.Name], err = io.ReadAll(content); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return files
-	}
-	compressed, err := gzip.NewReader(bytes.NewReader(archive))
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	for r := tar.NewReader(compressed); ; {
-		header, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return files
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if files[header.Name], err = io.ReadAll(r); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
