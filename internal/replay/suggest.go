@@ -44,7 +44,7 @@ func (r *Replay) Suggest(ctx context.Context, t *traffic.Reader, share Share, fi
 	if _, err := r.eachOfActivity(ctx, t, s.spool.add); err != nil {
 		return nil, err
 	}
-	if err := s.candidates(r.Policy); err != nil {
+	if err := s.candidates(ctx, r.Policy); err != nil {
 		return nil, err
 	}
 	s.settled = make([]bool, len(s.spool.users))
@@ -83,10 +83,13 @@ type trial struct {
 
 // candidates lists the possible limits, up to the first one that holds up
 // nobody, because it lets pass all requests of any user at once.
-func (s *search) candidates(p policy.Policy) error {
+func (s *search) candidates(ctx context.Context, p policy.Policy) error {
 	const highest = 1_000_000
 	most := slices.Max(s.spool.requests)
 	for n := range int64(highest) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		limit, err := withLimit(p, n+1)
 		if err != nil {
 			continue // a bucket has no such limit, or the limit is too high

@@ -211,3 +211,22 @@ func TestWithLimit(t *testing.T) {
 		}
 	}
 }
+
+// The list of limits can be long, so a search can also be stopped while it is made.
+func TestASearchCanBeStoppedBeforeItsFirstTrial(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	traffic := io.MultiReader(strings.NewReader(record(moment{0, "u1", 5})), atEnd(cancel))
+	r := &Replay{Activity: "act", Policy: policy.Must("20/1m")}
+	got, err := r.Suggest(ctx, read(traffic), 1_000_000, spoolFile(t), func(p policy.Policy) { t.Errorf("a trial of %s", p) })
+	if !errors.Is(err, context.Canceled) || got != nil {
+		t.Errorf("%+v, %v, want %v", got, err, context.Canceled)
+	}
+}
+
+// atEnd is called when it is read.
+type atEnd func()
+
+func (f atEnd) Read([]byte) (int, error) {
+	f()
+	return 0, io.EOF
+}
