@@ -145,7 +145,8 @@ func TestFunction(t *testing.T) {
 }
 
 // The time from the start of a process to its first request for work, compared
-// with a function that only has a client.
+// with a function that only has a client. Both register for SIGTERM, because a
+// guard must, to write its last metrics.
 func TestStart(t *testing.T) {
 	n := 10 * rounds(t) // a start takes a few milliseconds
 	programs := []struct {
@@ -172,7 +173,7 @@ func TestStart(t *testing.T) {
 	Save(t, "start", Result{
 		Result: findings.Result{Tables: []findings.Table{table}},
 		Goals: []Goal{
-			{What: "start, times a function that only updates", Spread: Ratio(starts[2], starts[0], Wall), Most: 1.1},
+			{What: "start, times a function that only updates and registers for SIGTERM", Spread: Ratio(starts[2], starts[1], Wall), Most: 1.1},
 			// 4.04 MB was the size when decisions still used the SDK's client.
 			{What: "MB of the zipped binary", Spread: Of([]Cost{{Bytes: float64(guard) / 1e6}}, Bytes), Most: 4.04},
 		},

@@ -31,6 +31,8 @@ var shares = []struct{ function, share string }{
 	{"runtime.mstart", "Go's scheduler"},
 	{"runtime.sysmon", "Go's scheduler"},
 	{"github.com/cric-talk/guards/internal/dynamohttp.(*Client).sign", "signature"},
+	{"github.com/cric-talk/guards/internal/dynamohttp.mac", "signature"},
+	{"github.com/cric-talk/guards/internal/dynamohttp.hexSHA256", "signature"},
 	{"net/http.", "HTTP and the network"},
 	{"net/textproto.", "HTTP and the network"},
 	{"net.", "HTTP and the network"},
