@@ -21,7 +21,7 @@ SERVERS := scripts/with-dynamodb scripts/with-sqs
 GOLANGCI_LINT := go tool -modfile=tools/lint.mod golangci-lint
 
 # $(call compile,FUNCTION,DIRECTORY) builds one function. The result is the same on every machine, and it contains only what
-# Lambda uses. It has no HTTP/2: an instance sends one request at a time, and HTTP/2 needs more memory and more time to start.
+# Lambda uses. HTTP/2 is left out, because an instance sends one request at a time. With it, the zip would be 145 KB larger.
 compile = CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_LAMBDA) GOAMD64=v1 GOARM64=v8.0 go build -trimpath -buildvcs=false \
 	-tags=lambda.norpc,nethttpomithttp2 -ldflags="-s -w" -o "$(2)/bootstrap" ./functions/$(1)
 
