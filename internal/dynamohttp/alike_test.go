@@ -121,6 +121,9 @@ func TestEachRequestIsTheSDKs(t *testing.T) {
 			if theirs, ours := facts(t, r.requests[0]), facts(t, r.requests[1]); !reflect.DeepEqual(theirs, ours) {
 				t.Errorf("the SDK sends\n%v, this package\n%v", theirs, ours)
 			}
+			if body := string(r.requests[1].body); body != readRequest {
+				t.Errorf("the body is %s", body)
+			}
 			checkSignature(t, r.requests[1], aws.Credentials{
 				AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "secret", SessionToken: environment["AWS_SESSION_TOKEN"],
 			})
