@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -55,6 +56,9 @@ func zipped(files []file, date time.Time) ([]byte, error) {
 	w := zip.NewWriter(&b)
 	for _, f := range sorted(files) {
 		header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: date}
+		if path.Ext(f.name) == ".zip" {
+			header.Method = zip.Store // it is compressed already
+		}
 		header.SetMode(f.mode())
 		entry, err := w.CreateHeader(header)
 		if err != nil {

@@ -84,9 +84,12 @@ type trial struct {
 // candidates lists the possible limits, up to the first one that holds up
 // nobody, because it lets pass all requests of any user at once.
 func (s *search) candidates(ctx context.Context, p policy.Policy) error {
-	const highest = 1_000_000
 	most := slices.Max(s.spool.requests)
-	for n := range int64(highest) {
+	r, pass := p.Rates()[0], atOnce(p)
+	// What passes at once grows at least in proportion to the limit. Only a bucket
+	// has gaps between its limits, and none of them is above one action a millisecond.
+	highest := max((most*r.Limit+pass-1)/pass, r.Window.Milliseconds())
+	for n := range min(highest, 1_000_000) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
