@@ -27,26 +27,27 @@ failed() {
 	return 1
 }
 
-# The name of the directory depends on pom.xml. The directory is moved there only when it is complete.
+# The directory gets the jars and the compiled Loopback.java. Its name depends on pom.xml and on that file. It is moved there
+# only when it is complete.
 fetch() {
-	jars=$root/.cache/${tools##*/}-$(cksum <"$tools/pom.xml" | cut -d ' ' -f 1)
+	jars=$root/.cache/${tools##*/}-$(cat "$tools/pom.xml" "$tools/Loopback.java" | cksum | cut -d ' ' -f 1)
 	[ ! -d "$jars" ] || return 0
 	say "fetching $product with Maven ($size, only the first time)"
-	if mvn -q -B -f "$tools/pom.xml" dependency:copy-dependencies -DoutputDirectory="$work/jars" >"$work/log" 2>&1; then
-		mv "$work/jars" "$jars"
-	else
+	mvn -q -B -f "$tools/pom.xml" dependency:copy-dependencies -DoutputDirectory="$work/jars" >"$work/log" 2>&1 || {
 		say "Maven could not fetch $product: $(sed -n '/\[ERROR\]/{s/.*\[ERROR\] //p;q;}' "$work/log")"
 		return 1
-	fi
+	}
+	javac -cp "$work/jars/*" -d "$work/jars" "$tools/Loopback.java" >"$work/log" 2>&1 ||
+		failed "Loopback.java could not be compiled for $product:" || return
+	mv "$work/jars" "$jars"
 }
 
 start_java() {
-	# Java compiles Loopback.java when it runs it, so it needs a JDK. macOS has a java that only explains how to install one, so
-	# test that it runs.
+	# Loopback.java is compiled, so a JDK is needed. macOS has a java that only explains how to install one, so test that it runs.
 	command -v mvn >/dev/null && command -v javac >/dev/null && java -version >/dev/null 2>&1 || return
 	fetch || return
 	: >"$work/endpoint"
-	java "$heap" $lean -Djava.library.path="$jars" -cp "$jars/*" "$tools/Loopback.java" >"$work/endpoint" 2>"$work/log" &
+	java "$heap" $lean -Djava.library.path="$jars" -cp "$jars:$jars/*" Loopback >"$work/endpoint" 2>"$work/log" &
 	java=$!
 	tenths=0
 	until read -r endpoint <"$work/endpoint"; do

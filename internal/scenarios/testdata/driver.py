@@ -10,7 +10,11 @@ import re
 import sys
 import time
 
+import boto3
+
 import guards
+
+boto3.setup_default_session()  # so that boto3 reads its description of AWS once, and not for each client
 
 OPTIONS = {"onOutage": "on_outage", "decisionTimeout": "decision_timeout"}
 SECONDS = {"timeout", "decisionTimeout"}  # the scenarios have milliseconds
