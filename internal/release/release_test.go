@@ -22,25 +22,29 @@ import (
 )
 
 // The test makes a release of this checkout for this platform: compiling for the
-// others takes minutes. Only cleanup is a real function. The others get a small
-// program, because only the archives matter here.
+// others takes minutes. All functions get the same small program, because only
+// the archives matter here.
 func TestRelease(t *testing.T) {
 	if err := exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD").Run(); err != nil {
 		t.Skip("a release needs a Git checkout")
 	}
 	source := checkout(t)
+	functions := t.TempDir()
+	built := filepath.Join(functions, "bootstrap")
+	args := slices.Concat([]string{"build", "-o", built}, lambdatest.Flags, []string{"./internal/release/testdata/bootstrap"})
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir, cmd.Env = source, append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	names, err := filepath.Glob(filepath.Join(source, "functions", "*"))
 	if err != nil || len(names) < 5 {
 		t.Fatal(names, err)
 	}
-	functions, small := t.TempDir(), filepath.Join(t.TempDir(), "small")
-	compile(t, source, "./schema/generate", small)
 	for i, name := range names {
 		names[i] = filepath.Base(name)
-		bootstrap := filepath.Join(functions, names[i], "bootstrap")
-		if names[i] == "cleanup" {
-			compile(t, source, "./functions/cleanup", bootstrap)
-		} else if err := errors.Join(os.MkdirAll(filepath.Dir(bootstrap), 0o750), os.Link(small, bootstrap)); err != nil {
+		link := filepath.Join(functions, names[i], "bootstrap")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o750), os.Link(built, link)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -87,17 +91,6 @@ func checkout(t *testing.T) string {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return dir
-}
-
-// compile builds a package of the checkout for Lambda.
-func compile(t *testing.T, source, pkg, binary string) {
-	t.Helper()
-	args := slices.Concat([]string{"build", "-o", binary}, lambdatest.Flags, []string{pkg})
-	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir, cmd.Env = source, append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 }
 
 // program checks the archive of this platform, and runs the program in it.
