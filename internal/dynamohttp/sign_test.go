@@ -38,7 +38,8 @@ func TestLawEachSignatureIsTheSDKs(t *testing.T) {
 			return answer
 		}
 		cfg := aws.Config{
-			Region:      rapid.StringMatching(`[a-z]{2}-[a-z]{4,9}-[1-9]`).Draw(t, "region"),
+			// AWS's rules allow no proxy for a region with "fips" in its name.
+			Region:      rapid.StringMatching(`[a-z]{2}-[a-eg-z]{4,9}-[1-9]`).Draw(t, "region"),
 			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return credentials, nil }),
 		}
 		if path := rapid.StringMatching(`(/[a-zA-Z0-9._~()!-]{0,5}(%20|%2F)?){0,3}`).Draw(t, "path"); path != "" {
