@@ -18,7 +18,8 @@ type hot struct {
 	Store
 	user  string
 	takes time.Duration
-	sent  int
+
+	sent, answered int // requests
 }
 
 func (h *hot) Update(ctx context.Context, w Write) (Item, bool, error) {
@@ -32,7 +33,7 @@ func (h *hot) Update(ctx context.Context, w Write) (Item, bool, error) {
 		return Item{}, false, ctx.Err()
 	}
 	item := Item{} // an empty bucket and one with an action, in turn
-	if h.sent%2 == 1 {
+	if h.answered++; h.answered%2 == 1 {
 		item.State = policy.State{"tat": w.Now + 1, "every": 6000, "since": w.Now - 5999, "asof": w.Now - 5999}
 	}
 	return item, false, nil
