@@ -26,6 +26,8 @@ func TestLawEachSignatureIsTheSDKs(t *testing.T) {
 	local := time.Local
 	t.Cleanup(func() { time.Local = local })
 	time.Local = time.FixedZone("", -8*60*60)
+	// AWS's rules allow no proxy for a region with "fips" in its name.
+	regions := rapid.StringMatching(`[a-z]{2}-[a-z]{4,9}-[1-9]`).Filter(func(name string) bool { return !strings.Contains(name, "fips") })
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.StringMatching(`[A-Za-z0-9/+=]{1,40}`)
 		date := rapid.Int64Range(1_600_000_000, 4_000_000_000)
@@ -38,8 +40,7 @@ func TestLawEachSignatureIsTheSDKs(t *testing.T) {
 			return answer
 		}
 		cfg := aws.Config{
-			// AWS's rules allow no proxy for a region with "fips" in its name.
-			Region:      rapid.StringMatching(`[a-z]{2}-[a-eg-z]{4,9}-[1-9]`).Draw(t, "region"),
+			Region:      regions.Draw(t, "region"),
 			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return credentials, nil }),
 		}
 		if path := rapid.StringMatching(`(/[a-zA-Z0-9._~()!-]{0,5}(%20|%2F)?){0,3}`).Draw(t, "path"); path != "" {

@@ -86,8 +86,8 @@ type trial struct {
 func (s *search) candidates(ctx context.Context, p policy.Policy) error {
 	most := slices.Max(s.spool.requests)
 	r, pass := p.Rates()[0], atOnce(p)
-	// What passes at once grows at least in proportion to the limit. Only a bucket
-	// has gaps between its limits, and none of them is above one action a millisecond.
+	// What passes at once grows at least in proportion to the limit. A kind can have
+	// gaps between its limits, but none of them is above one action a millisecond.
 	highest := max((most*r.Limit+pass-1)/pass, r.Window.Milliseconds())
 	for n := range min(highest, 1_000_000) {
 		if ctx.Err() != nil {

@@ -135,24 +135,6 @@ func TestSuggestEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// The search relies on this to know which limits it need not try.
-func TestHigherLimitsLetMorePassAtOnce(t *testing.T) {
-	for _, text := range []string{"10/1m", "sliding 10/1m", "log 10/1m", "reservoir 10/1m", "bucket 10/1m", "bucket 10/1m burst 3", "bucket 4/60ms burst 9"} {
-		p := policy.Must(text)
-		low := p.Rates()[0]
-		for n := range int64(100) {
-			limit, err := WithLimit(p, n+1)
-			switch {
-			case err != nil:
-			case limit.Read(0, 0, nil).Limit*low.Limit < (n+1)*p.Read(0, 0, nil).Limit:
-				t.Errorf("%s lets less pass at once, in proportion, than %s", limit, p)
-			case low.Kind == "bucket" && n+1 > low.Window.Milliseconds():
-				t.Errorf("%s has more than one action a millisecond", limit)
-			}
-		}
-	}
-}
-
 func TestParseShare(t *testing.T) {
 	for text, want := range map[string]Share{"99.9%": 999_000, "100%": 1_000_000, "0.0001%": 1, "50.25 %": 502_500, "7.%": 70_000} {
 		if got, err := ParseShare(text); err != nil || got != want {
