@@ -61,8 +61,8 @@ var stores = map[string]func(testing.TB) Store{
 	},
 }
 
-// repeats returns n, or a tenth of n with -short. make test runs these tests with
-// -short and the race detector, and again without both.
+// repeats returns n, or a tenth of n with -short. make test runs most of these
+// tests with -short and the race detector, and again without both.
 func repeats(n int) int {
 	if testing.Short() {
 		return max(1, n/10)
