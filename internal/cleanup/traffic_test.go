@@ -160,7 +160,7 @@ func (c *crowd) act(ctx context.Context) error {
 			mine := len(c.asked) / goroutines
 			for ctx.Err() == nil && failed[g] == nil {
 				failed[g] = c.asked[g*mine+rand.IntN(mine)].check(context.WithoutCancel(ctx), l)
-				time.Sleep(prove.Bound(time.Millisecond, 50*time.Millisecond)) // a million deletes need the table too
+				time.Sleep(prove.Bound(20*time.Millisecond, 50*time.Millisecond)) // most users act for the first time while items are deleted
 			}
 		})
 	}
