@@ -20,15 +20,17 @@ type changeFlags struct {
 
 // A report is what a command prints after it changed the live limits.
 type report struct {
-	What    string       `json:"what"`
-	UserID  string       `json:"userId,omitzero"`
-	Changes []change     `json:"changes,omitempty"`
-	Revoked []live.Grant `json:"revoked,omitempty"`
-	At      time.Time    `json:"at"`
-	By      string       `json:"by"`
-	Why     string       `json:"why,omitzero"`
-	Table   string       `json:"table"`
-	Region  string       `json:"region"`
+	What     string       `json:"what"`
+	UserID   string       `json:"userId,omitzero"`
+	Changes  []change     `json:"changes,omitempty"`
+	Granted  *live.Grant  `json:"granted,omitzero"`
+	Replaced []live.Grant `json:"replaced,omitempty"` // by the grant
+	Revoked  []live.Grant `json:"revoked,omitempty"`
+	At       time.Time    `json:"at"`
+	By       string       `json:"by"`
+	Why      string       `json:"why,omitzero"`
+	Table    string       `json:"table"`
+	Region   string       `json:"region"`
 }
 
 // edit changes the settings. It returns a report, and the settings before and

@@ -9,6 +9,7 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/lambdafn"
+	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 type checkCommand struct {
@@ -121,7 +122,10 @@ func (c *checkCommand) line(con console, n int, a *guard.Answer) string {
 	if a.Allowed {
 		fmt.Fprintf(&b, ", %*d left", digits, d.Remaining)
 	}
-	if a.Allowed && a.Granted < a.Count {
+	switch {
+	case a.Reason == ratelimit.Shadow:
+		b.WriteString(", over the limit, but the mode is shadow")
+	case a.Allowed && a.Granted < a.Count:
 		fmt.Fprintf(&b, ", %d of %d granted", a.Granted, a.Count)
 	}
 	if d.ReadyAt != 0 {

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"reflect"
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/cric-talk/guards/internal/input"
 )
 
 // commands lists the commands in the order of the help text.
@@ -84,6 +87,9 @@ func run(ctx context.Context, args []string, c console) int {
 	if exited >= 0 { // kong has printed the help
 		return exited
 	}
+	if err == nil && !command.Selected().Passthrough { // the shell completes empty words too
+		err = checkEmpty(command)
+	}
 	if err == nil {
 		err = explain(command, command.Run())
 	}
@@ -91,4 +97,39 @@ func run(ctx context.Context, args []string, c console) int {
 		err = errInterrupted
 	}
 	return c.fail(err)
+}
+
+// checkEmpty returns an error if a flag or an argument has an empty value. Such a
+// value can come from the misspelled name of a shell variable. Without the check,
+// it would mean the same as no flag, so the command could change another table or
+// more than was meant.
+func checkEmpty(c *kong.Context) error {
+	for _, p := range c.Path {
+		name, value := "", (*kong.Value)(nil)
+		switch {
+		case p.Flag != nil:
+			name, value = "--"+p.Flag.Name, p.Flag.Value
+		case p.Positional != nil:
+			name, value = "<"+p.Positional.Name+">", p.Positional
+		default:
+			continue
+		}
+		if hasEmpty(reflect.Indirect(value.Target)) {
+			return input.Invalid(name, "empty", "a value")
+		}
+	}
+	return nil
+}
+
+// hasEmpty reports whether v is an empty text, an empty list, or a list with an
+// empty text.
+func hasEmpty(v reflect.Value) bool {
+	if v.Kind() == reflect.Slice {
+		for i := range v.Len() {
+			if hasEmpty(v.Index(i)) {
+				return true
+			}
+		}
+	}
+	return (v.Kind() == reflect.String || v.Kind() == reflect.Slice) && v.Len() == 0
 }

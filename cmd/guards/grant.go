@@ -25,7 +25,8 @@ type grantCommand struct {
 
 // Help returns the text below the command's flags.
 func (grantCommand) Help() string {
-	return `If the deployed guards have other BYPASS_ROLES than admin, set the same value here.
+	return `A user has at most one tier, and each role once. A new grant replaces the old one.
+If the deployed guards have other BYPASS_ROLES than admin, set the same value here.
 This command refuses a role that is not in it. Without --why, the history gets
 the --reason. Examples:
   guards grant --user u1 --role admin --until 2026-12-31 --reason "load test"
@@ -55,14 +56,22 @@ func (c *grantCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	r, _, _, err := c.edit(ctx, con, store, grantWords(g), func(s live.Settings) (live.Settings, error) {
+	r, before, after, err := c.edit(ctx, con, store, grantWords(g), func(s live.Settings) (live.Settings, error) {
 		return s.Grant(g, con.now()), c.knownTier(s)
 	})
 	if err != nil {
 		return err
 	}
-	r.UserID = c.User
-	return c.print(con, r, c.User+" has "+grantedWhat(g))
+	r.UserID, r.Granted = c.User, &g
+	lines := []string{c.User + " has " + grantedWhat(g)}
+	for _, old := range before.Grants {
+		kept := func(g live.Grant) bool { return g.UserID == old.UserID && grantWords(g) == grantWords(old) }
+		if !ended(old, con.now()) && !slices.ContainsFunc(after.Grants, kept) {
+			r.Replaced = append(r.Replaced, old)
+			lines = append(lines, "this replaces "+grantedWhat(old))
+		}
+	}
+	return c.print(con, r, lines...)
 }
 
 // knownRole returns an error if the role is not in BYPASS_ROLES, because it

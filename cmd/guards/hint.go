@@ -70,6 +70,17 @@ func (f *tableFlags) explain(err error) error {
 	}
 	return hint{
 		error:  &input.Unavailable{What: fmt.Sprintf("the table %s does not exist %s", f.table, place)},
-		advice: "choose another table with --table or --region, create it with guards serve --store dynamodb --create-table, or deploy the stack",
+		advice: "choose another table with --table or --region, create it with guards serve --store dynamodb --create-table" + f.flags() + ", or deploy the stack",
 	}
+}
+
+// flags returns the flags that choose the table as they were given, each after a
+// space.
+func (f *tableFlags) flags() (given string) {
+	for _, flag := range []struct{ name, value string }{{"--table", f.Table}, {"--endpoint", f.Endpoint}, {"--region", f.Region}} {
+		if flag.value != "" {
+			given += " " + flag.name + " " + flag.value
+		}
+	}
+	return given
 }

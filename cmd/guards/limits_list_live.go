@@ -74,7 +74,7 @@ func listLive(s live.Settings, changed *live.Limits, history []live.Change) (lis
 			}
 			list = append(list, l)
 			for _, tier := range slices.Sorted(maps.Keys(now.Tiers)) {
-				l := listedLive{Function: g.Name, Activity: code.Name, Tier: tier, Limit: inCode(now, tier)}
+				l := listedLive{Function: g.Name, Activity: code.Name, Tier: tier, Limit: inCode(now, tier), Mode: mode}
 				if _, ok := code.Tiers[tier]; ok {
 					l.Code = inCode(code, tier)
 				}
@@ -89,7 +89,7 @@ func listLive(s live.Settings, changed *live.Limits, history []live.Change) (lis
 }
 
 // tableOf returns the limits and the grants for people. If a limit and its mode
-// were set by two changes, each has a row.
+// were set by two changes, each has a row: the first one tells who set the limit.
 func tableOf(list []listedLive, grants []grantedTo) (t textTable) {
 	t.row("ACTIVITY", "TIER", "CODE", "IN FORCE", "MODE", "SINCE", "BY")
 	for _, l := range list {
@@ -97,13 +97,13 @@ func tableOf(list []listedLive, grants []grantedTo) (t textTable) {
 			t.row(append([]string{l.Activity, l.Tier, l.Code, l.Limit, mode}, by.cells()...)...)
 		}
 		switch {
-		case l.Mode == "" || l.Set == l.ModeSet:
+		case l.ModeSet == stamp{} || l.Set == l.ModeSet:
 			row(l.Mode, l.Set)
 		case l.Set == stamp{}:
 			row(l.Mode, l.ModeSet)
 		default:
-			row("", l.Set)
-			row(l.Mode, l.ModeSet)
+			row(l.Mode, l.Set)
+			t.row(append([]string{l.Activity, l.Tier, "", "", l.Mode}, l.ModeSet.cells()...)...)
 		}
 	}
 	if len(grants) > 0 {

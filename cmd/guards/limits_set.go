@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 )
@@ -43,6 +44,9 @@ func (c *setCommand) Run(ctx context.Context, con console) error {
 	_, a, err := find(c.Activity)
 	if err != nil {
 		return err
+	}
+	if a.Unlimited {
+		return input.Invalid("activity", input.Show(c.Activity), "an activity that has a limit")
 	}
 	store, err := c.open(ctx)
 	if err != nil {

@@ -36,6 +36,12 @@ func (c *resetCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
+	if a.Limit.Queues() {
+		return hint{
+			error:  errors.New(c.Activity + " can't be reset, because its places are given away: jobs wait for them"),
+			advice: "guards erase --user " + c.User + " deletes everything about the user",
+		}
+	}
 	store, err := c.open(ctx)
 	if err != nil {
 		return err

@@ -71,7 +71,7 @@ func (c *statusCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	for _, line := range unreadable(items) {
+	for _, line := range unreadable(c.User, items) {
 		con.note(line)
 	}
 	list := standings(c.User, c.Tier, items, changed.Limits(), con.now())
@@ -130,16 +130,16 @@ func standings(user, tier string, items map[ratelimit.Key]ratelimit.Item, change
 // unreadable returns a line for each item that has an attribute of the wrong
 // type. Guards decide such an activity as in an outage, and its figures mean
 // nothing.
-func unreadable(items map[ratelimit.Key]ratelimit.Item) (lines []string) {
+func unreadable(user string, items map[ratelimit.Key]ratelimit.Item) (lines []string) {
 	for key, item := range items {
 		if len(item.Unread) == 0 {
 			continue
 		}
-		repair := "reset"
+		repair := "guards reset --user " + user + " " + key.Activity
 		if _, a, ok := activityNamed(key.Activity); !ok || a.Limit.Queues() {
-			repair = "erase" // reset takes only activities of the code, and no places
+			repair = "guards erase --user " + user // reset takes only activities of the code, and no places
 		}
-		lines = append(lines, fmt.Sprintf("an item of %s can't be read: %s has the wrong type; guards %s repairs it",
+		lines = append(lines, fmt.Sprintf("an item of %s can't be read, so its figures mean nothing: %s has the wrong type; %s repairs it",
 			key.Activity, strings.Join(item.Unread, ", "), repair))
 	}
 	slices.Sort(lines)

@@ -53,8 +53,8 @@ func TestUnreadableItems(t *testing.T) {
 		status  int
 		message string // on stderr
 	}{
-		{"status --user u1", done, "guards: an item of create_post can't be read: activityCount has the wrong type; guards reset repairs it\n"},
-		{"status --user u1", done, "guards: an item of old_activity can't be read: activityCount has the wrong type; guards erase repairs it\n"},
+		{"status --user u1", done, "guards: an item of create_post can't be read, so its figures mean nothing: activityCount has the wrong type; guards reset --user u1 create_post repairs it\n"},
+		{"status --user u1", done, "guards: an item of old_activity can't be read, so its figures mean nothing: activityCount has the wrong type; guards erase --user u1 repairs it\n"},
 		{"check create_post --user u1 --store dynamodb", unreachable, "wrong type"},
 		{"check update_post --user u1 --store dynamodb", done, ""},
 		{"reset create_post --user u1 --yes", done, ""},

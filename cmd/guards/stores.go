@@ -36,9 +36,9 @@ type storeFlags struct {
 
 // tableFlags choose a table in DynamoDB.
 type tableFlags struct {
-	Table    *string `placeholder:"NAME" help:"The DynamoDB table. Default: TABLE_NAME, or rateLimit."`
-	Endpoint string  `placeholder:"URL" help:"DynamoDB's address, such as http://127.0.0.1:8000. Default: AWS_ENDPOINT_URL_DYNAMODB, or AWS itself."`
-	Region   string  `placeholder:"NAME" help:"The table's region. Default: as the AWS CLI finds it."`
+	Table    string `placeholder:"NAME" help:"The DynamoDB table. Default: TABLE_NAME, or rateLimit."`
+	Endpoint string `placeholder:"URL" help:"DynamoDB's address, such as http://127.0.0.1:8000. Default: AWS_ENDPOINT_URL_DYNAMODB, or AWS itself."`
+	Region   string `placeholder:"NAME" help:"The table's region. Default: as the AWS CLI finds it."`
 
 	table   string // the table's name; open sets it
 	region  string // the table's region; open sets it
@@ -71,7 +71,7 @@ func (f *storeFlags) inMemory() bool { return f.Store == nil || *f.Store == "mem
 
 // given reports whether one of the flags was given. A command without a table
 // refuses them, because they would have no effect.
-func (f *tableFlags) given() bool { return f.Table != nil || f.Endpoint != "" || f.Region != "" }
+func (f *tableFlags) given() bool { return f.Table != "" || f.Endpoint != "" || f.Region != "" }
 
 // limiter returns a limiter that counts in s. It sends each request once and
 // has no memory, so that a person sees every failure at once.
@@ -112,15 +112,11 @@ func checkURL(flag, value, example string) error {
 }
 
 // setTable chooses the table. An empty TABLE_NAME counts as unset, as in the
-// functions. An empty --table is an error, because it can come from the misspelled
-// name of a shell variable.
+// functions.
 func (f *tableFlags) setTable() (err error) {
 	setting, name := "TABLE_NAME", os.Getenv("TABLE_NAME")
-	if f.Table != nil {
-		setting, name = "--table", *f.Table
-		if name == "" {
-			return input.Invalid(setting, "empty", "the name of a table")
-		}
+	if f.Table != "" {
+		setting, name = "--table", f.Table
 	}
 	f.table, err = lambdafn.TableName(setting, name)
 	return err

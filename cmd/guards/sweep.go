@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cric-talk/guards/internal/cleanup"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/table"
 )
 
@@ -32,6 +33,7 @@ func (f *sweepFlags) clean(ctx context.Context, con console, what, userID string
 			return err
 		}
 	}
+	granted := grantsOf(ctx, store, userID)
 	parts := 0
 	run := &cleanup.Cleanup{
 		Table: store.table, Live: store.live, Now: con.now,
@@ -45,11 +47,12 @@ func (f *sweepFlags) clean(ctx context.Context, con console, what, userID string
 	if err != nil && ctx.Err() == nil && a.Scanned == 0 { // nothing was done
 		return err
 	}
+	e := erased{a, granted}
 	var unprinted error
 	if f.JSON {
-		unprinted = con.printLine(a)
+		unprinted = con.printLine(e)
 	} else {
-		_, unprinted = fmt.Fprintln(con.out, f.result(a, userID, ctx.Err() != nil))
+		_, unprinted = fmt.Fprintln(con.out, f.result(e, userID, ctx.Err() != nil))
 	}
 	if ctx.Err() != nil {
 		return errInterrupted
@@ -57,18 +60,46 @@ func (f *sweepFlags) clean(ctx context.Context, con console, what, userID string
 	return cmp.Or(err, unprinted)
 }
 
+// An erased is an answer and how many grants the user had. If the answer is
+// finished, they are deleted too, except in a dry run.
+type erased struct {
+	cleanup.Answer
+	Grants int64 `json:"grants,omitzero"`
+}
+
+// grantsOf returns how many grants a user has. It returns 0 if the live limits
+// can't be read: the erasure reports that.
+func grantsOf(ctx context.Context, s store, userID string) (n int64) {
+	if userID == "" {
+		return 0
+	}
+	settings, _, err := live.Read(ctx, s.live)
+	if err != nil {
+		return 0
+	}
+	_, revoked := settings.Revoke(userID)
+	return int64(revoked)
+}
+
 // result returns for people what was done.
-func (f *sweepFlags) result(a cleanup.Answer, userID string, stopped bool) string {
-	result := fmt.Sprintf("%d deleted", a.Deleted)
+func (f *sweepFlags) result(a erased, userID string, stopped bool) string {
+	found := several(a.Scanned, "item")
+	if a.Grants > 0 {
+		found += " and " + several(a.Grants, "grant")
+		if a.Finished && !f.DryRun {
+			a.Deleted += a.Grants
+		}
+	}
+	result := grouped(a.Deleted) + " deleted"
 	switch {
 	case f.DryRun:
 		result = "none deleted because of --dry-run"
-	case stopped:
-		result += " before Ctrl-C"
+	case stopped: // the deletes that were on their way may be done or not
+		result = "at least " + result + " before the command was stopped"
 	}
 	if userID != "" {
-		return fmt.Sprintf("%s of %s found, %s, in %s", several(a.Scanned, "item"), userID, result, f.where())
+		return fmt.Sprintf("%s of %s found, %s, in %s", found, userID, result, f.where())
 	}
-	return fmt.Sprintf("%s of %s read, %d stale, %s, in %s",
-		several(a.Scanned, "item"), several(a.Users, "user"), a.Stale, result, f.where())
+	return fmt.Sprintf("%s of %s read, %s stale, %s, in %s",
+		found, several(a.Users, "user"), grouped(a.Stale), result, f.where())
 }

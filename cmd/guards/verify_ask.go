@@ -71,7 +71,7 @@ func (c *verifyCommand) asker(ctx context.Context, con console, g limits.Guard) 
 
 // invoker returns an asker that uses Lambda's Invoke API.
 func (c *verifyCommand) invoker(ctx context.Context, g limits.Guard) (asker, error) {
-	if c.Store != nil || c.Table != nil || c.Endpoint != "" {
+	if c.Store != nil || c.Table != "" || c.Endpoint != "" {
 		return nil, errors.New("a function has its own table: leave out --store, --table and --endpoint; --lambda-endpoint is the function's address")
 	}
 	if err := checkURL("--lambda-endpoint", c.LambdaEndpoint, "http://127.0.0.1:3001"); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/cric-talk/guards/internal/policy"
 )
@@ -91,12 +92,21 @@ func (a Activity) validate() error {
 	return a.validateTiers()
 }
 
+// notInTier reports whether the name of a tier must not contain c. The name stands
+// in Go, in JSON and in a table of Markdown.
+func notInTier(c rune) bool {
+	return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-", c)
+}
+
 // validateTiers checks that each tier can share a count with the ordinary
 // limit. Then any two tiers can share a count too, because [policy.Share] only
 // checks that properties are equal.
 func (a Activity) validateTiers() error {
 	for _, tier := range slices.Sorted(maps.Keys(a.Tiers)) {
 		p := a.Tiers[tier]
+		if len(tier) < 1 || len(tier) > 36 || strings.ContainsFunc(tier, notInTier) {
+			return fmt.Errorf("tier is %q, want 1 to 36 of A to Z, a to z, 0 to 9, _ and -", tier)
+		}
 		if p.IsZero() {
 			return fmt.Errorf("tier %q has no limit", tier)
 		}

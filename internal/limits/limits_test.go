@@ -101,6 +101,8 @@ func TestValidateRefuses(t *testing.T) {
 		"it is unlimited and has":         {Name: "a", Unlimited: true, Tiers: Tiers{"t": ten}},
 		"it is unlimited and has a":       {Name: "a", Unlimited: true, Limit: ten},
 		"it has no limit":                 {Name: "a"},
+		`tier is "", want 1 to 36`:        {Name: "a", Limit: ten, Tiers: Tiers{"": ten}},
+		`tier is "a|b", want 1 to 36`:     {Name: "a", Limit: ten, Tiers: Tiers{"a|b": ten}},
 		`tier "t" has no limit`:           {Name: "a", Limit: ten, Tiers: Tiers{"t": policy.Policy{}}},
 		`did you mean "10/2m"?`:           {Name: "a", Limit: ten, Tiers: Tiers{"t": policy.Must("log 10/2m")}},
 		`window of "10/1h" is 1h`:         {Name: "a", Limit: ten, Tiers: Tiers{"t": policy.Must("10/1h")}},

@@ -29,20 +29,20 @@ func TestGuardsAreThoseOfTheCode(t *testing.T) {
 }
 
 func upload(text string) limits.Activity {
-	return limits.Activity{Name: "upload_photo", Limit: policy.Must(text)}
+	return limits.Activity{Name: "upload_negative", Limit: policy.Must(text)}
 }
 
 func TestAddChangesEveryFile(t *testing.T) {
 	c := open(t, root)
 	a := upload("minute: 5/1m, day: 50/1d")
 	a.Tiers = limits.Tiers{"premium": policy.Must("minute: 10/1m, day: 99/1d"), "basic": policy.Must("minute: 1/1m, day: 2/1d")}
-	changes, err := c.Add(Request{Guard: "photo-album-guard", New: true, Activity: a})
+	changes, err := c.Add(Request{Guard: "negatives-album-guard", New: true, Activity: a})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
 		"internal/limits/limits.go", "internal/limits/limits_test.go",
-		"functions/photo-album-guard/main.go", "functions/photo-album-guard/event.json", "template.yaml", "docs/limits.md", "CHANGELOG.md",
+		"functions/negatives-album-guard/main.go", "functions/negatives-album-guard/event.json", "template.yaml", "docs/limits.md", "CHANGELOG.md",
 		"client/activities.go", "clients/python/src/guards/_activities.py", "clients/typescript/src/activities.ts",
 	}
 	if diff := cmp.Diff(want, files(changes)); diff != "" {
@@ -52,7 +52,7 @@ func TestAddChangesEveryFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	added := limits.Guard{Name: "photo-album-guard", Message: limits.Comments.Message, Activities: []limits.Activity{a}}
+	added := limits.Guard{Name: "negatives-album-guard", Message: limits.Comments.Message, Activities: []limits.Activity{a}}
 	if diff := cmp.Diff(append(slices.Clone(limits.All), added), s.guards); diff != "" {
 		t.Errorf("limits.go (-want +got):\n%s", diff)
 	}
@@ -60,11 +60,11 @@ func TestAddChangesEveryFile(t *testing.T) {
 		t.Errorf("the template lacks %q, %v", found, err)
 	}
 	for file, part := range map[string]string{
-		"internal/limits/limits.go":              "\tPhotoAlbum = Guard{\n\t\tName:    \"photo-album-guard\",\n\t\tMessage: tooMany,\n",
-		"internal/limits/limits_test.go":         "\t{\"photo-album-guard\", long, \"upload_photo\", \"minute: 5/1m, day: 50/1d\", map[string]string{\"basic\": \"minute: 1/1m, day: 2/1d\", \"premium\": \"minute: 10/1m, day: 99/1d\"}, \"\"},\n}\n",
-		"functions/photo-album-guard/main.go":    "func main() { os.Exit(lambdafn.Guard(limits.PhotoAlbum)) }\n",
-		"functions/photo-album-guard/event.json": `{"userId": "u1", "activity": "upload_photo"}`,
-		"CHANGELOG.md":                           "\n### Added\n\n- **`photo-album-guard`** is a new guard.",
+		"internal/limits/limits.go":                  "\tNegativesAlbum = Guard{\n\t\tName:    \"negatives-album-guard\",\n\t\tMessage: tooMany,\n",
+		"internal/limits/limits_test.go":             "\t{\"negatives-album-guard\", long, \"upload_negative\", \"minute: 5/1m, day: 50/1d\", map[string]string{\"basic\": \"minute: 1/1m, day: 2/1d\", \"premium\": \"minute: 10/1m, day: 99/1d\"}, \"\"},\n}\n",
+		"functions/negatives-album-guard/main.go":    "func main() { os.Exit(lambdafn.Guard(limits.NegativesAlbum)) }\n",
+		"functions/negatives-album-guard/event.json": `{"userId": "u1", "activity": "upload_negative"}`,
+		"CHANGELOG.md": "\n### Added\n\n- **`negatives-album-guard`** is a new guard.",
 	} {
 		if i := slices.Index(want, file); !strings.Contains(changes[i].After, part) {
 			t.Errorf("%s does not contain %q", file, part)
@@ -86,7 +86,7 @@ func TestAddAnActivity(t *testing.T) {
 			t.Fatal(err)
 		}
 		g, _ := (&Checkout{source: s}).guard(guard)
-		if a := g.Activities[len(g.Activities)-1]; a.Name != "upload_photo" || a.Limit.String() != "5/1m" {
+		if a := g.Activities[len(g.Activities)-1]; a.Name != "upload_negative" || a.Limit.String() != "5/1m" {
 			t.Errorf("the last activity of %s is %+v", guard, a)
 		}
 	}
@@ -99,17 +99,17 @@ func TestAddRefuses(t *testing.T) {
 		want string
 		r    Request
 	}{
-		{"posts-guard exists already; to add an activity to it, write: guards new --guard posts-guard upload_photo LIMIT", Request{"posts-guard", true, upload("5/1m")}},
+		{"posts-guard exists already; to add an activity to it, write: guards new --guard posts-guard upload_negative LIMIT", Request{"posts-guard", true, upload("5/1m")}},
 		{"want at most 43", Request{long, true, upload("5/1m")}},
-		{"that end in -guard, such as photos-guard", Request{"photos", true, upload("5/1m")}},
-		{"that end in -guard", Request{"Photos-guard", true, upload("5/1m")}},
+		{"that end in -guard, such as photos-guard", Request{"negatives", true, upload("5/1m")}},
+		{"that end in -guard", Request{"Negatives-guard", true, upload("5/1m")}},
 		{"that end in -guard", Request{"x-ray-guard", true, upload("5/1m")}}, // the Makefile would look for functions/xray-guard
-		{"that end in -guard", Request{"../photos-guard", true, upload("5/1m")}},
-		{`there is no guard "photos-guard"`, Request{"photos-guard", false, upload("5/1m")}},
-		{"pin is already an activity of pins-guard", Request{"photos-guard", true, limits.Activity{Name: "pin", Limit: policy.Must("5/1m")}}},
-		{`name contains '-', want a to z and _`, Request{"photos-guard", true, limits.Activity{Name: "upload-photo", Limit: policy.Must("5/1m")}}},
-		{"name has 37 characters", Request{"photos-guard", true, limits.Activity{Name: strings.Repeat("a", 37), Limit: policy.Must("5/1m")}}},
-		{`tier "t"`, Request{"photos-guard", true, limits.Activity{Name: "a", Limit: policy.Must("5/1m"), Tiers: limits.Tiers{"t": policy.Must("5/1h")}}}},
+		{"that end in -guard", Request{"../negatives-guard", true, upload("5/1m")}},
+		{`there is no guard "negatives-guard"`, Request{"negatives-guard", false, upload("5/1m")}},
+		{"pin is already an activity of pins-guard", Request{"negatives-guard", true, limits.Activity{Name: "pin", Limit: policy.Must("5/1m")}}},
+		{`name contains '-', want a to z and _`, Request{"negatives-guard", true, limits.Activity{Name: "upload-negative", Limit: policy.Must("5/1m")}}},
+		{"name has 37 characters", Request{"negatives-guard", true, limits.Activity{Name: strings.Repeat("a", 37), Limit: policy.Must("5/1m")}}},
+		{`tier "t"`, Request{"negatives-guard", true, limits.Activity{Name: "a", Limit: policy.Must("5/1m"), Tiers: limits.Tiers{"t": policy.Must("5/1h")}}}},
 		{"the policy of jobs-guard does not allow dynamodb:DeleteItem on the table", Request{"jobs-guard", false, upload("5/1m")}},
 	} {
 		if changes, err := c.Add(tt.r); err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -119,7 +119,7 @@ func TestAddRefuses(t *testing.T) {
 }
 
 func TestAVariableGetsANameThatIsFree(t *testing.T) {
-	for guard, want := range map[string]string{"photos-guard": "Photos", "all-guard": "AllGuard", "tiers-guard": "TiersGuard", "web2-sms-guard": "Web2Sms"} {
+	for guard, want := range map[string]string{"negatives-guard": "Negatives", "all-guard": "AllGuard", "tiers-guard": "TiersGuard", "web2-sms-guard": "Web2Sms"} {
 		if got, err := open(t, root).variable(guard); got != want || err != nil {
 			t.Errorf("%s: %s, %v, want %s", guard, got, err, want)
 		}
