@@ -35,6 +35,20 @@ func TestEachFunctionFolderIsInTheTemplate(t *testing.T) {
 	}
 }
 
+// Each guard's folder has the function of this guard, not of another one.
+func TestEachGuardsFunctionServesThisGuard(t *testing.T) {
+	variables := map[string]string{} // by the guard's name
+	for _, found := range regexp.MustCompile(`(?m)^\t(\w+) = Guard\{\n\t\tName: +"(.*)",$`).FindAllStringSubmatch(read(t, "internal/limits/limits.go"), -1) {
+		variables[found[2]] = found[1]
+	}
+	for _, g := range limits.All {
+		file := path.Join("functions", g.Name, "main.go")
+		if want := "Guard(limits." + variables[g.Name] + ")"; variables[g.Name] == "" || !strings.Contains(read(t, file), want) {
+			t.Errorf("%s does not call %s: write it, so that the function serves %s", file, want, g.Name)
+		}
+	}
+}
+
 // The tests build for the machine they run on. Everything else must be as in the binary that is deployed.
 func TestLambdatestBuildsWithTheFlagsOfTheMakefile(t *testing.T) {
 	makes := regexp.MustCompile(`(?s)\ncompile = (\w+=\d) .*? go build (.*?) -o `).FindStringSubmatch(read(t, "Makefile"))

@@ -2,6 +2,7 @@ package guards_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -60,8 +61,28 @@ func TestEachRoleAllowsExactlyTheListedActions(t *testing.T) {
 			}
 		}
 		if diff := gocmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got))); diff != "" {
-			t.Errorf("functions/%s: IAM actions in template.yaml (-want +got):\n%s", folder, diff)
+			t.Errorf("functions/%s: IAM actions in template.yaml. If you mean them, change allowedActions in this test (-want +got):\n%s", folder, diff)
 		}
+	}
+}
+
+// A guard has the settings of Globals, except for its name, its policy and the queue of a guard with places.
+func TestGuardsHaveTheSettingsOfGlobals(t *testing.T) {
+	functions := template(t).functions()
+	for _, g := range limits.All {
+		id := scaffold.LogicalID(g.Name) + "Function"
+		if own := functions[id].Properties; own.Timeout != 0 || len(own.Environment.Variables) > 0 && id != "JobsGuardFunction" {
+			t.Errorf("%s in template.yaml has a Timeout of %d s and the variables %v of its own: remove them", id, own.Timeout, own.Environment.Variables)
+		}
+	}
+}
+
+// A value in ${} is a name, so it can't make invalid JSON.
+func TestTheDashboardIsJSON(t *testing.T) {
+	body := template(t).Resources["Dashboard"].Properties.DashboardBody
+	var v any
+	if err := json.Unmarshal([]byte(regexp.MustCompile(`\$\{[^}]+\}`).ReplaceAllString(body, "x")), &v); err != nil {
+		t.Errorf("DashboardBody in template.yaml is not JSON: %v: look for a missing comma between two lines", err)
 	}
 }
 
@@ -176,6 +197,8 @@ type properties struct {
 			FunctionResponseTypes []string `yaml:"FunctionResponseTypes"`
 		} `yaml:"Properties"`
 	} `yaml:"Events"`
+
+	DashboardBody string `yaml:"DashboardBody"`
 
 	// These belong to a queue. Times are in seconds.
 	VisibilityTimeout      int  `yaml:"VisibilityTimeout"`

@@ -114,7 +114,7 @@ var errWindowEnded = errors.New("the window ended before all callers had asked: 
 var errExpired = errors.New("counted actions expired before all callers had asked: try again, or with fewer --callers")
 
 // errLimitChanged means that the guard decided by several limits.
-var errLimitChanged = errors.New("the limit changed while the callers asked: a live limit takes 30 s to reach all instances, so try again then")
+var errLimitChanged = errors.New("the limit changed while the callers asked: an instance follows a live limit within 30 s of use, so try again in 30 s")
 
 // A verdict holds what the command prints.
 type verdict struct {

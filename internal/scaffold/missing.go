@@ -54,8 +54,8 @@ func (f *finder) pieces(index int, g limits.Guard) {
 			}
 			value := get(f.values, section(p)+"."+p.id)
 			for _, path := range slices.Sorted(maps.Keys(p.want)) {
-				if got := get(value, path); got != any(p.want[path]) {
-					f.wrong(at, "the %s of %s has the %s %s: write %s", p.what, g.Name, path, shown(got), p.want[path])
+				if got := shown(get(value, path)); got != p.want[path] {
+					f.wrong(at, "the %s of %s has the %s %s: write %s", p.what, g.Name, path, got, p.want[path])
 				}
 			}
 		}
@@ -88,9 +88,13 @@ func (f *finder) place(index, n, m int) (line int, example string) {
 		if last := theirs[len(theirs)-1].id; !placed && f.layout.find(last) >= 0 {
 			line = f.layout.end(last) - 1
 		}
-		return line, fmt.Sprintf(", as %s in line %d", theirs[m].id, f.layout.find(theirs[m].id)+1)
+		placed = true
+		example = fmt.Sprintf(", as %s in line %d", theirs[m].id, f.layout.find(theirs[m].id)+1)
+		if !onlyQueues(other) { // a guard of queues has other rights than most
+			break
+		}
 	}
-	return line, ""
+	return line, example
 }
 
 // role checks that a guard's role allows what the guard does.

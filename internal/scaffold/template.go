@@ -29,11 +29,12 @@ func pieces(g limits.Guard) [][]piece {
 		description = "Limits how often one user does " + g.Activities[0].Name + "."
 	}
 	permission := func(id, what, action, by string) piece {
+		name, value, _ := strings.Cut(by, ": ")
 		return piece{what, id, "    Type: AWS::Lambda::Permission\n    Condition: OpensUrls\n" +
 			"    Properties: {FunctionName: !Ref " + function + ", Action: " + action + ", Principal: !Ref UrlPrincipal, " + by + "}\n",
 			map[string]string{
 				"Type": "AWS::Lambda::Permission", "Condition": "OpensUrls", "Properties.FunctionName": function,
-				"Properties.Action": action, "Properties.Principal": "UrlPrincipal",
+				"Properties.Action": action, "Properties.Principal": "UrlPrincipal", "Properties." + name: value,
 			}}
 	}
 	alarm := func(metric, description string) piece {
@@ -42,6 +43,7 @@ func pieces(g limits.Guard) [][]piece {
 			", Dimensions: [{Name: FunctionName, Value: !Ref " + function + "}]}\n",
 			map[string]string{
 				"Type": "AWS::CloudWatch::Alarm", "Properties.Namespace": "AWS/Lambda", "Properties.MetricName": metric,
+				"Properties.Statistic":         "Sum", // one of the values that alarms share
 				"Properties.Dimensions.0.Name": "FunctionName", "Properties.Dimensions.0.Value": function,
 			}}
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // A model says what one limit promises. The models are written from
-// contract.md and share no code with package policy. They get actions in the
+// docs/policies.md and share no code with package policy. They get actions in the
 // order in which the store performed them.
 //
 // Clocks differ, so an action can be over for one clock and count for another.
@@ -61,7 +61,7 @@ var models = map[string]func(prefix string, window int64) model{
 func newModel(r policy.Rate) (model, error) {
 	model, ok := models[r.Kind]
 	if !ok {
-		return nil, fmt.Errorf("the simulation has no model of the kind %q, so it cannot judge it: write one in internal/simulate from what contract.md promises", r.Kind)
+		return nil, fmt.Errorf("the simulation has no model of the kind %q, so it cannot judge it: write one in internal/simulate from what docs/policies.md promises", r.Kind)
 	}
 	return model(prefix(r), r.Window.Milliseconds()), nil
 }

@@ -4,7 +4,7 @@
 // A run is drawn from a seed. Real limiters, real policies, the embedded store,
 // the live limits and cleanup take part. Only time, the network and the clients
 // are simulated. The judge is a set of models (type model) that are written from
-// contract.md and share no code with package policy.
+// docs/policies.md and share no code with package policy.
 //
 // A run is one event loop in virtual time. Goroutines would not do: if several are
 // ready at the same moment, their order is not fixed. Then one seed would not make
@@ -118,7 +118,7 @@ func TestAKindWithoutAModelIsAnError(t *testing.T) {
 		}
 	}
 	_, err := newModel(policy.Rate{Kind: "toggle"})
-	want := `the simulation has no model of the kind "toggle", so it cannot judge it: write one in internal/simulate from what contract.md promises`
+	want := `the simulation has no model of the kind "toggle", so it cannot judge it: write one in internal/simulate from what docs/policies.md promises`
 	if err == nil || err.Error() != want {
 		t.Errorf("newModel = %v, want %q", err, want)
 	}

@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -122,6 +123,9 @@ func readDate(text []byte) (int64, error) {
 	}
 	if len(text) == 0 {
 		return 0, fmt.Errorf("time is empty, want %s", wantTime)
+	}
+	if bytes.Count(text, []byte("/")) == 2 {
+		return 0, errors.New("time is not a time, want one of nginx such as 05/Jan/2026:12:00:00 +0000")
 	}
 	return 0, fmt.Errorf("time is not a time, want %s", wantTime)
 }

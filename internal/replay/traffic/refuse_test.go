@@ -70,7 +70,7 @@ func TestReaderRefusesNginx(t *testing.T) {
 	const line = `192.0.2.7 - - [05/Jan/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 1`
 	for text, want := range map[string]string{
 		"secret1 x\n": "line 1: it is not a line of the format combined, such as 192.0.2.7 - alice",
-		line + "\n192.0.2.7 - secret1 [05/Jan/2026 12:00] \"GET / HTTP/1.1\" 200 1":  "line 2: time is not a time",
+		line + "\n192.0.2.7 - secret1 [05/Jan/2026 12:00] \"GET / HTTP/1.1\" 200 1":  "line 2: time is not a time, want one of nginx such as 05/Jan/2026:12:00:00 +0000",
 		line + "\n192.0.2.7 - secret 1 [05/Jan/2026:12:00:00 +0000] \"GET /\" 200 1": "line 2: user has U+0020",
 	} {
 		checkRefused(t, Options{Format: Nginx, Activity: "act"}, text, want)
