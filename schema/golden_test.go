@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -24,7 +23,6 @@ import (
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
@@ -150,9 +148,8 @@ func (g *golden) handler(t *testing.T) func(event []byte) ([]byte, error) {
 	return ask
 }
 
-// limits returns the guard, with the file's limit in place of its first one. If
-// the file lists activities, the guard has no others: then a new activity does
-// not change the answer.
+// limits returns the guard, with the file's limit in place of its first one, and
+// without activities that the file does not list, if it lists any.
 func (g *golden) limits(t *testing.T) limits.Guard {
 	t.Helper()
 	for _, found := range limits.All {
@@ -160,7 +157,8 @@ func (g *golden) limits(t *testing.T) limits.Guard {
 			continue
 		}
 		if len(g.Activities) > 0 {
-			found.Activities = slices.DeleteFunc(slices.Clone(found.Activities), func(a limits.Activity) bool { return !slices.Contains(g.Activities, a.Name) })
+			other := func(a limits.Activity) bool { return !slices.Contains(g.Activities, a.Name) }
+			found.Activities = slices.DeleteFunc(slices.Clone(found.Activities), other)
 		}
 		if g.Limit != "" {
 			found.Activities = []limits.Activity{{Name: found.Activities[0].Name, Limit: policy.Must(g.Limit)}}
@@ -203,28 +201,6 @@ func (g *golden) post(t *testing.T, answer []byte) (r reply) {
 		r.Body = json.RawMessage(response.Body)
 	}
 	return r
-}
-
-// A store may be away.
-type store struct {
-	ratelimit.Store
-	away bool
-}
-
-var errAway = &ratelimit.StoreError{Failure: ratelimit.Misconfigured, What: "the table did not answer in time", Err: errors.New("away")}
-
-func (s *store) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
-	if s.away {
-		return ratelimit.Item{}, false, errAway
-	}
-	return s.Store.Update(ctx, w)
-}
-
-func (s *store) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, error) {
-	if s.away {
-		return ratelimit.Item{}, errAway
-	}
-	return s.Store.Read(ctx, k)
 }
 
 func compact(t *testing.T, text any) string {

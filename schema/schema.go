@@ -11,6 +11,7 @@
 //
 //	name         what it shows
 //	guard        the guard that is asked
+//	activities   the only activities that the guard has, if not all of its own
 //	limit        the limit of its first activity, if it is not the guard's own
 //	environment  the guard's variables; all others have their defaults
 //	table        "away": the table answers no request
