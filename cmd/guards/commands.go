@@ -105,7 +105,8 @@ func run(ctx context.Context, args []string, c console) int {
 // more than was meant.
 func checkEmpty(c *kong.Context) error {
 	for _, p := range c.Path {
-		name, value := "", (*kong.Value)(nil)
+		var name string
+		var value *kong.Value
 		switch {
 		case p.Flag != nil:
 			name, value = "--"+p.Flag.Name, p.Flag.Value

@@ -107,10 +107,14 @@ func TestErrorTypes(t *testing.T) {
 		}
 	}
 	want(event("create_post"), "RateLimitExceeded", "Rate limit exceeded: Too many requests in a short period")
+	var names []string
+	for _, a := range limits.Posts.Activities {
+		names = append(names, a.Name)
+	}
 	// The caller sees a user id in the wrong field, but the log does not have
 	// it.
 	want(`{"userId": "create_post", "activity": "`+canary+`"}`, "ValidationError",
-		`activity is "`+canary+`", want one of posts-guard's: create_post, update_post, delete_post, like, view`)
+		`activity is "`+canary+`", want one of posts-guard's: `+strings.Join(names, ", "))
 	want(`{"`+canary+`": "create_post"}`, "ValidationError",
 		`event has the unknown field "`+canary+`", want only userId, activity, op, count, partial, tier, roles, requestId, at, readyAt, job`)
 	want(`{"userId": "u1", "activity": "create_post", "teir": "premium"}`, "ValidationError",

@@ -16,7 +16,7 @@ import (
 
 // narrow are the tests that notice a missing part of an activity or a guard.
 // They stand for make check, which would run this test too.
-const narrow = "go test -short . ./internal/limits ./schema/generate -run 'Guard|Limit|Function|Role|Template|Generated|Import' && " +
+const narrow = "go test -short . ./internal/limits ./schema/... -run 'Guard|Limit|Function|Role|Template|Generated|Golden|Import' && " +
 	"go test ./cmd/guards -run 'TestTheDocumentsShowTheLimitsOfTheCode|TestComplete|TestServeLogsHTTPErrors'"
 
 // The commands and the code of docs/extending.md work in their order, in a copy
