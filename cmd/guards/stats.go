@@ -21,7 +21,8 @@ type statsCommand struct {
 func (statsCommand) Help() string {
 	return `This reads the whole table, which costs read capacity. A terminal shows the progress.
 Stale items have expired: guards cleanup deletes the same number. Cleanup also reads
-the items of the live limits, which stats does not count.
+the items of the live limits, which stats does not count. INTERVAL is the time
+between two actions that a bucket without a burst allows, by the code's limit.
 Examples:
   guards stats
   guards stats --activity create_post --json`
@@ -94,7 +95,7 @@ func interval(name string) time.Duration {
 
 // print writes the figures for people. Where names the table.
 func (s statistics) print(con console, where string) error {
-	_, err := fmt.Fprintf(con.out, "%s of %s, %d stale, in %s\n", several(s.Items, "item"), several(s.TrackedUsers, "user"), s.Stale, where)
+	_, err := fmt.Fprintf(con.out, "%s of %s, %s stale, in %s\n", several(s.Items, "item"), several(s.TrackedUsers, "user"), grouped(s.Stale), where)
 	if err != nil || len(s.Activities) == 0 {
 		return err
 	}

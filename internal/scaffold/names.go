@@ -25,6 +25,11 @@ const longestName = 64 - 21
 
 // check refuses a request that does not fit the checkout.
 func (c *Checkout) check(r Request) error {
+	for _, other := range c.Guards() {
+		if _, taken := other.Activity(r.Activity.Name); taken {
+			return fmt.Errorf("%s is already an activity of %s; to change its limit, edit %s", r.Activity.Name, other.Name, limitsFile)
+		}
+	}
 	_, exists := c.guard(r.Guard)
 	switch {
 	case r.New && exists:
@@ -35,11 +40,6 @@ func (c *Checkout) check(r Request) error {
 		return fmt.Errorf("guard is %q, want words of at least two characters, a to z and 0 to 9, that end in %s, such as photos%[2]s", r.Guard, suffix)
 	case !r.New && !exists:
 		return fmt.Errorf("there is no guard %q", r.Guard)
-	}
-	for _, other := range c.Guards() {
-		if _, taken := other.Activity(r.Activity.Name); taken {
-			return fmt.Errorf("%s is already an activity of %s; to change its limit, edit %s", r.Activity.Name, other.Name, limitsFile)
-		}
 	}
 	alone := limits.Guard{Name: r.Guard, Message: "m", Activities: []limits.Activity{r.Activity}}
 	return alone.Validate()

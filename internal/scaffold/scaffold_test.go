@@ -100,6 +100,7 @@ func TestAddRefuses(t *testing.T) {
 		r    Request
 	}{
 		{"posts-guard exists already; to add an activity to it, write: guards new --guard posts-guard upload_negative LIMIT", Request{"posts-guard", true, upload("5/1m")}},
+		{"create_post is already an activity of posts-guard", Request{"posts-guard", true, limits.Activity{Name: "create_post", Limit: policy.Must("5/1m")}}},
 		{"want at most 43", Request{long, true, upload("5/1m")}},
 		{"that end in -guard, such as photos-guard", Request{"negatives", true, upload("5/1m")}},
 		{"that end in -guard", Request{"Negatives-guard", true, upload("5/1m")}},
