@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/cric-talk/guards/internal/cleanup"
@@ -33,7 +34,10 @@ func (f *sweepFlags) clean(ctx context.Context, con console, what, userID string
 			return err
 		}
 	}
-	granted := grantsOf(ctx, store, userID)
+	granted, err := grantsOf(ctx, store, userID)
+	if err != nil {
+		return err
+	}
 	parts := 0
 	run := &cleanup.Cleanup{
 		Table: store.table, Live: store.live, Now: con.now,
@@ -67,18 +71,18 @@ type erased struct {
 	Grants int64 `json:"grants,omitzero"`
 }
 
-// grantsOf returns how many grants a user has. It returns 0 if the live limits
-// can't be read: the erasure reports that.
-func grantsOf(ctx context.Context, s store, userID string) (n int64) {
+// grantsOf returns how many grants a user has. It returns 0 if nobody is named, or
+// if the live limits are unreadable: the erasure reports that.
+func grantsOf(ctx context.Context, s store, userID string) (int64, error) {
 	if userID == "" {
-		return 0
+		return 0, nil
 	}
 	settings, _, err := live.Read(ctx, s.live)
-	if err != nil {
-		return 0
+	if _, unreadable := errors.AsType[*live.DocumentError](err); err != nil && !unreadable {
+		return 0, reached(err)
 	}
-	_, revoked := settings.Revoke(userID)
-	return int64(revoked)
+	_, n := settings.Revoke(userID)
+	return int64(n), nil
 }
 
 // result returns for people what was done.
