@@ -37,13 +37,14 @@ func TestEachFunctionFolderIsInTheTemplate(t *testing.T) {
 
 // Each guard's folder has the function of this guard, not of another one.
 func TestEachGuardsFunctionServesThisGuard(t *testing.T) {
-	variables := map[string]string{} // by the guard's name
-	for _, found := range regexp.MustCompile(`(?m)^\t(\w+) = Guard\{\n\t\tName: +"(.*)",$`).FindAllStringSubmatch(read(t, "internal/limits/limits.go"), -1) {
-		variables[found[2]] = found[1]
+	c, err := scaffold.Open(".")
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = c.Close() })
 	for _, g := range limits.All {
 		file := path.Join("functions", g.Name, "main.go")
-		if want := "Guard(limits." + variables[g.Name] + ")"; variables[g.Name] == "" || !strings.Contains(read(t, file), want) {
+		if want := "Guard(limits." + c.Variable(g.Name) + ")"; c.Variable(g.Name) == "" || !strings.Contains(read(t, file), want) {
 			t.Errorf("%s does not call %s: write it, so that the function serves %s", file, want, g.Name)
 		}
 	}

@@ -125,12 +125,13 @@ func checkEmpty(c *kong.Context) error {
 // hasEmpty reports whether v is an empty text, an empty list, or a list with an
 // empty text.
 func hasEmpty(v reflect.Value) bool {
-	if v.Kind() == reflect.Slice {
-		for i := range v.Len() {
-			if hasEmpty(v.Index(i)) {
-				return true
-			}
+	if v.Kind() != reflect.Slice {
+		return v.Kind() == reflect.String && v.Len() == 0
+	}
+	for i := range v.Len() {
+		if hasEmpty(v.Index(i)) {
+			return true
 		}
 	}
-	return (v.Kind() == reflect.String || v.Kind() == reflect.Slice) && v.Len() == 0
+	return v.Len() == 0
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -93,17 +94,12 @@ func listLive(s live.Settings, changed *live.Limits, history []live.Change) (lis
 func tableOf(list []listedLive, grants []grantedTo) (t textTable) {
 	t.row("ACTIVITY", "TIER", "CODE", "IN FORCE", "MODE", "SINCE", "BY")
 	for _, l := range list {
-		row := func(mode string, by stamp) {
-			t.row(append([]string{l.Activity, l.Tier, l.Code, l.Limit, mode}, by.cells()...)...)
+		row := func(code, limit string, by stamp) {
+			t.row(append([]string{l.Activity, l.Tier, code, limit, l.Mode}, by.cells()...)...)
 		}
-		switch {
-		case l.ModeSet == stamp{} || l.Set == l.ModeSet:
-			row(l.Mode, l.Set)
-		case l.Set == stamp{}:
-			row(l.Mode, l.ModeSet)
-		default:
-			row(l.Mode, l.Set)
-			t.row(append([]string{l.Activity, l.Tier, "", "", l.Mode}, l.ModeSet.cells()...)...)
+		row(l.Code, l.Limit, cmp.Or(l.Set, l.ModeSet))
+		if by := cmp.Or(l.ModeSet, l.Set); by != cmp.Or(l.Set, l.ModeSet) {
+			row("", "", by)
 		}
 	}
 	if len(grants) > 0 {

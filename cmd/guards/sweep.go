@@ -71,8 +71,8 @@ type erased struct {
 	Grants int64 `json:"grants,omitzero"`
 }
 
-// grantsOf returns how many grants a user has. It returns 0 if nobody is named, or
-// if the live limits are unreadable: the erasure reports that.
+// grantsOf returns how many grants a user has, and 0 for an empty userID. It also
+// returns 0 if the live limits are unreadable. The erasure reports that.
 func grantsOf(ctx context.Context, s store, userID string) (int64, error) {
 	if userID == "" {
 		return 0, nil

@@ -83,6 +83,10 @@ func (c *Checkout) Close() error { return c.root.Close() }
 // Guards returns the guards of limits.go, in their order.
 func (c *Checkout) Guards() []limits.Guard { return c.source.guards }
 
+// Variable returns the variable of a guard in limits.go, such as Posts for
+// posts-guard. It is empty if there is no such guard.
+func (c *Checkout) Variable(guard string) string { return c.source.byGuard[guard] }
+
 // guard returns the guard with this name.
 func (c *Checkout) guard(name string) (limits.Guard, bool) {
 	for _, g := range c.source.guards {
