@@ -22,7 +22,7 @@ type numbers map[string]int64
 // every action still counts.
 var readers = map[string]func(r policy.Rate, n numbers, now int64) int64{
 	"fixed": func(_ policy.Rate, n numbers, _ int64) int64 {
-		return n["activityCount"] + n["w"]%1_000_000
+		return n["activityCount"] + n["s"]%1_000_000
 	},
 	"log": func(_ policy.Rate, n numbers, _ int64) int64 { return n.matching(slot, func(int64) int64 { return 1 }) },
 	"sliding": func(_ policy.Rate, n numbers, _ int64) int64 {
@@ -35,10 +35,10 @@ var readers = map[string]func(r policy.Rate, n numbers, now int64) int64{
 		return (n["tat"] - n["since"]) / n["every"]
 	},
 	"reservoir": func(r policy.Rate, n numbers, now int64) int64 {
-		if n["q"] == 0 {
+		if n["t"] == 0 {
 			return 0
 		}
-		return (n["q"]/1_000_000-now/r.Window.Milliseconds())*r.Limit + n["q"]%1_000_000
+		return (n["t"]/1_000_000/r.Window.Milliseconds()-now/r.Window.Milliseconds())*r.Limit + n["t"]%1_000_000
 	},
 }
 

@@ -12,9 +12,6 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// maxAt is the end of the year 9999, in Unix milliseconds.
-const maxAt = 253_402_300_799_999
-
 // resolve fills in the defaults, checks everything that does not depend on the
 // limit, and returns the activity.
 func (r *Request) resolve(g limits.Guard) (limits.Activity, error) {
@@ -54,7 +51,7 @@ func (r *Request) validOp() error {
 		return &input.ValidationError{Field: "requestId", Problem: "is missing, want the one in the check's answer"}
 	case r.Op == Release && r.Count > ratelimit.MostReleased:
 		return input.Invalid("count", strconv.FormatInt(r.Count, 10), fmt.Sprintf("1 to %d for a release", ratelimit.MostReleased))
-	case r.At > maxAt:
+	case r.At > policy.Latest:
 		return input.Invalid("at", strconv.FormatInt(r.At, 10), "the one in the check's answer, in Unix milliseconds")
 	case r.Op != Release && r.At != 0:
 		return &input.ValidationError{Field: "at", Problem: "goes only with op release"}

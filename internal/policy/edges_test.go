@@ -30,9 +30,9 @@ func TestAWindowBesideOthersIsTakenAgain(t *testing.T) {
 		{at: 0, undo: 2, of: 0, want: "ok 0/3 by a"},
 		{at: 0, take: 3, want: "ok 3/3 by a"},
 	})
-	const empty = start / 60_000 * 1_000_000
-	u, ok := Must("a: 3/1m, b: 9/1d").Take(start, 1, 1, State{"a_w": empty})
-	if !ok || u.Holds(State{"a_w": empty + 3}) {
+	const empty = start / 60_000 * 60_000 * 1_000_000
+	u, ok := Must("a: 3/1m, b: 9/1d").Take(start, 1, 1, State{"a_s": empty})
+	if !ok || u.Holds(State{"a_s": empty + 3}) {
 		t.Errorf("the plan for an empty window is %+v, %v, want one that a full window refuses", u, ok)
 	}
 }
@@ -49,12 +49,12 @@ func TestAWindowBesideOthersOnAClockBehind(t *testing.T) {
 	if r := Must(text).Read(next-1000, 0, items[0]); r.Each[0].Remaining != 0 || r.Each[0].Wait != 0 {
 		t.Errorf("on the clock behind %+v, want nothing left, and no wait for no action", r.Each[0])
 	}
-	planned, ok := Must(text).Undo(next-1000, next-1000, 1, State{"a_w": (next/60_000-1)*1_000_000 + 1})
+	planned, ok := Must(text).Undo(next-1000, next-1000, 1, State{"a_s": (next-60_000)*1_000_000 + 1})
 	if !ok {
 		t.Fatal("an action of the minute before cannot be given back there")
 	}
 	for _, count := range []int64{0, 1, 2} {
-		s := State{"a_w": next/60_000*1_000_000 + count}
+		s := State{"a_s": next*1_000_000 + count}
 		if planned.Holds(s) {
 			t.Errorf("a release of the minute before holds in %v", s)
 		}

@@ -78,15 +78,26 @@ func (p fixed) key(now int64) int64 { return now / p.window }
 func (p fixed) end(now int64) int64 { return (p.key(now) + 1) * p.window }
 
 // sharedFixed is a fixed window whose item also holds other limits. That item
-// serves forever, so the counter also carries the number of its window.
+// serves forever, so the counter also carries the start of its window.
 //
-// Its state is w: a million times the number of the latest window with actions,
-// plus the actions counted in that window. For example, 5 actions in window
-// 28,333,334 are 28,333,334,000,005. In the next window every value below
-// 28,333,335,000,000 reads as 0 actions.
+// Its state is s: a stamp of the latest window with actions, and of the actions
+// counted in that window. For example, 5 actions in the minute from second
+// 1,700,000,040 on are 1,700,000,040,000,000,005. In the next minute every value
+// below 1,700,000,100,000,000,000 reads as 0 actions.
+//
+// A start can be compared even if a deploy has changed the window, and a number
+// of windows cannot. What was counted in another window still counts if that
+// window began within the current one.
 type sharedFixed struct{ fixed }
 
-const windowAndCount = "w"
+const startAndCount = "s"
+
+// stamp packs a window's start, in Unix milliseconds, and a count below a million
+// into one number, so that one condition tests both. It fits up to [Latest].
+func stamp(start, count int64) int64 { return start*million + count }
+
+// unstamp returns what stamp was given.
+func unstamp(s int64) (start, count int64) { return s / million, s % million }
 
 func (p sharedFixed) item(now int64) (window, expires int64) {
 	_, expires = p.fixed.item(now)
@@ -94,37 +105,54 @@ func (p sharedFixed) item(now int64) (window, expires int64) {
 }
 
 func (p sharedFixed) take(now, n int64, _ uint64, s State) (Update, bool) {
-	empty := p.key(now) * million
-	most := empty + p.limit - n
-	if s[windowAndCount] <= empty {
+	begun := p.begun(now, s)
+	empty, most := stamp(begun, 0), stamp(begun, p.limit-n)
+	if s[startAndCount] <= empty {
 		return Update{
-			If:   [][]Term{{AtMost(windowAndCount, empty)}},
-			Acts: []Act{{Set, windowAndCount, empty + n}},
+			If:   [][]Term{{AtMost(startAndCount, empty)}},
+			Acts: []Act{{Set, startAndCount, empty + n}},
 		}, true
 	}
 	return Update{
-		If:   [][]Term{{Within(windowAndCount, empty+1, most)}},
-		Acts: []Act{{Add, windowAndCount, n}},
-	}, s[windowAndCount] <= most // refused also if a clock ahead has begun the next window
+		If:   [][]Term{{Within(startAndCount, empty+1, most)}},
+		Acts: []Act{{Add, startAndCount, n}},
+	}, s[startAndCount] <= most // refused also if a clock ahead has begun the next window
 }
 
+// undo gives back only actions of the window in s. An earlier window within the
+// current one can only be left from before a deploy, and s does not count it.
 func (p sharedFixed) undo(now, at, n int64, s State) (Update, bool) {
-	empty := p.key(now) * million
-	if p.key(now) != p.key(at) || s[windowAndCount] < empty+n || s[windowAndCount] >= empty+million {
+	begun, count := unstamp(s[startAndCount])
+	if begun != p.begun(now, s) || at < begun || count < n {
 		return Update{}, false
 	}
 	return Update{
-		If:   [][]Term{{Within(windowAndCount, empty+n, empty+million-1)}},
-		Acts: []Act{{Add, windowAndCount, -n}},
+		If:   [][]Term{{Within(startAndCount, stamp(begun, n), stamp(begun, million-1))}},
+		Acts: []Act{{Add, startAndCount, -n}},
 	}, true
 }
 
+// begun returns when the window began in which actions count at now. That is the
+// window in s if it began within the current one.
+func (p sharedFixed) begun(now int64, s State) int64 {
+	start, _ := unstamp(s[startAndCount])
+	if p.key(start) == p.key(now) {
+		return start
+	}
+	return p.key(now) * p.window
+}
+
 func (p sharedFixed) read(now, n int64, s State) Reading {
-	start := s[windowAndCount] / million * p.window // of the window in s
-	from := max(now, start)
-	used := max(0, s[windowAndCount]-p.key(from)*million)
-	r := p.fixed.read(from, n, State{activityCount: used})
-	if start > now { // a clock ahead has begun this window
+	start, count := unstamp(s[startAndCount])
+	from, ahead := now, p.key(start) > p.key(now)
+	switch {
+	case ahead: // a clock ahead has begun this window
+		from = start
+	case p.key(start) < p.key(now):
+		count = 0
+	}
+	r := p.fixed.read(from, n, State{activityCount: count})
+	if ahead {
 		r.Remaining = 0
 		if n > 0 {
 			r.Wait += millis(start - now)

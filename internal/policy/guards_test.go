@@ -13,26 +13,26 @@ import (
 // it was planned in.
 func TestTheGuardOfAReservoirFitsItsPlace(t *testing.T) {
 	p := Must("reservoir 3/10s ahead 25s")
-	const k, million = start / 10_000, 1_000_000
-	tickets := []int64{0, (k-1)*million + 3}
-	for window := int64(k); window < k+4; window++ {
+	const window, million = 10_000, 1_000_000
+	tickets := []int64{0, (start-window)*million + 3}
+	for begun := int64(start); begun < start+4*window; begun += window {
 		for _, given := range []int64{-1, 0, 1, 2, 3, 4, 5} {
-			if window == k || given > 0 { // a later window is begun with its first place
-				tickets = append(tickets, window*million+given)
+			if begun == start || given > 0 { // a later window is begun with its first place
+				tickets = append(tickets, begun*million+given)
 			}
 		}
 	}
 	for _, planned := range tickets {
-		u, ok := p.Take(start, 1, 1, State{"q": planned})
+		u, ok := p.Take(start, 1, 1, State{"t": planned})
 		if !ok {
 			continue
 		}
 		for _, q := range tickets {
-			s := State{"q": q}
+			s := State{"t": q}
 			fresh, ok := p.Take(start, 1, 1, s)
 			same := ok && fresh.ReadyAt == u.ReadyAt && cmp.Equal(fresh.Apply(s), u.Apply(s))
 			if u.Holds(s) != same {
-				t.Errorf("planned at ticket %d, the guard holds at %d: %v, want %v: %+v", planned-k*million, q-k*million, !same, same, u.If)
+				t.Errorf("planned at ticket %d, the guard holds at %d: %v, want %v: %+v", planned-start*million, q-start*million, !same, same, u.If)
 			}
 		}
 	}
@@ -64,19 +64,19 @@ func TestABucketThatIsFullInTheFarFuture(t *testing.T) {
 
 // Skip leaves its argument as it is.
 func TestSkip(t *testing.T) {
-	const window, million = start/10_000 + 3, 1_000_000
+	const readyAt, million = start + 30_000, 1_000_000
 	for _, tt := range []struct {
 		text       string
 		from, want State
 	}{
-		{"reservoir 3/10s ahead 1m", nil, State{"q": window * million}},
-		{"reservoir 3/10s ahead 1m", State{"q": window*million - 5, "x": 1}, State{"q": window * million, "x": 1}},
-		{"reservoir 3/10s ahead 1m", State{"q": window*million + 2}, State{"q": window*million + 2}}, // it is further already
-		{"a: reservoir 3/10s ahead 1m, b: 9/1h", State{"b_w": 7}, State{"a_q": window * million, "b_w": 7}},
+		{"reservoir 3/10s ahead 1m", nil, State{"t": readyAt * million}},
+		{"reservoir 3/10s ahead 1m", State{"t": readyAt*million - 5, "x": 1}, State{"t": readyAt * million, "x": 1}},
+		{"reservoir 3/10s ahead 1m", State{"t": readyAt*million + 2}, State{"t": readyAt*million + 2}}, // it is further already
+		{"a: reservoir 3/10s ahead 1m, b: 9/1h", State{"b_s": 7}, State{"a_t": readyAt * million, "b_s": 7}},
 		{"3/10s", State{"activityCount": 2}, State{"activityCount": 2}},
 	} {
 		before := Update{}.Apply(tt.from)
-		if got := Must(tt.text).Skip(window*10_000, tt.from); !cmp.Equal(got, tt.want) {
+		if got := Must(tt.text).Skip(readyAt, tt.from); !cmp.Equal(got, tt.want) {
 			t.Errorf("%s: Skip of %v is %v, want %v", tt.text, tt.from, got, tt.want)
 		}
 		if !cmp.Equal(Update{}.Apply(tt.from), before) {

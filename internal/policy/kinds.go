@@ -97,6 +97,10 @@ const (
 	longestWindow = 366 * 24 * time.Hour
 )
 
+// Latest is the last time by which a policy decides: the end of the year 2261, in
+// Unix milliseconds. The stamps of later windows do not fit in 64 bits.
+const Latest = 9_214_646_399_999
+
 // An item keeps an id of 6 bytes for each request of the last 28 s (package
 // ratelimit). With mostRequests in that time it has about 60 KB, and a reservoir
 // about 200 KB. DynamoDB accepts 400 KB, but a write costs one unit for each KB

@@ -8,18 +8,22 @@ import "fmt"
 //
 // Worst case: twice the limit almost at once, at the border of two windows.
 //
-// Its state is q, the latest ticket: a million times the number of the latest
-// window that has places, plus how many places that window has given. For
-// example, with reservoir 10/10s ahead 15m, and windows counted from 0:
+// Its state is t, the latest ticket: a stamp of the latest window that has
+// places, and of how many places that window has given. For example, with
+// reservoir 10/10s ahead 15m, in seconds from the start of a window, and with
+// tickets as start and count:
 //
-//	second  caller     q          answer
-//	3       the 1st    1          runs now
-//	3       the 10th   10         runs now, and window 0 is full
-//	3       the 11th   1,000,001  first place of window 1: come at second 10
-//	3       the 20th   1,000,010  last place of window 1: come at second 10
-//	3       the 21st   2,000,001  first place of window 2: come at second 20
-//	12      the 22nd   2,000,002  come at second 20
-//	45      the 23rd   4,000,001  runs now: nobody waits
+//	second  caller     t      answer
+//	3       the 1st    0  1   runs now
+//	3       the 10th   0  10  runs now, and the window is full
+//	3       the 11th   10 1   first place of the next window: come at second 10
+//	3       the 20th   10 10  last place of that window: come at second 10
+//	3       the 21st   20 1   first place of the window after it: come at second 20
+//	12      the 22nd   20 2   come at second 20
+//	45      the 23rd   40 1   runs now: nobody waits
+//
+// If a deploy has changed the window, the places of the latest ticket stay given:
+// they count in the window in which theirs began.
 //
 // Each update gives its place in one certain window, and its guard holds only
 // while that window is the right one. So the update knows its ReadyAt before it
@@ -32,7 +36,7 @@ type reservoir struct {
 	ahead  int64 // milliseconds; 0: only the current window
 }
 
-const ticket = "q"
+const ticket = "t"
 
 func makeReservoir(r Rate, _ bool) (kind, error) {
 	if r.Limit >= million {
@@ -42,7 +46,7 @@ func makeReservoir(r Rate, _ bool) (kind, error) {
 }
 
 func (p reservoir) item(now int64) (window, expires int64) {
-	return 0, expiry(p.start(p.last(now+clockSlack.Milliseconds())+1), clockSlack)
+	return 0, expiry(p.last(now+clockSlack.Milliseconds())+p.window, clockSlack)
 }
 
 // take gives one place. There are three cases:
@@ -51,28 +55,30 @@ func (p reservoir) item(now int64) (window, expires int64) {
 //   - The latest window with places is full: the first place of the next one.
 //   - Otherwise: the next place of the latest window with places.
 func (p reservoir) take(now, _ int64, _ uint64, s State) (Update, bool) {
-	q := s[ticket]
-	window, given := q/million, q%million
-	switch k := p.key(now); {
-	case q <= k*million:
-		return p.first(k, AtMost(ticket, k*million)), true
+	q, current := s[ticket], p.start(now)
+	begun, given := unstamp(q)
+	window := p.start(begun)
+	switch {
+	case q <= stamp(current, 0):
+		return p.first(current, AtMost(ticket, stamp(current, 0))), true
 	case given >= p.limit:
-		u := p.first(window+1, Within(ticket, window*million+p.limit, window*million+million-1))
+		u := p.first(window+p.window, Within(ticket, stamp(begun, p.limit), stamp(begun, million-1)))
 		return u, window < p.last(now)
 	}
 	return Update{
-		If:      [][]Term{{Within(ticket, window*million, window*million+p.limit-1)}},
+		If:      [][]Term{{Within(ticket, stamp(begun, 0), stamp(begun, p.limit-1))}},
 		Acts:    []Act{{Add, ticket, 1}},
-		ReadyAt: p.start(window),
+		ReadyAt: window,
 	}, window <= p.last(now)
 }
 
-// first returns the update that gives the first place of a window.
-func (p reservoir) first(window int64, guard Term) Update {
+// first returns the update that gives the first place of the window that starts
+// then.
+func (p reservoir) first(start int64, guard Term) Update {
 	return Update{
 		If:      [][]Term{{guard}},
-		Acts:    []Act{{Set, ticket, window*million + 1}},
-		ReadyAt: p.start(window),
+		Acts:    []Act{{Set, ticket, stamp(start, 1)}},
+		ReadyAt: start,
 	}
 }
 
@@ -80,24 +86,25 @@ func (p reservoir) first(window int64, guard Term) Update {
 func (p reservoir) undo(_, _, _ int64, _ State) (Update, bool) { return Update{}, false }
 
 func (p reservoir) read(now, n int64, s State) Reading {
-	k := p.key(now)
-	window, given := s[ticket]/million, s[ticket]%million
-	r := Reading{Limit: p.limit, Window: millis(p.window), ResetAt: now, WindowKey: k, At: now}
+	current := p.start(now)
+	begun, given := unstamp(s[ticket])
+	window := p.start(begun)
+	r := Reading{Limit: p.limit, Window: millis(p.window), ResetAt: now, WindowKey: now / p.window, At: now}
 	switch {
-	case window > k:
+	case window > current:
 		r.Used = p.limit
-	case window == k:
+	case window == current:
 		r.Used = given
 	}
 	r.Remaining = max(0, p.limit-r.Used)
 	if r.Used > 0 {
-		r.ResetAt = p.start(window + 1)
+		r.ResetAt = window + p.window
 	}
 	if given >= p.limit { // the next window is the first one with a place
-		window++
+		window += p.window
 	}
 	if n > 0 {
-		r.Wait = millis(max(0, p.start(window)-p.ahead-now))
+		r.Wait = millis(max(0, window-p.ahead-now))
 	}
 	return r
 }
@@ -105,28 +112,29 @@ func (p reservoir) read(now, n int64, s State) Reading {
 // due does not look at ahead: it may have been longer when the place was given.
 // No policy gives a place more than longestWindow ahead.
 func (p reservoir) due(now, readyAt int64) (onTime, early bool) {
-	window, k := readyAt/p.window, p.key(now)
-	return window == k, k < window && readyAt-now <= longestWindow.Milliseconds()
+	window, current := p.start(readyAt), p.start(now)
+	return window == current, current < window && readyAt-now <= longestWindow.Milliseconds()
 }
 
 // waiting returns the places of all full windows after the current one, plus
 // the places that the latest window has given.
 func (p reservoir) waiting(now, readyAt int64, s State) int64 {
-	latest, given := s[ticket]/million, min(s[ticket]%million, p.limit)
-	window := readyAt / p.window
-	if window < latest {
+	begun, given := unstamp(s[ticket])
+	given = min(given, p.limit)
+	if p.start(readyAt) < p.start(begun) {
 		given = p.limit
 	}
-	return max(0, (window-p.key(now)-1)*p.limit+given)
+	between := (p.start(readyAt)-p.start(now))/p.window - 1
+	return max(0, between*p.limit+given)
 }
 
 // skip returns the ticket before the first place of the window at readyAt.
 func (p reservoir) skip(readyAt int64) (attr string, least int64) {
-	return ticket, readyAt / p.window * million
+	return ticket, stamp(p.start(readyAt), 0)
 }
 
-// last returns the latest window in which take gives places at now.
-func (p reservoir) last(now int64) int64 { return p.key(now + p.ahead) }
+// last returns the start of the latest window in which take gives places at now.
+func (p reservoir) last(now int64) int64 { return p.start(min(now+p.ahead, max(now, Latest))) }
 
-func (p reservoir) start(window int64) int64 { return window * p.window }
-func (p reservoir) key(now int64) int64      { return now / p.window }
+// start returns the start of the window at a time.
+func (p reservoir) start(at int64) int64 { return at / p.window * p.window }

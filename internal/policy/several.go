@@ -9,7 +9,7 @@ import (
 
 // Several limits on one activity share one item, so either all of them count an
 // action or none does. Each limit keeps its attributes under its own name: the
-// limit "minute" keeps its w as minute_w. The order of the limits does not
+// limit "minute" keeps its s as minute_s. The order of the limits does not
 // matter.
 
 const (
@@ -151,8 +151,8 @@ func (p Policy) latest(now int64, parts []State) int64 {
 // becomes part of the whole guard, so the whole guard is one short conjunction.
 //
 // For example, minute: 10/1m, day: 200/1d has counted 4 actions in this minute
-// and 60 on this day. The guard for one more is "minute_w counts 1 to 9 of this
-// minute AND day_w counts 1 to 199 of this day", and the update adds 1 to both.
+// and 60 on this day. The guard for one more is "minute_s counts 1 to 9 of this
+// minute AND day_s counts 1 to 199 of this day", and the update adds 1 to both.
 func (u *Update) add(l limit, part Update, mine State) {
 	for _, t := range append(slices.Clip(part.holding(mine)), part.Also...) {
 		t.Attr = l.attr(t.Attr)
@@ -177,7 +177,7 @@ func (u Update) holding(s State) []Term {
 }
 
 // attr returns the name that an attribute of one limit has in the item, such as
-// minute_w. A limit without a name is alone in the item.
+// minute_s. A limit without a name is alone in the item.
 func (l limit) attr(name string) string {
 	if l.rate.Name == "" {
 		return name

@@ -31,7 +31,7 @@ func TestUnpackOfNothing(t *testing.T) {
 }
 
 func drawItem(t *rapid.T) Item {
-	name := rapid.SampledFrom([]string{"", "a0", "tat", "activityCount", "c473215", "minute_w"})
+	name := rapid.SampledFrom([]string{"", "a0", "tat", "activityCount", "c473215", "minute_s"})
 	mark := rapid.Custom(func(t *rapid.T) Mark {
 		var m Mark
 		copy(m.ID[:], rapid.SliceOfN(rapid.Byte(), 8, 8).Draw(t, "id"))

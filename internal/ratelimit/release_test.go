@@ -61,7 +61,7 @@ func TestReceiptFromAClockAhead(t *testing.T) {
 	first.At = check(t, l, first, okay(readingNext(2, 0), 2)).At
 	c.at(59 * time.Second)
 	forged := first
-	forged.At = 253_402_300_799_999
+	forged.At = policy.Latest
 	for _, step := range []struct {
 		Request
 		used, window int64

@@ -35,7 +35,7 @@ func newDrawing(activity, user string, p policy.Policy, in period) *drawing {
 		queue: slices.IndexFunc(limits, policy.Policy.Queues),
 	}
 	for i, rate := range p.Rates() {
-		t.Panels = append(t.Panels, newPanel(rate.Name, limits[i].Read(latestTime, 0, nil), in))
+		t.Panels = append(t.Panels, newPanel(rate.Name, limits[i].Read(policy.Latest, 0, nil), in))
 	}
 	for i := range int64(columns) {
 		d.due = append(d.due, t.From+i*(t.To-t.From)/columns)
@@ -49,9 +49,6 @@ func newDrawing(activity, user string, p policy.Policy, in period) *drawing {
 	d.due = slices.DeleteFunc(slices.Compact(d.due), func(at int64) bool { return at < t.From })
 	return d
 }
-
-// latestTime is a time after the first window of every limit.
-const latestTime = 253_402_300_799_999
 
 // newPanel returns an empty panel for a limit. Empty holds the limit's figures
 // when nothing is counted, at a time after its first window.

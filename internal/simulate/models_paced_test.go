@@ -220,7 +220,7 @@ func (m *reservoirModel) back(_, _, _ int64) {}
 func (m *reservoirModel) counted(int64, policy.Rate, policy.State, policy.State) int64 { return 1 }
 
 func (m *reservoirModel) same(s policy.State) bool {
-	return s[m.prefix+"q"] == m.key*1_000_000+m.given
+	return s[m.prefix+"t"] == m.key*m.window*1_000_000+m.given
 }
 
 // waiting returns the places given in later windows up to the one at place.

@@ -125,7 +125,7 @@ func (m *fixedModel) counted(_ int64, _ policy.Rate, before, after policy.State)
 	if m.prefix == "" {
 		return after["activityCount"] - before["activityCount"]
 	}
-	was, is := before[m.prefix+"w"], after[m.prefix+"w"]
+	was, is := before[m.prefix+"s"], after[m.prefix+"s"]
 	if was/1_000_000 != is/1_000_000 {
 		return is % 1_000_000
 	}
@@ -136,7 +136,7 @@ func (m *fixedModel) same(s policy.State) bool {
 	if m.prefix == "" {
 		return true // the item does not show its window; counted compares each change
 	}
-	return s[m.prefix+"w"] == m.begun*1_000_000+m.counts[m.begun]
+	return s[m.prefix+"s"] == m.begun*m.window*1_000_000+m.counts[m.begun]
 }
 
 // A logModel keeps the time of each action. An action counts for one window.

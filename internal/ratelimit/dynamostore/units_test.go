@@ -58,10 +58,10 @@ func logBytes(n int) func(int) int {
 	return func(request int) int { return 41 + 3 + 9*min(100, n*request) }
 }
 
-// severalBytes is the keys, expiresAt and a count of 14 digits under each name.
+// severalBytes is the keys, expiresAt and a stamp of 19 digits under each name.
 func severalBytes(int) int {
-	const keys, expires, count = 6 + 14 + 11, 9 + 6, 8
-	return keys + expires + len("minute_w") + count + len("day_w") + count - 2
+	const keys, expires, count = 6 + 14 + 11, 9 + 6, 11
+	return keys + expires + len("minute_s") + count + len("day_s") + count - 2
 }
 
 // leeway is how many bytes the trailing zeros of numbers can save, which

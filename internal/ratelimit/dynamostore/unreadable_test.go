@@ -43,9 +43,9 @@ var unreadable = []struct {
 	{"log 100/12h", "a5", text("x")},
 	{"log 100/12h", "top", text("x")},
 	{"sliding 50/1h", "c472222", text("x")},
-	{"reservoir 10/10s ahead 15m", "q", text("x")},
-	{"minute: 10/1m, day: 200/1d", "day_w", text("x")},
-	{"minute: 10/1m, day: 200/1d", "minute_w", number("28333334000001.5")},
+	{"reservoir 10/10s ahead 15m", "t", text("x")},
+	{"minute: 10/1m, day: 200/1d", "day_s", text("x")},
+	{"minute: 10/1m, day: 200/1d", "minute_s", number("1700000040000000001.5")},
 }
 
 func TestAnUnreadableAttributeIsNamedAfterAtMostTwoRequests(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
 )
 
 // A Unit is what a number of a time counts.
@@ -29,11 +31,10 @@ func (u Unit) word() string {
 
 // Numbers of seconds from firstSecond to before lastSecond are the years 2000
 // to 2099. A number in this range can't be milliseconds of these years, and the
-// other way round. latestTime is the end of the year 9999 in milliseconds.
+// other way round.
 const (
 	firstSecond = 946_684_800
 	lastSecond  = 4_102_444_800
-	latestTime  = 253_402_300_799_999
 )
 
 const wantTime = "Unix seconds, Unix milliseconds, or RFC 3339 such as 2026-01-05T12:00:00.250Z"
@@ -46,7 +47,7 @@ type clock struct {
 	line  int64 // of the first number
 }
 
-// read returns a time in Unix milliseconds, in the years 1970 to 9999. Line is
+// read returns a time in Unix milliseconds, in the years 1970 to 2261. Line is
 // where the time stands.
 func (c *clock) read(text []byte, line int64) (int64, error) {
 	digits, fraction, isDecimal := bytes.Cut(text, []byte{'.'})
@@ -68,8 +69,8 @@ func (c *clock) read(text []byte, line int64) (int64, error) {
 	if unit == Seconds {
 		ms = n*1000 + thousandths(fraction)
 	}
-	if n > latestTime || ms > latestTime {
-		return 0, fmt.Errorf("time is after the year 9999, want %s", wantTime)
+	if n > policy.Latest || ms > policy.Latest {
+		return 0, fmt.Errorf("time is after the year 2261, want %s", wantTime)
 	}
 	return ms, nil
 }
@@ -115,8 +116,8 @@ func readDate(text []byte) (int64, error) {
 		case err != nil:
 		case l.problem != "":
 			return 0, fmt.Errorf("%s, want %s", l.problem, wantTime)
-		case ms < 0 || ms > latestTime:
-			return 0, fmt.Errorf("time is outside of the years 1970 to 9999")
+		case ms < 0 || ms > policy.Latest:
+			return 0, fmt.Errorf("time is outside of the years 1970 to 2261")
 		default:
 			return ms, nil
 		}

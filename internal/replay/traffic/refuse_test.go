@@ -62,8 +62,8 @@ func TestReaderRefuses(t *testing.T) {
 	checkRefused(t, Options{Columns: Columns{Activity: "verb"}, Activity: "act"}, "time,user\n", `line 1: the header time,user has no column "verb", want time, user and verb;`)
 	checkRefused(t, Options{Activity: "act"}, "time\n", `line 1: the header time has no column "user", want time and user;`)
 	checkRefused(t, Options{Unit: Millis}, "time,user,activity\n1.5,secret1,a\n", `line 2: time has a decimal point, want Unix milliseconds`)
-	checkRefused(t, Options{Unit: Seconds}, "time,user,activity\n253402300800,secret1,a\n", `line 2: time is after the year 9999`)
-	checkRefused(t, Options{Unit: Millis}, "time,user,activity\n253402300800000,secret1,a\n", `line 2: time is after the year 9999`)
+	checkRefused(t, Options{Unit: Seconds}, "time,user,activity\n9214646400,secret1,a\n", `line 2: time is after the year 2261`)
+	checkRefused(t, Options{Unit: Millis}, "time,user,activity\n9214646400000,secret1,a\n", `line 2: time is after the year 2261`)
 }
 
 func TestReaderRefusesNginx(t *testing.T) {

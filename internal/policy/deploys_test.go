@@ -1,0 +1,186 @@
+package policy_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	. "github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/policy/policytest"
+)
+
+// windows are those of deploys: multiples of each other and not, as long as an
+// hour and shorter than the pauses of a user.
+var windows = []string{"10s", "15s", "1m", "2m", "7m", "1h"}
+
+// deploys returns every pair of limits of one kind that differ in their windows
+// and perhaps in their numbers, alone and beside another limit.
+func deploys() (pairs [][2]Policy) {
+	for _, k := range Kinds() {
+		for _, from := range windows {
+			for _, to := range windows {
+				for _, limits := range [][2]int{{5, 5}, {5, 2}, {2, 5}} {
+					for _, form := range []string{"%s %d/%s%s", "a: %s %d/%s%s, month: 9/30d"} {
+						options := ""
+						if k.Name == "reservoir" {
+							options = " ahead 15m"
+						}
+						pairs = append(pairs, [2]Policy{
+							Must(fmt.Sprintf(form, k.Name, limits[0], from, options)), Must(fmt.Sprintf(form, k.Name, limits[1], to, options)),
+						})
+					}
+				}
+			}
+		}
+	}
+	return pairs
+}
+
+// A user acts, and a deploy changes the window of a limit, forth and back. A
+// state counts the actions that it holds and nothing else: after each deploy, a
+// user has at least what the limit leaves beside the actions of the current
+// window, and waits no longer than a limit can demand. A bucket leaves what its
+// refill has brought back. Places of a reservoir stay given.
+func TestLawDeploys(t *testing.T) {
+	pairs := deploys()
+	rapid.Check(t, func(t *rapid.T) {
+		pair := rapid.SampledFrom(pairs).Draw(t, "deploy")
+		w := &policytest.World{Now: 1_700_000_000_000 + rapid.Int64Range(0, 3_600_000).Draw(t, "start"), Items: map[int64]State{}, Expires: map[int64]int64{}}
+		u := user{World: w}
+		for deploys := range 4 {
+			p := pair[deploys%2]
+			if deploys > 0 {
+				u.check(t, p, pair[1-deploys%2])
+			}
+			for range rapid.IntRange(0, 8).Draw(t, "actions") {
+				u.act(p)
+				w.Now += rapid.SampledFrom([]int64{0, 1, 999, 5_000, 12_345, 60_000, 200_000, 3_600_000}).Draw(t, "pause")
+			}
+		}
+	})
+}
+
+// A user remembers each action, what each limit counted after the last one, and
+// the latest place that a reservoir gave.
+type user struct {
+	*policytest.World
+	acted []int64
+	last  int64
+	used  [2]int64
+	place int64
+}
+
+func (u *user) act(p Policy) {
+	s := u.State(p)
+	if plan, ok := p.Take(u.Now, 1, 1, s); ok {
+		u.place = max(u.place, plan.ReadyAt)
+		u.Take(p, 1, 1)
+		u.acted, u.last = append(u.acted, u.Now), u.Now
+		for i, r := range each(p.Read(u.Now, 0, u.State(p))) {
+			u.used[i] = r.Used
+		}
+	}
+}
+
+// each returns the figures of each limit.
+func each(r Reading) []Reading {
+	if len(r.Each) == 0 {
+		return []Reading{r}
+	}
+	return r.Each
+}
+
+// check fails if the limits of p have less left for the user than the law says.
+// Before is the policy until now.
+func (u *user) check(t *rapid.T, p, before Policy) {
+	s := u.State(p)
+	for i, rate := range p.Rates() {
+		got, longest, least := each(p.Read(u.Now, 1, s))[i], rate.Window, rate.Limit
+		switch window := rate.Window.Milliseconds(); rate.Kind {
+		case "fixed":
+			least -= u.since(u.Now / window * window)
+		case "log":
+			least -= u.since(u.Now - window + 1)
+		case "sliding":
+			least -= u.since((u.Now/window - 1) * window)
+			longest *= 2
+		case "bucket":
+			interval := window / rate.Limit
+			used := max(0, u.used[i]-(u.Now-u.last)/interval)
+			least -= used
+			longest = time.Duration(max(0, used-rate.Limit+1)*interval) * time.Millisecond
+		case "reservoir":
+			u.checkPlace(t, p, rate)
+			least, longest = 0, max(0, time.Duration(u.place+window-u.Now)*time.Millisecond-rate.Ahead)
+		}
+		if got.Remaining < least || got.Wait > longest {
+			t.Fatalf("%q becomes %q: the user acted at %v, it is %d, and %v has %d left and waits %v, want at least %d and at most %v",
+				before, p, u.acted, u.Now, s, got.Remaining, got.Wait, least, longest)
+		}
+	}
+}
+
+// since returns how many actions there were from then on.
+func (u *user) since(then int64) (n int64) {
+	for _, at := range u.acted {
+		if at >= then {
+			n++
+		}
+	}
+	return n
+}
+
+// checkPlace fails if the next place is before one that was given, or later than
+// the window after it.
+func (u *user) checkPlace(t *rapid.T, p Policy, rate Rate) {
+	window := rate.Window.Milliseconds()
+	latest := max(u.place, u.Now) / window * window
+	plan, ok := p.Take(u.Now, 1, 1, u.State(p))
+	if ok && (plan.ReadyAt < latest || plan.ReadyAt > latest+window) {
+		t.Fatalf("%q: the latest place was %d, it is %d, and the next place is %d", p, u.place, u.Now, plan.ReadyAt)
+	}
+}
+
+// A window beside others counts after a deploy if it began within the current
+// one. A release gives back what it counts, and nothing of an earlier window.
+func TestAWindowBesideOthersAfterADeploy(t *testing.T) {
+	const even = 1_700_000_040_000 // a minute with an even number, in which 2m windows begin
+	for _, tt := range []struct {
+		before, after string
+		acts          []time.Duration
+		now           time.Duration
+		left          int64
+		back          []bool // whether each act can be given back at now
+	}{
+		{"10/1m", "10/2m", []time.Duration{10 * time.Second}, 20 * time.Second, 9, []bool{true}},
+		{"10/1m", "10/2m", []time.Duration{10 * time.Second}, 80 * time.Second, 9, []bool{true}},
+		{"10/1m", "10/2m", []time.Duration{70 * time.Second}, 80 * time.Second, 9, []bool{true}},
+		{"10/1m", "10/2m", []time.Duration{10 * time.Second, 70 * time.Second}, 80 * time.Second, 9, []bool{false, true}},
+		{"10/1m", "10/2m", []time.Duration{70 * time.Second}, 120 * time.Second, 10, []bool{false}},
+		{"10/2m", "10/1m", []time.Duration{10 * time.Second}, 20 * time.Second, 9, []bool{true}},
+		{"10/2m", "10/1m", []time.Duration{10 * time.Second}, 80 * time.Second, 10, []bool{false}},
+		{"10/2m", "10/1m", []time.Duration{70 * time.Second}, 80 * time.Second, 10, []bool{false}},
+	} {
+		before, after := Must("a: "+tt.before+", month: 1000/30d"), Must("a: "+tt.after+", month: 1000/30d")
+		var s State
+		for _, at := range tt.acts {
+			u, ok := before.Take(even+at.Milliseconds(), 1, 1, s)
+			if !ok {
+				t.Fatalf("%s refuses an action at %v", tt.before, at)
+			}
+			s = u.Apply(s)
+		}
+		now := even + tt.now.Milliseconds()
+		if r := after.Read(now, 1, s).Each[0]; r.Remaining != tt.left || r.Wait != 0 {
+			t.Errorf("%s becomes %s: after actions at %v, at %v %d are left and the wait is %v, want %d and none", tt.before, tt.after, tt.acts, tt.now, r.Remaining, r.Wait, tt.left)
+		}
+		for i, at := range tt.acts {
+			u, _ := after.Undo(now, even+at.Milliseconds(), 1, s)
+			if back := u.Apply(s)["a_s"] < s["a_s"]; back != tt.back[i] {
+				t.Errorf("%s becomes %s: the action at %v is given back at %v: %v, want %v", tt.before, tt.after, at, tt.now, back, tt.back[i])
+			}
+		}
+	}
+}
