@@ -69,6 +69,7 @@ func (c *circuit) next(r record) {
 		if r.outage {
 			c.fails(r)
 		}
+	case c.open && r.requests > 0 && !c.closes.IsZero(): // the probe is answered, and its decision has not ended
 	case c.open && r.requests > 0:
 		c.probe(r)
 	case c.open:

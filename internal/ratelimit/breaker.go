@@ -7,14 +7,8 @@ import (
 	"time"
 )
 
-const (
-	// probeEvery is how often one decision asks a store that was away.
-	probeEvery = 5 * time.Second
-
-	// longestProbe is how long that decision may take. So an instance spends at
-	// most 5 % of an outage waiting.
-	longestProbe = 250 * time.Millisecond
-)
+// probeEvery is how often one decision asks a store that was away.
+const probeEvery = 5 * time.Second
 
 // A breaker is a circuit breaker: during an outage it saves most decisions from
 // waiting for their whole timeout. It opens when a decision ends as an outage,
@@ -26,9 +20,9 @@ const (
 //	second  decision
 //	0       waits for its whole timeout, fails, and opens the breaker
 //	1 to 4  does not ask the store
-//	5       the probe: asks the store for at most 250 ms, and fails
+//	5       the probe: waits for at most 250 ms, and decides without the store
 //	6 to 9  does not ask the store
-//	10      the probe: is answered, and closes the breaker
+//	10      the probe: is answered, and closes the breaker. Then it is decided as usual
 //
 // Throttling concerns one key and not the whole table, so it opens the circuit of
 // that key only. The windows of one user and activity are one key here, because
@@ -92,6 +86,9 @@ func (b *breaker) ended(k Key, t *tries, failed *StoreError, now time.Time) {
 	case t.requests == 0, errors.Is(t.caller.Err(), context.Canceled):
 		// Nothing was sent, or the caller left. Neither says anything about the
 		// store.
+	case t.probing && b.cause == nil:
+		// The circuit of k stays as it is: open, or closed meanwhile by another
+		// answer.
 	case failed.Failure == NotApplied:
 		b.cause = nil // the table answers, if only to say no
 		b.throttle(k, now)

@@ -143,6 +143,7 @@ func TestOneDecisionIsTheProbe(t *testing.T) {
 				t.Errorf("%s: %d decisions probe at once, want 1", name, asked.Load())
 			}
 			wg.Wait()
+			settle()
 		})
 	}
 }

@@ -62,6 +62,9 @@ func held(d time.Duration) fault {
 	}
 }
 
+// settle waits until a probe has ended that goes on without its decision.
+func settle() { time.Sleep(time.Second) }
+
 // repeat returns a fault n times and then pass.
 func repeat(n int, f fault) []fault {
 	faults := make([]fault, n, n+1)

@@ -166,19 +166,31 @@ func (l *Limiter) ask(ctx context.Context, key Key, decide func(*tries) (Decisio
 	if cause != nil {
 		return Decision{}, t, cause
 	}
-	stop := t.begin(probe)
+	stop := t.begin()
 	defer stop()
+	if probe {
+		if err := t.probe(key); err != nil {
+			return Decision{Requests: t.requests}, t, err
+		}
+	}
 	d, err := decide(t)
-	now, failed := l.Clock(), asStoreError(err)
-	l.breaker.ended(key, t, failed, now)
+	failed := asStoreError(err)
+	l.breaker.ended(key, t, failed, l.Clock())
 	if t.answered && (failed == nil || !failed.noState()) {
-		l.Memory.Change(key, func(k Known) Known { return k.learn(t.answer, t.told, now) })
+		l.learn(key, t.answer, t.told)
 	}
 	if err != nil {
 		d = Decision{}
 	}
 	d.Requests = t.requests
 	return d, t, err
+}
+
+// learn stores in the memory an item that an attempt brought, which began at
+// asked.
+func (l *Limiter) learn(key Key, item Item, asked time.Time) {
+	now := l.Clock()
+	l.Memory.Change(key, func(k Known) Known { return k.learn(item, asked, now) })
 }
 
 // Clock returns the time that decisions count by.

@@ -15,7 +15,8 @@ type tries struct {
 	caller   context.Context // the caller's context
 	limiter  *Limiter
 	budget   Budget
-	requests int // requests sent so far
+	requests int  // requests sent so far; a probe counts as one
+	probing  bool // a probe is sent, whose failure keeps a circuit open and opens none
 
 	unsure bool // an update had an unknown outcome, so it may have been performed
 
@@ -44,23 +45,18 @@ type oneAttempt struct{}
 
 func (oneAttempt) Next(_ context.Context, failed bool) (time.Duration, bool) { return 0, !failed }
 
-// begin starts the time of the decision. A probe gets at most longestProbe. The
-// caller must call stop.
-func (t *tries) begin(probe bool) (stop context.CancelFunc) {
+// begin starts the time of the decision. The caller must call stop.
+func (t *tries) begin() (stop context.CancelFunc) {
 	l := t.limiter
 	if l.Attempts != nil {
 		t.budget = l.Attempts()
 		return func() {}
 	}
-	timeout := l.Timeout
-	if probe {
-		timeout = min(timeout, longestProbe)
-	}
-	if timeout == 0 {
+	if l.Timeout == 0 {
 		t.budget = oneAttempt{}
 		return func() {}
 	}
-	t.ctx, stop = context.WithTimeout(t.ctx, timeout)
+	t.ctx, stop = context.WithTimeout(t.ctx, l.Timeout)
 	deadline, _ := t.ctx.Deadline()
 	t.budget = &retry.Budget{Deadline: deadline, Connected: l.connected.Load}
 	return stop
@@ -169,6 +165,9 @@ func (t *tries) outage(failed *StoreError) *StoreError {
 
 // errNoTime is the cause of an outage if there was no time to ask the store.
 var errNoTime = errors.New("no time left for an attempt")
+
+// errProbe is the cause of an outage if a probe has left too little time.
+var errProbe = errors.New("the probe was not answered soon enough")
 
 // once makes one attempt. A timeout of 0 means no limit.
 func (t *tries) once(timeout time.Duration, request func(context.Context) error) *StoreError {

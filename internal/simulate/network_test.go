@@ -87,9 +87,10 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 
 // Update implements [ratelimit.Store].
 func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
-	in.sim.op.writing = true
+	probe := w.ID == (ratelimit.ID{}) // it counts nothing
+	in.sim.op.writing = !probe
 	a, err := in.attempt(func(a *landing) {
-		if w.Key.UserID == spoiled {
+		if w.Key.UserID == spoiled && !probe {
 			in.sim.spoil(a, w)
 			return
 		}
@@ -99,6 +100,10 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 	})
 	if err != nil {
 		return ratelimit.Item{}, false, err
+	}
+	if w.Key.UserID == spoiled && probe { // it names no attribute of the policy
+		a.op.answers--
+		return a.item, a.done, nil
 	}
 	a.op.last = a
 	return a.item, a.done, nil
