@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 )
 
@@ -39,8 +41,9 @@ type Table struct {
 type Saved struct {
 	Result
 
-	Date    string `json:"date"`    // as 2006-01-02
-	Command string `json:"command"` // finds the figures again
+	Date    string `json:"date"`             // as 2006-01-02
+	Commit  string `json:"commit,omitempty"` // short; with a + if the checkout had changes
+	Command string `json:"command"`          // finds the figures again
 	Machine string `json:"machine"`
 	Took    string `json:"took"`
 	Sources string `json:"sources,omitempty"` // a hash of the code, if old figures would mislead
@@ -53,9 +56,18 @@ var start = time.Now()
 // started. Command is what finds the figures again.
 func New(r Result, command string) Saved {
 	return Saved{
-		Result: r, Date: time.Now().UTC().Format(time.DateOnly), Command: command, Machine: machine(),
+		Result: r, Date: time.Now().UTC().Format(time.DateOnly), Commit: commit(), Command: command, Machine: machine(),
 		Took: time.Since(start).Round(time.Second).String(),
 	}
+}
+
+// commit returns the checkout's commit, or nothing outside of Git.
+func commit() string {
+	id, err := exec.Command("git", "describe", "--always", "--exclude=*", "--dirty=+").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(id))
 }
 
 // machine describes this machine in a few words.

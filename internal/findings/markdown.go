@@ -35,7 +35,11 @@ func (s Saved) Markdown() string {
 		fmt.Fprintf(&b, "\n**%s**\n\n", t.Title)
 		table(&b, t.Head, t.Rows)
 	}
-	fmt.Fprintf(&b, "\n`%s`, %s, on %s, in %s.", s.Command, s.Date, s.Machine, s.Took)
+	at := s.Date
+	if s.Commit != "" {
+		at += " at commit " + s.Commit
+	}
+	fmt.Fprintf(&b, "\n`%s`, %s, on %s, in %s.", s.Command, at, s.Machine, s.Took)
 	if s.Seed != 0 {
 		fmt.Fprintf(&b, " Seed %d.", s.Seed)
 	}

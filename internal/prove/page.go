@@ -44,5 +44,42 @@ func section(root, part string) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Sprintf("This proof has not run with its long bounds yet. `make prove PART=%s` runs it.", part), nil
 	}
-	return s.Markdown(), err
+	if err != nil {
+		return "", err
+	}
+	current, err := p.current(root, s)
+	if err != nil || current {
+		return s.Markdown(), err
+	}
+	return s.Markdown() + " The code that they are about has changed since.", nil
+}
+
+// current reports whether the code has not changed since the figures of p were
+// measured.
+func (p Part) current(root string, s findings.Saved) (bool, error) {
+	hash, err := p.hash(root)
+	return s.Sources == hash, err
+}
+
+// Stale returns the names of the proofs whose figures are missing or older than
+// their code.
+func Stale() (stale []string, err error) {
+	root, err := findings.Root()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range Parts {
+		s, err := findings.Read[findings.Saved](p.file(root))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		current, err := p.current(root, s)
+		if err != nil {
+			return nil, err
+		}
+		if !current {
+			stale = append(stale, p.Name)
+		}
+	}
+	return stale, nil
 }
