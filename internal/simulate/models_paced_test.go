@@ -170,6 +170,7 @@ type reservoirModel struct {
 	window int64
 	key    int64
 	given  int64
+	from   int64 // when the latest window with places began, by the limit that gave the first of them
 }
 
 func (m *reservoirModel) at(now int64) int64 { return now }
@@ -208,7 +209,7 @@ func (m *reservoirModel) resets(now int64, r policy.Rate, _ bool) int64 {
 
 func (m *reservoirModel) count(now, _ int64, r policy.Rate) {
 	if k := m.place(now, r) / m.window; k != m.key {
-		m.key, m.given = k, 0
+		m.key, m.given, m.from = k, 0, k*m.window
 	}
 	m.given++
 }
@@ -220,7 +221,7 @@ func (m *reservoirModel) back(_, _, _ int64) {}
 func (m *reservoirModel) counted(int64, policy.Rate, policy.State, policy.State) int64 { return 1 }
 
 func (m *reservoirModel) same(s policy.State) bool {
-	return s[m.prefix+"t"] == m.key*m.window*1_000_000+m.given
+	return s[m.prefix+"t"] == m.from*1_000_000+m.given
 }
 
 // waiting returns the places given in later windows up to the one at place.

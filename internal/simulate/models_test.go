@@ -39,6 +39,10 @@ type model interface {
 	same(s policy.State) bool
 
 	clone() model
+
+	// deployed returns the model of the same limit with another window. It keeps
+	// what still counts of the actions so far.
+	deployed(window int64) model
 }
 
 // models makes the model of each kind. Prefix stands before each attribute, such
@@ -81,6 +85,7 @@ type fixedModel struct {
 	window int64
 	counts map[int64]int64
 	begun  int64 // the latest window in which an action was counted
+	from   int64 // when that window began; another window before a deploy may have begun within it
 	shown  int64 // 0: all windows; else later windows read as empty
 }
 
@@ -110,13 +115,15 @@ func (m *fixedModel) resets(now int64, _ policy.Rate, _ bool) int64 {
 }
 
 func (m *fixedModel) count(now, n int64, _ policy.Rate) {
-	m.counts[now/m.window] += n
-	m.begun = max(m.begun, now/m.window)
+	k := now / m.window
+	if m.counts[k] += n; k > m.begun {
+		m.begun, m.from = k, k*m.window
+	}
 }
 
 func (m *fixedModel) holds(now, at, n int64, _ bool) bool {
 	k := at / m.window
-	return now/m.window == k && m.key(now) == k && m.counts[k] >= n
+	return now/m.window == k && m.key(now) == k && m.counts[k] >= n && (m.prefix == "" || at >= m.from)
 }
 
 func (m *fixedModel) back(_, at, n int64) { m.counts[at/m.window] -= n }
@@ -136,7 +143,7 @@ func (m *fixedModel) same(s policy.State) bool {
 	if m.prefix == "" {
 		return true // the item does not show its window; counted compares each change
 	}
-	return s[m.prefix+"s"] == m.begun*m.window*1_000_000+m.counts[m.begun]
+	return s[m.prefix+"s"] == m.from*1_000_000+m.counts[m.begun]
 }
 
 // A logModel keeps the time of each action. An action counts for one window.

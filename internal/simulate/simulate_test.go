@@ -40,7 +40,12 @@ func play(t *testing.T, subject subject, seed uint64, verbose bool) (s *sim) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
 		s = newSim(subject, seed, verbose)
-		s.plan(requests)
+		s.plan(requests / 2)
+		s.loop()
+		if s.chance(3) {
+			s.deploy()
+		}
+		s.plan(requests - requests/2)
 		s.loop()
 	})
 	return s

@@ -25,6 +25,7 @@ type stats struct {
 	left       int // callers that gave up
 	edits      int // changes of the live limits
 	steps      int // clocks that stepped
+	deploys    int // that change windows
 	swept      int64
 	misfits    int // limits that can't share a count, and were refused
 	oddCounts  int // releases of a count that no release may have
@@ -60,6 +61,7 @@ func (s *stats) add(o stats) {
 	s.waits += o.waits
 	s.left += o.left
 	s.edits += o.edits
+	s.deploys += o.deploys
 	s.steps += o.steps
 	s.swept += o.swept
 	s.misfits += o.misfits
@@ -78,7 +80,7 @@ func (s *stats) complete(t *testing.T) {
 	seen := map[string]int{
 		"run with clocks far apart": s.far, "performed write": s.writes, "decision from memory": s.alone,
 		"refusal from memory": s.repeated, "wait that a copy of the state was asked about": s.waits, "caller who gives up": s.left,
-		"change of live limits": s.edits, "clock that steps": s.steps, "item that cleanup deletes": int(s.swept),
+		"change of live limits": s.edits, "deploy": s.deploys, "clock that steps": s.steps, "item that cleanup deletes": int(s.swept),
 		"run before 2020": s.old, "limit that is refused": s.misfits, "release that is refused": s.oddCounts, "decision about an unreadable item": s.unreadable,
 	}
 	for _, v := range []verb{check, status, release, reset} {
@@ -125,6 +127,7 @@ func (s *stats) figures(subjects int) (list []findings.Figure) {
 	}
 	add("waits that a copy of the state was asked about, at the time and a millisecond earlier", s.waits)
 	add("changes of the live limits", s.edits)
+	add("deploys that change windows", s.deploys)
 	add("limits refused, because they can't share a count", s.misfits)
 	add("releases refused, because of their count", s.oddCounts)
 	add("decisions about an item that can't be read", s.unreadable)

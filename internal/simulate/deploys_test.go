@@ -1,0 +1,75 @@
+package simulate_test
+
+import (
+	"strings"
+	"time"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// deploy replaces all instances by others, whose code has other windows. No
+// request is under way. A deploy undoes the live limits, and the models keep what
+// docs/policies.md says that still counts.
+func (s *sim) deploy() {
+	rates := s.activity.Limit.Rates()
+	for i := range rates {
+		r := &rates[i]
+		window := []time.Duration{r.Window, r.Window / 2, 2 * r.Window, 3 * r.Window, 7 * r.Window}[s.random.IntN(5)]
+		if r.Kind == "log" { // with a longer one, old slots count again, and which ones depends on the tier
+			window = min(window, r.Window)
+		}
+		if window >= time.Second && window%(time.Duration(r.Limit)*time.Millisecond) == 0 {
+			r.Window = window
+		}
+	}
+	p, err := policy.Parse(strings.Join(texts(rates), ", "))
+	if err != nil || p.Equal(s.activity.Limit) {
+		return
+	}
+	before := s.of(s.activity.Limit)
+	s.line("a deploy changes %s to %s", s.activity.Limit, p)
+	s.stats.deploys++
+	s.activity = limits.Activity{Name: activity, Limit: p}
+	s.settings.versions = append(s.settings.versions, settled{since: s.now})
+	for i := range s.instances {
+		s.instances[i] = s.newInstance(i)
+	}
+	for _, u := range s.ledger.users {
+		for i, m := range u.models {
+			if window := u.rate(s.of(p), i).Window; window != u.rate(before, i).Window {
+				u.models[i] = m.deployed(window.Milliseconds())
+			}
+		}
+		u.freed, u.freer, u.changed = s.now, nil, s.now
+	}
+}
+
+// A window alone has an item of its own, so a new one starts at zero. Beside other
+// limits, the latest window stays, and counts if it began within the current one.
+func (m *fixedModel) deployed(window int64) model {
+	n := &fixedModel{prefix: m.prefix, window: window, counts: map[int64]int64{}}
+	if m.prefix != "" {
+		n.begun, n.from = m.from/window, m.from
+		n.counts[n.begun] = m.counts[m.begun]
+	}
+	return n
+}
+
+// The actions of the new window count.
+func (m *logModel) deployed(window int64) model {
+	return &logModel{names: m.names, window: window, times: m.times, latest: m.latest}
+}
+
+// Periods of another length start at zero.
+func (m *slidingModel) deployed(window int64) model {
+	return &slidingModel{prefix: m.prefix, window: window, counts: map[int64]int64{}}
+}
+
+// The actions in use come back at the new pace.
+func (m *bucketModel) deployed(int64) model { return m }
+
+// All places stay given.
+func (m *reservoirModel) deployed(window int64) model {
+	return &reservoirModel{prefix: m.prefix, window: window, key: m.from / window, given: m.given, from: m.from}
+}
