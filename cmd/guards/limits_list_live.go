@@ -46,10 +46,8 @@ func (c *listCommand) live(ctx context.Context, con console) error {
 		return err
 	}
 	list := listLive(s, changed.Limits(), history)
-	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
-		if now, mode := changed.Limits().Activity(limits.Activity{Name: name}); mode == "" && now.Limit.IsZero() {
-			con.note(fmt.Sprintf("the settings of %s can't be applied, so new instances follow the code: see guards limits diff", name))
-		}
+	for _, err := range s.Problems(limits.All) {
+		con.note(fmt.Sprintf("%v. This can't be applied, so new instances follow the code: see guards limits diff", err))
 	}
 	grants := grantsIn(s, history, con.now())
 	if c.JSON {

@@ -106,7 +106,7 @@ func (s Settings) Unset(name, tier string) (Settings, error) {
 	}
 	delete(o.Tiers, tier)
 	s.Activities[name] = o
-	if o.Limit == "" && o.Mode == "" && len(o.Tiers) == 0 {
+	if o.empty() {
 		delete(s.Activities, name)
 	}
 	return s, nil

@@ -21,31 +21,35 @@ type activity struct {
 	mode string
 }
 
-// compile applies the settings to the code's guards. An override that the code
-// cannot follow, for example after a deploy or an edit by hand, must not stop
-// the others. Its activity keeps the limits that it had in last, and the error
-// names it.
+// compile applies the settings to the code's guards. What the code can't follow,
+// for example after a deploy or an edit by hand, must not stop the rest. It keeps
+// the value that it had in last, and the error names it.
 func (s Settings) compile(guards []limits.Guard, last *Limits) (*Limits, error) {
 	l := &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant)}
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
-		a, err := s.Activities[name].of(name, guards)
-		if err == nil {
+		a, wrong, ok := s.Activities[name].of(name, guards, last)
+		if !ok { // the name may be a user id
+			wrong = []error{errors.New("an override is of an activity without a limit in the code")}
+		} else {
 			l.activities[name] = a
-			continue
 		}
-		if _, unknown := find(guards, name); unknown != nil {
-			err = errors.New("an override is of an activity without a limit in the code") // its name may be a user id
-		}
-		problems = append(problems, err)
-		if was, ok := last.changed(name); ok {
-			l.activities[name] = was
-		}
+		problems = append(problems, wrong...)
 	}
 	for _, g := range s.Grants {
 		l.grants[g.UserID] = append(l.grants[g.UserID], g)
 	}
 	return l, errors.Join(problems...)
+}
+
+// Problems returns what the code can't follow. The errors name activities of the
+// settings, which can be user ids after an edit by hand: they are not for a log.
+func (s Settings) Problems(guards []limits.Guard) (problems []error) {
+	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
+		_, wrong, _ := s.Activities[name].of(name, guards, nil)
+		problems = append(problems, wrong...)
+	}
+	return problems
 }
 
 // Activity returns an activity of the code with the settings applied, and its

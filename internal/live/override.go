@@ -25,17 +25,23 @@ type Override struct {
 
 var modes = []string{"enforce", "shadow", "off"}
 
-// of applies the override to the activity with this name.
-func (o Override) of(name string, guards []limits.Guard) (activity, error) {
+// of applies the override to the activity with this name. Each part that the
+// code can't follow keeps its value in last, or else the code's. The errors name
+// these parts. It returns false if there is no such activity with a limit.
+func (o Override) of(name string, guards []limits.Guard, last *Limits) (now activity, problems []error, ok bool) {
 	a, err := find(guards, name)
 	if err != nil {
-		return activity{}, err
+		return activity{}, []error{err}, false
 	}
-	changed, err := o.apply(a)
-	if err != nil {
-		return activity{}, fmt.Errorf("%s: %w", name, err)
+	was, ok := last.changed(name)
+	if !ok {
+		was.Activity = a
 	}
-	return changed, nil
+	now, problems = o.apply(a, was)
+	for i, err := range problems {
+		problems[i] = fmt.Errorf("%s: %w", name, err)
+	}
+	return now, problems, true
 }
 
 // find returns the code's activity with this name, if it has a limit.
@@ -51,30 +57,56 @@ func find(guards []limits.Guard, name string) (limits.Activity, error) {
 	return limits.Activity{}, input.Invalid("activity", input.Show(name), "an activity that guards limits lists")
 }
 
-// apply applies the override to an activity of the code.
-func (o Override) apply(a limits.Activity) (activity, error) {
+// apply applies the mode, the limit and the limit of each tier separately to an
+// activity of the code. A part with a problem keeps its value in was.
+func (o Override) apply(code limits.Activity, was activity) (now activity, problems []error) {
+	now = activity{code, o.Mode}
 	if o.Mode != "" && !slices.Contains(modes, o.Mode) {
-		return activity{}, input.Invalid("mode", input.Show(o.Mode), "enforce, shadow or off")
+		problems = append(problems, input.Invalid("mode", input.Show(o.Mode), "enforce, shadow or off"))
+		now.mode = was.mode
 	}
-	changed := a
-	changed.Tiers = maps.Clone(a.Tiers)
 	if o.Limit != "" {
-		var err error
-		if changed.Limit, err = instead(a.Limit, o.Limit); err != nil {
-			return activity{}, err
-		}
-	}
-	for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
-		p, err := instead(a.For(tier), o.Tiers[tier])
+		p, err := instead(code.Limit, o.Limit)
 		if err != nil {
-			return activity{}, fmt.Errorf("tier %q: %w", tier, err)
+			problems = append(problems, err)
+			p = was.Limit
 		}
-		if changed.Tiers == nil {
-			changed.Tiers = make(limits.Tiers)
-		}
-		changed.Tiers[tier] = p
+		now.Limit = p
 	}
-	return activity{changed, o.Mode}, nil
+	now.Tiers = maps.Clone(code.Tiers)
+	for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
+		p, err := instead(code.For(tier), o.Tiers[tier])
+		if err != nil {
+			problems = append(problems, fmt.Errorf("tier %q: %w", tier, err))
+			if p = was.Tiers[tier]; p.IsZero() {
+				continue // a tier that never had a limit of its own
+			}
+		}
+		if now.Tiers == nil {
+			now.Tiers = make(limits.Tiers)
+		}
+		now.Tiers[tier] = p
+	}
+	return now, problems
+}
+
+// empty reports whether the override changes nothing.
+func (o Override) empty() bool { return o.Limit == "" && o.Mode == "" && len(o.Tiers) == 0 }
+
+// without returns the parts of o that differ from those of was.
+func (o Override) without(was Override) Override {
+	if o.Limit == was.Limit {
+		o.Limit = ""
+	}
+	if o.Mode == was.Mode {
+		o.Mode = ""
+	}
+	o.Tiers = maps.Clone(o.Tiers)
+	maps.DeleteFunc(o.Tiers, func(tier, limit string) bool {
+		before, ok := was.Tiers[tier]
+		return ok && before == limit
+	})
+	return o
 }
 
 // instead returns the policy that replaces the code's policy: text, with the

@@ -16,9 +16,9 @@
 package live
 
 import (
+	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -75,11 +75,13 @@ func (s Settings) clone() Settings {
 // mistake somewhere else can still be edited.
 func (s Settings) validate(before Settings, guards []limits.Guard) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
-		if was, ok := before.Activities[name]; ok && reflect.DeepEqual(was, s.Activities[name]) {
+		was, ok := before.Activities[name]
+		changed := s.Activities[name].without(was)
+		if ok && changed.empty() {
 			continue
 		}
-		if _, err := s.Activities[name].of(name, guards); err != nil {
-			return err
+		if _, problems, _ := changed.of(name, guards, nil); len(problems) > 0 {
+			return errors.Join(problems...)
 		}
 	}
 	for _, g := range s.Grants {
