@@ -45,7 +45,8 @@ func Parse(document []byte) (s Settings, err error) {
 	return s, nil
 }
 
-// A DocumentError reports a document of live limits that Parse can't read.
+// A DocumentError reports a document of live limits that Parse can't read, or a
+// table whose item has an attribute of another type.
 type DocumentError struct {
 	Cause error // can quote the document, which contains user ids: not for a log
 }

@@ -52,7 +52,9 @@ var _ live.Table = (*Table)(nil)
 // New returns the settings in the table with this name. It sends no requests.
 func New(client *dynamodb.Client, name string) *Table { return &Table{client: client, table: name} }
 
-// Settings implements [live.Table] with one GetItem.
+// Settings implements [live.Table] with one GetItem. Without the item there is
+// no document. An item with an attribute of another type is a
+// *[live.DocumentError].
 func (t *Table) Settings(ctx context.Context, consistent bool) ([]byte, int64, error) {
 	out, err := t.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &t.table,
@@ -62,8 +64,18 @@ func (t *Table) Settings(ctx context.Context, consistent bool) ([]byte, int64, e
 	if err != nil {
 		return nil, 0, dynamostore.Classify(err)
 	}
-	found, _ := dynamostore.NumberOf(out.Item[version]) // 0 if there is no document
-	return []byte(dynamostore.TextOf(out.Item[document])), found, nil
+	if len(out.Item) == 0 {
+		return nil, 0, nil
+	}
+	found, ok := dynamostore.NumberOf(out.Item[version])
+	if !ok || found < 1 {
+		return nil, 0, &live.DocumentError{Cause: errors.New("the attribute " + version + " is not a number of at least 1")}
+	}
+	text, ok := out.Item[document].(*types.AttributeValueMemberS)
+	if !ok {
+		return nil, 0, &live.DocumentError{Cause: errors.New("the attribute " + document + " is not a string")}
+	}
+	return []byte(text.Value), found, nil
 }
 
 // ChangeSettings implements [live.Table] with one transaction. The transaction
@@ -72,7 +84,7 @@ func (t *Table) ChangeSettings(ctx context.Context, before int64, settings []byt
 	current := types.Update{
 		TableName:           &t.table,
 		Key:                 key(settingsKey),
-		ConditionExpression: aws.String("attribute_not_exists(" + version + ")"),
+		ConditionExpression: aws.String("attribute_not_exists(" + userID + ")"),
 		UpdateExpression:    aws.String("SET " + version + " = :next, " + document + " = :document"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":next": dynamostore.Number(c.Version), ":document": dynamostore.Text(string(settings)),

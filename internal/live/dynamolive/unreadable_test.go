@@ -1,0 +1,78 @@
+package dynamolive_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+	. "github.com/cric-talk/guards/internal/live/dynamolive"
+)
+
+// Only the absence of the item means that there is no document. If somebody has
+// changed the type of an attribute, a running instance keeps its limits, and
+// an edit reports the attribute.
+func TestASettingsItemOfAnotherTypeIsReported(t *testing.T) {
+	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+	number := func(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
+	const none = `{}`
+	for name, tt := range map[string]struct {
+		version, document types.AttributeValue
+		names             string
+	}{
+		"a version that is a text":     {text("2"), text(none), "version"},
+		"no version":                   {nil, text(none), "version"},
+		"version 0":                    {number("0"), text(none), "version"},
+		"a version below 0":            {number("-1"), text(none), "version"},
+		"a version that is not whole":  {number("2.5"), text(none), "version"},
+		"a document that is no string": {number("2"), number("1"), "document"},
+		"no document":                  {number("2"), nil, "document"},
+		"nothing but the key":          {nil, nil, "version"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := dynamotest.Table(t)
+			client := dynamotest.Client(t, dynamotest.Endpoint(t))
+			s := New(client, table)
+			set := func(limit string) error {
+				return live.Edit(t.Context(), s, limits.All, live.Change{By: "op"}, func(l live.Settings) (live.Settings, error) {
+					return l.Set("create_post", "", limit, ""), nil
+				})
+			}
+			if err := set("20/1m"); err != nil {
+				t.Fatal(err)
+			}
+			f := &live.Follower{Table: s, Guards: limits.All}
+			if err := f.Read(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			item := map[string]types.AttributeValue{"userId": text(" config"), "activityWindow": text("limits"), "version": tt.version, "document": tt.document}
+			for name, value := range item {
+				if value == nil {
+					delete(item, name)
+				}
+			}
+			if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item}); err != nil {
+				t.Fatal(err)
+			}
+			err := set("30/1m")
+			if e, ok := errors.AsType[*live.DocumentError](err); !ok || !strings.Contains(e.Cause.Error(), tt.names) {
+				t.Errorf("an edit: %v, want a DocumentError that names %s", err, tt.names)
+			}
+			if e, ok := errors.AsType[*live.DocumentError](f.Read(t.Context())); !ok {
+				t.Errorf("a follower: %v, want a DocumentError", e)
+			}
+			post, _ := limits.Posts.Activity("create_post")
+			if a, _ := f.Limits().Activity(post); a.Limit.Most() != 20 {
+				t.Errorf("the limit is %q, want the last good one", a.Limit)
+			}
+			if c, err := s.SettingsHistory(t.Context()); len(c) != 1 || err != nil {
+				t.Errorf("%v, %v, want one change in the history", c, err)
+			}
+		})
+	}
+}
