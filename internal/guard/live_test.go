@@ -17,10 +17,12 @@ type settings struct {
 	document []byte
 	version  int64
 	looks    int
+	slow     time.Duration // for each look
 }
 
 func (s *settings) Settings(context.Context, bool) ([]byte, int64, error) {
 	s.looks++
+	time.Sleep(s.slow)
 	return s.document, s.version, nil
 }
 

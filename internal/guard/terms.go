@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/cric-talk/guards/internal/deadline"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -70,11 +71,26 @@ func (h *Handler) bypasses(roles []string) bool {
 //
 // While the limiter's circuit breaker is open, a decision that needs the table
 // does not read live limits either, so that an outage costs it no time. An
-// exempt request still reads them. An exempt request never closes the breaker,
-// so without its read a live mode "off" would stay in force forever.
+// exempt request still reads them, and waits longer for them. It never asks the
+// table otherwise, so without that a live mode "off" could stay in force forever.
+// An activity that is unlimited in the code does not wait: no setting can limit
+// it.
 func (h *Handler) look(ctx context.Context, t terms) (wait func()) {
 	if h.Mode == Off || t.exempt == "" && h.Limiter.CircuitOpen() {
 		return func() {}
 	}
-	return h.Live.Look(ctx)
+	if t.exempt == "" || t.policy.IsZero() {
+		return h.Live.Look(ctx)
+	}
+	ctx, release := deadline.Before(ctx, deadline.Margin)
+	cancel := func() {}
+	if h.Limiter.Timeout > 0 {
+		ctx, cancel = context.WithTimeout(ctx, h.Limiter.Timeout)
+	}
+	alone := h.Live.LookAlone(ctx)
+	return func() {
+		alone()
+		cancel()
+		release()
+	}
 }

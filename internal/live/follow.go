@@ -24,6 +24,9 @@ const (
 	// a look that is still running would stop too.
 	patience = time.Second
 	grace    = 20 * time.Millisecond
+
+	// LookAlone waits for at most 1/share of the time.
+	share = 20
 )
 
 // A Follower keeps an instance's limits up to date. At most every 30 s it reads
@@ -64,11 +67,30 @@ func (f *Follower) Limits() *Limits {
 	return f.last.Load()
 }
 
-// Look starts a look if one is due. The caller calls wait when its own answer
-// is ready. Wait gives a look that is still running 20 ms more.
+// Look starts a look if one is due, beside a request of the caller's own to the
+// table. The caller calls wait when its own answer is ready. Wait gives a look
+// that is still running 20 ms more, but not longer than ctx lasts.
 func (f *Follower) Look(ctx context.Context) (wait func()) {
-	if f == nil || !f.due() {
+	return f.start(ctx, false)
+}
+
+// LookAlone is Look for a caller that does not ask the table. If all requests of
+// an instance are such ones, each look would be frozen before it ends. So wait
+// gives the look 1 s, but at most a twentieth of the time since the last look.
+// For example, in an outage a look is due after 5 s, and wait takes 250 ms.
+func (f *Follower) LookAlone(ctx context.Context) (wait func()) {
+	return f.start(ctx, true)
+}
+
+// start starts a look if one is due.
+func (f *Follower) start(ctx context.Context, alone bool) (wait func()) {
+	age, due := f.due()
+	if !due {
 		return func() {}
+	}
+	most := grace
+	if alone {
+		most = max(grace, min(patience, age/share))
 	}
 	done := make(chan struct{})
 	go func() {
@@ -83,22 +105,27 @@ func (f *Follower) Look(ctx context.Context) (wait func()) {
 	return func() {
 		select {
 		case <-done:
-		case <-time.After(grace):
+		case <-ctx.Done():
+		case <-time.After(most):
 		}
 	}
 }
 
-// due reports whether it is time for a look. If so, it counts the look as
-// begun.
-func (f *Follower) due() bool {
+// due reports whether it is time for a look. If so, it counts the look as begun,
+// and returns how long ago the one before began.
+func (f *Follower) due() (age time.Duration, ok bool) {
+	if f == nil {
+		return 0, false
+	}
 	now := f.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if age := now.Sub(f.looked); !f.looked.IsZero() && 0 <= age && age < f.rest {
-		return false
+	age = now.Sub(f.looked) // the longest possible time before the first look
+	if 0 <= age && age < f.rest {
+		return 0, false
 	}
 	f.looked, f.rest = now, every
-	return true
+	return age, true
 }
 
 // rests makes the next look due this long after the last one.

@@ -1,6 +1,7 @@
 package live_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -166,17 +167,48 @@ func TestAConfirmationThatFailsChangesNothing(t *testing.T) {
 
 func TestASlowLookDoesNotDelayTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := &table{slow: 500 * time.Millisecond}
-		table.edit(t, func(s Settings) Settings { return s.Set("create_post", "", "20/1m", "") })
-		f := &Follower{Table: table, Guards: limits.All}
-		began := time.Now()
-		f.Look(t.Context())()
-		if took := time.Since(began); took > 20*time.Millisecond || f.Limits() != nil {
-			t.Errorf("the answer waited %v, want at most 20 ms", took)
+		b := newBench(t)
+		b.set("20/1m")
+		b.slow = 500 * time.Millisecond
+		b.takes(b.Look, 20*time.Millisecond)
+		if b.Limits() != nil {
+			t.Error("the look ended before it could")
 		}
 		time.Sleep(time.Second)
-		if f.Limits() == nil {
+		if b.Limits() == nil {
 			t.Error("the result of a slow look is lost")
 		}
 	})
+}
+
+// A caller that does not ask the table waits for a slow look, for at most a
+// twentieth of the time.
+func TestALookAloneIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.set("20/1m")
+		b.slow = 900 * time.Millisecond
+		b.takes(b.LookAlone, 900*time.Millisecond)
+		b.check(20, 1)
+		b.takes(b.LookAlone, 0) // not due
+		b.err = errors.New("away")
+		b.slow = 999 * time.Millisecond
+		time.Sleep(29100 * time.Millisecond)
+		b.takes(b.LookAlone, 999*time.Millisecond)
+		time.Sleep(4001 * time.Millisecond)
+		for range 3 { // a look that failed is repeated after 5 s
+			b.takes(b.LookAlone, 250*time.Millisecond)
+			time.Sleep(4750 * time.Millisecond)
+		}
+	})
+}
+
+// takes checks how long an answer waits for a look.
+func (b bench) takes(look func(context.Context) func(), want time.Duration) {
+	b.t.Helper()
+	began := time.Now()
+	look(b.t.Context())()
+	if took := time.Since(began); took != want {
+		b.t.Errorf("the answer waited %v, want %v", took, want)
+	}
 }
