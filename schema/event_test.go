@@ -19,8 +19,8 @@ func TestTheEventSchemaAgreesWithTheGuard(t *testing.T) {
 	schema := schemas(t)["event.schema.json"]
 	form := regexp.MustCompile(`want (a string|true or false|a whole number|an array of strings|one of check|at least 1 char|1 to (128|64|1000000))|unknown field|is missing|goes only with op|does not go with|Unix milliseconds`)
 	text := func(n int) string { return `"` + strings.Repeat("x", n) + `"` }
-	values := []string{`"x"`, `""`, `"é"`, `" "`, text(64), text(65), text(128), text(129), `"check"`, `"status"`, `"release"`, `"reset"`,
-		`0`, `1`, `-1`, `2.5`, `1700000000000`, `1000000`, `1000001`, `9214646399999`, `9214646400000`, `true`, `false`, `null`, `[]`, `["x"]`, `[1]`, `{}`, `{"x":1}`}
+	values := []string{`"x"`, `"x\n"`, `"create_post"`, `"_"`, `""`, `"é"`, `" "`, text(64), text(65), text(128), text(129), `"check"`, `"status"`, `"release"`, `"reset"`,
+		`0`, `1`, `-1`, `2.5`, `1700000000000`, `1000000`, `1000001`, `1.0`, `1e0`, `1e-1`, `1e19`, `9214646399999`, `9214646400000`, `true`, `false`, `null`, `[]`, `["x"]`, `[1]`, `{}`, `{"x":1}`}
 	fields := append(slices.Sorted(maps.Keys(properties(t, decode(t, read(t, "event.schema.json"))))), "teir", "USERID")
 	compared := 0
 	for _, base := range []string{

@@ -33,7 +33,7 @@ func TestBadInputIsAValidationError(t *testing.T) {
 		"count 0":                        {`{"userId": "` + user + `", "activity": "create_post", "count": 0}`, "count", "is 0, want a whole number of at least 1"},
 		"count -1":                       {`{"userId": "` + user + `", "activity": "create_post", "count": -1}`, "count", "is -1"},
 		"count 1.5":                      {`{"userId": "` + user + `", "activity": "create_post", "count": 1.5}`, "count", "is 1.5"},
-		"count 1e1":                      {`{"userId": "` + user + `", "activity": "create_post", "count": 1e1}`, "count", "is 1e1"},
+		"count 1.5e0":                    {`{"userId": "` + user + `", "activity": "create_post", "count": 1.5e0}`, "count", "is 1.5e0"},
 		"count a string":                 {`{"userId": "` + user + `", "activity": "create_post", "count": "1"}`, "count", `is "1"`},
 		"count 2^63":                     {`{"userId": "` + user + `", "activity": "create_post", "count": 9223372036854775808}`, "count", "9223372036854775808"},
 		"count 11":                       {`{"userId": "` + user + `", "activity": "create_post", "count": 11}`, "count", "is 11, want at most 10"},

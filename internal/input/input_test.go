@@ -59,7 +59,7 @@ func TestDecodeRefuses(t *testing.T) {
 		`{"text": null}`:          `text is null, want a string`,
 		`{"text": {"a":1,"a":2}}`: `text repeats one of its own names`,
 		`{"count": 0}`:            `count is 0, want a whole number of at least 1`,
-		`{"count": 1.0}`:          `count is 1.0, want a whole number of at least 1`,
+		`{"count": 1.5}`:          `count is 1.5, want a whole number of at least 1`,
 		`{"flag": "true"}`:        `flag is "true", want true or false`,
 		`{"list": ["a", ["b"]]}`:  `list is [\"a\", [\"b\"]], want an array of strings`,
 		`{"text": "` + strings.Repeat("t", 64<<10) + `"}`: `event is 65548 bytes long, want at most 65536`,
@@ -67,6 +67,23 @@ func TestDecodeRefuses(t *testing.T) {
 		_, err := Decode([]byte(event), fields)
 		if _, ok := errors.AsType[*ValidationError](err); !ok || err.Error() != want {
 			t.Errorf("Decode(%.80s): %v, want the ValidationError %s", event, err, want)
+		}
+	}
+}
+
+// As in JSON Schema, a whole number may have a fraction of zero or an exponent.
+func TestWhole(t *testing.T) {
+	for text, want := range map[string]int64{ // 0: an error
+		"1": 1, "9223372036854775807": 1<<63 - 1, "1.0": 1, "1e0": 1, "1E+1": 10, "10e-1": 1, "1.20e1": 12,
+		"9.223372036854775807e18": 1<<63 - 1, "0.001e3": 1, "0." + strings.Repeat("0", 60_000) + "1e60001": 1,
+		"0": 0, "-0": 0, "0.0": 0, "-1": 0, "-1.0": 0, "1.5": 0, "15e-1": 0, "4503599627370496.1": 0, "1.0000000000000000000001": 0,
+		"9223372036854775808": 0, "9.223372036854775808e18": 0, "1e999999999": 0, "1e-999999999": 0,
+		`"1"`: 0, `"1.0"`: 0, "true": 0, "null": 0, "[1]": 0, "{}": 0, `""`: 0,
+	} {
+		var got int64
+		err := Whole(&got, "count", jsontext.Value(text))
+		if (err == nil) != (want != 0) || err == nil && got != want {
+			t.Errorf("Whole of %.40s = %d, %v, want %d", text, got, err, want)
 		}
 	}
 }

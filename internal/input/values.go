@@ -2,6 +2,7 @@ package input
 
 import (
 	"bytes"
+	"math/big"
 	"strconv"
 	"strings"
 
@@ -29,12 +30,30 @@ func ID(to *string, field string, v jsontext.Value) error {
 	return Text(to, field, v)
 }
 
-// Whole reads a whole number of at least 1. 1.0 and 1e1 are not accepted.
+// Whole reads a whole number of at least 1. As in JSON Schema, 1.0 and 1e0 are
+// whole numbers.
 func Whole(to *int64, field string, v jsontext.Value) (err error) {
-	if *to, err = strconv.ParseInt(string(v), 10, 64); err != nil || *to < 1 {
+	if *to, err = strconv.ParseInt(string(v), 10, 64); err != nil {
+		*to = exact(string(v))
+	}
+	if *to < 1 {
 		return Invalid(field, showValue(v), "a whole number of at least 1")
 	}
 	return nil
+}
+
+// exact returns the value of a number with a fraction or an exponent. It returns
+// 0 if that is no whole number from 1 to 2^63 - 1. Values that are far out of
+// range are found first, because as fractions they would fill the memory.
+func exact(number string) int64 {
+	if near, err := strconv.ParseFloat(number, 64); err != nil || near < 1 || near > 1<<63 {
+		return 0
+	}
+	r, ok := new(big.Rat).SetString(number)
+	if !ok || !r.IsInt() || !r.Num().IsInt64() {
+		return 0
+	}
+	return r.Num().Int64()
 }
 
 // Bool reads true or false.
