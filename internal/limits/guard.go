@@ -19,7 +19,7 @@ type Guard struct {
 
 // An Activity is something that users do, with its limit.
 type Activity struct {
-	Name  string        // 1 to 36 characters, each a to z or _
+	Name  string        // 1 to 36 characters, each a to z or _; the first and the last are letters
 	Limit policy.Policy // the ordinary limit, for callers whose tier is not in Tiers
 	Tiers Tiers         // the limits of certain plans
 	Label string        // the limit in words for users, such as 12-hour pins; may be empty
@@ -80,6 +80,9 @@ func (a Activity) validate() error {
 		if c != '_' && (c < 'a' || c > 'z') {
 			return fmt.Errorf("name contains %q, want a to z and _", c)
 		}
+	}
+	if strings.Trim(a.Name, "_") != a.Name { // such as __proto__, which is no ordinary key in JavaScript
+		return fmt.Errorf("name is %q, want it to begin and end with a letter", a.Name)
 	}
 	switch {
 	case a.Unlimited && (!a.Limit.IsZero() || len(a.Tiers) > 0):

@@ -109,6 +109,7 @@ func TestAddRefuses(t *testing.T) {
 		{`there is no guard "negatives-guard"`, Request{"negatives-guard", false, upload("5/1m")}},
 		{"pin is already an activity of pins-guard", Request{"negatives-guard", true, limits.Activity{Name: "pin", Limit: policy.Must("5/1m")}}},
 		{`name contains '-', want a to z and _`, Request{"negatives-guard", true, limits.Activity{Name: "upload-negative", Limit: policy.Must("5/1m")}}},
+		{`name is "__proto__", want it to begin and end with a letter`, Request{"negatives-guard", true, limits.Activity{Name: "__proto__", Limit: policy.Must("5/1m")}}},
 		{"name has 37 characters", Request{"negatives-guard", true, limits.Activity{Name: strings.Repeat("a", 37), Limit: policy.Must("5/1m")}}},
 		{`tier "t"`, Request{"negatives-guard", true, limits.Activity{Name: "a", Limit: policy.Must("5/1m"), Tiers: limits.Tiers{"t": policy.Must("5/1h")}}}},
 		{"the policy of jobs-guard does not allow dynamodb:DeleteItem on the table", Request{"jobs-guard", false, upload("5/1m")}},
