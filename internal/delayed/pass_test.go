@@ -27,6 +27,12 @@ func TestWhereAJobGoes(t *testing.T) {
 		"an early job keeps its place": {
 			now: next - 2500, message: body(next, 3), delayed: []sent{{placed(next, 3), 2500 * time.Millisecond}},
 		},
+		"a job that was early when the guard put it on the queue keeps its place": { // such a job has no number
+			now: next - 2500, message: body(next, 0), delayed: []sent{{placed(next, 0), 2500 * time.Millisecond}},
+		},
+		"and is passed on when it is on time": {
+			now: next, message: body(next, 0), ready: []sent{{Job: placed(next, 0)}},
+		},
 		"a late job runs if the window has a free place": {
 			now: next + window, message: body(next, 3), ready: []sent{{Job: placed(next, 3)}}, asked: 1,
 		},

@@ -73,6 +73,19 @@ func TestADelayedJobRunsAtItsPlace(t *testing.T) {
 	}
 }
 
+// A request with a job that comes too early puts the job on the queue, with the
+// same place. How many places were given is not known then.
+func TestAnEarlyJobIsPutOnTheQueueWithItsPlace(t *testing.T) {
+	b, q := newJobsBench(t)
+	b.now = start.Add(3 * time.Second)
+	b.converse([]exchange{{3 * time.Second, `"activity": "update_member_role", "requestId": "r1", "readyAt": 1700000050000, "job": 7`, `{"allowed": false, "reason": "delayed",
+		"waitTime": 7000, "granted": 0, "message": "Rate limit exceeded: Too many requests. Please try again later.", "readyAt": 1700000050000}`}})
+	want := []Job{{canary, "update_member_role", "r1", 1_700_000_050_000, 0, []byte(`7`)}}
+	if diff := cmp.Diff(want, q.jobs); diff != "" {
+		t.Errorf("jobs on the queue (-want +got):\n%s", diff)
+	}
+}
+
 // If a job can't be put on the queue, the error names the queue and not its
 // address. The same event, sent again, gets the same place.
 func TestAJobThatCannotBePutOnTheQueueIsAnError(t *testing.T) {

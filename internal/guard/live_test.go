@@ -88,6 +88,19 @@ func TestAGrantedTierAppliesWhereItIsNamed(t *testing.T) {
 	})
 }
 
+// An operator adds a tier to an activity and grants it to a user.
+func TestAGrantedTierThatOnlyALiveLimitHasApplies(t *testing.T) {
+	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
+		now := grant("", "gold")
+		now.Activities = map[string]live.Override{"create_post": {Tiers: map[string]string{"gold": "30/1m"}}}
+		s.set(b, now)
+		b.reasons(`{}`, "ok")
+		if got, err := b.ask(`{"tier": "premium"}`); err != nil || got["limit"] != 30.0 {
+			t.Errorf("%v, %v, want the limit of the granted tier", got, err)
+		}
+	})
+}
+
 // Whether a count fits depends on the live limit, not on the code's.
 func TestALiveLimitBoundsTheCount(t *testing.T) {
 	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {

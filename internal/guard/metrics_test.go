@@ -1,12 +1,15 @@
 package guard_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	. "github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/policy"
 )
 
 func TestEveryDecisionIsInTheMetrics(t *testing.T) {
@@ -41,6 +44,23 @@ func TestEveryDecisionIsInTheMetrics(t *testing.T) {
 		}}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("line %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+// NearLimit counts the allowed checks after which at least 80 % of the limit is
+// used: never fewer, also where 80 % is not a whole number.
+func TestNearLimitIsAtLeast80Percent(t *testing.T) {
+	for limit := int64(1); limit <= 25; limit++ {
+		for used := int64(1); used <= limit; used++ {
+			b := newBench(t)
+			b.Guard.Activities = slices.Clone(b.Guard.Activities)
+			b.Guard.Activities[0].Limit = policy.Must(fmt.Sprintf("%d/1m", limit))
+			b.mustAsk(fmt.Sprintf(`{"count": %d}`, used))
+			b.Metrics.Flush()
+			if got, want := strings.Contains(b.lines.String(), `"NearLimit":1`), used*100 >= limit*80; got != want {
+				t.Errorf("%d of %d are used: NearLimit is %v, want %v", used, limit, got, want)
+			}
 		}
 	}
 }
