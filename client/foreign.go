@@ -12,17 +12,49 @@ const (
 	mostExcerpt = 100 // of an answer
 )
 
+// shortID is the length of the longest id that is hidden only as a whole word. A
+// short id such as "a" is part of ordinary words. Longer ids are hidden anywhere.
+const shortID = 7
+
 // foreign returns a text from outside for a message: without the call's own ids,
 // and not too long.
 func (c *call) foreign(text string) string {
 	for _, id := range []string{c.event.UserID, c.event.RequestID} {
 		for _, form := range []string{escaped(id), quoted(id), id} {
 			if form != "" {
-				text = strings.ReplaceAll(text, form, "***")
+				text = hide(text, form, len(id) <= shortID)
 			}
 		}
 	}
 	return first(mostText, text)
+}
+
+// hide replaces an id in a text. With whole set, it leaves an id alone that has a
+// letter or a digit before or after it.
+func hide(text, id string, whole bool) string {
+	for from := 0; ; {
+		at := strings.Index(text[from:], id)
+		if at < 0 {
+			return text
+		}
+		at += from
+		end := at + len(id)
+		if whole && (isWord(text, at-1) || isWord(text, end)) {
+			from = at + 1
+			continue
+		}
+		text = text[:at] + "***" + text[end:]
+		from = at + len("***")
+	}
+}
+
+// isWord reports whether text has a letter or a digit at i.
+func isWord(text string, i int) bool {
+	if i < 0 || i >= len(text) {
+		return false
+	}
+	c := text[i]
+	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 }
 
 // noAnswer returns an ErrAnswer with the beginning of what the function answered.

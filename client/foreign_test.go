@@ -47,7 +47,6 @@ func TestNothingNamesTheUser(t *testing.T) {
 		"a connection":          broken(errors.New(echo)),
 		"a long text":           broken(errors.New(long)),
 		"unavailable":           crash("Unavailable"),
-		"validation":            crash("ValidationError"),
 		"a kind of crash":       crash(echo),
 		"a long kind of crash":  crash(long),
 		"no answer":             body(echo),
@@ -65,7 +64,7 @@ func TestNothingNamesTheUser(t *testing.T) {
 			})
 		})
 	}
-	for status, kind := range map[int]string{http.StatusBadRequest: "ValidationError", http.StatusServiceUnavailable: "Unavailable", http.StatusTeapot: "X"} {
+	for status, kind := range map[int]string{http.StatusServiceUnavailable: "Unavailable", http.StatusTeapot: "X"} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			problem, err := json.Marshal(map[string]string{"errorType": kind, "detail": echo, "message": echo})
 			if err != nil {
@@ -75,6 +74,35 @@ func TestNothingNamesTheUser(t *testing.T) {
 			_, err = g.Status(t.Context(), "create_post", client.Request{UserID: user, RequestID: id})
 			checkNamesNobody(t, err, "user", "request")
 		})
+	}
+}
+
+// A short id is hidden only as a whole word. The guard's own sentence about bad
+// input is not changed at all: it never shows an id.
+func TestAShortIDGarblesNoMessage(t *testing.T) {
+	const sentence = `count is "x", want a whole number of at least 1`
+	const echo = `a man, A-a: {"a":"a"} 1a a1 (a)`
+	for name, tt := range map[string]struct {
+		reply reply
+		want  string
+	}{
+		"validation":  {functionError("ValidationError", sentence), sentence},
+		"unavailable": {functionError("Unavailable", echo), `*** man, A-***: {"***":"***"} 1a a1 (***)`},
+		"a mistake":   {byLambda(400, "Bad", echo), `*** man, A-***: {"***":"***"} 1a a1 (***)`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, _ := with(t, client.Options{Attempts: 1}, tt.reply)
+				_, err := g.Status(t.Context(), "create_post", client.Request{UserID: "a"})
+				if err == nil || !strings.HasSuffix(err.Error(), tt.want) {
+					t.Errorf("%v, want %s", err, tt.want)
+				}
+			})
+		})
+	}
+	g, _ := byURL(t, anyKeys, respond(http.StatusBadRequest, "", `{"errorType":"ValidationError","detail":"want a whole number"}`))
+	if _, err := g.Status(t.Context(), "create_post", client.Request{UserID: "a"}); err == nil || !strings.HasSuffix(err.Error(), "want a whole number") {
+		t.Errorf("by URL: %v", err)
 	}
 }
 

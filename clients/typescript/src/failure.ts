@@ -108,13 +108,19 @@ function notInvoked(code: string, message: string, call: Call, cause: unknown): 
   return new ConfigurationError(`${call.name} could not be invoked: ${code}: ${hide(message, call)}`, { guard: call.name, cause });
 }
 
+/** A longer id is hidden anywhere. A shorter one, such as "a", is part of ordinary words, so it is hidden only as a whole word. */
+const longId = 8;
+
 /** Hides the ids of the event in a text from outside, so that they reach no log. */
 export function hide(text: string, { event }: Call): string {
   for (const id of [event.userId, event.requestId]) {
     if (typeof id !== "string" || id === "") continue;
     const escaped = JSON.stringify(id).slice(1, -1);
     const escapedByGo = escaped.replace(/[<>&]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`);
-    for (const form of [escapedByGo, escaped, id]) text = text.replaceAll(form, "***");
+    for (const form of [escapedByGo, escaped, id]) {
+      const pattern = form.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+      text = text.replace(new RegExp(id.length < longId ? `(?<![0-9A-Za-z])${pattern}(?![0-9A-Za-z])` : pattern, "g"), "***");
+    }
   }
   return text;
 }

@@ -111,6 +111,18 @@ test("the id of the request reaches no message", async (t) => {
   await assert.rejects(echo, { message: noGuard('{\\"event\\":{\\"userId\\":\\"***\\"}}') });
 });
 
+test("a short id garbles no message", async (t) => {
+  const sentence = 'count is "x", want a whole number of at least 1';
+  const lambda = await Lambda.start(t, { functionError: { errorType: "ValidationError", errorMessage: sentence } });
+  await assert.rejects(lambda.guards().check("create_post", { userId: "a" }), { name: "ValidationError", message: sentence });
+  lambda.replies = [{ functionError: { errorType: "Unavailable", errorMessage: "a man, A-a: {'a':'a'} 1a a1 (a)" } }];
+  const decision = await lambda.guards().check("create_post", { userId: "a" });
+  assert.equal(decision.outage?.message, "posts-guard did not answer: *** man, A-***: {'***':'***'} 1a a1 (***)");
+  lambda.replies = [{ text: "Hello $.*a(b)[|], yyya$.*" }];
+  const echo = lambda.guards().check("create_post", { userId: "$.*a(b)[|]", requestId: "a$.*" });
+  await assert.rejects(echo, { message: noGuard("Hello ***, yyya$.*") });
+});
+
 test("no region", async (t) => {
   unset(t);
   process.env["AWS_ACCESS_KEY_ID"] = "AKID";

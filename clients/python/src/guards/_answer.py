@@ -61,7 +61,7 @@ def _failed(error: dict[str, Any], request: Request) -> Decision:
     if kind == "RateLimitExceeded":  # the guard has ON_LIMIT=error
         return request.decision(allowed=False, reason="limited", granted=0, message=message)
     if kind == "ValidationError":
-        raise ValidationError(shown, request.function)
+        raise ValidationError(message[:500], request.function)  # a guard never shows an id
     if kind == "Unavailable":
         raise Lost(shown, again=False, answered=True)
     if kind == "Sandbox.Timedout" or (not kind and "Task timed out after" in message):
