@@ -1,6 +1,7 @@
 package guard_test
 
 import (
+	"encoding/base64"
 	"strings"
 	"testing"
 
@@ -53,6 +54,25 @@ func TestABodyOverHTTPMayHave64KiB(t *testing.T) {
 	status, _, got := b.call("POST", body, false)
 	if status != 400 || got["errorType"] != "ValidationError" || b.store.asked != 0 {
 		t.Errorf("%v %v after %d requests, want 400 after none", status, got, b.store.asked)
+	}
+}
+
+// A body over HTTP is UTF-8 too, in both of its forms.
+func TestABodyOverHTTPIsUTF8(t *testing.T) {
+	body := `{"userId": "u1", "activity": "create_post", "tier": "` + "\xff" + `"}`
+	for name, event := range map[string]string{
+		"as it is": `{"requestContext": {"http": {"method": "POST"}}, "body": "` + strings.ReplaceAll(body, `"`, `\"`) + `"}`,
+		"base64":   `{"requestContext": {"http": {"method": "POST"}}, "isBase64Encoded": true, "body": "` + base64.StdEncoding.EncodeToString([]byte(body)) + `"}`,
+	} {
+		b := newBench(t)
+		out, err := b.Invoke(t.Context(), []byte(event))
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply := parse(t, out)
+		if got := parse(t, []byte(reply["body"].(string))); reply["statusCode"] != 400.0 || !strings.HasSuffix(got["detail"].(string), "is not UTF-8") || b.store.asked != 0 {
+			t.Errorf("%s: %v after %d requests, want 400 after none", name, got, b.store.asked)
+		}
 	}
 }
 

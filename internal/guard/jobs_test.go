@@ -162,6 +162,18 @@ func TestAReservoirRefusesWhatItCannotDo(t *testing.T) {
 	}
 }
 
+// A job may have 32 KiB. Its message has the id of the answer, also if the guard
+// made the id.
+func TestALongJobIsPutOnTheQueueUnderTheIDOfTheAnswer(t *testing.T) {
+	b, q := newJobsBench(t)
+	b.fill()
+	job := `"` + strings.Repeat("j", 32<<10-2) + `"`
+	got := b.mustAsk(`{"activity": "update_member_role", "job": ` + job + `}`)
+	if len(q.jobs) != 1 || string(q.jobs[0].Job) != job || q.jobs[0].RequestID == "" || q.jobs[0].RequestID != got["requestId"] {
+		t.Errorf("%v, and %d jobs on the queue, want this job under this id", got, len(q.jobs))
+	}
+}
+
 func TestAJobNeedsAQueue(t *testing.T) {
 	b, _ := newJobsBench(t)
 	b.Delay = nil

@@ -53,12 +53,15 @@ func TestAnExemptRequestWaitsForTheLiveLimits(t *testing.T) {
 					ctx, cancel = context.WithTimeout(ctx, tt.left)
 					defer cancel()
 				}
-				began := time.Now()
+				began, asked := time.Now(), b.store.asked
 				if _, err := b.Decide(ctx, r); err != nil {
 					t.Fatal(err)
 				}
 				if took := time.Since(began); took != tt.wait {
 					t.Errorf("the answer took %v, want %v", took, tt.wait)
+				}
+				if exempt := name != "a request that asks the table"; exempt == (b.store.asked > asked) {
+					t.Errorf("%d requests to the table for the decision", b.store.asked-asked)
 				}
 				if a, _ := b.Live.Limits().Activity(b.Guard.Activities[0]); (a.Limit.Most() == 5) != (tt.wait == slow) {
 					t.Errorf("the limit is %q after a wait of %v", a.Limit, tt.wait)

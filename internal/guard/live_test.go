@@ -101,6 +101,19 @@ func TestAGrantedTierThatOnlyALiveLimitHasApplies(t *testing.T) {
 	})
 }
 
+// The message for refused users is the code's, whatever the live limit is.
+func TestTheMessageDoesNotFollowALiveLimit(t *testing.T) {
+	withLiveLimits(t, func(_ *testing.T, b *bench, s *settings) {
+		b.Guard = limits.Pins
+		s.set(b, live.Settings{Activities: map[string]live.Override{"pin": {Limit: "log 1/12h"}}})
+		b.mustAsk(`{"activity": "pin"}`)
+		got := b.mustAsk(`{"activity": "pin"}`)
+		if got["allowed"] != false || got["limit"] != 1.0 || got["message"] != "Pin limit reached (100/12h). Skipped remaining pins." {
+			b.t.Errorf("%v, want a refusal by the live limit with the code's message", got)
+		}
+	})
+}
+
 // Whether a count fits depends on the live limit, not on the code's.
 func TestALiveLimitBoundsTheCount(t *testing.T) {
 	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
