@@ -15,11 +15,16 @@ func TestUnset(t *testing.T) {
 	})
 	for _, step := range []struct {
 		activity, tier string
-		ok             bool
-	}{{"create_post", "", true}, {"create_post", "", false}, {"pin", "gold", false}, {"pin", "", true}} {
+		want           string // the error
+	}{
+		{"create_post", "", ""},
+		{"create_post", "", "create_post has no live limit to undo"},
+		{"pin", "gold", "pin for tier gold has no live limit to undo"},
+		{"pin", "", ""},
+	} {
 		err := Edit(t.Context(), table, limits.All, Change{}, func(s Settings) (Settings, error) { return s.Unset(step.activity, step.tier) })
-		if (err == nil) != step.ok {
-			t.Errorf("unset %+v: %v", step, err)
+		if err == nil && step.want != "" || err != nil && err.Error() != step.want {
+			t.Errorf("unset %s of %s: %v, want %q", step.tier, step.activity, err, step.want)
 		}
 	}
 	if string(table.document) != "{}" || table.version != 3 {

@@ -54,6 +54,8 @@ func TestLimitsAreFollowed(t *testing.T) {
 		b.set("20/1m")
 		b.check(10, 0) // the code's, before the first look
 		b.look(20, 1)
+		b.Look(t.Context())()
+		b.check(20, 1) // another request at the same moment
 		b.set("5/1m")
 		time.Sleep(29 * time.Second)
 		b.Look(t.Context())()
