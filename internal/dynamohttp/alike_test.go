@@ -55,16 +55,21 @@ const readRequest = `{"TableName":"rateLimit","Key":{"userId":{"S":"u1"},"activi
 
 // get sends the same GetItem through the SDK's client and through this package's.
 func get(ctx context.Context, client *dynamodb.Client, lean *Client) (stock, own error) {
-	_, stock = client.GetItem(ctx, &dynamodb.GetItemInput{
+	_, stock = client.GetItem(ctx, readInput())
+	_, own = lean.Do(ctx, "GetItem", "rateLimit", []byte(readRequest))
+	return stock, own
+}
+
+// readInput is readRequest for the SDK's client.
+func readInput() *dynamodb.GetItemInput {
+	return &dynamodb.GetItemInput{
 		TableName:      aws.String("rateLimit"),
 		ConsistentRead: aws.Bool(true),
 		Key: map[string]types.AttributeValue{
 			"userId":         &types.AttributeValueMemberS{Value: "u1"},
 			"activityWindow": &types.AttributeValueMemberS{Value: "act"},
 		},
-	})
-	_, own = lean.Do(ctx, "GetItem", "rateLimit", []byte(readRequest))
-	return stock, own
+	}
 }
 
 // clients returns both clients with the same configuration.

@@ -2,9 +2,11 @@ package dynamohttp
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,9 +77,23 @@ func errorCode(name string) string {
 // noteSkew still trusts the answer's date.
 const longestRoundTrip = 15 * time.Minute
 
+// wrongClock is how far off a clock must have been for another attempt. It is the
+// SDK's bound, a minute less than DynamoDB's.
+const wrongClock = 4 * time.Minute
+
+// refusesSignature reports whether an answer refuses the signature of a request,
+// which the server then did not apply. These are the SDK's codes. Each of them can
+// have other causes, too.
+func refusesSignature(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && slices.Contains([]string{
+		"InvalidSignatureException", "SignatureDoesNotMatch", "AuthFailure", "RequestTimeTooSkewed", "AccessDeniedException",
+	}, api.ErrorCode())
+}
+
 // noteSkew notes how far DynamoDB's clock is ahead, by the answer's date, as the
-// SDK does. DynamoDB refuses a signature that is more than 5 minutes off. The
-// next request is signed with the corrected time.
+// SDK does, also by that of an error. DynamoDB refuses a signature that is more
+// than 5 minutes off. The next request is signed with the corrected time.
 func (c *Client) noteSkew(header http.Header, sent, received time.Time) {
 	if c.options.DisableClockSkewCorrection || header.Get("Age") != "" || received.Sub(sent) > longestRoundTrip {
 		return

@@ -9,7 +9,8 @@
 //	answer, err := c.Do(ctx, "GetItem", "rateLimit", []byte(`{"TableName": ...}`))
 //
 // The SDK's client passes each request through 30 middleware steps, and it makes
-// a generic map of each item. This client makes one HTTP request. It has no
+// a generic map of each item. This client makes one HTTP request, and a second
+// one only if a wrong clock spoiled the signature of the first. It has no other
 // retries, no tracing, no metrics and no log, and it discovers no endpoints.
 package dynamohttp
 
@@ -57,7 +58,20 @@ func New(c *dynamodb.Client) *Client {
 //	                               returns the body.
 //	*NotSentError                  nothing was sent, because credentials, region
 //	                               or endpoint are missing
+//
+// DynamoDB refuses the signature of a request if this machine's clock is wrong,
+// and its answer has the right time. Do then sends the request again, once.
 func (c *Client) Do(ctx context.Context, operation, table string, body []byte) ([]byte, error) {
+	before := c.skew.Load()
+	answer, err := c.send(ctx, operation, table, body)
+	if corrected := time.Duration(c.skew.Load() - before).Abs(); corrected > wrongClock && refusesSignature(err) {
+		return c.send(ctx, operation, table, body)
+	}
+	return answer, err
+}
+
+// send sends one request.
+func (c *Client) send(ctx context.Context, operation, table string, body []byte) ([]byte, error) {
 	request, err := c.request(ctx, operation, table, body)
 	if err != nil && ctx.Err() != nil { // there was no time for credentials
 		return nil, unanswered(ctx, operation, err)

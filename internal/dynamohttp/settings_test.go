@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -16,46 +15,6 @@ import (
 
 	"github.com/cric-talk/guards/internal/dynamohttp"
 )
-
-// The clock of this machine is wrong. The first answer shows it, and the next
-// request is signed with DynamoDB's time.
-func TestAWrongClockIsCorrected(t *testing.T) {
-	for name, tt := range map[string]struct {
-		ahead    time.Duration
-		header   http.Header
-		disabled bool
-		want     time.Duration
-	}{
-		"ahead":              {ahead: time.Hour, want: time.Hour},
-		"behind":             {ahead: -time.Hour, want: -time.Hour},
-		"a cached answer":    {ahead: time.Hour, header: http.Header{"Age": {"3600"}}},
-		"a date that is not": {header: http.Header{"Date": {"yesterday"}}},
-		"disabled":           {ahead: time.Hour, disabled: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := new(recorder)
-			r.answer = func() *http.Response {
-				answer := answerOf(http.StatusOK, "{}")
-				answer.Header.Set("Date", time.Now().Add(tt.ahead).UTC().Format(http.TimeFormat))
-				maps.Copy(answer.Header, tt.header)
-				return answer
-			}
-			cfg := aws.Config{Region: "eu-west-1", Credentials: aws.CredentialsProviderFunc(keys), DisableClockSkewCorrection: tt.disabled}
-			client, lean := clients(cfg, r)
-			for range 2 {
-				if stock, own := get(t.Context(), client, lean); stock != nil || own != nil {
-					t.Fatal(stock, own)
-				}
-			}
-			for i, want := range []time.Duration{0, 0, tt.want, tt.want} {
-				at, err := time.Parse(dateFormat, r.requests[i].Header.Get("X-Amz-Date"))
-				if off := time.Until(at) - want; err != nil || off.Abs() > 30*time.Second {
-					t.Errorf("request %d is signed for %v, %v off: %v", i, at, off, err)
-				}
-			}
-		})
-	}
-}
 
 func keys(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "secret"}, nil
