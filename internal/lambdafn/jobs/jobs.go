@@ -21,7 +21,8 @@ import (
 )
 
 // Guard runs a guard as [lambdafn.Guard] does. If DELAYED_QUEUE_URL is set, the
-// guard puts jobs that have to wait on that queue.
+// guard puts jobs that have to wait on that queue. Then the windows of its places
+// have at least 2 s.
 func Guard(g limits.Guard) int {
 	return lambdafn.Start(g.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		h, err := lambdafn.NewGuard(cfg, g, logger)
@@ -31,7 +32,7 @@ func Guard(g limits.Guard) int {
 		if os.Getenv("DELAYED_QUEUE_URL") == "" {
 			return h, h.Metrics.Flush, nil
 		}
-		queue, err := openQueue(cfg, "DELAYED_QUEUE_URL")
+		queue, err := openDelayed(cfg, g)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -54,7 +55,7 @@ func Delayed(g limits.Guard) int {
 		}
 		h.DenyOutage = true // a job can wait until the table is back
 		w := &delayed.Worker{Guard: h, Log: logger}
-		if w.Delayed, err = openQueue(cfg, "DELAYED_QUEUE_URL"); err != nil {
+		if w.Delayed, err = openDelayed(cfg, g); err != nil {
 			return nil, nil, err
 		}
 		if w.Ready, err = openQueue(cfg, "READY_QUEUE_URL"); err != nil {
@@ -62,6 +63,14 @@ func Delayed(g limits.Guard) int {
 		}
 		return w, h.Metrics.Flush, nil
 	})
+}
+
+// openDelayed opens the queue where the jobs of g wait.
+func openDelayed(cfg aws.Config, g limits.Guard) (*sqsqueue.Queue, error) {
+	if err := delayed.CheckWindows(g); err != nil {
+		return nil, err
+	}
+	return openQueue(cfg, "DELAYED_QUEUE_URL")
 }
 
 // openQueue opens the queue whose URL is in an environment variable.
