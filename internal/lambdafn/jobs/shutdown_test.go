@@ -1,0 +1,39 @@
+package jobs_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/sqstest"
+)
+
+// Counts wait up to a second for a line of metrics. When Lambda shuts an instance
+// down, they are written at once.
+func TestNoCountIsLostAtAShutdown(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 60, 10)
+	for function, work := range map[string]func(n int) string{
+		"jobs-guard": func(n int) string {
+			return fmt.Sprintf(`{"userId": "group%d", "activity": "update_member_role"}`, n)
+		},
+		"delayed-jobs": func(n int) string { return string(sqstest.Event(t, message(t, fmt.Sprint("group", n), n, 1, 1))) },
+	} {
+		i := r.start(function)
+		began := time.Now()
+		const decisions = 20 // of different groups, which are all allowed
+		for n := range decisions {
+			if got := i.Invoke(t, work(n)); got.ErrorType != "" {
+				t.Fatalf("%s: %+v", function, got)
+			}
+		}
+		i.Stop()
+		counted := 0
+		for _, n := range allowed(t, i.Logs()) {
+			counted += n
+		}
+		if counted != decisions {
+			t.Errorf("%s: the log counts %d of %d decisions in %v", function, counted, decisions, time.Since(began))
+		}
+	}
+}
