@@ -27,7 +27,8 @@
 // leave it valid. It is found by its lines and not by their numbers.
 //
 // A mistake is never written to the project. The go command takes the changed
-// files from another folder, with its flag -overlay.
+// files from another folder, with its flag -overlay. So a patch changes Go files,
+// or files that a Go file embeds, such as template.yaml.
 package planted
 
 import (

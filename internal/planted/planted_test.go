@@ -41,8 +41,10 @@ func TestEachPatchFitsTodaysSource(t *testing.T) {
 				if strings.HasSuffix(name, "_test.go") {
 					t.Errorf("it changes the test %s, want a mistake in the program", name)
 				}
-				if _, err := parser.ParseFile(token.NewFileSet(), name, content, parser.SkipObjectResolution); err != nil {
-					t.Error(err)
+				if path.Ext(name) == ".go" {
+					if _, err := parser.ParseFile(token.NewFileSet(), name, content, parser.SkipObjectResolution); err != nil {
+						t.Error(err)
+					}
 				}
 				before, err := os.ReadFile(filepath.Join(root, name))
 				if err != nil || string(before) == content {

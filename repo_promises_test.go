@@ -1,0 +1,166 @@
+package guards_test
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/goccy/go-yaml"
+
+	"github.com/cric-talk/guards/internal/scaffold"
+)
+
+// templateText is template.yaml. It is embedded, so that a mistake can be planted in it with the go command's flag -overlay.
+//
+//go:embed template.yaml
+var templateText string
+
+var wholeTemplate = sync.OnceValues(func() (all map[string]any, err error) {
+	return all, yaml.Unmarshal([]byte(templateText), &all)
+})
+
+// whole returns all of template.yaml. A value with !Ref, !Sub or !GetAtt reads as the string after the tag, and one with !If
+// as a list.
+func whole(t *testing.T) map[string]any {
+	t.Helper()
+	all, err := wholeTemplate()
+	if err != nil {
+		t.Fatal("template.yaml: ", err)
+	}
+	return all
+}
+
+// at returns the value at a path such as Properties.Timeout, or nil.
+func at(v any, path string) any {
+	for name := range strings.SplitSeq(path, ".") {
+		o, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = o[name]
+	}
+	return v
+}
+
+// show returns a value on one line. A string stands for itself. In braces, the parser takes !Ref AWS::NoValue for an object.
+func show(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	b, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return err.Error()
+	}
+	return strings.ReplaceAll(string(b), `{"AWS":":NoValue"}`, `"AWS::NoValue"`)
+}
+
+// Each row quotes a sentence of a document, and names the value of template.yaml that makes it true.
+func TestTheTemplateKeepsPromises(t *testing.T) {
+	const deploying, jobs, own = "docs/deploying.md", "docs/delayed-jobs.md", "template.yaml"
+	for _, row := range []struct{ document, sentence, path, want string }{
+		{deploying, "the table `rateLimit`", "Parameters.TableName.Default", "rateLimit"},
+		{deploying, "attach the managed policy in the output `InvokePolicyArn` to your backend's role", "Outputs.InvokePolicyArn.Value", "InvokePolicy"},
+		{deploying, "`delayed-jobs` always runs at most 10 instances", "Resources.DelayedJobsFunction.Properties.Events.Delayed.Properties.ScalingConfig.MaximumConcurrency", "10"},
+		{deploying, "`cleanup` reserves one of your account's concurrent executions", "Resources.CleanupFunction.Properties.ReservedConcurrentExecutions", "1"},
+		{deploying, "**The table outlives its stack.**", "Resources.Table.DeletionPolicy", "Retain"},
+		{deploying, "**The table outlives its stack.**", "Resources.Table.UpdateReplacePolicy", "Retain"},
+		{deploying, "the attribute `service` of each line of log", "Globals.Function.Environment.Variables.POWERTOOLS_SERVICE_NAME", "null"},
+		{deploying, "`Guards`, after the `NamePrefix`", "Globals.Function.Environment.Variables.POWERTOOLS_METRICS_NAMESPACE", "${NamePrefix}Guards"},
+		{deploying, "DynamoDB throttles writes above it", "Resources.Table.Properties.OnDemandThroughput",
+			`["Caps",{"MaxReadRequestUnits":["CapsReads","MaxReadUnitsPerSecond","AWS::NoValue"],"MaxWriteRequestUnits":["CapsWrites","MaxWriteUnitsPerSecond","AWS::NoValue"]},"AWS::NoValue"]`},
+
+		{jobs, "`ReadyQueueUrl` in the stack's outputs is its address", "Outputs.ReadyQueueUrl.Value", "ReadyQueue"},
+		{jobs, "A Lambda consumer needs an event source mapping on `ReadyQueueArn`", "Outputs.ReadyQueueArn.Value", "ReadyQueue.Arn"},
+		{jobs, "goes to the dead-letter queue (`DelayedDeadLetterQueueArn`)", "Outputs.DelayedDeadLetterQueueArn.Value", "DelayedDeadLetterQueue.Arn"},
+		{jobs, "Its visibility timeout is 180 s", "Resources.ReadyQueue.Properties.VisibilityTimeout", "180"},
+		{jobs, "SQS keeps a message for 4 days", "Resources.DelayedQueue.Properties.MessageRetentionPeriod", "345600"},
+		{jobs, "SQS keeps a message for 4 days", "Resources.ReadyQueue.Properties.MessageRetentionPeriod", "345600"},
+		{jobs, "A message that failed 10 times, once a minute", "Resources.DelayedQueue.Properties.RedrivePolicy.maxReceiveCount", "10"},
+		{jobs, "A message that failed 10 times, once a minute", "Resources.DelayedQueue.Properties.VisibilityTimeout", "60"},
+		{jobs, "SQS deletes it 14 days after it was first sent", "Resources.DelayedDeadLetterQueue.Properties.MessageRetentionPeriod", "1209600"},
+
+		{own, "A run takes at most 5 minutes", "Resources.CleanupFunction.Properties.Timeout", "300"},
+		{own, "and runs never overlap", "Resources.CleanupFunction.Properties.ReservedConcurrentExecutions", "1"},
+		{own, "a run that waits a minute for another one goes to CleanupDeadLetterQueue", "Resources.CleanupFunction.Properties.EventInvokeConfig",
+			`{"DestinationConfig":{"OnFailure":{"Destination":"CleanupDeadLetterQueue.Arn","Type":"SQS"}},"MaximumEventAgeInSeconds":60,"MaximumRetryAttempts":0}`},
+		{own, "Lambda must not try again and count twice", "Globals.Function.EventInvokeConfig.MaximumRetryAttempts", "0"},
+		{own, "enough for a cold start and the longest DecisionTimeout", "Globals.Function.Timeout", "10"},
+		{own, "Keep the last 35 days of the table restorable", "Resources.Table.Properties.PointInTimeRecoverySpecification", `{"PointInTimeRecoveryEnabled":"PointInTimeRecovery"}`},
+		{own, "Protect the table from deletion by anybody", "Resources.Table.Properties.DeletionProtectionEnabled", "DeletionProtection"},
+		{own, "The number of instances reserved for each guard", "Globals.Function.ReservedConcurrentExecutions", `["ReservesConcurrency","GuardConcurrency","AWS::NoValue"]`},
+		{own, "delayed-jobs always has at most 10 and reserves none", "Resources.DelayedJobsFunction.Properties.ReservedConcurrentExecutions", "AWS::NoValue"},
+		{own, "an instance works on that many jobs at once", "Resources.DelayedJobsFunction.Properties.Events.Delayed.Properties.BatchSize", "10"},
+		{own, "How many days logs are kept", "Resources.LogGroup.Properties.RetentionInDays", "LogRetentionDays"},
+		{own, "All functions share one group", "Globals.Function.LoggingConfig", `{"ApplicationLogLevel":"INFO","LogFormat":"JSON","LogGroup":"LogGroup","SystemLogLevel":"SystemLogLevel"}`},
+		{own, "a safety net in case cleanup fails", "Resources.Table.Properties.TimeToLiveSpecification", `{"AttributeName":"expiresAt","Enabled":true}`},
+	} {
+		if text := strings.Join(strings.Fields(read(t, row.document)), " "); !strings.Contains(text, row.sentence) {
+			t.Errorf("%s does not say %q: change this row too", row.document, row.sentence)
+		}
+		if got := show(at(whole(t), row.path)); got != row.want {
+			t.Errorf("%s is %s, want %s, because %s says %q", row.path, got, row.want, row.document, row.sentence)
+		}
+	}
+}
+
+// A value of 0, and an empty one, turn a part of the stack off.
+func TestConditionsOfTheTemplate(t *testing.T) {
+	for condition, parameter := range map[string]string{
+		"CapsWrites": "MaxWriteUnitsPerSecond, 0", "CapsReads": "MaxReadUnitsPerSecond, 0", "ReservesConcurrency": "GuardConcurrency, 0",
+		"SendsAlarms": `AlarmTopicArn, ""`, "OpensUrls": `UrlPrincipal, ""`,
+	} {
+		line := "\n  " + condition + ": !Not [!Equals [!Ref " + parameter + "]]\n"
+		name, off, _ := strings.Cut(parameter, ", ")
+		if value := fmt.Sprintf("%#v", at(whole(t), "Parameters."+name+".Default")); value != off && value != "0x"+off || !strings.Contains(templateText, line) {
+			t.Errorf("template.yaml lacks the line %q, or the default of %s is %s, want %s", line, name, value, off)
+		}
+	}
+}
+
+// A second stack in the same account and region has another NamePrefix and TableName. So every fixed name contains one of
+// them, or the stack's own name.
+func TestNoTwoStacksShareAName(t *testing.T) {
+	names := map[string]string{} // by resource and property
+	for id, r := range at(whole(t), "Resources").(map[string]any) {
+		properties := at(r, "Properties").(map[string]any)
+		for name, value := range properties {
+			if slices.Contains([]string{"FunctionName", "LogGroupName", "DashboardName", "TableName", "QueueName", "AlarmName", "RoleName", "ManagedPolicyName", "TopicName"}, name) {
+				names[id+" "+name] = show(value)
+			}
+		}
+	}
+	names["schedule"] = show(at(whole(t), "Resources.CleanupFunction.Properties.Events.Schedule.Properties.Name"))
+	for what, name := range names {
+		_, refers := at(whole(t), "Resources").(map[string]any)[name]
+		if !refers && name != "TableName" && !strings.HasPrefix(name, "${NamePrefix}") && !strings.HasPrefix(name, "/aws/lambda/${NamePrefix}") {
+			t.Errorf("%s is %s, want a name with the NamePrefix", what, name)
+		}
+	}
+	for _, folder := range folders(t) {
+		if got, want := names[scaffold.LogicalID(folder)+"Function FunctionName"], "${NamePrefix}"+folder; got != want {
+			t.Errorf("the name of functions/%s is %s, want %s", folder, got, want)
+		}
+	}
+}
+
+// deploying.md names what each configuration of samconfig.toml does.
+func TestConfigurationsOfSAM(t *testing.T) {
+	text := read(t, "samconfig.toml")
+	for section, lines := range map[string][]string{
+		"dev.deploy.parameters":     {`stack_name = "guards-dev"`, "confirm_changeset = false", `parameter_overrides = "NamePrefix=dev- TableName=dev-rateLimit `},
+		"prod.deploy.parameters":    {`stack_name = "guards"`, "confirm_changeset = true"},
+		"default.deploy.parameters": {`stack_name = "guards"`, "confirm_changeset = true"},
+	} {
+		_, after, _ := strings.Cut(text, "\n["+section+"]\n")
+		part, _, _ := strings.Cut(after, "\n[")
+		for _, line := range lines {
+			if !strings.Contains(part, line) {
+				t.Errorf("[%s] of samconfig.toml lacks %s", section, line)
+			}
+		}
+	}
+}
