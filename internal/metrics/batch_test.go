@@ -48,8 +48,11 @@ func TestBatch(t *testing.T) {
 		{at: 11_600, activity: "pin", name: "Allowed"},
 		{at: 11_700, activity: "pin", name: "Refused", now: true, want: []string{"11600: pin allowed=1 refused=1"}},
 		{at: 11_800, activity: "pin", name: "Allowed"},
+		// exactly a second after the last line
+		{at: 12_200, activity: "pin", name: "Refused", want: []string{"11800: pin allowed=1 refused=1"}},
+		{at: 12_800, activity: "pin", name: "Allowed"},
 		// frozen for ten minutes
-		{at: 611_800, activity: "pin", name: "Allowed", want: []string{"11800: pin allowed=1 refused=0", "611800: pin allowed=1 refused=0"}},
+		{at: 611_800, activity: "pin", name: "Allowed", want: []string{"12800: pin allowed=1 refused=0", "611800: pin allowed=1 refused=0"}},
 		{at: 612_000, activity: "pin", name: "Allowed"},
 		// the clock steps back
 		{at: 600_000, activity: "pin", name: "Allowed", want: []string{"612000: pin allowed=1 refused=0", "600000: pin allowed=1 refused=0"}},
