@@ -34,6 +34,22 @@ func TestABudgetLeavesTimeForTwoMoreAttempts(t *testing.T) {
 	})
 }
 
+// Attempts that fail at once are 50 ms apart on average, after two shorter pauses.
+func TestABudgetPausesAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &Budget{Deadline: time.Now().Add(2 * time.Second)}
+		attempts, longest := 0, time.Duration(0)
+		for ok := true; ok && attempts < 1000; attempts++ {
+			began := time.Now()
+			_, ok = b.Next(t.Context(), attempts > 0)
+			longest = max(longest, time.Since(began))
+		}
+		if attempts < 20 || attempts > 200 || longest < 25*time.Millisecond || longest > 100*time.Millisecond {
+			t.Errorf("%d attempts in 2 s, and the longest pause is %v, want about 40, and up to 100 ms", attempts, longest)
+		}
+	})
+}
+
 func TestAnAttemptThatHasToConnectGetsHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &Budget{Deadline: time.Now().Add(time.Second), Connected: func() bool { return false }}
@@ -51,6 +67,14 @@ func TestAFirstAttemptTakesWhatIsLeft(t *testing.T) {
 		}
 		if timeout, ok := b.Next(t.Context(), true); ok {
 			t.Errorf("a second attempt gets %v", timeout)
+		}
+	})
+}
+
+func TestNoAttemptAtTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		if timeout, ok := (&Budget{Deadline: time.Now()}).Next(t.Context(), false); ok {
+			t.Errorf("an attempt of %v at the deadline", timeout)
 		}
 	})
 }
