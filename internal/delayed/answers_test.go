@@ -1,0 +1,112 @@
+package delayed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// asks returns a guard that puts its jobs on the delayed queue, and the
+// document's request: a check with a job.
+func (b *bench) asks(id string) guard.Request {
+	b.Guard.Delay = func(ctx context.Context, job guard.Job) error { return b.delayed.Send(ctx, job, 0) }
+	return guard.Request{UserID: canary, Activity: "update_member_role", RequestID: id, Job: placed(0, 0).Job}
+}
+
+func (b *bench) decide(r guard.Request) guard.Answer {
+	b.t.Helper()
+	a, err := b.Guard.Decide(b.t.Context(), r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return a
+}
+
+// The document's table of answers tells where a job is. This window and those of
+// the next 15 minutes have 910 places.
+func TestOnlyAJobWithAPlaceIsOnTheQueue(t *testing.T) {
+	down := &ratelimit.StoreError{Failure: ratelimit.Misconfigured, What: "down", Err: errors.New("connection refused")}
+	for name, away := range map[string]error{"with the table": nil, "without the table": down} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.store.away, b.Guard.DenyOutage = away, false
+			for n := range 910 {
+				a := b.decide(b.asks(fmt.Sprint(n)))
+				queued := len(b.delayed.sent)
+				if want := max(0, n+1-10); queued != want || a.Allowed != (n < 10) || (a.Decision.ReadyAt > b.now) != (n >= 10) {
+					t.Fatalf("job %d: %+v, and %d are on the queue, want %d", n, a, queued, want)
+				}
+			}
+			a := b.decide(b.asks("one-more"))
+			if a.Allowed || a.Decision.ReadyAt != 0 || len(b.delayed.sent) != 900 || away == nil && a.Decision.Reason != "limited" {
+				t.Errorf("without a place: %+v, and %d are on the queue, want it refused and 900", a, len(b.delayed.sent))
+			}
+			b.now += a.Decision.Wait.Milliseconds()
+			if again := b.decide(b.asks("one-more")); again.Decision.ReadyAt == 0 || len(b.delayed.sent) != 901 {
+				t.Errorf("again after %v: %+v, and %d are on the queue, want a place", a.Decision.Wait, again, len(b.delayed.sent))
+			}
+		})
+	}
+}
+
+func TestAStatusTakesNoPlace(t *testing.T) {
+	b := newBench(t)
+	b.fill(12)
+	for range 3 {
+		status := b.decide(guard.Request{UserID: canary, Activity: "update_member_role", Op: "status"})
+		if d := status.Decision; d.Reason != "delayed" || d.ReadyAt != start+window || d.Waiting != 3 {
+			t.Errorf("status: %+v, want the third place of the next window", status)
+		}
+	}
+	if check := b.decide(b.asks("r")); check.Decision.Waiting != 3 {
+		t.Errorf("a check afterwards: %+v, want the third place", check)
+	}
+}
+
+// A document is a table that has only live limits.
+type document []byte
+
+func (d document) Settings(context.Context, bool) ([]byte, int64, error)            { return d, 1, nil }
+func (d document) ChangeSettings(context.Context, int64, []byte, live.Change) error { return nil }
+func (d document) SettingsHistory(context.Context) ([]live.Change, error)           { return nil, nil }
+
+// Operators can let jobs through before their places: with a live mode off or
+// shadow, or a granted role that is not limited.
+func TestLiveLimitsThatLetEachJobThrough(t *testing.T) {
+	granted := live.Grant{UserID: canary, Role: "staff", Until: time.UnixMilli(start).Add(time.Hour), Reason: "test"}
+	for name, tt := range map[string]struct {
+		settings live.Settings
+		passed   int
+	}{
+		"none":         {live.Settings{}, 0},
+		"mode off":     {live.Settings{}.Set("update_member_role", "", "", "off"), 2},
+		"mode shadow":  {live.Settings{}.Set("update_member_role", "", "", "shadow"), 2},
+		"granted role": {live.Settings{}.Grant(granted, time.UnixMilli(start)), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				b.fill(30)
+				text, err := tt.settings.Document()
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.Guard.BypassRoles = []string{"staff"}
+				b.Guard.Live = &live.Follower{Table: document(text), Guards: limits.All, Now: b.Guard.Limiter.Now}
+				b.Guard.Live.Look(t.Context())()
+				failed := b.work(t.Context(), body(start+window, 3), body(start-window, 4))
+				if failed != "" || len(b.ready.sent) != tt.passed || len(b.delayed.sent) != 2-tt.passed {
+					t.Errorf("failed %q, ready %v, delayed %v, want %d passed on", failed, b.ready.sent, b.delayed.sent, tt.passed)
+				}
+			})
+		})
+	}
+}
