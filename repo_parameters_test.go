@@ -127,3 +127,15 @@ func TestParametersHaveTheDefaultsOfTheFunctions(t *testing.T) {
 		t.Errorf("the default of TableName is not %s as without TABLE_NAME", name)
 	}
 }
+
+// deploying.md refers to template.yaml for the description and the default of each parameter.
+func TestEachParameterHasADescriptionAndADefault(t *testing.T) {
+	for name, p := range at(whole(t), "Parameters").(map[string]any) {
+		if description, _ := at(p, "Description").(string); len(description) < 20 || at(p, "Default") == nil {
+			t.Errorf("parameter %s has the description %q and the default %v", name, description, at(p, "Default"))
+		}
+		if at(p, "AllowedPattern") == nil && at(p, "AllowedValues") == nil && at(p, "MinValue") == nil {
+			t.Errorf("parameter %s accepts any value", name)
+		}
+	}
+}

@@ -7,10 +7,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/goccy/go-yaml"
 
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/scaffold"
 )
 
@@ -162,5 +164,20 @@ func TestConfigurationsOfSAM(t *testing.T) {
 				t.Errorf("[%s] of samconfig.toml lacks %s", section, line)
 			}
 		}
+	}
+}
+
+// Who deletes the table loses counts. The longest window is that of pins.
+func TestTheDocumentNamesTheLongestWindow(t *testing.T) {
+	longest := time.Duration(0)
+	for _, g := range limits.All {
+		for _, a := range g.Activities {
+			for _, r := range a.Limit.Rates() {
+				longest = max(longest, r.Window)
+			}
+		}
+	}
+	if sentence := fmt.Sprintf("at most %.0f hours of them", longest.Hours()); !strings.Contains(read(t, "docs/deploying.md"), sentence) {
+		t.Errorf("docs/deploying.md does not say that a lost table loses the counts, %s", sentence)
 	}
 }

@@ -81,7 +81,7 @@ func invalidMetrics(schema *jsonschema.Resolved, line string) error {
 
 func TestMetricLinesOfTheRealBinaries(t *testing.T) {
 	r := newRig(t)
-	posts := r.start(t, "posts-guard", "POWERTOOLS_METRICS_NAMESPACE=dev-Guards")
+	posts := r.start(t, "posts-guard", "POWERTOOLS_METRICS_NAMESPACE=dev-Guards", "POWERTOOLS_SERVICE_NAME=dev-posts")
 	posts.Ready(t)
 	inOneMinute(t, 10*time.Second)
 	for _, payload := range []string{
@@ -96,6 +96,9 @@ func TestMetricLinesOfTheRealBinaries(t *testing.T) {
 	cleanup.Invoke(t, `{}`)
 	posts.Stop() // completes the log
 	cleanup.Stop()
+	if !strings.Contains(posts.Logs(), `"service":"dev-posts"`) {
+		t.Errorf("the log lacks the configured service:\n%s", posts.Logs())
+	}
 	for name, tt := range map[string]struct {
 		log   string
 		names string
@@ -130,6 +133,9 @@ func TestMetricsOfManyDecisionsTakeFewLines(t *testing.T) {
 	}
 	took := time.Since(began)
 	i.Stop()
+	if !strings.Contains(i.Logs(), `"Namespace":"Guards"`) {
+		t.Errorf("the metrics lack the default namespace Guards:\n%s", i.Logs())
+	}
 	lines, allowed := checkMetrics(t, i.Logs()), total(t, i.Logs(), "Allowed")
 	if most := 2*int(took/time.Second) + 2; lines > most || allowed != decisions {
 		t.Errorf("%d lines in %v count %d decisions, want at most %d lines and %d decisions", lines, took, allowed, most, decisions)

@@ -1,11 +1,47 @@
 package lambdafn_test
 
 import (
+	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/lambdatest"
 )
+
+// An empty variable counts as unset. BYPASS_ROLES is different: empty means no role.
+func TestSettings(t *testing.T) {
+	admin := []string{"admin"}
+	for env, want := range map[string]lambdafn.Settings{
+		"": {Mode: guard.Enforce, DecisionTimeout: time.Second, BypassRoles: admin},
+		"MODE= ON_OUTAGE= ON_LIMIT= DECISION_TIMEOUT=": {Mode: guard.Enforce, DecisionTimeout: time.Second, BypassRoles: admin},
+		"MODE=shadow ON_OUTAGE=deny ON_LIMIT=error":    {Mode: guard.Shadow, DenyOutage: true, RefusalIsError: true, DecisionTimeout: time.Second, BypassRoles: admin},
+		"MODE=off ON_OUTAGE=allow ON_LIMIT=answer":     {Mode: guard.Off, DecisionTimeout: time.Second, BypassRoles: admin},
+		"DECISION_TIMEOUT=5s":                          {Mode: guard.Enforce, DecisionTimeout: 5 * time.Second, BypassRoles: admin},
+		"DECISION_TIMEOUT=1ns":                         {Mode: guard.Enforce, DecisionTimeout: 1, BypassRoles: admin},
+		"BYPASS_ROLES=":                                {Mode: guard.Enforce, DecisionTimeout: time.Second},
+		"BYPASS_ROLES=,root,staff,":                    {Mode: guard.Enforce, DecisionTimeout: time.Second, BypassRoles: []string{"root", "staff"}},
+	} {
+		for _, name := range []string{"MODE", "ON_OUTAGE", "ON_LIMIT", "DECISION_TIMEOUT", "BYPASS_ROLES"} {
+			t.Setenv(name, "") // restores the variable when the test ends
+			if err := os.Unsetenv(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for setting := range strings.FieldsSeq(env) {
+			name, value, _ := strings.Cut(setting, "=")
+			t.Setenv(name, value)
+		}
+		got, err := lambdafn.ReadSettings()
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%q: %v (-want +got):\n%s", env, err, diff)
+		}
+	}
+}
 
 func TestEnvironmentThatCannotBeRead(t *testing.T) {
 	binary := lambdatest.Build(t, "./functions/posts-guard")
