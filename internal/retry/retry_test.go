@@ -90,7 +90,7 @@ func TestNoAttemptAfterTheCallerLeft(t *testing.T) {
 func TestPausesGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Pause{First: 50 * time.Millisecond, Longest: 2 * time.Second}
-		most := 50 * time.Millisecond
+		most, all := 50*time.Millisecond, time.Now()
 		for range 20 {
 			began := time.Now()
 			p.Wait(t.Context())
@@ -98,6 +98,9 @@ func TestPausesGrow(t *testing.T) {
 				t.Errorf("a pause of %v, want less than %v", took, most)
 			}
 			most = min(2*most, 2*time.Second)
+		}
+		if took := time.Since(all); took < time.Second {
+			t.Errorf("20 pauses take %v, want about 16 s", took)
 		}
 	})
 }
