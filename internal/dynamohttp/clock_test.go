@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -143,5 +144,39 @@ func (s *server) caller(t *testing.T, sdk, uncorrected bool) func() error {
 			_, err = lean.Do(t.Context(), "GetItem", "rateLimit", []byte(readRequest))
 		}
 		return err
+	}
+}
+
+// DynamoDB writes the date in the middle of the round trip, as far as anybody
+// knows. After more than 15 minutes, nobody knows.
+func TestADateIsOfTheMiddleOfTheRoundTrip(t *testing.T) {
+	for name, tt := range map[string]struct{ took, ahead, want time.Duration }{
+		"the right clock":            {10 * time.Minute, 0, 0},
+		"a wrong clock":              {10 * time.Minute, time.Hour, time.Hour},
+		"a wrong clock after 15 min": {15 * time.Minute, time.Hour, time.Hour},
+		"later than that":            {15*time.Minute + time.Second, time.Hour, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := new(recorder)
+				r.answer = func() *http.Response {
+					time.Sleep(tt.took / 2)
+					answer := answerOf(http.StatusOK, "{}")
+					answer.Header.Set("Date", time.Now().Add(tt.ahead).UTC().Format(http.TimeFormat))
+					time.Sleep(tt.took - tt.took/2)
+					return answer
+				}
+				_, lean := clients(aws.Config{Region: "eu-west-1", Credentials: aws.CredentialsProviderFunc(keys)}, r)
+				for range 2 {
+					if _, err := lean.Do(t.Context(), "GetItem", "rateLimit", []byte(readRequest)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				signed, err := time.Parse(dateFormat, r.requests[1].Header.Get("X-Amz-Date"))
+				if off := signed.Sub(time.Now().Add(-tt.took)) - tt.want; err != nil || off.Abs() > 2*time.Second {
+					t.Errorf("the second request is signed for %v, %v off: %v", signed, off, err)
+				}
+			})
+		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -114,50 +113,4 @@ func kind(err error) string {
 		text += "unreadable"
 	}
 	return text
-}
-
-// A body reports how much of it was read.
-type body struct {
-	io.Reader
-
-	bytes int
-}
-
-func (b *body) Read(p []byte) (n int, err error) {
-	n, err = b.Reader.Read(p)
-	b.bytes += n
-	return n, err
-}
-
-func (*body) Close() error { return nil }
-
-// An answer may have a length or none, and at most 1 MB of it is read.
-func TestAnAnswerIsReadWholeUpToItsLongest(t *testing.T) {
-	const most = 1 << 20
-	for name, tt := range map[string]struct {
-		content, length int
-		read            int
-		want            string // the kind of the error
-	}{
-		"with a length":           {content: 1000, length: 1000, read: 1000},
-		"without a length":        {content: 1000, length: -1, read: 1000},
-		"the longest":             {content: most, length: most, read: most},
-		"too long":                {content: most + 1, length: most + 1, want: "status 200 unreadable"},
-		"too long, and no length": {content: most + 1000, length: -1, read: most},
-		"too short":               {content: 999, length: 1000, read: 999, want: "status 200 unreadable"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := &body{Reader: strings.NewReader(strings.Repeat(" ", tt.content))}
-			answer := func() *http.Response {
-				a := answerOf(200, "")
-				a.Body, a.ContentLength = b, int64(tt.length)
-				return a
-			}
-			_, lean := clients(aws.Config{Region: "eu-west-1", Credentials: aws.CredentialsProviderFunc(keys)}, &recorder{answer: answer})
-			got, err := lean.Do(t.Context(), "GetItem", "rateLimit", []byte(readRequest))
-			if kind(err) != tt.want || b.bytes != tt.read || err == nil && len(got) != tt.read {
-				t.Errorf("%d bytes, %v, after reading %d, want %d and the error %q", len(got), err, b.bytes, tt.read, tt.want)
-			}
-		})
-	}
 }
