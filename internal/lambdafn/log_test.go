@@ -5,7 +5,11 @@ import (
 	"context"
 	"errors"
 	"log"
+	"log/slog"
+	"strings"
 	"testing"
+
+	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
 type handler func() ([]byte, error)
@@ -39,5 +43,44 @@ func TestErrorsStayOutOfTheLog(t *testing.T) {
 	loop(t.Context(), logger, f)
 	if got, want := lines.String(), "start\nbetween\npanic: broken\n"; got != want {
 		t.Errorf("the log is %q, want %q", got, want)
+	}
+}
+
+// Each line of an invocation has the attributes of Powertools. Only the first
+// invocation is a cold start, and other lines have no such attributes.
+func TestAttributesOfPowertools(t *testing.T) {
+	var lines bytes.Buffer
+	logger := slog.New(newNamed(slog.NewJSONHandler(&lines, nil))).With("service", "s")
+	invocation := func(id, trace string) context.Context {
+		ctx := lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{AwsRequestID: id})
+		return context.WithValue(ctx, "x-amzn-trace-id", trace) //nolint:staticcheck // aws-lambda-go's own key
+	}
+	for _, step := range []struct {
+		ctx  context.Context
+		want string
+	}{
+		{t.Context(), `"service":"s"}`},
+		{invocation("first", "trace"), `"service":"s","cold_start":true,"xray_trace_id":"trace"}`},
+		{invocation("first", ""), `"service":"s","cold_start":true}`},
+		{invocation("second", "other"), `"service":"s","cold_start":false,"xray_trace_id":"other"}`},
+		{t.Context(), `"service":"s"}`},
+	} {
+		lines.Reset()
+		logger.InfoContext(step.ctx, "line")
+		if got := strings.TrimSpace(lines.String()); !strings.HasSuffix(got, step.want) {
+			t.Errorf("the line is %s, want %s at its end", got, step.want)
+		}
+	}
+}
+
+// The memory of decisions takes at most 64 MB, and at most a third of the function's.
+func TestMemoryOfDecisions(t *testing.T) {
+	for size, want := range map[string]int{
+		"": 64 << 20, "x": 64 << 20, "0": 64 << 20, "1": 1 << 20 / 3, "128": 128 << 20 / 3, "192": 64 << 20, "256": 64 << 20, "10240": 64 << 20,
+	} {
+		t.Setenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", size)
+		if got := readMemory(); got != want {
+			t.Errorf("with %q MB: %d bytes, want %d", size, got, want)
+		}
 	}
 }
