@@ -43,7 +43,7 @@ func (c *serveCommand) fixedClock() string {
 	if c.inMemory() {
 		return ""
 	}
-	if u, err := url.Parse(c.address); err == nil && devconsole.LoopbackHost(u.Hostname()) {
+	if u, err := url.Parse(c.address); err == nil && invokeapi.LoopbackHost(u.Hostname()) {
 		return ""
 	}
 	return "The clock can't be moved, because the table is not on this machine."

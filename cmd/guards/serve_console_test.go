@@ -100,4 +100,10 @@ func TestServeHasNoConsoleForOtherMachines(t *testing.T) {
 	if r := post(t, "http://127.0.0.1:"+port+"/posts-guard", like); r.StatusCode != 200 {
 		t.Errorf("POST /posts-guard: %s %s", r.Status, r.body)
 	}
+	if r := post(t, invocations("http://127.0.0.1:"+port, "cleanup"), `{"userId": "u1"}`, "Origin", "http://evil.example"); r.StatusCode != 403 {
+		t.Errorf("another website calls cleanup: %s %s", r.Status, r.body)
+	}
+	if !strings.Contains(log.String(), "/2015-03-31/functions/cleanup/invocations  error 403 A browser sent this request for the site ") {
+		t.Errorf("the log is %s", log)
+	}
 }

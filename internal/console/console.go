@@ -20,17 +20,19 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"github.com/cric-talk/guards/internal/invokeapi"
 	"github.com/cric-talk/guards/internal/limits"
 )
 
 // A Console is the page and what it shows. Set the exported fields before its
 // first use. It is safe for concurrent use.
 type Console struct {
-	API      http.Handler               // Lambda's Invoke API for the guards
+	API      http.Handler               // Lambda's Invoke API for the guards; it refuses other websites itself
 	Guards   []limits.Guard             // the guards that the page lists
 	Address  string                     // host:port on which the server listens; the host must be loopback
 	CountsIn string                     // where the guards count, such as "memory"
@@ -38,14 +40,14 @@ type Console struct {
 	Fixed    string                     // why nobody may move the clock; empty: it can be moved
 	Wait     func(time.Duration) string // returns a time to wait in words
 
-	once    sync.Once
-	mux     http.ServeMux
-	foreign http.CrossOriginProtection
-	closed  chan struct{} // Close closes it
-	end     func()        // closes closed once
+	once   sync.Once
+	mux    http.ServeMux
+	closed chan struct{} // Close closes it
+	end    func()        // closes closed once
 
 	guards  map[string]lambda.Handler // by name, unwatched; Watch adds to it before the first request
 	reading sync.Mutex                // held while windows are read
+	streams atomic.Int64              // open streams of events
 
 	mu      sync.Mutex // guards what follows
 	history history
@@ -57,7 +59,7 @@ type Console struct {
 // such as 127.0.0.1:3001.
 func Loopback(address string) bool {
 	a, err := netip.ParseAddrPort(address)
-	return err == nil && LoopbackHost(a.Addr().String())
+	return err == nil && invokeapi.LoopbackHost(a.Addr().String())
 }
 
 // init prepares the console for its first use.
@@ -71,7 +73,7 @@ func (c *Console) init() {
 		c.mux.HandleFunc("GET /console/picture.svg", c.own(c.servePicture))
 		c.mux.HandleFunc("POST /console/ask", c.own(c.serveAsk))
 		c.mux.HandleFunc("POST /console/clock", c.own(c.serveClock))
-		c.mux.HandleFunc("/", c.serveAPI)
+		c.mux.Handle("/", c.API)
 	})
 }
 
@@ -81,8 +83,8 @@ func (c *Console) init() {
 //     server's port. Another site could point its own name to this machine.
 //   - For the page, an Origin other than the page itself. A POST must have an
 //     Origin and must be JSON.
-//   - For the Invoke API, a request that a browser sends for another site. An
-//     app's backend and an SDK send no Origin, so they notice nothing.
+//
+// The Invoke API refuses requests of other sites itself.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.init()
 	c.mux.ServeHTTP(w, r)

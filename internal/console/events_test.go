@@ -2,7 +2,6 @@ package console_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"net/http"
 	"regexp"
@@ -21,24 +20,31 @@ import (
 type stream struct {
 	t      *testing.T
 	events chan event
+	stop   func() // closes the page
 }
 
 // An event is a server-sent event.
 type event struct{ id, name, data string }
 
+// open asks for the stream of events.
+func (r *rig) open(query string) *http.Response {
+	r.t.Helper()
+	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.url+"/console/events"+query, http.NoBody)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return response
+}
+
 // watch opens the stream of events.
 func (r *rig) watch(query string) *stream {
 	r.t.Helper()
-	ctx, stop := context.WithCancel(r.t.Context())
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url+"/console/events"+query, http.NoBody)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // the cleanup closes it
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	s := &stream{r.t, make(chan event, 1000)}
+	response := r.open(query) //nolint:bodyclose // the cleanup closes it
+	s := &stream{r.t, make(chan event, 1000), func() { _ = response.Body.Close() }}
 	go func() {
 		defer close(s.events)
 		var e event
@@ -57,10 +63,7 @@ func (r *rig) watch(query string) *stream {
 			}
 		}
 	}()
-	r.t.Cleanup(func() {
-		stop()
-		_ = response.Body.Close()
-	})
+	r.t.Cleanup(s.stop)
 	return s
 }
 

@@ -19,6 +19,7 @@ func TestThePageInABrowser(t *testing.T) {
 		"the picture is one click away":                 testPicture,
 		"the keyboard is enough":                        testKeyboard,
 		"without JavaScript the page still makes sense": testNoScript,
+		"one page too many is told why":                 testTooMany,
 		"axe finds nothing":                             testAxe,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,6 +75,18 @@ func testCountdown(b *browser, _ *rig) {
 		b.t.Errorf("%d refusals, want one: the page must not ask too early", n)
 	}
 	b.wait("#result", "Allowed. 1 of 1 used")
+}
+
+func testTooMany(b *browser, _ *rig) {
+	r := start(b.t, 0, nil)
+	for range 20 {
+		r.watch("").wait("windows", "")
+	}
+	b.load(r.url)
+	b.wait("#result", "20 consoles are open, which is the most. Close one, and load this page again.")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.errors = nil // the browser reports the refusal
 }
 
 func testClock(b *browser, _ *rig) {

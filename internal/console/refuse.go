@@ -5,10 +5,9 @@ import (
 	"mime"
 	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
 
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/invokeapi"
 )
 
 // policyOfPage lets the page load only what this server serves. Nobody may frame
@@ -62,27 +61,5 @@ func (c *Console) isLocal(host string) bool {
 		name, port = host, "80"
 	}
 	_, own, _ := net.SplitHostPort(c.Address)
-	return port == own && LoopbackHost(name)
-}
-
-// LoopbackHost reports whether a host's name or address is of this machine only.
-func LoopbackHost(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	a, err := netip.ParseAddr(host)
-	return err == nil && a.Unmap().IsLoopback()
-}
-
-// serveAPI passes a request on to the Invoke API, unless a browser sent it for
-// another site. The page of that site could not read the answer, but the guard
-// would have counted.
-func (c *Console) serveAPI(w http.ResponseWriter, r *http.Request) {
-	origin := r.Header.Get("Origin")
-	from, err := url.Parse(origin)
-	if c.foreign.Check(r) != nil || origin != "" && (err != nil || !LoopbackHost(from.Hostname())) {
-		http.Error(w, fmt.Sprintf("A browser sent this request for the site %s. The guards answer backends, and pages of this machine.", input.Show(origin)), http.StatusForbidden)
-		return
-	}
-	c.API.ServeHTTP(w, r)
+	return port == own && invokeapi.LoopbackHost(name)
 }

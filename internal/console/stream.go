@@ -12,6 +12,8 @@ import (
 const (
 	tick  = 250 * time.Millisecond // how often a stream looks for windows that are due
 	pause = 50 * time.Millisecond  // the shortest time between two parts of a stream
+
+	mostStreams = 20 // each one makes a request to a guard slower, because it gets every answer
 )
 
 // serveEvents streams what changes, as server-sent events:
@@ -21,8 +23,15 @@ const (
 //	answer   an answerView; its id is its number
 //
 // The query after=N leaves out the answers up to N, which the page shows
-// already. A browser that connects again sends the last id.
+// already. A browser that connects again sends the last id. If mostStreams are
+// open, one more is refused.
 func (c *Console) serveEvents(w http.ResponseWriter, r *http.Request) {
+	if c.streams.Add(1) > mostStreams {
+		c.streams.Add(-1)
+		http.Error(w, fmt.Sprintf("%d consoles are open, which is the most. Close one, and load this page again.", mostStreams), http.StatusServiceUnavailable)
+		return
+	}
+	defer c.streams.Add(-1)
 	w.Header().Set("Content-Type", "text/event-stream")
 	s := stream{c: c, w: w, windows: -1, ahead: -1}
 	s.answers, _ = strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)

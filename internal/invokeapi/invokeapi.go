@@ -38,9 +38,10 @@ type Server struct {
 	Functions map[string]Function // by name
 	Observe   func(Invocation)    // called after each invocation, from several goroutines at once; may be nil
 
-	once   sync.Once
-	mux    http.ServeMux
-	events sync.WaitGroup // running invocations of type Event
+	once    sync.Once
+	mux     http.ServeMux
+	foreign http.CrossOriginProtection
+	events  sync.WaitGroup // running invocations of type Event
 }
 
 // An Invocation describes an invocation that has ended, or a request for which
@@ -61,8 +62,13 @@ const arn = "arn:aws:lambda:us-east-1:123456789012:function:"
 // Wait waits until all invocations of type Event have ended.
 func (s *Server) Wait() { s.events.Wait() }
 
-// ServeHTTP implements http.Handler.
+// ServeHTTP implements http.Handler. It refuses what a browser sends for another
+// website.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.isForeign(r) {
+		s.refuse(w, r)
+		return
+	}
 	s.once.Do(func() {
 		s.mux.HandleFunc("POST /2015-03-31/functions/{name}/invocations", s.serveInvoke)
 		s.mux.HandleFunc("/{name}", s.serveForm)

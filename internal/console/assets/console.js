@@ -321,7 +321,12 @@ const events = new EventSource(`/console/events?after=${document.body.dataset.la
 events.addEventListener("clock", (e) => setClock(JSON.parse(e.data)));
 events.addEventListener("windows", (e) => setWindows(JSON.parse(e.data)));
 events.addEventListener("answer", (e) => addAnswer(JSON.parse(e.data)));
-events.addEventListener("error", () => say("The connection to guards serve is lost. The page tries again.", "!"));
+events.addEventListener("error", async () => {
+  if (events.readyState !== EventSource.CLOSED) return say("The connection to guards serve is lost. The page tries again.", "!");
+  const refused = await fetch(events.url); // the event does not tell why
+  if (refused.ok) return location.reload();
+  say(await refused.text(), "!");
+});
 events.addEventListener("open", () => {
   if ($("result").textContent.startsWith("The connection")) say("Connected again.");
 });
