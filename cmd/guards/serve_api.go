@@ -2,10 +2,6 @@ package main
 
 import (
 	"log/slog"
-	"net"
-	"net/http"
-	"sync"
-	"time"
 
 	"github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/invokeapi"
@@ -30,25 +26,4 @@ func newAPI(settings *lambdafn.Settings, store store, con console, observe func(
 	}
 	api.Functions["cleanup"] = invokeapi.Function{Timeout: cleanupTimeout, Handler: run}
 	return api
-}
-
-// newServer returns a server whose Shutdown closes unused connections at once.
-// [http.Server] alone waits 5 s for a connection on which no request has
-// arrived.
-func newServer(h http.Handler) *http.Server {
-	var unused sync.Map
-	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ConnState: func(c net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			unused.Store(c, nil)
-		} else {
-			unused.Delete(c)
-		}
-	}}
-	s.RegisterOnShutdown(func() {
-		unused.Range(func(c, _ any) bool {
-			_ = c.(net.Conn).Close()
-			return true
-		})
-	})
-	return s
 }

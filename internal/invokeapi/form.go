@@ -23,9 +23,8 @@ func (s *Server) serveForm(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, name, http.StatusNotFound, "ResourceNotFoundException", "Function not found: "+input.Show(name)+"; "+s.names(true))
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPayload))
-	if err != nil {
-		s.fail(w, name, http.StatusRequestEntityTooLarge, "RequestTooLargeException", "body is too large")
+	body, ok := s.readBody(w, r, name)
+	if !ok {
 		return
 	}
 	id := newRequestID()

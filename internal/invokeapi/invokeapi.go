@@ -14,6 +14,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -166,20 +167,32 @@ func ErrorType(err error) string {
 // means {}. If the body is wrong, readPayload answers the caller and returns
 // false.
 func (s *Server) readPayload(w http.ResponseWriter, r *http.Request, name string) ([]byte, bool) {
-	payload, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPayload))
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		s.fail(w, name, http.StatusRequestEntityTooLarge, "RequestTooLargeException",
-			fmt.Sprintf("payload is too large for the RequestResponse invocation type (limit %d bytes)", maxPayload))
-		return nil, false
-	}
-	if len(payload) == 0 {
+	payload, ok := s.readBody(w, r, name)
+	if ok && len(payload) == 0 {
 		payload = []byte("{}")
 	}
-	if err != nil || !json.Valid(payload) {
+	if ok && !json.Valid(payload) {
 		s.fail(w, name, http.StatusBadRequest, "InvalidRequestContentException", "Could not parse request body into json")
-		return nil, false
+		ok = false
 	}
-	return payload, true
+	return payload, ok
+}
+
+// readBody reads the body. If the body is too large, or does not arrive, readBody
+// answers the caller and returns false.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, name string) ([]byte, bool) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPayload))
+	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case tooLarge:
+		s.fail(w, name, http.StatusRequestEntityTooLarge, "RequestTooLargeException",
+			fmt.Sprintf("payload is too large for the RequestResponse invocation type (limit %d bytes)", maxPayload))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		s.fail(w, name, http.StatusRequestTimeout, "RequestTimeoutException", "the request body did not arrive in time")
+	case err != nil:
+		s.fail(w, name, http.StatusBadRequest, "InvalidRequestContentException", "the request body ends too early")
+	}
+	return body, err == nil
 }
 
 // fail sends an error of the API itself. No function has run.
