@@ -27,6 +27,7 @@ func TestInterruptedCommandsPrintWhatWasDone(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".GetItem") && !strings.HasPrefix(command, "limits diff") {
+				w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 				_, _ = io.WriteString(w, "{}") // there are no live limits
 				return
 			}

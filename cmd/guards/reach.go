@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,7 @@ const (
 type reacher struct {
 	client   aws.HTTPClient
 	answer   time.Duration // how long the first answer may take on a connection; 0: as long as the request's context allows
+	dynamo   bool          // the first answer must be DynamoDB's
 	answered atomic.Bool
 }
 
@@ -48,6 +50,10 @@ func (c *reacher) Do(r *http.Request) (*http.Response, error) {
 		}
 	}})
 	response, err := c.client.Do(r.WithContext(ctx))
+	if err == nil && c.dynamo && !fromDynamoDB(response.Header) {
+		err = fmt.Errorf("what answers there is not DynamoDB: %s", response.Status)
+		_ = response.Body.Close()
+	}
 	switch {
 	case err == nil:
 		c.answered.Store(true)
@@ -64,6 +70,12 @@ func (c *reacher) Do(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return nil, &unreached{r.URL.Scheme + "://" + r.URL.Host, err}
+}
+
+// fromDynamoDB reports whether an answer can be DynamoDB's or an emulator's.
+// Another server would look like an empty or a broken table.
+func fromDynamoDB(h http.Header) bool {
+	return h.Get("X-Amzn-Requestid") != "" || strings.HasPrefix(h.Get("Content-Type"), "application/x-amz-json")
 }
 
 // A body ends the context of its request when it is closed.

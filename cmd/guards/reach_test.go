@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,4 +76,26 @@ func TestSilentAddressesAreReported(t *testing.T) {
 			t.Errorf("silent after an answer: %v", err)
 		}
 	})
+}
+
+// Another server, such as the app's own, would look like an empty or a broken
+// table.
+func TestAServerThatIsNotDynamoDBIsReported(t *testing.T) {
+	credentials(t)
+	for _, answer := range []string{"{}", "<html>"} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
+		for _, command := range []string{
+			"top --yes", "stats", "status --user u1", "cleanup --yes", "erase --user u1 --yes", "reset create_post --user u1 --yes",
+			"limits diff", "limits set create_post 20/1m", "check create_post --user u1 --store dynamodb", "serve --store dynamodb",
+		} {
+			var log stream
+			status := run(t.Context(), append(strings.Fields(command), "--region", "us-east-1", "--endpoint", server.URL), console{out: io.Discard, err: &log})
+			want := "guards: " + server.URL + " can't be reached: what answers there is not DynamoDB: 200 OK\n" +
+				"guards: choose another address with --endpoint or AWS_ENDPOINT_URL_DYNAMODB, or another region with --region\n"
+			if status != unreachable || log.String() != want {
+				t.Errorf("guards %s, answered with %s: status %d, %s", command, answer, status, &log)
+			}
+		}
+		server.Close()
+	}
 }

@@ -97,7 +97,7 @@ func (f *tableFlags) open(ctx context.Context) (store, error) {
 			o.BaseEndpoint = aws.String(f.Endpoint)
 		}
 		f.address = aws.ToString(o.BaseEndpoint)
-		o.HTTPClient = &reacher{client: o.HTTPClient, answer: answerWait}
+		o.HTTPClient = &reacher{client: o.HTTPClient, answer: answerWait, dynamo: true}
 	})
 	return storeOf(s), nil
 }

@@ -119,7 +119,7 @@ func instead(code policy.Policy, text string) (policy.Policy, error) {
 		return p, err
 	}
 	if err := policy.Share(code, p); err != nil {
-		return policy.Policy{}, fmt.Errorf("limit: %w", err)
+		return policy.Policy{}, fmt.Errorf("a live limit keeps the kind and the window of the code's limit: %w", err)
 	}
 	return p.OptionsOf(code), nil
 }

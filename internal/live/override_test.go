@@ -59,12 +59,13 @@ func TestSet(t *testing.T) {
 
 func TestSetRefuses(t *testing.T) {
 	for _, tt := range []struct{ activity, tier, limit, want string }{
-		{"create_post", "", "20/1h", `create_post: limit: window of "20/1h" is 1h, want 1m`},
-		{"create_post", "gold", "20/1h", `create_post: tier "gold": limit: window of "20/1h" is 1h, want 1m`},
+		{"create_post", "", "20/1h", `create_post: a live limit keeps the kind and the window of the code's limit: window of "20/1h" is 1h, want 1m`},
+		{"create_post", "gold", "20/1h", `create_post: tier "gold": a live limit keeps the kind and the window of the code's limit: window of "20/1h" is 1h, want 1m`},
 		{"create_post", "", "0/1m", `create_post: limit is "0/1m": actions are "0"`},
 		{"create_post", "", "20/1m burst 5", `"burst" is not an option of a fixed limit`},
 		{"create_post", "", "minute: 20/1m, day: 99/1d", `has 1 limit and "minute: 20/1m, day: 99/1d" has 2`},
 		{"ingest", "", "20/1m", `did you mean "sliding 20/1m"?`},
+		{"ingest", "", "log 80/1h", `a live limit keeps the kind and the window of the code's limit: "log 80/1h" counts in another way than "sliding 50/1h"`},
 		{"pin", "", "50/12h", `did you mean "log 50/12h"?`},
 		{"pin", "", "log 101/12h", "limit is 101"},
 		{"pin", "", "log 50/1h", `window of "log 50/1h" is 1h, want 12h`},
