@@ -29,8 +29,7 @@ type report struct {
 	At       time.Time    `json:"at"`
 	By       string       `json:"by"`
 	Why      string       `json:"why,omitzero"`
-	Table    string       `json:"table"`
-	Region   string       `json:"region"`
+	tableName
 }
 
 // edit changes the settings. It returns a report, and the settings before and
@@ -56,7 +55,7 @@ func (f *changeFlags) edit(ctx context.Context, con console, s store, what strin
 	if ctx.Err() != nil && asked {
 		con.note("stopped: the change may be made or not; see guards limits history")
 	}
-	r = report{What: what, At: c.At.UTC(), By: f.By, Why: f.Why, Table: f.table, Region: f.region}
+	r = report{What: what, At: c.At.UTC(), By: f.By, Why: f.Why, tableName: f.named()}
 	return r, before, after, reached(err)
 }
 

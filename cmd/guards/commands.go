@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"reflect"
 	"time"
 
@@ -88,7 +90,7 @@ func run(ctx context.Context, args []string, c console) int {
 		return exited
 	}
 	if err == nil && !command.Selected().Passthrough { // the shell completes empty words too
-		err = checkEmpty(command)
+		err = cmp.Or(checkEmpty(command), checkTwice(command))
 	}
 	if err == nil {
 		err = explain(command, command.Run())
@@ -118,6 +120,22 @@ func checkEmpty(c *kong.Context) error {
 		if hasEmpty(reflect.Indirect(value.Target)) {
 			return input.Invalid(name, "empty", "a value")
 		}
+	}
+	return nil
+}
+
+// checkTwice returns an error if a flag with one value is given twice. The first
+// value would have no effect.
+func checkTwice(c *kong.Context) error {
+	seen := make(map[string]bool)
+	for _, p := range c.Path {
+		if p.Flag == nil || p.Flag.IsSlice() || p.Flag.IsBool() {
+			continue
+		}
+		if seen[p.Flag.Name] {
+			return fmt.Errorf("--%s is given twice", p.Flag.Name)
+		}
+		seen[p.Flag.Name] = true
 	}
 	return nil
 }

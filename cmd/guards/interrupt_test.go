@@ -16,7 +16,7 @@ func TestInterruptedCommandsPrintWhatWasDone(t *testing.T) {
 	for command, want := range map[string]string{ // on both streams; TABLE is the table
 		"status --user u1":                  "",
 		"stats":                             "guards: stopped before the end: the figures are those of the items that were read\n0 items of 0 users, 0 stale, in TABLE\n",
-		"stats --json":                      "guards: stopped before the end: the figures are those of the items that were read\n" + `{"trackedUsers":0,"items":0,"stale":0,"activities":[]}` + "\n",
+		"stats --json":                      "guards: stopped before the end: the figures are those of the items that were read\n" + `{"table":"counts","region":"eu-west-1","trackedUsers":0,"items":0,"stale":0,"activities":[]}` + "\n",
 		"cleanup --yes":                     "0 items of 0 users read, 0 stale, at least 0 deleted before the command was stopped, in TABLE\n",
 		"erase --user u1 --yes":             "0 items of u1 found, at least 0 deleted before the command was stopped, in TABLE\n",
 		"reset create_post --user u1 --yes": "guards: stopped: create_post of u1 may be cleared or not; see guards status --user u1\n",

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -45,11 +46,14 @@ func serve(t testing.TB, args ...string) (endpoint string, log *stream) {
 // serveAt is like serve, with another clock.
 func serveAt(t testing.TB, now func() time.Time, args ...string) (endpoint string, log *stream) {
 	t.Helper()
+	if !slices.Contains(args, "--addr") {
+		args = append([]string{"--addr", "127.0.0.1:0"}, args...)
+	}
 	ctx, interrupt := context.WithCancel(t.Context())
 	log = new(stream)
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...), console{out: io.Discard, err: log, now: now})
+		ended <- run(ctx, append([]string{"serve"}, args...), console{out: io.Discard, err: log, now: now})
 	}()
 	t.Cleanup(func() {
 		interrupt()

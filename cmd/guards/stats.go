@@ -30,6 +30,7 @@ Examples:
 
 // statistics are the figures that the command prints.
 type statistics struct {
+	tableName
 	TrackedUsers int64           `json:"trackedUsers"`
 	Items        int64           `json:"items"`
 	Stale        int64           `json:"stale"`
@@ -63,7 +64,7 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 	if ctx.Err() != nil {
 		con.note("stopped before the end: the figures are those of the items that were read")
 	}
-	s := statistics{found.Users, found.Items, found.Stale, []activityUsers{}}
+	s := statistics{c.named(), found.Users, found.Items, found.Stale, []activityUsers{}}
 	for _, name := range slices.Sorted(maps.Keys(found.Activities)) {
 		if c.Activity == "" || c.Activity == name {
 			s.Activities = append(s.Activities, activityUsers{name, found.Activities[name], interval(name).Milliseconds()})

@@ -17,7 +17,7 @@ import (
 type statusCommand struct {
 	User string `required:"" placeholder:"ID" help:"The user to show."`
 	Tier string `placeholder:"T" help:"The user's plan."`
-	JSON bool   `name:"json" help:"Print one JSON array."`
+	JSON bool   `name:"json" help:"Print one JSON document."`
 	tableFlags
 }
 
@@ -35,6 +35,8 @@ type standing struct {
 	figures            // of the limit that restricts the user most
 	Limits   []figures `json:"limits,omitempty"` // each limit, if the activity has several
 	Live     *ruling   `json:"live,omitzero"`    // what operators changed; nil: nothing
+
+	Unreadable []string `json:"unreadable,omitempty"` // attributes of the wrong type; the figures mean nothing
 }
 
 // figures are what a user has done and has left of one limit.
@@ -71,12 +73,16 @@ func (c *statusCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	for _, line := range unreadable(c.User, items) {
+	for _, line := range unreadable(c.User, items, con.now()) {
 		con.note(line)
 	}
 	list := standings(c.User, c.Tier, items, changed.Limits(), con.now())
 	if c.JSON {
-		return con.printJSON(list)
+		return con.printJSON(struct {
+			tableName
+			UserID     string     `json:"userId"`
+			Activities []standing `json:"activities"`
+		}{c.named(), c.User, list})
 	}
 	if _, err := fmt.Fprintf(con.out, "%s in %s:\n", c.User, c.where()); err != nil {
 		return err
@@ -116,8 +122,9 @@ func standings(user, tier string, items map[ratelimit.Key]ratelimit.Item, change
 				continue
 			}
 			window, _ := p.Item(now)
-			f := p.Read(now, 1, items[ratelimit.Key{UserID: user, Activity: a.Name, Window: window}].State)
-			s := standing{Function: g.Name, Activity: a.Name, figures: figuresOf(f), Live: ruling}
+			item := items[ratelimit.Key{UserID: user, Activity: a.Name, Window: window}]
+			f := p.Read(now, 1, item.State)
+			s := standing{Function: g.Name, Activity: a.Name, figures: figuresOf(f), Live: ruling, Unreadable: item.Unread}
 			for _, one := range f.Each {
 				s.Limits = append(s.Limits, figuresOf(one))
 			}
@@ -130,18 +137,30 @@ func standings(user, tier string, items map[ratelimit.Key]ratelimit.Item, change
 // unreadable returns a line for each item that has an attribute of the wrong
 // type. Guards decide such an activity as in an outage, and its figures mean
 // nothing.
-func unreadable(user string, items map[ratelimit.Key]ratelimit.Item) (lines []string) {
+func unreadable(user string, items map[ratelimit.Key]ratelimit.Item, at time.Time) (lines []string) {
 	for key, item := range items {
 		if len(item.Unread) == 0 {
 			continue
 		}
-		repair := "guards reset --user " + user + " " + key.Activity
-		if _, a, ok := activityNamed(key.Activity); !ok || a.Limit.Queues() {
-			repair = "guards erase --user " + user // reset takes only activities of the code, and no places
+		repair := "guards erase --user " + user
+		if clears(key, at) {
+			repair = "guards reset --user " + user + " " + key.Activity
 		}
 		lines = append(lines, fmt.Sprintf("an item of %s can't be read, so its figures mean nothing: %s has the wrong type; %s repairs it",
 			key.Activity, strings.Join(item.Unread, ", "), repair))
 	}
 	slices.Sort(lines)
 	return lines
+}
+
+// clears reports whether a reset deletes the item with this key. It deletes the
+// current item of an activity that has a limit. Of a reservoir it deletes
+// nothing, because jobs wait for the places.
+func clears(key ratelimit.Key, at time.Time) bool {
+	_, a, ok := activityNamed(key.Activity)
+	if !ok || a.Unlimited || a.Limit.Queues() {
+		return false
+	}
+	window, _ := a.Limit.Item(at.UnixMilli())
+	return window == key.Window
 }

@@ -20,6 +20,7 @@ func TestStandings(t *testing.T) {
 	items := map[ratelimit.Key]ratelimit.Item{
 		{UserID: "u1", Activity: "create_post", Window: 28_333_334}: {State: policy.State{"activityCount": 10}},
 		{UserID: "u1", Activity: "update_post", Window: 28_333_333}: {State: policy.State{"activityCount": 10}}, // this window has passed
+		{UserID: "u1", Activity: "delete_post", Window: 28_333_334}: {Unread: []string{"activityCount"}},
 	}
 	got := map[string]standing{}
 	for _, s := range standings("u1", "", items, nil, time.UnixMilli(now)) {
@@ -29,8 +30,9 @@ func TestStandings(t *testing.T) {
 		t.Error("like has no limit, but is listed")
 	}
 	for activity, want := range map[string]standing{
-		"create_post": {"posts-guard", "create_post", figures{"", 10, 10, 0, 42_000, 1_700_000_100_000}, nil, nil},
-		"update_post": {"posts-guard", "update_post", figures{"", 10, 0, 10, 0, 1_700_000_100_000}, nil, nil},
+		"create_post": {"posts-guard", "create_post", figures{"", 10, 10, 0, 42_000, 1_700_000_100_000}, nil, nil, nil},
+		"update_post": {"posts-guard", "update_post", figures{"", 10, 0, 10, 0, 1_700_000_100_000}, nil, nil, nil},
+		"delete_post": {"posts-guard", "delete_post", figures{"", 10, 0, 10, 0, 1_700_000_100_000}, nil, nil, []string{"activityCount"}},
 	} {
 		if diff := cmp.Diff(want, got[activity], cmp.AllowUnexported(standing{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", activity, diff)
@@ -48,6 +50,9 @@ func TestUnreadableItems(t *testing.T) {
 			"userId": "u1", "activityWindow": activity + "#28333334", "activity": activity, "activityCount": "3",
 		})
 	}
+	put(t, endpoint, table, map[string]string{"userId": "u2", "activityWindow": "update_member_role", "w": "3"})
+	put(t, endpoint, table, map[string]string{"userId": "u3", "activityWindow": "create_post#28333333", "activity": "create_post", "activityCount": "3"})
+	put(t, endpoint, table, map[string]string{"userId": "u4", "activityWindow": "like#28333334", "activity": "like", "activityCount": "3"})
 	for _, tt := range []struct {
 		command string
 		status  int
@@ -62,6 +67,13 @@ func TestUnreadableItems(t *testing.T) {
 		{"erase --user u1 --yes", done, ""},
 		{"status --user u1", done, ""},
 		{"check create_post --user u1 --store dynamodb", done, ""},
+
+		{"status --user u2", done, "guards: an item of update_member_role can't be read, so its figures mean nothing: w has the wrong type; guards erase --user u2 repairs it\n"},
+		{"reset update_member_role --user u2 --yes", wrongUse, "update_member_role can't be reset"},
+		{"erase --user u2 --yes", done, ""},
+		{"status --user u2", done, ""},
+		{"status --user u3", done, "guards erase --user u3 repairs it\n"}, // of the window before, which a reset does not delete
+		{"status --user u4", done, "guards erase --user u4 repairs it\n"}, // like is unlimited, so a reset deletes nothing
 	} {
 		var log stream
 		args := append(strings.Fields(tt.command), "--region", "us-east-1", "--endpoint", endpoint, "--table", table)

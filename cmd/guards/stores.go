@@ -150,6 +150,15 @@ func (f *tableFlags) aws(ctx context.Context) (aws.Config, error) {
 	return cfg, nil
 }
 
+// A tableName names a table in JSON.
+type tableName struct {
+	Table  string `json:"table"`
+	Region string `json:"region"`
+}
+
+// named returns the name and the region of the table that open opened.
+func (f *tableFlags) named() tableName { return tableName{f.table, f.region} }
+
 // where names the table that open opened: its name, region and address.
 func (f *tableFlags) where() string {
 	where := fmt.Sprintf("the table %s in %s", f.table, f.region)

@@ -140,7 +140,7 @@ func (c *topCommand) read(ctx context.Context, con console, s store) (ranking, e
 	if err != nil {
 		return ranking{}, err
 	}
-	r := ranking{At: con.now().UTC(), Near: c.Near, Users: []ranked{}, rows: c.Rows, only: c.Activity, changed: changed.Limits()}
+	r := ranking{tableName: c.named(), At: con.now().UTC(), Near: c.Near, Users: []ranked{}, rows: c.Rows, only: c.Activity, changed: changed.Limits()}
 	cost, err := s.scan.Items(ctx, func(k ratelimit.Key, item ratelimit.Item) {
 		r.add(k, item)
 		if r.seen++; r.seen%1000 == 0 {

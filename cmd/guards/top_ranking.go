@@ -29,6 +29,7 @@ type ranked struct {
 // A ranking holds the users who have used most of their limits. Its memory does
 // not grow with the table.
 type ranking struct {
+	tableName
 	At    time.Time `json:"at"`
 	Items int64     `json:"items"` // that were read
 	Units float64   `json:"readUnits"`
