@@ -59,6 +59,9 @@ func (c *replayCommand) Run(ctx context.Context, con console) error {
 		return err
 	}
 	defer in.close()
+	if name := in.same(c.Plot); name != "" {
+		return input.Invalid("--plot", "the file "+name+", which would be overwritten", "another file")
+	}
 	r := &replay.Replay{Activity: c.Activity, Policy: limits[0], Progress: func(lines int64) { in.progress(con, lines) }}
 	if c.Suggest != "" {
 		return c.suggest(ctx, con, r, in.reader(o))

@@ -128,6 +128,21 @@ func (f *recordFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// same returns the name of the file of the record to which a path leads, also
+// through a link. It returns an empty text if there is none.
+func (r *record) same(path string) string {
+	target, err := os.Stat(path)
+	if err != nil {
+		return "" // there is no such file
+	}
+	for _, f := range r.files {
+		if info, err := f.file.Stat(); err == nil && os.SameFile(info, target) {
+			return f.name
+		}
+	}
+	return ""
+}
+
 func (r *record) close() {
 	for _, f := range r.files {
 		f.close()

@@ -101,7 +101,7 @@ func (f *file) record() ([]byte, error) {
 	}
 }
 
-// open looks at the first bytes, which tell gzip from text.
+// open looks at the first bytes, which tell gzip and UTF-16 from text.
 func (f *file) open() error {
 	text := bufio.NewReaderSize(f.raw, longestLine)
 	if magic, _ := text.Peek(2); string(magic) == "\x1f\x8b" {
@@ -113,6 +113,9 @@ func (f *file) open() error {
 	}
 	if mark, _ := text.Peek(3); string(mark) == "\ufeff" { // spreadsheets put a byte order mark before CSV
 		_, _ = text.Discard(3)
+	}
+	if start, _ := text.Peek(4); bytes.HasPrefix(start, []byte("\xff\xfe")) || bytes.HasPrefix(start, []byte("\xfe\xff")) || bytes.IndexByte(start, 0) >= 0 {
+		return errors.New("it is UTF-16 or no text, want UTF-8")
 	}
 	f.lines = &lines{text: text}
 	return nil

@@ -61,9 +61,13 @@ func (f *nginxFile) parse(record []byte) (found fields, err error) {
 }
 
 // request returns the method and the path of a quoted request. It returns a
-// request that is no HTTP as it is.
+// request that is no HTTP as it is, and - for an empty one, which nginx logs if
+// a client sends nothing.
 func (f *nginxFile) request(text []byte) ([]byte, bool) {
 	text, _, ok := bytes.Cut(text, []byte(`" `))
+	if len(text) == 0 {
+		return []byte("-"), ok
+	}
 	parts := bytes.Split(text, []byte(" "))
 	if len(parts) != 3 {
 		return text, ok

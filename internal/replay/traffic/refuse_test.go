@@ -61,6 +61,14 @@ func TestReaderRefuses(t *testing.T) {
 	checkRefused(t, Options{Columns: Columns{Activity: "verb"}, Activity: "act"}, `{"time":1767571200,"user":"secret1"}`, `line 1: it has no field "verb" for the activity`)
 	checkRefused(t, Options{Columns: Columns{Activity: "verb"}, Activity: "act"}, "time,user\n", `line 1: the header time,user has no column "verb", want time, user and verb;`)
 	checkRefused(t, Options{Activity: "act"}, "time\n", `line 1: the header time has no column "user", want time and user;`)
+	const utf16 = "it is UTF-16 or no text, want UTF-8"
+	for _, text := range []string{"\xff\xfet\x00i\x00m\x00e\x00", "\xfe\xff\x00t\x00i\x00m\x00e", "t\x00i\x00m\x00e\x00", "\x00t\x00i\x00m\x00e", "\xff\xfe"} { // as spreadsheets and PowerShell write
+		for _, skipBad := range []bool{false, true} {
+			if _, err := read(Options{SkipBad: skipBad}, text); err == nil || err.Error() != "t.csv: "+utf16 {
+				t.Errorf("%q: %v, want %s", text, err, utf16)
+			}
+		}
+	}
 	checkRefused(t, Options{Unit: Millis}, "time,user,activity\n1.5,secret1,a\n", `line 2: time has a decimal point, want Unix milliseconds`)
 	checkRefused(t, Options{Unit: Seconds}, "time,user,activity\n9214646400,secret1,a\n", `line 2: time is after the year 2261`)
 	checkRefused(t, Options{Unit: Millis}, "time,user,activity\n9214646400000,secret1,a\n", `line 2: time is after the year 2261`)

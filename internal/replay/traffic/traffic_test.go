@@ -94,6 +94,11 @@ func TestOptions(t *testing.T) {
 		{Options{Unit: Seconds}, "time,user,activity\n5,u1,a\n5.5,u1,a", []Line{{5000, "u1", "a"}, {5500, "u1", "a"}}},
 		{Options{Format: Nginx, Activity: "act"}, log, []Line{{start, "alice", "act"}, {start + 1000, "2001:db8::1", "act"}}},
 		{Options{Format: Nginx, Columns: Columns{User: "remote_addr", Activity: "request"}}, log, []Line{{start, "192.0.2.7", "POST /posts"}, {start + 1000, "2001:db8::1", "GET /"}}},
+		{ // a client connects and sends nothing
+			Options{Format: Nginx, Columns: Columns{Activity: "request"}},
+			`192.0.2.7 - - [05/Jan/2026:00:00:00 +0000] "" 400 0 "-" "-"` + "\n" + `192.0.2.7 - - [05/Jan/2026:00:00:00 +0000] "-" 408 -`,
+			[]Line{{start, "192.0.2.7", "-"}, {start, "192.0.2.7", "-"}},
+		},
 	} {
 		got, err := read(tt.o, tt.text)
 		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
