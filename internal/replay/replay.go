@@ -56,18 +56,12 @@ func (r *Replay) Run(ctx context.Context, t *traffic.Reader) (*Report, error) {
 // each other policy. The reports are in this order. If Compare returns an
 // error, they have the figures up to there.
 func (r *Replay) Compare(ctx context.Context, t *traffic.Reader, others ...policy.Policy) ([]*Report, error) {
-	var reports []*Report
-	var deciders []*decider
-	for _, p := range slices.Concat([]policy.Policy{r.Policy}, others) {
-		deciders = append(deciders, newDecider(p, false))
-		reports = append(reports, newReport(r.Activity, p))
-	}
+	s := newShards(r.Activity, slices.Concat([]policy.Policy{r.Policy}, others))
 	skipped, err := r.eachOfActivity(ctx, t, func(line traffic.Line) error {
-		for i, d := range deciders {
-			reports[i].count(line, d.check(line))
-		}
+		s.add(line)
 		return nil
 	})
+	reports := s.end()
 	for _, report := range reports {
 		report.OtherActivities = skipped
 		report.finish(t)

@@ -94,6 +94,12 @@ func (r *Report) count(line traffic.Line, d ratelimit.Decision) {
 	r.From, r.To = min(r.From, line.Time), max(r.To, line.Time)
 }
 
+// join adds the requests of other users.
+func (r *Report) join(other *Report) {
+	maps.Copy(r.byID, other.byID)
+	r.From, r.To = min(r.From, other.From), max(r.To, other.To)
+}
+
 func (u *User) count(at, window int64, d ratelimit.Decision) {
 	u.first, u.last = min(u.first, at), max(u.last, at)
 	u.LongestWaitMs = max(u.LongestWaitMs, d.Wait.Milliseconds())
