@@ -12,6 +12,7 @@ type console struct {
 	out, err io.Writer        // out gets results, err everything else
 	color    bool             // out is a terminal that shows colours
 	screen   bool             // out is a terminal that can be cleared
+	width    int              // characters in a line of out, if it is a terminal with fewer than 80; else 0
 	progress bool             // err is a terminal on which a line can be replaced
 	now      func() time.Time // decides what is counted and what has expired; nil: time.Now
 }

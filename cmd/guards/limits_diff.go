@@ -66,7 +66,7 @@ func (c *diffCommand) Run(ctx context.Context, con console) error {
 	for _, g := range grants {
 		t.row(g.UserID, g.Role, g.Tier, g.Until.Format(time.RFC3339), g.Reason)
 	}
-	return t.write(con.out)
+	return t.write(con.out, con.width)
 }
 
 // differences returns what s changes, in the order of the activities' names.

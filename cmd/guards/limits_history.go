@@ -40,5 +40,5 @@ func (c *historyCommand) Run(ctx context.Context, con console) error {
 	for _, h := range changes {
 		t.row(fmt.Sprint(h.Version), h.At.UTC().Format(time.RFC3339), h.By, h.What, h.Why)
 	}
-	return t.write(con.out)
+	return t.write(con.out, con.width)
 }

@@ -57,7 +57,7 @@ func (c *listCommand) Run(ctx context.Context, con console) error {
 	for _, l := range all {
 		t.row(l.Function, l.Activity, l.Policy, lists.Tiers(l.Tiers, ""))
 	}
-	return t.write(con.out)
+	return t.write(con.out, con.width)
 }
 
 // list returns the activities of all guards.

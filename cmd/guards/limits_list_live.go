@@ -56,7 +56,7 @@ func (c *listCommand) live(ctx context.Context, con console) error {
 	if _, err := fmt.Fprintf(con.out, "in force in %s:\n", c.where()); err != nil {
 		return err
 	}
-	return tableOf(list, grants).write(con.out)
+	return tableOf(list, grants).write(con.out, con.width)
 }
 
 // listLive returns the limits of all activities and of their tiers.

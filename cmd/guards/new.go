@@ -151,7 +151,7 @@ func (c *newCommand) print(con console, checkout *scaffold.Checkout, r scaffold.
 	if c.JSON {
 		return con.printJSON(a)
 	}
-	if err := t.write(con.out); err != nil {
+	if err := t.write(con.out, con.width); err != nil {
 		return err
 	}
 	for _, f := range a.Files {

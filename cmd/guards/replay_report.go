@@ -23,7 +23,7 @@ func (c console) printReport(r *replay.Report) error {
 	}
 	if r.HeldUp > 0 {
 		fmt.Fprintf(&b, "\n%s held up, for up to %s; the most:\n\n", several(r.HeldUp, "user"), inWords(r.LongestWaitMs))
-		if err := worst(r.Worst).write(&b); err != nil {
+		if err := worst(r.Worst).write(&b, c.width); err != nil {
 			return err
 		}
 	}
@@ -67,7 +67,7 @@ func (c console) printComparison(all []*replay.Report) error {
 		t.row(r.Policy, fmt.Sprintf("%s (%.1f %%)", grouped(r.Allowed), 100*float64(r.Allowed)/float64(r.Requests)),
 			grouped(r.Refused), grouped(r.Delayed), grouped(r.HeldUp), inWords(r.LongestWaitMs))
 	}
-	if err := t.write(&b); err != nil {
+	if err := t.write(&b, c.width); err != nil {
 		return err
 	}
 	unusual(&b, r)

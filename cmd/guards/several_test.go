@@ -67,7 +67,7 @@ func TestStatusShowsEachOfSeveralLimits(t *testing.T) {
 	key, item := texting(t, "minute: 5/1m, hour: 30/1h", 26)
 	list := standings("u1", "", map[ratelimit.Key]ratelimit.Item{key: item}, nil, pinned)
 	var text, json stream
-	if err := statusTable(list).write(&text); err != nil {
+	if err := statusTable(list).write(&text, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := (console{out: &json}).printLine(list); err != nil {

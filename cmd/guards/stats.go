@@ -106,5 +106,5 @@ func (s statistics) print(con console, where string) error {
 	for _, a := range s.Activities {
 		t.row(a.Activity, fmt.Sprint(a.Users), waitMs(a.IntervalMs))
 	}
-	return t.write(con.out)
+	return t.write(con.out, con.width)
 }

@@ -87,7 +87,7 @@ func (c *statusCommand) Run(ctx context.Context, con console) error {
 	if _, err := fmt.Fprintf(con.out, "%s in %s:\n", c.User, c.where()); err != nil {
 		return err
 	}
-	return statusTable(list).write(con.out)
+	return statusTable(list).write(con.out, con.width)
 }
 
 // statusTable returns the table for people. It has a column about live limits

@@ -15,12 +15,19 @@ const (
 	yellow = "33"
 )
 
+// usualWidth is the least width for which all columns of tables are meant, in
+// characters.
+const usualWidth = 80
+
 // terminal returns the console of this process.
 func terminal() console {
 	c := console{
 		out: os.Stdout, err: os.Stderr, color: colorful(os.Stdout),
 		screen:   os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd())),
 		progress: os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stderr.Fd())),
+	}
+	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && width < usualWidth {
+		c.width = width
 	}
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		c.in = os.Stdin

@@ -112,7 +112,7 @@ func (r *ranking) print(con console, c *topCommand) error {
 	if rest := r.Found - int64(len(r.Users)); rest > 0 {
 		t.row(fmt.Sprintf("and %d more: see --rows", rest))
 	}
-	return t.write(con.out)
+	return t.write(con.out, con.width)
 }
 
 // barOf returns a bar with a percentage.
