@@ -68,10 +68,7 @@ func TestServeEndsAlthoughAPageIsOpen(t *testing.T) {
 	go func() {
 		ended <- run(ctx, []string{"serve", "--addr", "127.0.0.1:0"}, console{out: io.Discard, err: log, now: atPinned})
 	}()
-	for !serving.MatchString(log.String()) {
-		time.Sleep(time.Millisecond)
-	}
-	endpoint := serving.FindStringSubmatch(log.String())[1]
+	endpoint := started(t, log, ended)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, endpoint+"/console/events", http.NoBody)
 	if err != nil {
 		t.Fatal(err)

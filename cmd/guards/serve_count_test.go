@@ -40,7 +40,10 @@ func TestServeLetsExactlyTheLimitThrough(t *testing.T) {
 				wg.Go(func() {
 					for request := range next {
 						r := post(t, invocations(endpoint, "comments-guard"), request)
-						for strings.Contains(r.body, `"errorType":"Unavailable"`) { // the machine was too slow: ask again
+						for range 5 { // the machine may be too slow: ask again
+							if !strings.Contains(r.body, `"errorType":"Unavailable"`) {
+								break
+							}
 							r = post(t, invocations(endpoint, "comments-guard"), request)
 						}
 						mu.Lock()

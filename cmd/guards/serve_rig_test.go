@@ -61,15 +61,36 @@ func serveAt(t testing.TB, now func() time.Time, args ...string) (endpoint strin
 			t.Errorf("guards serve ended with status %d:\n%s", status, log)
 		}
 	})
-	for {
-		if match := serving.FindStringSubmatch(log.String()); match != nil {
-			return match[1], log
-		}
+	return started(t, log, ended), log
+}
+
+// started waits until guards serve prints its URL, and returns it. Ended gets the
+// status of the command.
+func started(t testing.TB, log *stream, ended chan int) (endpoint string) {
+	t.Helper()
+	until(t, "guards serve has not started", func() bool {
 		select {
 		case status := <-ended:
 			ended <- status
 			t.Fatalf("guards serve ended with status %d:\n%s", status, log)
-		case <-time.After(time.Millisecond):
+		default:
+		}
+		match := serving.FindStringSubmatch(log.String())
+		if match != nil {
+			endpoint = match[1]
+		}
+		return match != nil
+	})
+	return endpoint
+}
+
+// until waits until done returns true. After a minute, the test fails with the
+// text of what.
+func until(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(what)
 		}
 	}
 }

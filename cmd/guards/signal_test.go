@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // Containers and service managers stop a process with SIGTERM.
@@ -21,9 +20,7 @@ func TestSIGTERMStopsLikeCtrlC(t *testing.T) {
 	var log stream
 	ended := make(chan int, 1)
 	go func() { ended <- program(console{out: io.Discard, err: &log}) }()
-	for !strings.Contains(log.String(), "serving ") {
-		time.Sleep(time.Millisecond)
-	}
+	started(t, &log, ended)
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
