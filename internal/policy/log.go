@@ -78,7 +78,7 @@ func (p log) take(now, n int64, seed uint64, s State) (Update, bool) {
 	if len(free) < need {
 		return Update{}, false
 	}
-	p.choose(free, int(n), seed)
+	p.choose(free, int(n), need, seed)
 	terms := make([]Term, 0, need+1)
 	acts := make([]Act, 0, n+1)
 	for _, slot := range free[:need] {
@@ -94,9 +94,10 @@ func (p log) take(now, n int64, seed uint64, s State) (Update, bool) {
 }
 
 // choose reorders free, which must be in ascending order. It puts n slots below
-// the limit first, which it picks by seed. The others follow, the highest
-// first, because a guard that tests the highest slots lets top fall.
-func (p log) choose(free []int64, n int, seed uint64) {
+// the limit first, which it picks by seed. If the guard tests more slots, the
+// others follow, the highest first, because a guard that tests the highest slots
+// lets top fall.
+func (p log) choose(free []int64, n, need int, seed uint64) {
 	below, _ := slices.BinarySearch(free, p.limit)
 	var random rand.PCG
 	random.Seed(seed, uint64(n))
@@ -105,7 +106,9 @@ func (p log) choose(free []int64, n int, seed uint64) {
 		j := i + draw.IntN(below-i)
 		free[i], free[j] = free[j], free[i]
 	}
-	slices.SortFunc(free[n:], func(a, b int64) int { return cmp.Compare(b, a) })
+	if need > n {
+		slices.SortFunc(free[n:], func(a, b int64) int { return cmp.Compare(b, a) })
+	}
 }
 
 // highest returns the new top. It begins with slots and goes down by one for
@@ -170,7 +173,8 @@ func (p log) read(now, n int64, s State) Reading {
 }
 
 // counting returns the times of the slots that count at now.
-func (p log) counting(now int64, s State) (times []int64) {
+func (p log) counting(now int64, s State) []int64 {
+	times := make([]int64, 0, len(s))
 	for _, name := range slotNames[:max(p.limit, p.top(s))] {
 		if t, ok := s[name]; ok && t > p.oldest(now) {
 			times = append(times, t)
