@@ -3,38 +3,100 @@ import { OutageError } from "./errors.js";
 /** How long a function is left alone after an outage, in milliseconds. */
 const pause = 1000;
 
+/** What is known about one function. */
+interface State {
+  name: string;
+  /** How many calls the function, or AWS for it, has answered. */
+  answers: number;
+  /** While calls fail at once: when the next one may probe, on the clock of performance.now. */
+  pausedUntil: number | undefined;
+  /** The latest probe of this pause. */
+  probe: Caller | undefined;
+  /** What ends the calls that wait in this process. */
+  waiting: Set<() => void>;
+}
+
 /**
  * A Breaker makes calls fail at once while a function does not answer, so that an outage does not cost every request
  * of the app the whole timeout. After an outage, calls fail for a second. Then one call probes the function, while
- * others still fail for at most a further second. An outage that the guard itself reports does not count: perhaps only
- * one user's key is throttled.
+ * others still fail for at most a further second. One lost call is no outage if the function answered another one
+ * meanwhile. Neither is an outage that the guard itself reports: perhaps only one user's key is throttled.
  */
 export class Breaker {
-  /** When the next call may probe, by function, on the clock of performance.now. */
-  readonly #closedUntil = new Map<string, number>();
+  readonly #states = new Map<string, State>();
 
-  /** Throws an OutageError if the function is to be left alone. If this call is the probe, it returns until when. */
-  enter(name: string): number | undefined {
-    const until = this.#closedUntil.get(name);
-    if (until === undefined) return undefined;
-    if (performance.now() < until) throw new OutageError(`${name} did not answer a moment ago`, { guard: name });
-    return this.failed(name); // the others wait for the probe
+  /** Throws an OutageError if the function is to be left alone. */
+  enter(name: string): Caller {
+    let state = this.#states.get(name);
+    if (!state) {
+      state = { name, answers: 0, pausedUntil: undefined, probe: undefined, waiting: new Set() };
+      this.#states.set(name, state);
+    }
+    if (state.pausedUntil === undefined) return new Caller(state);
+    if (performance.now() < state.pausedUntil) throw leftAlone(name);
+    state.pausedUntil = performance.now() + pause; // the others wait for the probe
+    return (state.probe = new Caller(state));
+  }
+}
+
+/** A Caller is one call's part in the breaker. */
+export class Caller {
+  readonly #state: State;
+  #answers: number;
+  #began = false;
+
+  /** @internal */
+  constructor(state: State) {
+    this.#state = state;
+    this.#answers = state.answers;
   }
 
-  /** Notes that a call ended as an outage. It returns until when other calls fail. */
-  failed(name: string): number {
-    const until = performance.now() + pause;
-    this.#closedUntil.set(name, until);
-    return until;
+  /** Whether a request of this call had its socket. */
+  get began(): boolean {
+    return this.#began;
   }
 
-  /** Notes that the app cancelled a call. If it was the probe, the next call probes. */
-  cancelled(name: string, probe: number | undefined): void {
-    if (probe !== undefined && this.#closedUntil.get(name) === probe) this.#closedUntil.set(name, 0);
+  /** Whether the function has answered no call since this one began. */
+  get silent(): boolean {
+    return this.#state.answers === this.#answers;
+  }
+
+  /** Notes that a request of this call has its socket. The call begins with the first one. */
+  begin(): void {
+    if (!this.#began) this.#answers = this.#state.answers;
+    this.#began = true;
+  }
+
+  /** Notes that the call waits in this process. If the function is to be left alone, the call is ended. */
+  wait(end: (outage: OutageError) => void): () => void {
+    const { name, pausedUntil, probe, waiting } = this.#state;
+    const giveUp = () => end(leftAlone(name));
+    if (pausedUntil !== undefined && probe !== this) giveUp();
+    waiting.add(giveUp);
+    return () => waiting.delete(giveUp);
   }
 
   /** Notes that the function, or AWS for it, gave an answer of any kind. */
-  worked(name: string): void {
-    this.#closedUntil.delete(name);
+  answered(): void {
+    this.#state.answers++;
+    this.#state.pausedUntil = undefined;
   }
+
+  /** Notes that the call ended as an outage. */
+  lost(): void {
+    const state = this.#state;
+    if (!this.silent || (state.pausedUntil !== undefined && state.probe !== this)) return;
+    state.pausedUntil = performance.now() + pause;
+    state.probe = undefined;
+    for (const giveUp of state.waiting) giveUp();
+  }
+
+  /** Notes that the app cancelled the call. If it was the probe, the next call probes. */
+  cancelled(): void {
+    if (this.#state.probe === this && this.#state.pausedUntil !== undefined) this.#state.pausedUntil = 0;
+  }
+}
+
+function leftAlone(name: string): OutageError {
+  return new OutageError(`${name} did not answer a moment ago`, { guard: name });
 }

@@ -1,6 +1,8 @@
 import type { LambdaClient } from "@aws-sdk/client-lambda";
+import type { Caller } from "./breaker.js";
 import type { Decision } from "./decision.js";
 import { ConfigurationError } from "./errors.js";
+import type { Stopwatch } from "./stopwatch.js";
 
 /** What a guard is asked, as it is sent. */
 export interface Event {
@@ -21,6 +23,11 @@ export interface Call {
   event: Event;
   /** Set if the app can cancel the call. */
   signal: AbortSignal | undefined;
+  /** How long the call may take, in milliseconds. */
+  timeout: number;
+  /** How long it has taken, without the time in which a request waited for a socket. */
+  time: Stopwatch;
+  caller: Caller;
 }
 
 /** Finds the region. Without one it throws a ConfigurationError. */

@@ -11,12 +11,13 @@ export class Credentials {
   #found = false;
 
   /**
-   * Waits for the credentials, for at most so many milliseconds. Until they were found once, it throws a
+   * Waits for the credentials, for at most the time of the call. Until they were found once, it throws a
    * ConfigurationError. Credentials that were found before and can't be renewed are an outage.
    */
-  async find({ client, name, signal }: Call, ms: number): Promise<void> {
+  async find(call: Call): Promise<void> {
+    const { client, name, timeout } = call;
     try {
-      await within(ms, { name, signal }, () => client.config.credentials());
+      await within(timeout, call, () => client.config.credentials());
       this.#found = true;
     } catch (error) {
       if (error instanceof AbortError) throw error;

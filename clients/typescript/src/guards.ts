@@ -11,6 +11,7 @@ import { failure } from "./failure.js";
 import { type Options, type Settings, settings } from "./options.js";
 import { checkSignal, repeat } from "./repeat.js";
 import { invoke, post } from "./send.js";
+import { Stopwatch } from "./stopwatch.js";
 import { wait, type Waiting, type WaitOptions } from "./wait.js";
 
 /** An outage is reported at most once in this time, in milliseconds. */
@@ -157,33 +158,35 @@ export class Guards {
     const event = { ...rest, activity, op };
     const body = json(event, name);
     checkSignal(signal);
-    const probe = this.#breaker.enter(name);
+    const caller = this.#breaker.enter(name);
+    const time = new Stopwatch();
     try {
-      const call = await newCall({ client: this.#client, name, url: this.#settings.urls.get(guard), event, signal });
+      const { timeout, urls } = this.#settings;
+      const call = await newCall({ client: this.#client, name, url: urls.get(guard), event, signal, timeout, time, caller });
       const fields = await this.#send(call, body, attempts);
-      this.#breaker.worked(name);
+      caller.answered();
       const known = window === undefined || args.tier ? {} : { window };
       return { ...(fields as unknown as Decision), guard, ...known };
     } catch (error) {
-      if (error instanceof OutageError && !error.answered) this.#breaker.failed(name);
-      else if (error instanceof GuardsError) this.#breaker.worked(name);
-      else this.#breaker.cancelled(name, probe);
+      if (error instanceof OutageError && !error.answered) caller.lost();
+      else if (error instanceof GuardsError) caller.answered();
+      else caller.cancelled();
       throw error;
+    } finally {
+      time.stop();
     }
   }
 
   /** Sends the event, several times if need be, and returns the fields of the answer. */
   async #send(call: Call, body: string, attempts: number): Promise<Record<string, unknown>> {
-    const { timeout, attemptTimeout } = this.#settings;
-    const end = performance.now() + timeout;
-    await this.#credentials.find(call, timeout);
+    await this.#credentials.find(call);
     const thrown = (error: unknown): never => {
       throw failure(error, call);
     };
-    const { name, signal } = call;
-    return repeat({ name, end, attempts, attemptTimeout, signal }, async (aborted) => {
-      if (call.url) return readResponded(await post(call, call.url, body, aborted).catch(thrown), call);
-      return readInvoked(await invoke(call, body, aborted).catch(thrown), call);
+    const { attemptTimeout } = this.#settings;
+    return repeat(call, { attempts, attemptTimeout }, async (ending) => {
+      if (call.url) return readResponded(await post(call, call.url, body, ending).catch(thrown), call);
+      return readInvoked(await invoke(call, body, ending).catch(thrown), call);
     });
   }
 

@@ -11,7 +11,10 @@ export interface Options {
   prefix?: string | undefined;
   /** The decision of a check if the guard does not answer. Default: "allow". */
   onOutage?: "allow" | "deny" | undefined;
-  /** How long a whole call may take, in milliseconds; at most 2,147,483,647. Default: 3000. */
+  /**
+   * How long a whole call may take, in milliseconds; at most 2,147,483,647. The wait for a socket of the client does not
+   * count, nor does time in which the app blocks its event loop. Default: 3000.
+   */
   timeout?: number | undefined;
   /** How often a request is sent at most, 1 or more. Default: 3. */
   attempts?: number | undefined;

@@ -1,14 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Call } from "./call.js";
 import { OutageError } from "./errors.js";
 
-/** How long and how often a request may be tried. */
+/** What is read of a call here. */
+type Timed = Pick<Call, "name" | "signal" | "time">;
+
+/** How often a request may be tried. */
 export interface Budget {
-  /** The function's name, for errors. */
-  name: string;
-  /** Set if the app can cancel the call. */
-  signal: AbortSignal | undefined;
-  /** When the call must have ended, on the clock of performance.now. */
-  end: number;
   /** At most so many attempts. */
   attempts: number;
   /** How long an attempt may take if another one can follow, in milliseconds. */
@@ -22,18 +20,22 @@ const firstPause = 50;
  * Sends a request until it has an answer or an error that a repeat would not mend. An attempt after which no other
  * one could follow gets all the remaining time.
  */
-export async function repeat<T>(budget: Budget, send: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const { end, attempts, attemptTimeout, signal } = budget;
+export async function repeat<T>(
+  call: Timed & Pick<Call, "timeout">,
+  { attempts, attemptTimeout }: Budget,
+  send: (ending: AbortController) => Promise<T>,
+): Promise<T> {
+  const { time, timeout, signal } = call;
   for (let n = 0; ; n++) {
     const longestPause = firstPause * 2 ** n;
-    const left = end - performance.now();
+    const left = timeout - time.elapsed;
     const last = n + 1 >= attempts || left - attemptTimeout - longestPause < attemptTimeout;
     try {
-      return await within(last ? left : attemptTimeout, budget, send);
+      return await within(last ? left : attemptTimeout, call, send);
     } catch (error) {
       const pause = Math.random() * longestPause;
       const again = error instanceof OutageError && error.retryable && n + 1 < attempts;
-      if (!again || end - performance.now() - pause < attemptTimeout) throw error;
+      if (!again || timeout - time.elapsed - pause < attemptTimeout) throw error;
       await sleep(pause, undefined, signal ? { signal } : {});
     }
   }
@@ -53,28 +55,33 @@ export function checkSignal(signal: AbortSignal | undefined): void {
 }
 
 /**
- * Runs one step, and aborts it after so many milliseconds, or when the app cancels the call. The result is then an
- * OutageError or an AbortError.
+ * Runs one step, and aborts it after so many milliseconds of the call's time, or when the app cancels the call. The
+ * result is then an OutageError or an AbortError. The step can end itself with an error.
  */
 export async function within<T>(
   ms: number,
-  { name, signal }: Pick<Budget, "name" | "signal">,
-  step: (signal: AbortSignal) => Promise<T>,
+  { name, time, signal }: Timed,
+  step: (ending: AbortController) => Promise<T>,
 ): Promise<T> {
   checkSignal(signal);
   const ending = new AbortController();
   const ended = new Promise<never>((_, reject) => ending.signal.addEventListener("abort", reject));
-  const late = () => ending.abort(new OutageError(`${name} did not answer: timeout after ${Math.round(ms)} ms`, { guard: name, retryable: true }));
   const cancel = () => ending.abort();
-  const timer = setTimeout(late, ms);
+  time.start();
+  const off = time.alarm(ms, () => ending.abort(timedOut(name, ms)));
   signal?.addEventListener("abort", cancel);
   try {
-    return await Promise.race([step(ending.signal), ended]);
+    return await Promise.race([step(ending), ended]);
   } catch (error) {
     checkSignal(signal);
     throw ending.signal.aborted ? ending.signal.reason : error;
   } finally {
-    clearTimeout(timer);
+    off();
     signal?.removeEventListener("abort", cancel);
   }
+}
+
+/** Returns the error for a guard that did not answer for so many milliseconds. */
+export function timedOut(name: string, ms: number): OutageError {
+  return new OutageError(`${name} did not answer: timeout after ${Math.round(ms)} ms`, { guard: name, retryable: true });
 }

@@ -1,5 +1,6 @@
 import { InvokeCommand } from "@aws-sdk/client-lambda";
 import type { Call } from "./call.js";
+import { inTurn } from "./turn.js";
 
 /** What Lambda sent back for an Invoke. */
 export interface Invoked {
@@ -17,8 +18,9 @@ export interface Responded {
 }
 
 /** Sends one request to Lambda's Invoke API. */
-export async function invoke(call: Call, body: string, signal: AbortSignal): Promise<Invoked> {
-  const command = new InvokeCommand({ FunctionName: call.name, Payload: new TextEncoder().encode(body) });
+export async function invoke(call: Call, body: string, ending: AbortController): Promise<Invoked> {
+  const payload = new TextEncoder().encode(body);
+  const command = new InvokeCommand({ FunctionName: call.name, Payload: payload });
   // This replaces the SDK's retries for this request only. The app can use the same client for other things.
   command.middlewareStack.add((next) => next, {
     name: "retryMiddleware",
@@ -26,12 +28,17 @@ export async function invoke(call: Call, body: string, signal: AbortSignal): Pro
     priority: "high",
     override: true,
   });
-  const response = await call.client.send(command, { abortSignal: signal });
+  // This is the last step before the HTTP handler: the request is signed.
+  command.middlewareStack.add(
+    (next) => (args) => inTurn(call, ending, args.request as object, payload, (request) => next({ ...args, request })),
+    { step: "deserialize", priority: "low" },
+  );
+  const response = await call.client.send(command, handling(ending));
   return { payload: response.Payload?.transformToString() ?? "", functionError: response.FunctionError };
 }
 
 /** Sends one request to a Function URL, with the signer and the connections of the Lambda client. */
-export async function post(call: Call, url: URL, body: string, signal: AbortSignal): Promise<Responded> {
+export async function post(call: Call, url: URL, body: string, ending: AbortController): Promise<Responded> {
   const { config } = call.client;
   const request = {
     method: "POST",
@@ -49,9 +56,14 @@ export async function post(call: Call, url: URL, body: string, signal: AbortSign
     signingRegion: call.region,
     signingService: "lambda",
   });
-  const { response } = await config.requestHandler.handle(signed as Parameters<typeof config.requestHandler.handle>[0], {
-    abortSignal: signal,
-  });
+  const { response } = await inTurn(call, ending, signed, new TextEncoder().encode(body), (request) =>
+    config.requestHandler.handle(request as Parameters<typeof config.requestHandler.handle>[0], handling(ending)),
+  );
   const text = new TextDecoder().decode(await config.streamCollector(response.body));
   return { status: response.statusCode, code: response.headers["x-amzn-errortype"]?.split(":")[0], body: text };
+}
+
+/** Returns the options for the HTTP handler. A timeout of the handler's own would count the wait for a socket. */
+function handling(ending: AbortController): { abortSignal: AbortSignal; requestTimeout: number } {
+  return { abortSignal: ending.signal, requestTimeout: 0 };
 }

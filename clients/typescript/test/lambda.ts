@@ -44,8 +44,10 @@ export const limited = {
   message: "Rate limit exceeded: Too many requests in a short period",
 };
 
-/** How the server treats one request. */
-export type Reply =
+/** How the server treats one request. A function decides when the request arrives. */
+export type Reply = FixedReply | (() => FixedReply);
+
+type FixedReply =
   | "hang" // no response
   | "reset" // breaks the connection
   | "halfway" // sends the start of a response
@@ -92,8 +94,9 @@ export class Lambda {
     server.on("request", (request, response) => {
       const received: Received = { path: request.url ?? "", headers: request.headers, text: "", event: {}, at: performance.now() };
       lambda.requests.push(received);
-      const reply = lambda.replies.length > 1 ? lambda.replies.shift() : lambda.replies[0];
-      assert.ok(reply, "the test has a reply");
+      const next = lambda.replies.length > 1 ? lambda.replies.shift() : lambda.replies[0];
+      assert.ok(next, "the test has a reply");
+      const reply = typeof next === "function" ? next() : next;
       response.on("close", () => {
         if (!response.writableFinished) received.brokenAt = performance.now();
       });
@@ -106,7 +109,7 @@ export class Lambda {
     return lambda;
   }
 
-  private reply(response: ServerResponse, reply: Reply): void {
+  private reply(response: ServerResponse, reply: FixedReply): void {
     if (reply === "hang") return void this.#hanging.push(response);
     if (reply === "reset") return void response.socket?.resetAndDestroy();
     if (reply === "halfway") return void response.writeHead(200, { "content-length": "100" }).write('{"allowed":');
@@ -150,13 +153,18 @@ export class Lambda {
 /** The default of these tests: on a busy machine, too, only a server that hangs is late. */
 const patient = { decisionTimeout: 5000, timeout: 20_000 };
 
-/** Options for tests that wait: an attempt takes 600 ms, and with a stopped clock the last one takes 1500 ms. */
+/** Options for tests that wait: an attempt takes 600 ms, and the last one what is left of 1500 ms. */
 export const quick = { decisionTimeout: 300, timeout: 1500 };
 
 /** More milliseconds than a step of a test needs, also on a busy machine. */
 export const forever = 15_000;
 
-/** A clock that only the test moves. Timers still follow the machine's clock. */
+/** Returns the milliseconds in the message of an outage after a timeout. */
+export function timeoutOf(error: Error | undefined): number {
+  return Number(/^posts-guard did not answer: timeout after (\d+) ms$/.exec(error?.message ?? "")?.[1]);
+}
+
+/** A clock that only the test moves. Timers still follow the machine's clock, but no call takes time. */
 export interface Clock {
   advance: (ms: number) => void;
 }

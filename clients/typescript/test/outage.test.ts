@@ -163,3 +163,14 @@ test("a probe that fails closes the guard for a further second", async (t) => {
   await guards.check("create_post", args);
   assert.equal(lambda.requests.length, 2);
 });
+
+test("a lost call is no outage of the guard if the guard answered another one meanwhile", async (t) => {
+  const lambda = await Lambda.start(t, "hang", { answer: ok });
+  const guards = lambda.guards({ attempts: 1 });
+  const lost = guards.check("create_post", args);
+  await until(() => lambda.requests.length === 1);
+  assert.equal((await guards.check("create_post", args)).reason, "ok");
+  lambda.drop();
+  assert.ok((await lost).outage);
+  assert.equal((await guards.check("create_post", args)).reason, "ok");
+});

@@ -4,7 +4,7 @@ import { Agent } from "node:http";
 import { test } from "node:test";
 import { LambdaClient } from "@aws-sdk/client-lambda";
 import { Guards } from "@cric-talk/guards";
-import { between, duration, forever, Lambda, limited, ok, quick, type Received, type Reply, stopClock, until } from "./lambda.js";
+import { between, duration, forever, Lambda, limited, ok, quick, type Received, type Reply, timeoutOf, until } from "./lambda.js";
 
 function byURL(lambda: Lambda, options = {}): Guards {
   return lambda.guards({ urls: { "posts-guard": `${lambda.url}/some/path?b=2&a=1` }, ...options });
@@ -84,8 +84,8 @@ const cases: [reply: Reply, name: string, message: string, requests: number][] =
   [{ status: 429, message: "Rate Exceeded." }, "OutageError", "posts-guard did not answer: HTTP 429: Rate Exceeded.", 2],
   ["reset", "OutageError", "posts-guard did not answer: socket hang up", 2],
   ["cut", "OutageError", "posts-guard did not answer: aborted", 2],
-  ["hang", "OutageError", "posts-guard did not answer: timeout after 1500 ms", 2],
-  ["halfway", "OutageError", "posts-guard did not answer: timeout after 1500 ms", 2],
+  ["hang", "OutageError", "a timeout", 2],
+  ["halfway", "OutageError", "a timeout", 2],
   [
     { text: "<html>" },
     "AnswerError",
@@ -98,10 +98,10 @@ for (const [reply, name, message, requests] of cases) {
   test(`by URL, ${JSON.stringify(reply)} is ${name}`, async (t) => {
     const lambda = await Lambda.start(t, reply);
     const late = reply === "hang" || reply === "halfway";
-    stopClock(t);
     await assert.rejects(byURL(lambda, { ...(late ? quick : {}), attempts: 2 }).status("create_post", { userId: "u1" }), (error: Error) => {
       assert.equal(error.name, name);
-      assert.equal(error.message.replace("read ECONNRESET", "socket hang up"), message);
+      if (late) between(timeoutOf(error), 600, 900);
+      else assert.equal(error.message.replace("read ECONNRESET", "socket hang up"), message);
       return true;
     });
     // The first attempt has 600 ms. A busy machine can abort it before it is sent.
