@@ -22,7 +22,10 @@ export class GuardsError extends Error {
   }
 }
 
-/** The app is not set up to ask this guard: no region, credentials, permission, function or host, or a bad option. */
+/**
+ * The app is not set up to ask this guard: no region, credentials, permission, function or host, or a bad option. Or
+ * Lambda can't run the function until its settings are corrected.
+ */
 export class ConfigurationError extends GuardsError {
   static {
     this.prototype.name = "ConfigurationError";
@@ -36,7 +39,7 @@ export class ValidationError extends GuardsError {
   }
 }
 
-/** The function answered, but not as a guard does, or it crashed. */
+/** The function answered, but not as a guard does, or it crashed. By Function URL, a timeout looks like a crash. */
 export class AnswerError extends GuardsError {
   static {
     this.prototype.name = "AnswerError";

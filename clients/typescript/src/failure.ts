@@ -1,9 +1,16 @@
 import type { Call } from "./call.js";
-import { ConfigurationError, type GuardsError, OutageError } from "./errors.js";
+import { AnswerError, ConfigurationError, type GuardsError, OutageError } from "./errors.js";
 
 /** Codes with which AWS refuses credentials. Some services append "Exception". */
 const badCredentials =
   /^(UnrecognizedClient|InvalidClientTokenId|InvalidSignature|SignatureDoesNotMatch|ExpiredToken|IncompleteSignature|MissingAuthenticationToken)(Exception)?$/;
+
+/** Lambda's codes with status 502 for what does not pass by itself. */
+const lasting =
+  /^(EC2AccessDenied|InvalidRuntime|InvalidSecurityGroupID|InvalidSubnetID|InvalidZipFile|KMSAccessDenied|KMSDisabled|KMSInvalidState|KMSNotFound)(Exception)?$/;
+
+/** Lambda's other codes with status 502. */
+const passing = /^(EC2Throttled|EC2Unexpected|ENILimitReached|ResourceNotReady|SubnetIPAddressLimitReached)(Exception)?$/;
 
 /** What the SDK calls a response without a code of AWS, or with a body that is no JSON. */
 const unnamed = /^(Unknown|UnknownError|Error|SyntaxError|\d+)$/;
@@ -69,6 +76,13 @@ export function kind(error: unknown): string {
 export function httpError(status: number, code: string, message: string, call: Call, cause?: unknown): GuardsError {
   const { name, region, url } = call;
   const details = { guard: name, cause };
+  if (lasting.test(code)) {
+    const why = (message ? `${code}: ${hide(message, call)}` : code).replace(/\.$/, "");
+    return new ConfigurationError(`Lambda can't run ${name}: ${why}. Correct the function: this does not pass by itself.`, details);
+  }
+  if (url && status === 502 && !passing.test(code)) {
+    return new AnswerError(`${name} failed: ${hide(code, call)}. It crashed, can't start or timed out. Its log says why.`, details);
+  }
   if (status === 429 || status >= 500 || code === "TooManyRequestsException") return outage(message ? `${code}: ${message}` : code, call, cause);
   if (badCredentials.test(code)) {
     return new ConfigurationError(`AWS refused the credentials (${code}). Renew them, and check this machine's clock.`, details);

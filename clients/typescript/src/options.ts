@@ -1,5 +1,7 @@
 import type { LambdaClient } from "@aws-sdk/client-lambda";
+import { activities } from "./activities.js";
 import { ConfigurationError, type GuardsError } from "./errors.js";
+import { nearest } from "./nearest.js";
 
 /** How to reach the guards. Every option has a default. */
 export interface Options {
@@ -68,8 +70,14 @@ export function settings(options: Options): Settings {
 }
 
 function parse(urls: Readonly<Record<string, string>>): Map<string, URL> {
+  const known: string[] = Object.values(activities).map(({ guard }) => guard);
   const parsed = new Map<string, URL>();
   for (const [guard, text] of Object.entries(urls)) {
+    if (!known.includes(guard)) {
+      const near = nearest(guard, known);
+      const question = near === undefined ? "" : ` Do you mean "${near}"?`;
+      throw new ConfigurationError(`The option urls["${guard}"] is for the guard of no known activity.${question}`);
+    }
     const url = URL.canParse(text) ? new URL(text) : undefined;
     if (url?.protocol !== "https:" && url?.protocol !== "http:") bad(`urls["${guard}"]`, text, "an address with https:");
     else parsed.set(guard, url);

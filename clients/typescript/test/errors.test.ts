@@ -80,6 +80,30 @@ const cases: [reply: Reply, name: string, message: string][] = [
   ],
 ];
 
+for (const code of ["EC2ThrottledException", "EC2UnexpectedException", "ENILimitReachedException", "ResourceNotReadyException", "SubnetIPAddressLimitReachedException"]) {
+  cases.push([{ status: 502, code, message: "later" }, "OutageError", `posts-guard did not answer: ${code}: later`]);
+}
+
+for (const code of [
+  "EC2AccessDeniedException",
+  "InvalidRuntimeException",
+  "InvalidSecurityGroupIDException",
+  "InvalidSubnetIDException",
+  "InvalidZipFileException",
+  "KMSAccessDeniedException",
+  "KMSDisabledException",
+  "KMSInvalidStateException",
+  "KMSNotFoundException",
+]) {
+  const message = `Lambda can't run posts-guard: ${code}: about ***. Correct the function: this does not pass by itself.`;
+  cases.push([{ status: 502, code, message: "about u1." }, "ConfigurationError", message]);
+}
+cases.push([
+  { status: 502, code: "KMSNotFound" },
+  "ConfigurationError",
+  "Lambda can't run posts-guard: KMSNotFound. Correct the function: this does not pass by itself.",
+]);
+
 for (const [reply, name, message] of cases) {
   test(`${name}: ${message}`, async (t) => {
     const lambda = await Lambda.start(t, reply);

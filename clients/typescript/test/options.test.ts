@@ -18,6 +18,12 @@ const bad: [options: object, message: string][] = [
   [{ urls: { "posts-guard": "posts-guard" } }, 'The option urls["posts-guard"] is "posts-guard", want an address with https:.'],
   [{ urls: { "posts-guard": "ftp://host/" } }, 'The option urls["posts-guard"] is "ftp://host/", want an address with https:.'],
   [
+    { urls: { "post-guard": "https://host/" } },
+    'The option urls["post-guard"] is for the guard of no known activity. Do you mean "posts-guard"?',
+  ],
+  [{ urls: { photos: "https://host/" } }, 'The option urls["photos"] is for the guard of no known activity.'],
+  [{ urls: { __proto__: null, constructor: "https://host/" } }, 'The option urls["constructor"] is for the guard of no known activity.'],
+  [
     { tiemout: 5000 },
     "The option tiemout is not known, want one of client, urls, prefix, onOutage, timeout, attempts, decisionTimeout, warn.",
   ],

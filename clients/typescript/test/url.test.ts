@@ -80,7 +80,27 @@ const cases: [reply: Reply, name: string, message: string, requests: number][] =
   [{ status: 400, body: '{"errorType":"ValidationError","detail":"count is 0"}' }, "ValidationError", "count is 0", 1],
   [{ status: 503, body: '{"errorType":"Unavailable","detail":"no table"}' }, "OutageError", "posts-guard did not answer: no table", 1],
   [{ status: 503, body: "" }, "OutageError", "posts-guard did not answer: HTTP 503", 2],
-  [{ status: 502, body: "Internal Server Error" }, "OutageError", "posts-guard did not answer: HTTP 502", 2],
+  // A guard that crashes, one that can't start and one that times out look alike here.
+  [
+    { status: 502, body: "Internal Server Error" },
+    "AnswerError",
+    "posts-guard failed: HTTP 502. It crashed, can't start or timed out. Its log says why.",
+    1,
+  ],
+  [
+    { status: 502, code: "InternalServerErrorException" },
+    "AnswerError",
+    "posts-guard failed: InternalServerErrorException. It crashed, can't start or timed out. Its log says why.",
+    1,
+  ],
+  [
+    { status: 502, code: "KMSDisabledException", message: "u1's key" },
+    "ConfigurationError",
+    "Lambda can't run posts-guard: KMSDisabledException: ***'s key. Correct the function: this does not pass by itself.",
+    1,
+  ],
+  [{ status: 502, code: "ENILimitReachedException" }, "OutageError", "posts-guard did not answer: ENILimitReachedException", 2],
+  [{ status: 504, body: "" }, "OutageError", "posts-guard did not answer: HTTP 504", 2],
   [{ status: 429, message: "Rate Exceeded." }, "OutageError", "posts-guard did not answer: HTTP 429: Rate Exceeded.", 2],
   ["reset", "OutageError", "posts-guard did not answer: socket hang up", 2],
   ["cut", "OutageError", "posts-guard did not answer: aborted", 2],
