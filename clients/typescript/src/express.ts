@@ -2,7 +2,7 @@ import type { NextFunction, Request, RequestHandler, Response } from "express";
 import type { Activity, Decision } from "./decision.js";
 import type { Guards } from "./guards.js";
 import { refusal } from "./http.js";
-import { checkRequest, type LimitOptions } from "./middleware.js";
+import { checker, type LimitOptions } from "./middleware.js";
 
 export type { LimitOptions } from "./middleware.js";
 
@@ -19,12 +19,13 @@ export interface ExpressLimitOptions extends LimitOptions<Request> {
  * If a later handler fails, the request stays counted. Use `guards.guarded` in the handler to give the count back.
  */
 export function limit(guards: Pick<Guards, "check">, activity: Activity, options: ExpressLimitOptions): RequestHandler {
+  const check = checker(guards, activity, options);
   return (request, response, next) => {
     handle(request, response, next).catch(next);
   };
 
   async function handle(request: Request, response: Response, next: NextFunction): Promise<void> {
-    const checked = await checkRequest(guards, activity, options, request);
+    const checked = await check(request);
     if (checked) response.set(checked.headers);
     if (!checked || checked.decision.allowed) return next();
     if (options.refused) return options.refused(checked.decision, request, response, next);

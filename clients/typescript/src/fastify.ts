@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest, preHandlerAsyncHookHandler } from "f
 import type { Activity, Decision } from "./decision.js";
 import type { Guards } from "./guards.js";
 import { refusal } from "./http.js";
-import { checkRequest, type LimitOptions } from "./middleware.js";
+import { checker, type LimitOptions } from "./middleware.js";
 
 export type { LimitOptions } from "./middleware.js";
 
@@ -23,8 +23,9 @@ export function limit(
   activity: Activity,
   options: FastifyLimitOptions,
 ): preHandlerAsyncHookHandler {
+  const check = checker(guards, activity, options);
   return async (request, reply) => {
-    const checked = await checkRequest(guards, activity, options, request);
+    const checked = await check(request);
     if (!checked) return;
     reply.headers(checked.headers);
     if (checked.decision.allowed) return;

@@ -112,6 +112,7 @@ export class Guards {
    * check, but not the release.
    */
   async guarded<T>(activity: Activity, args: CheckArgs, run: (decision: Decision) => T | Promise<T>): Promise<T> {
+    if (typeof run !== "function") throw new ValidationError("guarded wants a function, and calls it after the check");
     const decision = await this.check(activity, args);
     if (!decision.allowed) throw new LimitedError(decision, this.#settings.prefix + decision.guard);
     try {
@@ -218,6 +219,12 @@ function counted({ at, requestId, granted = 0 }: Decision): boolean {
 }
 
 function json(event: Event, name: string): string {
+  for (const [field, value] of Object.entries(event)) {
+    // JSON leaves out a function, and a promise would be {}.
+    const promised = typeof (value as PromiseLike<unknown> | null | undefined)?.then === "function";
+    const what = promised ? "a promise" : typeof value === "function" ? "a function" : undefined;
+    if (what) throw new ValidationError(`${field} is ${what}, want its value`, { guard: name });
+  }
   try {
     return JSON.stringify(event);
   } catch (error) {

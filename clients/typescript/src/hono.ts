@@ -2,7 +2,7 @@ import type { Context, MiddlewareHandler } from "hono";
 import type { Activity, Decision } from "./decision.js";
 import type { Guards } from "./guards.js";
 import { tooMany } from "./http.js";
-import { checkRequest, type LimitOptions } from "./middleware.js";
+import { checker, type LimitOptions } from "./middleware.js";
 
 export type { LimitOptions } from "./middleware.js";
 
@@ -20,8 +20,9 @@ export interface HonoLimitOptions extends LimitOptions<Context> {
  * If a later handler fails, the request stays counted. Use `guards.guarded` in the handler to give the count back.
  */
 export function limit(guards: Pick<Guards, "check">, activity: Activity, options: HonoLimitOptions): MiddlewareHandler {
+  const check = checker(guards, activity, options);
   return async (context, next) => {
-    const checked = await checkRequest(guards, activity, options, context);
+    const checked = await check(context);
     if (!checked || checked.decision.allowed) await next();
     else context.res = options.refused ? await options.refused(checked.decision, context) : tooMany(checked.decision);
     for (const [name, value] of Object.entries(checked?.headers ?? {})) {

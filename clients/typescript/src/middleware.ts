@@ -31,28 +31,43 @@ export interface Checked {
   headers: Record<string, string>;
 }
 
-/** Asks the guard about one request. It returns undefined if the app skips this request. */
-export async function checkRequest<Request>(
+/**
+ * Returns a function that asks the guard about one request. It returns undefined if the app skips this request. An
+ * option that is no function is a ConfigurationError at once.
+ */
+export function checker<Request>(
   guards: Pick<Guards, "check">,
   activity: Activity,
   options: LimitOptions<Request>,
-  request: Request,
-): Promise<Checked | undefined> {
-  if (await options.skip?.(request)) return undefined;
-  const userId = await options.userId(request);
-  if (!userId) {
-    const name = typeof activity === "string" ? activity : activity.activity;
-    throw new ConfigurationError(
-      `The function userId of the limit "${name}" returned no user. Return one, or leave out such requests with skip.`,
-    );
+): (request: Request) => Promise<Checked | undefined> {
+  const name = typeof activity === "string" ? activity : activity.activity;
+  for (const [option, value] of Object.entries(Object.assign({ userId: undefined }, options))) {
+    if (typeof value === "function" || (value === undefined && option !== "userId")) continue;
+    throw new ConfigurationError(`The option ${option} of the limit "${name}" is no function.`);
   }
-  const args: CheckArgs = {
-    userId,
-    count: (await options.count?.(request)) ?? undefined,
-    tier: (await options.tier?.(request)) ?? undefined,
-    roles: (await options.roles?.(request)) ?? undefined,
-    requestId: (await options.requestId?.(request)) ?? undefined,
+  return async (request) => {
+    if (await skipped(name, options, request)) return undefined;
+    const userId = await options.userId(request);
+    if (!userId) {
+      throw new ConfigurationError(
+        `The function userId of the limit "${name}" returned no user. Return one, or leave out such requests with skip.`,
+      );
+    }
+    const args: CheckArgs = {
+      userId,
+      count: (await options.count?.(request)) ?? undefined,
+      tier: (await options.tier?.(request)) ?? undefined,
+      roles: (await options.roles?.(request)) ?? undefined,
+      requestId: (await options.requestId?.(request)) ?? undefined,
+    };
+    const decision = await guards.check(activity, args);
+    return { decision, headers: rateLimitHeaders(decision) };
   };
-  const decision = await guards.check(activity, args);
-  return { decision, headers: rateLimitHeaders(decision) };
+}
+
+/** Reports whether the app skips this request. A function or an async generator would be true for everybody. */
+async function skipped<Request>(name: string, options: LimitOptions<Request>, request: Request): Promise<boolean> {
+  const skip: unknown = await options.skip?.(request);
+  if (skip === null || (typeof skip !== "object" && typeof skip !== "function")) return Boolean(skip);
+  throw new ConfigurationError(`The function skip of the limit "${name}" returned an object or a function, want true or false.`);
 }

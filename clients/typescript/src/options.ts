@@ -52,9 +52,15 @@ const names = ["client", "urls", "prefix", "onOutage", "timeout", "attempts", "d
 
 /** Checks the options and adds the defaults. It throws a ConfigurationError. */
 export function settings(options: Options): Settings {
+  if (!isPlain(options)) throw new ConfigurationError("The options are no plain object.");
   for (const name of Object.keys(options)) {
     if (!names.includes(name)) bad(name, "not known", `one of ${names.join(", ")}`);
   }
+  const { client, urls = {} } = options;
+  if (client !== undefined && typeof client.send !== "function") {
+    throw new ConfigurationError("The option client is no LambdaClient of AWS's SDK.");
+  }
+  if (!isPlain(urls)) throw new ConfigurationError("The option urls is no plain object.");
   const { prefix = "", onOutage = "allow", timeout = 3000, attempts = 3, decisionTimeout = 1000, warn = log } = options;
   if (typeof prefix !== "string") bad("prefix", prefix, "a string");
   if (onOutage !== "allow" && onOutage !== "deny") bad("onOutage", onOutage, `"allow" or "deny"`);
@@ -66,7 +72,7 @@ export function settings(options: Options): Settings {
   if (timeout > longestTimer) bad("timeout", timeout, `at most ${longestTimer} ms`);
   if (!(Number.isInteger(attempts) && attempts >= 1)) bad("attempts", attempts, "a whole number of at least 1");
   if (typeof warn !== "function") bad("warn", warn, "a function");
-  return { urls: parse(options.urls ?? {}), prefix, onOutage, timeout, attempts, attemptTimeout, warn };
+  return { urls: parse(urls), prefix, onOutage, timeout, attempts, attemptTimeout, warn };
 }
 
 function parse(urls: Readonly<Record<string, string>>): Map<string, URL> {
@@ -83,6 +89,11 @@ function parse(urls: Readonly<Record<string, string>>): Map<string, URL> {
     else parsed.set(guard, url);
   }
   return parsed;
+}
+
+/** Reports whether the fields of a value can be listed. A promise, a function and a Map would seem empty. */
+function isPlain(value: unknown): boolean {
+  return Object.prototype.toString.call(value) === "[object Object]";
 }
 
 function bad(option: string, got: unknown, want: string): never {

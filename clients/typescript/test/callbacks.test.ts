@@ -1,0 +1,110 @@
+// What an app can pass by mistake: an async function or its promise instead of a value, and functions that never decide.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ConfigurationError, Guards, ValidationError } from "@cric-talk/guards";
+import { limit as expressLimit } from "@cric-talk/guards/express";
+import { limit as fastifyLimit } from "@cric-talk/guards/fastify";
+import { limit as honoLimit } from "@cric-talk/guards/hono";
+import { checker, type LimitOptions } from "../dist/middleware.js";
+import { Lambda, ok } from "./lambda.js";
+
+const user = { userId: () => "u1" };
+const never = { check: () => assert.fail("it was counted") };
+
+const skips: [result: unknown, skipped: boolean][] = [
+  [true, true],
+  [Promise.resolve(true), true],
+  [1, true],
+  ["internal", true],
+  [false, false],
+  [Promise.resolve(false), false],
+  [undefined, false],
+  [null, false],
+  ["", false],
+  [{ then: (resolve: (skip: boolean) => void) => resolve(false) }, false],
+];
+
+for (const [result, skipped] of skips) {
+  test(`skip: ${String(result)} skips ${skipped ? "the request" : "nothing"}`, async (t) => {
+    const lambda = await Lambda.start(t, { answer: ok });
+    const options = { ...user, skip: () => result } as LimitOptions<unknown>;
+    const checked = await checker(lambda.guards(), "create_post", options)({});
+    assert.equal(checked === undefined, skipped);
+    assert.equal(lambda.requests.length, skipped ? 0 : 1);
+  });
+}
+
+// For example, an async generator, or a function that returns a function.
+for (const result of [{}, [], () => false, (async function* () {})(), Promise.resolve({})]) {
+  test(`skip: ${Object.prototype.toString.call(result)} skips nobody, and is a mistake`, async () => {
+    const options = { ...user, skip: () => result } as never;
+    await assert.rejects(checker(never as never, "create_post", options)({}), {
+      name: "ConfigurationError",
+      message: 'The function skip of the limit "create_post" returned an object or a function, want true or false.',
+    });
+  });
+}
+
+for (const name of ["userId", "skip", "count", "tier", "roles", "requestId"]) {
+  test(`${name} that is no function is a mistake when the middleware is made`, () => {
+    for (const value of [true, "u1", Promise.resolve(() => "u1")]) {
+      const options = { ...user, [name]: value } as never;
+      const message = `The option ${name} of the limit "create_post" is no function.`;
+      for (const limit of [expressLimit, fastifyLimit, honoLimit]) {
+        assert.throws(() => limit(never as never, "create_post", options), { name: "ConfigurationError", message });
+      }
+    }
+  });
+}
+
+test("middleware needs userId, but no other option", () => {
+  const message = 'The option userId of the limit "create_post" is no function.';
+  for (const options of [{}, { userId: undefined }, Promise.resolve(user)]) {
+    assert.throws(() => checker(never as never, "create_post", options as never), { name: "ConfigurationError", message });
+  }
+  checker(never as never, "create_post", { ...user, skip: undefined as never });
+});
+
+for (const name of ["userId", "count", "partial", "tier", "roles", "requestId", "readyAt", "job"]) {
+  for (const [what, value] of [
+    ["a promise", Promise.resolve(1)],
+    ["a promise", { then: () => {} }], // as some libraries for databases have
+    ["a function", async () => 1],
+  ] as const) {
+    test(`${name} that is ${what} is a mistake before anything is sent: ${Object.prototype.toString.call(value)}`, async (t) => {
+      const lambda = await Lambda.start(t, { answer: ok });
+      await assert.rejects(lambda.guards().check("create_post", { userId: "u1", [name]: value } as never), (error) => {
+        assert.ok(error instanceof ValidationError);
+        assert.equal(error.message, `${name} is ${what}, want its value`);
+        return true;
+      });
+      assert.equal(lambda.requests.length, 0);
+    });
+  }
+}
+
+test("guarded wants a function before it counts", async (t) => {
+  const lambda = await Lambda.start(t, { answer: ok });
+  const saved = lambda.guards().guarded("create_post", { userId: "u1" }, Promise.resolve("saved") as never);
+  await assert.rejects(saved, { name: "ValidationError", message: "guarded wants a function, and calls it after the check" });
+  assert.equal(lambda.requests.length, 0);
+});
+
+const options: [options: unknown, message: string][] = [
+  [Promise.resolve({}), "The options are no plain object."],
+  [async () => ({}), "The options are no plain object."],
+  [{ client: Promise.resolve({}) }, "The option client is no LambdaClient of AWS's SDK."],
+  [{ client: {} }, "The option client is no LambdaClient of AWS's SDK."],
+  [{ urls: Promise.resolve({}) }, "The option urls is no plain object."],
+  [{ urls: async () => ({}) }, "The option urls is no plain object."],
+  [{ urls: new Map([["posts-guard", "https://host/"]]) }, "The option urls is no plain object."],
+  [{ onOutage: async () => "deny" }, 'The option onOutage is async () => "deny", want "allow" or "deny".'],
+  [{ prefix: Promise.resolve("dev-") }, "The option prefix is {}, want a string."],
+  [{ warn: Promise.resolve(() => {}) }, "The option warn is {}, want a function."],
+];
+
+for (const [value, message] of options) {
+  test(`the constructor refuses a promise, a function and the like: ${message}`, () => {
+    assert.throws(() => new Guards(value as never), (error) => error instanceof ConfigurationError && error.message === message);
+  });
+}
