@@ -41,15 +41,12 @@ export class Stopwatch {
    * read. There is one alarm at a time. Returns a function that switches it off.
    */
   alarm(ms: number, ring: () => void): () => void {
-    const alarm = { at: this.elapsed + ms, ring };
-    this.#alarm = alarm;
+    this.#alarm = { at: this.elapsed + ms, ring };
     if (this.#timer) {
       clearTimeout(this.#timer);
       this.#next();
     }
-    return () => {
-      if (this.#alarm === alarm) this.#alarm = undefined;
-    };
+    return () => (this.#alarm = undefined);
   }
 
   #next(): void {

@@ -1,13 +1,11 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { Worker } from "node:worker_threads";
-import { LambdaClient } from "@aws-sdk/client-lambda";
 import { Guards, OutageError, ValidationError } from "@cric-talk/guards";
 import { repeat } from "../dist/repeat.js"; // not exported: only this package and its tests know it
 import { Stopwatch } from "../dist/stopwatch.js";
 import { between, duration, forever, Lambda, ok, quick, recordSleeps, type Reply, stopClock, timeoutOf, until } from "./lambda.js";
+import { startGuard } from "./thread.js";
 
 const repeated: [name: string, reply: Reply][] = [
   ["an error of Lambda", { status: 500, code: "ServiceException", message: "internal" }],
@@ -152,25 +150,8 @@ test("an outage says what happened last", async (t) => {
   });
 });
 
-/** A guard in a thread of its own, so that it answers while this thread is blocked. */
-const otherThread = `
-  const { parentPort } = require("node:worker_threads");
-  const server = require("node:http").createServer((request, response) => {
-    request.resume().on("end", () => setTimeout(() => response.end('{"allowed":true,"reason":"ok"}'), 100));
-  });
-  server.listen(0, "127.0.0.1", () => parentPort.postMessage(server.address().port));
-`;
-
 test("an answer that arrives while the event loop is blocked is read, however late", async (t) => {
-  const worker = new Worker(otherThread, { eval: true });
-  t.after(() => worker.terminate());
-  const [port] = (await once(worker, "message")) as [number];
-  const client = new LambdaClient({
-    region: "eu-west-1",
-    endpoint: `http://127.0.0.1:${port}`,
-    credentials: { accessKeyId: "AKID", secretAccessKey: "secret" },
-  });
-  t.after(() => client.destroy());
+  const { client } = await startGuard(t, 100);
   const guards = new Guards({ client, attempts: 1, decisionTimeout: 300, timeout: 600 });
   await guards.status("create_post", { userId: "u1" }); // opens the connection
   const check = guards.check("create_post", { userId: "u1" });

@@ -98,6 +98,21 @@ test("an old probe means nothing in a later pause", (t) => {
   breaker.enter("f");
 });
 
+test("a probe that is cancelled after the function has answered another call begins no pause, and ends none", (t) => {
+  const clock = stopClock(t);
+  for (const again of [false, true]) {
+    const breaker = new Breaker();
+    const answered = probe(breaker, clock);
+    clock.advance(1000);
+    const cancelled = breaker.enter("f"); // the latest probe
+    answered.answered();
+    if (again) outage(breaker);
+    cancelled.cancelled();
+    if (again) assert.throws(() => breaker.enter("f"), paused);
+    else for (let n = 0; n < 2; n++) breaker.enter("f");
+  }
+});
+
 test("calls that were lost before the pause do not make it longer", (t) => {
   const clock = stopClock(t);
   const breaker = new Breaker();

@@ -44,10 +44,8 @@ export const limited = {
   message: "Rate limit exceeded: Too many requests in a short period",
 };
 
-/** How the server treats one request. A function decides when the request arrives. */
-export type Reply = FixedReply | (() => FixedReply);
-
-type FixedReply =
+/** How the server treats one request. */
+export type Reply =
   | "hang" // no response
   | "reset" // breaks the connection
   | "halfway" // sends the start of a response
@@ -94,9 +92,8 @@ export class Lambda {
     server.on("request", (request, response) => {
       const received: Received = { path: request.url ?? "", headers: request.headers, text: "", event: {}, at: performance.now() };
       lambda.requests.push(received);
-      const next = lambda.replies.length > 1 ? lambda.replies.shift() : lambda.replies[0];
-      assert.ok(next, "the test has a reply");
-      const reply = typeof next === "function" ? next() : next;
+      const reply = lambda.replies.length > 1 ? lambda.replies.shift() : lambda.replies[0];
+      assert.ok(reply, "the test has a reply");
       response.on("close", () => {
         if (!response.writableFinished) received.brokenAt = performance.now();
       });
@@ -109,7 +106,7 @@ export class Lambda {
     return lambda;
   }
 
-  private reply(response: ServerResponse, reply: FixedReply): void {
+  private reply(response: ServerResponse, reply: Reply): void {
     if (reply === "hang") return void this.#hanging.push(response);
     if (reply === "reset") return void response.socket?.resetAndDestroy();
     if (reply === "halfway") return void response.writeHead(200, { "content-length": "100" }).write('{"allowed":');
