@@ -118,6 +118,7 @@ test("only the client itself imports packages", () => {
   assert.deepEqual(imported("@cric-talk/guards"), [
     "@aws-sdk/client-lambda",
     "node:crypto",
+    "node:stream",
     "node:timers/promises",
   ]);
 });
