@@ -215,8 +215,10 @@ test("a name server or this machine that can't connect now is an outage, but a h
   for (const [code, name] of [...outages, ["ENOTFOUND", "ConfigurationError"]] as const) {
     const client = clientOf(`http://${absent}`);
     const failed = Object.assign(new Error(`getaddrinfo ${code}`), { code, hostname: absent });
-    t.mock.method(client.config.requestHandler, "handle", () => Promise.reject(failed));
-    await assert.rejects(new Guards({ client, attempts: 1 }).status("create_post", { userId: "u1" }), { name });
+    for (const error of [failed, new Error("fetch failed", { cause: failed })]) {
+      t.mock.method(client.config.requestHandler, "handle", () => Promise.reject(error));
+      await assert.rejects(new Guards({ client, attempts: 1 }).status("create_post", { userId: "u1" }), { name });
+    }
   }
 });
 
