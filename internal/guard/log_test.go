@@ -1,6 +1,8 @@
 package guard_test
 
 import (
+	"bytes"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +26,28 @@ func TestOnlyARefusedCheckIsLogged(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, line); diff != "" {
 		t.Errorf("the log of a refusal (-want +got):\n%s", diff)
+	}
+}
+
+// At level DEBUG, each decision has a line with its reason and the number of
+// requests to the table.
+func TestEachDecisionIsLoggedAtDebug(t *testing.T) {
+	b := newBench(t)
+	var log bytes.Buffer
+	b.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	b.want(`{"count": 4}`, counted(4, 4))
+	b.mustAsk(`{"roles": ["admin"]}`)
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	for i, want := range []fields{
+		{"reason": "ok", "requests": 1.0, "limit": 10.0, "activityCount": 4.0, "waitTime": 0.0},
+		{"reason": "bypassed"},
+	} {
+		want["level"], want["msg"], want["activity"], want["user"], want["op"] = "DEBUG", "decision", "create_post", "***4711", "check"
+		line := parse(t, []byte(lines[i]))
+		delete(line, "time")
+		if diff := cmp.Diff(want, line); diff != "" || len(lines) != 2 {
+			t.Errorf("line %d of %d (-want +got):\n%s", i, len(lines), diff)
+		}
 	}
 }
 
