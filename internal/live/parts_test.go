@@ -90,11 +90,12 @@ func TestEachPartOfAnOverrideAppliesAlone(t *testing.T) {
 func inForce(t *testing.T, f *Follower, name string) string {
 	t.Helper()
 	a, mode := f.Limits().Activity(activityOf(t, name))
-	text := mode + " " + a.Limit.String()
+	var text strings.Builder
+	text.WriteString(mode + " " + a.Limit.String())
 	for _, tier := range slices.Sorted(maps.Keys(a.Tiers)) {
-		text += " " + tier + "=" + a.Tiers[tier].String()
+		text.WriteString(" " + tier + "=" + a.Tiers[tier].String())
 	}
-	return text
+	return text.String()
 }
 
 // A deploy has changed the window, so the live limit applies no more. Operators
