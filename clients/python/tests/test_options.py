@@ -7,6 +7,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
+import guards
 from guards import AsyncGuards, ConfigurationError, Guards
 from tests.conftest import Client
 from tests.server import Server
@@ -44,6 +45,15 @@ class _Warner:
         ({"urls": {"posts-guard": "posts.example"}}, "The option urls['posts-guard'] is 'posts.example', want a URL"),
         ({"urls": {"posts-guard": "http://[::1"}}, "The option urls['posts-guard'] is 'http://[::1'"),
         ({"urls": {"posts-guard": None}}, "The option urls['posts-guard'] is None"),
+        (
+            {"urls": {"post-guard": "https://posts.example"}},
+            "The option urls has 'post-guard', a guard without a known activity; did you mean 'posts-guard'?",
+        ),
+        (
+            {"urls": {"x": "https://x.example"}},
+            "The option urls has 'x', a guard without a known activity; want one of chat-guard, comments-guard, ingest-guard, ",
+        ),
+        ({"urls": {None: "https://x.example"}}, "The option urls has None, a guard without a known activity; want one of "),
         ({"client": "lambda"}, "The option client is 'lambda', want boto3's Lambda client."),
         ({"warn": "stderr"}, "The option warn is 'stderr', want a function that is not async."),
         ({"warn": _warn}, "The option warn is <function _warn at "),
@@ -58,6 +68,12 @@ def test_a_wrong_option_is_an_error_at_once(options: dict[str, Any], message: st
     with pytest.raises(ConfigurationError):
         AsyncGuards(**options)
     assert str(error.value).startswith(message)
+
+
+def test_an_unknown_guard_is_asked_by_invoke(server: Server, new: Callable[..., Client]) -> None:
+    client = new(urls={"posts-guard": server.url})
+    client.check(guards.GuardActivity("photos-guard", "upload"), user_id="u1")
+    assert server.received[0].path.endswith("/photos-guard/invocations")
 
 
 def test_an_unknown_option_is_an_error() -> None:

@@ -34,7 +34,7 @@ class Base:
         AWS_CA_BUNDLE instead.
     urls: the Function URL of each guard that is asked by URL instead of
         Invoke, such as {"posts-guard": "https://..."}. The requests are signed
-        with the credentials of the client.
+        with the credentials of the client. Only guards in ACTIVITIES have one.
     prefix: comes before the name of each guard; "" by default.
     on_outage: "allow" (the default) or "deny": the decision of a check if the
         guard does not answer.

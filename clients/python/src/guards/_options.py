@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from numbers import Real
 from typing import Any
 from urllib.parse import urlsplit
 
+from guards._activities import ACTIVITIES
 from guards._errors import ConfigurationError
 
 # The time of an attempt in addition to the guard's own decision, in seconds.
 NETWORK = 0.3
+
+_GUARDS = {guard for guard, _ in ACTIVITIES.values()}
 
 # The longest timeout of a socket is 2^31 milliseconds. This is a little less, in seconds.
 LONGEST = 2_147_483
@@ -47,6 +51,8 @@ class Settings:
         if not isinstance(self.attempts, int) or isinstance(self.attempts, bool) or self.attempts < 1:
             raise _wrong("attempts", self.attempts, "a whole number of at least 1")
         for guard, url in self.urls.items():
+            if guard not in _GUARDS:
+                raise _unknown_guard(guard)
             if not _is_url(url):
                 raise _wrong(f"urls[{guard!r}]", url, "a URL that begins with https://")
 
@@ -61,6 +67,13 @@ def _is_url(value: Any) -> bool:
         return url.scheme in ("https", "http") and bool(url.hostname)
     except (AttributeError, TypeError, ValueError):
         return False
+
+
+def _unknown_guard(name: Any) -> ConfigurationError:
+    """Return the error for a guard whose activities this package does not know. It is usually misspelt."""
+    near = get_close_matches(str(name), _GUARDS, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"want one of {', '.join(sorted(_GUARDS))}."
+    return ConfigurationError(f"The option urls has {name!r}, a guard without a known activity; {hint}")
 
 
 def _wrong(option: str, got: Any, want: str) -> ConfigurationError:
