@@ -100,7 +100,6 @@ def test_a_profile_that_does_not_exist(new: Callable[..., Client], monkeypatch: 
                 "MissingAuthenticationTokenException:http://internal.amazon.com/",
             ]
         ),
-        (lambda_error(403, "KMSAccessDeniedException", "No."), "posts-guard could not be invoked: KMSAccessDeniedException: No."),
         (
             lambda_error(400, "InvalidRequestContentException", "u-secret-1?"),
             "posts-guard could not be invoked: InvalidRequestContentException: ***?",
@@ -132,6 +131,44 @@ def test_a_url_refuses(server: Server, new: Callable[..., Client], step: Any, me
     error = refused_by(server, new, step, url=True)
     assert type(error) is ConfigurationError
     assert str(error) == message
+
+
+PASSING = ["EC2Throttled", "EC2Unexpected", "ENILimitReached", "ResourceNotReady", "SubnetIPAddressLimitReached"]
+ROLE, KEY = "Allow its role to ", " KMS key of its environment variables."
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        ("EC2AccessDenied", ROLE + "create network interfaces."),
+        ("InvalidRuntime", "Deploy it with a runtime that Lambda offers."),
+        ("InvalidSecurityGroupID", "Correct the security groups of its VPC settings."),
+        ("InvalidSubnetID", "Correct the subnets of its VPC settings."),
+        ("InvalidZipFile", "Deploy it again: Lambda can't unpack its code."),
+        ("KMSAccessDenied", ROLE + "decrypt with the" + KEY),
+        ("KMSDisabled", "Enable the" + KEY),
+        ("KMSInvalidState", "Correct the state of the" + KEY),
+        ("KMSNotFound", "Give it a KMS key that exists for its environment variables."),
+    ],
+)
+@pytest.mark.parametrize("url", [False, True])
+def test_a_function_that_can_not_start(server: Server, new: Callable[..., Client], code: str, advice: str, url: bool) -> None:
+    error = refused_by(server, new, lambda_error(502, f"{code}Exception"), url=url)
+    assert type(error) is ConfigurationError
+    assert str(error) == f"Lambda can't start posts-guard: {code}Exception. {advice}"
+
+
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [
+        (raw("Internal Server Error", 502), "HTTP 502"),
+        (lambda_error(502, "InternalServerErrorException"), "InternalServerErrorException"),
+    ],
+)
+def test_a_url_of_a_guard_that_crashed(server: Server, new: Callable[..., Client], step: Any, code: str) -> None:
+    error = refused_by(server, new, step, url=True)
+    assert type(error) is AnswerError
+    assert str(error) == f"posts-guard failed: {code}. Its log says why."
 
 
 @pytest.mark.parametrize("url", [False, True])
@@ -234,13 +271,15 @@ def test_a_crash(server: Server, new: Callable[..., Client]) -> None:
         (lambda_error(429, "TooManyRequestsException"), False, "TooManyRequestsException", 3),
         (lambda_error(500, "ServiceException"), False, "ServiceException", 3),
         (raw("bad gateway", 502), False, "HTTP 502", 3),
+        (lambda_error(502, "EC2UnexpectedException"), False, "EC2UnexpectedException", 3),
+        *((lambda_error(502, f"{code}Exception"), True, f"{code}Exception", 3) for code in PASSING),
         (
             raw('{"Reason":"ConcurrentInvocationLimitExceeded"}', 429, x_amzn_errortype="TooManyRequestsException"),
             True,
             "TooManyRequestsException",
             3,
         ),
-        (raw("Internal Server Error", 502), True, "HTTP 502", 3),
+        (raw("Internal Server Error", 500), True, "HTTP 500", 3),
         (raw("unavailable", 503), True, "HTTP 503", 3),
         (function_error("Unavailable", "the table did not answer"), False, "the table did not answer", 1),
         (problem(503, "Unavailable", "the table did not answer"), True, "the table did not answer", 1),

@@ -21,6 +21,22 @@ _BAD_CREDENTIALS = {
     "MissingAuthenticationToken",
 }
 
+# Lambda's codes for a function that can't start, and what to do. They have status 502, but they do not pass by themselves.
+_CANNOT_START = {
+    "EC2AccessDenied": "Allow its role to create network interfaces.",
+    "InvalidRuntime": "Deploy it with a runtime that Lambda offers.",
+    "InvalidSecurityGroupID": "Correct the security groups of its VPC settings.",
+    "InvalidSubnetID": "Correct the subnets of its VPC settings.",
+    "InvalidZipFile": "Deploy it again: Lambda can't unpack its code.",
+    "KMSAccessDenied": "Allow its role to decrypt with the KMS key of its environment variables.",
+    "KMSDisabled": "Enable the KMS key of its environment variables.",
+    "KMSInvalidState": "Correct the state of the KMS key of its environment variables.",
+    "KMSNotFound": "Give it a KMS key that exists for its environment variables.",
+}
+
+# Lambda's codes with status 502 that pass by themselves.
+_PASSING = {"EC2Throttled", "EC2Unexpected", "ENILimitReached", "ResourceNotReady", "SubnetIPAddressLimitReached"}
+
 
 def read_invoke(response: Any, request: Request, region: str) -> Decision:
     """Read the response of Lambda's Invoke."""
@@ -66,16 +82,25 @@ def _failed(error: dict[str, Any], request: Request) -> Decision:
         raise Lost(shown, again=False, answered=True)
     if kind == "Sandbox.Timedout" or (not kind and "Task timed out after" in message):
         raise Lost("the function timed out", again=False)
-    raise AnswerError(f"{request.function} failed: {foreign(kind or 'Unhandled', request)}. Its log says why.", request.function)
+    raise _crashed(foreign(kind or "Unhandled", request), request.function)
+
+
+def _crashed(code: str, function: str) -> AnswerError:
+    return AnswerError(f"{function} failed: {code}. Its log says why.", function)
 
 
 def _refused(response: Any, request: Request, region: str) -> Exception:
-    """Return what an error of Lambda itself means. No guard has run."""
+    """Return what an error of Lambda itself means. No guard has answered."""
     status, body, function = response.status_code, _json(response.content), request.function
     by_url = request.url is not None
     code = str(response.headers.get("x-amzn-errortype") or body.get("__type") or "").split(":")[0].rpartition("#")[2]
     code = foreign(code or f"HTTP {status}", request)
     kind = code.removesuffix("Exception")
+    if kind in _CANNOT_START:
+        message = f"Lambda can't start {function}: {code}. {_CANNOT_START[kind]}"
+        return ConfigurationError(message, function)
+    if by_url and status == 502 and kind not in _PASSING:  # the guard crashed, or could not start, or timed out
+        return _crashed(code, function)
     if kind == "TooManyRequests" or status == 429 or status >= 500:
         return Lost(code)
     if kind in _BAD_CREDENTIALS:
