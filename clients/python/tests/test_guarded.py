@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 import threading
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from guards import ConfigurationError, Decision, Guards, LimitedError, OutageError
+from guards import AsyncGuards, ConfigurationError, Decision, Guards, LimitedError, OutageError
 from guards._activities import ACTIVITIES
 from guards._retry import time_to_wait
 from tests.conftest import PATIENT, Client
@@ -126,6 +127,38 @@ def test_a_warning_that_fails_hides_nothing(
     with pytest.raises(SaveError):
         new(warn=warn).guarded_call(fail, form)
     assert "the option warn raised an error" in caplog.text
+
+
+async def save(decision: Decision) -> str:
+    return decision.reason
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_an_async_function_is_a_mistake_without_asyncio(server: Server, hidden: bool) -> None:
+    client = Guards(**PATIENT)
+    with pytest.raises(ConfigurationError, match=r"^The function of guarded is async, want a function that is not async\.$"):
+        _ = client.guarded("create_post", (lambda decision: save(decision)) if hidden else save, user_id="u1")
+    assert [received.event["op"] for received in server.received] == (["check", "release"] if hidden else [])
+    client.close()
+
+
+def test_an_ordinary_function_runs_with_asyncio_too(server: Server) -> None:
+    client: Any = AsyncGuards(**PATIENT)
+    for fn in (lambda decision: decision.reason, lambda decision: save(decision), save):
+        server.received.clear()
+        assert asyncio.run(client.guarded("create_post", fn, user_id="u1")) == "ok"
+        assert [received.event["op"] for received in server.received] == ["check"]  # nothing was given back
+    client.close()
+
+
+def test_a_warn_that_returns_a_coroutine_is_logged(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    async def warn(_: Exception) -> None: ...
+
+    server.does(lambda_error(500, "ServiceException"))
+    client = Guards(**PATIENT, warn=lambda error: warn(error))
+    assert client.check("create_post", user_id="u1").reason == "unavailable"
+    assert "The option warn is async, want a function that is not async." in caplog.text
+    client.close()
 
 
 @FORMS

@@ -191,6 +191,92 @@ def test_a_skipped_request(server: Server, get: Get) -> None:
     assert server.received == []
 
 
+def later(value: Any) -> Callable[..., Any]:
+    """Return an async function."""
+
+    async def function(*_: Any) -> Any:
+        return value
+
+    return function
+
+
+def hidden(value: Any) -> Callable[..., Any]:
+    """Return a function that is not async, but returns a coroutine."""
+    return lambda *_: later(value)()
+
+
+class AsyncObject:
+    """An object that is an async function."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    async def __call__(self, *_: Any) -> Any:
+        return self.value
+
+
+ASYNC = pytest.mark.parametrize("form", [later, hidden, AsyncObject])
+
+
+@ASYNC
+@pytest.mark.parametrize("skipped", [True, False])
+def test_async_functions_are_awaited(server: Server, form: Callable[..., Any], skipped: bool) -> None:
+    for get in (asgi_get, fastapi_get):
+        server.received.clear()
+        server.does(answer(), refuse())
+        limited = {"skip": form(skipped), "options": form({"tier": "premium"})}
+        assert ("created unchecked" if skipped else "created ok") in get({}, limited).text
+        assert [received.event.get("tier") for received in server.received] == ([] if skipped else ["premium"])
+    server.does(refuse())
+    response = asgi_get({}, {"refused": form(PlainTextResponse("slow down", 430))})
+    assert (response.status_code, response.text) == (430, "slow down")
+
+
+@ASYNC
+def test_fastapi_awaits_any_user(server: Server, form: Callable[..., Any]) -> None:
+    guards = AsyncGuards(**PATIENT)
+    app = fastapi.FastAPI()
+    function = form("u1")
+
+    def user_id() -> Any:
+        return function()
+
+    app.post("/post", dependencies=[fastapi.Depends(guards_fastapi.limit(guards, "create_post", user_id=user_id))])(lambda: "ok")
+    assert send(app, None).status_code == 200
+    assert server.received[0].event["userId"] == "u1"
+    guards.close()
+
+
+@pytest.mark.parametrize("option", ["user_id", "skip", "options", "refused"])
+def test_flask_takes_no_async_functions(server: Server, option: str) -> None:
+    guards = Guards(**PATIENT)
+    app = flask.Flask("test")
+    app.testing = True
+    user: dict[str, Any] = {"user_id": lambda: "u1"}
+    message = f"^The option {option} is async, want a function that is not async.$"
+    for form in (later, AsyncObject):
+        with pytest.raises(ConfigurationError, match=message):
+            guards_flask.limit(guards, "create_post", **user | {option: form({})})
+    server.does(refuse())
+    app.post("/post")(guards_flask.limit(guards, "create_post", **user | {option: hidden({})})(lambda: "ok"))
+    with pytest.raises(ConfigurationError, match=message):
+        app.test_client().post("/post")
+    assert len(server.received) == (1 if option == "refused" else 0)
+    guards.close()
+
+
+def test_a_client_of_the_other_kind_is_an_error_at_once() -> None:
+    for_functions: Any = Guards()
+    for_asyncio: Any = AsyncGuards()
+    want = r"^The option guards is a client of the class {}, want {}\.$"
+    with pytest.raises(ConfigurationError, match=want.format("AsyncGuards", "Guards")):
+        guards_flask.limit(for_asyncio, "create_post", user_id=lambda: "u1")
+    with pytest.raises(ConfigurationError, match=want.format("Guards", "AsyncGuards")):
+        guards_fastapi.limit(for_functions, "create_post", user_id=lambda: "u1")
+    with pytest.raises(ConfigurationError, match=want.format("Guards", "AsyncGuards")):
+        LimitMiddleware(fastapi.FastAPI(), guards=for_functions, activity="create_post", user_id=lambda _: "u1")
+
+
 def test_further_options_of_the_check(server: Server, get: Get) -> None:
     response = get({}, {"options": lambda *_: {"tier": "premium", "count": 2}})
     assert response.headers["RateLimit"].startswith('"create_post";r=9')

@@ -130,6 +130,17 @@ def test_a_job_that_is_not_json_is_an_error_before_any_request(server: Server, n
     assert server.received == []
 
 
+@pytest.mark.parametrize("option", ["user_id", "count", "partial", "tier", "roles", "request_id", "ready_at", "job"])
+def test_a_forgotten_await_is_an_error_before_any_request(server: Server, new: Callable[..., Client], option: str) -> None:
+    async def later() -> Any: ...
+
+    forgotten = later()
+    with pytest.raises(ValidationError, match=r"^the request is not JSON: "):
+        new().check("create_post", **{"user_id": "u1", option: forgotten})
+    forgotten.close()
+    assert server.received == []
+
+
 def test_a_check_by_url_is_signed(server: Server, new: Callable[..., Client]) -> None:
     client = new(urls={"posts-guard": f"{server.url}/posts?x=1"}, prefix="test-")
     assert client.check("create_post", user_id="u1").granted == 1

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from guards._base import READY, Base, late, outage_of
+from guards._callbacks import result_of
 from guards._decision import Decision
 from guards._errors import GuardsError, Lost, OutageError
 from guards._request import AnyActivity, CheckOptions, Request, StatusOptions, new_request, one_for_each_guard
@@ -85,14 +86,15 @@ class AsyncGuards(Base):
     ) -> Any:
         """Check, and run fn(decision) or the body of an async with statement. See Guards.guarded.
 
-        What was counted is also given back if fn or the body is cancelled.
+        What was counted is also given back if fn or the body is cancelled. fn
+        is async, but need not be.
         """
         context = self._guarded(activity, user_id, options)
         return context if fn is None else self._run(context, fn)
 
     async def _run(self, context: AbstractAsyncContextManager[Decision], fn: Callable[[Decision], Awaitable[T]]) -> T:
         async with context as decision:
-            return await fn(decision)
+            return await result_of(fn(decision))
 
     @asynccontextmanager
     async def _guarded(self, activity: AnyActivity, user_id: str, options: CheckOptions) -> AsyncIterator[Decision]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import threading
 import time
@@ -11,6 +10,7 @@ from typing import Any, Literal
 
 from guards._ask import Asker
 from guards._breaker import Breaker
+from guards._callbacks import is_async, not_async
 from guards._decision import Decision
 from guards._errors import ConfigurationError, GuardsError, LimitedError, Lost, OutageError
 from guards._options import Settings
@@ -62,7 +62,7 @@ class Base:
         decision_timeout: float = 1.0,
         warn: Callable[[GuardsError], object] | None = None,
     ) -> None:
-        if warn is not None and (not callable(warn) or _is_async(warn)):
+        if warn is not None and (not callable(warn) or is_async(warn)):
             raise ConfigurationError(f"The option warn is {warn!r}, want a function that is not async.")
         self._settings = Settings(
             urls=dict(urls or {}),
@@ -122,13 +122,9 @@ class Base:
     def _report(self, error: GuardsError) -> None:
         """Call warn. An error of warn itself is logged, because it must not hide the app's."""
         try:
-            self._warn(error)
+            not_async(self._warn(error), "The option warn")
         except Exception:
             _log.exception("the option warn raised an error")
-
-
-def _is_async(function: Callable[..., object]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 def late(seconds: float) -> Lost:

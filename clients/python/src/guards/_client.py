@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from guards._base import READY, Base, late, outage_of
+from guards._callbacks import is_async, must_not_be_async, not_async
 from guards._decision import Decision
 from guards._errors import GuardsError, Lost, OutageError
 from guards._request import AnyActivity, CheckOptions, Request, StatusOptions, new_request, one_for_each_guard
@@ -88,13 +89,16 @@ class Guards(Base):
         A refusal raises a LimitedError, and nothing runs. If fn or the body
         raises an error, what was counted is given back, and the error goes on.
         A release that fails goes to the option warn. A place of a reservoir,
-        such as that of update_member_role, can't be given back.
+        such as that of update_member_role, can't be given back. fn must not be
+        async: its errors would come too late to give anything back.
         """
+        if fn is not None and is_async(fn):
+            raise must_not_be_async("The function of guarded")
         context = self._guarded(activity, user_id, options)
         if fn is None:
             return context
         with context as decision:
-            return fn(decision)
+            return not_async(fn(decision), "The function of guarded")
 
     @contextmanager
     def _guarded(self, activity: AnyActivity, user_id: str, options: CheckOptions) -> Iterator[Decision]:

@@ -89,13 +89,13 @@ def new_request(
     guard, name, window = _find(activity)
     if op == "check" and not partial and request_id is None:
         request_id = str(uuid4())
-    if roles is not None and not isinstance(roles, str):
-        roles = list(roles)
     optional = {"count": count, "partial": partial or None, "tier": tier, "roles": roles}
     optional |= {"requestId": request_id, "at": at, "readyAt": ready_at, "job": job}
     event: dict[str, Any] = {"userId": user_id, "activity": name, "op": op}
     event |= {key: value for key, value in optional.items() if value is not None}
     try:
+        if roles is not None and not isinstance(roles, str):
+            event["roles"] = list(roles)
         payload = json.dumps(event, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise ValidationError(f"the request is not JSON: {error}", settings.prefix + guard) from None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 from guards import http
 from guards._async import AsyncGuards
+from guards._callbacks import result_of
 from guards._decision import Decision
 from guards._request import AnyActivity, CheckOptions
 
@@ -23,7 +23,7 @@ class LimitMiddleware:
 
     guards: asks the guards.
     activity: such as "create_post".
-    user_id: returns the user of a request, given its scope. It may be async.
+    user_id: returns the user of a request, given its scope.
         Take the user from your own session or token, never from a header that
         the client chooses. A request without a user raises a
         ConfigurationError.
@@ -33,6 +33,8 @@ class LimitMiddleware:
         given the scope.
     refused: returns an ASGI app, such as a Starlette response, that answers
         instead of the problem document, given the decision.
+
+    Each of these functions may be async.
 
     The app finds the decision in scope["guards.decision"]. If the app fails,
     the action stays counted: AsyncGuards.guarded gives it back.
@@ -45,10 +47,11 @@ class LimitMiddleware:
         guards: AsyncGuards,
         activity: AnyActivity,
         user_id: Callable[[Scope], str | Awaitable[str | None] | None],
-        skip: Callable[[Scope], bool] = lambda scope: False,  # noqa: ARG005
-        options: Callable[[Scope], CheckOptions] = lambda scope: {},  # noqa: ARG005
-        refused: Callable[[Decision], App] | None = None,
+        skip: Callable[[Scope], bool | Awaitable[bool]] = lambda scope: False,  # noqa: ARG005
+        options: Callable[[Scope], CheckOptions | Awaitable[CheckOptions]] = lambda scope: {},  # noqa: ARG005
+        refused: Callable[[Decision], App | Awaitable[App]] | None = None,
     ) -> None:
+        http.check_client(guards, AsyncGuards)
         self.app = app
         self.guards = guards
         self.activity = activity
@@ -59,14 +62,14 @@ class LimitMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it to the app."""
-        if scope["type"] != "http" or self.skip(scope):
+        if scope["type"] != "http" or await result_of(self.skip(scope)):
             await self.app(scope, receive, send)
             return
-        user = self.user_id(scope)
-        user = http.named_user(await user if inspect.isawaitable(user) else user, self.activity)
-        decision = await self.guards.check(self.activity, user_id=user, **self.options(scope))
+        user = http.named_user(await result_of(self.user_id(scope)), self.activity)
+        options = await result_of(self.options(scope))
+        decision = await self.guards.check(self.activity, user_id=user, **options)
         scope["guards.decision"] = decision
-        answer = self.app if decision.allowed else self.refused(decision)
+        answer = self.app if decision.allowed else await result_of(self.refused(decision))
         await answer(scope, receive, _adding(http.rate_limit_headers(decision), send))
 
 

@@ -10,6 +10,7 @@ from fastapi import Depends, FastAPI, HTTPException, Request, Response
 
 from guards import http
 from guards._async import AsyncGuards
+from guards._callbacks import result_of
 from guards._decision import Decision
 from guards._errors import ConfigurationError
 from guards._request import AnyActivity, CheckOptions
@@ -47,8 +48,8 @@ def limit(
     activity: AnyActivity,
     *,
     user_id: Callable[..., Any],
-    skip: Callable[[Request], bool] = lambda request: False,  # noqa: ARG005
-    options: Callable[[Request], CheckOptions] = lambda request: {},  # noqa: ARG005
+    skip: Callable[[Request], bool | Awaitable[bool]] = lambda request: False,  # noqa: ARG005
+    options: Callable[[Request], CheckOptions | Awaitable[CheckOptions]] = lambda request: {},  # noqa: ARG005
 ) -> Callable[..., Awaitable[Decision | None]]:
     """Return a dependency that checks the activity. Its value is the decision, or None for a skipped request.
 
@@ -57,20 +58,22 @@ def limit(
     token, never from a header that the client chooses. A request without a
     user raises a ConfigurationError. skip returns True for requests that pass
     without a check. options returns further options of the check, such as the
-    user's tier.
+    user's tier. Each of these functions may be async.
 
     If the endpoint fails, the action stays counted: AsyncGuards.guarded gives
     it back. If the endpoint returns a Response of its own, FastAPI does not
     add the RateLimit headers to it: use guards.asgi.LimitMiddleware instead.
     """
+    http.check_client(guards, AsyncGuards)
     for parameter in inspect.signature(user_id).parameters.values():
         if parameter.annotation is parameter.empty and parameter.default is parameter.empty:
             raise ConfigurationError(f'The parameter "{parameter.name}" of user_id needs a type, such as Request.')
 
     async def check(request: Request, response: Response, user: Any = Depends(user_id)) -> Decision | None:  # noqa: B008
-        if skip(request):
+        if await result_of(skip(request)):
             return None
-        decision = await guards.check(activity, user_id=http.named_user(user, activity), **options(request))
+        user = http.named_user(await result_of(user), activity)
+        decision = await guards.check(activity, user_id=user, **await result_of(options(request)))
         if not decision.allowed:
             raise Refused(decision)
         response.headers.update(http.rate_limit_headers(decision))

@@ -9,6 +9,7 @@ from typing import Any
 import flask
 
 from guards import http
+from guards._callbacks import is_async, must_not_be_async, not_async
 from guards._client import Guards
 from guards._decision import Decision
 from guards._request import AnyActivity, CheckOptions
@@ -32,23 +33,29 @@ def limit(
     without a user raises a ConfigurationError. skip returns True for requests
     that pass without a check. options returns further options of the check,
     such as the user's tier. refused returns the response to a refused request,
-    instead of the problem document.
+    instead of the problem document. None of these functions may be async. The
+    view may be.
 
     The view finds the decision in flask.g.guards_decision. If the view fails,
     the action stays counted: Guards.guarded gives it back.
     """
+    http.check_client(guards, Guards)
+    for name, function in (("user_id", user_id), ("skip", skip), ("options", options), ("refused", refused)):
+        if function is not None and is_async(function):
+            raise must_not_be_async(f"The option {name}")
 
     def decorate(view: View) -> View:
         @wraps(view)
         def checked(*args: Any, **kwargs: Any) -> Any:
-            if skip():
+            if not_async(skip(), "The option skip"):
                 return flask.current_app.ensure_sync(view)(*args, **kwargs)
-            decision = guards.check(activity, user_id=http.named_user(user_id(), activity), **options())
+            user = http.named_user(not_async(user_id(), "The option user_id"), activity)
+            decision = guards.check(activity, user_id=user, **not_async(options(), "The option options"))
             flask.g.guards_decision = decision
             if decision.allowed:
                 response = flask.make_response(flask.current_app.ensure_sync(view)(*args, **kwargs))
             else:
-                response = flask.make_response((refused or _problem)(decision))
+                response = flask.make_response(not_async((refused or _problem)(decision), "The option refused"))
             for name, value in http.rate_limit_headers(decision).items():
                 response.headers.setdefault(name, value)
             return response

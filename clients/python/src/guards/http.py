@@ -7,6 +7,7 @@ import math
 import time
 from typing import NamedTuple
 
+from guards._base import Base
 from guards._decision import Decision
 from guards._errors import ConfigurationError
 
@@ -75,6 +76,12 @@ def named_user(user_id: str | None, activity: object) -> str:
     if not user_id:
         raise ConfigurationError(f"user_id returned no user for {activity}. To let such requests pass, use the option skip.")
     return user_id
+
+
+def check_client(guards: object, want: type[Base]) -> None:
+    """Raise an error if a middleware got the client of the other kind, whose check it could not use."""
+    if isinstance(guards, Base) and not isinstance(guards, want):
+        raise ConfigurationError(f"The option guards is a client of the class {type(guards).__name__}, want {want.__name__}.")
 
 
 def _seconds(milliseconds: float) -> int:
