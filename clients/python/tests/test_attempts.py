@@ -17,7 +17,7 @@ import pytest
 import guards
 from guards import ConfigurationError, OutageError
 from guards._retry import Plan, time_to_wait
-from tests.conftest import BRIEF, HASTY, PATIENT, Client, Clock, attempts, until
+from tests.conftest import BRIEF, HASTY, PATIENT, Client, attempts, until
 from tests.server import Server, after, answer, close, cut, hang, lambda_error, reset, trickle
 
 TIMES = HASTY
@@ -113,7 +113,7 @@ def test_no_server(new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("failures", [1, 100])
-def test_an_attempt_for_which_no_thread_is_left_is_lost(
+def test_a_call_for_which_no_thread_is_left_is_no_outage(
     server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, failures: int
 ) -> None:
     real = threading.Thread.start
@@ -127,12 +127,15 @@ def test_an_attempt_for_which_no_thread_is_left_is_lost(
 
     client = new(**PATIENT)
     monkeypatch.setattr(threading.Thread, "start", start)
-    decision = client.check("create_post", user_id="u1")
     if failures == 1:
-        assert decision.reason == "ok"
+        assert client.check("create_post", user_id="u1").reason == "ok"
         return
-    assert str(decision.outage) == "posts-guard did not answer: no thread is left for the request: can't start new thread"
-    assert client.warnings == [decision.outage]
+    for _ in range(2):
+        with pytest.raises(ConfigurationError) as error:
+            client.check("create_post", user_id="u1")
+        assert str(error.value) == "posts-guard could not be invoked: no thread is left for the request: can't start new thread"
+    assert len(failed) == 6  # three attempts each
+    assert client.warnings == []
     assert server.received == []
 
 
@@ -220,40 +223,44 @@ def test_a_reset_is_sent_once(server: Server, new: Callable[..., Client]) -> Non
     assert new().reset("create_post", user_id="u1").allowed  # the only attempt gets all the time
 
 
-def test_pauses_grow_and_leave_time_for_an_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("guards._retry.time", Clock())
+def begun(plan: Plan) -> Plan:
+    plan.begin()
+    return plan
+
+
+def test_pauses_grow_and_leave_time_for_an_attempt() -> None:
     longest = [0.0, 0.0, 0.0]
     for _ in range(300):
         plan = Plan(timeout=10, attempt=1, attempts=4)
         for n in range(3):
-            assert plan.begin() == 1
+            assert begun(plan).time() == 1
+            left = plan.remaining
             pause = plan.pause()
             assert pause is not None
+            assert plan.remaining == left - pause
             longest[n] = max(longest[n], pause)
-        assert plan.begin() == 10  # no other one can follow
+        assert begun(plan).time() == plan.remaining  # no other one can follow
         assert plan.pause() is None
     assert 0.04 < longest[0] <= 0.05
     assert 0.08 < longest[1] <= 0.1
     assert 0.16 < longest[2] <= 0.2
 
 
-def test_an_attempt_needs_its_whole_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
-    monkeypatch.setattr("guards._retry.time", clock)
-    assert Plan(timeout=1.96875, attempt=1, attempts=3).begin() == 1.96875
-    assert Plan(timeout=2, attempt=1, attempts=3).begin() == 1
+def test_an_attempt_needs_its_whole_time() -> None:
+    assert begun(Plan(timeout=1.96875, attempt=1, attempts=3)).time() == 1.96875
+    assert begun(Plan(timeout=2, attempt=1, attempts=3)).time() == 1
     assert Plan(timeout=0.96875, attempt=1, attempts=3).pause() is None
     assert Plan(timeout=1, attempt=1, attempts=3).pause() == 0
     for _ in range(50):
         pause = Plan(timeout=1.0078125, attempt=1, attempts=3).pause()
         assert pause is not None
         assert pause <= 0.0078125
-    plan = Plan(timeout=4, attempt=1, attempts=3)
-    assert plan.begin() == 1
-    clock.now += 2.5
-    assert plan.begin() == plan.remaining() == 1.5
-    clock.now += 2
-    assert plan.begin() == plan.remaining() == 0
+    plan = begun(Plan(timeout=4, attempt=1, attempts=3))
+    assert plan.time() == 1
+    plan.spend(2.5)
+    assert plan.time() == plan.remaining == 1.5
+    plan.spend(2)
+    assert plan.time() == plan.remaining == 0
 
 
 def test_many_threads_share_a_client(server: Server, new: Callable[..., Client]) -> None:

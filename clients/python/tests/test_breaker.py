@@ -3,12 +3,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
 
-from guards import AsyncGuards, ConfigurationError, OutageError
+from guards import AnswerError, AsyncGuards, ConfigurationError, OutageError
 from guards._breaker import Breaker
 from tests.conftest import BRIEF, PATIENT, Client, Clock, until
 from tests.server import Handler, Server, after, answer, function_error, hang, lambda_error, problem
@@ -162,26 +162,151 @@ def test_a_cancelled_probe_lets_the_next_call_probe(server: Server, clock: Clock
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("answered", [True, False])
-def test_a_cancelled_probe_undoes_nothing_that_another_call_found_since(clock: Clock, answered: bool) -> None:
-    breaker = Breaker()
+class Running:
+    """A call that ends when a test calls it. Until it leaves the app's own queue, it has not begun."""
 
-    def outage() -> None:
-        with pytest.raises(OutageError, match=r"^lost$"), breaker.call("posts-guard"):
-            raise OutageError("lost")
+    def __init__(self, breaker: Breaker, *, waits: bool) -> None:
+        self._stack = ExitStack()
+        self._breaker = breaker
+        self._call = self._stack.enter_context(breaker.call("posts-guard"))
+        if not waits:
+            self.leave_queue()
 
-    outage()
+    def leave_queue(self) -> None:
+        self._breaker.begin(self._call)
+
+    def __call__(self, error: BaseException | None) -> None:
+        self._call.has_response = isinstance(error, AnswerError)
+        with suppress(asyncio.CancelledError, AnswerError, OutageError, ConfigurationError), self._stack:
+            if error is not None:
+                raise error
+
+
+class Calls:
+    """A breaker, and the functions that it reported as out."""
+
+    def __init__(self) -> None:
+        self.opened: list[str] = []
+        self.breaker = Breaker(lambda outage: self.opened.append(outage.guard))
+
+    def begin(self, *, waits: bool = False) -> Running:
+        return Running(self.breaker, waits=waits)
+
+    def fails_at_once(self) -> bool:
+        """Report whether a further call may not ask. If it may, it ends without a finding."""
+        try:
+            end = self.begin()
+        except OutageError as error:
+            return str(error) == MOMENT
+        end(asyncio.CancelledError())
+        return False
+
+
+LOST = OutageError("lost")
+
+
+@pytest.fixture
+def calls(clock: Clock) -> Calls:  # noqa: ARG001
+    return Calls()
+
+
+def test_one_lost_call_is_no_outage_if_another_was_answered_since_it_began(calls: Calls) -> None:
+    for answer_ in (None, AnswerError("a crash"), OutageError("the table", answered=True)):
+        lost = calls.begin()
+        calls.begin()(answer_)
+        lost(LOST)
+        assert not calls.fails_at_once()
+    assert calls.opened == []
+    for no_answer in (ConfigurationError("no credentials"), asyncio.CancelledError()):
+        lost = calls.begin()
+        calls.begin()(no_answer)
+        lost(LOST)
+        assert calls.fails_at_once()
+        calls.breaker._functions.clear()
+    calls.begin()(None)
+    calls.begin()(LOST)  # the answer came before
+    assert calls.fails_at_once()
+    assert calls.opened == ["posts-guard"] * 3
+
+
+def test_a_call_begins_when_it_leaves_the_queue(calls: Calls) -> None:
+    waited, refused = calls.begin(waits=True), calls.begin(waits=True)
+    calls.begin()(None)
+    waited.leave_queue()
+    refused(LOST)  # never asked
+    assert not calls.fails_at_once()
+    waited(LOST)
+    assert calls.fails_at_once()
+
+
+def test_a_repeat_does_not_begin_a_call_again(calls: Calls) -> None:
+    lost = calls.begin()
+    calls.begin()(None)
+    lost.leave_queue()
+    lost(LOST)
+    assert not calls.fails_at_once()
+
+
+def test_a_stale_probe_that_is_lost_changes_nothing(calls: Calls, clock: Clock) -> None:
+    calls.begin()(LOST)
     clock.now += 1
-    with suppress(asyncio.CancelledError), breaker.call("posts-guard"):  # the probe
-        clock.now += 1
-        if answered:
-            with breaker.call("posts-guard"):
-                pass
-        else:
-            outage()
-        raise asyncio.CancelledError
-    if answered:
-        with breaker.call("posts-guard"), breaker.call("posts-guard"):  # none of them is a probe
-            return
-    with pytest.raises(OutageError, match=f"^{MOMENT}$"), breaker.call("posts-guard"):
-        pass
+    stale = calls.begin()
+    clock.now += 1
+    latest = calls.begin()
+    clock.now += 0.5
+    stale(LOST)
+    assert calls.opened == ["posts-guard"]
+    clock.now += 0.5
+    assert not calls.fails_at_once()  # the pause was not prolonged; that call is the latest probe, and ends
+    latest(LOST)
+    assert not calls.fails_at_once()
+    third = calls.begin()
+    third(None)
+    latest(LOST)
+    assert not calls.fails_at_once()
+
+
+def test_a_stale_probe_does_not_reopen_the_pause_after_an_answer(calls: Calls, clock: Clock) -> None:
+    calls.begin()(LOST)
+    clock.now += 1
+    stale = calls.begin()
+    clock.now += 1
+    calls.begin()(None)
+    for end in (LOST, asyncio.CancelledError()):
+        stale(end)
+        assert not calls.fails_at_once()
+
+
+@pytest.mark.parametrize("end", [asyncio.CancelledError(), ConfigurationError("no credentials")])
+def test_a_stale_probe_lets_no_other_one_through(calls: Calls, clock: Clock, end: BaseException) -> None:
+    calls.begin()(LOST)
+    clock.now += 1
+    stale = calls.begin()
+    clock.now += 1
+    latest = calls.begin()
+    stale(end)
+    assert calls.fails_at_once()
+    latest(end)
+    assert not calls.fails_at_once()
+
+
+def test_a_mistake_that_the_guard_or_lambda_reports_is_an_answer_to_a_probe(calls: Calls, clock: Clock) -> None:
+    calls.begin()(LOST)
+    clock.now += 1
+    calls.begin()(AnswerError("a crash"))
+    calls.begin()
+    assert not calls.fails_at_once()
+
+
+def test_a_call_that_began_before_an_outage_and_is_lost_after_a_probe_began(calls: Calls, clock: Clock) -> None:
+    early = calls.begin()
+    calls.begin()(LOST)
+    clock.now += 1
+    probe = calls.begin()
+    clock.now += 0.5
+    early(LOST)
+    probe(asyncio.CancelledError())
+    clock.now += 0.5
+    assert calls.fails_at_once()  # the last finding is that of the early call
+    clock.now += 0.5
+    assert not calls.fails_at_once()

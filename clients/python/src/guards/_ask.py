@@ -36,11 +36,12 @@ from guards._answer import read_invoke, read_url
 from guards._attempt import Attempt, Session, current
 from guards._credentials import Credentials, no_credentials
 from guards._decision import Decision
-from guards._errors import ConfigurationError, Lost
+from guards._errors import ConfigurationError, Lost, OutageError
 from guards._foreign import foreign
+from guards._queue import Queue
 from guards._request import Request
 
-CONNECTIONS = 50  # that stay open for further requests, at least
+CONNECTIONS = 50  # and so calls at the same time; more if the Lambda client has more
 
 _NO_REGION = "No AWS region is set. Set AWS_DEFAULT_REGION, or pass a Lambda client that has one."
 
@@ -58,21 +59,46 @@ class Asker:
             raise ConfigurationError(f"The option client is {client!r}, want boto3's Lambda client.")
         self.credentials = Credentials()
         self._timeout = timeout
+        self._process = os.getpid()
+        self._connections = CONNECTIONS
         self._failure: Exception | None = None
         try:
             self._client = client or _new_client()
-            self._session = _new_session(self._client.meta, timeout)
+            self._connections = max(self._client.meta.config.max_pool_connections, CONNECTIONS)
+            self._session = self._new_session()
         except (BotoCoreError, ValueError) as error:
             self._failure = error  # for each call, so that an app can be imported without AWS settings
+        self._queue = Queue(self._connections)
+        if self._failure is not None:
             return
-        self._process = os.getpid()
         events = self._client.meta.events
         events.register("before-sign.lambda.Invoke", _aim, unique_id="guards-aim")
         events.register("before-send.lambda.Invoke", _keep, unique_id="guards-keep")
 
-    def start(self, request: Request) -> Attempt:
-        """Start an attempt. Its future has the decision, or Lost, or another error of this package."""
-        return Attempt(lambda attempt: self._ask(attempt, request))
+    def start(self, request: Request, call: object) -> Attempt:
+        """Start an attempt of a call, or let it wait for a thread."""
+        if self._process != os.getpid():
+            self._forked()
+        attempt = Attempt(lambda attempt: self._ask(attempt, request), call, request.function)
+        self._queue.add(attempt)
+        return attempt
+
+    def give_up(self, attempt: Attempt) -> None:
+        """End an attempt now."""
+        self._queue.give_up(attempt)
+
+    def leave(self, call: object) -> None:
+        """Let a call that waits have the place of one that has ended."""
+        self._queue.leave(call)
+
+    def refuse(self, outage: OutageError) -> None:
+        """End the calls that wait to ask a function."""
+        self._queue.refuse(lambda function: OutageError(str(outage), function) if function == outage.guard else None)
+
+    def late(self, request: Request) -> Exception:
+        """Return the error of an attempt whose credentials did not come in time. All calls that wait fail in the same way."""
+        self._queue.refuse(lambda function: self.credentials.failed(function, None))
+        return self.credentials.failed(request.function, None)
 
     def close(self) -> None:
         """Close the connections that no attempt uses."""
@@ -85,9 +111,10 @@ class Asker:
         attempt.url = request.url
         self._sign(attempt, request)
         try:
-            response = self._own_session().exchange(attempt)
+            response = self._session.exchange(attempt)
         except BotoCoreError as error:
             raise _meaning(error, request, self._client.meta.region_name) from error
+        attempt.has_response = True
         length = response.headers.get("content-length")
         if length is not None and len(response.content) != int(length):
             raise Lost("the connection broke in the middle of the answer")
@@ -99,18 +126,33 @@ class Asker:
             self._client.invoke(FunctionName=request.function, Payload=request.payload)  # only signs: see _keep
         except Exception as error:  # a source of credentials can be the app's own code
             if attempt.asks_credentials:
-                raise self.credentials.failed(request, error) from error
+                raise self.credentials.failed(request.function, error) from error
             raise _meaning(error, request, self._client.meta.region_name) from error
         if attempt.prepared is None:  # for example because of botocore's Stubber
             raise ConfigurationError(f"{request.function} could not be invoked: the client sent no request", request.function)
         self.credentials.had = True
-        attempt.signed.set_result(None)
+        self._queue.signed(attempt)
 
-    def _own_session(self) -> Session:
-        """Return this process's session. After a fork, two processes must not read from the same connection."""
-        if self._process != os.getpid():
-            self._session, self._process = _new_session(self._client.meta, self._timeout), os.getpid()
-        return self._session
+    def _forked(self) -> None:
+        """Begin anew. After a fork, two processes must not read from the same connection, and the threads are gone."""
+        self._process = os.getpid()
+        self._queue = Queue(self._connections)
+        if self._failure is None:
+            self._session = self._new_session()
+
+    def _new_session(self) -> Session:
+        meta = self._client.meta
+        config = meta.config
+        bundle = botocore.session.get_session().get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
+        return Session(
+            verify=bundle or True,
+            proxies=config.proxies if config.proxies is not None else get_environ_proxies(meta.endpoint_url),
+            proxies_config=config.proxies_config,
+            client_cert=config.client_cert,
+            max_pool_connections=self._connections,
+            socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],  # without it, a repeated use costs 40 ms
+            timeout=self._timeout,  # of one operation of a socket; an attempt ends earlier
+        )
 
 
 def _new_client() -> Any:
@@ -120,20 +162,6 @@ def _new_client() -> Any:
     if not region:
         raise NoRegionError
     return session.client("lambda", config=config, region_name=region)
-
-
-def _new_session(meta: Any, timeout: float) -> Session:
-    config = meta.config
-    bundle = botocore.session.get_session().get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
-    return Session(
-        verify=bundle or True,
-        proxies=config.proxies if config.proxies is not None else get_environ_proxies(meta.endpoint_url),
-        proxies_config=config.proxies_config,
-        client_cert=config.client_cert,
-        max_pool_connections=max(config.max_pool_connections, CONNECTIONS),
-        socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],  # without it, a repeated use costs 40 ms
-        timeout=timeout,  # of one operation of a socket; an attempt ends earlier
-    )
 
 
 # A Function URL with a region in its name may be in another region than the app.
@@ -146,6 +174,7 @@ def _aim(request: Any, **_: Any) -> None:
     if attempt is None:
         return
     attempt.asks_credentials = True
+    attempt.waits_for = "credentials"
     if attempt.url is None:
         return
     request.url = attempt.url
@@ -163,6 +192,7 @@ def _keep(request: Any, **_: Any) -> Any:
     if attempt is None:
         return None
     attempt.prepared = request
+    attempt.waits_for = "app"
     return AWSResponse(request.url, 200, {}, io.BytesIO())
 
 

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
+from weakref import WeakKeyDictionary
 
-from guards._base import READY, Base, late, outage_of
+from guards._base import READY, Base, failed
+from guards._breaker import Call
 from guards._callbacks import result_of
 from guards._decision import Decision
 from guards._errors import GuardsError, Lost, OutageError
 from guards._request import AnyActivity, CheckOptions, Request, StatusOptions, new_request, one_for_each_guard
 from guards._retry import Plan, time_to_wait
+from guards._stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 T = TypeVar("T")
 
+# Calls begin one after another, each in a turn of the loop of its own. So a loop with 2,000 calls at once is not blocked.
+_begins: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
 
 class AsyncGuards(Base):
     __doc__ = f"""{Base.__doc__}
-    boto3 blocks, so each attempt runs in a thread of its own. A call that is
-    cancelled breaks its connection.
+    boto3 blocks, so each attempt runs in a thread. A call that is cancelled
+    breaks its connection.
     """
 
     async def check(self, activity: AnyActivity, *, user_id: str, **options: Unpack[CheckOptions]) -> Decision:
@@ -139,34 +144,35 @@ class AsyncGuards(Base):
         return True
 
     async def _ask(self, request: Request) -> Decision:
-        with self._breaker.call(request.function):
-            plan = self._plan(request)
-            while True:
-                try:
-                    return await self._attempt(request, plan)
-                except Lost as lost:
-                    pause = plan.pause() if lost.again else None
-                    if pause is None:
-                        raise outage_of(request, lost) from lost
-                await asyncio.sleep(pause)
-
-    async def _attempt(self, request: Request, plan: Plan) -> Decision:
-        attempt = self._asker.start(request)
+        async with _begins.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+            await asyncio.sleep(0)
+        plan = self._plan(request)
         try:
-            await _wait(attempt.signed, plan.remaining(), lambda: self._asker.credentials.late(request, attempt))
-            seconds = plan.begin()
-            return await _wait(attempt.future, seconds, lambda: late(seconds))
+            with self._breaker.call(request.function) as call:
+                while True:
+                    try:
+                        return await self._attempt(request, plan, call)
+                    except Lost as lost:
+                        pause = plan.pause() if lost.again else None
+                        if pause is None:
+                            raise failed(request, lost) from lost
+                    await asyncio.sleep(pause)
         finally:
-            attempt.give_up()
+            self._asker.leave(plan)
 
-
-async def _wait(of_thread: Future[T], seconds: float, too_late: Callable[[], Exception]) -> T:
-    """Return the result of a thread's future, or raise the error of too_late if it takes longer."""
-    future = asyncio.wrap_future(of_thread)
-    try:
-        done, _ = await asyncio.wait([future], timeout=seconds)
-        if not done:
-            raise too_late()
-        return future.result()
-    finally:
-        future.cancel()
+    async def _attempt(self, request: Request, plan: Plan, call: Call) -> Decision:
+        plan.begin()
+        attempt = self._asker.start(request, plan)
+        future = asyncio.wrap_future(attempt.future)
+        try:
+            await asyncio.wrap_future(attempt.begun)
+            self._breaker.begin(call)
+            watch = Stopwatch(plan, attempt)
+            for tick in watch.ticks():
+                if (await asyncio.wait([future], timeout=tick))[0]:
+                    return future.result()
+            raise self._late(request, watch.seconds)
+        finally:
+            future.cancel()
+            self._asker.give_up(attempt)
+            call.has_response |= attempt.has_response

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import copy_context
-from typing import Any
+from typing import Any, Literal
 
 from botocore.awsrequest import AWSHTTPConnection, AWSHTTPConnectionPool, AWSHTTPSConnection, AWSHTTPSConnectionPool
 from botocore.httpsession import URLLib3Session
+from urllib3.util.wait import wait_for_read
 
 from guards._decision import Decision
 from guards._errors import Lost
@@ -20,46 +21,73 @@ _thread = threading.local()  # its field attempt is the attempt that runs in thi
 
 
 class Attempt:
-    """Runs one attempt in a thread of its own.
+    """One attempt of a call. A thread of the Queue runs it.
 
     A timeout of a socket is not enough to end an attempt in time: it begins
     again with each byte that arrives, and the look-up of a host name has none.
     So the caller waits for the attempt's future as long as it likes and then
-    gives the attempt up, which breaks its connection. If no thread can be
-    started, making an Attempt raises Lost.
+    gives the attempt up, which breaks its connection.
     """
 
-    def __init__(self, work: Callable[[Attempt], Decision]) -> None:
-        self.future: Future[Decision] = Future()
-        self.signed: Future[None] = Future()  # done when the credentials were found, or when the attempt is over
+    def __init__(self, work: Callable[[Attempt], Decision], call: object, function: str) -> None:
+        self.call = call
+        self.function = function
+        self.begun: Future[None] = Future()  # done when the attempt has a thread
+        self.future: Future[Decision] = Future()  # has the decision, or Lost, or another error of this package
+        self.waits_for: Literal["app", "credentials", "guard"] = "app"  # who has to act next
         self.asks_credentials = False  # whether signing has begun
         self.prepared: Any = None  # the signed request
         self.url: str | None = None  # what to sign instead of Lambda's own address
+        self.has_response = False  # from Lambda or the guard
+        self.is_over = False
         self._work = work
+        self._context = copy_context()
+        self._outcome: Decision | BaseException | None = None
         self._lock = threading.Lock()
-        self._over = False
         self._socket: socket.socket | None = None
+        self.begun.set_running_or_notify_cancel()
         self.future.set_running_or_notify_cancel()
-        self.signed.set_running_or_notify_cancel()
-        thread = threading.Thread(target=copy_context().run, args=(self._run,), name="guards-attempt", daemon=True)
+
+    def run(self) -> None:
+        """Do the work in this thread."""
+        _thread.attempt = self
+        self.begun.set_result(None)
         try:
-            thread.start()
-        except RuntimeError as error:
-            raise Lost(f"no thread is left for the request: {error}") from error
+            self._outcome = self._context.run(self._work, self)
+        except BaseException as error:
+            self._outcome = error
+        finally:
+            _thread.attempt = None
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the call ends with this attempt, which has run."""
+        return not isinstance(self._outcome, Lost)
+
+    def deliver(self) -> None:
+        """Give the outcome to the caller."""
+        if isinstance(self._outcome, BaseException):
+            self.future.set_exception(self._outcome)
+        elif self._outcome is not None:
+            self.future.set_result(self._outcome)
 
     def give_up(self) -> None:
         """End the attempt now. It does nothing if the attempt is over."""
         with self._lock:
-            self._over = True
+            self.is_over = True
             held, self._socket = self._socket, None
             if held is not None:
                 with suppress(OSError):  # the other side was faster
                     socket.socket.shutdown(held, socket.SHUT_RDWR)  # not SSLSocket's, which also changes the reader's state
 
+    def connects(self) -> None:
+        """Note that the request has its connection, or opens one. From now on, the guard has to act."""
+        self.waits_for = "guard"
+
     def hold(self, connected: socket.socket) -> None:
         """Remember the attempt's connection. If the attempt is over, its request must not be sent any more."""
         with self._lock:
-            if self._over:
+            if self.is_over:
                 raise ConnectionAbortedError("the attempt is over")
             self._socket = getattr(connected, "socket", connected)  # urllib3 wraps a socket behind a proxy with TLS
 
@@ -67,18 +95,15 @@ class Attempt:
         """Forget the connection, which other attempts may use from now on."""
         with self._lock:
             self._socket = None
+            self.waits_for = "app"
 
-    def _run(self) -> None:
-        _thread.attempt = self
-        try:
-            decision = self._work(self)
-        except BaseException as error:
-            self.future.set_exception(error)
-        else:
-            self.future.set_result(decision)
-        finally:
-            if not self.signed.done():
-                self.signed.set_result(None)
+    def has_unread(self) -> bool:
+        """Report whether something has arrived that the attempt's thread has not read."""
+        with self._lock:
+            try:
+                return self._socket is not None and wait_for_read(self._socket, timeout=0)
+            except (OSError, ValueError):  # the connection was closed
+                return False
 
 
 def current() -> Attempt | None:
@@ -92,6 +117,8 @@ class _Held:
     sock: Any
 
     def connect(self) -> None:
+        if (attempt := current()) is not None:
+            attempt.connects()
         super().connect()  # type: ignore[misc]
         self._tell()
 
@@ -103,6 +130,7 @@ class _Held:
     def _tell(self) -> None:
         attempt = current()
         if attempt is not None and self.sock is not None:
+            attempt.connects()
             attempt.hold(self.sock)
 
 

@@ -12,7 +12,7 @@ from guards._ask import Asker
 from guards._breaker import Breaker
 from guards._callbacks import is_async, not_async
 from guards._decision import Decision
-from guards._errors import ConfigurationError, GuardsError, LimitedError, Lost, OutageError
+from guards._errors import ConfigurationError, GuardsError, LimitedError, Lost, NoThread, OutageError
 from guards._options import Settings
 from guards._request import AnyActivity, CheckOptions, Request, new_request, release_of
 from guards._retry import Plan
@@ -39,7 +39,10 @@ class Base:
     on_outage: "allow" (the default) or "deny": the decision of a check if the
         guard does not answer.
     timeout: seconds for a whole call with all its attempts; 3 by default, and
-        at most 2147483.
+        at most 2147483. They begin when its request has a thread and a
+        connection. The client asks with 50 of them at the same time, or with
+        max_pool_connections of its Lambda client if that is more. The wait
+        for one has no limit.
     attempts: how many times a request is sent at most; 3 by default.
     decision_timeout: DECISION_TIMEOUT of the guards in seconds; 1 by default.
     warn: is called with the OutageError of a check that on_outage decided, at
@@ -73,7 +76,7 @@ class Base:
             decision_timeout=decision_timeout,
         )
         self._asker = Asker(client, timeout)
-        self._breaker = Breaker()
+        self._breaker = Breaker(self._asker.refuse)
         self._warn = warn or _log_warning
         self._warned = float("-inf")
         self._lock = threading.Lock()
@@ -98,6 +101,12 @@ class Base:
 
     def _plan(self, request: Request) -> Plan:
         return Plan(self._settings.timeout, self._settings.attempt, request.attempts)
+
+    def _late(self, request: Request, seconds: float | None) -> Exception:
+        """Return the error of an attempt that had no answer in so many seconds. None: it had no credentials in time."""
+        if seconds is None:
+            return self._asker.late(request)
+        return Lost(f"no answer in {round(seconds * 1000)} ms")
 
     def _without_guard(self, request: Request, outage: OutageError) -> Decision:
         """Return the decision of a check in an outage, and call warn at most once a second."""
@@ -127,14 +136,12 @@ class Base:
             _log.exception("the option warn raised an error")
 
 
-def late(seconds: float) -> Lost:
-    """Return the error of an attempt that had no answer in time."""
-    return Lost(f"no answer in {round(seconds * 1000)} ms")
-
-
-def outage_of(request: Request, lost: Lost) -> OutageError:
-    """Return the error of a call whose last attempt was lost."""
-    return OutageError(f"{request.function} did not answer: {lost}", request.function, answered=lost.answered)
+def failed(request: Request, last: Lost) -> GuardsError:
+    """Return the error of a call, given the end of its last attempt."""
+    if isinstance(last, NoThread):
+        message = f"{request.function} could not be invoked: no thread is left for the request: {last}"
+        return ConfigurationError(message, request.function)
+    return OutageError(f"{request.function} did not answer: {last}", request.function, answered=last.answered)
 
 
 def _log_warning(error: GuardsError) -> None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeoutError
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from guards._base import READY, Base, late, outage_of
+from guards._base import READY, Base, failed
+from guards._breaker import Call
 from guards._callbacks import is_async, must_not_be_async, not_async
 from guards._decision import Decision
 from guards._errors import GuardsError, Lost, OutageError
 from guards._request import AnyActivity, CheckOptions, Request, StatusOptions, new_request, one_for_each_guard
 from guards._retry import Plan, time_to_wait
+from guards._stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -144,30 +145,31 @@ class Guards(Base):
         return True
 
     def _ask(self, request: Request) -> Decision:
-        with self._breaker.call(request.function):
-            plan = self._plan(request)
-            while True:
-                try:
-                    return self._attempt(request, plan)
-                except Lost as lost:
-                    pause = plan.pause() if lost.again else None
-                    if pause is None:
-                        raise outage_of(request, lost) from lost
-                time.sleep(pause)
-
-    def _attempt(self, request: Request, plan: Plan) -> Decision:
-        attempt = self._asker.start(request)
+        plan = self._plan(request)
         try:
-            _wait(attempt.signed, plan.remaining(), lambda: self._asker.credentials.late(request, attempt))
-            seconds = plan.begin()
-            return _wait(attempt.future, seconds, lambda: late(seconds))
+            with self._breaker.call(request.function) as call:
+                while True:
+                    try:
+                        return self._attempt(request, plan, call)
+                    except Lost as lost:
+                        pause = plan.pause() if lost.again else None
+                        if pause is None:
+                            raise failed(request, lost) from lost
+                    time.sleep(pause)
         finally:
-            attempt.give_up()
+            self._asker.leave(plan)
 
-
-def _wait(future: Future[T], seconds: float, too_late: Callable[[], Exception]) -> T:
-    """Return the result of a future, or raise the error of too_late if it takes longer."""
-    try:
-        return future.result(seconds)
-    except FutureTimeoutError:
-        raise too_late() from None
+    def _attempt(self, request: Request, plan: Plan, call: Call) -> Decision:
+        plan.begin()
+        attempt = self._asker.start(request, plan)
+        try:
+            attempt.begun.result()
+            self._breaker.begin(call)
+            watch = Stopwatch(plan, attempt)
+            for tick in watch.ticks():
+                if wait([attempt.future], tick).done:
+                    return attempt.future.result()
+            raise self._late(request, watch.seconds)
+        finally:
+            self._asker.give_up(attempt)
+            call.has_response |= attempt.has_response

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from botocore.exceptions import ClientError, NoCredentialsError, PartialCredentialsError
 
-from guards._attempt import Attempt
 from guards._errors import ConfigurationError, Lost
-from guards._request import Request
 
 _NONE = "No AWS credentials were found. Give the app a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
 
@@ -17,17 +15,11 @@ class Credentials:
     def __init__(self) -> None:
         self.had = False  # whether a request was ever signed
 
-    def failed(self, request: Request, error: Exception | None) -> Exception:
+    def failed(self, function: str, error: Exception | None) -> Exception:
         """Return what an error of their source means. None is a source that did not answer in time."""
         if self.had:
             return Lost(f"the AWS credentials could not be renewed ({_kind(error)})", again=False)
-        return no_credentials(request.function, error)
-
-    def late(self, request: Request, attempt: Attempt) -> Exception:
-        """Return the error of an attempt whose request was not signed in time."""
-        if attempt.asks_credentials:
-            return self.failed(request, None)
-        return Lost("there was no time to sign the request", again=False)  # on a busy machine
+        return no_credentials(function, error)
 
 
 def no_credentials(function: str, error: Exception | None) -> ConfigurationError:

@@ -60,3 +60,7 @@ class Lost(Exception):  # noqa: N818
         super().__init__(cause)
         self.again = again  # whether a further attempt may help
         self.answered = answered  # whether the guard itself reported it
+
+
+class NoThread(Lost):
+    """No thread could be started for an attempt. That is no outage: the guard was not asked."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 
 from guards._decision import Decision
 
@@ -14,30 +13,33 @@ class Plan:
     """Divides the time of one call among its attempts. All times are in seconds."""
 
     def __init__(self, timeout: float, attempt: float, attempts: int) -> None:
-        self._end = time.monotonic() + timeout
+        self.remaining = timeout
         self._attempt = attempt
         self._left = attempts  # attempts that have not begun
         self._longest_pause = FIRST_PAUSE
 
-    def remaining(self) -> float:
-        """Return how much time of the call is left."""
-        return max(0.0, self._end - time.monotonic())
-
-    def begin(self) -> float:
-        """Begin an attempt and return how long it may take. If no other one can follow, it gets all the remaining time."""
+    def begin(self) -> None:
+        """Begin an attempt."""
         self._left -= 1
-        remaining = self.remaining()
-        if self._left > 0 and remaining >= 2 * self._attempt:
+
+    def time(self) -> float:
+        """Return how long this attempt may take. If no other one can follow, it gets all the remaining time."""
+        if self._left > 0 and self.remaining >= 2 * self._attempt:
             return self._attempt
-        return remaining
+        return self.remaining
+
+    def spend(self, seconds: float) -> None:
+        """Take some time off what remains."""
+        self.remaining = max(0.0, self.remaining - seconds)
 
     def pause(self) -> float | None:
         """Return how long to wait before a further attempt, or None if no attempt can follow."""
-        spare = self._end - time.monotonic() - self._attempt
+        spare = self.remaining - self._attempt
         if self._left == 0 or spare < 0:
             return None
         pause = min(spare, random.uniform(0, self._longest_pause))
         self._longest_pause *= 2
+        self.spend(pause)
         return pause
 
 
