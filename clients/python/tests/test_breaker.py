@@ -75,6 +75,19 @@ def test_a_mistake_is_no_outage(server: Server, new: Callable[..., Client]) -> N
     assert client.check("create_post", user_id="u1").reason == "ok"
 
 
+def test_a_mistake_that_lambda_reports_to_a_probe_ends_the_outage(
+    server: Server, new: Callable[..., Client], clock: Clock
+) -> None:
+    server.does(lambda_error(500, "ServiceException"))
+    client = new()
+    client.check("create_post", user_id="u1")
+    clock.now += 1
+    server.does(lambda_error(403, "AccessDeniedException"))
+    with pytest.raises(ConfigurationError):
+        client.check("create_post", user_id="u1")
+    assert client.guards._breaker._functions["posts-guard"].probe_at is None
+
+
 def test_a_probe_that_finds_an_outage_closes_the_guard_again(server: Server, new: Callable[..., Client], clock: Clock) -> None:
     server.does(lambda_error(500, "ServiceException"))
     client = new()
@@ -230,8 +243,9 @@ def test_one_lost_call_is_no_outage_if_another_was_answered_since_it_began(calls
 
 
 def test_a_call_begins_when_it_leaves_the_queue(calls: Calls) -> None:
-    waited, refused = calls.begin(waits=True), calls.begin(waits=True)
+    waited = calls.begin(waits=True)
     calls.begin()(None)
+    refused = calls.begin(waits=True)
     waited.leave_queue()
     refused(LOST)  # never asked
     assert not calls.fails_at_once()

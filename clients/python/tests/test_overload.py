@@ -16,7 +16,7 @@ import pytest
 from botocore.config import Config
 
 from guards import AsyncGuards, Decision, Guards, GuardsError
-from guards._attempt import Attempt
+from guards._attempt import Attempt, Session
 from guards._queue import SIGNERS, Queue
 from guards._request import Request
 from tests.conftest import PATIENT, attempts, until
@@ -102,6 +102,8 @@ def test_calls_that_wait_have_no_limit_and_end_with_an_outage(server: Server) ->
         assert len(server.received) <= 51
         outages = Counter(str(decision.outage).partition(":")[0] for decision in decisions)
         assert outages["posts-guard did not answer a moment ago"] >= 200
+        await until(lambda: len(server.received) == 51)
+        assert not pins.done()  # the other guard is asked
         pins.cancel()
         await until(lambda: attempts() == 0)
         server.does(answer())
@@ -165,6 +167,43 @@ class Held:
 
     def until_running(self, *names: str) -> None:
         asyncio.run(until(lambda: self.running == list(names)))
+
+
+def test_who_has_to_act(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guard, from the moment when the request has a new or used connection until the answer was read."""
+    made: list[Attempt] = []
+    seen: list[str] = []
+    real = Session.exchange
+
+    def exchange(session: Session, attempt: Attempt) -> object:
+        made.append(attempt)
+        seen.append(attempt.waits_for)
+        try:
+            return real(session, attempt)
+        finally:
+            seen.append(attempt.waits_for)
+
+    def step(handler: Handler) -> None:
+        seen.append(made[-1].waits_for)
+        answer()(handler)
+
+    monkeypatch.setattr(Session, "exchange", exchange)
+    server.does(step)
+    client = Guards(**PATIENT)
+    for _ in range(2):
+        assert client.check("create_post", user_id="u1").reason == "ok"
+    assert seen == ["app", "guard", "app"] * 2
+    client.close()
+
+
+def test_a_forked_process_has_a_queue_of_its_own(server: Server) -> None:
+    client = Guards(**PATIENT)
+    parents = client._asker._queue
+    client._asker._process = -1  # as after a fork
+    assert client.check("create_post", user_id="u1").reason == "ok"
+    assert client._asker._queue is not parents
+    assert len(server.received) == 1
+    client.close()
 
 
 def test_few_requests_are_signed_at_once() -> None:
