@@ -32,7 +32,14 @@ def test_a_check_by_invoke(server: Server, new: Callable[..., Client]) -> None:
 
 
 def test_every_option_of_a_check_arrives(server: Server, new: Callable[..., Client]) -> None:
-    options = {"count": 2, "tier": "premium", "roles": ("a", "b"), "request_id": "r1", "ready_at": 10_000, "job": {"x": [1]}}
+    options = {
+        "count": 2,
+        "tier": "premium",
+        "roles": iter(("a", "b")),
+        "request_id": "r1",
+        "ready_at": 10_000,
+        "job": {"x": [1]},
+    }
     new(prefix="test-").check("create_post", user_id="u1", **options)
     (received,) = server.received
     assert received.path == "/2015-03-31/functions/test-posts-guard/invocations"
