@@ -33,6 +33,9 @@ type call struct {
 	payload  []byte           // the event as JSON
 	attempts int              // at most
 	keys     *aws.Credentials // sign the requests; nil: the app chose to sign nothing
+	left     time.Duration    // of Timeout
+	breaker  *breaker         // of the function
+	ticket   ticket
 }
 
 // do makes the call. Its error is an *Error, or the error of ctx.
@@ -40,23 +43,28 @@ func (g *Guards) do(ctx context.Context, c *call) (Decision, error) {
 	if ctx.Err() != nil {
 		return Decision{}, c.givenUp(ctx)
 	}
-	ok, probe := g.breakers.admit(c.function, time.Now())
-	if !ok {
-		return Decision{}, &Error{Kind: ErrOutage, Guard: c.function, Message: c.function + " did not answer a moment ago"}
+	c.breaker = g.breakers.breaker(c.function)
+	var ok bool
+	if c.ticket, ok = c.breaker.admit(time.Now()); !ok {
+		return Decision{}, c.paused()
 	}
 	d, err := g.repeat(ctx, c)
 	switch {
 	case err != nil && ctx.Err() != nil && (isOutage(err) || errors.Is(err, ctx.Err())):
-		if probe {
-			g.breakers.again(c.function, time.Now())
-		}
+		c.breaker.again(c.ticket, time.Now())
 		return Decision{}, c.givenUp(ctx)
 	case isSilence(err):
-		g.breakers.opened(c.function, time.Now())
+		c.breaker.lost(c.ticket, time.Now())
 	default:
-		g.breakers.closed(c.function)
+		c.breaker.answered()
 	}
 	return d, err
+}
+
+// paused returns the outage of a call that is not sent, because another one got
+// no answer.
+func (c *call) paused() *Error {
+	return &Error{Kind: ErrOutage, Guard: c.function, Message: c.function + " did not answer a moment ago"}
 }
 
 // givenUp returns the error of a call that its caller ended.
@@ -64,48 +72,57 @@ func (c *call) givenUp(ctx context.Context) error {
 	return fmt.Errorf("ask %s: %w", c.function, ctx.Err())
 }
 
-// end returns when a call ends: after Timeout, or shortly before the deadline of
-// ctx. If that leaves too little time for an answer, ctx itself ends the call,
-// because such a silence says nothing about the guard.
-func (g *Guards) end(ctx context.Context) time.Time {
-	end := time.Now().Add(g.options.Timeout)
+// room returns how much time the call has left: of Timeout, and until shortly
+// before the deadline of ctx. If that leaves the guard too little time for an
+// answer, ctx itself ends the call, because such a silence says nothing about the
+// guard.
+func (g *Guards) room(ctx context.Context, c *call) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
-		if early := deadline.Add(-spare); early.Before(end) && time.Until(early) >= network {
+		early, used := time.Until(deadline)-spare, g.options.Timeout-c.left
+		if early < c.left && used+early >= network {
 			return early
 		}
 	}
-	return end
+	return c.left
 }
 
 // repeat makes attempts until one is not worth repeating or the time is over.
 func (g *Guards) repeat(ctx context.Context, c *call) (d Decision, err error) {
-	end := g.end(ctx)
-	ctx, cancel := context.WithDeadline(ctx, end)
-	defer cancel()
+	c.left = g.options.Timeout
 	if c.keys, err = g.credentials(ctx, c); err != nil {
 		return Decision{}, err
 	}
 	lasts := g.options.attempt()
 	for n := 1; ; n++ {
 		pause := rand.N(50 * time.Millisecond << min(n-1, 9)) // up to 50 ms after the first attempt, then 100 ms and so on
-		left := time.Until(end)
-		if n < c.attempts && left >= 2*lasts+pause { // another attempt can follow
-			left = lasts
+		most := g.room(ctx, c)
+		if n < c.attempts && most >= 2*lasts+pause { // another attempt can follow
+			most = lasts
 		}
-		d, err := g.attempt(ctx, c, left)
+		d, err := g.attempt(ctx, c, most, n > 1)
 		failed, ok := errors.AsType[*Error](err)
-		if !ok || !failed.repeatable || n >= c.attempts || time.Until(end) < lasts+pause || !sleep(ctx, pause) {
+		if !ok || !failed.repeatable || n >= c.attempts || g.room(ctx, c) < lasts+pause || !sleep(ctx, pause) {
 			return d, err
 		}
+		c.left -= pause
 	}
 }
 
 // attempt asks the guard once and waits for at most the given time.
-func (g *Guards) attempt(ctx context.Context, c *call, lasts time.Duration) (Decision, error) {
-	ctx, cancel := context.WithTimeout(ctx, lasts)
-	defer cancel()
-	if c.url != "" {
-		return g.post(ctx, c)
+func (g *Guards) attempt(ctx context.Context, c *call, most time.Duration, again bool) (d Decision, err error) {
+	ctx, w := g.watch(ctx, c, most)
+	defer w.stop()
+	w.later = again || c.ticket.probe != 0
+	if g.pooled {
+		ctx = w.trace(ctx)
 	}
-	return g.invoke(ctx, c)
+	if c.url != "" {
+		d, err = g.post(ctx, c)
+	} else {
+		d, err = g.invoke(ctx, c)
+	}
+	if err != nil && errors.Is(context.Cause(ctx), errPaused) {
+		err = c.paused()
+	}
+	return d, err
 }

@@ -21,14 +21,18 @@
 //
 //	errors.Is(err, ErrConfiguration)  the app can't reach the guard: region, credentials, permission, function, host
 //	errors.Is(err, ErrValidation)     the request is wrong
-//	errors.Is(err, ErrAnswer)         the function is no guard, or it crashed
+//	errors.Is(err, ErrAnswer)         the function is no guard, or it crashed (by URL: or it timed out)
 //	errors.Is(err, ErrOutage)         the guard did not answer: Status, Release, Reset and Ready
 //	errors.Is(err, ErrLimited)        the guard refused: Guarded
 //
+// The time of a call begins when its request has a connection, or begins to make
+// one. Waiting for a connection of the app's own pool is not an outage; only the
+// caller's context ends it.
+//
 // A call ends 50 ms before the deadline of the caller's context, and OnOutage
-// decides. If less than 350 ms are left when the call begins, or if the caller
-// cancels the context, the error is the context's own. The guard may have counted
-// the action even so. Call [Guards.Ready] when the app starts, to find mistakes
+// decides. If less than 350 ms are left when the call's time begins, or if the
+// caller cancels the context, the error is the context's own. The guard may have
+// counted the action even so. Call [Guards.Ready] when the app starts, to find mistakes
 // before the first user does.
 //
 // The client sends each check with a request id. If an answer gets lost, it

@@ -32,7 +32,11 @@ func TestErrors(t *testing.T) {
 		"expired":            {byLambda(403, "ExpiredTokenException", "m"), client.ErrConfiguration, "AWS refused the credentials (ExpiredTokenException). Renew them, and check this machine's clock.", 1},
 		"unknown key":        {byLambda(403, "UnrecognizedClientException", "m"), client.ErrConfiguration, "AWS refused the credentials (UnrecognizedClientException).", 1},
 		"bad signature":      {byLambda(403, "InvalidSignatureException", "m"), client.ErrConfiguration, "AWS refused the credentials (InvalidSignatureException).", 1},
-		"another 4xx":        {byLambda(400, "InvalidRuntimeException", "about user-1"), client.ErrConfiguration, "dev-posts-guard could not be invoked: InvalidRuntimeException: about ***", 1},
+		"another 4xx":        {byLambda(400, "InvalidRequestContentException", "about user-1"), client.ErrConfiguration, "dev-posts-guard could not be invoked: InvalidRequestContentException: about ***", 1},
+		"no key":             {byLambda(502, "KMSDisabledException", "The key of user-1 is disabled."), client.ErrConfiguration, "Lambda can't run dev-posts-guard: KMSDisabledException: The key of *** is disabled. Correct the function: this does not pass by itself.", 1},
+		"no runtime":         {byLambda(502, "InvalidRuntimeException", ""), client.ErrConfiguration, "Lambda can't run dev-posts-guard: InvalidRuntimeException. Correct", 1},
+		"no address":         {byLambda(502, "ENILimitReachedException", "m"), client.ErrOutage, "dev-posts-guard did not answer: ENILimitReachedException: m", 3},
+		"a proxy's 502":      {byLambda(502, "", ""), client.ErrOutage, "dev-posts-guard did not answer", 3},
 		"certificate":        {lost(x509.UnknownAuthorityError{}), client.ErrConfiguration, "dev-posts-guard could not be invoked: x509: certificate signed by unknown authority", 1},
 		"not a URL":          {lost(errors.New("unsupported protocol scheme")), client.ErrConfiguration, "dev-posts-guard could not be invoked: unsupported", 1},
 		"no such host":       {lost(&net.OpError{Op: "dial", Err: noSuchHost("lambda.eu-wst-1.amazonaws.com")}), client.ErrConfiguration, "There is no host lambda.eu-wst-1.amazonaws.com. Check the client's region.", 1},
@@ -89,6 +93,8 @@ func TestOptions(t *testing.T) {
 		"DecisionTimeout is -1s":     {DecisionTimeout: -1e9},
 		"Timeout is 1s, want at lea": {Timeout: 1e9},
 		"URLs has \"posts\"":         {URLs: map[string]string{"posts-guard": "posts"}},
+		"URLs has \"post-guard\", which is the guard of no known activity; do you mean posts-guard?": {URLs: map[string]string{"post-guard": "https://x"}},
+		"URLs has \"photos-guard\", which is the guard of no known activity":                         {URLs: map[string]string{"photos-guard": "https://x"}},
 		"URLs need a Client of type": {URLs: map[string]string{"posts-guard": "https://x.lambda-url.eu-west-1.on.aws/"}},
 	} {
 		o.Client = fake(nil)

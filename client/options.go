@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -19,13 +20,14 @@ type Options struct {
 	Client Invoker
 
 	// URLs holds the Function URL of guards that are asked by URL instead of
-	// Invoke, by the guard's name. These requests are signed for IAM. They need
+	// Invoke, by the guard's name. Each must be the guard of an activity in this
+	// package's list. These requests are signed for IAM. They need
 	// a Client of type *lambda.Client, or none.
 	URLs map[string]string
 
 	Prefix          string        // comes before each guard's name; the template's NamePrefix
 	OnOutage        OnOutage      // decides a check if the guard does not answer; the default is Allow
-	Timeout         time.Duration // for a whole call with credentials and all attempts; the default is 3 s
+	Timeout         time.Duration // for a whole call with credentials and all attempts, without waiting for a connection; the default is 3 s
 	Attempts        int           // at most; the default is 3
 	DecisionTimeout time.Duration // the guards' DECISION_TIMEOUT; the default is 1 s
 
@@ -82,7 +84,14 @@ func (o *Options) complete() error {
 	case o.Timeout < o.attempt():
 		return wrongOption("Timeout is %v, want at least %v: DecisionTimeout and %v for the network", o.Timeout, o.attempt(), network)
 	}
+	known := make([]string, len(activities))
+	for i, a := range activities {
+		known[i] = a.Guard
+	}
 	for guard, address := range o.URLs {
+		if !slices.Contains(known, guard) {
+			return wrongOption("URLs has %q, which is the guard of no known activity%s", guard, suggestion(guard, known))
+		}
 		if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 			return wrongOption("URLs has %q for %s, want a URL that begins with https://", address, guard)
 		}

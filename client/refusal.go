@@ -28,12 +28,27 @@ var badCredentials = []string{
 	"MissingAuthenticationToken", "InvalidClientTokenId",
 }
 
+// lasting lists Lambda's codes with status 502 for what does not pass by itself,
+// without the ending "Exception".
+var lasting = []string{
+	"EC2AccessDenied", "InvalidRuntime", "InvalidSecurityGroupID", "InvalidSubnetID", "InvalidZipFile",
+	"KMSAccessDenied", "KMSDisabled", "KMSInvalidState", "KMSNotFound",
+}
+
+// passing lists the other codes with status 502, without the ending "Exception".
+var passing = []string{"EC2Throttled", "EC2Unexpected", "ENILimitReached", "ResourceNotReady", "SubnetIPAddressLimitReached"}
+
 // refused returns what a refusal means. Only throttling and Lambda's own failures
 // are outages. Everything else is a mistake, and a mistake lets nobody through.
 func (c *call) refused(r refusal, cause error) error {
 	r.code, r.message = c.foreign(r.code), c.foreign(r.message)
 	code := strings.TrimSuffix(r.code, "Exception")
 	switch {
+	case slices.Contains(lasting, code):
+		return c.configuration(cause, "Lambda can't run %s: %s. Correct the function: this does not pass by itself.",
+			c.function, strings.TrimRight(r.code+": "+r.message, ": ."))
+	case c.url != "" && r.status == http.StatusBadGateway && !slices.Contains(passing, code):
+		return c.answer("failed: %s. It crashed, can't start or timed out. Its log says why.", r.code)
 	case code == "TooManyRequests" || r.status == http.StatusTooManyRequests || r.status >= 500:
 		return c.broken(strings.TrimSuffix(r.code+": "+r.message, ": "), cause)
 	case slices.Contains(badCredentials, code):

@@ -97,7 +97,11 @@ func TestErrorsByURL(t *testing.T) {
 		"unavailable":        {respond(503, "", `{"status":503,"detail":"the table","errorType":"Unavailable"}`), client.ErrOutage, "posts-guard did not answer: the table", 1},
 		"throttled":          {respond(429, "TooManyRequestsException", `{"message":"Rate Exceeded."}`), client.ErrOutage, "posts-guard did not answer: TooManyRequestsException: Rate Exceeded.", 3},
 		"throttled, no code": {respond(429, "", ""), client.ErrOutage, "posts-guard did not answer: HTTP 429", 3},
-		"a crash":            {respond(502, "", "Internal Server Error"), client.ErrOutage, "posts-guard did not answer: HTTP 502", 3},
+		"a crash":            {respond(502, "", "Internal Server Error"), client.ErrAnswer, "posts-guard failed: HTTP 502. It crashed, can't start or timed out. Its log says why.", 1},
+		"a crash, a code":    {respond(502, "InternalServerErrorException", ""), client.ErrAnswer, "posts-guard failed: InternalServerErrorException.", 1},
+		"no key":             {respond(502, "KMSDisabledException", `{"Message":"m"}`), client.ErrConfiguration, "Lambda can't run posts-guard: KMSDisabledException: m. Correct", 1},
+		"no address":         {respond(502, "ENILimitReachedException", ""), client.ErrOutage, "posts-guard did not answer: ENILimitReachedException", 3},
+		"another 5xx":        {respond(504, "", ""), client.ErrOutage, "posts-guard did not answer: HTTP 504", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, requests := byURL(t, anyKeys, tt.reply)

@@ -1,0 +1,68 @@
+package client_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+
+	"github.com/cric-talk/guards/client"
+)
+
+// lateAt is a variable with the URL of the Lambda that the app below asks.
+const lateAt = "GUARDS_TEST_LATE"
+
+// An app sends its request, and then computes so much that no goroutine gets a
+// turn for a second. The answer lies in the socket meanwhile, so the call's
+// timeout of half a second is no outage.
+func TestAProcessThatWasLateReadsItsAnswer(t *testing.T) {
+	if url := os.Getenv(lateAt); url != "" {
+		busyApp(t, url)
+		return
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, okBody)
+	}))
+	defer server.Close()
+	app := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAProcessThatWasLateReadsItsAnswer$", "-test.v")
+	app.Env = append(os.Environ(), lateAt+"="+server.URL)
+	if out, err := app.Output(); err != nil || !strings.Contains(string(out), "the decision: true <nil> <nil>\n") {
+		t.Errorf("%v, %s", err, out)
+	}
+}
+
+func busyApp(t *testing.T, url string) {
+	t.Helper()
+	g, err := client.New(t.Context(), client.Options{
+		Client:   lambda.New(lambda.Options{Region: urlRegion, Credentials: anyKeys, BaseEndpoint: aws.String(url)}),
+		Attempts: 1, DecisionTimeout: 200 * time.Millisecond, Timeout: 500 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.GOMAXPROCS(1)
+	var done atomic.Bool
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) {
+		for range 100 { // each has a turn of 10 ms
+			go func() {
+				for !done.Load() {
+				}
+			}()
+		}
+	}})
+	d, err := g.Check(ctx, "create_post", client.Request{UserID: "u1"})
+	done.Store(true)
+	fmt.Println("the decision:", d.Allowed, d.Outage, err)
+}
