@@ -7,7 +7,7 @@ import (
 )
 
 // scenarios is the table.
-var scenarios = slices.Concat(answers, releases, outages, mistakes, sources)
+var scenarios = slices.Concat(answers, releases, outages, mistakes, lasting, passing, sources)
 
 const (
 	check   = `{"call":"check","activity":"create_post"}`

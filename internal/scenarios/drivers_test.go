@@ -36,6 +36,13 @@ var clients = []client{
 	{"Python", pythonDriver, "AWS_DEFAULT_REGION"},
 }
 
+// asyncPython has the same functions as Python's ordinary client, but sends its
+// requests in another way.
+var asyncPython = client{"AsyncGuards", func(t *testing.T) []string {
+	t.Helper()
+	return append(pythonDriver(t), "--async")
+}, "AWS_DEFAULT_REGION"}
+
 func goDriver(t *testing.T) []string {
 	t.Helper()
 	return []string{lambdatest.Build(t, "./internal/scenarios/testdata/driver")}
@@ -84,18 +91,19 @@ func pythonDriver(t *testing.T) []string {
 
 // A driver is a running driver.
 type driver struct {
-	in   io.WriteCloser
-	out  *bufio.Scanner
-	log  *buffer
-	kill func() error
+	in      io.WriteCloser
+	out     *bufio.Scanner
+	log     *buffer
+	process *os.Process
 }
 
 // A result is what a driver prints for a command.
 type result struct {
-	OK     bool
-	Answer map[string]any
-	Error  *struct{ Class, Message string }
-	Ms     int64
+	OK      bool
+	Answer  map[string]any
+	Error   *struct{ Class, Message string }
+	Results []result
+	Ms      int64
 }
 
 // environment returns the variables of a program that reaches Lambda at
@@ -138,11 +146,11 @@ func (c client) start(t *testing.T, endpoint string, changes map[string]string) 
 		t.Fatal(err)
 	}
 	d.out = bufio.NewScanner(out)
-	d.out.Buffer(nil, 1<<20)
+	d.out.Buffer(nil, 4<<20)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	d.kill = cmd.Process.Kill
+	d.process = cmd.Process
 	t.Cleanup(func() {
 		_ = d.in.Close() // ends the driver
 		if err := cmd.Wait(); err != nil || t.Failed() {
@@ -188,7 +196,7 @@ func (d *driver) do(t *testing.T, command map[string]any) (r result) {
 	if _, err := d.in.Write(append(line, '\n')); err != nil {
 		t.Fatalf("%s: %v\n%s", line, err, d.log)
 	}
-	late := time.AfterFunc(time.Minute, func() { _ = d.kill() })
+	late := time.AfterFunc(5*time.Minute, func() { _ = d.process.Kill() })
 	defer late.Stop()
 	if !d.out.Scan() {
 		t.Fatalf("%s: the driver gives no result: %v\n%s", line, d.out.Err(), d.log)

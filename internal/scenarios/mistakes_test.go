@@ -1,6 +1,9 @@
 package scenarios_test
 
-import "fmt"
+import (
+	"fmt"
+	"net/http"
+)
 
 const (
 	noRegion      = "No AWS region is set. Set {AWS_REGION}, or pass a Lambda client that has one."
@@ -58,6 +61,12 @@ var mistakes = []scenario{
 	{name: "a crash", invoke: true, mistake: true, options: map[string]any{"prefix": "broken-"}, steps: []step{
 		{call: check, requests: 1, class: "AnswerError", message: "{F} failed: Runtime.ExitError. Its log says why."},
 	}},
+	{name: "a crash behind a URL", url: true, mistake: true, options: map[string]any{"prefix": "broken-"}, steps: []step{
+		{call: check, requests: 1, class: "AnswerError", message: "{F} failed*"},
+	}},
+	{name: "a URL of an unknown guard", invoke: true, mistake: true, options: map[string]any{"urls": map[string]string{"post-guard": "https://x.lambda-url.us-east-1.on.aws/"}}, steps: []step{
+		{call: check, requests: 0, class: "ConfigurationError", message: "*post-guard*posts-guard*"},
+	}},
 	{name: "an unknown certificate", invoke: true, mistake: true, env: map[string]string{"AWS_ENDPOINT_URL_LAMBDA": untrusted}, steps: []step{
 		{call: check, requests: 0, class: "ConfigurationError", message: "{F} could not be invoked: *"},
 	}},
@@ -70,4 +79,27 @@ var mistakes = []scenario{
 	{name: "a timeout that is too short", invoke: true, url: true, mistake: true, options: map[string]any{"timeout": 5_000}, steps: []step{
 		{call: check, requests: 0, class: "any"},
 	}},
+}
+
+// In these scenarios Lambda can't run the guard until somebody corrects it,
+// although the status is 502.
+var lasting = everyCode(scenario{invoke: true, url: true, mistake: true}, step{requests: 1, class: "ConfigurationError"},
+	"EC2AccessDeniedException", "InvalidRuntimeException", "InvalidSecurityGroupIDException", "InvalidSubnetIDException",
+	"InvalidZipFileException", "KMSAccessDeniedException", "KMSDisabledException", "KMSInvalidStateException", "KMSNotFoundException")
+
+// In these it will soon.
+var passing = everyCode(scenario{invoke: true}, step{requests: 3, answer: `{"allowed":true,"reason":"unavailable","outage":"{F} did not answer: *"}`},
+	"EC2ThrottledException", "EC2UnexpectedException", "ENILimitReachedException", "ResourceNotReadyException", "SubnetIPAddressLimitReachedException")
+
+// everyCode returns a scenario for each of Lambda's codes with status 502.
+func everyCode(s scenario, want step, codes ...string) (list []scenario) {
+	for _, code := range codes {
+		want.call, want.faults = check, times(3, byLambda(http.StatusBadGateway, code, "the cause"))
+		if want.class != "" {
+			want.message = "*{F}*" + code + "*"
+		}
+		s.name, s.steps = code, []step{want}
+		list = append(list, s)
+	}
+	return list
 }

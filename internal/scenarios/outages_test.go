@@ -44,8 +44,11 @@ var outages = []scenario{
 	{name: "5xx", invoke: true, url: true, options: map[string]any{"onOutage": "deny", "attempts": 2}, steps: []step{
 		{faults: times(2, unavailable), call: check, requests: 2, answer: `{"allowed":false,"reason":"unavailable","outage":"{F} did not answer: *"}`},
 	}},
-	{name: "5xx of a proxy", invoke: true, url: true, steps: []step{
+	{name: "502 of a proxy", invoke: true, steps: []step{
 		{faults: times(3, httpError(http.StatusBadGateway)), call: check, requests: 3, answer: `{"allowed":true,"reason":"unavailable","outage":"*"}`},
+	}},
+	{name: "5xx of a proxy", invoke: true, url: true, steps: []step{
+		{faults: times(3, httpError(http.StatusGatewayTimeout)), call: check, requests: 3, answer: `{"allowed":true,"reason":"unavailable","outage":"*"}`},
 	}},
 	{name: "reset connection", invoke: true, url: true, counted: 1, steps: []step{
 		{faults: times(1, reset), call: check, requests: 2, answer: `{"allowed":true,"reason":"ok","outage":null}`},

@@ -11,6 +11,8 @@
 //	    {"answer": {"allowed": true, "reason": "ok", ...}, "ms": 12}
 //	{"call": "guarded", "activity": {"guard": "x", "activity": "y"}, "args": {"userId": "u1"}, "save": "fail"}
 //	    {"error": {"class": "SaveError", "message": "..."}, "ms": 12}
+//	{"together": [{"call": ...}, {"after": 200, "call": ...}]}
+//	    {"results": [{"answer": ...}, {"error": ...}]}
 //
 // The client asks the binaries of the guards, behind a server that speaks
 // Lambda's Invoke API and serves Function URLs. The server can lose an answer,

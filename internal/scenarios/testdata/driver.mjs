@@ -1,6 +1,7 @@
 // This program makes the calls of the common scenarios with the TypeScript client. It reads a JSON object from each
 // line of its input and writes one line for each.
 import { createInterface } from "node:readline";
+import { setTimeout } from "node:timers/promises";
 import { Guards } from "@cric-talk/guards";
 
 class SaveError extends Error {}
@@ -12,6 +13,8 @@ for await (const line of createInterface({ input: process.stdin })) {
 }
 
 async function perform(step) {
+  if (step.together) return { results: await Promise.all(step.together.map(perform)) };
+  if (step.after) await setTimeout(step.after);
   const start = performance.now();
   const ms = () => Math.round(performance.now() - start);
   try {

@@ -5,9 +5,11 @@ argument --async it uses AsyncGuards.
 """
 
 import asyncio
+import concurrent.futures
 import json
 import re
 import sys
+import threading
 import time
 
 import boto3
@@ -89,19 +91,51 @@ def milliseconds(began):
     return round((time.monotonic() - began) * 1000)
 
 
+async def perform(client, asked):
+    """Make a call and return its result."""
+    began = time.monotonic()
+    try:
+        return {"answer": await call(client, asked), "ms": milliseconds(began)}
+    except Exception as error:
+        return {"error": failure(error), "ms": milliseconds(began)}
+
+
+async def later(client, asked):
+    await asyncio.sleep(asked.get("after", 0) / 1000)
+    return await perform(client, asked)
+
+
+def in_thread(client, asked):
+    """Make a call of the ordinary client, which never waits for the event loop."""
+    time.sleep(asked.get("after", 0) / 1000)
+    try:
+        perform(client, asked).send(None)
+    except StopIteration as done:
+        return done.value
+
+
+async def together(client, calls):
+    if not isinstance(client, Sync):
+        return await asyncio.gather(*(later(client, asked) for asked in calls))
+    threading.stack_size(256 * 1024)
+    with concurrent.futures.ThreadPoolExecutor(len(calls)) as threads:
+        return list(threads.map(lambda asked: in_thread(client, asked), calls))
+
+
 async def main():
     client = None
     while line := await asyncio.to_thread(sys.stdin.readline):
         asked = json.loads(line)
-        began = time.monotonic()
-        try:
-            if "new" in asked:
+        if "new" in asked:
+            try:
                 client = new(asked["new"] or {})
                 result = {"ok": True}
-            else:
-                result = {"answer": await call(client, asked), "ms": milliseconds(began)}
-        except Exception as error:
-            result = {"error": failure(error), "ms": milliseconds(began)}
+            except Exception as error:
+                result = {"error": failure(error)}
+        elif "together" in asked:
+            result = {"results": await together(client, asked["together"])}
+        else:
+            result = await perform(client, asked)
         print(json.dumps(result), flush=True)
 
 

@@ -10,13 +10,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/cric-talk/guards/client"
 )
 
-// A command makes a new client or calls a verb of the last one.
+// A command makes a new client, calls a verb of the last one, or makes several
+// calls together.
 type command struct {
+	Together []command `json:"together"`
+	After    int64     `json:"after"` // milliseconds until the call begins
+
 	New *struct {
 		OnOutage        string            `json:"onOutage"`
 		Timeout         int64             `json:"timeout"` // milliseconds
@@ -43,10 +48,11 @@ type command struct {
 }
 
 type result struct {
-	OK     bool             `json:"ok,omitempty"`
-	Answer *json.RawMessage `json:"answer,omitempty"`
-	Error  *failure         `json:"error,omitempty"`
-	Ms     int64            `json:"ms"`
+	OK      bool             `json:"ok,omitempty"`
+	Answer  *json.RawMessage `json:"answer,omitempty"`
+	Error   *failure         `json:"error,omitempty"`
+	Results []result         `json:"results,omitempty"`
+	Ms      int64            `json:"ms"`
 }
 
 type failure struct {
@@ -59,32 +65,47 @@ var errSave = errors.New("saving failed")
 func main() {
 	var guards *client.Guards
 	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 1<<20)
 	for in.Scan() {
 		var c command
-		if err := json.Unmarshal(in.Bytes(), &c); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		began := time.Now()
+		err := json.Unmarshal(in.Bytes(), &c)
 		var r result
-		var err error
-		if c.New != nil {
+		if err == nil && c.New != nil {
 			guards, err = c.open()
-			r.OK = err == nil
-		} else {
-			r.Answer, err = c.call(guards)
+			if r.OK = err == nil; !r.OK {
+				r.Error, err = describe(err), nil
+			}
+		} else if err == nil {
+			r = c.perform(guards)
 		}
-		r.Ms = time.Since(began).Milliseconds()
-		if err != nil {
-			r = result{Error: describe(err), Ms: r.Ms}
-		}
-		out, err := json.Marshal(r)
-		if err != nil {
+		out, failed := json.Marshal(r)
+		if err = errors.Join(err, failed, in.Err()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		fmt.Printf("%s\n", out)
 	}
+}
+
+// perform makes a call, or several.
+func (c *command) perform(g *client.Guards) (r result) {
+	r.Results = make([]result, len(c.Together))
+	var wg sync.WaitGroup
+	for i := range c.Together {
+		wg.Go(func() { r.Results[i] = c.Together[i].perform(g) })
+	}
+	wg.Wait()
+	if c.Together != nil {
+		return r
+	}
+	time.Sleep(time.Duration(c.After) * time.Millisecond)
+	began := time.Now()
+	answer, err := c.call(g)
+	if r.Answer = answer; err != nil {
+		r.Error = describe(err)
+	}
+	r.Ms = time.Since(began).Milliseconds()
+	return r
 }
 
 func (c *command) open() (*client.Guards, error) {
