@@ -214,3 +214,15 @@ func serve(t *testing.T, limit httpguard.Middleware) *httptest.ResponseRecorder 
 	limit.Handler(teapot).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", http.NoBody))
 	return w
 }
+
+// A handler that fails has still used the action.
+func TestAHandlerThatFailsGivesNothingBack(t *testing.T) {
+	h := &guard.Handler{Guard: limits.Posts, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+	g := guardsBy(t, local{h}, client.Allow)
+	limit := httpguard.Middleware{Guards: g, Activity: "create_post", User: func(*http.Request) string { return "u1" }}
+	failing := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "broken", http.StatusInternalServerError) })
+	limit.Handler(failing).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", http.NoBody))
+	if d, err := g.Status(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || d.ActivityCount != 1 {
+		t.Errorf("%+v, %v, want one action counted", d, err)
+	}
+}

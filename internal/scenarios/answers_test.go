@@ -52,7 +52,7 @@ var answers = []scenario{
 		{call: `{"call":"guarded","activity":"create_post","save":"fail","args":{"roles":["admin"]}}`, requests: 1, class: "SaveError", message: "*"},
 	}},
 	{name: "unlimited", invoke: true, counted: 0, steps: []step{
-		{call: `{"call":"check","activity":"like"}`, requests: 1, answer: `{"allowed":true,"reason":"unlimited","granted":1}`},
+		{call: `{"call":"check","activity":"like"}`, requests: 1, answer: `{"allowed":true,"reason":"unlimited","granted":1,"limit":null,"remaining":null}`},
 	}},
 	{name: "another guard", invoke: true, counted: 1, steps: []step{
 		{call: `{"call":"check","activity":{"guard":"posts-guard","activity":"create_post"}}`, requests: 1, answer: `{"allowed":true,"activity":"create_post"}`},

@@ -38,6 +38,9 @@ const fromSource = "source "
 // some SDKs use them even if the source fails.
 const shortLife = 5 * time.Second
 
+// secret is in the message of a source that fails.
+const secret = "about the credentials"
+
 // source answers as the source of credentials in a container does:
 //
 //	slow     after 0.8 s; an SDK may give up after 1 s
@@ -57,7 +60,7 @@ func (c *cloud) source(w http.ResponseWriter, r *http.Request) {
 		expires = time.Now().Add(shortLife)
 	}
 	if fails {
-		http.Error(w, `{"code":"InternalFailure","message":"about the credentials"}`, http.StatusInternalServerError)
+		http.Error(w, `{"code":"InternalFailure","message":"`+secret+`"}`, http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -186,6 +186,9 @@ func (tr *trial) step(opened result, s step) (problems []string) {
 	if took := time.Duration(got.Ms) * time.Millisecond; s.most != 0 && took > s.most {
 		problems = append(problems, fmt.Sprintf("it took %v, want at most %v", took, s.most))
 	}
+	if strings.Contains(fmt.Sprint(got.Answer, got.Error), secret) {
+		problems = append(problems, "the message has the text of the source of credentials, which could be a secret")
+	}
 	if got.Answer != nil {
 		tr.last = got.Answer
 	}
