@@ -1,6 +1,7 @@
 package scenarios_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -80,17 +81,20 @@ func TestAProcessThatWasLateReadsItsAnswer(t *testing.T) {
 		retest.Run(t, func(tb testing.TB) {
 			tb.Helper()
 			d.do(t, map[string]any{"new": once})
-			stopped := make(chan error, 1)
+			ended, stopped := make(chan bool), make(chan error, 1)
 			go func() {
-				<-g.asked
+				select {
+				case <-g.asked:
+				case <-ended:
+					stopped <- errors.New("no request arrived")
+					return
+				}
 				err := d.process.Signal(syscall.SIGSTOP)
 				time.Sleep(3 * time.Second) // no clock of ours can stop a process
-				if later := d.process.Signal(syscall.SIGCONT); err == nil {
-					err = later
-				}
-				stopped <- err
+				stopped <- errors.Join(err, d.process.Signal(syscall.SIGCONT))
 			}()
 			r := d.do(t, checkBy("user", 0))
+			close(ended)
 			if err := <-stopped; err != nil || outcome(r) != "answered" {
 				tb.Errorf("%s: %v, want an answer: %v", outcome(r), fmt.Sprint(r.Answer), err)
 			}

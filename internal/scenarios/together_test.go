@@ -56,7 +56,10 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		takes = 500 * time.Millisecond
 	}
 	if g.asked != nil {
-		g.asked <- true
+		select {
+		case g.asked <- true:
+		case <-r.Context().Done():
+		}
 	}
 	select {
 	case <-time.After(takes):

@@ -1,0 +1,100 @@
+package clients_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+)
+
+// These tests check what docs/calling.md says about AWS's own SDKs.
+
+const threads = `
+import json
+import threading
+
+import boto3
+from botocore.config import Config
+
+ordinary = boto3.client("lambda").meta.config
+assert (ordinary.connect_timeout, ordinary.read_timeout) == (60, 60)
+
+guards = boto3.client("lambda", config=Config(connect_timeout=100, read_timeout=100))
+event = json.dumps({"userId": "u1", "activity": "like"})
+all = [threading.Thread(target=guards.invoke, kwargs={"FunctionName": "posts-guard", "Payload": event}) for _ in range(20)]
+for thread in all:
+    thread.start()
+for thread in all:
+    thread.join()
+`
+
+// Twenty threads ask at the same time, although boto3 keeps only ten connections.
+func TestThreadsShareOneBoto3Client(t *testing.T) {
+	var waiting atomic.Int64
+	together := make(chan bool)
+	endpoint := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		if waiting.Add(1) == 20 {
+			close(together)
+		}
+		select {
+		case <-together:
+		case <-r.Context().Done():
+		case <-time.After(patience / 4):
+			http.Error(w, "the others don't come", http.StatusTeapot)
+		}
+	})
+	if ended := finish(t, install(t, "threads.py", threads).command(t, endpoint)); ended.status != 0 || waiting.Load() != 20 {
+		t.Errorf("status %d, %d requests at the same time: %s", ended.status, waiting.Load(), ended.stderr)
+	}
+}
+
+const patientNode = `
+import { InvokeCommand, LambdaClient } from "@aws-sdk/client-lambda";
+
+const guards = new LambdaClient({ maxAttempts: 1, requestHandler: { requestTimeout: 200 } });
+const response = await guards.send(new InvokeCommand({ FunctionName: "posts-guard", Payload: "{}" }));
+console.log(response.Payload.transformToString());
+`
+
+func TestTheSDKForJavaScriptOnlyWarnsAtItsTimeout(t *testing.T) {
+	endpoint := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(time.Second) // five times the SDK's timeout
+		_, _ = w.Write([]byte(`{"allowed":true}`))
+	})
+	if ended := finish(t, install(t, "patient.mjs", patientNode).command(t, endpoint)); ended.status != 0 || ended.stdout != "{\"allowed\":true}\n" {
+		t.Errorf("status %d, %q, %s", ended.status, ended.stdout, ended.stderr)
+	}
+}
+
+func TestTheSDKForGoHasNoTimeout(t *testing.T) {
+	client, ok := lambda.New(lambda.Options{Region: "us-east-1"}).Options().HTTPClient.(*awshttp.BuildableClient)
+	if !ok || client.GetTimeout() != 0 {
+		t.Error("the default client is another one, or it has a timeout")
+	}
+}
+
+// A request that an SDK sends again is another action if it has no id.
+func TestWithoutAnIDALostAnswerCountsTwice(t *testing.T) {
+	endpoint := serve(t)
+	for id, want := range map[string]int64{"": 2, `,"requestId":"r1"`: 1} {
+		user := fmt.Sprint("user", want)
+		through, requests := forward(t, endpoint), 0
+		losing := answering(t, func(w http.ResponseWriter, r *http.Request) {
+			if requests++; requests > 1 {
+				through.ServeHTTP(w, r)
+				return
+			}
+			through.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		})
+		askPosts(t, losing, user, id)
+		if counted := askPosts(t, endpoint, user, `,"op":"status"`); counted != want {
+			t.Errorf("with the field %q: %d counted, want %d", id, counted, want)
+		}
+	}
+}
