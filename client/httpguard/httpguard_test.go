@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -224,5 +225,26 @@ func TestAHandlerThatFailsGivesNothingBack(t *testing.T) {
 	limit.Handler(failing).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", http.NoBody))
 	if d, err := g.Status(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || d.ActivityCount != 1 {
 		t.Errorf("%+v, %v, want one action counted", d, err)
+	}
+}
+
+func TestAMistakeIsLoggedUnlessTheUserHasGone(t *testing.T) {
+	var log strings.Builder
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	limit := httpguard.Middleware{
+		Guards: guardsBy(t, down{errors.New("unsupported protocol scheme")}, client.Allow), Activity: "create_post",
+		User: func(*http.Request) string { return "u1" },
+	}
+	handler := limit.Handler(http.NotFoundHandler())
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodPost, "/", http.NoBody))
+	if log.String() != "" {
+		t.Errorf("the user has gone, and the log has %s", &log)
+	}
+	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", http.NoBody))
+	if !strings.Contains(log.String(), "unsupported protocol scheme") || strings.Contains(log.String(), "u1") {
+		t.Errorf("the log has %s", &log)
 	}
 }

@@ -1,0 +1,158 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+
+	"github.com/cric-talk/guards/client"
+)
+
+// A pool is a Lambda to which an app has only so many connections. Its guard lets
+// ten requests through, and a repeat of one of them.
+type pool struct {
+	connections int // 0: as many as there are requests
+	takes       time.Duration
+	silent      func(request int) bool // whether it leaves a request without an answer; nil: none
+	unreachable bool                   // whether no connection can be made
+	quiet       bool                   // whether the app's own dialer does not tell when it begins
+
+	transport http.Transport
+	mu        sync.Mutex
+	requests  int
+	granted   map[string]bool // by request id
+}
+
+// open returns a client that asks the pool's guard. Its network is in this
+// process, so that its time is the test's.
+func (p *pool) open(t *testing.T, o client.Options) *client.Guards {
+	t.Helper()
+	p.granted = map[string]bool{}
+	listener := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
+	server := &http.Server{Handler: p, ReadHeaderTimeout: time.Hour}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() {
+		_ = server.Close()
+		p.transport.CloseIdleConnections()
+	})
+	p.transport.MaxConnsPerHost = p.connections
+	p.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if trace := httptrace.ContextClientTrace(ctx); trace != nil && trace.ConnectStart != nil && !p.quiet {
+			trace.ConnectStart(network, address) // as a net.Dialer does
+		}
+		if p.unreachable {
+			<-listener.closed
+			return nil, net.ErrClosed
+		}
+		return listener.dial(ctx)
+	}
+	o.Client = lambda.New(lambda.Options{
+		Region: urlRegion, Credentials: anyKeys, BaseEndpoint: aws.String("http://lambda"), HTTPClient: &http.Client{Transport: &p.transport},
+	})
+	o.Warn = func(error) {}
+	g, err := client.New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func (p *pool) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var e event
+	if json.NewDecoder(r.Body).Decode(&e) != nil {
+		return
+	}
+	p.mu.Lock()
+	p.requests++
+	hangs := p.silent != nil && p.silent(p.requests)
+	allowed := !hangs && (p.granted[e.RequestID] || len(p.granted) < 10)
+	if allowed {
+		p.granted[e.RequestID] = true
+	}
+	p.mu.Unlock()
+	if hangs {
+		<-r.Context().Done()
+		return
+	}
+	select {
+	case <-time.After(p.takes):
+	case <-r.Context().Done():
+		return
+	}
+	answer := limitedBody
+	if allowed {
+		answer = okBody
+	}
+	_, _ = w.Write([]byte(answer))
+}
+
+// pipes is a network within the process.
+type pipes struct {
+	accepted chan net.Conn
+	closed   chan struct{}
+	once     sync.Once
+}
+
+func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.accepted <- theirs:
+		return ours, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.accepted:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+// A burst is what many checks at once come to.
+type burst struct {
+	allowed int           // by the guard
+	outages int           // decided by OnOutage
+	longest time.Duration // how long the slowest check took
+}
+
+func checkAtOnce(t *testing.T, g *client.Guards, n int) (b burst) {
+	t.Helper()
+	began := time.Now()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"})
+			mu.Lock()
+			defer mu.Unlock()
+			b.longest = max(b.longest, time.Since(began))
+			switch {
+			case err != nil:
+				t.Error(err)
+			case d.Outage != nil:
+				b.outages++
+			case d.Allowed:
+				b.allowed++
+			}
+		})
+	}
+	wg.Wait()
+	return b
+}
