@@ -64,6 +64,10 @@ func TestSilentAddressesAreReported(t *testing.T) {
 				t.Errorf("after %v: %v, want within %v: %s", took, err, address.within, address.want)
 			}
 		}
+		c.answer = 0 // as for a function
+		if err := send(t, time.Hour); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(*unreached)) {
+			t.Errorf("a function that runs for an hour: %v", err)
+		}
 		if err := send(t, time.Second); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(*unreached)) {
 			t.Errorf("the caller stopped waiting: %v", err)
 		}

@@ -118,3 +118,24 @@ func TestServeKeepsAConnectionWhileAFunctionRuns(t *testing.T) {
 		_ = server.Close()
 	})
 }
+
+// Ctrl-C lets a request end that has arrived.
+func TestServeFinishesWhatHasArrived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		listener := make(pipes)
+		server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.ReadAll(r.Body)
+			time.Sleep(arrival / 2)
+			_, _ = io.WriteString(w, "done")
+		}))
+		go func() { _ = server.Serve(listener) }()
+		conn := listener.dial()
+		answer := begin(t, conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
+		synctest.Wait()
+		err := server.Shutdown(t.Context())
+		if got := answer(); err != nil || got != "200 OK done" {
+			t.Errorf("%s, %v", got, err)
+		}
+		_ = conn.Close()
+	})
+}

@@ -55,6 +55,9 @@ func TestServeHasAConsole(t *testing.T) {
 	if body := ask(); !strings.HasPrefix(body, `{"allowed":true,`) {
 		t.Errorf("a minute later: %s", body)
 	}
+	if line := "22:15:18  posts-guard         check create_post: allowed, ok, 10/10 used\n"; !strings.Contains(log.String(), line) {
+		t.Errorf("the log is %s, want the moved time in it: %s", log, line)
+	}
 	if picture := get(t, endpoint+"/console/picture.svg?user=u1&activity=create_post"); !strings.HasPrefix(picture.body, "<svg") {
 		t.Errorf("%s %s", picture.Status, picture.body)
 	}
@@ -102,5 +105,25 @@ func TestServeHasNoConsoleForOtherMachines(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "/2015-03-31/functions/cleanup/invocations  error 403 A browser sent this request for the site ") {
 		t.Errorf("the log is %s", log)
+	}
+}
+
+// Others count in a table in AWS too, and they have the real time.
+func TestTheClockMovesOnlyOnThisMachine(t *testing.T) {
+	dynamo := "dynamodb"
+	for _, tt := range []struct {
+		flags storeFlags
+		moves bool
+	}{
+		{storeFlags{}, true},
+		{storeFlags{Store: &dynamo}, false}, // in AWS
+		{storeFlags{Store: &dynamo, tableFlags: tableFlags{address: "http://127.0.0.1:8000"}}, true},
+		{storeFlags{Store: &dynamo, tableFlags: tableFlags{address: "http://localhost:8000"}}, true},
+		{storeFlags{Store: &dynamo, tableFlags: tableFlags{address: "http://dynamodb:8000"}}, false},
+	} {
+		c := serveCommand{storeFlags: tt.flags}
+		if why := c.fixedClock(); (why == "") != tt.moves {
+			t.Errorf("with %q: %q", tt.flags.address, why)
+		}
 	}
 }

@@ -38,8 +38,11 @@ func terminal() console {
 // colorful reports whether f is a terminal whose user wants colours: see
 // no-color.org.
 func colorful(f *os.File) bool {
-	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+	return wantsColors() && term.IsTerminal(int(f.Fd()))
 }
+
+// wantsColors reports whether the user wants colours on a terminal.
+func wantsColors() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
 
 // paint returns s in a colour, if the console shows colours.
 func (c console) paint(color, s string) string {

@@ -61,6 +61,15 @@ func TestColorful(t *testing.T) {
 	if colorful(pipe) {
 		t.Error("a pipe counts as a terminal")
 	}
+	for setting, want := range map[string]bool{"NO_COLOR=": true, "NO_COLOR=1": false, "TERM=dumb": false} {
+		t.Setenv("NO_COLOR", "")
+		t.Setenv("TERM", "xterm")
+		name, value, _ := strings.Cut(setting, "=")
+		t.Setenv(name, value)
+		if wantsColors() != want {
+			t.Errorf("%s: colours on a terminal: %v, want %v", setting, !want, want)
+		}
+	}
 	if got := (console{}).paint(red, "refused"); got != "refused" {
 		t.Errorf("%q has colours, but the console shows none", got)
 	}

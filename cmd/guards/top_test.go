@@ -52,4 +52,8 @@ func TestTopCanBeDeclined(t *testing.T) {
 	if status := run(t.Context(), args, console{in: strings.NewReader("n\n"), out: io.Discard, err: &log}); status != interrupted || !strings.HasSuffix(log.String(), "guards: nothing was changed\n") {
 		t.Errorf("status %d, %s", status, &log)
 	}
+	watch := append([]string{"top", "--watch"}, args[1:]...)
+	if _ = run(t.Context(), watch, console{in: strings.NewReader("n\n"), out: io.Discard, err: &log}); !strings.Contains(log.String(), ", every 10 s? [y/N] ") {
+		t.Errorf("without --every: %s", &log)
+	}
 }

@@ -3,6 +3,7 @@ package console_test
 import (
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -33,6 +34,24 @@ func TestTwentyPagesCanBeOpen(t *testing.T) {
 		}
 		if time.Now().After(end) {
 			t.Fatalf("after a page was closed: %s", response.Status)
+		}
+	}
+}
+
+// What was counted ahead of the real time stays. A fixed window shows its earlier
+// count again, and a log keeps the later one.
+func TestCountsAfterTheClockIsReset(t *testing.T) {
+	r := start(t, 0, nil)
+	for _, tt := range []struct{ guard, activity, later string }{
+		{"posts-guard", "create_post", `"activityCount":4,`},
+		{"pins-guard", "pin", `"activityCount":7,`},
+	} {
+		r.app(tt.guard, `{"userId": "u1", "activity": "`+tt.activity+`", "count": 4}`)
+		r.own("/console/clock", `{"move": 60000}`)
+		r.app(tt.guard, `{"userId": "u1", "activity": "`+tt.activity+`", "count": 3}`)
+		r.own("/console/clock", `{"reset": true}`)
+		if got := r.app(tt.guard, `{"userId": "u1", "activity": "`+tt.activity+`", "op": "status"}`); !strings.Contains(got, tt.later) {
+			t.Errorf("%s: %s, want %s", tt.activity, got, tt.later)
 		}
 	}
 }
