@@ -1,17 +1,21 @@
 package main
 
 import (
+	"context"
 	"io"
 	"net"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cric-talk/guards/internal/dynamotest"
 )
 
 func TestServeReportsWhyItCannotStart(t *testing.T) {
 	credentials(t)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute) // otherwise a serve that does start never ends
+	defer stop()
 	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -27,13 +31,13 @@ func TestServeReportsWhyItCannotStart(t *testing.T) {
 		"--endpoint and --region go with --store dyna":  {wrongUse, []string{"--endpoint", "http://127.0.0.1:1"}},
 	} {
 		var log stream
-		if status := run(t.Context(), append([]string{"serve"}, tt.args...), console{out: io.Discard, err: &log, now: atPinned}); status != tt.status || !strings.Contains(log.String(), message) {
+		if status := run(ctx, append([]string{"serve"}, tt.args...), console{out: io.Discard, err: &log, now: atPinned}); status != tt.status || !strings.Contains(log.String(), message) {
 			t.Errorf("guards serve %v: status %d, %s, want %d and %s", tt.args, status, &log, tt.status, message)
 		}
 	}
 	if os.Getenv("DYNAMODB_ENDPOINT") != "" {
 		var log stream
-		status := run(t.Context(), []string{"serve", "--store", "dynamodb", "--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", "no-such-table"}, console{out: io.Discard, err: &log, now: atPinned})
+		status := run(ctx, []string{"serve", "--store", "dynamodb", "--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", "no-such-table"}, console{out: io.Discard, err: &log, now: atPinned})
 		if status != unreachable || !strings.Contains(log.String(), "guards: the table no-such-table does not exist at ") {
 			t.Errorf("a missing table: status %d, %s", status, &log)
 		}
