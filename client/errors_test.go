@@ -94,7 +94,7 @@ func TestOptions(t *testing.T) {
 		"Timeout is 1s, want at lea": {Timeout: 1e9},
 		"URLs has \"posts\"":         {URLs: map[string]string{"posts-guard": "posts"}},
 		"URLs has \"post-guard\", which is the guard of no known activity; do you mean posts-guard?": {URLs: map[string]string{"post-guard": "https://x"}},
-		"URLs has \"chat-gaurd\", which is the guard of no known activity; do you mean chat-guard?":  {URLs: map[string]string{"chat-gaurd": "https://x"}},
+		"URLs has \"chat-gurd\", which is the guard of no known activity; do you mean chat-guard?":   {URLs: map[string]string{"chat-gurd": "https://x"}},
 		"URLs has \"photos-guard\", which is the guard of no known activity":                         {URLs: map[string]string{"photos-guard": "https://x"}},
 		"URLs need a Client of type": {URLs: map[string]string{"posts-guard": "https://x.lambda-url.eu-west-1.on.aws/"}},
 	} {

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,23 +22,39 @@ import (
 // lateAt is a variable with the URL of the Lambda that the app below asks.
 const lateAt = "GUARDS_TEST_LATE"
 
-// An app sends its request, and then computes so much that no goroutine gets a
-// turn for a second. The answer lies in the socket meanwhile, so the call's
-// timeout of half a second is no outage.
+// An app sends its request, and then computes so much for a second that no
+// goroutine gets a turn. That is longer than the call's timeout of half a second.
 func TestAProcessThatWasLateReadsItsAnswer(t *testing.T) {
 	if url := os.Getenv(lateAt); url != "" {
 		busyApp(t, url)
 		return
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		_, _ = io.WriteString(w, okBody)
-	}))
-	defer server.Close()
-	app := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAProcessThatWasLateReadsItsAnswer$", "-test.v")
-	app.Env = append(os.Environ(), lateAt+"="+server.URL)
-	if out, err := app.Output(); err != nil || !strings.Contains(string(out), "the decision: true <nil> <nil>\n") {
-		t.Errorf("%v, %s", err, out)
+	for name, path := range map[string]string{
+		"the answer lies in the socket meanwhile": "/",
+		"the answer comes soon afterwards":        "/after",
+	} {
+		t.Run(name, func(t *testing.T) {
+			later := make(chan bool)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				switch {
+				case r.Method == http.MethodGet: // the app computes no more
+					close(later)
+				case path == "/after":
+					select {
+					case <-later:
+					case <-r.Context().Done():
+					}
+				}
+				_, _ = io.WriteString(w, okBody)
+			}))
+			defer server.Close()
+			app := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAProcessThatWasLateReadsItsAnswer$", "-test.v")
+			app.Env = append(os.Environ(), lateAt+"="+server.URL)
+			if out, err := app.Output(); err != nil || !strings.Contains(string(out), "the decision: true <nil> <nil>\n") {
+				t.Errorf("%v, %s", err, out)
+			}
+		})
 	}
 }
 
@@ -53,16 +68,20 @@ func busyApp(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	runtime.GOMAXPROCS(1)
-	var done atomic.Bool
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) {
+		until := time.Now().Add(time.Second)
 		for range 100 { // each has a turn of 10 ms
 			go func() {
-				for !done.Load() {
+				for time.Now().Before(until) {
 				}
 			}()
 		}
+		time.AfterFunc(1200*time.Millisecond, func() {
+			if response, err := http.Get(url); err == nil {
+				_ = response.Body.Close()
+			}
+		})
 	}})
 	d, err := g.Check(ctx, "create_post", client.Request{UserID: "u1"})
-	done.Store(true)
 	fmt.Println("the decision:", d.Allowed, d.Outage, err)
 }
