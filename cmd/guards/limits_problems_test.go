@@ -22,7 +22,7 @@ func TestLimitsNamesWhatCannotBeApplied(t *testing.T) {
 	if status := run(t.Context(), args, console{out: &out, err: &log, now: atPinned}); status != done {
 		t.Fatalf("status %d: %s", status, &log)
 	}
-	for _, want := range []string{`create_post: limit: window of "5/1h" is 1h`, `create_post: tier "premium": limit: "log 9/1m"`, `activity is "gone"`} {
+	for _, want := range []string{`: window of "5/1h" is 1h`, `create_post: tier "premium": `, `: "log 9/1m" counts`, `activity is "gone"`} {
 		if !strings.Contains(log.String(), "guards: "+want) {
 			t.Errorf("the notes are\n%swant %s", &log, want)
 		}

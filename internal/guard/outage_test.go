@@ -110,6 +110,8 @@ func TestAnOpenCircuitBreakerKeepsRequestsFromTheTable(t *testing.T) {
 		for range 10 { // 40 s: live limits would have been due
 			b.now = b.now.Add(4 * time.Second)
 			b.reasons(`{}`, "unavailable")
+			time.Sleep(time.Second) // a probe goes on without its decision
+			synctest.Wait()
 		}
 		if s.looks != looks {
 			t.Errorf("the live limits were read %d times, want never", s.looks-looks)

@@ -28,12 +28,12 @@ func TestEachPartOfAnOverrideAppliesAlone(t *testing.T) {
 		{
 			"a deploy changed the window: the mode applies",
 			[]string{`{"limit": "5/1h", "tiers": {"premium": "9/1h"}, "mode": "off"}`},
-			`off 10/1m premium=20/1m`, []string{`create_post: limit: window of "5/1h"`, `create_post: tier "premium": limit: window of "9/1h"`},
+			`off 10/1m premium=20/1m`, []string{`create_post: a live limit`, `create_post: tier "premium": a live limit`},
 		},
 		{
 			"a limit of another window: the tiers apply",
 			[]string{`{"limit": "5/1h", "tiers": {"premium": "9/1m", "gold": "8/1m"}}`},
-			` 10/1m gold=8/1m premium=9/1m`, []string{`create_post: limit`},
+			` 10/1m gold=8/1m premium=9/1m`, []string{`create_post: a live limit`},
 		},
 		{
 			"one tier of another window: the rest applies",

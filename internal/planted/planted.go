@@ -28,7 +28,8 @@
 //
 // A mistake is never written to the project. The go command takes the changed
 // files from another folder, with its flag -overlay. So a patch changes Go files,
-// or files that a Go file embeds, such as template.yaml.
+// or files that a Go file embeds, such as template.yaml. The clients in other languages
+// are copied to another folder with the mistake.
 package planted
 
 import (

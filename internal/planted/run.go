@@ -45,7 +45,12 @@ func (r Runner) Run(ctx context.Context, b Bug, folders []string) (o Outcome, er
 		return o, err
 	}
 	for _, folder := range folders {
-		test, err := r.test(ctx, b, overlay, folder)
+		test := ""
+		if c, ok := clients[folder]; ok {
+			test, err = c.test(ctx, r, b, folder)
+		} else {
+			test, err = r.test(ctx, b, overlay, folder)
+		}
 		if err != nil {
 			return o, fmt.Errorf("%s: %w", folder, err)
 		}

@@ -27,9 +27,11 @@ func deploys() (pairs [][2]Policy) {
 						if k.Name == "reservoir" {
 							options = " ahead 15m"
 						}
-						pairs = append(pairs, [2]Policy{
-							Must(fmt.Sprintf(form, k.Name, limits[0], from, options)), Must(fmt.Sprintf(form, k.Name, limits[1], to, options)),
-						})
+						before, err := Parse(fmt.Sprintf(form, k.Name, limits[0], from, options))
+						after, err2 := Parse(fmt.Sprintf(form, k.Name, limits[1], to, options))
+						if err == nil && err2 == nil { // a kind may refuse these numbers
+							pairs = append(pairs, [2]Policy{before, after})
+						}
 					}
 				}
 			}
@@ -114,6 +116,8 @@ func (u *user) check(t *rapid.T, p, before Policy) {
 		case "reservoir":
 			u.checkPlace(t, p, rate)
 			least, longest = 0, max(0, time.Duration(u.place+window-u.Now)*time.Millisecond-rate.Ahead)
+		default: // this law does not know the kind
+			continue
 		}
 		if got.Remaining < least || got.Wait > longest {
 			t.Fatalf("%q becomes %q: the user acted at %v, it is %d, and %v has %d left and waits %v, want at least %d and at most %v",

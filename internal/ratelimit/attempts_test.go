@@ -166,8 +166,8 @@ func TestACallerWhoLeavesEndsTheAttempts(t *testing.T) {
 		r := new(ids).next(1)
 		r.Alone = false
 		for range 2 {
-			if _, err := l.Check(ctx, r); err == nil || store.sent > 1 {
-				t.Errorf("%d attempts, error %v, want an error after one attempt", store.sent, err)
+			if _, err := l.Check(ctx, r); err == nil || store.count() > 1 {
+				t.Errorf("%d attempts, error %v, want an error after one attempt", store.count(), err)
 			}
 		}
 		if l.CircuitOpen() {

@@ -60,7 +60,7 @@ func TestAnOpenCircuitAnswersAtOnce(t *testing.T) {
 		l, store := newFaulty(hang)
 		var r ids
 		mustCheck(t, l, r.next(1)) // opens it
-		sent, began := store.sent, time.Now()
+		sent, began := store.count(), time.Now()
 		for _, alone := range []bool{true, false} {
 			for verb, ask := range verbs(l) {
 				one := another(r.next(1))
@@ -75,8 +75,8 @@ func TestAnOpenCircuitAnswersAtOnce(t *testing.T) {
 				}
 			}
 		}
-		if took := time.Since(began); took != 0 || store.sent != sent {
-			t.Errorf("answered after %v with %d requests, want at once without one", took, store.sent-sent)
+		if took := time.Since(began); took != 0 || store.count() != sent {
+			t.Errorf("answered after %v with %d requests, want at once without one", took, store.count()-sent)
 		}
 	})
 }
@@ -92,7 +92,7 @@ func TestAnOpenCircuitIsProbed(t *testing.T) {
 		time.Sleep(5*time.Second - time.Millisecond)
 		probes, waited := 0, time.Duration(0)
 		for time.Since(opened) < time.Minute {
-			sent, began := store.sent, time.Now()
+			sent, began := store.count(), time.Now()
 			one := another(r.next(1))
 			one.Alone = r.last%2 == 0
 			_, err := l.Check(t.Context(), one)
@@ -100,7 +100,7 @@ func TestAnOpenCircuitIsProbed(t *testing.T) {
 				t.Error("a decision that may not be made alone has no error")
 			}
 			took := time.Since(began)
-			if store.sent > sent {
+			if store.count() > sent {
 				probes++
 			} else if took > 0 {
 				t.Errorf("a decision without a request took %v", took)
@@ -181,8 +181,8 @@ func TestThrottlingOpensTheCircuitOfOneKey(t *testing.T) {
 		store.set(pass)
 		began := time.Now()
 		for verb, ask := range verbs(l) {
-			sent := store.sent
-			if d, err := ask(t.Context(), r.next(1)); (err == nil) != (verb < 2) || err == nil && d.Reason != Unavailable || store.sent != sent {
+			sent := store.count()
+			if d, err := ask(t.Context(), r.next(1)); (err == nil) != (verb < 2) || err == nil && d.Reason != Unavailable || store.count() != sent {
 				t.Errorf("the same key, verb %d: %+v, %v, want an answer at once without a request", verb, d, err)
 			}
 			if d, err := ask(t.Context(), another(r.next(1))); err != nil || d.Reason != OK {
@@ -220,10 +220,10 @@ func TestThrottlingOutlastsAWindow(t *testing.T) {
 				{11 * time.Second, true},
 			} {
 				time.Sleep(step.at - time.Since(opened))
-				sent, began := store.sent, time.Now()
+				sent, began := store.count(), time.Now()
 				d := mustCheck(t, l, request(p, step.at.String(), 1))
-				if d.Reason != Unavailable || (store.sent > sent) != step.ask {
-					t.Errorf("%s, %v later: %+v with %d requests, want some: %v", text, step.at, d, store.sent-sent, step.ask)
+				if d.Reason != Unavailable || (store.count() > sent) != step.ask {
+					t.Errorf("%s, %v later: %+v with %d requests, want some: %v", text, step.at, d, store.count()-sent, step.ask)
 				}
 				if took := time.Since(began); took > 250*time.Millisecond || !step.ask && took > 0 {
 					t.Errorf("%s, %v later: a decision took %v", text, step.at, took)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"testing/synctest"
 	"time"
 
 	. "github.com/cric-talk/guards/internal/ratelimit"
@@ -63,7 +64,10 @@ func held(d time.Duration) fault {
 }
 
 // settle waits until a probe has ended that goes on without its decision.
-func settle() { time.Sleep(time.Second) }
+func settle() {
+	time.Sleep(time.Second)
+	synctest.Wait()
+}
 
 // repeat returns a fault n times and then pass.
 func repeat(n int, f fault) []fault {
@@ -83,6 +87,14 @@ func (f *faulty) next() fault {
 		f.faults = f.faults[1:]
 	}
 	return now
+}
+
+// count returns how many requests were sent. A probe can send some beside its
+// test.
+func (f *faulty) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sent
 }
 
 // set replaces the faults to come.

@@ -131,7 +131,7 @@ func TestAReleaseThatCannotHoldEnds(t *testing.T) {
 	if e, ok := errors.AsType[*StoreError](err); !ok || e.Failure != Unreadable {
 		t.Errorf("Release: %v, want unreadable", err)
 	}
-	if store.sent > 2 || l.CircuitOpen() {
-		t.Errorf("%d requests, circuit open: %v, want at most 2 and closed", store.sent, l.CircuitOpen())
+	if store.count() > 2 || l.CircuitOpen() {
+		t.Errorf("%d requests, circuit open: %v, want at most 2 and closed", store.count(), l.CircuitOpen())
 	}
 }

@@ -63,8 +63,8 @@ func TestCheckRejectsACountThatNeverFits(t *testing.T) {
 			}
 		}
 	}
-	if store.sent != 0 {
-		t.Errorf("the store got %d requests, want none", store.sent)
+	if store.count() != 0 {
+		t.Errorf("the store got %d requests, want none", store.count())
 	}
 }
 

@@ -34,8 +34,8 @@ func TestRefusalsAreGivenFromMemoryForASecond(t *testing.T) {
 		ask(r.next(1), false, 0)
 		time.Sleep(time.Millisecond)
 		ask(r.next(1), false, 1)
-		if store.sent != 5 {
-			t.Errorf("the store got %d requests, want 5", store.sent)
+		if store.count() != 5 {
+			t.Errorf("the store got %d requests, want 5", store.count())
 		}
 	})
 }
@@ -212,8 +212,8 @@ func TestAClockThatStepsBackAsksTheStore(t *testing.T) {
 		c.at(at)
 		mustCheck(t, l, r.next(3))
 	}
-	if store.sent != 2 {
-		t.Errorf("the store got %d requests, want 2", store.sent)
+	if store.count() != 2 {
+		t.Errorf("the store got %d requests, want 2", store.count())
 	}
 }
 

@@ -32,8 +32,8 @@ func TestAnOutageIsAnsweredInTime(t *testing.T) {
 					t.Errorf("%s, verb %d: answered after %v", name, verb, took)
 				}
 				once := name == "denied" || verb == 3 && name != "throttled" // a reset is not sent again
-				if once != (store.sent == 1) || !once && store.sent < 4 {
-					t.Errorf("%s, verb %d: %d attempts", name, verb, store.sent)
+				if once != (store.count() == 1) || !once && store.count() < 4 {
+					t.Errorf("%s, verb %d: %d attempts", name, verb, store.count())
 				}
 			})
 		}

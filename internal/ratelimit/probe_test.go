@@ -135,9 +135,9 @@ func TestProbesKeepTheirPace(t *testing.T) {
 			mustCheck(t, l, r.next(1))
 			opened, probes := time.Now(), 0
 			for time.Since(opened) < 31*time.Second {
-				sent, began := store.sent, time.Since(opened)
+				sent, began := store.count(), time.Since(opened)
 				d := mustCheck(t, l, r.next(1))
-				if store.sent > sent && d.Requests > 0 {
+				if store.count() > sent && d.Requests > 0 {
 					probes++
 					if late := began - time.Duration(probes)*5*time.Second; late < 0 || late > 300*time.Millisecond {
 						t.Errorf("%s: probe %d begins after %v", name, probes, began)
@@ -161,8 +161,8 @@ func TestALateFailureOfAProbeOpensNothing(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l, store := newFaulty(hang)
 			l.Timeout = 5 * time.Second
-			back := time.Duration(0)
-			l.Now = func() time.Time { return time.Now().Add(-back) }
+			var back atomic.Int64
+			l.Now = func() time.Time { return time.Now().Add(-time.Duration(back.Load())) }
 			var r ids
 			mustCheck(t, l, r.next(1))
 			time.Sleep(5 * time.Second)
@@ -171,15 +171,13 @@ func TestALateFailureOfAProbeOpensNothing(t *testing.T) {
 				return end
 			}, pass)
 			mustCheck(t, l, r.next(1))
-			back = time.Hour // so the next decision probes, too
+			back.Store(int64(time.Hour)) // so the next decision probes, too
 			if d := mustCheck(t, l, r.next(1)); d.Reason != OK {
 				t.Errorf("%s: the second probe: %+v, want ok", name, d)
 			}
 			store.set(hang)
-			var opened atomic.Bool
 			time.Sleep(time.Second)
-			opened.Store(l.CircuitOpen())
-			if _, key := l.CircuitProbed(Key{UserID: "u", Activity: "act"}); opened.Load() || !key.IsZero() {
+			if _, key := l.CircuitProbed(Key{UserID: "u", Activity: "act"}); l.CircuitOpen() || !key.IsZero() {
 				t.Errorf("%s: the circuit is open again", name)
 			}
 			time.Sleep(3 * time.Second)

@@ -43,12 +43,12 @@ func TestAResetOfUnknownOutcomeIsNotSentAgain(t *testing.T) {
 			l, store := newFaulty(pass)
 			mustCheck(t, l, new(ids).next(2))
 			store.set(f, pass)
-			sent := store.sent
+			sent := store.count()
 			_, err := l.Reset(t.Context(), new(ids).next(1))
 			if e, ok := errors.AsType[*StoreError](err); !ok || e.Failure != Unknown {
 				t.Errorf("%s: the error is %v, want a StoreError of unknown outcome", name, err)
 			}
-			if n := store.sent - sent; n != 1 {
+			if n := store.count() - sent; n != 1 {
 				t.Errorf("%s: %d requests, want 1", name, n)
 			}
 		})
@@ -73,8 +73,8 @@ func TestARequestThatWasNotAppliedIsSentAgain(t *testing.T) {
 			if err != nil || d.Outage != nil || d.Reason != OK || l.CircuitOpen() {
 				t.Errorf("verb %d: %+v, %v, want ok after two conflicts", verb, d, err)
 			}
-			if store.sent < 3 {
-				t.Errorf("verb %d: %d requests, want at least 3", verb, store.sent)
+			if store.count() < 3 {
+				t.Errorf("verb %d: %d requests, want at least 3", verb, store.count())
 			}
 		})
 	}

@@ -1,0 +1,93 @@
+package planted
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// A client is one that is not written in Go, so the go command can't plant in it.
+type client struct {
+	packages string         // what its tests need, which make checked installs: a folder of .cache/packages
+	tests    string         // the command that runs its tests, in the shell
+	failed   *regexp.Regexp // finds the first test that failed
+}
+
+var clients = map[string]client{
+	"clients/typescript": {"typescript/source/node_modules", "npm test --silent", regexp.MustCompile(`(?m)^\s*not ok \d+ - (.+)$|^\s*✖ (.+?) \(`)},
+	"clients/python":     {"python-tools", "PYTHONPATH=src python -m pytest -q -x -n 4", regexp.MustCompile(`(?m)^FAILED (\S+)`)},
+}
+
+// test runs the tests of a client in a copy of its folder, which has the mistake
+// of b. It returns the name of the first test that failed, or an empty name.
+func (c client) test(ctx context.Context, r Runner, b Bug, folder string) (failed string, err error) {
+	temp, err := os.MkdirTemp("", "planted-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
+	if err := c.plant(r.Root, folder, temp, b); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", c.tests)
+	cmd.Dir = temp
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(r.Root, ".cache/packages", c.packages, "bin")+":"+os.Getenv("PATH"))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err = cmd.Run(); err == nil {
+		return "", nil
+	}
+	found := c.failed.FindStringSubmatch(out.String())
+	switch {
+	case ctx.Err() != nil:
+		return "(never ends)", nil
+	case found == nil:
+		return "", fmt.Errorf("%s fails, and no test did:\n%s", c.tests, &out)
+	}
+	return strings.Join(found[1:], ""), nil
+}
+
+// plant copies the client to temp, with the mistake and a link to installed
+// packages.
+func (c client) plant(root, folder, temp string, b Bug) error {
+	source := filepath.Join(root, folder)
+	err := filepath.WalkDir(source, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "node_modules" || strings.HasPrefix(d.Name(), "dist") || strings.HasPrefix(d.Name(), ".")) {
+			return fs.SkipDir
+		}
+		part, err := filepath.Rel(source, name)
+		if err != nil || d.IsDir() {
+			return errors.Join(err, os.MkdirAll(filepath.Join(temp, part), 0o700))
+		}
+		content, err := os.ReadFile(name)
+		return errors.Join(err, os.WriteFile(filepath.Join(temp, part), content, 0o600))
+	})
+	if err != nil {
+		return err
+	}
+	changed, err := b.Apply(root)
+	if err != nil {
+		return err
+	}
+	for name, content := range changed {
+		if part, ok := strings.CutPrefix(name, folder+"/"); ok {
+			err = errors.Join(err, os.WriteFile(filepath.Join(temp, part), []byte(content), 0o600))
+		}
+	}
+	if filepath.Base(c.packages) == "node_modules" {
+		err = errors.Join(err, os.Symlink(filepath.Join(root, ".cache/packages", c.packages), filepath.Join(temp, "node_modules")))
+	}
+	return err
+}
