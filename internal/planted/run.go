@@ -45,7 +45,7 @@ func (r Runner) Run(ctx context.Context, b Bug, folders []string) (o Outcome, er
 		return o, err
 	}
 	for _, folder := range folders {
-		test := ""
+		var test string
 		if c, ok := clients[folder]; ok {
 			test, err = c.test(ctx, r, b, folder)
 		} else {
