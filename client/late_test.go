@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/retest"
 )
 
 // lateAt is a variable with the URL of the Lambda that the app below asks.
@@ -34,27 +35,34 @@ func TestAProcessThatWasLateReadsItsAnswer(t *testing.T) {
 		"the answer comes soon afterwards":        "/after",
 	} {
 		t.Run(name, func(t *testing.T) {
-			later := make(chan bool)
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				_, _ = io.Copy(io.Discard, r.Body)
-				switch {
-				case r.Method == http.MethodGet: // the app computes no more
-					close(later)
-				case path == "/after":
-					select {
-					case <-later:
-					case <-r.Context().Done():
-					}
-				}
-				_, _ = io.WriteString(w, okBody)
-			}))
-			defer server.Close()
-			app := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAProcessThatWasLateReadsItsAnswer$", "-test.v")
-			app.Env = append(os.Environ(), lateAt+"="+server.URL)
-			if out, err := app.Output(); err != nil || !strings.Contains(string(out), "the decision: true <nil> <nil>\n") {
-				t.Errorf("%v, %s", err, out)
-			}
+			retest.Run(t, func(t testing.TB) { // the app and its server share a machine that can be busy
+				appIsLate(t, path)
+			})
 		})
+	}
+}
+
+func appIsLate(t testing.TB, path string) {
+	t.Helper()
+	later := make(chan bool)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		switch {
+		case r.Method == http.MethodGet: // the app computes no more
+			close(later)
+		case path == "/after":
+			select {
+			case <-later:
+			case <-r.Context().Done():
+			}
+		}
+		_, _ = io.WriteString(w, okBody)
+	}))
+	defer server.Close()
+	app := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAProcessThatWasLateReadsItsAnswer$", "-test.v")
+	app.Env = append(os.Environ(), lateAt+"="+server.URL)
+	if out, err := app.Output(); err != nil || !strings.Contains(string(out), "the decision: true <nil> <nil>\n") {
+		t.Errorf("%v, %s", err, out)
 	}
 }
 
@@ -76,7 +84,7 @@ func busyApp(t *testing.T, url string) {
 				}
 			}()
 		}
-		time.AfterFunc(1200*time.Millisecond, func() {
+		time.AfterFunc(1100*time.Millisecond, func() {
 			if response, err := http.Get(url); err == nil {
 				_ = response.Body.Close()
 			}
