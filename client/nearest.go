@@ -2,8 +2,8 @@ package client
 
 import "slices"
 
-// suggestion returns a question for the message about a name that nobody knows.
-// It is empty if no known name is near.
+// suggestion returns a question for the message about an unknown name. It is
+// empty if no known name is near.
 func suggestion(misspelled string, names []string) string {
 	best := slices.MinFunc(names, func(a, b string) int { return distance(misspelled, a) - distance(misspelled, b) })
 	if distance(misspelled, best) > len(best)/4 {

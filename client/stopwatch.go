@@ -37,7 +37,7 @@ var (
 // socket.
 type stopwatch struct {
 	call  *call
-	later bool                    // whether waiting for a connection counts, if nobody is answered meanwhile
+	later bool                    // whether the wait for a connection counts, unless another call is answered meanwhile
 	room  func() time.Duration    // how much time the call has
 	end   context.CancelCauseFunc // of the context
 

@@ -40,11 +40,10 @@ func deploys() (pairs [][2]Policy) {
 	return pairs
 }
 
-// A user acts, and a deploy changes the window of a limit, forth and back. A
-// state counts the actions that it holds and nothing else: after each deploy, a
-// user has at least what the limit leaves beside the actions of the current
-// window, and waits no longer than a limit can demand. A bucket leaves what its
-// refill has brought back. Places of a reservoir stay given.
+// A user acts, and a deploy changes the window of a limit, forth and back. After
+// each deploy, the user has at least the limit less the actions of the current
+// window, and does not wait for longer than the limit demands. A bucket leaves
+// what its refill has brought back. Places of a reservoir stay given.
 func TestLawDeploys(t *testing.T) {
 	pairs := deploys()
 	rapid.Check(t, func(t *rapid.T) {
