@@ -52,6 +52,7 @@ type instance struct {
 // newWorld makes a world with n instances and two users of each policy.
 func newWorld(t testing.TB, name string, n, callers int, policies ...string) *world {
 	t.Helper()
+	t.Cleanup(func() { time.Sleep(timeout) }) // probes go on without their decisions
 	w := &world{t: t, name: name, table: account{}}
 	for i := range 2 {
 		for _, text := range policies {
