@@ -42,6 +42,7 @@ type Plan struct {
 type Attempt struct {
 	Op    string
 	Fault Fault
+	Body  []byte // the request, if it reached the proxy
 
 	sealed  chan struct{} // closed when the fate of the request is certain
 	once    sync.Once

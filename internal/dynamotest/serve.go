@@ -44,6 +44,9 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	op := operation(r)
 	fault, attempt := p.faultOf(r, op)
 	defer attempt.seal()
+	if attempt != nil {
+		attempt.Body = body
+	}
 
 	var got answer
 	if fault == Late && attempt != nil {

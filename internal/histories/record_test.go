@@ -1,6 +1,7 @@
 package histories_test
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 
@@ -13,7 +14,7 @@ import (
 func (h *history) judge(in *instance, o op, sent []*dynamotest.Attempt, err error) {
 	unsure, applied := false, 0
 	for _, a := range sent {
-		if a.Op == "GetItem" {
+		if a.Op == "GetItem" || probes(a) {
 			continue
 		}
 		unsure = unsure || a.Fault.Unknown()
@@ -58,6 +59,9 @@ func (h *history) judge(in *instance, o op, sent []*dynamotest.Attempt, err erro
 	}
 }
 
+// probes reports whether an attempt is a probe, which changes nothing.
+func probes(a *dynamotest.Attempt) bool { return bytes.Contains(a.Body, []byte("probe")) }
+
 // count notes the faults, and the attempts that are late.
 func (h *history) count(o op, sent []*dynamotest.Attempt) {
 	h.mu.Lock()
@@ -66,7 +70,7 @@ func (h *history) count(o op, sent []*dynamotest.Attempt) {
 		if a.Fault != dynamotest.Pass {
 			h.faults[a.Fault]++
 		}
-		if a.Fault == dynamotest.Late && a.Op != "GetItem" {
+		if a.Fault == dynamotest.Late && a.Op != "GetItem" && !probes(a) {
 			c := *o.call
 			c.part = maybe
 			h.late = append(h.late, &delivery{a, op{client: instances + 1, call: &c, begin: o.begin}})
