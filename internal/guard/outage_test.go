@@ -12,11 +12,13 @@ import (
 	"github.com/cric-talk/guards/internal/live"
 )
 
-// wantOutageReported fails the test unless the outage is logged and counted.
+// wantOutageReported fails the test unless the outage is logged with its cause
+// and counted.
 func (b *bench) wantOutageReported() {
 	b.t.Helper()
-	if !strings.Contains(b.log.String(), "table unavailable") || !strings.Contains(b.lines.String(), `"Degraded":1`) {
-		b.t.Errorf("the outage is not logged and counted:\n%s%s", &b.log, &b.lines)
+	const line = `"msg":"table unavailable","activity":"create_post","op":"check","error":"the table does not exist: arn:secret"`
+	if !strings.Contains(b.log.String(), line) || !strings.Contains(b.lines.String(), `"Degraded":1`) {
+		b.t.Errorf("the outage is not logged with its cause and counted:\n%s%s", &b.log, &b.lines)
 	}
 }
 

@@ -20,6 +20,12 @@ func another(r Request) Request {
 	return r
 }
 
+// elsewhere returns a request of the same user for another activity.
+func elsewhere(r Request) Request {
+	r.Activity = "elsewhere"
+	return r
+}
+
 func TestTheCircuitBreakerOpensAfterAnOutageOnly(t *testing.T) {
 	for name, tt := range map[string]struct {
 		faults []fault
@@ -170,7 +176,8 @@ func TestTheCircuitClosesWithTheNextAnswer(t *testing.T) {
 	}
 }
 
-// Throttling concerns one key. It never moves other users to memory.
+// Throttling concerns one user's requests for one activity. It moves neither
+// other users nor the user's other activities to memory.
 func TestThrottlingOpensTheCircuitOfOneKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, store := newFaulty(throttle)
@@ -185,8 +192,10 @@ func TestThrottlingOpensTheCircuitOfOneKey(t *testing.T) {
 			if d, err := ask(t.Context(), r.next(1)); (err == nil) != (verb < 2) || err == nil && d.Reason != Unavailable || store.count() != sent {
 				t.Errorf("the same key, verb %d: %+v, %v, want an answer at once without a request", verb, d, err)
 			}
-			if d, err := ask(t.Context(), another(r.next(1))); err != nil || d.Reason != OK {
-				t.Errorf("another key, verb %d: %+v, %v, want ok", verb, d, err)
+			for _, other := range []Request{another(r.next(1)), elsewhere(r.next(1))} {
+				if d, err := ask(t.Context(), other); err != nil || d.Reason != OK {
+					t.Errorf("%s of %s, verb %d: %+v, %v, want ok", other.Activity, other.UserID, verb, d, err)
+				}
 			}
 		}
 		if took := time.Since(began); took != 0 || l.CircuitOpen() {
