@@ -49,6 +49,22 @@ func TestAPresentedPlaceIsAnotherRequest(t *testing.T) {
 	})
 }
 
+// A request that repeats its id within 20 s keeps the place that it was given,
+// also if it came too late for an earlier one. After that, it takes another.
+func TestAPlaceIsKeptFor20Seconds(t *testing.T) {
+	const begin, again = 6999 * time.Millisecond, 26999 * time.Millisecond // the last moment of a generation of ids
+	timeline(t, "reservoir 1/10s ahead 1m", []moment{
+		{at: begin, id: "a", want: "ok 1/1"},
+		{at: begin, id: "b", want: "delayed 1/1, wait 3.001s, place at 10s after 0"},
+		{at: begin, id: "c", want: "delayed 1/1, wait 13.001s, place at 20s after 1"},
+		{at: begin, id: "d", want: "delayed 1/1, wait 23.001s, place at 30s after 2"},
+		{at: begin, id: "e", readyAt: -10 * time.Second, want: "delayed 1/1, wait 33.001s, place at 40s after 3"}, // late
+		{at: again, id: "d", want: "delayed 1/1, wait 3.001s, place at 30s after 0"},
+		{at: again, id: "e", readyAt: -10 * time.Second, want: "delayed 1/1, wait 13.001s, place at 40s after 1"},
+		{at: 29 * time.Second, id: "d", want: "delayed 1/1, wait 21s, place at 50s after 2"},
+	})
+}
+
 // A place whose answer was lost is found again, however many requests came
 // meanwhile.
 func TestALostPlaceIsFound(t *testing.T) {

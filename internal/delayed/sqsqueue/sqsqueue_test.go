@@ -190,6 +190,20 @@ func TestSendEndsBeforeTheDeadline(t *testing.T) {
 	})
 }
 
+// Lambda lets a function work for longer, but its caller waits.
+func TestSendTakesAtMostTwoSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := dynamotest.Config("http://nowhere.invalid")
+		cfg.HTTPClient = new(hanging)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		began := time.Now()
+		if err := New(cfg, "http://nowhere.invalid/q").Send(ctx, job, 0); err == nil || time.Since(began) > 2*time.Second {
+			t.Errorf("%v after %v, want an error within 2 s", err, time.Since(began))
+		}
+	})
+}
+
 // hanging is an aws.HTTPClient that never gets an answer.
 type hanging struct{ requests int }
 
