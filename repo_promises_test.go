@@ -66,6 +66,8 @@ func TestTheTemplateKeepsPromises(t *testing.T) {
 	for _, row := range []struct{ document, sentence, path, want string }{
 		{deploying, "the table `rateLimit`", "Parameters.TableName.Default", "rateLimit"},
 		{deploying, "attach the managed policy in the output `InvokePolicyArn` to your backend's role", "Outputs.InvokePolicyArn.Value", "InvokePolicy"},
+		{deploying, "The stack's parameters set these variables of the functions", "Globals.Function.Environment.Variables.TABLE_NAME", "Table"},
+		{deploying, "The stack's parameters set these variables of the functions", "Resources.Table.Properties.TableName", "TableName"},
 		{deploying, "`delayed-jobs` always runs at most 10 instances", "Resources.DelayedJobsFunction.Properties.Events.Delayed.Properties.ScalingConfig.MaximumConcurrency", "10"},
 		{deploying, "`cleanup` reserves one of your account's concurrent executions", "Resources.CleanupFunction.Properties.ReservedConcurrentExecutions", "1"},
 		{deploying, "**The table outlives its stack.**", "Resources.Table.DeletionPolicy", "Retain"},
@@ -96,6 +98,10 @@ func TestTheTemplateKeepsPromises(t *testing.T) {
 		{own, "The number of instances reserved for each guard", "Globals.Function.ReservedConcurrentExecutions", `["ReservesConcurrency","GuardConcurrency","AWS::NoValue"]`},
 		{own, "delayed-jobs always has at most 10 and reserves none", "Resources.DelayedJobsFunction.Properties.ReservedConcurrentExecutions", "AWS::NoValue"},
 		{own, "an instance works on that many jobs at once", "Resources.DelayedJobsFunction.Properties.Events.Delayed.Properties.BatchSize", "10"},
+		{own, "CloudFormation names the queues", "Resources.DelayedQueue.Properties.QueueName", "null"},
+		{own, "are deleted with the stack", "Resources.DelayedQueue.DeletionPolicy", "Delete"},
+		{own, "are deleted with the stack", "Resources.ReadyQueue.DeletionPolicy", "Delete"},
+		{own, "are deleted with the stack", "Resources.DelayedDeadLetterQueue.DeletionPolicy", "Delete"},
 		{own, "How many days logs are kept", "Resources.LogGroup.Properties.RetentionInDays", "LogRetentionDays"},
 		{own, "All functions share one group", "Globals.Function.LoggingConfig", `{"ApplicationLogLevel":"INFO","LogFormat":"JSON","LogGroup":"LogGroup","SystemLogLevel":"SystemLogLevel"}`},
 		{own, "a safety net in case cleanup fails", "Resources.Table.Properties.TimeToLiveSpecification", `{"AttributeName":"expiresAt","Enabled":true}`},
@@ -163,6 +169,27 @@ func TestConfigurationsOfSAM(t *testing.T) {
 			if !strings.Contains(part, line) {
 				t.Errorf("[%s] of samconfig.toml lacks %s", section, line)
 			}
+		}
+	}
+}
+
+// deploying.md names what each of these targets of make does. Without RECORDER, the tests of the stack are skipped.
+func TestTargetsThatDeploy(t *testing.T) {
+	makefile := read(t, "Makefile")
+	for target, commands := range map[string][]string{
+		"deploy":       {"/sam build\n", "/sam deploy --guided\n"},
+		"deploy-local": {"scripts/with-aws scripts/deploy-local $(CALL)\n"},
+		"deployment":   {"RECORDER=1 scripts/with-aws go test ", " ./internal/deployment\n"},
+	} {
+		_, after, _ := strings.Cut(makefile, "\n"+target+": ")
+		recipe, _, _ := strings.Cut(after, "\n\n")
+		recipe += "\n"
+		for _, command := range commands {
+			_, rest, found := strings.Cut(recipe, command)
+			if !found {
+				t.Errorf("make %s does not run %q, or not in this order", target, command)
+			}
+			recipe = rest
 		}
 	}
 }

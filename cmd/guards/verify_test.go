@@ -39,6 +39,27 @@ func TestVerifyThroughServe(t *testing.T) {
 	}
 }
 
+// With --invoke, the SDK's own settings lead to Lambda, and --function to a guard
+// with another name.
+func TestVerifyInvokesADeployedGuard(t *testing.T) {
+	credentials(t)
+	endpoint, _ := serve(t)
+	t.Setenv("AWS_ENDPOINT_URL_LAMBDA", endpoint)
+	for name, tt := range map[string]struct {
+		status int
+		prints string
+	}{
+		"posts-guard":     {done, "create_post: 10 of 60 allowed, exactly the limit"},
+		"dev-posts-guard": {unreachable, "guards: there is no function dev-posts-guard in us-east-1\n"},
+	} {
+		var out stream
+		args := []string{"verify", "create_post", "--invoke", "--function", name, "--region", "us-east-1"}
+		if status := run(t.Context(), args, console{out: &out, err: &out, now: atPinned}); status != tt.status || !strings.HasPrefix(out.String(), tt.prints) {
+			t.Errorf("%s: status %d: %s, want %d: %s", name, status, &out, tt.status, tt.prints)
+		}
+	}
+}
+
 // A guard with ON_LIMIT=error refuses with an error, which has no figures. An
 // outage of a guard's table is no verdict.
 func TestVerifyReadsTheErrorsOfAFunction(t *testing.T) {
