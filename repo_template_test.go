@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	gocmp "github.com/google/go-cmp/cmp"
@@ -121,6 +122,12 @@ func TestDelayedQueueFitsItsFunction(t *testing.T) {
 	}
 	if to := queue.RedrivePolicy; to.Target != "DelayedDeadLetterQueue.Arn" || to.MaxReceiveCount < 5 {
 		t.Errorf("the RedrivePolicy of DelayedQueue is %+v, want the dead-letter queue after at least 5 receives", to)
+	}
+	// delayed-jobs.md: a consumer remembers a job for half an hour. A second copy can fail until its last receive and then get
+	// the last place ahead.
+	ahead := limits.Jobs.Activities[0].Limit.Rates()[0].Ahead
+	if last := ahead + time.Duration(queue.RedrivePolicy.MaxReceiveCount*queue.VisibilityTimeout)*time.Second; last > 30*time.Minute {
+		t.Errorf("a second copy of a job can come %v later, want at most half an hour", last)
 	}
 	dead := tmpl.Resources["DelayedDeadLetterQueue"].Properties
 	if dead.MessageRetentionPeriod <= queue.MessageRetentionPeriod || queue.MessageRetentionPeriod == 0 {
