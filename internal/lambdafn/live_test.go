@@ -74,7 +74,7 @@ func TestLogNames(t *testing.T) {
 	}
 	i.Ready(t)
 	lines := strings.Split(strings.TrimSpace(i.Logs()), "\n")
-	if len(lines) != 3 || !strings.Contains(lines[0], `"instance started"`) {
+	if len(lines) != 3 || !strings.Contains(lines[0], `"instance started"`) || !strings.Contains(lines[0], `"service":"posts-guard"`) {
 		t.Fatalf("%d lines for a start and two invalid events:\n%s", len(lines), i.Logs())
 	}
 	for n, line := range lines[1:] {
