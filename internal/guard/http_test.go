@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards/internal/limits"
@@ -48,6 +49,46 @@ func TestAnAllowedCheckIsA200(t *testing.T) {
 	want := fields{"Content-Type": "application/json", "RateLimit-Policy": `"create_post";q=10;w=60`, "RateLimit": `"create_post";r=1;t=43`}
 	if diff := cmp.Diff(want, headers); diff != "" {
 		t.Errorf("headers (-want +got):\n%s", diff)
+	}
+}
+
+// A Function URL and API Gateway send events of the same form, version 2.0. Each
+// event here has all that it can have.
+func TestAGuardAcceptsEventsOfFunctionURLsAndAPIGateway(t *testing.T) {
+	const ask = `{"userId": "` + canary + `", "activity": "create_post"}`
+	headers, claims := map[string]string{"content-type": "application/json"}, map[string]string{"sub": "u2"}
+	byURL := events.LambdaFunctionURLRequest{
+		Version: "2.0", RawPath: "/", RawQueryString: "userId=u2", Cookies: []string{"a=b"}, Headers: headers, Body: ask,
+		QueryStringParameters: map[string]string{"userId": "u2"},
+		RequestContext: events.LambdaFunctionURLRequestContext{
+			AccountID: "1", APIID: "url-id", DomainName: "url-id.lambda-url.us-east-1.on.aws", Time: "14/Nov/2023:22:14:00 +0000",
+			Authorizer: &events.LambdaFunctionURLRequestContextAuthorizerDescription{IAM: &events.LambdaFunctionURLRequestContextAuthorizerIAMDescription{AccessKey: "AKIDTEST"}},
+			HTTP:       events.LambdaFunctionURLRequestContextHTTPDescription{Method: "POST", Path: "/", SourceIP: "192.0.2.1"},
+		},
+	}
+	byGateway := events.APIGatewayV2HTTPRequest{
+		Version: "2.0", RouteKey: "POST /guard", RawPath: "/guard", RawQueryString: "userId=u2", Cookies: []string{"a=b"}, Headers: headers, Body: ask,
+		QueryStringParameters: map[string]string{"userId": "u2"}, PathParameters: map[string]string{"a": "b"}, StageVariables: map[string]string{"a": "b"},
+		RequestContext: events.APIGatewayV2HTTPRequestContext{
+			RouteKey: "POST /guard", AccountID: "1", Stage: "$default", APIID: "api-id", TimeEpoch: 1_700_000_040_000,
+			Authorizer: &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: claims}},
+			HTTP:       events.APIGatewayV2HTTPRequestContextHTTPDescription{Method: "POST", Path: "/guard", SourceIP: "192.0.2.1"},
+		},
+	}
+	for name, event := range map[string]any{"Function URL": byURL, "API Gateway": byGateway} {
+		b := newBench(t)
+		raw, err := json.Marshal(event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := b.Invoke(t.Context(), raw)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		reply := parse(t, out)
+		if got := parse(t, []byte(reply["body"].(string))); reply["statusCode"] != 200.0 || got["userId"] != canary || got["activityCount"] != 1.0 {
+			t.Errorf("%s: %v, want 200 and one counted", name, reply)
+		}
 	}
 }
 

@@ -33,6 +33,21 @@ func TestAResetClearsTheWindow(t *testing.T) {
 	b.want(`{"requestId": "r1"}`, counted(1, 1))
 }
 
+// A reset deletes the ids too. So late copies of an earlier check and of its
+// release take effect as if they were new.
+func TestAResetForgetsChecksAndReleases(t *testing.T) {
+	b := newBench(t)
+	back := `{"op": "release", "requestId": "r1", "at": 1700000040000}`
+	b.want(`{"requestId": "r1"}`, counted(1, 1))
+	b.want(back, release(0))
+	b.now = start.Add(time.Second)
+	b.mustAsk(`{"requestId": "r1"}`)
+	b.want(back, release(1)) // the item knows this release
+	b.want(`{"op": "reset"}`, figures(true, "ok", 0, fields{"op": "reset"}))
+	b.mustAsk(`{"requestId": "r1"}`)
+	b.want(back, release(0))
+}
+
 // A higher limit may have counted more than the present one allows.
 func TestAReleaseMayExceedTheLimit(t *testing.T) {
 	b := newBench(t)

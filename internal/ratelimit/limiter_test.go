@@ -89,7 +89,7 @@ func TestARepeatIsCountedOnce(t *testing.T) {
 }
 
 // A window with a limit of up to 100 remembers an id until it ends. Every other
-// item remembers it for 21 to 28 s.
+// item remembers it for 21 to 28 s, or until its own window ends.
 func TestHowLongAnIDIsRemembered(t *testing.T) {
 	for _, tt := range []struct {
 		text   string
@@ -98,6 +98,10 @@ func TestHowLongAnIDIsRemembered(t *testing.T) {
 		want   Reason
 	}{
 		{"100/1h", 0, 30 * time.Minute, Duplicate},
+		{"100/1m", 55 * time.Second, 4999 * time.Millisecond, Duplicate},
+		{"100/1m", 55 * time.Second, 5 * time.Second, OK}, // the next window has an item of its own
+		{"101/1m", 55 * time.Second, 4999 * time.Millisecond, Duplicate},
+		{"101/1m", 55 * time.Second, 5 * time.Second, OK},
 		{"101/1h", 0, 20 * time.Second, Duplicate},
 		{"101/1h", 6999 * time.Millisecond, 20 * time.Second, Duplicate},
 		{"101/1h", 0, 20999 * time.Millisecond, Duplicate},

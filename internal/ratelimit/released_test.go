@@ -127,14 +127,38 @@ func TestALateReleaseGivesBackNothing(t *testing.T) {
 	})
 }
 
-// A release by the request's id is in time for exactly 20 s. In a window with a
-// limit of up to 100 it is in time until the window ends, and in a log until the
-// action no longer counts.
+// The same request is released and counted again. A copy of its first release,
+// 20 s after it, changes nothing.
+func TestAReleaseIsRememberedFor20Seconds(t *testing.T) {
+	onEachReleasable(t, func(t *testing.T, store Store, r Request) {
+		c := newClock()
+		l := &Limiter{Store: store, Timeout: 5 * time.Second, Now: c.now}
+		c.at(time.Second)
+		first := r
+		first.At = mustCheck(t, l, r).At
+		for _, copied := range []time.Duration{2 * time.Second, 22 * time.Second} {
+			was := stateOf(t, store, r)
+			c.at(copied)
+			if _, err := l.Release(t.Context(), first); err != nil {
+				t.Fatal(err)
+			}
+			if gave, want := stateOf(t, store, r) != was, copied == 2*time.Second; gave != want {
+				t.Errorf("at %v the release changes the item: %v, want %v", copied, gave, want)
+			}
+			c.at(3 * time.Second)
+			mustCheck(t, l, r)
+		}
+	})
+}
+
+// A release by the request's id is in time for exactly 20 s, but no longer than
+// its window. In a window with a limit of up to 100 it is in time until the window
+// ends, and in a log until the action no longer counts.
 func TestWhenAReleaseIsTooLate(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
 		for text, last := range map[string]time.Duration{
 			"100/1m": 59_999 * time.Millisecond, "10/1m": 59_999 * time.Millisecond,
-			"101/1m": 20 * time.Second, "1000/1h": 20 * time.Second,
+			"101/1m": 20 * time.Second, "1000/1h": 20 * time.Second, "101/10s": 9_999 * time.Millisecond,
 			"sliding 50/1h": 20 * time.Second, "bucket 10/1h": 20 * time.Second,
 			"minute: 10/1m, day: 200/1d": 20 * time.Second, "burst: log 5/1h, day: 200/1d": 20 * time.Second,
 			"log 100/12h": 12*time.Hour - time.Millisecond,
