@@ -40,6 +40,8 @@ var trials = []trial{
 	{name: "no server", fault: isAbsent, stdout: "201 created\n", stderr: "onnect"},
 	{name: "broken connections", fault: breaks, stdout: "201 created\n", stderr: "onnect|hang up|EOF"},
 	{name: "throttled", fault: throttles, stdout: "201 created\n", stderr: "Rate exceeded|TooManyRequests"},
+	{name: "a guard without its table", fault: failing("Unavailable", "the table did not answer"), stdout: "201 created\n", stderr: "the table did not answer"},
+	{name: "a guard that timed out", fault: failing("Sandbox.Timedout", "Task timed out"), stdout: "201 created\n", stderr: "timed out"},
 	{name: "an error of Lambda", fault: fails, stdout: "201 created\n", stderr: "An internal error|ServiceException"},
 
 	// A mistake lets nobody through.
@@ -49,6 +51,8 @@ var trials = []trial{
 	{name: "no credentials", unset: []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}, status: failed, stderr: "redentials"},
 	{name: "a wrong function name", fault: knowsAnotherName, status: failed, stderr: "unction"},
 	{name: "no permission", fault: denies, status: failed, stderr: "nvoke"},
+	{name: "a guard without its key", fault: hasNoKey, status: failed, stderr: "KMSDisabled"},
+	{name: "a guard that crashed", fault: failing("Runtime.ExitError", "Runtime exited"), status: failed, stderr: "Runtime.ExitError"},
 	{name: "another function", fault: isNoGuard, status: failed, stderr: "posts-guard|hello"},
 }
 

@@ -67,6 +67,23 @@ func denies(t testing.TB, _ string) string {
 	return refusing(t, http.StatusForbidden, "AccessDeniedException", "User is not authorized to perform: lambda:InvokeFunction")
 }
 
+// hasNoKey is Lambda if it can't run the guard. Its status is that of an outage.
+func hasNoKey(t testing.TB, _ string) string {
+	t.Helper()
+	return refusing(t, http.StatusBadGateway, "KMSDisabledException", "Lambda can't decrypt the variables: the key is disabled")
+}
+
+// failing returns a fault in which the function fails with an error.
+func failing(kind, message string) fault {
+	return func(t testing.TB, _ string) string {
+		t.Helper()
+		return answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Amz-Function-Error", "Unhandled")
+			_, _ = io.WriteString(w, `{"errorType":"`+kind+`","errorMessage":"`+message+`"}`)
+		})
+	}
+}
+
 // knowsAnotherName forwards requests as if the app asked a function that does
 // not exist.
 func knowsAnotherName(t testing.TB, endpoint string) string {
