@@ -32,6 +32,39 @@ func TestRelativeLinksInDocumentsWork(t *testing.T) {
 	}
 }
 
+// docs/calling.md sends readers to these READMEs for all options. client has a
+// test of its own.
+func TestTheReadmesOfTheClientsListEachOption(t *testing.T) {
+	typescript, python := regexp.MustCompile(`(?m)^  (\w+)\??: `), regexp.MustCompile(`(?m)^        (\w+): `)
+	keyword := regexp.MustCompile(`(?m)^    (\w+): `)
+	for _, tt := range []struct {
+		language, source, begins, ends string // where the options are
+		option                         *regexp.Regexp
+		least                          int
+	}{
+		{"typescript", "src/options.ts", "export interface Options {", "\n}", typescript, 8},
+		{"typescript", "src/middleware.ts", "interface", "\n}", typescript, 6},
+		{"python", "src/guards/_base.py", "def __init__(", ") -> None:", python, 8},
+		{"python", "src/guards/asgi.py", "def __init__(", ") -> None:", python, 4},
+		{"python", "src/guards/flask.py", "def limit(", ") -> ", keyword, 4},
+		{"python", "src/guards/fastapi.py", "def limit(", ") -> ", keyword, 3},
+	} {
+		folder := "clients/" + tt.language + "/"
+		_, options, _ := strings.Cut(read(t, folder+tt.source), tt.begins)
+		options, _, _ = strings.Cut(options, tt.ends)
+		readme := read(t, folder+"README.md")
+		found := tt.option.FindAllStringSubmatch(options, -1)
+		for _, option := range found {
+			if named := regexp.MustCompile("`" + option[1] + "[`(]|\\b" + option[1] + "[=,]"); !named.MatchString(readme) {
+				t.Errorf("%sREADME.md does not name %s of %s", folder, option[1], tt.source)
+			}
+		}
+		if len(found) < tt.least {
+			t.Errorf("%s%s has the options %q, want at least %d", folder, tt.source, found, tt.least)
+		}
+	}
+}
+
 func TestContributorsFindWhatTheyNeed(t *testing.T) {
 	for name, texts := range map[string][]string{
 		"LICENSE":         {"Apache License", "Version 2.0, January 2004", "END OF TERMS AND CONDITIONS"},

@@ -13,7 +13,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
 var errSave = errors.New("the database is full")
@@ -103,6 +106,51 @@ func TestAReleaseThatFailsIsAWarning(t *testing.T) {
 	}()
 	if !slices.Equal(warned, []string{"photos-guard did not answer: m"}) || len(f.events) != 2 {
 		t.Errorf("warned of %q after %+v", warned, f.events)
+	}
+}
+
+// An outage that OnOutage decided is a warning once a second. It holds back no
+// warning of a release.
+func TestEachReleaseThatFailsIsAWarning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		warnings := 0
+		away := functionError("Unavailable", "m")
+		g, f := with(t, client.Options{Warn: func(error) { warnings++ }}, away, away, body(okBody), away, body(okBody), away, away)
+		save := func(client.Decision) error { return errSave }
+		for i, want := range []int{1, 1, 2, 3, 3} { // two outages, two releases, an outage
+			if err := g.Guarded(t.Context(), "create_post", client.Request{UserID: "u1"}, save); !errors.Is(err, errSave) || warnings != want {
+				t.Errorf("call %d: %v and %d warnings, want %d", i+1, err, warnings, want)
+			}
+		}
+		if len(f.events) != 7 {
+			t.Errorf("%d requests, want 7", len(f.events))
+		}
+	})
+}
+
+// A place of a reservoir can't be given back, so the release fails.
+func TestAPlaceStaysUsedIfTheSaveFails(t *testing.T) {
+	h := &guard.Handler{Guard: limits.Jobs, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+	var warned []error
+	g, err := client.New(t.Context(), client.Options{
+		Warn: func(err error) { warned = append(warned, err) },
+		Client: fake(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
+			out, err := h.Invoke(ctx, in.Payload)
+			if err != nil {
+				return functionError("ValidationError", err.Error())(ctx)
+			}
+			return &lambda.InvokeOutput{Payload: out}, nil
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = g.Guarded(t.Context(), "update_member_role", client.Request{UserID: "u1"}, func(client.Decision) error { return errSave })
+	if !errors.Is(err, errSave) || len(warned) != 1 || !errors.Is(warned[0], client.ErrValidation) {
+		t.Errorf("%v, warned of %v, want the error of the release", err, warned)
+	}
+	if d, err := g.Status(t.Context(), "update_member_role", client.Request{UserID: "u1"}); err != nil || d.ActivityCount != 1 {
+		t.Errorf("%+v, %v, want the place used", d, err)
 	}
 }
 

@@ -26,6 +26,7 @@ from tests.conftest import PATIENT
 from tests.server import Server, answer, function_error, lambda_error, refuse
 
 POLICY = '"create_post";q=10;w=60'
+BROKEN = "broken"  # the user for whom each app fails after the check
 
 
 @pytest.fixture
@@ -41,6 +42,8 @@ def flask_get() -> Iterator[Callable[..., httpx.Response]]:
         @guards_flask.limit(guards, "create_post", user_id=lambda: flask.request.headers.get("X-Test-User"), **limited)
         def post() -> tuple[str, int]:
             decision = flask.g.get("guards_decision")
+            if user == BROKEN:
+                raise RuntimeError
             return f"created {decision.reason if decision else 'unchecked'}", 201
 
         server = make_server("127.0.0.1", 0, app, threaded=True)
@@ -85,6 +88,8 @@ def fastapi_get(options: dict[str, Any], limited: dict[str, Any], user: str | No
 
     @app.post("/post", status_code=201)
     async def post(decision: Decision | None = fastapi.Depends(limit)) -> str:  # noqa: B008
+        if user == BROKEN:
+            raise RuntimeError
         return f"created {decision.reason if decision else 'unchecked'}"
 
     response = send(app, user)
@@ -97,6 +102,8 @@ def asgi_get(options: dict[str, Any], limited: dict[str, Any], user: str | None 
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         decision = scope.get("guards.decision")
+        if user == BROKEN:
+            raise RuntimeError
         response = PlainTextResponse(f"created {decision.reason if decision else 'unchecked'}", 201)
         await response(scope, receive, send)
 
@@ -147,6 +154,11 @@ def test_a_refused_request(server: Server, get: Get) -> None:
     assert response.json() == {**problem, **fields, **figures}
     assert list(response.json())[:5] == ["type", "title", "status", "violated-policies", "allowed"]
     assert int(response.headers["Content-Length"]) == len(response.content)
+
+
+def test_a_handler_that_fails_gives_nothing_back(server: Server, get: Get) -> None:
+    assert get({}, {}, BROKEN).status_code == 500
+    assert [received.event["op"] for received in server.received] == ["check"]
 
 
 def test_an_apps_own_answer_to_a_refused_request(server: Server, get: Get) -> None:
