@@ -87,6 +87,42 @@ func goProgram(t testing.TB, source []byte) []string {
 	return []string{filepath.Join(dir, "program")}
 }
 
+// docs/calling.md has a command for each language. Those of npm and pip name the
+// file that make packages built from the client. That of Go runs.
+func TestTheCommandsThatInstallAClient(t *testing.T) {
+	document := string(fileOf(t, filepath.Join(root, "docs", "calling.md")))
+	for language, pattern := range map[string]string{
+		"typescript": "npm install CHECKOUT/.cache/packages/typescript/*.tgz", "python": "pip install CHECKOUT/.cache/packages/python/*.whl",
+	} {
+		built, err := filepath.Glob(needs.Package(t, language, filepath.Base(pattern)))
+		if !strings.Contains(document, "| `"+pattern+"` |") || len(built) != 1 {
+			t.Errorf("%s: %q, %v, want one file, and a row with its pattern", pattern, built, err)
+		}
+	}
+	install := regexp.MustCompile("\n\\| Go \\| `(go mod edit [^`]+)` \\|\n").FindStringSubmatch(document)
+	program := regexp.MustCompile("(?s)```go\n(// post\\.go\n.*?)```").FindStringSubmatch(document)
+	if install == nil || program == nil {
+		t.Fatal("docs/calling.md has no command for Go, or no post.go")
+	}
+	here, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"post.go": program[1], "go.mod": "module app\n", "go.sum": string(fileOf(t, filepath.Join(root, "go.sum"))),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := exec.Command("sh", "-ec", strings.ReplaceAll(install[1], "CHECKOUT", here)+" && go build -o post .")
+	run.Dir = dir
+	if out, err := run.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 func TestPackagesHaveALicenceAReadmeAndTypes(t *testing.T) {
 	t.Run("Go", func(t *testing.T) { // the module is the package
 		fileOf(t, filepath.Join(root, "LICENSE"))
