@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/cric-talk/guards/client"
@@ -24,6 +25,7 @@ type pool struct {
 	silent      func(request int) bool // whether it leaves a request without an answer; nil: none
 	unreachable bool                   // whether no connection can be made
 	quiet       bool                   // whether the app's own dialer does not tell when it begins
+	buildable   bool                   // whether the app's HTTP client is the SDK's BuildableClient
 
 	transport http.Transport
 	mu        sync.Mutex
@@ -54,9 +56,13 @@ func (p *pool) open(t *testing.T, o client.Options) *client.Guards {
 		}
 		return listener.dial(ctx)
 	}
-	o.Client = lambda.New(lambda.Options{
-		Region: urlRegion, Credentials: anyKeys, BaseEndpoint: aws.String("http://lambda"), HTTPClient: &http.Client{Transport: &p.transport},
-	})
+	var app lambda.HTTPClient = &http.Client{Transport: &p.transport}
+	if p.buildable {
+		app = awshttp.NewBuildableClient().WithTransportOptions(func(own *http.Transport) {
+			own.Proxy, own.MaxConnsPerHost, own.DialContext = nil, p.connections, p.transport.DialContext
+		})
+	}
+	o.Client = lambda.New(lambda.Options{Region: urlRegion, Credentials: anyKeys, BaseEndpoint: aws.String("http://lambda"), HTTPClient: app})
 	o.Warn = func(error) {}
 	g, err := client.New(t.Context(), o)
 	if err != nil {

@@ -19,6 +19,7 @@ func TestABurstInTheAppIsNoOutage(t *testing.T) {
 		"usual":                     {connections: 4, takes: 100 * time.Millisecond},
 		"slow":                      {connections: 4, takes: 400 * time.Millisecond},
 		"without a limit":           {takes: 400 * time.Millisecond},
+		"the SDK's BuildableClient": {connections: 4, takes: 400 * time.Millisecond, buildable: true},
 		"an attempt in fifty hangs": {connections: 4, takes: 100 * time.Millisecond, silent: func(n int) bool { return n%50 == 1 && n <= 200 }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,6 +42,7 @@ func TestAGuardThatIsGoneDoesNotKeepTheQueueWaiting(t *testing.T) {
 	}{
 		"no limit":                    {&pool{silent: never}, 3 * time.Second},
 		"ten connections":             {&pool{connections: 10, silent: never}, 6 * time.Second},
+		"the SDK's BuildableClient":   {&pool{connections: 10, silent: never, buildable: true}, 6 * time.Second},
 		"no connection":               {&pool{unreachable: true}, 3 * time.Second},
 		"no connection of ten":        {&pool{connections: 10, unreachable: true}, 6 * time.Second},
 		"a dialer that tells nothing": {&pool{unreachable: true, quiet: true}, 3 * time.Second},
