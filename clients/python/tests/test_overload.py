@@ -114,6 +114,28 @@ def test_calls_that_wait_have_no_limit_and_end_with_an_outage(server: Server) ->
     asyncio.run(main())
 
 
+def test_a_timeout_of_the_app_ends_a_wait_in_the_queue(server: Server) -> None:
+    """Fifty calls hang. The one behind them is not sent, even when their places are free."""
+
+    async def main() -> None:
+        server.does(hang)
+        client = AsyncGuards(timeout=100, decision_timeout=90)
+        calls = [asyncio.create_task(client.check("create_post", user_id="u1")) for _ in range(50)]
+        await until(lambda: len(server.received) == 50)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(client.check("create_post", user_id="u2"), 0.1)
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        server.does(answer())
+        assert (await client.check("create_post", user_id="u3")).reason == "ok"
+        await until(lambda: attempts() == 0)
+        assert len(server.received) == 51
+        client.close()
+
+    asyncio.run(main())
+
+
 def test_the_loop_goes_on_while_calls_begin(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call begins in a turn of the loop of its own."""
 
