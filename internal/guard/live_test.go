@@ -114,6 +114,27 @@ func TestTheMessageDoesNotFollowALiveLimit(t *testing.T) {
 	})
 }
 
+// Only a bucket can have another window by a live limit or a granted tier. By
+// Function URL, the header has the window in force.
+func TestHeadersHaveTheWindowInForce(t *testing.T) {
+	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
+		b.Guard = limits.Chat
+		want := func(policy string) {
+			t.Helper()
+			event := `{"userId": "` + canary + `", "activity": "send_message"}`
+			b.call("POST", event, false) // its look finds what has changed
+			if _, headers, _ := b.call("POST", event, false); headers["RateLimit-Policy"] != policy {
+				t.Errorf("%v, want %s", headers, policy)
+			}
+		}
+		want(`"send_message";q=1;w=5`)
+		s.set(b, live.Settings{Activities: map[string]live.Override{"send_message": {Limit: "bucket 1/10s"}}})
+		want(`"send_message";q=1;w=10`)
+		s.set(b, grant("", "burst"))
+		want(`"send_message";q=3;w=15`)
+	})
+}
+
 // Whether a count fits depends on the live limit, not on the code's.
 func TestALiveLimitBoundsTheCount(t *testing.T) {
 	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
