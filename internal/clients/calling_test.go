@@ -82,6 +82,13 @@ func TestSamplesInCallingDoWhatTheDocumentPromises(t *testing.T) {
 					retest.Run(t, func(t testing.TB) { tr.check(t, endpoint, app) })
 				})
 			}
+			t.Run("an unknown host", func(t *testing.T) {
+				tr := trial{fault: isUnknown, status: failed, stderr: "host|ENOTFOUND"}
+				if file == "post_boto3.py" || file == "post.sh" { // these can't tell it from a refused connection
+					tr = trial{fault: isUnknown, stdout: "201 created\n", stderr: "Could not connect"}
+				}
+				retest.Run(t, func(t testing.TB) { tr.check(t, endpoint, app) })
+			})
 		})
 	}
 }

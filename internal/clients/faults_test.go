@@ -1,7 +1,9 @@
 package clients_test
 
 import (
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -24,6 +26,17 @@ func (f fault) between(t testing.TB, endpoint string) string {
 
 // isAbsent is a server that does not exist.
 func isAbsent(testing.TB, string) string { return "http://127.0.0.1:1" }
+
+// isUnknown is a host whose name does not exist.
+func isUnknown(t testing.TB, _ string) string {
+	t.Helper()
+	const host = "lambda.eu-wst-1.invalid"
+	_, err := net.DefaultResolver.LookupHost(t.Context(), host)
+	if absent, ok := errors.AsType[*net.DNSError](err); !ok || !absent.IsNotFound {
+		t.Skipf("the resolver does not know that %s does not exist: %v", host, err)
+	}
+	return "http://" + host
+}
 
 // losesAnAnswer forwards requests. It drops the first answer, so the client must
 // time out and send its request again.
