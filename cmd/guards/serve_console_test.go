@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -60,6 +61,21 @@ func TestServeHasAConsole(t *testing.T) {
 	}
 	if picture := get(t, endpoint+"/console/picture.svg?user=u1&activity=create_post"); !strings.HasPrefix(picture.body, "<svg") {
 		t.Errorf("%s %s", picture.Status, picture.body)
+	}
+}
+
+// The documents name the address without the flag.
+func TestServeListensWhereTheDocumentsSay(t *testing.T) {
+	document, err := os.ReadFile("../../docs/console.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range leaves(t)["serve"].AllFlags(false) {
+		for _, f := range group {
+			if f.Name == "addr" && !strings.Contains(string(document), "Then open <http://"+f.Default+"/>.") {
+				t.Errorf("docs/console.md does not name %s, the default of --addr", f.Default)
+			}
+		}
 	}
 }
 

@@ -238,6 +238,9 @@ func TestEachLimitHasABar(t *testing.T) {
 	s.wait("windows", `"bars":[{"name":"minute","used":2,"limit":2,"text":"2 of 2 used, 0 left",`)
 	r.own("/console/clock", `{"move": 60000}`)
 	e := s.wait("windows", `"bars":[{"name":"minute","used":0,"limit":2,`)
+	if r.app("mail-guard", `{"userId": "u1", "activity": "send"}`); !strings.Contains(s.wait("windows", `"used":1,`).data, `"resetAt":1767614520000,"reset":`) {
+		t.Error("the window does not skip to 12:02, the next reset of its limits")
+	}
 	if !strings.Contains(e.data, `{"name":"day","used":2,"limit":5,"text":"2 of 5 used, 3 left",`) {
 		t.Error(e.data)
 	}

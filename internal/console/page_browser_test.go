@@ -21,6 +21,10 @@ func TestThePageInABrowser(t *testing.T) {
 		"without JavaScript the page still makes sense": testNoScript,
 		"one page too many is told why":                 testTooMany,
 		"axe finds nothing":                             testAxe,
+		"the form shows the event that it sends":        testForm,
+		"the page keeps the last answers":               testManyAnswers,
+		"a screen reader hears of the app":              testNews,
+		"dark follows the system":                       testColors,
 	} {
 		t.Run(name, func(t *testing.T) {
 			outer := b.t
@@ -148,6 +152,11 @@ func testPlace(b *browser, _ *rig) {
 	b.wait("#result", "of 21 allowed. Delayed.")
 	b.wait("#answer-list li:nth-child(21)", "allowed")
 	b.wait("#window-list li", "Delayed. The same request can pass in ")
+	var clears bool
+	b.js("!document.querySelector('#window-list [data-act=clear]').hidden", &clears)
+	if clears {
+		b.t.Error("the page offers to clear a reservoir, which has no reset")
+	}
 	b.click("#window-list [data-act=skip]")
 	b.wait("#window-list .passes", "can pass now")
 	b.click("#window-list [data-act=again]")

@@ -136,3 +136,30 @@ func TestThePictureShowsTheLastRequests(t *testing.T) {
 		}
 	}
 }
+
+// A picture, and the list of answers, keep only the last ones.
+func TestTheConsoleKeepsTheLastAnswers(t *testing.T) {
+	r := start(t, 0, nil)
+	for range 201 {
+		r.app("ingest-guard", `{"userId": "u1", "activity": "ingest", "count": 50}`)
+	}
+	if svg := r.get("/console/picture.svg?user=u1&activity=ingest"); !strings.Contains(svg, ">10000 requests of the user u1 ") {
+		t.Errorf("the picture of 10,050 requests is of %s", regexp.MustCompile(`<desc id="d">.*`).FindString(svg))
+	}
+	if n := strings.Count(r.get("/"), `<li class="answer refused">`); n != 100 {
+		t.Errorf("the page as served has %d of 201 answers, want the last 100", n)
+	}
+}
+
+// A guard accepts an event of 64 KiB. The page shows the beginning.
+func TestALongEventIsCut(t *testing.T) {
+	r := start(t, 0, nil)
+	s := r.watch("")
+	for length, whole := range map[int]bool{3900: true, 4000: false} { // the rest of the event takes less than 100 bytes
+		role := strings.Repeat("r", length)
+		r.app("posts-guard", `{"userId": "u1", "activity": "like", "roles": ["`+role+`"]}`)
+		if e := s.wait("answer", ""); strings.Contains(e.data, role) != whole || strings.Contains(e.data, `rrr ...",`) == whole {
+			t.Errorf("a role of %d bytes: %.5000s", length, e.data)
+		}
+	}
+}

@@ -51,7 +51,7 @@ type windowView struct {
 	Refused  string    `json:"refused"`  // refused or delayed, in words; empty: neither
 	Again    string    `json:"again"`    // the event that asks once more
 	ResetAt  int64     `json:"resetAt"`  // the next reset of a limit; 0: nothing counts
-	Reset    string    `json:"reset"`    // the event that clears the count
+	Reset    string    `json:"reset"`    // the event that clears the count; empty: a place can't be given back
 	Picture  string    `json:"picture"`  // the picture's address
 }
 
@@ -158,10 +158,13 @@ func (c *Console) window(w *window) windowView {
 	v := windowView{
 		ID: w.function + "?" + where, User: w.user, Activity: w.activity, Guard: w.function, Unknown: w.unknown,
 		Picture: "/console/picture.svg?" + where,
-		Reset:   string(request{UserID: w.user, Activity: w.activity, Op: guard.Reset}.json()),
 	}
 	if a, ok := c.activity(w.function, w.activity); ok {
-		v.Limit = a.For(w.asked.Tier).String()
+		limit := a.For(w.asked.Tier)
+		v.Limit = limit.String()
+		if !limit.Queues() {
+			v.Reset = string(request{UserID: w.user, Activity: w.activity, Op: guard.Reset}.json())
+		}
 	}
 	for _, f := range w.bars {
 		b := barView{Name: f.Name, Used: f.Used, Limit: f.Limit, Text: f.text()}

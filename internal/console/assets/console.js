@@ -97,7 +97,7 @@ function setWindow(li, view) {
   li.querySelector(".held").hidden = view.refused === "";
   show(act(li, "again"), view.again !== "", heading);
   show(act(li, "skip"), view.resetAt > 0 && $("moves") !== null, heading);
-  show(act(li, "clear"), view.resetAt > 0, heading);
+  show(act(li, "clear"), view.resetAt > 0 && view.reset !== "", heading);
   act(li, "picture").href = view.picture;
   if (view.again === "") arm(li, false);
 }
