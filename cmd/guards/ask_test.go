@@ -53,6 +53,17 @@ func TestDecliningEndsTheCommand(t *testing.T) {
 	}
 }
 
+// Without --table and TABLE_NAME, the table is the one that the stack creates.
+func TestTheTableIsRateLimit(t *testing.T) {
+	credentials(t)
+	t.Setenv("TABLE_NAME", "")
+	var log stream
+	run(t.Context(), strings.Fields("erase --user u1 --region eu-west-1"), console{in: strings.NewReader("n\n"), err: &log})
+	if !strings.HasPrefix(log.String(), "Delete everything about u1 in the table rateLimit in eu-west-1") {
+		t.Errorf("%s", &log)
+	}
+}
+
 func TestInterruptAtTheQuestionEndsTheCommand(t *testing.T) {
 	credentials(t)
 	for command, question := range questions {

@@ -31,6 +31,25 @@ func TestCommandsNeedOnlyTheListedActions(t *testing.T) {
 	if len(rows) != 5 {
 		t.Fatalf("%d commands in the document, want 5", len(rows))
 	}
+	for sentence, commands := range map[string][]string{
+		"To change limits, you need `dynamodb:GetItem`, `UpdateItem` and `Query` on the table.": {
+			"limits set create_post 20/1m", "limits diff", "limits history", "limits --live", "limits unset create_post", "revoke --user u1",
+		},
+		"The estimate comes from `dynamodb:DescribeTable`, whose figures DynamoDB updates every six hours. " +
+			"You also need `dynamodb:Scan`, and `dynamodb:GetItem` for the live limits.": {"top --yes"},
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(string(document)), " "), sentence) {
+			t.Errorf("docs/operating.md does not say %q", sentence)
+		}
+		listed := regexp.MustCompile("`(?:dynamodb:)?([^`]+)`").FindAllStringSubmatch(sentence, -1)
+		for _, command := range commands {
+			row := []string{"", command, ""}
+			for _, action := range listed {
+				row[2] += ", " + action[1]
+			}
+			rows = append(rows, row)
+		}
+	}
 	actions := map[string]string{"BatchExecuteStatement": "PartiQLDelete", "TransactWriteItems": "UpdateItem"} // two updates
 	for _, row := range rows {
 		command, listed := row[1], strings.Split(strings.ReplaceAll(row[2], "`", ""), ", ")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -27,6 +28,11 @@ func TestServeFails(t *testing.T) {
 					t.Errorf("request %d: %s, want %s", i+1, r.body, want)
 				}
 			}
+			for _, line := range []string{"22:14:18  posts-guard         check create_post: allowed, unavailable, 6/10 used\n", "22:14:18  posts-guard         check create_post: refused, unavailable, 6/10 used, wait 42 s\n"} {
+				if !strings.Contains(log.String(), line) {
+					t.Errorf("the log has no line %q:\n%s", line, log)
+				}
+			}
 			if !strings.Contains(log.String(), "counting in a table that is "+how+", because of --fail") {
 				t.Errorf("the first line does not name the outage: %s", log)
 			}
@@ -47,6 +53,27 @@ func TestServeFails(t *testing.T) {
 					}
 				}
 			})
+		})
+	}
+}
+
+// The first decision waits, and then memory answers at once. If the table is
+// throttled, the first decision of each user waits, because throttling can be
+// about a single item.
+func TestServeWaitsOnceInAnOutage(t *testing.T) {
+	t.Setenv("DECISION_TIMEOUT", "2s")
+	for how, waits := range map[string][]bool{ // of u1, u1, u2, u2
+		"unavailable": {true, false, false, false}, "slow": {true, false, false, false}, "throttled": {true, false, true, false},
+	} {
+		retest.Run(t, func(t testing.TB) { // a busy machine can be slow
+			endpoint, _ := serve(t, "--fail", how)
+			for i, wait := range waits {
+				began := time.Now()
+				post(t, invocations(endpoint, "posts-guard"), fmt.Sprintf(`{"userId": "u%d", "activity": "create_post"}`, 1+i/2))
+				if took := time.Since(began); (took > time.Second) != wait {
+					t.Errorf("%s: decision %d took %v, want a wait: %v", how, i+1, took, wait)
+				}
+			}
 		})
 	}
 }

@@ -60,6 +60,7 @@ func TestUnreadableItems(t *testing.T) {
 	}{
 		{"status --user u1", done, "guards: an item of create_post can't be read, so its figures mean nothing: activityCount has the wrong type; guards reset --user u1 create_post repairs it\n"},
 		{"status --user u1", done, "guards: an item of old_activity can't be read, so its figures mean nothing: activityCount has the wrong type; guards erase --user u1 repairs it\n"},
+		{"status --user u1 --json", done, "activityCount has the wrong type"},
 		{"check create_post --user u1 --store dynamodb", unreachable, "wrong type"},
 		{"check update_post --user u1 --store dynamodb", done, ""},
 		{"reset create_post --user u1 --yes", done, ""},
@@ -75,11 +76,16 @@ func TestUnreadableItems(t *testing.T) {
 		{"status --user u3", done, "guards erase --user u3 repairs it\n"}, // of the window before, which a reset does not delete
 		{"status --user u4", done, "guards erase --user u4 repairs it\n"}, // like is unlimited, so a reset deletes nothing
 	} {
-		var log stream
+		var out, log stream
 		args := append(strings.Fields(tt.command), "--region", "us-east-1", "--endpoint", endpoint, "--table", table)
-		status := run(t.Context(), args, console{out: io.Discard, err: &log, now: atPinned})
+		status := run(t.Context(), args, console{out: &out, err: &log, now: atPinned})
 		if status != tt.status || !strings.Contains(log.String(), tt.message) || tt.message == "" && log.String() != "" {
 			t.Errorf("guards %s: status %d, %q, want %d, %q", tt.command, status, &log, tt.status, tt.message)
+		}
+		if asJSON := strings.Contains(tt.command, "--json"); strings.Contains(out.String(), `"unreadable": [
+        "activityCount"
+      ]`) != asJSON {
+			t.Errorf("guards %s: %s, want the attribute: %v", tt.command, &out, asJSON)
 		}
 	}
 }

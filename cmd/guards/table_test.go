@@ -49,6 +49,15 @@ func TestANarrowTerminalShowsFewerColumns(t *testing.T) {
 	}
 }
 
+// Only a terminal with fewer than 80 characters in a line is narrow.
+func TestNarrow(t *testing.T) {
+	for width, want := range map[int]int{40: 40, 79: 79, 80: 0, 200: 0} {
+		if got := narrow(width); got != want {
+			t.Errorf("narrow(%d) = %d, want %d", width, got, want)
+		}
+	}
+}
+
 // Commands write their tables for the terminal that they have.
 func TestCommandsKnowHowWideTheTerminalIs(t *testing.T) {
 	for command, column := range map[string]string{

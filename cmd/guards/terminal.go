@@ -26,13 +26,22 @@ func terminal() console {
 		screen:   os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd())),
 		progress: os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stderr.Fd())),
 	}
-	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && width < usualWidth {
-		c.width = width
+	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+		c.width = narrow(width)
 	}
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		c.in = os.Stdin
 	}
 	return c
+}
+
+// narrow returns the width of a terminal, or 0 if it is wide enough for all
+// columns.
+func narrow(width int) int {
+	if width >= usualWidth {
+		return 0
+	}
+	return width
 }
 
 // colorful reports whether f is a terminal whose user wants colours: see
