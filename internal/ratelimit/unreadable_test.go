@@ -113,7 +113,8 @@ func TestAnUnreadableItemIsDecidedFromMemory(t *testing.T) {
 	}
 }
 
-// The values are those that once made a check spin. A reset repairs the item.
+// The values are those that once made a check spin. A reset repairs the item, and
+// so does a write that replaces the attribute without comparing it.
 func TestAnUnreadableItemInDynamoDB(t *testing.T) {
 	table := dynamotest.Table(t)
 	client := dynamotest.Client(t, dynamotest.Endpoint(t))
@@ -130,9 +131,6 @@ func TestAnUnreadableItemInDynamoDB(t *testing.T) {
 			if attr == "s" {
 				attr = "w_s"
 			}
-			if name == "9.5" && sort == "act" {
-				continue // long ago: the first update replaces it
-			}
 			user := name + attr
 			_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: map[string]types.AttributeValue{
 				"userId": &types.AttributeValueMemberS{Value: user}, "activityWindow": &types.AttributeValueMemberS{Value: sort}, attr: value,
@@ -143,6 +141,15 @@ func TestAnUnreadableItemInDynamoDB(t *testing.T) {
 			store := dynamostore.New(dynamotest.Config(proxy.URL()), table)
 			l := &Limiter{Store: store, Timeout: 5 * time.Second, Memory: NewMemory(mib), Now: newClock().now}
 			r := Request{UserID: user, Activity: "act", Policy: policy.Must(text), Count: 1, ID: "a", At: start.UnixMilli()}
+			if name == "9.5" && sort == "act" { // long ago: the first update replaces it, and nobody has to know
+				if d := mustCheck(t, l, r); d.Reason != OK || d.Outage != nil || d.Used != 1 {
+					t.Errorf("%s is %s: %+v, want ok", attr, name, d)
+				}
+				if d, err := l.Status(t.Context(), r); err != nil || d.Used != 1 {
+					t.Errorf("%s was %s: after a check %+v, %v, want it repaired", attr, name, d, err)
+				}
+				continue
+			}
 			for i, ask := range verbs(l)[:3] {
 				proxy.ResetCounts()
 				d, err := ask(t.Context(), r)
