@@ -3,6 +3,8 @@ package table_test
 import (
 	"crypto/rand"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -49,4 +51,30 @@ func TestCreateTurnsTTLOnInATableThatExists(t *testing.T) {
 			t.Errorf("TTL: %+v, %v, want it on", ttl, err)
 		}
 	}
+}
+
+// DynamoDB creates a table within seconds, and refuses requests until then.
+// DynamoDB Local creates it at once.
+func TestCreateWaitsForTheTable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var early []string // requests to a table that is not ready
+		on := false
+		ready := time.Now().Add(10 * time.Second)
+		table := over(func(op string, _ map[string]any) string {
+			waiting := time.Now().Before(ready)
+			switch {
+			case op == "DescribeTable" && waiting:
+				return `{"Table": {"TableStatus": "CREATING"}}`
+			case op == "DescribeTable":
+				return `{"Table": {"TableStatus": "ACTIVE"}}`
+			case op != "CreateTable" && waiting:
+				early = append(early, op)
+			}
+			on = on || op == "UpdateTimeToLive"
+			return `{}`
+		})
+		if err := table.Create(t.Context()); err != nil || !on || len(early) > 0 || time.Now().Before(ready) {
+			t.Errorf("error %v, TTL turned on: %v, sent too early: %v", err, on, early)
+		}
+	})
 }

@@ -19,9 +19,9 @@ import (
 const batchSize = 25
 
 // deleteAll deletes items, of which it needs only the keys. If o.Now is set, it
-// deletes an item only if the item is still expired when the delete arrives. It
-// returns how many items are known to be deleted, and whether it got through
-// all items in time.
+// deletes an item only if the item is still expired when the delete arrives.
+// After a pause it sends throttled items again. It returns how many items are
+// known to be deleted, and whether it got through all items in time.
 func (d *DynamoDB) deleteAll(ctx context.Context, items []attributes, o Sweep) (deleted int64, done bool, err error) {
 	for batch := range slices.Chunk(items, batchSize) {
 		pause := retry.Pause{First: 50 * time.Millisecond, Longest: 2 * time.Second}

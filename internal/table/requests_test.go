@@ -3,7 +3,10 @@ package table_test
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -91,4 +94,36 @@ func TestTheTimeMayEndWithinAPage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A busy table throttles nine attempts at each part before it answers.
+func TestASweepOutlastsThrottledReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg, scans := dynamotest.Config("http://table.invalid"), &busy{attempts: map[int]int{}}
+		cfg.HTTPClient = scans
+		got, err := New(dynamostore.New(cfg, "rateLimit").Table()).Sweep(t.Context(), Sweep{Now: now})
+		if want := (Swept{Finished: true}); err != nil || got != want || len(scans.attempts) != Parts {
+			t.Errorf("Sweep = %+v, %v after attempts at %d parts, want all %d read", got, err, len(scans.attempts), Parts)
+		}
+	})
+}
+
+// A busy is an aws.HTTPClient that answers only every tenth Scan of a part.
+type busy struct {
+	mu       sync.Mutex
+	attempts map[int]int // by segment
+}
+
+func (b *busy) Do(r *http.Request) (*http.Response, error) {
+	var scan struct{ Segment int }
+	if err := json.NewDecoder(r.Body).Decode(&scan); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	status, body := http.StatusOK, `{}`
+	if b.attempts[scan.Segment]++; b.attempts[scan.Segment]%10 != 0 {
+		status, body = http.StatusBadRequest, `{"__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException"}`
+	}
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
 }

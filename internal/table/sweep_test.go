@@ -139,11 +139,12 @@ func TestSweepAndEraseReadEachPage(t *testing.T) {
 	}
 }
 
-// In each item, an action is counted between the scan and the delete.
+// In each item, an action is counted between the scan and the delete. The items
+// then expire now, which is not before now.
 func TestItemsThatAreUsedAgainSurviveASweep(t *testing.T) {
 	y := newYard(t)
 	y.fill(t, "u", 1, 20, now-1)
-	y.proxy.Before("BatchExecuteStatement", func() { y.fill(t, "u", 1, 20, now+60) })
+	y.proxy.Before("BatchExecuteStatement", func() { y.fill(t, "u", 1, 20, now) })
 	y.sweep(t, Sweep{Now: now}, Swept{Scanned: 20, Stale: 20, Users: 1, Finished: true})
 	if n := y.count(t); n != 20 {
 		t.Errorf("%d items are left, want all 20", n)

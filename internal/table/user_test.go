@@ -46,3 +46,14 @@ func TestUser(t *testing.T) {
 		}
 	}
 }
+
+// The items of one user fill more than two pages of 1 MB.
+func TestUserReadsEachPage(t *testing.T) {
+	y := newYard(t)
+	y.pad = large
+	y.fill(t, "u", 1, 25, now)
+	got, err := y.User(t.Context(), "u0")
+	if requests := y.proxy.Counts()["Query"]; err != nil || len(got) != 25 || requests != 3 {
+		t.Errorf("%d items, %v after %d queries, want 25 after 3", len(got), err, requests)
+	}
+}
