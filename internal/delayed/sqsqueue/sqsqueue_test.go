@@ -213,6 +213,46 @@ func (h *hanging) Do(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
+// docs/delayed-jobs.md promises an answer at most 2 s after the decision.
+func TestSendTakesAtMostTwoSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := dynamotest.Config("http://nowhere.invalid")
+		cfg.HTTPClient = &hanging{}
+		began := time.Now()
+		err := New(cfg, "http://nowhere.invalid/q").Send(t.Context(), job, 0)
+		if took := time.Since(began); err == nil || took < time.Second || took > 2*time.Second {
+			t.Errorf("%v after %v, want an error after 1 to 2s", err, took)
+		}
+	})
+}
+
+// Attempts that fail at once are 50 ms apart on average: often enough for a short
+// fault, and no flood. The SDK's own retryer would wait longer.
+func TestSendPausesBetweenAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := &refusing{}
+		cfg := dynamotest.Config("http://nowhere.invalid")
+		cfg.HTTPClient = down
+		began := time.Now()
+		err := New(cfg, "http://nowhere.invalid/q").Send(t.Context(), job, 0)
+		took := time.Since(began)
+		if err == nil || took < time.Second || took > 2*time.Second || down.requests < 20 || down.requests > 200 {
+			t.Errorf("%v after %d requests in %v, want about 40 in 2s", err, down.requests, took)
+		}
+	})
+}
+
+// refusing is an aws.HTTPClient that can't connect. After 1000 requests it hangs,
+// so that a loop without a pause ends.
+type refusing struct{ requests int }
+
+func (r *refusing) Do(q *http.Request) (*http.Response, error) {
+	if r.requests++; r.requests > 1000 {
+		<-q.Context().Done()
+	}
+	return nil, errors.New("connection refused")
+}
+
 func TestSendRefusesAJobThatIsNotJSON(t *testing.T) {
 	t.Parallel()
 	if err := New(dynamotest.Config("http://127.0.0.1:1"), "q").Send(t.Context(), guard.Job{Job: json.RawMessage(`{`)}, 0); err == nil {
