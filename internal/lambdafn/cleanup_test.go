@@ -57,6 +57,12 @@ func TestCleanupFunction(t *testing.T) {
 	if got := i.Invoke(t, `{}`); got.ErrorType != "Unavailable" || got.ErrorMessage != "access to the table is denied" {
 		t.Errorf("%+v, want Unavailable", got)
 	}
+	i.Stop() // completes the log
+	for message, lines := range map[string]int{`"message":"cleanup done"`: 5, `"level":"ERROR","message":"cleanup failed"`: 1} {
+		if n := strings.Count(i.Logs(), message); n != lines {
+			t.Errorf("%d lines with %s, want %d:\n%s", n, message, lines, i.Logs())
+		}
+	}
 }
 
 func TestCleanupStopsBeforeItsDeadline(t *testing.T) {

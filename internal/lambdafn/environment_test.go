@@ -66,3 +66,14 @@ func TestEnvironmentThatCannotBeRead(t *testing.T) {
 		t.Errorf("cleanup with a name that no table has: %+v, want status 1", exit)
 	}
 }
+
+func TestTableName(t *testing.T) {
+	for name, want := range map[string]string{
+		"": "rateLimit", "abc": "abc", "Z_9-.": "Z_9-.", strings.Repeat("t", 255): strings.Repeat("t", 255),
+		"ab": "", strings.Repeat("t", 256): "", "a/b": "", "tablé": "",
+	} {
+		if got, err := lambdafn.TableName("TABLE_NAME", name); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v, want %q", name, got, err, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package lambdafn_test
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,32 @@ func TestLiveLimitsOnTheRealBinary(t *testing.T) {
 	s, _, err := live.Read(t.Context(), table)
 	if err != nil || len(s.Grants) != 0 || len(s.Activities) != 2 {
 		t.Errorf("after an erasure: %+v, %v", s, err)
+	}
+}
+
+// Limits of other guards are no reason for a line of log, but a look that fails
+// is one.
+func TestLiveLimitsThatAreNotFollowedAreLogged(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const notFollowed = `"level":"WARN","message":"live limits not followed"`
+	r.edit(t, func(s live.Settings) (live.Settings, error) {
+		return s.Set("create_post", "", "12/1m", "").Set("add_comment", "", "7/1m", ""), nil
+	})
+	i := r.start(t, "posts-guard")
+	untilLimit(t, i, "create_post", 12)
+	i.Stop() // completes the log
+	if strings.Contains(i.Logs(), notFollowed) {
+		t.Errorf("limits of two guards are not followed:\n%s", i.Logs())
+	}
+	r.proxy.Fail(math.MaxInt, dynamotest.AccessDenied, "GetItem")
+	i = r.start(t, "posts-guard")
+	for n := 0; n < 500 && !strings.Contains(i.Logs(), notFollowed); n++ {
+		ask(t, i, event("create_post")) // the first one starts a look
+		time.Sleep(20 * time.Millisecond)
+	}
+	if !strings.Contains(i.Logs(), notFollowed) {
+		t.Errorf("the look failed, but the log does not say so:\n%s", i.Logs())
 	}
 }
 
