@@ -172,7 +172,7 @@ func (w *stopwatch) trace(ctx context.Context) context.Context {
 }
 
 // hasQueue reports whether requests of an HTTP client can wait for a connection.
-// Those of the SDK's default never do.
+// Those of the SDK's default wait only if all its 2,048 connections are busy.
 func hasQueue(client lambda.HTTPClient) bool {
 	if own, ok := client.(*awshttp.BuildableClient); ok {
 		return own.GetTransport().MaxConnsPerHost > 0
