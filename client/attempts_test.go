@@ -74,6 +74,20 @@ func TestTimeIsSharedByTheAttempts(t *testing.T) {
 	}
 }
 
+// The call has time for two attempts, or for one and a pause that is too long.
+func TestTheLastAttemptGetsAllTheTimeThatIsLeft(t *testing.T) {
+	const timeout = 2620 * time.Millisecond // two attempts and 20 ms; the pause takes up to 50 ms
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			g, f := with(t, client.Options{Timeout: timeout}, silent)
+			_, _ = g.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
+			if len(f.lasted) == 1 && f.lasted[0] != timeout {
+				t.Errorf("the only attempt lasted %v, want %v", f.lasted[0], timeout)
+			}
+		})
+	}
+}
+
 // The pauses are random: up to 50 ms after the first attempt, then 100 ms and 200 ms.
 func TestPausesGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -67,6 +68,12 @@ var (
 	crashing = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{}, &exec.Error{Name: "secret", Err: errors.New("secret")}
 	})
+	nameless = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{}, fmt.Errorf("secret: %w", errors.New("secret"))
+	})
+	expired = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { // after a time of its own
+		return aws.Credentials{}, fmt.Errorf("secret: %w", context.DeadlineExceeded)
+	})
 	hanging = aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
 		<-ctx.Done()
 		return aws.Credentials{}, &aws.RequestCanceledError{Err: ctx.Err()}
@@ -102,6 +109,8 @@ func TestCredentials(t *testing.T) {
 		"silent":   {hanging, mistake + ": their source did not answer in time" + advice, outage + ": their source did not answer in time", 3 * time.Second},
 		"failing":  {failing, mistake + ": their source failed (InternalFailure)" + advice, outage + ": their source failed (InternalFailure)", 0},
 		"crashing": {crashing, mistake + ": their source failed (exec.Error)" + advice, outage + ": their source failed (exec.Error)", 0},
+		"nameless": {nameless, mistake + ": their source failed (error)" + advice, outage + ": their source failed (error)", 0},
+		"expired":  {expired, mistake + ": their source did not answer in time" + advice, outage + ": their source did not answer in time", 0},
 		"none":     {keyless, mistake + advice, outage, 0},
 	} {
 		check := func(t *testing.T, g *client.Guards) (d client.Decision, err error) {
@@ -161,6 +170,23 @@ func TestACallerThatGivesUpIsNoMistakeOfItsCredentials(t *testing.T) {
 		time.AfterFunc(time.Second, cancel)
 		if d, err := g.Check(ctx, "create_post", client.Request{UserID: "u1"}); !errors.Is(err, context.Canceled) || kindOf(err) != nil {
 			t.Errorf("%+v, %v", d, err)
+		}
+	})
+}
+
+// OnOutage decides shortly before the deadline of the caller.
+func TestAWaitForCredentialsEndsBeforeTheCallersDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := signedBy(t, &source{answers: []aws.CredentialsProviderFunc{anyKeys, hanging}}, client.Options{})
+		if _, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		d, err := g.Check(ctx, "create_post", client.Request{UserID: "u1"})
+		if took := time.Since(began); err != nil || !d.Allowed || d.Outage == nil || took != 950*time.Millisecond {
+			t.Errorf("%+v, %v after %v, want an outage after 950 ms", d, err, took)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package client_test
 import (
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/cric-talk/guards/client"
@@ -43,6 +45,7 @@ func TestErrors(t *testing.T) {
 		"no such proxy":      {lost(&net.OpError{Op: "proxyconnect", Err: &net.OpError{Op: "dial", Err: noSuchHost("proxy")}}), client.ErrConfiguration, "There is no host proxy. Check the proxy.", 1},
 		"validation":         {functionError("ValidationError", "count is 0"), client.ErrValidation, "count is 0", 1},
 		"crash":              {functionError("Runtime.ExitError", "RequestId: 1"), client.ErrAnswer, "dev-posts-guard failed: Runtime.ExitError. Its log says why.", 1},
+		"a crash, no type":   {functionFails([]byte("text")), client.ErrAnswer, "dev-posts-guard failed: Unhandled. Its log says why.", 1},
 		"not JSON":           {body("<html>"), client.ErrAnswer, "dev-posts-guard answered something that no guard answers: <html>. " + notAGuard, 1},
 		"another answer":     {body(`{"Allowed":true,"for":"user-1"}`), client.ErrAnswer, `dev-posts-guard answered something that no guard answers: {\"Allowed\":true,\"for\":\"***\"}. ` + notAGuard, 1},
 		"allowed is a text":  {body(`{"allowed":"true"}`), client.ErrAnswer, "dev-posts-guard answered", 1},
@@ -79,6 +82,38 @@ func TestErrors(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A mistake begins no pause, in which OnOutage would let everybody through.
+func TestAMistakeStaysAMistake(t *testing.T) {
+	for _, reply := range []reply{byLambda(403, "AccessDeniedException", "m"), functionError("ValidationError", "m"), body("<html>")} {
+		g, f := with(t, client.Options{}, reply)
+		for range 3 {
+			if d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err == nil || kindOf(err) == client.ErrOutage || d.Allowed {
+				t.Errorf("%+v, %v, want a mistake", d, err)
+			}
+		}
+		if len(f.events) != 3 {
+			t.Errorf("%d requests, want 3", len(f.events))
+		}
+	}
+}
+
+func TestAnErrorHasTheCauseOfTheSDK(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, cause := range []error{io.EOF, x509.UnknownAuthorityError{}} { // an outage and a mistake
+			g, _ := with(t, client.Options{}, broken(fmt.Errorf("by the SDK: %w", cause)))
+			_, err := g.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
+			if failure, ok := errors.AsType[*client.Error](err); !ok || !errors.Is(err, cause) || !errors.Is(failure.Cause, cause) {
+				t.Errorf("%v has the cause %v, want %v", err, failure.Cause, cause)
+			}
+		}
+		g, _ := with(t, client.Options{}, byLambda(403, "AccessDeniedException", "m"))
+		_, err := g.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
+		if cause, ok := errors.AsType[smithy.APIError](err); !ok || cause.ErrorCode() != "AccessDeniedException" {
+			t.Errorf("%v has the cause %v", err, cause)
+		}
+	})
 }
 
 func noSuchHost(name string) error {

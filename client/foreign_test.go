@@ -50,6 +50,7 @@ func TestNothingNamesTheUser(t *testing.T) {
 		"a kind of crash":       crash(echo),
 		"a long kind of crash":  crash(long),
 		"no answer":             body(echo),
+		"the end of an excerpt": body(strings.Repeat("x", 95) + " " + echo),
 		"no answer, JSON":       body(`{"for":` + plain.String() + `}`),
 		"no answer, HTML":       body(`{"for":` + string(html) + `}`),
 		"unavailable, in JSON":  functionError("Unavailable", strings.TrimSpace(plain.String())),
@@ -103,6 +104,17 @@ func TestAShortIDGarblesNoMessage(t *testing.T) {
 	g, _ := byURL(t, anyKeys, respond(http.StatusBadRequest, "", `{"errorType":"ValidationError","detail":"want a whole number"}`))
 	if _, err := g.Status(t.Context(), "create_post", client.Request{UserID: "a"}); err == nil || !strings.HasSuffix(err.Error(), "want a whole number") {
 		t.Errorf("by URL: %v", err)
+	}
+}
+
+// An id of 8 characters is hidden inside a word, too. An id may look like what
+// hides it.
+func TestWhichIDIsShort(t *testing.T) {
+	for id, want := range map[string]string{"abcdefg": "xabcdefg ***", "abcdefgh": "x*** ***", "*": "x* ***"} {
+		g, _ := with(t, client.Options{Attempts: 1}, functionError("Unavailable", "x"+id+" "+id))
+		if _, err := g.Status(t.Context(), "create_post", client.Request{UserID: id}); err == nil || !strings.Contains(err.Error(), ": "+want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,6 +81,35 @@ func TestOnlyTheCallerEndsAWaitForAConnection(t *testing.T) {
 		wg.Wait()
 		if p.requests != 5 {
 			t.Errorf("%d requests, want 5", p.requests)
+		}
+	})
+}
+
+// One connection, five calls: the first one waits for an answer, and the others
+// for the connection. One of them can get it in the moment in which the first one
+// is lost.
+func TestCallsThatWaitForAConnectionAreDecidedWithTheLostOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := (&pool{connections: 1, silent: func(int) bool { return true }}).open(t, client.Options{Attempts: 1, Prefix: "dev-"})
+		began := time.Now()
+		var atOnce atomic.Int64
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() {
+				_, err := g.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
+				took := time.Since(began)
+				failure, ok := errors.AsType[*client.Error](err)
+				if !ok || failure.Guard != "dev-posts-guard" || took > 6*time.Second {
+					t.Errorf("%v after %v", err, took)
+				}
+				if ok && failure.Message == "dev-posts-guard did not answer a moment ago" && took == 3*time.Second {
+					atOnce.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if n := atOnce.Load(); n != 3 && n != 4 {
+			t.Errorf("%d calls are decided with the lost one, want 4, or 3", n)
 		}
 	})
 }

@@ -154,6 +154,26 @@ func TestAPlaceStaysUsedIfTheSaveFails(t *testing.T) {
 	}
 }
 
+func TestAReleaseIsSentAlthoughItsCallerHasGone(t *testing.T) {
+	g, f := with(t, client.Options{}, body(okBody))
+	ctx, cancel := context.WithCancel(t.Context())
+	err := g.Guarded(ctx, "create_post", client.Request{UserID: "u1"}, func(client.Decision) error {
+		cancel()
+		return ctx.Err()
+	})
+	if !errors.Is(err, context.Canceled) || len(f.events) != 2 || f.events[1].Op != "release" {
+		t.Errorf("%v, %+v, want a release", err, f.events)
+	}
+}
+
+// A count of zero means one, also if OnOutage decides.
+func TestAnOutageGrantsAtLeastOne(t *testing.T) {
+	g, _ := with(t, client.Options{}, functionError("Unavailable", "m"))
+	if d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || d.Outage == nil || d.Granted != 1 {
+		t.Errorf("%+v, %v, want 1 granted", d, err)
+	}
+}
+
 func TestADecisionWithoutAReceiptCannotBeReleased(t *testing.T) {
 	g, f := with(t, client.Options{}, body(okBody))
 	if _, err := g.ReleaseDecision(t.Context(), client.Decision{Allowed: true, UserID: "u1", Activity: "create_post", Granted: 1}); !errors.Is(err, client.ErrValidation) || len(f.events) != 0 {
@@ -260,6 +280,7 @@ func TestWait(t *testing.T) {
 		"short":         {false, 100 * time.Millisecond, 0, true, 100 * time.Millisecond, 150 * time.Millisecond},
 		"long":          {false, 50 * time.Second, 0, true, 50 * time.Second, 55 * time.Second},
 		"too long":      {false, 61 * time.Second, 0, false, 0, 0},
+		"the longest":   {false, time.Minute, 0, true, time.Minute, 66 * time.Second},
 		"the app's own": {false, 2 * time.Second, time.Second, false, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -272,4 +293,32 @@ func TestWait(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Many callers that wait for the same moment don't come back together.
+func TestWaitsAreSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for wait, spread := range map[time.Duration]time.Duration{100 * time.Millisecond: 50 * time.Millisecond, 50 * time.Second: 5 * time.Second} {
+			var longest time.Duration
+			for range 300 {
+				began := time.Now()
+				client.Decision{WaitTime: wait}.Wait(t.Context(), 0)
+				longest = max(longest, time.Since(began)-wait)
+			}
+			if longest > spread || longest < spread*9/10 {
+				t.Errorf("waits of %v take up to %v more, want %v", wait, longest, spread)
+			}
+		}
+	})
+}
+
+func TestTheCallersContextEndsAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if (client.Decision{WaitTime: 50 * time.Second}).Wait(ctx, 0) || time.Since(began) != time.Second {
+			t.Errorf("it waited, for %v", time.Since(began))
+		}
+	})
 }
