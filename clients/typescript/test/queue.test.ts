@@ -48,6 +48,18 @@ for (const [name, handler] of handlers) {
   }
 }
 
+// A request that has its socket has the time of the guards' own options.
+for (const way of ["Invoke", "URL"]) {
+  test(`by ${way}, the handler's timeout for requests does not end a request that has its socket`, async (t) => {
+    const lambda = await Lambda.start(t, { answer: ok });
+    lambda.delay = 300;
+    const urls: Record<string, string> = way === "URL" ? { "posts-guard": lambda.url } : {};
+    const { guards } = oneSocket(t, lambda, { urls, attempts: 1, timeout: 15_000 }, { requestTimeout: 100, throwOnRequestTimeout: true });
+    assert.equal((await guards.check("create_post", user)).reason, "ok");
+    assert.equal(lambda.requests.length, 1);
+  });
+}
+
 test("a request that gets its socket late has all its time", async (t) => {
   const lambda = await Lambda.start(t, "hang");
   const { guards } = oneSocket(t, lambda, { attempts: 1 });
