@@ -62,7 +62,7 @@ func show(v any) string {
 
 // Each row quotes a sentence of a document, and names the value of template.yaml that makes it true.
 func TestTheTemplateKeepsPromises(t *testing.T) {
-	const deploying, jobs, own = "docs/deploying.md", "docs/delayed-jobs.md", "template.yaml"
+	const deploying, jobs, operating, own = "docs/deploying.md", "docs/delayed-jobs.md", "docs/operating.md", "template.yaml"
 	for _, row := range []struct{ document, sentence, path, want string }{
 		{deploying, "the table `rateLimit`", "Parameters.TableName.Default", "rateLimit"},
 		{deploying, "attach the managed policy in the output `InvokePolicyArn` to your backend's role", "Outputs.InvokePolicyArn.Value", "InvokePolicy"},
@@ -86,6 +86,14 @@ func TestTheTemplateKeepsPromises(t *testing.T) {
 		{jobs, "A message that failed 10 times, once a minute", "Resources.DelayedQueue.Properties.RedrivePolicy.maxReceiveCount", "10"},
 		{jobs, "A message that failed 10 times, once a minute", "Resources.DelayedQueue.Properties.VisibilityTimeout", "60"},
 		{jobs, "SQS deletes it 14 days after it was first sent", "Resources.DelayedDeadLetterQueue.Properties.MessageRetentionPeriod", "1209600"},
+
+		{operating, "10 ms of 256 MB each", "Globals.Function.MemorySize", "256"},
+		{operating, "8,640 runs of a second, 512 MB", "Resources.CleanupFunction.Properties.MemorySize", "512"},
+		{operating, "or took more than 10 s", "Resources.DelayedJobsFunction.Properties.Timeout", "null"}, // that of Globals, below
+		{operating, "SQS deletes a job 4 days after it was sent", "Resources.ReadyQueue.Properties.MessageRetentionPeriod", "345600"},
+		{operating, "(START, END and REPORT, about 600 bytes for each invocation) are off", "Parameters.SystemLogLevel.Default", "WARN"},
+		{operating, "the names are `dev-posts-guard` and `/aws/lambda/dev-guards`", "Resources.LogGroup.Properties.LogGroupName", "/aws/lambda/${NamePrefix}guards"},
+		{operating, "deploy with a new `TableName`. The stack creates that table", "Resources.Table.Properties.TableName", "TableName"},
 
 		{own, "A run takes at most 5 minutes", "Resources.CleanupFunction.Properties.Timeout", "300"},
 		{own, "and runs never overlap", "Resources.CleanupFunction.Properties.ReservedConcurrentExecutions", "1"},

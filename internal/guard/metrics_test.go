@@ -48,6 +48,25 @@ func TestEveryDecisionIsInTheMetrics(t *testing.T) {
 	}
 }
 
+// A line with one count, and one with each count that is usual, are as long as
+// operating.md tells.
+func TestALineOfMetricsHas250To450Bytes(t *testing.T) {
+	b := newBench(t)
+	b.mustAsk(`{}`) // the first decision is written at once
+	for range 12 {
+		b.mustAsk(`{}`)
+	}
+	b.Metrics.Flush()
+	for line := range strings.Lines(b.lines.String()) {
+		if len(line) < 250 || len(line) > 450 {
+			t.Errorf("%d bytes: %s", len(line), line)
+		}
+	}
+	if !strings.Contains(b.lines.String(), `"NearLimit":3,"Refused":3,"CacheRefusals":3}`) {
+		t.Errorf("not each usual count: %s", &b.lines)
+	}
+}
+
 // NearLimit counts the allowed checks after which at least 80 % of the limit is
 // used: never fewer, also where 80 % is not a whole number.
 func TestNearLimitIsAtLeast80Percent(t *testing.T) {

@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,9 @@ func TestNoCountIsLostAtAShutdown(t *testing.T) {
 			}
 		}
 		i.Stop()
+		if want := `"Guard":"` + function + `","Activity":"update_member_role"`; !strings.Contains(i.Logs(), want) {
+			t.Errorf("%s: the log lacks the dimensions %s:\n%s", function, want, i.Logs())
+		}
 		counted := 0
 		for _, n := range allowed(t, i.Logs()) {
 			counted += n
