@@ -89,7 +89,7 @@ func TestAMistakeStaysAMistake(t *testing.T) {
 	for _, reply := range []reply{byLambda(403, "AccessDeniedException", "m"), functionError("ValidationError", "m"), body("<html>")} {
 		g, f := with(t, client.Options{}, reply)
 		for range 3 {
-			if d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err == nil || kindOf(err) == client.ErrOutage || d.Allowed {
+			if d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err == nil || errors.Is(err, client.ErrOutage) || d.Allowed {
 				t.Errorf("%+v, %v, want a mistake", d, err)
 			}
 		}

@@ -62,7 +62,7 @@ func TestServeFails(t *testing.T) {
 // about a single item.
 func TestServeWaitsOnceInAnOutage(t *testing.T) {
 	t.Setenv("DECISION_TIMEOUT", "2s")
-	for how, waits := range map[string][]bool{ // of u1, u1, u2, u2
+	for how, waits := range map[string][]bool{ // of u1 twice, then u2 twice
 		"unavailable": {true, false, false, false}, "slow": {true, false, false, false}, "throttled": {true, false, true, false},
 	} {
 		retest.Run(t, func(t testing.TB) { // a busy machine can be slow
