@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -58,26 +59,45 @@ func TestTheDocumentListsEachMessageOfTheLog(t *testing.T) {
 	}
 }
 
-// The prices follow from how many alarms, activities and metrics there are.
+// The prices follow from how many alarms and metrics there are for each function and activity. The document counts those of
+// the project as it comes, and stays true when a guard is added.
 func TestTheDocumentCountsWhatCosts(t *testing.T) {
 	document := read(t, "docs/operating.md")
-	activities := 0
-	for _, g := range limits.All {
-		activities += len(g.Activities)
-	}
 	_, table, _ := strings.Cut(document, "\n| metric | what it counts |\n")
 	table, cleanup, _ := strings.Cut(table, "\n| `Scanned`")
 	cleanup, _, _ = strings.Cut(cleanup, "\n\n")
 	name := regexp.MustCompile("`[A-Z]\\w+`")
 	guards, own := len(name.FindAllString(table, -1)), len(name.FindAllString("`Scanned`"+cleanup, -1))
+	stack := len(alarms(t)) - 2*len(folders(t))
+	functions := counted(t, document, `with (\d+) functions:`, len(folders(t)))
+	activities := 0
+	for _, g := range limits.All {
+		activities += len(g.Activities)
+	}
+	activities = counted(t, document, `with (\d+) activities:`, activities)
 	metrics := guards*activities + guards + own + 1
 	for _, sentence := range []string{
-		fmt.Sprintf("| alarms: %d at $0.10, two more for each guard that you add | $%.2f |", len(alarms(t)), 0.1*float64(len(alarms(t)))),
-		fmt.Sprintf("at most %d for each of %d activities, %d of `delayed-jobs`, %d of cleanup and 1 for the alarm | at most $%.0f |",
-			guards, activities, guards, own, 0.3*float64(metrics)+0.5),
+		fmt.Sprintf("| alarms: $0.10 for each; %d for the stack and 2 for each function; with %d functions: | $%.2f |",
+			stack, functions, 0.1*float64(stack+2*functions)),
+		fmt.Sprintf("at most %d for each activity, %d of `delayed-jobs`, %d of cleanup and 1 for the alarm; with %d activities: | at most $%.0f |",
+			guards, guards, own, activities, 0.3*float64(metrics)+0.5),
 	} {
 		if !strings.Contains(document, sentence) {
 			t.Errorf("docs/operating.md does not say %q", sentence)
 		}
 	}
+}
+
+// counted returns a number that the document gives, which is at most what there is.
+func counted(t *testing.T, document, pattern string, most int) int {
+	t.Helper()
+	m := regexp.MustCompile(pattern).FindStringSubmatch(document)
+	if m == nil {
+		t.Fatalf("docs/operating.md has nothing like %s", pattern)
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil || n > most {
+		t.Errorf("docs/operating.md counts %q, and there are %d", m[0], most)
+	}
+	return n
 }
