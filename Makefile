@@ -57,7 +57,7 @@ build: $(FUNCTIONS:%=dist/%/bootstrap) ## Build each function for deployment, as
 
 .PHONY: release
 release: build ## Build the archives of a release into dist/release, with checksums and lists of modules; publishes nothing
-	go run ./internal/release/run
+	go run ./tools/release/run
 
 # Always run go build: it knows best what is out of date.
 dist/%/bootstrap: FORCE
@@ -77,45 +77,45 @@ cover: ## Measure the coverage by all tests: prints the total and writes coverag
 
 .PHONY: prove
 prove: ## Run the proofs with long bounds (hours) and write docs/reliability.md; PART=NAME runs one part
-	go run ./internal/prove/run $(PART)
+	go run ./internal/proofs/prove/run $(PART)
 
 .PHONY: planted
-planted: ## Plant each bug of internal/planted and check that a test finds it; NAME=x: one bug, BY=p: only proof p, LONG=1: long bounds
+planted: ## Plant each bug of internal/proofs/planted and check that a test finds it; NAME=x: one bug, BY=p: only proof p, LONG=1: long bounds
 	@PLANTED_RUN=1 PLANTED_NAME='$(NAME)' PLANTED_BY='$(BY)' PLANTED_LONG='$(LONG)' \
-		$(SERVERS) go test -count=1 -timeout=6h -v -run=TestEachPlantedBugIsCaught ./internal/planted
+		$(SERVERS) go test -count=1 -timeout=6h -v -run=TestEachPlantedBugIsCaught ./internal/proofs/planted
 
 .PHONY: mutation
 mutation: ## Mutate the policies with gremlins; each mutant that survives must be explained in a list; takes a quarter of an hour
-	@MUTATION=1 go test -count=1 -timeout=6h -v -run=TestEachSurvivingMutantIsExplained ./internal/planted
+	@MUTATION=1 go test -count=1 -timeout=6h -v -run=TestEachSurvivingMutantIsExplained ./internal/proofs/planted
 
 # How long each fuzz target runs, as for go test -fuzztime.
 FUZZTIME ?= 20s
 
 .PHONY: fuzz
 fuzz: ## Look for inputs that break a fuzz target; FUZZTIME (1m, 100000x) applies to each target
-	@FUZZ_TIME='$(FUZZTIME)' go test -count=1 -timeout=6h -v -run=TestALongRunFindsNothing ./internal/fuzz
+	@FUZZ_TIME='$(FUZZTIME)' go test -count=1 -timeout=6h -v -run=TestALongRunFindsNothing ./internal/proofs/fuzz
 
 .PHONY: explore
 explore: ## Try every order of events in small systems, with long bounds
-	go run ./internal/prove/run explore
+	go run ./internal/proofs/prove/run explore
 
 # One measurement of make bench, such as decision; empty: all.
 PART ?=
 
 .PHONY: bench
 bench: ## Measure what a decision costs, each figure beside its goal, and write docs/performance.md; PART=NAME runs one part
-	go run ./internal/bench/run $(PART)
+	go run ./internal/proofs/bench/run $(PART)
 
 .PHONY: bench-peers
 bench-peers: $(PEERS)/installed ## Measure other limiters on DynamoDB beside this one, for docs/performance.md
-	go run ./internal/bench/run peers
+	go run ./internal/proofs/bench/run peers
 
 # What bench-check compares with: its merge base with this branch.
 BASE ?= origin/main
 
 .PHONY: bench-check
 bench-check: ## Fail if a goal is missed, or if a figure is a tenth worse than at the merge base; BASE=BRANCH names another branch
-	go run ./internal/bench/run -check $(BASE)
+	go run ./internal/proofs/bench/run -check $(BASE)
 
 .PHONY: benchmarks
 benchmarks: ## Run Go's benchmarks with DynamoDB Local; BENCH=NAME selects some of them
@@ -125,7 +125,7 @@ benchmarks: ## Run Go's benchmarks with DynamoDB Local; BENCH=NAME selects some 
 template: $(VENV)/installed $(SCAN)/installed ## Check template.yaml with cfn-lint, SAM and checkov, and build it with SAM
 	$(VENV)/bin/cfn-lint --include-checks I -- template.yaml
 	SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam validate --lint
-	TEMPLATE_TOOLS=1 go test -count=1 -run=Template ./internal/deployment
+	TEMPLATE_TOOLS=1 go test -count=1 -run=Template ./internal/endtoend/deployment
 	SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam build
 
 .PHONY: deploy
@@ -143,7 +143,7 @@ tour: emulator ## Use each command in a fresh clone, as a newcomer would, and ch
 
 .PHONY: deployment
 deployment: emulated ## Test the deployed stack on the emulator, with IAM enforced; takes 2 minutes
-	RECORDER=1 scripts/with-aws go test -count=1 -timeout=8m ./internal/deployment
+	RECORDER=1 scripts/with-aws go test -count=1 -timeout=8m ./internal/endtoend/deployment
 
 .PHONY: emulator
 emulator: $(VENV)/installed $(EMULATOR)/installed ## Fetch the AWS emulator and SAM
@@ -221,7 +221,7 @@ checked-python: ## Run only the checks of the Python client
 	@+$(call checked,python,python3)
 
 .PHONY: packages
-packages: $(PACKAGES)/typescript/installed $(PACKAGES)/python/installed $(PACKAGES)/examples/installed ## Build the TypeScript and Python clients and install them into empty projects, for internal/scenarios and the examples
+packages: $(PACKAGES)/typescript/installed $(PACKAGES)/python/installed $(PACKAGES)/examples/installed ## Build the TypeScript and Python clients and install them into empty projects, for internal/endtoend/scenarios and the examples
 
 # A package is built from a copy of its folder, so that nothing of the working copy gets into it.
 $(PACKAGES)/typescript/installed: $(call sources,$(CLIENT_SOURCES)/typescript)

@@ -17,7 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/cric-talk/guards/client"
-	"github.com/cric-talk/guards/internal/retest"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // lateAt is a variable with the URL of the Lambda that the app below asks.
@@ -35,7 +35,7 @@ func TestAProcessThatWasLateReadsItsAnswer(t *testing.T) {
 		"the answer comes soon afterwards":        "/after",
 	} {
 		t.Run(name, func(t *testing.T) {
-			retest.Run(t, func(t testing.TB) { // the app and its server share a machine that can be busy
+			testkit.Retry(t, func(t testing.TB) { // the app and its server share a machine that can be busy
 				appIsLate(t, path)
 			})
 		})

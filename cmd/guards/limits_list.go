@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/lists"
+	"github.com/cric-talk/guards/internal/workbench/lists"
 )
 
 type listCommand struct {

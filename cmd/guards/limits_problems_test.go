@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
 // After a deploy that changed a window, or an edit by hand, guards limits --live

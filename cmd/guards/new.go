@@ -11,7 +11,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/internal/scaffold"
+	"github.com/cric-talk/guards/internal/workbench/scaffold"
 )
 
 type newCommand struct {

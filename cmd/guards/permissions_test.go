@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
 // docs/operating.md lists the actions that a role needs for each command. No

@@ -17,7 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/lists"
+	"github.com/cric-talk/guards/internal/workbench/lists"
 )
 
 // A trial describes how to run the snippets that begin with a certain text.
@@ -39,7 +39,7 @@ var trials = []trial{
 	{begins: "go run ./cmd/guards replay "},
 	{begins: "gzip -c docs/traffic/"},
 	{begins: "go run ./cmd/guards verify "},
-	{begins: "go run ./cmd/guards new ", notRun: "it changes a checkout; internal/scaffold follows docs/extending.md"},
+	{begins: "go run ./cmd/guards new ", notRun: "it changes a checkout; internal/workbench/scaffold follows docs/extending.md"},
 	{begins: "go run ./cmd/guards serve", notRun: "the other snippets run while it runs"},
 	{begins: "go run ./cmd/guards erase ", status: wrongUse}, // it asks for confirmation, and no person can answer
 	{begins: "aws lambda invoke --function-name posts-guard ", posts: 10},
@@ -49,7 +49,7 @@ var trials = []trial{
 	{begins: "export AWS_ENDPOINT_URL_LAMBDA="},
 	{begins: "sam ", notRun: "it needs AWS"},
 	{begins: "make test", notRun: "it runs this test"},
-	{begins: "# post.sh", notRun: "internal/clients runs it"},
+	{begins: "# post.sh", notRun: "internal/endtoend/clients runs it"},
 }
 
 // A snippet is a piece of shell in a document.

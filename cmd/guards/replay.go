@@ -8,8 +8,8 @@ import (
 
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/internal/replay"
-	"github.com/cric-talk/guards/internal/replay/traffic"
+	"github.com/cric-talk/guards/internal/workbench/replay"
+	"github.com/cric-talk/guards/internal/workbench/replay/traffic"
 )
 
 type replayCommand struct {

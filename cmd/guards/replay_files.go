@@ -8,7 +8,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/cric-talk/guards/internal/replay/traffic"
+	"github.com/cric-talk/guards/internal/workbench/replay/traffic"
 )
 
 // A record is the files of recorded traffic, which can be read again.

@@ -6,9 +6,9 @@ import (
 	"os"
 
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/internal/replay"
-	"github.com/cric-talk/guards/internal/replay/plot"
-	"github.com/cric-talk/guards/internal/replay/traffic"
+	"github.com/cric-talk/guards/internal/workbench/replay"
+	"github.com/cric-talk/guards/internal/workbench/replay/plot"
+	"github.com/cric-talk/guards/internal/workbench/replay/traffic"
 )
 
 // plot replays the requests of one user again and draws them.

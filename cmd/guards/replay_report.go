@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cric-talk/guards/internal/replay"
+	"github.com/cric-talk/guards/internal/workbench/replay"
 )
 
 // printReport writes a report for people.

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/internal/replay"
-	"github.com/cric-talk/guards/internal/replay/traffic"
+	"github.com/cric-talk/guards/internal/workbench/replay"
+	"github.com/cric-talk/guards/internal/workbench/replay/traffic"
 )
 
 // suggest searches for the lowest limit. It keeps the requests in a temporary

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
 // A reset that fails is never reported as done. If its answer is lost, the reset

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	devconsole "github.com/cric-talk/guards/internal/console"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	devconsole "github.com/cric-talk/guards/internal/workbench/console"
 )
 
 type serveCommand struct {

@@ -4,10 +4,10 @@ import (
 	"log/slog"
 
 	"github.com/cric-talk/guards/internal/cleanup"
-	"github.com/cric-talk/guards/internal/invokeapi"
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/workbench/invokeapi"
 )
 
 // newAPI wires every function as package lambdafn does, in one process.

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cric-talk/guards/internal/invokeapi"
+	"github.com/cric-talk/guards/internal/workbench/invokeapi"
 )
 
 // A listener of pipes lets a server run in the time of synctest.

@@ -4,9 +4,9 @@ import (
 	"net/http"
 	"net/url"
 
-	devconsole "github.com/cric-talk/guards/internal/console"
-	"github.com/cric-talk/guards/internal/invokeapi"
 	"github.com/cric-talk/guards/internal/limits"
+	devconsole "github.com/cric-talk/guards/internal/workbench/console"
+	"github.com/cric-talk/guards/internal/workbench/invokeapi"
 )
 
 // withConsole returns the server for api. If other machines can't reach the

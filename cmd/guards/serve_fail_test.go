@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/invokeapi"
-	"github.com/cric-talk/guards/internal/retest"
+	"github.com/cric-talk/guards/internal/testkit"
+	"github.com/cric-talk/guards/internal/workbench/invokeapi"
 )
 
 // With --fail, the guards decide as in a real outage: from memory, or with
@@ -39,7 +39,7 @@ func TestServeFails(t *testing.T) {
 		})
 		t.Run(how+" and deny", func(t *testing.T) {
 			t.Setenv("ON_OUTAGE", "deny")
-			retest.Run(t, func(t testing.TB) { // on a busy machine, 100 ms can pass before the first answer
+			testkit.Retry(t, func(t testing.TB) { // on a busy machine, 100 ms can pass before the first answer
 				endpoint, log := serve(t, "--fail", how)
 				if r := post(t, invocations(endpoint, "posts-guard"), six); !strings.Contains(r.body, `"errorType":"Unavailable"`) || !strings.Contains(r.body, cause) {
 					t.Errorf("invoked: %s, want %s", r.body, cause)
@@ -65,7 +65,7 @@ func TestServeWaitsOnceInAnOutage(t *testing.T) {
 	for how, waits := range map[string][]bool{ // of u1 twice, then u2 twice
 		"unavailable": {true, false, false, false}, "slow": {true, false, false, false}, "throttled": {true, false, true, false},
 	} {
-		retest.Run(t, func(t testing.TB) { // a busy machine can be slow
+		testkit.Retry(t, func(t testing.TB) { // a busy machine can be slow
 			endpoint, _ := serve(t, "--fail", how)
 			for i, wait := range waits {
 				began := time.Now()

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/input"
-	"github.com/cric-talk/guards/internal/invokeapi"
+	"github.com/cric-talk/guards/internal/workbench/invokeapi"
 )
 
 // A serveLog writes a line about each invocation. It is safe for concurrent

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
 func TestServeReportsWhyItCannotStart(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
 func TestBar(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
 // --watch reads the table again and again. Ctrl-C ends it cleanly, and tells

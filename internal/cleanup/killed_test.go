@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/dynamotest"
-	"github.com/cric-talk/guards/internal/findings"
-	"github.com/cric-talk/guards/internal/prove"
+	"github.com/cric-talk/guards/internal/proofs/findings"
+	"github.com/cric-talk/guards/internal/proofs/prove"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
 // The real binary sweeps a table while users act. It is killed at random moments

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	. "github.com/cric-talk/guards/internal/cleanup"
-	"github.com/cric-talk/guards/internal/dynamotest"
-	"github.com/cric-talk/guards/internal/lambdatest"
-	"github.com/cric-talk/guards/internal/prove"
-	"github.com/cric-talk/guards/internal/retest"
+	"github.com/cric-talk/guards/internal/proofs/prove"
+	"github.com/cric-talk/guards/internal/testkit"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
 
 // A process runs the cleanup's binary again and again.
@@ -93,7 +93,7 @@ func (p *process) note(r *run, result lambdatest.Result, err error, deadline tim
 	if p.late++; r.took <= deadline {
 		p.late = 0
 	}
-	if p.late >= retest.Tries { // one stall of a busy machine makes one run late
+	if p.late >= testkit.Tries { // one stall of a busy machine makes one run late
 		p.t.Fatalf("%d runs in a row were too late, the last one after %v, want an answer before its deadline of %v", p.late, r.took, deadline)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
-	"github.com/cric-talk/guards/internal/sqstest"
+	"github.com/cric-talk/guards/internal/testkit/sqstest"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/lambdatest"
+	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
 
 // BenchmarkStart compares the start of a guard with the start of a function

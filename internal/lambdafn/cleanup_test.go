@@ -11,9 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/cric-talk/guards/internal/dynamotest"
-	"github.com/cric-talk/guards/internal/lambdatest"
-	"github.com/cric-talk/guards/internal/retest"
+	"github.com/cric-talk/guards/internal/testkit"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
 
 func TestCleanupFunction(t *testing.T) {
@@ -85,7 +85,7 @@ func TestCleanupStopsBeforeItsDeadline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			retest.Run(t, func(t testing.TB) { // the function keeps back half a second of its time
+			testkit.Retry(t, func(t testing.TB) { // the function keeps back half a second of its time
 				r := newRig(t)
 				i := r.start(t, "cleanup")
 				i.Ready(t)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/retest"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // The clock of DynamoDB is an hour ahead of this machine's, and it refuses each
@@ -16,7 +16,7 @@ import (
 // is decided by the table nevertheless.
 func TestADecisionWithAWrongClock(t *testing.T) {
 	t.Parallel()
-	retest.Run(t, func(t testing.TB) { // an attempt that ends too early is sent again
+	testkit.Retry(t, func(t testing.TB) { // an attempt that ends too early is sent again
 		r := newRig(t)
 		right, err := url.Parse(r.proxy.URL())
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/cric-talk/guards/internal/dynamotest"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
 // checkMetrics checks each line of metrics in a log against CloudWatch's schema

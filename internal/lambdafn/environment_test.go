@@ -10,7 +10,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/lambdafn"
-	"github.com/cric-talk/guards/internal/lambdatest"
+	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
 
 // An empty variable counts as unset. BYPASS_ROLES is different: empty means no role.

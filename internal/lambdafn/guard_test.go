@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/dynamotest"
-	"github.com/cric-talk/guards/internal/lambdatest"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
 
 func TestExactlyTheLimitFromTwoProcesses(t *testing.T) {

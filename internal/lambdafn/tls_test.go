@@ -13,14 +13,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/retest"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // On AWS, DynamoDB is asked over TLS. A guard does so with HTTP/1.1, also if the
 // server offers HTTP/2, and only if it can check who the server is.
 func TestADecisionOverTLS(t *testing.T) {
 	t.Parallel()
-	retest.Run(t, func(t testing.TB) { // a handshake must end before the attempt does
+	testkit.Retry(t, func(t testing.TB) { // a handshake must end before the attempt does
 		r := newRig(t)
 		plain, err := url.Parse(r.proxy.URL())
 		if err != nil {

@@ -7,15 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/dynamotest"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	. "github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
-	"github.com/cric-talk/guards/internal/replay"
-	"github.com/cric-talk/guards/internal/replay/traffic"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	"github.com/cric-talk/guards/internal/workbench/replay"
+	"github.com/cric-talk/guards/internal/workbench/replay/traffic"
 )
 
 // A new kind of policy is one file and one line in the list of kinds. With

@@ -7,17 +7,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/heap"
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // 10,000 users act up to their limit in an outage. The memory takes at most
 // 64 MB, by its own account and by the runtime's.
 func TestMemoryIsBounded(t *testing.T) {
 	onEachSubject(t, func(t *testing.T, s subject) {
-		before := heap.InUse()
+		before := testkit.HeapInUse()
 		l := &Limiter{Store: failing{}, Timeout: time.Second, Memory: NewMemory(DefaultMemory), Now: newClock().now}
 		p := s.policy()
 		fill(t, l, p)
@@ -27,7 +27,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			k := Key{UserID: fmt.Sprintf("%036d", user), Activity: "act", Window: window}
 			l.Memory.Change(k, func(Known) Known { return full })
 		}
-		grown := heap.InUse() - before
+		grown := testkit.HeapInUse() - before
 		counted := int64(l.Memory.Bytes())
 		t.Logf("%.1f MB in the heap, %.1f MB by its own account", float64(grown)/mib, float64(counted)/mib)
 		if counted > DefaultMemory || grown > DefaultMemory {
@@ -43,14 +43,14 @@ func TestMemoryIsBounded(t *testing.T) {
 // Many small keys stay within the bound, too.
 func TestMemoryIsBoundedInKeys(t *testing.T) {
 	const most = 4 * mib
-	before := heap.InUse()
+	before := testkit.HeapInUse()
 	l := &Limiter{Store: failing{}, Timeout: time.Second, Memory: NewMemory(most), Now: newClock().now}
 	for user := range 40_000 {
 		r := request(three, "a", 1)
 		r.UserID = fmt.Sprintf("%036d", user)
 		mustCheck(t, l, r)
 	}
-	if grown := heap.InUse() - before; grown > most+most/4 || l.Memory.Bytes() > most {
+	if grown := testkit.HeapInUse() - before; grown > most+most/4 || l.Memory.Bytes() > most {
 		t.Errorf("40,000 users take %d bytes, %d by the memory's own account, want at most %d", grown, l.Memory.Bytes(), most)
 	}
 	runtime.KeepAlive(l)

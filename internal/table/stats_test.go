@@ -15,10 +15,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cric-talk/guards/internal/dynamotest"
-	"github.com/cric-talk/guards/internal/heap"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	. "github.com/cric-talk/guards/internal/table"
+	"github.com/cric-talk/guards/internal/testkit"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
 func TestStats(t *testing.T) {
@@ -81,10 +81,10 @@ func TestStatsMemoryIsFlat(t *testing.T) {
 		cfg := dynamotest.Config("http://nowhere.invalid")
 		cfg.HTTPClient = crowd(users)
 		pages := 0
-		before := heap.InUse()
+		before := testkit.HeapInUse()
 		got, err := New(dynamostore.New(cfg, "crowd").Table()).Stats(t.Context(), now, func(Stats, int) {
 			if pages++; pages%25 == 0 {
-				most[i] = max(most[i], heap.InUse())
+				most[i] = max(most[i], testkit.HeapInUse())
 			}
 		})
 		most[i] -= min(before, most[i])

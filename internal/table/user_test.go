@@ -6,10 +6,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cric-talk/guards/internal/dynamotest"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	. "github.com/cric-talk/guards/internal/table"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
 // User returns what the store wrote, under the keys that the store used. Ids of

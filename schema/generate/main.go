@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/lists"
+	"github.com/cric-talk/guards/internal/workbench/lists"
 )
 
 func main() {

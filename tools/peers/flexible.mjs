@@ -1,4 +1,4 @@
-// Asks rate-limiter-flexible. internal/bench/peers_test.go describes what it reads and prints.
+// Asks rate-limiter-flexible. internal/proofs/bench/peers_test.go describes what it reads and prints.
 import { createInterface } from "node:readline";
 import { DynamoDB } from "@aws-sdk/client-dynamodb";
 import { RateLimiterDynamo } from "rate-limiter-flexible";

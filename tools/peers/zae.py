@@ -1,4 +1,4 @@
-"""Asks zae-limiter. internal/bench/peers_test.go describes what it reads and prints."""
+"""Asks zae-limiter. internal/proofs/bench/peers_test.go describes what it reads and prints."""
 
 import json
 import os

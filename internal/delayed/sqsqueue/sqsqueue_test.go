@@ -15,10 +15,10 @@ import (
 
 	"github.com/cric-talk/guards/internal/delayed"
 	. "github.com/cric-talk/guards/internal/delayed/sqsqueue"
-	"github.com/cric-talk/guards/internal/dynamotest"
 	"github.com/cric-talk/guards/internal/guard"
-	"github.com/cric-talk/guards/internal/retest"
-	"github.com/cric-talk/guards/internal/sqstest"
+	"github.com/cric-talk/guards/internal/testkit"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	"github.com/cric-talk/guards/internal/testkit/sqstest"
 )
 
 var job = guard.Job{UserID: "server1", Activity: "update_member_role", RequestID: "r1", ReadyAt: 1_700_000_010_000, Enqueued: 1, Job: json.RawMessage(`{"role": "mod"}`)}
@@ -37,7 +37,7 @@ func open(t testing.TB) (*dynamotest.Proxy, *sqstest.Queue, *Queue) {
 
 func TestSend(t *testing.T) {
 	t.Parallel()
-	retest.Run(t, func(t testing.TB) {
+	testkit.Retry(t, func(t testing.TB) {
 		_, there, queue := open(t)
 		if err := queue.Send(t.Context(), job, 0); err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestSend(t *testing.T) {
 // JSON allows these characters, but SQS refuses some of them.
 func TestSendTakesAnyJob(t *testing.T) {
 	t.Parallel()
-	retest.Run(t, func(t testing.TB) {
+	testkit.Retry(t, func(t testing.TB) {
 		_, there, queue := open(t)
 		odd := job
 		odd.Job = json.RawMessage("\"\x7f\ue000\ufffd\ufffe\uffff\U0001ffff\U0010ffff\\u0000\\uffff\\u001f\"")
@@ -72,7 +72,7 @@ func TestSendTakesAnyJob(t *testing.T) {
 
 func TestSendHoldsBackAtLeastTheDelay(t *testing.T) {
 	t.Parallel()
-	retest.Run(t, func(t testing.TB) {
+	testkit.Retry(t, func(t testing.TB) {
 		_, there, queue := open(t)
 		const delay = 1100 * time.Millisecond
 		began := time.Now()
@@ -110,7 +110,7 @@ func TestTemporaryFaults(t *testing.T) {
 	} {
 		t.Run(string(fault), func(t *testing.T) {
 			t.Parallel()
-			retest.Run(t, func(t testing.TB) {
+			testkit.Retry(t, func(t testing.TB) {
 				proxy, there, queue := open(t)
 				proxy.Fail(1, fault)
 				if err := queue.Send(t.Context(), job, 0); err != nil {
@@ -140,7 +140,7 @@ func TestPermanentFaults(t *testing.T) {
 	} {
 		t.Run(string(fault), func(t *testing.T) {
 			t.Parallel()
-			retest.Run(t, func(t testing.TB) {
+			testkit.Retry(t, func(t testing.TB) {
 				proxy, _, queue := open(t)
 				proxy.Fail(math.MaxInt, fault)
 				began := time.Now()
@@ -161,7 +161,7 @@ func TestPermanentFaults(t *testing.T) {
 
 func TestNoSuchQueue(t *testing.T) {
 	t.Parallel()
-	retest.Run(t, func(t testing.TB) {
+	testkit.Retry(t, func(t testing.TB) {
 		proxy := dynamotest.NewProxyTo(t, sqstest.Endpoint(t))
 		err := New(dynamotest.Config(proxy.URL()), sqstest.Endpoint(t)+"/000000000000/none").Send(t.Context(), job, 0)
 		if _, ok := errors.AsType[smithy.APIError](err); !ok || proxy.Counts()["SendMessage"] != 1 {

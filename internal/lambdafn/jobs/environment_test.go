@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/lambdatest"
+	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
 
 func TestEnvironmentThatCannotBeRead(t *testing.T) {

@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/dynamotest"
-	"github.com/cric-talk/guards/internal/retest"
+	"github.com/cric-talk/guards/internal/testkit"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
 func TestDelayedJobsGoOnTheQueue(t *testing.T) {
 	t.Parallel()
-	retest.Run(t, func(t testing.TB) { // eleven jobs must fit into one window, and SQS must answer within 2 s
+	testkit.Retry(t, func(t testing.TB) { // eleven jobs must fit into one window, and SQS must answer within 2 s
 		r := newRig(t, 60, 10)
 		i := r.start("jobs-guard")
 		warmUp(t, i)
@@ -42,7 +42,7 @@ func TestDelayedJobsGoOnTheQueue(t *testing.T) {
 
 func TestWithoutAQueueThereAreNoJobs(t *testing.T) {
 	t.Parallel()
-	retest.Run(t, func(t testing.TB) { // eleven jobs must fit into one window
+	testkit.Retry(t, func(t testing.TB) { // eleven jobs must fit into one window
 		r := newRig(t, 60, 10)
 		i := r.start("jobs-guard", "DELAYED_QUEUE_URL=")
 		if _, got := ask(t, i, request(canary, 0, "")); got.ErrorType != "ValidationError" || !strings.HasPrefix(got.ErrorMessage, "job ") {
@@ -73,7 +73,7 @@ func TestWithoutAQueueThereAreNoJobs(t *testing.T) {
 // place.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
-	retest.Run(t, func(t testing.TB) { // a slow answer of SQS looks like a lost one
+	testkit.Retry(t, func(t testing.TB) { // a slow answer of SQS looks like a lost one
 		r := newRig(t, 60, 10)
 		i, worker := r.start("jobs-guard"), r.start("delayed-jobs")
 		warmUp(t, i)

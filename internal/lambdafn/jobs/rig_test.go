@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/delayed"
-	"github.com/cric-talk/guards/internal/dynamotest"
 	"github.com/cric-talk/guards/internal/guard"
-	"github.com/cric-talk/guards/internal/lambdatest"
-	"github.com/cric-talk/guards/internal/sqstest"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	"github.com/cric-talk/guards/internal/testkit/lambdatest"
+	"github.com/cric-talk/guards/internal/testkit/sqstest"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/sqstest"
+	"github.com/cric-talk/guards/internal/testkit/sqstest"
 )
 
 // Counts wait up to a second for a line of metrics. When Lambda shuts an instance

@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/dynamotest"
-	"github.com/cric-talk/guards/internal/lambdatest"
-	"github.com/cric-talk/guards/internal/retest"
+	"github.com/cric-talk/guards/internal/testkit"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
 
 func TestQueueUnavailable(t *testing.T) {
 	t.Parallel()
-	retest.Run(t, func(t testing.TB) { // the function keeps back 100 ms of its time
+	testkit.Retry(t, func(t testing.TB) { // the function keeps back 100 ms of its time
 		r := newRig(t, 60, 10)
 		i := r.start("jobs-guard", "ON_LIMIT=error")
 		warmUp(t, i)
@@ -41,7 +41,7 @@ func TestQueueUnavailable(t *testing.T) {
 
 func TestPoisonGoesToTheDeadLetterQueue(t *testing.T) {
 	t.Parallel()
-	retest.Run(t, func(t testing.TB) { // the queue delivers again what is not handled within a second
+	testkit.Retry(t, func(t testing.TB) { // the queue delivers again what is not handled within a second
 		r := newRig(t, 1, 2)
 		i := r.start("delayed-jobs")
 		r.feed(i)
@@ -63,7 +63,7 @@ func TestPoisonGoesToTheDeadLetterQueue(t *testing.T) {
 
 func TestReadyQueueUnreachable(t *testing.T) {
 	t.Parallel()
-	retest.Run(t, func(t testing.TB) { // a job must be received in its window, and SQS must answer within 2 s
+	testkit.Retry(t, func(t testing.TB) { // a job must be received in its window, and SQS must answer within 2 s
 		r := newRig(t, 1, 100)
 		none := r.start("delayed-jobs", "READY_QUEUE_URL="+r.ready.URL+"-none")
 		none.Ready(t)
@@ -94,7 +94,7 @@ func TestReadyQueueUnreachable(t *testing.T) {
 
 func TestTableUnreachable(t *testing.T) {
 	t.Parallel()
-	retest.Run(t, func(t testing.TB) { // a job must be received in its window, and SQS must answer within 2 s
+	testkit.Retry(t, func(t testing.TB) { // a job must be received in its window, and SQS must answer within 2 s
 		r := newRig(t, 1, 100)
 		i := r.start("delayed-jobs", "DECISION_TIMEOUT=300ms", "ON_OUTAGE=allow")
 		i.Ready(t)

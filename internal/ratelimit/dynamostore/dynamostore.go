@@ -30,8 +30,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/cric-talk/guards/internal/dynamohttp"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore/dynamohttp"
 )
 
 // These attributes belong to the store. No policy uses them.

@@ -10,8 +10,8 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/cric-talk/guards/internal/dynamohttp"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore/dynamohttp"
 )
 
 // Classify turns an error of the SDK into a [ratelimit.StoreError], whose

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/dynamotest"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
 // Whatever an item holds, each decision ends after at most two requests, and a

@@ -1,0 +1,90 @@
+package clients_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cric-talk/guards/internal/testkit"
+	"github.com/cric-talk/guards/internal/testkit/lambdatest"
+)
+
+// A program is an example or a script, ready to run in its own directory.
+type program struct {
+	dir string
+	run []string
+	env []string // in addition to the environment of all commands
+}
+
+// install writes source to a file and prepares the program. The file's extension
+// determines the language.
+func install(t testing.TB, file, source string) program {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, file)
+	if err := os.WriteFile(path, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	switch filepath.Ext(file) {
+	case ".go":
+		return program{dir: dir, run: []string{compile(t, path)}}
+	case ".mjs":
+		modules := testkit.Client(t, "node_modules")
+		if strings.Contains(source, "@cric-talk/guards") {
+			modules = testkit.Package(t, "typescript", "node_modules")
+		}
+		return program{dir: dir, run: []string{node(t, dir, modules), path}}
+	case ".py":
+		python := testkit.Client(t, "venv/bin/python")
+		if strings.Contains(source, "from guards import") {
+			python = testkit.Package(t, "python", "venv/bin/python")
+		}
+		return program{dir: dir, run: []string{python, path}}
+	case ".sh":
+		aws := testkit.Client(t, "venv/bin")
+		return program{dir: dir, run: []string{"sh", "-eu", path}, env: []string{"PATH=" + aws + ":/usr/bin:/bin"}}
+	}
+	t.Fatalf("this test can't run %s", file)
+	return program{}
+}
+
+// command returns a command that runs the program with Lambda at endpoint.
+func (p program) command(t testing.TB, endpoint string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := command(t, p.run[0], append(p.run[1:len(p.run):len(p.run)], args...)...)
+	cmd.Dir = p.dir
+	cmd.Env = append(append(cmd.Env, "AWS_ENDPOINT_URL_LAMBDA="+endpoint), p.env...)
+	return cmd
+}
+
+// node returns the path of Node. Node looks for modules next to the program, so
+// dir gets a link to them.
+func node(t testing.TB, dir, modules string) string {
+	t.Helper()
+	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	path, err := exec.LookPath("node")
+	if err != nil {
+		testkit.Skip(t, "Node is not installed")
+	}
+	return path
+}
+
+// compile builds a Go program with the dependencies of this module and returns
+// the path of its binary. The flags are those of lambdatest.Build, so most
+// packages are already in Go's cache.
+func compile(t testing.TB, path string) string {
+	t.Helper()
+	binary := strings.TrimSuffix(path, ".go")
+	cmd := exec.CommandContext(t.Context(), "go", slices.Concat([]string{"build", "-o", binary}, lambdatest.Flags, []string{path})...)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, out)
+	}
+	return binary
+}

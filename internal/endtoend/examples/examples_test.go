@@ -1,0 +1,210 @@
+// Package examples_test runs the apps of the folder examples against guards
+// serve. make packages installs what they need.
+package examples_test
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/testkit"
+	"github.com/cric-talk/guards/internal/testkit/lambdatest"
+)
+
+// An app starts one of the apps. Each does the same in another language.
+type app func(t testing.TB, env ...string) *process
+
+var apps = map[string]app{
+	"express": byScript("express"),
+	"fastapi": byScript("fastapi"),
+	"go": func(t testing.TB, env ...string) *process {
+		t.Helper()
+		return start(t, env, lambdatest.Build(t, "./examples/go"))
+	},
+}
+
+func byScript(args ...string) app {
+	return func(t testing.TB, env ...string) *process {
+		t.Helper()
+		return start(t, append([]string{"GUARDS_PACKAGES=" + filepath.Dir(testkit.Package(t, "examples", ""))}, env...), "scripts/example", args...)
+	}
+}
+
+// serving starts the app and returns its URL. It starts the app again if the
+// machine was so busy that ready took it for an outage.
+func (a app) serving(t testing.TB, env ...string) (*process, string) {
+	t.Helper()
+	for range 4 {
+		p := a(t, env...)
+		if url := p.printsURL(t); url != "" || !p.tookForAnOutage() {
+			return p, p.url(t)
+		}
+	}
+	p := a(t, env...)
+	return p, p.url(t)
+}
+
+func forEachApp(t *testing.T, test func(t *testing.T, guards string, app app)) {
+	t.Helper()
+	guards := serve(t)
+	for name, app := range apps {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, guards, app)
+		})
+	}
+}
+
+func TestAppsLimitPosts(t *testing.T) {
+	forEachApp(t, func(t *testing.T, guards string, app app) {
+		between := newProxy(t, guards)
+		running, url := app.serving(t, between.endpoint())
+		for name, try := range map[string]func(t *testing.T, user string) error{
+			"an allowed post": func(t *testing.T, user string) error {
+				return counts(post(t, url, user), http.StatusCreated, 1)
+			},
+			"a refused post": func(t *testing.T, user string) error {
+				ask(t, guards, user, `,"count":10`)
+				return refuses(post(t, url, user))
+			},
+			"a lost answer": func(t *testing.T, user string) error {
+				before := between.requests.Load()
+				between.set(lose)
+				if err := counts(post(t, url, user), http.StatusCreated, 1); err != nil {
+					return err
+				}
+				if sent, counted := between.requests.Load()-before, ask(t, guards, user, `,"op":"status"`); sent < 2 || counted != 1 {
+					return fmt.Errorf("%d requests and %d counted, want at least 2 and 1", sent, counted)
+				}
+				return nil
+			},
+		} {
+			t.Run(name, func(t *testing.T) { running.repeat(t, try) })
+		}
+		if got := post(t, url, ""); got.status != http.StatusUnauthorized {
+			t.Errorf("without a user: %+v, want 401", got)
+		}
+	})
+}
+
+// repeat calls try with a new user until it runs within one minute of the clock,
+// in which the guard counts. It also repeats a try if the machine was so busy
+// that the app took it for an outage.
+func (p *process) repeat(t *testing.T, try func(t *testing.T, user string) error) {
+	t.Helper()
+	var err error
+	for range 5 {
+		began, outages := time.Now().Truncate(time.Minute), strings.Count(p.String(), "did not answer")
+		err = try(t, rand.Text())
+		if err == nil {
+			return
+		}
+		if time.Now().Truncate(time.Minute).Equal(began) && strings.Count(p.String(), "did not answer") == outages {
+			break
+		}
+		time.Sleep(time.Second) // after an outage, the app asks again only after a second
+	}
+	t.Error(err)
+}
+
+var left = regexp.MustCompile(`^"create_post";r=(\d+);t=\d+$`)
+
+// counts checks an answer's status, and how many of the ten posts are counted by
+// its headers.
+func counts(got answer, status int, counted int) error {
+	found := left.FindStringSubmatch(got.header.Get("RateLimit"))
+	if policy := got.header.Get("RateLimit-Policy"); found == nil || policy != `"create_post";q=10;w=60` {
+		return fmt.Errorf("%+v, want RateLimit and RateLimit-Policy", got)
+	}
+	if got.status != status || found[1] != strconv.Itoa(10-counted) {
+		return fmt.Errorf("%+v, want %d and %d counted", got, status, counted)
+	}
+	return nil
+}
+
+// refuses checks the answer to an eleventh post.
+func refuses(got answer) error {
+	var problem struct {
+		Status   int
+		Type     string
+		Message  string
+		Allowed  *bool
+		WaitTime float64
+	}
+	if err := json.Unmarshal([]byte(got.body), &problem); err != nil {
+		return fmt.Errorf("%+v: %w", got, err)
+	}
+	after, _ := strconv.Atoi(got.header.Get("Retry-After"))
+	switch {
+	case problem.Status != http.StatusTooManyRequests || problem.Allowed == nil || *problem.Allowed,
+		got.header.Get("Content-Type") != "application/problem+json" || !strings.HasSuffix(problem.Type, "#quota-exceeded"),
+		problem.Message != "Rate limit exceeded: Too many requests in a short period",
+		after < 1 || after > 60 || after != int((problem.WaitTime+999)/1000):
+		return fmt.Errorf("%+v is not the refusal of an eleventh post", got)
+	}
+	return counts(got, http.StatusTooManyRequests, 10)
+}
+
+// An answer is what an app answered.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// post creates a post.
+func post(t *testing.T, url, user string) answer {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodPost, url+"/posts", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if user != "" {
+		request.Header.Set("Authorization", "Bearer "+user)
+	}
+	return do(t, request)
+}
+
+func do(t testing.TB, request *http.Request) answer {
+	t.Helper()
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{response.StatusCode, response.Header, string(body)}
+}
+
+// What an app's author writes is short. Imports, the page and what stands for a
+// log-in don't count.
+func TestAppsAreShort(t *testing.T) {
+	notCode := regexp.MustCompile(`^(//|#|import |from |""")|^$`)
+	for _, name := range []string{"express/server.mjs", "fastapi/app.py", "delayed-job/with_queue.py", "delayed-job/without_queue.py"} {
+		content, err := os.ReadFile(filepath.Join(root, "examples", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := 0
+		for line := range strings.Lines(string(content)) {
+			if !notCode.MatchString(strings.TrimSpace(line)) {
+				lines++
+			}
+		}
+		if lines > 25 {
+			t.Errorf("%s has %d lines of code, want at most 25", name, lines)
+		}
+	}
+}

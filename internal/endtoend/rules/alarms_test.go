@@ -1,0 +1,107 @@
+package rules_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/workbench/scaffold"
+)
+
+// An alarm is what one alarm watches, and when it goes off.
+type alarm struct {
+	describes string // its AlarmDescription
+	watches   string // namespace, metric, and the dimension with its resource
+	when      string // statistic, comparison, threshold, periods, and what a missing value means
+}
+
+// These rules are shared by several alarms. Periods are in seconds.
+const (
+	inMost  = "Sum >= 1 in 3 of 5 periods of 60, missing: notBreaching"
+	inOne   = "Sum >= 1 in 1 of 1 periods of 300, missing: notBreaching" // cleanup runs only once in five minutes
+	anyDead = "Maximum >= 1 in 1 of 1 periods of 60, missing: notBreaching"
+	anHour  = "Maximum >= 3600 in 1 of 1 periods of 60, missing: notBreaching"
+)
+
+// alarms returns what each alarm of the stack must be.
+func alarms(t *testing.T) map[string]alarm {
+	t.Helper()
+	const messages, age = "AWS/SQS ApproximateNumberOfMessagesVisible QueueName=", "AWS/SQS ApproximateAgeOfOldestMessage QueueName="
+	all := map[string]alarm{
+		"DegradedAlarm":            {"Guards can't reach the table and decide from memory or return Unavailable.", "${NamePrefix}Guards DegradedDecisions ", inMost},
+		"TableWriteThrottlesAlarm": {"DynamoDB throttles writes to the table.", "AWS/DynamoDB WriteThrottleEvents TableName=Table", inMost},
+		"TableReadThrottlesAlarm":  {"DynamoDB throttles reads from the table.", "AWS/DynamoDB ReadThrottleEvents TableName=Table", inMost},
+		"CleanupAlarm": {
+			"No run of cleanup has finished the whole table for an hour.", "${NamePrefix}Guards Finished ",
+			"Sum < 1 in 1 of 1 periods of 3600, missing: breaching",
+		},
+		"CleanupDeadLettersAlarm": {"A run of cleanup failed or could not start.", messages + "CleanupDeadLetterQueue.QueueName", anyDead},
+		"DelayedDeadLettersAlarm": {"Delayed jobs failed too often and are in the dead-letter queue.", messages + "DelayedDeadLetterQueue.QueueName", anyDead},
+		"DelayedQueueAgeAlarm":    {"A job has been on the delayed queue for an hour. SQS deletes it after 4 days.", age + "DelayedQueue.QueueName", anHour},
+		"ReadyQueueAgeAlarm":      {"A job has been on the ready queue for an hour. SQS deletes it after 4 days.", age + "ReadyQueue.QueueName", anHour},
+	}
+	for _, folder := range folders(t) {
+		id := scaffold.LogicalID(folder)
+		errors := inMost
+		if folder == "cleanup" {
+			errors = inOne
+		}
+		all[id+"ErrorsAlarm"] = alarm{folder + " returns errors or crashes.", "AWS/Lambda Errors FunctionName=" + id + "Function", errors}
+		all[id+"ThrottlesAlarm"] = alarm{"Lambda throttles " + folder + ".", "AWS/Lambda Throttles FunctionName=" + id + "Function", inMost}
+	}
+	return all
+}
+
+func TestEachAlarmWatchesWhatItDescribes(t *testing.T) {
+	got := map[string]alarm{}
+	for id, r := range at(whole(t), "Resources").(map[string]any) {
+		if at(r, "Type") != "AWS::CloudWatch::Alarm" {
+			continue
+		}
+		p := at(r, "Properties")
+		dimension := ""
+		if list, ok := at(p, "Dimensions").([]any); ok && len(list) == 1 {
+			dimension = fmt.Sprintf("%v=%v", at(list[0], "Name"), at(list[0], "Value"))
+		}
+		comparison := map[any]string{"GreaterThanOrEqualToThreshold": ">=", "LessThanThreshold": "<"}[at(p, "ComparisonOperator")]
+		got[id] = alarm{
+			describes: fmt.Sprint(at(p, "AlarmDescription")),
+			watches:   fmt.Sprint(at(p, "Namespace"), " ", at(p, "MetricName"), " ", dimension),
+			when: fmt.Sprintf("%v %s %v in %v of %v periods of %v, missing: %v", at(p, "Statistic"), comparison, at(p, "Threshold"),
+				at(p, "DatapointsToAlarm"), at(p, "EvaluationPeriods"), at(p, "Period"), at(p, "TreatMissingData")),
+		}
+		for _, actions := range []string{"AlarmActions", "OKActions"} { // when it starts and when it ends
+			if to := show(at(p, actions)); to != `[["SendsAlarms","AlarmTopicArn","AWS::NoValue"]]` {
+				t.Errorf("%s: %s are %s, want !If [SendsAlarms, !Ref AlarmTopicArn, !Ref AWS::NoValue]", id, actions, to)
+			}
+		}
+	}
+	if diff := cmp.Diff(alarms(t), got, cmp.AllowUnexported(alarm{})); diff != "" {
+		t.Errorf("alarms in template.yaml (-want +got):\n%s", diff)
+	}
+}
+
+// Guards write Degraded for each activity. A filter of the log adds it up to the metric of one alarm.
+func TestTheAlarmOfOutagesHasItsMetric(t *testing.T) {
+	const want = `{"FilterPattern":"{ $.Degraded > 0 }","LogGroupName":"LogGroup","MetricTransformations":` +
+		`[{"MetricName":"DegradedDecisions","MetricNamespace":"${NamePrefix}Guards","MetricValue":"$.Degraded"}]}`
+	if got := show(at(whole(t), "Resources.DegradedMetric.Properties")); got != want {
+		t.Errorf("DegradedMetric is %s, want %s", got, want)
+	}
+}
+
+// operating.md tells what each alarm means, with a name such as ...ThrottlesAlarm for the alarms of all functions.
+func TestEachAlarmIsInTheDocument(t *testing.T) {
+	document := read(t, "docs/operating.md")
+	for _, id := range slices.Sorted(maps.Keys(alarms(t))) {
+		general := strings.HasSuffix(id, "GuardErrorsAlarm") && strings.Contains(document, "`...GuardErrorsAlarm`") ||
+			strings.HasSuffix(id, "ThrottlesAlarm") && strings.Contains(document, "`...ThrottlesAlarm`")
+		if !general && !strings.Contains(document, "`"+id+"`") {
+			t.Errorf("docs/operating.md does not explain %s: add it to the table of alarms", id)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package rules_test
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/cleanup"
+	"github.com/cric-talk/guards/internal/delayed"
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/table"
+	"github.com/cric-talk/guards/internal/testkit/lambdatest"
+	"github.com/cric-talk/guards/internal/workbench/scaffold"
+)
+
+func TestEachFunctionFolderIsInTheTemplate(t *testing.T) {
+	var want []string
+	for _, folder := range folders(t) {
+		want = append(want, scaffold.LogicalID(folder)+"Function")
+	}
+	slices.Sort(want)
+	if got := slices.Sorted(maps.Keys(template(t).functions())); !slices.Equal(got, want) {
+		t.Errorf("template.yaml has the functions\n%q, want one for each folder under functions/:\n%q", got, want)
+	}
+}
+
+// Each guard's folder has the function of this guard, not of another one.
+func TestEachGuardsFunctionServesThisGuard(t *testing.T) {
+	c, err := scaffold.Open(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	for _, g := range limits.All {
+		file := path.Join("functions", g.Name, "main.go")
+		if want := "Guard(limits." + c.Variable(g.Name) + ")"; c.Variable(g.Name) == "" || !strings.Contains(read(t, file), want) {
+			t.Errorf("%s does not call %s: write it, so that the function serves %s", file, want, g.Name)
+		}
+	}
+}
+
+// The tests build for the machine they run on. Everything else must be as in the binary that is deployed.
+func TestLambdatestBuildsWithTheFlagsOfTheMakefile(t *testing.T) {
+	makes := regexp.MustCompile(`(?s)\ncompile = (\w+=\d) .*? go build (.*?) -o `).FindStringSubmatch(read(t, "Makefile"))
+	if makes == nil {
+		t.Fatal("this test no longer finds compile = ... in the Makefile")
+	}
+	want := strings.Join(strings.Fields(strings.NewReplacer("\\\n", "", `"`, "").Replace(makes[2])), " ")
+	if got := strings.Join(lambdatest.Flags, " "); got != want {
+		t.Errorf("internal/testkit/lambdatest builds with %s, want %s as in the Makefile", got, want)
+	}
+	if !strings.Contains(read(t, "internal/testkit/lambdatest/build.go"), `"`+makes[1]+`"`) {
+		t.Errorf("internal/testkit/lambdatest builds without %s", makes[1])
+	}
+}
+
+func TestFunctionsAcceptTheirSampleEvents(t *testing.T) {
+	handlers := map[string]interface {
+		Invoke(context.Context, []byte) ([]byte, error)
+	}{"cleanup": &cleanup.Cleanup{Table: dryTable{}}}
+	for _, g := range limits.All {
+		handlers[g.Name] = &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+	}
+	jobs := &guard.Handler{Guard: limits.Jobs, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+	handlers["delayed-jobs"] = &delayed.Worker{Guard: jobs, Delayed: anyQueue{}, Ready: anyQueue{}}
+	for _, folder := range folders(t) {
+		h, ok := handlers[folder]
+		if !ok {
+			t.Errorf("functions/%s is neither cleanup, nor delayed-jobs, nor a guard of internal/limits", folder)
+			continue
+		}
+		name := path.Join("functions", folder, "event.json")
+		answer, err := h.Invoke(t.Context(), []byte(read(t, name)))
+		if err != nil || bytes.Contains(answer, []byte("itemIdentifier")) { // names a message that failed
+			t.Errorf("%s: %s %v", name, answer, err)
+		}
+	}
+}
+
+// anyQueue accepts every job and drops it.
+type anyQueue struct{}
+
+func (anyQueue) Send(context.Context, guard.Job, time.Duration) error { return nil }
+
+// dryTable accepts dry runs only. People try the sample events first, so these must not delete anything.
+type dryTable struct{}
+
+func (dryTable) Sweep(_ context.Context, s table.Sweep) (table.Swept, error) {
+	if !s.DryRun {
+		return table.Swept{}, &ratelimit.StoreError{What: "the sweep is not a dry run", Err: fs.ErrPermission}
+	}
+	return table.Swept{}, nil
+}
+
+func (d dryTable) Erase(ctx context.Context, _ string, s table.Sweep) (table.Swept, error) {
+	return d.Sweep(ctx, s)
+}
+
+// folders returns the names of the folders under functions/, one for each function.
+func folders(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir("functions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}

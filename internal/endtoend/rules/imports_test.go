@@ -1,0 +1,236 @@
+package rules_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cric-talk/guards/internal/testkit"
+)
+
+const module = "github.com/cric-talk/guards/"
+
+// order lists the packages from top to bottom. A package may import only packages below its own line. A name that ends in
+// "/..." stands for all packages under that folder. Those of a wing may import each other; those of any other such line
+// must not. The first line that fits a package is its own.
+var order = []string{
+	"tools/...",
+	"internal/endtoend/...",
+	"internal/proofs/...",
+	"functions/...",
+	"cmd/...",
+	"examples/...",
+	"schema/...",
+	"schema",
+	"client/httpguard",
+	"client",
+	"internal/workbench/...",
+	"internal/testkit/...",
+	"internal/testkit",
+	"internal/policy/policytest",
+	"internal/ratelimit/storetest",
+	"internal/lambdafn/jobs",
+	"internal/lambdafn",
+	"internal/delayed/sqsqueue",
+	"internal/delayed",
+	"internal/cleanup",
+	"internal/guard",
+	"internal/live/dynamolive",
+	"internal/live",
+	"internal/limits",
+	"internal/input",
+	"internal/metrics",
+	"internal/deadline",
+	"internal/table/scan",
+	"internal/table",
+	"internal/ratelimit/dynamostore",
+	"internal/ratelimit/dynamostore/dynamohttp",
+	"internal/ratelimit/memstore",
+	"internal/ratelimit",
+	"internal/retry",
+	"internal/policy",
+}
+
+// wings are the folders that no function links. Packages of one wing may import each other.
+var wings = []string{"internal/endtoend/", "internal/proofs/", "tools/", "internal/workbench/", "internal/testkit/"}
+
+// wing returns the wing of a package, or nothing for the product.
+func wing(name string) string {
+	i := slices.IndexFunc(wings, func(wing string) bool { return strings.HasPrefix(name+"/", wing) })
+	if i < 0 {
+		return ""
+	}
+	return wings[i]
+}
+
+func TestImportsRunInOneDirection(t *testing.T) {
+	imports := map[string][]string{}
+	for _, p := range packages(t) {
+		imports[p.ImportPath] = p.Imports
+	}
+	for _, problem := range upward(imports) {
+		t.Error(problem)
+	}
+}
+
+// upward returns what breaks the order. imports maps each package to the ones that it imports.
+func upward(imports map[string][]string) (problems []string) {
+	for importer, list := range imports {
+		importer = strings.TrimPrefix(importer, module)
+		from := line(importer)
+		if from < 0 {
+			problems = append(problems, importer+" has no line in the order of this test")
+			continue
+		}
+		for _, imported := range list {
+			name, ours := strings.CutPrefix(imported, module)
+			if ours && forApps(importer) && !forApps(name) {
+				problems = append(problems, fmt.Sprintf("%s imports %s, but apps import %[1]s and must get nothing else of this project", importer, name))
+			}
+			if same := wing(name) != "" && wing(name) == wing(importer); ours && line(name) <= from && !same {
+				problems = append(problems, fmt.Sprintf("%s imports %s, which is not below it in the order", importer, name))
+			}
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}
+
+// forApps reports whether apps import a package.
+func forApps(name string) bool { return name == "client" || strings.HasPrefix(name, "client/") }
+
+// line returns the index in order of a package, or -1 if it has none.
+func line(name string) int {
+	return slices.IndexFunc(order, func(entry string) bool {
+		folder, all := strings.CutSuffix(entry, "...")
+		return entry == name || all && strings.HasPrefix(name, folder)
+	})
+}
+
+func TestWrongImportsAreFound(t *testing.T) {
+	for _, test := range []struct {
+		importer, imported string
+		wrong              bool
+	}{
+		{"functions/posts-guard", "internal/lambdafn", false},
+		{"internal/guard", "internal/policy", false},
+		{"internal/guard", "internal/ratelimit", false},
+		{"internal/testkit/sqstest", "internal/testkit/dynamotest", false}, // one wing
+		{"internal/proofs/outage", "internal/proofs/prove", false},
+		{"internal/workbench/replay", "internal/ratelimit", false},
+		{"internal/ratelimit/dynamostore", "internal/live", true},
+		{"internal/policy", "internal/ratelimit", true},
+		{"internal/guard", "internal/testkit/dynamotest", true}, // the product imports no wing
+		{"internal/guard", "internal/testkit", true},
+		{"functions/posts-guard", "internal/proofs/prove", true},
+		{"internal/workbench/replay", "internal/proofs/findings", true},
+		{"internal/testkit", "internal/workbench/replay", true},
+		{"internal/util", "internal/policy", true}, // has no line
+		{"functions/posts-guard", "functions/chat-guard", true},
+		{"client", "internal/limits", true}, // apps import the client
+	} {
+		found := upward(map[string][]string{module + test.importer: {"context", module + test.imported}})
+		if (len(found) > 0) != test.wrong {
+			t.Errorf("%s imports %s: found %q, want a problem: %v", test.importer, test.imported, found, test.wrong)
+		}
+	}
+}
+
+// A kind of policy is an unexported type, so no other package can name it. To switch on the Kind of a policy.Rate, or to
+// compare it with a text or a constant of package policy, would be the same mistake in disguise.
+func TestOnlyThePolicyPackageAsksForAKind(t *testing.T) {
+	asks := regexp.MustCompile("\\.Kind\\s*[!=]=\\s*([\"`]|policy\\.)|switch\\b[^\\n]*\\.Kind\\b[^(\\n]*\\{")
+	for name, content := range testkit.Files(t) {
+		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "internal/policy/") {
+			continue
+		}
+		if found := asks.Find(content); found != nil {
+			t.Errorf("%s asks for a kind of policy: %q. Ask the policy for what you need instead", name, found)
+		}
+	}
+}
+
+// The SQS client makes a binary larger and its cold start longer.
+func TestOnlyFunctionsWithAQueueLinkTheSQSClient(t *testing.T) {
+	var got []string
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		program := strings.HasPrefix(name, "functions/") || strings.HasPrefix(name, "cmd/")
+		if program && slices.Contains(p.Deps, "github.com/aws/aws-sdk-go-v2/service/sqs") {
+			got = append(got, path.Base(name))
+		}
+	}
+	if want := []string{"delayed-jobs", "jobs-guard"}; !slices.Equal(got, want) {
+		t.Errorf("%v link the SQS client, want only %v", got, want)
+	}
+}
+
+// A wing is for development: commands, servers for tests, proofs.
+func TestNoFunctionLinksAWing(t *testing.T) {
+	for _, p := range packages(t) {
+		function := strings.HasPrefix(strings.TrimPrefix(p.ImportPath, module), "functions/")
+		for _, linked := range p.Deps {
+			if name, ours := strings.CutPrefix(linked, module); function && ours && wing(name) != "" {
+				t.Errorf("%s links %s", p.ImportPath, name)
+			}
+		}
+	}
+}
+
+func TestEachPackageHasOnePackageComment(t *testing.T) {
+	for _, p := range packages(t) {
+		var with []string
+		for _, name := range slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles) {
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.PackageClauseOnly|parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if file.Doc != nil {
+				with = append(with, name)
+			}
+		}
+		if len(with) != 1 {
+			t.Errorf("%s has package comments in %q, want exactly one", p.ImportPath, with)
+		}
+	}
+}
+
+// goPackage is the part of go list's output that the rules use.
+type goPackage struct {
+	Dir, ImportPath                    string
+	Imports, Deps                      []string // of the package itself, without those of its tests
+	GoFiles, TestGoFiles, XTestGoFiles []string
+}
+
+// packages returns the packages of this module, sorted by import path.
+func packages(t *testing.T) (list []goPackage) {
+	t.Helper()
+	fields := "-json=Dir,ImportPath,Imports,Deps,GoFiles,TestGoFiles,XTestGoFiles"
+	cmd := exec.CommandContext(t.Context(), "go", "list", fields, "./...")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p goPackage
+		switch err := decoder.Decode(&p); {
+		case errors.Is(err, io.EOF):
+			return list
+		case err != nil:
+			t.Fatalf("go list: %v", err)
+		}
+		list = append(list, p)
+	}
+}

@@ -1,0 +1,103 @@
+package rules_test
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/limits"
+)
+
+// operating.md lists the messages of the log with their levels. The packages that log are those of the functions.
+func TestTheDocumentListsEachMessageOfTheLog(t *testing.T) {
+	rows := map[string]string{"lambdafn": "all", "guard": "guards", "live": "guards", "delayed": "`delayed-jobs`", "cleanup": "`cleanup`"}
+	written := regexp.MustCompile(`slog\.Level(\w+), "([^"]+)"|logger\.(Info|Warn|Error)\("([^"]+)"`)
+	want := map[string]string{} // row, level and place, by message
+	for folder, row := range rows {
+		files, err := filepath.Glob("internal/" + folder + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			for _, m := range written.FindAllStringSubmatch(string(text), -1) {
+				want[m[2]+m[4]] = row + " " + strings.ToUpper(m[1]+m[3])
+			}
+		}
+	}
+	got := map[string]string{}
+	document := read(t, "docs/operating.md")
+	for _, row := range rows {
+		_, cell, found := strings.Cut(document, "\n| "+row+" | ")
+		if !found {
+			t.Fatalf("docs/operating.md has no row of messages for %s", row)
+		}
+		cell, _, _ = strings.Cut(cell, " |\n")
+		cell, _, _ = strings.Cut(cell, ", and those of the guards")
+		for part := range strings.SplitSeq(cell, "; ") {
+			level := strings.Trim(regexp.MustCompile(`\([A-Z]+\)`).FindString(part), "()")
+			for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(part, -1) {
+				got[m[1]] = row + " " + cmp.Or(level, "INFO")
+			}
+		}
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("messages of the log in docs/operating.md (-code +document):\n%s", diff)
+	}
+}
+
+// The prices follow from how many alarms and metrics there are for each function and activity. The document counts those of
+// the project as it comes, and stays true when a guard is added.
+func TestTheDocumentCountsWhatCosts(t *testing.T) {
+	document := read(t, "docs/operating.md")
+	_, table, _ := strings.Cut(document, "\n| metric | what it counts |\n")
+	table, cleanup, _ := strings.Cut(table, "\n| `Scanned`")
+	cleanup, _, _ = strings.Cut(cleanup, "\n\n")
+	name := regexp.MustCompile("`[A-Z]\\w+`")
+	guards, own := len(name.FindAllString(table, -1)), len(name.FindAllString("`Scanned`"+cleanup, -1))
+	stack := len(alarms(t)) - 2*len(folders(t))
+	functions := counted(t, document, `with (\d+) functions:`, len(folders(t)))
+	activities := 0
+	for _, g := range limits.All {
+		activities += len(g.Activities)
+	}
+	activities = counted(t, document, `with (\d+) activities:`, activities)
+	metrics := guards*activities + guards + own + 1
+	for _, sentence := range []string{
+		fmt.Sprintf("| alarms: $0.10 for each; %d for the stack and 2 for each function; with %d functions: | $%.2f |",
+			stack, functions, 0.1*float64(stack+2*functions)),
+		fmt.Sprintf("at most %d for each activity, %d of `delayed-jobs`, %d of cleanup and 1 for the alarm; with %d activities: | at most $%.0f |",
+			guards, guards, own, activities, 0.3*float64(metrics)+0.5),
+	} {
+		if !strings.Contains(document, sentence) {
+			t.Errorf("docs/operating.md does not say %q", sentence)
+		}
+	}
+}
+
+// counted returns a number that the document gives, which is at most what there is.
+func counted(t *testing.T, document, pattern string, most int) int {
+	t.Helper()
+	m := regexp.MustCompile(pattern).FindStringSubmatch(document)
+	if m == nil {
+		t.Fatalf("docs/operating.md has nothing like %s", pattern)
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil || n > most {
+		t.Errorf("docs/operating.md counts %q, and there are %d", m[0], most)
+	}
+	return n
+}

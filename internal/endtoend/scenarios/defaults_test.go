@@ -1,0 +1,89 @@
+package scenarios_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/testkit"
+)
+
+// The other scenarios set the timeout and the attempts.
+func TestTheDefaultsOfEachClient(t *testing.T) {
+	everyClient(t, func(t *testing.T, c client) {
+		var requests []time.Time
+		var mu sync.Mutex
+		answer := throttle
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			requests = append(requests, time.Now())
+			mu.Unlock()
+			_, _ = http.MaxBytesReader(w, r.Body, 1<<20).Read(make([]byte, 1<<16))
+			answer(w, r, nil)
+		}))
+		defer server.Close()
+		d := c.start(t, server.URL, nil)
+		testkit.Retry(t, func(tb testing.TB) {
+			tb.Helper()
+			for name, tt := range map[string]struct {
+				answer      fault
+				requests    int
+				least, most time.Duration
+			}{
+				"throttled": {throttle, 3, 0, 2 * time.Second},
+				"silent":    {hang, 2, 2800 * time.Millisecond, 3500 * time.Millisecond},
+			} {
+				mu.Lock()
+				answer, requests = tt.answer, nil
+				mu.Unlock()
+				d.do(t, map[string]any{"new": map[string]any{}})
+				got := tallyOf([]result{d.do(t, checkBy("user", 0))})
+				if len(requests) != tt.requests || got.outages != 1 || got.longest < tt.least || got.longest > tt.most {
+					tb.Errorf("%s: %d requests, %+v, want %d in %v to %v", name, len(requests), got, tt.requests, tt.least, tt.most)
+				}
+				if first := requests[len(requests)-1].Sub(requests[0]); name == "silent" && (first < 1200*time.Millisecond || first > 1600*time.Millisecond) {
+					tb.Errorf("the first attempt took %v, want 1.3 s and a pause", first)
+				}
+			}
+		})
+	})
+}
+
+// Ready asks each guard once. Its error names each of them in Go, and the first
+// one in the other languages.
+func TestReadyAsksEachGuardOnce(t *testing.T) {
+	everyClient(t, func(t *testing.T, c client) {
+		asked := map[string]int{}
+		var mu sync.Mutex
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			asked[strings.Split(r.URL.Path, "/")[3]]++
+			mu.Unlock()
+			absent(w, r, nil)
+		}))
+		defer server.Close()
+		d := c.start(t, server.URL, nil)
+		d.do(t, map[string]any{"new": patient})
+		r := d.do(t, map[string]any{"call": "ready", "args": map[string]any{"userId": "unused"}})
+		names := 0
+		for _, g := range limits.All {
+			if asked[g.Name] != 1 {
+				t.Errorf("%s is asked %d times, want once", g.Name, asked[g.Name])
+			}
+			if r.Error != nil && strings.Contains(r.Error.Message, "There is no function "+g.Name) {
+				names++
+			}
+		}
+		want := 1
+		if c.name == "Go" {
+			want = len(limits.All)
+		}
+		if r.Error == nil || r.Error.Class != "ConfigurationError" || names != want {
+			t.Errorf("%+v names %d guards, want %d", r.Error, names, want)
+		}
+	})
+}

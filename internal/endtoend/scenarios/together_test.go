@@ -1,0 +1,255 @@
+package scenarios_test
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/testkit"
+)
+
+// A gate is Lambda with one guard, which lets ten requests of each user through,
+// and a repeat of one of them. Users have a kind, such as "silent 1":
+//
+//	silent  get no answer
+//	slow    get their answer after half a second
+//	others  get it after takes
+type gate struct {
+	url   string
+	takes time.Duration
+	asked chan bool // gets a value for each request; nil: none
+
+	mu       sync.Mutex
+	requests int
+	granted  map[string]map[string]bool // by user and request id
+}
+
+func openGate(t testing.TB) *gate {
+	t.Helper()
+	g := &gate{granted: map[string]map[string]bool{}}
+	server := httptest.NewServer(g)
+	t.Cleanup(server.Close)
+	g.url = server.URL
+	return g
+}
+
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	var q request
+	if err != nil || json.Unmarshal(body, &q) != nil {
+		return
+	}
+	allowed, takes := g.count(q), g.takes
+	switch kind, _, _ := strings.Cut(q.UserID, "-"); kind {
+	case "silent":
+		hang(w, r, nil)
+	case "slow":
+		takes = 500 * time.Millisecond
+	}
+	if g.asked != nil {
+		select {
+		case g.asked <- true:
+		case <-r.Context().Done():
+		}
+	}
+	select {
+	case <-time.After(takes):
+	case <-r.Context().Done():
+		return
+	}
+	byURL := !strings.HasSuffix(r.URL.Path, "/invocations")
+	answer := fmt.Sprintf(`{"allowed":%v,"userId":%q,"activity":%q,"op":%q,"limit":10,"activityCount":10,"remaining":0,"resetAt":1700000040000,`,
+		allowed, q.UserID, q.Activity, q.Op)
+	if allowed {
+		answer += `"reason":"ok","waitTime":0,"granted":1}`
+	} else {
+		answer += `"reason":"limited","waitTime":1000,"granted":0,"message":"` + tooMany + `"}`
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if byURL && !allowed {
+		w.WriteHeader(http.StatusTooManyRequests)
+	}
+	_, _ = io.WriteString(w, answer)
+}
+
+// count reports whether a request is allowed.
+func (g *gate) count(q request) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.requests++
+	ids := g.granted[q.UserID]
+	if ids == nil {
+		ids = map[string]bool{}
+		g.granted[q.UserID] = ids
+	}
+	allowed := ids[q.RequestID] || len(ids) < 10
+	if allowed {
+		ids[q.RequestID] = true
+	}
+	return allowed
+}
+
+// checkBy returns a command that checks for a new user of a kind.
+func checkBy(kind string, after time.Duration) map[string]any {
+	return map[string]any{
+		"call": "check", "activity": "create_post", "after": after.Milliseconds(), "args": map[string]any{"userId": kind + "-" + rand.Text()},
+	}
+}
+
+// checks returns a command that makes the same check n times at once.
+func checks(n int, kind string) map[string]any {
+	one := checkBy(kind, 0)
+	all := make([]map[string]any, n)
+	for i := range all {
+		all[i] = one
+	}
+	return map[string]any{"together": all}
+}
+
+// A tally is what many checks come to.
+type tally struct {
+	allowed, refused int           // by the guard
+	outages          int           // decided by onOutage
+	errors           string        // the first one
+	longest          time.Duration // the slowest check
+}
+
+func tallyOf(results []result) (t tally) {
+	for _, r := range results {
+		t.longest = max(t.longest, time.Duration(r.Ms)*time.Millisecond)
+		switch {
+		case r.Error != nil:
+			t.errors = r.Error.Class + ": " + r.Error.Message
+		case r.Answer["outage"] != nil:
+			t.outages++
+		case r.Answer["allowed"] == true:
+			t.allowed++
+		default:
+			t.refused++
+		}
+	}
+	return t
+}
+
+// everyClient runs a test with each client, at the same time.
+func everyClient(t *testing.T, test func(t *testing.T, c client)) {
+	t.Helper()
+	for _, c := range append(slices.Clip(clients), asyncPython) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, c)
+		})
+	}
+}
+
+// A user who sends 2,000 requests at once gets no more through than the limit,
+// although most of the checks wait for longer than 3 s for a connection.
+func TestABurstIsNoOutage(t *testing.T) {
+	everyClient(t, func(t *testing.T, c client) {
+		for name, tt := range map[string]struct {
+			takes time.Duration
+			url   bool
+		}{
+			"fast":   {10 * time.Millisecond, false},
+			"usual":  {100 * time.Millisecond, false},
+			"slow":   {400 * time.Millisecond, false},
+			"by URL": {100 * time.Millisecond, true},
+		} {
+			t.Run(name, func(t *testing.T) {
+				g := openGate(t)
+				g.takes = tt.takes
+				options := map[string]any{}
+				if tt.url {
+					options["urls"] = map[string]string{"posts-guard": g.url}
+				}
+				d := c.start(t, g.url, nil)
+				d.do(t, map[string]any{"new": options})
+				got := tallyOf(d.do(t, checks(2000, "user")).Results)
+				got.longest = 0
+				if want := (tally{allowed: 10, refused: 1990}); got != want {
+					t.Errorf("%+v, want %+v", got, want)
+				}
+			})
+		}
+	})
+}
+
+// A guard that does not answer costs each caller at most 6 s, also in a burst of
+// more calls than the client has connections. After that, one call in each second
+// asks the guard, and the others cost nothing.
+func TestAGuardThatIsGone(t *testing.T) {
+	everyClient(t, func(t *testing.T, c client) {
+		for name, at := range map[string]func(*testing.T) string{
+			"no answer":     func(t *testing.T) string { return openGate(t).url },
+			"no connection": deafAddress,
+		} {
+			t.Run(name, func(t *testing.T) {
+				d := c.start(t, at(t), nil)
+				testkit.Retry(t, func(tb testing.TB) {
+					tb.Helper()
+					d.do(t, map[string]any{"new": map[string]any{}})
+					got := tallyOf(d.do(t, checks(500, "silent")).Results)
+					if got.outages != 500 || got.longest > 10*time.Second { // a busy machine takes longer than 6 s
+						tb.Errorf("%+v, want 500 outages within 6 s", got)
+					}
+					waited := 0
+					next := d.do(t, checks(20, "silent")).Results
+					for _, r := range next {
+						if time.Duration(r.Ms)*time.Millisecond > 500*time.Millisecond {
+							waited++
+						}
+					}
+					if all := tallyOf(next); all.outages != 20 || waited > 1 {
+						tb.Errorf("the next 20 checks: %+v, and %d wait, want outages, and at most one that waits", all, waited)
+					}
+				})
+			})
+		}
+	})
+}
+
+// deafAddress returns a URL at which no connection can be made, and none is
+// refused: the queue of its listener is full.
+func deafAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(listener) })
+	if err := syscall.Bind(listener, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Listen(listener, 0); err != nil {
+		t.Fatal(err)
+	}
+	address, err := syscall.Getsockname(listener)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 4 { // the first one or two are connected, and stay in the queue
+		filler, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = syscall.Close(filler) })
+		if err := syscall.SetNonblock(filler, true); err != nil {
+			t.Fatal(err)
+		}
+		_ = syscall.Connect(filler, address) // EINPROGRESS
+	}
+	in4, ok := address.(*syscall.SockaddrInet4)
+	if !ok {
+		t.Fatalf("%v", address)
+	}
+	return fmt.Sprintf("http://127.0.0.1:%d", in4.Port)
+}

@@ -1,0 +1,111 @@
+//go:build unix
+
+package bench_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/lambdafn"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+)
+
+// newGuard returns posts-guard's handler as it is deployed: with its log, its
+// metrics and live limits.
+func newGuard(t testing.TB, endpoint, table string) *guard.Handler {
+	t.Helper()
+	t.Setenv("TABLE_NAME", table)
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = null.Close() })
+	h, err := lambdafn.NewGuard(dynamotest.Config(endpoint), limits.All[0], slog.New(slog.NewJSONHandler(null, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Metrics.Writer.W = null
+	return h
+}
+
+// users returns events of a new user each time, with ids of 36 characters.
+func users() func() []byte {
+	n := 0
+	return func() []byte {
+		n++
+		return fmt.Appendf(nil, `{"userId":"0b5d8e5e-7b5b-4ac9-9f01-%012d","activity":"create_post"}`, n)
+	}
+}
+
+// asking returns a func that asks h, with a deadline as Lambda's, and reports
+// whether the answer has a reason. It fails t if the guard decided alone.
+func asking(t testing.TB, h *guard.Handler) func(event []byte, reason string) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	t.Cleanup(cancel)
+	reasons := map[string][]byte{"ok": []byte(`"reason":"ok"`), "limited": []byte(`"reason":"limited"`)}
+	return func(event []byte, reason string) bool {
+		answer, err := h.Invoke(ctx, event)
+		if err != nil || bytes.Contains(answer, []byte(`"unavailable"`)) {
+			t.Fatalf("%s: %s, %v", event, answer, err)
+		}
+		return bytes.Contains(answer, reasons[reason])
+	}
+}
+
+// bare returns a call of the SDK's client that only adds 1 to a number.
+func bare(t testing.TB, cfg aws.Config, table string) func() {
+	t.Helper()
+	client, n := dynamodb.NewFromConfig(cfg), 0
+	return func() {
+		n++
+		_, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+			TableName: &table,
+			Key: map[string]types.AttributeValue{
+				"userId":         &types.AttributeValueMemberS{Value: fmt.Sprintf("0b5d8e5e-7b5b-4ac9-9f01-%012d", n)},
+				"activityWindow": &types.AttributeValueMemberS{Value: "bare#28333333"},
+			},
+			UpdateExpression:          aws.String("ADD activityCount :n"),
+			ExpressionAttributeValues: map[string]types.AttributeValue{":n": &types.AttributeValueMemberN{Value: "1"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The allocations of a decision, and of a refusal that asks nobody, stay below
+// their goals. Unlike time, they are the same in each run.
+func TestAllocations(t *testing.T) {
+	h := newGuard(t, dynamotest.Endpoint(t), dynamotest.Table(t))
+	ask, next := asking(t, h), users()
+	events := make([][]byte, 51)
+	for i := range events {
+		events[i] = next()
+	}
+	n := 0
+	decision := testing.AllocsPerRun(len(events)-1, func() {
+		ask(events[n], "ok")
+		n++
+	})
+	again := next()
+	for !ask(again, "limited") {
+		continue
+	}
+	refusal := testing.AllocsPerRun(50, func() { ask(again, "limited") })
+	t.Logf("a decision makes %.0f allocations, a refusal from memory %.0f", decision, refusal)
+	if decision > 300 || refusal > 40 {
+		t.Errorf("a decision makes %.0f allocations and a refusal from memory %.0f, want at most 300 and 40", decision, refusal)
+	}
+}

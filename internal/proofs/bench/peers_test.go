@@ -1,0 +1,225 @@
+//go:build unix
+
+package bench_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/live/dynamolive"
+	. "github.com/cric-talk/guards/internal/proofs/bench"
+	"github.com/cric-talk/guards/internal/proofs/findings"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	"github.com/cric-talk/guards/internal/testkit/lambdatest"
+)
+
+// A job is to ask once for each of some users, with several callers at the same
+// time. The limit of each user is 2 in a minute.
+type job struct {
+	Prefix  string `json:"prefix"` // of the users' ids
+	Users   int    `json:"users"`
+	Callers int    `json:"callers"`
+}
+
+// An outcome is what became of a job.
+type outcome struct {
+	Allowed int     `json:"allowed"`
+	Wall    float64 `json:"us"`  // microseconds in all
+	CPU     float64 `json:"cpu"` // microseconds in all
+}
+
+// A peer is a limiter in processes of its own. Start returns a func that asks it.
+type peer struct {
+	name  string
+	start func(t *testing.T, endpoint, table string) func(job) outcome
+}
+
+// Other limiters on DynamoDB, and this one as it is deployed.
+func TestPeers(t *testing.T) {
+	rounds(t)
+	modules, err := filepath.Abs("../../../.cache/peers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(modules); err != nil {
+		t.Skip("make bench-peers fetches the other projects and measures this")
+	}
+	costs := findings.Table{
+		Title: "DynamoDB requests and write units of a decision",
+		Head:  []string{"", "a user's first", "second", "refused", "refused again at once", "refused in a new process"},
+	}
+	speed := findings.Table{
+		Title: "Decisions of new users",
+		Head:  []string{"", "a second, 1 caller", "a second, 8 callers", "ms of CPU for each, 1 caller", "8 callers"},
+	}
+	requests, cpu := Chart{Name: "peers-requests", Title: "DynamoDB requests for a decision"}, Chart{Name: "peers-cpu", Title: "CPU for a decision, in ms"}
+	for _, p := range []peer{
+		{"Guards", startGuards},
+		{"rate-limiter-flexible 11.4.0", script("node", modules, "flexible.mjs")},
+		{"zae-limiter 0.17.0", script(filepath.Join(modules, "venv", "bin", "python"), modules, "zae.py")},
+	} {
+		row, mean := p.cost(t)
+		costs.Rows = append(costs.Rows, append([]string{p.name}, row...))
+		one, eight := p.speed(t, 1), p.speed(t, 8)
+		speed.Rows = append(speed.Rows, []string{
+			p.name, fmt.Sprintf("%.0f", one.rate), fmt.Sprintf("%.0f", eight.rate), fmt.Sprintf("%.2f", one.cpu), fmt.Sprintf("%.2f", eight.cpu),
+		})
+		own := p.name == "Guards"
+		requests.Bars = append(requests.Bars, Bar{Label: p.name, Value: mean, Text: fmt.Sprintf("%.2f", mean), Own: own})
+		cpu.Bars = append(cpu.Bars, Bar{Label: p.name, Value: eight.cpu, Text: fmt.Sprintf("%.2f ms", eight.cpu), Own: own})
+	}
+	Save(t, "peers", Result{Result: findings.Result{Tables: []findings.Table{costs, speed}}, Charts: []Chart{requests, cpu}})
+}
+
+// cost returns the requests and write units of the kinds of decisions, and the
+// mean of the requests.
+func (p peer) cost(t *testing.T) (row []string, mean float64) {
+	t.Helper()
+	proxy, name := dynamotest.NewProxy(t), dynamotest.Table(t)
+	const users = 50
+	count := func(ask func(job) outcome, prefix string, allowed int) {
+		proxy.ResetCounts()
+		if got := ask(job{prefix, users, 1}); got.Allowed != allowed {
+			t.Fatalf("%s: %d of %d allowed, want %d", p.name, got.Allowed, users, allowed)
+		}
+		total := 0
+		for _, n := range proxy.Counts() {
+			total += n
+		}
+		row = append(row, fmt.Sprintf("%.2f, %.2f units", float64(total)/users, proxy.WriteUnits()/users))
+		mean += float64(total) / users / 5
+	}
+	ask := p.start(t, proxy.URL(), name)
+	ask(job{"warm", 1, 1})
+	for time.Now().Second() > 30 { // all of it belongs into one minute
+		time.Sleep(time.Second)
+	}
+	for _, allowed := range []int{users, users, 0, 0} {
+		count(ask, "u", allowed)
+	}
+	fresh := p.start(t, proxy.URL(), name)
+	fresh(job{"fresh", 1, 1})
+	count(fresh, "u", 0)
+	return row, mean
+}
+
+type pace struct{ rate, cpu float64 } // decisions a second, milliseconds
+
+// speed measures new users, without a proxy.
+func (p peer) speed(t *testing.T, callers int) pace {
+	t.Helper()
+	ask := p.start(t, dynamotest.Endpoint(t), dynamotest.Table(t))
+	ask(job{"warm", 50 * callers, callers})
+	const users = 1000
+	got := ask(job{"u", users, callers})
+	if got.Allowed != users {
+		t.Fatalf("%s: %d of %d allowed", p.name, got.Allowed, users)
+	}
+	return pace{users / got.Wall * 1e6, got.CPU / users / 1000}
+}
+
+// script returns the start of a program in another language. It reads a job as
+// JSON from each line, and prints the outcome as a line of JSON.
+func script(interpreter, modules, file string) func(*testing.T, string, string) func(job) outcome {
+	return func(t *testing.T, endpoint, table string) func(job) outcome {
+		t.Helper()
+		cmd := exec.Command(interpreter, filepath.Join(modules, file), endpoint, table+"-peer")
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var problems strings.Builder
+		cmd.Stderr = &problems
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = in.Close()
+			_ = cmd.Wait()
+		})
+		lines := bufio.NewReader(out)
+		return func(j job) (o outcome) {
+			line, err := json.Marshal(j)
+			if err == nil {
+				_, err = fmt.Fprintf(in, "%s\n", line)
+			}
+			if err == nil {
+				line, err = lines.ReadBytes('\n')
+			}
+			if err == nil {
+				err = json.Unmarshal(line, &o)
+			}
+			if err != nil {
+				_, _ = io.Copy(io.Discard, lines) // until the program ends
+				t.Fatalf("%s: %v: %s", file, err, problems.String())
+			}
+			return o
+		}
+	}
+}
+
+// startGuards starts eight instances of comments-guard with a live limit. As on
+// Lambda, an instance serves one caller at a time.
+func startGuards(t *testing.T, endpoint, name string) func(job) outcome {
+	t.Helper()
+	settings := dynamolive.New(dynamotest.Client(t, endpoint), name)
+	err := live.Edit(t.Context(), settings, limits.All, live.Change{At: time.Now(), By: "bench"}, func(s live.Settings) (live.Settings, error) {
+		return s.Set("add_comment", "", "2/1m", ""), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	instances := make([]*lambdatest.Instance, 8)
+	for i := range instances {
+		instances[i] = lambdatest.Start(t, lambdatest.Build(t, "./functions/comments-guard"), "TABLE_NAME="+name, "AWS_ENDPOINT_URL_DYNAMODB="+endpoint)
+		instances[i].Ready(t)
+	}
+	used := func() (sum time.Duration) {
+		for _, i := range instances {
+			cpu, err := CPUOf(i.PID())
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += cpu
+		}
+		return sum
+	}
+	return func(j job) outcome {
+		var next, allowed atomic.Int64
+		var wg sync.WaitGroup
+		began, before := time.Now(), used()
+		for _, i := range instances[:j.Callers] {
+			wg.Go(func() {
+				for n := next.Add(1); n <= int64(j.Users); n = next.Add(1) {
+					event := fmt.Sprintf(`{"userId":"%s%0*d","activity":"add_comment"}`, j.Prefix, 36-len(j.Prefix), n)
+					r, err := i.Do(t.Context(), lambdatest.Invocation{Payload: []byte(event)})
+					switch {
+					case err != nil || r.ErrorType != "":
+						t.Error(r, err)
+						return
+					case strings.Contains(string(r.Payload), `"allowed":true`):
+						allowed.Add(1)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		return outcome{int(allowed.Load()), float64(time.Since(began).Microseconds()), float64((used() - before).Microseconds())}
+	}
+}

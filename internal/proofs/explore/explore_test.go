@@ -1,0 +1,76 @@
+// Package explore tries every order of events in small systems: a few requests,
+// two instances, and a store that loses, delays and throttles. It drives the real
+// limiter and the real policies, and checks in each state what the documents
+// promise. An exploration ends because it visits no state twice.
+//
+// A system is a set of requests with bounds (system_test.go). A move is one event,
+// such as an attempt that is performed and whose answer is lost (moves_test.go).
+// The ledger notes what is counted, apart from the code under test
+// (ledger_test.go), and the judge compares both (judge_test.go).
+package explore
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/proofs/prove"
+)
+
+// mostStates ends an exploration whose bounds are too wide for this machine.
+const mostStates = 8_000_000
+
+// Every state that the systems of all plans can reach has the properties. A
+// violation is printed as a timeline, which TestTimelines can take.
+func TestEveryInterleavingHasTheProperties(t *testing.T) {
+	begin := time.Now()
+	sum := newSummary()
+	for _, p := range plans(t) {
+		if t.Failed() {
+			break // one violation often breaks the plans after it, too
+		}
+		violations := 0
+		p.explore(func(x *explorer, f *found, err error) {
+			sum.add(p, x)
+			switch {
+			case err != nil:
+				t.Error(err)
+			case f != nil && violations < 3: // more of them look alike
+				t.Error(f)
+				violations++
+			}
+		})
+		prove.Progress("%s", sum.line(p))
+		if !prove.Long() {
+			t.Logf("%s (%v)", sum.line(p), time.Since(begin))
+		}
+	}
+	if !t.Failed() {
+		prove.Save(t, "explore", sum.result())
+	}
+}
+
+// explore explores the systems of a plan, on all cores. It calls done once for
+// each, one after the other.
+func (p plan) explore(done func(*explorer, *found, error)) {
+	systems := make(chan *system)
+	var workers sync.WaitGroup
+	var mu sync.Mutex
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for y := range systems {
+				x := newExplorer(y)
+				f, err := x.explore(mostStates)
+				mu.Lock()
+				done(x, f, err)
+				mu.Unlock()
+			}
+		})
+	}
+	for _, y := range p.systems() {
+		systems <- y
+	}
+	close(systems)
+	workers.Wait()
+}

@@ -1,0 +1,150 @@
+package explore
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/proofs/prove"
+)
+
+// A plan is a part of the exploration with bounds of its own.
+type plan struct {
+	name      string
+	subjects  []subject
+	scenarios []scenario
+	places    []scenario // of a policy that gives places
+	instants  []int64
+	skews     []time.Duration
+	attempts  int
+	faults    int           // in a run; 0: any number
+	live      bool          // the limit is lowered and then raised
+	set       func(*system) // the other bounds
+}
+
+// The instants at which something can happen, in ms after the end of a window, of
+// a period and of a generation of ids.
+var (
+	border   = []int64{-1, 0}
+	borders  = []int64{-2000, -1, 0}
+	window   = []int64{-1, 0, 9998, 9999, 10_000}              // until an action has expired
+	seconds  = []int64{0, 1001, 5000}                          // as long as a memory refuses, and a breaker is open
+	ids      = []int64{-1, 17_998, 20_999, 21_000, 28_001}     // as long as ids are kept
+	late     = []int64{-1, 3000, 4999}                         // as long as an attempt can be late
+	cycle    = []int64{-1, 258_999}                            // after which a generation of ids has the same set again
+	expiry   = []int64{-1, 120_999, 121_000, 121_001}          // of a window's item
+	expiries = []int64{-1, 130_999, 141_001, 151_001, 281_001} // of other items
+)
+
+var (
+	same  = []time.Duration{0}
+	apart = []time.Duration{2 * time.Second}
+	skews = []time.Duration{0, 2 * time.Second}
+)
+
+// plans returns the bounds of the exploration.
+func plans(t *testing.T) []plan {
+	t.Helper()
+	single, large, several := subjects(t)
+	all := slices.Concat(single, large, several)
+	shared := func(y *system) { y.shared = true }
+	fine := func(y *system) { y.shared, y.fine = true, true }
+	slow := func(y *system) { y.slow = true }
+	cleanup := func(y *system) { y.cleanup = true }
+	three := []subject{{kinds: single[0].kinds, text: text(policy.Kinds()[0], 3, 10), prefill: 1}}
+	if !prove.Long() {
+		return []plan{
+			{name: "three requests", subjects: single, scenarios: core, places: places, instants: border[:1], skews: apart, attempts: 2, faults: 1},
+			{name: "high limits", subjects: large, scenarios: pairs[:2], instants: border[:1], skews: apart, attempts: 2, faults: 1},
+			{name: "several limits", subjects: several, scenarios: pairs, places: places2, instants: border[:1], skews: apart, attempts: 2, faults: 1},
+			{name: "two faults", subjects: single, scenarios: pairs, places: places2, instants: border, skews: apart, attempts: 2, faults: 2},
+			{name: "a late copy", subjects: single, scenarios: pairs[:2], places: places2[:2], instants: late, skews: apart, attempts: 2, faults: 1},
+			{name: "a late release", subjects: single, scenarios: twice, instants: border[:1], skews: same, attempts: 1},
+			{name: "a long partial request", subjects: single[:1], scenarios: longPartial, instants: border[:1], skews: same, attempts: 1, faults: 2},
+			{name: "a long partial request of three", subjects: three, scenarios: longest, instants: border[:1], skews: same, faults: 2},
+			{name: "an outage", subjects: single, scenarios: outages[:1], places: places[:1], instants: []int64{0, 5000}, skews: same, attempts: 1, faults: 2},
+			{name: "seconds later", subjects: single[:1], scenarios: outages[2:], instants: []int64{0, 5000}, skews: same, attempts: 1, faults: 1},
+			{name: "a live limit", subjects: single, scenarios: checks[:1], places: places2[:1], instants: border[:1], skews: same, attempts: 2, faults: 1, live: true},
+			{name: "cleanup", subjects: single, scenarios: checks[:2], places: places2[:2], instants: expiries, skews: apart, attempts: 2, faults: 1, set: cleanup},
+			{name: "cleanup within a window", subjects: single, scenarios: later, places: places2[2:], instants: []int64{-1, 9998, 11_000}, skews: same, attempts: 2, faults: 1, set: cleanup},
+			{name: "at once on an instance", subjects: single[:1], scenarios: checks, instants: border, skews: same, attempts: 1, set: fine},
+			{name: "until a release has expired", subjects: single, scenarios: newest, instants: []int64{-1, 1000, 9999}, skews: same, attempts: 1, faults: 1},
+			{name: "the end of a period, high limits", subjects: large, scenarios: most, instants: []int64{-1, 8000}, skews: apart, attempts: 1},
+			{name: "generations of ids later", subjects: single, scenarios: pairs[:2], places: places2[1:2], instants: ids[:3], skews: apart, attempts: 2, faults: 1},
+			{name: "a cycle of generations later", subjects: single, scenarios: pairs[:1], instants: cycle, skews: same, attempts: 1},
+			{name: "several limits, seconds later", subjects: several, scenarios: newest, instants: []int64{0, 6998}, skews: same, attempts: 2, faults: 1},
+			{name: "a long outage", subjects: lasting(), scenarios: outages[:1], instants: []int64{0, 10_001}, skews: same, attempts: 1, faults: 2},
+			{name: "a live limit above 100", subjects: crossing(), scenarios: checks[1:2], instants: border[:1], skews: same, attempts: 2, faults: 1, live: true},
+		}
+	}
+	others := slices.Concat(large, several)
+	everywhere := []plan{
+		{name: "a late copy", scenarios: core, places: places, instants: late, skews: apart, attempts: 2, faults: 2},
+		{name: "cleanup of windows", scenarios: core, places: places, instants: expiry, skews: skews, attempts: 3, faults: 1, set: cleanup},
+		{name: "cleanup of other items", scenarios: core, places: places, instants: expiries, skews: skews, attempts: 3, faults: 1, set: cleanup},
+		{name: "both borders", scenarios: core, places: places, instants: borders, skews: apart, attempts: 3, faults: 1},
+		{name: "generations of ids later", scenarios: core, places: places, instants: ids, skews: skews, attempts: 3, faults: 1, set: cleanup},
+		{name: "a window later", scenarios: core, places: places, instants: window, skews: skews, attempts: 3, faults: 1, set: cleanup},
+	}
+	var list []plan
+	for _, p := range everywhere {
+		p.subjects = single
+		list = append(list, p)
+	}
+	for _, p := range everywhere { // with fewer attempts and requests
+		p.name += ", other limits"
+		p.subjects, p.scenarios, p.places, p.skews, p.attempts, p.faults = others, pairs, places2, apart, 2, 1
+		list = append(list, p)
+	}
+	return append(list,
+		plan{name: "a late copy of one of three, other limits", subjects: others, scenarios: core, places: places, instants: late, skews: apart, attempts: 2, faults: 1},
+		plan{name: "a late release", subjects: all, scenarios: twice, instants: border, skews: skews, attempts: 1},
+		plan{name: "a long partial request", subjects: all, scenarios: longPartial, instants: border[:1], skews: skews, attempts: 1},
+		plan{name: "a long partial request of three", subjects: three, scenarios: longest, instants: border[:1], skews: skews},
+		plan{name: "an outage", subjects: single, scenarios: outages, places: places, instants: []int64{0, 4999, 5000}, skews: apart, attempts: 2, faults: 2},
+		plan{name: "seconds later", subjects: single, scenarios: core, places: places, instants: seconds, skews: skews, attempts: 3, faults: 1, set: cleanup},
+		plan{name: "a live limit", subjects: slices.Concat(single, several), scenarios: core, places: places, instants: border[:1], skews: apart, attempts: 2, faults: 1, live: true},
+		plan{name: "slow answers", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 2, faults: 1, set: slow},
+		plan{name: "at once on an instance", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 2, faults: 1, set: shared},
+		plan{name: "at once, between two looks at the clock", subjects: single, scenarios: checks, places: places2[:2], instants: border, skews: same, attempts: 2, set: fine},
+		plan{name: "more requests", subjects: single, scenarios: rest, places: places, instants: border, skews: skews, attempts: 3, faults: 2},
+		plan{name: "high limits", subjects: large, scenarios: slices.Concat(core, rest), places: places, instants: border, skews: apart, attempts: 3, faults: 2},
+		plan{name: "several limits", subjects: several, scenarios: core, places: places, instants: border, skews: apart, attempts: 2, faults: 2},
+		plan{name: "a cycle of generations later", subjects: all, scenarios: pairs, instants: cycle, skews: skews, attempts: 2, faults: 1},
+		plan{name: "several limits, seconds later", subjects: several, scenarios: slices.Concat(pairs, newest), instants: []int64{0, 4998, 6998}, skews: skews, attempts: 2, faults: 1},
+		plan{name: "until a release has expired", subjects: single, scenarios: newest, instants: []int64{-1, 1000, 9999, 12_999}, skews: skews, attempts: 2, faults: 1},
+		plan{name: "the end of a period, high limits", subjects: large, scenarios: slices.Concat(most, later), instants: []int64{-1, 8000, 9999}, skews: skews, attempts: 2, faults: 1},
+		plan{name: "a long outage", subjects: lasting(), scenarios: outages, instants: []int64{0, 10_001, 20_001}, skews: apart, attempts: 1, faults: 3},
+		plan{name: "a live limit above 100", subjects: crossing(), scenarios: core, instants: border[:1], skews: apart, attempts: 2, faults: 1, live: true},
+		plan{name: "three attempts", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 3, faults: 3},
+	)
+}
+
+// systems returns the systems of a plan.
+func (p plan) systems() (all []*system) {
+	for _, s := range p.subjects {
+		policies := []policy.Policy{policy.Must(s.text)}
+		if p.live {
+			policies = append(policies, policy.Must(s.lowered), policy.Must(s.raised))
+		}
+		scenarios := p.scenarios
+		if policies[0].Queues() {
+			scenarios = p.places
+		}
+		for _, c := range scenarios {
+			if p.live && c.asksForMore() {
+				continue
+			}
+			for _, skew := range p.skews {
+				y := &system{kinds: s.kinds, policies: policies, skew: skew, instants: p.instants, requests: c.requests, attempts: p.attempts, faults: p.faults}
+				y.prefill = s.prefill + c.prefill
+				if p.set != nil {
+					p.set(y)
+				}
+				all = append(all, y)
+			}
+		}
+	}
+	return all
+}

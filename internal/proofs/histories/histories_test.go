@@ -1,0 +1,91 @@
+// Package histories_test proves that concurrent requests are decided as if they
+// came one after the other, whatever is lost on the way.
+//
+// A history is what some clients ask several instances about one item, and what
+// they are told. Porcupine looks for an order of the operations in which each
+// answer is the one that the contract demands. The model of the contract is in
+// promises_test.go, model_test.go and step_test.go.
+package histories_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/cric-talk/guards/internal/policy/policytest"
+	"github.com/cric-talk/guards/internal/proofs/prove"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+)
+
+// systems returns the policies to test: each kind, each pair of kinds, all kinds
+// at once, and some whose state or ids are kept in another way. Several policies
+// are tiers that share a count.
+func systems() (all [][]string) {
+	for _, text := range policytest.Combined("3/9s", "4/18s") {
+		all = append(all, []string{text})
+	}
+	return append(all,
+		[]string{"3/9s", "5/9s"}, []string{"3/9s", "101/9s"}, []string{"log 3/9s", "log 5/9s"},
+		[]string{"sliding 3/9s", "sliding 5/9s"}, []string{"bucket 3/9s", "bucket 3/9s burst 5"},
+		[]string{"reservoir 2/9s ahead 30s"}, []string{"reservoir 2/9s ahead 20s", "reservoir 2/9s ahead 1m"},
+		[]string{"log 60/9s"}, []string{"sliding 120/9s"},
+	)
+}
+
+func TestEachHistoryHasAnOrderThatTheContractAllows(t *testing.T) {
+	proxy, table := dynamotest.NewProxy(t), dynamotest.Table(t)
+	total := newTally()
+	each := prove.Bound(3, 1000)
+	var rigs []*rig
+	for range workers {
+		rigs = append(rigs, newRig(t, proxy, table))
+	}
+	for n, texts := range systems() {
+		sys := newSystem(texts...)
+		name := strings.Join(texts, "; ")
+		t.Run(name, func(t *testing.T) {
+			var wg sync.WaitGroup
+			var next atomic.Int64
+			for _, r := range rigs {
+				wg.Go(func() {
+					for i := next.Add(1); i <= int64(each) && !t.Failed(); i = next.Add(1) {
+						seed := uint64(n)*1_000_000 + uint64(i)
+						h := r.history(t.Context(), sys, fmt.Sprint("u", seed), seed)
+						h.run()
+						total.add(h, h.judged(t))
+					}
+				})
+			}
+			wg.Wait()
+			prove.Progress("histories: %-40s %v", name, total)
+		})
+	}
+	total.save(t)
+}
+
+// workers is how many histories run at the same time.
+const workers = 4
+
+// judged looks for an order of the operations that the contract allows.
+func (h *history) judged(t *testing.T) porcupine.CheckResult {
+	t.Helper()
+	model := h.model()
+	result, info := porcupine.CheckOperationsVerbose(model, h.operations(), patience)
+	for _, err := range h.errs {
+		result = porcupine.Illegal
+		t.Errorf("history %d: %v", h.seed, err)
+	}
+	if result == porcupine.Ok {
+		return result
+	}
+	t.Errorf("history %d is %s; picture: %s\n%s", h.seed, result, h.picture(t, model, info), h.text())
+	return result
+}
+
+// patience is how long porcupine may look for an order of one history.
+const patience = 20 * time.Second

@@ -1,0 +1,151 @@
+package planted
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// A Runner runs the project's tests on changed sources.
+type Runner struct {
+	Root string // of the project
+	Long bool   // proofs use their long bounds
+}
+
+// An Outcome is what the tests say about a bug.
+type Outcome struct {
+	Test string // the first test that failed, with its folder; empty: all tests passed
+	Took time.Duration
+}
+
+// timeout ends a test that never ends because of the mistake. A test that is
+// stopped has failed.
+const timeout, longTimeout = 4 * time.Minute, time.Hour
+
+// Run runs the tests in the folders, in this order, until one fails. The sources
+// have the mistake of b; with the zero Bug they are as they are. An error means
+// that the tests say nothing, for example because the sources do not compile.
+func (r Runner) Run(ctx context.Context, b Bug, folders []string) (o Outcome, err error) {
+	began := time.Now()
+	defer func() { o.Took = time.Since(began) }()
+	temp, err := os.MkdirTemp("", "planted-")
+	if err != nil {
+		return o, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
+	overlay, err := b.Overlay(r.Root, temp)
+	if err != nil {
+		return o, err
+	}
+	for _, folder := range folders {
+		var test string
+		if c, ok := clients[folder]; ok {
+			test, err = c.test(ctx, r, b, folder)
+		} else {
+			test, err = r.test(ctx, b, overlay, folder)
+		}
+		if err != nil {
+			return o, fmt.Errorf("%s: %w", folder, err)
+		}
+		if test != "" {
+			o.Test = folder + " " + test
+			return o, nil
+		}
+	}
+	return o, nil
+}
+
+// test runs the tests in one folder. It returns the name of the first test that
+// failed, or an empty name.
+func (r Runner) test(ctx context.Context, b Bug, overlay, folder string) (string, error) {
+	limit := timeout
+	if r.Long {
+		limit = longTimeout
+	}
+	args := []string{"test", "-vet=off", "-count=1", "-failfast", "-timeout=" + limit.String(), "./" + folder}
+	quick, err := r.quick(ctx, folder)
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, quick...)...)
+	cmd.Dir = r.Root
+	cmd.Env = r.environment(b, overlay)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err = cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		return "", err
+	}
+	return failed(out.String(), err == nil)
+}
+
+// environment is that of this process, with three differences. GOFLAGS has the
+// overlay, so that the tests' own builds have the mistake too. PLANTED names the
+// mistake, so that a proof does not save its figures. PROVE is set if a proof
+// shall use its long bounds.
+func (r Runner) environment(b Bug, overlay string) []string {
+	var env []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "PROVE=") && !strings.HasPrefix(v, "PLANTED") {
+			env = append(env, v)
+		}
+	}
+	if r.Long {
+		env = append(env, "PROVE=1")
+	}
+	return append(env, "GOFLAGS=-overlay="+overlay, "PLANTED="+b.Name)
+}
+
+// quick returns flags for the tests in a folder. Package rapid would look for up
+// to 30 s for a smaller example of a failure, and write that example to testdata.
+func (r Runner) quick(ctx context.Context, folder string) ([]string, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-test", "-deps", "./"+folder)
+	cmd.Dir = r.Root
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	if !bytes.Contains(out, []byte("pgregory.net/rapid\n")) {
+		return nil, nil
+	}
+	return []string{"-rapid.shrinktime=0s", "-rapid.nofailfile"}, nil
+}
+
+var (
+	failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+	stoppedAt  = regexp.MustCompile(`running tests:\n\s+(\S+)`)
+)
+
+// failed returns the first test that failed, by the output of go test.
+func failed(out string, passed bool) (string, error) {
+	switch found := failedTest.FindStringSubmatch(out); {
+	case passed && strings.Contains(out, "no test files"):
+		return "", errors.New("there are no tests")
+	case passed:
+		return "", nil
+	case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
+		return "", fmt.Errorf("the tests do not compile:\n%s", out)
+	case found != nil:
+		return found[1], nil
+	}
+	if found := stoppedAt.FindStringSubmatch(out); found != nil {
+		return found[1] + " (never ends)", nil
+	}
+	return "", fmt.Errorf("go test fails, and no test did:\n%s", out)
+}
+
+// Folder returns the folder of a proof: internal/proofs/NAME, or the name itself if it
+// is a path.
+func Folder(proof string) string {
+	if strings.Contains(proof, "/") {
+		return filepath.ToSlash(filepath.Clean(proof))
+	}
+	return "internal/proofs/" + proof
+}

@@ -1,0 +1,132 @@
+package planted_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/proofs/findings"
+	"github.com/cric-talk/guards/internal/proofs/planted"
+	"github.com/cric-talk/guards/internal/proofs/prove"
+)
+
+// Each planted bug must be caught by a test. This takes minutes, so it runs only
+// under make planted and make prove. The environment selects what runs:
+//
+//	PLANTED_NAME=a,b   only these bugs
+//	PLANTED_BY=p,q     only the tests of these proofs, on every bug
+//	PLANTED_LONG=1     with the proofs' long bounds
+func TestEachPlantedBugIsCaught(t *testing.T) {
+	if !prove.Long() && os.Getenv("PLANTED_RUN") == "" {
+		t.Skip("make planted runs this test")
+	}
+	root, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := hunt{runner: planted.Runner{Root: root, Long: os.Getenv("PLANTED_LONG") != ""}, proofs: list("PLANTED_BY")}
+	bugs := selected(t, list("PLANTED_NAME"))
+	h.passWithoutBug(t, bugs)
+	for i, b := range bugs {
+		h.hunt(t, b)
+		fmt.Printf("%3d/%d  %s\n", i+1, len(bugs), strings.Join(h.rows[i], "  |  "))
+	}
+	if len(h.proofs) == 0 && len(bugs) > 1 && !t.Failed() {
+		prove.Save(t, "planted", findings.Result{
+			Figures: []findings.Figure{
+				{What: "planted bugs", Value: strconv.Itoa(len(bugs))},
+				{What: "caught by a test", Value: strconv.Itoa(h.caught)},
+			},
+			Tables: []findings.Table{{Title: "Each planted bug, and the first test that fails", Head: []string{"patch", "the mistake", "caught by", "after"}, Rows: h.rows}},
+		})
+	}
+	fmt.Printf("%d of %d planted bugs are caught\n", h.caught, len(bugs))
+}
+
+// list reads a variable that holds words with commas or spaces between them.
+func list(variable string) []string {
+	return strings.Fields(strings.ReplaceAll(os.Getenv(variable), ",", " "))
+}
+
+// selected returns the bugs with these names, or all bugs if there are none.
+func selected(t *testing.T, names []string) []planted.Bug {
+	t.Helper()
+	all := load(t)
+	if len(names) == 0 {
+		return all
+	}
+	var bugs []planted.Bug
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(b planted.Bug) bool { return b.Name == name })
+		if i < 0 {
+			t.Fatalf("there is no patch %q in internal/proofs/planted/patches", name)
+		}
+		bugs = append(bugs, all[i])
+	}
+	return bugs
+}
+
+// A hunt runs tests on one bug after the other.
+type hunt struct {
+	runner planted.Runner
+	proofs []string // only the tests of these proofs; empty: the tests that each bug names
+	caught int
+	rows   [][]string // of the table: patch, mistake, test, time
+}
+
+func (h *hunt) folders(b planted.Bug) (folders []string) {
+	if len(h.proofs) == 0 {
+		return b.Tests
+	}
+	for _, proof := range h.proofs {
+		folders = append(folders, planted.Folder(proof))
+	}
+	return folders
+}
+
+// passWithoutBug runs each test without any bug. A test that fails anyway
+// catches nothing.
+func (h *hunt) passWithoutBug(t *testing.T, bugs []planted.Bug) {
+	t.Helper()
+	var folders []string
+	for _, b := range bugs {
+		folders = append(folders, h.folders(b)...)
+	}
+	slices.Sort(folders)
+	o, err := h.runner.Run(t.Context(), planted.Bug{}, slices.Compact(folders))
+	if err != nil || o.Test != "" {
+		t.Fatalf("without a planted bug, the tests fail: %s %v", o.Test, err)
+	}
+	fmt.Printf("without a planted bug, all tests pass in %s\n", o.Took.Round(time.Second))
+}
+
+// hunt runs the tests on one bug. A bug that no test catches is an error. If
+// only proofs run, that holds for the bugs that name one of the proofs.
+func (h *hunt) hunt(t *testing.T, b planted.Bug) {
+	t.Helper()
+	o, err := h.runner.Run(t.Context(), b, h.folders(b))
+	by := o.Test
+	switch {
+	case err != nil:
+		by = "(no result)"
+		t.Errorf("%s: %v", b.Name, err)
+	case o.Test != "":
+		h.caught++
+	case len(h.proofs) == 0:
+		by = "nothing"
+		t.Errorf("%s survives all tests in %v: %s", b.Name, b.Tests, b.What)
+	default:
+		by = "nothing"
+		for _, proof := range b.Finds {
+			if slices.Contains(h.proofs, proof) {
+				t.Errorf("%s: %s shall find it, and does not: %s", b.Name, proof, b.What)
+			}
+		}
+	}
+	h.rows = append(h.rows, []string{b.Name, b.What, by, o.Took.Round(100 * time.Millisecond).String()})
+}

@@ -1,0 +1,69 @@
+package prove
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Part is one proof.
+type Part struct {
+	Name    string
+	Package string        // the folder whose tests are the proof
+	Test    string        // the pattern of the tests, as for go test -run
+	Server  bool          // the tests need DynamoDB Local
+	Timeout time.Duration // ends a test that hangs
+
+	// Sources are the folders with the code that the figures are about. If
+	// that code changes, the figures are out of date.
+	Sources []string
+}
+
+// decides are the folders with the code of a decision in one process.
+var decides = []string{"internal/policy", "internal/ratelimit", "internal/retry"}
+
+// asks are the folders with the code of a decision that asks DynamoDB.
+var asks = append(slices.Clone(decides), "internal/ratelimit/dynamostore", "internal/ratelimit/dynamostore/dynamohttp")
+
+// Parts are all proofs, in the order of docs/reliability.md.
+var Parts = []Part{
+	{Name: "explore", Package: "internal/proofs/explore", Test: ".", Timeout: time.Hour, Sources: decides},
+	{Name: "simulate", Package: "internal/proofs/simulate", Test: ".", Timeout: 2 * time.Hour, Sources: decides},
+	{Name: "histories", Package: "internal/proofs/histories", Test: ".", Server: true, Timeout: time.Hour, Sources: asks},
+	{Name: "faults", Package: "internal/proofs/faults", Test: ".", Server: true, Timeout: time.Hour, Sources: asks},
+	{Name: "outage", Package: "internal/proofs/outage", Test: ".", Server: true, Timeout: time.Hour, Sources: asks},
+	{Name: "cleanup", Package: "internal/cleanup", Test: "Killed", Server: true, Timeout: time.Hour, Sources: []string{"internal/cleanup", "internal/table"}},
+	{Name: "fuzz", Package: "internal/proofs/fuzz", Test: ".", Timeout: time.Hour, Sources: append(slices.Clone(asks), "internal/input", "internal/live")},
+	{Name: "planted", Package: "internal/proofs/planted", Test: ".", Server: true, Timeout: 2 * time.Hour, Sources: asks},
+}
+
+// Select returns the parts with these names, or all parts if there are none.
+func Select(names []string) (parts []Part, err error) {
+	if len(names) == 0 {
+		return Parts, nil
+	}
+	for _, name := range names {
+		p, err := find(name)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, p)
+	}
+	return parts, nil
+}
+
+func find(name string) (Part, error) {
+	i := slices.IndexFunc(Parts, func(p Part) bool { return p.Name == name })
+	if i < 0 {
+		return Part{}, fmt.Errorf("there is no proof %q; the proofs are %s", name, strings.Join(names(), ", "))
+	}
+	return Parts[i], nil
+}
+
+func names() (list []string) {
+	for _, p := range Parts {
+		list = append(list, p.Name)
+	}
+	return list
+}

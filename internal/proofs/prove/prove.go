@@ -1,0 +1,36 @@
+// Package prove holds what the long proofs share: their bounds, their progress
+// lines, their figures, and the page that shows the figures.
+//
+// A proof is an ordinary test with two sets of bounds. Under go test it uses the
+// short ones and takes seconds. Under make prove it uses the long ones, takes
+// minutes, and saves its figures. The command internal/proofs/prove/run then writes
+// docs/reliability.md from the saved figures.
+package prove
+
+import (
+	"fmt"
+	"os"
+	"time"
+)
+
+// start is when the process started.
+var start = time.Now()
+
+// Long reports whether the long bounds apply, because make prove set PROVE=1.
+func Long() bool { return os.Getenv("PROVE") == "1" }
+
+// Bound returns long if the long bounds apply, and short otherwise.
+func Bound[T any](short, long T) T {
+	if Long() {
+		return long
+	}
+	return short
+}
+
+// Progress prints one line to standard error if the long bounds apply. It prints
+// nothing otherwise. The line starts with the time since the process started.
+func Progress(format string, args ...any) {
+	if Long() {
+		fmt.Fprintf(os.Stderr, "%8s  %s\n", time.Since(start).Round(time.Second), fmt.Sprintf(format, args...))
+	}
+}

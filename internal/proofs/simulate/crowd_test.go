@@ -1,0 +1,47 @@
+package simulate_test
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"testing"
+	"testing/synctest"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/testkit"
+)
+
+// memory is how many bytes the memory of an instance takes at most.
+const memory = 1 << 20
+
+// crowd lets many users come to one instance within a second. Each asks for as
+// much as the limit gives at once.
+func (s *sim) crowd(users int) {
+	most := s.of(s.activity.Limit).most
+	for i := range users {
+		r := ratelimit.Request{UserID: fmt.Sprint("one of many ", i), Activity: activity, Count: most, ID: fmt.Sprint("r", i), Alone: true}
+		s.at(s.now+s.upTo(1000), func() { s.instances[0].send(check, r, "", math.MaxInt64, nil) })
+	}
+}
+
+// The memory of an instance stays within its bound, whatever a crowd takes.
+func TestTheMemoryOfACrowdIsBounded(t *testing.T) {
+	for _, subject := range subjects() {
+		t.Run(subject.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSim(subject, 1, false)
+				s.crowd(4000)
+				s.loop()
+				if s.violation != "" {
+					t.Error(s.violation)
+				}
+				with := testkit.HeapInUse()
+				s.instances[0].limiter.Memory = nil
+				if got := with - testkit.HeapInUse(); got > memory*5/4 { // the runtime adds a part
+					t.Errorf("the memory takes %d bytes, want at most %d", got, memory)
+				}
+				runtime.KeepAlive(s)
+			})
+		})
+	}
+}

@@ -1,0 +1,130 @@
+// Package simulate_test runs the real limiter for long, with many instances and
+// everything that goes wrong, and judges each write and each answer.
+//
+// A run is drawn from a seed. Real limiters, real policies, the embedded store,
+// the live limits and cleanup take part. Only time, the network and the clients
+// are simulated. The judge is a set of models (type model) that are written from
+// docs/policies.md and share no code with package policy.
+//
+// A run is one event loop in virtual time. Goroutines would not do: if several are
+// ready at the same moment, their order is not fixed. Then one seed would not make
+// one run. Decisions are coroutines instead, which overlap at each
+// attempt. Only the look at the live limits needs a goroutine, so each run is in a
+// bubble of testing/synctest.
+package simulate_test
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/proofs/findings"
+	"github.com/cric-talk/guards/internal/proofs/prove"
+)
+
+var (
+	oneSeed   = flag.Uint64("seed", 0, "run only this seed; the first one is 1")
+	seedsFlag = flag.Uint64("seeds", 0, "run this many seeds of each policy")
+	linesFlag = flag.Int("lines", 60, "print this many lines of a timeline")
+)
+
+// requests is how many clients a run has. They send about four requests each.
+const requests = 60
+
+// play runs one seed and returns the run.
+func play(t *testing.T, subject subject, seed uint64, verbose bool) (s *sim) {
+	t.Helper()
+	synctest.Test(t, func(*testing.T) {
+		s = newSim(subject, seed, verbose)
+		s.plan(requests / 2)
+		s.loop()
+		if s.chance(3) {
+			s.deploy()
+		}
+		s.plan(requests - requests/2)
+		s.loop()
+	})
+	return s
+}
+
+// report fails the test with the timeline of a run that broke a promise.
+func report(t *testing.T, subject subject, seed uint64) {
+	t.Helper()
+	s := play(t, subject, seed, true)
+	t.Fatalf("%s\n\nThe limits: %v, and %v for the tier premium; %d instances; clocks differ by more than 2 s: %v.\n"+
+		"%s\n\nRun it again: go test ./internal/proofs/simulate -run 'TestSimulation/runs/^%s$' -seed %d",
+		s.violation, s.activity.Limit, s.activity.For(premium), len(s.instances), s.far,
+		strings.Join(s.lines[max(0, len(s.lines)-*linesFlag):], "\n"), strings.ReplaceAll(subject.name, " ", "_"), seed)
+}
+
+// Requests get lost, arrive late and come from different clocks, while limits
+// change and items expire. Still, no write and no answer breaks a promise.
+func TestSimulation(t *testing.T) {
+	first, last := uint64(1), prove.Bound[uint64](48, 10_000)
+	switch {
+	case *oneSeed > 0:
+		first, last = *oneSeed, *oneSeed
+	case *seedsFlag > 0:
+		last = *seedsFlag
+	}
+	var mu sync.Mutex
+	total, ended := newStats(), 0
+	list := subjects()
+	t.Run("runs", func(t *testing.T) {
+		for _, subject := range list {
+			t.Run(subject.name, func(t *testing.T) {
+				t.Parallel()
+				mine := newStats()
+				for seed := first; seed <= last; seed++ {
+					s := play(t, subject, seed, false)
+					if s.violation != "" {
+						report(t, subject, seed)
+					}
+					mine.add(s.stats)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				total.add(mine)
+				ended++
+				prove.Progress("simulate: %s has no violation in %d runs (%d of %d policies)", subject.name, mine.seeds, ended, len(list))
+			})
+		}
+	})
+	if t.Failed() || ended < len(list) || *oneSeed > 0 { // a part of the runs
+		return
+	}
+	total.complete(t)
+	prove.Save(t, "simulate", findings.Result{Seed: first, Figures: total.figures(len(list)), Tables: []findings.Table{measureSkew(t)}})
+}
+
+func TestTheSameSeedMakesTheSameRun(t *testing.T) {
+	for _, subject := range subjects() {
+		for _, seed := range []uint64{1, oddRuns} {
+			a, b := play(t, subject, seed, false), play(t, subject, seed, true)
+			if a.hash != b.hash || fmt.Sprint(a.stats) != fmt.Sprint(b.stats) {
+				t.Errorf("%s: two runs of the seed %d have the hashes %x and %x", subject.name, seed, a.hash, b.hash)
+			}
+			if c := play(t, subject, seed+1, false); c.hash == a.hash {
+				t.Errorf("%s: two seeds have the same hash %x", subject.name, a.hash)
+			}
+		}
+	}
+}
+
+// Every kind of policy needs a model, or the simulation could not judge it.
+func TestAKindWithoutAModelIsAnError(t *testing.T) {
+	for _, k := range policy.Kinds() {
+		if _, err := newModel(policy.Must(k.Examples[0]).Rates()[0]); err != nil {
+			t.Error(err)
+		}
+	}
+	_, err := newModel(policy.Rate{Kind: "toggle"})
+	want := `the simulation has no model of the kind "toggle", so it cannot judge it: write one in internal/proofs/simulate from what docs/policies.md promises`
+	if err == nil || err.Error() != want {
+		t.Errorf("newModel = %v, want %q", err, want)
+	}
+}

@@ -1,0 +1,105 @@
+// Package console serves a page for developers, in front of the guards of
+// guards serve. The page lists the limits, asks a guard, and shows each answer
+// and each user's windows as they change. It can also move the guards' clock.
+//
+// A Console is an HTTP handler. It passes requests that are not for the page on
+// to Lambda's Invoke API. Each guard's handler is wrapped with Console.Watch, so
+// the page also shows what an app under development causes.
+//
+// For example, an app calls a guard while the page is open:
+//
+//	app      POST /2015-03-31/functions/posts-guard/invocations
+//	guard    decides, and Watch records the event and the answer
+//	page     gets an event "answer" from GET /console/events
+//
+// The page has no login. So it must listen on a loopback address, and it refuses
+// a foreign Host or Origin: see Console.ServeHTTP.
+package console
+
+import (
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/workbench/invokeapi"
+)
+
+// A Console is the page and what it shows. Set the exported fields before its
+// first use. It is safe for concurrent use.
+type Console struct {
+	API      http.Handler               // Lambda's Invoke API for the guards; it refuses other websites itself
+	Guards   []limits.Guard             // the guards that the page lists
+	Address  string                     // host:port on which the server listens; the host must be loopback
+	CountsIn string                     // where the guards count, such as "memory"
+	Clock    *Clock                     // the guards' clock
+	Fixed    string                     // why nobody may move the clock; empty: it can be moved
+	Wait     func(time.Duration) string // returns a time to wait in words
+
+	once   sync.Once
+	mux    http.ServeMux
+	closed chan struct{} // Close closes it
+	end    func()        // closes closed once
+
+	guards  map[string]lambda.Handler // by name, unwatched; Watch adds to it before the first request
+	reading sync.Mutex                // held while windows are read
+	streams atomic.Int64              // open streams of events
+
+	mu      sync.Mutex // guards what follows
+	history history
+	windows windows
+	changed chan struct{} // closed at the next change; nil if nobody waits
+}
+
+// Loopback reports whether only programs on this machine can reach an address,
+// such as 127.0.0.1:3001.
+func Loopback(address string) bool {
+	a, err := netip.ParseAddrPort(address)
+	return err == nil && invokeapi.LoopbackHost(a.Addr().String())
+}
+
+// init prepares the console for its first use.
+func (c *Console) init() {
+	c.once.Do(func() {
+		c.closed = make(chan struct{})
+		c.end = sync.OnceFunc(func() { close(c.closed) })
+		c.mux.HandleFunc("GET /{$}", c.own(c.servePage))
+		c.mux.HandleFunc("GET /console/{asset}", c.own(serveAsset))
+		c.mux.HandleFunc("GET /console/events", c.own(c.serveEvents))
+		c.mux.HandleFunc("GET /console/picture.svg", c.own(c.servePicture))
+		c.mux.HandleFunc("POST /console/ask", c.own(c.serveAsk))
+		c.mux.HandleFunc("POST /console/clock", c.own(c.serveClock))
+		c.mux.Handle("/", c.API)
+	})
+}
+
+// ServeHTTP implements http.Handler. It refuses these requests:
+//
+//   - For the page, a Host that is not a loopback name or address with the
+//     server's port. Another site could point its own name to this machine.
+//   - For the page, an Origin other than the page itself. A POST must have an
+//     Origin and must be JSON.
+//
+// The Invoke API refuses requests of other sites itself.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.init()
+	c.mux.ServeHTTP(w, r)
+}
+
+// Close ends the streams of events, so that the server can stop.
+func (c *Console) Close() {
+	c.init()
+	c.end()
+}
+
+// notify wakes the streams. The caller holds c.mu.
+func (c *Console) notify() {
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
+	}
+}

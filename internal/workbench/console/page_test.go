@@ -1,0 +1,165 @@
+package console_test
+
+import (
+	"html"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cric-talk/guards/internal/lambdafn"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/workbench/console"
+)
+
+// The page makes sense without JavaScript: it has all guards and limits, and
+// what has happened so far.
+func TestThePageAsServedHasGuardsLimitsAndAnswers(t *testing.T) {
+	r := start(t, 0, nil)
+	empty := html.UnescapeString(r.get("/"))
+	for _, g := range limits.All {
+		for _, a := range g.Activities {
+			row := "<td>" + a.Name + `</td><td class="code">unlimited</td>`
+			if !a.Unlimited {
+				row = "<td>" + a.Name + `</td><td class="code">` + a.Limit.String() + "</td>"
+			}
+			if !strings.Contains(empty, row) || !strings.Contains(empty, `<option value="`+a.Name+`" data-guard="`+g.Name+`">`) {
+				t.Errorf("the page does not list %s of %s", a.Name, g.Name)
+			}
+		}
+	}
+	if !strings.Contains(empty, "Listens only on <strong>"+strings.TrimPrefix(r.url, "http://")) {
+		t.Error("the page does not tell where it listens")
+	}
+	r.app("posts-guard", `{"userId": "<script>x</script>", "activity": "create_post", "count": 4}`)
+	r.app("posts-guard", `{"activity": "create_post"}`)
+	full := r.get("/")
+	for _, want := range []string{
+		`&lt;script&gt;x&lt;/script&gt;`, `4 of 10 used, 6 left`, `<meter min="0" max="10" value="4" aria-label="used">`,
+		`check create_post × 4`, `ValidationError: userId is missing`, `resets at 12:01:00`, `data-last="2"`,
+	} {
+		if !strings.Contains(full, want) {
+			t.Errorf("the page does not contain %s", want)
+		}
+	}
+	if strings.Contains(full, "<script>x") {
+		t.Error("a user id becomes HTML")
+	}
+}
+
+// The page works offline: it loads nothing from other hosts.
+func TestThePageLoadsOnlyItsOwnFiles(t *testing.T) {
+	r := start(t, 0, nil)
+	loads := regexp.MustCompile(`(?:src|href)="([^"#][^"]*)"`)
+	for _, found := range loads.FindAllStringSubmatch(r.get("/"), -1) {
+		if found[1] != "/" && !strings.HasPrefix(found[1], "/console/") {
+			t.Errorf("the page refers to %s", found[1])
+		}
+	}
+	for _, path := range []string{"/console/console.js", "/console/console.css"} {
+		if strings.Contains(r.get(path), "https://") {
+			t.Errorf("%s refers to another host", path)
+		}
+	}
+}
+
+func TestTheClockCanBeFixed(t *testing.T) {
+	const why = "The clock can't be moved, because others count in this table."
+	r := start(t, 0, func(c *console.Console, _ *lambdafn.Settings) { c.Fixed = why })
+	if page := html.UnescapeString(r.get("/")); !strings.Contains(page, why) || strings.Contains(page, `id="moves"`) {
+		t.Error("the page offers to move the clock")
+	}
+	if got := r.own("/console/clock", `{"move": 1000}`); got.status != 409 || strings.TrimSpace(got.body) != why {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+// A release that is repeated or too late gives nothing back.
+func TestThePictureKeepsWhatAReleaseDidNotGiveBack(t *testing.T) {
+	r := start(t, 0, nil)
+	answer := r.app("posts-guard", `{"userId": "u1", "activity": "create_post", "count": 5}`)
+	receipts := regexp.MustCompile(`"at":\d+,"requestId":"[^"]+"`)
+	receipt := receipts.FindString(answer)
+	late := receipts.FindString(r.app("posts-guard", `{"userId": "u1", "activity": "create_post"}`))
+	for _, step := range []struct {
+		receipt string
+		move    string // of the clock, in milliseconds
+	}{{receipt, "0"}, {receipt, "0"}, {late, "60000"}} {
+		r.own("/console/clock", `{"move": `+step.move+`}`)
+		r.app("posts-guard", `{"userId": "u1", "activity": "create_post", "op": "release", "count": 2, `+step.receipt+`}`)
+		description := regexp.MustCompile(`<desc id="d">.*`).FindString(r.get("/console/picture.svg?user=u1&activity=create_post"))
+		if !strings.Contains(description, ">4 requests ") {
+			t.Errorf("after the release of %s: %s, want 4 requests", step.receipt, description)
+		}
+	}
+}
+
+func TestThePictureShowsTheLastRequests(t *testing.T) {
+	r := start(t, 0, nil)
+	const picture = "/console/picture.svg?user=u1&activity=create_post"
+	if got := r.send("GET", picture, ""); got.status != 404 || !strings.HasPrefix(got.body, "Nothing to draw yet") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	var receipt string
+	for range 12 {
+		answer := r.app("posts-guard", `{"userId": "u1", "activity": "create_post"}`)
+		if receipt == "" {
+			receipt = regexp.MustCompile(`"at":\d+,"requestId":"[^"]+"`).FindString(answer)
+		}
+	}
+	r.app("posts-guard", `{"userId": "u2", "activity": "create_post"}`)                 // another user
+	r.app("posts-guard", `{"userId": "u1", "activity": "create_post", "op": "status"}`) // counts nothing
+	for _, step := range []struct{ event, want string }{
+		{"", "12 requests: 10 allowed, 2 refused"},
+		{`{"userId": "u1", "activity": "create_post", "op": "release", ` + receipt + `}`, "11 requests: 10 allowed, 1 refused"},
+		{`{"userId": "u1", "activity": "create_post", "op": "reset"}`, ""},
+		{`{"userId": "u1", "activity": "create_post", "count": 3}`, "3 requests: 3 allowed, 0 refused"},
+		{`{"userId": "u1", "activity": "create_post", "requestId": "r1"}`, "4 requests: 4 allowed, 0 refused"},
+		{`{"userId": "u1", "activity": "create_post", "requestId": "r1"}`, "4 requests: 4 allowed, 0 refused"}, // a duplicate
+	} {
+		if step.event != "" {
+			r.app("posts-guard", step.event)
+		}
+		svg := r.send("GET", picture, "")
+		if step.want == "" {
+			if svg.status != 404 {
+				t.Errorf("%s: %d", step.event, svg.status)
+			}
+			continue
+		}
+		description := regexp.MustCompile(`<desc id="d">.*`).FindString(svg.body)
+		got := regexp.MustCompile(`<desc id="d">(\d+ requests) of the user u1 .* UTC(: .*), 0 delayed`).ReplaceAllString(description, "$1$2|")
+		if svg.header.Get("Content-Type") != "image/svg+xml" || !strings.HasPrefix(got, step.want+"|") {
+			t.Errorf("after %s: %d %s, want %q", step.event, svg.status, description, step.want)
+		}
+		if policy := svg.header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; style-src 'unsafe-inline'") {
+			t.Errorf("the picture has the policy %q", policy)
+		}
+	}
+}
+
+// A picture, and the list of answers, keep only the last ones.
+func TestTheConsoleKeepsTheLastAnswers(t *testing.T) {
+	r := start(t, 0, nil)
+	for range 201 {
+		r.app("ingest-guard", `{"userId": "u1", "activity": "ingest", "count": 50}`)
+	}
+	if svg := r.get("/console/picture.svg?user=u1&activity=ingest"); !strings.Contains(svg, ">10000 requests of the user u1 ") {
+		t.Errorf("the picture of 10,050 requests is of %s", regexp.MustCompile(`<desc id="d">.*`).FindString(svg))
+	}
+	if n := strings.Count(r.get("/"), `<li class="answer refused">`); n != 100 {
+		t.Errorf("the page as served has %d of 201 answers, want the last 100", n)
+	}
+}
+
+// A guard accepts an event of 64 KiB. The page shows the beginning.
+func TestALongEventIsCut(t *testing.T) {
+	r := start(t, 0, nil)
+	s := r.watch("")
+	for length, whole := range map[int]bool{3900: true, 4000: false} { // the rest of the event takes less than 100 bytes
+		role := strings.Repeat("r", length)
+		r.app("posts-guard", `{"userId": "u1", "activity": "like", "roles": ["`+role+`"]}`)
+		if e := s.wait("answer", ""); strings.Contains(e.data, role) != whole || strings.Contains(e.data, `rrr ...",`) == whole {
+			t.Errorf("a role of %d bytes: %.5000s", length, e.data)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package console_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/lambdafn"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/workbench/console"
+	"github.com/cric-talk/guards/internal/workbench/invokeapi"
+)
+
+// A rig is a console in front of all guards, which count in memory.
+type rig struct {
+	t     *testing.T
+	url   string
+	page  *console.Console
+	store *store
+}
+
+// A store can be down. It counts the reads of each user's items.
+type store struct {
+	ratelimit.Store
+	down  atomic.Bool
+	reads sync.Map // *atomic.Int64 by user
+}
+
+// readsOf returns the number of reads of a user's items.
+func (s *store) readsOf(user string) *atomic.Int64 {
+	n, _ := s.reads.LoadOrStore(user, new(atomic.Int64))
+	return n.(*atomic.Int64)
+}
+
+var errDown = &ratelimit.StoreError{Failure: ratelimit.Misconfigured, What: "access to the table is denied"}
+
+func (s *store) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, error) {
+	s.readsOf(k.UserID).Add(1)
+	if s.down.Load() {
+		return ratelimit.Item{}, errDown
+	}
+	return s.Store.Read(ctx, k)
+}
+
+func (s *store) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
+	if s.down.Load() {
+		return ratelimit.Item{}, false, errDown
+	}
+	return s.Store.Update(ctx, w)
+}
+
+// noon is the time at which the clock of a test begins. It is the start of a
+// window of each limit but a day.
+var noon = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
+
+// start starts a rig. Its clock runs, and it begins some time after noon. Change
+// may be nil.
+func start(t *testing.T, after time.Duration, change func(*console.Console, *lambdafn.Settings)) *rig {
+	t.Helper()
+	began := time.Now()
+	server := httptest.NewUnstartedServer(nil)
+	r := &rig{t: t, store: &store{Store: new(memstore.Store)}}
+	r.page = &console.Console{
+		Guards: limits.All, Address: server.Listener.Addr().String(), CountsIn: "memory",
+		Clock: console.NewClock(func() time.Time { return noon.Add(after + time.Since(began)) }),
+		Wait:  func(d time.Duration) string { return fmt.Sprintf("%d s", (d+time.Second-1)/time.Second) },
+	}
+	settings := lambdafn.Settings{DecisionTimeout: time.Second, BypassRoles: []string{"admin"}}
+	api := &invokeapi.Server{Functions: map[string]invokeapi.Function{}}
+	if change != nil {
+		change(r.page, &settings)
+	}
+	for _, g := range r.page.Guards {
+		h := settings.Handler(g, r.store)
+		h.Limiter.Now = r.page.Clock.Now
+		api.Functions[g.Name] = invokeapi.Function{URL: true, Timeout: 10 * time.Second, Handler: r.page.Watch(g.Name, h)}
+	}
+	r.page.API = api
+	server.Config.Handler = r.page
+	server.Start()
+	t.Cleanup(func() {
+		r.page.Close()
+		server.Close()
+	})
+	r.url = server.URL
+	return r
+}
+
+// An answer is an HTTP response.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// app sends an event as an app does.
+func (r *rig) app(guard, event string) string {
+	r.t.Helper()
+	answer := r.send(http.MethodPost, "/2015-03-31/functions/"+guard+"/invocations", event)
+	if answer.status != http.StatusOK {
+		r.t.Fatalf("%s: %d %s", event, answer.status, answer.body)
+	}
+	return answer.body
+}
+
+// own sends what the page itself sends.
+func (r *rig) own(path, body string) answer {
+	r.t.Helper()
+	return r.send(http.MethodPost, path, body, "Origin", r.url, "Content-Type", "application/json")
+}
+
+// get returns the page as served.
+func (r *rig) get(path string) string {
+	r.t.Helper()
+	answer := r.send(http.MethodGet, path, "")
+	if answer.status != http.StatusOK {
+		r.t.Fatalf("GET %s: %d %s", path, answer.status, answer.body)
+	}
+	return answer.body
+}
+
+// send sends a request. Headers alternate between names and values; the header
+// Host is the host of the request.
+func (r *rig) send(method, path, body string, headers ...string) answer {
+	r.t.Helper()
+	request, err := http.NewRequestWithContext(r.t.Context(), method, r.url+path, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			request.Host = headers[i+1]
+			continue
+		}
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return answer{response.StatusCode, response.Header, string(text)}
+}

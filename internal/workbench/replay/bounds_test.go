@@ -1,0 +1,64 @@
+package replay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
+	. "github.com/cric-talk/guards/internal/workbench/replay"
+)
+
+// endless is the traffic of a few users. It makes each line when it is read.
+type endless struct {
+	lines, last int64
+	left        strings.Reader
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.left.Len() == 0 {
+		if e.lines++; e.lines > e.last {
+			return 0, io.EOF
+		}
+		line := fmt.Sprintf("%d,u%d,act\n", start+e.lines*50, e.lines%50)
+		if e.lines == 1 {
+			line = "time,user,activity\n" + line
+		}
+		e.left.Reset(line)
+	}
+	return e.left.Read(p)
+}
+
+func TestMemoryDoesNotGrowWithTheNumberOfLines(t *testing.T) {
+	for _, limit := range []string{"20/1m", "log 20/1m"} {
+		var used []int64
+		r := &Replay{Activity: "act", Policy: policy.Must(limit), Progress: func(int64) {
+			used = append(used, testkit.HeapInUse())
+		}}
+		report, err := r.Run(t.Context(), read(&endless{last: 100_000}))
+		if err != nil || report.Requests != 100_000 || len(used) < 6 {
+			t.Fatal(report, err, len(used))
+		}
+		if limit == "20/1m" { // a search keeps its copy of the requests in a file
+			used = nil
+			if got, err := r.Suggest(t.Context(), read(&endless{last: 100_000}), 999_000, spoolFile(t), nil); err != nil || got.Requests != 100_000 || len(used) < 6 {
+				t.Fatal(got, err, len(used))
+			}
+		}
+		if first, last := used[2], used[len(used)-1]; last > first+1<<20 {
+			t.Errorf("%s: %d bytes are in use after %d lines, %d after %d", limit, first, 3<<14, last, len(used)<<14)
+		}
+	}
+}
+
+func TestReplayEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &Replay{Activity: "act", Policy: policy.Must("20/1m"), Progress: func(int64) { cancel() }}
+	if _, err := r.Run(ctx, read(&endless{last: 1 << 40})); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v, want context.Canceled", err)
+	}
+}

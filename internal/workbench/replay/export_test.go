@@ -1,0 +1,16 @@
+package replay
+
+import (
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/workbench/replay/traffic"
+)
+
+// Check returns a func that decides lines as a replay does, with all figures or
+// only with those of a report.
+func Check(p policy.Policy, figures bool) func(traffic.Line) ratelimit.Decision {
+	return newDecider(p, figures).check
+}
+
+// WithLimit is withLimit.
+var WithLimit = withLimit

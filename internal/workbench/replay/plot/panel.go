@@ -1,0 +1,175 @@
+package plot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cric-talk/guards/internal/workbench/replay"
+)
+
+// panel draws one limit. At the top are piles of the requests that it held up.
+// Below them is the curve of the count, with a line at the limit.
+func (p *picture) panel(of *replay.Panel) {
+	height := plotHeight
+	if len(p.t.Panels) > 1 || p.compares() {
+		height = oneOfMany
+	}
+	if len(p.t.Panels) > 1 {
+		p.text("b", "start", left, p.y+12*pixel, "limit “"+of.Name+"”")
+		p.y += 20 * pixel
+	}
+	piles, rows := p.piles(of)
+	lane := px(0)
+	if rows > 0 {
+		lane = px(rows)*pileRow + 8*pixel
+	}
+	top := p.y
+	plot := scale{top: top + lane, bottom: top + lane + height, most: of.Limit}
+	for _, s := range of.Steps {
+		plot.most = max(plot.most, s.Used)
+	}
+	p.windows(of, plot.top, plot.bottom)
+	if lane > 0 {
+		p.rect("lane", left, top, right-left, lane)
+		p.pile(piles, top+lane-8*pixel)
+		p.text("s", "end", left-8*pixel, top+lane-5*pixel, held(of))
+	}
+	p.borders(of, top, plot.bottom)
+	p.curve(of, plot)
+	p.scaleMarks(of, plot)
+	for _, m := range of.Marks {
+		if m.Kind == replay.Allowed || m.Kind == replay.Runs {
+			p.shape(shapes[m.Kind], p.x(m.At), plot.y(m.Used))
+		}
+	}
+	p.y = plot.bottom
+	if of != &p.t.Panels[len(p.t.Panels)-1] {
+		p.y += 18 * pixel
+	}
+}
+
+// A scale maps counts to heights. The count 0 is at the bottom.
+type scale struct {
+	top, bottom px
+	most        int64
+}
+
+func (s scale) y(count int64) px {
+	const headroom = 12 * pixel
+	return s.bottom - px(int64(s.bottom-s.top-headroom)*count/s.most)
+}
+
+// windows shades every other window.
+func (p *picture) windows(of *replay.Panel, top, bottom px) {
+	for _, border := range of.Borders(p.t.From-of.Window, p.t.To) {
+		if border/of.Window%2 == 1 {
+			from, to := max(left, p.x(border)), min(right, p.x(border+of.Window))
+			p.rect("odd", from, top, max(0, to-from), bottom-top)
+		}
+	}
+}
+
+// borders draws the borders of the windows, across the height of the panel.
+func (p *picture) borders(of *replay.Panel, top, bottom px) {
+	for _, border := range of.Borders(p.t.From, p.t.To) {
+		p.line("border", p.x(border), top, p.x(border), bottom)
+	}
+}
+
+// curve draws the count and fills the area below it.
+func (p *picture) curve(of *replay.Panel, plot scale) {
+	var d strings.Builder
+	for i, s := range of.Steps {
+		if x, y := p.x(s.At), plot.y(s.Used); i == 0 {
+			fmt.Fprintf(&d, "M%v %v", x, y)
+		} else {
+			fmt.Fprintf(&d, "H%vV%v", x, y)
+		}
+	}
+	if d.Len() == 0 {
+		return
+	}
+	end := p.x(p.t.To)
+	fmt.Fprintf(&d, "H%v", end)
+	p.add(`<path class="area" d="%sV%vH%vZ"/>`, &d, plot.bottom, p.x(of.Steps[0].At))
+	p.add(`<path class="curve" d="%s"/>`, &d)
+}
+
+// scaleMarks draws the lines at 0 and at the limit, with their numbers.
+func (p *picture) scaleMarks(of *replay.Panel, plot scale) {
+	number := func(class string, count int64, text string) {
+		p.text(class, "end", left-8*pixel, plot.y(count)+4*pixel, text)
+	}
+	number("s", 0, "0")
+	if half := of.Limit / 2; of.Limit%2 == 0 {
+		number("s", half, fmt.Sprint(half))
+	}
+	number("b", of.Limit, fmt.Sprint("limit ", of.Limit))
+	p.line("limit", left, plot.y(of.Limit), right, plot.y(of.Limit))
+	p.line("axis", left, plot.bottom, right, plot.bottom)
+}
+
+// held returns the label of a panel's piles.
+func held(of *replay.Panel) string {
+	var kinds []string
+	for _, kind := range []replay.Kind{replay.Refused, replay.Delayed} {
+		if slices.ContainsFunc(of.Marks, func(m replay.Mark) bool { return m.Kind == kind }) {
+			kinds = append(kinds, shapes[kind])
+		}
+	}
+	if len(kinds) > 1 {
+		return "held up"
+	}
+	return kinds[0]
+}
+
+// A pile counts the requests that were held up at about the same time.
+type pile struct {
+	x                px
+	delayed, refused int64
+}
+
+// piles sorts the requests that were held up into piles. It also returns the
+// number of marks in the highest pile.
+func (p *picture) piles(of *replay.Panel) (piles []pile, rows int64) {
+	marks := slices.DeleteFunc(slices.Clone(of.Marks), func(m replay.Mark) bool { return m.Kind != replay.Refused && m.Kind != replay.Delayed })
+	slices.SortStableFunc(marks, func(a, b replay.Mark) int { return int(p.x(a.At) - p.x(b.At)) })
+	for _, m := range marks {
+		x := p.x(m.At)
+		if n := len(piles); n == 0 || x >= piles[n-1].x+pileRow {
+			piles = append(piles, pile{x: x})
+		}
+		last := &piles[len(piles)-1]
+		if m.Kind == replay.Delayed {
+			last.delayed += m.N
+		} else {
+			last.refused += m.N
+		}
+		rows = max(rows, min(highest, last.delayed+last.refused))
+	}
+	return piles, rows
+}
+
+// pile draws piles that stand on ground. A pile that is too high is cut, and
+// the number of its requests is written on it if there is room.
+func (p *picture) pile(piles []pile, ground px) {
+	free := px(0)
+	for _, pile := range piles {
+		all := pile.delayed + pile.refused
+		for row := range min(all, highest) {
+			kind := replay.Refused
+			if row < pile.delayed {
+				kind = replay.Delayed
+			}
+			if row == highest-1 && all > highest {
+				break
+			}
+			p.shape(shapes[kind], pile.x, ground-px(row)*pileRow)
+		}
+		if number := fmt.Sprint(all); all > highest && pile.x >= free {
+			p.text("s", "middle", pile.x, ground-(highest-1)*pileRow+4*pixel, number)
+			free = pile.x + px(len(number)+1)*7*pixel
+		}
+	}
+}

@@ -1,0 +1,153 @@
+// Package plot draws a timeline as SVG: the requests and their outcome, and the
+// count below the limit.
+package plot
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/cric-talk/guards/internal/workbench/replay"
+)
+
+const (
+	width        = 800 * pixel
+	left         = 78 * pixel // of the time axis
+	right        = width - 34*pixel
+	inset        = 6 * pixel // room for a mark at either end of the axis
+	plotHeight   = 150 * pixel
+	oneOfMany    = 96 * pixel // height, if there are several limits
+	pileRow      = 9 * pixel  // distance between two marks of a pile
+	longestTitle = 85         // characters
+	longestLine  = 105        // characters of the line below the title
+	highest      = 8          // marks in a pile; a higher pile is cut and gets a number
+)
+
+// A picture is a canvas that is filled from top to bottom.
+type picture struct {
+	canvas
+	all []*replay.Timeline // several are compared
+	t   *replay.Timeline   // the one that is being drawn
+	y   px                 // where the next part begins
+}
+
+// SVG draws one timeline, or several of the same user and the same period below
+// each other. It writes the same bytes for the same timelines, on every machine.
+func SVG(w io.Writer, timelines ...*replay.Timeline) error {
+	p := &picture{all: timelines, t: timelines[0]}
+	p.heading()
+	for _, t := range timelines {
+		p.t = t
+		if p.compares() {
+			p.subheading()
+		}
+		for i := range t.Panels {
+			p.panel(&t.Panels[i])
+		}
+		p.times()
+		p.densest()
+	}
+	height := p.y + 14*pixel
+
+	var all canvas
+	all.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %v %v" width="%v" height="%v" role="img" aria-labelledby="t d">`,
+		width, height, width, height)
+	all.add(`<title id="t">%s</title>`, escape(p.title()))
+	all.add(`<desc id="d">%s</desc>`, escape(p.description()))
+	all.add("%s", style)
+	all.rect("bg", 0, 0, width, height)
+	_, _ = all.Write(p.Bytes())
+	all.add("</svg>")
+	_, err := w.Write(all.Bytes())
+	return err
+}
+
+// compares reports whether the picture shows several timelines.
+func (p *picture) compares() bool { return len(p.all) > 1 }
+
+// shapes are the ids of the marks in style.
+var shapes = [...]string{replay.Allowed: "allowed", replay.Refused: "refused", replay.Delayed: "delayed", replay.Runs: "runs"}
+
+// x returns the place of a time on the axis.
+func (p *picture) x(at int64) px {
+	const axis = int64(right - left - 2*inset)
+	return left + inset + px(axis*(at-p.t.From)/(p.t.To-p.t.From))
+}
+
+// densest draws a bracket around the time with the most allowed requests.
+func (p *picture) densest() {
+	d := p.t.Densest
+	if d.N == 0 {
+		return
+	}
+	class, words := "bracket", "b"
+	if d.N > d.Limit {
+		class, words = "over", "w"
+	}
+	from, to := p.x(d.From)-4*pixel, p.x(d.To)+4*pixel
+	p.add(`<path class="%s" d="M%v %vv%vH%vv%v"/>`, class, from, p.y, 6*pixel, to, -6*pixel)
+	const half = 150 * pixel // at least half the width of the text
+	x, anchor := (from+to)/2, "middle"
+	switch {
+	case x < left+half:
+		x, anchor = max(from, left), "start"
+	case x > right-half:
+		x, anchor = min(to, right), "end"
+	}
+	p.text(words, anchor, x, p.y+22*pixel, most(p.t))
+	p.y += 24 * pixel
+}
+
+// most returns the number of allowed requests in the densest time, in words.
+func most(t *replay.Timeline) string {
+	verb := "allowed"
+	if t.Delayed > 0 {
+		verb = "run"
+	}
+	d := t.Densest
+	s := fmt.Sprintf("most %s in any %s: %d", verb, span(d.Window), d.N)
+	if d.To > d.From {
+		s += ", here in " + length(d.To-d.From)
+	}
+	return s
+}
+
+// span returns a duration in words that can follow "any", such as minute or 5
+// s.
+func span(ms int64) string {
+	for _, unit := range []struct {
+		ms          int64
+		one, symbol string
+	}{{86_400_000, "day", "days"}, {3_600_000, "hour", "h"}, {60_000, "minute", "min"}, {1000, "second", "s"}} {
+		if ms == unit.ms {
+			return unit.one
+		}
+		if ms%unit.ms == 0 {
+			return fmt.Sprintf("%d %s", ms/unit.ms, unit.symbol)
+		}
+	}
+	return fmt.Sprintf("%d ms", ms)
+}
+
+// length returns a duration in words, rounded up.
+func length(ms int64) string {
+	switch {
+	case ms < 1000:
+		return fmt.Sprintf("%d ms", ms)
+	case ms < 120_000:
+		return fmt.Sprintf("%d s", (ms+999)/1000)
+	case ms < 7_200_000:
+		return fmt.Sprintf("%d min", (ms+59_999)/60_000)
+	}
+	return fmt.Sprintf("%d h", (ms+3_599_999)/3_600_000)
+}
+
+// period returns the start and the end of the timeline, in words.
+func period(t *replay.Timeline) string {
+	const day, clock = "2 January 2006 ", "15:04:05"
+	from, to := time.UnixMilli(t.From).UTC(), time.UnixMilli(t.To).UTC()
+	if from.Format(day) == to.Format(day) {
+		return from.Format(day+clock) + " to " + to.Format(clock) + " UTC"
+	}
+	return from.Format(day+clock) + " to " + to.Format(day+clock) + " UTC"
+}

@@ -1,0 +1,232 @@
+package plot_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/cric-talk/guards/internal/workbench/replay"
+	. "github.com/cric-talk/guards/internal/workbench/replay/plot"
+)
+
+// sample returns a timeline with every kind of mark and two panels, one with
+// windows.
+func sample() *replay.Timeline {
+	const start = 1_767_571_200_000
+	return &replay.Timeline{
+		Activity: "act", Policy: "2/1m", User: "u1", From: start, To: start + 120_000, Requests: 60, Allowed: 3, Refused: 50, Delayed: 7,
+		Panels: []replay.Panel{
+			{
+				Name: "minute", Limit: 2, Window: 60_000,
+				Steps: []replay.Step{{At: start}, {At: start + 1000, Used: 2}, {At: start + 60_000}},
+				Marks: []replay.Mark{
+					{At: start, Kind: replay.Allowed, Used: 1, N: 1}, {At: start + 119_999, Kind: replay.Allowed, Used: 2, N: 2},
+					{At: start + 50, Kind: replay.Refused, Used: 2, N: 50}, {At: start + 119_999, Kind: replay.Delayed, Used: 2, N: 7},
+					{At: start + 60_000, Kind: replay.Runs, Used: 1, N: 1},
+				},
+			},
+			{Name: "bucket", Limit: 15, Steps: []replay.Step{{At: start, Used: 20}}, Marks: []replay.Mark{{At: start, Kind: replay.Allowed, Used: 20, N: 1}}},
+		},
+		Densest: replay.Densest{Window: 60_000, Limit: 2, N: 3, From: start, To: start + 59_000},
+	}
+}
+
+func draw(t *testing.T, line *replay.Timeline) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := SVG(&b, line); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// elements parses the picture as strict XML.
+func elements(t *testing.T, svg string) (all []xml.StartElement, text string) {
+	t.Helper()
+	var words strings.Builder
+	d := xml.NewDecoder(strings.NewReader(svg))
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return all, words.String()
+		}
+		if err != nil {
+			t.Fatalf("the picture is not valid XML: %v\n%s", err, svg)
+		}
+		switch token := token.(type) {
+		case xml.StartElement:
+			all = append(all, token.Copy())
+		case xml.CharData:
+			words.Write(token)
+		}
+	}
+}
+
+func attr(e xml.StartElement, name string) string {
+	for _, a := range e.Attr {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+func TestEachKindHasAShape(t *testing.T) {
+	all, text := elements(t, draw(t, sample()))
+	shapes := map[string]int{}
+	for _, e := range all {
+		if e.Name.Local == "use" {
+			shapes[attr(e, "href")]++
+		}
+	}
+	// The legend has one of each. The 50 refused requests are one pile, which
+	// is cut and has 7 marks and a number. The 7 delayed requests are a pile of
+	// 7 marks.
+	want := map[string]int{"#allowed": 1 + 3, "#refused": 1 + 7, "#delayed": 1 + 7, "#runs": 1 + 1}
+	for shape, n := range want {
+		if shapes[shape] != n {
+			t.Errorf("%d of %s, want %d", shapes[shape], shape, n)
+		}
+	}
+	for _, words := range []string{
+		"act: 2/1m", "user u1 at the worst, 5 January 2026 00:00:00 to 00:02:00 UTC", "3 allowed", "50 refused", "7 delayed", "when those run",
+		"held up", "limit 2", "limit 15", "limit “minute”", "00:01:30", "most run in any minute: 3, here in 59 s",
+	} {
+		if !strings.Contains(text, words) {
+			t.Errorf("the picture does not say %q", words)
+		}
+	}
+	if !strings.Contains(draw(t, sample()), ">50<") {
+		t.Error("a pile that is cut has no number")
+	}
+}
+
+// Everything is inside the picture, whatever the counts and the length of the
+// period.
+func TestEverythingIsInsideThePicture(t *testing.T) {
+	for _, length := range []time.Duration{time.Millisecond, time.Second, 7 * time.Minute, time.Hour, 50 * time.Hour, 4000 * 24 * time.Hour} {
+		line := sample()
+		scale := func(at *int64) { *at = line.From + (*at-line.From)*length.Milliseconds()/120_000 }
+		for i := range line.Panels {
+			for j := range line.Panels[i].Marks {
+				scale(&line.Panels[i].Marks[j].At)
+			}
+			for j := range line.Panels[i].Steps {
+				scale(&line.Panels[i].Steps[j].At)
+			}
+		}
+		line.Panels[0].Window = max(1, length.Milliseconds()/7)
+		line.Densest.From, line.Densest.To = line.From, line.From+length.Milliseconds()-1
+		line.To = line.From + length.Milliseconds()
+		all, _ := elements(t, draw(t, line))
+		height, _ := strconv.ParseFloat(attr(all[0], "height"), 64)
+		ticks := 0
+		for _, e := range all[1:] {
+			x, y := attr(e, "x"), attr(e, "y")
+			if x == "" {
+				continue
+			}
+			right, _ := strconv.ParseFloat(x, 64)
+			bottom, _ := strconv.ParseFloat(y, 64)
+			w, _ := strconv.ParseFloat(attr(e, "width"), 64)
+			h, _ := strconv.ParseFloat(attr(e, "height"), 64)
+			if right < 0 || right+w > 800 || bottom < 0 || bottom+h > height {
+				t.Errorf("%v: %s at %s, %s is outside of 800 by %v", length, e.Name.Local, x, y, height)
+			}
+			if e.Name.Local == "text" && attr(e, "class") == "s" && attr(e, "text-anchor") == "middle" && bottom > 200 {
+				ticks++
+			}
+		}
+		if ticks < 2 || ticks > 10 {
+			t.Errorf("%v: %d times on the axis, want 2 to 10", length, ticks)
+		}
+	}
+}
+
+// Text from a file cannot become an element of the picture.
+func TestTextIsEscaped(t *testing.T) {
+	line := sample()
+	line.User, line.Activity, line.Panels[0].Name = `</text><script>"&'`, "a\x00\xff<b>", "]]>"
+	all, text := elements(t, draw(t, line))
+	for _, e := range all {
+		if name := e.Name.Local; name == "script" || name == "b" {
+			t.Errorf("the picture has an element %s, want the text escaped", name)
+		}
+	}
+	if !strings.Contains(text, `user </text><script>"&'`) || !strings.Contains(text, "]]>") {
+		t.Errorf("the text is lost: %s", text)
+	}
+}
+
+func TestManyLimitsFitTheTitle(t *testing.T) {
+	line := sample()
+	line.Policy = strings.Repeat("minute: 10/1m, ", 8)
+	if _, text := elements(t, draw(t, line)); !strings.Contains(text, "act: 2 limits") {
+		t.Error("a long title is not shortened")
+	}
+}
+
+// The line below the title ends inside the picture, however long the user's id
+// is. The description has the whole id.
+func TestALongUserFitsItsLine(t *testing.T) {
+	for _, user := range []string{"0a1b2c3d-4e5f-6789-abcd-ef0123456789", strings.Repeat("long-id+", 16)} {
+		line := sample()
+		line.User, line.From = user, line.From-24*3600*1000 // the period has two dates
+		all, text := elements(t, draw(t, line))
+		if !strings.Contains(text, "of the user "+user+" from") || len(all) < 10 {
+			t.Errorf("the description does not name the user %s", user)
+		}
+		for part := range strings.SplitSeq(text, "\n") {
+			if strings.HasPrefix(part, "user ") && (utf8.RuneCountInString(part) > 105 || !strings.HasPrefix(part, "user "+user[:10]) || !strings.Contains(part, user[len(user)-10:]+" at the worst, 4 January 2026 ")) {
+				t.Errorf("the line is %q", part)
+			}
+		}
+	}
+}
+
+func TestAnEmptyTimeline(t *testing.T) {
+	line := &replay.Timeline{Activity: "act", User: "u1", To: 1, Panels: []replay.Panel{{Limit: 1}}}
+	if all, text := elements(t, draw(t, line)); len(all) < 10 || strings.Contains(text, "most") {
+		t.Errorf("%d elements, %q", len(all), text)
+	}
+}
+
+func TestTheSameTimelineIsTheSameBytes(t *testing.T) {
+	first := draw(t, sample())
+	for range 20 {
+		if draw(t, sample()) != first {
+			t.Fatal("the same timeline has different bytes")
+		}
+	}
+}
+
+// A comparison has a subheading with the numbers of each limit, and one legend.
+func TestComparison(t *testing.T) {
+	other := sample()
+	other.Policy, other.Refused, other.Delayed = "log 3/1m", 57, 0
+	var b bytes.Buffer
+	if err := SVG(&b, sample(), other); err != nil {
+		t.Fatal(err)
+	}
+	all, text := elements(t, b.String())
+	for _, words := range []string{
+		"act: 2 limits compared", "user u1 at the worst, 5 January 2026", "2/1m: 3 allowed, 50 refused, 7 delayed.", "log 3/1m: 3 allowed, 57 refused, 0 delayed.",
+		"2/1m3 allowed, 50 refused, 7 delayed", "log 3/1m3 allowed, 57 refused", "when those run",
+	} {
+		if !strings.Contains(strings.ReplaceAll(text, "\n", ""), words) {
+			t.Errorf("the picture does not say %q", words)
+		}
+	}
+	height, _ := strconv.ParseFloat(attr(all[0], "height"), 64)
+	for _, e := range all {
+		if y, _ := strconv.ParseFloat(attr(e, "y"), 64); y > height {
+			t.Errorf("%s is at %v, outside of the height %v", e.Name.Local, y, height)
+		}
+	}
+}

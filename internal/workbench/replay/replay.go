@@ -1,0 +1,132 @@
+// Package replay shows what a limit would have done to recorded traffic.
+//
+// [Replay.Run] reads the traffic (package traffic) and decides each request as
+// a guard would have decided it at the recorded time. It returns a [Report]
+// with the figures. Three other functions build on the same decisions:
+//
+//   - [Replay.Compare] does the same for several limits side by side.
+//   - [Replay.Timelines] decides the requests of one user once more and keeps
+//     the details. Package plot draws them.
+//   - [Replay.Suggest] searches for the lowest limit that leaves most users
+//     alone.
+//
+// For example, the traffic is three requests of one user within a minute, and
+// the limit is 2/1m. The report has 2 requests allowed and 1 refused.
+//
+// The counts are kept in memory. The memory grows with the number of users, not
+// with the number of lines.
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/workbench/replay/traffic"
+)
+
+// A Replay decides the requests of one activity. It skips lines of other
+// activities.
+type Replay struct {
+	Activity string
+	Policy   policy.Policy     // not zero
+	Progress func(lines int64) // if set, called every 16,384 lines with the number of lines read so far
+}
+
+// progressLines is how many lines are read between two calls of Progress. Then
+// the context is checked too.
+const progressLines = 1 << 14
+
+// otherNames is the most other activities that an error names.
+const otherNames = 10
+
+// Run decides all requests of the traffic. If it returns an error, the report
+// has the figures up to there.
+func (r *Replay) Run(ctx context.Context, t *traffic.Reader) (*Report, error) {
+	reports, err := r.Compare(ctx, t)
+	return reports[0], err
+}
+
+// Compare decides all requests of the traffic under r.Policy, and again under
+// each other policy. The reports are in this order. If Compare returns an
+// error, they have the figures up to there.
+func (r *Replay) Compare(ctx context.Context, t *traffic.Reader, others ...policy.Policy) ([]*Report, error) {
+	s := newShards(r.Activity, slices.Concat([]policy.Policy{r.Policy}, others))
+	skipped, err := r.eachOfActivity(ctx, t, func(line traffic.Line) error {
+		s.add(line)
+		return nil
+	})
+	reports := s.end()
+	for _, report := range reports {
+		report.OtherActivities = skipped
+		report.finish(t)
+		report.Interrupted = ctx.Err() != nil
+	}
+	return reports, err
+}
+
+// eachOfActivity calls do with each request of the activity. It returns how many
+// lines of other activities it skipped. No request at all is an error.
+func (r *Replay) eachOfActivity(ctx context.Context, t *traffic.Reader, do func(traffic.Line) error) (skipped int64, err error) {
+	names := make(map[string]bool) // of other activities
+	found := false
+	err = r.each(ctx, t, func(line traffic.Line) error {
+		if line.Activity != r.Activity {
+			skipped++
+			if len(names) < otherNames {
+				names[line.Activity] = true
+			}
+			return nil
+		}
+		found = true
+		return do(line)
+	})
+	if err == nil && !found {
+		err = nothing(t, r.Activity, slices.Sorted(maps.Keys(names)))
+	}
+	return skipped, err
+}
+
+// each calls do with each line, until the end or an error.
+func (r *Replay) each(ctx context.Context, t *traffic.Reader, do func(traffic.Line) error) error {
+	for n := int64(1); ; n++ {
+		line, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = do(line)
+		}
+		if err != nil {
+			return err
+		}
+		if n%progressLines != 0 {
+			continue
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if r.Progress != nil {
+			r.Progress(n)
+		}
+	}
+}
+
+// nothing returns the error for traffic without a request of the activity.
+func nothing(t *traffic.Reader, activity string, others []string) error {
+	switch {
+	case t.Bad > 0 && len(others) == 0:
+		return fmt.Errorf("%s contains no requests, only bad lines (%d); the first: %s", t.Name(), t.Bad, t.FirstBad[0])
+	case len(others) == 0:
+		return fmt.Errorf("%s contains no requests, want CSV with a header and lines below it, JSON lines or an nginx log", t.Name())
+	}
+	for i, name := range others {
+		others[i] = strings.Trim(fmt.Sprintf("%+.40q", name), `"`)
+	}
+	return fmt.Errorf("%s has no request of the activity %+.40q, only of %s", t.Name(), activity, strings.Join(others, ", "))
+}

@@ -1,0 +1,140 @@
+package replay_test
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/internal/workbench/replay"
+	"github.com/cric-talk/guards/internal/workbench/replay/traffic"
+)
+
+// start is when the traffic of these tests begins, at the start of a day.
+const start = 1_767_571_200_000 // 2026-01-05T00:00:00Z
+
+// A moment is n requests of a user at a time after start.
+type moment struct {
+	at   time.Duration
+	user string
+	n    int
+}
+
+// open returns a reader of text. Its errors name it t.
+func open(text string) *traffic.Reader { return read(strings.NewReader(text)) }
+
+func read(text io.Reader) *traffic.Reader {
+	return traffic.NewReader(traffic.Options{Unit: traffic.Millis}, traffic.File{Name: "t", Text: text})
+}
+
+func record(moments ...moment) string {
+	var b strings.Builder
+	b.WriteString("time,user,activity\n")
+	for _, m := range moments {
+		for range m.n {
+			fmt.Fprintf(&b, "%d,%s,act\n", start+m.at.Milliseconds(), m.user)
+		}
+	}
+	return b.String()
+}
+
+func run(t testing.TB, p policy.Policy, text string) (*Replay, *Report) {
+	t.Helper()
+	r := &Replay{Activity: "act", Policy: p}
+	report, err := r.Run(t.Context(), open(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, report
+}
+
+// The traffic is the same for each policy: 10 requests at the end of a minute,
+// 10 at the start of the next one, and then one every 10 s.
+func TestEachPolicyOnADoubleBurst(t *testing.T) {
+	traffic := []moment{{59 * time.Second, "u1", 10}, {60 * time.Second, "u1", 10}}
+	for i := range 6 {
+		traffic = append(traffic, moment{time.Duration(65+10*i) * time.Second, "u1", 1})
+	}
+	for name, tt := range map[string]struct {
+		policy                    policy.Policy
+		allowed, refused, delayed int64
+		wait                      time.Duration // the longest
+		most                      int64         // allowed in any minute
+	}{
+		"fixed":     {policy.Must("10/1m"), 20, 6, 0, 55 * time.Second, 20},
+		"log":       {policy.Must("log 10/1m"), 10, 16, 0, 59 * time.Second, 10},
+		"sliding":   {policy.Must("sliding 10/1m"), 16, 10, 0, time.Millisecond, 16}, // every 6 s one of the first 10 loses its weight
+		"bucket":    {policy.Must("bucket 10/1m"), 16, 10, 0, 5 * time.Second, 16},
+		"burst":     {policy.Must("bucket 10/1m burst 15"), 21, 5, 0, 5 * time.Second, 21},
+		"reservoir": {policy.Must("reservoir 10/1m ahead 15m"), 20, 0, 6, 55 * time.Second, 20},
+		"several":   {policy.Must("minute: 10/1m, day: 12/1d"), 12, 14, 0, 24*time.Hour - 60*time.Second, 12},
+	} {
+		r, got := run(t, tt.policy, record(traffic...))
+		want := &Report{
+			Activity: "act", Policy: tt.policy.String(), From: start + 59_000, To: start + 115_000,
+			Requests: 26, Allowed: tt.allowed, Refused: tt.refused, Delayed: tt.delayed, LongestWaitMs: tt.wait.Milliseconds(), Users: 1, HeldUp: 1,
+			Worst: []User{{ID: "u1", Requests: 26, Allowed: tt.allowed, Refused: tt.refused, Delayed: tt.delayed, LongestWaitMs: tt.wait.Milliseconds()}},
+		}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Report{}, User{}), cmpopts.IgnoreFields(Report{}, "Limit", "WindowMs", "RefusedShare")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		timelines, err := r.Timelines(t.Context(), open(record(traffic...)), []*Report{got}, "")
+		if err != nil || timelines[0].Densest.N != tt.most || timelines[0].Requests != 26 || timelines[0].Allowed != tt.allowed {
+			t.Errorf("%s: the timeline has %+v, %v, want %d allowed in a minute", name, timelines, err, tt.most)
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	traffic := record(moment{0, "u1", 3}, moment{0, "u2", 1}, moment{time.Second, "u3", 5}, moment{-time.Second, "u3", 2}, moment{time.Minute, "u2", 2}) +
+		"1767571270000,u9,like\n1767571270000,u9,view\n"
+	_, got := run(t, policy.Must("2/1m"), traffic)
+	want := &Report{
+		Activity: "act", Policy: "2/1m", Limit: 2, WindowMs: 60_000, From: start - 1000, To: start + 60_000,
+		Requests: 13, Allowed: 9, Refused: 4, RefusedShare: 0.3077, LongestWaitMs: 60_000, Users: 3, HeldUp: 2,
+		Worst: []User{
+			{ID: "u3", Requests: 7, Allowed: 4, Refused: 3, LongestWaitMs: 59_000},
+			{ID: "u1", Requests: 3, Allowed: 2, Refused: 1, LongestWaitMs: 60_000},
+		},
+		OutOfOrder: 2, OutOfOrderMs: 2000, OtherActivities: 2,
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Report{}, User{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The order of the worst users does not depend on the order of a map.
+func TestTheWorstOfManyUsers(t *testing.T) {
+	var traffic []moment
+	for i := range 606 {
+		traffic = append(traffic, moment{0, fmt.Sprintf("u%03d", i), 1 + i%101})
+	}
+	_, got := run(t, policy.Must("1/1m"), record(traffic...))
+	var worst []string
+	for _, u := range got.Worst {
+		worst = append(worst, fmt.Sprint(u.ID, " ", u.Refused))
+	}
+	if diff := cmp.Diff([]string{"u100 100", "u201 100", "u302 100", "u403 100", "u504 100"}, worst); diff != "" || got.HeldUp != 600 {
+		t.Errorf("%d were held up, want 600; the worst (-want +got):\n%s", got.HeldUp, diff)
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"time,user,activity\n": "t contains no requests, want CSV with a header and lines below it, JSON lines or an nginx log",
+		"":                     "t contains no requests, want",
+		"time,user,activity\n1,u1,view\n1,u1,ac\n2,u2,view\n":  `t has no request of the activity "act", only of ac, view`,
+		record(moment{0, "u1", 1}) + "1767571200000,u1\n":      "t, line 3: it has 2 fields",
+		record(moment{0, "u1", 1}) + "1767571000000,u1,view\n": "t, line 3: time is 3m20s before that of an earlier line",
+	} {
+		r := &Replay{Activity: "act", Policy: policy.Must("2/1m")}
+		if _, err := r.Run(t.Context(), open(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}

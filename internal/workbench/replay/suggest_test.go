@@ -1,0 +1,232 @@
+package replay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/internal/workbench/replay"
+)
+
+func suggest(t testing.TB, limit, share, text string) (*Suggestion, error) {
+	t.Helper()
+	wanted, err := ParseShare(share)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Replay{Activity: "act", Policy: policy.Must(limit)}
+	return r.Suggest(t.Context(), open(text), wanted, spoolFile(t), nil)
+}
+
+func spoolFile(t testing.TB) io.ReadWriteSeeker {
+	t.Helper()
+	file, err := os.CreateTemp(t.TempDir(), "spool")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	return file
+}
+
+// The user un has n requests in a minute, and one more in the next minute.
+func TestSuggest(t *testing.T) {
+	var traffic []moment
+	for n := range 10 {
+		traffic = append(traffic, moment{0, fmt.Sprint("u", n+1), n + 1})
+	}
+	for n := range 10 {
+		traffic = append(traffic, moment{time.Minute, fmt.Sprint("u", n+1), 1})
+	}
+	text := record(traffic...)
+	for _, tt := range []struct {
+		limit, share, want string
+		heldUp             int64
+	}{
+		{"20/1m", "100%", "10/1m", 0},
+		{"20/1m", "90%", "9/1m", 1},
+		{"20/1m", "89.9%", "9/1m", 1},
+		{"20/1m", "0.1%", "1/1m", 9},
+		{"log 1/1h", "100%", "log 11/1h", 0},
+		{"sliding 1/1h", "50%", "sliding 6/1h", 5},
+		{"bucket 10/1m burst 20", "50%", "bucket 3/1m burst 6", 4},
+		{"bucket 10/1m", "70%", "bucket 8/1m", 2}, // a bucket can't have 7/1m
+		{"reservoir 1/1m ahead 1h", "100%", "reservoir 10/1m ahead 1h", 0},
+	} {
+		got, err := suggest(t, tt.limit, tt.share, text)
+		if err != nil || got.Policy != tt.want || got.HeldUp != tt.heldUp || got.Users != 10 || got.Requests != 65 || got.Share != float64(10-tt.heldUp)/10 {
+			t.Errorf("%s of %s: %+v, %v, want %s, which holds up %d", tt.share, tt.limit, got, err, tt.want, tt.heldUp)
+		}
+	}
+}
+
+// The suggestion reaches the share, and the next lower limit does not. This is
+// so for each kind of limit and any traffic.
+func TestTheSuggestionIsTheLowestLimit(t *testing.T) {
+	for _, k := range policy.Kinds() {
+		text := k.Name + " 3/9s"
+		t.Run(k.Name, rapid.MakeCheck(func(rt *rapid.T) {
+			var traffic []moment
+			at := time.Duration(0)
+			for range rapid.IntRange(1, 60).Draw(rt, "requests") {
+				at += time.Duration(rapid.SampledFrom([]int{0, 1, 500, 3000, 9000}).Draw(rt, "later")) * time.Millisecond
+				traffic = append(traffic, moment{at, rapid.SampledFrom([]string{"u1", "u2", "u3"}).Draw(rt, "user"), 1})
+			}
+			lines := record(traffic...)
+			share := rapid.SampledFrom([]string{"100%", "60%", "30%"}).Draw(rt, "share")
+			got, err := suggest(t, text, share, lines)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			wanted, _ := ParseShare(share)
+			enough := func(p policy.Policy) bool {
+				_, report := run(t, p, lines)
+				return (report.Users-report.HeldUp)*1_000_000 >= int64(wanted)*report.Users
+			}
+			if _, report := run(t, policy.Must(got.Policy), lines); report.HeldUp != got.HeldUp || !enough(policy.Must(got.Policy)) {
+				rt.Errorf("%+v, but %d of %d users are held up", got, report.HeldUp, report.Users)
+			}
+			for n := got.Limit - 1; n > 0; n-- {
+				if lower, err := WithLimit(policy.Must(text), n); err == nil && enough(lower) {
+					rt.Errorf("the suggestion is %s, but %s is enough for %s", got.Policy, lower, share)
+				}
+			}
+		}))
+	}
+}
+
+func TestSuggestRefuses(t *testing.T) {
+	var many []moment
+	for i := range 300 {
+		many = append(many, moment{time.Duration(i), "u1", 1})
+	}
+	for _, tt := range []struct{ limit, text, want string }{
+		{"minute: 10/1m, day: 200/1d", record(moment{0, "u1", 1}), "a suggestion needs a single limit, such as 20/1m"},
+		{"10/1m", "time,user,activity\n", "t contains no requests"},
+		{"10/1m", "time,user,activity\nx,u1,act\n", "t, line 2: time is not a time"},
+		{"10/100ms", record(many...), "even 35/100ms, the highest limit of this kind, holds up 1 of 1 users"},
+	} {
+		if got, err := suggest(t, tt.limit, "99.9%", tt.text); err == nil || got != nil || !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("%s: %+v, %v, want %s", tt.limit, got, err, tt.want)
+		}
+	}
+}
+
+// An interrupted search returns the best limit so far.
+func TestSuggestEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &Replay{Activity: "act", Policy: policy.Must("20/1m")}
+	got, err := r.Suggest(ctx, read(&endless{last: 1 << 15}), 1_000_000, spoolFile(t), func(policy.Policy) { cancel() })
+	if !errors.Is(err, context.Canceled) || got == nil || !got.Interrupted || got.HeldUp != 0 || got.Limit < 24 {
+		t.Errorf("%+v, %v, want a limit that is enough", got, err)
+	}
+	r.Progress = func(int64) { cancel() }
+	if got, err := r.Suggest(ctx, read(&endless{last: 1 << 40}), 1_000_000, spoolFile(t), nil); !errors.Is(err, context.Canceled) || got != nil {
+		t.Errorf("%+v, %v, want no suggestion", got, err)
+	}
+}
+
+func TestParseShare(t *testing.T) {
+	for text, want := range map[string]Share{"99.9%": 999_000, "100%": 1_000_000, "0.0001%": 1, "50.25 %": 502_500, "7.%": 70_000} {
+		if got, err := ParseShare(text); err != nil || got != want {
+			t.Errorf("%s is %d, %v, want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "%", "99.9", "0%", "100.0001%", "-1%", "1.23456%", "1e1%", "99,9%", "0.999"} {
+		if got, err := ParseShare(text); err == nil || !strings.Contains(err.Error(), "want a percentage above 0% and up to 100%, such as 99.9%") {
+			t.Errorf("%s is %d, %v", text, got, err)
+		}
+	}
+	if got := fmt.Sprint(Share(999_000), Share(1), Share(500_000)); got != "99.9% 0.0001% 50%" {
+		t.Error(got)
+	}
+}
+
+// Each report of a comparison is the one that the limit has alone.
+func TestCompare(t *testing.T) {
+	text := record(moment{0, "u1", 4}, moment{0, "u2", 9}, moment{time.Minute, "u1", 9})
+	limits := []string{"3/1m", "log 3/1h", "reservoir 3/1m ahead 1h", "minute: 5/1m, day: 6/1d"}
+	var others []policy.Policy
+	for _, limit := range limits[1:] {
+		others = append(others, policy.Must(limit))
+	}
+	r := &Replay{Activity: "act", Policy: policy.Must(limits[0])}
+	reports, err := r.Compare(t.Context(), open(text), others...)
+	if err != nil || len(reports) != len(limits) {
+		t.Fatal(reports, err)
+	}
+	for i, limit := range limits {
+		_, alone := run(t, policy.Must(limit), text)
+		if diff := cmp.Diff(summary(alone), summary(reports[i])); diff != "" {
+			t.Errorf("%s (-alone +compared):\n%s", limit, diff)
+		}
+	}
+	timelines, err := r.Timelines(t.Context(), open(text), reports, "", others...)
+	if err != nil || len(timelines) != len(limits) {
+		t.Fatal(timelines, err)
+	}
+	for i, line := range timelines {
+		if line.User != "u1" || line.Policy != limits[i] || line.From != timelines[0].From || line.To != timelines[0].To || line.Requests != 13 {
+			t.Errorf("%s: %+v, want 13 requests of u1 in the period of the first limit", limits[i], line)
+		}
+	}
+	if slices.ContainsFunc(timelines, func(l *Timeline) bool { return len(l.Panels) == 0 }) {
+		t.Error("a timeline has no panel")
+	}
+}
+
+func summary(r *Report) string {
+	return fmt.Sprint(r.Policy, r.From, r.To, r.Requests, r.Allowed, r.Refused, r.Delayed, r.Users, r.HeldUp, r.LongestWaitMs)
+}
+
+func TestWithLimit(t *testing.T) {
+	for _, tt := range []struct {
+		p    string
+		n    int64
+		want string // empty: an error
+	}{
+		{"10/1m", 12, "12/1m"},
+		{"log 100/12h", 1, "log 1/12h"},
+		{"bucket 10/1m", 20, "bucket 20/1m"},
+		{"bucket 10/1m burst 15", 20, "bucket 20/1m burst 30"},
+		{"bucket 10/1m burst 15 keep 1h", 1, "bucket 1/1m burst 2 keep 1h"},
+		{"reservoir 10/10s ahead 15m", 7, "reservoir 7/10s ahead 15m"},
+		{"bucket 10/1m", 7, ""}, // no whole number of milliseconds
+		{"bucket 1/1m burst 500000", 3, ""},
+		{"10/1m", 0, ""},
+		{"10/1m", 1_000_001, ""},
+	} {
+		got, err := WithLimit(policy.Must(tt.p), tt.n)
+		if got.String() != tt.want || (err == nil) != (tt.want != "") {
+			t.Errorf("%s with the limit %d is %q, %v, want %q", tt.p, tt.n, got, err, tt.want)
+		}
+	}
+}
+
+// The list of limits can be long, so a search can also be stopped while it is made.
+func TestASearchCanBeStoppedBeforeItsFirstTrial(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	traffic := io.MultiReader(strings.NewReader(record(moment{0, "u1", 5})), atEnd(cancel))
+	r := &Replay{Activity: "act", Policy: policy.Must("20/1m")}
+	got, err := r.Suggest(ctx, read(traffic), 1_000_000, spoolFile(t), func(p policy.Policy) { t.Errorf("a trial of %s", p) })
+	if !errors.Is(err, context.Canceled) || got != nil {
+		t.Errorf("%+v, %v, want %v", got, err, context.Canceled)
+	}
+}
+
+// atEnd is called when it is read.
+type atEnd func()
+
+func (f atEnd) Read([]byte) (int, error) {
+	f()
+	return 0, io.EOF
+}

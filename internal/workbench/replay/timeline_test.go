@@ -1,0 +1,222 @@
+package replay_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/internal/workbench/replay"
+)
+
+func timeline(t testing.TB, p policy.Policy, user, text string) *Timeline {
+	t.Helper()
+	r, report := run(t, p, text)
+	timelines, err := r.Timelines(t.Context(), open(text), []*Report{report}, user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return timelines[0]
+}
+
+func TestTimeline(t *testing.T) {
+	const ms = start
+	got := timeline(t, policy.Must("2/1m"), "", record(
+		moment{10 * time.Second, "u1", 1}, moment{15 * time.Second, "u2", 1}, moment{20 * time.Second, "u1", 3},
+		moment{61 * time.Second, "u1", 1}, moment{59 * time.Second, "u1", 1}, // the clock stepped back
+	))
+	want := &Timeline{
+		Activity: "act", Policy: "2/1m", User: "u1", From: ms, To: ms + 120_000, Whole: true,
+		Requests: 6, Allowed: 3, Refused: 3,
+		Panels: []Panel{{
+			Limit: 2, Window: 60_000,
+			Steps: []Step{{ms, 0}, {ms + 10_000, 1}, {ms + 20_000, 2}, {ms + 60_000, 0}, {ms + 61_000, 1}},
+			Marks: []Mark{
+				{ms + 10_000, Allowed, 1, 1}, {ms + 20_000, Allowed, 2, 1}, {ms + 20_000, Refused, 2, 2},
+				{ms + 61_000, Allowed, 1, 1}, {ms + 59_000, Refused, 2, 1},
+			},
+		}},
+		Densest: Densest{Window: 60_000, Limit: 2, N: 3, From: ms + 10_000, To: ms + 61_000},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A delayed request has two marks: when it came, and when it runs.
+func TestTimelineOfDelayedRequests(t *testing.T) {
+	const ms = start
+	got := timeline(t, policy.Must("reservoir 2/10s ahead 15m"), "", record(moment{time.Second, "u1", 5}))
+	want := []Mark{
+		{ms + 1000, Allowed, 1, 1}, {ms + 1000, Allowed, 2, 1}, {ms + 10_000, Runs, 1, 1}, {ms + 1000, Delayed, 2, 3},
+		{ms + 10_000, Runs, 2, 1}, {ms + 20_000, Runs, 1, 1},
+	}
+	if diff := cmp.Diff(want, got.Panels[0].Marks); diff != "" || got.To != ms+30_000 || got.Delayed != 3 {
+		t.Errorf("%d delayed until %d; marks (-want +got):\n%s", got.Delayed, got.To, diff)
+	}
+	if got.Densest.N != 4 || got.Densest.From != ms+1000 || got.Densest.To != ms+10_000 {
+		t.Errorf("the densest time is %+v, want 4 in 9 s", got.Densest)
+	}
+}
+
+// Each of several limits has a panel, with the requests that this limit
+// refused.
+func TestTimelineOfSeveral(t *testing.T) {
+	got := timeline(t, policy.Must("minute: 2/1m, hour: 3/1h"), "", record(moment{0, "u1", 3}, moment{time.Minute, "u1", 3}))
+	refused := map[string]int64{}
+	for _, p := range got.Panels {
+		for _, m := range p.Marks {
+			if m.Kind == Refused {
+				refused[fmt.Sprint(p.Name, " of ", p.Limit)] += m.N
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]int64{"minute of 2": 1, "hour of 3": 2}, refused); diff != "" || len(got.Panels) != 2 {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+}
+
+// The panel of the queue shows when delayed requests run, wherever that limit
+// stands.
+func TestTimelineOfAQueueAmongSeveralLimits(t *testing.T) {
+	got := timeline(t, policy.Must("day: 200/1d, queue: reservoir 2/10s ahead 15m"), "", record(moment{time.Second, "u1", 5}))
+	var runs []Mark
+	for _, p := range got.Panels {
+		for _, m := range p.Marks {
+			if m.Kind == Runs && p.Name == "queue" {
+				runs = append(runs, m)
+			} else if m.Kind == Runs {
+				t.Errorf("the panel of %s has the mark %+v", p.Name, m)
+			}
+		}
+	}
+	want := []Mark{{start + 10_000, Runs, 1, 1}, {start + 10_000, Runs, 2, 1}, {start + 20_000, Runs, 1, 1}}
+	if diff := cmp.Diff(want, runs); diff != "" || got.Delayed != 3 {
+		t.Errorf("%d delayed; marks (-want +got):\n%s", got.Delayed, diff)
+	}
+}
+
+// Limits with windows of the clock have borders, also if there are several.
+func TestBordersOfPanels(t *testing.T) {
+	got := timeline(t, policy.Must("fixed: 9/1m, log: log 9/1h, bucket: bucket 9/90s, sliding: sliding 9/2m, queue: reservoir 9/10s ahead 1m"), "", record(moment{0, "u1", 1}))
+	windows := map[string]int64{}
+	for _, p := range got.Panels {
+		windows[p.Name] = p.Window
+	}
+	if diff := cmp.Diff(map[string]int64{"fixed": 60_000, "log": 0, "bucket": 0, "sliding": 120_000, "queue": 10_000}, windows); diff != "" {
+		t.Errorf("windows (-want +got):\n%s", diff)
+	}
+}
+
+// A panel whose limit has too many windows in the picture shows no borders.
+func TestBordersOfAComparison(t *testing.T) {
+	text := record(moment{0, "u1", 1}, moment{9 * 24 * time.Hour, "u1", 1})
+	r, report := run(t, policy.Must("200/1d"), text)
+	timelines, err := r.Timelines(t.Context(), open(text), []*Report{report, report}, "", policy.Must("10/10s"))
+	if err != nil || timelines[0].Panels[0].Window != 24*3600*1000 || timelines[1].Panels[0].Window != 0 {
+		t.Errorf("%+v, %v, want borders for the days alone", timelines, err)
+	}
+}
+
+// A picture shows all requests of a user, or the windows around the worst one.
+func TestPeriod(t *testing.T) {
+	const minute = 60_000
+	busy := func(last time.Duration) string {
+		var traffic []moment
+		for at := time.Duration(0); at <= last; at += time.Minute {
+			n := 1
+			if at == 30*time.Minute {
+				n = 9
+			}
+			traffic = append(traffic, moment{at, "u1", n})
+		}
+		return record(traffic...)
+	}
+	for name, tt := range map[string]struct {
+		policy   policy.Policy
+		traffic  string
+		from, to int64
+		whole    bool
+	}{
+		"12 windows":          {policy.Must("2/1m"), busy(11*time.Minute + 30*time.Second), 0, 12 * minute, true},
+		"13 windows":          {policy.Must("2/1m"), busy(12 * time.Minute), 0, 12 * minute, false},
+		"the worst":           {policy.Must("2/1m"), busy(time.Hour), 26 * minute, 38 * minute, false},
+		"of a log":            {policy.Must("log 2/1m"), busy(time.Hour), 26 * minute, 38 * minute, false},
+		"one request":         {policy.Must("2/1m"), record(moment{90 * time.Second, "u1", 1}), minute, 2 * minute, true},
+		"one moment":          {policy.Must("2/12h"), record(moment{90 * time.Second, "u1", 9}), 0, 12 * 60 * minute, true},
+		"a while of a window": {policy.Must("2/12h"), record(moment{time.Hour, "u1", 5}, moment{2 * time.Hour, "u1", 5}), 54*minute - 1, 126*minute + 1, true},
+	} {
+		got := timeline(t, tt.policy, "", tt.traffic)
+		if got.From != start+tt.from || got.To != start+tt.to || got.Whole != tt.whole {
+			t.Errorf("%s: from %d to %d, whole: %v, want %d to %d, %v", name, got.From-start, got.To-start, got.Whole, tt.from, tt.to, tt.whole)
+		}
+	}
+}
+
+func TestTimelineOfAUser(t *testing.T) {
+	text := record(moment{0, "u1", 9}, moment{0, "u2", 4}, moment{0, "u3", 1})
+	p := policy.Must("9/1m")
+	if got := timeline(t, p, "u2", text); got.User != "u2" || got.Requests != 4 {
+		t.Errorf("%d requests of %s, want 4 of u2", got.Requests, got.User)
+	}
+	if got := timeline(t, p, "", text); got.User != "u1" || got.Requests != 9 { // all are allowed, so it is the busiest user
+		t.Errorf("%d requests of %s, want 9 of u1", got.Requests, got.User)
+	}
+	r, report := run(t, p, text)
+	_, err := r.Timelines(t.Context(), open(text), []*Report{report}, "u4")
+	if err == nil || err.Error() != `t has no request of the user "u4"` {
+		t.Errorf("an unknown user: %v, want an error", err)
+	}
+}
+
+// The number of steps is bounded, and the curve still shows each window's lowest
+// and highest count.
+func TestStepsAreBounded(t *testing.T) {
+	var traffic []moment
+	for i := range 12_000 {
+		traffic = append(traffic, moment{time.Duration(i) * time.Millisecond, "u1", 1})
+	}
+	got := timeline(t, policy.Must("300/1s"), "", record(traffic...))
+	steps := got.Panels[0].Steps
+	if n := len(steps); n > 4*480 {
+		t.Errorf("%d steps, want at most 4 for each of 480 columns", n)
+	}
+	lowest, highest := map[int64]int64{}, map[int64]int64{}
+	for i, s := range steps {
+		window := s.At / 1000
+		if _, ok := lowest[window]; !ok {
+			lowest[window] = s.Used
+		}
+		lowest[window], highest[window] = min(lowest[window], s.Used), max(highest[window], s.Used)
+		if i > 0 && s.At < steps[i-1].At {
+			t.Fatalf("step %d is before the one before", i)
+		}
+	}
+	for window := int64(start / 1000); window < start/1000+12; window++ {
+		if lowest[window] > 1 || highest[window] != 300 {
+			t.Errorf("window %d: the count is between %d and %d, want 0 or 1 to 300", window, lowest[window], highest[window])
+		}
+	}
+}
+
+// The number of marks is bounded, and each request is in one of them.
+func TestTimelineIsBounded(t *testing.T) {
+	for _, limit := range []string{"100/1m", "sliding 100/1m", "bucket 100/1m", "log 100/1m", "reservoir 100/1m ahead 15m"} {
+		var traffic []moment
+		for i := range 1200 {
+			traffic = append(traffic, moment{time.Duration(i) * 100 * time.Millisecond, "u1", 5})
+		}
+		got := timeline(t, policy.Must(limit), "", record(traffic...))
+		requests := int64(0)
+		for _, m := range got.Panels[0].Marks {
+			if m.Kind != Runs {
+				requests += m.N
+			}
+		}
+		if n := len(got.Panels[0].Marks); n > 1500 || requests != 6000 || got.Requests != 6000 {
+			t.Errorf("%s: %d marks for %d of 6000 requests", limit, n, requests)
+		}
+	}
+}

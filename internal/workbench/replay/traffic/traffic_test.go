@@ -1,0 +1,190 @@
+package traffic_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/internal/workbench/replay/traffic"
+)
+
+// start is when the traffic of these tests begins, at the start of a day.
+const start = 1_767_571_200_000 // 2026-01-05T00:00:00Z
+
+func lines(r *Reader) (all []Line, err error) {
+	for {
+		line, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return all, err
+		}
+		all = append(all, line)
+	}
+}
+
+// read returns the lines of one file.
+func read(o Options, text string) ([]Line, error) {
+	return lines(NewReader(o, File{"t.csv", strings.NewReader(text)}))
+}
+
+func zipped(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestFormats(t *testing.T) {
+	want := []Line{{start, "u1", "create_post"}, {start + 250, `a"b,c`, "like"}, {start + 1000, "u1", "like"}}
+	for name, text := range map[string]string{
+		"CSV":          "time,user,activity\n1767571200000,u1,create_post\n1767571200250,\"a\"\"b,c\",like\n1767571201000,u1,like\n",
+		"RFC 3339":     "time,user,activity\n2026-01-05T00:00:00Z,u1,create_post\n2026-01-05T00:00:00.25Z,\"a\"\"b,c\",like\n2026-01-05T05:30:01+05:30,u1,like",
+		"seconds":      "time,user,activity\n1767571200,u1,create_post\n1767571200.25,\"a\"\"b,c\",like\n1767571201.0009,u1,like",
+		"a sheet's":    "\ufefftime,user,activity\r\n1767571200000,u1,create_post\r\n\r\n1767571200250,\"a\"\"b,c\",like\r\n1767571201000,u1,like\r\n",
+		"more columns": "id,user,\"note\",activity, time\n1,u1,,create_post,1767571200000\n2,\"a\"\"b,c\",\"two\nlines, \"\"quoted\"\"\r\n\",like,1767571200250\n3,u1,\"x\ny\",like,1767571201000",
+		"JSON lines":   `{"time":1767571200000,"user":"u1","activity":"create_post"}` + "\n" + `{"user":"a\"b,c","activity":"like","time":"1767571200250"}` + "\n\n" + ` {"time":"2026-01-05T00:00:01Z","user":"u1","activity":"like"} `,
+		"JSON, spaced": "\ufeff\n" + `{"time":1767571200000,"user":"u1","activity":"create_post"}` + "\r\n" + `{"user":"a\u0022b,c","activity":"like","time":1767571200250}` + "\n" + `{"time":1767571201000,"user":"u1","activity":"like"}`,
+		"more fields":  `{"time":1767571200,"user":"u1","activity":"create_post","ip":{"user":7},"n":[1,{}]}` + "\n" + `{"user":"a\"b,c","a":null,"activity":"like","time":1767571200.250}` + "\n" + `{"time":1767571201,"user":"u1","activity":"like"}`,
+	} {
+		for packed, text := range map[string]string{"": text, ", gzip": zipped(t, text)} {
+			got, err := lines(NewReader(Options{}, File{"x", iotest.OneByteReader(strings.NewReader(text))}))
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("%s%s: %v (-want +got):\n%s", name, packed, err, diff)
+			}
+		}
+	}
+	if got, err := read(Options{}, "\n \n"); err != nil || got != nil {
+		t.Errorf("a file of empty lines: %v, %v, want nothing", got, err)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	const log = `192.0.2.7 - alice [05/Jan/2026:01:00:00 +0100] "POST /posts?draft=1 HTTP/1.1" 201 93 "-" "curl/8.5.0"` + "\n" +
+		`2001:db8::1 - - [05/Jan/2026:00:00:01 +0000] "GET /" 200 5 "-" "a \"b\" [c"` + "\n"
+	for _, tt := range []struct {
+		o    Options
+		text string
+		want []Line
+	}{
+		{Options{Columns: Columns{Time: "ts", User: "account_id"}, Activity: "act"}, "ts,account_id,user\n1767571200,u1,x\n", []Line{{start, "u1", "act"}}},
+		{Options{Columns: Columns{Activity: "verb"}, Activity: "act"}, "verb,time,user\nlike,1767571200,u1\n", []Line{{start, "u1", "like"}}},
+		{Options{Activity: "act"}, "activity,time,user\nlike,1767571200,u1\n", []Line{{start, "u1", "like"}}},
+		{
+			Options{Columns: Columns{Time: "at", User: "request.user.id"}, Activity: "act"},
+			`{"request":{"user":{"id":42}},"at":1767571200}` + "\n" + `{"request.user.id":"u1","at":1767571200,"activity":"like"}`,
+			[]Line{{start, "42", "act"}, {start, "u1", "like"}},
+		},
+		{Options{Unit: Millis}, "time,user,activity\n5,u1,a\n1767571200,u1,a", []Line{{5, "u1", "a"}, {1_767_571_200, "u1", "a"}}},
+		{Options{Unit: Seconds}, "time,user,activity\n5,u1,a\n5.5,u1,a", []Line{{5000, "u1", "a"}, {5500, "u1", "a"}}},
+		{Options{Format: Nginx, Activity: "act"}, log, []Line{{start, "alice", "act"}, {start + 1000, "2001:db8::1", "act"}}},
+		{Options{Format: Nginx, Columns: Columns{User: "remote_addr", Activity: "request"}}, log, []Line{{start, "192.0.2.7", "POST /posts"}, {start + 1000, "2001:db8::1", "GET /"}}},
+		{ // a client connects and sends nothing
+			Options{Format: Nginx, Columns: Columns{Activity: "request"}},
+			`192.0.2.7 - - [05/Jan/2026:00:00:00 +0000] "" 400 0 "-" "-"` + "\n" + `192.0.2.7 - - [05/Jan/2026:00:00:00 +0000] "-" 408 -`,
+			[]Line{{start, "192.0.2.7", "-"}, {start, "192.0.2.7", "-"}},
+		},
+	} {
+		got, err := read(tt.o, tt.text)
+		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
+			t.Errorf("%+v: %v (-want +got):\n%s", tt.o, err, diff)
+		}
+	}
+}
+
+// The files of two servers, and the rotated files of one, are read in the order
+// of time.
+func TestSeveralFiles(t *testing.T) {
+	r := NewReader(Options{},
+		File{"new", strings.NewReader("user,time,activity\na1,1767571203,act\na2,1767571203,act\na3,1767571209,act\n")},
+		File{"empty", strings.NewReader("")},
+		File{"old", strings.NewReader(zipped(t, `{"time":1767571200000,"user":"b1","activity":"act"}`+"\n"+`{"time":1767571203000,"user":"b2","activity":"act"}`+"\n"+`{"time":1767571205000,"user":"b3","activity":"act"}`))},
+	)
+	got, err := lines(r)
+	var users []string
+	for _, line := range got {
+		users = append(users, line.User)
+	}
+	if diff := cmp.Diff("b1 b2 a1 a2 b3 a3", strings.Join(users, " ")); err != nil || diff != "" || r.Name() != "new, empty, old" {
+		t.Errorf("%s: %v (-want +got):\n%s", r.Name(), err, diff)
+	}
+	r = NewReader(Options{}, File{"1", strings.NewReader("time,user,activity\n1767571200,u1,act\n")}, File{"2", strings.NewReader("time,user,activity\n1767571201,u1,act\nx\n")})
+	if got, err := lines(r); err == nil || err.Error() != "2, line 3: it has 1 field, want 3 as the header has" || len(got) != 2 {
+		t.Errorf("%v, %v, want the error of the second file after its first line", got, err)
+	}
+}
+
+// Clocks may differ a little. A file that is not sorted by time is refused.
+func TestOutOfOrder(t *testing.T) {
+	r := NewReader(Options{Unit: Millis}, File{"t.csv", strings.NewReader("time,user,activity\n500000,u1,a\n499000,u1,a\n380000,u1,a\n499999,u1,a\n500000,u1,a\n500001,u1,a\n")})
+	if got, err := lines(r); err != nil || len(got) != 6 || r.Back != 3 || r.Furthest != 2*time.Minute {
+		t.Errorf("%d lines, %v, %d out of order by up to %v, want 6, 3 by 2m0s", len(got), err, r.Back, r.Furthest)
+	}
+	for _, skip := range []bool{false, true} {
+		_, err := read(Options{Unit: Millis, SkipBad: skip}, "time,user,activity\n500000,u1,a\n379999,u1,a\n")
+		const want = "t.csv, line 3: time is 2m0.001s before that of an earlier line, want lines sorted by time (clocks may differ by 2m0s)"
+		if err == nil || err.Error() != want {
+			t.Errorf("the error is %v, want %s", err, want)
+		}
+		_, err = read(Options{SkipBad: skip}, "time,user,activity\n2261-12-31T23:59:59Z,u1,a\n2026-01-05T00:00:00Z,u1,a\n")
+		if err == nil || !strings.HasSuffix(err.Error(), " before that of an earlier line, want lines sorted by time (clocks may differ by 2m0s)") {
+			t.Errorf("8,000 years: the error is %v", err)
+		}
+	}
+}
+
+func TestBadLinesAreSkipped(t *testing.T) {
+	const text = "time,user,activity,note\n1767571200,u1,a,\nnoon,u1,a,\n1767571201,u 1,a,\n1767571201,u2,a,\"open\n1767571202,u3,a,\"\"\n1767571203000,u4,a,\n" +
+		"1767571204,u5,a,\"1\n2\"\n1767571204\n1767571204,u7,a,\"x\"y\n1767571204,u8,a,\"x\"\n"
+	r := NewReader(Options{SkipBad: true}, File{"t.csv", strings.NewReader(text + strings.Repeat("x", 200_000) + "\n1767571205,u6,a,\n")})
+	got, err := lines(r)
+	want := []Line{{start, "u1", "a"}, {start + 2000, "u3", "a"}, {start + 4000, "u5", "a"}, {start + 4000, "u8", "a"}, {start + 5000, "u6", "a"}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	first := []string{
+		"t.csv, line 3: time is not a time, want Unix seconds, Unix milliseconds, or RFC 3339 such as 2026-01-05T12:00:00.250Z",
+		"t.csv, line 4: user has U+0020 as character 2, want 1 to 128 printable ASCII characters without a space",
+		`t.csv, line 5: extraneous or missing " in quoted-field`,
+	}
+	if diff := cmp.Diff(first, r.FirstBad); diff != "" || r.Bad != 7 {
+		t.Errorf("%d bad lines, want 7; the first (-want +got):\n%s", r.Bad, diff)
+	}
+}
+
+// Whatever a file contains, each line that is read is a request that a guard
+// accepts, and bad lines can be skipped.
+func FuzzReader(f *testing.F) {
+	f.Add("time,user,activity\n1767571200000,u1,create_post\n2026-01-05T00:00:00.25Z,\"a\"\"b\",like\n")
+	f.Add(`{"time":1767571200000,"user":"u1","activity":"create_post"}` + "\n")
+	f.Add(`192.0.2.7 - alice [05/Jan/2026:01:00:00 +0100] "POST /posts?draft=1 HTTP/1.1" 201`)
+	f.Add("\ufeff\r\n\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, o := range []Options{{}, {Activity: "a", SkipBad: true}, {Format: Nginx, Columns: Columns{Activity: "request"}}} {
+			got, err := read(o, text)
+			if err != nil && !strings.HasPrefix(err.Error(), "t.csv") {
+				t.Errorf("%q: %v", text, err)
+			}
+			for _, l := range got {
+				if l.Time < 0 || l.Time > policy.Latest || len(l.User) < 1 || len(l.User) > 128 || strings.ContainsAny(l.User, " \n\x00") || l.Activity == "" {
+					t.Errorf("%q is read as %+v", text, l)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,150 @@
+package scaffold
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/testkit"
+)
+
+// narrow are the tests that notice a missing part of an activity or a guard.
+// They stand for make check, which would run this test too.
+const narrow = "go test -short ./internal/endtoend/rules ./internal/limits ./schema/... -run 'Guard|Limit|Function|Role|Template|Generated|Golden|Import' && " +
+	"go test ./cmd/guards -run 'TestTheDocumentsShowTheLimitsOfTheCode|TestComplete|TestServeLogsHTTPErrors'"
+
+// The commands and the code of docs/extending.md work in their order, in a copy
+// of the repository.
+func TestTheStepsOfExtendingWork(t *testing.T) {
+	text, err := os.ReadFile(root + "/docs/extending.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := unused(string(text))
+	dir := testkit.Copy(t)
+	for _, part := range []struct {
+		title          string
+		commands, code int // how many blocks it has
+	}{
+		{"## Add an activity", 3, 0},
+		{"## Add a guard", 3, 0},
+		{"## Add a policy", 2, 2},
+	} {
+		_, text, found := strings.Cut(page, "\n"+part.title+"\n")
+		text, _, _ = strings.Cut(text, "\n## ")
+		if !found {
+			t.Fatalf("docs/extending.md has no part %s", part.title)
+		}
+		commands, code := 0, 0
+		for _, b := range blocks(text) {
+			if b.language == "sh" {
+				commands++
+				follow(t, dir, b.text)
+			} else {
+				code++
+				paste(t, dir, b.text)
+			}
+		}
+		if commands != part.commands || code != part.code {
+			t.Errorf("%s has %d commands and %d blocks of code, want %d and %d", part.title, commands, code, part.commands, part.code)
+		}
+	}
+}
+
+// unused returns the page with other names for guards and activities that the
+// code already has, because somebody followed the page.
+func unused(page string) string {
+	for _, g := range limits.All {
+		if g.Name == "photos-guard" {
+			page = strings.ReplaceAll(page, g.Name, "other-"+g.Name)
+		}
+		for _, a := range g.Activities {
+			if a.Name == "upload_photo" || a.Name == "share_post" {
+				page = strings.ReplaceAll(page, a.Name, "other_"+a.Name)
+			}
+		}
+	}
+	return page
+}
+
+// follow runs a command of the page.
+func follow(t *testing.T, dir, command string) {
+	t.Helper()
+	run, want := command, 0
+	switch {
+	case command == "make check":
+		run = narrow
+	case strings.HasPrefix(command, "go run ./cmd/guards check "):
+		want = 1 // the last request is refused
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", run)
+	cmd.Dir = dir
+	// With -trimpath, the copy is compiled only once for all runs of this test, although its folder has another name each time.
+	cmd.Env = append(without(os.Environ()), "GOFLAGS=-trimpath -vet=off -buildvcs=false", "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	got := 0
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		got, err = exit.ExitCode(), nil
+	}
+	if err != nil || got != want || want == 1 && !strings.Contains(string(out), "6  refused") {
+		t.Fatalf("%s: exit status %d, %v, want %d:\n%s", command, got, err, want, out)
+	}
+}
+
+// without leaves out what makes tests use servers, or fail without them.
+func without(environment []string) []string {
+	return slices.DeleteFunc(environment, func(v string) bool {
+		return strings.HasPrefix(v, "CI=") || strings.HasPrefix(v, "DYNAMODB_ENDPOINT=") || strings.HasPrefix(v, "SQS_ENDPOINT=")
+	})
+}
+
+// paste puts code of the page where its first line says.
+func paste(t *testing.T, dir, code string) {
+	t.Helper()
+	head, code, _ := strings.Cut(code, "\n")
+	name, place, _ := strings.Cut(strings.TrimPrefix(head, "// "), ", ")
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	switch place {
+	case "":
+	case "at the end of kinds":
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const end = "\n}\n\n// Kinds returns"
+		if strings.Count(string(before), end) != 1 {
+			t.Fatalf("%s has no list of kinds that ends before Kinds", name)
+		}
+		code = strings.Replace(string(before), end, "\n"+code+end, 1)
+	default:
+		t.Fatalf("this test does not know the place %q", place)
+	}
+	if err := os.WriteFile(path, []byte(code), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A block is a piece of a page between fences.
+type block struct{ language, text string }
+
+var (
+	fence  = regexp.MustCompile("(?s)\n( *)```(\\w+)\n(.*?)\n *```")
+	indent = regexp.MustCompile(`(?m)^ {3}`)
+)
+
+// blocks returns the commands and the Go code of a text, without the indent of
+// the list that they are in.
+func blocks(text string) (all []block) {
+	for _, match := range fence.FindAllStringSubmatch(text, -1) {
+		if match[2] == "sh" || match[2] == "go" {
+			all = append(all, block{match[2], indent.ReplaceAllString(match[3], "") + map[bool]string{true: "\n"}[match[2] == "go"]})
+		}
+	}
+	return all
+}

@@ -1,0 +1,195 @@
+package release_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/cric-talk/guards/internal/testkit/lambdatest"
+	"github.com/cric-talk/guards/tools/release"
+)
+
+// The test makes a release of this checkout for this platform: compiling for the
+// others takes minutes. All functions get the same small program, because only
+// the archives matter here.
+func TestRelease(t *testing.T) {
+	if err := exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD").Run(); err != nil {
+		t.Skip("a release needs a Git checkout")
+	}
+	source := checkout(t)
+	functions := t.TempDir()
+	built := filepath.Join(functions, "bootstrap")
+	args := slices.Concat([]string{"build", "-o", built}, lambdatest.Flags, []string{"./tools/release/testdata/bootstrap"})
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir, cmd.Env = source, append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	names, err := filepath.Glob(filepath.Join(source, "functions", "*"))
+	if err != nil || len(names) < 5 {
+		t.Fatal(names, err)
+	}
+	for i, name := range names {
+		names[i] = filepath.Base(name)
+		link := filepath.Join(functions, names[i], "bootstrap")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o750), os.Link(built, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	out := filepath.Join(t.TempDir(), "release")
+	targets := []release.Target{{OS: runtime.GOOS, Arch: runtime.GOARCH}}
+	r := release.Release{Source: source, Functions: functions, Out: out, Targets: targets, Log: t.Output()}
+	if err := r.Build(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first := folder(t, out)
+	if err := r.Build(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !maps.EqualFunc(first, folder(t, out), bytes.Equal) {
+		t.Error("a second run gives other bytes")
+	}
+
+	var version string
+	for name := range first {
+		if v, ok := strings.CutSuffix(name, "_aws_arm64.zip"); ok {
+			version = strings.TrimPrefix(v, "guards_")
+		}
+	}
+	if version == "" {
+		t.Fatalf("no archive for AWS in %q", slices.Collect(maps.Keys(first)))
+	}
+	checksums(t, first)
+	t.Run("program", func(t *testing.T) {
+		program(t, first, fmt.Sprintf("guards_%s_%s_%s", version, runtime.GOOS, runtime.GOARCH), version)
+	})
+	t.Run("aws", func(t *testing.T) { aws(t, first, "guards_"+version+"_aws_arm64.zip", names, version) })
+	_ = os.WriteFile(filepath.Join(source, "README.md"), []byte("changed"), 0o600)
+	if err := r.Build(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "the checkout has changes that are not committed: commit or stash them first") {
+		t.Errorf("a release of a changed checkout: %v, want an error", err)
+	}
+}
+
+// checkout returns a clone, because the working copy may have changes.
+func checkout(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "guards")
+	if out, err := exec.CommandContext(t.Context(), "git", "clone", "--quiet", "--no-local", "../..", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return dir
+}
+
+// program checks the archive of this platform, and runs the program in it.
+func program(t *testing.T, files map[string][]byte, name, version string) {
+	archive, program := name+".tar.gz", "guards"
+	if runtime.GOOS == "windows" {
+		archive, program = name+".zip", "guards.exe"
+	}
+	got := unpack(t, archive, files[archive])
+	want := []string{name + "/CHANGELOG.md", name + "/LICENSE", name + "/README.md", name + "/" + program}
+	if !slices.Equal(slices.Sorted(maps.Keys(got)), want) {
+		t.Fatalf("%s has %q, want %q", archive, slices.Sorted(maps.Keys(got)), want)
+	}
+	bom(t, files[archive+".cdx.json"], version, "github.com/alecthomas/kong")
+	path := filepath.Join(t.TempDir(), program)
+	if err := os.WriteFile(path, got[name+"/"+program], 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), path, "version").CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "guards v"+version+" (commit ") {
+		t.Errorf("guards version says %q, %v, want the version %s", out, err, version)
+	}
+}
+
+// aws checks the archive of the functions: each function of the template names
+// an archive that is there, and that has a program for Lambda.
+func aws(t *testing.T, files map[string][]byte, archive string, names []string, version string) {
+	got := unpack(t, archive, files[archive])
+	var template struct {
+		Metadata  map[string]map[string]any `yaml:"Metadata"`
+		Resources map[string]struct {
+			Type       string         `yaml:"Type"`
+			Metadata   map[string]any `yaml:"Metadata"`
+			Properties map[string]any `yaml:"Properties"`
+		} `yaml:"Resources"`
+	}
+	if err := yaml.Unmarshal(got["template.yaml"], &template); err != nil {
+		t.Fatal(err)
+	}
+	about := template.Metadata["AWS::ServerlessRepo::Application"]
+	for _, key := range []string{"LicenseUrl", "ReadmeUrl"} {
+		if name, _ := about[key].(string); got[name] == nil {
+			t.Errorf("%s is %v, which is not in the archive", key, about[key])
+		}
+	}
+	if about["SemanticVersion"] != version {
+		t.Errorf("the version is %v, want %s", about["SemanticVersion"], version)
+	}
+	var deployed []string
+	for resource, r := range template.Resources {
+		if r.Type != "AWS::Serverless::Function" {
+			continue
+		}
+		name, _ := r.Properties["CodeUri"].(string)
+		bootstrap := unpack(t, name, got[name])["bootstrap"]
+		if !bytes.HasPrefix(bootstrap, []byte("\x7fELF")) || r.Metadata["BuildMethod"] != nil {
+			t.Errorf("%s: no program in %q, or a BuildMethod", resource, name)
+		}
+		deployed = append(deployed, strings.TrimSuffix(strings.TrimPrefix(name, "functions/"), ".zip"))
+	}
+	if slices.Sort(deployed); !slices.Equal(deployed, names) {
+		t.Errorf("the template deploys %q, want %q", deployed, names)
+	}
+	bom(t, files[archive+".cdx.json"], version, "github.com/aws/aws-lambda-go")
+}
+
+// bom checks a list of modules: it names the release, and it has a module that
+// the programs surely need.
+func bom(t *testing.T, content []byte, version, module string) {
+	t.Helper()
+	var list struct {
+		BOMFormat  string
+		Metadata   struct{ Component struct{ Version string } }
+		Components []struct{ Name, Version, PURL string }
+	}
+	if err := json.Unmarshal(content, &list); err != nil {
+		t.Fatal(err)
+	}
+	if list.BOMFormat != "CycloneDX" || list.Metadata.Component.Version != version {
+		t.Errorf("the list is %s for %s, want CycloneDX for %s", list.BOMFormat, list.Metadata.Component.Version, version)
+	}
+	for _, c := range list.Components {
+		if c.Name == module && c.PURL == "pkg:golang/"+module+"@"+c.Version {
+			return
+		}
+	}
+	t.Errorf("%s is not in the list: %+v", module, list.Components)
+}
+
+// checksums checks that checksums.txt covers each other file.
+func checksums(t *testing.T, files map[string][]byte) {
+	t.Helper()
+	var want strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if name != "checksums.txt" {
+			fmt.Fprintf(&want, "%x  %s\n", sha256.Sum256(files[name]), name)
+		}
+	}
+	if got := string(files["checksums.txt"]); got != want.String() {
+		t.Errorf("checksums.txt is\n%s\nwant\n%s", got, want.String())
+	}
+}
