@@ -47,7 +47,7 @@ func TestFragmentsInCallingAreRight(t *testing.T) {
 			if !json.Valid([]byte(fragment)) {
 				t.Errorf("this is not JSON:\n%s", fragment)
 			}
-		case "sh": // the tests of cmd/guards run it
+		case "sh": // the tests of internal/workbench/command run it
 		default:
 			t.Errorf("no test checks a fragment in the language %q", language)
 		}

@@ -1,0 +1,86 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestConfirm(t *testing.T) {
+	for answer, want := range map[string]error{"y\n": nil, "Yes\n": nil, " y": nil, "n\n": errDeclined, "\n": errDeclined, "": errDeclined, "yes please\n": errDeclined} {
+		var asked strings.Builder
+		err := yesFlag{}.confirm(t.Context(), console{in: strings.NewReader(answer), out: io.Discard, err: &asked}, "Delete?", "")
+		if !errors.Is(err, want) || asked.String() != "Delete? [y/N] " {
+			t.Errorf("%q after %q: %v, want %v", answer, &asked, err, want)
+		}
+	}
+	if err := (yesFlag{Yes: true}).confirm(t.Context(), console{}, "Delete?", ""); err != nil {
+		t.Errorf("--yes: %v, want no question", err)
+	}
+	if err := (yesFlag{}).confirm(t.Context(), console{}, "Delete?", ", or wait"); err == nil || !strings.HasSuffix(err.Error(), "give --yes to go ahead, or wait") {
+		t.Errorf("no person can answer: %v", err)
+	}
+}
+
+// questions maps each command to its question. The question names the user as
+// typed, the table and the table's region and address. No server listens at
+// that address.
+var questions = map[string]string{
+	"erase --user u1":                   "Delete everything about u1 in " + atTable + "?",
+	"cleanup":                           "Delete everything that has expired in " + atTable + "?",
+	"reset --user u1 create_post":       "Clear create_post of u1 in " + atTable + "?",
+	"limits set create_post --mode off": "Switch create_post off in " + atTable + "? Nobody is limited then, and nothing is counted.",
+}
+
+const (
+	nowhere = " --table counts --region eu-west-1 --endpoint http://127.0.0.1:1"
+	atTable = "the table counts in eu-west-1 at http://127.0.0.1:1"
+)
+
+// A declined question is not a mistake, but it is not a success either: in a
+// shell, the command after && must not run as if everything had been deleted.
+func TestDecliningEndsTheCommand(t *testing.T) {
+	credentials(t)
+	for command, question := range questions {
+		var log stream
+		status := run(t.Context(), strings.Fields(command+nowhere), console{in: strings.NewReader("n\n"), err: &log})
+		if want := question + " [y/N] guards: nothing was changed\n"; status != interrupted || log.String() != want {
+			t.Errorf("guards %s: status %d, %q, want %q", command, status, &log, want)
+		}
+	}
+}
+
+// Without --table and TABLE_NAME, the table is the one that the stack creates.
+func TestTheTableIsRateLimit(t *testing.T) {
+	credentials(t)
+	t.Setenv("TABLE_NAME", "")
+	var log stream
+	run(t.Context(), strings.Fields("erase --user u1 --region eu-west-1"), console{in: strings.NewReader("n\n"), err: &log})
+	if !strings.HasPrefix(log.String(), "Delete everything about u1 in the table rateLimit in eu-west-1") {
+		t.Errorf("%s", &log)
+	}
+}
+
+func TestInterruptAtTheQuestionEndsTheCommand(t *testing.T) {
+	credentials(t)
+	for command, question := range questions {
+		var log stream
+		ctx, interrupt := context.WithCancel(t.Context())
+		go func() {
+			for ctx.Err() == nil && !strings.HasSuffix(log.String(), "[y/N] ") {
+				time.Sleep(time.Millisecond)
+			}
+			interrupt()
+		}()
+		silent, writer := io.Pipe()
+		status := run(ctx, strings.Fields(command+nowhere), console{in: silent, err: &log})
+		if status != interrupted || log.String() != question+" [y/N] \n" {
+			t.Errorf("guards %s: status %d, %q", command, status, &log)
+		}
+		interrupt()
+		_ = writer.Close()
+	}
+}

@@ -1,0 +1,137 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/lambdafn"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+type checkCommand struct {
+	Activity string   `arg:"" help:"What the user does, such as create_post: see guards limits."`
+	User     string   `required:"" placeholder:"ID" help:"The user who is limited."`
+	Count    int64    `default:"1" placeholder:"N" help:"How many actions at once (${default})."`
+	Partial  bool     `help:"Grant as many of --count as fit, instead of all or nothing."`
+	Times    int      `default:"1" placeholder:"N" help:"Ask N times in a row (${default})."`
+	Tier     string   `placeholder:"T" help:"The user's plan."`
+	Role     []string `placeholder:"R" help:"A role of the user. Can be repeated."`
+	JSON     bool     `name:"json" help:"Print each answer as one line of JSON."`
+	storeFlags
+}
+
+// Help returns the text below the command's flags.
+func (checkCommand) Help() string {
+	return `Examples:
+  guards check create_post --user u1 --times 12
+  guards check create_post --user u1 --store dynamodb --table rateLimit --json`
+}
+
+// Run asks the guard. It returns errRefused if any request was refused.
+func (c *checkCommand) Run(ctx context.Context, con console) error {
+	h, err := c.handler(ctx, con)
+	if err != nil {
+		return err
+	}
+	c.explainLive(con, h)
+	var last error
+	for i := range c.Times {
+		if ctx.Err() != nil {
+			return c.stopped(con, i)
+		}
+		a, err := decide(ctx, h, guard.Request{
+			UserID: c.User, Activity: c.Activity, Op: guard.Check,
+			Count: c.Count, Partial: c.Partial, Tier: c.Tier, Roles: c.Role,
+		})
+		if err != nil && ctx.Err() != nil {
+			return c.stopped(con, i)
+		}
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			_, err = con.out.Write(append(a.AppendJSON(nil), '\n'))
+		} else {
+			_, err = fmt.Fprintln(con.out, c.line(con, i+1, &a))
+		}
+		if err != nil {
+			return err
+		}
+		if !a.Allowed {
+			last = errRefused
+		}
+	}
+	return last
+}
+
+// stopped notes how many requests were answered before Ctrl-C.
+func (c *checkCommand) stopped(con console, answered int) error {
+	con.note(fmt.Sprintf("stopped after %d of %s", answered, several(int64(c.Times), "request")))
+	return errInterrupted
+}
+
+// handler checks the flags and returns the guard to ask.
+func (c *checkCommand) handler(ctx context.Context, con console) (*guard.Handler, error) {
+	if c.Times < 1 {
+		return nil, input.Invalid("--times", fmt.Sprint(c.Times), "at least 1")
+	}
+	if c.Count < 1 {
+		return nil, input.Invalid("--count", fmt.Sprint(c.Count), "at least 1")
+	}
+	g, _, err := find(c.Activity)
+	if err != nil {
+		return nil, err
+	}
+	store, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := follow(ctx, store.live)
+	if err != nil {
+		return nil, err
+	}
+	return &guard.Handler{Guard: g, Limiter: store.limiter(con), Live: changed, BypassRoles: lambdafn.BypassRoles()}, nil
+}
+
+// explainLive notes which live limit, mode or grant decides. It is not a part
+// of the guard's answer.
+func (c *checkCommand) explainLive(con console, h *guard.Handler) {
+	a, ok := h.Guard.Activity(c.Activity)
+	if !ok {
+		return
+	}
+	if ruling, _ := rulingOn(h.Live.Limits(), a, c.User, c.Tier, con.now()); ruling != nil {
+		con.note(fmt.Sprintf("%s of %s is decided by: %s; see guards limits --live", c.Activity, c.User, ruling))
+	}
+}
+
+// line returns the nth answer for people. The lines of one command are aligned.
+func (c *checkCommand) line(con console, n int, a *guard.Answer) string {
+	width := len(fmt.Sprint(c.Times))
+	d := a.Decision
+	if d == nil {
+		return fmt.Sprintf("%*d  %s  %s", width, n, con.paint(green, "allowed"), a.Reason)
+	}
+	var b strings.Builder
+	digits := len(fmt.Sprint(d.Limit))
+	fmt.Fprintf(&b, "%*d  %s  %*d/%d used", width, n, con.verdict(a.Allowed, string(a.Reason)), digits, d.Used, d.Limit)
+	if a.Allowed {
+		fmt.Fprintf(&b, ", %*d left", digits, d.Remaining)
+	}
+	switch {
+	case a.Reason == ratelimit.Shadow:
+		b.WriteString(", over the limit, but the mode is shadow")
+	case a.Allowed && a.Granted < a.Count:
+		fmt.Fprintf(&b, ", %d of %d granted", a.Granted, a.Count)
+	}
+	if d.ReadyAt != 0 {
+		fmt.Fprintf(&b, "  ready at %s UTC (wait %s), place %d", time.UnixMilli(d.ReadyAt).UTC().Format(time.TimeOnly), wait(d.Wait), d.Waiting)
+	} else if a.Message != "" {
+		fmt.Fprintf(&b, "  %s (wait %s)", a.Message, wait(d.Wait))
+	}
+	return b.String()
+}

@@ -1,0 +1,17 @@
+package command
+
+import "context"
+
+type cleanupCommand struct{ sweepFlags }
+
+// Help returns the text below the command's flags.
+func (cleanupCommand) Help() string {
+	return `Examples:
+  guards cleanup --dry-run
+  guards cleanup --yes --json`
+}
+
+// Run sweeps the table as the function cleanup does.
+func (c *cleanupCommand) Run(ctx context.Context, con console) error {
+	return c.clean(ctx, con, "everything that has expired", "")
+}

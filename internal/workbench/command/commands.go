@@ -1,0 +1,155 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/cric-talk/guards/internal/input"
+)
+
+// commands lists the commands in the order of the help text.
+type commands struct {
+	Check   checkCommand   `cmd:"" help:"Ask the guard that owns an activity, and count. The exit status is 1 if it refuses."`
+	Serve   serveCommand   `cmd:"" help:"Offer every function through Lambda's Invoke API on this machine."`
+	Status  statusCommand  `cmd:"" help:"Show what a user has done and has left."`
+	Verify  verifyCommand  `cmd:"" help:"Send requests from many callers at once. The exit status is 1 unless exactly the limit was allowed."`
+	Stats   statsCommand   `cmd:"" help:"Count the users and items in the table, by activity."`
+	Top     topCommand     `cmd:"" help:"Show the users at or near a limit."`
+	Reset   resetCommand   `cmd:"" help:"Clear one activity of a user in the current window."`
+	Erase   eraseCommand   `cmd:"" help:"Delete everything about a user."`
+	Cleanup cleanupCommand `cmd:"" help:"Delete what has expired, as the function cleanup does."`
+	Replay  replayCommand  `cmd:"" help:"Show what a limit would have done to recorded traffic, as figures or as a picture."`
+	Limits  limitsCommand  `cmd:"" help:"List the limits of all guards, or change them without a deploy."`
+	Grant   grantCommand   `cmd:"" help:"Give a user a role or a tier until a date, without a deploy."`
+	Revoke  revokeCommand  `cmd:"" help:"Take back everything that was granted to a user."`
+
+	New        newCommand        `cmd:"" help:"Add a guard or an activity to a checkout of this project."`
+	Version    versionCommand    `cmd:"" help:"Print the version, the commit and its date."`
+	Completion completionCommand `cmd:"" help:"Print a script that completes commands in bash, zsh or fish."`
+	Complete   completeCommand   `cmd:"" hidden:"" passthrough:"" help:"Print the words that can complete the last one."`
+}
+
+// limitsCommand groups the commands about limits.
+type limitsCommand struct {
+	List    listCommand    `cmd:"" default:"withargs" help:"List the limits of all guards, as the code has them."`
+	Set     setCommand     `cmd:"" help:"Change the limit or the mode of an activity without a deploy."`
+	Unset   unsetCommand   `cmd:"" help:"Undo the changes of an activity."`
+	Diff    diffCommand    `cmd:"" help:"Show what differs from the code, and what is granted."`
+	History historyCommand `cmd:"" help:"Show who changed what, when and why."`
+}
+
+// Help returns the text below the command's flags.
+func (limitsCommand) Help() string {
+	return `Examples:
+  guards limits
+  guards limits set create_post 20/1m --why "a launch"
+  guards limits set send_message "bucket 1/3s keep 1h"
+  guards limits diff`
+}
+
+const description = `Ask, test and operate rate-limit guards on AWS Lambda and DynamoDB.
+
+Exit status:
+  0    done
+  1    refused (check), or not exactly the limit (verify)
+  2    wrong use or input
+  3    the table or the guard could not be reached
+  130  you stopped it with Ctrl-C or SIGTERM, or answered no`
+
+// run parses args, runs the command and returns the exit status.
+func run(ctx context.Context, args []string, c console) int {
+	if c.now == nil {
+		c.now = time.Now
+	}
+	exited := -1
+	parser, err := kong.New(&commands{},
+		kong.Name("guards"),
+		kong.Description(description),
+		kong.Writers(c.out, c.err),
+		kong.Exit(func(status int) { exited = status }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(c),
+	)
+	if err != nil {
+		return c.fail(err)
+	}
+	switch {
+	case len(args) == 0:
+		args = []string{"--help"}
+	case args[0] == "--version": // what people try first
+		args[0] = "version"
+	}
+	command, err := parser.Parse(args)
+	if exited >= 0 { // kong has printed the help
+		return exited
+	}
+	if err == nil && !command.Selected().Passthrough { // the shell completes empty words too
+		err = cmp.Or(checkEmpty(command), checkTwice(command))
+	}
+	if err == nil {
+		err = explain(command, command.Run())
+	}
+	if err != nil && ctx.Err() != nil { // the command failed because it was interrupted
+		err = errInterrupted
+	}
+	return c.fail(err)
+}
+
+// checkEmpty returns an error if a flag or an argument has an empty value. Such a
+// value can come from the misspelled name of a shell variable. Without the check,
+// it would mean the same as no flag, so the command could change another table or
+// more than was meant.
+func checkEmpty(c *kong.Context) error {
+	for _, p := range c.Path {
+		var name string
+		var value *kong.Value
+		switch {
+		case p.Flag != nil:
+			name, value = "--"+p.Flag.Name, p.Flag.Value
+		case p.Positional != nil:
+			name, value = "<"+p.Positional.Name+">", p.Positional
+		default:
+			continue
+		}
+		if hasEmpty(reflect.Indirect(value.Target)) {
+			return input.Invalid(name, "empty", "a value")
+		}
+	}
+	return nil
+}
+
+// checkTwice returns an error if a flag with one value is given twice. The first
+// value would have no effect.
+func checkTwice(c *kong.Context) error {
+	seen := make(map[string]bool)
+	for _, p := range c.Path {
+		if p.Flag == nil || p.Flag.IsSlice() || p.Flag.IsBool() {
+			continue
+		}
+		if seen[p.Flag.Name] {
+			return fmt.Errorf("--%s is given twice", p.Flag.Name)
+		}
+		seen[p.Flag.Name] = true
+	}
+	return nil
+}
+
+// hasEmpty reports whether v is an empty text, an empty list, or a list with an
+// empty text.
+func hasEmpty(v reflect.Value) bool {
+	if v.Kind() != reflect.Slice {
+		return v.Kind() == reflect.String && v.Len() == 0
+	}
+	for i := range v.Len() {
+		if hasEmpty(v.Index(i)) {
+			return true
+		}
+	}
+	return v.Len() == 0
+}

@@ -1,0 +1,85 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+)
+
+type setCommand struct {
+	Activity string `arg:"" help:"The activity: see guards limits."`
+	Limit    string `arg:"" optional:"" help:"Its new limit, such as 20/1m or \"bucket 1/3s\". It must be of the same kind as the code's limit and, except for a bucket, have the same window."`
+	Tier     string `placeholder:"T" help:"Change the limit of this tier only."`
+	Mode     string `placeholder:"MODE" help:"enforce; shadow to refuse nobody; off to count nothing. Asks before it switches off."`
+	Force    bool   `help:"Accept a tier that the activity does not have."`
+	yesFlag
+	changeFlags
+}
+
+// Help returns the text below the command's flags.
+func (setCommand) Help() string {
+	return `A limit is written as guards limits shows it. Quote it if it contains a space.
+Examples:
+  guards limits set create_post 20/1m --why "a launch"
+  guards limits set create_post 40/1m --tier premium
+  guards limits set send_message "bucket 1/3s keep 1h"
+  guards limits set ingest "sliding 80/1h"
+  guards limits set create_post --mode off --why "kill switch"`
+}
+
+// Run changes an activity.
+func (c *setCommand) Run(ctx context.Context, con console) error {
+	if c.Limit == "" && c.Mode == "" {
+		return errors.New("nothing to set: give a limit such as 20/1m, or --mode")
+	}
+	if c.Tier != "" && c.Mode != "" {
+		return errors.New("a mode holds for the whole activity: give --mode without --tier")
+	}
+	_, a, err := find(c.Activity)
+	if err != nil {
+		return err
+	}
+	if a.Unlimited {
+		return input.Invalid("activity", input.Show(c.Activity), "an activity that has a limit")
+	}
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	if c.Mode == "off" {
+		question := fmt.Sprintf("Switch %s off in %s? Nobody is limited then, and nothing is counted.", c.Activity, c.where())
+		if err := c.confirm(ctx, con, question, ""); err != nil {
+			return err
+		}
+	}
+	r, before, after, err := c.edit(ctx, con, store, setWords(c.Activity, c.Limit, c.Tier, c.Mode), func(s live.Settings) (live.Settings, error) {
+		if err := c.knownTier(a, s.Activities[c.Activity]); err != nil {
+			return s, err
+		}
+		return s.Set(c.Activity, c.Tier, c.Limit, c.Mode), nil
+	})
+	if err != nil {
+		return err
+	}
+	r.Changes = changesOf(before, after, c.Activity)
+	if len(r.Changes) == 0 {
+		return c.print(con, r, c.Activity+": nothing differs from before")
+	}
+	return c.print(con, r, texts(r.Changes)...)
+}
+
+// knownTier returns an error if neither the code's activity nor its override
+// has the tier, unless --force is given.
+func (c *setCommand) knownTier(a limits.Activity, o live.Override) error {
+	if c.Tier == "" || c.Force {
+		return nil
+	}
+	tiers := slices.Concat(slices.Sorted(maps.Keys(a.Tiers)), slices.Sorted(maps.Keys(o.Tiers)))
+	return known("--tier", c.Tier, tiers, "tier of "+c.Activity)
+}

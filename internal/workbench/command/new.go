@@ -1,0 +1,174 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/workbench/scaffold"
+)
+
+type newCommand struct {
+	Words  []string          `arg:"" name:"guard> <activity> <limit" help:"A new guard such as photos-guard, what its users do, such as upload_photo, and the limit, such as 5/1m. With --guard, only the activity and the limit."`
+	Guard  string            `name:"guard" placeholder:"NAME" help:"Add the activity to this guard, which exists."`
+	Tier   map[string]string `mapsep:"none" placeholder:"NAME=LIMIT" help:"The limit of a tier, such as premium=20/1m. Can be repeated."`
+	Dir    string            `default:"." placeholder:"FOLDER" help:"The checkout, or a folder in it. Default: the current folder."`
+	DryRun bool              `help:"Show the changes, and write nothing."`
+	JSON   bool              `name:"json" help:"Print one JSON document."`
+}
+
+// Help returns the text below the command's flags.
+func (newCommand) Help() string {
+	return `The command changes files of a checkout and nothing else. See the changes with
+git diff, then run make check. Quote a limit that contains a space. Examples:
+  guards new photos-guard upload_photo 5/1m
+  guards new photos-guard upload_photo 5/1m --tier premium=20/1m
+  guards new sms-guard send_code "minute: 1/1m, day: 10/1d"
+  guards new --guard posts-guard share_post 5/1m
+  guards new photos-guard upload_photo 5/1m --dry-run`
+}
+
+// An addition is what the command did, as JSON.
+type addition struct {
+	Guard    string        `json:"guard"`
+	Activity string        `json:"activity"`
+	Limit    policy.Policy `json:"limit"`
+	Tiers    limits.Tiers  `json:"tiers,omitempty"`
+	Checkout string        `json:"checkout"`
+	DryRun   bool          `json:"dryRun"`
+	Files    []changed     `json:"files"`
+}
+
+// A changed file is one that the command wrote, or would write.
+type changed struct {
+	File string `json:"file"`
+	New  bool   `json:"new"`
+	What string `json:"what"`
+	Diff string `json:"diff,omitempty"` // only with --dry-run
+}
+
+// Run adds the guard or the activity.
+func (c *newCommand) Run(con console) (err error) {
+	r, err := c.request()
+	if err != nil {
+		return err
+	}
+	checkout, err := scaffold.Open(c.Dir)
+	if errors.Is(err, scaffold.ErrNoCheckout) {
+		return hint{error: err, advice: "run the command in a checkout, or name one with --dir"}
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, checkout.Close()) }()
+	if err := c.known(checkout, r); err != nil {
+		return err
+	}
+	changes, err := checkout.Add(r)
+	if err != nil {
+		return err
+	}
+	if !c.DryRun {
+		if err := checkout.Write(changes); err != nil {
+			return err
+		}
+	}
+	return c.print(con, checkout, r, changes)
+}
+
+// request reads the words and the limits.
+func (c *newCommand) request() (r scaffold.Request, err error) {
+	words := c.Words
+	if c.Guard != "" {
+		words = append([]string{c.Guard}, words...)
+	}
+	if len(words) != 3 {
+		return r, hint{error: errors.New("want a guard, an activity and a limit; with --guard, an activity and a limit"), advice: "see guards new --help"}
+	}
+	r = scaffold.Request{Guard: words[0], New: c.Guard == "", Activity: limits.Activity{Name: words[1]}}
+	if r.Activity.Limit, err = policy.Parse(words[2]); err != nil {
+		return r, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Tier)) {
+		if r.Activity.Tiers == nil {
+			r.Activity.Tiers = limits.Tiers{}
+		}
+		if r.Activity.Tiers[name], err = policy.Parse(c.Tier[name]); err != nil {
+			return r, fmt.Errorf("tier %s: %w", name, err)
+		}
+	}
+	return r, nil
+}
+
+// known refuses a guard that --guard misspells.
+func (c *newCommand) known(checkout *scaffold.Checkout, r scaffold.Request) error {
+	var names []string
+	for _, g := range checkout.Guards() {
+		names = append(names, g.Name)
+	}
+	if r.New || len(names) == 0 || slices.Contains(names, r.Guard) {
+		return nil
+	}
+	if meant, ok := nearest(r.Guard, names); ok {
+		return fmt.Errorf("there is no guard %q, did you mean %s?", r.Guard, meant)
+	}
+	return hint{
+		error:  fmt.Errorf("there is no guard %q, want one of %s", r.Guard, strings.Join(names, ", ")),
+		advice: "leave out --guard to make a new guard",
+	}
+}
+
+// print prints each changed file with what it changed.
+func (c *newCommand) print(con console, checkout *scaffold.Checkout, r scaffold.Request, changes []scaffold.Change) error {
+	a := addition{
+		Guard: r.Guard, Activity: r.Activity.Name, Limit: r.Activity.Limit, Tiers: r.Activity.Tiers,
+		Checkout: checkout.Dir, DryRun: c.DryRun,
+	}
+	var t textTable
+	t.row("FILE", "CHANGE")
+	for _, change := range changes {
+		what := change.What
+		if change.New {
+			what = "new: " + what
+		}
+		t.row(change.File, what)
+		f := changed{File: change.File, New: change.New, What: change.What}
+		if c.DryRun {
+			before := "a/" + change.File
+			if change.New {
+				before = "/dev/null"
+			}
+			f.Diff = string(diff.Diff(before, []byte(change.Before), "b/"+change.File, []byte(change.After)))
+		}
+		a.Files = append(a.Files, f)
+	}
+	if c.JSON {
+		return con.printJSON(a)
+	}
+	if err := t.write(con.out, con.width); err != nil {
+		return err
+	}
+	for _, f := range a.Files {
+		if f.Diff != "" {
+			if _, err := fmt.Fprint(con.out, "\n"+f.Diff); err != nil {
+				return err
+			}
+		}
+	}
+	if c.DryRun {
+		con.note("nothing was written, because of --dry-run")
+		return nil
+	}
+	con.note("next, try it: go run ./cmd/guards check " + r.Activity.Name + " --user u1")
+	con.note("then run make check, and deploy")
+	if r.Activity.Limit.Queues() && (r.New || r.Guard != limits.Jobs.Name) { // the template has a queue for jobs-guard only
+		con.note("a delayed job of this guard gets a time, but no queue takes it: see docs/delayed-jobs.md")
+	}
+	return nil
+}

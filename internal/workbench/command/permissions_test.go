@@ -1,0 +1,75 @@
+package command
+
+import (
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+)
+
+// docs/operating.md lists the actions that a role needs for each command. No
+// command sends any other request.
+func TestCommandsNeedOnlyTheListedActions(t *testing.T) {
+	credentials(t)
+	document, err := os.ReadFile("../../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := dynamotest.NewProxy(t)
+	where := []string{"--region", "us-east-1", "--endpoint", proxy.URL(), "--table", dynamotest.Table(t)}
+	guards := func(command string) {
+		var log stream
+		if status := run(t.Context(), append(strings.Fields(command), where...), console{out: io.Discard, err: &log, now: atPinned}); status != done {
+			t.Fatalf("guards %s: status %d, %s", command, status, &log)
+		}
+	}
+	rows := regexp.MustCompile("(?m)^\\| [^|]+ \\| `guards ([^`]+)`[^|]* \\| (`[^|]+) \\|$").FindAllStringSubmatch(string(document), -1)
+	if len(rows) != 5 {
+		t.Fatalf("%d commands in the document, want 5", len(rows))
+	}
+	for sentence, commands := range map[string][]string{
+		"To change limits, you need `dynamodb:GetItem`, `UpdateItem` and `Query` on the table.": {
+			"limits set create_post 20/1m", "limits diff", "limits history", "limits --live", "limits unset create_post", "revoke --user u1",
+		},
+		"The estimate comes from `dynamodb:DescribeTable`, whose figures DynamoDB updates every six hours. " +
+			"You also need `dynamodb:Scan`, and `dynamodb:GetItem` for the live limits.": {"top --yes"},
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(string(document)), " "), sentence) {
+			t.Errorf("docs/operating.md does not say %q", sentence)
+		}
+		listed := regexp.MustCompile("`(?:dynamodb:)?([^`]+)`").FindAllStringSubmatch(sentence, -1)
+		for _, command := range commands {
+			row := []string{"", command, ""}
+			for _, action := range listed {
+				row[2] += ", " + action[1]
+			}
+			rows = append(rows, row)
+		}
+	}
+	actions := map[string]string{"BatchExecuteStatement": "PartiQLDelete", "TransactWriteItems": "UpdateItem"} // two updates
+	for _, row := range rows {
+		command, listed := row[1], strings.Split(strings.ReplaceAll(row[2], "`", ""), ", ")
+		guards("check create_post --user u1 --store dynamodb")
+		guards("grant --user u1 --role admin --until 1d --reason r")
+		proxy.ResetCounts()
+		if slices.Contains([]string{"reset", "erase"}, strings.Fields(command)[0]) {
+			command += " --yes"
+		}
+		guards(command)
+		if strings.HasPrefix(command, "cleanup") {
+			guards("cleanup --yes")
+		}
+		for op := range proxy.Counts() {
+			if action, ok := actions[op]; ok {
+				op = action
+			}
+			if !slices.Contains(listed, op) {
+				t.Errorf("guards %s sends %s, but the document lists %v", command, op, listed)
+			}
+		}
+	}
+}

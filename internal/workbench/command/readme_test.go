@@ -1,0 +1,193 @@
+package command
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/workbench/lists"
+)
+
+// A trial describes how to run the snippets that begin with a certain text.
+type trial struct {
+	begins string // the beginning of the snippets
+	posts  int    // how many posts of u1 are counted before
+	status int    // the exit status
+	notRun string // why such a snippet can't run; empty: it can
+}
+
+// trials has an entry for every snippet of the documents. The first entry that
+// fits a snippet applies. A snippet without an entry fails the test.
+var trials = []trial{
+	{begins: "git clone ", notRun: "it needs the network"},
+	{begins: "guards limits ", notRun: "it needs a table; testdata/script/live.txtar runs similar commands"},
+	{begins: "go run ./cmd/guards check create_post --user u1 --count 5 --times 3", status: refused},
+	{begins: "go run ./cmd/guards check "},
+	{begins: "go run ./cmd/guards limits"},
+	{begins: "go run ./cmd/guards replay "},
+	{begins: "gzip -c docs/traffic/"},
+	{begins: "go run ./cmd/guards verify "},
+	{begins: "go run ./cmd/guards new ", notRun: "it changes a checkout; internal/workbench/scaffold follows docs/extending.md"},
+	{begins: "go run ./cmd/guards serve", notRun: "the other snippets run while it runs"},
+	{begins: "go run ./cmd/guards erase ", status: wrongUse}, // it asks for confirmation, and no person can answer
+	{begins: "aws lambda invoke --function-name posts-guard ", posts: 10},
+	{begins: "aws lambda invoke --function-name cleanup "},
+	{begins: "aws ", notRun: "it needs AWS"},
+	{begins: "curl "},
+	{begins: "export AWS_ENDPOINT_URL_LAMBDA="},
+	{begins: "sam ", notRun: "it needs AWS"},
+	{begins: "make test", notRun: "it runs this test"},
+	{begins: "# post.sh", notRun: "internal/endtoend/clients runs it"},
+}
+
+// A snippet is a piece of shell in a document.
+type snippet struct {
+	document string
+	shell    string
+	prints   string // the output that the document shows; empty: it shows none
+}
+
+var (
+	fenced = regexp.MustCompile("(?s)```(?:sh|bash|shell|console)\n(.*?)\n```(?:\n\n```(?:text|json)\n(.*?)\n```)?")
+	inline = regexp.MustCompile("`((?:go run ./cmd/guards|aws) [^`]+)`")
+)
+
+// Each snippet that can run without AWS works as the document shows, while guards
+// serve runs as README starts it.
+func TestSnippetsOfTheDocumentsWork(t *testing.T) {
+	all := snippets(t)
+	const start = "go run ./cmd/guards serve"
+	server := slices.IndexFunc(all, func(s snippet) bool { return strings.HasPrefix(s.shell, start) })
+	if server < 0 {
+		t.Fatal("no document shows how to start guards serve")
+	}
+	for i, s := range all {
+		t.Run(fmt.Sprintf("%s-%d", filepath.Base(s.document), i+1), func(t *testing.T) {
+			how := howTo(s)
+			if how == nil {
+				t.Fatalf("%s shows a snippet that has no entry in trials:\n%s", s.document, s.shell)
+			}
+			if how.notRun != "" {
+				t.Skip(how.notRun)
+			}
+			endpoint, _ := serve(t, strings.Fields(strings.TrimPrefix(all[server].shell, start))...)
+			for range how.posts {
+				post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post"}`)
+			}
+			p := scripts("AWS_ENDPOINT_URL_LAMBDA=" + endpoint)
+			p.Dir = t.TempDir()
+			setup := p.Setup
+			p.Setup = func(env *testscript.Env) error {
+				return errors.Join(setup(env), os.CopyFS(filepath.Join(env.WorkDir, "docs"), os.DirFS("../../../docs")))
+			}
+			// The server has another port, and the program is already built.
+			shell := strings.NewReplacer("http://127.0.0.1:3001", endpoint, "go run ./cmd/guards", "guards").Replace(s.shell)
+			program, _, _ := strings.Cut(s.shell, " ")
+			script := fmt.Sprintf("[!exec:%s] skip\nstatus %d sh -e snippet\n%s-- snippet --\n%s\n", program, how.status, s.wanted(), shell)
+			if err := os.WriteFile(filepath.Join(p.Dir, "snippet.txtar"), []byte(script), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			testscript.Run(t, p)
+		})
+	}
+}
+
+// howTo returns the trial of a snippet, or nil.
+func howTo(s snippet) *trial {
+	for i, how := range trials {
+		if strings.HasPrefix(s.shell, how.begins) {
+			return &trials[i]
+		}
+	}
+	return nil
+}
+
+// wanted returns the line of a script that compares the output with the document.
+func (s snippet) wanted() string {
+	if s.prints == "" {
+		return ""
+	}
+	shown := strings.NewReplacer("\n", `\n`, "'", "''").Replace(regexp.QuoteMeta(s.prints))
+	return `stdout '\A` + shown + `\n?\z'` + "\n"
+}
+
+// snippets returns the snippets of README and docs: blocks, and commands within a
+// sentence.
+func snippets(t *testing.T) (all []snippet) {
+	t.Helper()
+	documents, err := filepath.Glob("../../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append([]string{"../../../README.md"}, documents...) {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name = strings.TrimPrefix(filepath.ToSlash(name), "../../../")
+		for _, match := range fenced.FindAllStringSubmatch(string(content), -1) {
+			all = append(all, snippet{name, match[1], match[2]})
+		}
+		for _, match := range inline.FindAllStringSubmatch(fenced.ReplaceAllString(string(content), ""), -1) {
+			all = append(all, snippet{name, strings.Join(strings.Fields(match[1]), " "), ""})
+		}
+	}
+	return all
+}
+
+// fakeAWS replaces the AWS CLI. It supports only lambda invoke, which writes the
+// answer into a file.
+func fakeAWS() {
+	flags := flag.NewFlagSet("aws lambda invoke", flag.ExitOnError)
+	name := flags.String("function-name", "", "")
+	format := flags.String("cli-binary-format", "base64", "")
+	payload := flags.String("payload", "", "")
+	endpoint := flags.String("endpoint-url", os.Getenv("AWS_ENDPOINT_URL_LAMBDA"), "")
+	if len(os.Args) < 3 || os.Args[1] != "lambda" || os.Args[2] != "invoke" || flags.Parse(os.Args[3:]) != nil ||
+		*format != "raw-in-base64-out" || flags.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "aws: want lambda invoke ... FILE with a raw payload")
+		os.Exit(wrongUse)
+	}
+	if err := invoke(*endpoint, *name, *payload, flags.Arg(0)); err != nil {
+		fmt.Fprintln(os.Stderr, "aws:", err)
+		os.Exit(unreachable)
+	}
+}
+
+func invoke(endpoint, name, payload, file string) error {
+	answer, err := http.Post(endpoint+"/2015-03-31/functions/"+url.PathEscape(name)+"/invocations", "", strings.NewReader(payload))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	if failure := answer.Header.Get("X-Amz-Function-Error"); err == nil && (answer.StatusCode != http.StatusOK || failure != "") {
+		err = fmt.Errorf("%s %s: %s", answer.Status, failure, body)
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, body, 0o600)
+}
+
+func TestTheDocumentsShowTheLimitsOfTheCode(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if table := lists.Markdown(limits.All); !strings.Contains(string(page), "\n\n"+table+"\n") {
+		t.Errorf("docs/limits.md does not contain the output of guards limits --markdown:\n%s", table)
+	}
+}

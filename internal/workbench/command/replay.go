@@ -1,0 +1,158 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/workbench/replay"
+	"github.com/cric-talk/guards/internal/workbench/replay/traffic"
+)
+
+type replayCommand struct {
+	Files    []string `arg:"" name:"file" help:"Recorded traffic: CSV with a header, JSON lines or an nginx log, also compressed with gzip. - is standard input."`
+	Activity string   `required:"" placeholder:"A" help:"The activity to replay. Lines that name another one are skipped. Lines without an activity are counted."`
+	Limit    string   `placeholder:"LIMIT" help:"The limit to try, such as 20/1m, \"log 100/12h\" or \"minute: 10/1m, day: 200/1d\". Default: the activity's own limit."`
+	Compare  []string `sep:"none" placeholder:"LIMIT" help:"One more limit to show beside the first one. Repeat the flag for more."`
+	Suggest  string   `placeholder:"99.9%" help:"Find the lowest limit, of the kind and window of --limit, that leaves this share of the users untouched."`
+	Format   string   `enum:"auto,csv,json,nginx" default:"auto" help:"How the files are written: auto, csv, json or nginx (its format combined). auto tells CSV and JSON apart."`
+	Columns  string   `placeholder:"time=NAME,..." help:"The names of columns or JSON fields, such as time=ts,user=account_id,activity=verb."`
+	Unit     string   `enum:"auto,s,ms" default:"auto" help:"The unit of times that are numbers: auto, s or ms. auto knows the years 2000 to 2099."`
+	SkipBad  bool     `help:"Skip lines that are no requests, and report how many."`
+	Plot     string   `placeholder:"OUT.svg" help:"Draw the timeline of the user who was held up most, or of --user."`
+	User     string   `placeholder:"ID" help:"The user whose timeline to draw."`
+	JSON     bool     `name:"json" help:"Print one JSON document."`
+}
+
+// Help returns the text below the command's flags.
+func (replayCommand) Help() string {
+	return `Each request is decided at the time that the file gives, and counted in memory.
+A time is Unix seconds, Unix milliseconds or RFC 3339. Several files are read in
+the order of their times. A limit is written as guards limits shows it. Examples:
+  guards replay traffic.csv --activity create_post
+  guards replay traffic.csv --activity create_post --limit 20/1m --plot out.svg
+  guards replay traffic.csv --activity create_post --limit "minute: 10/1m, day: 200/1d"
+  guards replay traffic.csv --activity create_post --limit 20/1m --compare "log 20/1m" --compare "bucket 20/1m"
+  guards replay traffic.csv --activity create_post --limit "bucket 20/1m" --suggest 99.9%
+  guards replay posts.csv --activity create_post --columns time=created_at,user=author_id
+  guards replay access.log* --format nginx --activity request --limit 100/1m
+  guards replay access.log --format nginx --columns activity=request --activity "POST /posts" --limit 20/1m
+  guards replay - --activity pin --json < traffic.jsonl.gz`
+}
+
+// Run replays the files. If there is a timeline to draw, it reads them twice.
+func (c *replayCommand) Run(ctx context.Context, con console) error {
+	limits, o, err := c.validate()
+	if err != nil {
+		return err
+	}
+	if c.Plot != "" {
+		if err := checkTarget(c.Plot); err != nil {
+			return err
+		}
+	}
+	in, err := openRecord(ctx, c.Files, c.Plot != "")
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	if name := in.same(c.Plot); name != "" {
+		return input.Invalid("--plot", "the file "+name+", which would be overwritten", "another file")
+	}
+	r := &replay.Replay{Activity: c.Activity, Policy: limits[0], Progress: func(lines int64) { in.progress(con, lines) }}
+	if c.Suggest != "" {
+		return c.suggest(ctx, con, r, in.reader(o))
+	}
+	reports, err := r.Compare(ctx, in.reader(o), limits[1:]...)
+	con.told()
+	if err != nil && (ctx.Err() == nil || reports[0].Requests == 0) {
+		return err
+	}
+	switch {
+	case len(reports) > 1 && c.JSON:
+		err = errors.Join(err, con.printJSON(map[string]any{"limits": reports}))
+	case c.JSON:
+		err = errors.Join(err, con.printJSON(reports[0]))
+	case len(reports) > 1:
+		err = errors.Join(err, con.printComparison(reports))
+	default:
+		err = errors.Join(err, con.printReport(reports[0]))
+	}
+	if ctx.Err() != nil {
+		con.note("stopped before the end: the figures are those of the requests until " + moment(reports[0].To))
+		return ctx.Err()
+	}
+	if err != nil || c.Plot == "" {
+		return err
+	}
+	return c.plot(ctx, con, r, in.reader(o), reports, limits[1:])
+}
+
+// validate returns the limits, --limit first, and how to read the files.
+func (c *replayCommand) validate() (all []policy.Policy, o traffic.Options, err error) {
+	p, err := c.policy()
+	if err != nil {
+		return nil, o, err
+	}
+	all = []policy.Policy{p}
+	for _, text := range c.Compare {
+		p, err := policy.Parse(text)
+		if err != nil {
+			return nil, o, fmt.Errorf("--compare: %w", err)
+		}
+		all = append(all, p)
+	}
+	o = traffic.Options{Activity: c.Activity, SkipBad: c.SkipBad}
+	if c.Format != "auto" {
+		o.Format = traffic.Format(c.Format)
+	}
+	if c.Unit != "auto" {
+		o.Unit = traffic.Unit(c.Unit)
+	}
+	if c.Columns != "" {
+		if o.Columns, err = traffic.ParseColumns(c.Columns); err != nil {
+			return nil, o, err
+		}
+	}
+	return all, o, c.check()
+}
+
+// policy returns the limit to replay.
+func (c *replayCommand) policy() (policy.Policy, error) {
+	if c.Limit != "" {
+		p, err := policy.Parse(c.Limit)
+		if err != nil {
+			return p, fmt.Errorf("--limit: %w", err)
+		}
+		return p, nil
+	}
+	_, a, err := find(c.Activity)
+	if err != nil || !a.Unlimited {
+		return a.Limit, err
+	}
+	return policy.Policy{}, fmt.Errorf("%s is unlimited: give a --limit to try, such as 20/1m", c.Activity)
+}
+
+// longestActivity is longer than a guard's activities, because it can also be
+// the path of a request in a log.
+const longestActivity = 200
+
+// check returns an error if flags do not fit together.
+func (c *replayCommand) check() error {
+	if c.Plot != "" && !strings.HasSuffix(c.Plot, ".svg") {
+		return input.Invalid("--plot", input.Show(c.Plot), "the name of a file that ends in .svg")
+	}
+	if len(c.Activity) < 1 || len(c.Activity) > longestActivity {
+		return input.Invalid("--activity", input.Show(c.Activity), fmt.Sprintf("1 to %d characters", longestActivity))
+	}
+	if c.User != "" && c.Plot == "" {
+		return errors.New("--user goes with --plot")
+	}
+	if c.Suggest != "" && (c.Plot != "" || len(c.Compare) > 0) {
+		return errors.New("--suggest goes without --plot and --compare: give these with the suggestion as --limit")
+	}
+	return nil
+}

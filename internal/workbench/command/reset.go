@@ -1,0 +1,93 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+type resetCommand struct {
+	Activity string `arg:"" help:"The activity to clear: see guards limits."`
+	User     string `required:"" placeholder:"ID" help:"The user whose activity to clear."`
+	JSON     bool   `name:"json" help:"Print the answer as JSON."`
+	yesFlag
+	tableFlags
+}
+
+// Help returns the text below the command's flags.
+func (resetCommand) Help() string {
+	return `Examples:
+  guards reset --user u1 create_post
+  guards reset --user u1 create_post --yes --json`
+}
+
+// Run resets the activity as the guard that owns it does.
+func (c *resetCommand) Run(ctx context.Context, con console) error {
+	g, a, err := find(c.Activity)
+	if err == nil {
+		err = input.CheckUserID(c.User)
+	}
+	if err != nil {
+		return err
+	}
+	if a.Limit.Queues() {
+		return hint{
+			error:  errors.New(c.Activity + " can't be reset, because its places are given away: jobs wait for them"),
+			advice: "guards erase --user " + c.User + " deletes everything about the user",
+		}
+	}
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.confirm(ctx, con, fmt.Sprintf("Clear %s of %s in %s?", c.Activity, c.User, c.where()), ""); err != nil {
+		return err
+	}
+	if a.Limit, err = c.limit(ctx, con, store.live, a); err != nil {
+		return err
+	}
+	g.Activities = []limits.Activity{a}
+	h := &guard.Handler{Guard: g, Limiter: store.limiter(con)}
+	answer, err := decide(ctx, h, guard.Request{UserID: c.User, Activity: c.Activity, Op: guard.Reset})
+	if ctx.Err() != nil {
+		con.note(fmt.Sprintf("stopped: %s of %s may be cleared or not; see guards status --user %s", c.Activity, c.User, c.User))
+	}
+	if err != nil {
+		return err
+	}
+	return c.print(con, &answer)
+}
+
+// limit returns the limit in force for the user, which the figures need. The
+// guard that resets does not follow the live limits: in mode off, it would reset
+// nothing. If the settings can't be read, limit returns the code's limit.
+func (c *resetCommand) limit(ctx context.Context, con console, settings live.Table, a limits.Activity) (policy.Policy, error) {
+	changed, err := follow(ctx, settings)
+	if _, ok := errors.AsType[*input.Unavailable](err); ok {
+		return a.Limit, err
+	}
+	if err != nil {
+		con.note("the figures are those of the code's limit, because the live limits can't be read: " + err.Error())
+	}
+	_, p := rulingOn(changed.Limits(), a, c.User, "", con.now())
+	return p, nil
+}
+
+// print writes the answer.
+func (c *resetCommand) print(con console, a *guard.Answer) (err error) {
+	switch d := a.Decision; {
+	case c.JSON:
+		_, err = con.out.Write(append(a.AppendJSON(nil), '\n'))
+	case d == nil:
+		_, err = fmt.Fprintf(con.out, "%s is %s: nothing is counted\n", c.Activity, a.Reason)
+	default:
+		_, err = fmt.Fprintf(con.out, "%s of %s: %d/%d used, %d left, in %s\n", c.Activity, c.User, d.Used, d.Limit, d.Remaining, c.where())
+	}
+	return err
+}

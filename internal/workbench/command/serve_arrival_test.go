@@ -1,0 +1,141 @@
+package command
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cric-talk/guards/internal/workbench/invokeapi"
+)
+
+// A listener of pipes lets a server run in the time of synctest.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if conn, open := <-p; open {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+func (p pipes) Close() error { close(p); return nil }
+func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// dial connects to the server.
+func (p pipes) dial() net.Conn {
+	client, server := net.Pipe()
+	p <- server
+	return client
+}
+
+// begin sends a text to the server, and returns the server's answer to it.
+func begin(t *testing.T, conn net.Conn, text string) func() string {
+	t.Helper()
+	answered := make(chan string, 1)
+	go func() {
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		body, _ := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		answered <- response.Status + " " + string(body)
+	}()
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatal(err)
+	}
+	return func() string { return <-answered }
+}
+
+// A client that does not send its whole body must not keep a connection, nor
+// delay Ctrl-C.
+func TestServeEndsABodyThatDoesNotArrive(t *testing.T) {
+	const head = " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
+	for _, path := range []string{"/posts-guard", "/2015-03-31/functions/posts-guard/invocations", "/2015-03-31/functions/no-guard/invocations", "/nothing"} {
+		for _, interrupt := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				listener := make(pipes)
+				server := newServer(&invokeapi.Server{Functions: map[string]invokeapi.Function{"posts-guard": {Timeout: guardTimeout, URL: true}}})
+				server.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+				served := make(chan error, 1)
+				go func() { served <- server.Serve(listener) }()
+				conn := listener.dial()
+				began := time.Now()
+				answer := begin(t, conn, "POST "+path+head)
+				want := arrival
+				if interrupt {
+					time.Sleep(time.Second)
+					want = 0
+					began = time.Now()
+					_ = server.Shutdown(t.Context())
+				}
+				got := answer()
+				rest, err := io.ReadAll(conn)
+				if took := time.Since(began); took < want || took >= want+time.Second || len(rest) > 0 {
+					t.Errorf("POST %s, interrupted: %v: the connection is closed after %v with %q (%v), want %v", path, interrupt, took, rest, err, want)
+				}
+				if strings.Contains(path, "posts-guard") && !strings.HasPrefix(got, "408 Request Timeout ") {
+					t.Errorf("POST %s is answered with %s", path, got)
+				}
+				_ = conn.Close()
+				if !interrupt {
+					_ = server.Close()
+				}
+				if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// The time of the body is not that of the function, and the connection stays
+// open for the next request.
+func TestServeKeepsAConnectionWhileAFunctionRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		listener := make(pipes)
+		server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.ReadAll(r.Body)
+			time.Sleep(2 * arrival)
+			w.Header().Set("Content-Length", "4")
+			_, _ = io.WriteString(w, "done")
+		}))
+		go func() { _ = server.Serve(listener) }()
+		conn := listener.dial()
+		for range 2 {
+			if got := begin(t, conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")(); got != "200 OK done" {
+				t.Error(got)
+			}
+		}
+		_ = conn.Close()
+		_ = server.Close()
+	})
+}
+
+// Ctrl-C lets a request end that has arrived.
+func TestServeFinishesWhatHasArrived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		listener := make(pipes)
+		server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.ReadAll(r.Body)
+			time.Sleep(arrival / 2)
+			_, _ = io.WriteString(w, "done")
+		}))
+		go func() { _ = server.Serve(listener) }()
+		conn := listener.dial()
+		answer := begin(t, conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
+		synctest.Wait()
+		err := server.Shutdown(t.Context())
+		if got := answer(); err != nil || got != "200 OK done" {
+			t.Errorf("%s, %v", got, err)
+		}
+		_ = conn.Close()
+	})
+}

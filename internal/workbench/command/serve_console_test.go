@@ -1,0 +1,145 @@
+package command
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// get reads an address.
+func get(t *testing.T, address string) response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Body.Close() }()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response{r, string(body)}
+}
+
+func TestServeHasAConsole(t *testing.T) {
+	endpoint, log := serve(t)
+	post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post", "count": 4}`)
+	// serve answers requests only after it has written where the console is.
+	if note := "guards: the console for development is at " + endpoint + "/; only this machine can open it\n"; !strings.Contains(log.String(), note) {
+		t.Errorf("the log is %s, want %s in it", log, note)
+	}
+	page := get(t, endpoint+"/")
+	for _, want := range []string{"<h1>Guards", "4 of 10 used, 6 left", "Counts in memory."} {
+		if page.StatusCode != 200 || !strings.Contains(page.body, want) {
+			t.Errorf("%s, want %s in the page", page.Status, want)
+		}
+	}
+	headers := []string{"Origin", endpoint, "Content-Type", "application/json"}
+	ask := func() string {
+		return post(t, endpoint+"/console/ask", `{"function": "posts-guard", "event": {"userId": "u1", "activity": "create_post", "count": 10}}`, headers...).body
+	}
+	if body := ask(); !strings.HasPrefix(body, `{"allowed":false,`) {
+		t.Error(body)
+	}
+	if r := post(t, endpoint+"/console/clock", `{"move": 60000}`, headers...); r.StatusCode != 200 || !strings.Contains(r.body, `"ahead":"60 s"`) {
+		t.Errorf("%s %s", r.Status, r.body)
+	}
+	if body := ask(); !strings.HasPrefix(body, `{"allowed":true,`) {
+		t.Errorf("a minute later: %s", body)
+	}
+	if line := "22:15:18  posts-guard         check create_post: allowed, ok, 10/10 used\n"; !strings.Contains(log.String(), line) {
+		t.Errorf("the log is %s, want the moved time in it: %s", log, line)
+	}
+	if picture := get(t, endpoint+"/console/picture.svg?user=u1&activity=create_post"); !strings.HasPrefix(picture.body, "<svg") {
+		t.Errorf("%s %s", picture.Status, picture.body)
+	}
+}
+
+// The documents name the address without the flag.
+func TestServeListensWhereTheDocumentsSay(t *testing.T) {
+	document, err := os.ReadFile("../../../docs/console.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range leaves(t)["serve"].AllFlags(false) {
+		for _, f := range group {
+			if f.Name == "addr" && !strings.Contains(string(document), "Then open <http://"+f.Default+"/>.") {
+				t.Errorf("docs/console.md does not name %s, the default of --addr", f.Default)
+			}
+		}
+	}
+}
+
+// An open page must not keep serve from ending.
+func TestServeEndsAlthoughAPageIsOpen(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	log := new(stream)
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"serve", "--addr", "127.0.0.1:0"}, console{out: io.Discard, err: log, now: atPinned})
+	}()
+	endpoint := started(t, log, ended)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, endpoint+"/console/events", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = events.Body.Close() }()
+	began := time.Now()
+	interrupt()
+	if status := <-ended; status != interrupted || time.Since(began) >= guardTimeout { // serve waits so long for a request that doesn't end
+		t.Errorf("status %d after %v, want %d at once", status, time.Since(began), interrupted)
+	}
+}
+
+func TestServeHasNoConsoleForOtherMachines(t *testing.T) {
+	endpoint, log := serve(t, "--addr", "0.0.0.0:0")
+	if !strings.Contains(log.String(), "guards: the console is off, because --addr ") {
+		t.Errorf("the log is %s", log)
+	}
+	_, port, _ := strings.Cut(regexp.MustCompile(`:\d+$`).FindString(endpoint), ":")
+	if r := get(t, "http://127.0.0.1:"+port+"/"); r.StatusCode != 404 {
+		t.Errorf("GET /: %s %s", r.Status, r.body)
+	}
+	if r := post(t, "http://127.0.0.1:"+port+"/posts-guard", like); r.StatusCode != 200 {
+		t.Errorf("POST /posts-guard: %s %s", r.Status, r.body)
+	}
+	if r := post(t, invocations("http://127.0.0.1:"+port, "cleanup"), `{"userId": "u1"}`, "Origin", "http://evil.example"); r.StatusCode != 403 {
+		t.Errorf("another website calls cleanup: %s %s", r.Status, r.body)
+	}
+	if !strings.Contains(log.String(), "/2015-03-31/functions/cleanup/invocations  error 403 A browser sent this request for the site ") {
+		t.Errorf("the log is %s", log)
+	}
+}
+
+// Others count in a table in AWS too, and they have the real time.
+func TestTheClockMovesOnlyOnThisMachine(t *testing.T) {
+	dynamo := "dynamodb"
+	for _, tt := range []struct {
+		flags storeFlags
+		moves bool
+	}{
+		{storeFlags{}, true},
+		{storeFlags{Store: &dynamo}, false}, // in AWS
+		{storeFlags{Store: &dynamo, tableFlags: tableFlags{address: "http://127.0.0.1:8000"}}, true},
+		{storeFlags{Store: &dynamo, tableFlags: tableFlags{address: "http://localhost:8000"}}, true},
+		{storeFlags{Store: &dynamo, tableFlags: tableFlags{address: "http://dynamodb:8000"}}, false},
+	} {
+		c := serveCommand{storeFlags: tt.flags}
+		if why := c.fixedClock(); (why == "") != tt.moves {
+			t.Errorf("with %q: %q", tt.flags.address, why)
+		}
+	}
+}

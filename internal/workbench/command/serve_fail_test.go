@@ -1,0 +1,143 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/testkit"
+	"github.com/cric-talk/guards/internal/workbench/invokeapi"
+)
+
+// With --fail, the guards decide as in a real outage: from memory, or with
+// ON_OUTAGE=deny not at all.
+func TestServeFails(t *testing.T) {
+	const six = `{"userId": "u1", "activity": "create_post", "count": 6}`
+	t.Setenv("DECISION_TIMEOUT", "100ms")
+	for how, cause := range map[string]string{
+		"unavailable": "the table did not answer in time", "throttled": "the table is throttled", "slow": "the table did not answer in time",
+	} {
+		t.Run(how, func(t *testing.T) {
+			endpoint, log := serve(t, "--fail", how)
+			for i, want := range []string{`{"allowed":true,"reason":"unavailable"`, `{"allowed":false,"reason":"unavailable"`} {
+				if r := post(t, invocations(endpoint, "posts-guard"), six); !strings.HasPrefix(r.body, want) {
+					t.Errorf("request %d: %s, want %s", i+1, r.body, want)
+				}
+			}
+			for _, line := range []string{"22:14:18  posts-guard         check create_post: allowed, unavailable, 6/10 used\n", "22:14:18  posts-guard         check create_post: refused, unavailable, 6/10 used, wait 42 s\n"} {
+				if !strings.Contains(log.String(), line) {
+					t.Errorf("the log has no line %q:\n%s", line, log)
+				}
+			}
+			if !strings.Contains(log.String(), "counting in a table that is "+how+", because of --fail") {
+				t.Errorf("the first line does not name the outage: %s", log)
+			}
+		})
+		t.Run(how+" and deny", func(t *testing.T) {
+			t.Setenv("ON_OUTAGE", "deny")
+			testkit.Retry(t, func(t testing.TB) { // on a busy machine, 100 ms can pass before the first answer
+				endpoint, log := serve(t, "--fail", how)
+				if r := post(t, invocations(endpoint, "posts-guard"), six); !strings.Contains(r.body, `"errorType":"Unavailable"`) || !strings.Contains(r.body, cause) {
+					t.Errorf("invoked: %s, want %s", r.body, cause)
+				}
+				if r := post(t, endpoint+"/posts-guard", six); r.StatusCode != 503 {
+					t.Errorf("over HTTP: %s %s", r.Status, r.body)
+				}
+				for _, line := range []string{"  posts-guard         error " + cause, "  posts-guard         error 503 "} {
+					if !strings.Contains(log.String(), line) {
+						t.Errorf("the log has no line with %q:\n%s", line, log)
+					}
+				}
+			})
+		})
+	}
+}
+
+// The first decision waits, and then memory answers at once. If the table is
+// throttled, the first decision of each user waits, because throttling can be
+// about a single item.
+func TestServeWaitsOnceInAnOutage(t *testing.T) {
+	t.Setenv("DECISION_TIMEOUT", "2s")
+	for how, waits := range map[string][]bool{ // of u1 twice, then u2 twice
+		"unavailable": {true, false, false, false}, "slow": {true, false, false, false}, "throttled": {true, false, true, false},
+	} {
+		testkit.Retry(t, func(t testing.TB) { // a busy machine can be slow
+			endpoint, _ := serve(t, "--fail", how)
+			for i, wait := range waits {
+				began := time.Now()
+				post(t, invocations(endpoint, "posts-guard"), fmt.Sprintf(`{"userId": "u%d", "activity": "create_post"}`, 1+i/2))
+				if took := time.Since(began); (took > time.Second) != wait {
+					t.Errorf("%s: decision %d took %v, want a wait: %v", how, i+1, took, wait)
+				}
+			}
+		})
+	}
+}
+
+// A mistake over HTTP has a line as readable as that of an invocation.
+func TestServeLogsHTTPErrors(t *testing.T) {
+	endpoint, log := serve(t)
+	list := func(names ...string) string {
+		slices.Sort(names)
+		return "; the functions are " + strings.Join(names, ", ")
+	}
+	withURL, functions := list(guardNames()...), list(append(guardNames(), "cleanup")...)
+	for _, tt := range []struct{ path, body, line, answer string }{
+		{"/posts-guard", `{"userId": "u1", "activity": "create_post", "teir": "premium"}`, "posts-guard         error 400 event has the unknown field \"teir\", want only userId", "unknown field"},
+		{"/posts-guard", `{"userId": "u1", "activity": "create_post"}`, "posts-guard         check create_post: allowed, ok, 1/10 used\n", `"allowed":true`},
+		{"/pots-guard", `{}`, "pots-guard          error 404 Function not found: ", withURL},
+		{"/cleanup", `{}`, "cleanup             error 404 Function not found: ", withURL},
+		{"/2015-03-31/functions/pots-guard/invocations", `{}`, "pots-guard          error 404 Function not found: ", functions},
+		{"/2015-03-31/functions/posts-guard/invocations", `{`, "posts-guard         error 400 Could not parse request body into json\n", "Could not parse"},
+		{"/2015-03-31/functions", `{}`, "/2015-03-31/functions  error 404 no such path, want POST /2015-03-31/functions/NAME/invocations or POST /NAME", functions},
+		{"/%1b%5b31m", `{}`, `"\x1b[31m"`, withURL},
+	} {
+		if r := post(t, endpoint+tt.path, tt.body); !strings.Contains(r.body, tt.answer) {
+			t.Errorf("%s %s: %s, want %s", tt.path, tt.body, r.body, tt.answer)
+		}
+		if !strings.Contains(log.String(), tt.line) {
+			t.Errorf("%s %s: the log has no line %q:\n%s", tt.path, tt.body, tt.line, log)
+		}
+	}
+}
+
+// The log has the times of the console, which are UTC.
+func TestServeLogsUTC(t *testing.T) {
+	india := func() time.Time { return pinned.In(time.FixedZone("", 19800)) }
+	for asJSON, want := range map[bool]string{false: "22:14:18  posts-guard", true: `{"at":"2023-11-14T22:14:18Z",`} {
+		var out stream
+		l := serveLog{con: console{out: &out, err: &out, now: india}, json: asJSON}
+		l.observe(invokeapi.Invocation{Function: "posts-guard", Payload: []byte(`{"allowed":true,"reason":"ok"}`)})
+		if !strings.HasPrefix(out.String(), want) {
+			t.Errorf("%s, want %s", &out, want)
+		}
+	}
+}
+
+func TestServeLogsJSON(t *testing.T) {
+	var out stream
+	l := serveLog{con: console{out: &out, err: io.Discard, now: atPinned}, json: true}
+	for _, i := range []invokeapi.Invocation{
+		{Function: "posts-guard", Payload: []byte(`{"allowed":true,"reason":"ok"}`)},
+		{Function: "posts-guard", Payload: []byte(`{"statusCode":200,"body":"{\"allowed\":true,\"reason\":\"ok\"}"}`)},
+		{Function: "posts-guard", Payload: []byte(`{"statusCode":405,"body":"{\"title\":\"Method Not Allowed\"}"}`)},
+		{Function: "cleanup", Err: errors.New("the table is throttled")},
+		{Function: "x", Err: errors.New("no such function"), Status: 404},
+	} {
+		l.observe(i)
+	}
+	const at = `{"at":"2023-11-14T22:14:18Z","function":`
+	want := at + `"posts-guard","answer":{"allowed":true,"reason":"ok"}}
+` + at + `"posts-guard","status":200,"answer":{"allowed":true,"reason":"ok"}}
+` + at + `"posts-guard","status":405,"error":"Method Not Allowed"}
+` + at + `"cleanup","error":"the table is throttled"}
+` + at + `"x","status":404,"error":"no such function"}
+`
+	if out.String() != want || l.count() != 5 {
+		t.Errorf("%s\nwant\n%s", &out, want)
+	}
+}

@@ -1,0 +1,120 @@
+package command
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+)
+
+// SDKs rely on everything that this test checks.
+func TestServeSpeaksTheInvokeAPI(t *testing.T) {
+	endpoint, log := serve(t)
+	for _, name := range []string{
+		"posts-guard", "posts-guard:live", "posts-guard:$LATEST", "function:posts-guard", "123456789012:function:posts-guard",
+		"arn:aws:lambda:eu-west-1:123456789012:function:posts-guard", "arn:aws:lambda:eu-west-1:123456789012:function:posts-guard:live",
+	} {
+		r := post(t, invocations(endpoint, name), like)
+		if r.StatusCode != 200 || r.Header.Get("X-Amz-Executed-Version") != "$LATEST" || r.Header.Get("X-Amz-Function-Error") != "" ||
+			r.Header.Get("X-Amzn-RequestId") == "" || !strings.HasPrefix(r.body, `{"allowed":true,"reason":"unlimited"`) {
+			t.Errorf("%s: %s %v %s", name, r.Status, r.Header, r.body)
+		}
+	}
+
+	r := post(t, invocations(endpoint, "posts-guard"), `{"activity": "like"}`)
+	var failure struct{ ErrorType, ErrorMessage string }
+	err := json.Unmarshal([]byte(r.body), &failure)
+	if err != nil || r.StatusCode != 200 || r.Header.Get("X-Amz-Function-Error") != "Unhandled" || failure.ErrorType != "ValidationError" || !strings.HasPrefix(failure.ErrorMessage, "userId is missing") {
+		t.Errorf("no userId: %s %v %s", r.Status, r.Header, r.body)
+	}
+	r = post(t, invocations(endpoint, "posts-guard"), "")
+	if r.StatusCode != 200 || !strings.Contains(r.body, "userId is missing") {
+		t.Errorf("an empty body: %s %s, want the answer to {}", r.Status, r.body)
+	}
+
+	for _, tt := range []struct {
+		what, name, body string
+		headers          []string
+		status           int
+		kind, message    string
+	}{
+		{"unknown function", "pots-guard", like, nil, 404, "ResourceNotFoundException", "Function not found: arn:aws:lambda:us-east-1:123456789012:function:pots-guard"},
+		{"not a name", "a b", like, nil, 400, "InvalidParameterValueException", "not a function's name, name:alias or ARN"},
+		{"not JSON", "posts-guard", "{", nil, 400, "InvalidRequestContentException", "Could not parse request body into json"},
+		{"too large", "posts-guard", strings.Repeat(" ", 6<<20+1), nil, 413, "RequestTooLargeException", "payload is too large"},
+		{"unknown type", "posts-guard", like, []string{"X-Amz-Invocation-Type", "Later"}, 400, "InvalidParameterValueException", `"Later"`},
+	} {
+		r := post(t, invocations(endpoint, tt.name), tt.body, tt.headers...)
+		var body struct{ Type, Message string }
+		if err := json.Unmarshal([]byte(r.body), &body); err != nil || r.StatusCode != tt.status ||
+			r.Header.Get("X-Amzn-Errortype") != tt.kind || body.Type != "User" || !strings.Contains(body.Message, tt.message) {
+			t.Errorf("%s: %s %v %.200s", tt.what, r.Status, r.Header, r.body)
+		}
+	}
+
+	r = post(t, invocations(endpoint, "posts-guard"), like, "X-Amz-Invocation-Type", "DryRun")
+	if r.StatusCode != 204 || r.body != "" {
+		t.Errorf("DryRun: %s %s", r.Status, r.body)
+	}
+	if !strings.Contains(log.String(), "check like: allowed, unlimited\n") {
+		t.Errorf("the log has no line about the invocation:\n%s", log)
+	}
+}
+
+func TestServeInvokesEventsAndReturnsTheLogsTail(t *testing.T) {
+	endpoint, _ := serve(t)
+	ten := `{"userId": "canary-user-4711", "activity": "create_post", "count": 10}`
+	r := post(t, invocations(endpoint, "posts-guard"), ten, "X-Amz-Invocation-Type", "Event")
+	if r.StatusCode != 202 || r.body != "" {
+		t.Errorf("Event: %s %s", r.Status, r.body)
+	}
+	status := strings.Replace(ten, `"count": 10`, `"op": "status"`, 1)
+	until(t, "the event is not counted", func() bool { // it is handled in the background
+		return strings.Contains(post(t, invocations(endpoint, "posts-guard"), status).body, `"activityCount":10`)
+	})
+	r = post(t, invocations(endpoint, "posts-guard"), ten, "X-Amz-Log-Type", "Tail")
+	tail, err := base64.StdEncoding.DecodeString(r.Header.Get("X-Amz-Log-Result"))
+	if err != nil || len(tail) > 4096 || !strings.Contains(string(tail), `"msg":"refused"`) || strings.Contains(string(tail), "canary") ||
+		!strings.HasPrefix(string(tail), "START RequestId: "+r.Header.Get("X-Amzn-RequestId")) || !strings.Contains(string(tail), "REPORT RequestId: ") {
+		t.Errorf("the tail of the log (%v):\n%s", err, tail)
+	}
+}
+
+// serve gives each function the timeout that template.yaml gives it.
+func TestServeUsesTheTimeoutsOfTheTemplate(t *testing.T) {
+	type timeout struct {
+		Timeout int `yaml:"Timeout"` // seconds
+	}
+	var template struct {
+		Globals struct {
+			Function timeout `yaml:"Function"`
+		} `yaml:"Globals"`
+		Resources struct {
+			Cleanup struct {
+				Properties timeout `yaml:"Properties"`
+			} `yaml:"CleanupFunction"`
+		} `yaml:"Resources"`
+	}
+	content, err := os.ReadFile("../../../template.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(content, &template); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		got  time.Duration
+		want timeout
+	}{
+		"guards":  {guardTimeout, template.Globals.Function},
+		"cleanup": {cleanupTimeout, template.Resources.Cleanup.Properties},
+	} {
+		if want := time.Duration(tt.want.Timeout) * time.Second; tt.got != want {
+			t.Errorf("serve gives %s %v, template.yaml %v", name, tt.got, want)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A stream collects what a command writes. A test can read it at the same time.
+type stream struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (s *stream) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.Write(p)
+}
+
+func (s *stream) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.String()
+}
+
+// serving matches both lines that guards serve prints at its start. The second one
+// is about the console.
+var serving = regexp.MustCompile(`(?s)on (http://[^,]+),.*guards: the console `)
+
+// serve runs guards serve on a free port and returns its URL and its log. The
+// command is interrupted when the test ends, and its status must be 130.
+func serve(t testing.TB, args ...string) (endpoint string, log *stream) {
+	t.Helper()
+	return serveAt(t, atPinned, args...)
+}
+
+// serveAt is like serve, with another clock.
+func serveAt(t testing.TB, now func() time.Time, args ...string) (endpoint string, log *stream) {
+	t.Helper()
+	if !slices.Contains(args, "--addr") {
+		args = append([]string{"--addr", "127.0.0.1:0"}, args...)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	log = new(stream)
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, append([]string{"serve"}, args...), console{out: io.Discard, err: log, now: now})
+	}()
+	t.Cleanup(func() {
+		interrupt()
+		if status := <-ended; status != interrupted {
+			t.Errorf("guards serve ended with status %d:\n%s", status, log)
+		}
+	})
+	return started(t, log, ended), log
+}
+
+// started waits until guards serve prints its URL, and returns it. Ended gets the
+// status of the command.
+func started(t testing.TB, log *stream, ended chan int) (endpoint string) {
+	t.Helper()
+	until(t, "guards serve has not started", func() bool {
+		select {
+		case status := <-ended:
+			ended <- status
+			t.Fatalf("guards serve ended with status %d:\n%s", status, log)
+		default:
+		}
+		match := serving.FindStringSubmatch(log.String())
+		if match != nil {
+			endpoint = match[1]
+		}
+		return match != nil
+	})
+	return endpoint
+}
+
+// until waits until done returns true. After a minute, the test fails with the
+// text of what.
+func until(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(what)
+		}
+	}
+}
+
+// A response is an HTTP response whose body was read.
+type response struct {
+	*http.Response
+	body string
+}
+
+// post sends body to an address. Headers alternate between names and values.
+func post(t testing.TB, address, body string, headers ...string) response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	r, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Body.Close() }()
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response{r, string(raw)}
+}
+
+// invocations returns the Invoke API's address of a function.
+func invocations(endpoint, name string) string {
+	return endpoint + "/2015-03-31/functions/" + url.PathEscape(name) + "/invocations"
+}
+
+const like = `{"userId": "u1", "activity": "like"}`

@@ -1,0 +1,110 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/table"
+)
+
+type statsCommand struct {
+	Activity string `placeholder:"A" help:"List only this activity. The totals are still those of the whole table."`
+	JSON     bool   `name:"json" help:"Print one JSON document."`
+	tableFlags
+}
+
+// Help returns the text below the command's flags.
+func (statsCommand) Help() string {
+	return `This reads the whole table, which costs read capacity. A terminal shows the progress.
+Stale items have expired: guards cleanup deletes the same number. Cleanup also reads
+the items of the live limits, which stats does not count. INTERVAL is the time
+between two actions that a bucket without a burst allows, by the code's limit.
+Examples:
+  guards stats
+  guards stats --activity create_post --json`
+}
+
+// statistics are the figures that the command prints.
+type statistics struct {
+	tableName
+	TrackedUsers int64           `json:"trackedUsers"`
+	Items        int64           `json:"items"`
+	Stale        int64           `json:"stale"`
+	Activities   []activityUsers `json:"activities"`
+}
+
+type activityUsers struct {
+	Activity   string `json:"activity"`
+	Users      int64  `json:"users"`
+	IntervalMs int64  `json:"intervalMs,omitzero"` // the least time between two actions; 0: two can come at once
+}
+
+// Run counts users and items.
+func (c *statsCommand) Run(ctx context.Context, con console) error {
+	if c.Activity != "" {
+		if _, _, err := find(c.Activity); err != nil {
+			return err
+		}
+	}
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := store.dynamo.Stats(ctx, con.now().Unix(), func(s table.Stats, parts int) {
+		con.bar(parts, table.Parts, fmt.Sprintf("%s items of %s users", grouped(s.Items), grouped(s.Users)))
+	})
+	con.told()
+	if err != nil && ctx.Err() == nil {
+		return input.NewUnavailable(err)
+	}
+	if ctx.Err() != nil {
+		con.note("stopped before the end: the figures are those of the items that were read")
+	}
+	s := statistics{c.named(), found.Users, found.Items, found.Stale, []activityUsers{}}
+	for _, name := range slices.Sorted(maps.Keys(found.Activities)) {
+		if c.Activity == "" || c.Activity == name {
+			s.Activities = append(s.Activities, activityUsers{name, found.Activities[name], interval(name).Milliseconds()})
+		}
+	}
+	if c.JSON {
+		err = con.printLine(s)
+	} else {
+		err = s.print(con, c.where())
+	}
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	return err
+}
+
+// interval returns the least time between two actions of an activity, or 0 if
+// two can come at once.
+func interval(name string) time.Duration {
+	_, a, _ := activityNamed(name) // without an activity in the code, a has no limit
+	var least time.Duration
+	for _, r := range a.Limit.Rates() {
+		if r.Burst == 1 {
+			least = max(least, r.Window/time.Duration(r.Limit))
+		}
+	}
+	return least
+}
+
+// print writes the figures for people. Where names the table.
+func (s statistics) print(con console, where string) error {
+	_, err := fmt.Fprintf(con.out, "%s of %s, %s stale, in %s\n", several(s.Items, "item"), several(s.TrackedUsers, "user"), grouped(s.Stale), where)
+	if err != nil || len(s.Activities) == 0 {
+		return err
+	}
+	var t textTable
+	t.row()
+	t.row("ACTIVITY", "USERS", "INTERVAL")
+	for _, a := range s.Activities {
+		t.row(a.Activity, fmt.Sprint(a.Users), waitMs(a.IntervalMs))
+	}
+	return t.write(con.out, con.width)
+}

@@ -1,0 +1,166 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+type statusCommand struct {
+	User string `required:"" placeholder:"ID" help:"The user to show."`
+	Tier string `placeholder:"T" help:"The user's plan."`
+	JSON bool   `name:"json" help:"Print one JSON document."`
+	tableFlags
+}
+
+// Help returns the text below the command's flags.
+func (statusCommand) Help() string {
+	return `Examples:
+  guards status --user u1
+  guards status --user u1 --tier premium --json`
+}
+
+// A standing is what a user has done and has left of one activity.
+type standing struct {
+	Function string    `json:"function"`
+	Activity string    `json:"activity"`
+	figures            // of the limit that restricts the user most
+	Limits   []figures `json:"limits,omitempty"` // each limit, if the activity has several
+	Live     *ruling   `json:"live,omitzero"`    // what operators changed; nil: nothing
+
+	Unreadable []string `json:"unreadable,omitempty"` // attributes of the wrong type; the figures mean nothing
+}
+
+// figures are what a user has done and has left of one limit.
+type figures struct {
+	Name          string `json:"name,omitzero"` // empty if the activity has only one limit
+	Limit         int64  `json:"limit"`
+	ActivityCount int64  `json:"activityCount"`
+	Remaining     int64  `json:"remaining"`
+	WaitTime      int64  `json:"waitTime"` // milliseconds until one more action can pass
+	ResetAt       int64  `json:"resetAt"`  // Unix milliseconds
+}
+
+func figuresOf(r policy.Reading) figures {
+	return figures{r.Name, r.Limit, r.Used, r.Remaining, r.Wait.Milliseconds(), r.ResetAt}
+}
+
+// Run reads all items of a user at once, and shows each activity that has a
+// limit.
+func (c *statusCommand) Run(ctx context.Context, con console) error {
+	if err := input.CheckUserID(c.User); err != nil {
+		return err
+	}
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	items, err := store.dynamo.User(ctx, c.User)
+	if err != nil {
+		return input.NewUnavailable(err)
+	}
+	changed, err := follow(ctx, store.live)
+	if err != nil {
+		return err
+	}
+	for _, line := range unreadable(c.User, items, con.now()) {
+		con.note(line)
+	}
+	list := standings(c.User, c.Tier, items, changed.Limits(), con.now())
+	if c.JSON {
+		return con.printJSON(struct {
+			tableName
+			UserID     string     `json:"userId"`
+			Activities []standing `json:"activities"`
+		}{c.named(), c.User, list})
+	}
+	if _, err := fmt.Fprintf(con.out, "%s in %s:\n", c.User, c.where()); err != nil {
+		return err
+	}
+	return statusTable(list).write(con.out, con.width)
+}
+
+// statusTable returns the table for people. It has a column about live limits
+// only if one of them decides.
+func statusTable(list []standing) (t textTable) {
+	head := []string{"ACTIVITY", "USED", "LEFT", "WAIT"}
+	if slices.ContainsFunc(list, func(s standing) bool { return s.Live != nil }) {
+		head = append(head, "DECIDED BY")
+	}
+	t.row(head...)
+	for _, s := range list {
+		each := s.Limits
+		if len(each) == 0 {
+			each = []figures{s.figures}
+		}
+		for _, f := range each {
+			t.row(limitOf(s.Activity, f.Name), fmt.Sprintf("%d/%d", f.ActivityCount, f.Limit), fmt.Sprint(f.Remaining), waitMs(f.WaitTime), s.Live.String())
+		}
+	}
+	return t
+}
+
+// standings returns where a user stands by the limits as operators have changed
+// them.
+func standings(user, tier string, items map[ratelimit.Key]ratelimit.Item, changed *live.Limits, at time.Time) []standing {
+	list := []standing{}
+	now := at.UnixMilli()
+	for _, g := range limits.All {
+		for _, a := range g.Activities {
+			ruling, p := rulingOn(changed, a, user, tier, at)
+			if p.IsZero() {
+				continue
+			}
+			window, _ := p.Item(now)
+			item := items[ratelimit.Key{UserID: user, Activity: a.Name, Window: window}]
+			f := p.Read(now, 1, item.State)
+			s := standing{Function: g.Name, Activity: a.Name, figures: figuresOf(f), Live: ruling, Unreadable: item.Unread}
+			for _, one := range f.Each {
+				s.Limits = append(s.Limits, figuresOf(one))
+			}
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// unreadable returns a line for each item that has an attribute of the wrong
+// type. Guards decide such an activity as in an outage, and its figures mean
+// nothing.
+func unreadable(user string, items map[ratelimit.Key]ratelimit.Item, at time.Time) (lines []string) {
+	for key, item := range items {
+		if len(item.Unread) == 0 {
+			continue
+		}
+		repair := "guards erase --user " + user
+		if clears(key, at) {
+			repair = "guards reset --user " + user + " " + key.Activity
+		}
+		lines = append(lines, fmt.Sprintf("an item of %s can't be read, so its figures mean nothing: %s has the wrong type; %s repairs it",
+			key.Activity, strings.Join(item.Unread, ", "), repair))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// clears reports whether a reset deletes the item with this key. It deletes the
+// current item of an activity that has a limit. Of a reservoir it deletes
+// nothing, because jobs wait for the places.
+func clears(key ratelimit.Key, at time.Time) bool {
+	_, a, ok := activityNamed(key.Activity)
+	if !ok || a.Unlimited || a.Limit.Queues() {
+		return false
+	}
+	window, _ := a.Limit.Item(at.UnixMilli())
+	return window == key.Window
+}

@@ -1,0 +1,169 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/logging"
+
+	"github.com/cric-talk/guards/internal/cleanup"
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/lambdafn"
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/live/dynamolive"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/table"
+	"github.com/cric-talk/guards/internal/table/scan"
+)
+
+// patience is how long a person waits for a table that does not answer.
+const patience = 10 * time.Second
+
+// storeFlags choose where a command counts.
+type storeFlags struct {
+	Store *string `enum:"memory,dynamodb" placeholder:"memory" help:"Where to count: memory (the embedded store, gone when the command ends; the default) or dynamodb."`
+	tableFlags
+}
+
+// tableFlags choose a table in DynamoDB.
+type tableFlags struct {
+	Table    string `placeholder:"NAME" help:"The DynamoDB table. Default: TABLE_NAME, or rateLimit."`
+	Endpoint string `placeholder:"URL" help:"DynamoDB's address, such as http://127.0.0.1:8000. Default: AWS_ENDPOINT_URL_DYNAMODB, or AWS itself."`
+	Region   string `placeholder:"NAME" help:"The table's region. Default: as the AWS CLI finds it."`
+
+	table   string // the table's name; open sets it
+	region  string // the table's region; open sets it
+	address string // the table's endpoint, if it is not AWS's own; open sets it
+}
+
+// A store is where a command counts.
+type store struct {
+	ratelimit.Store
+	table  cleanup.Table   // the same items, for operators
+	live   live.Table      // nil: there are no live limits
+	dynamo *table.DynamoDB // the table, if it is in DynamoDB; otherwise nil
+	scan   *scan.Table     // the same table
+}
+
+// open opens the store. It sends no requests.
+func (f *storeFlags) open(ctx context.Context) (store, error) {
+	if f.inMemory() {
+		if f.given() {
+			return store{}, errors.New("--table, --endpoint and --region go with --store dynamodb")
+		}
+		s := new(memstore.Store)
+		return store{Store: s, table: table.Memory{Store: s}}, nil
+	}
+	return f.tableFlags.open(ctx)
+}
+
+// inMemory reports whether the command counts in the embedded store.
+func (f *storeFlags) inMemory() bool { return f.Store == nil || *f.Store == "memory" }
+
+// given reports whether one of the flags was given. A command without a table
+// refuses them, because they would have no effect.
+func (f *tableFlags) given() bool { return f.Table != "" || f.Endpoint != "" || f.Region != "" }
+
+// limiter returns a limiter that counts in s. It sends each request once and
+// has no memory, so that a person sees every failure at once.
+func (s store) limiter(con console) *ratelimit.Limiter {
+	return &ratelimit.Limiter{Store: s.Store, Now: con.now}
+}
+
+// open opens the table. It sends no requests.
+func (f *tableFlags) open(ctx context.Context) (store, error) {
+	if err := checkURL("--endpoint", f.Endpoint, "http://127.0.0.1:8000"); err != nil {
+		return store{}, err
+	}
+	if err := f.setTable(); err != nil {
+		return store{}, err
+	}
+	cfg, err := f.aws(ctx)
+	if err != nil {
+		return store{}, err
+	}
+	f.region = cfg.Region
+	s := dynamostore.New(cfg, f.table, func(o *dynamodb.Options) {
+		if f.Endpoint != "" { // the SDK's variable would override an endpoint in cfg
+			o.BaseEndpoint = aws.String(f.Endpoint)
+		}
+		f.address = aws.ToString(o.BaseEndpoint)
+		o.HTTPClient = &reacher{client: o.HTTPClient, answer: answerWait, dynamo: true}
+	})
+	return storeOf(s), nil
+}
+
+// checkURL returns an error if the value of a flag is no URL. An empty value
+// counts as unset.
+func checkURL(flag, value, example string) error {
+	if u, err := url.Parse(value); value != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return input.Invalid(flag, input.Show(value), "a URL such as "+example)
+	}
+	return nil
+}
+
+// setTable chooses the table. An empty TABLE_NAME counts as unset, as in the
+// functions.
+func (f *tableFlags) setTable() (err error) {
+	setting, name := "TABLE_NAME", os.Getenv("TABLE_NAME")
+	if f.Table != "" {
+		setting, name = "--table", f.Table
+	}
+	f.table, err = lambdafn.TableName(setting, name)
+	return err
+}
+
+// storeOf returns the store in a table.
+func storeOf(s *dynamostore.Store) store {
+	t := table.New(s.Table())
+	return store{s, t, dynamolive.New(s.Table()), t, scan.New(s.Table())}
+}
+
+// aws loads the configuration as the AWS CLI does. If the region or the
+// credentials are missing, it returns an error that names what to set. The SDK
+// would notice that only with the first request, and its error helps less.
+func (f *tableFlags) aws(ctx context.Context) (aws.Config, error) {
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(f.Region), config.WithLogger(logging.Nop{}))
+	if err != nil {
+		return cfg, fmt.Errorf("AWS configuration: %w", err)
+	}
+	if cfg.Region == "" {
+		return cfg, errors.New("no AWS region is set: give --region, or set AWS_REGION")
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+		return cfg, &input.Unavailable{
+			What:  "no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (any will do for DynamoDB Local and guards serve)",
+			Cause: err,
+		}
+	}
+	return cfg, nil
+}
+
+// A tableName names a table in JSON.
+type tableName struct {
+	Table  string `json:"table"`
+	Region string `json:"region"`
+}
+
+// named returns the name and the region of the table that open opened.
+func (f *tableFlags) named() tableName { return tableName{f.table, f.region} }
+
+// where names the table that open opened: its name, region and address.
+func (f *tableFlags) where() string {
+	where := fmt.Sprintf("the table %s in %s", f.table, f.region)
+	if f.address != "" {
+		where += " at " + f.address
+	}
+	return where
+}

@@ -1,0 +1,109 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cric-talk/guards/internal/cleanup"
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/table"
+)
+
+// sweepFlags belong to commands that delete as the function cleanup does.
+type sweepFlags struct {
+	JSON   bool `name:"json" help:"Print the answer as JSON."`
+	DryRun bool `help:"Delete nothing. Show how much would be deleted."`
+	yesFlag
+	tableFlags
+}
+
+// clean asks for confirmation and runs cleanup. The question contains the text
+// of what. A terminal shows the progress of a sweep. If userID is not empty,
+// clean deletes that user; otherwise it deletes what has expired. If ctx ends or
+// cleanup fails, clean prints what was done until then.
+func (f *sweepFlags) clean(ctx context.Context, con console, what, userID string) error {
+	store, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	if !f.DryRun {
+		question := fmt.Sprintf("Delete %s in %s?", what, f.where())
+		if err := f.confirm(ctx, con, question, ", or --dry-run to see what would be deleted"); err != nil {
+			return err
+		}
+	}
+	granted, err := grantsOf(ctx, store, userID)
+	if err != nil {
+		return err
+	}
+	parts := 0
+	run := &cleanup.Cleanup{
+		Table: store.table, Live: store.live, Now: con.now,
+		Progress: func(s table.Swept) {
+			parts++
+			con.bar(parts, table.Parts, fmt.Sprintf("%s items, %s to delete, %s deleted", grouped(s.Scanned), grouped(s.Stale), grouped(s.Deleted)))
+		},
+	}
+	a, err := run.Run(ctx, cleanup.Request{UserID: userID, DryRun: f.DryRun})
+	con.told()
+	if err != nil && ctx.Err() == nil && a.Scanned == 0 { // nothing was done
+		return err
+	}
+	e := erased{a, granted}
+	var unprinted error
+	if f.JSON {
+		unprinted = con.printLine(e)
+	} else {
+		_, unprinted = fmt.Fprintln(con.out, f.result(e, userID, ctx.Err() != nil))
+	}
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	return cmp.Or(err, unprinted)
+}
+
+// An erased is an answer and how many grants the user had. If the answer is
+// finished, they are deleted too, except in a dry run.
+type erased struct {
+	cleanup.Answer
+	Grants int64 `json:"grants,omitzero"`
+}
+
+// grantsOf returns how many grants a user has, and 0 for an empty userID. It also
+// returns 0 if the live limits are unreadable. The erasure reports that.
+func grantsOf(ctx context.Context, s store, userID string) (int64, error) {
+	if userID == "" {
+		return 0, nil
+	}
+	settings, _, err := live.Read(ctx, s.live)
+	if _, unreadable := errors.AsType[*live.DocumentError](err); err != nil && !unreadable {
+		return 0, reached(err)
+	}
+	_, n := settings.Revoke(userID)
+	return int64(n), nil
+}
+
+// result returns for people what was done.
+func (f *sweepFlags) result(a erased, userID string, stopped bool) string {
+	found := several(a.Scanned, "item")
+	if a.Grants > 0 {
+		found += " and " + several(a.Grants, "grant")
+		if a.Finished && !f.DryRun {
+			a.Deleted += a.Grants
+		}
+	}
+	result := grouped(a.Deleted) + " deleted"
+	switch {
+	case f.DryRun:
+		result = "none deleted because of --dry-run"
+	case stopped: // the deletes that were on their way may be done or not
+		result = "at least " + result + " before the command was stopped"
+	}
+	if userID != "" {
+		return fmt.Sprintf("%s of %s found, %s, in %s", found, userID, result, f.where())
+	}
+	return fmt.Sprintf("%s of %s read, %s stale, %s, in %s",
+		found, several(a.Users, "user"), grouped(a.Stale), result, f.where())
+}

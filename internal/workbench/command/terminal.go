@@ -1,0 +1,89 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// The colours, as terminals number them.
+const (
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+)
+
+// usualWidth is the least width for which all columns of tables are meant, in
+// characters.
+const usualWidth = 80
+
+// terminal returns the console of this process.
+func terminal() console {
+	c := console{
+		out: os.Stdout, err: os.Stderr, color: colorful(os.Stdout),
+		screen:   os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd())),
+		progress: os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stderr.Fd())),
+	}
+	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+		c.width = narrow(width)
+	}
+	if term.IsTerminal(int(os.Stdin.Fd())) {
+		c.in = os.Stdin
+	}
+	return c
+}
+
+// narrow returns the width of a terminal, or 0 if it is wide enough for all
+// columns.
+func narrow(width int) int {
+	if width >= usualWidth {
+		return 0
+	}
+	return width
+}
+
+// colorful reports whether f is a terminal whose user wants colours: see
+// no-color.org.
+func colorful(f *os.File) bool {
+	return wantsColors() && term.IsTerminal(int(f.Fd()))
+}
+
+// wantsColors reports whether the user wants colours on a terminal.
+func wantsColors() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
+
+// paint returns s in a colour, if the console shows colours.
+func (c console) paint(color, s string) string {
+	if !c.color {
+		return s
+	}
+	return "\x1b[" + color + "m" + s + "\x1b[0m"
+}
+
+// barWidth is the length of a bar, in characters.
+const barWidth = 16
+
+// bar shows on one line of a terminal how many parts of a long task are done,
+// and the figures so far.
+func (c console) bar(done, parts int, soFar string) {
+	full := barWidth * done / parts
+	c.tell(fmt.Sprintf("[%s%s] %d %%  %s", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), 100*done/parts, soFar))
+}
+
+// tell shows the figures so far of a long task whose end is unknown.
+func (c console) tell(soFar string) {
+	if c.progress {
+		_, _ = fmt.Fprint(c.err, "\r", soFar, clearRest)
+	}
+}
+
+// told removes the line that bar and tell write.
+func (c console) told() { c.tell("") }
+
+// clearScreen clears the screen and moves to its first line.
+const clearScreen = "\x1b[H\x1b[2J"
+
+// clearRest clears the rest of the line, which can still show the end of a
+// longer text.
+const clearRest = "\x1b[K"

@@ -1,0 +1,148 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/smithy-go"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/workbench/invokeapi"
+)
+
+// An asker sends a request to a guard and returns its answer.
+type asker func(ctx context.Context, r guard.Request) (asked, error)
+
+// asked holds the parts of an answer that the command needs.
+type asked struct {
+	Allowed   bool
+	Reason    string
+	Limit     int64 // the one in force; 0: the answer has no figures, because a refusal is an error or no request is limited
+	ResetAt   int64 // Unix milliseconds
+	WindowKey int64
+	At        int64 // when the action was counted; 0: it was not, or the guard does not know
+}
+
+// asker returns an asker for the guard that the flags choose.
+func (c *verifyCommand) asker(ctx context.Context, con console, g limits.Guard) (asker, error) {
+	if c.Invoke || c.LambdaEndpoint != "" {
+		return c.invoker(ctx, g)
+	}
+	if c.Function != "" {
+		return nil, errors.New("--function goes with --invoke or --lambda-endpoint")
+	}
+	store, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := follow(ctx, store.live)
+	if err != nil {
+		return nil, err
+	}
+	// A person waits for the first request, a status. The others come all at
+	// once, so they can be slow and throttled. If one fails, it is sent again, as
+	// in the deployed functions.
+	first := &guard.Handler{Guard: g, Limiter: store.limiter(con), Live: changed}
+	many := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: store.Store, Now: con.now, Timeout: 30 * time.Second}, Live: changed}
+	return func(ctx context.Context, r guard.Request) (asked, error) {
+		ask := many.Decide
+		if r.Op == guard.Status {
+			ask = func(ctx context.Context, r guard.Request) (guard.Answer, error) { return decide(ctx, first, r) }
+		}
+		a, err := ask(ctx, r)
+		if err != nil {
+			return asked{}, err
+		}
+		var got asked
+		err = json.Unmarshal(a.AppendJSON(nil), &got)
+		return got, err
+	}, nil
+}
+
+// invoker returns an asker that uses Lambda's Invoke API.
+func (c *verifyCommand) invoker(ctx context.Context, g limits.Guard) (asker, error) {
+	if c.Store != nil || c.Table != "" || c.Endpoint != "" {
+		return nil, errors.New("a function has its own table: leave out --store, --table and --endpoint; --lambda-endpoint is the function's address")
+	}
+	if err := checkURL("--lambda-endpoint", c.LambdaEndpoint, "http://127.0.0.1:3001"); err != nil {
+		return nil, err
+	}
+	cfg, err := c.aws(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client := lambda.NewFromConfig(cfg, func(o *lambda.Options) {
+		o.HTTPClient = &reacher{client: o.HTTPClient} // once connected, a function may take long for its first answer
+		if c.LambdaEndpoint != "" {
+			o.BaseEndpoint = aws.String(c.LambdaEndpoint)
+		}
+	})
+	name := cmp.Or(c.Function, g.Name)
+	place := "in " + cfg.Region
+	if c.LambdaEndpoint != "" {
+		place = "at " + c.LambdaEndpoint
+	}
+	return func(ctx context.Context, r guard.Request) (a asked, err error) {
+		payload := fmt.Appendf(nil, `{"userId":%q,"activity":%q,"op":%q}`, r.UserID, r.Activity, r.Op)
+		out, err := client.Invoke(ctx, &lambda.InvokeInput{FunctionName: &name, Payload: payload})
+		switch {
+		case err != nil:
+			return a, notInvoked(name, place, err)
+		case out.FunctionError != nil:
+			return a, failed(name, out.Payload)
+		}
+		if err := json.Unmarshal(out.Payload, &a); err != nil {
+			return a, fmt.Errorf("%s returned no answer: %w", name, err)
+		}
+		if a.Reason == string(ratelimit.Unavailable) {
+			return a, &input.Unavailable{What: "the guard " + name + " could not reach its table"}
+		}
+		return a, nil
+	}, nil
+}
+
+// failed returns the error of a function's error. A refusal can be one, with
+// ON_LIMIT=error; then failed returns nil. Bad input is a mistake of this
+// command's user. Anything else, such as a crash, means that the guard gave no
+// answer.
+func failed(name string, payload []byte) error {
+	var e struct{ ErrorType, ErrorMessage string }
+	_ = json.Unmarshal(payload, &e) // a crash can have any payload; then both stay empty
+	what := name + " failed: " + cmp.Or(e.ErrorMessage, strings.TrimSpace(string(payload)))
+	switch e.ErrorType {
+	case invokeapi.ErrorType(&guard.RateLimitExceeded{}):
+		return nil
+	case invokeapi.ErrorType(&input.ValidationError{}):
+		return errors.New(what)
+	}
+	return &input.Unavailable{What: what}
+}
+
+// notInvoked returns the error of a guard that could not be invoked. Place is
+// where the command looked for it, such as "in eu-west-1".
+func notInvoked(name, place string, cause error) error {
+	what := "the guard " + name + " could not be invoked"
+	if e, ok := errors.AsType[*unreached](cause); ok {
+		return hint{
+			error:  &input.Unavailable{What: what + ": " + e.Error()},
+			advice: "choose another address with --lambda-endpoint, or another region with --region",
+		}
+	}
+	if e, ok := errors.AsType[smithy.APIError](cause); ok && e.ErrorCode() == "ResourceNotFoundException" {
+		return hint{
+			error:  &input.Unavailable{What: "there is no function " + name + " " + place},
+			advice: "name the deployed guard with --function",
+		}
+	}
+	return &input.Unavailable{What: what, Cause: cause}
+}

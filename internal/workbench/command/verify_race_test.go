@@ -1,0 +1,59 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+// If counted actions expire during the race, more than the limit gets through,
+// so verify must not compare that with the limit.
+func TestVerifyNeedsARaceThatIsShorterThanTheLimit(t *testing.T) {
+	for _, tt := range []struct {
+		limit string
+		each  time.Duration // how long an answer takes
+		want  error
+	}{
+		{"bucket 1/5s", 20 * time.Millisecond, nil},
+		{"bucket 1/5s", 6 * time.Second, errExpired},
+		{"bucket 10/1m burst 15", 100 * time.Millisecond, nil},
+		{"bucket 10/1m burst 15", time.Second, errExpired},
+		{"log 10/1s", 10 * time.Millisecond, nil},
+		{"log 10/1s", 200 * time.Millisecond, errExpired},
+		{"second: 10/1s, day: 100/1d", 10 * time.Millisecond, nil},
+		{"second: 10/1s, day: 100/1d", 200 * time.Millisecond, errExpired},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := policy.Must(tt.limit)
+			limiter := &ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return time.Now().AddDate(25, 0, 0) }}
+			ask := func(ctx context.Context, _ guard.Request) (asked, error) {
+				time.Sleep(tt.each)
+				d, err := limiter.Check(ctx, ratelimit.Request{UserID: "u1", Activity: "a", Policy: p, Count: 1, ID: "r" + time.Now().String(), Fresh: true})
+				return asked{Allowed: d.Allowed, Limit: d.Limit, ResetAt: d.ResetAt, WindowKey: d.WindowKey, At: d.At}, err
+			}
+			c := verifyCommand{Callers: 1}
+			v, err := c.race(t.Context(), ask, guard.Request{}, int(p.Read(0, 0, nil).Limit))
+			if !errors.Is(err, tt.want) || tt.want == nil && !v.Exact {
+				t.Errorf("%s, %v for each answer: %+v, %v, want %v", tt.limit, tt.each, v, err, tt.want)
+			}
+		})
+	}
+}
+
+// A guard that lets too many through in a short time is wrong.
+func TestVerifyReportsTooManyOfALimitWithoutAWindow(t *testing.T) {
+	ask := func(context.Context, guard.Request) (asked, error) {
+		return asked{Allowed: true, Limit: 10, ResetAt: 6000, At: 5999}, nil
+	}
+	c := verifyCommand{Callers: 5}
+	if v, err := c.race(t.Context(), ask, guard.Request{}, 10); err != nil || v.Exact || v.Allowed != 15 {
+		t.Errorf("%+v, %v, want 15 of 10 allowed", v, err)
+	}
+}

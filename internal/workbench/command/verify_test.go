@@ -1,0 +1,246 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// The command uses the SDK's client, as applications do.
+func TestVerifyThroughServe(t *testing.T) {
+	credentials(t)
+	endpoint, _ := serve(t)
+	var out, log stream
+	args := []string{"verify", "create_room", "--lambda-endpoint", endpoint, "--region", "us-east-1", "--callers", "16"}
+	if status := run(t.Context(), args, console{out: &out, err: &log, now: atPinned}); status != done || !strings.HasPrefix(out.String(), "create_room: 10 of 26 allowed, exactly the limit") {
+		t.Errorf("status %d: %s%s", status, &out, &log)
+	}
+	// The command has removed its user.
+	if r := post(t, invocations(endpoint, "cleanup"), `{"dryRun": true}`); !strings.Contains(r.body, `"scanned":0`) {
+		t.Errorf("verify left counted actions of its user: %s", r.body)
+	}
+	var wrong stream
+	status := run(t.Context(), append(args, "--function", "pots-guard"), console{out: io.Discard, err: &wrong, now: atPinned})
+	want := "guards: there is no function pots-guard at " + endpoint + "\nguards: name the deployed guard with --function\n"
+	if status != unreachable || wrong.String() != want {
+		t.Errorf("an unknown function: status %d: %s, want %s", status, &wrong, want)
+	}
+}
+
+// With --invoke, the SDK's own settings lead to Lambda, and --function to a guard
+// with another name.
+func TestVerifyInvokesADeployedGuard(t *testing.T) {
+	credentials(t)
+	endpoint, _ := serve(t)
+	t.Setenv("AWS_ENDPOINT_URL_LAMBDA", endpoint)
+	for name, tt := range map[string]struct {
+		status int
+		prints string
+	}{
+		"posts-guard":     {done, "create_post: 10 of 60 allowed, exactly the limit"},
+		"dev-posts-guard": {unreachable, "guards: there is no function dev-posts-guard in us-east-1\n"},
+	} {
+		var out stream
+		args := []string{"verify", "create_post", "--invoke", "--function", name, "--region", "us-east-1"}
+		if status := run(t.Context(), args, console{out: &out, err: &out, now: atPinned}); status != tt.status || !strings.HasPrefix(out.String(), tt.prints) {
+			t.Errorf("%s: status %d: %s, want %d: %s", name, status, &out, tt.status, tt.prints)
+		}
+	}
+}
+
+// A guard with ON_LIMIT=error refuses with an error, which has no figures. An
+// outage of a guard's table is no verdict.
+func TestVerifyReadsTheErrorsOfAFunction(t *testing.T) {
+	credentials(t)
+	for _, tt := range []struct {
+		variable, value string
+		flags           []string
+		status          int
+		prints          string
+	}{
+		{"ON_LIMIT", "error", nil, done, "create_post: 10 of 60 allowed, exactly the limit"},
+		{"ON_OUTAGE", "deny", []string{"--fail", "unavailable"}, unreachable, "guards: posts-guard failed: "},
+	} {
+		t.Setenv(tt.variable, tt.value)
+		endpoint, _ := serve(t, tt.flags...)
+		var out stream
+		args := []string{"verify", "create_post", "--lambda-endpoint", endpoint, "--region", "us-east-1"}
+		if status := run(t.Context(), args, console{out: &out, err: &out, now: atPinned}); status != tt.status || !strings.HasPrefix(out.String(), tt.prints) {
+			t.Errorf("%s=%s: status %d: %s", tt.variable, tt.value, status, &out)
+		}
+	}
+}
+
+// A function that crashes or times out has given no answer. Only bad input is
+// the caller's mistake.
+func TestVerifyOfAFunctionThatFails(t *testing.T) {
+	credentials(t)
+	for _, tt := range []struct {
+		failure string // what Lambda sends as the payload
+		status  int
+		prints  string
+	}{
+		{`{"errorMessage":"RequestId: 1 Error: Runtime exited","errorType":"Runtime.ExitError"}`, unreachable, "guards: posts-guard failed: RequestId: 1 Error: Runtime exited\n"},
+		{`{"errorMessage":"RequestId: 1 Error: Task timed out after 10.00 seconds","errorType":"Sandbox.Timedout"}`, unreachable, "guards: posts-guard failed: RequestId: 1 Error: Task timed out after 10.00 seconds\n"},
+		{"killed", unreachable, "guards: posts-guard failed: killed\n"},
+		{`{"errorMessage":"activity is \"x\"","errorType":"ValidationError"}`, wrongUse, "guards: posts-guard failed: activity is \"x\"\n"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Amz-Function-Error", "Unhandled")
+			_, _ = io.WriteString(w, tt.failure)
+		}))
+		var out stream
+		args := []string{"verify", "create_post", "--lambda-endpoint", server.URL, "--region", "us-east-1"}
+		if status := run(t.Context(), args, console{out: &out, err: &out, now: atPinned}); status != tt.status || out.String() != tt.prints {
+			t.Errorf("%s: status %d: %s, want %d: %s", tt.failure, status, &out, tt.status, tt.prints)
+		}
+		server.Close()
+	}
+}
+
+// A clean-up that fails takes nothing away from the verdict.
+func TestVerifyPrintsTheVerdictIfItsUserStays(t *testing.T) {
+	for through, want := range map[int64]int{10: unreachable, 11: refused} {
+		var checks atomic.Int64
+		ask := func(_ context.Context, r guard.Request) (asked, error) {
+			if r.Op == guard.Reset {
+				return asked{}, &input.Unavailable{What: "the table could not be reached"}
+			}
+			if r.Op == guard.Status {
+				return asked{Allowed: true, Limit: 10}, nil
+			}
+			return asked{Allowed: checks.Add(1) <= through, Limit: 10}, nil
+		}
+		var out, log stream
+		con := console{out: &out, err: &log, now: atPinned}
+		c := verifyCommand{Activity: "create_post", Callers: 5}
+		v, err := c.verify(t.Context(), con, ask, policy.Must("10/1m"))
+		if err == nil {
+			err = v.print(con, false)
+		}
+		status := con.fail(err)
+		if status != want || !strings.HasPrefix(out.String(), fmt.Sprintf("create_post: %d of 15 allowed, ", through)) ||
+			!strings.HasPrefix(log.String(), "guards: the counts of the test user could not be removed; they expire by themselves\n") {
+			t.Errorf("%d of 10 got through: status %d, want %d: %s%s", through, status, want, &out, &log)
+		}
+	}
+}
+
+// If the race fails or Ctrl-C ends it, the command still reports a clean-up that
+// fails. The clean-up waits for an answer for a limited time.
+func TestVerifyReportsThatItsUserStaysAfterAFailure(t *testing.T) {
+	lost := &input.Unavailable{What: "the guard did not answer"}
+	for name, stop := range map[string]bool{"failure": false, "Ctrl-C": true} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			ask := func(ctx context.Context, r guard.Request) (asked, error) {
+				if r.Op == guard.Status {
+					return asked{Allowed: true, Limit: 10}, nil
+				}
+				if r.Op == guard.Reset {
+					<-ctx.Done()
+					return asked{}, ctx.Err()
+				}
+				if stop {
+					interrupt()
+				}
+				return asked{}, lost
+			}
+			var log stream
+			c := verifyCommand{Activity: "create_post", Callers: 5}
+			began := time.Now()
+			_, err := c.verify(ctx, console{err: &log, now: atPinned}, ask, policy.Must("10/1m"))
+			if !errors.Is(err, lost) || time.Since(began) != patience || !strings.HasSuffix(log.String(), "guards: the counts of the test user could not be removed; they expire by themselves\n") {
+				t.Errorf("after a %s: %v after %v: %s", name, err, time.Since(began), &log)
+			}
+		})
+	}
+}
+
+// verify compares with the limit in force, which the guard's answers have.
+func TestVerifyComparesWithALiveLimit(t *testing.T) {
+	for _, tt := range []struct {
+		first, then int64 // the limit in the first answer and in the others
+		want        error
+	}{
+		{20, 20, nil},
+		{10, 20, errLimitChanged}, // the first instance does not follow the live limit yet
+		{0, 20, errors.New("create_post is not limited now: the guard answers unlimited")},
+	} {
+		var checks atomic.Int64
+		ask := func(_ context.Context, r guard.Request) (asked, error) {
+			if r.Op != guard.Check {
+				return asked{Allowed: true, Reason: "unlimited", Limit: tt.first}, nil
+			}
+			return asked{Allowed: checks.Add(1) <= tt.then, Limit: tt.then}, nil
+		}
+		c := verifyCommand{Activity: "create_post", Callers: 5}
+		v, err := c.verify(t.Context(), console{now: atPinned}, ask, policy.Must("10/1m"))
+		if fmt.Sprint(err) != fmt.Sprint(tt.want) || err == nil && (!v.Exact || v.Limit != 20 || v.Asked != 25) {
+			t.Errorf("limit %d, then %d: %+v, %v, want %v", tt.first, tt.then, v, err, tt.want)
+		}
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	for allowed, want := range map[int]int{10: done, 11: refused, 9: refused} {
+		var out stream
+		v := verdict{Activity: "create_post", Limit: 10, Asked: 60, Allowed: allowed, Exact: allowed == 10}
+		if status := (console{err: &out}).fail(v.print(console{out: &out}, false)); status != want {
+			t.Errorf("%s: status %d, want %d", &out, status, want)
+		}
+	}
+}
+
+// Near the end of a window, the callers wait for the next one, which leaves
+// enough time for all of them.
+func TestVerifyWaitsForAWholeWindow(t *testing.T) {
+	for since, message := range map[time.Duration]string{
+		0: "", 50 * time.Second: "",
+		51 * time.Second:                      "guards: waiting 9 s for the next window\n",
+		59*time.Second + 500*time.Millisecond: "guards: waiting 500 ms for the next window\n",
+	} {
+		synctest.Test(t, func(t *testing.T) { // the clock in here starts with a minute
+			time.Sleep(since)
+			var out, log stream
+			if status := run(t.Context(), []string{"verify", "create_post"}, console{out: &out, err: &log}); status != done || log.String() != message {
+				t.Errorf("%v into a minute: status %d, %q, want %q", since, status, &log, message)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(55 * time.Second)
+		ctx, interrupt := context.WithTimeout(t.Context(), time.Second)
+		defer interrupt()
+		if status := run(ctx, []string{"verify", "create_post"}, console{out: io.Discard, err: io.Discard}); status != interrupted {
+			t.Errorf("interrupted while it waits: status %d", status)
+		}
+	})
+}
+
+// In two windows twice the limit gets through, so verify must not compare that
+// with the limit.
+func TestVerifyNeedsOneWindow(t *testing.T) {
+	var asks atomic.Int64
+	slow := func(context.Context, guard.Request) (asked, error) {
+		n := asks.Add(1)
+		return asked{Allowed: n <= 10, Limit: 10, WindowKey: n / 30}, nil
+	}
+	c := verifyCommand{Callers: 50}
+	if v, err := c.race(t.Context(), slow, guard.Request{}, 10); err == nil {
+		t.Errorf("%+v, want an error", v)
+	}
+}

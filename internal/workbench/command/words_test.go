@@ -1,0 +1,29 @@
+package command
+
+import (
+	"testing"
+	"time"
+)
+
+func TestWait(t *testing.T) {
+	for _, tt := range []struct {
+		ms   float64
+		want string
+	}{
+		{0, "0 ms"}, {0.0001, "1 ms"}, {998.1, "999 ms"}, {999.1, "1 s"},
+		{1, "1 ms"}, {999, "999 ms"}, {1000, "1 s"}, {41001, "42 s"}, {119_000, "119 s"}, {120_000, "2 min"},
+		{120_001, "3 min"}, {7_140_000, "119 min"}, {7_200_000, "2 h 0 min"}, {43_199_999, "12 h 0 min"},
+	} {
+		if got := wait(time.Duration(tt.ms * float64(time.Millisecond))); got != tt.want {
+			t.Errorf("wait of %v ms is %q, want %q", tt.ms, got, tt.want)
+		}
+	}
+}
+
+func TestGrouped(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 12345: "12,345", 999_999: "999,999", 1_234_567: "1,234,567"} {
+		if got := grouped(n); got != want {
+			t.Errorf("%d is %s, want %s", n, got, want)
+		}
+	}
+}
