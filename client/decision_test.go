@@ -17,6 +17,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // Each field of a guard's answer is in the Decision. As JSON, the Decision has the
@@ -30,14 +31,14 @@ func TestADecisionHasEachFieldOfTheAnswer(t *testing.T) {
 		activity string
 		request  client.Request
 	}{
-		"fixed window": {limits.Posts, "create_post", client.Request{UserID: "u1", Count: 6}},
-		"partial":      {limits.Posts, "create_post", client.Request{UserID: "u1", Count: 12, Partial: true}},
-		"bypassed":     {limits.Posts, "create_post", client.Request{UserID: "u1", Roles: []string{"admin"}}},
-		"unlimited":    {limits.Posts, "like", client.Request{UserID: "u1"}},
-		"log":          {limits.Pins, "pin", client.Request{UserID: "u1", Count: 60}},
-		"bucket":       {limits.Chat, "send_message", client.Request{UserID: "u1", Tier: "burst"}},
-		"counter":      {limits.Ingest, "ingest", client.Request{UserID: "u1", RequestID: "same"}},
-		"reservoir":    {limits.Jobs, "update_member_role", client.Request{UserID: "u1"}},
+		"fixed window": {app.Posts, "create_post", client.Request{UserID: "u1", Count: 6}},
+		"partial":      {app.Posts, "create_post", client.Request{UserID: "u1", Count: 12, Partial: true}},
+		"bypassed":     {app.Posts, "create_post", client.Request{UserID: "u1", Roles: []string{"admin"}}},
+		"unlimited":    {app.Posts, "like", client.Request{UserID: "u1"}},
+		"log":          {app.Pins, "pin", client.Request{UserID: "u1", Count: 60}},
+		"bucket":       {app.Chat, "send_message", client.Request{UserID: "u1", Tier: "burst"}},
+		"counter":      {app.Ingest, "ingest", client.Request{UserID: "u1", RequestID: "same"}},
+		"reservoir":    {app.Jobs, "update_member_role", client.Request{UserID: "u1"}},
 		"several":      {several, "several-guard/post", client.Request{UserID: "u1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +96,7 @@ func compare(t *testing.T, d client.Decision, guard string, raw []byte) {
 // A delayed job presents its place with the Decision's own ReadyAt.
 func TestADelayedJobPresentsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &guard.Handler{Guard: limits.Jobs, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+		h := &guard.Handler{Guard: app.Jobs, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
 		g, err := client.New(t.Context(), client.Options{Client: fake(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
 			out, err := h.Invoke(ctx, in.Payload)
 			return &lambda.InvokeOutput{Payload: out}, err

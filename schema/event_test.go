@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/cric-talk/guards/internal/input"
-	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/limits"
 )
 
 // The schema of events refuses nothing that a guard accepts. It refuses

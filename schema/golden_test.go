@@ -24,6 +24,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	app "github.com/cric-talk/guards/limits"
 )
 
 var update = flag.Bool("update", false, "write the guards' answers to golden")
@@ -152,7 +153,7 @@ func (g *golden) handler(t *testing.T) func(event []byte) ([]byte, error) {
 // without activities that the file does not list, if it lists any.
 func (g *golden) limits(t *testing.T) limits.Guard {
 	t.Helper()
-	for _, found := range limits.All {
+	for _, found := range app.All {
 		if found.Name != g.Guard {
 			continue
 		}

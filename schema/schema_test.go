@@ -20,6 +20,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	app "github.com/cric-talk/guards/limits"
 )
 
 var names = []string{"event.schema.json", "answer.schema.json", "error.schema.json", "problem.schema.json"}
@@ -108,7 +109,7 @@ func TestTheEventSchemaHasTheFieldsOfARequest(t *testing.T) {
 		t.Errorf("(-guard.Request +event.schema.json):\n%s", diff)
 	}
 	// The guard itself lists the names that it decodes.
-	_, err := handler(limits.Posts).Invoke(t.Context(), []byte(`{"no":1}`))
+	_, err := handler(app.Posts).Invoke(t.Context(), []byte(`{"no":1}`))
 	listed := strings.Split(regexp.MustCompile(`want only (.*)$`).FindStringSubmatch(err.Error())[1], ", ")
 	slices.Sort(listed)
 	if diff := cmp.Diff(listed, slices.Sorted(maps.Keys(want))); diff != "" {

@@ -9,9 +9,9 @@ import (
 	"github.com/cric-talk/guards/client"
 	"github.com/cric-talk/guards/client/httpguard"
 	"github.com/cric-talk/guards/internal/guard"
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/limits"
 )
 
 func ExampleMiddleware() {

@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/cric-talk/guards/internal/workbench/command"
+	"github.com/cric-talk/guards/limits"
 )
 
-func main() { os.Exit(command.Main()) }
+func main() { os.Exit(command.Main(limits.All)) }

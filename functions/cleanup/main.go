@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/cric-talk/guards/internal/lambdafn"
+	"github.com/cric-talk/guards/limits"
 )
 
-func main() { os.Exit(lambdafn.Cleanup()) }
+func main() { os.Exit(lambdafn.Cleanup(limits.All)) }

@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/cric-talk/guards/internal/lambdafn/jobs"
-	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/limits"
 )
 
-func main() { os.Exit(jobs.Delayed(limits.Jobs)) }
+func main() { os.Exit(jobs.Delayed(limits.All, "jobs-guard")) }

@@ -1,12 +1,11 @@
-// The Lambda function ingest-guard decides the activities that limits.Ingest
-// lists.
+// The Lambda function ingest-guard decides its activities in limits.go.
 package main
 
 import (
 	"os"
 
 	"github.com/cric-talk/guards/internal/lambdafn"
-	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/limits"
 )
 
-func main() { os.Exit(lambdafn.Guard(limits.Ingest)) }
+func main() { os.Exit(lambdafn.Guard(limits.All, "ingest-guard")) }

@@ -1,11 +1,11 @@
-// The Lambda function pins-guard decides the activities that limits.Pins lists.
+// The Lambda function pins-guard decides its activities in limits.go.
 package main
 
 import (
 	"os"
 
 	"github.com/cric-talk/guards/internal/lambdafn"
-	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/limits"
 )
 
-func main() { os.Exit(lambdafn.Guard(limits.Pins)) }
+func main() { os.Exit(lambdafn.Guard(limits.All, "pins-guard")) }

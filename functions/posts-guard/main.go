@@ -1,12 +1,11 @@
-// The Lambda function posts-guard decides the activities that limits.Posts
-// lists.
+// The Lambda function posts-guard decides its activities in limits.go.
 package main
 
 import (
 	"os"
 
 	"github.com/cric-talk/guards/internal/lambdafn"
-	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/limits"
 )
 
-func main() { os.Exit(lambdafn.Guard(limits.Posts)) }
+func main() { os.Exit(lambdafn.Guard(limits.All, "posts-guard")) }

@@ -1,12 +1,11 @@
-// The Lambda function room-message-guard decides the activities that
-// limits.RoomMessages lists.
+// The Lambda function room-message-guard decides its activities in limits.go.
 package main
 
 import (
 	"os"
 
 	"github.com/cric-talk/guards/internal/lambdafn"
-	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/limits"
 )
 
-func main() { os.Exit(lambdafn.Guard(limits.RoomMessages)) }
+func main() { os.Exit(lambdafn.Guard(limits.All, "room-message-guard")) }

@@ -1,12 +1,11 @@
-// The Lambda function rooms-guard decides the activities that limits.Rooms
-// lists.
+// The Lambda function rooms-guard decides its activities in limits.go.
 package main
 
 import (
 	"os"
 
 	"github.com/cric-talk/guards/internal/lambdafn"
-	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/limits"
 )
 
-func main() { os.Exit(lambdafn.Guard(limits.Rooms)) }
+func main() { os.Exit(lambdafn.Guard(limits.All, "rooms-guard")) }

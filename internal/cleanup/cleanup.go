@@ -30,7 +30,8 @@ type Cleanup struct {
 
 	// Live holds what operators have granted to users. An erasure forgets the
 	// user's grants after the user's items are deleted. Nil if there are none.
-	Live live.Table
+	Live   live.Table
+	Guards limits.Guards // those that the settings in Live are about
 
 	Progress func(table.Swept) // see [table.Sweep]; may be nil
 }
@@ -103,7 +104,7 @@ func (c *Cleanup) sweep(ctx context.Context, r Request, s table.Sweep) (table.Sw
 	if err != nil || !swept.Finished || r.DryRun || c.Live == nil {
 		return swept, err
 	}
-	if _, err := live.Forget(ctx, c.Live, limits.All, r.UserID, c.now()); err != nil {
+	if _, err := live.Forget(ctx, c.Live, c.Guards, r.UserID, c.now()); err != nil {
 		return swept, grantsKept(err)
 	}
 	return swept, nil

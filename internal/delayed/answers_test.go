@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/guard"
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/limits"
 )
 
 // asks returns a guard that puts its jobs on the delayed queue, and the

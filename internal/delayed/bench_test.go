@@ -14,10 +14,10 @@ import (
 
 	. "github.com/cric-talk/guards/internal/delayed"
 	"github.com/cric-talk/guards/internal/guard"
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	"github.com/cric-talk/guards/internal/testkit/sqstest"
+	"github.com/cric-talk/guards/limits"
 )
 
 const (

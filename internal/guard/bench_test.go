@@ -15,10 +15,10 @@ import (
 
 	. "github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/limits"
 )
 
 // start is when each test starts. A window of one minute begins then, with the

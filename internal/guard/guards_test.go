@@ -8,6 +8,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // An exchange is an event at some time after start, and the answer to it. The
@@ -41,7 +42,7 @@ func (b *bench) converse(exchanges []exchange) {
 // pins-guard is a log of 100 pins in 12 hours.
 func TestPins(t *testing.T) {
 	b := newBench(t)
-	b.Guard = limits.Pins
+	b.Guard = app.Pins
 	const message = `"message": "Pin limit reached (100/12h). Skipped remaining pins."`
 	b.converse([]exchange{
 		{0, `"activity": "pin", "op": "status"`, `{"allowed": true, "reason": "ok", "limit": 100, "activityCount": 0, "remaining": 100,
@@ -59,7 +60,7 @@ func TestPins(t *testing.T) {
 // once.
 func TestChat(t *testing.T) {
 	b := newBench(t)
-	b.Guard = limits.Chat
+	b.Guard = app.Chat
 	const message = `"message": "Rate limit exceeded: Too many requests. Please try again later."`
 	b.converse([]exchange{
 		{0, `"activity": "send_message"`, `{"allowed": true, "reason": "ok", "limit": 1, "activityCount": 1, "remaining": 0,
@@ -76,7 +77,7 @@ func TestChat(t *testing.T) {
 // ingest-guard is a sliding counter: 50 an hour.
 func TestIngest(t *testing.T) {
 	b := newBench(t)
-	b.Guard = limits.Ingest
+	b.Guard = app.Ingest
 	const hour = 14 * time.Minute // start is 14 minutes past the hour
 	b.converse([]exchange{
 		{-hour, `"activity": "ingest", "count": 50`, `{"allowed": true, "reason": "ok", "limit": 50, "activityCount": 50, "remaining": 0,

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/cric-talk/guards/internal/input"
-	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/limits"
 )
 
 // A user id has 1 to 128 characters, and every operation of every guard takes

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	. "github.com/cric-talk/guards/internal/guard"
-	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/limits"
 )
 
 // A queue keeps the jobs that are put on it.

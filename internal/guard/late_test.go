@@ -8,8 +8,8 @@ import (
 	"time"
 
 	. "github.com/cric-talk/guards/internal/guard"
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/limits"
 )
 
 // Lambda freezes an instance after it answers. So a request that asks the table

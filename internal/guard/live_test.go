@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/input"
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/limits"
 )
 
 // A settings is a table that holds a document, as a test writes it.

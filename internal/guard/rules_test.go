@@ -7,6 +7,7 @@ import (
 	. "github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // The rules have the order of the package comment. In each row two rules match,
@@ -57,11 +58,11 @@ func TestAnExemptCallerMayUseAnyOpAndCount(t *testing.T) {
 		mode     Mode
 		reason   string
 	}{
-		"unlimited":              {limits.Posts, "like", "", Enforce, "unlimited"},
-		"bypassed":               {limits.Posts, "create_post", `, "roles": ["user", "admin"]`, Enforce, "bypassed"},
-		"off":                    {limits.Posts, "create_post", "", Off, "unlimited"},
-		"bypassed, with a queue": {limits.Jobs, "update_member_role", `, "roles": ["admin"]`, Enforce, "bypassed"},
-		"off, with a queue":      {limits.Jobs, "update_member_role", "", Off, "unlimited"},
+		"unlimited":              {app.Posts, "like", "", Enforce, "unlimited"},
+		"bypassed":               {app.Posts, "create_post", `, "roles": ["user", "admin"]`, Enforce, "bypassed"},
+		"off":                    {app.Posts, "create_post", "", Off, "unlimited"},
+		"bypassed, with a queue": {app.Jobs, "update_member_role", `, "roles": ["admin"]`, Enforce, "bypassed"},
+		"off, with a queue":      {app.Jobs, "update_member_role", "", Off, "unlimited"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
+	"github.com/cric-talk/guards/limits"
 )
 
 func TestExactlyTheLimitFromTwoProcesses(t *testing.T) {

@@ -29,11 +29,11 @@ import (
 	"github.com/cric-talk/guards/internal/table"
 )
 
-// Guard runs a guard as a Lambda function. It returns only if it cannot start,
-// with an exit status.
-func Guard(g limits.Guard) int {
-	return Start(g.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
-		h, err := NewGuard(cfg, g, logger)
+// Guard runs the guard with this name as a Lambda function. It returns only if it
+// cannot start, with an exit status.
+func Guard(all limits.Guards, name string) int {
+	return Start(name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
+		h, err := NewGuard(cfg, all, name, logger)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -43,21 +43,26 @@ func Guard(g limits.Guard) int {
 
 // Cleanup runs cleanup as a Lambda function. Like Guard, it returns only if it
 // cannot start.
-func Cleanup() int {
+func Cleanup(all limits.Guards) int {
 	return Start("cleanup", func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		store, err := open(cfg)
 		if err != nil {
 			return nil, nil, err
 		}
 		return &cleanup.Cleanup{
-			Table: table.New(store.Table()), Live: dynamolive.New(store.Table()), Log: logger,
+			Guards: all, Table: table.New(store.Table()), Live: dynamolive.New(store.Table()), Log: logger,
 			Metrics: metrics.Writer{W: os.Stdout, Namespace: readNamespace()},
 		}, nil, nil
 	})
 }
 
-// NewGuard returns the handler of g, as the environment configures it.
-func NewGuard(cfg aws.Config, g limits.Guard, logger *slog.Logger) (*guard.Handler, error) {
+// NewGuard returns the handler of the guard with this name, as the environment
+// configures it.
+func NewGuard(cfg aws.Config, all limits.Guards, name string, logger *slog.Logger) (*guard.Handler, error) {
+	g, ok := all.Named(name)
+	if !ok {
+		return nil, fmt.Errorf("no guard has the name %q", name)
+	}
 	if err := g.Validate(); err != nil {
 		return nil, err
 	}
@@ -72,7 +77,7 @@ func NewGuard(cfg aws.Config, g limits.Guard, logger *slog.Logger) (*guard.Handl
 	h := settings.Handler(g, store)
 	h.Log = logger
 	h.Metrics = &metrics.Batch{Writer: metrics.Writer{W: os.Stdout, Namespace: readNamespace()}}
-	h.Live = &live.Follower{Table: dynamolive.New(store.Table()), Guards: limits.All, Log: logger}
+	h.Live = &live.Follower{Table: dynamolive.New(store.Table()), Guards: all, Log: logger}
 	return h, nil
 }
 

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	"github.com/cric-talk/guards/limits"
 )
 
 // The first decision uses the code's limits and starts the look at the table.

@@ -1,3 +1,6 @@
+// Package limits has the types of a page of limits: guards, their activities and
+// the limits of each one. This app's page is the package limits at the root of
+// the project.
 package limits
 
 import (
@@ -9,6 +12,40 @@ import (
 
 	"github.com/cric-talk/guards/internal/policy"
 )
+
+// Guards are all guards of a project.
+type Guards []Guard
+
+// Named returns the guard with this name. It returns false if there is none.
+func (all Guards) Named(name string) (Guard, bool) {
+	for _, g := range all {
+		if g.Name == name {
+			return g, true
+		}
+	}
+	return Guard{}, false
+}
+
+// Activity returns the activity with this name, and the guard that decides it.
+// It returns false if there is none.
+func (all Guards) Activity(name string) (Guard, Activity, bool) {
+	for _, g := range all {
+		if a, ok := g.Activity(name); ok {
+			return g, a, true
+		}
+	}
+	return Guard{}, Activity{}, false
+}
+
+// Activities returns the names of all activities.
+func (all Guards) Activities() (names []string) {
+	for _, g := range all {
+		for _, a := range g.Activities {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
 
 // A Guard is one Lambda function and the activities that it decides.
 type Guard struct {

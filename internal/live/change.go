@@ -49,7 +49,7 @@ func Read(ctx context.Context, t Table) (s Settings, version int64, err error) {
 
 // Edit calls edit with the current settings, checks what edit changed, and
 // stores the settings that edit returned. It fills in the version of c.
-func Edit(ctx context.Context, t Table, guards []limits.Guard, c Change, edit func(Settings) (Settings, error)) error {
+func Edit(ctx context.Context, t Table, guards limits.Guards, c Change, edit func(Settings) (Settings, error)) error {
 	before, version, err := Read(ctx, t)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ var errNothing = errors.New("nothing to change")
 
 // Forget drops all grants of a user from the table, and returns how many there
 // were. If somebody else changes the settings at the same time, it tries again.
-func Forget(ctx context.Context, t Table, guards []limits.Guard, userID string, now time.Time) (forgotten int, err error) {
+func Forget(ctx context.Context, t Table, guards limits.Guards, userID string, now time.Time) (forgotten int, err error) {
 	for range 5 {
 		err = Edit(ctx, t, guards, Change{At: now, By: "erase", What: "forget the grants of a user"}, func(s Settings) (Settings, error) {
 			s, forgotten = s.Revoke(userID)

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/limits"
 )
 
 func TestUnset(t *testing.T) {

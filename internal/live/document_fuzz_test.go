@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/limits"
 )
 
 // Whatever the settings document holds, each activity keeps a limit that counts

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/limits"
 )
 
 // An operator doubles the limit of create_post, and a guard follows.

@@ -36,7 +36,7 @@ const (
 // the next look is due 5 s later.
 type Follower struct {
 	Table  Table
-	Guards []limits.Guard   // the guards whose limits the settings change
+	Guards limits.Guards    // the guards whose limits the settings change
 	Log    *slog.Logger     // gets a line for each look that fails; nil for none
 	Now    func() time.Time // nil means time.Now
 

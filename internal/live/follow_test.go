@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/limits"
 )
 
 // A bench is a follower and its table, in a bubble of test time.

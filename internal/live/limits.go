@@ -24,7 +24,7 @@ type activity struct {
 // compile applies the settings to the code's guards. What the code can't follow,
 // for example after a deploy or an edit by hand, must not stop the rest. It keeps
 // the value that it had in last, and the error names it.
-func (s Settings) compile(guards []limits.Guard, last *Limits) (*Limits, error) {
+func (s Settings) compile(guards limits.Guards, last *Limits) (*Limits, error) {
 	l := &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant)}
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
@@ -44,7 +44,7 @@ func (s Settings) compile(guards []limits.Guard, last *Limits) (*Limits, error) 
 
 // Problems returns what the code can't follow. The errors name activities of the
 // settings, which can be user ids after an edit by hand: they are not for a log.
-func (s Settings) Problems(guards []limits.Guard) (problems []error) {
+func (s Settings) Problems(guards limits.Guards) (problems []error) {
 	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
 		_, wrong, _ := s.Activities[name].of(name, guards, nil)
 		problems = append(problems, wrong...)

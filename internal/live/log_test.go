@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/limits"
 )
 
 // The document can contain user ids in any place. None of them reaches the log.

@@ -28,7 +28,7 @@ var modes = []string{"enforce", "shadow", "off"}
 // of applies the override to the activity with this name. Each part that the
 // code can't follow keeps its value in last, or else the code's. The errors name
 // these parts. It returns false if there is no such activity with a limit.
-func (o Override) of(name string, guards []limits.Guard, last *Limits) (now activity, problems []error, ok bool) {
+func (o Override) of(name string, guards limits.Guards, last *Limits) (now activity, problems []error, ok bool) {
 	a, err := find(guards, name)
 	if err != nil {
 		return activity{}, []error{err}, false
@@ -45,7 +45,7 @@ func (o Override) of(name string, guards []limits.Guard, last *Limits) (now acti
 }
 
 // find returns the code's activity with this name, if it has a limit.
-func find(guards []limits.Guard, name string) (limits.Activity, error) {
+func find(guards limits.Guards, name string) (limits.Activity, error) {
 	for _, g := range guards {
 		if a, ok := g.Activity(name); ok {
 			if a.Unlimited {

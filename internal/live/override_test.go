@@ -9,6 +9,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // set stores a live limit for an activity of one of the guards, or for one of
@@ -47,7 +48,7 @@ func TestSet(t *testing.T) {
 		{"update_member_role", "", "reservoir 20/10s", "reservoir 20/10s", "reservoir 20/10s ahead 15m"},
 		{"update_member_role", "big", "reservoir 20/10s ahead 5m", "reservoir 20/10s ahead 5m", "reservoir 20/10s ahead 5m"},
 	} {
-		table, a, err := set(t, limits.All, tt.activity, tt.tier, tt.limit)
+		table, a, err := set(t, app.All, tt.activity, tt.tier, tt.limit)
 		if got := a.For(tt.tier).String(); err != nil || got != tt.inForce {
 			t.Errorf("%s %s %q: %q is in force, %v, want %q", tt.activity, tt.tier, tt.limit, got, err, tt.inForce)
 		}
@@ -75,7 +76,7 @@ func TestSetRefuses(t *testing.T) {
 		{"like", "", "20/1m", "an activity that has a limit"},
 		{"create_pots", "", "20/1m", "create_pots"},
 	} {
-		table, _, err := set(t, limits.All, tt.activity, tt.tier, tt.limit)
+		table, _, err := set(t, app.All, tt.activity, tt.tier, tt.limit)
 		if err == nil || !strings.Contains(err.Error(), tt.want) || table.version != 0 {
 			t.Errorf("%s %s %q: %v, want an error that contains %s, and nothing written", tt.activity, tt.tier, tt.limit, err, tt.want)
 		}

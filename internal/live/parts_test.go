@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/limits"
 )
 
 // A mode, a limit and the limit of each tier apply separately. A part that the

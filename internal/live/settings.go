@@ -74,7 +74,7 @@ func (s Settings) clone() Settings {
 
 // validate checks only what differs between before and s. So settings with a
 // mistake somewhere else can still be edited.
-func (s Settings) validate(before Settings, guards []limits.Guard) error {
+func (s Settings) validate(before Settings, guards limits.Guards) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
 		was, ok := before.Activities[name]
 		changed := s.Activities[name].without(was)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // A table keeps settings in memory. Its eventually consistent reads return
@@ -59,7 +60,7 @@ func (t *table) SettingsHistory(context.Context) ([]Change, error) { return t.hi
 // edit changes the settings, and fails the test on an error.
 func (t *table) edit(tb testing.TB, edit func(Settings) Settings) {
 	tb.Helper()
-	err := Edit(context.Background(), t, limits.All, Change{By: "test"}, func(s Settings) (Settings, error) { return edit(s), nil })
+	err := Edit(context.Background(), t, app.All, Change{By: "test"}, func(s Settings) (Settings, error) { return edit(s), nil })
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func (t *table) edit(tb testing.TB, edit func(Settings) Settings) {
 
 func activityOf(tb testing.TB, name string) limits.Activity {
 	tb.Helper()
-	for _, g := range limits.All {
+	for _, g := range app.All {
 		if a, ok := g.Activity(name); ok {
 			return a
 		}

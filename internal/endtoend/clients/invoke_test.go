@@ -12,6 +12,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	app "github.com/cric-talk/guards/limits"
 )
 
 func TestEveryClientInvokesEveryFunction(t *testing.T) {
@@ -23,7 +24,7 @@ func TestEveryClientInvokesEveryFunction(t *testing.T) {
 		wanted = append(wanted, e)
 	}
 	answers := map[string]string{"cleanup": `{"scanned":`}
-	for _, g := range limits.All {
+	for _, g := range app.All {
 		answers[g.Name] = `{"allowed":true,"reason":"ok",`
 	}
 	for name, answer := range answers {
@@ -53,9 +54,9 @@ func TestEveryClientInvokesEveryFunction(t *testing.T) {
 func TestExactlyTheLimitGetsThroughWithEveryClient(t *testing.T) {
 	endpoint := serve(t, inTable(t)...)
 	for name, invoke := range clients {
-		n, guards := 500, limits.All
+		n, guards := 500, app.All
 		if name == "AWS CLI" { // it needs a process for each call
-			n, guards = 16, []limits.Guard{limits.Posts}
+			n, guards = 16, []limits.Guard{app.Posts}
 		}
 		var calls []call
 		for _, g := range guards {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
+	"github.com/cric-talk/guards/limits"
 )
 
 // rules lists values that the transformed template must have. The emulator ignores

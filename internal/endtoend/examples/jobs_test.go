@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/guard"
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/workbench/invokeapi"
+	"github.com/cric-talk/guards/limits"
 )
 
 const members = "m1 m2 m3 m4 m5 m6 m7 m8 m9 m10 m11 m12"

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
+	"github.com/cric-talk/guards/limits"
 )
 
 // widgets returns the widgets of the dashboard by their titles, each as JSON. A name in ${} is cut to the name.

@@ -5,8 +5,8 @@ import (
 	"path"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
+	"github.com/cric-talk/guards/limits"
 )
 
 // Each sentence names a file and a line, and what to add there. guards new writes all of it.

@@ -12,7 +12,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/limits"
 )
 
 // operating.md lists the messages of the log with their levels. The packages that log are those of the functions.

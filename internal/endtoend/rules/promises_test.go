@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/goccy/go-yaml"
 
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
+	"github.com/cric-talk/guards/limits"
 )
 
 var wholeTemplate map[string]any // nil: not read yet

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // guardActions lists all that the role of a guard may do. allowedActions lists all that other roles may do, and on which
@@ -40,7 +41,7 @@ func TestEachRoleAllowsExactlyTheListedActions(t *testing.T) {
 	functions := template(t).functions()
 	for _, folder := range folders(t) {
 		want, listed := allowedActions[folder]
-		if slices.ContainsFunc(limits.All, func(g limits.Guard) bool { return g.Name == folder }) && !listed {
+		if slices.ContainsFunc(app.All, func(g limits.Guard) bool { return g.Name == folder }) && !listed {
 			want, listed = guardActions, true
 		}
 		if !listed {
@@ -69,7 +70,7 @@ func TestEachRoleAllowsExactlyTheListedActions(t *testing.T) {
 // A guard has the settings of Globals, except for its name, its policy and the queue of a guard with places.
 func TestGuardsHaveTheSettingsOfGlobals(t *testing.T) {
 	functions := template(t).functions()
-	for _, g := range limits.All {
+	for _, g := range app.All {
 		id := scaffold.LogicalID(g.Name) + "Function"
 		if own := functions[id].Properties; own.Timeout != 0 || len(own.Environment.Variables) > 0 && id != "JobsGuardFunction" {
 			t.Errorf("%s in template.yaml has a Timeout of %d s and the variables %v of its own: remove them", id, own.Timeout, own.Environment.Variables)
@@ -125,7 +126,7 @@ func TestDelayedQueueFitsItsFunction(t *testing.T) {
 	}
 	// delayed-jobs.md: a consumer remembers a job for half an hour. A second copy can fail until its last receive and then get
 	// the last place ahead.
-	ahead := limits.Jobs.Activities[0].Limit.Rates()[0].Ahead
+	ahead := app.Jobs.Activities[0].Limit.Rates()[0].Ahead
 	if last := ahead + time.Duration(queue.RedrivePolicy.MaxReceiveCount*queue.VisibilityTimeout)*time.Second; last > 30*time.Minute {
 		t.Errorf("a second copy of a job can come %v later, want at most half an hour", last)
 	}

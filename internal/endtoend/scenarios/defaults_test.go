@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/testkit"
+	"github.com/cric-talk/guards/limits"
 )
 
 // The other scenarios set the timeout and the attempts.

@@ -23,16 +23,16 @@ import (
 // Guard runs a guard as [lambdafn.Guard] does. If DELAYED_QUEUE_URL is set, the
 // guard puts jobs that have to wait on that queue. Then the windows of its places
 // have at least 2 s.
-func Guard(g limits.Guard) int {
-	return lambdafn.Start(g.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
-		h, err := lambdafn.NewGuard(cfg, g, logger)
+func Guard(all limits.Guards, name string) int {
+	return lambdafn.Start(name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
+		h, err := lambdafn.NewGuard(cfg, all, name, logger)
 		if err != nil {
 			return nil, nil, err
 		}
 		if os.Getenv("DELAYED_QUEUE_URL") == "" {
 			return h, h.Metrics.Flush, nil
 		}
-		queue, err := openDelayed(cfg, g)
+		queue, err := openDelayed(cfg, h.Guard)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -43,19 +43,20 @@ func Guard(g limits.Guard) int {
 	})
 }
 
-// Delayed runs the function that passes on the jobs from the delayed queue. g
-// must be the guard that put them there. Like Guard, it returns only if it
+// Delayed runs the function that passes on the jobs from the delayed queue. The
+// guard with this name puts them there. Like Guard, Delayed returns only if it
 // cannot start.
-func Delayed(g limits.Guard) int {
-	g.Name = "delayed-jobs" // for the log and the metrics
-	return lambdafn.Start(g.Name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
-		h, err := lambdafn.NewGuard(cfg, g, logger)
+func Delayed(all limits.Guards, name string) int {
+	const own = "delayed-jobs"
+	return lambdafn.Start(own, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
+		h, err := lambdafn.NewGuard(cfg, all, name, logger)
 		if err != nil {
 			return nil, nil, err
 		}
+		h.Guard.Name = own  // for the log and the metrics
 		h.DenyOutage = true // a job can wait until the table is back
 		w := &delayed.Worker{Guard: h, Log: logger}
-		if w.Delayed, err = openDelayed(cfg, g); err != nil {
+		if w.Delayed, err = openDelayed(cfg, h.Guard); err != nil {
 			return nil, nil, err
 		}
 		if w.Ready, err = openQueue(cfg, "READY_QUEUE_URL"); err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	. "github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	"github.com/cric-talk/guards/limits"
 )
 
 // Only the absence of the item means that there is no document. If somebody has

@@ -17,8 +17,8 @@ import (
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/lambdafn"
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	"github.com/cric-talk/guards/limits"
 )
 
 // newGuard returns posts-guard's handler as it is deployed: with its log, its
@@ -31,7 +31,7 @@ func newGuard(t testing.TB, endpoint, table string) *guard.Handler {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = null.Close() })
-	h, err := lambdafn.NewGuard(dynamotest.Config(endpoint), limits.All[0], slog.New(slog.NewJSONHandler(null, nil)))
+	h, err := lambdafn.NewGuard(dynamotest.Config(endpoint), limits.All, "posts-guard", slog.New(slog.NewJSONHandler(null, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-
 	"github.com/cric-talk/guards/internal/testkit"
 )
 

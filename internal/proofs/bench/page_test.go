@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-
 	"github.com/cric-talk/guards/internal/testkit"
 )
 

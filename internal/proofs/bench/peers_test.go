@@ -16,13 +16,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/live/dynamolive"
 	. "github.com/cric-talk/guards/internal/proofs/bench"
 	"github.com/cric-talk/guards/internal/proofs/findings"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
+	"github.com/cric-talk/guards/limits"
 )
 
 // A job is to ask once for each of some users, with several callers at the same

@@ -18,6 +18,7 @@ import (
 	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	app "github.com/cric-talk/guards/limits"
 )
 
 const now = 1_700_000_040_000 // when each event comes
@@ -93,12 +94,12 @@ func FuzzEvent(f *testing.F) {
 		{"canary-\x00\xff", `, "userId": "u1", "activity": "view", "roles": ["admin"]}`},
 		{strings.Repeat("canary", 22), `, "activity": "add_comment", "requestId": "` + strings.Repeat("r", 65) + `"}`},
 	} {
-		for which := range limits.All {
+		for which := range app.All {
 			f.Add(byte(which), seed.id, seed.rest)
 		}
 	}
 	f.Fuzz(func(t *testing.T, which byte, id, rest string) {
-		g := limits.All[int(which)%len(limits.All)]
+		g := app.All[int(which)%len(app.All)]
 		b := newBench(g)
 		answer, err := b.send(t, eventOf(id, rest))
 		if invalid, ok := errors.AsType[*input.ValidationError](err); ok {

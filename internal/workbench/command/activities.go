@@ -8,25 +8,14 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 )
 
-// activityNamed returns the activity with this name, and the guard that decides
-// it. It returns false if the code does not have the activity.
-func activityNamed(name string) (g limits.Guard, a limits.Activity, ok bool) {
-	for _, g := range limits.All {
-		if a, ok := g.Activity(name); ok {
-			return g, a, true
-		}
-	}
-	return g, a, false
-}
-
-// find returns what activityNamed returns. Without such an activity, its error
-// suggests a name.
-func find(name string) (limits.Guard, limits.Activity, error) {
-	g, a, ok := activityNamed(name)
+// find returns the activity with this name, and the guard that decides it.
+// Without such an activity, its error suggests a name.
+func (c console) find(name string) (limits.Guard, limits.Activity, error) {
+	g, a, ok := c.guards.Activity(name)
 	if ok {
 		return g, a, nil
 	}
-	all := activities()
+	all := c.guards.Activities()
 	if meant, ok := nearest(name, all); ok {
 		return g, a, hint{
 			error:  &input.ValidationError{Field: "activity", Problem: fmt.Sprintf("is %s, did you mean %q?", input.Show(name), meant)},
@@ -43,14 +32,4 @@ func inCode(a limits.Activity, tier string) string {
 		return "unlimited"
 	}
 	return a.For(tier).String()
-}
-
-// activities returns the names of all guards' activities.
-func activities() (all []string) {
-	for _, g := range limits.All {
-		for _, a := range g.Activities {
-			all = append(all, a.Name)
-		}
-	}
-	return all
 }

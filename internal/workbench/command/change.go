@@ -6,7 +6,6 @@ import (
 	"os/user"
 	"time"
 
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 )
 
@@ -44,7 +43,7 @@ func (f *changeFlags) edit(ctx context.Context, con console, s store, what strin
 	defer cancel()
 	c := live.Change{At: con.now(), By: f.By, What: what, Why: f.Why}
 	asked := false // whether the table was asked to make the change
-	err = live.Edit(within, s.live, limits.All, c, func(now live.Settings) (live.Settings, error) {
+	err = live.Edit(within, s.live, con.guards, c, func(now live.Settings) (live.Settings, error) {
 		if before, err = copied(now); err != nil {
 			return now, err
 		}

@@ -82,7 +82,7 @@ func (c *checkCommand) handler(ctx context.Context, con console) (*guard.Handler
 	if c.Count < 1 {
 		return nil, input.Invalid("--count", fmt.Sprint(c.Count), "at least 1")
 	}
-	g, _, err := find(c.Activity)
+	g, _, err := con.find(c.Activity)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (c *checkCommand) handler(ctx context.Context, con console) (*guard.Handler
 	if err != nil {
 		return nil, err
 	}
-	changed, err := follow(ctx, store.live)
+	changed, err := con.follow(ctx, store.live)
 	if err != nil {
 		return nil, err
 	}

@@ -10,11 +10,13 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/cric-talk/guards/internal/limits"
 )
 
-// Main runs the command that the arguments of the process name, and returns the
-// exit status.
-func Main() int { return program(terminal()) }
+// Main runs the command that the arguments of the process name, for a project
+// with these guards. It returns the exit status.
+func Main(guards limits.Guards) int { return program(terminal(guards)) }
 
 // program runs the command that the process's arguments name. The first Ctrl-C or
 // SIGTERM asks it to stop, and a second one ends the process at once.

@@ -26,7 +26,7 @@ func (c *completeCommand) Run(con console, k *kong.Context) error {
 		words = []string{""}
 	}
 	typed := words[len(words)-1]
-	at := place{node: k.Model.Node}
+	at := place{guards: con.guards, node: k.Model.Node}
 	for _, word := range words[:len(words)-1] {
 		at.pass(word)
 	}
@@ -42,10 +42,11 @@ func (c *completeCommand) Run(con console, k *kong.Context) error {
 
 // A place is a position in a command line, before a word.
 type place struct {
-	node  *kong.Node
-	value *kong.Value  // what the word is a value for, if a flag precedes it; else nil
-	given []*kong.Flag // the flags so far
-	args  int          // the number of positional arguments so far
+	guards limits.Guards
+	node   *kong.Node
+	value  *kong.Value  // what the word is a value for, if a flag precedes it; else nil
+	given  []*kong.Flag // the flags so far
+	args   int          // the number of positional arguments so far
 }
 
 // pass moves the place behind one word.
@@ -94,11 +95,11 @@ func (p *place) flag(word string) *kong.Flag {
 // candidates returns the words that can follow, each with its help.
 func (p *place) candidates(typed string) (all [][2]string) {
 	if p.value != nil {
-		return values(p.value, "")
+		return p.values(p.value, "")
 	}
 	if name, _, glued := strings.Cut(typed, "="); glued {
 		if flag := p.flag(name); flag != nil && !flag.IsBool() {
-			return values(flag.Value, name+"=")
+			return p.values(flag.Value, name+"=")
 		}
 	}
 	for _, child := range p.node.Children {
@@ -107,7 +108,7 @@ func (p *place) candidates(typed string) (all [][2]string) {
 		}
 	}
 	if p.args < len(p.node.Positional) {
-		all = append(all, values(p.node.Positional[p.args], "")...)
+		all = append(all, p.values(p.node.Positional[p.args], "")...)
 	}
 	if len(all) > 0 && !strings.HasPrefix(typed, "-") {
 		return all
@@ -121,9 +122,9 @@ func (p *place) candidates(typed string) (all [][2]string) {
 }
 
 // values returns the known values of a flag or an argument.
-func values(v *kong.Value, prefix string) (all [][2]string) {
+func (p *place) values(v *kong.Value, prefix string) (all [][2]string) {
 	add := func(value, help string) { all = append(all, [2]string{prefix + value, help}) }
-	for _, g := range limits.All {
+	for _, g := range p.guards {
 		for _, a := range g.Activities {
 			if v.Name == "activity" {
 				add(a.Name, g.Name)

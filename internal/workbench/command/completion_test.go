@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/limits"
 )
 
 func TestComplete(t *testing.T) {
@@ -18,22 +18,22 @@ func TestComplete(t *testing.T) {
 		"limits --j":  "--json",
 		"x":           "",
 		"--":          "--help",
-		"check cre":   beginning("cre", activities()),
+		"check cre":   beginning("cre", limits.All.Activities()),
 		"check like ": "--help --user --count --partial --times --tier --role --json --store --table --endpoint --region",
 		"check like --user u1 --role r --json --r": "--role --region",
-		"check --partial cr":                       beginning("cr", activities()),
+		"check --partial cr":                       beginning("cr", limits.All.Activities()),
 		"check --user ":                            "",
 		"check --user l":                           "",
-		"check --user like vie":                    beginning("vie", activities()),
-		"check --user=u1 vie":                      beginning("vie", activities()),
-		"check --usr vie":                          beginning("vie", activities()),
+		"check --user like vie":                    beginning("vie", limits.All.Activities()),
+		"check --user=u1 vie":                      beginning("vie", limits.All.Activities()),
+		"check --usr vie":                          beginning("vie", limits.All.Activities()),
 		"check like --store ":                      "memory dynamodb",
 		"check like --store=d":                     "--store=dynamodb",
 		"check like --json=":                       "",
-		"stats --activity add":                     beginning("add", activities()),
+		"stats --activity add":                     beginning("add", limits.All.Activities()),
 		"verify like --function r":                 beginning("r", guardNames()),
 		"new --guard r":                            beginning("r", guardNames()),
-		"reset -y add":                             beginning("add", activities()),
+		"reset -y add":                             beginning("add", limits.All.Activities()),
 		"erase --y":                                "--yes",
 		"erase -y --y":                             "",
 		"completion ":                              "bash zsh fish",
@@ -45,7 +45,7 @@ func TestComplete(t *testing.T) {
 	} {
 		var out stream
 		args := append([]string{"complete", "--"}, strings.Split(typed, " ")...)
-		if status := run(t.Context(), args, console{out: &out, err: io.Discard}); status != done {
+		if status := run(t.Context(), args, console{guards: limits.All, out: &out, err: io.Discard}); status != done {
 			t.Errorf("%q: status %d", typed, status)
 		}
 		var got []string

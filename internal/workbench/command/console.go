@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"io"
 	"time"
+
+	"github.com/cric-talk/guards/internal/limits"
 )
 
-// A console connects a command with the outside: streams and a clock.
+// A console connects a command with the outside: streams, a clock and the
+// project's guards.
 type console struct {
 	in       io.Reader        // the answers to questions; nil: no person can answer
 	out, err io.Writer        // out gets results, err everything else
@@ -14,6 +17,7 @@ type console struct {
 	screen   bool             // out is a terminal that can be cleared
 	width    int              // characters in a line of out, if it is a terminal with fewer than 80; else 0
 	progress bool             // err is a terminal on which a line can be replaced
+	guards   limits.Guards    // those of the project
 	now      func() time.Time // decides what is counted and what has expired; nil: time.Now
 }
 

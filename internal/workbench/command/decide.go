@@ -6,7 +6,6 @@ import (
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -20,13 +19,13 @@ func decide(ctx context.Context, h *guard.Handler, r guard.Request) (guard.Answe
 
 // follow reads the live limits. Without a table it returns nil, which follows
 // nothing.
-func follow(ctx context.Context, settings live.Table) (*live.Follower, error) {
+func (c console) follow(ctx context.Context, settings live.Table) (*live.Follower, error) {
 	if settings == nil {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	f := &live.Follower{Table: settings, Guards: limits.All}
+	f := &live.Follower{Table: settings, Guards: c.guards}
 	if err := f.Read(ctx); err != nil {
 		return nil, reached(err)
 	}

@@ -57,7 +57,7 @@ func (c *grantCommand) Run(ctx context.Context, con console) error {
 		return err
 	}
 	r, before, after, err := c.edit(ctx, con, store, grantWords(g), func(s live.Settings) (live.Settings, error) {
-		return s.Grant(g, con.now()), c.knownTier(s)
+		return s.Grant(g, con.now()), c.knownTier(con.guards, s)
 	})
 	if err != nil {
 		return err
@@ -85,12 +85,12 @@ func (c *grantCommand) knownRole() error {
 
 // knownTier returns an error if neither the code nor the live limits have an
 // activity with the tier.
-func (c *grantCommand) knownTier(s live.Settings) error {
+func (c *grantCommand) knownTier(guards limits.Guards, s live.Settings) error {
 	if c.Tier == "" || c.Force {
 		return nil
 	}
 	var tiers []string
-	for _, g := range limits.All {
+	for _, g := range guards {
 		for _, a := range g.Activities {
 			tiers = slices.AppendSeq(tiers, maps.Keys(a.Tiers))
 			tiers = slices.AppendSeq(tiers, maps.Keys(s.Activities[a.Name].Tiers))

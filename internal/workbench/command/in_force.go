@@ -58,9 +58,9 @@ func texts(changes []change) (lines []string) {
 }
 
 // changesOf returns what differs between two settings in one activity.
-func changesOf(before, after live.Settings, name string) (all []change) {
+func changesOf(guards limits.Guards, before, after live.Settings, name string) (all []change) {
 	was, is := before.Activities[name], after.Activities[name]
-	_, a, _ := activityNamed(name) // without an activity in the code, a has no limit
+	_, a, _ := guards.Activity(name) // without an activity in the code, a has no limit
 	tiers := slices.Concat([]string{""}, slices.Collect(maps.Keys(was.Tiers)), slices.Collect(maps.Keys(is.Tiers)))
 	for _, tier := range slices.Compact(slices.Sorted(slices.Values(tiers))) {
 		if old, now := inForce(was, a, tier), inForce(is, a, tier); old != now {

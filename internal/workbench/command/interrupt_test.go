@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/cric-talk/guards/limits"
 )
 
 // A command that Ctrl-C stops fails with an error of its store. The command
@@ -37,7 +39,7 @@ func TestInterruptedCommandsPrintWhatWasDone(t *testing.T) {
 		}))
 		var printed stream
 		args := append(strings.Fields(command), "--table", "counts", "--region", "eu-west-1", "--endpoint", server.URL)
-		status := run(ctx, args, console{out: &printed, err: &printed})
+		status := run(ctx, args, console{guards: limits.All, out: &printed, err: &printed})
 		want = strings.ReplaceAll(want, "TABLE", "the table counts in eu-west-1 at "+server.URL)
 		if status != interrupted || printed.String() != want {
 			t.Errorf("guards %s: status %d, %q, want %q", command, status, &printed, want)

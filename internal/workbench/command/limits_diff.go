@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 )
 
@@ -44,7 +45,7 @@ func (c *diffCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return reached(err)
 	}
-	list := differences(s)
+	list := differences(con.guards, s)
 	grants := slices.DeleteFunc(append([]live.Grant{}, s.Grants...), func(g live.Grant) bool { return ended(g, con.now()) })
 	if c.JSON {
 		return con.printLine(map[string]any{"version": version, "limits": list, "grants": grants})
@@ -70,19 +71,19 @@ func (c *diffCommand) Run(ctx context.Context, con console) error {
 }
 
 // differences returns what s changes, in the order of the activities' names.
-func differences(s live.Settings) []difference {
+func differences(guards limits.Guards, s live.Settings) []difference {
 	list := []difference{}
 	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
 		o := s.Activities[name]
 		if o.Limit != "" || o.Mode != "" {
-			d := difference{Activity: name, Code: inCodeOf(name, ""), Live: o.Limit, Mode: o.Mode}
+			d := difference{Activity: name, Code: inCodeOf(guards, name, ""), Live: o.Limit, Mode: o.Mode}
 			if d.Live == "" {
 				d.Live = d.Code
 			}
 			list = append(list, d)
 		}
 		for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
-			list = append(list, difference{Activity: name, Tier: tier, Code: inCodeOf(name, tier), Live: o.Tiers[tier]})
+			list = append(list, difference{Activity: name, Tier: tier, Code: inCodeOf(guards, name, tier), Live: o.Tiers[tier]})
 		}
 	}
 	return list
@@ -90,7 +91,7 @@ func differences(s live.Settings) []difference {
 
 // inCodeOf returns the code's limit of an activity for callers of a tier. It
 // returns an empty text if the code does not have the activity.
-func inCodeOf(name, tier string) string {
-	_, a, _ := activityNamed(name) // without the activity, a has no limit
+func inCodeOf(guards limits.Guards, name, tier string) string {
+	_, a, _ := guards.Activity(name) // without the activity, a has no limit
 	return inCode(a, tier)
 }

@@ -44,12 +44,12 @@ func (c *listCommand) Run(ctx context.Context, con console) error {
 	if c.given() {
 		return errors.New("--table, --endpoint and --region go with --live")
 	}
-	all := list()
+	all := list(con.guards)
 	switch {
 	case c.JSON:
 		return con.printJSON(all)
 	case c.Markdown:
-		_, err := io.WriteString(con.out, lists.Markdown(limits.All))
+		_, err := io.WriteString(con.out, lists.Markdown(con.guards))
 		return err
 	}
 	var t textTable
@@ -61,8 +61,8 @@ func (c *listCommand) Run(ctx context.Context, con console) error {
 }
 
 // list returns the activities of all guards.
-func list() (all []listed) {
-	for _, g := range limits.All {
+func list(guards limits.Guards) (all []listed) {
+	for _, g := range guards {
 		for _, a := range g.Activities {
 			l := listed{Function: g.Name, Activity: a.Name, Policy: "unlimited", Tiers: a.Tiers}
 			if !a.Unlimited {

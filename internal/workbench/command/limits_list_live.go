@@ -41,12 +41,12 @@ func (c *listCommand) live(ctx context.Context, con console) error {
 	if err != nil {
 		return reached(err)
 	}
-	changed, err := follow(ctx, store.live)
+	changed, err := con.follow(ctx, store.live)
 	if err != nil {
 		return err
 	}
-	list := listLive(s, changed.Limits(), history)
-	for _, err := range s.Problems(limits.All) {
+	list := listLive(con.guards, s, changed.Limits(), history)
+	for _, err := range s.Problems(con.guards) {
 		con.note(fmt.Sprintf("%v. This can't be applied, so new instances follow the code: see guards limits diff", err))
 	}
 	grants := grantsIn(s, history, con.now())
@@ -60,8 +60,8 @@ func (c *listCommand) live(ctx context.Context, con console) error {
 }
 
 // listLive returns the limits of all activities and of their tiers.
-func listLive(s live.Settings, changed *live.Limits, history []live.Change) (list []listedLive) {
-	for _, g := range limits.All {
+func listLive(guards limits.Guards, s live.Settings, changed *live.Limits, history []live.Change) (list []listedLive) {
+	for _, g := range guards {
 		for _, code := range g.Activities {
 			now, mode := changed.Activity(code)
 			l := listedLive{Function: g.Name, Activity: code.Name, Code: inCode(code, ""), Limit: inCode(now, ""), Mode: mode}

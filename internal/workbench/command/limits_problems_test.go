@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	"github.com/cric-talk/guards/limits"
 )
 
 // After a deploy that changed a window, or an edit by hand, guards limits --live
@@ -19,7 +20,7 @@ func TestLimitsNamesWhatCannotBeApplied(t *testing.T) {
 	})
 	var out, log stream
 	args := []string{"limits", "--live", "--region", "us-east-1", "--endpoint", endpoint, "--table", table}
-	if status := run(t.Context(), args, console{out: &out, err: &log, now: atPinned}); status != done {
+	if status := run(t.Context(), args, console{guards: limits.All, out: &out, err: &log, now: atPinned}); status != done {
 		t.Fatalf("status %d: %s", status, &log)
 	}
 	for _, want := range []string{`: window of "5/1h" is 1h`, `create_post: tier "premium": `, `: "log 9/1m" counts`, `activity is "gone"`} {

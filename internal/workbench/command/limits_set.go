@@ -41,7 +41,7 @@ func (c *setCommand) Run(ctx context.Context, con console) error {
 	if c.Tier != "" && c.Mode != "" {
 		return errors.New("a mode holds for the whole activity: give --mode without --tier")
 	}
-	_, a, err := find(c.Activity)
+	_, a, err := con.find(c.Activity)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (c *setCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	r.Changes = changesOf(before, after, c.Activity)
+	r.Changes = changesOf(con.guards, before, after, c.Activity)
 	if len(r.Changes) == 0 {
 		return c.print(con, r, c.Activity+": nothing differs from before")
 	}

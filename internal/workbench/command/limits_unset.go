@@ -30,7 +30,7 @@ func (c *unsetCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	r.Changes = changesOf(before, after, c.Activity)
+	r.Changes = changesOf(con.guards, before, after, c.Activity)
 	if len(r.Changes) == 0 {
 		return c.print(con, r, nameOf(c.Activity, c.Tier)+": the live limit is removed; it was the same as the code's")
 	}

@@ -167,7 +167,7 @@ func (c *newCommand) print(con console, checkout *scaffold.Checkout, r scaffold.
 	}
 	con.note("next, try it: go run ./cmd/guards check " + r.Activity.Name + " --user u1")
 	con.note("then run make check, and deploy")
-	if r.Activity.Limit.Queues() && (r.New || r.Guard != limits.Jobs.Name) { // the template has a queue for jobs-guard only
+	if r.Activity.Limit.Queues() && (r.New || r.Guard != "jobs-guard") { // the template has a queue for jobs-guard only
 		con.note("a delayed job of this guard gets a time, but no queue takes it: see docs/delayed-jobs.md")
 	}
 	return nil

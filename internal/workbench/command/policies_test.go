@@ -20,6 +20,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // policiesDocument returns docs/policies.md.
@@ -51,7 +52,7 @@ func replays(t *testing.T, commands string, see func(command, out, svg string)) 
 			}
 		}
 		var out, log stream
-		if status := run(t.Context(), args, console{out: &out, err: &log}); status != done || log.String() != "" {
+		if status := run(t.Context(), args, console{guards: app.All, out: &out, err: &log}); status != done || log.String() != "" {
 			t.Fatalf("%s: exit status %d: %s", command, status, &log)
 		}
 		see(command, out.String(), svg)
@@ -133,7 +134,7 @@ func TestPoliciesDocumentShowsTheOutputOfReplay(t *testing.T) {
 func TestPoliciesDocumentShowsRealAnswers(t *testing.T) {
 	document := policiesDocument(t)
 	now := time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
-	several := limits.Posts
+	several := app.Posts
 	several.Activities = []limits.Activity{{Name: "create_post", Limit: policy.Must("minute: 10/1m, day: 200/1d")}}
 	ask := func(g limits.Guard, times int) (a guard.Answer) {
 		h := guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return now }}}
@@ -148,13 +149,13 @@ func TestPoliciesDocumentShowsRealAnswers(t *testing.T) {
 		}
 		return a
 	}
-	pins := ask(limits.Pins, 93)
+	pins := ask(app.Pins, 93)
 	now = now.Add(18 * time.Second)
 	refused := ask(several, 11)
 	for _, words := range []string{
 		"```json\n" + string(pins.AppendJSON(nil)) + "\n```",
 		fmt.Sprintf("`12-hour pin count: %d/%d`", pins.Decision.Used, pins.Decision.Limit),
-		"`" + limits.Pins.Message + "`",
+		"`" + app.Pins.Message + "`",
 		"```json\n" + string(refused.AppendJSON(nil)) + "\n```",
 	} {
 		if !strings.Contains(document, words) {

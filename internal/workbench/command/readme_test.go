@@ -16,8 +16,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/workbench/lists"
+	"github.com/cric-talk/guards/limits"
 )
 
 // A trial describes how to run the snippets that begin with a certain text.

@@ -45,7 +45,7 @@ the order of their times. A limit is written as guards limits shows it. Examples
 
 // Run replays the files. If there is a timeline to draw, it reads them twice.
 func (c *replayCommand) Run(ctx context.Context, con console) error {
-	limits, o, err := c.validate()
+	limits, o, err := c.validate(con)
 	if err != nil {
 		return err
 	}
@@ -92,8 +92,8 @@ func (c *replayCommand) Run(ctx context.Context, con console) error {
 }
 
 // validate returns the limits, --limit first, and how to read the files.
-func (c *replayCommand) validate() (all []policy.Policy, o traffic.Options, err error) {
-	p, err := c.policy()
+func (c *replayCommand) validate(con console) (all []policy.Policy, o traffic.Options, err error) {
+	p, err := c.policy(con)
 	if err != nil {
 		return nil, o, err
 	}
@@ -121,7 +121,7 @@ func (c *replayCommand) validate() (all []policy.Policy, o traffic.Options, err 
 }
 
 // policy returns the limit to replay.
-func (c *replayCommand) policy() (policy.Policy, error) {
+func (c *replayCommand) policy(con console) (policy.Policy, error) {
 	if c.Limit != "" {
 		p, err := policy.Parse(c.Limit)
 		if err != nil {
@@ -129,7 +129,7 @@ func (c *replayCommand) policy() (policy.Policy, error) {
 		}
 		return p, nil
 	}
-	_, a, err := find(c.Activity)
+	_, a, err := con.find(c.Activity)
 	if err != nil || !a.Unlimited {
 		return a.Limit, err
 	}

@@ -29,7 +29,7 @@ func (resetCommand) Help() string {
 
 // Run resets the activity as the guard that owns it does.
 func (c *resetCommand) Run(ctx context.Context, con console) error {
-	g, a, err := find(c.Activity)
+	g, a, err := con.find(c.Activity)
 	if err == nil {
 		err = input.CheckUserID(c.User)
 	}
@@ -68,7 +68,7 @@ func (c *resetCommand) Run(ctx context.Context, con console) error {
 // guard that resets does not follow the live limits: in mode off, it would reset
 // nothing. If the settings can't be read, limit returns the code's limit.
 func (c *resetCommand) limit(ctx context.Context, con console, settings live.Table, a limits.Activity) (policy.Policy, error) {
-	changed, err := follow(ctx, settings)
+	changed, err := con.follow(ctx, settings)
 	if _, ok := errors.AsType[*input.Unavailable](err); ok {
 		return a.Limit, err
 	}

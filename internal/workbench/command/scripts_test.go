@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	"github.com/cric-talk/guards/limits"
 )
 
 // TestScripts runs the real program in scripts, at least one for each command.
@@ -33,7 +34,7 @@ func scripted() {
 	if err != nil {
 		panic(err)
 	}
-	c := terminal()
+	c := terminal(limits.All)
 	c.now = func() time.Time { return now }
 	os.Exit(program(c))
 }

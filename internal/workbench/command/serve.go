@@ -68,7 +68,7 @@ func (c *serveCommand) Run(ctx context.Context, con console) error {
 	con.now = clock.Now
 	log := &serveLog{con: con, json: c.JSON}
 	api := newAPI(&settings, store, con, log.observe)
-	server := c.withConsole(api, clock, listener.Addr().String())
+	server := c.withConsole(con, api, clock, listener.Addr().String())
 	con.note(fmt.Sprintf("serving %s on http://%s, counting in %s%s; press Ctrl-C to stop",
 		strings.Join(slices.Sorted(maps.Keys(api.Functions)), ", "), listener.Addr(), c.countsIn(), variables()))
 	con.note(aboutConsole(listener.Addr().String()))

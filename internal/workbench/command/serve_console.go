@@ -4,19 +4,18 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/cric-talk/guards/internal/limits"
 	devconsole "github.com/cric-talk/guards/internal/workbench/console"
 	"github.com/cric-talk/guards/internal/workbench/invokeapi"
 )
 
 // withConsole returns the server for api. If other machines can't reach the
 // address, the server also has the console. Clock is the guards' clock.
-func (c *serveCommand) withConsole(api *invokeapi.Server, clock *devconsole.Clock, address string) *http.Server {
+func (c *serveCommand) withConsole(con console, api *invokeapi.Server, clock *devconsole.Clock, address string) *http.Server {
 	if !devconsole.Loopback(address) {
 		return newServer(api)
 	}
 	page := &devconsole.Console{
-		API: api, Guards: limits.All, Address: address, CountsIn: c.countsIn() + variables(), Clock: clock, Fixed: c.fixedClock(), Wait: wait,
+		API: api, Guards: con.guards, Address: address, CountsIn: c.countsIn() + variables(), Clock: clock, Fixed: c.fixedClock(), Wait: wait,
 	}
 	for name, f := range api.Functions {
 		if f.URL { // a guard

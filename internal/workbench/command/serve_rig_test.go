@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/cric-talk/guards/limits"
 )
 
 // A stream collects what a command writes. A test can read it at the same time.
@@ -53,7 +55,7 @@ func serveAt(t testing.TB, now func() time.Time, args ...string) (endpoint strin
 	log = new(stream)
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, append([]string{"serve"}, args...), console{out: io.Discard, err: log, now: now})
+		ended <- run(ctx, append([]string{"serve"}, args...), console{guards: limits.All, out: io.Discard, err: log, now: now})
 	}()
 	t.Cleanup(func() {
 		interrupt()

@@ -14,13 +14,11 @@ import (
 )
 
 // texting returns the item of a user who has sent so many texts, one every 12 s,
-// the last one now. Until the test ends, send_text is the code's only activity.
-func texting(t *testing.T, limit string, texts int) (ratelimit.Key, ratelimit.Item) {
+// the last one now, and the guards of a project that has only this activity.
+func texting(t *testing.T, limit string, texts int) (limits.Guards, ratelimit.Key, ratelimit.Item) {
 	t.Helper()
-	all := limits.All
-	t.Cleanup(func() { limits.All = all })
 	p := policy.Must(limit)
-	limits.All = []limits.Guard{{Name: "sms-guard", Activities: []limits.Activity{{Name: "send_text", Limit: p}}}}
+	guards := limits.Guards{{Name: "sms-guard", Activities: []limits.Activity{{Name: "send_text", Limit: p}}}}
 	store := new(memstore.Store)
 	for i := range texts {
 		now := func() time.Time { return pinned.Add(time.Duration(i+1-texts) * 12 * time.Second) }
@@ -36,7 +34,7 @@ func texting(t *testing.T, limit string, texts int) (ratelimit.Key, ratelimit.It
 	if err != nil {
 		t.Fatal(err)
 	}
-	return key, item
+	return guards, key, item
 }
 
 // The limit with the fewest actions left need not be the one that is used most. At
@@ -53,8 +51,8 @@ func TestTopShowsTheLimitThatIsUsedMost(t *testing.T) {
 		{"minute: 2/1m, hour: 2/1h", 2, []ranked{{"u1", "send_text", "hour", 2, 2, 100, 2_742_000, hour}}},
 		{"2/1m", 2, []ranked{{"u1", "send_text", "", 2, 2, 100, 42_000, minute}}},
 	} {
-		key, item := texting(t, tt.limit, tt.texts)
-		r := ranking{At: pinned, Near: 80, Users: []ranked{}, rows: 20}
+		guards, key, item := texting(t, tt.limit, tt.texts)
+		r := ranking{guards: guards, At: pinned, Near: 80, Users: []ranked{}, rows: 20}
 		r.add(key, item)
 		if diff := cmp.Diff(tt.want, r.Users); diff != "" {
 			t.Errorf("%d texts with %s (-want +got):\n%s", tt.texts, tt.limit, diff)
@@ -64,8 +62,8 @@ func TestTopShowsTheLimitThatIsUsedMost(t *testing.T) {
 
 // status shows each of several limits, with the names that answers have.
 func TestStatusShowsEachOfSeveralLimits(t *testing.T) {
-	key, item := texting(t, "minute: 5/1m, hour: 30/1h", 26)
-	list := standings("u1", "", map[ratelimit.Key]ratelimit.Item{key: item}, nil, pinned)
+	guards, key, item := texting(t, "minute: 5/1m, hour: 30/1h", 26)
+	list := standings(guards, "u1", "", map[ratelimit.Key]ratelimit.Item{key: item}, nil, pinned)
 	var text, json stream
 	if err := statusTable(list).write(&text, 0); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/cric-talk/guards/limits"
 )
 
 // Containers and service managers stop a process with SIGTERM.
@@ -19,7 +21,7 @@ func TestSIGTERMStopsLikeCtrlC(t *testing.T) {
 	os.Args = []string{"guards", "serve", "--addr", "127.0.0.1:0"}
 	var log stream
 	ended := make(chan int, 1)
-	go func() { ended <- program(console{out: io.Discard, err: &log}) }()
+	go func() { ended <- program(console{guards: limits.All, out: io.Discard, err: &log}) }()
 	started(t, &log, ended)
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {

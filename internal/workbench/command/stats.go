@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/table"
 )
 
@@ -46,7 +47,7 @@ type activityUsers struct {
 // Run counts users and items.
 func (c *statsCommand) Run(ctx context.Context, con console) error {
 	if c.Activity != "" {
-		if _, _, err := find(c.Activity); err != nil {
+		if _, _, err := con.find(c.Activity); err != nil {
 			return err
 		}
 	}
@@ -67,7 +68,7 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 	s := statistics{c.named(), found.Users, found.Items, found.Stale, []activityUsers{}}
 	for _, name := range slices.Sorted(maps.Keys(found.Activities)) {
 		if c.Activity == "" || c.Activity == name {
-			s.Activities = append(s.Activities, activityUsers{name, found.Activities[name], interval(name).Milliseconds()})
+			s.Activities = append(s.Activities, activityUsers{name, found.Activities[name], interval(con.guards, name).Milliseconds()})
 		}
 	}
 	if c.JSON {
@@ -83,8 +84,8 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 
 // interval returns the least time between two actions of an activity, or 0 if
 // two can come at once.
-func interval(name string) time.Duration {
-	_, a, _ := activityNamed(name) // without an activity in the code, a has no limit
+func interval(guards limits.Guards, name string) time.Duration {
+	_, a, _ := guards.Activity(name) // without an activity in the code, a has no limit
 	var least time.Duration
 	for _, r := range a.Limit.Rates() {
 		if r.Burst == 1 {

@@ -69,14 +69,14 @@ func (c *statusCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return input.NewUnavailable(err)
 	}
-	changed, err := follow(ctx, store.live)
+	changed, err := con.follow(ctx, store.live)
 	if err != nil {
 		return err
 	}
-	for _, line := range unreadable(c.User, items, con.now()) {
+	for _, line := range unreadable(con.guards, c.User, items, con.now()) {
 		con.note(line)
 	}
-	list := standings(c.User, c.Tier, items, changed.Limits(), con.now())
+	list := standings(con.guards, c.User, c.Tier, items, changed.Limits(), con.now())
 	if c.JSON {
 		return con.printJSON(struct {
 			tableName
@@ -112,10 +112,10 @@ func statusTable(list []standing) (t textTable) {
 
 // standings returns where a user stands by the limits as operators have changed
 // them.
-func standings(user, tier string, items map[ratelimit.Key]ratelimit.Item, changed *live.Limits, at time.Time) []standing {
+func standings(guards limits.Guards, user, tier string, items map[ratelimit.Key]ratelimit.Item, changed *live.Limits, at time.Time) []standing {
 	list := []standing{}
 	now := at.UnixMilli()
-	for _, g := range limits.All {
+	for _, g := range guards {
 		for _, a := range g.Activities {
 			ruling, p := rulingOn(changed, a, user, tier, at)
 			if p.IsZero() {
@@ -137,13 +137,13 @@ func standings(user, tier string, items map[ratelimit.Key]ratelimit.Item, change
 // unreadable returns a line for each item that has an attribute of the wrong
 // type. Guards decide such an activity as in an outage, and its figures mean
 // nothing.
-func unreadable(user string, items map[ratelimit.Key]ratelimit.Item, at time.Time) (lines []string) {
+func unreadable(guards limits.Guards, user string, items map[ratelimit.Key]ratelimit.Item, at time.Time) (lines []string) {
 	for key, item := range items {
 		if len(item.Unread) == 0 {
 			continue
 		}
 		repair := "guards erase --user " + user
-		if clears(key, at) {
+		if clears(guards, key, at) {
 			repair = "guards reset --user " + user + " " + key.Activity
 		}
 		lines = append(lines, fmt.Sprintf("an item of %s can't be read, so its figures mean nothing: %s has the wrong type; %s repairs it",
@@ -156,8 +156,8 @@ func unreadable(user string, items map[ratelimit.Key]ratelimit.Item, at time.Tim
 // clears reports whether a reset deletes the item with this key. It deletes the
 // current item of an activity that has a limit. Of a reservoir it deletes
 // nothing, because jobs wait for the places.
-func clears(key ratelimit.Key, at time.Time) bool {
-	_, a, ok := activityNamed(key.Activity)
+func clears(guards limits.Guards, key ratelimit.Key, at time.Time) bool {
+	_, a, ok := guards.Activity(key.Activity)
 	if !ok || a.Unlimited || a.Limit.Queues() {
 		return false
 	}

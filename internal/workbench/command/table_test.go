@@ -3,6 +3,8 @@ package command
 import (
 	"strings"
 	"testing"
+
+	"github.com/cric-talk/guards/limits"
 )
 
 // Other people can write any text into a cell. No cell breaks the table or
@@ -67,7 +69,7 @@ func TestCommandsKnowHowWideTheTerminalIs(t *testing.T) {
 	} {
 		for _, width := range []int{0, 40} {
 			var out, log stream
-			if status := run(t.Context(), strings.Fields(command), console{out: &out, err: &log, width: width}); status != done {
+			if status := run(t.Context(), strings.Fields(command), console{guards: limits.All, out: &out, err: &log, width: width}); status != done {
 				t.Fatalf("guards %s: status %d, %s", command, status, &log)
 			}
 			if strings.Contains(out.String(), column) != (width == 0) {

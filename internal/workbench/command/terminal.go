@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+
+	"github.com/cric-talk/guards/internal/limits"
 )
 
 // The colours, as terminals number them.
@@ -19,10 +21,11 @@ const (
 // characters.
 const usualWidth = 80
 
-// terminal returns the console of this process.
-func terminal() console {
+// terminal returns the console of this process, for a project with these guards.
+func terminal(guards limits.Guards) console {
 	c := console{
-		out: os.Stdout, err: os.Stderr, color: colorful(os.Stdout),
+		guards: guards,
+		out:    os.Stdout, err: os.Stderr, color: colorful(os.Stdout),
 		screen:   os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd())),
 		progress: os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stderr.Fd())),
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	"github.com/cric-talk/guards/limits"
 )
 
 func TestBar(t *testing.T) {
@@ -17,7 +18,7 @@ func TestBar(t *testing.T) {
 		64: "\r[################] 100 %  so far\x1b[K",
 	} {
 		var log stream
-		console{err: &log, progress: true}.bar(parts, 64, "so far")
+		console{guards: limits.All, err: &log, progress: true}.bar(parts, 64, "so far")
 		if log.String() != want {
 			t.Errorf("%d of 64 is %q, want %q", parts, &log, want)
 		}
@@ -31,7 +32,7 @@ func TestOnlyTerminalsShowProgress(t *testing.T) {
 	where := []string{"--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", dynamotest.Table(t)}
 	at := func(progress bool, args ...string) (out, log string) {
 		var o, l stream
-		if status := run(t.Context(), append(args, where...), console{out: &o, err: &l, progress: progress, now: atPinned}); status != done {
+		if status := run(t.Context(), append(args, where...), console{guards: limits.All, out: &o, err: &l, progress: progress, now: atPinned}); status != done {
 			t.Fatalf("guards %v: status %d: %s", args, status, &l)
 		}
 		return o.String(), l.String()

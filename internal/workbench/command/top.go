@@ -38,7 +38,7 @@ Examples:
 
 // Run shows who is at or near a limit.
 func (c *topCommand) Run(ctx context.Context, con console) error {
-	if err := c.validate(); err != nil {
+	if err := c.validate(con); err != nil {
 		return err
 	}
 	store, err := c.open(ctx)
@@ -61,7 +61,7 @@ func (c *topCommand) Run(ctx context.Context, con console) error {
 	return c.watch(ctx, con, store)
 }
 
-func (c *topCommand) validate() error {
+func (c *topCommand) validate(con console) error {
 	switch {
 	case c.Near < 1 || c.Near > 100:
 		return input.Invalid("--near", fmt.Sprint(c.Near), "1 to 100 percent")
@@ -72,7 +72,7 @@ func (c *topCommand) validate() error {
 	case c.every() < time.Second:
 		return input.Invalid("--every", c.every().String(), "at least 1s")
 	case c.Activity != "":
-		_, _, err := find(c.Activity)
+		_, _, err := con.find(c.Activity)
 		return err
 	}
 	return nil
@@ -136,11 +136,11 @@ func (c *topCommand) watch(ctx context.Context, con console, s store) error {
 
 // read reads the table once.
 func (c *topCommand) read(ctx context.Context, con console, s store) (ranking, error) {
-	changed, err := follow(ctx, s.live)
+	changed, err := con.follow(ctx, s.live)
 	if err != nil {
 		return ranking{}, err
 	}
-	r := ranking{tableName: c.named(), At: con.now().UTC(), Near: c.Near, Users: []ranked{}, rows: c.Rows, only: c.Activity, changed: changed.Limits()}
+	r := ranking{tableName: c.named(), guards: con.guards, At: con.now().UTC(), Near: c.Near, Users: []ranked{}, rows: c.Rows, only: c.Activity, changed: changed.Limits()}
 	cost, err := s.scan.Items(ctx, func(k ratelimit.Key, item ratelimit.Item) {
 		r.add(k, item)
 		if r.seen++; r.seen%1000 == 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -38,6 +39,7 @@ type ranking struct {
 	Users []ranked  `json:"users"` // the first ones of them
 
 	rows    int
+	guards  limits.Guards
 	only    string       // show only this activity; empty: show all
 	changed *live.Limits // what operators changed
 	seen    int64        // items of users so far
@@ -45,7 +47,7 @@ type ranking struct {
 
 // add adds an item, if its window is current and its user is near the limit.
 func (r *ranking) add(k ratelimit.Key, item ratelimit.Item) {
-	_, a, ok := activityNamed(k.Activity)
+	_, a, ok := r.guards.Activity(k.Activity)
 	if !ok || r.only != "" && r.only != k.Activity {
 		return
 	}

@@ -37,7 +37,7 @@ The exit status is 1 unless exactly the limit was allowed. Examples:
 // Run sends the requests. It returns errRefused unless exactly the limit got
 // through.
 func (c *verifyCommand) Run(ctx context.Context, con console) error {
-	g, activity, err := find(c.Activity)
+	g, activity, err := con.find(c.Activity)
 	if err != nil {
 		return err
 	}

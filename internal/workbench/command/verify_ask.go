@@ -45,7 +45,7 @@ func (c *verifyCommand) asker(ctx context.Context, con console, g limits.Guard) 
 	if err != nil {
 		return nil, err
 	}
-	changed, err := follow(ctx, store.live)
+	changed, err := con.follow(ctx, store.live)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ import (
 // first use. It is safe for concurrent use.
 type Console struct {
 	API      http.Handler               // Lambda's Invoke API for the guards; it refuses other websites itself
-	Guards   []limits.Guard             // the guards that the page lists
+	Guards   limits.Guards              // the guards that the page lists
 	Address  string                     // host:port on which the server listens; the host must be loopback
 	CountsIn string                     // where the guards count, such as "memory"
 	Clock    *Clock                     // the guards' clock

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/cric-talk/guards/internal/lambdafn"
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/workbench/console"
+	"github.com/cric-talk/guards/limits"
 )
 
 // The page makes sense without JavaScript: it has all guards and limits, and

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/lambdafn"
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	"github.com/cric-talk/guards/internal/workbench/console"
 	"github.com/cric-talk/guards/internal/workbench/invokeapi"
+	"github.com/cric-talk/guards/limits"
 )
 
 // A rig is a console in front of all guards, which count in memory.

@@ -21,7 +21,7 @@ type activity struct {
 }
 
 // activities returns the activities of guards in their order.
-func activities(guards []limits.Guard) (all []activity) {
+func activities(guards limits.Guards) (all []activity) {
 	for _, g := range guards {
 		for _, a := range g.Activities {
 			one := activity{name: a.Name, guard: g.Name}
@@ -40,7 +40,7 @@ func activities(guards []limits.Guard) (all []activity) {
 func (a activity) seconds() int64 { return int64((a.window + time.Second - 1) / time.Second) }
 
 // Clients returns the list of each client, by its path in the repository.
-func Clients(guards []limits.Guard) (map[string][]byte, error) {
+func Clients(guards limits.Guards) (map[string][]byte, error) {
 	all := activities(guards)
 	source, err := format.Source([]byte(goList(all)))
 	return map[string][]byte{

@@ -15,7 +15,7 @@ const Header = "| function | activity | limit | tiers |\n|---|---|---|---|\n"
 
 // Markdown returns the limits as a table. Neighbouring activities of one guard
 // that have the same limits share a row.
-func Markdown(guards []limits.Guard) string {
+func Markdown(guards limits.Guards) string {
 	var b strings.Builder
 	b.WriteString(Header)
 	for _, g := range guards {

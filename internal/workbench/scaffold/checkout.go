@@ -81,7 +81,7 @@ func (c *Checkout) load() error {
 func (c *Checkout) Close() error { return c.root.Close() }
 
 // Guards returns the guards of limits.go, in their order.
-func (c *Checkout) Guards() []limits.Guard { return c.source.guards }
+func (c *Checkout) Guards() limits.Guards { return c.source.guards }
 
 // Variable returns the variable of a guard in limits.go, such as Posts for
 // posts-guard. It is empty if there is no such guard.

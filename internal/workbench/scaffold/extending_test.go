@@ -10,13 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/testkit"
+	"github.com/cric-talk/guards/limits"
 )
 
 // narrow are the tests that notice a missing part of an activity or a guard.
 // They stand for make check, which would run this test too.
-const narrow = "go test -short ./internal/endtoend/rules ./internal/limits ./schema/... -run 'Guard|Limit|Function|Role|Template|Generated|Golden|Import' && " +
+const narrow = "go test -short ./internal/endtoend/rules ./limits ./schema/... -run 'Guard|Limit|Function|Role|Template|Generated|Golden|Import' && " +
 	"go test ./internal/workbench/command -run 'TestTheDocumentsShowTheLimitsOfTheCode|TestComplete|TestServeLogsHTTPErrors'"
 
 // The commands and the code of docs/extending.md work in their order, in a copy

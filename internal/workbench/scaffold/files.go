@@ -50,18 +50,18 @@ import (
 	"os"
 
 	"%[2]s/internal/lambdafn"
-	"%[2]s/internal/limits"
+	"%[2]s/limits"
 )
 
-func main() { os.Exit(lambdafn.Guard(limits.%[3]s)) }
+func main() { os.Exit(lambdafn.Guard(limits.All, %[3]q)) }
 `
 
 // function adds the function's folder.
 func (e *edits) function(g limits.Guard, variable string) error {
-	comment := fmt.Sprintf("The Lambda function %s decides the activities that limits.%s lists.", g.Name, variable)
+	comment := fmt.Sprintf("The Lambda function %s decides its activities in limits.go.", g.Name)
 	folder := path.Join("functions", g.Name)
 	return cmp.Or(
-		e.create(folder+"/main.go", "the function", fmt.Sprintf(functionText, wrapped(comment), e.checkout.module, variable)),
+		e.create(folder+"/main.go", "the function", fmt.Sprintf(functionText, wrapped(comment), e.checkout.module, g.Name)),
 		e.create(folder+"/event.json", "a sample event", fmt.Sprintf("{\"userId\": \"u1\", \"activity\": %q}\n", g.Activities[0].Name)),
 	)
 }
@@ -107,7 +107,7 @@ func (e *edits) roleFits(g limits.Guard, a limits.Activity) error {
 
 // complete checks that a template has all pieces of a guard.
 func complete(text string, g limits.Guard) error {
-	missing, err := Missing(text, []limits.Guard{g})
+	missing, err := Missing(text, limits.Guards{g})
 	if err == nil && len(missing) > 0 {
 		err = fmt.Errorf("the template needs a change by hand first: %s", strings.Join(missing, "; "))
 	}

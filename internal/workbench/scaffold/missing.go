@@ -15,7 +15,7 @@ import (
 // Missing returns one sentence for each piece that a guard lacks in the
 // template, and for each piece that is another guard's. A sentence begins with
 // the file and the line, and ends with what to do. guards new writes all pieces.
-func Missing(text string, guards []limits.Guard) ([]string, error) {
+func Missing(text string, guards limits.Guards) ([]string, error) {
 	var values map[string]any
 	if err := yaml.Unmarshal([]byte(text), &values); err != nil {
 		return nil, fmt.Errorf("%s: %w", templateFile, err)
@@ -33,7 +33,7 @@ func Missing(text string, guards []limits.Guard) ([]string, error) {
 type finder struct {
 	layout layout
 	values map[string]any
-	guards []limits.Guard
+	guards limits.Guards
 	found  []string
 }
 

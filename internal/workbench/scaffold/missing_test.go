@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cric-talk/guards/internal/limits"
+	app "github.com/cric-talk/guards/limits"
 )
 
 const root = "../../.."
@@ -25,7 +26,7 @@ func template(t *testing.T) string {
 
 func missing(t *testing.T, l layout) []string {
 	t.Helper()
-	found, err := Missing(strings.Join(l, ""), limits.All)
+	found, err := Missing(strings.Join(l, ""), app.All)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,7 @@ func missing(t *testing.T, l layout) []string {
 }
 
 // some are the guards at the ends of the lists, and one between them.
-var some = []limits.Guard{limits.Posts, limits.Chat, limits.Jobs}
+var some = limits.Guards{app.Posts, app.Chat, app.Jobs}
 
 var sentence = regexp.MustCompile(`^template\.yaml:(\d+): (.*)$`)
 
@@ -113,12 +114,12 @@ func TestMissingFindsWhatBelongsToAnotherGuard(t *testing.T) {
 		{"Action: [dynamodb:UpdateItem, dynamodb:GetItem] # a reservoir", "Action: [dynamodb:UpdateItem] # a reservoir", "the policy of jobs-guard does not allow dynamodb:GetItem on the table: add this action"},
 	} {
 		text := strings.Replace(template(t), tt.old, tt.with, 1)
-		found, err := Missing(text, limits.All)
+		found, err := Missing(text, app.All)
 		if err != nil || len(found) == 0 || !strings.HasSuffix(found[0], ": "+tt.want) {
 			t.Errorf("with %s, Missing finds %q, %v, want %s", tt.with, found, err, tt.want)
 		}
 	}
-	if found, err := Missing("Resources: {", limits.All); err == nil {
+	if found, err := Missing("Resources: {", app.All); err == nil {
 		t.Errorf("a template that is no YAML: %q", found)
 	}
 }

@@ -71,7 +71,7 @@ func LogicalID(guard string) string {
 // for photos-guard, or PhotosGuard if Photos is taken.
 func (c *Checkout) variable(guard string) (string, error) {
 	taken := map[string]bool{}
-	files, err := fs.Glob(c.root.FS(), "internal/limits/*.go")
+	files, err := fs.Glob(c.root.FS(), "limits/*.go")
 	if err != nil {
 		return "", err
 	}

@@ -15,8 +15,8 @@ import (
 
 // The files that every checkout has. A guard's own files are beside them.
 const (
-	limitsFile   = "internal/limits/limits.go"
-	promisesFile = "internal/limits/limits_test.go"
+	limitsFile   = "limits/limits.go"
+	promisesFile = "limits/limits_test.go"
 	templateFile = "template.yaml"
 	changelog    = "CHANGELOG.md"
 )

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	app "github.com/cric-talk/guards/limits"
 )
 
 func open(t *testing.T, folder string) *Checkout {
@@ -23,7 +24,7 @@ func open(t *testing.T, folder string) *Checkout {
 }
 
 func TestGuardsAreThoseOfTheCode(t *testing.T) {
-	if diff := cmp.Diff(limits.All, open(t, ".").Guards()); diff != "" { // a folder of the checkout will do
+	if diff := cmp.Diff(app.All, open(t, ".").Guards()); diff != "" { // a folder of the checkout will do
 		t.Errorf("(-code +text):\n%s", diff)
 	}
 }
@@ -41,7 +42,7 @@ func TestAddChangesEveryFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"internal/limits/limits.go", "internal/limits/limits_test.go",
+		"limits/limits.go", "limits/limits_test.go",
 		"functions/negatives-album-guard/main.go", "functions/negatives-album-guard/event.json", "template.yaml", "docs/limits.md", "CHANGELOG.md",
 		"client/activities.go", "clients/python/src/guards/_activities.py", "clients/typescript/src/activities.ts",
 	}
@@ -52,19 +53,19 @@ func TestAddChangesEveryFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	added := limits.Guard{Name: "negatives-album-guard", Message: limits.Comments.Message, Activities: []limits.Activity{a}}
-	if diff := cmp.Diff(append(slices.Clone(limits.All), added), s.guards); diff != "" {
+	added := limits.Guard{Name: "negatives-album-guard", Message: app.Comments.Message, Activities: []limits.Activity{a}}
+	if diff := cmp.Diff(append(slices.Clone(app.All), added), s.guards); diff != "" {
 		t.Errorf("limits.go (-want +got):\n%s", diff)
 	}
 	if found, err := Missing(changes[4].After, s.guards); err != nil || len(found) > 0 {
 		t.Errorf("the template lacks %q, %v", found, err)
 	}
 	for file, part := range map[string]string{
-		"internal/limits/limits.go":                  "\tNegativesAlbum = Guard{\n\t\tName:    \"negatives-album-guard\",\n\t\tMessage: tooMany,\n",
-		"internal/limits/limits_test.go":             "\t{\"negatives-album-guard\", long, \"upload_negative\", \"minute: 5/1m, day: 50/1d\", map[string]string{\"basic\": \"minute: 1/1m, day: 2/1d\", \"premium\": \"minute: 10/1m, day: 99/1d\"}, \"\"},\n}\n",
-		"functions/negatives-album-guard/main.go":    "func main() { os.Exit(lambdafn.Guard(limits.NegativesAlbum)) }\n",
+		"limits/limits.go":                           "\tNegativesAlbum = limits.Guard{\n\t\tName:    \"negatives-album-guard\",\n\t\tMessage: tooMany,\n",
+		"limits/limits_test.go":                      "\t{\"negatives-album-guard\", long, \"upload_negative\", \"minute: 5/1m, day: 50/1d\", map[string]string{\"basic\": \"minute: 1/1m, day: 2/1d\", \"premium\": \"minute: 10/1m, day: 99/1d\"}, \"\"},\n}\n",
+		"functions/negatives-album-guard/main.go":    "func main() { os.Exit(lambdafn.Guard(limits.All, \"negatives-album-guard\")) }\n",
 		"functions/negatives-album-guard/event.json": `{"userId": "u1", "activity": "upload_negative"}`,
-		"CHANGELOG.md": "\n### Added\n\n- **`negatives-album-guard`** is a new guard.",
+		"CHANGELOG.md":                               "\n### Added\n\n- **`negatives-album-guard`** is a new guard.",
 	} {
 		if i := slices.Index(want, file); !strings.Contains(changes[i].After, part) {
 			t.Errorf("%s does not contain %q", file, part)
@@ -121,7 +122,7 @@ func TestAddRefuses(t *testing.T) {
 }
 
 func TestAVariableGetsANameThatIsFree(t *testing.T) {
-	for guard, want := range map[string]string{"negatives-guard": "Negatives", "all-guard": "AllGuard", "tiers-guard": "TiersGuard", "web2-sms-guard": "Web2Sms"} {
+	for guard, want := range map[string]string{"negatives-guard": "Negatives", "all-guard": "AllGuard", "web2-sms-guard": "Web2Sms"} {
 		if got, err := open(t, root).variable(guard); got != want || err != nil {
 			t.Errorf("%s: %s, %v, want %s", guard, got, err, want)
 		}
@@ -178,8 +179,8 @@ func files(changes []Change) (names []string) {
 
 func TestWriteReportsWhatIsAlreadyWritten(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"go.mod": "module m\n", "template.yaml": "", "internal/limits/limits.go": "package limits\nvar All = []Guard{}\n"} {
-		if err := os.MkdirAll(dir+"/internal/limits", 0o700); err != nil {
+	for name, text := range map[string]string{"go.mod": "module m\n", "template.yaml": "", "limits/limits.go": "package limits\nvar All = []Guard{}\n"} {
+		if err := os.MkdirAll(dir+"/limits", 0o700); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o600); err != nil {

@@ -14,7 +14,7 @@ import (
 // A source is the text of limits.go with what it means.
 type source struct {
 	text   string
-	guards []limits.Guard // in the order of All
+	guards limits.Guards // in the order of All
 
 	files   *token.FileSet
 	texts   map[string]string            // constants and variables that hold a text

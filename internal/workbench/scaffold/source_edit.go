@@ -37,7 +37,7 @@ func (s *source) withGuard(variable string, g limits.Guard) (string, error) {
 		return "", s.unknown(last)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s = Guard{\nName: %q,\nMessage: %s,\nActivities: []Activity{\n", variable, g.Name, s.name(g.Message))
+	fmt.Fprintf(&b, "\n%s = limits.Guard{\nName: %q,\nMessage: %s,\nActivities: []limits.Activity{\n", variable, g.Name, s.name(g.Message))
 	for _, a := range g.Activities {
 		b.WriteString(line(a) + ",\n")
 	}
@@ -74,7 +74,7 @@ func (s *source) withActivity(guard string, a limits.Activity) (string, error) {
 func line(a limits.Activity) string {
 	text := fmt.Sprintf("{Name: %q, Limit: policy.Must(%q)", a.Name, a.Limit.String())
 	if len(a.Tiers) > 0 {
-		text += ", Tiers: Tiers{" + pairs(a.Tiers, "policy.Must(%q)") + "}"
+		text += ", Tiers: limits.Tiers{" + pairs(a.Tiers, "policy.Must(%q)") + "}"
 	}
 	return text + "}"
 }

@@ -115,7 +115,7 @@ func (l *layout) insert(at int, text string) { *l = slices.Insert(*l, at, text) 
 
 // withTemplate returns the template with all pieces of one more guard. They
 // follow those of the guards before it.
-func withTemplate(text string, before []limits.Guard, g limits.Guard) (string, error) {
+func withTemplate(text string, before limits.Guards, g limits.Guard) (string, error) {
 	l := layoutOf(text)
 	for n, group := range pieces(g) {
 		at := -1
@@ -149,7 +149,7 @@ func withTemplate(text string, before []limits.Guard, g limits.Guard) (string, e
 }
 
 // addLine adds a guard's line after the line of the last other guard.
-func (l *layout) addLine(before []limits.Guard, g limits.Guard, line func(guard string) string, separator string) error {
+func (l *layout) addLine(before limits.Guards, g limits.Guard, line func(guard string) string, separator string) error {
 	for _, other := range slices.Backward(before) {
 		at := l.last(line(other.Name))
 		if at < 0 {

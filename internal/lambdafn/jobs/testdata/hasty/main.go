@@ -11,11 +11,11 @@ import (
 )
 
 func main() {
-	g := limits.Guard{Name: "hasty", Message: "Too fast", Activities: []limits.Activity{
+	all := limits.Guards{{Name: "hasty", Message: "Too fast", Activities: []limits.Activity{
 		{Name: "job", Limit: policy.Must("reservoir 10/1s ahead 15m")},
-	}}
+	}}}
 	if os.Getenv("READY_QUEUE_URL") != "" {
-		os.Exit(jobs.Delayed(g))
+		os.Exit(jobs.Delayed(all, "hasty"))
 	}
-	os.Exit(jobs.Guard(g))
+	os.Exit(jobs.Guard(all, "hasty"))
 }

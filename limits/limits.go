@@ -4,7 +4,10 @@
 // text form.
 package limits
 
-import "github.com/cric-talk/guards/internal/policy"
+import (
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+)
 
 // The messages that refused users read.
 const (
@@ -15,77 +18,77 @@ const (
 
 // The guards. Each is one Lambda function.
 var (
-	Posts = Guard{
+	Posts = limits.Guard{
 		Name:    "posts-guard",
 		Message: tooManyShort,
-		Activities: []Activity{
-			{Name: "create_post", Limit: policy.Must("10/1m"), Tiers: Tiers{"premium": policy.Must("20/1m")}},
-			{Name: "update_post", Limit: policy.Must("10/1m"), Tiers: Tiers{"premium": policy.Must("20/1m")}},
-			{Name: "delete_post", Limit: policy.Must("10/1m"), Tiers: Tiers{"premium": policy.Must("20/1m")}},
+		Activities: []limits.Activity{
+			{Name: "create_post", Limit: policy.Must("10/1m"), Tiers: limits.Tiers{"premium": policy.Must("20/1m")}},
+			{Name: "update_post", Limit: policy.Must("10/1m"), Tiers: limits.Tiers{"premium": policy.Must("20/1m")}},
+			{Name: "delete_post", Limit: policy.Must("10/1m"), Tiers: limits.Tiers{"premium": policy.Must("20/1m")}},
 			{Name: "like", Unlimited: true},
 			{Name: "view", Unlimited: true},
 		},
 	}
-	Comments = Guard{
+	Comments = limits.Guard{
 		Name:    "comments-guard",
 		Message: tooMany,
-		Activities: []Activity{
+		Activities: []limits.Activity{
 			{Name: "add_comment", Limit: policy.Must("60/1m")},
 			{Name: "update_comment", Limit: policy.Must("60/1m")},
 			{Name: "delete_comment", Limit: policy.Must("60/1m")},
 		},
 	}
-	Rooms = Guard{
+	Rooms = limits.Guard{
 		Name:    "rooms-guard",
 		Message: tooManyShort,
-		Activities: []Activity{
-			{Name: "create_room", Limit: policy.Must("10/1m"), Tiers: Tiers{"premium": policy.Must("20/1m")}},
-			{Name: "update_room", Limit: policy.Must("10/1m"), Tiers: Tiers{"premium": policy.Must("20/1m")}},
-			{Name: "delete_room", Limit: policy.Must("10/1m"), Tiers: Tiers{"premium": policy.Must("20/1m")}},
+		Activities: []limits.Activity{
+			{Name: "create_room", Limit: policy.Must("10/1m"), Tiers: limits.Tiers{"premium": policy.Must("20/1m")}},
+			{Name: "update_room", Limit: policy.Must("10/1m"), Tiers: limits.Tiers{"premium": policy.Must("20/1m")}},
+			{Name: "delete_room", Limit: policy.Must("10/1m"), Tiers: limits.Tiers{"premium": policy.Must("20/1m")}},
 		},
 	}
-	RoomMessages = Guard{
+	RoomMessages = limits.Guard{
 		Name:    "room-message-guard",
 		Message: tooMany,
-		Activities: []Activity{
+		Activities: []limits.Activity{
 			{Name: "create_room_message", Limit: policy.Must("60/1m")},
 			{Name: "update_room_message", Limit: policy.Must("60/1m")},
 			{Name: "delete_room_message", Limit: policy.Must("60/1m")},
 		},
 	}
-	Pins = Guard{
+	Pins = limits.Guard{
 		Name:    "pins-guard",
 		Message: pinsSkipped,
-		Activities: []Activity{
+		Activities: []limits.Activity{
 			{Name: "pin", Limit: policy.Must("log 100/12h"), Label: "12-hour pins"},
 		},
 	}
-	Chat = Guard{
+	Chat = limits.Guard{
 		Name:    "chat-guard",
 		Message: tooMany,
-		Activities: []Activity{
+		Activities: []limits.Activity{
 			{
 				Name:  "send_message",
 				Limit: policy.Must("bucket 1/5s keep 1h"),
-				Tiers: Tiers{"burst": policy.Must("bucket 1/5s burst 3 keep 1h")},
+				Tiers: limits.Tiers{"burst": policy.Must("bucket 1/5s burst 3 keep 1h")},
 			},
 		},
 	}
-	Ingest = Guard{
+	Ingest = limits.Guard{
 		Name:    "ingest-guard",
 		Message: tooMany,
-		Activities: []Activity{
+		Activities: []limits.Activity{
 			{Name: "ingest", Limit: policy.Must("sliding 50/1h")},
 		},
 	}
-	Jobs = Guard{
+	Jobs = limits.Guard{
 		Name:    "jobs-guard",
 		Message: tooMany,
-		Activities: []Activity{
+		Activities: []limits.Activity{
 			{Name: "update_member_role", Limit: policy.Must("reservoir 10/10s ahead 15m")},
 		},
 	}
 )
 
 // All lists the guards.
-var All = []Guard{Posts, Comments, Rooms, RoomMessages, Pins, Chat, Ingest, Jobs}
+var All = limits.Guards{Posts, Comments, Rooms, RoomMessages, Pins, Chat, Ingest, Jobs}

@@ -8,11 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 )
 
 // documented holds the lines that docs/policies.md shows for limits.go.
-var documented = []Activity{
+var documented = []limits.Activity{
 	// begin
 	{Name: "create_post", Limit: policy.Must("10/1m")},
 	{Name: "pin", Limit: policy.Must("log 100/12h"), Label: "12-hour pins"},
@@ -26,12 +27,13 @@ var documented = []Activity{
 
 func TestDocumentedLimits(t *testing.T) {
 	for _, a := range documented {
-		if err := a.validate(); err != nil {
+		g := limits.Guard{Name: "g", Message: "m", Activities: []limits.Activity{a}}
+		if err := g.Validate(); err != nil {
 			t.Errorf("%s, %v: %v", a.Name, a.Limit, err)
 		}
 	}
 	var shown []string
-	for _, block := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text(t, "../../docs/policies.md"), -1) {
+	for _, block := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text(t, "../docs/policies.md"), -1) {
 		shown = append(shown, trimmed(block[1])...)
 	}
 	_, here, _ := strings.Cut(text(t, "docs_test.go"), "// begin\n")

@@ -1,0 +1,94 @@
+package limits_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/limits"
+)
+
+const (
+	short = "Rate limit exceeded: Too many requests in a short period"
+	long  = "Rate limit exceeded: Too many requests. Please try again later."
+)
+
+// promised lists the limits that callers were promised. To change a limit,
+// change this table too. guards new adds lines at the end.
+var promised = []struct {
+	guard, message, activities string
+	limit                      string // empty: unlimited
+	tiers                      map[string]string
+	label                      string
+}{
+	{"posts-guard", short, "create_post update_post delete_post", "10/1m", map[string]string{"premium": "20/1m"}, ""},
+	{"posts-guard", short, "like view", "", nil, ""},
+	{"comments-guard", long, "add_comment update_comment delete_comment", "60/1m", nil, ""},
+	{"rooms-guard", short, "create_room update_room delete_room", "10/1m", map[string]string{"premium": "20/1m"}, ""},
+	{"room-message-guard", long, "create_room_message update_room_message delete_room_message", "60/1m", nil, ""},
+	{"pins-guard", "Pin limit reached (100/12h). Skipped remaining pins.", "pin", "log 100/12h", nil, "12-hour pins"},
+	{"chat-guard", long, "send_message", "bucket 1/5s keep 1h", map[string]string{"burst": "bucket 1/5s burst 3 keep 1h"}, ""},
+	{"ingest-guard", long, "ingest", "sliding 50/1h", nil, ""},
+	{"jobs-guard", long, "update_member_role", "reservoir 10/10s ahead 15m", nil, ""},
+}
+
+func TestLimitsAreAsPromised(t *testing.T) {
+	want := map[string]limits.Activity{}
+	for _, p := range promised {
+		for name := range strings.FieldsSeq(p.activities) {
+			a := limits.Activity{Name: name, Label: p.label, Unlimited: p.limit == ""}
+			if !a.Unlimited {
+				a.Limit = policy.Must(p.limit)
+			}
+			for tier, limit := range p.tiers {
+				if a.Tiers == nil {
+					a.Tiers = limits.Tiers{}
+				}
+				a.Tiers[tier] = policy.Must(limit)
+			}
+			want[p.guard+" "+name+": "+p.message] = a
+		}
+	}
+	got := map[string]limits.Activity{}
+	for _, g := range All {
+		for _, a := range g.Activities {
+			got[g.Name+" "+a.Name+": "+g.Message] = a
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("limits.go differs from what callers were promised (-promised +limits.go):\n%s", diff)
+	}
+}
+
+func TestATierThatAnActivityDoesNotNameGetsTheOrdinaryLimit(t *testing.T) {
+	for _, g := range All {
+		for _, a := range g.Activities {
+			if got := a.For("gold"); !got.Equal(a.Limit) || got.IsZero() != a.Unlimited {
+				t.Errorf("%s of tier gold has the limit %q, want %q", a.Name, got, a.Limit)
+			}
+			for tier, limit := range a.Tiers {
+				if got := a.For(tier); !got.Equal(limit) {
+					t.Errorf("%s of tier %s has the limit %q, want %q", a.Name, tier, got, limit)
+				}
+			}
+		}
+	}
+}
+
+func TestEveryGuardIsValid(t *testing.T) {
+	guards := map[string]string{} // by activity
+	for _, g := range All {
+		if err := g.Validate(); err != nil {
+			t.Error(err)
+		}
+		for _, a := range g.Activities {
+			if other := guards[a.Name]; other != "" {
+				t.Errorf("%s is an activity of %s and of %s", a.Name, other, g.Name)
+			}
+			guards[a.Name] = g.Name
+		}
+	}
+}
