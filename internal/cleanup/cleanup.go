@@ -11,12 +11,12 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/cric-talk/guards/internal/deadline"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/retry"
 	"github.com/cric-talk/guards/internal/table"
 )
 
@@ -77,7 +77,7 @@ func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 		margin := marginOf(end.Sub(began))
 		sweep.Until = end.Add(-margin)
 		var cancel context.CancelFunc
-		ctx, cancel = deadline.Before(ctx, margin/2) // stops a request that hangs
+		ctx, cancel = retry.Before(ctx, margin/2) // stops a request that hangs
 		defer cancel()
 	}
 	swept, err := c.sweep(ctx, r, sweep)

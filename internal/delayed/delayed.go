@@ -24,9 +24,9 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"github.com/cric-talk/guards/internal/deadline"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/retry"
 )
 
 // A Worker passes jobs on. It is safe for concurrent use.
@@ -59,7 +59,7 @@ func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if err := json.Unmarshal(payload, &batch); err != nil || batch.Records == nil {
 		return nil, &input.ValidationError{Field: "Records", Problem: "is missing, want an event of SQS"}
 	}
-	ctx, cancel := deadline.Before(ctx, deadline.Margin)
+	ctx, cancel := retry.Before(ctx, retry.Margin)
 	defer cancel()
 	failed := w.work(ctx, batch.Records)
 	answer := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}

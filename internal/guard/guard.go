@@ -37,12 +37,12 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
-	"github.com/cric-talk/guards/internal/deadline"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/retry"
 )
 
 // A Handler decides one function's activities. It is safe for concurrent use.
@@ -144,7 +144,7 @@ func (h *Handler) ask(ctx context.Context, t terms, r Request) (Answer, error) {
 	if t.mode == Shadow {
 		t.policy = t.policy.AtOnce() // shadow mode lets every job through, so none needs a place
 	}
-	ctx, cancel := deadline.Before(ctx, deadline.Margin)
+	ctx, cancel := retry.Before(ctx, retry.Margin)
 	defer cancel()
 	asked := ratelimit.Request{
 		UserID: r.UserID, Activity: r.Activity, Policy: t.policy,

@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"github.com/cric-talk/guards/internal/deadline"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/retry"
 )
 
 // terms hold the rules by which one request is decided: the code's limits, with
@@ -82,7 +82,7 @@ func (h *Handler) look(ctx context.Context, t terms) (wait func()) {
 	if t.exempt == "" || t.policy.IsZero() {
 		return h.Live.Look(ctx)
 	}
-	ctx, release := deadline.Before(ctx, deadline.Margin)
+	ctx, release := retry.Before(ctx, retry.Margin)
 	cancel := func() {}
 	if h.Limiter.Timeout > 0 {
 		ctx, cancel = context.WithTimeout(ctx, h.Limiter.Timeout)

@@ -13,7 +13,6 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/cric-talk/guards/internal/deadline"
 	"github.com/cric-talk/guards/internal/delayed"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/retry"
@@ -49,7 +48,7 @@ func (q *Queue) Send(ctx context.Context, job guard.Job, delay time.Duration) er
 	if err != nil {
 		return err
 	}
-	ctx, cancel := deadline.Before(ctx, deadline.Margin)
+	ctx, cancel := retry.Before(ctx, retry.Margin)
 	defer cancel()
 	ctx, cancel = context.WithTimeout(ctx, timeout)
 	defer cancel()

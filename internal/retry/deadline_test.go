@@ -1,11 +1,11 @@
-package deadline_test
+package retry_test
 
 import (
 	"context"
 	"testing"
 	"time"
 
-	. "github.com/cric-talk/guards/internal/deadline"
+	. "github.com/cric-talk/guards/internal/retry"
 )
 
 func TestBefore(t *testing.T) {

@@ -1,15 +1,13 @@
-// Package deadline reserves time for a handler's answer. Lambda ends an
-// invocation at its deadline, whether or not there is an answer by then. So
-// each handler stops its own work a little earlier. For example, an invocation
-// may take 3 s. With [Margin], the work stops after 2.9 s.
-package deadline
+package retry
 
 import (
 	"context"
 	"time"
 )
 
-// Margin is the time that a handler needs to write its answer.
+// Margin is the time that a handler needs to write its answer. Lambda ends an
+// invocation at its deadline, whether or not there is an answer by then. So a
+// handler stops its own work a little earlier: of 3 s, it uses 2.9 s.
 const Margin = 100 * time.Millisecond
 
 // Before returns a context that ends margin before the deadline of ctx. Without
