@@ -192,7 +192,7 @@ func (c *crowd) judge(t testing.TB) (users int, checks int64) {
 		users++
 		checks += a.checks
 		r := ratelimit.Request{UserID: a.user, Activity: acts[a.act].activity, Policy: acts[a.act].policy, Count: 1, ID: "status"}
-		if d, err := l.Status(t.Context(), r); err != nil || d.Used != min(a.checks, most) {
+		if d, err := l.Decide(t.Context(), ratelimit.Status, r); err != nil || d.Used != min(a.checks, most) {
 			t.Errorf("after %d checks, %s has %+v, %v, want %d used", a.checks, a.user, d, err, min(a.checks, most))
 		}
 	}

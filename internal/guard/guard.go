@@ -151,27 +151,17 @@ func (h *Handler) ask(ctx context.Context, t terms, r Request) (Answer, error) {
 		Count: r.Count, Partial: r.Partial, ID: r.RequestID, Fresh: fresh, At: r.At, ReadyAt: r.ReadyAt,
 		Alone: !h.DenyOutage || t.mode == Shadow,
 	}
-	d, err := h.decide(ctx, r.Op, asked)
+	var d ratelimit.Decision
+	var err error
+	if (r.Op == Check || r.Op == Status) && r.Count > t.policy.Most() && !r.Partial {
+		d, err = h.neverFits(ctx, asked)
+	} else {
+		d, err = h.Limiter.Decide(ctx, r.Op, asked)
+	}
 	if err != nil {
 		return Answer{}, h.unavailable(ctx, r, d, err)
 	}
 	return h.answer(t, r, d), nil
-}
-
-// decide calls the limiter's method for an op.
-func (h *Handler) decide(ctx context.Context, op Op, r ratelimit.Request) (ratelimit.Decision, error) {
-	switch {
-	case op == Release:
-		return h.Limiter.Release(ctx, r)
-	case op == Reset:
-		return h.Limiter.Reset(ctx, r)
-	case r.Count > r.Policy.Most() && !r.Partial:
-		return h.neverFits(ctx, r)
-	case op == Status:
-		return h.Limiter.Status(ctx, r)
-	default:
-		return h.Limiter.Check(ctx, r)
-	}
 }
 
 // neverFits refuses a count above the limit, and counts nothing. The figures are
@@ -179,7 +169,7 @@ func (h *Handler) decide(ctx context.Context, op Op, r ratelimit.Request) (ratel
 // shadow mode, see terms.
 func (h *Handler) neverFits(ctx context.Context, r ratelimit.Request) (ratelimit.Decision, error) {
 	r.Count = r.Policy.Most()
-	d, err := h.Limiter.Status(ctx, r)
+	d, err := h.Limiter.Decide(ctx, Status, r)
 	d.Allowed, d.Granted = false, 0
 	if d.Reason == ratelimit.OK {
 		d.Reason = ratelimit.Limited

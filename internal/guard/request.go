@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 // A Request is a guard's event.
@@ -25,15 +26,15 @@ type Request struct {
 	Job       []byte   // check, if the policy gives places: JSON for the delayed queue; nil for none
 }
 
-// An Op is an operation of a guard.
-type Op string
+// An Op is an operation of a guard. Empty means Check.
+type Op = ratelimit.Op
 
 // The ops.
 const (
-	Check   Op = "check"   // count and decide
-	Status  Op = "status"  // decide without counting
-	Release Op = "release" // give back what a check counted
-	Reset   Op = "reset"   // clear this user's activity
+	Check   = ratelimit.Check   // count and decide
+	Status  = ratelimit.Status  // decide without counting
+	Release = ratelimit.Release // give back what a check counted
+	Reset   = ratelimit.Reset   // clear this user's activity
 )
 
 var ops = []string{string(Check), string(Status), string(Release), string(Reset)}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -41,9 +42,6 @@ func (s *Settings) Handler(g limits.Guard, store ratelimit.Store) *guard.Handler
 	}
 }
 
-// longestDecision is the greatest DECISION_TIMEOUT.
-const longestDecision = 5 * time.Second
-
 // ReadSettings reads the settings. Its error names the variable that cannot be
 // read. An empty variable counts as unset. BYPASS_ROLES is different: empty
 // means that nobody bypasses.
@@ -63,8 +61,8 @@ func ReadSettings() (s Settings, err error) {
 	}
 	timeout := cmp.Or(os.Getenv("DECISION_TIMEOUT"), "1s")
 	s.DecisionTimeout, err = time.ParseDuration(timeout)
-	if err != nil || s.DecisionTimeout <= 0 || s.DecisionTimeout > longestDecision {
-		return s, fmt.Errorf("DECISION_TIMEOUT is %q, want a duration such as 250ms, at most %v", timeout, longestDecision)
+	if err != nil || s.DecisionTimeout <= 0 || s.DecisionTimeout > policy.Late {
+		return s, fmt.Errorf("DECISION_TIMEOUT is %q, want a duration such as 250ms, at most %v", timeout, policy.Late)
 	}
 	s.BypassRoles = BypassRoles()
 	return s, nil

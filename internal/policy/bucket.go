@@ -62,7 +62,7 @@ func makeBucket(r Rate, shared bool) (kind, error) {
 }
 
 func (p bucket) item(now int64) (window, expires int64) {
-	return 0, expiry(now+p.burst*p.interval, max(clockSlack, p.keep))
+	return 0, expiry(now+p.burst*p.interval, max(ClockSlack, p.keep))
 }
 
 func (p bucket) take(now, n int64, _ uint64, s State) (Update, bool) {

@@ -29,7 +29,7 @@ func makeToggle(r Rate, _ bool) (kind, error) {
 }
 
 func (p toggle) item(now int64) (window, expires int64) {
-	return 0, expiry((now/p.window+2)*p.window, clockSlack)
+	return 0, expiry((now/p.window+2)*p.window, ClockSlack)
 }
 
 func (p toggle) take(now, n int64, _ uint64, s State) (Update, bool) {

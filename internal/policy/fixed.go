@@ -35,7 +35,7 @@ func makeFixed(r Rate, shared bool) (kind, error) {
 }
 
 func (p fixed) item(now int64) (window, expires int64) {
-	return p.key(now), expiry(p.end(now), clockSlack)
+	return p.key(now), expiry(p.end(now), ClockSlack)
 }
 
 func (p fixed) take(_, n int64, _ uint64, s State) (Update, bool) {

@@ -105,30 +105,23 @@ const Latest = 9_214_646_399_999
 // ratelimit). With mostRequests in that time it has about 60 KB, and a reservoir
 // about 200 KB. DynamoDB accepts 400 KB, but a write costs one unit for each KB
 // of the whole item.
-const (
-	idsKept      = 28 * time.Second
-	mostRequests = 10_000
-)
+const mostRequests = 10_000
 
 // checkPace returns an error if a user who uses up r at an even pace has more than
 // mostRequests in 28 s. It does not look at the burst.
 func (r Rate) checkPace() error {
-	most := mostRequests * r.Window.Milliseconds() / idsKept.Milliseconds()
+	most := mostRequests * r.Window.Milliseconds() / IDsKept.Milliseconds()
 	switch {
 	case r.Limit <= most:
 		return nil
 	case most == 0:
 		return fmt.Errorf("window is %s, want at least %s, because the item keeps an id for each request of the last %s",
-			span(r.Window), span(3*time.Millisecond), span(idsKept))
+			span(r.Window), span(3*time.Millisecond), span(IDsKept))
 	}
 	return fmt.Errorf("limit is %d in %s, want at most %d, because the item keeps an id for each request of the last %s; "+
 		"divide the limit among several user ids, such as u1-0 to u1-9, or count in larger units",
-		r.Limit, span(r.Window), most, span(idsKept))
+		r.Limit, span(r.Window), most, span(IDsKept))
 }
-
-// clockSlack is how far two clocks may differ before one of them counts in an
-// item that has already expired on the other.
-const clockSlack = 120 * time.Second
 
 // expiry returns the first whole Unix second that is at least slack later than
 // until, which is in Unix milliseconds.

@@ -68,7 +68,7 @@ func makeLog(r Rate, _ bool) (kind, error) {
 }
 
 func (p log) item(now int64) (window, expires int64) {
-	return 0, expiry(now+p.window, clockSlack)
+	return 0, expiry(now+p.window, ClockSlack)
 }
 
 func (p log) take(now, n int64, seed uint64, s State) (Update, bool) {

@@ -94,7 +94,7 @@ func decide(t *testing.T, text string, store ratelimit.Store) {
 	}
 	check("r0", ratelimit.Duplicate)
 	refused := check("one more", ratelimit.Limited)
-	if status, err := l.Status(t.Context(), r); err != nil || status.Allowed || status.Wait != refused.Wait {
+	if status, err := l.Decide(t.Context(), ratelimit.Status, r); err != nil || status.Allowed || status.Wait != refused.Wait {
 		t.Fatalf("Status = %+v, %v, want the refusal %+v", status, err, refused)
 	}
 	now = now.Add(refused.Wait - time.Millisecond)
@@ -103,11 +103,11 @@ func decide(t *testing.T, text string, store ratelimit.Store) {
 	d := check("one more", ratelimit.OK)
 	if !p.Queues() {
 		r.At = d.At
-		if back, err := l.Release(t.Context(), r); err != nil || back.Used != d.Used-1 {
+		if back, err := l.Decide(t.Context(), ratelimit.Release, r); err != nil || back.Used != d.Used-1 {
 			t.Errorf("Release = %+v, %v, want %d used", back, err, d.Used-1)
 		}
 	}
-	if _, err := l.Reset(t.Context(), r); err != nil {
+	if _, err := l.Decide(t.Context(), ratelimit.Reset, r); err != nil {
 		t.Errorf("Reset: %v", err)
 	}
 	now = now.Add(2 * time.Second) // a refusal is no longer repeated from memory

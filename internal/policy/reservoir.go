@@ -46,7 +46,7 @@ func makeReservoir(r Rate, _ bool) (kind, error) {
 }
 
 func (p reservoir) item(now int64) (window, expires int64) {
-	return 0, expiry(p.last(now+clockSlack.Milliseconds())+p.window, clockSlack)
+	return 0, expiry(p.last(now+ClockSlack.Milliseconds())+p.window, ClockSlack)
 }
 
 // take gives one place. There are three cases:

@@ -138,7 +138,7 @@ func (p Policy) latest(now int64, parts []State) int64 {
 	latest := now
 	for i, l := range p.limits {
 		at := l.kind.read(now, 0, parts[i]).At
-		if at-now <= clockSlack.Milliseconds() {
+		if at-now <= ClockSlack.Milliseconds() {
 			latest = max(latest, at)
 		}
 	}

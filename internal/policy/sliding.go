@@ -34,9 +34,8 @@ type sliding struct {
 }
 
 // overlap is how early, in milliseconds, the item can have an action of the next
-// period. Another clock can be 2 s ahead, and this update can arrive 5 s after it
-// was planned.
-const overlap = 7_000
+// period: this update can be that far behind.
+const overlap = int64(Behind / time.Millisecond)
 
 const (
 	// mostSteps is how many steps of the staircase fit in one guard, beside the last
@@ -54,7 +53,7 @@ func makeSliding(r Rate, _ bool) (kind, error) {
 }
 
 func (p sliding) item(now int64) (window, expires int64) {
-	return 0, expiry((p.key(now+clockSlack.Milliseconds())+2)*p.window, clockSlack)
+	return 0, expiry((p.key(now+ClockSlack.Milliseconds())+2)*p.window, ClockSlack)
 }
 
 // take allows n actions if x + floor(y*z) <= limit-n. A guard cannot multiply,

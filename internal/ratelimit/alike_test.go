@@ -86,9 +86,9 @@ func (s step) ask(t *testing.T, l *Limiter) (Decision, error) {
 	t.Helper()
 	switch s.op {
 	case 0:
-		return l.Release(t.Context(), s.Request)
+		return l.Decide(t.Context(), Release, s.Request)
 	case 1:
-		return l.Status(t.Context(), s.Request)
+		return l.Decide(t.Context(), Status, s.Request)
 	}
 	return l.Check(t.Context(), s.Request)
 }

@@ -42,7 +42,7 @@ func TestReleasesDoNotFillTheItem(t *testing.T) {
 		c.at(time.Duration(i) * time.Second)
 		r := request(p, strconv.Itoa(i), 1)
 		r.At = mustCheck(t, l, r).At
-		if _, err := l.Release(t.Context(), r); err != nil {
+		if _, err := l.Decide(t.Context(), Release, r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,7 +77,7 @@ func TestAReleaseAfterTheLimitWasRaised(t *testing.T) {
 	r.At = mustCheck(t, l, r).At
 	c.at(30 * time.Second)
 	r.Policy = policy.Must("200/12h")
-	if d, err := l.Release(t.Context(), r); err != nil || d.Used != 0 {
+	if d, err := l.Decide(t.Context(), Release, r); err != nil || d.Used != 0 {
 		t.Errorf("Release = %s, %v, want nothing left", inWords(d), err)
 	}
 }

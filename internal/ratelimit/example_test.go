@@ -36,7 +36,7 @@ func Example() {
 
 // The action failed after the check, so the caller gives it back. A check is
 // given back only once.
-func ExampleLimiter_Release() {
+func ExampleLimiter_Decide() {
 	ctx := context.Background()
 	l := &ratelimit.Limiter{Store: new(memstore.Store), Now: noon}
 	r := ratelimit.Request{UserID: "u1", Activity: "create_post", Policy: policy.Must("3/1m"), Count: 2, ID: "r1"}
@@ -47,7 +47,7 @@ func ExampleLimiter_Release() {
 	r.At = checked.At // with r.ID, the receipt of the check
 	r.Count = 1
 	for range 2 {
-		d, err := l.Release(ctx, r)
+		d, err := l.Decide(ctx, ratelimit.Release, r)
 		fmt.Println(d.Used, "counted", err)
 	}
 	// Output:

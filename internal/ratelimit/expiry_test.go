@@ -62,7 +62,7 @@ func TestAReleaseLeavesTheExpiry(t *testing.T) {
 	r.At = mustCheck(t, l, r).At
 	store.expires = 0
 	c.at(time.Second)
-	if d, err := l.Release(t.Context(), r); err != nil || d.Used != 0 || store.expires != 0 {
+	if d, err := l.Decide(t.Context(), Release, r); err != nil || d.Used != 0 || store.expires != 0 {
 		t.Errorf("Release = %s, %v, and it sets the expiry to %d, want it left alone", inWords(d), err, store.expires)
 	}
 }

@@ -135,8 +135,11 @@ func newFaulty(faults ...fault) (*Limiter, *faulty) {
 
 // verbs returns everything that a limiter can be asked: check, status, release
 // and reset.
-func verbs(l *Limiter) []func(context.Context, Request) (Decision, error) {
-	return []func(context.Context, Request) (Decision, error){l.Check, l.Status, l.Release, l.Reset}
+func verbs(l *Limiter) (all []func(context.Context, Request) (Decision, error)) {
+	for _, op := range []Op{Check, Status, Release, Reset} {
+		all = append(all, func(ctx context.Context, r Request) (Decision, error) { return l.Decide(ctx, op, r) })
+	}
+	return all
 }
 
 // failing is a store to which all access is denied.

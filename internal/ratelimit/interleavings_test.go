@@ -68,7 +68,7 @@ func (in *interleaving) wrap(t *testing.T, f fault) fault {
 func (in *interleaving) used(t *testing.T) int64 {
 	t.Helper()
 	l := &Limiter{Store: in.store, Now: in.clock.now}
-	d, err := l.Status(t.Context(), request(in.policy, "status", 1))
+	d, err := l.Decide(t.Context(), Status, request(in.policy, "status", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func (in *interleaving) decide(t *testing.T, store *faulty, partial bool, name s
 	}
 	r.At, r.Count = d.At, d.Granted
 	store.faults = []fault{pass, lose, pass}
-	if _, err := l.Release(t.Context(), r); err != nil {
+	if _, err := l.Decide(t.Context(), Release, r); err != nil {
 		t.Fatalf("%s: Release: %v", name, err)
 	}
 	in.counts["mine"] = 0

@@ -1,8 +1,11 @@
 package ratelimit
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
 )
@@ -119,4 +122,176 @@ func (i Item) unreadable(w Write) string {
 		}
 	}
 	return ""
+}
+
+// An ID is a request's id as an item keeps it: the first 6 bytes of its SHA-256.
+// In an item with 400 ids, a new id equals one of them with a chance of 1 in
+// 7 * 10^11.
+// Then the request is taken for a repeat, and is not counted. An attacker who
+// looks for two equal ids gains nothing: repeating one id does the same.
+type ID [6]byte
+
+// NewID hashes a request's id.
+func NewID(requestID string) ID {
+	sum := sha256.Sum256([]byte(requestID))
+	return ID(sum[:])
+}
+
+// A Kept is an id and the set in which an item keeps it. The zero Kept means no
+// id.
+type Kept struct {
+	Set string // the attribute's name
+	Mark
+}
+
+// An item keeps the ids of its requests in sets, so that a repeat of a request
+// is recognized. There are two ways:
+//
+//   - A window's item with a limit of up to 100 (Write.Whole) keeps all its ids
+//     in the set "ids".
+//   - Any other item has one set for each generation of 7 s. A write adds its id
+//     to the set of the current generation. It looks for the id in that set, in
+//     the three previous ones, and in the next one, which a clock that is ahead
+//     may have begun. It removes all other sets but the one after the next, in
+//     which a release on a clock that is ahead may have kept its id. So an item
+//     remembers an id for 21 to 28 s, less the difference between clocks. The
+//     package promises 20 s, less that difference.
+//
+// For example, a write 65 s after 1970 is in generation 9, which lasts from second
+// 63 to second 70. The write adds its id to i09, looks in i06 to i10, and removes
+// the other sets but i11. A repeat at second 90 still finds the id in i09. A write
+// from second 91 on removes i09.
+//
+// A write can be late: it lands up to 5 s after its time, on a clock that differs
+// by up to 2 s. So it can be 7 s behind the item. A generation lasts 7 s too, so a
+// late write is at most one generation behind, and still looks in the next set.
+//
+// The sets are named i00 to i36. The names repeat every 259 s, so that a write
+// can list the sets to remove without reading the item. If nobody writes for
+// 259 s, an old set is still there under the name of the current one. Each id is
+// mixed with the number of its generation, so that an old id does not match. A
+// client that calls once a minute cycles through every name, because 37 is prime.
+// A client whose period is a multiple of 259 s, to within 7 s, always meets
+// the same name, and its old ids stay in that set, 6 bytes for each request. They
+// go when the client comes at another time, or with the item.
+const (
+	generation  = int64(policy.Behind / time.Millisecond)
+	earlier     = 3  // previous generations in which a write looks
+	generations = 37 // names
+)
+
+// promised is how long an id is remembered at least, in milliseconds, on one
+// clock. A release works as long. Remembered is how long an id is certainly found,
+// also if clocks differ by as much as they may.
+const (
+	promised   = int64(policy.Promised / time.Millisecond)
+	remembered = promised - int64(policy.ClocksApart/time.Millisecond)
+)
+
+// wholeSet is the set of an item that keeps the ids of its checks as long as it
+// lives. The ids of releases are kept for 21 to 28 s there too, or they would
+// add up.
+const wholeSet = "ids"
+
+// setNames holds the names i00 to i36 twice. So any 37 consecutive names are a
+// slice of it, such as i35, i36, i00, i01, ...
+var setNames = func() (names [2 * generations]string) {
+	for i := range names {
+		g := i % generations
+		names[i] = string([]byte{'i', byte('0' + g/10), byte('0' + g%10)})
+	}
+	return names
+}()
+
+// IsSet reports whether an attribute with this name is a set of ids: ids, or i00
+// to i99.
+func IsSet(name string) bool {
+	if len(name) == 3 && name[0] == 'i' && '0' <= name[1] && name[1] <= '9' {
+		return '0' <= name[2] && name[2] <= '9'
+	}
+	return name == wholeSet
+}
+
+// generation returns the number of w's generation, counted from 1970. Index is
+// where setNames has the name of that generation: 37 to 73, in the second half,
+// so that the names of earlier generations lie before it.
+func (w Write) generation() (number int64, index int) {
+	number = max(0, w.Now) / generation
+	return number, int(number%generations) + generations
+}
+
+// in returns where w's id is kept in the generation that is this many steps
+// from w's own. The previous generation is -1, the current one 0 and the next
+// one 1.
+func (w Write) in(steps int) Kept {
+	number, index := w.generation()
+	return Kept{Set: setNames[(index+steps)%len(setNames)], Mark: Mark{ID: w.ID.mixed(number + int64(steps))}}
+}
+
+// mixed returns the id as the set of a generation holds it.
+func (id ID) mixed(generation int64) (mixed ID) {
+	// 2^48 divided by the golden ratio. Its products with two close numbers
+	// differ in many bits.
+	const spread = 0x9E3779B97F4B
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], id.number()^uint64(generation)*spread)
+	return ID(b[2:])
+}
+
+// number returns the id as a number of 48 bits.
+func (id ID) number() uint64 {
+	var b [8]byte
+	copy(b[2:], id[:])
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// Into returns where w keeps its id. It returns the zero Kept if w keeps none.
+//
+// An update can change each attribute only once. So a write that drops an id
+// from a set keeps its own id in another set in which later writes look. For
+// example, a release that drops an id from i09 in generation 9 keeps its own id
+// in i10.
+func (w Write) Into() Kept {
+	switch {
+	case w.ID == (ID{}):
+		return Kept{}
+	case w.Whole:
+		return Kept{wholeSet, Mark{w.ID, w.Note}}
+	}
+	into := w.in(0)
+	if into.Set == w.Drop.Set {
+		into = w.in(1)
+	}
+	into.Note = w.Note
+	return into
+}
+
+// LookIn calls yield with each place where w's id can be, until yield returns
+// false. A window's item can keep ids in both ways, because one tier can have a
+// limit of up to 100 and another tier a higher one.
+func (w Write) LookIn(yield func(Kept) bool) {
+	if w.ID == (ID{}) {
+		return
+	}
+	if w.Key.Window != 0 && !yield(Kept{wholeSet, Mark{ID: w.ID}}) {
+		return
+	}
+	for steps := range earlier + 1 {
+		if !yield(w.in(-steps)) {
+			return
+		}
+	}
+	yield(w.in(1))
+}
+
+// Forget returns the sets that w removes. Six generations stay: the three
+// previous ones, the current one and the next two. A clock that is ahead is in
+// the next generation, and a release by it keeps its id in the one after that
+// (see Into). A write that keeps no id in a generation removes nothing.
+func (w Write) Forget() []string {
+	if w.ID == (ID{}) || w.Whole {
+		return nil
+	}
+	_, index := w.generation()
+	return setNames[index-generations+3 : index-earlier]
 }

@@ -26,9 +26,9 @@ func asking(id string, n int64) *Request {
 
 // planned returns the write that counts n actions in an item that has room.
 func planned(id string, n int64) Write {
-	r := asking(id, n)
-	w := r.write(moment.UnixMilli())
-	w.Update, _ = r.take(w, n, nil)
+	q := asking(id, n).ask(Check, moment.UnixMilli())
+	w := q.write
+	w.Update, _ = q.in(nil).take(n)
 	return w
 }
 
@@ -54,8 +54,7 @@ func TestKnownRefuses(t *testing.T) {
 		{"a full state, doubted before", Known{Seen: full, Asked: moment, Doubted: moment.Add(-1)}, "x", 1, true},
 		{"what was admitted alone does not refuse", Known{Seen: holding("a"), Alone: full, Asked: moment}, "x", 1, false},
 	} {
-		r := asking(tt.id, tt.count)
-		d, got := tt.known.refuse(r, r.write(moment.UnixMilli()), moment)
+		d, got := tt.known.refuse(asking(tt.id, tt.count).ask(Check, moment.UnixMilli()), moment)
 		if got != tt.want || got && (d.Allowed || d.Reason != Limited || d.Wait != time.Minute) {
 			t.Errorf("%s refuses: %v with %+v, want %v", tt.name, got, d, tt.want)
 		}
@@ -90,16 +89,15 @@ func TestKnownLearns(t *testing.T) {
 func TestKnownIsDoubted(t *testing.T) {
 	was := Known{Seen: holding("a", "b", "c"), Alone: holding("x"), Asked: moment}
 	k := was.doubt(moment.Add(time.Millisecond))
-	r := asking("y", 1)
-	w := r.write(moment.UnixMilli())
-	if _, refused := k.refuse(r, w, moment.Add(2*time.Millisecond)); refused {
+	q := asking("y", 1).ask(Check, moment.UnixMilli())
+	if _, refused := k.refuse(q, moment.Add(2*time.Millisecond)); refused {
 		t.Error("a doubted state refuses, want it to ask the store")
 	}
-	if _, d := k.admit(r, w, &tries{}); d.Allowed {
+	if _, d := k.admit(q, amount{}); d.Allowed {
 		t.Errorf("in an outage a doubted state admits %+v, want it to refuse", d)
 	}
 	k = k.learn(holding("a", "b", "c"), moment.Add(2*time.Millisecond), moment.Add(2*time.Millisecond))
-	if _, refused := k.refuse(r, w, moment.Add(3*time.Millisecond)); !refused {
+	if _, refused := k.refuse(q, moment.Add(3*time.Millisecond)); !refused {
 		t.Error("an answer from after the doubt does not refuse")
 	}
 }
@@ -128,8 +126,8 @@ func TestKnownAdmits(t *testing.T) {
 		k := Known{Seen: tt.seen, Alone: tt.alone}
 		r := asking(tt.id, tt.count)
 		r.Partial = tt.partial
-		w := r.write(moment.UnixMilli())
-		after, d := k.admit(r, w, &tries{})
+		q := r.ask(Check, moment.UnixMilli())
+		after, d := k.admit(q, amount{})
 		if d.Reason != Unavailable || d.Granted != tt.want || d.Allowed != (tt.want > 0) {
 			t.Errorf("%s: %+v, want %d granted from memory", tt.name, d, tt.want)
 		}
@@ -139,7 +137,7 @@ func TestKnownAdmits(t *testing.T) {
 		if k.Seen.State["activityCount"] != tt.seen.State["activityCount"] {
 			t.Errorf("%s: admit changed what it was given", tt.name)
 		}
-		again, d := after.admit(r, w, &tries{})
+		again, d := after.admit(q, amount{})
 		if tt.want > 0 && (!d.Allowed || again.Alone.State["activityCount"] != tt.aloneAfter) {
 			t.Errorf("%s, repeated: %+v and %v, want it counted once", tt.name, d, again.Alone.State)
 		}
@@ -148,16 +146,19 @@ func TestKnownAdmits(t *testing.T) {
 
 // A refusal has the wait of the state that refuses longest.
 func TestKnownRefusalWaitsForBoth(t *testing.T) {
-	r := &Request{UserID: "u", Activity: "act", Policy: policy.Must("log 1/1h"), Count: 1, ID: "x"}
+	r := Request{UserID: "u", Activity: "act", Policy: policy.Must("log 1/1h"), Count: 1, ID: "x"}
 	at := func(t time.Time) Item {
-		w := r.write(t.UnixMilli())
-		w.Update, _ = r.take(w, 1, nil)
+		q := r.ask(Check, t.UnixMilli())
+		w := q.write
+		w.Update, _ = q.in(nil).take(1)
 		item, _ := Item{}.Write(w)
 		return item
 	}
 	early, late := at(moment.Add(-40*time.Minute)), at(moment.Add(-10*time.Minute))
 	for _, k := range []Known{{Seen: early, Alone: late}, {Seen: late, Alone: early}} {
-		_, d := k.admit(&Request{Policy: r.Policy, Count: 1, ID: "y"}, r.write(moment.UnixMilli()), &tries{})
+		other := r
+		other.ID = "y"
+		_, d := k.admit(other.ask(Check, moment.UnixMilli()), amount{})
 		if d.Allowed || d.Wait != 50*time.Minute {
 			t.Errorf("%+v, want it refused for 50 minutes", d)
 		}

@@ -46,7 +46,7 @@ func TestALatePartialAttemptTellsWhatItTook(t *testing.T) {
 					case "more":
 						mustCheck(t, plain, ask("more", 1))
 					case "last":
-						if _, err := plain.Release(t.Context(), two); err != nil {
+						if _, err := plain.Decide(t.Context(), Release, two); err != nil {
 							t.Error(err)
 						}
 						if err := late(); err != nil {
@@ -65,7 +65,7 @@ func TestALatePartialAttemptTellsWhatItTook(t *testing.T) {
 			}
 			before := d.Used
 			some.At, some.Count = d.At, d.Granted
-			if d, err := plain.Release(t.Context(), some); err != nil || d.Used != before-tt.want {
+			if d, err := plain.Decide(t.Context(), Release, some); err != nil || d.Used != before-tt.want {
 				t.Errorf("%s: %d used after the release, %v, want %d", name, d.Used, err, before-tt.want)
 			}
 		}

@@ -25,7 +25,7 @@ func TestALostAttemptDoesNotRenewAnOlderAnswer(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 			store.set(pass)
 			mustCheck(t, others, request(p, "more", 2))
-			if d, err := l.Status(t.Context(), request(p, "newer", 1)); err != nil || d.Used != 3 {
+			if d, err := l.Decide(t.Context(), Status, request(p, "newer", 1)); err != nil || d.Used != 3 {
 				t.Errorf("Status = %s, %v, want 3 used", inWords(d), err)
 			}
 			time.Sleep(50 * time.Millisecond)
@@ -103,7 +103,7 @@ func TestAnUnreadableAnswerErasesNothing(t *testing.T) {
 
 func mustStatus(t *testing.T, l *Limiter, r Request) Decision {
 	t.Helper()
-	d, err := l.Status(t.Context(), r)
+	d, err := l.Decide(t.Context(), Status, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestAReleaseThatCannotHoldEnds(t *testing.T) {
 	if err != nil || !done {
 		t.Fatal(done, err)
 	}
-	_, err = l.Release(t.Context(), r)
+	_, err = l.Decide(t.Context(), Release, r)
 	if e, ok := errors.AsType[*StoreError](err); !ok || e.Failure != Unreadable {
 		t.Errorf("Release: %v, want unreadable", err)
 	}

@@ -42,126 +42,77 @@ type Budget interface {
 	Next(ctx context.Context, failed bool) (time.Duration, bool)
 }
 
-// Check decides whether r may go ahead, and counts it if so. If the store gives
-// no answer, the error is a *StoreError. With r.Alone and a Memory, Check then
-// decides from memory and returns no error. An error of another type names the
-// field of r that is out of range.
-func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
-	if err := r.validate(r.most()); err != nil {
+// Decide carries out op for r. If the store gives no answer, the error is a
+// *StoreError. With r.Alone and a Memory, a check and a status are then decided
+// from memory, without an error. An error of another type names the field of r
+// that is out of range.
+func (l *Limiter) Decide(ctx context.Context, op Op, r Request) (Decision, error) {
+	if err := r.validate(op); err != nil {
 		return Decision{}, err
 	}
 	now := l.Clock()
-	if d, ok := r.due(now.UnixMilli()); ok {
+	q := r.ask(op, now.UnixMilli())
+	if d, ok := q.due(); ok {
 		return d, nil
 	}
-	w := r.write(now.UnixMilli())
-	known := l.Memory.Recall(w.Key)
-	if d, ok := known.refuse(&r, w, now); ok {
+	var known Known
+	if op == Check {
+		known = l.Memory.Recall(q.write.Key)
+		if d, ok := known.refuse(q, now); ok {
+			return d, nil
+		}
+	}
+	d, sent, err := l.send(ctx, q, known.shown())
+	switch {
+	case op == Release || op == Reset:
+		l.Memory.Change(q.write.Key, func(k Known) Known {
+			if op == Reset && err == nil {
+				k = Known{}
+			}
+			return k.doubt(l.Clock())
+		})
+	case err != nil && r.Alone && l.Memory != nil:
+		d = l.alone(q, sent, known)
+		d.Requests, d.Outage = sent.requests, err
+		d.At = 0 // the store may not have it, so there is no receipt
 		return d, nil
 	}
-	d, t, err := l.ask(ctx, w.Key, func(t *tries) (Decision, error) { return t.check(&r, w, known.shown()) })
-	if err == nil || !r.Alone || l.Memory == nil {
-		return d, err
-	}
-	d = l.alone(&r, w, t, known)
-	d.Requests, d.Outage = t.requests, err
-	d.At = 0 // the store may not have it, so there is no receipt
-	return d, nil
+	return d, err
 }
 
-// alone decides r from memory. Known is what the memory held when r came. If r
-// sent no request and known refuses it, alone returns that refusal and leaves the
-// memory as it is. So an outage does not repack the memory for each refusal.
-// Otherwise alone decides and counts in one step on the memory, because
-// other decisions may have changed the memory.
-func (l *Limiter) alone(r *Request, w Write, t *tries, known Known) (d Decision) {
-	if t.requests == 0 {
-		if _, d = known.admit(r, w, t); !d.Allowed && d.ReadyAt == 0 {
+// Check decides whether r may go ahead, and counts it if so. See [Limiter.Decide].
+func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
+	return l.Decide(ctx, Check, r)
+}
+
+// alone decides q from memory, after what was sent. Known is what the memory held
+// when a check came. If nothing was sent and known refuses the check, alone
+// returns that refusal and leaves the memory as it is. So an outage does not
+// repack the memory for each refusal. Otherwise alone decides and counts a check
+// in one step on the memory, because other decisions may have changed the memory.
+func (l *Limiter) alone(q *question, sent *attempts, known Known) (d Decision) {
+	if q.op == Status {
+		return l.Memory.Recall(q.write.Key).status(q)
+	}
+	if sent.requests == 0 {
+		if _, d = known.admit(q, sent.amount); !d.Allowed && d.ReadyAt == 0 {
 			return d
 		}
 	}
-	l.Memory.Change(w.Key, func(k Known) Known {
-		k, d = k.admit(r, w, t)
+	l.Memory.Change(q.write.Key, func(k Known) Known {
+		k, d = k.admit(q, sent.amount)
 		return k
 	})
 	return d
 }
 
-// Status returns the decision that Check would make, and counts nothing. It
-// returns the same errors as Check.
-func (l *Limiter) Status(ctx context.Context, r Request) (Decision, error) {
-	if err := r.validate(r.most()); err != nil {
-		return Decision{}, err
-	}
-	now := l.Clock().UnixMilli()
-	if d, ok := r.due(now); ok {
-		return d, nil
-	}
-	w := r.write(now)
-	d, t, err := l.ask(ctx, w.Key, func(t *tries) (Decision, error) { return t.status(&r, w) })
-	if err == nil || !r.Alone || l.Memory == nil {
-		return d, err
-	}
-	d = l.Memory.Recall(w.Key).status(&r, w)
-	d.Requests, d.Outage = t.requests, err
-	return d, nil
-}
-
-// Release gives back r.Count actions of the check whose id is r.ID and whose
-// receipt is r.At. It works for 20 s after the check. Two kinds work longer: a
-// fixed window with a limit of up to 100 until it ends, and a log as long as its
-// slots count. A release without an effect is no error. The error is a
-// *StoreError, or names the field of r that is out of range.
-//
-// A release that is sent twice within 20 s gives back once. Don't repeat it
-// later: on a log, it could then give back another action of the same
-// millisecond.
-func (l *Limiter) Release(ctx context.Context, r Request) (Decision, error) {
-	if err := r.validate(MostReleased); err != nil {
-		return Decision{}, err
-	}
-	now := l.Clock().UnixMilli()
-	if ahead := r.At - now; 0 < ahead && ahead <= mostAhead.Milliseconds() {
-		now = r.At // the check was counted by an instance whose clock is ahead
-	}
-	w := r.write(now)
-	d, _, err := l.ask(ctx, w.Key, func(t *tries) (Decision, error) { return t.release(&r, w) })
-	l.Memory.Change(w.Key, func(k Known) Known { return k.doubt(l.Clock()) })
-	return d, err
-}
-
-// mostAhead is how far ahead the clock that gave a receipt may be.
-const mostAhead = 120 * time.Second
-
-// Reset deletes the item that counts r's activity now. After an unknown outcome
-// Reset does not send the delete again, because it could remove actions that
-// were counted since. The error is a *StoreError.
-func (l *Limiter) Reset(ctx context.Context, r Request) (Decision, error) {
-	w := r.write(l.Clock().UnixMilli())
-	d, _, err := l.ask(ctx, w.Key, func(t *tries) (Decision, error) {
-		return r.decision(w.Now, nil, r.Count), t.delete(w.Key)
-	})
-	l.Memory.Change(w.Key, func(k Known) Known {
-		if err == nil {
-			k = Known{}
-		}
-		return k.doubt(l.Clock())
-	})
-	return d, err
-}
-
-// CircuitOpen reports whether the circuit breaker is open. While it is open,
-// only one decision in 5 s asks the store.
-func (l *Limiter) CircuitOpen() bool {
-	table, _ := l.CircuitProbed(Key{})
-	return !table.IsZero()
-}
-
-// ask runs decide, which sends requests to the store, unless a circuit breaker
-// is open. Afterwards it stores the last answer in the memory. An answer of the
-// class Unreadable or Invalid brings no state, so the memory keeps what it has.
-func (l *Limiter) ask(ctx context.Context, key Key, decide func(*tries) (Decision, error)) (Decision, *tries, error) {
-	t := &tries{limiter: l, ctx: ctx, caller: ctx}
+// send asks the store for the answer to q, unless a circuit breaker is open.
+// Known is the state that the store last showed; nil: none. Afterwards send stores
+// the last answer in the memory. An answer of the class Unreadable or Invalid
+// brings no state, so the memory keeps what it has.
+func (l *Limiter) send(ctx context.Context, q *question, known policy.State) (Decision, *attempts, error) {
+	key := q.write.Key
+	t := &attempts{limiter: l, ctx: ctx, caller: ctx}
 	probe, cause := l.breaker.enter(key, l.Clock())
 	if cause != nil {
 		return Decision{}, t, cause
@@ -173,11 +124,11 @@ func (l *Limiter) ask(ctx context.Context, key Key, decide func(*tries) (Decisio
 			return Decision{Requests: t.requests}, t, err
 		}
 	}
-	d, err := decide(t)
+	d, err := t.carryOut(q, known)
 	failed := asStoreError(err)
 	l.breaker.ended(key, t, failed, l.Clock())
 	if t.answered && (failed == nil || !failed.noState()) {
-		l.learn(key, t.answer, t.told)
+		l.learn(key, t.item, t.asked)
 	}
 	if err != nil {
 		d = Decision{}
@@ -201,36 +152,60 @@ func (l *Limiter) Clock() time.Time {
 	return l.Now()
 }
 
-// check counts r in the store. Each turn of its loop sends one update and looks
+// carryOut does what q asks for in the store.
+func (t *attempts) carryOut(q *question, known policy.State) (Decision, error) {
+	switch q.op {
+	case Status:
+		return t.status(q)
+	case Release:
+		return t.release(q)
+	case Reset:
+		return q.in(nil).decision(q.Count), t.delete(q.write.Key)
+	}
+	return t.check(q, known)
+}
+
+// CircuitOpen reports whether the circuit breaker is open. While it is open,
+// only one decision in 5 s asks the store.
+func (l *Limiter) CircuitOpen() bool {
+	table, _ := l.CircuitProbed(Key{})
+	return !table.IsZero()
+}
+
+// check counts q in the store. Each turn of its loop sends one update and looks
 // at the item that comes back. The first line that applies decides:
 //
-//	the item has r's id         counted, by this attempt or an earlier one
+//	the item has q's id         counted, by this attempt or an earlier one
 //	the sent guard holds there  unreadable: the store refused the guard, so the
 //	                            attributes cannot mean what they seem to
-//	r does not fit in the item  limited
+//	q does not fit in the item  limited
 //	the new plan does not hold  unreadable: no policy has written this item
 //	otherwise                   send the new plan
 //
 // For example, 10 of 10/1m are counted and this process knows nothing. The plan
 // for an empty item has the guard activityCount <= 9. The store refuses it and
-// returns the count of 10, in which r does not fit: limited, after one request.
-func (t *tries) check(r *Request, w Write, known policy.State) (Decision, error) {
-	n := min(r.Count, r.Policy.Most())
+// returns the count of 10, in which q does not fit: limited, after one request.
+func (t *attempts) check(q *question, known policy.State) (Decision, error) {
+	w, n := q.write, min(q.Count, q.Policy.Most())
 	var ok bool
-	if w.Update, ok = r.take(w, n, known); !ok {
-		w.Update, _ = r.take(w, n, nil) // does not fit what is known, which may be old: plan for an empty item
+	if w.Update, ok = q.in(known).take(n); !ok {
+		w.Update, _ = q.in(nil).take(n) // does not fit what is known, which may be old: plan for an empty item
 	}
 	for {
-		w.Note = max(w.Update.ReadyAt, t.note(n)) // at most one is set: a queue gives one place at a time
+		w.Note = max(w.Update.ReadyAt, t.amount.note(n)) // at most one is set: a queue gives one place at a time
 		item, done, err := t.update(w)
 		if err != nil {
 			return Decision{}, err
 		}
+		v := q.in(item.State)
 		if kept, found := item.Find(w); found {
-			return r.found(item.State, w, kept, done, t), nil
+			return v.found(kept, done, t.amount), nil
 		}
-		if n, w.Update = r.fits(w, item.State); n == 0 {
-			return r.decision(w.Now, item.State, 0), nil
+		if item.allows(w) {
+			return Decision{}, unreadable("")
+		}
+		if n, w.Update = v.fits(); n == 0 {
+			return v.decision(0), nil
 		}
 		if !w.Update.Holds(item.State) {
 			return Decision{}, unreadable("")
@@ -239,17 +214,49 @@ func (t *tries) check(r *Request, w Write, known policy.State) (Decision, error)
 }
 
 // status reads the item and decides without counting.
-func (t *tries) status(r *Request, w Write) (Decision, error) {
-	item, err := t.read(w.Key)
+func (t *attempts) status(q *question) (Decision, error) {
+	item, err := t.read(q.write.Key)
+	if err == nil {
+		err = q.readable(item)
+	}
 	if err != nil {
 		return Decision{}, err
 	}
-	if err := r.readable(w, item); err != nil {
+	v := q.in(item.State)
+	if kept, counted := item.Find(q.write); counted {
+		return v.found(kept, false, amount{}), nil
+	}
+	return v.wouldBe(v.fits()), nil
+}
+
+// release reads the item first, because only the item shows what can be given
+// back. Then it sends one update that removes the actions and the id in one
+// step. If the store refuses the update, because the item has changed, release
+// plans again from the item that came back. It ends without an update if the
+// check does not count in the item.
+func (t *attempts) release(q *question) (Decision, error) {
+	item, err := t.read(q.write.Key)
+	if err == nil {
+		err = q.readable(item)
+	}
+	for err == nil {
+		undo, ok := q.undo(item)
+		if !ok {
+			break
+		}
+		if !undo.Update.Holds(item.State) {
+			return Decision{}, unreadable("")
+		}
+		var done bool
+		if item, done, err = t.update(undo); done {
+			break
+		}
+		if err == nil && item.allows(undo) {
+			return Decision{}, unreadable("")
+		}
+	}
+	if err != nil {
 		return Decision{}, err
 	}
-	if kept, counted := item.Find(w); counted {
-		return r.repeated(w.Now, item.State, r.place(kept)), nil
-	}
-	n, u := r.fits(w, item.State)
-	return r.wouldBe(item.State, w, n, u), nil
+	return q.in(item.State).decision(q.Count), nil
 }

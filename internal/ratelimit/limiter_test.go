@@ -130,7 +130,7 @@ func TestResetForgets(t *testing.T) {
 	first := r.next(3)
 	check(t, l, first, okay(reading(3, 0), 3))
 	check(t, l, r.next(1), limited(reading(3, time.Minute)))
-	d, err := l.Reset(t.Context(), r.next(1))
+	d, err := l.Decide(t.Context(), Reset, r.next(1))
 	if err != nil || !d.Allowed || d.Reason != OK || d.Used != 0 || d.Remaining != 3 {
 		t.Fatalf("Reset = %+v, %v, want allowed, ok, nothing used", d, err)
 	}
@@ -142,7 +142,7 @@ func TestStatusDecidesWithoutCounting(t *testing.T) {
 	var r ids
 	status := func(r Request, want Decision) {
 		t.Helper()
-		got, err := l.Status(t.Context(), r)
+		got, err := l.Decide(t.Context(), Status, r)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,11 @@ package ratelimit
 
 import (
 	"container/list"
+	"encoding/binary"
 	"sync"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
 )
 
 // A Memory keeps what this process knows of each key. It has a limit in bytes:
@@ -88,4 +92,284 @@ const overhead = 320
 // because the runtime rounds an allocation up by at most that much.
 func (e *entry) size() int {
 	return overhead + len(e.key.UserID) + len(e.key.Activity) + len(e.packed) + len(e.packed)/8
+}
+
+// Known is what this process knows of one item. Its methods are pure: they
+// return a new Known and change nothing.
+//
+// Two states bound what a process admits during an outage. An action must fit
+// in Seen and in Alone, and is then counted in both. When the store answers
+// again, its answer replaces Seen, and Alone stays. So one process admits alone
+// at most what the policy allows, even if single requests get through.
+//
+// For example, with log 100/12h:
+//
+//	event                           Seen  Alone  room in both
+//	the store shows 40              40    0      60
+//	outage: 60 are admitted alone   100   60     0
+//	one request gets through        41    60     40
+//	outage: 40 are admitted alone   81    100    0
+type Known struct {
+	Seen  Item      // as the store last showed it, plus what was admitted alone since
+	Alone Item      // what was admitted alone, and nothing else
+	Asked time.Time // when the attempt that brought Seen began; zero: the store never showed this Seen
+
+	Doubted time.Time // when this process last released or reset; zero: never
+}
+
+// trusted is how long Seen may refuse again without asking the store. A release
+// or reset on another instance takes effect here after this time.
+const trusted = time.Second
+
+// refuse returns a refusal of q if the store showed at most a second ago that q
+// does not fit. It returns false if the store has to be asked.
+func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
+	age := now.Sub(k.Asked)
+	if k.Asked.IsZero() || age < 0 || age > trusted || !k.Asked.After(k.Doubted) {
+		return Decision{}, false
+	}
+	if _, counted := k.Seen.Find(q.write); counted {
+		return Decision{}, false
+	}
+	if n, _ := q.in(k.Seen.State).fits(); n > 0 {
+		return Decision{}, false
+	}
+	// A request that is not fresh may repeat one that an instance whose clock is
+	// ahead has counted. If it fits by such a clock, only the store knows.
+	if !q.Fresh {
+		ahead := *q
+		ahead.write.Now += policy.ClocksApart.Milliseconds()
+		if n, _ := ahead.in(k.Seen.State).fits(); n > 0 {
+			return Decision{}, false
+		}
+	}
+	return q.in(k.Seen.State).decision(0), true
+}
+
+// shown returns the state that the store last showed. It returns nil if the
+// store has shown none, or if Seen also has actions that were admitted alone.
+func (k Known) shown() policy.State {
+	if k.Asked.IsZero() {
+		return nil
+	}
+	return k.Seen.State
+}
+
+// learn replaces Seen with the item that an attempt brought. Asked is when that
+// attempt began. If Seen is from an attempt that began later, learn ignores the
+// item, unless the clock has stepped back.
+func (k Known) learn(item Item, asked, now time.Time) Known {
+	if asked.Before(k.Asked) && !k.Asked.After(now) {
+		return k
+	}
+	k.Seen, k.Asked = item, asked
+	k.Seen.Unread = nil
+	return k
+}
+
+// doubt records a release or reset. From then on, refuse ignores what was seen
+// before, because there may be room again.
+func (k Known) doubt(now time.Time) Known {
+	k.Doubted = now
+	return k
+}
+
+// admit decides a check without the store, after attempts for this amount. An
+// admitted action is counted in Seen and in Alone.
+func (k Known) admit(q *question, sent amount) (Known, Decision) {
+	if kept, counted := k.find(q.write); counted {
+		return k, k.both(q, func(v view) Decision { return v.found(kept, false, sent) })
+	}
+	after, n, seen, alone := k.fits(q)
+	if n == 0 {
+		return k, k.refusal(q)
+	}
+	k = after
+	w := q.write
+	w.Note = seen.ReadyAt
+	w.Update = seen
+	k.Seen = k.Seen.perform(w)
+	w.Update = alone
+	k.Alone = k.Alone.perform(w)
+	k.Asked = time.Time{} // the store has never shown this Seen, so refuse must not use it
+	return k, k.both(q, func(v view) Decision { return v.counted(n, seen.ReadyAt) })
+}
+
+// status decides q as admit would, and counts nothing.
+func (k Known) status(q *question) Decision {
+	if kept, counted := k.find(q.write); counted {
+		return k.both(q, func(v view) Decision { return v.found(kept, false, amount{}) })
+	}
+	k, n, seen, alone := k.fits(q)
+	if n == 0 {
+		return k.refusal(q)
+	}
+	return tighter(q.in(k.Seen.State).wouldBe(n, seen), q.in(k.Alone.State).wouldBe(n, alone))
+}
+
+// find returns where the request is counted, in Seen or in Alone.
+func (k Known) find(w Write) (Kept, bool) {
+	if kept, counted := k.Seen.Find(w); counted {
+		return kept, true
+	}
+	return k.Alone.Find(w)
+}
+
+// both returns the decision by Seen or by Alone, whichever restricts the caller
+// more.
+func (k Known) both(q *question, decide func(view) Decision) Decision {
+	return tighter(decide(q.in(k.Seen.State)), decide(q.in(k.Alone.State)))
+}
+
+// tighter returns the decision that restricts the caller more, marked as one
+// from memory.
+func tighter(d, other Decision) Decision {
+	if other.Binds(d.Reading) {
+		d = other
+	}
+	d.Reason = Unavailable
+	return d
+}
+
+// refusal returns the decision for q if it does not fit.
+func (k Known) refusal(q *question) Decision {
+	return k.both(q, func(v view) Decision { return v.decision(0) })
+}
+
+// fits plans as many of q's actions as fit in Seen and in Alone. The plans are
+// for the Known that it returns, in which both give the same place.
+func (k Known) fits(q *question) (after Known, n int64, seen, alone policy.Update) {
+	n, seen = q.in(k.Seen.State).fits()
+	m, alone := q.in(k.Alone.State).fits()
+	switch {
+	case n == 0 || m == 0:
+		return k, 0, seen, alone
+	case n != m: // a partial grant: what fits in both
+		n = min(n, m)
+		seen, _ = q.in(k.Seen.State).take(n)
+		alone, _ = q.in(k.Alone.State).take(n)
+	}
+	switch { // the later place is free in both
+	case seen.ReadyAt < alone.ReadyAt:
+		k.Seen.State = q.Policy.Skip(alone.ReadyAt, k.Seen.State)
+		seen, _ = q.in(k.Seen.State).take(n)
+	case alone.ReadyAt < seen.ReadyAt:
+		k.Alone.State = q.Policy.Skip(seen.ReadyAt, k.Alone.State)
+		alone, _ = q.in(k.Alone.State).take(n)
+	}
+	return k, n, seen, alone
+}
+
+// pack appends k to b in a compact form:
+//
+//	Asked, Doubted  two Unix times in ns; 0: the zero time
+//	Seen            an item
+//	Alone           an item
+//
+// An item is the number of its attributes, then each name and value, then the
+// number of its sets, then each name and its ids. A name is its length and its
+// letters. Numbers are varints, so small ones take one byte. For example,
+// activityCount = 10 takes 15 bytes: the length, 13 letters and the value.
+func pack(b []byte, k Known) []byte {
+	for _, t := range []time.Time{k.Asked, k.Doubted} {
+		b = binary.AppendVarint(b, nanos(t))
+	}
+	b = packItem(b, k.Seen)
+	return packItem(b, k.Alone)
+}
+
+// unpack returns the Known that pack wrote. The empty string is the zero Known.
+func unpack(packed string) (k Known) {
+	if len(packed) == 0 {
+		return k
+	}
+	r := reader{packed}
+	k.Asked, k.Doubted = r.time(), r.time()
+	k.Seen = r.item()
+	k.Alone = r.item()
+	return k
+}
+
+func packItem(b []byte, i Item) []byte {
+	b = binary.AppendUvarint(b, uint64(len(i.State)))
+	for name, v := range i.State {
+		b = appendText(b, name)
+		b = binary.AppendVarint(b, v)
+	}
+	b = binary.AppendUvarint(b, uint64(len(i.IDs)))
+	for set, marks := range i.IDs {
+		b = appendText(b, set)
+		b = binary.AppendUvarint(b, uint64(len(marks)))
+		for _, m := range marks {
+			b = append(b, m.ID[:]...)
+			b = binary.AppendVarint(b, m.Note)
+		}
+	}
+	return b
+}
+
+func appendText(b []byte, text string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
+}
+
+// nanos returns t in Unix nanoseconds, or 0 for the zero time.
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// A reader reads what pack wrote. The names that it returns share the memory of
+// its text.
+type reader struct{ text string }
+
+func (r *reader) item() (i Item) {
+	if n := r.uvarint(); n > 0 {
+		i.State = make(policy.State, n)
+		for range n {
+			name := r.word()
+			i.State[name] = r.varint()
+		}
+	}
+	if n := r.uvarint(); n > 0 {
+		i.IDs = make(IDs, n)
+		for range n {
+			set := r.word()
+			marks := make([]Mark, r.uvarint())
+			for m := range marks {
+				copy(marks[m].ID[:], r.take(len(ID{})))
+				marks[m].Note = r.varint()
+			}
+			i.IDs[set] = marks
+		}
+	}
+	return i
+}
+
+func (r *reader) time() time.Time {
+	if n := r.varint(); n != 0 {
+		return time.Unix(0, n)
+	}
+	return time.Time{}
+}
+
+func (r *reader) word() string { return r.take(int(r.uvarint())) }
+
+func (r *reader) take(n int) string {
+	word := r.text[:n]
+	r.text = r.text[n:]
+	return word
+}
+
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint([]byte(r.text)) // the compiler copies nothing
+	r.take(n)
+	return v
+}
+
+func (r *reader) varint() int64 {
+	v, n := binary.Varint([]byte(r.text))
+	r.take(n)
+	return v
 }

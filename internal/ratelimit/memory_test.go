@@ -1,7 +1,6 @@
 package ratelimit_test
 
 import (
-	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -80,7 +79,7 @@ func TestARefusalFromBeforeAReleaseIsNotKept(t *testing.T) {
 		})
 		synctest.Wait()
 		first.At = d.At
-		if d, err := l.Release(t.Context(), first); err != nil || d.Used != 0 {
+		if d, err := l.Decide(t.Context(), Release, first); err != nil || d.Used != 0 {
 			t.Errorf("Release = %+v, %v", d, err)
 		}
 		wg.Wait()
@@ -101,7 +100,7 @@ func TestAnswersThatCrossAReset(t *testing.T) {
 			other := r.next(1)
 			other.UserID = user
 			store.set(pass)
-			if _, err := l.Reset(t.Context(), other); err != nil {
+			if _, err := l.Decide(t.Context(), Reset, other); err != nil {
 				t.Error(err)
 			}
 		}
@@ -182,18 +181,18 @@ func TestRefusalsAfterAReleaseOrReset(t *testing.T) {
 		first := r.next(3)
 		first.At = mustCheck(t, l, first).At
 		store.set(lose, refuse)
-		if _, err := l.Release(t.Context(), first); err == nil {
+		if _, err := l.Decide(t.Context(), Release, first); err == nil {
 			t.Error("a release without an answer returns no error")
 		}
 		time.Sleep(5 * time.Second) // the circuit breaker's
 		store.set(lose, pass)
-		if _, err := l.Release(t.Context(), first); err != nil {
+		if _, err := l.Decide(t.Context(), Release, first); err != nil {
 			t.Error(err)
 		}
 		if d := mustCheck(t, l, r.next(3)); !d.Allowed {
 			t.Errorf("Check = %+v, want it allowed", d)
 		}
-		if _, err := l.Reset(t.Context(), first); err != nil {
+		if _, err := l.Decide(t.Context(), Reset, first); err != nil {
 			t.Error(err)
 		}
 		store.set(refuse)
@@ -228,8 +227,8 @@ func TestALimiterWithoutAMemory(t *testing.T) {
 		}
 	}
 	store.set(deny)
-	for _, ask := range []func(context.Context, Request) (Decision, error){l.Check, l.Status} {
-		if d, err := ask(t.Context(), r.next(1)); err == nil {
+	for _, op := range []Op{Check, Status} {
+		if d, err := l.Decide(t.Context(), op, r.next(1)); err == nil {
 			t.Errorf("in an outage: %+v, want an error", d)
 		}
 	}

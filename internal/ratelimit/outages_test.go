@@ -53,7 +53,7 @@ func TestAnOutageAfterALostPartialGrant(t *testing.T) {
 			_ = perform()
 			store.set(pass)
 			c.Time = c.Add(time.Millisecond) // later than the first attempt
-			if _, err := l.Status(t.Context(), r.next(1)); err != nil {
+			if _, err := l.Decide(t.Context(), Status, r.next(1)); err != nil {
 				t.Error(err)
 			}
 			store.set(refuse)
@@ -99,7 +99,7 @@ func TestAnOutageGoesOnFromTheLastStateSeen(t *testing.T) {
 			t.Fatalf("request %s: %+v, want unavailable if the table is away", step.ID, d)
 		}
 	}
-	if d, err := l.Status(t.Context(), r.next(1)); err != nil || d.Reason != Unavailable || d.Allowed || d.Used != 3 {
+	if d, err := l.Decide(t.Context(), Status, r.next(1)); err != nil || d.Reason != Unavailable || d.Allowed || d.Used != 3 {
 		t.Errorf("Status = %+v, %v, want it from memory", d, err)
 	}
 }

@@ -22,7 +22,7 @@ func TestReleaseGivesBackOnce(t *testing.T) {
 	back.Count = 2
 	release := func(want int64) {
 		t.Helper()
-		d, err := l.Release(t.Context(), back)
+		d, err := l.Decide(t.Context(), Release, back)
 		if err != nil || !d.Allowed || d.Reason != OK || d.Used != want || d.Wait != 0 {
 			t.Fatalf("Release = %+v, %v, want allowed, ok, %d used", d, err, want)
 		}
@@ -45,7 +45,7 @@ func TestReleaseGivesBackOnce(t *testing.T) {
 	c.at(time.Minute) // too late: the window has passed
 	release(0)
 	c.at(59 * time.Second)
-	if d, err := l.Status(t.Context(), r.next(1)); err != nil || d.Used != 1 {
+	if d, err := l.Decide(t.Context(), Status, r.next(1)); err != nil || d.Used != 1 {
 		t.Errorf("Status = %+v, %v, want the action that the late release did not touch", d, err)
 	}
 	release(0)
@@ -66,16 +66,16 @@ func TestReceiptFromAClockAhead(t *testing.T) {
 		Request
 		used, window int64
 	}{{forged, 0, window}, {first, 0, window + 1}} {
-		d, err := l.Release(t.Context(), step.Request)
+		d, err := l.Decide(t.Context(), Release, step.Request)
 		if err != nil || !d.Allowed || d.Used != step.used || d.WindowKey != step.window {
 			t.Errorf("Release of %d = %+v, %v, want %d used in window %d", step.At, d, err, step.used, step.window)
 		}
 	}
 	c.at(61 * time.Second)
-	if d, err := l.Status(t.Context(), r.next(1)); err != nil || d.Used != 0 {
+	if d, err := l.Decide(t.Context(), Status, r.next(1)); err != nil || d.Used != 0 {
 		t.Errorf("Status = %+v, %v, want nothing counted after the release", d, err)
 	}
-	if _, err := l.Release(t.Context(), Request{Policy: three, ID: "a", Count: -1, At: 1}); err == nil {
+	if _, err := l.Decide(t.Context(), Release, Request{Policy: three, ID: "a", Count: -1, At: 1}); err == nil {
 		t.Error("Release of -1 actions returns no error")
 	}
 }
@@ -93,7 +93,7 @@ func TestAColdInstanceReleases(t *testing.T) {
 		r := request(p, "a", 1)
 		r.At = mustCheck(t, cold(), r).At
 		for range 2 {
-			if d, err := cold().Release(t.Context(), r); err != nil || d.Used != 0 {
+			if d, err := cold().Decide(t.Context(), Release, r); err != nil || d.Used != 0 {
 				t.Errorf("%d used after a release, %v", d.Used, err)
 			}
 		}
@@ -119,7 +119,7 @@ func TestAReleaseIsKnownToTheInstanceThatMadeIt(t *testing.T) {
 		if d := mustCheck(t, l, request(p, "one more", 1)); d.Allowed {
 			t.Fatalf("one more is %s, want limited", inWords(d))
 		}
-		if _, err := l.Release(t.Context(), full); err != nil {
+		if _, err := l.Decide(t.Context(), Release, full); err != nil {
 			t.Fatal(err)
 		}
 		if d := mustCheck(t, l, request(p, "after", p.Most())); !d.Allowed {
@@ -136,7 +136,7 @@ func TestALogsReleasedIDIsNewAgain(t *testing.T) {
 		r := request(policy.Must("log 3/12h"), "a", 2)
 		r.At = mustCheck(t, l, r).At
 		c.at(time.Second)
-		if d, err := l.Release(t.Context(), r); err != nil || d.Used != 0 {
+		if d, err := l.Decide(t.Context(), Release, r); err != nil || d.Used != 0 {
 			t.Fatalf("Release = %+v, %v, want nothing used", d, err)
 		}
 		c.at(2 * time.Second)
@@ -172,7 +172,7 @@ func TestALogGivesNothingBackForAnUnknownID(t *testing.T) {
 	r := request(p, "unknown", 1)
 	r.At = mustCheck(t, l, request(p, "a", 2)).At
 	c.at(17 * time.Second)
-	if d, err := l.Release(t.Context(), r); err != nil || d.Used != 2 {
+	if d, err := l.Decide(t.Context(), Release, r); err != nil || d.Used != 2 {
 		t.Errorf("Release = %s, %v, want ok 2/5", inWords(d), err)
 	}
 }
@@ -187,7 +187,7 @@ func TestSeveralLimitsReleaseWhatStillCounts(t *testing.T) {
 		r.At = mustCheck(t, l, r).At
 		c.at(7 * time.Second)
 		for range 2 {
-			d, err := l.Release(t.Context(), r)
+			d, err := l.Decide(t.Context(), Release, r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -211,7 +211,7 @@ func TestAReleaseOfTooManyIsRejected(t *testing.T) {
 		sent := store.count()
 		for _, n := range []int64{0, 1_000_001, 2_766_994_107_651_000, 1<<63 - 1, -1 << 63} {
 			r.Count = n
-			if d, err := l.Release(t.Context(), r); err == nil {
+			if d, err := l.Decide(t.Context(), Release, r); err == nil {
 				t.Errorf("Release of %d = %+v, want an error", n, d)
 			}
 		}
@@ -219,7 +219,7 @@ func TestAReleaseOfTooManyIsRejected(t *testing.T) {
 			t.Errorf("the store got %d requests, want none", store.count()-sent)
 		}
 		r.Count = 1_000_000
-		if d, err := l.Release(t.Context(), r); err != nil || d.Used < 0 || d.Remaining > d.Limit || d.Wait < 0 {
+		if d, err := l.Decide(t.Context(), Release, r); err != nil || d.Used < 0 || d.Remaining > d.Limit || d.Wait < 0 {
 			t.Errorf("Release of a million = %+v, %v, want figures in range", d, err)
 		}
 		d := mustCheck(t, l, request(s.policy(), "b", 1))

@@ -38,7 +38,7 @@ func onEachReleasable(t *testing.T, test func(t *testing.T, store Store, r Reque
 func used(t *testing.T, l *Limiter, r Request) int64 {
 	t.Helper()
 	r.ID, r.At = "status", 0
-	d, err := l.Status(t.Context(), r)
+	d, err := l.Decide(t.Context(), Status, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestAReleaseThatIsDoneGivesBackNothing(t *testing.T) {
 			t.Helper()
 			again := r
 			again.At = at
-			if _, err := l.Release(t.Context(), again); err != nil {
+			if _, err := l.Decide(t.Context(), Release, again); err != nil {
 				t.Fatal(err)
 			}
 			if got := used(t, l, r); got != want {
@@ -104,7 +104,7 @@ func TestALateReleaseGivesBackNothing(t *testing.T) {
 		}}
 		l := &Limiter{Store: slow, Now: c.now, Attempts: func() Budget { a := attempts(4); return &a }}
 		c.at(2 * time.Second)
-		if _, err := l.Release(t.Context(), r); err != nil || late == nil {
+		if _, err := l.Decide(t.Context(), Release, r); err != nil || late == nil {
 			t.Fatalf("Release: %v", err)
 		}
 		if got := used(t, plain, r); got != 0 {
@@ -121,7 +121,7 @@ func TestALateReleaseGivesBackNothing(t *testing.T) {
 		if got := used(t, plain, r); got != 1 {
 			t.Fatalf("%d used after the late release, want 1", got)
 		}
-		if _, err := plain.Release(t.Context(), again); err != nil || used(t, plain, r) != 0 {
+		if _, err := plain.Decide(t.Context(), Release, again); err != nil || used(t, plain, r) != 0 {
 			t.Errorf("the second receipt: %v, %d used, want 0", err, used(t, plain, r))
 		}
 	})
@@ -139,7 +139,7 @@ func TestAReleaseIsRememberedFor20Seconds(t *testing.T) {
 		for _, copied := range []time.Duration{2 * time.Second, 22 * time.Second} {
 			was := stateOf(t, store, r)
 			c.at(copied)
-			if _, err := l.Release(t.Context(), first); err != nil {
+			if _, err := l.Decide(t.Context(), Release, first); err != nil {
 				t.Fatal(err)
 			}
 			if gave, want := stateOf(t, store, r) != was, copied == 2*time.Second; gave != want {
@@ -174,7 +174,7 @@ func TestWhenAReleaseIsTooLate(t *testing.T) {
 				r.At = mustCheck(t, l, r).At
 				was := stateOf(t, store, r)
 				c.at(tt.after)
-				if _, err := l.Release(t.Context(), r); err != nil {
+				if _, err := l.Decide(t.Context(), Release, r); err != nil {
 					t.Fatal(err)
 				}
 				if gave := stateOf(t, store, r) != was; gave != tt.gives {

@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/cric-talk/guards/internal/policy"
 )
@@ -18,14 +17,50 @@ type Request struct {
 	Fresh    bool   // ID was made for this decision, so no earlier decision can have used it
 	At       int64  // release: the receipt of the check to give back, in Unix milliseconds
 	ReadyAt  int64  // check: the place that the policy gave earlier, in Unix milliseconds; 0: none
-	Alone    bool   // in an outage, decide from memory; otherwise the outage is an error
+	Alone    bool   // in an outage, decide a check or a status from memory; otherwise the outage is an error
 }
+
+// An Op is what a limiter does for a request.
+type Op string
+
+// The ops.
+const (
+	// Check decides whether the request may go ahead, and counts it if so.
+	Check Op = "check"
+
+	// Status makes the decision that Check would make, and counts nothing.
+	Status Op = "status"
+
+	// Release gives back Count actions of the check whose id is ID and whose
+	// receipt is At. It works for 20 s after the check. Two kinds work longer: a
+	// fixed window with a limit of up to 100 until it ends, and a log as long as
+	// its slots count. A release without an effect is no error.
+	//
+	// A release that is sent twice within 20 s gives back once. Don't repeat it
+	// later: on a log, it could then give back another action of the same
+	// millisecond.
+	Release Op = "release"
+
+	// Reset deletes the item that counts the activity now. After an unknown
+	// outcome it does not send the delete again, because that could remove actions
+	// that were counted since.
+	Reset Op = "reset"
+)
 
 // MostReleased is the most actions that one release gives back.
 const MostReleased = 1_000_000
 
-// validate returns an error if r has no id or a count that is not 1 to most.
-func (r *Request) validate(most int64) error {
+// validate returns an error if r has no id, or a count that op can't take.
+func (r *Request) validate(op Op) error {
+	most := r.Policy.Most()
+	switch {
+	case op == Reset:
+		return nil
+	case op == Release:
+		most = MostReleased
+	case r.Partial:
+		most = max(r.Count, 1)
+	}
 	switch {
 	case r.ID == "":
 		return fmt.Errorf("request id is empty, want the id of the request")
@@ -35,63 +70,42 @@ func (r *Request) validate(most int64) error {
 	return nil
 }
 
-// most returns the most actions that a check may ask for.
-func (r *Request) most() int64 {
-	if r.Partial {
-		return max(r.Count, 1)
-	}
-	return r.Policy.Most()
+// A Decision is the answer to a request.
+type Decision struct {
+	Allowed bool
+	Reason  Reason
+
+	// Reading holds the figures after the decision.
+	//
+	// Limit is 0 if there are no figures: a place was presented, and the store
+	// was not asked.
+	//
+	// Wait is how long until the same request can pass or, with Partial, until
+	// one more action can. It is 0 if nothing was refused.
+	//
+	// At is the receipt. It is 0 unless the check was counted now and the
+	// receipt is known to be right.
+	policy.Reading
+
+	Granted   int64  // check: how many of Count were taken
+	ReadyAt   int64  // Delayed: when the place comes up, in Unix milliseconds
+	Waiting   int64  // Delayed: places given in later windows, up to and including this one
+	LimitedBy string // the limit that refused, if the policy has several
+	Requests  int    // requests that were sent to the store, answered or not
+	Outage    error  // why the store gave no answer, if Reason is Unavailable
 }
 
-// write returns what r writes at now, without the update.
-//
-// A check that presents a place is a different request from the check that got
-// the place, so it needs another id, such as "place 1700000010000 r1". No caller's
-// id contains a space, so no caller can send that id.
-func (r *Request) write(now int64) Write {
-	window, expires := r.Policy.Item(now)
-	id := r.ID
-	if r.ReadyAt != 0 {
-		id = "place " + strconv.FormatInt(r.ReadyAt, 10) + " " + id
-	}
-	return Write{
-		Key: Key{UserID: r.UserID, Activity: r.Activity, Window: window},
-		ID:  NewID(id), Whole: window != 0 && r.Policy.Most() <= wholeLimit,
-		Now: now, Expires: expires,
-	}
-}
+// A Reason is why a decision turned out as it did.
+type Reason string
 
-// wholeLimit is the highest limit at which a window's item keeps all its ids.
-// About 140 ids fit in one write unit, beside a user id of 36 characters.
-const wholeLimit = 100
-
-// take plans n of r's actions in s.
-func (r *Request) take(w Write, n int64, s policy.State) (policy.Update, bool) {
-	return r.Policy.Take(w.Now, n, w.ID.number(), s)
-}
-
-// fits plans r's actions in s and returns how many fit: all of them or none.
-// With Partial it can be any number in between.
-func (r *Request) fits(w Write, s policy.State) (int64, policy.Update) {
-	n := r.Count
-	if r.Partial {
-		n = min(n, r.Policy.Most(), r.Policy.Read(w.Now, 0, s).Remaining)
-	}
-	if u, ok := r.take(w, n, s); ok {
-		return n, u
-	}
-	return 0, policy.Update{}
-}
-
-// readable returns an error if item has an attribute that the policy of r uses
-// and that could not be read.
-func (r *Request) readable(w Write, item Item) error {
-	if len(item.Unread) == 0 {
-		return nil
-	}
-	w.Update, _ = r.take(w, r.Policy.Most(), nil) // this update names every attribute of the policy
-	if attr := item.unreadable(w); attr != "" {
-		return unreadable(attr)
-	}
-	return nil
-}
+// The reasons. A limiter gives the first five; the last three are for guards.
+const (
+	OK          Reason = "ok"
+	Limited     Reason = "limited"
+	Delayed     Reason = "delayed"     // refused now, with a place in a later window
+	Duplicate   Reason = "duplicate"   // a repeat of a request that is already counted
+	Unavailable Reason = "unavailable" // decided from this instance's memory
+	Unlimited   Reason = "unlimited"   // the activity has no limit
+	Bypassed    Reason = "bypassed"    // the caller has a role that is never limited
+	Shadow      Reason = "shadow"      // over the limit, and let through
+)

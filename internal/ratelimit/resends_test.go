@@ -27,7 +27,7 @@ func TestAReleaseWhoseAnswersAreLostGivesBackOnce(t *testing.T) {
 			r.At = mustCheck(t, l, r).At
 			store.set(lose, hangAfter, lose, pass)
 			for range 2 {
-				if d, err := l.Release(t.Context(), r); err != nil || d.Used != used {
+				if d, err := l.Decide(t.Context(), Release, r); err != nil || d.Used != used {
 					t.Errorf("Release = %+v, %v, want %d used", d, err, used)
 				}
 			}
@@ -44,7 +44,7 @@ func TestAResetOfUnknownOutcomeIsNotSentAgain(t *testing.T) {
 			mustCheck(t, l, new(ids).next(2))
 			store.set(f, pass)
 			sent := store.count()
-			_, err := l.Reset(t.Context(), new(ids).next(1))
+			_, err := l.Decide(t.Context(), Reset, new(ids).next(1))
 			if e, ok := errors.AsType[*StoreError](err); !ok || e.Failure != Unknown {
 				t.Errorf("%s: the error is %v, want a StoreError of unknown outcome", name, err)
 			}
@@ -57,7 +57,7 @@ func TestAResetOfUnknownOutcomeIsNotSentAgain(t *testing.T) {
 		l, store := newFaulty(pass)
 		mustCheck(t, l, new(ids).next(2))
 		store.set(throttle, pass)
-		if d, err := l.Reset(t.Context(), new(ids).next(1)); err != nil || d.Used != 0 || d.Requests != 2 {
+		if d, err := l.Decide(t.Context(), Reset, new(ids).next(1)); err != nil || d.Used != 0 || d.Requests != 2 {
 			t.Errorf("a throttled Reset = %+v, %v, want it sent again", d, err)
 		}
 	})

@@ -41,7 +41,7 @@ func TestAReleaseOfSeveralLimitsWithClocksApart(t *testing.T) {
 						l = early
 					}
 					for range 2 {
-						if _, err := l.Release(t.Context(), r); err != nil {
+						if _, err := l.Decide(t.Context(), Release, r); err != nil {
 							t.Fatal(err)
 						}
 						for name, n := range usedOf(t, early, r) {
@@ -68,7 +68,7 @@ func TestAReleaseOfSeveralLimitsKeepsToItsWindow(t *testing.T) {
 			r.At = mustCheck(t, behind, r).At
 			at(60 * time.Second)
 			mustCheck(t, early, request(p, "next window", 3))
-			if _, err := behind.Release(t.Context(), r); err != nil {
+			if _, err := behind.Decide(t.Context(), Release, r); err != nil {
 				t.Fatal(err)
 			}
 			if used := usedOf(t, early, r); used["minute"] != 3 || used["pace"] != 4 {

@@ -91,7 +91,7 @@ func TestAReleaseWithClocksTwoSecondsApart(t *testing.T) {
 					r.At = mustCheck(t, pair[0], r).At
 					at(10500 * time.Millisecond)
 					for range 2 {
-						if d, err := pair[1].Release(t.Context(), r); err != nil || d.Used != 0 {
+						if d, err := pair[1].Decide(t.Context(), Release, r); err != nil || d.Used != 0 {
 							t.Errorf("%s: Release = %s, %v, want nothing used", name, inWords(d), err)
 						}
 					}
@@ -174,7 +174,7 @@ func TestARetriedReleaseOnAClockAheadGivesBackOnce(t *testing.T) {
 					pass,
 				}}
 				releaser := &Limiter{Store: slow, Now: early.Now, Attempts: func() Budget { a := attempts(4); return &a }}
-				if _, err := releaser.Release(t.Context(), r); err != nil {
+				if _, err := releaser.Decide(t.Context(), Release, r); err != nil {
 					t.Error(err)
 				}
 				if got := used(t, early, r); got != 1 {

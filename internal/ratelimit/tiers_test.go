@@ -65,7 +65,7 @@ func waitIsKept(t *testing.T, l *Limiter, c *clock, p policy.Policy, wait time.D
 	t.Helper()
 	c.Time = c.Add(wait - time.Millisecond)
 	for _, allowed := range []bool{false, true} {
-		d, err := l.Status(t.Context(), request(p, "w", 1))
+		d, err := l.Decide(t.Context(), Status, request(p, "w", 1))
 		if err != nil || d.Allowed != allowed {
 			t.Errorf("at %v: %s, %v, want allowed %v", c.Sub(start), inWords(d), err, allowed)
 		}

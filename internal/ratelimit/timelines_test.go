@@ -38,9 +38,9 @@ func timeline(t *testing.T, text string, moments []moment) {
 		switch m.ask {
 		case "release":
 			r.At = receipts[m.id]
-			d, err = l.Release(t.Context(), r)
+			d, err = l.Decide(t.Context(), Release, r)
 		case "status":
-			d, err = l.Status(t.Context(), r)
+			d, err = l.Decide(t.Context(), Status, r)
 		default:
 			d, err = l.Check(t.Context(), r)
 			if d.At != 0 {

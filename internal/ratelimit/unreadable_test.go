@@ -145,7 +145,7 @@ func TestAnUnreadableItemInDynamoDB(t *testing.T) {
 				if d := mustCheck(t, l, r); d.Reason != OK || d.Outage != nil || d.Used != 1 {
 					t.Errorf("%s is %s: %+v, want ok", attr, name, d)
 				}
-				if d, err := l.Status(t.Context(), r); err != nil || d.Used != 1 {
+				if d, err := l.Decide(t.Context(), Status, r); err != nil || d.Used != 1 {
 					t.Errorf("%s was %s: after a check %+v, %v, want it repaired", attr, name, d, err)
 				}
 				continue
@@ -161,7 +161,7 @@ func TestAnUnreadableItemInDynamoDB(t *testing.T) {
 					t.Errorf("%s is %s, verb %d: %v, want at most 2 requests", attr, name, i, n)
 				}
 			}
-			if _, err := l.Reset(t.Context(), r); err != nil {
+			if _, err := l.Decide(t.Context(), Reset, r); err != nil {
 				t.Error(err)
 			}
 			if d := mustCheck(t, l, r); d.Reason != OK || d.Used != 1 {

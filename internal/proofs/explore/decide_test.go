@@ -122,11 +122,11 @@ func (r *run) run(c call) {
 	var err error
 	switch c.verb {
 	case release:
-		d, err = r.limit.Release(ctx, c.request)
+		d, err = r.limit.Decide(ctx, ratelimit.Release, c.request)
 	case reset:
-		d, err = r.limit.Reset(ctx, c.request)
+		d, err = r.limit.Decide(ctx, ratelimit.Reset, c.request)
 	case status:
-		d, err = r.limit.Status(ctx, c.request)
+		d, err = r.limit.Decide(ctx, ratelimit.Status, c.request)
 	default:
 		d, err = r.limit.Check(ctx, c.request)
 	}

@@ -71,7 +71,7 @@ func (r *run) circuits(in instance, probed, busy time.Time) {
 func (r *run) ask(user string, s stranger, at time.Time) {
 	r.limit.Store, r.limit.Now, r.limit.Attempts = s, func() time.Time { return at }, nil
 	q := ratelimit.Request{UserID: user, Activity: "act", Policy: r.x.policies[0], Count: 1, ID: "other"}
-	_, _ = r.limit.Status(context.Background(), q)
+	_, _ = r.limit.Decide(context.Background(), ratelimit.Status, q)
 }
 
 // A stranger is an empty store, or one that fails.

@@ -46,10 +46,10 @@ func (w *world) send(ctx context.Context, c call) (ratelimit.Decision, error) {
 	case check:
 		return l.Check(ctx, r)
 	case status:
-		return l.Status(ctx, r)
+		return l.Decide(ctx, ratelimit.Status, r)
 	case release:
-		return l.Release(ctx, r)
+		return l.Decide(ctx, ratelimit.Release, r)
 	default:
-		return l.Reset(ctx, r)
+		return l.Decide(ctx, ratelimit.Reset, r)
 	}
 }

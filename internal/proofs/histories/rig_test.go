@@ -140,11 +140,11 @@ func (in *instance) send(ctx context.Context, h *history, c *call) (ratelimit.De
 	case check:
 		return in.limiter.Check(ctx, r)
 	case status:
-		return in.limiter.Status(ctx, r)
+		return in.limiter.Decide(ctx, ratelimit.Status, r)
 	case release:
-		return in.limiter.Release(ctx, r)
+		return in.limiter.Decide(ctx, ratelimit.Release, r)
 	case reset:
-		return in.limiter.Reset(ctx, r)
+		return in.limiter.Decide(ctx, ratelimit.Reset, r)
 	}
 	return ratelimit.Decision{}, errors.ErrUnsupported
 }

@@ -138,11 +138,11 @@ func (o *op) decide() (ratelimit.Decision, error) {
 	l := o.in.limiter
 	switch o.kind {
 	case status:
-		return l.Status(o.ctx, o.request)
+		return l.Decide(o.ctx, ratelimit.Status, o.request)
 	case release:
-		return l.Release(o.ctx, o.request)
+		return l.Decide(o.ctx, ratelimit.Release, o.request)
 	case reset:
-		return l.Reset(o.ctx, o.request)
+		return l.Decide(o.ctx, ratelimit.Reset, o.request)
 	default:
 		return l.Check(o.ctx, o.request)
 	}

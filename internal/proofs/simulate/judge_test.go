@@ -205,7 +205,7 @@ func (l *ledger) judgeWait(o *op, d ratelimit.Decision) {
 		fork := ratelimit.Limiter{Store: store, Now: func() time.Time { return time.UnixMilli(at) }}
 		r := o.request
 		r.ID, r.ReadyAt = "another", 0
-		got, err := fork.Status(context.Background(), r)
+		got, err := fork.Decide(context.Background(), ratelimit.Status, r)
 		if allowed := got.Allowed || got.Reason == ratelimit.Delayed; err != nil || allowed != (sooner == 0) {
 			l.sim.wrong("%s is told to wait %v; %d ms before that a copy of the state answers %s, error %v", o.name, d.Wait, sooner, got.Reason, errors.Join(err))
 		}

@@ -70,7 +70,7 @@ func TestTheSDKNeverRetries(t *testing.T) {
 			t.Errorf("%s: requests are %v and the error is %v, want one request", fault, p.Counts(), err)
 		}
 		l = &ratelimit.Limiter{Store: l.Store} // its circuit breaker is closed
-		if _, err := l.Reset(t.Context(), request("r1")); err == nil || p.Counts()["DeleteItem"] != 1 {
+		if _, err := l.Decide(t.Context(), ratelimit.Reset, request("r1")); err == nil || p.Counts()["DeleteItem"] != 1 {
 			t.Errorf("%s: requests are %v and the error of a reset is %v, want one request", fault, p.Counts(), err)
 		}
 		p.Heal()

@@ -56,9 +56,9 @@ func FuzzStoredItem(f *testing.F) {
 			most int
 		}{
 			{"check", func() (ratelimit.Decision, error) { return l.Check(t.Context(), r) }, 2},
-			{"status", func() (ratelimit.Decision, error) { return l.Status(t.Context(), r) }, 2},
-			{"release", func() (ratelimit.Decision, error) { return l.Release(t.Context(), r) }, 3},
-			{"reset", func() (ratelimit.Decision, error) { return l.Reset(t.Context(), r) }, 1},
+			{"status", func() (ratelimit.Decision, error) { return l.Decide(t.Context(), ratelimit.Status, r) }, 2},
+			{"release", func() (ratelimit.Decision, error) { return l.Decide(t.Context(), ratelimit.Release, r) }, 3},
+			{"reset", func() (ratelimit.Decision, error) { return l.Decide(t.Context(), ratelimit.Reset, r) }, 1},
 		}
 		got, err := verbs[op].do()
 		if wire.requests > verbs[op].most {

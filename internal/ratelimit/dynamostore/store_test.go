@@ -143,18 +143,18 @@ func TestUserIDsOf128CharactersAreKeys(t *testing.T) {
 				continue
 			}
 			r.At = d.At
-			if d, err := l.Release(t.Context(), r); err != nil || d.Used != 1 {
+			if d, err := l.Decide(t.Context(), ratelimit.Release, r); err != nil || d.Used != 1 {
 				t.Errorf("Release = %+v, %v, want 1 used", d, err)
 			}
-			if d, err := l.Status(t.Context(), r); err != nil || d.Used != 1 {
+			if d, err := l.Decide(t.Context(), ratelimit.Status, r); err != nil || d.Used != 1 {
 				t.Errorf("Status = %+v, %v, want 1 used", d, err)
 			}
 		}
 	}
-	if d, err := l.Reset(t.Context(), last); err != nil || d.Used != 0 {
+	if d, err := l.Decide(t.Context(), ratelimit.Reset, last); err != nil || d.Used != 0 {
 		t.Errorf("Reset = %+v, %v, want 0 used", d, err)
 	}
-	if d, err := l.Status(t.Context(), first); err != nil || d.Used != 1 {
+	if d, err := l.Decide(t.Context(), ratelimit.Status, first); err != nil || d.Used != 1 {
 		t.Errorf("after the reset of another user, Status = %+v, %v, want 1 used", d, err)
 	}
 	if units := p.WriteUnits(); units != 7 {

@@ -1,7 +1,6 @@
 package dynamostore_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -76,8 +75,8 @@ func TestAnUnreadableAttributeIsNamedAfterAtMostTwoRequests(t *testing.T) {
 			}
 			write(tt.attr, tt.value)
 			for range 2 { // the second time with what was learned
-				checkUnreadable(t, l.Check, r, tt.attr)
-				checkUnreadable(t, l.Status, r, tt.attr)
+				checkUnreadable(t, l, ratelimit.Check, r, tt.attr)
+				checkUnreadable(t, l, ratelimit.Status, r, tt.attr)
 			}
 			if other := r; true {
 				other.UserID += " other"
@@ -85,7 +84,7 @@ func TestAnUnreadableAttributeIsNamedAfterAtMostTwoRequests(t *testing.T) {
 					t.Errorf("another user's Check = %+v, %v, circuit open: %v", d, err, l.CircuitOpen())
 				}
 			}
-			if d, err := l.Reset(t.Context(), r); err != nil || d.Used != 0 {
+			if d, err := l.Decide(t.Context(), ratelimit.Reset, r); err != nil || d.Used != 0 {
 				t.Errorf("Reset = %+v, %v, want nothing used", d, err)
 			}
 			d, err := l.Check(t.Context(), r)
@@ -97,14 +96,14 @@ func TestAnUnreadableAttributeIsNamedAfterAtMostTwoRequests(t *testing.T) {
 			}
 			write(tt.attr, tt.value)
 			r.At = d.At
-			checkUnreadable(t, l.Release, r, tt.attr)
+			checkUnreadable(t, l, ratelimit.Release, r, tt.attr)
 		})
 	}
 }
 
-func checkUnreadable(t *testing.T, ask func(context.Context, ratelimit.Request) (ratelimit.Decision, error), r ratelimit.Request, attr string) {
+func checkUnreadable(t *testing.T, l *ratelimit.Limiter, op ratelimit.Op, r ratelimit.Request, attr string) {
 	t.Helper()
-	d, err := ask(t.Context(), r)
+	d, err := l.Decide(t.Context(), op, r)
 	e, ok := errors.AsType[*ratelimit.StoreError](err)
 	if !ok || e.Failure != ratelimit.Unreadable || e.Attr != attr || d.Requests > 2 {
 		t.Errorf("it answers %+v, %v, want %s to be unreadable after at most two requests", d, err, attr)

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -8,36 +9,58 @@ import (
 	"github.com/cric-talk/guards/internal/retry"
 )
 
-// tries sends the requests of one decision. It sends a request again, with the
+// attempts send the requests of one decision. A request is sent again, with the
 // same id, until the store answers or the budget ends.
-type tries struct {
+type attempts struct {
+	limiter  *Limiter
 	ctx      context.Context // the caller's context with the decision's deadline
 	caller   context.Context // the caller's context
-	limiter  *Limiter
 	budget   Budget
-	requests int  // requests sent so far; a probe counts as one
-	probing  bool // a probe is sent, whose failure keeps a circuit open and opens none
-
-	unsure bool // an update had an unknown outcome, so it may have been performed
-
-	// plain is how many actions an id without a note stands for. That is the
-	// number of the current attempt, until an attempt is lost. From then on it is
-	// the number of the lost attempt. A later attempt for another number keeps
-	// its own number with its id, as a note.
-	//
-	// For example, a partial request asks for 3 actions, and the answer is
-	// lost. The next answer shows that the request is not counted and that 2
-	// fit. So plain stays 3, and the next attempt asks for 2 and keeps the note
-	// 2 with its id. If the id is found later with this note, 2 actions were
-	// taken. If it is found without a note, 3 were taken.
-	plain int64
-
-	asked    time.Time   // when the last attempt began
-	answered bool        // whether the store has answered with an item
-	answer   Item        // the last item, if answered
-	told     time.Time   // when the attempt that brought the answer began
+	began    time.Time   // when the last attempt began
+	requests int         // sent so far; a probe counts as one
+	probing  bool        // a probe is sent, whose failure keeps a circuit open and opens none
 	busy     *StoreError // the last answer of the class NotApplied; nil: there was none
+
+	learnt
 }
+
+// learnt is what the attempts of a decision have shown.
+type learnt struct {
+	answered bool      // whether the store has answered with an item
+	item     Item      // the last item, if answered
+	asked    time.Time // when the attempt that brought the item began
+	amount   amount    // how many actions a counted id stands for
+}
+
+// An amount is how many actions a decision took, if its id is found in the item.
+// That is the number of the current attempt, until an attempt is lost. From then
+// on it is the number of the lost attempt. A later attempt for another number
+// keeps its own number with its id, as a note.
+//
+// For example, a partial request asks for 3 actions, and the answer is lost. The
+// next answer shows that the request is not counted and that 2 fit. So plain stays
+// 3, and the next attempt asks for 2 and keeps the note 2 with its id. If the id
+// is found later with this note, 2 actions were taken. If it is found without a
+// note, 3 were taken.
+type amount struct {
+	plain  int64 // what an id without a note stands for
+	unsure bool  // an update had an unknown outcome, so it may have been performed
+}
+
+// note returns the note that an attempt for n actions keeps with its id. 0: it
+// keeps no note.
+func (a *amount) note(n int64) int64 {
+	if !a.unsure {
+		a.plain = n
+	}
+	if n == a.plain {
+		return 0
+	}
+	return n
+}
+
+// of returns how many actions an id with this note stands for.
+func (a amount) of(note int64) int64 { return cmp.Or(note, a.plain) }
 
 // oneAttempt is the budget for a store in memory: each request is sent once and
 // has no time limit.
@@ -46,7 +69,7 @@ type oneAttempt struct{}
 func (oneAttempt) Next(_ context.Context, failed bool) (time.Duration, bool) { return 0, !failed }
 
 // begin starts the time of the decision. The caller must call stop.
-func (t *tries) begin() (stop context.CancelFunc) {
+func (t *attempts) begin() (stop context.CancelFunc) {
 	l := t.limiter
 	if l.Attempts != nil {
 		t.budget = l.Attempts()
@@ -64,11 +87,11 @@ func (t *tries) begin() (stop context.CancelFunc) {
 
 // update sends w until the store answers. It returns the item after that, and
 // whether the last attempt performed w.
-func (t *tries) update(w Write) (item Item, done bool, err error) {
+func (t *attempts) update(w Write) (item Item, done bool, err error) {
 	err = t.send(true, func(ctx context.Context) (err error) {
 		item, done, err = t.limiter.Store.Update(ctx, w)
 		if failed := asStoreError(err); failed != nil && failed.Failure == Unknown {
-			t.unsure = true
+			t.amount.unsure = true
 		}
 		return err
 	})
@@ -82,15 +105,12 @@ func (t *tries) update(w Write) (item Item, done bool, err error) {
 	if attr := item.unreadable(w); attr != "" {
 		return item, done, unreadable(attr)
 	}
-	if !done && item.allows(w) { // the store refused a guard that holds, so an attribute has another type
-		return item, done, unreadable("")
-	}
 	return item, done, nil
 }
 
 // nameUnreadable reads the item to find the attribute that the store could not
 // update.
-func (t *tries) nameUnreadable(w Write, e *StoreError) error {
+func (t *attempts) nameUnreadable(w Write, e *StoreError) error {
 	item, err := t.read(w.Key)
 	if err != nil {
 		return e
@@ -101,7 +121,7 @@ func (t *tries) nameUnreadable(w Write, e *StoreError) error {
 }
 
 // read reads the item under k.
-func (t *tries) read(k Key) (item Item, err error) {
+func (t *attempts) read(k Key) (item Item, err error) {
 	err = t.send(true, func(ctx context.Context) (err error) {
 		item, err = t.limiter.Store.Read(ctx, k)
 		return err
@@ -114,24 +134,24 @@ func (t *tries) read(k Key) (item Item, err error) {
 
 // delete removes the item under k. A delete carries no id, so it is not sent
 // again after an unknown outcome.
-func (t *tries) delete(k Key) error {
+func (t *attempts) delete(k Key) error {
 	return t.send(false, func(ctx context.Context) error { return t.limiter.Store.Delete(ctx, k) })
 }
 
 // learn records the item that the last attempt brought.
-func (t *tries) learn(item Item) { t.answer, t.told, t.answered = item, t.asked, true }
+func (t *attempts) learn(item Item) { t.item, t.asked, t.answered = item, t.began, true }
 
 // send makes attempts until the store answers or the budget ends. After an
 // unknown outcome it makes another attempt only if again is set. The error is a
 // *StoreError.
-func (t *tries) send(again bool, request func(context.Context) error) error {
+func (t *attempts) send(again bool, request func(context.Context) error) error {
 	failed := &StoreError{Failure: Unknown, What: tooLate, Err: errNoTime}
 	for attempt := 0; ; attempt++ {
 		timeout, ok := t.budget.Next(t.ctx, attempt > 0)
 		if !ok {
-			return t.outage(failed)
+			return t.ranOut(failed)
 		}
-		t.asked = t.limiter.Clock()
+		t.began = t.limiter.Clock()
 		t.requests++
 		failed = t.once(timeout, request)
 		t.limiter.connected.Store(failed == nil || failed.Failure != Unknown)
@@ -146,12 +166,12 @@ func (t *tries) send(again bool, request func(context.Context) error) error {
 	}
 }
 
-// outage returns the error of a decision that ran out of time. If the store has
+// ranOut returns the error of a decision that ran out of time. If the store has
 // answered at all, the table is not down: this one item is throttled, or
 // changes too often. Then the class is NotApplied, so that the breaker opens
 // the circuit of this key and not that of the table. The class says nothing
 // about earlier attempts: one of them may have been performed.
-func (t *tries) outage(failed *StoreError) *StoreError {
+func (t *attempts) ranOut(failed *StoreError) *StoreError {
 	switch {
 	case t.busy != nil:
 		return t.busy
@@ -170,7 +190,7 @@ var errNoTime = errors.New("no time left for an attempt")
 var errProbe = errors.New("the probe was not answered soon enough")
 
 // once makes one attempt. A timeout of 0 means no limit.
-func (t *tries) once(timeout time.Duration, request func(context.Context) error) *StoreError {
+func (t *attempts) once(timeout time.Duration, request func(context.Context) error) *StoreError {
 	ctx := t.ctx
 	if timeout > 0 {
 		var cancel context.CancelFunc
@@ -184,16 +204,4 @@ func (t *tries) once(timeout time.Duration, request func(context.Context) error)
 // the attribute, or empty if it is not known.
 func unreadable(attr string) *StoreError {
 	return &StoreError{Failure: Unreadable, What: "an attribute of the item has the wrong type", Attr: attr}
-}
-
-// note returns the note that an attempt for n actions keeps with its id, see
-// plain. 0: the attempt keeps no note.
-func (t *tries) note(n int64) int64 {
-	if !t.unsure {
-		t.plain = n
-	}
-	if n == t.plain {
-		return 0
-	}
-	return n
 }

@@ -1,0 +1,34 @@
+package policy
+
+import "time"
+
+// Several instances count in one item, each by its own clock, and a write can be
+// on its way for a while. All times that follow from this have their home here.
+const (
+	// ClocksApart is how far the clocks of two instances may be apart. Exactness
+	// relies on it.
+	ClocksApart = 2 * time.Second
+
+	// Late is how late a write can land: the longest time that one decision may
+	// take.
+	Late = 5 * time.Second
+
+	// Behind is how far a write can be behind the item, by another clock.
+	Behind = ClocksApart + Late
+
+	// IDsKept is how long an item keeps a request's id at most: in the set of
+	// the current period of Behind, and in those of the three periods before. So
+	// it keeps an id for 21 to 28 s.
+	IDsKept = 4 * Behind
+
+	// Promised is how long an id is remembered at least, on one clock. A repeat
+	// within that time is counted once, and a release works as long.
+	Promised = 20 * time.Second
+
+	// ClockSlack is how far two clocks may differ before one of them counts in an
+	// item that has already expired on the other.
+	ClockSlack = 120 * time.Second
+)
+
+// The promise is at most three periods. Otherwise this does not compile.
+const _ = uint64(IDsKept - Behind - Promised)
