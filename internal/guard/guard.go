@@ -33,6 +33,7 @@ package guard
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"log/slog"
 
 	"github.com/aws/aws-lambda-go/lambdacontext"
@@ -151,30 +152,22 @@ func (h *Handler) ask(ctx context.Context, t terms, r Request) (Answer, error) {
 		Count: r.Count, Partial: r.Partial, ID: r.RequestID, Fresh: fresh, At: r.At, ReadyAt: r.ReadyAt,
 		Alone: !h.DenyOutage || t.mode == Shadow,
 	}
-	var d ratelimit.Decision
-	var err error
-	if (r.Op == Check || r.Op == Status) && r.Count > t.policy.Most() && !r.Partial {
-		d, err = h.neverFits(ctx, asked)
-	} else {
-		d, err = h.Limiter.Decide(ctx, r.Op, asked)
+	op := r.Op
+	never := (op == Check || op == Status) && r.Count > t.policy.Most() && !r.Partial
+	if never { // a check or a status in shadow mode: see terms
+		op, asked.Count = Status, t.policy.Most()
 	}
+	d, err := h.Limiter.Decide(ctx, op, asked)
 	if err != nil {
 		return Answer{}, h.unavailable(ctx, r, d, err)
 	}
-	return h.answer(t, r, d), nil
-}
-
-// neverFits refuses a count above the limit, and counts nothing. The figures are
-// those of the largest count that can fit. Such a request gets here only in
-// shadow mode, see terms.
-func (h *Handler) neverFits(ctx context.Context, r ratelimit.Request) (ratelimit.Decision, error) {
-	r.Count = r.Policy.Most()
-	d, err := h.Limiter.Decide(ctx, Status, r)
-	d.Allowed, d.Granted = false, 0
-	if d.Reason == ratelimit.OK {
-		d.Reason = ratelimit.Limited
+	if never { // refused, with the figures of the largest count that can fit
+		d.Allowed, d.Granted = false, 0
+		if d.Reason == ratelimit.OK {
+			d.Reason = ratelimit.Limited
+		}
 	}
-	return d, err
+	return h.answer(t, r, d), nil
 }
 
 // answer turns the limiter's decision into an answer, as the mode demands.
@@ -208,4 +201,30 @@ func newRequestID(ctx context.Context) string {
 		return lc.AwsRequestID
 	}
 	return rand.Text()
+}
+
+// A Job is what a delayed check puts on the delayed queue, as JSON.
+type Job struct {
+	UserID    string          `json:"userId"`
+	Activity  string          `json:"activity"`
+	RequestID string          `json:"requestId"` // lets the queue's consumer run each job once
+	ReadyAt   int64           `json:"readyAt"`   // when its place comes up, in Unix milliseconds
+	Enqueued  int64           `json:"enqueued"`  // places given in later windows, up to this one
+	Job       json.RawMessage `json:"job"`       // the caller's job, unchanged
+}
+
+// delay puts the job of a delayed check on the queue. If that fails, the caller
+// can send the event again with the same requestId and gets the same place.
+func (h *Handler) delay(ctx context.Context, a Answer) error {
+	err := h.Delay(ctx, Job{
+		UserID: a.UserID, Activity: a.Activity, RequestID: a.RequestID,
+		ReadyAt: a.Decision.ReadyAt, Enqueued: a.Decision.Waiting, Job: a.Job,
+	})
+	if err == nil {
+		return nil
+	}
+	if h.Log != nil {
+		h.Log.LogAttrs(ctx, slog.LevelError, "job not delayed", slog.String("activity", a.Activity), slog.Any("error", err))
+	}
+	return &input.Unavailable{What: "the job could not be put on the delayed queue", Cause: err}
 }

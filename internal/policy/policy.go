@@ -40,6 +40,8 @@ package policy
 
 import (
 	"cmp"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -240,4 +242,87 @@ func (p Policy) single() (kind, bool) {
 		return p.limits[0].kind, true
 	}
 	return nil, false
+}
+
+// latest returns the time at which an action that comes at now is counted. That is
+// now, or a later time that another clock has already written, if that is at most
+// 120 s ahead. All limits count an action at the same time, so one receipt serves
+// them all.
+//
+// For example, a clock that is 2 s ahead takes from a full bucket at 12:00:02.
+// At 12:00:01 another clock counts one more action. Its receipt is 12:00:02,
+// and the log beside the bucket keeps that time too.
+func (p Policy) latest(now int64, parts []State) int64 {
+	latest := now
+	for i, l := range p.limits {
+		at := l.kind.read(now, 0, parts[i]).At
+		if at-now <= ClockSlack.Milliseconds() {
+			latest = max(latest, at)
+		}
+	}
+	return latest
+}
+
+// add merges one limit's update into u, the update of the whole item. Limit l
+// planned part in its state mine. The whole update counts for all limits or for
+// none. A limit's guard can have several conjunctions. Only the first one that holds
+// becomes part of the whole guard, so the whole guard is one short conjunction.
+//
+// For example, minute: 10/1m, day: 200/1d has counted 4 actions in this minute
+// and 60 on this day. The guard for one more is "minute_s counts 1 to 9 of this
+// minute AND day_s counts 1 to 199 of this day", and the update adds 1 to both.
+func (u *Update) add(l limit, part Update, mine State) {
+	for _, t := range append(slices.Clip(part.holding(mine)), part.Also...) {
+		t.Attr = l.attr(t.Attr)
+		u.Also = append(u.Also, t)
+	}
+	for _, a := range part.Acts {
+		a.Attr = l.attr(a.Attr)
+		u.Acts = append(u.Acts, a)
+	}
+	u.ReadyAt = max(u.ReadyAt, part.ReadyAt)
+}
+
+// holding returns the first conjunction of u.If that holds in s. Nil means that
+// u.If is empty, because an update holds in the state that it was planned in.
+func (u Update) holding(s State) []Term {
+	for _, terms := range u.If {
+		if all(terms, s) {
+			return terms
+		}
+	}
+	return nil
+}
+
+// attr returns the name that an attribute of one limit has in the item, such as
+// minute_s. A limit without a name is alone in the item.
+func (l limit) attr(name string) string {
+	if l.rate.Name == "" {
+		return name
+	}
+	return l.rate.Name + "_" + name
+}
+
+// parts returns the part of s of each limit.
+func (p Policy) parts(s State) []State {
+	parts := make([]State, len(p.limits))
+	for i, l := range p.limits {
+		parts[i] = l.mine(s)
+	}
+	return parts
+}
+
+// mine returns the part of s that belongs to one limit, without the limit's
+// name in the attributes.
+func (l limit) mine(s State) State {
+	if l.rate.Name == "" {
+		return s
+	}
+	mine := make(State, len(s))
+	for name, v := range s {
+		if attr, ok := strings.CutPrefix(name, l.attr("")); ok {
+			mine[attr] = v
+		}
+	}
+	return mine
 }

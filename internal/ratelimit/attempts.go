@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/retry"
 )
 
@@ -61,6 +63,165 @@ func (a *amount) note(n int64) int64 {
 
 // of returns how many actions an id with this note stands for.
 func (a amount) of(note int64) int64 { return cmp.Or(note, a.plain) }
+
+// carryOut does what q asks for in the store.
+func (t *attempts) carryOut(q *question, known policy.State) (Decision, error) {
+	switch q.op {
+	case Status:
+		return t.status(q)
+	case Release:
+		return t.release(q)
+	case Reset:
+		return q.in(nil).decision(q.Count), t.delete(q.write.Key)
+	}
+	return t.check(q, known)
+}
+
+// CircuitOpen reports whether the circuit breaker is open. While it is open,
+// only one decision in 5 s asks the store.
+func (l *Limiter) CircuitOpen() bool {
+	table, _ := l.CircuitProbed(Key{})
+	return !table.IsZero()
+}
+
+// check counts q in the store. Each turn of its loop sends one update and looks
+// at the item that comes back. The first line that applies decides:
+//
+//	the item has q's id         counted, by this attempt or an earlier one
+//	the sent guard holds there  unreadable: the store refused the guard, so the
+//	                            attributes cannot mean what they seem to
+//	q does not fit in the item  limited
+//	the new plan does not hold  unreadable: no policy has written this item
+//	otherwise                   send the new plan
+//
+// For example, 10 of 10/1m are counted and this process knows nothing. The plan
+// for an empty item has the guard activityCount <= 9. The store refuses it and
+// returns the count of 10, in which q does not fit: limited, after one request.
+func (t *attempts) check(q *question, known policy.State) (Decision, error) {
+	w, n := q.write, min(q.Count, q.Policy.Most())
+	var ok bool
+	if w.Update, ok = q.in(known).take(n); !ok {
+		w.Update, _ = q.in(nil).take(n) // does not fit what is known, which may be old: plan for an empty item
+	}
+	for {
+		w.Note = max(w.Update.ReadyAt, t.amount.note(n)) // at most one is set: a queue gives one place at a time
+		item, done, err := t.update(w)
+		if err != nil {
+			return Decision{}, err
+		}
+		v := q.in(item.State)
+		if kept, found := item.Find(w); found {
+			return v.found(kept, done, t.amount), nil
+		}
+		if item.allows(w) {
+			return Decision{}, unreadable("")
+		}
+		if n, w.Update = v.fits(); n == 0 {
+			return v.decision(0), nil
+		}
+		if !w.Update.Holds(item.State) {
+			return Decision{}, unreadable("")
+		}
+	}
+}
+
+// status reads the item and decides without counting.
+func (t *attempts) status(q *question) (Decision, error) {
+	item, err := t.read(q.write.Key)
+	if err == nil {
+		err = q.readable(item)
+	}
+	if err != nil {
+		return Decision{}, err
+	}
+	v := q.in(item.State)
+	if kept, counted := item.Find(q.write); counted {
+		return v.found(kept, false, amount{}), nil
+	}
+	return v.wouldBe(v.fits()), nil
+}
+
+// release reads the item first, because only the item shows what can be given
+// back. Then it sends one update that removes the actions and the id in one
+// step. If the store refuses the update, because the item has changed, release
+// plans again from the item that came back. It ends without an update if the
+// check does not count in the item.
+func (t *attempts) release(q *question) (Decision, error) {
+	item, err := t.read(q.write.Key)
+	if err == nil {
+		err = q.readable(item)
+	}
+	for err == nil {
+		undo, ok := q.undo(item)
+		if !ok {
+			break
+		}
+		if !undo.Update.Holds(item.State) {
+			return Decision{}, unreadable("")
+		}
+		var done bool
+		if item, done, err = t.update(undo); done {
+			break
+		}
+		if err == nil && item.allows(undo) {
+			return Decision{}, unreadable("")
+		}
+	}
+	if err != nil {
+		return Decision{}, err
+	}
+	return q.in(item.State).decision(q.Count), nil
+}
+
+// readable returns an error if item has an attribute that the policy uses and
+// that could not be read.
+func (q *question) readable(item Item) error {
+	if len(item.Unread) == 0 {
+		return nil
+	}
+	w := q.write
+	w.Update, _ = q.in(nil).take(q.Policy.Most()) // this update names every attribute of the policy
+	if attr := item.unreadable(w); attr != "" {
+		return unreadable(attr)
+	}
+	return nil
+}
+
+// undo plans to give back the request's actions in item. It returns false if they
+// do not count there, or if they were given back already.
+//
+// The update removes the check's id and keeps an id of the release itself. So a
+// second copy of the release changes nothing, even if the same check was
+// counted again in between. For example:
+//
+//	12:00:00  check r1           counted, receipt 12:00:00
+//	12:00:01  release r1         given back; item keeps "release 12:00:00 r1"
+//	12:00:02  check r1           counted again
+//	12:00:03  the release again  its id is in the item, so nothing changes
+//
+// The item forgets the id of a release after 21 to 28 s. A late copy of an
+// attempt arrives within 5 s.
+//
+// A log remembers its actions for longer than their ids. When the ids are gone,
+// slots with the time of the receipt are enough.
+func (q *question) undo(item Item) (Write, bool) {
+	u, ok := q.Policy.Undo(q.write.Now, q.At, q.Count, item.State)
+	if !ok {
+		return Write{}, false
+	}
+	kept, found := item.Find(q.write)
+	age := q.write.Now - q.At
+	switch {
+	case u.ByID && (!found || age > promised && kept.Set != wholeSet):
+		return Write{}, false // unknown, released already, or too late
+	case !found && age < remembered:
+		return Write{}, false // unknown, or released already
+	}
+	back := Write{Key: q.write.Key, Update: u, Drop: kept, Now: q.write.Now}
+	back.ID = NewID("release " + strconv.FormatInt(q.At, 10) + " " + q.ID)
+	_, released := item.Find(back)
+	return back, !released
+}
 
 // oneAttempt is the budget for a store in memory: each request is sent once and
 // has no time limit.

@@ -1,11 +1,32 @@
 package ratelimit
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
 )
+
+// validate returns an error if r has no id, or a count that op can't take.
+func (r *Request) validate(op Op) error {
+	most := r.Policy.Most()
+	switch {
+	case op == Reset:
+		return nil
+	case op == Release:
+		most = MostReleased
+	case r.Partial:
+		most = max(r.Count, 1)
+	}
+	switch {
+	case r.ID == "":
+		return fmt.Errorf("request id is empty, want the id of the request")
+	case r.Count < 1 || r.Count > most:
+		return fmt.Errorf("count is %d, want 1 to %d", r.Count, most)
+	}
+	return nil
+}
 
 // A question is a request at the time at which it is decided.
 type question struct {
@@ -54,20 +75,6 @@ func (q *question) due() (Decision, bool) {
 		d.Waiting = 0 // only the store knows how many wait
 	}
 	return d, onTime || early
-}
-
-// readable returns an error if item has an attribute that the policy uses and
-// that could not be read.
-func (q *question) readable(item Item) error {
-	if len(item.Unread) == 0 {
-		return nil
-	}
-	w := q.write
-	w.Update, _ = q.in(nil).take(q.Policy.Most()) // this update names every attribute of the policy
-	if attr := item.unreadable(w); attr != "" {
-		return unreadable(attr)
-	}
-	return nil
 }
 
 // A view is a question with a state that answers it.
@@ -182,40 +189,4 @@ func (v view) wouldBe(n int64, u policy.Update) Decision {
 		d.Wait = v.Policy.Read(v.write.Now, 1, after.state).Wait
 	}
 	return after.delayed(d, u.ReadyAt)
-}
-
-// undo plans to give back the request's actions in item. It returns false if they
-// do not count there, or if they were given back already.
-//
-// The update removes the check's id and keeps an id of the release itself. So a
-// second copy of the release changes nothing, even if the same check was
-// counted again in between. For example:
-//
-//	12:00:00  check r1           counted, receipt 12:00:00
-//	12:00:01  release r1         given back; item keeps "release 12:00:00 r1"
-//	12:00:02  check r1           counted again
-//	12:00:03  the release again  its id is in the item, so nothing changes
-//
-// The item forgets the id of a release after 21 to 28 s. A late copy of an
-// attempt arrives within 5 s.
-//
-// A log remembers its actions for longer than their ids. When the ids are gone,
-// slots with the time of the receipt are enough.
-func (q *question) undo(item Item) (Write, bool) {
-	u, ok := q.Policy.Undo(q.write.Now, q.At, q.Count, item.State)
-	if !ok {
-		return Write{}, false
-	}
-	kept, found := item.Find(q.write)
-	age := q.write.Now - q.At
-	switch {
-	case u.ByID && (!found || age > promised && kept.Set != wholeSet):
-		return Write{}, false // unknown, released already, or too late
-	case !found && age < remembered:
-		return Write{}, false // unknown, or released already
-	}
-	back := Write{Key: q.write.Key, Update: u, Drop: kept, Now: q.write.Now}
-	back.ID = NewID("release " + strconv.FormatInt(q.At, 10) + " " + q.ID)
-	_, released := item.Find(back)
-	return back, !released
 }

@@ -1,10 +1,6 @@
 package ratelimit
 
-import (
-	"fmt"
-
-	"github.com/cric-talk/guards/internal/policy"
-)
+import "github.com/cric-talk/guards/internal/policy"
 
 // A Request asks a limiter for a decision.
 type Request struct {
@@ -49,26 +45,6 @@ const (
 
 // MostReleased is the most actions that one release gives back.
 const MostReleased = 1_000_000
-
-// validate returns an error if r has no id, or a count that op can't take.
-func (r *Request) validate(op Op) error {
-	most := r.Policy.Most()
-	switch {
-	case op == Reset:
-		return nil
-	case op == Release:
-		most = MostReleased
-	case r.Partial:
-		most = max(r.Count, 1)
-	}
-	switch {
-	case r.ID == "":
-		return fmt.Errorf("request id is empty, want the id of the request")
-	case r.Count < 1 || r.Count > most:
-		return fmt.Errorf("count is %d, want 1 to %d", r.Count, most)
-	}
-	return nil
-}
 
 // A Decision is the answer to a request.
 type Decision struct {
