@@ -72,7 +72,7 @@ func (t *attempts) carryOut(q *question, known policy.State) (Decision, error) {
 	case Release:
 		return t.release(q)
 	case Reset:
-		return q.in(nil).decision(q.Count), t.delete(q.write.Key)
+		return q.decision(nil, q.Count), t.delete(q.write.Key)
 	}
 	return t.check(q, known)
 }
@@ -100,8 +100,8 @@ func (l *Limiter) CircuitOpen() bool {
 func (t *attempts) check(q *question, known policy.State) (Decision, error) {
 	w, n := q.write, min(q.Count, q.Policy.Most())
 	var ok bool
-	if w.Update, ok = q.in(known).take(n); !ok {
-		w.Update, _ = q.in(nil).take(n) // does not fit what is known, which may be old: plan for an empty item
+	if w.Update, ok = q.take(known, n); !ok {
+		w.Update, _ = q.take(nil, n) // does not fit what is known, which may be old: plan for an empty item
 	}
 	for {
 		w.Note = max(w.Update.ReadyAt, t.amount.note(n)) // at most one is set: a queue gives one place at a time
@@ -109,15 +109,14 @@ func (t *attempts) check(q *question, known policy.State) (Decision, error) {
 		if err != nil {
 			return Decision{}, err
 		}
-		v := q.in(item.State)
 		if kept, found := item.Find(w); found {
-			return v.found(kept, done, t.amount), nil
+			return q.found(item.State, kept, done, t.amount), nil
 		}
 		if item.allows(w) {
 			return Decision{}, unreadable("")
 		}
-		if n, w.Update = v.fits(); n == 0 {
-			return v.decision(0), nil
+		if n, w.Update = q.fits(item.State); n == 0 {
+			return q.decision(item.State, 0), nil
 		}
 		if !w.Update.Holds(item.State) {
 			return Decision{}, unreadable("")
@@ -134,11 +133,11 @@ func (t *attempts) status(q *question) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	v := q.in(item.State)
 	if kept, counted := item.Find(q.write); counted {
-		return v.found(kept, false, amount{}), nil
+		return q.found(item.State, kept, false, amount{}), nil
 	}
-	return v.wouldBe(v.fits()), nil
+	n, u := q.fits(item.State)
+	return q.wouldBe(item.State, n, u), nil
 }
 
 // release reads the item first, because only the item shows what can be given
@@ -170,7 +169,7 @@ func (t *attempts) release(q *question) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	return q.in(item.State).decision(q.Count), nil
+	return q.decision(item.State, q.Count), nil
 }
 
 // readable returns an error if item has an attribute that the policy uses and
@@ -180,7 +179,7 @@ func (q *question) readable(item Item) error {
 		return nil
 	}
 	w := q.write
-	w.Update, _ = q.in(nil).take(q.Policy.Most()) // this update names every attribute of the policy
+	w.Update, _ = q.take(nil, q.Policy.Most()) // this update names every attribute of the policy
 	if attr := item.unreadable(w); attr != "" {
 		return unreadable(attr)
 	}

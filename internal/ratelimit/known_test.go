@@ -28,7 +28,7 @@ func asking(id string, n int64) *Request {
 func planned(id string, n int64) Write {
 	q := asking(id, n).ask(Check, moment.UnixMilli())
 	w := q.write
-	w.Update, _ = q.in(nil).take(n)
+	w.Update, _ = q.take(nil, n)
 	return w
 }
 
@@ -54,7 +54,7 @@ func TestKnownRefuses(t *testing.T) {
 		{"a full state, doubted before", Known{Seen: full, Asked: moment, Doubted: moment.Add(-1)}, "x", 1, true},
 		{"what was admitted alone does not refuse", Known{Seen: holding("a"), Alone: full, Asked: moment}, "x", 1, false},
 	} {
-		d, got := tt.known.refuse(asking(tt.id, tt.count).ask(Check, moment.UnixMilli()), moment)
+		d, got := tt.known.refuse(new(asking(tt.id, tt.count).ask(Check, moment.UnixMilli())), moment)
 		if got != tt.want || got && (d.Allowed || d.Reason != Limited || d.Wait != time.Minute) {
 			t.Errorf("%s refuses: %v with %+v, want %v", tt.name, got, d, tt.want)
 		}
@@ -90,14 +90,14 @@ func TestKnownIsDoubted(t *testing.T) {
 	was := Known{Seen: holding("a", "b", "c"), Alone: holding("x"), Asked: moment}
 	k := was.doubt(moment.Add(time.Millisecond))
 	q := asking("y", 1).ask(Check, moment.UnixMilli())
-	if _, refused := k.refuse(q, moment.Add(2*time.Millisecond)); refused {
+	if _, refused := k.refuse(&q, moment.Add(2*time.Millisecond)); refused {
 		t.Error("a doubted state refuses, want it to ask the store")
 	}
-	if _, d := k.admit(q, amount{}); d.Allowed {
+	if _, d := k.admit(&q, amount{}); d.Allowed {
 		t.Errorf("in an outage a doubted state admits %+v, want it to refuse", d)
 	}
 	k = k.learn(holding("a", "b", "c"), moment.Add(2*time.Millisecond), moment.Add(2*time.Millisecond))
-	if _, refused := k.refuse(q, moment.Add(3*time.Millisecond)); !refused {
+	if _, refused := k.refuse(&q, moment.Add(3*time.Millisecond)); !refused {
 		t.Error("an answer from after the doubt does not refuse")
 	}
 }
@@ -127,7 +127,7 @@ func TestKnownAdmits(t *testing.T) {
 		r := asking(tt.id, tt.count)
 		r.Partial = tt.partial
 		q := r.ask(Check, moment.UnixMilli())
-		after, d := k.admit(q, amount{})
+		after, d := k.admit(&q, amount{})
 		if d.Reason != Unavailable || d.Granted != tt.want || d.Allowed != (tt.want > 0) {
 			t.Errorf("%s: %+v, want %d granted from memory", tt.name, d, tt.want)
 		}
@@ -137,7 +137,7 @@ func TestKnownAdmits(t *testing.T) {
 		if k.Seen.State["activityCount"] != tt.seen.State["activityCount"] {
 			t.Errorf("%s: admit changed what it was given", tt.name)
 		}
-		again, d := after.admit(q, amount{})
+		again, d := after.admit(&q, amount{})
 		if tt.want > 0 && (!d.Allowed || again.Alone.State["activityCount"] != tt.aloneAfter) {
 			t.Errorf("%s, repeated: %+v and %v, want it counted once", tt.name, d, again.Alone.State)
 		}
@@ -150,7 +150,7 @@ func TestKnownRefusalWaitsForBoth(t *testing.T) {
 	at := func(t time.Time) Item {
 		q := r.ask(Check, t.UnixMilli())
 		w := q.write
-		w.Update, _ = q.in(nil).take(1)
+		w.Update, _ = q.take(nil, 1)
 		item, _ := Item{}.Write(w)
 		return item
 	}
@@ -158,7 +158,7 @@ func TestKnownRefusalWaitsForBoth(t *testing.T) {
 	for _, k := range []Known{{Seen: early, Alone: late}, {Seen: late, Alone: early}} {
 		other := r
 		other.ID = "y"
-		_, d := k.admit(other.ask(Check, moment.UnixMilli()), amount{})
+		_, d := k.admit(new(other.ask(Check, moment.UnixMilli())), amount{})
 		if d.Allowed || d.Wait != 50*time.Minute {
 			t.Errorf("%+v, want it refused for 50 minutes", d)
 		}

@@ -58,11 +58,11 @@ func (l *Limiter) Decide(ctx context.Context, op Op, r Request) (Decision, error
 	var known Known
 	if op == Check {
 		known = l.Memory.Recall(q.write.Key)
-		if d, ok := known.refuse(q, now); ok {
+		if d, ok := known.refuse(&q, now); ok {
 			return d, nil
 		}
 	}
-	d, sent, err := l.send(ctx, q, known.shown())
+	d, sent, err := l.send(ctx, &q, known.shown())
 	switch {
 	case op == Release || op == Reset:
 		l.Memory.Change(q.write.Key, func(k Known) Known {
@@ -72,7 +72,7 @@ func (l *Limiter) Decide(ctx context.Context, op Op, r Request) (Decision, error
 			return k.doubt(l.Clock())
 		})
 	case err != nil && r.Alone && l.Memory != nil:
-		d = l.alone(q, sent, known)
+		d = l.alone(&q, sent, known)
 		d.Requests, d.Outage = sent.requests, err
 		d.At = 0 // the store may not have it, so there is no receipt
 		return d, nil

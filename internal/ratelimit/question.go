@@ -28,7 +28,8 @@ func (r *Request) validate(op Op) error {
 	return nil
 }
 
-// A question is a request at the time at which it is decided.
+// A question is a request at the time at which it is decided. Its methods answer
+// it by a state.
 type question struct {
 	Request
 
@@ -41,7 +42,7 @@ type question struct {
 // A check that presents a place is a different request from the check that got
 // the place, so it needs another id, such as "place 1700000010000 r1". No caller's
 // id contains a space, so no caller can send that id.
-func (r Request) ask(op Op, now int64) *question {
+func (r Request) ask(op Op, now int64) question {
 	if ahead := r.At - now; op == Release && 0 < ahead && ahead <= policy.ClockSlack.Milliseconds() {
 		now = r.At // the check was counted by an instance whose clock is ahead
 	}
@@ -50,7 +51,7 @@ func (r Request) ask(op Op, now int64) *question {
 	if r.ReadyAt != 0 {
 		id = "place " + strconv.FormatInt(r.ReadyAt, 10) + " " + id
 	}
-	return &question{r, op, Write{
+	return question{r, op, Write{
 		Key: Key{UserID: r.UserID, Activity: r.Activity, Window: window},
 		ID:  NewID(id), Whole: window != 0 && r.Policy.Most() <= wholeLimit,
 		Now: now, Expires: expires,
@@ -71,34 +72,25 @@ func (q *question) due() (Decision, bool) {
 	onTime, early := q.Policy.Due(q.write.Now, q.ReadyAt)
 	d := Decision{Allowed: true, Reason: OK, Granted: q.Count}
 	if early {
-		d = q.in(nil).delayed(d, q.ReadyAt)
+		d = q.delayed(nil, d, q.ReadyAt)
 		d.Waiting = 0 // only the store knows how many wait
 	}
 	return d, onTime || early
 }
 
-// A view is a question with a state that answers it.
-type view struct {
-	*question
-
-	state policy.State
-}
-
-func (q *question) in(s policy.State) view { return view{q, s} }
-
 // take plans n of the request's actions.
-func (v view) take(n int64) (policy.Update, bool) {
-	return v.Policy.Take(v.write.Now, n, v.write.ID.number(), v.state)
+func (q *question) take(s policy.State, n int64) (policy.Update, bool) {
+	return q.Policy.Take(q.write.Now, n, q.write.ID.number(), s)
 }
 
 // fits plans the request's actions and returns how many fit: all of them or none.
 // With Partial it can be any number in between.
-func (v view) fits() (int64, policy.Update) {
-	n := v.Count
-	if v.Partial {
-		n = min(n, v.Policy.Most(), v.Policy.Read(v.write.Now, 0, v.state).Remaining)
+func (q *question) fits(s policy.State) (int64, policy.Update) {
+	n := q.Count
+	if q.Partial {
+		n = min(n, q.Policy.Most(), q.Policy.Read(q.write.Now, 0, s).Remaining)
 	}
-	if u, ok := v.take(n); ok {
+	if u, ok := q.take(s, n); ok {
 		return n, u
 	}
 	return 0, policy.Update{}
@@ -106,23 +98,23 @@ func (v view) fits() (int64, policy.Update) {
 
 // decision returns the decision with the figures of the state, without a receipt.
 // Granted is how many actions were taken, or would be.
-func (v view) decision(granted int64) Decision {
-	d := v.withReceipt(granted)
+func (q *question) decision(s policy.State, granted int64) Decision {
+	d := q.withReceipt(s, granted)
 	d.At = 0
 	return d
 }
 
 // withReceipt returns what decision returns, and the receipt of actions that are
 // counted now.
-func (v view) withReceipt(granted int64) Decision {
-	need := v.Count // how many actions the request waits for
+func (q *question) withReceipt(s policy.State, granted int64) Decision {
+	need := q.Count // how many actions the request waits for
 	switch {
-	case granted == v.Count:
+	case granted == q.Count:
 		need = 0
-	case v.Partial:
+	case q.Partial:
 		need = 1
 	}
-	d := Decision{Allowed: granted > 0, Reason: OK, Reading: v.Policy.Read(v.write.Now, need, v.state), Granted: granted}
+	d := Decision{Allowed: granted > 0, Reason: OK, Reading: q.Policy.Read(q.write.Now, need, s), Granted: granted}
 	if need > 0 {
 		d.LimitedBy = d.Name
 	}
@@ -134,7 +126,9 @@ func (v view) withReceipt(granted int64) Decision {
 
 // counted returns the decision for a request of which n actions are counted.
 // ReadyAt is the place that it was given; 0: none.
-func (v view) counted(n, readyAt int64) Decision { return v.delayed(v.withReceipt(n), readyAt) }
+func (q *question) counted(s policy.State, n, readyAt int64) Decision {
+	return q.delayed(s, q.withReceipt(s, n), readyAt)
+}
 
 // found returns the decision for a request whose id is in the item. There are
 // three cases:
@@ -144,21 +138,21 @@ func (v view) counted(n, readyAt int64) Decision { return v.delayed(v.withReceip
 //     attempt counted it, or an earlier decision did if the id is the caller's.
 //   - Otherwise an earlier decision counted it: a duplicate. Granted is 0 for a
 //     partial request, because the item does not show how many actions it got.
-func (v view) found(kept Kept, done bool, sent amount) Decision {
+func (q *question) found(s policy.State, kept Kept, done bool, sent amount) Decision {
 	readyAt, note := int64(0), kept.Note
-	if v.Policy.Queues() { // the note of a queue is the place
+	if q.Policy.Queues() { // the note of a queue is the place
 		readyAt, note = kept.Note, 0
 	}
 	if !done && !sent.unsure {
-		d := v.decision(v.Count)
+		d := q.decision(s, q.Count)
 		d.Reason = Duplicate
-		if v.Partial {
+		if q.Partial {
 			d.Granted = 0
 		}
-		return v.delayed(d, readyAt)
+		return q.delayed(s, d, readyAt)
 	}
-	d := v.counted(sent.of(note), readyAt)
-	if !done && (!v.Fresh || d.At != v.write.Now) {
+	d := q.counted(s, sent.of(note), readyAt)
+	if !done && (!q.Fresh || d.At != q.write.Now) {
 		d.At = 0 // it may have been counted at another time, so there is no receipt
 	}
 	return d
@@ -166,27 +160,27 @@ func (v view) found(kept Kept, done bool, sent amount) Decision {
 
 // delayed returns d if readyAt has come, and otherwise the answer "come at
 // readyAt".
-func (v view) delayed(d Decision, readyAt int64) Decision {
-	now := v.write.Now
+func (q *question) delayed(s policy.State, d Decision, readyAt int64) Decision {
+	now := q.write.Now
 	if readyAt <= now {
 		return d
 	}
 	d.Allowed, d.Reason, d.Granted = false, Delayed, 0
-	d.ReadyAt, d.Waiting = readyAt, v.Policy.Waiting(now, readyAt, v.state)
+	d.ReadyAt, d.Waiting = readyAt, q.Policy.Waiting(now, readyAt, s)
 	d.Wait = time.Duration(readyAt-now) * time.Millisecond
 	return d
 }
 
 // wouldBe returns the decision that a check would get. N of its actions fit, with
 // the update u.
-func (v view) wouldBe(n int64, u policy.Update) Decision {
-	d := v.decision(n)
+func (q *question) wouldBe(s policy.State, n int64, u policy.Update) Decision {
+	d := q.decision(s, n)
 	if n == 0 {
 		return d
 	}
-	after := v.in(u.Apply(v.state))
-	if n < v.Count { // a partial grant: the wait is the one after these n actions
-		d.Wait = v.Policy.Read(v.write.Now, 1, after.state).Wait
+	after := u.Apply(s)
+	if n < q.Count { // a partial grant: the wait is the one after these n actions
+		d.Wait = q.Policy.Read(q.write.Now, 1, after).Wait
 	}
-	return after.delayed(d, u.ReadyAt)
+	return q.delayed(after, d, u.ReadyAt)
 }
