@@ -92,6 +92,12 @@ func section(root, part string, files map[string][]byte) (string, error) {
 		fmt.Fprintf(&b, "![%s](img/performance-%s.svg)\n\n", c.Title, c.Name)
 	}
 	b.WriteString(s.Markdown())
+	if err == nil {
+		var older bool
+		if older, err = s.Older(root, findings.Asks); older {
+			b.WriteString(findings.HasChanged)
+		}
+	}
 	return b.String(), err
 }
 

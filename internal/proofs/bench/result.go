@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cric-talk/guards/internal/proofs/findings"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A Part is a part of docs/performance.md. One test measures it.
@@ -87,6 +88,13 @@ func Save(t testing.TB, part string, r Result) {
 		t.Fatal(err)
 	}
 	s := saved{Saved: findings.New(r.Result, p.command()), Goals: r.Goals, Charts: r.Charts}
+	root, err := testkit.Root()
+	if err == nil {
+		s.Sources, err = findings.Hash(root, findings.Asks)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Log("\n" + s.Markdown())
 	for _, g := range r.Goals {
 		if !g.Reached() {

@@ -49,18 +49,10 @@ func section(root, part string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	current, err := p.current(root, s)
-	if err != nil || current {
+	if older, err := s.Older(root, p.Sources); err != nil || !older {
 		return s.Markdown(), err
 	}
-	return s.Markdown() + " The code that they are about has changed since.", nil
-}
-
-// current reports whether the code has not changed since the figures of p were
-// measured.
-func (p Part) current(root string, s findings.Saved) (bool, error) {
-	hash, err := p.hash(root)
-	return s.Sources == hash, err
+	return s.Markdown() + findings.HasChanged, nil
 }
 
 // Stale returns the names of the proofs whose figures are missing or older than
@@ -75,11 +67,11 @@ func Stale() (stale []string, err error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		current, err := p.current(root, s)
+		older, err := s.Older(root, p.Sources)
 		if err != nil {
 			return nil, err
 		}
-		if !current {
+		if older {
 			stale = append(stale, p.Name)
 		}
 	}

@@ -50,14 +50,14 @@ func TestFiguresOlderThanTheirCodeAreNamed(t *testing.T) {
 			t.Errorf("the page says that the figures of %s are old: %v, and Stale returns %v", p.Name, said, stale)
 		}
 		s := findings.Saved{Sources: "of other code"}
-		if current, err := p.current(root, s); err != nil || current {
-			t.Errorf("figures of other code are those of %s: %v, %v", p.Name, current, err)
+		if older, err := s.Older(root, p.Sources); err != nil || !older {
+			t.Errorf("figures of other code are those of %s: %v, %v", p.Name, !older, err)
 		}
-		if s.Sources, err = p.hash(root); err != nil {
+		if s.Sources, err = findings.Hash(root, p.Sources); err != nil {
 			t.Fatal(err)
 		}
-		if current, err := p.current(root, s); err != nil || !current {
-			t.Errorf("figures of today's code are not those of %s: %v, %v", p.Name, current, err)
+		if older, err := s.Older(root, p.Sources); err != nil || older {
+			t.Errorf("figures of today's code are not those of %s: %v, %v", p.Name, !older, err)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cric-talk/guards/internal/proofs/findings"
 )
 
 // A Part is one proof.
@@ -20,22 +22,16 @@ type Part struct {
 	Sources []string
 }
 
-// decides are the folders with the code of a decision in one process.
-var decides = []string{"internal/policy", "internal/ratelimit", "internal/retry"}
-
-// asks are the folders with the code of a decision that asks DynamoDB.
-var asks = append(slices.Clone(decides), "internal/ratelimit/dynamostore", "internal/ratelimit/dynamostore/dynamohttp")
-
 // Parts are all proofs, in the order of docs/reliability.md.
 var Parts = []Part{
-	{Name: "explore", Package: "internal/proofs/explore", Test: ".", Timeout: time.Hour, Sources: decides},
-	{Name: "simulate", Package: "internal/proofs/simulate", Test: ".", Timeout: 2 * time.Hour, Sources: decides},
-	{Name: "histories", Package: "internal/proofs/histories", Test: ".", Server: true, Timeout: time.Hour, Sources: asks},
-	{Name: "faults", Package: "internal/proofs/faults", Test: ".", Server: true, Timeout: time.Hour, Sources: asks},
-	{Name: "outage", Package: "internal/proofs/outage", Test: ".", Server: true, Timeout: time.Hour, Sources: asks},
+	{Name: "explore", Package: "internal/proofs/explore", Test: ".", Timeout: time.Hour, Sources: findings.Decides},
+	{Name: "simulate", Package: "internal/proofs/simulate", Test: ".", Timeout: 2 * time.Hour, Sources: findings.Decides},
+	{Name: "histories", Package: "internal/proofs/histories", Test: ".", Server: true, Timeout: time.Hour, Sources: findings.Asks},
+	{Name: "faults", Package: "internal/proofs/faults", Test: ".", Server: true, Timeout: time.Hour, Sources: findings.Asks},
+	{Name: "outage", Package: "internal/proofs/outage", Test: ".", Server: true, Timeout: time.Hour, Sources: findings.Asks},
 	{Name: "cleanup", Package: "internal/cleanup", Test: "Killed", Server: true, Timeout: time.Hour, Sources: []string{"internal/cleanup", "internal/table"}},
-	{Name: "fuzz", Package: "internal/proofs/fuzz", Test: ".", Timeout: time.Hour, Sources: append(slices.Clone(asks), "internal/input", "internal/live")},
-	{Name: "planted", Package: "internal/proofs/planted", Test: ".", Server: true, Timeout: 2 * time.Hour, Sources: asks},
+	{Name: "fuzz", Package: "internal/proofs/fuzz", Test: ".", Timeout: time.Hour, Sources: append(slices.Clone(findings.Asks), "internal/input", "internal/live")},
+	{Name: "planted", Package: "internal/proofs/planted", Test: ".", Server: true, Timeout: 2 * time.Hour, Sources: findings.Asks},
 }
 
 // Select returns the parts with these names, or all parts if there are none.

@@ -33,7 +33,7 @@ func Save(t testing.TB, part string, r findings.Result) {
 		t.Fatal(err)
 	}
 	s := findings.New(r, "make prove PART="+part)
-	if s.Sources, err = p.hash(root); err != nil {
+	if s.Sources, err = findings.Hash(root, p.Sources); err != nil {
 		t.Fatal(err)
 	}
 	if err := findings.Write(p.file(root), s); err != nil {

@@ -1,4 +1,4 @@
-package prove
+package findings
 
 import (
 	"crypto/sha256"
@@ -10,14 +10,30 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// hash returns a hash of the Go code in p.Sources. It leaves out tests,
-// comments and spaces, which change no figure.
-func (p Part) hash(root string) (string, error) {
+// Decides are the folders with the code of a decision in one process.
+var Decides = []string{"internal/policy", "internal/ratelimit", "internal/retry"}
+
+// Asks are the folders with the code of a decision that asks DynamoDB.
+var Asks = append(slices.Clone(Decides), "internal/ratelimit/dynamostore", "internal/ratelimit/dynamostore/dynamohttp")
+
+// Older reports whether the code in the folders has changed since s was found.
+func (s Saved) Older(root string, folders []string) (bool, error) {
+	hash, err := Hash(root, folders)
+	return s.Sources != hash, err
+}
+
+// HasChanged is what a page says of figures that are older than their code.
+const HasChanged = " The code that they are about has changed since."
+
+// Hash returns a hash of the Go code in the folders, which are in root. It leaves
+// out tests, comments and spaces, which change no figure.
+func Hash(root string, folders []string) (string, error) {
 	sum := sha256.New()
-	for _, folder := range p.Sources {
+	for _, folder := range folders {
 		names, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(folder), "*.go"))
 		if err != nil {
 			return "", err
