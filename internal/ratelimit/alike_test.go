@@ -62,7 +62,7 @@ func randomStep(random *rand.Rand, c *clock, p policy.Policy, n int, receipts *[
 	if p.Rates()[0].Kind != "log" && random.IntN(10) == 0 { // which of a log's expired slots are used again is chance
 		pause = -pause / 2
 	}
-	c.Time = c.Add(pause).Truncate(time.Millisecond)
+	c.at(c.now().Add(pause).Truncate(time.Millisecond).Sub(start))
 	r := request(p, strconv.Itoa(n), 1)
 	r.UserID, r.Alone = fmt.Sprint("u", random.IntN(3)), false
 	op := random.IntN(20)
@@ -127,7 +127,7 @@ func TestASlidingCounterForgets(t *testing.T) {
 	c := newClock()
 	store, warm := new(memstore.Store), NewMemory(mib)
 	for i := range 500 {
-		c.Time = c.Add(time.Duration(rand.Int64N(int64(25 * time.Minute))))
+		c.add(time.Duration(rand.Int64N(int64(25 * time.Minute))))
 		mustCheck(t, &Limiter{Store: store, Memory: warm, Now: c.now}, request(policy.Must("sliding 5/1m"), strconv.Itoa(i), 1))
 	}
 	item, err := store.Read(t.Context(), Key{UserID: "u", Activity: "act"})

@@ -53,7 +53,7 @@ func TestTheFiguresAloneKeepTheirPromise(t *testing.T) {
 					if d.Granted != status.Remaining || d.Remaining != 0 || d.Wait == 0 {
 						t.Fatalf("%s: %d remain, but %s, granted %d", name, status.Remaining, inWords(d), d.Granted)
 					}
-					now := c.Sub(start)
+					now := c.now().Sub(start)
 					for _, n := range []int64{1, 3} {
 						d := mustCheck(t, l, request(p, "refused", n))
 						if d.Allowed || d.Wait == 0 {
@@ -109,7 +109,7 @@ func TestPlacesAloneStayWithinEachWindow(t *testing.T) {
 				}
 				return deny(ctx, perform)
 			})
-			l.Now = c.now
+			l.Now, l.Timeout = c.now, 0 // a probe ends with its decision
 			alone, table := map[int64]int{}, map[int64]int{}
 			for i := range 2000 { // fewer would not show both, the memory and the table
 				c.at(time.Duration(i) * 430 * time.Millisecond)
@@ -121,7 +121,7 @@ func TestPlacesAloneStayWithinEachWindow(t *testing.T) {
 				if d.Reason == Unavailable || d.Outage != nil {
 					places = alone
 				}
-				places[max(d.ReadyAt, c.UnixMilli())/10_000]++
+				places[max(d.ReadyAt, c.now().UnixMilli())/10_000]++
 			}
 			limit := int(p.Rates()[0].Limit)
 			for window := range table {

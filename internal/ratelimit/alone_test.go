@@ -23,7 +23,7 @@ func TestAnOutageInWhichSomeRequestsGetThrough(t *testing.T) {
 			}
 			return deny(ctx, perform)
 		})
-		l.Now = c.now
+		l.Now, l.Timeout = c.now, 0                               // a probe ends with its decision
 		model := &Limiter{Store: new(memstore.Store), Now: c.now} // gets every request
 		alone, table, most := 0, 0, 0
 		const every = 500 * time.Millisecond

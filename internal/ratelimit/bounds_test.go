@@ -97,7 +97,7 @@ func BenchmarkWarmCheck(b *testing.B) {
 			p := s.policy()
 			b.ReportAllocs()
 			for n := 0; b.Loop(); n++ {
-				c.Time = c.Add(longest(p) / time.Duration(p.Rates()[0].Limit))
+				c.add(longest(p) / time.Duration(p.Rates()[0].Limit))
 				if _, err := l.Check(b.Context(), request(p, strconv.Itoa(n), 1)); err != nil {
 					b.Fatal(err)
 				}

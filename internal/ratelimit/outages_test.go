@@ -52,7 +52,7 @@ func TestAnOutageAfterALostPartialGrant(t *testing.T) {
 		teach := func(_ context.Context, perform func() error) error {
 			_ = perform()
 			store.set(pass)
-			c.Time = c.Add(time.Millisecond) // later than the first attempt
+			c.add(time.Millisecond) // later than the first attempt
 			if _, err := l.Decide(t.Context(), Status, r.next(1)); err != nil {
 				t.Error(err)
 			}

@@ -102,7 +102,7 @@ func TestRequestsOfAColdDecision(t *testing.T) {
 		worst, all := 0, 0
 		const decisions = 60
 		for i := range decisions {
-			c.Time = c.Add(time.Duration(i%7) * longest(p) / 60)
+			c.add(time.Duration(i%7) * longest(p) / 60)
 			cold := &Limiter{Store: store, Timeout: time.Minute, Now: c.now}
 			d := mustCheck(t, cold, request(p, strconv.Itoa(i), 1))
 			worst, all = max(worst, d.Requests), all+d.Requests
@@ -131,7 +131,7 @@ func TestRequestsOfAColdDecisionAfterAChange(t *testing.T) {
 		store, c := new(memstore.Store), newClock()
 		p := policy.Must(tt[0])
 		for i := range 90 {
-			c.Time = c.Add(longest(p) / 200)
+			c.add(longest(p) / 200)
 			text := tt[0]
 			if i > 60 {
 				text = tt[1]

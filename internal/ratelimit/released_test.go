@@ -63,7 +63,7 @@ func TestAReleaseThatIsDoneGivesBackNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := used(t, l, r); got != want {
-				t.Fatalf("%v after the start: %d used, want %d", c.Sub(start), got, want)
+				t.Fatalf("%v after the start: %d used, want %d", c.now().Sub(start), got, want)
 			}
 		}
 		c.at(time.Second)

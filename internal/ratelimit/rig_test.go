@@ -2,6 +2,7 @@ package ratelimit_test
 
 import (
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,14 +30,22 @@ const window = 28_339_094 // the number of the minute that begins at start
 // mib is enough memory for any test.
 const mib = 1 << 20
 
-// A clock is a limiter's clock that a test sets.
-type clock struct{ time.Time }
+// A clock is a limiter's clock that a test sets. A probe can read it after its
+// decision.
+type clock struct{ unix atomic.Int64 } // ns
 
 // newClock returns a clock that shows start.
-func newClock() *clock { return &clock{start} }
+func newClock() *clock { return clockAt(start) }
 
-func (c *clock) at(d time.Duration) { c.Time = start.Add(d) }
-func (c *clock) now() time.Time     { return c.Time }
+func clockAt(t time.Time) *clock {
+	c := new(clock)
+	c.unix.Store(t.UnixNano())
+	return c
+}
+
+func (c *clock) at(d time.Duration)  { c.unix.Store(start.Add(d).UnixNano()) }
+func (c *clock) add(d time.Duration) { c.unix.Add(int64(d)) }
+func (c *clock) now() time.Time      { return time.Unix(0, c.unix.Load()) }
 
 // ids makes requests that differ in their id.
 type ids struct{ last int }

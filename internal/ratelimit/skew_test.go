@@ -14,7 +14,7 @@ import (
 func TestALogBefore2020(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
 		for _, year := range []int{1970, 1999, 2019} {
-			c := &clock{time.Date(year, 6, 1, 0, 0, 0, 0, time.UTC)}
+			c := clockAt(time.Date(year, 6, 1, 0, 0, 0, 0, time.UTC))
 			l := &Limiter{Store: store, Timeout: 5 * time.Second, Now: c.now}
 			for i := range 5 {
 				r := request(policy.Must("log 3/1h"), strconv.Itoa(i), 1)
@@ -23,7 +23,7 @@ func TestALogBefore2020(t *testing.T) {
 					t.Errorf("%d, check %d: %s, want 3 admitted", year, i, inWords(d))
 				}
 			}
-			c.Time = c.Add(time.Hour)
+			c.add(time.Hour)
 			r := request(policy.Must("log 3/1h"), "later", 3)
 			r.UserID = strconv.Itoa(year)
 			if d := mustCheck(t, l, r); !d.Allowed {

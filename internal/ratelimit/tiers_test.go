@@ -63,13 +63,13 @@ func TestAChangedLimitActsOnWhatIsCounted(t *testing.T) {
 // millisecond earlier is not.
 func waitIsKept(t *testing.T, l *Limiter, c *clock, p policy.Policy, wait time.Duration) {
 	t.Helper()
-	c.Time = c.Add(wait - time.Millisecond)
+	c.add(wait - time.Millisecond)
 	for _, allowed := range []bool{false, true} {
 		d, err := l.Decide(t.Context(), Status, request(p, "w", 1))
 		if err != nil || d.Allowed != allowed {
-			t.Errorf("at %v: %s, %v, want allowed %v", c.Sub(start), inWords(d), err, allowed)
+			t.Errorf("at %v: %s, %v, want allowed %v", c.now().Sub(start), inWords(d), err, allowed)
 		}
-		c.Time = c.Add(time.Millisecond)
+		c.add(time.Millisecond)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestALoweredLogAdmitsNoMore(t *testing.T) {
 					if !warm {
 						l = instance()
 					}
-					c.Time = c.Add(2 * time.Second) // longer than memory refuses
+					c.add(2 * time.Second) // longer than memory refuses
 					d := mustCheck(t, l, request(p, id, 1))
 					if d.Requests > 2 {
 						t.Errorf("a decision took %d requests, want at most 2", d.Requests)
@@ -123,7 +123,7 @@ func TestALoweredLogAdmitsNoMore(t *testing.T) {
 // actions have expired, and no more.
 func loweredLogReopens(t *testing.T, c *clock, l *Limiter, low policy.Policy) {
 	t.Helper()
-	c.Time = c.Add(12 * time.Hour)
+	c.add(12 * time.Hour)
 	admitted := 0
 	for i := range 60 {
 		if d := mustCheck(t, l, request(low, "later"+strconv.Itoa(i), 1)); d.Allowed {

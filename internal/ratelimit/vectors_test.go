@@ -111,14 +111,14 @@ func readVectors(t *testing.T, file string) (vectors []vector) {
 func (v *vector) run(t *testing.T, store Store, user string, callers int) {
 	t.Helper()
 	p := v.policy(t)
-	c := &clock{}
+	c := new(clock)
 	l := &Limiter{Store: store, Timeout: 20 * time.Second, Memory: NewMemory(mib), Now: c.now}
 	for first := 0; first < len(v.Steps); {
 		together := v.Steps[first : first+1]
 		for next := first + 1; next < len(v.Steps) && len(together) < callers && v.Steps[first].alike(v.Steps[next]); next++ {
 			together = v.Steps[first : next+1]
 		}
-		c.Time = time.UnixMilli(together[0].Now)
+		c.unix.Store(time.UnixMilli(together[0].Now).UnixNano())
 		got := make([]map[string]any, len(together))
 		var wg sync.WaitGroup
 		for i, step := range together {
