@@ -80,7 +80,7 @@ func limited(g limits.Guard) limits.Activity {
 	return g.Activities[i]
 }
 
-// checkAdmitted checks how many calls of a new user were allowed. took is the time
+// checkAdmitted checks how many calls of a new user the table allowed. took is the time
 // from the first call to the last answer. A fixed window allows exactly its limit
 // in each window. Other limits allow more while time passes.
 func checkAdmitted(t *testing.T, limit policy.Policy, outcomes []outcome, took time.Duration) {
@@ -89,13 +89,19 @@ func checkAdmitted(t *testing.T, limit policy.Policy, outcomes []outcome, took t
 	var all tally
 	var places []int64           // of delayed jobs, in Unix milliseconds
 	windows := map[int64]tally{} // by windowKey; 0 if the answers have none
+	alone := 0                   // decided from memory, because DynamoDB Local did not answer in 5 s
 	for _, o := range outcomes {
 		var answer struct {
 			Allowed            *bool
+			Reason             string
 			WindowKey, ReadyAt int64
 		}
 		if err := json.Unmarshal(o.Payload, &answer); err != nil || answer.Allowed == nil {
 			t.Fatalf("this is not an answer: %v", o)
+		}
+		if answer.Reason == "unavailable" {
+			alone++
+			continue
 		}
 		w := windows[answer.WindowKey]
 		w.calls++
@@ -115,9 +121,16 @@ func checkAdmitted(t *testing.T, limit policy.Policy, outcomes []outcome, took t
 	fixed := number != 0 // each window has an item of its own
 	back := int64(float64(most) * float64(took) / float64(r.Window))
 	for key, w := range windows {
-		if fixed && w.allowed != min(most, w.calls) || w.allowed > most+back {
+		if fixed && alone == 0 && w.allowed != min(most, w.calls) || w.allowed > most+back {
 			t.Errorf("window %d: %d of %d calls allowed, want %d", key, w.allowed, w.calls, min(most, w.calls))
 		}
+	}
+	if alone > 0 { // too few by the table are then right, too many never
+		t.Logf("%d of %d calls were decided from memory: this machine is too busy to judge more", alone, len(outcomes))
+		if alone > len(outcomes)/2 {
+			t.Errorf("%d of %d calls were decided from memory", alone, len(outcomes))
+		}
+		return
 	}
 	for _, readyAt := range places {
 		// A call in the last moment of a window can get a place in the next one, which
