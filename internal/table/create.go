@@ -21,12 +21,12 @@ func (d *DynamoDB) Create(ctx context.Context) error {
 		TableName:   &d.table,
 		BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{
-			{AttributeName: aws.String(userID), AttributeType: types.ScalarAttributeTypeS},
-			{AttributeName: aws.String(activityWindow), AttributeType: types.ScalarAttributeTypeS},
+			{AttributeName: aws.String(dynamostore.UserID), AttributeType: types.ScalarAttributeTypeS},
+			{AttributeName: aws.String(dynamostore.ActivityWindow), AttributeType: types.ScalarAttributeTypeS},
 		},
 		KeySchema: []types.KeySchemaElement{
-			{AttributeName: aws.String(userID), KeyType: types.KeyTypeHash},
-			{AttributeName: aws.String(activityWindow), KeyType: types.KeyTypeRange},
+			{AttributeName: aws.String(dynamostore.UserID), KeyType: types.KeyTypeHash},
+			{AttributeName: aws.String(dynamostore.ActivityWindow), KeyType: types.KeyTypeRange},
 		},
 	}, Patient)
 	if _, exists := errors.AsType[*types.ResourceInUseException](err); err != nil && !exists {
@@ -50,7 +50,7 @@ func (d *DynamoDB) expire(ctx context.Context) error {
 	}
 	_, err = d.client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
 		TableName:               &d.table,
-		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(expiresAt), Enabled: aws.Bool(true)},
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(dynamostore.ExpiresAt), Enabled: aws.Bool(true)},
 	}, Patient)
 	return dynamostore.Classify(err)
 }
