@@ -49,7 +49,5 @@ func (o *object) raw(name string, v []byte) {
 // rawArray adds an array of values that are already JSON.
 func (o *object) rawArray(name string, values ...[]byte) {
 	o.name(name)
-	o.b = append(o.b, '[')
-	o.b = append(o.b, bytes.Join(values, []byte{','})...)
-	o.b = append(o.b, ']')
+	o.b = append(append(append(o.b, '['), bytes.Join(values, []byte{','})...), ']')
 }
