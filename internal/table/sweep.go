@@ -3,7 +3,6 @@ package table
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -181,7 +180,7 @@ func (d *DynamoDB) deleteBatch(ctx context.Context, batch []attributes, now int6
 			return nil, &ratelimit.StoreError{
 				Failure: ratelimit.Misconfigured,
 				What:    "the table refused to delete items",
-				Err:     fmt.Errorf("a delete statement failed: %w", errors.New(string(answer.Error.Code))),
+				Err:     errors.New("a delete statement failed: " + string(answer.Error.Code)),
 			}
 		}
 	}
