@@ -99,8 +99,8 @@ func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 	began := time.Now()
 	sweep := table.Sweep{Now: c.now().Unix(), DryRun: r.DryRun, Progress: c.Progress}
 	if end, ok := ctx.Deadline(); ok {
-		// A tenth of the time, but at least 1 s and at most 10 s, is kept back: half of it for the
-		// requests on their way, and half for the answer.
+		// A tenth of the time, but at least 1 s and at most 10 s, is kept back: half
+		// of it for the requests on their way, and half for the answer.
 		margin := min(max(end.Sub(began)/10, time.Second), 10*time.Second)
 		sweep.Until = end.Add(-margin)
 		var cancel context.CancelFunc

@@ -72,9 +72,6 @@ func appendText(b []byte, s string) []byte {
 	return b
 }
 
-// most is how long a value waits for its line while decisions come.
-const most = time.Second
-
 // A Batch adds up values, so that an instance under load writes about one line a
 // second for each activity, and not one for each decision. A nil Batch writes
 // nothing. A Batch is safe for concurrent use.
@@ -128,7 +125,7 @@ func (b *Batch) Add(at time.Time, dimensions []Dimension, values []Value) {
 
 // apart reports whether two times are at least a second apart. A clock can step
 // back.
-func apart(a, b time.Time) bool { return a.Sub(b).Abs() >= most }
+func apart(a, b time.Time) bool { return a.Sub(b).Abs() >= time.Second }
 
 func (b *Batch) add(dimensions []Dimension, values []Value) {
 	i := slices.IndexFunc(b.waiting, func(l line) bool { return slices.Equal(l.dimensions, dimensions) })

@@ -107,7 +107,9 @@ func (c *Client) resolve(ctx context.Context, table string, credentials aws.Cred
 		return e, nil
 	}
 	e := &endpoint{table: table, accountID: credentials.AccountID}
-	_, err := c.stock.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: map[string]types.AttributeValue{}},
+	// &table in place of aws.String(table) would allocate in each call, also in
+	// one that finds the endpoint.
+	_, err := c.stock.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(table), Key: map[string]types.AttributeValue{}},
 		func(o *dynamodb.Options) {
 			o.Retryer = aws.NopRetryer{}
 			o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return credentials, nil })
