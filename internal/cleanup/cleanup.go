@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
@@ -39,13 +40,23 @@ type Cleanup struct {
 // A Table holds what cleanup deletes. With an error, both methods also return
 // the work done so far.
 type Table interface {
-	// Sweep deletes what has expired. The memory it needs does not grow with
-	// the table. It starts at a random place, so that later sweeps reach what
-	// one sweep has no time for.
+	// Sweep deletes what has expired. It starts at a random place, so that later
+	// sweeps reach what one sweep has no time for.
 	Sweep(context.Context, table.Sweep) (table.Swept, error)
 
 	// Erase deletes every item of a user, expired or not.
 	Erase(ctx context.Context, userID string, s table.Sweep) (table.Swept, error)
+}
+
+// A Request is cleanup's event.
+type Request struct {
+	DryRun bool   // count, but delete nothing
+	UserID string // the user to erase; empty to sweep out what has expired
+}
+
+var fields = []input.Field[Request]{
+	{Name: "dryRun", Read: func(r *Request, f string, v jsontext.Value) error { return input.Bool(&r.DryRun, f, v) }},
+	{Name: "userId", Read: func(r *Request, f string, v jsontext.Value) error { return input.ID(&r.UserID, f, v) }},
 }
 
 // An Answer is the result of a run.
@@ -68,13 +79,29 @@ func (c *Cleanup) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return json.Marshal(a)
 }
 
+// decode reads an event strictly. An event from EventBridge always means a
+// sweep, whatever else it contains.
+func decode(payload []byte) (Request, error) {
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(payload, &members); err == nil && (members["source"] != nil || members["detail-type"] != nil) {
+		return Request{}, nil
+	}
+	r, err := input.Decode(payload, fields)
+	if err == nil && r.UserID != "" {
+		err = input.CheckUserID(r.UserID)
+	}
+	return r, err
+}
+
 // Run carries out r. It stops by itself before the deadline of ctx. Running out
 // of time is not an error, because later runs delete the rest.
 func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 	began := time.Now()
 	sweep := table.Sweep{Now: c.now().Unix(), DryRun: r.DryRun, Progress: c.Progress}
 	if end, ok := ctx.Deadline(); ok {
-		margin := marginOf(end.Sub(began))
+		// A tenth of the time, but at least 1 s and at most 10 s, is kept back: half
+		// of it for the requests on their way, and half for the answer.
+		margin := min(max(end.Sub(began)/10, time.Second), 10*time.Second)
 		sweep.Until = end.Add(-margin)
 		var cancel context.CancelFunc
 		ctx, cancel = retry.Before(ctx, margin/2) // stops a request that hangs
@@ -118,13 +145,6 @@ func grantsKept(err error) *input.Unavailable {
 		why = e.What // the rest is only for the log
 	}
 	return &input.Unavailable{What: "the user's items are deleted, but the user's grants are not: " + why, Cause: err}
-}
-
-// marginOf returns how much of its time a run keeps back: a tenth, but at least
-// 1 s and at most 10 s. Half of it is for the requests on their way, and half
-// is for the answer.
-func marginOf(left time.Duration) time.Duration {
-	return min(max(left/10, time.Second), 10*time.Second)
 }
 
 func (c *Cleanup) now() time.Time {

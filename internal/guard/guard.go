@@ -223,8 +223,6 @@ func (h *Handler) delay(ctx context.Context, a Answer) error {
 	if err == nil {
 		return nil
 	}
-	if h.Log != nil {
-		h.Log.LogAttrs(ctx, slog.LevelError, "job not delayed", slog.String("activity", a.Activity), slog.Any("error", err))
-	}
+	h.log().LogAttrs(ctx, slog.LevelError, "job not delayed", slog.String("activity", a.Activity), slog.Any("error", err))
 	return &input.Unavailable{What: "the job could not be put on the delayed queue", Cause: err}
 }

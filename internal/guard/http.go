@@ -2,8 +2,10 @@ package guard
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -44,7 +46,8 @@ func parseCall(payload []byte) (c call, ok bool) {
 // answerCall answers a call. Lambda turns the result into an HTTP response.
 func (h *Handler) answerCall(ctx context.Context, payload []byte, c call) []byte {
 	if c.RequestContext.HTTP.Method != http.MethodPost {
-		p := problem{status: http.StatusMethodNotAllowed, detail: "method is " + input.Show(c.RequestContext.HTTP.Method) + ", want POST"}
+		p := newProblem(http.StatusMethodNotAllowed, "")
+		p.string("detail", "method is "+input.Show(c.RequestContext.HTTP.Method)+", want POST")
 		return p.reply("Allow", http.MethodPost)
 	}
 	if !utf8.Valid(payload) {
@@ -67,8 +70,7 @@ func (h *Handler) answerCall(ctx context.Context, payload []byte, c call) []byte
 		return reply(http.StatusOK, "application/json", a.AppendJSON(nil), headers...)
 	}
 	after := max(1, ceilSeconds(a.Decision.Wait.Milliseconds()))
-	headers = append(headers, "Retry-After", strconv.FormatInt(after, 10))
-	return quotaExceeded(a).reply(headers...)
+	return quotaExceeded(a).reply(append(headers, "Retry-After", strconv.FormatInt(after, 10))...)
 }
 
 // rateLimitHeaders returns the header fields of
@@ -84,15 +86,13 @@ func rateLimitHeaders(a Answer, now time.Time) []string {
 	}
 	limits := d.Each
 	if len(limits) == 0 {
-		only := d.Reading
-		only.Name = a.Activity
-		limits = []policy.Reading{only}
+		limits = []policy.Reading{d.Reading}
+		limits[0].Name = a.Activity
 	}
 	policies, left := make([]string, len(limits)), make([]string, len(limits))
 	for i, l := range limits {
-		reset := max(0, ceilSeconds(l.ResetAt-now.UnixMilli()))
 		policies[i] = fmt.Sprintf("%q;q=%d;w=%d", l.Name, l.Limit, ceilSeconds(l.Window.Milliseconds()))
-		left[i] = fmt.Sprintf("%q;r=%d;t=%d", l.Name, l.Remaining, reset)
+		left[i] = fmt.Sprintf("%q;r=%d;t=%d", l.Name, l.Remaining, max(0, ceilSeconds(l.ResetAt-now.UnixMilli())))
 	}
 	return []string{"RateLimit-Policy", strings.Join(policies, ", "), "RateLimit", strings.Join(left, ", ")}
 }
@@ -113,4 +113,49 @@ func reply(status int, contentType string, body []byte, headers ...string) []byt
 	o.string("body", string(body))
 	o.bool("isBase64Encoded", false)
 	return o.end()
+}
+
+// A problem is an RFC 9457 problem document in progress.
+type problem struct {
+	object
+	status int // the HTTP status
+}
+
+// newProblem begins a problem. An empty kind, the member "type", means
+// about:blank: the status says it all.
+func newProblem(status int, kind string) *problem {
+	p := &problem{*newObject(), status}
+	if kind != "" {
+		p.string("type", kind)
+	}
+	p.string("title", http.StatusText(status))
+	p.int("status", int64(status))
+	return p
+}
+
+// quotaExceeded returns a refusal as a problem, with all fields of the answer.
+// The violated policy has the same name as in the RateLimit-Policy header.
+func quotaExceeded(a Answer) *problem {
+	p := newProblem(http.StatusTooManyRequests, "https://iana.org/assignments/http-problem-types#quota-exceeded")
+	violated, _ := jsontext.AppendQuote(nil, cmp.Or(a.Decision.LimitedBy, a.Activity))
+	p.rawArray("violated-policies", violated)
+	a.appendFields(&p.object)
+	return p
+}
+
+// problemOf returns an error as a problem.
+func problemOf(err error) *problem {
+	status, kind, name := http.StatusBadRequest, "", "ValidationError"
+	if _, ok := errors.AsType[*input.Unavailable](err); ok {
+		status, kind, name = http.StatusServiceUnavailable, "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity", "Unavailable"
+	}
+	p := newProblem(status, kind)
+	p.string("detail", err.Error())
+	p.string("errorType", name)
+	return p
+}
+
+// reply returns the problem as a Function URL's response.
+func (p *problem) reply(headers ...string) []byte {
+	return reply(p.status, "application/problem+json", p.end(), headers...)
 }

@@ -11,8 +11,8 @@ import (
 // they are added, and no reflection is needed to write them.
 type object struct{ b []byte }
 
-// newObject begins an object.
-func newObject() *object { return &object{[]byte{'{'}} }
+// newObject begins an object. Most have 100 to 250 bytes.
+func newObject() *object { return &object{append(make([]byte, 0, 256), '{')} }
 
 // end returns the finished object.
 func (o *object) end() []byte { return append(o.b, '}') }
@@ -49,7 +49,5 @@ func (o *object) raw(name string, v []byte) {
 // rawArray adds an array of values that are already JSON.
 func (o *object) rawArray(name string, values ...[]byte) {
 	o.name(name)
-	o.b = append(o.b, '[')
-	o.b = append(o.b, bytes.Join(values, []byte{','})...)
-	o.b = append(o.b, ']')
+	o.b = append(append(append(o.b, '['), bytes.Join(values, []byte{','})...), ']')
 }

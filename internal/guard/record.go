@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -15,21 +16,25 @@ import (
 // record writes a line of log for a refusal or an outage, and adds every
 // decision to the metrics.
 func (h *Handler) record(ctx context.Context, a Answer) {
-	d := a.Decision
-	if d != nil && d.Outage != nil {
-		h.logOutage(ctx, a.Request, d.Outage)
+	if a.Decision != nil && a.Decision.Outage != nil {
+		h.logOutage(ctx, a.Request, a.Decision.Outage)
 	}
-	if d != nil && a.short() && a.Op == Check {
+	if a.Decision != nil && a.short() && a.Op == Check {
 		h.logRefusal(ctx, a)
 	}
 	h.measure(a.Activity, figures(a))
-	h.logDecision(ctx, a.Request, a.Reason, d)
+	h.logDecision(ctx, a.Request, a.Reason, a.Decision)
 }
+
+var discard = slog.New(slog.DiscardHandler)
+
+// log returns the handler's log, or one that drops every line.
+func (h *Handler) log() *slog.Logger { return cmp.Or(h.Log, discard) }
 
 // logDecision logs a decision at level DEBUG, which shows why the guard decided
 // as it did. D is nil if nothing had to be decided.
 func (h *Handler) logDecision(ctx context.Context, r Request, reason ratelimit.Reason, d *ratelimit.Decision) {
-	if h.Log == nil || !h.Log.Enabled(ctx, slog.LevelDebug) {
+	if !h.log().Enabled(ctx, slog.LevelDebug) {
 		return
 	}
 	attrs := []slog.Attr{
@@ -40,12 +45,12 @@ func (h *Handler) logDecision(ctx context.Context, r Request, reason ratelimit.R
 		attrs = append(attrs, slog.Int("requests", d.Requests), slog.Int64("limit", d.Limit),
 			slog.Int64("activityCount", d.Used), slog.Int64("waitTime", d.Wait.Milliseconds()))
 	}
-	h.Log.LogAttrs(ctx, slog.LevelDebug, "decision", attrs...)
+	h.log().LogAttrs(ctx, slog.LevelDebug, "decision", attrs...)
 }
 
 // logRefusal logs a refusal, unless this second already has enough lines.
 func (h *Handler) logRefusal(ctx context.Context, a Answer) {
-	if h.Log == nil {
+	if !h.log().Enabled(ctx, slog.LevelInfo) {
 		return
 	}
 	notLogged, ok := h.refusals.next(h.Limiter.Clock().Unix())
@@ -54,17 +59,13 @@ func (h *Handler) logRefusal(ctx context.Context, a Answer) {
 	}
 	d := a.Decision
 	attrs := []slog.Attr{
-		slog.String("activity", a.Activity),
-		slog.String("user", mask(a.UserID)),
-		slog.String("reason", string(a.Reason)),
-		slog.Int64("limit", d.Limit),
-		slog.Int64("activityCount", d.Used),
-		slog.Int64("waitTime", d.Wait.Milliseconds()),
+		slog.String("activity", a.Activity), slog.String("user", mask(a.UserID)), slog.String("reason", string(a.Reason)),
+		slog.Int64("limit", d.Limit), slog.Int64("activityCount", d.Used), slog.Int64("waitTime", d.Wait.Milliseconds()),
 	}
 	if notLogged > 0 {
 		attrs = append(attrs, slog.Int64("notLogged", notLogged))
 	}
-	h.Log.LogAttrs(ctx, slog.LevelInfo, "refused", attrs...)
+	h.log().LogAttrs(ctx, slog.LevelInfo, "refused", attrs...)
 }
 
 // refusalLines is how many refusals an instance logs in one second. These lines
@@ -110,25 +111,20 @@ func (h *Handler) unavailable(ctx context.Context, r Request, d ratelimit.Decisi
 // logOutage logs why the table did not decide. For an unreadable item it names
 // the attribute, so that somebody can repair the item. It never names the user.
 func (h *Handler) logOutage(ctx context.Context, r Request, cause error) {
-	if h.Log == nil {
-		return
-	}
 	if e, ok := errors.AsType[*ratelimit.StoreError](cause); ok && e.Failure == ratelimit.Unreadable {
-		h.Log.LogAttrs(ctx, slog.LevelError, "item unreadable",
+		h.log().LogAttrs(ctx, slog.LevelError, "item unreadable",
 			slog.String("activity", r.Activity), slog.String("attribute", e.Attr), slog.String("op", string(r.Op)))
 		return
 	}
-	h.Log.LogAttrs(ctx, slog.LevelWarn, "table unavailable",
+	h.log().LogAttrs(ctx, slog.LevelWarn, "table unavailable",
 		slog.String("activity", r.Activity), slog.String("op", string(r.Op)), slog.Any("error", cause))
 }
 
 // logInvalid logs the name of the field at fault, never its value.
 func (h *Handler) logInvalid(ctx context.Context, err error) {
-	e, ok := errors.AsType[*input.ValidationError](err)
-	if h.Log == nil || !ok {
-		return
+	if e, ok := errors.AsType[*input.ValidationError](err); ok {
+		h.log().LogAttrs(ctx, slog.LevelWarn, "invalid request", slog.String("field", e.Field))
 	}
-	h.Log.LogAttrs(ctx, slog.LevelWarn, "invalid request", slog.String("field", e.Field))
 }
 
 // mask returns what a log may show of a user's id: the last four characters, or

@@ -2,6 +2,8 @@ package input
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
 	"math/big"
 	"strconv"
 	"strings"
@@ -28,6 +30,32 @@ func ID(to *string, field string, v jsontext.Value) error {
 		return Invalid(field, "empty", "at least 1 character")
 	}
 	return Text(to, field, v)
+}
+
+// CheckUserID returns a *ValidationError unless id has 1 to 128 characters,
+// each from ! to ~. The error never shows the id.
+func CheckUserID(id string) error { return checkID("userId", id, 128) }
+
+// CheckRequestID returns a *ValidationError unless id has 1 to 64 characters,
+// each from ! to ~. The error never shows the id.
+func CheckRequestID(id string) error { return checkID("requestId", id, 64) }
+
+func checkID(field, id string, longest int) error {
+	invalid := func(problem string) error {
+		return &ValidationError{field, fmt.Sprintf("%s, want 1 to %d printable ASCII characters without a space", problem, longest)}
+	}
+	if id == "" {
+		return invalid("is missing or empty")
+	}
+	for i, c := range id {
+		if c < '!' || c > '~' {
+			return invalid(fmt.Sprintf("has %U as character %d", c, i+1))
+		}
+	}
+	if len(id) > longest {
+		return invalid(fmt.Sprintf("has %d characters", len(id)))
+	}
+	return nil
 }
 
 // Whole reads a whole number of at least 1. As in JSON Schema, 1.0 and 1e0 are
@@ -102,25 +130,14 @@ func showValue(v jsontext.Value) string {
 	return strings.Trim(Show(string(v)), `"`)
 }
 
+var kinds = map[jsontext.Kind]string{
+	'n': "null", 't': "a boolean", 'f': "a boolean", '"': "a string", '0': "a number", '{': "an object", '[': "an array",
+}
+
 // kindName returns the kind of a JSON value in words.
 func kindName(k jsontext.Kind, v []byte) string {
-	switch k {
-	case 'n':
-		return "null"
-	case 't', 'f':
-		return "a boolean"
-	case '"':
-		return "a string"
-	case '0':
-		return "a number"
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	default:
-		if len(bytes.TrimSpace(v)) == 0 {
-			return "empty"
-		}
-		return "not valid JSON"
+	if len(bytes.TrimSpace(v)) == 0 {
+		return "empty"
 	}
+	return cmp.Or(kinds[k], "not valid JSON")
 }

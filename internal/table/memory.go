@@ -28,21 +28,19 @@ func (m Memory) sweep(o Sweep, look func(k ratelimit.Key, expires int64) (read, 
 	swept := Swept{Finished: true}
 	m.Store.DeleteFunc(func(k ratelimit.Key, expires int64) bool {
 		read, stale := look(k, expires)
-		if !read {
-			return false
+		if read {
+			swept.Scanned++
+			users[k.UserID] = true
 		}
-		swept.Scanned++
-		users[k.UserID] = true
-		if !stale {
+		if !read || !stale {
 			return false
 		}
 		swept.Stale++
-		if o.DryRun {
-			return false
-		}
-		swept.Deleted++
-		return true
+		return !o.DryRun
 	})
+	if !o.DryRun {
+		swept.Deleted = swept.Stale
+	}
 	swept.Users = int64(len(users))
 	return swept
 }

@@ -2,13 +2,36 @@ package table
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/retry"
 )
+
+// A Sweep holds the options of a sweep or an erasure.
+type Sweep struct {
+	Now      int64       // Unix seconds; a sweep deletes what expired before it, an erasure ignores it
+	Until    time.Time   // when to stop even if work is left; zero: no limit
+	DryRun   bool        // count, but delete nothing
+	Progress func(Swept) // if set, called with the work done so far, never twice at once; an erasure ignores it
+}
+
+// Swept is what a sweep or an erasure found and did.
+type Swept struct {
+	Scanned  int64 `json:"scanned"`  // items read
+	Stale    int64 `json:"stale"`    // how many of them had expired; for an erasure, all of them
+	Deleted  int64 `json:"deleted"`  // how many of them are known to be deleted
+	Users    int64 `json:"users"`    // users who own the items that were read
+	Finished bool  `json:"finished"` // whether everything was read and deleted in time
+}
 
 // Sweep reads the whole table and deletes each item that has expired, if it is
 // still expired when the delete arrives. The memory it needs does not grow with
@@ -18,7 +41,7 @@ import (
 func (d *DynamoDB) Sweep(ctx context.Context, o Sweep) (Swept, error) {
 	var mu sync.Mutex
 	total := Swept{Finished: true}
-	err := eachSegment(ctx, func(ctx context.Context, segment int32) error {
+	err := d.eachSegment(ctx, keysAndExpiry(), func(ctx context.Context, segment *dynamodb.ScanPaginator) error {
 		swept, err := d.sweepSegment(ctx, o, segment)
 		mu.Lock()
 		defer mu.Unlock()
@@ -37,70 +60,141 @@ func (d *DynamoDB) Sweep(ctx context.Context, o Sweep) (Swept, error) {
 	return total, err
 }
 
-// sweepSegment sweeps one segment.
-func (d *DynamoDB) sweepSegment(ctx context.Context, o Sweep, segment int32) (swept Swept, err error) {
-	var users userCount
-	swept.Finished, err = d.scan(ctx, segment, o.Over, func(items []attributes) (bool, error) {
+// keysAndExpiry scans what a sweep needs of each item.
+func keysAndExpiry() dynamodb.ScanInput {
+	return dynamodb.ScanInput{
+		ProjectionExpression: aws.String(dynamostore.UserID + ", " + dynamostore.ActivityWindow + ", " + dynamostore.ExpiresAt),
+		TotalSegments:        aws.Int32(Parts),
+	}
+}
+
+func (d *DynamoDB) sweepSegment(ctx context.Context, o Sweep, segment *dynamodb.ScanPaginator) (swept Swept, err error) {
+	var user lastUser
+	for page, err := range pages(ctx, segment, o.Until) {
+		if err != nil {
+			return swept, err
+		}
 		var stale []attributes
-		for _, item := range items {
+		for _, item := range page.Items {
 			swept.Scanned++
-			users.add(item)
+			if user.next(item) {
+				swept.Users++
+			}
 			if expired(item, o.Now) {
 				stale = append(stale, item)
 			}
 		}
-		swept.Stale += int64(len(stale))
-		if o.DryRun {
-			return true, nil
+		if done, err := d.deleteAll(ctx, stale, o, &swept); err != nil || !done {
+			return swept, err
 		}
-		deleted, done, err := d.deleteAll(ctx, stale, o)
-		swept.Deleted += deleted
-		return done, err
-	})
-	swept.Users = users.n
-	return swept, err
+	}
+	swept.Finished = !segment.HasMorePages()
+	return swept, nil
 }
 
 // Erase deletes every item of a user, expired or not. It ignores o.Now. With an
 // error it also returns the work done so far.
-func (d *DynamoDB) Erase(ctx context.Context, user string, o Sweep) (Swept, error) {
-	var swept Swept
+func (d *DynamoDB) Erase(ctx context.Context, user string, o Sweep) (swept Swept, err error) {
 	o.Now = 0
 	query := d.queryUser(user)
-	query.ProjectionExpression = aws.String(userID + ", " + activityWindow)
+	query.ProjectionExpression = aws.String(dynamostore.UserID + ", " + dynamostore.ActivityWindow)
 	query.Limit = aws.Int32(pageSize)
-	pages := dynamodb.NewQueryPaginator(d.client, query)
-	for pages.HasMorePages() {
-		if o.Over() {
-			return swept, nil
-		}
-		page, err := pages.NextPage(ctx, Patient)
+	items := dynamodb.NewQueryPaginator(d.client, query)
+	for page, err := range pages(ctx, items, o.Until) {
 		if err != nil {
-			return swept, dynamostore.Classify(err)
+			return swept, err
 		}
 		swept.Scanned += int64(len(page.Items))
-		swept.Stale += int64(len(page.Items))
-		if swept.Scanned > 0 {
-			swept.Users = 1
-		}
-		if !o.DryRun {
-			deleted, done, err := d.deleteAll(ctx, page.Items, o)
-			swept.Deleted += deleted
-			if err != nil || !done {
-				return swept, err
-			}
+		swept.Users = min(swept.Scanned, 1)
+		if done, err := d.deleteAll(ctx, page.Items, o, &swept); err != nil || !done {
+			return swept, err
 		}
 	}
-	swept.Finished = true
+	swept.Finished = !items.HasMorePages()
 	return swept, nil
 }
 
-// queryUser returns the consistent query for all items of a user.
-func (d *DynamoDB) queryUser(user string) *dynamodb.QueryInput {
-	return &dynamodb.QueryInput{
-		TableName:                 &d.table,
-		ConsistentRead:            aws.Bool(true),
-		KeyConditionExpression:    aws.String(userID + " = :u"),
-		ExpressionAttributeValues: attributes{":u": dynamostore.Text(user)},
+// batchSize is the greatest number of statements in one request to DynamoDB.
+const batchSize = 25
+
+// deleteAll deletes stale items, of which it needs only the keys, and adds them
+// to swept. In a dry run it only counts them. If o.Now is set, it deletes an
+// item only if the item is still expired when the delete arrives. After a pause
+// it sends throttled items again. It returns whether it got through all items in
+// time.
+func (d *DynamoDB) deleteAll(ctx context.Context, items []attributes, o Sweep, swept *Swept) (done bool, err error) {
+	swept.Stale += int64(len(items))
+	if o.DryRun {
+		return true, nil
 	}
+	for batch := range slices.Chunk(items, batchSize) {
+		pause := retry.Pause{First: 50 * time.Millisecond, Longest: 2 * time.Second}
+		for len(batch) > 0 {
+			if over(o.Until) {
+				return false, nil
+			}
+			again, err := d.deleteBatch(ctx, batch, o.Now, swept)
+			if err != nil {
+				return false, err
+			}
+			if batch = again; len(batch) > 0 {
+				pause.Wait(ctx)
+				if ctx.Err() != nil {
+					return false, context.Cause(ctx)
+				}
+			}
+		}
+	}
+	return true, nil
+}
+
+// deleteBatch sends one request, and returns the items to send again. The
+// request is a batch of PartiQL statements, because a statement can carry a
+// condition and a batch write cannot. Each statement succeeds or fails alone.
+func (d *DynamoDB) deleteBatch(ctx context.Context, batch []attributes, now int64, swept *Swept) (again []attributes, err error) {
+	in := &dynamodb.BatchExecuteStatementInput{}
+	for _, item := range batch {
+		in.Statements = append(in.Statements, d.deleteStatement(item, now))
+	}
+	out, err := d.client.BatchExecuteStatement(ctx, in, Patient)
+	if err != nil {
+		return nil, dynamostore.Classify(err)
+	}
+	for i, answer := range out.Responses {
+		if answer.Error == nil {
+			swept.Deleted++
+			continue
+		}
+		switch answer.Error.Code {
+		case types.BatchStatementErrorCodeEnumConditionalCheckFailed:
+			// Since the scan, an action was counted in the item, or somebody
+			// deleted it.
+		case types.BatchStatementErrorCodeEnumThrottlingError,
+			types.BatchStatementErrorCodeEnumProvisionedThroughputExceeded,
+			types.BatchStatementErrorCodeEnumRequestLimitExceeded,
+			types.BatchStatementErrorCodeEnumTransactionConflict,
+			types.BatchStatementErrorCodeEnumInternalServerError:
+			again = append(again, batch[i])
+		default:
+			// DynamoDB's message is left out, because it may name the key.
+			return nil, &ratelimit.StoreError{
+				Failure: ratelimit.Misconfigured,
+				What:    "the table refused to delete items",
+				Err:     errors.New("a delete statement failed: " + string(answer.Error.Code)),
+			}
+		}
+	}
+	return again, nil
+}
+
+// deleteStatement returns the statement that deletes an item if it expired
+// before now, or in any case if now is 0.
+func (d *DynamoDB) deleteStatement(item attributes, now int64) types.BatchStatementRequest {
+	statement := `DELETE FROM "` + d.table + `" WHERE ` + dynamostore.UserID + ` = ? AND ` + dynamostore.ActivityWindow + ` = ?`
+	parameters := []types.AttributeValue{item[dynamostore.UserID], item[dynamostore.ActivityWindow]}
+	if now != 0 {
+		statement += ` AND ` + dynamostore.ExpiresAt + ` < ?`
+		parameters = append(parameters, dynamostore.Number(now))
+	}
+	return types.BatchStatementRequest{Statement: &statement, Parameters: parameters}
 }

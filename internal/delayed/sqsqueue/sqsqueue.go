@@ -3,6 +3,7 @@
 package sqsqueue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -55,10 +56,7 @@ func (q *Queue) Send(ctx context.Context, job guard.Job, delay time.Duration) er
 	end, _ := ctx.Deadline()
 	message := &sqs.SendMessageInput{QueueUrl: &q.url, MessageBody: &body, DelaySeconds: delaySeconds(delay)}
 	budget := &retry.Budget{Deadline: end}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	err = context.DeadlineExceeded // if there is no time for any attempt
+	err = cmp.Or(ctx.Err(), context.DeadlineExceeded) // if there is no time for any attempt
 	for failed := false; ; failed = true {
 		share, ok := budget.Next(ctx, failed)
 		if !ok {

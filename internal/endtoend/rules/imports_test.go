@@ -51,7 +51,6 @@ var order = []string{
 	"internal/limits",
 	"internal/input",
 	"internal/metrics",
-	"internal/table/scan",
 	"internal/table",
 	"internal/ratelimit/dynamostore",
 	"internal/ratelimit/dynamostore/dynamohttp",

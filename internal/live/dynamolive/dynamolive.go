@@ -26,9 +26,6 @@ import (
 
 // Keys and attributes of the items.
 const (
-	userID         = "userId"         // partition key
-	activityWindow = "activityWindow" // sort key
-
 	settingsUser  = " config"
 	settingsKey   = "limits"
 	historyPrefix = "history#"
@@ -84,7 +81,7 @@ func (t *Table) ChangeSettings(ctx context.Context, before int64, settings []byt
 	current := types.Update{
 		TableName:           &t.table,
 		Key:                 key(settingsKey),
-		ConditionExpression: aws.String("attribute_not_exists(" + userID + ")"),
+		ConditionExpression: aws.String("attribute_not_exists(" + dynamostore.UserID + ")"),
 		UpdateExpression:    aws.String("SET " + version + " = :next, " + document + " = :document"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":next": dynamostore.Number(c.Version), ":document": dynamostore.Text(string(settings)),
@@ -123,7 +120,7 @@ func (t *Table) SettingsHistory(ctx context.Context) (changes []live.Change, err
 		TableName:              &t.table,
 		ConsistentRead:         aws.Bool(true),
 		ScanIndexForward:       aws.Bool(false),
-		KeyConditionExpression: aws.String(userID + " = :u AND begins_with(" + activityWindow + ", :h)"),
+		KeyConditionExpression: aws.String(dynamostore.UserID + " = :u AND begins_with(" + dynamostore.ActivityWindow + ", :h)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":u": dynamostore.Text(settingsUser), ":h": dynamostore.Text(historyPrefix),
 		},
@@ -147,5 +144,5 @@ func (t *Table) SettingsHistory(ctx context.Context) (changes []live.Change, err
 
 // key returns the key of a settings item.
 func key(sort string) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{userID: dynamostore.Text(settingsUser), activityWindow: dynamostore.Text(sort)}
+	return map[string]types.AttributeValue{dynamostore.UserID: dynamostore.Text(settingsUser), dynamostore.ActivityWindow: dynamostore.Text(sort)}
 }

@@ -34,14 +34,18 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore/dynamohttp"
 )
 
-// These attributes belong to the store. No policy uses them.
+// The attributes that each kind of item in the table has.
 const (
-	userID         = "userId"
-	activityWindow = "activityWindow"
-	activity       = "activity"
-	windowKey      = "windowKey"
-	createdAt      = "createdAt"
-	expiresAt      = "expiresAt"
+	UserID         = "userId"         // the partition key
+	ActivityWindow = "activityWindow" // the sort key
+	ExpiresAt      = "expiresAt"      // Unix seconds; none: the item never expires
+)
+
+// The store's own attributes of a window's item. No policy uses them.
+const (
+	activity  = "activity"
+	windowKey = "windowKey"
+	createdAt = "createdAt"
 )
 
 // A Store keeps items in one table. It is safe for concurrent use.
@@ -98,7 +102,7 @@ func (s *Store) Delete(ctx context.Context, k ratelimit.Key) error {
 }
 
 func key(k ratelimit.Key) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{userID: Text(k.UserID), activityWindow: Text(sortKey(k))}
+	return map[string]types.AttributeValue{UserID: Text(k.UserID), ActivityWindow: Text(sortKey(k))}
 }
 
 // sortKey returns the sort key of an item, such as create_post#28953450.

@@ -15,7 +15,7 @@ import (
 // own reports whether the store, and not a policy, uses an attribute.
 func own(name string) bool {
 	switch name {
-	case userID, activityWindow, activity, windowKey, createdAt, expiresAt:
+	case UserID, ActivityWindow, ExpiresAt, activity, windowKey, createdAt:
 		return true
 	}
 	return false

@@ -21,8 +21,8 @@ func readBody(table string, k ratelimit.Key) []byte {
 // appendKey appends the table and the key of a request.
 func appendKey(b []byte, table string, k ratelimit.Key) []byte {
 	b = appendText(append(b, `"TableName":`...), table)
-	b = appendString(append(b, `,"Key":{"`+userID+`":`...), k.UserID)
-	b = appendString(append(b, `,"`+activityWindow+`":`...), sortKey(k))
+	b = appendString(append(b, `,"Key":{"`+UserID+`":`...), k.UserID)
+	b = appendString(append(b, `,"`+ActivityWindow+`":`...), sortKey(k))
 	return append(b, '}')
 }
 

@@ -17,8 +17,8 @@ func (s *Store) Table() (client *dynamodb.Client, name string) { return s.client
 // Parse reads an item of the table and its key.
 func Parse(attributes map[string]types.AttributeValue) (ratelimit.Key, ratelimit.Item) {
 	var k ratelimit.Key
-	k.UserID = TextOf(attributes[userID])
-	name, window, _ := strings.Cut(TextOf(attributes[activityWindow]), "#")
+	k.UserID = TextOf(attributes[UserID])
+	name, window, _ := strings.Cut(TextOf(attributes[ActivityWindow]), "#")
 	k.Activity = name
 	k.Window, _ = strconv.ParseInt(window, 10, 64) // 0 if the item serves forever
 	return k, parse(attributes)

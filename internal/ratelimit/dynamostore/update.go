@@ -10,7 +10,7 @@ import (
 func (e *expression) update(w ratelimit.Write) {
 	e.list("SET ")
 	if w.Expires != 0 {
-		e.element(expiresAt, " = ", e.number(w.Expires))
+		e.element(ExpiresAt, " = ", e.number(w.Expires))
 		if w.Key.Window != 0 {
 			e.element(activity, " = ", e.string(w.Key.Activity))
 			e.element(windowKey, " = ", e.number(w.Key.Window))

@@ -22,7 +22,6 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	"github.com/cric-talk/guards/internal/table"
-	"github.com/cric-talk/guards/internal/table/scan"
 )
 
 // patience is how long a person waits for a table that does not answer.
@@ -51,7 +50,6 @@ type store struct {
 	table  cleanup.Table   // the same items, for operators
 	live   live.Table      // nil: there are no live limits
 	dynamo *table.DynamoDB // the table, if it is in DynamoDB; otherwise nil
-	scan   *scan.Table     // the same table
 }
 
 // open opens the store. It sends no requests.
@@ -125,7 +123,7 @@ func (f *tableFlags) setTable() (err error) {
 // storeOf returns the store in a table.
 func storeOf(s *dynamostore.Store) store {
 	t := table.New(s.Table())
-	return store{s, t, dynamolive.New(s.Table()), t, scan.New(s.Table())}
+	return store{s, t, dynamolive.New(s.Table()), t}
 }
 
 // aws loads the configuration as the AWS CLI does. If the region or the

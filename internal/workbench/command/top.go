@@ -10,7 +10,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/table/scan"
+	"github.com/cric-talk/guards/internal/table"
 )
 
 type topCommand struct {
@@ -90,7 +90,7 @@ func (c *topCommand) every() time.Duration {
 func (c *topCommand) agree(ctx context.Context, con console, s store) error {
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	cost, err := s.scan.Estimate(within)
+	cost, err := s.dynamo.Estimate(within)
 	size := fmt.Sprintf("about %s for %s", several(cost.Items, "item"), units(cost.Units))
 	if e, ok := errors.AsType[smithy.APIError](err); ok && e.ErrorCode() == "AccessDeniedException" {
 		size, err = "a number of items that is unknown without dynamodb:DescribeTable", nil
@@ -110,7 +110,7 @@ func (c *topCommand) agree(ctx context.Context, con console, s store) error {
 
 // watch reads and prints until ctx ends.
 func (c *topCommand) watch(ctx context.Context, con console, s store) error {
-	var total scan.Cost
+	var total table.Cost
 	times := int64(0)
 	for {
 		found, err := c.read(ctx, con, s)
@@ -141,7 +141,7 @@ func (c *topCommand) read(ctx context.Context, con console, s store) (ranking, e
 		return ranking{}, err
 	}
 	r := ranking{tableName: c.named(), guards: con.guards, At: con.now().UTC(), Near: c.Near, Users: []ranked{}, rows: c.Rows, only: c.Activity, changed: changed.Limits()}
-	cost, err := s.scan.Items(ctx, func(k ratelimit.Key, item ratelimit.Item) {
+	cost, err := s.dynamo.Items(ctx, func(k ratelimit.Key, item ratelimit.Item) {
 		r.add(k, item)
 		if r.seen++; r.seen%1000 == 0 {
 			con.tell(several(r.seen, "item"))

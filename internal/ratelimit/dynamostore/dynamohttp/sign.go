@@ -1,15 +1,23 @@
 package dynamohttp
 
 import (
+	"cmp"
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/encoding/httpbinding"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // sign adds the headers that show who sends a request. They are AWS's Signature
@@ -77,4 +85,61 @@ func mac(key []byte, text string) []byte {
 func hexSHA256(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
+}
+
+// An endpoint is where the requests for one table go, and what their signatures
+// name.
+type endpoint struct {
+	table, accountID string // what it was resolved for
+	url              url.URL
+	host             string // as it is signed: without the port of its scheme
+	path             string // as it is signed: escaped twice
+	signingName      string
+	signingRegion    string
+}
+
+// resolve returns the endpoint of a table. The SDK's client makes a request, from
+// which resolve takes the endpoint before it is sent. So each setting that the SDK
+// knows has its effect. It does so once, and again if the table or the account
+// changes: new credentials can belong to another account.
+func (c *Client) resolve(ctx context.Context, table string, credentials aws.Credentials) (*endpoint, error) {
+	if e := c.endpoint.Load(); e != nil && e.table == table && e.accountID == credentials.AccountID {
+		return e, nil
+	}
+	e := &endpoint{table: table, accountID: credentials.AccountID}
+	// &table in place of aws.String(table) would allocate in each call, also in
+	// one that finds the endpoint.
+	_, err := c.stock.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(table), Key: map[string]types.AttributeValue{}},
+		func(o *dynamodb.Options) {
+			o.Retryer = aws.NopRetryer{}
+			o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return credentials, nil })
+			o.HTTPClient = smithyhttp.ClientDoFunc(func(r *http.Request) (*http.Response, error) {
+				e.take(r)
+				return nil, errCaught
+			})
+		})
+	switch {
+	case !errors.Is(err, errCaught):
+		return nil, err
+	case e.signingName == "":
+		return nil, errors.New("the SDK's signature names no region")
+	}
+	c.endpoint.Store(e)
+	return e, nil
+}
+
+var errCaught = errors.New("caught before it was sent")
+
+// take copies the endpoint of a request. Its signature begins like this:
+//
+//	AWS4-HMAC-SHA256 Credential=AKID/20261122/eu-west-1/dynamodb/aws4_request, ...
+func (e *endpoint) take(r *http.Request) {
+	e.url = *r.URL
+	e.host = cmp.Or(r.Host, r.URL.Host)
+	e.path = httpbinding.EscapePath(cmp.Or(r.URL.EscapedPath(), "/"), false)
+	scope, _, _ := strings.Cut(r.Header.Get("Authorization"), ",")
+	parts := strings.Split(scope, "/")
+	if n := len(parts); n >= 5 {
+		e.signingRegion, e.signingName = parts[n-3], parts[n-2]
+	}
 }

@@ -1,4 +1,4 @@
-package scan_test
+package table_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
-	"github.com/cric-talk/guards/internal/table/scan"
+	. "github.com/cric-talk/guards/internal/table"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -29,7 +29,7 @@ func TestItems(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	table := scan.New(client, name)
+	table := New(client, name)
 	estimate, err := table.Estimate(t.Context())
 	if err != nil || estimate.Items != users+1 || estimate.Units < 0.5 {
 		t.Errorf("the estimate is %+v, %v", estimate, err)
@@ -47,7 +47,7 @@ func TestItems(t *testing.T) {
 }
 
 func TestItemsReportsFailures(t *testing.T) {
-	table := scan.New(dynamotest.Client(t, dynamotest.Endpoint(t)), "no-such-table")
+	table := New(dynamotest.Client(t, dynamotest.Endpoint(t)), "no-such-table")
 	if _, err := table.Items(t.Context(), nil); err == nil {
 		t.Error("a scan of a missing table succeeds")
 	}
