@@ -19,13 +19,15 @@ var files embed.FS
 
 var texts = template.Must(template.New("").Funcs(template.FuncMap{"seconds": seconds}).ParseFS(files, "*.tmpl"))
 
-// generated lists the files that follow from the guards. A file with parts has
-// other text too: each part lies between two lines that name it, such as
-// "# begin generated: urls" and "# end generated: urls".
-var generated = []struct {
+// A document is a file that follows from the guards. One with parts has other text
+// too: each part lies between two lines that name it, such as "# begin generated:
+// urls" and "# end generated: urls".
+type document struct {
 	file, what string
 	parts      []string // none: the whole file is generated
-}{
+}
+
+var documents = []document{
 	{templateFile, "the guards' functions, policies, URLs, alarms and outputs", []string{"functions", "backends", "urls", "dashboard", "alarms", "outputs"}},
 	{"docs/limits.md", "the table of limits", []string{"limits"}},
 	{"client/activities.go", "the client's list of activities", nil},
@@ -51,25 +53,12 @@ func Stale(folder fs.FS, guards limits.Guards) (changes []Change, err error) {
 			return nil, err
 		}
 	}
-	for _, f := range generated {
-		before, err := fs.ReadFile(folder, f.file)
-		missing := errors.Is(err, fs.ErrNotExist)
-		if _, none := fs.Stat(folder, path.Dir(f.file)); missing && (f.parts != nil || none != nil) {
-			continue
-		}
-		if err != nil && !missing {
+	for _, d := range documents {
+		c, err := d.change(folder, guards)
+		if err != nil {
 			return nil, err
 		}
-		c := Change{File: f.file, What: f.what, New: missing, Before: string(before), After: string(before)}
-		if f.parts == nil {
-			c.After, err = text(f.file, guards), nil
-		}
-		for _, part := range f.parts {
-			if c.After, err = fill(c.After, part, text(part, guards)); err != nil {
-				return nil, fmt.Errorf("%s %w", f.file, err)
-			}
-		}
-		if c.New || c.After != c.Before {
+		if c.After != c.Before {
 			changes = append(changes, c)
 		}
 	}
@@ -81,6 +70,29 @@ func Stale(folder fs.FS, guards limits.Guards) (changes []Change, err error) {
 		}
 	}
 	return changes, nil
+}
+
+// change returns the document as it is in a folder and as it must be. Both are
+// empty if the project does not have it.
+func (d document) change(folder fs.FS, guards limits.Guards) (Change, error) {
+	before, err := fs.ReadFile(folder, d.file)
+	c := Change{File: d.file, What: d.what, New: errors.Is(err, fs.ErrNotExist), Before: string(before)}
+	if err != nil && !c.New {
+		return c, err
+	}
+	if _, err := fs.Stat(folder, path.Dir(d.file)); d.parts == nil && err == nil {
+		c.After = text(d.file, guards)
+	}
+	if d.parts == nil || c.New {
+		return c, nil
+	}
+	c.After = c.Before
+	for _, part := range d.parts {
+		if c.After, err = fill(c.After, part, text(part, guards)); err != nil {
+			return c, fmt.Errorf("%s %w", d.file, err)
+		}
+	}
+	return c, nil
 }
 
 // fill returns a text with other lines between the two lines that name a part.

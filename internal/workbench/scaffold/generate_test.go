@@ -28,7 +28,7 @@ var some = limits.Guards{
 // folder returns a project whose files have empty parts, and text outside them.
 func folder() fstest.MapFS {
 	files := fstest.MapFS{}
-	for _, f := range generated {
+	for _, f := range documents {
 		var b strings.Builder
 		for _, part := range f.parts {
 			b.WriteString("# by hand: " + part + "\n  # begin generated: " + part + " (text)\nold\n  # end generated: " + part + "\n")
@@ -130,7 +130,7 @@ func TestTheTemplateDescribesEachGuard(t *testing.T) {
 func TestStaleChangesOnlyWhatIsBetweenMarkers(t *testing.T) {
 	files := folder()
 	got := after(t, files, some)
-	for _, f := range generated[:2] {
+	for _, f := range documents[:2] {
 		var kept []string
 		for line := range strings.Lines(got[f.file]) {
 			if strings.Contains(line, "by hand") || strings.Contains(line, "generated: ") {
