@@ -24,8 +24,9 @@ type newCommand struct {
 // Help returns the text below the command's flags.
 func (newCommand) Help() string {
 	return `The command changes files of a checkout and nothing else: limits.go and what
-follows from it. See the changes with git diff, then run make check. Quote a limit
-that contains a space. Examples:
+follows from it. It knows the limits that it was built from: after a change of
+limits.go, write go run ./cmd/guards in place of guards. See the changes with git
+diff, then run make check. Quote a limit that contains a space. Examples:
   guards new photos-guard upload_photo 5/1m
   guards new photos-guard upload_photo 5/1m --tier premium=20/1m
   guards new sms-guard send_code "minute: 1/1m, day: 10/1d"

@@ -229,12 +229,6 @@ func (p *Project) variable(guard string) (string, error) {
 	return "", fmt.Errorf("package limits has a %s already; choose another name for the guard", long)
 }
 
-var (
-	unreleased = regexp.MustCompile(`(?m)^## Unreleased\n`)
-	nextPart   = regexp.MustCompile(`(?m)^## `)
-	added      = regexp.MustCompile(`(?m)^### Added\n\n`)
-)
-
 // changelog returns the changelog with an entry about the addition.
 func (p *Project) changelog(r Request) (Change, error) {
 	entry := fmt.Sprintf("- **`%s`** is a new activity of `%s`. Its limit is `%s`.\n", r.Activity.Name, r.Guard, r.Activity.Limit)
@@ -248,21 +242,17 @@ func (p *Project) changelog(r Request) (Change, error) {
 // withEntry returns the changelog with one more entry under Added of the
 // unreleased part, which begins above the last release if it is missing.
 func withEntry(text, entry string) string {
-	head := unreleased.FindStringIndex(text)
-	if head == nil {
-		at := len(text)
-		if next := nextPart.FindStringIndex(text); next != nil {
-			at = next[0]
-		}
-		text = strings.TrimRight(text[:at], "\n") + "\n\n## Unreleased\n\n" + text[at:]
-		head = unreleased.FindStringIndex(text)
+	const unreleased, next, added = "\n## Unreleased\n", "\n## ", "\n### Added\n\n"
+	if !strings.Contains(text, unreleased) {
+		at := strings.Index(text+next, next)
+		text = strings.TrimRight(text[:at], "\n") + "\n" + unreleased + text[at:]
 	}
-	end := len(text)
-	if next := nextPart.FindStringIndex(text[head[1]:]); next != nil {
-		end = head[1] + next[0]
+	head, rest, _ := strings.Cut(text, unreleased)
+	end := strings.Index(rest+next, next)
+	if at := strings.Index(rest[:end], added); at >= 0 {
+		head, rest = head+unreleased+rest[:at], rest[at+len(added):]
+	} else {
+		head += unreleased
 	}
-	if at := added.FindStringIndex(text[head[1]:end]); at != nil {
-		return text[:head[1]+at[1]] + entry + text[head[1]+at[1]:]
-	}
-	return text[:head[1]] + "\n### Added\n\n" + entry + text[head[1]:]
+	return head + added + entry + rest
 }
