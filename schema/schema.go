@@ -28,8 +28,6 @@
 //
 // To add a file, leave out answer, error and http, and run go test ./schema
 // -update.
-//
-// The program in generate also writes the clients' lists of activities.
 package schema
 
 //go:generate go run ./generate

@@ -52,6 +52,11 @@ type Guard struct {
 	Name       string // also the name of its folder in functions/
 	Message    string // the text for a refused user
 	Activities []Activity
+
+	// These describe the function in template.yaml. No decision depends on them.
+	Description  string // one sentence; empty: it names the first activity
+	MemorySize   int    // MB, 128 to 10,240; 0: as in Globals
+	DelayedQueue bool   // the function puts jobs that must wait on DelayedQueue
 }
 
 // An Activity is something that users do, with its limit.
@@ -93,6 +98,9 @@ func (a Activity) For(tier string) policy.Policy {
 func (g Guard) Validate() error {
 	if g.Name == "" || g.Message == "" || len(g.Activities) == 0 {
 		return fmt.Errorf("guard %q needs a name, a message and activities", g.Name)
+	}
+	if g.MemorySize != 0 && (g.MemorySize < 128 || g.MemorySize > 10240) {
+		return fmt.Errorf("%s: MemorySize is %d, want 128 to 10240, or 0 for the one of Globals", g.Name, g.MemorySize)
 	}
 	seen := make(map[string]bool, len(g.Activities))
 	for _, a := range g.Activities {

@@ -1,49 +1,65 @@
-// Command generate writes the files that follow from internal/limits and from
-// the schemas: the list of activities of each client, and openapi.json. It runs
-// in the folder schema, as go generate does.
+// Command generate writes openapi.json from the schemas. It runs in the folder
+// schema, as go generate does.
 package main
 
 import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
-
-	"github.com/cric-talk/guards/internal/workbench/lists"
-	"github.com/cric-talk/guards/limits"
+	"regexp"
+	"strings"
 )
 
 func main() {
-	if err := write(".."); err != nil {
+	document, err := openAPI(".")
+	if err == nil {
+		err = os.WriteFile("openapi.json", document, 0o600)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}
 }
 
-// write writes all generated files of the repository at root.
-func write(root string) error {
-	files, err := generate(root)
-	if err != nil {
-		return err
-	}
-	for name, content := range files {
-		path := filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-			return err
+// openapi.tmpl is the document with $event, $answer and $problem in place of
+// their schemas.
+//
+//go:embed openapi.tmpl
+var template string
+
+// openAPI returns the OpenAPI document of a guard's HTTP form. It contains the
+// schemas of a folder, so that a tool needs only one file.
+func openAPI(folder string) ([]byte, error) {
+	document := template
+	for _, name := range []string{"event", "answer", "problem"} {
+		schema, err := fs.ReadFile(os.DirFS(folder), name+".schema.json")
+		if err != nil {
+			return nil, err
 		}
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			return err
-		}
+		document = strings.Replace(document, `"$`+name+`"`, component(string(schema)), 1)
 	}
-	return nil
+	var out bytes.Buffer
+	if err := json.Indent(&out, []byte(document), "", "  "); err != nil {
+		return nil, fmt.Errorf("openapi.json: %w", err)
+	}
+	out.WriteByte('\n')
+	return out.Bytes(), nil
 }
 
-// generate returns the content of each generated file, by its path in the
-// repository. It reads the schemas of the repository at root.
-func generate(root string) (map[string][]byte, error) {
-	files, err := lists.Clients(limits.All)
-	if err != nil {
-		return nil, err
-	}
-	files["schema/openapi.json"], err = openAPI(filepath.Join(root, "schema"))
-	return files, err
+var (
+	identity  = regexp.MustCompile(`(?m)^  "\$(schema|id)": .*\n`)
+	reference = regexp.MustCompile(`"(\w)(\w+)\.schema\.json"`)
+)
+
+// component returns a schema as a component: it has no identity of its own, and
+// its references lead to other components.
+func component(schema string) string {
+	schema = strings.TrimSpace(identity.ReplaceAllString(schema, ""))
+	return reference.ReplaceAllStringFunc(schema, func(found string) string {
+		match := reference.FindStringSubmatch(found)
+		return `"#/components/schemas/` + strings.ToUpper(match[1]) + match[2] + `"`
+	})
 }

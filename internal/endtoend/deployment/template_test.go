@@ -56,10 +56,11 @@ func TestTemplateRulesFindEachFault(t *testing.T) {
 
 // The dashboard is JSON in a string of the template.
 func TestTemplateDashboardShowsEachMetric(t *testing.T) {
-	body, ok := at(parse(t, transform(t)), "Resources.Dashboard.Properties.DashboardBody.Fn::Sub").(string)
+	sub, ok := at(parse(t, transform(t)), "Resources.Dashboard.Properties.DashboardBody.Fn::Sub").([]any)
 	if !ok {
 		t.Fatal("the template has no dashboard")
 	}
+	body := strings.Replace(sub[0].(string), "${Durations}", at(sub[1], "Durations.Fn::Sub").(string), 1)
 	var board struct {
 		Widgets []struct {
 			Type       string

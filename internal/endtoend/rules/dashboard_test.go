@@ -13,7 +13,12 @@ import (
 // widgets returns the widgets of the dashboard by their titles, each as JSON. A name in ${} is cut to the name.
 func widgets(t *testing.T) map[string]string {
 	t.Helper()
-	body, _ := at(whole(t), "Resources.Dashboard.Properties.DashboardBody").(string)
+	parts, _ := at(whole(t), "Resources.Dashboard.Properties.DashboardBody").([]any)
+	if len(parts) != 2 {
+		t.Fatal("DashboardBody in template.yaml is no !Sub with a text and the lines of the guards")
+	}
+	body, _ := parts[0].(string)
+	body = strings.Replace(body, "${Durations}", show(at(parts[1], "Durations")), 1)
 	body = regexp.MustCompile(`\$\{([^}]+)\}`).ReplaceAllString(body, "$1")
 	var board struct{ Widgets []json.RawMessage }
 	if err := json.Unmarshal([]byte(body), &board); err != nil {

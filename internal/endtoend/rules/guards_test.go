@@ -2,31 +2,71 @@ package rules_test
 
 import (
 	"os"
-	"path"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
-	"github.com/cric-talk/guards/limits"
+	app "github.com/cric-talk/guards/limits"
 )
 
-// Each sentence names a file and a line, and what to add there. guards new writes all of it.
-func TestEachGuardHasAllItsPieces(t *testing.T) {
-	missing, err := scaffold.Missing(read(t, "template.yaml"), limits.All)
+func TestGeneratedFilesFollowFromTheGuards(t *testing.T) {
+	stale, err := scaffold.Stale(os.DirFS("."), app.All)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sentence := range missing {
-		t.Error(sentence)
+	for _, c := range stale {
+		t.Errorf("%s is stale: run go run ./cmd/guards generate (-want +got):\n%s", c.File, cmp.Diff(c.After, c.Before))
 	}
-	for _, g := range limits.All {
-		for file, how := range map[string]string{
-			"main.go":    "write it as functions/posts-guard/main.go",
-			"event.json": "write an event that the guard accepts, as functions/posts-guard/event.json",
+}
+
+// A file that is missing or has lost its markers would never be stale.
+func TestEachGeneratedFileOfThisProjectIsGenerated(t *testing.T) {
+	one := limits.Guard{Name: "negatives-guard", Message: "m", Activities: []limits.Activity{{Name: "upload_negative", Limit: policy.Must("5/1m")}}}
+	stale, err := scaffold.Stale(os.DirFS("."), append(slices.Clone(app.All), one))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range stale {
+		got = append(got, c.File)
+	}
+	want := []string{
+		"client/activities.go", "clients/python/src/guards/_activities.py", "clients/typescript/src/activities.ts", "docs/limits.md",
+		"functions/negatives-guard/event.json", "template.yaml",
+	}
+	if diff := cmp.Diff(want, slices.Sorted(slices.Values(got))); diff != "" {
+		t.Errorf("files that follow from one more guard (-want +got):\n%s", diff)
+	}
+}
+
+// One text makes these pieces of all guards. So this test repeats what each piece must be.
+func TestEachGuardCanBeCalled(t *testing.T) {
+	invoke := show(at(whole(t), "Resources.InvokePolicy.Properties.PolicyDocument.Statement"))
+	for _, g := range app.All {
+		id := scaffold.LogicalID(g.Name)
+		permission := func(action, by string) string {
+			return `{"Condition":"OpensUrls","Properties":{"Action":"` + action + `","FunctionName":"` + id + `Function",` +
+				by + `},"Type":"AWS::Lambda::Permission"}`
+		}
+		for path, want := range map[string]string{
+			"Resources." + id + "Url": `{"Condition":"OpensUrls","Properties":{"AuthType":"AWS_IAM","TargetFunctionArn":"` + id +
+				`Function"},"Type":"AWS::Lambda::Url"}`,
+			"Resources." + id + "UrlPermission":                 permission("lambda:InvokeFunctionUrl", `"FunctionUrlAuthType":"AWS_IAM","Principal":"UrlPrincipal"`),
+			"Resources." + id + "UrlInvokePermission":           permission("lambda:InvokeFunction", `"InvokedViaFunctionUrl":true,"Principal":"UrlPrincipal"`),
+			"Resources." + id + "Function.Metadata.BuildMethod": "makefile",
+			"Outputs." + id + "Arn":                             `{"Value":"` + id + `Function.Arn"}`,
 		} {
-			name := path.Join("functions", g.Name, file)
-			if _, err := os.Stat(name); err != nil {
-				t.Errorf("%s:1: %s has no such file: %s", name, g.Name, how)
+			if got := show(at(whole(t), path)); got != want {
+				t.Errorf("%s in template.yaml is %s, want %s", path, got, want)
 			}
+		}
+		if n := strings.Count(invoke, `"`+id+`Function.Arn"`); n != 2 {
+			t.Errorf("InvokePolicy names %s %d times, want it for lambda:InvokeFunction and for lambda:InvokeFunctionUrl", id, n)
 		}
 	}
 }

@@ -29,6 +29,7 @@ type commands struct {
 	Revoke  revokeCommand  `cmd:"" help:"Take back everything that was granted to a user."`
 
 	New        newCommand        `cmd:"" help:"Add a guard or an activity to a checkout of this project."`
+	Generate   generateCommand   `cmd:"" help:"Write what follows from limits.go: parts of the template, and lists of activities."`
 	Version    versionCommand    `cmd:"" help:"Print the version, the commit and its date."`
 	Completion completionCommand `cmd:"" help:"Print a script that completes commands in bash, zsh or fish."`
 	Complete   completeCommand   `cmd:"" hidden:"" passthrough:"" help:"Print the words that can complete the last one."`

@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/workbench/lists"
+	"github.com/cric-talk/guards/internal/workbench/scaffold"
 )
 
 type listCommand struct {
@@ -49,13 +49,13 @@ func (c *listCommand) Run(ctx context.Context, con console) error {
 	case c.JSON:
 		return con.printJSON(all)
 	case c.Markdown:
-		_, err := io.WriteString(con.out, lists.Markdown(con.guards))
+		_, err := io.WriteString(con.out, scaffold.Markdown(con.guards))
 		return err
 	}
 	var t textTable
 	t.row("FUNCTION", "ACTIVITY", "LIMIT", "TIERS")
 	for _, l := range all {
-		t.row(l.Function, l.Activity, l.Policy, lists.Tiers(l.Tiers, ""))
+		t.row(l.Function, l.Activity, l.Policy, scaffold.Tiers(l.Tiers, ""))
 	}
 	return t.write(con.out, con.width)
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rogpeppe/go-internal/diff"
-
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
@@ -25,8 +23,10 @@ type newCommand struct {
 
 // Help returns the text below the command's flags.
 func (newCommand) Help() string {
-	return `The command changes files of a checkout and nothing else. See the changes with
-git diff, then run make check. Quote a limit that contains a space. Examples:
+	return `The command changes files of a checkout and nothing else: limits.go and what
+follows from it. It knows the limits that it was built from: after a change of
+limits.go, write go run ./cmd/guards in place of guards. See the changes with git
+diff, then run make check. Quote a limit that contains a space. Examples:
   guards new photos-guard upload_photo 5/1m
   guards new photos-guard upload_photo 5/1m --tier premium=20/1m
   guards new sms-guard send_code "minute: 1/1m, day: 10/1d"
@@ -42,15 +42,7 @@ type addition struct {
 	Tiers    limits.Tiers  `json:"tiers,omitempty"`
 	Checkout string        `json:"checkout"`
 	DryRun   bool          `json:"dryRun"`
-	Files    []changed     `json:"files"`
-}
-
-// A changed file is one that the command wrote, or would write.
-type changed struct {
-	File string `json:"file"`
-	New  bool   `json:"new"`
-	What string `json:"what"`
-	Diff string `json:"diff,omitempty"` // only with --dry-run
+	Files    []changedFile `json:"files"`
 }
 
 // Run adds the guard or the activity.
@@ -59,27 +51,32 @@ func (c *newCommand) Run(con console) (err error) {
 	if err != nil {
 		return err
 	}
-	checkout, err := scaffold.Open(c.Dir)
-	if errors.Is(err, scaffold.ErrNoCheckout) {
-		return hint{error: err, advice: "run the command in a checkout, or name one with --dir"}
-	}
+	project, err := openProject(c.Dir, con.guards)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, checkout.Close()) }()
-	if err := c.known(checkout, r); err != nil {
+	defer func() { err = errors.Join(err, project.Close()) }()
+	if err := c.known(con.guards, r); err != nil {
 		return err
 	}
-	changes, err := checkout.Add(r)
+	changes, err := project.Add(r)
 	if err != nil {
 		return err
 	}
 	if !c.DryRun {
-		if err := checkout.Write(changes); err != nil {
+		if err := project.Write(changes); err != nil {
 			return err
 		}
 	}
-	return c.print(con, checkout, r, changes)
+	a := addition{r.Guard, r.Activity.Name, r.Activity.Limit, r.Activity.Tiers, project.Dir, c.DryRun, changedFiles(changes, c.DryRun)}
+	if c.JSON {
+		return con.printJSON(a)
+	}
+	if err := con.printChanges(a.Files); err != nil {
+		return err
+	}
+	c.next(con, r)
+	return nil
 }
 
 // request reads the words and the limits.
@@ -107,12 +104,12 @@ func (c *newCommand) request() (r scaffold.Request, err error) {
 }
 
 // known refuses a guard that --guard misspells.
-func (c *newCommand) known(checkout *scaffold.Checkout, r scaffold.Request) error {
+func (c *newCommand) known(guards limits.Guards, r scaffold.Request) error {
 	var names []string
-	for _, g := range checkout.Guards() {
+	for _, g := range guards {
 		names = append(names, g.Name)
 	}
-	if r.New || len(names) == 0 || slices.Contains(names, r.Guard) {
+	if r.New || slices.Contains(names, r.Guard) {
 		return nil
 	}
 	if meant, ok := nearest(r.Guard, names); ok {
@@ -124,51 +121,15 @@ func (c *newCommand) known(checkout *scaffold.Checkout, r scaffold.Request) erro
 	}
 }
 
-// print prints each changed file with what it changed.
-func (c *newCommand) print(con console, checkout *scaffold.Checkout, r scaffold.Request, changes []scaffold.Change) error {
-	a := addition{
-		Guard: r.Guard, Activity: r.Activity.Name, Limit: r.Activity.Limit, Tiers: r.Activity.Tiers,
-		Checkout: checkout.Dir, DryRun: c.DryRun,
-	}
-	var t textTable
-	t.row("FILE", "CHANGE")
-	for _, change := range changes {
-		what := change.What
-		if change.New {
-			what = "new: " + what
-		}
-		t.row(change.File, what)
-		f := changed{File: change.File, New: change.New, What: change.What}
-		if c.DryRun {
-			before := "a/" + change.File
-			if change.New {
-				before = "/dev/null"
-			}
-			f.Diff = string(diff.Diff(before, []byte(change.Before), "b/"+change.File, []byte(change.After)))
-		}
-		a.Files = append(a.Files, f)
-	}
-	if c.JSON {
-		return con.printJSON(a)
-	}
-	if err := t.write(con.out, con.width); err != nil {
-		return err
-	}
-	for _, f := range a.Files {
-		if f.Diff != "" {
-			if _, err := fmt.Fprint(con.out, "\n"+f.Diff); err != nil {
-				return err
-			}
-		}
-	}
+// next tells what to do after the command.
+func (c *newCommand) next(con console, r scaffold.Request) {
 	if c.DryRun {
 		con.note("nothing was written, because of --dry-run")
-		return nil
+		return
 	}
 	con.note("next, try it: go run ./cmd/guards check " + r.Activity.Name + " --user u1")
 	con.note("then run make check, and deploy")
-	if r.Activity.Limit.Queues() && (r.New || r.Guard != "jobs-guard") { // the template has a queue for jobs-guard only
+	if g, _ := con.guards.Named(r.Guard); r.Activity.Limit.Queues() && !g.DelayedQueue {
 		con.note("a delayed job of this guard gets a time, but no queue takes it: see docs/delayed-jobs.md")
 	}
-	return nil
 }

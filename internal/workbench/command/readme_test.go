@@ -15,9 +15,6 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-
-	"github.com/cric-talk/guards/internal/workbench/lists"
-	"github.com/cric-talk/guards/limits"
 )
 
 // A trial describes how to run the snippets that begin with a certain text.
@@ -39,6 +36,7 @@ var trials = []trial{
 	{begins: "go run ./cmd/guards replay "},
 	{begins: "gzip -c docs/traffic/"},
 	{begins: "go run ./cmd/guards verify "},
+	{begins: "go run ./cmd/guards generate", notRun: "it changes a checkout; generate.txtar runs it"},
 	{begins: "go run ./cmd/guards new ", notRun: "it changes a checkout; internal/workbench/scaffold follows docs/extending.md"},
 	{begins: "go run ./cmd/guards serve", notRun: "the other snippets run while it runs"},
 	{begins: "go run ./cmd/guards erase ", status: wrongUse}, // it asks for confirmation, and no person can answer
@@ -180,14 +178,4 @@ func invoke(endpoint, name, payload, file string) error {
 		return err
 	}
 	return os.WriteFile(file, body, 0o600)
-}
-
-func TestTheDocumentsShowTheLimitsOfTheCode(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/limits.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if table := lists.Markdown(limits.All); !strings.Contains(string(page), "\n\n"+table+"\n") {
-		t.Errorf("docs/limits.md does not contain the output of guards limits --markdown:\n%s", table)
-	}
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/workbench/lists"
+	"github.com/cric-talk/guards/internal/workbench/scaffold"
 )
 
 //go:embed assets
@@ -89,7 +89,7 @@ func newActivityView(a limits.Activity) activityView {
 	for _, rate := range a.Limit.Rates() {
 		kinds = append(kinds, rate.Kind)
 	}
-	v.Kind, v.Tiers = strings.Join(slices.Compact(kinds), ", "), lists.Tiers(a.Tiers, "")
+	v.Kind, v.Tiers = strings.Join(slices.Compact(kinds), ", "), scaffold.Tiers(a.Tiers, "")
 	return v
 }
 

@@ -3,218 +3,142 @@ package scaffold
 import (
 	"fmt"
 	"go/ast"
+	"go/format"
 	"go/parser"
 	"go/token"
+	"slices"
 	"strconv"
-
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
+	"strings"
 )
 
-// A source is the text of limits.go with what it means.
+// A source is a file of Go with its syntax. It knows where something stands and
+// evaluates nothing but literal texts.
 type source struct {
-	text   string
-	guards limits.Guards // in the order of All
-
-	files   *token.FileSet
-	texts   map[string]string            // constants and variables that hold a text
-	values  map[string]*ast.CompositeLit // variables with a composite value
-	blocks  map[string]*ast.GenDecl      // the declaration of each variable
-	byGuard map[string]string            // a guard's variable, by its name
+	name, text string
+	tokens     *token.FileSet
+	file       *ast.File
 }
 
-// parse reads limits.go.
-func parse(text string) (*source, error) {
-	s, err := declarations(limitsFile, text)
+// parse reads a file of the project.
+func (p *Project) parse(name string) (*source, error) {
+	text, err := p.read(name)
 	if err != nil {
 		return nil, err
 	}
-	all := s.values["All"]
-	if all == nil {
-		return nil, fmt.Errorf("%s has no list All", limitsFile)
-	}
-	for _, e := range all.Elts {
-		variable, ok := e.(*ast.Ident)
-		if !ok || s.values[variable.Name] == nil {
-			return nil, s.unknown(e)
-		}
-		g, err := s.guard(s.values[variable.Name])
-		if err != nil {
-			return nil, err
-		}
-		s.guards = append(s.guards, g)
-		s.byGuard[g.Name] = variable.Name
-	}
-	return s, nil
+	s := &source{name: name, text: text, tokens: token.NewFileSet()}
+	s.file, err = parser.ParseFile(s.tokens, name, text, parser.SkipObjectResolution)
+	return s, err
 }
 
-// declarations reads only the constants and variables of a file.
-func declarations(name, text string) (*source, error) {
-	s := &source{
-		text: text, files: token.NewFileSet(), texts: map[string]string{},
-		values: map[string]*ast.CompositeLit{}, blocks: map[string]*ast.GenDecl{}, byGuard: map[string]string{},
-	}
-	file, err := parser.ParseFile(s.files, name, text, parser.SkipObjectResolution)
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range file.Decls {
-		if block, ok := d.(*ast.GenDecl); ok {
-			s.declare(block)
+// all returns the nodes of one type.
+func all[N ast.Node](s *source) (found []N) {
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if n, ok := n.(N); ok {
+			found = append(found, n)
 		}
-	}
-	return s, nil
+		return true
+	})
+	return found
 }
 
-// declare notes what a block of constants or variables declares.
-func (s *source) declare(block *ast.GenDecl) {
-	for _, spec := range block.Specs {
-		v, ok := spec.(*ast.ValueSpec)
-		if !ok || len(v.Names) != 1 || len(v.Values) != 1 {
-			continue
-		}
-		name := v.Names[0].Name
-		s.blocks[name] = block
-		switch value := v.Values[0].(type) {
-		case *ast.BasicLit:
-			if text, err := strconv.Unquote(value.Value); err == nil {
-				s.texts[name] = text
-			}
-		case *ast.CompositeLit:
-			s.values[name] = value
+// names returns the literal names of guards and activities.
+func (s *source) names() (names []string) {
+	for _, lit := range all[*ast.CompositeLit](s) {
+		if name := literal(field(lit, "Name")); name != "" {
+			names = append(names, name)
 		}
 	}
+	return names
 }
 
-// unknown returns the error for a part of the file that has another form than
-// this program writes.
-func (s *source) unknown(n ast.Node) error {
-	return fmt.Errorf("%s: this line has a form that guards new can't read; the other guards of the file are examples", s.files.Position(n.Pos()))
-}
-
-// fields calls set for each field of a composite value.
-func (s *source) fields(v ast.Expr, set func(name string, value ast.Expr) error) error {
-	lit, ok := v.(*ast.CompositeLit)
-	if !ok {
-		return s.unknown(v)
-	}
-	for _, e := range lit.Elts {
-		pair, ok := e.(*ast.KeyValueExpr)
-		if !ok {
-			return s.unknown(e)
-		}
-		name, ok := pair.Key.(*ast.Ident)
-		if !ok {
-			return s.unknown(e)
-		}
-		if err := set(name.Name, pair.Value); err != nil {
-			return err
+// value returns what a declaration gives to a name, or nil.
+func (s *source) value(name string) ast.Expr {
+	for _, v := range all[*ast.ValueSpec](s) {
+		if len(v.Names) == 1 && v.Names[0].Name == name && len(v.Values) == 1 {
+			return v.Values[0]
 		}
 	}
 	return nil
 }
 
-func (s *source) guard(v ast.Expr) (g limits.Guard, err error) {
-	err = s.fields(v, func(name string, value ast.Expr) (err error) {
-		switch name {
-		case "Name":
-			g.Name, err = s.string(value)
-		case "Message":
-			g.Message, err = s.string(value)
-		case "Activities":
-			lit, ok := value.(*ast.CompositeLit)
-			if !ok {
-				return s.unknown(value)
-			}
-			for _, e := range lit.Elts {
-				a, err := s.activity(e)
-				if err != nil {
-					return err
-				}
-				g.Activities = append(g.Activities, a)
-			}
-		default:
-			return s.unknown(value)
+// named returns the constant or variable that holds a text, or the quoted text.
+func (s *source) named(text string) string {
+	for _, v := range all[*ast.ValueSpec](s) {
+		if len(v.Names) == 1 && len(v.Values) == 1 && literal(v.Values[0]) == text {
+			return v.Names[0].Name
 		}
-		return err
-	})
-	return g, err
-}
-
-func (s *source) activity(v ast.Expr) (a limits.Activity, err error) {
-	err = s.fields(v, func(name string, value ast.Expr) (err error) {
-		switch name {
-		case "Name":
-			a.Name, err = s.string(value)
-		case "Label":
-			a.Label, err = s.string(value)
-		case "Limit":
-			a.Limit, err = s.policy(value)
-		case "Tiers":
-			a.Tiers, err = s.tiers(value)
-		case "Unlimited":
-			word, ok := value.(*ast.Ident)
-			if !ok {
-				return s.unknown(value)
-			}
-			a.Unlimited = word.Name == "true"
-		default:
-			return s.unknown(value)
-		}
-		return err
-	})
-	return a, err
-}
-
-func (s *source) tiers(v ast.Expr) (limits.Tiers, error) {
-	lit, ok := v.(*ast.CompositeLit)
-	if !ok {
-		return nil, s.unknown(v)
 	}
-	tiers := limits.Tiers{}
+	return strconv.Quote(text)
+}
+
+// activities returns the list of activities of a guard, or nil.
+func (s *source) activities(guard string) *ast.CompositeLit {
+	for _, lit := range all[*ast.CompositeLit](s) {
+		if list, ok := field(lit, "Activities").(*ast.CompositeLit); ok && literal(field(lit, "Name")) == guard {
+			return list
+		}
+	}
+	return nil
+}
+
+// field returns the value of a field of a composite value, or nil.
+func field(lit *ast.CompositeLit, name string) ast.Expr {
 	for _, e := range lit.Elts {
-		pair, ok := e.(*ast.KeyValueExpr)
-		if !ok {
-			return nil, s.unknown(e)
-		}
-		name, err := s.string(pair.Key)
-		if err != nil {
-			return nil, err
-		}
-		if tiers[name], err = s.policy(pair.Value); err != nil {
-			return nil, err
+		if pair, ok := e.(*ast.KeyValueExpr); ok {
+			if key, ok := pair.Key.(*ast.Ident); ok && key.Name == name {
+				return pair.Value
+			}
 		}
 	}
-	return tiers, nil
+	return nil
 }
 
-// policy reads policy.Must("10/1m").
-func (s *source) policy(v ast.Expr) (p policy.Policy, err error) {
-	call, ok := v.(*ast.CallExpr)
-	if !ok || len(call.Args) != 1 {
-		return p, s.unknown(v)
+// literal returns a literal text, or an empty one for anything else.
+func literal(e ast.Expr) string {
+	if lit, ok := e.(*ast.BasicLit); ok {
+		if text, err := strconv.Unquote(lit.Value); err == nil {
+			return text
+		}
 	}
-	text, err := s.string(call.Args[0])
+	return ""
+}
+
+// An insertion is a text to put before an offset.
+type insertion struct {
+	at   int
+	text string
+}
+
+// element returns the insertion of an element at the end of a list.
+func (s *source) element(list *ast.CompositeLit, text string) insertion {
+	if len(list.Elts) == 0 {
+		return insertion{s.offset(list.Rbrace), text}
+	}
+	last := list.Elts[len(list.Elts)-1].End()
+	if at := s.endOfLine(last); at < s.offset(list.Rbrace) {
+		return insertion{at, "\n" + text + ","}
+	}
+	return insertion{s.offset(last), ", " + text}
+}
+
+// change returns the file with insertions, in the form of gofmt.
+func (s *source) change(what string, insertions ...insertion) (Change, error) {
+	slices.SortFunc(insertions, func(a, b insertion) int { return b.at - a.at })
+	text := s.text
+	for _, i := range insertions {
+		text = text[:i.at] + i.text + text[i.at:]
+	}
+	formatted, err := format.Source([]byte(text))
 	if err != nil {
-		return p, err
+		err = fmt.Errorf("%s has a form that guards new can't change: %w", s.name, err)
 	}
-	if p, err = policy.Parse(text); err != nil {
-		return p, fmt.Errorf("%s: %w", s.files.Position(v.Pos()), err)
-	}
-	return p, nil
+	return Change{File: s.name, What: what, Before: s.text, After: string(formatted)}, err
 }
 
-// string reads a text, or the name of a constant of this file.
-func (s *source) string(v ast.Expr) (string, error) {
-	switch v := v.(type) {
-	case *ast.BasicLit:
-		if text, err := strconv.Unquote(v.Value); err == nil {
-			return text, nil
-		}
-	case *ast.Ident:
-		if text, ok := s.texts[v.Name]; ok {
-			return text, nil
-		}
-	}
-	return "", s.unknown(v)
+func (s *source) offset(p token.Pos) int { return s.tokens.Position(p).Offset }
+
+// endOfLine returns the offset of the line break after a position.
+func (s *source) endOfLine(p token.Pos) int {
+	from := s.offset(p)
+	return from + max(0, strings.IndexByte(s.text[from:], '\n'))
 }

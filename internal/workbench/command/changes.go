@@ -1,0 +1,68 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/workbench/scaffold"
+)
+
+// openProject finds the project that contains a folder.
+func openProject(folder string, guards limits.Guards) (*scaffold.Project, error) {
+	project, err := scaffold.Open(folder, guards)
+	switch {
+	case errors.Is(err, scaffold.ErrNoProject):
+		err = hint{error: err, advice: "run the command in a checkout, or name one with --dir"}
+	case errors.Is(err, scaffold.ErrOtherLimits):
+		err = hint{error: err, advice: "in place of guards, write go run ./cmd/guards, which has the limits of this file"}
+	}
+	return project, err
+}
+
+// A changedFile is one that a command wrote, or would write.
+type changedFile struct {
+	File string `json:"file"`
+	New  bool   `json:"new"`
+	What string `json:"what"`
+	Diff string `json:"diff,omitempty"`
+}
+
+// changedFiles describes changes, perhaps with the changed lines.
+func changedFiles(changes []scaffold.Change, lines bool) []changedFile {
+	files := make([]changedFile, len(changes))
+	for i, c := range changes {
+		files[i] = changedFile{File: c.File, New: c.New, What: c.What}
+		if !lines {
+			continue
+		}
+		before := "a/" + c.File
+		if c.New {
+			before = "/dev/null"
+		}
+		files[i].Diff = string(diff.Diff(before, []byte(c.Before), "b/"+c.File, []byte(c.After)))
+	}
+	return files
+}
+
+// printChanges prints a table of files, and below it their changed lines.
+func (c console) printChanges(files []changedFile) error {
+	var t textTable
+	t.row("FILE", "CHANGE")
+	for _, f := range files {
+		what := f.What
+		if f.New {
+			what = "new: " + what
+		}
+		t.row(f.File, what)
+	}
+	err := t.write(c.out, c.width)
+	for _, f := range files {
+		if f.Diff != "" && err == nil {
+			_, err = fmt.Fprint(c.out, "\n"+f.Diff)
+		}
+	}
+	return err
+}

@@ -1,0 +1,54 @@
+package command
+
+import (
+	"errors"
+)
+
+type generateCommand struct {
+	Check bool   `help:"Write nothing. If a file is stale, the exit status is 2."`
+	Dir   string `default:"." placeholder:"FOLDER" help:"The checkout, or a folder in it. Default: the current folder."`
+	JSON  bool   `name:"json" help:"Print one JSON document."`
+}
+
+// Help returns the text below the command's flags.
+func (generateCommand) Help() string {
+	return `The command writes what follows from limits.go: the guards' parts of
+template.yaml, the table in docs/limits.md, the clients' lists of activities, and
+missing sample events. In a file with other text, only lines between "begin
+generated" and "end generated" change. go generate runs it, too. Examples:
+  go run ./cmd/guards generate
+  go run ./cmd/guards generate --check`
+}
+
+// Run writes the stale files, or only lists them.
+func (c *generateCommand) Run(con console) (err error) {
+	project, err := openProject(c.Dir, con.guards)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, project.Close()) }()
+	changes, err := project.Stale()
+	if err == nil && !c.Check {
+		err = project.Write(changes)
+	}
+	if err != nil {
+		return err
+	}
+	files := changedFiles(changes, false)
+	switch {
+	case c.JSON:
+		err = con.printJSON(struct {
+			Checkout string        `json:"checkout"`
+			Check    bool          `json:"check"`
+			Files    []changedFile `json:"files"`
+		}{project.Dir, c.Check, files})
+	case len(files) == 0:
+		con.note("nothing is stale")
+	default:
+		err = con.printChanges(files)
+	}
+	if err == nil && c.Check && len(files) > 0 {
+		err = hint{error: errors.New("stale: " + several(int64(len(files)), "file")), advice: "run go run ./cmd/guards generate"}
+	}
+	return err
+}

@@ -1,0 +1,233 @@
+package scaffold
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+	app "github.com/cric-talk/guards/limits"
+)
+
+const root = "../../.."
+
+func open(t *testing.T, folder string, guards limits.Guards) *Project {
+	t.Helper()
+	p, err := Open(folder, guards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+func upload(text string) limits.Activity {
+	return limits.Activity{Name: "upload_negative", Limit: policy.Must(text)}
+}
+
+func TestAddChangesEveryFile(t *testing.T) {
+	a := upload("minute: 5/1m, day: 50/1d")
+	a.Tiers = limits.Tiers{"premium": policy.Must("minute: 10/1m, day: 99/1d"), "basic": policy.Must("minute: 1/1m, day: 2/1d")}
+	changes, err := open(t, ".", app.All).Add(Request{Guard: "negatives-album-guard", New: true, Activity: a}) // a folder of the checkout will do
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"limits/limits.go", "functions/negatives-album-guard/main.go", "limits/limits_test.go", "CHANGELOG.md",
+		"template.yaml", "docs/limits.md",
+		"client/activities.go", "clients/python/src/guards/_activities.py", "clients/typescript/src/activities.ts",
+		"functions/negatives-album-guard/event.json",
+	}
+	if diff := cmp.Diff(want, names(changes)); diff != "" {
+		t.Errorf("changed files (-want +got):\n%s", diff)
+	}
+	for file, parts := range map[string][]string{
+		"limits/limits.go": {
+			"\tNegativesAlbum = limits.Guard{\n\t\tName:    \"negatives-album-guard\",\n\t\tMessage: tooMany,\n",
+			"\n\t\t\t{Name: \"upload_negative\", Limit: policy.Must(\"minute: 5/1m, day: 50/1d\"), Tiers: limits.Tiers{" +
+				"\"basic\": policy.Must(\"minute: 1/1m, day: 2/1d\"), \"premium\": policy.Must(\"minute: 10/1m, day: 99/1d\")}},\n\t\t},\n\t}\n",
+			", NegativesAlbum}\n",
+		},
+		"limits/limits_test.go":                      {"\t{\"negatives-album-guard\", long, \"upload_negative\", \"minute: 5/1m, day: 50/1d\", map[string]string{\"basic\": \"minute: 1/1m, day: 2/1d\", \"premium\": \"minute: 10/1m, day: 99/1d\"}, \"\"},\n}\n"},
+		"functions/negatives-album-guard/main.go":    {"func main() { os.Exit(lambdafn.Guard(limits.All, \"negatives-album-guard\")) }\n"},
+		"functions/negatives-album-guard/event.json": {`{"userId": "u1", "activity": "upload_negative"}`},
+		"CHANGELOG.md":                               {"\n### Added\n\n- **`negatives-album-guard`** is a new guard."},
+		"template.yaml":                              {"\n  NegativesAlbumGuardFunction:\n", "\n  NegativesAlbumGuardArn:\n"},
+	} {
+		for _, part := range parts {
+			if i := slices.Index(want, file); !strings.Contains(changes[i].After, part) {
+				t.Errorf("%s does not contain %q", file, part)
+			}
+		}
+	}
+}
+
+func TestAddAnActivity(t *testing.T) {
+	for guard, after := range map[string]string{ // the last activity has one line, or several
+		"posts-guard": "\t\t\t{Name: \"view\", Unlimited: true},\n", "chat-guard": "burst 3 keep 1h\")},\n\t\t\t},\n",
+	} {
+		changes, err := open(t, root, app.All).Add(Request{Guard: guard, Activity: upload("5/1m")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(names(changes), templateFile) || len(changes) != 7 {
+			t.Errorf("%s: changed %q", guard, names(changes))
+		}
+		if want := after + "\t\t\t{Name: \"upload_negative\", Limit: policy.Must(\"5/1m\")},\n\t\t},\n"; !strings.Contains(changes[0].After, want) {
+			t.Errorf("limits.go lacks %q:\n%s", want, changes[0].After)
+		}
+	}
+}
+
+func TestAddRefuses(t *testing.T) {
+	c := open(t, root, app.All)
+	long := strings.Repeat("a", 38) + "-guard"
+	for _, tt := range []struct {
+		want string
+		r    Request
+	}{
+		{"posts-guard exists already; to add an activity to it, write: guards new --guard posts-guard upload_negative LIMIT", Request{"posts-guard", true, upload("5/1m")}},
+		{"create_post is already an activity of posts-guard", Request{"posts-guard", true, limits.Activity{Name: "create_post", Limit: policy.Must("5/1m")}}},
+		{"want at most 43", Request{long, true, upload("5/1m")}},
+		{"that end in -guard, such as photos-guard", Request{"negatives", true, upload("5/1m")}},
+		{"that end in -guard", Request{"Negatives-guard", true, upload("5/1m")}},
+		{"that end in -guard", Request{"x-ray-guard", true, upload("5/1m")}}, // the Makefile would look for functions/xray-guard
+		{"that end in -guard", Request{"../negatives-guard", true, upload("5/1m")}},
+		{`there is no guard "negatives-guard"`, Request{"negatives-guard", false, upload("5/1m")}},
+		{"pin is already an activity of pins-guard", Request{"negatives-guard", true, limits.Activity{Name: "pin", Limit: policy.Must("5/1m")}}},
+		{`name contains '-', want a to z and _`, Request{"negatives-guard", true, limits.Activity{Name: "upload-negative", Limit: policy.Must("5/1m")}}},
+		{`name is "__proto__", want it to begin and end with a letter`, Request{"negatives-guard", true, limits.Activity{Name: "__proto__", Limit: policy.Must("5/1m")}}},
+		{"name has 37 characters", Request{"negatives-guard", true, limits.Activity{Name: strings.Repeat("a", 37), Limit: policy.Must("5/1m")}}},
+		{`tier "t"`, Request{"negatives-guard", true, limits.Activity{Name: "a", Limit: policy.Must("5/1m"), Tiers: limits.Tiers{"t": policy.Must("5/1h")}}}},
+	} {
+		if changes, err := c.Add(tt.r); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%+v: %q, %v, want the error %s", tt.r, names(changes), err, tt.want)
+		}
+	}
+}
+
+func TestAVariableGetsANameThatIsFree(t *testing.T) {
+	for guard, want := range map[string]string{"negatives-guard": "Negatives", "all-guard": "AllGuard", "web2-sms-guard": "Web2Sms"} {
+		if got, err := open(t, root, app.All).variable(guard); got != want || err != nil {
+			t.Errorf("%s: %s, %v, want %s", guard, got, err, want)
+		}
+	}
+}
+
+var mapsOnly = limits.Guards{{Name: "maps-guard", Message: "m", Activities: []limits.Activity{{Name: "move_map", Limit: policy.Must("5/1m")}}}}
+
+// project makes a small project whose limits.go and limits_test.go have these
+// texts. Its generated files follow from mapsOnly.
+func project(t *testing.T, page, promises string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	template := after(t, folder(), mapsOnly)["template.yaml"]
+	for name, text := range map[string]string{
+		"go.mod": "module m\n", "template.yaml": template, "limits/limits.go": page, "limits/limits_test.go": promises, "CHANGELOG.md": "",
+		"functions/maps-guard/event.json": "{}",
+	} {
+		if err := os.MkdirAll(filepath.Dir(dir+"/"+name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// Each row is a limits.go with a form that Add can't change.
+func TestAddNamesWhatItCannotRead(t *testing.T) {
+	const head, table = "package limits\n", "package limits\nvar promised = []row{}\n"
+	photos := Request{Guard: "photos-guard", New: true, Activity: upload("5/1m")}
+	more := Request{Guard: "maps-guard", Activity: upload("5/1m")}
+	for _, tt := range []struct {
+		page, promises string
+		r              Request
+		want           string
+	}{
+		{head, table, photos, "limits/limits.go has no list All of variables"},
+		{head + "var All = list(Maps)\n", table, photos, "has no list All of variables"},
+		{head + "var All = []Guard{{}}\n", table, photos, "the last guard of All is no variable of this file"},
+		{head + "var All = []Guard{Maps}\n", table, photos, "the last guard of All is no variable of this file"},
+		{head + "var Maps = Guard{}\nvar All = []Guard{Maps}\n", table, photos, "limits/limits.go has a form that guards new can't change: "}, // no block of variables
+		{head, table, more, `limits/limits.go has no guard with the Name "maps-guard" and a list of Activities`},
+		{head + "var Maps = Guard{Name: \"maps-guard\", Activities: list}\n", table, more, "and a list of Activities"},
+		{head + "var Maps = Guard{Name: \"maps-guard\", Activities: []Activity{}}\n", head, more, "limits/limits_test.go has no table named promised"},
+	} {
+		p := open(t, project(t, tt.page, tt.promises), mapsOnly)
+		if _, err := p.Add(tt.r); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q: %v, want an error with %s", tt.page, err, tt.want)
+		}
+	}
+}
+
+func TestAddRefusesStaleFiles(t *testing.T) {
+	p := open(t, project(t, "package limits\n", "package limits\n"), some)
+	const want = "template.yaml does not follow from the limits of this program: run go run ./cmd/guards generate, then go run ./cmd/guards new"
+	if _, err := p.Add(Request{Guard: "maps-guard", Activity: upload("5/1m")}); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func TestOpenRefusesALimitsFileThatItDoesNotKnow(t *testing.T) {
+	for page, want := range map[string]string{
+		"func": "limits/limits.go:1:1: expected 'package'",
+		"package limits\nvar Maps = Guard{Name: \"maps-guard\"}\nvar Cards = Guard{Name: \"cards-guard\"}\n": "limits/limits.go names cards-guard, and this program does not know it",
+	} {
+		if _, err := Open(project(t, page, ""), mapsOnly); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", page, err, want)
+		}
+	}
+}
+
+func TestOpenRefusesAnotherFolder(t *testing.T) {
+	if _, err := Open(t.TempDir(), app.All); err == nil || !strings.Contains(err.Error(), "is not in a checkout of this project") {
+		t.Error(err)
+	}
+	if _, err := Open("missing", app.All); err == nil || !strings.Contains(err.Error(), "there is no folder ") {
+		t.Error(err)
+	}
+}
+
+func TestTheChangelogGetsAnEntry(t *testing.T) {
+	for before, after := range map[string]string{
+		"# C\n\n## Unreleased\n\n### Added\n\n- a\n":             "# C\n\n## Unreleased\n\n### Added\n\n- new\n- a\n",
+		"# C\n\n## Unreleased\n\n## 1.0.0\n\n### Added\n\n- a\n": "# C\n\n## Unreleased\n\n### Added\n\n- new\n\n## 1.0.0\n\n### Added\n\n- a\n",
+		"# C\n\n## 1.0.0\n\n### Added\n\n- a\n":                  "# C\n\n## Unreleased\n\n### Added\n\n- new\n\n## 1.0.0\n\n### Added\n\n- a\n",
+		"# C\n\nAll changes.\n":                                  "# C\n\nAll changes.\n\n## Unreleased\n\n### Added\n\n- new\n",
+	} {
+		if got := withEntry(before, "- new\n"); got != after {
+			t.Errorf("%q becomes %q, want %q", before, got, after)
+		}
+	}
+}
+
+func names(changes []Change) (files []string) {
+	for _, c := range changes {
+		files = append(files, c.File)
+	}
+	return files
+}
+
+// A file in the place of a folder makes the last change fail.
+func TestWritePutsBackWhatItWrote(t *testing.T) {
+	p := open(t, project(t, "package limits\n", ""), mapsOnly)
+	changes := []Change{
+		{File: "limits/limits.go", Before: "package limits\n", After: "new"}, {File: "functions/a/main.go", New: true, After: "new"}, {File: "go.mod/b", New: true},
+	}
+	if err := p.Write(changes); err == nil {
+		t.Error("want an error")
+	}
+	if text, err := p.read("limits/limits.go"); text != "package limits\n" || err != nil {
+		t.Errorf("limits.go is %q, %v, want the old text", text, err)
+	}
+	if _, err := p.root.Stat("functions/a/main.go"); err == nil {
+		t.Error("a new file is still there")
+	}
+}

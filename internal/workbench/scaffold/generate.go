@@ -1,0 +1,160 @@
+package scaffold
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/cric-talk/guards/internal/limits"
+)
+
+//go:embed template.tmpl clients.tmpl
+var files embed.FS
+
+var texts = template.Must(template.New("").Funcs(template.FuncMap{"seconds": seconds}).ParseFS(files, "*.tmpl"))
+
+// A document is a file that follows from the guards. One with parts has other text
+// too: each part lies between two lines that name it, such as "# begin generated:
+// urls" and "# end generated: urls".
+type document struct {
+	file, what string
+	parts      []string // none: the whole file is generated
+}
+
+var documents = []document{
+	{templateFile, "the guards' functions, policies, URLs, alarms and outputs", []string{"functions", "backends", "urls", "dashboard", "alarms", "outputs"}},
+	{"docs/limits.md", "the table of limits", []string{"limits"}},
+	{"client/activities.go", "the client's list of activities", nil},
+	{"clients/python/src/guards/_activities.py", "the client's list of activities", nil},
+	{"clients/typescript/src/activities.ts", "the client's list of activities", nil},
+}
+
+// A Change is one file with its new text.
+type Change struct {
+	File string // its path in the project, with slashes
+	What string // what the new text has, for people
+	New  bool   // the file does not exist yet
+
+	Before, After string
+}
+
+// Stale returns a change for each file of a folder that does not say what follows
+// from the guards. A project need not have all of the files: Stale leaves out a
+// missing file with parts, and a client without a folder. It writes nothing.
+func Stale(folder fs.FS, guards limits.Guards) (changes []Change, err error) {
+	for _, g := range guards {
+		if err := errors.Join(g.Validate(), validName(g.Name)); err != nil {
+			return nil, err
+		}
+	}
+	for _, d := range documents {
+		c, err := d.change(folder, guards)
+		if err != nil {
+			return nil, err
+		}
+		if c.After != c.Before {
+			changes = append(changes, c)
+		}
+	}
+	for _, g := range guards {
+		file := path.Join("functions", g.Name, "event.json")
+		if _, err := fs.Stat(folder, file); errors.Is(err, fs.ErrNotExist) {
+			event := fmt.Sprintf("{\"userId\": \"u1\", \"activity\": %q}\n", g.Activities[0].Name)
+			changes = append(changes, Change{File: file, What: "a sample event", New: true, After: event})
+		}
+	}
+	return changes, nil
+}
+
+// change returns the document as it is in a folder and as it must be. Both are
+// empty if the project does not have it.
+func (d document) change(folder fs.FS, guards limits.Guards) (Change, error) {
+	before, err := fs.ReadFile(folder, d.file)
+	c := Change{File: d.file, What: d.what, New: errors.Is(err, fs.ErrNotExist), Before: string(before)}
+	if err != nil && !c.New {
+		return c, err
+	}
+	if _, err := fs.Stat(folder, path.Dir(d.file)); d.parts == nil && err == nil {
+		c.After = text(d.file, guards)
+	}
+	if d.parts == nil || c.New {
+		return c, nil
+	}
+	c.After = c.Before
+	for _, part := range d.parts {
+		if c.After, err = fill(c.After, part, text(part, guards)); err != nil {
+			return c, fmt.Errorf("%s %w", d.file, err)
+		}
+	}
+	return c, nil
+}
+
+// fill returns a text with other lines between the two lines that name a part.
+func fill(text, part, lines string) (string, error) {
+	begin, end := "begin generated: "+part, "end generated: "+part
+	between := regexp.MustCompile(`(.*` + begin + `\b.*\n)(?s:.*?)(.*` + end + `\b)`).FindStringSubmatchIndex(text)
+	if between == nil || strings.Count(text, begin) != 1 || strings.Count(text, end) != 1 {
+		return "", fmt.Errorf("has no single pair of lines with %q and %q: put the two around the place", begin, end)
+	}
+	return text[:between[3]] + lines + text[between[4]:], nil
+}
+
+// text returns a part or a file of guards.
+func text(name string, guards limits.Guards) string {
+	if name == "limits" {
+		return "\n" + Markdown(guards) + "\n" // some readers of Markdown want the empty lines
+	}
+	all := make([]described, len(guards))
+	for i, g := range guards {
+		all[i] = described{g, LogicalID(g.Name), false}
+		if g.Description == "" {
+			all[i].Description = "Limits how often one user does " + g.Activities[0].Name + "."
+		}
+		for _, a := range g.Activities {
+			all[i].Deletes = all[i].Deletes || !a.Unlimited && !a.Limit.Queues()
+		}
+	}
+	var b strings.Builder
+	if err := texts.ExecuteTemplate(&b, name, all); err != nil {
+		panic(err) // a mistake in a .tmpl file
+	}
+	return b.String()
+}
+
+// described is a guard for the texts.
+type described struct {
+	limits.Guard
+	ID      string // see [LogicalID]
+	Deletes bool   // an activity can be reset, which no reservoir can
+}
+
+// LogicalID returns a function's name in the template without its suffix
+// Function: PhotosGuard for photos-guard. The Makefile's rule build-%Function maps
+// it back.
+func LogicalID(guard string) string {
+	var b strings.Builder
+	for word := range strings.SplitSeq(guard, "-") {
+		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return b.String()
+}
+
+// seconds returns the window of an activity in whole seconds, rounded up as in the
+// RateLimit-Policy header. It returns 0 if the activity is unlimited or has
+// several limits.
+func seconds(a limits.Activity) int64 {
+	if a.Unlimited {
+		return 0
+	}
+	figures := a.Limit.Read(0, 0, nil)
+	if len(figures.Each) > 0 {
+		return 0
+	}
+	return int64((figures.Window + time.Second - 1) / time.Second)
+}

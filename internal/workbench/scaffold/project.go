@@ -1,0 +1,133 @@
+// Package scaffold writes the files of a project that follow from its guards, and
+// adds guards and activities to a project.
+//
+// The guards are those of the program that runs. Nothing evaluates the text of
+// limits.go. So after a change of limits.go, only a program that is built again
+// writes what follows: go run ./cmd/guards generate.
+package scaffold
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/cric-talk/guards/internal/limits"
+)
+
+// The files that every project has. A guard's own files are beside them.
+const (
+	limitsFile   = "limits/limits.go"
+	promisesFile = "limits/limits_test.go"
+	templateFile = "template.yaml"
+	changelog    = "CHANGELOG.md"
+)
+
+// A Project is the folder of a project, with the guards of the program.
+type Project struct {
+	Dir string // its root, as an absolute path
+
+	root   *os.Root
+	guards limits.Guards
+}
+
+// These errors of [Open] ask for another folder or another program.
+var (
+	ErrNoProject   = errors.New("not in a checkout of this project")
+	ErrOtherLimits = errors.New("this program does not know it")
+)
+
+// Open finds the project that contains a folder. Without one, its error is
+// ErrNoProject. If limits.go names a guard or an activity that is not one of
+// guards, the program is older than this file, and the error is ErrOtherLimits.
+func Open(folder string, guards limits.Guards) (*Project, error) {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return nil, err
+	}
+	if found, err := os.Stat(folder); err != nil || !found.IsDir() {
+		return nil, fmt.Errorf("there is no folder %s", folder)
+	}
+	at := folder
+	for !holds(at, "go.mod") || !holds(at, limitsFile) || !holds(at, templateFile) {
+		if at == filepath.Dir(at) {
+			return nil, fmt.Errorf("%s is %w: neither this folder nor one above it has go.mod, %s and %s",
+				folder, ErrNoProject, limitsFile, templateFile)
+		}
+		at = filepath.Dir(at)
+	}
+	root, err := os.OpenRoot(at)
+	if err != nil {
+		return nil, err
+	}
+	p := &Project{at, root, guards}
+	if err := p.checkNames(); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// holds reports whether a folder holds a file.
+func holds(folder, file string) bool {
+	_, err := os.Stat(filepath.Join(folder, filepath.FromSlash(file)))
+	return err == nil
+}
+
+// checkNames returns an error if limits.go names what the program does not have.
+func (p *Project) checkNames() error {
+	page, err := p.parse(limitsFile)
+	if err != nil {
+		return err
+	}
+	known := p.guards.Activities()
+	for _, g := range p.guards {
+		known = append(known, g.Name)
+	}
+	for _, name := range page.names() {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("%s names %s, and %w", limitsFile, name, ErrOtherLimits)
+		}
+	}
+	return nil
+}
+
+// Close lets go of the folder.
+func (p *Project) Close() error { return p.root.Close() }
+
+// Stale returns what [Stale] returns for the project's folder and guards.
+func (p *Project) Stale() ([]Change, error) { return Stale(p.root.FS(), p.guards) }
+
+// Write writes changes. If one can't be written, it puts back the files that it
+// has written.
+func (p *Project) Write(changes []Change) error {
+	for i, c := range changes {
+		err := p.root.MkdirAll(path.Dir(c.File), 0o755)
+		if err == nil {
+			err = p.root.WriteFile(c.File, []byte(c.After), 0o644)
+		}
+		if err != nil {
+			return errors.Join(err, p.undo(changes[:i+1]))
+		}
+	}
+	return nil
+}
+
+// undo writes the old texts of changes, and removes new files.
+func (p *Project) undo(changes []Change) (err error) {
+	for _, c := range changes {
+		if !c.New {
+			err = errors.Join(err, p.root.WriteFile(c.File, []byte(c.Before), 0o644))
+		} else if gone := p.root.Remove(c.File); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+	}
+	return err
+}
+
+func (p *Project) read(file string) (string, error) {
+	text, err := p.root.ReadFile(file)
+	return string(text), err
+}
