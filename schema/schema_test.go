@@ -91,7 +91,7 @@ func TestTheEventSchemaHasTheFieldsOfARequest(t *testing.T) {
 	for field := range reflect.TypeFor[guard.Request]().Fields() {
 		name := strings.ToLower(field.Name[:1]) + strings.TrimPrefix(strings.ReplaceAll(field.Name, "ID", "Id"), field.Name[:1])
 		switch field.Type.String() {
-		case "string", "guard.Op":
+		case "string", "ratelimit.Op":
 			want[name] = "string"
 		case "int64":
 			want[name] = "integer"
