@@ -64,7 +64,10 @@ func (r *Request) withReceipt(now int64, s policy.State, granted int64) Decision
 	case r.Partial:
 		need = 1
 	}
-	d := Decision{Allowed: granted > 0, Reason: OK, Reading: r.Policy.Read(now, need, s), Granted: granted}
+	d := Decision{Allowed: granted > 0, Reason: OK, Granted: granted}
+	if need > 0 || !r.NoFigures {
+		d.Reading = r.Policy.Read(now, need, s)
+	}
 	if need > 0 {
 		d.LimitedBy = d.Name
 	}

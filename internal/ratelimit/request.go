@@ -19,6 +19,11 @@ type Request struct {
 	At       int64  // release: the receipt of the check to give back, in Unix milliseconds
 	ReadyAt  int64  // check: the place that the policy gave earlier, in Unix milliseconds; 0: none
 	Alone    bool   // in an outage, decide from memory; otherwise the outage is an error
+
+	// NoFigures leaves the figures out of a decision that grants all of Count. A
+	// replay of millions of requests does not need them, and some take as long to
+	// compute as the decision itself.
+	NoFigures bool
 }
 
 // MostReleased is the most actions that one release gives back.

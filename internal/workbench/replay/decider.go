@@ -9,20 +9,14 @@ import (
 	"github.com/cric-talk/guards/internal/workbench/replay/traffic"
 )
 
-// A decider decides requests as a guard would. It has each user's true state at
-// hand, and each request is new. So it needs no limiter and no ids: the policy's
-// plan always holds. The store in memory would do the same in twice the time,
-// because it copies an item for each write.
+// A decider decides requests with the code of a guard's limiter. It takes the
+// place of the limiter's store and memory: it holds each user's true state, and
+// each request is new. The store in memory would need six times as long, because
+// it copies an item for each write and looks for the request's id.
 type decider struct {
-	policy  policy.Policy
-	figures bool // decisions have all figures, and not only those that a report needs
-	items   map[itemKey]*item
+	request ratelimit.Request
+	items   map[ratelimit.Key]*item
 	full    int // number of items at which expired ones are dropped
-}
-
-type itemKey struct {
-	user   string
-	window int64 // 0 if the item serves forever
 }
 
 type item struct {
@@ -38,65 +32,51 @@ type item struct {
 // expired ones.
 const leastSweep = 1024
 
+// newDecider returns a decider without requests. With figures, decisions have all
+// figures, and not only those that a report needs.
 func newDecider(p policy.Policy, figures bool) *decider {
-	return &decider{policy: p, figures: figures, items: make(map[itemKey]*item), full: leastSweep}
+	return &decider{
+		request: ratelimit.Request{Policy: p, Count: 1, NoFigures: !figures},
+		items:   make(map[ratelimit.Key]*item), full: leastSweep,
+	}
 }
 
 // check counts and decides a request.
 func (d *decider) check(line traffic.Line) (a ratelimit.Decision) {
-	p, now := d.policy, line.Time
+	now := line.Time
 	i := d.item(line.User, now)
-	if !d.figures && i.refused <= now && now < i.until {
-		a.Reason, a.Wait = ratelimit.Limited, millis(i.until-now)
+	if d.request.NoFigures && i.refused <= now && now < i.until {
+		a.Reason, a.Wait = ratelimit.Limited, time.Duration(i.until-now)*time.Millisecond
 		return a
 	}
-	u, ok := p.Take(now, 1, uint64(now), i.state)
-	if !ok {
-		a.Reason, a.Reading = ratelimit.Limited, p.Read(now, 1, i.state)
-		a.LimitedBy = a.Name
-		i.refused, i.until = now, now+a.Wait.Milliseconds()
-		return a
-	}
-	u.ApplyTo(i.state)
+	a = d.request.CountIn(now, i.state)
 	i.until = 0
-	if d.figures {
-		a.Reading = p.Read(now, 0, i.state)
+	if a.Reason == ratelimit.Limited {
+		i.refused, i.until = now, now+a.Wait.Milliseconds()
 	}
-	if u.ReadyAt <= now {
-		a.Allowed, a.Reason = true, ratelimit.OK
-		return a
-	}
-	a.Reason, a.ReadyAt, a.Wait = ratelimit.Delayed, u.ReadyAt, millis(u.ReadyAt-now)
-	a.Waiting = p.Waiting(now, u.ReadyAt, i.state)
 	return a
 }
 
-func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-
 // read returns the figures of a user at the time at, in Unix milliseconds.
 func (d *decider) read(user string, at int64) policy.Reading {
-	return d.policy.Read(at, 0, d.item(user, at).state)
+	return d.request.Policy.Read(at, 0, d.item(user, at).state)
 }
 
-// item returns the user's item for the time now, in Unix milliseconds.
+// item returns the user's item for the time now, in Unix milliseconds. Each time
+// the number of items has doubled, it drops those that have expired. So a decider
+// holds at most about twice as many as still matter.
 func (d *decider) item(user string, now int64) *item {
-	window, expires := d.policy.Item(now)
-	key := itemKey{user, window}
+	window, expires := d.request.Policy.Item(now)
+	key := ratelimit.Key{UserID: user, Window: window}
 	i := d.items[key]
 	if i == nil {
 		if len(d.items) >= d.full {
-			d.sweep(now)
+			maps.DeleteFunc(d.items, func(_ ratelimit.Key, i *item) bool { return i.expires < now/1000 })
+			d.full = max(leastSweep, 2*len(d.items))
 		}
 		i = &item{state: make(policy.State, 4)}
 		d.items[key] = i
 	}
 	i.expires = max(i.expires, expires)
 	return i
-}
-
-// sweep drops the items that have expired. It runs each time the number of items
-// has doubled, so a decider holds at most about twice as many as still matter.
-func (d *decider) sweep(now int64) {
-	maps.DeleteFunc(d.items, func(_ itemKey, i *item) bool { return i.expires < now/1000 })
-	d.full = max(leastSweep, 2*len(d.items))
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/workbench/replay/traffic"
@@ -93,7 +92,7 @@ func (s *search) candidates(ctx context.Context, p policy.Policy) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		limit, err := withLimit(p, n+1)
+		limit, err := p.WithLimit(n + 1)
 		if err != nil {
 			continue // a bucket has no such limit, or the limit is too high
 		}
@@ -106,20 +105,6 @@ func (s *search) candidates(ctx context.Context, p policy.Policy) error {
 		return fmt.Errorf("%s has no similar limits", p)
 	}
 	return nil
-}
-
-// withLimit returns p, a single limit, with n actions in each window. A burst
-// keeps its proportion to the actions, rounded up. The error is that of
-// [policy.Parse] if the kind has no such limit.
-//
-// For example, bucket 10/1m burst 15 with the limit 20 is bucket 20/1m burst 30.
-func withLimit(p policy.Policy, n int64) (policy.Policy, error) {
-	r := p.Rates()[0]
-	burst := (r.Burst*n + r.Limit - 1) / r.Limit
-	return policy.Parse(strings.NewReplacer(
-		fmt.Sprintf("%d/", r.Limit), fmt.Sprintf("%d/", n),
-		fmt.Sprintf("burst %d", r.Burst), fmt.Sprintf("burst %d", burst),
-	).Replace(p.String()))
 }
 
 // atOnce returns how many actions of a user pass at any time.
