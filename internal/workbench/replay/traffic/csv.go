@@ -13,8 +13,9 @@ import (
 
 // csvFile finds the fields of a request by their columns.
 type csvFile struct {
-	columns              int // of the header
-	time, user, activity int // indexes of columns; activity is -1 if there is none
+	columns              int      // of the header
+	time, user, activity int      // indexes of columns; activity is -1 if there is none
+	texts                [][]byte // of the last record
 
 	quoted *csv.Reader // reads records with quotes; nil: make a new one
 	record bytes.Reader
@@ -64,36 +65,24 @@ func describe(header []string) string {
 
 // parse implements [parser].
 func (f *csvFile) parse(record []byte) (found fields, err error) {
-	found.noActivity = f.activity < 0
-	set := func(i int, text []byte) {
-		switch i {
-		case f.time:
-			found.time = text
-		case f.user:
-			found.user = text
-		case f.activity:
-			found.activity = text
-		}
-	}
-	count := 0
+	f.texts = f.texts[:0]
 	if bytes.IndexByte(record, '"') < 0 {
-		for rest, more := record, true; more; count++ {
-			var text []byte
-			text, rest, more = bytes.Cut(rest, []byte{','})
-			set(count, text)
-		}
+		f.texts = slices.AppendSeq(f.texts, bytes.SplitSeq(record, []byte{','}))
 	} else {
 		texts, err := f.split(record)
 		if err != nil {
 			return found, err
 		}
-		for i, text := range texts {
-			set(i, []byte(text))
+		for _, text := range texts {
+			f.texts = append(f.texts, []byte(text))
 		}
-		count = len(texts)
 	}
-	if count != f.columns {
-		return found, fmt.Errorf("it has %s, want %d as the header has", counted(count, "field"), f.columns)
+	if len(f.texts) != f.columns {
+		return found, fmt.Errorf("it has %s, want %d as the header has", counted(len(f.texts), "field"), f.columns)
+	}
+	found = fields{time: f.texts[f.time], user: f.texts[f.user], noActivity: f.activity < 0}
+	if f.activity >= 0 {
+		found.activity = f.texts[f.activity]
 	}
 	return found, nil
 }
@@ -114,10 +103,9 @@ func (f *csvFile) split(record []byte) ([]string, error) {
 	}
 	f.record.Reset(record)
 	texts, err := f.quoted.Read()
-	if err == nil && f.record.Len() == 0 {
-		return texts, nil
+	if err != nil || f.record.Len() > 0 {
+		f.quoted = nil // it may hold the rest of the record
 	}
-	f.quoted = nil // it may hold the rest of the record
 	if e, ok := errors.AsType[*csv.ParseError](err); ok {
 		err = e.Err // without the line number, which would always be 1
 	}
