@@ -75,16 +75,13 @@ func (c *replayCommand) Run(ctx context.Context, con console) error {
 	if err != nil && (ctx.Err() == nil || reports[0].Requests == 0) {
 		return err
 	}
-	switch {
-	case len(reports) > 1 && c.JSON:
-		err = errors.Join(err, con.printJSON(map[string]any{"limits": reports}))
-	case c.JSON:
-		err = errors.Join(err, con.printJSON(reports[0]))
-	case len(reports) > 1:
-		err = errors.Join(err, con.printComparison(reports))
-	default:
-		err = errors.Join(err, con.printReport(reports[0]))
+	var result any = reports[0]
+	words := func(b *strings.Builder) { writeReport(b, reports[0], con.width) }
+	if len(reports) > 1 {
+		result = map[string]any{"limits": reports}
+		words = func(b *strings.Builder) { writeComparison(b, reports, con.width) }
 	}
+	err = errors.Join(err, c.print(con, result, words))
 	if ctx.Err() != nil {
 		con.note("stopped before the end: the figures are those of the requests until " + moment(reports[0].To))
 		return ctx.Err()
@@ -109,12 +106,9 @@ func (c *replayCommand) validate(con console) (all []policy.Policy, o traffic.Op
 		}
 		all = append(all, p)
 	}
-	o = traffic.Options{Activity: c.Activity, SkipBad: c.SkipBad}
-	if c.Format != "auto" {
-		o.Format = traffic.Format(c.Format)
-	}
-	if c.Unit != "auto" {
-		o.Unit = traffic.Unit(c.Unit)
+	o = traffic.Options{ // auto is empty there
+		Activity: c.Activity, SkipBad: c.SkipBad,
+		Format: traffic.Format(strings.TrimPrefix(c.Format, "auto")), Unit: traffic.Unit(strings.TrimPrefix(c.Unit, "auto")),
 	}
 	if c.Columns != "" {
 		if o.Columns, err = traffic.ParseColumns(c.Columns); err != nil {
@@ -161,27 +155,33 @@ func (c *replayCommand) check() error {
 	return nil
 }
 
-// printReport writes a report for people.
-func (c console) printReport(r *replay.Report) error {
+// print prints a result as JSON or, for people, in words.
+func (c *replayCommand) print(con console, result any, words func(*strings.Builder)) error {
+	if c.JSON {
+		return con.printJSON(result)
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s with %s: %s of %s from %s to %s\n\n", r.Activity, r.Policy,
+	words(&b)
+	_, err := io.WriteString(con.out, b.String())
+	return err
+}
+
+// writeReport writes a report for people.
+func writeReport(b *strings.Builder, r *replay.Report, width int) {
+	fmt.Fprintf(b, "%s with %s: %s of %s from %s to %s\n\n", r.Activity, r.Policy,
 		several(r.Requests, "request"), several(r.Users, "user"), moment(r.From), moment(r.To))
 	share := func(n int64) string {
 		return fmt.Sprintf("%*s  %5.1f %%", len(grouped(r.Requests)), grouped(n), 100*float64(n)/float64(r.Requests))
 	}
-	fmt.Fprintf(&b, "allowed  %s\nrefused  %s\n", share(r.Allowed), share(r.Refused))
+	fmt.Fprintf(b, "allowed  %s\nrefused  %s\n", share(r.Allowed), share(r.Refused))
 	if r.Delayed > 0 {
-		fmt.Fprintf(&b, "delayed  %s\n", share(r.Delayed))
+		fmt.Fprintf(b, "delayed  %s\n", share(r.Delayed))
 	}
 	if r.HeldUp > 0 {
-		fmt.Fprintf(&b, "\n%s held up, for up to %s; the most:\n\n", several(r.HeldUp, "user"), inWords(r.LongestWaitMs))
-		if err := worst(r.Worst).write(&b, c.width); err != nil {
-			return err
-		}
+		fmt.Fprintf(b, "\n%s held up, for up to %s; the most:\n\n", several(r.HeldUp, "user"), inWords(r.LongestWaitMs))
+		_ = worst(r.Worst).write(b, width) // a Builder takes everything
 	}
-	unusual(&b, r)
-	_, err := io.WriteString(c.out, b.String())
-	return err
+	unusual(b, r)
 }
 
 // unusual writes what a reader should know about the lines.
@@ -208,23 +208,18 @@ func badLines(b *strings.Builder, n int64, first []string) {
 	}
 }
 
-// printComparison writes a table with a row for each limit.
-func (c console) printComparison(all []*replay.Report) error {
-	var b strings.Builder
+// writeComparison writes a table with a row for each limit.
+func writeComparison(b *strings.Builder, all []*replay.Report, width int) {
 	r := all[0]
-	fmt.Fprintf(&b, "%s: %s of %s from %s to %s\n\n", r.Activity, several(r.Requests, "request"), several(r.Users, "user"), moment(r.From), moment(r.To))
+	fmt.Fprintf(b, "%s: %s of %s from %s to %s\n\n", r.Activity, several(r.Requests, "request"), several(r.Users, "user"), moment(r.From), moment(r.To))
 	var t textTable
 	t.row("LIMIT", "ALLOWED", "REFUSED", "DELAYED", "USERS HELD UP", "LONGEST WAIT")
 	for _, r := range all {
 		t.row(r.Policy, fmt.Sprintf("%s (%.1f %%)", grouped(r.Allowed), 100*float64(r.Allowed)/float64(r.Requests)),
 			grouped(r.Refused), grouped(r.Delayed), grouped(r.HeldUp), inWords(r.LongestWaitMs))
 	}
-	if err := t.write(&b, c.width); err != nil {
-		return err
-	}
-	unusual(&b, r)
-	_, err := io.WriteString(c.out, b.String())
-	return err
+	_ = t.write(b, width) // a Builder takes everything
+	unusual(b, r)
 }
 
 // worst returns the table of the users who were held up most.
@@ -263,29 +258,23 @@ func (c *replayCommand) suggest(ctx context.Context, con console, r *replay.Repl
 	if got == nil {
 		return err
 	}
-	if c.JSON {
-		return errors.Join(err, con.printJSON(got))
-	}
-	return errors.Join(err, con.printSuggestion(got, share))
+	return errors.Join(err, c.print(con, got, func(b *strings.Builder) { writeSuggestion(b, got, share) }))
 }
 
-// printSuggestion writes a suggestion for people.
-func (c console) printSuggestion(s *replay.Suggestion, wanted replay.Share) error {
-	var b strings.Builder
+// writeSuggestion writes a suggestion for people.
+func writeSuggestion(b *strings.Builder, s *replay.Suggestion, wanted replay.Share) {
 	is := "is the lowest limit that leaves"
 	if s.Interrupted {
 		is = "is enough, and a lower limit may be, to leave"
 	}
-	fmt.Fprintf(&b, "%s %s %s of the users of %s untouched\n\n", s.Policy, is, wanted, s.Activity)
+	fmt.Fprintf(b, "%s %s %s of the users of %s untouched\n\n", s.Policy, is, wanted, s.Activity)
 	row := func(name string, n int64, share float64) {
-		fmt.Fprintf(&b, "%-9s  %*s  %6.2f %%\n", name, len(grouped(s.Users)), grouped(n), 100*share)
+		fmt.Fprintf(b, "%-9s  %*s  %6.2f %%\n", name, len(grouped(s.Users)), grouped(n), 100*share)
 	}
 	row("untouched", s.Users-s.HeldUp, s.Share)
 	row("held up", s.HeldUp, 1-s.Share)
-	fmt.Fprintf(&b, "\nfrom %s of %s\n", several(s.Requests, "request"), several(s.Users, "user"))
-	badLines(&b, s.BadLines, s.FirstBad)
-	_, err := io.WriteString(c.out, b.String())
-	return err
+	fmt.Fprintf(b, "\nfrom %s of %s\n", several(s.Requests, "request"), several(s.Users, "user"))
+	badLines(b, s.BadLines, s.FirstBad)
 }
 
 // plot replays the requests of one user again and draws them.

@@ -10,7 +10,6 @@ import (
 	"strconv"
 
 	"github.com/cric-talk/guards/internal/guard"
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/workbench/replay"
 	"github.com/cric-talk/guards/internal/workbench/replay/plot"
@@ -91,9 +90,7 @@ func (c *Console) servePicture(w http.ResponseWriter, r *http.Request) {
 	requests := c.history.of(k)
 	var limit policy.Policy
 	if known := c.windows.find(k); known != nil {
-		if a, ok := c.activity(known.function, k.activity); ok {
-			limit = a.For(known.asked.Tier)
-		}
+		limit = c.limit(known)
 	}
 	c.mu.Unlock()
 	if len(requests) == 0 || limit.IsZero() {
@@ -146,12 +143,13 @@ func asCSV(requests []decided) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// activity returns an activity of a guard.
-func (c *Console) activity(function, name string) (limits.Activity, bool) {
+// limit returns the limit of a window, as the code has it. It returns the zero
+// Policy if the code has none.
+func (c *Console) limit(w *window) policy.Policy {
 	for _, g := range c.Guards {
-		if g.Name == function {
-			return g.Activity(name)
+		if a, ok := g.Activity(w.activity); ok && g.Name == w.function {
+			return a.For(w.asked.Tier)
 		}
 	}
-	return limits.Activity{}, false
+	return policy.Policy{}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/workbench/lists"
 )
 
@@ -164,16 +165,13 @@ func (f figures) text() string { return fmt.Sprintf("%d of %d used, %d left", f.
 // window returns the view of a window.
 func (c *Console) window(w *window) windowView {
 	where := url.Values{"user": {w.user}, "activity": {w.activity}}.Encode()
+	limit := c.limit(w)
 	v := windowView{
-		ID: w.function + "?" + where, User: w.user, Activity: w.activity, Guard: w.function, Unknown: w.unknown,
+		Limit: limit.String(), ID: w.function + "?" + where, User: w.user, Activity: w.activity, Guard: w.function, Unknown: w.unknown,
 		Picture: "/console/picture.svg?" + where,
 	}
-	if a, ok := c.activity(w.function, w.activity); ok {
-		limit := a.For(w.asked.Tier)
-		v.Limit = limit.String()
-		if !limit.Queues() {
-			v.Reset = string(request{UserID: w.user, Activity: w.activity, Op: guard.Reset}.json())
-		}
+	if !limit.Queues() {
+		v.Reset = string(request{UserID: w.user, Activity: w.activity, Op: guard.Reset}.json())
 	}
 	for _, f := range w.bars {
 		b := barView{Name: f.Name, Used: f.Used, Limit: f.Limit, Text: f.text()}
@@ -212,14 +210,17 @@ func pretty(text []byte) string {
 //go:embed assets
 var assets embed.FS
 
-var page = template.Must(template.ParseFS(assets, "assets/page.html"))
+var page = template.Must(template.New("page.html").Funcs(template.FuncMap{
+	"kinds": kinds,
+	"tiers": func(tiers limits.Tiers) string { return lists.Tiers(tiers, "") },
+}).ParseFS(assets, "assets/page.html"))
 
 // A pageView is what the page shows when it is served.
 type pageView struct {
 	Address  string
 	CountsIn string
 	Fixed    string
-	Guards   []guardView
+	Guards   limits.Guards
 	Tiers    []string
 	Clock    clockView
 	Answers  []answerView // the newest first
@@ -232,20 +233,9 @@ type pageView struct {
 	ABar     barView
 }
 
-// A guardView is a guard in the list of limits.
-type guardView struct {
-	Name       string
-	Activities []activityView
-}
-
-// An activityView is an activity in the list of limits.
-type activityView struct {
-	Name, Limit, Kind, Tiers string
-}
-
 // servePage serves the page with what is known now.
 func (c *Console) servePage(w http.ResponseWriter, _ *http.Request) {
-	v := pageView{Address: c.Address, CountsIn: c.CountsIn, Fixed: c.Fixed, Guards: c.guardViews(), Tiers: c.tiers(), Clock: c.clock()}
+	v := pageView{Address: c.Address, CountsIn: c.CountsIn, Fixed: c.Fixed, Guards: c.Guards, Tiers: c.tiers(), Clock: c.clock()}
 	c.mu.Lock()
 	calls, first := c.history.after(0)
 	v.Last, v.Windows = c.history.n, c.views()
@@ -262,30 +252,13 @@ func (c *Console) servePage(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(html.Bytes())
 }
 
-// guardViews returns the list of limits.
-func (c *Console) guardViews() (all []guardView) {
-	for _, g := range c.Guards {
-		v := guardView{Name: g.Name}
-		for _, a := range g.Activities {
-			v.Activities = append(v.Activities, newActivityView(a))
-		}
-		all = append(all, v)
-	}
-	return all
-}
-
-func newActivityView(a limits.Activity) activityView {
-	v := activityView{Name: a.Name, Limit: "unlimited"}
-	if a.Unlimited {
-		return v
-	}
-	v.Limit = a.Limit.String()
+// kinds returns the kinds of a limit in words.
+func kinds(limit policy.Policy) string {
 	var kinds []string
-	for _, rate := range a.Limit.Rates() {
+	for _, rate := range limit.Rates() {
 		kinds = append(kinds, rate.Kind)
 	}
-	v.Kind, v.Tiers = strings.Join(slices.Compact(kinds), ", "), lists.Tiers(a.Tiers, "")
-	return v
+	return strings.Join(slices.Compact(kinds), ", ")
 }
 
 // tiers returns the names of all tiers.
