@@ -19,16 +19,8 @@ import (
 // A file goes into an archive.
 type file struct {
 	name    string // with slashes
-	program bool   // may be executed
+	mode    fs.FileMode
 	content []byte
-}
-
-// mode returns the permissions of a file.
-func (f file) mode() fs.FileMode {
-	if f.program {
-		return 0o755
-	}
-	return 0o644
 }
 
 func sorted(files []file) []file {
@@ -41,7 +33,7 @@ func tarball(files []file, date time.Time) ([]byte, error) {
 	compressed := gzip.NewWriter(&b)
 	w := tar.NewWriter(compressed)
 	for _, f := range sorted(files) {
-		header := tar.Header{Name: f.name, Size: int64(len(f.content)), Mode: int64(f.mode()), ModTime: date, Format: tar.FormatPAX}
+		header := tar.Header{Name: f.name, Size: int64(len(f.content)), Mode: int64(f.mode), ModTime: date, Format: tar.FormatPAX}
 		if err := w.WriteHeader(&header); err != nil {
 			return nil, err
 		}
@@ -62,7 +54,7 @@ func zipped(files []file, date time.Time) ([]byte, error) {
 		if path.Ext(f.name) == ".zip" {
 			header.Method = zip.Store // it is compressed already
 		}
-		header.SetMode(f.mode())
+		header.SetMode(f.mode)
 		entry, err := w.CreateHeader(header)
 		if err != nil {
 			return nil, err

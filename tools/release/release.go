@@ -11,6 +11,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"debug/buildinfo"
@@ -44,7 +45,8 @@ type Release struct {
 	Targets   []Target
 	Log       io.Writer // gets a line for each file
 
-	origin // of the programs, known after the first build
+	origin                              // of the programs, known after the first build
+	sums   map[string][sha256.Size]byte // of the files, by name
 }
 
 // An origin is the commit that a program was built from.
@@ -58,12 +60,10 @@ func (r *Release) Build(ctx context.Context) error {
 	if len(r.Targets) == 0 {
 		return errors.New("a release needs at least one target")
 	}
-	if err := os.RemoveAll(r.Out); err != nil {
+	if err := cmp.Or(os.RemoveAll(r.Out), os.MkdirAll(r.Out, 0o755)); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(r.Out, 0o755); err != nil {
-		return err
-	}
+	r.sums = make(map[string][sha256.Size]byte)
 	for _, t := range r.Targets {
 		if err := r.program(ctx, t); err != nil {
 			return fmt.Errorf("the program for %s/%s: %w", t.OS, t.Arch, err)
@@ -113,7 +113,7 @@ func (r *Release) program(ctx context.Context, t Target) error {
 	if err != nil {
 		return err
 	}
-	files = append(files, file{name: name, program: true, content: program})
+	files = append(files, file{name: name, mode: 0o755, content: program})
 	pack, archive := tarball, folder+".tar.gz"
 	if t.OS == "windows" {
 		pack, archive = zipped, folder+".zip"
@@ -152,7 +152,7 @@ func (r *Release) read(names ...string) (files []file, err error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, file{name: name, content: content})
+		files = append(files, file{name: name, mode: 0o644, content: content})
 	}
 	return files, nil
 }
@@ -168,23 +168,16 @@ func (r *Release) add(archive string, content []byte, programs ...*debug.BuildIn
 
 // write writes a file of the release, and a line about it.
 func (r *Release) write(name string, content []byte) error {
+	r.sums[name] = sha256.Sum256(content)
 	_, _ = fmt.Fprintf(r.Log, "%8.1f KB  %s\n", float64(len(content))/1000, name)
 	return os.WriteFile(filepath.Join(r.Out, name), content, 0o644)
 }
 
 // checksums writes the SHA-256 of each file.
 func (r *Release) checksums() error {
-	entries, err := os.ReadDir(r.Out)
-	if err != nil {
-		return err
-	}
 	var lines strings.Builder
-	for _, e := range entries { // sorted by name
-		content, err := os.ReadFile(filepath.Join(r.Out, e.Name()))
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&lines, "%x  %s\n", sha256.Sum256(content), e.Name())
+	for _, name := range slices.Sorted(maps.Keys(r.sums)) {
+		fmt.Fprintf(&lines, "%x  %s\n", r.sums[name], name)
 	}
 	return r.write("checksums.txt", []byte(lines.String()))
 }
@@ -222,7 +215,7 @@ func (r *Release) aws() error {
 		if err != nil {
 			return fmt.Errorf("the function %s: %w", name, err)
 		}
-		files = append(files, file{name: "functions/" + name + ".zip", content: archive})
+		files = append(files, file{name: "functions/" + name + ".zip", mode: 0o644, content: archive})
 		programs = append(programs, info)
 	}
 	content, err := zipped(files, r.date)
@@ -248,7 +241,7 @@ func (r *Release) function(name string) ([]byte, *debug.BuildInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	archive, err := zipped([]file{{name: "bootstrap", program: true, content: content}}, epoch)
+	archive, err := zipped([]file{{name: "bootstrap", mode: 0o755, content: content}}, epoch)
 	return archive, info, err
 }
 

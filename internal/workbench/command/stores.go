@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -90,7 +89,12 @@ func (f *tableFlags) open(ctx context.Context) (store, error) {
 	if err := checkURL("--endpoint", f.Endpoint, "http://127.0.0.1:8000"); err != nil {
 		return store{}, err
 	}
-	if err := f.setTable(); err != nil {
+	setting, name := "TABLE_NAME", os.Getenv("TABLE_NAME") // empty counts as unset, as in the functions
+	if f.Table != "" {
+		setting, name = "--table", f.Table
+	}
+	var err error
+	if f.table, err = lambdafn.TableName(setting, name); err != nil {
 		return store{}, err
 	}
 	cfg, err := f.aws(ctx)
@@ -115,17 +119,6 @@ func checkURL(flag, value, example string) error {
 		return input.Invalid(flag, input.Show(value), "a URL such as "+example)
 	}
 	return nil
-}
-
-// setTable chooses the table. An empty TABLE_NAME counts as unset, as in the
-// functions.
-func (f *tableFlags) setTable() (err error) {
-	setting, name := "TABLE_NAME", os.Getenv("TABLE_NAME")
-	if f.Table != "" {
-		setting, name = "--table", f.Table
-	}
-	f.table, err = lambdafn.TableName(setting, name)
-	return err
 }
 
 // storeOf returns the store in a table.
@@ -247,8 +240,7 @@ func (c *reacher) Do(r *http.Request) (*http.Response, error) {
 	switch {
 	case err == nil:
 		c.answered.Store(true)
-		response.Body = body{response.Body, cancel}
-		return response, nil
+		return response, nil // ctx ends with the command, because its end would close the body
 	case r.Context().Err() == nil && ctx.Err() != nil:
 		err = errors.New(silent)
 	}
@@ -266,18 +258,6 @@ func (c *reacher) Do(r *http.Request) (*http.Response, error) {
 // Another server would look like an empty or a broken table.
 func fromDynamoDB(h http.Header) bool {
 	return h.Get("X-Amzn-Requestid") != "" || strings.HasPrefix(h.Get("Content-Type"), "application/x-amz-json")
-}
-
-// A body ends the context of its request when it is closed.
-type body struct {
-	io.ReadCloser
-	end context.CancelFunc
-}
-
-// Close implements io.Closer.
-func (b body) Close() error {
-	defer b.end()
-	return b.ReadCloser.Close()
 }
 
 // An unreached error means that nothing answered at an address.

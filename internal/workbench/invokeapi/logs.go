@@ -39,10 +39,8 @@ func (l *invocationLog) Write(p []byte) (int, error) {
 // tail returns the end of the log, including the START, END and REPORT lines
 // that Lambda adds.
 func (l *invocationLog) tail(ctx context.Context, took time.Duration) []byte {
-	var id string
-	if lc, ok := lambdacontext.FromContext(ctx); ok {
-		id = lc.AwsRequestID
-	}
+	function, _ := lambdacontext.FromContext(ctx) // see functionContext
+	id := function.AwsRequestID
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ms := float64(took.Microseconds()) / 1000

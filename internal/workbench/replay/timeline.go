@@ -96,13 +96,14 @@ func (r *Replay) Timelines(ctx context.Context, t *traffic.Reader, reports []*Re
 	for _, report := range reports {
 		last = max(last, report.byID[u.ID].lastRun)
 	}
-	shown := u.period(reports[0].window, last)
+	shown := Timeline{Activity: r.Activity, User: u.ID}
+	shown.From, shown.To, shown.Whole = u.period(reports[0].window, last)
 	var drawings []*drawing
 	for _, p := range slices.Concat([]policy.Policy{r.Policy}, others) {
-		drawings = append(drawings, newDrawing(r.Activity, u.ID, p, shown))
+		drawings = append(drawings, newDrawing(shown, p))
 	}
 	err := r.each(ctx, t, func(line traffic.Line) error {
-		if line.Activity != r.Activity || line.User != u.ID || line.Time >= shown.to {
+		if line.Activity != r.Activity || line.User != u.ID || line.Time >= shown.To {
 			return nil
 		}
 		for _, d := range drawings {
@@ -120,25 +121,21 @@ func (r *Replay) Timelines(ctx context.Context, t *traffic.Reader, reports []*Re
 	return timelines, err
 }
 
-// A period is the time that a picture shows, in Unix milliseconds.
-type period struct {
-	from, to int64
-	whole    bool // it contains all requests of the user
-}
-
-// period returns the time that a picture shows. That is the time of all of the
-// user's requests or, if they last too long, mostWindows windows around the
-// worst one. Last is when the last of the requests comes or runs.
-func (u *User) period(window, last int64) period {
-	from, to := u.first/window*window, (last/window+1)*window
+// period returns the time that a picture shows, and whether it contains all
+// requests of the user. That is the time of all of these requests or, if they
+// last too long, mostWindows windows around the worst one. Last is when the last
+// of the requests comes or runs.
+func (u *User) period(window, last int64) (from, to int64, whole bool) {
+	from, to = u.first/window*window, (last/window+1)*window
 	if took := last - u.first; took > 0 && to-from > 4*took { // else most of the window would be empty
-		return period{max(0, u.first-took/10-1), last + took/10 + 1, true}
+		return max(0, u.first-took/10-1), last + took/10 + 1, true
 	}
 	if to-from <= mostWindows*window {
-		return period{from, to, true}
+		return from, to, true
 	}
 	from = max(from, (u.worst.window-before)*window)
-	return period{from, from + mostWindows*window, u.first >= from && u.last < from+mostWindows*window}
+	to = from + mostWindows*window
+	return from, to, u.first >= from && u.last < to
 }
 
 // Borders returns the borders of the limit's windows in a period, both ends
@@ -170,17 +167,22 @@ type cell struct {
 	column, level int64
 }
 
-func newDrawing(activity, user string, p policy.Policy, in period) *drawing {
-	t := &Timeline{Activity: activity, Policy: p.String(), User: user, From: in.from, To: in.to, Whole: in.whole}
+// newDrawing returns the timeline of p with the user and the period of t.
+func newDrawing(t Timeline, p policy.Policy) *drawing {
 	rate := promise(p)
-	t.Densest.Limit, t.Densest.Window = rate.Limit, rate.Window.Milliseconds()
+	t.Policy, t.Densest = p.String(), Densest{Limit: rate.Limit, Window: rate.Window.Milliseconds()}
 	limits := p.Each()
 	d := &drawing{
-		Timeline: t, decider: newDecider(p, true), cells: make(map[cell]int),
+		Timeline: &t, decider: newDecider(p, true), cells: make(map[cell]int),
 		queue: slices.IndexFunc(limits, policy.Policy.Queues),
 	}
 	for i, rate := range p.Rates() {
-		t.Panels = append(t.Panels, newPanel(rate.Name, limits[i].Read(policy.Latest, 0, nil), in))
+		empty := limits[i].Read(policy.Latest, 0, nil) // after its first window
+		panel := Panel{Name: rate.Name, Limit: empty.Limit}
+		if window := empty.Window.Milliseconds(); empty.WindowKey != 0 && (t.To-t.From)/window <= mostBorders {
+			panel.Window = window
+		}
+		t.Panels = append(t.Panels, panel)
 	}
 	for i := range int64(columns) {
 		d.due = append(d.due, t.From+i*(t.To-t.From)/columns)
@@ -193,16 +195,6 @@ func newDrawing(activity, user string, p policy.Policy, in period) *drawing {
 	slices.Sort(d.due)
 	d.due = slices.DeleteFunc(slices.Compact(d.due), func(at int64) bool { return at < t.From })
 	return d
-}
-
-// newPanel returns an empty panel for a limit. Empty holds the limit's figures
-// when nothing is counted, at a time after its first window.
-func newPanel(name string, empty policy.Reading, in period) Panel {
-	panel := Panel{Name: name, Limit: empty.Limit}
-	if empty.WindowKey != 0 && (in.to-in.from)/empty.Window.Milliseconds() <= mostBorders {
-		panel.Window = empty.Window.Milliseconds()
-	}
-	return panel
 }
 
 // sample reads the count at each time that is due before until.

@@ -21,13 +21,8 @@ const (
 	Millis  Unit = "ms"
 )
 
-// word returns the unit in words.
-func (u Unit) word() string {
-	if u == Seconds {
-		return "Unix seconds"
-	}
-	return "Unix milliseconds"
-}
+// unitWords holds the units in words.
+var unitWords = map[Unit]string{Seconds: "Unix seconds", Millis: "Unix milliseconds"}
 
 // Numbers of seconds from firstSecond to before lastSecond are the years 2000
 // to 2099. A number in this range can't be milliseconds of these years, and the
@@ -63,7 +58,7 @@ func (c *clock) read(text []byte, line int64) (int64, error) {
 		c.found, c.line = unit, line
 	}
 	if unit != c.found {
-		return 0, fmt.Errorf("time is in %s, but that of line %d is in %s, want one unit in a file", unit.word(), c.line, c.found.word())
+		return 0, fmt.Errorf("time is in %s, but that of line %d is in %s, want one unit in a file", unitWords[unit], c.line, unitWords[c.found])
 	}
 	ms := n
 	if unit == Seconds {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/cric-talk/guards/internal/input"
 )
@@ -167,6 +168,11 @@ func (f *file) read(record []byte) (line Line, err error) {
 	return line, nil
 }
 
+// furthestBack is how far the clocks that wrote the times may differ. If lines
+// are further out of order, the file was never sorted by time, and a replay of
+// it would be wrong.
+const furthestBack = 2 * time.Minute
+
 // inOrder checks that the lines are sorted by time, apart from small steps
 // back. A file that is not sorted is an error even if bad lines are skipped.
 func (f *file) inOrder(at int64) error {
@@ -174,9 +180,12 @@ func (f *file) inOrder(at int64) error {
 		f.latest = at
 		return nil
 	}
-	if err := f.tally.back(f.latest - at); err != nil {
-		return f.fault(err)
+	by := time.UnixMilli(f.latest).Sub(time.UnixMilli(at)) // at most 292 years, the longest duration
+	if by > furthestBack {
+		return f.fault(fmt.Errorf("time is %v before that of an earlier line, want lines sorted by time (clocks may differ by %v)", by, furthestBack))
 	}
+	f.tally.Back++
+	f.tally.Furthest = max(f.tally.Furthest, by)
 	return nil
 }
 

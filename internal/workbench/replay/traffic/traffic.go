@@ -16,7 +16,6 @@ package traffic
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -132,22 +131,6 @@ func (t *Tally) bad(err error) {
 	if len(t.FirstBad) < mostBad {
 		t.FirstBad = append(t.FirstBad, err.Error())
 	}
-}
-
-// furthestBack is how far the clocks that wrote the times may differ. If lines
-// are further out of order, the file was never sorted by time, and a replay of
-// it would be wrong.
-const furthestBack = 2 * time.Minute
-
-// back counts a line that is ms milliseconds before an earlier one.
-func (t *Tally) back(ms int64) error {
-	by := time.UnixMilli(ms).Sub(time.UnixMilli(0)) // at most 292 years, the longest duration
-	if by > furthestBack {
-		return fmt.Errorf("time is %v before that of an earlier line, want lines sorted by time (clocks may differ by %v)", by, furthestBack)
-	}
-	t.Back++
-	t.Furthest = max(t.Furthest, by)
-	return nil
 }
 
 // Columns are the names of the fields in the files. An empty name is the usual
