@@ -70,13 +70,13 @@ func zipped(files []file, date time.Time) ([]byte, error) {
 // sbom returns a software bill of materials: Go's version and the modules that
 // are linked into programs. The go command stores both in each program, so the
 // list can't differ from what was built.
-func sbom(archive string, from origin, programs []*debug.BuildInfo) ([]byte, error) {
+func (r *Release) sbom(archive string, programs []*debug.BuildInfo) ([]byte, error) {
 	bom := cyclonedx.NewBOM()
 	bom.Metadata = &cyclonedx.Metadata{
-		Timestamp: from.date.Format(time.RFC3339),
+		Timestamp: r.date.Format(time.RFC3339),
 		Component: &cyclonedx.Component{
-			BOMRef: archive, Type: cyclonedx.ComponentTypeApplication, Name: archive, Version: from.version,
-			PackageURL: purl("github.com/cric-talk/guards", "v"+from.version),
+			BOMRef: archive, Type: cyclonedx.ComponentTypeApplication, Name: archive, Version: r.version,
+			PackageURL: purl("github.com/cric-talk/guards", "v"+r.version),
 			Licenses:   &cyclonedx.Licenses{{License: &cyclonedx.License{ID: "Apache-2.0"}}},
 		},
 	}

@@ -37,7 +37,7 @@ var Targets = []Target{
 	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"},
 }
 
-// A Release is the work to do. All fields must be set.
+// A Release is the work to do. All exported fields must be set.
 type Release struct {
 	Source    string // the checkout
 	Functions string // the folder with NAME/bootstrap for each function, built for arm64
@@ -45,14 +45,9 @@ type Release struct {
 	Targets   []Target
 	Log       io.Writer // gets a line for each file
 
-	origin                              // of the programs, known after the first build
-	sums   map[string][sha256.Size]byte // of the files, by name
-}
-
-// An origin is the commit that a program was built from.
-type origin struct {
-	version string // without the v
-	date    time.Time
+	version string                       // of the programs, without the v; known after the first build
+	date    time.Time                    // of their commit
+	sums    map[string][sha256.Size]byte // of the files, by name
 }
 
 // Build writes the release. An error names the file or the command that failed.
@@ -101,7 +96,7 @@ func (r *Release) program(ctx context.Context, t Target) error {
 	if err != nil {
 		return err
 	}
-	if r.origin, err = originOf(info); err != nil {
+	if err := r.setOrigin(info); err != nil {
 		return err
 	}
 	folder := fmt.Sprintf("guards_%s_%s_%s", r.version, t.OS, t.Arch)
@@ -128,21 +123,22 @@ func (r *Release) program(ctx context.Context, t Target) error {
 	return r.add(archive, content, info)
 }
 
-// originOf returns what the go command stored about the commit. A checkout with
+// setOrigin sets what the go command stored about the commit. A checkout with
 // changes is an error, because the archives would not be those of the commit.
-func originOf(info *debug.BuildInfo) (origin, error) {
+func (r *Release) setOrigin(info *debug.BuildInfo) error {
 	settings := make(map[string]string)
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
 	if settings["vcs.time"] == "" {
-		return origin{}, errors.New("the go command found no commit. Build a release in a clone of the repository")
+		return errors.New("the go command found no commit. Build a release in a clone of the repository")
 	}
 	if settings["vcs.modified"] == "true" {
-		return origin{}, errors.New("the checkout has changes that are not committed: commit or stash them first")
+		return errors.New("the checkout has changes that are not committed: commit or stash them first")
 	}
 	date, err := time.Parse(time.RFC3339, settings["vcs.time"])
-	return origin{strings.TrimPrefix(info.Main.Version, "v"), date.UTC()}, err
+	r.version, r.date = strings.TrimPrefix(info.Main.Version, "v"), date.UTC()
+	return err
 }
 
 // read reads files of the checkout.
@@ -159,7 +155,7 @@ func (r *Release) read(names ...string) (files []file, err error) {
 
 // add writes an archive and the list of the modules in it.
 func (r *Release) add(archive string, content []byte, programs ...*debug.BuildInfo) error {
-	bom, err := sbom(archive, r.origin, programs)
+	bom, err := r.sbom(archive, programs)
 	if err != nil {
 		return err
 	}

@@ -229,5 +229,7 @@ func (c *Console) serveClock(w http.ResponseWriter, r *http.Request) {
 	c.notify()
 	c.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(c.clock())
+	if err := json.NewEncoder(w).Encode(c.clock()); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
 }

@@ -101,8 +101,7 @@ func (c *Console) answer(made call, n int64) answerView {
 		v.What += fmt.Sprintf(" × %d", made.Count)
 	}
 	v.Kind, v.Verdict = made.verdict()
-	v.Mark = marks[v.Kind]
-	v.Detail = c.detail(made)
+	v.Mark, v.Detail = marks[v.Kind], c.detail(made)
 	if made.ReceiptID != "" && made.Op == guard.Check {
 		v.Release = string(request{
 			UserID: made.UserID, Activity: made.Activity, Op: guard.Release,
@@ -263,15 +262,14 @@ func kinds(limit policy.Policy) string {
 
 // tiers returns the names of all tiers.
 func (c *Console) tiers() []string {
-	names := map[string]bool{}
+	var names []string
 	for _, g := range c.Guards {
 		for _, a := range g.Activities {
-			for name := range a.Tiers {
-				names[name] = true
-			}
+			names = slices.AppendSeq(names, maps.Keys(a.Tiers))
 		}
 	}
-	return slices.Sorted(maps.Keys(names))
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // types are the assets that the page loads.

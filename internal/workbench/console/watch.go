@@ -217,15 +217,14 @@ func newCall(event, reply []byte, err error) call {
 		c.Op = guard.Check
 	}
 	c.Count = max(c.Count, 1)
-	switch {
-	case err != nil:
+	if err != nil {
 		c.reply, c.err = nil, invokeapi.ErrorType(err)+": "+err.Error()
-	default:
-		_ = json.Unmarshal(c.reply, &c.answer)
-		var problem struct{ ErrorType, Detail string }
-		if json.Unmarshal(c.reply, &problem) == nil && problem.ErrorType != "" {
-			c.err = problem.ErrorType + ": " + problem.Detail
-		}
+		return c
+	}
+	_ = json.Unmarshal(c.reply, &c.answer)
+	var problem struct{ ErrorType, Detail string }
+	if json.Unmarshal(c.reply, &problem) == nil && problem.ErrorType != "" {
+		c.err = problem.ErrorType + ": " + problem.Detail
 	}
 	return c
 }

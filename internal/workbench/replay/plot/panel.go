@@ -36,7 +36,9 @@ func (p *picture) panel(of *replay.Panel) {
 		p.pile(piles, top+lane-8*pixel)
 		p.text("s", "end", left-8*pixel, top+lane-5*pixel, held(of))
 	}
-	p.borders(of, top, plot.bottom)
+	for _, border := range of.Borders(p.t.From, p.t.To) {
+		p.line("border", p.x(border), top, p.x(border), plot.bottom)
+	}
 	p.curve(of, plot)
 	p.scaleMarks(of, plot)
 	for _, m := range of.Marks {
@@ -68,13 +70,6 @@ func (p *picture) windows(of *replay.Panel, top, bottom px) {
 			from, to := max(left, p.x(border)), min(right, p.x(border+of.Window))
 			p.rect("odd", from, top, max(0, to-from), bottom-top)
 		}
-	}
-}
-
-// borders draws the borders of the windows, across the height of the panel.
-func (p *picture) borders(of *replay.Panel, top, bottom px) {
-	for _, border := range of.Borders(p.t.From, p.t.To) {
-		p.line("border", p.x(border), top, p.x(border), bottom)
 	}
 }
 

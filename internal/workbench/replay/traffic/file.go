@@ -64,7 +64,9 @@ func (f *file) next() (bool, error) {
 		if err = f.fault(err); !f.SkipBad {
 			return false, err
 		}
-		f.tally.bad(err)
+		if f.tally.Bad++; len(f.tally.FirstBad) < mostBad {
+			f.tally.FirstBad = append(f.tally.FirstBad, err.Error())
+		}
 	}
 }
 

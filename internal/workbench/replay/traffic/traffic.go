@@ -125,14 +125,6 @@ func (r *Reader) Next() (Line, error) {
 	return r.files[0].head, nil
 }
 
-// bad counts a line that is skipped.
-func (t *Tally) bad(err error) {
-	t.Bad++
-	if len(t.FirstBad) < mostBad {
-		t.FirstBad = append(t.FirstBad, err.Error())
-	}
-}
-
 // Columns are the names of the fields in the files. An empty name is the usual
 // one: time, user or activity. In JSON, a dot in a name leads into an object:
 // request.user is the field user of the object request.
