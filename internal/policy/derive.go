@@ -22,6 +22,17 @@ func (p Policy) Each() []Policy {
 	return each
 }
 
+// WithLimit returns p, a single limit, with n actions in each window. A burst
+// keeps its proportion to the actions, rounded up. The error is that of [Parse]
+// if the kind has no such limit.
+//
+// For example, bucket 10/1m burst 15 with the limit 20 is bucket 20/1m burst 30.
+func (p Policy) WithLimit(n int64) (Policy, error) {
+	r := p.limits[0].rate
+	r.Limit, r.Burst = n, (r.Burst*n+r.Limit-1)/r.Limit
+	return Parse(r.text())
+}
+
 // OptionsOf returns p with the options ahead and keep of q, unless p sets them
 // itself. A burst is never taken from q. P and q must share a count, see
 // [Share].

@@ -55,3 +55,18 @@ func ExampleLimiter_Decide() {
 	// 1 counted <nil>
 	// 1 counted <nil>
 }
+
+// A program that holds the items itself needs no store. The state of the item is
+// a map.
+func ExampleRequest_CountIn() {
+	r := ratelimit.Request{Policy: policy.Must("2/1m"), Count: 1}
+	item := policy.State{}
+	for range 3 {
+		d := r.CountIn(noon().UnixMilli(), item)
+		fmt.Println(d.Allowed, d.Reason, d.Wait)
+	}
+	// Output:
+	// true ok 0s
+	// true ok 0s
+	// false limited 1m0s
+}

@@ -8,24 +8,19 @@ import (
 	"compress/gzip"
 	"io/fs"
 	"path"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/CycloneDX/cyclonedx-go"
 )
 
 // A file goes into an archive.
 type file struct {
 	name    string // with slashes
-	program bool   // may be executed
+	mode    fs.FileMode
 	content []byte
-}
-
-// mode returns the permissions of a file.
-func (f file) mode() fs.FileMode {
-	if f.program {
-		return 0o755
-	}
-	return 0o644
 }
 
 func sorted(files []file) []file {
@@ -38,7 +33,7 @@ func tarball(files []file, date time.Time) ([]byte, error) {
 	compressed := gzip.NewWriter(&b)
 	w := tar.NewWriter(compressed)
 	for _, f := range sorted(files) {
-		header := tar.Header{Name: f.name, Size: int64(len(f.content)), Mode: int64(f.mode()), ModTime: date, Format: tar.FormatPAX}
+		header := tar.Header{Name: f.name, Size: int64(len(f.content)), Mode: int64(f.mode), ModTime: date, Format: tar.FormatPAX}
 		if err := w.WriteHeader(&header); err != nil {
 			return nil, err
 		}
@@ -59,7 +54,7 @@ func zipped(files []file, date time.Time) ([]byte, error) {
 		if path.Ext(f.name) == ".zip" {
 			header.Method = zip.Store // it is compressed already
 		}
-		header.SetMode(f.mode())
+		header.SetMode(f.mode)
 		entry, err := w.CreateHeader(header)
 		if err != nil {
 			return nil, err
@@ -71,3 +66,33 @@ func zipped(files []file, date time.Time) ([]byte, error) {
 	err := w.Close()
 	return b.Bytes(), err
 }
+
+// sbom returns a software bill of materials: Go's version and the modules that
+// are linked into programs. The go command stores both in each program, so the
+// list can't differ from what was built.
+func (r *Release) sbom(archive string, programs []*debug.BuildInfo) ([]byte, error) {
+	bom := cyclonedx.NewBOM()
+	bom.Metadata = &cyclonedx.Metadata{
+		Timestamp: r.date.Format(time.RFC3339),
+		Component: &cyclonedx.Component{
+			BOMRef: archive, Type: cyclonedx.ComponentTypeApplication, Name: archive, Version: r.version,
+			PackageURL: purl("github.com/cric-talk/guards", "v"+r.version),
+			Licenses:   &cyclonedx.Licenses{{License: &cyclonedx.License{ID: "Apache-2.0"}}},
+		},
+	}
+	components := []cyclonedx.Component{{
+		BOMRef: "go", Type: cyclonedx.ComponentTypeLibrary, Name: "std", Version: programs[0].GoVersion, PackageURL: purl("std", programs[0].GoVersion),
+	}}
+	for _, m := range modules(programs) {
+		components = append(components, cyclonedx.Component{
+			BOMRef: purl(m.Path, m.Version), Type: cyclonedx.ComponentTypeLibrary, Name: m.Path, Version: m.Version, PackageURL: purl(m.Path, m.Version),
+		})
+	}
+	bom.Components = &components
+	var b bytes.Buffer
+	err := cyclonedx.NewBOMEncoder(&b, cyclonedx.BOMFileFormatJSON).SetPretty(true).Encode(bom)
+	return b.Bytes(), err
+}
+
+// purl returns the package URL of a module, which scanners look up.
+func purl(path, version string) string { return "pkg:golang/" + path + "@" + version }

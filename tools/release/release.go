@@ -11,6 +11,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"debug/buildinfo"
@@ -21,6 +22,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -35,7 +37,7 @@ var Targets = []Target{
 	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"},
 }
 
-// A Release is the work to do. All fields must be set.
+// A Release is the work to do. All exported fields must be set.
 type Release struct {
 	Source    string // the checkout
 	Functions string // the folder with NAME/bootstrap for each function, built for arm64
@@ -43,13 +45,9 @@ type Release struct {
 	Targets   []Target
 	Log       io.Writer // gets a line for each file
 
-	origin // of the programs, known after the first build
-}
-
-// An origin is the commit that a program was built from.
-type origin struct {
-	version string // without the v
-	date    time.Time
+	version string                       // of the programs, without the v; known after the first build
+	date    time.Time                    // of their commit
+	sums    map[string][sha256.Size]byte // of the files, by name
 }
 
 // Build writes the release. An error names the file or the command that failed.
@@ -57,12 +55,10 @@ func (r *Release) Build(ctx context.Context) error {
 	if len(r.Targets) == 0 {
 		return errors.New("a release needs at least one target")
 	}
-	if err := os.RemoveAll(r.Out); err != nil {
+	if err := cmp.Or(os.RemoveAll(r.Out), os.MkdirAll(r.Out, 0o755)); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(r.Out, 0o755); err != nil {
-		return err
-	}
+	r.sums = make(map[string][sha256.Size]byte)
 	for _, t := range r.Targets {
 		if err := r.program(ctx, t); err != nil {
 			return fmt.Errorf("the program for %s/%s: %w", t.OS, t.Arch, err)
@@ -100,7 +96,7 @@ func (r *Release) program(ctx context.Context, t Target) error {
 	if err != nil {
 		return err
 	}
-	if r.origin, err = originOf(info); err != nil {
+	if err := r.setOrigin(info); err != nil {
 		return err
 	}
 	folder := fmt.Sprintf("guards_%s_%s_%s", r.version, t.OS, t.Arch)
@@ -112,7 +108,7 @@ func (r *Release) program(ctx context.Context, t Target) error {
 	if err != nil {
 		return err
 	}
-	files = append(files, file{name: name, program: true, content: program})
+	files = append(files, file{name: name, mode: 0o755, content: program})
 	pack, archive := tarball, folder+".tar.gz"
 	if t.OS == "windows" {
 		pack, archive = zipped, folder+".zip"
@@ -127,21 +123,22 @@ func (r *Release) program(ctx context.Context, t Target) error {
 	return r.add(archive, content, info)
 }
 
-// originOf returns what the go command stored about the commit. A checkout with
+// setOrigin sets what the go command stored about the commit. A checkout with
 // changes is an error, because the archives would not be those of the commit.
-func originOf(info *debug.BuildInfo) (origin, error) {
+func (r *Release) setOrigin(info *debug.BuildInfo) error {
 	settings := make(map[string]string)
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
 	if settings["vcs.time"] == "" {
-		return origin{}, errors.New("the go command found no commit. Build a release in a clone of the repository")
+		return errors.New("the go command found no commit. Build a release in a clone of the repository")
 	}
 	if settings["vcs.modified"] == "true" {
-		return origin{}, errors.New("the checkout has changes that are not committed: commit or stash them first")
+		return errors.New("the checkout has changes that are not committed: commit or stash them first")
 	}
 	date, err := time.Parse(time.RFC3339, settings["vcs.time"])
-	return origin{strings.TrimPrefix(info.Main.Version, "v"), date.UTC()}, err
+	r.version, r.date = strings.TrimPrefix(info.Main.Version, "v"), date.UTC()
+	return err
 }
 
 // read reads files of the checkout.
@@ -151,14 +148,14 @@ func (r *Release) read(names ...string) (files []file, err error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, file{name: name, content: content})
+		files = append(files, file{name: name, mode: 0o644, content: content})
 	}
 	return files, nil
 }
 
 // add writes an archive and the list of the modules in it.
 func (r *Release) add(archive string, content []byte, programs ...*debug.BuildInfo) error {
-	bom, err := sbom(archive, r.origin, programs)
+	bom, err := r.sbom(archive, programs)
 	if err != nil {
 		return err
 	}
@@ -167,23 +164,16 @@ func (r *Release) add(archive string, content []byte, programs ...*debug.BuildIn
 
 // write writes a file of the release, and a line about it.
 func (r *Release) write(name string, content []byte) error {
+	r.sums[name] = sha256.Sum256(content)
 	_, _ = fmt.Fprintf(r.Log, "%8.1f KB  %s\n", float64(len(content))/1000, name)
 	return os.WriteFile(filepath.Join(r.Out, name), content, 0o644)
 }
 
 // checksums writes the SHA-256 of each file.
 func (r *Release) checksums() error {
-	entries, err := os.ReadDir(r.Out)
-	if err != nil {
-		return err
-	}
 	var lines strings.Builder
-	for _, e := range entries { // sorted by name
-		content, err := os.ReadFile(filepath.Join(r.Out, e.Name()))
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&lines, "%x  %s\n", sha256.Sum256(content), e.Name())
+	for _, name := range slices.Sorted(maps.Keys(r.sums)) {
+		fmt.Fprintf(&lines, "%x  %s\n", r.sums[name], name)
 	}
 	return r.write("checksums.txt", []byte(lines.String()))
 }
@@ -197,4 +187,91 @@ func modules(programs []*debug.BuildInfo) []*debug.Module {
 		}
 	}
 	return slices.SortedFunc(maps.Values(found), func(a, b *debug.Module) int { return strings.Compare(a.Path, b.Path) })
+}
+
+// epoch is the time of a function's files. It is not the commit's time, so that
+// a commit that does not change a function does not change its archive, and a
+// deployment leaves the function alone.
+var epoch = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// aws packs the functions and the template that deploys them.
+func (r *Release) aws() error {
+	files, err := r.read(append([]string{"template.yaml"}, documents...)...)
+	if err != nil {
+		return err
+	}
+	template, functions, err := packaged(string(files[0].content), r.version)
+	if err != nil {
+		return fmt.Errorf("template.yaml: %w", err)
+	}
+	files[0].content = []byte(template)
+	var programs []*debug.BuildInfo
+	for _, name := range functions {
+		archive, info, err := r.function(name)
+		if err != nil {
+			return fmt.Errorf("the function %s: %w", name, err)
+		}
+		files = append(files, file{name: "functions/" + name + ".zip", mode: 0o644, content: archive})
+		programs = append(programs, info)
+	}
+	content, err := zipped(files, r.date)
+	if err != nil {
+		return err
+	}
+	return r.add(fmt.Sprintf("guards_%s_aws_arm64.zip", r.version), content, programs...)
+}
+
+// function packs the program of one function as Lambda wants it.
+func (r *Release) function(name string) ([]byte, *debug.BuildInfo, error) {
+	built := filepath.Join(r.Functions, name, "bootstrap")
+	info, err := buildinfo.ReadFile(built)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range info.Settings {
+		if s.Key == "GOARCH" && s.Value != "arm64" {
+			return nil, nil, fmt.Errorf("%s is built for %s, but the template says arm64", built, s.Value)
+		}
+	}
+	content, err := os.ReadFile(built)
+	if err != nil {
+		return nil, nil, err
+	}
+	archive, err := zipped([]file{{name: "bootstrap", mode: 0o755, content: content}}, epoch)
+	return archive, info, err
+}
+
+// packaged returns the template without what builds the functions, and their
+// names. Each function names its archive instead, which sam deploy uploads.
+func packaged(template, version string) (text string, functions []string, err error) {
+	var kept []string
+	resource, described := "", false
+	for line := range strings.SplitSeq(template, "\n") {
+		switch {
+		case line == "  AWS::ServerlessRepo::Application:":
+			line += "\n    SemanticVersion: " + version
+			described = true
+		case strings.HasPrefix(line, "  ") && !strings.HasPrefix(line, "   "):
+			resource = strings.Trim(line, " :")
+		case line == "    Type: AWS::Serverless::Function":
+			functions = append(functions, folder(resource))
+		case line == "    CodeUri: .", line == "      BuildMethod: makefile":
+			continue
+		case line == "    Properties:" && len(functions) > 0 && functions[len(functions)-1] == folder(resource):
+			line += "\n      CodeUri: functions/" + folder(resource) + ".zip"
+		}
+		kept = append(kept, line)
+	}
+	if len(functions) == 0 || !described {
+		return "", nil, errors.New("it has no functions, or no metadata of the Serverless Application Repository")
+	}
+	return strings.Join(kept, "\n"), functions, nil
+}
+
+var boundary = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// folder returns the folder of a function: posts-guard for PostsGuardFunction.
+func folder(resource string) string {
+	name := strings.TrimSuffix(resource, "Function")
+	return strings.ToLower(boundary.ReplaceAllString(name, "$1-$2"))
 }

@@ -1,6 +1,15 @@
 package command
 
-import "embed"
+import (
+	"embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/cric-talk/guards/internal/limits"
+)
 
 // completionCommand prints a script for a shell. The script runs
 // completeCommand each time the user presses the completion key.
@@ -32,4 +41,136 @@ func (c *completionCommand) Run(con console) error {
 	}
 	_, err = con.out.Write(script)
 	return err
+}
+
+// completeCommand prints the words that can replace the last word of a command
+// line. Each is on a line of its own, followed by a tab and its help.
+type completeCommand struct {
+	Words []string `arg:"" optional:""` // the command line so far, without the program's name
+}
+
+// Run prints the words.
+func (c *completeCommand) Run(con console, k *kong.Context) error {
+	words := c.Words
+	if len(words) > 0 && words[0] == "--" {
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	typed := words[len(words)-1]
+	at := place{guards: con.guards, node: k.Model.Node}
+	for _, word := range words[:len(words)-1] {
+		at.pass(word)
+	}
+	for _, candidate := range at.candidates(typed) {
+		if strings.HasPrefix(candidate[0], typed) {
+			if _, err := fmt.Fprintf(con.out, "%s\t%s\n", candidate[0], candidate[1]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// A place is a position in a command line, before a word.
+type place struct {
+	guards limits.Guards
+	node   *kong.Node
+	value  *kong.Value  // what the word is a value for, if a flag precedes it; else nil
+	given  []*kong.Flag // the flags so far
+	args   int          // the number of positional arguments so far
+}
+
+// pass moves the place behind one word.
+func (p *place) pass(word string) {
+	name, _, glued := strings.Cut(word, "=")
+	switch flag := p.flag(name); {
+	case p.value != nil:
+		p.value = nil
+	case flag != nil:
+		p.given = append(p.given, flag)
+		if !glued && !flag.IsBool() {
+			p.value = flag.Value
+		}
+	case strings.HasPrefix(word, "-"): // unknown
+	default:
+		for _, child := range p.node.Children {
+			if child.Name == word {
+				p.node = child
+				return
+			}
+		}
+		p.args++
+	}
+}
+
+// flags returns the flags that can follow. They include those of the default
+// subcommand, which runs if no subcommand is named.
+func (p *place) flags() []*kong.Flag {
+	all := slices.Concat(p.node.AllFlags(true)...)
+	if p.node.DefaultCmd != nil {
+		all = append(all, p.node.DefaultCmd.Flags...)
+	}
+	return all
+}
+
+// flag returns the flag with this name, or nil.
+func (p *place) flag(word string) *kong.Flag {
+	for _, flag := range p.flags() {
+		if word == "--"+flag.Name || flag.Short != 0 && word == "-"+string(flag.Short) {
+			return flag
+		}
+	}
+	return nil
+}
+
+// candidates returns the words that can follow, each with its help.
+func (p *place) candidates(typed string) (all [][2]string) {
+	if p.value != nil {
+		return p.values(p.value, "")
+	}
+	if name, _, glued := strings.Cut(typed, "="); glued {
+		if flag := p.flag(name); flag != nil && !flag.IsBool() {
+			return p.values(flag.Value, name+"=")
+		}
+	}
+	for _, child := range p.node.Children {
+		if !child.Hidden {
+			all = append(all, [2]string{child.Name, child.Help})
+		}
+	}
+	if p.args < len(p.node.Positional) {
+		all = append(all, p.values(p.node.Positional[p.args], "")...)
+	}
+	if len(all) > 0 && !strings.HasPrefix(typed, "-") {
+		return all
+	}
+	for _, flag := range p.flags() {
+		if flag.IsCumulative() || !slices.Contains(p.given, flag) {
+			all = append(all, [2]string{"--" + flag.Name, flag.Help})
+		}
+	}
+	return all
+}
+
+// values returns the known values of a flag or an argument.
+func (p *place) values(v *kong.Value, prefix string) (all [][2]string) {
+	add := func(value, help string) { all = append(all, [2]string{prefix + value, help}) }
+	for _, g := range p.guards {
+		for _, a := range g.Activities {
+			if v.Name == "activity" {
+				add(a.Name, g.Name)
+			}
+		}
+		if v.Name == "function" || v.Name == "guard" {
+			add(g.Name, "")
+		}
+	}
+	if v.Enum != "" {
+		for value := range strings.SplitSeq(v.Enum, ",") {
+			add(value, "")
+		}
+	}
+	return all
 }

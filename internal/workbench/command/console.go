@@ -2,9 +2,16 @@ package command
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"os"
+	"strings"
 	"time"
 
+	"golang.org/x/term"
+
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 )
 
@@ -30,3 +37,126 @@ func (c console) printJSON(v any) error {
 
 // printLine writes v as one line of JSON.
 func (c console) printLine(v any) error { return json.NewEncoder(c.out).Encode(v) }
+
+// The colours, as terminals number them.
+const (
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+)
+
+// usualWidth is the least width for which all columns of tables are meant, in
+// characters.
+const usualWidth = 80
+
+// terminal returns the console of this process, for a project with these guards.
+func terminal(guards limits.Guards) console {
+	c := console{
+		guards: guards,
+		out:    os.Stdout, err: os.Stderr, color: colorful(os.Stdout),
+		screen:   os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd())),
+		progress: os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stderr.Fd())),
+	}
+	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+		c.width = narrow(width)
+	}
+	if term.IsTerminal(int(os.Stdin.Fd())) {
+		c.in = os.Stdin
+	}
+	return c
+}
+
+// narrow returns the width of a terminal, or 0 if it is wide enough for all
+// columns.
+func narrow(width int) int {
+	if width >= usualWidth {
+		return 0
+	}
+	return width
+}
+
+// colorful reports whether f is a terminal whose user wants colours: see
+// no-color.org.
+func colorful(f *os.File) bool {
+	return wantsColors() && term.IsTerminal(int(f.Fd()))
+}
+
+// wantsColors reports whether the user wants colours on a terminal.
+func wantsColors() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
+
+// paint returns s in a colour, if the console shows colours.
+func (c console) paint(color, s string) string {
+	if !c.color {
+		return s
+	}
+	return "\x1b[" + color + "m" + s + "\x1b[0m"
+}
+
+// barWidth is the length of a bar, in characters.
+const barWidth = 16
+
+// bar shows on one line of a terminal how many parts of a long task are done,
+// and the figures so far.
+func (c console) bar(done, parts int, soFar string) {
+	full := barWidth * done / parts
+	c.tell(fmt.Sprintf("[%s%s] %d %%  %s", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), 100*done/parts, soFar))
+}
+
+// tell shows the figures so far of a long task whose end is unknown.
+func (c console) tell(soFar string) {
+	if c.progress {
+		_, _ = fmt.Fprint(c.err, "\r", soFar, clearRest)
+	}
+}
+
+// told removes the line that bar and tell write.
+func (c console) told() { c.tell("") }
+
+// clearScreen clears the screen and moves to its first line.
+const clearScreen = "\x1b[H\x1b[2J"
+
+// clearRest clears the rest of the line, which can still show the end of a
+// longer text.
+const clearRest = "\x1b[K"
+
+// The exit statuses.
+const (
+	done        = 0
+	refused     = 1
+	wrongUse    = 2
+	unreachable = 3
+	interrupted = 130 // Ctrl-C or SIGTERM, as shells report it, or a declined question
+)
+
+// These errors end a command that did nothing wrong.
+var (
+	errRefused     = errors.New("refused")
+	errInterrupted = errors.New("interrupted")
+	errDeclined    = errors.New("nothing was changed")
+)
+
+// fail prints err, if it needs a message, and returns the exit status.
+func (c console) fail(err error) int {
+	switch {
+	case err == nil:
+		return done
+	case errors.Is(err, errRefused):
+		return refused
+	case errors.Is(err, errInterrupted):
+		return interrupted
+	}
+	c.note(err.Error())
+	if advice := adviceOn(err); advice != "" {
+		c.note(advice)
+	}
+	if errors.Is(err, errDeclined) {
+		return interrupted
+	}
+	if _, ok := errors.AsType[*input.Unavailable](err); ok {
+		return unreachable
+	}
+	return wrongUse
+}
+
+// note writes one line about the command itself, which is not its result.
+func (c console) note(line string) { _, _ = fmt.Fprintln(c.err, "guards:", line) }

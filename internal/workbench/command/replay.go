@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/workbench/replay"
+	"github.com/cric-talk/guards/internal/workbench/replay/plot"
 	"github.com/cric-talk/guards/internal/workbench/replay/traffic"
 )
 
@@ -71,16 +75,13 @@ func (c *replayCommand) Run(ctx context.Context, con console) error {
 	if err != nil && (ctx.Err() == nil || reports[0].Requests == 0) {
 		return err
 	}
-	switch {
-	case len(reports) > 1 && c.JSON:
-		err = errors.Join(err, con.printJSON(map[string]any{"limits": reports}))
-	case c.JSON:
-		err = errors.Join(err, con.printJSON(reports[0]))
-	case len(reports) > 1:
-		err = errors.Join(err, con.printComparison(reports))
-	default:
-		err = errors.Join(err, con.printReport(reports[0]))
+	var result any = reports[0]
+	words := func(b *strings.Builder) { writeReport(b, reports[0], con.width) }
+	if len(reports) > 1 {
+		result = map[string]any{"limits": reports}
+		words = func(b *strings.Builder) { writeComparison(b, reports, con.width) }
 	}
+	err = errors.Join(err, c.print(con, result, words))
 	if ctx.Err() != nil {
 		con.note("stopped before the end: the figures are those of the requests until " + moment(reports[0].To))
 		return ctx.Err()
@@ -105,12 +106,9 @@ func (c *replayCommand) validate(con console) (all []policy.Policy, o traffic.Op
 		}
 		all = append(all, p)
 	}
-	o = traffic.Options{Activity: c.Activity, SkipBad: c.SkipBad}
-	if c.Format != "auto" {
-		o.Format = traffic.Format(c.Format)
-	}
-	if c.Unit != "auto" {
-		o.Unit = traffic.Unit(c.Unit)
+	o = traffic.Options{ // auto is empty there
+		Activity: c.Activity, SkipBad: c.SkipBad,
+		Format: traffic.Format(strings.TrimPrefix(c.Format, "auto")), Unit: traffic.Unit(strings.TrimPrefix(c.Unit, "auto")),
 	}
 	if c.Columns != "" {
 		if o.Columns, err = traffic.ParseColumns(c.Columns); err != nil {
@@ -155,4 +153,156 @@ func (c *replayCommand) check() error {
 		return errors.New("--suggest goes without --plot and --compare: give these with the suggestion as --limit")
 	}
 	return nil
+}
+
+// print prints a result as JSON or, for people, in words.
+func (c *replayCommand) print(con console, result any, words func(*strings.Builder)) error {
+	if c.JSON {
+		return con.printJSON(result)
+	}
+	var b strings.Builder
+	words(&b)
+	_, err := io.WriteString(con.out, b.String())
+	return err
+}
+
+// writeReport writes a report for people.
+func writeReport(b *strings.Builder, r *replay.Report, width int) {
+	fmt.Fprintf(b, "%s with %s: %s of %s from %s to %s\n\n", r.Activity, r.Policy,
+		several(r.Requests, "request"), several(r.Users, "user"), moment(r.From), moment(r.To))
+	share := func(n int64) string {
+		return fmt.Sprintf("%*s  %5.1f %%", len(grouped(r.Requests)), grouped(n), 100*float64(n)/float64(r.Requests))
+	}
+	fmt.Fprintf(b, "allowed  %s\nrefused  %s\n", share(r.Allowed), share(r.Refused))
+	if r.Delayed > 0 {
+		fmt.Fprintf(b, "delayed  %s\n", share(r.Delayed))
+	}
+	if r.HeldUp > 0 {
+		fmt.Fprintf(b, "\n%s held up, for up to %s; the most:\n\n", several(r.HeldUp, "user"), inWords(r.LongestWaitMs))
+		_ = worst(r.Worst).write(b, width) // a Builder takes everything
+	}
+	unusual(b, r)
+}
+
+// unusual writes what a reader should know about the lines.
+func unusual(b *strings.Builder, r *replay.Report) {
+	if r.OtherActivities > 0 {
+		fmt.Fprintf(b, "\n%s of other activities skipped\n", several(r.OtherActivities, "line"))
+	}
+	if r.OutOfOrder > 0 {
+		fmt.Fprintf(b, "\n%s out of order, by up to %s: the clock stepped back\n", several(r.OutOfOrder, "line"), inWords(r.OutOfOrderMs))
+	}
+	badLines(b, r.BadLines, r.FirstBad)
+}
+
+// badLines writes how many lines were skipped because they are no requests.
+func badLines(b *strings.Builder, n int64, first []string) {
+	switch {
+	case n > int64(len(first)):
+		fmt.Fprintf(b, "\n%s skipped; the first %d:\n", several(n, "bad line"), len(first))
+	case n > 0:
+		fmt.Fprintf(b, "\n%s skipped:\n", several(n, "bad line"))
+	}
+	for _, line := range first {
+		fmt.Fprintf(b, "  %s\n", line)
+	}
+}
+
+// writeComparison writes a table with a row for each limit.
+func writeComparison(b *strings.Builder, all []*replay.Report, width int) {
+	r := all[0]
+	fmt.Fprintf(b, "%s: %s of %s from %s to %s\n\n", r.Activity, several(r.Requests, "request"), several(r.Users, "user"), moment(r.From), moment(r.To))
+	var t textTable
+	t.row("LIMIT", "ALLOWED", "REFUSED", "DELAYED", "USERS HELD UP", "LONGEST WAIT")
+	for _, r := range all {
+		t.row(r.Policy, fmt.Sprintf("%s (%.1f %%)", grouped(r.Allowed), 100*float64(r.Allowed)/float64(r.Requests)),
+			grouped(r.Refused), grouped(r.Delayed), grouped(r.HeldUp), inWords(r.LongestWaitMs))
+	}
+	_ = t.write(b, width) // a Builder takes everything
+	unusual(b, r)
+}
+
+// worst returns the table of the users who were held up most.
+func worst(users []replay.User) (t textTable) {
+	t.row("USER", "REQUESTS", "ALLOWED", "REFUSED", "DELAYED", "LONGEST WAIT")
+	for _, u := range users {
+		t.row(u.ID, grouped(u.Requests), grouped(u.Allowed), grouped(u.Refused), grouped(u.Delayed), inWords(u.LongestWaitMs))
+	}
+	return t
+}
+
+// inWords returns a time in words. For 0 it returns "0 ms", where waitMs returns
+// an empty text.
+func inWords(ms int64) string { return wait(time.Duration(ms) * time.Millisecond) }
+
+// moment returns a time in words, in UTC.
+func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// suggest searches for the lowest limit. It keeps the requests in a temporary
+// file.
+func (c *replayCommand) suggest(ctx context.Context, con console, r *replay.Replay, t *traffic.Reader) (err error) {
+	share, err := replay.ParseShare(c.Suggest)
+	if err != nil {
+		return fmt.Errorf("--suggest: %w", err)
+	}
+	file, err := os.CreateTemp("", "guards-replay-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = errors.Join(file.Close(), os.Remove(file.Name())) }()
+	got, err := r.Suggest(ctx, t, share, file, func(p policy.Policy) { con.tell("trying " + p.String()) })
+	con.told()
+	if ctx.Err() != nil {
+		con.note("stopped before the end of the search")
+	}
+	if got == nil {
+		return err
+	}
+	return errors.Join(err, c.print(con, got, func(b *strings.Builder) { writeSuggestion(b, got, share) }))
+}
+
+// writeSuggestion writes a suggestion for people.
+func writeSuggestion(b *strings.Builder, s *replay.Suggestion, wanted replay.Share) {
+	is := "is the lowest limit that leaves"
+	if s.Interrupted {
+		is = "is enough, and a lower limit may be, to leave"
+	}
+	fmt.Fprintf(b, "%s %s %s of the users of %s untouched\n\n", s.Policy, is, wanted, s.Activity)
+	row := func(name string, n int64, share float64) {
+		fmt.Fprintf(b, "%-9s  %*s  %6.2f %%\n", name, len(grouped(s.Users)), grouped(n), 100*share)
+	}
+	row("untouched", s.Users-s.HeldUp, s.Share)
+	row("held up", s.HeldUp, 1-s.Share)
+	fmt.Fprintf(b, "\nfrom %s of %s\n", several(s.Requests, "request"), several(s.Users, "user"))
+	badLines(b, s.BadLines, s.FirstBad)
+}
+
+// plot replays the requests of one user again and draws them.
+func (c *replayCommand) plot(ctx context.Context, con console, r *replay.Replay, t *traffic.Reader, reports []*replay.Report, others []policy.Policy) error {
+	timelines, err := r.Timelines(ctx, t, reports, c.User, others...)
+	con.told()
+	if err != nil {
+		return err
+	}
+	svg, err := os.Create(c.Plot)
+	if err != nil {
+		return err
+	}
+	return errors.Join(plot.SVG(svg, timelines...), svg.Close())
+}
+
+// checkTarget returns an error unless a file can be written. It leaves no trace:
+// an existing file keeps its content.
+func checkTarget(name string) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	switch {
+	case err == nil:
+		return errors.Join(file.Close(), os.Remove(name))
+	case !errors.Is(err, os.ErrExist):
+		return err
+	}
+	if file, err = os.OpenFile(name, os.O_WRONLY, 0); err != nil {
+		return err
+	}
+	return file.Close()
 }

@@ -21,12 +21,13 @@ type record struct {
 
 // A recordFile is one file of a record.
 type recordFile struct {
-	name  string
-	from  io.Reader
-	file  *os.File
-	again *os.File // what the next reader reads: file, or a copy if file can be read only once
-	start int64    // the offset in again at which the traffic begins
-	done  *int64   // bytes that were read from all files
+	name   string
+	from   io.Reader
+	file   *os.File
+	again  *os.File // what the next reader reads: file, or a copy if file can be read only once
+	start  int64    // the offset in again at which the traffic begins
+	rewind bool     // the next Read begins at the start of again
+	done   *int64   // bytes that were read from all files
 }
 
 // openRecord opens files; - is standard input. If again is set and a file can be
@@ -100,29 +101,21 @@ func interruptible(ctx context.Context, file *os.File) io.Reader {
 func (r *record) reader(o traffic.Options) *traffic.Reader {
 	var files []traffic.File
 	for _, f := range r.files {
-		if r.read {
-			f.from = &rewound{f}
-		}
+		f.rewind = r.read
 		files = append(files, traffic.File{Name: f.name, Text: f})
 	}
 	r.read, r.done = true, 0
 	return traffic.NewReader(o, files...)
 }
 
-// rewound reads a file again. It goes to the start at the first Read.
-type rewound struct{ *recordFile }
-
-// Read implements [io.Reader].
-func (r *rewound) Read(p []byte) (int, error) {
-	if _, err := r.again.Seek(r.start, io.SeekStart); err != nil {
-		return 0, err
-	}
-	r.from = r.again
-	return r.again.Read(p)
-}
-
 // Read implements [io.Reader].
 func (f *recordFile) Read(p []byte) (int, error) {
+	if f.rewind {
+		if _, err := f.again.Seek(f.start, io.SeekStart); err != nil {
+			return 0, err
+		}
+		f.from, f.rewind = f.again, false
+	}
 	n, err := f.from.Read(p)
 	*f.done += int64(n)
 	return n, err

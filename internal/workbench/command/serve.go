@@ -3,19 +3,28 @@ package command
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"maps"
 	"net"
+	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/lambdafn"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	devconsole "github.com/cric-talk/guards/internal/workbench/console"
+	"github.com/cric-talk/guards/internal/workbench/invokeapi"
 )
 
 type serveCommand struct {
@@ -140,4 +149,197 @@ func variables() (set string) {
 		}
 	}
 	return set
+}
+
+// withConsole returns the server for api. If other machines can't reach the
+// address, the server also has the console. Clock is the guards' clock.
+func (c *serveCommand) withConsole(con console, api *invokeapi.Server, clock *devconsole.Clock, address string) *http.Server {
+	if !devconsole.Loopback(address) {
+		return newServer(api)
+	}
+	page := &devconsole.Console{
+		API: api, Guards: con.guards, Address: address, CountsIn: c.countsIn() + variables(), Clock: clock, Fixed: c.fixedClock(), Wait: wait,
+	}
+	for name, f := range api.Functions {
+		if f.URL { // a guard
+			f.Handler = page.Watch(name, f.Handler)
+			api.Functions[name] = f
+		}
+	}
+	server := newServer(page)
+	server.RegisterOnShutdown(page.Close)
+	return server
+}
+
+// aboutConsole returns where the console is, or why there is none.
+func aboutConsole(address string) string {
+	if devconsole.Loopback(address) {
+		return "the console for development is at http://" + address + "/; only this machine can open it"
+	}
+	return "the console is off, because --addr " + address + " is not an address of this machine only, such as 127.0.0.1:3001"
+}
+
+// fixedClock returns why the clock can't be moved, or an empty text. Others
+// count in a table that is not on this machine, and they don't share the clock.
+func (c *serveCommand) fixedClock() string {
+	if c.inMemory() {
+		return ""
+	}
+	if u, err := url.Parse(c.address); err == nil && invokeapi.LoopbackHost(u.Hostname()) {
+		return ""
+	}
+	return "The clock can't be moved, because the table is not on this machine."
+}
+
+// newAPI wires every function as package lambdafn does, in one process.
+func newAPI(settings *lambdafn.Settings, store store, con console, observe func(invokeapi.Invocation)) *invokeapi.Server {
+	api := &invokeapi.Server{Functions: make(map[string]invokeapi.Function), Observe: observe}
+	logger := slog.New(invokeapi.LogHandler())
+	run := &cleanup.Cleanup{Table: store.table, Live: store.live, Now: con.now, Log: logger.With("service", "cleanup")}
+	var changed *live.Follower // all guards share it, because they run in one process
+	if store.live != nil {
+		changed = &live.Follower{Table: store.live, Guards: con.guards, Log: logger, Now: con.now}
+	}
+	for _, g := range con.guards {
+		h := settings.Handler(g, store)
+		h.Log, h.Limiter.Now, h.Live = logger.With("service", g.Name), con.now, changed
+		api.Functions[g.Name] = invokeapi.Function{URL: true, Timeout: guardTimeout, Handler: h}
+	}
+	api.Functions["cleanup"] = invokeapi.Function{Timeout: cleanupTimeout, Handler: run}
+	return api
+}
+
+// arrival is how long the header of a request may take to arrive, and then its
+// body.
+const arrival = 10 * time.Second
+
+// newServer returns a server that ends a request which does not arrive. Its
+// Shutdown does not wait for such a request, and closes unused connections at
+// once. [http.Server] alone waits 5 s for a connection on which no request has
+// arrived, and forever for a body.
+func newServer(h http.Handler) *http.Server {
+	var unused sync.Map
+	stopping, stop := context.WithCancel(context.Background())
+	s := &http.Server{Handler: arriving(stopping, h), ReadHeaderTimeout: arrival, ConnState: func(c net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			unused.Store(c, nil)
+		} else {
+			unused.Delete(c)
+		}
+	}}
+	s.RegisterOnShutdown(func() {
+		stop()
+		unused.Range(func(c, _ any) bool {
+			_ = c.(net.Conn).Close()
+			return true
+		})
+	})
+	return s
+}
+
+// arriving returns h with a limit for the time in which a body arrives. If
+// stopping ends, that time is over. Functions don't notice that later reads of
+// the connection fail too, because their contexts don't end with it.
+func arriving(stopping context.Context, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Body != http.NoBody {
+			control := http.NewResponseController(w)
+			_ = control.SetReadDeadline(time.Now().Add(arrival))
+			defer context.AfterFunc(stopping, func() { _ = control.SetReadDeadline(time.Now()) })()
+		}
+		h.ServeHTTP(w, r)
+		_, _ = io.CopyN(io.Discard, r.Body, 256<<10) // as the server does, but stopping ends it
+	})
+}
+
+// A serveLog writes a line about each invocation. It is safe for concurrent
+// use.
+type serveLog struct {
+	con    console
+	json   bool // one line of JSON on standard output; otherwise a line for people
+	mu     sync.Mutex
+	served int64 // requests so far
+}
+
+// A served is an invocation as JSON.
+type served struct {
+	At       time.Time       `json:"at"`
+	Function string          `json:"function"`
+	Status   int             `json:"status,omitzero"` // over HTTP, or if no function ran
+	Answer   json.RawMessage `json:"answer,omitzero"`
+	Error    string          `json:"error,omitzero"`
+}
+
+// observe writes the line.
+func (l *serveLog) observe(i invokeapi.Invocation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.served++
+	s := l.read(i)
+	if l.json {
+		_ = l.con.printLine(s)
+		return
+	}
+	_, _ = fmt.Fprintf(l.con.err, "%s  %-18s  %s\n", s.At.Format(time.TimeOnly), s.Function, l.con.words(s))
+}
+
+// count returns the number of requests so far.
+func (l *serveLog) count() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.served
+}
+
+// read returns what an invocation came to. It takes the answer or the error out
+// of the response that a Function URL sends.
+func (l *serveLog) read(i invokeapi.Invocation) served {
+	s := served{At: l.con.now().UTC(), Function: i.Function, Status: i.Status, Answer: i.Payload}
+	if strings.ContainsFunc(s.Function, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		s.Function = input.Show(s.Function) // the caller can send anything
+	}
+	if i.Err != nil {
+		s.Answer, s.Error = nil, i.Err.Error()
+		return s
+	}
+	var response struct {
+		StatusCode int
+		Body       string
+	}
+	if json.Unmarshal(i.Payload, &response) != nil || response.StatusCode == 0 {
+		return s
+	}
+	s.Status, s.Answer = response.StatusCode, json.RawMessage(response.Body)
+	var problem struct{ Reason, Title, Detail string }
+	if json.Unmarshal(s.Answer, &problem) == nil && problem.Reason == "" { // not an answer of the guard
+		s.Answer, s.Error = nil, cmp.Or(problem.Detail, problem.Title)
+	}
+	return s
+}
+
+// words returns an invocation for people.
+func (c console) words(s served) string {
+	if s.Error != "" {
+		status := ""
+		if s.Status != 0 {
+			status = fmt.Sprintf(" %d", s.Status)
+		}
+		return c.paint(red, "error"+status) + " " + visible(s.Error)
+	}
+	var a struct {
+		Activity, Op, Reason string
+		Allowed              bool
+		ActivityCount, Limit int64
+		WaitTime             int64
+	}
+	if json.Unmarshal(s.Answer, &a) != nil || a.Reason == "" {
+		return strings.TrimSpace(string(s.Answer)) // cleanup's
+	}
+	text := fmt.Sprintf("%s %s: %s, %s", a.Op, a.Activity, c.verdict(a.Allowed, a.Reason), a.Reason)
+	if a.Limit > 0 {
+		text += fmt.Sprintf(", %d/%d used", a.ActivityCount, a.Limit)
+	}
+	if a.WaitTime > 0 {
+		text += ", wait " + waitMs(a.WaitTime)
+	}
+	return text
 }

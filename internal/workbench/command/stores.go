@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -14,6 +18,7 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/cric-talk/guards/internal/cleanup"
+	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/live"
@@ -82,7 +87,12 @@ func (f *tableFlags) open(ctx context.Context) (store, error) {
 	if err := checkURL("--endpoint", f.Endpoint, "http://127.0.0.1:8000"); err != nil {
 		return store{}, err
 	}
-	if err := f.setTable(); err != nil {
+	setting, name := "TABLE_NAME", os.Getenv("TABLE_NAME") // empty counts as unset, as in the functions
+	if f.Table != "" {
+		setting, name = "--table", f.Table
+	}
+	var err error
+	if f.table, err = lambdafn.TableName(setting, name); err != nil {
 		return store{}, err
 	}
 	cfg, err := f.aws(ctx)
@@ -107,17 +117,6 @@ func checkURL(flag, value, example string) error {
 		return input.Invalid(flag, input.Show(value), "a URL such as "+example)
 	}
 	return nil
-}
-
-// setTable chooses the table. An empty TABLE_NAME counts as unset, as in the
-// functions.
-func (f *tableFlags) setTable() (err error) {
-	setting, name := "TABLE_NAME", os.Getenv("TABLE_NAME")
-	if f.Table != "" {
-		setting, name = "--table", f.Table
-	}
-	f.table, err = lambdafn.TableName(setting, name)
-	return err
 }
 
 // storeOf returns the store in a table.
@@ -165,3 +164,113 @@ func (f *tableFlags) where() string {
 	}
 	return where
 }
+
+// decide asks a guard while a person waits for the answer.
+func decide(ctx context.Context, h *guard.Handler, r guard.Request) (guard.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return h.Decide(ctx, r)
+}
+
+// follow reads the live limits. Without a table it returns nil, which follows
+// nothing.
+func (c console) follow(ctx context.Context, settings live.Table) (*live.Follower, error) {
+	if settings == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	f := &live.Follower{Table: settings, Guards: c.guards}
+	if err := f.Read(ctx); err != nil {
+		return nil, reached(err)
+	}
+	return f, nil
+}
+
+// reached turns a failure to reach the table into [input.Unavailable], which
+// ends the command with its own exit status. It returns other errors unchanged.
+func reached(err error) error {
+	if _, ok := errors.AsType[*ratelimit.StoreError](err); ok {
+		return input.NewUnavailable(err)
+	}
+	return err
+}
+
+// How long a command waits for an address that has not answered yet. People
+// notice a mistyped address within 3 s. A server that accepts the connection
+// exists, so it may take longer to answer when it is busy.
+const (
+	connectWait = 2500 * time.Millisecond
+	answerWait  = 10 * time.Second
+)
+
+// A reacher is the HTTP client of a command. Until the address has answered
+// once, a failed request is an *unreached error, which the SDK does not retry.
+// After that, the SDK retries as usual.
+type reacher struct {
+	client   aws.HTTPClient
+	answer   time.Duration // how long the first answer may take on a connection; 0: as long as the request's context allows
+	dynamo   bool          // the first answer must be DynamoDB's
+	answered atomic.Bool
+}
+
+// Do implements the SDK's HTTP client.
+func (c *reacher) Do(r *http.Request) (*http.Response, error) {
+	if c.answered.Load() {
+		return c.client.Do(r)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	silent := "no connection in " + wait(connectWait)
+	deadline := time.AfterFunc(connectWait, cancel)
+	defer deadline.Stop()
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+		deadline.Stop()
+		if c.answer > 0 {
+			silent = "no answer in " + wait(c.answer)
+			deadline.Reset(c.answer)
+		}
+	}})
+	response, err := c.client.Do(r.WithContext(ctx))
+	if err == nil && c.dynamo && !fromDynamoDB(response.Header) {
+		err = fmt.Errorf("what answers there is not DynamoDB: %s", response.Status)
+		_ = response.Body.Close()
+	}
+	switch {
+	case err == nil:
+		c.answered.Store(true)
+		return response, nil // ctx ends with the command, because its end would close the body
+	case r.Context().Err() == nil && ctx.Err() != nil:
+		err = errors.New(silent)
+	}
+	cancel()
+	if u, ok := errors.AsType[*url.Error](err); ok { // it repeats the address
+		err = u.Err
+	}
+	if r.Context().Err() != nil { // the caller stopped waiting
+		return nil, err
+	}
+	return nil, &unreached{r.URL.Scheme + "://" + r.URL.Host, err}
+}
+
+// fromDynamoDB reports whether an answer can be DynamoDB's or an emulator's.
+// Another server would look like an empty or a broken table.
+func fromDynamoDB(h http.Header) bool {
+	return h.Get("X-Amzn-Requestid") != "" || strings.HasPrefix(h.Get("Content-Type"), "application/x-amz-json")
+}
+
+// An unreached error means that nothing answered at an address.
+type unreached struct {
+	address string
+	cause   error
+}
+
+// Error implements error.
+func (e *unreached) Error() string {
+	return fmt.Sprintf("%s can't be reached: %v", e.address, e.cause)
+}
+
+// Unwrap returns the cause.
+func (e *unreached) Unwrap() error { return e.cause }
+
+// RetryableError tells the SDK not to send the request again.
+func (e *unreached) RetryableError() bool { return false }

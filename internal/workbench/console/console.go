@@ -17,6 +17,10 @@
 package console
 
 import (
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -25,6 +29,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/workbench/invokeapi"
 )
@@ -101,5 +106,130 @@ func (c *Console) notify() {
 	if c.changed != nil {
 		close(c.changed)
 		c.changed = nil
+	}
+}
+
+// policyOfPage lets the page load only what this server serves. Nobody may frame
+// the page, and no script may turn a text into HTML.
+const policyOfPage = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+
+// own serves a path of the page. It refuses what another site may have sent.
+func (c *Console) own(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policyOfPage)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		if why := c.refusal(r); why != "" {
+			http.Error(w, why, http.StatusForbidden)
+			return
+		}
+		if r.Method == http.MethodPost {
+			if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+				http.Error(w, "The console accepts only JSON: send Content-Type: application/json.", http.StatusUnsupportedMediaType)
+				return
+			}
+		}
+		serve(w, r)
+	}
+}
+
+// refusal returns why a request is not for the page, or an empty text.
+func (c *Console) refusal(r *http.Request) string {
+	if !c.isLocal(r.Host) {
+		return fmt.Sprintf("The console answers only on http://%s. The Host of this request is %s.", c.Address, input.Show(r.Host))
+	}
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 && r.Method != http.MethodPost {
+		return "" // a browser sends no Origin if a person opens the page
+	}
+	if len(origins) != 1 || origins[0] != "http://"+r.Host {
+		return fmt.Sprintf("The console answers only its own page. The Origin of this request is %s, want http://%s.", input.Show(r.Header.Get("Origin")), r.Host)
+	}
+	return ""
+}
+
+// isLocal reports whether a Host names this machine and the server's port.
+func (c *Console) isLocal(host string) bool {
+	name, port, err := net.SplitHostPort(host)
+	if err != nil { // there is no port
+		name, port = host, "80"
+	}
+	_, own, _ := net.SplitHostPort(c.Address)
+	return port == own && invokeapi.LoopbackHost(name)
+}
+
+// A Clock is a clock that can be moved ahead. Create one with NewClock. It is
+// safe for concurrent use.
+type Clock struct {
+	real  func() time.Time
+	ahead atomic.Int64 // nanoseconds, not negative
+}
+
+// NewClock returns a clock that shows what now returns.
+func NewClock(now func() time.Time) *Clock { return &Clock{real: now} }
+
+// Now returns the time that the clock shows.
+func (c *Clock) Now() time.Time { return c.real().Add(c.Ahead()) }
+
+// Ahead returns how far the clock is ahead.
+func (c *Clock) Ahead() time.Duration { return time.Duration(c.ahead.Load()) }
+
+// farthest is how far ahead a clock can be. No window is longer.
+const farthest = 366 * 24 * time.Hour
+
+// Move moves the clock ahead by d. It returns false, and moves nothing, if d is
+// negative or the clock would be too far ahead.
+func (c *Clock) Move(d time.Duration) bool {
+	for {
+		before := c.ahead.Load()
+		if d < 0 || d > farthest-time.Duration(before) {
+			return false
+		}
+		if c.ahead.CompareAndSwap(before, before+int64(d)) {
+			return true
+		}
+	}
+}
+
+// Reset returns the clock to the real time.
+func (c *Clock) Reset() { c.ahead.Store(0) }
+
+// serveClock moves the guards' clock. The body is {"move": MS} for further
+// ahead, {"to": MS} for a time, or {"reset": true}. The response is a
+// clockView.
+func (c *Console) serveClock(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Move, To int64
+		Reset    bool
+	}
+	if !decode(w, r, &body) {
+		return
+	}
+	if c.Fixed != "" {
+		http.Error(w, c.Fixed, http.StatusConflict)
+		return
+	}
+	if body.To != 0 {
+		body.Move = max(0, body.To-c.Clock.Now().UnixMilli())
+	}
+	switch {
+	case body.Reset:
+		c.Clock.Reset()
+	case body.Move > farthest.Milliseconds() || !c.Clock.Move(time.Duration(body.Move)*time.Millisecond):
+		http.Error(w, "The clock can only go ahead, and by at most 366 days. Reset it to return to the real time.", http.StatusBadRequest)
+		return
+	}
+	c.read(r.Context(), true)
+	c.mu.Lock()
+	c.notify()
+	c.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(c.clock()); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}
 }

@@ -2,12 +2,22 @@ package console
 
 import (
 	"bytes"
+	"embed"
 	"encoding/json"
 	"fmt"
+	"html/template"
+	"maps"
+	"net/http"
 	"net/url"
+	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/workbench/scaffold"
 )
 
 // The views are what the page shows. The template writes them into the HTML as
@@ -91,8 +101,7 @@ func (c *Console) answer(made call, n int64) answerView {
 		v.What += fmt.Sprintf(" × %d", made.Count)
 	}
 	v.Kind, v.Verdict = made.verdict()
-	v.Mark = marks[v.Kind]
-	v.Detail = c.detail(made)
+	v.Mark, v.Detail = marks[v.Kind], c.detail(made)
 	if made.ReceiptID != "" && made.Op == guard.Check {
 		v.Release = string(request{
 			UserID: made.UserID, Activity: made.Activity, Op: guard.Release,
@@ -155,16 +164,13 @@ func (f figures) text() string { return fmt.Sprintf("%d of %d used, %d left", f.
 // window returns the view of a window.
 func (c *Console) window(w *window) windowView {
 	where := url.Values{"user": {w.user}, "activity": {w.activity}}.Encode()
+	limit := c.limit(w)
 	v := windowView{
-		ID: w.function + "?" + where, User: w.user, Activity: w.activity, Guard: w.function, Unknown: w.unknown,
+		Limit: limit.String(), ID: w.function + "?" + where, User: w.user, Activity: w.activity, Guard: w.function, Unknown: w.unknown,
 		Picture: "/console/picture.svg?" + where,
 	}
-	if a, ok := c.activity(w.function, w.activity); ok {
-		limit := a.For(w.asked.Tier)
-		v.Limit = limit.String()
-		if !limit.Queues() {
-			v.Reset = string(request{UserID: w.user, Activity: w.activity, Op: guard.Reset}.json())
-		}
+	if !limit.Queues() {
+		v.Reset = string(request{UserID: w.user, Activity: w.activity, Op: guard.Reset}.json())
 	}
 	for _, f := range w.bars {
 		b := barView{Name: f.Name, Used: f.Used, Limit: f.Limit, Text: f.text()}
@@ -198,4 +204,89 @@ func pretty(text []byte) string {
 		return string(bytes.ToValidUTF8(b.Bytes()[:most], nil)) + " ..."
 	}
 	return b.String()
+}
+
+//go:embed assets
+var assets embed.FS
+
+var page = template.Must(template.New("page.html").Funcs(template.FuncMap{
+	"kinds": kinds,
+	"tiers": func(tiers limits.Tiers) string { return scaffold.Tiers(tiers, "") },
+}).ParseFS(assets, "assets/page.html"))
+
+// A pageView is what the page shows when it is served.
+type pageView struct {
+	Address  string
+	CountsIn string
+	Fixed    string
+	Guards   limits.Guards
+	Tiers    []string
+	Clock    clockView
+	Answers  []answerView // the newest first
+	Windows  []windowView
+	Last     int64 // the number of the newest answer
+
+	// The script copies these to show more of each.
+	AnAnswer answerView
+	AWindow  windowView
+	ABar     barView
+}
+
+// servePage serves the page with what is known now.
+func (c *Console) servePage(w http.ResponseWriter, _ *http.Request) {
+	v := pageView{Address: c.Address, CountsIn: c.CountsIn, Fixed: c.Fixed, Guards: c.Guards, Tiers: c.tiers(), Clock: c.clock()}
+	c.mu.Lock()
+	calls, first := c.history.after(0)
+	v.Last, v.Windows = c.history.n, c.views()
+	c.mu.Unlock()
+	for i, made := range slices.Backward(calls) {
+		v.Answers = append(v.Answers, c.answer(made, first+int64(i)))
+	}
+	var html bytes.Buffer
+	if err := page.Execute(&html, v); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(html.Bytes())
+}
+
+// kinds returns the kinds of a limit in words.
+func kinds(limit policy.Policy) string {
+	var kinds []string
+	for _, rate := range limit.Rates() {
+		kinds = append(kinds, rate.Kind)
+	}
+	return strings.Join(slices.Compact(kinds), ", ")
+}
+
+// tiers returns the names of all tiers.
+func (c *Console) tiers() []string {
+	var names []string
+	for _, g := range c.Guards {
+		for _, a := range g.Activities {
+			names = slices.AppendSeq(names, maps.Keys(a.Tiers))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// types are the assets that the page loads.
+var types = map[string]string{
+	"console.css": "text/css; charset=utf-8",
+	"console.js":  "text/javascript; charset=utf-8",
+	"icon.svg":    "image/svg+xml",
+}
+
+// serveAsset serves a file that the page loads.
+func serveAsset(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("asset")
+	content, err := assets.ReadFile(path.Join("assets", name))
+	if err != nil || types[name] == "" {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", types[name])
+	_, _ = w.Write(content)
 }

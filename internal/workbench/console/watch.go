@@ -3,14 +3,20 @@ package console
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"strconv"
+	"time"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/workbench/invokeapi"
 )
 
 // Watch returns h with a record of each event and its answer. Call it for each
@@ -109,4 +115,241 @@ func decode(w http.ResponseWriter, r *http.Request, v any) bool {
 		http.Error(w, "The body is not the JSON that the console sends: "+err.Error(), http.StatusBadRequest)
 	}
 	return err == nil
+}
+
+// A call is one invocation of a guard: its event and its answer. Fields that the
+// event or the answer does not have are zero. Times are Unix milliseconds.
+type call struct {
+	function string
+	from     string // fromConsole or fromApp
+	at       int64  // when it came, by the guards' clock
+	event    json.RawMessage
+	reply    json.RawMessage // nil if the guard returned an error
+	request  `json:"-"`
+	answer   `json:"-"`
+	err      string // the error's type and message; empty for an answer
+	before   int64  // actions that counted before a release
+}
+
+// Who sent an event.
+const (
+	fromConsole = "console"
+	fromApp     = "app"
+)
+
+// A request has the fields of an event that the console uses.
+type request struct {
+	UserID    string   `json:"userId"`
+	Activity  string   `json:"activity"`
+	Op        guard.Op `json:"op,omitempty"`
+	Count     int64    `json:"count,omitempty"`
+	Partial   bool     `json:"partial,omitempty"`
+	Tier      string   `json:"tier,omitempty"`
+	RequestID string   `json:"requestId,omitempty"`
+	At        int64    `json:"at,omitempty"`
+	ReadyAt   int64    `json:"readyAt,omitempty"`
+}
+
+// status returns the event that asks for the figures without counting. A release
+// may have a count above the limit, but a status may not.
+func (r request) status() []byte {
+	if r.Op == guard.Release {
+		r.Count = 1
+	}
+	return request{UserID: r.UserID, Activity: r.Activity, Op: guard.Status, Count: r.Count, Partial: r.Partial, Tier: r.Tier}.json()
+}
+
+// json returns the event as JSON.
+func (r request) json() []byte {
+	event, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // texts and numbers can always be written
+	}
+	return event
+}
+
+// An answer has the fields of a guard's answer that the console uses.
+type answer struct {
+	Allowed   bool   `json:"allowed"`
+	Reason    string `json:"reason"`
+	Granted   int64  `json:"granted"`
+	WaitTime  int64  `json:"waitTime"`
+	Place     int64  `json:"readyAt"`
+	Receipt   int64  `json:"at"`
+	ReceiptID string `json:"requestId"`
+	figures
+	Limits []figures `json:"limits"`
+}
+
+// figures describe the count of one limit.
+type figures struct {
+	Name    string `json:"name"`
+	Limit   int64  `json:"limit"`
+	Used    int64  `json:"activityCount"`
+	Left    int64  `json:"remaining"`
+	ResetAt int64  `json:"resetAt"`
+}
+
+// mostKept is how much of an event is kept. Guards refuse longer ones, so the
+// rest would only take memory.
+const mostKept = 64 << 10
+
+// newCall reads an event and its answer. Either of them can be the form of
+// Lambda's Invoke API or the HTTP form of a Function URL.
+func newCall(event, reply []byte, err error) call {
+	var c call
+	c.event, c.reply = event, reply
+	var web events.LambdaFunctionURLRequest
+	if json.Unmarshal(event, &web) == nil && web.RequestContext.HTTP.Method != "" {
+		c.event = []byte(web.Body)
+		if web.IsBase64Encoded {
+			c.event, _ = base64.StdEncoding.DecodeString(web.Body)
+		}
+		var response events.LambdaFunctionURLResponse
+		_ = json.Unmarshal(reply, &response)
+		c.reply = []byte(response.Body)
+	}
+	if len(c.event) > mostKept {
+		c.event = bytes.Clone(c.event[:mostKept])
+	}
+	_ = json.Unmarshal(c.event, &c.request) // a mistake in the event is the guard's to report
+	if c.Op == "" {
+		c.Op = guard.Check
+	}
+	c.Count = max(c.Count, 1)
+	if err != nil {
+		c.reply, c.err = nil, invokeapi.ErrorType(err)+": "+err.Error()
+		return c
+	}
+	_ = json.Unmarshal(c.reply, &c.answer)
+	var problem struct{ ErrorType, Detail string }
+	if json.Unmarshal(c.reply, &problem) == nil && problem.ErrorType != "" {
+		c.err = problem.ErrorType + ": " + problem.Detail
+	}
+	return c
+}
+
+// counts reports whether the answer came from a decision on a count. An activity
+// without a limit and a bypassed caller have no count.
+func (c *call) counts() bool { return c.Limit > 0 }
+
+// isRequest reports whether the call is a request as replay knows it: a check
+// that was decided on a count, and no repeat of another one.
+func (c *call) isRequest() bool {
+	return c.Op == guard.Check && c.counts() && c.Reason != "duplicate"
+}
+
+const (
+	tick  = 250 * time.Millisecond // how often a stream looks for windows that are due
+	pause = 50 * time.Millisecond  // the shortest time between two parts of a stream
+
+	mostStreams = 20 // each one makes a request to a guard slower, because it gets every answer
+)
+
+// serveEvents streams what changes, as server-sent events:
+//
+//	clock    a clockView, at the start and when the clock was moved
+//	windows  all windowViews, at the start and when one changed
+//	answer   an answerView; its id is its number
+//
+// The query after=N leaves out the answers up to N, which the page shows
+// already. A browser that connects again sends the last id. If mostStreams are
+// open, one more is refused.
+func (c *Console) serveEvents(w http.ResponseWriter, r *http.Request) {
+	if c.streams.Add(1) > mostStreams {
+		c.streams.Add(-1)
+		http.Error(w, fmt.Sprintf("%d consoles are open, which is the most. Close one, and load this page again.", mostStreams), http.StatusServiceUnavailable)
+		return
+	}
+	defer c.streams.Add(-1)
+	w.Header().Set("Content-Type", "text/event-stream")
+	s := stream{c: c, w: w, windows: -1, ahead: -1}
+	s.answers, _ = strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
+	if id, err := strconv.ParseInt(r.Header.Get("Last-Event-ID"), 10, 64); err == nil {
+		s.answers = id
+	}
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	flush := http.NewResponseController(w).Flush
+	for {
+		changed := s.send()
+		if flush() != nil {
+			return
+		}
+		time.Sleep(pause)
+		select {
+		case <-r.Context().Done():
+			return
+		case <-c.closed:
+			return
+		case <-changed:
+		case <-ticker.C:
+			c.read(r.Context(), false)
+		}
+	}
+}
+
+// A stream is one page's stream of events, and what it has sent.
+type stream struct {
+	c       *Console
+	w       io.Writer
+	answers int64         // the number of the last answer
+	windows int64         // the version
+	ahead   time.Duration // of the clock
+}
+
+// send sends what has changed since the last time. It returns a channel that is
+// closed at the next change.
+func (s *stream) send() (changed chan struct{}) {
+	c := s.c
+	c.mu.Lock()
+	calls, first := c.history.after(s.answers)
+	if s.answers > c.history.n { // the server has started again since
+		calls, first = c.history.after(0)
+	}
+	s.answers = c.history.n
+	var shown []windowView
+	news := s.windows != c.windows.version
+	if news {
+		s.windows, shown = c.windows.version, c.views()
+	}
+	if c.changed == nil {
+		c.changed = make(chan struct{})
+	}
+	changed = c.changed
+	c.mu.Unlock()
+
+	if ahead := c.Clock.Ahead(); ahead != s.ahead {
+		s.ahead = ahead
+		s.event("clock", 0, c.clock())
+	}
+	if news {
+		s.event("windows", 0, shown)
+	}
+	for i, made := range calls { // after the windows, so that a page with the answer has its figures too
+		n := first + int64(i)
+		s.event("answer", n, c.answer(made, n))
+	}
+	return changed
+}
+
+// views returns the views of all windows. The caller holds c.mu.
+func (c *Console) views() []windowView {
+	all := make([]windowView, 0, len(c.windows.all))
+	for _, w := range c.windows.all {
+		all = append(all, c.window(w))
+	}
+	return all
+}
+
+// event writes one event. An id of 0 means that it has none.
+func (s *stream) event(name string, id int64, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return // views have only texts and numbers
+	}
+	if id > 0 {
+		_, _ = fmt.Fprintf(s.w, "id: %d\n", id)
+	}
+	_, _ = fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, text)
 }

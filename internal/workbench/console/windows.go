@@ -126,44 +126,36 @@ func (c *Console) read(ctx context.Context, all bool) {
 	}
 	defer c.reading.Unlock()
 	now := c.Clock.Now().UnixMilli()
-	var due []question
+	var due []window
 	c.mu.Lock()
 	for _, w := range c.windows.all {
 		if all || w.due(now) {
-			due = append(due, question{w.key, w.function, w.last, w.status()})
+			due = append(due, *w)
 		}
 	}
 	c.mu.Unlock()
-	for _, q := range due {
-		c.readOne(ctx, q)
+	for _, w := range due {
+		c.readOne(ctx, w)
 	}
-}
-
-// A question asks a guard for the figures of a window.
-type question struct {
-	key
-	function string
-	last     int64 // the number of the window's last event when the question was made
-	event    []byte
 }
 
 // patience is how long the console waits for one window's figures.
 const patience = 2 * time.Second
 
-// readOne asks a guard for the figures of one window.
-func (c *Console) readOne(ctx context.Context, q question) {
+// readOne asks a guard for the figures of one window, which is as it was before.
+func (c *Console) readOne(ctx context.Context, before window) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	at := c.Clock.Now().UnixMilli()
-	reply, err := c.guards[q.function].Invoke(ctx, q.event)
-	answer := newCall(q.event, reply, err)
+	event := before.status()
+	reply, err := c.guards[before.function].Invoke(ctx, event)
+	answer := newCall(event, reply, err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w := c.windows.find(q.key)
-	if w == nil || w.last != q.last { // a newer answer came in the meantime
+	w := c.windows.find(before.key)
+	if w == nil || w.last != before.last { // a newer answer came in the meantime
 		return
 	}
-	before := *w
 	if answer.counts() {
 		w.set(answer.answer, at)
 	} else {
@@ -183,13 +175,5 @@ func (c *Console) readOne(ctx context.Context, q question) {
 
 // looksLike reports whether the page shows both windows in the same way.
 func (w *window) looksLike(other *window) bool {
-	if w.unknown != other.unknown || w.passesAt != other.passesAt || len(w.bars) != len(other.bars) {
-		return false
-	}
-	for i := range w.bars {
-		if w.bars[i] != other.bars[i] {
-			return false
-		}
-	}
-	return true
+	return w.unknown == other.unknown && w.passesAt == other.passesAt && slices.Equal(w.bars, other.bars)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -40,10 +39,8 @@ func (l *invocationLog) Write(p []byte) (int, error) {
 // tail returns the end of the log, including the START, END and REPORT lines
 // that Lambda adds.
 func (l *invocationLog) tail(ctx context.Context, took time.Duration) []byte {
-	var id string
-	if lc, ok := lambdacontext.FromContext(ctx); ok {
-		id = lc.AwsRequestID
-	}
+	function, _ := lambdacontext.FromContext(ctx) // see functionContext
+	id := function.AwsRequestID
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ms := float64(took.Microseconds()) / 1000
@@ -54,37 +51,39 @@ func (l *invocationLog) tail(ctx context.Context, took time.Duration) []byte {
 
 // LogHandler returns the handler for the functions' loggers. It collects the
 // log of each invocation, which callers get with X-Amz-Log-Type: Tail.
-func LogHandler() slog.Handler { return handler{} }
+func LogHandler() slog.Handler {
+	to := new(target)
+	return handler{slog.NewJSONHandler(to, nil), to}
+}
 
-// handler writes a record to the log of the invocation in the record's context.
-// with holds the calls of WithAttrs and WithGroup, in order.
+// A handler writes a record to the log of the invocation in the record's context.
 type handler struct {
-	with []func(slog.Handler) slog.Handler
+	slog.Handler // writes to the target
+	to           *target
+}
+
+// A target is the log to which all handlers write, one record at a time.
+type target struct {
+	mu sync.Mutex
+	*invocationLog
 }
 
 func (handler) Enabled(context.Context, slog.Level) bool { return true }
 
-func (h handler) Handle(ctx context.Context, r slog.Record) error {
-	l, ok := ctx.Value(logKey{}).(*invocationLog)
-	if !ok {
-		return nil
+func (h handler) Handle(ctx context.Context, r slog.Record) (err error) {
+	if l, ok := ctx.Value(logKey{}).(*invocationLog); ok {
+		h.to.mu.Lock()
+		defer h.to.mu.Unlock()
+		h.to.invocationLog = l
+		err = h.Handler.Handle(ctx, r)
 	}
-	var to slog.Handler = slog.NewJSONHandler(l, nil)
-	for _, with := range h.with {
-		to = with(to)
-	}
-	return to.Handle(ctx, r)
+	return err
 }
 
 func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return h.and(func(to slog.Handler) slog.Handler { return to.WithAttrs(attrs) })
+	return handler{h.Handler.WithAttrs(attrs), h.to}
 }
 
 func (h handler) WithGroup(name string) slog.Handler {
-	return h.and(func(to slog.Handler) slog.Handler { return to.WithGroup(name) })
-}
-
-// and returns a copy of h with one more call.
-func (h handler) and(with func(slog.Handler) slog.Handler) handler {
-	return handler{append(slices.Clip(h.with), with)}
+	return handler{h.Handler.WithGroup(name), h.to}
 }

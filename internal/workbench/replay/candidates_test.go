@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/cric-talk/guards/internal/policy"
-	. "github.com/cric-talk/guards/internal/workbench/replay"
 )
 
 // The search relies on this to know which limits it need not try.
@@ -17,7 +16,7 @@ func TestHigherLimitsLetMorePassAtOnce(t *testing.T) {
 		p, gap := policy.Must(text), false
 		low := p.Rates()[0]
 		for n := int64(1); n <= 100; n++ {
-			limit, err := WithLimit(p, n)
+			limit, err := p.WithLimit(n)
 			switch {
 			case err != nil:
 				gap = true

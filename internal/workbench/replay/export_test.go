@@ -11,6 +11,3 @@ import (
 func Check(p policy.Policy, figures bool) func(traffic.Line) ratelimit.Decision {
 	return newDecider(p, figures).check
 }
-
-// WithLimit is withLimit.
-var WithLimit = withLimit

@@ -21,12 +21,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/workbench/replay/traffic"
 )
 
@@ -129,4 +134,155 @@ func nothing(t *traffic.Reader, activity string, others []string) error {
 		others[i] = strings.Trim(fmt.Sprintf("%+.40q", name), `"`)
 	}
 	return fmt.Errorf("%s has no request of the activity %+.40q, only of %s", t.Name(), activity, strings.Join(others, ", "))
+}
+
+// Users don't share counts. So several shards can decide at the same time, each
+// the requests of its own users, in their order.
+
+const (
+	batch      = 512 // requests that a shard gets at once
+	waiting    = 4   // batches that wait for a shard
+	mostShards = 8   // more would wait for the reader of the files
+)
+
+// A shard decides the requests of some of the users, under each policy.
+type shard struct {
+	next     []traffic.Line
+	queue    chan []traffic.Line
+	deciders []*decider
+	reports  []*Report
+}
+
+// shards are all shards of a replay.
+type shards struct {
+	all  []*shard
+	seed maphash.Seed
+	busy sync.WaitGroup
+}
+
+// newShards starts one shard for each processor.
+func newShards(activity string, policies []policy.Policy) *shards {
+	s := &shards{seed: maphash.MakeSeed()}
+	for range min(runtime.GOMAXPROCS(0), mostShards) {
+		one := &shard{queue: make(chan []traffic.Line, waiting)}
+		for _, p := range policies {
+			one.deciders = append(one.deciders, newDecider(p, false))
+			one.reports = append(one.reports, newReport(activity, p))
+		}
+		s.all = append(s.all, one)
+		s.busy.Go(one.run)
+	}
+	return s
+}
+
+// add gives a request to the shard of its user.
+func (s *shards) add(line traffic.Line) {
+	one := s.all[maphash.String(s.seed, line.User)%uint64(len(s.all))]
+	one.next = append(one.next, line)
+	if len(one.next) == batch {
+		one.queue <- one.next
+		one.next = make([]traffic.Line, 0, batch)
+	}
+}
+
+// end waits until all requests are decided, and returns a report for each policy.
+func (s *shards) end() []*Report {
+	for _, one := range s.all {
+		one.queue <- one.next
+		close(one.queue)
+	}
+	s.busy.Wait()
+	reports := s.all[0].reports
+	for _, one := range s.all[1:] {
+		for i, r := range one.reports {
+			reports[i].join(r)
+		}
+	}
+	return reports
+}
+
+// run decides until the queue is closed.
+func (s *shard) run() {
+	for lines := range s.queue {
+		for _, line := range lines {
+			for i, d := range s.deciders {
+				s.reports[i].count(line, d.check(line))
+			}
+		}
+	}
+}
+
+// A decider decides requests with the code of a guard's limiter. It takes the
+// place of the limiter's store and memory: it holds each user's true state, and
+// each request is new. The store in memory would need six times as long, because
+// it copies an item for each write and looks for the request's id.
+type decider struct {
+	request ratelimit.Request
+	figures bool // decisions have all figures, and not only those that a report needs
+	items   map[ratelimit.Key]*item
+	full    int // number of items at which expired ones are dropped
+}
+
+type item struct {
+	state   policy.State
+	expires int64 // Unix seconds
+
+	// No request passes from the time refused to the time until, in Unix
+	// milliseconds. In a replay nothing is given back.
+	refused, until int64
+}
+
+// leastSweep is the number of items below which a decider does not look for
+// expired ones.
+const leastSweep = 1024
+
+// newDecider returns a decider without requests.
+func newDecider(p policy.Policy, figures bool) *decider {
+	return &decider{
+		request: ratelimit.Request{Policy: p, Count: 1}, figures: figures,
+		items: make(map[ratelimit.Key]*item), full: leastSweep,
+	}
+}
+
+// check counts and decides a request.
+func (d *decider) check(line traffic.Line) (a ratelimit.Decision) {
+	now := line.Time
+	i := d.item(line.User, now)
+	if !d.figures && i.refused <= now && now < i.until {
+		a.Reason, a.Wait = ratelimit.Limited, time.Duration(i.until-now)*time.Millisecond
+		return a
+	}
+	a = d.request.CountIn(now, i.state)
+	if d.figures && a.Limit == 0 {
+		a.Reading = d.request.Policy.Read(now, 0, i.state)
+	}
+	i.until = 0
+	if a.Reason == ratelimit.Limited {
+		i.refused, i.until = now, now+a.Wait.Milliseconds()
+	}
+	return a
+}
+
+// read returns the figures of a user at the time at, in Unix milliseconds.
+func (d *decider) read(user string, at int64) policy.Reading {
+	return d.request.Policy.Read(at, 0, d.item(user, at).state)
+}
+
+// item returns the user's item for the time now, in Unix milliseconds. Each time
+// the number of items has doubled, it drops those that have expired. So a decider
+// holds at most about twice as many as still matter.
+func (d *decider) item(user string, now int64) *item {
+	window, expires := d.request.Policy.Item(now)
+	key := ratelimit.Key{UserID: user, Window: window}
+	i := d.items[key]
+	if i == nil {
+		if len(d.items) >= d.full {
+			maps.DeleteFunc(d.items, func(_ ratelimit.Key, i *item) bool { return i.expires < now/1000 })
+			d.full = max(leastSweep, 2*len(d.items))
+		}
+		i = &item{state: make(policy.State, 4)}
+		d.items[key] = i
+	}
+	i.expires = max(i.expires, expires)
+	return i
 }

@@ -1,13 +1,17 @@
 package replay
 
 import (
+	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/workbench/replay/traffic"
 )
@@ -93,7 +97,7 @@ func (s *search) candidates(ctx context.Context, p policy.Policy) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		limit, err := withLimit(p, n+1)
+		limit, err := p.WithLimit(n + 1)
 		if err != nil {
 			continue // a bucket has no such limit, or the limit is too high
 		}
@@ -106,20 +110,6 @@ func (s *search) candidates(ctx context.Context, p policy.Policy) error {
 		return fmt.Errorf("%s has no similar limits", p)
 	}
 	return nil
-}
-
-// withLimit returns p, a single limit, with n actions in each window. A burst
-// keeps its proportion to the actions, rounded up. The error is that of
-// [policy.Parse] if the kind has no such limit.
-//
-// For example, bucket 10/1m burst 15 with the limit 20 is bucket 20/1m burst 30.
-func withLimit(p policy.Policy, n int64) (policy.Policy, error) {
-	r := p.Rates()[0]
-	burst := (r.Burst*n + r.Limit - 1) / r.Limit
-	return policy.Parse(strings.NewReplacer(
-		fmt.Sprintf("%d/", r.Limit), fmt.Sprintf("%d/", n),
-		fmt.Sprintf("burst %d", r.Burst), fmt.Sprintf("burst %d", burst),
-	).Replace(p.String()))
 }
 
 // atOnce returns how many actions of a user pass at any time.
@@ -197,3 +187,89 @@ func (s *search) try(ctx context.Context, p policy.Policy) (held []bool, heldUp 
 	}
 	return held, heldUp, err
 }
+
+// A spool keeps requests outside of memory, so that they can be decided many
+// times without parsing their files again. A request takes about 5 bytes: the
+// user's number and the milliseconds since the request before it.
+type spool struct {
+	file   io.ReadWriteSeeker
+	w      *bufio.Writer
+	buffer []byte
+	last   int64
+
+	numbers  map[string]int
+	users    []string
+	requests []int64 // of each user
+}
+
+func newSpool(file io.ReadWriteSeeker) *spool {
+	return &spool{file: file, w: bufio.NewWriterSize(file, 1<<16), numbers: make(map[string]int)}
+}
+
+// add writes a request.
+func (s *spool) add(line traffic.Line) error {
+	n, ok := s.numbers[line.User]
+	if !ok {
+		n = len(s.users)
+		s.numbers[line.User] = n
+		s.users, s.requests = append(s.users, line.User), append(s.requests, 0)
+	}
+	s.requests[n]++
+	s.buffer = binary.AppendVarint(binary.AppendUvarint(s.buffer[:0], uint64(n)), line.Time-s.last)
+	s.last = line.Time
+	_, err := s.w.Write(s.buffer)
+	return err
+}
+
+// each reads all requests from the first one on, until do returns an error.
+func (s *spool) each(do func(user int, at int64) error) error {
+	if err := s.w.Flush(); err != nil {
+		return err
+	}
+	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	r, at := bufio.NewReaderSize(s.file, 1<<16), int64(0)
+	for {
+		user, err := binary.ReadUvarint(r)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		later, err := binary.ReadVarint(r)
+		if err != nil {
+			return err
+		}
+		at += later
+		if err := do(int(user), at); err != nil {
+			return err
+		}
+	}
+}
+
+// A Share is a part of a whole, in millionths: 999,000 is 99.9%.
+type Share int64
+
+const whole = 1_000_000
+
+// ParseShare reads a share above 0 and up to 100 %, such as 99.9%, with up to
+// four decimals.
+func ParseShare(text string) (Share, error) {
+	digits, isPercent := strings.CutSuffix(text, "%")
+	percent, fraction, _ := strings.Cut(strings.TrimSpace(digits), ".")
+	n, err := strconv.ParseUint(percent+(fraction + "0000")[:4], 10, 32)
+	if !isPercent || err != nil || len(fraction) > 4 || n < 1 || n > whole {
+		return 0, input.Invalid("share", input.Show(text), "a percentage above 0% and up to 100%, such as 99.9%")
+	}
+	return Share(n), nil
+}
+
+// String returns the share as a percentage.
+func (s Share) String() string {
+	return strconv.FormatFloat(float64(s)*100/whole, 'f', -1, 64) + "%"
+}
+
+// of returns the share of n, rounded up.
+func (s Share) of(n int64) int64 { return (n*int64(s) + whole - 1) / whole }

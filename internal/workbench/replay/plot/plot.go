@@ -3,8 +3,13 @@
 package plot
 
 import (
+	"bytes"
+	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cric-talk/guards/internal/workbench/replay"
@@ -151,3 +156,182 @@ func period(t *replay.Timeline) string {
 	}
 	return from.Format(day+clock) + " to " + to.Format(day+clock) + " UTC"
 }
+
+const edge = 16 * pixel // left of the headings
+
+func (p *picture) title() string {
+	if p.compares() {
+		return fmt.Sprintf("%s: %d limits compared", p.t.Activity, len(p.all))
+	}
+	s := p.t.Activity + ": " + p.t.Policy
+	if len(s) > longestTitle {
+		s = fmt.Sprintf("%s: %d limits", p.t.Activity, len(p.t.Panels))
+	}
+	return s
+}
+
+// description returns the picture in words, for readers who cannot see it.
+func (p *picture) description() string {
+	if !p.compares() {
+		return fmt.Sprintf("%d requests of the user %s from %s: %s", p.t.Requests, p.t.User, period(p.t), outcome(p.t))
+	}
+	parts := []string{fmt.Sprintf("%d requests of the user %s from %s.", p.t.Requests, p.t.User, period(p.t))}
+	for _, t := range p.all {
+		parts = append(parts, t.Policy+": "+outcome(t))
+	}
+	return strings.Join(parts, " ")
+}
+
+func outcome(t *replay.Timeline) string {
+	s := fmt.Sprintf("%d allowed, %d refused, %d delayed.", t.Allowed, t.Refused, t.Delayed)
+	if t.Densest.N > 0 {
+		s += " " + most(t) + "."
+	}
+	return s
+}
+
+// heading draws the title, the user and the legend. In a comparison, the
+// numbers are in the subheadings.
+func (p *picture) heading() {
+	p.text("t", "start", edge, 30*pixel, p.title())
+	when := ", " + period(p.t)
+	if !p.t.Whole {
+		when = " at the worst" + when
+	}
+	p.text("q", "start", edge, 51*pixel, "user "+shortened(p.t.User, longestLine-len("user ")-len(when))+when)
+	x := edge + 5*pixel
+	entry := func(width px, draw func(x px), text string) {
+		draw(x)
+		p.text("q", "start", x+width, 76*pixel, text)
+		x += width + px(len(text))*7*pixel + 26*pixel
+	}
+	const middle = 71*pixel + pixel/2
+	mark := func(kind replay.Kind, text string) {
+		entry(10*pixel, func(x px) { p.shape(shapes[kind], x, middle) }, text)
+	}
+	count := func(kind replay.Kind, n int64) {
+		if p.compares() {
+			mark(kind, shapes[kind])
+		} else {
+			mark(kind, fmt.Sprintf("%d %s", n, shapes[kind]))
+		}
+	}
+	delayed := slices.ContainsFunc(p.all, func(t *replay.Timeline) bool { return t.Delayed > 0 })
+	count(replay.Allowed, p.t.Allowed)
+	if p.compares() || p.t.Refused > 0 || !delayed {
+		count(replay.Refused, p.t.Refused)
+	}
+	if delayed {
+		count(replay.Delayed, p.t.Delayed)
+		mark(replay.Runs, "when those run")
+	}
+	entry(26*pixel, func(x px) { p.line("curve", x-4*pixel, middle, x+18*pixel, middle) }, "activityCount")
+	entry(30*pixel, func(x px) { p.line("limit", x-4*pixel, middle, x+22*pixel, middle) }, "limit")
+	p.y = 92 * pixel
+}
+
+// shortened returns s, which is ASCII, with at most n characters. What it leaves
+// out is in the middle.
+func shortened(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	half := (n - 1) / 2
+	return s[:half] + "…" + s[len(s)-half:]
+}
+
+// subheading draws the limit of one of several timelines, with the numbers.
+func (p *picture) subheading() {
+	s := p.t.Policy
+	if len(s) > longestTitle {
+		s = fmt.Sprintf("%d limits", len(p.t.Panels))
+	}
+	p.y += 24 * pixel
+	p.text("b", "start", edge, p.y, s)
+	numbers := fmt.Sprintf("%d allowed, %d refused", p.t.Allowed, p.t.Refused)
+	if p.t.Delayed > 0 {
+		numbers += fmt.Sprintf(", %d delayed", p.t.Delayed)
+	}
+	p.text("q", "end", right, p.y, numbers)
+	p.y += 14 * pixel
+}
+
+// A canvas is an SVG document that is being written. It escapes text, which can
+// be anything. It does not escape classes and shapes, which this package
+// defines.
+type canvas struct{ bytes.Buffer }
+
+// px is a length in tenths of a pixel. Lengths are whole numbers, so that a
+// picture has the same bytes on every machine.
+type px int64
+
+const pixel px = 10
+
+// String returns the length in pixels, as SVG writes it.
+func (n px) String() string { return strconv.FormatFloat(float64(n)/float64(pixel), 'f', -1, 64) }
+
+func (c *canvas) add(format string, args ...any) { _, _ = fmt.Fprintf(c, format+"\n", args...) }
+
+func (c *canvas) rect(class string, x, y, width, height px) {
+	c.add(`<rect class="%s" x="%v" y="%v" width="%v" height="%v"/>`, class, x, y, width, height)
+}
+
+func (c *canvas) line(class string, x1, y1, x2, y2 px) {
+	c.add(`<path class="%s" d="M%v %vL%v %v"/>`, class, x1, y1, x2, y2)
+}
+
+// shape draws one of the shapes that style defines, with its center at (x, y).
+func (c *canvas) shape(id string, x, y px) { c.add(`<use href="#%s" x="%v" y="%v"/>`, id, x, y) }
+
+// text writes text on the baseline y. Anchor is the part of the text that is at
+// x: start, middle or end.
+func (c *canvas) text(class, anchor string, x, y px, text string) {
+	c.add(`<text class="%s" text-anchor="%s" x="%v" y="%v">%s</text>`, class, anchor, x, y, escape(text))
+}
+
+func escape(text string) string {
+	var b bytes.Buffer
+	_ = xml.EscapeText(&b, []byte(text)) // a buffer returns no errors
+	return b.String()
+}
+
+// style gives each kind of mark its own shape and its own color, so that a
+// reader needs only one of the two. The picture has a background, because a
+// page can be dark while the reader's system is light.
+const style = `<style>
+text{font:13px system-ui,-apple-system,"Segoe UI","Liberation Sans",Arial,sans-serif;fill:#1f2328}
+.t{font-size:17px;font-weight:600}
+.q{fill:#59636e}
+.s{font-size:12px;fill:#59636e}
+.b{font-weight:600}
+.w{font-weight:600;fill:#b54708}
+.bg{fill:#fff}
+.odd{fill:#f1f4f7}
+.lane{fill:#fdf0e9}
+.axis,.border,.curve,.limit,.bracket,.over{fill:none;stroke-width:1}
+.axis{stroke:#818b98}
+.border{stroke:#818b98;stroke-dasharray:2 3}
+.area{fill:#0969da;fill-opacity:.13}
+.curve{stroke:#0969da;stroke-width:1.5}
+.limit{stroke:#1f2328;stroke-width:1.5;stroke-dasharray:7 4}
+.bracket{stroke:#59636e;stroke-width:1.5}
+.over{stroke:#b54708;stroke-width:2}
+.allowed{fill:#0969da;stroke:#fff;stroke-width:.8}
+.refused{fill:none;stroke:#c4420a;stroke-width:2.2}
+.delayed{fill:#8d3d9e}
+.runs{fill:#fff;stroke:#8d3d9e;stroke-width:1.6}
+@media(prefers-color-scheme:dark){
+text{fill:#e6edf3}.q,.s{fill:#9ea7b3}.w{fill:#ff9a4d}
+.bg{fill:#0d1117}.odd{fill:#161c24}.lane{fill:#2a1a12}
+.axis,.border{stroke:#767e89}
+.area{fill:#4c9bff;fill-opacity:.2}.curve{stroke:#4c9bff}
+.limit{stroke:#e6edf3}.bracket{stroke:#9ea7b3}.over{stroke:#ff9a4d}
+.allowed{fill:#4c9bff;stroke:#0d1117}.refused{stroke:#ff8a50}.delayed{fill:#d492e6}.runs{fill:#0d1117;stroke:#d492e6}
+}
+</style>
+<defs>
+<circle id="allowed" class="allowed" r="3.6"/>
+<path id="refused" class="refused" d="M-3.2-3.2L3.2 3.2M-3.2 3.2L3.2-3.2"/>
+<path id="delayed" class="delayed" d="M0-4.8L4.8 0L0 4.8L-4.8 0Z"/>
+<path id="runs" class="runs" d="M0-4.2L4.2 0L0 4.2L-4.2 0Z"/>
+</defs>`

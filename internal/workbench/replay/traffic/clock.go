@@ -21,13 +21,8 @@ const (
 	Millis  Unit = "ms"
 )
 
-// word returns the unit in words.
-func (u Unit) word() string {
-	if u == Seconds {
-		return "Unix seconds"
-	}
-	return "Unix milliseconds"
-}
+// unitWords holds the units in words.
+var unitWords = map[Unit]string{Seconds: "Unix seconds", Millis: "Unix milliseconds"}
 
 // Numbers of seconds from firstSecond to before lastSecond are the years 2000
 // to 2099. A number in this range can't be milliseconds of these years, and the
@@ -51,8 +46,8 @@ type clock struct {
 // where the time stands.
 func (c *clock) read(text []byte, line int64) (int64, error) {
 	digits, fraction, isDecimal := bytes.Cut(text, []byte{'.'})
-	n, ok := whole(digits)
-	if !ok || isDecimal && !isNumber(fraction) {
+	n, err := strconv.ParseInt(string(digits), 10, 64)
+	if err != nil || !isNumber(digits) || isDecimal && !isNumber(fraction) {
 		return readDate(text)
 	}
 	unit, err := c.unit(n, isDecimal)
@@ -63,11 +58,12 @@ func (c *clock) read(text []byte, line int64) (int64, error) {
 		c.found, c.line = unit, line
 	}
 	if unit != c.found {
-		return 0, fmt.Errorf("time is in %s, but that of line %d is in %s, want one unit in a file", unit.word(), c.line, c.found.word())
+		return 0, fmt.Errorf("time is in %s, but that of line %d is in %s, want one unit in a file", unitWords[unit], c.line, unitWords[c.found])
 	}
 	ms := n
 	if unit == Seconds {
-		ms = n*1000 + thousandths(fraction)
+		thousandths, _ := strconv.ParseInt((string(fraction) + "000")[:3], 10, 64)
+		ms = n*1000 + thousandths
 	}
 	if n > policy.Latest || ms > policy.Latest {
 		return 0, fmt.Errorf("time is after the year 2261, want %s", wantTime)
@@ -131,30 +127,5 @@ func readDate(text []byte) (int64, error) {
 	return 0, fmt.Errorf("time is not a time, want %s", wantTime)
 }
 
-// whole returns the number that text writes in plain digits.
-func whole(text []byte) (n int64, ok bool) {
-	if len(text) == 0 || len(text) > 19 {
-		return 0, false
-	}
-	for _, c := range text {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = n*10 + int64(c-'0')
-	}
-	return n, n >= 0
-}
-
 // isNumber reports whether text consists of digits.
 func isNumber(text []byte) bool { return len(text) > 0 && len(bytes.Trim(text, "0123456789")) == 0 }
-
-// thousandths returns the milliseconds of a fraction of a second in digits.
-func thousandths(fraction []byte) (ms int64) {
-	for i := range 3 {
-		ms *= 10
-		if i < len(fraction) {
-			ms += int64(fraction[i] - '0')
-		}
-	}
-	return ms
-}

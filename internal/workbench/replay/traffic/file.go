@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/cric-talk/guards/internal/input"
 )
@@ -62,7 +64,9 @@ func (f *file) next() (bool, error) {
 		if err = f.fault(err); !f.SkipBad {
 			return false, err
 		}
-		f.tally.bad(err)
+		if f.tally.Bad++; len(f.tally.FirstBad) < mostBad {
+			f.tally.FirstBad = append(f.tally.FirstBad, err.Error())
+		}
 	}
 }
 
@@ -166,6 +170,11 @@ func (f *file) read(record []byte) (line Line, err error) {
 	return line, nil
 }
 
+// furthestBack is how far the clocks that wrote the times may differ. If lines
+// are further out of order, the file was never sorted by time, and a replay of
+// it would be wrong.
+const furthestBack = 2 * time.Minute
+
 // inOrder checks that the lines are sorted by time, apart from small steps
 // back. A file that is not sorted is an error even if bad lines are skipped.
 func (f *file) inOrder(at int64) error {
@@ -173,9 +182,12 @@ func (f *file) inOrder(at int64) error {
 		f.latest = at
 		return nil
 	}
-	if err := f.tally.back(f.latest - at); err != nil {
-		return f.fault(err)
+	by := time.UnixMilli(f.latest).Sub(time.UnixMilli(at)) // at most 292 years, the longest duration
+	if by > furthestBack {
+		return f.fault(fmt.Errorf("time is %v before that of an earlier line, want lines sorted by time (clocks may differ by %v)", by, furthestBack))
 	}
+	f.tally.Back++
+	f.tally.Furthest = max(f.tally.Furthest, by)
 	return nil
 }
 
@@ -183,3 +195,65 @@ func (f *file) inOrder(at int64) error {
 func (f *file) fault(err error) error {
 	return fmt.Errorf("%s, line %d: %w", f.name, f.lines.number, err)
 }
+
+const longestLine = 64 << 10 // bytes
+
+var errTooLong = fmt.Errorf("it is longer than %d bytes", longestLine)
+
+// lines splits text into records. A record is a line, or several lines if the
+// line breaks are inside the quotes of CSV.
+type lines struct {
+	text   *bufio.Reader // with room for longestLine
+	quotes bool          // the text is CSV
+	number int64         // of the first line of the last record; the file's first line is 1
+	more   int64         // lines of the last record after its first one
+	joined []byte
+}
+
+// next returns the next record. It is valid until the next call. After
+// errTooLong, the next call returns the line that follows.
+func (l *lines) next() ([]byte, error) {
+	line, err := l.text.ReadSlice('\n')
+	if len(line) == 0 && err != nil {
+		return nil, err
+	}
+	l.number += 1 + l.more
+	l.more = 0
+	if errors.Is(err, bufio.ErrBufferFull) {
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = l.text.ReadSlice('\n')
+		}
+		if err == nil || errors.Is(err, io.EOF) {
+			err = errTooLong
+		}
+		return nil, err
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if l.quotes && bytes.Count(line, []byte{'"'})%2 != 0 { // quotes come in pairs, so some are still open
+		line = l.join(line)
+	}
+	return bytes.TrimRight(line, "\r\n"), nil
+}
+
+// join returns line with the lines that follow inside its quotes. If the quotes
+// are malformed or never end, it returns line alone, and that line is a bad one.
+func (l *lines) join(line []byte) []byte {
+	n := len(line)
+	l.joined = append(l.joined[:0], line...)
+	following, _ := l.text.Peek(longestLine - n)
+	l.joined = append(l.joined, following...)
+	r := csv.NewReader(bytes.NewReader(l.joined))
+	_, err := r.Read()
+	end := int(r.InputOffset())
+	if errors.Is(err, csv.ErrQuote) || end == longestLine && l.joined[end-1] != '\n' { // the record may be longer
+		return l.joined[:n]
+	}
+	record := l.joined[:end]
+	l.more = int64(bytes.Count(bytes.TrimSuffix(record, newline), newline))
+	_, _ = l.text.Discard(end - n)
+	return record
+}
+
+var newline = []byte{'\n'}

@@ -16,10 +16,12 @@ package traffic
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/cric-talk/guards/internal/input"
 )
 
 // A Line is one request.
@@ -71,21 +73,19 @@ const mostBad = 3
 // holds a few lines of each file in memory.
 type Reader struct {
 	Tally
-	files []*file // those with more requests; the first one has the earliest head
-	name  string  // of all files, for errors
-	begun bool    // Next was called
+	unread []*file // all files, before the first request
+	files  []*file // those with more requests; the first one has the earliest head
+	name   string  // of all files, for errors
 }
 
 // NewReader returns a Reader of files.
 func NewReader(o Options, files ...File) *Reader {
 	r := &Reader{}
-	for i, f := range files {
-		r.files = append(r.files, newFile(f, o, &r.Tally))
-		if i > 0 {
-			r.name += ", "
-		}
-		r.name += f.Name
+	var names []string
+	for _, f := range files {
+		r.unread, names = append(r.unread, newFile(f, o, &r.Tally)), append(names, f.Name)
 	}
+	r.name = strings.Join(names, ", ")
 	return r
 }
 
@@ -99,15 +99,25 @@ func (r *Reader) Name() string { return r.name }
 // earliest request. Each file must be in the order of time itself, apart from
 // small steps back.
 func (r *Reader) Next() (Line, error) {
-	var err error
-	if r.begun {
-		err = r.advance()
-	} else {
-		r.begun = true
-		err = r.begin()
-	}
-	if err != nil {
-		return Line{}, err
+	if r.unread != nil {
+		for _, f := range r.unread {
+			if more, err := f.next(); err != nil {
+				return Line{}, err
+			} else if more {
+				r.files = append(r.files, f)
+			}
+		}
+		slices.SortStableFunc(r.files, func(a, b *file) int { return cmp.Compare(a.head.Time, b.head.Time) })
+		r.unread = nil
+	} else if len(r.files) > 0 { // its head was the last request
+		if more, err := r.files[0].next(); err != nil {
+			return Line{}, err
+		} else if !more {
+			r.files = r.files[1:]
+		}
+		for i := 1; i < len(r.files) && r.files[i].head.Time < r.files[i-1].head.Time; i++ {
+			r.files[i-1], r.files[i] = r.files[i], r.files[i-1]
+		}
 	}
 	if len(r.files) == 0 {
 		return Line{}, io.EOF
@@ -115,63 +125,34 @@ func (r *Reader) Next() (Line, error) {
 	return r.files[0].head, nil
 }
 
-// advance leaves the head of the first file. It makes the earliest request of
-// the rest the head of the first file.
-func (r *Reader) advance() error {
-	if len(r.files) == 0 {
-		return nil
-	}
-	more, err := r.files[0].next()
-	if err != nil {
-		return err
-	}
-	if !more {
-		r.files = r.files[1:]
-		return nil
-	}
-	for i := 1; i < len(r.files) && r.files[i].head.Time < r.files[i-1].head.Time; i++ {
-		r.files[i-1], r.files[i] = r.files[i], r.files[i-1]
-	}
-	return nil
-}
+// Columns are the names of the fields in the files. An empty name is the usual
+// one: time, user or activity. In JSON, a dot in a name leads into an object:
+// request.user is the field user of the object request.
+type Columns struct{ Time, User, Activity string }
 
-// begin reads the first request of each file.
-func (r *Reader) begin() error {
-	var files []*file
-	for _, f := range r.files {
-		more, err := f.next()
-		if err != nil {
-			return err
+const wantColumns = "time=NAME, user=NAME and activity=NAME, separated by commas"
+
+// ParseColumns reads names such as time=ts,user=account_id.
+func ParseColumns(text string) (c Columns, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		field, name, ok := strings.Cut(strings.TrimSpace(part), "=")
+		to := map[string]*string{"time": &c.Time, "user": &c.User, "activity": &c.Activity}[field]
+		if !ok || to == nil || name == "" || *to != "" {
+			return c, input.Invalid("--columns", input.Show(text), wantColumns)
 		}
-		if more {
-			files = append(files, f)
-		}
+		*to = name
 	}
-	slices.SortStableFunc(files, func(a, b *file) int { return cmp.Compare(a.head.Time, b.head.Time) })
-	r.files = files
-	return nil
+	return c, nil
 }
 
-// bad counts a line that is skipped.
-func (t *Tally) bad(err error) {
-	t.Bad++
-	if len(t.FirstBad) < mostBad {
-		t.FirstBad = append(t.FirstBad, err.Error())
-	}
-}
+func (c Columns) time() string     { return cmp.Or(c.Time, "time") }
+func (c Columns) user() string     { return cmp.Or(c.User, "user") }
+func (c Columns) activity() string { return cmp.Or(c.Activity, "activity") }
 
-// furthestBack is how far the clocks that wrote the times may differ. If lines
-// are further out of order, the file was never sorted by time, and a replay of
-// it would be wrong.
-const furthestBack = 2 * time.Minute
-
-// back counts a line that is ms milliseconds before an earlier one.
-func (t *Tally) back(ms int64) error {
-	by := time.UnixMilli(ms).Sub(time.UnixMilli(0)) // at most 292 years, the longest duration
-	if by > furthestBack {
-		return fmt.Errorf("time is %v before that of an earlier line, want lines sorted by time (clocks may differ by %v)", by, furthestBack)
+// header describes the columns that a file of CSV must have, for an error.
+func (c Columns) header(optional bool) string {
+	if optional && c.Activity == "" {
+		return c.time() + " and " + c.user() + "; --columns time=NAME,user=NAME names others"
 	}
-	t.Back++
-	t.Furthest = max(t.Furthest, by)
-	return nil
+	return c.time() + ", " + c.user() + " and " + c.activity() + "; --columns time=NAME,user=NAME names others"
 }
