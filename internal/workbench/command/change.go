@@ -29,11 +29,12 @@ type report struct {
 	By       string       `json:"by"`
 	Why      string       `json:"why,omitzero"`
 	tableName
+
+	before, after live.Settings
 }
 
-// edit changes the settings. It returns a report, and the settings before and
-// after the change. The text of what describes the change in the history.
-func (f *changeFlags) edit(ctx context.Context, con console, s store, what string, edit func(live.Settings) (live.Settings, error)) (r report, before, after live.Settings, err error) {
+// edit changes the settings and records c, whose time and names it fills in.
+func (f *changeFlags) edit(ctx context.Context, con console, s store, c live.Change, edit func(live.Settings) (live.Settings, error)) (r report, err error) {
 	if f.By == "" {
 		if u, err := user.Current(); err == nil {
 			f.By = u.Username
@@ -41,30 +42,19 @@ func (f *changeFlags) edit(ctx context.Context, con console, s store, what strin
 	}
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c := live.Change{At: con.now(), By: f.By, What: what, Why: f.Why}
+	c.At, c.By, c.Why = con.now(), f.By, f.Why
+	r = report{What: sentence(c), At: c.At.UTC(), By: f.By, Why: f.Why, tableName: f.named()}
 	asked := false // whether the table was asked to make the change
 	err = live.Edit(within, s.live, con.guards, c, func(now live.Settings) (live.Settings, error) {
-		if before, err = copied(now); err != nil {
-			return now, err
-		}
-		after, err = edit(now)
+		r.before = now
+		r.after, err = edit(now)
 		asked = err == nil
-		return after, err
+		return r.after, err
 	})
 	if ctx.Err() != nil && asked {
 		con.note("stopped: the change may be made or not; see guards limits history")
 	}
-	r = report{What: what, At: c.At.UTC(), By: f.By, Why: f.Why, tableName: f.named()}
-	return r, before, after, reached(err)
-}
-
-// copied returns a copy of s that an edit of s does not change.
-func copied(s live.Settings) (live.Settings, error) {
-	document, err := s.Document()
-	if err != nil {
-		return s, err
-	}
-	return live.Parse(document)
+	return r, reached(err)
 }
 
 // print writes the report as JSON if --json is given. Otherwise it writes these
@@ -79,4 +69,17 @@ func (f *changeFlags) print(con console, r report, lines ...string) error {
 		}
 	}
 	return nil
+}
+
+// printChanges writes what changed of an activity, or otherwise the text of none.
+func (f *changeFlags) printChanges(con console, r report, activity, none string) error {
+	r.Changes = changesOf(con.viewOf(r.before), con.viewOf(r.after), activity)
+	var lines []string
+	for _, c := range r.Changes {
+		lines = append(lines, c.String())
+	}
+	if len(lines) == 0 {
+		lines = []string{none}
+	}
+	return f.print(con, r, lines...)
 }

@@ -104,7 +104,7 @@ func (c *checkCommand) explainLive(con console, h *guard.Handler) {
 	if !ok {
 		return
 	}
-	if ruling, _ := rulingOn(h.Live.Limits(), a, c.User, c.Tier, con.now()); ruling != nil {
+	if ruling := rulingOf(termsOf(h.Live.Limits(), a, c.User, c.Tier, con.now())); ruling != nil {
 		con.note(fmt.Sprintf("%s of %s is decided by: %s; see guards limits --live", c.Activity, c.User, ruling))
 	}
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,11 +12,103 @@ import (
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/policy"
 )
 
-// asDeployed is the mode of an activity for which operators set none.
-const asDeployed = "as deployed"
+// termsOf returns what is in force for a user who names a tier. A guard with the
+// BYPASS_ROLES of this environment, in which no MODE is set, decides by it.
+func termsOf(changed *live.Limits, a limits.Activity, user, tier string, at time.Time) live.Terms {
+	return changed.Terms(live.Case{Activity: a, UserID: user, Tier: tier, At: at, BypassRoles: lambdafn.BypassRoles()})
+}
+
+// A ruling is what operators changed about an activity for one user. Empty
+// fields are not changed.
+type ruling struct {
+	Limit string `json:"limit,omitzero"` // the live limit
+	Mode  string `json:"mode,omitzero"`  // the live mode
+	Tier  string `json:"tier,omitzero"`  // a granted tier
+	Role  string `json:"role,omitzero"`  // a granted role, which bypasses the limit
+
+	code string // the code's limit, if Limit is set
+}
+
+// rulingOf returns the ruling in the terms of a user. It returns nil if operators
+// changed nothing.
+func rulingOf(t live.Terms) *ruling {
+	r := ruling{Mode: t.Mode, Tier: t.Tier, Role: t.Role}
+	if !t.Limit.Equal(t.Code) {
+		r.Limit, r.code = t.Limit.String(), t.Code.String()
+	}
+	if r == (ruling{}) {
+		return nil
+	}
+	return &r
+}
+
+// String returns the ruling for people. It returns an empty text for nil.
+func (r *ruling) String() string {
+	if r == nil {
+		return ""
+	}
+	var all []string
+	for _, part := range [][2]string{{"granted role ", r.Role}, {"live mode ", r.Mode}, {"granted tier ", r.Tier}, {"live limit ", r.Limit}} {
+		if part[1] != "" {
+			all = append(all, part[0]+part[1])
+		}
+	}
+	if r.Limit != "" {
+		all[len(all)-1] += " (code: " + r.code + ")"
+	}
+	return strings.Join(all, ", ")
+}
+
+// A view shows the limits that settings put in force for users without grants.
+type view struct {
+	live.Settings
+	guards   limits.Guards
+	at       time.Time
+	limits   *live.Limits
+	problems []error // what the code can't follow
+}
+
+// viewOf returns the view of settings at this time.
+func (c console) viewOf(s live.Settings) view {
+	changed, problems := s.Limits(c.guards, nil)
+	return view{s, c.guards, c.now(), changed, problems}
+}
+
+// view reads the settings in a table, and returns their version.
+func (c console) view(ctx context.Context, s store) (view, int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	settings, version, err := live.Read(ctx, s.live)
+	return c.viewOf(settings), version, reached(err)
+}
+
+// inForce returns the limit in force for callers of a tier, in its text form,
+// and the mode that operators set.
+func (v view) inForce(a limits.Activity, tier string) (limit, mode string) {
+	t := termsOf(v.limits, a, "", tier, v.at)
+	if t.Limit.IsZero() {
+		return inCode(a, tier), t.Mode
+	}
+	return t.Limit.String(), t.Mode
+}
+
+// shown returns what inForce does for the activity with this name. If the code
+// can't follow what operators wrote, it returns that instead.
+func (v view) shown(name, tier string) (limit, mode string) {
+	_, a, _ := v.guards.Activity(name) // without an activity in the code, a has no limit
+	o := v.Activities[name]
+	limit, mode = v.inForce(a, tier)
+	text := o.Tiers[tier]
+	if tier == "" {
+		text = o.Limit
+	}
+	if _, err := live.Instead(a.For(tier), text); text != "" && err != nil {
+		limit = text
+	}
+	return limit, cmp.Or(mode, o.Mode)
+}
 
 // A change of a limit or a mode. Old and New are what is in force before and
 // after the change.
@@ -49,101 +142,21 @@ func limitOf(activity, name string) string {
 	return activity + ", " + name
 }
 
-// texts returns the changes for people.
-func texts(changes []change) (lines []string) {
-	for _, c := range changes {
-		lines = append(lines, c.String())
-	}
-	return lines
-}
-
 // changesOf returns what differs between two settings in one activity.
-func changesOf(guards limits.Guards, before, after live.Settings, name string) (all []change) {
-	was, is := before.Activities[name], after.Activities[name]
-	_, a, _ := guards.Activity(name) // without an activity in the code, a has no limit
-	tiers := slices.Concat([]string{""}, slices.Collect(maps.Keys(was.Tiers)), slices.Collect(maps.Keys(is.Tiers)))
+func changesOf(before, after view, name string) (all []change) {
+	add := func(tier, of, old, now string) {
+		if old != now {
+			all = append(all, change{name, tier, of, old, now})
+		}
+	}
+	tiers := slices.Concat([]string{""}, slices.Collect(maps.Keys(before.Activities[name].Tiers)), slices.Collect(maps.Keys(after.Activities[name].Tiers)))
 	for _, tier := range slices.Compact(slices.Sorted(slices.Values(tiers))) {
-		if old, now := inForce(was, a, tier), inForce(is, a, tier); old != now {
-			all = append(all, change{name, tier, "limit", old, now})
-		}
+		old, _ := before.shown(name, tier)
+		now, _ := after.shown(name, tier)
+		add(tier, "limit", cmp.Or(old, "none"), cmp.Or(now, "none"))
 	}
-	if was.Mode != is.Mode {
-		all = append(all, change{name, "", "mode", cmp.Or(was.Mode, asDeployed), cmp.Or(is.Mode, asDeployed)})
-	}
+	_, old := before.shown(name, "")
+	_, now := after.shown(name, "")
+	add("", "mode", cmp.Or(old, "as deployed"), cmp.Or(now, "as deployed"))
 	return all
-}
-
-// inForce returns the limit that an override puts in force for callers of a
-// tier, in its text form.
-func inForce(o live.Override, a limits.Activity, tier string) string {
-	code := a.For(tier)
-	text, ok := o.Tiers[tier]
-	if _, named := a.Tiers[tier]; !ok && !named {
-		text = o.Limit
-	}
-	switch p, err := policy.Parse(text); {
-	case err == nil:
-		return p.OptionsOf(code).String()
-	case code.IsZero():
-		return "none"
-	}
-	return code.String()
-}
-
-// A ruling is what operators changed about an activity for one user. Empty
-// fields are not changed.
-type ruling struct {
-	Limit string `json:"limit,omitzero"` // the live limit
-	Mode  string `json:"mode,omitzero"`  // the live mode
-	Tier  string `json:"tier,omitzero"`  // a granted tier
-	Role  string `json:"role,omitzero"`  // a granted role, which bypasses the limit
-
-	code string // the code's limit, if Limit is set
-}
-
-// rulingOn returns the ruling on an activity of the code, and the limit that is
-// in force for the user. Tier is the tier that the caller names. It returns nil
-// if operators changed nothing.
-func rulingOn(changed *live.Limits, a limits.Activity, user, tier string, at time.Time) (*ruling, policy.Policy) {
-	now, mode := changed.Activity(a)
-	roles, granted := changed.Granted(user, at)
-	r := ruling{Mode: mode}
-	if _, ok := now.Tiers[granted]; ok { // otherwise it is a tier of other activities
-		r.Tier, tier = granted, granted
-	}
-	p, code := now.For(tier), a.For(tier)
-	if !p.Equal(code) {
-		r.Limit, r.code = p.String(), code.String()
-	}
-	bypass := lambdafn.BypassRoles()
-	for _, role := range roles {
-		if slices.Contains(bypass, role) && !a.Unlimited {
-			r.Role = role
-		}
-	}
-	if r == (ruling{}) {
-		return nil, p
-	}
-	return &r, p
-}
-
-// String returns the ruling for people. It returns an empty text for nil.
-func (r *ruling) String() string {
-	if r == nil {
-		return ""
-	}
-	var all []string
-	add := func(what, value string) {
-		if value != "" {
-			all = append(all, what+" "+value)
-		}
-	}
-	add("granted role", r.Role)
-	add("live mode", r.Mode)
-	add("granted tier", r.Tier)
-	add("live limit", r.Limit)
-	if r.Limit != "" {
-		all[len(all)-1] += " (code: " + r.code + ")"
-	}
-	return strings.Join(all, ", ")
 }

@@ -75,8 +75,7 @@ func (c *resetCommand) limit(ctx context.Context, con console, settings live.Tab
 	if err != nil {
 		con.note("the figures are those of the code's limit, because the live limits can't be read: " + err.Error())
 	}
-	_, p := rulingOn(changed.Limits(), a, c.User, "", con.now())
-	return p, nil
+	return termsOf(changed.Limits(), a, c.User, "", con.now()).Limit, nil
 }
 
 // print writes the answer.

@@ -117,14 +117,15 @@ func standings(guards limits.Guards, user, tier string, items map[ratelimit.Key]
 	now := at.UnixMilli()
 	for _, g := range guards {
 		for _, a := range g.Activities {
-			ruling, p := rulingOn(changed, a, user, tier, at)
+			t := termsOf(changed, a, user, tier, at)
+			p := t.Limit
 			if p.IsZero() {
 				continue
 			}
 			window, _ := p.Item(now)
 			item := items[ratelimit.Key{UserID: user, Activity: a.Name, Window: window}]
 			f := p.Read(now, 1, item.State)
-			s := standing{Function: g.Name, Activity: a.Name, figures: figuresOf(f), Live: ruling, Unreadable: item.Unread}
+			s := standing{Function: g.Name, Activity: a.Name, figures: figuresOf(f), Live: rulingOf(t), Unreadable: item.Unread}
 			for _, one := range f.Each {
 				s.Limits = append(s.Limits, figuresOf(one))
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -64,6 +65,31 @@ func visible(s string) string {
 		}
 	}
 	return b.String()
+}
+
+// sentence describes a change of the live limits. It does not name a user.
+func sentence(c live.Change) string {
+	text := c.Op + " " + c.Activity
+	switch c.Op {
+	case "": // older code wrote the sentence itself
+		return c.What
+	case "grant":
+		return fmt.Sprintf("grant a user %s%s until %s", c.Role, c.Tier, c.Until.Format(time.RFC3339))
+	case "revoke":
+		return "revoke a user's grants"
+	case "forget":
+		return "forget the grants of a user"
+	}
+	if c.Limit != "" {
+		text += " " + c.Limit
+	}
+	if c.Tier != "" {
+		text += " for tier " + c.Tier
+	}
+	if c.Mode != "" {
+		text += " to mode " + c.Mode
+	}
+	return text
 }
 
 // verdict returns in one word what a guard decided.
