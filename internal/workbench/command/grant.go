@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -52,9 +53,7 @@ func (c *grantCommand) Run(ctx context.Context, con console) error {
 			return err
 		}
 	}
-	if c.Why == "" {
-		c.Why = c.Reason
-	}
+	c.Why = cmp.Or(c.Why, c.Reason)
 	store, err := c.open(ctx)
 	if err != nil {
 		return err

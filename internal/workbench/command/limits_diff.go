@@ -76,8 +76,7 @@ func (v view) differences() []difference {
 	for _, name := range slices.Sorted(maps.Keys(v.Activities)) {
 		_, a, _ := v.guards.Activity(name) // without an activity in the code, a has no limit
 		o := v.Activities[name]
-		limit, mode := v.shown(name, "")
-		if o.Limit != "" || o.Mode != "" {
+		if limit, mode := v.shown(name, ""); o.Limit != "" || o.Mode != "" {
 			list = append(list, difference{name, "", inCode(a, ""), limit, mode})
 		}
 		for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {

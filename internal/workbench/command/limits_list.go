@@ -109,11 +109,11 @@ type stamp struct {
 
 // stampOf returns the stamp beside a limit or a mode. It is zero if somebody has
 // changed the text by hand since.
-func stampOf(s live.Stamp, text string) stamp {
-	if s.Of != text {
-		return stamp{}
+func stampOf(s live.Stamp, text string) (by stamp) {
+	if s.Of == text {
+		by = stamp{s.Since, s.By}
 	}
-	return stamp{s.Since, s.By}
+	return by
 }
 
 // cells returns the stamp for a table.

@@ -201,14 +201,13 @@ func (r *ranking) add(k ratelimit.Key, item ratelimit.Item) {
 	}
 	now := r.At.UnixMilli()
 	t := termsOf(r.changed, a, k.UserID, "", r.At)
-	p := t.Limit
 	if t.Exempt != "" {
 		return
 	}
-	if window, _ := p.Item(now); window != k.Window {
+	if window, _ := t.Limit.Item(now); window != k.Window {
 		return
 	}
-	f := mostUsed(p.Read(now, 1, item.State))
+	f := mostUsed(t.Limit.Read(now, 1, item.State))
 	percent := share(f)
 	if percent < int64(r.Near) {
 		return

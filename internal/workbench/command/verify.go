@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -182,6 +183,7 @@ func (c *verifyCommand) race(ctx context.Context, ask asker, user guard.Request,
 	close(next)
 	began := time.Now()
 	var wg sync.WaitGroup
+	var answered atomic.Int64 // requests
 	for range c.Callers {
 		wg.Go(func() {
 			for o := range next {
@@ -191,6 +193,7 @@ func (c *verifyCommand) race(ctx context.Context, ask asker, user guard.Request,
 				if o.err != nil {
 					return
 				}
+				answered.Add(1)
 			}
 		})
 	}
@@ -200,7 +203,7 @@ func (c *verifyCommand) race(ctx context.Context, ask asker, user guard.Request,
 	windows := make(map[int64]bool) // each has the whole limit
 	for i, o := range outcomes {
 		if o.err != nil {
-			v.answered = answered(outcomes)
+			v.answered = int(answered.Load())
 			return v, o.err
 		}
 		if o.Allowed {
@@ -240,16 +243,6 @@ func expired(outcomes []outcome) bool {
 		}
 	}
 	return last >= first
-}
-
-// answered returns how many callers' requests were answered.
-func answered(outcomes []outcome) (n int) {
-	for _, o := range outcomes {
-		if o.took > 0 && o.err == nil {
-			n++
-		}
-	}
-	return n
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
