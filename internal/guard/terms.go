@@ -29,7 +29,13 @@ func (h *Handler) terms(r *Request) (terms, error) {
 		Activity: deployed, UserID: r.UserID, Tier: r.Tier, Roles: r.Roles, At: h.Limiter.Clock(),
 		BypassRoles: h.BypassRoles, Mode: string(h.Mode),
 	})
-	t := terms{policy: now.Limit, mode: Mode(now.Mode), label: deployed.Label, exempt: now.Exempt}
+	t := terms{policy: now.Limit, mode: Mode(now.Mode), label: deployed.Label}
+	switch {
+	case now.Unlimited:
+		t.exempt = ratelimit.Unlimited
+	case now.Exempt():
+		t.exempt = ratelimit.Bypassed
+	}
 	if err := r.validPlace(t.policy, h.Delay != nil); err != nil {
 		return terms{}, err
 	}

@@ -76,17 +76,13 @@ func (f *Follower) Limits() *Limits {
 // Look starts a look if one is due, beside a request of the caller's own to the
 // table. The caller calls wait when its own answer is ready. Wait gives a look
 // that is still running 20 ms more, but not longer than ctx lasts.
-func (f *Follower) Look(ctx context.Context) (wait func()) {
-	return f.start(ctx, false)
-}
+func (f *Follower) Look(ctx context.Context) (wait func()) { return f.start(ctx, false) }
 
 // LookAlone is Look for a caller that does not ask the table. If all requests of
 // an instance are such ones, each look would be frozen before it ends. So wait
 // gives the look 1 s, but at most a twentieth of the time since the last look.
 // For example, in an outage a look is due after 5 s, and wait takes 250 ms.
-func (f *Follower) LookAlone(ctx context.Context) (wait func()) {
-	return f.start(ctx, true)
-}
+func (f *Follower) LookAlone(ctx context.Context) (wait func()) { return f.start(ctx, true) }
 
 // start starts a look if one is due.
 func (f *Follower) start(ctx context.Context, alone bool) (wait func()) {

@@ -10,7 +10,6 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 // Limits are the code's limits with the settings applied. With nil Limits, the
@@ -43,10 +42,13 @@ type Terms struct {
 	Code  policy.Policy // what the code alone would put in its place
 	Mode  string        // of the operators, or else of the function
 
-	Tier   string           // a granted tier that the activity has; it replaces the tier of the caller
-	Role   string           // a bypass role, granted or the caller's; empty if the activity has no limit
-	Exempt ratelimit.Reason // why nothing is counted: Unlimited or Bypassed; empty: Limit decides
+	Unlimited bool   // there is no limit, or the mode is off: nothing is counted
+	Role      string // a bypass role, granted or the caller's, with which nothing is counted; empty: none
+	Tier      string // a granted tier that the activity has; it replaces the tier of the caller
 }
+
+// Exempt reports whether nothing is counted.
+func (t Terms) Exempt() bool { return t.Unlimited || t.Role != "" }
 
 // Terms returns the terms of a case. Everything that decides or shows what is in
 // force asks this function.
@@ -60,7 +62,7 @@ func (l *Limits) Terms(c Case) (t Terms) {
 		case !g.inForce(c.At) || c.Activity.Unlimited:
 		case g.Role == "" && named: // otherwise it is a tier that only other activities have
 			t.Tier = g.Tier
-		case slices.Contains(c.BypassRoles, g.Role):
+		case g.Role != "" && slices.Contains(c.BypassRoles, g.Role):
 			t.Role = g.Role
 		}
 	}
@@ -74,12 +76,7 @@ func (l *Limits) Terms(c Case) (t Terms) {
 	}
 	tier := cmp.Or(t.Tier, c.Tier)
 	t.Limit, t.Code = activity.For(tier), c.Activity.For(tier)
-	switch {
-	case t.Limit.IsZero() || t.Mode == off:
-		t.Exempt = ratelimit.Unlimited
-	case t.Role != "":
-		t.Exempt = ratelimit.Bypassed
-	}
+	t.Unlimited = t.Limit.IsZero() || t.Mode == off
 	return t
 }
 

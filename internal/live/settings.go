@@ -221,7 +221,8 @@ func (s Settings) validate(before Settings, guards limits.Guards) error {
 // A Table stores the settings document and its history.
 type Table interface {
 	// Settings returns the document and its version, which is at least 1. It
-	// returns nil and 0 only if there is no document. A read that is not consistent may return an older document.
+	// returns nil and 0 only if there is no document. A read that is not
+	// consistent may return an older document.
 	Settings(ctx context.Context, consistent bool) (document []byte, version int64, err error)
 
 	// ChangeSettings replaces the document, whose version must be the given one

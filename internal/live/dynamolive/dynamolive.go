@@ -29,14 +29,12 @@ import (
 const (
 	userID         = "userId"         // partition key
 	activityWindow = "activityWindow" // sort key
-
-	settingsUser  = " config"
-	settingsKey   = "limits"
-	historyPrefix = "history#"
-
-	version  = "version"
-	document = "document"
-	change   = "change" // a live.Change as JSON
+	settingsUser   = " config"
+	settingsKey    = "limits"
+	historyPrefix  = "history#"
+	version        = "version"
+	document       = "document"
+	change         = "change" // a live.Change as JSON
 )
 
 // Table keeps the settings. It is safe for concurrent use.
@@ -54,11 +52,7 @@ func New(client *dynamodb.Client, name string) *Table { return &Table{client: cl
 // no document. An item with an attribute of another type is a
 // *[live.DocumentError].
 func (t *Table) Settings(ctx context.Context, consistent bool) ([]byte, int64, error) {
-	out, err := t.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName:      &t.table,
-		Key:            key(settingsKey),
-		ConsistentRead: aws.Bool(consistent),
-	})
+	out, err := t.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.table, Key: key(settingsKey), ConsistentRead: &consistent})
 	if err != nil {
 		return nil, 0, dynamostore.Classify(err)
 	}
@@ -106,8 +100,7 @@ func (t *Table) ChangeSettings(ctx context.Context, before int64, settings []byt
 	})
 	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 		for _, reason := range canceled.CancellationReasons {
-			switch aws.ToString(reason.Code) {
-			case "ConditionalCheckFailed", "TransactionConflict":
+			if code := aws.ToString(reason.Code); code == "ConditionalCheckFailed" || code == "TransactionConflict" {
 				return live.ErrConflict
 			}
 		}

@@ -201,7 +201,7 @@ func (r *ranking) add(k ratelimit.Key, item ratelimit.Item) {
 	}
 	now := r.At.UnixMilli()
 	t := termsOf(r.changed, a, k.UserID, "", r.At)
-	if t.Exempt != "" {
+	if t.Exempt() {
 		return
 	}
 	if window, _ := t.Limit.Item(now); window != k.Window {

@@ -71,13 +71,13 @@ func sentence(c live.Change) string {
 	case "forget":
 		return "forget the grants of a user"
 	}
-	text := c.Op + " " + c.Activity
-	for _, part := range [][2]string{{" ", c.Limit}, {" for tier ", c.Tier}, {" to mode ", c.Mode}} {
+	text := []string{c.Op, c.Activity}
+	for _, part := range [][2]string{{"", c.Limit}, {"for tier ", c.Tier}, {"to mode ", c.Mode}} {
 		if part[1] != "" {
-			text += part[0] + part[1]
+			text = append(text, part[0]+part[1])
 		}
 	}
-	return text
+	return strings.Join(text, " ")
 }
 
 // verdict returns in one word what a guard decided.
