@@ -2,8 +2,8 @@ package guard
 
 import (
 	"context"
-	"slices"
 
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/retry"
@@ -18,23 +18,22 @@ type terms struct {
 	exempt ratelimit.Reason // why nothing is counted: Unlimited or Bypassed; empty if the limiter decides
 }
 
-// terms fills in r's defaults, checks r, and applies live limits and grants.
+// terms fills in r's defaults, checks r, and asks [live.Limits.Terms] what is in
+// force for it.
 func (h *Handler) terms(r *Request) (terms, error) {
 	deployed, err := r.resolve(h.Guard)
 	if err != nil {
 		return terms{}, err
 	}
-	inForce := h.Live.Limits()
-	activity, mode := inForce.Activity(deployed)
-	roles, tier := inForce.Granted(r.UserID, h.Limiter.Clock())
-	if _, ok := activity.Tiers[tier]; !ok { // no tier is granted, or one that only other activities have
-		tier = r.Tier
-	}
-	t := terms{policy: activity.For(tier), mode: h.mode(Mode(mode)), label: activity.Label}
+	now := h.Live.Limits().Terms(live.Case{
+		Activity: deployed, UserID: r.UserID, Tier: r.Tier, Roles: r.Roles, At: h.Limiter.Clock(),
+		BypassRoles: h.BypassRoles, Mode: string(h.Mode),
+	})
+	t := terms{policy: now.Limit, mode: Mode(now.Mode), label: deployed.Label}
 	switch {
-	case t.mode == Off || t.policy.IsZero():
+	case now.Unlimited:
 		t.exempt = ratelimit.Unlimited
-	case h.bypasses(r.Roles) || h.bypasses(roles):
+	case now.Exempt():
 		t.exempt = ratelimit.Bypassed
 	}
 	if err := r.validPlace(t.policy, h.Delay != nil); err != nil {
@@ -44,25 +43,10 @@ func (h *Handler) terms(r *Request) (terms, error) {
 		return t, nil
 	}
 	widest := t.policy
-	if coded := deployed.For(tier); t.mode == Shadow && coded.Most() > widest.Most() {
-		widest = coded // a lower live limit that is only tried must refuse nobody
+	if t.mode == Shadow && now.Code.Most() > widest.Most() {
+		widest = now.Code // a lower live limit that is only tried must refuse nobody
 	}
 	return t, r.fits(widest)
-}
-
-// mode returns the mode of an activity. Live is the mode that operators set for
-// the activity; empty means that they set none. If the handler's own mode is
-// off, operators cannot switch it on.
-func (h *Handler) mode(live Mode) Mode {
-	if live == "" || h.Mode == Off {
-		return h.Mode
-	}
-	return live
-}
-
-// bypasses reports whether one of the roles is a bypass role.
-func (h *Handler) bypasses(roles []string) bool {
-	return slices.ContainsFunc(roles, func(role string) bool { return slices.Contains(h.BypassRoles, role) })
 }
 
 // look starts to read the live limits, if a read is due, at the same time as

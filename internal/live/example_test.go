@@ -14,7 +14,7 @@ func Example() {
 	settings := &table{} // in a deployment: dynamolive.New
 
 	set := func(activity, limit string) error {
-		c := live.Change{By: "ann", What: "set " + activity + " " + limit, Why: "a launch"}
+		c := live.Change{By: "ann", Op: "set", Activity: activity, Limit: limit, Why: "a launch"}
 		return live.Edit(ctx, settings, limits.All, c, func(s live.Settings) (live.Settings, error) {
 			return s.Set(activity, "", limit, ""), nil
 		})

@@ -3,30 +3,22 @@ package live
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 )
 
 const (
-	// every is how long an instance uses its settings before it reads the table
-	// again.
-	every = 30 * time.Second
-
-	// again is how long it waits after a look that failed.
-	again = 5 * time.Second
-
-	// patience is how long one look may take. grace is how long a finished
-	// answer waits for a look: Lambda freezes an instance after it responds, so
-	// a look that is still running would stop too.
-	patience = time.Second
-	grace    = 20 * time.Millisecond
-
-	// LookAlone waits for at most 1/share of the time.
-	share = 20
+	every    = 30 * time.Second      // how long an instance uses its settings before it reads the table again
+	again    = 5 * time.Second       // how long it waits after a look that failed
+	patience = time.Second           // how long one look may take
+	share    = 20                    // LookAlone waits for at most 1/share of the time
+	grace    = 20 * time.Millisecond // how long a finished answer waits for a look, which Lambda would freeze after the response
 )
 
 // A Follower keeps an instance's limits up to date. At most every 30 s it reads
@@ -58,6 +50,20 @@ func (s snapshot) equal(o snapshot) bool {
 	return s.version == o.version && bytes.Equal(s.document, o.document)
 }
 
+// read reads the document.
+func read(ctx context.Context, t Table, consistent bool) (s snapshot, err error) {
+	s.document, s.version, err = t.Settings(ctx, consistent)
+	return s, err
+}
+
+// settings returns the content of the document.
+func (s snapshot) settings() (Settings, error) {
+	if s.version == 0 {
+		return Settings{}, nil
+	}
+	return Parse(s.document)
+}
+
 // Limits returns the limits that the last good look found. Before that, and for
 // a nil Follower, it returns nil: the code's limits apply.
 func (f *Follower) Limits() *Limits {
@@ -70,17 +76,13 @@ func (f *Follower) Limits() *Limits {
 // Look starts a look if one is due, beside a request of the caller's own to the
 // table. The caller calls wait when its own answer is ready. Wait gives a look
 // that is still running 20 ms more, but not longer than ctx lasts.
-func (f *Follower) Look(ctx context.Context) (wait func()) {
-	return f.start(ctx, false)
-}
+func (f *Follower) Look(ctx context.Context) (wait func()) { return f.start(ctx, false) }
 
 // LookAlone is Look for a caller that does not ask the table. If all requests of
 // an instance are such ones, each look would be frozen before it ends. So wait
 // gives the look 1 s, but at most a twentieth of the time since the last look.
 // For example, in an outage a look is due after 5 s, and wait takes 250 ms.
-func (f *Follower) LookAlone(ctx context.Context) (wait func()) {
-	return f.start(ctx, true)
-}
+func (f *Follower) LookAlone(ctx context.Context) (wait func()) { return f.start(ctx, true) }
 
 // start starts a look if one is due.
 func (f *Follower) start(ctx context.Context, alone bool) (wait func()) {
@@ -99,7 +101,9 @@ func (f *Follower) start(ctx context.Context, alone bool) (wait func()) {
 		defer cancel()
 		if err := f.look(ctx); err != nil {
 			f.warn(ctx, "read", err)
-			f.rests(again)
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.rest = again
 		}
 	}()
 	return func() {
@@ -117,7 +121,10 @@ func (f *Follower) due() (age time.Duration, ok bool) {
 	if f == nil {
 		return 0, false
 	}
-	now := f.now()
+	now := time.Now()
+	if f.Now != nil {
+		now = f.Now()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	age = now.Sub(f.looked) // the longest possible time before the first look
@@ -128,16 +135,9 @@ func (f *Follower) due() (age time.Duration, ok bool) {
 	return age, true
 }
 
-// rests makes the next look due this long after the last one.
-func (f *Follower) rests(d time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.rest = d
-}
-
 // Read reads the settings at once, with a consistent read, and follows them.
 func (f *Follower) Read(ctx context.Context) error {
-	found, err := f.read(ctx, true)
+	found, err := read(ctx, f.Table, true)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (f *Follower) Read(ctx context.Context) error {
 //	7     6     6: an operator restored version 6, follow it
 //	7     none  none: an operator deleted the document, no live limits
 func (f *Follower) look(ctx context.Context) error {
-	found, err := f.read(ctx, false)
+	found, err := read(ctx, f.Table, false)
 	if err != nil {
 		return err
 	}
@@ -163,19 +163,11 @@ func (f *Follower) look(ctx context.Context) error {
 	seen := f.seen
 	f.mu.Unlock()
 	if found.version <= seen.version && !found.equal(seen) {
-		if found, err = f.read(ctx, true); err != nil {
+		if found, err = read(ctx, f.Table, true); err != nil {
 			return err
 		}
 	}
 	return f.follow(ctx, found)
-}
-
-func (f *Follower) read(ctx context.Context, consistent bool) (s snapshot, err error) {
-	s.document, s.version, err = f.Table.Settings(ctx, consistent)
-	if s.version == 0 {
-		s.document = nil
-	}
-	return s, err
 }
 
 // follow applies the document that was found, unless it is applied already.
@@ -185,18 +177,20 @@ func (f *Follower) follow(ctx context.Context, found snapshot) error {
 	if found.equal(f.seen) {
 		return nil
 	}
-	var s Settings
-	if found.version != 0 {
-		var err error
-		if s, err = Parse(found.document); err != nil {
-			return err
-		}
+	s, err := found.settings()
+	if err != nil {
+		return err
 	}
-	l, err := s.compile(f.Guards, f.last.Load())
+	l, problems := s.Limits(f.Guards, f.last.Load())
 	f.last.Store(l)
 	f.seen = found
-	if err != nil {
-		f.warn(ctx, "applied", err)
+	for i, err := range problems {
+		if e, ok := errors.AsType[*input.ValidationError](err); ok && e.Field == "activity" { // its name may be a user id
+			problems[i] = errors.New("an override is of an activity without a limit in the code")
+		}
+	}
+	if len(problems) > 0 {
+		f.warn(ctx, "applied", errors.Join(problems...))
 	}
 	return nil
 }
@@ -206,11 +200,4 @@ func (f *Follower) warn(ctx context.Context, notDone string, err error) {
 	if f.Log != nil {
 		f.Log.LogAttrs(ctx, slog.LevelWarn, "live limits not followed", slog.String("not", notDone), slog.Any("error", err))
 	}
-}
-
-func (f *Follower) now() time.Time {
-	if f.Now == nil {
-		return time.Now()
-	}
-	return f.Now()
 }

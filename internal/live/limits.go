@@ -1,12 +1,15 @@
 package live
 
 import (
-	"errors"
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
 )
 
 // Limits are the code's limits with the settings applied. With nil Limits, the
@@ -21,17 +24,83 @@ type activity struct {
 	mode string
 }
 
-// compile applies the settings to the code's guards. What the code can't follow,
+// A Case is what the terms of one request depend on.
+type Case struct {
+	Activity limits.Activity // as in the code
+	UserID   string
+	Tier     string   // that the caller names
+	Roles    []string // that the caller has
+	At       time.Time
+
+	BypassRoles []string // callers with one of these roles are never limited
+	Mode        string   // with which the function is deployed; empty: enforce
+}
+
+// Terms are what is in force for a [Case].
+type Terms struct {
+	Limit policy.Policy // zero: no limit
+	Code  policy.Policy // what the code alone would put in its place
+	Mode  string        // of the operators, or else of the function
+
+	Unlimited bool   // there is no limit, or the mode is off: nothing is counted
+	Role      string // a bypass role, granted or the caller's, with which nothing is counted; empty: none
+	Tier      string // a granted tier that the activity has; it replaces the tier of the caller
+}
+
+// Exempt reports whether nothing is counted.
+func (t Terms) Exempt() bool { return t.Unlimited || t.Role != "" }
+
+// Terms returns the terms of a case. Everything that decides or shows what is in
+// force asks this function.
+func (l *Limits) Terms(c Case) (t Terms) {
+	activity, mode := l.Activity(c.Activity)
+	if t.Mode = mode; mode == "" || c.Mode == off { // a function that is off can't be switched on
+		t.Mode = c.Mode
+	}
+	apply := func(g Grant) {
+		switch _, named := activity.Tiers[g.Tier]; {
+		case !g.inForce(c.At) || c.Activity.Unlimited:
+		case g.Role == "" && named: // otherwise it is a tier that only other activities have
+			t.Tier = g.Tier
+		case g.Role != "" && slices.Contains(c.BypassRoles, g.Role):
+			t.Role = g.Role
+		}
+	}
+	for _, role := range c.Roles {
+		apply(Grant{Role: role, Until: c.At.Add(1)}) // it holds as long as the caller has it
+	}
+	if l != nil {
+		for _, g := range l.grants[c.UserID] {
+			apply(g)
+		}
+	}
+	tier := cmp.Or(t.Tier, c.Tier)
+	t.Limit, t.Code = activity.For(tier), c.Activity.For(tier)
+	t.Unlimited = t.Limit.IsZero() || t.Mode == off
+	return t
+}
+
+// Activity returns an activity of the code with the settings applied, and its
+// mode. An empty mode means that the mode of the function applies.
+func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) {
+	if l != nil {
+		if changed, ok := l.activities[a.Name]; ok {
+			return changed.Activity, changed.mode
+		}
+	}
+	return a, ""
+}
+
+// Limits applies the settings to the code's guards. What the code can't follow,
 // for example after a deploy or an edit by hand, must not stop the rest. It keeps
-// the value that it had in last, and the error names it.
-func (s Settings) compile(guards limits.Guards, last *Limits) (*Limits, error) {
-	l := &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant)}
-	var problems []error
+// the value that it had in last, which may be nil, or else the code's. The
+// problems name it. They can contain user ids after an edit by hand, so they are
+// not for a log.
+func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problems []error) {
+	l = &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant)}
 	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
-		a, wrong, ok := s.Activities[name].of(name, guards, last)
-		if !ok { // the name may be a user id
-			wrong = []error{errors.New("an override is of an activity without a limit in the code")}
-		} else {
+		a, wrong := s.Activities[name].apply(name, guards, last)
+		if a.Name != "" {
 			l.activities[name] = a
 		}
 		problems = append(problems, wrong...)
@@ -39,52 +108,105 @@ func (s Settings) compile(guards limits.Guards, last *Limits) (*Limits, error) {
 	for _, g := range s.Grants {
 		l.grants[g.UserID] = append(l.grants[g.UserID], g)
 	}
-	return l, errors.Join(problems...)
+	return l, problems
 }
 
-// Problems returns what the code can't follow. The errors name activities of the
-// settings, which can be user ids after an edit by hand: they are not for a log.
-func (s Settings) Problems(guards limits.Guards) (problems []error) {
-	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
-		_, wrong, _ := s.Activities[name].of(name, guards, nil)
-		problems = append(problems, wrong...)
-	}
-	return problems
+// An Override changes one activity. Its limits are in the text form of package
+// policy: 20/1m, bucket 10/1m burst 15, or minute: 20/1m, day: 300/1d.
+//
+// A live limit counts in the same items as the code's limit. So both must have
+// the same kind and, except for buckets, the same window: see [policy.Share].
+// The options keep and ahead stay as in the code if the text has none. A burst
+// does not: bucket 10/1m always means a burst of 10.
+type Override struct {
+	Limit string            `json:"limit,omitzero"` // for tiers that are not in Tiers; empty: the code's limit
+	Tiers map[string]string `json:"tiers,omitempty"`
+	Mode  string            `json:"mode,omitzero"` // enforce, shadow or off; empty: the function's own mode
+
+	Set     map[string]Stamp `json:"set,omitempty"` // by tier; that of Limit is Set[""]
+	ModeSet Stamp            `json:"modeSet,omitzero"`
 }
 
-// Activity returns an activity of the code with the settings applied, and its
-// mode. An empty mode means that the mode of the function applies.
-func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) {
-	if changed, ok := l.changed(a.Name); ok {
-		return changed.Activity, changed.mode
-	}
-	return a, ""
-}
+// off is the mode in which nobody is limited.
+const off = "off"
 
-// changed returns an activity that the settings change, and reports whether
-// they do.
-func (l *Limits) changed(name string) (a activity, ok bool) {
-	if l != nil {
-		a, ok = l.activities[name]
+// apply returns the activity with this name with the mode, the limit and the
+// limit of each tier, which apply separately. Each part that the code can't
+// follow keeps its value in last, or else the code's. The errors name these
+// parts. The activity has no name if the code has no such activity with a limit.
+func (o Override) apply(name string, guards limits.Guards, last *Limits) (now activity, problems []error) {
+	_, code, ok := guards.Activity(name)
+	switch {
+	case !ok:
+		return now, []error{input.Invalid("activity", input.Show(name), "an activity that guards limits lists")}
+	case code.Unlimited:
+		return now, []error{input.Invalid("activity", input.Show(name), "an activity that has a limit")}
 	}
-	return a, ok
-}
-
-// Granted returns what operators have granted to a user and what has not ended
-// at now. The roles are in addition to the caller's roles. The tier replaces
-// the caller's tier; empty means that no tier is granted.
-func (l *Limits) Granted(userID string, now time.Time) (roles []string, tier string) {
-	if l == nil {
-		return nil, ""
+	was, mode := last.Activity(code)
+	now = activity{code, o.Mode}
+	problem := func(err error) { problems = append(problems, fmt.Errorf("%s: %w", name, err)) }
+	if o.Mode != "" && !slices.Contains([]string{"enforce", "shadow", off}, o.Mode) {
+		problem(input.Invalid("mode", input.Show(o.Mode), "enforce, shadow or off"))
+		now.mode = mode
 	}
-	for _, g := range l.grants[userID] {
-		switch {
-		case !now.Before(g.Until):
-		case g.Role != "":
-			roles = append(roles, g.Role)
-		default:
-			tier = g.Tier
+	if o.Limit != "" {
+		p, err := Instead(code.Limit, o.Limit)
+		if err != nil {
+			problem(err)
+			p = was.Limit
 		}
+		now.Limit = p
 	}
-	return roles, tier
+	now.Tiers = clone(code.Tiers)
+	for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
+		p, err := Instead(code.For(tier), o.Tiers[tier])
+		if err != nil {
+			problem(fmt.Errorf("tier %q: %w", tier, err))
+			if p = was.Tiers[tier]; p.IsZero() {
+				continue // a tier that never had a limit of its own
+			}
+		}
+		now.Tiers[tier] = p
+	}
+	return now, problems
+}
+
+// Instead returns the policy that replaces the code's policy: text, with the
+// options of the code's policy that text leaves out. It returns an error if the
+// two cannot share a count. All policies of an activity share one count, so it
+// is enough to compare a live policy with one policy of the code.
+func Instead(code policy.Policy, text string) (policy.Policy, error) {
+	p, err := policy.Parse(text)
+	if err != nil {
+		return p, err
+	}
+	if err := policy.Share(code, p); err != nil {
+		return policy.Policy{}, fmt.Errorf("a live limit keeps the kind and the window of the code's limit: %w", err)
+	}
+	return p.OptionsOf(code), nil
+}
+
+// empty reports whether the override changes nothing.
+func (o Override) empty() bool { return o.Limit == "" && o.Mode == "" && len(o.Tiers) == 0 }
+
+// clone returns a copy with maps of its own.
+func (o Override) clone() Override {
+	o.Tiers, o.Set = clone(o.Tiers), clone(o.Set)
+	return o
+}
+
+// without returns the parts of o that differ from those of was.
+func (o Override) without(was Override) Override {
+	if o.Limit == was.Limit {
+		o.Limit = ""
+	}
+	if o.Mode == was.Mode {
+		o.Mode = ""
+	}
+	o.Tiers = maps.Clone(o.Tiers)
+	maps.DeleteFunc(o.Tiers, func(tier, limit string) bool {
+		before, ok := was.Tiers[tier]
+		return ok && before == limit
+	})
+	return o
 }

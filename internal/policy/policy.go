@@ -85,6 +85,15 @@ func (p Policy) Equal(q Policy) bool { return p.String() == q.String() }
 // Most returns the most actions that one request can take.
 func (p Policy) Most() int64 { return p.most }
 
+// Quota returns how many actions p allows at once if nothing is counted, and the
+// time in which that many come back: the figures q and w of the RateLimit-Policy
+// header. For bucket 10/1m burst 15 they are 15 and 90 s. Of several limits,
+// they are those of the lowest one.
+func (p Policy) Quota() (limit int64, window time.Duration) {
+	empty := p.Read(0, 0, nil)
+	return empty.Limit, empty.Window
+}
+
 // Item returns which item counts at now, and until when that item matters.
 // Window is floor(now / window) if each window has an item of its own, and 0 if
 // one item serves forever. Expires is in Unix seconds. From then on, deleting

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/go-json-experiment/json"
 
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
@@ -29,13 +30,9 @@ const (
 	settingsUser  = " config"
 	settingsKey   = "limits"
 	historyPrefix = "history#"
-
-	version   = "version"
-	document  = "document"
-	createdAt = "createdAt" // of a change, Unix milliseconds
-	changedBy = "changedBy"
-	what      = "what"
-	why       = "why"
+	version       = "version"
+	document      = "document"
+	change        = "change" // a live.Change as JSON
 )
 
 // Table keeps the settings. It is safe for concurrent use.
@@ -53,23 +50,18 @@ func New(client *dynamodb.Client, name string) *Table { return &Table{client: cl
 // no document. An item with an attribute of another type is a
 // *[live.DocumentError].
 func (t *Table) Settings(ctx context.Context, consistent bool) ([]byte, int64, error) {
-	out, err := t.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName:      &t.table,
-		Key:            key(settingsKey),
-		ConsistentRead: aws.Bool(consistent),
-	})
+	out, err := t.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.table, Key: key(settingsKey), ConsistentRead: &consistent})
 	if err != nil {
 		return nil, 0, dynamostore.Classify(err)
 	}
-	if len(out.Item) == 0 {
-		return nil, 0, nil
-	}
 	found, ok := dynamostore.NumberOf(out.Item[version])
-	if !ok || found < 1 {
+	text, isText := out.Item[document].(*types.AttributeValueMemberS)
+	switch {
+	case len(out.Item) == 0:
+		return nil, 0, nil
+	case !ok || found < 1:
 		return nil, 0, &live.DocumentError{Cause: errors.New("the attribute " + version + " is not a number of at least 1")}
-	}
-	text, ok := out.Item[document].(*types.AttributeValueMemberS)
-	if !ok {
+	case !isText:
 		return nil, 0, &live.DocumentError{Cause: errors.New("the attribute " + document + " is not a string")}
 	}
 	return []byte(text.Value), found, nil
@@ -91,22 +83,22 @@ func (t *Table) ChangeSettings(ctx context.Context, before int64, settings []byt
 		current.ConditionExpression = aws.String(version + " = :before")
 		current.ExpressionAttributeValues[":before"] = dynamostore.Number(before)
 	}
-	history := types.Update{
-		TableName: &t.table,
-		Key:       key(fmt.Sprintf("%s%015d#%012d", historyPrefix, c.At.UnixMilli(), c.Version)), // padded, so that keys sort
-		UpdateExpression: aws.String("SET " + version + " = :v, " + createdAt + " = :at, " +
-			changedBy + " = :by, " + what + " = :what, " + why + " = :why"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":v": dynamostore.Number(c.Version), ":at": dynamostore.Number(c.At.UnixMilli()), ":by": dynamostore.Text(c.By), ":what": dynamostore.Text(c.What), ":why": dynamostore.Text(c.Why),
-		},
+	changed, err := json.Marshal(c)
+	if err != nil {
+		return err
 	}
-	_, err := t.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
+	history := types.Update{
+		TableName:                 &t.table,
+		Key:                       key(fmt.Sprintf("%s%015d#%012d", historyPrefix, c.At.UnixMilli(), c.Version)), // padded, so that keys sort
+		UpdateExpression:          aws.String("SET " + change + " = :change"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":change": dynamostore.Text(string(changed))},
+	}
+	_, err = t.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 		TransactItems: []types.TransactWriteItem{{Update: &current}, {Update: &history}},
 	})
 	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 		for _, reason := range canceled.CancellationReasons {
-			switch aws.ToString(reason.Code) {
-			case "ConditionalCheckFailed", "TransactionConflict":
+			if code := aws.ToString(reason.Code); code == "ConditionalCheckFailed" || code == "TransactionConflict" {
 				return live.ErrConflict
 			}
 		}
@@ -131,12 +123,12 @@ func (t *Table) SettingsHistory(ctx context.Context) (changes []live.Change, err
 			return nil, dynamostore.Classify(err)
 		}
 		for _, item := range page.Items {
-			number, _ := dynamostore.NumberOf(item[version])
-			at, _ := dynamostore.NumberOf(item[createdAt])
-			changes = append(changes, live.Change{
-				Version: number, At: time.UnixMilli(at).UTC(),
-				By: dynamostore.TextOf(item[changedBy]), What: dynamostore.TextOf(item[what]), Why: dynamostore.TextOf(item[why]),
-			})
+			at, _ := dynamostore.NumberOf(item["createdAt"])
+			c := live.Change{At: time.UnixMilli(at).UTC(), By: dynamostore.TextOf(item["changedBy"])}
+			c.What, c.Why = dynamostore.TextOf(item["what"]), dynamostore.TextOf(item["why"])
+			c.Version, _ = dynamostore.NumberOf(item[version])
+			_ = json.Unmarshal([]byte(dynamostore.TextOf(item[change])), &c) // older code wrote the attributes above instead
+			changes = append(changes, c)
 		}
 	}
 	return changes, nil

@@ -28,7 +28,7 @@ func TestSettingsAndTheirHistory(t *testing.T) {
 	}
 	at := time.UnixMilli(1_700_000_000_000).UTC()
 	set := func(limit string) error {
-		c := live.Change{At: at, By: "op", What: "set create_post " + limit, Why: "a test"}
+		c := live.Change{At: at, By: "op", Op: "set", Activity: "create_post", Limit: limit, Why: "a test"}
 		return live.Edit(t.Context(), s, limits.All, c, func(l live.Settings) (live.Settings, error) {
 			return l.Set("create_post", "", limit, ""), nil
 		})
@@ -40,14 +40,16 @@ func TestSettingsAndTheirHistory(t *testing.T) {
 	}
 	for _, consistent := range []bool{true, false} {
 		document, version, err := s.Settings(t.Context(), consistent)
-		if string(document) != `{"activities":{"create_post":{"limit":"30/1m"}}}` || version != 2 || err != nil {
+		const want = `{"activities":{"create_post":{"limit":"30/1m",` +
+			`"set":{"":{"of":"30/1m","since":"2023-11-14T22:13:20Z","by":"op","why":"a test"}}}}}`
+		if string(document) != want || version != 2 || err != nil {
 			t.Errorf("%s at version %d, %v", document, version, err)
 		}
 	}
 	changes, err := s.SettingsHistory(t.Context())
 	want := []live.Change{
-		{Version: 2, At: at, By: "op", What: "set create_post 30/1m", Why: "a test"},
-		{Version: 1, At: at, By: "op", What: "set create_post 20/1m", Why: "a test"},
+		{Version: 2, At: at, By: "op", Op: "set", Activity: "create_post", Limit: "30/1m", Why: "a test"},
+		{Version: 1, At: at, By: "op", Op: "set", Activity: "create_post", Limit: "20/1m", Why: "a test"},
 	}
 	if diff := cmp.Diff(want, changes); diff != "" || err != nil {
 		t.Errorf("history: %v (-want +got):\n%s", err, diff)
@@ -132,5 +134,24 @@ func TestADeletedDocument(t *testing.T) {
 	}
 	if diff := cmp.Diff([]int64{1, 2, 1}, versions); diff != "" || err != nil {
 		t.Errorf("versions in the history: %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// Older code wrote a sentence in place of the fields.
+func TestAChangeOfOlderCodeIsRead(t *testing.T) {
+	client, name := dynamotest.Client(t, dynamotest.Endpoint(t)), dynamotest.Table(t)
+	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+	number := func(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
+	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &name, Item: map[string]types.AttributeValue{
+		"userId": text(" config"), "activityWindow": text("history#001700000000000#000000000007"), "version": number("7"),
+		"createdAt": number("1700000000000"), "changedBy": text("op"), "what": text("set create_post 20/1m"), "why": text("a launch"),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := New(client, name).SettingsHistory(t.Context())
+	want := []live.Change{{Version: 7, At: time.UnixMilli(1_700_000_000_000).UTC(), By: "op", What: "set create_post 20/1m", Why: "a launch"}}
+	if diff := cmp.Diff(want, changes); diff != "" || err != nil {
+		t.Errorf("history: %v (-want +got):\n%s", err, diff)
 	}
 }

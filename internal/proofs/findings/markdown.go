@@ -3,8 +3,11 @@ package findings
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 	"text/template"
+
+	"github.com/cric-talk/guards/internal/workbench/words"
 )
 
 // Page returns a page of Markdown. In text, {{figures "NAME"}} stands for what
@@ -65,11 +68,8 @@ func row(b *strings.Builder, cells []string) {
 // grouped returns a whole number with commas between thousands, and any other
 // text as it is.
 func grouped(cell string) string {
-	if strings.Trim(cell, "0123456789") != "" {
-		return cell
-	}
-	for i := len(cell) - 3; i > 0; i -= 3 {
-		cell = cell[:i] + "," + cell[i:]
+	if n, err := strconv.ParseInt(cell, 10, 64); err == nil && n >= 0 && strconv.FormatInt(n, 10) == cell {
+		return words.Grouped(n)
 	}
 	return cell
 }

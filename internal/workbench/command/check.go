@@ -100,11 +100,8 @@ func (c *checkCommand) handler(ctx context.Context, con console) (*guard.Handler
 // explainLive notes which live limit, mode or grant decides. It is not a part
 // of the guard's answer.
 func (c *checkCommand) explainLive(con console, h *guard.Handler) {
-	a, ok := h.Guard.Activity(c.Activity)
-	if !ok {
-		return
-	}
-	if ruling, _ := rulingOn(h.Live.Limits(), a, c.User, c.Tier, con.now()); ruling != nil {
+	a, _ := h.Guard.Activity(c.Activity)
+	if ruling := rulingOf(termsOf(h.Live.Limits(), a, c.User, c.Tier, con.now())); ruling != nil {
 		con.note(fmt.Sprintf("%s of %s is decided by: %s; see guards limits --live", c.Activity, c.User, ruling))
 	}
 }

@@ -1,7 +1,9 @@
 package command
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -46,17 +48,18 @@ func (c *grantCommand) Run(ctx context.Context, con console) error {
 	if err := g.Validate(); err != nil {
 		return err
 	}
-	if err := c.knownRole(); err != nil {
-		return err
+	if c.Role != "" && !c.Force { // another role has no effect
+		if err := known("--role", c.Role, lambdafn.BypassRoles(), "role in BYPASS_ROLES"); err != nil {
+			return err
+		}
 	}
-	if c.Why == "" {
-		c.Why = c.Reason
-	}
+	c.Why = cmp.Or(c.Why, c.Reason)
 	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	r, before, after, err := c.edit(ctx, con, store, grantWords(g), func(s live.Settings) (live.Settings, error) {
+	change := live.Change{Op: "grant", Role: c.Role, Tier: c.Tier, Until: until} // the history must not name the user
+	r, err := c.edit(ctx, con, store, change, func(s live.Settings) (live.Settings, error) {
 		return s.Grant(g, con.now()), c.knownTier(con.guards, s)
 	})
 	if err != nil {
@@ -64,9 +67,9 @@ func (c *grantCommand) Run(ctx context.Context, con console) error {
 	}
 	r.UserID, r.Granted = c.User, &g
 	lines := []string{c.User + " has " + grantedWhat(g)}
-	for _, old := range before.Grants {
-		kept := func(g live.Grant) bool { return g.UserID == old.UserID && grantWords(g) == grantWords(old) }
-		if !ended(old, con.now()) && !slices.ContainsFunc(after.Grants, kept) {
+	for _, old := range r.before.GrantsAt(con.now()) {
+		if !slices.Contains(r.after.Grants, old) && grantedWhat(old) != grantedWhat(g) {
+			old.Set = live.Stamp{}
 			r.Replaced = append(r.Replaced, old)
 			lines = append(lines, "this replaces "+grantedWhat(old))
 		}
@@ -74,13 +77,13 @@ func (c *grantCommand) Run(ctx context.Context, con console) error {
 	return c.print(con, r, lines...)
 }
 
-// knownRole returns an error if the role is not in BYPASS_ROLES, because it
-// would have no effect.
-func (c *grantCommand) knownRole() error {
-	if c.Role == "" || c.Force {
-		return nil
+// grantedWhat returns what a grant gives, in words.
+func grantedWhat(g live.Grant) string {
+	what := "the role " + g.Role
+	if g.Role == "" {
+		what = "the tier " + g.Tier
 	}
-	return known("--role", c.Role, lambdafn.BypassRoles(), "role in BYPASS_ROLES")
+	return what + " until " + g.Until.Format(time.RFC3339)
 }
 
 // knownTier returns an error if neither the code nor the live limits have an
@@ -117,4 +120,46 @@ func parseUntil(text string, now time.Time) (time.Time, error) {
 	}
 	return now, input.Invalid("--until", input.Show(text),
 		"a day such as 2026-12-31, a time such as 2026-12-31T12:00:00Z, or a duration such as 7d (units m, h, d, w)")
+}
+
+type revokeCommand struct {
+	User string `required:"" placeholder:"ID" help:"The user who has the grants."`
+	changeFlags
+}
+
+// Help returns the text below the command's flags.
+func (revokeCommand) Help() string {
+	return `Example:
+  guards revoke --user u1 --why "the load test is over"`
+}
+
+// Run takes back everything that was granted to a user.
+func (c *revokeCommand) Run(ctx context.Context, con console) error {
+	if err := input.CheckUserID(c.User); err != nil {
+		return err
+	}
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := c.edit(ctx, con, store, live.Change{Op: "revoke"}, func(s live.Settings) (live.Settings, error) {
+		s, n := s.Revoke(c.User)
+		if n == 0 {
+			return s, errors.New("nothing is granted to " + c.User + " in " + c.where())
+		}
+		return s, nil
+	})
+	if err != nil {
+		return err
+	}
+	r.UserID = c.User
+	var lines []string
+	for _, g := range r.before.Grants {
+		if g.UserID == c.User {
+			g.Set = live.Stamp{}
+			r.Revoked = append(r.Revoked, g)
+			lines = append(lines, c.User+" no longer has "+grantedWhat(g))
+		}
+	}
+	return c.print(con, r, lines...)
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 )
 
@@ -39,14 +38,14 @@ func (c *diffCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	s, version, err := live.Read(ctx, store.live)
+	v, version, err := con.view(ctx, store)
 	if err != nil {
-		return reached(err)
+		return err
 	}
-	list := differences(con.guards, s)
-	grants := slices.DeleteFunc(append([]live.Grant{}, s.Grants...), func(g live.Grant) bool { return ended(g, con.now()) })
+	list, grants := v.differences(), v.GrantsAt(v.at)
+	for i := range grants {
+		grants[i].Set = live.Stamp{}
+	}
 	if c.JSON {
 		return con.printLine(map[string]any{"version": version, "limits": list, "grants": grants})
 	}
@@ -70,28 +69,56 @@ func (c *diffCommand) Run(ctx context.Context, con console) error {
 	return t.write(con.out, con.width)
 }
 
-// differences returns what s changes, in the order of the activities' names.
-func differences(guards limits.Guards, s live.Settings) []difference {
+// differences returns what the settings change, in the order of the activities'
+// names.
+func (v view) differences() []difference {
 	list := []difference{}
-	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
-		o := s.Activities[name]
-		if o.Limit != "" || o.Mode != "" {
-			d := difference{Activity: name, Code: inCodeOf(guards, name, ""), Live: o.Limit, Mode: o.Mode}
-			if d.Live == "" {
-				d.Live = d.Code
-			}
-			list = append(list, d)
+	for _, name := range slices.Sorted(maps.Keys(v.Activities)) {
+		_, a, _ := v.guards.Activity(name) // without an activity in the code, a has no limit
+		o := v.Activities[name]
+		if limit, mode := v.shown(name, ""); o.Limit != "" || o.Mode != "" {
+			list = append(list, difference{name, "", inCode(a, ""), limit, mode})
 		}
 		for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
-			list = append(list, difference{Activity: name, Tier: tier, Code: inCodeOf(guards, name, tier), Live: o.Tiers[tier]})
+			limit, _ := v.shown(name, tier)
+			list = append(list, difference{name, tier, inCode(a, tier), limit, ""})
 		}
 	}
 	return list
 }
 
-// inCodeOf returns the code's limit of an activity for callers of a tier. It
-// returns an empty text if the code does not have the activity.
-func inCodeOf(guards limits.Guards, name, tier string) string {
-	_, a, _ := guards.Activity(name) // without the activity, a has no limit
-	return inCode(a, tier)
+type historyCommand struct {
+	JSON bool `name:"json" help:"Print one JSON array."`
+	tableFlags
+}
+
+// Help returns the text below the command's flags.
+func (historyCommand) Help() string {
+	return `Examples:
+  guards limits history
+  guards limits history --json`
+}
+
+// Run lists all changes, the newest first.
+func (c *historyCommand) Run(ctx context.Context, con console) error {
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	changes, err := store.live.SettingsHistory(ctx)
+	if err != nil {
+		return reached(err)
+	}
+	var t textTable
+	t.row("VERSION", "AT", "BY", "WHAT", "WHY")
+	for i, h := range changes {
+		changes[i].What = sentence(h)
+		t.row(fmt.Sprint(h.Version), h.At.UTC().Format(time.RFC3339), h.By, changes[i].What, h.Why)
+	}
+	if c.JSON {
+		return con.printJSON(append([]live.Change{}, changes...))
+	}
+	return t.write(con.out, con.width)
 }

@@ -1,11 +1,17 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
 )
 
@@ -66,11 +72,129 @@ func list(guards limits.Guards) (all []listed) {
 		for _, a := range g.Activities {
 			l := listed{Function: g.Name, Activity: a.Name, Policy: "unlimited", Tiers: a.Tiers}
 			if !a.Unlimited {
-				figures := a.Limit.Read(0, 0, nil)
-				l.Policy, l.Limit, l.WindowMs = a.Limit.String(), figures.Limit, figures.Window.Milliseconds()
+				limit, window := a.Limit.Quota()
+				l.Policy, l.Limit, l.WindowMs = a.Limit.String(), limit, window.Milliseconds()
 			}
 			all = append(all, l)
 		}
 	}
 	return all
+}
+
+// A listedLive is the limit in force of an activity, or of one of its tiers,
+// beside the code's.
+type listedLive struct {
+	Function string `json:"function"`
+	Activity string `json:"activity"`
+	Tier     string `json:"tier,omitzero"`
+	Code     string `json:"code"`          // empty: the code does not have the tier
+	Limit    string `json:"limit"`         // in force
+	Set      stamp  `json:"set,omitzero"`  // of a limit that operators set
+	Mode     string `json:"mode,omitzero"` // empty: the mode with which the function is deployed
+	ModeSet  stamp  `json:"modeSet,omitzero"`
+}
+
+// A grantedTo is a grant with the stamp of who gave it.
+type grantedTo struct {
+	live.Grant
+	stamp
+}
+
+// A stamp tells who set something, and when. The zero stamp means that nobody
+// knows.
+type stamp struct {
+	Since time.Time `json:"since,omitzero"`
+	By    string    `json:"by,omitzero"`
+}
+
+// stampOf returns the stamp beside a limit or a mode. It is zero if somebody has
+// changed the text by hand since.
+func stampOf(s live.Stamp, text string) (by stamp) {
+	if s.Of == text {
+		by = stamp{s.Since, s.By}
+	}
+	return by
+}
+
+// cells returns the stamp for a table.
+func (s stamp) cells() []string {
+	if s.Since.IsZero() {
+		return []string{"", ""}
+	}
+	return []string{s.Since.Format(time.RFC3339), s.By}
+}
+
+// live prints the limits in force.
+func (c *listCommand) live(ctx context.Context, con console) error {
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	v, _, err := con.view(ctx, store)
+	if err != nil {
+		return err
+	}
+	for _, err := range v.problems {
+		con.note(fmt.Sprintf("%v. This can't be applied, so new instances follow the code: see guards limits diff", err))
+	}
+	grants := []grantedTo{}
+	for _, g := range v.GrantsAt(v.at) {
+		by := stampOf(g.Set, "")
+		g.Set = live.Stamp{}
+		grants = append(grants, grantedTo{g, by})
+	}
+	if c.JSON {
+		return con.printLine(map[string]any{"table": c.table, "region": c.region, "limits": v.list(), "grants": grants})
+	}
+	if _, err := fmt.Fprintf(con.out, "in force in %s:\n", c.where()); err != nil {
+		return err
+	}
+	return tableOf(v.list(), grants).write(con.out, con.width)
+}
+
+// list returns the limits of all activities and of their tiers.
+func (v view) list() (list []listedLive) {
+	for _, g := range v.guards {
+		for _, code := range g.Activities {
+			now, _ := v.limits.Activity(code)
+			for _, tier := range append([]string{""}, slices.Sorted(maps.Keys(now.Tiers))...) {
+				l := listedLive{Function: g.Name, Activity: code.Name, Tier: tier}
+				l.Limit, l.Mode = v.inForce(code, tier)
+				if _, ok := code.Tiers[tier]; ok || tier == "" {
+					l.Code = inCode(code, tier)
+				}
+				o := v.Activities[code.Name]
+				text := o.Tiers[tier]
+				if tier == "" {
+					text, l.ModeSet = o.Limit, stampOf(o.ModeSet, l.Mode)
+				}
+				l.Set = stampOf(o.Set[tier], text)
+				list = append(list, l)
+			}
+		}
+	}
+	return list
+}
+
+// tableOf returns the limits and the grants for people. If a limit and its mode
+// were set by two changes, each has a row: the first one tells who set the limit.
+func tableOf(list []listedLive, grants []grantedTo) (t textTable) {
+	t.row("ACTIVITY", "TIER", "CODE", "IN FORCE", "MODE", "SINCE", "BY")
+	for _, l := range list {
+		row := func(code, limit string, by stamp) {
+			t.row(append([]string{l.Activity, l.Tier, code, limit, l.Mode}, by.cells()...)...)
+		}
+		row(l.Code, l.Limit, cmp.Or(l.Set, l.ModeSet))
+		if by := cmp.Or(l.ModeSet, l.Set); by != cmp.Or(l.Set, l.ModeSet) {
+			row("", "", by)
+		}
+	}
+	if len(grants) > 0 {
+		t.row()
+		t.row("USER", "ROLE", "TIER", "UNTIL", "SINCE", "BY", "REASON")
+	}
+	for _, g := range grants {
+		t.row(append(append([]string{g.UserID, g.Role, g.Tier, g.Until.Format(time.RFC3339)}, g.cells()...), g.Reason)...)
+	}
+	return t
 }

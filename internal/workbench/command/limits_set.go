@@ -58,20 +58,14 @@ func (c *setCommand) Run(ctx context.Context, con console) error {
 			return err
 		}
 	}
-	r, before, after, err := c.edit(ctx, con, store, setWords(c.Activity, c.Limit, c.Tier, c.Mode), func(s live.Settings) (live.Settings, error) {
-		if err := c.knownTier(a, s.Activities[c.Activity]); err != nil {
-			return s, err
-		}
-		return s.Set(c.Activity, c.Tier, c.Limit, c.Mode), nil
+	change := live.Change{Op: "set", Activity: c.Activity, Tier: c.Tier, Limit: c.Limit, Mode: c.Mode}
+	r, err := c.edit(ctx, con, store, change, func(s live.Settings) (live.Settings, error) {
+		return s.Set(c.Activity, c.Tier, c.Limit, c.Mode), c.knownTier(a, s.Activities[c.Activity])
 	})
 	if err != nil {
 		return err
 	}
-	r.Changes = changesOf(con.guards, before, after, c.Activity)
-	if len(r.Changes) == 0 {
-		return c.print(con, r, c.Activity+": nothing differs from before")
-	}
-	return c.print(con, r, texts(r.Changes)...)
+	return c.printChanges(con, r, c.Activity, c.Activity+": nothing differs from before")
 }
 
 // knownTier returns an error if neither the code's activity nor its override
@@ -80,6 +74,34 @@ func (c *setCommand) knownTier(a limits.Activity, o live.Override) error {
 	if c.Tier == "" || c.Force {
 		return nil
 	}
-	tiers := slices.Concat(slices.Sorted(maps.Keys(a.Tiers)), slices.Sorted(maps.Keys(o.Tiers)))
+	tiers := slices.AppendSeq(slices.Collect(maps.Keys(a.Tiers)), maps.Keys(o.Tiers))
 	return known("--tier", c.Tier, tiers, "tier of "+c.Activity)
+}
+
+type unsetCommand struct {
+	Activity string `arg:"" help:"The activity: see guards limits diff."`
+	Tier     string `placeholder:"T" help:"Undo the change of this tier only."`
+	changeFlags
+}
+
+// Help returns the text below the command's flags.
+func (unsetCommand) Help() string {
+	return `Examples:
+  guards limits unset create_post
+  guards limits unset create_post --tier premium --why "the launch is over"`
+}
+
+// Run undoes what was changed. The activity need not exist in the code any
+// more.
+func (c *unsetCommand) Run(ctx context.Context, con console) error {
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	change := live.Change{Op: "unset", Activity: c.Activity, Tier: c.Tier}
+	r, err := c.edit(ctx, con, store, change, func(s live.Settings) (live.Settings, error) { return s.Unset(c.Activity, c.Tier) })
+	if err != nil {
+		return err
+	}
+	return c.printChanges(con, r, c.Activity, nameOf(c.Activity, c.Tier)+": the live limit is removed; it was the same as the code's")
 }

@@ -8,8 +8,6 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/policy"
 )
 
 type resetCommand struct {
@@ -49,9 +47,16 @@ func (c *resetCommand) Run(ctx context.Context, con console) error {
 	if err := c.confirm(ctx, con, fmt.Sprintf("Clear %s of %s in %s?", c.Activity, c.User, c.where()), ""); err != nil {
 		return err
 	}
-	if a.Limit, err = c.limit(ctx, con, store.live, a); err != nil {
+	changed, err := con.follow(ctx, store.live)
+	if _, ok := errors.AsType[*input.Unavailable](err); ok {
 		return err
 	}
+	if err != nil {
+		con.note("the figures are those of the code's limit, because the live limits can't be read: " + err.Error())
+	}
+	// The figures need the limit in force. The guard that resets does not follow
+	// the live limits: in mode off, it would reset nothing.
+	a.Limit = termsOf(changed.Limits(), a, c.User, "", con.now()).Limit
 	g.Activities = []limits.Activity{a}
 	h := &guard.Handler{Guard: g, Limiter: store.limiter(con)}
 	answer, err := decide(ctx, h, guard.Request{UserID: c.User, Activity: c.Activity, Op: guard.Reset})
@@ -62,21 +67,6 @@ func (c *resetCommand) Run(ctx context.Context, con console) error {
 		return err
 	}
 	return c.print(con, &answer)
-}
-
-// limit returns the limit in force for the user, which the figures need. The
-// guard that resets does not follow the live limits: in mode off, it would reset
-// nothing. If the settings can't be read, limit returns the code's limit.
-func (c *resetCommand) limit(ctx context.Context, con console, settings live.Table, a limits.Activity) (policy.Policy, error) {
-	changed, err := con.follow(ctx, settings)
-	if _, ok := errors.AsType[*input.Unavailable](err); ok {
-		return a.Limit, err
-	}
-	if err != nil {
-		con.note("the figures are those of the code's limit, because the live limits can't be read: " + err.Error())
-	}
-	_, p := rulingOn(changed.Limits(), a, c.User, "", con.now())
-	return p, nil
 }
 
 // print writes the answer.
@@ -90,4 +80,25 @@ func (c *resetCommand) print(con console, a *guard.Answer) (err error) {
 		_, err = fmt.Fprintf(con.out, "%s of %s: %d/%d used, %d left, in %s\n", c.Activity, c.User, d.Used, d.Limit, d.Remaining, c.where())
 	}
 	return err
+}
+
+type eraseCommand struct {
+	User string `required:"" placeholder:"ID" help:"The user to delete."`
+	sweepFlags
+}
+
+// Help returns the text below the command's flags.
+func (eraseCommand) Help() string {
+	return `This deletes all items of the user, expired or not, and takes back the user's
+grants. Examples:
+  guards erase --user u1 --dry-run
+  guards erase --user u1 --yes`
+}
+
+// Run erases a user as the function cleanup does.
+func (c *eraseCommand) Run(ctx context.Context, con console) error {
+	if err := input.CheckUserID(c.User); err != nil {
+		return err
+	}
+	return c.clean(ctx, con, "everything about "+c.User, c.User)
 }

@@ -117,14 +117,14 @@ func standings(guards limits.Guards, user, tier string, items map[ratelimit.Key]
 	now := at.UnixMilli()
 	for _, g := range guards {
 		for _, a := range g.Activities {
-			ruling, p := rulingOn(changed, a, user, tier, at)
-			if p.IsZero() {
+			t := termsOf(changed, a, user, tier, at)
+			if t.Limit.IsZero() {
 				continue
 			}
-			window, _ := p.Item(now)
+			window, _ := t.Limit.Item(now)
 			item := items[ratelimit.Key{UserID: user, Activity: a.Name, Window: window}]
-			f := p.Read(now, 1, item.State)
-			s := standing{Function: g.Name, Activity: a.Name, figures: figuresOf(f), Live: ruling, Unreadable: item.Unread}
+			f := t.Limit.Read(now, 1, item.State)
+			s := standing{Function: g.Name, Activity: a.Name, figures: figuresOf(f), Live: rulingOf(t), Unreadable: item.Unread}
 			for _, one := range f.Each {
 				s.Limits = append(s.Limits, figuresOf(one))
 			}

@@ -4,13 +4,26 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/smithy-go"
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/workbench/invokeapi"
 )
 
 type verifyCommand struct {
@@ -69,7 +82,7 @@ func (c *verifyCommand) verify(ctx context.Context, con console, ask asker, p po
 	case before.Limit == 0:
 		return verdict{}, fmt.Errorf("%s is not limited now: the guard answers %s", c.Activity, before.Reason)
 	}
-	window := p.Read(con.now().UnixMilli(), 0, nil).Window
+	_, window := p.Quota()
 	if err := wholeWindow(ctx, con, time.UnixMilli(before.ResetAt), min(10*time.Second, window/2)); err != nil {
 		return verdict{}, err
 	}
@@ -149,4 +162,214 @@ func (v verdict) print(con console, asJSON bool) error {
 		return errRefused
 	}
 	return cmp.Or(err, v.left)
+}
+
+// An outcome is what one caller got for one request.
+type outcome struct {
+	asked
+	took time.Duration
+	err  error
+}
+
+// race sends as many requests as the limit allows, and one more for each caller.
+// The callers run at the same time. Each sends one request after the other.
+func (c *verifyCommand) race(ctx context.Context, ask asker, user guard.Request, limit int) (verdict, error) {
+	v := verdict{Activity: c.Activity, Limit: int64(limit), Asked: limit + c.Callers}
+	outcomes := make([]outcome, v.Asked)
+	next := make(chan *outcome, v.Asked)
+	for i := range outcomes {
+		next <- &outcomes[i]
+	}
+	close(next)
+	began := time.Now()
+	var wg sync.WaitGroup
+	var answered atomic.Int64 // requests
+	for range c.Callers {
+		wg.Go(func() {
+			for o := range next {
+				sent := time.Now()
+				o.asked, o.err = ask(ctx, user)
+				o.took = time.Since(sent)
+				if o.err != nil {
+					return
+				}
+				answered.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	v.TookMs = milliseconds(time.Since(began))
+	took := make([]float64, v.Asked)
+	windows := make(map[int64]bool) // each has the whole limit
+	for i, o := range outcomes {
+		if o.err != nil {
+			v.answered = int(answered.Load())
+			return v, o.err
+		}
+		if o.Allowed {
+			v.Allowed++
+		}
+		took[i] = milliseconds(o.took)
+		switch {
+		case o.Reason == string(ratelimit.Shadow):
+			return v, fmt.Errorf("%s is in shadow mode, in which the guard refuses nobody: set the mode to enforce, and try again", c.Activity)
+		case o.Limit == 0 && !o.Allowed: // a refusal as an error
+			continue
+		case o.Limit != v.Limit:
+			return v, errLimitChanged
+		}
+		windows[o.WindowKey] = true
+	}
+	switch {
+	case len(windows) > 1:
+		return v, errWindowEnded
+	case v.Allowed > limit && windows[0] && expired(outcomes):
+		return v, errExpired
+	}
+	v.Exact = v.Allowed == limit
+	slices.Sort(took)
+	v.P50Ms, v.P99Ms = took[len(took)/2], took[len(took)*99/100]
+	return v, nil
+}
+
+// expired reports whether an action was counted after an earlier one had expired.
+// For example, a bucket 1/5s that counts at 12:00:00 is full again at 12:00:05,
+// and can then count the next action. Both times are the guard's.
+func expired(outcomes []outcome) bool {
+	first, last := int64(math.MaxInt64), int64(0) // the first expiry, the last count
+	for _, o := range outcomes {
+		if o.At != 0 {
+			first, last = min(first, o.ResetAt), max(last, o.At)
+		}
+	}
+	return last >= first
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// An asker sends a request to a guard and returns its answer.
+type asker func(ctx context.Context, r guard.Request) (asked, error)
+
+// asked holds the parts of an answer that the command needs.
+type asked struct {
+	Allowed   bool
+	Reason    string
+	Limit     int64 // the one in force; 0: the answer has no figures, because a refusal is an error or no request is limited
+	ResetAt   int64 // Unix milliseconds
+	WindowKey int64
+	At        int64 // when the action was counted; 0: it was not, or the guard does not know
+}
+
+// asker returns an asker for the guard that the flags choose.
+func (c *verifyCommand) asker(ctx context.Context, con console, g limits.Guard) (asker, error) {
+	if c.Invoke || c.LambdaEndpoint != "" {
+		return c.invoker(ctx, g)
+	}
+	if c.Function != "" {
+		return nil, errors.New("--function goes with --invoke or --lambda-endpoint")
+	}
+	store, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := con.follow(ctx, store.live)
+	if err != nil {
+		return nil, err
+	}
+	// A person waits for the first request, a status. The others come all at
+	// once, so they can be slow and throttled. If one fails, it is sent again, as
+	// in the deployed functions.
+	first := &guard.Handler{Guard: g, Limiter: store.limiter(con), Live: changed}
+	many := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: store.Store, Now: con.now, Timeout: 30 * time.Second}, Live: changed}
+	return func(ctx context.Context, r guard.Request) (asked, error) {
+		ask := many.Decide
+		if r.Op == guard.Status {
+			ask = func(ctx context.Context, r guard.Request) (guard.Answer, error) { return decide(ctx, first, r) }
+		}
+		a, err := ask(ctx, r)
+		if err != nil {
+			return asked{}, err
+		}
+		var got asked
+		err = json.Unmarshal(a.AppendJSON(nil), &got)
+		return got, err
+	}, nil
+}
+
+// invoker returns an asker that uses Lambda's Invoke API.
+func (c *verifyCommand) invoker(ctx context.Context, g limits.Guard) (asker, error) {
+	if c.Store != nil || c.Table != "" || c.Endpoint != "" {
+		return nil, errors.New("a function has its own table: leave out --store, --table and --endpoint; --lambda-endpoint is the function's address")
+	}
+	if err := checkURL("--lambda-endpoint", c.LambdaEndpoint, "http://127.0.0.1:3001"); err != nil {
+		return nil, err
+	}
+	cfg, err := c.aws(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client := lambda.NewFromConfig(cfg, func(o *lambda.Options) {
+		o.HTTPClient = &reacher{client: o.HTTPClient} // once connected, a function may take long for its first answer
+		if c.LambdaEndpoint != "" {
+			o.BaseEndpoint = aws.String(c.LambdaEndpoint)
+		}
+	})
+	name := cmp.Or(c.Function, g.Name)
+	place := "in " + cfg.Region
+	if c.LambdaEndpoint != "" {
+		place = "at " + c.LambdaEndpoint
+	}
+	return func(ctx context.Context, r guard.Request) (a asked, err error) {
+		payload := fmt.Appendf(nil, `{"userId":%q,"activity":%q,"op":%q}`, r.UserID, r.Activity, r.Op)
+		out, err := client.Invoke(ctx, &lambda.InvokeInput{FunctionName: &name, Payload: payload})
+		switch {
+		case err != nil:
+			return a, notInvoked(name, place, err)
+		case out.FunctionError != nil:
+			return a, failed(name, out.Payload)
+		}
+		if err := json.Unmarshal(out.Payload, &a); err != nil {
+			return a, fmt.Errorf("%s returned no answer: %w", name, err)
+		}
+		if a.Reason == string(ratelimit.Unavailable) {
+			return a, &input.Unavailable{What: "the guard " + name + " could not reach its table"}
+		}
+		return a, nil
+	}, nil
+}
+
+// failed returns the error of a function's error. A refusal can be one, with
+// ON_LIMIT=error; then failed returns nil. Bad input is a mistake of this
+// command's user. Anything else, such as a crash, means that the guard gave no
+// answer.
+func failed(name string, payload []byte) error {
+	var e struct{ ErrorType, ErrorMessage string }
+	_ = json.Unmarshal(payload, &e) // a crash can have any payload; then both stay empty
+	what := name + " failed: " + cmp.Or(e.ErrorMessage, strings.TrimSpace(string(payload)))
+	switch e.ErrorType {
+	case invokeapi.ErrorType(&guard.RateLimitExceeded{}):
+		return nil
+	case invokeapi.ErrorType(&input.ValidationError{}):
+		return errors.New(what)
+	}
+	return &input.Unavailable{What: what}
+}
+
+// notInvoked returns the error of a guard that could not be invoked. Place is
+// where the command looked for it, such as "in eu-west-1".
+func notInvoked(name, place string, cause error) error {
+	what := "the guard " + name + " could not be invoked"
+	if e, ok := errors.AsType[*unreached](cause); ok {
+		return hint{
+			error:  &input.Unavailable{What: what + ": " + e.Error()},
+			advice: "choose another address with --lambda-endpoint, or another region with --region",
+		}
+	}
+	if e, ok := errors.AsType[smithy.APIError](cause); ok && e.ErrorCode() == "ResourceNotFoundException" {
+		return hint{
+			error:  &input.Unavailable{What: "there is no function " + name + " " + place},
+			advice: "name the deployed guard with --function",
+		}
+	}
+	return &input.Unavailable{What: what, Cause: cause}
 }

@@ -39,7 +39,8 @@ func TestVerifyNeedsARaceThatIsShorterThanTheLimit(t *testing.T) {
 				return asked{Allowed: d.Allowed, Limit: d.Limit, ResetAt: d.ResetAt, WindowKey: d.WindowKey, At: d.At}, err
 			}
 			c := verifyCommand{Callers: 1}
-			v, err := c.race(t.Context(), ask, guard.Request{}, int(p.Read(0, 0, nil).Limit))
+			limit, _ := p.Quota()
+			v, err := c.race(t.Context(), ask, guard.Request{}, int(limit))
 			if !errors.Is(err, tt.want) || tt.want == nil && !v.Exact {
 				t.Errorf("%s, %v for each answer: %+v, %v, want %v", tt.limit, tt.each, v, err, tt.want)
 			}

@@ -2,12 +2,18 @@ package command
 
 import (
 	"fmt"
+	"io"
+	"regexp"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/workbench/words"
 )
 
 // wait returns a time to wait in words, rounded up, so that nobody comes back
@@ -35,22 +41,9 @@ func waitMs(ms int64) string {
 	return wait(time.Duration(ms) * time.Millisecond)
 }
 
-// grouped returns n, which must not be negative, with commas between thousands.
-func grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+func grouped(n int64) string { return words.Grouped(n) }
 
-// several returns a number with a noun, such as "1 item" or "1,200 items".
-func several(n int64, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return grouped(n) + " " + noun
-}
+func several(n int64, noun string) string { return words.Several(n, noun) }
 
 // visible returns s with escapes for the characters that can't be seen, because
 // they could control the terminal.
@@ -66,6 +59,27 @@ func visible(s string) string {
 	return b.String()
 }
 
+// sentence describes a change of the live limits. It does not name a user.
+func sentence(c live.Change) string {
+	switch c.Op {
+	case "": // older code wrote the sentence itself
+		return c.What
+	case "grant":
+		return fmt.Sprintf("grant a user %s%s until %s", c.Role, c.Tier, c.Until.Format(time.RFC3339))
+	case "revoke":
+		return "revoke a user's grants"
+	case "forget":
+		return "forget the grants of a user"
+	}
+	text := []string{c.Op, c.Activity}
+	for _, part := range [][2]string{{"", c.Limit}, {"for tier ", c.Tier}, {"to mode ", c.Mode}} {
+		if part[1] != "" {
+			text = append(text, part[0]+part[1])
+		}
+	}
+	return strings.Join(text, " ")
+}
+
 // verdict returns in one word what a guard decided.
 func (c console) verdict(allowed bool, reason string) string {
 	switch {
@@ -76,3 +90,69 @@ func (c console) verdict(allowed bool, reason string) string {
 	}
 	return c.paint(red, "refused")
 }
+
+// A textTable aligns columns. A row without cells is an empty line.
+type textTable [][]string
+
+// row adds a row. Other people wrote some of the cells, so row escapes the
+// characters that could break the table or control the terminal.
+func (t *textTable) row(cells ...string) {
+	row := make([]string, len(cells))
+	for i, cell := range cells {
+		row[i] = visible(cell)
+	}
+	*t = append(*t, row)
+}
+
+// painted adds a cell with colours at the end of the last row, without escapes.
+func (t *textTable) painted(cell string) {
+	last := len(*t) - 1
+	(*t)[last] = append((*t)[last], cell)
+}
+
+// write writes the table. If a line would have more characters than width, the
+// last columns are left out until all lines fit, but never the first column. A
+// width of 0 has room for all.
+func (t textTable) write(out io.Writer, width int) error {
+	columns := 0
+	for _, cells := range t {
+		columns = max(columns, len(cells))
+	}
+	lines := t.lines(columns)
+	for width > 0 && columns > 1 && t.widest(lines) > width {
+		columns--
+		lines = t.lines(columns)
+	}
+	_, err := io.WriteString(out, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+// lines returns the lines of the table with its first columns. No line ends with
+// blanks, even if its last cells are empty.
+func (t textTable) lines(columns int) []string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, cells := range t {
+		_, _ = fmt.Fprintln(w, strings.Join(cells[:min(columns, len(cells))], "\t"))
+	}
+	_ = w.Flush() // a Builder takes everything
+	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line, " ")
+	}
+	return lines
+}
+
+// widest returns the number of characters in the longest of the table's lines. A
+// row with only one cell is a sentence, which may wrap.
+func (t textTable) widest(lines []string) (most int) {
+	for i, cells := range t {
+		if len(cells) > 1 {
+			most = max(most, utf8.RuneCountInString(colors.ReplaceAllString(lines[i], "")))
+		}
+	}
+	return most
+}
+
+// colors matches what switches a colour on or off.
+var colors = regexp.MustCompile(`\x1b\[\d+m`)

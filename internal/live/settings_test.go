@@ -1,0 +1,73 @@
+package live_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/limits"
+)
+
+// Each limit, mode and grant has beside it who set it, when and why. The same
+// limit again is no change, and what nobody changes keeps its stamp.
+func TestEachPartIsStamped(t *testing.T) {
+	table := &table{}
+	minute := func(n int) time.Time { return time.Date(2026, 3, 1, 9, n, 0, 123_456_789, time.UTC) }
+	grant := Grant{UserID: "u1", Role: "admin", Until: minute(59), Reason: "load test"}
+	for i, step := range []struct {
+		by, why string
+		edit    func(Settings) (Settings, error)
+		want    string // the document
+	}{
+		{
+			"ann", "a launch", func(s Settings) (Settings, error) { return s.Set("pin", "", "log 50/12h", ""), nil },
+			`{"activities":{"pin":{"limit":"log 50/12h","set":{"":{"of":"log 50/12h","since":"2026-03-01T09:00:00.123Z","by":"ann","why":"a launch"}}}}}`,
+		},
+		{
+			"bob", "", func(s Settings) (Settings, error) { return s.Set("pin", "", "log 50/720m", "shadow"), nil }, // the same limit
+			`{"activities":{"pin":{"limit":"log 50/12h","mode":"shadow",` +
+				`"set":{"":{"of":"log 50/12h","since":"2026-03-01T09:00:00.123Z","by":"ann","why":"a launch"}},` +
+				`"modeSet":{"of":"shadow","since":"2026-03-01T09:01:00.123Z","by":"bob"}}}}`,
+		},
+		{
+			"cid", "", func(s Settings) (Settings, error) {
+				return s.Set("pin", "gold", "log 90/12h", "").Grant(grant, minute(2)), nil
+			},
+			`{"activities":{"pin":{"limit":"log 50/12h","tiers":{"gold":"log 90/12h"},"mode":"shadow",` +
+				`"set":{"":{"of":"log 50/12h","since":"2026-03-01T09:00:00.123Z","by":"ann","why":"a launch"},` +
+				`"gold":{"of":"log 90/12h","since":"2026-03-01T09:02:00.123Z","by":"cid"}},` +
+				`"modeSet":{"of":"shadow","since":"2026-03-01T09:01:00.123Z","by":"bob"}}},` +
+				`"grants":[{"userId":"u1","role":"admin","until":"2026-03-01T09:59:00.123456789Z","reason":"load test",` +
+				`"set":{"since":"2026-03-01T09:02:00.123Z","by":"cid"}}]}`,
+		},
+		{
+			"dan", "", func(s Settings) (Settings, error) { return s.Unset("pin", "gold") },
+			`{"activities":{"pin":{"limit":"log 50/12h","mode":"shadow",` +
+				`"set":{"":{"of":"log 50/12h","since":"2026-03-01T09:00:00.123Z","by":"ann","why":"a launch"}},` +
+				`"modeSet":{"of":"shadow","since":"2026-03-01T09:01:00.123Z","by":"bob"}}},` +
+				`"grants":[{"userId":"u1","role":"admin","until":"2026-03-01T09:59:00.123456789Z","reason":"load test",` +
+				`"set":{"since":"2026-03-01T09:02:00.123Z","by":"cid"}}]}`,
+		},
+	} {
+		if err := Edit(t.Context(), table, limits.All, Change{At: minute(i), By: step.by, Why: step.why}, step.edit); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(table.document); got != step.want {
+			t.Errorf("step %d: the settings are\n%s, want\n%s", i, got, step.want)
+		}
+	}
+}
+
+// A limit that was written by hand gets a stamp when an operator sets it again.
+func TestALimitWrittenByHandIsStampedWhenItIsSet(t *testing.T) {
+	table := &table{kept: kept{[]byte(`{"activities":{"pin":{"limit":"log 60/12h","set":{"":{"of":"log 50/12h","by":"bob"}}}},"grants":[]}`), 1}}
+	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	set := func(s Settings) (Settings, error) { return s.Set("pin", "", "log 60/12h", ""), nil }
+	if err := Edit(t.Context(), table, limits.All, Change{At: at, By: "ann"}, set); err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"activities":{"pin":{"limit":"log 60/12h","set":{"":{"of":"log 60/12h","since":"2026-03-01T09:00:00Z","by":"ann"}}}}}`
+	if got := string(table.document); got != want {
+		t.Errorf("the settings are\n%s, want\n%s", got, want)
+	}
+}

@@ -1,0 +1,256 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	app "github.com/cric-talk/guards/limits"
+)
+
+// A document is a table of live limits that holds one document.
+type document struct {
+	live.Table
+
+	content []byte
+}
+
+func (d document) Settings(context.Context, bool) ([]byte, int64, error) { return d.content, 1, nil }
+
+// anySettings draws live limits of activities and tiers, modes and grants. Some
+// can't be applied, because their window is not the code's, and some have ended.
+func anySettings(t *rapid.T) (s live.Settings) {
+	activity := rapid.SampledFrom(inForceActivities)
+	tier := rapid.SampledFrom([]string{"", "", "premium", "gold", "burst"})
+	for range rapid.IntRange(0, 4).Draw(t, "changes") {
+		a := activity.Draw(t, "activity")
+		limit := rapid.SampledFrom(map[string][]string{
+			"create_post":  {"5/1m", "25/1m", "10/1m", "20/1h"},
+			"send_message": {"bucket 1/3s", "bucket 2/6s burst 4 keep 2h", "bucket 1/9s", "9/1m"},
+		}[a]).Draw(t, "limit")
+		s = s.Set(a, tier.Draw(t, "tier"), limit, rapid.SampledFrom([]string{"", "", "", "enforce", "shadow", "off"}).Draw(t, "mode"))
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "grants") {
+		g := live.Grant{UserID: rapid.SampledFrom(inForceUsers).Draw(t, "granted to"), Reason: "r"}
+		if g.Role = rapid.SampledFrom([]string{"", "admin", "night", "staff"}).Draw(t, "role"); g.Role == "" {
+			g.Tier = tier.Filter(func(tier string) bool { return tier != "" }).Draw(t, "granted tier")
+		}
+		g.Until = pinned.Add(time.Duration(rapid.IntRange(-2, 30).Draw(t, "ends in hours")) * time.Hour)
+		s = s.Grant(g, time.Time{})
+	}
+	return s
+}
+
+var (
+	inForceActivities = []string{"create_post", "send_message"}
+	inForceUsers      = []string{"u1", "u2"}
+)
+
+// A decided is what a guard does with a user, or what a command makes a reader
+// believe.
+type decided struct {
+	exempt string // unlimited or bypassed: nothing is counted, and the rest is empty
+	limit  int64
+	window time.Duration
+	shadow bool
+}
+
+// decides asks a guard with the settings: first for its limit, then for more
+// than that.
+func decides(t *rapid.T, content []byte, r guard.Request, at time.Time) decided {
+	g, _, _ := app.All.Activity(r.Activity)
+	f := &live.Follower{Table: document{content: content}, Guards: app.All}
+	if err := f.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h := &guard.Handler{
+		Guard: g, Live: f, BypassRoles: []string{"admin", "night"},
+		Limiter: &ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return at }},
+	}
+	ask := func(op guard.Op, count int64) guard.Answer {
+		r.Op, r.Count = op, count
+		a, err := h.Decide(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	a := ask(guard.Status, 1)
+	if a.Decision == nil {
+		return decided{exempt: string(a.Reason)}
+	}
+	d := decided{limit: a.Decision.Limit, window: a.Decision.Window}
+	ask(guard.Check, d.limit)
+	d.shadow = ask(guard.Check, 1).Reason == ratelimit.Shadow
+	return d
+}
+
+// believed returns what a reader believes who sees a limit, a mode and a role in
+// BYPASS_ROLES, if one is shown.
+func believed(limit policy.Policy, mode, role string) decided {
+	switch {
+	case mode == "off":
+		return decided{exempt: "unlimited"}
+	case role != "":
+		return decided{exempt: "bypassed"}
+	}
+	d := decided{shadow: mode == "shadow"}
+	d.limit, d.window = limit.Quota()
+	return d
+}
+
+// What a guard decides is what guards check, status, top, limits --live and
+// limits diff show, whatever operators have set. If one of them worked out by
+// itself what is in force, the next change of a rule would make it wrong here.
+func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
+	t.Setenv("BYPASS_ROLES", "admin,night")
+	rapid.Check(t, func(t *rapid.T) {
+		s := anySettings(t)
+		content, err := s.Document()
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := pinned.Add(time.Duration(rapid.IntRange(0, 30).Draw(t, "hour")) * time.Hour)
+		r := guard.Request{
+			UserID: rapid.SampledFrom(inForceUsers).Draw(t, "user"), Activity: rapid.SampledFrom(inForceActivities).Draw(t, "activity"),
+			Tier: rapid.SampledFrom([]string{"", "premium", "gold", "burst"}).Draw(t, "tier"),
+		}
+		v := console{guards: app.All, now: func() time.Time { return at }}.viewOf(s)
+		_, code, _ := app.All.Activity(r.Activity)
+		want, shown := decides(t, content, r, at), map[string]decided{}
+
+		one := standings(limits.Guards{{Activities: []limits.Activity{code}}}, r.UserID, r.Tier, nil, v.limits, at)[0]
+		ruling := cmp.Or(one.Live, &ruling{})
+		shown["status"] = believed(policy.Must(cmp.Or(ruling.Limit, code.For(cmp.Or(ruling.Tier, r.Tier)).String())), ruling.Mode, ruling.Role)
+		if limit := shown["status"].limit; limit != 0 && limit != one.Limit {
+			t.Fatalf("status shows the limits %d and %s", one.Limit, ruling)
+		}
+		var note strings.Builder
+		f := &live.Follower{Table: document{content: content}, Guards: app.All}
+		if err := f.Read(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		g, _, _ := app.All.Activity(r.Activity)
+		check := checkCommand{Activity: r.Activity, User: r.UserID, Tier: r.Tier}
+		check.explainLive(console{err: &note, now: func() time.Time { return at }}, &guard.Handler{Guard: g, Live: f})
+		if got := note.String(); (got != "") != (one.Live != nil) || !strings.Contains(got, one.Live.String()) {
+			t.Fatalf("check notes %q, and status shows %q", got, one.Live)
+		}
+
+		limit, mode := rows(v.list(), r.Activity)
+		role, tier := granted(v, r.UserID)
+		shown["limits --live"] = believed(limit.For(named(limit, tier, r.Tier)), mode, role)
+
+		limit, mode = differing(v.differences(), code)
+		shown["limits diff"] = believed(limit.For(named(limit, tier, r.Tier)), mode, role)
+
+		for name, got := range shown {
+			if got != want {
+				t.Fatalf("%s shows %+v, and the guard decides %+v about %+v", name, got, want, r)
+			}
+		}
+		r.Tier = "" // which top does not know
+		want = decides(t, content, r, at)
+		if got := ranks(t, v, r); (got == nil) != (want.exempt != "") || got != nil && got.Limit != want.limit {
+			t.Fatalf("top shows %+v, and the guard decides %+v about %+v", got, want, r)
+		}
+	})
+}
+
+// rows returns what limits --live shows of an activity.
+func rows(list []listedLive, name string) (a limits.Activity, mode string) {
+	a.Tiers = limits.Tiers{}
+	for _, l := range list {
+		if l.Activity == name && l.Tier == "" {
+			a.Limit, mode = policy.Must(l.Limit), l.Mode
+		} else if l.Activity == name {
+			a.Tiers[l.Tier] = policy.Must(l.Limit)
+		}
+	}
+	return a, mode
+}
+
+// differing returns what limits diff shows of an activity. A text that can't
+// share a count with the code's limit is shown because it does not apply.
+func differing(list []difference, code limits.Activity) (a limits.Activity, mode string) {
+	a = limits.Activity{Limit: code.Limit, Tiers: maps.Clone(code.Tiers)}
+	if a.Tiers == nil {
+		a.Tiers = limits.Tiers{}
+	}
+	for _, d := range list {
+		p := policy.Must(d.Live)
+		if d.Activity != code.Name {
+			continue
+		}
+		if d.Tier == "" {
+			mode = d.Mode
+		}
+		switch fits := policy.Share(code.Limit, p) == nil; {
+		case fits && d.Tier == "":
+			a.Limit = p
+		case fits:
+			a.Tiers[d.Tier] = p
+		}
+	}
+	return a, mode
+}
+
+// granted returns what limits --live and limits diff show of a user's grants: a
+// role in BYPASS_ROLES and a tier.
+func granted(v view, user string) (role, tier string) {
+	for _, g := range v.GrantsAt(v.at) {
+		switch {
+		case g.UserID != user || g.Role == "staff":
+		case g.Role != "":
+			role = g.Role
+		default:
+			tier = g.Tier
+		}
+	}
+	return role, tier
+}
+
+// named returns the granted tier if the activity has it, or else the caller's.
+func named(a limits.Activity, granted, callers string) string {
+	if _, ok := a.Tiers[granted]; ok {
+		return granted
+	}
+	return callers
+}
+
+// ranks returns what top shows of a user who has used up every limit, or nil.
+func ranks(t *rapid.T, v view, r guard.Request) *ranked {
+	_, code, _ := app.All.Activity(r.Activity)
+	store := new(memstore.Store)
+	l := &ratelimit.Limiter{Store: store, Now: func() time.Time { return v.at }}
+	widest := policy.Must("60/1m")
+	if code.Limit.Rates()[0].Kind == "bucket" {
+		widest = policy.Must("bucket 60/60s keep 1h")
+	}
+	if _, err := l.Check(t.Context(), ratelimit.Request{UserID: r.UserID, Activity: r.Activity, Policy: widest, Count: 60, ID: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	window, _ := code.Limit.Item(v.at.UnixMilli())
+	key := ratelimit.Key{UserID: r.UserID, Activity: r.Activity, Window: window}
+	item, err := store.Read(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rank := ranking{guards: app.All, At: v.at, Near: 1, Users: []ranked{}, rows: 20, changed: v.limits}
+	rank.add(key, item)
+	if len(rank.Users) == 0 {
+		return nil
+	}
+	return &rank.Users[0]
+}

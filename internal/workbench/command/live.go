@@ -1,0 +1,235 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cric-talk/guards/internal/lambdafn"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+)
+
+// termsOf returns what is in force for a user who names a tier. A guard with the
+// BYPASS_ROLES of this environment, in which no MODE is set, decides by it.
+func termsOf(changed *live.Limits, a limits.Activity, user, tier string, at time.Time) live.Terms {
+	return changed.Terms(live.Case{Activity: a, UserID: user, Tier: tier, At: at, BypassRoles: lambdafn.BypassRoles()})
+}
+
+// A ruling is what operators changed about an activity for one user. Empty
+// fields are not changed.
+type ruling struct {
+	Limit string `json:"limit,omitzero"` // the live limit
+	Mode  string `json:"mode,omitzero"`  // the live mode
+	Tier  string `json:"tier,omitzero"`  // a granted tier
+	Role  string `json:"role,omitzero"`  // a granted role, which bypasses the limit
+
+	code string // the code's limit, if Limit is set
+}
+
+// rulingOf returns the ruling in the terms of a user. It returns nil if operators
+// changed nothing.
+func rulingOf(t live.Terms) *ruling {
+	r := ruling{Mode: t.Mode, Tier: t.Tier, Role: t.Role}
+	if !t.Limit.Equal(t.Code) {
+		r.Limit, r.code = t.Limit.String(), t.Code.String()
+	}
+	if r == (ruling{}) {
+		return nil
+	}
+	return &r
+}
+
+// String returns the ruling for people. It returns an empty text for nil.
+func (r *ruling) String() string {
+	if r == nil {
+		return ""
+	}
+	var all []string
+	for _, part := range [][2]string{{"granted role ", r.Role}, {"live mode ", r.Mode}, {"granted tier ", r.Tier}, {"live limit ", r.Limit}} {
+		if part[1] != "" {
+			all = append(all, part[0]+part[1])
+		}
+	}
+	if r.Limit != "" {
+		all[len(all)-1] += " (code: " + r.code + ")"
+	}
+	return strings.Join(all, ", ")
+}
+
+// A view shows the limits that settings put in force for users without grants.
+type view struct {
+	live.Settings
+	guards   limits.Guards
+	at       time.Time
+	limits   *live.Limits
+	problems []error // what the code can't follow
+}
+
+// viewOf returns the view of settings at this time.
+func (c console) viewOf(s live.Settings) view {
+	changed, problems := s.Limits(c.guards, nil)
+	return view{s, c.guards, c.now(), changed, problems}
+}
+
+// view reads the settings in a table, and returns their version.
+func (c console) view(ctx context.Context, s store) (view, int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	settings, version, err := live.Read(ctx, s.live)
+	return c.viewOf(settings), version, reached(err)
+}
+
+// inForce returns the limit in force for callers of a tier, in its text form,
+// and the mode that operators set.
+func (v view) inForce(a limits.Activity, tier string) (limit, mode string) {
+	t := termsOf(v.limits, a, "", tier, v.at)
+	return cmp.Or(t.Limit.String(), inCode(a, tier)), t.Mode
+}
+
+// shown returns what inForce does for the activity with this name. If the code
+// can't follow what operators wrote, it returns that instead.
+func (v view) shown(name, tier string) (limit, mode string) {
+	_, a, _ := v.guards.Activity(name) // without an activity in the code, a has no limit
+	o := v.Activities[name]
+	limit, mode = v.inForce(a, tier)
+	text := o.Tiers[tier]
+	if tier == "" {
+		text = o.Limit
+	}
+	if _, err := live.Instead(a.For(tier), text); text != "" && err != nil {
+		limit = text
+	}
+	return limit, cmp.Or(mode, o.Mode)
+}
+
+// A change of a limit or a mode. Old and New are what is in force before and
+// after the change.
+type change struct {
+	Activity string `json:"activity"`
+	Tier     string `json:"tier,omitzero"`
+	Of       string `json:"of"` // limit or mode
+	Old      string `json:"old"`
+	New      string `json:"new"`
+}
+
+// String returns the change for people.
+func (c change) String() string {
+	return fmt.Sprintf("%s: %s %s -> %s", nameOf(c.Activity, c.Tier), c.Of, c.Old, c.New)
+}
+
+// nameOf names an activity, or one of its tiers, for people.
+func nameOf(activity, tier string) string {
+	if tier != "" {
+		tier = "tier " + tier
+	}
+	return limitOf(activity, tier)
+}
+
+// limitOf names a limit of an activity for people. The name of a limit is empty
+// if the activity has only one.
+func limitOf(activity, name string) string {
+	if name == "" {
+		return activity
+	}
+	return activity + ", " + name
+}
+
+// changesOf returns what differs between two settings in one activity.
+func changesOf(before, after view, name string) (all []change) {
+	add := func(tier, of, old, now string) {
+		if old != now {
+			all = append(all, change{name, tier, of, old, now})
+		}
+	}
+	tiers := slices.Concat([]string{""}, slices.Collect(maps.Keys(before.Activities[name].Tiers)), slices.Collect(maps.Keys(after.Activities[name].Tiers)))
+	for _, tier := range slices.Compact(slices.Sorted(slices.Values(tiers))) {
+		old, _ := before.shown(name, tier)
+		now, _ := after.shown(name, tier)
+		add(tier, "limit", cmp.Or(old, "none"), cmp.Or(now, "none"))
+	}
+	_, old := before.shown(name, "")
+	_, now := after.shown(name, "")
+	add("", "mode", cmp.Or(old, "as deployed"), cmp.Or(now, "as deployed"))
+	return all
+}
+
+// changeFlags belong to commands that change the live limits.
+type changeFlags struct {
+	Why  string `placeholder:"TEXT" help:"Why you make this change, for the history."`
+	By   string `placeholder:"NAME" help:"Who makes the change. Default: the name of the user who runs the command."`
+	JSON bool   `name:"json" help:"Print one JSON document."`
+	tableFlags
+}
+
+// A report is what a command prints after it changed the live limits.
+type report struct {
+	What     string       `json:"what"`
+	UserID   string       `json:"userId,omitzero"`
+	Changes  []change     `json:"changes,omitempty"`
+	Granted  *live.Grant  `json:"granted,omitzero"`
+	Replaced []live.Grant `json:"replaced,omitempty"` // by the grant
+	Revoked  []live.Grant `json:"revoked,omitempty"`
+	At       time.Time    `json:"at"`
+	By       string       `json:"by"`
+	Why      string       `json:"why,omitzero"`
+	tableName
+
+	before, after live.Settings
+}
+
+// edit changes the settings and records c, whose time and names it fills in.
+func (f *changeFlags) edit(ctx context.Context, con console, s store, c live.Change, edit func(live.Settings) (live.Settings, error)) (r report, err error) {
+	if f.By == "" {
+		if u, err := user.Current(); err == nil {
+			f.By = u.Username
+		}
+	}
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c.At, c.By, c.Why = con.now(), f.By, f.Why
+	r = report{What: sentence(c), At: c.At.UTC(), By: f.By, Why: f.Why, tableName: f.named()}
+	asked := false // whether the table was asked to make the change
+	err = live.Edit(within, s.live, con.guards, c, func(now live.Settings) (live.Settings, error) {
+		r.before = now
+		r.after, err = edit(now)
+		asked = err == nil
+		return r.after, err
+	})
+	if ctx.Err() != nil && asked {
+		con.note("stopped: the change may be made or not; see guards limits history")
+	}
+	return r, reached(err)
+}
+
+// print writes the report as JSON if --json is given. Otherwise it writes these
+// lines, then the table and when instances follow.
+func (f *changeFlags) print(con console, r report, lines ...string) error {
+	if f.JSON {
+		return con.printLine(r)
+	}
+	for _, line := range append(lines, "in "+f.where()+"; instances follow within 30 s of use") {
+		if _, err := fmt.Fprintln(con.out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printChanges writes what changed of an activity, or otherwise the text of none.
+func (f *changeFlags) printChanges(con console, r report, activity, none string) error {
+	r.Changes = changesOf(con.viewOf(r.before), con.viewOf(r.after), activity)
+	var lines []string
+	for _, c := range r.Changes {
+		lines = append(lines, c.String())
+	}
+	if len(lines) == 0 {
+		lines = []string{none}
+	}
+	return f.print(con, r, lines...)
+}
