@@ -73,8 +73,9 @@ func (t *attempts) carryOut(q *question, known policy.State) (Decision, error) {
 		return t.release(q)
 	case Reset:
 		return q.decision(nil, q.Count), t.delete(q.write.Key)
+	default: // Check
+		return t.check(q, known)
 	}
-	return t.check(q, known)
 }
 
 // CircuitOpen reports whether the circuit breaker is open. While it is open,
