@@ -60,7 +60,7 @@ var order = []string{
 	"internal/policy",
 }
 
-// wings are the folders that no function links. Packages of one wing may import each other.
+// wings are the four wings of internal, and tools: no function links them. Packages of one wing may import each other.
 var wings = []string{"internal/endtoend/", "internal/proofs/", "tools/", "internal/workbench/", "internal/testkit/"}
 
 // wing returns the wing of a package, or nothing for the product.
