@@ -1,11 +1,15 @@
 package dynamostore
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cric-talk/guards/internal/policy"
@@ -43,6 +47,46 @@ func parse(attributes map[string]types.AttributeValue) (item ratelimit.Item) {
 	}
 	return item
 }
+
+// readItem reads the item in the answer to a request, and reports whether there
+// is one. An answer that is not DynamoDB's is a *smithy.DeserializationError: the
+// request may have been applied.
+func readItem(answer []byte) (item ratelimit.Item, found bool, err error) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(answer), jsontext.AllowDuplicateNames(true)) // DynamoDB repeats no name
+	err = members(d, func(name string) error {
+		switch name {
+		case "Attributes", "Item":
+			found = true
+			return members(d, func(name string) error { return readAttribute(d, &item, name) })
+		}
+		return d.SkipValue()
+	})
+	if err != nil {
+		return ratelimit.Item{}, false, &smithy.DeserializationError{Err: fmt.Errorf("the answer to a request: %w", err)}
+	}
+	return item, found, nil
+}
+
+// members reads an object. It calls read for each member, which reads the
+// member's value.
+func members(d *jsontext.Decoder, read func(name string) error) error {
+	if open, err := d.ReadToken(); err != nil || open.Kind() != '{' {
+		return errors.Join(err, errNoObject)
+	}
+	for d.PeekKind() != '}' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		if err := read(name.String()); err != nil {
+			return err
+		}
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
+var errNoObject = errors.New("want an object")
 
 // readAttribute reads an attribute in JSON, such as {"N":"3"}, as parse does.
 func readAttribute(d *jsontext.Decoder, item *ratelimit.Item, name string) error {
