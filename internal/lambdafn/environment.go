@@ -29,16 +29,9 @@ type Settings struct {
 // no live limits.
 func (s *Settings) Handler(g limits.Guard, store ratelimit.Store) *guard.Handler {
 	return &guard.Handler{
-		Guard: g,
-		Limiter: &ratelimit.Limiter{
-			Store:   store,
-			Memory:  ratelimit.NewMemory(readMemory()),
-			Timeout: s.DecisionTimeout,
-		},
-		Mode:           s.Mode,
-		DenyOutage:     s.DenyOutage,
-		RefusalIsError: s.RefusalIsError,
-		BypassRoles:    s.BypassRoles,
+		Guard:   g,
+		Limiter: &ratelimit.Limiter{Store: store, Memory: ratelimit.NewMemory(readMemory()), Timeout: s.DecisionTimeout},
+		Mode:    s.Mode, DenyOutage: s.DenyOutage, RefusalIsError: s.RefusalIsError, BypassRoles: s.BypassRoles,
 	}
 }
 

@@ -22,16 +22,10 @@ type attempts struct {
 	requests int         // sent so far; a probe counts as one
 	probing  bool        // a probe is sent, whose failure keeps a circuit open and opens none
 	busy     *StoreError // the last answer of the class NotApplied; nil: there was none
-
-	learnt
-}
-
-// learnt is what the attempts of a decision have shown.
-type learnt struct {
-	answered bool      // whether the store has answered with an item
-	item     Item      // the last item, if answered
-	asked    time.Time // when the attempt that brought the item began
-	amount   amount    // how many actions a counted id stands for
+	answered bool        // the store has answered with an item
+	item     Item        // the last item, if answered
+	asked    time.Time   // when the attempt that brought the item began
+	amount   amount      // how many actions a counted id stands for
 }
 
 // An amount is how many actions a decision took, if its id is found in the item.
@@ -127,10 +121,7 @@ func (t *attempts) check(q *question, known policy.State) (Decision, error) {
 
 // status reads the item and decides without counting.
 func (t *attempts) status(q *question) (Decision, error) {
-	item, err := t.read(q.write.Key)
-	if err == nil {
-		err = q.readable(item)
-	}
+	item, err := t.readFor(q)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -147,10 +138,7 @@ func (t *attempts) status(q *question) (Decision, error) {
 // plans again from the item that came back. It ends without an update if the
 // check does not count in the item.
 func (t *attempts) release(q *question) (Decision, error) {
-	item, err := t.read(q.write.Key)
-	if err == nil {
-		err = q.readable(item)
-	}
+	item, err := t.readFor(q)
 	for err == nil {
 		undo, ok := q.undo(item)
 		if !ok {
@@ -173,18 +161,19 @@ func (t *attempts) release(q *question) (Decision, error) {
 	return q.decision(item.State, q.Count), nil
 }
 
-// readable returns an error if item has an attribute that the policy uses and
+// readFor reads the item of q. It returns an error if the policy uses an attribute
 // that could not be read.
-func (q *question) readable(item Item) error {
-	if len(item.Unread) == 0 {
-		return nil
+func (t *attempts) readFor(q *question) (Item, error) {
+	item, err := t.read(q.write.Key)
+	if err != nil || len(item.Unread) == 0 {
+		return item, err
 	}
 	w := q.write
 	w.Update, _ = q.take(nil, q.Policy.Most()) // this update names every attribute of the policy
 	if attr := item.unreadable(w); attr != "" {
-		return unreadable(attr)
+		return item, unreadable(attr)
 	}
-	return nil
+	return item, nil
 }
 
 // undo plans to give back the request's actions in item. It returns false if they
@@ -232,17 +221,17 @@ func (oneAttempt) Next(_ context.Context, failed bool) (time.Duration, bool) { r
 // begin starts the time of the decision. The caller must call stop.
 func (t *attempts) begin() (stop context.CancelFunc) {
 	l := t.limiter
-	if l.Attempts != nil {
+	stop = func() {}
+	switch {
+	case l.Attempts != nil:
 		t.budget = l.Attempts()
-		return func() {}
-	}
-	if l.Timeout == 0 {
+	case l.Timeout == 0:
 		t.budget = oneAttempt{}
-		return func() {}
+	default:
+		t.ctx, stop = context.WithTimeout(t.ctx, l.Timeout)
+		deadline, _ := t.ctx.Deadline()
+		t.budget = &retry.Budget{Deadline: deadline, Connected: l.connected.Load}
 	}
-	t.ctx, stop = context.WithTimeout(t.ctx, l.Timeout)
-	deadline, _ := t.ctx.Deadline()
-	t.budget = &retry.Budget{Deadline: deadline, Connected: l.connected.Load}
 	return stop
 }
 

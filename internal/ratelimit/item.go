@@ -126,9 +126,9 @@ func (i Item) unreadable(w Write) string {
 
 // An ID is a request's id as an item keeps it: the first 6 bytes of its SHA-256.
 // In an item with 400 ids, a new id equals one of them with a chance of 1 in
-// 7 * 10^11.
-// Then the request is taken for a repeat, and is not counted. An attacker who
-// looks for two equal ids gains nothing: repeating one id does the same.
+// 7 * 10^11. Then the request is taken for a repeat, and is not counted. An
+// attacker who looks for two equal ids gains nothing: repeating one id does the
+// same.
 type ID [6]byte
 
 // NewID hashes a request's id.
@@ -285,9 +285,8 @@ func (w Write) LookIn(yield func(Kept) bool) {
 }
 
 // Forget returns the sets that w removes. Six generations stay: the three
-// previous ones, the current one and the next two. A clock that is ahead is in
-// the next generation, and a release by it keeps its id in the one after that
-// (see Into). A write that keeps no id in a generation removes nothing.
+// previous ones, the current one and the next two. A write that keeps no id in a
+// generation removes nothing.
 func (w Write) Forget() []string {
 	if w.ID == (ID{}) || w.Whole {
 		return nil

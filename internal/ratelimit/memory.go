@@ -272,7 +272,11 @@ func (k Known) fits(q *question) (after Known, n int64, seen, alone policy.Updat
 // activityCount = 10 takes 15 bytes: the length, 13 letters and the value.
 func pack(b []byte, k Known) []byte {
 	for _, t := range []time.Time{k.Asked, k.Doubted} {
-		b = binary.AppendVarint(b, nanos(t))
+		var nanos int64
+		if !t.IsZero() {
+			nanos = t.UnixNano()
+		}
+		b = binary.AppendVarint(b, nanos)
 	}
 	b = packItem(b, k.Seen)
 	return packItem(b, k.Alone)
@@ -310,14 +314,6 @@ func packItem(b []byte, i Item) []byte {
 
 func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
-}
-
-// nanos returns t in Unix nanoseconds, or 0 for the zero time.
-func nanos(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixNano()
 }
 
 // A reader reads what pack wrote. The names that it returns share the memory of

@@ -46,13 +46,11 @@ func (d *DynamoDB) Sweep(ctx context.Context, o Sweep) (Swept, error) {
 		swept, err := d.sweepSegment(ctx, o, segment)
 		mu.Lock()
 		defer mu.Unlock()
-		total = Swept{
-			Scanned:  total.Scanned + swept.Scanned,
-			Stale:    total.Stale + swept.Stale,
-			Deleted:  total.Deleted + swept.Deleted,
-			Users:    total.Users + swept.Users,
-			Finished: total.Finished && swept.Finished,
-		}
+		total.Scanned += swept.Scanned
+		total.Stale += swept.Stale
+		total.Deleted += swept.Deleted
+		total.Users += swept.Users
+		total.Finished = total.Finished && swept.Finished
 		if o.Progress != nil {
 			o.Progress(total)
 		}
