@@ -2,7 +2,6 @@ package guard
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -33,14 +32,6 @@ func (a *Answer) short() bool { return a.Granted < a.Count && a.Reason != rateli
 // later. It looks at the place and not at the reason, because the reason is
 // "unavailable" if memory gave the place in an outage.
 func (a *Answer) delayed() bool { return !a.Allowed && a.Decision != nil && a.Decision.ReadyAt != 0 }
-
-// display returns the limit and its use in words, if the activity has a label.
-func display(label string, d *ratelimit.Decision) string {
-	if label == "" || d.Limit == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s: %d/%d", label, d.Used, d.Limit)
-}
 
 // AppendJSON appends the answer as one JSON object.
 func (a *Answer) AppendJSON(b []byte) []byte {

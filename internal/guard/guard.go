@@ -31,9 +31,11 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -179,8 +181,7 @@ func (h *Handler) terms(r *Request) (terms, error) {
 }
 
 // refresh starts to read the live limits, if a read is due, at the same time as
-// the decision. The caller calls wait when the answer is ready. A handler whose
-// own mode is off never reads live limits.
+// the decision. A handler whose own mode is off never reads live limits.
 //
 // While the limiter's circuit breaker is open, a decision that needs the table
 // does not read live limits either, so that an outage costs it no time. An
@@ -196,10 +197,7 @@ func (h *Handler) refresh(ctx context.Context, t terms) (wait func()) {
 		return h.Live.Refresh(ctx, 0)
 	}
 	ctx, release := retry.Before(ctx, retry.Margin)
-	longest := time.Second
-	if h.Limiter.Timeout > 0 {
-		longest = min(longest, h.Limiter.Timeout)
-	}
+	longest := min(time.Second, cmp.Or(h.Limiter.Timeout, time.Second)) // a Timeout of 0 is none
 	read := h.Live.Refresh(ctx, longest)
 	return func() {
 		read()
@@ -243,9 +241,9 @@ func (h *Handler) ask(ctx context.Context, t terms, r Request) (Answer, error) {
 
 // answer turns the limiter's decision into an answer, as the mode demands.
 func (h *Handler) answer(t terms, r Request, d ratelimit.Decision) Answer {
-	a := Answer{
-		Allowed: d.Allowed, Reason: d.Reason, Request: r, Decision: &d, Granted: d.Granted,
-		Display: display(t.label, &d),
+	a := Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d, Granted: d.Granted}
+	if t.label != "" && d.Limit != 0 {
+		a.Display = fmt.Sprintf("%s: %d/%d", t.label, d.Used, d.Limit)
 	}
 	if !a.short() {
 		return a

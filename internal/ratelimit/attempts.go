@@ -72,13 +72,6 @@ func (t *attempts) carryOut(q *question, known policy.State) (Decision, error) {
 	}
 }
 
-// CircuitOpen reports whether the circuit breaker is open. While it is open,
-// only one decision in 5 s asks the store.
-func (l *Limiter) CircuitOpen() bool {
-	table, _ := l.CircuitProbed(Key{})
-	return !table.IsZero()
-}
-
 // check counts q in the store. Each turn of its loop sends one update and looks
 // at the item that comes back. The first line that applies decides:
 //
@@ -187,9 +180,6 @@ func (t *attempts) readFor(q *question) (Item, error) {
 //	12:00:01  release r1         given back; item keeps "release 12:00:00 r1"
 //	12:00:02  check r1           counted again
 //	12:00:03  the release again  its id is in the item, so nothing changes
-//
-// The item forgets the id of a release after 21 to 28 s. A late copy of an
-// attempt arrives within 5 s.
 //
 // A log remembers its actions for longer than their ids. When the ids are gone,
 // slots with the time of the receipt are enough.

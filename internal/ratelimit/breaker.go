@@ -41,6 +41,12 @@ type breaker struct {
 // 5 MB. If there are more, an arbitrary circuit closes.
 const mostThrottled = 10_000
 
+// CircuitOpen reports whether the circuit of the table is open.
+func (l *Limiter) CircuitOpen() bool {
+	table, _ := l.CircuitProbed(Key{})
+	return !table.IsZero()
+}
+
 // CircuitProbed returns when the circuits of the table and of k were last probed
 // or opened. The zero time stands for a closed circuit.
 func (l *Limiter) CircuitProbed(k Key) (table, key time.Time) {

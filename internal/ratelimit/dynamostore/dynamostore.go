@@ -14,10 +14,9 @@
 // item of one window also has activity, windowKey and createdAt (Unix
 // milliseconds).
 //
-// Request ids are kept in binary sets. A window's item has the set ids. The sets
-// i00 to i36 are for 7 s each, in any item. An element is an id of 6 bytes, or
-// an id followed by a note of 8 bytes (see [ratelimit.Mark]). The ids of an
-// earlier version had 8 bytes. They are ignored.
+// Request ids are kept in the binary sets ids and i00 to i36 (see
+// [ratelimit.Write.LookIn]). An element is an id of 6 bytes, or an id followed by
+// a note of 8 bytes. The ids of an earlier version had 8 bytes. They are ignored.
 package dynamostore
 
 import (
@@ -164,9 +163,8 @@ func Classify(err error) error {
 	if err == nil {
 		return nil
 	}
-	e := &ratelimit.StoreError{Err: err}
-	e.Failure, e.What = class(err)
-	return e
+	failure, what := class(err)
+	return &ratelimit.StoreError{Failure: failure, What: what, Err: err}
 }
 
 // class returns the class of an error and a sentence for callers.

@@ -54,8 +54,7 @@ func parse(attributes map[string]types.AttributeValue) (item ratelimit.Item) {
 func readItem(answer []byte) (item ratelimit.Item, found bool, err error) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(answer), jsontext.AllowDuplicateNames(true)) // DynamoDB repeats no name
 	err = members(d, func(name string) error {
-		switch name {
-		case "Attributes", "Item":
+		if name == "Attributes" || name == "Item" {
 			found = true
 			return members(d, func(name string) error { return readAttribute(d, &item, name) })
 		}
@@ -146,19 +145,23 @@ func addNumber(item *ratelimit.Item, name, text string) bool {
 	return true
 }
 
-// addIDs adds a set to the item's ids, and reports whether it is a set of ids. It
-// leaves out the longer ids of an earlier version: no write looks for them.
+// addIDs adds a set to the item's ids, and reports whether it is a set of ids. Each
+// element is an id, or an id followed by a note. AddIDs leaves out the longer ids
+// of an earlier version: no write looks for them.
 func addIDs(item *ratelimit.Item, name string, set [][]byte) bool {
 	if !ratelimit.IsSet(name) {
 		return false
 	}
 	marks := make([]ratelimit.Mark, 0, len(set))
 	for _, element := range set {
-		m, ok := readMark(element)
-		switch {
-		case ok:
-			marks = append(marks, m)
-		case len(element) != 8 && len(element) != 16: // not an earlier version's id either
+		switch len(element) {
+		case idSize:
+			marks = append(marks, ratelimit.Mark{ID: ratelimit.ID(element)})
+		case idSize + noteSize:
+			note := int64(binary.BigEndian.Uint64(element[idSize:]))
+			marks = append(marks, ratelimit.Mark{ID: ratelimit.ID(element[:idSize]), Note: note})
+		case 8, 16: // an earlier version's
+		default:
 			return false
 		}
 	}
@@ -170,15 +173,3 @@ func addIDs(item *ratelimit.Item, name string, set [][]byte) bool {
 }
 
 const idSize, noteSize = len(ratelimit.ID{}), 8
-
-// readMark reads an element of a set: an id, or an id followed by a note. It
-// returns false if the element is neither.
-func readMark(element []byte) (m ratelimit.Mark, ok bool) {
-	switch len(element) {
-	case idSize:
-		return ratelimit.Mark{ID: ratelimit.ID(element)}, true
-	case idSize + noteSize:
-		return ratelimit.Mark{ID: ratelimit.ID(element[:idSize]), Note: int64(binary.BigEndian.Uint64(element[idSize:]))}, true
-	}
-	return m, false
-}
