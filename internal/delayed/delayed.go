@@ -116,9 +116,7 @@ func (w *Worker) pass(ctx context.Context, job guard.Job) error {
 // new place. If the message arrives twice, both deliveries get the same new
 // place, while the table remembers the request.
 func (w *Worker) ask(ctx context.Context, job guard.Job) (guard.Answer, error) {
-	r := guard.Request{
-		UserID: job.UserID, Activity: job.Activity, ReadyAt: job.ReadyAt, RequestID: job.RequestID,
-	}
+	r := guard.Request{UserID: job.UserID, Activity: job.Activity, ReadyAt: job.ReadyAt, RequestID: job.RequestID}
 	a, err := w.Guard.Decide(ctx, r)
 	if e, ok := errors.AsType[*input.ValidationError](err); ok && e.Field == "readyAt" {
 		r.ReadyAt = 0

@@ -45,7 +45,6 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/metrics"
-	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/retry"
 )
@@ -127,8 +126,11 @@ func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
 		return Answer{}, err
 	}
 	defer h.refresh(ctx, t)()
-	a := Answer{Allowed: true, Reason: t.exempt, Request: r, Granted: r.Count}
-	if t.exempt == "" {
+	a := Answer{Allowed: true, Reason: ratelimit.Bypassed, Request: r, Granted: r.Count}
+	switch {
+	case t.Unlimited:
+		a.Reason = ratelimit.Unlimited
+	case !t.Exempt():
 		if a, err = h.ask(ctx, t, r); err != nil {
 			return Answer{}, err
 		}
@@ -140,42 +142,23 @@ func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
 	return a, nil
 }
 
-// terms hold the rules by which one request is decided: the code's limits, with
-// live limits and grants applied.
-type terms struct {
-	policy policy.Policy
-	mode   Mode
-	label  string           // see limits.Activity; may be empty
-	exempt ratelimit.Reason // why nothing is counted: Unlimited or Bypassed; empty if the limiter decides
-}
-
 // terms fills in r's defaults, checks r, and asks [live.Limits.Terms] what is in
 // force for it.
-func (h *Handler) terms(r *Request) (terms, error) {
-	deployed, err := r.resolve(h.Guard)
+func (h *Handler) terms(r *Request) (live.Terms, error) {
+	activity, err := r.resolve(h.Guard)
 	if err != nil {
-		return terms{}, err
+		return live.Terms{}, err
 	}
-	now := h.Live.Limits().Terms(live.Case{
-		Activity: deployed, UserID: r.UserID, Tier: r.Tier, Roles: r.Roles, At: h.Limiter.Clock(),
+	t := h.Live.Limits().Terms(live.Case{
+		Activity: activity, UserID: r.UserID, Tier: r.Tier, Roles: r.Roles, At: h.Limiter.Clock(),
 		BypassRoles: h.BypassRoles, Mode: string(h.Mode),
 	})
-	t := terms{policy: now.Limit, mode: Mode(now.Mode), label: deployed.Label}
-	switch {
-	case now.Unlimited:
-		t.exempt = ratelimit.Unlimited
-	case now.Exempt():
-		t.exempt = ratelimit.Bypassed
+	if err := r.validPlace(t.Limit, h.Delay != nil); err != nil || t.Exempt() {
+		return t, err
 	}
-	if err := r.validPlace(t.policy, h.Delay != nil); err != nil {
-		return terms{}, err
-	}
-	if t.exempt != "" {
-		return t, nil
-	}
-	widest := t.policy
-	if t.mode == Shadow && now.Code.Most() > widest.Most() {
-		widest = now.Code // a lower live limit that is only tried must refuse nobody
+	widest := t.Limit
+	if Mode(t.Mode) == Shadow && t.Code.Most() > widest.Most() {
+		widest = t.Code // a lower live limit that is only tried must refuse nobody
 	}
 	return t, r.fits(widest)
 }
@@ -189,11 +172,11 @@ func (h *Handler) terms(r *Request) (terms, error) {
 // asks the table otherwise, so without that a live mode "off" could stay in force
 // forever. An activity that is unlimited in the code does not wait: no setting can
 // limit it.
-func (h *Handler) refresh(ctx context.Context, t terms) (wait func()) {
-	if h.Mode == Off || t.exempt == "" && h.Limiter.CircuitOpen() {
+func (h *Handler) refresh(ctx context.Context, t live.Terms) (wait func()) {
+	if h.Mode == Off || !t.Exempt() && h.Limiter.CircuitOpen() {
 		return func() {}
 	}
-	if t.exempt == "" || t.policy.IsZero() {
+	if !t.Exempt() || t.Limit.IsZero() {
 		return h.Live.Refresh(ctx, 0)
 	}
 	ctx, release := retry.Before(ctx, retry.Margin)
@@ -206,25 +189,25 @@ func (h *Handler) refresh(ctx context.Context, t terms) (wait func()) {
 }
 
 // ask lets the limiter decide.
-func (h *Handler) ask(ctx context.Context, t terms, r Request) (Answer, error) {
+func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, error) {
 	fresh := r.RequestID == ""
 	if fresh {
 		r.RequestID = newRequestID(ctx)
 	}
-	if t.mode == Shadow {
-		t.policy = t.policy.AtOnce() // shadow mode lets every job through, so none needs a place
+	if Mode(t.Mode) == Shadow {
+		t.Limit = t.Limit.AtOnce() // shadow mode lets every job through, so none needs a place
 	}
 	ctx, cancel := retry.Before(ctx, retry.Margin)
 	defer cancel()
 	asked := ratelimit.Request{
-		UserID: r.UserID, Activity: r.Activity, Policy: t.policy,
+		UserID: r.UserID, Activity: r.Activity, Policy: t.Limit,
 		Count: r.Count, Partial: r.Partial, ID: r.RequestID, Fresh: fresh, At: r.At, ReadyAt: r.ReadyAt,
-		Alone: !h.DenyOutage || t.mode == Shadow,
+		Alone: !h.DenyOutage || Mode(t.Mode) == Shadow,
 	}
 	op := r.Op
-	never := (op == Check || op == Status) && r.Count > t.policy.Most() && !r.Partial
+	never := (op == Check || op == Status) && r.Count > t.Limit.Most() && !r.Partial
 	if never { // a check or a status in shadow mode: see terms
-		op, asked.Count = Status, t.policy.Most()
+		op, asked.Count = Status, t.Limit.Most()
 	}
 	d, err := h.Limiter.Decide(ctx, op, asked)
 	if err != nil {
@@ -240,15 +223,15 @@ func (h *Handler) ask(ctx context.Context, t terms, r Request) (Answer, error) {
 }
 
 // answer turns the limiter's decision into an answer, as the mode demands.
-func (h *Handler) answer(t terms, r Request, d ratelimit.Decision) Answer {
+func (h *Handler) answer(t live.Terms, r Request, d ratelimit.Decision) Answer {
 	a := Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d, Granted: d.Granted}
-	if t.label != "" && d.Limit != 0 {
-		a.Display = fmt.Sprintf("%s: %d/%d", t.label, d.Used, d.Limit)
+	if activity, _ := h.Guard.Activity(r.Activity); activity.Label != "" && d.Limit != 0 {
+		a.Display = fmt.Sprintf("%s: %d/%d", activity.Label, d.Used, d.Limit)
 	}
 	if !a.short() {
 		return a
 	}
-	if t.mode != Shadow {
+	if Mode(t.Mode) != Shadow {
 		a.Message = h.Guard.Message
 		return a
 	}

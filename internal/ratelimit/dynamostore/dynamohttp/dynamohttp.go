@@ -47,9 +47,7 @@ type Client struct {
 
 // New returns a client with the settings of c: region, endpoint, credentials,
 // HTTP client, and the correction of clocks. It sends no requests.
-func New(c *dynamodb.Client) *Client {
-	return &Client{stock: c, options: c.Options()}
-}
+func New(c *dynamodb.Client) *Client { return &Client{stock: c, options: c.Options()} }
 
 // Do sends body as one request of an operation, such as UpdateItem, and returns
 // the body of the answer. Body is not empty. Table is the name or the ARN of the
