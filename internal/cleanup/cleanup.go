@@ -137,8 +137,7 @@ func (c *Cleanup) sweep(ctx context.Context, r Request, s table.Sweep) (table.Sw
 	return swept, nil
 }
 
-// grantsKept returns the error of an erasure that deleted the user's items, and
-// then failed with err.
+// grantsKept returns the error of an erasure that deleted all but the grants.
 func grantsKept(err error) *input.Unavailable {
 	why := err.Error()
 	if e, ok := errors.AsType[*ratelimit.StoreError](err); ok {

@@ -142,8 +142,7 @@ func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
 	return a, nil
 }
 
-// terms fills in r's defaults, checks r, and asks [live.Limits.Terms] what is in
-// force for it.
+// terms fills in r's defaults, checks r, and returns what is in force for it.
 func (h *Handler) terms(r *Request) (live.Terms, error) {
 	activity, err := r.resolve(h.Guard)
 	if err != nil {
@@ -169,9 +168,8 @@ func (h *Handler) terms(r *Request) (live.Terms, error) {
 // While the limiter's circuit breaker is open, a decision that needs the table
 // does not read live limits either, so that an outage costs it no time. An
 // exempt request still reads them, and waits up to a second for them. It never
-// asks the table otherwise, so without that a live mode "off" could stay in force
-// forever. An activity that is unlimited in the code does not wait: no setting can
-// limit it.
+// asks the table otherwise, so without that a live mode "off" could stay forever. An
+// activity that is unlimited in the code does not wait: no setting can limit it.
 func (h *Handler) refresh(ctx context.Context, t live.Terms) (wait func()) {
 	if h.Mode == Off || !t.Exempt() && h.Limiter.CircuitOpen() {
 		return func() {}

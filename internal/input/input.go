@@ -26,9 +26,8 @@ import (
 // maxBytes is the size of the largest event that Decode accepts.
 const maxBytes = 64 << 10
 
-// A Field describes one member that an event may have. Read checks the member's
-// value and stores it in to. Functions such as [Text] and [Whole] do that for
-// common types.
+// A Field describes one member that an event may have. Read checks its value and
+// stores it in to. Functions such as [Text] and [Whole] do that for common types.
 type Field[T any] struct {
 	Name string
 	Read func(to *T, field string, value jsontext.Value) error
@@ -146,8 +145,7 @@ func checkID(field, id string, longest int) error {
 	return nil
 }
 
-// Whole reads a whole number of at least 1. As in JSON Schema, 1.0 and 1e0 are
-// whole numbers.
+// Whole reads a whole number of at least 1, which can be written as 1.0 or 1e0.
 func Whole(to *int64, field string, v jsontext.Value) (err error) {
 	if *to, err = strconv.ParseInt(string(v), 10, 64); err != nil {
 		*to = exact(string(v))
@@ -230,9 +228,8 @@ func kindName(k jsontext.Kind, v []byte) string {
 	return cmp.Or(kinds[k], "not valid JSON")
 }
 
-// A ValidationError reports bad input. Nothing was counted. Lambda sends the
-// name of a Go error's type to the caller as the errorType, so this name is
-// part of the contract.
+// A ValidationError reports bad input. Nothing was counted. Lambda sends the type's
+// name to the caller as the errorType, so this name is part of the contract.
 type ValidationError struct {
 	Field   string // the field at fault
 	Problem string // what the field holds and what it accepts

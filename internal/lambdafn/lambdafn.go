@@ -1,6 +1,5 @@
 // Package lambdafn builds the Lambda functions. It reads the environment, opens
-// the store, makes the handler and starts it, so that a function's main is one
-// line.
+// the store, makes the handler and starts it. So a function's main is one line.
 package lambdafn
 
 import (
@@ -46,8 +45,7 @@ func Guard(all limits.Guards, name string) int {
 	})
 }
 
-// Cleanup runs cleanup as a Lambda function. Like Guard, it returns only if it
-// cannot start.
+// Cleanup runs cleanup as a Lambda function. It returns only if it cannot start.
 func Cleanup(all limits.Guards) int {
 	return Start("cleanup", func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		store, err := open(cfg)
@@ -150,8 +148,7 @@ type Settings struct {
 	BypassRoles     []string
 }
 
-// Handler returns a handler that counts in store. It has no log, no metrics and
-// no live limits.
+// Handler returns a handler that counts in store, without log, metrics and live limits.
 func (s *Settings) Handler(g limits.Guard, store ratelimit.Store) *guard.Handler {
 	return &guard.Handler{
 		Guard:   g,
@@ -186,8 +183,7 @@ func ReadSettings() (s Settings, err error) {
 	return s, nil
 }
 
-// BypassRoles reads the roles that are never limited. An empty variable means
-// that there are none.
+// BypassRoles reads the roles that are never limited. An empty variable means none.
 func BypassRoles() (all []string) {
 	roles, set := os.LookupEnv("BYPASS_ROLES")
 	if !set {

@@ -23,8 +23,7 @@ import (
 // concurrent requests that take different slots do not make each other fail.
 //
 // For example, with log 3/1h and slot 0 used, a request picks slot 2. Its guard
-// is "slot 2 is free AND top <= 3". A concurrent request that picks slot 1 does
-// not disturb it.
+// is "slot 2 is free AND top <= 3". A concurrent request for slot 1 does not clash.
 //
 // If the limit was lowered, or another tier has a higher one, top can be above
 // the limit. Then slots between the limit and top can be used too, so the guard
@@ -40,8 +39,7 @@ const (
 	mostSlots = 100
 	top       = "top"
 
-	// slotEpoch is 2020 in Unix milliseconds. Counting from there saves a byte
-	// in each slot.
+	// slotEpoch is 2020 in Unix milliseconds, which saves a byte in each slot.
 	slotEpoch = 1_577_836_800_000
 
 	// looseSlots is how many slots a guard can test for "absent or old", which

@@ -226,8 +226,7 @@ func (p Policy) Due(now, readyAt int64) (onTime, early bool) {
 	return p.queue.kind.(queue).due(now, readyAt)
 }
 
-// IsPlace reports whether readyAt is a time that p can give: the start of a
-// window.
+// IsPlace reports whether p can give the time readyAt: the start of a window.
 func (p Policy) IsPlace(readyAt int64) bool {
 	return p.Queues() && readyAt > 0 && readyAt%p.queue.rate.Window.Milliseconds() == 0
 }

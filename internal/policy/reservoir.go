@@ -72,8 +72,7 @@ func (p reservoir) take(now, _ int64, _ uint64, s State) (Update, bool) {
 	}, window <= p.last(now)
 }
 
-// first returns the update that gives the first place of the window that starts
-// then.
+// first returns the update that gives the first place of the window from start on.
 func (p reservoir) first(start int64, guard Term) Update {
 	return Update{
 		If:      [][]Term{{guard}},

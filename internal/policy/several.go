@@ -8,9 +8,8 @@ import (
 )
 
 // Several limits on one activity share one item, so either all of them count an
-// action or none does. Each limit keeps its attributes under its own name: the
-// limit "minute" keeps its s as minute_s. The order of the limits does not
-// matter.
+// action or none does. Each limit keeps its attributes under its own name: the limit
+// "minute" keeps its s as minute_s. The order of the limits does not matter.
 
 const (
 	mostLimits  = 8 // in one policy
@@ -19,8 +18,7 @@ const (
 	severalExample = "minute: 10/1m, day: 200/1d"
 )
 
-// newPolicy builds a policy from its rates and checks the rules that concern
-// all of them together.
+// newPolicy builds a policy from its rates and checks what concerns all of them.
 func newPolicy(rates []Rate) (Policy, error) {
 	if len(rates) > mostLimits {
 		return Policy{}, fmt.Errorf("there are %d limits, want at most %d", len(rates), mostLimits)

@@ -43,8 +43,7 @@ const (
 	// guard need the rest.
 	mostSteps = 64
 
-	// blind is how many old counters an update removes without knowing whether
-	// they exist.
+	// blind is how many old counters an update removes that may not exist.
 	blind = 12
 )
 
@@ -143,8 +142,7 @@ func (p sliding) begun(now int64, s State) int64 {
 
 // forget adds the removal of old counters to u. The counters of the periods k,
 // k-1 and k-2 stay. If s shows older counters, those go. If s is empty, the item
-// may only be unknown. Then the 12 counters before k-2 go, whether they exist or
-// not.
+// may only be unknown. Then the 12 counters before k-2 go, if they exist.
 func (p sliding) forget(u Update, k int64, s State) Update {
 	oldest := k - 2
 	if len(s) == 0 {
@@ -195,8 +193,7 @@ func (p sliding) read(now, n int64, s State) Reading {
 	return r
 }
 
-// wait returns how long it takes until current and the weight of previous are
-// at most most.
+// wait returns how long until current and the weight of previous are at most most.
 func (p sliding) wait(now, most, current, previous int64) time.Duration {
 	left := p.left(now)
 	if current <= most { // only the weight of the previous period has to fall
@@ -226,8 +223,7 @@ func (p sliding) highest(now, v int64) int64 { return p.most(p.left(now), v) }
 // most returns the largest number a for which floor(a*b/window) is at most v.
 func (p sliding) most(b, v int64) int64 { return ((v+1)*p.window+b-1)/b - 1 }
 
-// weight returns floor(y*z): how many of y actions of the previous period count
-// at now.
+// weight returns floor(y*z): how many of the previous period's y actions count.
 func (p sliding) weight(now, y int64) int64 { return scale(y, p.left(now), p.window, 0) }
 
 // left returns how many milliseconds of this period are still to come, 1 to

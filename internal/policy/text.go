@@ -211,8 +211,7 @@ func span(d time.Duration) string {
 	return d.String()
 }
 
-// parseSpan reads a time, at most longestWindow. It returns 0 if text is not a
-// time.
+// parseSpan reads a time of at most longestWindow. It returns 0 for other texts.
 func parseSpan(text string) time.Duration {
 	digits := strings.TrimRight(text, "dhms")
 	for _, u := range units {

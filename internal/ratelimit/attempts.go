@@ -43,8 +43,7 @@ type amount struct {
 	unsure bool  // an update had an unknown outcome, so it may have been performed
 }
 
-// note returns the note that an attempt for n actions keeps with its id. 0: it
-// keeps no note.
+// note returns the note that an attempt for n actions keeps with its id; 0: none.
 func (a *amount) note(n int64) int64 {
 	if !a.unsure {
 		a.plain = n
@@ -202,8 +201,7 @@ func (q *question) undo(item Item) (Write, bool) {
 	return back, !released
 }
 
-// oneAttempt is the budget for a store in memory: each request is sent once and
-// has no time limit.
+// oneAttempt is the budget for a store in memory: one attempt without a time limit.
 type oneAttempt struct{}
 
 func (oneAttempt) Next(_ context.Context, failed bool) (time.Duration, bool) { return 0, !failed }
@@ -248,8 +246,7 @@ func (t *attempts) update(w Write) (item Item, done bool, err error) {
 	return item, done, nil
 }
 
-// nameUnreadable reads the item to find the attribute that the store could not
-// update.
+// nameUnreadable reads the item to find the attribute that cannot be updated.
 func (t *attempts) nameUnreadable(w Write, e *StoreError) error {
 	item, err := t.read(w.Key)
 	if err != nil {

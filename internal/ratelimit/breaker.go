@@ -93,11 +93,9 @@ func (b *breaker) ended(k Key, t *attempts, failed *StoreError, now time.Time) {
 		b.cause = nil
 		delete(b.throttled, k)
 	case t.requests == 0, errors.Is(t.caller.Err(), context.Canceled):
-		// Nothing was sent, or the caller left. Neither says anything about the
-		// store.
+		// Nothing was sent, or the caller left: that says nothing about the store.
 	case t.probing && b.cause == nil:
-		// The circuit of k stays as it is: open, or closed meanwhile by another
-		// answer.
+		// The circuit of k stays open, or closed meanwhile by another answer.
 	case failed.Failure == NotApplied:
 		b.cause = nil // the table answers, if only to say no
 		b.throttle(k, now)
@@ -112,8 +110,7 @@ func (b *breaker) ended(k Key, t *attempts, failed *StoreError, now time.Time) {
 	}
 }
 
-// noState reports whether the store answered, but the answer shows nothing that
-// a memory could keep.
+// noState reports whether the store answered without anything for a memory to keep.
 func (e *StoreError) noState() bool { return e.Failure == Unreadable || e.Failure == Invalid }
 
 // throttle opens the circuit of k, whose Window is 0.

@@ -174,8 +174,7 @@ func (l *Limiter) send(ctx context.Context, q *question, known policy.State) (De
 	return d, t, err
 }
 
-// learn stores in the memory an item that an attempt brought, which began at
-// asked.
+// learn stores in the memory an item that an attempt brought. Asked is its start.
 func (l *Limiter) learn(key Key, item Item, asked time.Time) {
 	now := l.Clock()
 	l.Memory.Change(key, func(k Known) Known { return k.learn(item, asked, now) })

@@ -39,8 +39,7 @@ func NewMemory(most int) *Memory {
 	return &Memory{most: most, byKey: make(map[Key]*list.Element)}
 }
 
-// Recall returns what is known of k. The zero Known means that nothing is
-// known.
+// Recall returns what is known of k. The zero Known: nothing is known.
 func (m *Memory) Recall(k Key) Known {
 	if m == nil {
 		return Known{}
@@ -215,14 +214,12 @@ func (k Known) find(w Write) (Kept, bool) {
 	return k.Alone.Find(w)
 }
 
-// both returns the decision by Seen or by Alone, whichever restricts the caller
-// more.
+// both returns the decision by Seen or by Alone: the one that restricts more.
 func (k Known) both(decide func(policy.State) Decision) Decision {
 	return tighter(decide(k.Seen.State), decide(k.Alone.State))
 }
 
-// tighter returns the decision that restricts the caller more, marked as one
-// from memory.
+// tighter returns the decision that restricts more, marked as one from memory.
 func tighter(d, other Decision) Decision {
 	if other.Binds(d.Reading) {
 		d = other
@@ -316,8 +313,7 @@ func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// A reader reads what pack wrote. The names that it returns share the memory of
-// its text.
+// A reader reads what pack wrote. The names that it returns share its memory.
 type reader struct{ text string }
 
 func (r *reader) item() (i Item) {

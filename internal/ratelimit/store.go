@@ -11,9 +11,8 @@ import (
 // and never retries. Package storetest tests each sentence of this interface.
 type Store interface {
 	// Update performs w in one atomic step. Either all of w happens, if its
-	// guard and its ids allow it, or nothing does. It returns the item after
-	// that step, and whether w was performed. An item that does not exist is
-	// like an empty one.
+	// guard and its ids allow it, or nothing does. It returns the item after that
+	// step, and whether w was performed. A missing item is like an empty one.
 	Update(ctx context.Context, w Write) (Item, bool, error)
 
 	// Read returns the item under k, including every write that was answered

@@ -64,9 +64,8 @@ func (b *Budget) Next(ctx context.Context, failed bool) (time.Duration, bool) {
 	return share, true
 }
 
-// A Pause is the time between two attempts. It is a random part of a bound. The
-// first bound is First. Each further one is twice the previous one, up to
-// Longest.
+// A Pause is the time between two attempts: a random part of a bound. The first
+// bound is First. Each further one is twice the previous one, up to Longest.
 type Pause struct {
 	First, Longest time.Duration // positive
 

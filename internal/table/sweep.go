@@ -36,9 +36,8 @@ type Swept struct {
 
 // Sweep reads the whole table and deletes each item that has expired, if it is
 // still expired when the delete arrives. The memory it needs does not grow with
-// the table. It reads the table's parts in random order, so that later sweeps
-// reach what this one has no time for. With an error it also returns the work
-// done so far.
+// the table. It reads the table's parts in random order, so that later sweeps reach
+// the rest. With an error it also returns the work done so far.
 func (d *DynamoDB) Sweep(ctx context.Context, o Sweep) (Swept, error) {
 	var mu sync.Mutex
 	total := Swept{Finished: true}
@@ -119,8 +118,7 @@ const batchSize = 25
 // deleteAll deletes stale items, of which it needs only the keys, and adds them
 // to swept. In a dry run it only counts them. If o.Now is set, it deletes an
 // item only if the item is still expired when the delete arrives. After a pause
-// it sends throttled items again. It returns whether it got through all items in
-// time.
+// it sends throttled items again. It reports whether it finished in time.
 func (d *DynamoDB) deleteAll(ctx context.Context, items []attributes, o Sweep, swept *Swept) (done bool, err error) {
 	swept.Stale += int64(len(items))
 	if o.DryRun {
@@ -166,8 +164,7 @@ func (d *DynamoDB) deleteBatch(ctx context.Context, batch []attributes, now int6
 		}
 		switch answer.Error.Code {
 		case types.BatchStatementErrorCodeEnumConditionalCheckFailed:
-			// Since the scan, an action was counted in the item, or somebody
-			// deleted it.
+			// An action was counted since the scan, or somebody deleted the item.
 		case types.BatchStatementErrorCodeEnumThrottlingError,
 			types.BatchStatementErrorCodeEnumProvisionedThroughputExceeded,
 			types.BatchStatementErrorCodeEnumRequestLimitExceeded,

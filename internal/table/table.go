@@ -91,8 +91,7 @@ func Patient(o *dynamodb.Options) {
 }
 
 // Parts is the number of segments in which a sweep and [DynamoDB.Stats] scan the
-// table. Each costs a request, even if it is empty. With many users they have
-// about the same size.
+// table. Each costs a request, even if it is empty. With many users they are about equal.
 const Parts = 64
 
 const (
@@ -179,8 +178,7 @@ func (last *lastUser) next(item attributes) bool {
 	return true
 }
 
-// User returns every item of a user, by key. It sends one consistent Query for
-// each MB of items.
+// User returns a user's items by key. It sends one consistent Query for each MB.
 func (d *DynamoDB) User(ctx context.Context, user string) (map[ratelimit.Key]ratelimit.Item, error) {
 	items := make(map[ratelimit.Key]ratelimit.Item)
 	for page, err := range pages(ctx, dynamodb.NewQueryPaginator(d.client, d.queryUser(user)), time.Time{}) {
@@ -273,8 +271,7 @@ type Cost struct {
 // few, because each costs at least half a read unit.
 const segments = 4
 
-// Estimate returns about what Items will read. DynamoDB updates these figures
-// every six hours.
+// Estimate returns about what Items will read, by figures up to six hours old.
 func (d *DynamoDB) Estimate(ctx context.Context) (Cost, error) {
 	out, err := d.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &d.table}, Patient)
 	if err != nil {

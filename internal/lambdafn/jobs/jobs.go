@@ -44,8 +44,7 @@ func Guard(all limits.Guards, name string) int {
 }
 
 // Delayed runs the function that passes on the jobs from the delayed queue. The
-// guard with this name puts them there. Like Guard, Delayed returns only if it
-// cannot start.
+// guard with this name puts them there. It returns only if it cannot start.
 func Delayed(all limits.Guards, name string) int {
 	const own = "delayed-jobs"
 	return lambdafn.Start(own, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {

@@ -10,9 +10,8 @@
 // limiter can plan again without a read.
 //
 // An item has its keys userId and activityWindow, the integers of the policy's
-// state, and expiresAt (Unix seconds), which is the table's TTL attribute. The
-// item of one window also has activity, windowKey and createdAt (Unix
-// milliseconds).
+// state, and expiresAt (Unix seconds), which is the table's TTL attribute. A
+// window's item also has activity, windowKey and createdAt (Unix milliseconds).
 //
 // Request ids are kept in the binary sets ids and i00 to i36 (see
 // [ratelimit.Write.LookIn]). An element is an id of 6 bytes, or an id followed by
@@ -146,8 +145,7 @@ func TextOf(v types.AttributeValue) string {
 	return ""
 }
 
-// NumberOf returns the value of a number attribute. It returns false if v is
-// not a whole number.
+// NumberOf returns the value of a number attribute; false if it is no whole number.
 func NumberOf(v types.AttributeValue) (int64, bool) {
 	s, ok := v.(*types.AttributeValueMemberN)
 	if !ok {

@@ -106,8 +106,7 @@ func (e *expression) attr(name string) string {
 	return alias
 }
 
-// value adds a value to the values and returns its name. The caller appends the
-// value itself.
+// value begins the next value and returns its name. The caller appends the value.
 func (e *expression) value() (name string) {
 	name = valueNames[e.count]
 	e.count++
@@ -199,8 +198,7 @@ func (e *expression) guard(either [][]policy.Term, beside bool) {
 	}
 }
 
-// conjunction writes terms, joined by AND. It puts them in parentheses if there
-// is an OR beside them.
+// conjunction writes terms, joined by AND, in parentheses if an OR is beside them.
 func (e *expression) conjunction(terms []policy.Term, beside bool) {
 	beside = beside && len(terms) > 1
 	if beside {
@@ -217,8 +215,7 @@ func (e *expression) conjunction(terms []policy.Term, beside bool) {
 	}
 }
 
-// term writes a term, such as activityCount <= :3. It leaves out a bound that
-// excludes nothing.
+// term writes a term, such as activityCount <= :3, without bounds that exclude nothing.
 func (e *expression) term(t policy.Term) {
 	attr := e.attr(t.Attr)
 	switch {
@@ -284,8 +281,7 @@ func (e *expression) update(w ratelimit.Write) {
 	}
 }
 
-// list begins a list. Its keyword is written with its first element, so an empty
-// list leaves no trace.
+// list begins a list. Its keyword is written with its first element, if there is one.
 func (e *expression) list(keyword string) {
 	if e.before == comma { // the list before this one has elements
 		e.write(" ")

@@ -27,8 +27,7 @@ func own(name string) bool {
 
 // parse reads an item. Without attributes it returns the zero Item, because the
 // item does not exist. Item.Unread lists each attribute that should be a whole
-// number or a set of ids, but is not. Such an attribute matters only if a
-// policy uses it.
+// number or a set of ids, but is not. That matters only if a policy uses it.
 func parse(attributes map[string]types.AttributeValue) (item ratelimit.Item) {
 	for name, value := range attributes {
 		if own(name) {
@@ -66,8 +65,7 @@ func readItem(answer []byte) (item ratelimit.Item, found bool, err error) {
 	return item, found, nil
 }
 
-// members reads an object. It calls read for each member, which reads the
-// member's value.
+// members reads an object. It calls read for each member, to read its value.
 func members(d *jsontext.Decoder, read func(name string) error) error {
 	if open, err := d.ReadToken(); err != nil || open.Kind() != '{' {
 		return errors.Join(err, errNoObject)
@@ -112,8 +110,7 @@ func readAttribute(d *jsontext.Decoder, item *ratelimit.Item, name string) error
 	return err
 }
 
-// readSet reads an array of base64 strings. It reports whether all elements are
-// base64.
+// readSet reads an array of strings, and reports whether all of them are base64.
 func readSet(d *jsontext.Decoder) (set [][]byte, ok bool, err error) {
 	if _, err := d.ReadToken(); err != nil {
 		return nil, false, err
