@@ -37,8 +37,7 @@ type Cleanup struct {
 	Progress func(table.Swept) // see [table.Sweep]; may be nil
 }
 
-// A Table holds what cleanup deletes. With an error, both methods also return
-// the work done so far.
+// A Table holds what cleanup deletes. Both methods return the work until an error.
 type Table interface {
 	// Sweep deletes what has expired. It starts at a random place, so that later
 	// sweeps reach what one sweep has no time for.

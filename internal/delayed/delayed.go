@@ -141,8 +141,7 @@ func (w *Worker) record(ctx context.Context, messageID string, err error) {
 
 // leastWindow is the shortest window in which a job from a queue is on time. SQS
 // delays a message by whole seconds, so a job comes up to a second after its place
-// begins. In a window of a second, most jobs would come late and take a new place,
-// again and again.
+// begins. In a window of a second, most jobs would come late, again and again.
 const leastWindow = 2 * time.Second
 
 // CheckWindows returns an error if the guard gives places in windows that are too

@@ -17,8 +17,7 @@
 //     except in shadow mode.
 //  6. In shadow mode, a refusal becomes an admission that is marked "shadow".
 //
-// For example, a user has used up 10/1m. The events are shown without userId
-// and activity:
+// For example, a user has used up 10/1m (userId and activity are left out):
 //
 //	event                              answer
 //	{"count": 0,  "roles": ["admin"]}  ValidationError: rule 1 wins over rule 3

@@ -59,8 +59,7 @@ func Cleanup(all limits.Guards) int {
 	})
 }
 
-// NewGuard returns the handler of the guard with this name, as the environment
-// configures it.
+// NewGuard returns the handler of a guard, as the environment configures it.
 func NewGuard(cfg aws.Config, all limits.Guards, name string, logger *slog.Logger) (*guard.Handler, error) {
 	g, ok := all.Named(name)
 	if !ok {
@@ -211,8 +210,7 @@ func readMemory() int {
 func readNamespace() string { return cmp.Or(os.Getenv("POWERTOOLS_METRICS_NAMESPACE"), "Guards") }
 
 // TableName returns the name of a table in DynamoDB. An empty name means
-// rateLimit. The error of a malformed name begins with setting, which is where
-// the name stands.
+// rateLimit. The error of a malformed name begins with setting, where it stands.
 func TableName(setting, name string) (string, error) {
 	name = cmp.Or(name, "rateLimit")
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."

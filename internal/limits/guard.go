@@ -1,6 +1,5 @@
 // Package limits has the types of a page of limits: guards, their activities and
-// the limits of each one. This app's page is the package limits at the root of
-// the project.
+// the limits of each one. This app's page is the package limits at the root.
 package limits
 
 import (

@@ -6,8 +6,7 @@
 // apply. Each instance of a guard has a [Follower], which applies a change
 // within 30 s. [Limits.Terms] is the one place that works out what is in force.
 //
-// For example, this document changes the limits of one activity and stops
-// counting another:
+// For example, one activity has other limits, and another one is not counted:
 //
 //	{"activities": {
 //	    "create_post": {"limit": "20/1m", "tiers": {"premium": "40/1m"}},

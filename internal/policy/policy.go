@@ -253,9 +253,8 @@ func (p Policy) single() (kind, bool) {
 }
 
 // latest returns the time at which an action that comes at now is counted. That is
-// now, or a later time that another clock has already written, if that is at most
-// 120 s ahead. All limits count an action at the same time, so one receipt serves
-// them all.
+// now, or a later time that another clock has already written, at most 120 s ahead.
+// All limits count an action at the same time, so one receipt serves them all.
 //
 // For example, a clock that is 2 s ahead takes from a full bucket at 12:00:02.
 // At 12:00:01 another clock counts one more action. Its receipt is 12:00:02,

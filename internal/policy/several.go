@@ -113,11 +113,9 @@ func (p Policy) WithLimit(n int64) (Policy, error) {
 }
 
 // OptionsOf returns p with the options ahead and keep of q, unless p sets them
-// itself. A burst is never taken from q. P and q must share a count, see
-// [Share].
+// itself. A burst is never taken. P and q must share a count, see [Share].
 //
-// For example, bucket 1/2s with the options of bucket 1/5s keep 1h is bucket
-// 1/2s keep 1h.
+// For example, bucket 1/2s with those of bucket 1/5s keep 1h is bucket 1/2s keep 1h.
 func (p Policy) OptionsOf(q Policy) Policy {
 	theirs := make(map[string]Rate, len(q.limits))
 	for _, r := range q.Rates() {

@@ -21,9 +21,8 @@ import (
 // 10 since 2:00. At 2:15 the window from 1:15 to 2:15 covers 45 minutes of the
 // previous hour. So 10 + 40*3/4 = 40 actions count, and 10 remain.
 //
-// Worst case: twice the limit within one window. The estimate assumes that the
-// actions of the previous period came evenly, but they may all have come at its
-// end.
+// Worst case: twice the limit within one window. The estimate takes the actions of
+// the previous period as even, but they may all have come at its end.
 //
 // Its state is one counter for each period, named c and the period's number.
 // Three counters are kept: those of the current and the previous period, and
@@ -39,8 +38,7 @@ const overlap = int64(Behind / time.Millisecond)
 
 const (
 	// mostSteps is how many steps of the staircase fit in one guard, beside the last
-	// step. Each step takes four of DynamoDB's 300 operators. The other parts of the
-	// guard need the rest.
+	// step. Each takes four of DynamoDB's 300 operators. Other parts need the rest.
 	mostSteps = 64
 
 	// blind is how many old counters an update removes that may not exist.
@@ -226,9 +224,8 @@ func (p sliding) most(b, v int64) int64 { return ((v+1)*p.window+b-1)/b - 1 }
 // weight returns floor(y*z): how many of the previous period's y actions count.
 func (p sliding) weight(now, y int64) int64 { return scale(y, p.left(now), p.window, 0) }
 
-// left returns how many milliseconds of this period are still to come, 1 to
-// window. The sliding window covers as much of the previous period, so z is
-// left/window.
+// left returns how many milliseconds of this period are still to come, 1 to window.
+// The window covers as much of the previous period, so z is left/window.
 func (p sliding) left(now int64) int64 { return p.window - now%p.window }
 
 func (p sliding) key(now int64) int64 { return now / p.window }

@@ -36,8 +36,7 @@ type attempts struct {
 // For example, a partial request asks for 3 actions, and the answer is lost. The
 // next answer shows that the request is not counted and that 2 fit. So plain stays
 // 3, and the next attempt asks for 2 and keeps the note 2 with its id. If the id
-// is found later with this note, 2 actions were taken. If it is found without a
-// note, 3 were taken.
+// is found later with this note, 2 actions were taken, and without a note 3.
 type amount struct {
 	plain  int64 // what an id without a note stands for
 	unsure bool  // an update had an unknown outcome, so it may have been performed

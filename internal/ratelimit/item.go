@@ -30,9 +30,8 @@ type IDs map[string][]Mark
 
 // A Mark is one element of a set of ids. A request without a note has one
 // element, its id. A request with a note has two elements: the id alone, and
-// the id with the note. A repeat of the request does not know the note, and a
-// condition can only look for a whole element, so the repeat looks for the id
-// alone.
+// the id with the note. A repeat does not know the note, and a condition can only
+// look for a whole element, so the repeat looks for the id alone.
 //
 // A note is the place that a reservoir gave, or the number of a partial grant.
 type Mark struct {
@@ -41,8 +40,7 @@ type Mark struct {
 }
 
 // Write returns the item after w, and true. If the ids or the guard of w do not
-// allow it, Write returns the unchanged item and false. No later Write changes
-// the result.
+// allow it, the result is the item as it is, and false. No later Write changes it.
 func (i Item) Write(w Write) (Item, bool) {
 	if !i.allows(w) {
 		return i, false
@@ -184,8 +182,7 @@ const (
 )
 
 // wholeSet is the set of an item that keeps the ids of its checks as long as it
-// lives. The ids of releases are kept for 21 to 28 s there too, or they would
-// add up.
+// lives. That item keeps ids of releases for 21 to 28 s, or they would add up.
 const wholeSet = "ids"
 
 // setNames holds the names i00 to i36 twice. So any 37 consecutive names are a
@@ -241,9 +238,8 @@ func (id ID) number() uint64 {
 // Into returns where w keeps its id. It returns the zero Kept if w keeps none.
 //
 // An update can change each attribute only once. So a write that drops an id
-// from a set keeps its own id in another set in which later writes look. For
-// example, a release that drops an id from i09 in generation 9 keeps its own id
-// in i10.
+// from a set keeps its own in another set in which later writes look. For example,
+// a release in generation 9 that drops an id from i09 keeps its own id in i10.
 func (w Write) Into() Kept {
 	switch {
 	case w.ID == (ID{}):

@@ -81,8 +81,7 @@ type Budget interface {
 
 // Decide carries out op for r. If the store gives no answer, the error is a
 // *StoreError. With r.Alone and a Memory, a check and a status are then decided
-// from memory, without an error. An error of another type names the field of r
-// that is out of range.
+// from memory, without an error. Any other error names a field that is out of range.
 func (l *Limiter) Decide(ctx context.Context, op Op, r Request) (Decision, error) {
 	if err := r.validate(op); err != nil {
 		return Decision{}, err

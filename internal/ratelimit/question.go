@@ -128,8 +128,7 @@ func (q *question) counted(s policy.State, n, readyAt int64) Decision {
 	return q.delayed(s, q.withReceipt(s, n), readyAt)
 }
 
-// found returns the decision for a request whose id is in the item. There are
-// three cases:
+// found returns the decision for a request whose id is in the item:
 //
 //   - This attempt counted it (done).
 //   - An earlier attempt of this decision had an unknown outcome. Then that

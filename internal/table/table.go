@@ -34,9 +34,7 @@ type DynamoDB struct {
 }
 
 // New returns a DynamoDB for the table with this name. It sends no requests.
-func New(client *dynamodb.Client, name string) *DynamoDB {
-	return &DynamoDB{client: client, table: name}
-}
+func New(client *dynamodb.Client, name string) *DynamoDB { return &DynamoDB{client, name} }
 
 // Create creates the table as template.yaml describes it, with TTL, and waits
 // until it can be used. If the table exists already, Create changes nothing but

@@ -21,8 +21,7 @@ import (
 )
 
 // Guard runs a guard as [lambdafn.Guard] does. If DELAYED_QUEUE_URL is set, the
-// guard puts jobs that have to wait on that queue. Then the windows of its places
-// have at least 2 s.
+// guard puts jobs that have to wait on that queue. Its windows are at least 2 s.
 func Guard(all limits.Guards, name string) int {
 	return lambdafn.Start(name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		h, err := lambdafn.NewGuard(cfg, all, name, logger)

@@ -4,8 +4,7 @@
 // contain no space. One item, "limits", is the current document. Each change
 // has an item of its own, such as "history#001700000000000#000000000007". Its
 // name has the time in Unix milliseconds and the version. The version alone is
-// not unique, because versions start again at 1 after an operator deletes the
-// document.
+// not unique: versions start again at 1 after an operator deletes the document.
 package dynamolive
 
 import (

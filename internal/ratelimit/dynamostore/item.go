@@ -68,7 +68,7 @@ func readItem(answer []byte) (item ratelimit.Item, found bool, err error) {
 // members reads an object. It calls read for each member, to read its value.
 func members(d *jsontext.Decoder, read func(name string) error) error {
 	if open, err := d.ReadToken(); err != nil || open.Kind() != '{' {
-		return errors.Join(err, errNoObject)
+		return errors.Join(err, errors.New("want an object"))
 	}
 	for d.PeekKind() != '}' {
 		name, err := d.ReadToken()
@@ -82,8 +82,6 @@ func members(d *jsontext.Decoder, read func(name string) error) error {
 	_, err := d.ReadToken()
 	return err
 }
-
-var errNoObject = errors.New("want an object")
 
 // readAttribute reads an attribute in JSON, such as {"N":"3"}, as parse does.
 func readAttribute(d *jsontext.Decoder, item *ratelimit.Item, name string) error {
