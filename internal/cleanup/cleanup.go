@@ -37,8 +37,7 @@ type Cleanup struct {
 	Progress func(table.Swept) // see [table.Sweep]; may be nil
 }
 
-// A Table holds what cleanup deletes. With an error, both methods also return
-// the work done so far.
+// A Table holds what cleanup deletes. Both methods return the work until an error.
 type Table interface {
 	// Sweep deletes what has expired. It starts at a random place, so that later
 	// sweeps reach what one sweep has no time for.
@@ -137,8 +136,7 @@ func (c *Cleanup) sweep(ctx context.Context, r Request, s table.Sweep) (table.Sw
 	return swept, nil
 }
 
-// grantsKept returns the error of an erasure that deleted the user's items, and
-// then failed with err.
+// grantsKept returns the error of an erasure that deleted all but the grants.
 func grantsKept(err error) *input.Unavailable {
 	why := err.Error()
 	if e, ok := errors.AsType[*ratelimit.StoreError](err); ok {

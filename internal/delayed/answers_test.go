@@ -101,7 +101,7 @@ func TestLiveLimitsThatLetEachJobThrough(t *testing.T) {
 				}
 				b.Guard.BypassRoles = []string{"staff"}
 				b.Guard.Live = &live.Follower{Table: document(text), Guards: limits.All, Now: b.Guard.Limiter.Now}
-				b.Guard.Live.Look(t.Context())()
+				b.Guard.Live.Refresh(t.Context(), 0)()
 				failed := b.work(t.Context(), body(start+window, 3), body(start-window, 4))
 				if failed != "" || len(b.ready.sent) != tt.passed || len(b.delayed.sent) != 2-tt.passed {
 					t.Errorf("failed %q, ready %v, delayed %v, want %d passed on", failed, b.ready.sent, b.delayed.sent, tt.passed)

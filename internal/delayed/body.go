@@ -10,9 +10,8 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 )
 
-// noncharacters escapes the two characters that JSON may contain as they are
-// but SQS refuses in a message. The encoder escapes all others that SQS
-// refuses.
+// noncharacters escapes two characters that JSON may contain and SQS refuses. The
+// encoder escapes all others that SQS refuses.
 var noncharacters = strings.NewReplacer("\ufffe", `\ufffe`, "\uffff", `\uffff`)
 
 // Body returns a job as the text of a message: the JSON form of [guard.Job].

@@ -1,10 +1,8 @@
-// Package delayed is the Lambda function that passes delayed jobs on when their
-// time comes.
+// Package delayed is the Lambda function that passes jobs on when their time comes.
 //
 // A guard with a reservoir gives a place to a job that has to wait: the time
 // from which the job may run. The guard puts the job on the delayed queue. This
-// function receives the job from there, asks the guard again, and passes the
-// job on:
+// function takes the job from there, asks the guard again, and passes it on:
 //
 //	the job is  it goes to
 //	on time     the ready queue, where the application takes it
@@ -116,9 +114,7 @@ func (w *Worker) pass(ctx context.Context, job guard.Job) error {
 // new place. If the message arrives twice, both deliveries get the same new
 // place, while the table remembers the request.
 func (w *Worker) ask(ctx context.Context, job guard.Job) (guard.Answer, error) {
-	r := guard.Request{
-		UserID: job.UserID, Activity: job.Activity, ReadyAt: job.ReadyAt, RequestID: job.RequestID,
-	}
+	r := guard.Request{UserID: job.UserID, Activity: job.Activity, ReadyAt: job.ReadyAt, RequestID: job.RequestID}
 	a, err := w.Guard.Decide(ctx, r)
 	if e, ok := errors.AsType[*input.ValidationError](err); ok && e.Field == "readyAt" {
 		r.ReadyAt = 0
@@ -145,8 +141,7 @@ func (w *Worker) record(ctx context.Context, messageID string, err error) {
 
 // leastWindow is the shortest window in which a job from a queue is on time. SQS
 // delays a message by whole seconds, so a job comes up to a second after its place
-// begins. In a window of a second, most jobs would come late and take a new place,
-// again and again.
+// begins. In a window of a second, most jobs would come late, again and again.
 const leastWindow = 2 * time.Second
 
 // CheckWindows returns an error if the guard gives places in windows that are too

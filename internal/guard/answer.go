@@ -1,9 +1,13 @@
 package guard
 
 import (
-	"fmt"
+	"bytes"
 	"slices"
+	"strconv"
 
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -29,14 +33,6 @@ func (a *Answer) short() bool { return a.Granted < a.Count && a.Reason != rateli
 // "unavailable" if memory gave the place in an outage.
 func (a *Answer) delayed() bool { return !a.Allowed && a.Decision != nil && a.Decision.ReadyAt != 0 }
 
-// display returns the limit and its use in words, if the activity has a label.
-func display(label string, d *ratelimit.Decision) string {
-	if label == "" || d.Limit == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s: %d/%d", label, d.Used, d.Limit)
-}
-
 // AppendJSON appends the answer as one JSON object.
 func (a *Answer) AppendJSON(b []byte) []byte {
 	o := object{append(slices.Grow(b, 512), '{')} // most answers have 300 to 400 bytes
@@ -46,18 +42,20 @@ func (a *Answer) AppendJSON(b []byte) []byte {
 
 // appendFields adds the answer's fields in the order of the contract.
 func (a *Answer) appendFields(o *object) {
+	d := a.Decision
+	if d == nil {
+		d = new(ratelimit.Decision) // no figures
+	}
 	o.bool("allowed", a.Allowed)
 	o.string("reason", string(a.Reason))
 	o.string("userId", a.UserID)
 	o.string("activity", a.Activity)
 	o.string("op", string(a.Op))
-	if d := a.Decision; d != nil {
-		appendFigures(o, d)
-	}
+	appendFigures(o, d)
 	if a.Op == Check {
 		o.int("granted", a.Granted)
 	}
-	if d := a.Decision; d != nil && d.At != 0 {
+	if d.At != 0 {
 		o.int("at", d.At)
 		o.string("requestId", a.RequestID)
 	}
@@ -67,10 +65,16 @@ func (a *Answer) appendFields(o *object) {
 	if a.Display != "" {
 		o.string("display", a.Display)
 	}
-	if d := a.Decision; d != nil {
-		appendPlaces(o, d)
-		appendLimits(o, d)
+	if d.ReadyAt != 0 {
+		o.int("readyAt", d.ReadyAt)
 	}
+	if d.Waiting != 0 {
+		o.int("enqueued", d.Waiting)
+	}
+	if d.LimitedBy != "" {
+		o.string("limitedBy", d.LimitedBy)
+	}
+	appendLimits(o, d.Each)
 }
 
 // appendFigures adds the figures of the count. A job that presents its place
@@ -93,27 +97,13 @@ func appendFigures(o *object, d *ratelimit.Decision) {
 	}
 }
 
-// appendPlaces adds the place of a delayed request.
-func appendPlaces(o *object, d *ratelimit.Decision) {
-	if d.ReadyAt != 0 {
-		o.int("readyAt", d.ReadyAt)
-	}
-	if d.Waiting != 0 {
-		o.int("enqueued", d.Waiting)
-	}
-}
-
-// appendLimits adds the figures of each limit, if there are several, and the
-// name of the one that refused.
-func appendLimits(o *object, d *ratelimit.Decision) {
-	if d.LimitedBy != "" {
-		o.string("limitedBy", d.LimitedBy)
-	}
-	if len(d.Each) == 0 {
+// appendLimits adds the figures of each limit, if there are several.
+func appendLimits(o *object, limits []policy.Reading) {
+	if len(limits) == 0 {
 		return
 	}
-	each := make([][]byte, len(d.Each))
-	for i, l := range d.Each {
+	each := make([][]byte, len(limits))
+	for i, l := range limits {
 		one := newObject()
 		one.string("name", l.Name)
 		one.int("limit", l.Limit)
@@ -124,4 +114,49 @@ func appendLimits(o *object, d *ratelimit.Decision) {
 		each[i] = one.end()
 	}
 	o.rawArray("limits", each...)
+}
+
+// An object is a JSON object in progress. Its members keep the order in which
+// they are added, and no reflection is needed to write them.
+type object struct{ b []byte }
+
+// newObject begins an object. Most have 100 to 250 bytes.
+func newObject() *object { return &object{append(make([]byte, 0, 256), '{')} }
+
+// end returns the finished object.
+func (o *object) end() []byte { return append(o.b, '}') }
+
+func (o *object) name(name string) {
+	if last := o.b[len(o.b)-1]; last != '{' {
+		o.b = append(o.b, ',')
+	}
+	o.b = append(append(append(o.b, '"'), name...), '"', ':')
+}
+
+func (o *object) bool(name string, v bool) {
+	o.name(name)
+	o.b = strconv.AppendBool(o.b, v)
+}
+
+func (o *object) int(name string, v int64) {
+	o.name(name)
+	o.b = strconv.AppendInt(o.b, v, 10)
+}
+
+// string adds a string, which must be UTF-8. The decoder refused all others.
+func (o *object) string(name, v string) {
+	o.name(name)
+	o.b, _ = jsontext.AppendQuote(o.b, v)
+}
+
+// raw adds a value that is already JSON.
+func (o *object) raw(name string, v []byte) {
+	o.name(name)
+	o.b = append(o.b, v...)
+}
+
+// rawArray adds an array of values that are already JSON.
+func (o *object) rawArray(name string, values ...[]byte) {
+	o.name(name)
+	o.b = append(append(append(o.b, '['), bytes.Join(values, []byte{','})...), ']')
 }

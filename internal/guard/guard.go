@@ -17,8 +17,7 @@
 //     except in shadow mode.
 //  6. In shadow mode, a refusal becomes an admission that is marked "shadow".
 //
-// For example, a user has used up 10/1m. The events are shown without userId
-// and activity:
+// For example, a user has used up 10/1m (userId and activity are left out):
 //
 //	event                              answer
 //	{"count": 0,  "roles": ["admin"]}  ValidationError: rule 1 wins over rule 3
@@ -31,10 +30,13 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
@@ -122,9 +124,12 @@ func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
 		h.logInvalid(ctx, err)
 		return Answer{}, err
 	}
-	defer h.look(ctx, t)()
-	a := Answer{Allowed: true, Reason: t.exempt, Request: r, Granted: r.Count}
-	if t.exempt == "" {
+	defer h.refresh(ctx, t)()
+	a := Answer{Allowed: true, Reason: ratelimit.Bypassed, Request: r, Granted: r.Count}
+	switch {
+	case t.Unlimited:
+		a.Reason = ratelimit.Unlimited
+	case !t.Exempt():
 		if a, err = h.ask(ctx, t, r); err != nil {
 			return Answer{}, err
 		}
@@ -136,26 +141,70 @@ func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
 	return a, nil
 }
 
+// terms fills in r's defaults, checks r, and returns what is in force for it.
+func (h *Handler) terms(r *Request) (live.Terms, error) {
+	activity, err := r.resolve(h.Guard)
+	if err != nil {
+		return live.Terms{}, err
+	}
+	t := h.Live.Limits().Terms(live.Case{
+		Activity: activity, UserID: r.UserID, Tier: r.Tier, Roles: r.Roles, At: h.Limiter.Clock(),
+		BypassRoles: h.BypassRoles, Mode: string(h.Mode),
+	})
+	if err := r.validPlace(t.Limit, h.Delay != nil); err != nil || t.Exempt() {
+		return t, err
+	}
+	widest := t.Limit
+	if Mode(t.Mode) == Shadow && t.Code.Most() > widest.Most() {
+		widest = t.Code // a lower live limit that is only tried must refuse nobody
+	}
+	return t, r.fits(widest)
+}
+
+// refresh starts to read the live limits, if a read is due, at the same time as
+// the decision. A handler whose own mode is off never reads live limits.
+//
+// While the limiter's circuit breaker is open, a decision that needs the table
+// does not read live limits either, so that an outage costs it no time. An
+// exempt request still reads them, and waits up to a second for them. It never
+// asks the table otherwise, so without that a live mode "off" could stay forever. An
+// activity that is unlimited in the code does not wait: no setting can limit it.
+func (h *Handler) refresh(ctx context.Context, t live.Terms) (wait func()) {
+	if h.Mode == Off || !t.Exempt() && h.Limiter.CircuitOpen() {
+		return func() {}
+	}
+	if !t.Exempt() || t.Limit.IsZero() {
+		return h.Live.Refresh(ctx, 0)
+	}
+	ctx, release := retry.Before(ctx, retry.Margin)
+	longest := min(time.Second, cmp.Or(h.Limiter.Timeout, time.Second)) // a Timeout of 0 is none
+	read := h.Live.Refresh(ctx, longest)
+	return func() {
+		read()
+		release()
+	}
+}
+
 // ask lets the limiter decide.
-func (h *Handler) ask(ctx context.Context, t terms, r Request) (Answer, error) {
+func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, error) {
 	fresh := r.RequestID == ""
 	if fresh {
 		r.RequestID = newRequestID(ctx)
 	}
-	if t.mode == Shadow {
-		t.policy = t.policy.AtOnce() // shadow mode lets every job through, so none needs a place
+	if Mode(t.Mode) == Shadow {
+		t.Limit = t.Limit.AtOnce() // shadow mode lets every job through, so none needs a place
 	}
 	ctx, cancel := retry.Before(ctx, retry.Margin)
 	defer cancel()
 	asked := ratelimit.Request{
-		UserID: r.UserID, Activity: r.Activity, Policy: t.policy,
+		UserID: r.UserID, Activity: r.Activity, Policy: t.Limit,
 		Count: r.Count, Partial: r.Partial, ID: r.RequestID, Fresh: fresh, At: r.At, ReadyAt: r.ReadyAt,
-		Alone: !h.DenyOutage || t.mode == Shadow,
+		Alone: !h.DenyOutage || Mode(t.Mode) == Shadow,
 	}
 	op := r.Op
-	never := (op == Check || op == Status) && r.Count > t.policy.Most() && !r.Partial
+	never := (op == Check || op == Status) && r.Count > t.Limit.Most() && !r.Partial
 	if never { // a check or a status in shadow mode: see terms
-		op, asked.Count = Status, t.policy.Most()
+		op, asked.Count = Status, t.Limit.Most()
 	}
 	d, err := h.Limiter.Decide(ctx, op, asked)
 	if err != nil {
@@ -171,15 +220,15 @@ func (h *Handler) ask(ctx context.Context, t terms, r Request) (Answer, error) {
 }
 
 // answer turns the limiter's decision into an answer, as the mode demands.
-func (h *Handler) answer(t terms, r Request, d ratelimit.Decision) Answer {
-	a := Answer{
-		Allowed: d.Allowed, Reason: d.Reason, Request: r, Decision: &d, Granted: d.Granted,
-		Display: display(t.label, &d),
+func (h *Handler) answer(t live.Terms, r Request, d ratelimit.Decision) Answer {
+	a := Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d, Granted: d.Granted}
+	if activity, _ := h.Guard.Activity(r.Activity); activity.Label != "" && d.Limit != 0 {
+		a.Display = fmt.Sprintf("%s: %d/%d", activity.Label, d.Used, d.Limit)
 	}
 	if !a.short() {
 		return a
 	}
-	if t.mode != Shadow {
+	if Mode(t.Mode) != Shadow {
 		a.Message = h.Guard.Message
 		return a
 	}

@@ -31,8 +31,7 @@ type call struct {
 	IsBase64Encoded bool   `json:"isBase64Encoded"`
 }
 
-// parseCall reads an event as a call. It returns false if the event is not an
-// HTTP request.
+// parseCall reads an event as a call. It returns false if the event is no call.
 func parseCall(payload []byte) (c call, ok bool) {
 	if !bytes.Contains(payload, []byte(`"requestContext"`)) {
 		return c, false

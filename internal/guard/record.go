@@ -68,9 +68,8 @@ func (h *Handler) logRefusal(ctx context.Context, a Answer) {
 	h.log().LogAttrs(ctx, slog.LevelInfo, "refused", attrs...)
 }
 
-// refusalLines is how many refusals an instance logs in one second. These lines
-// show who is refused and why. More lines would make a flood of refusals
-// expensive.
+// refusalLines is how many refusals an instance logs in one second. More lines
+// would make a flood of refusals expensive.
 const refusalLines = 10
 
 // A sample lets the first refusalLines events of each second pass and counts
@@ -99,8 +98,7 @@ func (s *sample) next(second int64) (held int64, ok bool) {
 	return held, true
 }
 
-// unavailable logs that there is no decision, and returns the error for the
-// caller.
+// unavailable logs that there is no decision, and returns the caller's error.
 func (h *Handler) unavailable(ctx context.Context, r Request, d ratelimit.Decision, err error) error {
 	h.logOutage(ctx, r, err)
 	h.measure(r.Activity, []metrics.Value{{Name: degraded, Count: 1}, {Name: "Requests", Count: int64(d.Requests)}})

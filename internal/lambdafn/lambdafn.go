@@ -1,6 +1,5 @@
 // Package lambdafn builds the Lambda functions. It reads the environment, opens
-// the store, makes the handler and starts it, so that a function's main is one
-// line.
+// the store, makes the handler and starts it. So a function's main is one line.
 package lambdafn
 
 import (
@@ -11,6 +10,9 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
@@ -25,6 +27,8 @@ import (
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/metrics"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/table"
 )
@@ -41,8 +45,7 @@ func Guard(all limits.Guards, name string) int {
 	})
 }
 
-// Cleanup runs cleanup as a Lambda function. Like Guard, it returns only if it
-// cannot start.
+// Cleanup runs cleanup as a Lambda function. It returns only if it cannot start.
 func Cleanup(all limits.Guards) int {
 	return Start("cleanup", func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		store, err := open(cfg)
@@ -56,8 +59,7 @@ func Cleanup(all limits.Guards) int {
 	})
 }
 
-// NewGuard returns the handler of the guard with this name, as the environment
-// configures it.
+// NewGuard returns the handler of a guard, as the environment configures it.
 func NewGuard(cfg aws.Config, all limits.Guards, name string, logger *slog.Logger) (*guard.Handler, error) {
 	g, ok := all.Named(name)
 	if !ok {
@@ -133,4 +135,87 @@ func open(cfg aws.Config) (*dynamostore.Store, error) {
 		return nil, err
 	}
 	return dynamostore.New(cfg, name), nil
+}
+
+// Settings are what a guard reads from its environment, except the table's name
+// and the namespace of the metrics.
+type Settings struct {
+	Mode            guard.Mode
+	DenyOutage      bool
+	RefusalIsError  bool
+	DecisionTimeout time.Duration
+	BypassRoles     []string
+}
+
+// Handler returns a handler that counts in store, without log, metrics and live limits.
+func (s *Settings) Handler(g limits.Guard, store ratelimit.Store) *guard.Handler {
+	return &guard.Handler{
+		Guard:   g,
+		Limiter: &ratelimit.Limiter{Store: store, Memory: ratelimit.NewMemory(readMemory()), Timeout: s.DecisionTimeout},
+		Mode:    s.Mode, DenyOutage: s.DenyOutage, RefusalIsError: s.RefusalIsError, BypassRoles: s.BypassRoles,
+	}
+}
+
+// ReadSettings reads the settings. Its error names the variable that cannot be
+// read. An empty variable counts as unset. BYPASS_ROLES is different: empty
+// means that nobody bypasses.
+func ReadSettings() (s Settings, err error) {
+	choice := func(name string, choices ...string) string {
+		v := cmp.Or(os.Getenv(name), choices[0])
+		if !slices.Contains(choices, v) {
+			err = fmt.Errorf("%s is %q, want %s", name, v, strings.Join(choices, " or "))
+		}
+		return v
+	}
+	s.Mode = guard.Mode(choice("MODE", string(guard.Enforce), string(guard.Shadow), string(guard.Off)))
+	s.DenyOutage = choice("ON_OUTAGE", "allow", "deny") == "deny"
+	s.RefusalIsError = choice("ON_LIMIT", "answer", "error") == "error"
+	if err != nil {
+		return s, err
+	}
+	timeout := cmp.Or(os.Getenv("DECISION_TIMEOUT"), "1s")
+	s.DecisionTimeout, err = time.ParseDuration(timeout)
+	if err != nil || s.DecisionTimeout <= 0 || s.DecisionTimeout > policy.Late {
+		return s, fmt.Errorf("DECISION_TIMEOUT is %q, want a duration such as 250ms, at most %v", timeout, policy.Late)
+	}
+	s.BypassRoles = BypassRoles()
+	return s, nil
+}
+
+// BypassRoles reads the roles that are never limited. An empty variable means none.
+func BypassRoles() (all []string) {
+	roles, set := os.LookupEnv("BYPASS_ROLES")
+	if !set {
+		roles = "admin"
+	}
+	for role := range strings.SplitSeq(roles, ",") {
+		if role = strings.TrimSpace(role); role != "" {
+			all = append(all, role)
+		}
+	}
+	return all
+}
+
+// readMemory returns how many bytes the [ratelimit.Memory] may take: a third of
+// the function's memory, and at most [ratelimit.DefaultMemory].
+func readMemory() int {
+	megabytes, err := strconv.Atoi(os.Getenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE")) // Lambda sets it
+	if err != nil || megabytes < 1 {
+		return ratelimit.DefaultMemory
+	}
+	return min(ratelimit.DefaultMemory, megabytes<<20/3)
+}
+
+// readNamespace reads the namespace of the metrics in CloudWatch.
+func readNamespace() string { return cmp.Or(os.Getenv("POWERTOOLS_METRICS_NAMESPACE"), "Guards") }
+
+// TableName returns the name of a table in DynamoDB. An empty name means
+// rateLimit. The error of a malformed name begins with setting, where it stands.
+func TableName(setting, name string) (string, error) {
+	name = cmp.Or(name, "rateLimit")
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
+	if len(name) < 3 || len(name) > 255 || strings.ContainsFunc(name, func(c rune) bool { return !strings.ContainsRune(letters, c) }) {
+		return "", fmt.Errorf("%s is %q, want 3 to 255 letters, digits, dots, hyphens and underscores", setting, name)
+	}
+	return name, nil
 }

@@ -35,8 +35,7 @@ func (f *errorFilter) Invoke(ctx context.Context, payload []byte) ([]byte, error
 	return answer, err
 }
 
-// Write implements io.Writer for package log, which calls it once for each
-// line.
+// Write implements io.Writer for package log, which calls it once for each line.
 func (f *errorFilter) Write(line []byte) (int, error) {
 	if f.drop.Load() > 0 {
 		f.drop.Add(-1)

@@ -1,6 +1,5 @@
 // Package limits has the types of a page of limits: guards, their activities and
-// the limits of each one. This app's page is the package limits at the root of
-// the project.
+// the limits of each one. This app's page is the package limits at the root.
 package limits
 
 import (
@@ -69,12 +68,10 @@ type Activity struct {
 	Unlimited bool // never counted; then Limit and Tiers must be empty
 }
 
-// Tiers holds limits by the caller's plan. All tiers of an activity share one
-// count.
+// Tiers holds limits by the caller's plan. An activity's tiers share one count.
 type Tiers map[string]policy.Policy
 
-// Activity returns the guard's activity with this name. It returns false if
-// there is none.
+// Activity returns the activity with this name. It returns false if there is none.
 func (g Guard) Activity(name string) (Activity, bool) {
 	for _, a := range g.Activities {
 		if a.Name == name {
@@ -93,8 +90,7 @@ func (a Activity) For(tier string) policy.Policy {
 	return a.Limit
 }
 
-// Validate returns an error that describes the first mistake in the guard, or
-// nil if there is none.
+// Validate returns an error for the first mistake in the guard; nil if it has none.
 func (g Guard) Validate() error {
 	if g.Name == "" || g.Message == "" || len(g.Activities) == 0 {
 		return fmt.Errorf("guard %q needs a name, a message and activities", g.Name)
@@ -115,8 +111,7 @@ func (g Guard) Validate() error {
 	return nil
 }
 
-// validate returns an error that describes the first mistake in the activity,
-// or nil if there is none.
+// validate returns an error for the first mistake in the activity; nil: none.
 func (a Activity) validate() error {
 	if len(a.Name) < 1 || len(a.Name) > 36 {
 		return fmt.Errorf("name has %d characters, want 1 to 36", len(a.Name))

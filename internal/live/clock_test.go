@@ -35,7 +35,7 @@ func TestLimitsAreReadAfterTheClockSteppedBack(t *testing.T) {
 				b.set("5/1m")
 				for _, back = range []time.Duration{time.Second, time.Hour} {
 					b.reads = 0
-					b.Look(t.Context())()
+					b.Refresh(t.Context(), 0)()
 					b.check(5, 1)
 				}
 			})

@@ -23,7 +23,7 @@ func Example() {
 	fmt.Println(set("ingest", "20/1h"))
 
 	f := &live.Follower{Table: settings, Guards: limits.All}
-	f.Look(ctx)()
+	f.Refresh(ctx, 0)()
 	code, _ := limits.Posts.Activity("create_post")
 	now, _ := f.Limits().Activity(code)
 	fmt.Printf("%s in the code, %s now\n", code.Limit, now.Limit)

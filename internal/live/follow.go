@@ -15,28 +15,27 @@ import (
 
 const (
 	every    = 30 * time.Second      // how long an instance uses its settings before it reads the table again
-	again    = 5 * time.Second       // how long it waits after a look that failed
-	patience = time.Second           // how long one look may take
-	share    = 20                    // LookAlone waits for at most 1/share of the time
-	grace    = 20 * time.Millisecond // how long a finished answer waits for a look, which Lambda would freeze after the response
+	again    = 5 * time.Second       // how long it waits after a read that failed
+	patience = time.Second           // how long one read may take
+	share    = 20                    // wait takes at most 1/share of the time, or grace if that is longer
+	grace    = 20 * time.Millisecond // how long a finished answer waits for a read, which Lambda would freeze after the response
 )
 
 // A Follower keeps an instance's limits up to date. At most every 30 s it reads
-// the settings, which is called a look. A look runs at the same time as a
-// decision, and its limits apply from the next decision on. If a look fails, or
-// finds a document that cannot be read, the last good limits stay in force, and
-// the next look is due 5 s later.
+// the settings, at the same time as a decision. The limits that it finds apply
+// from the next decision on. If a read fails, or the document makes no sense, the
+// last good limits stay in force, and the next read is due 5 s later.
 type Follower struct {
 	Table  Table
 	Guards limits.Guards    // the guards whose limits the settings change
-	Log    *slog.Logger     // gets a line for each look that fails; nil for none
+	Log    *slog.Logger     // gets a line for each read that fails; nil for none
 	Now    func() time.Time // nil means time.Now
 
-	last   atomic.Pointer[Limits]
-	mu     sync.Mutex
-	looked time.Time     // when the last look began
-	rest   time.Duration // how long after that the next one is due
-	seen   snapshot      // the document from which last was made
+	last  atomic.Pointer[Limits]
+	mu    sync.Mutex
+	began time.Time     // when the last read began
+	rest  time.Duration // how long after that the next one is due
+	seen  snapshot      // the document from which last was made
 }
 
 // A snapshot is a settings document and its version. The zero snapshot means
@@ -64,7 +63,7 @@ func (s snapshot) settings() (Settings, error) {
 	return Parse(s.document)
 }
 
-// Limits returns the limits that the last good look found. Before that, and for
+// Limits returns the limits that the last good read found. Before that, and for
 // a nil Follower, it returns nil: the code's limits apply.
 func (f *Follower) Limits() *Limits {
 	if f == nil {
@@ -73,33 +72,27 @@ func (f *Follower) Limits() *Limits {
 	return f.last.Load()
 }
 
-// Look starts a look if one is due, beside a request of the caller's own to the
-// table. The caller calls wait when its own answer is ready. Wait gives a look
-// that is still running 20 ms more, but not longer than ctx lasts.
-func (f *Follower) Look(ctx context.Context) (wait func()) { return f.start(ctx, false) }
-
-// LookAlone is Look for a caller that does not ask the table. If all requests of
-// an instance are such ones, each look would be frozen before it ends. So wait
-// gives the look 1 s, but at most a twentieth of the time since the last look.
-// For example, in an outage a look is due after 5 s, and wait takes 250 ms.
-func (f *Follower) LookAlone(ctx context.Context) (wait func()) { return f.start(ctx, true) }
-
-// start starts a look if one is due.
-func (f *Follower) start(ctx context.Context, alone bool) (wait func()) {
+// Refresh reads the settings in the background if a read is due. The caller calls
+// wait when its own answer is ready. Wait gives a read that is still running at
+// most 20 ms more, and not longer than ctx lasts.
+//
+// That is enough for a caller that asks the table too. For one that does not, 20
+// ms could always be too short, and Lambda would freeze each read before it ends.
+// Such a caller passes how long it can wait at most, such as a second. Wait then
+// takes up to that, but at most a twentieth of the time since the last read. For
+// example, in an outage a read is due after 5 s, and wait takes 250 ms.
+func (f *Follower) Refresh(ctx context.Context, longest time.Duration) (wait func()) {
 	age, due := f.due()
 	if !due {
 		return func() {}
 	}
-	most := grace
-	if alone {
-		most = max(grace, min(patience, age/share))
-	}
+	longest = max(grace, min(longest, age/share))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
-		if err := f.look(ctx); err != nil {
+		if err := f.refresh(ctx); err != nil {
 			f.warn(ctx, "read", err)
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -110,12 +103,12 @@ func (f *Follower) start(ctx context.Context, alone bool) (wait func()) {
 		select {
 		case <-done:
 		case <-ctx.Done():
-		case <-time.After(most):
+		case <-time.After(longest):
 		}
 	}
 }
 
-// due reports whether it is time for a look. If so, it counts the look as begun,
+// due reports whether it is time for a read. If so, it counts the read as begun,
 // and returns how long ago the one before began.
 func (f *Follower) due() (age time.Duration, ok bool) {
 	if f == nil {
@@ -127,11 +120,11 @@ func (f *Follower) due() (age time.Duration, ok bool) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	age = now.Sub(f.looked) // the longest possible time before the first look
+	age = now.Sub(f.began) // the longest possible time before the first read
 	if 0 <= age && age < f.rest {
 		return 0, false
 	}
-	f.looked, f.rest = now, every
+	f.began, f.rest = now, every
 	return age, true
 }
 
@@ -144,7 +137,7 @@ func (f *Follower) Read(ctx context.Context) error {
 	return f.follow(ctx, found)
 }
 
-// look reads the settings with eventual consistency, which costs half as much.
+// refresh reads the settings with eventual consistency, which costs half as much.
 // Such a read may return an older document than the last one, or none. But an
 // operator may also have deleted the document or restored an older one. One
 // consistent read tells the two cases apart:
@@ -154,7 +147,7 @@ func (f *Follower) Read(ctx context.Context) error {
 //	7     6     7: the read was stale, 7 stays
 //	7     6     6: an operator restored version 6, follow it
 //	7     none  none: an operator deleted the document, no live limits
-func (f *Follower) look(ctx context.Context) error {
+func (f *Follower) refresh(ctx context.Context) error {
 	found, err := read(ctx, f.Table, false)
 	if err != nil {
 		return err

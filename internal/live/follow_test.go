@@ -1,7 +1,6 @@
 package live_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -36,7 +35,7 @@ func (b bench) look(limit int64, reads int) {
 	b.t.Helper()
 	time.Sleep(30 * time.Second)
 	b.reads = 0
-	b.Look(b.t.Context())()
+	b.Refresh(b.t.Context(), 0)()
 	b.check(limit, reads)
 }
 
@@ -54,14 +53,14 @@ func TestLimitsAreFollowed(t *testing.T) {
 		b.set("20/1m")
 		b.check(10, 0) // the code's, before the first look
 		b.look(20, 1)
-		b.Look(t.Context())()
+		b.Refresh(t.Context(), 0)()
 		b.check(20, 1) // another request at the same moment
 		b.set("5/1m")
 		time.Sleep(29 * time.Second)
-		b.Look(t.Context())()
+		b.Refresh(t.Context(), 0)()
 		b.check(20, 0) // not due yet
 		time.Sleep(time.Second)
-		b.Look(t.Context())()
+		b.Refresh(t.Context(), 0)()
 		b.check(5, 1)
 		b.look(5, 1) // nothing new
 	})
@@ -96,14 +95,14 @@ func TestALookThatFailedIsRepeatedSoon(t *testing.T) {
 		b.err = nil
 		time.Sleep(4 * time.Second)
 		b.reads = 0
-		b.Look(t.Context())()
+		b.Refresh(t.Context(), 0)()
 		b.check(10, 0) // not due yet
 		time.Sleep(time.Second)
-		b.Look(t.Context())()
+		b.Refresh(t.Context(), 0)()
 		b.check(5, 1)
 		time.Sleep(29 * time.Second)
 		b.reads = 0
-		b.Look(t.Context())()
+		b.Refresh(t.Context(), 0)()
 		b.check(5, 0) // a look that succeeded lasts for 30 s
 	})
 }
@@ -172,7 +171,7 @@ func TestASlowLookDoesNotDelayTheAnswer(t *testing.T) {
 		b := newBench(t)
 		b.set("20/1m")
 		b.slow = 500 * time.Millisecond
-		b.takes(b.Look, 20*time.Millisecond)
+		b.takes(0, 20*time.Millisecond)
 		if b.Limits() != nil {
 			t.Error("the look ended before it could")
 		}
@@ -190,26 +189,26 @@ func TestALookAloneIsWaitedFor(t *testing.T) {
 		b := newBench(t)
 		b.set("20/1m")
 		b.slow = 900 * time.Millisecond
-		b.takes(b.LookAlone, 900*time.Millisecond)
+		b.takes(time.Second, 900*time.Millisecond)
 		b.check(20, 1)
-		b.takes(b.LookAlone, 0) // not due
+		b.takes(time.Second, 0) // not due
 		b.err = errors.New("away")
 		b.slow = 999 * time.Millisecond
 		time.Sleep(29100 * time.Millisecond)
-		b.takes(b.LookAlone, 999*time.Millisecond)
+		b.takes(time.Second, 999*time.Millisecond)
 		time.Sleep(4001 * time.Millisecond)
 		for range 3 { // a look that failed is repeated after 5 s
-			b.takes(b.LookAlone, 250*time.Millisecond)
+			b.takes(time.Second, 250*time.Millisecond)
 			time.Sleep(4750 * time.Millisecond)
 		}
 	})
 }
 
-// takes checks how long an answer waits for a look.
-func (b bench) takes(look func(context.Context) func(), want time.Duration) {
+// takes checks how long an answer waits for a look, which it can do until longest.
+func (b bench) takes(longest, want time.Duration) {
 	b.t.Helper()
 	began := time.Now()
-	look(b.t.Context())()
+	b.Refresh(b.t.Context(), longest)()
 	if took := time.Since(began); took != want {
 		b.t.Errorf("the answer waited %v, want %v", took, want)
 	}

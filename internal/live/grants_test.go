@@ -24,7 +24,7 @@ func TestGrants(t *testing.T) {
 		return s.Grant(grant("u2", "admin", "", 3), now)
 	})
 	f := &Follower{Table: table, Guards: limits.All}
-	f.Look(t.Context())()
+	f.Refresh(t.Context(), 0)()
 	for _, tt := range []struct {
 		user       string
 		after      time.Duration

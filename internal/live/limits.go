@@ -94,8 +94,7 @@ func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) 
 // Limits applies the settings to the code's guards. What the code can't follow,
 // for example after a deploy or an edit by hand, must not stop the rest. It keeps
 // the value that it had in last, which may be nil, or else the code's. The
-// problems name it. They can contain user ids after an edit by hand, so they are
-// not for a log.
+// problems name it. They can contain user ids, so they are not for a log.
 func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problems []error) {
 	l = &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant)}
 	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {

@@ -42,7 +42,7 @@ func TestALookThatFailsIsLogged(t *testing.T) {
 		}{{errors.New("away"), 1}, {nil, 1}, {&DocumentError{Cause: errors.New("canary-user-4711")}, 2}, {nil, 2}} {
 			b.err = tt.err
 			time.Sleep(30 * time.Second)
-			b.Look(t.Context())()
+			b.Refresh(t.Context(), 0)()
 			if got := strings.Count(log.String(), `level=WARN msg="live limits not followed" not=read`); got != tt.lines || strings.Contains(log.String(), "canary") {
 				t.Errorf("after %v: %d lines, want %d:\n%s", tt.err, got, tt.lines, log)
 			}

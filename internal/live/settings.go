@@ -4,11 +4,9 @@
 // grants of a role or a tier to a user. They are kept in a [Table]. Operators
 // change them with [Edit], which refuses a change that the code could not
 // apply. Each instance of a guard has a [Follower], which applies a change
-// within 30 s. [Limits.Terms] is the one place that works out what is in force
-// for a user at a time.
+// within 30 s. [Limits.Terms] is the one place that works out what is in force.
 //
-// For example, this document changes the limits of one activity and stops
-// counting another:
+// For example, one activity has other limits, and another one is not counted:
 //
 //	{"activities": {
 //	    "create_post": {"limit": "20/1m", "tiers": {"premium": "40/1m"}},
@@ -266,9 +264,8 @@ func Read(ctx context.Context, t Table) (s Settings, version int64, err error) {
 }
 
 // Edit calls edit with the current settings, checks what edit changed, and
-// stores the settings that edit returned. It fills in the version of c, and
-// stamps what was changed with its name, time and reason. If c has no time, the
-// changes have no stamp.
+// stores the settings that edit returned. It fills in the version of c, and stamps
+// what was changed with its name, time and reason. Without a time there is no stamp.
 func Edit(ctx context.Context, t Table, guards limits.Guards, c Change, edit func(Settings) (Settings, error)) error {
 	before, version, err := Read(ctx, t)
 	if err != nil {

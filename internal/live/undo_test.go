@@ -49,7 +49,7 @@ func undo(t *testing.T, code, live string, longest time.Duration) {
 	n := 0
 	check := func() ratelimit.Decision {
 		t.Helper()
-		f.Look(t.Context())()
+		f.Refresh(t.Context(), 0)()
 		n++
 		a, _ := f.Limits().Activity(act)
 		d, err := l.Check(t.Context(), ratelimit.Request{UserID: "u1", Activity: "act", Policy: a.Limit, Count: 1, ID: fmt.Sprint(n)})
@@ -62,7 +62,7 @@ func undo(t *testing.T, code, live string, longest time.Duration) {
 	}
 	edit(func(s Settings) (Settings, error) { return s.Unset("act", "") })
 	time.Sleep(30 * time.Second) // by then every instance has looked
-	f.Look(t.Context())()
+	f.Refresh(t.Context(), 0)()
 	if a, _ := f.Limits().Activity(act); !a.Limit.Equal(act.Limit) {
 		t.Fatalf("the limit is %q after it was undone, want %q", a.Limit, act.Limit)
 	}

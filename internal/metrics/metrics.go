@@ -123,8 +123,7 @@ func (b *Batch) Add(at time.Time, dimensions []Dimension, values []Value) {
 	}
 }
 
-// apart reports whether two times are at least a second apart. A clock can step
-// back.
+// apart reports whether two times are a second or more apart. A clock can step back.
 func apart(a, b time.Time) bool { return a.Sub(b).Abs() >= time.Second }
 
 func (b *Batch) add(dimensions []Dimension, values []Value) {

@@ -112,9 +112,8 @@ func (p bucket) undo(_, at, n int64, s State) (Update, bool) {
 	}, s[since] <= at && s[tat] >= least
 }
 
-// read returns the figures of s. Wait ends when n actions fit by the interval of
-// p, or when the bucket is full by the interval that s was counted with, whichever
-// comes first.
+// read returns the figures of s. Wait ends when n actions fit by the interval of p,
+// or when the bucket is full by the interval of s, whichever comes first.
 func (p bucket) read(now, n int64, s State) Reading {
 	full := p.full(s)
 	behind := max(0, full-now)

@@ -5,12 +5,10 @@ import "time"
 // Several instances count in one item, each by its own clock, and a write can be
 // on its way for a while. All times that follow from this have their home here.
 const (
-	// ClocksApart is how far the clocks of two instances may be apart. Exactness
-	// relies on it.
+	// ClocksApart is how far two instances' clocks may differ. Exactness relies on it.
 	ClocksApart = 2 * time.Second
 
-	// Late is how late a write can land: the longest time that one decision may
-	// take.
+	// Late is how late a write can land: the longest time of one decision.
 	Late = 5 * time.Second
 
 	// Behind is how far a write can be behind the item, by another clock.

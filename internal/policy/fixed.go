@@ -5,17 +5,15 @@ import (
 	"math"
 )
 
-// fixed allows limit actions in each window of the clock. The first window
-// begins in 1970, each window follows the one before, and all users have the
-// same windows.
+// fixed allows limit actions in each window of the clock. Windows follow one another
+// from 1970 on, and all users have the same ones.
 //
 // Worst case: limit actions at the end of one window and limit at the start of
 // the next one, so twice the limit almost at once.
 //
 // Each window has an item of its own. Its state is activityCount, the number of
-// actions counted. For example, with 3/1m, the third action at 0:59 is allowed,
-// and the fourth one is refused with a wait of 1 s. At 1:00 a new item starts
-// at 0.
+// actions counted. For example, with 3/1m, the third action at 0:59 is allowed, and
+// the fourth one is refused with a wait of 1 s. At 1:00 a new item starts at 0.
 type fixed struct {
 	limit  int64
 	window int64 // milliseconds

@@ -9,8 +9,7 @@ import (
 
 // A kind is one way to limit. Its methods are pure functions of the
 // configuration and the arguments. The methods of [Policy] with the same names
-// describe what they do. The laws in laws_test.go hold for every kind in the
-// list below.
+// describe what they do. The laws in laws_test.go hold for every kind.
 type kind interface {
 	item(now int64) (window, expires int64)
 	take(now, n int64, seed uint64, s State) (Update, bool)
@@ -41,8 +40,7 @@ type Kind struct {
 	anyWindow bool     // limits with different windows can share a count
 }
 
-// kinds lists every way to limit. A new kind is a file of its own and an entry
-// here.
+// kinds lists every way to limit. A new kind is a new file and an entry here.
 var kinds = []Kind{
 	{
 		Name: "fixed", make: makeFixed,
@@ -103,8 +101,7 @@ const Latest = 9_214_646_399_999
 
 // An item keeps an id of 6 bytes for each request of the last 28 s (package
 // ratelimit). With mostRequests in that time it has about 60 KB, and a reservoir
-// about 200 KB. DynamoDB accepts 400 KB, but a write costs one unit for each KB
-// of the whole item.
+// about 200 KB. DynamoDB accepts 400 KB, but a write costs a unit for each KB of the item.
 const mostRequests = 10_000
 
 // checkPace returns an error if a user who uses up r at an even pace has more than

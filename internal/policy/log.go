@@ -23,8 +23,7 @@ import (
 // concurrent requests that take different slots do not make each other fail.
 //
 // For example, with log 3/1h and slot 0 used, a request picks slot 2. Its guard
-// is "slot 2 is free AND top <= 3". A concurrent request that picks slot 1 does
-// not disturb it.
+// is "slot 2 is free AND top <= 3". A concurrent request for slot 1 does not clash.
 //
 // If the limit was lowered, or another tier has a higher one, top can be above
 // the limit. Then slots between the limit and top can be used too, so the guard
@@ -40,8 +39,7 @@ const (
 	mostSlots = 100
 	top       = "top"
 
-	// slotEpoch is 2020 in Unix milliseconds. Counting from there saves a byte
-	// in each slot.
+	// slotEpoch is 2020 in Unix milliseconds, which saves a byte in each slot.
 	slotEpoch = 1_577_836_800_000
 
 	// looseSlots is how many slots a guard can test for "absent or old", which
@@ -95,8 +93,7 @@ func (p log) take(now, n int64, seed uint64, s State) (Update, bool) {
 
 // choose reorders free, which must be in ascending order. It puts n slots below
 // the limit first, which it picks by seed. If the guard tests more slots, the
-// others follow, the highest first, because a guard that tests the highest slots
-// lets top fall.
+// others follow, the highest first, so that top can fall.
 func (p log) choose(free []int64, n, need int, seed uint64) {
 	below, _ := slices.BinarySearch(free, p.limit)
 	var random rand.PCG
@@ -138,11 +135,10 @@ func (p log) isFree(name string, now int64, s State, loose bool) Term {
 	return Missing(name)
 }
 
-// undo deletes n slots whose time is at. Slots of the same millisecond are
-// alike, so it does not matter which ones go. ByID stays false, because a log
-// remembers its slots for longer than the item remembers ids. While the item
-// has the id, the limiter asks for it too. After that, the slots alone are the
-// receipt.
+// undo deletes n slots whose time is at. Slots of the same millisecond are alike,
+// so it does not matter which ones go. ByID stays false, because a log remembers
+// its slots for longer than the item remembers ids. While the item has the id, the
+// limiter asks for it too. After that, the slots alone are the receipt.
 func (p log) undo(now, at, n int64, s State) (Update, bool) {
 	used := at - slotEpoch
 	u := Update{If: make([][]Term, 1)}

@@ -226,8 +226,7 @@ func (p Policy) Due(now, readyAt int64) (onTime, early bool) {
 	return p.queue.kind.(queue).due(now, readyAt)
 }
 
-// IsPlace reports whether readyAt is a time that p can give: the start of a
-// window.
+// IsPlace reports whether p can give the time readyAt: the start of a window.
 func (p Policy) IsPlace(readyAt int64) bool {
 	return p.Queues() && readyAt > 0 && readyAt%p.queue.rate.Window.Milliseconds() == 0
 }
@@ -254,9 +253,8 @@ func (p Policy) single() (kind, bool) {
 }
 
 // latest returns the time at which an action that comes at now is counted. That is
-// now, or a later time that another clock has already written, if that is at most
-// 120 s ahead. All limits count an action at the same time, so one receipt serves
-// them all.
+// now, or a later time that another clock has already written, at most 120 s ahead.
+// All limits count an action at the same time, so one receipt serves them all.
 //
 // For example, a clock that is 2 s ahead takes from a full bucket at 12:00:02.
 // At 12:00:01 another clock counts one more action. Its receipt is 12:00:02,

@@ -27,9 +27,8 @@ import "fmt"
 //
 // Each update gives its place in one certain window, and its guard holds only
 // while that window is the right one. So the update knows its ReadyAt before it
-// is applied. The item keeps ReadyAt with the request's id, and a repeat of the
-// request gets the same time. A place that nobody uses is lost when its window
-// ends.
+// is applied. The item keeps ReadyAt with the request's id, and a repeat gets the
+// same time. A place that nobody uses is lost when its window ends.
 type reservoir struct {
 	limit  int64
 	window int64 // milliseconds
@@ -72,8 +71,7 @@ func (p reservoir) take(now, _ int64, _ uint64, s State) (Update, bool) {
 	}, window <= p.last(now)
 }
 
-// first returns the update that gives the first place of the window that starts
-// then.
+// first returns the update that gives the first place of the window from start on.
 func (p reservoir) first(start int64, guard Term) Update {
 	return Update{
 		If:      [][]Term{{guard}},

@@ -21,9 +21,8 @@ import (
 // 10 since 2:00. At 2:15 the window from 1:15 to 2:15 covers 45 minutes of the
 // previous hour. So 10 + 40*3/4 = 40 actions count, and 10 remain.
 //
-// Worst case: twice the limit within one window. The estimate assumes that the
-// actions of the previous period came evenly, but they may all have come at its
-// end.
+// Worst case: twice the limit within one window. The estimate takes the actions of
+// the previous period as even, but they may all have come at its end.
 //
 // Its state is one counter for each period, named c and the period's number.
 // Three counters are kept: those of the current and the previous period, and
@@ -39,12 +38,10 @@ const overlap = int64(Behind / time.Millisecond)
 
 const (
 	// mostSteps is how many steps of the staircase fit in one guard, beside the last
-	// step. Each step takes four of DynamoDB's 300 operators. The other parts of the
-	// guard need the rest.
+	// step. Each takes four of DynamoDB's 300 operators. Other parts need the rest.
 	mostSteps = 64
 
-	// blind is how many old counters an update removes without knowing whether
-	// they exist.
+	// blind is how many old counters an update removes that may not exist.
 	blind = 12
 )
 
@@ -143,8 +140,7 @@ func (p sliding) begun(now int64, s State) int64 {
 
 // forget adds the removal of old counters to u. The counters of the periods k,
 // k-1 and k-2 stay. If s shows older counters, those go. If s is empty, the item
-// may only be unknown. Then the 12 counters before k-2 go, whether they exist or
-// not.
+// may only be unknown. Then the 12 counters before k-2 go, if they exist.
 func (p sliding) forget(u Update, k int64, s State) Update {
 	oldest := k - 2
 	if len(s) == 0 {
@@ -195,8 +191,7 @@ func (p sliding) read(now, n int64, s State) Reading {
 	return r
 }
 
-// wait returns how long it takes until current and the weight of previous are
-// at most most.
+// wait returns how long until current and the weight of previous are at most most.
 func (p sliding) wait(now, most, current, previous int64) time.Duration {
 	left := p.left(now)
 	if current <= most { // only the weight of the previous period has to fall
@@ -226,13 +221,11 @@ func (p sliding) highest(now, v int64) int64 { return p.most(p.left(now), v) }
 // most returns the largest number a for which floor(a*b/window) is at most v.
 func (p sliding) most(b, v int64) int64 { return ((v+1)*p.window+b-1)/b - 1 }
 
-// weight returns floor(y*z): how many of y actions of the previous period count
-// at now.
+// weight returns floor(y*z): how many of the previous period's y actions count.
 func (p sliding) weight(now, y int64) int64 { return scale(y, p.left(now), p.window, 0) }
 
-// left returns how many milliseconds of this period are still to come, 1 to
-// window. The sliding window covers as much of the previous period, so z is
-// left/window.
+// left returns how many milliseconds of this period are still to come, 1 to window.
+// The window covers as much of the previous period, so z is left/window.
 func (p sliding) left(now int64) int64 { return p.window - now%p.window }
 
 func (p sliding) key(now int64) int64 { return now / p.window }

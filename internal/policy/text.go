@@ -18,9 +18,8 @@ import (
 //	keep 1h    bucket: how long an idle item is kept at least
 //	ahead 15m  reservoir: how far ahead it gives places; default: not at all
 //
-// A window and the values of keep and ahead are a whole number and a unit: ms,
-// s, m, h or d. Several limits are separated by commas, and each has a name
-// before a colon.
+// A window and the values of keep and ahead are a whole number and a unit: ms, s,
+// m, h or d. Commas separate several limits, each with a name before a colon.
 func Parse(text string) (Policy, error) {
 	var rates []Rate
 	for part := range strings.SplitSeq(text, ",") {
@@ -211,8 +210,7 @@ func span(d time.Duration) string {
 	return d.String()
 }
 
-// parseSpan reads a time, at most longestWindow. It returns 0 if text is not a
-// time.
+// parseSpan reads a time of at most longestWindow. It returns 0 for other texts.
 func parseSpan(text string) time.Duration {
 	digits := strings.TrimRight(text, "dhms")
 	for _, u := range units {

@@ -98,8 +98,7 @@ func (t Term) Holds(s State) bool {
 	return t.From <= v && v <= t.To
 }
 
-// Apply returns a copy of s with the acts of u performed. It does not look at
-// the guard.
+// Apply returns a copy of s after the acts of u. It does not look at the guard.
 func (u Update) Apply(s State) State {
 	after := maps.Clone(s)
 	if after == nil {
@@ -109,8 +108,7 @@ func (u Update) Apply(s State) State {
 	return after
 }
 
-// ApplyTo performs the acts of u in s, which must not be nil. It does not look
-// at the guard.
+// ApplyTo performs the acts of u in s, which must not be nil, without a look at the guard.
 func (u Update) ApplyTo(s State) {
 	for _, a := range u.Acts {
 		switch a.Verb {

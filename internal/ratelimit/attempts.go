@@ -22,16 +22,10 @@ type attempts struct {
 	requests int         // sent so far; a probe counts as one
 	probing  bool        // a probe is sent, whose failure keeps a circuit open and opens none
 	busy     *StoreError // the last answer of the class NotApplied; nil: there was none
-
-	learnt
-}
-
-// learnt is what the attempts of a decision have shown.
-type learnt struct {
-	answered bool      // whether the store has answered with an item
-	item     Item      // the last item, if answered
-	asked    time.Time // when the attempt that brought the item began
-	amount   amount    // how many actions a counted id stands for
+	answered bool        // the store has answered with an item
+	item     Item        // the last item, if answered
+	asked    time.Time   // when the attempt that brought the item began
+	amount   amount      // how many actions a counted id stands for
 }
 
 // An amount is how many actions a decision took, if its id is found in the item.
@@ -42,15 +36,13 @@ type learnt struct {
 // For example, a partial request asks for 3 actions, and the answer is lost. The
 // next answer shows that the request is not counted and that 2 fit. So plain stays
 // 3, and the next attempt asks for 2 and keeps the note 2 with its id. If the id
-// is found later with this note, 2 actions were taken. If it is found without a
-// note, 3 were taken.
+// is found later with this note, 2 actions were taken, and without a note 3.
 type amount struct {
 	plain  int64 // what an id without a note stands for
 	unsure bool  // an update had an unknown outcome, so it may have been performed
 }
 
-// note returns the note that an attempt for n actions keeps with its id. 0: it
-// keeps no note.
+// note returns the note that an attempt for n actions keeps with its id; 0: none.
 func (a *amount) note(n int64) int64 {
 	if !a.unsure {
 		a.plain = n
@@ -76,13 +68,6 @@ func (t *attempts) carryOut(q *question, known policy.State) (Decision, error) {
 	default: // Check
 		return t.check(q, known)
 	}
-}
-
-// CircuitOpen reports whether the circuit breaker is open. While it is open,
-// only one decision in 5 s asks the store.
-func (l *Limiter) CircuitOpen() bool {
-	table, _ := l.CircuitProbed(Key{})
-	return !table.IsZero()
 }
 
 // check counts q in the store. Each turn of its loop sends one update and looks
@@ -127,10 +112,7 @@ func (t *attempts) check(q *question, known policy.State) (Decision, error) {
 
 // status reads the item and decides without counting.
 func (t *attempts) status(q *question) (Decision, error) {
-	item, err := t.read(q.write.Key)
-	if err == nil {
-		err = q.readable(item)
-	}
+	item, err := t.readFor(q)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -147,10 +129,7 @@ func (t *attempts) status(q *question) (Decision, error) {
 // plans again from the item that came back. It ends without an update if the
 // check does not count in the item.
 func (t *attempts) release(q *question) (Decision, error) {
-	item, err := t.read(q.write.Key)
-	if err == nil {
-		err = q.readable(item)
-	}
+	item, err := t.readFor(q)
 	for err == nil {
 		undo, ok := q.undo(item)
 		if !ok {
@@ -173,18 +152,19 @@ func (t *attempts) release(q *question) (Decision, error) {
 	return q.decision(item.State, q.Count), nil
 }
 
-// readable returns an error if item has an attribute that the policy uses and
+// readFor reads the item of q. It returns an error if the policy uses an attribute
 // that could not be read.
-func (q *question) readable(item Item) error {
-	if len(item.Unread) == 0 {
-		return nil
+func (t *attempts) readFor(q *question) (Item, error) {
+	item, err := t.read(q.write.Key)
+	if err != nil || len(item.Unread) == 0 {
+		return item, err
 	}
 	w := q.write
 	w.Update, _ = q.take(nil, q.Policy.Most()) // this update names every attribute of the policy
 	if attr := item.unreadable(w); attr != "" {
-		return unreadable(attr)
+		return item, unreadable(attr)
 	}
-	return nil
+	return item, nil
 }
 
 // undo plans to give back the request's actions in item. It returns false if they
@@ -198,9 +178,6 @@ func (q *question) readable(item Item) error {
 //	12:00:01  release r1         given back; item keeps "release 12:00:00 r1"
 //	12:00:02  check r1           counted again
 //	12:00:03  the release again  its id is in the item, so nothing changes
-//
-// The item forgets the id of a release after 21 to 28 s. A late copy of an
-// attempt arrives within 5 s.
 //
 // A log remembers its actions for longer than their ids. When the ids are gone,
 // slots with the time of the receipt are enough.
@@ -223,8 +200,7 @@ func (q *question) undo(item Item) (Write, bool) {
 	return back, !released
 }
 
-// oneAttempt is the budget for a store in memory: each request is sent once and
-// has no time limit.
+// oneAttempt is the budget for a store in memory: one attempt without a time limit.
 type oneAttempt struct{}
 
 func (oneAttempt) Next(_ context.Context, failed bool) (time.Duration, bool) { return 0, !failed }
@@ -232,17 +208,17 @@ func (oneAttempt) Next(_ context.Context, failed bool) (time.Duration, bool) { r
 // begin starts the time of the decision. The caller must call stop.
 func (t *attempts) begin() (stop context.CancelFunc) {
 	l := t.limiter
-	if l.Attempts != nil {
+	stop = func() {}
+	switch {
+	case l.Attempts != nil:
 		t.budget = l.Attempts()
-		return func() {}
-	}
-	if l.Timeout == 0 {
+	case l.Timeout == 0:
 		t.budget = oneAttempt{}
-		return func() {}
+	default:
+		t.ctx, stop = context.WithTimeout(t.ctx, l.Timeout)
+		deadline, _ := t.ctx.Deadline()
+		t.budget = &retry.Budget{Deadline: deadline, Connected: l.connected.Load}
 	}
-	t.ctx, stop = context.WithTimeout(t.ctx, l.Timeout)
-	deadline, _ := t.ctx.Deadline()
-	t.budget = &retry.Budget{Deadline: deadline, Connected: l.connected.Load}
 	return stop
 }
 
@@ -269,8 +245,7 @@ func (t *attempts) update(w Write) (item Item, done bool, err error) {
 	return item, done, nil
 }
 
-// nameUnreadable reads the item to find the attribute that the store could not
-// update.
+// nameUnreadable reads the item to find the attribute that cannot be updated.
 func (t *attempts) nameUnreadable(w Write, e *StoreError) error {
 	item, err := t.read(w.Key)
 	if err != nil {

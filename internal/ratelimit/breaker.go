@@ -41,6 +41,12 @@ type breaker struct {
 // 5 MB. If there are more, an arbitrary circuit closes.
 const mostThrottled = 10_000
 
+// CircuitOpen reports whether the circuit of the table is open.
+func (l *Limiter) CircuitOpen() bool {
+	table, _ := l.CircuitProbed(Key{})
+	return !table.IsZero()
+}
+
 // CircuitProbed returns when the circuits of the table and of k were last probed
 // or opened. The zero time stands for a closed circuit.
 func (l *Limiter) CircuitProbed(k Key) (table, key time.Time) {
@@ -87,11 +93,9 @@ func (b *breaker) ended(k Key, t *attempts, failed *StoreError, now time.Time) {
 		b.cause = nil
 		delete(b.throttled, k)
 	case t.requests == 0, errors.Is(t.caller.Err(), context.Canceled):
-		// Nothing was sent, or the caller left. Neither says anything about the
-		// store.
+		// Nothing was sent, or the caller left: that says nothing about the store.
 	case t.probing && b.cause == nil:
-		// The circuit of k stays as it is: open, or closed meanwhile by another
-		// answer.
+		// The circuit of k stays open, or closed meanwhile by another answer.
 	case failed.Failure == NotApplied:
 		b.cause = nil // the table answers, if only to say no
 		b.throttle(k, now)
@@ -106,8 +110,7 @@ func (b *breaker) ended(k Key, t *attempts, failed *StoreError, now time.Time) {
 	}
 }
 
-// noState reports whether the store answered, but the answer shows nothing that
-// a memory could keep.
+// noState reports whether the store answered without anything for a memory to keep.
 func (e *StoreError) noState() bool { return e.Failure == Unreadable || e.Failure == Invalid }
 
 // throttle opens the circuit of k, whose Window is 0.

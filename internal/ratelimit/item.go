@@ -30,20 +30,17 @@ type IDs map[string][]Mark
 
 // A Mark is one element of a set of ids. A request without a note has one
 // element, its id. A request with a note has two elements: the id alone, and
-// the id with the note. A repeat of the request does not know the note, and a
-// condition can only look for a whole element, so the repeat looks for the id
-// alone.
+// the id with the note. A repeat does not know the note, and a condition can only
+// look for a whole element, so the repeat looks for the id alone.
 //
-// A note is the place that a reservoir gave, or the number of actions of a
-// partial grant.
+// A note is the place that a reservoir gave, or the number of a partial grant.
 type Mark struct {
 	ID   ID
 	Note int64 // 0: none
 }
 
 // Write returns the item after w, and true. If the ids or the guard of w do not
-// allow it, Write returns the unchanged item and false. No later Write changes
-// the result.
+// allow it, the result is the item as it is, and false. No later Write changes it.
 func (i Item) Write(w Write) (Item, bool) {
 	if !i.allows(w) {
 		return i, false
@@ -57,8 +54,7 @@ func (i Item) allows(w Write) bool {
 	return !counted && i.has(w.Drop) && w.Update.Holds(i.State)
 }
 
-// perform returns the item after w. Unlike Write, it does not check whether w
-// is allowed.
+// perform returns the item after w. It does not check whether w is allowed.
 func (i Item) perform(w Write) Item {
 	after := Item{State: w.Update.Apply(i.State), IDs: maps.Clone(i.IDs)}
 	if after.IDs == nil {
@@ -105,8 +101,7 @@ func (i Item) has(k Kept) bool {
 	return k.Set == "" || slices.ContainsFunc(i.IDs[k.Set], func(m Mark) bool { return m.ID == k.ID })
 }
 
-// unreadable returns an attribute that w uses and that could not be read, or ""
-// if there is none.
+// unreadable returns an attribute that w uses and that could not be read; "": none.
 func (i Item) unreadable(w Write) string {
 	if len(i.Unread) == 0 {
 		return ""
@@ -126,9 +121,8 @@ func (i Item) unreadable(w Write) string {
 
 // An ID is a request's id as an item keeps it: the first 6 bytes of its SHA-256.
 // In an item with 400 ids, a new id equals one of them with a chance of 1 in
-// 7 * 10^11.
-// Then the request is taken for a repeat, and is not counted. An attacker who
-// looks for two equal ids gains nothing: repeating one id does the same.
+// 7 * 10^11. Then the request is taken for a repeat, and is not counted. Two equal
+// ids are of no use to an attacker: repeating one id does the same.
 type ID [6]byte
 
 // NewID hashes a request's id.
@@ -137,8 +131,7 @@ func NewID(requestID string) ID {
 	return ID(sum[:])
 }
 
-// A Kept is an id and the set in which an item keeps it. The zero Kept means no
-// id.
+// A Kept is an id and the set in which an item keeps it. The zero Kept is no id.
 type Kept struct {
 	Set string // the attribute's name
 	Mark
@@ -189,8 +182,7 @@ const (
 )
 
 // wholeSet is the set of an item that keeps the ids of its checks as long as it
-// lives. The ids of releases are kept for 21 to 28 s there too, or they would
-// add up.
+// lives. That item keeps ids of releases for 21 to 28 s, or they would add up.
 const wholeSet = "ids"
 
 // setNames holds the names i00 to i36 twice. So any 37 consecutive names are a
@@ -203,8 +195,7 @@ var setNames = func() (names [2 * generations]string) {
 	return names
 }()
 
-// IsSet reports whether an attribute with this name is a set of ids: ids, or i00
-// to i99.
+// IsSet reports whether name is that of a set of ids: ids, or i00 to i99.
 func IsSet(name string) bool {
 	if len(name) == 3 && name[0] == 'i' && '0' <= name[1] && name[1] <= '9' {
 		return '0' <= name[2] && name[2] <= '9'
@@ -220,9 +211,8 @@ func (w Write) generation() (number int64, index int) {
 	return number, int(number%generations) + generations
 }
 
-// in returns where w's id is kept in the generation that is this many steps
-// from w's own. The previous generation is -1, the current one 0 and the next
-// one 1.
+// in returns where w's id is kept in the generation that is this many steps from
+// w's own: -1 is the previous one, 0 the current one, and 1 the next one.
 func (w Write) in(steps int) Kept {
 	number, index := w.generation()
 	return Kept{Set: setNames[(index+steps)%len(setNames)], Mark: Mark{ID: w.ID.mixed(number + int64(steps))}}
@@ -248,9 +238,8 @@ func (id ID) number() uint64 {
 // Into returns where w keeps its id. It returns the zero Kept if w keeps none.
 //
 // An update can change each attribute only once. So a write that drops an id
-// from a set keeps its own id in another set in which later writes look. For
-// example, a release that drops an id from i09 in generation 9 keeps its own id
-// in i10.
+// from a set keeps its own in another set in which later writes look. For example,
+// a release in generation 9 that drops an id from i09 keeps its own id in i10.
 func (w Write) Into() Kept {
 	switch {
 	case w.ID == (ID{}):
@@ -285,9 +274,8 @@ func (w Write) LookIn(yield func(Kept) bool) {
 }
 
 // Forget returns the sets that w removes. Six generations stay: the three
-// previous ones, the current one and the next two. A clock that is ahead is in
-// the next generation, and a release by it keeps its id in the one after that
-// (see Into). A write that keeps no id in a generation removes nothing.
+// previous ones, the current one and the next two. A write that keeps no id in a
+// generation removes nothing.
 func (w Write) Forget() []string {
 	if w.ID == (ID{}) || w.Whole {
 		return nil

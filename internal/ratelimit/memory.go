@@ -35,12 +35,9 @@ const DefaultMemory = 64 << 20
 
 // NewMemory returns a Memory that takes at most this many bytes. It always
 // keeps the last key, even if that key alone takes more.
-func NewMemory(most int) *Memory {
-	return &Memory{most: most, byKey: make(map[Key]*list.Element)}
-}
+func NewMemory(most int) *Memory { return &Memory{most: most, byKey: make(map[Key]*list.Element)} }
 
-// Recall returns what is known of k. The zero Known means that nothing is
-// known.
+// Recall returns what is known of k. The zero Known: nothing is known.
 func (m *Memory) Recall(k Key) Known {
 	if m == nil {
 		return Known{}
@@ -215,14 +212,12 @@ func (k Known) find(w Write) (Kept, bool) {
 	return k.Alone.Find(w)
 }
 
-// both returns the decision by Seen or by Alone, whichever restricts the caller
-// more.
+// both returns the decision by Seen or by Alone: the one that restricts more.
 func (k Known) both(decide func(policy.State) Decision) Decision {
 	return tighter(decide(k.Seen.State), decide(k.Alone.State))
 }
 
-// tighter returns the decision that restricts the caller more, marked as one
-// from memory.
+// tighter returns the decision that restricts more, marked as one from memory.
 func tighter(d, other Decision) Decision {
 	if other.Binds(d.Reading) {
 		d = other
@@ -272,7 +267,11 @@ func (k Known) fits(q *question) (after Known, n int64, seen, alone policy.Updat
 // activityCount = 10 takes 15 bytes: the length, 13 letters and the value.
 func pack(b []byte, k Known) []byte {
 	for _, t := range []time.Time{k.Asked, k.Doubted} {
-		b = binary.AppendVarint(b, nanos(t))
+		var nanos int64
+		if !t.IsZero() {
+			nanos = t.UnixNano()
+		}
+		b = binary.AppendVarint(b, nanos)
 	}
 	b = packItem(b, k.Seen)
 	return packItem(b, k.Alone)
@@ -312,16 +311,7 @@ func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// nanos returns t in Unix nanoseconds, or 0 for the zero time.
-func nanos(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixNano()
-}
-
-// A reader reads what pack wrote. The names that it returns share the memory of
-// its text.
+// A reader reads what pack wrote. The names that it returns share its memory.
 type reader struct{ text string }
 
 func (r *reader) item() (i Item) {

@@ -28,8 +28,7 @@ func (r *Request) validate(op Op) error {
 	return nil
 }
 
-// A question is a request at the time at which it is decided. Its methods answer
-// it by a state.
+// A question is a request at the time of its decision. Its methods answer it by a state.
 type question struct {
 	Request
 
@@ -104,8 +103,7 @@ func (q *question) decision(s policy.State, granted int64) Decision {
 	return d
 }
 
-// withReceipt returns what decision returns, and the receipt of actions that are
-// counted now.
+// withReceipt returns what decision returns, with the receipt of actions counted now.
 func (q *question) withReceipt(s policy.State, granted int64) Decision {
 	need := q.Count // how many actions the request waits for
 	switch {
@@ -130,8 +128,7 @@ func (q *question) counted(s policy.State, n, readyAt int64) Decision {
 	return q.delayed(s, q.withReceipt(s, n), readyAt)
 }
 
-// found returns the decision for a request whose id is in the item. There are
-// three cases:
+// found returns the decision for a request whose id is in the item:
 //
 //   - This attempt counted it (done).
 //   - An earlier attempt of this decision had an unknown outcome. Then that
@@ -179,8 +176,7 @@ func (r Request) CountIn(now int64, s policy.State) Decision {
 	return q.counted(s, n, u.ReadyAt)
 }
 
-// delayed returns d if readyAt has come, and otherwise the answer "come at
-// readyAt".
+// delayed returns d if readyAt has come, and otherwise "come at readyAt".
 func (q *question) delayed(s policy.State, d Decision, readyAt int64) Decision {
 	now := q.write.Now
 	if readyAt <= now {
@@ -192,8 +188,7 @@ func (q *question) delayed(s policy.State, d Decision, readyAt int64) Decision {
 	return d
 }
 
-// wouldBe returns the decision that a check would get. N of its actions fit, with
-// the update u.
+// wouldBe returns what a check would get, of which n actions fit, with the update u.
 func (q *question) wouldBe(s policy.State, n int64, u policy.Update) Decision {
 	d := q.decision(s, n)
 	if n == 0 {

@@ -53,8 +53,7 @@ type Decision struct {
 
 	// Reading holds the figures after the decision.
 	//
-	// Limit is 0 if there are no figures: a place was presented, and the store
-	// was not asked.
+	// Limit is 0 without figures: a place was presented, and the store not asked.
 	//
 	// Wait is how long until the same request can pass or, with Partial, until
 	// one more action can. It is 0 if nothing was refused.

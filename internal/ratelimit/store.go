@@ -11,9 +11,8 @@ import (
 // and never retries. Package storetest tests each sentence of this interface.
 type Store interface {
 	// Update performs w in one atomic step. Either all of w happens, if its
-	// guard and its ids allow it, or nothing does. It returns the item after
-	// that step, and whether w was performed. An item that does not exist is
-	// like an empty one.
+	// guard and its ids allow it, or nothing does. It returns the item after that
+	// step, and whether w was performed. A missing item is like an empty one.
 	Update(ctx context.Context, w Write) (Item, bool, error)
 
 	// Read returns the item under k, including every write that was answered
@@ -31,8 +30,7 @@ type Write struct {
 	Update policy.Update
 
 	// ID is the request's id. If the item has it already, the store refuses the
-	// write. Otherwise the item keeps it. The zero ID: there is nothing to look
-	// for or to keep.
+	// write. Otherwise the item keeps it. The zero ID is no id.
 	ID    ID
 	Note  int64 // kept with ID, so that a repeat of the request can read it; 0: no note
 	Whole bool  // the item keeps its ids as long as it lives, and not only for 21 to 28 s
@@ -78,9 +76,8 @@ const (
 	// may succeed, as after throttling or a conflict between replicas.
 	NotApplied
 
-	// Misconfigured means that the request was not performed, and that no
-	// request succeeds until somebody mends the setup: access is denied, or
-	// there is no table.
+	// Misconfigured means that the request was not performed, and none will be
+	// until somebody mends the setup: access is denied, or there is no table.
 	Misconfigured
 
 	// Invalid means that the store can't perform this request, however often it

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	"github.com/cric-talk/guards/internal/retry"
 )
 
@@ -35,9 +36,8 @@ type Swept struct {
 
 // Sweep reads the whole table and deletes each item that has expired, if it is
 // still expired when the delete arrives. The memory it needs does not grow with
-// the table. It reads the table's parts in random order, so that later sweeps
-// reach what this one has no time for. With an error it also returns the work
-// done so far.
+// the table. It reads the table's parts in random order, so that later sweeps reach
+// the rest. With an error it also returns the work done so far.
 func (d *DynamoDB) Sweep(ctx context.Context, o Sweep) (Swept, error) {
 	var mu sync.Mutex
 	total := Swept{Finished: true}
@@ -45,13 +45,11 @@ func (d *DynamoDB) Sweep(ctx context.Context, o Sweep) (Swept, error) {
 		swept, err := d.sweepSegment(ctx, o, segment)
 		mu.Lock()
 		defer mu.Unlock()
-		total = Swept{
-			Scanned:  total.Scanned + swept.Scanned,
-			Stale:    total.Stale + swept.Stale,
-			Deleted:  total.Deleted + swept.Deleted,
-			Users:    total.Users + swept.Users,
-			Finished: total.Finished && swept.Finished,
-		}
+		total.Scanned += swept.Scanned
+		total.Stale += swept.Stale
+		total.Deleted += swept.Deleted
+		total.Users += swept.Users
+		total.Finished = total.Finished && swept.Finished
 		if o.Progress != nil {
 			o.Progress(total)
 		}
@@ -120,8 +118,7 @@ const batchSize = 25
 // deleteAll deletes stale items, of which it needs only the keys, and adds them
 // to swept. In a dry run it only counts them. If o.Now is set, it deletes an
 // item only if the item is still expired when the delete arrives. After a pause
-// it sends throttled items again. It returns whether it got through all items in
-// time.
+// it sends throttled items again. It reports whether it finished in time.
 func (d *DynamoDB) deleteAll(ctx context.Context, items []attributes, o Sweep, swept *Swept) (done bool, err error) {
 	swept.Stale += int64(len(items))
 	if o.DryRun {
@@ -167,8 +164,7 @@ func (d *DynamoDB) deleteBatch(ctx context.Context, batch []attributes, now int6
 		}
 		switch answer.Error.Code {
 		case types.BatchStatementErrorCodeEnumConditionalCheckFailed:
-			// Since the scan, an action was counted in the item, or somebody
-			// deleted it.
+			// An action was counted since the scan, or somebody deleted the item.
 		case types.BatchStatementErrorCodeEnumThrottlingError,
 			types.BatchStatementErrorCodeEnumProvisionedThroughputExceeded,
 			types.BatchStatementErrorCodeEnumRequestLimitExceeded,
@@ -197,4 +193,42 @@ func (d *DynamoDB) deleteStatement(item attributes, now int64) types.BatchStatem
 		parameters = append(parameters, dynamostore.Number(now))
 	}
 	return types.BatchStatementRequest{Statement: &statement, Parameters: parameters}
+}
+
+// Memory sweeps and erases in the embedded store. Its methods finish at once,
+// so they ignore o.Until and o.Progress, and never fail.
+type Memory struct{ Store *memstore.Store }
+
+// Sweep deletes each item that has expired.
+func (m Memory) Sweep(_ context.Context, o Sweep) (Swept, error) {
+	return m.sweep(o, func(_ ratelimit.Key, expires int64) (read, stale bool) { return true, expires < o.Now }), nil
+}
+
+// Erase deletes every item of a user, expired or not. It ignores o.Now.
+func (m Memory) Erase(_ context.Context, user string, o Sweep) (Swept, error) {
+	return m.sweep(o, func(k ratelimit.Key, _ int64) (read, stale bool) { return k.UserID == user, true }), nil
+}
+
+// sweep calls look for each item. It counts the items for which look returns
+// read, and deletes those for which look also returns stale.
+func (m Memory) sweep(o Sweep, look func(k ratelimit.Key, expires int64) (read, stale bool)) Swept {
+	users := make(map[string]bool)
+	swept := Swept{Finished: true}
+	m.Store.DeleteFunc(func(k ratelimit.Key, expires int64) bool {
+		read, stale := look(k, expires)
+		if read {
+			swept.Scanned++
+			users[k.UserID] = true
+		}
+		if !read || !stale {
+			return false
+		}
+		swept.Stale++
+		return !o.DryRun
+	})
+	if !o.DryRun {
+		swept.Deleted = swept.Stale
+	}
+	swept.Users = int64(len(users))
+	return swept
 }

@@ -42,8 +42,7 @@ const (
 
 // Send implements [delayed.Queue]. While there is time, it repeats an attempt
 // that may have failed. That may put the job on the queue twice, which is safe,
-// because consumers drop the second copy. Without the repeat, the job could be
-// lost.
+// because consumers drop the second copy. Otherwise the job could be lost.
 func (q *Queue) Send(ctx context.Context, job guard.Job, delay time.Duration) error {
 	body, err := delayed.Body(job)
 	if err != nil {

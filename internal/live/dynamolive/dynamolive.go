@@ -1,12 +1,10 @@
-// Package dynamolive keeps the live settings in DynamoDB, in the table that
-// also holds the counts.
+// Package dynamolive keeps the live settings in DynamoDB, in the table of counts.
 //
 // The items use the partition key " config". No user has it, because user ids
 // contain no space. One item, "limits", is the current document. Each change
 // has an item of its own, such as "history#001700000000000#000000000007". Its
 // name has the time in Unix milliseconds and the version. The version alone is
-// not unique, because versions start again at 1 after an operator deletes the
-// document.
+// not unique: versions start again at 1 after an operator deletes the document.
 package dynamolive
 
 import (
@@ -46,9 +44,8 @@ var _ live.Table = (*Table)(nil)
 // New returns the settings in the table with this name. It sends no requests.
 func New(client *dynamodb.Client, name string) *Table { return &Table{client: client, table: name} }
 
-// Settings implements [live.Table] with one GetItem. Without the item there is
-// no document. An item with an attribute of another type is a
-// *[live.DocumentError].
+// Settings implements [live.Table] with one GetItem. Without the item there is no
+// document. An attribute of another type is a *[live.DocumentError].
 func (t *Table) Settings(ctx context.Context, consistent bool) ([]byte, int64, error) {
 	out, err := t.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.table, Key: key(settingsKey), ConsistentRead: &consistent})
 	if err != nil {

@@ -168,7 +168,7 @@ func (in *instance) terms(tier string) *terms {
 		return t
 	}
 	in.follow.read, in.follow.failed = false, false
-	in.follower.Look(context.Background())()
+	in.follower.Refresh(context.Background(), 0)()
 	age := in.millis() - in.follow.clock
 	switch {
 	case in.follow.read && !in.follow.failed:

@@ -10,25 +10,27 @@
 // limiter can plan again without a read.
 //
 // An item has its keys userId and activityWindow, the integers of the policy's
-// state, and expiresAt (Unix seconds), which is the table's TTL attribute. The
-// item of one window also has activity, windowKey and createdAt (Unix
-// milliseconds).
+// state, and expiresAt (Unix seconds), which is the table's TTL attribute. A
+// window's item also has activity, windowKey and createdAt (Unix milliseconds).
 //
-// Request ids are kept in binary sets. A window's item has the set ids. The sets
-// i00 to i36 are for 7 s each, in any item. An element is an id of 6 bytes, or
-// an id followed by a note of 8 bytes (see [ratelimit.Mark]). The ids of an
-// earlier version had 8 bytes. They are ignored.
+// Request ids are kept in the binary sets ids and i00 to i36 (see
+// [ratelimit.Write.LookIn]). An element is an id of 6 bytes, or an id followed by
+// a note of 8 bytes. The ids of an earlier version had 8 bytes. They are ignored.
 package dynamostore
 
 import (
 	"context"
 	"errors"
+	"net"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore/dynamohttp"
@@ -111,4 +113,105 @@ func sortKey(k ratelimit.Key) string {
 		return k.Activity
 	}
 	return k.Activity + "#" + strconv.FormatInt(k.Window, 10)
+}
+
+// Table returns the client and the name of the table, for other packages that
+// work on the same table. The client does not retry.
+func (s *Store) Table() (client *dynamodb.Client, name string) { return s.client, s.table }
+
+// Parse reads an item of the table and its key.
+func Parse(attributes map[string]types.AttributeValue) (ratelimit.Key, ratelimit.Item) {
+	var k ratelimit.Key
+	k.UserID = TextOf(attributes[UserID])
+	name, window, _ := strings.Cut(TextOf(attributes[ActivityWindow]), "#")
+	k.Activity = name
+	k.Window, _ = strconv.ParseInt(window, 10, 64) // 0 if the item serves forever
+	return k, parse(attributes)
+}
+
+// Text returns a string attribute.
+func Text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+// Number returns a number attribute.
+func Number(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+// TextOf returns the value of a string attribute, or "" if v is not a string.
+func TextOf(v types.AttributeValue) string {
+	if s, ok := v.(*types.AttributeValueMemberS); ok {
+		return s.Value
+	}
+	return ""
+}
+
+// NumberOf returns the value of a number attribute; false if it is no whole number.
+func NumberOf(v types.AttributeValue) (int64, bool) {
+	s, ok := v.(*types.AttributeValueMemberN)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(s.Value, 10, 64)
+	return n, err == nil
+}
+
+// Classify turns an error of the SDK into a [ratelimit.StoreError], whose
+// Failure shows whether the request may have been applied. Nil stays nil.
+func Classify(err error) error {
+	if err == nil {
+		return nil
+	}
+	failure, what := class(err)
+	return &ratelimit.StoreError{Failure: failure, What: what, Err: err}
+}
+
+// class returns the class of an error and a sentence for callers.
+func class(err error) (ratelimit.Failure, string) {
+	if !sent(err) {
+		return ratelimit.Misconfigured, "the table could not be reached: the AWS settings (credentials, region or endpoint) are incomplete"
+	}
+	answer, answered := errors.AsType[*smithyhttp.ResponseError](err)
+	api, readable := errors.AsType[smithy.APIError](err)
+	if !answered || !readable {
+		return ratelimit.Unknown, "the table did not answer in time"
+	}
+	if _, ok := retry.DefaultThrottleErrorCodes[api.ErrorCode()]; ok {
+		return ratelimit.NotApplied, "the table is throttled"
+	}
+	if answer.HTTPStatusCode() >= 500 {
+		return ratelimit.Unknown, "the table failed"
+	}
+	switch api.ErrorCode() {
+	case "ReplicatedWriteConflictException":
+		return ratelimit.NotApplied, "the table was written in another region at the same time"
+	case "ValidationException":
+		if strings.Contains(api.ErrorMessage(), "incorrect data type") {
+			return ratelimit.Unreadable, "an attribute of the item has the wrong type"
+		}
+	case "ResourceNotFoundException":
+		return ratelimit.Misconfigured, "the table does not exist"
+	case "AccessDeniedException", "UnrecognizedClientException", "ExpiredTokenException",
+		"InvalidSignatureException", "MissingAuthenticationToken", "MissingAuthenticationTokenException":
+		return ratelimit.Misconfigured, "access to the table is denied"
+	}
+	return ratelimit.Invalid, "the table refused the request"
+}
+
+// sent reports whether the request may have left this process. Without
+// credentials, a region or a valid endpoint, the SDK sends nothing.
+func sent(err error) bool {
+	if _, ok := errors.AsType[*dynamohttp.NotSentError](err); ok {
+		return false
+	}
+	_, began := errors.AsType[*smithyhttp.RequestSendError](err)
+	_, answered := errors.AsType[*smithyhttp.ResponseError](err)
+	_, network := errors.AsType[net.Error](err)
+	_, unread := errors.AsType[*smithy.DeserializationError](err)
+	return began || answered || network || unread || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// isFailedCondition reports whether the condition of an update failed.
+func isFailedCondition(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && api.ErrorCode() == "ConditionalCheckFailedException"
 }

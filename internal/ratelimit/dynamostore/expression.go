@@ -1,9 +1,12 @@
 package dynamostore
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"math"
 	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -103,8 +106,7 @@ func (e *expression) attr(name string) string {
 	return alias
 }
 
-// value adds a value to the values and returns its name. The caller appends the
-// value itself.
+// value begins the next value and returns its name. The caller appends the value.
 func (e *expression) value() (name string) {
 	name = valueNames[e.count]
 	e.count++
@@ -196,8 +198,7 @@ func (e *expression) guard(either [][]policy.Term, beside bool) {
 	}
 }
 
-// conjunction writes terms, joined by AND. It puts them in parentheses if there
-// is an OR beside them.
+// conjunction writes terms, joined by AND, in parentheses if an OR is beside them.
 func (e *expression) conjunction(terms []policy.Term, beside bool) {
 	beside = beside && len(terms) > 1
 	if beside {
@@ -214,8 +215,7 @@ func (e *expression) conjunction(terms []policy.Term, beside bool) {
 	}
 }
 
-// term writes a term, such as activityCount <= :3. It leaves out a bound that
-// excludes nothing.
+// term writes a term, such as activityCount <= :3, without bounds that exclude nothing.
 func (e *expression) term(t policy.Term) {
 	attr := e.attr(t.Attr)
 	switch {
@@ -238,4 +238,103 @@ func (e *expression) term(t policy.Term) {
 	if t.OrMissing {
 		e.write(")")
 	}
+}
+
+// update writes the update expression of w: SET, REMOVE, ADD and DELETE, each
+// with a list. It leaves out empty lists.
+func (e *expression) update(w ratelimit.Write) {
+	e.list("SET ")
+	if w.Expires != 0 {
+		e.element(ExpiresAt, " = ", e.number(w.Expires))
+		if w.Key.Window != 0 {
+			e.element(activity, " = ", e.string(w.Key.Activity))
+			e.element(windowKey, " = ", e.number(w.Key.Window))
+			e.element(createdAt, " = if_not_exists("+createdAt+", ", e.number(w.Now), ")")
+		}
+	}
+	for _, a := range w.Update.Acts {
+		if a.Verb == policy.Set {
+			e.element(e.attr(a.Attr), " = ", e.number(a.Value))
+		}
+	}
+	e.list("REMOVE ")
+	for _, name := range w.Forget() {
+		e.element(name)
+	}
+	for _, a := range w.Update.Acts {
+		if a.Verb == policy.Delete {
+			e.element(e.attr(a.Attr))
+		}
+	}
+	e.list("ADD ")
+	if into := w.Into(); into.Set != "" {
+		e.element(e.attr(into.Set), " ", e.elements(into.Mark))
+	}
+	for _, a := range w.Update.Acts {
+		if a.Verb == policy.Add {
+			e.element(e.attr(a.Attr), " ", e.number(a.Value))
+		}
+	}
+	e.list("DELETE ")
+	if w.Drop.Set != "" {
+		e.element(e.attr(w.Drop.Set), " ", e.elements(w.Drop.Mark))
+	}
+}
+
+// list begins a list. Its keyword is written with its first element, if there is one.
+func (e *expression) list(keyword string) {
+	if e.before == comma { // the list before this one has elements
+		e.write(" ")
+	}
+	e.before = keyword
+}
+
+// element writes an element of the list.
+func (e *expression) element(parts ...string) {
+	e.write(e.before)
+	e.write(parts...)
+	e.before = comma
+}
+
+const comma = ", "
+
+// readBody returns the GetItem request of an item, in JSON.
+func readBody(table string, k ratelimit.Key) []byte {
+	b := appendKey(append(make([]byte, 0, 256), '{'), table, k)
+	return append(b, `,"ConsistentRead":true}`...)
+}
+
+// appendKey appends the table and the key of a request.
+func appendKey(b []byte, table string, k ratelimit.Key) []byte {
+	b = appendText(append(b, `"TableName":`...), table)
+	b = appendString(append(b, `,"Key":{"`+UserID+`":`...), k.UserID)
+	b = appendString(append(b, `,"`+ActivityWindow+`":`...), sortKey(k))
+	return append(b, '}')
+}
+
+// appendMember appends the name of a member of an object, after a comma unless it is
+// the first member.
+func appendMember(b []byte, name string) []byte {
+	if len(b) > 0 {
+		b = append(b, ',')
+	}
+	return append(appendText(b, name), ':')
+}
+
+// appendString appends a string attribute.
+func appendString(b []byte, s string) []byte {
+	return append(appendText(append(b, `{"S":`...), s), '}')
+}
+
+// appendText appends a JSON string. User ids, names of activities and names of
+// attributes are ASCII, so it cannot fail.
+func appendText[T string | []byte](b []byte, text T) []byte {
+	b, _ = jsontext.AppendQuote(b, text)
+	return b
+}
+
+// appendBinary appends bytes as DynamoDB writes them in JSON.
+func appendBinary(b, value []byte) []byte {
+	b = base64.StdEncoding.AppendEncode(append(b, '"'), value)
+	return append(b, '"')
 }

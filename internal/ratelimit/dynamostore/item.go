@@ -1,11 +1,15 @@
 package dynamostore
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cric-talk/guards/internal/policy"
@@ -23,8 +27,7 @@ func own(name string) bool {
 
 // parse reads an item. Without attributes it returns the zero Item, because the
 // item does not exist. Item.Unread lists each attribute that should be a whole
-// number or a set of ids, but is not. Such an attribute matters only if a
-// policy uses it.
+// number or a set of ids, but is not. That matters only if a policy uses it.
 func parse(attributes map[string]types.AttributeValue) (item ratelimit.Item) {
 	for name, value := range attributes {
 		if own(name) {
@@ -42,6 +45,42 @@ func parse(attributes map[string]types.AttributeValue) (item ratelimit.Item) {
 		}
 	}
 	return item
+}
+
+// readItem reads the item in the answer to a request, and reports whether there
+// is one. An answer that is not DynamoDB's is a *smithy.DeserializationError: the
+// request may have been applied.
+func readItem(answer []byte) (item ratelimit.Item, found bool, err error) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(answer), jsontext.AllowDuplicateNames(true)) // DynamoDB repeats no name
+	err = members(d, func(name string) error {
+		if name == "Attributes" || name == "Item" {
+			found = true
+			return members(d, func(name string) error { return readAttribute(d, &item, name) })
+		}
+		return d.SkipValue()
+	})
+	if err != nil {
+		return ratelimit.Item{}, false, &smithy.DeserializationError{Err: fmt.Errorf("the answer to a request: %w", err)}
+	}
+	return item, found, nil
+}
+
+// members reads an object. It calls read for each member, to read its value.
+func members(d *jsontext.Decoder, read func(name string) error) error {
+	if open, err := d.ReadToken(); err != nil || open.Kind() != '{' {
+		return errors.Join(err, errors.New("want an object"))
+	}
+	for d.PeekKind() != '}' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		if err := read(name.String()); err != nil {
+			return err
+		}
+	}
+	_, err := d.ReadToken()
+	return err
 }
 
 // readAttribute reads an attribute in JSON, such as {"N":"3"}, as parse does.
@@ -69,8 +108,7 @@ func readAttribute(d *jsontext.Decoder, item *ratelimit.Item, name string) error
 	return err
 }
 
-// readSet reads an array of base64 strings. It reports whether all elements are
-// base64.
+// readSet reads an array of strings, and reports whether all of them are base64.
 func readSet(d *jsontext.Decoder) (set [][]byte, ok bool, err error) {
 	if _, err := d.ReadToken(); err != nil {
 		return nil, false, err
@@ -102,19 +140,23 @@ func addNumber(item *ratelimit.Item, name, text string) bool {
 	return true
 }
 
-// addIDs adds a set to the item's ids, and reports whether it is a set of ids. It
-// leaves out the longer ids of an earlier version: no write looks for them.
+// addIDs adds a set to the item's ids, and reports whether it is a set of ids. Each
+// element is an id, or an id followed by a note. AddIDs leaves out the longer ids
+// of an earlier version: no write looks for them.
 func addIDs(item *ratelimit.Item, name string, set [][]byte) bool {
 	if !ratelimit.IsSet(name) {
 		return false
 	}
 	marks := make([]ratelimit.Mark, 0, len(set))
 	for _, element := range set {
-		m, ok := readMark(element)
-		switch {
-		case ok:
-			marks = append(marks, m)
-		case len(element) != 8 && len(element) != 16: // not an earlier version's id either
+		switch len(element) {
+		case idSize:
+			marks = append(marks, ratelimit.Mark{ID: ratelimit.ID(element)})
+		case idSize + noteSize:
+			note := int64(binary.BigEndian.Uint64(element[idSize:]))
+			marks = append(marks, ratelimit.Mark{ID: ratelimit.ID(element[:idSize]), Note: note})
+		case 8, 16: // an earlier version's
+		default:
 			return false
 		}
 	}
@@ -126,15 +168,3 @@ func addIDs(item *ratelimit.Item, name string, set [][]byte) bool {
 }
 
 const idSize, noteSize = len(ratelimit.ID{}), 8
-
-// readMark reads an element of a set: an id, or an id followed by a note. It
-// returns false if the element is neither.
-func readMark(element []byte) (m ratelimit.Mark, ok bool) {
-	switch len(element) {
-	case idSize:
-		return ratelimit.Mark{ID: ratelimit.ID(element)}, true
-	case idSize + noteSize:
-		return ratelimit.Mark{ID: ratelimit.ID(element[:idSize]), Note: int64(binary.BigEndian.Uint64(element[idSize:]))}, true
-	}
-	return m, false
-}

@@ -26,8 +26,7 @@ type stored struct {
 	expires int64 // Unix seconds
 }
 
-// leastSweep is the number of items below which a Store does not look for
-// expired ones.
+// leastSweep is the number of items from which a Store looks for expired ones.
 const leastSweep = 1024
 
 // Update implements [ratelimit.Store].

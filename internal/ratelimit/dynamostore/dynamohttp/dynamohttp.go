@@ -47,13 +47,10 @@ type Client struct {
 
 // New returns a client with the settings of c: region, endpoint, credentials,
 // HTTP client, and the correction of clocks. It sends no requests.
-func New(c *dynamodb.Client) *Client {
-	return &Client{stock: c, options: c.Options()}
-}
+func New(c *dynamodb.Client) *Client { return &Client{stock: c, options: c.Options()} }
 
-// Do sends body as one request of an operation, such as UpdateItem, and returns
-// the body of the answer. Body is not empty. Table is the name or the ARN of the
-// table that body names.
+// Do sends body as one request of an operation, such as UpdateItem, and returns the
+// answer's body. Body is not empty. Table is the name or the ARN of the table in body.
 //
 // Do returns errors of the same types as the SDK's client:
 //
@@ -184,8 +181,7 @@ func apiError(r *http.Response, body []byte) error {
 	})
 }
 
-// wrap adds the answer to its error, with the id of the request that AWS's support
-// asks for.
+// wrap adds the answer to its error, with the id that AWS's support asks for.
 func wrap(r *http.Response, err error) error {
 	return &awshttp.ResponseError{
 		ResponseError: &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: r}, Err: err},
@@ -193,9 +189,8 @@ func wrap(r *http.Response, err error) error {
 	}
 }
 
-// errorCode returns the name of an error without its namespace and its address. For
-// example, com.amazonaws.dynamodb.v20120810#ThrottlingException is
-// ThrottlingException.
+// errorCode returns the name of an error without its namespace and its address:
+// ThrottlingException for com.amazonaws.dynamodb.v20120810#ThrottlingException.
 func errorCode(name string) string {
 	name, _, _ = strings.Cut(name, ":")
 	return cmp.Or(name[strings.Index(name, "#")+1:], "UnknownError")

@@ -51,8 +51,7 @@ func (c *Client) sign(header http.Header, body []byte, credentials aws.Credentia
 		", SignedHeaders=" + signed + ", Signature=" + hex.EncodeToString(signature)}
 }
 
-// A signingKey signs the requests of one day to one endpoint. It is derived from a
-// secret key.
+// A signingKey, derived from a secret key, signs one day's requests to an endpoint.
 type signingKey struct {
 	secret, day string
 	to          *endpoint
@@ -87,8 +86,7 @@ func hexSHA256(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// An endpoint is where the requests for one table go, and what their signatures
-// name.
+// An endpoint is where the requests for a table go, and what their signatures name.
 type endpoint struct {
 	table, accountID string // what it was resolved for
 	url              url.URL
