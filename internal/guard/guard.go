@@ -115,9 +115,10 @@ func (h *Handler) handle(ctx context.Context, payload []byte) (Answer, error) {
 	return h.Decide(ctx, r)
 }
 
-// Decide answers a request. It adds to the metrics and, if the request is
-// refused or fails, writes a line to the log. The error is an *input.ValidationError
-// or an *input.Unavailable.
+// Decide answers a request, and puts the job of a delayed check on the queue. It
+// adds to the metrics, writes a line to the log about a refusal or a failure, and
+// may read the live limits for the next request. The error is an
+// *input.ValidationError or an *input.Unavailable.
 func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
 	t, err := h.terms(&r)
 	if err != nil {
@@ -203,7 +204,7 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, err
 	}
 	op := r.Op
 	never := (op == Check || op == Status) && r.Count > t.Limit.Most() && !r.Partial
-	if never { // a check or a status in shadow mode: see terms
+	if never { // shadow mode tries a limit below Count: see terms
 		op, asked.Count = Status, t.Limit.Most()
 	}
 	d, err := h.Limiter.Decide(ctx, op, asked)

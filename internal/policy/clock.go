@@ -14,13 +14,17 @@ const (
 	// Behind is how far a write can be behind the item, by another clock.
 	Behind = ClocksApart + Late
 
-	// IDsKept is how long an item keeps a request's id at most: in the set of
-	// the current period of Behind, and in those of the three periods before. So
-	// it keeps an id for 21 to 28 s.
-	IDsKept = 4 * Behind
+	// PeriodsKept is in how many earlier periods of Behind, besides the current
+	// one, an item keeps its requests' ids.
+	PeriodsKept = 3
 
-	// Promised is how long an id is remembered at least, on one clock. A repeat
-	// within that time is counted once, and a release works as long.
+	// IDsKept is how long an item keeps a check's id at most: 28 s. It keeps an id
+	// for at least PeriodsKept periods, which is 21 s.
+	IDsKept = (PeriodsKept + 1) * Behind
+
+	// Promised is how long an id is remembered at least, on one clock, unless its
+	// fixed window ends before. A repeat within that time is counted once, and a
+	// release works as long.
 	Promised = 20 * time.Second
 
 	// ClockSlack is how far two clocks may differ before one of them counts in an
@@ -28,5 +32,5 @@ const (
 	ClockSlack = 120 * time.Second
 )
 
-// The promise is at most three periods. Otherwise this does not compile.
-const _ = uint64(IDsKept - Behind - Promised)
+// An id lasts longer than the promise. Otherwise this does not compile.
+const _ = uint64(PeriodsKept*Behind - Promised)

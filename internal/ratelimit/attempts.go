@@ -42,7 +42,8 @@ type amount struct {
 	unsure bool  // an update had an unknown outcome, so it may have been performed
 }
 
-// note returns the note that an attempt for n actions keeps with its id; 0: none.
+// note records that an attempt for n actions begins, and returns the note that it
+// keeps with its id; 0: none.
 func (a *amount) note(n int64) int64 {
 	if !a.unsure {
 		a.plain = n
@@ -57,7 +58,7 @@ func (a *amount) note(n int64) int64 {
 func (a amount) of(note int64) int64 { return cmp.Or(note, a.plain) }
 
 // carryOut does what q asks for in the store.
-func (t *attempts) carryOut(q *question, known policy.State) (Decision, error) {
+func (t *attempts) carryOut(q *question, shown policy.State) (Decision, error) {
 	switch q.op {
 	case Status:
 		return t.status(q)
@@ -66,7 +67,7 @@ func (t *attempts) carryOut(q *question, known policy.State) (Decision, error) {
 	case Reset:
 		return q.decision(nil, q.Count), t.delete(q.write.Key)
 	default: // Check
-		return t.check(q, known)
+		return t.check(q, shown)
 	}
 }
 
@@ -83,11 +84,11 @@ func (t *attempts) carryOut(q *question, known policy.State) (Decision, error) {
 // For example, 10 of 10/1m are counted and this process knows nothing. The plan
 // for an empty item has the guard activityCount <= 9. The store refuses it and
 // returns the count of 10, in which q does not fit: limited, after one request.
-func (t *attempts) check(q *question, known policy.State) (Decision, error) {
+func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 	w, n := q.write, min(q.Count, q.Policy.Most())
 	var ok bool
-	if w.Update, ok = q.take(known, n); !ok {
-		w.Update, _ = q.take(nil, n) // does not fit what is known, which may be old: plan for an empty item
+	if w.Update, ok = q.take(shown, n); !ok {
+		w.Update, _ = q.take(nil, n) // does not fit what was shown, which may be old: plan for an empty item
 	}
 	for {
 		w.Note = max(w.Update.ReadyAt, t.amount.note(n)) // at most one is set: a queue gives one place at a time
@@ -191,7 +192,7 @@ func (q *question) undo(item Item) (Write, bool) {
 	switch {
 	case u.ByID && (!found || age > promised && kept.Set != wholeSet):
 		return Write{}, false // unknown, released already, or too late
-	case !found && age < remembered:
+	case !found && age < certain:
 		return Write{}, false // unknown, or released already
 	}
 	back := Write{Key: q.write.Key, Update: u, Drop: kept, Now: q.write.Now}
@@ -210,8 +211,8 @@ func (t *attempts) begin() (stop context.CancelFunc) {
 	l := t.limiter
 	stop = func() {}
 	switch {
-	case l.Attempts != nil:
-		t.budget = l.Attempts()
+	case l.NewBudget != nil:
+		t.budget = l.NewBudget()
 	case l.Timeout == 0:
 		t.budget = oneAttempt{}
 	default:
@@ -277,9 +278,9 @@ func (t *attempts) delete(k Key) error {
 // learn records the item that the last attempt brought.
 func (t *attempts) learn(item Item) { t.item, t.asked, t.answered = item, t.began, true }
 
-// send makes attempts until the store answers or the budget ends. After an
-// unknown outcome it makes another attempt only if again is set. The error is a
-// *StoreError.
+// send makes attempts until an answer that another attempt can't change, or until
+// the budget ends. After an unknown outcome it makes another attempt only if again
+// is set. The error is a *StoreError.
 func (t *attempts) send(again bool, request func(context.Context) error) error {
 	failed := &StoreError{Failure: Unknown, What: tooLate, Err: errNoTime}
 	for attempt := 0; ; attempt++ {

@@ -172,7 +172,7 @@ var nothing = policy.Update{
 // as long as the probe. Otherwise the answer only closes the circuit.
 func (t *attempts) probe(key Key) error {
 	l := t.limiter
-	if l.Attempts != nil || l.Timeout == 0 { // nothing runs beside a decision
+	if l.NewBudget != nil || l.Timeout == 0 { // nothing runs beside a decision
 		t.probing = true
 		defer func() { t.probing = false }()
 		return t.refused(key)

@@ -139,7 +139,7 @@ func TestEveryInterleavingCountsExactlyWhatItSays(t *testing.T) {
 // many faults it used.
 func (in *interleaving) decide(t *testing.T, store *faulty, partial bool, name string) (used int) {
 	t.Helper()
-	l := &Limiter{Store: store, Now: in.clock.now, Attempts: func() Budget { a := attempts(mostFaults); return &a }}
+	l := &Limiter{Store: store, Now: in.clock.now, NewBudget: func() Budget { a := attempts(mostFaults); return &a }}
 	r := request(in.policy, "mine", 3)
 	r.Alone, r.Fresh, r.Partial = false, true, partial
 	d, err := l.Check(t.Context(), r)
@@ -182,7 +182,7 @@ func TestEveryInterleavingGivesEachPlaceOnce(t *testing.T) {
 			for _, f := range faults {
 				store.faults = append(store.faults, in.wrap(t, f))
 			}
-			l := &Limiter{Store: store, Now: in.clock.now, Attempts: func() Budget { a := attempts(mostFaults); return &a }}
+			l := &Limiter{Store: store, Now: in.clock.now, NewBudget: func() Budget { a := attempts(mostFaults); return &a }}
 			r := request(p, "mine", 1)
 			r.Alone, r.Fresh = false, true
 			d, err := l.Check(t.Context(), r)

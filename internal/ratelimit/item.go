@@ -169,16 +169,16 @@ type Kept struct {
 // go when the client comes at another time, or with the item.
 const (
 	generation  = int64(policy.Behind / time.Millisecond)
-	earlier     = 3  // previous generations in which a write looks
-	generations = 37 // names
+	earlier     = policy.PeriodsKept // previous generations in which a write looks
+	generations = 37                 // names
 )
 
 // promised is how long an id is remembered at least, in milliseconds, on one
-// clock. A release works as long. Remembered is how long an id is certainly found,
-// also if clocks differ by as much as they may.
+// clock. A release works as long. Certain is how long an id is found, also if clocks
+// differ by as much as they may.
 const (
-	promised   = int64(policy.Promised / time.Millisecond)
-	remembered = promised - int64(policy.ClocksApart/time.Millisecond)
+	promised = int64(policy.Promised / time.Millisecond)
+	certain  = promised - int64(policy.ClocksApart/time.Millisecond)
 )
 
 // wholeSet is the set of an item that keeps the ids of its checks as long as it

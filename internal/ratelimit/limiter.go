@@ -1,6 +1,6 @@
 // Package ratelimit decides whether an action may go ahead. It admits exactly
 // as many actions as the limit says. It counts a request once, even if it is sent
-// again within 20 s.
+// again within 20 s. Only a fixed window that has ended knows no ids any more.
 //
 // A program makes one [Limiter] and asks it about each [Request]:
 //
@@ -61,10 +61,10 @@ type Limiter struct {
 	// Now is the clock that decisions count by. Nil: time.Now.
 	Now func() time.Time
 
-	// Attempts returns the budget of one decision, which times its attempts. It
+	// NewBudget returns the budget of one decision, which times its attempts. It
 	// is for simulations; Timeout is then ignored, for probes too. Nil: each
 	// attempt gets a share of Timeout, and the pauses are random.
-	Attempts func() Budget
+	NewBudget func() Budget
 
 	breaker   breaker
 	connected atomic.Bool // the last attempt was answered, so a connection is open
@@ -79,7 +79,7 @@ type Budget interface {
 	Next(ctx context.Context, failed bool) (time.Duration, bool)
 }
 
-// Decide carries out op for r. If the store gives no answer, the error is a
+// Decide carries out op for r. If the store gives no usable answer, the error is a
 // *StoreError. With r.Alone and a Memory, a check and a status are then decided
 // from memory, without an error. Any other error names a field that is out of range.
 func (l *Limiter) Decide(ctx context.Context, op Op, r Request) (Decision, error) {
@@ -98,7 +98,7 @@ func (l *Limiter) Decide(ctx context.Context, op Op, r Request) (Decision, error
 			return d, nil
 		}
 	}
-	d, sent, err := l.send(ctx, &q, known.shown())
+	d, sent, err := l.askStore(ctx, &q, known.shown())
 	switch {
 	case op == Release || op == Reset:
 		l.Memory.Change(q.write.Key, func(k Known) Known {
@@ -142,11 +142,11 @@ func (l *Limiter) alone(q *question, sent *attempts, known Known) (d Decision) {
 	return d
 }
 
-// send asks the store for the answer to q, unless a circuit breaker is open.
-// Known is the state that the store last showed; nil: none. Afterwards send stores
-// the last answer in the memory. An answer of the class Unreadable or Invalid
+// askStore asks the store for the answer to q, unless a circuit breaker is open.
+// Shown is the state that the store last showed; nil: none. askStore also returns
+// what it sent, and stores the last answer in the memory. An answer of the class Unreadable or Invalid
 // brings no state, so the memory keeps what it has.
-func (l *Limiter) send(ctx context.Context, q *question, known policy.State) (Decision, *attempts, error) {
+func (l *Limiter) askStore(ctx context.Context, q *question, shown policy.State) (Decision, *attempts, error) {
 	key := q.write.Key
 	t := &attempts{limiter: l, ctx: ctx, caller: ctx}
 	probe, cause := l.breaker.enter(key, l.Clock())
@@ -160,7 +160,7 @@ func (l *Limiter) send(ctx context.Context, q *question, known policy.State) (De
 			return Decision{Requests: t.requests}, t, err
 		}
 	}
-	d, err := t.carryOut(q, known)
+	d, err := t.carryOut(q, shown)
 	failed := asStoreError(err)
 	l.breaker.ended(key, t, failed, l.Clock())
 	if t.answered && (failed == nil || !failed.noState()) {

@@ -36,14 +36,15 @@ type question struct {
 	write Write // what the request writes, without the update; its Now is the time
 }
 
-// ask returns the question that r puts at now.
+// ask returns the question that r puts at now. A release can name a check that was
+// counted by a clock ahead; its question is put at the time of the check.
 //
 // A check that presents a place is a different request from the check that got
 // the place, so it needs another id, such as "place 1700000010000 r1". No caller's
 // id contains a space, so no caller can send that id.
 func (r Request) ask(op Op, now int64) question {
 	if ahead := r.At - now; op == Release && 0 < ahead && ahead <= policy.ClockSlack.Milliseconds() {
-		now = r.At // the check was counted by an instance whose clock is ahead
+		now = r.At
 	}
 	window, expires := r.Policy.Item(now)
 	id := r.ID

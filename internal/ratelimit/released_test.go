@@ -102,7 +102,7 @@ func TestALateReleaseGivesBackNothing(t *testing.T) {
 			},
 			pass,
 		}}
-		l := &Limiter{Store: slow, Now: c.now, Attempts: func() Budget { a := attempts(4); return &a }}
+		l := &Limiter{Store: slow, Now: c.now, NewBudget: func() Budget { a := attempts(4); return &a }}
 		c.at(2 * time.Second)
 		if _, err := l.Decide(t.Context(), Release, r); err != nil || late == nil {
 			t.Fatalf("Release: %v", err)

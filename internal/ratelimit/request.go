@@ -7,7 +7,7 @@ type Request struct {
 	UserID   string
 	Activity string
 	Policy   policy.Policy
-	Count    int64  // how many actions: 1 to the policy's Most, or with Partial any number from 1
+	Count    int64  // how many actions: 1 to the policy's Most; with Partial any number from 1; release: 1 to MostReleased
 	Partial  bool   // grant as many of Count as fit, instead of all or nothing
 	ID       string // the request's id, required; a repeat with the same id is not counted again
 	Fresh    bool   // ID was made for this decision, so no earlier decision can have used it
@@ -28,9 +28,9 @@ const (
 	Status Op = "status"
 
 	// Release gives back Count actions of the check whose id is ID and whose
-	// receipt is At. It works for 20 s after the check. Two kinds work longer: a
-	// fixed window with a limit of up to 100 until it ends, and a log as long as
-	// its slots count. A release without an effect is no error.
+	// receipt is At. In a fixed window it works until the window ends, and for at
+	// most 20 s if the limit is above 100. In a log it works as long as the slots
+	// count, and otherwise for 20 s. A release without an effect is no error.
 	//
 	// A release that is sent twice within 20 s gives back once. Don't repeat it
 	// later: on a log, it could then give back another action of the same
@@ -79,7 +79,7 @@ const (
 	Limited     Reason = "limited"
 	Delayed     Reason = "delayed"     // refused now, with a place in a later window
 	Duplicate   Reason = "duplicate"   // a repeat of a request that is already counted
-	Unavailable Reason = "unavailable" // decided from this instance's memory
+	Unavailable Reason = "unavailable" // in an outage: decided from this instance's memory
 	Unlimited   Reason = "unlimited"   // the activity has no limit
 	Bypassed    Reason = "bypassed"    // the caller has a role that is never limited
 	Shadow      Reason = "shadow"      // over the limit, and let through

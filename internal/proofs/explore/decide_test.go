@@ -94,7 +94,7 @@ func (x *explorer) decide(number uint32) ask {
 	r.load(r.told[0].instance)
 	r.limit.Store, r.limit.Now = r, r.now
 	c := x.calls.at(r.told[0].after)
-	r.limit.Attempts = func() ratelimit.Budget { left := budget(c.tries); return &left }
+	r.limit.NewBudget = func() ratelimit.Budget { left := budget(c.tries); return &left }
 	r.run(c)
 	if r.at != len(r.told)-1 {
 		panic("a decision ended before it was told everything: it is not a function of what it is told")

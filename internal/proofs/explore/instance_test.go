@@ -50,7 +50,7 @@ func (r *run) load(number uint32) {
 // one, which closes both, then one that is throttled, and one of another user
 // without an answer.
 func (r *run) circuits(in instance, probed, busy time.Time) {
-	store, now, attempts := r.limit.Store, r.limit.Now, r.limit.Attempts
+	store, now, attempts := r.limit.Store, r.limit.Now, r.limit.NewBudget
 	if !probed.IsZero() || !busy.IsZero() {
 		late := probed
 		if busy.After(late) {
@@ -64,12 +64,12 @@ func (r *run) circuits(in instance, probed, busy time.Time) {
 	if !in.probed.IsZero() {
 		r.ask("other", stranger{errNoAnswer}, in.probed)
 	}
-	r.limit.Store, r.limit.Now, r.limit.Attempts = store, now, attempts
+	r.limit.Store, r.limit.Now, r.limit.NewBudget = store, now, attempts
 }
 
 // ask asks for the status of a user. Only its effect on the circuits matters.
 func (r *run) ask(user string, s stranger, at time.Time) {
-	r.limit.Store, r.limit.Now, r.limit.Attempts = s, func() time.Time { return at }, nil
+	r.limit.Store, r.limit.Now, r.limit.NewBudget = s, func() time.Time { return at }, nil
 	q := ratelimit.Request{UserID: user, Activity: "act", Policy: r.x.policies[0], Count: 1, ID: "other"}
 	_, _ = r.limit.Decide(context.Background(), ratelimit.Status, q)
 }

@@ -121,7 +121,7 @@ func (w *world) cold(i int) {
 		w.limiters[i].Timeout = 100 * time.Millisecond
 		return
 	}
-	w.limiters[i].Attempts = func() ratelimit.Budget { return new(dynamotest.Budget) }
+	w.limiters[i].NewBudget = func() ratelimit.Budget { return new(dynamotest.Budget) }
 }
 
 // step sends one call with faults, and compares its answer with the item.

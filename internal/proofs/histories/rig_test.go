@@ -55,7 +55,7 @@ type instance struct {
 func (in *instance) cold(clock func() time.Time) {
 	in.limiter = &ratelimit.Limiter{
 		Store: in.store, Memory: ratelimit.NewMemory(1 << 20), Now: clock,
-		Attempts: func() ratelimit.Budget { return new(dynamotest.Budget) },
+		NewBudget: func() ratelimit.Budget { return new(dynamotest.Budget) },
 	}
 }
 

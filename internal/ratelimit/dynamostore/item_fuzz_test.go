@@ -47,8 +47,8 @@ func FuzzStoredItem(f *testing.F) {
 		wire.begin(d.below(4) == 0, d.item(p))
 		l := &ratelimit.Limiter{
 			Store: store, Memory: ratelimit.NewMemory(1 << 20),
-			Now:      func() time.Time { return time.UnixMilli(itemTime) },
-			Attempts: func() ratelimit.Budget { return new(tenAttempts) },
+			Now:       func() time.Time { return time.UnixMilli(itemTime) },
+			NewBudget: func() ratelimit.Budget { return new(tenAttempts) },
 		}
 		verbs := []struct {
 			name string
