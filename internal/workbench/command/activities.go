@@ -17,10 +17,8 @@ func (c console) find(name string) (limits.Guard, limits.Activity, error) {
 	}
 	all := c.guards.Activities()
 	if meant, ok := nearest(name, all); ok {
-		return g, a, hint{
-			error:  &input.ValidationError{Field: "activity", Problem: fmt.Sprintf("is %s, did you mean %q?", input.Show(name), meant)},
-			advice: "see guards limits",
-		}
+		problem := fmt.Sprintf("is %s, did you mean %q?", input.Show(name), meant)
+		return g, a, hint{&input.ValidationError{Field: "activity", Problem: problem}, "see guards limits"}
 	}
 	return g, a, input.Invalid("activity", input.Show(name), "one of "+strings.Join(all, ", "))
 }

@@ -24,7 +24,6 @@ type checkCommand struct {
 	storeFlags
 }
 
-// Help returns the text below the command's flags.
 func (checkCommand) Help() string {
 	return `Examples:
   guards check create_post --user u1 --times 12

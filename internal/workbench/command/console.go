@@ -28,14 +28,12 @@ type console struct {
 	now      func() time.Time // decides what is counted and what has expired; nil: time.Now
 }
 
-// printJSON writes v as indented JSON.
 func (c console) printJSON(v any) error {
 	e := json.NewEncoder(c.out)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
 
-// printLine writes v as one line of JSON.
 func (c console) printLine(v any) error { return json.NewEncoder(c.out).Encode(v) }
 
 // The colours, as terminals number them.

@@ -15,7 +15,6 @@ type diffCommand struct {
 	tableFlags
 }
 
-// Help returns the text below the command's flags.
 func (diffCommand) Help() string {
 	return `Examples:
   guards limits diff
@@ -32,13 +31,8 @@ type difference struct {
 	Mode     string `json:"mode,omitzero"`
 }
 
-// Run compares the live limits with the code's.
 func (c *diffCommand) Run(ctx context.Context, con console) error {
-	store, err := c.open(ctx)
-	if err != nil {
-		return err
-	}
-	v, version, err := con.view(ctx, store)
+	v, version, err := c.view(ctx, con)
 	if err != nil {
 		return err
 	}
@@ -92,14 +86,12 @@ type historyCommand struct {
 	tableFlags
 }
 
-// Help returns the text below the command's flags.
 func (historyCommand) Help() string {
 	return `Examples:
   guards limits history
   guards limits history --json`
 }
 
-// Run lists all changes, the newest first.
 func (c *historyCommand) Run(ctx context.Context, con console) error {
 	store, err := c.open(ctx)
 	if err != nil {

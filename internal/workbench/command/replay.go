@@ -31,7 +31,6 @@ type replayCommand struct {
 	JSON     bool     `name:"json" help:"Print one JSON document."`
 }
 
-// Help returns the text below the command's flags.
 func (replayCommand) Help() string {
 	return `Each request is decided at the time that the file gives, and counted in memory.
 A time is Unix seconds, Unix milliseconds or RFC 3339. Several files are read in
@@ -123,9 +122,9 @@ func (c *replayCommand) policy(con console) (policy.Policy, error) {
 	if c.Limit != "" {
 		p, err := policy.Parse(c.Limit)
 		if err != nil {
-			return p, fmt.Errorf("--limit: %w", err)
+			err = fmt.Errorf("--limit: %w", err)
 		}
-		return p, nil
+		return p, err
 	}
 	_, a, err := con.find(c.Activity)
 	if err != nil || !a.Unlimited {
@@ -166,7 +165,6 @@ func (c *replayCommand) print(con console, result any, words func(*strings.Build
 	return err
 }
 
-// writeReport writes a report for people.
 func writeReport(b *strings.Builder, r *replay.Report, width int) {
 	fmt.Fprintf(b, "%s with %s: %s of %s from %s to %s\n\n", r.Activity, r.Policy,
 		several(r.Requests, "request"), several(r.Users, "user"), moment(r.From), moment(r.To))
@@ -261,7 +259,6 @@ func (c *replayCommand) suggest(ctx context.Context, con console, r *replay.Repl
 	return errors.Join(err, c.print(con, got, func(b *strings.Builder) { writeSuggestion(b, got, share) }))
 }
 
-// writeSuggestion writes a suggestion for people.
 func writeSuggestion(b *strings.Builder, s *replay.Suggestion, wanted replay.Share) {
 	is := "is the lowest limit that leaves"
 	if s.Interrupted {

@@ -12,7 +12,6 @@ type versionCommand struct {
 	JSON bool `name:"json" help:"Print one JSON document."`
 }
 
-// Help returns the text below the command's flags.
 func (versionCommand) Help() string {
 	return `A program that was built outside a Git checkout, or by go run, knows no commit.
 
@@ -31,7 +30,6 @@ type build struct {
 	Platform string     `json:"platform"`
 }
 
-// Run prints the version.
 func (c *versionCommand) Run(con console) error {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -110,6 +110,11 @@ func (t *textTable) painted(cell string) {
 	(*t)[last] = append((*t)[last], cell)
 }
 
+// below writes a line of text, and the table below it.
+func (t textTable) below(con console, line string) error {
+	return append(textTable{{line}}, t...).write(con.out, con.width)
+}
+
 // write writes the table. If a line would have more characters than width, the
 // last columns are left out until all lines fit, but never the first column. A
 // width of 0 has room for all.
