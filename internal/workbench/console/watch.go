@@ -233,12 +233,6 @@ func newCall(event, reply []byte, err error) call {
 // without a limit and a bypassed caller have no count.
 func (c *call) counts() bool { return c.Limit > 0 }
 
-// isRequest reports whether the call is a request as replay knows it: a check
-// that was decided on a count, and no repeat of another one.
-func (c *call) isRequest() bool {
-	return c.Op == guard.Check && c.counts() && c.Reason != "duplicate"
-}
-
 const (
 	tick  = 250 * time.Millisecond // how often a stream looks for windows that are due
 	pause = 50 * time.Millisecond  // the shortest time between two parts of a stream

@@ -72,7 +72,8 @@ func (s *Server) Wait() { s.events.Wait() }
 // website.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.isForeign(r) {
-		s.refuse(w, r)
+		s.fail(w, r.URL.Path, http.StatusForbidden, "AccessDeniedException", fmt.Sprintf(
+			"A browser sent this request for the site %s. The functions answer backends, and pages of this server.", input.Show(r.Header.Get("Origin"))))
 		return
 	}
 	s.once.Do(func() {
@@ -135,7 +136,8 @@ func functionContext(r *http.Request, id, name string) context.Context {
 func (s *Server) invoke(ctx context.Context, name string, f Function, payload []byte) (out, tail []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
 	defer cancel()
-	ctx, log := attach(ctx)
+	log := new(invocationLog)
+	ctx = context.WithValue(ctx, logKey{}, log)
 	began := time.Now()
 	out, err = f.Handler.Invoke(ctx, payload)
 	took := time.Since(began)
@@ -302,12 +304,6 @@ func (s *Server) isForeign(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	from, err := url.Parse(origin)
 	return origin != "" && (err != nil || !LoopbackHost(from.Hostname()))
-}
-
-// refuse answers a request of another website.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request) {
-	s.fail(w, r.URL.Path, http.StatusForbidden, "AccessDeniedException", fmt.Sprintf(
-		"A browser sent this request for the site %s. The functions answer backends, and pages of this server.", input.Show(r.Header.Get("Origin"))))
 }
 
 // LoopbackHost reports whether a host's name or address is of this machine only.
