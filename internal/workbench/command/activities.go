@@ -23,8 +23,7 @@ func (c console) find(name string) (limits.Guard, limits.Activity, error) {
 	return g, a, input.Invalid("activity", input.Show(name), "one of "+strings.Join(all, ", "))
 }
 
-// inCode returns the limit of an activity for callers of a tier, in its text
-// form.
+// inCode returns an activity's limit for callers of a tier, in its text form.
 func inCode(a limits.Activity, tier string) string {
 	if a.Unlimited {
 		return "unlimited"

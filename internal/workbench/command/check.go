@@ -73,7 +73,6 @@ func (c *checkCommand) stopped(con console, answered int) error {
 	return errInterrupted
 }
 
-// handler checks the flags and returns the guard to ask.
 func (c *checkCommand) handler(ctx context.Context, con console) (*guard.Handler, error) {
 	if c.Times < 1 {
 		return nil, input.Invalid("--times", fmt.Sprint(c.Times), "at least 1")

@@ -58,7 +58,8 @@ func (f *tableFlags) explain(err error) error {
 		return err
 	}
 	if e, ok := errors.AsType[*unreached](err); ok {
-		return hint{&input.Unavailable{What: e.Error()}, "choose another address with --endpoint or AWS_ENDPOINT_URL_DYNAMODB, or another region with --region"}
+		advice := "choose another address with --endpoint or AWS_ENDPOINT_URL_DYNAMODB, or another region with --region"
+		return hint{&input.Unavailable{What: e.Error()}, advice}
 	}
 	if e, ok := errors.AsType[smithy.APIError](err); !ok || e.ErrorCode() != "ResourceNotFoundException" {
 		return err
@@ -73,8 +74,7 @@ func (f *tableFlags) explain(err error) error {
 	}
 }
 
-// flags returns the flags that choose the table as they were given, each after a
-// space.
+// flags returns the table's flags as they were given, each after a space.
 func (f *tableFlags) flags() (given string) {
 	for _, flag := range []struct{ name, value string }{{"--table", f.Table}, {"--endpoint", f.Endpoint}, {"--region", f.Region}} {
 		if flag.value != "" {

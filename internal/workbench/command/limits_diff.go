@@ -21,8 +21,7 @@ func (diffCommand) Help() string {
   guards limits diff --json`
 }
 
-// A difference is a changed limit or mode of an activity or of one of its
-// tiers.
+// A difference is a changed limit or mode of an activity or of its tier.
 type difference struct {
 	Activity string `json:"activity"`
 	Tier     string `json:"tier,omitzero"`
@@ -63,8 +62,7 @@ func (c *diffCommand) Run(ctx context.Context, con console) error {
 	return t.write(con.out, con.width)
 }
 
-// differences returns what the settings change, in the order of the activities'
-// names.
+// differences returns what the settings change, sorted by activity and tier.
 func (v view) differences() []difference {
 	list := []difference{}
 	for _, name := range slices.Sorted(maps.Keys(v.Activities)) {

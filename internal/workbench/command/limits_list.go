@@ -98,8 +98,7 @@ type grantedTo struct {
 	stamp
 }
 
-// A stamp tells who set something, and when. The zero stamp means that nobody
-// knows.
+// A stamp tells who set something, and when. The zero stamp is an unknown one.
 type stamp struct {
 	Since time.Time `json:"since,omitzero"`
 	By    string    `json:"by,omitzero"`

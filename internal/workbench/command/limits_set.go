@@ -88,8 +88,7 @@ func (unsetCommand) Help() string {
   guards limits unset create_post --tier premium --why "the launch is over"`
 }
 
-// Run undoes what was changed. The activity need not exist in the code any
-// more.
+// Run undoes what was changed, also if the code no longer has the activity.
 func (c *unsetCommand) Run(ctx context.Context, con console) error {
 	store, err := c.open(ctx)
 	if err != nil {

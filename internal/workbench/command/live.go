@@ -32,8 +32,7 @@ type ruling struct {
 	code string // the code's limit, if Limit is set
 }
 
-// rulingOf returns the ruling in the terms of a user. It returns nil if operators
-// changed nothing.
+// rulingOf returns the ruling in a user's terms, or nil if nothing was changed.
 func rulingOf(t live.Terms) *ruling {
 	r := ruling{Mode: t.Mode, Tier: t.Tier, Role: t.Role}
 	if !t.Limit.Equal(t.Code) {
@@ -112,8 +111,7 @@ func (v view) shown(name, tier string) (limit, mode string) {
 	return limit, cmp.Or(mode, o.Mode)
 }
 
-// A change of a limit or a mode. Old and New are what is in force before and
-// after the change.
+// A change of a limit or a mode. Old is in force before it, and New after it.
 type change struct {
 	Activity string `json:"activity"`
 	Tier     string `json:"tier,omitzero"`

@@ -77,7 +77,6 @@ func (c *newCommand) Run(con console) (err error) {
 	return nil
 }
 
-// request reads the words and the limits.
 func (c *newCommand) request() (r scaffold.Request, err error) {
 	words := c.Words
 	if c.Guard != "" {
@@ -116,7 +115,6 @@ func (c *newCommand) known(guards limits.Guards, r scaffold.Request) error {
 	return hint{fmt.Errorf("there is no guard %q, want one of %s", r.Guard, strings.Join(names, ", ")), "leave out --guard to make a new guard"}
 }
 
-// next tells what to do after the command.
 func (c *newCommand) next(con console, r scaffold.Request) {
 	if c.DryRun {
 		con.note("nothing was written, because of --dry-run")

@@ -52,11 +52,6 @@ func (c *replayCommand) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	if c.Plot != "" {
-		if err := checkTarget(c.Plot); err != nil {
-			return err
-		}
-	}
 	in, err := openRecord(ctx, c.Files, c.Plot != "")
 	if err != nil {
 		return err
@@ -117,7 +112,6 @@ func (c *replayCommand) validate(con console) (all []policy.Policy, o traffic.Op
 	return all, o, c.check()
 }
 
-// policy returns the limit to replay.
 func (c *replayCommand) policy(con console) (policy.Policy, error) {
 	if c.Limit != "" {
 		p, err := policy.Parse(c.Limit)
@@ -151,10 +145,12 @@ func (c *replayCommand) check() error {
 	if c.Suggest != "" && (c.Plot != "" || len(c.Compare) > 0) {
 		return errors.New("--suggest goes without --plot and --compare: give these with the suggestion as --limit")
 	}
+	if c.Plot != "" {
+		return checkTarget(c.Plot)
+	}
 	return nil
 }
 
-// print prints a result as JSON or, for people, in words.
 func (c *replayCommand) print(con console, result any, words func(*strings.Builder)) error {
 	if c.JSON {
 		return con.printJSON(result)
@@ -177,7 +173,12 @@ func writeReport(b *strings.Builder, r *replay.Report, width int) {
 	}
 	if r.HeldUp > 0 {
 		fmt.Fprintf(b, "\n%s held up, for up to %s; the most:\n\n", several(r.HeldUp, "user"), inWords(r.LongestWaitMs))
-		_ = worst(r.Worst).write(b, width) // a Builder takes everything
+		var t textTable
+		t.row("USER", "REQUESTS", "ALLOWED", "REFUSED", "DELAYED", "LONGEST WAIT")
+		for _, u := range r.Worst {
+			t.row(u.ID, grouped(u.Requests), grouped(u.Allowed), grouped(u.Refused), grouped(u.Delayed), inWords(u.LongestWaitMs))
+		}
+		_ = t.write(b, width) // a Builder takes everything
 	}
 	unusual(b, r)
 }
@@ -220,24 +221,13 @@ func writeComparison(b *strings.Builder, all []*replay.Report, width int) {
 	unusual(b, r)
 }
 
-// worst returns the table of the users who were held up most.
-func worst(users []replay.User) (t textTable) {
-	t.row("USER", "REQUESTS", "ALLOWED", "REFUSED", "DELAYED", "LONGEST WAIT")
-	for _, u := range users {
-		t.row(u.ID, grouped(u.Requests), grouped(u.Allowed), grouped(u.Refused), grouped(u.Delayed), inWords(u.LongestWaitMs))
-	}
-	return t
-}
-
-// inWords returns a time in words. For 0 it returns "0 ms", where waitMs returns
-// an empty text.
+// inWords returns a time in words. Unlike waitMs, it returns "0 ms" for 0.
 func inWords(ms int64) string { return wait(time.Duration(ms) * time.Millisecond) }
 
 // moment returns a time in words, in UTC.
 func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// suggest searches for the lowest limit. It keeps the requests in a temporary
-// file.
+// suggest searches for the lowest limit, with the requests in a temporary file.
 func (c *replayCommand) suggest(ctx context.Context, con console, r *replay.Replay, t *traffic.Reader) (err error) {
 	share, err := replay.ParseShare(c.Suggest)
 	if err != nil {

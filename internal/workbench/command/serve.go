@@ -204,8 +204,7 @@ func newAPI(settings *lambdafn.Settings, store store, con console, observe func(
 	return api
 }
 
-// arrival is how long the header of a request may take to arrive, and then its
-// body.
+// arrival is how long a request's header may take to arrive, and then its body.
 const arrival = 10 * time.Second
 
 // newServer returns a server that ends a request which does not arrive. Its
@@ -247,8 +246,7 @@ func arriving(stopping context.Context, h http.Handler) http.Handler {
 	})
 }
 
-// A serveLog writes a line about each invocation. It is safe for concurrent
-// use.
+// A serveLog writes a line for each invocation. It is safe for concurrent use.
 type serveLog struct {
 	con    console
 	json   bool       // one line of JSON on standard output; otherwise a line for people

@@ -80,8 +80,7 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 	return err
 }
 
-// interval returns the least time between two actions of an activity, or 0 if
-// two can come at once.
+// interval returns the least time between two actions; 0: two can come at once.
 func interval(guards limits.Guards, name string) time.Duration {
 	_, a, _ := guards.Activity(name) // without an activity in the code, a has no limit
 	var least time.Duration

@@ -52,8 +52,7 @@ func figuresOf(r policy.Reading) figures {
 	return figures{r.Name, r.Limit, r.Used, r.Remaining, r.Wait.Milliseconds(), r.ResetAt}
 }
 
-// Run reads all items of a user at once, and shows each activity that has a
-// limit.
+// Run reads all items of a user at once. It shows each activity with a limit.
 func (c *statusCommand) Run(ctx context.Context, con console) error {
 	if err := input.CheckUserID(c.User); err != nil {
 		return err

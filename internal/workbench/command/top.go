@@ -83,7 +83,6 @@ func (c *topCommand) validate(con console) error {
 	return nil
 }
 
-// every returns how long to wait between two readings.
 func (c *topCommand) every() time.Duration {
 	if c.Every == nil {
 		return 10 * time.Second
@@ -139,7 +138,6 @@ func (c *topCommand) watch(ctx context.Context, con console, s store) error {
 	}
 }
 
-// read reads the table once.
 func (c *topCommand) read(ctx context.Context, con console, s store) (ranking, error) {
 	changed, err := con.follow(ctx, s.live)
 	if err != nil {

@@ -46,8 +46,7 @@ The exit status is 1 unless exactly the limit was allowed. Examples:
   guards verify create_post --invoke --function dev-posts-guard`
 }
 
-// Run sends the requests. It returns errRefused unless exactly the limit got
-// through.
+// Run returns errRefused unless exactly the limit got through.
 func (c *verifyCommand) Run(ctx context.Context, con console) error {
 	g, activity, err := con.find(c.Activity)
 	if err != nil {
@@ -360,7 +359,8 @@ func failed(name string, payload []byte) error {
 func notInvoked(name, place string, cause error) error {
 	what := "the guard " + name + " could not be invoked"
 	if e, ok := errors.AsType[*unreached](cause); ok {
-		return hint{&input.Unavailable{What: what + ": " + e.Error()}, "choose another address with --lambda-endpoint, or another region with --region"}
+		advice := "choose another address with --lambda-endpoint, or another region with --region"
+		return hint{&input.Unavailable{What: what + ": " + e.Error()}, advice}
 	}
 	if e, ok := errors.AsType[smithy.APIError](cause); ok && e.ErrorCode() == "ResourceNotFoundException" {
 		return hint{&input.Unavailable{What: "there is no function " + name + " " + place}, "name the deployed guard with --function"}

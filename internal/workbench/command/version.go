@@ -43,7 +43,6 @@ func (c *versionCommand) Run(con console) error {
 	return err
 }
 
-// newBuild reads what the go command stored in the program.
 func newBuild(info *debug.BuildInfo) build {
 	settings := map[string]string{}
 	for _, s := range info.Settings {
@@ -62,7 +61,6 @@ func newBuild(info *debug.BuildInfo) build {
 	return b
 }
 
-// String returns the line of guards version.
 func (b build) String() string {
 	var from []string
 	if b.Commit != "" {

@@ -32,8 +32,7 @@ func wait(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", (s+59)/3600, (s+59)%3600/60)
 }
 
-// waitMs returns what wait returns, for a number of milliseconds. It returns an
-// empty text for 0.
+// waitMs returns a time to wait in words, or an empty text for 0.
 func waitMs(ms int64) string {
 	if ms == 0 {
 		return ""

@@ -72,8 +72,7 @@ func (h *history) after(n int64) ([]call, int64) {
 	return slices.Clone(h.calls[skip:]), first + skip
 }
 
-// servePicture draws the last requests of a user for one activity, as guards
-// replay --plot does.
+// servePicture draws a user's last requests, as guards replay --plot does.
 func (c *Console) servePicture(w http.ResponseWriter, r *http.Request) {
 	k := key{r.URL.Query().Get("user"), r.URL.Query().Get("activity")}
 	c.mu.Lock()
@@ -98,7 +97,6 @@ func (c *Console) servePicture(w http.ResponseWriter, r *http.Request) {
 	_ = plot.SVG(w, drawn...)
 }
 
-// timelines replays requests.
 func timelines(ctx context.Context, k key, limit policy.Policy, requests []decided) ([]*replay.Timeline, error) {
 	record, err := asCSV(requests)
 	if err != nil {

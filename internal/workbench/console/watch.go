@@ -159,7 +159,6 @@ func (r request) status() []byte {
 	return request{UserID: r.UserID, Activity: r.Activity, Op: guard.Status, Count: r.Count, Partial: r.Partial, Tier: r.Tier}.json()
 }
 
-// json returns the event as JSON.
 func (r request) json() []byte {
 	event, err := json.Marshal(r)
 	if err != nil {

@@ -30,8 +30,7 @@ func (l *invocationLog) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// tail returns the end of the log, including the START, END and REPORT lines
-// that Lambda adds.
+// tail returns the end of the log, with Lambda's START, END and REPORT lines.
 func (l *invocationLog) tail(ctx context.Context, took time.Duration) []byte {
 	function, _ := lambdacontext.FromContext(ctx) // see functionContext
 	id := function.AwsRequestID

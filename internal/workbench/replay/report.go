@@ -156,13 +156,3 @@ func (r *Report) finish(t *traffic.Reader) {
 	}
 	r.RefusedShare = math.Round(float64(r.Refused)/float64(max(1, r.Requests))*10_000) / 10_000
 }
-
-// user returns the user with this id. An empty id means the user held up most
-// often or, if nobody was held up, the busiest one.
-func (r *Report) user(id string) (*User, bool) {
-	if id == "" {
-		id = r.first
-	}
-	u, ok := r.byID[id]
-	return u, ok
-}

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -205,7 +206,6 @@ func newSpool(file io.ReadWriteSeeker) *spool {
 	return &spool{file: file, w: bufio.NewWriterSize(file, 1<<16), numbers: make(map[string]int)}
 }
 
-// add writes a request.
 func (s *spool) add(line traffic.Line) error {
 	n, ok := s.numbers[line.User]
 	if !ok {
@@ -234,15 +234,12 @@ func (s *spool) each(do func(user int, at int64) error) error {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err != nil {
-			return err
-		}
-		later, err := binary.ReadVarint(r)
-		if err != nil {
-			return err
-		}
+		later, err2 := binary.ReadVarint(r)
 		at += later
-		if err := do(int(user), at); err != nil {
+		if err = cmp.Or(err, err2); err == nil {
+			err = do(int(user), at)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -253,8 +250,7 @@ type Share int64
 
 const whole = 1_000_000
 
-// ParseShare reads a share above 0 and up to 100 %, such as 99.9%, with up to
-// four decimals.
+// ParseShare reads a share above 0 % and up to 100 %, with up to four decimals.
 func ParseShare(text string) (Share, error) {
 	digits, isPercent := strings.CutSuffix(text, "%")
 	percent, fraction, _ := strings.Cut(strings.TrimSpace(digits), ".")
