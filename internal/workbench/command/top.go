@@ -143,7 +143,10 @@ func (c *topCommand) read(ctx context.Context, con console, s store) (ranking, e
 	if err != nil {
 		return ranking{}, err
 	}
-	r := ranking{tableName: c.opened, guards: con.guards, At: con.now().UTC(), Near: c.Near, Users: []ranked{}, rows: c.Rows, only: c.Activity, changed: changed.Limits()}
+	r := ranking{
+		tableName: c.opened, At: con.now().UTC(), Near: c.Near, Users: []ranked{},
+		guards: con.guards, rows: c.Rows, only: c.Activity, changed: changed.Limits(),
+	}
 	cost, err := s.dynamo.Items(ctx, func(k ratelimit.Key, item ratelimit.Item) {
 		r.add(k, item)
 		if r.seen++; r.seen%1000 == 0 {
