@@ -141,7 +141,6 @@ func (r *Release) setOrigin(info *debug.BuildInfo) error {
 	return err
 }
 
-// read reads files of the checkout.
 func (r *Release) read(names ...string) (files []file, err error) {
 	for _, name := range names {
 		content, err := os.ReadFile(filepath.Join(r.Source, name))

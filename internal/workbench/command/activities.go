@@ -17,16 +17,13 @@ func (c console) find(name string) (limits.Guard, limits.Activity, error) {
 	}
 	all := c.guards.Activities()
 	if meant, ok := nearest(name, all); ok {
-		return g, a, hint{
-			error:  &input.ValidationError{Field: "activity", Problem: fmt.Sprintf("is %s, did you mean %q?", input.Show(name), meant)},
-			advice: "see guards limits",
-		}
+		problem := fmt.Sprintf("is %s, did you mean %q?", input.Show(name), meant)
+		return g, a, hint{&input.ValidationError{Field: "activity", Problem: problem}, "see guards limits"}
 	}
 	return g, a, input.Invalid("activity", input.Show(name), "one of "+strings.Join(all, ", "))
 }
 
-// inCode returns the limit of an activity for callers of a tier, in its text
-// form.
+// inCode returns an activity's limit for callers of a tier, in its text form.
 func inCode(a limits.Activity, tier string) string {
 	if a.Unlimited {
 		return "unlimited"

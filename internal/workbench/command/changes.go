@@ -15,9 +15,9 @@ func openProject(folder string, guards limits.Guards) (*scaffold.Project, error)
 	project, err := scaffold.Open(folder, guards)
 	switch {
 	case errors.Is(err, scaffold.ErrNoProject):
-		err = hint{error: err, advice: "run the command in a checkout, or name one with --dir"}
+		err = hint{err, "run the command in a checkout, or name one with --dir"}
 	case errors.Is(err, scaffold.ErrOtherLimits):
-		err = hint{error: err, advice: "in place of guards, write go run ./cmd/guards, which has the limits of this file"}
+		err = hint{err, "in place of guards, write go run ./cmd/guards, which has the limits of this file"}
 	}
 	return project, err
 }

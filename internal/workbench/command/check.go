@@ -24,7 +24,6 @@ type checkCommand struct {
 	storeFlags
 }
 
-// Help returns the text below the command's flags.
 func (checkCommand) Help() string {
 	return `Examples:
   guards check create_post --user u1 --times 12
@@ -74,7 +73,6 @@ func (c *checkCommand) stopped(con console, answered int) error {
 	return errInterrupted
 }
 
-// handler checks the flags and returns the guard to ask.
 func (c *checkCommand) handler(ctx context.Context, con console) (*guard.Handler, error) {
 	if c.Times < 1 {
 		return nil, input.Invalid("--times", fmt.Sprint(c.Times), "at least 1")

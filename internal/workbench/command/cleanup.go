@@ -4,7 +4,6 @@ import "context"
 
 type cleanupCommand struct{ sweepFlags }
 
-// Help returns the text below the command's flags.
 func (cleanupCommand) Help() string {
 	return `Examples:
   guards cleanup --dry-run

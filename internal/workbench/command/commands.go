@@ -21,7 +21,8 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 )
 
-// commands lists the commands in the order of the help text.
+// commands lists the commands in the order of the help text. The method Help of a
+// command returns the text below its flags.
 type commands struct {
 	Check   checkCommand   `cmd:"" help:"Ask the guard that owns an activity, and count. The exit status is 1 if it refuses."`
 	Serve   serveCommand   `cmd:"" help:"Offer every function through Lambda's Invoke API on this machine."`
@@ -53,7 +54,6 @@ type limitsCommand struct {
 	History historyCommand `cmd:"" help:"Show who changed what, when and why."`
 }
 
-// Help returns the text below the command's flags.
 func (limitsCommand) Help() string {
 	return `Examples:
   guards limits

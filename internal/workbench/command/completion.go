@@ -18,7 +18,6 @@ type completionCommand struct {
 	JSON  bool   `name:"json" help:"Print the script in one JSON document."`
 }
 
-// Help returns the text below the command's flags.
 func (completionCommand) Help() string {
 	return `The shell must find a program named guards: go install ./cmd/guards.
 Put one of these lines into your shell's start-up file:
@@ -30,7 +29,6 @@ Put one of these lines into your shell's start-up file:
 //go:embed completion
 var shells embed.FS
 
-// Run prints the script.
 func (c *completionCommand) Run(con console) error {
 	script, err := shells.ReadFile("completion/guards." + c.Shell)
 	if err != nil {

@@ -28,14 +28,12 @@ type console struct {
 	now      func() time.Time // decides what is counted and what has expired; nil: time.Now
 }
 
-// printJSON writes v as indented JSON.
 func (c console) printJSON(v any) error {
 	e := json.NewEncoder(c.out)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
 
-// printLine writes v as one line of JSON.
 func (c console) printLine(v any) error { return json.NewEncoder(c.out).Encode(v) }
 
 // The colours, as terminals number them.
@@ -44,10 +42,6 @@ const (
 	green  = "32"
 	yellow = "33"
 )
-
-// usualWidth is the least width for which all columns of tables are meant, in
-// characters.
-const usualWidth = 80
 
 // terminal returns the console of this process, for a project with these guards.
 func terminal(guards limits.Guards) console {
@@ -66,10 +60,10 @@ func terminal(guards limits.Guards) console {
 	return c
 }
 
-// narrow returns the width of a terminal, or 0 if it is wide enough for all
-// columns.
+// narrow returns the width of a terminal, or 0 if it has the usual 80 characters
+// or more, for which all columns of tables are meant.
 func narrow(width int) int {
-	if width >= usualWidth {
+	if width >= 80 {
 		return 0
 	}
 	return width
@@ -112,12 +106,10 @@ func (c console) tell(soFar string) {
 // told removes the line that bar and tell write.
 func (c console) told() { c.tell("") }
 
-// clearScreen clears the screen and moves to its first line.
-const clearScreen = "\x1b[H\x1b[2J"
-
-// clearRest clears the rest of the line, which can still show the end of a
-// longer text.
-const clearRest = "\x1b[K"
+const (
+	clearScreen = "\x1b[H\x1b[2J" // also moves to the first line
+	clearRest   = "\x1b[K"        // of the line, which can still show the end of a longer text
+)
 
 // The exit statuses.
 const (

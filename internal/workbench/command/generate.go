@@ -1,8 +1,6 @@
 package command
 
-import (
-	"errors"
-)
+import "errors"
 
 type generateCommand struct {
 	Check bool   `help:"Write nothing. If a file is stale, the exit status is 2."`
@@ -10,7 +8,6 @@ type generateCommand struct {
 	JSON  bool   `name:"json" help:"Print one JSON document."`
 }
 
-// Help returns the text below the command's flags.
 func (generateCommand) Help() string {
 	return `The command writes what follows from limits.go: the guards' parts of
 template.yaml, the table in docs/limits.md, the clients' lists of activities, and
@@ -20,7 +17,6 @@ generated" and "end generated" change. go generate runs it, too. Examples:
   go run ./cmd/guards generate --check`
 }
 
-// Run writes the stale files, or only lists them.
 func (c *generateCommand) Run(con console) (err error) {
 	project, err := openProject(c.Dir, con.guards)
 	if err != nil {
@@ -48,7 +44,7 @@ func (c *generateCommand) Run(con console) (err error) {
 		err = con.printChanges(files)
 	}
 	if err == nil && c.Check && len(files) > 0 {
-		err = hint{error: errors.New("stale: " + several(int64(len(files)), "file")), advice: "run go run ./cmd/guards generate"}
+		err = hint{errors.New("stale: " + several(int64(len(files)), "file")), "run go run ./cmd/guards generate"}
 	}
 	return err
 }

@@ -25,7 +25,6 @@ type grantCommand struct {
 	changeFlags
 }
 
-// Help returns the text below the command's flags.
 func (grantCommand) Help() string {
 	return `A user has at most one tier, and each role once. A new grant replaces the old one.
 If the deployed guards have other BYPASS_ROLES than admin, set the same value here.
@@ -35,7 +34,6 @@ the --reason. Examples:
   guards grant --user u1 --tier premium --until 7d --reason "trial"`
 }
 
-// Run grants a role or a tier.
 func (c *grantCommand) Run(ctx context.Context, con console) error {
 	until, err := parseUntil(c.Until, con.now())
 	if err != nil {
@@ -127,13 +125,11 @@ type revokeCommand struct {
 	changeFlags
 }
 
-// Help returns the text below the command's flags.
 func (revokeCommand) Help() string {
 	return `Example:
   guards revoke --user u1 --why "the load test is over"`
 }
 
-// Run takes back everything that was granted to a user.
 func (c *revokeCommand) Run(ctx context.Context, con console) error {
 	if err := input.CheckUserID(c.User); err != nil {
 		return err

@@ -58,26 +58,23 @@ func (f *tableFlags) explain(err error) error {
 		return err
 	}
 	if e, ok := errors.AsType[*unreached](err); ok {
-		return hint{
-			error:  &input.Unavailable{What: e.Error()},
-			advice: "choose another address with --endpoint or AWS_ENDPOINT_URL_DYNAMODB, or another region with --region",
-		}
+		advice := "choose another address with --endpoint or AWS_ENDPOINT_URL_DYNAMODB, or another region with --region"
+		return hint{&input.Unavailable{What: e.Error()}, advice}
 	}
 	if e, ok := errors.AsType[smithy.APIError](err); !ok || e.ErrorCode() != "ResourceNotFoundException" {
 		return err
 	}
-	place := "in " + f.region
+	place := "in " + f.opened.Region
 	if f.address != "" {
 		place = "at " + f.address
 	}
 	return hint{
-		error:  &input.Unavailable{What: fmt.Sprintf("the table %s does not exist %s", f.table, place)},
+		error:  &input.Unavailable{What: fmt.Sprintf("the table %s does not exist %s", f.opened.Table, place)},
 		advice: "choose another table with --table or --region, create it with guards serve --store dynamodb --create-table" + f.flags() + ", or deploy the stack",
 	}
 }
 
-// flags returns the flags that choose the table as they were given, each after a
-// space.
+// flags returns the table's flags as they were given, each after a space.
 func (f *tableFlags) flags() (given string) {
 	for _, flag := range []struct{ name, value string }{{"--table", f.Table}, {"--endpoint", f.Endpoint}, {"--region", f.Region}} {
 		if flag.value != "" {
@@ -102,10 +99,7 @@ func known(flag, name string, names []string, kind string) error {
 			problem = fmt.Sprintf("is %s, did you mean %q?", input.Show(name), meant)
 		}
 	}
-	return hint{
-		error:  &input.ValidationError{Field: flag, Problem: problem},
-		advice: "give --force to use it anyway",
-	}
+	return hint{&input.ValidationError{Field: flag, Problem: problem}, "give --force to use it anyway"}
 }
 
 // nearest returns the name that a misspelled one most likely means. It returns

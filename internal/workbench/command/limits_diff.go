@@ -15,15 +15,13 @@ type diffCommand struct {
 	tableFlags
 }
 
-// Help returns the text below the command's flags.
 func (diffCommand) Help() string {
 	return `Examples:
   guards limits diff
   guards limits diff --json`
 }
 
-// A difference is a changed limit or mode of an activity or of one of its
-// tiers.
+// A difference is a changed limit or mode of an activity or of its tier.
 type difference struct {
 	Activity string `json:"activity"`
 	Tier     string `json:"tier,omitzero"`
@@ -32,13 +30,8 @@ type difference struct {
 	Mode     string `json:"mode,omitzero"`
 }
 
-// Run compares the live limits with the code's.
 func (c *diffCommand) Run(ctx context.Context, con console) error {
-	store, err := c.open(ctx)
-	if err != nil {
-		return err
-	}
-	v, version, err := con.view(ctx, store)
+	v, version, err := c.view(ctx, con)
 	if err != nil {
 		return err
 	}
@@ -69,8 +62,7 @@ func (c *diffCommand) Run(ctx context.Context, con console) error {
 	return t.write(con.out, con.width)
 }
 
-// differences returns what the settings change, in the order of the activities'
-// names.
+// differences returns what the settings change, sorted by activity and tier.
 func (v view) differences() []difference {
 	list := []difference{}
 	for _, name := range slices.Sorted(maps.Keys(v.Activities)) {
@@ -92,14 +84,12 @@ type historyCommand struct {
 	tableFlags
 }
 
-// Help returns the text below the command's flags.
 func (historyCommand) Help() string {
 	return `Examples:
   guards limits history
   guards limits history --json`
 }
 
-// Run lists all changes, the newest first.
 func (c *historyCommand) Run(ctx context.Context, con console) error {
 	store, err := c.open(ctx)
 	if err != nil {

@@ -22,7 +22,6 @@ type listCommand struct {
 	tableFlags
 }
 
-// Help returns the text below the command's flags.
 func (listCommand) Help() string {
 	return `Examples:
   guards limits
@@ -42,7 +41,6 @@ type listed struct {
 	Tiers    limits.Tiers `json:"tiers,omitempty"`
 }
 
-// Run lists the code's limits, or those in force.
 func (c *listCommand) Run(ctx context.Context, con console) error {
 	if c.Live {
 		return c.live(ctx, con)
@@ -100,8 +98,7 @@ type grantedTo struct {
 	stamp
 }
 
-// A stamp tells who set something, and when. The zero stamp means that nobody
-// knows.
+// A stamp tells who set something, and when. The zero stamp is an unknown one.
 type stamp struct {
 	Since time.Time `json:"since,omitzero"`
 	By    string    `json:"by,omitzero"`
@@ -126,11 +123,7 @@ func (s stamp) cells() []string {
 
 // live prints the limits in force.
 func (c *listCommand) live(ctx context.Context, con console) error {
-	store, err := c.open(ctx)
-	if err != nil {
-		return err
-	}
-	v, _, err := con.view(ctx, store)
+	v, _, err := c.view(ctx, con)
 	if err != nil {
 		return err
 	}
@@ -144,12 +137,9 @@ func (c *listCommand) live(ctx context.Context, con console) error {
 		grants = append(grants, grantedTo{g, by})
 	}
 	if c.JSON {
-		return con.printLine(map[string]any{"table": c.table, "region": c.region, "limits": v.list(), "grants": grants})
+		return con.printLine(map[string]any{"table": c.opened.Table, "region": c.opened.Region, "limits": v.list(), "grants": grants})
 	}
-	if _, err := fmt.Fprintf(con.out, "in force in %s:\n", c.where()); err != nil {
-		return err
-	}
-	return tableOf(v.list(), grants).write(con.out, con.width)
+	return tableOf(v.list(), grants).below(con, "in force in "+c.where()+":")
 }
 
 // list returns the limits of all activities and of their tiers.

@@ -22,7 +22,6 @@ type setCommand struct {
 	changeFlags
 }
 
-// Help returns the text below the command's flags.
 func (setCommand) Help() string {
 	return `A limit is written as guards limits shows it. Quote it if it contains a space.
 Examples:
@@ -33,7 +32,6 @@ Examples:
   guards limits set create_post --mode off --why "kill switch"`
 }
 
-// Run changes an activity.
 func (c *setCommand) Run(ctx context.Context, con console) error {
 	if c.Limit == "" && c.Mode == "" {
 		return errors.New("nothing to set: give a limit such as 20/1m, or --mode")
@@ -84,15 +82,13 @@ type unsetCommand struct {
 	changeFlags
 }
 
-// Help returns the text below the command's flags.
 func (unsetCommand) Help() string {
 	return `Examples:
   guards limits unset create_post
   guards limits unset create_post --tier premium --why "the launch is over"`
 }
 
-// Run undoes what was changed. The activity need not exist in the code any
-// more.
+// Run undoes what was changed, also if the code no longer has the activity.
 func (c *unsetCommand) Run(ctx context.Context, con console) error {
 	store, err := c.open(ctx)
 	if err != nil {

@@ -32,8 +32,7 @@ type ruling struct {
 	code string // the code's limit, if Limit is set
 }
 
-// rulingOf returns the ruling in the terms of a user. It returns nil if operators
-// changed nothing.
+// rulingOf returns the ruling in a user's terms, or nil if nothing was changed.
 func rulingOf(t live.Terms) *ruling {
 	r := ruling{Mode: t.Mode, Tier: t.Tier, Role: t.Role}
 	if !t.Limit.Equal(t.Code) {
@@ -77,12 +76,16 @@ func (c console) viewOf(s live.Settings) view {
 	return view{s, c.guards, c.now(), changed, problems}
 }
 
-// view reads the settings in a table, and returns their version.
-func (c console) view(ctx context.Context, s store) (view, int64, error) {
+// view opens the table and reads its settings. It also returns their version.
+func (f *tableFlags) view(ctx context.Context, con console) (view, int64, error) {
+	store, err := f.open(ctx)
+	if err != nil {
+		return view{}, 0, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	settings, version, err := live.Read(ctx, s.live)
-	return c.viewOf(settings), version, reached(err)
+	settings, version, err := live.Read(ctx, store.live)
+	return con.viewOf(settings), version, reached(err)
 }
 
 // inForce returns the limit in force for callers of a tier, in its text form,
@@ -108,8 +111,7 @@ func (v view) shown(name, tier string) (limit, mode string) {
 	return limit, cmp.Or(mode, o.Mode)
 }
 
-// A change of a limit or a mode. Old and New are what is in force before and
-// after the change.
+// A change of a limit or a mode. Old is in force before it, and New after it.
 type change struct {
 	Activity string `json:"activity"`
 	Tier     string `json:"tier,omitzero"`
@@ -118,7 +120,6 @@ type change struct {
 	New      string `json:"new"`
 }
 
-// String returns the change for people.
 func (c change) String() string {
 	return fmt.Sprintf("%s: %s %s -> %s", nameOf(c.Activity, c.Tier), c.Of, c.Old, c.New)
 }
@@ -193,7 +194,7 @@ func (f *changeFlags) edit(ctx context.Context, con console, s store, c live.Cha
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	c.At, c.By, c.Why = con.now(), f.By, f.Why
-	r = report{What: sentence(c), At: c.At.UTC(), By: f.By, Why: f.Why, tableName: f.named()}
+	r = report{What: sentence(c), At: c.At.UTC(), By: f.By, Why: f.Why, tableName: f.opened}
 	asked := false // whether the table was asked to make the change
 	err = live.Edit(within, s.live, con.guards, c, func(now live.Settings) (live.Settings, error) {
 		r.before = now
@@ -213,12 +214,9 @@ func (f *changeFlags) print(con console, r report, lines ...string) error {
 	if f.JSON {
 		return con.printLine(r)
 	}
-	for _, line := range append(lines, "in "+f.where()+"; instances follow within 30 s of use") {
-		if _, err := fmt.Fprintln(con.out, line); err != nil {
-			return err
-		}
-	}
-	return nil
+	lines = append(lines, "in "+f.where()+"; instances follow within 30 s of use")
+	_, err := fmt.Fprintln(con.out, strings.Join(lines, "\n"))
+	return err
 }
 
 // printChanges writes what changed of an activity, or otherwise the text of none.

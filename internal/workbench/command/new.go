@@ -21,7 +21,6 @@ type newCommand struct {
 	JSON   bool              `name:"json" help:"Print one JSON document."`
 }
 
-// Help returns the text below the command's flags.
 func (newCommand) Help() string {
 	return `The command changes files of a checkout and nothing else: limits.go and what
 follows from it. It knows the limits that it was built from: after a change of
@@ -45,7 +44,6 @@ type addition struct {
 	Files    []changedFile `json:"files"`
 }
 
-// Run adds the guard or the activity.
 func (c *newCommand) Run(con console) (err error) {
 	r, err := c.request()
 	if err != nil {
@@ -79,14 +77,13 @@ func (c *newCommand) Run(con console) (err error) {
 	return nil
 }
 
-// request reads the words and the limits.
 func (c *newCommand) request() (r scaffold.Request, err error) {
 	words := c.Words
 	if c.Guard != "" {
 		words = append([]string{c.Guard}, words...)
 	}
 	if len(words) != 3 {
-		return r, hint{error: errors.New("want a guard, an activity and a limit; with --guard, an activity and a limit"), advice: "see guards new --help"}
+		return r, hint{errors.New("want a guard, an activity and a limit; with --guard, an activity and a limit"), "see guards new --help"}
 	}
 	r = scaffold.Request{Guard: words[0], New: c.Guard == "", Activity: limits.Activity{Name: words[1]}}
 	if r.Activity.Limit, err = policy.Parse(words[2]); err != nil {
@@ -115,13 +112,9 @@ func (c *newCommand) known(guards limits.Guards, r scaffold.Request) error {
 	if meant, ok := nearest(r.Guard, names); ok {
 		return fmt.Errorf("there is no guard %q, did you mean %s?", r.Guard, meant)
 	}
-	return hint{
-		error:  fmt.Errorf("there is no guard %q, want one of %s", r.Guard, strings.Join(names, ", ")),
-		advice: "leave out --guard to make a new guard",
-	}
+	return hint{fmt.Errorf("there is no guard %q, want one of %s", r.Guard, strings.Join(names, ", ")), "leave out --guard to make a new guard"}
 }
 
-// next tells what to do after the command.
 func (c *newCommand) next(con console, r scaffold.Request) {
 	if c.DryRun {
 		con.note("nothing was written, because of --dry-run")

@@ -31,7 +31,6 @@ type replayCommand struct {
 	JSON     bool     `name:"json" help:"Print one JSON document."`
 }
 
-// Help returns the text below the command's flags.
 func (replayCommand) Help() string {
 	return `Each request is decided at the time that the file gives, and counted in memory.
 A time is Unix seconds, Unix milliseconds or RFC 3339. Several files are read in
@@ -52,11 +51,6 @@ func (c *replayCommand) Run(ctx context.Context, con console) error {
 	limits, o, err := c.validate(con)
 	if err != nil {
 		return err
-	}
-	if c.Plot != "" {
-		if err := checkTarget(c.Plot); err != nil {
-			return err
-		}
 	}
 	in, err := openRecord(ctx, c.Files, c.Plot != "")
 	if err != nil {
@@ -118,14 +112,13 @@ func (c *replayCommand) validate(con console) (all []policy.Policy, o traffic.Op
 	return all, o, c.check()
 }
 
-// policy returns the limit to replay.
 func (c *replayCommand) policy(con console) (policy.Policy, error) {
 	if c.Limit != "" {
 		p, err := policy.Parse(c.Limit)
 		if err != nil {
-			return p, fmt.Errorf("--limit: %w", err)
+			err = fmt.Errorf("--limit: %w", err)
 		}
-		return p, nil
+		return p, err
 	}
 	_, a, err := con.find(c.Activity)
 	if err != nil || !a.Unlimited {
@@ -152,10 +145,12 @@ func (c *replayCommand) check() error {
 	if c.Suggest != "" && (c.Plot != "" || len(c.Compare) > 0) {
 		return errors.New("--suggest goes without --plot and --compare: give these with the suggestion as --limit")
 	}
+	if c.Plot != "" {
+		return checkTarget(c.Plot)
+	}
 	return nil
 }
 
-// print prints a result as JSON or, for people, in words.
 func (c *replayCommand) print(con console, result any, words func(*strings.Builder)) error {
 	if c.JSON {
 		return con.printJSON(result)
@@ -166,7 +161,6 @@ func (c *replayCommand) print(con console, result any, words func(*strings.Build
 	return err
 }
 
-// writeReport writes a report for people.
 func writeReport(b *strings.Builder, r *replay.Report, width int) {
 	fmt.Fprintf(b, "%s with %s: %s of %s from %s to %s\n\n", r.Activity, r.Policy,
 		several(r.Requests, "request"), several(r.Users, "user"), moment(r.From), moment(r.To))
@@ -179,7 +173,12 @@ func writeReport(b *strings.Builder, r *replay.Report, width int) {
 	}
 	if r.HeldUp > 0 {
 		fmt.Fprintf(b, "\n%s held up, for up to %s; the most:\n\n", several(r.HeldUp, "user"), inWords(r.LongestWaitMs))
-		_ = worst(r.Worst).write(b, width) // a Builder takes everything
+		var t textTable
+		t.row("USER", "REQUESTS", "ALLOWED", "REFUSED", "DELAYED", "LONGEST WAIT")
+		for _, u := range r.Worst {
+			t.row(u.ID, grouped(u.Requests), grouped(u.Allowed), grouped(u.Refused), grouped(u.Delayed), inWords(u.LongestWaitMs))
+		}
+		_ = t.write(b, width) // a Builder takes everything
 	}
 	unusual(b, r)
 }
@@ -222,24 +221,13 @@ func writeComparison(b *strings.Builder, all []*replay.Report, width int) {
 	unusual(b, r)
 }
 
-// worst returns the table of the users who were held up most.
-func worst(users []replay.User) (t textTable) {
-	t.row("USER", "REQUESTS", "ALLOWED", "REFUSED", "DELAYED", "LONGEST WAIT")
-	for _, u := range users {
-		t.row(u.ID, grouped(u.Requests), grouped(u.Allowed), grouped(u.Refused), grouped(u.Delayed), inWords(u.LongestWaitMs))
-	}
-	return t
-}
-
-// inWords returns a time in words. For 0 it returns "0 ms", where waitMs returns
-// an empty text.
+// inWords returns a time in words. Unlike waitMs, it returns "0 ms" for 0.
 func inWords(ms int64) string { return wait(time.Duration(ms) * time.Millisecond) }
 
 // moment returns a time in words, in UTC.
 func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// suggest searches for the lowest limit. It keeps the requests in a temporary
-// file.
+// suggest searches for the lowest limit, with the requests in a temporary file.
 func (c *replayCommand) suggest(ctx context.Context, con console, r *replay.Replay, t *traffic.Reader) (err error) {
 	share, err := replay.ParseShare(c.Suggest)
 	if err != nil {
@@ -261,7 +249,6 @@ func (c *replayCommand) suggest(ctx context.Context, con console, r *replay.Repl
 	return errors.Join(err, c.print(con, got, func(b *strings.Builder) { writeSuggestion(b, got, share) }))
 }
 
-// writeSuggestion writes a suggestion for people.
 func writeSuggestion(b *strings.Builder, s *replay.Suggestion, wanted replay.Share) {
 	is := "is the lowest limit that leaves"
 	if s.Interrupted {

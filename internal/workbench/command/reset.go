@@ -18,7 +18,6 @@ type resetCommand struct {
 	tableFlags
 }
 
-// Help returns the text below the command's flags.
 func (resetCommand) Help() string {
 	return `Examples:
   guards reset --user u1 create_post
@@ -36,8 +35,8 @@ func (c *resetCommand) Run(ctx context.Context, con console) error {
 	}
 	if a.Limit.Queues() {
 		return hint{
-			error:  errors.New(c.Activity + " can't be reset, because its places are given away: jobs wait for them"),
-			advice: "guards erase --user " + c.User + " deletes everything about the user",
+			errors.New(c.Activity + " can't be reset, because its places are given away: jobs wait for them"),
+			"guards erase --user " + c.User + " deletes everything about the user",
 		}
 	}
 	store, err := c.open(ctx)
@@ -69,7 +68,6 @@ func (c *resetCommand) Run(ctx context.Context, con console) error {
 	return c.print(con, &answer)
 }
 
-// print writes the answer.
 func (c *resetCommand) print(con console, a *guard.Answer) (err error) {
 	switch d := a.Decision; {
 	case c.JSON:
@@ -87,7 +85,6 @@ type eraseCommand struct {
 	sweepFlags
 }
 
-// Help returns the text below the command's flags.
 func (eraseCommand) Help() string {
 	return `This deletes all items of the user, expired or not, and takes back the user's
 grants. Examples:

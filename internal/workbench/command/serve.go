@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cric-talk/guards/internal/cleanup"
@@ -35,7 +36,6 @@ type serveCommand struct {
 	storeFlags
 }
 
-// Help returns the text below the command's flags.
 func (serveCommand) Help() string {
 	return `This serves every guard and cleanup through Lambda's Invoke API, for an
 application under development. The guards read MODE, ON_OUTAGE, ON_LIMIT,
@@ -77,10 +77,16 @@ func (c *serveCommand) Run(ctx context.Context, con console) error {
 	con.now = clock.Now
 	log := &serveLog{con: con, json: c.JSON}
 	api := newAPI(&settings, store, con, log.observe)
-	server := c.withConsole(con, api, clock, listener.Addr().String())
+	address := listener.Addr().String()
+	server := newServer(api)
+	about := "the console is off, because --addr " + address + " is not an address of this machine only, such as 127.0.0.1:3001"
+	if devconsole.Loopback(address) {
+		server = c.withConsole(con, api, clock, address)
+		about = "the console for development is at http://" + address + "/; only this machine can open it"
+	}
 	con.note(fmt.Sprintf("serving %s on http://%s, counting in %s%s; press Ctrl-C to stop",
-		strings.Join(slices.Sorted(maps.Keys(api.Functions)), ", "), listener.Addr(), c.countsIn(), variables()))
-	con.note(aboutConsole(listener.Addr().String()))
+		strings.Join(slices.Sorted(maps.Keys(api.Functions)), ", "), address, c.countsIn(), variables()))
+	con.note(about)
 
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
@@ -93,7 +99,7 @@ func (c *serveCommand) Run(ctx context.Context, con console) error {
 	defer cancel()
 	err = server.Shutdown(last)
 	api.Wait()
-	con.note("stopped after " + several(log.count(), "request"))
+	con.note("stopped after " + several(log.served.Load(), "request"))
 	return cmp.Or(err, errInterrupted)
 }
 
@@ -134,7 +140,7 @@ func (c *serveCommand) countsIn() string {
 	case c.inMemory():
 		return "memory"
 	}
-	return "the table " + c.table
+	return "the table " + c.opened.Table
 }
 
 // settings are the variables that lambdafn.ReadSettings reads.
@@ -151,12 +157,9 @@ func variables() (set string) {
 	return set
 }
 
-// withConsole returns the server for api. If other machines can't reach the
-// address, the server also has the console. Clock is the guards' clock.
+// withConsole returns the server for api, with the console. Other machines must
+// not reach the address. Clock is the guards' clock.
 func (c *serveCommand) withConsole(con console, api *invokeapi.Server, clock *devconsole.Clock, address string) *http.Server {
-	if !devconsole.Loopback(address) {
-		return newServer(api)
-	}
 	page := &devconsole.Console{
 		API: api, Guards: con.guards, Address: address, CountsIn: c.countsIn() + variables(), Clock: clock, Fixed: c.fixedClock(), Wait: wait,
 	}
@@ -169,14 +172,6 @@ func (c *serveCommand) withConsole(con console, api *invokeapi.Server, clock *de
 	server := newServer(page)
 	server.RegisterOnShutdown(page.Close)
 	return server
-}
-
-// aboutConsole returns where the console is, or why there is none.
-func aboutConsole(address string) string {
-	if devconsole.Loopback(address) {
-		return "the console for development is at http://" + address + "/; only this machine can open it"
-	}
-	return "the console is off, because --addr " + address + " is not an address of this machine only, such as 127.0.0.1:3001"
 }
 
 // fixedClock returns why the clock can't be moved, or an empty text. Others
@@ -209,8 +204,7 @@ func newAPI(settings *lambdafn.Settings, store store, con console, observe func(
 	return api
 }
 
-// arrival is how long the header of a request may take to arrive, and then its
-// body.
+// arrival is how long a request's header may take to arrive, and then its body.
 const arrival = 10 * time.Second
 
 // newServer returns a server that ends a request which does not arrive. Its
@@ -252,13 +246,12 @@ func arriving(stopping context.Context, h http.Handler) http.Handler {
 	})
 }
 
-// A serveLog writes a line about each invocation. It is safe for concurrent
-// use.
+// A serveLog writes a line for each invocation. It is safe for concurrent use.
 type serveLog struct {
 	con    console
-	json   bool // one line of JSON on standard output; otherwise a line for people
-	mu     sync.Mutex
-	served int64 // requests so far
+	json   bool       // one line of JSON on standard output; otherwise a line for people
+	mu     sync.Mutex // held while a line is written
+	served atomic.Int64
 }
 
 // A served is an invocation as JSON.
@@ -270,24 +263,16 @@ type served struct {
 	Error    string          `json:"error,omitzero"`
 }
 
-// observe writes the line.
 func (l *serveLog) observe(i invokeapi.Invocation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.served++
+	l.served.Add(1)
 	s := l.read(i)
 	if l.json {
 		_ = l.con.printLine(s)
 		return
 	}
 	_, _ = fmt.Fprintf(l.con.err, "%s  %-18s  %s\n", s.At.Format(time.TimeOnly), s.Function, l.con.words(s))
-}
-
-// count returns the number of requests so far.
-func (l *serveLog) count() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.served
 }
 
 // read returns what an invocation came to. It takes the answer or the error out
@@ -326,10 +311,9 @@ func (c console) words(s served) string {
 		return c.paint(red, "error"+status) + " " + visible(s.Error)
 	}
 	var a struct {
-		Activity, Op, Reason string
-		Allowed              bool
-		ActivityCount, Limit int64
-		WaitTime             int64
+		Activity, Op, Reason           string
+		Allowed                        bool
+		ActivityCount, Limit, WaitTime int64
 	}
 	if json.Unmarshal(s.Answer, &a) != nil || a.Reason == "" {
 		return strings.TrimSpace(string(s.Answer)) // cleanup's

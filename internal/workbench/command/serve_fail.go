@@ -22,7 +22,6 @@ import (
 // outage.
 type outage string
 
-// The outages.
 const (
 	unavailable outage = "unavailable" // nothing listens at the table's address
 	throttled   outage = "throttled"   // DynamoDB refuses each request

@@ -138,7 +138,7 @@ func TestServeLogsJSON(t *testing.T) {
 ` + at + `"cleanup","error":"the table is throttled"}
 ` + at + `"x","status":404,"error":"no such function"}
 `
-	if out.String() != want || l.count() != 5 {
+	if out.String() != want || l.served.Load() != 5 {
 		t.Errorf("%s\nwant\n%s", &out, want)
 	}
 }

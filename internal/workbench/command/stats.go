@@ -18,7 +18,6 @@ type statsCommand struct {
 	tableFlags
 }
 
-// Help returns the text below the command's flags.
 func (statsCommand) Help() string {
 	return `This reads the whole table, which costs read capacity. A terminal shows the progress.
 Stale items have expired: guards cleanup deletes the same number. Cleanup also reads
@@ -44,7 +43,6 @@ type activityUsers struct {
 	IntervalMs int64  `json:"intervalMs,omitzero"` // the least time between two actions; 0: two can come at once
 }
 
-// Run counts users and items.
 func (c *statsCommand) Run(ctx context.Context, con console) error {
 	if c.Activity != "" {
 		if _, _, err := con.find(c.Activity); err != nil {
@@ -65,7 +63,7 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 	if ctx.Err() != nil {
 		con.note("stopped before the end: the figures are those of the items that were read")
 	}
-	s := statistics{c.named(), found.Users, found.Items, found.Stale, []activityUsers{}}
+	s := statistics{c.opened, found.Users, found.Items, found.Stale, []activityUsers{}}
 	for _, name := range slices.Sorted(maps.Keys(found.Activities)) {
 		if c.Activity == "" || c.Activity == name {
 			s.Activities = append(s.Activities, activityUsers{name, found.Activities[name], interval(con.guards, name).Milliseconds()})
@@ -82,8 +80,7 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 	return err
 }
 
-// interval returns the least time between two actions of an activity, or 0 if
-// two can come at once.
+// interval returns the least time between two actions; 0: two can come at once.
 func interval(guards limits.Guards, name string) time.Duration {
 	_, a, _ := guards.Activity(name) // without an activity in the code, a has no limit
 	var least time.Duration
@@ -97,15 +94,13 @@ func interval(guards limits.Guards, name string) time.Duration {
 
 // print writes the figures for people. Where names the table.
 func (s statistics) print(con console, where string) error {
-	_, err := fmt.Fprintf(con.out, "%s of %s, %s stale, in %s\n", several(s.Items, "item"), several(s.TrackedUsers, "user"), grouped(s.Stale), where)
-	if err != nil || len(s.Activities) == 0 {
-		return err
-	}
 	var t textTable
-	t.row()
-	t.row("ACTIVITY", "USERS", "INTERVAL")
+	if len(s.Activities) > 0 {
+		t.row()
+		t.row("ACTIVITY", "USERS", "INTERVAL")
+	}
 	for _, a := range s.Activities {
 		t.row(a.Activity, fmt.Sprint(a.Users), waitMs(a.IntervalMs))
 	}
-	return t.write(con.out, con.width)
+	return t.below(con, fmt.Sprintf("%s of %s, %s stale, in %s", several(s.Items, "item"), several(s.TrackedUsers, "user"), grouped(s.Stale), where))
 }

@@ -21,7 +21,6 @@ type statusCommand struct {
 	tableFlags
 }
 
-// Help returns the text below the command's flags.
 func (statusCommand) Help() string {
 	return `Examples:
   guards status --user u1
@@ -53,8 +52,7 @@ func figuresOf(r policy.Reading) figures {
 	return figures{r.Name, r.Limit, r.Used, r.Remaining, r.Wait.Milliseconds(), r.ResetAt}
 }
 
-// Run reads all items of a user at once, and shows each activity that has a
-// limit.
+// Run reads all items of a user at once. It shows each activity with a limit.
 func (c *statusCommand) Run(ctx context.Context, con console) error {
 	if err := input.CheckUserID(c.User); err != nil {
 		return err
@@ -82,12 +80,9 @@ func (c *statusCommand) Run(ctx context.Context, con console) error {
 			tableName
 			UserID     string     `json:"userId"`
 			Activities []standing `json:"activities"`
-		}{c.named(), c.User, list})
+		}{c.opened, c.User, list})
 	}
-	if _, err := fmt.Fprintf(con.out, "%s in %s:\n", c.User, c.where()); err != nil {
-		return err
-	}
-	return statusTable(list).write(con.out, con.width)
+	return statusTable(list).below(con, c.User+" in "+c.where()+":")
 }
 
 // statusTable returns the table for people. It has a column about live limits

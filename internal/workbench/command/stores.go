@@ -44,9 +44,14 @@ type tableFlags struct {
 	Endpoint string `placeholder:"URL" help:"DynamoDB's address, such as http://127.0.0.1:8000. Default: AWS_ENDPOINT_URL_DYNAMODB, or AWS itself."`
 	Region   string `placeholder:"NAME" help:"The table's region. Default: as the AWS CLI finds it."`
 
-	table   string // the table's name; open sets it
-	region  string // the table's region; open sets it
-	address string // the table's endpoint, if it is not AWS's own; open sets it
+	opened  tableName // open sets it
+	address string    // the table's endpoint, if it is not AWS's own; open sets it
+}
+
+// A tableName names a table in JSON.
+type tableName struct {
+	Table  string `json:"table"`
+	Region string `json:"region"`
 }
 
 // A store is where a command counts.
@@ -92,15 +97,15 @@ func (f *tableFlags) open(ctx context.Context) (store, error) {
 		setting, name = "--table", f.Table
 	}
 	var err error
-	if f.table, err = lambdafn.TableName(setting, name); err != nil {
+	if f.opened.Table, err = lambdafn.TableName(setting, name); err != nil {
 		return store{}, err
 	}
 	cfg, err := f.aws(ctx)
 	if err != nil {
 		return store{}, err
 	}
-	f.region = cfg.Region
-	s := dynamostore.New(cfg, f.table, func(o *dynamodb.Options) {
+	f.opened.Region = cfg.Region
+	s := dynamostore.New(cfg, f.opened.Table, func(o *dynamodb.Options) {
 		if f.Endpoint != "" { // the SDK's variable would override an endpoint in cfg
 			o.BaseEndpoint = aws.String(f.Endpoint)
 		}
@@ -147,18 +152,9 @@ func (f *tableFlags) aws(ctx context.Context) (aws.Config, error) {
 	return cfg, nil
 }
 
-// A tableName names a table in JSON.
-type tableName struct {
-	Table  string `json:"table"`
-	Region string `json:"region"`
-}
-
-// named returns the name and the region of the table that open opened.
-func (f *tableFlags) named() tableName { return tableName{f.table, f.region} }
-
 // where names the table that open opened: its name, region and address.
 func (f *tableFlags) where() string {
-	where := fmt.Sprintf("the table %s in %s", f.table, f.region)
+	where := fmt.Sprintf("the table %s in %s", f.opened.Table, f.opened.Region)
 	if f.address != "" {
 		where += " at " + f.address
 	}
@@ -264,12 +260,10 @@ type unreached struct {
 	cause   error
 }
 
-// Error implements error.
 func (e *unreached) Error() string {
 	return fmt.Sprintf("%s can't be reached: %v", e.address, e.cause)
 }
 
-// Unwrap returns the cause.
 func (e *unreached) Unwrap() error { return e.cause }
 
 // RetryableError tells the SDK not to send the request again.

@@ -31,7 +31,6 @@ type topCommand struct {
 	tableFlags
 }
 
-// Help returns the text below the command's flags.
 func (topCommand) Help() string {
 	return `This reads the whole table. It states the cost first and asks.
 The table does not tell a user's tier. So limits are those without a tier, unless
@@ -43,7 +42,6 @@ Examples:
   guards top --yes --json`
 }
 
-// Run shows who is at or near a limit.
 func (c *topCommand) Run(ctx context.Context, con console) error {
 	if err := c.validate(con); err != nil {
 		return err
@@ -85,7 +83,6 @@ func (c *topCommand) validate(con console) error {
 	return nil
 }
 
-// every returns how long to wait between two readings.
 func (c *topCommand) every() time.Duration {
 	if c.Every == nil {
 		return 10 * time.Second
@@ -141,13 +138,15 @@ func (c *topCommand) watch(ctx context.Context, con console, s store) error {
 	}
 }
 
-// read reads the table once.
 func (c *topCommand) read(ctx context.Context, con console, s store) (ranking, error) {
 	changed, err := con.follow(ctx, s.live)
 	if err != nil {
 		return ranking{}, err
 	}
-	r := ranking{tableName: c.named(), guards: con.guards, At: con.now().UTC(), Near: c.Near, Users: []ranked{}, rows: c.Rows, only: c.Activity, changed: changed.Limits()}
+	r := ranking{
+		tableName: c.opened, At: con.now().UTC(), Near: c.Near, Users: []ranked{},
+		guards: con.guards, rows: c.Rows, only: c.Activity, changed: changed.Limits(),
+	}
 	cost, err := s.dynamo.Items(ctx, func(k ratelimit.Key, item ratelimit.Item) {
 		r.add(k, item)
 		if r.seen++; r.seen%1000 == 0 {
@@ -243,18 +242,14 @@ func (r *ranking) end() {
 	r.Users = r.Users[:min(len(r.Users), r.rows)]
 }
 
-// print writes the ranking.
 func (r *ranking) print(con console, c *topCommand) error {
 	if c.JSON {
 		return con.printLine(r)
 	}
-	_, err := fmt.Fprintf(con.out, "%s UTC: %d at %d %% of a limit or more, among %s (%s), in %s\n",
-		r.At.Format(time.TimeOnly), r.Found, r.Near, several(r.Items, "item"), units(r.Units), c.where())
-	if err != nil || len(r.Users) == 0 {
-		return err
-	}
 	var t textTable
-	t.row("USER", "ACTIVITY", "USED", "WAIT", "")
+	if len(r.Users) > 0 {
+		t.row("USER", "ACTIVITY", "USED", "WAIT", "")
+	}
 	for _, u := range r.Users {
 		t.row(u.UserID, limitOf(u.Activity, u.Name), fmt.Sprintf("%d/%d", u.ActivityCount, u.Limit), waitMs(u.WaitTime))
 		t.painted(con.barOf(u.Percent))
@@ -262,10 +257,10 @@ func (r *ranking) print(con console, c *topCommand) error {
 	if rest := r.Found - int64(len(r.Users)); rest > 0 {
 		t.row(fmt.Sprintf("and %d more: see --rows", rest))
 	}
-	return t.write(con.out, con.width)
+	return t.below(con, fmt.Sprintf("%s UTC: %d at %d %% of a limit or more, among %s (%s), in %s",
+		r.At.Format(time.TimeOnly), r.Found, r.Near, several(r.Items, "item"), units(r.Units), c.where()))
 }
 
-// barOf returns a bar with a percentage.
 func (c console) barOf(percent int64) string {
 	full := int(min(barWidth, barWidth*percent/100))
 	color := yellow
@@ -275,7 +270,6 @@ func (c console) barOf(percent int64) string {
 	return c.paint(color, fmt.Sprintf("[%s%s] %d %%", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), percent))
 }
 
-// units returns read units in words.
 func units(n float64) string {
 	if whole := int64(n); float64(whole) == n {
 		return several(whole, "read unit")

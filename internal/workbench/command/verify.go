@@ -36,7 +36,6 @@ type verifyCommand struct {
 	storeFlags
 }
 
-// Help returns the text below the command's flags.
 func (verifyCommand) Help() string {
 	return `Many callers ask at once for one user. The command makes up a user, and clears
 that user's count afterwards. A reservoir's places can't be given back; they expire.
@@ -47,8 +46,7 @@ The exit status is 1 unless exactly the limit was allowed. Examples:
   guards verify create_post --invoke --function dev-posts-guard`
 }
 
-// Run sends the requests. It returns errRefused unless exactly the limit got
-// through.
+// Run returns errRefused unless exactly the limit got through.
 func (c *verifyCommand) Run(ctx context.Context, con console) error {
 	g, activity, err := con.find(c.Activity)
 	if err != nil {
@@ -118,16 +116,17 @@ func wholeWindow(ctx context.Context, con console, end time.Time, enough time.Du
 	return nil
 }
 
-// errWindowEnded means that the requests were spread over two windows, and each
-// window has the whole limit.
-var errWindowEnded = errors.New("the window ended before all callers had asked: try again, or with fewer --callers")
+// These errors mean that the callers did not all ask for one and the same limit.
+var (
+	// The requests were spread over two windows, and each window has the whole limit.
+	errWindowEnded = errors.New("the window ended before all callers had asked: try again, or with fewer --callers")
 
-// errExpired means that the first actions of a bucket, of a log or of several
-// limits expired during the race, so more than the limit could get through.
-var errExpired = errors.New("counted actions expired before all callers had asked: try again, or with fewer --callers")
+	// The first actions of a bucket, of a log or of several limits expired during the
+	// race, so more than the limit could get through.
+	errExpired = errors.New("counted actions expired before all callers had asked: try again, or with fewer --callers")
 
-// errLimitChanged means that the guard decided by several limits.
-var errLimitChanged = errors.New("the limit changed while the callers asked: an instance follows a live limit within 30 s of use, so try again in 30 s")
+	errLimitChanged = errors.New("the limit changed while the callers asked: an instance follows a live limit within 30 s of use, so try again in 30 s")
+)
 
 // A verdict holds what the command prints.
 type verdict struct {
@@ -360,16 +359,11 @@ func failed(name string, payload []byte) error {
 func notInvoked(name, place string, cause error) error {
 	what := "the guard " + name + " could not be invoked"
 	if e, ok := errors.AsType[*unreached](cause); ok {
-		return hint{
-			error:  &input.Unavailable{What: what + ": " + e.Error()},
-			advice: "choose another address with --lambda-endpoint, or another region with --region",
-		}
+		advice := "choose another address with --lambda-endpoint, or another region with --region"
+		return hint{&input.Unavailable{What: what + ": " + e.Error()}, advice}
 	}
 	if e, ok := errors.AsType[smithy.APIError](cause); ok && e.ErrorCode() == "ResourceNotFoundException" {
-		return hint{
-			error:  &input.Unavailable{What: "there is no function " + name + " " + place},
-			advice: "name the deployed guard with --function",
-		}
+		return hint{&input.Unavailable{What: "there is no function " + name + " " + place}, "name the deployed guard with --function"}
 	}
 	return &input.Unavailable{What: what, Cause: cause}
 }

@@ -12,7 +12,6 @@ type versionCommand struct {
 	JSON bool `name:"json" help:"Print one JSON document."`
 }
 
-// Help returns the text below the command's flags.
 func (versionCommand) Help() string {
 	return `A program that was built outside a Git checkout, or by go run, knows no commit.
 
@@ -31,7 +30,6 @@ type build struct {
 	Platform string     `json:"platform"`
 }
 
-// Run prints the version.
 func (c *versionCommand) Run(con console) error {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -45,7 +43,6 @@ func (c *versionCommand) Run(con console) error {
 	return err
 }
 
-// newBuild reads what the go command stored in the program.
 func newBuild(info *debug.BuildInfo) build {
 	settings := map[string]string{}
 	for _, s := range info.Settings {
@@ -64,7 +61,6 @@ func newBuild(info *debug.BuildInfo) build {
 	return b
 }
 
-// String returns the line of guards version.
 func (b build) String() string {
 	var from []string
 	if b.Commit != "" {

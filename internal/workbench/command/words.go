@@ -32,8 +32,7 @@ func wait(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", (s+59)/3600, (s+59)%3600/60)
 }
 
-// waitMs returns what wait returns, for a number of milliseconds. It returns an
-// empty text for 0.
+// waitMs returns a time to wait in words, or an empty text for 0.
 func waitMs(ms int64) string {
 	if ms == 0 {
 		return ""
@@ -108,6 +107,11 @@ func (t *textTable) row(cells ...string) {
 func (t *textTable) painted(cell string) {
 	last := len(*t) - 1
 	(*t)[last] = append((*t)[last], cell)
+}
+
+// below writes a line of text, and the table below it.
+func (t textTable) below(con console, line string) error {
+	return append(textTable{{line}}, t...).write(con.out, con.width)
 }
 
 // write writes the table. If a line would have more characters than width, the

@@ -46,7 +46,7 @@ func (h *history) add(c call) {
 	h.calls = last(append(h.calls, c), mostShown)
 	k := key{c.UserID, c.Activity}
 	switch {
-	case c.isRequest():
+	case c.Op == guard.Check && c.counts() && c.Reason != "duplicate": // a request as replay knows it
 		h.requests = last(append(h.requests, decided{k, c.at, c.Count, c.ReceiptID}), mostRequests)
 	case c.err != "":
 	case c.Op == guard.Reset:
@@ -72,22 +72,11 @@ func (h *history) after(n int64) ([]call, int64) {
 	return slices.Clone(h.calls[skip:]), first + skip
 }
 
-// of returns the requests of a user and an activity, oldest first.
-func (h *history) of(k key) (all []decided) {
-	for _, d := range h.requests {
-		if d.key == k {
-			all = append(all, d)
-		}
-	}
-	return all
-}
-
-// servePicture draws the last requests of a user for one activity, as guards
-// replay --plot does.
+// servePicture draws a user's last requests, as guards replay --plot does.
 func (c *Console) servePicture(w http.ResponseWriter, r *http.Request) {
 	k := key{r.URL.Query().Get("user"), r.URL.Query().Get("activity")}
 	c.mu.Lock()
-	requests := c.history.of(k)
+	requests := slices.DeleteFunc(slices.Clone(c.history.requests), func(d decided) bool { return d.key != k })
 	var limit policy.Policy
 	if known := c.windows.find(k); known != nil {
 		limit = c.limit(known)
@@ -108,7 +97,6 @@ func (c *Console) servePicture(w http.ResponseWriter, r *http.Request) {
 	_ = plot.SVG(w, drawn...)
 }
 
-// timelines replays requests.
 func timelines(ctx context.Context, k key, limit policy.Policy, requests []decided) ([]*replay.Timeline, error) {
 	record, err := asCSV(requests)
 	if err != nil {

@@ -78,7 +78,6 @@ type barView struct {
 // stamp returns the time of day. The page shows UTC everywhere.
 func stamp(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.TimeOnly) }
 
-// clock returns the view of the clock.
 func (c *Console) clock() clockView {
 	now := c.Clock.Now().UnixMilli()
 	v := clockView{Now: now, Time: stamp(now)}
@@ -158,10 +157,8 @@ func (c *Console) detail(made call) string {
 	return text
 }
 
-// text returns the figures in words.
 func (f figures) text() string { return fmt.Sprintf("%d of %d used, %d left", f.Used, f.Limit, f.Left) }
 
-// window returns the view of a window.
 func (c *Console) window(w *window) windowView {
 	where := url.Values{"user": {w.user}, "activity": {w.activity}}.Encode()
 	limit := c.limit(w)
@@ -191,8 +188,7 @@ func (c *Console) window(w *window) windowView {
 	return v
 }
 
-// pretty returns JSON on several lines, cut after 4,000 bytes. Other text stays
-// as it is.
+// pretty returns JSON on several lines, or other text, cut after 4,000 bytes.
 func pretty(text []byte) string {
 	const most = 4000
 	var b bytes.Buffer
@@ -251,7 +247,6 @@ func (c *Console) servePage(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(html.Bytes())
 }
 
-// kinds returns the kinds of a limit in words.
 func kinds(limit policy.Policy) string {
 	var kinds []string
 	for _, rate := range limit.Rates() {
@@ -260,7 +255,6 @@ func kinds(limit policy.Policy) string {
 	return strings.Join(slices.Compact(kinds), ", ")
 }
 
-// tiers returns the names of all tiers.
 func (c *Console) tiers() []string {
 	var names []string
 	for _, g := range c.Guards {
@@ -279,7 +273,6 @@ var types = map[string]string{
 	"icon.svg":    "image/svg+xml",
 }
 
-// serveAsset serves a file that the page loads.
 func serveAsset(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("asset")
 	content, err := assets.ReadFile(path.Join("assets", name))

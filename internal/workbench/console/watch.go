@@ -159,7 +159,6 @@ func (r request) status() []byte {
 	return request{UserID: r.UserID, Activity: r.Activity, Op: guard.Status, Count: r.Count, Partial: r.Partial, Tier: r.Tier}.json()
 }
 
-// json returns the event as JSON.
 func (r request) json() []byte {
 	event, err := json.Marshal(r)
 	if err != nil {
@@ -232,12 +231,6 @@ func newCall(event, reply []byte, err error) call {
 // counts reports whether the answer came from a decision on a count. An activity
 // without a limit and a bypassed caller have no count.
 func (c *call) counts() bool { return c.Limit > 0 }
-
-// isRequest reports whether the call is a request as replay knows it: a check
-// that was decided on a count, and no repeat of another one.
-func (c *call) isRequest() bool {
-	return c.Op == guard.Check && c.counts() && c.Reason != "duplicate"
-}
 
 const (
 	tick  = 250 * time.Millisecond // how often a stream looks for windows that are due

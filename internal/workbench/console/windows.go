@@ -108,15 +108,6 @@ func (w *window) due(now int64) bool {
 	})
 }
 
-// status returns the event that reads the window. After a refusal, it asks about
-// the request that was refused, so that the countdown is that request's.
-func (w *window) status() []byte {
-	if w.again != nil {
-		return w.again.status()
-	}
-	return w.asked.status()
-}
-
 // read asks the guards for the figures of all windows that are due, or of all
 // windows. These events are not recorded. It does nothing if another call is
 // still reading.
@@ -147,7 +138,10 @@ func (c *Console) readOne(ctx context.Context, before window) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	at := c.Clock.Now().UnixMilli()
-	event := before.status()
+	event := before.asked.status()
+	if before.again != nil { // the countdown is that of the refused request
+		event = before.again.status()
+	}
 	reply, err := c.guards[before.function].Invoke(ctx, event)
 	answer := newCall(event, reply, err)
 	c.mu.Lock()
@@ -167,13 +161,8 @@ func (c *Console) readOne(ctx context.Context, before window) {
 	if w.again != nil && w.place == 0 && answer.counts() {
 		w.passesAt = at + answer.WaitTime
 	}
-	if !w.looksLike(&before) {
+	if w.unknown != before.unknown || w.passesAt != before.passesAt || !slices.Equal(w.bars, before.bars) { // the page shows the difference
 		c.windows.version++
 		c.notify()
 	}
-}
-
-// looksLike reports whether the page shows both windows in the same way.
-func (w *window) looksLike(other *window) bool {
-	return w.unknown == other.unknown && w.passesAt == other.passesAt && slices.Equal(w.bars, other.bars)
 }

@@ -50,8 +50,7 @@ type Server struct {
 	events  sync.WaitGroup // running invocations of type Event
 }
 
-// An Invocation describes an invocation that has ended, or a request for which
-// no function ran.
+// An Invocation has ended, or it is a request for which no function ran.
 type Invocation struct {
 	Function string // as the caller named it
 	Payload  []byte // the answer, if Err is nil
@@ -68,11 +67,11 @@ const arn = "arn:aws:lambda:us-east-1:123456789012:function:"
 // Wait waits until all invocations of type Event have ended.
 func (s *Server) Wait() { s.events.Wait() }
 
-// ServeHTTP implements http.Handler. It refuses what a browser sends for another
-// website.
+// ServeHTTP implements http.Handler. It refuses requests of other websites.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.isForeign(r) {
-		s.refuse(w, r)
+		s.fail(w, r.URL.Path, http.StatusForbidden, "AccessDeniedException", fmt.Sprintf(
+			"A browser sent this request for the site %s. The functions answer backends, and pages of this server.", input.Show(r.Header.Get("Origin"))))
 		return
 	}
 	s.once.Do(func() {
@@ -87,7 +86,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // name:alias, a partial ARN and a full ARN. Its first group is the name.
 var name = regexp.MustCompile(`^(?:arn:[\w-]+:lambda:[\w-]+:\d{12}:function:|\d{12}:function:|function:)?([\w-]+)(?::[\w$-]+)?$`)
 
-// serveInvoke answers a request of the Invoke API.
 func (s *Server) serveInvoke(w http.ResponseWriter, r *http.Request) {
 	id := newRequestID()
 	w.Header().Set("X-Amzn-RequestId", id)
@@ -135,7 +133,8 @@ func functionContext(r *http.Request, id, name string) context.Context {
 func (s *Server) invoke(ctx context.Context, name string, f Function, payload []byte) (out, tail []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
 	defer cancel()
-	ctx, log := attach(ctx)
+	log := new(invocationLog)
+	ctx = context.WithValue(ctx, logKey{}, log)
 	began := time.Now()
 	out, err = f.Handler.Invoke(ctx, payload)
 	took := time.Since(began)
@@ -158,8 +157,7 @@ func respond(w http.ResponseWriter, r *http.Request, out, tail []byte, err error
 	_, _ = w.Write(out)
 }
 
-// ErrorType returns the name of the error's type, as Lambda's Go runtime
-// reports it.
+// ErrorType returns the name of an error's type, as Lambda's Go runtime does.
 func ErrorType(err error) string {
 	t := reflect.TypeOf(err)
 	if t.Kind() == reflect.Pointer {
@@ -238,7 +236,6 @@ func encode(v any) []byte {
 	return b
 }
 
-// newRequestID returns a random UUID.
 func newRequestID() string {
 	id, _ := smithyrand.NewUUID(rand.Reader).GetUUID() // rand.Reader never fails
 	return id
@@ -302,12 +299,6 @@ func (s *Server) isForeign(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	from, err := url.Parse(origin)
 	return origin != "" && (err != nil || !LoopbackHost(from.Hostname()))
-}
-
-// refuse answers a request of another website.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request) {
-	s.fail(w, r.URL.Path, http.StatusForbidden, "AccessDeniedException", fmt.Sprintf(
-		"A browser sent this request for the site %s. The functions answer backends, and pages of this server.", input.Show(r.Header.Get("Origin"))))
 }
 
 // LoopbackHost reports whether a host's name or address is of this machine only.

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// logKey is the context key for the log of an invocation.
+// logKey is the context key for the *invocationLog of an invocation.
 type logKey struct{}
 
 // An invocationLog collects what one invocation logs.
@@ -23,12 +23,6 @@ type invocationLog struct {
 // maxTail is the number of bytes that Lambda returns from the end of a log.
 const maxTail = 4 << 10
 
-// attach returns a context with a new log for an invocation.
-func attach(ctx context.Context) (context.Context, *invocationLog) {
-	l := new(invocationLog)
-	return context.WithValue(ctx, logKey{}, l), l
-}
-
 // Write implements io.Writer.
 func (l *invocationLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
@@ -36,8 +30,7 @@ func (l *invocationLog) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// tail returns the end of the log, including the START, END and REPORT lines
-// that Lambda adds.
+// tail returns the end of the log, with Lambda's START, END and REPORT lines.
 func (l *invocationLog) tail(ctx context.Context, took time.Duration) []byte {
 	function, _ := lambdacontext.FromContext(ctx) // see functionContext
 	id := function.AwsRequestID

@@ -35,8 +35,7 @@ import (
 	"github.com/cric-talk/guards/internal/workbench/replay/traffic"
 )
 
-// A Replay decides the requests of one activity. It skips lines of other
-// activities.
+// A Replay decides the requests of one activity. It skips lines of other ones.
 type Replay struct {
 	Activity string
 	Policy   policy.Policy     // not zero
@@ -153,7 +152,6 @@ type shard struct {
 	reports  []*Report
 }
 
-// shards are all shards of a replay.
 type shards struct {
 	all  []*shard
 	seed maphash.Seed
@@ -201,7 +199,6 @@ func (s *shards) end() []*Report {
 	return reports
 }
 
-// run decides until the queue is closed.
 func (s *shard) run() {
 	for lines := range s.queue {
 		for _, line := range lines {
@@ -232,11 +229,9 @@ type item struct {
 	refused, until int64
 }
 
-// leastSweep is the number of items below which a decider does not look for
-// expired ones.
+// leastSweep is how many items a decider holds before it drops expired ones.
 const leastSweep = 1024
 
-// newDecider returns a decider without requests.
 func newDecider(p policy.Policy, figures bool) *decider {
 	return &decider{
 		request: ratelimit.Request{Policy: p, Count: 1}, figures: figures,
@@ -244,7 +239,6 @@ func newDecider(p policy.Policy, figures bool) *decider {
 	}
 }
 
-// check counts and decides a request.
 func (d *decider) check(line traffic.Line) (a ratelimit.Decision) {
 	now := line.Time
 	i := d.item(line.User, now)
@@ -261,11 +255,6 @@ func (d *decider) check(line traffic.Line) (a ratelimit.Decision) {
 		i.refused, i.until = now, now+a.Wait.Milliseconds()
 	}
 	return a
-}
-
-// read returns the figures of a user at the time at, in Unix milliseconds.
-func (d *decider) read(user string, at int64) policy.Reading {
-	return d.request.Policy.Read(at, 0, d.item(user, at).state)
 }
 
 // item returns the user's item for the time now, in Unix milliseconds. Each time

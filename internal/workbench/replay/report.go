@@ -70,9 +70,9 @@ type load struct {
 const mostWorst = 5
 
 func newReport(activity string, p policy.Policy) *Report {
-	empty := p.Read(0, 0, nil)
+	limit, window := p.Quota()
 	return &Report{
-		Activity: activity, Policy: p.String(), Limit: empty.Limit, WindowMs: empty.Window.Milliseconds(),
+		Activity: activity, Policy: p.String(), Limit: limit, WindowMs: window.Milliseconds(),
 		From: math.MaxInt64, window: promise(p).Window.Milliseconds(), byID: make(map[string]*User),
 	}
 }
@@ -113,10 +113,11 @@ func (u *User) count(at, window int64, d ratelimit.Decision) {
 		u.Allowed++
 	case d.Reason == ratelimit.Delayed:
 		u.Delayed++
-		u.now.heldUp++
 		u.lastRun = max(u.lastRun, d.ReadyAt)
 	default:
 		u.Refused++
+	}
+	if !d.Allowed {
 		u.now.heldUp++
 	}
 	if cmp.Or(cmp.Compare(u.now.heldUp, u.worst.heldUp), cmp.Compare(u.now.requests, u.worst.requests)) > 0 {
@@ -154,14 +155,4 @@ func (r *Report) finish(t *traffic.Reader) {
 		r.first = users[0].ID
 	}
 	r.RefusedShare = math.Round(float64(r.Refused)/float64(max(1, r.Requests))*10_000) / 10_000
-}
-
-// user returns the user with this id. An empty id means the user held up most
-// often or, if nobody was held up, the busiest one.
-func (r *Report) user(id string) (*User, bool) {
-	if id == "" {
-		id = r.first
-	}
-	u, ok := r.byID[id]
-	return u, ok
 }

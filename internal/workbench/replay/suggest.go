@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -89,7 +90,8 @@ type trial struct {
 // nobody, because it lets pass all requests of any user at once.
 func (s *search) candidates(ctx context.Context, p policy.Policy) error {
 	most := slices.Max(s.spool.requests)
-	r, pass := p.Rates()[0], atOnce(p)
+	r := p.Rates()[0]
+	pass, _ := p.Quota()
 	// What passes at once grows at least in proportion to the limit. A kind can have
 	// gaps between its limits, but none of them is above one action a millisecond.
 	highest := max((most*r.Limit+pass-1)/pass, r.Window.Milliseconds())
@@ -102,7 +104,7 @@ func (s *search) candidates(ctx context.Context, p policy.Policy) error {
 			continue // a bucket has no such limit, or the limit is too high
 		}
 		s.limits = append(s.limits, limit)
-		if atOnce(limit) >= most {
+		if pass, _ := limit.Quota(); pass >= most {
 			break
 		}
 	}
@@ -111,9 +113,6 @@ func (s *search) candidates(ctx context.Context, p policy.Policy) error {
 	}
 	return nil
 }
-
-// atOnce returns how many actions of a user pass at any time.
-func atOnce(p policy.Policy) int64 { return p.Read(0, 0, nil).Limit }
 
 // lowest returns the lowest limit that holds up no more users than allowed.
 func (s *search) lowest(ctx context.Context, allowed int64) (found trial, err error) {
@@ -152,7 +151,8 @@ var errEnough = errors.New("all users are settled")
 // try returns the users that a limit holds up, and their number.
 func (s *search) try(ctx context.Context, p policy.Policy) (held []bool, heldUp int64, err error) {
 	held, heldUp = make([]bool, len(s.settled)), s.heldUp
-	pass, left := atOnce(p), 0
+	pass, _ := p.Quota() // this many requests of a user pass at any time
+	left := 0
 	open := make([]bool, len(held)) // users who may be held up and are not yet
 	for user, n := range s.spool.requests {
 		open[user] = !s.settled[user] && n > pass
@@ -206,7 +206,6 @@ func newSpool(file io.ReadWriteSeeker) *spool {
 	return &spool{file: file, w: bufio.NewWriterSize(file, 1<<16), numbers: make(map[string]int)}
 }
 
-// add writes a request.
 func (s *spool) add(line traffic.Line) error {
 	n, ok := s.numbers[line.User]
 	if !ok {
@@ -235,15 +234,12 @@ func (s *spool) each(do func(user int, at int64) error) error {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err != nil {
-			return err
-		}
-		later, err := binary.ReadVarint(r)
-		if err != nil {
-			return err
-		}
+		later, err2 := binary.ReadVarint(r)
 		at += later
-		if err := do(int(user), at); err != nil {
+		if err = cmp.Or(err, err2); err == nil {
+			err = do(int(user), at)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -254,8 +250,7 @@ type Share int64
 
 const whole = 1_000_000
 
-// ParseShare reads a share above 0 and up to 100 %, such as 99.9%, with up to
-// four decimals.
+// ParseShare reads a share above 0 % and up to 100 %, with up to four decimals.
 func ParseShare(text string) (Share, error) {
 	digits, isPercent := strings.CutSuffix(text, "%")
 	percent, fraction, _ := strings.Cut(strings.TrimSpace(digits), ".")

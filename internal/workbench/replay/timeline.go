@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -84,12 +85,13 @@ const (
 )
 
 // Timelines decides the requests of one user once more, under r.Policy and each
-// other policy. All timelines show the same period. An empty user means the
-// user whom r.Policy held up most often. T must read the same traffic again
-// from its start, and reports must be what Compare returned for it.
+// other policy. All timelines show the same period. An empty user means the one
+// whom r.Policy held up most often or, if it held up nobody, the busiest one. T
+// must read the same traffic again from its start, and reports must be what
+// Compare returned for it.
 func (r *Replay) Timelines(ctx context.Context, t *traffic.Reader, reports []*Report, user string, others ...policy.Policy) ([]*Timeline, error) {
-	u, ok := reports[0].user(user)
-	if !ok {
+	u := reports[0].byID[cmp.Or(user, reports[0].first)]
+	if u == nil {
 		return nil, fmt.Errorf("%s has no request of the user %+.40q", t.Name(), user)
 	}
 	last := u.last
@@ -138,8 +140,7 @@ func (u *User) period(window, last int64) (from, to int64, whole bool) {
 	return from, to, u.first >= from && u.last < to
 }
 
-// Borders returns the borders of the limit's windows in a period, both ends
-// included.
+// Borders returns the borders of the limit's windows in a period, ends included.
 func (p *Panel) Borders(from, to int64) (all []int64) {
 	if p.Window == 0 {
 		return nil
@@ -202,7 +203,7 @@ func (d *drawing) sample(until int64) {
 	for len(d.due) > 0 && d.due[0] < until {
 		at := d.due[0]
 		d.due = d.due[1:]
-		reading := d.decider.read(d.User, at)
+		reading := d.decider.request.Policy.Read(at, 0, d.decider.item(d.User, at).state)
 		for i := range d.Panels {
 			d.step(i, at, used(reading, i))
 		}
@@ -289,8 +290,7 @@ func (d *drawing) add(line traffic.Line, decision ratelimit.Decision) {
 // shows reports whether a time is in the picture.
 func (d *drawing) shows(at int64) bool { return d.From <= at && at < d.To }
 
-// run records an allowed request. It reports whether the picture shows its
-// time.
+// run records an allowed request. It reports whether its time is in the picture.
 func (d *drawing) run(at int64) bool {
 	if d.shows(at) && len(d.runs) <= mostRuns {
 		d.runs = append(d.runs, at)

@@ -16,8 +16,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 )
 
-// A Request describes what to add: one activity, and perhaps the guard that
-// decides it.
+// A Request describes what to add: an activity, and perhaps the guard for it.
 type Request struct {
 	Guard    string          // the guard of the activity
 	New      bool            // the guard does not exist yet
@@ -146,8 +145,7 @@ func (s *source) withActivity(guard string, a limits.Activity) (Change, error) {
 	return s.change(fmt.Sprintf("%s of %s: %s", a.Name, guard, a.Limit), s.element(list, line(a)))
 }
 
-// withPromise returns limits_test.go with one more row in the table of promised
-// limits.
+// withPromise returns limits_test.go with one more row in its table of limits.
 func (s *source) withPromise(g limits.Guard, a limits.Activity) (Change, error) {
 	table, _ := s.value("promised").(*ast.CompositeLit)
 	if table == nil {

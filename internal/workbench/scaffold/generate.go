@@ -149,12 +149,9 @@ func LogicalID(guard string) string {
 // RateLimit-Policy header. It returns 0 if the activity is unlimited or has
 // several limits.
 func seconds(a limits.Activity) int64 {
-	if a.Unlimited {
+	if a.Unlimited || len(a.Limit.Rates()) > 1 {
 		return 0
 	}
-	figures := a.Limit.Read(0, 0, nil)
-	if len(figures.Each) > 0 {
-		return 0
-	}
-	return int64((figures.Window + time.Second - 1) / time.Second)
+	_, window := a.Limit.Quota()
+	return int64((window + time.Second - 1) / time.Second)
 }

@@ -70,7 +70,6 @@ func Open(folder string, guards limits.Guards) (*Project, error) {
 	return p, nil
 }
 
-// holds reports whether a folder holds a file.
 func holds(folder, file string) bool {
 	_, err := os.Stat(filepath.Join(folder, filepath.FromSlash(file)))
 	return err == nil
@@ -100,8 +99,7 @@ func (p *Project) Close() error { return p.root.Close() }
 // Stale returns what [Stale] returns for the project's folder and guards.
 func (p *Project) Stale() ([]Change, error) { return Stale(p.root.FS(), p.guards) }
 
-// Write writes changes. If one can't be written, it puts back the files that it
-// has written.
+// Write writes all changes or, if one can't be written, none of them.
 func (p *Project) Write(changes []Change) error {
 	for i, c := range changes {
 		err := p.root.MkdirAll(path.Dir(c.File), 0o755)

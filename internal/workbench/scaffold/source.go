@@ -19,7 +19,6 @@ type source struct {
 	file       *ast.File
 }
 
-// parse reads a file of the project.
 func (p *Project) parse(name string) (*source, error) {
 	text, err := p.read(name)
 	if err != nil {

@@ -40,8 +40,7 @@ func same(a, b limits.Activity) bool {
 	return a.Unlimited == b.Unlimited && a.Limit.Equal(b.Limit) && maps.EqualFunc(a.Tiers, b.Tiers, policy.Policy.Equal)
 }
 
-// Tiers returns the limits of the tiers as one text, with quote around each
-// limit.
+// Tiers returns the limits of the tiers in words, with quote around each limit.
 func Tiers(tiers limits.Tiers, quote string) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(tiers)) {

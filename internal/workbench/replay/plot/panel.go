@@ -106,7 +106,6 @@ func (p *picture) scaleMarks(of *replay.Panel, plot scale) {
 	p.line("axis", left, plot.bottom, right, plot.bottom)
 }
 
-// held returns the label of a panel's piles.
 func held(of *replay.Panel) string {
 	var kinds []string
 	for _, kind := range []replay.Kind{replay.Refused, replay.Delayed} {
@@ -170,8 +169,7 @@ func (p *picture) pile(piles []pile, ground px) {
 	}
 }
 
-// steps are the possible distances between two labels on the time axis, in
-// milliseconds.
+// steps are the possible distances between two labels of times, in milliseconds.
 var steps = []int64{
 	1, 2, 5, 10, 20, 50, 100, 200, 500,
 	1000, 2000, 5000, 10_000, 15_000, 20_000, 30_000,

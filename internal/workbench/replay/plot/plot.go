@@ -117,8 +117,7 @@ func most(t *replay.Timeline) string {
 	return s
 }
 
-// span returns a duration in words that can follow "any", such as minute or 5
-// s.
+// span returns a duration in words that can follow "any": minute, or 5 s.
 func span(ms int64) string {
 	for _, unit := range []struct {
 		ms          int64
@@ -151,10 +150,11 @@ func length(ms int64) string {
 func period(t *replay.Timeline) string {
 	const day, clock = "2 January 2006 ", "15:04:05"
 	from, to := time.UnixMilli(t.From).UTC(), time.UnixMilli(t.To).UTC()
+	end := to.Format(day + clock)
 	if from.Format(day) == to.Format(day) {
-		return from.Format(day+clock) + " to " + to.Format(clock) + " UTC"
+		end = to.Format(clock)
 	}
-	return from.Format(day+clock) + " to " + to.Format(day+clock) + " UTC"
+	return from.Format(day+clock) + " to " + end + " UTC"
 }
 
 const edge = 16 * pixel // left of the headings
@@ -172,10 +172,11 @@ func (p *picture) title() string {
 
 // description returns the picture in words, for readers who cannot see it.
 func (p *picture) description() string {
+	requests := fmt.Sprintf("%d requests of the user %s from %s", p.t.Requests, p.t.User, period(p.t))
 	if !p.compares() {
-		return fmt.Sprintf("%d requests of the user %s from %s: %s", p.t.Requests, p.t.User, period(p.t), outcome(p.t))
+		return requests + ": " + outcome(p.t)
 	}
-	parts := []string{fmt.Sprintf("%d requests of the user %s from %s.", p.t.Requests, p.t.User, period(p.t))}
+	parts := []string{requests + "."}
 	for _, t := range p.all {
 		parts = append(parts, t.Policy+": "+outcome(t))
 	}

@@ -13,8 +13,7 @@ import (
 // A Unit is what a number of a time counts.
 type Unit string
 
-// The units. AnyUnit is Seconds or Millis, which is decided by the size of the
-// numbers.
+// The units. AnyUnit is Seconds or Millis, depending on the size of the numbers.
 const (
 	AnyUnit Unit = ""
 	Seconds Unit = "s"
@@ -71,8 +70,7 @@ func (c *clock) read(text []byte, line int64) (int64, error) {
 	return ms, nil
 }
 
-// unit returns the unit of n. A decimal is a number with a point, as in
-// 1767571200.250.
+// unit returns the unit of n. A decimal has a point, as in 1767571200.250.
 func (c *clock) unit(n int64, isDecimal bool) (Unit, error) {
 	within := func(scale int64) bool { return n >= firstSecond*scale && n/scale < lastSecond }
 	switch {

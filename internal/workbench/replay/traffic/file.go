@@ -32,15 +32,10 @@ type parser interface {
 	parse(record []byte) (fields, error)
 }
 
-// fields are the texts of a request. They are valid until the next record is
-// read.
+// fields are the texts of a request. They are valid until the next record.
 type fields struct {
 	time, user, activity []byte
 	noActivity           bool // the record names none
-}
-
-func newFile(f File, o Options, t *Tally) *file {
-	return &file{Options: o, name: f.Name, raw: f.Text, clock: clock{set: o.Unit}, tally: t}
 }
 
 // next reads the next request into head. It reports whether there is one.
@@ -140,7 +135,6 @@ func (f *file) recognize(record []byte) (isHeader bool, err error) {
 	return true, err
 }
 
-// read reads a request.
 func (f *file) read(record []byte) (line Line, err error) {
 	found, err := f.parse.parse(record)
 	if err != nil {

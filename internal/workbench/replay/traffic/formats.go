@@ -60,15 +60,12 @@ var columnName = regexp.MustCompile(`^[A-Za-z_@$][\w.@$ -]{0,39}$`)
 // line is a request with the id of a user. Each request contains a time, which
 // is no name of a column.
 func describe(header []string) string {
-	for _, name := range header {
-		if !columnName.MatchString(name) {
-			return "the first line"
-		}
+	if slices.ContainsFunc(header, func(name string) bool { return !columnName.MatchString(name) }) {
+		return "the first line"
 	}
 	return fmt.Sprintf("the header %.200s", strings.Join(header, ","))
 }
 
-// parse implements [parser].
 func (f *csvFile) parse(record []byte) (found fields, err error) {
 	f.texts = f.texts[:0]
 	if bytes.IndexByte(record, '"') < 0 {
@@ -135,7 +132,6 @@ func newJSON(c Columns) *jsonFile {
 	return f
 }
 
-// parse implements [parser].
 func (f *jsonFile) parse(record []byte) (found fields, err error) {
 	f.record.Reset(record)
 	f.decoder.Reset(&f.record)
@@ -257,7 +253,6 @@ func newNginx(c Columns) (*nginxFile, error) {
 
 var errNginx = errors.New(`it is not a line of the format combined, such as 192.0.2.7 - alice [05/Jan/2026:12:00:00 +0000] "POST /posts HTTP/1.1" 201 93`)
 
-// parse implements [parser].
 func (f *nginxFile) parse(record []byte) (found fields, err error) {
 	address, rest, ok := bytes.Cut(record, []byte(" "))
 	_, rest, ok2 := bytes.Cut(rest, []byte(" ")) // the client's identity, which is always -

@@ -83,7 +83,8 @@ func NewReader(o Options, files ...File) *Reader {
 	r := &Reader{}
 	var names []string
 	for _, f := range files {
-		r.unread, names = append(r.unread, newFile(f, o, &r.Tally)), append(names, f.Name)
+		r.unread = append(r.unread, &file{Options: o, name: f.Name, raw: f.Text, clock: clock{set: o.Unit}, tally: &r.Tally})
+		names = append(names, f.Name)
 	}
 	r.name = strings.Join(names, ", ")
 	return r
