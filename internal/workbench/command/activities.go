@@ -10,7 +10,7 @@ import (
 
 // find returns the activity with this name, and the guard that decides it.
 // Without such an activity, its error suggests a name.
-func (c console) find(name string) (limits.Guard, limits.Activity, error) {
+func (c session) find(name string) (limits.Guard, limits.Activity, error) {
 	g, a, ok := c.guards.Activity(name)
 	if ok {
 		return g, a, nil

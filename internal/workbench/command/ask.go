@@ -16,7 +16,7 @@ type yesFlag struct {
 // confirm asks the question, unless --yes answers it. It returns nil if the
 // answer is yes. It stops waiting for the answer when ctx ends. If no person
 // can answer, the error suggests --yes and ends with the text of instead.
-func (f yesFlag) confirm(ctx context.Context, con console, question, instead string) error {
+func (f yesFlag) confirm(ctx context.Context, con session, question, instead string) error {
 	if f.Yes {
 		return nil
 	}

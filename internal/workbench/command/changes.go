@@ -48,7 +48,7 @@ func changedFiles(changes []scaffold.Change, lines bool) []changedFile {
 }
 
 // printChanges prints a table of files, and below it their changed lines.
-func (c console) printChanges(files []changedFile) error {
+func (c session) printChanges(files []changedFile) error {
 	var t textTable
 	t.row("FILE", "CHANGE")
 	for _, f := range files {

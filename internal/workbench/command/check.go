@@ -31,7 +31,7 @@ func (checkCommand) Help() string {
 }
 
 // Run asks the guard. It returns errRefused if any request was refused.
-func (c *checkCommand) Run(ctx context.Context, con console) error {
+func (c *checkCommand) Run(ctx context.Context, con session) error {
 	h, err := c.handler(ctx, con)
 	if err != nil {
 		return err
@@ -68,12 +68,12 @@ func (c *checkCommand) Run(ctx context.Context, con console) error {
 }
 
 // stopped notes how many requests were answered before Ctrl-C.
-func (c *checkCommand) stopped(con console, answered int) error {
+func (c *checkCommand) stopped(con session, answered int) error {
 	con.note(fmt.Sprintf("stopped after %d of %s", answered, several(int64(c.Times), "request")))
 	return errInterrupted
 }
 
-func (c *checkCommand) handler(ctx context.Context, con console) (*guard.Handler, error) {
+func (c *checkCommand) handler(ctx context.Context, con session) (*guard.Handler, error) {
 	if c.Times < 1 {
 		return nil, input.Invalid("--times", fmt.Sprint(c.Times), "at least 1")
 	}
@@ -97,7 +97,7 @@ func (c *checkCommand) handler(ctx context.Context, con console) (*guard.Handler
 
 // explainLive notes which live limit, mode or grant decides. It is not a part
 // of the guard's answer.
-func (c *checkCommand) explainLive(con console, h *guard.Handler) {
+func (c *checkCommand) explainLive(con session, h *guard.Handler) {
 	a, _ := h.Guard.Activity(c.Activity)
 	if ruling := rulingOf(termsOf(h.Live.Limits(), a, c.User, c.Tier, con.now())); ruling != nil {
 		con.note(fmt.Sprintf("%s of %s is decided by: %s; see guards limits --live", c.Activity, c.User, ruling))
@@ -105,7 +105,7 @@ func (c *checkCommand) explainLive(con console, h *guard.Handler) {
 }
 
 // line returns the nth answer for people. The lines of one command are aligned.
-func (c *checkCommand) line(con console, n int, a *guard.Answer) string {
+func (c *checkCommand) line(con session, n int, a *guard.Answer) string {
 	width := len(fmt.Sprint(c.Times))
 	d := a.Decision
 	if d == nil {

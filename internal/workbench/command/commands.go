@@ -72,7 +72,7 @@ Exit status:
   130  you stopped it with Ctrl-C or SIGTERM, or answered no`
 
 // run parses args, runs the command and returns the exit status.
-func run(ctx context.Context, args []string, c console) int {
+func run(ctx context.Context, args []string, c session) int {
 	if c.now == nil {
 		c.now = time.Now
 	}
@@ -170,7 +170,7 @@ func Main(guards limits.Guards) int { return program(terminal(guards)) }
 
 // program runs the command that the process's arguments name. The first Ctrl-C or
 // SIGTERM asks it to stop, and a second one ends the process at once.
-func program(c console) int {
+func program(c session) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)

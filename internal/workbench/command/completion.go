@@ -29,7 +29,7 @@ Put one of these lines into your shell's start-up file:
 //go:embed completion
 var shells embed.FS
 
-func (c *completionCommand) Run(con console) error {
+func (c *completionCommand) Run(con session) error {
 	script, err := shells.ReadFile("completion/guards." + c.Shell)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ type completeCommand struct {
 }
 
 // Run prints the words.
-func (c *completeCommand) Run(con console, k *kong.Context) error {
+func (c *completeCommand) Run(con session, k *kong.Context) error {
 	words := c.Words
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]

@@ -45,7 +45,7 @@ func TestComplete(t *testing.T) {
 	} {
 		var out stream
 		args := append([]string{"complete", "--"}, strings.Split(typed, " ")...)
-		if status := run(t.Context(), args, console{guards: limits.All, out: &out, err: io.Discard}); status != done {
+		if status := run(t.Context(), args, session{guards: limits.All, out: &out, err: io.Discard}); status != done {
 			t.Errorf("%q: status %d", typed, status)
 		}
 		var got []string

@@ -17,7 +17,7 @@ generated" and "end generated" change. go generate runs it, too. Examples:
   go run ./cmd/guards generate --check`
 }
 
-func (c *generateCommand) Run(con console) (err error) {
+func (c *generateCommand) Run(con session) (err error) {
 	project, err := openProject(c.Dir, con.guards)
 	if err != nil {
 		return err

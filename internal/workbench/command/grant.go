@@ -34,7 +34,7 @@ the --reason. Examples:
   guards grant --user u1 --tier premium --until 7d --reason "trial"`
 }
 
-func (c *grantCommand) Run(ctx context.Context, con console) error {
+func (c *grantCommand) Run(ctx context.Context, con session) error {
 	until, err := parseUntil(c.Until, con.now())
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (revokeCommand) Help() string {
   guards revoke --user u1 --why "the load test is over"`
 }
 
-func (c *revokeCommand) Run(ctx context.Context, con console) error {
+func (c *revokeCommand) Run(ctx context.Context, con session) error {
 	if err := input.CheckUserID(c.User); err != nil {
 		return err
 	}

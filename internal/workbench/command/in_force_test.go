@@ -126,7 +126,7 @@ func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
 			UserID: rapid.SampledFrom(inForceUsers).Draw(t, "user"), Activity: rapid.SampledFrom(inForceActivities).Draw(t, "activity"),
 			Tier: rapid.SampledFrom([]string{"", "premium", "gold", "burst"}).Draw(t, "tier"),
 		}
-		v := console{guards: app.All, now: func() time.Time { return at }}.viewOf(s)
+		v := session{guards: app.All, now: func() time.Time { return at }}.viewOf(s)
 		_, code, _ := app.All.Activity(r.Activity)
 		want, shown := decides(t, content, r, at), map[string]decided{}
 
@@ -143,7 +143,7 @@ func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
 		}
 		g, _, _ := app.All.Activity(r.Activity)
 		check := checkCommand{Activity: r.Activity, User: r.UserID, Tier: r.Tier}
-		check.explainLive(console{err: &note, now: func() time.Time { return at }}, &guard.Handler{Guard: g, Live: f})
+		check.explainLive(session{err: &note, now: func() time.Time { return at }}, &guard.Handler{Guard: g, Live: f})
 		if got := note.String(); (got != "") != (one.Live != nil) || !strings.Contains(got, one.Live.String()) {
 			t.Fatalf("check notes %q, and status shows %q", got, one.Live)
 		}

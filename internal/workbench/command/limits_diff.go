@@ -30,7 +30,7 @@ type difference struct {
 	Mode     string `json:"mode,omitzero"`
 }
 
-func (c *diffCommand) Run(ctx context.Context, con console) error {
+func (c *diffCommand) Run(ctx context.Context, con session) error {
 	v, version, err := c.view(ctx, con)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (historyCommand) Help() string {
   guards limits history --json`
 }
 
-func (c *historyCommand) Run(ctx context.Context, con console) error {
+func (c *historyCommand) Run(ctx context.Context, con session) error {
 	store, err := c.open(ctx)
 	if err != nil {
 		return err

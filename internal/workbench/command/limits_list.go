@@ -41,7 +41,7 @@ type listed struct {
 	Tiers    limits.Tiers `json:"tiers,omitempty"`
 }
 
-func (c *listCommand) Run(ctx context.Context, con console) error {
+func (c *listCommand) Run(ctx context.Context, con session) error {
 	if c.Live {
 		return c.live(ctx, con)
 	}
@@ -122,7 +122,7 @@ func (s stamp) cells() []string {
 }
 
 // live prints the limits in force.
-func (c *listCommand) live(ctx context.Context, con console) error {
+func (c *listCommand) live(ctx context.Context, con session) error {
 	v, _, err := c.view(ctx, con)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ func TestLimitsNamesWhatCannotBeApplied(t *testing.T) {
 	})
 	var out, log stream
 	args := []string{"limits", "--live", "--region", "us-east-1", "--endpoint", endpoint, "--table", table}
-	if status := run(t.Context(), args, console{guards: limits.All, out: &out, err: &log, now: atPinned}); status != done {
+	if status := run(t.Context(), args, session{guards: limits.All, out: &out, err: &log, now: atPinned}); status != done {
 		t.Fatalf("status %d: %s", status, &log)
 	}
 	for _, want := range []string{`: window of "5/1h" is 1h`, `create_post: tier "premium": `, `: "log 9/1m" counts`, `activity is "gone"`} {

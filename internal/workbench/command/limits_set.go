@@ -32,7 +32,7 @@ Examples:
   guards limits set create_post --mode off --why "kill switch"`
 }
 
-func (c *setCommand) Run(ctx context.Context, con console) error {
+func (c *setCommand) Run(ctx context.Context, con session) error {
 	if c.Limit == "" && c.Mode == "" {
 		return errors.New("nothing to set: give a limit such as 20/1m, or --mode")
 	}
@@ -89,7 +89,7 @@ func (unsetCommand) Help() string {
 }
 
 // Run undoes what was changed, also if the code no longer has the activity.
-func (c *unsetCommand) Run(ctx context.Context, con console) error {
+func (c *unsetCommand) Run(ctx context.Context, con session) error {
 	store, err := c.open(ctx)
 	if err != nil {
 		return err

@@ -71,13 +71,13 @@ type view struct {
 }
 
 // viewOf returns the view of settings at this time.
-func (c console) viewOf(s live.Settings) view {
+func (c session) viewOf(s live.Settings) view {
 	changed, problems := s.Limits(c.guards, nil)
 	return view{s, c.guards, c.now(), changed, problems}
 }
 
 // view opens the table and reads its settings. It also returns their version.
-func (f *tableFlags) view(ctx context.Context, con console) (view, int64, error) {
+func (f *tableFlags) view(ctx context.Context, con session) (view, int64, error) {
 	store, err := f.open(ctx)
 	if err != nil {
 		return view{}, 0, err
@@ -185,7 +185,7 @@ type report struct {
 }
 
 // edit changes the settings and records c, whose time and names it fills in.
-func (f *changeFlags) edit(ctx context.Context, con console, s store, c live.Change, edit func(live.Settings) (live.Settings, error)) (r report, err error) {
+func (f *changeFlags) edit(ctx context.Context, con session, s store, c live.Change, edit func(live.Settings) (live.Settings, error)) (r report, err error) {
 	if f.By == "" {
 		if u, err := user.Current(); err == nil {
 			f.By = u.Username
@@ -210,7 +210,7 @@ func (f *changeFlags) edit(ctx context.Context, con console, s store, c live.Cha
 
 // print writes the report as JSON if --json is given. Otherwise it writes these
 // lines, then the table and when instances follow.
-func (f *changeFlags) print(con console, r report, lines ...string) error {
+func (f *changeFlags) print(con session, r report, lines ...string) error {
 	if f.JSON {
 		return con.printLine(r)
 	}
@@ -220,7 +220,7 @@ func (f *changeFlags) print(con console, r report, lines ...string) error {
 }
 
 // printChanges writes what changed of an activity, or otherwise the text of none.
-func (f *changeFlags) printChanges(con console, r report, activity, none string) error {
+func (f *changeFlags) printChanges(con session, r report, activity, none string) error {
 	r.Changes = changesOf(con.viewOf(r.before), con.viewOf(r.after), activity)
 	var lines []string
 	for _, c := range r.Changes {

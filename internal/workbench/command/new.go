@@ -44,7 +44,7 @@ type addition struct {
 	Files    []changedFile `json:"files"`
 }
 
-func (c *newCommand) Run(con console) (err error) {
+func (c *newCommand) Run(con session) (err error) {
 	r, err := c.request()
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (c *newCommand) known(guards limits.Guards, r scaffold.Request) error {
 	return hint{fmt.Errorf("there is no guard %q, want one of %s", r.Guard, strings.Join(names, ", ")), "leave out --guard to make a new guard"}
 }
 
-func (c *newCommand) next(con console, r scaffold.Request) {
+func (c *newCommand) next(con session, r scaffold.Request) {
 	if c.DryRun {
 		con.note("nothing was written, because of --dry-run")
 		return

@@ -24,7 +24,7 @@ func TestCommandsNeedOnlyTheListedActions(t *testing.T) {
 	where := []string{"--region", "us-east-1", "--endpoint", proxy.URL(), "--table", dynamotest.Table(t)}
 	guards := func(command string) {
 		var log stream
-		if status := run(t.Context(), append(strings.Fields(command), where...), console{guards: limits.All, out: io.Discard, err: &log, now: atPinned}); status != done {
+		if status := run(t.Context(), append(strings.Fields(command), where...), session{guards: limits.All, out: io.Discard, err: &log, now: atPinned}); status != done {
 			t.Fatalf("guards %s: status %d, %s", command, status, &log)
 		}
 	}

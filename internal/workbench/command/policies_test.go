@@ -52,7 +52,7 @@ func replays(t *testing.T, commands string, see func(command, out, svg string)) 
 			}
 		}
 		var out, log stream
-		if status := run(t.Context(), args, console{guards: app.All, out: &out, err: &log}); status != done || log.String() != "" {
+		if status := run(t.Context(), args, session{guards: app.All, out: &out, err: &log}); status != done || log.String() != "" {
 			t.Fatalf("%s: exit status %d: %s", command, status, &log)
 		}
 		see(command, out.String(), svg)

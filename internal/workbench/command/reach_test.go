@@ -95,7 +95,7 @@ func TestAServerThatIsNotDynamoDBIsReported(t *testing.T) {
 			"limits diff", "limits set create_post 20/1m", "check create_post --user u1 --store dynamodb", "serve --store dynamodb",
 		} {
 			var log stream
-			status := run(t.Context(), append(strings.Fields(command), "--region", "us-east-1", "--endpoint", server.URL), console{guards: limits.All, out: io.Discard, err: &log})
+			status := run(t.Context(), append(strings.Fields(command), "--region", "us-east-1", "--endpoint", server.URL), session{guards: limits.All, out: io.Discard, err: &log})
 			want := "guards: " + server.URL + " can't be reached: what answers there is not DynamoDB: 200 OK\n" +
 				"guards: choose another address with --endpoint or AWS_ENDPOINT_URL_DYNAMODB, or another region with --region\n"
 			if status != unreachable || log.String() != want {

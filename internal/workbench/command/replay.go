@@ -47,7 +47,7 @@ the order of their times. A limit is written as guards limits shows it. Examples
 }
 
 // Run replays the files. If there is a timeline to draw, it reads them twice.
-func (c *replayCommand) Run(ctx context.Context, con console) error {
+func (c *replayCommand) Run(ctx context.Context, con session) error {
 	limits, o, err := c.validate(con)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (c *replayCommand) Run(ctx context.Context, con console) error {
 		return c.suggest(ctx, con, r, in.reader(o))
 	}
 	reports, err := r.Compare(ctx, in.reader(o), limits[1:]...)
-	con.told()
+	con.clearLine()
 	if err != nil && (ctx.Err() == nil || reports[0].Requests == 0) {
 		return err
 	}
@@ -87,7 +87,7 @@ func (c *replayCommand) Run(ctx context.Context, con console) error {
 }
 
 // validate returns the limits, --limit first, and how to read the files.
-func (c *replayCommand) validate(con console) (all []policy.Policy, o traffic.Options, err error) {
+func (c *replayCommand) validate(con session) (all []policy.Policy, o traffic.Options, err error) {
 	p, err := c.policy(con)
 	if err != nil {
 		return nil, o, err
@@ -112,7 +112,7 @@ func (c *replayCommand) validate(con console) (all []policy.Policy, o traffic.Op
 	return all, o, c.check()
 }
 
-func (c *replayCommand) policy(con console) (policy.Policy, error) {
+func (c *replayCommand) policy(con session) (policy.Policy, error) {
 	if c.Limit != "" {
 		p, err := policy.Parse(c.Limit)
 		if err != nil {
@@ -151,7 +151,7 @@ func (c *replayCommand) check() error {
 	return nil
 }
 
-func (c *replayCommand) print(con console, result any, words func(*strings.Builder)) error {
+func (c *replayCommand) print(con session, result any, words func(*strings.Builder)) error {
 	if c.JSON {
 		return con.printJSON(result)
 	}
@@ -228,7 +228,7 @@ func inWords(ms int64) string { return wait(time.Duration(ms) * time.Millisecond
 func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // suggest searches for the lowest limit, with the requests in a temporary file.
-func (c *replayCommand) suggest(ctx context.Context, con console, r *replay.Replay, t *traffic.Reader) (err error) {
+func (c *replayCommand) suggest(ctx context.Context, con session, r *replay.Replay, t *traffic.Reader) (err error) {
 	share, err := replay.ParseShare(c.Suggest)
 	if err != nil {
 		return fmt.Errorf("--suggest: %w", err)
@@ -239,7 +239,7 @@ func (c *replayCommand) suggest(ctx context.Context, con console, r *replay.Repl
 	}
 	defer func() { _ = errors.Join(file.Close(), os.Remove(file.Name())) }()
 	got, err := r.Suggest(ctx, t, share, file, func(p policy.Policy) { con.tell("trying " + p.String()) })
-	con.told()
+	con.clearLine()
 	if ctx.Err() != nil {
 		con.note("stopped before the end of the search")
 	}
@@ -265,9 +265,9 @@ func writeSuggestion(b *strings.Builder, s *replay.Suggestion, wanted replay.Sha
 }
 
 // plot replays the requests of one user again and draws them.
-func (c *replayCommand) plot(ctx context.Context, con console, r *replay.Replay, t *traffic.Reader, reports []*replay.Report, others []policy.Policy) error {
+func (c *replayCommand) plot(ctx context.Context, con session, r *replay.Replay, t *traffic.Reader, reports []*replay.Report, others []policy.Policy) error {
 	timelines, err := r.Timelines(ctx, t, reports, c.User, others...)
-	con.told()
+	con.clearLine()
 	if err != nil {
 		return err
 	}

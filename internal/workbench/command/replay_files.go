@@ -150,7 +150,7 @@ func (f *recordFile) close() {
 }
 
 // progress shows on a terminal how much of the files was read.
-func (r *record) progress(con console, lines int64) {
+func (r *record) progress(con session, lines int64) {
 	soFar := grouped(lines) + " lines"
 	if r.size > 0 {
 		con.bar(int(min(100, 100*r.done/r.size)), 100, soFar)

@@ -29,7 +29,7 @@ func TestReplayPrintsWhatWasDone(t *testing.T) {
 			cancel()
 		}()
 		var result, log stream
-		status := run(ctx, append([]string{"replay", "-", "--activity", "create_post", "--limit", "20/1m"}, flags...), console{guards: limits.All, out: &result, err: &log})
+		status := run(ctx, append([]string{"replay", "-", "--activity", "create_post", "--limit", "20/1m"}, flags...), session{guards: limits.All, out: &result, err: &log})
 		os.Stdin = stdin
 		_ = out.Close()
 		if status != interrupted || !strings.Contains(result.String(), " requests of 100 users from 2026-01-05 12:00:00 UTC to ") ||
@@ -49,7 +49,7 @@ func TestReplayLeavesNoFiles(t *testing.T) {
 	}
 	var out, log stream
 	for _, flags := range [][]string{{"--suggest", "99%"}, {"--plot", filepath.Join(folder, "out.svg"), "--user", "u2"}} {
-		_ = run(t.Context(), append([]string{"replay", traffic, "--activity", "create_post"}, flags...), console{guards: limits.All, out: &out, err: &log})
+		_ = run(t.Context(), append([]string{"replay", traffic, "--activity", "create_post"}, flags...), session{guards: limits.All, out: &out, err: &log})
 	}
 	left, err := os.ReadDir(folder)
 	if err != nil || len(left) > 0 || !strings.Contains(out.String(), "1/1m is the lowest limit") {

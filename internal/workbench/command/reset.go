@@ -25,7 +25,7 @@ func (resetCommand) Help() string {
 }
 
 // Run resets the activity as the guard that owns it does.
-func (c *resetCommand) Run(ctx context.Context, con console) error {
+func (c *resetCommand) Run(ctx context.Context, con session) error {
 	g, a, err := con.find(c.Activity)
 	if err == nil {
 		err = input.CheckUserID(c.User)
@@ -68,7 +68,7 @@ func (c *resetCommand) Run(ctx context.Context, con console) error {
 	return c.print(con, &answer)
 }
 
-func (c *resetCommand) print(con console, a *guard.Answer) (err error) {
+func (c *resetCommand) print(con session, a *guard.Answer) (err error) {
 	switch d := a.Decision; {
 	case c.JSON:
 		_, err = con.out.Write(append(a.AppendJSON(nil), '\n'))
@@ -93,7 +93,7 @@ grants. Examples:
 }
 
 // Run erases a user as the function cleanup does.
-func (c *eraseCommand) Run(ctx context.Context, con console) error {
+func (c *eraseCommand) Run(ctx context.Context, con session) error {
 	if err := input.CheckUserID(c.User); err != nil {
 		return err
 	}

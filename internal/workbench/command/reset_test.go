@@ -26,7 +26,7 @@ func TestAResetThatFailsIsReported(t *testing.T) {
 		where := []string{"--region", "us-east-1", "--endpoint", p.URL(), "--table", dynamotest.Table(t)}
 		guards := func(command string) (status int, printed, noted string) {
 			var out, log stream
-			status = run(t.Context(), append(strings.Fields(command), where...), console{guards: limits.All, out: &out, err: &log, now: atPinned})
+			status = run(t.Context(), append(strings.Fields(command), where...), session{guards: limits.All, out: &out, err: &log, now: atPinned})
 			return status, out.String(), log.String()
 		}
 		if status, _, log := guards("check create_post --user u1 --store dynamodb"); status != done {

@@ -60,7 +60,7 @@ const (
 )
 
 // Run serves until ctx ends.
-func (c *serveCommand) Run(ctx context.Context, con console) error {
+func (c *serveCommand) Run(ctx context.Context, con session) error {
 	settings, err := lambdafn.ReadSettings()
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func variables() (set string) {
 
 // withConsole returns the server for api, with the console. Other machines must
 // not reach the address. Clock is the guards' clock.
-func (c *serveCommand) withConsole(con console, api *invokeapi.Server, clock *devconsole.Clock, address string) *http.Server {
+func (c *serveCommand) withConsole(con session, api *invokeapi.Server, clock *devconsole.Clock, address string) *http.Server {
 	page := &devconsole.Console{
 		API: api, Guards: con.guards, Address: address, CountsIn: c.countsIn() + variables(), Clock: clock, Fixed: c.fixedClock(), Wait: wait,
 	}
@@ -187,7 +187,7 @@ func (c *serveCommand) fixedClock() string {
 }
 
 // newAPI wires every function as package lambdafn does, in one process.
-func newAPI(settings *lambdafn.Settings, store store, con console, observe func(invokeapi.Invocation)) *invokeapi.Server {
+func newAPI(settings *lambdafn.Settings, store store, con session, observe func(invokeapi.Invocation)) *invokeapi.Server {
 	api := &invokeapi.Server{Functions: make(map[string]invokeapi.Function), Observe: observe}
 	logger := slog.New(invokeapi.LogHandler())
 	run := &cleanup.Cleanup{Table: store.table, Live: store.live, Now: con.now, Log: logger.With("service", "cleanup")}
@@ -248,7 +248,7 @@ func arriving(stopping context.Context, h http.Handler) http.Handler {
 
 // A serveLog writes a line for each invocation. It is safe for concurrent use.
 type serveLog struct {
-	con    console
+	con    session
 	json   bool       // one line of JSON on standard output; otherwise a line for people
 	mu     sync.Mutex // held while a line is written
 	served atomic.Int64
@@ -302,7 +302,7 @@ func (l *serveLog) read(i invokeapi.Invocation) served {
 }
 
 // words returns an invocation for people.
-func (c console) words(s served) string {
+func (c session) words(s served) string {
 	if s.Error != "" {
 		status := ""
 		if s.Status != 0 {

@@ -87,7 +87,7 @@ func TestServeEndsAlthoughAPageIsOpen(t *testing.T) {
 	log := new(stream)
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, []string{"serve", "--addr", "127.0.0.1:0"}, console{guards: limits.All, out: io.Discard, err: log, now: atPinned})
+		ended <- run(ctx, []string{"serve", "--addr", "127.0.0.1:0"}, session{guards: limits.All, out: io.Discard, err: log, now: atPinned})
 	}()
 	endpoint := started(t, log, ended)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, endpoint+"/console/events", http.NoBody)

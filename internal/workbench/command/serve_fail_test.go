@@ -111,7 +111,7 @@ func TestServeLogsUTC(t *testing.T) {
 	india := func() time.Time { return pinned.In(time.FixedZone("", 19800)) }
 	for asJSON, want := range map[bool]string{false: "22:14:18  posts-guard", true: `{"at":"2023-11-14T22:14:18Z",`} {
 		var out stream
-		l := serveLog{con: console{guards: limits.All, out: &out, err: &out, now: india}, json: asJSON}
+		l := serveLog{con: session{guards: limits.All, out: &out, err: &out, now: india}, json: asJSON}
 		l.observe(invokeapi.Invocation{Function: "posts-guard", Payload: []byte(`{"allowed":true,"reason":"ok"}`)})
 		if !strings.HasPrefix(out.String(), want) {
 			t.Errorf("%s, want %s", &out, want)
@@ -121,7 +121,7 @@ func TestServeLogsUTC(t *testing.T) {
 
 func TestServeLogsJSON(t *testing.T) {
 	var out stream
-	l := serveLog{con: console{guards: limits.All, out: &out, err: io.Discard, now: atPinned}, json: true}
+	l := serveLog{con: session{guards: limits.All, out: &out, err: io.Discard, now: atPinned}, json: true}
 	for _, i := range []invokeapi.Invocation{
 		{Function: "posts-guard", Payload: []byte(`{"allowed":true,"reason":"ok"}`)},
 		{Function: "posts-guard", Payload: []byte(`{"statusCode":200,"body":"{\"allowed\":true,\"reason\":\"ok\"}"}`)},

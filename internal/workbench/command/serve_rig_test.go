@@ -55,7 +55,7 @@ func serveAt(t testing.TB, now func() time.Time, args ...string) (endpoint strin
 	log = new(stream)
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, append([]string{"serve"}, args...), console{guards: limits.All, out: io.Discard, err: log, now: now})
+		ended <- run(ctx, append([]string{"serve"}, args...), session{guards: limits.All, out: io.Discard, err: log, now: now})
 	}()
 	t.Cleanup(func() {
 		interrupt()

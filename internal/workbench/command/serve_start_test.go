@@ -32,13 +32,13 @@ func TestServeReportsWhyItCannotStart(t *testing.T) {
 		"--endpoint and --region go with --store dyna":  {wrongUse, []string{"--endpoint", "http://127.0.0.1:1"}},
 	} {
 		var log stream
-		if status := run(ctx, append([]string{"serve"}, tt.args...), console{guards: limits.All, out: io.Discard, err: &log, now: atPinned}); status != tt.status || !strings.Contains(log.String(), message) {
+		if status := run(ctx, append([]string{"serve"}, tt.args...), session{guards: limits.All, out: io.Discard, err: &log, now: atPinned}); status != tt.status || !strings.Contains(log.String(), message) {
 			t.Errorf("guards serve %v: status %d, %s, want %d and %s", tt.args, status, &log, tt.status, message)
 		}
 	}
 	if os.Getenv("DYNAMODB_ENDPOINT") != "" {
 		var log stream
-		status := run(ctx, []string{"serve", "--store", "dynamodb", "--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", "no-such-table"}, console{guards: limits.All, out: io.Discard, err: &log, now: atPinned})
+		status := run(ctx, []string{"serve", "--store", "dynamodb", "--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", "no-such-table"}, session{guards: limits.All, out: io.Discard, err: &log, now: atPinned})
 		if status != unreachable || !strings.Contains(log.String(), "guards: the table no-such-table does not exist at ") {
 			t.Errorf("a missing table: status %d, %s", status, &log)
 		}

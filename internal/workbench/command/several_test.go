@@ -68,7 +68,7 @@ func TestStatusShowsEachOfSeveralLimits(t *testing.T) {
 	if err := statusTable(list).write(&text, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := (console{out: &json}).printLine(list); err != nil {
+	if err := (session{out: &json}).printLine(list); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range [][2]string{

@@ -21,7 +21,7 @@ func TestSIGTERMStopsLikeCtrlC(t *testing.T) {
 	os.Args = []string{"guards", "serve", "--addr", "127.0.0.1:0"}
 	var log stream
 	ended := make(chan int, 1)
-	go func() { ended <- program(console{guards: limits.All, out: io.Discard, err: &log}) }()
+	go func() { ended <- program(session{guards: limits.All, out: io.Discard, err: &log}) }()
 	started(t, &log, ended)
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {

@@ -43,7 +43,7 @@ type activityUsers struct {
 	IntervalMs int64  `json:"intervalMs,omitzero"` // the least time between two actions; 0: two can come at once
 }
 
-func (c *statsCommand) Run(ctx context.Context, con console) error {
+func (c *statsCommand) Run(ctx context.Context, con session) error {
 	if c.Activity != "" {
 		if _, _, err := con.find(c.Activity); err != nil {
 			return err
@@ -56,7 +56,7 @@ func (c *statsCommand) Run(ctx context.Context, con console) error {
 	found, err := store.dynamo.Stats(ctx, con.now().Unix(), func(s table.Stats, parts int) {
 		con.bar(parts, table.Parts, fmt.Sprintf("%s items of %s users", grouped(s.Items), grouped(s.Users)))
 	})
-	con.told()
+	con.clearLine()
 	if err != nil && ctx.Err() == nil {
 		return input.NewUnavailable(err)
 	}
@@ -93,7 +93,7 @@ func interval(guards limits.Guards, name string) time.Duration {
 }
 
 // print writes the figures for people. Where names the table.
-func (s statistics) print(con console, where string) error {
+func (s statistics) print(con session, where string) error {
 	var t textTable
 	if len(s.Activities) > 0 {
 		t.row()

@@ -53,7 +53,7 @@ func figuresOf(r policy.Reading) figures {
 }
 
 // Run reads all items of a user at once. It shows each activity with a limit.
-func (c *statusCommand) Run(ctx context.Context, con console) error {
+func (c *statusCommand) Run(ctx context.Context, con session) error {
 	if err := input.CheckUserID(c.User); err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func TestUnreadableItems(t *testing.T) {
 	} {
 		var out, log stream
 		args := append(strings.Fields(tt.command), "--region", "us-east-1", "--endpoint", endpoint, "--table", table)
-		status := run(t.Context(), args, console{guards: limits.All, out: &out, err: &log, now: atPinned})
+		status := run(t.Context(), args, session{guards: limits.All, out: &out, err: &log, now: atPinned})
 		if status != tt.status || !strings.Contains(log.String(), tt.message) || tt.message == "" && log.String() != "" {
 			t.Errorf("guards %s: status %d, %q, want %d, %q", tt.command, status, &log, tt.status, tt.message)
 		}
@@ -98,7 +98,7 @@ func TestUnreadableSettings(t *testing.T) {
 	endpoint, table := dynamotest.Endpoint(t), dynamotest.Table(t)
 	where := []string{"--region", "us-east-1", "--endpoint", endpoint, "--table", table}
 	check := strings.Fields("check create_post --user u1 --store dynamodb")
-	if status := run(t.Context(), append(check, where...), console{guards: limits.All, out: io.Discard, err: io.Discard, now: atPinned}); status != done {
+	if status := run(t.Context(), append(check, where...), session{guards: limits.All, out: io.Discard, err: io.Discard, now: atPinned}); status != done {
 		t.Fatalf("guards %v: status %d", check, status)
 	}
 	put(t, endpoint, table, map[string]string{"userId": " config", "activityWindow": "limits", "document": "{"})
@@ -111,7 +111,7 @@ func TestUnreadableSettings(t *testing.T) {
 		{"erase --user u1 --yes", unreachable, "1 item of u1 found, 1 deleted, in ", "guards: the user's items are deleted, but the user's grants are not: the document of the live limits has a wrong type"},
 	} {
 		var out, log stream
-		status := run(t.Context(), append(strings.Fields(tt.command), where...), console{guards: limits.All, out: &out, err: &log, now: atPinned})
+		status := run(t.Context(), append(strings.Fields(tt.command), where...), session{guards: limits.All, out: &out, err: &log, now: atPinned})
 		if status != tt.status || !strings.HasPrefix(out.String(), tt.out) || !strings.HasPrefix(log.String(), tt.log) {
 			t.Errorf("guards %s: status %d, %q, %q, want %d, %q, %q", tt.command, status, &out, &log, tt.status, tt.out, tt.log)
 		}

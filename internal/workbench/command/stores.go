@@ -83,7 +83,7 @@ func (f *tableFlags) given() bool { return f.Table != "" || f.Endpoint != "" || 
 
 // limiter returns a limiter that counts in s. It sends each request once and
 // has no memory, so that a person sees every failure at once.
-func (s store) limiter(con console) *ratelimit.Limiter {
+func (s store) limiter(con session) *ratelimit.Limiter {
 	return &ratelimit.Limiter{Store: s.Store, Now: con.now}
 }
 
@@ -170,7 +170,7 @@ func decide(ctx context.Context, h *guard.Handler, r guard.Request) (guard.Answe
 
 // follow reads the live limits. Without a table it returns nil, which follows
 // nothing.
-func (c console) follow(ctx context.Context, settings live.Table) (*live.Follower, error) {
+func (c session) follow(ctx context.Context, settings live.Table) (*live.Follower, error) {
 	if settings == nil {
 		return nil, nil
 	}

@@ -23,7 +23,7 @@ type sweepFlags struct {
 // of what. A terminal shows the progress of a sweep. If userID is not empty,
 // clean deletes that user; otherwise it deletes what has expired. If ctx ends or
 // cleanup fails, clean prints what was done until then.
-func (f *sweepFlags) clean(ctx context.Context, con console, what, userID string) error {
+func (f *sweepFlags) clean(ctx context.Context, con session, what, userID string) error {
 	store, err := f.open(ctx)
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (f *sweepFlags) clean(ctx context.Context, con console, what, userID string
 		},
 	}
 	a, err := run.Run(ctx, cleanup.Request{UserID: userID, DryRun: f.DryRun})
-	con.told()
+	con.clearLine()
 	if err != nil && ctx.Err() == nil && a.Scanned == 0 { // nothing was done
 		return err
 	}

@@ -14,7 +14,7 @@ func TestTableShowsWhatCannotBeSeen(t *testing.T) {
 	table.row("WHY", "BY")
 	table.row("a\nb\tc", "\x1b[31mop")
 	table.row("d", "e")
-	table.painted(console{color: true}.paint(red, "full"))
+	table.painted(session{color: true}.paint(red, "full"))
 	var out stream
 	if err := table.write(&out, 0); err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func TestANarrowTerminalShowsFewerColumns(t *testing.T) {
 	var table textTable
 	table.row("USER", "ACTIVITY", "USED", "WAIT", "")
 	table.row("u17", "create_post", "10/10", "42 s")
-	table.painted(console{color: true}.paint(red, "[####] 100 %"))
+	table.painted(session{color: true}.paint(red, "[####] 100 %"))
 	table.row("and 2 more, a sentence that may be longer than the lines of the table: see --rows")
 	rows := []string{ // how the row of u17 looks
 		"u17",
@@ -69,7 +69,7 @@ func TestCommandsKnowHowWideTheTerminalIs(t *testing.T) {
 	} {
 		for _, width := range []int{0, 40} {
 			var out, log stream
-			if status := run(t.Context(), strings.Fields(command), console{guards: limits.All, out: &out, err: &log, width: width}); status != done {
+			if status := run(t.Context(), strings.Fields(command), session{guards: limits.All, out: &out, err: &log, width: width}); status != done {
 				t.Fatalf("guards %s: status %d, %s", command, status, &log)
 			}
 			if strings.Contains(out.String(), column) != (width == 0) {

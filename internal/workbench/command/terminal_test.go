@@ -18,7 +18,7 @@ func TestBar(t *testing.T) {
 		64: "\r[################] 100 %  so far\x1b[K",
 	} {
 		var log stream
-		console{guards: limits.All, err: &log, progress: true}.bar(parts, 64, "so far")
+		session{guards: limits.All, err: &log, progress: true}.bar(parts, 64, "so far")
 		if log.String() != want {
 			t.Errorf("%d of 64 is %q, want %q", parts, &log, want)
 		}
@@ -32,7 +32,7 @@ func TestOnlyTerminalsShowProgress(t *testing.T) {
 	where := []string{"--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", dynamotest.Table(t)}
 	at := func(progress bool, args ...string) (out, log string) {
 		var o, l stream
-		if status := run(t.Context(), append(args, where...), console{guards: limits.All, out: &o, err: &l, progress: progress, now: atPinned}); status != done {
+		if status := run(t.Context(), append(args, where...), session{guards: limits.All, out: &o, err: &l, progress: progress, now: atPinned}); status != done {
 			t.Fatalf("guards %v: status %d: %s", args, status, &l)
 		}
 		return o.String(), l.String()
@@ -71,10 +71,10 @@ func TestColorful(t *testing.T) {
 			t.Errorf("%s: colours on a terminal: %v, want %v", setting, !want, want)
 		}
 	}
-	if got := (console{}).paint(red, "refused"); got != "refused" {
+	if got := (session{}).paint(red, "refused"); got != "refused" {
 		t.Errorf("%q has colours, but the console shows none", got)
 	}
-	if got := (console{color: true}).paint(red, "refused"); got != "\x1b[31mrefused\x1b[0m" {
+	if got := (session{color: true}).paint(red, "refused"); got != "\x1b[31mrefused\x1b[0m" {
 		t.Errorf("%q, want it red", got)
 	}
 }

@@ -42,7 +42,7 @@ Examples:
   guards top --yes --json`
 }
 
-func (c *topCommand) Run(ctx context.Context, con console) error {
+func (c *topCommand) Run(ctx context.Context, con session) error {
 	if err := c.validate(con); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (c *topCommand) Run(ctx context.Context, con console) error {
 	return c.watch(ctx, con, store)
 }
 
-func (c *topCommand) validate(con console) error {
+func (c *topCommand) validate(con session) error {
 	switch {
 	case c.Near < 1 || c.Near > 100:
 		return input.Invalid("--near", fmt.Sprint(c.Near), "1 to 100 percent")
@@ -91,7 +91,7 @@ func (c *topCommand) every() time.Duration {
 }
 
 // agree states what the scan costs, and asks unless --yes is given.
-func (c *topCommand) agree(ctx context.Context, con console, s store) error {
+func (c *topCommand) agree(ctx context.Context, con session, s store) error {
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	cost, err := s.dynamo.Estimate(within)
@@ -113,7 +113,7 @@ func (c *topCommand) agree(ctx context.Context, con console, s store) error {
 }
 
 // watch reads and prints until ctx ends.
-func (c *topCommand) watch(ctx context.Context, con console, s store) error {
+func (c *topCommand) watch(ctx context.Context, con session, s store) error {
 	var total table.Cost
 	times := int64(0)
 	for {
@@ -138,7 +138,7 @@ func (c *topCommand) watch(ctx context.Context, con console, s store) error {
 	}
 }
 
-func (c *topCommand) read(ctx context.Context, con console, s store) (ranking, error) {
+func (c *topCommand) read(ctx context.Context, con session, s store) (ranking, error) {
 	changed, err := con.follow(ctx, s.live)
 	if err != nil {
 		return ranking{}, err
@@ -153,7 +153,7 @@ func (c *topCommand) read(ctx context.Context, con console, s store) (ranking, e
 			con.tell(several(r.seen, "item"))
 		}
 	})
-	con.told()
+	con.clearLine()
 	r.end()
 	r.Items, r.Units = cost.Items, cost.Units
 	if err != nil {
@@ -242,7 +242,7 @@ func (r *ranking) end() {
 	r.Users = r.Users[:min(len(r.Users), r.rows)]
 }
 
-func (r *ranking) print(con console, c *topCommand) error {
+func (r *ranking) print(con session, c *topCommand) error {
 	if c.JSON {
 		return con.printLine(r)
 	}
@@ -261,7 +261,7 @@ func (r *ranking) print(con console, c *topCommand) error {
 		r.At.Format(time.TimeOnly), r.Found, r.Near, several(r.Items, "item"), units(r.Units), c.where()))
 }
 
-func (c console) barOf(percent int64) string {
+func (c session) barOf(percent int64) string {
 	full := int(min(barWidth, barWidth*percent/100))
 	color := yellow
 	if percent >= 100 {

@@ -17,7 +17,7 @@ func TestTopWatches(t *testing.T) {
 	credentials(t)
 	where := []string{"--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", dynamotest.Table(t)}
 	ten := append([]string{"check", "create_post", "--user", "u1", "--count", "10", "--store", "dynamodb"}, where...)
-	if status := run(t.Context(), ten, console{guards: limits.All, out: io.Discard, err: io.Discard, now: atPinned}); status != done {
+	if status := run(t.Context(), ten, session{guards: limits.All, out: io.Discard, err: io.Discard, now: atPinned}); status != done {
 		t.Fatalf("check: status %d", status)
 	}
 	for format, row := range map[string]string{"--json": `"users":[{"userId":"u1"`, "--json=false": "u1    create_post  10/10  42 s"} {
@@ -26,7 +26,7 @@ func TestTopWatches(t *testing.T) {
 		ended := make(chan int, 1)
 		go func() {
 			ended <- run(ctx, append([]string{"top", "--watch", "--every", "1s", format}, where...),
-				console{guards: limits.All, in: strings.NewReader("y\n"), out: &out, err: &log, screen: format != "--json", now: atPinned})
+				session{guards: limits.All, in: strings.NewReader("y\n"), out: &out, err: &log, screen: format != "--json", now: atPinned})
 		}()
 		for end := time.Now().Add(time.Minute); strings.Count(out.String(), row) < 2 && time.Now().Before(end); {
 			time.Sleep(10 * time.Millisecond)
@@ -50,11 +50,11 @@ func TestTopCanBeDeclined(t *testing.T) {
 	credentials(t)
 	args := []string{"top", "--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", dynamotest.Table(t)}
 	var log stream
-	if status := run(t.Context(), args, console{guards: limits.All, in: strings.NewReader("n\n"), out: io.Discard, err: &log}); status != interrupted || !strings.HasSuffix(log.String(), "guards: nothing was changed\n") {
+	if status := run(t.Context(), args, session{guards: limits.All, in: strings.NewReader("n\n"), out: io.Discard, err: &log}); status != interrupted || !strings.HasSuffix(log.String(), "guards: nothing was changed\n") {
 		t.Errorf("status %d, %s", status, &log)
 	}
 	watch := append([]string{"top", "--watch"}, args[1:]...)
-	if _ = run(t.Context(), watch, console{guards: limits.All, in: strings.NewReader("n\n"), out: io.Discard, err: &log}); !strings.Contains(log.String(), ", every 10 s? [y/N] ") {
+	if _ = run(t.Context(), watch, session{guards: limits.All, in: strings.NewReader("n\n"), out: io.Discard, err: &log}); !strings.Contains(log.String(), ", every 10 s? [y/N] ") {
 		t.Errorf("without --every: %s", &log)
 	}
 }

@@ -47,7 +47,7 @@ The exit status is 1 unless exactly the limit was allowed. Examples:
 }
 
 // Run returns errRefused unless exactly the limit got through.
-func (c *verifyCommand) Run(ctx context.Context, con console) error {
+func (c *verifyCommand) Run(ctx context.Context, con session) error {
 	g, activity, err := con.find(c.Activity)
 	if err != nil {
 		return err
@@ -71,18 +71,18 @@ func (c *verifyCommand) Run(ctx context.Context, con console) error {
 
 // verify sends the requests of a new user and removes the user afterwards. It
 // compares with the limit in force, which can be a live one.
-func (c *verifyCommand) verify(ctx context.Context, con console, ask asker, p policy.Policy) (verdict, error) {
+func (c *verifyCommand) verify(ctx context.Context, con session, ask asker, p policy.Policy) (raceResult, error) {
 	user := guard.Request{UserID: "verify-" + rand.Text(), Activity: c.Activity, Op: guard.Status}
 	before, err := ask(ctx, user)
 	switch {
 	case err != nil:
-		return verdict{}, err
+		return raceResult{}, err
 	case before.Limit == 0:
-		return verdict{}, fmt.Errorf("%s is not limited now: the guard answers %s", c.Activity, before.Reason)
+		return raceResult{}, fmt.Errorf("%s is not limited now: the guard answers %s", c.Activity, before.Reason)
 	}
 	_, window := p.Quota()
 	if err := wholeWindow(ctx, con, time.UnixMilli(before.ResetAt), min(10*time.Second, window/2)); err != nil {
-		return verdict{}, err
+		return raceResult{}, err
 	}
 	user.Op = guard.Check
 	v, err := c.race(ctx, ask, user, int(before.Limit))
@@ -104,7 +104,7 @@ func (c *verifyCommand) verify(ctx context.Context, con console, ask asker, p po
 
 // wholeWindow waits for the end of the current window if that is less than
 // enough time away.
-func wholeWindow(ctx context.Context, con console, end time.Time, enough time.Duration) error {
+func wholeWindow(ctx context.Context, con session, end time.Time, enough time.Duration) error {
 	if left := end.Sub(con.now()); 0 < left && left < enough {
 		con.note("waiting " + wait(left) + " for the next window")
 		select {
@@ -128,8 +128,8 @@ var (
 	errLimitChanged = errors.New("the limit changed while the callers asked: an instance follows a live limit within 30 s of use, so try again in 30 s")
 )
 
-// A verdict holds what the command prints.
-type verdict struct {
+// A raceResult holds what the command prints.
+type raceResult struct {
 	Activity string  `json:"activity"`
 	Limit    int64   `json:"limit"`
 	Asked    int     `json:"asked"`
@@ -143,9 +143,9 @@ type verdict struct {
 	left     error // why the user's counts could not be removed; nil if they were
 }
 
-// print writes the verdict. It returns errRefused unless exactly the limit got
+// print writes the result. It returns errRefused unless exactly the limit got
 // through, and otherwise the error of the clean-up.
-func (v verdict) print(con console, asJSON bool) error {
+func (v raceResult) print(con session, asJSON bool) error {
 	var err error
 	if asJSON {
 		err = con.printLine(v)
@@ -172,8 +172,8 @@ type outcome struct {
 
 // race sends as many requests as the limit allows, and one more for each caller.
 // The callers run at the same time. Each sends one request after the other.
-func (c *verifyCommand) race(ctx context.Context, ask asker, user guard.Request, limit int) (verdict, error) {
-	v := verdict{Activity: c.Activity, Limit: int64(limit), Asked: limit + c.Callers}
+func (c *verifyCommand) race(ctx context.Context, ask asker, user guard.Request, limit int) (raceResult, error) {
+	v := raceResult{Activity: c.Activity, Limit: int64(limit), Asked: limit + c.Callers}
 	outcomes := make([]outcome, v.Asked)
 	next := make(chan *outcome, v.Asked)
 	for i := range outcomes {
@@ -260,7 +260,7 @@ type asked struct {
 }
 
 // asker returns an asker for the guard that the flags choose.
-func (c *verifyCommand) asker(ctx context.Context, con console, g limits.Guard) (asker, error) {
+func (c *verifyCommand) asker(ctx context.Context, con session, g limits.Guard) (asker, error) {
 	if c.Invoke || c.LambdaEndpoint != "" {
 		return c.invoker(ctx, g)
 	}

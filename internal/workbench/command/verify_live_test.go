@@ -18,12 +18,12 @@ func TestVerifyInALiveMode(t *testing.T) {
 		"shadow": "guards: create_room is in shadow mode, in which the guard refuses nobody: set the mode to enforce, and try again\n",
 	} {
 		set := append([]string{"limits", "set", "create_room", "--mode", mode, "--yes"}, where...)
-		if status := run(t.Context(), set, console{guards: limits.All, out: io.Discard, err: io.Discard, now: atPinned}); status != done {
+		if status := run(t.Context(), set, session{guards: limits.All, out: io.Discard, err: io.Discard, now: atPinned}); status != done {
 			t.Fatalf("mode %s: status %d", mode, status)
 		}
 		var out, log stream
 		verify := append([]string{"verify", "create_room", "--callers", "5", "--store", "dynamodb"}, where...)
-		status := run(t.Context(), verify, console{guards: limits.All, out: &out, err: &log, now: atPinned})
+		status := run(t.Context(), verify, session{guards: limits.All, out: &out, err: &log, now: atPinned})
 		if status != wrongUse || out.String() != "" || log.String() != want {
 			t.Errorf("mode %s: status %d, %s%s, want %d, %s", mode, status, &out, &log, wrongUse, want)
 		}
@@ -38,7 +38,7 @@ func TestVerifyOfAGuardInAMode(t *testing.T) {
 		endpoint, _ := serve(t)
 		var out stream
 		args := []string{"verify", "create_room", "--lambda-endpoint", endpoint, "--region", "us-east-1"}
-		if status := run(t.Context(), args, console{guards: limits.All, out: &out, err: &out, now: atPinned}); status != wrongUse || !strings.Contains(out.String(), want) {
+		if status := run(t.Context(), args, session{guards: limits.All, out: &out, err: &out, now: atPinned}); status != wrongUse || !strings.Contains(out.String(), want) {
 			t.Errorf("MODE=%s: status %d, %s, want %d, %s", mode, status, &out, wrongUse, want)
 		}
 	}

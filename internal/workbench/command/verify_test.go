@@ -25,7 +25,7 @@ func TestVerifyThroughServe(t *testing.T) {
 	endpoint, _ := serve(t)
 	var out, log stream
 	args := []string{"verify", "create_room", "--lambda-endpoint", endpoint, "--region", "us-east-1", "--callers", "16"}
-	if status := run(t.Context(), args, console{guards: limits.All, out: &out, err: &log, now: atPinned}); status != done || !strings.HasPrefix(out.String(), "create_room: 10 of 26 allowed, exactly the limit") {
+	if status := run(t.Context(), args, session{guards: limits.All, out: &out, err: &log, now: atPinned}); status != done || !strings.HasPrefix(out.String(), "create_room: 10 of 26 allowed, exactly the limit") {
 		t.Errorf("status %d: %s%s", status, &out, &log)
 	}
 	// The command has removed its user.
@@ -33,7 +33,7 @@ func TestVerifyThroughServe(t *testing.T) {
 		t.Errorf("verify left counted actions of its user: %s", r.body)
 	}
 	var wrong stream
-	status := run(t.Context(), append(args, "--function", "pots-guard"), console{guards: limits.All, out: io.Discard, err: &wrong, now: atPinned})
+	status := run(t.Context(), append(args, "--function", "pots-guard"), session{guards: limits.All, out: io.Discard, err: &wrong, now: atPinned})
 	want := "guards: there is no function pots-guard at " + endpoint + "\nguards: name the deployed guard with --function\n"
 	if status != unreachable || wrong.String() != want {
 		t.Errorf("an unknown function: status %d: %s, want %s", status, &wrong, want)
@@ -55,7 +55,7 @@ func TestVerifyInvokesADeployedGuard(t *testing.T) {
 	} {
 		var out stream
 		args := []string{"verify", "create_post", "--invoke", "--function", name, "--region", "us-east-1"}
-		if status := run(t.Context(), args, console{guards: limits.All, out: &out, err: &out, now: atPinned}); status != tt.status || !strings.HasPrefix(out.String(), tt.prints) {
+		if status := run(t.Context(), args, session{guards: limits.All, out: &out, err: &out, now: atPinned}); status != tt.status || !strings.HasPrefix(out.String(), tt.prints) {
 			t.Errorf("%s: status %d: %s, want %d: %s", name, status, &out, tt.status, tt.prints)
 		}
 	}
@@ -78,7 +78,7 @@ func TestVerifyReadsTheErrorsOfAFunction(t *testing.T) {
 		endpoint, _ := serve(t, tt.flags...)
 		var out stream
 		args := []string{"verify", "create_post", "--lambda-endpoint", endpoint, "--region", "us-east-1"}
-		if status := run(t.Context(), args, console{guards: limits.All, out: &out, err: &out, now: atPinned}); status != tt.status || !strings.HasPrefix(out.String(), tt.prints) {
+		if status := run(t.Context(), args, session{guards: limits.All, out: &out, err: &out, now: atPinned}); status != tt.status || !strings.HasPrefix(out.String(), tt.prints) {
 			t.Errorf("%s=%s: status %d: %s", tt.variable, tt.value, status, &out)
 		}
 	}
@@ -104,7 +104,7 @@ func TestVerifyOfAFunctionThatFails(t *testing.T) {
 		}))
 		var out stream
 		args := []string{"verify", "create_post", "--lambda-endpoint", server.URL, "--region", "us-east-1"}
-		if status := run(t.Context(), args, console{guards: limits.All, out: &out, err: &out, now: atPinned}); status != tt.status || out.String() != tt.prints {
+		if status := run(t.Context(), args, session{guards: limits.All, out: &out, err: &out, now: atPinned}); status != tt.status || out.String() != tt.prints {
 			t.Errorf("%s: status %d: %s, want %d: %s", tt.failure, status, &out, tt.status, tt.prints)
 		}
 		server.Close()
@@ -125,7 +125,7 @@ func TestVerifyPrintsTheVerdictIfItsUserStays(t *testing.T) {
 			return asked{Allowed: checks.Add(1) <= through, Limit: 10}, nil
 		}
 		var out, log stream
-		con := console{guards: limits.All, out: &out, err: &log, now: atPinned}
+		con := session{guards: limits.All, out: &out, err: &log, now: atPinned}
 		c := verifyCommand{Activity: "create_post", Callers: 5}
 		v, err := c.verify(t.Context(), con, ask, policy.Must("10/1m"))
 		if err == nil {
@@ -163,7 +163,7 @@ func TestVerifyReportsThatItsUserStaysAfterAFailure(t *testing.T) {
 			var log stream
 			c := verifyCommand{Activity: "create_post", Callers: 5}
 			began := time.Now()
-			_, err := c.verify(ctx, console{guards: limits.All, err: &log, now: atPinned}, ask, policy.Must("10/1m"))
+			_, err := c.verify(ctx, session{guards: limits.All, err: &log, now: atPinned}, ask, policy.Must("10/1m"))
 			if !errors.Is(err, lost) || time.Since(began) != patience || !strings.HasSuffix(log.String(), "guards: the counts of the test user could not be removed; they expire by themselves\n") {
 				t.Errorf("after a %s: %v after %v: %s", name, err, time.Since(began), &log)
 			}
@@ -189,7 +189,7 @@ func TestVerifyComparesWithALiveLimit(t *testing.T) {
 			return asked{Allowed: checks.Add(1) <= tt.then, Limit: tt.then}, nil
 		}
 		c := verifyCommand{Activity: "create_post", Callers: 5}
-		v, err := c.verify(t.Context(), console{now: atPinned}, ask, policy.Must("10/1m"))
+		v, err := c.verify(t.Context(), session{now: atPinned}, ask, policy.Must("10/1m"))
 		if fmt.Sprint(err) != fmt.Sprint(tt.want) || err == nil && (!v.Exact || v.Limit != 20 || v.Asked != 25) {
 			t.Errorf("limit %d, then %d: %+v, %v, want %v", tt.first, tt.then, v, err, tt.want)
 		}
@@ -199,8 +199,8 @@ func TestVerifyComparesWithALiveLimit(t *testing.T) {
 func TestVerdict(t *testing.T) {
 	for allowed, want := range map[int]int{10: done, 11: refused, 9: refused} {
 		var out stream
-		v := verdict{Activity: "create_post", Limit: 10, Asked: 60, Allowed: allowed, Exact: allowed == 10}
-		if status := (console{guards: limits.All, err: &out}).fail(v.print(console{guards: limits.All, out: &out}, false)); status != want {
+		v := raceResult{Activity: "create_post", Limit: 10, Asked: 60, Allowed: allowed, Exact: allowed == 10}
+		if status := (session{guards: limits.All, err: &out}).fail(v.print(session{guards: limits.All, out: &out}, false)); status != want {
 			t.Errorf("%s: status %d, want %d", &out, status, want)
 		}
 	}
@@ -217,7 +217,7 @@ func TestVerifyWaitsForAWholeWindow(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // the clock in here starts with a minute
 			time.Sleep(since)
 			var out, log stream
-			if status := run(t.Context(), []string{"verify", "create_post"}, console{guards: limits.All, out: &out, err: &log}); status != done || log.String() != message {
+			if status := run(t.Context(), []string{"verify", "create_post"}, session{guards: limits.All, out: &out, err: &log}); status != done || log.String() != message {
 				t.Errorf("%v into a minute: status %d, %q, want %q", since, status, &log, message)
 			}
 		})
@@ -226,7 +226,7 @@ func TestVerifyWaitsForAWholeWindow(t *testing.T) {
 		time.Sleep(55 * time.Second)
 		ctx, interrupt := context.WithTimeout(t.Context(), time.Second)
 		defer interrupt()
-		if status := run(ctx, []string{"verify", "create_post"}, console{guards: limits.All, out: io.Discard, err: io.Discard}); status != interrupted {
+		if status := run(ctx, []string{"verify", "create_post"}, session{guards: limits.All, out: io.Discard, err: io.Discard}); status != interrupted {
 			t.Errorf("interrupted while it waits: status %d", status)
 		}
 	})

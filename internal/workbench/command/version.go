@@ -30,7 +30,7 @@ type build struct {
 	Platform string     `json:"platform"`
 }
 
-func (c *versionCommand) Run(con console) error {
+func (c *versionCommand) Run(con session) error {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = &debug.BuildInfo{}

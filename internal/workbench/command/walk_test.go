@@ -53,7 +53,7 @@ func TestEachFlagHasOneName(t *testing.T) {
 		}
 	}
 	var out stream
-	if status := run(t.Context(), []string{"verify", "--help"}, console{guards: limits.All, out: &out, err: io.Discard}); status != done ||
+	if status := run(t.Context(), []string{"verify", "--help"}, session{guards: limits.All, out: &out, err: io.Discard}); status != done ||
 		!strings.Contains(out.String(), "--lambda-endpoint") || strings.Contains(out.String(), "--endpoint-url") {
 		t.Errorf("status %d, want --lambda-endpoint and not its old name:\n%s", status, &out)
 	}
@@ -100,11 +100,11 @@ func TestHintsNameOnlyFlagsThatTheCommandHas(t *testing.T) {
 				case name == "serve" && extra != " --store dynamodb": // it would start
 					continue
 				}
-				run(t.Context(), strings.Fields(line), console{guards: limits.All, out: io.Discard, err: &log, now: atPinned})
+				run(t.Context(), strings.Fields(line), session{guards: limits.All, out: io.Discard, err: &log, now: atPinned})
 			}
 		}
 		if name != "serve" && name != "generate" { // they would start, or write
-			run(t.Context(), strings.Fields(name), console{guards: limits.All, out: io.Discard, err: &log, now: atPinned})
+			run(t.Context(), strings.Fields(name), session{guards: limits.All, out: io.Discard, err: &log, now: atPinned})
 		}
 		checkHints(t, all, name, log.String())
 		for line := range strings.Lines(node.Detail) {

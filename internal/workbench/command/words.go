@@ -80,7 +80,7 @@ func sentence(c live.Change) string {
 }
 
 // verdict returns in one word what a guard decided.
-func (c console) verdict(allowed bool, reason string) string {
+func (c session) verdict(allowed bool, reason string) string {
 	switch {
 	case allowed:
 		return c.paint(green, "allowed")
@@ -110,7 +110,7 @@ func (t *textTable) painted(cell string) {
 }
 
 // below writes a line of text, and the table below it.
-func (t textTable) below(con console, line string) error {
+func (t textTable) below(con session, line string) error {
 	return append(textTable{{line}}, t...).write(con.out, con.width)
 }
 

@@ -15,9 +15,9 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 )
 
-// A console connects a command with the outside: streams, a clock and the
+// A session connects a command with the outside: streams, a clock and the
 // project's guards.
-type console struct {
+type session struct {
 	in       io.Reader        // the answers to questions; nil: no person can answer
 	out, err io.Writer        // out gets results, err everything else
 	color    bool             // out is a terminal that shows colours
@@ -28,13 +28,13 @@ type console struct {
 	now      func() time.Time // decides what is counted and what has expired; nil: time.Now
 }
 
-func (c console) printJSON(v any) error {
+func (c session) printJSON(v any) error {
 	e := json.NewEncoder(c.out)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
 
-func (c console) printLine(v any) error { return json.NewEncoder(c.out).Encode(v) }
+func (c session) printLine(v any) error { return json.NewEncoder(c.out).Encode(v) }
 
 // The colours, as terminals number them.
 const (
@@ -43,9 +43,9 @@ const (
 	yellow = "33"
 )
 
-// terminal returns the console of this process, for a project with these guards.
-func terminal(guards limits.Guards) console {
-	c := console{
+// terminal returns the session of this process, for a project with these guards.
+func terminal(guards limits.Guards) session {
+	c := session{
 		guards: guards,
 		out:    os.Stdout, err: os.Stderr, color: colorful(os.Stdout),
 		screen:   os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd())),
@@ -78,8 +78,8 @@ func colorful(f *os.File) bool {
 // wantsColors reports whether the user wants colours on a terminal.
 func wantsColors() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
 
-// paint returns s in a colour, if the console shows colours.
-func (c console) paint(color, s string) string {
+// paint returns s in a colour, if the session shows colours.
+func (c session) paint(color, s string) string {
 	if !c.color {
 		return s
 	}
@@ -91,20 +91,20 @@ const barWidth = 16
 
 // bar shows on one line of a terminal how many parts of a long task are done,
 // and the figures so far.
-func (c console) bar(done, parts int, soFar string) {
+func (c session) bar(done, parts int, soFar string) {
 	full := barWidth * done / parts
 	c.tell(fmt.Sprintf("[%s%s] %d %%  %s", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), 100*done/parts, soFar))
 }
 
 // tell shows the figures so far of a long task whose end is unknown.
-func (c console) tell(soFar string) {
+func (c session) tell(soFar string) {
 	if c.progress {
 		_, _ = fmt.Fprint(c.err, "\r", soFar, clearRest)
 	}
 }
 
-// told removes the line that bar and tell write.
-func (c console) told() { c.tell("") }
+// clearLine removes the line that bar and tell write.
+func (c session) clearLine() { c.tell("") }
 
 const (
 	clearScreen = "\x1b[H\x1b[2J" // also moves to the first line
@@ -128,7 +128,7 @@ var (
 )
 
 // fail prints err, if it needs a message, and returns the exit status.
-func (c console) fail(err error) int {
+func (c session) fail(err error) int {
 	switch {
 	case err == nil:
 		return done
@@ -151,4 +151,4 @@ func (c console) fail(err error) int {
 }
 
 // note writes one line about the command itself, which is not its result.
-func (c console) note(line string) { _, _ = fmt.Fprintln(c.err, "guards:", line) }
+func (c session) note(line string) { _, _ = fmt.Fprintln(c.err, "guards:", line) }
