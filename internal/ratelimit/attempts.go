@@ -65,7 +65,7 @@ func (t *attempts) carryOut(q *question, shown policy.State) (Decision, error) {
 	case Release:
 		return t.release(q)
 	case Reset:
-		return q.decision(nil, q.Count), t.delete(q.write.Key)
+		return q.decision(nil, q.Count, 0), t.delete(q.write.Key)
 	default: // Check
 		return t.check(q, shown)
 	}
@@ -103,7 +103,7 @@ func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 			return Decision{}, unreadable("")
 		}
 		if n, w.Update = q.fits(item.State); n == 0 {
-			return q.decision(item.State, 0), nil
+			return q.decision(item.State, 0, 0), nil
 		}
 		if !w.Update.Holds(item.State) {
 			return Decision{}, unreadable("")
@@ -150,7 +150,7 @@ func (t *attempts) release(q *question) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	return q.decision(item.State, q.Count), nil
+	return q.decision(item.State, q.Count, 0), nil
 }
 
 // readFor reads the item of q. It returns an error if the policy uses an attribute

@@ -140,7 +140,7 @@ func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 			return Decision{}, false
 		}
 	}
-	return q.decision(k.Seen.State, 0), true
+	return q.decision(k.Seen.State, 0, 0), true
 }
 
 // shown returns the state that the store last showed. It returns nil if the
@@ -189,7 +189,7 @@ func (k Known) admit(q *question, sent amount) (Known, Decision) {
 	w.Update = alone
 	k.Alone = k.Alone.perform(w)
 	k.Asked = time.Time{} // the store has never shown this Seen, so refuse must not use it
-	return k, k.both(func(s policy.State) Decision { return q.counted(s, n, seen.ReadyAt) })
+	return k, k.both(func(s policy.State) Decision { return q.decision(s, n, seen.ReadyAt) })
 }
 
 // status decides q as admit would, and counts nothing.
@@ -228,7 +228,7 @@ func tighter(d, other Decision) Decision {
 
 // refusal returns the decision for q if it does not fit.
 func (k Known) refusal(q *question) Decision {
-	return k.both(func(s policy.State) Decision { return q.decision(s, 0) })
+	return k.both(func(s policy.State) Decision { return q.decision(s, 0, 0) })
 }
 
 // fits plans as many of q's actions as fit in Seen and in Alone. The plans are

@@ -96,16 +96,10 @@ func (q *question) fits(s policy.State) (int64, policy.Update) {
 	return 0, policy.Update{}
 }
 
-// decision returns the decision with the figures of the state, without a receipt.
-// Granted is how many actions were taken, or would be.
-func (q *question) decision(s policy.State, granted int64) Decision {
-	d := q.withReceipt(s, granted)
-	d.At = 0
-	return d
-}
-
-// withReceipt returns what decision returns, with the receipt of actions counted now.
-func (q *question) withReceipt(s policy.State, granted int64) Decision {
+// decision returns the decision by which this many actions are granted, with the
+// figures of s, which counts them. ReadyAt is the place that they were given; 0:
+// none. Only a check that is counted now has a receipt.
+func (q *question) decision(s policy.State, granted, readyAt int64) Decision {
 	need := q.Count // how many actions the request waits for
 	switch {
 	case granted == q.Count:
@@ -120,13 +114,10 @@ func (q *question) withReceipt(s policy.State, granted int64) Decision {
 	if granted == 0 {
 		d.Reason = Limited
 	}
-	return d
-}
-
-// counted returns the decision for a request of which n actions are counted.
-// ReadyAt is the place that it was given; 0: none.
-func (q *question) counted(s policy.State, n, readyAt int64) Decision {
-	return q.delayed(s, q.withReceipt(s, n), readyAt)
+	if granted == 0 || q.op != Check {
+		d.At = 0
+	}
+	return q.delayed(s, d, readyAt)
 }
 
 // found returns the decision for a request whose id is in the item:
@@ -142,14 +133,17 @@ func (q *question) found(s policy.State, kept Kept, done bool, sent amount) Deci
 		readyAt, note = kept.Note, 0
 	}
 	if !done && !sent.unsure {
-		d := q.decision(s, q.Count)
-		d.Reason = Duplicate
+		d := q.decision(s, q.Count, readyAt)
+		d.At = 0
+		if d.Reason == OK {
+			d.Reason = Duplicate
+		}
 		if q.Partial {
 			d.Granted = 0
 		}
-		return q.delayed(s, d, readyAt)
+		return d
 	}
-	d := q.counted(s, sent.of(note), readyAt)
+	d := q.decision(s, sent.of(note), readyAt)
 	if !done && (!q.Fresh || d.At != q.write.Now) {
 		d.At = 0 // it may have been counted at another time, so there is no receipt
 	}
@@ -168,13 +162,13 @@ func (r Request) CountIn(now int64, s policy.State) Decision {
 	q := question{Request: r, write: Write{Now: now}}
 	n, u := q.fits(s)
 	if n == 0 {
-		return q.decision(s, 0)
+		return q.decision(s, 0, 0)
 	}
 	u.ApplyTo(s)
 	if n == r.Count && u.ReadyAt <= now {
 		return Decision{Allowed: true, Reason: OK, Granted: n}
 	}
-	return q.counted(s, n, u.ReadyAt)
+	return q.decision(s, n, u.ReadyAt)
 }
 
 // delayed returns d if readyAt has come, and otherwise "come at readyAt".
@@ -191,7 +185,7 @@ func (q *question) delayed(s policy.State, d Decision, readyAt int64) Decision {
 
 // wouldBe returns what a check would get, of which n actions fit, with the update u.
 func (q *question) wouldBe(s policy.State, n int64, u policy.Update) Decision {
-	d := q.decision(s, n)
+	d := q.decision(s, n, 0)
 	if n == 0 {
 		return d
 	}
