@@ -3,10 +3,8 @@
 package main
 
 import (
-	"os"
-
 	"github.com/cric-talk/guards/internal/lambdafn/jobs"
 	"github.com/cric-talk/guards/limits"
 )
 
-func main() { os.Exit(jobs.Delayed(limits.All, "jobs-guard")) }
+func main() { jobs.Delayed(limits.All, "jobs-guard") }

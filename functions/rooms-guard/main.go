@@ -2,10 +2,8 @@
 package main
 
 import (
-	"os"
-
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/limits"
 )
 
-func main() { os.Exit(lambdafn.Guard(limits.All, "rooms-guard")) }
+func main() { lambdafn.Guard(limits.All, "rooms-guard") }

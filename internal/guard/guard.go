@@ -223,8 +223,8 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, err
 // answer turns the limiter's decision into an answer, as the mode demands.
 func (h *Handler) answer(t live.Terms, r Request, d ratelimit.Decision) Answer {
 	a := Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d, Granted: d.Granted}
-	if activity, _ := h.Guard.Activity(r.Activity); activity.Label != "" && d.Limit != 0 {
-		a.Display = fmt.Sprintf("%s: %d/%d", activity.Label, d.Used, d.Limit)
+	if t.Label != "" && d.Limit != 0 {
+		a.Display = fmt.Sprintf("%s: %d/%d", t.Label, d.Used, d.Limit)
 	}
 	if !a.short() {
 		return a

@@ -33,10 +33,10 @@ import (
 	"github.com/cric-talk/guards/internal/table"
 )
 
-// Guard runs the guard with this name as a Lambda function. It returns only if it
-// cannot start, with an exit status.
-func Guard(all limits.Guards, name string) int {
-	return Start(name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
+// Guard runs the guard with this name as a Lambda function. It never returns: if it
+// can't start, the process ends with status 1.
+func Guard(all limits.Guards, name string) {
+	Start(name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		h, err := NewGuard(cfg, all, name, logger)
 		if err != nil {
 			return nil, nil, err
@@ -45,9 +45,9 @@ func Guard(all limits.Guards, name string) int {
 	})
 }
 
-// Cleanup runs cleanup as a Lambda function. It returns only if it cannot start.
-func Cleanup(all limits.Guards) int {
-	return Start("cleanup", func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
+// Cleanup runs cleanup as a Lambda function. Like Guard, it never returns.
+func Cleanup(all limits.Guards) {
+	Start("cleanup", func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		store, err := open(cfg)
 		if err != nil {
 			return nil, nil, err
@@ -84,10 +84,10 @@ func NewGuard(cfg aws.Config, all limits.Guards, name string, logger *slog.Logge
 }
 
 // Start runs the handler that wire returns as a Lambda function. Wire also
-// returns what to do when Lambda shuts the instance down, or nil. Like Guard,
-// Start returns only if the function cannot start. It is for functions that have
-// more parts than a guard.
-func Start(name string, wire func(aws.Config, *slog.Logger) (handler lambda.Handler, end func(), err error)) int {
+// returns what to do when Lambda shuts the instance down, or nil. Start never
+// returns: if the function can't start, the process ends with status 1. It is for
+// functions that have more parts than a guard.
+func Start(name string, wire func(aws.Config, *slog.Logger) (handler lambda.Handler, end func(), err error)) {
 	service := cmp.Or(os.Getenv("POWERTOOLS_SERVICE_NAME"), name)
 	logger := slog.New(newNamed(lambdacontext.NewLogHandler())).With("service", service)
 	cfg, err := configure()
@@ -98,7 +98,7 @@ func Start(name string, wire func(aws.Config, *slog.Logger) (handler lambda.Hand
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-		return 1
+		os.Exit(1)
 	}
 	logger.Info("instance started") // the dashboard counts these lines as cold starts
 	quiet := &errorFilter{Handler: handler, log: os.Stderr}
@@ -111,7 +111,6 @@ func Start(name string, wire func(aws.Config, *slog.Logger) (handler lambda.Hand
 		}))
 	}
 	lambda.StartWithOptions(quiet, options...)
-	return 0
 }
 
 // responseTimeout is how long AWS may take to answer one request of cleanup.

@@ -40,6 +40,7 @@ type Case struct {
 type Terms struct {
 	Limit policy.Policy // zero: no limit
 	Code  policy.Policy // what the code alone would put in its place
+	Label string        // of the activity
 	Mode  string        // of the operators, or else of the function
 
 	Unlimited bool   // there is no limit, or the mode is off: nothing is counted
@@ -54,6 +55,7 @@ func (t Terms) Exempt() bool { return t.Unlimited || t.Role != "" }
 // force asks this function.
 func (l *Limits) Terms(c Case) (t Terms) {
 	activity, mode := l.Activity(c.Activity)
+	t.Label = activity.Label
 	if t.Mode = mode; mode == "" || c.Mode == off { // a function that is off can't be switched on
 		t.Mode = c.Mode
 	}

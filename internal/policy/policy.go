@@ -54,6 +54,7 @@ type Policy struct {
 	limits []limit // a single limit has no name; several limits have names
 	most   int64   // the lowest limit, because a request has to pass all of them; 1 if there is a queue
 	queue  *limit  // the limit that gives places in later windows; nil: none does
+	atOnce *Policy // see AtOnce; nil: the policy itself
 }
 
 // A limit is one part of a policy.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -48,7 +49,15 @@ func newPolicy(rates []Rate) (Policy, error) {
 			p.most = 1
 		}
 	}
-	return p, p.checkKinds()
+	err := p.checkKinds()
+	if err == nil && p.queue != nil && p.queue.rate.Ahead > 0 {
+		atOnce := slices.Clone(rates)
+		for i := range atOnce {
+			atOnce[i].Ahead = 0
+		}
+		p.atOnce = new(must(newPolicy(atOnce)))
+	}
+	return p, err
 }
 
 // checkName returns an error if a limit's name is wrong. Several is set if the
@@ -132,14 +141,10 @@ func (p Policy) OptionsOf(q Policy) Policy {
 // AtOnce returns p without places in later windows. It refuses what p delays. A
 // policy that does not queue is returned unchanged.
 func (p Policy) AtOnce() Policy {
-	if !p.Queues() {
+	if p.atOnce == nil {
 		return p
 	}
-	rates := p.Rates()
-	for i := range rates {
-		rates[i].Ahead = 0
-	}
-	return must(newPolicy(rates))
+	return *p.atOnce
 }
 
 // Skip returns s as if p had given every place before readyAt. It changes

@@ -65,7 +65,7 @@ func (t *attempts) carryOut(q *question, shown policy.State) (Decision, error) {
 	case Release:
 		return t.release(q)
 	case Reset:
-		return q.decision(nil, q.Count, 0), t.delete(q.write.Key)
+		return q.in(nil).decision(q.Count, 0), t.delete(q.write.Key)
 	default: // Check
 		return t.check(q, shown)
 	}
@@ -87,8 +87,8 @@ func (t *attempts) carryOut(q *question, shown policy.State) (Decision, error) {
 func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 	w, n := q.write, min(q.Count, q.Policy.Most())
 	var ok bool
-	if w.Update, ok = q.take(shown, n); !ok {
-		w.Update, _ = q.take(nil, n) // does not fit what was shown, which may be old: plan for an empty item
+	if w.Update, ok = q.in(shown).take(n); !ok {
+		w.Update, _ = q.in(nil).take(n) // does not fit what was shown, which may be old: plan for an empty item
 	}
 	for {
 		w.Note = max(w.Update.ReadyAt, t.amount.note(n)) // at most one is set: a queue gives one place at a time
@@ -96,14 +96,15 @@ func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 		if err != nil {
 			return Decision{}, err
 		}
+		v := q.in(item.State)
 		if kept, found := item.Find(w); found {
-			return q.found(item.State, kept, done, t.amount), nil
+			return v.found(kept, done, t.amount), nil
 		}
 		if item.allows(w) {
 			return Decision{}, unreadable("")
 		}
-		if n, w.Update = q.fits(item.State); n == 0 {
-			return q.decision(item.State, 0, 0), nil
+		if n, w.Update = v.fits(); n == 0 {
+			return v.decision(0, 0), nil
 		}
 		if !w.Update.Holds(item.State) {
 			return Decision{}, unreadable("")
@@ -117,11 +118,11 @@ func (t *attempts) status(q *question) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
+	v := q.in(item.State)
 	if kept, counted := item.Find(q.write); counted {
-		return q.found(item.State, kept, false, amount{}), nil
+		return v.found(kept, false, amount{}), nil
 	}
-	n, u := q.fits(item.State)
-	return q.wouldBe(item.State, n, u), nil
+	return v.wouldBe(v.fits()), nil
 }
 
 // release reads the item first, because only the item shows what can be given
@@ -150,7 +151,7 @@ func (t *attempts) release(q *question) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	return q.decision(item.State, q.Count, 0), nil
+	return q.in(item.State).decision(q.Count, 0), nil
 }
 
 // readFor reads the item of q. It returns an error if the policy uses an attribute
@@ -161,7 +162,7 @@ func (t *attempts) readFor(q *question) (Item, error) {
 		return item, err
 	}
 	w := q.write
-	w.Update, _ = q.take(nil, q.Policy.Most()) // this update names every attribute of the policy
+	w.Update, _ = q.in(nil).take(q.Policy.Most()) // this update names every attribute of the policy
 	if attr := item.unreadable(w); attr != "" {
 		return item, unreadable(attr)
 	}

@@ -28,7 +28,7 @@ func asking(id string, n int64) *Request {
 func planned(id string, n int64) Write {
 	q := asking(id, n).ask(Check, moment.UnixMilli())
 	w := q.write
-	w.Update, _ = q.take(nil, n)
+	w.Update, _ = q.in(nil).take(n)
 	return w
 }
 
@@ -150,7 +150,7 @@ func TestKnownRefusalWaitsForBoth(t *testing.T) {
 	at := func(t time.Time) Item {
 		q := r.ask(Check, t.UnixMilli())
 		w := q.write
-		w.Update, _ = q.take(nil, 1)
+		w.Update, _ = q.in(nil).take(1)
 		item, _ := Item{}.Write(w)
 		return item
 	}

@@ -128,7 +128,7 @@ func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 	if _, counted := k.Seen.Find(q.write); counted {
 		return Decision{}, false
 	}
-	if n, _ := q.fits(k.Seen.State); n > 0 {
+	if n, _ := q.in(k.Seen.State).fits(); n > 0 {
 		return Decision{}, false
 	}
 	// A request that is not fresh may repeat one that an instance whose clock is
@@ -136,11 +136,11 @@ func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 	if !q.Fresh {
 		ahead := *q
 		ahead.write.Now += policy.ClocksApart.Milliseconds()
-		if n, _ := ahead.fits(k.Seen.State); n > 0 {
+		if n, _ := ahead.in(k.Seen.State).fits(); n > 0 {
 			return Decision{}, false
 		}
 	}
-	return q.decision(k.Seen.State, 0, 0), true
+	return q.in(k.Seen.State).decision(0, 0), true
 }
 
 // shown returns the state that the store last showed. It returns nil if the
@@ -175,7 +175,7 @@ func (k Known) doubt(now time.Time) Known {
 // admitted action is counted in Seen and in Alone.
 func (k Known) admit(q *question, sent amount) (Known, Decision) {
 	if kept, counted := k.find(q.write); counted {
-		return k, k.both(func(s policy.State) Decision { return q.found(s, kept, false, sent) })
+		return k, k.both(q, func(v *view) Decision { return v.found(kept, false, sent) })
 	}
 	after, n, seen, alone := k.fits(q)
 	if n == 0 {
@@ -189,19 +189,19 @@ func (k Known) admit(q *question, sent amount) (Known, Decision) {
 	w.Update = alone
 	k.Alone = k.Alone.perform(w)
 	k.Asked = time.Time{} // the store has never shown this Seen, so refuse must not use it
-	return k, k.both(func(s policy.State) Decision { return q.decision(s, n, seen.ReadyAt) })
+	return k, k.both(q, func(v *view) Decision { return v.decision(n, seen.ReadyAt) })
 }
 
 // status decides q as admit would, and counts nothing.
 func (k Known) status(q *question) Decision {
 	if kept, counted := k.find(q.write); counted {
-		return k.both(func(s policy.State) Decision { return q.found(s, kept, false, amount{}) })
+		return k.both(q, func(v *view) Decision { return v.found(kept, false, amount{}) })
 	}
 	k, n, seen, alone := k.fits(q)
 	if n == 0 {
 		return k.refusal(q)
 	}
-	return tighter(q.wouldBe(k.Seen.State, n, seen), q.wouldBe(k.Alone.State, n, alone))
+	return tighter(q.in(k.Seen.State).wouldBe(n, seen), q.in(k.Alone.State).wouldBe(n, alone))
 }
 
 // find returns where the request is counted, in Seen or in Alone.
@@ -213,8 +213,8 @@ func (k Known) find(w Write) (Kept, bool) {
 }
 
 // both returns the decision by Seen or by Alone: the one that restricts more.
-func (k Known) both(decide func(policy.State) Decision) Decision {
-	return tighter(decide(k.Seen.State), decide(k.Alone.State))
+func (k Known) both(q *question, decide func(*view) Decision) Decision {
+	return tighter(decide(q.in(k.Seen.State)), decide(q.in(k.Alone.State)))
 }
 
 // tighter returns the decision that restricts more, marked as one from memory.
@@ -228,29 +228,29 @@ func tighter(d, other Decision) Decision {
 
 // refusal returns the decision for q if it does not fit.
 func (k Known) refusal(q *question) Decision {
-	return k.both(func(s policy.State) Decision { return q.decision(s, 0, 0) })
+	return k.both(q, func(v *view) Decision { return v.decision(0, 0) })
 }
 
 // fits plans as many of q's actions as fit in Seen and in Alone. The plans are
 // for the Known that it returns, in which both give the same place.
 func (k Known) fits(q *question) (after Known, n int64, seen, alone policy.Update) {
-	n, seen = q.fits(k.Seen.State)
-	m, alone := q.fits(k.Alone.State)
+	n, seen = q.in(k.Seen.State).fits()
+	m, alone := q.in(k.Alone.State).fits()
 	switch {
 	case n == 0 || m == 0:
 		return k, 0, seen, alone
 	case n != m: // a partial grant: what fits in both
 		n = min(n, m)
-		seen, _ = q.take(k.Seen.State, n)
-		alone, _ = q.take(k.Alone.State, n)
+		seen, _ = q.in(k.Seen.State).take(n)
+		alone, _ = q.in(k.Alone.State).take(n)
 	}
 	switch { // the later place is free in both
 	case seen.ReadyAt < alone.ReadyAt:
 		k.Seen.State = q.Policy.Skip(alone.ReadyAt, k.Seen.State)
-		seen, _ = q.take(k.Seen.State, n)
+		seen, _ = q.in(k.Seen.State).take(n)
 	case alone.ReadyAt < seen.ReadyAt:
 		k.Alone.State = q.Policy.Skip(seen.ReadyAt, k.Alone.State)
-		alone, _ = q.take(k.Alone.State, n)
+		alone, _ = q.in(k.Alone.State).take(n)
 	}
 	return k, n, seen, alone
 }

@@ -28,7 +28,7 @@ func (r *Request) validate(op Op) error {
 	return nil
 }
 
-// A question is a request at the time of its decision. Its methods answer it by a state.
+// A question is a request at the time of its decision.
 type question struct {
 	Request
 
@@ -72,52 +72,62 @@ func (q *question) due() (Decision, bool) {
 	onTime, early := q.Policy.Due(q.write.Now, q.ReadyAt)
 	d := Decision{Allowed: true, Reason: OK, Granted: q.Count}
 	if early {
-		d = q.delayed(nil, d, q.ReadyAt)
+		d = q.in(nil).delayed(d, q.ReadyAt)
 		d.Waiting = 0 // only the store knows how many wait
 	}
 	return d, onTime || early
 }
 
+// A view is a question with a state that answers it.
+type view struct {
+	question
+
+	state policy.State
+}
+
+// in returns the view of q in s. It is small enough for the stack of its caller.
+func (q *question) in(s policy.State) *view { return &view{*q, s} }
+
 // take plans n of the request's actions.
-func (q *question) take(s policy.State, n int64) (policy.Update, bool) {
-	return q.Policy.Take(q.write.Now, n, q.write.ID.number(), s)
+func (v *view) take(n int64) (policy.Update, bool) {
+	return v.Policy.Take(v.write.Now, n, v.write.ID.number(), v.state)
 }
 
 // fits plans the request's actions and returns how many fit: all of them or none.
 // With Partial it can be any number in between.
-func (q *question) fits(s policy.State) (int64, policy.Update) {
-	n := q.Count
-	if q.Partial {
-		n = min(n, q.Policy.Most(), q.Policy.Read(q.write.Now, 0, s).Remaining)
+func (v *view) fits() (int64, policy.Update) {
+	n := v.Count
+	if v.Partial {
+		n = min(n, v.Policy.Most(), v.Policy.Read(v.write.Now, 0, v.state).Remaining)
 	}
-	if u, ok := q.take(s, n); ok {
+	if u, ok := v.take(n); ok {
 		return n, u
 	}
 	return 0, policy.Update{}
 }
 
 // decision returns the decision by which this many actions are granted, with the
-// figures of s, which counts them. ReadyAt is the place that they were given; 0:
-// none. Only a check that is counted now has a receipt.
-func (q *question) decision(s policy.State, granted, readyAt int64) Decision {
-	need := q.Count // how many actions the request waits for
+// figures of the state, which counts them. ReadyAt is the place that they were
+// given; 0: none. Only a check that is counted now has a receipt.
+func (v *view) decision(granted, readyAt int64) Decision {
+	need := v.Count // how many actions the request waits for
 	switch {
-	case granted == q.Count:
+	case granted == v.Count:
 		need = 0
-	case q.Partial:
+	case v.Partial:
 		need = 1
 	}
-	d := Decision{Allowed: granted > 0, Reason: OK, Reading: q.Policy.Read(q.write.Now, need, s), Granted: granted}
+	d := Decision{Allowed: granted > 0, Reason: OK, Reading: v.Policy.Read(v.write.Now, need, v.state), Granted: granted}
 	if need > 0 {
 		d.LimitedBy = d.Name
 	}
 	if granted == 0 {
 		d.Reason = Limited
 	}
-	if granted == 0 || q.op != Check {
+	if granted == 0 || v.op != Check {
 		d.At = 0
 	}
-	return q.delayed(s, d, readyAt)
+	return v.delayed(d, readyAt)
 }
 
 // found returns the decision for a request whose id is in the item:
@@ -127,24 +137,24 @@ func (q *question) decision(s policy.State, granted, readyAt int64) Decision {
 //     attempt counted it, or an earlier decision did if the id is the caller's.
 //   - Otherwise an earlier decision counted it: a duplicate. Granted is 0 for a
 //     partial request, because the item does not show how many actions it got.
-func (q *question) found(s policy.State, kept Kept, done bool, sent amount) Decision {
+func (v *view) found(kept Kept, done bool, sent amount) Decision {
 	readyAt, note := int64(0), kept.Note
-	if q.Policy.Queues() { // the note of a queue is the place
+	if v.Policy.Queues() { // the note of a queue is the place
 		readyAt, note = kept.Note, 0
 	}
 	if !done && !sent.unsure {
-		d := q.decision(s, q.Count, readyAt)
+		d := v.decision(v.Count, readyAt)
 		d.At = 0
 		if d.Reason == OK {
 			d.Reason = Duplicate
 		}
-		if q.Partial {
+		if v.Partial {
 			d.Granted = 0
 		}
 		return d
 	}
-	d := q.decision(s, sent.of(note), readyAt)
-	if !done && (!q.Fresh || d.At != q.write.Now) {
+	d := v.decision(sent.of(note), readyAt)
+	if !done && (!v.Fresh || d.At != v.write.Now) {
 		d.At = 0 // it may have been counted at another time, so there is no receipt
 	}
 	return d
@@ -160,38 +170,38 @@ func (q *question) found(s policy.State, kept Kept, done bool, sent amount) Deci
 // recorded traffic. It sends nothing, needs no id, and takes less than a microsecond.
 func (r Request) CountIn(now int64, s policy.State) Decision {
 	q := question{Request: r, write: Write{Now: now}}
-	n, u := q.fits(s)
+	n, u := q.in(s).fits()
 	if n == 0 {
-		return q.decision(s, 0, 0)
+		return q.in(s).decision(0, 0)
 	}
 	u.ApplyTo(s)
 	if n == r.Count && u.ReadyAt <= now {
 		return Decision{Allowed: true, Reason: OK, Granted: n}
 	}
-	return q.decision(s, n, u.ReadyAt)
+	return q.in(s).decision(n, u.ReadyAt)
 }
 
 // delayed returns d if readyAt has come, and otherwise "come at readyAt".
-func (q *question) delayed(s policy.State, d Decision, readyAt int64) Decision {
-	now := q.write.Now
+func (v *view) delayed(d Decision, readyAt int64) Decision {
+	now := v.write.Now
 	if readyAt <= now {
 		return d
 	}
 	d.Allowed, d.Reason, d.Granted = false, Delayed, 0
-	d.ReadyAt, d.Waiting = readyAt, q.Policy.Waiting(now, readyAt, s)
+	d.ReadyAt, d.Waiting = readyAt, v.Policy.Waiting(now, readyAt, v.state)
 	d.Wait = time.Duration(readyAt-now) * time.Millisecond
 	return d
 }
 
 // wouldBe returns what a check would get, of which n actions fit, with the update u.
-func (q *question) wouldBe(s policy.State, n int64, u policy.Update) Decision {
-	d := q.decision(s, n, 0)
+func (v *view) wouldBe(n int64, u policy.Update) Decision {
+	d := v.decision(n, 0)
 	if n == 0 {
 		return d
 	}
-	after := u.Apply(s)
-	if n < q.Count { // a partial grant: the wait is the one after these n actions
-		d.Wait = q.Policy.Read(q.write.Now, 1, after).Wait
+	after := u.Apply(v.state)
+	if n < v.Count { // a partial grant: the wait is the one after these n actions
+		d.Wait = v.Policy.Read(v.write.Now, 1, after).Wait
 	}
-	return q.delayed(after, d, u.ReadyAt)
+	return v.in(after).delayed(d, u.ReadyAt)
 }

@@ -22,8 +22,8 @@ import (
 
 // Guard runs a guard as [lambdafn.Guard] does. If DELAYED_QUEUE_URL is set, the
 // guard puts jobs that have to wait on that queue. Its windows are at least 2 s.
-func Guard(all limits.Guards, name string) int {
-	return lambdafn.Start(name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
+func Guard(all limits.Guards, name string) {
+	lambdafn.Start(name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		h, err := lambdafn.NewGuard(cfg, all, name, logger)
 		if err != nil {
 			return nil, nil, err
@@ -43,10 +43,10 @@ func Guard(all limits.Guards, name string) int {
 }
 
 // Delayed runs the function that passes on the jobs from the delayed queue. The
-// guard with this name puts them there. It returns only if it cannot start.
-func Delayed(all limits.Guards, name string) int {
+// guard with this name puts them there. It never returns.
+func Delayed(all limits.Guards, name string) {
 	const own = "delayed-jobs"
-	return lambdafn.Start(own, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
+	lambdafn.Start(own, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		h, err := lambdafn.NewGuard(cfg, all, name, logger)
 		if err != nil {
 			return nil, nil, err

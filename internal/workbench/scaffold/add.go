@@ -181,13 +181,11 @@ const functionText = `// The Lambda function %[1]s decides its activities in lim
 package main
 
 import (
-	"os"
-
 	"%[2]s/internal/lambdafn"
 	"%[2]s/limits"
 )
 
-func main() { os.Exit(lambdafn.Guard(limits.All, %[1]q)) }
+func main() { lambdafn.Guard(limits.All, %[1]q) }
 `
 
 // function returns the program of a guard's function.

@@ -54,7 +54,7 @@ func TestAddChangesEveryFile(t *testing.T) {
 			", NegativesAlbum}\n",
 		},
 		"limits/limits_test.go":                      {"\t{\"negatives-album-guard\", long, \"upload_negative\", \"minute: 5/1m, day: 50/1d\", map[string]string{\"basic\": \"minute: 1/1m, day: 2/1d\", \"premium\": \"minute: 10/1m, day: 99/1d\"}, \"\"},\n}\n"},
-		"functions/negatives-album-guard/main.go":    {"func main() { os.Exit(lambdafn.Guard(limits.All, \"negatives-album-guard\")) }\n"},
+		"functions/negatives-album-guard/main.go":    {"func main() { lambdafn.Guard(limits.All, \"negatives-album-guard\") }\n"},
 		"functions/negatives-album-guard/event.json": {`{"userId": "u1", "activity": "upload_negative"}`},
 		"CHANGELOG.md":                               {"\n### Added\n\n- **`negatives-album-guard`** is a new guard."},
 		"template.yaml":                              {"\n  NegativesAlbumGuardFunction:\n", "\n  NegativesAlbumGuardArn:\n"},

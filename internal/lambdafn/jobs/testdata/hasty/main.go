@@ -15,7 +15,7 @@ func main() {
 		{Name: "job", Limit: policy.Must("reservoir 10/1s ahead 15m")},
 	}}}
 	if os.Getenv("READY_QUEUE_URL") != "" {
-		os.Exit(jobs.Delayed(all, "hasty"))
+		jobs.Delayed(all, "hasty")
 	}
-	os.Exit(jobs.Guard(all, "hasty"))
+	jobs.Guard(all, "hasty")
 }
