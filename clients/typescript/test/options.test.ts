@@ -25,7 +25,7 @@ const bad: [options: object, message: string][] = [
     { urls: { "pobs-guard": "https://host/" } }, // near posts-guard and pins-guard, too
     'The option urls["pobs-guard"] is for the guard of no known activity. Do you mean "jobs-guard"?',
   ],
-  [{ urls: { "photos-guard": "https://host/" } }, 'The option urls["photos-guard"] is for the guard of no known activity.'],
+  [{ urls: { "no-such-guard": "https://host/" } }, 'The option urls["no-such-guard"] is for the guard of no known activity.'],
   [{ urls: { __proto__: null, constructor: "https://host/" } }, 'The option urls["constructor"] is for the guard of no known activity.'],
   [
     { tiemout: 5000 },

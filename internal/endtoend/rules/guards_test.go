@@ -26,7 +26,7 @@ func TestGeneratedFilesFollowFromTheGuards(t *testing.T) {
 
 // A file that is missing or has lost its markers would never be stale.
 func TestEachGeneratedFileOfThisProjectIsGenerated(t *testing.T) {
-	one := limits.Guard{Name: "negatives-guard", Message: "m", Activities: []limits.Activity{{Name: "upload_negative", Limit: policy.Must("5/1m")}}}
+	one := limits.Guard{Name: "one-more-guard", Message: "m", Activities: []limits.Activity{{Name: "do_one_more", Limit: policy.Must("5/1m")}}}
 	stale, err := scaffold.Stale(os.DirFS("."), append(slices.Clone(app.All), one))
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestEachGeneratedFileOfThisProjectIsGenerated(t *testing.T) {
 	}
 	want := []string{
 		"client/activities.go", "clients/python/src/guards/_activities.py", "clients/typescript/src/activities.ts", "docs/limits.md",
-		"functions/negatives-guard/event.json", "template.yaml",
+		"functions/one-more-guard/event.json", "template.yaml",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(slices.Values(got))); diff != "" {
 		t.Errorf("files that follow from one more guard (-want +got):\n%s", diff)

@@ -27,37 +27,37 @@ func open(t *testing.T, folder string, guards limits.Guards) *Project {
 }
 
 func upload(text string) limits.Activity {
-	return limits.Activity{Name: "upload_negative", Limit: policy.Must(text)}
+	return limits.Activity{Name: "untaken_activity", Limit: policy.Must(text)}
 }
 
 func TestAddChangesEveryFile(t *testing.T) {
 	a := upload("minute: 5/1m, day: 50/1d")
 	a.Tiers = limits.Tiers{"premium": policy.Must("minute: 10/1m, day: 99/1d"), "basic": policy.Must("minute: 1/1m, day: 2/1d")}
-	changes, err := open(t, ".", app.All).Add(Request{Guard: "negatives-album-guard", New: true, Activity: a}) // a folder of the checkout will do
+	changes, err := open(t, ".", app.All).Add(Request{Guard: "untaken-album-guard", New: true, Activity: a}) // a folder of the checkout will do
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"limits/limits.go", "functions/negatives-album-guard/main.go", "limits/limits_test.go", "CHANGELOG.md",
+		"limits/limits.go", "functions/untaken-album-guard/main.go", "limits/limits_test.go", "CHANGELOG.md",
 		"template.yaml", "docs/limits.md",
 		"client/activities.go", "clients/python/src/guards/_activities.py", "clients/typescript/src/activities.ts",
-		"functions/negatives-album-guard/event.json",
+		"functions/untaken-album-guard/event.json",
 	}
 	if diff := cmp.Diff(want, names(changes)); diff != "" {
 		t.Errorf("changed files (-want +got):\n%s", diff)
 	}
 	for file, parts := range map[string][]string{
 		"limits/limits.go": {
-			"\tNegativesAlbum = limits.Guard{\n\t\tName:    \"negatives-album-guard\",\n\t\tMessage: tooMany,\n",
-			"\n\t\t\t{Name: \"upload_negative\", Limit: policy.Must(\"minute: 5/1m, day: 50/1d\"), Tiers: limits.Tiers{" +
+			"\tUntakenAlbum = limits.Guard{\n\t\tName:    \"untaken-album-guard\",\n\t\tMessage: tooMany,\n",
+			"\n\t\t\t{Name: \"untaken_activity\", Limit: policy.Must(\"minute: 5/1m, day: 50/1d\"), Tiers: limits.Tiers{" +
 				"\"basic\": policy.Must(\"minute: 1/1m, day: 2/1d\"), \"premium\": policy.Must(\"minute: 10/1m, day: 99/1d\")}},\n\t\t},\n\t}\n",
-			", NegativesAlbum}\n",
+			", UntakenAlbum}\n",
 		},
-		"limits/limits_test.go":                      {"\t{\"negatives-album-guard\", long, \"upload_negative\", \"minute: 5/1m, day: 50/1d\", map[string]string{\"basic\": \"minute: 1/1m, day: 2/1d\", \"premium\": \"minute: 10/1m, day: 99/1d\"}, \"\"},\n}\n"},
-		"functions/negatives-album-guard/main.go":    {"func main() { lambdafn.Guard(limits.All, \"negatives-album-guard\") }\n"},
-		"functions/negatives-album-guard/event.json": {`{"userId": "u1", "activity": "upload_negative"}`},
-		"CHANGELOG.md":                               {"\n### Added\n\n- **`negatives-album-guard`** is a new guard."},
-		"template.yaml":                              {"\n  NegativesAlbumGuardFunction:\n", "\n  NegativesAlbumGuardArn:\n"},
+		"limits/limits_test.go":                      {"\t{\"untaken-album-guard\", long, \"untaken_activity\", \"minute: 5/1m, day: 50/1d\", map[string]string{\"basic\": \"minute: 1/1m, day: 2/1d\", \"premium\": \"minute: 10/1m, day: 99/1d\"}, \"\"},\n}\n"},
+		"functions/untaken-album-guard/main.go":    {"func main() { lambdafn.Guard(limits.All, \"untaken-album-guard\") }\n"},
+		"functions/untaken-album-guard/event.json": {`{"userId": "u1", "activity": "untaken_activity"}`},
+		"CHANGELOG.md":                               {"\n### Added\n\n- **`untaken-album-guard`** is a new guard."},
+		"template.yaml":                              {"\n  UntakenAlbumGuardFunction:\n", "\n  UntakenAlbumGuardArn:\n"},
 	} {
 		for _, part := range parts {
 			if i := slices.Index(want, file); !strings.Contains(changes[i].After, part) {
@@ -78,7 +78,7 @@ func TestAddAnActivity(t *testing.T) {
 		if slices.Contains(names(changes), templateFile) || len(changes) != 7 {
 			t.Errorf("%s: changed %q", guard, names(changes))
 		}
-		if want := after + "\t\t\t{Name: \"upload_negative\", Limit: policy.Must(\"5/1m\")},\n\t\t},\n"; !strings.Contains(changes[0].After, want) {
+		if want := after + "\t\t\t{Name: \"untaken_activity\", Limit: policy.Must(\"5/1m\")},\n\t\t},\n"; !strings.Contains(changes[0].After, want) {
 			t.Errorf("limits.go lacks %q:\n%s", want, changes[0].After)
 		}
 	}
@@ -91,19 +91,19 @@ func TestAddRefuses(t *testing.T) {
 		want string
 		r    Request
 	}{
-		{"posts-guard exists already; to add an activity to it, write: guards new --guard posts-guard upload_negative LIMIT", Request{"posts-guard", true, upload("5/1m")}},
+		{"posts-guard exists already; to add an activity to it, write: guards new --guard posts-guard untaken_activity LIMIT", Request{"posts-guard", true, upload("5/1m")}},
 		{"create_post is already an activity of posts-guard", Request{"posts-guard", true, limits.Activity{Name: "create_post", Limit: policy.Must("5/1m")}}},
 		{"want at most 43", Request{long, true, upload("5/1m")}},
-		{"that end in -guard, such as photos-guard", Request{"negatives", true, upload("5/1m")}},
-		{"that end in -guard", Request{"Negatives-guard", true, upload("5/1m")}},
+		{"that end in -guard, such as photos-guard", Request{"untaken", true, upload("5/1m")}},
+		{"that end in -guard", Request{"Untaken-guard", true, upload("5/1m")}},
 		{"that end in -guard", Request{"x-ray-guard", true, upload("5/1m")}}, // the Makefile would look for functions/xray-guard
-		{"that end in -guard", Request{"../negatives-guard", true, upload("5/1m")}},
-		{`there is no guard "negatives-guard"`, Request{"negatives-guard", false, upload("5/1m")}},
-		{"pin is already an activity of pins-guard", Request{"negatives-guard", true, limits.Activity{Name: "pin", Limit: policy.Must("5/1m")}}},
-		{`name contains '-', want a to z and _`, Request{"negatives-guard", true, limits.Activity{Name: "upload-negative", Limit: policy.Must("5/1m")}}},
-		{`name is "__proto__", want it to begin and end with a letter`, Request{"negatives-guard", true, limits.Activity{Name: "__proto__", Limit: policy.Must("5/1m")}}},
-		{"name has 37 characters", Request{"negatives-guard", true, limits.Activity{Name: strings.Repeat("a", 37), Limit: policy.Must("5/1m")}}},
-		{`tier "t"`, Request{"negatives-guard", true, limits.Activity{Name: "a", Limit: policy.Must("5/1m"), Tiers: limits.Tiers{"t": policy.Must("5/1h")}}}},
+		{"that end in -guard", Request{"../untaken-guard", true, upload("5/1m")}},
+		{`there is no guard "untaken-guard"`, Request{"untaken-guard", false, upload("5/1m")}},
+		{"pin is already an activity of pins-guard", Request{"untaken-guard", true, limits.Activity{Name: "pin", Limit: policy.Must("5/1m")}}},
+		{`name contains '-', want a to z and _`, Request{"untaken-guard", true, limits.Activity{Name: "untaken-activity", Limit: policy.Must("5/1m")}}},
+		{`name is "__proto__", want it to begin and end with a letter`, Request{"untaken-guard", true, limits.Activity{Name: "__proto__", Limit: policy.Must("5/1m")}}},
+		{"name has 37 characters", Request{"untaken-guard", true, limits.Activity{Name: strings.Repeat("a", 37), Limit: policy.Must("5/1m")}}},
+		{`tier "t"`, Request{"untaken-guard", true, limits.Activity{Name: "a", Limit: policy.Must("5/1m"), Tiers: limits.Tiers{"t": policy.Must("5/1h")}}}},
 	} {
 		if changes, err := c.Add(tt.r); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %q, %v, want the error %s", tt.r, names(changes), err, tt.want)
@@ -112,7 +112,7 @@ func TestAddRefuses(t *testing.T) {
 }
 
 func TestAVariableGetsANameThatIsFree(t *testing.T) {
-	for guard, want := range map[string]string{"negatives-guard": "Negatives", "all-guard": "AllGuard", "web2-sms-guard": "Web2Sms"} {
+	for guard, want := range map[string]string{"untaken-guard": "Untaken", "all-guard": "AllGuard", "web2-sms-guard": "Web2Sms"} {
 		if got, err := open(t, root, app.All).variable(guard); got != want || err != nil {
 			t.Errorf("%s: %s, %v, want %s", guard, got, err, want)
 		}
