@@ -130,7 +130,7 @@ func TestOptions(t *testing.T) {
 		"URLs has \"posts\"":         {URLs: map[string]string{"posts-guard": "posts"}},
 		"URLs has \"post-guard\", which is the guard of no known activity; do you mean posts-guard?": {URLs: map[string]string{"post-guard": "https://x"}},
 		"URLs has \"chat-gurd\", which is the guard of no known activity; do you mean chat-guard?":   {URLs: map[string]string{"chat-gurd": "https://x"}},
-		"URLs has \"no-such-guard\", which is the guard of no known activity":                         {URLs: map[string]string{"no-such-guard": "https://x"}},
+		"URLs has \"no-such-guard\", which is the guard of no known activity":                        {URLs: map[string]string{"no-such-guard": "https://x"}},
 		"URLs need a Client of type": {URLs: map[string]string{"posts-guard": "https://x.lambda-url.eu-west-1.on.aws/"}},
 	} {
 		o.Client = fake(nil)

@@ -53,11 +53,11 @@ func TestAddChangesEveryFile(t *testing.T) {
 				"\"basic\": policy.Must(\"minute: 1/1m, day: 2/1d\"), \"premium\": policy.Must(\"minute: 10/1m, day: 99/1d\")}},\n\t\t},\n\t}\n",
 			", UntakenAlbum}\n",
 		},
-		"limits/limits_test.go":                      {"\t{\"untaken-album-guard\", long, \"untaken_activity\", \"minute: 5/1m, day: 50/1d\", map[string]string{\"basic\": \"minute: 1/1m, day: 2/1d\", \"premium\": \"minute: 10/1m, day: 99/1d\"}, \"\"},\n}\n"},
+		"limits/limits_test.go":                    {"\t{\"untaken-album-guard\", long, \"untaken_activity\", \"minute: 5/1m, day: 50/1d\", map[string]string{\"basic\": \"minute: 1/1m, day: 2/1d\", \"premium\": \"minute: 10/1m, day: 99/1d\"}, \"\"},\n}\n"},
 		"functions/untaken-album-guard/main.go":    {"func main() { lambdafn.Guard(limits.All, \"untaken-album-guard\") }\n"},
 		"functions/untaken-album-guard/event.json": {`{"userId": "u1", "activity": "untaken_activity"}`},
-		"CHANGELOG.md":                               {"\n### Added\n\n- **`untaken-album-guard`** is a new guard."},
-		"template.yaml":                              {"\n  UntakenAlbumGuardFunction:\n", "\n  UntakenAlbumGuardArn:\n"},
+		"CHANGELOG.md":                             {"\n### Added\n\n- **`untaken-album-guard`** is a new guard."},
+		"template.yaml":                            {"\n  UntakenAlbumGuardFunction:\n", "\n  UntakenAlbumGuardArn:\n"},
 	} {
 		for _, part := range parts {
 			if i := slices.Index(want, file); !strings.Contains(changes[i].After, part) {
