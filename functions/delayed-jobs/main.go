@@ -1,5 +1,4 @@
-// The Lambda function delayed-jobs takes jobs from the delayed queue and passes
-// each one on when its time has come.
+// The Lambda function delayed-jobs passes jobs of the delayed queue on at their time.
 package main
 
 import (

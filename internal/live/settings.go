@@ -58,10 +58,13 @@ type Stamp struct {
 	Why   string    `json:"why,omitzero"`
 }
 
-// mostGrants keeps the document small. 200 grants with the longest user ids and
-// reasons, and who gave them and why in 300 characters, take about 150 KB.
+// These keep the document small: 200 grants with the longest texts take about 150 KB.
 // DynamoDB accepts an item of 400 KB.
-const mostGrants = 200
+const (
+	mostGrants = 200
+	mostBy     = 100 // bytes of the name of who makes a change
+	mostWhy    = 200 // bytes of the reason of a change
+)
 
 // Parse reads a document. It does not check whether the code can apply it. Its
 // error has the type *DocumentError.
@@ -267,6 +270,9 @@ func Read(ctx context.Context, t Table) (s Settings, version int64, err error) {
 // stores the settings that edit returned. It fills in the version of c, and stamps
 // what was changed with its name, time and reason. Without a time there is no stamp.
 func Edit(ctx context.Context, t Table, guards limits.Guards, c Change, edit func(Settings) (Settings, error)) error {
+	if len(c.By) > mostBy || len(c.Why) > mostWhy {
+		return fmt.Errorf("who makes the change has %d bytes, and why %d, want at most %d and %d", len(c.By), len(c.Why), mostBy, mostWhy)
+	}
 	before, version, err := Read(ctx, t)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package live_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -69,5 +70,15 @@ func TestALimitWrittenByHandIsStampedWhenItIsSet(t *testing.T) {
 	const want = `{"activities":{"pin":{"limit":"log 60/12h","set":{"":{"of":"log 60/12h","since":"2026-03-01T09:00:00Z","by":"ann"}}}}}`
 	if got := string(table.document); got != want {
 		t.Errorf("the settings are\n%s, want\n%s", got, want)
+	}
+}
+
+// Who and why are part of the document, so they are short.
+func TestLongNamesAndReasonsAreRefused(t *testing.T) {
+	for _, c := range []Change{{By: strings.Repeat("b", 101)}, {By: "bob", Why: strings.Repeat("w", 201)}} {
+		err := Edit(t.Context(), nil, nil, c, nil)
+		if err == nil || !strings.HasSuffix(err.Error(), "want at most 100 and 200") {
+			t.Errorf("%d and %d bytes: %v", len(c.By), len(c.Why), err)
+		}
 	}
 }

@@ -187,3 +187,36 @@ func TestAWindowBesideOthersAfterADeploy(t *testing.T) {
 		}
 	}
 }
+
+// A plan can be old: it comes from a state that the item had before a reset or a
+// release, perhaps with a window of an earlier deploy. If its guard holds in the item
+// anyway, it adds to what the item counts, and fits.
+func TestAnOldPlanAddsToWhatTheItemCounts(t *testing.T) {
+	p := Must("a: 3/1m, b: 9/1h")
+	const minute, now = 1_700_000_040_000, 1_700_000_090_000
+	var states []State
+	for _, start := range []int64{0, minute - 60_000, minute - 20_000, minute, minute + 10_000, minute + 40_000} {
+		for count := range int64(4) {
+			states = append(states, State{"a_s": start*1_000_000 + count})
+		}
+	}
+	held := 0
+	for _, known := range states {
+		for _, item := range states {
+			for n := int64(1); n <= 3; n++ {
+				u, ok := p.Take(now, n, 0, known)
+				if !ok || !u.Holds(item) {
+					continue
+				}
+				held++
+				before, after := p.Read(now, 0, item).Each[0].Used, p.Read(now, 0, u.Apply(item)).Each[0].Used
+				if after != before+n || after > 3 {
+					t.Errorf("%d more, planned from %v, in %v: %d count, and then %d", n, known, item, before, after)
+				}
+			}
+		}
+	}
+	if held < 100 {
+		t.Errorf("only %d plans held", held)
+	}
+}

@@ -102,17 +102,19 @@ func (p sharedFixed) item(now int64) (window, expires int64) {
 	return 0, expires
 }
 
+// take begins the current window if s shows none that began within it. Such an update
+// must not replace a state whose window, of an earlier deploy, began within it.
 func (p sharedFixed) take(now, n int64, _ uint64, s State) (Update, bool) {
-	begun := p.begun(now, s)
-	empty, most := stamp(begun, 0), stamp(begun, p.limit-n)
-	if s[startAndCount] <= empty {
+	begun, current := p.begun(now, s), p.key(now)*p.window
+	if s[startAndCount] <= stamp(current, 0) {
 		return Update{
-			If:   [][]Term{{AtMost(startAndCount, empty)}},
-			Acts: []Act{{Set, startAndCount, empty + n}},
+			If:   [][]Term{{AtMost(startAndCount, stamp(current, 0))}},
+			Acts: []Act{{Set, startAndCount, stamp(current, n)}},
 		}, true
 	}
+	most := stamp(begun, p.limit-n)
 	return Update{
-		If:   [][]Term{{Within(startAndCount, empty+1, most)}},
+		If:   [][]Term{{Within(startAndCount, stamp(begun, 0), most)}},
 		Acts: []Act{{Add, startAndCount, n}},
 	}, s[startAndCount] <= most // refused also if a clock ahead has begun the next window
 }

@@ -141,10 +141,7 @@ func (p Policy) OptionsOf(q Policy) Policy {
 // AtOnce returns p without places in later windows. It refuses what p delays. A
 // policy that does not queue is returned unchanged.
 func (p Policy) AtOnce() Policy {
-	if p.atOnce == nil {
-		return p
-	}
-	return *p.atOnce
+	return *cmp.Or(p.atOnce, &p)
 }
 
 // Skip returns s as if p had given every place before readyAt. It changes

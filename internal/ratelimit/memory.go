@@ -175,7 +175,7 @@ func (k Known) doubt(now time.Time) Known {
 // admitted action is counted in Seen and in Alone.
 func (k Known) admit(q *question, sent amount) (Known, Decision) {
 	if kept, counted := k.find(q.write); counted {
-		return k, k.both(q, func(v *view) Decision { return v.found(kept, false, sent) })
+		return k, k.both(q, func(v view) Decision { return v.found(kept, false, sent) })
 	}
 	after, n, seen, alone := k.fits(q)
 	if n == 0 {
@@ -189,13 +189,13 @@ func (k Known) admit(q *question, sent amount) (Known, Decision) {
 	w.Update = alone
 	k.Alone = k.Alone.perform(w)
 	k.Asked = time.Time{} // the store has never shown this Seen, so refuse must not use it
-	return k, k.both(q, func(v *view) Decision { return v.decision(n, seen.ReadyAt) })
+	return k, k.both(q, func(v view) Decision { return v.decision(n, seen.ReadyAt) })
 }
 
 // status decides q as admit would, and counts nothing.
 func (k Known) status(q *question) Decision {
 	if kept, counted := k.find(q.write); counted {
-		return k.both(q, func(v *view) Decision { return v.found(kept, false, amount{}) })
+		return k.both(q, func(v view) Decision { return v.found(kept, false, amount{}) })
 	}
 	k, n, seen, alone := k.fits(q)
 	if n == 0 {
@@ -213,8 +213,8 @@ func (k Known) find(w Write) (Kept, bool) {
 }
 
 // both returns the decision by Seen or by Alone: the one that restricts more.
-func (k Known) both(q *question, decide func(*view) Decision) Decision {
-	return tighter(decide(q.in(k.Seen.State)), decide(q.in(k.Alone.State)))
+func (k Known) both(q *question, decide func(view) Decision) Decision {
+	return tighter(decide(*q.in(k.Seen.State)), decide(*q.in(k.Alone.State)))
 }
 
 // tighter returns the decision that restricts more, marked as one from memory.
@@ -228,7 +228,7 @@ func tighter(d, other Decision) Decision {
 
 // refusal returns the decision for q if it does not fit.
 func (k Known) refusal(q *question) Decision {
-	return k.both(q, func(v *view) Decision { return v.decision(0, 0) })
+	return k.both(q, func(v view) Decision { return v.decision(0, 0) })
 }
 
 // fits plans as many of q's actions as fit in Seen and in Alone. The plans are

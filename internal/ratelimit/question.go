@@ -85,7 +85,6 @@ type view struct {
 	state policy.State
 }
 
-// in returns the view of q in s. It is small enough for the stack of its caller.
 func (q *question) in(s policy.State) *view { return &view{*q, s} }
 
 // take plans n of the request's actions.
@@ -161,13 +160,10 @@ func (v *view) found(kept Kept, done bool, sent amount) Decision {
 }
 
 // CountIn decides a check of r at now, in Unix milliseconds, as a limiter does, and
-// counts it in s if it is admitted. S is the true state of r's item and must not be
-// nil. R must be new, and its Count at most the policy's Most. A decision that
-// admits all of Count now has no figures, because some figures take as long to
-// compute as the decision.
-//
-// CountIn is for a program that holds all items itself, such as a replay of
-// recorded traffic. It sends nothing, needs no id, and takes less than a microsecond.
+// counts it in s if it is admitted. It is for a program that holds all items itself,
+// such as a replay: it sends nothing and needs no id. S is the state of r's item and
+// not nil. R is no repeat, and its Count at most the policy's Most. A decision that
+// admits all of Count now has no figures, which can take as long as the decision.
 func (r Request) CountIn(now int64, s policy.State) Decision {
 	q := question{Request: r, write: Write{Now: now}}
 	n, u := q.in(s).fits()

@@ -19,6 +19,7 @@ func (x *explorer) decidedAlone(e *ending) error {
 	switch {
 	case d.Reason != ratelimit.Unavailable:
 		return fmt.Errorf("an outage has the reason unavailable")
+	case e.ask.attempts == 0 && x.unansweredBeside(e): // it has opened the circuit, and is not over yet
 	case e.ask.attempts == 0 && !l.away[by]:
 		return fmt.Errorf("from memory, although the table answered last")
 	case e.ask.attempts == 0 && x.time(e.world.now, int(by))-l.askedAt[by] >= probeEvery:
@@ -47,6 +48,17 @@ func (x *explorer) decidedAlone(e *ending) error {
 		return fmt.Errorf("alone, %w", err)
 	}
 	return nil
+}
+
+// unansweredBeside reports whether another decision of the instance has used up its
+// attempts and waits for its turn.
+func (x *explorer) unansweredBeside(e *ending) bool {
+	for s, p := range e.world.procs {
+		if s != e.slot && p.by == e.proc.by && p.phase == asking && int(x.asks[p.told].attempts) >= x.tries(s) {
+			return true
+		}
+	}
+	return false
 }
 
 // remembered reports whether the instance knew, before the decision ended, that

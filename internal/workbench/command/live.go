@@ -111,7 +111,7 @@ func (v view) shown(name, tier string) (limit, mode string) {
 	return limit, cmp.Or(mode, o.Mode)
 }
 
-// A change of a limit or a mode. Old is in force before it, and New after it.
+// A change of a limit or a mode, from Old to New.
 type change struct {
 	Activity string `json:"activity"`
 	Tier     string `json:"tier,omitzero"`
@@ -162,8 +162,8 @@ func changesOf(before, after view, name string) (all []change) {
 
 // changeFlags belong to commands that change the live limits.
 type changeFlags struct {
-	Why  string `placeholder:"TEXT" help:"Why you make this change, for the history."`
-	By   string `placeholder:"NAME" help:"Who makes the change. Default: the name of the user who runs the command."`
+	Why  string `placeholder:"TEXT" help:"Why you make this change, for the history, in at most 200 bytes."`
+	By   string `placeholder:"NAME" help:"Who makes the change, in at most 100 bytes. Default: the name of the user who runs the command."`
 	JSON bool   `name:"json" help:"Print one JSON document."`
 	tableFlags
 }
