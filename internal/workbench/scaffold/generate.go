@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -17,7 +18,7 @@ import (
 //go:embed template.tmpl clients.tmpl
 var files embed.FS
 
-var texts = template.Must(template.New("").Funcs(template.FuncMap{"seconds": seconds}).ParseFS(files, "*.tmpl"))
+var texts = template.Must(template.New("").Funcs(template.FuncMap{"seconds": seconds, "listed": listed, "windows": windows}).ParseFS(files, "*.tmpl"))
 
 // A document is a file that follows from the guards. One with parts has other text
 // too: each part lies between two lines that name it, such as "# begin generated:
@@ -30,6 +31,10 @@ type document struct {
 var documents = []document{
 	{templateFile, "the guards' functions, policies, URLs, alarms and outputs", []string{"functions", "backends", "urls", "dashboard", "alarms", "outputs"}},
 	{"docs/limits.md", "the table of limits", []string{"limits"}},
+	{"activities/activities.go", "the list of activities for Go", nil},
+	{"activities/activities.json", "the list of activities for other languages", nil},
+	{"activities/activities.py", "the list of activities for Python", nil},
+	{"activities/activities.ts", "the list of activities for TypeScript", nil},
 	{"client/activities.go", "the client's list of activities", nil},
 	{"clients/python/src/guards/_activities.py", "the client's list of activities", nil},
 	{"clients/typescript/src/activities.ts", "the client's list of activities", nil},
@@ -154,4 +159,25 @@ func seconds(a limits.Activity) int64 {
 	}
 	_, window := a.Limit.Quota()
 	return int64((window + time.Second - 1) / time.Second)
+}
+
+// A listing is an activity with the name of its guard.
+type listing struct {
+	limits.Activity
+	Guard string
+}
+
+// listed returns the activities of all guards in one list.
+func listed(guards []described) (all []listing) {
+	for _, g := range guards {
+		for _, a := range g.Activities {
+			all = append(all, listing{a, g.Name})
+		}
+	}
+	return all
+}
+
+// windows reports whether an activity has a window that the lists name.
+func windows(guards []described) bool {
+	return slices.ContainsFunc(listed(guards), func(a listing) bool { return seconds(a.Activity) > 0 })
 }
