@@ -1,15 +1,10 @@
-# make help prints the text after "## " of each target. SAM calls build-%Function.
+# make help lists the targets. Those that a project with limits of its own has too are in project.mk.
+GUARDS := .
+include project.mk
 
-.DEFAULT_GOAL := help
-
-# SAM does not tell make the architecture, so this repeats the one in template.yaml. Use amd64 for x86_64 machines.
-GOARCH_LAMBDA ?= arm64
 # The benchmarks to run, as a pattern for go test -bench.
 BENCH ?= .
 
-FUNCTIONS := $(notdir $(wildcard functions/*))
-VENV := .cache/venv
-EMULATOR := .cache/emulator
 SCAN := .cache/scan
 CLIENTS := .cache/clients
 PEERS := .cache/peers
@@ -20,17 +15,8 @@ CLIENT_SOURCES := clients
 SERVERS := scripts/with-dynamodb scripts/with-sqs
 GOLANGCI_LINT := go tool -modfile=tools/lint.mod golangci-lint
 
-# $(call compile,FUNCTION,DIRECTORY) builds one function. The result is the same on every machine, and it contains only what
-# Lambda uses. HTTP/2 is left out, because an instance sends one request at a time. With it, the zip would be 145 KB larger.
-compile = CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_LAMBDA) GOAMD64=v1 GOARM64=v8.0 go build -trimpath -buildvcs=false \
-	-tags=lambda.norpc,nethttpomithttp2 -ldflags="-s -w" -o "$(2)/bootstrap" ./functions/$(1)
-
 # $(call sources,FOLDER) lists the files of a package, without what was installed or built.
 sources = $(shell find $(1) \( -name 'node_modules' -o -name 'dist*' -o -name '.*' -o -name '__pycache__' \) -prune -o -type f -print)
-
-.PHONY: help
-help: ## List the targets
-	@awk -F ': .*## |: ## ' '/^[a-z-]+:.* ## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: check
 check: lint test ## Run lint and test; do this before each commit
@@ -51,22 +37,9 @@ lint: ## Check format, vet, go fix, linters, import rules and go.mod
 	$(GOLANGCI_LINT) run
 	go mod tidy -diff
 
-.PHONY: build
-build: $(FUNCTIONS:%=dist/%/bootstrap) ## Build each function for deployment, as dist/NAME/bootstrap
-	@if command -v sha256sum >/dev/null; then sha256sum $^; else shasum -a 256 $^; fi
-
 .PHONY: release
 release: build ## Build the archives of a release into dist/release, with checksums and lists of modules; publishes nothing
 	go run ./tools/release/run
-
-# Always run go build: it knows best what is out of date.
-dist/%/bootstrap: FORCE
-	@$(call compile,$*,dist/$*)
-FORCE:
-
-# This maps the name in template.yaml to the folder: PostsGuardFunction is functions/posts-guard.
-build-%Function:
-	$(call compile,$$(echo $* | sed 's/\([a-z0-9]\)\([A-Z]\)/\1-\2/g' | tr '[:upper:]' '[:lower:]'),$(ARTIFACTS_DIR))
 
 .PHONY: cover
 cover: ## Measure the coverage by all tests: prints the total and writes coverage/index.html
@@ -128,15 +101,6 @@ template: $(VENV)/installed $(SCAN)/installed ## Check template.yaml with cfn-li
 	TEMPLATE_TOOLS=1 go test -count=1 -run=Template ./internal/endtoend/deployment
 	SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam build
 
-.PHONY: deploy
-deploy: $(VENV)/installed ## Deploy to AWS: asks for the parameters and shows the changes first
-	SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam build
-	SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam deploy --guided
-
-.PHONY: deploy-local
-deploy-local: emulated ## Deploy to an emulator without AWS, and show a refused call; KEEP=1 keeps it running, CALL="GUARD ACTIVITY LIMIT" selects it
-	@scripts/with-aws scripts/deploy-local $(CALL)
-
 .PHONY: tour
 tour: emulator ## Use each command in a fresh clone, as a newcomer would, and check what it prints
 	@scripts/with-dynamodb scripts/tour
@@ -145,28 +109,8 @@ tour: emulator ## Use each command in a fresh clone, as a newcomer would, and ch
 deployment: emulated ## Test the deployed stack on the emulator, with IAM enforced; takes 2 minutes
 	RECORDER=1 scripts/with-aws go test -count=1 -timeout=8m ./internal/endtoend/deployment
 
-.PHONY: emulator
-emulator: $(VENV)/installed $(EMULATOR)/installed ## Fetch the AWS emulator and SAM
-
-# This builds into its own directory, because these binaries are for this machine and not for Lambda.
-.PHONY: emulated
-emulated: emulator ## Build the stack for the emulator
-	@GOARCH_LAMBDA=$$(go env GOARCH) SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam build --config-env local >.cache/sam-build.log 2>&1 || \
-		{ cat .cache/sam-build.log >&2; exit 1; }
-
-# The file "installed" is written last, so an interrupted install starts again.
-$(EMULATOR)/installed $(SCAN)/installed: .cache/%/installed: tools/%/requirements.txt
-	@echo "fetching the packages of tools/$*/requirements.txt (350 MB when installed, only the first time)" >&2
-	@rm -rf .cache/$*
-	@python3 -m venv .cache/$*
-	@.cache/$*/bin/pip install --quiet --disable-pip-version-check --requirement $<
-	@touch $@
-
-$(VENV)/installed: tools/requirements.txt
-	rm -rf $(VENV)
-	python3 -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $<
-	@touch $@
+$(SCAN)/installed: tools/scan/requirements.txt
+	$(install)
 
 .PHONY: clients
 clients: $(CLIENTS)/installed ## Fetch AWS's clients for the tests: AWS CLI, boto3, SDK for JavaScript, runtime emulator

@@ -2,10 +2,8 @@
 package main
 
 import (
-	"os"
-
-	"github.com/cric-talk/guards/internal/workbench/command"
+	"github.com/cric-talk/guards/command"
 	"github.com/cric-talk/guards/limits"
 )
 
-func main() { os.Exit(command.Main(limits.All)) }
+func main() { command.Main(limits.All) }

@@ -2,8 +2,8 @@
 package main
 
 import (
-	"github.com/cric-talk/guards/internal/lambdafn/jobs"
+	"github.com/cric-talk/guards/function/jobs"
 	"github.com/cric-talk/guards/limits"
 )
 
-func main() { jobs.Delayed(limits.All, "jobs-guard") }
+func main() { jobs.StartDelayedJobs(limits.All) }

@@ -3,8 +3,8 @@
 package main
 
 import (
-	"github.com/cric-talk/guards/internal/lambdafn/jobs"
+	"github.com/cric-talk/guards/function/jobs"
 	"github.com/cric-talk/guards/limits"
 )
 
-func main() { jobs.Guard(limits.All, "jobs-guard") }
+func main() { jobs.Start(limits.All, "jobs-guard") }

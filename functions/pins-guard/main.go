@@ -2,8 +2,8 @@
 package main
 
 import (
-	"github.com/cric-talk/guards/internal/lambdafn"
+	"github.com/cric-talk/guards/function"
 	"github.com/cric-talk/guards/limits"
 )
 
-func main() { lambdafn.Guard(limits.All, "pins-guard") }
+func main() { function.Start(limits.All, "pins-guard") }

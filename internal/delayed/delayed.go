@@ -24,7 +24,6 @@ import (
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/retry"
 )
 
@@ -137,22 +136,4 @@ func (w *Worker) record(ctx context.Context, messageID string, err error) {
 		err = fmt.Errorf("%w: %w", e, e.Cause)
 	}
 	w.Log.LogAttrs(ctx, slog.LevelWarn, "job not passed on", slog.String("messageId", messageID), slog.Any("error", err))
-}
-
-// leastWindow is the shortest window in which a job from a queue is on time. SQS
-// delays a message by whole seconds, so a job comes up to a second after its place
-// begins. In a window of a second, most jobs would come late, again and again.
-const leastWindow = 2 * time.Second
-
-// CheckWindows returns an error if the guard gives places in windows that are too
-// short for a queue. Tiers and live limits have the same windows.
-func CheckWindows(g limits.Guard) error {
-	for _, a := range g.Activities {
-		for _, p := range a.Limit.Each() {
-			if p.Queues() && p.Rates()[0].Window < leastWindow {
-				return fmt.Errorf("the limit of %s is %q, want a window of at least %v, because SQS delivers a job up to a second late", a.Name, p, leastWindow)
-			}
-		}
-	}
-	return nil
 }

@@ -61,12 +61,12 @@ func Cleanup(all limits.Guards) {
 
 // NewGuard returns the handler of a guard, as the environment configures it.
 func NewGuard(cfg aws.Config, all limits.Guards, name string, logger *slog.Logger) (*guard.Handler, error) {
+	if err := all.Validate(); err != nil {
+		return nil, err
+	}
 	g, ok := all.Named(name)
 	if !ok {
 		return nil, fmt.Errorf("no guard has the name %q", name)
-	}
-	if err := g.Validate(); err != nil {
-		return nil, err
 	}
 	settings, err := ReadSettings()
 	if err != nil {

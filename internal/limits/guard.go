@@ -1,5 +1,5 @@
 // Package limits has the types of a page of limits: guards, their activities and
-// the limits of each one. This app's page is the package limits at the root.
+// the limits of each one. Projects write such a page with the package guards.
 package limits
 
 import (
@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
 )
@@ -34,6 +35,16 @@ func (all Guards) Activity(name string) (Guard, Activity, bool) {
 		}
 	}
 	return Guard{}, Activity{}, false
+}
+
+// Queued returns the guard that has a DelayedQueue. It returns false if none has.
+func (all Guards) Queued() (Guard, bool) {
+	for _, g := range all {
+		if g.DelayedQueue {
+			return g, true
+		}
+	}
+	return Guard{}, false
 }
 
 // Activities returns the names of all activities.
@@ -90,6 +101,31 @@ func (a Activity) For(tier string) policy.Policy {
 	return a.Limit
 }
 
+// Validate returns an error for the first mistake in the list; nil if it has none.
+func (all Guards) Validate() error {
+	guards, activities := make(map[string]bool, len(all)), make(map[string]string, 4*len(all)) // the guard of each activity
+	queued, _ := all.Queued()
+	for _, g := range all {
+		if err := g.Validate(); err != nil {
+			return err
+		}
+		if guards[g.Name] {
+			return fmt.Errorf("two guards have the name %s: give each guard a name of its own", g.Name)
+		}
+		guards[g.Name] = true
+		if g.DelayedQueue && g.Name != queued.Name {
+			return fmt.Errorf("%s and %s have a DelayedQueue, but there is one queue: move the activities of %[2]s to %[1]s", queued.Name, g.Name)
+		}
+		for _, a := range g.Activities {
+			if other, taken := activities[a.Name]; taken {
+				return fmt.Errorf("%s, activity %q: %s has an activity of this name; give each activity a name of its own", g.Name, a.Name, other)
+			}
+			activities[a.Name] = g.Name
+		}
+	}
+	return nil
+}
+
 // Validate returns an error for the first mistake in the guard; nil if it has none.
 func (g Guard) Validate() error {
 	if g.Name == "" || g.Message == "" || len(g.Activities) == 0 {
@@ -97,6 +133,9 @@ func (g Guard) Validate() error {
 	}
 	if g.MemorySize != 0 && (g.MemorySize < 128 || g.MemorySize > 10240) {
 		return fmt.Errorf("%s: MemorySize is %d, want 128 to 10240, or 0 for the one of Globals", g.Name, g.MemorySize)
+	}
+	if err := g.validateQueue(); err != nil {
+		return fmt.Errorf("%s, %w", g.Name, err)
 	}
 	seen := make(map[string]bool, len(g.Activities))
 	for _, a := range g.Activities {
@@ -107,6 +146,24 @@ func (g Guard) Validate() error {
 			return fmt.Errorf("%s, activity %q: listed twice", g.Name, a.Name)
 		}
 		seen[a.Name] = true
+	}
+	return nil
+}
+
+// leastWindow is the shortest window in which a job from a queue is on time. SQS
+// delays a message by whole seconds, so a job comes up to a second after its place
+// begins. In a window of a second, most jobs would come late, again and again.
+const leastWindow = 2 * time.Second
+
+// validateQueue returns an error if a guard with a queue gives places in windows that
+// are too short for it. Tiers and live limits have the same windows.
+func (g Guard) validateQueue() error {
+	for _, a := range g.Activities {
+		for _, p := range a.Limit.Each() {
+			if g.DelayedQueue && p.Queues() && p.Rates()[0].Window < leastWindow {
+				return fmt.Errorf("activity %q: limit is %q, want a window of at least %v for the delayed queue, because SQS delivers a job up to a second late", a.Name, p, leastWindow)
+			}
+		}
 	}
 	return nil
 }

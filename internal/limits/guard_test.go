@@ -1,6 +1,7 @@
 package limits_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -40,6 +41,51 @@ func TestValidateRefuses(t *testing.T) {
 	}
 	if err := (Guard{Name: "g"}).Validate(); err == nil {
 		t.Error("a guard without activities is valid")
+	}
+}
+
+// SQS delivers a job up to a second late.
+func TestAQueueNeedsWindowsOfTwoSeconds(t *testing.T) {
+	for limit, refused := range map[string]string{
+		"reservoir 10/2s ahead 15m":                   "",
+		"reservoir 10/1999ms ahead 15m":               "reservoir 10/1999ms ahead 15m",
+		"reservoir 10/1s ahead 15m":                   "reservoir 10/1s ahead 15m",
+		"jobs: reservoir 10/1s ahead 1m, day: 200/1d": "reservoir 10/1s ahead 1m",
+		"10/1s": "", // gives no places
+	} {
+		g := Guard{Name: "g", Message: "m", Activities: []Activity{{Name: "free", Unlimited: true}, {Name: "job", Limit: policy.Must(limit)}}}
+		if err := g.Validate(); err != nil {
+			t.Errorf("%s without a queue: %v", limit, err)
+		}
+		g.DelayedQueue = true
+		want := "<nil>"
+		if refused != "" {
+			want = `g, activity "job": limit is "` + refused + `", want a window of at least 2s for the delayed queue, because SQS delivers a job up to a second late`
+		}
+		if got := fmt.Sprint(g.Validate()); got != want {
+			t.Errorf("%s: error %s, want %s", limit, got, want)
+		}
+	}
+}
+
+func TestAListIsValidAsAWhole(t *testing.T) {
+	guard := func(name string, queue bool, activities ...string) Guard {
+		g := Guard{Name: name, Message: "m", DelayedQueue: queue}
+		for _, a := range activities {
+			g.Activities = append(g.Activities, Activity{Name: a, Limit: policy.Must("5/1m")})
+		}
+		return g
+	}
+	for want, all := range map[string]Guards{
+		"<nil>": {guard("a-guard", true, "a"), guard("b-guard", false, "b", "c")},
+		"two guards have the name a-guard: give each guard a name of its own":                                        {guard("a-guard", false, "a"), guard("a-guard", false, "b")},
+		`b-guard, activity "a": a-guard has an activity of this name; give each activity a name of its own`:          {guard("a-guard", false, "a"), guard("b-guard", false, "a")},
+		"a-guard and b-guard have a DelayedQueue, but there is one queue: move the activities of b-guard to a-guard": {guard("a-guard", true, "a"), guard("b-guard", true, "b")},
+		`guard "b-guard" needs a name, a message and activities`:                                                     {guard("a-guard", true, "a"), guard("b-guard", false)},
+	} {
+		if got := fmt.Sprint(all.Validate()); got != want {
+			t.Errorf("%v: %s, want %s", all, got, want)
+		}
 	}
 }
 

@@ -19,14 +19,15 @@ func TestDeployLocalKeepsTheStackUntilCtrlC(t *testing.T) {
 	programs := t.TempDir()
 	for name, script := range map[string]string{
 		"sam": "exit 0\n",
-		"aws": "[ $1 = cloudformation ] || echo '{\"allowed\":false,\"reason\":\"limited\"}' >\"${!#}\"\n", // into its last argument
+		"aws": "[ $1 = cloudformation ] || echo '{\"allowed\":false,\"reason\":\"limited\",\"limit\":5}' >\"${!#}\"\n", // into its last argument
 	} {
 		if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/usr/bin/env bash\n"+script), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for keep, last := range map[string]string{"": "The emulator stops now.", "1": "export AWS_ENDPOINT_URL="} {
-		cmd := exec.CommandContext(t.Context(), "bash", "../../../scripts/deploy-local")
+		cmd := exec.CommandContext(t.Context(), "bash", "scripts/deploy-local")
+		cmd.Dir = "../../.."
 		cmd.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"), "AWS_ENDPOINT_URL=http://127.0.0.1:1", "KEEP="+keep)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C goes to the script and to what it waits for
 		out, err := cmd.StdoutPipe()

@@ -35,25 +35,15 @@ func TestEachFunctionFolderIsInTheTemplate(t *testing.T) {
 	}
 }
 
-// Each guard's folder has the function of this guard, not of another one.
-func TestEachGuardsFunctionServesThisGuard(t *testing.T) {
-	for _, g := range limits.All {
-		file := path.Join("functions", g.Name, "main.go")
-		if want := "Guard(limits.All, \"" + g.Name + "\")"; !strings.Contains(read(t, file), want) {
-			t.Errorf("%s does not call %s: write it, so that the function serves %s", file, want, g.Name)
-		}
-	}
-}
-
 // The tests build for the machine they run on. Everything else must be as in the binary that is deployed.
-func TestLambdatestBuildsWithTheFlagsOfTheMakefile(t *testing.T) {
-	makes := regexp.MustCompile(`(?s)\ncompile = (\w+=\d) .*? go build (.*?) -o `).FindStringSubmatch(read(t, "Makefile"))
+func TestLambdatestBuildsWithTheFlagsOfAProject(t *testing.T) {
+	makes := regexp.MustCompile(`(?s)\ncompile = (\w+=\d) .*? go build (.*?) -o `).FindStringSubmatch(read(t, "project.mk"))
 	if makes == nil {
-		t.Fatal("this test no longer finds compile = ... in the Makefile")
+		t.Fatal("this test no longer finds compile = ... in project.mk")
 	}
 	want := strings.Join(strings.Fields(strings.NewReplacer("\\\n", "", `"`, "").Replace(makes[2])), " ")
 	if got := strings.Join(lambdatest.Flags, " "); got != want {
-		t.Errorf("internal/testkit/lambdatest builds with %s, want %s as in the Makefile", got, want)
+		t.Errorf("internal/testkit/lambdatest builds with %s, want %s as in project.mk", got, want)
 	}
 	if !strings.Contains(read(t, "internal/testkit/lambdatest/build.go"), `"`+makes[1]+`"`) {
 		t.Errorf("internal/testkit/lambdatest builds without %s", makes[1])

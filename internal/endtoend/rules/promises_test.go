@@ -175,10 +175,10 @@ func TestConfigurationsOfSAM(t *testing.T) {
 
 // deploying.md names what each of these targets of make does. Without RECORDER, the tests of the stack are skipped.
 func TestTargetsThatDeploy(t *testing.T) {
-	makefile := read(t, "Makefile")
+	makefile := read(t, "Makefile") + read(t, "project.mk")
 	for target, commands := range map[string][]string{
 		"deploy":       {"/sam build\n", "/sam deploy --guided\n"},
-		"deploy-local": {"scripts/with-aws scripts/deploy-local $(CALL)\n"},
+		"deploy-local": {"scripts/with-aws bash $(GUARDS)/scripts/deploy-local $(CALL)\n"},
 		"deployment":   {"RECORDER=1 scripts/with-aws go test ", " ./internal/endtoend/deployment\n"},
 	} {
 		_, after, _ := strings.Cut(makefile, "\n"+target+": ")

@@ -61,7 +61,7 @@ func TestNoFileNamesAPathOfOneMachine(t *testing.T) {
 }
 
 func TestEachMakeTargetHasAHelpText(t *testing.T) {
-	makefile := read(t, "Makefile")
+	makefile := read(t, "Makefile") + read(t, "project.mk")
 	withHelp := map[string]bool{}
 	for _, found := range regexp.MustCompile(`(?m)^([\w-]+):.* ## \S`).FindAllStringSubmatch(makefile, -1) {
 		withHelp[found[1]] = true

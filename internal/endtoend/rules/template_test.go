@@ -49,7 +49,7 @@ func TestEachRoleAllowsExactlyTheListedActions(t *testing.T) {
 	functions := template(t).functions()
 	for _, folder := range folders(t) {
 		want, listed := allowedActions[folder]
-		if g, ok := app.All.Named(folder); ok {
+		if g, ok := limits.Guards(app.All).Named(folder); ok {
 			want, listed = guardActions(g), true
 		}
 		if !listed {
@@ -87,9 +87,9 @@ func TestGuardsHaveTheSettingsOfGlobals(t *testing.T) {
 }
 
 func TestTemplateAndMakefileUseTheSameArchitecture(t *testing.T) {
-	goarch := regexp.MustCompile(`(?m)^GOARCH_LAMBDA \?= (\w+)$`).FindStringSubmatch(read(t, "Makefile"))
+	goarch := regexp.MustCompile(`(?m)^GOARCH_LAMBDA \?= (\w+)$`).FindStringSubmatch(read(t, "project.mk"))
 	if goarch == nil {
-		t.Fatal("Makefile has no line GOARCH_LAMBDA ?= ...")
+		t.Fatal("project.mk has no line GOARCH_LAMBDA ?= ...")
 	}
 	want := []string{map[string]string{"arm64": "arm64", "amd64": "x86_64"}[goarch[1]]}
 	tmpl := template(t)

@@ -13,7 +13,7 @@ func TestEnvironmentThatCannotBeRead(t *testing.T) {
 		queue = "DELAYED_QUEUE_URL=http://127.0.0.1:1/000000000000/q"
 		ready = "READY_QUEUE_URL=https://sqs.us-east-1.amazonaws.com/123456789012/r"
 		hasty = "internal/lambdafn/jobs/testdata/hasty"
-		short = `the limit of job is "reservoir 10/1s ahead 15m", want a window of at least 2s`
+		short = `hasty, activity "job": limit is "reservoir 10/1s ahead 15m", want a window of at least 2s`
 	)
 	for _, tt := range []struct{ function, env, says string }{
 		{hasty, queue, short},
@@ -32,7 +32,6 @@ func TestEnvironmentThatCannotBeRead(t *testing.T) {
 			t.Errorf("%s with %s: %+v, want status 1 and %s", tt.function, tt.env, exit, tt.says)
 		}
 	}
-	lambdatest.Start(t, lambdatest.Build(t, "./"+hasty)).Ready(t)
 	lambdatest.Start(t, lambdatest.Build(t, "./functions/jobs-guard")).Ready(t)
 	lambdatest.Start(t, lambdatest.Build(t, "./functions/jobs-guard"), queue).Ready(t)
 	lambdatest.Start(t, lambdatest.Build(t, "./functions/delayed-jobs"), queue, ready).Ready(t)

@@ -4,6 +4,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -31,7 +32,10 @@ func Guard(all limits.Guards, name string) {
 		if os.Getenv("DELAYED_QUEUE_URL") == "" {
 			return h, h.Metrics.Flush, nil
 		}
-		queue, err := openDelayed(cfg, h.Guard)
+		if !h.Guard.DelayedQueue {
+			return nil, nil, fmt.Errorf("%s has no DelayedQueue in limits.go", name)
+		}
+		queue, err := openQueue(cfg, "DELAYED_QUEUE_URL")
 		if err != nil {
 			return nil, nil, err
 		}
@@ -42,19 +46,23 @@ func Guard(all limits.Guards, name string) {
 	})
 }
 
-// Delayed runs the function that passes on the jobs from the delayed queue. The
-// guard with this name puts them there. It never returns.
-func Delayed(all limits.Guards, name string) {
+// Delayed runs the function that passes on the jobs from the delayed queue, where the
+// guard with a DelayedQueue puts them. It never returns.
+func Delayed(all limits.Guards) {
 	const own = "delayed-jobs"
 	lambdafn.Start(own, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
-		h, err := lambdafn.NewGuard(cfg, all, name, logger)
+		queued, ok := all.Queued()
+		if !ok {
+			return nil, nil, errors.New("no guard has a DelayedQueue")
+		}
+		h, err := lambdafn.NewGuard(cfg, all, queued.Name, logger)
 		if err != nil {
 			return nil, nil, err
 		}
 		h.Guard.Name = own  // for the log and the metrics
 		h.DenyOutage = true // a job can wait until the table is back
 		w := &delayed.Worker{Guard: h, Log: logger}
-		if w.Delayed, err = openDelayed(cfg, h.Guard); err != nil {
+		if w.Delayed, err = openQueue(cfg, "DELAYED_QUEUE_URL"); err != nil {
 			return nil, nil, err
 		}
 		if w.Ready, err = openQueue(cfg, "READY_QUEUE_URL"); err != nil {
@@ -62,14 +70,6 @@ func Delayed(all limits.Guards, name string) {
 		}
 		return w, h.Metrics.Flush, nil
 	})
-}
-
-// openDelayed opens the queue where the jobs of g wait.
-func openDelayed(cfg aws.Config, g limits.Guard) (*sqsqueue.Queue, error) {
-	if err := delayed.CheckWindows(g); err != nil {
-		return nil, err
-	}
-	return openQueue(cfg, "DELAYED_QUEUE_URL")
 }
 
 // openQueue opens the queue whose URL is in an environment variable.

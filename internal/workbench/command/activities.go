@@ -2,10 +2,13 @@ package command
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
 )
 
 // find returns the activity with this name, and the guard that decides it.
@@ -29,4 +32,17 @@ func inCode(a limits.Activity, tier string) string {
 		return "unlimited"
 	}
 	return a.For(tier).String()
+}
+
+// parseTiers reads the limits of tiers.
+func parseTiers(texts map[string]string) (tiers limits.Tiers, err error) {
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if tiers == nil {
+			tiers = limits.Tiers{}
+		}
+		if tiers[name], err = policy.Parse(texts[name]); err != nil {
+			return nil, fmt.Errorf("tier %s: %w", name, err)
+		}
+	}
+	return tiers, nil
 }

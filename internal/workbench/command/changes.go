@@ -15,7 +15,7 @@ func openProject(folder string, guards limits.Guards) (*scaffold.Project, error)
 	project, err := scaffold.Open(folder, guards)
 	switch {
 	case errors.Is(err, scaffold.ErrNoProject):
-		err = hint{err, "run the command in a checkout, or name one with --dir"}
+		err = hint{err, "run the command in a project, name one with --dir, or make one with guards init"}
 	case errors.Is(err, scaffold.ErrOtherLimits):
 		err = hint{err, "in place of guards, write go run ./cmd/guards, which has the limits of this file"}
 	}

@@ -38,7 +38,8 @@ type commands struct {
 	Grant   grantCommand   `cmd:"" help:"Give a user a role or a tier until a date, without a deploy."`
 	Revoke  revokeCommand  `cmd:"" help:"Take back everything that was granted to a user."`
 
-	New        newCommand        `cmd:"" help:"Add a guard or an activity to a checkout of this project."`
+	Init       initCommand       `cmd:"" help:"Make a project of your own, with your limits."`
+	New        newCommand        `cmd:"" help:"Add a guard or an activity to a project."`
 	Generate   generateCommand   `cmd:"" help:"Write what follows from limits.go: parts of the template, and lists of activities."`
 	Version    versionCommand    `cmd:"" help:"Print the version, the commit and its date."`
 	Completion completionCommand `cmd:"" help:"Print a script that completes commands in bash, zsh or fish."`

@@ -8,7 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/limits"
+	app "github.com/cric-talk/guards/limits"
 )
 
 func TestComplete(t *testing.T) {
@@ -18,22 +19,22 @@ func TestComplete(t *testing.T) {
 		"limits --j":  "--json",
 		"x":           "",
 		"--":          "--help",
-		"check cre":   beginning("cre", limits.All.Activities()),
+		"check cre":   beginning("cre", activityNames()),
 		"check like ": "--help --user --count --partial --times --tier --role --json --store --table --endpoint --region",
 		"check like --user u1 --role r --json --r": "--role --region",
-		"check --partial cr":                       beginning("cr", limits.All.Activities()),
+		"check --partial cr":                       beginning("cr", activityNames()),
 		"check --user ":                            "",
 		"check --user l":                           "",
-		"check --user like vie":                    beginning("vie", limits.All.Activities()),
-		"check --user=u1 vie":                      beginning("vie", limits.All.Activities()),
-		"check --usr vie":                          beginning("vie", limits.All.Activities()),
+		"check --user like vie":                    beginning("vie", activityNames()),
+		"check --user=u1 vie":                      beginning("vie", activityNames()),
+		"check --usr vie":                          beginning("vie", activityNames()),
 		"check like --store ":                      "memory dynamodb",
 		"check like --store=d":                     "--store=dynamodb",
 		"check like --json=":                       "",
-		"stats --activity add":                     beginning("add", limits.All.Activities()),
+		"stats --activity add":                     beginning("add", activityNames()),
 		"verify like --function r":                 beginning("r", guardNames()),
 		"new --guard r":                            beginning("r", guardNames()),
-		"reset -y add":                             beginning("add", limits.All.Activities()),
+		"reset -y add":                             beginning("add", activityNames()),
 		"erase --y":                                "--yes",
 		"erase -y --y":                             "",
 		"completion ":                              "bash zsh fish",
@@ -45,7 +46,7 @@ func TestComplete(t *testing.T) {
 	} {
 		var out stream
 		args := append([]string{"complete", "--"}, strings.Split(typed, " ")...)
-		if status := run(t.Context(), args, session{guards: limits.All, out: &out, err: io.Discard}); status != done {
+		if status := run(t.Context(), args, session{guards: app.All, out: &out, err: io.Discard}); status != done {
 			t.Errorf("%q: status %d", typed, status)
 		}
 		var got []string
@@ -67,8 +68,10 @@ func beginning(text string, names []string) string {
 
 // guardNames returns the names of all guards.
 func guardNames() (all []string) {
-	for _, g := range limits.All {
+	for _, g := range app.All {
 		all = append(all, g.Name)
 	}
 	return all
 }
+
+func activityNames() []string { return limits.Guards(app.All).Activities() }

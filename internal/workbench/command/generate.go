@@ -4,14 +4,14 @@ import "errors"
 
 type generateCommand struct {
 	Check bool   `help:"Write nothing. If a file is stale, the exit status is 2."`
-	Dir   string `default:"." placeholder:"FOLDER" help:"The checkout, or a folder in it. Default: the current folder."`
+	Dir   string `default:"." placeholder:"FOLDER" help:"The project, or a folder in it. Default: the current folder."`
 	JSON  bool   `name:"json" help:"Print one JSON document."`
 }
 
 func (generateCommand) Help() string {
-	return `The command writes what follows from limits.go: the guards' parts of
-template.yaml, the table in docs/limits.md, the clients' lists of activities, and
-missing sample events. In a file with other text, only lines between "begin
+	return `The command writes what follows from limits.go: the parts of template.yaml, the
+table of limits, the lists of activities for the app's client, and the missing
+folders of functions. In a file with other text, only lines between "begin
 generated" and "end generated" change. go generate runs it, too. Examples:
   go run ./cmd/guards generate
   go run ./cmd/guards generate --check`

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/limits"
 )
 
 // An operator sees what is wrong in a document of live limits. Its error leaves
@@ -33,7 +32,7 @@ func TestNearest(t *testing.T) {
 		"":                     "",
 		"delete_room_messages": "delete_room_message",
 	} {
-		got, ok := nearest(misspelled, limits.All.Activities())
+		got, ok := nearest(misspelled, activityNames())
 		if ok != (want != "") || ok && got != want {
 			t.Errorf("%q: %s, %v, want %q", misspelled, got, ok, want)
 		}

@@ -69,7 +69,7 @@ type decided struct {
 // decides asks a guard with the settings: first for its limit, then for more
 // than that.
 func decides(t *rapid.T, content []byte, r guard.Request, at time.Time) decided {
-	g, _, _ := app.All.Activity(r.Activity)
+	g, _, _ := limits.Guards(app.All).Activity(r.Activity)
 	f := &live.Follower{Table: document{content: content}, Guards: app.All}
 	if err := f.Read(t.Context()); err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
 			Tier: rapid.SampledFrom([]string{"", "premium", "gold", "burst"}).Draw(t, "tier"),
 		}
 		v := session{guards: app.All, now: func() time.Time { return at }}.viewOf(s)
-		_, code, _ := app.All.Activity(r.Activity)
+		_, code, _ := limits.Guards(app.All).Activity(r.Activity)
 		want, shown := decides(t, content, r, at), map[string]decided{}
 
 		one := standings(limits.Guards{{Activities: []limits.Activity{code}}}, r.UserID, r.Tier, nil, v.limits, at)[0]
@@ -141,7 +141,7 @@ func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
 		if err := f.Read(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		g, _, _ := app.All.Activity(r.Activity)
+		g, _, _ := limits.Guards(app.All).Activity(r.Activity)
 		check := checkCommand{Activity: r.Activity, User: r.UserID, Tier: r.Tier}
 		check.explainLive(session{err: &note, now: func() time.Time { return at }}, &guard.Handler{Guard: g, Live: f})
 		if got := note.String(); (got != "") != (one.Live != nil) || !strings.Contains(got, one.Live.String()) {
@@ -231,7 +231,7 @@ func named(a limits.Activity, granted, callers string) string {
 
 // ranks returns what top shows of a user who has used up every limit, or nil.
 func ranks(t *rapid.T, v view, r guard.Request) *ranked {
-	_, code, _ := app.All.Activity(r.Activity)
+	_, code, _ := limits.Guards(app.All).Activity(r.Activity)
 	store := new(memstore.Store)
 	l := &ratelimit.Limiter{Store: store, Now: func() time.Time { return v.at }}
 	widest := policy.Must("60/1m")

@@ -18,7 +18,18 @@ var pinned = time.Unix(1_700_000_058, 0).UTC()
 func atPinned() time.Time { return pinned }
 
 func TestMain(m *testing.M) {
-	testscript.Main(tests{m}, map[string]func(){"guards": scripted, "aws": fakeAWS})
+	testscript.Main(tests{m}, map[string]func(){"guards": scripted, "aws": fakeAWS, "go": fakeGo})
+}
+
+// fakeGo stands for the go command, which downloads modules. It fails if GO_FAILS is
+// set, with this text.
+func fakeGo() {
+	text := os.Getenv("GO_FAILS")
+	if text == "" {
+		return
+	}
+	_, _ = os.Stderr.WriteString(text + "\n")
+	os.Exit(1)
 }
 
 type tests struct{ *testing.M }

@@ -3,7 +3,6 @@ package command
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -16,16 +15,16 @@ type newCommand struct {
 	Words  []string          `arg:"" name:"guard> <activity> <limit" help:"A new guard such as photos-guard, what its users do, such as upload_photo, and the limit, such as 5/1m. With --guard, only the activity and the limit."`
 	Guard  string            `name:"guard" placeholder:"NAME" help:"Add the activity to this guard, which exists."`
 	Tier   map[string]string `mapsep:"none" placeholder:"NAME=LIMIT" help:"The limit of a tier, such as premium=20/1m. Can be repeated."`
-	Dir    string            `default:"." placeholder:"FOLDER" help:"The checkout, or a folder in it. Default: the current folder."`
+	Dir    string            `default:"." placeholder:"FOLDER" help:"The project, or a folder in it. Default: the current folder."`
 	DryRun bool              `help:"Show the changes, and write nothing."`
 	JSON   bool              `name:"json" help:"Print one JSON document."`
 }
 
 func (newCommand) Help() string {
-	return `The command changes files of a checkout and nothing else: limits.go and what
+	return `The command changes files of a project and nothing else: limits.go and what
 follows from it. It knows the limits that it was built from: after a change of
 limits.go, write go run ./cmd/guards in place of guards. See the changes with git
-diff, then run make check. Quote a limit that contains a space. Examples:
+diff, then run make test. Quote a limit that contains a space. Examples:
   guards new photos-guard upload_photo 5/1m
   guards new photos-guard upload_photo 5/1m --tier premium=20/1m
   guards new sms-guard send_code "minute: 1/1m, day: 10/1d"
@@ -89,15 +88,8 @@ func (c *newCommand) request() (r scaffold.Request, err error) {
 	if r.Activity.Limit, err = policy.Parse(words[2]); err != nil {
 		return r, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Tier)) {
-		if r.Activity.Tiers == nil {
-			r.Activity.Tiers = limits.Tiers{}
-		}
-		if r.Activity.Tiers[name], err = policy.Parse(c.Tier[name]); err != nil {
-			return r, fmt.Errorf("tier %s: %w", name, err)
-		}
-	}
-	return r, nil
+	r.Activity.Tiers, err = parseTiers(c.Tier)
+	return r, err
 }
 
 // known refuses a guard that --guard misspells.
@@ -121,8 +113,10 @@ func (c *newCommand) next(con session, r scaffold.Request) {
 		return
 	}
 	con.note("next, try it: go run ./cmd/guards check " + r.Activity.Name + " --user u1")
-	con.note("then run make check, and deploy")
-	if g, _ := con.guards.Named(r.Guard); r.Activity.Limit.Queues() && !g.DelayedQueue {
+	con.note("then run make test, and deploy")
+	g, _ := con.guards.Named(r.Guard)
+	_, taken := con.guards.Queued()
+	if r.Activity.Limit.Queues() && !g.DelayedQueue && (taken || !r.New) {
 		con.note("a delayed job of this guard gets a time, but no queue takes it: see docs/delayed-jobs.md")
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"go/ast"
 	"io/fs"
 	"maps"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -50,10 +49,11 @@ func (p *Project) Add(r Request) ([]Change, error) {
 	g, _ := guards.Named(r.Guard)
 	g.Activities = append(slices.Clone(g.Activities), r.Activity)
 	if r.New {
-		g.Name, g.Message = r.Guard, cmp.Or(literal(page.value("tooMany")), "Rate limit exceeded: Too many requests. Please try again later.")
+		_, queued := guards.Queued()
+		g.DelayedQueue = r.Activity.Limit.Queues() && !queued
+		g.Name, g.Message = r.Guard, cmp.Or(literal(page.value("tooMany")), tooMany)
 		guards = append(guards, g)
 		e.add(p.withGuard(page, g))
-		e.add(p.function(g.Name))
 	} else {
 		guards[slices.IndexFunc(guards, func(other limits.Guard) bool { return other.Name == g.Name })] = g
 		e.add(page.withActivity(g.Name, r.Activity))
@@ -74,15 +74,15 @@ type edits struct {
 }
 
 func (e *edits) add(c Change, err error) {
-	e.changes, e.err = append(e.changes, c), errors.Join(e.err, err)
+	if e.err = errors.Join(e.err, err); c.File != "" {
+		e.changes = append(e.changes, c)
+	}
 }
 
 var (
 	// guardName is the form of a guard's name. The Makefile makes the folder's name
 	// from the one in the template, so each word has two characters or more.
 	guardName = regexp.MustCompile(`^([a-z][a-z0-9]+-)+guard$`)
-
-	moduleLine = regexp.MustCompile(`(?m)^module (\S+)`)
 )
 
 // validName refuses a name that the template or the Makefile can't have.
@@ -132,8 +132,18 @@ func (p *Project) withGuard(page *source, g limits.Guard) (Change, error) {
 	a := g.Activities[0]
 	return page.change(fmt.Sprintf("the guard %s with %s: %s", variable, a.Name, a.Limit),
 		insertion{page.endOfLine(page.value(last.Name).End()), fmt.Sprintf(
-			"\n%s = limits.Guard{\nName: %q,\nMessage: %s,\nActivities: []limits.Activity{\n%s,\n},\n}", variable, g.Name, page.named(g.Message), line(a))},
+			"\n%s = %s", variable, value(page.named(g.Message), g))},
 		page.element(list, variable))
+}
+
+// value returns a guard with one activity as limits.go writes it. Message is the
+// constant or the quoted text.
+func value(message string, g limits.Guard) string {
+	queue := ""
+	if g.DelayedQueue {
+		queue = "DelayedQueue: true,\n"
+	}
+	return fmt.Sprintf("guards.Guard{\nName: %q,\nMessage: %s,\n%sActivities: []guards.Activity{\n%s,\n},\n}", g.Name, message, queue, line(g.Activities[0]))
 }
 
 // withActivity returns limits.go with one more activity of a guard.
@@ -151,19 +161,23 @@ func (s *source) withPromise(g limits.Guard, a limits.Activity) (Change, error) 
 	if table == nil {
 		return Change{}, fmt.Errorf("%s has no table named promised", s.name)
 	}
+	return s.change("the promise "+a.Name+": "+a.Limit.String(), s.element(table, promise(s.named(g.Message), g, a)))
+}
+
+// promise returns an activity as limits_test.go writes it. Message is as in value.
+func promise(message string, g limits.Guard, a limits.Activity) string {
 	tiers := "nil"
 	if len(a.Tiers) > 0 {
 		tiers = "map[string]string{" + pairs(a.Tiers, "%q") + "}"
 	}
-	row := fmt.Sprintf("{%q, %s, %q, %q, %s, \"\"}", g.Name, s.named(g.Message), a.Name, a.Limit.String(), tiers)
-	return s.change("the promise "+a.Name+": "+a.Limit.String(), s.element(table, row))
+	return fmt.Sprintf("{%q, %s, %q, %q, %s, \"\"}", g.Name, message, a.Name, a.Limit.String(), tiers)
 }
 
 // line returns an activity as limits.go writes it.
 func line(a limits.Activity) string {
-	text := fmt.Sprintf("{Name: %q, Limit: policy.Must(%q)", a.Name, a.Limit.String())
+	text := fmt.Sprintf("{Name: %q, Limit: guards.Limit(%q)", a.Name, a.Limit.String())
 	if len(a.Tiers) > 0 {
-		text += ", Tiers: limits.Tiers{" + pairs(a.Tiers, "policy.Must(%q)") + "}"
+		text += ", Tiers: guards.Tiers{" + pairs(a.Tiers, "guards.Limit(%q)") + "}"
 	}
 	return text + "}"
 }
@@ -175,31 +189,6 @@ func pairs(tiers limits.Tiers, format string) string {
 		all = append(all, strconv.Quote(name)+": "+fmt.Sprintf(format, tiers[name].String()))
 	}
 	return strings.Join(all, ", ")
-}
-
-const functionText = `// The Lambda function %[1]s decides its activities in limits.go.
-package main
-
-import (
-	"%[2]s/internal/lambdafn"
-	"%[2]s/limits"
-)
-
-func main() { lambdafn.Guard(limits.All, %[1]q) }
-`
-
-// function returns the program of a guard's function.
-func (p *Project) function(guard string) (Change, error) {
-	file := path.Join("functions", guard, "main.go")
-	if _, err := p.root.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-		return Change{}, fmt.Errorf("%s exists already", file)
-	}
-	mod, err := p.read("go.mod")
-	module := moduleLine.FindStringSubmatch(mod)
-	if err != nil || module == nil {
-		return Change{}, cmp.Or(err, errors.New("go.mod names no module"))
-	}
-	return Change{File: file, What: "the function", New: true, After: fmt.Sprintf(functionText, guard, module[1])}, nil
 }
 
 // variable returns a name for the guard's variable in package limits: Photos
@@ -232,6 +221,9 @@ func (p *Project) changelog(r Request) (Change, error) {
 		entry = fmt.Sprintf("- **`%s`** is a new guard. Its activity is `%s`, with the limit `%s`.\n", r.Guard, r.Activity.Name, r.Activity.Limit)
 	}
 	text, err := p.read(changelog)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Change{}, nil
+	}
 	return Change{File: changelog, What: "an entry under Added", Before: text, After: withEntry(text, entry)}, err
 }
 

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,23 +39,22 @@ func TestAddChangesEveryFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"limits/limits.go", "functions/untaken-album-guard/main.go", "limits/limits_test.go", "CHANGELOG.md",
-		"template.yaml", "docs/limits.md",
-		"client/activities.go", "clients/python/src/guards/_activities.py", "clients/typescript/src/activities.ts",
-		"functions/untaken-album-guard/event.json",
+		"limits/limits.go", "limits/limits_test.go", "CHANGELOG.md", "template.yaml", "docs/limits.md",
+		"activities/activities.go", "activities/activities.json", "activities/activities.py", "activities/activities.ts",
+		"functions/untaken-album-guard/main.go", "functions/untaken-album-guard/event.json",
 	}
 	if diff := cmp.Diff(want, names(changes)); diff != "" {
 		t.Errorf("changed files (-want +got):\n%s", diff)
 	}
 	for file, parts := range map[string][]string{
 		"limits/limits.go": {
-			"\tUntakenAlbum = limits.Guard{\n\t\tName:    \"untaken-album-guard\",\n\t\tMessage: tooMany,\n",
-			"\n\t\t\t{Name: \"untaken_activity\", Limit: policy.Must(\"minute: 5/1m, day: 50/1d\"), Tiers: limits.Tiers{" +
-				"\"basic\": policy.Must(\"minute: 1/1m, day: 2/1d\"), \"premium\": policy.Must(\"minute: 10/1m, day: 99/1d\")}},\n\t\t},\n\t}\n",
+			"\tUntakenAlbum = guards.Guard{\n\t\tName:    \"untaken-album-guard\",\n\t\tMessage: tooMany,\n",
+			"\n\t\t\t{Name: \"untaken_activity\", Limit: guards.Limit(\"minute: 5/1m, day: 50/1d\"), Tiers: guards.Tiers{" +
+				"\"basic\": guards.Limit(\"minute: 1/1m, day: 2/1d\"), \"premium\": guards.Limit(\"minute: 10/1m, day: 99/1d\")}},\n\t\t},\n\t}\n",
 			", UntakenAlbum}\n",
 		},
 		"limits/limits_test.go":                    {"\t{\"untaken-album-guard\", long, \"untaken_activity\", \"minute: 5/1m, day: 50/1d\", map[string]string{\"basic\": \"minute: 1/1m, day: 2/1d\", \"premium\": \"minute: 10/1m, day: 99/1d\"}, \"\"},\n}\n"},
-		"functions/untaken-album-guard/main.go":    {"func main() { lambdafn.Guard(limits.All, \"untaken-album-guard\") }\n"},
+		"functions/untaken-album-guard/main.go":    {"func main() { function.Start(limits.All, \"untaken-album-guard\") }\n"},
 		"functions/untaken-album-guard/event.json": {`{"userId": "u1", "activity": "untaken_activity"}`},
 		"CHANGELOG.md":                             {"\n### Added\n\n- **`untaken-album-guard`** is a new guard."},
 		"template.yaml":                            {"\n  UntakenAlbumGuardFunction:\n", "\n  UntakenAlbumGuardArn:\n"},
@@ -75,10 +75,10 @@ func TestAddAnActivity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if slices.Contains(names(changes), templateFile) || len(changes) != 7 {
+		if slices.Contains(names(changes), templateFile) || len(changes) != 8 {
 			t.Errorf("%s: changed %q", guard, names(changes))
 		}
-		if want := after + "\t\t\t{Name: \"untaken_activity\", Limit: policy.Must(\"5/1m\")},\n\t\t},\n"; !strings.Contains(changes[0].After, want) {
+		if want := after + "\t\t\t{Name: \"untaken_activity\", Limit: guards.Limit(\"5/1m\")},\n\t\t},\n"; !strings.Contains(changes[0].After, want) {
 			t.Errorf("limits.go lacks %q:\n%s", want, changes[0].After)
 		}
 	}
@@ -121,16 +121,14 @@ func TestAVariableGetsANameThatIsFree(t *testing.T) {
 
 var mapsOnly = limits.Guards{{Name: "maps-guard", Message: "m", Activities: []limits.Activity{{Name: "move_map", Limit: policy.Must("5/1m")}}}}
 
-// project makes a small project whose limits.go and limits_test.go have these
+// small makes a small project whose limits.go and limits_test.go have these
 // texts. Its generated files follow from mapsOnly.
-func project(t *testing.T, page, promises string) (dir string) {
+func small(t *testing.T, page, promises string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	template := after(t, folder(), mapsOnly)["template.yaml"]
-	for name, text := range map[string]string{
-		"go.mod": "module m\n", "template.yaml": template, "limits/limits.go": page, "limits/limits_test.go": promises, "CHANGELOG.md": "",
-		"functions/maps-guard/event.json": "{}",
-	} {
+	texts := after(t, folder(), mapsOnly)
+	maps.Copy(texts, map[string]string{"go.mod": "module m\n", "limits/limits.go": page, "limits/limits_test.go": promises, "CHANGELOG.md": ""})
+	for name, text := range texts {
 		if err := os.MkdirAll(filepath.Dir(dir+"/"+name), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -160,15 +158,17 @@ func TestAddNamesWhatItCannotRead(t *testing.T) {
 		{head + "var Maps = Guard{Name: \"maps-guard\", Activities: list}\n", table, more, "and a list of Activities"},
 		{head + "var Maps = Guard{Name: \"maps-guard\", Activities: []Activity{}}\n", head, more, "limits/limits_test.go has no table named promised"},
 	} {
-		p := open(t, project(t, tt.page, tt.promises), mapsOnly)
+		p := open(t, small(t, tt.page, tt.promises), mapsOnly)
 		if _, err := p.Add(tt.r); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q: %v, want an error with %s", tt.page, err, tt.want)
 		}
 	}
 }
 
+var slower = limits.Guards{{Name: "maps-guard", Message: "m", Activities: []limits.Activity{{Name: "slow_map", Limit: policy.Must("5/1m")}}}}
+
 func TestAddRefusesStaleFiles(t *testing.T) {
-	p := open(t, project(t, "package limits\n", "package limits\n"), some)
+	p := open(t, small(t, "package limits\n", "package limits\n"), slower)
 	const want = "template.yaml does not follow from the limits of this program: run go run ./cmd/guards generate, then go run ./cmd/guards new"
 	if _, err := p.Add(Request{Guard: "maps-guard", Activity: upload("5/1m")}); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
@@ -180,14 +180,14 @@ func TestOpenRefusesALimitsFileThatItDoesNotKnow(t *testing.T) {
 		"func": "limits/limits.go:1:1: expected 'package'",
 		"package limits\nvar Maps = Guard{Name: \"maps-guard\"}\nvar Cards = Guard{Name: \"cards-guard\"}\n": "limits/limits.go names cards-guard, and this program does not know it",
 	} {
-		if _, err := Open(project(t, page, ""), mapsOnly); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := Open(small(t, page, ""), mapsOnly); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", page, err, want)
 		}
 	}
 }
 
 func TestOpenRefusesAnotherFolder(t *testing.T) {
-	if _, err := Open(t.TempDir(), app.All); err == nil || !strings.Contains(err.Error(), "is not in a checkout of this project") {
+	if _, err := Open(t.TempDir(), app.All); err == nil || !strings.Contains(err.Error(), "is not in a project") {
 		t.Error(err)
 	}
 	if _, err := Open("missing", app.All); err == nil || !strings.Contains(err.Error(), "there is no folder ") {
@@ -217,7 +217,7 @@ func names(changes []Change) (files []string) {
 
 // A file in the place of a folder makes the last change fail.
 func TestWritePutsBackWhatItWrote(t *testing.T) {
-	p := open(t, project(t, "package limits\n", ""), mapsOnly)
+	p := open(t, small(t, "package limits\n", ""), mapsOnly)
 	changes := []Change{
 		{File: "limits/limits.go", Before: "package limits\n", After: "new"}, {File: "functions/a/main.go", New: true, After: "new"}, {File: "go.mod/b", New: true},
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,10 +14,10 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 )
 
-//go:embed template.tmpl clients.tmpl
+//go:embed template.tmpl activities.tmpl
 var files embed.FS
 
-var texts = template.Must(template.New("").Funcs(template.FuncMap{"seconds": seconds, "listed": listed, "windows": windows}).ParseFS(files, "*.tmpl"))
+var texts = template.Must(template.New("").Funcs(template.FuncMap{"seconds": seconds, "listed": listed, "windows": windows, "queued": queued}).ParseFS(files, "*.tmpl"))
 
 // A document is a file that follows from the guards. One with parts has other text
 // too: each part lies between two lines that name it, such as "# begin generated:
@@ -26,18 +25,17 @@ var texts = template.Must(template.New("").Funcs(template.FuncMap{"seconds": sec
 type document struct {
 	file, what string
 	parts      []string // none: the whole file is generated
+	optional   bool     // the file need not have the markers of its parts
 }
 
 var documents = []document{
-	{templateFile, "the guards' functions, policies, URLs, alarms and outputs", []string{"functions", "backends", "urls", "dashboard", "alarms", "outputs"}},
-	{"docs/limits.md", "the table of limits", []string{"limits"}},
-	{"activities/activities.go", "the list of activities for Go", nil},
-	{"activities/activities.json", "the list of activities for other languages", nil},
-	{"activities/activities.py", "the list of activities for Python", nil},
-	{"activities/activities.ts", "the list of activities for TypeScript", nil},
-	{"client/activities.go", "the client's list of activities", nil},
-	{"clients/python/src/guards/_activities.py", "the client's list of activities", nil},
-	{"clients/typescript/src/activities.ts", "the client's list of activities", nil},
+	{templateFile, "the functions, the table, alarms and outputs", []string{"metadata", "parameters", "conditions", "globals", "resources", "outputs"}, false},
+	{"README.md", "the table of limits", []string{"limits"}, true},
+	{"docs/limits.md", "the table of limits", []string{"limits"}, true},
+	{"activities/activities.go", "the list of activities for Go", nil, false},
+	{"activities/activities.json", "the list of activities for other languages", nil, false},
+	{"activities/activities.py", "the list of activities for Python", nil, false},
+	{"activities/activities.ts", "the list of activities for TypeScript", nil, false},
 }
 
 // A Change is one file with its new text.
@@ -50,11 +48,14 @@ type Change struct {
 }
 
 // Stale returns a change for each file of a folder that does not say what follows
-// from the guards. A project need not have all of the files: Stale leaves out a
-// missing file with parts, and a client without a folder. It writes nothing.
+// from the guards: documents, and missing functions. It returns an error for a
+// mistake in the guards, and for a function that does not fit them. It writes nothing.
 func Stale(folder fs.FS, guards limits.Guards) (changes []Change, err error) {
+	if err := guards.Validate(); err != nil {
+		return nil, err
+	}
 	for _, g := range guards {
-		if err := errors.Join(g.Validate(), validName(g.Name)); err != nil {
+		if err := validName(g.Name); err != nil {
 			return nil, err
 		}
 	}
@@ -67,31 +68,24 @@ func Stale(folder fs.FS, guards limits.Guards) (changes []Change, err error) {
 			changes = append(changes, c)
 		}
 	}
-	for _, g := range guards {
-		file := path.Join("functions", g.Name, "event.json")
-		if _, err := fs.Stat(folder, file); errors.Is(err, fs.ErrNotExist) {
-			event := fmt.Sprintf("{\"userId\": \"u1\", \"activity\": %q}\n", g.Activities[0].Name)
-			changes = append(changes, Change{File: file, What: "a sample event", New: true, After: event})
-		}
-	}
-	return changes, nil
+	functions, err := missing(folder, functionsOf(guards))
+	return append(changes, functions...), err
 }
 
-// change returns the document as it is in a folder and as it must be. Both are
-// empty if the project does not have it.
+// change returns the document as it is in a folder and as it must be. Both are the
+// same if the project does not have its parts.
 func (d document) change(folder fs.FS, guards limits.Guards) (Change, error) {
 	before, err := fs.ReadFile(folder, d.file)
-	c := Change{File: d.file, What: d.what, New: errors.Is(err, fs.ErrNotExist), Before: string(before)}
+	c := Change{File: d.file, What: d.what, New: errors.Is(err, fs.ErrNotExist), Before: string(before), After: string(before)}
 	if err != nil && !c.New {
 		return c, err
 	}
-	if _, err := fs.Stat(folder, path.Dir(d.file)); d.parts == nil && err == nil {
+	if d.parts == nil {
 		c.After = text(d.file, guards)
 	}
-	if d.parts == nil || c.New {
+	if c.New || d.optional && !strings.Contains(c.Before, " generated: ") {
 		return c, nil
 	}
-	c.After = c.Before
 	for _, part := range d.parts {
 		if c.After, err = fill(c.After, part, text(part, guards)); err != nil {
 			return c, fmt.Errorf("%s %w", d.file, err)
@@ -180,4 +174,9 @@ func listed(guards []described) (all []listing) {
 // windows reports whether an activity has a window that the lists name.
 func windows(guards []described) bool {
 	return slices.ContainsFunc(listed(guards), func(a listing) bool { return seconds(a.Activity) > 0 })
+}
+
+// queued reports whether a guard puts jobs on the delayed queue.
+func queued(guards []described) bool {
+	return slices.ContainsFunc(guards, func(g described) bool { return g.DelayedQueue })
 }

@@ -2,7 +2,6 @@ package scaffold
 
 import (
 	"go/format"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -27,11 +26,14 @@ var some = limits.Guards{
 
 // folder returns a project whose files have empty parts, and text outside them.
 func folder() fstest.MapFS {
-	files := fstest.MapFS{}
+	files := fstest.MapFS{"go.mod": {Data: []byte("module example.com/m\n")}}
 	for _, f := range documents {
+		if f.parts == nil {
+			continue
+		}
 		var b strings.Builder
 		for _, part := range f.parts {
-			b.WriteString("# by hand: " + part + "\n  # begin generated: " + part + " (text)\nold\n  # end generated: " + part + "\n")
+			b.WriteString("# by hand: " + part + "\n  # begin generated: " + part + " (text)\nstale lines\n  # end generated: " + part + "\n")
 		}
 		files[f.file] = &fstest.MapFile{Data: []byte(b.String())}
 	}
@@ -65,18 +67,21 @@ func TestMarkdown(t *testing.T) {
 
 // A window is in whole seconds, rounded up. An unlimited activity and one with
 // several limits have none.
-func TestClients(t *testing.T) {
+func TestListsOfActivities(t *testing.T) {
 	got := after(t, folder(), some)
 	for file, want := range map[string][]string{
-		"client/activities.go": {
+		"activities/activities.go": {
 			`	{Name: "upload_photo", Guard: "photos-guard", Window: 60 * time.Second},`, `	{Name: "view_photo", Guard: "photos-guard"},`,
 			`	{Name: "rate_photo", Guard: "photos-guard"},`, `	{Name: "move_map", Guard: "maps-guard", Window: 3 * time.Second},`,
 		},
-		"clients/typescript/src/activities.ts": {
+		"activities/activities.ts": {
 			`  upload_photo: { guard: "photos-guard", window: 60 },`, `  view_photo: { guard: "photos-guard" },`, `  move_map: { guard: "maps-guard", window: 3 },`,
 		},
-		"clients/python/src/guards/_activities.py": {
+		"activities/activities.py": {
 			`    "rate_photo",`, `    "upload_photo": ("photos-guard", 60),`, `    "rate_photo": ("photos-guard", None),`, `    "move_map": ("maps-guard", 3),`,
+		},
+		"activities/activities.json": {
+			`  "upload_photo": {"guard": "photos-guard", "window": 60},`, `  "view_photo": {"guard": "photos-guard"},`, `  "zoom_map": {"guard": "maps-guard", "window": 3}`,
 		},
 	} {
 		for _, line := range want {
@@ -85,8 +90,11 @@ func TestClients(t *testing.T) {
 			}
 		}
 	}
-	if formatted, err := format.Source([]byte(got["client/activities.go"])); err != nil || string(formatted) != got["client/activities.go"] {
-		t.Errorf("the list for Go is not in the form of gofmt: %v", err)
+	unlimited := limits.Guards{{Name: "maps-guard", Message: "m", Activities: []limits.Activity{{Name: "move_map", Unlimited: true}}}} // needs no package time
+	for _, list := range []string{got["activities/activities.go"], after(t, folder(), unlimited)["activities/activities.go"]} {
+		if formatted, err := format.Source([]byte(list)); err != nil || string(formatted) != list {
+			t.Errorf("the list for Go is not in the form of gofmt: %v\n%s", err, list)
+		}
 	}
 }
 
@@ -121,8 +129,17 @@ func TestTheTemplateDescribesEachGuard(t *testing.T) {
               Action: [sqs:SendMessage]
               Resource: !GetAtt DelayedQueue.Arn
 `
-	if diff := cmp.Diff(want, text("functions", some)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	got := text("resources", some)
+	if !strings.Contains(got, want) {
+		t.Errorf("the template lacks\n%s\nin\n%s", want, got)
+	}
+	for _, queue := range []string{"  DelayedJobsFunction:\n", "  ReadyQueueAgeAlarm:\n", "delayed, ready and dead jobs", "nor delayed-jobs"} {
+		if !strings.Contains(got, queue) || strings.Contains(text("resources", some[:1]), queue) {
+			t.Errorf("want %q only if a guard has a queue", queue)
+		}
+	}
+	if strings.Contains(text("outputs", some[:1])+text("resources", some[:1]), "Delayed") {
+		t.Error("the template of a guard without a queue names one")
 	}
 }
 
@@ -130,14 +147,14 @@ func TestTheTemplateDescribesEachGuard(t *testing.T) {
 func TestStaleChangesOnlyWhatIsBetweenMarkers(t *testing.T) {
 	files := folder()
 	got := after(t, files, some)
-	for _, f := range documents[:2] {
+	for _, f := range documents[:3] {
 		var kept []string
 		for line := range strings.Lines(got[f.file]) {
 			if strings.Contains(line, "by hand") || strings.Contains(line, "generated: ") {
 				kept = append(kept, line)
 			}
 		}
-		if want := strings.ReplaceAll(string(files[f.file].Data), "old\n", ""); strings.Join(kept, "") != want || strings.Contains(got[f.file], "old\n") {
+		if want := strings.ReplaceAll(string(files[f.file].Data), "stale lines\n", ""); strings.Join(kept, "") != want || strings.Contains(got[f.file], "stale lines\n") {
 			t.Errorf("%s becomes\n%s\nwant these lines to stay:\n%s", f.file, got[f.file], want)
 		}
 	}
@@ -149,35 +166,68 @@ func TestStaleChangesOnlyWhatIsBetweenMarkers(t *testing.T) {
 	}
 }
 
-func TestStaleWritesASampleEventOnlyOnce(t *testing.T) {
+// What a project has is left alone, if it fits the guards.
+func TestStaleWritesMissingFunctions(t *testing.T) {
 	files := folder()
 	files["functions/maps-guard/event.json"] = &fstest.MapFile{Data: []byte("{}")}
+	files["functions/photos-guard/main.go"] = &fstest.MapFile{Data: []byte("// By hand.\nimport \"github.com/cric-talk/guards/function\"\nfunction.Start(limits.All, \"photos-guard\")")}
 	got := after(t, files, some)
-	if want := "{\"userId\": \"u1\", \"activity\": \"upload_photo\"}\n"; got["functions/photos-guard/event.json"] != want {
-		t.Errorf("the event is %q, want %q", got["functions/photos-guard/event.json"], want)
+	for file, want := range map[string]string{
+		"functions/photos-guard/event.json": "{\"userId\": \"u1\", \"activity\": \"upload_photo\"}\n",
+		"functions/maps-guard/main.go": "// The Lambda function maps-guard decides its activities in limits.go.\npackage main\n\nimport (\n" +
+			"\t\"example.com/m/limits\"\n\t\"github.com/cric-talk/guards/function/jobs\"\n)\n\nfunc main() { jobs.Start(limits.All, \"maps-guard\") }\n",
+		"functions/cleanup/main.go": "// The Lambda function cleanup deletes what has expired.\npackage main\n\nimport (\n" +
+			"\t\"example.com/m/limits\"\n\t\"github.com/cric-talk/guards/function\"\n)\n\nfunc main() { function.StartCleanup(limits.All) }\n",
+	} {
+		if diff := cmp.Diff(want, got[file]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", file, diff)
+		}
 	}
-	if text, ok := got["functions/maps-guard/event.json"]; ok {
-		t.Errorf("an event that exists becomes %q", text)
+	for file, want := range map[string]bool{
+		"functions/maps-guard/event.json": false, "functions/photos-guard/main.go": false,
+		"functions/delayed-jobs/main.go": true, "functions/delayed-jobs/event.json": true, "functions/cleanup/event.json": true,
+	} {
+		if _, written := got[file]; written != want {
+			t.Errorf("%s is written: %v, want %v", file, written, want)
+		}
+	}
+	if text, ok := after(t, folder(), some[:1])["functions/delayed-jobs/main.go"]; ok {
+		t.Errorf("without a queue, delayed-jobs becomes %s", text)
 	}
 }
 
-// A project has the clients that it has folders for, and perhaps no docs/limits.md.
-func TestStaleLeavesOutWhatAProjectDoesNotHave(t *testing.T) {
+func TestStaleRefusesFunctionsThatDoNotFit(t *testing.T) {
+	for file, tt := range map[string]struct{ text, want string }{
+		"functions/photos-guard/main.go": {
+			"import \"github.com/cric-talk/guards/function\"\nfunction.Start(limits.All, \"maps-guard\")",
+			`functions/photos-guard/main.go does not call function.Start(limits.All, "photos-guard") of github.com/cric-talk/guards/function: write the call, or delete the file and run go run ./cmd/guards generate`,
+		},
+		"functions/maps-guard/main.go": {
+			"import \"github.com/cric-talk/guards/function\"\nfunction.Start(limits.All, \"maps-guard\")", // it would have no queue
+			`functions/maps-guard/main.go does not call jobs.Start(limits.All, "maps-guard") of github.com/cric-talk/guards/function/jobs: write the call, or`,
+		},
+		"functions/cards-guard/main.go": {
+			"package main", `functions/cards-guard is the function of no guard in limits/limits.go: give a guard the Name "cards-guard", or delete the folder`,
+		},
+		"go.mod": {"go 1.26", "go.mod names no module"},
+	} {
+		files := folder()
+		files[file] = &fstest.MapFile{Data: []byte(tt.text)}
+		if _, err := Stale(files, some); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", file, err, tt.want)
+		}
+	}
+}
+
+// A page without the markers of a table has none.
+func TestStaleLeavesOutAPageWithoutMarkers(t *testing.T) {
 	files := folder()
+	files["README.md"] = &fstest.MapFile{Data: []byte("# Mine\n")}
 	delete(files, "docs/limits.md")
-	delete(files, "clients/typescript/src/activities.ts")
-	delete(files, "clients/python/src/guards/_activities.py")
-	files["clients/python/src/guards/__init__.py"] = &fstest.MapFile{}
-	var got []string
 	for file := range after(t, files, some) {
-		got = append(got, file)
-	}
-	want := []string{
-		"client/activities.go", "clients/python/src/guards/_activities.py", "functions/maps-guard/event.json", "functions/photos-guard/event.json", "template.yaml",
-	}
-	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		if strings.HasSuffix(file, ".md") {
+			t.Errorf("%s is stale", file)
+		}
 	}
 }
 
@@ -185,10 +235,10 @@ func TestStaleLeavesOutWhatAProjectDoesNotHave(t *testing.T) {
 func TestStaleRefuses(t *testing.T) {
 	whole := string(folder()["template.yaml"].Data)
 	for _, tt := range []struct{ old, with, want string }{
-		{"# begin generated: urls", "#", `template.yaml has no single pair of lines with "begin generated: urls" and "end generated: urls": put the two around the place`},
-		{"# end generated: urls", "#", `template.yaml has no single pair of lines with "begin generated: urls"`},
-		{"# end generated: urls", "# begin generated: urls", `template.yaml has no single pair of lines with "begin generated: urls"`},
-		{"# end generated: urls", "# end generated: urls\n# end generated: urls", `template.yaml has no single pair of lines with "begin generated: urls"`},
+		{"# begin generated: outputs", "#", `template.yaml has no single pair of lines with "begin generated: outputs" and "end generated: outputs": put the two around the place`},
+		{"# end generated: outputs", "#", `template.yaml has no single pair of lines with "begin generated: outputs"`},
+		{"# end generated: outputs", "# begin generated: outputs", `template.yaml has no single pair of lines with "begin generated: outputs"`},
+		{"# end generated: outputs", "# end generated: outputs\n# end generated: outputs", `template.yaml has no single pair of lines with "begin generated: outputs"`},
 	} {
 		files := folder()
 		files["template.yaml"] = &fstest.MapFile{Data: []byte(strings.Replace(whole, tt.old, tt.with, 1))}

@@ -36,7 +36,7 @@ type Project struct {
 
 // These errors of [Open] ask for another folder or another program.
 var (
-	ErrNoProject   = errors.New("not in a checkout of this project")
+	ErrNoProject   = errors.New("not in a project")
 	ErrOtherLimits = errors.New("this program does not know it")
 )
 

@@ -11,11 +11,11 @@ import (
 )
 
 func main() {
-	all := limits.Guards{{Name: "hasty", Message: "Too fast", Activities: []limits.Activity{
+	all := limits.Guards{{Name: "hasty", Message: "Too fast", DelayedQueue: true, Activities: []limits.Activity{
 		{Name: "job", Limit: policy.Must("reservoir 10/1s ahead 15m")},
 	}}}
 	if os.Getenv("READY_QUEUE_URL") != "" {
-		jobs.Delayed(all, "hasty")
+		jobs.Delayed(all)
 	}
 	jobs.Guard(all, "hasty")
 }

@@ -1,0 +1,172 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"strings"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/workbench/scaffold"
+)
+
+type initCommand struct {
+	Dir      string            `arg:"" name:"folder" help:"The folder of the project, such as my-guards. It is made if it does not exist."`
+	Guard    string            `required:"" placeholder:"NAME" help:"The first guard, such as photos-guard."`
+	Activity string            `required:"" placeholder:"NAME" help:"What its users do, such as upload_photo."`
+	Limit    string            `required:"" placeholder:"TEXT" help:"How often, such as 5/1m."`
+	Tier     map[string]string `mapsep:"none" placeholder:"NAME=LIMIT" help:"The limit of a tier, such as premium=20/1m. Can be repeated."`
+	Module   string            `placeholder:"PATH" help:"The module of the project, such as example.com/my-guards. Default: the folder's name."`
+	Replace  string            `placeholder:"FOLDER" help:"Take Guards from a checkout in place of a published version. Default: the checkout that you are in, if this program was built there."`
+	DryRun   bool              `help:"List the files, and write nothing."`
+	JSON     bool              `name:"json" help:"Print one JSON document."`
+}
+
+func (initCommand) Help() string {
+	return `The command makes a project of your own that requires Guards: your limits on one
+page, a Lambda function for each guard, the stack for SAM, and a command line that
+knows your limits. At the end it runs go mod tidy, which downloads modules. Examples:
+  guards init my-guards --guard photos-guard --activity upload_photo --limit 5/1m
+  guards init . --guard sms-guard --activity send_code --limit "minute: 1/1m, day: 10/1d"`
+}
+
+// A newProject is what the command did, as JSON.
+type newProject struct {
+	Folder string        `json:"folder"`
+	Module string        `json:"module"`
+	DryRun bool          `json:"dryRun"`
+	Files  []changedFile `json:"files"`
+}
+
+func (c *initCommand) Run(ctx context.Context, con session) (err error) {
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return err
+	}
+	r := scaffold.Request{Guard: c.Guard, New: true, Activity: limits.Activity{Name: c.Activity}}
+	if r.Activity.Limit, err = policy.Parse(c.Limit); err != nil {
+		return err
+	}
+	if r.Activity.Tiers, err = parseTiers(c.Tier); err != nil {
+		return err
+	}
+	from, err := c.origin(dir)
+	if err != nil {
+		return err
+	}
+	name := c.Module
+	if name == "" {
+		name = filepath.Base(dir)
+	}
+	changes, err := scaffold.Init(name, r, from)
+	if err != nil {
+		return err
+	}
+	if !c.DryRun {
+		if err := scaffold.Create(dir, changes); err != nil {
+			return err
+		}
+		con.note("fetching modules with go mod tidy")
+		if err := tidy(ctx, dir); err != nil {
+			return err
+		}
+	}
+	p := newProject{dir, name, c.DryRun, changedFiles(changes, false)}
+	if c.JSON {
+		return con.printJSON(p)
+	}
+	if err := con.printChanges(p.Files); err != nil {
+		return err
+	}
+	if c.DryRun {
+		con.note("nothing was written, because of --dry-run")
+		return nil
+	}
+	most, _ := r.Activity.Limit.Quota()
+	con.note(fmt.Sprintf("next: cd %s && go run ./cmd/guards check %s --user u1 --times %d", c.Dir, c.Activity, most+1))
+	return nil
+}
+
+// origin returns where the project gets Guards from: a checkout, or the version of
+// this program, if it is one that can be downloaded.
+func (c *initCommand) origin(dir string) (scaffold.Origin, error) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	version := published(info)
+	folder := c.Replace
+	if folder == "" && version == "" {
+		folder = checkout(".")
+	}
+	if folder == "" {
+		if version == "" {
+			return scaffold.Origin{}, hint{errors.New("this program is no published version, so a project can't require it"), "name a checkout of Guards with --replace"}
+		}
+		return scaffold.Origin{Version: version}, nil
+	}
+	if checkout(folder) == "" {
+		return scaffold.Origin{}, fmt.Errorf("--replace: %s is in no checkout of %s", folder, scaffold.Module)
+	}
+	relative, err := filepath.Rel(dir, checkout(folder))
+	if !strings.HasPrefix(relative, ".") {
+		relative = "." + string(filepath.Separator) + relative
+	}
+	return scaffold.Origin{Version: "v0.0.0", Replace: filepath.ToSlash(relative)}, err
+}
+
+// untagged is the end of a version that Go makes of a commit without a tag.
+var untagged = regexp.MustCompile(`[-.]\d{14}-[0-9a-f]{12}$`)
+
+// published returns the version of [scaffold.Module] in a program, or nothing if the
+// program was built from a checkout that has no tag.
+func published(info *debug.BuildInfo) string {
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path != scaffold.Module || m.Replace != nil || !strings.HasPrefix(m.Version, "v") || strings.Contains(m.Version, "+") {
+			continue
+		}
+		local := false
+		for _, s := range info.Settings {
+			local = local || s.Key == "vcs.revision" && m == &info.Main
+		}
+		if !local || !untagged.MatchString(m.Version) {
+			return m.Version
+		}
+	}
+	return ""
+}
+
+// checkout returns the checkout of Guards that contains a folder, or nothing.
+func checkout(folder string) string {
+	at, err := filepath.Abs(folder)
+	for err == nil {
+		if mod, err := os.ReadFile(filepath.Join(at, "go.mod")); err == nil {
+			if strings.HasPrefix(string(mod), "module "+scaffold.Module+"\n") {
+				return at
+			}
+			return ""
+		}
+		if at == filepath.Dir(at) {
+			break
+		}
+		at = filepath.Dir(at)
+	}
+	return ""
+}
+
+// tidy completes go.mod and writes go.sum.
+func tidy(ctx context.Context, dir string) error {
+	cmd := exec.CommandContext(ctx, "go", "mod", "tidy")
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return hint{fmt.Errorf("go mod tidy: %w\n%s", err, strings.TrimSpace(string(out))), "the files are written; when the cause is mended, run go mod tidy in " + dir}
+	}
+	return nil
+}

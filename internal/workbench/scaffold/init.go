@@ -1,0 +1,130 @@
+package scaffold
+
+import (
+	"cmp"
+	_ "embed"
+	"errors"
+	"fmt"
+	"go/format"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/cric-talk/guards/internal/limits"
+)
+
+//go:embed project.txtar
+var projectFiles string
+
+var projectText = template.Must(template.New("").Delims("[[", "]]").Parse(projectFiles))
+
+// An Origin says where a new project gets [Module] from.
+type Origin struct {
+	Version string // such as v0.1.0
+	Replace string // a folder with the module, for a version that is not published; may be empty
+}
+
+// Init returns the files of a project of one guard with one activity. Name is the
+// project's module. There is no go.sum: go mod tidy writes it.
+func Init(name string, r Request, from Origin) ([]Change, error) {
+	if !moduleName.MatchString(name) {
+		return nil, fmt.Errorf("module is %q, want a path such as example.com/my-guards", name)
+	}
+	g := limits.Guard{Name: r.Guard, Message: tooMany, Activities: []limits.Activity{r.Activity}, DelayedQueue: r.Activity.Limit.Queues()}
+	if err := errors.Join(validName(g.Name), g.Validate()); err != nil {
+		return nil, err
+	}
+	return newProject(name, g, from)
+}
+
+// Create writes the files of a new project into a folder, which need not exist. If the
+// folder has one of them already, or if one can't be written, it writes none.
+func Create(dir string, changes []Change) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if exists(root.FS(), c.File) {
+			return errors.Join(fmt.Errorf("%s has %s already: choose a new folder", dir, c.File), root.Close())
+		}
+	}
+	p := &Project{Dir: dir, root: root}
+	return errors.Join(p.Write(changes), p.Close())
+}
+
+// moduleName is the form of a module's path that every tool accepts.
+var moduleName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._~-]*(/[a-zA-Z0-9][a-zA-Z0-9._~-]*)*$`)
+
+// tooMany is the message of a new guard.
+const tooMany = "Rate limit exceeded: Too many requests. Please try again later."
+
+// newProject returns the files of a new project.
+func newProject(name string, g limits.Guard, from Origin) (changes []Change, err error) {
+	long := LogicalID(g.Name)
+	var b strings.Builder
+	err = projectText.Execute(&b, struct {
+		Origin
+		Module, Name, Stack, First, Activity, Variable, Guard, Promise string
+	}{
+		from, name, path.Base(name), stackName(path.Base(name)), g.Name, g.Activities[0].Name,
+		strings.TrimSuffix(long, "Guard"), value("tooMany", g), promise("tooMany", g, g.Activities[0]),
+	})
+	if err != nil {
+		return nil, err
+	}
+	files := txtar.Parse([]byte(b.String()))
+	for i, f := range files.Files {
+		if path.Ext(f.Name) == ".go" {
+			if files.Files[i].Data, err = format.Source(f.Data); err != nil {
+				return nil, fmt.Errorf("%s: %w", f.Name, err)
+			}
+		}
+	}
+	folder, err := txtar.FS(files)
+	if err != nil {
+		return nil, err
+	}
+	generated, err := Stale(folder, limits.Guards{g})
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files.Files {
+		c := Change{File: f.Name, New: true, What: whatOf[f.Name], After: string(f.Data)}
+		if i := slices.IndexFunc(generated, func(g Change) bool { return g.File == f.Name }); i >= 0 {
+			c.After = generated[i].After
+			generated = slices.Delete(generated, i, i+1)
+		}
+		changes = append(changes, c)
+	}
+	return append(changes, generated...), nil
+}
+
+// whatOf describes the files of a new project that no generator describes.
+var whatOf = map[string]string{
+	"go.mod":                   "the module, which requires " + Module,
+	limitsFile:                 "every guard and its limits, on one page",
+	promisesFile:               "a test of the limits",
+	"cmd/guards/main.go":       "the command line that knows these limits",
+	templateFile:               "the stack for SAM",
+	"samconfig.toml":           "SAM's settings",
+	"Makefile":                 "make help lists its targets",
+	"README.md":                "what to do with the project",
+	".gitignore":               "what Git leaves out",
+	".golangci.yml":            "the settings of golangci-lint",
+	".github/workflows/ci.yml": "runs make test on GitHub",
+}
+
+// stackName returns a name that CloudFormation accepts for a stack.
+func stackName(name string) string {
+	name = strings.Trim(regexp.MustCompile(`[^a-zA-Z0-9]+`).ReplaceAllString(name, "-"), "-")
+	return cmp.Or(strings.TrimLeft(name, "0123456789-"), "guards")
+}
