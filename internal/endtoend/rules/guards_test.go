@@ -36,7 +36,8 @@ func TestEachGeneratedFileOfThisProjectIsGenerated(t *testing.T) {
 		got = append(got, c.File)
 	}
 	want := []string{
-		"client/activities.go", "clients/python/src/guards/_activities.py", "clients/typescript/src/activities.ts", "docs/limits.md",
+		"activities/activities.go", "activities/activities.json", "activities/activities.py", "activities/activities.ts",
+		"clients/python/src/guards/_activities.py", "clients/typescript/src/activities.ts", "docs/limits.md",
 		"functions/one-more-guard/event.json", "template.yaml",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(slices.Values(got))); diff != "" {
