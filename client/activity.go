@@ -28,8 +28,11 @@ func (g *Guards) Find(name string) (Activity, bool) {
 	return Activity{Name: own, Guard: guard}, named && guard != "" && own != ""
 }
 
-// pass tells the app where its list is and how to pass it.
-const pass = "pass the list that guards generate writes (activities/activities.go) as the option Activities"
+// What to do if no guard is known.
+const (
+	nameGuard = `or name the guard: "GUARD/ACTIVITY"`
+	passList  = "pass the list that guards generate writes (activities/activities.go) as the option Activities, " + nameGuard
+)
 
 // unknown returns the error about an activity that Find does not find.
 func (g *Guards) unknown(activity string) *Error {
@@ -40,9 +43,9 @@ func (g *Guards) unknown(activity string) *Error {
 	advice := suggestion(activity, names)
 	switch {
 	case names == nil:
-		advice = ": " + pass + `, or name the guard: "GUARD/ACTIVITY"`
+		advice = ": " + passList
 	case advice == "":
-		advice = `: the option Activities lacks it. Write the list again with guards generate, or name the guard: "GUARD/ACTIVITY"`
+		advice = ": write the list again with guards generate, " + nameGuard
 	}
 	return &Error{Kind: ErrValidation, Message: fmt.Sprintf("no guard is known for the activity %q%s", activity, advice)}
 }

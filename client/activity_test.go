@@ -59,7 +59,7 @@ func TestFind(t *testing.T) {
 func TestAnUnknownActivityIsNotSent(t *testing.T) {
 	const (
 		pass  = `: pass the list that guards generate writes (activities/activities.go) as the option Activities, or name the guard: "GUARD/ACTIVITY"`
-		renew = `: the option Activities lacks it. Write the list again with guards generate, or name the guard: "GUARD/ACTIVITY"`
+		renew = `: write the list again with guards generate, or name the guard: "GUARD/ACTIVITY"`
 		near  = "; do you mean create_post?"
 	)
 	listed, asked := with(t, client.Options{}, body(okBody))
@@ -104,7 +104,7 @@ func TestANamedGuardNeedsNoList(t *testing.T) {
 
 func TestReadyWithoutNamesNeedsAList(t *testing.T) {
 	g, f := withoutList(t, body(okBody))
-	const want = "Ready has no activity to ask about: pass the list that guards generate writes (activities/activities.go) as the option Activities, or name the activities"
+	const want = `no guard is known: pass the list that guards generate writes (activities/activities.go) as the option Activities, or name the guard: "GUARD/ACTIVITY"`
 	if err := g.Ready(t.Context()); !errors.Is(err, client.ErrConfiguration) || err.Error() != want || len(f.events) != 0 {
 		t.Errorf("%v after %d requests, want %s", err, len(f.events), want)
 	}

@@ -194,7 +194,7 @@ func (g *Guards) Ready(ctx context.Context, names ...string) error {
 		}
 	}
 	if len(names) == 0 {
-		return wrongOption("Ready has no activity to ask about: %s, or name the activities", pass)
+		return wrongOption("no guard is known: %s", passList)
 	}
 	var asked []string
 	var calls []*call
