@@ -36,6 +36,7 @@ func (s *source) Retrieve(ctx context.Context) (aws.Credentials, error) {
 // that answers at once.
 func signedBy(t *testing.T, s *source, o client.Options) *client.Guards {
 	t.Helper()
+	o.Activities = activities
 	o.Client = lambda.New(lambda.Options{Region: urlRegion, Credentials: s, HTTPClient: inProcess{}})
 	o.Warn = func(error) {}
 	g, err := client.New(t.Context(), o)

@@ -45,7 +45,7 @@ func TestADecisionHasEachFieldOfTheAnswer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := &guard.Handler{Guard: tt.guard, BypassRoles: []string{"admin"}, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
 				var raw []byte
-				g, err := client.New(t.Context(), client.Options{Client: fake(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
+				g, err := client.New(t.Context(), client.Options{Activities: activities, Client: fake(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
 					out, err := h.Invoke(ctx, in.Payload)
 					raw = out
 					return &lambda.InvokeOutput{Payload: out}, err
@@ -97,7 +97,7 @@ func compare(t *testing.T, d client.Decision, guard string, raw []byte) {
 func TestADelayedJobPresentsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &guard.Handler{Guard: app.Jobs, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
-		g, err := client.New(t.Context(), client.Options{Client: fake(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
+		g, err := client.New(t.Context(), client.Options{Activities: activities, Client: fake(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
 			out, err := h.Invoke(ctx, in.Payload)
 			return &lambda.InvokeOutput{Payload: out}, err
 		})})

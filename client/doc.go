@@ -1,7 +1,7 @@
 // Package client asks the guards whether a user may act. An app's backend asks
 // before it writes:
 //
-//	guards, err := client.New(ctx, client.Options{})
+//	guards, err := client.New(ctx, client.Options{Activities: activities.All})
 //	...
 //	d, err := guards.Check(ctx, "create_post", client.Request{UserID: userID})
 //	switch {
@@ -11,6 +11,10 @@
 //		return tooMany(d.Message, d.WaitTime)
 //	}
 //	return save(post)
+//
+// The list activities.All names the guard of each activity. guards generate writes
+// it, and the client knows no activity without it. A call can also name the guard
+// itself, as in "posts-guard/create_post".
 //
 // [Guards.Guarded] does all of this and gives the count back if saving fails.
 //

@@ -12,7 +12,7 @@ import (
 
 func Example() {
 	ctx := context.Background()
-	guards, err := client.New(ctx, client.Options{Client: exampleGuard}) // leave Client out to ask AWS
+	guards, err := client.New(ctx, client.Options{Activities: activities, Client: exampleGuard}) // leave Client out to ask AWS
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -29,7 +29,7 @@ func Example() {
 
 func ExampleGuards_Check() {
 	ctx := context.Background()
-	guards, err := client.New(ctx, client.Options{Client: exampleGuard})
+	guards, err := client.New(ctx, client.Options{Activities: activities, Client: exampleGuard})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -66,9 +66,9 @@ func (g *Guards) region() string {
 
 // Check counts the actions of a request and decides whether the user may go on.
 // In an outage, Options.OnOutage decides. Activity is a name such as
-// "create_post", or "GUARD/ACTIVITY" for a guard that is not in this package's
-// list. The error is an ErrConfiguration, an ErrValidation, an ErrAnswer or that
-// of ctx. The guard may have counted a check even if ctx ended it.
+// "create_post", or "GUARD/ACTIVITY" for one that is not in Options.Activities.
+// The error is an ErrConfiguration, an ErrValidation, an ErrAnswer or that of
+// ctx. The guard may have counted a check even if ctx ended it.
 func (g *Guards) Check(ctx context.Context, activity string, r Request) (Decision, error) {
 	c, err := g.ask("check", activity, r)
 	if err != nil {
@@ -185,13 +185,16 @@ func (g *Guards) Guarded(ctx context.Context, activity string, r Request, save f
 
 // Ready asks for the status of a user named "ready", once for each guard that
 // decides one of the activities, to find mistakes when the app starts. Without
-// activities, it asks every guard of this package's list. Its errors are those
-// of Status, joined.
+// names, it asks every guard of Options.Activities. If there is no list either, the
+// error is an ErrConfiguration. The other errors are those of Status, joined.
 func (g *Guards) Ready(ctx context.Context, names ...string) error {
 	if len(names) == 0 {
-		for _, a := range activities {
+		for _, a := range g.options.Activities {
 			names = append(names, a.Name)
 		}
+	}
+	if len(names) == 0 {
+		return wrongOption("no guard is known: %s", passList)
 	}
 	var asked []string
 	var calls []*call

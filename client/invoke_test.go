@@ -36,8 +36,9 @@ func TestAttemptsByTheSDK(t *testing.T) {
 			}))
 			defer server.Close()
 			g, err := client.New(t.Context(), client.Options{
-				Client:   lambda.New(lambda.Options{Region: urlRegion, Credentials: anyKeys, BaseEndpoint: aws.String(server.URL)}),
-				Attempts: 2, Timeout: 20 * time.Second, DecisionTimeout: 5 * time.Second,
+				Activities: activities,
+				Client:     lambda.New(lambda.Options{Region: urlRegion, Credentials: anyKeys, BaseEndpoint: aws.String(server.URL)}),
+				Attempts:   2, Timeout: 20 * time.Second, DecisionTimeout: 5 * time.Second,
 			})
 			if err != nil {
 				t.Fatal(err)

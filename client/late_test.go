@@ -69,8 +69,9 @@ func appIsLate(t testing.TB, path string) {
 func busyApp(t *testing.T, url string) {
 	t.Helper()
 	g, err := client.New(t.Context(), client.Options{
-		Client:   lambda.New(lambda.Options{Region: urlRegion, Credentials: anyKeys, BaseEndpoint: aws.String(url)}),
-		Attempts: 1, DecisionTimeout: 200 * time.Millisecond, Timeout: 500 * time.Millisecond,
+		Activities: activities,
+		Client:     lambda.New(lambda.Options{Region: urlRegion, Credentials: anyKeys, BaseEndpoint: aws.String(url)}),
+		Attempts:   1, DecisionTimeout: 200 * time.Millisecond, Timeout: 500 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)

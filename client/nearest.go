@@ -5,6 +5,9 @@ import "slices"
 // suggestion returns a question for the message about an unknown name. It is
 // empty if no known name is near.
 func suggestion(misspelled string, names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
 	best := slices.MinFunc(names, func(a, b string) int { return distance(misspelled, a) - distance(misspelled, b) })
 	if distance(misspelled, best) > len(best)/4 {
 		return ""

@@ -14,15 +14,20 @@ import (
 // Options configure the guards' client. The zero value of each field means its
 // default.
 type Options struct {
+	// Activities is the app's list of activities with their guards. guards
+	// generate writes it, as All in activities/activities.go. Without a list, each
+	// call names its guard, as in "photos-guard/upload_photo".
+	Activities []Activity
+
 	// Client invokes the functions. The default is made from the SDK's own
 	// configuration: environment, shared files and the role of the machine.
 	// The SDK's own retries are off for the guards' requests.
 	Client Invoker
 
 	// URLs holds the Function URL of guards that are asked by URL instead of
-	// Invoke, by the guard's name. Each must be the guard of an activity in this
-	// package's list. These requests are signed for IAM. They need
-	// a Client of type *lambda.Client, or none.
+	// Invoke, by the guard's name. If Activities is set, each must be the guard of
+	// one of them. These requests are signed for IAM. They need a Client of type
+	// *lambda.Client, or none.
 	URLs map[string]string
 
 	Prefix          string        // comes before each guard's name; the template's NamePrefix
@@ -84,12 +89,21 @@ func (o *Options) complete() error {
 	case o.Timeout < o.attempt():
 		return wrongOption("Timeout is %v, want at least %v: DecisionTimeout and %v for the network", o.Timeout, o.attempt(), network)
 	}
-	known := make([]string, len(activities))
-	for i, a := range activities {
-		known[i] = a.Guard
+	if err := checkList(o.Activities); err != nil {
+		return err
+	}
+	return o.checkURLs()
+}
+
+// checkURLs returns an error for a wrong URL, or for one of a guard that is not in
+// the list.
+func (o *Options) checkURLs() error {
+	var known []string
+	for _, a := range o.Activities {
+		known = append(known, a.Guard)
 	}
 	for guard, address := range o.URLs {
-		if !slices.Contains(known, guard) {
+		if known != nil && !slices.Contains(known, guard) {
 			return wrongOption("URLs has %q, which is the guard of no known activity%s", guard, suggestion(guard, known))
 		}
 		if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {

@@ -62,6 +62,7 @@ func (p *pool) open(t *testing.T, o client.Options) *client.Guards {
 			own.Proxy, own.MaxConnsPerHost, own.DialContext = nil, p.connections, p.transport.DialContext
 		})
 	}
+	o.Activities = activities
 	o.Client = lambda.New(lambda.Options{Region: urlRegion, Credentials: anyKeys, BaseEndpoint: aws.String("http://lambda"), HTTPClient: app})
 	o.Warn = func(error) {}
 	g, err := client.New(t.Context(), o)

@@ -3,8 +3,6 @@ package client
 import (
 	"crypto/rand"
 	"encoding/json"
-	"fmt"
-	"strings"
 	"time"
 
 	smithyrand "github.com/aws/smithy-go/rand"
@@ -21,28 +19,6 @@ type Request struct {
 	At        int64     // Release: the receipt in Unix milliseconds, as in the check's answer
 	ReadyAt   time.Time // Check of a delayed job: as in the delayed answer
 	Job       any       // Check of a job: what to put on the delayed queue; at most 32 KiB as JSON
-}
-
-// An Activity is something that users do.
-type Activity struct {
-	Name   string
-	Guard  string        // the guard that decides it
-	Window time.Duration // of its limit; 0 if it is unlimited, or has several limits
-}
-
-// Find returns an activity: one of this package's list, or one whose name has its
-// guard, such as "photos-guard/upload_photo".
-func Find(name string) (Activity, bool) {
-	guard, own, named := strings.Cut(name, "/")
-	if !named {
-		own = name
-	}
-	for _, a := range activities {
-		if a.Name == own && (!named || a.Guard == guard) {
-			return a, true
-		}
-	}
-	return Activity{Name: own, Guard: guard}, named && guard != "" && own != ""
 }
 
 // An event is what a guard reads.
@@ -63,10 +39,9 @@ type event struct {
 // ask returns a call of op for a request. It fails if no guard is known for the
 // activity or if the job is not JSON.
 func (g *Guards) ask(op, activity string, r Request) (*call, error) {
-	a, ok := Find(activity)
+	a, ok := g.Find(activity)
 	if !ok {
-		return nil, &Error{Kind: ErrValidation, Message: fmt.Sprintf(
-			"no guard is known for the activity %q; write \"GUARD/ACTIVITY\", such as \"photos-guard/upload_photo\"", activity)}
+		return nil, g.unknown(activity)
 	}
 	c := &call{target: g.target(a.Guard), attempts: g.options.Attempts, event: event{
 		UserID: r.UserID, Activity: a.Name, Op: op, Count: r.Count, Partial: r.Partial, Tier: r.Tier, Roles: r.Roles,

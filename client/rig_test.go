@@ -65,11 +65,11 @@ func (f *function) Invoke(ctx context.Context, in *lambda.InvokeInput, _ ...func
 	return out, err
 }
 
-// with returns a client that asks a function with these replies.
+// with returns a client with a list that asks a function with these replies.
 func with(t *testing.T, o client.Options, replies ...reply) (*client.Guards, *function) {
 	t.Helper()
 	f := &function{replies: replies}
-	o.Client = f
+	o.Client, o.Activities = f, activities
 	if o.Warn == nil {
 		o.Warn = func(error) {}
 	}

@@ -34,9 +34,10 @@ func byURL(t *testing.T, keys aws.CredentialsProvider, replies ...http.HandlerFu
 	}))
 	t.Cleanup(server.Close)
 	g, err := client.New(t.Context(), client.Options{
-		Client: lambda.New(lambda.Options{Region: urlRegion, Credentials: keys}),
-		URLs:   map[string]string{"posts-guard": server.URL},
-		Warn:   func(error) {}, Timeout: 20 * time.Second, DecisionTimeout: 5 * time.Second,
+		Activities: activities,
+		Client:     lambda.New(lambda.Options{Region: urlRegion, Credentials: keys}),
+		URLs:       map[string]string{"posts-guard": server.URL},
+		Warn:       func(error) {}, Timeout: 20 * time.Second, DecisionTimeout: 5 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +124,7 @@ func TestNoSuchHost(t *testing.T) {
 		"There is no host " + host + ". Check the region eu-wst-1.":        {},
 		"There is no host " + host + ". Check the URL of dev-posts-guard.": {URLs: map[string]string{"posts-guard": "http://" + host}},
 	} {
-		o.Prefix = "dev-"
+		o.Prefix, o.Activities = "dev-", activities
 		o.Client = lambda.New(lambda.Options{Region: "eu-wst-1", Credentials: anyKeys, BaseEndpoint: aws.String("http://" + host)})
 		g, err := client.New(t.Context(), o)
 		if err != nil {
@@ -156,7 +157,7 @@ func TestTheDefaultWarningIsLogged(t *testing.T) {
 	var log strings.Builder
 	defer slog.SetDefault(slog.Default())
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	g, err := client.New(t.Context(), client.Options{Client: &function{replies: []reply{functionError("Unavailable", "the table")}}})
+	g, err := client.New(t.Context(), client.Options{Activities: activities, Client: &function{replies: []reply{functionError("Unavailable", "the table")}}})
 	if err != nil {
 		t.Fatal(err)
 	}

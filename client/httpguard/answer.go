@@ -15,9 +15,9 @@ import (
 
 // setHeaders adds the fields of draft-ietf-httpapi-ratelimit-headers, as the
 // guard's own HTTP form does. The window is not in an answer, so RateLimit-Policy
-// is added only for the ordinary limit of a known activity. A live limit, or a
-// tier that was granted to the user, can have another window.
-func setHeaders(h http.Header, activity string, r client.Request, d client.Decision) {
+// is added only for the ordinary limit of an activity in the client's list. A live
+// limit, or a tier that was granted to the user, can have another window.
+func (m Middleware) setHeaders(h http.Header, r client.Request, d client.Decision) {
 	if d.Limit == 0 {
 		return
 	}
@@ -31,7 +31,7 @@ func setHeaders(h http.Header, activity string, r client.Request, d client.Decis
 		left[i] = fmt.Sprintf("%q;r=%d;t=%d", l.Name, l.Remaining, max(0, ceilSeconds(l.ResetAt.UnixMilli()-now)))
 	}
 	h.Set("RateLimit", strings.Join(left, ", "))
-	if known, _ := client.Find(activity); known.Window != 0 && r.Tier == "" && len(d.Limits) == 0 {
+	if known, _ := m.Guards.Find(m.Activity); known.Window != 0 && r.Tier == "" && len(d.Limits) == 0 {
 		h.Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", d.Activity, d.Limit, ceilSeconds(known.Window.Milliseconds())))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 
+	"github.com/cric-talk/guards/activities"
 	"github.com/cric-talk/guards/client"
 	"github.com/cric-talk/guards/client/httpguard"
 	"github.com/cric-talk/guards/internal/guard"
@@ -16,7 +17,7 @@ import (
 
 func ExampleMiddleware() {
 	chat := local{&guard.Handler{Guard: limits.Chat, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}}
-	guards, err := client.New(context.Background(), client.Options{Client: chat}) // leave Client out to ask AWS
+	guards, err := client.New(context.Background(), client.Options{Activities: activities.All, Client: chat}) // leave Client out to ask AWS
 	if err != nil {
 		fmt.Println(err)
 		return

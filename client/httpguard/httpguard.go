@@ -62,7 +62,7 @@ func (m Middleware) Handler(next http.Handler) http.Handler {
 			m.fail(w, r, err)
 			return
 		}
-		setHeaders(w.Header(), m.Activity, request, d)
+		m.setHeaders(w.Header(), request, d)
 		switch {
 		case d.Allowed:
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), key{}, d)))

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cric-talk/guards/activities"
 	"github.com/cric-talk/guards/client"
 	"github.com/cric-talk/guards/client/httpguard"
 	"github.com/cric-talk/guards/internal/guard"
@@ -45,7 +46,7 @@ func (d down) Invoke(context.Context, *lambda.InvokeInput, ...func(*lambda.Optio
 
 func guardsBy(t *testing.T, lambda client.Invoker, onOutage client.OnOutage) *client.Guards {
 	t.Helper()
-	g, err := client.New(t.Context(), client.Options{Client: lambda, OnOutage: onOutage, Attempts: 1, Warn: func(error) {}})
+	g, err := client.New(t.Context(), client.Options{Activities: activities.All, Client: lambda, OnOutage: onOutage, Attempts: 1, Warn: func(error) {}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 
+	"github.com/cric-talk/guards/activities"
 	"github.com/cric-talk/guards/client"
 	"github.com/cric-talk/guards/client/httpguard"
 )
@@ -20,7 +21,10 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	guards, err := client.New(ctx, client.Options{OnOutage: client.OnOutage(os.Getenv("GUARDS_ON_OUTAGE"))})
+	guards, err := client.New(ctx, client.Options{
+		Activities: activities.All, // guards generate writes this list for your own guards
+		OnOutage:   client.OnOutage(os.Getenv("GUARDS_ON_OUTAGE")),
+	})
 	if err != nil {
 		return err
 	}

@@ -74,17 +74,32 @@ func node(t testing.TB, dir, modules string) string {
 	return path
 }
 
-// compile builds a Go program with the dependencies of this module and returns
-// the path of its binary. The flags are those of lambdatest.Build, so most
-// packages are already in Go's cache.
+// compile builds a Go program and returns the path of its binary. The program is
+// in a module of its own, example.com/app, which has this repository's list of
+// activities. A workspace gives the module this repository and its dependencies.
+// The flags are those of lambdatest.Build, so most packages are already in Go's
+// cache.
 func compile(t testing.TB, path string) string {
 	t.Helper()
-	binary := strings.TrimSuffix(path, ".go")
-	cmd := exec.CommandContext(t.Context(), "go", slices.Concat([]string{"build", "-o", binary}, lambdatest.Flags, []string{path})...)
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", cmd, err, out)
+	checkout, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, binary := filepath.Dir(path), strings.TrimSuffix(path, ".go")
+	if err := os.CopyFS(filepath.Join(dir, "activities"), os.DirFS(filepath.Join(checkout, "activities"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"mod", "init", "example.com/app"},
+		{"work", "init", ".", checkout},
+		slices.Concat([]string{"build", "-o", binary}, lambdatest.Flags, []string{path}),
+	} {
+		cmd := exec.CommandContext(t.Context(), "go", args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", cmd, err, out)
+		}
 	}
 	return binary
 }

@@ -32,6 +32,7 @@ var order = []string{
 	"examples/...",
 	"schema/...",
 	"schema",
+	"activities", // this app's list, which the client must not know
 	"client/httpguard",
 	"client",
 	"limits", // this app's page, which the product must not know
@@ -154,6 +155,10 @@ func TestWrongImportsAreFound(t *testing.T) {
 		{"internal/util", "internal/policy", true}, // has no line
 		{"functions/posts-guard", "functions/chat-guard", true},
 		{"client", "internal/limits", true}, // apps import the client
+		{"client", "activities", true},
+		{"client/httpguard", "activities", true},
+		{"activities", "client", false},
+		{"examples/go", "activities", false},
 	} {
 		found := upward(map[string][]string{path.Join(module, test.importer): {"context", path.Join(module, test.imported)}})
 		if (len(found) > 0) != test.wrong {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cric-talk/guards/activities"
 	"github.com/cric-talk/guards/client"
 )
 
@@ -110,7 +111,7 @@ func (c *command) perform(g *client.Guards) (r result) {
 
 func (c *command) open() (*client.Guards, error) {
 	return client.New(context.Background(), client.Options{
-		OnOutage: client.OnOutage(c.New.OnOutage), Attempts: c.New.Attempts, Prefix: c.New.Prefix, URLs: c.New.URLs,
+		Activities: activities.All, OnOutage: client.OnOutage(c.New.OnOutage), Attempts: c.New.Attempts, Prefix: c.New.Prefix, URLs: c.New.URLs,
 		Timeout:         time.Duration(c.New.Timeout) * time.Millisecond,
 		DecisionTimeout: time.Duration(c.New.DecisionTimeout) * time.Millisecond,
 	})

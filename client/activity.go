@@ -1,0 +1,66 @@
+package client
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// An Activity is something that users do.
+type Activity struct {
+	Name   string
+	Guard  string        // the guard that decides it
+	Window time.Duration // of its limit; 0 if it is unlimited, or has several limits
+}
+
+// Find returns an activity: one of Options.Activities, or one whose name has its
+// guard, such as "photos-guard/upload_photo".
+func (g *Guards) Find(name string) (Activity, bool) {
+	guard, own, named := strings.Cut(name, "/")
+	if !named {
+		own = name
+	}
+	for _, a := range g.options.Activities {
+		if a.Name == own && (!named || a.Guard == guard) {
+			return a, true
+		}
+	}
+	return Activity{Name: own, Guard: guard}, named && guard != "" && own != ""
+}
+
+// What to do if no guard is known.
+const (
+	nameGuard = `or name the guard: "GUARD/ACTIVITY"`
+	passList  = "pass the list that guards generate writes (activities/activities.go) as the option Activities, " + nameGuard
+)
+
+// unknown returns the error about an activity that Find does not find.
+func (g *Guards) unknown(activity string) *Error {
+	var names []string
+	for _, a := range g.options.Activities {
+		names = append(names, a.Name)
+	}
+	advice := suggestion(activity, names)
+	switch {
+	case names == nil:
+		advice = ": " + passList
+	case advice == "":
+		advice = ": write the list again with guards generate, " + nameGuard
+	}
+	return &Error{Kind: ErrValidation, Message: fmt.Sprintf("no guard is known for the activity %q%s", activity, advice)}
+}
+
+// checkList returns an error for a list that no guards can have.
+func checkList(list []Activity) error {
+	guards := map[string]string{} // by activity
+	for i, a := range list {
+		if a.Name == "" || a.Guard == "" || strings.Contains(a.Name+a.Guard, "/") || a.Window < 0 {
+			return wrongOption("Activities[%d] is %+v, want a Name and a Guard without a slash, and no negative Window", i, a)
+		}
+		if other, twice := guards[a.Name]; twice {
+			return wrongOption("Activities has %q twice, for %s and for %s", a.Name, other, a.Guard)
+		}
+		guards[a.Name] = a.Guard
+	}
+	return nil
+}
