@@ -74,7 +74,7 @@ def test_without_a_list_the_error_says_how_to_get_one(server: Server, new: Calla
         ("follow", f'"follow": update the option activities with guards generate, {NAME_THE_GUARD}'),
         ("", '"": update the option activities'),
         (None, '"None": update the option activities'),
-        (["pin"], "\"['pin']\": did you mean \"pin\"?"),
+        (["pin"], '"[\'pin\']": did you mean "pin"?'),
         (("posts-guard", "create_post"), "\"('posts-guard', 'create_post')\": update the option activities"),
     ],
 )
