@@ -136,6 +136,10 @@ def release_of(settings: Settings, decision: Decision) -> Request:
     )
 
 
+_NAME_THE_GUARD = "or name the guard: GuardActivity(guard, activity)"
+_PASS_THE_LIST = f"pass {LIST} as the option activities, {_NAME_THE_GUARD}"
+
+
 def one_for_each_guard(settings: Settings, activities: Iterable[A | GuardActivity]) -> list[A | GuardActivity]:
     """Return the first activity of each guard; without activities, of each guard in the client's list."""
     asked = list(activities) or [GuardActivity(guard, name) for name, (guard, _) in settings.activities.items()]
@@ -145,10 +149,6 @@ def one_for_each_guard(settings: Settings, activities: Iterable[A | GuardActivit
     for activity in asked:
         first.setdefault(_find(settings, activity)[0], activity)
     return list(first.values())
-
-
-_NAME_THE_GUARD = "or name the guard: GuardActivity(guard, activity)"
-_PASS_THE_LIST = f"pass {LIST} as the option activities, {_NAME_THE_GUARD}"
 
 
 def _find(settings: Settings, activity: AnyActivity) -> tuple[str, str, int | None]:
