@@ -6,9 +6,10 @@ without_queue.py SERVER ROLE MEMBER...
 import sys
 import time
 
+from activities import ACTIVITIES
 from guards import Guards
 
-guards = Guards(on_outage="deny")  # a job can wait until the guard is back
+guards = Guards(activities=ACTIVITIES, on_outage="deny")  # a job can wait until the guard is back
 guards.ready("update_member_role")
 
 

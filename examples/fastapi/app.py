@@ -4,12 +4,13 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from activities import ACTIVITIES
 from fastapi import Depends, FastAPI
 from guards import AsyncGuards
 from guards.fastapi import install, limit
 from log_in import User, user_id
 
-guards = AsyncGuards(on_outage=os.environ.get("GUARDS_ON_OUTAGE", "allow"))
+guards = AsyncGuards(activities=ACTIVITIES, on_outage=os.environ.get("GUARDS_ON_OUTAGE", "allow"))
 
 
 @asynccontextmanager

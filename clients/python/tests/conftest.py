@@ -13,15 +13,17 @@ import botocore.session
 import pytest
 
 import guards
+from tests.activities import ACTIVITIES
 from tests.server import Server
 
 # Each test has its own session of boto3. Without this, each session would read Lambda's description again, in 0.1 s.
 botocore.session.create_loader = functools.cache(botocore.session.create_loader)
 
-SHORT: dict[str, Any] = {"timeout": 1.2, "decision_timeout": 0.2}  # attempts of 0.5 s; too short for an answer in time
-HASTY: dict[str, Any] = {"timeout": 20, "decision_timeout": 0.7}  # attempts of 1 s; the third one gets all the other time
-BRIEF: dict[str, Any] = {**HASTY, "timeout": 8}  # for calls that take the whole time
-PATIENT: dict[str, Any] = {"timeout": 20, "decision_timeout": 5}  # on a busy machine, too, only a hanging server is late
+LISTED: dict[str, Any] = {"activities": ACTIVITIES}
+SHORT = LISTED | {"timeout": 1.2, "decision_timeout": 0.2}  # attempts of 0.5 s; too short for an answer in time
+HASTY = LISTED | {"timeout": 20, "decision_timeout": 0.7}  # attempts of 1 s; the third one gets all the other time
+BRIEF = HASTY | {"timeout": 8}  # for calls that take the whole time
+PATIENT = LISTED | {"timeout": 20, "decision_timeout": 5}  # on a busy machine, too, only a hanging server is late
 
 
 @pytest.fixture(autouse=True)

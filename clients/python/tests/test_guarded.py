@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from guards import AsyncGuards, ConfigurationError, Decision, Guards, LimitedError, OutageError
-from guards._activities import ACTIVITIES
 from guards._retry import time_to_wait
+from tests.activities import ACTIVITIES
 from tests.conftest import PATIENT, Client
 from tests.server import Handler, Server, answer, function_error, lambda_error, refuse
 

@@ -9,7 +9,7 @@ import pytest
 
 import guards
 from guards import AsyncGuards, ConfigurationError, Guards
-from tests.conftest import Client
+from tests.conftest import LISTED, Client
 from tests.server import Server
 
 
@@ -47,13 +47,14 @@ class _Warner:
         ({"urls": {"posts-guard": None}}, "The option urls['posts-guard'] is None"),
         (
             {"urls": {"post-guard": "https://posts.example"}},
-            "The option urls has 'post-guard', a guard without a known activity; did you mean 'posts-guard'?",
+            "The option urls has 'post-guard', which is not in the option activities; did you mean 'posts-guard'?",
         ),
         (
             {"urls": {"x": "https://x.example"}},
-            "The option urls has 'x', a guard without a known activity; want one of chat-guard, comments-guard, ingest-guard, ",
+            "The option urls has 'x', which is not in the option activities; want one of chat-guard, jobs-guard, ",
         ),
-        ({"urls": {None: "https://x.example"}}, "The option urls has None, a guard without a known activity; want one of "),
+        ({"urls": {None: "https://x.example"}}, "The option urls has None, want the name of a guard."),
+        ({"urls": {None: "https://x.example"}, "activities": None}, "The option urls has None, want the name of a guard."),
         ({"client": "lambda"}, "The option client is 'lambda', want boto3's Lambda client."),
         ({"warn": "stderr"}, "The option warn is 'stderr', want a function that is not async."),
         ({"warn": _warn}, "The option warn is <function _warn at "),
@@ -64,9 +65,9 @@ class _Warner:
 )
 def test_a_wrong_option_is_an_error_at_once(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError) as error:
-        Guards(**options)
+        Guards(**{**LISTED, **options})
     with pytest.raises(ConfigurationError):
-        AsyncGuards(**options)
+        AsyncGuards(**{**LISTED, **options})
     assert str(error.value).startswith(message)
 
 

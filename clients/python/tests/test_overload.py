@@ -19,7 +19,7 @@ from guards import AsyncGuards, Decision, Guards, GuardsError
 from guards._attempt import Attempt, Session
 from guards._queue import SIGNERS, Queue
 from guards._request import Request
-from tests.conftest import PATIENT, attempts, until
+from tests.conftest import LISTED, PATIENT, attempts, until
 from tests.overload import LIMIT
 from tests.server import Handler, Server, answer, hang
 
@@ -40,7 +40,7 @@ def guard(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 @pytest.mark.usefixtures("guard")
 def test_two_thousand_checks_at_once() -> None:
     async def main() -> Counter[str]:
-        client = AsyncGuards(warn=warnings.append)
+        client = AsyncGuards(**LISTED, warn=warnings.append)
         decisions = await asyncio.gather(*(client.check("create_post", user_id="u1") for _ in range(2000)))
         client.close()
         return Counter(decision.reason for decision in decisions)
@@ -53,7 +53,7 @@ def test_two_thousand_checks_at_once() -> None:
 @pytest.mark.parametrize("guard", [0.1], indirect=True)
 @pytest.mark.usefixtures("guard")
 def test_two_hundred_threads() -> None:
-    client = Guards()
+    client = Guards(**LISTED)
     reasons: list[str] = []
     threads = [
         threading.Thread(target=lambda: reasons.append(client.check("create_post", user_id="u1").reason)) for _ in range(200)
@@ -79,7 +79,7 @@ def test_a_lambda_client_with_more_connections_allows_more_calls_at_once(server:
 
     server.does(step)
     own = boto3.client("lambda", config=Config(max_pool_connections=60))
-    client = AsyncGuards(client=own, timeout=100, decision_timeout=90)
+    client = AsyncGuards(**LISTED, client=own, timeout=100, decision_timeout=90)
     asyncio.run(main())
     client.close()
     own.close()
@@ -90,7 +90,7 @@ def test_calls_that_wait_have_no_limit_and_end_with_an_outage(server: Server) ->
 
     async def main() -> None:
         server.does(hang)
-        client = AsyncGuards(timeout=6, decision_timeout=5.7, warn=lambda _: None)
+        client = AsyncGuards(**LISTED, timeout=6, decision_timeout=5.7, warn=lambda _: None)
         other = AsyncGuards(**PATIENT)
         calls = [asyncio.create_task(client.check("create_post", user_id="u1")) for _ in range(50)]
         await until(lambda: len(server.received) == 50)
@@ -119,7 +119,7 @@ def test_a_timeout_of_the_app_ends_a_wait_in_the_queue(server: Server) -> None:
 
     async def main() -> None:
         server.does(hang)
-        client = AsyncGuards(timeout=100, decision_timeout=90)
+        client = AsyncGuards(**LISTED, timeout=100, decision_timeout=90)
         calls = [asyncio.create_task(client.check("create_post", user_id="u1")) for _ in range(50)]
         await until(lambda: len(server.received) == 50)
         with pytest.raises(asyncio.TimeoutError):

@@ -41,6 +41,7 @@ func install(t testing.TB, file, source string) program {
 		python := testkit.Client(t, "venv/bin/python")
 		if strings.Contains(source, "from guards import") {
 			python = testkit.Package(t, "python", "venv/bin/python")
+			copyList(t, dir, "activities.py")
 		}
 		return program{dir: dir, run: []string{python, path}}
 	case ".sh":
@@ -49,6 +50,18 @@ func install(t testing.TB, file, source string) program {
 	}
 	t.Fatalf("this test can't run %s", file)
 	return program{}
+}
+
+// copyList gives an app the list of activities of this project.
+func copyList(t testing.TB, dir, file string) {
+	t.Helper()
+	list, err := os.ReadFile(filepath.Join(root, "activities", file))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, file), list, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // command returns a command that runs the program with Lambda at endpoint.

@@ -21,7 +21,15 @@ const root = "../../.."
 func TestTheReadmesExampleRuns(t *testing.T) {
 	python := func(t testing.TB, source []byte) []string {
 		t.Helper()
-		return []string{testkit.Package(t, "python", filepath.Join("venv", "bin", "python")), "-c", string(source)}
+		dir := t.TempDir()
+		for name, content := range map[string][]byte{
+			"app.py": source, "activities.py": fileOf(t, filepath.Join(root, "activities", "activities.py")),
+		} {
+			if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return []string{testkit.Package(t, "python", filepath.Join("venv", "bin", "python")), filepath.Join(dir, "app.py")}
 	}
 	cloud := deploy(t)
 	cloud.functions["posts-guard"].Ready(t)

@@ -1,14 +1,14 @@
 """Ask rate-limit guards on AWS Lambda before a write.
 
+from activities import ACTIVITIES  # guards generate writes this file
 from guards import Guards
 
-guards = Guards()
+guards = Guards(activities=ACTIVITIES)
 decision = guards.check("create_post", user_id=user.id)
 if not decision.allowed:
     return too_many_requests(decision.message)
 """
 
-from guards._activities import ACTIVITIES, Activity
 from guards._async import AsyncGuards
 from guards._client import Guards
 from guards._decision import Decision, LimitState
@@ -16,8 +16,6 @@ from guards._errors import AnswerError, ConfigurationError, GuardsError, Limited
 from guards._request import AnyActivity, CheckOptions, GuardActivity, StatusOptions
 
 __all__ = [
-    "ACTIVITIES",
-    "Activity",
     "AnswerError",
     "AnyActivity",
     "AsyncGuards",

@@ -13,7 +13,7 @@ from guards._breaker import Call
 from guards._callbacks import result_of
 from guards._decision import Decision
 from guards._errors import GuardsError, Lost, OutageError
-from guards._request import AnyActivity, CheckOptions, Request, StatusOptions, new_request, one_for_each_guard
+from guards._request import A, CheckOptions, GuardActivity, Request, StatusOptions, new_request, one_for_each_guard
 from guards._retry import Plan, time_to_wait
 from guards._stopwatch import Stopwatch
 
@@ -26,13 +26,13 @@ T = TypeVar("T")
 _begins: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
 
-class AsyncGuards(Base):
+class AsyncGuards(Base[A]):
     __doc__ = f"""{Base.__doc__}
     boto3 blocks, so each attempt runs in a thread. A call that is cancelled
     breaks its connection.
     """
 
-    async def check(self, activity: AnyActivity, *, user_id: str, **options: Unpack[CheckOptions]) -> Decision:
+    async def check(self, activity: A | GuardActivity, *, user_id: str, **options: Unpack[CheckOptions]) -> Decision:
         """Count the action and decide whether the user may go on. See Guards.check.
 
         If the call is cancelled, the guard may have counted the action, and
@@ -45,7 +45,7 @@ class AsyncGuards(Base):
         except OutageError as outage:
             return self._without_guard(request, outage)
 
-    async def status(self, activity: AnyActivity, *, user_id: str, **options: Unpack[StatusOptions]) -> Decision:
+    async def status(self, activity: A | GuardActivity, *, user_id: str, **options: Unpack[StatusOptions]) -> Decision:
         """Decide as check would, but count nothing."""
         return await self._ask(new_request(self._settings, "status", activity, user_id=user_id, **options))
 
@@ -53,11 +53,11 @@ class AsyncGuards(Base):
     async def release(self, activity: Decision, /) -> Decision: ...
     @overload
     async def release(
-        self, activity: AnyActivity, /, *, user_id: str, at: int, request_id: str, count: int | None = None
+        self, activity: A | GuardActivity, /, *, user_id: str, at: int, request_id: str, count: int | None = None
     ) -> Decision: ...
     async def release(
         self,
-        activity: AnyActivity | Decision,
+        activity: A | GuardActivity | Decision,
         /,
         *,
         user_id: str | None = None,
@@ -68,21 +68,27 @@ class AsyncGuards(Base):
         """Give back what a check counted. See Guards.release."""
         return await self._ask(self._release_request(activity, user_id, at, request_id, count))
 
-    async def reset(self, activity: AnyActivity, *, user_id: str) -> Decision:
+    async def reset(self, activity: A | GuardActivity, *, user_id: str) -> Decision:
         """Clear what is counted for the user. See Guards.reset."""
         return await self._ask(new_request(self._settings, "reset", activity, user_id=user_id))
 
     @overload
     def guarded(
-        self, activity: AnyActivity, fn: Callable[[Decision], Awaitable[T]], /, *, user_id: str, **options: Unpack[CheckOptions]
+        self,
+        activity: A | GuardActivity,
+        fn: Callable[[Decision], Awaitable[T]],
+        /,
+        *,
+        user_id: str,
+        **options: Unpack[CheckOptions],
     ) -> Awaitable[T]: ...
     @overload
     def guarded(
-        self, activity: AnyActivity, /, *, user_id: str, **options: Unpack[CheckOptions]
+        self, activity: A | GuardActivity, /, *, user_id: str, **options: Unpack[CheckOptions]
     ) -> AbstractAsyncContextManager[Decision]: ...
     def guarded(
         self,
-        activity: AnyActivity,
+        activity: A | GuardActivity,
         fn: Callable[[Decision], Awaitable[T]] | None = None,
         /,
         *,
@@ -102,7 +108,7 @@ class AsyncGuards(Base):
             return await result_of(fn(decision))
 
     @asynccontextmanager
-    async def _guarded(self, activity: AnyActivity, user_id: str, options: CheckOptions) -> AsyncIterator[Decision]:
+    async def _guarded(self, activity: A | GuardActivity, user_id: str, options: CheckOptions) -> AsyncIterator[Decision]:
         decision = await self.check(activity, user_id=user_id, **options)
         self._admit(decision)
         try:
@@ -127,9 +133,9 @@ class AsyncGuards(Base):
 
         await asyncio.shield(asyncio.create_task(release()))  # even if the app is cancelled a second time
 
-    async def ready(self, *activities: AnyActivity) -> None:
+    async def ready(self, *activities: A | GuardActivity) -> None:
         """Ask each guard for a status at the same time. See Guards.ready."""
-        asked = one_for_each_guard(activities)
+        asked = one_for_each_guard(self._settings, activities)
         answers = await asyncio.gather(*(self.status(a, user_id=READY) for a in asked), return_exceptions=True)
         for answer in answers:
             if isinstance(answer, BaseException):

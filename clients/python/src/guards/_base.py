@@ -6,15 +6,15 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Generic, Literal
 
 from guards._ask import Asker
 from guards._breaker import Breaker
 from guards._callbacks import is_async, not_async
 from guards._decision import Decision
 from guards._errors import ConfigurationError, GuardsError, LimitedError, Lost, NoThread, OutageError
-from guards._options import Settings
-from guards._request import AnyActivity, CheckOptions, Request, new_request, release_of
+from guards._options import Settings, entries
+from guards._request import A, AnyActivity, CheckOptions, Request, new_request, release_of
 from guards._retry import Plan
 
 _log = logging.getLogger("guards")
@@ -22,7 +22,7 @@ _log = logging.getLogger("guards")
 READY = "ready"  # the user id of ready()
 
 
-class Base:
+class Base(Generic[A]):
     """A client of the guards. It can be used by several threads at the same time; an app needs only one.
 
     Options:
@@ -32,9 +32,14 @@ class Base:
         Requests are not repeated by boto3, and they use other connections
         than the client's own. Its argument verify has no effect on them: set
         AWS_CA_BUNDLE instead.
+    activities: the list that guards generate writes: ACTIVITIES of
+        activities/activities.py, or what activities/activities.json contains.
+        Without it, or with an empty one, each call names its guard with a
+        GuardActivity.
     urls: the Function URL of each guard that is asked by URL instead of
-        Invoke, such as {"posts-guard": "https://..."}. The requests are signed
-        with the credentials of the client. Only guards in ACTIVITIES have one.
+        Invoke, such as {"photos-guard": "https://..."}. The requests are
+        signed with the credentials of the client. With a list of activities,
+        each guard must be in it.
     prefix: comes before the name of each guard; "" by default.
     on_outage: "allow" (the default) or "deny": the decision of a check if the
         guard does not answer.
@@ -57,6 +62,7 @@ class Base:
         self,
         *,
         client: Any = None,
+        activities: Mapping[A, tuple[str, int | None]] | Mapping[A, Mapping[str, Any]] | None = None,
         urls: Mapping[str, str] | None = None,
         prefix: str = "",
         on_outage: Literal["allow", "deny"] = "allow",
@@ -68,6 +74,7 @@ class Base:
         if warn is not None and (not callable(warn) or is_async(warn)):
             raise ConfigurationError(f"The option warn is {warn!r}, want a function that is not async.")
         self._settings = Settings(
+            activities=entries(activities),
             urls=dict(urls or {}),
             prefix=prefix,
             on_outage=on_outage,

@@ -13,7 +13,7 @@ from guards._breaker import Call
 from guards._callbacks import is_async, must_not_be_async, not_async
 from guards._decision import Decision
 from guards._errors import GuardsError, Lost, OutageError
-from guards._request import AnyActivity, CheckOptions, Request, StatusOptions, new_request, one_for_each_guard
+from guards._request import A, CheckOptions, GuardActivity, Request, StatusOptions, new_request, one_for_each_guard
 from guards._retry import Plan, time_to_wait
 from guards._stopwatch import Stopwatch
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Guards(Base):
+class Guards(Base[A]):
     __doc__ = Base.__doc__
 
-    def check(self, activity: AnyActivity, *, user_id: str, **options: Unpack[CheckOptions]) -> Decision:
+    def check(self, activity: A | GuardActivity, *, user_id: str, **options: Unpack[CheckOptions]) -> Decision:
         """Count the action and decide whether the user may go on. The options are those of CheckOptions.
 
         In an outage, the option on_outage of the client decides. A mistake
@@ -38,7 +38,7 @@ class Guards(Base):
         except OutageError as outage:
             return self._without_guard(request, outage)
 
-    def status(self, activity: AnyActivity, *, user_id: str, **options: Unpack[StatusOptions]) -> Decision:
+    def status(self, activity: A | GuardActivity, *, user_id: str, **options: Unpack[StatusOptions]) -> Decision:
         """Decide as check would, but count nothing."""
         return self._ask(new_request(self._settings, "status", activity, user_id=user_id, **options))
 
@@ -46,11 +46,11 @@ class Guards(Base):
     def release(self, activity: Decision, /) -> Decision: ...
     @overload
     def release(
-        self, activity: AnyActivity, /, *, user_id: str, at: int, request_id: str, count: int | None = None
+        self, activity: A | GuardActivity, /, *, user_id: str, at: int, request_id: str, count: int | None = None
     ) -> Decision: ...
     def release(
         self,
-        activity: AnyActivity | Decision,
+        activity: A | GuardActivity | Decision,
         /,
         *,
         user_id: str | None = None,
@@ -61,7 +61,7 @@ class Guards(Base):
         """Give back what a check counted: all of it, given the check's decision, or count actions (1 by default)."""
         return self._ask(self._release_request(activity, user_id, at, request_id, count))
 
-    def reset(self, activity: AnyActivity, *, user_id: str) -> Decision:
+    def reset(self, activity: A | GuardActivity, *, user_id: str) -> Decision:
         """Clear what is counted for the user. It is sent once, because a repeat could delete what was counted since.
 
         After an OutageError, look at status before you reset again.
@@ -70,15 +70,15 @@ class Guards(Base):
 
     @overload
     def guarded(
-        self, activity: AnyActivity, fn: Callable[[Decision], T], /, *, user_id: str, **options: Unpack[CheckOptions]
+        self, activity: A | GuardActivity, fn: Callable[[Decision], T], /, *, user_id: str, **options: Unpack[CheckOptions]
     ) -> T: ...
     @overload
     def guarded(
-        self, activity: AnyActivity, /, *, user_id: str, **options: Unpack[CheckOptions]
+        self, activity: A | GuardActivity, /, *, user_id: str, **options: Unpack[CheckOptions]
     ) -> AbstractContextManager[Decision]: ...
     def guarded(
         self,
-        activity: AnyActivity,
+        activity: A | GuardActivity,
         fn: Callable[[Decision], T] | None = None,
         /,
         *,
@@ -89,9 +89,9 @@ class Guards(Base):
 
         A refusal raises a LimitedError, and nothing runs. If fn or the body
         raises an error, what was counted is given back, and the error goes on.
-        A release that fails goes to the option warn. A place of a reservoir,
-        such as that of update_member_role, can't be given back. fn must not be
-        async: its errors would come too late to give anything back.
+        A release that fails goes to the option warn. A place of a reservoir
+        can't be given back. fn must not be async: its errors would come too
+        late to give anything back.
         """
         if fn is not None and is_async(fn):
             raise must_not_be_async("The function of guarded")
@@ -102,7 +102,7 @@ class Guards(Base):
             return not_async(fn(decision), "The function of guarded")
 
     @contextmanager
-    def _guarded(self, activity: AnyActivity, user_id: str, options: CheckOptions) -> Iterator[Decision]:
+    def _guarded(self, activity: A | GuardActivity, user_id: str, options: CheckOptions) -> Iterator[Decision]:
         decision = self.check(activity, user_id=user_id, **options)
         self._admit(decision)
         try:
@@ -118,14 +118,14 @@ class Guards(Base):
             except GuardsError as error:
                 self._report(error)
 
-    def ready(self, *activities: AnyActivity) -> None:
+    def ready(self, *activities: A | GuardActivity) -> None:
         """Ask each guard for a status at the same time, so that mistakes show when the app starts.
 
         With activities, only their guards are asked. The user id is "ready".
         The errors are those of status. If several guards fail, the error of
         the first one is raised.
         """
-        asked = one_for_each_guard(activities)
+        asked = one_for_each_guard(self._settings, activities)
         with ThreadPoolExecutor(len(asked)) as pool:
             answers = [pool.submit(self.status, activity, user_id=READY) for activity in asked]
         for answer in answers:

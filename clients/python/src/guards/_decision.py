@@ -71,7 +71,7 @@ class Decision:
     guard: str = ""
     """The guard that was asked, without the prefix."""
     window: int | None = field(default=None, repr=False)
-    """The window of the limit in seconds, if this package knows it."""
+    """The window of the limit in seconds, if the client knows it."""
     answer: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The answer as the guard sent it, with all its fields."""
 

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from numbers import Real
 from typing import Any
 from urllib.parse import urlsplit
 
-from guards._activities import ACTIVITIES
 from guards._errors import ConfigurationError
 
 # The time of an attempt in addition to the guard's own decision, in seconds.
 NETWORK = 0.3
 
-_GUARDS = {guard for guard, _ in ACTIVITIES.values()}
-
 # The longest timeout of a socket is 2^31 milliseconds. This is a little less, in seconds.
 LONGEST = 2_147_483
+
+LIST = "the list that guards generate writes (activities/activities.py)"
+
+Entry = tuple[str, int | None]
+"""The guard of an activity, and the window of its limit in seconds, if it has a single one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """Options that were checked. Times are in seconds."""
 
+    activities: Mapping[str, Entry] = field(default_factory=dict)  # empty: the client has no list
     urls: Mapping[str, str] = field(default_factory=dict)
     prefix: str
     on_outage: str
@@ -50,11 +53,42 @@ class Settings:
             raise _wrong("timeout", self.timeout, f"{least}. At most {LONGEST} seconds")
         if not isinstance(self.attempts, int) or isinstance(self.attempts, bool) or self.attempts < 1:
             raise _wrong("attempts", self.attempts, "a whole number of at least 1")
+        guards = {guard for guard, _ in self.activities.values()}
         for guard, url in self.urls.items():
-            if guard not in _GUARDS:
-                raise _unknown_guard(guard)
+            if not isinstance(guard, str):
+                raise ConfigurationError(f"The option urls has {guard!r}, want the name of a guard.")
+            if guards and guard not in guards:
+                raise _unknown_guard(guard, guards)
             if not _is_url(url):
                 raise _wrong(f"urls[{guard!r}]", url, "a URL that begins with https://")
+
+
+def entries(activities: Any) -> dict[str, Entry]:
+    """Return what the option activities lists. An empty list counts as none."""
+    if activities is None:
+        return {}
+    if not isinstance(activities, Mapping):
+        raise _wrong("activities", activities, LIST)
+    return {name: _entry(name, listed) for name, listed in activities.items()}
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the one of the names that a misspelt name probably means."""
+    return next(iter(get_close_matches(name, names, n=1)), None)
+
+
+def _entry(name: Any, listed: Any) -> Entry:
+    guard = window = None
+    match listed:
+        case {"guard": guard}:
+            window = listed.get("window")
+        case (guard, window):
+            pass
+    if not isinstance(name, str):
+        raise ConfigurationError(f"The option activities has {name!r}, want the name of an activity.")
+    if not isinstance(guard, str) or not guard or not (window is None or (type(window) is int and window > 0)):
+        raise _wrong(f"activities[{name!r}]", listed, "a guard and a window, such as ('photos-guard', 60)")
+    return guard, window
 
 
 def _is_number(value: Any) -> bool:
@@ -69,11 +103,11 @@ def _is_url(value: Any) -> bool:
         return False
 
 
-def _unknown_guard(name: Any) -> ConfigurationError:
-    """Return the error for a guard whose activities this package does not know. It is usually misspelt."""
-    near = get_close_matches(str(name), _GUARDS, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"want one of {', '.join(sorted(_GUARDS))}."
-    return ConfigurationError(f"The option urls has {name!r}, a guard without a known activity; {hint}")
+def _unknown_guard(name: str, guards: set[str]) -> ConfigurationError:
+    """Return the error for a guard that decides no listed activity. It is usually misspelt."""
+    near = nearest(name, guards)
+    hint = f"did you mean {near!r}?" if near else f"want one of {', '.join(sorted(guards))}."
+    return ConfigurationError(f"The option urls has {name!r}, which is not in the option activities; {hint}")
 
 
 def _wrong(option: str, got: Any, want: str) -> ConfigurationError:

@@ -5,17 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from uuid import uuid4
 
-from guards._activities import ACTIVITIES, Activity
 from guards._decision import Decision
-from guards._errors import ValidationError
-from guards._options import Settings
+from guards._errors import ConfigurationError, ValidationError
+from guards._options import LIST, Settings, nearest
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    A = TypeVar("A", bound=str, default=str)
+    """The activities of a client's list."""
+else:
+    from typing import TypeVar
+
+    A = TypeVar("A")
 
 
 class GuardActivity(NamedTuple):
-    """An activity that this package's list does not have, and its guard."""
+    """An activity and its guard, for an activity that the client's list does not have."""
 
     guard: str
     """Such as "photos-guard"."""
@@ -23,7 +32,7 @@ class GuardActivity(NamedTuple):
     """Such as "upload_photo"."""
 
 
-AnyActivity = Activity | GuardActivity
+AnyActivity = str | GuardActivity
 
 
 class StatusOptions(TypedDict, total=False):
@@ -86,7 +95,7 @@ def new_request(
     job: Any = None,
 ) -> Request:
     """Return a request. A check that can be repeated always has a request id."""
-    guard, name, window = _find(activity)
+    guard, name, window = _find(settings, activity)
     if op == "check" and not partial and request_id is None:
         request_id = str(uuid4())
     optional = {"count": count, "partial": partial or None, "tier": tier, "roles": roles}
@@ -127,21 +136,32 @@ def release_of(settings: Settings, decision: Decision) -> Request:
     )
 
 
-def one_for_each_guard(activities: Iterable[AnyActivity]) -> list[AnyActivity]:
-    """Return the first activity of each guard; without activities, of each known guard."""
-    first: dict[str, AnyActivity] = {}
-    for activity in list(activities) or [GuardActivity(guard, name) for name, (guard, _) in ACTIVITIES.items()]:
-        first.setdefault(_find(activity)[0], activity)
+_NAME_THE_GUARD = "or name the guard: GuardActivity(guard, activity)"
+_PASS_THE_LIST = f"pass {LIST} as the option activities, {_NAME_THE_GUARD}"
+
+
+def one_for_each_guard(settings: Settings, activities: Iterable[A | GuardActivity]) -> list[A | GuardActivity]:
+    """Return the first activity of each guard; without activities, of each guard in the client's list."""
+    asked = list(activities) or [GuardActivity(guard, name) for name, (guard, _) in settings.activities.items()]
+    if not asked:
+        raise ConfigurationError(f"no guard is known: {_PASS_THE_LIST}")
+    first: dict[str, A | GuardActivity] = {}
+    for activity in asked:
+        first.setdefault(_find(settings, activity)[0], activity)
     return list(first.values())
 
 
-def _find(activity: AnyActivity) -> tuple[str, str, int | None]:
+def _find(settings: Settings, activity: AnyActivity) -> tuple[str, str, int | None]:
     """Return the activity's guard, its name, and its window in seconds."""
+    listed = settings.activities
     if isinstance(activity, GuardActivity):
-        guard, window = ACTIVITIES.get(activity.activity, (None, None))
+        guard, window = listed.get(activity.activity, (None, None))
         return activity.guard, activity.activity, window if guard == activity.guard else None
-    if activity not in ACTIVITIES:
-        shown = json.dumps(str(activity)[:64])
-        raise ValidationError(f"no guard is known for the activity {shown}; pass GuardActivity(guard, activity)")
-    guard, window = ACTIVITIES[activity]
-    return guard, activity, window
+    if isinstance(activity, str) and activity in listed:
+        guard, window = listed[activity]
+        return guard, activity, window
+    name = str(activity)[:64]
+    advice = f"update the option activities with guards generate, {_NAME_THE_GUARD}" if listed else _PASS_THE_LIST
+    if near := nearest(name, listed):
+        advice = f"did you mean {json.dumps(near)}?"
+    raise ValidationError(f"no guard is known for the activity {json.dumps(name)}: {advice}")

@@ -44,7 +44,7 @@ class LimitMiddleware:
         self,
         app: App,
         *,
-        guards: AsyncGuards,
+        guards: AsyncGuards[Any],
         activity: AnyActivity,
         user_id: Callable[[Scope], str | Awaitable[str | None] | None],
         skip: Callable[[Scope], bool | Awaitable[bool]] = lambda scope: False,  # noqa: ARG005

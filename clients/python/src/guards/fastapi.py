@@ -13,7 +13,7 @@ from guards._async import AsyncGuards
 from guards._callbacks import result_of
 from guards._decision import Decision
 from guards._errors import ConfigurationError
-from guards._request import AnyActivity, CheckOptions
+from guards._request import A, CheckOptions, GuardActivity
 
 
 class Refused(HTTPException):
@@ -44,8 +44,8 @@ def install(app: FastAPI) -> None:
 
 
 def limit(
-    guards: AsyncGuards,
-    activity: AnyActivity,
+    guards: AsyncGuards[A],
+    activity: A | GuardActivity,
     *,
     user_id: Callable[..., Any],
     skip: Callable[[Request], bool | Awaitable[bool]] = lambda request: False,  # noqa: ARG005

@@ -12,14 +12,14 @@ from guards import http
 from guards._callbacks import is_async, must_not_be_async, not_async
 from guards._client import Guards
 from guards._decision import Decision
-from guards._request import AnyActivity, CheckOptions
+from guards._request import A, CheckOptions, GuardActivity
 
 View = Callable[..., Any]
 
 
 def limit(
-    guards: Guards,
-    activity: AnyActivity,
+    guards: Guards[A],
+    activity: A | GuardActivity,
     *,
     user_id: Callable[[], str | None],
     skip: Callable[[], bool] = lambda: False,

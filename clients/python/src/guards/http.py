@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from guards._base import Base
 from guards._decision import Decision
@@ -53,10 +53,10 @@ def rate_limit_headers(decision: Decision) -> dict[str, str]:
     """Return RateLimit and RateLimit-Policy as the guard itself sends them over HTTP.
 
     A decision without figures has neither. RateLimit-Policy needs the window
-    of the limit. It is missing if this package does not know the window:
-    with a tier, for several limits, and for an activity that is not in
-    ACTIVITIES. A granted tier or a live limit can have another window; the
-    guard's own URL is exact about it.
+    of the limit. It is missing if the client does not know the window: with a
+    tier, for several limits, and for an activity that is not in the client's
+    list. A granted tier or a live limit can have another window; the guard's
+    own URL is exact about it.
     """
     now = time.time() * 1000
     items = [f"{json.dumps(limit.name)};r={limit.remaining};t={_seconds(limit.reset_at - now)}" for limit in decision.limits]
@@ -78,7 +78,7 @@ def named_user(user_id: str | None, activity: object) -> str:
     return user_id
 
 
-def check_client(guards: object, want: type[Base]) -> None:
+def check_client(guards: object, want: type[Base[Any]]) -> None:
     """Raise an error if a middleware got the client of the other kind, whose check it could not use."""
     if isinstance(guards, Base) and not isinstance(guards, want):
         raise ConfigurationError(f"The option guards is a client of the class {type(guards).__name__}, want {want.__name__}.")

@@ -11,12 +11,16 @@ import re
 import sys
 import threading
 import time
+from pathlib import Path
 
 import boto3
 
 import guards
 
 boto3.setup_default_session()  # so that boto3 reads its description of AWS once, and not for each client
+
+ROOT = Path(__file__).parents[4]
+ACTIVITIES = json.loads((ROOT / "activities" / "activities.json").read_text())
 
 OPTIONS = {"onOutage": "on_outage", "decisionTimeout": "decision_timeout"}
 SECONDS = {"timeout", "decisionTimeout"}  # the scenarios have milliseconds
@@ -46,6 +50,7 @@ def snake(name):
 
 def new(options):
     known = {OPTIONS.get(k, k): v / 1000 if k in SECONDS else v for k, v in options.items() if v is not None}
+    known["activities"] = ACTIVITIES
     return guards.AsyncGuards(**known) if "--async" in sys.argv else Sync(**known)
 
 

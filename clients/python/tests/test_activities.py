@@ -1,0 +1,155 @@
+"""The list of activities that an app passes to its client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import fastapi
+import pytest
+
+from guards import AnyActivity, AsyncGuards, ConfigurationError, GuardActivity, Guards, ValidationError
+from guards import fastapi as guards_fastapi
+from guards import flask as guards_flask
+from guards.asgi import LimitMiddleware
+from guards.http import rate_limit_headers
+from tests.activities import ACTIVITIES, Activity
+from tests.conftest import Client
+from tests.server import Server
+
+UPLOAD = GuardActivity("photos-guard", "upload_photo")
+JSON: dict[str, dict[str, Any]] = {
+    "upload_photo": {"guard": "photos-guard", "window": 60},
+    "view_photo": {"guard": "photos-guard"},
+}
+TUPLES = {"upload_photo": ("photos-guard", 60), "view_photo": ("photos-guard", None)}
+
+PASS_THE_LIST = "pass the list that guards generate writes (activities/activities.py) as the option activities"
+NAME_THE_GUARD = "or name the guard: GuardActivity(guard, activity)"
+
+
+@pytest.mark.parametrize("activities", [TUPLES, JSON], ids=["python", "json"])
+def test_either_form_of_the_list_has_guards_and_windows(server: Server, new: Callable[..., Client], activities: Any) -> None:
+    client = new(activities=activities)
+    upload, view = (client.check(activity, user_id="u1") for activity in activities)
+    client.ready()
+    assert {received.path for received in server.received} == {"/2015-03-31/functions/photos-guard/invocations"}
+    assert [received.event["op"] for received in server.received] == ["check", "check", "status"]
+    assert rate_limit_headers(upload)["RateLimit-Policy"] == '"upload_photo";q=10;w=60'
+    assert "RateLimit-Policy" not in rate_limit_headers(view)
+
+
+def test_a_later_change_of_the_list_has_no_effect(server: Server, new: Callable[..., Client]) -> None:
+    activities = dict(TUPLES)
+    client = new(activities=activities)
+    activities.clear()
+    client.check("upload_photo", user_id="u1")
+    assert len(server.received) == 1
+
+
+@pytest.mark.parametrize("activities", [None, {}, TUPLES])
+def test_a_call_can_name_its_guard(server: Server, new: Callable[..., Client], activities: Any) -> None:
+    client = new(activities=activities)
+    client.check(GuardActivity("maps-guard", "move_map"), user_id="u1")
+    client.ready(GuardActivity("maps-guard", "move_map"))
+    assert [received.path.split("/")[3] for received in server.received] == ["maps-guard", "maps-guard"]
+
+
+@pytest.mark.parametrize("activities", [None, {}])
+def test_without_a_list_the_error_says_how_to_get_one(server: Server, new: Callable[..., Client], activities: Any) -> None:
+    client = new(activities=activities)
+    with pytest.raises(ValidationError) as unknown:
+        client.check("upload_photo", user_id="u1")
+    assert str(unknown.value) == f'no guard is known for the activity "upload_photo": {PASS_THE_LIST}, {NAME_THE_GUARD}'
+    with pytest.raises(ConfigurationError) as nothing:
+        client.ready()
+    assert str(nothing.value) == f"no guard is known: {PASS_THE_LIST}, {NAME_THE_GUARD}"
+    assert server.received == []
+
+
+@pytest.mark.parametrize(
+    ("activity", "advice"),
+    [
+        ("create_pots", '"create_pots": did you mean "create_post"?'),
+        ("follow", f'"follow": update the option activities with guards generate, {NAME_THE_GUARD}'),
+        ("", '"": update the option activities'),
+        (None, '"None": update the option activities'),
+        (["pin"], '"[\'pin\']": did you mean "pin"?'),
+        (("posts-guard", "create_post"), "\"('posts-guard', 'create_post')\": update the option activities"),
+    ],
+)
+def test_an_activity_that_is_not_in_the_list(server: Server, new: Callable[..., Client], activity: Any, advice: str) -> None:
+    with pytest.raises(ValidationError) as error:
+        new().check(activity, user_id="u1")
+    assert str(error.value).startswith(f"no guard is known for the activity {advice}")
+    assert server.received == []
+
+
+def test_without_a_list_any_guard_can_have_a_url(server: Server, new: Callable[..., Client]) -> None:
+    new(activities=None, urls={"photos-guard": f"{server.url}/photos"}).check(UPLOAD, user_id="u1")
+    assert server.received[0].path == "/photos"
+
+
+def test_the_types_know_the_activities_of_a_list() -> None:
+    """Here mypy is the test: it would report a comment that ignores no error."""
+
+    def unused() -> None:
+        listed = Guards(activities=ACTIVITIES)
+        listed.check("create_post", user_id="u1")
+        listed.check(UPLOAD, user_id="u1")
+        listed.check("create_pots", user_id="u1")  # type: ignore[arg-type]
+        guards_flask.limit(listed, "pin", user_id=lambda: "u1")
+        guards_flask.limit(listed, "pn", user_id=lambda: "u1")  # type: ignore[misc]
+
+        waiting = AsyncGuards(activities=ACTIVITIES)
+        waiting.guarded("create_pots", user_id="u1")  # type: ignore[call-overload]
+        guards_fastapi.limit(waiting, "pin", user_id=lambda: "u1")
+        guards_fastapi.limit(waiting, "pn", user_id=lambda: "u1")  # type: ignore[misc]
+        app = fastapi.FastAPI()
+        app.add_middleware(LimitMiddleware, guards=waiting, activity="pin", user_id=lambda _: "u1")
+
+        def count(guards: Guards[Activity], any_guards: Guards) -> None:
+            guards.reset("pin", user_id="u1")
+            any_guards.reset("upload_photo", user_id="u1")
+
+        count(listed, Guards(activities=JSON))
+        named: AnyActivity = "upload_photo"
+        Guards().check(named, user_id="u1")
+        Guards(activities=TUPLES).check(named, user_id="u1")
+
+    assert callable(unused)
+
+
+@pytest.mark.parametrize("kind", [Guards, AsyncGuards])
+@pytest.mark.parametrize(
+    ("activities", "message"),
+    [
+        (
+            "activities.json",
+            "The option activities is 'activities.json', want the list that guards generate writes (activities/activities.py).",
+        ),
+        ([], "The option activities is [], want the list that guards generate writes"),
+        (False, "The option activities is False, want the list that guards generate writes"),
+        ({None: ("photos-guard", 60)}, "The option activities has None, want the name of an activity."),
+        (
+            {"a": "photos-guard"},
+            "The option activities['a'] is 'photos-guard', want a guard and a window, such as ('photos-guard', 60).",
+        ),
+        ({"a": None}, "The option activities['a'] is None, want a guard and a window"),
+        ({"a": ("photos-guard",)}, "The option activities['a'] is ('photos-guard',), want a guard and a window"),
+        ({"a": (60, "photos-guard")}, "The option activities['a'] is (60, 'photos-guard'), want a guard and a window"),
+        ({"a": ("", 60)}, "The option activities['a'] is ('', 60), want a guard and a window"),
+        ({"a": {"window": 60}}, "The option activities['a'] is {'window': 60}, want a guard and a window"),
+        (
+            {"a": {"guard": "photos-guard", "window": "60"}},
+            "The option activities['a'] is {'guard': 'photos-guard', 'window': '60'}, want a guard",
+        ),
+        ({"a": ("photos-guard", 0)}, "The option activities['a'] is ('photos-guard', 0), want a guard and a window"),
+        ({"a": ("photos-guard", True)}, "The option activities['a'] is ('photos-guard', True), want a guard and a window"),
+        ({"a": ("photos-guard", 1.5)}, "The option activities['a'] is ('photos-guard', 1.5), want a guard and a window"),
+    ],
+)
+def test_a_wrong_list_is_an_error_at_once(kind: Any, activities: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        kind(activities=activities)
+    assert str(error.value).startswith(message)
