@@ -40,7 +40,7 @@ func TestAddChangesEveryFile(t *testing.T) {
 	want := []string{
 		"limits/limits.go", "functions/untaken-album-guard/main.go", "limits/limits_test.go", "CHANGELOG.md",
 		"template.yaml", "docs/limits.md",
-		"client/activities.go", "clients/python/src/guards/_activities.py", "clients/typescript/src/activities.ts",
+		"client/activities.go", "clients/python/src/guards/_activities.py",
 		"functions/untaken-album-guard/event.json",
 	}
 	if diff := cmp.Diff(want, names(changes)); diff != "" {

@@ -37,7 +37,6 @@ var documents = []document{
 	{"activities/activities.ts", "the list of activities for TypeScript", nil},
 	{"client/activities.go", "the client's list of activities", nil},
 	{"clients/python/src/guards/_activities.py", "the client's list of activities", nil},
-	{"clients/typescript/src/activities.ts", "the client's list of activities", nil},
 }
 
 // A Change is one file with its new text.

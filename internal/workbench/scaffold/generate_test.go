@@ -72,7 +72,7 @@ func TestClients(t *testing.T) {
 			`	{Name: "upload_photo", Guard: "photos-guard", Window: 60 * time.Second},`, `	{Name: "view_photo", Guard: "photos-guard"},`,
 			`	{Name: "rate_photo", Guard: "photos-guard"},`, `	{Name: "move_map", Guard: "maps-guard", Window: 3 * time.Second},`,
 		},
-		"clients/typescript/src/activities.ts": {
+		"activities/activities.ts": {
 			`  upload_photo: { guard: "photos-guard", window: 60 },`, `  view_photo: { guard: "photos-guard" },`, `  move_map: { guard: "maps-guard", window: 3 },`,
 		},
 		"clients/python/src/guards/_activities.py": {
@@ -165,7 +165,6 @@ func TestStaleWritesASampleEventOnlyOnce(t *testing.T) {
 func TestStaleLeavesOutWhatAProjectDoesNotHave(t *testing.T) {
 	files := folder()
 	delete(files, "docs/limits.md")
-	delete(files, "clients/typescript/src/activities.ts")
 	delete(files, "clients/python/src/guards/_activities.py")
 	files["clients/python/src/guards/__init__.py"] = &fstest.MapFile{}
 	var got []string
