@@ -1,11 +1,14 @@
 // An app with Express. A user can create ten posts in a minute.
+import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import express from "express";
 import { Guards } from "@cric-talk/guards";
 import { limit } from "@cric-talk/guards/express";
 import { logIn } from "./log-in.mjs";
 
-const guards = new Guards({ onOutage: process.env.GUARDS_ON_OUTAGE });
+// In your app, this is the list of your own guards project.
+const activities = JSON.parse(await readFile(new URL("../../activities/activities.json", import.meta.url), "utf8"));
+const guards = new Guards({ activities, onOutage: process.env.GUARDS_ON_OUTAGE });
 await guards.ready("create_post"); // a missing permission or a wrong name ends the app here, and not at a user's request
 
 const app = express();

@@ -1,8 +1,4 @@
-import type { activities } from "./activities.js";
 import type { OutageError } from "./errors.js";
-
-/** An activity that this package knows, or any activity of any guard. */
-export type Activity = keyof typeof activities | { readonly guard: string; readonly activity: string };
 
 /** Why a request was allowed or refused. */
 export type Reason =
@@ -45,8 +41,8 @@ export interface Decision extends Partial<Figures> {
   /** The guard that was asked, without its prefix. The client adds this field. */
   guard: string;
   /**
-   * The window of the limit in seconds, if this package knows it: the activity has one limit, and the request named no
-   * tier. A granted tier or a live limit can have another window. The client adds this field.
+   * The window of the limit in seconds, if the option `activities` has it and the request named no tier. A granted tier
+   * or a live limit can have another window. The client adds this field.
    */
   window?: number;
   /** The window's number, for policies that have one. */

@@ -1,5 +1,6 @@
 import type { ClientRateLimitInfo, Options, Store } from "express-rate-limit";
-import type { Activity, Decision } from "./decision.js";
+import type { Activities, Activity } from "./activities.js";
+import type { Decision } from "./decision.js";
 import type { Guards } from "./guards.js";
 
 /** How many requests of one key the store remembers, so that it can give them back. */
@@ -17,19 +18,19 @@ const mostKeys = 10_000;
  *   back the last one of that key: at most 100 for each of 10,000 keys, and only those of this process. For a request
  *   that was not counted, it gives nothing back. A release that fails goes to the option `warn` of the guards.
  */
-export class GuardsStore implements Store {
+export class GuardsStore<A extends Activities = Activities> implements Store {
   /** Other processes count in the same guard. */
   readonly localKeys = false;
   /** Tells express-rate-limit that other activities have other counts. The guard's user id is the key alone. */
   readonly prefix: string;
-  readonly #guards: Guards;
-  readonly #activity: Activity;
+  readonly #guards: Guards<A>;
+  readonly #activity: Activity<A>;
   /** By key, the newest last: the decisions that decrement can mean. The key that was used last is the last one. */
   readonly #decisions = new Map<string, Decision[]>();
   #limit = 0; // the app's, if it is a number
   #refusedToo = false; // whether express-rate-limit also gives back refused requests
 
-  constructor(guards: Guards, activity: Activity) {
+  constructor(guards: Guards<A>, activity: Activity<A>) {
     this.#guards = guards;
     this.#activity = activity;
     this.prefix = typeof activity === "string" ? `${activity}:` : `${activity.guard}:${activity.activity}:`;

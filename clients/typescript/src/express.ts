@@ -1,8 +1,7 @@
 import type { NextFunction, Request, RequestHandler, Response } from "express";
-import type { Activity, Decision } from "./decision.js";
-import type { Guards } from "./guards.js";
+import type { Decision } from "./decision.js";
 import { refusal } from "./http.js";
-import { checker, type LimitOptions } from "./middleware.js";
+import { type ActivityOf, checker, type Checks, type LimitOptions } from "./middleware.js";
 
 export type { LimitOptions } from "./middleware.js";
 
@@ -18,7 +17,11 @@ export interface ExpressLimitOptions extends LimitOptions<Request> {
  *
  * If a later handler fails, the request stays counted. Use `guards.guarded` in the handler to give the count back.
  */
-export function limit(guards: Pick<Guards, "check">, activity: Activity, options: ExpressLimitOptions): RequestHandler {
+export function limit<G extends Checks>(
+  guards: G,
+  activity: ActivityOf<G>,
+  options: ExpressLimitOptions,
+): RequestHandler {
   const check = checker(guards, activity, options);
   return (request, response, next) => {
     handle(request, response, next).catch(next);

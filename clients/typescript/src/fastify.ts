@@ -1,8 +1,7 @@
 import type { FastifyReply, FastifyRequest, preHandlerAsyncHookHandler } from "fastify";
-import type { Activity, Decision } from "./decision.js";
-import type { Guards } from "./guards.js";
+import type { Decision } from "./decision.js";
 import { refusal } from "./http.js";
-import { checker, type LimitOptions } from "./middleware.js";
+import { type ActivityOf, checker, type Checks, type LimitOptions } from "./middleware.js";
 
 export type { LimitOptions } from "./middleware.js";
 
@@ -18,9 +17,9 @@ export interface FastifyLimitOptions extends LimitOptions<FastifyRequest> {
  *
  * If the handler fails, the request stays counted. Use `guards.guarded` in the handler to give the count back.
  */
-export function limit(
-  guards: Pick<Guards, "check">,
-  activity: Activity,
+export function limit<G extends Checks>(
+  guards: G,
+  activity: ActivityOf<G>,
   options: FastifyLimitOptions,
 ): preHandlerAsyncHookHandler {
   const check = checker(guards, activity, options);

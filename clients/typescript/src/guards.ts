@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { LambdaClient } from "@aws-sdk/client-lambda";
-import { activities } from "./activities.js";
+import { type Activities, type Activity, find, passList, type Place } from "./activities.js";
 import { readInvoked, readResponded } from "./answer.js";
 import { Breaker } from "./breaker.js";
 import { type Call, type Event, newCall } from "./call.js";
 import { Credentials } from "./credentials.js";
-import type { Activity, CallOptions, CheckArgs, Decision, ReleaseArgs, StatusArgs, UserArgs } from "./decision.js";
+import type { CallOptions, CheckArgs, Decision, ReleaseArgs, StatusArgs, UserArgs } from "./decision.js";
 import { GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
 import { failure } from "./failure.js";
 import { type Options, type Settings, settings } from "./options.js";
@@ -22,8 +22,10 @@ const warnEvery = 1000;
  *
  * Each method can throw a ConfigurationError, a ValidationError or an AnswerError. Each of them is a mistake to mend,
  * so none of them lets a request pass. If the app cancels a call with its `signal`, the call throws an AbortError.
+ *
+ * `A` is the type of the option `activities`. Without a list, each call names its guard.
  */
-export class Guards {
+export class Guards<out A extends Activities = {}> {
   readonly #client: LambdaClient;
   readonly #settings: Settings;
   readonly #breaker = new Breaker();
@@ -31,7 +33,7 @@ export class Guards {
   #lastWarning = -Infinity; // on the clock of performance.now
 
   /** Throws a ConfigurationError if an option is bad. It sends no request. */
-  constructor(options: Options = {}) {
+  constructor(options: Options<A> = {}) {
     this.#settings = settings(options);
     this.#client = options.client ?? new LambdaClient({});
   }
@@ -40,8 +42,8 @@ export class Guards {
    * Counts and decides. If the guard does not answer, the option `onOutage` decides. The decision then has `reason`
    * "unavailable" and the field `outage`. A check that the app cancels may be counted.
    */
-  async check(activity: Activity, args: CheckArgs): Promise<Decision> {
-    const place = find(activity);
+  async check(activity: Activity<A>, args: CheckArgs): Promise<Decision> {
+    const place = find(activity, this.#settings.known);
     const requestId = args.requestId ?? (args.partial ? undefined : randomUUID());
     // Without an id, a repeat would count twice.
     const attempts = args.partial ? 1 : this.#settings.attempts;
@@ -66,7 +68,7 @@ export class Guards {
   }
 
   /** Decides as `check` would now, and counts nothing. In an outage it throws an OutageError. */
-  status(activity: Activity, args: StatusArgs): Promise<Decision> {
+  status(activity: Activity<A>, args: StatusArgs): Promise<Decision> {
     return this.#other("status", activity, args);
   }
 
@@ -76,8 +78,8 @@ export class Guards {
    * outage it throws an OutageError.
    */
   release(decision: Decision, options?: CallOptions): Promise<Decision>;
-  release(activity: Activity, args: ReleaseArgs): Promise<Decision>;
-  async release(what: Decision | Activity, args: CallOptions = {}): Promise<Decision> {
+  release(activity: Activity<A>, args: ReleaseArgs): Promise<Decision>;
+  async release(what: Decision | Activity<A>, args: CallOptions = {}): Promise<Decision> {
     if (typeof what === "string" || !("allowed" in what)) return this.#other("release", what, args as ReleaseArgs);
     if (!counted(what)) throw new ValidationError("the decision has no receipt, so there is nothing to give back");
     const { userId, at, requestId, granted } = what;
@@ -101,7 +103,7 @@ export class Guards {
    * Deletes the count of this user's activity in the current window. It is sent once, because a repeat could delete
    * what was counted since. In an outage it throws an OutageError: look at `status` before you reset again.
    */
-  reset(activity: Activity, args: UserArgs): Promise<Decision> {
+  reset(activity: Activity<A>, args: UserArgs): Promise<Decision> {
     return this.#other("reset", activity, args);
   }
 
@@ -111,7 +113,7 @@ export class Guards {
    * So does every release of a guard that gives places, because a place can't be given back. A `signal` cancels the
    * check, but not the release.
    */
-  async guarded<T>(activity: Activity, args: CheckArgs, run: (decision: Decision) => T | Promise<T>): Promise<T> {
+  async guarded<T>(activity: Activity<A>, args: CheckArgs, run: (decision: Decision) => T | Promise<T>): Promise<T> {
     if (typeof run !== "function") throw new ValidationError("guarded wants a function, and calls it after the check");
     const decision = await this.check(activity, args);
     if (!decision.allowed) throw new LimitedError(decision, this.#settings.prefix + decision.guard);
@@ -124,14 +126,18 @@ export class Guards {
   }
 
   /**
-   * Asks each guard once, to find mistakes when the app starts: all known guards, or those of the named activities.
-   * It counts nothing. It throws the first guard's error, also an OutageError.
+   * Asks each guard once, to find mistakes when the app starts: all guards of the option `activities`, or those of the
+   * named activities. It counts nothing. It throws the first guard's error, also an OutageError. With neither a list nor
+   * names, it throws a ValidationError.
    */
-  async ready(...only: Activity[]): Promise<void> {
-    const guards = new Map<string, Activity>();
-    for (const activity of only.length > 0 ? only : (Object.keys(activities) as Activity[])) {
-      const { guard } = find(activity);
-      if (!guards.has(guard)) guards.set(guard, activity);
+  async ready(...only: Activity<A>[]): Promise<void> {
+    const { known } = this.#settings;
+    const asked: readonly Activity[] = only.length > 0 ? only : [...known.keys()];
+    if (asked.length === 0) throw new ValidationError(`no guard is known: ${passList}, or name each guard: ready({ guard, activity })`);
+    const guards = new Map<string, Place>();
+    for (const activity of asked) {
+      const place = find(activity, known);
+      if (!guards.has(place.guard)) guards.set(place.guard, place);
     }
     const results = await Promise.allSettled([...guards.values()].map((a) => this.status(a, { userId: "ready" })));
     for (const result of results) if (result.status === "rejected") throw result.reason;
@@ -147,8 +153,8 @@ export class Guards {
     return wait(decision, options);
   }
 
-  async #other(op: Event["op"], activity: Activity, args: UserArgs & Partial<ReleaseArgs>): Promise<Decision> {
-    return this.#ask(find(activity), op, args, op === "reset" ? 1 : this.#settings.attempts);
+  async #other(op: Event["op"], activity: Activity<A>, args: UserArgs & Partial<ReleaseArgs>): Promise<Decision> {
+    return this.#ask(find(activity, this.#settings.known), op, args, op === "reset" ? 1 : this.#settings.attempts);
   }
 
   /** Asks a guard, unless it did not answer a moment ago. */
@@ -205,14 +211,6 @@ export class Guards {
   }
 }
 
-/** Where an activity is decided. */
-interface Place {
-  guard: string;
-  activity: string;
-  /** The window of its limit in seconds, if this package knows it. */
-  window: number | undefined;
-}
-
 /** Reports whether the decision has the receipt of something that can be given back. */
 function counted({ at, requestId, granted = 0 }: Decision): boolean {
   return at !== undefined && requestId !== undefined && granted > 0;
@@ -230,15 +228,4 @@ function json(event: Event, name: string): string {
   } catch (error) {
     throw new ValidationError(`the request is not JSON: ${(error as Error).message}`, { guard: name, cause: error });
   }
-}
-
-/** Finds the guard of an activity. An activity that is named with its guard can be one that this package knows. */
-function find(asked: Activity): Place {
-  const activity = typeof asked === "string" ? asked : asked.activity;
-  const known = Object.hasOwn(activities, activity) ? activities[activity as keyof typeof activities] : undefined;
-  const guard = typeof asked === "string" ? known?.guard : asked.guard;
-  if (guard === undefined) {
-    throw new ValidationError(`no guard is known for the activity ${JSON.stringify(activity)}; pass { guard, activity }`);
-  }
-  return { guard, activity, window: known?.guard === guard && "window" in known ? known.window : undefined };
 }

@@ -1,8 +1,7 @@
 import type { Context, MiddlewareHandler } from "hono";
-import type { Activity, Decision } from "./decision.js";
-import type { Guards } from "./guards.js";
+import type { Decision } from "./decision.js";
 import { tooMany } from "./http.js";
-import { checker, type LimitOptions } from "./middleware.js";
+import { type ActivityOf, checker, type Checks, type LimitOptions } from "./middleware.js";
 
 export type { LimitOptions } from "./middleware.js";
 
@@ -19,7 +18,11 @@ export interface HonoLimitOptions extends LimitOptions<Context> {
  *
  * If a later handler fails, the request stays counted. Use `guards.guarded` in the handler to give the count back.
  */
-export function limit(guards: Pick<Guards, "check">, activity: Activity, options: HonoLimitOptions): MiddlewareHandler {
+export function limit<G extends Checks>(
+  guards: G,
+  activity: ActivityOf<G>,
+  options: HonoLimitOptions,
+): MiddlewareHandler {
   const check = checker(guards, activity, options);
   return async (context, next) => {
     const checked = await check(context);

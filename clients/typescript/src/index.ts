@@ -1,6 +1,5 @@
-export { activities } from "./activities.js";
+export type { Activities, Activity } from "./activities.js";
 export type {
-  Activity,
   CallOptions,
   CheckArgs,
   Decision,

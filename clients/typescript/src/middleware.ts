@@ -1,9 +1,16 @@
-import type { Activity, CheckArgs, Decision } from "./decision.js";
+import type { Activities, Activity } from "./activities.js";
+import type { CheckArgs, Decision } from "./decision.js";
 import { ConfigurationError } from "./errors.js";
 import type { Guards } from "./guards.js";
 import { rateLimitHeaders } from "./http.js";
 
 type Maybe<T> = T | null | undefined | Promise<T | null | undefined>;
+
+/** What the middleware needs: guards, or a stand-in for them. */
+export type Checks = Pick<Guards<Activities>, "check">;
+
+/** What the guards can check: an activity of their list, or any activity of any guard. */
+export type ActivityOf<G extends Checks> = Parameters<G["check"]>[0];
 
 /** What the middleware of all frameworks asks about a request. Each function can be async. */
 export interface LimitOptions<Request> {
@@ -36,7 +43,7 @@ export interface Checked {
  * option that is no function is a ConfigurationError at once.
  */
 export function checker<Request>(
-  guards: Pick<Guards, "check">,
+  guards: Checks,
   activity: Activity,
   options: LimitOptions<Request>,
 ): (request: Request) => Promise<Checked | undefined> {

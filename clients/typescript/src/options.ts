@@ -1,13 +1,21 @@
 import type { LambdaClient } from "@aws-sdk/client-lambda";
-import { activities } from "./activities.js";
+import type { Activities, Known } from "./activities.js";
 import { ConfigurationError, type GuardsError } from "./errors.js";
 import { nearest } from "./nearest.js";
 
 /** How to reach the guards. Every option has a default. */
-export interface Options {
+export interface Options<A extends Activities = Activities> {
+  /**
+   * The list that `guards generate` writes: activities/activities.ts, or activities.json as an object. Default: none.
+   * Then each call names its guard.
+   */
+  activities?: A | undefined;
   /** AWS's Lambda client. Default: a new one with the SDK's defaults. The SDK's own retries are off for these calls. */
   client?: LambdaClient | undefined;
-  /** The Function URLs of the guards that are asked by URL instead of Invoke, by guard. Default: none. */
+  /**
+   * The Function URLs of the guards that are asked by URL instead of Invoke, by guard. If there is a list, each guard is
+   * one of the list. Default: none.
+   */
   urls?: Readonly<Record<string, string>> | undefined;
   /** Put before each guard's name to get its function's name. Default: "". */
   prefix?: string | undefined;
@@ -32,6 +40,8 @@ export interface Options {
 
 /** The options with their defaults. */
 export interface Settings {
+  /** The option `activities`. */
+  known: Known;
   urls: ReadonlyMap<string, URL>;
   prefix: string;
   onOutage: "allow" | "deny";
@@ -48,7 +58,7 @@ const overhead = 300;
 /** The longest time that a timer of Node can run, in milliseconds. A longer one would fire at once. */
 export const longestTimer = 2 ** 31 - 1;
 
-const names = ["client", "urls", "prefix", "onOutage", "timeout", "attempts", "decisionTimeout", "warn"];
+const names = ["activities", "client", "urls", "prefix", "onOutage", "timeout", "attempts", "decisionTimeout", "warn"];
 
 /** Checks the options and adds the defaults. It throws a ConfigurationError. */
 export function settings(options: Options): Settings {
@@ -56,7 +66,8 @@ export function settings(options: Options): Settings {
   for (const name of Object.keys(options)) {
     if (!names.includes(name)) bad(name, "not known", `one of ${names.join(", ")}`);
   }
-  const { client, urls = {} } = options;
+  const { activities = {}, client, urls = {} } = options;
+  if (!isPlain(activities)) throw new ConfigurationError("The option activities is no plain object.");
   if (client !== undefined && typeof client.send !== "function") {
     throw new ConfigurationError("The option client is no LambdaClient of AWS's SDK.");
   }
@@ -72,17 +83,32 @@ export function settings(options: Options): Settings {
   if (timeout > longestTimer) bad("timeout", timeout, `at most ${longestTimer} ms`);
   if (!(Number.isInteger(attempts) && attempts >= 1)) bad("attempts", attempts, "a whole number of at least 1");
   if (typeof warn !== "function") bad("warn", warn, "a function");
-  return { urls: parse(urls), prefix, onOutage, timeout, attempts, attemptTimeout, warn };
+  const known = readList(activities);
+  return { known, urls: parse(urls, known), prefix, onOutage, timeout, attempts, attemptTimeout, warn };
 }
 
-function parse(urls: Readonly<Record<string, string>>): Map<string, URL> {
-  const known: string[] = Object.values(activities).map(({ guard }) => guard);
+/** Returns a copy of the list. */
+function readList(activities: Activities): Known {
+  const known = new Map<string, Activities[string]>();
+  for (const [name, entry] of Object.entries(activities)) {
+    const { guard, window } = entry ?? {};
+    if (typeof guard !== "string" || guard === "") bad(`activities["${name}"].guard`, guard, "the name of a guard");
+    if (window !== undefined && !(Number.isInteger(window) && window >= 1)) {
+      bad(`activities["${name}"].window`, window, "whole seconds of at least 1");
+    }
+    known.set(name, { guard, window });
+  }
+  return known;
+}
+
+function parse(urls: Readonly<Record<string, string>>, known: Known): Map<string, URL> {
+  const guards = [...known.values()].map(({ guard }) => guard);
   const parsed = new Map<string, URL>();
   for (const [guard, text] of Object.entries(urls)) {
-    if (!known.includes(guard)) {
-      const near = nearest(guard, known);
+    if (known.size > 0 && !guards.includes(guard)) {
+      const near = nearest(guard, guards);
       const question = near === undefined ? "" : ` Do you mean "${near}"?`;
-      throw new ConfigurationError(`The option urls["${guard}"] is for the guard of no known activity.${question}`);
+      throw new ConfigurationError(`The option urls["${guard}"] names no guard of the option activities.${question}`);
     }
     const url = URL.canParse(text) ? new URL(text) : undefined;
     if (url?.protocol !== "https:" && url?.protocol !== "http:") bad(`urls["${guard}"]`, text, "an address with https:");

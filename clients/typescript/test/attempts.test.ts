@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { Guards, OutageError, ValidationError } from "@cric-talk/guards";
+import { activities } from "./activities.js";
 import { repeat } from "../dist/repeat.js"; // not exported: only this package and its tests know it
 import { Stopwatch } from "../dist/stopwatch.js";
 import { between, duration, forever, Lambda, ok, quick, recordSleeps, type Reply, stopClock, timeoutOf, until } from "./lambda.js";
@@ -152,7 +153,7 @@ test("an outage says what happened last", async (t) => {
 
 test("an answer that arrives while the event loop is blocked is read, however late", async (t) => {
   const { client } = await startGuard(t, 100);
-  const guards = new Guards({ client, attempts: 1, decisionTimeout: 300, timeout: 600 });
+  const guards = new Guards({ activities, client, attempts: 1, decisionTimeout: 300, timeout: 600 });
   await guards.status("create_post", { userId: "u1" }); // opens the connection
   const check = guards.check("create_post", { userId: "u1" });
   await setImmediate();

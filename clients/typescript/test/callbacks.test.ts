@@ -1,7 +1,7 @@
 // What an app can pass by mistake: an async function or its promise instead of a value, and functions that never decide.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ConfigurationError, Guards, ValidationError } from "@cric-talk/guards";
+import { type Activities, ConfigurationError, Guards, ValidationError } from "@cric-talk/guards";
 import { limit as expressLimit } from "@cric-talk/guards/express";
 import { limit as fastifyLimit } from "@cric-talk/guards/fastify";
 import { limit as honoLimit } from "@cric-talk/guards/hono";
@@ -9,7 +9,7 @@ import { checker, type LimitOptions } from "../dist/middleware.js";
 import { Lambda, ok } from "./lambda.js";
 
 const user = { userId: () => "u1" };
-const never = { check: () => assert.fail("it was counted") };
+const never: Pick<Guards<Activities>, "check"> = { check: () => assert.fail("it was counted") };
 
 const skips: [result: unknown, skipped: boolean][] = [
   [true, true],
@@ -38,7 +38,7 @@ for (const [result, skipped] of skips) {
 for (const result of [{}, [], () => false, (async function* () {})(), Promise.resolve({})]) {
   test(`skip: ${Object.prototype.toString.call(result)} skips nobody, and is a mistake`, async () => {
     const options = { ...user, skip: () => result } as never;
-    await assert.rejects(checker(never as never, "create_post", options)({}), {
+    await assert.rejects(checker(never, "create_post", options)({}), {
       name: "ConfigurationError",
       message: 'The function skip of the limit "create_post" returned an object or a function, want true or false.',
     });
@@ -51,7 +51,7 @@ for (const name of ["userId", "skip", "count", "tier", "roles", "requestId"]) {
       const options = { ...user, [name]: value } as never;
       const message = `The option ${name} of the limit "create_post" is no function.`;
       for (const limit of [expressLimit, fastifyLimit, honoLimit]) {
-        assert.throws(() => limit(never as never, "create_post", options), { name: "ConfigurationError", message });
+        assert.throws(() => limit(never, "create_post", options), { name: "ConfigurationError", message });
       }
     }
   });
@@ -60,9 +60,9 @@ for (const name of ["userId", "skip", "count", "tier", "roles", "requestId"]) {
 test("middleware needs userId, but no other option", () => {
   const message = 'The option userId of the limit "create_post" is no function.';
   for (const options of [{}, { userId: undefined }, Promise.resolve(user)]) {
-    assert.throws(() => checker(never as never, "create_post", options as never), { name: "ConfigurationError", message });
+    assert.throws(() => checker(never, "create_post", options as never), { name: "ConfigurationError", message });
   }
-  checker(never as never, "create_post", { ...user, skip: undefined as never });
+  checker(never, "create_post", { ...user, skip: undefined as never });
 });
 
 for (const name of ["userId", "count", "partial", "tier", "roles", "requestId", "readyAt", "job"]) {
@@ -95,6 +95,7 @@ const options: [options: unknown, message: string][] = [
   [async () => ({}), "The options are no plain object."],
   [{ client: Promise.resolve({}) }, "The option client is no LambdaClient of AWS's SDK."],
   [{ client: {} }, "The option client is no LambdaClient of AWS's SDK."],
+  [{ activities: Promise.resolve({}) }, "The option activities is no plain object."],
   [{ urls: Promise.resolve({}) }, "The option urls is no plain object."],
   [{ urls: async () => ({}) }, "The option urls is no plain object."],
   [{ urls: new Map([["posts-guard", "https://host/"]]) }, "The option urls is no plain object."],

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { InvokeCommand } from "@aws-sdk/client-lambda";
-import { type Activity, type CheckArgs, ValidationError } from "@cric-talk/guards";
+import { type CheckArgs, ValidationError } from "@cric-talk/guards";
 import { Lambda, limited, ok } from "./lambda.js";
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -54,18 +54,6 @@ test("a check with partial has no request id, and it is sent once", async (t) =>
   assert.equal(decision.reason, "unavailable");
   assert.equal(lambda.requests.length, 1);
   assert.ok(!("requestId" in (lambda.requests[0]?.event ?? {})));
-});
-
-test("an unknown activity is a mistake before any request", async (t) => {
-  const lambda = await Lambda.start(t, { answer: ok });
-  for (const name of ["create_pots", "constructor"]) {
-    await assert.rejects(lambda.guards().check(name as Activity, { userId: "u1" }), (error) => {
-      assert.ok(error instanceof ValidationError);
-      assert.equal(error.message, `no guard is known for the activity "${name}"; pass { guard, activity }`);
-      return true;
-    });
-  }
-  assert.equal(lambda.requests.length, 0);
 });
 
 test("an argument that is not JSON is a mistake before any request", async (t) => {

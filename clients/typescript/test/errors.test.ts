@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { LambdaClient } from "@aws-sdk/client-lambda";
 import { Guards, type GuardsError } from "@cric-talk/guards";
+import { activities } from "./activities.js";
 import { Lambda, ok, type Reply } from "./lambda.js";
 
 const refused = (code: string) =>
@@ -153,7 +154,7 @@ test("no region", async (t) => {
   process.env["AWS_SECRET_ACCESS_KEY"] = "secret";
   for (const region of [undefined, ""]) {
     if (region !== undefined) process.env["AWS_REGION"] = region;
-    await assert.rejects(new Guards().check("create_post", { userId: "u1" }), {
+    await assert.rejects(new Guards({ activities }).check("create_post", { userId: "u1" }), {
       name: "ConfigurationError",
       message: "No AWS region is set. Set AWS_REGION, or pass a Lambda client that has one.",
     });
@@ -163,7 +164,7 @@ test("no region", async (t) => {
 test("no credentials", async (t) => {
   unset(t);
   process.env["AWS_REGION"] = "eu-west-1";
-  const guards = new Guards();
+  const guards = new Guards({ activities });
   for (const call of [guards.check("create_post", { userId: "u1" }), guards.ready("create_post")]) {
     await assert.rejects(call, (error: GuardsError) => {
       assert.equal(error.name, "ConfigurationError");
@@ -184,12 +185,12 @@ test("region, credentials and endpoint come from the environment", async (t) => 
   process.env["AWS_ACCESS_KEY_ID"] = "AKENV";
   process.env["AWS_SECRET_ACCESS_KEY"] = "secret";
   process.env["AWS_ENDPOINT_URL_LAMBDA"] = lambda.url;
-  await new Guards().check("create_post", { userId: "u1" });
+  await new Guards({ activities }).check("create_post", { userId: "u1" });
   assert.match(String(lambda.requests[0]?.headers.authorization), /AKENV\/\d+\/eu-west-3\/lambda\//);
 });
 
 test("a connection that is refused is an outage", async () => {
-  const guards = new Guards({ client: clientOf("http://127.0.0.1:1"), warn: () => {} });
+  const guards = new Guards({ activities, client: clientOf("http://127.0.0.1:1"), warn: () => {} });
   const { outage } = await guards.check("create_post", { userId: "u1" });
   assert.equal(outage?.message, "posts-guard did not answer: connect ECONNREFUSED 127.0.0.1:1");
 });
@@ -199,7 +200,7 @@ const absent = "lambda.eu-wst-1.invalid";
 test("a host that does not exist is a mistake", async (t) => {
   const code = await lookup(absent).then(() => "found", (error: NodeJS.ErrnoException) => error.code);
   if (code !== "ENOTFOUND") return t.skip(`the resolver does not know that ${absent} does not exist: ${code}`);
-  const guards = new Guards({ client: clientOf(`http://${absent}`), urls: { "rooms-guard": `http://${absent}/` } });
+  const guards = new Guards({ activities, client: clientOf(`http://${absent}`), urls: { "rooms-guard": `http://${absent}/` } });
   await assert.rejects(guards.check("create_post", { userId: "u1" }), {
     name: "ConfigurationError",
     message: `There is no host ${absent}. Check the region eu-west-1.`,
@@ -217,7 +218,7 @@ test("a name server or this machine that can't connect now is an outage, but a h
     const failed = Object.assign(new Error(`getaddrinfo ${code}`), { code, hostname: absent });
     for (const error of [failed, new Error("fetch failed", { cause: failed })]) {
       t.mock.method(client.config.requestHandler, "handle", () => Promise.reject(error));
-      await assert.rejects(new Guards({ client, attempts: 1 }).status("create_post", { userId: "u1" }), { name });
+      await assert.rejects(new Guards({ activities, client, attempts: 1 }).status("create_post", { userId: "u1" }), { name });
     }
   }
 });
@@ -233,7 +234,7 @@ test("a certificate that is not valid is a mistake", { skip: !hasOpenSSL() }, as
   await once(server, "listening");
   t.after(() => void server.close());
   const endpoint = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const guards = new Guards({ client: clientOf(endpoint), urls: { "rooms-guard": endpoint } });
+  const guards = new Guards({ activities, client: clientOf(endpoint), urls: { "rooms-guard": endpoint } });
   await assert.rejects(guards.check("create_post", { userId: "u1" }), {
     name: "ConfigurationError",
     message: "posts-guard could not be invoked: DEPTH_ZERO_SELF_SIGNED_CERT: self-signed certificate",
@@ -246,7 +247,7 @@ test("a certificate that is not valid is a mistake", { skip: !hasOpenSSL() }, as
 
 test("https to a server without it is a mistake", async (t) => {
   const lambda = await Lambda.start(t, { answer: ok });
-  const guards = new Guards({ client: clientOf(lambda.url.replace("http:", "https:")) });
+  const guards = new Guards({ activities, client: clientOf(lambda.url.replace("http:", "https:")) });
   await assert.rejects(guards.check("create_post", { userId: "u1" }), { name: "ConfigurationError" });
 });
 

@@ -8,6 +8,7 @@ import type { TestContext } from "node:test";
 import timers, { setTimeout as sleep } from "node:timers/promises";
 import { LambdaClient } from "@aws-sdk/client-lambda";
 import { Guards, type GuardsError, type Options } from "@cric-talk/guards";
+import { activities } from "./activities.js";
 
 /** An answer of a guard to a check. */
 export const ok = {
@@ -140,10 +141,10 @@ export class Lambda {
     });
   }
 
-  /** Returns guards on this server. Warnings go to the array `warnings`, if there is one. */
-  guards(options: Options & { warnings?: GuardsError[] } = {}): Guards {
+  /** Returns guards on this server, with the list of these tests. Warnings go to the array `warnings`, if there is one. */
+  guards(options: Omit<Options, "activities"> & { warnings?: GuardsError[] } = {}): Guards<typeof activities> {
     const { warnings, ...rest } = options;
-    return new Guards({ client: this.client(), warn: (error) => warnings?.push(error), ...patient, ...rest });
+    return new Guards({ activities, client: this.client(), warn: (error) => warnings?.push(error), ...patient, ...rest });
   }
 }
 

@@ -12,13 +12,14 @@ import type { Decision, Guards } from "@cric-talk/guards";
 import express from "express";
 import fastify, { type FastifyReply } from "fastify";
 import { Hono } from "hono";
+import type { activities } from "./activities.js";
 import { Lambda, limited, ok, type Reply } from "./lambda.js";
 
 /** A header of the refusals that an app writes itself. */
 const own = { "RateLimit-Policy": "the app's" };
 
 /** An app with the routes /posts, /premium (a tier and other arguments), /custom (its own refusal) and /broken (fails). */
-type App = (t: TestContext, guards: Guards) => Promise<string>;
+type App = (t: TestContext, guards: Guards<typeof activities>) => Promise<string>;
 
 const apps: Record<string, App> = {
   async Express(t, guards) {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConfigurationError, Guards, type Options } from "@cric-talk/guards";
+import { activities } from "./activities.js";
 
 const bad: [options: object, message: string][] = [
   [{ onOutage: "open" }, 'The option onOutage is "open", want "allow" or "deny".'],
@@ -13,30 +14,42 @@ const bad: [options: object, message: string][] = [
   [{ decisionTimeout: 0 }, "The option decisionTimeout is 0, want milliseconds above 0."],
   [{ attempts: 0 }, "The option attempts is 0, want a whole number of at least 1."],
   [{ attempts: 1.5 }, "The option attempts is 1.5, want a whole number of at least 1."],
+  [{ activities: [] }, "The option activities is no plain object."],
+  [{ activities: null }, "The option activities is no plain object."],
+  [{ activities: "activities.json" }, "The option activities is no plain object."],
+  [{ activities: { activities } }, 'The option activities["activities"].guard is undefined, want the name of a guard.'],
+  [{ activities: { like: null } }, 'The option activities["like"].guard is undefined, want the name of a guard.'],
+  [{ activities: { like: "posts-guard" } }, 'The option activities["like"].guard is undefined, want the name of a guard.'],
+  [{ activities: { like: { guard: "" } } }, 'The option activities["like"].guard is "", want the name of a guard.'],
+  [
+    { activities: { pin: { guard: "pins-guard", window: "12h" } } },
+    'The option activities["pin"].window is "12h", want whole seconds of at least 1.',
+  ],
+  [{ activities: { pin: { guard: "pins-guard", window: 0 } } }, 'The option activities["pin"].window is 0, want whole seconds of at least 1.'],
   [{ prefix: 7 }, "The option prefix is 7, want a string."],
   [{ warn: "console" }, 'The option warn is "console", want a function.'],
   [{ urls: { "posts-guard": "posts-guard" } }, 'The option urls["posts-guard"] is "posts-guard", want an address with https:.'],
   [{ urls: { "posts-guard": "ftp://host/" } }, 'The option urls["posts-guard"] is "ftp://host/", want an address with https:.'],
   [
     { urls: { "post-guard": "https://host/" } },
-    'The option urls["post-guard"] is for the guard of no known activity. Do you mean "posts-guard"?',
+    'The option urls["post-guard"] names no guard of the option activities. Do you mean "posts-guard"?',
   ],
   [
     { urls: { "pobs-guard": "https://host/" } }, // near posts-guard and pins-guard, too
-    'The option urls["pobs-guard"] is for the guard of no known activity. Do you mean "jobs-guard"?',
+    'The option urls["pobs-guard"] names no guard of the option activities. Do you mean "jobs-guard"?',
   ],
-  [{ urls: { "no-such-guard": "https://host/" } }, 'The option urls["no-such-guard"] is for the guard of no known activity.'],
-  [{ urls: { __proto__: null, constructor: "https://host/" } }, 'The option urls["constructor"] is for the guard of no known activity.'],
+  [{ urls: { "no-such-guard": "https://host/" } }, 'The option urls["no-such-guard"] names no guard of the option activities.'],
+  [{ urls: { __proto__: null, constructor: "https://host/" } }, 'The option urls["constructor"] names no guard of the option activities.'],
   [
     { tiemout: 5000 },
-    "The option tiemout is not known, want one of client, urls, prefix, onOutage, timeout, attempts, decisionTimeout, warn.",
+    "The option tiemout is not known, want one of activities, client, urls, prefix, onOutage, timeout, attempts, decisionTimeout, warn.",
   ],
 ];
 
 for (const [options, message] of bad) {
   test(`the constructor refuses ${JSON.stringify(options)}`, () => {
     assert.throws(
-      () => new Guards(options as Options),
+      () => new Guards({ activities, ...options } as Options),
       (error) => error instanceof ConfigurationError && error.message === message && error.guard === undefined,
     );
   });
@@ -44,7 +57,7 @@ for (const [options, message] of bad) {
 
 test("each option has a default, and undefined means the default", () => {
   new Guards();
-  new Guards({ timeout: undefined, attempts: undefined, urls: undefined, warn: undefined, client: undefined });
+  new Guards({ activities: undefined, timeout: undefined, attempts: undefined, urls: undefined, warn: undefined, client: undefined });
   new Guards({ timeout: 2 ** 31 - 1 });
   new Guards({ timeout: 1300, attempts: 1, prefix: "dev-", onOutage: "deny", urls: { "posts-guard": "https://host/" } });
 });

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Guards, type GuardsError } from "@cric-talk/guards";
+import { activities } from "./activities.js";
 import { startGuard } from "./thread.js";
 
 /** OVERLOAD=full tries all of them, which takes minutes. The others take longer than the timeout of a call. */
@@ -13,7 +14,7 @@ for (const { checks, delay, way } of bursts.flatMap((burst) => ["Invoke", "URL"]
     const { client, url } = await startGuard(t, delay);
     const warnings: GuardsError[] = [];
     const urls: Record<string, string> = way === "URL" ? { "posts-guard": url } : {};
-    const guards = new Guards({ client, urls, warn: (error) => warnings.push(error) });
+    const guards = new Guards({ activities, client, urls, warn: (error) => warnings.push(error) });
     const decisions = await Promise.all(Array.from({ length: checks }, () => guards.check("create_post", { userId: "u1" })));
     assert.deepEqual(warnings, []);
     assert.equal(decisions.filter((decision) => decision.allowed).length, 10);

@@ -5,6 +5,7 @@ import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { InvokeCommand, LambdaClient, type LambdaClientConfig } from "@aws-sdk/client-lambda";
 import { Guards, type GuardsError, type Options } from "@cric-talk/guards";
+import { activities } from "./activities.js";
 import { between, duration, Lambda, limited, ok, timeoutOf, until } from "./lambda.js";
 
 const user = { userId: "u1" };
@@ -20,7 +21,7 @@ function oneSocket(t: TestContext, lambda: Lambda, options: Options & { warnings
   t.after(() => httpAgent.destroy());
   const requestHandler = { httpAgent, ...handler } as NonNullable<LambdaClientConfig["requestHandler"]>;
   const client = new LambdaClient({ region: "eu-west-1", endpoint: lambda.url, credentials, requestHandler });
-  const guards = new Guards({ client, warn: (error) => warnings?.push(error), ...quick, ...rest });
+  const guards = new Guards({ activities, client, warn: (error) => warnings?.push(error), ...quick, ...rest });
   return { client, guards };
 }
 
@@ -125,7 +126,7 @@ test("a handler that does not use Node's sockets gets the request unchanged", as
   const requestHandler = { handle, httpHandlerConfigs: () => ({}), updateHttpClientConfig: () => {} } as never;
   const client = new LambdaClient({ region: "eu-west-1", credentials, requestHandler });
   const urls = { "rooms-guard": "https://host/" };
-  const guards = new Guards({ client, urls, attempts: 1, warn: () => {} });
+  const guards = new Guards({ activities, client, urls, attempts: 1, warn: () => {} });
   for (const activity of ["create_post", "create_room"] as const) {
     assert.equal((await guards.check(activity, user)).outage?.message.endsWith("did not answer: late"), true);
   }

@@ -1,12 +1,20 @@
 // The compiler checks this file: each line after @ts-expect-error must be an error.
 import type { Response } from "express";
-import { type Activity, type Decision, Guards, type Reason } from "@cric-talk/guards";
+import { type Activities, type Activity, type Decision, Guards, type Reason } from "@cric-talk/guards";
 import { limit } from "@cric-talk/guards/express";
+import { GuardsStore } from "@cric-talk/guards/express-rate-limit";
+import { limit as fastifyLimit } from "@cric-talk/guards/fastify";
+import { limit as honoLimit } from "@cric-talk/guards/hono";
+import { activities } from "./activities.js";
 
-export async function types(guards: Guards): Promise<string> {
+const photo = { guard: "photos-guard", activity: "upload_photo" };
+const user = { userId: "u1" };
+const by = { userId: () => "u1" };
+
+export async function types(guards: Guards<typeof activities>): Promise<string> {
   await guards.check("create_post", { userId: "u1" });
-  await guards.check({ guard: "photos-guard", activity: "upload_photo" }, { userId: "u1" });
-  // @ts-expect-error The activity is not known.
+  await guards.check(photo, user);
+  // @ts-expect-error The activity is not in the list.
   await guards.check("create_pots", { userId: "u1" });
   // @ts-expect-error The user is missing.
   await guards.check("create_post", {});
@@ -14,17 +22,81 @@ export async function types(guards: Guards): Promise<string> {
   await guards.check("create_post", { userId: "u1", teir: "premium" });
   // @ts-expect-error A release needs a receipt.
   await guards.release("create_post", { userId: "u1" });
+  // @ts-expect-error The activity is not in the list.
+  await guards.ready("create_post", "create_pots");
   // @ts-expect-error The value is not known.
   new Guards({ onOutage: "open" });
+  // @ts-expect-error An entry has no guard.
+  new Guards({ activities: { create_post: { window: 60 } } });
 
   limit(guards, "create_post", { userId: (request) => request.get("x-user") });
   limit(guards, "create_post", { userId: () => "u1", refused: (_, __, response: Response) => void response.end() });
   // @ts-expect-error The user is missing.
   limit(guards, "create_post", {});
 
-  const activity: Activity = "pin";
+  const activity: Activity<typeof activities> = "pin";
   const decision: Decision = await guards.status(activity, { userId: "u1" });
   const reason: Reason = decision.reason;
   const left: number | undefined = decision.remaining;
   return guards.guarded("create_post", { userId: "u1" }, (d) => `${d.reason} ${reason} ${left}`);
+}
+
+/** The middleware of each framework takes the activities of the list that its guards have, or of a stand-in. */
+export function middleware(guards: Guards<typeof activities>, standIn: Pick<Guards<typeof activities>, "check">): void {
+  limit(guards, photo, by);
+  fastifyLimit(guards, "create_post", by);
+  fastifyLimit(guards, photo, by);
+  honoLimit(guards, "create_post", by);
+  honoLimit(guards, photo, by);
+  // @ts-expect-error The activity is not in the list.
+  limit(guards, "create_pots", by);
+  // @ts-expect-error The activity is not in the list.
+  fastifyLimit(guards, "create_pots", by);
+  // @ts-expect-error The activity is not in the list.
+  honoLimit(guards, "create_pots", by);
+  limit(standIn, "create_post", by);
+  // @ts-expect-error The activity is not in the list.
+  limit(standIn, "create_pots", by);
+  limit({ check: async (activity: string) => ({ activity }) as Decision }, "upload_photo", by);
+  const store: GuardsStore = new GuardsStore(guards, "create_post");
+  void store.resetKey("u1");
+  new GuardsStore(guards, photo);
+  // @ts-expect-error The activity is not in the list.
+  new GuardsStore(guards, "create_pots");
+}
+
+/** Without a list, a call must name its guard. */
+export async function without(): Promise<void> {
+  for (const guards of [new Guards(), new Guards({}), new Guards({ prefix: "dev-" })]) {
+    await guards.check(photo, user);
+    limit(guards, photo, by);
+    // @ts-expect-error There is no list.
+    await guards.check("create_post", user);
+    // @ts-expect-error There is no list.
+    limit(guards, "create_post", by);
+  }
+}
+
+/** A list that the compiler can't see has any name. */
+export async function parsed(text: string): Promise<void> {
+  const untyped = new Guards({ activities: JSON.parse(text) });
+  await untyped.ready("create_post", photo);
+  limit(untyped, "create_post", by);
+  new GuardsStore(untyped, "create_post");
+  const list: Activities = JSON.parse(text);
+  const guards = new Guards({ activities: list });
+  await guards.ready("create_post", photo);
+  limit(guards, "create_post", by);
+  new GuardsStore(guards, "create_post");
+}
+
+/** A function can ask for guards that know what it needs. */
+export async function parts(guards: Guards<typeof activities>): Promise<void> {
+  const post = (some: Guards<Pick<typeof activities, "create_post">>) => some.check("create_post", user);
+  await post(guards);
+  const none = new Guards();
+  // @ts-expect-error There is no list.
+  await post(none);
+  const unlisted = (some: Guards) => some.check(photo, user);
+  await unlisted(guards);
 }

@@ -4,9 +4,10 @@ import { Agent } from "node:http";
 import { test } from "node:test";
 import { LambdaClient } from "@aws-sdk/client-lambda";
 import { Guards } from "@cric-talk/guards";
+import { activities } from "./activities.js";
 import { between, duration, forever, Lambda, limited, ok, quick, type Received, type Reply, timeoutOf, until } from "./lambda.js";
 
-function byURL(lambda: Lambda, options = {}): Guards {
+function byURL(lambda: Lambda, options = {}): Guards<typeof activities> {
   return lambda.guards({ urls: { "posts-guard": `${lambda.url}/some/path?b=2&a=1` }, ...options });
 }
 

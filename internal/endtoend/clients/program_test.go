@@ -36,6 +36,13 @@ func install(t testing.TB, file, source string) program {
 		if strings.Contains(source, "@cric-talk/guards") {
 			modules = testkit.Package(t, "typescript", "node_modules")
 		}
+		list, err := os.ReadFile(filepath.Join(root, "activities", "activities.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "activities.json"), list, 0o600); err != nil {
+			t.Fatal(err)
+		}
 		return program{dir: dir, run: []string{node(t, dir, modules), path}}
 	case ".py":
 		python := testkit.Client(t, "venv/bin/python")

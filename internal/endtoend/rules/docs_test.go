@@ -42,7 +42,7 @@ func TestTheReadmesOfTheClientsListEachOption(t *testing.T) {
 		option                         *regexp.Regexp
 		least                          int
 	}{
-		{"typescript", "src/options.ts", "export interface Options {", "\n}", typescript, 8},
+		{"typescript", "src/options.ts", "export interface Options<A extends Activities = Activities> {", "\n}", typescript, 9},
 		{"typescript", "src/middleware.ts", "interface", "\n}", typescript, 6},
 		{"python", "src/guards/_base.py", "def __init__(", ") -> None:", python, 8},
 		{"python", "src/guards/asgi.py", "def __init__(", ") -> None:", python, 4},

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -58,7 +59,8 @@ func typeScriptDriver(t *testing.T) []string {
 }
 
 // node returns a command that runs a program. Node looks for modules next to the
-// program, so the program is in a folder with a link to the installed package.
+// program, so the program is in a folder with a link to the installed package. It
+// finds the list of this repository's activities there, too.
 func node(t testing.TB, source []byte) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -69,11 +71,15 @@ func node(t testing.TB, source []byte) []string {
 	if err != nil {
 		testkit.Skip(t, "Node is not installed")
 	}
-	program := filepath.Join(dir, "program.mjs")
-	if err := os.WriteFile(program, source, 0o600); err != nil {
-		t.Fatal(err)
+	list := fileOf(t, filepath.Join(root, "activities", "activities.json"))
+	for name, content := range map[string][]byte{
+		"program.mjs": source, "activities.js": slices.Concat([]byte("export const activities = "), list), "package.json": []byte(`{"type": "module"}`),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return []string{node, program}
+	return []string{node, filepath.Join(dir, "program.mjs")}
 }
 
 func pythonDriver(t *testing.T) []string {
