@@ -6,7 +6,7 @@ import { Breaker } from "./breaker.js";
 import { type Call, type Event, newCall } from "./call.js";
 import { Credentials } from "./credentials.js";
 import type { CallOptions, CheckArgs, Decision, ReleaseArgs, StatusArgs, UserArgs } from "./decision.js";
-import { GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
+import { ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
 import { failure } from "./failure.js";
 import { type Options, type Settings, settings } from "./options.js";
 import { checkSignal, repeat } from "./repeat.js";
@@ -128,12 +128,12 @@ export class Guards<out A extends Activities = {}> {
   /**
    * Asks each guard once, to find mistakes when the app starts: all guards of the option `activities`, or those of the
    * named activities. It counts nothing. It throws the first guard's error, also an OutageError. With neither a list nor
-   * names, it throws a ValidationError.
+   * names, it throws a ConfigurationError.
    */
   async ready(...only: Activity<A>[]): Promise<void> {
     const { known } = this.#settings;
     const asked: readonly Activity[] = only.length > 0 ? only : [...known.keys()];
-    if (asked.length === 0) throw new ValidationError(`no guard is known: ${passList}, or name each guard: ready({ guard, activity })`);
+    if (asked.length === 0) throw new ConfigurationError(`no guard is known: ${passList}, or name each guard: ready({ guard, activity })`);
     const guards = new Map<string, Place>();
     for (const activity of asked) {
       const place = find(activity, known);

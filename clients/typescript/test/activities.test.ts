@@ -58,7 +58,7 @@ for (const options of [{}, { activities: undefined }, { activities: {} }]) {
     for (const call of [guards.check("upload_photo" as never, user), guards.ready("upload_photo" as never)]) {
       await assert.rejects(call, { name: "ValidationError", message });
     }
-    await assert.rejects(guards.ready(), { name: "ValidationError", message: `no guard is known: ${pass}, or name each guard: ready({ guard, activity })` });
+    await assert.rejects(guards.ready(), { name: "ConfigurationError", message: `no guard is known: ${pass}, or name each guard: ready({ guard, activity })` });
     assert.equal(lambda.requests.length, 0);
   });
 }

@@ -126,8 +126,10 @@ func TestDelayedQueueFitsItsFunction(t *testing.T) {
 	worker := tmpl.functions()["DelayedJobsFunction"].Properties
 	queue := tmpl.Resources["DelayedQueue"].Properties
 	timeout := cmp.Or(worker.Timeout, tmpl.Globals.Function.Timeout)
-	if queue.VisibilityTimeout < 6*timeout || timeout < 1 {
-		t.Errorf("the VisibilityTimeout of DelayedQueue is %d s, want at least 6 times the function's Timeout of %d s, as Lambda's documentation recommends", queue.VisibilityTimeout, timeout)
+	visibility, _ := queue.VisibilityTimeout.(uint64)
+	hidden := int(visibility) //nolint:gosec // at most 43,200
+	if hidden < 6*timeout || timeout < 1 {
+		t.Errorf("the VisibilityTimeout of DelayedQueue is %d s, want at least 6 times the function's Timeout of %d s, as Lambda's documentation recommends", hidden, timeout)
 	}
 	if to := queue.RedrivePolicy; to.Target != "DelayedDeadLetterQueue.Arn" || to.MaxReceiveCount < 5 {
 		t.Errorf("the RedrivePolicy of DelayedQueue is %+v, want the dead-letter queue after at least 5 receives", to)
@@ -135,7 +137,7 @@ func TestDelayedQueueFitsItsFunction(t *testing.T) {
 	// delayed-jobs.md: a consumer remembers a job for half an hour. A second copy can fail until its last receive and then get
 	// the last place ahead.
 	ahead := app.Jobs.Activities[0].Limit.Rates()[0].Ahead
-	if last := ahead + time.Duration(queue.RedrivePolicy.MaxReceiveCount*queue.VisibilityTimeout)*time.Second; last > 30*time.Minute {
+	if last := ahead + time.Duration(queue.RedrivePolicy.MaxReceiveCount*hidden)*time.Second; last > 30*time.Minute {
 		t.Errorf("a second copy of a job can come %v later, want at most half an hour", last)
 	}
 	dead := tmpl.Resources["DelayedDeadLetterQueue"].Properties
@@ -205,7 +207,7 @@ type properties struct {
 	} `yaml:"Events"`
 
 	// These belong to a queue. Times are in seconds.
-	VisibilityTimeout      int  `yaml:"VisibilityTimeout"`
+	VisibilityTimeout      any  `yaml:"VisibilityTimeout"` // a number, or a parameter
 	MessageRetentionPeriod int  `yaml:"MessageRetentionPeriod"`
 	SqsManagedSseEnabled   bool `yaml:"SqsManagedSseEnabled"`
 	RedrivePolicy          struct {

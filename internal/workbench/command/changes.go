@@ -1,8 +1,11 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os/exec"
+	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
 
@@ -20,6 +23,27 @@ func openProject(folder string, guards limits.Guards) (*scaffold.Project, error)
 		err = hint{err, "in place of guards, write go run ./cmd/guards, which has the limits of this file"}
 	}
 	return project, err
+}
+
+// write writes changes to a project. The first delayed queue of a project needs
+// modules that its go.sum does not have yet.
+func (c session) write(ctx context.Context, p *scaffold.Project, changes []scaffold.Change) error {
+	if err := p.Write(changes); err != nil || !scaffold.NeedModules(changes) {
+		return err
+	}
+	return c.tidy(ctx, p.Dir)
+}
+
+// tidy completes go.mod and go.sum of a project.
+func (c session) tidy(ctx context.Context, dir string) error {
+	c.note("fetching modules with go mod tidy")
+	cmd := exec.CommandContext(ctx, "go", "mod", "tidy")
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return hint{fmt.Errorf("go mod tidy: %w\n%s", err, strings.TrimSpace(string(out))), "the files are written; when the cause is mended, run go mod tidy in " + dir}
+	}
+	return nil
 }
 
 // A changedFile is one that a command wrote, or would write.

@@ -1,6 +1,9 @@
 package command
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
 type generateCommand struct {
 	Check bool   `help:"Write nothing. If a file is stale, the exit status is 2."`
@@ -17,7 +20,7 @@ generated" and "end generated" change. go generate runs it, too. Examples:
   go run ./cmd/guards generate --check`
 }
 
-func (c *generateCommand) Run(con session) (err error) {
+func (c *generateCommand) Run(ctx context.Context, con session) (err error) {
 	project, err := openProject(c.Dir, con.guards)
 	if err != nil {
 		return err
@@ -25,7 +28,7 @@ func (c *generateCommand) Run(con session) (err error) {
 	defer func() { err = errors.Join(err, project.Close()) }()
 	changes, err := project.Stale()
 	if err == nil && !c.Check {
-		err = project.Write(changes)
+		err = con.write(ctx, project, changes)
 	}
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
@@ -72,8 +71,7 @@ func (c *initCommand) Run(ctx context.Context, con session) (err error) {
 		if err := scaffold.Create(dir, changes); err != nil {
 			return err
 		}
-		con.note("fetching modules with go mod tidy")
-		if err := tidy(ctx, dir); err != nil {
+		if err := con.tidy(ctx, dir); err != nil {
 			return err
 		}
 	}
@@ -158,15 +156,4 @@ func checkout(folder string) string {
 		at = filepath.Dir(at)
 	}
 	return ""
-}
-
-// tidy completes go.mod and writes go.sum.
-func tidy(ctx context.Context, dir string) error {
-	cmd := exec.CommandContext(ctx, "go", "mod", "tidy")
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return hint{fmt.Errorf("go mod tidy: %w\n%s", err, strings.TrimSpace(string(out))), "the files are written; when the cause is mended, run go mod tidy in " + dir}
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -43,7 +44,7 @@ type addition struct {
 	Files    []changedFile `json:"files"`
 }
 
-func (c *newCommand) Run(con session) (err error) {
+func (c *newCommand) Run(ctx context.Context, con session) (err error) {
 	r, err := c.request()
 	if err != nil {
 		return err
@@ -61,7 +62,7 @@ func (c *newCommand) Run(con session) (err error) {
 		return err
 	}
 	if !c.DryRun {
-		if err := project.Write(changes); err != nil {
+		if err := con.write(ctx, project, changes); err != nil {
 			return err
 		}
 	}

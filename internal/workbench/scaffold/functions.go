@@ -106,6 +106,12 @@ func missing(folder fs.FS, functions []function) (changes []Change, err error) {
 	return changes, err
 }
 
+// NeedModules reports whether changes import packages that no function of the project
+// imported before: those of the queue.
+func NeedModules(changes []Change) bool {
+	return slices.ContainsFunc(changes, func(c Change) bool { return c.New && c.File == "functions/delayed-jobs/main.go" })
+}
+
 func exists(folder fs.FS, file string) bool {
 	_, err := fs.Stat(folder, file)
 	return err == nil
