@@ -8,26 +8,25 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards"
 )
 
 // documented holds the lines that docs/policies.md shows for limits.go.
-var documented = []limits.Activity{
+var documented = []guards.Activity{
 	// begin
-	{Name: "create_post", Limit: policy.Must("10/1m")},
-	{Name: "pin", Limit: policy.Must("log 100/12h"), Label: "12-hour pins"},
-	{Name: "ingest", Limit: policy.Must("sliding 50/1h")},
-	{Name: "send_message", Limit: policy.Must("bucket 1/5s keep 1h")},
-	{Name: "create_post", Limit: policy.Must("bucket 10/1m burst 15")},
-	{Name: "update_member_role", Limit: policy.Must("reservoir 10/10s ahead 15m")},
-	{Name: "create_post", Limit: policy.Must("minute: 10/1m, day: 200/1d")},
+	{Name: "create_post", Limit: guards.Limit("10/1m")},
+	{Name: "pin", Limit: guards.Limit("log 100/12h"), Label: "12-hour pins"},
+	{Name: "ingest", Limit: guards.Limit("sliding 50/1h")},
+	{Name: "send_message", Limit: guards.Limit("bucket 1/5s keep 1h")},
+	{Name: "create_post", Limit: guards.Limit("bucket 10/1m burst 15")},
+	{Name: "update_member_role", Limit: guards.Limit("reservoir 10/10s ahead 15m")},
+	{Name: "create_post", Limit: guards.Limit("minute: 10/1m, day: 200/1d")},
 	// end
 }
 
 func TestDocumentedLimits(t *testing.T) {
 	for _, a := range documented {
-		g := limits.Guard{Name: "g", Message: "m", Activities: []limits.Activity{a}}
+		g := guards.Guard{Name: "g", Message: "m", Activities: []guards.Activity{a}}
 		if err := g.Validate(); err != nil {
 			t.Errorf("%s, %v: %v", a.Name, a.Limit, err)
 		}

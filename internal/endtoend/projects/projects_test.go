@@ -106,16 +106,45 @@ func TestAProjectBuildsTestsAndRefuses(t *testing.T) {
 	p.write(t, "limits/limits.go", page)
 	p.wants(t, 0, `the table of limits`, "make generate")
 
-	for _, tt := range []struct{ old, with, want string }{
-		{`"videos-guard"`, `"photos-guard"`, `two guards have the name photos-guard: give each guard a name of its own`},
-		{`"upload_video"`, `"upload_photo"`, `videos-guard, activity "upload_photo": photos-guard has an activity of this name; give each activity a name of its own`},
-		{`"9/1h"`, `"9/1d"`, `videos-guard, activity "upload_video": tier "pro": window of "9/1d" is 1d, want 1h as in "2/1h"`},
-		{`"videos-guard"`, `"movies-guard"`, `functions/videos-guard is the function of no guard in limits/limits.go: give a guard the Name "videos-guard", or delete the folder`},
-		{`"2/1h"`, `"2/1x"`, `limit is "2/1x"`},
-	} {
-		p.write(t, "limits/limits.go", strings.Replace(page, tt.old, tt.with, 1))
-		p.wants(t, 1, regexp.QuoteMeta(tt.want), "go run ./cmd/guards generate")
-		p.wants(t, 2, regexp.QuoteMeta(tt.want), "make test")
+	// The list as a whole is wrong, then a function, then a text.
+	p.write(t, "limits/limits.go", strings.Replace(page, `"videos-guard"`, `"photos-guard"`, 1))
+	const twice = `two guards have the name photos-guard: give each guard a name of its own`
+	p.wants(t, 1, twice, "go run ./cmd/guards generate")
+	p.wants(t, 2, twice, "make test")
+	p.write(t, "limits/limits.go", strings.Replace(page, `"videos-guard"`, `"movies-guard"`, 1))
+	p.wants(t, 1, `functions/videos-guard is the function of no guard in limits/limits.go: give a guard the Name "videos-guard", or delete the folder`, "go run ./cmd/guards generate")
+	p.write(t, "limits/limits.go", strings.Replace(page, `"2/1h"`, `"2/1x"`, 1))
+	p.wants(t, 1, `limit is "2/1x"(.*\n)*.*limits.go:\d+`, "go run ./cmd/guards generate")
+}
+
+// The commands of docs/projects.md work in their order.
+func TestTheStepsOfTheDocumentWork(t *testing.T) {
+	t.Parallel()
+	root, err := testkit.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, p := project{root}, project{filepath.Join(t.TempDir(), "my-guards")}
+	ran := 0
+	for _, block := range regexp.MustCompile("(?s)\n *```sh\n(.*?)\n *```").FindAllStringSubmatch(here.read(t, "docs/projects.md"), -1) {
+		for line := range strings.Lines(block[1]) {
+			switch line = strings.TrimSpace(line); {
+			case strings.HasPrefix(line, "go run ./cmd/guards init "):
+				here.wants(t, 0, "next: cd ", strings.Replace(line, "../my-guards", p.dir, 1))
+			case strings.HasPrefix(line, "go run ./cmd/guards check "):
+				p.wants(t, 1, "6 +refused", line)
+			case strings.HasPrefix(line, "go run ./cmd/guards new "), strings.HasPrefix(line, "make test"), line == "make generate":
+				p.wants(t, 0, "", line)
+			case strings.HasPrefix(line, "cd "), line == "go mod tidy":
+			case line == "make deploy-local", strings.HasPrefix(line, "go get "): // make tour runs the first; the second needs the network
+			default:
+				t.Errorf("docs/projects.md has the command %s, and this test does not know how to run it", line)
+			}
+			ran++
+		}
+	}
+	if ran < 12 {
+		t.Errorf("docs/projects.md has %d commands, want more", ran)
 	}
 }
 
@@ -129,7 +158,7 @@ func TestTheSameLimitsGiveTheSameFunctions(t *testing.T) {
 	}
 	ours := project{root}
 	p.write(t, "limits/limits.go", ours.read(t, "limits/limits.go"))
-	p.wants(t, 0, `functions/jobs-guard/main.go`, "rm -r functions limits/limits_test.go && go run ./cmd/guards generate")
+	p.wants(t, 0, `fetching modules with go mod tidy(.*\n)*.*functions/jobs-guard/main.go`, "rm -r functions limits/limits_test.go && go run ./cmd/guards generate")
 
 	own := regexp.MustCompile(`(?s)  # make release adds the version.*?\n\n`) // this repository is an application, too
 	skeleton := regexp.MustCompile(`(?s)^.*?\nMetadata:\n`)
@@ -146,36 +175,37 @@ func TestTheSameLimitsGiveTheSameFunctions(t *testing.T) {
 	}
 	for _, function := range []string{"posts-guard", "jobs-guard", "delayed-jobs", "cleanup"} {
 		t.Run(function, func(t *testing.T) {
-			const list = "go list -tags=lambda.norpc,nethttpomithttp2 -deps ./functions/"
-			want, _ := ours.run(t, list+function)
-			got, _ := p.run(t, list+function)
-			if diff := cmp.Diff(want, strings.ReplaceAll(got, "my-guards/", "github.com/cric-talk/guards/")); sorted(want) != sorted(got) {
+			if diff := cmp.Diff(ours.packages(t, function), p.packages(t, function)); diff != "" {
 				t.Errorf("packages (-this repository +project):\n%s", diff)
 			}
-			theirs := p.build(t, function)
-			size, want64 := sizeOf(t, theirs), sizeOf(t, lambdatest.Build(t, "./functions/"+function))
-			if 100*max(size-want64, want64-size) > want64 {
-				t.Errorf("the program has %d bytes, want those of this repository, %d, and 1 %% more or less", size, want64)
+			here, there := lambdatest.Build(t, "./functions/"+function), p.build(t, function)
+			if want, got := sizeOf(t, here), sizeOf(t, there); 100*max(got-want, want-got) > want {
+				t.Errorf("the program has %d bytes, want those of this repository, %d, and at most 1 %% more or less", got, want)
 			}
 			if strings.HasSuffix(function, "-guard") {
-				sameAnswers(t, function, lambdatest.Build(t, "./functions/"+function), theirs)
+				sameAnswers(t, function, here, there)
 			}
 		})
 	}
 }
 
-// sorted returns the packages of a list in their order, with the same names in both projects.
-func sorted(list string) string {
-	lines := strings.Split(strings.ReplaceAll(list, "my-guards/", "github.com/cric-talk/guards/"), "\n")
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
+// packages lists what a function links. The project's own packages have the names of this repository's.
+func (p project) packages(t *testing.T, function string) []string {
+	t.Helper()
+	out, status := p.run(t, "go list -tags=lambda.norpc,nethttpomithttp2 -deps ./functions/"+function)
+	if status != 0 {
+		t.Fatal(out)
+	}
+	list := strings.Fields(strings.ReplaceAll(out, "my-guards/", "github.com/cric-talk/guards/"))
+	slices.Sort(list)
+	return list
 }
 
 // build compiles a function of the project as package lambdatest compiles those of this repository.
 func (p project) build(t *testing.T, function string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), function)
-	flags := strings.ReplaceAll(strings.Join(lambdatest.Flags, "' '"), "=-s -w", "=-s -w")
+	flags := strings.Join(lambdatest.Flags, "' '")
 	p.wants(t, 0, "^$", "CGO_ENABLED=0 go build -o "+binary+" '"+flags+"' ./functions/"+function)
 	return binary
 }

@@ -36,8 +36,12 @@ var trials = []trial{
 	{begins: "go run ./cmd/guards replay "},
 	{begins: "gzip -c docs/traffic/"},
 	{begins: "go run ./cmd/guards verify "},
+	{begins: "go run ./cmd/guards init ", notRun: "it makes a project; internal/endtoend/projects follows it"},
+	{begins: "cd ../my-guards", notRun: "internal/endtoend/projects follows it"},
+	{begins: "go get github.com/cric-talk/guards@latest", notRun: "it needs the network"},
+	{begins: "make deploy-local", notRun: "make tour runs it"},
 	{begins: "go run ./cmd/guards generate", notRun: "it changes a checkout; generate.txtar runs it"},
-	{begins: "go run ./cmd/guards new ", notRun: "it changes a checkout; internal/workbench/scaffold follows docs/extending.md"},
+	{begins: "go run ./cmd/guards new ", notRun: "it changes a checkout; internal/endtoend/projects follows docs/projects.md, and internal/workbench/scaffold docs/extending.md"},
 	{begins: "go run ./cmd/guards serve", notRun: "the other snippets run while it runs"},
 	{begins: "go run ./cmd/guards erase ", status: wrongUse}, // it asks for confirmation, and no person can answer
 	{begins: "aws lambda invoke --function-name posts-guard ", posts: 10},
