@@ -117,6 +117,43 @@ func TestAProjectBuildsTestsAndRefuses(t *testing.T) {
 	p.wants(t, 1, `limit is "2/1x"(.*\n)*.*limits.go:\d+`, "go run ./cmd/guards generate")
 }
 
+// After go get of a newer version, guards generate carries over what an older generator wrote, and keeps what people wrote.
+func TestAnOlderProjectIsCarriedOver(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	const own = "  OwnTopic:\n    Type: AWS::SNS::Topic\n"
+	fresh := map[string]string{}
+	for _, file := range []string{"template.yaml", "README.md", "activities/activities.ts", "activities/activities.py", "activities/activities.go", "activities/activities.json"} {
+		text := p.read(t, file)
+		old := regexp.MustCompile(`(?s)(begin generated: \w+[^\n]*\n).*?(\n[^\n]*end generated)`).ReplaceAllString(text, "${1}  Older: {}${2}")
+		if strings.HasPrefix(file, "activities/") {
+			old = strings.Replace(text, "upload_photo", "photo_upload", 1)
+		}
+		if file == "template.yaml" {
+			old = strings.Replace(old, "  # end generated: resources\n", "  # end generated: resources\n"+own, 1)
+			text = strings.Replace(text, "  # end generated: resources\n", "  # end generated: resources\n"+own, 1)
+		}
+		fresh[file] = text
+		p.write(t, file, strings.Replace(old, "\n", "\n# By hand.\n", 1))
+	}
+	event, program := `{"userId": "u2", "activity": "upload_photo", "count": 2}`, "// By hand.\n"+p.read(t, "functions/photos-guard/main.go")
+	p.write(t, "functions/photos-guard/event.json", event)
+	p.write(t, "functions/photos-guard/main.go", program)
+	p.wants(t, 0, "template.yaml +the functions", "go run ./cmd/guards generate")
+	for file, text := range fresh {
+		if !strings.HasPrefix(file, "activities/") { // these are generated as a whole
+			text = strings.Replace(text, "\n", "\n# By hand.\n", 1)
+		}
+		if diff := cmp.Diff(text, p.read(t, file)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", file, diff)
+		}
+	}
+	if p.read(t, "functions/photos-guard/event.json") != event || p.read(t, "functions/photos-guard/main.go") != program {
+		t.Error("a function's files are not as a person wrote them")
+	}
+	p.wants(t, 0, "nothing is stale", "make test")
+}
+
 // The commands of docs/projects.md work in their order.
 func TestTheStepsOfTheDocumentWork(t *testing.T) {
 	t.Parallel()
