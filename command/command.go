@@ -4,6 +4,7 @@ package command
 
 import (
 	"os"
+	"time"
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/workbench/command"
@@ -11,4 +12,4 @@ import (
 
 // Main runs the command that the arguments of the process name, and ends the process
 // with its exit status. It never returns.
-func Main(all []guards.Guard) { os.Exit(command.Main(all)) }
+func Main(all []guards.Guard) { os.Exit(command.Main(all, time.Now)) }

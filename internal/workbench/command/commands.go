@@ -167,7 +167,11 @@ func hasEmpty(v reflect.Value) bool {
 
 // Main runs the command that the arguments of the process name, for a project
 // with these guards. It returns the exit status.
-func Main(guards limits.Guards) int { return program(terminal(guards)) }
+func Main(guards limits.Guards, now func() time.Time) int {
+	c := terminal(guards)
+	c.now = now
+	return program(c)
+}
 
 // program runs the command that the process's arguments name. The first Ctrl-C or
 // SIGTERM asks it to stop, and a second one ends the process at once.

@@ -18,7 +18,7 @@ var pinned = time.Unix(1_700_000_058, 0).UTC()
 func atPinned() time.Time { return pinned }
 
 func TestMain(m *testing.M) {
-	testscript.Main(tests{m}, map[string]func(){"guards": scripted, "aws": fakeAWS, "go": fakeGo})
+	testscript.Main(tests{m}, map[string]func(){"guards": script, "aws": fakeAWS, "go": fakeGo})
 }
 
 // fakeGo stands for the go command, which downloads modules. It fails if GO_FAILS is

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -12,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	"github.com/cric-talk/guards/internal/testkit/scripted"
 	"github.com/cric-talk/guards/limits"
 )
 
@@ -28,29 +28,20 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, p)
 }
 
-// scripted runs the program with the clock of a script, which the script sets
-// in the variable NOW. GUARDS can name a file of JSON with the guards that the
-// program was built from. By default, they are those of this project. The program
-// itself does not read these variables.
-func scripted() {
-	guards := limits.All
-	if file := os.Getenv("GUARDS"); file != "" {
-		guards = nil
-		text, err := os.ReadFile(file)
-		if err == nil {
-			err = json.Unmarshal(text, &guards)
-		}
-		if err != nil {
-			panic(err)
-		}
+// script runs the program of this project or, if GUARDS_PROGRAM names one, the
+// program of another project with the same limits.
+func script() {
+	program := os.Getenv("GUARDS_PROGRAM")
+	if program == "" {
+		scripted.Main(limits.All, Main)
 	}
-	now, err := time.Parse(time.RFC3339, os.Getenv("NOW"))
-	if err != nil {
+	cmd := exec.Command(program, os.Args[1:]...) //nolint:noctx // the script ends it
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err := cmd.Run()
+	if err != nil && cmd.ProcessState == nil {
 		panic(err)
 	}
-	c := terminal(guards)
-	c.now = func() time.Time { return now }
-	os.Exit(program(c))
+	os.Exit(cmd.ProcessState.ExitCode())
 }
 
 // scripts returns the parameters of scripts: the clock, the variables that the
@@ -70,7 +61,7 @@ func scripts(more ...string) testscript.Params {
 			env.Vars = append(env.Vars,
 				"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true",
 				"AWS_ENDPOINT_URL_DYNAMODB="+endpoint, "TABLE_NAME="+table,
-				"NOW="+pinned.Format(time.RFC3339),
+				"NOW="+pinned.Format(time.RFC3339), "GUARDS_PROGRAM="+os.Getenv("GUARDS_PROGRAM"),
 				"GORACE=atexit_sleep_ms=0", // without it, each command sleeps a second at its end
 			)
 			env.Vars = append(env.Vars, more...)
