@@ -39,8 +39,8 @@ type Guard = limits.Guard
 // activity of the same name.
 //
 //	Name       1 to 36 characters, each a to z or _; the first and the last are letters
-//	Limit      the ordinary limit, for callers whose tier is not in Tiers
-//	Tiers      the limits of certain plans; may be empty
+//	Limit      the ordinary limit, for callers whose tier has no limit of its own
+//	Tiers      limits of certain plans; may be empty
 //	Label      the limit in words for users, such as 12-hour pins; may be empty
 //	Unlimited  never counted; then Limit and Tiers must be empty
 type Activity = limits.Activity

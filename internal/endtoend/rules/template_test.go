@@ -127,7 +127,7 @@ func TestDelayedQueueFitsItsFunction(t *testing.T) {
 	queue := tmpl.Resources["DelayedQueue"].Properties
 	timeout := cmp.Or(worker.Timeout, tmpl.Globals.Function.Timeout)
 	visibility, _ := queue.VisibilityTimeout.(uint64)
-	hidden := int(visibility) //nolint:gosec // at most 43,200
+	hidden := int(visibility)
 	if hidden < 6*timeout || timeout < 1 {
 		t.Errorf("the VisibilityTimeout of DelayedQueue is %d s, want at least 6 times the function's Timeout of %d s, as Lambda's documentation recommends", hidden, timeout)
 	}

@@ -35,7 +35,7 @@ func script() {
 	if program == "" {
 		scripted.Main(limits.All, Main)
 	}
-	cmd := exec.Command(program, os.Args[1:]...) //nolint:noctx // the script ends it
+	cmd := exec.Command(program, os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err := cmd.Run()
 	if err != nil && cmd.ProcessState == nil {

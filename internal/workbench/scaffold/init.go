@@ -45,7 +45,7 @@ func Init(name string, r Request, from Origin) ([]Change, error) {
 // Create writes the files of a new project into a folder, which need not exist. If the
 // folder has one of them already, or if one can't be written, it writes none.
 func Create(dir string, changes []Change) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // like any folder of sources, people may share it
 		return err
 	}
 	root, err := os.OpenRoot(dir)
