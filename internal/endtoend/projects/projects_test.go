@@ -102,7 +102,7 @@ func TestAProjectBuildsTestsAndRefuses(t *testing.T) {
 	p.write(t, "limits/limits.go", strings.Replace(page, `"5/1m"`, `"50/1m"`, 1))
 	p.wants(t, 2, `stale`, "make test")
 	p.wants(t, 0, `the table of limits`, "make generate")
-	p.wants(t, 2, `photos-guard, upload_photo: "5/1m"`, "make test")
+	p.wants(t, 2, `upload_photo in limits.go is\n *photos-guard: "50/1m", (.*\n)*.*change promised in limits_test.go`, "make test")
 	p.write(t, "limits/limits.go", page)
 	p.wants(t, 0, `the table of limits`, "make generate")
 

@@ -78,7 +78,10 @@ func goProgram(t testing.TB, source []byte) []string {
 		t.Fatal(err)
 	}
 	_, requires, _ := strings.Cut(string(fileOf(t, filepath.Join(root, "go.mod"))), "\n")
-	module := "module example\n" + requires + "\nrequire github.com/cric-talk/guards v0.0.0\nreplace github.com/cric-talk/guards => " + here + "\n"
+	if err := os.CopyFS(filepath.Join(dir, "activities"), os.DirFS(filepath.Join(here, "activities"))); err != nil {
+		t.Fatal(err)
+	}
+	module := "module example.com/app\n" + requires + "\nrequire github.com/cric-talk/guards v0.0.0\nreplace github.com/cric-talk/guards => " + here + "\n"
 	for name, content := range map[string][]byte{
 		"main.go": source, "go.mod": []byte(module), "go.sum": fileOf(t, filepath.Join(root, "go.sum")),
 	} {
@@ -116,8 +119,11 @@ func TestTheCommandsThatInstallAClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "activities"), os.DirFS(filepath.Join(here, "activities"))); err != nil {
+		t.Fatal(err)
+	}
 	for name, content := range map[string]string{
-		"post.go": program[1], "go.mod": "module app\n", "go.sum": string(fileOf(t, filepath.Join(root, "go.sum"))),
+		"post.go": program[1], "go.mod": "module example.com/app\n", "go.sum": string(fileOf(t, filepath.Join(root, "go.sum"))),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)

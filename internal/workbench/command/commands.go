@@ -104,6 +104,9 @@ func run(ctx context.Context, args []string, c session) int {
 		err = cmp.Or(checkEmpty(command), checkTwice(command))
 	}
 	if err == nil {
+		err = c.guards.Validate()
+	}
+	if err == nil {
 		err = explain(command, command.Run())
 	}
 	if err != nil && ctx.Err() != nil { // the command failed because it was interrupted

@@ -14,8 +14,8 @@ type generateCommand struct {
 func (generateCommand) Help() string {
 	return `The command writes what follows from limits.go: the parts of template.yaml, the
 table of limits, the lists of activities for the app's client, and the missing
-folders of functions. In a file with other text, only lines between "begin
-generated" and "end generated" change. go generate runs it, too. Examples:
+folders of functions. In the template and in a page with the table, it replaces
+only the lines between "begin generated" and "end generated". Examples:
   go run ./cmd/guards generate
   go run ./cmd/guards generate --check`
 }

@@ -18,11 +18,11 @@ import (
 type initCommand struct {
 	Dir      string            `arg:"" name:"folder" help:"The folder of the project, such as my-guards. It is made if it does not exist."`
 	Guard    string            `required:"" placeholder:"NAME" help:"The first guard, such as photos-guard."`
-	Activity string            `required:"" placeholder:"NAME" help:"What its users do, such as upload_photo."`
+	Activity string            `required:"" placeholder:"NAME" help:"What your users do, such as upload_photo."`
 	Limit    string            `required:"" placeholder:"TEXT" help:"How often, such as 5/1m."`
-	Tier     map[string]string `mapsep:"none" placeholder:"NAME=LIMIT" help:"The limit of a tier, such as premium=20/1m. Can be repeated."`
+	Tier     map[string]string `mapsep:"none" placeholder:"NAME=LIMIT" help:"The limit of a plan (a tier), such as premium=20/1m. Can be repeated."`
 	Module   string            `placeholder:"PATH" help:"The module of the project, such as example.com/my-guards. Default: the folder's name."`
-	Replace  string            `placeholder:"FOLDER" help:"Take Guards from a checkout in place of a published version. Default: the checkout that you are in, if this program was built there."`
+	Replace  string            `placeholder:"FOLDER" help:"Take Guards from this checkout in place of a published version. A program without a version takes the checkout that you are in."`
 	DryRun   bool              `help:"List the files, and write nothing."`
 	JSON     bool              `name:"json" help:"Print one JSON document."`
 }
@@ -31,8 +31,8 @@ func (initCommand) Help() string {
 	return `The command makes a project of your own that requires Guards: your limits on one
 page, a Lambda function for each guard, the stack for SAM, and a command line that
 knows your limits. At the end it runs go mod tidy, which downloads modules. Examples:
-  guards init my-guards --guard photos-guard --activity upload_photo --limit 5/1m
-  guards init . --guard sms-guard --activity send_code --limit "minute: 1/1m, day: 10/1d"`
+  guards init ../my-guards --guard photos-guard --activity upload_photo --limit 5/1m
+  guards init . --guard sms-guard --activity send_code --limit "minute: bucket 1/1m, day: 10/1d"`
 }
 
 // A newProject is what the command did, as JSON.
@@ -54,6 +54,9 @@ func (c *initCommand) Run(ctx context.Context, con session) (err error) {
 	}
 	if r.Activity.Tiers, err = parseTiers(c.Tier); err != nil {
 		return err
+	}
+	if inside := checkout(filepath.Dir(dir)); inside != "" {
+		return fmt.Errorf("the folder %s lies in a checkout of Guards, want one outside, such as %s", c.Dir, filepath.Join(filepath.Dir(inside), filepath.Base(dir)))
 	}
 	from, err := c.origin(dir)
 	if err != nil {
@@ -85,6 +88,9 @@ func (c *initCommand) Run(ctx context.Context, con session) (err error) {
 	if c.DryRun {
 		con.note("nothing was written, because of --dry-run")
 		return nil
+	}
+	if from.Replace != "" {
+		con.note("the project builds only beside " + from.Replace + ", because go.mod takes Guards from there")
 	}
 	most, _ := r.Activity.Limit.Quota()
 	con.note(fmt.Sprintf("next: cd %s && go run ./cmd/guards check %s --user u1 --times %d", c.Dir, c.Activity, most+1))

@@ -14,7 +14,7 @@ import (
 
 type newCommand struct {
 	Words  []string          `arg:"" name:"guard> <activity> <limit" help:"A new guard such as photos-guard, what its users do, such as upload_photo, and the limit, such as 5/1m. With --guard, only the activity and the limit."`
-	Guard  string            `name:"guard" placeholder:"NAME" help:"Add the activity to this guard, which exists."`
+	Guard  string            `name:"guard" placeholder:"NAME" help:"Add the activity to an existing guard."`
 	Tier   map[string]string `mapsep:"none" placeholder:"NAME=LIMIT" help:"The limit of a tier, such as premium=20/1m. Can be repeated."`
 	Dir    string            `default:"." placeholder:"FOLDER" help:"The project, or a folder in it. Default: the current folder."`
 	DryRun bool              `help:"Show the changes, and write nothing."`
@@ -22,13 +22,13 @@ type newCommand struct {
 }
 
 func (newCommand) Help() string {
-	return `The command changes files of a project and nothing else: limits.go and what
-follows from it. It knows the limits that it was built from: after a change of
-limits.go, write go run ./cmd/guards in place of guards. See the changes with git
-diff, then run make test. Quote a limit that contains a space. Examples:
+	return `The command changes limits.go, its test and the generated files. See the changes
+with git diff, then run make test. An installed program is out of date after a
+change of limits.go: write go run ./cmd/guards in place of guards. Quote a limit
+that contains a space. Examples:
   guards new photos-guard upload_photo 5/1m
   guards new photos-guard upload_photo 5/1m --tier premium=20/1m
-  guards new sms-guard send_code "minute: 1/1m, day: 10/1d"
+  guards new sms-guard send_code "minute: bucket 1/1m, day: 10/1d"
   guards new --guard posts-guard share_post 5/1m
   guards new photos-guard upload_photo 5/1m --dry-run`
 }

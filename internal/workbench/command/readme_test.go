@@ -62,7 +62,7 @@ type snippet struct {
 }
 
 var (
-	fenced = regexp.MustCompile("(?s)```(?:sh|bash|shell|console)\n(.*?)\n```(?:\n\n```(?:text|json)\n(.*?)\n```)?")
+	fenced = regexp.MustCompile("(?s)\n```(?:sh|bash|shell|console)\n(.*?)\n```(?:\n\n```(?:text|json)\n(.*?)\n```)?")
 	inline = regexp.MustCompile("`((?:go run ./cmd/guards|aws) [^`]+)`")
 )
 

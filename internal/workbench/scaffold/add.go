@@ -100,7 +100,7 @@ func validName(guard string) error {
 // check refuses a request that does not fit the guards.
 func (p *Project) check(r Request) error {
 	if other, _, taken := p.guards.Activity(r.Activity.Name); taken {
-		return fmt.Errorf("%s is already an activity of %s; to change its limit, edit %s", r.Activity.Name, other.Name, limitsFile)
+		return fmt.Errorf("%s is already an activity of %s; to change its limit, edit %s and %s", r.Activity.Name, other.Name, limitsFile, promisesFile)
 	}
 	_, exists := p.guards.Named(r.Guard)
 	switch {
