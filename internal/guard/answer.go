@@ -71,6 +71,9 @@ func (a *Answer) appendFields(o *object) {
 	if d.Waiting != 0 {
 		o.int("enqueued", d.Waiting)
 	}
+	if d.Crossed != 0 {
+		o.int("crossed", d.Crossed)
+	}
 	if d.LimitedBy != "" {
 		o.string("limitedBy", d.LimitedBy)
 	}
@@ -111,6 +114,9 @@ func appendLimits(o *object, limits []policy.Reading) {
 		one.int("remaining", l.Remaining)
 		one.int("waitTime", l.Wait.Milliseconds())
 		one.int("resetAt", l.ResetAt)
+		if l.Crossed != 0 {
+			one.int("crossed", l.Crossed)
+		}
 		each[i] = one.end()
 	}
 	o.rawArray("limits", each...)

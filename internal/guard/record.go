@@ -165,10 +165,29 @@ func figures(a Answer) []metrics.Value {
 	if a.Op == Check && outcome(a) == "Allowed" && nearLimit {
 		values = append(values, metrics.Value{Name: "NearLimit", Count: 1})
 	}
+	values = crossed(values, "Crossed80", 80, d)
+	values = crossed(values, "Crossed100", 100, d)
 	if d.Requests == 0 && d.Outage == nil && d.Limit != 0 { // the memory refused; if Limit is 0, a place was presented
 		values = append(values, metrics.Value{Name: "CacheRefusals", Count: 1})
 	}
 	return values
+}
+
+// crossed appends the number of d's limits whose count the check raised to this share.
+func crossed(values []metrics.Value, name string, percent int64, d *ratelimit.Decision) []metrics.Value {
+	n := int64(0)
+	if len(d.Each) == 0 && d.Crossed == percent {
+		n = 1
+	}
+	for _, l := range d.Each {
+		if l.Crossed == percent {
+			n++
+		}
+	}
+	if n == 0 {
+		return values
+	}
+	return append(values, metrics.Value{Name: name, Count: n})
 }
 
 // outcome returns the name of the metric that counts a check.

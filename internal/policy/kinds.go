@@ -38,12 +38,13 @@ type Kind struct {
 	options   []string // the options that the text form takes
 	once      bool     // at most one limit of this kind in a policy
 	anyWindow bool     // limits with different windows can share a count
+	crosses   bool     // the count only rises within a window, so it crosses a share of the limit once; see Reading.Crossed
 }
 
 // kinds lists every way to limit. A new kind is a new file and an entry here.
 var kinds = []Kind{
 	{
-		Name: "fixed", make: makeFixed,
+		Name: "fixed", make: makeFixed, crosses: true,
 		Examples: []string{"10/1m", "1/3ms", "3/9ms", "9/26ms", "100/1h", "1000/1h"},
 	},
 	{

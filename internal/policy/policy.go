@@ -59,8 +59,9 @@ type Policy struct {
 
 // A limit is one part of a policy.
 type limit struct {
-	rate Rate
-	kind kind
+	rate    Rate
+	kind    kind
+	crosses bool // see Kind
 }
 
 // A Reading is what callers are told about a state.
@@ -74,6 +75,7 @@ type Reading struct {
 	WindowKey int64         // floor(now / window), or the next one if a clock that is ahead has begun it; 0 for a bucket, a log or several limits
 	Wait      time.Duration // how long until the actions asked about fit, if nobody else acts; 0: they fit now
 	At        int64         // the receipt of actions counted now: pass it to Undo
+	Crossed   int64         // 80 or 100 if these actions raised Used to that share of Limit, see [Policy.Cross]; else 0
 	Each      []Reading     // one for each limit, if the policy has several
 }
 
@@ -184,6 +186,38 @@ func (p Policy) Read(now, n int64, s State) Reading {
 	r := each[binding]
 	r.At, r.Each = at, each
 	return r
+}
+
+// Cross returns r, the figures right after n actions were counted, with Crossed set
+// in it and in each limit: 100 if the n actions raised Used to the limit, otherwise 80
+// if they raised it to 80 % of the limit, rounded up. Only a fixed window has it, so at
+// most one request in a window crosses each share, if none gives back.
+//
+// For example, with 10/1m: one action that raises Used from 7 to 8 has 80, three that
+// raise it from 7 to 10 have 100, and one that raises it from 8 to 9 has 0.
+func (p Policy) Cross(n int64, r Reading) Reading {
+	if len(r.Each) == 0 && p.limits[0].crosses {
+		r.Crossed = r.share(n)
+	}
+	for i, l := range p.limits[:len(r.Each)] {
+		if each := &r.Each[i]; l.crosses {
+			each.Crossed = each.share(n)
+			if each.Name == r.Name {
+				r.Crossed = each.Crossed
+			}
+		}
+	}
+	return r
+}
+
+// share returns the highest share of the limit that n of the actions in Used reached.
+func (r Reading) share(n int64) int64 {
+	for _, percent := range []int64{100, 80} {
+		if least := (r.Limit*percent + 99) / 100; r.Used-n < least && least <= r.Used {
+			return percent
+		}
+	}
+	return 0
 }
 
 // plausible returns r with each figure limited to its range. A figure is out of

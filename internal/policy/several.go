@@ -42,7 +42,7 @@ func newPolicy(rates []Rate) (Policy, error) {
 		if err != nil {
 			return Policy{}, err
 		}
-		p.limits[i] = limit{r, made}
+		p.limits[i] = limit{r, made, k.crosses}
 		p.most = min(p.most, made.read(0, 0, nil).Limit)
 		if _, ok := made.(queue); ok {
 			p.queue = &p.limits[i]
