@@ -181,10 +181,11 @@ func Instead(code policy.Policy, text string) (policy.Policy, error) {
 	if err != nil {
 		return p, err
 	}
-	if err := policy.Share(code, p); err != nil {
-		return policy.Policy{}, fmt.Errorf("a live limit keeps the kind and the window of the code's limit: %w", err)
+	p, err = p.OptionsOf(code)
+	if err != nil {
+		return policy.Policy{}, fmt.Errorf("a live limit keeps the kind, the window and the cost of the code's limit: %w", err)
 	}
-	return p.OptionsOf(code), nil
+	return p, nil
 }
 
 // empty reports whether the override changes nothing.

@@ -30,7 +30,11 @@ func TestOptionsOf(t *testing.T) {
 		{"20/1m", "10/1m", "20/1m"},
 		{"b: 2/1m, a: bucket 1/2s", "a: bucket 1/5s keep 1h, b: 1/1m", "b: 2/1m, a: bucket 1/2s keep 1h"},
 	} {
-		if got := Must(tt.p).OptionsOf(Must(tt.q)).String(); got != tt.want {
+		p, err := Must(tt.p).OptionsOf(Must(tt.q))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.String(); got != tt.want {
 			t.Errorf("%q with the options of %q is %q, want %q", tt.p, tt.q, got, tt.want)
 		}
 	}

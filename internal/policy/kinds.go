@@ -44,20 +44,20 @@ type Kind struct {
 // kinds lists every way to limit. A new kind is a new file and an entry here.
 var kinds = []Kind{
 	{
-		Name: "fixed", make: makeFixed, crosses: true,
-		Examples: []string{"10/1m", "1/3ms", "3/9ms", "9/26ms", "100/1h", "1000/1h"},
+		Name: "fixed", make: makeFixed, options: []string{"cost"}, crosses: true,
+		Examples: []string{"10/1m", "1/3ms", "3/9ms", "9/26ms", "100/1h", "1000/1h", "9/26ms cost 2", "7/26ms cost 2"},
 	},
 	{
-		Name: "bucket", make: makeBucket, options: []string{"burst", "keep"}, anyWindow: true,
-		Examples: []string{"bucket 10/1m burst 15", "bucket 1/5s keep 1h", "bucket 1/3ms", "bucket 3/9ms burst 2", "bucket 1/10ms burst 3"},
+		Name: "bucket", make: makeBucket, options: []string{"burst", "keep", "cost"}, anyWindow: true,
+		Examples: []string{"bucket 10/1m burst 15", "bucket 1/5s keep 1h", "bucket 1/3ms", "bucket 3/9ms burst 2", "bucket 1/10ms burst 3", "bucket 3/9ms burst 7 cost 3"},
 	},
 	{
-		Name: "log", make: makeLog, once: true,
-		Examples: []string{"log 100/12h", "log 1/3ms", "log 3/9ms", "log 9/26ms", "log 60/12h"},
+		Name: "log", make: makeLog, options: []string{"cost"}, once: true,
+		Examples: []string{"log 100/12h", "log 1/3ms", "log 3/9ms", "log 9/26ms", "log 60/12h", "log 9/26ms cost 2"},
 	},
 	{
-		Name: "sliding", make: makeSliding,
-		Examples: []string{"sliding 50/1h", "sliding 1/3ms", "sliding 3/9ms", "sliding 9/26ms", "sliding 1000/1d"},
+		Name: "sliding", make: makeSliding, options: []string{"cost"},
+		Examples: []string{"sliding 50/1h", "sliding 1/3ms", "sliding 3/9ms", "sliding 9/26ms", "sliding 1000/1d", "sliding 9/26ms cost 2"},
 	},
 	{
 		Name: "reservoir", make: makeReservoir, options: []string{"ahead"}, once: true,
@@ -87,7 +87,11 @@ type Rate struct {
 	Burst  int64         // bucket: actions at once, 1 to 1,000,000; else 0
 	Ahead  time.Duration // reservoir: how far ahead it gives places, as Window or 0; else 0
 	Keep   time.Duration // bucket: how long an idle item is kept at least, as Window or 0; else 0
+	Cost   int64         // how much of Limit (bucket: of Burst) one action takes, 2 or more; 0: one. A reservoir has none
 }
+
+// cost returns how much of the limit one action takes.
+func (r Rate) cost() int64 { return max(1, r.Cost) }
 
 // million is the highest limit and burst. Together with longestWindow it keeps
 // products within 64 bits.
@@ -110,7 +114,7 @@ const mostRequests = 10_000
 func (r Rate) checkPace() error {
 	most := mostRequests * r.Window.Milliseconds() / IDsKept.Milliseconds()
 	switch {
-	case r.Limit <= most:
+	case r.Limit/r.cost() <= most:
 		return nil
 	case most == 0:
 		return fmt.Errorf("window is %s, want at least %s, because the item keeps an id for each request of the last %s",

@@ -42,8 +42,8 @@ func TestParseErrors(t *testing.T) {
 
 		{"10/1m burst 5", `"burst" is not an option of a fixed limit; a bucket limit has it, as in bucket 10/1m burst 15`},
 		{"bucket 10/1m ahead 5m", `"ahead" is not an option of a bucket limit; a reservoir limit has it, as in reservoir 10/10s ahead 15m`},
-		{"bucket 10/1m bust 5", `"bust" is not an option of a bucket limit; want burst or keep`},
-		{"10/1m 5", `"5" is not an option of a fixed limit; it has none`},
+		{"bucket 10/1m bust 5", `"bust" is not an option of a bucket limit; want burst or keep or cost`},
+		{"10/1m 5", `"5" is not an option of a fixed limit; want cost`},
 		{"a: 10/1m b: 5/1h", `"b:" is not an option of a fixed limit; a comma separates limits, as in minute: 10/1m, day: 200/1d`},
 		{"bucket 10/1m burst 5 burst 6", `option burst is repeated`},
 		{"bucket 10/1m burst", `option burst has no value`},

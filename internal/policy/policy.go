@@ -64,7 +64,29 @@ type limit struct {
 	crosses bool // see Kind
 }
 
-// A Reading is what callers are told about a state.
+// take, undo and read do what the methods of the kind do, in actions: the kind counts
+// in units, of which an action takes as many as its cost.
+func (l *limit) take(now, n int64, seed uint64, s State) (Update, bool) {
+	return l.kind.take(now, n*l.rate.cost(), seed, s)
+}
+
+func (l *limit) undo(now, at, n int64, s State) (Update, bool) {
+	if n > million/l.rate.cost() {
+		return Update{}, false
+	}
+	return l.kind.undo(now, at, n*l.rate.cost(), s)
+}
+
+func (l *limit) read(now, n int64, s State) Reading {
+	cost := l.rate.cost()
+	r := l.kind.read(now, n*cost, s)
+	if cost > 1 {
+		r.Limit, r.Used, r.Remaining = r.Limit/cost, (max(0, r.Used)+cost-1)/cost, max(0, r.Remaining)/cost
+	}
+	return r
+}
+
+// A Reading is what callers are told about a state. Its figures are in actions.
 type Reading struct {
 	Name      string        // the limit that these figures are about, if the policy has several; else empty
 	Limit     int64         // actions per window; for a bucket its burst
@@ -130,7 +152,7 @@ func (p Policy) Take(now, n int64, seed uint64, s State) (Update, bool) {
 	now = p.latest(now, parts)
 	var whole Update
 	for i, l := range p.limits {
-		u, ok := l.kind.take(now, n, seed, parts[i])
+		u, ok := l.take(now, n, seed, parts[i])
 		if !ok {
 			return Update{}, false
 		}
@@ -155,7 +177,7 @@ func (p Policy) Undo(now, at, n int64, s State) (Update, bool) {
 	whole := Update{ByID: true}
 	for _, l := range p.limits {
 		mine := l.mine(s)
-		if u, ok := l.kind.undo(now, at, n, mine); ok {
+		if u, ok := l.undo(now, at, n, mine); ok {
 			whole.add(l, u, mine)
 		}
 	}
@@ -173,7 +195,7 @@ func (p Policy) Read(now, n int64, s State) Reading {
 	parts := p.parts(s)
 	binding, at := 0, p.latest(now, parts)
 	for i, l := range p.limits {
-		each[i] = l.kind.read(at, n, parts[i])
+		each[i] = l.read(at, n, parts[i])
 		if each[i].Wait > 0 {
 			each[i].Wait += millis(at - now)
 		}
@@ -188,32 +210,39 @@ func (p Policy) Read(now, n int64, s State) Reading {
 	return r
 }
 
-// Cross returns r, the figures right after n actions were counted, with Crossed set
-// in it and in each limit: 100 if the n actions raised Used to the limit, otherwise 80
-// if they raised it to 80 % of the limit, rounded up. Only a fixed window has it, so at
-// most one request in a window crosses each share, if none gives back.
+// Cross returns r, the figures of s right after n actions were counted, with Crossed set
+// in it and in each limit: 100 if the n actions raised what is counted to the limit,
+// otherwise 80 if they raised it to 80 % of the limit, rounded up. Only a fixed window
+// has it, so at most one request in a window crosses each share, if none gives back.
 //
-// For example, with 10/1m: one action that raises Used from 7 to 8 has 80, three that
-// raise it from 7 to 10 have 100, and one that raises it from 8 to 9 has 0.
-func (p Policy) Cross(n int64, r Reading) Reading {
-	if len(r.Each) == 0 && p.limits[0].crosses {
-		r.Crossed = r.share(n)
-	}
-	for i, l := range p.limits[:len(r.Each)] {
-		if each := &r.Each[i]; l.crosses {
-			each.Crossed = each.share(n)
-			if each.Name == r.Name {
-				r.Crossed = each.Crossed
+// For example, with 10/1m: one action that raises the count from 7 to 8 has 80, three
+// that raise it from 7 to 10 have 100, and one that raises it from 8 to 9 has 0.
+func (p Policy) Cross(n int64, s State, r Reading) Reading {
+	for i := range p.limits {
+		l := &p.limits[i]
+		switch {
+		case !l.crosses:
+		case len(r.Each) == 0:
+			r.Crossed = l.crossed(n, r, s)
+		default:
+			r.Each[i].Crossed = l.crossed(n, r.Each[i], l.mine(s))
+			if r.Each[i].Name == r.Name {
+				r.Crossed = r.Each[i].Crossed
 			}
 		}
 	}
 	return r
 }
 
-// share returns the highest share of the limit that n of the actions in Used reached.
-func (r Reading) share(n int64) int64 {
+// crossed returns the highest share of the limit that n actions reached. It compares
+// units: with mixed costs, rounded actions could reach a share twice, or never.
+func (l *limit) crossed(n int64, r Reading, s State) int64 {
+	cost, units := l.rate.cost(), r.Used
+	if cost > 1 {
+		units = l.kind.read(r.At, 0, s).Used
+	}
 	for _, percent := range []int64{100, 80} {
-		if least := (r.Limit*percent + 99) / 100; r.Used-n < least && least <= r.Used {
+		if least := (l.rate.Limit*percent + 99) / 100; units-n*cost < least && least <= units {
 			return percent
 		}
 	}
@@ -279,10 +308,10 @@ func (p Policy) Waiting(now, readyAt int64, s State) int64 {
 	return p.queue.kind.(queue).waiting(now, readyAt, p.queue.mine(s))
 }
 
-// single returns the kind of a policy that has one limit.
-func (p Policy) single() (kind, bool) {
+// single returns the limit of a policy that has only one.
+func (p Policy) single() (*limit, bool) {
 	if len(p.limits) == 1 {
-		return p.limits[0].kind, true
+		return &p.limits[0], true
 	}
 	return nil, false
 }

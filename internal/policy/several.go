@@ -43,7 +43,11 @@ func newPolicy(rates []Rate) (Policy, error) {
 			return Policy{}, err
 		}
 		p.limits[i] = limit{r, made, k.crosses}
-		p.most = min(p.most, made.read(0, 0, nil).Limit)
+		most := p.limits[i].read(0, 0, nil).Limit
+		if most == 0 {
+			return Policy{}, fmt.Errorf("cost is %d, want at most the %d that one action can take", r.Cost, made.read(0, 0, nil).Limit)
+		}
+		p.most = min(p.most, most)
 		if _, ok := made.(queue); ok {
 			p.queue = &p.limits[i]
 			p.most = 1
@@ -117,15 +121,20 @@ func (p Policy) Each() []Policy {
 // For example, bucket 10/1m burst 15 with the limit 20 is bucket 20/1m burst 30.
 func (p Policy) WithLimit(n int64) (Policy, error) {
 	r := p.limits[0].rate
+	n *= r.cost()
 	r.Limit, r.Burst = n, (r.Burst*n+r.Limit-1)/r.Limit
 	return Parse(r.text())
 }
 
-// OptionsOf returns p with the options ahead and keep of q, unless p sets them
-// itself. A burst is never taken. P and q must share a count, see [Share].
+// OptionsOf returns p with the options ahead, keep and cost of q, unless p sets them
+// itself. A burst is never taken. It returns an error if the two can't share a count,
+// see [Share], or if the cost is above a limit.
 //
 // For example, bucket 1/2s with those of bucket 1/5s keep 1h is bucket 1/2s keep 1h.
-func (p Policy) OptionsOf(q Policy) Policy {
+func (p Policy) OptionsOf(q Policy) (Policy, error) {
+	if err := share(q, p, false); err != nil {
+		return Policy{}, err
+	}
 	theirs := make(map[string]Rate, len(q.limits))
 	for _, r := range q.Rates() {
 		theirs[r.Name] = r
@@ -134,8 +143,10 @@ func (p Policy) OptionsOf(q Policy) Policy {
 	for i, r := range rates {
 		rates[i].Ahead = cmp.Or(r.Ahead, theirs[r.Name].Ahead)
 		rates[i].Keep = cmp.Or(r.Keep, theirs[r.Name].Keep)
+		rates[i].Cost = cmp.Or(r.Cost, theirs[r.Name].Cost)
 	}
-	return must(newPolicy(rates))
+	p, err := newPolicy(rates)
+	return p, cmp.Or(err, Share(q, p))
 }
 
 // AtOnce returns p without places in later windows. It refuses what p delays. A
@@ -159,10 +170,14 @@ func (p Policy) Skip(readyAt int64, s State) State {
 // error that names each reason why they cannot. The tiers of one activity count
 // in the same items, and so do a limit and the live limit that replaces it.
 //
-// Both policies must have the same limits by name, each of the same kind and
-// with the same window. Only the windows of buckets may differ. For example,
-// 10/1m shares with 20/1m, but not with 10/1h or bucket 10/1m.
-func Share(a, b Policy) error {
+// Both policies must have the same limits by name, each of the same kind, with the
+// same window and the same cost. Only the windows of buckets may differ. For example,
+// 10/1m shares with 20/1m, but not with 10/1h, bucket 10/1m or 10/1m cost 2: a
+// release by another cost would give back more than its check took.
+func Share(a, b Policy) error { return share(a, b, true) }
+
+// share is Share. Unless costs is set, a limit of b without a cost may have any.
+func share(a, b Policy, costs bool) error {
 	if len(a.limits) != len(b.limits) {
 		return fmt.Errorf("%q has %s and %q has %d, want the same limits, because they share a count", a, count(len(a.limits)), b, len(b.limits))
 	}
@@ -186,6 +201,8 @@ func Share(a, b Policy) error {
 			problems = append(problems, fmt.Errorf("%s counts in another way than %s%q, with which it shares a count; did you mean %q?", what, in, a, meant.text()))
 		case our.Window != l.rate.Window && !k.anyWindow:
 			problems = append(problems, fmt.Errorf("window of %s is %s, want %s as in %q, with which it shares a count", what, span(l.rate.Window), span(our.Window), a))
+		case our.Cost != l.rate.Cost && (costs || l.rate.Cost != 0):
+			problems = append(problems, fmt.Errorf("cost of %s is %d, want %d as in %q, with which it shares a count", what, l.rate.cost(), our.cost(), a))
 		}
 	}
 	return errors.Join(problems...)

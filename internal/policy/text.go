@@ -17,6 +17,7 @@ import (
 //	burst 15   bucket: how many actions can come at once; default: the actions
 //	keep 1h    bucket: how long an idle item is kept at least
 //	ahead 15m  reservoir: how far ahead it gives places; default: not at all
+//	cost 5     all others: how much of the limit (bucket: of the burst) one action takes; default: 1
 //
 // A window and the values of keep and ahead are a whole number and a unit: ms, s,
 // m, h or d. Commas separate several limits, each with a name before a colon.
@@ -82,6 +83,9 @@ func (r Rate) text() string {
 	}
 	if r.Keep != 0 {
 		b.WriteString(" keep " + span(r.Keep))
+	}
+	if r.Cost != 0 {
+		b.WriteString(" cost " + strconv.FormatInt(r.Cost, 10))
 	}
 	return b.String()
 }
@@ -149,6 +153,7 @@ var optionValues = map[string]string{
 	"burst": "1 to 1000000",
 	"ahead": "1ms to 366d (units ms, s, m, h, d)",
 	"keep":  "1ms to 366d (units ms, s, m, h, d)",
+	"cost":  "1 to 1000000",
 }
 
 // setOption sets an option. It reports whether the option accepts the value.
@@ -163,6 +168,13 @@ func (r *Rate) setOption(option, value string) bool {
 	case "keep":
 		r.Keep = parseSpan(value)
 		return r.Keep > 0
+	case "cost":
+		r.Cost = whole(value, million)
+		if r.Cost == 1 {
+			r.Cost = 0
+			return true
+		}
+		return r.Cost > 0
 	}
 	return false
 }

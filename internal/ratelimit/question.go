@@ -154,7 +154,7 @@ func (v *view) found(kept Kept, done bool, sent amount) Decision {
 	}
 	d := v.decision(sent.of(note), readyAt)
 	if done && d.At != 0 { // the state is as this attempt left it, without what others counted later
-		d.Reading = v.Policy.Cross(d.Granted, d.Reading)
+		d.Reading = v.Policy.Cross(d.Granted, v.state, d.Reading)
 	}
 	if !done && (!v.Fresh || d.At != v.write.Now) {
 		d.At = 0 // it may have been counted at another time, so there is no receipt
