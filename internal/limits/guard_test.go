@@ -26,11 +26,12 @@ func TestValidateRefuses(t *testing.T) {
 		`tier is "a|b", want 1 to 36`:      {Name: "a", Limit: ten, Tiers: Tiers{"a|b": ten}},
 		`tier "t" has no limit`:            {Name: "a", Limit: ten, Tiers: Tiers{"t": policy.Policy{}}},
 		`did you mean "10/2m"?`:            {Name: "a", Limit: ten, Tiers: Tiers{"t": policy.Must("log 10/2m")}},
-		`window of "10/1h" is 1h`:          {Name: "a", Limit: ten, Tiers: Tiers{"t": policy.Must("10/1h")}},
-		`has 1 limit and "x: 10/1m, y`:     {Name: "a", Limit: ten, Tiers: Tiers{"t": policy.Must("x: 10/1m, y: 10/1h")}},
-		`has no limit named "x"`:           {Name: "a", Limit: policy.Must("y: 1/1m, z: 1/1h"), Tiers: Tiers{"t": policy.Must("x: 1/1m, z: 1/1h")}},
-		`"a: 1/1m, b: log 1/1h" counts`:    {Name: "a", Limit: policy.Must("a: 1/1m, b: 1/1h"), Tiers: Tiers{"t": policy.Must("a: 1/1m, b: log 1/1h")}},
-		`tier "u": window of "log 10/1h"`:  {Name: "a", Limit: policy.Must("log 9/1m"), Tiers: Tiers{"t": policy.Must("log 8/1m"), "u": policy.Must("log 10/1h")}},
+		`tier "t": cost of "10/1m" is 1, want 2 as in "20/1m cost 2"`: {Name: "a", Limit: policy.Must("20/1m cost 2"), Tiers: Tiers{"t": ten}},
+		`window of "10/1h" is 1h`:                                     {Name: "a", Limit: ten, Tiers: Tiers{"t": policy.Must("10/1h")}},
+		`has 1 limit and "x: 10/1m, y`:                                {Name: "a", Limit: ten, Tiers: Tiers{"t": policy.Must("x: 10/1m, y: 10/1h")}},
+		`has no limit named "x"`:                                      {Name: "a", Limit: policy.Must("y: 1/1m, z: 1/1h"), Tiers: Tiers{"t": policy.Must("x: 1/1m, z: 1/1h")}},
+		`"a: 1/1m, b: log 1/1h" counts`:                               {Name: "a", Limit: policy.Must("a: 1/1m, b: 1/1h"), Tiers: Tiers{"t": policy.Must("a: 1/1m, b: log 1/1h")}},
+		`tier "u": window of "log 10/1h"`:                             {Name: "a", Limit: policy.Must("log 9/1m"), Tiers: Tiers{"t": policy.Must("log 8/1m"), "u": policy.Must("log 10/1h")}},
 	} {
 		if err := (Guard{Name: "g", Message: "m", Activities: []Activity{a}}).Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want an error that contains %s", a, err, want)

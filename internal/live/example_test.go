@@ -29,6 +29,6 @@ func Example() {
 	fmt.Printf("%s in the code, %s now\n", code.Limit, now.Limit)
 	// Output:
 	// <nil>
-	// ingest: a live limit keeps the kind and the window of the code's limit: "20/1h" counts in another way than "sliding 50/1h", with which it shares a count; did you mean "sliding 20/1h"?
+	// ingest: a live limit keeps the kind, the window and the cost of the code's limit: "20/1h" counts in another way than "sliding 50/1h", with which it shares a count; did you mean "sliding 20/1h"?
 	// 10/1m in the code, 20/1m now
 }

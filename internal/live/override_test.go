@@ -60,13 +60,13 @@ func TestSet(t *testing.T) {
 
 func TestSetRefuses(t *testing.T) {
 	for _, tt := range []struct{ activity, tier, limit, want string }{
-		{"create_post", "", "20/1h", `create_post: a live limit keeps the kind and the window of the code's limit: window of "20/1h" is 1h, want 1m`},
-		{"create_post", "gold", "20/1h", `create_post: tier "gold": a live limit keeps the kind and the window of the code's limit: window of "20/1h" is 1h, want 1m`},
+		{"create_post", "", "20/1h", `create_post: a live limit keeps the kind, the window and the cost of the code's limit: window of "20/1h" is 1h, want 1m`},
+		{"create_post", "gold", "20/1h", `create_post: tier "gold": a live limit keeps the kind, the window and the cost of the code's limit: window of "20/1h" is 1h, want 1m`},
 		{"create_post", "", "0/1m", `create_post: limit is "0/1m": actions are "0"`},
 		{"create_post", "", "20/1m burst 5", `"burst" is not an option of a fixed limit`},
 		{"create_post", "", "minute: 20/1m, day: 99/1d", `has 1 limit and "minute: 20/1m, day: 99/1d" has 2`},
 		{"ingest", "", "20/1m", `did you mean "sliding 20/1m"?`},
-		{"ingest", "", "log 80/1h", `a live limit keeps the kind and the window of the code's limit: "log 80/1h" counts in another way than "sliding 50/1h"`},
+		{"ingest", "", "log 80/1h", `a live limit keeps the kind, the window and the cost of the code's limit: "log 80/1h" counts in another way than "sliding 50/1h"`},
 		{"pin", "", "50/12h", `did you mean "log 50/12h"?`},
 		{"pin", "", "log 101/12h", "limit is 101"},
 		{"pin", "", "log 50/1h", `window of "log 50/1h" is 1h, want 12h`},
@@ -114,7 +114,7 @@ func TestSetOfSeveralLimits(t *testing.T) {
 }
 
 // Live limits accept exactly what limits.go accepts as a tier, for every kind
-// of policy.
+// of policy. A live limit without a cost has that of the code.
 func TestLiveLimitsAndTiersAcceptTheSame(t *testing.T) {
 	var texts []string
 	for _, k := range policy.Kinds() {
@@ -131,6 +131,10 @@ func TestLiveLimitsAndTiersAcceptTheSame(t *testing.T) {
 		for _, text := range texts {
 			live, err := policy.Parse(text)
 			ok := err == nil && policy.Share(p, live) == nil
+			if err == nil && !strings.Contains(text, "cost") {
+				live, err = live.OptionsOf(p)
+				ok = err == nil && policy.Share(p, live) == nil
+			}
 			_, a, err := set(t, guarding(p), "act", "", text)
 			switch {
 			case (err == nil) != ok:

@@ -82,7 +82,7 @@ func kindNamed(name string) (Kind, bool) {
 type Rate struct {
 	Name   string        // the limit's name, if the policy has several; else empty
 	Kind   string        // the name of its kind
-	Limit  int64         // actions in one window, 1 to 1,000,000
+	Limit  int64         // units in one window, 1 to 1,000,000; an action takes Cost of them
 	Window time.Duration // a positive whole number of milliseconds, at most 366 days
 	Burst  int64         // bucket: actions at once, 1 to 1,000,000; else 0
 	Ahead  time.Duration // reservoir: how far ahead it gives places, as Window or 0; else 0
@@ -92,6 +92,9 @@ type Rate struct {
 
 // cost returns how much of the limit one action takes.
 func (r Rate) cost() int64 { return max(1, r.Cost) }
+
+// Actions returns how many actions fit in one window: Limit divided by Cost.
+func (r Rate) Actions() int64 { return r.Limit / r.cost() }
 
 // million is the highest limit and burst. Together with longestWindow it keeps
 // products within 64 bits.
@@ -114,7 +117,7 @@ const mostRequests = 10_000
 func (r Rate) checkPace() error {
 	most := mostRequests * r.Window.Milliseconds() / IDsKept.Milliseconds()
 	switch {
-	case r.Limit/r.cost() <= most:
+	case r.Actions() <= most:
 		return nil
 	case most == 0:
 		return fmt.Errorf("window is %s, want at least %s, because the item keeps an id for each request of the last %s",

@@ -9,6 +9,7 @@
 //	sliding 50/1h                  about 50 in any hour, from two counters
 //	reservoir 10/10s ahead 15m     10 in 10 s; the next ones get a later time
 //	minute: 10/1m, day: 200/1d     both limits must allow the action
+//	100000/1d cost 200             one action takes 200 of the limit
 //
 // The state of a policy is a few integers in one item of a database.
 // [Policy.Take] reads a [State] and plans an [Update], which consists of

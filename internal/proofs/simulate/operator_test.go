@@ -109,7 +109,12 @@ func (s *sim) operate() {
 		if set == nil {
 			set = map[string]string{}
 		}
-		set[tier] = to.OptionsOf(s.activity.For(tier)).String()
+		whole, err := to.OptionsOf(s.activity.For(tier))
+		if err != nil {
+			s.fail("%s can't replace %s: %v", to, s.activity.For(tier), err)
+			return
+		}
+		set[tier] = whole.String()
 	}
 	if edit != nil {
 		if err := live.Edit(context.Background(), &s.settings, []limits.Guard{s.guard()}, live.Change{}, edit); err != nil {

@@ -86,7 +86,7 @@ func interval(guards limits.Guards, name string) time.Duration {
 	var least time.Duration
 	for _, r := range a.Limit.Rates() {
 		if r.Burst == 1 {
-			least = max(least, r.Window/time.Duration(r.Limit))
+			least = max(least, r.Window/time.Duration(max(1, r.Actions())))
 		}
 	}
 	return least

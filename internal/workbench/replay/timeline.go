@@ -171,7 +171,7 @@ type cell struct {
 // newDrawing returns the timeline of p with the user and the period of t.
 func newDrawing(t Timeline, p policy.Policy) *drawing {
 	rate := promise(p)
-	t.Policy, t.Densest = p.String(), Densest{Limit: rate.Limit, Window: rate.Window.Milliseconds()}
+	t.Policy, t.Densest = p.String(), Densest{Limit: rate.Actions(), Window: rate.Window.Milliseconds()}
 	limits := p.Each()
 	d := &drawing{
 		Timeline: &t, decider: newDecider(p, true), cells: make(map[cell]int),

@@ -1,0 +1,116 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/cric-talk/guards/internal/policy"
+)
+
+// Figures are in actions: the limit and what is left are rounded down, and what is
+// used is rounded up.
+func TestFiguresOfACost(t *testing.T) {
+	for _, tt := range []struct {
+		text  string
+		taken int64 // actions
+		want  Reading
+	}{
+		{"100/1h cost 5", 3, Reading{Limit: 20, Used: 3, Remaining: 17}},
+		{"100/1h cost 5", 20, Reading{Limit: 20, Used: 20, Remaining: 0}},
+		{"9/1h cost 2", 4, Reading{Limit: 4, Used: 4, Remaining: 0}}, // one unit is left
+		{"log 9/1h cost 2", 1, Reading{Limit: 4, Used: 1, Remaining: 3}},
+		{"sliding 9/1h cost 2", 2, Reading{Limit: 4, Used: 2, Remaining: 2}},
+		{"bucket 10/1h burst 7 cost 3", 1, Reading{Limit: 2, Used: 1, Remaining: 1}},
+	} {
+		p, s := Must(tt.text), State{}
+		u, ok := p.Take(0, tt.taken, 0, s)
+		if !ok {
+			t.Fatalf("%s does not take %d", tt.text, tt.taken)
+		}
+		u.ApplyTo(s)
+		got := p.Read(0, 0, s)
+		if got.Limit != tt.want.Limit || got.Used != tt.want.Used || got.Remaining != tt.want.Remaining || p.Most() != tt.want.Limit {
+			t.Errorf("%s after %d: limit %d, used %d, remaining %d, at most %d at once, want %+v", tt.text, tt.taken, got.Limit, got.Used, got.Remaining, p.Most(), tt.want)
+		}
+		if _, ok := p.Take(0, tt.want.Remaining+1, 0, s); ok {
+			t.Errorf("%s takes one more than remain", tt.text)
+		}
+		if u, ok := p.Undo(0, got.At, tt.taken, s); !ok {
+			t.Errorf("%s does not give back", tt.text)
+		} else if u.ApplyTo(s); p.Read(0, 0, s).Used != 0 {
+			t.Errorf("%s has %d used after all were given back", tt.text, p.Read(0, 0, s).Used)
+		}
+	}
+}
+
+// Limits beside each other have costs of their own.
+func TestEachLimitHasItsOwnCost(t *testing.T) {
+	p, s := Must("minute: 6/1m, tokens: 100/1d cost 30"), State{}
+	if p.Most() != 3 {
+		t.Errorf("at most %d at once, want 3", p.Most())
+	}
+	u, _ := p.Take(0, 2, 0, s)
+	u.ApplyTo(s)
+	if r := p.Read(0, 2, s); r.Name != "tokens" || r.Each[0].Used != 2 || r.Each[1].Used != 2 || r.Each[1].Remaining != 1 || r.Wait != 24*time.Hour {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestCostsThatCannotBe(t *testing.T) {
+	for text, want := range map[string]string{
+		"10/1m cost 11":               "cost is 11, want at most the 10 that one action can take",
+		"bucket 10/1m burst 5 cost 6": "cost is 6, want at most the 5 that one action can take",
+		"a: 10/1m, b: 10/1h cost 11":  "b: cost is 11, want at most the 10",
+		"10/1m cost 0":                `cost is "0", want 1 to 1000000`,
+		"reservoir 10/10s cost 2":     `"cost" is not an option of a reservoir limit`,
+		"1000000/1m cost 200":         "limit is 1000000 in 1m",
+	} {
+		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error with %s", text, err, want)
+		}
+	}
+	for text, want := range map[string]string{"10/1m cost 1": "10/1m", "100000/1m cost 200": "100000/1m cost 200", "bucket 10/1m keep 1h cost 2": "bucket 10/1m keep 1h cost 2"} {
+		if got := Must(text).String(); got != want {
+			t.Errorf("%s is written %s, want %s", text, got, want)
+		}
+	}
+}
+
+// A release by another cost would give back more than its check took.
+func TestOnlyEqualCostsShare(t *testing.T) {
+	if err := Share(Must("10/1m cost 2"), Must("20/1m cost 2")); err != nil {
+		t.Error(err)
+	}
+	const want = `cost of "10/1m" is 1, want 2 as in "10/1m cost 2", with which it shares a count`
+	if err := Share(Must("10/1m cost 2"), Must("10/1m")); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	// A live limit without a cost has that of the code.
+	if p, err := Must("20/1m").OptionsOf(Must("10/1m cost 2")); err != nil || p.String() != "20/1m cost 2" {
+		t.Errorf("%v, %v", p, err)
+	}
+	for _, live := range []string{"20/1m cost 3", "1/1m"} {
+		if p, err := Must(live).OptionsOf(Must("10/1m cost 2")); err == nil {
+			t.Errorf("%s replaces 10/1m cost 2 as %s", live, p)
+		}
+	}
+	if p, err := Must("10/1m cost 2").WithLimit(7); err != nil || p.String() != "14/1m cost 2" {
+		t.Errorf("%v, %v", p, err)
+	}
+}
+
+// The shares are those of the units. Four actions of 9/1h cost 2 make 8 units, so
+// the fourth crosses 80 %, and nothing crosses 100 %.
+func TestACostCrossesInUnits(t *testing.T) {
+	p, s := Must("9/1h cost 2"), State{}
+	var got []int64
+	for range 4 {
+		u, _ := p.Take(0, 1, 0, s)
+		u.ApplyTo(s)
+		got = append(got, p.Cross(1, s, p.Read(0, 0, s)).Crossed)
+	}
+	if want := []int64{0, 0, 0, 80}; got[3] != 80 || got[0]+got[1]+got[2] != 0 {
+		t.Errorf("crossed %v, want %v", got, want)
+	}
+}
