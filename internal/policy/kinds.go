@@ -38,7 +38,7 @@ type Kind struct {
 	options   []string // the options that the text form takes
 	once      bool     // at most one limit of this kind in a policy
 	anyWindow bool     // limits with different windows can share a count
-	crosses   bool     // the count only rises within a window, so it crosses a share of the limit once; see Reading.Crossed
+	crosses   bool     // the count only rises within a window, see Reading.Crossed
 }
 
 // kinds lists every way to limit. A new kind is a new file and an entry here.

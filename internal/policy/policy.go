@@ -61,7 +61,7 @@ type Policy struct {
 type limit struct {
 	rate    Rate
 	kind    kind
-	crosses bool // see Kind
+	crosses bool // as in Kind
 }
 
 // A Reading is what callers are told about a state.
@@ -188,13 +188,18 @@ func (p Policy) Read(now, n int64, s State) Reading {
 	return r
 }
 
-// Cross returns r, the figures right after n actions were counted, with Crossed set
-// in it and in each limit: 100 if the n actions raised Used to the limit, otherwise 80
-// if they raised it to 80 % of the limit, rounded up. Only a fixed window has it, so at
-// most one request in a window crosses each share, if none gives back.
+// Cross sets Crossed in r, which holds the figures right after n actions were counted,
+// and in each of its limits. It is 100 if the n actions raised Used to the limit,
+// otherwise 80 if they raised it to 80 % of the limit, rounded up, and otherwise 0.
+// Only a fixed window has it. So at most one request in a window crosses each share,
+// unless actions are given back.
 //
-// For example, with 10/1m: one action that raises Used from 7 to 8 has 80, three that
-// raise it from 7 to 10 have 100, and one that raises it from 8 to 9 has 0.
+// For example, with 10/1m:
+//
+//	n  Used      Crossed
+//	1  7 to 8    80
+//	1  8 to 9    0
+//	3  7 to 10   100
 func (p Policy) Cross(n int64, r Reading) Reading {
 	if len(r.Each) == 0 && p.limits[0].crosses {
 		r.Crossed = r.share(n)
@@ -210,7 +215,8 @@ func (p Policy) Cross(n int64, r Reading) Reading {
 	return r
 }
 
-// share returns the highest share of the limit that n of the actions in Used reached.
+// share returns the highest share of the limit that Used has reached by its last n
+// actions: 100, 80 or 0.
 func (r Reading) share(n int64) int64 {
 	for _, percent := range []int64{100, 80} {
 		if least := (r.Limit*percent + 99) / 100; r.Used-n < least && least <= r.Used {
