@@ -27,6 +27,7 @@ type answer struct {
 	Display       string        `json:"display,omitzero"`
 	ReadyAt       int64         `json:"readyAt,omitzero"` // Unix milliseconds
 	Enqueued      int64         `json:"enqueued,omitzero"`
+	Crossed       int64         `json:"crossed,omitzero"`
 	LimitedBy     string        `json:"limitedBy,omitzero"`
 	Limits        []limitAnswer `json:"limits,omitempty"`
 	Guard         string        `json:"guard,omitzero"` // only in a decision that an app stored
@@ -39,6 +40,7 @@ type limitAnswer struct {
 	Remaining     int64  `json:"remaining"`
 	WaitTime      int64  `json:"waitTime"`
 	ResetAt       int64  `json:"resetAt"`
+	Crossed       int64  `json:"crossed,omitzero"`
 }
 
 // decision returns the answer as a Decision.
@@ -48,10 +50,10 @@ func (a *answer) decision() Decision {
 		Limit: a.Limit, ActivityCount: value(a.ActivityCount), Remaining: value(a.Remaining),
 		WaitTime: millis(value(a.WaitTime)), ResetAt: moment(a.ResetAt), WindowKey: a.WindowKey,
 		Granted: value(a.Granted), At: a.At, RequestID: a.RequestID, Message: a.Message, Display: a.Display,
-		ReadyAt: moment(a.ReadyAt), Enqueued: a.Enqueued, LimitedBy: a.LimitedBy, Guard: a.Guard,
+		ReadyAt: moment(a.ReadyAt), Enqueued: a.Enqueued, Crossed: a.Crossed, LimitedBy: a.LimitedBy, Guard: a.Guard,
 	}
 	for _, l := range a.Limits {
-		d.Limits = append(d.Limits, Limit{l.Name, l.Limit, l.ActivityCount, l.Remaining, millis(l.WaitTime), moment(l.ResetAt)})
+		d.Limits = append(d.Limits, Limit{l.Name, l.Limit, l.ActivityCount, l.Remaining, millis(l.WaitTime), moment(l.ResetAt), l.Crossed})
 	}
 	return d
 }
@@ -62,7 +64,7 @@ func (d *Decision) wire() *answer {
 		Allowed: d.Allowed, Reason: d.Reason, UserID: d.UserID, Activity: d.Activity, Op: d.Op,
 		Limit: d.Limit, ResetAt: unixMilli(d.ResetAt), WindowKey: d.WindowKey,
 		At: d.At, RequestID: d.RequestID, Message: d.Message, Display: d.Display,
-		ReadyAt: unixMilli(d.ReadyAt), Enqueued: d.Enqueued, LimitedBy: d.LimitedBy, Guard: d.Guard,
+		ReadyAt: unixMilli(d.ReadyAt), Enqueued: d.Enqueued, Crossed: d.Crossed, LimitedBy: d.LimitedBy, Guard: d.Guard,
 	}
 	wait := d.WaitTime.Milliseconds()
 	if d.Limit != 0 {
@@ -75,7 +77,7 @@ func (d *Decision) wire() *answer {
 		a.Granted = &d.Granted
 	}
 	for _, l := range d.Limits {
-		a.Limits = append(a.Limits, limitAnswer{l.Name, l.Limit, l.ActivityCount, l.Remaining, l.WaitTime.Milliseconds(), unixMilli(l.ResetAt)})
+		a.Limits = append(a.Limits, limitAnswer{l.Name, l.Limit, l.ActivityCount, l.Remaining, l.WaitTime.Milliseconds(), unixMilli(l.ResetAt), l.Crossed})
 	}
 	return a
 }

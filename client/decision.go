@@ -50,6 +50,13 @@ type Decision struct {
 	LimitedBy string    // the limit that refused, if the activity has several
 	Limits    []Limit   // each limit, if the activity has several
 
+	// Crossed is 80 or 100 if this check raised the count of a fixed window to 80 % or
+	// to 100 % of its limit, and otherwise 0. If the check crossed both, it is 100. At
+	// most one check in a window has each number, so an app that sends a mail when
+	// Crossed is not 0 sends at most two. If the activity has several limits, Crossed
+	// is about the limit whose figures the decision has.
+	Crossed int64
+
 	// Guard is the name of the guard that was asked, without a prefix. It is not
 	// part of a guard's answer. ReleaseDecision sends the release to it.
 	Guard string
@@ -67,6 +74,7 @@ type Limit struct {
 	Remaining     int64
 	WaitTime      time.Duration
 	ResetAt       time.Time
+	Crossed       int64 // as in Decision, for this limit
 }
 
 // releasable reports whether the decision has the receipt of something that was

@@ -26,7 +26,7 @@ func TestAPartialGrantTakesWhatFits(t *testing.T) {
 	b := newBench(t)
 	b.want(`{"count": 7}`, counted(7, 7))
 	b.want(`{"op": "status", "count": 5, "partial": true}`, figures(true, "ok", 7, fields{"op": "status", "waitTime": 60000, "message": message}))
-	b.want(`{"count": 5, "partial": true}`, figures(true, "ok", 10, fields{"granted": 3, "waitTime": 60000, "message": message, "receipt": true}))
+	b.want(`{"count": 5, "partial": true}`, figures(true, "ok", 10, fields{"granted": 3, "waitTime": 60000, "message": message, "receipt": true, "crossed": 100}))
 	b.want(`{"count": 5, "partial": true}`, limited(10))
 }
 
@@ -60,7 +60,7 @@ func TestTiersShareOneCount(t *testing.T) {
 	b.want(`{"tier": "premium", "count": 15}`, premium)
 	b.want(`{}`, limited(15)) // this tier's limit is below what is counted
 	b.want(`{"tier": "nobody's"}`, limited(15))
-	b.want(`{"tier": "premium"}`, figures(true, "ok", 16, fields{"granted": 1, "receipt": true, "limit": 20, "remaining": 4}))
+	b.want(`{"tier": "premium"}`, figures(true, "ok", 16, fields{"granted": 1, "receipt": true, "limit": 20, "remaining": 4, "crossed": 80}))
 }
 
 // An instance that refused may refuse again for at most a second after another
@@ -103,7 +103,7 @@ func TestAPartialGrantIsNoError(t *testing.T) {
 	b := newBench(t)
 	b.RefusalIsError = true
 	b.want(`{"count": 9}`, counted(9, 9))
-	b.want(`{"count": 2, "partial": true}`, figures(true, "ok", 10, fields{"granted": 1, "waitTime": 60000, "message": message, "receipt": true}))
+	b.want(`{"count": 2, "partial": true}`, figures(true, "ok", 10, fields{"granted": 1, "waitTime": 60000, "message": message, "receipt": true, "crossed": 100}))
 }
 
 // A status decides as a check would now, but counts nothing and is never an

@@ -41,7 +41,7 @@ func ExampleHandler_Invoke() {
 	_, err := h.Invoke(context.Background(), []byte(`{"userId": "u1", "activity": "like"}`))
 	fmt.Println(err)
 	// Output:
-	// {"allowed":true,"reason":"ok","userId":"u1","activity":"vote","op":"check","limit":1,"activityCount":1,"remaining":0,"waitTime":0,"resetAt":1700000100000,"windowKey":28333334,"granted":1,"at":1700000060000,"requestId":"r1"} <nil>
+	// {"allowed":true,"reason":"ok","userId":"u1","activity":"vote","op":"check","limit":1,"activityCount":1,"remaining":0,"waitTime":0,"resetAt":1700000100000,"windowKey":28333334,"granted":1,"at":1700000060000,"requestId":"r1","crossed":100} <nil>
 	// {"allowed":false,"reason":"limited","userId":"u1","activity":"vote","op":"check","limit":1,"activityCount":1,"remaining":0,"waitTime":40000,"resetAt":1700000100000,"windowKey":28333334,"granted":0,"message":"One vote a minute, please."} <nil>
 	// activity is "like", want one of votes-guard's: vote
 }

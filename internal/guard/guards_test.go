@@ -98,8 +98,8 @@ func TestSeveralLimitsOnOneActivity(t *testing.T) {
 	const day = `{"name": "day", "limit": 200, "activityCount": 9, "remaining": 191, "waitTime": 0, "resetAt": 1700006400000}`
 	b.converse([]exchange{
 		{0, `"activity": "a", "count": 9`, `{"allowed": true, "reason": "ok", "limit": 10, "activityCount": 9, "remaining": 1, "waitTime": 0,
-			"resetAt": 1700000100000, "granted": 9, "limits": [
-			{"name": "minute", "limit": 10, "activityCount": 9, "remaining": 1, "waitTime": 0, "resetAt": 1700000100000}, ` + day + `]}`},
+			"resetAt": 1700000100000, "granted": 9, "crossed": 80, "limits": [
+			{"name": "minute", "limit": 10, "activityCount": 9, "remaining": 1, "waitTime": 0, "resetAt": 1700000100000, "crossed": 80}, ` + day + `]}`},
 		{0, `"activity": "a", "count": 2`, `{"allowed": false, "reason": "limited", "limit": 10, "activityCount": 9, "remaining": 1, "waitTime": 60000,
 			"resetAt": 1700000100000, "granted": 0, "message": "m", "limitedBy": "minute", "limits": [
 			{"name": "minute", "limit": 10, "activityCount": 9, "remaining": 1, "waitTime": 60000, "resetAt": 1700000100000}, ` + day + `]}`},

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	. "github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 )
 
@@ -24,16 +25,16 @@ func TestEveryDecisionIsInTheMetrics(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(b.lines.String()), "\n")
 	for i, want := range []fields{
 		{"Allowed": 1.0, "Requests": 1.0},
-		{"Allowed": 1.0, "Requests": 1.0, "NearLimit": 1.0},
+		{"Allowed": 1.0, "Requests": 1.0, "NearLimit": 1.0, "Crossed80": 1.0},
 		{"Requests": 1.0}, // a status
-		{"Allowed": 1.0, "Requests": 1.0, "NearLimit": 1.0},
+		{"Allowed": 1.0, "Requests": 1.0, "NearLimit": 1.0, "Crossed100": 1.0},
 		{"Refused": 1.0, "Requests": 0.0, "CacheRefusals": 1.0},
 		{"Bypassed": 1.0},
 		{"Shadowed": 1.0, "Requests": 0.0, "CacheRefusals": 1.0},
 	} {
 		var metrics []any
 		got := parse(t, []byte(lines[i]))
-		for _, name := range []string{"Allowed", "Refused", "Bypassed", "Shadowed", "Requests", "NearLimit", "CacheRefusals"} {
+		for _, name := range []string{"Allowed", "Refused", "Bypassed", "Shadowed", "Requests", "NearLimit", "Crossed80", "Crossed100", "CacheRefusals"} {
 			if _, ok := want[name]; ok {
 				metrics = append(metrics, fields{"Name": name, "Unit": "Count"})
 			}
@@ -50,7 +51,7 @@ func TestEveryDecisionIsInTheMetrics(t *testing.T) {
 
 // A line with one count, and one with each count that is usual, are as long as
 // operating.md tells.
-func TestALineOfMetricsHas250To450Bytes(t *testing.T) {
+func TestALineOfMetricsHas250To550Bytes(t *testing.T) {
 	b := newBench(t)
 	b.mustAsk(`{}`) // the first decision is written at once
 	for range 12 {
@@ -58,11 +59,11 @@ func TestALineOfMetricsHas250To450Bytes(t *testing.T) {
 	}
 	b.Metrics.Flush()
 	for line := range strings.Lines(b.lines.String()) {
-		if len(line) < 250 || len(line) > 450 {
+		if len(line) < 250 || len(line) > 550 {
 			t.Errorf("%d bytes: %s", len(line), line)
 		}
 	}
-	if !strings.Contains(b.lines.String(), `"NearLimit":3,"Refused":3,"CacheRefusals":3}`) {
+	if !strings.Contains(b.lines.String(), `"NearLimit":3,"Crossed80":1,"Crossed100":1,"Refused":3,"CacheRefusals":3}`) {
 		t.Errorf("not each usual count: %s", &b.lines)
 	}
 }
@@ -80,6 +81,25 @@ func TestNearLimitIsAtLeast80Percent(t *testing.T) {
 			if got, want := strings.Contains(b.lines.String(), `"NearLimit":1`), used*100 >= limit*80; got != want {
 				t.Errorf("%d of %d are used: NearLimit is %v, want %v", used, limit, got, want)
 			}
+		}
+	}
+}
+
+// A check can cross several limits. Each of them counts.
+func TestEachLimitThatIsCrossedIsInTheMetrics(t *testing.T) {
+	for count, want := range map[int]string{
+		4: `"Requests":1}`,
+		5: `"NearLimit":1,"Crossed80":1}`,
+		6: `"NearLimit":1,"Crossed80":1,"Crossed100":1}`,
+	} {
+		b := newBench(t)
+		b.Guard = limits.Guard{Name: "g", Message: "m", Activities: []limits.Activity{
+			{Name: "a", Limit: policy.Must("minute: 6/1m, hour: log 9/1h, day: 7/1d")},
+		}}
+		b.mustAsk(fmt.Sprintf(`{"activity": "a", "count": %d}`, count))
+		b.Metrics.Flush()
+		if got := strings.TrimSpace(b.lines.String()); !strings.HasSuffix(got, want) {
+			t.Errorf("a check of %d: %s, want it to end with %s", count, got, want)
 		}
 	}
 }

@@ -130,7 +130,7 @@ func TestShadowModeRefusesNobody(t *testing.T) {
 	b.want(`{"count": 9}`, counted(9, 9))
 	b.want(`{"count": 2}`, figures(true, "shadow", 9, fields{"granted": 0, "waitTime": 60000}))
 	b.want(`{"op": "status", "count": 2}`, figures(true, "shadow", 9, fields{"op": "status", "waitTime": 60000}))
-	b.want(`{"count": 2, "partial": true}`, figures(true, "shadow", 10, fields{"granted": 1, "waitTime": 60000, "receipt": true}))
+	b.want(`{"count": 2, "partial": true}`, figures(true, "shadow", 10, fields{"granted": 1, "waitTime": 60000, "receipt": true, "crossed": 100}))
 }
 
 func TestShadowModeAllowsInAnOutage(t *testing.T) {

@@ -103,7 +103,7 @@ func TestMetricLinesOfTheRealBinaries(t *testing.T) {
 		log   string
 		names string
 	}{
-		"posts-guard": {posts.Logs(), "Allowed Refused Bypassed Requests NearLimit CacheRefusals"},
+		"posts-guard": {posts.Logs(), "Allowed Refused Bypassed Requests NearLimit Crossed100 CacheRefusals"},
 		"cleanup":     {cleanup.Logs(), "Scanned Deleted TrackedUsers StaleLeft Finished"},
 	} {
 		if checkMetrics(t, tt.log) == 0 {

@@ -64,7 +64,7 @@ func TestCostsThatCannotBe(t *testing.T) {
 		"a: 10/1m, b: 10/1h cost 11":  "b: cost is 11, want at most the 10",
 		"10/1m cost 0":                `cost is "0", want 1 to 1000000`,
 		"reservoir 10/10s cost 2":     `"cost" is not an option of a reservoir limit`,
-		"1000000/1m cost 200":         "limit is 1000000 in 1m",
+		"1000000/1m cost 20":          "limit is 50000 in 1m",
 	} {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error with %s", text, err, want)

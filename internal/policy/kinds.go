@@ -38,7 +38,7 @@ type Kind struct {
 	options   []string // the options that the text form takes
 	once      bool     // at most one limit of this kind in a policy
 	anyWindow bool     // limits with different windows can share a count
-	crosses   bool     // the count only rises within a window, so it crosses a share of the limit once; see Reading.Crossed
+	crosses   bool     // the count only rises within a window, see Reading.Crossed
 }
 
 // kinds lists every way to limit. A new kind is a new file and an entry here.
@@ -112,6 +112,14 @@ const Latest = 9_214_646_399_999
 // about 200 KB. DynamoDB accepts 400 KB, but a write costs a unit for each KB of the item.
 const mostRequests = 10_000
 
+// checkCost returns an error if one action takes more than k, which is made of r, has.
+func (r Rate) checkCost(k kind) error {
+	if most := k.read(0, 0, nil).Limit; r.cost() > most {
+		return fmt.Errorf("cost is %d, want at most the %d that one action can take", r.Cost, most)
+	}
+	return nil
+}
+
 // checkPace returns an error if a user who uses up r at an even pace has more than
 // mostRequests in 28 s. It does not look at the burst.
 func (r Rate) checkPace() error {
@@ -125,7 +133,7 @@ func (r Rate) checkPace() error {
 	}
 	return fmt.Errorf("limit is %d in %s, want at most %d, because the item keeps an id for each request of the last %s; "+
 		"divide the limit among several user ids, such as u1-0 to u1-9, or count in larger units",
-		r.Limit, span(r.Window), most, span(IDsKept))
+		r.Actions(), span(r.Window), most, span(IDsKept))
 }
 
 // expiry returns the first whole Unix second that is at least slack later than

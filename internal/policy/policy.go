@@ -62,7 +62,7 @@ type Policy struct {
 type limit struct {
 	rate    Rate
 	kind    kind
-	crosses bool // see Kind
+	crosses bool // as in Kind
 }
 
 // take, undo and read do what the methods of the kind do, in actions: the kind counts
@@ -211,13 +211,18 @@ func (p Policy) Read(now, n int64, s State) Reading {
 	return r
 }
 
-// Cross returns r, the figures of s right after n actions were counted, with Crossed set
-// in it and in each limit: 100 if the n actions raised what is counted to the limit,
-// otherwise 80 if they raised it to 80 % of the limit, rounded up. Only a fixed window
-// has it, so at most one request in a window crosses each share, if none gives back.
+// Cross sets Crossed in r, which holds the figures of s right after n actions were
+// counted, and in each of its limits. It is 100 if the n actions raised the count to
+// the limit, otherwise 80 if they raised it to 80 % of the limit, rounded up, and
+// otherwise 0. Only a fixed window has it. So at most one request in a window crosses
+// each share, unless actions are given back.
 //
-// For example, with 10/1m: one action that raises the count from 7 to 8 has 80, three
-// that raise it from 7 to 10 have 100, and one that raises it from 8 to 9 has 0.
+// For example, with 10/1m:
+//
+//	n  Used      Crossed
+//	1  7 to 8    80
+//	1  8 to 9    0
+//	3  7 to 10   100
 func (p Policy) Cross(n int64, s State, r Reading) Reading {
 	for i := range p.limits {
 		l := &p.limits[i]

@@ -34,7 +34,7 @@ func newPolicy(rates []Rate) (Policy, error) {
 		k, _ := kindNamed(r.Kind)
 		made, err := k.make(r, len(rates) > 1)
 		if err == nil {
-			err = r.checkPace()
+			err = cmp.Or(r.checkCost(made), r.checkPace())
 		}
 		if err != nil && r.Name != "" {
 			err = fmt.Errorf("%s: %w", r.Name, err)
@@ -43,11 +43,7 @@ func newPolicy(rates []Rate) (Policy, error) {
 			return Policy{}, err
 		}
 		p.limits[i] = limit{r, made, k.crosses}
-		most := p.limits[i].read(0, 0, nil).Limit
-		if most == 0 {
-			return Policy{}, fmt.Errorf("cost is %d, want at most the %d that one action can take", r.Cost, made.read(0, 0, nil).Limit)
-		}
-		p.most = min(p.most, most)
+		p.most = min(p.most, p.limits[i].read(0, 0, nil).Limit)
 		if _, ok := made.(queue); ok {
 			p.queue = &p.limits[i]
 			p.most = 1

@@ -152,9 +152,10 @@ func (v *view) found(kept Kept, done bool, sent amount) Decision {
 		}
 		return d
 	}
-	d := v.decision(sent.of(note), readyAt)
-	if done && d.At != 0 { // the state is as this attempt left it, without what others counted later
-		d.Reading = v.Policy.Cross(d.Granted, v.state, d.Reading)
+	n := sent.of(note)
+	d := v.decision(n, readyAt)
+	if done { // the state is as this attempt left it, without what others counted later
+		d.Reading = v.Policy.Cross(n, v.state, d.Reading)
 	}
 	if !done && (!v.Fresh || d.At != v.write.Now) {
 		d.At = 0 // it may have been counted at another time, so there is no receipt
@@ -167,6 +168,7 @@ func (v *view) found(kept Kept, done bool, sent amount) Decision {
 // such as a replay: it sends nothing and needs no id. S is the state of r's item and
 // not nil. R is no repeat, and its Count at most the policy's Most. A decision that
 // admits all of Count now has no figures, which can take as long as the decision.
+// No decision has Crossed.
 func (r Request) CountIn(now int64, s policy.State) Decision {
 	q := question{Request: r, write: Write{Now: now}}
 	n, u := q.in(s).fits()

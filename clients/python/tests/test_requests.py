@@ -190,13 +190,14 @@ def test_the_region_can_come_from_aws_region(server: Server, new: Callable[..., 
 
 
 def test_all_fields_of_an_answer(server: Server, new: Callable[..., Client]) -> None:
-    limit = {"name": "minute", "limit": 10, "activityCount": 1, "remaining": 9, "waitTime": 5, "resetAt": 6}
+    limit = {"name": "minute", "limit": 10, "activityCount": 1, "remaining": 9, "waitTime": 5, "resetAt": 6, "crossed": 100}
     fields = {
         "windowKey": 7,
         "message": "m",
         "display": "d",
         "readyAt": 8,
         "enqueued": 9,
+        "crossed": 80,
         "limitedBy": "minute",
         "limits": [limit],
     }
@@ -204,7 +205,8 @@ def test_all_fields_of_an_answer(server: Server, new: Callable[..., Client]) -> 
     d: Decision = new().check("create_post", user_id="u1", request_id="r1", count=4)
     assert (d.allowed, d.reason, d.limit, d.remaining, d.reset_at, d.granted, d.outage) == (True, "ok", 10, 9, 10, 4, None)
     assert (d.window_key, d.message, d.display, d.ready_at, d.enqueued, d.limited_by) == (7, "m", "d", 8, 9, "minute")
-    assert d.limits == (LimitState(name="minute", limit=10, activity_count=1, remaining=9, wait_time=5, reset_at=6),)
+    assert d.crossed == 80
+    assert d.limits == (LimitState(name="minute", limit=10, activity_count=1, remaining=9, wait_time=5, reset_at=6, crossed=100),)
     assert (d.at, d.request_id, d.op, d.activity, d.activity_count, d.wait_time) == (
         1_700_000_000_000,
         "r1",

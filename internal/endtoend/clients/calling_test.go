@@ -56,6 +56,16 @@ var trials = []trial{
 	{name: "another function", fault: isNoGuard, status: failed, stderr: "posts-guard|hello"},
 }
 
+// mails are further trials of the sample that sends mails. Each wants this pattern
+// as the whole stdout.
+var mails = map[string]trial{
+	"a mail at 80 %":        {before: `,"count":7`, stdout: `^201 created\nmail to \w+: you have used 8 of your 10 posts\n$`},
+	"no mail beyond 80 %":   {before: `,"count":8`, stdout: `^201 created\n$`},
+	"a mail at 100 %":       {before: `,"count":9`, stdout: `^201 created\nmail to \w+: you have used 10 of your 10 posts\n$`},
+	"no mail for a refusal": {before: `,"count":10`, stdout: `^429 .*\n$`},
+	"no mail for a repeat":  {before: `,"count":7`, times: 2, stdout: `^201 created\n$`},
+}
+
 var sample = regexp.MustCompile("(?s)\n```[a-z]+\n((?:#|//) (post[a-z0-9_]*\\.[a-z]+)\n.*?)\n```\n")
 
 // Each complete sample is run exactly as docs/calling.md shows it. A sample is
@@ -66,8 +76,8 @@ func TestSamplesInCallingDoWhatTheDocumentPromises(t *testing.T) {
 		t.Fatal(err)
 	}
 	samples := sample.FindAllStringSubmatch(string(document), -1)
-	if len(samples) != 7 {
-		t.Fatalf("docs/calling.md has %d complete samples, want 7", len(samples))
+	if len(samples) != 8 {
+		t.Fatalf("docs/calling.md has %d complete samples, want 8", len(samples))
 	}
 	endpoint := serve(t)
 	for _, found := range samples {
@@ -81,6 +91,17 @@ func TestSamplesInCallingDoWhatTheDocumentPromises(t *testing.T) {
 					// exceed them, and a minute of the clock can end meanwhile.
 					testkit.Retry(t, func(t testing.TB) { tr.check(t, endpoint, app) })
 				})
+			}
+			if file == "post_mail.mjs" {
+				for name, tr := range mails {
+					t.Run(name, func(t *testing.T) {
+						testkit.Retry(t, func(t testing.TB) {
+							if last, _ := tr.run(t, endpoint, app); !regexp.MustCompile(tr.stdout).MatchString(last.stdout) {
+								t.Errorf("stdout %q and stderr %q, want %q", last.stdout, last.stderr, tr.stdout)
+							}
+						})
+					})
+				}
 			}
 			t.Run("an unknown host", func(t *testing.T) {
 				tr := trial{fault: isUnknown, status: failed, stderr: "host|ENOTFOUND"}

@@ -45,16 +45,16 @@ func TestEachWidgetShowsWhatItsTitleNames(t *testing.T) {
 		latency = append(latency, `"FunctionName", "`+scaffold.LogicalID(g.Name)+`Function", {"stat": "p99"}`)
 	}
 	want := map[string][]string{
-		"Allowed, by guard and activity":      byActivity(`\"Allowed\"`),
-		"Refused, by guard and activity":      byActivity(`\"Refused\"`),
-		"Bypassed and shadowed":               byActivity(`(\"Bypassed\" OR \"Shadowed\")`),
-		"Degraded: decided without the table": byActivity(`\"Degraded\"`),
-		"Near the limit: allowed, 80 % used":  byActivity(`\"NearLimit\"`),
-		"Duration, p99":                       latency,
-		"Cold starts":                         {`SOURCE 'LogGroup' | filter message = 'instance started' | stats count(*) by bin(5m), service`},
-		"Table: capacity used":                {`"AWS/DynamoDB", "ConsumedWriteCapacityUnits", "TableName", "Table"`, `"ConsumedReadCapacityUnits"`},
-		"Table: throttles":                    {`"AWS/DynamoDB", "WriteThrottleEvents", "TableName", "Table"`, `"ReadThrottleEvents"`},
-		"Cleanup":                             {`"NamePrefixGuards", "Scanned"`, `"Deleted"`, `"TrackedUsers"`, `"StaleLeft"`, `"Finished"`},
+		"Allowed, by guard and activity":                                       byActivity(`\"Allowed\"`),
+		"Refused, by guard and activity":                                       byActivity(`\"Refused\"`),
+		"Bypassed and shadowed":                                                byActivity(`(\"Bypassed\" OR \"Shadowed\")`),
+		"Degraded: decided without the table":                                  byActivity(`\"Degraded\"`),
+		"Near the limit: allowed, 80 % used; users who crossed 80 % and 100 %": byActivity(`(\"NearLimit\" OR \"Crossed80\" OR \"Crossed100\")`),
+		"Duration, p99":                                                        latency,
+		"Cold starts":                                                          {`SOURCE 'LogGroup' | filter message = 'instance started' | stats count(*) by bin(5m), service`},
+		"Table: capacity used":                                                 {`"AWS/DynamoDB", "ConsumedWriteCapacityUnits", "TableName", "Table"`, `"ConsumedReadCapacityUnits"`},
+		"Table: throttles":                                                     {`"AWS/DynamoDB", "WriteThrottleEvents", "TableName", "Table"`, `"ReadThrottleEvents"`},
+		"Cleanup":                                                              {`"NamePrefixGuards", "Scanned"`, `"Deleted"`, `"TrackedUsers"`, `"StaleLeft"`, `"Finished"`},
 		"Queues: delayed, ready and dead jobs": {
 			`"ApproximateNumberOfMessagesDelayed", "QueueName", "DelayedQueue.QueueName"`, `"ApproximateNumberOfMessagesVisible", ".", "ReadyQueue.QueueName"`,
 			`".", ".", ".", "DelayedDeadLetterQueue.QueueName"`, `"CleanupDeadLetterQueue.QueueName"`,

@@ -39,6 +39,18 @@ var answers = []scenario{
 		{call: `{"call":"check","activity":"create_post","args":{"count":12,"partial":true}}`, requests: 1,
 			answer: `{"allowed":true,"reason":"ok","granted":10,"message":"` + tooMany + `"}`},
 	}},
+	{name: "crossed", invoke: true, url: true, counted: 10, steps: []step{
+		{before: `"count":7`, call: `{"call":"check","activity":"create_post","args":{"requestId":"ID"}}`, requests: 1,
+			answer: `{"activityCount":8,"crossed":80}`},
+		{call: `{"call":"check","activity":"create_post","args":{"requestId":"ID"}}`, requests: 1, answer: `{"reason":"duplicate","crossed":null}`},
+		{call: status, requests: 1, answer: `{"activityCount":8,"crossed":null}`},
+		{call: check, requests: 1, answer: `{"activityCount":9,"crossed":null}`},
+		{call: check, requests: 1, answer: `{"activityCount":10,"crossed":100}`},
+		{call: check, requests: 1, answer: `{"allowed":false,"crossed":null}`},
+	}},
+	{name: "both shares crossed at once", invoke: true, counted: 10, steps: []step{
+		{before: `"count":7`, call: `{"call":"check","activity":"create_post","args":{"count":3}}`, requests: 1, answer: `{"crossed":100}`},
+	}},
 	{name: "duplicate", invoke: true, url: true, counted: 1, steps: []step{
 		{call: `{"call":"check","activity":"create_post","args":{"requestId":"ID"}}`, requests: 1, answer: `{"reason":"ok"}`},
 		{call: `{"call":"check","activity":"create_post","args":{"requestId":"ID"}}`, requests: 1, answer: `{"allowed":true,"reason":"duplicate","granted":1,"at":null}`},

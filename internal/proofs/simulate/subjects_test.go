@@ -97,11 +97,14 @@ func variations(p policy.Policy) (list []policy.Policy) {
 			change(&rates[i])
 		}
 		q, err := policy.Parse(strings.Join(texts(rates), ", "))
-		if err != nil || policy.Share(p, q) != nil || seen[q.String()] {
+		if err == nil {
+			q, err = q.OptionsOf(p)
+		}
+		if err != nil || seen[q.String()] {
 			continue
 		}
 		seen[q.String()] = true
-		list = append(list, q.OptionsOf(p))
+		list = append(list, q)
 	}
 	return list
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/workbench/words"
 )
 
 type checkCommand struct {
@@ -123,6 +124,7 @@ func (c *checkCommand) line(con session, n int, a *guard.Answer) string {
 	case a.Allowed && a.Granted < a.Count:
 		fmt.Fprintf(&b, ", %d of %d granted", a.Granted, a.Count)
 	}
+	b.WriteString(words.Crossed(d.Crossed))
 	if d.ReadyAt != 0 {
 		fmt.Fprintf(&b, "  ready at %s UTC (wait %s), place %d", time.UnixMilli(d.ReadyAt).UTC().Format(time.TimeOnly), wait(d.Wait), d.Waiting)
 	} else if a.Message != "" {

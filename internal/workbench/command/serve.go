@@ -26,6 +26,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 	devconsole "github.com/cric-talk/guards/internal/workbench/console"
 	"github.com/cric-talk/guards/internal/workbench/invokeapi"
+	"github.com/cric-talk/guards/internal/workbench/words"
 )
 
 type serveCommand struct {
@@ -311,16 +312,16 @@ func (c session) words(s served) string {
 		return c.paint(red, "error"+status) + " " + visible(s.Error)
 	}
 	var a struct {
-		Activity, Op, Reason           string
-		Allowed                        bool
-		ActivityCount, Limit, WaitTime int64
+		Activity, Op, Reason                    string
+		Allowed                                 bool
+		ActivityCount, Limit, WaitTime, Crossed int64
 	}
 	if json.Unmarshal(s.Answer, &a) != nil || a.Reason == "" {
 		return strings.TrimSpace(string(s.Answer)) // cleanup's
 	}
 	text := fmt.Sprintf("%s %s: %s, %s", a.Op, a.Activity, c.verdict(a.Allowed, a.Reason), a.Reason)
 	if a.Limit > 0 {
-		text += fmt.Sprintf(", %d/%d used", a.ActivityCount, a.Limit)
+		text += fmt.Sprintf(", %d/%d used", a.ActivityCount, a.Limit) + words.Crossed(a.Crossed)
 	}
 	if a.WaitTime > 0 {
 		text += ", wait " + waitMs(a.WaitTime)

@@ -58,7 +58,7 @@ func TestServeHasAConsole(t *testing.T) {
 	if body := ask(); !strings.HasPrefix(body, `{"allowed":true,`) {
 		t.Errorf("a minute later: %s", body)
 	}
-	if line := "22:15:18  posts-guard         check create_post: allowed, ok, 10/10 used\n"; !strings.Contains(log.String(), line) {
+	if line := "22:15:18  posts-guard         check create_post: allowed, ok, 10/10 used, crossed 100 %\n"; !strings.Contains(log.String(), line) {
 		t.Errorf("the log is %s, want the moved time in it: %s", log, line)
 	}
 	if picture := get(t, endpoint+"/console/picture.svg?user=u1&activity=create_post"); !strings.HasPrefix(picture.body, "<svg") {

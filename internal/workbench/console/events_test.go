@@ -93,7 +93,7 @@ func TestTheStreamShowsWhatAppsCause(t *testing.T) {
 	s.wait("windows", `[]`)
 	r.app("posts-guard", `{"userId": "u1", "activity": "create_post", "count": 10}`)
 	s.wait("windows", `"used":10,"limit":10,`)
-	if e := s.wait("answer", `"from":"app"`); e.id != "1" || !strings.Contains(e.data, `"verdict":"allowed","detail":"10 of 10 used, 0 left"`) {
+	if e := s.wait("answer", `"from":"app"`); e.id != "1" || !strings.Contains(e.data, `"verdict":"allowed","detail":"10 of 10 used, 0 left, crossed 100 %"`) {
 		t.Errorf("%+v", e)
 	}
 	r.send(http.MethodPost, "/posts-guard", `{"userId": "u1", "activity": "create_post"}`) // the form of a Function URL

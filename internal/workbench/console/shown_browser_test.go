@@ -9,7 +9,7 @@ func testForm(b *browser, _ *rig) {
 	const event = `{ "userId": "u1", "activity": "create_post", "count": 25, "partial": true, "tier": "premium", "roles": [ "editor", "author" ] }`
 	b.wait("#event", "POST /2015-03-31/functions/posts-guard/invocations "+event)
 	b.click("#ask button.main")
-	b.wait("#answer-list li:first-child", "allowed check create_post × 25 u1 20 of 25 granted, 20 of 20 used, 0 left")
+	b.wait("#answer-list li:first-child", "allowed check create_post × 25 u1 20 of 25 granted, 20 of 20 used, 0 left, crossed 100 %")
 	b.js("document.querySelector('#answer-list details').open = true", nil)
 	b.wait("#answer-list li:first-child pre", event)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
+	"github.com/cric-talk/guards/internal/workbench/words"
 )
 
 // The views are what the page shows. The template writes them into the HTML as
@@ -143,7 +144,7 @@ func (c *Console) detail(made call) string {
 	case !made.counts():
 		text = made.Reason
 	default:
-		text = made.text()
+		text = made.text() + words.Crossed(made.Crossed)
 	}
 	if made.Granted > 0 && made.Granted < made.Count {
 		text = fmt.Sprintf("%d of %d granted, %s", made.Granted, made.Count, text)

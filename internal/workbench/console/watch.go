@@ -176,6 +176,7 @@ type answer struct {
 	Place     int64  `json:"readyAt"`
 	Receipt   int64  `json:"at"`
 	ReceiptID string `json:"requestId"`
+	Crossed   int64  `json:"crossed"`
 	figures
 	Limits []figures `json:"limits"`
 }

@@ -31,7 +31,10 @@ func TestAReplayDecidesAsALimiter(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want.Requests, want.At = 0, 0
+				want.Requests, want.At, want.Crossed = 0, 0, 0
+				for i := range want.Each {
+					want.Each[i].Crossed = 0
+				}
 				got := full(line)
 				got.At = 0
 				if diff := cmp.Diff(want, got); diff != "" {

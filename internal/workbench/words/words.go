@@ -1,7 +1,10 @@
 // Package words writes numbers for people.
 package words
 
-import "strconv"
+import (
+	"fmt"
+	"strconv"
+)
 
 // Grouped returns n, which must not be negative, with commas between thousands.
 func Grouped(n int64) string {
@@ -18,4 +21,13 @@ func Several(n int64, noun string) string {
 		noun += "s"
 	}
 	return Grouped(n) + " " + noun
+}
+
+// Crossed returns what a line about an answer adds if its check crossed this share
+// of the limit: ", crossed 80 %", or nothing for 0.
+func Crossed(percent int64) string {
+	if percent == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", crossed %d %%", percent)
 }

@@ -21,6 +21,8 @@ class LimitState:
     """Milliseconds."""
     reset_at: int
     """Unix milliseconds."""
+    crossed: int | None = None
+    """As in Decision, for this limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +64,13 @@ class Decision:
     ready_at: int | None = None
     """Unix milliseconds when the place of a delayed job comes up."""
     enqueued: int | None = None
+    crossed: int | None = None
+    """80 or 100 if this check raised the count of a fixed window to 80 % or to 100 % of its limit; 100 if it crossed both.
+
+    At most one check in a window has each number, so an app that sends a mail when
+    it is there sends at most two. If the activity has several limits, it is about
+    the limit whose figures the decision has.
+    """
     limited_by: str | None = None
     """The limit that refused, if the activity has several."""
     limits: tuple[LimitState, ...] = ()
