@@ -75,7 +75,7 @@ func properties(t *testing.T, schema any) map[string]string {
 			t.Errorf("%s has no description", name)
 		}
 		kind, _ := property["type"].(string)
-		if property["enum"] != nil {
+		if property["enum"] != nil && kind == "" {
 			kind = "string"
 		}
 		if items, ok := property["items"].(map[string]any); ok {
