@@ -39,7 +39,7 @@ deploy: $(VENV)/installed ## Deploy to AWS: asks for the parameters and shows th
 
 .PHONY: deploy-local
 deploy-local: emulated ## Deploy to an emulator without AWS, and show a refused call; KEEP=1 keeps it running, CALL="GUARD ACTIVITY LIMIT" selects it
-	@CACHE="$(CURDIR)/.cache" bash $(GUARDS)/scripts/with-aws bash $(GUARDS)/scripts/deploy-local $(CALL)
+	@CACHE="$(CURDIR)/.cache" exec bash $(GUARDS)/scripts/with-aws bash $(GUARDS)/scripts/deploy-local $(CALL)
 
 .PHONY: emulator
 emulator: $(VENV)/installed $(EMULATOR)/installed ## Fetch the AWS emulator and SAM
