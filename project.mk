@@ -3,10 +3,10 @@
 
 .DEFAULT_GOAL := help
 
-# SAM does not tell make the architecture, so this repeats the one in template.yaml. Use amd64 for x86_64 machines.
+# SAM does not tell make the architecture, so this repeats the one in template.yaml.
 GOARCH_LAMBDA ?= arm64
 
-FUNCTIONS := $(notdir $(wildcard functions/*))
+FUNCTIONS := $(notdir $(patsubst %/,%,$(dir $(wildcard functions/*/main.go))))
 VENV := .cache/venv
 EMULATOR := .cache/emulator
 
@@ -39,7 +39,7 @@ deploy: $(VENV)/installed ## Deploy to AWS: asks for the parameters and shows th
 
 .PHONY: deploy-local
 deploy-local: emulated ## Deploy to an emulator without AWS, and show a refused call; KEEP=1 keeps it running, CALL="GUARD ACTIVITY LIMIT" selects it
-	@CACHE=$(CURDIR)/.cache bash $(GUARDS)/scripts/with-aws bash $(GUARDS)/scripts/deploy-local $(CALL)
+	@CACHE="$(CURDIR)/.cache" exec bash $(GUARDS)/scripts/with-aws bash $(GUARDS)/scripts/deploy-local $(CALL)
 
 .PHONY: emulator
 emulator: $(VENV)/installed $(EMULATOR)/installed ## Fetch the AWS emulator and SAM

@@ -105,6 +105,9 @@ func (a Activity) For(tier string) policy.Policy {
 func (all Guards) Validate() error {
 	guards, activities := make(map[string]bool, len(all)), make(map[string]string, 4*len(all)) // the guard of each activity
 	queued, _ := all.Queued()
+	if len(all) == 0 {
+		return errors.New("limits.go lists no guard in All, want at least one")
+	}
 	for _, g := range all {
 		if err := g.Validate(); err != nil {
 			return err
@@ -131,11 +134,14 @@ func (g Guard) Validate() error {
 	if g.Name == "" || g.Message == "" || len(g.Activities) == 0 {
 		return fmt.Errorf("guard %q needs a name, a message and activities", g.Name)
 	}
+	if len(g.Description) > 256 {
+		return fmt.Errorf("%s: Description has %d bytes, want at most 256, as Lambda allows", g.Name, len(g.Description))
+	}
 	if g.MemorySize != 0 && (g.MemorySize < 128 || g.MemorySize > 10240) {
 		return fmt.Errorf("%s: MemorySize is %d, want 128 to 10240, or 0 for the one of Globals", g.Name, g.MemorySize)
 	}
 	if err := g.validateQueue(); err != nil {
-		return fmt.Errorf("%s, %w", g.Name, err)
+		return err
 	}
 	seen := make(map[string]bool, len(g.Activities))
 	for _, a := range g.Activities {
@@ -158,10 +164,14 @@ const leastWindow = 2 * time.Second
 // validateQueue returns an error if a guard with a queue gives places in windows that
 // are too short for it. Tiers and live limits have the same windows.
 func (g Guard) validateQueue() error {
+	if g.DelayedQueue && !slices.ContainsFunc(g.Activities, func(a Activity) bool { return a.Limit.Queues() }) {
+		return fmt.Errorf("%s: it has a DelayedQueue, and no activity with a reservoir whose jobs wait there", g.Name)
+	}
 	for _, a := range g.Activities {
 		for _, p := range a.Limit.Each() {
 			if g.DelayedQueue && p.Queues() && p.Rates()[0].Window < leastWindow {
-				return fmt.Errorf("activity %q: limit is %q, want a window of at least %v for the delayed queue, because SQS delivers a job up to a second late", a.Name, p, leastWindow)
+				return fmt.Errorf("%s, activity %q: limit is %q, want a window of at least %v for the delayed queue, because SQS delivers a job up to a second late",
+					g.Name, a.Name, p, leastWindow)
 			}
 		}
 	}

@@ -54,7 +54,9 @@ func TestAQueueNeedsWindowsOfTwoSeconds(t *testing.T) {
 		"jobs: reservoir 10/1s ahead 1m, day: 200/1d": "reservoir 10/1s ahead 1m",
 		"10/1s": "", // gives no places
 	} {
-		g := Guard{Name: "g", Message: "m", Activities: []Activity{{Name: "free", Unlimited: true}, {Name: "job", Limit: policy.Must(limit)}}}
+		g := Guard{Name: "g", Message: "m", Activities: []Activity{
+			{Name: "free", Unlimited: true}, {Name: "job", Limit: policy.Must(limit)}, {Name: "other", Limit: policy.Must("reservoir 10/1m ahead 15m")},
+		}}
 		if err := g.Validate(); err != nil {
 			t.Errorf("%s without a queue: %v", limit, err)
 		}
@@ -73,15 +75,18 @@ func TestAListIsValidAsAWhole(t *testing.T) {
 	guard := func(name string, queue bool, activities ...string) Guard {
 		g := Guard{Name: name, Message: "m", DelayedQueue: queue}
 		for _, a := range activities {
-			g.Activities = append(g.Activities, Activity{Name: a, Limit: policy.Must("5/1m")})
+			g.Activities = append(g.Activities, Activity{Name: a, Limit: policy.Must("reservoir 5/1m ahead 5m")})
 		}
 		return g
 	}
 	for want, all := range map[string]Guards{
+		"limits.go lists no guard in All, want at least one": {},
 		"<nil>": {guard("a-guard", true, "a"), guard("b-guard", false, "b", "c")},
 		"two guards have the name a-guard: give each guard a name of its own":                                        {guard("a-guard", false, "a"), guard("a-guard", false, "b")},
 		`b-guard, activity "a": a-guard has an activity of this name; give each activity a name of its own`:          {guard("a-guard", false, "a"), guard("b-guard", false, "a")},
 		"a-guard and b-guard have a DelayedQueue, but there is one queue: move the activities of b-guard to a-guard": {guard("a-guard", true, "a"), guard("b-guard", true, "b")},
+		"c-guard: it has a DelayedQueue, and no activity with a reservoir whose jobs wait there":                     {{Name: "c-guard", Message: "m", DelayedQueue: true, Activities: []Activity{{Name: "c", Unlimited: true}}}},
+		"c-guard: Description has 257 bytes, want at most 256, as Lambda allows":                                     {{Name: "c-guard", Message: "m", Description: strings.Repeat("d", 257), Activities: []Activity{{Name: "c", Unlimited: true}}}},
 		`guard "b-guard" needs a name, a message and activities`:                                                     {guard("a-guard", true, "a"), guard("b-guard", false)},
 	} {
 		if got := fmt.Sprint(all.Validate()); got != want {

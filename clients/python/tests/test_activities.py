@@ -71,11 +71,11 @@ def test_without_a_list_the_error_says_how_to_get_one(server: Server, new: Calla
     ("activity", "advice"),
     [
         ("create_pots", '"create_pots": did you mean "create_post"?'),
-        ("follow", f'"follow": update the option activities with guards generate, {NAME_THE_GUARD}'),
-        ("", '"": update the option activities'),
-        (None, '"None": update the option activities'),
+        ("follow", f'"follow": write the list again with guards generate, {NAME_THE_GUARD}'),
+        ("", '"": write the list again'),
+        (None, '"None": write the list again'),
         (["pin"], '"[\'pin\']": did you mean "pin"?'),
-        (("posts-guard", "create_post"), "\"('posts-guard', 'create_post')\": update the option activities"),
+        (("posts-guard", "create_post"), "\"('posts-guard', 'create_post')\": write the list again"),
     ],
 )
 def test_an_activity_that_is_not_in_the_list(server: Server, new: Callable[..., Client], activity: Any, advice: str) -> None:

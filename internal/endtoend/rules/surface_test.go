@@ -16,7 +16,7 @@ import (
 )
 
 // surface is everything that a project of one's own can use, besides package client. A new line is a promise for good, so it has
-// to be worth it. A field or a method is there because an alias reaches it.
+// to be worth it. A field or a method is there because an alias reaches it. Of policy.Policy, projects are promised String only.
 var surface = []string{
 	"guards: Activity.For",
 	"guards: Activity.Label",
@@ -33,6 +33,27 @@ var surface = []string{
 	"guards: Guard.Name",
 	"guards: Guard.Validate",
 	"guards: Limit(text string) policy.Policy",
+	"guards: policy.Policy.AtOnce",
+	"guards: policy.Policy.Due",
+	"guards: policy.Policy.Each",
+	"guards: policy.Policy.Equal",
+	"guards: policy.Policy.IsPlace",
+	"guards: policy.Policy.IsZero",
+	"guards: policy.Policy.Item",
+	"guards: policy.Policy.MarshalText",
+	"guards: policy.Policy.Most",
+	"guards: policy.Policy.OptionsOf",
+	"guards: policy.Policy.Queues",
+	"guards: policy.Policy.Quota",
+	"guards: policy.Policy.Rates",
+	"guards: policy.Policy.Read",
+	"guards: policy.Policy.Skip",
+	"guards: policy.Policy.String",
+	"guards: policy.Policy.Take",
+	"guards: policy.Policy.Undo",
+	"guards: policy.Policy.UnmarshalText",
+	"guards: policy.Policy.Waiting",
+	"guards: policy.Policy.WithLimit",
 	"guards: type Activity",
 	"guards: type Guard",
 	"guards: type Tiers",
@@ -90,14 +111,23 @@ func exported(p *types.Package) (names []string) {
 		if fields, ok := named.Type().Underlying().(*types.Struct); ok {
 			for f := range fields.Fields() {
 				names = append(names, p.Name()+": "+name+"."+f.Name())
+				if t, ok := f.Type().(*types.Named); ok && strings.HasPrefix(t.Obj().Pkg().Path(), module+"internal/") {
+					names = append(names, methods(p.Name()+": "+short(t.Obj().Pkg())+"."+t.Obj().Name()+".", t)...)
+				}
 			}
 		}
-		methods := types.NewMethodSet(types.NewPointer(named.Type()))
-		for m := range methods.Methods() {
-			names = append(names, p.Name()+": "+name+"."+m.Obj().Name())
+		names = append(names, methods(p.Name()+": "+name+".", named.Type())...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// methods returns the names of a type's exported methods, each after a prefix.
+func methods(prefix string, t types.Type) (names []string) {
+	for m := range types.NewMethodSet(types.NewPointer(t)).Methods() {
+		if m.Obj().Exported() {
+			names = append(names, prefix+m.Obj().Name())
 		}
 	}
-	names = slices.DeleteFunc(names, func(n string) bool { _, last, _ := strings.Cut(n, "."); return last != "" && !ast.IsExported(last) })
-	slices.Sort(names)
 	return names
 }

@@ -14,7 +14,7 @@ import (
 )
 
 type checkCommand struct {
-	Activity string   `arg:"" help:"What the user does, such as create_post: see guards limits."`
+	Activity string   `arg:"" help:"What the user does: see guards limits."`
 	User     string   `required:"" placeholder:"ID" help:"The user who is limited."`
 	Count    int64    `default:"1" placeholder:"N" help:"How many actions at once (${default})."`
 	Partial  bool     `help:"Grant as many of --count as fit, instead of all or nothing."`
@@ -27,8 +27,8 @@ type checkCommand struct {
 
 func (checkCommand) Help() string {
 	return `Examples:
-  guards check create_post --user u1 --times 12
-  guards check create_post --user u1 --store dynamodb --table rateLimit --json`
+  guards check {activity} --user u1 --times 12
+  guards check {activity} --user u1 --store dynamodb --table rateLimit --json`
 }
 
 // Run asks the guard. It returns errRefused if any request was refused.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"strings"
 	"syscall"
 	"time"
 
@@ -58,8 +59,7 @@ type limitsCommand struct {
 func (limitsCommand) Help() string {
 	return `Examples:
   guards limits
-  guards limits set create_post 20/1m --why "a launch"
-  guards limits set send_message "bucket 1/3s keep 1h"
+  guards limits set {activity} {limit} --why "a launch"
   guards limits diff`
 }
 
@@ -90,6 +90,7 @@ func run(ctx context.Context, args []string, c session) int {
 	if err != nil {
 		return c.fail(err)
 	}
+	fillExamples(parser.Model.Node, examples(c.guards))
 	switch {
 	case len(args) == 0:
 		args = []string{"--help"}
@@ -103,7 +104,7 @@ func run(ctx context.Context, args []string, c session) int {
 	if err == nil && !command.Selected().Passthrough { // the shell completes empty words too
 		err = cmp.Or(checkEmpty(command), checkTwice(command))
 	}
-	if err == nil {
+	if err == nil && !strings.HasPrefix(command.Command(), "completion") && command.Command() != "version" {
 		err = c.guards.Validate()
 	}
 	if err == nil {
@@ -143,7 +144,7 @@ func checkEmpty(c *kong.Context) error {
 func checkTwice(c *kong.Context) error {
 	seen := make(map[string]bool)
 	for _, p := range c.Path {
-		if p.Flag == nil || p.Flag.IsSlice() || p.Flag.IsBool() {
+		if p.Flag == nil || p.Flag.IsSlice() || p.Flag.IsMap() || p.Flag.IsBool() {
 			continue
 		}
 		if seen[p.Flag.Name] {

@@ -105,6 +105,9 @@ func known(flag, name string, names []string, kind string) error {
 // nearest returns the name that a misspelled one most likely means. It returns
 // false if no name is close enough.
 func nearest(misspelled string, names []string) (string, bool) {
+	if len(names) == 0 {
+		return "", false
+	}
 	best := slices.MinFunc(names, func(a, b string) int { return distance(misspelled, a) - distance(misspelled, b) })
 	return best, distance(misspelled, best) <= max(1, len(best)/4)
 }

@@ -93,7 +93,7 @@ func (c *initCommand) Run(ctx context.Context, con session) (err error) {
 		con.note("the project builds only beside " + from.Replace + ", because go.mod takes Guards from there")
 	}
 	most, _ := r.Activity.Limit.Quota()
-	con.note(fmt.Sprintf("next: cd %s && go run ./cmd/guards check %s --user u1 --times %d", c.Dir, c.Activity, most+1))
+	con.note(fmt.Sprintf("next: cd %s && go run ./cmd/guards check %s --user u1 --times %d", word(c.Dir), c.Activity, most+1))
 	return nil
 }
 
@@ -118,11 +118,27 @@ func (c *initCommand) origin(dir string) (scaffold.Origin, error) {
 	if checkout(folder) == "" {
 		return scaffold.Origin{}, fmt.Errorf("--replace: %s is in no checkout of %s", folder, scaffold.Module)
 	}
-	relative, err := filepath.Rel(dir, checkout(folder))
-	if !strings.HasPrefix(relative, ".") {
-		relative = "." + string(filepath.Separator) + relative
+	to, err := filepath.EvalSymlinks(checkout(folder))
+	if err != nil {
+		return scaffold.Origin{}, err
 	}
-	return scaffold.Origin{Version: "v0.0.0", Replace: filepath.ToSlash(relative)}, err
+	if at, err := filepath.EvalSymlinks(filepath.Dir(dir)); err == nil { // relative, so that both folders can move together
+		if relative, err := filepath.Rel(filepath.Join(at, filepath.Base(dir)), to); err == nil && strings.HasPrefix(relative, "..") {
+			to = relative
+		}
+	}
+	if strings.ContainsAny(to, " \t") {
+		return scaffold.Origin{}, fmt.Errorf("the checkout %s has a space in its path, and make can't take that: move it", to)
+	}
+	return scaffold.Origin{Version: "v0.0.0", Replace: filepath.ToSlash(to)}, nil
+}
+
+// word returns a text as one word of a shell.
+func word(text string) string {
+	if strings.ContainsAny(text, " \t'\"$&;|<>()*?`\\") {
+		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	}
+	return text
 }
 
 // untagged is the end of a version that Go makes of a commit without a tag.

@@ -25,11 +25,9 @@ type setCommand struct {
 func (setCommand) Help() string {
 	return `A limit is written as guards limits shows it. Quote it if it contains a space.
 Examples:
-  guards limits set create_post 20/1m --why "a launch"
-  guards limits set create_post 40/1m --tier premium
-  guards limits set send_message "bucket 1/3s keep 1h"
-  guards limits set ingest "sliding 80/1h"
-  guards limits set create_post --mode off --why "kill switch"`
+  guards limits set {activity} {limit} --why "a launch"
+  guards limits set {tiered} {tierlimit} --tier {tier}
+  guards limits set {activity} --mode off --why "kill switch"`
 }
 
 func (c *setCommand) Run(ctx context.Context, con session) error {
@@ -84,8 +82,8 @@ type unsetCommand struct {
 
 func (unsetCommand) Help() string {
 	return `Examples:
-  guards limits unset create_post
-  guards limits unset create_post --tier premium --why "the launch is over"`
+  guards limits unset {activity}
+  guards limits unset {tiered} --tier {tier} --why "the launch is over"`
 }
 
 // Run undoes what was changed, also if the code no longer has the activity.

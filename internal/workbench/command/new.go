@@ -29,7 +29,7 @@ that contains a space. Examples:
   guards new photos-guard upload_photo 5/1m
   guards new photos-guard upload_photo 5/1m --tier premium=20/1m
   guards new sms-guard send_code "minute: bucket 1/1m, day: 10/1d"
-  guards new --guard posts-guard share_post 5/1m
+  guards new --guard {guard} do_more 5/1m
   guards new photos-guard upload_photo 5/1m --dry-run`
 }
 
@@ -118,6 +118,6 @@ func (c *newCommand) next(con session, r scaffold.Request) {
 	g, _ := con.guards.Named(r.Guard)
 	_, taken := con.guards.Queued()
 	if r.Activity.Limit.Queues() && !g.DelayedQueue && (taken || !r.New) {
-		con.note("a delayed job of this guard gets a time, but no queue takes it: see docs/delayed-jobs.md")
+		con.note("a delayed job of this guard gets a time, but no queue takes it: see https://github.com/cric-talk/guards/blob/main/docs/delayed-jobs.md")
 	}
 }

@@ -35,15 +35,15 @@ func (replayCommand) Help() string {
 	return `Each request is decided at the time that the file gives, and counted in memory.
 A time is Unix seconds, Unix milliseconds or RFC 3339. Several files are read in
 the order of their times. A limit is written as guards limits shows it. Examples:
-  guards replay traffic.csv --activity create_post
-  guards replay traffic.csv --activity create_post --limit 20/1m --plot out.svg
-  guards replay traffic.csv --activity create_post --limit "minute: 10/1m, day: 200/1d"
-  guards replay traffic.csv --activity create_post --limit 20/1m --compare "log 20/1m" --compare "bucket 20/1m"
-  guards replay traffic.csv --activity create_post --limit "bucket 20/1m" --suggest 99.9%
-  guards replay posts.csv --activity create_post --columns time=created_at,user=author_id
+  guards replay traffic.csv --activity {activity}
+  guards replay traffic.csv --activity {activity} --limit 20/1m --plot out.svg
+  guards replay traffic.csv --activity {activity} --limit "minute: 10/1m, day: 200/1d"
+  guards replay traffic.csv --activity {activity} --limit 20/1m --compare "log 20/1m" --compare "bucket 20/1m"
+  guards replay traffic.csv --activity {activity} --limit "bucket 20/1m" --suggest 99.9%
+  guards replay posts.csv --activity {activity} --columns time=created_at,user=author_id
   guards replay access.log* --format nginx --activity request --limit 100/1m
   guards replay access.log --format nginx --columns activity=request --activity "POST /posts" --limit 20/1m
-  guards replay - --activity pin --json < traffic.jsonl.gz`
+  guards replay - --activity {activity} --json < traffic.jsonl.gz`
 }
 
 // Run replays the files. If there is a timeline to draw, it reads them twice.

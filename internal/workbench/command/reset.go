@@ -20,8 +20,8 @@ type resetCommand struct {
 
 func (resetCommand) Help() string {
 	return `Examples:
-  guards reset --user u1 create_post
-  guards reset --user u1 create_post --yes --json`
+  guards reset --user u1 {activity}
+  guards reset --user u1 {activity} --yes --json`
 }
 
 // Run resets the activity as the guard that owns it does.

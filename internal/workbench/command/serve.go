@@ -48,10 +48,10 @@ Only an address of this machine has the console. Examples:
   guards serve --fail unavailable
   ON_OUTAGE=deny guards serve --fail slow
   guards serve --store dynamodb --endpoint http://127.0.0.1:8000 --create-table
-  aws lambda invoke --endpoint-url http://127.0.0.1:3001 --function-name posts-guard \
+  aws lambda invoke --endpoint-url http://127.0.0.1:3001 --function-name {guard} \
     --cli-binary-format raw-in-base64-out \
-    --payload '{"userId": "u1", "activity": "create_post"}' answer.json
-  curl -d '{"userId": "u1", "activity": "create_post"}' http://127.0.0.1:3001/posts-guard`
+    --payload '{"userId": "u1", "activity": "{activity}"}' answer.json
+  curl -d '{"userId": "u1", "activity": "{activity}"}' http://127.0.0.1:3001/{guard}`
 }
 
 // The functions' timeouts, as in template.yaml.

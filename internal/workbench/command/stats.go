@@ -25,7 +25,7 @@ the items of the live limits, which stats does not count. INTERVAL is the time
 between two actions that a bucket without a burst allows, by the code's limit.
 Examples:
   guards stats
-  guards stats --activity create_post --json`
+  guards stats --activity {activity} --json`
 }
 
 // statistics are the figures that the command prints.

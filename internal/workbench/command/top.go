@@ -37,7 +37,7 @@ The table does not tell a user's tier. So limits are those without a tier, unles
 one was granted, and a user of a higher tier can have used more than the limit.
 Examples:
   guards top
-  guards top --activity create_post --near 50
+  guards top --activity {activity} --near 50
   guards top --watch --every 30s --yes
   guards top --yes --json`
 }

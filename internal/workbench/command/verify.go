@@ -40,10 +40,10 @@ func (verifyCommand) Help() string {
 	return `Many callers ask at once for one user. The command makes up a user, and clears
 that user's count afterwards. A reservoir's places can't be given back; they expire.
 The exit status is 1 unless exactly the limit was allowed. Examples:
-  guards verify create_post
-  guards verify create_post --store dynamodb --callers 100
-  guards verify create_post --lambda-endpoint http://127.0.0.1:3001
-  guards verify create_post --invoke --function dev-posts-guard`
+  guards verify {activity}
+  guards verify {activity} --store dynamodb --callers 100
+  guards verify {activity} --lambda-endpoint http://127.0.0.1:3001
+  guards verify {activity} --invoke --function dev-{guard}`
 }
 
 // Run returns errRefused unless exactly the limit got through.

@@ -21,6 +21,7 @@ func leaves(t *testing.T) map[string]*kong.Node {
 	if err != nil {
 		t.Fatal(err)
 	}
+	fillExamples(parser.Model.Node, examples(limits.All))
 	all := map[string]*kong.Node{}
 	for _, leaf := range parser.Model.Leaves(true) {
 		name := strings.TrimPrefix(leaf.Path(), "guards ")

@@ -129,10 +129,12 @@ func (p *Project) withGuard(page *source, g limits.Guard) (Change, error) {
 	if last == nil || page.value(last.Name) == nil {
 		return Change{}, fmt.Errorf("%s: the last guard of All is no variable of this file", limitsFile)
 	}
-	a := g.Activities[0]
+	a, keyword := g.Activities[0], ""
+	if !page.grouped(last.Name) {
+		keyword = "var "
+	}
 	return page.change(fmt.Sprintf("the guard %s with %s: %s", variable, a.Name, a.Limit),
-		insertion{page.endOfLine(page.value(last.Name).End()), fmt.Sprintf(
-			"\n%s = %s", variable, value(page.named(g.Message), g))},
+		insertion{page.endOfLine(page.value(last.Name).End()), fmt.Sprintf("\n%s%s = %s", keyword, variable, value(page.named(g.Message), g))},
 		page.element(list, variable))
 }
 
@@ -194,24 +196,33 @@ func pairs(tiers limits.Tiers, format string) string {
 // variable returns a name for the guard's variable in package limits: Photos
 // for photos-guard, or PhotosGuard if the package uses Photos.
 func (p *Project) variable(guard string) (string, error) {
+	sources, err := p.sources()
+	if err != nil {
+		return "", err
+	}
 	used := map[string]bool{}
-	files, err := fs.Glob(p.root.FS(), "limits/*.go")
-	for _, name := range files {
-		s, err := p.parse(name)
-		if err != nil {
-			return "", err
-		}
+	for _, s := range sources {
 		for _, id := range all[*ast.Ident](s) {
 			used[id.Name] = true
 		}
 	}
+	name := freeName(guard, used)
+	if name == "" {
+		return "", fmt.Errorf("package limits has a %s already; choose another name for the guard", LogicalID(guard))
+	}
+	return name, nil
+}
+
+// freeName returns a name for the variable of a guard that is not used; empty: both
+// are.
+func freeName(guard string, used map[string]bool) string {
 	long := LogicalID(guard)
 	for _, name := range []string{strings.TrimSuffix(long, "Guard"), long} {
 		if !used[name] {
-			return name, err
+			return name
 		}
 	}
-	return "", fmt.Errorf("package limits has a %s already; choose another name for the guard", long)
+	return ""
 }
 
 // changelog returns the changelog with an entry about the addition.

@@ -127,7 +127,7 @@ func small(t *testing.T, page, promises string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	texts := after(t, folder(), mapsOnly)
-	maps.Copy(texts, map[string]string{"go.mod": "module m\n", "limits/limits.go": page, "limits/limits_test.go": promises, "CHANGELOG.md": ""})
+	maps.Copy(texts, map[string]string{"go.mod": "module m\n", "limits/limits.go": page, "limits/limits_test.go": promises, "limits/names.go": "package limits\n\nconst maps = \"maps-guard\"\n", "CHANGELOG.md": ""})
 	for name, text := range texts {
 		if err := os.MkdirAll(filepath.Dir(dir+"/"+name), 0o700); err != nil {
 			t.Fatal(err)
@@ -153,7 +153,7 @@ func TestAddNamesWhatItCannotRead(t *testing.T) {
 		{head + "var All = list(Maps)\n", table, photos, "has no list All of variables"},
 		{head + "var All = []Guard{{}}\n", table, photos, "the last guard of All is no variable of this file"},
 		{head + "var All = []Guard{Maps}\n", table, photos, "the last guard of All is no variable of this file"},
-		{head + "var Maps = Guard{}\nvar All = []Guard{Maps}\n", table, photos, "limits/limits.go has a form that guards new can't change: "}, // no block of variables
+		{head + "var (Maps = Guard{}; All = []Guard{Maps})\n", table, photos, "limits/limits.go has a form that guards new can't change: "}, // all in one line
 		{head, table, more, `limits/limits.go has no guard with the Name "maps-guard" and a list of Activities`},
 		{head + "var Maps = Guard{Name: \"maps-guard\", Activities: list}\n", table, more, "and a list of Activities"},
 		{head + "var Maps = Guard{Name: \"maps-guard\", Activities: []Activity{}}\n", head, more, "limits/limits_test.go has no table named promised"},
@@ -166,6 +166,19 @@ func TestAddNamesWhatItCannotRead(t *testing.T) {
 }
 
 var slower = limits.Guards{{Name: "maps-guard", Message: "m", Activities: []limits.Activity{{Name: "slow_map", Limit: policy.Must("5/1m")}}}}
+
+func TestAGuardIsAddedToVariablesOfEitherForm(t *testing.T) {
+	for _, page := range []string{"var Maps = Guard{}\n\nvar All = []Guard{Maps}\n", "var (\n\tMaps = Guard{}\n)\n\nvar All = []Guard{Maps}\n"} {
+		p := open(t, small(t, "package limits\n\n"+page, "package limits\n\nvar promised = []row{}\n"), mapsOnly)
+		changes, err := p.Add(Request{Guard: "photos-guard", New: true, Activity: upload("5/1m")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after := changes[0].After; !strings.Contains(after, "Photos = guards.Guard{") || !strings.Contains(after, "All = []Guard{Maps, Photos}") {
+			t.Errorf("%s becomes\n%s", page, after)
+		}
+	}
+}
 
 func TestAddRefusesStaleFiles(t *testing.T) {
 	p := open(t, small(t, "package limits\n", "package limits\n"), slower)

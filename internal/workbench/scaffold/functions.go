@@ -38,7 +38,7 @@ func functionsOf(guards limits.Guards) (all []function) {
 	if g, ok := guards.Queued(); ok {
 		all = append(all, function{
 			"delayed-jobs", "passes the jobs of the delayed queue on at their time", "function/jobs", "jobs.StartDelayedJobs(limits.All)",
-			fmt.Sprintf(jobEvent, g.Activities[0].Name),
+			fmt.Sprintf(jobEvent, g.Activities[slices.IndexFunc(g.Activities, func(a limits.Activity) bool { return a.Limit.Queues() })].Name),
 		})
 	}
 	return all
@@ -100,7 +100,11 @@ func missing(folder fs.FS, functions []function) (changes []Change, err error) {
 	for _, file := range programs {
 		name := path.Base(path.Dir(file))
 		if !slices.ContainsFunc(functions, func(f function) bool { return f.name == name }) {
-			return nil, fmt.Errorf("functions/%s is the function of no guard in %s: give a guard the Name %q, or delete the folder", name, limitsFile, name)
+			advice := "delete the folder"
+			if validName(name) == nil {
+				advice = fmt.Sprintf("give a guard the Name %q, or %s", name, advice)
+			}
+			return nil, fmt.Errorf("functions/%s is the function of no guard in %s: %s", name, limitsFile, advice)
 		}
 	}
 	return changes, err

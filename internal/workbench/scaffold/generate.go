@@ -83,7 +83,7 @@ func (d document) change(folder fs.FS, guards limits.Guards) (Change, error) {
 	if d.parts == nil {
 		c.After = text(d.file, guards)
 	}
-	if c.New || d.optional && !strings.Contains(c.Before, " generated: ") {
+	if c.New || d.optional && !strings.Contains(c.Before, "begin generated: ") {
 		return c, nil
 	}
 	for _, part := range d.parts {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"go/format"
+	"io/fs"
 	"os"
 	"path"
 	"regexp"
@@ -32,8 +33,8 @@ type Origin struct {
 // Init returns the files of a project of one guard with one activity. Name is the
 // project's module. There is no go.sum: go mod tidy writes it.
 func Init(name string, r Request, from Origin) ([]Change, error) {
-	if !moduleName.MatchString(name) {
-		return nil, fmt.Errorf("module is %q, want a path such as example.com/my-guards", name)
+	if err := checkModule(name); err != nil {
+		return nil, err
 	}
 	g := limits.Guard{Name: r.Guard, Message: tooMany, Activities: []limits.Activity{r.Activity}, DelayedQueue: r.Activity.Limit.Queues()}
 	if err := errors.Join(validName(g.Name), g.Validate()); err != nil {
@@ -52,31 +53,45 @@ func Create(dir string, changes []Change) error {
 	if err != nil {
 		return err
 	}
+	p := &Project{Dir: dir, root: root}
 	for _, c := range changes {
-		if exists(root.FS(), c.File) {
-			return errors.Join(fmt.Errorf("%s has %s already: choose a new folder", dir, c.File), root.Close())
+		if _, err := root.Lstat(c.File); !errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(fmt.Errorf("%s has %s already: choose a new folder", dir, c.File), p.Close())
 		}
 	}
-	p := &Project{Dir: dir, root: root}
-	return errors.Join(p.Write(changes), p.Close())
+	if err := p.Write(changes); err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", dir, err), p.Close())
+	}
+	return p.Close()
 }
 
-// moduleName is the form of a module's path that every tool accepts.
-var moduleName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._~-]*(/[a-zA-Z0-9][a-zA-Z0-9._~-]*)*$`)
+// checkModule returns an error if a module can't have this path, or if the go command
+// takes it for something else.
+func checkModule(name string) error {
+	first, _, _ := strings.Cut(name, "/")
+	reserved := []string{"go", "std", "cmd", "con", "aux", "nul", "prn", "vendor", "internal", "main", "all", "tool", "work"}
+	if !moduleName.MatchString(name) || slices.Contains(reserved, first) || strings.Contains("/"+name+"/", "/vendor/") || name == Module {
+		return fmt.Errorf("module is %q, want a path of letters, digits, hyphens and dots such as example.com/my-guards; give it with --module", name)
+	}
+	return nil
+}
+
+// moduleName is the form of a module's path: no part ends in a dot.
+var moduleName = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9_-])?(/[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9_-])?)*$`)
 
 // tooMany is the message of a new guard.
 const tooMany = "Rate limit exceeded: Too many requests. Please try again later."
 
 // newProject returns the files of a new project.
 func newProject(name string, g limits.Guard, from Origin) (changes []Change, err error) {
-	long := LogicalID(g.Name)
 	var b strings.Builder
 	err = projectText.Execute(&b, struct {
 		Origin
 		Module, Name, Stack, First, Activity, Variable, Guard, Promise string
+		Refused                                                        int64
 	}{
 		from, name, path.Base(name), stackName(path.Base(name)), g.Name, g.Activities[0].Name,
-		strings.TrimSuffix(long, "Guard"), value("tooMany", g), promise("tooMany", g, g.Activities[0]),
+		freeName(g.Name, map[string]bool{"All": true}), value("tooMany", g), promise("tooMany", g, g.Activities[0]), refused(g.Activities[0]),
 	})
 	if err != nil {
 		return nil, err
@@ -127,4 +142,10 @@ var whatOf = map[string]string{
 func stackName(name string) string {
 	name = strings.Trim(regexp.MustCompile(`[^a-zA-Z0-9]+`).ReplaceAllString(name, "-"), "-")
 	return cmp.Or(strings.TrimLeft(name, "0123456789-"), "guards")
+}
+
+// refused returns how many requests it takes until one is refused.
+func refused(a limits.Activity) int64 {
+	most, _ := a.Limit.Quota()
+	return most + 1
 }

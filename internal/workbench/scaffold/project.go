@@ -14,6 +14,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/cric-talk/guards/internal/limits"
 )
@@ -38,11 +39,14 @@ type Project struct {
 var (
 	ErrNoProject   = errors.New("not in a project")
 	ErrOtherLimits = errors.New("this program does not know it")
+	ErrMoreLimits  = errors.New("this program has it")
 )
 
 // Open finds the project that contains a folder. Without one, its error is
 // ErrNoProject. If limits.go names a guard or an activity that is not one of
-// guards, the program is older than this file, and the error is ErrOtherLimits.
+// guards, the program is older than this file, and the error is ErrOtherLimits. If it
+// does not name one of guards, the program is that of another project, or older, and
+// the error is ErrMoreLimits.
 func Open(folder string, guards limits.Guards) (*Project, error) {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
@@ -90,7 +94,29 @@ func (p *Project) checkNames() error {
 			return fmt.Errorf("%s names %s, and %w", limitsFile, name, ErrOtherLimits)
 		}
 	}
-	return nil
+	sources, err := p.sources()
+	for _, g := range p.guards {
+		if !slices.ContainsFunc(sources, func(s *source) bool { return s.contains(g.Name) }) && err == nil {
+			err = fmt.Errorf("no file in limits/ names %s, but %w", g.Name, ErrMoreLimits)
+		}
+	}
+	return err
+}
+
+// sources returns the files of package limits, without its tests.
+func (p *Project) sources() (all []*source, err error) {
+	files, err := fs.Glob(p.root.FS(), "limits/*.go")
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		s, err := p.parse(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, err
 }
 
 // Close lets go of the folder.

@@ -50,6 +50,11 @@ func (s *source) names() (names []string) {
 	return names
 }
 
+// contains reports whether a literal text of the file is this one.
+func (s *source) contains(text string) bool {
+	return slices.ContainsFunc(all[*ast.BasicLit](s), func(lit *ast.BasicLit) bool { return literal(lit) == text })
+}
+
 // value returns what a declaration gives to a name, or nil.
 func (s *source) value(name string) ast.Expr {
 	for _, v := range all[*ast.ValueSpec](s) {
@@ -58,6 +63,16 @@ func (s *source) value(name string) ast.Expr {
 		}
 	}
 	return nil
+}
+
+// grouped reports whether the declaration of a name is in a list in parentheses.
+func (s *source) grouped(name string) bool {
+	return slices.ContainsFunc(all[*ast.GenDecl](s), func(d *ast.GenDecl) bool {
+		return d.Lparen.IsValid() && slices.ContainsFunc(d.Specs, func(spec ast.Spec) bool {
+			v, ok := spec.(*ast.ValueSpec)
+			return ok && v.Names[0].Name == name
+		})
+	})
 }
 
 // named returns the constant or variable that holds a text, or the quoted text.

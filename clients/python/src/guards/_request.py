@@ -161,7 +161,7 @@ def _find(settings: Settings, activity: AnyActivity) -> tuple[str, str, int | No
         guard, window = listed[activity]
         return guard, activity, window
     name = str(activity)[:64]
-    advice = f"update the option activities with guards generate, {_NAME_THE_GUARD}" if listed else _PASS_THE_LIST
+    advice = f"write the list again with guards generate, {_NAME_THE_GUARD}" if listed else _PASS_THE_LIST
     if near := nearest(name, listed):
         advice = f"did you mean {json.dumps(near)}?"
     raise ValidationError(f"no guard is known for the activity {json.dumps(name)}: {advice}")

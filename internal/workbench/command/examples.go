@@ -1,0 +1,67 @@
+package command
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// fillExamples puts names of the project's own limits into the help of each command,
+// in place of words such as {activity}. An example about something that the project
+// does not have, such as a {tier}, is left out.
+func fillExamples(node *kong.Node, names map[string]string) {
+	var lines []string
+	for line := range strings.Lines(node.Detail) {
+		for word, name := range names {
+			if strings.Contains(line, word) && name == "" {
+				line = ""
+			}
+			line = strings.ReplaceAll(line, word, name)
+		}
+		lines = append(lines, line)
+	}
+	node.Detail = strings.TrimSuffix(strings.Join(lines, ""), "\n")
+	for _, child := range node.Children {
+		fillExamples(child, names)
+	}
+}
+
+// examples returns what stands for each word in a help text: the first activity that
+// is counted, its {guard}, and twice its {limit}; and the first {tiered} activity.
+func examples(guards limits.Guards) map[string]string {
+	names := map[string]string{"{activity}": "", "{guard}": "", "{limit}": "", "{tiered}": "", "{tier}": "", "{tierlimit}": ""}
+	for _, g := range guards {
+		for _, a := range g.Activities {
+			if a.Unlimited || a.Limit.IsZero() {
+				continue
+			}
+			if names["{activity}"] == "" {
+				names["{activity}"], names["{guard}"], names["{limit}"] = a.Name, g.Name, twice(a.Limit)
+			}
+			for tier, p := range a.Tiers {
+				if names["{tier}"] == "" {
+					names["{tiered}"], names["{tier}"], names["{tierlimit}"] = a.Name, tier, twice(p)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// twice returns the text of a limit with twice the number, as a shell wants it.
+func twice(p policy.Policy) string {
+	text := p.String()
+	if rates := p.Rates(); len(rates) == 1 {
+		if more, err := p.WithLimit(2 * rates[0].Limit); err == nil {
+			text = more.String()
+		}
+	}
+	if strings.Contains(text, " ") {
+		return strconv.Quote(text)
+	}
+	return text
+}
