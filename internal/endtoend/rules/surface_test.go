@@ -34,6 +34,7 @@ var surface = []string{
 	"guards: Guard.Validate",
 	"guards: Limit(text string) policy.Policy",
 	"guards: policy.Policy.AtOnce",
+	"guards: policy.Policy.Cross",
 	"guards: policy.Policy.Due",
 	"guards: policy.Policy.Each",
 	"guards: policy.Policy.Equal",
