@@ -29,6 +29,31 @@ func (t tier) each(s *state, c *call, d *ratelimit.Decision, n int64) bool {
 		})
 }
 
+// crosses reports whether d says of each limit what a check has crossed that changed
+// s to after, and of the whole what it says of the limit whose figures it has.
+func (t tier) crosses(s, after *state, c *call, d *ratelimit.Decision) bool {
+	each := d.Each
+	if len(t.limits) == 1 {
+		each = []policy.Reading{d.Reading}
+	}
+	for i, p := range t.limits {
+		want := int64(0)
+		if _, ok := p.(fixed); ok {
+			before, now := p.used(s.accounts[i], c.now), p.used(after.accounts[i], c.now)
+			switch {
+			case before < p.most() && now >= p.most():
+				want = 100
+			case 5*before < 4*p.most() && 5*now >= 4*p.most():
+				want = 80
+			}
+		}
+		if each[i].Crossed != want || each[i].Name == d.Name && d.Crossed != want {
+			return false
+		}
+	}
+	return true
+}
+
 // binds reports whether other restricts the caller more than r: by a longer
 // wait, then by fewer remaining actions, then by a later reset.
 func binds(other, r policy.Reading) bool {

@@ -66,8 +66,8 @@ func describe(c *call, d *ratelimit.Decision) string {
 	if d == nil || c.part == maybe {
 		return text + ": no answer"
 	}
-	return text + fmt.Sprintf(": %s granted %d receipt %d used %d remaining %d wait %v reset %d readyAt %d waiting %d requests %d",
-		d.Reason, d.Granted, d.At, d.Used, d.Remaining, d.Wait, d.ResetAt, d.ReadyAt, d.Waiting, d.Requests)
+	return text + fmt.Sprintf(": %s granted %d receipt %d crossed %d used %d remaining %d wait %v reset %d readyAt %d waiting %d requests %d",
+		d.Reason, d.Granted, d.At, d.Crossed, d.Used, d.Remaining, d.Wait, d.ResetAt, d.ReadyAt, d.Waiting, d.Requests)
 }
 
 // text lists the operations in the order of their answers.

@@ -90,9 +90,9 @@ func (t tier) check(s *state, c *call, d *ratelimit.Decision) []*state {
 	case c.part == figures:
 		return only(s, known && t.told(s, c, d, kept))
 	case d.Reason == ratelimit.Limited:
-		return only(s, !known && t.fits(s, c) == 0 && d.Granted == 0 && d.At == 0 && t.shows(s, c, d, c.needs(0)))
+		return only(s, !known && t.fits(s, c) == 0 && d.Granted == 0 && d.At == 0 && t.crosses(s, s, c, d) && t.shows(s, c, d, c.needs(0)))
 	case d.Reason == ratelimit.Duplicate:
-		return only(s, known && c.part == whole && d.At == 0 && t.told(s, c, d, kept))
+		return only(s, known && c.part == whole && d.At == 0 && t.crosses(s, s, c, d) && t.told(s, c, d, kept))
 	case known:
 		later := d.Reason == ratelimit.Delayed && c.part == whole // a repeat gets its own place
 		return only(s, (later || c.part == effect) && (d.At == 0 || d.At == kept.at || later) && (!later || t.told(s, c, d, kept)))
@@ -106,11 +106,12 @@ func (t tier) check(s *state, c *call, d *ratelimit.Decision) []*state {
 	case !ok, n < c.n && !c.partial, n > c.n:
 		return nil
 	case c.part == effect:
-		return only(after, d.At == 0 || d.At == c.now)
+		lost := t.crosses(s, s, c, d) // the lost attempt counted it, so the answer has crossed nothing
+		return only(after, (d.At == 0 || d.At == c.now) && (lost || t.crosses(s, after, c, d)))
 	case n < t.fits(s, c) && !c.fewer:
 		return nil
 	}
-	return only(after, d.At == c.now && t.told(after, c, d, after.ids[t.name(c)]))
+	return only(after, d.At == c.now && t.crosses(s, after, c, d) && t.told(after, c, d, after.ids[t.name(c)]))
 }
 
 // every returns the states in which some attempt of c was performed.
