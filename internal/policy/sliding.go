@@ -30,9 +30,10 @@ import (
 type sliding struct {
 	limit  int64
 	window int64 // milliseconds
+	later  int64 // how many later periods an update looks at, see last
 }
 
-// overlap is how early, in milliseconds, the item can have an action of the next
+// overlap is how early, in milliseconds, the item can have an action of a later
 // period: this update can be that far behind.
 const overlap = int64(Behind / time.Millisecond)
 
@@ -45,8 +46,12 @@ const (
 	blind = 12
 )
 
-func makeSliding(r Rate, _ bool) (kind, error) {
-	return sliding{r.Limit, r.Window.Milliseconds()}, nil
+func makeSliding(r Rate, shared bool) (kind, error) {
+	later := int64(4)
+	if shared {
+		later = 1 // the guard of eight limits has no room for more
+	}
+	return sliding{r.Limit, r.Window.Milliseconds(), later}, nil
 }
 
 func (p sliding) item(now int64) (window, expires int64) {
@@ -76,11 +81,10 @@ func (p sliding) item(now int64) (window, expires int64) {
 //   - If there are too many steps, the guard has every second one (or third, ...).
 //     The step of the weight in s is one of them, and so is the last step.
 //
-// If a clock that is ahead has begun the next period, the action counts there.
+// If a clock that is ahead has begun a later period, the action counts there.
 func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
-	begun := p.begun(now, s)
-	late := begun > now
-	now = begun
+	last := p.last(now)
+	now = p.begun(now, s)
 	k := p.key(now)
 	current, previous := period(k), period(k-1)
 	most := p.limit - n
@@ -89,8 +93,8 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 		return Update{}, false
 	}
 	u := Update{Acts: []Act{{Add, current, n}}}
-	if !late && p.left(now) <= overlap {
-		u.Also = []Term{zero(period(k+1), s)}
+	for later := k + 1; later <= last; later++ {
+		u.Also = append(u.Also, zero(period(later), s))
 	}
 	// On step v of the staircase, the previous period weighs at most v, and this
 	// period has at most most-v actions.
@@ -127,16 +131,24 @@ func zero(counter string, s State) Term {
 	return Missing(counter)
 }
 
-// begun returns now, with one exception. If the next period begins within 7 s
+// begun returns now, with one exception. If a later period begins within 7 s
 // (overlap) and already has actions in s, this clock is behind another one, or
-// this update is late. Then begun returns the start of that period.
+// this update is late. Then begun returns the start of the last such period.
+//
+// For example, with sliding 1/2s at second 7, an action at second 12 makes it 12.
 func (p sliding) begun(now int64, s State) int64 {
-	next := p.key(now) + 1
-	if p.left(now) <= overlap && s[period(next)] > 0 {
-		return next * p.window
+	for k := p.last(now); k > p.key(now); k-- {
+		if s[period(k)] > 0 {
+			return k * p.window
+		}
 	}
 	return now
 }
+
+// last returns the last period of which the item can have actions, by another clock or
+// because this update is late. Alone, it looks at four periods at most, which is enough
+// for windows of 1.75 s and more; beside other limits at one, enough for 7 s and more.
+func (p sliding) last(now int64) int64 { return min(p.key(now+overlap), p.key(now)+p.later) }
 
 // forget adds the removal of old counters to u. The counters of the periods k,
 // k-1 and k-2 stay. If s shows older counters, those go. If s is empty, the item

@@ -91,3 +91,24 @@ func TestASlidingCounterForgetsWhatItKnows(t *testing.T) {
 		}
 	}
 }
+
+// A window of 2 s, and an action by a clock that is 2 s ahead of one whose update is
+// 3 s late: the item is three periods ahead.
+func TestASlidingCounterFollowsClocksAFewPeriodsAhead(t *testing.T) {
+	p, s := Must("sliding 1/2s"), State{}
+	u, _ := p.Take(12_000, 1, 1, s)
+	cold, ok := p.Take(7_000, 1, 1, s)
+	if !ok {
+		t.Fatal("an empty item refuses")
+	}
+	u.ApplyTo(s)
+	if cold.Holds(s) {
+		t.Error("a plan for an empty item holds after an action three periods later")
+	}
+	if _, ok := p.Take(7_000, 1, 1, s); ok {
+		t.Error("a clock that is behind takes a second action of 1/2s")
+	}
+	if r := p.Read(7_000, 1, s); r.Used != 1 || r.WindowKey != 6 || r.ResetAt != 16_000 {
+		t.Errorf("the figures of a clock that is behind are %+v, want those of period 6", r)
+	}
+}
