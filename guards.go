@@ -1,5 +1,5 @@
-// Package guards has what a page of limits is written with. A project with limits of
-// its own has one such page, limits/limits.go, which guards init writes:
+// Package guards has the types of a page of limits. A project with limits of its
+// own has one such page, limits/limits.go, which guards init writes:
 //
 //	var Photos = guards.Guard{
 //		Name:    "photos-guard",

@@ -164,12 +164,15 @@ const leastWindow = 2 * time.Second
 // validateQueue returns an error if a guard with a queue gives places in windows that
 // are too short for it. Tiers and live limits have the same windows.
 func (g Guard) validateQueue() error {
-	if g.DelayedQueue && !slices.ContainsFunc(g.Activities, func(a Activity) bool { return a.Limit.Queues() }) {
+	if !g.DelayedQueue {
+		return nil
+	}
+	if !slices.ContainsFunc(g.Activities, func(a Activity) bool { return a.Limit.Queues() }) {
 		return fmt.Errorf("%s: it has a DelayedQueue, and no activity with a reservoir whose jobs wait there", g.Name)
 	}
 	for _, a := range g.Activities {
 		for _, p := range a.Limit.Each() {
-			if g.DelayedQueue && p.Queues() && p.Rates()[0].Window < leastWindow {
+			if p.Queues() && p.Rates()[0].Window < leastWindow {
 				return fmt.Errorf("%s, activity %q: limit is %q, want a window of at least %v for the delayed queue, because SQS delivers a job up to a second late",
 					g.Name, a.Name, p, leastWindow)
 			}

@@ -34,15 +34,19 @@ func inCode(a limits.Activity, tier string) string {
 	return a.For(tier).String()
 }
 
-// parseTiers reads the limits of tiers.
-func parseTiers(texts map[string]string) (tiers limits.Tiers, err error) {
-	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		if tiers == nil {
-			tiers = limits.Tiers{}
+// parseActivity reads the limit and the tiers of a new activity.
+func parseActivity(name, limit string, tiers map[string]string) (a limits.Activity, err error) {
+	a.Name = name
+	if a.Limit, err = policy.Parse(limit); err != nil {
+		return a, err
+	}
+	for _, tier := range slices.Sorted(maps.Keys(tiers)) {
+		if a.Tiers == nil {
+			a.Tiers = limits.Tiers{}
 		}
-		if tiers[name], err = policy.Parse(texts[name]); err != nil {
-			return nil, fmt.Errorf("tier %s: %w", name, err)
+		if a.Tiers[tier], err = policy.Parse(tiers[tier]); err != nil {
+			return a, fmt.Errorf("tier %s: %w", tier, err)
 		}
 	}
-	return tiers, nil
+	return a, nil
 }

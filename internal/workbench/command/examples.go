@@ -1,6 +1,8 @@
 package command
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,10 +44,8 @@ func examples(guards limits.Guards) map[string]string {
 			if names["{activity}"] == "" {
 				names["{activity}"], names["{guard}"], names["{limit}"] = a.Name, g.Name, twice(a.Limit)
 			}
-			for tier, p := range a.Tiers {
-				if names["{tier}"] == "" {
-					names["{tiered}"], names["{tier}"], names["{tierlimit}"] = a.Name, tier, twice(p)
-				}
+			if tiers := slices.Sorted(maps.Keys(a.Tiers)); names["{tier}"] == "" && len(tiers) > 0 {
+				names["{tiered}"], names["{tier}"], names["{tierlimit}"] = a.Name, tiers[0], twice(a.Tiers[tiers[0]])
 			}
 		}
 	}
@@ -56,7 +56,7 @@ func examples(guards limits.Guards) map[string]string {
 func twice(p policy.Policy) string {
 	text := p.String()
 	if rates := p.Rates(); len(rates) == 1 {
-		if more, err := p.WithLimit(2 * rates[0].Limit); err == nil {
+		if more, err := p.WithLimit(2 * rates[0].Actions()); err == nil {
 			text = more.String()
 		}
 	}

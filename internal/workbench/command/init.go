@@ -10,8 +10,6 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
 )
 
@@ -48,11 +46,8 @@ func (c *initCommand) Run(ctx context.Context, con session) (err error) {
 	if err != nil {
 		return err
 	}
-	r := scaffold.Request{Guard: c.Guard, New: true, Activity: limits.Activity{Name: c.Activity}}
-	if r.Activity.Limit, err = policy.Parse(c.Limit); err != nil {
-		return err
-	}
-	if r.Activity.Tiers, err = parseTiers(c.Tier); err != nil {
+	r := scaffold.Request{Guard: c.Guard, New: true}
+	if r.Activity, err = parseActivity(c.Activity, c.Limit, c.Tier); err != nil {
 		return err
 	}
 	if inside := checkout(filepath.Dir(dir)); inside != "" {
@@ -92,8 +87,7 @@ func (c *initCommand) Run(ctx context.Context, con session) (err error) {
 	if from.Replace != "" {
 		con.note("the project builds only beside " + from.Replace + ", because go.mod takes Guards from there")
 	}
-	most, _ := r.Activity.Limit.Quota()
-	con.note(fmt.Sprintf("next: cd %s && go run ./cmd/guards check %s --user u1 --times %d", word(c.Dir), c.Activity, most+1))
+	con.note(fmt.Sprintf("next: cd %s && go run ./cmd/guards check %s --user u1 --times %d", word(c.Dir), c.Activity, scaffold.Refused(r.Activity)))
 	return nil
 }
 

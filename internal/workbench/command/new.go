@@ -85,11 +85,8 @@ func (c *newCommand) request() (r scaffold.Request, err error) {
 	if len(words) != 3 {
 		return r, hint{errors.New("want a guard, an activity and a limit; with --guard, an activity and a limit"), "see guards new --help"}
 	}
-	r = scaffold.Request{Guard: words[0], New: c.Guard == "", Activity: limits.Activity{Name: words[1]}}
-	if r.Activity.Limit, err = policy.Parse(words[2]); err != nil {
-		return r, err
-	}
-	r.Activity.Tiers, err = parseTiers(c.Tier)
+	r = scaffold.Request{Guard: words[0], New: c.Guard == ""}
+	r.Activity, err = parseActivity(words[1], words[2], c.Tier)
 	return r, err
 }
 

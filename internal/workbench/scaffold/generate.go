@@ -21,7 +21,7 @@ var texts = template.Must(template.New("").Funcs(template.FuncMap{"seconds": sec
 
 // A document is a file that follows from the guards. One with parts has other text
 // too: each part lies between two lines that name it, such as "# begin generated:
-// urls" and "# end generated: urls".
+// outputs" and "# end generated: outputs".
 type document struct {
 	file, what string
 	parts      []string // none: the whole file is generated

@@ -91,7 +91,7 @@ func newProject(name string, g limits.Guard, from Origin) (changes []Change, err
 		Refused                                                        int64
 	}{
 		from, name, path.Base(name), stackName(path.Base(name)), g.Name, g.Activities[0].Name,
-		freeName(g.Name, map[string]bool{"All": true}), value("tooMany", g), promise("tooMany", g, g.Activities[0]), refused(g.Activities[0]),
+		freeName(g.Name, map[string]bool{"All": true}), value("tooMany", g), promise("tooMany", g, g.Activities[0]), Refused(g.Activities[0]),
 	})
 	if err != nil {
 		return nil, err
@@ -144,8 +144,8 @@ func stackName(name string) string {
 	return cmp.Or(strings.TrimLeft(name, "0123456789-"), "guards")
 }
 
-// refused returns how many requests it takes until one is refused.
-func refused(a limits.Activity) int64 {
+// Refused returns how many requests it takes until one is refused.
+func Refused(a limits.Activity) int64 {
 	most, _ := a.Limit.Quota()
 	return most + 1
 }

@@ -56,7 +56,7 @@ func Open(folder string, guards limits.Guards) (*Project, error) {
 		return nil, fmt.Errorf("there is no folder %s", folder)
 	}
 	at := folder
-	for !holds(at, "go.mod") || !holds(at, limitsFile) || !holds(at, templateFile) {
+	for !exists(os.DirFS(at), "go.mod") || !exists(os.DirFS(at), limitsFile) || !exists(os.DirFS(at), templateFile) {
 		if at == filepath.Dir(at) {
 			return nil, fmt.Errorf("%s is %w: neither this folder nor one above it has go.mod, %s and %s",
 				folder, ErrNoProject, limitsFile, templateFile)
@@ -72,11 +72,6 @@ func Open(folder string, guards limits.Guards) (*Project, error) {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
-}
-
-func holds(folder, file string) bool {
-	_, err := os.Stat(filepath.Join(folder, filepath.FromSlash(file)))
-	return err == nil
 }
 
 // checkNames returns an error if limits.go names what the program does not have.
