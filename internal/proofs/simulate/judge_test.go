@@ -21,7 +21,7 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 		l.judgeSpoiled(o, d, err)
 		return
 	}
-	o.in.learn(o)
+	o.in.learn(o, o.last)
 	switch {
 	case err != nil:
 		s.stats.errors++

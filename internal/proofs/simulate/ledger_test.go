@@ -120,6 +120,9 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 		if b, ok := m.(*bucketModel); ok && b.broken {
 			s.wrong("%s: more than the burst and what came back: %+v", o.name, b.pace)
 		}
+		if c, ok := m.(*slidingModel); ok && c.at(s.now) > s.now { // a clock ahead has begun a period, in which the one before weighs less
+			u.freed, u.freer = s.now, nil
+		}
 	}
 	u.paced[o.terms] = s.now
 	r.at = u.at(w.Now)

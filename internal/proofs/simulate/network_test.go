@@ -101,11 +101,14 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 	if err != nil {
 		return ratelimit.Item{}, false, err
 	}
-	if w.Key.UserID == spoiled && probe { // it names no attribute of the policy
+	switch {
+	case w.Key.UserID == spoiled && probe: // it names no attribute of the policy
 		a.op.answers--
-		return a.item, a.done, nil
+	case probe: // the instance learns what it shows at once, and not when the decision ends
+		in.learn(a.op, a)
+	default:
+		a.op.last = a
 	}
-	a.op.last = a
 	return a.item, a.done, nil
 }
 

@@ -15,17 +15,17 @@ type seen struct {
 	asked int64 // by its own clock: when the attempt began that showed this
 }
 
-// learn notes what a decision has shown its instance.
-func (in *instance) learn(o *op) {
-	if o.last == nil {
+// learn notes what an answer of a decision has shown its instance; nil: there was none.
+func (in *instance) learn(o *op, a *landing) {
+	if a == nil {
 		return
 	}
 	name := in.knows(o)
 	was := in.seen[name]
-	if was != nil && o.last.clock < was.asked && was.asked <= in.millis() {
+	if was != nil && a.clock < was.asked && was.asked <= in.millis() {
 		return
 	}
-	in.seen[name] = &seen{account: o.last.snapshot, order: o.last.order, asked: o.last.clock}
+	in.seen[name] = &seen{account: a.snapshot, order: a.order, asked: a.clock}
 }
 
 // knows returns the item that a decision is about.
