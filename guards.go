@@ -42,7 +42,10 @@ type Guard = limits.Guard
 //	Limit      the ordinary limit, for callers whose tier has no limit of its own
 //	Tiers      limits of certain plans; may be empty
 //	Label      the limit in words for users, such as 12-hour pins; may be empty
-//	Unlimited  never counted; then Limit and Tiers must be empty
+//	Group      the item in which the activity counts with others, of any guard; their limits
+//	           have names, and those with the same name share a count; empty: it counts alone
+//	Hold       a check's receipt lasts for 15 minutes and not only for 20 s; at most 500 actions a minute
+//	Unlimited  never counted; then the fields above, but for Name and Label, must be empty
 type Activity = limits.Activity
 
 // Tiers holds limits by the caller's plan. An activity's tiers share one count.

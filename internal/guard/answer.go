@@ -14,12 +14,13 @@ import (
 // An Answer is a guard's answer to a request.
 type Answer struct {
 	Request
-	Allowed  bool
-	Reason   ratelimit.Reason
-	Decision *ratelimit.Decision // the figures; nil if the caller is exempt
-	Granted  int64               // how many of Count were taken; status: would be taken
-	Display  string              // for example "12-hour pins: 93/100"; empty if the activity has no label
-	Message  string              // for the end user, if the request was refused in whole or part; otherwise empty
+	Allowed   bool
+	Reason    ratelimit.Reason
+	Decision  *ratelimit.Decision // the figures; nil if the caller is exempt
+	Granted   int64               // how many of Count were taken; status: would be taken; renew: were renewed
+	Display   string              // for example "12-hour pins: 93/100"; empty if the activity has no label
+	HeldUntil int64               // check and renew of a log, with a receipt: when its actions stop counting, in Unix milliseconds; else 0
+	Message   string              // for the end user, if the request was refused in whole or part; otherwise empty
 }
 
 // Refused reports whether a check was refused. A status is never refused.
@@ -52,12 +53,15 @@ func (a *Answer) appendFields(o *object) {
 	o.string("activity", a.Activity)
 	o.string("op", string(a.Op))
 	appendFigures(o, d)
-	if a.Op == Check {
+	if a.Op == Check || a.Op == Renew {
 		o.int("granted", a.Granted)
 	}
 	if d.At != 0 {
 		o.int("at", d.At)
 		o.string("requestId", a.RequestID)
+	}
+	if a.HeldUntil != 0 {
+		o.int("heldUntil", a.HeldUntil)
 	}
 	if a.Message != "" {
 		o.string("message", a.Message)

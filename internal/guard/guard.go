@@ -198,7 +198,7 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, err
 	ctx, cancel := retry.Before(ctx, retry.Margin)
 	defer cancel()
 	asked := ratelimit.Request{
-		UserID: r.UserID, Activity: r.Activity, Policy: t.Limit,
+		UserID: r.UserID, Activity: r.Activity, Group: t.Group, Policy: t.Limit, Hold: t.Hold,
 		Count: r.Count, Partial: r.Partial, ID: r.RequestID, Fresh: fresh, At: r.At, ReadyAt: r.ReadyAt,
 		Alone: !h.DenyOutage || Mode(t.Mode) == Shadow,
 	}
@@ -226,11 +226,16 @@ func (h *Handler) answer(t live.Terms, r Request, d ratelimit.Decision) Answer {
 	if t.Label != "" && d.Limit != 0 {
 		a.Display = fmt.Sprintf("%s: %d/%d", t.Label, d.Used, d.Limit)
 	}
+	if d.At != 0 {
+		a.HeldUntil = t.Limit.HeldUntil(d.At)
+	}
 	if !a.short() {
 		return a
 	}
 	if Mode(t.Mode) != Shadow {
-		a.Message = h.Guard.Message
+		if a.Op != Renew { // a slot that has expired is no refusal
+			a.Message = h.Guard.Message
+		}
 		return a
 	}
 	// A partial grant also becomes "shadow", without a message. A message would

@@ -48,9 +48,9 @@ func TestPins(t *testing.T) {
 		{0, `"activity": "pin", "op": "status"`, `{"allowed": true, "reason": "ok", "limit": 100, "activityCount": 0, "remaining": 100,
 			"waitTime": 0, "resetAt": 1700000040000, "display": "12-hour pins: 0/100"}`},
 		{0, `"activity": "pin", "count": 93`, `{"allowed": true, "reason": "ok", "limit": 100, "activityCount": 93, "remaining": 7,
-			"waitTime": 0, "resetAt": 1700043240000, "granted": 93, "display": "12-hour pins: 93/100"}`},
+			"waitTime": 0, "resetAt": 1700043240000, "granted": 93, "heldUntil": 1700043240000, "display": "12-hour pins: 93/100"}`},
 		{time.Hour, `"activity": "pin", "count": 10, "partial": true`, `{"allowed": true, "reason": "ok", "limit": 100, "activityCount": 100,
-			"remaining": 0, "waitTime": 39600000, "resetAt": 1700046840000, "granted": 7, "display": "12-hour pins: 100/100", ` + message + `}`},
+			"remaining": 0, "waitTime": 39600000, "resetAt": 1700046840000, "granted": 7, "heldUntil": 1700046840000, "display": "12-hour pins: 100/100", ` + message + `}`},
 		{time.Hour, `"activity": "pin", "count": 10, "partial": true`, `{"allowed": false, "reason": "limited", "limit": 100, "activityCount": 100,
 			"remaining": 0, "waitTime": 39600000, "resetAt": 1700046840000, "granted": 0, "display": "12-hour pins: 100/100", ` + message + `}`},
 	})

@@ -25,7 +25,7 @@ type Request struct {
 	Tier      string   // the caller's plan; a tier that the activity does not name gets the ordinary limit
 	Roles     []string // the caller's roles; a caller with a bypass role is never limited
 	RequestID string   // checks with the same id are counted once; if empty, the guard makes an id
-	At        int64    // the receipt of the check, in Unix milliseconds; required for a release, not allowed otherwise
+	At        int64    // release and renew: the receipt of the check, in Unix milliseconds; required for these, not allowed otherwise
 	ReadyAt   int64    // check, if the policy gives places: the place given earlier, in Unix milliseconds; zero for none
 	Job       []byte   // check, if the policy gives places: JSON for the delayed queue; nil for none
 }
@@ -38,10 +38,11 @@ const (
 	Check   = ratelimit.Check   // count and decide
 	Status  = ratelimit.Status  // decide without counting
 	Release = ratelimit.Release // give back what a check counted
+	Renew   = ratelimit.Renew   // keep a slot of a log
 	Reset   = ratelimit.Reset   // clear this user's activity
 )
 
-var ops = []string{string(Check), string(Status), string(Release), string(Reset)}
+var ops = []string{string(Check), string(Status), string(Release), string(Renew), string(Reset)}
 
 // fields are the members that an event may have.
 var fields = []input.Field[Request]{
@@ -102,17 +103,18 @@ func (r *Request) resolve(g limits.Guard) (limits.Activity, error) {
 
 // validOp checks the fields that go only with some ops.
 func (r *Request) validOp() error {
+	receipt := r.Op == Release || r.Op == Renew
 	switch {
-	case r.Op == Release && r.At == 0:
+	case receipt && r.At == 0:
 		return &input.ValidationError{Field: "at", Problem: "is missing, want the one in the check's answer"}
-	case r.Op == Release && r.RequestID == "":
+	case receipt && r.RequestID == "":
 		return &input.ValidationError{Field: "requestId", Problem: "is missing, want the one in the check's answer"}
-	case r.Op == Release && r.Count > ratelimit.MostReleased:
-		return input.Invalid("count", strconv.FormatInt(r.Count, 10), fmt.Sprintf("1 to %d for a release", ratelimit.MostReleased))
+	case receipt && r.Count > ratelimit.MostReleased:
+		return input.Invalid("count", strconv.FormatInt(r.Count, 10), fmt.Sprintf("1 to %d for a %s", ratelimit.MostReleased, r.Op))
 	case r.At > policy.Latest:
 		return input.Invalid("at", strconv.FormatInt(r.At, 10), "the one in the check's answer, in Unix milliseconds")
-	case r.Op != Release && r.At != 0:
-		return &input.ValidationError{Field: "at", Problem: "goes only with op release"}
+	case !receipt && r.At != 0:
+		return &input.ValidationError{Field: "at", Problem: "goes only with op release or renew"}
 	case r.Partial && r.Op == Check && r.RequestID != "":
 		return &input.ValidationError{Field: "partial", Problem: "does not go with requestId on a check, because the answer to a repeat could not show how many were granted"}
 	}
@@ -137,17 +139,19 @@ func (r *Request) validPlace(p policy.Policy, queue bool) error {
 	return nil
 }
 
-// fits returns an error if the policy could never grant r. A release may exceed
-// the limit, because its check may have been counted under a higher limit.
+// fits returns an error if the policy could never grant r. A release or a renewal may
+// exceed the limit, because its check may have been counted under a higher limit.
 func (r *Request) fits(p policy.Policy) error {
 	switch places := p.Queues(); {
-	case places && (r.Op == Release || r.Op == Reset):
+	case places && r.Op != Check && r.Op != Status:
 		return input.Invalid("op", string(r.Op), "check or status, because a place cannot be given back")
+	case r.Op == Renew && p.HeldUntil(0) == 0:
+		return input.Invalid("op", string(r.Op), "another one, because only a log has slots to renew")
 	case places && r.Count != 1:
 		return input.Invalid("count", strconv.FormatInt(r.Count, 10), "1, because places are given one at a time")
 	case places && r.Partial:
 		return input.Invalid("partial", "true", "false, because places are given one at a time")
-	case r.Count > p.Most() && !r.Partial && r.Op != Release:
+	case r.Count > p.Most() && !r.Partial && r.Op != Release && r.Op != Renew:
 		return input.Invalid("count", strconv.FormatInt(r.Count, 10),
 			fmt.Sprintf("at most %d, the limit: waiting would never help, but partial grants what fits", p.Most()))
 	}

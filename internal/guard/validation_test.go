@@ -47,7 +47,7 @@ func TestBadInputIsAValidationError(t *testing.T) {
 		"roles of numbers":               {`{"userId": "` + user + `", "activity": "create_post", "roles": ["admin", 1]}`, "roles", "array of strings"},
 		"requestId empty":                {`{"userId": "` + user + `", "activity": "create_post", "requestId": ""}`, "requestId", "empty"},
 		"requestId too long":             {`{"userId": "` + user + `", "activity": "create_post", "requestId": "` + strings.Repeat("r", 65) + `"}`, "requestId", "65"},
-		"an unknown op":                  {`{"userId": "` + user + `", "activity": "create_post", "op": "Check"}`, "op", "check, status, release, reset"},
+		"an unknown op":                  {`{"userId": "` + user + `", "activity": "create_post", "op": "Check"}`, "op", "check, status, release, renew, reset"},
 		"an op that is a number":         {`{"userId": "` + user + `", "activity": "create_post", "op": 1}`, "op", "is 1, want a string"},
 		"an empty op":                    {`{"userId": "` + user + `", "activity": "create_post", "op": ""}`, "op", "empty"},
 		"release without at":             {`{"userId": "` + user + `", "activity": "create_post", "op": "release", "requestId": "r"}`, "at", "missing"},

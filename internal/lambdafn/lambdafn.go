@@ -61,7 +61,8 @@ func Cleanup(all limits.Guards) {
 
 // NewGuard returns the handler of a guard, as the environment configures it.
 func NewGuard(cfg aws.Config, all limits.Guards, name string, logger *slog.Logger) (*guard.Handler, error) {
-	if err := all.Validate(); err != nil {
+	all, err := all.Link()
+	if err != nil {
 		return nil, err
 	}
 	g, ok := all.Named(name)

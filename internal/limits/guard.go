@@ -76,6 +76,15 @@ type Activity struct {
 	Tiers Tiers         // the limits of certain plans
 	Label string        // the limit in words for users, such as 12-hour pins; may be empty
 
+	// Group names an item in which the activity counts together with others, of any
+	// guard. Each of their limits has a name, and limits with the same name share a
+	// count. Empty: the activity counts alone.
+	Group string
+
+	// Hold makes a check's receipt, and the memory of its requestId, last for 15
+	// minutes and not only for 20 s.
+	Hold bool
+
 	Unlimited bool // never counted; then Limit and Tiers must be empty
 }
 
@@ -99,6 +108,75 @@ func (a Activity) For(tier string) policy.Policy {
 		return p
 	}
 	return a.Limit
+}
+
+// Link returns the guards with the limits of each group beside one another, as they
+// decide. The error is that of Validate.
+func (all Guards) Link() (Guards, error) {
+	if err := all.Validate(); err != nil {
+		return nil, err
+	}
+	groups := map[string][]policy.Policy{}
+	for _, a := range all.Grouped() {
+		groups[a.Group] = append(groups[a.Group], a.limits()...)
+	}
+	linked := slices.Clone(all)
+	for i, g := range linked {
+		linked[i].Activities = slices.Clone(g.Activities)
+		for j, a := range g.Activities {
+			linked[i].Activities[j] = a.with(groups[a.Group])
+		}
+	}
+	return linked, nil
+}
+
+// Grouped returns the activities that belong to a group.
+func (all Guards) Grouped() (grouped []Activity) {
+	for _, g := range all {
+		for _, a := range g.Activities {
+			if a.Group != "" {
+				grouped = append(grouped, a)
+			}
+		}
+	}
+	return grouped
+}
+
+// limits returns the ordinary limit and those of the tiers.
+func (a Activity) limits() []policy.Policy {
+	return append(slices.Collect(maps.Values(a.Tiers)), a.Limit)
+}
+
+// with returns a with these limits beside its own.
+func (a Activity) with(others []policy.Policy) Activity {
+	if len(others) == 0 {
+		return a
+	}
+	a.Limit, a.Tiers = a.Limit.Beside(others...), maps.Clone(a.Tiers)
+	for tier, p := range a.Tiers {
+		a.Tiers[tier] = p.Beside(others...)
+	}
+	return a
+}
+
+// validateGroups returns an error for the first two activities that cannot count in
+// the item of their group.
+func (all Guards) validateGroups() error {
+	groups := map[string][]Activity{}
+	for _, a := range all.Grouped() {
+		if g, _, taken := all.Activity(a.Group); taken {
+			return fmt.Errorf("activity %q: its group has the name of the activity %q of %s; give the group a name of its own", a.Name, a.Group, g.Name)
+		}
+		for _, other := range groups[a.Group] {
+			for _, p := range a.limits() {
+				if err := policy.Meet(other.Limit, p); err != nil {
+					return fmt.Errorf("activities %q and %q of the group %q: %w", other.Name, a.Name, a.Group, err)
+				}
+			}
+		}
+		groups[a.Group] = append(groups[a.Group], a)
+	}
+	return nil
 }
 
 // Validate returns an error for the first mistake in the list; nil if it has none.
@@ -126,7 +204,7 @@ func (all Guards) Validate() error {
 			activities[a.Name] = g.Name
 		}
 	}
-	return nil
+	return all.validateGroups()
 }
 
 // Validate returns an error for the first mistake in the guard; nil if it has none.
@@ -183,26 +261,51 @@ func (g Guard) validateQueue() error {
 
 // validate returns an error for the first mistake in the activity; nil: none.
 func (a Activity) validate() error {
-	if len(a.Name) < 1 || len(a.Name) > 36 {
-		return fmt.Errorf("name has %d characters, want 1 to 36", len(a.Name))
-	}
-	for _, c := range a.Name {
-		if c != '_' && (c < 'a' || c > 'z') {
-			return fmt.Errorf("name contains %q, want a to z and _", c)
-		}
-	}
-	if strings.Trim(a.Name, "_") != a.Name { // such as __proto__, which is no ordinary key in JavaScript
-		return fmt.Errorf("name is %q, want it to begin and end with a letter", a.Name)
+	if err := validName("name", a.Name); err != nil {
+		return err
 	}
 	switch {
-	case a.Unlimited && (!a.Limit.IsZero() || len(a.Tiers) > 0):
-		return errors.New("it is unlimited and has a limit")
+	case a.Unlimited && (!a.Limit.IsZero() || len(a.Tiers) > 0 || a.Group != "" || a.Hold):
+		return errors.New("it is unlimited and has a limit, a group or Hold")
 	case a.Unlimited:
 		return nil
 	case a.Limit.IsZero():
 		return errors.New("it has no limit and is not marked Unlimited")
 	}
+	if err := a.validateNames(); err != nil {
+		return err
+	}
 	return a.validateTiers()
+}
+
+// validName returns an error if name can't be that of an activity or a group.
+func validName(what, name string) error {
+	if len(name) < 1 || len(name) > 36 {
+		return fmt.Errorf("%s has %d characters, want 1 to 36", what, len(name))
+	}
+	for _, c := range name {
+		if c != '_' && (c < 'a' || c > 'z') {
+			return fmt.Errorf("%s contains %q, want a to z and _", what, c)
+		}
+	}
+	if strings.Trim(name, "_") != name { // such as __proto__, which is no ordinary key in JavaScript
+		return fmt.Errorf("%s is %q, want it to begin and end with a letter", what, name)
+	}
+	return nil
+}
+
+// validateNames returns an error if a limit has no name in a group, or a single limit
+// has one outside of groups.
+func (a Activity) validateNames() error {
+	switch {
+	case a.Group == "" && a.Limit.Named() && len(a.Limit.Rates()) == 1:
+		return fmt.Errorf("limit %q has a name, want one only if there are several limits or a group", a.Limit)
+	case a.Group == "":
+		return nil
+	case !a.Limit.Named():
+		return fmt.Errorf("limit %q has no name, want one in the group %q, as in \"writes: %[1]s\"", a.Limit, a.Group)
+	}
+	return validName("group", a.Group)
 }
 
 // notInTier reports whether the name of a tier must not contain c. The name stands
@@ -225,6 +328,11 @@ func (a Activity) validateTiers() error {
 		}
 		if err := policy.Share(a.Limit, p); err != nil {
 			return fmt.Errorf("tier %q: %w", tier, err)
+		}
+	}
+	for _, p := range a.limits() {
+		if err := p.CheckHold(); a.Hold && err != nil {
+			return err
 		}
 	}
 	return nil

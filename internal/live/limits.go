@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cric-talk/guards/internal/input"
@@ -40,8 +41,10 @@ type Case struct {
 type Terms struct {
 	Limit policy.Policy // zero: no limit
 	Code  policy.Policy // what the code alone would put in its place
-	Label string        // of the activity
-	Mode  string        // of the operators, or else of the function
+	Label string        // of the activity, like Group and Hold
+	Group string
+	Hold  bool
+	Mode  string // of the operators, or else of the function
 
 	Unlimited bool   // there is no limit, or the mode is off: nothing is counted
 	Role      string // a bypass role, granted or the caller's, with which nothing is counted; empty: none
@@ -55,7 +58,7 @@ func (t Terms) Exempt() bool { return t.Unlimited || t.Role != "" }
 // force asks this function.
 func (l *Limits) Terms(c Case) (t Terms) {
 	activity, mode := l.Activity(c.Activity)
-	t.Label = activity.Label
+	t.Label, t.Group, t.Hold = activity.Label, activity.Group, activity.Hold
 	if t.Mode = mode; mode == "" || c.Mode == off { // a function that is off can't be switched on
 		t.Mode = c.Mode
 	}
@@ -99,8 +102,9 @@ func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) 
 // problems name it. They can contain user ids, so they are not for a log.
 func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problems []error) {
 	l = &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant)}
-	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
-		a, wrong := s.Activities[name].apply(name, guards, last)
+	merged, problems := s.merged(guards), s.strange(guards)
+	for _, name := range slices.Sorted(maps.Keys(merged)) {
+		a, wrong := merged[name].apply(name, guards, last)
 		if a.Name != "" {
 			l.activities[name] = a
 		}
@@ -110,6 +114,64 @@ func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problem
 		l.grants[g.UserID] = append(l.grants[g.UserID], g)
 	}
 	return l, problems
+}
+
+// merged returns the override of each activity, with those of its group's limits in it.
+func (s Settings) merged(guards limits.Guards) map[string]Override {
+	merged := clone(s.Activities)
+	for _, g := range guards {
+		for _, a := range g.Activities {
+			o := s.Activities[a.Name].clone()
+			o.Limit = cmp.Or(o.Limit, s.inGroup(a, ""))
+			for tier := range a.Tiers {
+				if text := cmp.Or(o.Tiers[tier], s.inGroup(a, tier)); text != "" {
+					o.Tiers[tier] = text
+				}
+			}
+			if !o.empty() {
+				merged[a.Name] = o
+			}
+		}
+	}
+	return merged
+}
+
+// inGroup returns the limit of an activity for a tier with the numbers that its group's
+// limits have now. It is empty if none has another number.
+func (s Settings) inGroup(a limits.Activity, tier string) string {
+	return a.For(tier).Replace(func(name string) string {
+		o := s.Groups[a.Group+"."+name]
+		if tier == "" {
+			return o.Limit
+		}
+		return o.Tiers[tier]
+	})
+}
+
+// strange returns an error for each override of a group's limit, or of its tier, that
+// no activity has.
+func (s Settings) strange(guards limits.Guards) (problems []error) {
+	for _, name := range slices.Sorted(maps.Keys(s.Groups)) {
+		known := map[string]bool{}
+		for _, a := range guards.Grouped() {
+			if a.Limit.Has(strings.TrimPrefix(name, a.Group+".")) {
+				known[""] = true
+				for tier := range a.Tiers {
+					known[tier] = true
+				}
+			}
+		}
+		for _, tier := range append(slices.Sorted(maps.Keys(s.Groups[name].Tiers)), "") {
+			switch {
+			case known[tier]:
+			case tier == "":
+				problems = append(problems, input.Invalid("group", input.Show(name), "a group and the name of a limit that its activities have, such as content.writes"))
+			default:
+				problems = append(problems, fmt.Errorf("%s: %w", name, input.Invalid("tier", input.Show(tier), "a tier of an activity in the group")))
+			}
+		}
+	}
+	return problems
 }
 
 // An Override changes one activity. Its limits are in the text form of package
@@ -151,7 +213,7 @@ func (o Override) apply(name string, guards limits.Guards, last *Limits) (now ac
 		now.mode = mode
 	}
 	if o.Limit != "" {
-		p, err := Instead(code.Limit, o.Limit)
+		p, err := Instead(code, "", o.Limit)
 		if err != nil {
 			problem(err)
 			p = was.Limit
@@ -160,7 +222,7 @@ func (o Override) apply(name string, guards limits.Guards, last *Limits) (now ac
 	}
 	now.Tiers = clone(code.Tiers)
 	for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
-		p, err := Instead(code.For(tier), o.Tiers[tier])
+		p, err := Instead(code, tier, o.Tiers[tier])
 		if err != nil {
 			problem(fmt.Errorf("tier %q: %w", tier, err))
 			if p = was.Tiers[tier]; p.IsZero() {
@@ -172,20 +234,24 @@ func (o Override) apply(name string, guards limits.Guards, last *Limits) (now ac
 	return now, problems
 }
 
-// Instead returns the policy that replaces the code's policy: text, with the
-// options of the code's policy that text leaves out. It returns an error if the
-// two cannot share a count. All policies of an activity share one count, so it
-// is enough to compare a live policy with one policy of the code.
-func Instead(code policy.Policy, text string) (policy.Policy, error) {
+// Instead returns the policy that replaces the code's policy of a tier: text, with the
+// options of the code's policy that text leaves out. It returns an error if the two
+// cannot share a count, or if it is too fast for an activity that holds its receipts.
+// All policies of an activity share one count, so it is enough to compare a live policy
+// with one policy of the code.
+func Instead(code limits.Activity, tier, text string) (policy.Policy, error) {
 	p, err := policy.Parse(text)
 	if err != nil {
 		return p, err
 	}
-	p, err = p.OptionsOf(code)
+	p, err = p.OptionsOf(code.For(tier))
 	if err != nil {
 		return policy.Policy{}, fmt.Errorf("a live limit keeps the kind, the window and the cost of the code's limit: %w", err)
 	}
-	return p, nil
+	if code.Hold {
+		err = p.CheckHold()
+	}
+	return p, err
 }
 
 // empty reports whether the override changes nothing.

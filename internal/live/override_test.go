@@ -93,7 +93,7 @@ func TestSetOfSeveralLimits(t *testing.T) {
 	for _, tt := range []struct{ limit, inForce, problem string }{
 		{limit: "minute: 20/1m, day: 300/1d, log: log 100/1h, slow: bucket 1/9s", inForce: "minute: 20/1m, day: 300/1d, log: log 100/1h, slow: bucket 1/9s keep 1h"},
 		{limit: "slow: bucket 1/9s, log: log 1/1h, day: 1/1d, minute: 2/1m", inForce: "slow: bucket 1/9s keep 1h, log: log 1/1h, day: 1/1d, minute: 2/1m"},
-		{limit: "minute: 20/1m", problem: "want a name only if"},
+		{limit: "minute: 20/1m", problem: "has 4 limits"},
 		{limit: "20/1m, 300/1d, log 9/1h, bucket 1/5s", problem: "a limit has no name"},
 		{limit: "minute: 20/1m, day: 300/1d, log: log 9/1h", problem: "has 4 limits"},
 		{limit: "minute: 20/1m, days: 300/1d, log: log 9/1h, slow: bucket 1/5s", problem: `no limit named "days"`},

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -34,6 +35,7 @@ import (
 // The methods that return other Settings leave these as they are.
 type Settings struct {
 	Activities map[string]Override `json:"activities,omitempty"`
+	Groups     map[string]Override `json:"groups,omitempty"` // by group and limit, such as content.writes; each has only limits
 	Grants     []Grant             `json:"grants,omitempty"`
 
 	by Stamp // for what Set and Grant change; zero: it gets no stamp
@@ -90,9 +92,10 @@ func (e *DocumentError) Error() string {
 func (s Settings) Document() ([]byte, error) { return json.Marshal(s, json.Deterministic(true)) }
 
 // Set changes an activity's limit and mode. If tier is not empty, it changes
-// the limit of that tier only. An empty limit or mode stays as it is.
+// the limit of that tier only. An empty limit or mode stays as it is. A name such as
+// content.writes is that of a limit of a group, in each of the group's activities.
 func (s Settings) Set(name, tier, limit, mode string) Settings {
-	o := s.Activities[name].clone()
+	o := (*s.overrides(name))[name].clone()
 	if p, err := policy.Parse(limit); err == nil {
 		limit = p.String() // Edit refuses a text that is not a limit
 	}
@@ -114,10 +117,19 @@ func (s Settings) Set(name, tier, limit, mode string) Settings {
 	return s.with(name, o)
 }
 
-// Unset undoes the changes of an activity. If tier is not empty, it undoes only
-// the change of that tier.
+// overrides returns where the override with this name is. Only the limit of a group
+// has a dot in its name.
+func (s *Settings) overrides(name string) *map[string]Override {
+	if strings.Contains(name, ".") {
+		return &s.Groups
+	}
+	return &s.Activities
+}
+
+// Unset undoes the changes of an activity, or of a group's limit as in Set. If tier is
+// not empty, it undoes only the change of that tier.
 func (s Settings) Unset(name, tier string) (Settings, error) {
-	o, ok := s.Activities[name]
+	o, ok := (*s.overrides(name))[name]
 	switch _, has := o.Tiers[tier]; {
 	case ok && tier == "":
 		return s.with(name, Override{}), nil
@@ -132,12 +144,13 @@ func (s Settings) Unset(name, tier string) (Settings, error) {
 	return s, fmt.Errorf("%s has no live limit to undo", name)
 }
 
-// with returns the settings with another override of an activity.
+// with returns the settings with another override under this name.
 func (s Settings) with(name string, o Override) Settings {
-	s.Activities = clone(s.Activities)
-	s.Activities[name] = o
+	all := s.overrides(name)
+	*all = clone(*all)
+	(*all)[name] = o
 	if o.empty() {
-		delete(s.Activities, name)
+		delete(*all, name)
 	}
 	return s
 }
@@ -205,6 +218,12 @@ func (s Settings) validate(before Settings, guards limits.Guards) error {
 			return errors.Join(problems...)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(s.Groups)) {
+		changed := s.Groups[name].without(before.Groups[name])
+		if _, problems := (Settings{Groups: map[string]Override{name: changed}}).Limits(guards, nil); len(problems) > 0 && !changed.empty() {
+			return errors.Join(problems...)
+		}
+	}
 	for _, g := range s.Grants {
 		if slices.Contains(before.Grants, g) {
 			continue
@@ -248,7 +267,7 @@ type Change struct {
 	Why     string    `json:"why,omitzero"`
 
 	Op       string    `json:"op,omitzero"`       // set, unset, grant, revoke or forget
-	Activity string    `json:"activity,omitzero"` // set, unset
+	Activity string    `json:"activity,omitzero"` // set, unset; content.writes is a limit of a group
 	Tier     string    `json:"tier,omitzero"`     // set, unset: the only tier that is changed; grant: the tier that a user gets
 	Limit    string    `json:"limit,omitzero"`    // set
 	Mode     string    `json:"mode,omitzero"`     // set

@@ -27,10 +27,16 @@ const (
 	// release works as long.
 	Promised = 20 * time.Second
 
+	// HeldPeriod, HeldKept and HeldPromised stand in place of Behind, IDsKept and
+	// Promised for checks that hold their receipt.
+	HeldPeriod   = 5 * time.Minute
+	HeldKept     = (PeriodsKept + 1) * HeldPeriod
+	HeldPromised = 15 * time.Minute
+
 	// ClockSlack is how far two clocks may differ before one of them counts in an
 	// item that has already expired on the other.
 	ClockSlack = 120 * time.Second
 )
 
-// An id lasts longer than the promise. Otherwise this does not compile.
-const _ = uint64(PeriodsKept*Behind - Promised)
+// An id lasts as long as the promise, or longer. Otherwise this does not compile.
+const _ = uint64(PeriodsKept*Behind-Promised) + uint64(PeriodsKept*HeldPeriod-HeldPromised)

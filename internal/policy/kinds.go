@@ -25,6 +25,13 @@ type queue interface {
 	skip(readyAt int64) (attr string, least int64)
 }
 
+// A slotted kind remembers when each action was counted. So actions can be renewed,
+// and given back as long as they count.
+type slotted interface {
+	kind
+	renew(now, at, n int64, s State) (Update, bool)
+}
+
 // A Kind describes one way to limit, for documents and tests.
 type Kind struct {
 	Name     string   // the first word of the text form; "fixed" may be left out
@@ -121,19 +128,30 @@ func (r Rate) checkCost(k kind) error {
 }
 
 // checkPace returns an error if a user who uses up r at an even pace has more than
-// mostRequests in 28 s. It does not look at the burst.
-func (r Rate) checkPace() error {
-	most := mostRequests * r.Window.Milliseconds() / IDsKept.Milliseconds()
+// mostRequests in the time for which the item keeps an id. It does not look at the burst.
+func (r Rate) checkPace(kept time.Duration) error {
+	most := mostRequests * r.Window.Milliseconds() / kept.Milliseconds()
 	switch {
 	case r.Actions() <= most:
 		return nil
 	case most == 0:
 		return fmt.Errorf("window is %s, want at least %s, because the item keeps an id for each request of the last %s",
-			span(r.Window), span(3*time.Millisecond), span(IDsKept))
+			span(r.Window), span(time.Duration(kept.Milliseconds()/mostRequests+1)*time.Millisecond), span(kept))
 	}
 	return fmt.Errorf("limit is %d in %s, want at most %d, because the item keeps an id for each request of the last %s; "+
 		"divide the limit among several user ids, such as u1-0 to u1-9, or count in larger units",
-		r.Actions(), span(r.Window), most, span(IDsKept))
+		r.Actions(), span(r.Window), most, span(kept))
+}
+
+// CheckHold returns an error if p is too fast for an activity that holds its receipts:
+// a limit of more than 500 actions a minute. The item keeps their ids for [HeldKept].
+func (p Policy) CheckHold() error {
+	for _, l := range p.limits {
+		if err := l.rate.checkPace(HeldKept); err != nil {
+			return fmt.Errorf("%q is too fast for Hold: %w", p, err)
+		}
+	}
+	return nil
 }
 
 // expiry returns the first whole Unix second that is at least slack later than

@@ -140,12 +140,23 @@ func (p log) isFree(name string, now int64, s State, loose bool) Term {
 // its slots for longer than the item remembers ids. While the item has the id, the
 // limiter asks for it too. After that, the slots alone are the receipt.
 func (p log) undo(now, at, n int64, s State) (Update, bool) {
+	return p.change(now, at, n, s, Act{Verb: Delete})
+}
+
+// renew sets the time of n slots from at to now.
+func (p log) renew(now, at, n int64, s State) (Update, bool) {
+	return p.change(now, at, n, s, Act{Verb: Set, Value: now - slotEpoch})
+}
+
+// change plans act for n slots whose time is at.
+func (p log) change(now, at, n int64, s State, act Act) (Update, bool) {
 	used := at - slotEpoch
 	u := Update{If: make([][]Term, 1)}
 	for _, name := range slotNames {
 		if t, ok := s[name]; ok && t == used && int64(len(u.Acts)) < n && at > now-p.window {
+			act.Attr = name
 			u.If[0] = append(u.If[0], Exactly(name, used))
-			u.Acts = append(u.Acts, Act{Verb: Delete, Attr: name})
+			u.Acts = append(u.Acts, act)
 		}
 	}
 	return u, int64(len(u.Acts)) == n

@@ -59,7 +59,6 @@ func TestParseErrors(t *testing.T) {
 		{"bucket 7/1m", `window is 1m, want a multiple of 7ms, such as 60004ms, so that an action comes back every whole number of milliseconds`},
 		{"bucket 1/366d burst 2", `burst is 2, and one action comes back every 366d; want a bucket that is full again within 366d`},
 
-		{"minute: 10/1m", `the limit has the name "minute", want a name only if there are several limits`},
 		{": 10/1m", `there is no name before the colon`},
 		{"10/1m, 5/1h", `a limit has no name; each of several limits has one, as in minute: 10/1m, day: 200/1d`},
 		{"a: 10/1m, a: 5/1h", `two limits have the name "a"`},

@@ -52,10 +52,11 @@ import (
 // The zero Policy has no limit. Check for it with [Policy.IsZero] before
 // calling a method that needs a limit, such as Take or Read.
 type Policy struct {
-	limits []limit // a single limit has no name; several limits have names
+	limits []limit // a single limit has no name, unless it is one of a group; several limits have names
 	most   int64   // the lowest limit, because a request has to pass all of them; 1 if there is a queue
 	queue  *limit  // the limit that gives places in later windows; nil: none does
 	atOnce *Policy // see AtOnce; nil: the policy itself
+	beside []kind  // the limits of a group that are in the same item, see [Policy.Beside]
 }
 
 // A Reading is what callers are told about a state. Its figures are in actions.
@@ -100,10 +101,29 @@ func (p Policy) Quota() (limit int64, window time.Duration) {
 // window ends 10 s later, so expires is 1,700,000,160.
 func (p Policy) Item(now int64) (window, expires int64) {
 	for _, l := range p.limits {
-		w, e := l.kind.item(now) // w is 0 if there are several limits
+		w, e := l.kind.item(now) // w is 0 if limits have names
 		window, expires = max(window, w), max(expires, e)
 	}
+	for _, k := range p.beside {
+		_, e := k.item(now)
+		expires = max(expires, e)
+	}
 	return window, expires
+}
+
+// Beside returns p as a policy whose items also hold the limits of others, which
+// other activities of its group have. Then an item matters as long as any of them
+// counts in it.
+func (p Policy) Beside(others ...Policy) Policy {
+	p.beside = nil
+	for _, o := range others {
+		for _, l := range o.limits {
+			if !slices.Contains(p.beside, l.kind) {
+				p.beside = append(p.beside, l.kind)
+			}
+		}
+	}
+	return p
 }
 
 // Take plans to count n actions at now in an item with state s. It returns
@@ -137,23 +157,55 @@ func (p Policy) Take(now, n int64, seed uint64, s State) (Update, bool) {
 // the check that counted them. Undo returns false if the actions do not count
 // any more, or if s counts fewer than n.
 //
-// With several limits the id is the receipt: the update has ByID, and it leaves
-// out each limit that has no such actions to give back.
+// With limits that have names the id is the receipt: the update has ByID, and it
+// leaves out each limit that has no such actions to give back.
 func (p Policy) Undo(now, at, n int64, s State) (Update, bool) {
+	if one, ok := p.single(); ok && 1 <= n && n <= million && at <= now {
+		return one.undo(now, at, n, s)
+	}
+	u, ok := p.change(now, at, n, s, (*limit).undo)
+	u.ByID = true
+	return u, ok
+}
+
+// Free plans what Undo does for a log alone, and leaves the other limits as they are.
+// A log remembers when each of its actions was counted, so their time is receipt
+// enough when their id is forgotten.
+func (p Policy) Free(now, at, n int64, s State) (Update, bool) {
+	return p.change(now, at, n, s, (*limit).free)
+}
+
+// Renew plans to move n actions of a log from at, their receipt, to now. It leaves
+// other limits as they are. Renew returns false if the actions do not count any more.
+func (p Policy) Renew(now, at, n int64, s State) (Update, bool) {
+	return p.change(now, at, n, s, (*limit).renew)
+}
+
+// change plans what plan returns for each limit. It leaves out each limit for which
+// plan returns false.
+func (p Policy) change(now, at, n int64, s State, plan func(l *limit, now, at, n int64, s State) (Update, bool)) (whole Update, ok bool) {
 	if n < 1 || n > million || at > now {
 		return Update{}, false
 	}
-	if one, ok := p.single(); ok {
-		return one.undo(now, at, n, s)
-	}
-	whole := Update{ByID: true}
-	for _, l := range p.limits {
+	for i := range p.limits {
+		l := &p.limits[i]
 		mine := l.mine(s)
-		if u, ok := l.undo(now, at, n, mine); ok {
-			whole.add(l, u, mine)
+		if u, ok := plan(l, now, at, n, mine); ok {
+			whole.add(*l, u, mine)
 		}
 	}
 	return whole, len(whole.Acts) > 0
+}
+
+// HeldUntil returns until when actions of a log with the receipt at count: at plus
+// the log's window. It is 0 if p has no log, and then nothing can be renewed.
+func (p Policy) HeldUntil(at int64) int64 {
+	for _, l := range p.limits {
+		if _, ok := l.kind.(log); ok {
+			return at + l.rate.Window.Milliseconds()
+		}
+	}
+	return 0
 }
 
 // Read returns the figures of s at now. Wait is how long until n more actions
@@ -241,9 +293,9 @@ func (p Policy) Waiting(now, readyAt int64, s State) int64 {
 	return p.queue.kind.(queue).waiting(now, readyAt, p.queue.mine(s))
 }
 
-// single returns the limit of a policy that has only one.
+// single returns the limit of a policy that has only one, and no name for it.
 func (p Policy) single() (*limit, bool) {
-	if len(p.limits) == 1 {
+	if len(p.limits) == 1 && p.limits[0].rate.Name == "" {
 		return &p.limits[0], true
 	}
 	return nil, false

@@ -11,6 +11,12 @@ import (
 // Several limits on one activity share one item, so either all of them count an
 // action or none does. Each limit keeps its attributes under its own name: the limit
 // "minute" keeps its s as minute_s. The order of the limits does not matter.
+//
+// Activities of a group share one item, too. Each of their limits has a name, also
+// a single one, and limits with the same name share a count. For example, with
+// "posts: 10/1m, writes: 100/1h cost 2" and "writes: 100/1h" in one group, a post takes
+// one of posts and 2 of writes, and a comment takes 1 of writes. The guard of an
+// update names only the activity's own limits, so no expression grows.
 
 const (
 	mostLimits  = 8 // in one policy
@@ -25,16 +31,17 @@ func newPolicy(rates []Rate) (Policy, error) {
 		return Policy{}, fmt.Errorf("there are %d limits, want at most %d", len(rates), mostLimits)
 	}
 	p := Policy{limits: make([]limit, len(rates)), most: million}
+	named := len(rates) > 1 || rates[0].Name != ""
 	seen := make(map[string]bool, len(rates))
 	for i, r := range rates {
-		if err := checkName(r.Name, len(rates) > 1, seen[r.Name]); err != nil {
+		if err := checkName(r.Name, named, seen[r.Name]); err != nil {
 			return Policy{}, err
 		}
 		seen[r.Name] = true
 		k, _ := kindNamed(r.Kind)
-		made, err := k.make(r, len(rates) > 1)
+		made, err := k.make(r, named)
 		if err == nil {
-			err = cmp.Or(r.checkCost(made), r.checkPace())
+			err = cmp.Or(r.checkCost(made), r.checkPace(IDsKept))
 		}
 		if err != nil && r.Name != "" {
 			err = fmt.Errorf("%s: %w", r.Name, err)
@@ -60,13 +67,11 @@ func newPolicy(rates []Rate) (Policy, error) {
 	return p, err
 }
 
-// checkName returns an error if a limit's name is wrong. Several is set if the
-// policy has several limits, and seen if another limit has the same name.
-func checkName(name string, several, seen bool) error {
+// checkName returns an error if a limit's name is wrong. Named is set if the limits
+// need names, and seen if another limit has the same name.
+func checkName(name string, named, seen bool) error {
 	switch {
-	case !several && name != "":
-		return fmt.Errorf("the limit has the name %q, want a name only if there are several limits", name)
-	case !several:
+	case !named:
 		return nil
 	case seen:
 		return fmt.Errorf("two limits have the name %q", name)
@@ -99,6 +104,29 @@ func (p Policy) Rates() []Rate {
 	return rates
 }
 
+// Replace returns the text form of p in which limits are replaced by the texts that
+// instead returns for their names, such as 200/1h. A limit stays if that is empty. If
+// all stay, Replace returns "".
+func (p Policy) Replace(instead func(name string) string) string {
+	texts, replaced := make([]string, len(p.limits)), false
+	for i, l := range p.limits {
+		texts[i] = l.rate.text()
+		if text := instead(l.rate.Name); text != "" {
+			texts[i], replaced = l.rate.Name+": "+text, true
+		}
+	}
+	if !replaced {
+		return ""
+	}
+	return strings.Join(texts, ", ")
+}
+
+// Has reports whether p has a limit with this name.
+func (p Policy) Has(name string) bool {
+	_, ok := p.rate(name)
+	return ok
+}
+
 // Each returns every limit of p as a policy of its own, without its name, in
 // the order of [Policy.Rates].
 func (p Policy) Each() []Policy {
@@ -124,31 +152,36 @@ func (p Policy) WithLimit(n int64) (Policy, error) {
 
 // OptionsOf returns p with the options ahead, keep and cost of q, unless p sets them
 // itself. A burst is never taken. It returns an error if the two can't share a count,
-// see [Share], or if the cost is above a limit.
+// see [Share], if the cost is above a limit, or if p counts for longer than the items
+// that q shares with others, see [Policy.Beside].
 //
 // For example, bucket 1/2s with those of bucket 1/5s keep 1h is bucket 1/2s keep 1h.
 func (p Policy) OptionsOf(q Policy) (Policy, error) {
 	if err := share(q, p, false); err != nil {
 		return Policy{}, err
 	}
-	theirs := make(map[string]Rate, len(q.limits))
-	for _, r := range q.Rates() {
-		theirs[r.Name] = r
-	}
 	rates := p.Rates()
 	for i, r := range rates {
-		rates[i].Ahead = cmp.Or(r.Ahead, theirs[r.Name].Ahead)
-		rates[i].Keep = cmp.Or(r.Keep, theirs[r.Name].Keep)
-		rates[i].Cost = cmp.Or(r.Cost, theirs[r.Name].Cost)
+		theirs, _ := q.rate(r.Name)
+		rates[i].Ahead = cmp.Or(r.Ahead, theirs.Ahead)
+		rates[i].Keep = cmp.Or(r.Keep, theirs.Keep)
+		rates[i].Cost = cmp.Or(r.Cost, theirs.Cost)
 	}
 	p, err := newPolicy(rates)
+	_, longest := q.Item(0)
+	if _, lasts := p.Item(0); err == nil && lasts > longest && q.beside != nil {
+		err = fmt.Errorf("%q counts for longer than the item that it shares is kept", p)
+	}
+	p.beside = q.beside
 	return p, cmp.Or(err, Share(q, p))
 }
 
 // AtOnce returns p without places in later windows. It refuses what p delays. A
 // policy that does not queue is returned unchanged.
 func (p Policy) AtOnce() Policy {
-	return *cmp.Or(p.atOnce, &p)
+	q := *cmp.Or(p.atOnce, &p)
+	q.beside = p.beside
+	return q
 }
 
 // Skip returns s as if p had given every place before readyAt. It changes
@@ -162,14 +195,16 @@ func (p Policy) Skip(readyAt int64, s State) State {
 	return Update{Acts: []Act{{Set, attr, max(s[attr], least)}}}.Apply(s)
 }
 
-// Share returns nil if a and b can count in the same items, and otherwise an
-// error that names each reason why they cannot. The tiers of one activity count
-// in the same items, and so do a limit and the live limit that replaces it.
+// Named reports whether the limits of p have names, as those of a group do.
+func (p Policy) Named() bool { return len(p.limits) > 0 && p.limits[0].rate.Name != "" }
+
+// Share returns nil if a and b can be limits of one activity that count in the same
+// items, and otherwise an error that names each reason why they cannot. The tiers of
+// one activity do so, and so do a limit and the live limit that replaces it.
 //
-// Both policies must have the same limits by name, each of the same kind, with the
-// same window and the same cost. Only the windows of buckets may differ. For example,
-// 10/1m shares with 20/1m, but not with 10/1h, bucket 10/1m or 10/1m cost 2: a
-// release by another cost would give back more than its check took.
+// Both policies must have the same limits by name, which [Meet] and have the same
+// cost. For example, 10/1m shares with 20/1m, but not with 10/1h, bucket 10/1m or
+// 10/1m cost 2: a release by another cost would give back more than its check took.
 func Share(a, b Policy) error { return share(a, b, true) }
 
 // share is Share. Unless costs is set, a limit of b without a cost may have any.
@@ -177,31 +212,61 @@ func share(a, b Policy, costs bool) error {
 	if len(a.limits) != len(b.limits) {
 		return fmt.Errorf("%q has %s and %q has %d, want the same limits, because they share a count", a, count(len(a.limits)), b, len(b.limits))
 	}
-	ours := make(map[string]Rate, len(a.limits))
-	for _, l := range a.limits {
-		ours[l.rate.Name] = l.rate
-	}
-	var problems []error
+	problems := []error{Meet(a, b)}
 	for _, l := range b.limits {
-		our, ok := ours[l.rate.Name]
-		k, _ := kindNamed(our.Kind)
-		meant := Rate{Name: our.Name, Kind: our.Kind, Limit: l.rate.Limit, Window: l.rate.Window}
-		what, in := fmt.Sprintf("%q", b), ""
-		if l.rate.Name != "" {
-			what, in = fmt.Sprintf("limit %q of %q", l.rate.Name, b), "in "
-		}
+		our, ok := a.rate(l.rate.Name)
 		switch {
+		case !ok && l.rate.Name == "":
+			problems = append(problems, fmt.Errorf("%q has no name, want one as in %q, with which it shares a count", b, a))
 		case !ok:
 			problems = append(problems, fmt.Errorf("%q has no limit named %q, but %q has one, and they share a count", a, l.rate.Name, b))
-		case our.Kind != l.rate.Kind:
-			problems = append(problems, fmt.Errorf("%s counts in another way than %s%q, with which it shares a count; did you mean %q?", what, in, a, meant.text()))
-		case our.Window != l.rate.Window && !k.anyWindow:
-			problems = append(problems, fmt.Errorf("window of %s is %s, want %s as in %q, with which it shares a count", what, span(l.rate.Window), span(our.Window), a))
 		case our.Cost != l.rate.Cost && (costs || l.rate.Cost != 0):
-			problems = append(problems, fmt.Errorf("cost of %s is %d, want %d as in %q, with which it shares a count", what, l.rate.cost(), our.cost(), a))
+			problems = append(problems, fmt.Errorf("cost of %s is %d, want %d as in %q, with which it shares a count", l.of(b), l.rate.cost(), our.cost(), a))
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// Meet returns nil if a and b can be limits of two activities that count in the same
+// items, and otherwise an error that names each reason why they cannot. Limits with the
+// same name must have the same kind and, except for buckets, the same window. Their
+// numbers and costs may differ. Limits with other names do not meet.
+func Meet(a, b Policy) error {
+	var problems []error
+	for _, l := range b.limits {
+		our, ok := a.rate(l.rate.Name)
+		k, _ := kindNamed(our.Kind)
+		meant, in := Rate{Name: our.Name, Kind: our.Kind, Limit: l.rate.Limit, Window: l.rate.Window}, ""
+		if our.Name != "" {
+			in = "in "
+		}
+		switch {
+		case !ok:
+		case our.Kind != l.rate.Kind:
+			problems = append(problems, fmt.Errorf("%s counts in another way than %s%q, with which it shares a count; did you mean %q?", l.of(b), in, a, meant.text()))
+		case our.Window != l.rate.Window && !k.anyWindow:
+			problems = append(problems, fmt.Errorf("window of %s is %s, want %s as in %q, with which it shares a count", l.of(b), span(l.rate.Window), span(our.Window), a))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// rate returns the numbers of the limit with this name. It returns false if p has none.
+func (p Policy) rate(name string) (Rate, bool) {
+	for _, l := range p.limits {
+		if l.rate.Name == name {
+			return l.rate, true
+		}
+	}
+	return Rate{}, false
+}
+
+// of names l, a limit of p, in a message.
+func (l limit) of(p Policy) string {
+	if l.rate.Name == "" {
+		return fmt.Sprintf("%q", p)
+	}
+	return fmt.Sprintf("limit %q of %q", l.rate.Name, p)
 }
 
 func count(limits int) string {

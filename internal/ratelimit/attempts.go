@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
@@ -64,6 +63,8 @@ func (t *attempts) carryOut(q *question, shown policy.State) (Decision, error) {
 		return t.status(q)
 	case Release:
 		return t.release(q)
+	case Renew:
+		return t.renew(q)
 	case Reset:
 		return q.in(nil).decision(q.Count, 0), t.delete(q.write.Key)
 	default: // Check
@@ -125,35 +126,6 @@ func (t *attempts) status(q *question) (Decision, error) {
 	return v.wouldBe(v.fits()), nil
 }
 
-// release reads the item first, because only the item shows what can be given
-// back. Then it sends one update that removes the actions and the id in one
-// step. If the store refuses the update, because the item has changed, release
-// plans again from the item that came back. It ends without an update if the
-// check does not count in the item.
-func (t *attempts) release(q *question) (Decision, error) {
-	item, err := t.readFor(q)
-	for err == nil {
-		undo, ok := q.undo(item)
-		if !ok {
-			break
-		}
-		if !undo.Update.Holds(item.State) {
-			return Decision{}, unreadable("")
-		}
-		var done bool
-		if item, done, err = t.update(undo); done {
-			break
-		}
-		if err == nil && item.allows(undo) {
-			return Decision{}, unreadable("")
-		}
-	}
-	if err != nil {
-		return Decision{}, err
-	}
-	return q.in(item.State).decision(q.Count, 0), nil
-}
-
 // readFor reads the item of q. It returns an error if the policy uses an attribute
 // that could not be read.
 func (t *attempts) readFor(q *question) (Item, error) {
@@ -167,39 +139,6 @@ func (t *attempts) readFor(q *question) (Item, error) {
 		return item, unreadable(attr)
 	}
 	return item, nil
-}
-
-// undo plans to give back the request's actions in item. It returns false if they
-// do not count there, or if they were given back already.
-//
-// The update removes the check's id and keeps an id of the release itself. So a
-// second copy of the release changes nothing, even if the same check was
-// counted again in between. For example:
-//
-//	12:00:00  check r1           counted, receipt 12:00:00
-//	12:00:01  release r1         given back; item keeps "release 12:00:00 r1"
-//	12:00:02  check r1           counted again
-//	12:00:03  the release again  its id is in the item, so nothing changes
-//
-// A log remembers its actions for longer than their ids. When the ids are gone,
-// slots with the time of the receipt are enough.
-func (q *question) undo(item Item) (Write, bool) {
-	u, ok := q.Policy.Undo(q.write.Now, q.At, q.Count, item.State)
-	if !ok {
-		return Write{}, false
-	}
-	kept, found := item.Find(q.write)
-	age := q.write.Now - q.At
-	switch {
-	case u.ByID && (!found || age > promised && kept.Set != wholeSet):
-		return Write{}, false // unknown, released already, or too late
-	case !found && age < certain:
-		return Write{}, false // unknown, or released already
-	}
-	back := Write{Key: q.write.Key, Update: u, Drop: kept, Now: q.write.Now}
-	back.ID = NewID("release " + strconv.FormatInt(q.At, 10) + " " + q.ID)
-	_, released := item.Find(back)
-	return back, !released
 }
 
 // oneAttempt is the budget for a store in memory: one attempt without a time limit.

@@ -133,8 +133,8 @@ func newFaulty(faults ...fault) (*Limiter, *faulty) {
 	return &Limiter{Store: f, Timeout: time.Second, Memory: NewMemory(mib)}, f
 }
 
-// verbs returns everything that a limiter can be asked: check, status, release
-// and reset.
+// verbs returns everything that a limiter can be asked of any policy: check, status,
+// release and reset.
 func verbs(l *Limiter) (all []func(context.Context, Request) (Decision, error)) {
 	for _, op := range []Op{Check, Status, Release, Reset} {
 		all = append(all, func(ctx context.Context, r Request) (Decision, error) { return l.Decide(ctx, op, r) })

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
 )
@@ -33,7 +32,8 @@ type IDs map[string][]Mark
 // the id with the note. A repeat does not know the note, and a condition can only
 // look for a whole element, so the repeat looks for the id alone.
 //
-// A note is the place that a reservoir gave, or the number of a partial grant.
+// A note is the place that a reservoir gave, the number of a partial grant, or the
+// time of a renewal.
 type Mark struct {
 	ID   ID
 	Note int64 // 0: none
@@ -167,47 +167,65 @@ type Kept struct {
 // A client whose period is a multiple of 259 s, to within 7 s, always meets
 // the same name, and its old ids stay in that set, 6 bytes for each request. They
 // go when the client comes at another time, or with the item.
+//
+// A check that holds its receipt keeps its id in the same way, but in the sets h00 to
+// h36, each for a generation of 5 minutes. So the item remembers it for 15 to 20
+// minutes.
 const (
-	generation  = int64(policy.Behind / time.Millisecond)
 	earlier     = policy.PeriodsKept // previous generations in which a write looks
 	generations = 37                 // names
 )
 
-// promised is how long an id is remembered at least, in milliseconds, on one
-// clock. A release works as long. Certain is how long an id is found, also if clocks
-// differ by as much as they may.
-const (
-	promised = int64(policy.Promised / time.Millisecond)
-	certain  = promised - int64(policy.ClocksApart/time.Millisecond)
+// A span is how long the sets of ids serve, in milliseconds.
+type span struct {
+	generation int64
+	promised   int64 // how long an id is remembered at least, on one clock; a release works as long
+	names      [2 * generations]string
+}
+
+var (
+	brief = span{policy.Behind.Milliseconds(), policy.Promised.Milliseconds(), setNames('i')}
+	held  = span{policy.HeldPeriod.Milliseconds(), policy.HeldPromised.Milliseconds(), setNames('h')}
 )
+
+// span returns the sets in which w keeps its id.
+func (w Write) span() *span {
+	if w.Hold {
+		return &held
+	}
+	return &brief
+}
+
+// certain is how long an id is found, also if clocks differ by as much as they may.
+func (s *span) certain() int64 { return s.promised - policy.ClocksApart.Milliseconds() }
 
 // wholeSet is the set of an item that keeps the ids of its checks as long as it
 // lives. That item keeps ids of releases for 21 to 28 s, or they would add up.
 const wholeSet = "ids"
 
-// setNames holds the names i00 to i36 twice. So any 37 consecutive names are a
-// slice of it, such as i35, i36, i00, i01, ...
-var setNames = func() (names [2 * generations]string) {
+// setNames returns the names i00 to i36 twice. So any 37 consecutive names are a
+// slice of them, such as i35, i36, i00, i01, ...
+func setNames(letter byte) (names [2 * generations]string) {
 	for i := range names {
 		g := i % generations
-		names[i] = string([]byte{'i', byte('0' + g/10), byte('0' + g%10)})
+		names[i] = string([]byte{letter, byte('0' + g/10), byte('0' + g%10)})
 	}
 	return names
-}()
+}
 
-// IsSet reports whether name is that of a set of ids: ids, or i00 to i99.
+// IsSet reports whether name is that of a set of ids: ids, i00 to i99 or h00 to h99.
 func IsSet(name string) bool {
-	if len(name) == 3 && name[0] == 'i' && '0' <= name[1] && name[1] <= '9' {
+	if len(name) == 3 && (name[0] == 'i' || name[0] == 'h') && '0' <= name[1] && name[1] <= '9' {
 		return '0' <= name[2] && name[2] <= '9'
 	}
 	return name == wholeSet
 }
 
 // generation returns the number of w's generation, counted from 1970. Index is
-// where setNames has the name of that generation: 37 to 73, in the second half,
-// so that the names of earlier generations lie before it.
+// where the names have that of that generation: 37 to 73, in the second half, so that
+// the names of earlier generations lie before it.
 func (w Write) generation() (number int64, index int) {
-	number = max(0, w.Now) / generation
+	number = max(0, w.Now) / w.span().generation
 	return number, int(number%generations) + generations
 }
 
@@ -215,7 +233,7 @@ func (w Write) generation() (number int64, index int) {
 // w's own: -1 is the previous one, 0 the current one, and 1 the next one.
 func (w Write) in(steps int) Kept {
 	number, index := w.generation()
-	return Kept{Set: setNames[(index+steps)%len(setNames)], Mark: Mark{ID: w.ID.mixed(number + int64(steps))}}
+	return Kept{Set: w.span().names[(index+steps)%(2*generations)], Mark: Mark{ID: w.ID.mixed(number + int64(steps))}}
 }
 
 // mixed returns the id as the set of a generation holds it.
@@ -257,7 +275,8 @@ func (w Write) Into() Kept {
 
 // LookIn calls yield with each place where w's id can be, until yield returns
 // false. A window's item can keep ids in both ways, because one tier can have a
-// limit of up to 100 and another tier a higher one.
+// limit of up to 100 and another tier a higher one. The id that w drops is not among
+// them: a renewal drops its id from one set and keeps it in another one.
 func (w Write) LookIn(yield func(Kept) bool) {
 	if w.ID == (ID{}) {
 		return
@@ -265,12 +284,15 @@ func (w Write) LookIn(yield func(Kept) bool) {
 	if w.Key.Window != 0 && !yield(Kept{wholeSet, Mark{ID: w.ID}}) {
 		return
 	}
-	for steps := range earlier + 1 {
-		if !yield(w.in(-steps)) {
+	for i := range earlier + 2 {
+		steps := -i
+		if i > earlier {
+			steps = 1
+		}
+		if k := w.in(steps); (k.Set != w.Drop.Set || k.ID != w.Drop.ID) && !yield(k) {
 			return
 		}
 	}
-	yield(w.in(1))
 }
 
 // Forget returns the sets that w removes. Six generations stay: the three
@@ -281,5 +303,5 @@ func (w Write) Forget() []string {
 		return nil
 	}
 	_, index := w.generation()
-	return setNames[index-generations+3 : index-earlier]
+	return w.span().names[index-generations+3 : index-earlier]
 }

@@ -107,7 +107,7 @@ func (l *Limiter) Decide(ctx context.Context, op Op, r Request) (Decision, error
 			}
 			return k.doubt(l.Clock())
 		})
-	case err != nil && r.Alone && l.Memory != nil:
+	case err != nil && op != Renew && r.Alone && l.Memory != nil:
 		d = l.alone(&q, sent, known)
 		d.Requests, d.Outage = sent.requests, err
 		d.At = 0 // the store may not have it, so there is no receipt

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -14,7 +15,7 @@ func (r *Request) validate(op Op) error {
 	switch {
 	case op == Reset:
 		return nil
-	case op == Release:
+	case op == Release || op == Renew:
 		most = MostReleased
 	case r.Partial:
 		most = max(r.Count, 1)
@@ -36,26 +37,39 @@ type question struct {
 	write Write // what the request writes, without the update; its Now is the time
 }
 
-// ask returns the question that r puts at now. A release can name a check that was
-// counted by a clock ahead; its question is put at the time of the check.
+// ask returns the question that r puts at now. A release or a renewal can name a check
+// that was counted by a clock ahead; its question is put at the time of the check.
 //
 // A check that presents a place is a different request from the check that got
-// the place, so it needs another id, such as "place 1700000010000 r1". No caller's
-// id contains a space, so no caller can send that id.
+// the place, so it needs another id, such as "place 1700000010000 r1".
 func (r Request) ask(op Op, now int64) question {
-	if ahead := r.At - now; op == Release && 0 < ahead && ahead <= policy.ClockSlack.Milliseconds() {
+	if ahead := r.At - now; r.At != 0 && 0 < ahead && ahead <= policy.ClockSlack.Milliseconds() {
 		now = r.At
 	}
 	window, expires := r.Policy.Item(now)
-	id := r.ID
+	what := ""
 	if r.ReadyAt != 0 {
-		id = "place " + strconv.FormatInt(r.ReadyAt, 10) + " " + id
+		what = "place " + strconv.FormatInt(r.ReadyAt, 10)
 	}
 	return question{r, op, Write{
-		Key: Key{UserID: r.UserID, Activity: r.Activity, Window: window},
-		ID:  NewID(id), Whole: window != 0 && r.Policy.Most() <= wholeLimit,
+		Key: Key{UserID: r.UserID, Activity: cmp.Or(r.Group, r.Activity), Window: window},
+		ID:  r.id(what), Whole: window != 0 && r.Policy.Most() <= wholeLimit, Hold: r.Hold,
 		Now: now, Expires: expires,
 	}}
+}
+
+// id returns the id of r, or of what is said about r. In the item of a group, the
+// same id in two activities is two requests. No caller's id contains a space, so no
+// caller can send one of these.
+func (r *Request) id(what string) ID {
+	id := r.ID
+	if what != "" {
+		id = what + " " + id
+	}
+	if r.Group != "" {
+		id = r.Activity + " " + id
+	}
+	return NewID(id)
 }
 
 // wholeLimit is the highest limit at which a window's item keeps all its ids.
@@ -138,8 +152,11 @@ func (v *view) decision(granted, readyAt int64) Decision {
 //     partial request, because the item does not show how many actions it got.
 func (v *view) found(kept Kept, done bool, sent amount) Decision {
 	readyAt, note := int64(0), kept.Note
-	if v.Policy.Queues() { // the note of a queue is the place
+	switch {
+	case v.Policy.Queues(): // the note of a queue is the place
 		readyAt, note = kept.Note, 0
+	case note > MostReleased: // it is the time of a renewal
+		note = 0
 	}
 	if !done && !sent.unsure {
 		d := v.decision(v.Count, readyAt)

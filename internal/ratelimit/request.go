@@ -6,12 +6,14 @@ import "github.com/cric-talk/guards/internal/policy"
 type Request struct {
 	UserID   string
 	Activity string
+	Group    string // the item in which Activity counts with others, whose limits have names; empty: it counts alone
 	Policy   policy.Policy
-	Count    int64  // how many actions: 1 to the policy's Most; with Partial any number from 1; release: 1 to MostReleased
+	Count    int64  // how many actions: 1 to the policy's Most; with Partial any number from 1; release and renew: 1 to MostReleased
 	Partial  bool   // grant as many of Count as fit, instead of all or nothing
 	ID       string // the request's id, required; a repeat with the same id is not counted again
 	Fresh    bool   // ID was made for this decision, so no earlier decision can have used it
-	At       int64  // release: the receipt of the check to give back, in Unix milliseconds
+	Hold     bool   // the id and the receipt serve for 15 minutes and not only for 20 s; the same for each op
+	At       int64  // release, renew: the receipt of the check, in Unix milliseconds; else 0
 	ReadyAt  int64  // check: the place that the policy gave earlier, in Unix milliseconds; 0: none
 	Alone    bool   // in an outage, decide a check or a status from memory; otherwise the outage is an error
 }
@@ -30,12 +32,22 @@ const (
 	// Release gives back Count actions of the check whose id is ID and whose
 	// receipt is At. In a fixed window it works until the window ends, and for at
 	// most 20 s if the limit is above 100. In a log it works as long as the slots
-	// count, and otherwise for 20 s. A release without an effect is no error.
+	// count, and otherwise for 20 s. With Hold it works for 15 minutes in place of
+	// 20 s. Of several limits, a later release frees the slots of a log alone. A
+	// release without an effect is no error.
 	//
 	// A release that is sent twice within 20 s gives back once. Don't repeat it
 	// later: on a log, it could then give back another action of the same
 	// millisecond.
 	Release Op = "release"
+
+	// Renew moves Count actions of a log to now, those of the check whose id is ID
+	// and whose receipt is At. So they count for one window from now. The decision
+	// has their new receipt. If they do not count any more, it is not Allowed, and
+	// the reason is Expired. For 20 s after a renewal, the older receipts of the check
+	// still serve. The policy needs a log, see [policy.Policy.HeldUntil]; its other
+	// limits stay as they are.
+	Renew Op = "renew"
 
 	// Reset deletes the item that counts the activity now. After an unknown
 	// outcome it does not send the delete again, because that could remove actions
@@ -43,7 +55,7 @@ const (
 	Reset Op = "reset"
 )
 
-// MostReleased is the most actions that one release gives back.
+// MostReleased is the most actions that one release gives back, or one renewal renews.
 const MostReleased = 1_000_000
 
 // A Decision is the answer to a request.
@@ -73,12 +85,13 @@ type Decision struct {
 // A Reason is why a decision turned out as it did.
 type Reason string
 
-// The reasons. A limiter gives the first five; the last three are for guards.
+// The reasons. A limiter gives the first six; the last three are for guards.
 const (
 	OK          Reason = "ok"
 	Limited     Reason = "limited"
 	Delayed     Reason = "delayed"     // refused now, with a place in a later window
 	Duplicate   Reason = "duplicate"   // a repeat of a request that is already counted
+	Expired     Reason = "expired"     // renew: the actions do not count any more
 	Unavailable Reason = "unavailable" // in an outage: decided from this instance's memory
 	Unlimited   Reason = "unlimited"   // the activity has no limit
 	Bypassed    Reason = "bypassed"    // the caller has a role that is never limited

@@ -34,6 +34,7 @@ type Write struct {
 	ID    ID
 	Note  int64 // kept with ID, so that a repeat of the request can read it; 0: no note
 	Whole bool  // the item keeps its ids as long as it lives, and not only for 21 to 28 s
+	Hold  bool  // the item keeps the id for 15 to 20 minutes, and not only for 21 to 28 s
 
 	// Drop is an id to remove. If the item does not have it, the store refuses
 	// the write. The zero Kept: there is nothing to remove.

@@ -5,6 +5,7 @@ package policytest
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,11 +30,17 @@ type World struct {
 //   - each example of each kind alone
 //   - the examples of a kind that can share a count
 //   - several limits, of every pair of kinds and of all kinds
+//   - the activities of a group
 func Run(t *testing.T, check func(*rapid.T, *World)) {
-	for _, texts := range Sets() {
+	for _, texts := range append(Sets(), Groups()...) {
 		policies := make([]policy.Policy, len(texts))
 		for i, text := range texts {
 			policies[i] = policy.Must(text)
+		}
+		if policies[0].Named() {
+			for i, p := range policies {
+				policies[i] = p.Beside(policies...)
+			}
 		}
 		t.Run(strings.Join(texts, "; "), rapid.MakeCheck(func(r *rapid.T) { check(r, Reach(r, policies...)) }))
 	}
@@ -51,6 +58,28 @@ func Sets() (sets [][]string) {
 		}
 	}
 	return append(sets, allKinds())
+}
+
+// Groups returns sets of text forms, each of the activities of a group. The activities
+// share a limit w, and each kind is the limit of one activity alone and the limit that
+// two activities share.
+func Groups() (sets [][]string) {
+	for _, k := range policy.Kinds() {
+		for _, other := range policy.Kinds() {
+			set := []string{"a: " + small(k)[0] + ", w: 9/26ms cost 2", "b: " + small(other)[0] + ", w: 9/26ms", "w: 6/26ms"}
+			if can(set) {
+				sets = append(sets, set)
+			}
+		}
+		text := small(k)[len(small(k))-1]
+		sets = append(sets, []string{"x: " + text, "a: sliding 3/9ms, x: " + text})
+	}
+	return append(sets, []string{"a: 3/2s", "b: log 3/1h"}, []string{"a: 3/2s, w: 9/3s cost 2", "w: 9/3s, b: bucket 3/1h"})
+}
+
+// can reports whether a set has only text forms that a policy can have.
+func can(set []string) bool {
+	return !slices.ContainsFunc(set, func(text string) bool { _, err := policy.Parse(text); return err != nil })
 }
 
 // sharing groups the examples of a kind that can share a count.

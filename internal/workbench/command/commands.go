@@ -77,6 +77,10 @@ func run(ctx context.Context, args []string, c session) int {
 	if c.now == nil {
 		c.now = time.Now
 	}
+	linked, wrong := c.guards.Link()
+	if wrong == nil {
+		c.guards = linked
+	}
 	exited := -1
 	parser, err := kong.New(&commands{},
 		kong.Name("guards"),
@@ -105,7 +109,7 @@ func run(ctx context.Context, args []string, c session) int {
 		err = cmp.Or(checkEmpty(command), checkTwice(command))
 	}
 	if err == nil && !strings.HasPrefix(command.Command(), "completion") && command.Command() != "version" {
-		err = c.guards.Validate()
+		err = wrong
 	}
 	if err == nil {
 		err = explain(command, command.Run())

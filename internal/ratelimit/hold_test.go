@@ -1,0 +1,82 @@
+package ratelimit_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// A receipt that is held works for 15 minutes, once, while others come with and
+// without a hold. A cold instance settles it.
+func TestAHeldReceipt(t *testing.T) {
+	for _, text := range []string{"1000/1d", "100000/1h cost 10", "bucket 1000/1d", "sliding 1000/1d", "tokens: 9000/1h, jobs: log 9/1h", "99/1h"} {
+		onEachStore(t, func(t *testing.T, store Store) {
+			c := newClock()
+			l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib), Timeout: 10 * time.Second}
+			held := func(id string, n int64) Request {
+				r := request(policy.Must(text), id, n)
+				r.Hold = true
+				return r
+			}
+			r := held("r1", 9)
+			r.At = mustCheck(t, l, r).At
+			c.add(8 * time.Minute)
+			if d := mustCheck(t, l, r); d.Reason != Duplicate {
+				t.Fatalf("%s: %+v", text, d)
+			}
+			for i := range 25 {
+				c.add(14 * time.Second)
+				other := held("o"+strconv.Itoa(i), 1)
+				if d := mustCheck(t, l, other); d.Requests > 2 {
+					t.Fatalf("%s: %+v", text, d)
+				}
+			}
+			r.Count = 6
+			cold := &Limiter{Store: store, Now: c.now}
+			c.at(14 * time.Minute)
+			state := stateOf(t, store, r)
+			for i := range 5 {
+				mustDo(t, cold, Release, r)
+				after := stateOf(t, store, r)
+				if changed := after != state; changed != (i == 0) {
+					t.Fatalf("%s: release %d changes the item: %v", text, i, changed)
+				}
+				state = after
+				c.add(5 * time.Second)
+			}
+			r.Count = 1
+			if d := mustCheck(t, l, r); d.Reason != OK {
+				t.Fatalf("%s: a check with an id that is given back: %+v", text, d)
+			}
+			r.At = c.now().UnixMilli()
+			state = stateOf(t, store, r)
+			c.add(21 * time.Minute)
+			mustDo(t, l, Release, r)
+			if after := stateOf(t, store, r); after != state && text != "99/1h" && text != "tokens: 9000/1h, jobs: log 9/1h" {
+				t.Errorf("%s: a release after 21 minutes changes %s to %s", text, state, after)
+			}
+		})
+	}
+}
+
+// A late copy of a release finds the id of the first one, even in the set from which
+// it would drop the id of a later check.
+func TestALateCopyOfAReleaseInTheSameSet(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		c := newClock()
+		c.at(6 * time.Second)
+		l := &Limiter{Store: store, Now: c.now, Timeout: 10 * time.Second}
+		r := request(policy.Must("1000/1m"), "r1", 1)
+		r.At = mustCheck(t, l, r).At
+		c.at(8 * time.Second) // the next generation
+		for want := range int64(2) {
+			if d := mustDo(t, l, Release, r); d.Used != want {
+				t.Fatalf("release %d: %+v, want %d used", want, d, want)
+			}
+			mustCheck(t, l, r)
+		}
+	})
+}

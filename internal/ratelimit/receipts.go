@@ -1,0 +1,113 @@
+package ratelimit
+
+import "strconv"
+
+// release gives back the actions of a check. It changes nothing if they do not count
+// in the item.
+func (t *attempts) release(q *question) (Decision, error) {
+	item, err := t.change(q, q.undo)
+	if err != nil {
+		return Decision{}, err
+	}
+	return q.in(item.State).decision(q.Count, 0), nil
+}
+
+// renew moves the actions of a check to now. The item keeps their new receipt as the
+// note of the check's id, and a repeat of the renewal finds it there.
+func (t *attempts) renew(q *question) (Decision, error) {
+	item, err := t.change(q, q.renew)
+	if err != nil {
+		return Decision{}, err
+	}
+	kept, found := item.Find(q.write)
+	d := q.in(item.State).decision(q.Count, 0)
+	at, now := q.receipt(kept)
+	if _, counts := q.Policy.Renew(now, at, q.Count, item.State); counts && found && kept.Note != 0 {
+		d.At = at
+		return d, nil
+	}
+	d.Allowed, d.Reason, d.Granted = false, Expired, 0
+	return d, nil
+}
+
+// change reads the item first, because only the item shows what can be given back or
+// renewed. Then it sends the update that plan makes of it, in which the actions and
+// the id change in one step. If the store refuses the update, because the item has
+// changed, change plans again from the item that came back. It ends without an
+// update if plan returns false. It returns the item after that.
+func (t *attempts) change(q *question, plan func(Item) (Write, bool)) (Item, error) {
+	item, err := t.readFor(q)
+	for err == nil {
+		w, ok := plan(item)
+		if !ok {
+			break
+		}
+		if !w.Update.Holds(item.State) {
+			return Item{}, unreadable("")
+		}
+		var done bool
+		if item, done, err = t.update(w); done {
+			break
+		}
+		if err == nil && item.allows(w) {
+			return Item{}, unreadable("")
+		}
+	}
+	return item, err
+}
+
+// undo plans to give back the request's actions in item. It returns false if they
+// do not count there, or if they were given back already.
+//
+// The update removes the check's id and keeps an id of the release itself. So a
+// second copy of the release changes nothing, even if the same check was
+// counted again in between. For example:
+//
+//	12:00:00  check r1           counted, receipt 12:00:00
+//	12:00:01  release r1         given back; item keeps "release 12:00:00 r1"
+//	12:00:02  check r1           counted again
+//	12:00:03  the release again  its id is in the item, so nothing changes
+//
+// A log remembers its actions for longer than their ids. When the ids are gone,
+// slots with the time of the receipt are enough.
+func (q *question) undo(item Item) (Write, bool) {
+	kept, found := item.Find(q.write)
+	at, now := q.receipt(kept)
+	if !found && now-at < q.write.span().certain() {
+		return Write{}, false // unknown, or released already
+	}
+	u, ok := q.Policy.Undo(now, at, q.Count, item.State)
+	if u.ByID && (!found || now-at > q.write.span().promised && kept.Set != wholeSet) {
+		u, ok = q.Policy.Free(now, at, q.Count, item.State) // too late for the other limits
+	}
+	back := Write{Key: q.write.Key, Update: u, Drop: kept, Now: q.write.Now}
+	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
+	_, released := item.Find(back)
+	return back, ok && !released
+}
+
+// renew plans to move the request's actions in item to now. It returns false if they
+// do not count there, or if another renewal has moved them since the receipt.
+//
+// The update moves the check's id to the current set. So the item knows the id as long
+// as its slots are renewed, a release finds it, and nothing piles up.
+func (q *question) renew(item Item) (Write, bool) {
+	kept, found := item.Find(q.write)
+	at, now := q.receipt(kept)
+	if at != q.At || !found && now-at < q.write.span().certain() {
+		return Write{}, false
+	}
+	w := q.write
+	var ok bool
+	w.Update, ok = q.Policy.Renew(now, at, q.Count, item.State)
+	w.Drop, w.Note = kept, w.Now
+	return w, ok
+}
+
+// receipt returns the receipt of the actions whose id the item keeps, which is the
+// time of their last renewal, and the time of the question, which is at least that.
+// Other notes are smaller than a receipt, but for that of a queue, which has no
+// receipts.
+func (q *question) receipt(kept Kept) (at, now int64) {
+	return max(q.At, kept.Note), max(q.write.Now, kept.Note)
+}
