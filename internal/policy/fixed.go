@@ -6,7 +6,8 @@ import (
 )
 
 // fixed allows limit actions in each window of the clock. Windows follow one another
-// from 1970 on, and all users have the same ones.
+// from 1970 on, and all users have the same ones. They are equally long, or they are
+// the days, weeks or months of a calendar.
 //
 // Worst case: limit actions at the end of one window and limit at the start of
 // the next one, so twice the limit almost at once.
@@ -16,13 +17,20 @@ import (
 // the fourth one is refused with a wait of 1 s. At 1:00 a new item starts at 0.
 type fixed struct {
 	limit  int64
-	window int64 // milliseconds
+	window int64     // milliseconds; with a calendar about so many
+	by     *calendar // whose units are the windows; nil: each has the length window
 }
 
 const activityCount = "activityCount"
 
 func makeFixed(r Rate, shared bool) (kind, error) {
-	p := fixed{r.Limit, r.Window.Milliseconds()}
+	p := fixed{limit: r.Limit, window: r.Window.Milliseconds()}
+	if r.Unit != "" {
+		var err error
+		if p.by, err = newCalendar(r.Unit, r.Zone); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case shared && r.Limit == million:
 		return nil, fmt.Errorf("limit is %d, want at most %d beside other limits", r.Limit, million-1)
@@ -33,7 +41,8 @@ func makeFixed(r Rate, shared bool) (kind, error) {
 }
 
 func (p fixed) item(now int64) (window, expires int64) {
-	return p.key(now), expiry(p.end(now), ClockSlack)
+	w := p.at(now)
+	return w.key, expiry(w.end, ClockSlack)
 }
 
 func (p fixed) take(_, n int64, _ uint64, s State) (Update, bool) {
@@ -45,7 +54,7 @@ func (p fixed) take(_, n int64, _ uint64, s State) (Update, bool) {
 }
 
 func (p fixed) undo(now, at, n int64, s State) (Update, bool) {
-	if p.key(now) != p.key(at) {
+	if p.at(now).key != p.at(at).key {
 		return Update{}, false
 	}
 	return countDown(activityCount, n, s)
@@ -61,19 +70,26 @@ func countDown(attr string, n int64, s State) (Update, bool) {
 }
 
 func (p fixed) read(now, n int64, s State) Reading {
+	w := p.at(now)
 	r := Reading{
-		Limit: p.limit, Window: millis(p.window),
+		Limit: p.limit, Window: millis(w.end - w.start),
 		Used: s[activityCount], Remaining: max(0, p.limit-max(0, s[activityCount])),
-		ResetAt: p.end(now), WindowKey: p.key(now), At: now,
+		ResetAt: w.end, WindowKey: w.key, At: now,
 	}
 	if n > 0 && r.Used > p.limit-n {
-		r.Wait = millis(p.end(now) - now)
+		r.Wait = millis(w.end - now)
 	}
 	return r
 }
 
-func (p fixed) key(now int64) int64 { return now / p.window }
-func (p fixed) end(now int64) int64 { return (p.key(now) + 1) * p.window }
+// at returns the window at now.
+func (p fixed) at(now int64) window {
+	if p.by != nil {
+		return p.by.at(now)
+	}
+	key := now / p.window
+	return window{key, key * p.window, (key + 1) * p.window}
+}
 
 // sharedFixed is a fixed window whose item also holds other limits. That item
 // serves forever, so the counter also carries the start of its window.
@@ -105,7 +121,7 @@ func (p sharedFixed) item(now int64) (window, expires int64) {
 // take begins the current window if s shows none that began within it. Such an update
 // must not replace a state whose window, of an earlier deploy, began within it.
 func (p sharedFixed) take(now, n int64, _ uint64, s State) (Update, bool) {
-	begun, current := p.begun(now, s), p.key(now)*p.window
+	begun, current := p.begun(now, s), p.at(now).start
 	if s[startAndCount] <= stamp(current, 0) {
 		return Update{
 			If:   [][]Term{{AtMost(startAndCount, stamp(current, 0))}},
@@ -136,19 +152,19 @@ func (p sharedFixed) undo(now, at, n int64, s State) (Update, bool) {
 // window in s if it began within the current one.
 func (p sharedFixed) begun(now int64, s State) int64 {
 	start, _ := unstamp(s[startAndCount])
-	if p.key(start) == p.key(now) {
+	if p.at(start).key == p.at(now).key {
 		return start
 	}
-	return p.key(now) * p.window
+	return p.at(now).start
 }
 
 func (p sharedFixed) read(now, n int64, s State) Reading {
 	start, count := unstamp(s[startAndCount])
-	from, ahead := now, p.key(start) > p.key(now)
+	from, ahead := now, p.at(start).key > p.at(now).key
 	switch {
 	case ahead: // a clock ahead has begun this window
 		from = start
-	case p.key(start) < p.key(now):
+	case p.at(start).key < p.at(now).key:
 		count = 0
 	}
 	r := p.fixed.read(from, n, State{activityCount: count})

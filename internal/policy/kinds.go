@@ -44,8 +44,8 @@ type Kind struct {
 // kinds lists every way to limit. A new kind is a new file and an entry here.
 var kinds = []Kind{
 	{
-		Name: "fixed", make: makeFixed, options: []string{"cost"}, crosses: true,
-		Examples: []string{"10/1m", "1/3ms", "3/9ms", "9/26ms", "100/1h", "1000/1h", "9/26ms cost 2", "7/26ms cost 2"},
+		Name: "fixed", make: makeFixed, options: []string{"in", "cost"}, crosses: true,
+		Examples: []string{"10/1m", "1/3ms", "3/9ms", "9/26ms", "100/1h", "1000/1h", "9/26ms cost 2", "7/26ms cost 2", "9/day in Europe/Berlin", "5/week", "9/month in America/Santiago"},
 	},
 	{
 		Name: "bucket", make: makeBucket, options: []string{"burst", "keep", "cost"}, anyWindow: true,
@@ -83,7 +83,9 @@ type Rate struct {
 	Name   string        // the limit's name, if the policy has several; else empty
 	Kind   string        // the name of its kind
 	Limit  int64         // units in one window, 1 to 1,000,000; an action takes Cost of them
-	Window time.Duration // a positive whole number of milliseconds, at most 366 days
+	Window time.Duration // a positive whole number of milliseconds, at most 366 days; with a Unit its usual length
+	Unit   string        // fixed: day, week or month, if these are the windows; else empty
+	Zone   string        // fixed with a Unit: the IANA name of its time zone; empty: UTC
 	Burst  int64         // bucket: actions at once, 1 to 1,000,000; else 0
 	Ahead  time.Duration // reservoir: how far ahead it gives places, as Window or 0; else 0
 	Keep   time.Duration // bucket: how long an idle item is kept at least, as Window or 0; else 0

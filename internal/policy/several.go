@@ -150,7 +150,7 @@ func (p Policy) WithLimit(n int64) (Policy, error) {
 	return Parse(r.text())
 }
 
-// OptionsOf returns p with the options ahead, keep and cost of q, unless p sets them
+// OptionsOf returns p with the options in, ahead, keep and cost of q, unless p sets them
 // itself. A burst is never taken. It returns an error if the two can't share a count,
 // see [Share], if the cost is above a limit, or if p counts for longer than the items
 // that q shares with others, see [Policy.Beside].
@@ -162,6 +162,9 @@ func (p Policy) OptionsOf(q Policy) (Policy, error) {
 	for i, r := range rates {
 		theirs, _ := q.rate(r.Name)
 		r.Cost = cmp.Or(r.Cost, theirs.Cost)
+		if r.Unit != "" {
+			r.Zone = cmp.Or(r.Zone, theirs.Zone)
+		}
 		meant.limits[i].rate = r
 		r.Ahead, r.Keep = cmp.Or(r.Ahead, theirs.Ahead), cmp.Or(r.Keep, theirs.Keep)
 		rates[i] = r
@@ -235,7 +238,7 @@ func Meet(a, b Policy) error {
 	for _, l := range b.limits {
 		our, ok := a.rate(l.rate.Name)
 		k, _ := kindNamed(our.Kind)
-		meant, in := Rate{Name: our.Name, Kind: our.Kind, Limit: l.rate.Limit, Window: l.rate.Window}, ""
+		meant, in := Rate{Name: our.Name, Kind: our.Kind, Limit: l.rate.Limit, Window: l.rate.Window, Unit: l.rate.Unit, Zone: l.rate.Zone}, ""
 		if our.Name != "" {
 			in = "in "
 		}
@@ -243,8 +246,8 @@ func Meet(a, b Policy) error {
 		case !ok:
 		case our.Kind != l.rate.Kind:
 			problems = append(problems, fmt.Errorf("%s counts in another way than %s%q, with which it shares a count; did you mean %q?", l.of(b), in, a, meant.text()))
-		case our.Window != l.rate.Window && !k.anyWindow:
-			problems = append(problems, fmt.Errorf("window of %s is %s, want %s as in %q, with which it shares a count", l.of(b), span(l.rate.Window), span(our.Window), a))
+		case our.span() != l.rate.span() && !k.anyWindow:
+			problems = append(problems, fmt.Errorf("window of %s is %s, want %s as in %q, with which it shares a count", l.of(b), l.rate.span(), our.span(), a))
 		}
 	}
 	return errors.Join(problems...)

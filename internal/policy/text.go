@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,13 +15,15 @@ import (
 //
 // A limit is an optional kind, then actions/window, then options:
 //
+//	in Europe/Berlin
+//	           day, week, month: the time zone; default: UTC
 //	burst 15   bucket: how many actions can come at once; default: the actions
 //	keep 1h    bucket: how long an idle item is kept at least
 //	ahead 15m  reservoir: how far ahead it gives places; default: not at all
 //	cost 5     all others: how much of the limit (bucket: of the burst) one action takes; default: 1
 //
 // A window and the values of keep and ahead are a whole number and a unit: ms, s,
-// m, h or d. Commas separate several limits, each with a name before a colon.
+// m, h or d. The window of a fixed limit can also be day, week or month. Commas separate several limits, each with a name before a colon.
 func Parse(text string) (Policy, error) {
 	var rates []Rate
 	for part := range strings.SplitSeq(text, ",") {
@@ -74,7 +77,7 @@ func (r Rate) text() string {
 	if r.Kind != kinds[0].Name {
 		b.WriteString(r.Kind + " ")
 	}
-	b.WriteString(strconv.FormatInt(r.Limit, 10) + "/" + span(r.Window))
+	b.WriteString(strconv.FormatInt(r.Limit, 10) + "/" + r.span())
 	if r.Burst != 0 && r.Burst != r.Limit {
 		b.WriteString(" burst " + strconv.FormatInt(r.Burst, 10))
 	}
@@ -88,6 +91,14 @@ func (r Rate) text() string {
 		b.WriteString(" cost " + strconv.FormatInt(r.Cost, 10))
 	}
 	return b.String()
+}
+
+// span returns the window in the text form, such as 1m or day in Europe/Berlin.
+func (r Rate) span() string {
+	if r.Zone != "" {
+		return r.Unit + " in " + r.Zone
+	}
+	return cmp.Or(r.Unit, span(r.Window))
 }
 
 // parseRate reads one limit: [name:] [kind] actions/window [option value]...
@@ -118,8 +129,10 @@ func parseRate(text string) (r Rate, err error) {
 	if r.Limit = whole(actions, million); r.Limit == 0 {
 		return r, fmt.Errorf("actions are %s, want 1 to %d, as in %s", quote(actions), million, k.Examples[0])
 	}
-	if r.Window = parseSpan(window); r.Window == 0 {
-		return r, fmt.Errorf("window is %s, want 1ms to 366d (units ms, s, m, h, d), as in %s", quote(window), k.Examples[0])
+	if r.Window = lengths[window]; r.Window != 0 && k.takes("in") {
+		r.Unit = window
+	} else if r.Window = parseSpan(window); r.Window == 0 {
+		return r, fmt.Errorf("window is %s, want 1ms to 366d (units ms, s, m, h, d)%s, as in %s", quote(window), k.calendars(), k.Examples[0])
 	}
 	return r, r.parseOptions(k, words[1:])
 }
@@ -154,6 +167,7 @@ var optionValues = map[string]string{
 	"ahead": "1ms to 366d (units ms, s, m, h, d)",
 	"keep":  "1ms to 366d (units ms, s, m, h, d)",
 	"cost":  "1 to 1000000",
+	"in":    "a time zone such as Europe/Berlin, after a day, week or month",
 }
 
 // setOption sets an option. It reports whether the option accepts the value.
@@ -168,6 +182,11 @@ func (r *Rate) setOption(option, value string) bool {
 	case "keep":
 		r.Keep = parseSpan(value)
 		return r.Keep > 0
+	case "in":
+		if r.Zone = value; value == "UTC" {
+			r.Zone = ""
+		}
+		return r.Unit != ""
 	case "cost":
 		r.Cost = whole(value, million)
 		if r.Cost == 1 {
@@ -177,6 +196,14 @@ func (r *Rate) setOption(option, value string) bool {
 		return r.Cost > 0
 	}
 	return false
+}
+
+// calendars returns what else than a time a window can be.
+func (k Kind) calendars() string {
+	if k.takes("in") {
+		return ", or day, week or month"
+	}
+	return ""
 }
 
 func (k Kind) takes(option string) bool { return slices.Contains(k.options, option) }

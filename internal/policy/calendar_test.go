@@ -1,0 +1,188 @@
+package policy_test
+
+import (
+	"archive/zip"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// zones returns the names of all time zones that Go brings along.
+func zones(t *testing.T) (names []string) {
+	t.Helper()
+	archive, err := zip.OpenReader(filepath.Join(runtime.GOROOT(), "lib", "time", "zoneinfo.zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = archive.Close() }()
+	for _, f := range archive.File {
+		if !strings.HasSuffix(f.Name, "/") {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// In every zone, each day, week and month begins where the one before it ends, and has
+// the next number. Only a date that the zone skipped is left out: Samoa and Tokelau had
+// no 30 December 2011. Short runs take one zone of 20.
+func TestEachWindowBeginsWhereTheOneBeforeEnds(t *testing.T) {
+	all := zones(t)
+	if len(all) < 500 {
+		t.Fatalf("there are %d zones, want all of the database", len(all))
+	}
+	skipped := []string{"Pacific/Apia", "Pacific/Fakaofo"}
+	end := time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+	for i, name := range all {
+		if testing.Short() && i%20 != 0 && name != "Antarctica/Casey" && !slices.Contains(skipped, name) {
+			continue
+		}
+		for _, unit := range []string{"day", "week", "month"} {
+			p := policy.Must("1/" + unit + " in " + name)
+			at := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+			r := p.Read(at, 0, nil)
+			for at = r.ResetAt; at < end; at = r.ResetAt {
+				before := r
+				last := p.Read(at-1, 0, nil)
+				r = p.Read(at, 0, nil)
+				aDay := r.WindowKey == before.WindowKey+2 && slices.Contains(skipped, name)
+				switch {
+				case last.WindowKey != before.WindowKey || last.ResetAt != at:
+					t.Fatalf("%s in %s: the window %d ends at %d, and 1 ms before that the window is %d", unit, name, before.WindowKey, at, last.WindowKey)
+				case r.WindowKey != before.WindowKey+1 && !aDay:
+					t.Fatalf("%s in %s: after the window %d comes %d", unit, name, before.WindowKey, r.WindowKey)
+				case r.ResetAt <= at || r.Window.Milliseconds() != r.ResetAt-at:
+					t.Fatalf("%s in %s: the window %d has %v, and it ends %d ms after it begins", unit, name, r.WindowKey, r.Window, r.ResetAt-at)
+				}
+			}
+		}
+	}
+}
+
+// A decision reads the same calendar whatever the window before it was.
+func TestWindowsOfACalendar(t *testing.T) {
+	for _, tt := range []struct {
+		text, at string
+		length   time.Duration
+		end      string
+	}{
+		{"9/day", "2026-11-24T15:00:00Z", 24 * time.Hour, "2026-11-25T00:00:00Z"},
+		{"9/day in Europe/Berlin", "2026-03-29T12:00:00Z", 23 * time.Hour, "2026-03-29T22:00:00Z"},
+		{"9/day in Europe/Berlin", "2026-10-25T12:00:00Z", 25 * time.Hour, "2026-10-25T23:00:00Z"},
+		{"9/week in Europe/Berlin", "2026-11-22T22:59:59Z", 7 * 24 * time.Hour, "2026-11-22T23:00:00Z"},
+		{"9/month in Asia/Kolkata", "2028-02-29T18:29:59Z", 29 * 24 * time.Hour, "2028-02-29T18:30:00Z"},
+		{"9/month", "2026-12-31T23:59:59Z", 31 * 24 * time.Hour, "2027-01-01T00:00:00Z"},
+		{"9/day in America/Havana", "2026-03-08T12:00:00Z", 23 * time.Hour, "2026-03-09T04:00:00Z"},      // midnight is missing
+		{"9/day in Antarctica/Casey", "2018-03-10T17:30:00Z", 27 * time.Hour, "2018-03-11T16:00:00Z"},    // clocks go back over midnight
+		{"9/day in Pacific/Apia", "2011-12-30T09:00:00Z", 24 * time.Hour, "2011-12-30T10:00:00Z"},        // the 29th; the 30th is skipped
+		{"9/month in Pacific/Apia", "2011-12-30T09:00:00Z", 30 * 24 * time.Hour, "2011-12-31T10:00:00Z"}, // so December has 30 days
+	} {
+		at, err := time.Parse(time.RFC3339, tt.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := policy.Must(tt.text).Read(at.UnixMilli(), 0, nil)
+		if end := time.UnixMilli(r.ResetAt).UTC().Format(time.RFC3339); r.Window != tt.length || end != tt.end {
+			t.Errorf("%s at %s: %v to %s, want %v to %s", tt.text, tt.at, r.Window, end, tt.length, tt.end)
+		}
+	}
+}
+
+func TestTextOfACalendar(t *testing.T) {
+	for text, want := range map[string]string{
+		"200/day": "200/day", "200/day in UTC": "200/day", "5/week in Asia/Tokyo cost 2": "5/week in Asia/Tokyo cost 2",
+		"day: 200/day cost 2 in Asia/Tokyo, m: 9/month": "day: 200/day in Asia/Tokyo cost 2, m: 9/month",
+	} {
+		if p, err := policy.Parse(text); err != nil || p.String() != want {
+			t.Errorf("Parse(%q) = %q, %v, want %q", text, p, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"200/day in Europe/Berlni": `time zone is "Europe/Berlni", want a name of the IANA database`,
+		"200/day in Local":         `time zone is "Local", want a name`,
+		"200/day in ../etc":        `time zone is "../etc", want a name`,
+		"200/day in":               "option in has no value",
+		"200/1d in Europe/Berlin":  `in is "Europe/Berlin", want a time zone such as Europe/Berlin, after a day, week or month`,
+		"sliding 200/day":          `window is "day", want 1ms to 366d`,
+		"200/days":                 `window is "days", want 1ms to 366d (units ms, s, m, h, d), or day, week or month`,
+	} {
+		if _, err := policy.Parse(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Parse(%q): %v, want an error that contains %s", text, err, want)
+		}
+	}
+	var zone *policy.ZoneError
+	if _, err := policy.Parse("1/day in Mars"); !errors.As(err, &zone) || zone.Zone != "Mars" {
+		t.Errorf("Parse with the zone Mars: %v, want a *ZoneError", err)
+	}
+}
+
+// A live limit without a zone has that of the code, and no other one.
+func TestTheZoneOfALiveLimit(t *testing.T) {
+	code := policy.Must("200/day in Europe/Berlin")
+	if p, err := policy.Must("300/day").OptionsOf(code); err != nil || p.String() != "300/day in Europe/Berlin" {
+		t.Errorf("300/day: %q, %v", p, err)
+	}
+	for text, want := range map[string]string{
+		"300/day in Asia/Tokyo": "is day in Asia/Tokyo, want day in Europe/Berlin",
+		"300/1d":                "is 1d, want day in Europe/Berlin",
+		"300/week":              "is week in Europe/Berlin, want day in Europe/Berlin",
+	} {
+		if _, err := policy.Must(text).OptionsOf(code); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error that contains %s", text, err, want)
+		}
+	}
+}
+
+// TestVectors runs the vectors of calendars in testdata/vectors, or in the directory
+// in VECTORS.
+func TestVectors(t *testing.T) {
+	dir := os.Getenv("VECTORS")
+	if dir == "" {
+		dir = "testdata/vectors"
+	}
+	if _, err := os.Stat(dir); err != nil { // perhaps it is relative to the module's root
+		dir = filepath.Join("../..", dir)
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "next", "calendar.json"))
+	if errors.Is(err, os.ErrNotExist) && os.Getenv("VECTORS") != "" {
+		t.Skip("the directory in VECTORS has no next/calendar.json")
+	}
+	var cases []struct {
+		Policy string
+		Steps  []struct{ Now, WindowKey, ResetAt, StartsAt int64 }
+	}
+	if err := errors.Join(err, json.Unmarshal(raw, &cases)); err != nil || len(cases) == 0 {
+		t.Fatal("no cases", err)
+	}
+	for i, c := range cases {
+		t.Run("calendar/"+strconv.Itoa(i)+" "+c.Policy, func(t *testing.T) {
+			p := policy.Must(c.Policy)
+			for _, s := range c.Steps {
+				r := p.Read(s.Now, 0, nil)
+				if r.WindowKey != s.WindowKey || r.ResetAt != s.ResetAt || r.ResetAt-r.Window.Milliseconds() != s.StartsAt {
+					t.Errorf("at %d: window %d from %d to %d, want %+v", s.Now, r.WindowKey, r.ResetAt-r.Window.Milliseconds(), r.ResetAt, s)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkCalendar(b *testing.B) {
+	for _, text := range []string{"200/1d", "200/day", "200/day in Europe/Berlin", "200/month in Europe/Berlin"} {
+		p := policy.Must(text)
+		b.Run(text, func(b *testing.B) {
+			for b.Loop() {
+				p.Read(1_700_000_000_000, 1, nil)
+			}
+		})
+	}
+}
