@@ -16,12 +16,12 @@ import (
 type calendar struct {
 	unit string
 	zone *time.Location
-	last *atomic.Pointer[window] // the one that was asked about last, because finding one takes a microsecond
+	last *atomic.Pointer[Window] // the one that was asked about last, because finding one takes a microsecond
 }
 
-// A window is a period of a calendar, or of equal periods: its number, counted from
-// 1970, and when it begins and ends, in Unix milliseconds.
-type window struct{ key, start, end int64 }
+// A Window is one of the periods that follow one another from 1970 on: its number, and
+// when it begins and ends, in Unix milliseconds.
+type Window struct{ Key, Start, End int64 }
 
 // lengths holds the usual length of each unit.
 var lengths = map[string]time.Duration{"day": 24 * time.Hour, "week": 7 * 24 * time.Hour, "month": 30 * 24 * time.Hour}
@@ -32,7 +32,7 @@ func newCalendar(unit, zone string) (*calendar, error) {
 	if err != nil || zone == "Local" { // Local means another zone on each machine
 		return nil, &ZoneError{zone}
 	}
-	return &calendar{unit, location, new(atomic.Pointer[window])}, nil
+	return &calendar{unit, location, new(atomic.Pointer[Window])}, nil
 }
 
 // A ZoneError reports a time zone that is not in the IANA database.
@@ -45,15 +45,15 @@ func (e *ZoneError) Error() string {
 
 // at returns the day, week or month at now. If clocks go back over midnight, the new
 // day stays.
-func (c *calendar) at(now int64) window {
-	if w := c.last.Load(); w != nil && w.start <= now && now < w.end {
+func (c *calendar) at(now int64) Window {
+	if w := c.last.Load(); w != nil && w.Start <= now && now < w.End {
 		return *w
 	}
 	key := c.number(now)
 	if c.start(key+1) <= now {
 		key++
 	}
-	w := window{key, c.start(key), c.start(key + 1)}
+	w := Window{key, c.start(key), c.start(key + 1)}
 	c.last.Store(&w)
 	return w
 }

@@ -42,7 +42,7 @@ func makeFixed(r Rate, shared bool) (kind, error) {
 
 func (p fixed) item(now int64) (window, expires int64) {
 	w := p.at(now)
-	return w.key, expiry(w.end, ClockSlack)
+	return w.Key, expiry(w.End, ClockSlack)
 }
 
 func (p fixed) take(_, n int64, _ uint64, s State) (Update, bool) {
@@ -54,7 +54,7 @@ func (p fixed) take(_, n int64, _ uint64, s State) (Update, bool) {
 }
 
 func (p fixed) undo(now, at, n int64, s State) (Update, bool) {
-	if p.at(now).key != p.at(at).key {
+	if p.at(now).Key != p.at(at).Key {
 		return Update{}, false
 	}
 	return countDown(activityCount, n, s)
@@ -72,23 +72,23 @@ func countDown(attr string, n int64, s State) (Update, bool) {
 func (p fixed) read(now, n int64, s State) Reading {
 	w := p.at(now)
 	r := Reading{
-		Limit: p.limit, Window: millis(w.end - w.start),
+		Limit: p.limit, Window: millis(w.End - w.Start),
 		Used: s[activityCount], Remaining: max(0, p.limit-max(0, s[activityCount])),
-		ResetAt: w.end, WindowKey: w.key, At: now,
+		ResetAt: w.End, WindowKey: w.Key, At: now,
 	}
 	if n > 0 && r.Used > p.limit-n {
-		r.Wait = millis(w.end - now)
+		r.Wait = millis(w.End - now)
 	}
 	return r
 }
 
 // at returns the window at now.
-func (p fixed) at(now int64) window {
+func (p fixed) at(now int64) Window {
 	if p.by != nil {
 		return p.by.at(now)
 	}
 	key := now / p.window
-	return window{key, key * p.window, (key + 1) * p.window}
+	return Window{key, key * p.window, (key + 1) * p.window}
 }
 
 // sharedFixed is a fixed window whose item also holds other limits. That item
@@ -121,7 +121,7 @@ func (p sharedFixed) item(now int64) (window, expires int64) {
 // take begins the current window if s shows none that began within it. Such an update
 // must not replace a state whose window, of an earlier deploy, began within it.
 func (p sharedFixed) take(now, n int64, _ uint64, s State) (Update, bool) {
-	begun, current := p.begun(now, s), p.at(now).start
+	begun, current := p.begun(now, s), p.at(now).Start
 	if s[startAndCount] <= stamp(current, 0) {
 		return Update{
 			If:   [][]Term{{AtMost(startAndCount, stamp(current, 0))}},
@@ -152,19 +152,19 @@ func (p sharedFixed) undo(now, at, n int64, s State) (Update, bool) {
 // window in s if it began within the current one.
 func (p sharedFixed) begun(now int64, s State) int64 {
 	start, _ := unstamp(s[startAndCount])
-	if p.at(start).key == p.at(now).key {
+	if p.at(start).Key == p.at(now).Key {
 		return start
 	}
-	return p.at(now).start
+	return p.at(now).Start
 }
 
 func (p sharedFixed) read(now, n int64, s State) Reading {
 	start, count := unstamp(s[startAndCount])
-	from, ahead := now, p.at(start).key > p.at(now).key
+	from, ahead := now, p.at(start).Key > p.at(now).Key
 	switch {
 	case ahead: // a clock ahead has begun this window
 		from = start
-	case p.at(start).key < p.at(now).key:
+	case p.at(start).Key < p.at(now).Key:
 		count = 0
 	}
 	r := p.fixed.read(from, n, State{activityCount: count})

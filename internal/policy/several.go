@@ -138,6 +138,19 @@ func (p Policy) Each() []Policy {
 	return each
 }
 
+// Window returns the window in which now lies. It returns false if p has several limits,
+// or a limit that has no windows: a bucket or a log.
+func (p Policy) Window(now int64) (Window, bool) {
+	one, ok := p.single()
+	if !ok || one.kind.read(Latest, 0, nil).WindowKey == 0 {
+		return Window{}, false
+	}
+	if k, ok := one.kind.(fixed); ok {
+		return k.at(now), true
+	}
+	return fixed{window: one.rate.Window.Milliseconds()}.at(now), true
+}
+
 // WithLimit returns p, a single limit, with n actions in each window. A burst
 // keeps its proportion to the actions, rounded up. The error is that of [Parse]
 // if the kind has no such limit.

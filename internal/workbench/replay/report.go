@@ -41,9 +41,9 @@ type Report struct {
 
 	Interrupted bool `json:"interrupted,omitempty"` // the figures are those of a part of the traffic
 
-	window int64  // of the limit with the shortest window, in milliseconds
-	first  string // the user held up most often, or else the busiest one
-	byID   map[string]*User
+	ruler ruler  // of the limit with the shortest window
+	first string // the user held up most often, or else the busiest one
+	byID  map[string]*User
 }
 
 // A User is the result for one user.
@@ -62,7 +62,7 @@ type User struct {
 
 // A load counts what a user asked for in one window.
 type load struct {
-	window   int64 // number of the window since 1970
+	window   policy.Window
 	heldUp   int64
 	requests int64
 }
@@ -73,7 +73,7 @@ func newReport(activity string, p policy.Policy) *Report {
 	limit, window := p.Quota()
 	return &Report{
 		Activity: activity, Policy: p.String(), Limit: limit, WindowMs: window.Milliseconds(),
-		From: math.MaxInt64, window: promise(p).Window.Milliseconds(), byID: make(map[string]*User),
+		From: math.MaxInt64, ruler: newRuler(p), byID: make(map[string]*User),
 	}
 }
 
@@ -83,6 +83,27 @@ func promise(p policy.Policy) policy.Rate {
 	return slices.MinFunc(p.Rates(), func(a, b policy.Rate) int { return cmp.Compare(a.Window, b.Window) })
 }
 
+// A ruler divides time into the windows of a limit or, if it has none, into periods as
+// long as its window.
+type ruler struct {
+	limit  policy.Policy
+	length int64 // milliseconds
+}
+
+// newRuler returns the ruler of the limit that is the promise of p.
+func newRuler(p policy.Policy) ruler {
+	rate := promise(p)
+	return ruler{p.Each()[slices.Index(p.Rates(), rate)], rate.Window.Milliseconds()}
+}
+
+func (r ruler) at(now int64) policy.Window {
+	if w, ok := r.limit.Window(now); ok {
+		return w
+	}
+	key := now / r.length
+	return policy.Window{Key: key, Start: key * r.length, End: (key + 1) * r.length}
+}
+
 // count adds the decision about a line.
 func (r *Report) count(line traffic.Line, d ratelimit.Decision) {
 	u := r.byID[line.User]
@@ -90,7 +111,7 @@ func (r *Report) count(line traffic.Line, d ratelimit.Decision) {
 		u = &User{ID: line.User, first: line.Time}
 		r.byID[line.User] = u
 	}
-	u.count(line.Time, line.Time/r.window, d)
+	u.count(line.Time, r.ruler.at(line.Time), d)
 	r.From, r.To = min(r.From, line.Time), max(r.To, line.Time)
 }
 
@@ -100,7 +121,7 @@ func (r *Report) join(other *Report) {
 	r.From, r.To = min(r.From, other.From), max(r.To, other.To)
 }
 
-func (u *User) count(at, window int64, d ratelimit.Decision) {
+func (u *User) count(at int64, window policy.Window, d ratelimit.Decision) {
 	u.first, u.last = min(u.first, at), max(u.last, at)
 	u.LongestWaitMs = max(u.LongestWaitMs, d.Wait.Milliseconds())
 	if window != u.now.window {

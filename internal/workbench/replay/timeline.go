@@ -28,11 +28,11 @@ type Timeline struct {
 
 // A Panel is one limit.
 type Panel struct {
-	Name   string // the limit's name, if there are several; else empty
-	Limit  int64
-	Window int64 // milliseconds between two borders; 0: the limit has no windows of the clock, or too many for a picture
-	Steps  []Step
-	Marks  []Mark
+	Name    string // the limit's name, if there are several; else empty
+	Limit   int64
+	Windows []policy.Window // those in the picture; none if the limit has no windows, or too many for a picture
+	Steps   []Step
+	Marks   []Mark
 }
 
 // A Step means that from the time At on, Used actions count.
@@ -99,7 +99,7 @@ func (r *Replay) Timelines(ctx context.Context, t *traffic.Reader, reports []*Re
 		last = max(last, report.byID[u.ID].lastRun)
 	}
 	shown := Timeline{Activity: r.Activity, User: u.ID}
-	shown.From, shown.To, shown.Whole = u.period(reports[0].window, last)
+	shown.From, shown.To, shown.Whole = u.period(reports[0].ruler, last)
 	var drawings []*drawing
 	for _, p := range slices.Concat([]policy.Policy{r.Policy}, others) {
 		drawings = append(drawings, newDrawing(shown, p))
@@ -127,28 +127,29 @@ func (r *Replay) Timelines(ctx context.Context, t *traffic.Reader, reports []*Re
 // requests of the user. That is the time of all of these requests or, if they
 // last too long, mostWindows windows around the worst one. Last is when the last
 // of the requests comes or runs.
-func (u *User) period(window, last int64) (from, to int64, whole bool) {
-	from, to = u.first/window*window, (last/window+1)*window
+func (u *User) period(r ruler, last int64) (from, to int64, whole bool) {
+	from, to = r.at(u.first).Start, r.at(last).End
 	if took := last - u.first; took > 0 && to-from > 4*took { // else most of the window would be empty
 		return max(0, u.first-took/10-1), last + took/10 + 1, true
 	}
-	if to-from <= mostWindows*window {
+	if to <= r.after(from, mostWindows) {
 		return from, to, true
 	}
-	from = max(from, (u.worst.window-before)*window)
-	to = from + mostWindows*window
+	worst := u.worst.window
+	for range before {
+		worst = r.at(max(0, worst.Start-1))
+	}
+	from = max(from, worst.Start)
+	to = r.after(from, mostWindows)
 	return from, to, u.first >= from && u.last < to
 }
 
-// Borders returns the borders of the limit's windows in a period, ends included.
-func (p *Panel) Borders(from, to int64) (all []int64) {
-	if p.Window == 0 {
-		return nil
+// after returns when the n-th window after now begins.
+func (r ruler) after(now int64, n int) int64 {
+	for range n {
+		now = r.at(now).End
 	}
-	for at := (from + p.Window - 1) / p.Window * p.Window; at <= to; at += p.Window {
-		all = append(all, at)
-	}
-	return all
+	return now
 }
 
 // A drawing is a timeline that is being made.
@@ -180,8 +181,10 @@ func newDrawing(t Timeline, p policy.Policy) *drawing {
 	for i, rate := range p.Rates() {
 		empty := limits[i].Read(policy.Latest, 0, nil) // after its first window
 		panel := Panel{Name: rate.Name, Limit: empty.Limit}
-		if window := empty.Window.Milliseconds(); empty.WindowKey != 0 && (t.To-t.From)/window <= mostBorders {
-			panel.Window = window
+		if w, ok := limits[i].Window(t.From); ok && (t.To-t.From)/(w.End-w.Start) <= mostBorders {
+			for ; w.Start <= t.To; w, _ = limits[i].Window(w.End) {
+				panel.Windows = append(panel.Windows, w)
+			}
 		}
 		t.Panels = append(t.Panels, panel)
 	}
@@ -189,8 +192,8 @@ func newDrawing(t Timeline, p policy.Policy) *drawing {
 		d.due = append(d.due, t.From+i*(t.To-t.From)/columns)
 	}
 	for _, panel := range t.Panels {
-		for _, border := range panel.Borders(t.From, t.To) {
-			d.due = append(d.due, border-1, border)
+		for _, w := range panel.Windows {
+			d.due = append(d.due, w.Start-1, w.Start)
 		}
 	}
 	slices.Sort(d.due)

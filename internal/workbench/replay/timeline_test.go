@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,6 +22,29 @@ func timeline(t testing.TB, p policy.Policy, user, text string) *Timeline {
 	return timelines[0]
 }
 
+// minutes returns the windows of a minute that begin from from to to.
+func minutes(from, to int64) (all []policy.Window) {
+	for ; from <= to; from += 60_000 {
+		all = append(all, policy.Window{Key: from / 60_000, Start: from, End: from + 60_000})
+	}
+	return all
+}
+
+// The windows of a calendar are as long as its days.
+func TestBordersOfACalendar(t *testing.T) {
+	at := func(day int) time.Duration {
+		return time.Date(2026, 3, day, 12, 0, 0, 0, time.UTC).Sub(time.UnixMilli(start))
+	}
+	got := timeline(t, policy.Must("9/day in Europe/Berlin"), "", record(moment{at(28), "u1", 10}, moment{at(29), "u1", 1}, moment{at(30), "u1", 1}))
+	var borders []string
+	for _, w := range got.Panels[0].Windows {
+		borders = append(borders, time.UnixMilli(w.Start).UTC().Format("02 15"))
+	}
+	if want := []string{"27 23", "28 23", "29 22", "30 22"}; !slices.Equal(borders, want) || got.Refused != 1 {
+		t.Errorf("borders at %v, %d refused, want %v, 1", borders, got.Refused, want)
+	}
+}
+
 func TestTimeline(t *testing.T) {
 	const ms = start
 	got := timeline(t, policy.Must("2/1m"), "", record(
@@ -31,7 +55,7 @@ func TestTimeline(t *testing.T) {
 		Activity: "act", Policy: "2/1m", User: "u1", From: ms, To: ms + 120_000, Whole: true,
 		Requests: 6, Allowed: 3, Refused: 3,
 		Panels: []Panel{{
-			Limit: 2, Window: 60_000,
+			Limit: 2, Windows: minutes(ms, ms+120_000),
 			Steps: []Step{{ms, 0}, {ms + 10_000, 1}, {ms + 20_000, 2}, {ms + 60_000, 0}, {ms + 61_000, 1}},
 			Marks: []Mark{
 				{ms + 10_000, Allowed, 1, 1}, {ms + 20_000, Allowed, 2, 1}, {ms + 20_000, Refused, 2, 2},
@@ -103,7 +127,10 @@ func TestBordersOfPanels(t *testing.T) {
 	got := timeline(t, policy.Must("fixed: 9/1m, log: log 9/1h, bucket: bucket 9/90s, sliding: sliding 9/2m, queue: reservoir 9/10s ahead 1m"), "", record(moment{0, "u1", 1}))
 	windows := map[string]int64{}
 	for _, p := range got.Panels {
-		windows[p.Name] = p.Window
+		windows[p.Name] = 0
+		if len(p.Windows) > 0 {
+			windows[p.Name] = p.Windows[0].End - p.Windows[0].Start
+		}
 	}
 	if diff := cmp.Diff(map[string]int64{"fixed": 60_000, "log": 0, "bucket": 0, "sliding": 120_000, "queue": 10_000}, windows); diff != "" {
 		t.Errorf("windows (-want +got):\n%s", diff)
@@ -115,7 +142,7 @@ func TestBordersOfAComparison(t *testing.T) {
 	text := record(moment{0, "u1", 1}, moment{9 * 24 * time.Hour, "u1", 1})
 	r, report := run(t, policy.Must("200/1d"), text)
 	timelines, err := r.Timelines(t.Context(), open(text), []*Report{report, report}, "", policy.Must("10/10s"))
-	if err != nil || timelines[0].Panels[0].Window != 24*3600*1000 || timelines[1].Panels[0].Window != 0 {
+	if err != nil || len(timelines[0].Panels[0].Windows) != 11 || len(timelines[1].Panels[0].Windows) != 0 {
 		t.Errorf("%+v, %v, want borders for the days alone", timelines, err)
 	}
 }

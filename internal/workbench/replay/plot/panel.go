@@ -36,8 +36,10 @@ func (p *picture) panel(of *replay.Panel) {
 		p.pile(piles, top+lane-8*pixel)
 		p.text("s", "end", left-8*pixel, top+lane-5*pixel, held(of))
 	}
-	for _, border := range of.Borders(p.t.From, p.t.To) {
-		p.line("border", p.x(border), top, p.x(border), plot.bottom)
+	for _, w := range of.Windows {
+		if w.Start >= p.t.From {
+			p.line("border", p.x(w.Start), top, p.x(w.Start), plot.bottom)
+		}
 	}
 	p.curve(of, plot)
 	p.scaleMarks(of, plot)
@@ -65,9 +67,9 @@ func (s scale) y(count int64) px {
 
 // windows shades every other window.
 func (p *picture) windows(of *replay.Panel, top, bottom px) {
-	for _, border := range of.Borders(p.t.From-of.Window, p.t.To) {
-		if border/of.Window%2 == 1 {
-			from, to := max(left, p.x(border)), min(right, p.x(border+of.Window))
+	for _, w := range of.Windows {
+		if w.Key%2 == 1 {
+			from, to := max(left, p.x(w.Start)), min(right, p.x(w.End))
 			p.rect("odd", from, top, max(0, to-from), bottom-top)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/workbench/replay"
 	. "github.com/cric-talk/guards/internal/workbench/replay/plot"
 )
@@ -23,7 +24,7 @@ func sample() *replay.Timeline {
 		Activity: "act", Policy: "2/1m", User: "u1", From: start, To: start + 120_000, Requests: 60, Allowed: 3, Refused: 50, Delayed: 7,
 		Panels: []replay.Panel{
 			{
-				Name: "minute", Limit: 2, Window: 60_000,
+				Name: "minute", Limit: 2, Windows: windows(start, start+120_000, 60_000),
 				Steps: []replay.Step{{At: start}, {At: start + 1000, Used: 2}, {At: start + 60_000}},
 				Marks: []replay.Mark{
 					{At: start, Kind: replay.Allowed, Used: 1, N: 1}, {At: start + 119_999, Kind: replay.Allowed, Used: 2, N: 2},
@@ -35,6 +36,14 @@ func sample() *replay.Timeline {
 		},
 		Densest: replay.Densest{Window: 60_000, Limit: 2, N: 3, From: start, To: start + 59_000},
 	}
+}
+
+// windows returns windows of a length that begin from from to to.
+func windows(from, to, length int64) (all []policy.Window) {
+	for ; from <= to; from += length {
+		all = append(all, policy.Window{Key: from / length, Start: from, End: from + length})
+	}
+	return all
 }
 
 func draw(t *testing.T, line *replay.Timeline) string {
@@ -121,7 +130,7 @@ func TestEverythingIsInsideThePicture(t *testing.T) {
 				scale(&line.Panels[i].Steps[j].At)
 			}
 		}
-		line.Panels[0].Window = max(1, length.Milliseconds()/7)
+		line.Panels[0].Windows = windows(line.From, line.From+length.Milliseconds(), max(1, length.Milliseconds()/7))
 		line.Densest.From, line.Densest.To = line.From, line.From+length.Milliseconds()-1
 		line.To = line.From + length.Milliseconds()
 		all, _ := elements(t, draw(t, line))
