@@ -60,6 +60,7 @@ type Tiers = limits.Tiers
 //	reservoir 10/10s ahead 15m     10 in 10 s; the next ones get a later time
 //	minute: 10/1m, day: 200/1d     both limits must allow the action
 //	100000/1d cost 200             one action takes 200 of the limit
+//	1000/month in Europe/Berlin    from midnight to midnight of a time zone; also day and week
 //
 // It panics if the text is wrong, with an error that says what is accepted.
 func Limit(text string) policy.Policy { return policy.Must(text) }

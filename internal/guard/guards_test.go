@@ -109,3 +109,14 @@ func TestSeveralLimitsOnOneActivity(t *testing.T) {
 		t.Errorf("headers: %v", headers)
 	}
 }
+
+// For a day of 23 hours, w is its real length.
+func TestHeadersOfACalendar(t *testing.T) {
+	b := newBench(t)
+	b.now = time.Date(2026, 3, 29, 12, 0, 0, 0, time.UTC)
+	b.Guard = limits.Guard{Name: "calls-guard", Message: "m", Activities: []limits.Activity{{Name: "call", Limit: policy.Must("9/day in Europe/Berlin")}}}
+	_, headers, _ := b.call("POST", `{"userId": "`+canary+`", "activity": "call"}`, false)
+	if headers["RateLimit-Policy"] != `"call";q=9;w=82800` || headers["RateLimit"] != `"call";r=8;t=36000` {
+		t.Errorf("headers: %v", headers)
+	}
+}

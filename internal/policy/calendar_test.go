@@ -1,12 +1,10 @@
 package policy_test
 
 import (
-	"archive/zip"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,29 +12,14 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 )
-
-// zones returns the names of all time zones that Go brings along.
-func zones(t *testing.T) (names []string) {
-	t.Helper()
-	archive, err := zip.OpenReader(filepath.Join(runtime.GOROOT(), "lib", "time", "zoneinfo.zip"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = archive.Close() }()
-	for _, f := range archive.File {
-		if !strings.HasSuffix(f.Name, "/") {
-			names = append(names, f.Name)
-		}
-	}
-	return names
-}
 
 // In every zone, each day, week and month begins where the one before it ends, and has
 // the next number. Only a date that the zone skipped is left out: Samoa and Tokelau had
 // no 30 December 2011. Short runs take one zone of 20.
 func TestEachWindowBeginsWhereTheOneBeforeEnds(t *testing.T) {
-	all := zones(t)
+	all := testkit.Zones(t)
 	if len(all) < 500 {
 		t.Fatalf("there are %d zones, want all of the database", len(all))
 	}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"reflect"
@@ -12,7 +13,13 @@ import (
 
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/policy"
 )
+
+// zones lists the names of all time zones, which Go can look up but not list.
+//
+//go:embed zones.txt
+var zones string
 
 // A hint is an error with advice, which is printed on a line of its own.
 type hint struct {
@@ -26,6 +33,15 @@ func (h hint) Unwrap() error { return h.error }
 func adviceOn(err error) string {
 	if h, ok := errors.AsType[hint](err); ok {
 		return h.advice
+	}
+	if e, ok := errors.AsType[*policy.ZoneError](err); ok {
+		names := strings.Fields(zones)
+		if i := slices.IndexFunc(names, func(name string) bool { return strings.HasSuffix(strings.ToLower(name), "/"+strings.ToLower(e.Zone)) }); i >= 0 {
+			return "did you mean " + names[i] + "?"
+		}
+		if meant, ok := nearest(e.Zone, names); ok {
+			return "did you mean " + meant + "?"
+		}
 	}
 	if e, ok := errors.AsType[*kong.ParseError](err); ok {
 		command := "guards"

@@ -4,7 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // An operator sees what is wrong in a document of live limits. Its error leaves
@@ -36,6 +40,27 @@ func TestNearest(t *testing.T) {
 		if ok != (want != "") || ok && got != want {
 			t.Errorf("%q: %s, %v, want %q", misspelled, got, ok, want)
 		}
+	}
+}
+
+// A misspelt time zone gets the nearest name, whatever command reads it.
+func TestAdviceOnATimeZone(t *testing.T) {
+	for zone, want := range map[string]string{
+		"Europe/Berlni": "did you mean Europe/Berlin?", "europe/berlin": "did you mean Europe/Berlin?",
+		"berlin": "did you mean Europe/Berlin?", "New_York": "did you mean America/New_York?", "Mars/Olympus": "",
+	} {
+		_, err := policy.Parse("9/day in " + zone)
+		if got := adviceOn(err); err == nil || got != want {
+			t.Errorf("%s: %v, with the advice %q, want %q", zone, err, got, want)
+		}
+	}
+}
+
+// The list has the zones that this version of Go brings along. After an upgrade, write
+// the names of $(go env GOROOT)/lib/time/zoneinfo.zip to zones.txt, sorted.
+func TestTheListOfZones(t *testing.T) {
+	if diff := cmp.Diff(testkit.Zones(t), strings.Fields(zones)); diff != "" {
+		t.Errorf("zones (-Go +list):\n%s", diff)
 	}
 }
 

@@ -22,7 +22,7 @@ func timeline(t testing.TB, p policy.Policy, user, text string) *Timeline {
 	return timelines[0]
 }
 
-// minutes returns the windows of a minute that begin from from to to.
+// minutes returns the windows of a minute that begin in a period.
 func minutes(from, to int64) (all []policy.Window) {
 	for ; from <= to; from += 60_000 {
 		all = append(all, policy.Window{Key: from / 60_000, Start: from, End: from + 60_000})

@@ -38,7 +38,7 @@ func sample() *replay.Timeline {
 	}
 }
 
-// windows returns windows of a length that begin from from to to.
+// windows returns windows of a length that begin in a period.
 func windows(from, to, length int64) (all []policy.Window) {
 	for ; from <= to; from += length {
 		all = append(all, policy.Window{Key: from / length, Start: from, End: from + length})
