@@ -64,6 +64,7 @@ var surface = []string{
 	"guards: policy.Policy.Undo",
 	"guards: policy.Policy.UnmarshalText",
 	"guards: policy.Policy.Waiting",
+	"guards: policy.Policy.Window",
 	"guards: policy.Policy.WithLimit",
 	"guards: type Activity",
 	"guards: type Guard",

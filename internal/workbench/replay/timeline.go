@@ -30,7 +30,7 @@ type Timeline struct {
 type Panel struct {
 	Name    string // the limit's name, if there are several; else empty
 	Limit   int64
-	Windows []policy.Window // those in the picture; none if the limit has no windows, or too many for a picture
+	Windows []policy.Window // those in the picture and the one before; none if the limit has no windows, or too many for a picture
 	Steps   []Step
 	Marks   []Mark
 }
@@ -181,7 +181,7 @@ func newDrawing(t Timeline, p policy.Policy) *drawing {
 	for i, rate := range p.Rates() {
 		empty := limits[i].Read(policy.Latest, 0, nil) // after its first window
 		panel := Panel{Name: rate.Name, Limit: empty.Limit}
-		if w, ok := limits[i].Window(t.From); ok && (t.To-t.From)/(w.End-w.Start) <= mostBorders {
+		if w, ok := limits[i].Window(max(0, t.From-1)); ok && (t.To-t.From)/(w.End-w.Start) <= mostBorders {
 			for ; w.Start <= t.To; w, _ = limits[i].Window(w.End) {
 				panel.Windows = append(panel.Windows, w)
 			}

@@ -40,7 +40,7 @@ func TestBordersOfACalendar(t *testing.T) {
 	for _, w := range got.Panels[0].Windows {
 		borders = append(borders, time.UnixMilli(w.Start).UTC().Format("02 15"))
 	}
-	if want := []string{"27 23", "28 23", "29 22", "30 22"}; !slices.Equal(borders, want) || got.Refused != 1 {
+	if want := []string{"26 23", "27 23", "28 23", "29 22", "30 22"}; !slices.Equal(borders, want) || got.Refused != 1 {
 		t.Errorf("borders at %v, %d refused, want %v, 1", borders, got.Refused, want)
 	}
 }
@@ -55,7 +55,7 @@ func TestTimeline(t *testing.T) {
 		Activity: "act", Policy: "2/1m", User: "u1", From: ms, To: ms + 120_000, Whole: true,
 		Requests: 6, Allowed: 3, Refused: 3,
 		Panels: []Panel{{
-			Limit: 2, Windows: minutes(ms, ms+120_000),
+			Limit: 2, Windows: minutes(ms-60_000, ms+120_000),
 			Steps: []Step{{ms, 0}, {ms + 10_000, 1}, {ms + 20_000, 2}, {ms + 60_000, 0}, {ms + 61_000, 1}},
 			Marks: []Mark{
 				{ms + 10_000, Allowed, 1, 1}, {ms + 20_000, Allowed, 2, 1}, {ms + 20_000, Refused, 2, 2},
@@ -142,7 +142,7 @@ func TestBordersOfAComparison(t *testing.T) {
 	text := record(moment{0, "u1", 1}, moment{9 * 24 * time.Hour, "u1", 1})
 	r, report := run(t, policy.Must("200/1d"), text)
 	timelines, err := r.Timelines(t.Context(), open(text), []*Report{report, report}, "", policy.Must("10/10s"))
-	if err != nil || len(timelines[0].Panels[0].Windows) != 11 || len(timelines[1].Panels[0].Windows) != 0 {
+	if err != nil || len(timelines[0].Panels[0].Windows) != 12 || len(timelines[1].Panels[0].Windows) != 0 {
 		t.Errorf("%+v, %v, want borders for the days alone", timelines, err)
 	}
 }
