@@ -56,8 +56,8 @@ func TestTheRecipesWork(t *testing.T) {
 		if events < 3 || events != strings.Count(recipe, "\n| `") {
 			t.Errorf("a recipe has %d events, want 3 or more, and each row of its table:\n%s", events, recipe)
 		}
-		k.called(t, recipe)
 	}
+	t.Run("apps", func(t *testing.T) { k.run(t, recipes) })
 }
 
 // A kitchen tries the events of recipes.
@@ -70,7 +70,6 @@ type kitchen struct {
 var (
 	row    = regexp.MustCompile("(?m)^\\| (\\d+) minutes later \\| \\|$|^\\| `(\\{.*?\\})` \\| `(.*?)`(?:, no `(\\w+)`)? \\|$")
 	python = regexp.MustCompile("(?s)\n```python\n(.*?)\n```")
-	calls  = regexp.MustCompile(`guards\.(?:check|guarded|slot)\("(\w+)"`)
 )
 
 // try sends an event and compares the fields of the answer that the page shows.
@@ -118,21 +117,51 @@ func (k kitchen) ask(t *testing.T, event map[string]any) map[string]any {
 	return decoded(t, post(t, k.address+"/"+guard, k.address, string(body)))
 }
 
-// called checks that the app of a recipe asks for activities that its events have.
-func (k kitchen) called(t *testing.T, recipe string) {
+// run runs the app of each recipe for a new user, and then for one who has used up all
+// limits. It compares how often an app worked, and what it returned.
+func (k kitchen) run(t *testing.T, recipes []string) {
 	t.Helper()
-	app := python.FindStringSubmatch(recipe)
-	if app == nil {
-		t.Fatalf("a recipe has no app:\n%s", recipe)
+	apps := make([]string, len(recipes))
+	for i, recipe := range recipes {
+		app := python.FindStringSubmatch(recipe)
+		if app == nil {
+			t.Fatalf("a recipe has no app:\n%s", recipe)
+		}
+		apps[i] = app[1]
 	}
-	found := calls.FindAllStringSubmatch(app[1], -1)
-	for _, call := range found {
-		if !strings.Contains(recipe, `"activity": "`+call[1]+`"`) {
-			t.Errorf("no event of a recipe has the activity %s of its app", call[1])
+	program := testkit.Package(t, "python", filepath.Join("venv", "bin", "python"))
+	for _, tt := range []struct {
+		user string
+		want string // in the order of the page
+	}{
+		{"new", "0 None, 0 None, 1 None, 1 None, 2 None, 0 None"},
+		{"spent", "0 429, 0 429, 0 None, 0 LimitedError, 0 429, 0 None"},
+	} {
+		if tt.user == "spent" {
+			for activity := range k.guards {
+				if strings.Contains(strings.Join(apps, "\n"), `"`+activity+`"`) {
+					k.ask(t, map[string]any{"userId": tt.user, "activity": activity, "count": 1_000_000, "partial": true})
+				}
+			}
+		}
+		kitchen, err := json.Marshal(map[string]any{"user": tt.user, "apps": apps, "guards": k.guards})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), program, filepath.Join("testdata", "recipes.py"))
+		cmd.Stdin = bytes.NewReader(kitchen)
+		cmd.Env = append(os.Environ(), "AWS_ENDPOINT_URL_LAMBDA="+k.address, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test")
+		out, err := cmd.CombinedOutput()
+		if got := strings.Join(strings.Split(strings.TrimSpace(string(out)), "\n"), ", "); err != nil || got != tt.want {
+			t.Errorf("the apps for a user %s: %v, %s, want %s", tt.user, err, got, tt.want)
 		}
 	}
-	if len(found) == 0 {
-		t.Errorf("an app asks no guard:\n%s", app[1])
+	used := map[string]int{"chat_tokens": 1400, "export_notes": 0} // settled, and freed
+	for activity, want := range used {
+		got := k.ask(t, map[string]any{"userId": "new", "activity": activity, "op": "status"})
+		if got["activityCount"] != float64(want) {
+			t.Errorf("%s after the app: %v, want activityCount %d", activity, got, want)
+		}
 	}
 }
 
