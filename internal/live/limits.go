@@ -154,12 +154,15 @@ func (s Settings) strange(guards limits.Guards) (problems []error) {
 	for _, name := range slices.Sorted(maps.Keys(s.Groups)) {
 		known := map[string]bool{}
 		for _, a := range guards.Grouped() {
-			if a.Limit.Has(strings.TrimPrefix(name, a.Group+".")) {
+			if limit, ok := strings.CutPrefix(name, a.Group+"."); ok && a.Limit.Has(limit) {
 				known[""] = true
 				for tier := range a.Tiers {
 					known[tier] = true
 				}
 			}
+		}
+		if s.Groups[name].Mode != "" {
+			problems = append(problems, fmt.Errorf("%s: a limit of a group has no mode, but an activity has one", name))
 		}
 		for _, tier := range append(slices.Sorted(maps.Keys(s.Groups[name].Tiers)), "") {
 			switch {
