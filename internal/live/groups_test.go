@@ -137,8 +137,8 @@ func TestALiveLimitOfAGroupThatIsRefused(t *testing.T) {
 			t.Errorf("%s %s %s %s: %v, want an error with %s, and nothing stored", tt.name, tt.tier, tt.limit, tt.mode, err, tt.want)
 		}
 	}
-	if _, err := Instead(guards[0].Activities[0], "", "posts: 10/1m, pace: bucket 1/30m, writes: 100/1h"); err != nil {
-		t.Errorf("a bucket that is full again after five hours: %v", err)
+	if _, err := Instead(guards[0].Activities[0], "", "posts: 10/1m, pace: bucket 2/1m, writes: 100/1h"); err != nil {
+		t.Errorf("a bucket that is full again sooner: %v", err)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestALiveLimitOfAGroupAfterADeploy(t *testing.T) {
 		"nothing has changed": {"posts: 10/1m, writes: 100/1h cost 5", "writes: 100/1h", "posts: 7/1m, writes: 200/1h cost 5; writes: 200/1h", ""},
 		"another number":      {"posts: 9/1m, writes: 50/1h", "writes: 60/1h", "posts: 7/1m, writes: 200/1h; writes: 200/1h", ""},
 		"another window": {
-			"posts: 10/1m, writes: 100/1d cost 5", "writes: 100/1d", "posts: 10/1m, writes: 100/1d cost 5; writes: 100/1d",
+			"posts: 10/1m, writes: 100/1d cost 5", "writes: 100/1d", "posts: 7/1m, writes: 100/1d cost 5; writes: 100/1d",
 			`create_post: a live limit keeps the kind`,
 		},
 		"another name": {"posts: 10/1m, all: 100/1h", "all: 100/1h", "posts: 7/1m, all: 100/1h; all: 100/1h", `group is "content.writes"`},
@@ -184,18 +184,18 @@ func TestALiveLimitOfAGroupAfterADeploy(t *testing.T) {
 	log := new(bytes.Buffer)
 	f := &Follower{Table: table, Guards: before, Log: slog.New(slog.NewTextHandler(log, nil))}
 	for i, document := range []string{
-		`{"groups": {"content.writes": {"limit": "200/1h"}}}`,
-		`{"groups": {"content.writes": {"limit": "x"}, "content.posts": {"limit": "8/1m"}, "writes": {"limit": "1/1h"}}}`,
+		`{"activities": {"content.writes": {"limit": "200/1h"}}}`,
+		`{"activities": {"content.writes": {"limit": "x"}, "content.posts": {"limit": "8/1m"}, "content.": {"limit": "1/1h"}}}`,
 	} {
 		table.kept = kept{[]byte(document), int64(10 + i)}
 		if err := f.Read(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, want := inGroup(f, before), "posts: 10/1m, writes: 200/1h cost 5; posts: 10/1m, writes: 100/1h cost 5; writes: 200/1h"; got != want {
+	if got, want := inGroup(f, before), "posts: 8/1m, writes: 200/1h cost 5; posts: 10/1m, writes: 100/1h cost 5; writes: 200/1h"; got != want {
 		t.Errorf("after an edit by hand:\n got %s\nwant %s", got, want)
 	}
-	for _, want := range []string{"create_post: limit is", "add_comment: limit is", `group is "writes"`} {
+	for _, want := range []string{"create_post: limit is", "add_comment: limit is", `group is "content."`} {
 		if !strings.Contains(strings.ReplaceAll(log.String(), `\"`, `"`), want) {
 			t.Errorf("the log does not report %s:\n%s", want, log)
 		}

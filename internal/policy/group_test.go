@@ -54,18 +54,17 @@ func TestShareWithNames(t *testing.T) {
 }
 
 func TestReplace(t *testing.T) {
-	instead := map[string]string{"writes": "200/1h", "": "7/1m"}
 	for text, want := range map[string]string{
 		"posts: 10/1m, writes: 100/1h cost 2": "posts: 10/1m, writes: 200/1h",
 		"writes: 100/1h":                      "writes: 200/1h",
-		"posts: 10/1m, likes: log 5/1h":       "",
+		"posts: 10/1m, likes: log 5/1h":       "posts: 10/1m, likes: log 5/1h",
 	} {
-		if got := Must(text).Replace(func(name string) string { return instead[name] }); got != want {
+		if got := Must(text).Replace("writes", "200/1h"); got != want {
 			t.Errorf("%s becomes %q, want %q", text, got, want)
 		}
 	}
-	p := Must("posts: 10/1m, writes: 100/1h")
-	if !p.Named() || !p.Has("writes") || p.Has("likes") || Must("10/1m").Named() || Must("10/1m").Has("writes") || (Policy{}).Named() {
+	p := Must("posts: 10/1m, writes: 100/1h cost 5")
+	if !p.Named() || p.Part("writes") != "100/1h cost 5" || p.Part("likes") != "" || Must("10/1m").Named() || Must("10/1m").Part("writes") != "" || (Policy{}).Named() {
 		t.Error("a policy has other names than it was given")
 	}
 }
@@ -117,17 +116,22 @@ func TestBeside(t *testing.T) {
 		}
 	}
 	// A live limit keeps what lies beside the code's, and counts for no longer.
-	pace := Must("pace: bucket 10/1m").Beside(Must("pace: bucket 10/1m"))
-	p, err := Must("pace: bucket 5/1m").OptionsOf(pace)
-	if _, expires := p.Item(now); err != nil || expires < now/1000+60 {
+	p, err := Must("pace: bucket 5/1m").OptionsOf(Must("pace: bucket 10/1m").Beside(Must("slow: bucket 1/1h")))
+	if _, expires := p.Item(now); err != nil || expires < now/1000+3600 {
 		t.Errorf("%v, %v, expires at %d", p, err, expires)
 	}
+	pace := Must("pace: bucket 10/1m").Beside(Must("pace: bucket 10/1m"))
 	const want = `"pace: bucket 1/1h" counts for longer than the item that it shares is kept`
 	if _, err := Must("pace: bucket 1/1h").OptionsOf(pace); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
-	if _, err := Must("pace: bucket 1/1h").OptionsOf(Must("pace: bucket 10/1m").Beside(Must("pace: bucket 10/1m"), Must("day: 9/1d"))); err != nil {
-		t.Errorf("beside a limit of a day: %v", err)
+	code := Must("pace: bucket 10/1m")
+	if _, err := Must("pace: bucket 1/1h").OptionsOf(code.Beside(code, Must("slow: bucket 1/1h"))); err != nil {
+		t.Errorf("beside a bucket of an hour: %v", err)
+	}
+	// A day can end at once, and then it keeps the item for two minutes.
+	if _, err := Must("pace: bucket 1/1h").OptionsOf(code.Beside(code, Must("day: 9/1d"))); err == nil || err.Error() != want {
+		t.Errorf("beside a limit of a day: %v, want %s", err, want)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
 // A receipt that is held works for 15 minutes, once, while others come with and
@@ -77,6 +78,26 @@ func eachUsed(d Decision) (all []int64) {
 		all = []int64{d.Used}
 	}
 	return all
+}
+
+// A held check is given back, and a check with the same id is counted again. A copy of the
+// first release, more than 28 s later, gives back nothing.
+func TestACopyOfAHeldRelease(t *testing.T) {
+	for _, text := range []string{"1000/1d", "bucket 1000/1d", "sliding 1000/1d"} {
+		c := newClock()
+		l := &Limiter{Store: new(memstore.Store), Now: c.now}
+		r := request(policy.Must(text), "r1", 10)
+		r.Hold = true
+		r.At = mustCheck(t, l, r).At
+		c.add(time.Minute)
+		mustDo(t, l, Release, r)
+		c.add(10 * time.Second)
+		mustCheck(t, l, r)
+		c.add(time.Minute)
+		if d := mustDo(t, l, Release, r); d.Used != 10 {
+			t.Errorf("%s: the first release again: %+v, want 10 used", text, d)
+		}
+	}
 }
 
 // A late copy of a release finds the id of the first one, even in the set from which

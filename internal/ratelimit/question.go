@@ -51,9 +51,10 @@ func (r Request) ask(op Op, now int64) question {
 	if r.ReadyAt != 0 {
 		what = "place " + strconv.FormatInt(r.ReadyAt, 10)
 	}
+	log := r.Policy.HeldUntil(0) != 0 && !r.Policy.Named() // alone, it keeps receipts as long as its slots
 	return question{r, op, Write{
 		Key: Key{UserID: r.UserID, Activity: cmp.Or(r.Group, r.Activity), Window: window},
-		ID:  r.id(what), Whole: window != 0 && r.Policy.Most() <= wholeLimit, Hold: r.Hold,
+		ID:  r.id(what), Whole: window != 0 && r.Policy.Most() <= wholeLimit, Hold: r.Hold && !log,
 		Now: now, Expires: expires,
 	}}
 }

@@ -95,6 +95,85 @@ func TestALostRenewalCostsNothing(t *testing.T) {
 	})
 }
 
+// Two renewals in one generation put the id into the next one. An instance whose clock
+// is 2 s behind still finds it, two generations ahead of its own.
+func TestARenewalIsRepeatedOnAClockBehind(t *testing.T) {
+	for _, op := range []Op{Renew, Release} {
+		store := new(memstore.Store)
+		ahead, behind := newClock(), newClock()
+		la, lb := &Limiter{Store: store, Now: ahead.now}, &Limiter{Store: store, Now: behind.now}
+		set := func(d time.Duration) { ahead.at(d + 2*time.Second); behind.at(d) }
+		r := request(policy.Must("log 3/6s"), "r", 1)
+		set(2900 * time.Millisecond)
+		r.At = mustCheck(t, la, r).At
+		set(4900 * time.Millisecond)
+		r.At = mustDo(t, la, Renew, r).At
+		set(6800 * time.Millisecond)
+		mustDo(t, la, Renew, r) // the answer is lost
+		set(6850 * time.Millisecond)
+		switch d := mustDo(t, lb, op, r); {
+		case op == Renew && !d.Allowed:
+			t.Errorf("the renewal again: %+v", d)
+		case op == Release && d.Used != 0:
+			t.Errorf("a release with the older receipt: %+v", d)
+		}
+	}
+}
+
+// The limit was lowered from 10 to 3. A clock ahead sees a slot as free and lowers top
+// below it. A clock behind can't renew that slot any more, because nobody would count it.
+func TestARenewalAboveTop(t *testing.T) {
+	wide, narrow := policy.Must("log 10/10m"), policy.Must("log 3/10m")
+	for try := range 20 { // slots are chosen by the ids
+		store := new(memstore.Store)
+		ahead, behind := newClock(), newClock()
+		la, lb := &Limiter{Store: store, Now: ahead.now}, &Limiter{Store: store, Now: behind.now}
+		id := func(name string, i int) string { return strconv.Itoa(try) + name + strconv.Itoa(i) }
+		var last Request
+		for i := range 10 {
+			behind.at(time.Duration(i) * time.Second)
+			last = request(wide, id("a", i), 1)
+			last.At = mustCheck(t, lb, last).At
+		}
+		holders := 0
+		take := func(name string) {
+			for i := range 5 {
+				if mustCheck(t, la, request(narrow, id(name, i), 1)).Allowed {
+					holders++
+				}
+			}
+		}
+		behind.at(10*time.Minute + 8*time.Second) // the last of the ten has a second to go
+		ahead.at(10*time.Minute + 10*time.Second) // all have expired
+		take("b")
+		last.Policy = narrow
+		if mustDo(t, lb, Renew, last).Allowed {
+			holders++
+		}
+		ahead.add(time.Second)
+		if take("c"); holders > 3 {
+			t.Fatalf("try %d: %d hold", try, holders)
+		}
+	}
+}
+
+// Hold changes nothing for a log alone, so a deploy that turns it on ends no slot.
+func TestADeployTurnsHoldOn(t *testing.T) {
+	c := newClock()
+	l := &Limiter{Store: new(memstore.Store), Now: c.now}
+	r := request(policy.Must("log 3/10m"), "a", 1)
+	r.At = mustCheck(t, l, r).At
+	c.add(3 * time.Minute)
+	r.Hold = true
+	d := mustDo(t, l, Renew, r)
+	if r.At = d.At; !d.Allowed {
+		t.Errorf("a renewal: %+v", d)
+	}
+	if d := mustDo(t, l, Release, r); d.Used != 0 {
+		t.Errorf("a release: %+v", d)
+	}
+}
+
 // A slot that has expired can't be renewed, not even right after its end, and neither
 // with its id nor with a receipt alone.
 func TestAnExpiredSlotIsNotRenewed(t *testing.T) {
