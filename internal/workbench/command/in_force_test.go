@@ -247,7 +247,7 @@ func ranks(t *rapid.T, v view, r guard.Request) *ranked {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rank := ranking{guards: app.All, At: v.at, Near: 1, Users: []ranked{}, rows: 20, changed: v.limits}
+	rank := ranking{counted: rankedActivities(app.All, ""), At: v.at, Near: 1, Users: []ranked{}, rows: 20, changed: v.limits}
 	rank.add(key, item)
 	if len(rank.Users) == 0 {
 		return nil

@@ -116,8 +116,7 @@ func standings(guards limits.Guards, user, tier string, items map[ratelimit.Key]
 			if t.Limit.IsZero() {
 				continue
 			}
-			window, _ := t.Limit.Item(now)
-			item := items[ratelimit.Key{UserID: user, Activity: a.Name, Window: window}]
+			item := items[keyOf(user, a, now)]
 			f := t.Limit.Read(now, 1, item.State)
 			s := standing{Function: g.Name, Activity: a.Name, figures: figuresOf(f), Live: rulingOf(t), Unreadable: item.Unread}
 			for _, one := range f.Each {
@@ -137,25 +136,24 @@ func unreadable(guards limits.Guards, user string, items map[ratelimit.Key]ratel
 		if len(item.Unread) == 0 {
 			continue
 		}
-		repair := "guards erase --user " + user
-		if clears(guards, key, at) {
-			repair = "guards reset --user " + user + " " + key.Activity
+		repair, whose := "guards erase --user "+user, key.Activity
+		all := countedIn(guards, key.Activity)
+		if clears(all, key, at) {
+			repair = "guards reset --user " + user + " " + all[0].Name
+		}
+		if len(all) > 0 && all[0].Group != "" {
+			whose = groupOf(all)
 		}
 		lines = append(lines, fmt.Sprintf("an item of %s can't be read, so its figures mean nothing: %s has the wrong type; %s repairs it",
-			key.Activity, strings.Join(item.Unread, ", "), repair))
+			whose, strings.Join(item.Unread, ", "), repair))
 	}
 	slices.Sort(lines)
 	return lines
 }
 
-// clears reports whether a reset deletes the item with this key. It deletes the
-// current item of an activity that has a limit. Of a reservoir it deletes
-// nothing, because jobs wait for the places.
-func clears(guards limits.Guards, key ratelimit.Key, at time.Time) bool {
-	_, a, ok := guards.Activity(key.Activity)
-	if !ok || a.Unlimited || a.Limit.Queues() {
-		return false
-	}
-	window, _ := a.Limit.Item(at.UnixMilli())
-	return window == key.Window
+// clears reports whether a reset deletes the item with this key, which counts these
+// activities. It deletes the current item of an activity that has a limit. Of a
+// reservoir it deletes nothing, because jobs wait for the places.
+func clears(counted []limits.Activity, key ratelimit.Key, at time.Time) bool {
+	return len(counted) > 0 && !counted[0].Unlimited && !queues(counted) && keyOf(key.UserID, counted[0], at.UnixMilli()) == key
 }
