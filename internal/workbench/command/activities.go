@@ -20,12 +20,38 @@ func (c session) find(name string) (limits.Guard, limits.Activity, error) {
 	if ok {
 		return g, a, nil
 	}
+	if in := countedIn(c.guards, name); len(in) > 0 {
+		return g, a, input.Invalid("activity", input.Show(name), "an activity of this group: "+strings.Join(namesOf(in), ", "))
+	}
 	all := c.guards.Activities()
 	if meant, ok := nearest(name, all); ok {
 		problem := fmt.Sprintf("is %s, did you mean %q?", input.Show(name), meant)
 		return g, a, hint{&input.ValidationError{Field: "activity", Problem: problem}, "see guards limits"}
 	}
 	return g, a, input.Invalid("activity", input.Show(name), "one of "+strings.Join(all, ", "))
+}
+
+// findInGroup returns the activities of a group that have the limit with this name.
+// Without such a group or limit, its error suggests a name.
+func (c session) findInGroup(group, name string) (all []limits.Activity, err error) {
+	var groups, names []string
+	for _, a := range c.guards.Grouped() {
+		groups = append(groups, a.Group)
+		if a.Group != group {
+			continue
+		}
+		for _, r := range a.Limit.Rates() {
+			names = append(names, r.Name)
+		}
+		if a.Limit.Has(name) {
+			all = append(all, a)
+		}
+	}
+	err = cmp.Or(unknown("--group", group, groups, "group"), unknown("limit", name, names, "limit of the group "+group))
+	if err != nil {
+		err = hint{err, "see guards limits"}
+	}
+	return all, err
 }
 
 // itemOf returns the name under which items count an activity: that of its group, or

@@ -20,10 +20,9 @@ var content = limits.Guards{
 		Name: "create_post", Limit: policy.Must("posts: 10/1m, writes: 40/1h cost 2"), Group: "content",
 		Tiers: limits.Tiers{"premium": policy.Must("posts: 20/1m, writes: 80/1h cost 2")},
 	}}},
-	{Name: "comments-guard", Message: "Too many requests.", Activities: []limits.Activity{
-		{Name: "add_comment", Limit: policy.Must("writes: 40/1h"), Group: "content"},
-		{Name: "like", Unlimited: true},
-	}},
+	{Name: "comments-guard", Message: "Too many requests.", Activities: []limits.Activity{{
+		Name: "add_comment", Limit: policy.Must("writes: 40/1h"), Group: "content",
+	}}},
 	{Name: "exports-guard", Message: "Three exports run already.", Activities: []limits.Activity{{
 		Name: "export", Limit: policy.Must("log 3/10m"), Hold: true,
 	}}},
@@ -49,7 +48,11 @@ func ofContent(t *testing.T) *project {
 func (p *project) run(command string) (status int, out, log string) {
 	p.t.Helper()
 	var printed, noted stream
-	status = run(p.t.Context(), append(shellWords(command), p.where...), session{
+	args := append(shellWords(command), p.where...)
+	if command == "limits" || command == "limits --json" { // it reads no table
+		args = shellWords(command)
+	}
+	status = run(p.t.Context(), args, session{
 		guards: p.guards, in: strings.NewReader("y\n"), out: &printed, err: &noted, now: func() time.Time { return p.now },
 	})
 	return status, strings.ReplaceAll(printed.String(), p.place(), "the table"), strings.ReplaceAll(noted.String(), p.place(), "the table")
@@ -139,5 +142,82 @@ func TestAnUnreadableItemOfAGroup(t *testing.T) {
 	const want = "an item of the group content (create_post, add_comment) can't be read, so its figures mean nothing: writes_s has the wrong type; guards reset --user u1 create_post repairs it"
 	if len(lines) != 1 || lines[0] != want {
 		t.Errorf("%q, want %q", lines, want)
+	}
+}
+
+// A live limit of a group changes the number of that name in each activity, and diff
+// and history show one line.
+func TestLiveLimitsOfAGroup(t *testing.T) {
+	p := ofContent(t)
+	p.prints("limits", `FUNCTION        ACTIVITY     LIMIT                               TIERS                                        GROUP    HOLD
+posts-guard     create_post  posts: 10/1m, writes: 40/1h cost 2  premium: posts: 20/1m, writes: 80/1h cost 2  content
+comments-guard  add_comment  writes: 40/1h                                                                    content
+exports-guard   export       log 3/10m                                                                                 15 min
+`)
+	if _, out, _ := p.run("limits --json"); !strings.Contains(out, `"group": "content"`) || !strings.Contains(out, `"hold": true`) {
+		t.Error(out)
+	}
+	p.prints("limits set --group content writes 60/1h --by alice", "content.writes: limit 40/1h cost 2 or 40/1h -> 60/1h\nin the table; instances follow within 30 s of use\n")
+	p.prints("limits set --group content --tier premium writes 90/1h --by bob --json", `{"what":"set content.writes 90/1h for tier premium",`+
+		`"changes":[{"activity":"content.writes","tier":"premium","of":"limit","old":"80/1h cost 2","new":"90/1h"}],`+
+		`"at":"2023-11-14T22:14:18Z","by":"bob","table":"`+p.where[5]+`","region":"us-east-1"}`+"\n")
+	p.prints("check add_comment --user u1 --count 50 --store dynamodb", "1  allowed  50/60 used, 10 left, crossed 80 %\n")
+	p.prints("status --user u1", `u1 in the table:
+ACTIVITY             USED   LEFT  WAIT  DECIDED BY
+create_post, posts   0/10   10          live limit posts: 10/1m, writes: 60/1h cost 2 (code: posts: 10/1m, writes: 40/1h cost 2)
+create_post, writes  25/30  5           live limit posts: 10/1m, writes: 60/1h cost 2 (code: posts: 10/1m, writes: 40/1h cost 2)
+add_comment, writes  50/60  10          live limit writes: 60/1h (code: writes: 40/1h)
+export               0/3    3
+`)
+	p.prints("limits diff", `ACTIVITY        TIER     CODE                   LIVE   MODE
+content.writes           40/1h cost 2 or 40/1h  60/1h
+content.writes  premium  80/1h cost 2           90/1h
+`)
+	p.prints("limits history", `VERSION  AT                    BY     WHAT                                       WHY
+2        2023-11-14T22:14:18Z  bob    set content.writes 90/1h for tier premium
+1        2023-11-14T22:14:18Z  alice  set content.writes 60/1h
+`)
+	if status, out, log := p.run("limits set add_comment \"writes: 50/1h\" --by carol"); status != done || !strings.HasPrefix(out, "add_comment: limit writes: 60/1h -> writes: 50/1h\n") {
+		t.Error(status, out, log)
+	}
+	p.prints("limits --live", `in force in the table:
+ACTIVITY     TIER     CODE                                IN FORCE                            MODE  SINCE                 BY
+create_post           posts: 10/1m, writes: 40/1h cost 2  posts: 10/1m, writes: 60/1h cost 2        2023-11-14T22:14:18Z  alice
+create_post  premium  posts: 20/1m, writes: 80/1h cost 2  posts: 20/1m, writes: 90/1h cost 2        2023-11-14T22:14:18Z  bob
+add_comment           writes: 40/1h                       writes: 50/1h                             2023-11-14T22:14:18Z  carol
+export                log 3/10m                           log 3/10m
+`)
+	if _, _, log := p.run("limits set --group content writes 70/1h"); log != "guards: add_comment keeps its own live limit, writes: 50/1h\n" {
+		t.Error(log)
+	}
+	p.prints("limits unset --group content writes --tier premium --by bob", "content.writes, tier premium: limit 90/1h -> 80/1h cost 2\nin the table; instances follow within 30 s of use\n")
+	p.prints("limits unset --group content writes", "content.writes: limit 70/1h -> 40/1h cost 2 or 40/1h\nin the table; instances follow within 30 s of use\n")
+	for command, message := range map[string]string{
+		"limits set --group contnt writes 60/1h":                      "guards: --group is \"contnt\", did you mean \"content\"?\nguards: see guards limits\n",
+		"limits set --group content write 60/1h":                      `guards: limit is "write", did you mean "writes"?`,
+		"limits set --group content comments 60/1h":                   `guards: limit is "comments", want a limit of the group content: posts, writes`,
+		"limits set --group content writes 60/1h --tier premum":       `guards: --tier is "premum", did you mean "premium"?`,
+		"limits set --group content writes 60/1h --tier gold":         `guards: --tier is "gold", want a tier of create_post, add_comment: premium`,
+		"limits set --group content writes 60/1h --tier gold --force": "guards: --force goes without --group",
+		"limits set --group content writes --mode off":                "guards: a mode holds for an activity",
+		"limits set --group content writes 60/1d":                     `window of limit "writes" of`,
+		"limits set --group content writes \"60/1h cost 3\"":          `cost of limit "writes" of`,
+		"limits set content 60/1h":                                    `guards: activity is "content", want an activity of this group: create_post, add_comment`,
+		"limits set create_post 60/1h":                                "create_post: a live limit keeps",
+		"limits unset --group content writes":                         "guards: content.writes has no live limit to undo",
+		"limits unset --group content wrtes":                          `guards: limit is "wrtes", did you mean "writes"?`,
+		"reset content --user u1":                                     `guards: activity is "content", want an activity of this group: create_post, add_comment`,
+	} {
+		p.fails(command, wrongUse, message)
+	}
+}
+
+// The examples of a project with groups name one of its limits.
+func TestExamplesOfAGroup(t *testing.T) {
+	names := examples(content)
+	for word, want := range map[string]string{"{group}": "content", "{named}": "posts", "{namedlimit}": "20/1m", "{limit}": `"posts: 10/1m, writes: 40/1h cost 2"`} {
+		if names[word] != want {
+			t.Errorf("%s is %s, want %s", word, names[word], want)
+		}
 	}
 }
