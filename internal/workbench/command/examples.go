@@ -33,11 +33,11 @@ func fillExamples(node *kong.Node, names map[string]string) {
 }
 
 // examples returns what stands for each word in a help text: the first activity that
-// is counted, its {guard}, and twice its {limit}; the first {tiered} activity; and the first
-// {group} with twice a {namedlimit}.
+// is counted, its {guard}, and twice its {limit}; the first {tiered} activity; the first one that
+// has {slotted} actions, those of a log; and the first {group} with twice a {namedlimit}.
 func examples(guards limits.Guards) map[string]string {
 	names := map[string]string{
-		"{activity}": "", "{guard}": "", "{limit}": "", "{tiered}": "", "{tier}": "", "{tierlimit}": "",
+		"{activity}": "", "{guard}": "", "{limit}": "", "{tiered}": "", "{tier}": "", "{tierlimit}": "", "{slotted}": "",
 	}
 	for _, g := range guards {
 		for _, a := range g.Activities {
@@ -50,6 +50,11 @@ func examples(guards limits.Guards) map[string]string {
 			if tiers := slices.Sorted(maps.Keys(a.Tiers)); names["{tier}"] == "" && len(tiers) > 0 {
 				names["{tiered}"], names["{tier}"], names["{tierlimit}"] = a.Name, tiers[0], twice(a.Tiers[tiers[0]])
 			}
+		}
+	}
+	for _, name := range guards.Activities() {
+		if _, a, _ := guards.Activity(name); names["{slotted}"] == "" && a.Limit.HeldUntil(0) != 0 {
+			names["{slotted}"] = name
 		}
 	}
 	names["{group}"], names["{named}"], names["{namedlimit}"] = groupExample(guards)

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -34,13 +35,14 @@ type project struct {
 	guards limits.Guards
 	where  []string
 	now    time.Time
+	in     io.Reader // answers questions; nil: with yes
 }
 
 // ofContent returns the project with these guards, and an empty table.
 func ofContent(t *testing.T) *project {
 	t.Helper()
 	credentials(t)
-	return &project{t, content, []string{"--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", dynamotest.Table(t)}, pinned}
+	return &project{t, content, []string{"--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", dynamotest.Table(t)}, pinned, nil}
 }
 
 // run runs a command on the table and answers a question with yes. A text in quotes is
@@ -48,12 +50,16 @@ func ofContent(t *testing.T) *project {
 func (p *project) run(command string) (status int, out, log string) {
 	p.t.Helper()
 	var printed, noted stream
+	in := p.in
+	if in == nil {
+		in = strings.NewReader("y\n")
+	}
 	args := append(shellWords(command), p.where...)
 	if command == "limits" || command == "limits --json" { // it reads no table
 		args = shellWords(command)
 	}
 	status = run(p.t.Context(), args, session{
-		guards: p.guards, in: strings.NewReader("y\n"), out: &printed, err: &noted, now: func() time.Time { return p.now },
+		guards: p.guards, in: in, out: &printed, err: &noted, now: func() time.Time { return p.now },
 	})
 	return status, strings.ReplaceAll(printed.String(), p.place(), "the table"), strings.ReplaceAll(noted.String(), p.place(), "the table")
 }
