@@ -227,3 +227,22 @@ func TestExamplesOfAGroup(t *testing.T) {
 		}
 	}
 }
+
+// Completion knows groups, and the names of their limits behind --group.
+func TestCompletionKnowsGroups(t *testing.T) {
+	for typed, want := range map[string]string{
+		"limits set --group ":            "content",
+		"limits set --group content ":    "posts writes",
+		"limits unset --group=content w": "writes",
+		"replay t.csv --group=":          "--group=content",
+		"limits set ex":                  "export",
+		"release ex":                     "export",
+	} {
+		var out stream
+		args := append([]string{"complete", "--"}, strings.Split(typed, " ")...)
+		status := run(t.Context(), args, session{guards: content, out: &out, err: io.Discard})
+		if got := strings.Join(strings.Fields(out.String()), " "); status != done || !strings.HasPrefix(got, want) || strings.Contains(want, "export") != strings.Contains(got, "export") {
+			t.Errorf("%q: status %d, %q, want %q", typed, status, got, want)
+		}
+	}
+}
