@@ -107,6 +107,9 @@ func (c *releaseCommand) validate(con session) (a limits.Activity, wanted int64,
 	return a, wanted, nil
 }
 
+// mostListed is how many times an error lists.
+const mostListed = 10
+
 // choose returns the slot that is wanted, or the only one if wanted is 0.
 func (c *releaseCommand) choose(slots []slot, wanted int64) (slot, error) {
 	if len(slots) == 0 {
@@ -119,12 +122,16 @@ func (c *releaseCommand) choose(slots []slot, wanted int64) (slot, error) {
 	case wanted == 0 && len(slots) == 1:
 		return slots[0], nil
 	}
-	what, times := "several slots are open: give --at", make([]string, len(slots))
+	what := "several slots are open: give --at"
 	if wanted != 0 {
 		what = "no open slot has the time " + instant(wanted) + ", want --at"
 	}
-	for i, s := range slots {
-		times[i] = instant(s.At)
+	var times []string
+	for _, s := range slots[:min(len(slots), mostListed)] {
+		times = append(times, instant(s.At))
+	}
+	if more := len(slots) - len(times); more > 0 {
+		times = append(times, fmt.Sprintf("one of %d more", more))
 	}
 	return slot{}, hint{fmt.Errorf("%s %s", what, strings.Join(times, ", or ")), "guards status --user " + c.User + " shows until when each is held"}
 }

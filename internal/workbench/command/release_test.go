@@ -112,6 +112,19 @@ func TestReleaseOfASlotThatIsRenewedMeanwhile(t *testing.T) {
 	}
 }
 
+// A log of pins can have many slots. The error lists the first ones.
+func TestReleaseListsSomeOfManySlots(t *testing.T) {
+	var slots []slot
+	for i := range int64(13) {
+		slots = append(slots, slot{At: pinned.UnixMilli() + i})
+	}
+	_, err := (&releaseCommand{}).choose(slots, 0)
+	if err == nil || !strings.HasPrefix(err.Error(), "several slots are open: give --at 2023-11-14T22:14:18.000Z, or ") ||
+		!strings.HasSuffix(err.Error(), "18.009Z, or one of 3 more") {
+		t.Error(err)
+	}
+}
+
 // Of several limits, also of a group, only the slot of the log is freed.
 func TestReleaseLeavesOtherLimitsAlone(t *testing.T) {
 	p := ofContent(t)
