@@ -208,10 +208,8 @@ def test_an_open_slot_keeps_no_process_alive(server: Server) -> None:
         "kept.__enter__()\n"
         "print('end')\n"
     )
-    began = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, text=True, timeout=30)
     assert done.stdout == "end\n", done.stderr
-    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize(("used", "left"), [(1400, 2600), (0, 4000), (-5, 4000), (4000, None), (5000, None)])

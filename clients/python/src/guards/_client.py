@@ -16,7 +16,7 @@ from guards._decision import Decision
 from guards._errors import GuardsError, Lost, OutageError
 from guards._request import A, CheckOptions, GuardActivity, Request, StatusOptions, new_request, one_for_each_guard
 from guards._retry import Plan, time_to_wait
-from guards._slot import Slot, before_the_second_release
+from guards._slot import Opened, Slot, before_the_second_release
 from guards._stopwatch import Stopwatch
 
 if TYPE_CHECKING:
@@ -154,10 +154,9 @@ class Guards(Base[A]):
             except GuardsError as error:
                 self._report(error)
 
-    @contextmanager
     def slot(
         self, activity: A | GuardActivity, *, user_id: str, or_raise: bool = False, **options: Unpack[CheckOptions]
-    ) -> Iterator[Slot]:
+    ) -> AbstractContextManager[Slot]:
         """Check, and keep what the check counted while the body of a with statement runs.
 
         The limit of the activity is a log, such as log 3/10m: at most three at
@@ -169,6 +168,9 @@ class Guards(Base[A]):
         With or_raise, a refusal raises a LimitedError. If the limit is not a
         log, it raises a ValidationError.
         """
+        return Opened(lambda: self._open(activity, user_id, or_raise, options), self._free)
+
+    def _open(self, activity: A | GuardActivity, user_id: str, or_raise: bool, options: CheckOptions) -> Slot:
         sent = time.monotonic()
         decision = self.check(activity, user_id=user_id, **options)
         if or_raise:
@@ -178,9 +180,10 @@ class Guards(Base[A]):
             slot._must_be_of_a_log()
             if slot._held:
                 threading.Thread(target=self._keep, args=(slot,), name="guards-slot", daemon=True).start()
-            yield slot
-        finally:
+        except BaseException:
             self._free(slot)
+            raise
+        return slot
 
     def _keep(self, slot: Slot) -> None:
         """Renew a slot until it is released or lost."""

@@ -6,6 +6,7 @@ import math
 import random
 import threading
 import time
+from collections.abc import Callable
 
 from guards._breaker import PAUSE
 from guards._decision import Decision
@@ -104,6 +105,25 @@ class Slot:
         if self._held and self.decision.held_until is None:
             message = f"the limit of {self.decision.activity} is not a log, so it has no slots"
             raise ValidationError(message, self._settings.prefix + self.decision.guard)
+
+
+class Opened:
+    """The context of a slot: it opens the slot at its start, and frees it at its end.
+
+    A generator would also free it when the interpreter ends in an open slot.
+    Then no thread runs any more that could send the release.
+    """
+
+    def __init__(self, open_slot: Callable[[], Slot], free: Callable[[Slot], None]) -> None:
+        self._open = open_slot
+        self._free = free
+
+    def __enter__(self) -> Slot:
+        self._slot = self._open()
+        return self._slot
+
+    def __exit__(self, *_: object) -> None:
+        self._free(self._slot)
 
 
 def before_the_second_release() -> float:
