@@ -81,6 +81,10 @@ func (s *Slot) Context() context.Context { return s.ctx }
 func (s *Slot) Lost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.isLost()
+}
+
+func (s *Slot) isLost() bool {
 	s.lost = s.lost || !s.lostAt.IsZero() && !time.Now().Before(s.lostAt)
 	return s.lost
 }
@@ -109,6 +113,7 @@ func (s *Slot) Release(ctx context.Context) {
 func (s *Slot) stop() (r Request, held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.isLost()
 	held, s.held, s.lostAt = s.held, false, time.Time{}
 	if s.loss != nil {
 		s.loss.Stop()
@@ -154,7 +159,7 @@ func (s *Slot) hold(sent time.Time, d Decision) (third time.Duration) {
 	lasts := d.HeldUntil.Sub(time.UnixMilli(d.At))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held && !s.lost {
+	if s.held && !s.isLost() {
 		s.receipt.At, s.lostAt = d.At, sent.Add(lasts-early)
 		if s.loss == nil {
 			s.loss = time.AfterFunc(time.Until(s.lostAt), s.lose)

@@ -25,7 +25,6 @@ import (
 var exports = limits.Guard{Name: "exports-guard", Activities: []limits.Activity{
 	{Name: "export", Limit: policy.Must("log 1/10m")},
 	{Name: "complete", Limit: policy.Must("100000/1d"), Hold: true},
-	{Name: "open", Limit: policy.Policy{}},
 }}
 
 // A bench is a client of exports. Each request first calls before, which can wait,
