@@ -121,10 +121,17 @@ func (all Guards) Link() (Guards, error) {
 		groups[a.Group] = append(groups[a.Group], a.limits()...)
 	}
 	linked := slices.Clone(all)
-	for i, g := range linked {
-		linked[i].Activities = slices.Clone(g.Activities)
-		for j, a := range g.Activities {
-			linked[i].Activities[j] = a.with(groups[a.Group])
+	for i := range linked {
+		linked[i].Activities = slices.Clone(linked[i].Activities)
+		for j, a := range linked[i].Activities {
+			if a.Group == "" {
+				continue
+			}
+			a.Limit, a.Tiers = a.Limit.Beside(groups[a.Group]...), maps.Clone(a.Tiers)
+			for tier, p := range a.Tiers {
+				a.Tiers[tier] = p.Beside(groups[a.Group]...)
+			}
+			linked[i].Activities[j] = a
 		}
 	}
 	return linked, nil
@@ -145,18 +152,6 @@ func (all Guards) Grouped() (grouped []Activity) {
 // limits returns the ordinary limit and those of the tiers.
 func (a Activity) limits() []policy.Policy {
 	return append(slices.Collect(maps.Values(a.Tiers)), a.Limit)
-}
-
-// with returns a with these limits beside its own.
-func (a Activity) with(others []policy.Policy) Activity {
-	if len(others) == 0 {
-		return a
-	}
-	a.Limit, a.Tiers = a.Limit.Beside(others...), maps.Clone(a.Tiers)
-	for tier, p := range a.Tiers {
-		a.Tiers[tier] = p.Beside(others...)
-	}
-	return a
 }
 
 // validateGroups returns an error for the first two activities that cannot count in

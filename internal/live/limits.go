@@ -148,27 +148,11 @@ func (s Settings) inGroup(a limits.Activity, tier string) string {
 	})
 }
 
-// strange returns an error for each override of a group's limit, or of its tier, that
-// no activity has.
+// strange returns an error for each override of a group's limit that no activity has.
 func (s Settings) strange(guards limits.Guards) (problems []error) {
 	for _, name := range slices.Sorted(maps.Keys(s.Groups)) {
-		known := map[string]bool{}
-		for _, a := range guards.Grouped() {
-			if a.Limit.Has(strings.TrimPrefix(name, a.Group+".")) {
-				known[""] = true
-				for tier := range a.Tiers {
-					known[tier] = true
-				}
-			}
-		}
-		for _, tier := range append(slices.Sorted(maps.Keys(s.Groups[name].Tiers)), "") {
-			switch {
-			case known[tier]:
-			case tier == "":
-				problems = append(problems, input.Invalid("group", input.Show(name), "a group and the name of a limit that its activities have, such as content.writes"))
-			default:
-				problems = append(problems, fmt.Errorf("%s: %w", name, input.Invalid("tier", input.Show(tier), "a tier of an activity in the group")))
-			}
+		if !slices.ContainsFunc(guards.Grouped(), func(a limits.Activity) bool { return a.Limit.Has(strings.TrimPrefix(name, a.Group+".")) }) {
+			problems = append(problems, input.Invalid("group", input.Show(name), "a group and the name of a limit that its activities have, such as content.writes"))
 		}
 	}
 	return problems

@@ -25,13 +25,6 @@ type queue interface {
 	skip(readyAt int64) (attr string, least int64)
 }
 
-// A slotted kind remembers when each action was counted. So actions can be renewed,
-// and given back as long as they count.
-type slotted interface {
-	kind
-	renew(now, at, n int64, s State) (Update, bool)
-}
-
 // A Kind describes one way to limit, for documents and tests.
 type Kind struct {
 	Name     string   // the first word of the text form; "fixed" may be left out

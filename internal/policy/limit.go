@@ -7,8 +7,8 @@ type limit struct {
 	crosses bool // as in Kind
 }
 
-// take, undo, free, renew and read do what the methods of the kind do, in actions: the
-// kind counts in units, of which an action takes as many as its cost.
+// take, undo and read do what the methods of the kind do, in actions: the kind counts
+// in units, of which an action takes as many as its cost.
 func (l *limit) take(now, n int64, seed uint64, s State) (Update, bool) {
 	return l.kind.take(now, n*l.rate.cost(), seed, s)
 }
@@ -18,22 +18,6 @@ func (l *limit) undo(now, at, n int64, s State) (Update, bool) {
 		return Update{}, false
 	}
 	return l.kind.undo(now, at, n*l.rate.cost(), s)
-}
-
-// free is undo for a kind that is slotted, and false for others.
-func (l *limit) free(now, at, n int64, s State) (Update, bool) {
-	if _, ok := l.kind.(slotted); !ok {
-		return Update{}, false
-	}
-	return l.undo(now, at, n, s)
-}
-
-func (l *limit) renew(now, at, n int64, s State) (Update, bool) {
-	k, ok := l.kind.(slotted)
-	if !ok || n > million/l.rate.cost() {
-		return Update{}, false
-	}
-	return k.renew(now, at, n*l.rate.cost(), s)
 }
 
 func (l *limit) read(now, n int64, s State) Reading {

@@ -143,11 +143,6 @@ func (p log) undo(now, at, n int64, s State) (Update, bool) {
 	return p.change(now, at, n, s, Act{Verb: Delete})
 }
 
-// renew sets the time of n slots from at to now.
-func (p log) renew(now, at, n int64, s State) (Update, bool) {
-	return p.change(now, at, n, s, Act{Verb: Set, Value: now - slotEpoch})
-}
-
 // change plans act for n slots whose time is at.
 func (p log) change(now, at, n int64, s State, act Act) (Update, bool) {
 	used := at - slotEpoch

@@ -160,41 +160,49 @@ func (p Policy) Take(now, n int64, seed uint64, s State) (Update, bool) {
 // With limits that have names the id is the receipt: the update has ByID, and it
 // leaves out each limit that has no such actions to give back.
 func (p Policy) Undo(now, at, n int64, s State) (Update, bool) {
-	if one, ok := p.single(); ok && 1 <= n && n <= million && at <= now {
+	if n < 1 || n > million || at > now {
+		return Update{}, false
+	}
+	if one, ok := p.single(); ok {
 		return one.undo(now, at, n, s)
 	}
-	u, ok := p.change(now, at, n, s, (*limit).undo)
-	u.ByID = true
-	return u, ok
+	whole := Update{ByID: true}
+	for _, l := range p.limits {
+		mine := l.mine(s)
+		if u, ok := l.undo(now, at, n, mine); ok {
+			whole.add(l, u, mine)
+		}
+	}
+	return whole, len(whole.Acts) > 0
 }
 
-// Free plans what Undo does for a log alone, and leaves the other limits as they are.
-// A log remembers when each of its actions was counted, so their time is receipt
-// enough when their id is forgotten.
+// Free plans what Undo does for a log alone, and leaves other limits as they are. A log
+// remembers when each of its actions was counted, so their time is receipt enough when
+// their id is forgotten.
 func (p Policy) Free(now, at, n int64, s State) (Update, bool) {
-	return p.change(now, at, n, s, (*limit).free)
+	return p.slots(now, at, n, s, Act{Verb: Delete})
 }
 
 // Renew plans to move n actions of a log from at, their receipt, to now. It leaves
 // other limits as they are. Renew returns false if the actions do not count any more.
 func (p Policy) Renew(now, at, n int64, s State) (Update, bool) {
-	return p.change(now, at, n, s, (*limit).renew)
+	return p.slots(now, at, n, s, Act{Verb: Set, Value: now - slotEpoch})
 }
 
-// change plans what plan returns for each limit. It leaves out each limit for which
-// plan returns false.
-func (p Policy) change(now, at, n int64, s State, plan func(l *limit, now, at, n int64, s State) (Update, bool)) (whole Update, ok bool) {
-	if n < 1 || n > million || at > now {
-		return Update{}, false
-	}
-	for i := range p.limits {
-		l := &p.limits[i]
+// slots plans act for each slot of n actions of a log.
+func (p Policy) slots(now, at, n int64, s State, act Act) (whole Update, ok bool) {
+	for _, l := range p.limits {
+		k, is := l.kind.(log)
+		if !is || n < 1 || n > million/l.rate.cost() || at > now {
+			continue
+		}
 		mine := l.mine(s)
-		if u, ok := plan(l, now, at, n, mine); ok {
-			whole.add(*l, u, mine)
+		var u Update
+		if u, ok = k.change(now, at, n*l.rate.cost(), mine, act); ok {
+			whole.add(l, u, mine)
 		}
 	}
-	return whole, len(whole.Acts) > 0
+	return whole, ok
 }
 
 // HeldUntil returns until when actions of a log with the receipt at count: at plus

@@ -157,15 +157,17 @@ func (p Policy) WithLimit(n int64) (Policy, error) {
 //
 // For example, bucket 1/2s with those of bucket 1/5s keep 1h is bucket 1/2s keep 1h.
 func (p Policy) OptionsOf(q Policy) (Policy, error) {
-	if err := share(q, p, false); err != nil {
-		return Policy{}, err
-	}
 	rates := p.Rates()
+	meant := Policy{limits: make([]limit, len(rates))}
 	for i, r := range rates {
 		theirs, _ := q.rate(r.Name)
-		rates[i].Ahead = cmp.Or(r.Ahead, theirs.Ahead)
-		rates[i].Keep = cmp.Or(r.Keep, theirs.Keep)
-		rates[i].Cost = cmp.Or(r.Cost, theirs.Cost)
+		r.Cost = cmp.Or(r.Cost, theirs.Cost)
+		meant.limits[i].rate = r
+		r.Ahead, r.Keep = cmp.Or(r.Ahead, theirs.Ahead), cmp.Or(r.Keep, theirs.Keep)
+		rates[i] = r
+	}
+	if err := Share(q, meant); err != nil {
+		return Policy{}, err
 	}
 	p, err := newPolicy(rates)
 	_, longest := q.Item(0)
@@ -173,7 +175,7 @@ func (p Policy) OptionsOf(q Policy) (Policy, error) {
 		err = fmt.Errorf("%q counts for longer than the item that it shares is kept", p)
 	}
 	p.beside = q.beside
-	return p, cmp.Or(err, Share(q, p))
+	return p, err
 }
 
 // AtOnce returns p without places in later windows. It refuses what p delays. A
@@ -205,10 +207,7 @@ func (p Policy) Named() bool { return len(p.limits) > 0 && p.limits[0].rate.Name
 // Both policies must have the same limits by name, which [Meet] and have the same
 // cost. For example, 10/1m shares with 20/1m, but not with 10/1h, bucket 10/1m or
 // 10/1m cost 2: a release by another cost would give back more than its check took.
-func Share(a, b Policy) error { return share(a, b, true) }
-
-// share is Share. Unless costs is set, a limit of b without a cost may have any.
-func share(a, b Policy, costs bool) error {
+func Share(a, b Policy) error {
 	if len(a.limits) != len(b.limits) {
 		return fmt.Errorf("%q has %s and %q has %d, want the same limits, because they share a count", a, count(len(a.limits)), b, len(b.limits))
 	}
@@ -220,7 +219,7 @@ func share(a, b Policy, costs bool) error {
 			problems = append(problems, fmt.Errorf("%q has no name, want one as in %q, with which it shares a count", b, a))
 		case !ok:
 			problems = append(problems, fmt.Errorf("%q has no limit named %q, but %q has one, and they share a count", a, l.rate.Name, b))
-		case our.Cost != l.rate.Cost && (costs || l.rate.Cost != 0):
+		case our.Cost != l.rate.Cost:
 			problems = append(problems, fmt.Errorf("cost of %s is %d, want %d as in %q, with which it shares a count", l.of(b), l.rate.cost(), our.cost(), a))
 		}
 	}
