@@ -44,7 +44,7 @@ type shift struct{ began, ended int64 }
 // used one window after the end. Five workers do so for some seconds. With WORKERS=5m,
 // twelve do so for five minutes, with each client.
 func TestWorkersWithSlots(t *testing.T) {
-	lasts, workers := 8*time.Second, 5
+	lasts, workers := 5*time.Second, 5
 	if long := os.Getenv("WORKERS"); long != "" {
 		var err error
 		if lasts, err = time.ParseDuration(long); err != nil {
@@ -97,7 +97,7 @@ func (c *crew) restarts(p *post) (n int) {
 		defer c.yard.mu.Unlock()
 		p.fault = fault
 	}
-	for pause := 3 * time.Second; time.Until(c.end) > pause; pause = 5*time.Second + rand.N(20*time.Second) {
+	for pause := 2 * time.Second; time.Until(c.end) > pause; pause = 5*time.Second + rand.N(20*time.Second) {
 		time.Sleep(pause)
 		set(func(string, int) loss { return all })
 		time.Sleep(500*time.Millisecond + rand.N(1500*time.Millisecond))
