@@ -122,9 +122,10 @@ func (s *Slot) stop() (r Request, held bool) {
 }
 
 // keep renews the slot at next, and then after each third of the time that it lasts.
-// If a renewal has no answer, keep repeats it at once.
+// If a renewal fails, keep repeats it at once, and then once a second.
 func (s *Slot) keep(next time.Time) {
 	var sent time.Time // the first request with this receipt; a later one gets the answer to the first
+	var pause time.Duration
 	for sleep(s.ctx, time.Until(next)) {
 		if sent.IsZero() {
 			sent = time.Now()
@@ -138,7 +139,7 @@ func (s *Slot) keep(next time.Time) {
 			return
 		case err != nil:
 			s.guards.warn(err)
-			next = time.Now().Add(rand.N(100 * time.Millisecond)) // the breaker lets one call a second through
+			next, pause = time.Now().Add(pause+rand.N(100*time.Millisecond)), closedFor
 		case !d.Allowed:
 			s.stop()
 			s.lose()
@@ -147,7 +148,7 @@ func (s *Slot) keep(next time.Time) {
 			s.stop()
 			return
 		default:
-			next, sent = sent.Add(s.hold(sent, d)), time.Time{}
+			next, sent, pause = sent.Add(s.hold(sent, d)), time.Time{}, 0
 		}
 	}
 }

@@ -216,6 +216,26 @@ func TestALostRenewalIsRepeatedAtOnce(t *testing.T) {
 	})
 }
 
+// A guard that can't reach its table, and one that the app may not ask any more, is
+// asked once a second for each slot.
+func TestARenewalThatFailsIsNoStorm(t *testing.T) {
+	check := `{"allowed":true,"reason":"ok","userId":"u1","activity":"export","op":"check","granted":1,"at":1000,"requestId":"r1","heldUntil":601000}`
+	for _, failure := range []reply{functionError("Unavailable", "m"), byLambda(403, "AccessDeniedException", "")} {
+		synctest.Test(t, func(t *testing.T) {
+			g, f := with(t, client.Options{}, body(check), failure)
+			s, err := g.Slot(t.Context(), "exports-guard/export", u1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(220 * time.Second)
+			s.Release(t.Context())
+			if n := len(f.events); n < 20 || n > 25 {
+				t.Errorf("%d requests, want one a second from 200 s to 220 s", n)
+			}
+		})
+	}
+}
+
 func TestAnExpiredSlotIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

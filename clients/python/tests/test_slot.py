@@ -112,6 +112,12 @@ def test_a_slot_is_lost_before_its_end(server: Server, new: Callable[..., Client
     assert client.warnings
 
 
+def test_a_renewal_that_fails_is_no_storm(server: Server, new: Callable[..., Client]) -> None:
+    server.does(slots(4), function_error("Unavailable", "m"))
+    assert hold(new(), works(5)).lost
+    assert 3 <= ops(server).count("renew") <= 4  # in 2.4 s
+
+
 def test_a_slow_answer_makes_the_end_earlier(server: Server, new: Callable[..., Client]) -> None:
     def late(handler: Handler) -> None:
         time.sleep(0.6)

@@ -37,6 +37,7 @@ export class Slot {
   #held: boolean; // whether there is something to release
   #receipt: Decision; // of the check or of the last renewal
   #sent: number | undefined; // when the first renewal with this receipt was sent
+  #repeatAfter = 0;
   #due = Infinity; // when the next renewal is sent. Times are on the clock of performance.now
   #lostAt = Infinity;
   #timer: NodeJS.Timeout | undefined;
@@ -98,6 +99,7 @@ export class Slot {
     const lasts = (decision.heldUntil ?? 0) - (decision.at ?? 0);
     this.#receipt = decision;
     this.#sent = undefined;
+    this.#repeatAfter = 0;
     this.#due = sent + lasts / 3;
     this.#lostAt = sent + lasts - early;
     this.#tick();
@@ -125,7 +127,8 @@ export class Slot {
     } catch (error) {
       if (this.#ended.signal.aborted) return;
       this.#calls.failed(error);
-      this.#due = performance.now() + Math.random() * 100; // at once, but the breaker lets one call a second through
+      this.#due = performance.now() + this.#repeatAfter + Math.random() * 100; // at once, and then once a second
+      this.#repeatAfter = pause;
       this.#tick();
     }
   }

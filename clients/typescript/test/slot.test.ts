@@ -67,6 +67,13 @@ test("a slot is lost 2 s before its end if the guard is gone", async (t) => {
   assert.equal(ops(lambda).at(-1), "release");
 });
 
+test("a renewal that fails is no storm", async (t) => {
+  const lambda = await Lambda.start(t, held(6000), unavailable);
+  const slot = await lambda.guards().slot("create_post", user);
+  await lose(slot);
+  between(ops(lambda).filter((op) => op === "renew").length, 2, 4); // from 2 s to 4 s
+});
+
 test("a slow answer makes the end earlier", async (t) => {
   const lambda = await Lambda.start(t, held(4000), "reset");
   lambda.delay = 1000;

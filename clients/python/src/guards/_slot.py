@@ -39,6 +39,7 @@ class Slot:
         self._lost_at = math.inf
         self._sent: float | None = None  # when the first renewal with this receipt was sent
         self._due = 0.0  # when the next renewal is sent
+        self._repeat_after = 0.0
         self._lock = threading.Lock()
         self._ended = threading.Event()
         if self._held and decision.held_until is not None:
@@ -68,7 +69,8 @@ class Slot:
         lasts = ((decision.held_until or 0) - (decision.at or 0)) / 1000
         with self._lock:
             self._receipt = decision
-            self._lost_at, self._due, self._sent = sent + lasts - EARLY, sent + lasts / 3, None
+            self._lost_at, self._due = sent + lasts - EARLY, sent + lasts / 3
+            self._sent, self._repeat_after = None, 0.0
 
     def _pause(self) -> float | None:
         """Return the seconds until the next renewal; None: there is none."""
@@ -80,8 +82,8 @@ class Slot:
         return with_receipt(self._settings, "renew", self._receipt)
 
     def _repeat(self) -> None:
-        """Plan to repeat a renewal at once, because it had no answer. The breaker lets one call a second through."""
-        self._due = time.monotonic() + random.random() / 10
+        """Plan to repeat a renewal that failed: at once, and then once a second."""
+        self._due, self._repeat_after = time.monotonic() + self._repeat_after + random.random() / 10, PAUSE
 
     def _renewed(self, decision: Decision) -> None:
         if self.lost:
