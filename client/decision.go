@@ -20,6 +20,7 @@ const (
 	Shadow      Reason = "shadow"      // over the limit, but the guard refuses nobody
 	Duplicate   Reason = "duplicate"   // a repeat of a check that was counted before
 	Unavailable Reason = "unavailable" // decided without the table; with Decision.Outage, without the guard
+	Expired     Reason = "expired"     // renew: the slot does not count any more
 )
 
 // A Decision is a guard's answer. Fields that an answer does not have are zero.
@@ -81,6 +82,19 @@ type Limit struct {
 // releasable reports whether the decision has the receipt of something that was
 // granted. A delayed one has a receipt, but nothing was granted.
 func (d *Decision) releasable() bool { return d.At != 0 && d.RequestID != "" && d.Granted > 0 }
+
+// receipt returns a request to renew or give back n of the granted actions.
+func (d *Decision) receipt(n int64) Request {
+	return Request{UserID: d.UserID, At: d.At, RequestID: d.RequestID, Count: n}
+}
+
+// asked returns the name by which a call asks the decision's guard again.
+func (d *Decision) asked() string {
+	if d.Guard == "" {
+		return d.Activity
+	}
+	return d.Guard + "/" + d.Activity
+}
 
 // Wait sleeps until the refused request can pass, and a little longer so that
 // many waiting callers don't come back together. Then it returns true. It

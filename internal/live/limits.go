@@ -137,11 +137,11 @@ func (s Settings) merged(guards limits.Guards, last *Limits) (merged map[string]
 			o := merged[a.Name].clone()
 			for _, tier := range append(slices.Sorted(maps.Keys(a.Tiers)), "") {
 				known[tier] = true
-				if group.text(tier) == "" || s.Activities[a.Name].text(tier) != "" {
+				if group.Text(tier) == "" || s.Activities[a.Name].Text(tier) != "" {
 					continue
 				}
-				before := cmp.Or(o.text(tier), a.For(tier).String())
-				p, err := Instead(a, tier, policy.Must(before).Replace(limit, group.text(tier)))
+				before := cmp.Or(o.Text(tier), a.For(tier).String())
+				p, err := Instead(a, tier, policy.Must(before).Replace(limit, group.Text(tier)))
 				if err != nil {
 					problem(fmt.Errorf("%s: %w", a.Name, err))
 					was, _ := last.Activity(a)
@@ -249,15 +249,15 @@ func Instead(code limits.Activity, tier, text string) (policy.Policy, error) {
 // empty reports whether the override changes nothing.
 func (o Override) empty() bool { return o.Limit == "" && o.Mode == "" && len(o.Tiers) == 0 }
 
-// text returns the limit of a tier, or of the ordinary limit; empty: the code's.
-func (o Override) text(tier string) string {
+// Text returns the limit of a tier, or of the ordinary limit; empty: the code's.
+func (o Override) Text(tier string) string {
 	if tier == "" {
 		return o.Limit
 	}
 	return o.Tiers[tier]
 }
 
-// put changes what text returns. Its maps must be o's own.
+// put changes what Text returns. Its maps must be o's own.
 func (o *Override) put(tier, text string) {
 	if tier == "" {
 		o.Limit = text

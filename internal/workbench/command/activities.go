@@ -43,7 +43,7 @@ func (c session) findInGroup(group, name string) (all []limits.Activity, err err
 		for _, r := range a.Limit.Rates() {
 			names = append(names, r.Name)
 		}
-		if a.Limit.Has(name) {
+		if a.Limit.Part(name) != "" {
 			all = append(all, a)
 		}
 	}

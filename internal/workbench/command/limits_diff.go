@@ -63,12 +63,11 @@ func (c *diffCommand) Run(ctx context.Context, con session) error {
 	return t.write(con.out, con.width)
 }
 
-// differences returns what the settings change, sorted by activity and tier. The limits
-// of groups come last.
+// differences returns what the settings change, sorted by activity or group, and by tier.
 func (v view) differences() []difference {
 	list := []difference{}
-	for _, name := range append(slices.Sorted(maps.Keys(v.Activities)), slices.Sorted(maps.Keys(v.Groups))...) {
-		o := v.override(name)
+	for _, name := range slices.Sorted(maps.Keys(v.Activities)) {
+		o := v.Activities[name]
 		if limit, mode := v.shown(name, ""); o.Limit != "" || o.Mode != "" {
 			list = append(list, difference{name, "", v.codeOf(name, ""), limit, mode})
 		}

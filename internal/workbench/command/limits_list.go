@@ -195,8 +195,8 @@ func (v view) setBy(code limits.Activity, tier string) (last stamp) {
 		}
 	}
 	for _, name := range names {
-		o := v.override(name)
-		if text := textOf(o, tier); text != "" {
+		o := v.Activities[name]
+		if text := o.Text(tier); text != "" {
 			if by := stampOf(o.Set[tier], text); !by.Since.Before(last.Since) {
 				last = by
 			}

@@ -127,7 +127,7 @@ func (c *unsetCommand) Run(ctx context.Context, con session) error {
 	name := liveName(c.Group, c.Activity)
 	change := live.Change{Op: "unset", Activity: name, Tier: c.Tier}
 	r, err := c.edit(ctx, con, store, change, func(s live.Settings) (live.Settings, error) {
-		if _, set := s.Groups[name]; c.Group != "" && !set {
+		if _, set := s.Activities[name]; c.Group != "" && !set {
 			if _, err := con.findInGroup(c.Group, c.Activity); err != nil {
 				return s, err
 			}

@@ -104,23 +104,6 @@ func liveName(group, name string) string {
 	return group + "." + name
 }
 
-// override returns what operators set of an activity or, under a name such as
-// content.writes, of a limit of a group.
-func (v view) override(name string) live.Override {
-	if o, ok := v.Groups[name]; ok {
-		return o
-	}
-	return v.Activities[name]
-}
-
-// textOf returns the limit of an override for a tier; empty: it has none.
-func textOf(o live.Override, tier string) string {
-	if tier == "" {
-		return o.Limit
-	}
-	return o.Tiers[tier]
-}
-
 // codeOf returns the code's limit of what has this name: that of an activity, or that
 // of a group's limit in each of its activities, such as "40/1h cost 2 or 40/1h". It is
 // empty if the code has no such name.
@@ -150,8 +133,8 @@ func (v view) codeOf(name, tier string) string {
 // instead.
 func (v view) shown(name, tier string) (limit, mode string) {
 	_, a, ok := v.guards.Activity(name)
-	o := v.override(name)
-	text := textOf(o, tier)
+	o := v.Activities[name]
+	text := o.Text(tier)
 	if !ok {
 		return cmp.Or(text, v.codeOf(name, tier)), o.Mode
 	}
