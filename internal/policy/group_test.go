@@ -122,6 +122,11 @@ func TestBeside(t *testing.T) {
 	if _, expires := p.Item(now); err != nil || expires < now/1000+60 {
 		t.Errorf("%v, %v, expires at %d", p, err, expires)
 	}
+	if p, err := Must("posts: 5/1m").OptionsOf(short.Beside(long)); err != nil {
+		t.Error(err)
+	} else if _, expires := p.Item(now); expires != longest {
+		t.Errorf("the item of a live limit expires at %d, want %d as that of the code's", expires, longest)
+	}
 	const want = `"pace: bucket 1/1h" counts for longer than the item that it shares is kept`
 	if _, err := Must("pace: bucket 1/1h").OptionsOf(pace); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)

@@ -143,12 +143,19 @@ func (p log) undo(now, at, n int64, s State) (Update, bool) {
 	return p.change(now, at, n, s, Act{Verb: Delete})
 }
 
-// renew sets the time of n slots from at to now.
+// renew sets the time of n slots from at to now. The slots must lie below top: one above
+// it expired on a clock ahead, which has lowered top, and no lower limit would count it.
 func (p log) renew(now, at, n int64, s State) (Update, bool) {
-	return p.change(now, at, n, s, Act{Verb: Set, Value: now - slotEpoch})
+	u, ok := p.change(now, at, n, s, Act{Verb: Set, Value: now - slotEpoch})
+	if ok {
+		highest := int64(slices.Index(slotNames[:], u.Acts[n-1].Attr))
+		u.If[0] = append(u.If[0], Within(top, highest+1, math.MaxInt64))
+		ok = highest < s[top]
+	}
+	return u, ok
 }
 
-// change plans act for n slots whose time is at.
+// change plans act for n slots whose time is at, the lowest ones.
 func (p log) change(now, at, n int64, s State, act Act) (Update, bool) {
 	used := at - slotEpoch
 	u := Update{If: make([][]Term, 1)}
