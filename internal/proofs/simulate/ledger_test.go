@@ -190,7 +190,7 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 	} else {
 		u.back(o.terms, w.Now, at, n, before.State, a.item.State)
 	}
-	if keeps && late && r != nil && r.at != at && !r.over {
+	if keeps && late && r != nil && r.at != at && !r.over && w.Drop.Set != "" {
 		s.stats.oldReceipts++ // the id is new again, so the log no longer knows its later count by it
 		r.over = true
 	}
