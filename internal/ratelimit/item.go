@@ -145,7 +145,7 @@ type Kept struct {
 //   - Any other item has one set for each generation of 7 s. A write adds its id
 //     to the set of the current generation. It looks for the id in that set, in
 //     the three previous ones, and in the next one, which a clock that is ahead
-//     may have begun. It removes all other sets but the one after the next, in
+//     may have begun. With a log it also looks in the one after that, see LookIn. It removes all other sets but the one after the next, in
 //     which a release on a clock that is ahead may have kept its id. So an item
 //     remembers an id for 21 to 28 s, less the difference between clocks. The
 //     package promises 20 s, less that difference.
