@@ -120,6 +120,11 @@ func TestBeside(t *testing.T) {
 	if _, expires := p.Item(now); err != nil || expires < now/1000+3600 {
 		t.Errorf("%v, %v, expires at %d", p, err, expires)
 	}
+	if p, err := Must("posts: 5/1m").OptionsOf(short.Beside(long)); err != nil {
+		t.Error(err)
+	} else if _, expires := p.Item(now); expires != longest {
+		t.Errorf("the item of a live limit expires at %d, want %d as that of the code's", expires, longest)
+	}
 	pace := Must("pace: bucket 10/1m").Beside(Must("pace: bucket 10/1m"))
 	const want = `"pace: bucket 1/1h" counts for longer than the item that it shares is kept`
 	if _, err := Must("pace: bucket 1/1h").OptionsOf(pace); err == nil || err.Error() != want {

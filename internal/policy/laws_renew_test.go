@@ -160,3 +160,31 @@ func TestLawARenewalReplacesTheReceipt(t *testing.T) {
 		}
 	})
 }
+
+// A clock that is ahead has seen a slot expire, and has lowered top below it. On a clock
+// behind the slot counts still. It is not renewed, or a lower limit would not count it.
+func TestASlotAboveTopIsNotRenewed(t *testing.T) {
+	high, low := Must("log 5/10s"), Must("log 2/10s")
+	const at, ahead = int64(1_700_000_000_000), 2_000
+	u, _ := high.Take(at, 5, 1, nil)
+	s := u.Apply(nil)
+	planned, ok := high.Renew(at+9_999, at, 5, s)
+	if !ok || !planned.Holds(s) {
+		t.Fatalf("five slots that count are not renewed: %+v", planned)
+	}
+	for i := range int64(2) { // top falls as low as the limit
+		if u, ok = low.Take(at+9_999+ahead+i, 1, 1, s); !ok {
+			t.Fatal("the expired slots are not free on the clock ahead")
+		}
+		s = u.Apply(s)
+	}
+	if used := low.Read(at+9_999, 0, s).Used; used != 2 {
+		t.Fatalf("%d slots are used below top, want 2: %v", used, s)
+	}
+	if planned.Holds(s) {
+		t.Errorf("a renewal that was planned before holds in %v", s)
+	}
+	if u, ok := high.Renew(at+9_999, at, 3, s); ok {
+		t.Errorf("slots above top are renewed in %v: %+v", s, u)
+	}
+}

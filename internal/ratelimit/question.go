@@ -55,7 +55,7 @@ func (r Request) ask(op Op, now int64) question {
 	return question{r, op, Write{
 		Key: Key{UserID: r.UserID, Activity: cmp.Or(r.Group, r.Activity), Window: window},
 		ID:  r.id(what), Whole: window != 0 && r.Policy.Most() <= wholeLimit, Hold: r.Hold && !log,
-		Now: now, Expires: expires,
+		Renewed: r.Policy.HeldUntil(0) != 0, Now: now, Expires: expires,
 	}}
 }
 

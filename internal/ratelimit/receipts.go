@@ -19,7 +19,7 @@ func (t *attempts) renew(q *question) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	kept, found := q.find(item)
+	kept, found := item.Find(q.write)
 	d := q.in(item.State).decision(q.Count, 0)
 	at, now := q.receipt(kept)
 	if _, counts := q.Policy.Renew(now, at, q.Count, item.State); counts && found && kept.Note != 0 {
@@ -71,7 +71,7 @@ func (t *attempts) change(q *question, plan func(Item) (Write, bool)) (Item, err
 // A log remembers its actions for longer than their ids. When the ids are gone,
 // slots with the time of the receipt are enough.
 func (q *question) undo(item Item) (Write, bool) {
-	kept, found := q.find(item)
+	kept, found := item.Find(q.write)
 	at, now := q.receipt(kept)
 	if !found && now-at < q.write.span().certain() {
 		return Write{}, false // unknown, or released already
@@ -92,7 +92,7 @@ func (q *question) undo(item Item) (Write, bool) {
 // The update moves the check's id to the current set. So the item knows the id as long
 // as its slots are renewed, a release finds it, and nothing piles up.
 func (q *question) renew(item Item) (Write, bool) {
-	kept, found := q.find(item)
+	kept, found := item.Find(q.write)
 	at, now := q.receipt(kept)
 	if at != q.At || !found && now-at < q.write.span().certain() {
 		return Write{}, false
@@ -102,17 +102,6 @@ func (q *question) renew(item Item) (Write, bool) {
 	w.Update, ok = q.Policy.Renew(now, at, q.Count, item.State)
 	w.Drop, w.Note = kept, w.Now
 	return w, ok
-}
-
-// find returns where item keeps the check's id. A renewal by a clock ahead can have kept
-// it one set further than checks look.
-func (q *question) find(item Item) (Kept, bool) {
-	ahead := q.write
-	ahead.Now += ahead.span().generation
-	if kept, ok := item.Find(ahead); ok {
-		return kept, true
-	}
-	return item.Find(q.write)
 }
 
 // receipt returns the receipt of the actions whose id the item keeps, which is the

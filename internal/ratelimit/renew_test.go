@@ -198,6 +198,27 @@ func TestAnExpiredSlotIsNotRenewed(t *testing.T) {
 	})
 }
 
+// Two slots of one millisecond are alike. Whoever has freed one of them can't renew the
+// other one, which still belongs to its own holder.
+func TestARenewalAfterAReleaseLeavesTheNeighbourAlone(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		c := newClock()
+		l := &Limiter{Store: store, Now: c.now}
+		mine, theirs := request(policy.Must("log 2/10m"), "mine", 1), request(policy.Must("log 2/10m"), "theirs", 1)
+		mine.At, theirs.At = mustCheck(t, l, mine).At, mustCheck(t, l, theirs).At
+		c.add(time.Second)
+		mustDo(t, l, Release, mine)
+		c.add(time.Second)
+		if d := mustDo(t, l, Renew, mine); d.Allowed || d.Reason != Expired {
+			t.Errorf("a freed slot is renewed: %+v", d)
+		}
+		c.add(time.Second)
+		if d := mustDo(t, l, Renew, theirs); !d.Allowed || d.Used != 1 {
+			t.Errorf("the neighbour: %+v, want its slot renewed", d)
+		}
+	})
+}
+
 // Answers are lost at random. Never more hold a slot than the limit, a holder is never
 // told that it has expired, and a release gives back.
 func TestSlotsUnderLostAnswers(t *testing.T) {
@@ -325,6 +346,36 @@ func TestAReleaseAfterARenewalFreesTheSlotOnly(t *testing.T) {
 			mustCheck(t, l, next("r3"))
 			if d := mustDo(t, l, Release, r); d.Each[0].Used != 2 || d.Each[1].Used != 2 {
 				t.Errorf("hold %v: after the release %d of the minute and %d slots are used, want 2 and 2", hold, d.Each[0].Used, d.Each[1].Used)
+			}
+		}
+	})
+}
+
+// A clock that is 2 s ahead renews at the end of a generation of ids and in the next one,
+// which the clock behind has not begun. That one still finds the slot, with any receipt.
+func TestARenewalTwiceOnAClockAhead(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		for _, op := range []Op{Renew, Release} {
+			for _, old := range []bool{false, true} {
+				ahead, behind := newClock(), newClock()
+				ahead.at(-400 * time.Millisecond)
+				l := &Limiter{Store: store, Now: ahead.now}
+				r := request(policy.Must("log 2/10s"), "r", 1)
+				r.UserID = string(op) + strconv.FormatBool(old)
+				r.At = mustCheck(t, l, r).At
+				first := r.At
+				for _, at := range []time.Duration{-300 * time.Millisecond, time.Second} {
+					ahead.at(at)
+					r.At = mustDo(t, l, Renew, r).At
+				}
+				if old {
+					r.At = first
+				}
+				behind.at(-time.Second)
+				d := mustDo(t, &Limiter{Store: store, Now: behind.now}, op, r)
+				if op == Renew && !d.Allowed || op == Release && d.Used != 0 {
+					t.Errorf("%s, an older receipt %v: %+v", op, old, d)
+				}
 			}
 		}
 	})

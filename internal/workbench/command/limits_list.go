@@ -189,7 +189,7 @@ func (v view) list() (list []listedLive) {
 // over those of its group. If several of these were set, it is the last one.
 func (v view) setBy(code limits.Activity, tier string) (last stamp) {
 	names := []string{code.Name}
-	if textOf(v.Activities[code.Name], tier) == "" {
+	if v.Activities[code.Name].Text(tier) == "" {
 		for _, r := range code.Limit.Rates() {
 			names = append(names, code.Group+"."+r.Name)
 		}

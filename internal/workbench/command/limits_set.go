@@ -63,7 +63,7 @@ func (c *setCommand) Run(ctx context.Context, con session) error {
 		return err
 	}
 	for _, a := range all {
-		if own := textOf(r.after.Activities[a.Name], c.Tier); c.Group != "" && own != "" {
+		if own := r.after.Activities[a.Name].Text(c.Tier); c.Group != "" && own != "" {
 			con.note(fmt.Sprintf("%s keeps its own live limit, %s", nameOf(a.Name, c.Tier), own))
 		}
 	}

@@ -183,7 +183,7 @@ func changesOf(before, after view, name string) (all []change) {
 			all = append(all, change{name, tier, of, old, now})
 		}
 	}
-	tiers := slices.Concat([]string{""}, slices.Collect(maps.Keys(before.override(name).Tiers)), slices.Collect(maps.Keys(after.override(name).Tiers)))
+	tiers := slices.Concat([]string{""}, slices.Collect(maps.Keys(before.Activities[name].Tiers)), slices.Collect(maps.Keys(after.Activities[name].Tiers)))
 	for _, tier := range slices.Compact(slices.Sorted(slices.Values(tiers))) {
 		old, _ := before.shown(name, tier)
 		now, _ := after.shown(name, tier)
