@@ -127,43 +127,63 @@ func (s Settings) merged(guards limits.Guards, last *Limits) (merged map[string]
 			continue
 		}
 		delete(merged, name)
-		group, known := s.Activities[name], map[string]bool{}
+		group, known := s.Activities[name], map[string]bool{} // the tiers; "" for the ordinary limit
 		problem := func(err error) { problems = append(problems, fmt.Errorf("%s: %w", name, err)) }
 		for _, a := range guards.Grouped() {
 			limit, ok := strings.CutPrefix(name, a.Group+".")
 			if !ok || a.Limit.Part(limit) == "" {
 				continue
 			}
-			o := merged[a.Name].clone()
-			for _, tier := range append(slices.Sorted(maps.Keys(a.Tiers)), "") {
+			known[""] = true
+			for tier := range a.Tiers {
 				known[tier] = true
-				if group.Text(tier) == "" || s.Activities[a.Name].Text(tier) != "" {
-					continue
-				}
-				before := cmp.Or(o.Text(tier), a.For(tier).String())
-				p, err := Instead(a, tier, policy.Must(before).Replace(limit, group.Text(tier)))
-				if err != nil {
-					problem(fmt.Errorf("%s: %w", a.Name, err))
-					was, _ := last.Activity(a)
-					p = policy.Must(policy.Must(before).Replace(limit, was.For(tier).Part(limit)))
-				}
-				o.put(tier, p.String())
-				merged[a.Name] = o
+			}
+			o, err := s.inGroup(a, limit, group, merged[a.Name].clone(), last)
+			if merged[a.Name] = o; err != nil {
+				problem(fmt.Errorf("%s: %w", a.Name, err))
 			}
 		}
-		switch {
-		case !known[""]:
-			problem(input.Invalid("group", input.Show(name), "a group and the name of a limit that its activities have, such as content.writes"))
-		case group.Mode != "":
-			problem(errors.New("a limit of a group has no mode, but an activity has one"))
-		}
-		for _, tier := range slices.Sorted(maps.Keys(group.Tiers)) {
-			if known[""] && !known[tier] {
-				problem(input.Invalid("tier", input.Show(tier), "a tier of an activity in the group"))
-			}
+		if err := group.strange(name, known); err != nil {
+			problem(err)
 		}
 	}
 	return merged, problems
+}
+
+// inGroup returns o, the override of an activity, with the numbers that its group has now
+// for one limit. If the activity can't follow one, the limit stays as in last.
+func (s Settings) inGroup(a limits.Activity, limit string, group, o Override, last *Limits) (_ Override, problems error) {
+	was, _ := last.Activity(a)
+	for _, tier := range append(slices.Sorted(maps.Keys(a.Tiers)), "") {
+		if group.Text(tier) == "" || s.Activities[a.Name].Text(tier) != "" {
+			continue
+		}
+		before := policy.Must(cmp.Or(o.Text(tier), a.For(tier).String()))
+		p, err := Instead(a, tier, before.Replace(limit, group.Text(tier)))
+		if err != nil {
+			problems = errors.Join(problems, err)
+			p = policy.Must(before.Replace(limit, was.For(tier).Part(limit)))
+		}
+		o.put(tier, p.String())
+	}
+	return o, problems
+}
+
+// strange returns an error for what an override of a group's limit can't have, if the
+// group's activities have that limit for these tiers.
+func (o Override) strange(name string, known map[string]bool) error {
+	switch {
+	case !known[""]:
+		return input.Invalid("group", input.Show(name), "a group and the name of a limit that its activities have, such as content.writes")
+	case o.Mode != "":
+		return errors.New("a limit of a group has no mode, but an activity has one")
+	}
+	for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
+		if !known[tier] {
+			return input.Invalid("tier", input.Show(tier), "a tier of an activity in the group")
+		}
+	}
+	return nil
 }
 
 // An Override changes one activity. Its limits are in the text form of package
