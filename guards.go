@@ -44,7 +44,7 @@ type Guard = limits.Guard
 //	Label      the limit in words for users, such as 12-hour pins; may be empty
 //	Group      the item in which the activity counts with others, of any guard; their limits
 //	           have names, and those with the same name share a count; empty: it counts alone
-//	Hold       a check's receipt lasts for 15 minutes and not only for 20 s; at most 500 actions a minute
+//	Hold       a check's receipt lasts for 15 minutes or more, and not only for 20 s; at most 500 actions a minute
 //	Unlimited  never counted; then the fields above, but for Name and Label, must be empty
 type Activity = limits.Activity
 
@@ -61,6 +61,7 @@ type Tiers = limits.Tiers
 //	minute: 10/1m, day: 200/1d     both limits must allow the action
 //	100000/1d cost 200             one action takes 200 of the limit
 //	1000/month in Europe/Berlin    from midnight to midnight of a time zone; also day and week
+//	writes: 100/1h                 a limit of an activity that has a Group
 //
 // It panics if the text is wrong, with an error that says what is accepted.
 func Limit(text string) policy.Policy { return policy.Must(text) }

@@ -20,6 +20,7 @@ const (
 	Shadow      Reason = "shadow"      // over the limit, but the guard refuses nobody
 	Duplicate   Reason = "duplicate"   // a repeat of a check that was counted before
 	Unavailable Reason = "unavailable" // decided without the table; with Decision.Outage, without the guard
+	Expired     Reason = "expired"     // renew: the slot does not count any more
 )
 
 // A Decision is a guard's answer. Fields that an answer does not have are zero.
@@ -39,11 +40,12 @@ type Decision struct {
 	ResetAt       time.Time     // when everything that counts now has expired
 	WindowKey     int64         // the window's number
 
-	Granted   int64  // how many of the request's actions were taken
-	At        int64  // the receipt for a release, in Unix milliseconds; 0 if there is none
-	RequestID string // belongs to the receipt
-	Message   string // a text for the user, if something was refused
-	Display   string // the limit and its use in words, such as "12-hour pins: 93/100"
+	Granted   int64     // how many of the request's actions were taken
+	At        int64     // the receipt for a release or a renewal, in Unix milliseconds; 0 if there is none
+	RequestID string    // belongs to the receipt
+	HeldUntil time.Time // if the limit is a log: when the actions stop counting, by the guard's clock
+	Message   string    // a text for the user, if something was refused
+	Display   string    // the limit and its use in words, such as "12-hour pins: 93/100"
 
 	ReadyAt   time.Time // Delayed: when the job's place comes up
 	Enqueued  int64     // Delayed: places given in later windows, up to and including this one
@@ -80,6 +82,19 @@ type Limit struct {
 // releasable reports whether the decision has the receipt of something that was
 // granted. A delayed one has a receipt, but nothing was granted.
 func (d *Decision) releasable() bool { return d.At != 0 && d.RequestID != "" && d.Granted > 0 }
+
+// receipt returns a request to renew or give back n of the granted actions.
+func (d *Decision) receipt(n int64) Request {
+	return Request{UserID: d.UserID, At: d.At, RequestID: d.RequestID, Count: n}
+}
+
+// asked returns the name by which a call asks the decision's guard again.
+func (d *Decision) asked() string {
+	if d.Guard == "" {
+		return d.Activity
+	}
+	return d.Guard + "/" + d.Activity
+}
 
 // Wait sleeps until the refused request can pass, and a little longer so that
 // many waiting callers don't come back together. Then it returns true. It

@@ -26,7 +26,7 @@
 //	errors.Is(err, ErrConfiguration)  the app can't reach the guard: region, credentials, permission, function, host
 //	errors.Is(err, ErrValidation)     the request is wrong
 //	errors.Is(err, ErrAnswer)         the function is no guard, or it crashed (by URL: or it timed out)
-//	errors.Is(err, ErrOutage)         the guard did not answer: Status, Release, Reset and Ready
+//	errors.Is(err, ErrOutage)         the guard did not answer: Status, Release, Renew, Settle, Reset and Ready
 //	errors.Is(err, ErrLimited)        the guard refused: Guarded
 //
 // The time of a call begins when its request has a connection, or begins to make
@@ -38,6 +38,9 @@
 // caller cancels the context, the error is the context's own. The guard may have
 // counted the action even so. Call [Guards.Ready] when the app starts, to find mistakes
 // before the first user does.
+//
+// [Guards.Slot] lets only a few run at once, for an activity whose limit is a log, and
+// [Guards.Settle] gives back what a check reserved and the app did not use.
 //
 // The client sends each check with a request id. If an answer gets lost, it
 // asks again with the same id, and the guard counts the action once. A check with

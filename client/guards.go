@@ -95,7 +95,7 @@ func (g *Guards) withoutGuard(c *call, outage *Error) Decision {
 }
 
 // warn reports an outage, at most once a second.
-func (g *Guards) warn(outage *Error) {
+func (g *Guards) warn(outage error) {
 	now := time.Now()
 	g.mu.Lock()
 	recently := now.Sub(g.warned) < time.Second
@@ -125,11 +125,7 @@ func (g *Guards) Release(ctx context.Context, activity string, r Request) (Decis
 // unlimited one has none, nor one that was made in an outage. The decision may
 // have been stored as JSON.
 func (g *Guards) ReleaseDecision(ctx context.Context, d Decision) (Decision, error) {
-	activity := d.Activity
-	if d.Guard != "" {
-		activity = d.Guard + "/" + d.Activity
-	}
-	c, err := g.ask("release", activity, Request{UserID: d.UserID, At: d.At, RequestID: d.RequestID, Count: d.Granted})
+	c, err := g.ask("release", d.asked(), d.receipt(d.Granted))
 	if err != nil {
 		return Decision{}, err
 	}
@@ -137,6 +133,14 @@ func (g *Guards) ReleaseDecision(ctx context.Context, d Decision) (Decision, err
 		return Decision{}, c.validation("the decision has no receipt, so there is nothing to give back")
 	}
 	return g.do(ctx, c)
+}
+
+// Renew keeps a slot of an activity whose limit is a log, such as log 3/10m. R needs
+// the UserID, At and RequestID of the check's answer, and its Count. The answer has a
+// new At, and the slot counts until HeldUntil. If it does not count any more, the
+// answer is not allowed and its reason is Expired. [Guards.Slot] renews by itself.
+func (g *Guards) Renew(ctx context.Context, activity string, r Request) (Decision, error) {
+	return g.send(ctx, "renew", activity, r)
 }
 
 // Reset clears what is counted for the user and activity. It is sent once,

@@ -36,8 +36,9 @@ type Options struct {
 	Attempts        int           // at most; the default is 3
 	DecisionTimeout time.Duration // the guards' DECISION_TIMEOUT; the default is 1 s
 
-	// Warn gets the error of a check that OnOutage decided, at most once a
-	// second. It also gets the error of a release that failed in Guarded. The
+	// Warn gets the error of a check that OnOutage decided, and of a renewal that
+	// failed in a Slot, at most one a second. It also gets the error of a release
+	// that failed in Guarded, or twice at the end of a Slot. The
 	// errors contain no user id and no request id. The default logs a warning
 	// with log/slog.
 	Warn func(error)

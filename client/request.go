@@ -15,8 +15,8 @@ type Request struct {
 	Partial   bool      // Check: grant as many of Count as fit, instead of all or nothing
 	Tier      string    // the user's plan; never copy it from the user's own input
 	Roles     []string  // the user's roles; never copy them from the user's own input
-	RequestID string    // Check: counted once for this id; if empty, the client makes one. Release: as in the check's answer
-	At        int64     // Release: the receipt in Unix milliseconds, as in the check's answer
+	RequestID string    // Check: counted once for this id; if empty, the client makes one. Release, Renew: as in the check's answer
+	At        int64     // Release, Renew: the receipt in Unix milliseconds, as in the answer of the check or of the last renewal
 	ReadyAt   time.Time // Check of a delayed job: as in the delayed answer
 	Job       any       // Check of a job: what to put on the delayed queue; at most 32 KiB as JSON
 }

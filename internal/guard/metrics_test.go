@@ -49,6 +49,27 @@ func TestEveryDecisionIsInTheMetrics(t *testing.T) {
 	}
 }
 
+// A renewal that is told that its slot has expired is counted, also in shadow mode. One
+// that keeps its slot is not, and neither has another outcome.
+func TestExpiredRenewalsAreInTheMetrics(t *testing.T) {
+	for _, mode := range []Mode{Enforce, Shadow} {
+		b := newBench(t)
+		b.Mode = mode
+		b.Guard.Activities = []limits.Activity{{Name: "create_post", Limit: policy.Must("log 3/10m")}}
+		b.mustAsk(`{"requestId": "r1"}`)
+		b.mustAsk(fmt.Sprintf(`{"op": "renew", "requestId": "r1", "at": %d}`, startMillis))
+		b.Metrics.Flush()
+		if got := b.lines.String(); strings.Contains(got, "Expired") {
+			t.Errorf("%v: a slot that is kept: %s", mode, got)
+		}
+		b.mustAsk(fmt.Sprintf(`{"op": "renew", "requestId": "r2", "at": %d}`, startMillis))
+		b.Metrics.Flush()
+		if got := b.lines.String(); strings.Count(got, `"Expired":1`) != 1 || strings.Contains(got, "Refused") || strings.Contains(got, "Shadowed") {
+			t.Errorf("%v: a slot that has expired: %s", mode, got)
+		}
+	}
+}
+
 // A line with one count, and one with each count that is usual, are as long as
 // operating.md tells.
 func TestALineOfMetricsHas250To550Bytes(t *testing.T) {

@@ -167,6 +167,9 @@ func figures(a Answer) []metrics.Value {
 	}
 	values = crossed(values, "Crossed80", 80, d)
 	values = crossed(values, "Crossed100", 100, d)
+	if d.Reason == ratelimit.Expired { // also in shadow mode
+		values = append(values, metrics.Value{Name: "Expired", Count: 1})
+	}
 	if d.Requests == 0 && d.Outage == nil && d.Limit != 0 { // the memory refused; if Limit is 0, a place was presented
 		values = append(values, metrics.Value{Name: "CacheRefusals", Count: 1})
 	}

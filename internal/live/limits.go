@@ -2,6 +2,7 @@ package live
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -102,7 +103,7 @@ func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) 
 // problems name it. They can contain user ids, so they are not for a log.
 func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problems []error) {
 	l = &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant)}
-	merged, problems := s.merged(guards), s.strange(guards)
+	merged, problems := s.merged(guards, last)
 	for _, name := range slices.Sorted(maps.Keys(merged)) {
 		a, wrong := merged[name].apply(name, guards, last)
 		if a.Name != "" {
@@ -116,46 +117,73 @@ func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problem
 	return l, problems
 }
 
-// merged returns the override of each activity, with those of its group's limits in it.
-func (s Settings) merged(guards limits.Guards) map[string]Override {
-	merged := clone(s.Activities)
-	for _, g := range guards {
-		for _, a := range g.Activities {
-			o := s.Activities[a.Name].clone()
-			o.Limit = cmp.Or(o.Limit, s.inGroup(a, ""))
+// merged returns the override of each activity, with those of its group's limits in it. An
+// activity's own limit wins. A number that an activity can't follow is as in last there,
+// or as in the code. The problems name it, and what no activity has.
+func (s Settings) merged(guards limits.Guards, last *Limits) (merged map[string]Override, problems []error) {
+	merged = clone(s.Activities)
+	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
+		if !strings.Contains(name, ".") {
+			continue
+		}
+		delete(merged, name)
+		group, known := s.Activities[name], map[string]bool{} // the tiers; "" for the ordinary limit
+		problem := func(err error) { problems = append(problems, fmt.Errorf("%s: %w", name, err)) }
+		for _, a := range guards.Grouped() {
+			limit, ok := strings.CutPrefix(name, a.Group+".")
+			if !ok || a.Limit.Part(limit) == "" {
+				continue
+			}
+			known[""] = true
 			for tier := range a.Tiers {
-				if text := cmp.Or(o.Tiers[tier], s.inGroup(a, tier)); text != "" {
-					o.Tiers[tier] = text
-				}
+				known[tier] = true
 			}
-			if !o.empty() {
-				merged[a.Name] = o
+			o, err := s.inGroup(a, limit, group, merged[a.Name].clone(), last)
+			if merged[a.Name] = o; err != nil {
+				problem(fmt.Errorf("%s: %w", a.Name, err))
 			}
+		}
+		if err := group.strange(name, known); err != nil {
+			problem(err)
 		}
 	}
-	return merged
+	return merged, problems
 }
 
-// inGroup returns the limit of an activity for a tier with the numbers that its group's
-// limits have now. It is empty if none has another number.
-func (s Settings) inGroup(a limits.Activity, tier string) string {
-	return a.For(tier).Replace(func(name string) string {
-		o := s.Groups[a.Group+"."+name]
-		if tier == "" {
-			return o.Limit
+// inGroup returns o, the override of an activity, with the numbers that its group has now
+// for one limit. If the activity can't follow one, the limit stays as in last.
+func (s Settings) inGroup(a limits.Activity, limit string, group, o Override, last *Limits) (_ Override, problems error) {
+	was, _ := last.Activity(a)
+	for _, tier := range append(slices.Sorted(maps.Keys(a.Tiers)), "") {
+		if group.Text(tier) == "" || s.Activities[a.Name].Text(tier) != "" {
+			continue
 		}
-		return o.Tiers[tier]
-	})
+		before := policy.Must(cmp.Or(o.Text(tier), a.For(tier).String()))
+		p, err := Instead(a, tier, before.Replace(limit, group.Text(tier)))
+		if err != nil {
+			problems = errors.Join(problems, err)
+			p = policy.Must(before.Replace(limit, was.For(tier).Part(limit)))
+		}
+		o.put(tier, p.String())
+	}
+	return o, problems
 }
 
-// strange returns an error for each override of a group's limit that no activity has.
-func (s Settings) strange(guards limits.Guards) (problems []error) {
-	for _, name := range slices.Sorted(maps.Keys(s.Groups)) {
-		if !slices.ContainsFunc(guards.Grouped(), func(a limits.Activity) bool { return a.Limit.Has(strings.TrimPrefix(name, a.Group+".")) }) {
-			problems = append(problems, input.Invalid("group", input.Show(name), "a group and the name of a limit that its activities have, such as content.writes"))
+// strange returns an error for what an override of a group's limit can't have, if the
+// group's activities have that limit for these tiers.
+func (o Override) strange(name string, known map[string]bool) error {
+	switch {
+	case !known[""]:
+		return input.Invalid("group", input.Show(name), "a group and the name of a limit that its activities have, such as content.writes")
+	case o.Mode != "":
+		return errors.New("a limit of a group has no mode, but an activity has one")
+	}
+	for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
+		if !known[tier] {
+			return input.Invalid("tier", input.Show(tier), "a tier of an activity in the group")
 		}
 	}
-	return problems
+	return nil
 }
 
 // An Override changes one activity. Its limits are in the text form of package
@@ -240,6 +268,23 @@ func Instead(code limits.Activity, tier, text string) (policy.Policy, error) {
 
 // empty reports whether the override changes nothing.
 func (o Override) empty() bool { return o.Limit == "" && o.Mode == "" && len(o.Tiers) == 0 }
+
+// Text returns the limit of a tier, or of the ordinary limit; empty: the code's.
+func (o Override) Text(tier string) string {
+	if tier == "" {
+		return o.Limit
+	}
+	return o.Tiers[tier]
+}
+
+// put changes what Text returns. Its maps must be o's own.
+func (o *Override) put(tier, text string) {
+	if tier == "" {
+		o.Limit = text
+	} else {
+		o.Tiers[tier] = text
+	}
+}
 
 // clone returns a copy with maps of its own.
 func (o Override) clone() Override {

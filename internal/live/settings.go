@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -34,8 +33,7 @@ import (
 // Settings are the content of the document. The zero Settings change nothing.
 // The methods that return other Settings leave these as they are.
 type Settings struct {
-	Activities map[string]Override `json:"activities,omitempty"`
-	Groups     map[string]Override `json:"groups,omitempty"` // by group and limit, such as content.writes; each has only limits
+	Activities map[string]Override `json:"activities,omitempty"` // content.writes is a limit of a group, in each of its activities
 	Grants     []Grant             `json:"grants,omitempty"`
 
 	by Stamp // for what Set and Grant change; zero: it gets no stamp
@@ -95,14 +93,12 @@ func (s Settings) Document() ([]byte, error) { return json.Marshal(s, json.Deter
 // the limit of that tier only. An empty limit or mode stays as it is. A name such as
 // content.writes is that of a limit of a group, in each of the group's activities.
 func (s Settings) Set(name, tier, limit, mode string) Settings {
-	o := (*s.overrides(name))[name].clone()
+	o := s.Activities[name].clone()
 	if p, err := policy.Parse(limit); err == nil {
 		limit = p.String() // Edit refuses a text that is not a limit
 	}
-	if tier != "" && limit != "" {
-		o.Tiers[tier] = limit
-	} else {
-		o.Limit = cmp.Or(limit, o.Limit)
+	if limit != "" {
+		o.put(tier, limit)
 	}
 	o.Mode = cmp.Or(mode, o.Mode)
 	by, known := s.by, !s.by.Since.IsZero()
@@ -117,19 +113,10 @@ func (s Settings) Set(name, tier, limit, mode string) Settings {
 	return s.with(name, o)
 }
 
-// overrides returns where the override with this name is. Only the limit of a group
-// has a dot in its name.
-func (s *Settings) overrides(name string) *map[string]Override {
-	if strings.Contains(name, ".") {
-		return &s.Groups
-	}
-	return &s.Activities
-}
-
 // Unset undoes the changes of an activity, or of a group's limit as in Set. If tier is
 // not empty, it undoes only the change of that tier.
 func (s Settings) Unset(name, tier string) (Settings, error) {
-	o, ok := (*s.overrides(name))[name]
+	o, ok := s.Activities[name]
 	switch _, has := o.Tiers[tier]; {
 	case ok && tier == "":
 		return s.with(name, Override{}), nil
@@ -146,11 +133,10 @@ func (s Settings) Unset(name, tier string) (Settings, error) {
 
 // with returns the settings with another override under this name.
 func (s Settings) with(name string, o Override) Settings {
-	all := s.overrides(name)
-	*all = clone(*all)
-	(*all)[name] = o
+	s.Activities = clone(s.Activities)
+	s.Activities[name] = o
 	if o.empty() {
-		delete(*all, name)
+		delete(s.Activities, name)
 	}
 	return s
 }
@@ -214,13 +200,7 @@ func (s Settings) validate(before Settings, guards limits.Guards) error {
 		if ok && changed.empty() {
 			continue
 		}
-		if _, problems := changed.apply(name, guards, nil); len(problems) > 0 {
-			return errors.Join(problems...)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Groups)) {
-		changed := s.Groups[name].without(before.Groups[name])
-		if _, problems := (Settings{Groups: map[string]Override{name: changed}}).Limits(guards, nil); len(problems) > 0 && !changed.empty() {
+		if _, problems := (Settings{Activities: map[string]Override{name: changed}}).Limits(guards, nil); len(problems) > 0 {
 			return errors.Join(problems...)
 		}
 	}

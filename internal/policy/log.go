@@ -143,11 +143,16 @@ func (p log) undo(now, at, n int64, s State) (Update, bool) {
 	return p.change(now, at, n, s, Act{Verb: Delete})
 }
 
-// change plans act for n slots whose time is at.
+// change plans act for n slots whose time is at. A slot at or above top is not set: a
+// clock ahead saw it as free, and nobody counts it any more.
 func (p log) change(now, at, n int64, s State, act Act) (Update, bool) {
-	used := at - slotEpoch
+	used, slots := at-slotEpoch, int64(mostSlots)
 	u := Update{If: make([][]Term, 1)}
-	for _, name := range slotNames {
+	if act.Verb == Set {
+		slots = p.top(s)
+		u.If[0] = append(u.If[0], Within(top, slots, math.MaxInt64))
+	}
+	for _, name := range slotNames[:slots] {
 		if t, ok := s[name]; ok && t == used && int64(len(u.Acts)) < n && at > now-p.window {
 			act.Attr = name
 			u.If[0] = append(u.If[0], Exactly(name, used))

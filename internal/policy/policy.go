@@ -57,7 +57,7 @@ type Policy struct {
 	most   int64   // the lowest limit, because a request has to pass all of them; 1 if there is a queue
 	queue  *limit  // the limit that gives places in later windows; nil: none does
 	atOnce *Policy // see AtOnce; nil: the policy itself
-	beside []kind  // the limits of a group that are in the same item, see [Policy.Beside]
+	beside []limit // the limits of a group that are in the same item, see [Policy.Beside]
 }
 
 // A Reading is what callers are told about a state. Its figures are in actions.
@@ -105,8 +105,8 @@ func (p Policy) Item(now int64) (window, expires int64) {
 		w, e := l.kind.item(now) // w is 0 if limits have names
 		window, expires = max(window, w), max(expires, e)
 	}
-	for _, k := range p.beside {
-		_, e := k.item(now)
+	for _, l := range p.beside {
+		_, e := l.kind.item(now)
 		expires = max(expires, e)
 	}
 	return window, expires
@@ -119,8 +119,8 @@ func (p Policy) Beside(others ...Policy) Policy {
 	p.beside = nil
 	for _, o := range others {
 		for _, l := range o.limits {
-			if !slices.Contains(p.beside, l.kind) {
-				p.beside = append(p.beside, l.kind)
+			if !slices.ContainsFunc(p.beside, func(known limit) bool { return known.kind == l.kind }) {
+				p.beside = append(p.beside, l)
 			}
 		}
 	}

@@ -104,27 +104,26 @@ func (p Policy) Rates() []Rate {
 	return rates
 }
 
-// Replace returns the text form of p in which limits are replaced by the texts that
-// instead returns for their names, such as 200/1h. A limit stays if that is empty. If
-// all stay, Replace returns "".
-func (p Policy) Replace(instead func(name string) string) string {
-	texts, replaced := make([]string, len(p.limits)), false
+// Replace returns the text form of p with text, such as 200/1h, in place of the limit with
+// this name.
+func (p Policy) Replace(name, text string) string {
+	texts := make([]string, len(p.limits))
 	for i, l := range p.limits {
-		texts[i] = l.rate.text()
-		if text := instead(l.rate.Name); text != "" {
-			texts[i], replaced = l.rate.Name+": "+text, true
+		if texts[i] = l.rate.text(); l.rate.Name == name {
+			texts[i] = name + ": " + text
 		}
-	}
-	if !replaced {
-		return ""
 	}
 	return strings.Join(texts, ", ")
 }
 
-// Has reports whether p has a limit with this name.
-func (p Policy) Has(name string) bool {
-	_, ok := p.rate(name)
-	return ok
+// Part returns the text form of the limit with this name, without the name. It is empty
+// if p has no such limit.
+func (p Policy) Part(name string) string {
+	r, ok := p.rate(name)
+	if r.Name = ""; !ok {
+		return ""
+	}
+	return r.text()
 }
 
 // Each returns every limit of p as a policy of its own, without its name, in
@@ -186,12 +185,22 @@ func (p Policy) OptionsOf(q Policy) (Policy, error) {
 		return Policy{}, err
 	}
 	p, err := newPolicy(rates)
-	_, longest := q.Item(0)
-	if _, lasts := p.Item(0); err == nil && lasts > longest && q.beside != nil {
+	if err == nil && q.beside != nil && lasts(p.limits) > lasts(q.beside) {
 		err = fmt.Errorf("%q counts for longer than the item that it shares is kept", p)
 	}
 	p.beside = q.beside
 	return p, err
+}
+
+// lasts returns until when at least an item matters that limits count in at 0. Windows of
+// the clock add nothing, because one can end at once.
+func lasts(limits []limit) (longest int64) {
+	for _, l := range limits {
+		if _, expires := l.kind.item(0); l.kind.read(Latest, 0, nil).WindowKey == 0 {
+			longest = max(longest, expires)
+		}
+	}
+	return longest
 }
 
 // AtOnce returns p without places in later windows. It refuses what p delays. A

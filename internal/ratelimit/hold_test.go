@@ -7,6 +7,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
 // A receipt that is held works for 15 minutes, once, while others come with and
@@ -38,8 +39,14 @@ func TestAHeldReceipt(t *testing.T) {
 			cold := &Limiter{Store: store, Now: c.now}
 			c.at(14 * time.Minute)
 			state := stateOf(t, store, r)
+			before := eachUsed(mustDo(t, cold, Status, held("s", 1)))
 			for i := range 5 {
-				mustDo(t, cold, Release, r)
+				d := mustDo(t, cold, Release, r)
+				for limit, n := range eachUsed(d) {
+					if i == 0 && n != before[limit]-6 {
+						t.Fatalf("%s: %d used of limit %d, and after a release of 6 %d", text, before[limit], limit, n)
+					}
+				}
 				after := stateOf(t, store, r)
 				if changed := after != state; changed != (i == 0) {
 					t.Fatalf("%s: release %d changes the item: %v", text, i, changed)
@@ -59,6 +66,37 @@ func TestAHeldReceipt(t *testing.T) {
 				t.Errorf("%s: a release after 21 minutes changes %s to %s", text, state, after)
 			}
 		})
+	}
+}
+
+// eachUsed returns the used figure of each limit.
+func eachUsed(d Decision) (all []int64) {
+	for _, r := range d.Each {
+		all = append(all, r.Used)
+	}
+	if d.Each == nil {
+		all = []int64{d.Used}
+	}
+	return all
+}
+
+// A held check is given back, and a check with the same id is counted again. A copy of the
+// first release, more than 28 s later, gives back nothing.
+func TestACopyOfAHeldRelease(t *testing.T) {
+	for _, text := range []string{"1000/1d", "bucket 1000/1d", "sliding 1000/1d"} {
+		c := newClock()
+		l := &Limiter{Store: new(memstore.Store), Now: c.now}
+		r := request(policy.Must(text), "r1", 10)
+		r.Hold = true
+		r.At = mustCheck(t, l, r).At
+		c.add(time.Minute)
+		mustDo(t, l, Release, r)
+		c.add(10 * time.Second)
+		mustCheck(t, l, r)
+		c.add(time.Minute)
+		if d := mustDo(t, l, Release, r); d.Used != 10 {
+			t.Errorf("%s: the first release again: %+v, want 10 used", text, d)
+		}
 	}
 }
 

@@ -145,9 +145,10 @@ type Kept struct {
 //   - Any other item has one set for each generation of 7 s. A write adds its id
 //     to the set of the current generation. It looks for the id in that set, in
 //     the three previous ones, and in the next one, which a clock that is ahead
-//     may have begun. It removes all other sets but the one after the next, in
-//     which a release on a clock that is ahead may have kept its id. So an item
-//     remembers an id for 21 to 28 s, less the difference between clocks. The
+//     may have begun. With a log it also looks in the one after that, see LookIn. It
+//     removes all other sets but the one after the next, in which a release on a clock
+//     that is ahead may have kept its id. So an item remembers an id for 21 to 28 s,
+//     less the difference between clocks. The
 //     package promises 20 s, less that difference.
 //
 // For example, a write 65 s after 1970 is in generation 9, which lasts from second
@@ -276,7 +277,8 @@ func (w Write) Into() Kept {
 // LookIn calls yield with each place where w's id can be, until yield returns
 // false. A window's item can keep ids in both ways, because one tier can have a
 // limit of up to 100 and another tier a higher one. The id that w drops is not among
-// them: a renewal drops its id from one set and keeps it in another one.
+// them: a renewal drops its id from one set and keeps it in another one. That can be the
+// set after the next, if a clock that is ahead renews again in its own generation.
 func (w Write) LookIn(yield func(Kept) bool) {
 	if w.ID == (ID{}) {
 		return
@@ -284,10 +286,14 @@ func (w Write) LookIn(yield func(Kept) bool) {
 	if w.Key.Window != 0 && !yield(Kept{wholeSet, Mark{ID: w.ID}}) {
 		return
 	}
-	for i := range earlier + 2 {
+	later := 1
+	if w.Renewed {
+		later = 2
+	}
+	for i := range earlier + 1 + later {
 		steps := -i
 		if i > earlier {
-			steps = 1
+			steps = i - earlier
 		}
 		if k := w.in(steps); (k.Set != w.Drop.Set || k.ID != w.Drop.ID) && !yield(k) {
 			return

@@ -51,10 +51,11 @@ func (r Request) ask(op Op, now int64) question {
 	if r.ReadyAt != 0 {
 		what = "place " + strconv.FormatInt(r.ReadyAt, 10)
 	}
+	log := r.Policy.HeldUntil(0) != 0 && !r.Policy.Named() // alone, it keeps receipts as long as its slots
 	return question{r, op, Write{
 		Key: Key{UserID: r.UserID, Activity: cmp.Or(r.Group, r.Activity), Window: window},
-		ID:  r.id(what), Whole: window != 0 && r.Policy.Most() <= wholeLimit, Hold: r.Hold,
-		Now: now, Expires: expires,
+		ID:  r.id(what), Whole: window != 0 && r.Policy.Most() <= wholeLimit, Hold: r.Hold && !log,
+		Renewed: r.Policy.HeldUntil(0) != 0, Now: now, Expires: expires,
 	}}
 }
 

@@ -77,10 +77,10 @@ func (q *question) undo(item Item) (Write, bool) {
 		return Write{}, false // unknown, or released already
 	}
 	u, ok := q.Policy.Undo(now, at, q.Count, item.State)
-	if u.ByID && (!found || now-at > q.write.span().promised && kept.Set != wholeSet) {
-		u, ok = q.Policy.Free(now, at, q.Count, item.State) // too late for the other limits
+	if u.ByID && (!found || q.renewed(kept) != 0 || now-at > q.write.span().promised && kept.Set != wholeSet) {
+		u, ok = q.Policy.Free(now, at, q.Count, item.State) // too late for the other limits, or the receipt is that of a renewal
 	}
-	back := Write{Key: q.write.Key, Update: u, Drop: kept, Now: q.write.Now}
+	back := Write{Key: q.write.Key, Update: u, Drop: kept, Now: q.write.Now, Hold: q.write.Hold}
 	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
 	_, released := item.Find(back)
 	return back, ok && !released
@@ -106,8 +106,15 @@ func (q *question) renew(item Item) (Write, bool) {
 
 // receipt returns the receipt of the actions whose id the item keeps, which is the
 // time of their last renewal, and the time of the question, which is at least that.
-// Other notes are smaller than a receipt, but for that of a queue, which has no
-// receipts.
 func (q *question) receipt(kept Kept) (at, now int64) {
-	return max(q.At, kept.Note), max(q.write.Now, kept.Note)
+	return max(q.At, q.renewed(kept)), max(q.write.Now, q.renewed(kept))
+}
+
+// renewed returns when the actions whose id the item keeps were last renewed; 0: never.
+// A smaller note is the number of a partial grant, and that of a queue is a place.
+func (q *question) renewed(kept Kept) int64 {
+	if kept.Note <= MostReleased || q.Policy.Queues() {
+		return 0
+	}
+	return kept.Note
 }

@@ -95,6 +95,85 @@ func TestALostRenewalCostsNothing(t *testing.T) {
 	})
 }
 
+// Two renewals in one generation put the id into the next one. An instance whose clock
+// is 2 s behind still finds it, two generations ahead of its own.
+func TestARenewalIsRepeatedOnAClockBehind(t *testing.T) {
+	for _, op := range []Op{Renew, Release} {
+		store := new(memstore.Store)
+		ahead, behind := newClock(), newClock()
+		la, lb := &Limiter{Store: store, Now: ahead.now}, &Limiter{Store: store, Now: behind.now}
+		set := func(d time.Duration) { ahead.at(d + 2*time.Second); behind.at(d) }
+		r := request(policy.Must("log 3/6s"), "r", 1)
+		set(2900 * time.Millisecond)
+		r.At = mustCheck(t, la, r).At
+		set(4900 * time.Millisecond)
+		r.At = mustDo(t, la, Renew, r).At
+		set(6800 * time.Millisecond)
+		mustDo(t, la, Renew, r) // the answer is lost
+		set(6850 * time.Millisecond)
+		switch d := mustDo(t, lb, op, r); {
+		case op == Renew && !d.Allowed:
+			t.Errorf("the renewal again: %+v", d)
+		case op == Release && d.Used != 0:
+			t.Errorf("a release with the older receipt: %+v", d)
+		}
+	}
+}
+
+// The limit was lowered from 10 to 3. A clock ahead sees a slot as free and lowers top
+// below it. A clock behind can't renew that slot any more, because nobody would count it.
+func TestARenewalAboveTop(t *testing.T) {
+	wide, narrow := policy.Must("log 10/10m"), policy.Must("log 3/10m")
+	for try := range 20 { // slots are chosen by the ids
+		store := new(memstore.Store)
+		ahead, behind := newClock(), newClock()
+		la, lb := &Limiter{Store: store, Now: ahead.now}, &Limiter{Store: store, Now: behind.now}
+		id := func(name string, i int) string { return strconv.Itoa(try) + name + strconv.Itoa(i) }
+		var last Request
+		for i := range 10 {
+			behind.at(time.Duration(i) * time.Second)
+			last = request(wide, id("a", i), 1)
+			last.At = mustCheck(t, lb, last).At
+		}
+		holders := 0
+		take := func(name string) {
+			for i := range 5 {
+				if mustCheck(t, la, request(narrow, id(name, i), 1)).Allowed {
+					holders++
+				}
+			}
+		}
+		behind.at(10*time.Minute + 8*time.Second) // the last of the ten has a second to go
+		ahead.at(10*time.Minute + 10*time.Second) // all have expired
+		take("b")
+		last.Policy = narrow
+		if mustDo(t, lb, Renew, last).Allowed {
+			holders++
+		}
+		ahead.add(time.Second)
+		if take("c"); holders > 3 {
+			t.Fatalf("try %d: %d hold", try, holders)
+		}
+	}
+}
+
+// Hold changes nothing for a log alone, so a deploy that turns it on ends no slot.
+func TestADeployTurnsHoldOn(t *testing.T) {
+	c := newClock()
+	l := &Limiter{Store: new(memstore.Store), Now: c.now}
+	r := request(policy.Must("log 3/10m"), "a", 1)
+	r.At = mustCheck(t, l, r).At
+	c.add(3 * time.Minute)
+	r.Hold = true
+	d := mustDo(t, l, Renew, r)
+	if r.At = d.At; !d.Allowed {
+		t.Errorf("a renewal: %+v", d)
+	}
+	if d := mustDo(t, l, Release, r); d.Used != 0 {
+		t.Errorf("a release: %+v", d)
+	}
+}
+
 // A slot that has expired can't be renewed, not even right after its end, and neither
 // with its id nor with a receipt alone.
 func TestAnExpiredSlotIsNotRenewed(t *testing.T) {
@@ -115,6 +194,27 @@ func TestAnExpiredSlotIsNotRenewed(t *testing.T) {
 					t.Errorf("%v: at its end: %+v", window, d)
 				}
 			}
+		}
+	})
+}
+
+// Two slots of one millisecond are alike. Whoever has freed one of them can't renew the
+// other one, which still belongs to its own holder.
+func TestARenewalAfterAReleaseLeavesTheNeighbourAlone(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		c := newClock()
+		l := &Limiter{Store: store, Now: c.now}
+		mine, theirs := request(policy.Must("log 2/10m"), "mine", 1), request(policy.Must("log 2/10m"), "theirs", 1)
+		mine.At, theirs.At = mustCheck(t, l, mine).At, mustCheck(t, l, theirs).At
+		c.add(time.Second)
+		mustDo(t, l, Release, mine)
+		c.add(time.Second)
+		if d := mustDo(t, l, Renew, mine); d.Allowed || d.Reason != Expired {
+			t.Errorf("a freed slot is renewed: %+v", d)
+		}
+		c.add(time.Second)
+		if d := mustDo(t, l, Renew, theirs); !d.Allowed || d.Used != 1 {
+			t.Errorf("the neighbour: %+v, want its slot renewed", d)
 		}
 	})
 }
@@ -224,4 +324,59 @@ func TestWorkersNeverExceedTheSlots(t *testing.T) {
 	if d := mustDo(t, &Limiter{Store: store}, Status, request(policy.Must("log 3/10m"), "s", 1)); most > 3 || done != 12 || d.Used != 0 {
 		t.Errorf("%d worked at once, %d in all, and at the end %+v", most, done, d)
 	}
+}
+
+// A renewal leaves other limits alone, so a later release gives back nothing there. The
+// minute has 2 actions of others, and neither of them becomes free.
+func TestAReleaseAfterARenewalFreesTheSlotOnly(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		for _, hold := range []bool{false, true} {
+			c := newClock()
+			l := &Limiter{Store: store, Now: c.now}
+			next := func(id string) Request {
+				r := request(policy.Must("minute: 2/1m, now: log 5/10m"), id, 1)
+				r.UserID, r.Hold = strconv.FormatBool(hold), hold
+				return r
+			}
+			r := next("r1")
+			r.At = mustCheck(t, l, r).At
+			c.add(3 * time.Minute)
+			r.At = mustDo(t, l, Renew, r).At
+			mustCheck(t, l, next("r2"))
+			mustCheck(t, l, next("r3"))
+			if d := mustDo(t, l, Release, r); d.Each[0].Used != 2 || d.Each[1].Used != 2 {
+				t.Errorf("hold %v: after the release %d of the minute and %d slots are used, want 2 and 2", hold, d.Each[0].Used, d.Each[1].Used)
+			}
+		}
+	})
+}
+
+// A clock that is 2 s ahead renews at the end of a generation of ids and in the next one,
+// which the clock behind has not begun. That one still finds the slot, with any receipt.
+func TestARenewalTwiceOnAClockAhead(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		for _, op := range []Op{Renew, Release} {
+			for _, old := range []bool{false, true} {
+				ahead, behind := newClock(), newClock()
+				ahead.at(-400 * time.Millisecond)
+				l := &Limiter{Store: store, Now: ahead.now}
+				r := request(policy.Must("log 2/10s"), "r", 1)
+				r.UserID = string(op) + strconv.FormatBool(old)
+				r.At = mustCheck(t, l, r).At
+				first := r.At
+				for _, at := range []time.Duration{-300 * time.Millisecond, time.Second} {
+					ahead.at(at)
+					r.At = mustDo(t, l, Renew, r).At
+				}
+				if old {
+					r.At = first
+				}
+				behind.at(-time.Second)
+				d := mustDo(t, &Limiter{Store: store, Now: behind.now}, op, r)
+				if op == Renew && !d.Allowed || op == Release && d.Used != 0 {
+					t.Errorf("%s, an older receipt %v: %+v", op, old, d)
+				}
+			}
+		}
+	})
 }

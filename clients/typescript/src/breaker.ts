@@ -1,7 +1,7 @@
 import { OutageError } from "./errors.js";
 
 /** How long a function is left alone after an outage, in milliseconds. */
-const pause = 1000;
+export const pause = 1000;
 
 /** What is known about one function. */
 interface State {

@@ -9,7 +9,8 @@ export type Reason =
   | "bypassed"
   | "shadow"
   | "duplicate"
-  | "unavailable";
+  | "unavailable"
+  | "expired";
 
 /** The figures of one limit. */
 export interface Figures {
@@ -43,7 +44,7 @@ export interface Decision extends Partial<Figures> {
   reason: Reason;
   userId: string;
   activity: string;
-  op: "check" | "status" | "release" | "reset";
+  op: "check" | "status" | "release" | "renew" | "reset";
   /** The guard that was asked, without its prefix. The client adds this field. */
   guard: string;
   /**
@@ -62,6 +63,8 @@ export interface Decision extends Partial<Figures> {
   at?: number;
   /** The receipt, with `at`: the id under which the check was counted. The message on the delayed queue has it too. */
   requestId?: string;
+  /** If the limit is a log: Unix milliseconds when the actions stop counting, by the guard's clock. */
+  heldUntil?: number;
   /** A text for the end user, if the request was refused in whole or in part. */
   message?: string;
   /** For example `12-hour pins: 93/100`. */
@@ -115,12 +118,18 @@ export interface CheckArgs extends StatusArgs {
   job?: unknown;
 }
 
-/** The receipt of a check, and how much of it to give back. */
+/** What `slot` asks. */
+export interface SlotArgs extends CheckArgs {
+  /** Throw a LimitedError if the check is refused. Default: false. */
+  orThrow?: boolean | undefined;
+}
+
+/** The receipt of a check, and how much of it to give back or to renew. */
 export interface ReleaseArgs extends UserArgs {
-  /** `at` of the check's decision, in Unix milliseconds. */
+  /** `at` of the check's decision, or of the last renewal's, in Unix milliseconds. */
   at: number;
   /** `requestId` of the check's decision. */
   requestId: string;
-  /** How many of its actions to give back; 1 to 1,000,000. Default: 1. */
+  /** How many of its actions to give back or to renew; 1 to 1,000,000. Default: 1. */
   count?: number | undefined;
 }

@@ -5,12 +5,13 @@ import { readInvoked, readResponded } from "./answer.js";
 import { Breaker } from "./breaker.js";
 import { type Call, type Event, newCall } from "./call.js";
 import { Credentials } from "./credentials.js";
-import type { CallOptions, CheckArgs, Decision, ReleaseArgs, StatusArgs, UserArgs } from "./decision.js";
+import type { CallOptions, CheckArgs, Decision, ReleaseArgs, SlotArgs, StatusArgs, UserArgs } from "./decision.js";
 import { ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
 import { failure } from "./failure.js";
 import { type Options, type Settings, settings } from "./options.js";
 import { checkSignal, repeat } from "./repeat.js";
 import { invoke, post } from "./send.js";
+import { Slot } from "./slot.js";
 import { Stopwatch } from "./stopwatch.js";
 import { wait, type Waiting, type WaitOptions } from "./wait.js";
 
@@ -30,6 +31,7 @@ export class Guards<out A extends Activities = {}> {
   readonly #settings: Settings;
   readonly #breaker = new Breaker();
   readonly #credentials = new Credentials();
+  readonly #settled = new WeakSet<Decision>();
   #lastWarning = -Infinity; // on the clock of performance.now
 
   /** Throws a ConfigurationError if an option is bad. It sends no request. */
@@ -51,7 +53,7 @@ export class Guards<out A extends Activities = {}> {
       return await this.#ask(place, "check", { ...args, requestId }, attempts);
     } catch (error) {
       if (!(error instanceof OutageError)) throw error;
-      this.#warnOfOutage(error);
+      this.#warnSometimes(error);
       const allowed = this.#settings.onOutage === "allow";
       return {
         allowed,
@@ -82,8 +84,76 @@ export class Guards<out A extends Activities = {}> {
   async release(what: Decision | Activity<A>, args: CallOptions = {}): Promise<Decision> {
     if (typeof what === "string" || !("allowed" in what)) return this.#other("release", what, args as ReleaseArgs);
     if (!counted(what)) throw new ValidationError("the decision has no receipt, so there is nothing to give back");
-    const { userId, at, requestId, granted } = what;
-    return this.#other("release", what, { userId, at, requestId, count: granted, signal: args.signal });
+    return this.#other("release", what, { ...receipt(what), signal: args.signal });
+  }
+
+  /**
+   * Keeps a slot of an activity whose limit is a log, given the decision of the check or of the last renewal. The answer
+   * has a new receipt, and the slot counts until `heldUntil`. If it does not count any more, the answer is not allowed,
+   * and its reason is "expired". In an outage it throws an OutageError. `slot` renews by itself.
+   */
+  renew(decision: Decision, options?: CallOptions): Promise<Decision>;
+  renew(activity: Activity<A>, args: ReleaseArgs): Promise<Decision>;
+  async renew(what: Decision | Activity<A>, args: CallOptions = {}): Promise<Decision> {
+    if (typeof what === "string" || !("allowed" in what)) return this.#other("renew", what, args as ReleaseArgs);
+    if (!counted(what)) throw new ValidationError("the decision has no receipt, so there is nothing to renew");
+    return this.#other("renew", what, { ...receipt(what), signal: args.signal });
+  }
+
+  /**
+   * Gives back what a check granted and the app did not use, once, with one release. It does nothing if nothing is left,
+   * and if the decision has no receipt. In an outage it throws an OutageError. Then it can be called again.
+   */
+  async settle(decision: Decision, used: number, options: CallOptions = {}): Promise<void> {
+    const left = (decision.granted ?? 0) - Math.max(0, used);
+    if (left <= 0 || !counted(decision) || this.#settled.has(decision)) return;
+    this.#settled.add(decision);
+    try {
+      await this.#other("release", decision, { ...receipt(decision), count: left, signal: options.signal });
+    } catch (error) {
+      this.#settled.delete(decision);
+      throw error;
+    }
+  }
+
+  /**
+   * Checks, and keeps what the check counted until the slot is released. The limit of the activity is a log, such as
+   * `log 3/10m`: at most three at once. Release the slot in any case, for example with `await using`, or use `withSlot`.
+   *
+   * Like `check`, it does not throw a refusal: look at `slot.allowed`. With `orThrow`, a refusal throws a LimitedError. If
+   * the limit is not a log, it throws a ValidationError. A `signal` cancels the check, but not the renewals.
+   */
+  async slot(activity: Activity<A>, { orThrow, ...args }: SlotArgs): Promise<Slot> {
+    const sent = performance.now();
+    const decision = await this.check(activity, args);
+    const guard = this.#settings.prefix + decision.guard;
+    if (!decision.allowed && orThrow) throw new LimitedError(decision, guard);
+    const held = decision.allowed && counted(decision);
+    if (held && decision.heldUntil === undefined) {
+      await this.giveBack(decision);
+      throw new ValidationError(`the limit of ${decision.activity} is not a log, so it has no slots`, { guard });
+    }
+    return new Slot(decision, held, sent, {
+      renew: (renewed, signal) => this.renew(renewed, { signal }),
+      release: (last) => this.release(last),
+      failed: (error) => this.#warnSometimes(own(error, `a renewal of ${guard} failed`, guard)),
+      stuck: (error) => this.#warn(own(error, `a release of ${guard} failed`, guard)),
+      loss: new GuardsError("the slot is lost", { guard }),
+    });
+  }
+
+  /**
+   * Takes a slot, calls `run` with it, and releases it when `run` ends. If the check is refused, it throws a LimitedError.
+   * See `slot`.
+   */
+  async withSlot<T>(activity: Activity<A>, args: CheckArgs, run: (slot: Slot) => T | Promise<T>): Promise<T> {
+    if (typeof run !== "function") throw new ValidationError("withSlot wants a function, and calls it with the slot");
+    const slot = await this.slot(activity, { ...args, orThrow: true });
+    try {
+      return await run(slot);
+    } finally {
+      await slot.release();
+    }
   }
 
   /**
@@ -94,9 +164,7 @@ export class Guards<out A extends Activities = {}> {
   async giveBack(decision: Decision): Promise<void> {
     if (!counted(decision)) return;
     const guard = this.#settings.prefix + decision.guard;
-    await this.release(decision).catch((error: unknown) => {
-      this.#warn(error instanceof GuardsError ? error : new GuardsError(`a release of ${guard} failed`, { guard, cause: error }));
-    });
+    await this.release(decision).catch((error: unknown) => this.#warn(own(error, `a release of ${guard} failed`, guard)));
   }
 
   /**
@@ -197,7 +265,7 @@ export class Guards<out A extends Activities = {}> {
     });
   }
 
-  #warnOfOutage(error: OutageError): void {
+  #warnSometimes(error: GuardsError): void {
     const now = performance.now();
     if (now - this.#lastWarning < warnEvery) return;
     this.#lastWarning = now;
@@ -214,6 +282,16 @@ export class Guards<out A extends Activities = {}> {
 /** Reports whether the decision has the receipt of something that can be given back. */
 function counted({ at, requestId, granted = 0 }: Decision): boolean {
   return at !== undefined && requestId !== undefined && granted > 0;
+}
+
+/** Returns an error of this package: the given one, or another with it as the cause. */
+function own(error: unknown, message: string, guard: string): GuardsError {
+  return error instanceof GuardsError ? error : new GuardsError(message, { guard, cause: error });
+}
+
+/** Returns the fields with which a request gives back or renews all that a check counted. */
+function receipt({ userId, at, requestId, granted }: Decision): UserArgs & Partial<ReleaseArgs> {
+  return { userId, at, requestId, count: granted };
 }
 
 function json(event: Event, name: string): string {

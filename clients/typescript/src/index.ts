@@ -7,6 +7,7 @@ export type {
   NamedFigures,
   Reason,
   ReleaseArgs,
+  SlotArgs,
   StatusArgs,
   UserArgs,
 } from "./decision.js";
@@ -14,4 +15,5 @@ export { AnswerError, ConfigurationError, GuardsError, LimitedError, OutageError
 export { Guards } from "./guards.js";
 export { rateLimitHeaders, refusal, type Refusal, tooMany } from "./http.js";
 export type { Options } from "./options.js";
+export type { Slot } from "./slot.js";
 export type { WaitOptions } from "./wait.js";

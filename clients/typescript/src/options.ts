@@ -31,8 +31,8 @@ export interface Options<A extends Activities = Activities> {
   /** The guards' DECISION_TIMEOUT, in milliseconds. Default: 1000. */
   decisionTimeout?: number | undefined;
   /**
-   * Called with the outage of a check that `onOutage` decided, at most once a second, and with the error of each
-   * release that `guarded` or a GuardsStore could not make. What it throws is ignored, and so is a promise that it
+   * Called with the outage of a check that `onOutage` decided and with the error of a renewal that failed, at most once a
+   * second, and with the error of each release that `guarded`, a slot or a GuardsStore could not make. What it throws is ignored, and so is a promise that it
    * returns. Default: writes the message to the console as a warning.
    */
   warn?: ((error: GuardsError) => unknown) | undefined;

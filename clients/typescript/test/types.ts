@@ -22,6 +22,12 @@ export async function types(guards: Guards<typeof activities>): Promise<string> 
   await guards.check("create_post", { userId: "u1", teir: "premium" });
   // @ts-expect-error A release needs a receipt.
   await guards.release("create_post", { userId: "u1" });
+  await guards.slot("create_post", { userId: "u1", orThrow: true });
+  await guards.withSlot(photo, user, (slot) => slot.signal.throwIfAborted());
+  // @ts-expect-error The activity is not in the list.
+  await guards.slot("create_pots", user);
+  // @ts-expect-error A renewal needs a receipt.
+  await guards.renew("create_post", { userId: "u1" });
   // @ts-expect-error The activity is not in the list.
   await guards.ready("create_post", "create_pots");
   // @ts-expect-error The value is not known.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"maps"
@@ -101,6 +102,7 @@ type driver struct {
 	out     *bufio.Scanner
 	log     *buffer
 	process *os.Process
+	killed  bool // by the test
 }
 
 // A result is what a driver prints for a command.
@@ -159,7 +161,7 @@ func (c client) start(t *testing.T, endpoint string, changes map[string]string) 
 	d.process = cmd.Process
 	t.Cleanup(func() {
 		_ = d.in.Close() // ends the driver
-		if err := cmd.Wait(); err != nil || t.Failed() {
+		if err := cmd.Wait(); (err != nil || t.Failed()) && !d.killed {
 			t.Logf("the driver ended with %v and wrote:\n%s", err, d.log)
 		}
 	})
@@ -193,24 +195,33 @@ func needResolver(t *testing.T) {
 }
 
 // do sends a command and returns its result.
-func (d *driver) do(t *testing.T, command map[string]any) (r result) {
+func (d *driver) do(t *testing.T, command map[string]any) result {
 	t.Helper()
+	r, err := d.ask(command)
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", command, err, d.log)
+	}
+	return r
+}
+
+// ask sends a command and returns its result. A driver that was killed gives none.
+func (d *driver) ask(command map[string]any) (r result, err error) {
 	line, err := json.Marshal(command)
 	if err != nil {
-		t.Fatal(err)
+		return r, err
 	}
 	if _, err := d.in.Write(append(line, '\n')); err != nil {
-		t.Fatalf("%s: %v\n%s", line, err, d.log)
+		return r, err
 	}
 	late := time.AfterFunc(5*time.Minute, func() { _ = d.process.Kill() })
 	defer late.Stop()
 	if !d.out.Scan() {
-		t.Fatalf("%s: the driver gives no result: %v\n%s", line, d.out.Err(), d.log)
+		return r, fmt.Errorf("the driver gives no result: %w", d.out.Err())
 	}
 	if err := json.Unmarshal(d.out.Bytes(), &r); err != nil {
-		t.Fatalf("%s: %v in %s", line, err, d.out.Text())
+		return r, fmt.Errorf("%w in %s", err, d.out.Text())
 	}
-	return r
+	return r, nil
 }
 
 // A buffer collects what a driver logs. The test may read it at the same time.

@@ -11,6 +11,10 @@
 //	    {"answer": {"allowed": true, "reason": "ok", ...}, "ms": 12}
 //	{"call": "guarded", "activity": {"guard": "x", "activity": "y"}, "args": {"userId": "u1"}, "save": "fail"}
 //	    {"error": {"class": "SaveError", "message": "..."}, "ms": 12}
+//	{"call": "slot", "activity": "export", "args": {"userId": "u1"}, "work": 500, "save": "fail"}
+//	    {"answer": {"allowed": true, ..., "lost": false, "began": 1700000000000, "ended": 1700000000500}, "ms": 510}
+//	{"call": "settle", "activity": "complete", "args": {"userId": "u1", "count": 40}, "used": 14}
+//	    {"answer": {"allowed": true, ...}, "ms": 12}
 //	{"together": [{"call": ...}, {"after": 200, "call": ...}]}
 //	    {"results": [{"answer": ...}, {"error": ...}]}
 //

@@ -102,6 +102,9 @@ func (y *system) first(s int) int {
 // the request that it refers to was told.
 func (y *system) call(s int, p policy.Policy, of kept) ratelimit.Request {
 	r := ratelimit.Request{UserID: "u", Activity: "act", Policy: p, Count: 1, ID: name(y.first(s)), Alone: true}
+	if y.policies[0].Named() { // every other request is of another activity of a group
+		r.Group, r.Activity = "act", fmt.Sprint("activity", y.first(s)%2)
+	}
 	mine := y.requests[s]
 	switch mine.verb {
 	case check:

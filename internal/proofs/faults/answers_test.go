@@ -21,6 +21,15 @@ func (l *ledger) answer(c *call, d ratelimit.Decision, unsure bool) {
 		}
 	case release:
 		l.giveBack(c)
+	case renew:
+		e, known := l.counted[c.id]
+		serves := known && e.has(c.at) && e.n >= c.n
+		if serves != (d.Reason == ratelimit.OK) || serves != (d.At != 0) || !serves && d.Reason != ratelimit.Expired {
+			l.report(phantom, "a renewal is told %s with the receipt %d, and it is counted: %v", d.Reason, d.At, serves)
+		}
+		if serves {
+			l.renewed(c)
+		}
 	case reset:
 		l.reset(c)
 	default:

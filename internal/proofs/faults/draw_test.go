@@ -18,9 +18,15 @@ func (w *world) draw() call {
 			r.id, r.at = "unknown", w.now
 		}
 		c.op, c.id, c.n, c.at = release, r.id, max(1, r.n-w.random.Int64N(2)), r.at
+	case what < 10 && len(w.receipts) > 0 && w.renews(c.instance):
+		r := w.receipts[max(0, len(w.receipts)-1-w.random.IntN(3))]
+		c.op, c.id, c.n, c.at = renew, r.id, r.n, r.at
+		if r.at == 0 {
+			c.id, c.at = "unknown", w.now
+		}
 	case what == 5 && !queue:
 		c.op, c.id = reset, "reset"
-	case what < 8:
+	case what < 8 || what == 10:
 		c.op, c.id = status, "status"
 	case what < 12 && len(w.receipts) > 0: // a repeat, perhaps of a check that was given back
 		r := w.receipts[len(w.receipts)-1]
@@ -36,10 +42,20 @@ func (w *world) draw() call {
 	return c
 }
 
+// renews reports whether slots are renewed: of a log alone, because a release after a
+// renewal leaves other limits as they are. An instance that times its attempts can lose
+// any answer, and then nobody knows which receipts serve.
+func (w *world) renews(instance int) bool {
+	return len(w.limits) == 1 && w.policy.HeldUntil(0) != 0 && w.limiters[instance].Timeout == 0
+}
+
 func (w *world) send(ctx context.Context, c call) (ratelimit.Decision, error) {
 	r := ratelimit.Request{
 		UserID: w.user, Activity: "act", Policy: w.policy, Count: c.n, Partial: c.partial, Fresh: c.partial,
 		ID: c.id, At: c.at, Alone: w.random.IntN(2) == 0,
+	}
+	if w.group { // the request's id tells which of two activities it is of
+		r.Group, r.Activity = "act", []string{"post", "comment"}[len(c.id)%2]
 	}
 	l := w.limiters[c.instance]
 	switch c.op {
@@ -49,6 +65,8 @@ func (w *world) send(ctx context.Context, c call) (ratelimit.Decision, error) {
 		return l.Decide(ctx, ratelimit.Status, r)
 	case release:
 		return l.Decide(ctx, ratelimit.Release, r)
+	case renew:
+		return l.Decide(ctx, ratelimit.Renew, r)
 	default:
 		return l.Decide(ctx, ratelimit.Reset, r)
 	}

@@ -20,10 +20,11 @@ import (
 )
 
 // policies returns policies whose windows outlast every test: each kind, each pair of kinds, all kinds at once, and some
-// whose state or ids are kept in another way.
+// whose state or ids are kept in another way. Half of the worlds with named limits have two activities of a group.
 func policies() []string {
 	return append(policytest.Combined("4/100d", "5/50d"),
-		"101/100d", "log 60/100d", "sliding 120/100d", "reservoir 2/10d ahead 30d", "bucket 1/5d", "a: reservoir 2/10d ahead 50d, b: 5/100d")
+		"101/100d", "log 60/100d", "sliding 120/100d", "reservoir 2/10d ahead 30d", "bucket 1/5d", "a: reservoir 2/10d ahead 50d, b: 5/100d",
+		"w: 4/100d", "w: log 9/100d cost 2", "a: 9/100d cost 2, w: bucket 5/50d", "log 3/100d")
 }
 
 func TestNoFaultMakesAnAnswerAndTheTableDisagree(t *testing.T) {
@@ -131,6 +132,11 @@ func (s *tally) save(t *testing.T) {
 	for _, fault := range append(dynamotest.Faults(), dynamotest.UnprocessedStatements) {
 		if s.faults[fault] == 0 {
 			t.Errorf("the fault %q never occurred", fault)
+		}
+	}
+	for _, op := range []verb{check, status, release, renew, reset} {
+		if s.calls[op] == 0 {
+			t.Errorf("there is no %s", op)
 		}
 	}
 	calls := 0

@@ -53,8 +53,15 @@ type limit struct {
 	window int64 // milliseconds
 }
 
-// An entry is a check that is counted. At is its receipt; 0: nobody has one.
-type entry struct{ n, at, place int64 }
+// An entry is a check that is counted. At is its receipt; 0: nobody has one. Once it is
+// renewed, earlier receipts of its id serve as well.
+type entry struct {
+	n, at, place int64
+	renewed      bool
+}
+
+// has reports whether a receipt serves for e.
+func (e entry) has(at int64) bool { return e.at == at || e.renewed }
 
 // stored is what the item shows.
 type stored struct {
@@ -152,7 +159,7 @@ func (l *ledger) count(c *call, e entry) {
 func (l *ledger) giveBack(c *call) {
 	e, known := l.counted[c.id]
 	receipt := fmt.Sprint(c.id, " ", c.at)
-	if !known || e.at != c.at || l.given[receipt] || len(l.limits) == 1 && l.limits[0].places {
+	if !known || !e.has(c.at) || l.given[receipt] || len(l.limits) == 1 && l.limits[0].places {
 		return
 	}
 	delete(l.counted, c.id)
@@ -161,6 +168,12 @@ func (l *ledger) giveBack(c *call) {
 	}
 	l.given[receipt] = true // the item drops one id and keeps another
 	l.freed[c.instance] = l.now
+}
+
+func (l *ledger) renewed(c *call) {
+	e := l.counted[c.id]
+	e.renewed = true
+	l.counted[c.id] = e
 }
 
 func (l *ledger) reset(c *call) {

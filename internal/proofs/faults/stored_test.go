@@ -82,7 +82,7 @@ func look(ctx context.Context, table *dynamodb.Client, name, user string, p poli
 		}
 	}
 	for _, r := range p.Rates() {
-		s.counts = append(s.counts, readers[r.Kind](r, numbersOf(item, r.Name), now))
+		s.counts = append(s.counts, readers[r.Kind](r, numbersOf(item, r.Name), now)/max(1, r.Cost))
 	}
 	return s, nil
 }

@@ -51,6 +51,7 @@ type world struct {
 	ledger
 
 	policy   policy.Policy
+	group    bool // two activities count in the item
 	user     string
 	random   *rand.Rand
 	limiters [instances]*ratelimit.Limiter
@@ -67,6 +68,7 @@ const (
 	check   verb = "check"
 	status  verb = "status"
 	release verb = "release"
+	renew   verb = "renew"
 	reset   verb = "reset"
 )
 
@@ -77,7 +79,7 @@ type call struct {
 	id       string
 	n        int64
 	partial  bool
-	at       int64 // release: the receipt
+	at       int64 // release, renew: the receipt
 	timed    bool  // the instance times its attempts, so a slow machine can lose any answer
 }
 
@@ -86,6 +88,7 @@ func (r *rig) world(text, user string, seed uint64) *world {
 		rig: r, policy: policy.Must(text), user: user, random: rand.New(rand.NewPCG(seed, 5)),
 		faults: map[dynamotest.Fault]int{}, calls: map[verb]int{},
 	}
+	w.group = w.policy.Named() && w.random.IntN(2) == 0
 	w.ledger = newLedger(w.policy, noon+w.random.Int64N(1_000_000))
 	for i := range w.limiters {
 		w.cold(i)
@@ -97,7 +100,7 @@ func (r *rig) world(text, user string, seed uint64) *world {
 func newLedger(p policy.Policy, now int64) ledger {
 	l := ledger{now: now, counted: map[string]entry{}, given: map[string]bool{}, freed: map[int]int64{}, alone: map[int]map[string]int64{}, found: map[word][]string{}}
 	for _, r := range p.Rates() {
-		m := limit{most: r.Limit, each: r.Limit, window: r.Window.Milliseconds()}
+		m := limit{most: r.Actions(), each: r.Actions(), window: r.Window.Milliseconds()}
 		switch r.Kind {
 		case "bucket":
 			m.most = r.Burst
@@ -152,6 +155,9 @@ func (w *world) step(ctx context.Context, c call, faults []dynamotest.Fault, att
 	w.attempts(c, sent, attempts, err != nil || d.Outage != nil)
 	if err != nil || d.Outage != nil {
 		w.withoutTable(&c, d)
+		if e, known := w.counted[c.id]; c.op == renew && applied && known && c.at == e.at {
+			w.renewed(&c)
+		}
 		if applied {
 			w.resolve(&c, after)
 		}

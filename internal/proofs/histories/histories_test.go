@@ -24,7 +24,8 @@ import (
 
 // systems returns the policies to test: each kind, each pair of kinds, all kinds
 // at once, and some whose state or ids are kept in another way. Several policies
-// are tiers that share a count.
+// are tiers that share a count. Half of the histories of limits with names are of two
+// activities of a group.
 func systems() (all [][]string) {
 	for _, text := range policytest.Combined("3/9s", "4/18s") {
 		all = append(all, []string{text})
@@ -34,6 +35,7 @@ func systems() (all [][]string) {
 		[]string{"sliding 3/9s", "sliding 5/9s"}, []string{"bucket 3/9s", "bucket 3/9s burst 5"},
 		[]string{"reservoir 2/9s ahead 30s"}, []string{"reservoir 2/9s ahead 20s", "reservoir 2/9s ahead 1m"},
 		[]string{"log 60/9s"}, []string{"sliding 120/9s"},
+		[]string{"a: 3/9s, w: log 4/18s", "a: 5/9s, w: log 3/18s"}, // a group
 	)
 }
 

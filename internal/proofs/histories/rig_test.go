@@ -136,6 +136,9 @@ func (in *instance) send(ctx context.Context, h *history, c *call) (ratelimit.De
 		UserID: h.user, Activity: "act", Policy: h.system[c.tier].Policy, Count: c.n, Partial: c.partial,
 		ID: c.id, Fresh: c.partial, At: c.at, Alone: c.now%3 == 0,
 	}
+	if h.system[0].Named() && h.seed%2 == 0 { // two activities of a group; the id tells of which one the request is
+		r.Group, r.Activity = "act", []string{"post", "comment"}[len(c.id)%2]
+	}
 	switch c.op {
 	case check:
 		return in.limiter.Check(ctx, r)

@@ -118,6 +118,9 @@ func (in *instance) decide(t testing.TB, u user) {
 	r := ratelimit.Request{
 		UserID: u.name, Activity: "act", Policy: u.policy, Count: 1, ID: fmt.Sprintf("%p %d", in, in.asked), Fresh: true, Alone: true,
 	}
+	if u.policy.Named() { // two activities of a group
+		r.Group, r.Activity = "act", fmt.Sprint("activity", in.asked%2)
+	}
 	in.mu.Unlock()
 	start := time.Now()
 	d, err := in.Check(t.Context(), r)

@@ -142,6 +142,8 @@ func (s *sim) answered(o *op, r ratelimit.Request, tier string, d ratelimit.Deci
 			r.ID += "'"
 		}
 		s.at(s.now+d.Wait.Milliseconds()-early, func() { s.ask(in, r, tier) })
+	case d.At != 0 && !o.terms.Queues() && o.terms.HeldUntil(0) != 0 && s.chance(3):
+		s.keep(in, r, tier, d)
 	case d.At != 0 && !o.terms.Queues() && s.chance(3):
 		s.giveBack(in, r, tier, d)
 	}

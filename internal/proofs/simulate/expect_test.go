@@ -28,7 +28,7 @@ type landing struct {
 func (l *ledger) read(a *landing, k ratelimit.Key) {
 	u := l.user(k.UserID)
 	now := a.op.now
-	if a.op.kind == release {
+	if a.op.kind.byReceipt() {
 		now = a.op.releasedAt()
 	}
 	l.expect(u, a, k, now)
@@ -39,6 +39,10 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 	o := a.op
 	a.snapshot, a.order = u.clone(), l.sim.stats.writes
 	a.figures = u.figures(o.terms, now)
+	if r := u.records[counter{o.request.ID, k.Window}]; o.kind == renew || o.kind == release && r != nil && r.renewed {
+		a.must = u.mustRenew(r, o, now)
+		return
+	}
 	if o.kind == release {
 		r := u.records[counter{o.request.ID, k.Window}]
 		a.must = r != nil && !r.over && r.at == o.request.At && r.n >= o.request.Count && !u.given[receipt(o.request.ID, r.at)] &&

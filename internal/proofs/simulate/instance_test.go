@@ -106,7 +106,7 @@ func (in *instance) send(v verb, r ratelimit.Request, tier string, leaves int64,
 	s.stats.decisions[v]++
 	t := in.terms(tier)
 	r.Policy = t.Policy
-	if v != release && !r.Partial {
+	if !v.byReceipt() && !r.Partial {
 		r.Count = min(r.Count, t.most)
 	}
 	o := &op{in: in, request: r, terms: t, kind: v, id: r.ID, leaves: leaves, began: s.now, now: in.millis()}
@@ -141,6 +141,8 @@ func (o *op) decide() (ratelimit.Decision, error) {
 		return l.Decide(o.ctx, ratelimit.Status, o.request)
 	case release:
 		return l.Decide(o.ctx, ratelimit.Release, o.request)
+	case renew:
+		return l.Decide(o.ctx, ratelimit.Renew, o.request)
 	case reset:
 		return l.Decide(o.ctx, ratelimit.Reset, o.request)
 	default:

@@ -25,7 +25,7 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 	switch {
 	case err != nil:
 		s.stats.errors++
-		if o.request.Alone && o.kind != release && o.kind != reset {
+		if o.request.Alone && !o.kind.byReceipt() && o.kind != reset {
 			s.fail("%s: %v, want a decision from memory", o.name, err)
 		}
 		return
@@ -55,6 +55,8 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 		}
 		l.judgeFigures(o, d, a.figures, [2]int64{})
 		return
+	case renew:
+		l.judgeRenew(o, d)
 	case status:
 		l.judgeStatus(o, d)
 	default:

@@ -44,6 +44,9 @@ type record struct {
 	over  bool  // it was given back or reset
 	again bool  // an earlier count of the request was given back, or forgotten
 	order int   // the number of the write that counted it
+
+	renewed bool    // its slots were moved to at
+	older   []int64 // their receipts before
 }
 
 func (l *ledger) user(id string) *user {
@@ -77,9 +80,12 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 		u.changed = l.sim.now
 		l.sim.stats.writes++
 		l.sim.mix(w.Now, int64(len(a.op.id)))
-		if a.op.kind == release {
+		switch a.op.kind {
+		case release:
 			l.gaveBack(u, a, w, before)
-		} else {
+		case renew:
+			l.renewed(u, a, w, before)
+		default:
 			l.counted(u, a, w, before)
 		}
 		if !u.same(a.item.State) {
@@ -162,7 +168,7 @@ func (u *user) whole(o *op, window int64) bool {
 func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
 	s, o := l.sim, a.op
 	r := u.records[counter{o.request.ID, w.Key.Window}]
-	at, n := o.request.At, o.request.Count
+	at, n := r.receipt(o.request.At), o.request.Count
 	own := r != nil && !r.over && r.at == at && r.n >= n
 	older := r != nil && !r.over && u.old[receipt(o.request.ID, at)]
 	_, keeps := u.models[0].(*logModel)
@@ -179,8 +185,12 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 	case own && late && !r.whole && !keeps:
 		s.wrong("%s gives back %d of %d, %d ms later", o.name, n, at, w.Now-at)
 	}
-	u.back(o.terms, w.Now, at, n, before.State, a.item.State)
-	if keeps && late && r != nil && r.at != at && !r.over {
+	if own && r.renewed { // the other limits counted them at another time
+		u.slots().back(w.Now, at, n)
+	} else {
+		u.back(o.terms, w.Now, at, n, before.State, a.item.State)
+	}
+	if keeps && late && r != nil && r.at != at && !r.over && w.Drop.Set != "" {
 		s.stats.oldReceipts++ // the id is new again, so the log no longer knows its later count by it
 		r.over = true
 	}

@@ -18,6 +18,7 @@ type stats struct {
 	attempts   int
 	faults     [faults]int
 	writes     int
+	renewed    int // of these, renewals
 	errors     int // decisions that ended with an error, because they were not to be decided from memory
 	alone      int
 	repeated   int // refusals from memory
@@ -55,6 +56,7 @@ func (s *stats) add(o stats) {
 	s.seeds += o.seeds
 	s.attempts += o.attempts
 	s.writes += o.writes
+	s.renewed += o.renewed
 	s.errors += o.errors
 	s.alone += o.alone
 	s.repeated += o.repeated
@@ -78,15 +80,15 @@ func (s *stats) add(o stats) {
 func (s *stats) complete(t *testing.T) {
 	t.Helper()
 	seen := map[string]int{
-		"run with clocks far apart": s.far, "performed write": s.writes, "decision from memory": s.alone,
+		"run with clocks far apart": s.far, "performed write": s.writes, "performed renewal": s.renewed, "decision from memory": s.alone,
 		"refusal from memory": s.repeated, "wait that a copy of the state was asked about": s.waits, "caller who gives up": s.left,
 		"change of live limits": s.edits, "deploy": s.deploys, "clock that steps": s.steps, "item that cleanup deletes": int(s.swept),
 		"run before 2020": s.old, "limit that is refused": s.misfits, "release that is refused": s.oddCounts, "decision about an unreadable item": s.unreadable,
 	}
-	for _, v := range []verb{check, status, release, reset} {
+	for _, v := range []verb{check, status, release, renew, reset} {
 		seen[string(v)] = s.decisions[v]
 	}
-	for _, r := range []ratelimit.Reason{ratelimit.OK, ratelimit.Limited, ratelimit.Delayed, ratelimit.Duplicate, ratelimit.Unavailable} {
+	for _, r := range []ratelimit.Reason{ratelimit.OK, ratelimit.Limited, ratelimit.Delayed, ratelimit.Duplicate, ratelimit.Expired, ratelimit.Unavailable} {
 		seen["answer "+string(r)] = s.reasons[r]
 	}
 	for f, name := range faultNames {
@@ -122,6 +124,7 @@ func (s *stats) figures(subjects int) (list []findings.Figure) {
 		}
 	}
 	add("writes that the store performed", s.writes)
+	add("of these, renewals", s.renewed)
 	for _, r := range slices.Sorted(maps.Keys(s.reasons)) {
 		add("answers "+string(r), s.reasons[r])
 	}

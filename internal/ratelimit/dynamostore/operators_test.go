@@ -71,6 +71,12 @@ func TestLawSmall(t *testing.T) {
 			}
 		}
 		at := rapid.SampledFrom([]int64{w.Now, p.Read(w.Now, 0, s).At, w.Latest}).Draw(t, "at")
+		if u, ok := p.Renew(w.Now, at, n, s); ok {
+			for _, write := range undos(p, w.Now, u) {
+				write.Renewed = true
+				small(t, write)
+			}
+		}
 		if u, ok := p.Undo(w.Now, at, n, s); ok {
 			for _, write := range undos(p, w.Now, u) {
 				small(t, write)
@@ -84,7 +90,7 @@ func take(p policy.Policy, now int64, u policy.Update) ratelimit.Write {
 	window, expires := p.Item(now)
 	return ratelimit.Write{
 		Key: ratelimit.Key{UserID: "u1", Activity: "act", Window: window}, ID: ratelimit.NewID("r1"),
-		Note: u.ReadyAt, Whole: window != 0 && p.Most() <= 100, Update: u, Now: now, Expires: expires,
+		Note: u.ReadyAt, Whole: window != 0 && p.Most() <= 100, Renewed: p.HeldUntil(0) != 0, Update: u, Now: now, Expires: expires,
 	}
 }
 

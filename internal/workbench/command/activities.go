@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 // find returns the activity with this name, and the guard that decides it.
@@ -18,12 +20,81 @@ func (c session) find(name string) (limits.Guard, limits.Activity, error) {
 	if ok {
 		return g, a, nil
 	}
+	if in := countedIn(c.guards, name); len(in) > 0 {
+		return g, a, input.Invalid("activity", input.Show(name), "an activity of this group: "+strings.Join(namesOf(in), ", "))
+	}
 	all := c.guards.Activities()
 	if meant, ok := nearest(name, all); ok {
 		problem := fmt.Sprintf("is %s, did you mean %q?", input.Show(name), meant)
 		return g, a, hint{&input.ValidationError{Field: "activity", Problem: problem}, "see guards limits"}
 	}
 	return g, a, input.Invalid("activity", input.Show(name), "one of "+strings.Join(all, ", "))
+}
+
+// findInGroup returns the activities of a group that have the limit with this name.
+// Without such a group or limit, its error suggests a name.
+func (c session) findInGroup(group, name string) (all []limits.Activity, err error) {
+	var groups, names []string
+	for _, a := range c.guards.Grouped() {
+		groups = append(groups, a.Group)
+		if a.Group != group {
+			continue
+		}
+		for _, r := range a.Limit.Rates() {
+			names = append(names, r.Name)
+		}
+		if a.Limit.Part(name) != "" {
+			all = append(all, a)
+		}
+	}
+	err = cmp.Or(unknown("--group", group, groups, "group"), unknown("limit", name, names, "limit of the group "+group))
+	if err != nil {
+		err = hint{err, "see guards limits"}
+	}
+	return all, err
+}
+
+// itemOf returns the name under which items count an activity: that of its group, or
+// else its own.
+func itemOf(a limits.Activity) string { return cmp.Or(a.Group, a.Name) }
+
+// keyOf returns the key of the item in which a user's actions count at now, in Unix
+// milliseconds.
+func keyOf(user string, a limits.Activity, now int64) ratelimit.Key {
+	window, _ := a.Limit.Item(now)
+	return ratelimit.Key{UserID: user, Activity: itemOf(a), Window: window}
+}
+
+// countedIn returns the activities that items with this name count: all of a group, or
+// one. It returns none if the code has no such activity or group.
+func countedIn(guards limits.Guards, item string) (all []limits.Activity) {
+	for _, g := range guards {
+		for _, a := range g.Activities {
+			if itemOf(a) == item {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
+}
+
+// namesOf returns the names of activities.
+func namesOf(all []limits.Activity) (names []string) {
+	for _, a := range all {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+// groupOf names a group and its activities for people.
+func groupOf(all []limits.Activity) string {
+	return fmt.Sprintf("the group %s (%s)", all[0].Group, strings.Join(namesOf(all), ", "))
+}
+
+// queues reports whether one of the activities gives places in later windows. Jobs
+// wait for these, so the item can't be cleared.
+func queues(all []limits.Activity) bool {
+	return slices.ContainsFunc(all, func(a limits.Activity) bool { return a.Limit.Queues() })
 }
 
 // inCode returns an activity's limit for callers of a tier, in its text form.
@@ -34,17 +105,24 @@ func inCode(a limits.Activity, tier string) string {
 	return a.For(tier).String()
 }
 
-// parseActivity reads the limit and the tiers of a new activity.
-func parseActivity(name, limit string, tiers map[string]string) (a limits.Activity, err error) {
-	a.Name = name
+// optionFlags are the options of a new activity.
+type optionFlags struct {
+	Tier  map[string]string `mapsep:"none" placeholder:"NAME=LIMIT" help:"The limit of a plan (a tier), such as premium=20/1m. Can be repeated."`
+	Group string            `placeholder:"NAME" help:"Count together with the other activities of this group, also of other guards. Each limit has a name, such as writes: 100/1h."`
+	Hold  bool              `help:"Keep the receipt of a check for 15 minutes, so that an app can reserve and settle. At most 500 actions a minute."`
+}
+
+// activity reads the limit and the options of a new activity.
+func (f optionFlags) activity(name, limit string) (a limits.Activity, err error) {
+	a.Name, a.Group, a.Hold = name, f.Group, f.Hold
 	if a.Limit, err = policy.Parse(limit); err != nil {
 		return a, err
 	}
-	for _, tier := range slices.Sorted(maps.Keys(tiers)) {
+	for _, tier := range slices.Sorted(maps.Keys(f.Tier)) {
 		if a.Tiers == nil {
 			a.Tiers = limits.Tiers{}
 		}
-		if a.Tiers[tier], err = policy.Parse(tiers[tier]); err != nil {
+		if a.Tiers[tier], err = policy.Parse(f.Tier[tier]); err != nil {
 			return a, fmt.Errorf("tier %s: %w", tier, err)
 		}
 	}

@@ -32,6 +32,7 @@ type commands struct {
 	Stats   statsCommand   `cmd:"" help:"Count the users and items in the table, by activity."`
 	Top     topCommand     `cmd:"" help:"Show the users at or near a limit."`
 	Reset   resetCommand   `cmd:"" help:"Clear one activity of a user in the current window."`
+	Release releaseCommand `cmd:"" help:"Free a slot of a log whose holder is gone."`
 	Erase   eraseCommand   `cmd:"" help:"Delete everything about a user."`
 	Cleanup cleanupCommand `cmd:"" help:"Delete what has expired, as the function cleanup does."`
 	Replay  replayCommand  `cmd:"" help:"Show what a limit would have done to recorded traffic, as figures or as a picture."`

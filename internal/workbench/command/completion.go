@@ -155,6 +155,12 @@ func (p *place) candidates(typed string) (all [][2]string) {
 // values returns the known values of a flag or an argument.
 func (p *place) values(v *kong.Value, prefix string) (all [][2]string) {
 	add := func(value, help string) { all = append(all, [2]string{prefix + value, help}) }
+	if v.Name == "group" || v.Name == "activity" && p.givenGroup() {
+		for _, name := range groupNames(p.guards, v.Name == "group") {
+			add(name, "")
+		}
+		return all
+	}
 	for _, g := range p.guards {
 		for _, a := range g.Activities {
 			if v.Name == "activity" {
@@ -171,4 +177,25 @@ func (p *place) values(v *kong.Value, prefix string) (all [][2]string) {
 		}
 	}
 	return all
+}
+
+// givenGroup reports whether the argument of limits set or unset is the name of a limit,
+// because --group comes before it.
+func (p *place) givenGroup() bool {
+	return p.node.Parent != nil && p.node.Parent.Name == "limits" &&
+		slices.ContainsFunc(p.given, func(f *kong.Flag) bool { return f.Name == "group" })
+}
+
+// groupNames returns the names of the groups, or those of their limits.
+func groupNames(guards limits.Guards, groups bool) (names []string) {
+	for _, a := range guards.Grouped() {
+		if groups {
+			names = append(names, a.Group)
+			continue
+		}
+		for _, r := range a.Limit.Rates() {
+			names = append(names, r.Name)
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(names)))
 }

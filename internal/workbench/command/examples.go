@@ -33,9 +33,12 @@ func fillExamples(node *kong.Node, names map[string]string) {
 }
 
 // examples returns what stands for each word in a help text: the first activity that
-// is counted, its {guard}, and twice its {limit}; and the first {tiered} activity.
+// is counted, its {guard}, and twice its {limit}; the first {tiered} activity; the first one that
+// has {slotted} actions, those of a log; and the first {group} with twice a {namedlimit}.
 func examples(guards limits.Guards) map[string]string {
-	names := map[string]string{"{activity}": "", "{guard}": "", "{limit}": "", "{tiered}": "", "{tier}": "", "{tierlimit}": ""}
+	names := map[string]string{
+		"{activity}": "", "{guard}": "", "{limit}": "", "{tiered}": "", "{tier}": "", "{tierlimit}": "", "{slotted}": "",
+	}
 	for _, g := range guards {
 		for _, a := range g.Activities {
 			if a.Unlimited || a.Limit.IsZero() {
@@ -49,7 +52,26 @@ func examples(guards limits.Guards) map[string]string {
 			}
 		}
 	}
+	for _, name := range guards.Activities() {
+		if _, a, _ := guards.Activity(name); names["{slotted}"] == "" && a.Limit.HeldUntil(0) != 0 {
+			names["{slotted}"] = name
+		}
+	}
+	names["{group}"], names["{named}"], names["{namedlimit}"] = groupExample(guards)
 	return names
+}
+
+// groupExample returns the first group that has a limit without a cost, the name of that
+// limit, and twice the limit.
+func groupExample(guards limits.Guards) (group, name, limit string) {
+	for _, a := range guards.Grouped() {
+		for i, r := range a.Limit.Rates() {
+			if r.Cost == 0 {
+				return a.Group, r.Name, twice(a.Limit.Each()[i])
+			}
+		}
+	}
+	return "", "", ""
 }
 
 // twice returns the text of a limit with twice the number, as a shell wants it.

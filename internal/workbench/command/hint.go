@@ -104,6 +104,14 @@ func (f *tableFlags) flags() (given string) {
 // that suggests a name, and advice that mentions --force. Kind describes
 // the names, such as "tier of create_post".
 func known(flag, name string, names []string, kind string) error {
+	if err := unknown(flag, name, names, kind); err != nil {
+		return hint{err, "give --force to use it anyway"}
+	}
+	return nil
+}
+
+// unknown is known for names that --force can't override: it gives no advice.
+func unknown(field, name string, names []string, kind string) error {
 	if slices.Contains(names, name) {
 		return nil
 	}
@@ -115,7 +123,7 @@ func known(flag, name string, names []string, kind string) error {
 			problem = fmt.Sprintf("is %s, did you mean %q?", input.Show(name), meant)
 		}
 	}
-	return hint{&input.ValidationError{Field: flag, Problem: problem}, "give --force to use it anyway"}
+	return &input.ValidationError{Field: field, Problem: problem}
 }
 
 // nearest returns the name that a misspelled one most likely means. It returns

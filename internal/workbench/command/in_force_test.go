@@ -31,15 +31,21 @@ func (d document) Settings(context.Context, bool) ([]byte, int64, error) { retur
 // anySettings draws live limits of activities and tiers, modes and grants. Some
 // can't be applied, because their window is not the code's, and some have ended.
 func anySettings(t *rapid.T) (s live.Settings) {
-	activity := rapid.SampledFrom(inForceActivities)
+	activity := rapid.SampledFrom(append([]string{"book.notes"}, inForceActivities...))
 	tier := rapid.SampledFrom([]string{"", "", "premium", "gold", "burst"})
 	for range rapid.IntRange(0, 4).Draw(t, "changes") {
 		a := activity.Draw(t, "activity")
 		limit := rapid.SampledFrom(map[string][]string{
 			"create_post":  {"5/1m", "25/1m", "10/1m", "20/1h"},
 			"send_message": {"bucket 1/3s", "bucket 2/6s burst 4 keep 2h", "bucket 1/9s", "9/1m"},
+			"add_note":     {"notes: 5/1m", "notes: 25/1m", "notes: 20/1h", "9/1m"},
+			"book.notes":   {"6/1m", "26/1m", "16/1m", "20/1h"},
 		}[a]).Draw(t, "limit")
-		s = s.Set(a, tier.Draw(t, "tier"), limit, rapid.SampledFrom([]string{"", "", "", "enforce", "shadow", "off"}).Draw(t, "mode"))
+		mode := rapid.SampledFrom([]string{"", "", "", "enforce", "shadow", "off"}).Draw(t, "mode")
+		if a == "book.notes" { // a group has no mode
+			mode = ""
+		}
+		s = s.Set(a, tier.Draw(t, "tier"), limit, mode)
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "grants") {
 		g := live.Grant{UserID: rapid.SampledFrom(inForceUsers).Draw(t, "granted to"), Reason: "r"}
@@ -53,8 +59,12 @@ func anySettings(t *rapid.T) (s live.Settings) {
 }
 
 var (
-	inForceActivities = []string{"create_post", "send_message"}
+	inForceActivities = []string{"create_post", "send_message", "add_note"}
 	inForceUsers      = []string{"u1", "u2"}
+	inForceGuards     = append(limits.Guards{{Name: "notes-guard", Message: "m", Activities: []limits.Activity{
+		{Name: "add_note", Limit: policy.Must("notes: 10/1m"), Tiers: limits.Tiers{"premium": policy.Must("notes: 20/1m")}, Group: "book"},
+		{Name: "edit_note", Limit: policy.Must("notes: 30/1m"), Group: "book"},
+	}}}, app.All...)
 )
 
 // A decided is what a guard does with a user, or what a command makes a reader
@@ -69,8 +79,8 @@ type decided struct {
 // decides asks a guard with the settings: first for its limit, then for more
 // than that.
 func decides(t *rapid.T, content []byte, r guard.Request, at time.Time) decided {
-	g, _, _ := limits.Guards(app.All).Activity(r.Activity)
-	f := &live.Follower{Table: document{content: content}, Guards: app.All}
+	g, _, _ := inForceGuards.Activity(r.Activity)
+	f := &live.Follower{Table: document{content: content}, Guards: inForceGuards}
 	if err := f.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -126,8 +136,8 @@ func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
 			UserID: rapid.SampledFrom(inForceUsers).Draw(t, "user"), Activity: rapid.SampledFrom(inForceActivities).Draw(t, "activity"),
 			Tier: rapid.SampledFrom([]string{"", "premium", "gold", "burst"}).Draw(t, "tier"),
 		}
-		v := session{guards: app.All, now: func() time.Time { return at }}.viewOf(s)
-		_, code, _ := limits.Guards(app.All).Activity(r.Activity)
+		v := session{guards: inForceGuards, now: func() time.Time { return at }}.viewOf(s)
+		_, code, _ := inForceGuards.Activity(r.Activity)
 		want, shown := decides(t, content, r, at), map[string]decided{}
 
 		one := standings(limits.Guards{{Activities: []limits.Activity{code}}}, r.UserID, r.Tier, nil, v.limits, at)[0]
@@ -137,11 +147,11 @@ func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
 			t.Fatalf("status shows the limits %d and %s", one.Limit, ruling)
 		}
 		var note strings.Builder
-		f := &live.Follower{Table: document{content: content}, Guards: app.All}
+		f := &live.Follower{Table: document{content: content}, Guards: inForceGuards}
 		if err := f.Read(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		g, _, _ := limits.Guards(app.All).Activity(r.Activity)
+		g, _, _ := inForceGuards.Activity(r.Activity)
 		check := checkCommand{Activity: r.Activity, User: r.UserID, Tier: r.Tier}
 		check.explainLive(session{err: &note, now: func() time.Time { return at }}, &guard.Handler{Guard: g, Live: f})
 		if got := note.String(); (got != "") != (one.Live != nil) || !strings.Contains(got, one.Live.String()) {
@@ -188,11 +198,21 @@ func differing(list []difference, code limits.Activity) (a limits.Activity, mode
 	if a.Tiers == nil {
 		a.Tiers = limits.Tiers{}
 	}
+	for _, d := range list { // of its group
+		if d.Activity != code.Group+".notes" || policy.Share(code.Limit, policy.Must("notes: "+d.Live)) != nil {
+			continue
+		}
+		if _, ok := code.Tiers[d.Tier]; ok {
+			a.Tiers[d.Tier] = policy.Must("notes: " + d.Live)
+		} else if d.Tier == "" {
+			a.Limit = policy.Must("notes: " + d.Live)
+		}
+	}
 	for _, d := range list {
-		p := policy.Must(d.Live)
 		if d.Activity != code.Name {
 			continue
 		}
+		p := policy.Must(d.Live)
 		if d.Tier == "" {
 			mode = d.Mode
 		}
@@ -201,6 +221,12 @@ func differing(list []difference, code limits.Activity) (a limits.Activity, mode
 			a.Limit = p
 		case fits:
 			a.Tiers[d.Tier] = p
+		case d.Tier == "": // its own limit wins over that of its group, and does not apply
+			a.Limit = code.Limit
+		default:
+			if _, ok := code.Tiers[d.Tier]; ok {
+				a.Tiers[d.Tier] = code.For(d.Tier)
+			}
 		}
 	}
 	return a, mode
@@ -231,23 +257,25 @@ func named(a limits.Activity, granted, callers string) string {
 
 // ranks returns what top shows of a user who has used up every limit, or nil.
 func ranks(t *rapid.T, v view, r guard.Request) *ranked {
-	_, code, _ := limits.Guards(app.All).Activity(r.Activity)
+	_, code, _ := inForceGuards.Activity(r.Activity)
 	store := new(memstore.Store)
 	l := &ratelimit.Limiter{Store: store, Now: func() time.Time { return v.at }}
 	widest := policy.Must("60/1m")
 	if code.Limit.Rates()[0].Kind == "bucket" {
 		widest = policy.Must("bucket 60/60s keep 1h")
 	}
-	if _, err := l.Check(t.Context(), ratelimit.Request{UserID: r.UserID, Activity: r.Activity, Policy: widest, Count: 60, ID: "1"}); err != nil {
+	if code.Group != "" {
+		widest = policy.Must("notes: 60/1m")
+	}
+	if _, err := l.Check(t.Context(), ratelimit.Request{UserID: r.UserID, Activity: r.Activity, Group: code.Group, Policy: widest, Count: 60, ID: "1"}); err != nil {
 		t.Fatal(err)
 	}
-	window, _ := code.Limit.Item(v.at.UnixMilli())
-	key := ratelimit.Key{UserID: r.UserID, Activity: r.Activity, Window: window}
+	key := keyOf(r.UserID, code, v.at.UnixMilli())
 	item, err := store.Read(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rank := ranking{guards: app.All, At: v.at, Near: 1, Users: []ranked{}, rows: 20, changed: v.limits}
+	rank := ranking{counted: rankedActivities(inForceGuards, r.Activity), At: v.at, Near: 1, Users: []ranked{}, rows: 20, changed: v.limits}
 	rank.add(key, item)
 	if len(rank.Users) == 0 {
 		return nil

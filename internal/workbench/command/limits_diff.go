@@ -21,9 +21,10 @@ func (diffCommand) Help() string {
   guards limits diff --json`
 }
 
-// A difference is a changed limit or mode of an activity or of its tier.
+// A difference is a changed limit or mode of an activity or of its tier, or a changed
+// limit of a group.
 type difference struct {
-	Activity string `json:"activity"`
+	Activity string `json:"activity"` // or a limit of a group, such as content.writes
 	Tier     string `json:"tier,omitzero"`
 	Code     string `json:"code,omitzero"` // empty: the code does not have the activity
 	Live     string `json:"live"`
@@ -62,18 +63,17 @@ func (c *diffCommand) Run(ctx context.Context, con session) error {
 	return t.write(con.out, con.width)
 }
 
-// differences returns what the settings change, sorted by activity and tier.
+// differences returns what the settings change, sorted by activity or group, and by tier.
 func (v view) differences() []difference {
 	list := []difference{}
 	for _, name := range slices.Sorted(maps.Keys(v.Activities)) {
-		_, a, _ := v.guards.Activity(name) // without an activity in the code, a has no limit
 		o := v.Activities[name]
 		if limit, mode := v.shown(name, ""); o.Limit != "" || o.Mode != "" {
-			list = append(list, difference{name, "", inCode(a, ""), limit, mode})
+			list = append(list, difference{name, "", v.codeOf(name, ""), limit, mode})
 		}
 		for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
 			limit, _ := v.shown(name, tier)
-			list = append(list, difference{name, tier, inCode(a, tier), limit, ""})
+			list = append(list, difference{name, tier, v.codeOf(name, tier), limit, ""})
 		}
 	}
 	return list

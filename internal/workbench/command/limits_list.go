@@ -39,6 +39,8 @@ type listed struct {
 	Limit    int64        `json:"limit,omitzero"`
 	WindowMs int64        `json:"windowMs,omitzero"`
 	Tiers    limits.Tiers `json:"tiers,omitempty"`
+	Group    string       `json:"group,omitzero"`
+	Hold     bool         `json:"hold,omitzero"`
 }
 
 func (c *listCommand) Run(ctx context.Context, con session) error {
@@ -57,9 +59,28 @@ func (c *listCommand) Run(ctx context.Context, con session) error {
 		return err
 	}
 	var t textTable
-	t.row("FUNCTION", "ACTIVITY", "LIMIT", "TIERS")
+	head := []string{"FUNCTION", "ACTIVITY", "LIMIT", "TIERS"}
+	grouped := slices.ContainsFunc(all, func(l listed) bool { return l.Group != "" })
+	held := slices.ContainsFunc(all, func(l listed) bool { return l.Hold })
+	if grouped {
+		head = append(head, "GROUP")
+	}
+	if held {
+		head = append(head, "HOLD")
+	}
+	t.row(head...)
 	for _, l := range all {
-		t.row(l.Function, l.Activity, l.Policy, scaffold.Tiers(l.Tiers, ""))
+		row := []string{l.Function, l.Activity, l.Policy, scaffold.Tiers(l.Tiers, "")}
+		if grouped {
+			row = append(row, l.Group)
+		}
+		switch {
+		case l.Hold:
+			row = append(row, "15 min")
+		case held:
+			row = append(row, "")
+		}
+		t.row(row...)
 	}
 	return t.write(con.out, con.width)
 }
@@ -68,7 +89,7 @@ func (c *listCommand) Run(ctx context.Context, con session) error {
 func list(guards limits.Guards) (all []listed) {
 	for _, g := range guards {
 		for _, a := range g.Activities {
-			l := listed{Function: g.Name, Activity: a.Name, Policy: "unlimited", Tiers: a.Tiers}
+			l := listed{Function: g.Name, Activity: a.Name, Policy: "unlimited", Tiers: a.Tiers, Group: a.Group, Hold: a.Hold}
 			if !a.Unlimited {
 				limit, window := a.Limit.Quota()
 				l.Policy, l.Limit, l.WindowMs = a.Limit.String(), limit, window.Milliseconds()
@@ -153,17 +174,35 @@ func (v view) list() (list []listedLive) {
 				if _, ok := code.Tiers[tier]; ok || tier == "" {
 					l.Code = inCode(code, tier)
 				}
-				o := v.Activities[code.Name]
-				text := o.Tiers[tier]
 				if tier == "" {
-					text, l.ModeSet = o.Limit, stampOf(o.ModeSet, l.Mode)
+					l.ModeSet = stampOf(v.Activities[code.Name].ModeSet, l.Mode)
 				}
-				l.Set = stampOf(o.Set[tier], text)
+				l.Set = v.setBy(code, tier)
 				list = append(list, l)
 			}
 		}
 	}
 	return list
+}
+
+// setBy returns who set the limit of an activity for a tier. A limit of its own wins
+// over those of its group. If several of these were set, it is the last one.
+func (v view) setBy(code limits.Activity, tier string) (last stamp) {
+	names := []string{code.Name}
+	if v.Activities[code.Name].Text(tier) == "" {
+		for _, r := range code.Limit.Rates() {
+			names = append(names, code.Group+"."+r.Name)
+		}
+	}
+	for _, name := range names {
+		o := v.Activities[name]
+		if text := o.Text(tier); text != "" {
+			if by := stampOf(o.Set[tier], text); !by.Since.Before(last.Since) {
+				last = by
+			}
+		}
+	}
+	return last
 }
 
 // tableOf returns the limits and the grants for people. If a limit and its mode

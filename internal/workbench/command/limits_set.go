@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
@@ -13,8 +14,9 @@ import (
 )
 
 type setCommand struct {
-	Activity string `arg:"" help:"The activity: see guards limits."`
+	Activity string `arg:"" help:"The activity: see guards limits. With --group, the name of a limit."`
 	Limit    string `arg:"" optional:"" help:"Its new limit, such as 20/1m or \"bucket 1/3s\". It must be of the same kind as the code's limit and, except for a bucket, have the same window."`
+	Group    string `placeholder:"G" help:"Change the number of a limit in each activity of this group."`
 	Tier     string `placeholder:"T" help:"Change the limit of this tier only."`
 	Mode     string `placeholder:"MODE" help:"enforce; shadow to refuse nobody; off to count nothing. Asks before it switches off."`
 	Force    bool   `help:"Accept a tier that the activity does not have."`
@@ -27,6 +29,7 @@ func (setCommand) Help() string {
 Examples:
   guards limits set {activity} {limit} --why "a launch"
   guards limits set {tiered} {tierlimit} --tier {tier}
+  guards limits set --group {group} {named} {namedlimit}
   guards limits set {activity} --mode off --why "kill switch"`
 }
 
@@ -37,12 +40,9 @@ func (c *setCommand) Run(ctx context.Context, con session) error {
 	if c.Tier != "" && c.Mode != "" {
 		return errors.New("a mode holds for the whole activity: give --mode without --tier")
 	}
-	_, a, err := con.find(c.Activity)
+	all, err := c.find(con)
 	if err != nil {
 		return err
-	}
-	if a.Unlimited {
-		return input.Invalid("activity", input.Show(c.Activity), "an activity that has a limit")
 	}
 	store, err := c.open(ctx)
 	if err != nil {
@@ -54,28 +54,59 @@ func (c *setCommand) Run(ctx context.Context, con session) error {
 			return err
 		}
 	}
-	change := live.Change{Op: "set", Activity: c.Activity, Tier: c.Tier, Limit: c.Limit, Mode: c.Mode}
+	name := liveName(c.Group, c.Activity)
+	change := live.Change{Op: "set", Activity: name, Tier: c.Tier, Limit: c.Limit, Mode: c.Mode}
 	r, err := c.edit(ctx, con, store, change, func(s live.Settings) (live.Settings, error) {
-		return s.Set(c.Activity, c.Tier, c.Limit, c.Mode), c.knownTier(a, s.Activities[c.Activity])
+		return s.Set(name, c.Tier, c.Limit, c.Mode), c.knownTier(all, s.Activities[name])
 	})
 	if err != nil {
 		return err
 	}
-	return c.printChanges(con, r, c.Activity, c.Activity+": nothing differs from before")
+	for _, a := range all {
+		if own := r.after.Activities[a.Name].Text(c.Tier); c.Group != "" && own != "" {
+			con.note(fmt.Sprintf("%s keeps its own live limit, %s", nameOf(a.Name, c.Tier), own))
+		}
+	}
+	return c.printChanges(con, r, name, name+": nothing differs from before")
 }
 
-// knownTier returns an error if neither the code's activity nor its override
+// find returns the activities whose limit is to change: one, or those of the group that
+// have the limit.
+func (c *setCommand) find(con session) ([]limits.Activity, error) {
+	switch {
+	case c.Group == "":
+		_, a, err := con.find(c.Activity)
+		if err == nil && a.Unlimited {
+			err = input.Invalid("activity", input.Show(c.Activity), "an activity that has a limit")
+		}
+		return []limits.Activity{a}, err
+	case c.Mode != "":
+		return nil, errors.New("a mode holds for an activity: give --mode without --group")
+	case c.Force:
+		return nil, errors.New("--force goes without --group: an activity of the group must have the tier")
+	}
+	return con.findInGroup(c.Group, c.Activity)
+}
+
+// knownTier returns an error if neither one of the code's activities nor the override
 // has the tier, unless --force is given.
-func (c *setCommand) knownTier(a limits.Activity, o live.Override) error {
+func (c *setCommand) knownTier(all []limits.Activity, o live.Override) error {
 	if c.Tier == "" || c.Force {
 		return nil
 	}
-	tiers := slices.AppendSeq(slices.Collect(maps.Keys(a.Tiers)), maps.Keys(o.Tiers))
+	tiers := slices.Collect(maps.Keys(o.Tiers))
+	for _, a := range all {
+		tiers = slices.AppendSeq(tiers, maps.Keys(a.Tiers))
+	}
+	if c.Group != "" {
+		return unknown("--tier", c.Tier, tiers, "tier of "+strings.Join(namesOf(all), ", "))
+	}
 	return known("--tier", c.Tier, tiers, "tier of "+c.Activity)
 }
 
 type unsetCommand struct {
-	Activity string `arg:"" help:"The activity: see guards limits diff."`
+	Activity string `arg:"" help:"The activity: see guards limits diff. With --group, the name of a limit."`
+	Group    string `placeholder:"G" help:"Undo the change of a limit of this group."`
 	Tier     string `placeholder:"T" help:"Undo the change of this tier only."`
 	changeFlags
 }
@@ -83,19 +114,28 @@ type unsetCommand struct {
 func (unsetCommand) Help() string {
 	return `Examples:
   guards limits unset {activity}
-  guards limits unset {tiered} --tier {tier} --why "the launch is over"`
+  guards limits unset {tiered} --tier {tier} --why "the launch is over"
+  guards limits unset --group {group} {named}`
 }
 
-// Run undoes what was changed, also if the code no longer has the activity.
+// Run undoes what was changed, also if the code no longer has the activity or the group.
 func (c *unsetCommand) Run(ctx context.Context, con session) error {
 	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	change := live.Change{Op: "unset", Activity: c.Activity, Tier: c.Tier}
-	r, err := c.edit(ctx, con, store, change, func(s live.Settings) (live.Settings, error) { return s.Unset(c.Activity, c.Tier) })
+	name := liveName(c.Group, c.Activity)
+	change := live.Change{Op: "unset", Activity: name, Tier: c.Tier}
+	r, err := c.edit(ctx, con, store, change, func(s live.Settings) (live.Settings, error) {
+		if _, set := s.Activities[name]; c.Group != "" && !set {
+			if _, err := con.findInGroup(c.Group, c.Activity); err != nil {
+				return s, err
+			}
+		}
+		return s.Unset(name, c.Tier)
+	})
 	if err != nil {
 		return err
 	}
-	return c.printChanges(con, r, c.Activity, nameOf(c.Activity, c.Tier)+": the live limit is removed; it was the same as the code's")
+	return c.printChanges(con, r, name, nameOf(name, c.Tier)+": the live limit is removed; it was the same as the code's")
 }

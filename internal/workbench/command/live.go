@@ -95,16 +95,50 @@ func (v view) inForce(a limits.Activity, tier string) (limit, mode string) {
 	return cmp.Or(t.Limit.String(), inCode(a, tier)), t.Mode
 }
 
-// shown returns what inForce does for the activity with this name. If the code
-// can't follow what operators wrote, it returns that instead.
-func (v view) shown(name, tier string) (limit, mode string) {
-	_, a, _ := v.guards.Activity(name) // without an activity in the code, a has no limit
-	o := v.Activities[name]
-	limit, mode = v.inForce(a, tier)
-	text := o.Tiers[tier]
-	if tier == "" {
-		text = o.Limit
+// liveName returns the name under which the settings have an activity or, if group is
+// not empty, a limit of a group.
+func liveName(group, name string) string {
+	if group == "" {
+		return name
 	}
+	return group + "." + name
+}
+
+// codeOf returns the code's limit of what has this name: that of an activity, or that
+// of a group's limit in each of its activities, such as "40/1h cost 2 or 40/1h". It is
+// empty if the code has no such name.
+func (v view) codeOf(name, tier string) string {
+	group, limit, grouped := strings.Cut(name, ".")
+	if !grouped {
+		_, a, _ := v.guards.Activity(name) // without an activity in the code, a has no limit
+		return inCode(a, tier)
+	}
+	var texts []string
+	for _, a := range v.guards.Grouped() {
+		if _, ok := a.Tiers[tier]; a.Group != group || tier != "" && !ok {
+			continue
+		}
+		p := a.For(tier)
+		for i, r := range p.Rates() {
+			if text := p.Each()[i].String(); r.Name == limit && !slices.Contains(texts, text) {
+				texts = append(texts, text)
+			}
+		}
+	}
+	return strings.Join(texts, " or ")
+}
+
+// shown returns what inForce does for the activity with this name, and the number of a
+// limit of a group. If the code can't follow what operators wrote, it returns that
+// instead.
+func (v view) shown(name, tier string) (limit, mode string) {
+	_, a, ok := v.guards.Activity(name)
+	o := v.Activities[name]
+	text := o.Text(tier)
+	if !ok {
+		return cmp.Or(text, v.codeOf(name, tier)), o.Mode
+	}
+	limit, mode = v.inForce(a, tier)
 	if _, err := live.Instead(a, tier, text); text != "" && err != nil {
 		limit = text
 	}
@@ -113,7 +147,7 @@ func (v view) shown(name, tier string) (limit, mode string) {
 
 // A change of a limit or a mode, from Old to New.
 type change struct {
-	Activity string `json:"activity"`
+	Activity string `json:"activity"` // or a limit of a group, such as content.writes
 	Tier     string `json:"tier,omitzero"`
 	Of       string `json:"of"` // limit or mode
 	Old      string `json:"old"`
@@ -141,7 +175,8 @@ func limitOf(activity, name string) string {
 	return activity + ", " + name
 }
 
-// changesOf returns what differs between two settings in one activity.
+// changesOf returns what differs between two settings in one activity, or in one limit
+// of a group.
 func changesOf(before, after view, name string) (all []change) {
 	add := func(tier, of, old, now string) {
 		if old != now {

@@ -18,8 +18,9 @@ import (
 
 type replayCommand struct {
 	Files    []string `arg:"" name:"file" help:"Recorded traffic: CSV with a header, JSON lines or an nginx log, also compressed with gzip. - is standard input."`
-	Activity string   `required:"" placeholder:"A" help:"The activity to replay. Lines that name another one are skipped. Lines without an activity are counted."`
-	Limit    string   `placeholder:"LIMIT" help:"The limit to try, such as 20/1m, \"log 100/12h\" or \"minute: 10/1m, day: 200/1d\". Default: the activity's own limit."`
+	Activity string   `placeholder:"A" help:"The activity to replay. Lines that name another one are skipped. Lines without an activity are counted."`
+	Limit    []string `sep:"none" placeholder:"LIMIT" help:"The limit to try, such as 20/1m, \"log 100/12h\" or \"minute: 10/1m, day: 200/1d\". Default: the activity's own limit. Without --activity: ACTIVITY=LIMIT, once for each activity of a group, whose limits have names."`
+	Group    string   `placeholder:"G" help:"Replay all activities of this group of the code, each with its own limits or with that of --limit."`
 	Compare  []string `sep:"none" placeholder:"LIMIT" help:"One more limit to show beside the first one. Repeat the flag for more."`
 	Suggest  string   `placeholder:"99.9%" help:"Find the lowest limit, of the kind and window of --limit, that leaves this share of the users untouched."`
 	Format   string   `enum:"auto,csv,json,nginx" default:"auto" help:"How the files are written: auto, csv, json or nginx (its format combined). auto tells CSV and JSON apart."`
@@ -40,6 +41,8 @@ the order of their times. A limit is written as guards limits shows it. Examples
   guards replay traffic.csv --activity {activity} --limit "minute: 10/1m, day: 200/1d"
   guards replay traffic.csv --activity {activity} --limit 20/1m --compare "log 20/1m" --compare "bucket 20/1m"
   guards replay traffic.csv --activity {activity} --limit "bucket 20/1m" --suggest 99.9%
+  guards replay traffic.csv --limit "post=posts: 10/1m, writes: 100/1h cost 2" --limit "comment=writes: 100/1h"
+  guards replay traffic.csv --group {group}
   guards replay posts.csv --activity {activity} --columns time=created_at,user=author_id
   guards replay access.log* --format nginx --activity request --limit 100/1m
   guards replay access.log --format nginx --columns activity=request --activity "POST /posts" --limit 20/1m
@@ -48,6 +51,9 @@ the order of their times. A limit is written as guards limits shows it. Examples
 
 // Run replays the files. If there is a timeline to draw, it reads them twice.
 func (c *replayCommand) Run(ctx context.Context, con session) error {
+	if c.Activity == "" {
+		return c.runGroup(ctx, con)
+	}
 	limits, o, err := c.validate(con)
 	if err != nil {
 		return err
@@ -92,6 +98,9 @@ func (c *replayCommand) validate(con session) (all []policy.Policy, o traffic.Op
 	if err != nil {
 		return nil, o, err
 	}
+	if _, a, ok := con.guards.Activity(c.Activity); ok && a.Group != "" && len(c.Limit) == 0 {
+		con.note(fmt.Sprintf("only requests of %s are counted; --group %s counts those of the whole group", c.Activity, a.Group))
+	}
 	all = []policy.Policy{p}
 	for _, text := range c.Compare {
 		p, err := policy.Parse(text)
@@ -100,25 +109,35 @@ func (c *replayCommand) validate(con session) (all []policy.Policy, o traffic.Op
 		}
 		all = append(all, p)
 	}
+	if o, err = c.options(); err != nil {
+		return nil, o, err
+	}
+	return all, o, c.check()
+}
+
+// options returns how to read the files.
+func (c *replayCommand) options() (o traffic.Options, err error) {
 	o = traffic.Options{ // auto is empty there
 		Activity: c.Activity, SkipBad: c.SkipBad,
 		Format: traffic.Format(strings.TrimPrefix(c.Format, "auto")), Unit: traffic.Unit(strings.TrimPrefix(c.Unit, "auto")),
 	}
 	if c.Columns != "" {
-		if o.Columns, err = traffic.ParseColumns(c.Columns); err != nil {
-			return nil, o, err
-		}
+		o.Columns, err = traffic.ParseColumns(c.Columns)
 	}
-	return all, o, c.check()
+	return o, err
 }
 
 func (c *replayCommand) policy(con session) (policy.Policy, error) {
-	if c.Limit != "" {
-		p, err := policy.Parse(c.Limit)
+	switch len(c.Limit) {
+	case 0:
+	case 1:
+		p, err := policy.Parse(c.Limit[0])
 		if err != nil {
 			err = fmt.Errorf("--limit: %w", err)
 		}
 		return p, err
+	default:
+		return policy.Policy{}, errors.New("--limit is given twice: of one activity, --compare shows more limits")
 	}
 	_, a, err := con.find(c.Activity)
 	if err != nil || !a.Unlimited {
@@ -133,6 +152,9 @@ const longestActivity = 200
 
 // check returns an error if flags do not fit together.
 func (c *replayCommand) check() error {
+	if c.Group != "" {
+		return errors.New("--group goes without --activity, because it names all activities of the group")
+	}
 	if c.Plot != "" && !strings.HasSuffix(c.Plot, ".svg") {
 		return input.Invalid("--plot", input.Show(c.Plot), "the name of a file that ends in .svg")
 	}

@@ -16,10 +16,13 @@ type resetCommand struct {
 	JSON     bool   `name:"json" help:"Print the answer as JSON."`
 	yesFlag
 	tableFlags
+
+	clears string // what is cleared, for people; Run sets it
 }
 
 func (resetCommand) Help() string {
-	return `Examples:
+	return `A reset of an activity in a group clears the whole group of this user.
+Examples:
   guards reset --user u1 {activity}
   guards reset --user u1 {activity} --yes --json`
 }
@@ -33,7 +36,8 @@ func (c *resetCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	if a.Limit.Queues() {
+	counted := countedIn(con.guards, itemOf(a))
+	if queues(counted) {
 		return hint{
 			errors.New(c.Activity + " can't be reset, because its places are given away: jobs wait for them"),
 			"guards erase --user " + c.User + " deletes everything about the user",
@@ -43,7 +47,11 @@ func (c *resetCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	if err := c.confirm(ctx, con, fmt.Sprintf("Clear %s of %s in %s?", c.Activity, c.User, c.where()), ""); err != nil {
+	c.clears = c.Activity
+	if a.Group != "" {
+		c.clears = groupOf(counted)
+	}
+	if err := c.confirm(ctx, con, fmt.Sprintf("Clear %s of %s in %s?", c.clears, c.User, c.where()), ""); err != nil {
 		return err
 	}
 	changed, err := con.follow(ctx, store.live)
@@ -60,7 +68,7 @@ func (c *resetCommand) Run(ctx context.Context, con session) error {
 	h := &guard.Handler{Guard: g, Limiter: store.limiter(con)}
 	answer, err := decide(ctx, h, guard.Request{UserID: c.User, Activity: c.Activity, Op: guard.Reset})
 	if ctx.Err() != nil {
-		con.note(fmt.Sprintf("stopped: %s of %s may be cleared or not; see guards status --user %s", c.Activity, c.User, c.User))
+		con.note(fmt.Sprintf("stopped: %s of %s may be cleared or not; see guards status --user %s", c.clears, c.User, c.User))
 	}
 	if err != nil {
 		return err
@@ -75,7 +83,11 @@ func (c *resetCommand) print(con session, a *guard.Answer) (err error) {
 	case d == nil:
 		_, err = fmt.Fprintf(con.out, "%s is %s: nothing is counted\n", c.Activity, a.Reason)
 	default:
-		_, err = fmt.Fprintf(con.out, "%s of %s: %d/%d used, %d left, in %s\n", c.Activity, c.User, d.Used, d.Limit, d.Remaining, c.where())
+		where := c.where()
+		if c.clears != c.Activity {
+			where += "; " + c.clears + " is cleared"
+		}
+		_, err = fmt.Fprintf(con.out, "%s of %s: %d/%d used, %d left, in %s\n", c.Activity, c.User, d.Used, d.Limit, d.Remaining, where)
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	projects "github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/limits"
 )
 
@@ -48,6 +49,12 @@ func serve(t testing.TB, args ...string) (endpoint string, log *stream) {
 // serveAt is like serve, with another clock.
 func serveAt(t testing.TB, now func() time.Time, args ...string) (endpoint string, log *stream) {
 	t.Helper()
+	return serveGuards(t, limits.All, now, args...)
+}
+
+// serveGuards is like serveAt, for a project with these guards.
+func serveGuards(t testing.TB, guards projects.Guards, now func() time.Time, args ...string) (endpoint string, log *stream) {
+	t.Helper()
 	if !slices.Contains(args, "--addr") {
 		args = append([]string{"--addr", "127.0.0.1:0"}, args...)
 	}
@@ -55,7 +62,7 @@ func serveAt(t testing.TB, now func() time.Time, args ...string) (endpoint strin
 	log = new(stream)
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, append([]string{"serve"}, args...), session{guards: limits.All, out: io.Discard, err: log, now: now})
+		ended <- run(ctx, append([]string{"serve"}, args...), session{guards: guards, out: io.Discard, err: log, now: now})
 	}()
 	t.Cleanup(func() {
 		interrupt()

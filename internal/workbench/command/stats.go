@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cric-talk/guards/internal/input"
@@ -13,7 +14,7 @@ import (
 )
 
 type statsCommand struct {
-	Activity string `placeholder:"A" help:"List only this activity. The totals are still those of the whole table."`
+	Activity string `placeholder:"A" help:"List only this activity, or the group in which it counts. The totals are still those of the whole table."`
 	JSON     bool   `name:"json" help:"Print one JSON document."`
 	tableFlags
 }
@@ -23,6 +24,7 @@ func (statsCommand) Help() string {
 Stale items have expired: guards cleanup deletes the same number. Cleanup also reads
 the items of the live limits, which stats does not count. INTERVAL is the time
 between two actions that a bucket without a burst allows, by the code's limit.
+Activities of a group share an item, so they share a row: that of the group.
 Examples:
   guards stats
   guards stats --activity {activity} --json`
@@ -38,16 +40,20 @@ type statistics struct {
 }
 
 type activityUsers struct {
-	Activity   string `json:"activity"`
-	Users      int64  `json:"users"`
-	IntervalMs int64  `json:"intervalMs,omitzero"` // the least time between two actions; 0: two can come at once
+	Activity   string   `json:"activity"`        // or a group
+	Group      []string `json:"group,omitempty"` // the activities of the group
+	Users      int64    `json:"users"`
+	IntervalMs int64    `json:"intervalMs,omitzero"` // the least time between two actions; 0: two can come at once
 }
 
 func (c *statsCommand) Run(ctx context.Context, con session) error {
+	only := ""
 	if c.Activity != "" {
-		if _, _, err := con.find(c.Activity); err != nil {
+		_, a, err := con.find(c.Activity)
+		if err != nil {
 			return err
 		}
+		only = itemOf(a)
 	}
 	store, err := c.open(ctx)
 	if err != nil {
@@ -65,8 +71,8 @@ func (c *statsCommand) Run(ctx context.Context, con session) error {
 	}
 	s := statistics{c.opened, found.Users, found.Items, found.Stale, []activityUsers{}}
 	for _, name := range slices.Sorted(maps.Keys(found.Activities)) {
-		if c.Activity == "" || c.Activity == name {
-			s.Activities = append(s.Activities, activityUsers{name, found.Activities[name], interval(con.guards, name).Milliseconds()})
+		if only == "" || only == name {
+			s.Activities = append(s.Activities, usersOf(con.guards, name, found.Activities[name]))
 		}
 	}
 	if c.JSON {
@@ -78,6 +84,15 @@ func (c *statsCommand) Run(ctx context.Context, con session) error {
 		return errInterrupted
 	}
 	return err
+}
+
+// usersOf returns the row of the items with this name, which so many users have.
+func usersOf(guards limits.Guards, name string, users int64) activityUsers {
+	row := activityUsers{Activity: name, Users: users, IntervalMs: interval(guards, name).Milliseconds()}
+	if all := countedIn(guards, name); len(all) > 0 && all[0].Group != "" {
+		row.Group = namesOf(all)
+	}
+	return row
 }
 
 // interval returns the least time between two actions; 0: two can come at once.
@@ -100,7 +115,11 @@ func (s statistics) print(con session, where string) error {
 		t.row("ACTIVITY", "USERS", "INTERVAL")
 	}
 	for _, a := range s.Activities {
-		t.row(a.Activity, fmt.Sprint(a.Users), waitMs(a.IntervalMs))
+		name := a.Activity
+		if len(a.Group) > 0 {
+			name += " (" + strings.Join(a.Group, ", ") + ")"
+		}
+		t.row(name, fmt.Sprint(a.Users), waitMs(a.IntervalMs))
 	}
 	return t.below(con, fmt.Sprintf("%s of %s, %s stale, in %s", several(s.Items, "item"), several(s.TrackedUsers, "user"), grouped(s.Stale), where))
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -22,7 +21,8 @@ type statusCommand struct {
 }
 
 func (statusCommand) Help() string {
-	return `Examples:
+	return `Slots are actions of a log, which count until they are released, or for one window.
+Examples:
   guards status --user u1
   guards status --user u1 --tier premium --json`
 }
@@ -31,25 +31,13 @@ func (statusCommand) Help() string {
 type standing struct {
 	Function string    `json:"function"`
 	Activity string    `json:"activity"`
+	Group    string    `json:"group,omitzero"` // in whose item the activity counts
 	figures            // of the limit that restricts the user most
 	Limits   []figures `json:"limits,omitempty"` // each limit, if the activity has several
+	Slots    []slot    `json:"slots,omitempty"`  // the open slots of a log, the oldest first
 	Live     *ruling   `json:"live,omitzero"`    // what operators changed; nil: nothing
 
 	Unreadable []string `json:"unreadable,omitempty"` // attributes of the wrong type; the figures mean nothing
-}
-
-// figures are what a user has done and has left of one limit.
-type figures struct {
-	Name          string `json:"name,omitzero"` // empty if the activity has only one limit
-	Limit         int64  `json:"limit"`
-	ActivityCount int64  `json:"activityCount"`
-	Remaining     int64  `json:"remaining"`
-	WaitTime      int64  `json:"waitTime"` // milliseconds until one more action can pass
-	ResetAt       int64  `json:"resetAt"`  // Unix milliseconds
-}
-
-func figuresOf(r policy.Reading) figures {
-	return figures{r.Name, r.Limit, r.Used, r.Remaining, r.Wait.Milliseconds(), r.ResetAt}
 }
 
 // Run reads all items of a user at once. It shows each activity with a limit.
@@ -102,7 +90,28 @@ func statusTable(list []standing) (t textTable) {
 			t.row(limitOf(s.Activity, f.Name), fmt.Sprintf("%d/%d", f.ActivityCount, f.Limit), fmt.Sprint(f.Remaining), waitMs(f.WaitTime), s.Live.String())
 		}
 	}
+	if slices.ContainsFunc(list, func(s standing) bool { return len(s.Slots) > 0 }) {
+		t.row()
+		t.row("SLOTS OF", "COUNT", "AT", "HELD UNTIL")
+	}
+	for _, s := range list {
+		t.slots(s.Activity, s.Slots)
+	}
 	return t
+}
+
+// mostSlots is how many slots of a log a table shows.
+const mostSlots = 10
+
+// slots adds the slots of an activity's log.
+func (t *textTable) slots(activity string, slots []slot) {
+	for i, s := range slots {
+		if i == mostSlots {
+			t.row(fmt.Sprintf("and %d more of %s: see --json", len(slots)-i, activity))
+			return
+		}
+		t.row(activity, fmt.Sprint(s.Count), instant(s.At), instant(s.HeldUntil))
+	}
 }
 
 // standings returns where a user stands by the limits as operators have changed
@@ -116,10 +125,10 @@ func standings(guards limits.Guards, user, tier string, items map[ratelimit.Key]
 			if t.Limit.IsZero() {
 				continue
 			}
-			window, _ := t.Limit.Item(now)
-			item := items[ratelimit.Key{UserID: user, Activity: a.Name, Window: window}]
+			item := items[keyOf(user, a, now)]
 			f := t.Limit.Read(now, 1, item.State)
-			s := standing{Function: g.Name, Activity: a.Name, figures: figuresOf(f), Live: rulingOf(t), Unreadable: item.Unread}
+			s := standing{Function: g.Name, Activity: a.Name, Group: a.Group, figures: figuresOf(f), Live: rulingOf(t), Unreadable: item.Unread}
+			s.Slots = slotsOf(t.Limit, now, item.State)
 			for _, one := range f.Each {
 				s.Limits = append(s.Limits, figuresOf(one))
 			}
@@ -137,25 +146,24 @@ func unreadable(guards limits.Guards, user string, items map[ratelimit.Key]ratel
 		if len(item.Unread) == 0 {
 			continue
 		}
-		repair := "guards erase --user " + user
-		if clears(guards, key, at) {
-			repair = "guards reset --user " + user + " " + key.Activity
+		repair, whose := "guards erase --user "+user, key.Activity
+		all := countedIn(guards, key.Activity)
+		if clears(all, key, at) {
+			repair = "guards reset --user " + user + " " + all[0].Name
+		}
+		if len(all) > 0 && all[0].Group != "" {
+			whose = groupOf(all)
 		}
 		lines = append(lines, fmt.Sprintf("an item of %s can't be read, so its figures mean nothing: %s has the wrong type; %s repairs it",
-			key.Activity, strings.Join(item.Unread, ", "), repair))
+			whose, strings.Join(item.Unread, ", "), repair))
 	}
 	slices.Sort(lines)
 	return lines
 }
 
-// clears reports whether a reset deletes the item with this key. It deletes the
-// current item of an activity that has a limit. Of a reservoir it deletes
-// nothing, because jobs wait for the places.
-func clears(guards limits.Guards, key ratelimit.Key, at time.Time) bool {
-	_, a, ok := guards.Activity(key.Activity)
-	if !ok || a.Unlimited || a.Limit.Queues() {
-		return false
-	}
-	window, _ := a.Limit.Item(at.UnixMilli())
-	return window == key.Window
+// clears reports whether a reset deletes the item with this key, which counts these
+// activities. It deletes the current item of an activity that has a limit. Of a
+// reservoir it deletes nothing, because jobs wait for the places.
+func clears(counted []limits.Activity, key ratelimit.Key, at time.Time) bool {
+	return len(counted) > 0 && !counted[0].Unlimited && !queues(counted) && keyOf(key.UserID, counted[0], at.UnixMilli()) == key
 }

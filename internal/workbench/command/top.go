@@ -35,6 +35,8 @@ func (topCommand) Help() string {
 	return `This reads the whole table. It states the cost first and asks.
 The table does not tell a user's tier. So limits are those without a tier, unless
 one was granted, and a user of a higher tier can have used more than the limit.
+Activities of a group share an item, which has one row: that of the activity and the
+limit of which most is used. With --activity, it is that activity's row.
 Examples:
   guards top
   guards top --activity {activity} --near 50
@@ -145,7 +147,7 @@ func (c *topCommand) read(ctx context.Context, con session, s store) (ranking, e
 	}
 	r := ranking{
 		tableName: c.opened, At: con.now().UTC(), Near: c.Near, Users: []ranked{},
-		guards: con.guards, rows: c.Rows, only: c.Activity, changed: changed.Limits(),
+		counted: rankedActivities(con.guards, c.Activity), rows: c.Rows, changed: changed.Limits(),
 	}
 	cost, err := s.dynamo.Items(ctx, func(k ratelimit.Key, item ratelimit.Item) {
 		r.add(k, item)
@@ -166,7 +168,8 @@ func (c *topCommand) read(ctx context.Context, con session, s store) (ranking, e
 type ranked struct {
 	UserID        string `json:"userId"`
 	Activity      string `json:"activity"`
-	Name          string `json:"name,omitzero"` // the limit, if the activity has several
+	Group         string `json:"group,omitzero"` // in which the activity counts
+	Name          string `json:"name,omitzero"`  // the limit, if the activity has several
 	Limit         int64  `json:"limit"`
 	ActivityCount int64  `json:"activityCount"`
 	Percent       int64  `json:"percent"`
@@ -186,36 +189,54 @@ type ranking struct {
 	Users []ranked  `json:"users"` // the first ones of them
 
 	rows    int
-	guards  limits.Guards
-	only    string       // show only this activity; empty: show all
-	changed *live.Limits // what operators changed
-	seen    int64        // items of users so far
+	counted map[string][]limits.Activity // the activities to show, by the name of their items
+	changed *live.Limits                 // what operators changed
+	seen    int64                        // items of users so far
 }
 
-// add adds an item, if its window is current and its user is near the limit.
+// rankedActivities returns the activities to show by the name of their items. Only is
+// the one to show; empty: show all.
+func rankedActivities(guards limits.Guards, only string) map[string][]limits.Activity {
+	counted := make(map[string][]limits.Activity)
+	for _, g := range guards {
+		for _, a := range g.Activities {
+			if only == "" || only == a.Name {
+				counted[itemOf(a)] = append(counted[itemOf(a)], a)
+			}
+		}
+	}
+	return counted
+}
+
+// add adds an item, if its window is current and its user is near the limit. The item
+// of a group is added for the activity that is nearest to its limit.
 func (r *ranking) add(k ratelimit.Key, item ratelimit.Item) {
-	_, a, ok := r.guards.Activity(k.Activity)
-	if !ok || r.only != "" && r.only != k.Activity {
-		return
+	most := ranked{Percent: -1}
+	for _, a := range r.counted[k.Activity] {
+		if one, ok := r.rank(k, a, item); ok && one.Percent > most.Percent {
+			most = one
+		}
 	}
-	now := r.At.UnixMilli()
-	t := termsOf(r.changed, a, k.UserID, "", r.At)
-	if t.Exempt() {
-		return
-	}
-	if window, _ := t.Limit.Item(now); window != k.Window {
-		return
-	}
-	f := mostUsed(t.Limit.Read(now, 1, item.State))
-	percent := share(f)
-	if percent < int64(r.Near) {
+	if most.Percent < int64(r.Near) {
 		return
 	}
 	r.Found++
-	r.Users = append(r.Users, ranked{k.UserID, k.Activity, f.Name, f.Limit, f.Used, percent, f.Wait.Milliseconds(), f.ResetAt})
+	r.Users = append(r.Users, most)
 	if len(r.Users) >= 4*r.rows {
 		r.end()
 	}
+}
+
+// rank returns a user's use of one of the activities that an item counts. It returns
+// false if the item does not count for the activity now.
+func (r *ranking) rank(k ratelimit.Key, a limits.Activity, item ratelimit.Item) (ranked, bool) {
+	now := r.At.UnixMilli()
+	t := termsOf(r.changed, a, k.UserID, "", r.At)
+	if t.Exempt() || keyOf(k.UserID, a, now) != k {
+		return ranked{}, false
+	}
+	f := mostUsed(t.Limit.Read(now, 1, item.State))
+	return ranked{k.UserID, a.Name, a.Group, f.Name, f.Limit, f.Used, share(f), f.Wait.Milliseconds(), f.ResetAt}, true
 }
 
 // mostUsed returns the figures of the limit of which most is used, if there are

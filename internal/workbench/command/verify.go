@@ -9,21 +9,15 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/lambda"
-	"github.com/aws/smithy-go"
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/workbench/invokeapi"
 )
 
 type verifyCommand struct {
@@ -39,6 +33,9 @@ type verifyCommand struct {
 func (verifyCommand) Help() string {
 	return `Many callers ask at once for one user. The command makes up a user, and clears
 that user's count afterwards. A reservoir's places can't be given back; they expire.
+If the activity is in a group, callers ask for all of its activities at once, and each
+limit with a name must be used up exactly. With --function dev-{guard}, the names of the
+group's other guards get the same prefix.
 The exit status is 1 unless exactly the limit was allowed. Examples:
   guards verify {activity}
   guards verify {activity} --store dynamodb --callers 100
@@ -58,11 +55,20 @@ func (c *verifyCommand) Run(ctx context.Context, con session) error {
 	if c.Callers < 1 || c.Callers > 10_000 {
 		return input.Invalid("--callers", fmt.Sprint(c.Callers), "1 to 10000")
 	}
+	group := countedIn(con.guards, itemOf(activity))
+	if len(group) > 1 && queues(group) {
+		return fmt.Errorf("%s can't be verified: its group gives places in later windows, which can't be given back", c.Activity)
+	}
+	g.Activities = group // the embedded store is asked about all of them at once
 	ask, err := c.asker(ctx, con, g)
 	if err != nil {
 		return err
 	}
-	v, err := c.verify(ctx, con, ask, activity.Limit)
+	verify := func() (raceResult, error) { return c.verify(ctx, con, ask, activity.Limit) }
+	if len(group) > 1 {
+		verify = func() (raceResult, error) { return c.verifyGroup(ctx, con, ask, group) }
+	}
+	v, err := verify()
 	if err != nil {
 		return err
 	}
@@ -92,14 +98,20 @@ func (c *verifyCommand) verify(ctx context.Context, con session, ask asker, p po
 	if p.Queues() { // its places can't be given back, and pass by themselves
 		return v, err
 	}
+	v.left = forget(ctx, con, ask, user)
+	return v, err
+}
+
+// forget removes the counts of the test user, also if ctx has ended.
+func forget(ctx context.Context, con session, ask asker, user guard.Request) error {
 	user.Op = guard.Reset
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	_, v.left = ask(last, user)
-	if v.left != nil {
+	_, err := ask(last, user)
+	if err != nil {
 		con.note("the counts of the test user could not be removed; they expire by themselves")
 	}
-	return v, err
+	return err
 }
 
 // wholeWindow waits for the end of the current window if that is less than
@@ -130,14 +142,17 @@ var (
 
 // A raceResult holds what the command prints.
 type raceResult struct {
-	Activity string  `json:"activity"`
-	Limit    int64   `json:"limit"`
+	Activity string  `json:"activity"`       // or a group
+	Limit    int64   `json:"limit,omitzero"` // a group has Limits
 	Asked    int     `json:"asked"`
 	Allowed  int     `json:"allowed"`
 	Exact    bool    `json:"exact"`
 	TookMs   float64 `json:"tookMs"`
 	P50Ms    float64 `json:"p50Ms"`
 	P99Ms    float64 `json:"p99Ms"`
+
+	Activities []portion   `json:"activities,omitempty"` // of a group
+	Limits     []usedLimit `json:"limits,omitempty"`     // of a group
 
 	answered int   // requests, if the command was stopped
 	left     error // why the user's counts could not be removed; nil if they were
@@ -154,6 +169,9 @@ func (v raceResult) print(con session, asJSON bool) error {
 		if !v.Exact {
 			result = con.paint(red, fmt.Sprintf("not the limit of %d", v.Limit))
 		}
+		if v.Limits != nil {
+			result = v.ofGroup(con)
+		}
 		_, err = fmt.Fprintf(con.out, "%s: %d of %d allowed, %s, in %.0f ms (p50 %.1f ms, p99 %.1f ms)\n",
 			v.Activity, v.Allowed, v.Asked, result, v.TookMs, v.P50Ms, v.P99Ms)
 	}
@@ -166,52 +184,21 @@ func (v raceResult) print(con session, asJSON bool) error {
 // An outcome is what one caller got for one request.
 type outcome struct {
 	asked
-	took time.Duration
-	err  error
+	request guard.Request
+	took    time.Duration
+	err     error
 }
 
 // race sends as many requests as the limit allows, and one more for each caller.
-// The callers run at the same time. Each sends one request after the other.
 func (c *verifyCommand) race(ctx context.Context, ask asker, user guard.Request, limit int) (raceResult, error) {
-	v := raceResult{Activity: c.Activity, Limit: int64(limit), Asked: limit + c.Callers}
-	outcomes := make([]outcome, v.Asked)
-	next := make(chan *outcome, v.Asked)
-	for i := range outcomes {
-		next <- &outcomes[i]
+	v, outcomes, err := c.send(ctx, ask, slices.Repeat([]guard.Request{user}, limit+c.Callers))
+	v.Limit = int64(limit)
+	if err != nil {
+		return v, err
 	}
-	close(next)
-	began := time.Now()
-	var wg sync.WaitGroup
-	var answered atomic.Int64 // requests
-	for range c.Callers {
-		wg.Go(func() {
-			for o := range next {
-				sent := time.Now()
-				o.asked, o.err = ask(ctx, user)
-				o.took = time.Since(sent)
-				if o.err != nil {
-					return
-				}
-				answered.Add(1)
-			}
-		})
-	}
-	wg.Wait()
-	v.TookMs = milliseconds(time.Since(began))
-	took := make([]float64, v.Asked)
 	windows := make(map[int64]bool) // each has the whole limit
-	for i, o := range outcomes {
-		if o.err != nil {
-			v.answered = int(answered.Load())
-			return v, o.err
-		}
-		if o.Allowed {
-			v.Allowed++
-		}
-		took[i] = milliseconds(o.took)
+	for _, o := range outcomes {
 		switch {
-		case o.Reason == string(ratelimit.Shadow):
-			return v, fmt.Errorf("%s is in shadow mode, in which the guard refuses nobody: set the mode to enforce, and try again", c.Activity)
 		case o.Limit == 0 && !o.Allowed: // a refusal as an error
 			continue
 		case o.Limit != v.Limit:
@@ -226,9 +213,55 @@ func (c *verifyCommand) race(ctx context.Context, ask asker, user guard.Request,
 		return v, errExpired
 	}
 	v.Exact = v.Allowed == limit
+	return v, nil
+}
+
+// send sends requests. The callers run at the same time. Each sends one request after
+// the other.
+func (c *verifyCommand) send(ctx context.Context, ask asker, requests []guard.Request) (raceResult, []outcome, error) {
+	v := raceResult{Activity: c.Activity, Asked: len(requests)}
+	outcomes := make([]outcome, v.Asked)
+	next := make(chan *outcome, v.Asked)
+	for i := range outcomes {
+		outcomes[i].request = requests[i]
+		next <- &outcomes[i]
+	}
+	close(next)
+	began := time.Now()
+	var wg sync.WaitGroup
+	var answered atomic.Int64 // requests
+	for range c.Callers {
+		wg.Go(func() {
+			for o := range next {
+				sent := time.Now()
+				o.asked, o.err = ask(ctx, o.request)
+				o.took = time.Since(sent)
+				if o.err != nil {
+					return
+				}
+				answered.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	v.TookMs = milliseconds(time.Since(began))
+	took := make([]float64, v.Asked)
+	for i, o := range outcomes {
+		if o.err != nil {
+			v.answered = int(answered.Load())
+			return v, outcomes, o.err
+		}
+		if o.Allowed {
+			v.Allowed++
+		}
+		took[i] = milliseconds(o.took)
+		if o.Reason == string(ratelimit.Shadow) {
+			return v, outcomes, fmt.Errorf("%s is in shadow mode, in which the guard refuses nobody: set the mode to enforce, and try again", o.request.Activity)
+		}
+	}
 	slices.Sort(took)
 	v.P50Ms, v.P99Ms = took[len(took)/2], took[len(took)*99/100]
-	return v, nil
+	return v, outcomes, nil
 }
 
 // expired reports whether an action was counted after an earlier one had expired.
@@ -257,12 +290,14 @@ type asked struct {
 	ResetAt   int64 // Unix milliseconds
 	WindowKey int64
 	At        int64 // when the action was counted; 0: it was not, or the guard does not know
+	Remaining int64
+	Limits    []figures // each limit, if the limits have names
 }
 
 // asker returns an asker for the guard that the flags choose.
 func (c *verifyCommand) asker(ctx context.Context, con session, g limits.Guard) (asker, error) {
 	if c.Invoke || c.LambdaEndpoint != "" {
-		return c.invoker(ctx, g)
+		return c.invoker(ctx, con, g)
 	}
 	if c.Function != "" {
 		return nil, errors.New("--function goes with --invoke or --lambda-endpoint")
@@ -293,77 +328,4 @@ func (c *verifyCommand) asker(ctx context.Context, con session, g limits.Guard) 
 		err = json.Unmarshal(a.AppendJSON(nil), &got)
 		return got, err
 	}, nil
-}
-
-// invoker returns an asker that uses Lambda's Invoke API.
-func (c *verifyCommand) invoker(ctx context.Context, g limits.Guard) (asker, error) {
-	if c.Store != nil || c.Table != "" || c.Endpoint != "" {
-		return nil, errors.New("a function has its own table: leave out --store, --table and --endpoint; --lambda-endpoint is the function's address")
-	}
-	if err := checkURL("--lambda-endpoint", c.LambdaEndpoint, "http://127.0.0.1:3001"); err != nil {
-		return nil, err
-	}
-	cfg, err := c.aws(ctx)
-	if err != nil {
-		return nil, err
-	}
-	client := lambda.NewFromConfig(cfg, func(o *lambda.Options) {
-		o.HTTPClient = &reacher{client: o.HTTPClient} // once connected, a function may take long for its first answer
-		if c.LambdaEndpoint != "" {
-			o.BaseEndpoint = aws.String(c.LambdaEndpoint)
-		}
-	})
-	name := cmp.Or(c.Function, g.Name)
-	place := "in " + cfg.Region
-	if c.LambdaEndpoint != "" {
-		place = "at " + c.LambdaEndpoint
-	}
-	return func(ctx context.Context, r guard.Request) (a asked, err error) {
-		payload := fmt.Appendf(nil, `{"userId":%q,"activity":%q,"op":%q}`, r.UserID, r.Activity, r.Op)
-		out, err := client.Invoke(ctx, &lambda.InvokeInput{FunctionName: &name, Payload: payload})
-		switch {
-		case err != nil:
-			return a, notInvoked(name, place, err)
-		case out.FunctionError != nil:
-			return a, failed(name, out.Payload)
-		}
-		if err := json.Unmarshal(out.Payload, &a); err != nil {
-			return a, fmt.Errorf("%s returned no answer: %w", name, err)
-		}
-		if a.Reason == string(ratelimit.Unavailable) {
-			return a, &input.Unavailable{What: "the guard " + name + " could not reach its table"}
-		}
-		return a, nil
-	}, nil
-}
-
-// failed returns the error of a function's error. A refusal can be one, with
-// ON_LIMIT=error; then failed returns nil. Bad input is a mistake of this
-// command's user. Anything else, such as a crash, means that the guard gave no
-// answer.
-func failed(name string, payload []byte) error {
-	var e struct{ ErrorType, ErrorMessage string }
-	_ = json.Unmarshal(payload, &e) // a crash can have any payload; then both stay empty
-	what := name + " failed: " + cmp.Or(e.ErrorMessage, strings.TrimSpace(string(payload)))
-	switch e.ErrorType {
-	case invokeapi.ErrorType(&guard.RateLimitExceeded{}):
-		return nil
-	case invokeapi.ErrorType(&input.ValidationError{}):
-		return errors.New(what)
-	}
-	return &input.Unavailable{What: what}
-}
-
-// notInvoked returns the error of a guard that could not be invoked. Place is
-// where the command looked for it, such as "in eu-west-1".
-func notInvoked(name, place string, cause error) error {
-	what := "the guard " + name + " could not be invoked"
-	if e, ok := errors.AsType[*unreached](cause); ok {
-		advice := "choose another address with --lambda-endpoint, or another region with --region"
-		return hint{&input.Unavailable{What: what + ": " + e.Error()}, advice}
-	}
-	if e, ok := errors.AsType[smithy.APIError](cause); ok && e.ErrorCode() == "ResourceNotFoundException" {
-		return hint{&input.Unavailable{What: "there is no function " + name + " " + place}, "name the deployed guard with --function"}
-	}
-	return &input.Unavailable{What: what, Cause: cause}
 }

@@ -62,7 +62,7 @@ func TestEachFlagHasOneName(t *testing.T) {
 
 // usual has the arguments that each command needs.
 var usual = map[string]string{
-	"check": "create_post --user u1", "verify": "create_post", "status": "--user u1", "reset": "create_post --user u1", "erase": "--user u1",
+	"check": "create_post --user u1", "verify": "create_post", "status": "--user u1", "reset": "create_post --user u1", "release": "pin --user u1", "erase": "--user u1",
 	"serve": "--addr 127.0.0.1:0", "stats": "", "top": "", "cleanup": "", "limits list": "", "limits set": "create_post --mode off",
 	"limits unset": "create_post", "limits diff": "", "limits history": "", "revoke": "--user u1", "completion": "tcsh",
 	"new": "photos-guard upload_photo 5/1m --dir no-such-folder", "version": "", "generate": "--dir no-such-folder",

@@ -15,6 +15,7 @@ func TestThePageInABrowser(t *testing.T) {
 		"the clock is moved and a window rolls over":    testClock,
 		"the app's answers appear":                      testApp,
 		"a check is given back":                         testRelease,
+		"a slot is renewed":                             testRenew,
 		"a delayed request presents its place":          testPlace,
 		"the picture is one click away":                 testPicture,
 		"the keyboard is enough":                        testKeyboard,
@@ -116,13 +117,29 @@ func testClock(b *browser, _ *rig) {
 
 func testApp(b *browser, r *rig) {
 	r.app("pins-guard", `{"userId": "maria", "activity": "pin", "count": 93}`)
-	b.wait("#answer-list li", "allowed check pin × 93 maria 93 of 100 used, 7 left app")
+	b.wait("#answer-list li", "allowed check pin × 93 maria 93 of 100 used, 7 left, held until 00:00:00 app")
 	b.wait("#window-list li", "maria pin log 100/12h 93 of 100 used, 7 left resets in ")
 	r.app("posts-guard", `{"userId": "<b>maria</b>", "activity": "like"}`)
 	b.wait("#answer-list li:first-child", "allowed check like <b>maria</b> unlimited app")
 	b.load(r.url) // the HTML as served has the same
 	b.wait("#answer-list li:first-child", "allowed check like <b>maria</b> unlimited app")
 	b.wait("#window-list li", "93 of 100 used, 7 left")
+}
+
+func testRenew(b *browser, _ *rig) {
+	b.choose("activity", "pin")
+	b.click("#ask button.main")
+	b.wait("#result", "Allowed. Held until 00:00:")
+	b.wait("#window-list li", "1 of 100 used, 99 left resets in 12 h 0 min Held until 00:00:")
+	b.click("#moves [data-move='60000']")
+	b.wait("#now", "12:01:")
+	b.choose("op", "renew")
+	b.click("#ask button.main")
+	b.wait("#result", "Renewed. Held until 00:01:")
+	b.wait("#answer-list li:first-child", "renewed renew pin u1 1 of 100 used, 99 left, held until 00:01:")
+	b.click("#moves [data-move='43200000']")
+	b.click("#ask button.main")
+	b.wait("#result", "Expired: the slot does not count any more.")
 }
 
 func testRelease(b *browser, _ *rig) {

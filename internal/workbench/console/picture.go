@@ -31,6 +31,7 @@ type history struct {
 // A decided request is what replay needs of a call.
 type decided struct {
 	key
+	group     string
 	at, count int64
 	id        string // the id in its receipt; empty if there is none
 }
@@ -38,22 +39,29 @@ type decided struct {
 // A key names what is counted.
 type key struct{ user, activity string }
 
-// add adds a call. A reset forgets the requests that it cleared, and a release
-// forgets the actions that it gave back, because replay knows neither. A release
-// that is too late, or repeated, gives nothing back.
-func (h *history) add(c call) {
+// add adds a call. A reset forgets the requests that it cleared, which are those of the
+// whole group, and a release forgets the actions that it gave back, because replay knows
+// neither. A release that is too late, or repeated, gives nothing back. A renewal moves
+// its actions, so the picture shows them from then on.
+func (h *history) add(c call, group string) {
 	h.n++
 	h.calls = last(append(h.calls, c), mostShown)
 	k := key{c.UserID, c.Activity}
 	switch {
 	case c.Op == guard.Check && c.counts() && c.Reason != "duplicate": // a request as replay knows it
-		h.requests = last(append(h.requests, decided{k, c.at, c.Count, c.ReceiptID}), mostRequests)
+		h.requests = last(append(h.requests, decided{k, group, c.at, c.Count, c.ReceiptID}), mostRequests)
 	case c.err != "":
 	case c.Op == guard.Reset:
-		h.requests = slices.DeleteFunc(h.requests, func(d decided) bool { return d.key == k })
-	case c.Op == guard.Release && c.Used < c.before:
+		h.requests = slices.DeleteFunc(h.requests, func(d decided) bool {
+			return d.key == k || group != "" && d.group == group && d.user == c.UserID
+		})
+	case c.Op == guard.Renew && c.Allowed || c.Op == guard.Release && c.Used < c.before:
 		i := slices.IndexFunc(h.requests, func(d decided) bool { return d.key == k && d.id == c.RequestID && d.id != "" })
-		if i < 0 {
+		switch {
+		case i < 0:
+			return
+		case c.Op == guard.Renew:
+			h.requests[i].at = c.at
 			return
 		}
 		if h.requests[i].count -= c.Count; h.requests[i].count <= 0 {
@@ -129,6 +137,12 @@ func asCSV(requests []decided) ([]byte, error) {
 	var b bytes.Buffer
 	err := csv.NewWriter(&b).WriteAll(append([][]string{{"time", "user", "activity"}}, lines...))
 	return b.Bytes(), err
+}
+
+// group returns the group of an activity; empty: it counts alone.
+func (c *Console) group(activity string) string {
+	_, a, _ := c.Guards.Activity(activity)
+	return a.Group
 }
 
 // limit returns the limit of a window, as the code has it. It returns the zero

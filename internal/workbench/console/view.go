@@ -56,6 +56,8 @@ type windowView struct {
 	Activity string    `json:"activity"`
 	Guard    string    `json:"guard"`
 	Limit    string    `json:"limit"` // its text form
+	Group    string    `json:"group"` // names the group and the activities that share the item; empty: none do
+	Slots    string    `json:"slots"` // until when slots of a log are held, in words; empty: none are known
 	Bars     []barView `json:"bars"`
 	Unknown  string    `json:"unknown"`
 	PassesAt int64     `json:"passesAt"` // when the refused request can pass; 0: none was refused
@@ -102,7 +104,7 @@ func (c *Console) answer(made call, n int64) answerView {
 	}
 	v.Kind, v.Verdict = made.verdict()
 	v.Mark, v.Detail = marks[v.Kind], c.detail(made)
-	if made.ReceiptID != "" && made.Op == guard.Check {
+	if made.ReceiptID != "" {
 		v.Release = string(request{
 			UserID: made.UserID, Activity: made.Activity, Op: guard.Release,
 			Count: made.Granted, RequestID: made.ReceiptID, At: made.Receipt, Tier: made.Tier,
@@ -127,6 +129,10 @@ func (c *call) verdict() (kind, words string) {
 		return "error", "error"
 	case c.Op == guard.Release || c.Op == guard.Reset:
 		return "done", "done"
+	case c.Op == guard.Renew && c.Allowed:
+		return "done", "renewed"
+	case c.Op == guard.Renew:
+		return "refused", "expired"
 	case c.Allowed:
 		return "allowed", would + "allowed"
 	case c.Place > 0:
@@ -146,11 +152,14 @@ func (c *Console) detail(made call) string {
 	default:
 		text = made.text() + words.Crossed(made.Crossed)
 	}
-	if made.Granted > 0 && made.Granted < made.Count {
+	if made.Granted > 0 && made.Granted < made.Count && made.Op != guard.Renew {
 		text = fmt.Sprintf("%d of %d granted, %s", made.Granted, made.Count, text)
 	}
 	if made.WaitTime > 0 {
 		text += ", wait " + c.Wait(time.Duration(made.WaitTime)*time.Millisecond)
+	}
+	if made.HeldUntil > 0 {
+		text += ", held until " + stamp(made.HeldUntil)
 	}
 	if made.counts() && made.Reason != "ok" && made.Reason != "limited" && made.Reason != "delayed" {
 		text += ", " + made.Reason
@@ -165,7 +174,7 @@ func (c *Console) window(w *window) windowView {
 	limit := c.limit(w)
 	v := windowView{
 		Limit: limit.String(), ID: w.function + "?" + where, User: w.user, Activity: w.activity, Guard: w.function, Unknown: w.unknown,
-		Picture: "/console/picture.svg?" + where,
+		Picture: "/console/picture.svg?" + where, Group: c.sharing(w), Slots: w.held(c.Clock.Now().UnixMilli()),
 	}
 	if !limit.Queues() {
 		v.Reset = string(request{UserID: w.user, Activity: w.activity, Op: guard.Reset}.json())
@@ -187,6 +196,25 @@ func (c *Console) window(w *window) windowView {
 		}
 	}
 	return v
+}
+
+// sharing names the group of a window's activity and the others in it, whose actions
+// count in the same item.
+func (c *Console) sharing(w *window) string {
+	group := c.group(w.activity)
+	if group == "" {
+		return ""
+	}
+	var others []string
+	for _, a := range c.Guards.Grouped() {
+		if a.Group == group && a.Name != w.activity {
+			others = append(others, a.Name)
+		}
+	}
+	if len(others) == 0 {
+		return "In the group " + group + "."
+	}
+	return "In the group " + group + ", with " + strings.Join(others, ", ") + "."
 }
 
 // pretty returns JSON on several lines, or other text, cut after 4,000 bytes.

@@ -71,8 +71,9 @@ func (w watched) status(ctx context.Context, c call) answer {
 func (c *Console) record(made call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.history.add(made)
-	c.windows.add(made, c.Clock.Now().UnixMilli())
+	group := c.group(made.Activity)
+	c.history.add(made, group)
+	c.windows.add(made, group, c.Clock.Now().UnixMilli())
 	c.notify()
 }
 
@@ -150,10 +151,10 @@ type request struct {
 	ReadyAt   int64    `json:"readyAt,omitempty"`
 }
 
-// status returns the event that asks for the figures without counting. A release
-// may have a count above the limit, but a status may not.
+// status returns the event that asks for the figures without counting. A release or a
+// renewal may have a count above the limit, but a status may not.
 func (r request) status() []byte {
-	if r.Op == guard.Release {
+	if r.Op == guard.Release || r.Op == guard.Renew {
 		r.Count = 1
 	}
 	return request{UserID: r.UserID, Activity: r.Activity, Op: guard.Status, Count: r.Count, Partial: r.Partial, Tier: r.Tier}.json()
@@ -176,6 +177,7 @@ type answer struct {
 	Place     int64  `json:"readyAt"`
 	Receipt   int64  `json:"at"`
 	ReceiptID string `json:"requestId"`
+	HeldUntil int64  `json:"heldUntil"`
 	Crossed   int64  `json:"crossed"`
 	figures
 	Limits []figures `json:"limits"`

@@ -3,7 +3,9 @@ package console
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cric-talk/guards/internal/guard"
@@ -24,6 +26,7 @@ type windows struct {
 // milliseconds of the guards' clock.
 type window struct {
 	key
+	group    string // the group of the activity; empty: none
 	function string
 	asked    request // the last event
 	bars     []figures
@@ -33,11 +36,29 @@ type window struct {
 	unknown  string   // why the figures may be old; empty: they are not
 	last     int64    // the number of its last event
 	read     int64    // when the figures came
+	stale    bool     // another activity of the group has changed the item since
+	slots    []held   // of a log, the oldest first
 }
 
-// add brings the figures of an answer.
-func (w *windows) add(c call, now int64) {
+// A held slot is one that the console has seen in an answer.
+type held struct {
+	id           string // of the check
+	until, count int64
+}
+
+// add brings the figures of an answer. Those of the other activities of the group are
+// old then.
+func (w *windows) add(c call, group string, now int64) {
 	k := key{c.UserID, c.Activity}
+	for _, other := range w.all {
+		if group != "" && other.group == group && other.user == c.UserID && other.key != k && c.Op != guard.Status {
+			other.stale = true
+			if c.Op == guard.Reset {
+				other.slots = nil
+				other.passed()
+			}
+		}
+	}
 	if !c.counts() {
 		if known := w.find(k); known != nil && c.Op == guard.Check && c.Allowed {
 			known.passed() // a place that was presented on time has no figures
@@ -47,7 +68,7 @@ func (w *windows) add(c call, now int64) {
 	}
 	known := w.find(k)
 	if known == nil {
-		known = &window{key: k}
+		known = &window{key: k, group: group}
 		w.all = append([]*window{known}, w.all...)
 		if len(w.all) > mostWindows {
 			oldest := slices.MinFunc(w.all[1:], func(a, b *window) int { return cmp.Compare(a.last, b.last) })
@@ -57,14 +78,58 @@ func (w *windows) add(c call, now int64) {
 	w.events++
 	known.function, known.asked, known.last = c.function, c.request, w.events
 	known.set(c.answer, now)
+	known.hold(c)
 	switch {
 	case c.Op == guard.Check && !c.Allowed:
 		known.passesAt, known.place = now+c.WaitTime, c.Place
 		known.again = again(c)
-	case c.Op != guard.Status:
+	case c.Op != guard.Status && c.Op != guard.Renew:
 		known.passed()
 	}
 	w.version++
+}
+
+// hold follows the slots of a log. A release gives back as many actions as it names, a
+// renewal moves them, and one that is told "expired" has none.
+func (w *window) hold(c call) {
+	id := c.RequestID
+	if c.Op == guard.Check {
+		id = c.ReceiptID
+	}
+	i := slices.IndexFunc(w.slots, func(s held) bool { return s.id == id })
+	switch {
+	case c.Op == guard.Reset:
+		w.slots = nil
+	case c.HeldUntil > 0:
+		if i >= 0 {
+			w.slots = slices.Delete(w.slots, i, i+1)
+		}
+		w.slots = last(append(w.slots, held{id, c.HeldUntil, c.Granted}), mostShown)
+	case i >= 0 && c.Op == guard.Renew:
+		w.slots = slices.Delete(w.slots, i, i+1)
+	case i >= 0 && c.Op == guard.Release && c.Used < c.before:
+		if w.slots[i].count -= c.Count; w.slots[i].count <= 0 {
+			w.slots = slices.Delete(w.slots, i, i+1)
+		}
+	}
+}
+
+// held returns in words until when the slots that count at now are held.
+func (w *window) held(now int64) string {
+	const most = 3
+	var times []string
+	for _, s := range w.slots {
+		if s.until > now {
+			times = append(times, stamp(s.until))
+		}
+	}
+	if len(times) == 0 {
+		return ""
+	}
+	if more := len(times) - most; more > 0 {
+		times = append(times[:most], fmt.Sprintf("and %d more", more))
+	}
+	return "Held until " + strings.Join(times, ", ") + "."
 }
 
 // passed forgets what was refused.
@@ -72,7 +137,7 @@ func (w *window) passed() { w.passesAt, w.place, w.again = 0, 0, nil }
 
 // set brings the figures of an answer.
 func (w *window) set(a answer, now int64) {
-	w.bars, w.unknown, w.read = a.Limits, "", now
+	w.bars, w.unknown, w.read, w.stale = a.Limits, "", now, false
 	if len(a.Limits) == 0 {
 		w.bars = []figures{a.figures}
 	}
@@ -100,10 +165,11 @@ func (w *windows) find(k key) *window {
 }
 
 // due reports whether the figures may have changed by now, although nobody
-// acted: something counts, and a second has passed or a limit resets.
+// acted: something counts, and a second has passed or a limit resets. Or another
+// activity of the group has acted.
 func (w *window) due(now int64) bool {
 	const pause = 1000
-	return slices.ContainsFunc(w.bars, func(b figures) bool {
+	return w.stale || slices.ContainsFunc(w.bars, func(b figures) bool {
 		return b.Used > 0 && (now >= w.read+pause || now < w.read || now >= b.ResetAt && w.read < b.ResetAt)
 	})
 }
@@ -153,7 +219,7 @@ func (c *Console) readOne(ctx context.Context, before window) {
 	if answer.counts() {
 		w.set(answer.answer, at)
 	} else {
-		w.read = at
+		w.read, w.stale = at, false
 		if answer.err != "" {
 			w.unknown = "These figures may be old. " + answer.err
 		}

@@ -2,9 +2,10 @@
 //
 // [Replay.Run] reads the traffic (package traffic) and decides each request as
 // a guard would have decided it at the recorded time. It returns a [Report]
-// with the figures. Three other functions build on the same decisions:
+// with the figures. Other functions build on the same decisions:
 //
 //   - [Replay.Compare] does the same for several limits side by side.
+//   - [Replay.Group] does the same for several activities that share counts.
 //   - [Replay.Timelines] decides the requests of one user once more and keeps
 //     the details. Package plot draws them.
 //   - [Replay.Suggest] searches for the lowest limit that leaves most users
@@ -60,8 +61,36 @@ func (r *Replay) Run(ctx context.Context, t *traffic.Reader) (*Report, error) {
 // each other policy. The reports are in this order. If Compare returns an
 // error, they have the figures up to there.
 func (r *Replay) Compare(ctx context.Context, t *traffic.Reader, others ...policy.Policy) ([]*Report, error) {
-	s := newShards(r.Activity, slices.Concat([]policy.Policy{r.Policy}, others))
-	skipped, err := r.eachOfActivity(ctx, t, func(line traffic.Line) error {
+	all := []Member{{r.Activity, r.Policy}}
+	for _, p := range others {
+		all = append(all, Member{r.Activity, p})
+	}
+	return r.decide(ctx, t, all, false)
+}
+
+// A Member is an activity of a group with its limits, which have names.
+type Member struct {
+	Activity string
+	Policy   policy.Policy
+}
+
+// Group decides all requests of r.Activity and of the others, which count in one item of
+// each user. Limits with the same name share a count, so the policies must meet: see
+// [policy.Meet]. There is a report for each activity, in this order. Of an activity
+// without a request, it has no figures.
+func (r *Replay) Group(ctx context.Context, t *traffic.Reader, others ...Member) ([]*Report, error) {
+	return r.decide(ctx, t, append([]Member{{r.Activity, r.Policy}}, others...), true)
+}
+
+// decide decides all requests of the members' activities. If shared is set, they count
+// in the same items.
+func (r *Replay) decide(ctx context.Context, t *traffic.Reader, all []Member, shared bool) ([]*Report, error) {
+	s := newShards(all, shared)
+	names := make([]string, len(all))
+	for i, m := range all {
+		names[i] = m.Activity
+	}
+	skipped, err := r.eachOf(ctx, t, names, func(line traffic.Line) error {
 		s.add(line)
 		return nil
 	})
@@ -74,13 +103,13 @@ func (r *Replay) Compare(ctx context.Context, t *traffic.Reader, others ...polic
 	return reports, err
 }
 
-// eachOfActivity calls do with each request of the activity. It returns how many
-// lines of other activities it skipped. No request at all is an error.
-func (r *Replay) eachOfActivity(ctx context.Context, t *traffic.Reader, do func(traffic.Line) error) (skipped int64, err error) {
+// eachOf calls do with each request of the activities. It returns how many lines of
+// other activities it skipped. No request at all is an error.
+func (r *Replay) eachOf(ctx context.Context, t *traffic.Reader, activities []string, do func(traffic.Line) error) (skipped int64, err error) {
 	names := make(map[string]bool) // of other activities
 	found := false
 	err = r.each(ctx, t, func(line traffic.Line) error {
-		if line.Activity != r.Activity {
+		if !slices.Contains(activities, line.Activity) {
 			skipped++
 			if len(names) < otherNames {
 				names[line.Activity] = true
@@ -91,7 +120,7 @@ func (r *Replay) eachOfActivity(ctx context.Context, t *traffic.Reader, do func(
 		return do(line)
 	})
 	if err == nil && !found {
-		err = nothing(t, r.Activity, slices.Sorted(maps.Keys(names)))
+		err = nothing(t, strings.Join(slices.Compact(activities), ", "), slices.Sorted(maps.Keys(names)))
 	}
 	return skipped, err
 }
@@ -158,14 +187,19 @@ type shards struct {
 	busy sync.WaitGroup
 }
 
-// newShards starts one shard for each processor.
-func newShards(activity string, policies []policy.Policy) *shards {
+// newShards starts one shard for each processor. If shared is set, the members count in
+// the same items.
+func newShards(all []Member, shared bool) *shards {
 	s := &shards{seed: maphash.MakeSeed()}
 	for range min(runtime.GOMAXPROCS(0), mostShards) {
 		one := &shard{queue: make(chan []traffic.Line, waiting)}
-		for _, p := range policies {
-			one.deciders = append(one.deciders, newDecider(p, false))
-			one.reports = append(one.reports, newReport(activity, p))
+		for i, m := range all {
+			d := newDecider(m.Policy, false)
+			if shared && i > 0 {
+				d.items = one.deciders[0].items
+			}
+			one.deciders = append(one.deciders, d)
+			one.reports = append(one.reports, newReport(m.Activity, m.Policy))
 		}
 		s.all = append(s.all, one)
 		s.busy.Go(one.run)
@@ -203,7 +237,9 @@ func (s *shard) run() {
 	for lines := range s.queue {
 		for _, line := range lines {
 			for i, d := range s.deciders {
-				s.reports[i].count(line, d.check(line))
+				if r := s.reports[i]; r.Activity == line.Activity {
+					r.count(line, d.check(line))
+				}
 			}
 		}
 	}
@@ -224,8 +260,9 @@ type item struct {
 	state   policy.State
 	expires int64 // Unix seconds
 
-	// No request passes from the time refused to the time until, in Unix
-	// milliseconds. In a replay nothing is given back.
+	// No request of the decider by passes from the time refused to the time until, in
+	// Unix milliseconds. In a replay nothing is given back.
+	by             *decider
 	refused, until int64
 }
 
@@ -242,7 +279,7 @@ func newDecider(p policy.Policy, figures bool) *decider {
 func (d *decider) check(line traffic.Line) (a ratelimit.Decision) {
 	now := line.Time
 	i := d.item(line.User, now)
-	if !d.figures && i.refused <= now && now < i.until {
+	if !d.figures && i.by == d && i.refused <= now && now < i.until {
 		a.Reason, a.Wait = ratelimit.Limited, time.Duration(i.until-now)*time.Millisecond
 		return a
 	}
@@ -252,7 +289,7 @@ func (d *decider) check(line traffic.Line) (a ratelimit.Decision) {
 	}
 	i.until = 0
 	if a.Reason == ratelimit.Limited {
-		i.refused, i.until = now, now+a.Wait.Milliseconds()
+		i.by, i.refused, i.until = d, now, now+a.Wait.Milliseconds()
 	}
 	return a
 }

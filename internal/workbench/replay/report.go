@@ -174,6 +174,8 @@ func (r *Report) finish(t *traffic.Reader) {
 	r.Users = int64(len(users))
 	if len(users) > 0 {
 		r.first = users[0].ID
+	} else {
+		r.From = 0
 	}
 	r.RefusedShare = math.Round(float64(r.Refused)/float64(max(1, r.Requests))*10_000) / 10_000
 }

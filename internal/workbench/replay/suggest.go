@@ -46,7 +46,7 @@ func (r *Replay) Suggest(ctx context.Context, t *traffic.Reader, share Share, fi
 		return nil, errors.New("a suggestion needs a single limit, such as 20/1m")
 	}
 	s := &search{spool: newSpool(file), trying: trying}
-	if _, err := r.eachOfActivity(ctx, t, s.spool.add); err != nil {
+	if _, err := r.eachOf(ctx, t, []string{r.Activity}, s.spool.add); err != nil {
 		return nil, err
 	}
 	if err := s.candidates(ctx, r.Policy); err != nil {

@@ -14,6 +14,7 @@ from guards._client import Guards
 from guards._decision import Decision, LimitState
 from guards._errors import AnswerError, ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError
 from guards._request import AnyActivity, CheckOptions, GuardActivity, StatusOptions
+from guards._slot import Slot
 
 __all__ = [
     "AnswerError",
@@ -28,6 +29,7 @@ __all__ = [
     "LimitState",
     "LimitedError",
     "OutageError",
+    "Slot",
     "StatusOptions",
     "ValidationError",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -13,8 +14,9 @@ from guards._breaker import Call
 from guards._callbacks import result_of
 from guards._decision import Decision
 from guards._errors import GuardsError, Lost, OutageError
-from guards._request import A, CheckOptions, GuardActivity, Request, StatusOptions, new_request, one_for_each_guard
+from guards._request import A, CheckOptions, GuardActivity, Request, StatusOptions, new_request, one_for_each_guard, with_receipt
 from guards._retry import Plan, time_to_wait
+from guards._slot import Slot, before_the_second_release
 from guards._stopwatch import Stopwatch
 
 if TYPE_CHECKING:
@@ -41,9 +43,9 @@ class AsyncGuards(Base[A]):
         """
         request = self._check_request(activity, user_id, options)
         try:
-            return await self._ask(request)
+            return self._settleable(await self._ask(request))
         except OutageError as outage:
-            return self._without_guard(request, outage)
+            return self._settleable(self._without_guard(request, outage))
 
     async def status(self, activity: A | GuardActivity, *, user_id: str, **options: Unpack[StatusOptions]) -> Decision:
         """Decide as check would, but count nothing."""
@@ -66,7 +68,32 @@ class AsyncGuards(Base[A]):
         count: int | None = None,
     ) -> Decision:
         """Give back what a check counted. See Guards.release."""
-        return await self._ask(self._release_request(activity, user_id, at, request_id, count))
+        return await self._ask(self._receipt_request("release", activity, user_id, at, request_id, count))
+
+    @overload
+    async def renew(self, activity: Decision, /) -> Decision: ...
+    @overload
+    async def renew(
+        self, activity: A | GuardActivity, /, *, user_id: str, at: int, request_id: str, count: int | None = None
+    ) -> Decision: ...
+    async def renew(
+        self,
+        activity: A | GuardActivity | Decision,
+        /,
+        *,
+        user_id: str | None = None,
+        at: int | None = None,
+        request_id: str | None = None,
+        count: int | None = None,
+    ) -> Decision:
+        """Keep a slot of an activity whose limit is a log. See Guards.renew."""
+        return await self._ask(self._receipt_request("renew", activity, user_id, at, request_id, count))
+
+    async def settle(self, decision: Decision, used: int) -> None:
+        """Give back what a check granted and the app did not use. See Guards.settle."""
+        with self._settlement(decision, used) as request:
+            if request is not None:
+                await self._ask(request)
 
     async def reset(self, activity: A | GuardActivity, *, user_id: str) -> Decision:
         """Clear what is counted for the user. See Guards.reset."""
@@ -117,17 +144,56 @@ class AsyncGuards(Base[A]):
             await self._give_back(decision)
             raise
 
-    async def _give_back(self, decision: Decision) -> None:
-        if not decision.has_receipt:
-            return
+    @asynccontextmanager
+    async def slot(
+        self, activity: A | GuardActivity, *, user_id: str, or_raise: bool = False, **options: Unpack[CheckOptions]
+    ) -> AsyncIterator[Slot]:
+        """Check, and keep what the check counted while the body of an async with statement runs. See Guards.slot.
 
+        A task renews the slot. The slot is also released if the body is cancelled.
+        """
+        sent = time.monotonic()
+        decision = await self.check(activity, user_id=user_id, **options)
+        if or_raise:
+            self._admit(decision)
+        slot = Slot(decision, sent, self._settings)
+        renewals = asyncio.create_task(self._keep(slot))
+        try:
+            slot._must_be_of_a_log()
+            yield slot
+        finally:
+            renewals.cancel()
+            if (request := slot._release()) is not None:
+                await self._release_at_the_end(request, twice=True)
+
+    async def _keep(self, slot: Slot) -> None:
+        """Renew a slot until it is released or lost."""
+        while (pause := slot._pause()) is not None:
+            await asyncio.sleep(pause)
+            try:
+                slot._renewed(await self._ask(slot._renewal()))
+            except GuardsError as error:
+                self._report_sometimes(error)
+                slot._repeat()
+
+    async def _give_back(self, decision: Decision) -> None:
+        if decision.has_receipt:
+            await self._release_at_the_end(with_receipt(self._settings, "release", decision))
+
+    async def _release_at_the_end(self, request: Request, *, twice: bool = False) -> None:
         async def release() -> None:
             try:
-                await self.release(decision)
+                try:
+                    await self._ask(request)
+                except GuardsError:
+                    if not twice:
+                        raise
+                    await asyncio.sleep(before_the_second_release())
+                    await self._ask(request)
             except GuardsError as error:
                 self._report(error)
             except asyncio.CancelledError:  # the loop ends
-                function = self._settings.prefix + decision.guard
+                function = request.function
                 self._report(GuardsError(f"the release of an action of {function} was cancelled", function))
                 raise
 

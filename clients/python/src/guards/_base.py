@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Generic, Literal
 
 from guards._ask import Asker
@@ -14,7 +15,7 @@ from guards._callbacks import is_async, not_async
 from guards._decision import Decision
 from guards._errors import ConfigurationError, GuardsError, LimitedError, Lost, NoThread, OutageError
 from guards._options import Settings, entries
-from guards._request import A, AnyActivity, CheckOptions, Request, new_request, release_of
+from guards._request import A, AnyActivity, CheckOptions, Request, new_request, with_receipt
 from guards._retry import Plan
 
 _log = logging.getLogger("guards")
@@ -50,9 +51,9 @@ class Base(Generic[A]):
         for one has no limit.
     attempts: how many times a request is sent at most; 3 by default.
     decision_timeout: DECISION_TIMEOUT of the guards in seconds; 1 by default.
-    warn: is called with the OutageError of a check that on_outage decided, at
-        most once a second, and with the error of each release that guarded
-        could not make. It must not be async. If it raises an error, that is
+    warn: is called with the OutageError of a check that on_outage decided, and
+        with the error of a renewal that failed, at most once a second; and with
+        the error of each release that guarded or slot could not make. It must not be async. If it raises an error, that is
         logged. By default it logs a warning with the logger "guards".
 
     A wrong option raises a ConfigurationError.
@@ -95,16 +96,40 @@ class Base(Generic[A]):
     def _check_request(self, activity: AnyActivity, user_id: str, options: CheckOptions) -> Request:
         return new_request(self._settings, "check", activity, user_id=user_id, **options)
 
-    def _release_request(
-        self, what: AnyActivity | Decision, user_id: str | None, at: int | None, request_id: str | None, count: int | None
+    def _receipt_request(
+        self,
+        op: str,
+        what: AnyActivity | Decision,
+        user_id: str | None,
+        at: int | None,
+        request_id: str | None,
+        count: int | None,
     ) -> Request:
         if isinstance(what, Decision):
             if (user_id, at, request_id, count) != (None, None, None, None):
-                raise TypeError("release takes either a decision or the fields of its receipt")
-            return release_of(self._settings, what)
+                raise TypeError(f"{op} takes either a decision or the fields of its receipt")
+            return with_receipt(self._settings, op, what)
         if user_id is None or at is None or request_id is None:
-            raise TypeError("release needs user_id, at and request_id")
-        return new_request(self._settings, "release", what, user_id=user_id, at=at, request_id=request_id, count=count)
+            raise TypeError(f"{op} needs user_id, at and request_id")
+        return new_request(self._settings, op, what, user_id=user_id, at=at, request_id=request_id, count=count)
+
+    def _settleable(self, decision: Decision) -> Decision:
+        vars(decision)["_client"] = self  # no field, because apps compare, copy and print the fields
+        return decision
+
+    @contextmanager
+    def _settlement(self, decision: Decision, used: int) -> Iterator[Request | None]:
+        """Run a release of what is left in this context; None: nothing is left to give back."""
+        left = (decision.granted or 0) - max(0, used)
+        if left <= 0 or not decision.has_receipt or decision._is_settled:
+            yield None
+            return
+        vars(decision)["_is_settled"] = True
+        try:
+            yield with_receipt(self._settings, "release", decision, left)
+        except BaseException:
+            vars(decision)["_is_settled"] = False
+            raise
 
     def _plan(self, request: Request) -> Plan:
         return Plan(self._settings.timeout, self._settings.attempt, request.attempts)
@@ -116,19 +141,23 @@ class Base(Generic[A]):
         return Lost(f"no answer in {round(seconds * 1000)} ms")
 
     def _without_guard(self, request: Request, outage: OutageError) -> Decision:
-        """Return the decision of a check in an outage, and call warn at most once a second."""
+        """Return the decision of a check in an outage."""
+        self._report_sometimes(outage)
+        if self._settings.on_outage == "allow":
+            count = request.event.get("count", 1)
+            return request.decision(allowed=True, reason="unavailable", granted=count, outage=outage)
+        message = "Please try again later."
+        return request.decision(allowed=False, reason="unavailable", granted=0, message=message, outage=outage)
+
+    def _report_sometimes(self, error: GuardsError) -> None:
+        """Call warn, at most once a second."""
         now = time.monotonic()
         with self._lock:
             is_due = now - self._warned >= 1
             if is_due:
                 self._warned = now
         if is_due:
-            self._report(outage)
-        if self._settings.on_outage == "allow":
-            count = request.event.get("count", 1)
-            return request.decision(allowed=True, reason="unavailable", granted=count, outage=outage)
-        message = "Please try again later."
-        return request.decision(allowed=False, reason="unavailable", granted=0, message=message, outage=outage)
+            self._report(error)
 
     def _admit(self, decision: Decision) -> None:
         """Raise a LimitedError for a decision that does not let the user go on."""

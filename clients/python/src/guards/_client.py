@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -15,6 +16,7 @@ from guards._decision import Decision
 from guards._errors import GuardsError, Lost, OutageError
 from guards._request import A, CheckOptions, GuardActivity, Request, StatusOptions, new_request, one_for_each_guard
 from guards._retry import Plan, time_to_wait
+from guards._slot import Opened, Slot, before_the_second_release
 from guards._stopwatch import Stopwatch
 
 if TYPE_CHECKING:
@@ -34,9 +36,9 @@ class Guards(Base[A]):
         """
         request = self._check_request(activity, user_id, options)
         try:
-            return self._ask(request)
+            return self._settleable(self._ask(request))
         except OutageError as outage:
-            return self._without_guard(request, outage)
+            return self._settleable(self._without_guard(request, outage))
 
     def status(self, activity: A | GuardActivity, *, user_id: str, **options: Unpack[StatusOptions]) -> Decision:
         """Decide as check would, but count nothing."""
@@ -59,7 +61,41 @@ class Guards(Base[A]):
         count: int | None = None,
     ) -> Decision:
         """Give back what a check counted: all of it, given the check's decision, or count actions (1 by default)."""
-        return self._ask(self._release_request(activity, user_id, at, request_id, count))
+        return self._ask(self._receipt_request("release", activity, user_id, at, request_id, count))
+
+    @overload
+    def renew(self, activity: Decision, /) -> Decision: ...
+    @overload
+    def renew(
+        self, activity: A | GuardActivity, /, *, user_id: str, at: int, request_id: str, count: int | None = None
+    ) -> Decision: ...
+    def renew(
+        self,
+        activity: A | GuardActivity | Decision,
+        /,
+        *,
+        user_id: str | None = None,
+        at: int | None = None,
+        request_id: str | None = None,
+        count: int | None = None,
+    ) -> Decision:
+        """Keep a slot of an activity whose limit is a log, given the decision of the check or of the last renewal.
+
+        The answer has a new receipt, and the slot counts until held_until. If
+        it does not count any more, the answer is not allowed, and its reason is
+        expired. slot renews by itself.
+        """
+        return self._ask(self._receipt_request("renew", activity, user_id, at, request_id, count))
+
+    def settle(self, decision: Decision, used: int) -> None:
+        """Give back what a check granted and the app did not use, once, with one release.
+
+        It does nothing if nothing is left, and if the decision has no receipt.
+        In an outage it raises an OutageError. Then it can be called again.
+        """
+        with self._settlement(decision, used) as request:
+            if request is not None:
+                self._ask(request)
 
     def reset(self, activity: A | GuardActivity, *, user_id: str) -> Decision:
         """Clear what is counted for the user. It is sent once, because a repeat could delete what was counted since.
@@ -115,6 +151,63 @@ class Guards(Base[A]):
         if decision.has_receipt:
             try:
                 self.release(decision)
+            except GuardsError as error:
+                self._report(error)
+
+    def slot(
+        self, activity: A | GuardActivity, *, user_id: str, or_raise: bool = False, **options: Unpack[CheckOptions]
+    ) -> AbstractContextManager[Slot]:
+        """Check, and keep what the check counted while the body of a with statement runs.
+
+        The limit of the activity is a log, such as log 3/10m: at most three at
+        once. A thread renews the slot, and it is released at the end, also
+        after an error. Look at its attribute lost between the steps of the
+        work, and stop if it is true.
+
+        Like check, it does not raise a refusal: look at its attribute allowed.
+        With or_raise, a refusal raises a LimitedError. If the limit is not a
+        log, it raises a ValidationError.
+        """
+        return Opened(lambda: self._open(activity, user_id, or_raise, options), self._free)
+
+    def _open(self, activity: A | GuardActivity, user_id: str, or_raise: bool, options: CheckOptions) -> Slot:
+        sent = time.monotonic()
+        decision = self.check(activity, user_id=user_id, **options)
+        if or_raise:
+            self._admit(decision)
+        slot = Slot(decision, sent, self._settings)
+        try:
+            slot._must_be_of_a_log()
+            if slot._held:
+                threading.Thread(target=self._keep, args=(slot,), name="guards-slot", daemon=True).start()
+        except BaseException:
+            self._free(slot)
+            raise
+        return slot
+
+    def _keep(self, slot: Slot) -> None:
+        """Renew a slot until it is released or lost."""
+        while (pause := slot._pause()) is not None and not slot._ended.wait(pause):
+            self._renew(slot)
+
+    def _renew(self, slot: Slot) -> None:
+        try:
+            slot._renewed(self._ask(slot._renewal()))
+        except GuardsError as error:
+            if not slot._ended.is_set():
+                self._report_sometimes(error)
+            slot._repeat()
+
+    def _free(self, slot: Slot) -> None:
+        request = slot._release()
+        if request is None:
+            return
+        try:
+            self._ask(request)
+        except GuardsError:
+            time.sleep(before_the_second_release())
+            try:
+                self._ask(request)
             except GuardsError as error:
                 self._report(error)
 

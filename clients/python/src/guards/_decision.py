@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from guards._errors import OutageError
 
@@ -36,11 +36,11 @@ class Decision:
     allowed: bool
     """Whether the user may go on."""
     reason: str = ""
-    """ok, limited, delayed, unlimited, bypassed, shadow, duplicate or unavailable."""
+    """ok, limited, delayed, unlimited, bypassed, shadow, duplicate or unavailable; of a renewal also expired."""
     user_id: str = field(default="", repr=False)
     activity: str = ""
     op: str = ""
-    """check, status, release or reset."""
+    """check, status, release, renew or reset."""
     limit: int | None = None
     """Actions allowed per window."""
     activity_count: int | None = None
@@ -55,8 +55,10 @@ class Decision:
     granted: int | None = None
     """How many actions a check counted."""
     at: int | None = None
-    """The receipt for a release, together with request_id."""
+    """The receipt for a release or a renewal, together with request_id."""
     request_id: str | None = field(default=None, repr=False)
+    held_until: int | None = None
+    """If the limit is a log: Unix milliseconds when the actions stop counting."""
     message: str | None = None
     """A text for the end user, if the request was refused in whole or part."""
     display: str | None = None
@@ -91,6 +93,22 @@ class Decision:
         A duplicate has none, and a delayed job's place can't be given back.
         """
         return bool(self.granted and self.at and self.request_id)
+
+    _client: ClassVar[Any] = None  # of a check: the client that made it, in the decision's own __dict__
+    _is_settled: ClassVar[bool] = False
+
+    def settle(self, used: int) -> Any:
+        """Give back what this check granted and the app did not use. See Guards.settle. With AsyncGuards, await it.
+
+        A decision that was stored has no client. Pass it to the method settle of one.
+        """
+        if self._client is None:
+            raise TypeError("this decision comes from no check of this process: use settle or release of a client")
+        return self._client.settle(self, used)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the client, which can't be pickled."""
+        return {name: value for name, value in vars(self).items() if name != "_client"}
 
     @classmethod
     def read(

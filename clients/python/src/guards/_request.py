@@ -120,19 +120,20 @@ def new_request(
     )
 
 
-def release_of(settings: Settings, decision: Decision) -> Request:
-    """Return the request that gives back everything a check counted."""
+def with_receipt(settings: Settings, op: str, decision: Decision, count: int | None = None) -> Request:
+    """Return the request that gives back or renews what a check counted: all of it, or count actions."""
     if not decision.has_receipt:
-        raise ValidationError("the decision has no receipt, so there is nothing to give back", settings.prefix + decision.guard)
+        what = "give back" if op == "release" else "renew"
+        raise ValidationError(f"the decision has no receipt, so there is nothing to {what}", settings.prefix + decision.guard)
     activity = GuardActivity(decision.guard, decision.activity)
     return new_request(
         settings,
-        "release",
+        op,
         activity,
         user_id=decision.user_id,
         at=decision.at,
         request_id=decision.request_id,
-        count=decision.granted,
+        count=count or decision.granted,
     )
 
 

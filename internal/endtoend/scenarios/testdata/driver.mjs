@@ -30,13 +30,36 @@ async function perform(step) {
   }
 }
 
-function call({ call, activity, args, save }) {
+function call({ call, activity, args, save, work, used }) {
+  if (call === "slot") return slot(activity, given(args), save, work);
+  if (call === "settle") return settle(activity, given(args), used);
   if (call === "ready") return activity ? guards.ready(activity) : guards.ready();
   if (call !== "guarded") return guards[call](activity, given(args));
   return guards.guarded(activity, given(args), (decision) => {
     if (save === "fail") throw new SaveError("the save failed");
     return decision;
   });
+}
+
+// Works in a slot, and returns its decision with when the work began and ended.
+async function slot(activity, args, save, work = 0) {
+  const slot = await guards.slot(activity, args);
+  try {
+    const began = Date.now();
+    if (slot.decision.heldUntil) process.stderr.write(`began ${began}\n`);
+    if (slot.allowed) await setTimeout(work, undefined, { signal: slot.signal }).catch(() => {});
+    if (save === "fail") throw new SaveError("the work failed");
+    return { ...slot.decision, lost: slot.lost, began, ended: Date.now() };
+  } finally {
+    await slot.release();
+  }
+}
+
+async function settle(activity, args, used = 0) {
+  const decision = await guards.check(activity, args);
+  await guards.settle(decision, used);
+  await guards.settle(decision, used);
+  return decision;
 }
 
 // A harness in Go writes the zero value of an argument that the scenario does not have.

@@ -64,14 +64,57 @@ async def call(client, line):
         return {}
     args = line.get("args") or {}
     args = {snake(name): value for name, value in args.items() if name not in OPTIONAL or value}
-    if verb == "guarded":
+    if verb == "slot":
+        return await slot(client, activity, line, args)
+    if verb == "settle":
+        decision = await client.check(activity, **args)
+        for _ in range(2):
+            settled = decision.settle(line.get("used", 0))
+            await settled if settled else None
+    elif verb == "guarded":
         decision = await client.guarded(activity, save(client, line), **args)
     else:
         decision = await getattr(client, verb)(activity, **args)
+    return plain(decision)
+
+
+def plain(decision):
     answer = dict(decision.answer)
     if decision.outage is not None:
         answer["outage"] = str(decision.outage)
     return answer
+
+
+async def slot(client, activity, line, args):
+    """Work in a slot, and return its decision with when the work began and ended."""
+
+    def steps(slot):
+        """Yield until the work is done."""
+        end = time.monotonic() + line.get("work", 0) / 1000
+        while slot.allowed and not slot.lost and time.monotonic() < end:
+            yield
+        if line.get("save") == "fail":
+            raise SaveError("the work failed")
+
+    def begin(slot):
+        if slot.decision.held_until:
+            print("began", round(time.time() * 1000), file=sys.stderr, flush=True)
+        return round(time.time() * 1000)
+
+    def done(slot, began):
+        return {**plain(slot.decision), "lost": slot.lost, "began": began, "ended": round(time.time() * 1000)}
+
+    if isinstance(client, Sync):
+        with client.client.slot(activity, **args) as held:
+            began = begin(held)
+            for _ in steps(held):
+                time.sleep(0.01)
+            return done(held, began)
+    async with client.slot(activity, **args) as held:
+        began = begin(held)
+        for _ in steps(held):
+            await asyncio.sleep(0.01)
+        return done(held, began)
 
 
 def save(client, line):

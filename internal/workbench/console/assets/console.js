@@ -47,7 +47,7 @@ function fill(element, view) {
   for (const field of element.querySelectorAll("[data-text]")) {
     const text = String(view[field.dataset.text] ?? "");
     put(field, text);
-    if (field.matches(".note")) field.hidden = text === "";
+    if (field.matches(".note, .aside")) field.hidden = text === "";
   }
 }
 
@@ -195,6 +195,9 @@ async function ask(guard, event, times = 1) {
   if (event.op === "release" || event.op === "reset") {
     sentence += "Done.";
     mark = "○";
+  } else if (event.op === "renew") {
+    sentence += reply.allowed ? "Renewed." : "Expired: the slot does not count any more.";
+    mark = reply.allowed ? "○" : "✕";
   } else if (reply.allowed) {
     sentence += event.op === "status" ? "Would be allowed." : times > 1 ? "" : "Allowed.";
   } else {
@@ -203,6 +206,7 @@ async function ask(guard, event, times = 1) {
     sentence += ` It can pass in ${duration(reply.waitTime)}.`;
     mark = delayed ? "◆" : "✕";
   }
+  if (reply.heldUntil !== undefined) sentence += ` Held until ${new Date(reply.heldUntil).toISOString().slice(11, 19)} UTC.`;
   if (reply.limit !== undefined) sentence += ` ${reply.activityCount} of ${reply.limit} used, ${reply.remaining} left.`;
   else if (reply.reason !== "ok") sentence += ` Reason: ${reply.reason}.`;
   say(sentence, mark);
@@ -214,6 +218,7 @@ const form = $("ask");
 const receipts = new Map(); // the event that releases the last check, by user and activity
 const receiptKey = (user, activity) => `${user}\n${activity}`;
 const mostReceipts = 1000;
+const receiptOps = new Set(["release", "renew"]); // the operations that need one
 
 function keepReceipt(receipt) {
   const k = receiptKey(receipt.userId, receipt.activity);
@@ -232,7 +237,7 @@ function eventOf() {
   if (form.tier.value !== "") event.tier = form.tier.value;
   const roles = form.roles.value.split(/[\s,]+/).filter((role) => role !== "");
   if (roles.length > 0) event.roles = roles;
-  if (op === "release") {
+  if (receiptOps.has(op)) {
     if (form.at.value !== "") event.at = Number(form.at.value);
     if (form.requestId.value !== "") event.requestId = form.requestId.value;
   }
@@ -242,14 +247,14 @@ function eventOf() {
 const guardOf = () => form.activity.selectedOptions[0].dataset.guard;
 
 function preview() {
-  for (const field of form.querySelectorAll(".receipt")) field.hidden = form.op.value !== "release";
+  for (const field of form.querySelectorAll(".receipt")) field.hidden = !receiptOps.has(form.op.value);
   put($("event"), `POST /2015-03-31/functions/${guardOf()}/invocations\n\n${JSON.stringify(eventOf(), null, 2)}`);
 }
 
-// offerReceipt fills in the receipt of the last check, which a release needs.
+// offerReceipt fills in the receipt of the last check, which a release or a renewal needs.
 function offerReceipt() {
   const last = receipts.get(receiptKey(form.userId.value, form.activity.value));
-  if (form.op.value !== "release") return;
+  if (!receiptOps.has(form.op.value)) return;
   form.requestId.value = last?.requestId ?? "";
   form.at.value = last?.at ?? "";
 }

@@ -46,6 +46,8 @@ type command struct {
 		Job       any      `json:"job"`
 	} `json:"args"`
 	Save string `json:"save"`
+	Work int64  `json:"work"` // milliseconds, of a slot
+	Used int64  `json:"used"` // of a settlement
 }
 
 type result struct {
@@ -136,6 +138,14 @@ func (c *command) call(g *client.Guards) (*json.RawMessage, error) {
 		d, err = g.Status(ctx, c.activity(), r)
 	case "release":
 		d, err = g.Release(ctx, c.activity(), r)
+	case "renew":
+		d, err = g.Renew(ctx, c.activity(), r)
+	case "settle":
+		if d, err = g.Check(ctx, c.activity(), r); err == nil {
+			err = errors.Join(g.Settle(ctx, d, c.Used), g.Settle(ctx, d, c.Used))
+		}
+	case "slot":
+		return c.slot(ctx, g, r)
 	case "reset":
 		d, err = g.Reset(ctx, c.activity(), r)
 	case "guarded":
@@ -160,6 +170,29 @@ func (c *command) call(g *client.Guards) (*json.RawMessage, error) {
 	return answer(d)
 }
 
+// slot works in a slot, and returns its decision with when the work began and ended.
+func (c *command) slot(ctx context.Context, g *client.Guards, r client.Request) (*json.RawMessage, error) {
+	s, err := g.Slot(ctx, c.activity(), r)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Release(ctx)
+	began := time.Now()
+	if !s.HeldUntil.IsZero() {
+		fmt.Fprintln(os.Stderr, "began", began.UnixMilli())
+	}
+	if s.Allowed {
+		select {
+		case <-s.Context().Done():
+		case <-time.After(time.Duration(c.Work) * time.Millisecond):
+		}
+	}
+	if c.Save == "fail" {
+		return nil, errSave
+	}
+	return answer(s.Decision, "lost", s.Lost(), "began", began.UnixMilli(), "ended", time.Now().UnixMilli())
+}
+
 // activity returns the activity in the form of the Go client.
 func (c *command) activity() string {
 	var name string
@@ -171,8 +204,9 @@ func (c *command) activity() string {
 	return other.Guard + "/" + other.Activity
 }
 
-// answer returns a decision as JSON, with the outage's message.
-func answer(d client.Decision) (*json.RawMessage, error) {
+// answer returns a decision as JSON, with the outage's message and further names and
+// values.
+func answer(d client.Decision, further ...any) (*json.RawMessage, error) {
 	text, err := json.Marshal(d)
 	if err != nil {
 		return nil, err
@@ -180,6 +214,9 @@ func answer(d client.Decision) (*json.RawMessage, error) {
 	var fields map[string]any
 	if err := json.Unmarshal(text, &fields); err != nil {
 		return nil, err
+	}
+	for i := 0; i < len(further); i += 2 {
+		fields[further[i].(string)] = further[i+1]
 	}
 	if d.Outage != nil {
 		fields["outage"] = d.Outage.Error()

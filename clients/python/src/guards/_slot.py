@@ -1,0 +1,133 @@
+"""Slots: the few places of an activity whose limit is a log."""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+import time
+from collections.abc import Callable
+
+from guards._breaker import PAUSE
+from guards._decision import Decision
+from guards._errors import ValidationError
+from guards._options import Settings
+from guards._request import Request, with_receipt
+
+# How long before its end a slot is lost, in seconds. Until then another caller can't get it, even if the clocks of the
+# guard's instances differ.
+EARLY = 2.0
+
+
+class Slot:
+    """A place that a check took: see Guards.slot.
+
+    A slot without a receipt holds nothing: it is not renewed, not released and
+    never lost. So it is in an outage, and if the decision is unlimited,
+    bypassed, shadow or a duplicate.
+    """
+
+    decision: Decision
+    """The decision of the check."""
+
+    def __init__(self, decision: Decision, sent: float, settings: Settings) -> None:
+        self.decision = decision
+        self._settings = settings
+        self._receipt = decision  # of the check or of the last renewal
+        self._held = decision.allowed and decision.has_receipt  # whether there is something to release
+        self._is_lost = False
+        self._lost_at = math.inf
+        self._sent: float | None = None  # when the first renewal with this receipt was sent
+        self._due = 0.0  # when the next renewal is sent
+        self._repeat_after = 0.0
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        if self._held and decision.held_until is not None:
+            self._hold(sent, decision)
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the user may go on."""
+        return self.decision.allowed
+
+    @property
+    def lost(self) -> bool:
+        """Whether the work must stop, because somebody else may get the slot.
+
+        It has expired, or no renewal got through until 2 s before its end.
+        """
+        with self._lock:
+            self._is_lost = self._is_lost or time.monotonic() >= self._lost_at
+            return self._is_lost
+
+    def _hold(self, sent: float, decision: Decision) -> None:
+        """Keep the slot for as long as an answer says.
+
+        The time counts from when the request was sent, because the answer may
+        have come late. The guard's clock need not agree with this machine's.
+        """
+        lasts = ((decision.held_until or 0) - (decision.at or 0)) / 1000
+        with self._lock:
+            self._receipt = decision
+            self._lost_at, self._due = sent + lasts - EARLY, sent + lasts / 3
+            self._sent, self._repeat_after = None, 0.0
+
+    def _pause(self) -> float | None:
+        """Return the seconds until the next renewal; None: there is none."""
+        return None if not self._held or self.lost else max(0.0, self._due - time.monotonic())
+
+    def _renewal(self) -> Request:
+        if self._sent is None:
+            self._sent = time.monotonic()  # a repeat gets the answer to the first one
+        return with_receipt(self._settings, "renew", self._receipt)
+
+    def _repeat(self) -> None:
+        """Plan to repeat a renewal that failed: at once, and then once a second."""
+        self._due, self._repeat_after = time.monotonic() + self._repeat_after + random.random() / 10, PAUSE
+
+    def _renewed(self, decision: Decision) -> None:
+        if self.lost:
+            return
+        if not decision.allowed:
+            self._held, self._is_lost = False, True
+        elif decision.held_until is None:  # nothing is limited any more
+            self._held, self._lost_at = False, math.inf
+        elif self._held and self._sent is not None:
+            self._hold(self._sent, decision)
+
+    def _release(self) -> Request | None:
+        """End the holding, and return the request that frees the slot; None: there is nothing to free."""
+        self._ended.set()
+        held, self._held = self._held, False
+        if not self.lost:
+            self._lost_at = math.inf
+        return with_receipt(self._settings, "release", self._receipt) if held else None
+
+    def _must_be_of_a_log(self) -> None:
+        if self._held and self.decision.held_until is None:
+            message = f"the limit of {self.decision.activity} is not a log, so it has no slots"
+            raise ValidationError(message, self._settings.prefix + self.decision.guard)
+
+
+class Opened:
+    """The context of a slot: it opens the slot at its start, and frees it at its end.
+
+    A generator would also free it when the interpreter ends in an open slot.
+    Then no thread runs any more that could send the release.
+    """
+
+    def __init__(self, open_slot: Callable[[], Slot], free: Callable[[Slot], None]) -> None:
+        self._open = open_slot
+        self._free = free
+
+    def __enter__(self) -> Slot:
+        self._slot = self._open()
+        return self._slot
+
+    def __exit__(self, *_: object) -> None:
+        self._free(self._slot)
+
+
+def before_the_second_release() -> float:
+    """Return how long to wait after a release that failed, in seconds. Before, the breaker would refuse."""
+    return PAUSE + random.random() / 20

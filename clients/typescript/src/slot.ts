@@ -1,0 +1,146 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { pause } from "./breaker.js";
+import type { Decision } from "./decision.js";
+import { longestTimer } from "./options.js";
+
+/**
+ * How long before its end a slot is lost, in milliseconds. Until then another caller can't get it, even if the clocks of
+ * the guard's instances differ.
+ */
+const early = 2000;
+
+/** What a slot needs of its guards. */
+interface Calls {
+  renew: (receipt: Decision, signal: AbortSignal) => Promise<Decision>;
+  release: (receipt: Decision) => Promise<unknown>;
+  /** Is called with the error of a renewal. */
+  failed: (error: unknown) => void;
+  /** Is called with the error of the second release. */
+  stuck: (error: unknown) => void;
+  /** The reason with which the signal aborts. */
+  loss: Error;
+}
+
+/**
+ * A place that a check took: see `slot` of Guards. It renews itself until it is released. Its timers keep no process
+ * alive.
+ *
+ * A slot without a receipt holds nothing: it is not renewed, not released and never lost. So it is in an outage, and if
+ * the decision is unlimited, bypassed, shadow or a duplicate.
+ */
+export class Slot {
+  /** The decision of the check. */
+  readonly decision: Decision;
+  readonly #calls: Calls;
+  readonly #loss = new AbortController();
+  readonly #ended = new AbortController(); // ends a renewal
+  #held: boolean; // whether there is something to release
+  #receipt: Decision; // of the check or of the last renewal
+  #sent: number | undefined; // when the first renewal with this receipt was sent
+  #repeatAfter = 0;
+  #due = Infinity; // when the next renewal is sent. Times are on the clock of performance.now
+  #lostAt = Infinity;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @internal */
+  constructor(decision: Decision, held: boolean, sent: number, calls: Calls) {
+    this.decision = this.#receipt = decision;
+    this.#held = held;
+    this.#calls = calls;
+    if (held) this.#hold(sent, decision);
+  }
+
+  /** Whether the user may go on. */
+  get allowed(): boolean {
+    return this.decision.allowed;
+  }
+
+  /**
+   * Whether the work must stop, because somebody else may get the slot: it has expired, or no renewal got through until
+   * 2 s before its end.
+   */
+  get lost(): boolean {
+    if (performance.now() >= this.#lostAt) this.#lose();
+    return this.#loss.signal.aborted;
+  }
+
+  /** Aborts when the slot is lost. */
+  get signal(): AbortSignal {
+    return this.#loss.signal;
+  }
+
+  /**
+   * Frees the slot. If that fails, it tries once more. It never throws: the second error goes to `warn`. Further calls do
+   * nothing.
+   */
+  async release(): Promise<void> {
+    const held = this.#held;
+    if (!this.lost) this.#stop();
+    this.#held = false;
+    if (!held) return;
+    try {
+      await this.#calls.release(this.#receipt);
+    } catch {
+      await sleep(pause + 10 + Math.random() * 50); // before, the breaker would refuse
+      await this.#calls.release(this.#receipt).catch(this.#calls.stuck);
+    }
+  }
+
+  /** For `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release();
+  }
+
+  /**
+   * Keeps the slot for as long as an answer says. The time counts from when the request was sent, because the answer may
+   * have come late. The guard's clock need not agree with this machine's.
+   */
+  #hold(sent: number, decision: Decision): void {
+    const lasts = (decision.heldUntil ?? 0) - (decision.at ?? 0);
+    this.#receipt = decision;
+    this.#sent = undefined;
+    this.#repeatAfter = 0;
+    this.#due = sent + lasts / 3;
+    this.#lostAt = sent + lasts - early;
+    this.#tick();
+  }
+
+  /** Does what is due now, and plans the next look. */
+  #tick(): void {
+    clearTimeout(this.#timer);
+    if (this.lost) return;
+    if (performance.now() >= this.#due) void this.#renew();
+    const next = Math.min(this.#due, this.#lostAt) - performance.now();
+    this.#timer = setTimeout(() => this.#tick(), Math.min(next, longestTimer)).unref();
+  }
+
+  async #renew(): Promise<void> {
+    this.#due = Infinity;
+    const sent = (this.#sent ??= performance.now()); // a repeat gets the answer to the first one
+    try {
+      const decision = await this.#calls.renew(this.#receipt, this.#ended.signal);
+      if (this.#ended.signal.aborted || this.lost) return;
+      if (decision.allowed && decision.heldUntil !== undefined) return this.#hold(sent, decision);
+      this.#held = false;
+      if (decision.allowed) this.#stop(); // nothing is limited any more
+      else this.#lose();
+    } catch (error) {
+      if (this.#ended.signal.aborted) return;
+      this.#calls.failed(error);
+      this.#due = performance.now() + this.#repeatAfter + Math.random() * 100; // at once, and then once a second
+      this.#repeatAfter = pause;
+      this.#tick();
+    }
+  }
+
+  #lose(): void {
+    this.#stop();
+    this.#loss.abort(this.#calls.loss);
+  }
+
+  #stop(): void {
+    clearTimeout(this.#timer);
+    this.#lostAt = Infinity;
+    this.#ended.abort();
+  }
+}

@@ -1,0 +1,232 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Decision, GuardsError, LimitedError, OutageError, type Slot, ValidationError } from "@cric-talk/guards";
+import { between, Lambda, limited, ok, type Reply } from "./lambda.js";
+
+const user = { userId: "u1" };
+const unavailable: Reply = { functionError: { errorType: "Unavailable", errorMessage: "no table" } };
+
+/** An answer about a slot that lasts so many milliseconds. The guard's clock is far from this machine's. */
+function held(window: number, at: number = ok.at): Reply {
+  return { answer: { ...ok, at, heldUntil: at + window } };
+}
+
+function ops(lambda: Lambda): unknown[] {
+  return lambda.requests.map((request) => request.event["op"]);
+}
+
+/** Takes a slot, and returns it with the milliseconds until it is lost. */
+async function lose(slot: Slot): Promise<number> {
+  const start = performance.now();
+  await once(slot.signal, "abort");
+  assert.ok(slot.lost);
+  return performance.now() - start;
+}
+
+test("a slot is renewed and released", async (t) => {
+  const lambda = await Lambda.start(t, held(3000, 1), held(3000, 2), held(3000, 3), held(3000, 4));
+  const slot = await lambda.guards().slot("create_post", user);
+  assert.ok(slot.allowed);
+  await sleep(500);
+  assert.equal(slot.lost, false);
+  await slot.release();
+  await slot.release();
+  assert.deepEqual(ops(lambda), ["check", "release"]);
+
+  lambda.requests.length = 0;
+  lambda.replies = [held(6000, 1), held(6000, 2), held(6000, 3)];
+  {
+    await using kept = await lambda.guards().slot("create_post", { ...user, count: 1 });
+    await sleep(4500);
+    assert.equal(kept.lost, false);
+  }
+  assert.deepEqual(ops(lambda), ["check", "renew", "renew", "release"]);
+  assert.deepEqual(
+    lambda.requests.slice(1).map(({ event }) => [event["at"], event["requestId"], event["count"]]),
+    [
+      [1, "r1", 1],
+      [2, "r1", 1],
+      [3, "r1", 1],
+    ],
+  );
+});
+
+test("a slot is lost 2 s before its end if the guard is gone", async (t) => {
+  const warnings: GuardsError[] = [];
+  const lambda = await Lambda.start(t, held(4000), "reset");
+  const slot = await lambda.guards({ warnings }).slot("create_post", user);
+  between(await lose(slot), 1700, 2200);
+  assert.ok(ops(lambda).filter((op) => op === "renew").length > 1, "it is repeated at once");
+  assert.ok(warnings[0] instanceof OutageError);
+  assert.throws(() => slot.signal.throwIfAborted(), GuardsError);
+  lambda.replies = [{ answer: ok }];
+  await slot.release();
+  assert.equal(ops(lambda).at(-1), "release");
+});
+
+test("a renewal that fails is no storm", async (t) => {
+  const lambda = await Lambda.start(t, held(6000), unavailable);
+  const slot = await lambda.guards().slot("create_post", user);
+  await lose(slot);
+  between(ops(lambda).filter((op) => op === "renew").length, 2, 4); // from 2 s to 4 s
+});
+
+test("a slow answer makes the end earlier", async (t) => {
+  const lambda = await Lambda.start(t, held(4000), "reset");
+  lambda.delay = 1000;
+  const slot = await lambda.guards().slot("create_post", user);
+  between(await lose(slot), 700, 1200);
+});
+
+test("a repeat of a renewal gets the answer to the first one", async (t) => {
+  const lambda = await Lambda.start(t, held(6000), unavailable, held(6000), "reset");
+  const slot = await lambda.guards().slot("create_post", user);
+  const start = performance.now();
+  while (lambda.requests.length < 3) await sleep(10); // the first renewal is after 2 s
+  await lose(slot);
+  between(performance.now() - start, 5700, 6050); // 2 s and 4 s
+});
+
+test("an expired slot is lost and not released", async (t) => {
+  const lambda = await Lambda.start(t, held(4500), { answer: { ...ok, allowed: false, reason: "expired", granted: 0, at: undefined } });
+  const slot = await lambda.guards().slot("create_post", user);
+  between(await lose(slot), 1400, 1900);
+  await slot.release();
+  assert.deepEqual(ops(lambda), ["check", "renew"]);
+});
+
+test("work goes on if nothing is limited any more", async (t) => {
+  const lambda = await Lambda.start(t, held(4500), { answer: { ...ok, reason: "shadow", granted: 0, at: undefined } });
+  const slot = await lambda.guards().slot("create_post", user);
+  await sleep(3000);
+  assert.equal(slot.lost, false);
+  await slot.release();
+  assert.deepEqual(ops(lambda), ["check", "renew"]);
+});
+
+for (const failures of [1, 2]) {
+  test(`a release that fails is tried once more: ${failures}`, async (t) => {
+    const warnings: GuardsError[] = [];
+    const replies: Reply[] = Array(3 * failures).fill({ status: 500 }); // a call has three attempts
+    const lambda = await Lambda.start(t, held(60_000), ...replies, { answer: ok });
+    await assert.rejects(
+      lambda.guards({ warnings }).withSlot("create_post", user, () => Promise.reject(new Error("no disk"))),
+      /^Error: no disk$/,
+    );
+    assert.deepEqual(ops(lambda), ["check", ...Array(failures === 1 ? 4 : 6).fill("release")]);
+    assert.equal(warnings.length, failures - 1);
+  });
+}
+
+const without: [name: string, reply: Reply][] = [
+  ["outage", unavailable],
+  ...["unlimited", "bypassed", "duplicate", "shadow"].map((reason): [string, Reply] => [
+    reason,
+    { answer: { ...ok, reason, at: undefined, requestId: undefined } },
+  ]),
+];
+
+for (const [name, reply] of without) {
+  test(`a slot without a receipt holds nothing: ${name}`, async (t) => {
+    const lambda = await Lambda.start(t, reply);
+    const guards = lambda.guards();
+    const slot = await guards.slot("create_post", user);
+    assert.ok(slot.allowed && !slot.lost);
+    await guards.settle(slot.decision, 0);
+    await slot.release();
+    assert.deepEqual(ops(lambda), ["check"]);
+  });
+}
+
+test("a slot is refused as a check is", async (t) => {
+  const lambda = await Lambda.start(t, { answer: limited });
+  const guards = lambda.guards({ prefix: "dev-" });
+  const slot = await guards.slot("create_post", user);
+  assert.equal(slot.allowed, false);
+  assert.equal(slot.decision.message, limited.message);
+  const refused = (error: unknown) => error instanceof LimitedError && error.guard === "dev-posts-guard";
+  await assert.rejects(guards.slot("create_post", { ...user, orThrow: true }), refused);
+  await assert.rejects(guards.withSlot("create_post", user, () => assert.fail("it runs")), refused);
+  assert.deepEqual(ops(lambda), ["check", "check", "check"]);
+});
+
+test("withSlot returns what its function returns", async (t) => {
+  const lambda = await Lambda.start(t, held(60_000));
+  assert.equal(await lambda.guards().withSlot("create_post", user, (slot) => `${slot.allowed} ${slot.lost}`), "true false");
+  assert.deepEqual(ops(lambda), ["check", "release"]);
+  // @ts-expect-error A function is missing.
+  await assert.rejects(lambda.guards().withSlot("create_post", user), ValidationError);
+});
+
+test("only a log has slots", async (t) => {
+  const lambda = await Lambda.start(t, { answer: ok });
+  await assert.rejects(lambda.guards().slot("create_post", user), (error) => {
+    assert.ok(error instanceof ValidationError);
+    assert.equal(error.message, "the limit of create_post is not a log, so it has no slots");
+    return true;
+  });
+  assert.deepEqual(ops(lambda), ["check", "release"]);
+});
+
+test("a window that is longer than any timer", async (t) => {
+  const lambda = await Lambda.start(t, held(90 * 86_400_000));
+  const slot = await lambda.guards().slot("create_post", user);
+  await sleep(100);
+  assert.equal(slot.lost, false);
+  await slot.release();
+  assert.deepEqual(ops(lambda), ["check", "release"]);
+});
+
+test("an open slot keeps no process alive", async (t: TestContext) => {
+  const lambda = await Lambda.start(t, held(3_600_000));
+  const program = `
+    import { Guards } from "@cric-talk/guards";
+    await new Guards().slot({ guard: "posts-guard", activity: "create_post" }, { userId: "u1" });`;
+  const env = { ...process.env, AWS_ENDPOINT_URL_LAMBDA: lambda.url, AWS_REGION: "eu-west-1", AWS_ACCESS_KEY_ID: "x", AWS_SECRET_ACCESS_KEY: "x" };
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", program], { env, stdio: "inherit", timeout: 30_000 });
+  assert.deepEqual(await once(child, "exit"), [0, null]);
+  assert.deepEqual(ops(lambda), ["check"]);
+});
+
+for (const [used, left] of [[1400, 2600], [0, 4000], [-5, 4000], [4000, undefined], [5000, undefined]] as const) {
+  test(`settle for ${used} of 4000`, async (t) => {
+    const lambda = await Lambda.start(t, { answer: { ...ok, granted: 4000 } });
+    const guards = lambda.guards();
+    const reserved = await guards.check("create_post", { ...user, count: 4000 });
+    await guards.settle(reserved, used);
+    await guards.settle(reserved, used);
+    const events = lambda.requests.slice(1).map((request) => request.event);
+    const event = { userId: "u1", activity: "create_post", op: "release", at: ok.at, requestId: "r1", count: left };
+    assert.deepEqual(events, left === undefined ? [] : [event]);
+  });
+}
+
+test("settle can be called again after an outage, and for a stored decision", async (t) => {
+  const lambda = await Lambda.start(t, { answer: { ...ok, granted: 4 } }, unavailable, { answer: ok });
+  const guards = lambda.guards();
+  const reserved = JSON.parse(JSON.stringify(await guards.check("create_post", { ...user, count: 4 }))) as Decision;
+  await assert.rejects(guards.settle(reserved, 1), OutageError);
+  await guards.settle(reserved, 1);
+  assert.deepEqual(ops(lambda), ["check", "release", "release"]);
+});
+
+test("renew sends a receipt", async (t) => {
+  const lambda = await Lambda.start(t, held(60_000, 1), held(60_000, 2));
+  const guards = lambda.guards();
+  const decision = await guards.check("create_post", user);
+  const renewed = await guards.renew(decision);
+  assert.equal(renewed.heldUntil, 60_002);
+  await guards.renew("create_post", { ...user, at: 2, requestId: "r1", count: 3 });
+  const event = { userId: "u1", activity: "create_post", op: "renew", requestId: "r1" };
+  assert.deepEqual(
+    lambda.requests.slice(1).map((request) => request.event),
+    [
+      { ...event, at: 1, count: 1 },
+      { ...event, at: 2, count: 3 },
+    ],
+  );
+  await assert.rejects(guards.renew({ ...decision, granted: 0 }), /nothing to renew/);
+});

@@ -1,0 +1,154 @@
+package scenarios_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/testkit"
+)
+
+// A place is a situation in which an app uses a slot, or settles. All places of a
+// client happen at the same time, each with a guard of its own.
+type place struct {
+	post   post
+	before int    // slots of the user that others hold
+	call   string // as of a step; without a guard
+	least  int64  // wanted: how long the work takes, in milliseconds; a second more is right, too
+	answer string // wanted: some fields of the answer as JSON
+	class  string // wanted: the class of the error
+	ops    string // wanted: the requests that arrive, as a pattern
+	left   int64  // wanted: what counts after the last release
+}
+
+// A slot of these guards lasts 6 s.
+const (
+	shortWork  = `{"call":"slot","activity":"export","work":100}`
+	middleWork = `{"call":"slot","activity":"export","work":5000}`
+	longWork   = `{"call":"slot","activity":"export","work":8500}`
+	noRelease  = -1
+)
+
+var places = map[string]place{
+	"refused at the limit":        {before: 3, call: shortWork, answer: `{"allowed":false,"reason":"limited","lost":false}`, ops: "check", left: noRelease},
+	"renewed past one window":     {call: longWork, answer: `{"allowed":true,"reason":"ok","lost":false}`, least: 8500, ops: "check( renew){3,4} release"},
+	"lost when the guard is gone": {post: post{fault: gone}, call: longWork, answer: `{"allowed":true,"lost":true}`, least: 3500, ops: "check( renew){2,}( release)*", left: noRelease},
+	"lost when it has expired":    {post: post{fault: first("renew", 1, slots)}, call: longWork, answer: `{"allowed":true,"lost":true}`, least: 1800, ops: "check renew", left: noRelease},
+	"released after an exception": {call: `{"call":"slot","activity":"export","work":100,"save":"fail"}`, class: "SaveError", ops: "check release"},
+
+	"a lost answer to a renewal": {post: post{fault: first("renew", 1, reply)}, call: longWork, answer: `{"lost":false}`, least: 8500, ops: "check( renew){4,5} release"},
+	"a lost release":             {post: post{fault: first("release", 3, all)}, call: shortWork, answer: `{"lost":false}`, ops: "check( release){4}"},
+	"a lost answer to a release": {post: post{fault: first("release", 3, reply)}, call: shortWork, answer: `{"lost":false}`, ops: "check( release){4}"},
+
+	"no receipt, duplicate": {post: post{fault: first("check", 1, reply)}, call: middleWork, answer: `{"allowed":true,"reason":"duplicate","lost":false}`, least: 5000, ops: "check( check)", left: noRelease},
+	"no receipt, outage":    {post: post{fault: first("check", 3, all)}, call: middleWork, answer: `{"allowed":true,"reason":"unavailable","lost":false}`, least: 5000, ops: "check( check){2}", left: noRelease},
+	"no receipt, bypassed":  {call: `{"call":"slot","activity":"export","args":{"roles":["admin"]}}`, answer: `{"allowed":true,"reason":"bypassed","lost":false}`, ops: "check", left: noRelease},
+	"no receipt, shadow":    {post: post{mode: guard.Shadow}, before: 3, call: shortWork, answer: `{"allowed":true,"reason":"shadow","lost":false}`, ops: "check", left: noRelease},
+	"no receipt, unlimited": {call: `{"call":"slot","activity":"view"}`, answer: `{"allowed":true,"reason":"unlimited","lost":false}`, ops: "check", left: noRelease},
+
+	"no log":                     {call: `{"call":"slot","activity":"complete"}`, class: "ValidationError", ops: "check release"},
+	"settled once":               {call: `{"call":"settle","activity":"complete","args":{"count":4000},"used":1400}`, answer: `{"granted":4000}`, ops: "check release( release)?", left: 1400},
+	"nothing left to settle":     {call: `{"call":"settle","activity":"complete","args":{"count":4000},"used":5000}`, answer: `{"granted":4000}`, ops: "check", left: noRelease},
+	"no receipt, not settled":    {call: `{"call":"settle","activity":"complete","args":{"count":40,"roles":["admin"]},"used":1}`, answer: `{"reason":"bypassed"}`, ops: "check", left: noRelease},
+	"renewed by a call, unknown": {call: `{"call":"renew","activity":"export","args":{"at":1,"requestId":"r1"}}`, answer: `{"allowed":false,"reason":"expired","granted":0}`, ops: "renew", left: noRelease},
+}
+
+// gone loses everything after the check.
+func gone(op string, _ int) loss {
+	if op == "check" {
+		return nothing
+	}
+	return all
+}
+
+// first loses the first n requests with an op.
+func first(op string, n int, lost loss) func(string, int) loss {
+	return func(asked string, count int) loss {
+		if asked == op && count <= n {
+			return lost
+		}
+		return nothing
+	}
+}
+
+func TestSlots(t *testing.T) {
+	everyClient(t, func(t *testing.T, c client) {
+		y := openYard(t)
+		d := c.start(t, y.url, nil)
+		tries := 0
+		testkit.Retry(t, func(tb testing.TB) { // a busy machine loses slots, too
+			tb.Helper()
+			tries++
+			d.do(t, map[string]any{"new": patient})
+			var names []string
+			var calls []map[string]any
+			for name, p := range places {
+				post := p.post
+				guard := fmt.Sprintf("%s-%d", strings.NewReplacer(" ", "-", ",", "").Replace(name), tries)
+				own := y.post(guard, &post)
+				for range p.before {
+					if _, err := own.handler.Invoke(t.Context(), []byte(`{"userId":"u1","activity":"export"}`)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				names, calls = append(names, name), append(calls, p.command(tb, guard))
+			}
+			for i, got := range d.do(t, map[string]any{"together": calls}).Results {
+				p, guard := places[names[i]], calls[i]["activity"].(map[string]any)["guard"].(string)
+				for _, problem := range p.problems(tb, y, guard, got) {
+					tb.Errorf("%s: %s", names[i], problem)
+				}
+			}
+		})
+	})
+}
+
+// command returns the call of the place, by a user of its guard.
+func (p place) command(t testing.TB, guard string) (c map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(p.call), &c); err != nil {
+		t.Fatal(err)
+	}
+	args, _ := c["args"].(map[string]any)
+	if args == nil {
+		args = map[string]any{}
+	}
+	args["userId"] = "u1"
+	c["args"], c["activity"] = args, map[string]any{"guard": guard, "activity": c["activity"]}
+	return c
+}
+
+// problems returns what is wrong with a result.
+func (p place) problems(t testing.TB, y *yard, guard string, got result) (problems []string) {
+	t.Helper()
+	var want map[string]any
+	if err := json.Unmarshal([]byte(p.answer), &want); p.answer != "" && err != nil {
+		t.Fatal(err)
+	}
+	switch {
+	case p.class != "" && (got.Error == nil || got.Error.Class != p.class):
+		problems = append(problems, fmt.Sprintf("%+v and the error %+v, want %s", got.Answer, got.Error, p.class))
+	case p.class == "" && got.Error != nil:
+		problems = append(problems, fmt.Sprintf("%+v", got.Error))
+	}
+	for name, value := range want {
+		if got.Answer[name] != value {
+			problems = append(problems, fmt.Sprintf("%s is %v, want %v", name, got.Answer[name], value))
+		}
+	}
+	if p.least != 0 {
+		began, _ := got.Answer["began"].(float64)
+		ended, _ := got.Answer["ended"].(float64)
+		if lasted := int64(ended - began); lasted < p.least-10 || lasted > p.least+1000 {
+			problems = append(problems, fmt.Sprintf("the work takes %d ms, want %d and at most a second more", lasted, p.least))
+		}
+	}
+	ops, left := y.asked(guard)
+	if !regexp.MustCompile("^"+p.ops+"$").MatchString(ops) || left != p.left {
+		problems = append(problems, fmt.Sprintf("the requests are %q and leave %d, want %q and %d", ops, left, p.ops, p.left))
+	}
+	return problems
+}

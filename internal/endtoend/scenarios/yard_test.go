@@ -1,0 +1,145 @@
+package scenarios_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+// A yard is Lambda with guards that this repository's limits don't have: each has
+// slots, something to settle, and something without a limit. A test calls each by the
+// name of its own choice, and each has its own table.
+type yard struct {
+	url string
+
+	mu    sync.Mutex
+	posts map[string]*post
+}
+
+// A post is one guard of a yard.
+type post struct {
+	store   *memstore.Store
+	mode    guard.Mode
+	fault   func(op string, n int) loss // of the nth request with this op, from 1; nil: none
+	handler *guard.Handler
+	ops     []string // that arrived
+	left    int64    // what counted after the last release; -1 before
+}
+
+// A loss is what gets lost of a request.
+type loss int
+
+const (
+	nothing loss = iota
+	reply        // the guard decides, and the connection breaks before its answer
+	all          // the connection breaks before the guard has the request
+	slots        // those of u1: the guard forgets them before it decides
+)
+
+func openYard(t testing.TB) *yard {
+	t.Helper()
+	y := &yard{posts: map[string]*post{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /2015-03-31/functions/{name}/invocations", y.serve)
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	y.url = server.URL
+	return y
+}
+
+// post adds a guard.
+func (y *yard) post(name string, p *post) *post {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	p.store, p.left = new(memstore.Store), -1
+	p.restart()
+	y.posts[name] = p
+	return p
+}
+
+// restart makes a new instance of the guard, which knows nothing but its table.
+func (p *post) restart() {
+	p.handler = &guard.Handler{
+		Guard: limits.Guard{Name: "yard-guard", Message: tooMany, Activities: []limits.Activity{
+			{Name: "export", Limit: policy.Must("log 3/6s")},
+			{Name: "complete", Limit: policy.Must("100000/1d"), Hold: true},
+			{Name: "view", Unlimited: true},
+		}},
+		Mode: p.mode, BypassRoles: []string{"admin"}, Limiter: &ratelimit.Limiter{Store: p.store, Memory: ratelimit.NewMemory(1 << 20)},
+	}
+}
+
+func (y *yard) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	var q request
+	if err != nil || json.Unmarshal(body, &q) != nil {
+		return
+	}
+	y.mu.Lock()
+	p := y.posts[r.PathValue("name")]
+	p.ops = append(p.ops, q.Op)
+	handler, lost := p.handler, nothing
+	if p.fault != nil {
+		n := len(slices.DeleteFunc(slices.Clone(p.ops), func(op string) bool { return op != q.Op }))
+		lost = p.fault(q.Op, n)
+	}
+	y.mu.Unlock()
+	if lost == all {
+		panic(http.ErrAbortHandler)
+	}
+	if lost == slots {
+		_, err = handler.Invoke(r.Context(), []byte(`{"userId":"u1","activity":"export","op":"reset"}`))
+	}
+	answer, failed := handler.Invoke(r.Context(), body)
+	if q.Op == "release" {
+		y.saw(p, answer)
+	}
+	if lost == reply {
+		panic(http.ErrAbortHandler)
+	}
+	if err = errors.Join(err, failed); err != nil {
+		w.Header().Set("X-Amz-Function-Error", "Unhandled")
+		answer, _ = json.Marshal(map[string]string{"errorType": "ValidationError", "errorMessage": err.Error()})
+	}
+	_, _ = w.Write(answer)
+}
+
+// saw keeps what counts after a release.
+func (y *yard) saw(p *post, answer []byte) {
+	var a struct{ ActivityCount int64 }
+	if json.Unmarshal(answer, &a) == nil {
+		y.mu.Lock()
+		defer y.mu.Unlock()
+		p.left = a.ActivityCount
+	}
+}
+
+// asked returns the requests that arrived at a guard, and what counted after the last
+// release; -1 if there was none.
+func (y *yard) asked(name string) (ops string, left int64) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return strings.Join(y.posts[name].ops, " "), y.posts[name].left
+}
+
+// used returns how many slots of u1 count.
+func (p *post) used(t testing.TB) int64 {
+	t.Helper()
+	d, err := p.handler.Decide(t.Context(), guard.Request{UserID: "u1", Activity: "export", Op: guard.Status})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Decision.Used
+}

@@ -1,0 +1,128 @@
+package simulate_test
+
+import (
+	"math"
+	"slices"
+
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+const renew verb = "renew"
+
+// byReceipt reports whether a request names actions by their receipt.
+func (v verb) byReceipt() bool { return v == release || v == renew }
+
+// keep lets a client keep what it was granted in a log: it renews once or more often,
+// sometimes a copy of a renewal arrives as well, and then it gives back by the new
+// receipt or by an older one.
+func (s *sim) keep(in *instance, r ratelimit.Request, tier string, d ratelimit.Decision) {
+	slots := r
+	slots.At, slots.Count, slots.Partial = d.At, d.Granted, false
+	after := s.upTo(6000)
+	if s.chance(3) {
+		after = s.upTo(s.of(s.activity.Limit).longest() * 5 / 4)
+	}
+	s.at(s.now+after, func() {
+		in.send(renew, slots, tier, math.MaxInt64, func(_ *op, kept ratelimit.Decision, err error) {
+			if err != nil || kept.At == 0 || s.chance(4) { // the answer is lost, or the client forgets it
+				kept.At, kept.Granted = slots.At, slots.Count
+			}
+			if s.chance(2) {
+				s.keep(s.any(), r, tier, kept)
+			} else {
+				s.giveBack(s.any(), r, tier, kept)
+			}
+		})
+	})
+	if s.chance(4) {
+		s.at(s.now+after+s.upTo(3000), func() { s.any().send(renew, slots, tier, math.MaxInt64, nil) })
+	}
+}
+
+// slots returns the log among the limits.
+func (a *account) slots() *logModel {
+	for _, m := range a.models {
+		if l, ok := m.(*logModel); ok {
+			return l
+		}
+	}
+	return nil
+}
+
+// move changes the time of n actions.
+func (m *logModel) move(from, to, n int64) {
+	m.latest = max(m.latest, to)
+	for i, t := range m.times {
+		if t == from && n > 0 {
+			m.times[i] = to
+			n--
+		}
+	}
+}
+
+// receipt returns the receipt of the actions that a request names with the receipt at. Once
+// they were renewed, an older receipt of the same id stands for the newest one.
+func (r *record) receipt(at int64) int64 {
+	if r != nil && !r.over && r.renewed && at < r.at {
+		return r.at
+	}
+	return at
+}
+
+// renewed judges a renewal that the store has performed.
+func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
+	s, o := l.sim, a.op
+	r := u.records[counter{o.request.ID, w.Key.Window}]
+	at, n, log := o.request.At, o.request.Count, u.slots()
+	own := r != nil && !r.over && r.at == at && r.n >= n
+	moved, gone := log.counted(w.Note, policy.Rate{}, before.State, a.item.State), log.counted(at, policy.Rate{}, before.State, a.item.State)
+	switch {
+	case !log.holds(w.Now, at, n, true):
+		s.wrong("%s renews %d of %d, which do not count: %v", o.name, n, at, u)
+	case !own && w.Now-at <= remembered: // later, slots of one millisecond are alike
+		s.wrong("%s renews %d of %d, which were given back or never counted", o.name, n, at)
+	case w.Note != at && (moved != n || gone != -n):
+		s.wrong("%s renews %d of %d: %d slots are gone, and %d are of now", o.name, n, at, -gone, moved)
+	}
+	log.move(at, w.Note, n)
+	if !own {
+		s.stats.oldReceipts++
+		if r == nil || r.over { // it is known by its id again
+			r = &record{by: o, n: n, order: s.stats.writes}
+			u.records[counter{o.request.ID, w.Key.Window}] = r
+		}
+	}
+	if w.Note != at {
+		r.older = append(r.older, at)
+	}
+	r.at, r.now, r.renewed, r.whole = w.Note, w.Now, true, false
+	s.stats.renewed++
+	s.line("the store renews %d of %s at %d", n, o.name, w.Note)
+}
+
+// mustRenew reports whether a renewal or a release has to find the slots of r, although
+// its receipt is that of a renewal, or is an older one.
+func (u *user) mustRenew(r *record, o *op, now int64) bool {
+	return r != nil && !r.over && r.n >= o.request.Count && (o.request.At == r.at || slices.Contains(r.older, o.request.At)) && r.remembers(now) &&
+		!u.given[receipt(o.request.ID, r.at)] && u.slots().holds(max(now, r.at), r.at, o.request.Count, false)
+}
+
+// judgeRenew judges a renewal that the store has answered.
+func (l *ledger) judgeRenew(o *op, d ratelimit.Decision) {
+	s, a := l.sim, o.last
+	switch d.Reason {
+	case ratelimit.OK:
+		r := l.user(o.request.UserID).records[counter{o.request.ID, 0}]
+		if !d.Allowed || d.Granted != o.request.Count || r == nil || d.At != r.at && !slices.Contains(r.older, d.At) {
+			s.wrong("%s is told ok with the receipt %d, granted %d, and the store has %s", o.name, d.At, d.Granted, r)
+		}
+	case ratelimit.Expired:
+		if a.must || d.Allowed || d.Granted != 0 || d.At != 0 {
+			s.wrong("%s is told expired, allowed %v, granted %d, receipt %d; it has to be found: %v", o.name, d.Allowed, d.Granted, d.At, a.must)
+		}
+	default:
+		s.wrong("%s is told %s", o.name, d.Reason)
+	}
+	l.judgeFigures(o, d, a.figures, [2]int64{})
+}

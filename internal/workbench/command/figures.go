@@ -1,0 +1,78 @@
+package command
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// figures are what a user has done and has left of one limit.
+type figures struct {
+	Name          string `json:"name,omitzero"` // empty if the activity has only one limit
+	Limit         int64  `json:"limit"`
+	ActivityCount int64  `json:"activityCount"`
+	Remaining     int64  `json:"remaining"`
+	WaitTime      int64  `json:"waitTime"` // milliseconds until one more action can pass
+	ResetAt       int64  `json:"resetAt"`  // Unix milliseconds
+}
+
+func figuresOf(r policy.Reading) figures {
+	return figures{r.Name, r.Limit, r.Used, r.Remaining, r.Wait.Milliseconds(), r.ResetAt}
+}
+
+// A slot is what a log counts since one moment. Actions of the same millisecond are
+// alike, so they are one slot with a count.
+type slot struct {
+	At        int64 `json:"at"`        // Unix milliseconds: the receipt of the actions
+	HeldUntil int64 `json:"heldUntil"` // when they stop counting, unless they are renewed
+	Count     int64 `json:"count"`     // how much of the log they take: of a log without a cost, the actions
+}
+
+// instant returns a time of a slot as --at takes it.
+func instant(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// logOf returns the log among the limits of p as a policy of its own without a cost, so
+// that each of its slots is an action. It returns false if p has no log.
+func logOf(p policy.Policy) (policy.Policy, bool) {
+	for i, one := range p.Each() {
+		if one.HeldUntil(0) == 0 {
+			continue
+		}
+		text, _, _ := strings.Cut(one.String(), " cost ") // the last option
+		if name := p.Rates()[i].Name; name != "" {
+			text = name + ": " + text
+		}
+		log, err := policy.Parse(text)
+		return log, err == nil
+	}
+	return policy.Policy{}, false
+}
+
+// slotsOf returns the open slots of the log of p, the oldest first. Figures tell only
+// until when the newest slot is held. So slotsOf takes the newest away, until none is
+// left.
+func slotsOf(p policy.Policy, now int64, s policy.State) (slots []slot) {
+	log, ok := logOf(p)
+	if !ok {
+		return nil
+	}
+	for r := log.Read(now, 0, s); r.Used > 0; r = log.Read(now, 0, s) {
+		newest := slot{At: r.ResetAt - log.HeldUntil(0), HeldUntil: r.ResetAt}
+		var freed policy.Update
+		for {
+			u, ok := log.Free(max(now, newest.At), newest.At, newest.Count+1, s)
+			if !ok {
+				break
+			}
+			freed, newest.Count = u, newest.Count+1
+		}
+		if newest.Count == 0 { // no log has written this
+			break
+		}
+		slots, s = append(slots, newest), freed.Apply(s)
+	}
+	slices.Reverse(slots)
+	return slots
+}

@@ -1,0 +1,206 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+type releaseCommand struct {
+	Activity string `arg:"" help:"The activity whose slot to free. One of its limits is a log."`
+	User     string `required:"" placeholder:"ID" help:"The user who holds the slot."`
+	At       string `placeholder:"TIME" help:"Which slot, if several are open: its time, as guards status shows it, or in Unix milliseconds."`
+	JSON     bool   `name:"json" help:"Print one JSON document."`
+	yesFlag
+	tableFlags
+}
+
+func (releaseCommand) Help() string {
+	return `This frees a slot of a log whose holder is gone. If the holder still works, its next
+renewal is told that the slot has expired. Only the log's slot is freed: if the
+activity has more limits, or is in a group, the other limits keep their counts.
+Examples:
+  guards release --user u1 {slotted}
+  guards release --user u1 {slotted} --at 2026-01-05T12:00:00.000Z --yes`
+}
+
+// A released is what the command prints as JSON.
+type released struct {
+	tableName
+	UserID    string `json:"userId"`
+	Activity  string `json:"activity"`
+	At        int64  `json:"at"`        // of the slot, in Unix milliseconds
+	HeldUntil int64  `json:"heldUntil"` // without this command
+	figures          // of the log, afterwards
+}
+
+// Run frees one slot, after a question.
+func (c *releaseCommand) Run(ctx context.Context, con session) error {
+	a, wanted, err := c.validate(con)
+	if err != nil {
+		return err
+	}
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	key := keyOf(c.User, a, con.now().UnixMilli())
+	item, err := c.read(ctx, store, key)
+	if err != nil {
+		return err
+	}
+	if len(item.Unread) > 0 {
+		return hint{
+			fmt.Errorf("the item can't be read: %s has the wrong type", strings.Join(item.Unread, ", ")),
+			"guards reset --user " + c.User + " " + c.Activity + " repairs it, and frees all slots",
+		}
+	}
+	s, err := c.choose(slotsOf(a.Limit, con.now().UnixMilli(), item.State), wanted)
+	if err != nil {
+		return err
+	}
+	question := fmt.Sprintf("Free the slot of %s that %s has taken or renewed at %s, and that is held until %s, in %s?",
+		c.Activity, c.User, instant(s.At), instant(s.HeldUntil), c.where())
+	if rest := c.rest(con, a); rest != "" {
+		question = "Only a slot of the log is freed: " + rest + ". " + question
+	}
+	if err := c.confirm(ctx, con, question, ""); err != nil {
+		return err
+	}
+	state, err := c.free(ctx, con, store, key, a.Limit, s, item.State)
+	if err != nil {
+		return err
+	}
+	return c.print(con, a, s, state)
+}
+
+// validate returns the activity, and the time of --at in Unix milliseconds; 0: none.
+func (c *releaseCommand) validate(con session) (a limits.Activity, wanted int64, err error) {
+	if _, a, err = con.find(c.Activity); err != nil {
+		return a, 0, err
+	}
+	if err = input.CheckUserID(c.User); err != nil {
+		return a, 0, err
+	}
+	if a.Limit.HeldUntil(0) == 0 {
+		return a, 0, hint{fmt.Errorf("%s has no slots, because none of its limits is a log", c.Activity), "guards reset clears an activity"}
+	}
+	if c.At == "" {
+		return a, 0, nil
+	}
+	t, err := time.Parse(time.RFC3339, c.At)
+	if err == nil {
+		return a, t.UnixMilli(), nil
+	}
+	if wanted, err = strconv.ParseInt(c.At, 10, 64); err != nil || wanted < 1 {
+		return a, 0, input.Invalid("--at", input.Show(c.At), "a time such as 2026-01-05T12:00:00.000Z, or Unix milliseconds")
+	}
+	return a, wanted, nil
+}
+
+// mostListed is how many times an error lists.
+const mostListed = 10
+
+// choose returns the slot that is wanted, or the only one if wanted is 0.
+func (c *releaseCommand) choose(slots []slot, wanted int64) (slot, error) {
+	if len(slots) == 0 {
+		return slot{}, fmt.Errorf("%s has no open slot of %s in %s", c.User, c.Activity, c.where())
+	}
+	i := slices.IndexFunc(slots, func(s slot) bool { return s.At == wanted })
+	switch {
+	case i >= 0:
+		return slots[i], nil
+	case wanted == 0 && len(slots) == 1:
+		return slots[0], nil
+	}
+	what := "several slots are open: give --at"
+	if wanted != 0 {
+		what = "no open slot has the time " + instant(wanted) + ", want --at"
+	}
+	var times []string
+	for _, s := range slots[:min(len(slots), mostListed)] {
+		times = append(times, instant(s.At))
+	}
+	if more := len(slots) - len(times); more > 0 {
+		times = append(times, fmt.Sprintf("one of %d more", more))
+	}
+	return slot{}, hint{fmt.Errorf("%s %s", what, strings.Join(times, ", or ")), "guards status --user " + c.User + " shows until when each is held"}
+}
+
+// rest says which limits keep their counts; empty: there are none.
+func (c *releaseCommand) rest(con session, a limits.Activity) string {
+	switch {
+	case a.Group != "":
+		return groupOf(countedIn(con.guards, a.Group)) + " keeps its other counts"
+	case len(a.Limit.Rates()) > 1:
+		return "the other limits of " + c.Activity + " keep their counts"
+	}
+	return ""
+}
+
+func (c *releaseCommand) read(ctx context.Context, s store, key ratelimit.Key) (ratelimit.Item, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	item, err := s.Read(ctx, key)
+	return item, reached(err)
+}
+
+// errNotOpen means that the slot is not what it was when the command looked, or that
+// it is too small for an action of the activity, because another one has taken it.
+var errNotOpen = errors.New("the slot is renewed, released or expired, or another activity of the group has taken it: see guards status")
+
+// free frees one action of a slot, and returns the state of the item after that. The
+// update has a guard, as a guard's own has: it holds only if the slot is still the same.
+// If other slots have changed in the meantime, free plans again. It leaves the id of the
+// check in the item, which is a hash that nobody can find; without its slot, a renewal
+// by that id is told that it has expired.
+func (c *releaseCommand) free(ctx context.Context, con session, s store, key ratelimit.Key, p policy.Policy, one slot, state policy.State) (policy.State, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		now := max(con.now().UnixMilli(), one.At) // another clock can be ahead
+		u, ok := p.Free(now, one.At, 1, state)
+		if !ok {
+			return nil, errNotOpen
+		}
+		item, done, err := s.Update(ctx, ratelimit.Write{Key: key, Update: u, Now: now})
+		if err != nil {
+			con.note(fmt.Sprintf("the slot may be freed or not; see guards status --user %s", c.User))
+			return nil, reached(err)
+		}
+		if done {
+			return item.State, nil
+		}
+		state = item.State
+	}
+}
+
+// print writes the figures of the log.
+func (c *releaseCommand) print(con session, a limits.Activity, s slot, state policy.State) error {
+	f := figures{}
+	for i, r := range a.Limit.Rates() {
+		one := a.Limit.Read(con.now().UnixMilli(), 0, state)
+		if len(one.Each) > 0 {
+			one = one.Each[i]
+		}
+		if a.Limit.Each()[i].HeldUntil(0) != 0 {
+			f = figuresOf(one)
+			f.Name = r.Name
+		}
+	}
+	if c.JSON {
+		return con.printLine(released{c.opened, c.User, c.Activity, s.At, s.HeldUntil, f})
+	}
+	_, err := fmt.Fprintf(con.out, "%s of %s: %d/%d used, %d left, in %s; the slot of %s is free\n",
+		limitOf(c.Activity, f.Name), c.User, f.ActivityCount, f.Limit, f.Remaining, c.where(), instant(s.At))
+	return err
+}

@@ -1,0 +1,119 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+// Callers of both activities ask at once. Posts stop at their own limit or at the shared
+// one, comments at the shared one. The shared budget is used up exactly.
+func TestVerifyOfAGroup(t *testing.T) {
+	p := ofContent(t)
+	endpoint, _ := serveGuards(t, content, atPinned)
+	for _, where := range []string{"", "--store dynamodb", "--lambda-endpoint " + endpoint, "--function posts-guard --lambda-endpoint " + endpoint} {
+		for _, activity := range []string{"create_post", "add_comment"} {
+			if activity == "add_comment" && strings.Contains(where, "--function") {
+				continue
+			}
+			args := shellWords("verify " + activity + " --callers 12 --json " + where)
+			switch {
+			case strings.Contains(where, "dynamodb"):
+				args = append(args, p.where...)
+			case where != "":
+				args = append(args, "--region", "us-east-1")
+			}
+			var out, log stream
+			status := run(t.Context(), args, session{guards: content, out: &out, err: &log, now: atPinned})
+			var v raceResult
+			if err := json.Unmarshal([]byte(out.String()), &v); err != nil {
+				t.Fatalf("%v: status %d, %s%s", args, status, &out, &log)
+			}
+			posts, comments := v.Activities[0], v.Activities[1]
+			if status != done || !v.Exact || v.Activity != "content" || v.Asked != 62 || posts.Asked != 16 || comments.Asked != 46 ||
+				posts.Allowed > 10 || 2*posts.Allowed+comments.Allowed != 40 || v.Limits[1] != (usedLimit{"writes", 40, 40}) || v.Limits[0].Used != posts.Allowed {
+				t.Errorf("%v: status %d, %+v, %s", args, status, v, &log)
+			}
+		}
+	}
+	p.prints("stats", "0 items of 0 users, 0 stale, in the table\n") // it has removed its users
+	var out stream
+	if status := run(t.Context(), []string{"verify", "create_post"}, session{guards: content, out: &out, err: io.Discard, now: atPinned}); status != done ||
+		!strings.Contains(out.String(), " allowed, exactly the limits: posts ") || !strings.Contains(out.String(), "writes 40/40 (create_post ") {
+		t.Errorf("status %d, %s", status, &out)
+	}
+}
+
+// A guard that counts a group wrongly is not exact.
+func TestVerifyFindsWrongGroups(t *testing.T) {
+	group := []limits.Activity{content[0].Activities[0], content[1].Activities[0]}
+	for name, wrong := range map[string]struct {
+		change func(*ratelimit.Request) // what the guard does wrong
+		each   time.Duration            // how long an answer takes
+		want   error
+		exact  bool
+	}{
+		"nothing is wrong":  {func(*ratelimit.Request) {}, 0, nil, true},
+		"each counts alone": {func(r *ratelimit.Request) { r.Group = "" }, 0, nil, false},
+		"a post costs 1": {func(r *ratelimit.Request) {
+			r.Policy = policy.Must(strings.ReplaceAll(r.Policy.String(), " cost 2", ""))
+		}, 0, errLimitChanged, false},
+		"comments have another limit": {func(r *ratelimit.Request) {
+			r.Policy = policy.Must(strings.ReplaceAll(r.Policy.String(), "writes: 40/1h", "writes: 30/1h"))
+		}, 0, nil, true},
+		"the window of posts ends": {func(*ratelimit.Request) {}, 100 * time.Millisecond, errExpired, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			now := atPinned
+			if wrong.each > 0 {
+				now = func() time.Time { return pinned.Add(41*time.Second + 500*time.Millisecond).Add(time.Since(began)) }
+			}
+			l := &ratelimit.Limiter{Store: new(memstore.Store), Now: now}
+			var mu sync.Mutex
+			ask := func(ctx context.Context, r guard.Request) (got asked, err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				time.Sleep(wrong.each / 10)
+				_, a, _ := content.Activity(r.Activity)
+				asks := ratelimit.Request{UserID: "u1", Activity: a.Name, Group: a.Group, Policy: a.Limit, Count: 1, ID: time.Now().String(), Fresh: true}
+				if r.Op != guard.Status || name == "comments have another limit" {
+					wrong.change(&asks)
+				}
+				d, err := l.Decide(ctx, r.Op, asks)
+				if err != nil {
+					return got, err
+				}
+				answer := guard.Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d}
+				return got, json.Unmarshal(answer.AppendJSON(nil), &got)
+			}
+			c := verifyCommand{Activity: "create_post", Callers: 4}
+			v, err := c.verifyGroup(t.Context(), session{guards: content, err: io.Discard, now: atPinned}, ask, group)
+			if !errors.Is(err, wrong.want) || v.Exact != wrong.exact {
+				t.Errorf("%+v, %v, want %v", v, err, wrong.want)
+			}
+		})
+	}
+}
+
+// The functions of a group's guards have one prefix. Another name can't stand for all.
+func TestFunctionsOfAGroup(t *testing.T) {
+	g := limits.Guard{Name: "posts-guard", Activities: content.Grouped()}
+	for function, want := range map[string]string{"": "comments-guard", "posts-guard": "comments-guard", "dev-posts-guard": "dev-comments-guard", "mine": ""} {
+		names, err := (&verifyCommand{Function: function}).functions(session{guards: content}, g)
+		if names["add_comment"] != want || (err != nil) != (want == "") {
+			t.Errorf("%q: %v, %v, want %s", function, names, err, want)
+		}
+	}
+}
