@@ -44,7 +44,7 @@ type shift struct{ began, ended int64 }
 // used one window after the end. Five workers do so for some seconds. With WORKERS=5m,
 // twelve do so for five minutes, with each client.
 func TestWorkersWithSlots(t *testing.T) {
-	lasts, workers := 5*time.Second, 5
+	lasts, workers := 6*time.Second, 5
 	if long := os.Getenv("WORKERS"); long != "" {
 		var err error
 		if lasts, err = time.ParseDuration(long); err != nil {
@@ -73,7 +73,7 @@ func TestWorkersWithSlots(t *testing.T) {
 		if crew.slow && slices.Min(crew.worked) < int(lasts.Minutes()) {
 			t.Errorf("a worker starves: %v", crew.worked)
 		}
-		if crew.slow && most < mostWorkers || crew.kills == 0 || restarts == 0 {
+		if crew.slow && (most < mostWorkers || crew.kills == 0 || restarts == 0) {
 			t.Error("this proves nothing")
 		}
 	})
@@ -160,11 +160,12 @@ func (c *crew) shift(t *testing.T, d *driver, i int) (alive bool) {
 	return err == nil
 }
 
-// firstOf reports whether nobody was killed, and the worker is one that has worked.
+// firstOf reports whether nobody was killed yet, and the worker is the first one or has
+// worked.
 func (c *crew) firstOf(i int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.kills == 0 && c.worked[i] > 0
+	return c.kills == 0 && (i == 0 || c.worked[i] > 0)
 }
 
 // note counts what came of asking for a slot.
