@@ -36,6 +36,11 @@ func TestEachWindowBeginsWhereTheOneBeforeEnds(t *testing.T) {
 			for at = r.ResetAt; at < end; at = r.ResetAt {
 				before := r
 				last := p.Read(at-1, 0, nil)
+				for hour := at - 5*3600_000; hour < at; hour += 1800_000 { // clocks that go back begin no day twice
+					if k := p.Read(hour, 0, nil).WindowKey; k > before.WindowKey {
+						t.Fatalf("%s in %s: at %d the window is %d already", unit, name, hour, k)
+					}
+				}
 				r = p.Read(at, 0, nil)
 				aDay := r.WindowKey == before.WindowKey+2 && slices.Contains(skipped, name)
 				switch {
