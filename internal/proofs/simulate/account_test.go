@@ -218,7 +218,7 @@ func (a *account) figures(t *terms, now int64) []figure {
 			resets: m.resets(at, r, false), lastResets: m.resets(at, r, true),
 		}
 		if len(a.models) == 1 && r.Kind != "bucket" && r.Kind != "log" {
-			figures[i].window = m.at(at) / r.Window.Milliseconds()
+			figures[i].window = windowsOf(r).key(m.at(at))
 		}
 	}
 	return figures
@@ -231,7 +231,7 @@ func (a *account) wait(t *terms, now, n int64, strict bool) int64 {
 		return 0
 	}
 	if m, ok := a.models[0].(*fixedModel); ok && len(a.models) == 1 {
-		m.shown = now / m.window // an item shows nobody who has come in the next window already
+		m.shown = m.windows.key(now) // an item shows nobody who has come in the next window already
 		defer func() { m.shown = 0 }()
 	}
 	var refused int64 // the longest time that is known to be too short

@@ -19,7 +19,7 @@ func (s *sim) deploy() {
 		if r.Kind == "log" { // with a longer one, old slots count again, and which ones depends on the tier
 			window = min(window, r.Window)
 		}
-		if window >= time.Second && window%(time.Duration(r.Limit)*time.Millisecond) == 0 {
+		if r.Unit == "" && window >= time.Second && window%(time.Duration(r.Limit)*time.Millisecond) == 0 {
 			r.Window = window
 		}
 	}
@@ -48,7 +48,7 @@ func (s *sim) deploy() {
 // A window alone has an item of its own, so a new one starts at zero. Beside other
 // limits, the latest window stays, and counts if it began within the current one.
 func (m *fixedModel) deployed(window int64) model {
-	n := &fixedModel{prefix: m.prefix, window: window, counts: map[int64]int64{}}
+	n := &fixedModel{prefix: m.prefix, windows: windows{length: window}, counts: map[int64]int64{}}
 	if m.prefix != "" {
 		n.begun, n.from = m.from/window, m.from
 		n.counts[n.begun] = m.counts[m.begun]

@@ -3,6 +3,7 @@ package simulate_test
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
 )
@@ -49,7 +50,7 @@ type model interface {
 // as "minute_"; it is empty for a limit that has the item for itself.
 var models = map[string]func(prefix string, window int64) model{
 	"fixed": func(prefix string, window int64) model {
-		return &fixedModel{prefix: prefix, window: window, counts: map[int64]int64{}}
+		return &fixedModel{prefix: prefix, windows: windows{length: window}, counts: map[int64]int64{}}
 	},
 	"log": func(prefix string, window int64) model {
 		return &logModel{names: slotNames(prefix), window: window}
@@ -67,7 +68,60 @@ func newModel(r policy.Rate) (model, error) {
 	if !ok {
 		return nil, fmt.Errorf("the simulation has no model of the kind %q, so it cannot judge it: write one in internal/proofs/simulate from what docs/policies.md promises", r.Kind)
 	}
-	return model(prefix(r), r.Window.Milliseconds()), nil
+	made := model(prefix(r), r.Window.Milliseconds())
+	if m, ok := made.(*fixedModel); ok {
+		m.windows = windowsOf(r)
+	}
+	return made, nil
+}
+
+// windows are equally long, or the days, weeks or months of a zone.
+type windows struct {
+	length int64
+	unit   string
+	zone   *time.Location
+}
+
+func windowsOf(r policy.Rate) windows {
+	zone, err := time.LoadLocation(r.Zone)
+	if err != nil {
+		panic(err)
+	}
+	return windows{r.Window.Milliseconds(), r.Unit, zone}
+}
+
+// key returns the number of the window at a time. Begins returns when it begins. The
+// zones of the examples change their clocks on no first day of a month or a week, and on
+// no day of a run.
+func (w windows) key(at int64) int64 {
+	if w.unit == "" {
+		return at / w.length
+	}
+	local := time.UnixMilli(at).In(w.zone)
+	days := time.Date(local.Year(), local.Month(), local.Day(), 0, 0, 0, 0, time.UTC).Unix() / 86_400
+	switch w.unit {
+	case "day":
+		return days
+	case "week": // the first Monday was 1970-01-05
+		return (days-4+7_000)/7 - 999
+	default:
+		return int64(local.Year()-1970)*12 + int64(local.Month()-1)
+	}
+}
+
+func (w windows) begins(key int64) int64 {
+	date := func(month time.Month, day int) int64 {
+		return time.Date(1970, month, day, 0, 0, 0, 0, w.zone).UnixMilli()
+	}
+	switch w.unit {
+	case "day":
+		return date(1, 1+int(key))
+	case "week":
+		return date(1, 5+7*int(key-1))
+	case "month":
+		return date(1+time.Month(key), 1)
+	}
+	return key * w.length
 }
 
 func prefix(r policy.Rate) string {
@@ -81,12 +135,12 @@ func prefix(r policy.Rate) string {
 // limits it counts in one item, so no window counts any more once a later one
 // has begun.
 type fixedModel struct {
-	prefix string
-	window int64
-	counts map[int64]int64
-	begun  int64 // the latest window in which an action was counted
-	from   int64 // when that window began; another window before a deploy may have begun within it
-	shown  int64 // 0: all windows; else later windows read as empty
+	prefix  string
+	windows windows
+	counts  map[int64]int64
+	begun   int64 // the latest window in which an action was counted
+	from    int64 // when that window began; another window before a deploy may have begun within it
+	shown   int64 // 0: all windows; else later windows read as empty
 }
 
 func (m *fixedModel) at(now int64) int64 { return now }
@@ -94,9 +148,9 @@ func (m *fixedModel) at(now int64) int64 { return now }
 // key returns the window that counts at now.
 func (m *fixedModel) key(now int64) int64 {
 	if m.prefix != "" {
-		return max(now/m.window, m.begun)
+		return max(m.windows.key(now), m.begun)
 	}
-	return now / m.window
+	return m.windows.key(now)
 }
 
 func (m *fixedModel) used(now int64, _ policy.Rate, _ bool) int64 {
@@ -107,26 +161,26 @@ func (m *fixedModel) used(now int64, _ policy.Rate, _ bool) int64 {
 }
 
 func (m *fixedModel) fits(now, n int64, r policy.Rate, strict bool) bool {
-	return m.key(now) == now/m.window && m.used(now, r, strict)+n <= r.Limit
+	return m.key(now) == m.windows.key(now) && m.used(now, r, strict)+n <= r.Limit
 }
 
 func (m *fixedModel) resets(now int64, _ policy.Rate, _ bool) int64 {
-	return (m.key(now) + 1) * m.window
+	return m.windows.begins(m.key(now) + 1)
 }
 
 func (m *fixedModel) count(now, n int64, _ policy.Rate) {
-	k := now / m.window
+	k := m.windows.key(now)
 	if m.counts[k] += n; k > m.begun {
-		m.begun, m.from = k, k*m.window
+		m.begun, m.from = k, m.windows.begins(k)
 	}
 }
 
 func (m *fixedModel) holds(now, at, n int64, _ bool) bool {
-	k := at / m.window
-	return now/m.window == k && m.key(now) == k && m.counts[k] >= n && (m.prefix == "" || at >= m.from)
+	k := m.windows.key(at)
+	return m.windows.key(now) == k && m.key(now) == k && m.counts[k] >= n && (m.prefix == "" || at >= m.from)
 }
 
-func (m *fixedModel) back(_, at, n int64) { m.counts[at/m.window] -= n }
+func (m *fixedModel) back(_, at, n int64) { m.counts[m.windows.key(at)] -= n }
 
 func (m *fixedModel) counted(_ int64, _ policy.Rate, before, after policy.State) int64 {
 	if m.prefix == "" {

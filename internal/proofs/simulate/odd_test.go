@@ -99,7 +99,7 @@ func misfits(p policy.Policy) (list []string) {
 			}
 		}
 		if longer := r; r.Kind != "bucket" { // whose pace may change
-			longer.Window *= 2
+			longer.Window, longer.Unit = 2*longer.Window, ""
 			with(i, longer)
 		}
 	}

@@ -1,8 +1,10 @@
 package simulate_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -87,7 +89,7 @@ func variations(p policy.Policy) (list []policy.Policy) {
 		func(r *policy.Rate) { r.Limit = 101 },
 		func(r *policy.Rate) { r.Limit = 100 },
 		func(r *policy.Rate) { r.Limit, r.Burst = 1, min(r.Burst, 2) },
-		func(r *policy.Rate) { r.Window, r.Burst = 7*r.Window, 2*r.Burst },
+		func(r *policy.Rate) { r.Window, r.Unit, r.Burst = 7*r.Window, "", 2*r.Burst },
 		func(r *policy.Rate) { r.Ahead /= 2 },
 	}
 	seen := map[string]bool{p.String(): true}
@@ -131,7 +133,11 @@ func text(r policy.Rate) string {
 	if r.Name != "" {
 		b.WriteString(r.Name + ": ")
 	}
-	fmt.Fprintf(&b, "%s %d/%dms", r.Kind, r.Limit, r.Window.Milliseconds())
+	window := strconv.FormatInt(r.Window.Milliseconds(), 10) + "ms"
+	if r.Unit != "" {
+		window = r.Unit + " in " + cmp.Or(r.Zone, "UTC")
+	}
+	fmt.Fprintf(&b, "%s %d/%s", r.Kind, r.Limit, window)
 	if r.Burst > 0 {
 		fmt.Fprintf(&b, " burst %d", r.Burst)
 	}
