@@ -152,19 +152,21 @@ func (p sharedFixed) undo(now, at, n int64, s State) (Update, bool) {
 // window in s if it began within the current one.
 func (p sharedFixed) begun(now int64, s State) int64 {
 	start, _ := unstamp(s[startAndCount])
-	if p.at(start).Key == p.at(now).Key {
+	current := p.at(now)
+	if p.at(start).Key == current.Key {
 		return start
 	}
-	return p.at(now).Start
+	return current.Start
 }
 
 func (p sharedFixed) read(now, n int64, s State) Reading {
 	start, count := unstamp(s[startAndCount])
-	from, ahead := now, p.at(start).Key > p.at(now).Key
+	begun, current := p.at(start).Key, p.at(now).Key
+	from, ahead := now, begun > current
 	switch {
 	case ahead: // a clock ahead has begun this window
 		from = start
-	case p.at(start).Key < p.at(now).Key:
+	case begun < current:
 		count = 0
 	}
 	r := p.fixed.read(from, n, State{activityCount: count})

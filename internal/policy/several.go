@@ -141,11 +141,14 @@ func (p Policy) Each() []Policy {
 // or a limit that has no windows: a bucket or a log.
 func (p Policy) Window(now int64) (Window, bool) {
 	one, ok := p.single()
-	if !ok || one.kind.read(Latest, 0, nil).WindowKey == 0 {
+	if !ok {
 		return Window{}, false
 	}
 	if k, ok := one.kind.(fixed); ok {
 		return k.at(now), true
+	}
+	if one.kind.read(Latest, 0, nil).WindowKey == 0 {
+		return Window{}, false
 	}
 	return fixed{window: one.rate.Window.Milliseconds()}.at(now), true
 }

@@ -51,11 +51,12 @@ func (r Request) ask(op Op, now int64) question {
 	if r.ReadyAt != 0 {
 		what = "place " + strconv.FormatInt(r.ReadyAt, 10)
 	}
-	log := r.Policy.HeldUntil(0) != 0 && !r.Policy.Named() // alone, it keeps receipts as long as its slots
+	log := r.Policy.HeldUntil(0) != 0
+	alone := log && !r.Policy.Named() // a log alone keeps receipts as long as its slots
 	return question{r, op, Write{
 		Key: Key{UserID: r.UserID, Activity: cmp.Or(r.Group, r.Activity), Window: window},
-		ID:  r.id(what), Whole: window != 0 && r.Policy.Most() <= wholeLimit, Hold: r.Hold && !log,
-		Renewed: r.Policy.HeldUntil(0) != 0, Now: now, Expires: expires,
+		ID:  r.id(what), Whole: window != 0 && r.Policy.Most() <= wholeLimit, Hold: r.Hold && !alone,
+		Renewed: log, Now: now, Expires: expires,
 	}}
 }
 
@@ -156,7 +157,7 @@ func (v *view) found(kept Kept, done bool, sent amount) Decision {
 	switch {
 	case v.Policy.Queues(): // the note of a queue is the place
 		readyAt, note = kept.Note, 0
-	case note > MostReleased: // it is the time of a renewal
+	case v.renewed(kept) != 0:
 		note = 0
 	}
 	if !done && !sent.unsure {

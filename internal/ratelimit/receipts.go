@@ -107,7 +107,8 @@ func (q *question) renew(item Item) (Write, bool) {
 // receipt returns the receipt of the actions whose id the item keeps, which is the
 // time of their last renewal, and the time of the question, which is at least that.
 func (q *question) receipt(kept Kept) (at, now int64) {
-	return max(q.At, q.renewed(kept)), max(q.write.Now, q.renewed(kept))
+	renewed := q.renewed(kept)
+	return max(q.At, renewed), max(q.write.Now, renewed)
 }
 
 // renewed returns when the actions whose id the item keeps were last renewed; 0: never.

@@ -34,9 +34,8 @@ func (c session) find(name string) (limits.Guard, limits.Activity, error) {
 // findInGroup returns the activities of a group that have the limit with this name.
 // Without such a group or limit, its error suggests a name.
 func (c session) findInGroup(group, name string) (all []limits.Activity, err error) {
-	var groups, names []string
+	var names []string
 	for _, a := range c.guards.Grouped() {
-		groups = append(groups, a.Group)
 		if a.Group != group {
 			continue
 		}
@@ -47,11 +46,25 @@ func (c session) findInGroup(group, name string) (all []limits.Activity, err err
 			all = append(all, a)
 		}
 	}
-	err = cmp.Or(unknown("--group", group, groups, "group"), unknown("limit", name, names, "limit of the group "+group))
+	err = cmp.Or(unknown("--group", group, groupNames(c.guards, true), "group"), unknown("limit", name, names, "limit of the group "+group))
 	if err != nil {
 		err = hint{err, "see guards limits"}
 	}
 	return all, err
+}
+
+// groupNames returns the names of the groups, or those of their limits.
+func groupNames(guards limits.Guards, groups bool) (names []string) {
+	for _, a := range guards.Grouped() {
+		if groups {
+			names = append(names, a.Group)
+			continue
+		}
+		for _, r := range a.Limit.Rates() {
+			names = append(names, r.Name)
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
 // itemOf returns the name under which items count an activity: that of its group, or

@@ -185,17 +185,3 @@ func (p *place) givenGroup() bool {
 	return p.node.Parent != nil && p.node.Parent.Name == "limits" &&
 		slices.ContainsFunc(p.given, func(f *kong.Flag) bool { return f.Name == "group" })
 }
-
-// groupNames returns the names of the groups, or those of their limits.
-func groupNames(guards limits.Guards, groups bool) (names []string) {
-	for _, a := range guards.Grouped() {
-		if groups {
-			names = append(names, a.Group)
-			continue
-		}
-		for _, r := range a.Limit.Rates() {
-			names = append(names, r.Name)
-		}
-	}
-	return slices.Compact(slices.Sorted(slices.Values(names)))
-}

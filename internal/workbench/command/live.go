@@ -118,11 +118,8 @@ func (v view) codeOf(name, tier string) string {
 		if _, ok := a.Tiers[tier]; a.Group != group || tier != "" && !ok {
 			continue
 		}
-		p := a.For(tier)
-		for i, r := range p.Rates() {
-			if text := p.Each()[i].String(); r.Name == limit && !slices.Contains(texts, text) {
-				texts = append(texts, text)
-			}
+		if text := a.For(tier).Part(limit); text != "" && !slices.Contains(texts, text) {
+			texts = append(texts, text)
 		}
 	}
 	return strings.Join(texts, " or ")

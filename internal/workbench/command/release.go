@@ -186,17 +186,14 @@ func (c *releaseCommand) free(ctx context.Context, con session, s store, key rat
 
 // print writes the figures of the log.
 func (c *releaseCommand) print(con session, a limits.Activity, s slot, state policy.State) error {
-	f := figures{}
-	for i, r := range a.Limit.Rates() {
-		one := a.Limit.Read(con.now().UnixMilli(), 0, state)
-		if len(one.Each) > 0 {
-			one = one.Each[i]
-		}
-		if a.Limit.Each()[i].HeldUntil(0) != 0 {
-			f = figuresOf(one)
-			f.Name = r.Name
+	r := a.Limit.Read(con.now().UnixMilli(), 0, state)
+	for i, one := range a.Limit.Each() {
+		if len(r.Each) > 0 && one.HeldUntil(0) != 0 {
+			r = r.Each[i]
+			break
 		}
 	}
+	f := figuresOf(r)
 	if c.JSON {
 		return con.printLine(released{c.opened, c.User, c.Activity, s.At, s.HeldUntil, f})
 	}
