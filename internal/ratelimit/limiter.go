@@ -86,18 +86,22 @@ func (l *Limiter) Decide(ctx context.Context, op Op, r Request) (Decision, error
 	}
 	now := l.Clock()
 	q := r.ask(op, now.UnixMilli())
-	return l.decide(ctx, &q, now)
-}
-
-// decide answers q, which was put at now.
-func (l *Limiter) decide(ctx context.Context, q *question, now time.Time) (Decision, error) {
 	if d, ok := q.due(); ok {
 		return d, nil
 	}
-	var known Known
-	if q.op != Status && q.op != Reset {
-		known = l.Memory.Recall(q.write.Key)
+	return l.decide(ctx, &q, l.recall(&q), now)
+}
+
+// recall returns what is known of the item of q, unless q asks only the store.
+func (l *Limiter) recall(q *question) Known {
+	if q.op == Status || q.op == Reset {
+		return Known{}
 	}
+	return l.Memory.Recall(q.write.Key)
+}
+
+// decide answers q, which was put at now, from what is known or from the store.
+func (l *Limiter) decide(ctx context.Context, q *question, known Known, now time.Time) (Decision, error) {
 	if d, ok := known.refuse(q, now); ok {
 		return d, nil
 	}
