@@ -15,6 +15,7 @@ func FuzzInvoke(f *testing.F) {
 		``, `{}`, `[]`, `{"userId": "u1", "activity": "create_post"}`, `{"userId": "u1", "userId": "u2", "activity": "like"}`,
 		`{"userId": "\u0075", "activity": "like", "roles": ["admin"], "count": 3, "partial": true}`,
 		`{"userId": "u1", "activity": "create_post", "op": "release", "at": 1, "requestId": "r"}`,
+		`{"userId": "u1", "activity": "like", "op": "renew", "at": 1, "requestId": "r", "count": 2}`,
 		`{"requestContext": {"http": {"method": "POST"}}, "body": "{}"}`, "{\"userId\": \"\xff\"}",
 	} {
 		f.Add([]byte(seed))

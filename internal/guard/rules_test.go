@@ -72,10 +72,14 @@ func TestAnExemptCallerMayUseAnyOpAndCount(t *testing.T) {
 				"status":  huge,
 				"reset":   huge,
 				"release": `"count": 1000000, "at": 1700000040000, "requestId": "r1"`,
+				"renew":   `"count": 1000000, "at": 1700000040000, "requestId": "r1"`,
 			} {
 				want := fields{"allowed": true, "reason": tt.reason, "activity": tt.activity, "op": op}
 				if op == "check" {
 					want["granted"] = 9e15
+				}
+				if op == "renew" {
+					want["granted"] = 1e6
 				}
 				b.want(`{"op": "`+op+`", "activity": "`+tt.activity+`", `+members+tt.more+`}`, want)
 			}

@@ -151,8 +151,26 @@ func (s Settings) inGroup(a limits.Activity, tier string) string {
 // strange returns an error for each override of a group's limit that no activity has.
 func (s Settings) strange(guards limits.Guards) (problems []error) {
 	for _, name := range slices.Sorted(maps.Keys(s.Groups)) {
-		if !slices.ContainsFunc(guards.Grouped(), func(a limits.Activity) bool { return a.Limit.Has(strings.TrimPrefix(name, a.Group+".")) }) {
-			problems = append(problems, input.Invalid("group", input.Show(name), "a group and the name of a limit that its activities have, such as content.writes"))
+		known := map[string]bool{}
+		for _, a := range guards.Grouped() {
+			if limit, ok := strings.CutPrefix(name, a.Group+"."); ok && a.Limit.Has(limit) {
+				known[""] = true
+				for tier := range a.Tiers {
+					known[tier] = true
+				}
+			}
+		}
+		if s.Groups[name].Mode != "" {
+			problems = append(problems, fmt.Errorf("%s: a limit of a group has no mode, but an activity has one", name))
+		}
+		for _, tier := range append(slices.Sorted(maps.Keys(s.Groups[name].Tiers)), "") {
+			switch {
+			case known[tier]:
+			case tier == "":
+				problems = append(problems, input.Invalid("group", input.Show(name), "a group and the name of a limit that its activities have, such as content.writes"))
+			default:
+				problems = append(problems, fmt.Errorf("%s: %w", name, input.Invalid("tier", input.Show(tier), "a tier of an activity in the group")))
+			}
 		}
 	}
 	return problems

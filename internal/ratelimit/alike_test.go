@@ -27,9 +27,11 @@ func TestMemoryAndDynamoDBDecideAlike(t *testing.T) {
 		here := &Limiter{Store: new(memstore.Store), Memory: NewMemory(mib), Now: c.now}
 		seed := rand.Uint64()
 		random := rand.New(rand.NewPCG(seed, 1))
+		hold := random.IntN(2) == 0
 		var receipts []Request
 		for n := range steps {
 			step := randomStep(random, c, p, n, &receipts)
+			step.Hold = hold
 			got, err := step.ask(t, there)
 			if err != nil {
 				t.Fatalf("seed %d, step %d: %+v: %v", seed, n, step.Request, err)
@@ -42,7 +44,7 @@ func TestMemoryAndDynamoDBDecideAlike(t *testing.T) {
 				t.Fatalf("seed %d, step %d: %+v (-memory +dynamodb):\n%s", seed, n, step.Request, diff)
 			}
 			if got.At != 0 {
-				step.At = got.At
+				step.At, step.Count = got.At, got.Granted
 				receipts = append(receipts, step.Request)
 			}
 		}
@@ -56,7 +58,7 @@ type step struct {
 }
 
 // randomStep moves the clock and draws a step. It asks again with earlier ids, and
-// releases with earlier receipts.
+// releases and renews with earlier receipts.
 func randomStep(random *rand.Rand, c *clock, p policy.Policy, n int, receipts *[]Request) step {
 	pause := time.Duration(random.Int64N(int64(longest(p)) / 4))
 	if p.Rates()[0].Kind != "log" && random.IntN(10) == 0 { // which of a log's expired slots are used again is chance
@@ -72,6 +74,8 @@ func randomStep(random *rand.Rand, c *clock, p policy.Policy, n int, receipts *[
 		return step{r, op}
 	case op == 1:
 		return step{r, op}
+	case op == 3 && last >= 0 && p.HeldUntil(0) != 0:
+		return step{(*receipts)[max(0, last-random.IntN(4))], op}
 	case op == 2 && last >= 0: // the same request again
 		r = (*receipts)[max(0, last-random.IntN(4))]
 		r.At = 0
@@ -89,6 +93,8 @@ func (s step) ask(t *testing.T, l *Limiter) (Decision, error) {
 		return l.Decide(t.Context(), Release, s.Request)
 	case 1:
 		return l.Decide(t.Context(), Status, s.Request)
+	case 3:
+		return l.Decide(t.Context(), Renew, s.Request)
 	}
 	return l.Check(t.Context(), s.Request)
 }

@@ -103,6 +103,66 @@ func race(t *testing.T, store Store, c *clock, p policy.Policy, limits []int64) 
 	}
 }
 
+// Two activities of a group race for one limit with counts of 1 to 3, and one action takes
+// 1 or 5 of it. In units the shares are crossed once, whatever the order. In rounded
+// actions they would be crossed twice, or never.
+func TestAGroupWithMixedCostsCrossesOnceUnderARace(t *testing.T) {
+	for _, limit := range []int64{100, 97, 20, 5} {
+		t.Run(strconv.FormatInt(limit, 10), func(t *testing.T) {
+			cheap := policy.Must(fmt.Sprintf("writes: %d/1m", limit))
+			dear := policy.Must(fmt.Sprintf("posts: 99/1m, writes: %d/1m cost 5", limit))
+			onEachStore(t, func(t *testing.T, store Store) {
+				c := newClock()
+				for range repeats(10) {
+					crossed := mixedRace(t, store, c, cheap, dear)
+					if once := crossed[100] == 1 && crossed[80] <= 1; !once || crossed[80] == 0 && limit > 80 {
+						t.Errorf("%d checks crossed 80 %%, and %d crossed 100 %%", crossed[80], crossed[100])
+					}
+					c.add(time.Minute)
+				}
+			})
+		})
+	}
+}
+
+// mixedRace uses up one window of writes, and returns how many checks crossed each share.
+func mixedRace(t *testing.T, store Store, c *clock, cheap, dear policy.Policy) map[int64]int {
+	t.Helper()
+	var mu sync.Mutex
+	crossed := map[int64]int{}
+	ask := func(id, activity string, p policy.Policy, n int64) bool {
+		l := &Limiter{Store: store, Timeout: 20 * time.Second, Memory: NewMemory(mib), Now: c.now}
+		r := request(p.Beside(cheap, dear), c.now().Format(time.TimeOnly)+"-"+id, min(n, p.Most()))
+		r.Activity, r.Group, r.Alone, r.Fresh = activity, "content", false, true
+		d, err := l.Check(t.Context(), r)
+		if err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, each := range d.Each {
+			if each.Name == "writes" && each.Crossed != 0 {
+				crossed[each.Crossed]++
+			}
+		}
+		return d.Allowed
+	}
+	var wg sync.WaitGroup
+	for i := range 30 {
+		wg.Go(func() {
+			activity, p := "add_comment", cheap
+			if i%2 == 0 {
+				activity, p = "create_post", dear
+			}
+			ask(strconv.Itoa(i), activity, p, int64(i%3+1))
+		})
+	}
+	wg.Wait()
+	for i := 0; ask("last"+strconv.Itoa(i), "add_comment", cheap, 1); i++ { // what the race has left
+	}
+	return crossed
+}
+
 // Each row is one check of 10/1m, of which 7 were counted before, and what its
 // decision says.
 func TestWhichDecisionsSayThatTheyCrossed(t *testing.T) {

@@ -38,8 +38,14 @@ func TestAHeldReceipt(t *testing.T) {
 			cold := &Limiter{Store: store, Now: c.now}
 			c.at(14 * time.Minute)
 			state := stateOf(t, store, r)
+			before := eachUsed(mustDo(t, cold, Status, held("s", 1)))
 			for i := range 5 {
-				mustDo(t, cold, Release, r)
+				d := mustDo(t, cold, Release, r)
+				for limit, n := range eachUsed(d) {
+					if i == 0 && n != before[limit]-6 {
+						t.Fatalf("%s: %d used of limit %d, and after a release of 6 %d", text, before[limit], limit, n)
+					}
+				}
 				after := stateOf(t, store, r)
 				if changed := after != state; changed != (i == 0) {
 					t.Fatalf("%s: release %d changes the item: %v", text, i, changed)
@@ -60,6 +66,17 @@ func TestAHeldReceipt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// eachUsed returns the used figure of each limit.
+func eachUsed(d Decision) (all []int64) {
+	for _, r := range d.Each {
+		all = append(all, r.Used)
+	}
+	if d.Each == nil {
+		all = []int64{d.Used}
+	}
+	return all
 }
 
 // A late copy of a release finds the id of the first one, even in the set from which

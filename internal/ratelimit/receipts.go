@@ -82,8 +82,8 @@ func (q *question) undo(item Item) (Write, bool) {
 		return Write{}, false // unknown, or released already
 	}
 	u, ok := q.Policy.Undo(now, at, q.Count, item.State)
-	if u.ByID && (!found || now-at > q.write.span().promised && kept.Set != wholeSet) {
-		u, ok = q.Policy.Free(now, at, q.Count, item.State) // too late for the other limits
+	if u.ByID && (!found || kept.Note > MostReleased || now-at > q.write.span().promised && kept.Set != wholeSet) {
+		u, ok = q.Policy.Free(now, at, q.Count, item.State) // too late for the other limits, or the receipt is that of a renewal
 	}
 	back := Write{Key: q.write.Key, Update: u, Drop: kept, Now: q.write.Now}
 	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))

@@ -225,3 +225,28 @@ func TestWorkersNeverExceedTheSlots(t *testing.T) {
 		t.Errorf("%d worked at once, %d in all, and at the end %+v", most, done, d)
 	}
 }
+
+// A renewal leaves other limits alone, so a later release gives back nothing there. The
+// minute has 2 actions of others, and neither of them becomes free.
+func TestAReleaseAfterARenewalFreesTheSlotOnly(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		for _, hold := range []bool{false, true} {
+			c := newClock()
+			l := &Limiter{Store: store, Now: c.now}
+			next := func(id string) Request {
+				r := request(policy.Must("minute: 2/1m, now: log 5/10m"), id, 1)
+				r.UserID, r.Hold = strconv.FormatBool(hold), hold
+				return r
+			}
+			r := next("r1")
+			r.At = mustCheck(t, l, r).At
+			c.add(3 * time.Minute)
+			r.At = mustDo(t, l, Renew, r).At
+			mustCheck(t, l, next("r2"))
+			mustCheck(t, l, next("r3"))
+			if d := mustDo(t, l, Release, r); d.Each[0].Used != 2 || d.Each[1].Used != 2 {
+				t.Errorf("hold %v: after the release %d of the minute and %d slots are used, want 2 and 2", hold, d.Each[0].Used, d.Each[1].Used)
+			}
+		}
+	})
+}

@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,8 +68,8 @@ func TestEveryKindHasVectors(t *testing.T) {
 }
 
 // TestVectors runs every file of testdata/vectors, or of the directory in VECTORS,
-// on every store. It runs each case step by step, and once more with concurrent
-// callers for those steps whose order does not matter.
+// and of their folders, on every store. It runs each case of one policy step by step,
+// and once more with concurrent callers for those steps whose order does not matter.
 func TestVectors(t *testing.T) {
 	dir := os.Getenv("VECTORS")
 	if dir == "" {
@@ -77,33 +78,66 @@ func TestVectors(t *testing.T) {
 	if _, err := os.Stat(dir); err != nil { // perhaps it is relative to the module's root
 		dir = filepath.Join("../..", dir)
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
-	if err != nil || len(files) == 0 {
+	ran := 0
+	err := filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(file) != ".json" || d.IsDir() {
+			return err
+		}
+		ran++
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) { runFile(t, file) })
+		return nil
+	})
+	if err != nil || ran == 0 {
 		t.Fatalf("no vectors in %s: %v", dir, err)
 	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
-			vectors := readVectors(t, file)
-			onEachStore(t, func(t *testing.T, store Store) {
-				for i, v := range vectors[:repeats(len(vectors))] {
-					v.run(t, store, "case "+strconv.Itoa(i), 1)
-					v.run(t, store, "race "+strconv.Itoa(i), 16)
-				}
-			})
+}
+
+// runFile runs the cases of a file. Their form shows what they are about.
+func runFile(t *testing.T, file string) {
+	var forms []map[string]any
+	read(t, file, &forms)
+	if len(forms) == 0 {
+		t.Fatalf("%s has no case", file)
+	}
+	_, text := forms[0]["policy"].(string)
+	switch {
+	case forms[0]["group"] != nil:
+		var cases []groupVector
+		read(t, file, &cases)
+		onEachStore(t, func(t *testing.T, store Store) { runEach(t, "group", cases, store) })
+	case forms[0]["slots"] != nil:
+		var cases []slotVector
+		read(t, file, &cases)
+		onEachStore(t, func(t *testing.T, store Store) { runEach(t, "slots", cases, store) })
+	case text:
+		t.Skip("its policies are texts, which are calendar windows: there are none yet")
+	default:
+		vectors := readVectors(t, file)
+		onEachStore(t, func(t *testing.T, store Store) {
+			for i, v := range vectors[:repeats(len(vectors))] {
+				v.run(t, store, "case "+strconv.Itoa(i), 1)
+				v.run(t, store, "race "+strconv.Itoa(i), 16)
+			}
 		})
 	}
 }
 
 func readVectors(t *testing.T, file string) (vectors []vector) {
 	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(raw, &vectors); err != nil {
-		t.Fatal(err)
-	}
+	read(t, file, &vectors)
 	return vectors
+}
+
+// read reads a file of JSON into v.
+func read(t *testing.T, file string, v any) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(raw, v)
+	}
+	if err != nil {
+		t.Fatal(file, err)
+	}
 }
 
 // run sends the steps to one limiter. Up to so many callers send alike steps of

@@ -92,6 +92,63 @@ func remembers(t *testing.T, s ratelimit.Store) {
 	}
 }
 
+func remembersHeld(t *testing.T, s ratelimit.Store) {
+	const minute = 60_000
+	at := func(id string, hold bool, after int64, want bool) ratelimit.Item {
+		t.Helper()
+		w := forever(write("u", id, 1000), after)
+		w.Hold = hold
+		return update(t, s, w, want)
+	}
+	at("a", true, 0, true)
+	at("a", false, 0, true) // another activity's, which holds none
+	for i := range int64(50) {
+		at(fmt.Sprint("other", i), false, i*minute/4, true) // they forget only ids like their own
+	}
+	at("b", true, 14*minute, true)
+	at("a", true, 15*minute, false)
+	at("a", true, 20*minute-1, false)
+	at("b", true, 29*minute, false)
+	at("a", true, 20*minute, true)
+	for g := range int64(60) { // it forgets, or the item would grow
+		at(fmt.Sprint("c", g), true, (40+6*g)*minute, true)
+	}
+	remembered := 0
+	for set, marks := range at("last", true, 500*minute, true).IDs {
+		if set[0] == 'h' {
+			remembered += len(marks)
+		}
+	}
+	if remembered > 4 {
+		t.Errorf("the item remembers %d requests, want at most the 4 of the last 20 minutes", remembered)
+	}
+}
+
+// A renewal drops an id from its set and keeps the same id in the current set, with a
+// note.
+func renews(t *testing.T, s ratelimit.Store) {
+	for _, hold := range []bool{false, true} {
+		w := forever(write(fmt.Sprint("u", hold), "a", 9), 0)
+		w.Hold = hold
+		item := update(t, s, w, true)
+		for i := range int64(40) { // through all names
+			w.Now += []int64{0, 6_500, 20_000}[i%3]
+			kept, ok := item.Find(w)
+			if !ok {
+				t.Fatalf("renewal %d: the item %v does not know the id", i, item)
+			}
+			w.Drop, w.Note = kept, w.Now
+			w.Update = policy.Update{Acts: []policy.Act{{Verb: policy.Set, Attr: "n", Value: i}}}
+			item = update(t, s, w, true)
+			w.Drop = ratelimit.Kept{}
+			if kept, ok = item.Find(w); !ok || kept.Note != w.Note || len(item.IDs) != 1 {
+				t.Fatalf("renewal %d: the item keeps %v and finds %+v, %v, want one set with the note %d", i, item.IDs, kept, ok, w.Note)
+			}
+			update(t, s, w, false) // a check with this id is a repeat
+		}
+	}
+}
+
 func remembersWhole(t *testing.T, s ratelimit.Store) {
 	w := write("u", "a", 50)
 	update(t, s, w, true)

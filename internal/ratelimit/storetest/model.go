@@ -26,11 +26,12 @@ func likeTheModel(t *testing.T, s ratelimit.Store) {
 			if w.Drop.Set != "" { // what the step drew is only the wish to drop
 				w.Drop = ratelimit.Kept{}
 				w.Drop = giveBack(w, model).Drop
-				if rapid.Bool().Draw(r, "keeps none") {
+				switch rapid.IntRange(0, 2).Draw(r, "keeps") {
+				case 0:
 					w.ID = ratelimit.ID{}
-				} else {
+				case 1:
 					w.ID = ratelimit.NewID("release")
-				}
+				} // 2: the id that it drops, as a renewal does
 			}
 			want, ok := model.Write(w)
 			item, done, err := s.Update(t.Context(), w)
@@ -46,6 +47,7 @@ func likeTheModel(t *testing.T, s ratelimit.Store) {
 func drawWrite(t *rapid.T) ratelimit.Write {
 	w := write("", rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "id"), 0)
 	w.Whole = rapid.Bool().Draw(t, "whole")
+	w.Hold = rapid.Bool().Draw(t, "hold")
 	if rapid.IntRange(0, 3).Draw(t, "drops") == 0 {
 		w.Drop.Set = "ids"
 	}

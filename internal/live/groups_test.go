@@ -1,0 +1,217 @@
+package live_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/cric-talk/guards/internal/limits"
+	. "github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// grouped returns a post and a comment of the group content, and an activity that
+// counts alone.
+func grouped(t testing.TB, posts, comments string) limits.Guards {
+	t.Helper()
+	all := limits.Guards{
+		{Name: "posts-guard", Message: "m", Activities: []limits.Activity{{
+			Name: "create_post", Group: "content", Limit: policy.Must(posts), Tiers: limits.Tiers{"premium": policy.Must(posts)},
+		}}},
+		{Name: "comments-guard", Message: "m", Activities: []limits.Activity{
+			{Name: "add_comment", Group: "content", Limit: policy.Must(comments)},
+			{Name: "alone", Limit: policy.Must("minute: 10/1m, writes: 100/1h")},
+		}},
+	}
+	linked, err := all.Link()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return linked
+}
+
+// A timeline of a group's live limits. Posts cost 5 of the writes.
+func TestALiveLimitOfAGroup(t *testing.T) {
+	guards := grouped(t, "posts: 10/1m, writes: 100/1h cost 5", "writes: 100/1h")
+	table, log := &table{}, new(bytes.Buffer)
+	f := &Follower{Table: table, Guards: guards, Log: slog.New(slog.NewTextHandler(log, nil))}
+	for _, step := range []struct {
+		what    string
+		edit    func(Settings) (Settings, error)
+		post    string
+		premium string
+		comment string
+	}{
+		{
+			"the number of the group", func(s Settings) (Settings, error) { return s.Set("content.writes", "", "200/1h", ""), nil },
+			"posts: 10/1m, writes: 200/1h cost 5", "posts: 10/1m, writes: 100/1h cost 5", "writes: 200/1h",
+		},
+		{
+			"of a tier", func(s Settings) (Settings, error) { return s.Set("content.writes", "premium", "300/1h", ""), nil },
+			"posts: 10/1m, writes: 200/1h cost 5", "posts: 10/1m, writes: 300/1h cost 5", "writes: 200/1h",
+		},
+		{
+			"of a limit that one activity has", func(s Settings) (Settings, error) { return s.Set("content.posts", "", "7/1m", ""), nil },
+			"posts: 7/1m, writes: 200/1h cost 5", "posts: 10/1m, writes: 300/1h cost 5", "writes: 200/1h",
+		},
+		{
+			"an activity's own limit wins", func(s Settings) (Settings, error) {
+				return s.Set("create_post", "", "posts: 9/1m, writes: 90/1h", "").Set("add_comment", "", "", "shadow"), nil
+			},
+			"posts: 9/1m, writes: 90/1h cost 5", "posts: 10/1m, writes: 300/1h cost 5", "writes: 200/1h",
+		},
+		{
+			"and is undone alone", func(s Settings) (Settings, error) { return s.Unset("create_post", "") },
+			"posts: 7/1m, writes: 200/1h cost 5", "posts: 10/1m, writes: 300/1h cost 5", "writes: 200/1h",
+		},
+		{
+			"the tier is undone", func(s Settings) (Settings, error) { return s.Unset("content.writes", "premium") },
+			"posts: 7/1m, writes: 200/1h cost 5", "posts: 10/1m, writes: 100/1h cost 5", "writes: 200/1h",
+		},
+		{
+			"the number is undone", func(s Settings) (Settings, error) { return s.Unset("content.writes", "") },
+			"posts: 7/1m, writes: 100/1h cost 5", "posts: 10/1m, writes: 100/1h cost 5", "writes: 100/1h",
+		},
+	} {
+		if err := Edit(t.Context(), table, guards, Change{}, step.edit); err != nil {
+			t.Fatalf("%s: %v", step.what, err)
+		}
+		if err := f.Read(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("%s; %s; %s", step.post, step.premium, step.comment)
+		if got := inGroup(f, guards); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", step.what, got, want)
+		}
+	}
+	if got := log.String(); strings.Contains(got, "WARN") || strings.Contains(got, "ERROR") {
+		t.Errorf("something is reported: %s", got)
+	}
+	_, alone, _ := guards.Activity("alone") // it has a limit of the same name, and no group
+	if a, _ := f.Limits().Activity(alone); a.Limit.String() != "minute: 10/1m, writes: 100/1h" {
+		t.Errorf("an activity without a group has %s", a.Limit)
+	}
+	if _, err := (Settings{}).Unset("content.writes", ""); err == nil {
+		t.Error("a number that nobody set can be undone")
+	}
+}
+
+// inGroup returns the limits in force: of a post, of one of the tier premium, and of a
+// comment. All of them keep what lies beside them in the item.
+func inGroup(f *Follower, guards limits.Guards) string {
+	var texts []string
+	for _, c := range [][2]string{{"create_post", ""}, {"create_post", "premium"}, {"add_comment", ""}} {
+		_, code, _ := guards.Activity(c[0])
+		now := f.Limits().Terms(Case{Activity: code, Tier: c[1]})
+		texts = append(texts, now.Limit.String())
+		_, got := now.Limit.Item(1_700_000_000_000)
+		if _, want := code.Limit.Item(1_700_000_000_000); got != want || now.Group != "content" {
+			texts = append(texts, fmt.Sprintf("(its item, of %q, is kept until %d and not %d)", now.Group, got, want))
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+func TestALiveLimitOfAGroupThatIsRefused(t *testing.T) {
+	guards := grouped(t, "posts: 10/1m, pace: bucket 10/1m, writes: 100/1h cost 5", "writes: 100/1h")
+	for _, tt := range []struct{ name, tier, limit, mode, want string }{
+		{"content.likes", "", "200/1h", "", `group is "content.likes", want a group and the name of a limit that its activities have, such as content.writes`},
+		{"posts.writes", "", "200/1h", "", `group is "posts.writes", want a group`},
+		{"create_post.writes", "", "200/1h", "", `group is "create_post.writes", want a group`},
+		{"content.", "", "200/1h", "", `group is "content.", want a group`},
+		{".writes", "", "200/1h", "", `group is ".writes", want a group`},
+		{"content.writes", "gold", "200/1h", "", `content.writes: tier is "gold", want a tier of an activity in the group`},
+		{"content.writes", "", "200/1d", "", `window of limit "writes"`},
+		{"content.writes", "", "sliding 200/1h", "", `did you mean "writes: 200/1h"?`},
+		{"content.writes", "", "200/1h cost 2", "", `cost of limit "writes"`}, // it would be that of the comments, too
+		{"content.writes", "", "4/1h", "", "writes: cost is 5, want at most the 4 that one action can take"},
+		{"content.writes", "", "now: 200/1h", "", "writes: now:"},
+		{"content.pace", "", "bucket 1/2h", "", "counts for longer than the item that it shares is kept"},
+		{"content.writes", "", "", "off", "content.writes: a limit of a group has no mode, but an activity has one"},
+	} {
+		table := &table{}
+		err := Edit(t.Context(), table, guards, Change{}, func(s Settings) (Settings, error) { return s.Set(tt.name, tt.tier, tt.limit, tt.mode), nil })
+		if err == nil || !strings.Contains(err.Error(), tt.want) || table.version != 0 {
+			t.Errorf("%s %s %s %s: %v, want an error with %s, and nothing stored", tt.name, tt.tier, tt.limit, tt.mode, err, tt.want)
+		}
+	}
+	if _, err := Instead(guards[0].Activities[0], "", "posts: 10/1m, pace: bucket 1/30m, writes: 100/1h"); err != nil {
+		t.Errorf("a bucket that is full again after five hours: %v", err)
+	}
+}
+
+// What a deploy has changed under a live limit of a group is reported, and each
+// activity keeps its last good limit or that of the code. Other names apply.
+func TestALiveLimitOfAGroupAfterADeploy(t *testing.T) {
+	before := grouped(t, "posts: 10/1m, writes: 100/1h cost 5", "writes: 100/1h")
+	table := &table{}
+	settings := Settings{}.Set("content.writes", "", "200/1h", "").Set("content.posts", "", "7/1m", "")
+	document, err := settings.Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table.kept = kept{document, 1}
+	for name, tt := range map[string]struct {
+		posts, comments string
+		inForce         string
+		report          string
+	}{
+		"nothing has changed": {"posts: 10/1m, writes: 100/1h cost 5", "writes: 100/1h", "posts: 7/1m, writes: 200/1h cost 5; writes: 200/1h", ""},
+		"another number":      {"posts: 9/1m, writes: 50/1h", "writes: 60/1h", "posts: 7/1m, writes: 200/1h; writes: 200/1h", ""},
+		"another window": {
+			"posts: 10/1m, writes: 100/1d cost 5", "writes: 100/1d", "posts: 10/1m, writes: 100/1d cost 5; writes: 100/1d",
+			`create_post: a live limit keeps the kind`,
+		},
+		"another name": {"posts: 10/1m, all: 100/1h", "all: 100/1h", "posts: 7/1m, all: 100/1h; all: 100/1h", `group is "content.writes"`},
+	} {
+		log := new(bytes.Buffer)
+		guards := grouped(t, tt.posts, tt.comments)
+		f := &Follower{Table: table, Guards: guards, Log: slog.New(slog.NewTextHandler(log, nil))}
+		if err := f.Read(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		all := strings.Split(inGroup(f, guards), "; ")
+		if got := all[0] + "; " + all[2]; got != tt.inForce {
+			t.Errorf("%s: %s, want %s", name, got, tt.inForce)
+		}
+		if got := strings.ReplaceAll(log.String(), `\"`, `"`); !strings.Contains(got, tt.report) || tt.report == "" && strings.Contains(got, "content") {
+			t.Errorf("%s: the log has %q, want %q in it", name, got, tt.report)
+		}
+	}
+	// An edit by hand: the last good number stays.
+	log := new(bytes.Buffer)
+	f := &Follower{Table: table, Guards: before, Log: slog.New(slog.NewTextHandler(log, nil))}
+	for i, document := range []string{
+		`{"groups": {"content.writes": {"limit": "200/1h"}}}`,
+		`{"groups": {"content.writes": {"limit": "x"}, "content.posts": {"limit": "8/1m"}, "writes": {"limit": "1/1h"}}}`,
+	} {
+		table.kept = kept{[]byte(document), int64(10 + i)}
+		if err := f.Read(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := inGroup(f, before), "posts: 10/1m, writes: 200/1h cost 5; posts: 10/1m, writes: 100/1h cost 5; writes: 200/1h"; got != want {
+		t.Errorf("after an edit by hand:\n got %s\nwant %s", got, want)
+	}
+	for _, want := range []string{"create_post: limit is", "add_comment: limit is", `group is "writes"`} {
+		if !strings.Contains(strings.ReplaceAll(log.String(), `\"`, `"`), want) {
+			t.Errorf("the log does not report %s:\n%s", want, log)
+		}
+	}
+}
+
+// A live limit of an activity that holds its receipts is as slow as one in the code.
+func TestALiveLimitIsTooFastForHold(t *testing.T) {
+	code := limits.Activity{Name: "act", Limit: policy.Must("500/1m"), Hold: true}
+	for text, ok := range map[string]bool{"499/1m": true, "501/1m": false} {
+		if _, err := Instead(code, "", text); (err == nil) != ok {
+			t.Errorf("%s: %v, want accepted: %v", text, err, ok)
+		}
+	}
+	code.Hold = false
+	if _, err := Instead(code, "", "501/1m"); err != nil {
+		t.Error(err)
+	}
+}
