@@ -44,7 +44,7 @@ type Guard = limits.Guard
 //	Label      the limit in words for users, such as 12-hour pins; may be empty
 //	Group      the item in which the activity counts with others, of any guard; their limits
 //	           have names, and those with the same name share a count; empty: it counts alone
-//	Hold       a check's receipt lasts for 15 minutes and not only for 20 s; at most 500 actions a minute
+//	Hold       a check's receipt lasts for 15 minutes or more, and not only for 20 s; at most 500 actions a minute
 //	Unlimited  never counted; then the fields above, but for Name and Label, must be empty
 type Activity = limits.Activity
 
@@ -60,6 +60,7 @@ type Tiers = limits.Tiers
 //	reservoir 10/10s ahead 15m     10 in 10 s; the next ones get a later time
 //	minute: 10/1m, day: 200/1d     both limits must allow the action
 //	100000/1d cost 200             one action takes 200 of the limit
+//	writes: 100/1h                 a limit of an activity that has a Group
 //	1000/month in Europe/Berlin    from midnight to midnight of a time zone; also day and week
 //
 // It panics if the text is wrong, with an error that says what is accepted.

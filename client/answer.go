@@ -23,6 +23,7 @@ type answer struct {
 	Granted       *int64        `json:"granted,omitempty"`
 	At            int64         `json:"at,omitzero"`
 	RequestID     string        `json:"requestId,omitzero"`
+	HeldUntil     int64         `json:"heldUntil,omitzero"` // Unix milliseconds
 	Message       string        `json:"message,omitzero"`
 	Display       string        `json:"display,omitzero"`
 	ReadyAt       int64         `json:"readyAt,omitzero"` // Unix milliseconds
@@ -49,7 +50,7 @@ func (a *answer) decision() Decision {
 		Allowed: a.Allowed, Reason: a.Reason, UserID: a.UserID, Activity: a.Activity, Op: a.Op,
 		Limit: a.Limit, ActivityCount: value(a.ActivityCount), Remaining: value(a.Remaining),
 		WaitTime: millis(value(a.WaitTime)), ResetAt: moment(a.ResetAt), WindowKey: a.WindowKey,
-		Granted: value(a.Granted), At: a.At, RequestID: a.RequestID, Message: a.Message, Display: a.Display,
+		Granted: value(a.Granted), At: a.At, RequestID: a.RequestID, HeldUntil: moment(a.HeldUntil), Message: a.Message, Display: a.Display,
 		ReadyAt: moment(a.ReadyAt), Enqueued: a.Enqueued, Crossed: a.Crossed, LimitedBy: a.LimitedBy, Guard: a.Guard,
 	}
 	for _, l := range a.Limits {
@@ -63,7 +64,7 @@ func (d *Decision) wire() *answer {
 	a := &answer{
 		Allowed: d.Allowed, Reason: d.Reason, UserID: d.UserID, Activity: d.Activity, Op: d.Op,
 		Limit: d.Limit, ResetAt: unixMilli(d.ResetAt), WindowKey: d.WindowKey,
-		At: d.At, RequestID: d.RequestID, Message: d.Message, Display: d.Display,
+		At: d.At, RequestID: d.RequestID, HeldUntil: unixMilli(d.HeldUntil), Message: d.Message, Display: d.Display,
 		ReadyAt: unixMilli(d.ReadyAt), Enqueued: d.Enqueued, Crossed: d.Crossed, LimitedBy: d.LimitedBy, Guard: d.Guard,
 	}
 	wait := d.WaitTime.Milliseconds()
@@ -73,7 +74,7 @@ func (d *Decision) wire() *answer {
 	if d.Limit != 0 || !d.ReadyAt.IsZero() {
 		a.WaitTime = &wait
 	}
-	if d.Op == "check" {
+	if d.Op == "check" || d.Op == "renew" {
 		a.Granted = &d.Granted
 	}
 	for _, l := range d.Limits {

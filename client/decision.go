@@ -39,11 +39,12 @@ type Decision struct {
 	ResetAt       time.Time     // when everything that counts now has expired
 	WindowKey     int64         // the window's number
 
-	Granted   int64  // how many of the request's actions were taken
-	At        int64  // the receipt for a release, in Unix milliseconds; 0 if there is none
-	RequestID string // belongs to the receipt
-	Message   string // a text for the user, if something was refused
-	Display   string // the limit and its use in words, such as "12-hour pins: 93/100"
+	Granted   int64     // how many of the request's actions were taken
+	At        int64     // the receipt for a release or a renewal, in Unix milliseconds; 0 if there is none
+	RequestID string    // belongs to the receipt
+	HeldUntil time.Time // if the limit is a log: when the actions stop counting, by the guard's clock
+	Message   string    // a text for the user, if something was refused
+	Display   string    // the limit and its use in words, such as "12-hour pins: 93/100"
 
 	ReadyAt   time.Time // Delayed: when the job's place comes up
 	Enqueued  int64     // Delayed: places given in later windows, up to and including this one

@@ -22,24 +22,25 @@ var promised = []struct {
 	guard, message, activities string
 	limit                      string // empty: unlimited
 	tiers                      map[string]string
-	label                      string
+	label, group               string
+	hold                       bool
 }{
-	{"posts-guard", short, "create_post update_post delete_post", "10/1m", map[string]string{"premium": "20/1m"}, ""},
-	{"posts-guard", short, "like view", "", nil, ""},
-	{"comments-guard", long, "add_comment update_comment delete_comment", "60/1m", nil, ""},
-	{"rooms-guard", short, "create_room update_room delete_room", "10/1m", map[string]string{"premium": "20/1m"}, ""},
-	{"room-message-guard", long, "create_room_message update_room_message delete_room_message", "60/1m", nil, ""},
-	{"pins-guard", "Pin limit reached (100/12h). Skipped remaining pins.", "pin", "log 100/12h", nil, "12-hour pins"},
-	{"chat-guard", long, "send_message", "bucket 1/5s keep 1h", map[string]string{"burst": "bucket 1/5s burst 3 keep 1h"}, ""},
-	{"ingest-guard", long, "ingest", "sliding 50/1h", nil, ""},
-	{"jobs-guard", long, "update_member_role", "reservoir 10/10s ahead 15m", nil, ""},
+	{guard: "posts-guard", message: short, activities: "create_post update_post delete_post", limit: "10/1m", tiers: map[string]string{"premium": "20/1m"}},
+	{guard: "posts-guard", message: short, activities: "like view"},
+	{guard: "comments-guard", message: long, activities: "add_comment update_comment delete_comment", limit: "60/1m"},
+	{guard: "rooms-guard", message: short, activities: "create_room update_room delete_room", limit: "10/1m", tiers: map[string]string{"premium": "20/1m"}},
+	{guard: "room-message-guard", message: long, activities: "create_room_message update_room_message delete_room_message", limit: "60/1m"},
+	{guard: "pins-guard", message: "Pin limit reached (100/12h). Skipped remaining pins.", activities: "pin", limit: "log 100/12h", label: "12-hour pins"},
+	{guard: "chat-guard", message: long, activities: "send_message", limit: "bucket 1/5s keep 1h", tiers: map[string]string{"burst": "bucket 1/5s burst 3 keep 1h"}},
+	{guard: "ingest-guard", message: long, activities: "ingest", limit: "sliding 50/1h"},
+	{guard: "jobs-guard", message: long, activities: "update_member_role", limit: "reservoir 10/10s ahead 15m"},
 }
 
 func TestLimitsAreAsPromised(t *testing.T) {
 	want := map[string]limits.Activity{}
 	for _, p := range promised {
 		for name := range strings.FieldsSeq(p.activities) {
-			a := limits.Activity{Name: name, Label: p.label, Unlimited: p.limit == ""}
+			a := limits.Activity{Name: name, Label: p.label, Group: p.group, Hold: p.hold, Unlimited: p.limit == ""}
 			if !a.Unlimited {
 				a.Limit = policy.Must(p.limit)
 			}

@@ -19,13 +19,14 @@ func TestTheEventSchemaAgreesWithTheGuard(t *testing.T) {
 	schema := schemas(t)["event.schema.json"]
 	form := regexp.MustCompile(`want (a string|true or false|a whole number|an array of strings|one of check|at least 1 char|1 to (128|64|1000000))|unknown field|is missing|goes only with op|does not go with|Unix milliseconds`)
 	text := func(n int) string { return `"` + strings.Repeat("x", n) + `"` }
-	values := []string{`"x"`, `"x\n"`, `"create_post"`, `"_"`, `""`, `"é"`, `" "`, text(64), text(65), text(128), text(129), `"check"`, `"status"`, `"release"`, `"reset"`,
+	values := []string{`"x"`, `"x\n"`, `"create_post"`, `"_"`, `""`, `"é"`, `" "`, text(64), text(65), text(128), text(129), `"check"`, `"status"`, `"release"`, `"renew"`, `"reset"`,
 		`0`, `1`, `-1`, `2.5`, `1700000000000`, `1000000`, `1000001`, `1.0`, `1e0`, `1e-1`, `1e19`, `9214646399999`, `9214646400000`, `true`, `false`, `null`, `[]`, `["x"]`, `[1]`, `{}`, `{"x":1}`}
 	fields := append(slices.Sorted(maps.Keys(properties(t, decode(t, read(t, "event.schema.json"))))), "teir", "USERID")
 	compared := 0
 	for _, base := range []string{
 		`{"userId":"u1","activity":"create_post"}`, `{"userId":"u1","activity":"create_post","op":"status"}`,
-		`{"userId":"u1","activity":"create_post","op":"release","at":1,"requestId":"r"}`, `{"userId":"u1","activity":"create_post","op":"reset"}`,
+		`{"userId":"u1","activity":"create_post","op":"release","at":1,"requestId":"r"}`, `{"userId":"u1","activity":"pin","op":"renew","at":1,"requestId":"r"}`,
+		`{"userId":"u1","activity":"create_post","op":"reset"}`,
 		`{"userId":"u1","activity":"create_post","partial":true}`, `{"userId":"u1","activity":"update_member_role"}`, `{}`,
 	} {
 		for _, field := range fields {
@@ -40,8 +41,11 @@ func TestTheEventSchemaAgreesWithTheGuard(t *testing.T) {
 					t.Fatal(err)
 				}
 				g := limits.Posts
-				if strings.Contains(base, "member_role") {
+				switch {
+				case strings.Contains(base, "member_role"):
 					g = limits.Jobs
+				case strings.Contains(base, `"pin"`):
+					g = limits.Pins
 				}
 				h := handler(g)
 				h.BypassRoles = []string{"admin"}

@@ -35,6 +35,7 @@ type golden struct {
 	Guard       string            `json:"guard"`
 	Activities  []string          `json:"activities,omitempty"`
 	Limit       string            `json:"limit,omitzero"`
+	Group       string            `json:"group,omitzero"`
 	Environment map[string]string `json:"environment,omitempty"`
 	Table       string            `json:"table,omitzero"`
 	Now         int64             `json:"now"`
@@ -162,7 +163,7 @@ func (g *golden) limits(t *testing.T) limits.Guard {
 			found.Activities = slices.DeleteFunc(slices.Clone(found.Activities), other)
 		}
 		if g.Limit != "" {
-			found.Activities = []limits.Activity{{Name: found.Activities[0].Name, Limit: policy.Must(g.Limit)}}
+			found.Activities = []limits.Activity{{Name: found.Activities[0].Name, Limit: policy.Must(g.Limit), Group: g.Group}}
 		}
 		return found
 	}

@@ -19,6 +19,25 @@ var (
 	fromNode   = regexp.MustCompile(`import \{ (\w+) \} from ("@cric-talk/[^"]+")`)
 )
 
+// The apps of docs/recipes.md are fragments, too. Their events are tested in
+// internal/workbench/scaffold.
+func TestFragmentsInRecipesAreRight(t *testing.T) {
+	document, err := os.ReadFile(filepath.Join(root, "docs", "recipes.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fragments := 0
+	for _, found := range block.FindAllStringSubmatch(string(document), -1) {
+		if found[1] == "python" {
+			checkPython(t, found[2])
+			fragments++
+		}
+	}
+	if fragments < 6 {
+		t.Errorf("docs/recipes.md has %d fragments of Python, want one in each recipe", fragments)
+	}
+}
+
 // A fragment of docs/calling.md needs an app around it, so no test runs it. Its
 // syntax must be right, and what it imports from the clients must exist.
 func TestFragmentsInCallingAreRight(t *testing.T) {

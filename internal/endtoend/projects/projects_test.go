@@ -269,7 +269,7 @@ func sameAnswers(t *testing.T, guard, one, other string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	varies := regexp.MustCompile(`"(waitTime|resetAt|windowKey|at|requestId|readyAt)":("[^"]*"|\d+)`)
+	varies := regexp.MustCompile(`"(waitTime|resetAt|windowKey|at|requestId|readyAt|heldUntil)":("[^"]*"|\d+)`)
 	sent := 0
 	for _, file := range files {
 		text, err := os.ReadFile(file)

@@ -34,17 +34,24 @@ func inCode(a limits.Activity, tier string) string {
 	return a.For(tier).String()
 }
 
-// parseActivity reads the limit and the tiers of a new activity.
-func parseActivity(name, limit string, tiers map[string]string) (a limits.Activity, err error) {
-	a.Name = name
+// optionFlags are the options of a new activity.
+type optionFlags struct {
+	Tier  map[string]string `mapsep:"none" placeholder:"NAME=LIMIT" help:"The limit of a plan (a tier), such as premium=20/1m. Can be repeated."`
+	Group string            `placeholder:"NAME" help:"Count together with the other activities of this group, also of other guards. Each limit has a name, such as writes: 100/1h."`
+	Hold  bool              `help:"Keep the receipt of a check for 15 minutes, so that an app can reserve and settle. At most 500 actions a minute."`
+}
+
+// activity reads the limit and the options of a new activity.
+func (f optionFlags) activity(name, limit string) (a limits.Activity, err error) {
+	a.Name, a.Group, a.Hold = name, f.Group, f.Hold
 	if a.Limit, err = policy.Parse(limit); err != nil {
 		return a, err
 	}
-	for _, tier := range slices.Sorted(maps.Keys(tiers)) {
+	for _, tier := range slices.Sorted(maps.Keys(f.Tier)) {
 		if a.Tiers == nil {
 			a.Tiers = limits.Tiers{}
 		}
-		if a.Tiers[tier], err = policy.Parse(tiers[tier]); err != nil {
+		if a.Tiers[tier], err = policy.Parse(f.Tier[tier]); err != nil {
 			return a, fmt.Errorf("tier %s: %w", tier, err)
 		}
 	}

@@ -14,15 +14,15 @@ import (
 )
 
 type initCommand struct {
-	Dir      string            `arg:"" name:"folder" help:"The folder of the project, such as my-guards. It is made if it does not exist."`
-	Guard    string            `required:"" placeholder:"NAME" help:"The first guard, such as photos-guard."`
-	Activity string            `required:"" placeholder:"NAME" help:"What your users do, such as upload_photo."`
-	Limit    string            `required:"" placeholder:"TEXT" help:"How often, such as 5/1m."`
-	Tier     map[string]string `mapsep:"none" placeholder:"NAME=LIMIT" help:"The limit of a plan (a tier), such as premium=20/1m. Can be repeated."`
-	Module   string            `placeholder:"PATH" help:"The module of the project, such as example.com/my-guards. Default: the folder's name."`
-	Replace  string            `placeholder:"FOLDER" help:"Take Guards from this checkout in place of a published version. A program without a version takes the checkout that you are in."`
-	DryRun   bool              `help:"List the files, and write nothing."`
-	JSON     bool              `name:"json" help:"Print one JSON document."`
+	Dir      string `arg:"" name:"folder" help:"The folder of the project, such as my-guards. It is made if it does not exist."`
+	Guard    string `required:"" placeholder:"NAME" help:"The first guard, such as photos-guard."`
+	Activity string `required:"" placeholder:"NAME" help:"What your users do, such as upload_photo."`
+	Limit    string `required:"" placeholder:"TEXT" help:"How often, such as 5/1m."`
+	optionFlags
+	Module  string `placeholder:"PATH" help:"The module of the project, such as example.com/my-guards. Default: the folder's name."`
+	Replace string `placeholder:"FOLDER" help:"Take Guards from this checkout in place of a published version. A program without a version takes the checkout that you are in."`
+	DryRun  bool   `help:"List the files, and write nothing."`
+	JSON    bool   `name:"json" help:"Print one JSON document."`
 }
 
 func (initCommand) Help() string {
@@ -47,7 +47,7 @@ func (c *initCommand) Run(ctx context.Context, con session) (err error) {
 		return err
 	}
 	r := scaffold.Request{Guard: c.Guard, New: true}
-	if r.Activity, err = parseActivity(c.Activity, c.Limit, c.Tier); err != nil {
+	if r.Activity, err = c.activity(c.Activity, c.Limit); err != nil {
 		return err
 	}
 	if inside := checkout(filepath.Dir(dir)); inside != "" {

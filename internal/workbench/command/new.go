@@ -13,12 +13,12 @@ import (
 )
 
 type newCommand struct {
-	Words  []string          `arg:"" name:"guard> <activity> <limit" help:"A new guard such as photos-guard, what its users do, such as upload_photo, and the limit, such as 5/1m. With --guard, only the activity and the limit."`
-	Guard  string            `name:"guard" placeholder:"NAME" help:"Add the activity to an existing guard."`
-	Tier   map[string]string `mapsep:"none" placeholder:"NAME=LIMIT" help:"The limit of a tier, such as premium=20/1m. Can be repeated."`
-	Dir    string            `default:"." placeholder:"FOLDER" help:"The project, or a folder in it. Default: the current folder."`
-	DryRun bool              `help:"Show the changes, and write nothing."`
-	JSON   bool              `name:"json" help:"Print one JSON document."`
+	Words []string `arg:"" name:"guard> <activity> <limit" help:"A new guard such as photos-guard, what its users do, such as upload_photo, and the limit, such as 5/1m. With --guard, only the activity and the limit."`
+	Guard string   `name:"guard" placeholder:"NAME" help:"Add the activity to an existing guard."`
+	optionFlags
+	Dir    string `default:"." placeholder:"FOLDER" help:"The project, or a folder in it. Default: the current folder."`
+	DryRun bool   `help:"Show the changes, and write nothing."`
+	JSON   bool   `name:"json" help:"Print one JSON document."`
 }
 
 func (newCommand) Help() string {
@@ -30,6 +30,8 @@ that contains a space. Examples:
   guards new photos-guard upload_photo 5/1m --tier premium=20/1m
   guards new sms-guard send_code "minute: bucket 1/1m, day: 10/1d"
   guards new --guard {guard} do_more 5/1m
+  guards new --guard {guard} write_more "more: 10/1m, writes: 100/1h" --group content
+  guards new ai-guard use_tokens 100000/1d --hold
   guards new photos-guard upload_photo 5/1m --dry-run`
 }
 
@@ -39,6 +41,8 @@ type addition struct {
 	Activity string        `json:"activity"`
 	Limit    policy.Policy `json:"limit"`
 	Tiers    limits.Tiers  `json:"tiers,omitempty"`
+	Group    string        `json:"group,omitzero"`
+	Hold     bool          `json:"hold,omitzero"`
 	Checkout string        `json:"checkout"`
 	DryRun   bool          `json:"dryRun"`
 	Files    []changedFile `json:"files"`
@@ -66,7 +70,7 @@ func (c *newCommand) Run(ctx context.Context, con session) (err error) {
 			return err
 		}
 	}
-	a := addition{r.Guard, r.Activity.Name, r.Activity.Limit, r.Activity.Tiers, project.Dir, c.DryRun, changedFiles(changes, c.DryRun)}
+	a := addition{r.Guard, r.Activity.Name, r.Activity.Limit, r.Activity.Tiers, r.Activity.Group, r.Activity.Hold, project.Dir, c.DryRun, changedFiles(changes, c.DryRun)}
 	if c.JSON {
 		return con.printJSON(a)
 	}
@@ -86,7 +90,7 @@ func (c *newCommand) request() (r scaffold.Request, err error) {
 		return r, hint{errors.New("want a guard, an activity and a limit; with --guard, an activity and a limit"), "see guards new --help"}
 	}
 	r = scaffold.Request{Guard: words[0], New: c.Guard == ""}
-	r.Activity, err = parseActivity(words[1], words[2], c.Tier)
+	r.Activity, err = c.activity(words[1], words[2])
 	return r, err
 }
 
@@ -110,6 +114,9 @@ func (c *newCommand) next(con session, r scaffold.Request) {
 		con.note("nothing was written, because of --dry-run")
 		return
 	}
+	if group := r.Activity.Group; group != "" {
+		con.note(counted(con.guards, group))
+	}
 	con.note("next, try it: go run ./cmd/guards check " + r.Activity.Name + " --user u1")
 	con.note("then run make test, and deploy")
 	g, _ := con.guards.Named(r.Guard)
@@ -117,4 +124,18 @@ func (c *newCommand) next(con session, r scaffold.Request) {
 	if r.Activity.Limit.Queues() && !g.DelayedQueue && (taken || !r.New) {
 		con.note("a delayed job of this guard gets a time, but no queue takes it: see https://github.com/cric-talk/guards/blob/main/docs/delayed-jobs.md")
 	}
+}
+
+// counted tells with which activities a new activity of a group counts.
+func counted(guards limits.Guards, group string) string {
+	var names []string
+	for _, a := range guards.Grouped() {
+		if a.Group == group {
+			names = append(names, a.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "the group " + group + " is new: no other activity is in it yet"
+	}
+	return "it counts in the group " + group + ", together with " + strings.Join(names, ", ")
 }

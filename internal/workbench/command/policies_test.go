@@ -152,14 +152,55 @@ func TestPoliciesDocumentShowsRealAnswers(t *testing.T) {
 	pins := ask(app.Pins, 93)
 	now = now.Add(18 * time.Second)
 	refused := ask(several, 11)
+	letters := refusedLetters(t)
 	for _, words := range []string{
 		"```json\n" + string(pins.AppendJSON(nil)) + "\n```",
 		fmt.Sprintf("`12-hour pin count: %d/%d`", pins.Decision.Used, pins.Decision.Limit),
 		"`" + app.Pins.Message + "`",
 		"```json\n" + string(refused.AppendJSON(nil)) + "\n```",
+		"```json\n" + string(letters.AppendJSON(nil)) + "\n```",
 	} {
 		if !strings.Contains(document, words) {
 			t.Errorf("docs/policies.md does not show\n%s", words)
 		}
 	}
+}
+
+// refusedLetters follows the example of groups, and returns the refusal in it.
+func refusedLetters(t *testing.T) (refused guard.Answer) {
+	t.Helper()
+	guards, err := limits.Guards{{Name: "notes-guard", Message: app.Comments.Message, Activities: []limits.Activity{
+		{Name: "write_note", Limit: policy.Must("writes: 100/1h"), Group: "writing"},
+		{Name: "send_letter", Limit: policy.Must("letters: 10/1h, writes: 100/1h cost 2"), Group: "writing"},
+	}}}.Link()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
+	h := guard.Handler{Guard: guards[0], Limiter: &ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return now }}}
+	for i, step := range []struct {
+		after              time.Duration
+		activity           string
+		count, left, limit int64 // left: -1 if it is refused
+	}{
+		{0, "write_note", 95, 5, 100},
+		{time.Minute, "send_letter", 1, 1, 50},
+		{time.Minute, "send_letter", 2, -1, 50},
+		{0, "write_note", 3, 0, 100},
+	} {
+		now = now.Add(step.after)
+		a, err := h.Decide(t.Context(), guard.Request{
+			UserID: "u1", Activity: step.activity, Op: guard.Check, Count: step.count, RequestID: "r" + strconv.Itoa(i+1),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !a.Allowed {
+			refused = a
+		}
+		if a.Allowed != (step.left >= 0) || a.Allowed && a.Decision.Remaining != step.left || a.Decision.Limit != step.limit {
+			t.Errorf("step %d: %s", i+1, a.AppendJSON(nil))
+		}
+	}
+	return refused
 }

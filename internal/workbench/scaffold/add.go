@@ -163,16 +163,19 @@ func (s *source) withPromise(g limits.Guard, a limits.Activity) (Change, error) 
 	if table == nil {
 		return Change{}, fmt.Errorf("%s has no table named promised", s.name)
 	}
+	if a.Group != "" && lacks(table, "group") || a.Hold && lacks(table, "hold") {
+		return Change{}, fmt.Errorf("%s does not know groups and Hold: take the file of a project that guards init makes now, and put your rows into it", s.name)
+	}
 	return s.change("the promise "+a.Name+": "+a.Limit.String(), s.element(table, promise(s.named(g.Message), g, a)))
 }
 
 // promise returns an activity as limits_test.go writes it. Message is as in value.
 func promise(message string, g limits.Guard, a limits.Activity) string {
-	tiers := "nil"
+	text := fmt.Sprintf("{guard: %q, message: %s, activities: %q, limit: %q", g.Name, message, a.Name, a.Limit.String())
 	if len(a.Tiers) > 0 {
-		tiers = "map[string]string{" + pairs(a.Tiers, "%q") + "}"
+		text += ", tiers: map[string]string{" + pairs(a.Tiers, "%q") + "}"
 	}
-	return fmt.Sprintf("{%q, %s, %q, %q, %s, \"\"}", g.Name, message, a.Name, a.Limit.String(), tiers)
+	return text + marks(a, "group", "hold") + "}"
 }
 
 // line returns an activity as limits.go writes it.
@@ -181,7 +184,18 @@ func line(a limits.Activity) string {
 	if len(a.Tiers) > 0 {
 		text += ", Tiers: guards.Tiers{" + pairs(a.Tiers, "guards.Limit(%q)") + "}"
 	}
-	return text + "}"
+	return text + marks(a, "Group", "Hold") + "}"
+}
+
+// marks returns the group of an activity and that it holds, as fields with these names.
+func marks(a limits.Activity, group, hold string) (text string) {
+	if a.Group != "" {
+		text = fmt.Sprintf(", %s: %q", group, a.Group)
+	}
+	if a.Hold {
+		text += fmt.Sprintf(", %s: true", hold)
+	}
+	return text
 }
 
 // pairs returns the tiers as pairs of a map, each limit in a format.
@@ -230,6 +244,9 @@ func (p *Project) changelog(r Request) (Change, error) {
 	entry := fmt.Sprintf("- **`%s`** is a new activity of `%s`. Its limit is `%s`.\n", r.Activity.Name, r.Guard, r.Activity.Limit)
 	if r.New {
 		entry = fmt.Sprintf("- **`%s`** is a new guard. Its activity is `%s`, with the limit `%s`.\n", r.Guard, r.Activity.Name, r.Activity.Limit)
+	}
+	if r.Activity.Group != "" {
+		entry = strings.TrimSuffix(entry, "\n") + fmt.Sprintf(" It counts in the group `%s`.\n", r.Activity.Group)
 	}
 	text, err := p.read(changelog)
 	if errors.Is(err, fs.ErrNotExist) {

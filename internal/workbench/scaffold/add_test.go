@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -53,7 +54,7 @@ func TestAddChangesEveryFile(t *testing.T) {
 				"\"basic\": guards.Limit(\"minute: 1/1m, day: 2/1d\"), \"premium\": guards.Limit(\"minute: 10/1m, day: 99/1d\")}},\n\t\t},\n\t}\n",
 			", UntakenAlbum}\n",
 		},
-		"limits/limits_test.go":                    {"\t{\"untaken-album-guard\", long, \"untaken_activity\", \"minute: 5/1m, day: 50/1d\", map[string]string{\"basic\": \"minute: 1/1m, day: 2/1d\", \"premium\": \"minute: 10/1m, day: 99/1d\"}, \"\"},\n}\n"},
+		"limits/limits_test.go":                    {"\t{guard: \"untaken-album-guard\", message: long, activities: \"untaken_activity\", limit: \"minute: 5/1m, day: 50/1d\", tiers: map[string]string{\"basic\": \"minute: 1/1m, day: 2/1d\", \"premium\": \"minute: 10/1m, day: 99/1d\"}},\n}\n"},
 		"functions/untaken-album-guard/main.go":    {"func main() { function.Start(limits.All, \"untaken-album-guard\") }\n"},
 		"functions/untaken-album-guard/event.json": {`{"userId": "u1", "activity": "untaken_activity"}`},
 		"CHANGELOG.md":                             {"\n### Added\n\n- **`untaken-album-guard`** is a new guard."},
@@ -80,6 +81,60 @@ func TestAddAnActivity(t *testing.T) {
 		}
 		if want := after + "\t\t\t{Name: \"untaken_activity\", Limit: guards.Limit(\"5/1m\")},\n\t\t},\n"; !strings.Contains(changes[0].After, want) {
 			t.Errorf("limits.go lacks %q:\n%s", want, changes[0].After)
+		}
+	}
+}
+
+func TestAddAnActivityOfAGroup(t *testing.T) {
+	a := upload("posts: 10/1m, writes: 100/1h cost 2")
+	a.Group, a.Hold = "content", true
+	changes, err := open(t, root, app.All).Add(Request{Guard: "posts-guard", Activity: a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		limitsFile:       "{Name: \"untaken_activity\", Limit: guards.Limit(\"posts: 10/1m, writes: 100/1h cost 2\"), Group: \"content\", Hold: true},\n",
+		promisesFile:     "{guard: \"posts-guard\", message: short, activities: \"untaken_activity\", limit: \"posts: 10/1m, writes: 100/1h cost 2\", group: \"content\", hold: true},\n",
+		"docs/limits.md": "| `posts: 10/1m, writes: 100/1h cost 2`, group `content`, hold |",
+		changelog:        "Its limit is `posts: 10/1m, writes: 100/1h cost 2`. It counts in the group `content`.\n",
+	} {
+		if i := slices.Index(names(changes), file); i < 0 || !strings.Contains(changes[i].After, want) {
+			t.Errorf("%s lacks %s", file, want)
+		}
+	}
+}
+
+// What is wrong in a group is an error before anything is written.
+func TestAddRefusesWhatDoesNotFitAGroup(t *testing.T) {
+	post := limits.Activity{Name: "write_map", Group: "content", Limit: policy.Must("posts: 10/1m, writes: 100/1h")}
+	guards := limits.Guards{{Name: "maps-guard", Message: "m", Activities: append([]limits.Activity{post}, mapsOnly[0].Activities...)}}
+	old := "package limits\nvar promised = []struct{ guard, label string }{}\n"
+	for _, tt := range []struct {
+		limit, group string
+		hold         bool
+		promises     string
+		want         string
+	}{
+		{"10/1m", "content", false, table, `limit "10/1m" has no name, want one in the group "content", as in "writes: 10/1m"`},
+		{"writes: 100/1h", "", false, table, `limit "writes: 100/1h" has a name, want one only if there are several limits or a group`},
+		{"writes: 100/2h", "content", false, table, `activities "write_map" and "untaken_activity" of the group "content": window of limit "writes" of "writes: 100/2h" is 2h, want 1h`},
+		{"writes: log 100/1h", "content", false, table, `did you mean "writes: 100/1h"?`},
+		{"writes: 100/1h", "move_map", false, table, `activity "untaken_activity": its group has the name of the activity "move_map" of maps-guard`},
+		{"writes: 100/1h", "Content", false, table, `group contains 'C', want a to z and _`},
+		{"20000/1m", "", true, table, `"20000/1m" is too fast for Hold`},
+		{"writes: 100/1h", "content", false, old, "limits/limits_test.go does not know groups and Hold: take the file of a project that guards init makes now"},
+		{"100/1h", "", true, old, "limits/limits_test.go does not know groups and Hold"},
+	} {
+		dir := small(t, "package limits\nvar Maps = Guard{Name: \"maps-guard\", Activities: []Activity{{Name: \"write_map\"}, {Name: \"move_map\"}}}\n", tt.promises)
+		fresh := open(t, dir, guards)
+		stale, err := fresh.Stale()
+		if err = errors.Join(err, fresh.Write(stale)); err != nil {
+			t.Fatal(err)
+		}
+		a := upload(tt.limit)
+		a.Group, a.Hold = tt.group, tt.hold
+		if changes, err := fresh.Add(Request{Guard: "maps-guard", Activity: a}); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s, group %q, hold %t: %q, %v, want the error %s", tt.limit, tt.group, tt.hold, names(changes), err, tt.want)
 		}
 	}
 }
@@ -121,6 +176,9 @@ func TestAVariableGetsANameThatIsFree(t *testing.T) {
 
 var mapsOnly = limits.Guards{{Name: "maps-guard", Message: "m", Activities: []limits.Activity{{Name: "move_map", Limit: policy.Must("5/1m")}}}}
 
+// table is a limits_test.go whose rows have a type of another file.
+const table = "package limits\nvar promised = []row{}\n"
+
 // small makes a small project whose limits.go and limits_test.go have these
 // texts. Its generated files follow from mapsOnly.
 func small(t *testing.T, page, promises string) (dir string) {
@@ -141,7 +199,7 @@ func small(t *testing.T, page, promises string) (dir string) {
 
 // Each row is a limits.go with a form that Add can't change.
 func TestAddNamesWhatItCannotRead(t *testing.T) {
-	const head, table = "package limits\n", "package limits\nvar promised = []row{}\n"
+	const head = "package limits\n"
 	photos := Request{Guard: "photos-guard", New: true, Activity: upload("5/1m")}
 	more := Request{Guard: "maps-guard", Activity: upload("5/1m")}
 	for _, tt := range []struct {

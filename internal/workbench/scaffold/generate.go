@@ -145,10 +145,10 @@ func LogicalID(guard string) string {
 }
 
 // seconds returns the window of an activity in whole seconds, rounded up as in the
-// RateLimit-Policy header. It returns 0 if the activity is unlimited or has
-// several limits.
+// RateLimit-Policy header. It returns 0 if the activity is unlimited, or if its limits
+// have names, which the header has then.
 func seconds(a limits.Activity) int64 {
-	if a.Unlimited || len(a.Limit.Rates()) > 1 {
+	if a.Unlimited || a.Limit.Named() {
 		return 0
 	}
 	_, window := a.Limit.Quota()

@@ -17,6 +17,9 @@ var some = limits.Guards{
 		{Name: "upload_photo", Limit: policy.Must("5/1m"), Tiers: limits.Tiers{"pro": policy.Must("9/1m"), "free": policy.Must("2/1m")}},
 		{Name: "view_photo", Unlimited: true},
 		{Name: "rate_photo", Limit: policy.Must("minute: 5/1m, day: 9/1d")},
+		{Name: "tag_photo", Limit: policy.Must("writes: 9/1d"), Group: "work"},
+		{Name: "name_photo", Limit: policy.Must("writes: 9/1d"), Group: "work"},
+		{Name: "show_photo", Limit: policy.Must("writes: 9/1d"), Group: "work", Hold: true},
 	}},
 	{Name: "maps-guard", Message: "m", DelayedQueue: true, Activities: []limits.Activity{
 		{Name: "move_map", Limit: policy.Must("reservoir 5/2500ms ahead 1m")},
@@ -59,20 +62,22 @@ func TestMarkdown(t *testing.T) {
 		"| photos-guard | `upload_photo` | `5/1m` | free: `2/1m`; pro: `9/1m` |\n" +
 		"| photos-guard | `view_photo` | unlimited |  |\n" +
 		"| photos-guard | `rate_photo` | `minute: 5/1m, day: 9/1d` |  |\n" +
+		"| photos-guard | `tag_photo`, `name_photo` | `writes: 9/1d`, group `work` |  |\n" +
+		"| photos-guard | `show_photo` | `writes: 9/1d`, group `work`, hold |  |\n" +
 		"| maps-guard | `move_map`, `zoom_map` | `reservoir 5/2500ms ahead 1m` |  |\n"
 	if diff := cmp.Diff(want, Markdown(some)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// A window is in whole seconds, rounded up. An unlimited activity and one with
-// several limits have none.
+// A window is in whole seconds, rounded up. An unlimited activity and one whose
+// limits have names have none.
 func TestListsOfActivities(t *testing.T) {
 	got := after(t, folder(), some)
 	for file, want := range map[string][]string{
 		"activities/activities.go": {
 			`	{Name: "upload_photo", Guard: "photos-guard", Window: 60 * time.Second},`, `	{Name: "view_photo", Guard: "photos-guard"},`,
-			`	{Name: "rate_photo", Guard: "photos-guard"},`, `	{Name: "move_map", Guard: "maps-guard", Window: 3 * time.Second},`,
+			`	{Name: "rate_photo", Guard: "photos-guard"},`, `	{Name: "tag_photo", Guard: "photos-guard"},`, `	{Name: "move_map", Guard: "maps-guard", Window: 3 * time.Second},`,
 		},
 		"activities/activities.ts": {
 			`  upload_photo: { guard: "photos-guard", window: 60 },`, `  view_photo: { guard: "photos-guard" },`, `  move_map: { guard: "maps-guard", window: 3 },`,

@@ -27,7 +27,7 @@ func Markdown(guards limits.Guards) string {
 			}
 			limit := "unlimited"
 			if !first.Unlimited {
-				limit = "`" + first.Limit.String() + "`"
+				limit = "`" + first.Limit.String() + "`" + together(first)
 			}
 			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", g.Name, strings.Join(alike, ", "), limit, Tiers(first.Tiers, "`"))
 		}
@@ -35,9 +35,20 @@ func Markdown(guards limits.Guards) string {
 	return b.String()
 }
 
-// same reports whether two activities have the same limits.
+// together returns the group of an activity and that it holds, in words.
+func together(a limits.Activity) (words string) {
+	if a.Group != "" {
+		words = ", group `" + a.Group + "`"
+	}
+	if a.Hold {
+		words += ", hold"
+	}
+	return words
+}
+
+// same reports whether two activities have the same limits, group and Hold.
 func same(a, b limits.Activity) bool {
-	return a.Unlimited == b.Unlimited && a.Limit.Equal(b.Limit) && maps.EqualFunc(a.Tiers, b.Tiers, policy.Policy.Equal)
+	return a.Unlimited == b.Unlimited && a.Group == b.Group && a.Hold == b.Hold && a.Limit.Equal(b.Limit) && maps.EqualFunc(a.Tiers, b.Tiers, policy.Policy.Equal)
 }
 
 // Tiers returns the limits of the tiers in words, with quote around each limit.

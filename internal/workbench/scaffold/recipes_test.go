@@ -1,0 +1,242 @@
+package scaffold
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/testkit"
+)
+
+// The commands of docs/recipes.md work in a copy of the repository. Then the guards
+// give the answers that its tables show.
+func TestTheRecipesWork(t *testing.T) {
+	text, err := os.ReadFile(root + "/docs/recipes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	recipes := strings.Split(string(text), "\n## ")[1:]
+	dir := testkit.Copy(t)
+	for _, recipe := range recipes {
+		commands := 0
+		for _, b := range blocks(recipe) {
+			for line := range strings.Lines(b.text) {
+				follow(t, dir, strings.TrimSpace(line))
+				commands++
+			}
+		}
+		if commands == 0 {
+			t.Errorf("a recipe has no command:\n%s", recipe)
+		}
+	}
+	follow(t, dir, "gofmt -l limits activities functions | (! grep .) && go test ./limits")
+	k := kitchen{serveIn(t, dir), guardsIn(t, dir), map[float64]float64{}}
+	for _, recipe := range recipes {
+		events := 0
+		for _, r := range row.FindAllStringSubmatch(recipe, -1) {
+			if minutes := r[1]; minutes != "" {
+				k.wait(t, minutes)
+				continue
+			}
+			k.try(t, r[2], r[3], r[4])
+			events++
+		}
+		if events < 3 || events != strings.Count(recipe, "\n| `") {
+			t.Errorf("a recipe has %d events, want 3 or more, and each row of its table:\n%s", events, recipe)
+		}
+	}
+	t.Run("apps", func(t *testing.T) { k.run(t, recipes) })
+}
+
+// A kitchen tries the events of recipes.
+type kitchen struct {
+	address string              // of guards serve
+	guards  map[string]string   // the guard of each activity
+	times   map[float64]float64 // a receipt of the page, and the real one
+}
+
+var (
+	row    = regexp.MustCompile("(?m)^\\| (\\d+) minutes later \\| \\|$|^\\| `(\\{.*?\\})` \\| `(.*?)`(?:, no `(\\w+)`)? \\|$")
+	python = regexp.MustCompile("(?s)\n```python\n(.*?)\n```")
+)
+
+// try sends an event and compares the fields of the answer that the page shows.
+func (k kitchen) try(t *testing.T, event, fields, absent string) {
+	t.Helper()
+	sent, want := decoded(t, event), decoded(t, "{"+fields+"}")
+	if at, ok := sent["at"].(float64); ok {
+		sent["at"] = k.times[at]
+	}
+	got := k.ask(t, sent)
+	if at, ok := want["at"].(float64); ok {
+		k.times[at], _ = got["at"].(float64)
+		if until, ok := want["heldUntil"].(float64); ok {
+			want["heldUntil"] = until - at + k.times[at]
+		}
+		want["at"] = k.times[at]
+	}
+	shown := map[string]any{}
+	for name := range want {
+		shown[name] = got[name]
+	}
+	if diff := cmp.Diff(want, shown); diff != "" || got[absent] != nil {
+		t.Errorf("%s (-docs/recipes.md +answer; no %q):\n%s%v", event, absent, diff, got)
+	}
+}
+
+// wait moves the guards' clock.
+func (k kitchen) wait(t *testing.T, minutes string) {
+	t.Helper()
+	n, err := time.ParseDuration(minutes + "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	post(t, k.address+"/console/clock", k.address, fmt.Sprintf(`{"move": %d}`, n.Milliseconds()))
+}
+
+// ask sends an event to the guard of its activity.
+func (k kitchen) ask(t *testing.T, event map[string]any) map[string]any {
+	t.Helper()
+	guard := k.guards[event["activity"].(string)]
+	body, err := json.Marshal(event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decoded(t, post(t, k.address+"/"+guard, k.address, string(body)))
+}
+
+// run runs the app of each recipe for a new user, and then for one who has used up all
+// limits. It compares how often an app worked, and what it returned.
+func (k kitchen) run(t *testing.T, recipes []string) {
+	t.Helper()
+	apps := make([]string, len(recipes))
+	for i, recipe := range recipes {
+		app := python.FindStringSubmatch(recipe)
+		if app == nil {
+			t.Fatalf("a recipe has no app:\n%s", recipe)
+		}
+		apps[i] = app[1]
+	}
+	program := testkit.Package(t, "python", filepath.Join("venv", "bin", "python"))
+	for _, tt := range []struct {
+		user string
+		want string // in the order of the page
+	}{
+		{"new", "0 None, 0 None, 1 None, 1 None, 2 None, 0 None"},
+		{"spent", "0 429, 0 429, 0 None, 0 LimitedError, 0 429, 0 None"},
+	} {
+		if tt.user == "spent" {
+			for activity := range k.guards {
+				if strings.Contains(strings.Join(apps, "\n"), `"`+activity+`"`) {
+					k.ask(t, map[string]any{"userId": tt.user, "activity": activity, "count": 1_000_000, "partial": true})
+				}
+			}
+		}
+		kitchen, err := json.Marshal(map[string]any{"user": tt.user, "apps": apps, "guards": k.guards})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), program, filepath.Join("testdata", "recipes.py"))
+		cmd.Stdin = bytes.NewReader(kitchen)
+		cmd.Env = append(os.Environ(), "AWS_ENDPOINT_URL_LAMBDA="+k.address, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test")
+		out, err := cmd.CombinedOutput()
+		if got := strings.Join(strings.Split(strings.TrimSpace(string(out)), "\n"), ", "); err != nil || got != tt.want {
+			t.Errorf("the apps for a user %s: %v, %s, want %s", tt.user, err, got, tt.want)
+		}
+	}
+	used := map[string]int{"chat_tokens": 1400, "export_notes": 0} // settled, and freed
+	for activity, want := range used {
+		got := k.ask(t, map[string]any{"userId": "new", "activity": activity, "op": "status"})
+		if got["activityCount"] != float64(want) {
+			t.Errorf("%s after the app: %v, want activityCount %d", activity, got, want)
+		}
+	}
+}
+
+// guardsIn returns the guard of each activity from the list that a client gets.
+func guardsIn(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "activities", "activities.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	guards := map[string]string{}
+	for activity, a := range decoded(t, string(text)) {
+		guards[activity] = a.(map[string]any)["guard"].(string)
+	}
+	return guards
+}
+
+// serveIn starts guards serve in a project and returns its address. Its clock is at the
+// beginning of an hour, so no window ends while the test runs.
+func serveIn(t *testing.T, dir string) (address string) {
+	t.Helper()
+	follow(t, dir, "go build -o serve-recipes ./cmd/guards")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "serve-recipes"), "serve", "--addr", "127.0.0.1:0")
+	cmd.Dir = dir
+	log, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	lines := bufio.NewScanner(log)
+	for address == "" && lines.Scan() {
+		if found := regexp.MustCompile(`serving .* on (http://[^,]+),`).FindStringSubmatch(lines.Text()); found != nil {
+			address = found[1]
+		}
+	}
+	if address == "" {
+		t.Fatal("guards serve did not start")
+	}
+	go func() { _, _ = io.Copy(io.Discard, log) }()
+	hour := time.Now().Add(time.Hour).Truncate(time.Hour)
+	post(t, address+"/console/clock", address, fmt.Sprintf(`{"to": %d}`, hour.UnixMilli()))
+	return address
+}
+
+// post sends JSON as a page of the address would, and returns the body of the answer.
+func post(t *testing.T, url, origin, body string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewBufferString(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Origin", origin)
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func decoded(t *testing.T, text string) (object map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &object); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return object
+}

@@ -1,0 +1,40 @@
+"""Runs the apps of docs/recipes.md.
+
+It reads a JSON object with the apps, the guard of each activity and a user, and
+prints for each app how often it worked, and what it returned or raised.
+"""
+
+import json
+import sys
+import textwrap
+from types import SimpleNamespace
+
+from guards import Guards, LimitedError
+
+kitchen = json.load(sys.stdin)
+worked = []
+
+
+def work(*args, **options):
+    worked.append(args)
+    return SimpleNamespace(total_tokens=1400)
+
+
+names = {
+    "guards": Guards(activities={name: (guard, None) for name, guard in kitchen["guards"].items()}),
+    "model": SimpleNamespace(complete=work),
+    "pages": [1, 2],
+    "draft": None,
+    "prompt": None,
+    "render": work,
+    "save": work,
+    "send_mail": work,
+}
+for app in kitchen["apps"]:
+    worked.clear()
+    exec("def app(user_id):\n" + textwrap.indent(app, "    "), names)
+    try:
+        result = names["app"](kitchen["user"])
+    except LimitedError:
+        result = "LimitedError"
+    print(len(worked), result if isinstance(result, str) or result is None else result[1])
