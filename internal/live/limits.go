@@ -29,8 +29,9 @@ type activity struct {
 type Case struct {
 	Activity limits.Activity // as in the code
 	UserID   string
-	Tier     string   // that the caller names
-	Roles    []string // that the caller has
+	Subjects map[string]string // the ids of other subjects, by their names in the code
+	Tier     string            // that the caller names
+	Roles    []string          // that the caller has
 	At       time.Time
 
 	BypassRoles []string // callers with one of these roles are never limited
@@ -39,16 +40,36 @@ type Case struct {
 
 // Terms are what is in force for a [Case].
 type Terms struct {
-	Limit policy.Policy // zero: no limit
-	Code  policy.Policy // what the code alone would put in its place
-	Label string        // of the activity, like Group and Hold
-	Group string
-	Hold  bool
-	Mode  string // of the operators, or else of the function
+	Limit    policy.Policy // zero: no limit
+	Code     policy.Policy // what the code alone would put in its place
+	Subjects []Subject     // those that the case names, in the order of the code
+	Label    string        // of the activity, like Group and Hold
+	Group    string
+	Hold     bool
+	Mode     string // of the operators, or else of the function
 
 	Unlimited bool   // there is no limit, or the mode is off: nothing is counted
 	Role      string // a bypass role, granted or the caller's, with which nothing is counted; empty: none
 	Tier      string // a granted tier that the activity has; it replaces the tier of the caller
+}
+
+// A Subject is one of the case with its limit, as Terms has it.
+type Subject struct {
+	Name, UserID string // UserID is the key of its items, see [limits.SubjectID]
+	Limit, Code  policy.Policy
+}
+
+// Parts calls yield with the user, who has no name and no key here, and with each
+// subject, until yield returns false.
+func (t Terms) Parts(yield func(Subject) bool) {
+	if !yield(Subject{Limit: t.Limit, Code: t.Code}) {
+		return
+	}
+	for _, s := range t.Subjects {
+		if !yield(s) {
+			return
+		}
+	}
 }
 
 // Exempt reports whether nothing is counted.
@@ -81,8 +102,31 @@ func (l *Limits) Terms(c Case) (t Terms) {
 	}
 	tier := cmp.Or(t.Tier, c.Tier)
 	t.Limit, t.Code = activity.For(tier), c.Activity.For(tier)
+	for i, s := range activity.Subjects {
+		id, ok := c.Subjects[s.Name]
+		if !ok {
+			continue
+		}
+		one := Subject{Name: s.Name, UserID: limits.SubjectID(s.Name, id)}
+		tier := cmp.Or(l.tier(one.UserID, s.Tiers, c.At), c.Tier)
+		one.Limit, one.Code = s.For(tier), c.Activity.Subjects[i].For(tier)
+		t.Subjects = append(t.Subjects, one)
+	}
 	t.Unlimited = t.Limit.IsZero() || t.Mode == off
 	return t
+}
+
+// tier returns the tier among tiers that is granted to a subject at a time; empty: none.
+func (l *Limits) tier(userID string, tiers limits.Tiers, at time.Time) (tier string) {
+	if l == nil {
+		return ""
+	}
+	for _, g := range l.grants[userID] {
+		if _, named := tiers[g.Tier]; named && g.inForce(at) {
+			tier = g.Tier
+		}
+	}
+	return tier
 }
 
 // Activity returns an activity of the code with the settings applied, and its
@@ -104,11 +148,7 @@ func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problem
 	l = &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant)}
 	merged, problems := s.merged(guards), s.strange(guards)
 	for _, name := range slices.Sorted(maps.Keys(merged)) {
-		a, wrong := merged[name].apply(name, guards, last)
-		if a.Name != "" {
-			l.activities[name] = a
-		}
-		problems = append(problems, wrong...)
+		problems = append(problems, l.apply(name, merged[name], guards, last)...)
 	}
 	for _, g := range s.Grants {
 		l.grants[g.UserID] = append(l.grants[g.UserID], g)
@@ -116,31 +156,44 @@ func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problem
 	return l, problems
 }
 
-// merged returns the override of each activity, with those of its group's limits in it.
+// merged returns the override of each part of an activity, with those of its group's
+// limits in it.
 func (s Settings) merged(guards limits.Guards) map[string]Override {
 	merged := clone(s.Activities)
 	for _, g := range guards {
 		for _, a := range g.Activities {
-			o := s.Activities[a.Name].clone()
-			o.Limit = cmp.Or(o.Limit, s.inGroup(a, ""))
-			for tier := range a.Tiers {
-				if text := cmp.Or(o.Tiers[tier], s.inGroup(a, tier)); text != "" {
-					o.Tiers[tier] = text
+			for _, part := range a.Parts() {
+				name := Name(a.Name, part.Name)
+				o := s.Activities[name].clone()
+				o.Limit = cmp.Or(o.Limit, s.inGroup(a.Group, part, ""))
+				for tier := range part.Tiers {
+					if text := cmp.Or(o.Tiers[tier], s.inGroup(a.Group, part, tier)); text != "" {
+						o.Tiers[tier] = text
+					}
 				}
-			}
-			if !o.empty() {
-				merged[a.Name] = o
+				if !o.empty() {
+					merged[name] = o
+				}
 			}
 		}
 	}
 	return merged
 }
 
-// inGroup returns the limit of an activity for a tier with the numbers that its group's
-// limits have now. It is empty if none has another number.
-func (s Settings) inGroup(a limits.Activity, tier string) string {
-	return a.For(tier).Replace(func(name string) string {
-		o := s.Groups[a.Group+"."+name]
+// Name returns the name of an override: that of the activity or, for a subject of the
+// activity, one such as write/room.
+func Name(activity, subject string) string {
+	if subject == "" {
+		return activity
+	}
+	return activity + "/" + subject
+}
+
+// inGroup returns the limit of a part of an activity for a tier with the numbers that
+// the limits of its group have now. It is empty if none has another number.
+func (s Settings) inGroup(group string, part limits.Subject, tier string) string {
+	return part.For(tier).Replace(func(name string) string {
+		o := s.Groups[group+"."+strings.TrimPrefix(part.Name+"."+name, ".")]
 		if tier == "" {
 			return o.Limit
 		}
@@ -153,10 +206,12 @@ func (s Settings) strange(guards limits.Guards) (problems []error) {
 	for _, name := range slices.Sorted(maps.Keys(s.Groups)) {
 		known := map[string]bool{}
 		for _, a := range guards.Grouped() {
-			if limit, ok := strings.CutPrefix(name, a.Group+"."); ok && a.Limit.Has(limit) {
-				known[""] = true
-				for tier := range a.Tiers {
-					known[tier] = true
+			for _, part := range a.Parts() {
+				if limit, ok := strings.CutPrefix(name, a.Group+"."+strings.TrimPrefix(part.Name+".", ".")); ok && part.Limit.Has(limit) {
+					known[""] = true
+					for tier := range part.Tiers {
+						known[tier] = true
+					}
 				}
 			}
 		}
@@ -195,58 +250,71 @@ type Override struct {
 // off is the mode in which nobody is limited.
 const off = "off"
 
-// apply returns the activity with this name with the mode, the limit and the
-// limit of each tier, which apply separately. Each part that the code can't
-// follow keeps its value in last, or else the code's. The errors name these
-// parts. The activity has no name if the code has no such activity with a limit.
-func (o Override) apply(name string, guards limits.Guards, last *Limits) (now activity, problems []error) {
-	_, code, ok := guards.Activity(name)
+// apply puts the mode, the limit and the limit of each tier of an override in force,
+// which apply separately. What the code can't follow keeps its value in last, or else
+// the code's. The errors name it.
+func (l *Limits) apply(name string, o Override, guards limits.Guards, last *Limits) (problems []error) {
+	of, subject, _ := strings.Cut(name, "/")
+	_, code, ok := guards.Activity(of)
+	i := slices.IndexFunc(code.Parts(), func(s limits.Subject) bool { return s.Name == subject })
 	switch {
 	case !ok:
-		return now, []error{input.Invalid("activity", input.Show(name), "an activity that guards limits lists")}
+		return []error{input.Invalid("activity", input.Show(of), "an activity that guards limits lists")}
 	case code.Unlimited:
-		return now, []error{input.Invalid("activity", input.Show(name), "an activity that has a limit")}
+		return []error{input.Invalid("activity", input.Show(of), "an activity that has a limit")}
+	case i < 0:
+		return []error{input.Invalid("subject", input.Show(subject), "a subject of "+of)}
 	}
-	was, mode := last.Activity(code)
-	now = activity{code, o.Mode}
 	problem := func(err error) { problems = append(problems, fmt.Errorf("%s: %w", name, err)) }
-	if o.Mode != "" && !slices.Contains([]string{"enforce", "shadow", off}, o.Mode) {
-		problem(input.Invalid("mode", input.Show(o.Mode), "enforce, shadow or off"))
-		now.mode = mode
+	was, mode := last.Activity(code)
+	now, set := l.Activity(code)
+	modes := []string{"enforce", "shadow", off, ""}
+	if subject != "" {
+		modes = []string{""} // that of the activity applies
 	}
+	switch {
+	case !slices.Contains(modes, o.Mode):
+		problem(input.Invalid("mode", input.Show(o.Mode), "enforce, shadow or off, for an activity"))
+		o.Mode = mode
+	case subject != "":
+		o.Mode = set
+	}
+	parts, before := now.Parts(), was.Parts()[i]
+	parts[i].Tiers = clone(parts[i].Tiers)
 	if o.Limit != "" {
-		p, err := Instead(code, "", o.Limit)
+		p, err := Instead(code, subject, "", o.Limit)
 		if err != nil {
 			problem(err)
-			p = was.Limit
+			p = before.Limit
 		}
-		now.Limit = p
+		parts[i].Limit = p
 	}
-	now.Tiers = clone(code.Tiers)
 	for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
-		p, err := Instead(code, tier, o.Tiers[tier])
+		p, err := Instead(code, subject, tier, o.Tiers[tier])
 		if err != nil {
 			problem(fmt.Errorf("tier %q: %w", tier, err))
-			if p = was.Tiers[tier]; p.IsZero() {
+			if p = before.Tiers[tier]; p.IsZero() {
 				continue // a tier that never had a limit of its own
 			}
 		}
-		now.Tiers[tier] = p
+		parts[i].Tiers[tier] = p
 	}
-	return now, problems
+	l.activities[of] = activity{now.With(parts), o.Mode}
+	return problems
 }
 
-// Instead returns the policy that replaces the code's policy of a tier: text, with the
-// options of the code's policy that text leaves out. It returns an error if the two
+// Instead returns the policy that replaces the code's policy of a tier, for the user or
+// a subject: text, with the options of the code's policy that text leaves out. It returns an error if the two
 // cannot share a count, or if it is too fast for an activity that holds its receipts.
 // All policies of an activity share one count, so it is enough to compare a live policy
 // with one policy of the code.
-func Instead(code limits.Activity, tier, text string) (policy.Policy, error) {
+func Instead(code limits.Activity, subject, tier, text string) (policy.Policy, error) {
+	i := slices.IndexFunc(code.Parts(), func(s limits.Subject) bool { return s.Name == subject })
 	p, err := policy.Parse(text)
 	if err != nil {
 		return p, err
 	}
-	p, err = p.OptionsOf(code.For(tier))
+	p, err = p.OptionsOf(code.Parts()[i].For(tier))
 	if err != nil {
 		return policy.Policy{}, fmt.Errorf("a live limit keeps the kind, the window and the cost of the code's limit: %w", err)
 	}

@@ -208,21 +208,17 @@ func (g Grant) Validate() error {
 // validate checks only what differs between before and s. So settings with a
 // mistake somewhere else can still be edited.
 func (s Settings) validate(before Settings, guards limits.Guards) error {
-	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
-		was, ok := before.Activities[name]
-		changed := s.Activities[name].without(was)
-		if ok && changed.empty() {
-			continue
-		}
-		if _, problems := changed.apply(name, guards, nil); len(problems) > 0 {
-			return errors.Join(problems...)
+	var changed Settings
+	for name, o := range s.Activities {
+		if was, ok := before.Activities[name]; !ok || !o.without(was).empty() {
+			changed = changed.with(name, o.without(was))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Groups)) {
-		changed := s.Groups[name].without(before.Groups[name])
-		if _, problems := (Settings{Groups: map[string]Override{name: changed}}).Limits(guards, nil); len(problems) > 0 && !changed.empty() {
-			return errors.Join(problems...)
-		}
+	for name, o := range s.Groups {
+		changed = changed.with(name, o.without(before.Groups[name]))
+	}
+	if _, problems := changed.Limits(guards, nil); len(problems) > 0 {
+		return errors.Join(problems...)
 	}
 	for _, g := range s.Grants {
 		if slices.Contains(before.Grants, g) {

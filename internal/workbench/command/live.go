@@ -105,7 +105,7 @@ func (v view) shown(name, tier string) (limit, mode string) {
 	if tier == "" {
 		text = o.Limit
 	}
-	if _, err := live.Instead(a, tier, text); text != "" && err != nil {
+	if _, err := live.Instead(a, "", tier, text); text != "" && err != nil {
 		limit = text
 	}
 	return limit, cmp.Or(mode, o.Mode)
