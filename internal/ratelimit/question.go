@@ -61,8 +61,8 @@ func (r Request) ask(op Op, now int64) question {
 }
 
 // id returns the id of r, or of what is said about r. In the item of a group, the
-// same id in two activities is two requests. No caller's id contains a space, so no
-// caller can send one of these.
+// same id in two activities is two requests, and in the item of a subject that of two
+// users. No caller's id contains a space, so no caller can send one of these.
 func (r *Request) id(what string) ID {
 	id := r.ID
 	if what != "" {
@@ -70,6 +70,9 @@ func (r *Request) id(what string) ID {
 	}
 	if r.Group != "" {
 		id = r.Activity + " " + id
+	}
+	if r.For != "" {
+		id = r.For + " " + id
 	}
 	return NewID(id)
 }
