@@ -1,6 +1,9 @@
 package ratelimit
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // release gives back the actions of a check. It changes nothing if they do not count
 // in the item.
@@ -91,8 +94,9 @@ func (q *question) undo(item Item) (Write, bool) {
 	return back, ok && !released
 }
 
-// renew plans to move the request's actions in item to now. It returns false if they
-// do not count there, or if another renewal has moved them since the receipt.
+// renew plans to move the request's actions in item to now, or to where the parts before
+// this one are. It returns false if they do not count there, or if another renewal has
+// moved them since the receipt.
 //
 // The update moves the check's id to the current set. So the item knows the id as long
 // as its slots are renewed, a release finds it, and nothing piles up.
@@ -103,9 +107,9 @@ func (q *question) renew(item Item) (Write, bool) {
 		return Write{}, false
 	}
 	w := q.write
+	w.Drop, w.Note = kept, cmp.Or(q.to, now)
 	var ok bool
-	w.Update, ok = q.Policy.Renew(now, at, q.Count, item.State)
-	w.Drop, w.Note = kept, w.Now
+	w.Update, ok = q.Policy.Renew(w.Note, at, q.Count, item.State)
 	return w, ok
 }
 
