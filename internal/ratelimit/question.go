@@ -65,15 +65,14 @@ func (r Request) ask(op Op, now int64) question {
 // same id in two activities is two requests, and in the item of a subject that of two
 // users. No caller's id contains a space, so no caller can send one of these.
 func (r *Request) id(what string) ID {
-	id := r.ID
-	if what != "" {
-		id = what + " " + id
+	id, activity := r.ID, r.Activity
+	if r.Group == "" {
+		activity = ""
 	}
-	if r.Group != "" {
-		id = r.Activity + " " + id
-	}
-	if r.For != "" {
-		id = r.For + " " + id
+	for _, word := range [...]string{what, activity, r.For} {
+		if word != "" {
+			id = word + " " + id
+		}
 	}
 	return NewID(id)
 }
