@@ -39,6 +39,7 @@ type bucket struct {
 	burst    int64
 	keep     time.Duration // how long an idle item is kept at least
 	shared   bool          // the item also holds other limits
+	lasts    int64         // prepaid: how long a lease lasts, in milliseconds
 }
 
 const (
@@ -57,6 +58,9 @@ func makeBucket(r Rate, shared bool) (kind, error) {
 	p := bucket{interval: window / r.Limit, burst: r.Burst, keep: r.Keep, shared: shared}
 	if p.interval > longestWindow.Milliseconds()/p.burst {
 		return nil, fmt.Errorf("burst is %d, and one action comes back every %s; want a bucket that is full again within 366d", r.Burst, span(millis(p.interval)))
+	}
+	if r.Prepaid {
+		p = p.keepBack()
 	}
 	return p, nil
 }

@@ -44,11 +44,11 @@ type Kind struct {
 // kinds lists every way to limit. A new kind is a new file and an entry here.
 var kinds = []Kind{
 	{
-		Name: "fixed", make: makeFixed, options: []string{"in", "cost"}, crosses: true,
-		Examples: []string{"10/1m", "1/3ms", "3/9ms", "9/26ms", "100/1h", "1000/1h", "9/26ms cost 2", "7/26ms cost 2", "9/day in Europe/Berlin", "5/week", "9/month in America/Santiago"},
+		Name: "fixed", make: makeFixed, options: []string{"in", "cost", "prepaid"}, crosses: true,
+		Examples: []string{"10/1m", "1/3ms", "3/9ms", "9/26ms", "100/1h", "1000/1h", "9/26ms cost 2", "7/26ms cost 2", "9/day in Europe/Berlin", "5/week", "9/month in America/Santiago", "101/26ms prepaid"},
 	},
 	{
-		Name: "bucket", make: makeBucket, options: []string{"burst", "keep", "cost"}, anyWindow: true,
+		Name: "bucket", make: makeBucket, options: []string{"burst", "keep", "cost", "prepaid"}, anyWindow: true,
 		Examples: []string{"bucket 10/1m burst 15", "bucket 1/5s keep 1h", "bucket 1/3ms", "bucket 3/9ms burst 2", "bucket 1/10ms burst 3", "bucket 3/9ms burst 7 cost 3"},
 	},
 	{
@@ -56,8 +56,8 @@ var kinds = []Kind{
 		Examples: []string{"log 100/12h", "log 1/3ms", "log 3/9ms", "log 9/26ms", "log 60/12h", "log 9/26ms cost 2"},
 	},
 	{
-		Name: "sliding", make: makeSliding, options: []string{"cost"},
-		Examples: []string{"sliding 50/1h", "sliding 1/3ms", "sliding 3/9ms", "sliding 9/26ms", "sliding 1000/1d", "sliding 9/26ms cost 2"},
+		Name: "sliding", make: makeSliding, options: []string{"cost", "prepaid"},
+		Examples: []string{"sliding 50/1h", "sliding 1/3ms", "sliding 3/9ms", "sliding 9/26ms", "sliding 1000/1d", "sliding 9/26ms cost 2", "sliding 101/26ms prepaid"},
 	},
 	{
 		Name: "reservoir", make: makeReservoir, options: []string{"ahead"}, once: true,
@@ -89,7 +89,10 @@ type Rate struct {
 	Burst  int64         // bucket: actions at once, 1 to 1,000,000; else 0
 	Ahead  time.Duration // reservoir: how far ahead it gives places, as Window or 0; else 0
 	Keep   time.Duration // bucket: how long an idle item is kept at least, as Window or 0; else 0
-	Cost   int64         // how much of Limit (bucket: of Burst) one action takes, 2 or more; 0: one. A reservoir has none
+
+	Prepaid bool // fixed, bucket, sliding: a busy process takes many actions with one update
+
+	Cost int64 // how much of Limit (bucket: of Burst) one action takes, 2 or more; 0: one. A reservoir has none
 }
 
 // cost returns how much of the limit one action takes.
@@ -127,21 +130,28 @@ func (r Rate) checkCost(k kind) error {
 func (r Rate) checkPace(kept time.Duration) error {
 	most := mostRequests * r.Window.Milliseconds() / kept.Milliseconds()
 	switch {
-	case r.Actions() <= most:
+	case r.Actions() <= most, r.Prepaid:
 		return nil
 	case most == 0:
 		return fmt.Errorf("window is %s, want at least %s, because the item keeps an id for each request of the last %s",
 			span(r.Window), span(time.Duration(kept.Milliseconds()/mostRequests+1)*time.Millisecond), span(kept))
 	}
+	advice := ""
+	if k, _ := kindNamed(r.Kind); k.takes("prepaid") && kept == IDsKept {
+		advice = "write prepaid behind it, "
+	}
 	return fmt.Errorf("limit is %d in %s, want at most %d, because the item keeps an id for each request of the last %s; "+
-		"divide the limit among several user ids, such as u1-0 to u1-9, or count in larger units",
-		r.Actions(), span(r.Window), most, span(kept))
+		"%sdivide the limit among several user ids, such as u1-0 to u1-9, or count in larger units",
+		r.Actions(), span(r.Window), most, span(kept), advice)
 }
 
 // CheckHold returns an error if p is too fast for an activity that holds its receipts:
 // a limit of more than 500 actions a minute. The item keeps their ids for [HeldKept].
 func (p Policy) CheckHold() error {
 	for _, l := range p.limits {
+		if l.rate.Prepaid {
+			return fmt.Errorf("%q is prepaid, and a lease keeps no ids for Hold", p)
+		}
 		if err := l.rate.checkPace(HeldKept); err != nil {
 			return fmt.Errorf("%q is too fast for Hold: %w", p, err)
 		}

@@ -42,8 +42,8 @@ func TestParseErrors(t *testing.T) {
 
 		{"10/1m burst 5", `"burst" is not an option of a fixed limit; a bucket limit has it, as in bucket 10/1m burst 15`},
 		{"bucket 10/1m ahead 5m", `"ahead" is not an option of a bucket limit; a reservoir limit has it, as in reservoir 10/10s ahead 15m`},
-		{"bucket 10/1m bust 5", `"bust" is not an option of a bucket limit; want burst or keep or cost`},
-		{"10/1m 5", `"5" is not an option of a fixed limit; want in or cost`},
+		{"bucket 10/1m bust 5", `"bust" is not an option of a bucket limit; want burst or keep or cost or prepaid`},
+		{"10/1m 5", `"5" is not an option of a fixed limit; want in or cost or prepaid`},
 		{"a: 10/1m b: 5/1h", `"b:" is not an option of a fixed limit; a comma separates limits, as in minute: 10/1m, day: 200/1d`},
 		{"bucket 10/1m burst 5 burst 6", `option burst is repeated`},
 		{"bucket 10/1m burst", `option burst has no value`},
@@ -53,7 +53,7 @@ func TestParseErrors(t *testing.T) {
 		{"reservoir 10/1m ahead 0s", `ahead is "0s", ` + units},
 
 		{"1/2ms", "window is 2ms, want at least 3ms, because the item keeps an id for each request of the last 28s"},
-		{"21429/1m", `limit is 21429 in 1m, want at most 21428, because the item keeps an id for each request of the last 28s; divide the limit among several user ids, such as u1-0 to u1-9, or count in larger units`},
+		{"21429/1m", `limit is 21429 in 1m, want at most 21428, because the item keeps an id for each request of the last 28s; write prepaid behind it, divide the limit among several user ids, such as u1-0 to u1-9, or count in larger units`},
 		{"log 101/1h", `limit is 101, want at most 100, because each action takes a slot of the item; did you mean "sliding 101/1h"?`},
 		{"reservoir 1000000/1h", `limit is 1000000, want at most 999999 for a reservoir`},
 		{"bucket 7/1m", `window is 1m, want a multiple of 7ms, such as 60004ms, so that an action comes back every whole number of milliseconds`},

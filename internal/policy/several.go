@@ -41,7 +41,7 @@ func newPolicy(rates []Rate) (Policy, error) {
 		k, _ := kindNamed(r.Kind)
 		made, err := k.make(r, named)
 		if err == nil {
-			err = cmp.Or(r.checkCost(made), r.checkPace(IDsKept))
+			err = cmp.Or(r.checkCost(made), r.checkPrepaid(made), r.checkPace(IDsKept))
 		}
 		if err != nil && r.Name != "" {
 			err = fmt.Errorf("%s: %w", r.Name, err)
@@ -89,6 +89,9 @@ func (p Policy) checkKinds() error {
 	for _, l := range p.limits {
 		if k, _ := kindNamed(l.rate.Kind); k.once && seen[k.Name] {
 			return fmt.Errorf("two limits are of the kind %s, want at most one of them", k.Name)
+		}
+		if l.rate.Prepaid != p.limits[0].rate.Prepaid {
+			return errors.New("one limit is prepaid and another is not, want all or none, because one update counts for all")
 		}
 		seen[l.rate.Kind] = true
 	}

@@ -20,6 +20,7 @@ import (
 //	burst 15   bucket: how many actions can come at once; default: the actions
 //	keep 1h    bucket: how long an idle item is kept at least
 //	ahead 15m  reservoir: how far ahead it gives places; default: not at all
+//	prepaid    fixed, bucket, sliding: a busy process takes many actions with one update
 //	cost 5     all others: how much of the limit (bucket: of the burst) one action takes; default: 1
 //
 // A window and the values of keep and ahead are a whole number and a unit: ms, s,
@@ -90,6 +91,9 @@ func (r Rate) text() string {
 	if r.Cost != 0 {
 		b.WriteString(" cost " + strconv.FormatInt(r.Cost, 10))
 	}
+	if r.Prepaid {
+		b.WriteString(" prepaid")
+	}
 	return b.String()
 }
 
@@ -143,20 +147,24 @@ func (r *Rate) parseOptions(k Kind, words []string) error {
 		r.Burst = r.Limit
 	}
 	seen := map[string]bool{}
-	for ; len(words) > 0; words = words[2:] {
-		option := words[0]
+	for len(words) > 0 {
+		option, value := words[0], 1 // where the value is
+		if option == "prepaid" {
+			value = 0
+		}
 		switch {
 		case !k.takes(option):
 			return fmt.Errorf("%s is not an option of a %s limit; %s", quote(option), k.Name, k.wants(option))
 		case seen[option]:
 			return fmt.Errorf("option %s is repeated", option)
-		case len(words) < 2:
+		case len(words) <= value:
 			return fmt.Errorf("option %s has no value", option)
 		}
 		seen[option] = true
-		if !r.setOption(option, words[1]) {
-			return fmt.Errorf("%s is %s, want %s", option, quote(words[1]), optionValues[option])
+		if !r.setOption(option, words[value]) {
+			return fmt.Errorf("%s is %s, want %s", option, quote(words[value]), optionValues[option])
 		}
+		words = words[value+1:]
 	}
 	return nil
 }
@@ -173,6 +181,9 @@ var optionValues = map[string]string{
 // setOption sets an option. It reports whether the option accepts the value.
 func (r *Rate) setOption(option, value string) bool {
 	switch option {
+	case "prepaid":
+		r.Prepaid = true
+		return true
 	case "burst":
 		r.Burst = whole(value, million)
 		return r.Burst > 0
@@ -210,6 +221,9 @@ func (k Kind) takes(option string) bool { return slices.Contains(k.options, opti
 
 // wants returns a hint for an option that k does not take.
 func (k Kind) wants(option string) string {
+	if option == "prepaid" {
+		return "each of its actions has a place of its own in the item, so there is nothing to take in advance"
+	}
 	for _, other := range kinds {
 		if other.takes(option) {
 			return "a " + other.Name + " limit has it, as in " + other.Examples[0]

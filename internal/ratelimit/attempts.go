@@ -25,6 +25,7 @@ type attempts struct {
 	item     Item        // the last item, if answered
 	asked    time.Time   // when the attempt that brought the item began
 	amount   amount      // how many actions a counted id stands for
+	took     lease       // what a visit took
 }
 
 // An amount is how many actions a decision took, if its id is found in the item.
@@ -69,6 +70,9 @@ func (t *attempts) carryOut(q *question, shown Item) (Decision, error) {
 	case Reset:
 		return q.in(nil).decision(q.Count, 0), t.delete(q.write.Key)
 	default: // Check
+		if q.take > 0 {
+			return t.visit(q, shown)
+		}
 		return t.check(q, shown.State)
 	}
 }
@@ -172,12 +176,13 @@ func (t *attempts) begin() (stop context.CancelFunc) {
 	return stop
 }
 
-// update sends w until the store answers. It returns the item after that, and
-// whether the last attempt performed w.
+// update sends w until the store answers, or once if w has no id by which it could be
+// found. It returns the item after that, and whether the last attempt performed w.
 func (t *attempts) update(w Write) (item Item, done bool, err error) {
-	err = t.send(true, func(ctx context.Context) (err error) {
+	again := w.ID != ID{}
+	err = t.send(again, func(ctx context.Context) (err error) {
 		item, done, err = t.limiter.Store.Update(ctx, w)
-		if failed := asStoreError(err); failed != nil && failed.Failure == Unknown {
+		if failed := asStoreError(err); again && failed != nil && failed.Failure == Unknown {
 			t.amount.unsure = true
 		}
 		return err

@@ -211,7 +211,8 @@ func (t *attempts) refused(key Key) error {
 	})
 	l.breaker.ended(key, t, asStoreError(err), l.Clock())
 	if err == nil {
-		l.learn(key, item, t.began)
+		now := l.Clock()
+		l.Memory.Change(key, func(k Known) Known { return k.learn(item, t.began, now) })
 	}
 	return err
 }

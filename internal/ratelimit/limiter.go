@@ -94,7 +94,7 @@ func (l *Limiter) Decide(ctx context.Context, op Op, r Request) (Decision, error
 
 // recall returns what is known of the item of q, unless q asks only the store.
 func (l *Limiter) recall(q *question) Known {
-	if q.op == Status || q.op == Reset {
+	if q.op == Status || q.op == Reset || l.Memory.lends(q) {
 		return Known{}
 	}
 	return l.Memory.Recall(q.write.Key)
@@ -105,6 +105,11 @@ func (l *Limiter) decide(ctx context.Context, q *question, known Known, now time
 	if d, ok := known.refuse(q, now); ok {
 		return d, nil
 	}
+	d, take, ok := l.Memory.handOut(q)
+	if ok {
+		return d, nil
+	}
+	q.take = take
 	d, sent, err := l.askStore(ctx, q, known.shown())
 	switch {
 	case q.op == Release || q.op == Reset:
@@ -171,7 +176,7 @@ func (l *Limiter) askStore(ctx context.Context, q *question, shown Item) (Decisi
 	failed := asStoreError(err)
 	l.breaker.ended(key, t, failed, l.Clock())
 	if t.answered && (failed == nil || !failed.noState()) {
-		l.learn(key, t.item, t.asked)
+		l.learn(q, d, t)
 	}
 	if err != nil {
 		d = Decision{}
@@ -180,10 +185,16 @@ func (l *Limiter) askStore(ctx context.Context, q *question, shown Item) (Decisi
 	return d, t, err
 }
 
-// learn stores in the memory an item that an attempt brought. Asked is its start.
-func (l *Limiter) learn(key Key, item Item, asked time.Time) {
+// learn stores in the memory what the attempts of q brought, by which d was decided.
+func (l *Limiter) learn(q *question, d Decision, t *attempts) {
 	now := l.Clock()
-	l.Memory.Change(key, func(k Known) Known { return k.learn(item, asked, now) })
+	l.Memory.Change(q.write.Key, func(k Known) Known {
+		k = k.learn(t.item, t.asked, now)
+		if q.op == Check && d.Reason == OK && q.Policy.Prepaid() {
+			k = k.lent(q, d.Granted, t)
+		}
+		return k
+	})
 }
 
 // Clock returns the time that decisions count by.

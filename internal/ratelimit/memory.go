@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"container/list"
 	"encoding/binary"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ type Memory struct {
 type entry struct {
 	key    Key
 	packed string
+	leases []lease // not packed, so that handing out takes no time
 }
 
 // DefaultMemory is the most bytes that a Memory should take.
@@ -44,12 +46,16 @@ func (m *Memory) Recall(k Key) Known {
 	}
 	m.mu.Lock()
 	var packed string
+	var leases []lease
 	if el, ok := m.byKey[k]; ok {
 		m.recent.MoveToFront(el)
-		packed = el.Value.(*entry).packed
+		e := el.Value.(*entry)
+		packed, leases = e.packed, slices.Clone(e.leases)
 	}
 	m.mu.Unlock()
-	return unpack(packed)
+	known := unpack(packed)
+	known.leases = leases
+	return known
 }
 
 // Change calls change with what is known of k, and stores what change returns.
@@ -70,8 +76,11 @@ func (m *Memory) Change(k Key, change func(Known) Known) {
 	m.recent.MoveToFront(el)
 	e := el.Value.(*entry)
 	m.bytes -= e.size()
-	m.scratch = pack(m.scratch[:0], change(unpack(e.packed)))
-	e.packed = string(m.scratch)
+	known := unpack(e.packed)
+	known.leases = e.leases
+	known = change(known)
+	m.scratch = pack(m.scratch[:0], known)
+	e.packed, e.leases = string(m.scratch), known.leases
 	m.bytes += e.size()
 	for m.bytes > m.most && m.recent.Len() > 1 {
 		oldest := m.recent.Remove(m.recent.Back()).(*entry)
@@ -86,9 +95,10 @@ func (m *Memory) Change(k Key, change func(Known) Known) {
 const overhead = 320
 
 // size returns how many bytes e takes. It adds an eighth of the packed state,
-// because the runtime rounds an allocation up by at most that much.
+// because the runtime rounds an allocation up by at most that much. A lease has the item
+// unpacked, which takes up to eight times as much.
 func (e *entry) size() int {
-	return overhead + len(e.key.UserID) + len(e.key.Activity) + len(e.packed) + len(e.packed)/8
+	return overhead + len(e.key.UserID) + len(e.key.Activity) + len(e.packed) + len(e.packed)/8 + len(e.leases)*(overhead+8*len(e.packed))
 }
 
 // Known is what this process knows of one item. Its methods are pure: they
@@ -112,6 +122,8 @@ type Known struct {
 	Asked time.Time // when the attempt that brought Seen began; zero: the store never showed this Seen
 
 	Doubted time.Time // when this process last released or reset; zero: never
+
+	leases []lease // of prepaid limits, at most one for each
 }
 
 // trusted is how long Seen may refuse again without asking the store. A release
@@ -128,19 +140,28 @@ func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 	if _, counted := k.Seen.Find(q.write); counted {
 		return Decision{}, false
 	}
-	if n, _ := q.in(k.Seen.State).fits(); n > 0 {
+	asked, rest := *q, time.Duration(0)
+	hot := leaseOf(k.leases, q.Policy).hot()
+	if hot { // at most one visit in a second, even if actions come back in it
+		asked.write.Now = min(q.write.Now, k.Asked.UnixMilli())
+		until, _ := q.Policy.Lease(asked.write.Now)
+		rest = min(trusted, time.Duration(until-asked.write.Now)*time.Millisecond) - age
+	}
+	if n, _ := asked.in(k.Seen.State).fits(); n > 0 || rest < 0 {
 		return Decision{}, false
 	}
 	// A request that is not fresh may repeat one that an instance whose clock is
 	// ahead has counted. If it fits by such a clock, only the store knows.
-	if !q.Fresh {
+	if !q.Fresh && !hot {
 		ahead := *q
 		ahead.write.Now += policy.ClocksApart.Milliseconds()
 		if n, _ := ahead.in(k.Seen.State).fits(); n > 0 {
 			return Decision{}, false
 		}
 	}
-	return q.in(k.Seen.State).decision(0, 0), true
+	d := q.in(k.Seen.State).decision(0, 0)
+	d.Wait = max(d.Wait, rest)
+	return d, true
 }
 
 // shown returns the item as the store last showed it. It is zero if the store has

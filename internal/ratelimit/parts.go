@@ -84,6 +84,10 @@ func (l *Limiter) giveBack(ctx context.Context, parts []Part, decisions []Decisi
 	defer stop()
 	for i, p := range parts {
 		d := &decisions[i]
+		if d.Leased {
+			q := p.ask(Check, l.Clock().UnixMilli())
+			l.Memory.putBack(&q)
+		}
 		if p.At = d.At; p.At == 0 {
 			continue
 		}
@@ -101,7 +105,7 @@ func (l *Limiter) giveBack(ctx context.Context, parts []Part, decisions []Decisi
 // receipt if it is the same for all.
 func merge(parts []Part, decisions []Decision) (all Decision) {
 	all.Allowed = true
-	binding := -1
+	binding, at := -1, int64(-1)
 	for i, d := range decisions {
 		all.Requests += d.Requests
 		if d.Reason == "" {
@@ -120,23 +124,28 @@ func merge(parts []Part, decisions []Decision) (all Decision) {
 			all.Allowed, all.Reason, all.LimitedBy, all.Granted = false, d.Reason, parts[i].limit(d.Name), d.Granted
 			binding = first + slices.IndexFunc(readings(d), func(r policy.Reading) bool { return r.Name == d.Name })
 		case first == 0:
-			all.Reason, all.Granted, all.At = d.Reason, d.Granted, d.At
-		case d.Reason != all.Reason && all.Reason == Duplicate:
-			all.Reason, all.At = d.Reason, 0
-		case d.At != all.At:
-			all.At = 0
+			all.Reason, all.Granted = d.Reason, d.Granted
+		case all.Reason == Duplicate:
+			all.Reason = d.Reason
+		}
+		switch {
+		case d.Leased: // the receipt is about the other parts
+			all.Leased = true
+		case at < 0:
+			at = d.At
+		case at != d.At:
+			at = 0
 		}
 		if d.Outage != nil {
 			all.Reason, all.Outage = Unavailable, d.Outage
 		}
 	}
 	if binding >= 0 {
-		at := all.At
 		each := all.Each
 		all.Reading = each[binding]
-		all.At, all.Each, all.WindowKey = at, each, 0
+		all.Each, all.WindowKey = each, 0
 	}
-	if !all.Allowed {
+	if all.At = max(0, at); !all.Allowed {
 		all.At = 0
 	}
 	return all

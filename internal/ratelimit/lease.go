@@ -1,0 +1,198 @@
+package ratelimit
+
+import (
+	"slices"
+
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// A lease is what a process took of a prepaid limit with one write. The item counts all
+// of it at once, and the process hands it out action by action. So never more than the
+// limit gets through, also if the process dies. What it does not hand out is lost.
+//
+// A key begins without leases: each request is counted by a write of its own, which keeps
+// its id. Once the item has so many ids that more of them would make each write dearer
+// (crowd), a process visits the item about once a second, and takes what it will probably
+// use until the next visit. These writes keep no id, so they cost one unit, whatever the
+// pace. Leases end when a process would take only what the request asks for.
+//
+// For example, 60000/1m prepaid at 100 requests a second in one process:
+//
+//	second  decisions
+//	0       100 requests are counted by 100 writes, and then the item is crowded
+//	1       1 is taken, then 2, 4, 8, and so on, as twice the last lease is used up
+//	2       one write takes 100 actions, and 99 requests need no write
+type lease struct {
+	policy policy.Policy // only requests of the limit that took the lease get its actions
+	got    int64         // what the process had after the last visit
+	left   int64         // of these, not handed out yet
+	until  int64         // when the lease ends, in Unix milliseconds; 0: the last visit took none
+	at     int64         // when the last visit was counted
+	begun  int64         // when the last visit began: after at, if it is under way or was refused
+	seen   Item          // the item after the last visit, if it took a lease
+	full   bool          // the item was crowded
+}
+
+// crowd is how many ids an item has before its writes go without.
+const crowd = 100
+
+// crowded reports whether the sets in which w looks have too many ids.
+func (i Item) crowded(w Write) bool {
+	n := 0
+	for k := range w.LookIn {
+		n += len(i.IDs[k.Set])
+	}
+	return n >= crowd
+}
+
+// hot reports whether the requests of l may be counted without ids.
+func (l *lease) hot() bool { return l != nil && (l.full || l.until != 0) }
+
+// leaseOf returns the lease of the limit p among leases; nil: there is none.
+func leaseOf(leases []lease, p policy.Policy) *lease {
+	for i := range leases {
+		if leases[i].policy.Is(p) {
+			return &leases[i]
+		}
+	}
+	return nil
+}
+
+// handOut decides the check q from the lease of its limit. If that does not suffice, take
+// is how many actions q's visit should take, without an id; 0: the write keeps its id.
+func (m *Memory) handOut(q *question) (d Decision, take int64, ok bool) {
+	if m == nil || q.op != Check || !q.Policy.Prepaid() {
+		return d, 0, false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now, l, carried := q.write.Now, m.lease(q.write.Key, q.Policy), false
+	if l == nil && q.write.Key.Window != 0 { // a new window begins with the pace of the last one
+		before := q.write.Key
+		before.Window--
+		l, carried = m.lease(before, q.Policy), true
+	}
+	if l == nil {
+		return d, 0, false
+	}
+	if l.suffices(q) {
+		l.left -= q.Count
+		return q.in(l.seen.State).leased(), 0, true
+	}
+	if l.seen.counts(q.write) { // a repeat of a request from before the key was hot
+		return d, 0, false
+	}
+	take = q.Count
+	if _, lasts := q.Policy.Lease(now); l.hot() && (l.begun <= l.at || now-l.begun > lasts) { // else another visit is under way
+		l.begun = now
+		used := l.got - l.left
+		take = max(take, min(2*used, used*lasts/max(1, now-l.at), q.Policy.Most()))
+	}
+	if take == q.Count && !l.full && !(carried && l.until != 0) {
+		take = 0
+	}
+	return d, take, false
+}
+
+// suffices reports whether q can be decided from l.
+func (l *lease) suffices(q *question) bool {
+	return l != nil && l.left >= q.Count && q.write.Now < l.until && !l.seen.counts(q.write)
+}
+
+// lends reports whether handOut can decide q.
+func (m *Memory) lends(q *question) bool {
+	if m == nil || q.op != Check || !q.Policy.Prepaid() {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lease(q.write.Key, q.Policy).suffices(q)
+}
+
+// counts reports whether the item has the id of w.
+func (i Item) counts(w Write) bool {
+	_, counted := i.Find(w)
+	return counted
+}
+
+// lease returns the lease of p under k; nil: there is none. The caller must hold m.mu.
+func (m *Memory) lease(k Key, p policy.Policy) *lease {
+	if el, ok := m.byKey[k]; ok {
+		return leaseOf(el.Value.(*entry).leases, p)
+	}
+	return nil
+}
+
+// putBack returns what handOut, or the visit of q, gave to q.
+func (m *Memory) putBack(q *question) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if l := m.lease(q.write.Key, q.Policy); l != nil {
+		l.left = min(l.left+q.Count, l.got)
+	}
+}
+
+// leased returns the decision for a request that is admitted from a lease, or by the
+// visit that took it. It has no receipt, because the item does not have its id.
+func (v *view) leased() Decision {
+	d := v.decision(v.Count, 0)
+	d.At, d.Leased = 0, true
+	return d
+}
+
+// visit counts q and more, take actions in all, by a write without an id. It sends a
+// plan once: if the outcome is unknown, the lease may be lost, and q is counted by a
+// write of its own, with its id.
+func (t *attempts) visit(q *question, shown Item) (Decision, error) {
+	take := q.take
+	for range 2 {
+		take = max(q.Count, min(take, q.Policy.Read(q.write.Now, 0, shown.State).Remaining))
+		w := q.write
+		w.ID = ID{}
+		var ok bool
+		if w.Update, ok = q.in(shown.State).take(take); !ok {
+			break
+		}
+		item, done, err := t.update(w)
+		if failed := asStoreError(err); failed != nil && failed.Failure == Unknown {
+			break
+		}
+		if err != nil {
+			return Decision{}, err
+		}
+		v := q.in(item.State)
+		if done {
+			until, _ := q.Policy.Lease(q.write.Now)
+			t.took = lease{got: take, left: take - q.Count, until: until, seen: item}
+			d := v.leased()
+			d.Reading = q.Policy.Cross(take, item.State, d.Reading)
+			return d, nil
+		}
+		if item.counts(q.write) {
+			break
+		}
+		if n, _ := v.fits(); n == 0 {
+			return v.decision(0, 0), nil
+		}
+		shown = item
+	}
+	return t.check(q, shown.State)
+}
+
+// lent returns k after the attempts of a check that the store has counted.
+func (k Known) lent(q *question, granted int64, t *attempts) Known {
+	now, old, took := q.write.Now, leaseOf(k.leases, q.Policy), t.took
+	if took.until == 0 {
+		took.got = granted
+	}
+	took.policy, took.at, took.begun, took.full = q.Policy, now, now, t.item.crowded(q.write)
+	if old != nil && now < old.until && (took.until == 0 || took.until == old.until) { // what is left of the last lease
+		took.got, took.left, took.until, took.seen = took.got+old.left, took.left+old.left, old.until, t.item
+	}
+	k.leases = slices.DeleteFunc(k.leases, func(l lease) bool { return l.policy.Is(q.Policy) || now-l.at > forgotten })
+	k.leases = append(k.leases, took)
+	return k
+}
+
+// forgotten is after how long a limit that is not asked loses its pace, in milliseconds.
+const forgotten = 10_000
