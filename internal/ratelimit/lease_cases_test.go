@@ -1,0 +1,250 @@
+package ratelimit_test
+
+import (
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+// call returns a request for one action of a hot key.
+func call(p policy.Policy, id int) Request {
+	return Request{UserID: "hot", Activity: "call", Policy: p, Count: 1, ID: strconv.Itoa(id), Alone: true}
+}
+
+// heat sends n checks, one each millisecond, and returns the decisions.
+func heat(t *testing.T, l *Limiter, c *clock, p policy.Policy, from, n int) (all []Decision) {
+	t.Helper()
+	for i := range n {
+		c.add(time.Millisecond)
+		d, err := l.Check(t.Context(), call(p, from+i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// Up to a hundred requests, a prepaid key keeps each promise of another one: receipts,
+// repeats and releases. Then leases begin, and a repeat from before is still known.
+func TestAPrepaidKeyBeginsAsAnother(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		for _, text := range []string{"2000/1m", "bucket 1000/1h burst 2000", "sliding 2000/1m", "a: 2000/1m, b: bucket 1000/1h burst 2000"} {
+			p, c := leased(text), newClock()
+			l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+			item := Request{UserID: "hot " + text}
+			ask := func(op Op, id string, at int64) Decision {
+				t.Helper()
+				c.add(time.Millisecond)
+				d, err := l.Decide(t.Context(), op, Request{UserID: item.UserID, Activity: "call", Policy: p, Count: 1, ID: id, At: at})
+				if err != nil {
+					t.Fatalf("%s: %v", text, err)
+				}
+				return d
+			}
+			for i := range 99 {
+				if d := ask(Check, strconv.Itoa(i), 0); d.At == 0 || d.Leased || d.Requests != 1 {
+					t.Fatalf("%s: check %d: %+v, want a receipt after one request", text, i, d)
+				}
+			}
+			if d := ask(Check, "5", 0); d.Reason != Duplicate {
+				t.Errorf("%s: a repeat: %+v", text, d)
+			}
+			d := ask(Check, "99", 0)
+			if back := ask(Release, "99", d.At); back.Used != 99 {
+				t.Errorf("%s: %d are used after a release, want 99", text, back.Used)
+			}
+			before, requests := 99, 0
+			for i := range 300 {
+				d := ask(Check, "hot "+strconv.Itoa(i), 0)
+				if requests += d.Requests; !d.Allowed || d.Leased && d.At != 0 {
+					t.Fatalf("%s: %+v, want an admission, without a receipt if it is leased", text, d)
+				}
+				before++
+			}
+			if requests > 60 {
+				t.Errorf("%s: 300 decisions took %d requests", text, requests)
+			}
+			if d := ask(Check, "5", 0); d.Reason != Duplicate {
+				t.Errorf("%s: a repeat from before: %+v", text, d)
+			}
+			if d := ask(Status, "s", 0); d.Used < int64(before) && text[0] != 'b' && text[0] != 'a' {
+				t.Errorf("%s: the item counts %d, and %d were admitted", text, d.Used, before)
+			}
+		}
+	})
+}
+
+// In an outage, what is left of a lease and what the memory admits alone are together
+// never more than the limit. A reset forgets what this instance holds.
+func TestALeaseInAnOutage(t *testing.T) {
+	for _, text := range []string{"2000/1m", "sliding 2000/1h", "a: 2000/1m, b: 9000/1d"} {
+		p, c := leased(text), newClock()
+		store := &mortal{Store: new(memstore.Store), left: 1 << 30}
+		l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+		admitted, alone, handedOut := 0, 0, 0
+		for i, d := range heat(t, l, c, p, 0, 3500) {
+			if i == 500 {
+				store.left = 0
+			}
+			switch {
+			case !d.Allowed:
+				continue
+			case d.Reason == Unavailable:
+				alone++
+			case d.Requests == 0:
+				handedOut++
+			}
+			admitted++
+		}
+		if admitted > 2000 || handedOut == 0 {
+			t.Errorf("%s: %d were admitted, %d from a lease and %d alone, want at most 2000", text, admitted, handedOut, alone)
+		}
+	}
+	p, c := leased("2000/1m"), newClock()
+	l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+	heat(t, l, c, p, 0, 500)
+	mustDo(t, l, Reset, call(p, 0))
+	if d := heat(t, l, c, p, 1000, 1)[0]; d.Requests != 1 || d.Used != 1 {
+		t.Errorf("after a reset: %+v, want a new item", d)
+	}
+}
+
+// A refusal of a hot key is repeated from memory until the next visit, and says so.
+func TestARefusalOfAHotKey(t *testing.T) {
+	for _, text := range []string{"bucket 1000/1s burst 1500", "sliding 1000/1s", "200/1s"} {
+		p, c := leased(text), newClock()
+		l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+		asked, refused := 0, 0
+		for range 8000 {
+			c.add(time.Millisecond / 4)
+			d, err := l.Check(t.Context(), call(p, asked))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if asked++; d.Allowed {
+				continue
+			}
+			if refused += d.Requests; d.Requests > 0 && d.Wait <= 0 {
+				t.Fatalf("%s: %+v, want a time to wait", text, d)
+			}
+		}
+		if refused > 20 {
+			t.Errorf("%s: the refusals of 2 s took %d requests", text, refused)
+		}
+	}
+}
+
+// A room is prepaid, and its users are not. Each user's limit is exact, a message costs
+// one write, and what a user's refusal or that of another subject undoes goes back into
+// the lease. The receipt is about the user's count.
+func TestAHotRoom(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		c := newClock()
+		l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib), Timeout: time.Minute}
+		room, tenant := leased("20000/1m"), policy.Must("350/1m")
+		decide := func(user, id int) Decision {
+			t.Helper()
+			c.add(time.Millisecond)
+			parts := message("u"+strconv.Itoa(user), "hot", strconv.Itoa(id), "60/1m", "1/1m")
+			parts[1].Policy = room
+			wide := parts[1]
+			wide.UserID, wide.Policy, wide.Subject = " tenant acme", tenant, "tenant"
+			d, err := l.DecideAll(t.Context(), Check, append(parts, wide), false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		admitted, leased := map[int]int{}, 0
+		for id := range 700 {
+			user := id % 5
+			if d := decide(user, id); d.Allowed {
+				admitted[user]++
+				if d.Leased {
+					leased++
+				}
+				if d.At == 0 {
+					t.Fatalf("%+v, want the receipt of the user and the tenant", d)
+				}
+			}
+		}
+		for user, n := range admitted {
+			if n != 60 {
+				t.Errorf("user %d: %d were admitted, want 60", user, n)
+			}
+		}
+		if leased < 150 {
+			t.Errorf("%d decisions were leased, want most of 300", leased)
+		}
+		for user := 10; user < 12; user++ { // 350 of the tenant: what it refuses goes back into the lease
+			for id := range 40 {
+				decide(user, 1000*user+id)
+			}
+		}
+		parts := message("", "hot", "", "60/1m", "1/1m")
+		parts[1].Policy = room
+		if used := usedIn(t, store, parts[1], c); used < 350 || used > 420 {
+			t.Errorf("the room counts %d, want the 350 that were admitted and a lease", used)
+		}
+	})
+}
+
+// Activities of a group, and tiers, have leases of their own in one item.
+func TestLeasesInAGroup(t *testing.T) {
+	c := newClock()
+	l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+	all := policy.Must("writes: 3000/1m prepaid")
+	costly, plain := policy.Must("writes: 3000/1m cost 5 prepaid"), policy.Must("writes: 3000/1m")
+	taken, requests := int64(0), 0
+	for i := range 3000 {
+		c.add(time.Millisecond)
+		r := call([]policy.Policy{all, costly, plain}[i%3], i)
+		r.Group, r.Activity = "content", []string{"post", "export", "comment"}[i%3]
+		d, err := l.Check(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Leased && i%3 == 2 {
+			t.Fatalf("%+v, want no lease for an ordinary limit", d)
+		}
+		if d.Allowed {
+			taken += []int64{1, 5, 1}[i%3]
+		}
+		if i%3 != 2 {
+			requests += d.Requests
+		}
+	}
+	if taken > 3000 || taken < 2900 || requests > 200 {
+		t.Errorf("%d of 3000 were taken, and the prepaid ones took %d requests", taken, requests)
+	}
+}
+
+// An outcome that is unknown loses at most the lease, and the request is counted by its id.
+func TestALostVisit(t *testing.T) {
+	p, c := leased("2000/1m"), newClock()
+	flaky := &metered{Store: new(memstore.Store)}
+	l := &Limiter{Store: flaky, Now: c.now, Memory: NewMemory(mib), NewBudget: func() Budget { return new(four) }}
+	heat(t, l, c, p, 0, 400)
+	lost := 0
+	flaky.lose = func() bool { lost++; return lost == 1 }
+	for i := range 1500 {
+		c.add(time.Millisecond)
+		d, err := l.Check(t.Context(), call(p, 5000+i))
+		if err != nil || !d.Allowed {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		if d.Requests == 2 { // the visit was lost, and a write of its own followed
+			if d.Leased || d.At == 0 {
+				t.Errorf("%+v, want a receipt", d)
+			}
+			return
+		}
+	}
+	t.Error(errors.New("no visit was lost"))
+}
