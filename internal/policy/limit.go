@@ -49,7 +49,7 @@ func (p Policy) Cross(n int64, s State, r Reading) Reading {
 		case len(r.Each) == 0:
 			r.Crossed = l.crossed(n, r, s)
 		default:
-			r.Each[i].Crossed = l.crossed(n, r.Each[i], l.mine(s))
+			r.Each[i].Crossed = l.crossed(n, r.Each[i], s)
 			if r.Each[i].Name == r.Name {
 				r.Crossed = r.Each[i].Crossed
 			}
@@ -63,7 +63,7 @@ func (p Policy) Cross(n int64, s State, r Reading) Reading {
 func (l *limit) crossed(n int64, r Reading, s State) int64 {
 	cost, units := l.rate.cost(), r.Used
 	if cost > 1 {
-		units = l.kind.read(r.At, 0, s).Used
+		units = l.kind.read(r.At, 0, l.mine(s)).Used
 	}
 	for _, percent := range []int64{100, 80} {
 		if least := (l.rate.Limit*percent + 99) / 100; units-n*cost < least && least <= units {
