@@ -5,6 +5,9 @@ import "strconv"
 // release gives back the actions of a check. It changes nothing if they do not count
 // in the item.
 func (t *attempts) release(q *question, shown Item) (Decision, error) {
+	if q.write.Renewed && q.Policy.Named() { // two renewals since then can have moved the slots and left the id in its set
+		shown = Item{}
+	}
 	item, err := t.change(q, shown, q.undo)
 	if err != nil {
 		return Decision{}, err

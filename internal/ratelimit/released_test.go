@@ -204,3 +204,22 @@ func stateText(s policy.State) string {
 	}
 	return text.String()
 }
+
+// Another instance renews a slot twice in one generation of ids, which leaves the id in
+// its first set. An instance that has seen only the check still frees the slot, and
+// nothing else.
+func TestAReleaseAfterTwoRenewalsElsewhere(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		c := newClock()
+		l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+		r := request(policy.Must("now: log 6/10s, all: sliding 10/20s"), "r1", 1)
+		r.At = mustCheck(t, l, r).At
+		for range 2 {
+			c.add(time.Second)
+			r.At = mustDo(t, &Limiter{Store: store, Now: c.now}, Renew, r).At
+		}
+		if d := mustDo(t, l, Release, r); d.Each[0].Used != 0 || d.Each[1].Used != 1 {
+			t.Errorf("%d slots and %d of the window are used, want 0 and 1", d.Each[0].Used, d.Each[1].Used)
+		}
+	})
+}
