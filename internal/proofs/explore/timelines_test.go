@@ -15,7 +15,7 @@ import (
 // that it can become a test.
 type row struct {
 	name     string
-	limits   string // as "2/10s then 1/10s"
+	limits   string // as "2/10s then 1/10s", or as "a: 4/10s beside a: 4/10s cost 2" of a group
 	requests string // as "check 1; release 1 of r0"
 	system   system
 	moves    string    // as "start r0 on A; answer r0"
@@ -109,7 +109,11 @@ func (x *explorer) find(t *testing.T, w *world, text string) move {
 func (r row) parse(t *testing.T) *system {
 	t.Helper()
 	y := r.system
-	for text := range strings.SplitSeq(r.limits, " then ") {
+	limits, dear, ok := strings.Cut(r.limits, " beside ")
+	if ok {
+		y.dear = policy.Must(dear)
+	}
+	for text := range strings.SplitSeq(limits, " then ") {
 		y.policies = append(y.policies, policy.Must(text))
 	}
 	for text := range strings.SplitSeq(r.requests, "; ") {
