@@ -82,6 +82,7 @@ func plans(t *testing.T) []plan {
 			{name: "a late copy of a renewal", subjects: logs(single), scenarios: renewals[1:4], instants: late, skews: apart, attempts: 2, faults: 1},
 			{name: "renewals after the id", subjects: logs(lasting()), scenarios: renewals[1:5], instants: twice20, skews: apart, attempts: 1, faults: 1},
 			{name: "a group with mixed costs", subjects: costly(), scenarios: mixed, instants: border[:1], skews: apart, attempts: 2, faults: 1},
+			{name: "renewals in a group with mixed costs", subjects: logs(costly()), scenarios: mixedHeld, instants: held[:2], skews: apart, attempts: 1, faults: 1},
 			{name: "a live limit above 100", subjects: crossing(), scenarios: checks[1:2], instants: border[:1], skews: same, attempts: 2, faults: 1, live: true},
 		}
 	}
@@ -129,6 +130,7 @@ func plans(t *testing.T) []plan {
 		plan{name: "renewals after the id", subjects: logs(lasting()), scenarios: renewals, instants: slices.Concat(twice20, []int64{44_999}), skews: skews, attempts: 2, faults: 2, set: cleanup},
 		plan{name: "renewals and slow answers", subjects: logs(single), scenarios: renewals, instants: held, skews: apart, attempts: 2, faults: 1, set: slow},
 		plan{name: "a group with mixed costs", subjects: costly(), scenarios: mixed, instants: border, skews: skews, attempts: 2, faults: 2},
+		plan{name: "renewals in a group with mixed costs", subjects: logs(costly()), scenarios: mixedHeld, instants: held, skews: skews, attempts: 2, faults: 2},
 		plan{name: "three attempts", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 3, faults: 3},
 	)
 }

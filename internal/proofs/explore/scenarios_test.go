@@ -110,6 +110,9 @@ var mixed = []scenario{
 	{[]request{one, some, one}, 0},
 }
 
+// mixedHeld are scenarios of such a group that renews what costs more.
+var mixedHeld = []scenario{{[]request{one, one, {verb: renew, of: 1, count: 1}}, 0}}
+
 // core are the scenarios with the widest bounds.
 var core = []scenario{
 	{requests: []request{one, one, one}},

@@ -82,7 +82,7 @@ func (w *world) summary(f failure, began, ended time.Time) (s summary) {
 	for i, in := range w.instances {
 		for key, records := range f.split(in.records) {
 			name := fmt.Sprintf("%s: instance %d %s", w.name, i, key)
-			c := circuit{report: reportTo(w.t, name)}
+			c := circuit{report: reportTo(w.t, name), back: ended}
 			c.follow(records)
 			part := c.waited.Seconds() / ended.Sub(began).Seconds()
 			if c.openers > f.callers || c.openers == 0 || c.probes == 0 || part > 0.05 {
