@@ -149,17 +149,27 @@ func (h *Handler) terms(r *Request) (live.Terms, error) {
 		return live.Terms{}, err
 	}
 	t := h.Live.Limits().Terms(live.Case{
-		Activity: activity, UserID: r.UserID, Tier: r.Tier, Roles: r.Roles, At: h.Limiter.Clock(),
+		Activity: activity, UserID: r.UserID, Subjects: r.Subjects, Tier: r.Tier, Roles: r.Roles, At: h.Limiter.Clock(),
 		BypassRoles: h.BypassRoles, Mode: string(h.Mode),
 	})
 	if err := r.validPlace(t.Limit, h.Delay != nil); err != nil || t.Exempt() {
 		return t, err
 	}
-	widest := t.Limit
-	if Mode(t.Mode) == Shadow && t.Code.Most() > widest.Most() {
-		widest = t.Code // a lower live limit that is only tried must refuse nobody
+	held := false
+	for s := range t.Parts {
+		widest := s.Limit
+		if Mode(t.Mode) == Shadow && s.Code.Most() > widest.Most() {
+			widest = s.Code // a lower live limit that is only tried must refuse nobody
+		}
+		if err := r.fits(widest, s.Name); err != nil {
+			return t, err
+		}
+		held = held || s.Limit.HeldUntil(0) != 0
 	}
-	return t, r.fits(widest)
+	if r.Op == Renew && !held {
+		return t, input.Invalid("op", string(r.Op), "another one, because only a log has slots to renew")
+	}
+	return t, nil
 }
 
 // refresh starts to read the live limits, if a read is due, at the same time as
@@ -202,12 +212,21 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, err
 		Count: r.Count, Partial: r.Partial, ID: r.RequestID, Fresh: fresh, At: r.At, ReadyAt: r.ReadyAt,
 		Alone: !h.DenyOutage || Mode(t.Mode) == Shadow,
 	}
-	op := r.Op
-	never := (op == Check || op == Status) && r.Count > t.Limit.Most() && !r.Partial
-	if never { // shadow mode tries a limit below Count: see terms
-		op, asked.Count = Status, t.Limit.Most()
+	op, most := r.Op, t.Limit.Most()
+	for _, s := range t.Subjects {
+		most = min(most, s.Limit.Most())
 	}
-	d, err := h.Limiter.Decide(ctx, op, asked)
+	never := (op == Check || op == Status) && r.Count > most && !r.Partial
+	if never { // shadow mode tries a limit below Count: see terms
+		op, asked.Count = Status, most
+	}
+	var d ratelimit.Decision
+	var err error
+	if len(t.Subjects) == 0 || op == Reset {
+		d, err = h.Limiter.Decide(ctx, op, asked)
+	} else {
+		d, err = h.Limiter.DecideAll(ctx, op, parts(asked, t.Subjects), Mode(t.Mode) == Shadow)
+	}
 	if err != nil {
 		return Answer{}, h.unavailable(ctx, r, d, err)
 	}
@@ -220,14 +239,27 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, err
 	return h.answer(t, r, d), nil
 }
 
+// parts returns the request of the user, and the same request of each subject.
+func parts(user ratelimit.Request, subjects []live.Subject) []ratelimit.Part {
+	parts := []ratelimit.Part{{Request: user}}
+	for _, s := range subjects {
+		one := ratelimit.Part{Request: user, Subject: s.Name}
+		one.UserID, one.For, one.Policy = s.UserID, user.UserID, s.Limit
+		parts = append(parts, one)
+	}
+	return parts
+}
+
 // answer turns the limiter's decision into an answer, as the mode demands.
 func (h *Handler) answer(t live.Terms, r Request, d ratelimit.Decision) Answer {
 	a := Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d, Granted: d.Granted}
 	if t.Label != "" && d.Limit != 0 {
 		a.Display = fmt.Sprintf("%s: %d/%d", t.Label, d.Used, d.Limit)
 	}
-	if d.At != 0 {
-		a.HeldUntil = t.Limit.HeldUntil(d.At)
+	for s := range t.Parts {
+		if until := s.Limit.HeldUntil(d.At); d.At != 0 && until != 0 && (a.HeldUntil == 0 || until < a.HeldUntil) {
+			a.HeldUntil = until
+		}
 	}
 	if !a.short() {
 		return a

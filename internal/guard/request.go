@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cric-talk/guards/internal/input"
@@ -17,17 +18,18 @@ import (
 
 // A Request is a guard's event.
 type Request struct {
-	UserID    string   // who is limited; required
-	Activity  string   // one of the guard's activities; required
-	Op        Op       // empty means Check
-	Count     int64    // how many actions at once; zero means 1
-	Partial   bool     // grant as many of Count as fit, instead of all or nothing
-	Tier      string   // the caller's plan; a tier that the activity does not name gets the ordinary limit
-	Roles     []string // the caller's roles; a caller with a bypass role is never limited
-	RequestID string   // checks with the same id are counted once; if empty, the guard makes an id
-	At        int64    // release and renew: the receipt of the check, in Unix milliseconds; required for these, not allowed otherwise
-	ReadyAt   int64    // check, if the policy gives places: the place given earlier, in Unix milliseconds; zero for none
-	Job       []byte   // check, if the policy gives places: JSON for the delayed queue; nil for none
+	UserID    string            // who is limited; required
+	Activity  string            // one of the guard's activities; required
+	Op        Op                // empty means Check
+	Count     int64             // how many actions at once; zero means 1
+	Partial   bool              // grant as many of Count as fit, instead of all or nothing
+	Tier      string            // the caller's plan; a tier that the activity does not name gets the ordinary limit
+	Roles     []string          // the caller's roles; a caller with a bypass role is never limited
+	RequestID string            // checks with the same id are counted once; if empty, the guard makes an id
+	At        int64             // release and renew: the receipt of the check, in Unix milliseconds; required for these, not allowed otherwise
+	ReadyAt   int64             // check, if the policy gives places: the place given earlier, in Unix milliseconds; zero for none
+	Subjects  map[string]string // the ids of the others in whose items the action counts, by the names that the activity has
+	Job       []byte            // check, if the policy gives places: JSON for the delayed queue; nil for none
 }
 
 // An Op is an operation of a guard. Empty means Check.
@@ -56,6 +58,7 @@ var fields = []input.Field[Request]{
 	{Name: "requestId", Read: func(r *Request, f string, v jsontext.Value) error { return input.ID(&r.RequestID, f, v) }},
 	{Name: "at", Read: func(r *Request, f string, v jsontext.Value) error { return input.Whole(&r.At, f, v) }},
 	{Name: "readyAt", Read: func(r *Request, f string, v jsontext.Value) error { return input.Whole(&r.ReadyAt, f, v) }},
+	{Name: "subjects", Read: readSubjects},
 	{Name: "job", Read: readJob},
 }
 
@@ -64,6 +67,13 @@ func readOp(r *Request, field string, v jsontext.Value) error {
 		return input.Invalid(field, "empty", "one of "+strings.Join(ops, ", "))
 	}
 	return input.Text((*string)(&r.Op), field, v)
+}
+
+func readSubjects(r *Request, field string, v jsontext.Value) error {
+	if err := json.Unmarshal(v, &r.Subjects); err != nil || r.Subjects == nil {
+		return input.Invalid(field, "something else", "an object whose values are texts, such as {\"room\": \"r42\"}")
+	}
+	return nil
 }
 
 // maxJob is the length of the longest job, in bytes. A message of SQS holds 256
@@ -96,9 +106,37 @@ func (r *Request) resolve(g limits.Guard) (limits.Activity, error) {
 		err = input.CheckRequestID(r.RequestID)
 	}
 	if err == nil {
-		err = r.validOp()
+		err = cmp.Or(r.validOp(), r.validSubjects(activity))
 	}
 	return activity, err
+}
+
+// validSubjects checks that r names the subjects of its activity. A reset may leave them
+// out, because it clears the user alone.
+func (r *Request) validSubjects(a limits.Activity) error {
+	names, known := make([]string, len(a.Subjects)), 0
+	for i, s := range a.Subjects {
+		id, ok := r.Subjects[s.Name]
+		names[i] = s.Name
+		switch {
+		case !ok && (s.Optional || r.Op == Reset):
+			continue
+		case !ok:
+			return &input.ValidationError{Field: "subjects", Problem: "has no " + s.Name + ", want the id of each of: " + strings.Join(names, ", ")}
+		case input.CheckUserID(id) != nil:
+			return &input.ValidationError{Field: "subjects", Problem: "has a wrong id for " + s.Name + ", want 1 to 128 characters, each ! to ~"}
+		}
+		known++
+	}
+	switch {
+	case len(r.Subjects) > known && len(names) == 0:
+		return &input.ValidationError{Field: "subjects", Problem: "goes only with activities that have subjects"}
+	case len(r.Subjects) > known:
+		return &input.ValidationError{Field: "subjects", Problem: "has an unknown name, want those of the activity: " + strings.Join(names, ", ")}
+	case r.Partial && known > 0:
+		return &input.ValidationError{Field: "partial", Problem: "does not go with subjects, because all of them count an action or none does"}
+	}
+	return nil
 }
 
 // validOp checks the fields that go only with some ops.
@@ -139,21 +177,24 @@ func (r *Request) validPlace(p policy.Policy, queue bool) error {
 	return nil
 }
 
-// fits returns an error if the policy could never grant r. A release or a renewal may
-// exceed the limit, because its check may have been counted under a higher limit.
-func (r *Request) fits(p policy.Policy) error {
+// fits returns an error if the limit of the user, or of a subject, could never grant r. A
+// release or a renewal may exceed the limit, because its check may have been counted
+// under a higher limit.
+func (r *Request) fits(p policy.Policy, subject string) error {
+	of := "the limit"
+	if subject != "" {
+		of += " of " + subject
+	}
 	switch places := p.Queues(); {
 	case places && r.Op != Check && r.Op != Status:
 		return input.Invalid("op", string(r.Op), "check or status, because a place cannot be given back")
-	case r.Op == Renew && p.HeldUntil(0) == 0:
-		return input.Invalid("op", string(r.Op), "another one, because only a log has slots to renew")
 	case places && r.Count != 1:
 		return input.Invalid("count", strconv.FormatInt(r.Count, 10), "1, because places are given one at a time")
 	case places && r.Partial:
 		return input.Invalid("partial", "true", "false, because places are given one at a time")
-	case r.Count > p.Most() && !r.Partial && r.Op != Release && r.Op != Renew:
+	case r.Count > p.Most() && !r.Partial && (r.Op == Check || r.Op == Status):
 		return input.Invalid("count", strconv.FormatInt(r.Count, 10),
-			fmt.Sprintf("at most %d, the limit: waiting would never help, but partial grants what fits", p.Most()))
+			fmt.Sprintf("at most %d, %s: waiting would never help, but partial grants what fits", p.Most(), of))
 	}
 	return nil
 }

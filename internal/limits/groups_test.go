@@ -54,7 +54,7 @@ func TestWhatAGroupCannotBe(t *testing.T) {
 		},
 		"an unlimited activity": {
 			with(Activity{Unlimited: true}),
-			`comments-guard, activity "add_comment": it is unlimited and has a limit, a group or Hold`,
+			`comments-guard, activity "add_comment": it is unlimited and has a limit, a group, subjects or Hold`,
 		},
 		"Hold, too fast": {
 			with(Activity{Limit: policy.Must("writes: 100/1h, pace: 600/1m"), Hold: true}),

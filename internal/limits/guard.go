@@ -5,7 +5,6 @@ package limits
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -85,6 +84,10 @@ type Activity struct {
 	// minutes and not only for 20 s.
 	Hold bool
 
+	// Subjects count the action, too: at most 3, from the narrowest to the widest. Each
+	// of them has to allow it. Events name them.
+	Subjects []Subject
+
 	Unlimited bool // never counted; then Limit and Tiers must be empty
 }
 
@@ -116,9 +119,12 @@ func (all Guards) Link() (Guards, error) {
 	if err := all.Validate(); err != nil {
 		return nil, err
 	}
-	groups := map[string][]policy.Policy{}
+	type item struct{ group, subject string }
+	groups := map[item][]policy.Policy{}
 	for _, a := range all.Grouped() {
-		groups[a.Group] = append(groups[a.Group], a.limits()...)
+		for _, s := range a.Parts() {
+			groups[item{a.Group, s.Name}] = append(groups[item{a.Group, s.Name}], s.limits()...)
+		}
 	}
 	linked := slices.Clone(all)
 	for i := range linked {
@@ -127,9 +133,8 @@ func (all Guards) Link() (Guards, error) {
 			if a.Group == "" {
 				continue
 			}
-			a.Limit, a.Tiers = a.Limit.Beside(groups[a.Group]...), maps.Clone(a.Tiers)
-			for tier, p := range a.Tiers {
-				a.Tiers[tier] = p.Beside(groups[a.Group]...)
+			for _, s := range a.Parts() {
+				a = a.With(s.beside(groups[item{a.Group, s.Name}]))
 			}
 			linked[i].Activities[j] = a
 		}
@@ -149,11 +154,6 @@ func (all Guards) Grouped() (grouped []Activity) {
 	return grouped
 }
 
-// limits returns the ordinary limit and those of the tiers.
-func (a Activity) limits() []policy.Policy {
-	return append(slices.Collect(maps.Values(a.Tiers)), a.Limit)
-}
-
 // validateGroups returns an error for the first two activities that cannot count in
 // the item of their group.
 func (all Guards) validateGroups() error {
@@ -163,9 +163,11 @@ func (all Guards) validateGroups() error {
 			return fmt.Errorf("activity %q: its group has the name of the activity %q of %s; give the group a name of its own", a.Name, a.Group, g.Name)
 		}
 		for _, other := range groups[a.Group] {
-			for _, p := range a.limits() {
-				if err := policy.Meet(other.Limit, p); err != nil {
-					return fmt.Errorf("activities %q and %q of the group %q: %w", other.Name, a.Name, a.Group, err)
+			for _, s := range a.Parts() {
+				for _, o := range other.Parts() {
+					if err := policy.Meet(o.Limit, s.Limit); err != nil && o.Name == s.Name {
+						return fmt.Errorf("activities %q and %q of the group %q: %w", other.Name, a.Name, a.Group, err)
+					}
 				}
 			}
 		}
@@ -197,6 +199,11 @@ func (all Guards) Validate() error {
 				return fmt.Errorf("%s, activity %q: %s has an activity of this name; give each activity a name of its own", g.Name, a.Name, other)
 			}
 			activities[a.Name] = g.Name
+			for _, s := range a.Subjects {
+				if other, _, taken := all.Activity(s.Name); taken {
+					return fmt.Errorf("%s, activity %q: its subject %q has the name of an activity of %s; give the subject a name of its own", g.Name, a.Name, s.Name, other.Name)
+				}
+			}
 		}
 	}
 	return all.validateGroups()
@@ -260,17 +267,19 @@ func (a Activity) validate() error {
 		return err
 	}
 	switch {
-	case a.Unlimited && (!a.Limit.IsZero() || len(a.Tiers) > 0 || a.Group != "" || a.Hold):
-		return errors.New("it is unlimited and has a limit, a group or Hold")
+	case a.Unlimited && (!a.Limit.IsZero() || len(a.Tiers) > 0 || len(a.Subjects) > 0 || a.Group != "" || a.Hold):
+		return errors.New("it is unlimited and has a limit, a group, subjects or Hold")
 	case a.Unlimited:
 		return nil
 	case a.Limit.IsZero():
 		return errors.New("it has no limit and is not marked Unlimited")
 	}
-	if err := a.validateNames(); err != nil {
-		return err
+	if a.Group != "" {
+		if err := validName("group", a.Group); err != nil {
+			return err
+		}
 	}
-	return a.validateTiers()
+	return errors.Join(a.validateSubjects(), a.validateParts())
 }
 
 // validName returns an error if name can't be that of an activity or a group.
@@ -285,50 +294,6 @@ func validName(what, name string) error {
 	}
 	if strings.Trim(name, "_") != name { // such as __proto__, which is no ordinary key in JavaScript
 		return fmt.Errorf("%s is %q, want it to begin and end with a letter", what, name)
-	}
-	return nil
-}
-
-// validateNames returns an error if a limit has no name in a group, or a single limit
-// has one outside of groups.
-func (a Activity) validateNames() error {
-	switch {
-	case a.Group == "" && a.Limit.Named() && len(a.Limit.Rates()) == 1:
-		return fmt.Errorf("limit %q has a name, want one only if there are several limits or a group", a.Limit)
-	case a.Group == "":
-		return nil
-	case !a.Limit.Named():
-		return fmt.Errorf("limit %q has no name, want one in the group %q, as in \"writes: %[1]s\"", a.Limit, a.Group)
-	}
-	return validName("group", a.Group)
-}
-
-// notInTier reports whether the name of a tier must not contain c. The name stands
-// in Go, in JSON and in a table of Markdown.
-func notInTier(c rune) bool {
-	return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-", c)
-}
-
-// validateTiers checks that each tier can share a count with the ordinary
-// limit. Then any two tiers can share a count too, because [policy.Share] only
-// checks that properties are equal.
-func (a Activity) validateTiers() error {
-	for _, tier := range slices.Sorted(maps.Keys(a.Tiers)) {
-		p := a.Tiers[tier]
-		if len(tier) < 1 || len(tier) > 36 || strings.ContainsFunc(tier, notInTier) {
-			return fmt.Errorf("tier is %q, want 1 to 36 of A to Z, a to z, 0 to 9, _ and -", tier)
-		}
-		if p.IsZero() {
-			return fmt.Errorf("tier %q has no limit", tier)
-		}
-		if err := policy.Share(a.Limit, p); err != nil {
-			return fmt.Errorf("tier %q: %w", tier, err)
-		}
-	}
-	for _, p := range a.limits() {
-		if err := p.CheckHold(); a.Hold && err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -137,7 +137,7 @@ func TestALiveLimitOfAGroupThatIsRefused(t *testing.T) {
 			t.Errorf("%s %s %s %s: %v, want an error with %s, and nothing stored", tt.name, tt.tier, tt.limit, tt.mode, err, tt.want)
 		}
 	}
-	if _, err := Instead(guards[0].Activities[0], "", "posts: 10/1m, pace: bucket 2/1m, writes: 100/1h"); err != nil {
+	if _, err := Instead(guards[0].Activities[0], "", "", "posts: 10/1m, pace: bucket 2/1m, writes: 100/1h"); err != nil {
 		t.Errorf("a bucket that is full again sooner: %v", err)
 	}
 }
@@ -206,12 +206,12 @@ func TestALiveLimitOfAGroupAfterADeploy(t *testing.T) {
 func TestALiveLimitIsTooFastForHold(t *testing.T) {
 	code := limits.Activity{Name: "act", Limit: policy.Must("500/1m"), Hold: true}
 	for text, ok := range map[string]bool{"499/1m": true, "501/1m": false} {
-		if _, err := Instead(code, "", text); (err == nil) != ok {
+		if _, err := Instead(code, "", "", text); (err == nil) != ok {
 			t.Errorf("%s: %v, want accepted: %v", text, err, ok)
 		}
 	}
 	code.Hold = false
-	if _, err := Instead(code, "", "501/1m"); err != nil {
+	if _, err := Instead(code, "", "", "501/1m"); err != nil {
 		t.Error(err)
 	}
 }

@@ -30,8 +30,9 @@ type activity struct {
 type Case struct {
 	Activity limits.Activity // as in the code
 	UserID   string
-	Tier     string   // that the caller names
-	Roles    []string // that the caller has
+	Subjects map[string]string // the ids of other subjects, by their names in the code
+	Tier     string            // that the caller names
+	Roles    []string          // that the caller has
 	At       time.Time
 
 	BypassRoles []string // callers with one of these roles are never limited
@@ -40,16 +41,36 @@ type Case struct {
 
 // Terms are what is in force for a [Case].
 type Terms struct {
-	Limit policy.Policy // zero: no limit
-	Code  policy.Policy // what the code alone would put in its place
-	Label string        // of the activity, like Group and Hold
-	Group string
-	Hold  bool
-	Mode  string // of the operators, or else of the function
+	Limit    policy.Policy // zero: no limit
+	Code     policy.Policy // what the code alone would put in its place
+	Subjects []Subject     // those that the case names, in the order of the code
+	Label    string        // of the activity, like Group and Hold
+	Group    string
+	Hold     bool
+	Mode     string // of the operators, or else of the function
 
 	Unlimited bool   // there is no limit, or the mode is off: nothing is counted
 	Role      string // a bypass role, granted or the caller's, with which nothing is counted; empty: none
 	Tier      string // a granted tier that the activity has; it replaces the tier of the caller
+}
+
+// A Subject is one of the case with its limit, as Terms has it.
+type Subject struct {
+	Name, UserID string // UserID is the key of its items, see [limits.SubjectID]
+	Limit, Code  policy.Policy
+}
+
+// Parts calls yield with the user, who has no name and no key here, and with each
+// subject, until yield returns false.
+func (t Terms) Parts(yield func(Subject) bool) {
+	if !yield(Subject{Limit: t.Limit, Code: t.Code}) {
+		return
+	}
+	for _, s := range t.Subjects {
+		if !yield(s) {
+			return
+		}
+	}
 }
 
 // Exempt reports whether nothing is counted.
@@ -82,8 +103,31 @@ func (l *Limits) Terms(c Case) (t Terms) {
 	}
 	tier := cmp.Or(t.Tier, c.Tier)
 	t.Limit, t.Code = activity.For(tier), c.Activity.For(tier)
+	for i, s := range activity.Subjects {
+		id, ok := c.Subjects[s.Name]
+		if !ok {
+			continue
+		}
+		one := Subject{Name: s.Name, UserID: limits.SubjectID(s.Name, id)}
+		tier := cmp.Or(l.tier(one.UserID, s.Tiers, c.At), c.Tier)
+		one.Limit, one.Code = s.For(tier), c.Activity.Subjects[i].For(tier)
+		t.Subjects = append(t.Subjects, one)
+	}
 	t.Unlimited = t.Limit.IsZero() || t.Mode == off
 	return t
+}
+
+// tier returns the tier among tiers that is granted to a subject at a time; empty: none.
+func (l *Limits) tier(userID string, tiers limits.Tiers, at time.Time) (tier string) {
+	if l == nil {
+		return ""
+	}
+	for _, g := range l.grants[userID] {
+		if _, named := tiers[g.Tier]; named && g.inForce(at) {
+			tier = g.Tier
+		}
+	}
+	return tier
 }
 
 // Activity returns an activity of the code with the settings applied, and its
@@ -104,12 +148,8 @@ func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) 
 func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problems []error) {
 	l = &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant)}
 	merged, problems := s.merged(guards, last)
-	for _, name := range slices.Sorted(maps.Keys(merged)) {
-		a, wrong := merged[name].apply(name, guards, last)
-		if a.Name != "" {
-			l.activities[name] = a
-		}
-		problems = append(problems, wrong...)
+	for _, name := range slices.Sorted(maps.Keys(merged)) { // an activity comes before its subjects
+		problems = append(problems, l.apply(name, merged[name], guards, last)...)
 	}
 	for _, g := range s.Grants {
 		l.grants[g.UserID] = append(l.grants[g.UserID], g)
@@ -117,9 +157,21 @@ func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problem
 	return l, problems
 }
 
-// merged returns the override of each activity, with those of its group's limits in it. An
-// activity's own limit wins. A number that an activity can't follow is as in last there,
-// or as in the code. The problems name it, and what no activity has.
+// Name returns the name of an override: that of the activity or, for a subject of the
+// activity, one such as write/room.
+func Name(activity, subject string) string { return joined(activity, "/", subject) }
+
+// joined returns a and b with the separator between them, or a alone if b is empty.
+func joined(a, separator, b string) string {
+	if b == "" {
+		return a
+	}
+	return a + separator + b
+}
+
+// merged returns the override of each part of an activity, with those of its group's
+// limits in it. A part's own limit wins. A number that a part can't follow is as in last
+// there, or as in the code. The problems name it, and what no activity has.
 func (s Settings) merged(guards limits.Guards, last *Limits) (merged map[string]Override, problems []error) {
 	merged = clone(s.Activities)
 	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
@@ -130,17 +182,20 @@ func (s Settings) merged(guards limits.Guards, last *Limits) (merged map[string]
 		group, known := s.Activities[name], map[string]bool{} // the tiers; "" for the ordinary limit
 		problem := func(err error) { problems = append(problems, fmt.Errorf("%s: %w", name, err)) }
 		for _, a := range guards.Grouped() {
-			limit, ok := strings.CutPrefix(name, a.Group+".")
-			if !ok || a.Limit.Part(limit) == "" {
-				continue
-			}
-			known[""] = true
-			for tier := range a.Tiers {
-				known[tier] = true
-			}
-			o, err := s.inGroup(a, limit, group, merged[a.Name].clone(), last)
-			if merged[a.Name] = o; err != nil {
-				problem(fmt.Errorf("%s: %w", a.Name, err))
+			for _, part := range a.Parts() {
+				limit, ok := strings.CutPrefix(name, joined(a.Group, ".", part.Name)+".")
+				if !ok || part.Limit.Part(limit) == "" {
+					continue
+				}
+				known[""] = true
+				for tier := range part.Tiers {
+					known[tier] = true
+				}
+				own := Name(a.Name, part.Name)
+				o, err := s.inGroup(a, part, limit, group, merged[own].clone(), last)
+				if merged[own] = o; err != nil {
+					problem(fmt.Errorf("%s: %w", own, err))
+				}
 			}
 		}
 		if err := group.strange(name, known); err != nil {
@@ -150,19 +205,19 @@ func (s Settings) merged(guards limits.Guards, last *Limits) (merged map[string]
 	return merged, problems
 }
 
-// inGroup returns o, the override of an activity, with the numbers that its group has now
-// for one limit. If the activity can't follow one, the limit stays as in last.
-func (s Settings) inGroup(a limits.Activity, limit string, group, o Override, last *Limits) (_ Override, problems error) {
+// inGroup returns o, the override of a part of an activity, with the numbers that its
+// group has now for one limit. If the part can't follow one, the limit stays as in last.
+func (s Settings) inGroup(a limits.Activity, part limits.Subject, limit string, group, o Override, last *Limits) (_ Override, problems error) {
 	was, _ := last.Activity(a)
-	for _, tier := range append(slices.Sorted(maps.Keys(a.Tiers)), "") {
-		if group.Text(tier) == "" || s.Activities[a.Name].Text(tier) != "" {
+	for _, tier := range append(slices.Sorted(maps.Keys(part.Tiers)), "") {
+		if group.Text(tier) == "" || s.Activities[Name(a.Name, part.Name)].Text(tier) != "" {
 			continue
 		}
-		before := policy.Must(cmp.Or(o.Text(tier), a.For(tier).String()))
-		p, err := Instead(a, tier, before.Replace(limit, group.Text(tier)))
+		before := policy.Must(cmp.Or(o.Text(tier), part.For(tier).String()))
+		p, err := Instead(a, part.Name, tier, before.Replace(limit, group.Text(tier)))
 		if err != nil {
 			problems = errors.Join(problems, err)
-			p = policy.Must(before.Replace(limit, was.For(tier).Part(limit)))
+			p = policy.Must(before.Replace(limit, was.Part(part.Name).For(tier).Part(limit)))
 		}
 		o.put(tier, p.String())
 	}
@@ -205,58 +260,68 @@ type Override struct {
 // off is the mode in which nobody is limited.
 const off = "off"
 
-// apply returns the activity with this name with the mode, the limit and the
-// limit of each tier, which apply separately. Each part that the code can't
-// follow keeps its value in last, or else the code's. The errors name these
-// parts. The activity has no name if the code has no such activity with a limit.
-func (o Override) apply(name string, guards limits.Guards, last *Limits) (now activity, problems []error) {
-	_, code, ok := guards.Activity(name)
+// apply puts the mode, the limit and the limit of each tier of an override in force,
+// which apply separately. What the code can't follow keeps its value in last, or else
+// the code's. The errors name it.
+func (l *Limits) apply(name string, o Override, guards limits.Guards, last *Limits) (problems []error) {
+	of, subject, _ := strings.Cut(name, "/")
+	_, code, ok := guards.Activity(of)
 	switch {
 	case !ok:
-		return now, []error{input.Invalid("activity", input.Show(name), "an activity that guards limits lists")}
+		return []error{input.Invalid("activity", input.Show(of), "an activity that guards limits lists")}
 	case code.Unlimited:
-		return now, []error{input.Invalid("activity", input.Show(name), "an activity that has a limit")}
+		return []error{input.Invalid("activity", input.Show(of), "an activity that has a limit")}
+	case !code.Has(subject):
+		return []error{input.Invalid("subject", input.Show(subject), "a subject of "+of)}
 	}
-	was, mode := last.Activity(code)
-	now = activity{code, o.Mode}
 	problem := func(err error) { problems = append(problems, fmt.Errorf("%s: %w", name, err)) }
-	if o.Mode != "" && !slices.Contains([]string{"enforce", "shadow", off}, o.Mode) {
+	was, mode := last.Activity(code)
+	now, set := l.Activity(code)
+	switch {
+	case subject != "" && o.Mode != "":
+		problem(errors.New("a subject has no mode, but its activity has one"))
+		o.Mode = set
+	case subject != "":
+		o.Mode = set
+	case o.Mode != "" && !slices.Contains([]string{"enforce", "shadow", off}, o.Mode):
 		problem(input.Invalid("mode", input.Show(o.Mode), "enforce, shadow or off"))
-		now.mode = mode
+		o.Mode = mode
 	}
+	part, before := now.Part(subject), was.Part(subject)
+	part.Tiers = clone(part.Tiers)
 	if o.Limit != "" {
-		p, err := Instead(code, "", o.Limit)
+		p, err := Instead(code, subject, "", o.Limit)
 		if err != nil {
 			problem(err)
-			p = was.Limit
+			p = before.Limit
 		}
-		now.Limit = p
+		part.Limit = p
 	}
-	now.Tiers = clone(code.Tiers)
 	for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
-		p, err := Instead(code, tier, o.Tiers[tier])
+		p, err := Instead(code, subject, tier, o.Tiers[tier])
 		if err != nil {
 			problem(fmt.Errorf("tier %q: %w", tier, err))
-			if p = was.Tiers[tier]; p.IsZero() {
+			if p = before.Tiers[tier]; p.IsZero() {
 				continue // a tier that never had a limit of its own
 			}
 		}
-		now.Tiers[tier] = p
+		part.Tiers[tier] = p
 	}
-	return now, problems
+	l.activities[of] = activity{now.With(part), o.Mode}
+	return problems
 }
 
-// Instead returns the policy that replaces the code's policy of a tier: text, with the
-// options of the code's policy that text leaves out. It returns an error if the two
-// cannot share a count, or if it is too fast for an activity that holds its receipts.
-// All policies of an activity share one count, so it is enough to compare a live policy
-// with one policy of the code.
-func Instead(code limits.Activity, tier, text string) (policy.Policy, error) {
+// Instead returns the policy that replaces the code's policy of a tier, for the user or
+// for a subject: text, with the options of the code's policy that text leaves out. It
+// returns an error if the two cannot share a count, or if it is too fast for an activity
+// that holds its receipts. All policies of a part share one count, so it is enough to
+// compare a live policy with one policy of the code.
+func Instead(code limits.Activity, subject, tier, text string) (policy.Policy, error) {
 	p, err := policy.Parse(text)
 	if err != nil {
 		return p, err
 	}
-	p, err = p.OptionsOf(code.For(tier))
+	p, err = p.OptionsOf(code.Part(subject).For(tier))
 	if err != nil {
 		return policy.Policy{}, fmt.Errorf("a live limit keeps the kind, the window and the cost of the code's limit: %w", err)
 	}

@@ -56,19 +56,20 @@ func (a *amount) note(n int64) int64 {
 // of returns how many actions an id with this note stands for.
 func (a amount) of(note int64) int64 { return cmp.Or(note, a.plain) }
 
-// carryOut does what q asks for in the store.
-func (t *attempts) carryOut(q *question, shown policy.State) (Decision, error) {
+// carryOut does what q asks for in the store. Shown is the item as the store last
+// showed it.
+func (t *attempts) carryOut(q *question, shown Item) (Decision, error) {
 	switch q.op {
 	case Status:
 		return t.status(q)
 	case Release:
-		return t.release(q)
+		return t.release(q, shown)
 	case Renew:
-		return t.renew(q)
+		return t.renew(q, shown)
 	case Reset:
 		return q.in(nil).decision(q.Count, 0), t.delete(q.write.Key)
 	default: // Check
-		return t.check(q, shown)
+		return t.check(q, shown.State)
 	}
 }
 
@@ -130,15 +131,23 @@ func (t *attempts) status(q *question) (Decision, error) {
 // that could not be read.
 func (t *attempts) readFor(q *question) (Item, error) {
 	item, err := t.read(q.write.Key)
-	if err != nil || len(item.Unread) == 0 {
-		return item, err
+	if err == nil {
+		err = q.readable(item)
+	}
+	return item, err
+}
+
+// readable returns an error if the policy uses an attribute that could not be read.
+func (q *question) readable(item Item) error {
+	if len(item.Unread) == 0 {
+		return nil
 	}
 	w := q.write
 	w.Update, _ = q.in(nil).take(q.Policy.Most()) // this update names every attribute of the policy
 	if attr := item.unreadable(w); attr != "" {
-		return item, unreadable(attr)
+		return unreadable(attr)
 	}
-	return item, nil
+	return nil
 }
 
 // oneAttempt is the budget for a store in memory: one attempt without a time limit.

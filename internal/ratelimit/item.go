@@ -290,11 +290,7 @@ func (w Write) LookIn(yield func(Kept) bool) {
 	if w.Renewed {
 		later = 2
 	}
-	for i := range earlier + 1 + later {
-		steps := -i
-		if i > earlier {
-			steps = i - earlier
-		}
+	for steps := -earlier; steps <= later; steps++ {
 		if k := w.in(steps); (k.Set != w.Drop.Set || k.ID != w.Drop.ID) && !yield(k) {
 			return
 		}

@@ -41,8 +41,6 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
-
-	"github.com/cric-talk/guards/internal/policy"
 )
 
 // A Limiter decides requests on a store. It is safe for concurrent use.
@@ -91,24 +89,33 @@ func (l *Limiter) Decide(ctx context.Context, op Op, r Request) (Decision, error
 	if d, ok := q.due(); ok {
 		return d, nil
 	}
-	var known Known
-	if op == Check {
-		known = l.Memory.Recall(q.write.Key)
-		if d, ok := known.refuse(&q, now); ok {
-			return d, nil
-		}
+	return l.decide(ctx, &q, l.recall(&q), now)
+}
+
+// recall returns what is known of the item of q, unless q asks only the store.
+func (l *Limiter) recall(q *question) Known {
+	if q.op == Status || q.op == Reset {
+		return Known{}
 	}
-	d, sent, err := l.askStore(ctx, &q, known.shown())
+	return l.Memory.Recall(q.write.Key)
+}
+
+// decide answers q, which was put at now, from what is known or from the store.
+func (l *Limiter) decide(ctx context.Context, q *question, known Known, now time.Time) (Decision, error) {
+	if d, ok := known.refuse(q, now); ok {
+		return d, nil
+	}
+	d, sent, err := l.askStore(ctx, q, known.shown())
 	switch {
-	case op == Release || op == Reset:
+	case q.op == Release || q.op == Reset:
 		l.Memory.Change(q.write.Key, func(k Known) Known {
-			if op == Reset && err == nil {
+			if q.op == Reset && err == nil {
 				k = Known{}
 			}
 			return k.doubt(l.Clock())
 		})
-	case err != nil && op != Renew && r.Alone && l.Memory != nil:
-		d = l.alone(&q, sent, known)
+	case err != nil && q.op != Renew && q.Alone && l.Memory != nil:
+		d = l.alone(q, sent, known)
 		d.Requests, d.Outage = sent.requests, err
 		d.At = 0 // the store may not have it, so there is no receipt
 		return d, nil
@@ -143,10 +150,10 @@ func (l *Limiter) alone(q *question, sent *attempts, known Known) (d Decision) {
 }
 
 // askStore asks the store for the answer to q, unless a circuit breaker is open.
-// Shown is the state that the store last showed; nil: none. askStore also returns
+// Shown is the item as the store last showed it; zero: it showed none. askStore also returns
 // what it sent, and stores the last answer in the memory. An answer of the class Unreadable or Invalid
 // brings no state, so the memory keeps what it has.
-func (l *Limiter) askStore(ctx context.Context, q *question, shown policy.State) (Decision, *attempts, error) {
+func (l *Limiter) askStore(ctx context.Context, q *question, shown Item) (Decision, *attempts, error) {
 	key := q.write.Key
 	t := &attempts{limiter: l, ctx: ctx, caller: ctx}
 	probe, cause := l.breaker.enter(key, l.Clock())

@@ -122,7 +122,7 @@ const trusted = time.Second
 // does not fit. It returns false if the store has to be asked.
 func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 	age := now.Sub(k.Asked)
-	if k.Asked.IsZero() || age < 0 || age > trusted || !k.Asked.After(k.Doubted) {
+	if q.op != Check || k.Asked.IsZero() || age < 0 || age > trusted || !k.Asked.After(k.Doubted) {
 		return Decision{}, false
 	}
 	if _, counted := k.Seen.Find(q.write); counted {
@@ -143,13 +143,13 @@ func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 	return q.in(k.Seen.State).decision(0, 0), true
 }
 
-// shown returns the state that the store last showed. It returns nil if the
-// store has shown none, or if Seen also has actions that were admitted alone.
-func (k Known) shown() policy.State {
+// shown returns the item as the store last showed it. It is zero if the store has
+// shown none, or if Seen also has actions that were admitted alone.
+func (k Known) shown() Item {
 	if k.Asked.IsZero() {
-		return nil
+		return Item{}
 	}
-	return k.Seen.State
+	return k.Seen
 }
 
 // learn replaces Seen with the item that an attempt brought. Asked is when that

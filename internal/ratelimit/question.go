@@ -35,6 +35,7 @@ type question struct {
 
 	op    Op
 	write Write // what the request writes, without the update; its Now is the time
+	to    int64 // renew: when the parts before this one were renewed; 0: none was
 }
 
 // ask returns the question that r puts at now. A release or a renewal can name a check
@@ -57,19 +58,21 @@ func (r Request) ask(op Op, now int64) question {
 		Key: Key{UserID: r.UserID, Activity: cmp.Or(r.Group, r.Activity), Window: window},
 		ID:  r.id(what), Whole: window != 0 && r.Policy.Most() <= wholeLimit, Hold: r.Hold && !alone,
 		Renewed: log, Now: now, Expires: expires,
-	}}
+	}, 0}
 }
 
 // id returns the id of r, or of what is said about r. In the item of a group, the
-// same id in two activities is two requests. No caller's id contains a space, so no
-// caller can send one of these.
+// same id in two activities is two requests, and in the item of a subject that of two
+// users. No caller's id contains a space, so no caller can send one of these.
 func (r *Request) id(what string) ID {
-	id := r.ID
-	if what != "" {
-		id = what + " " + id
+	id, activity := r.ID, r.Activity
+	if r.Group == "" {
+		activity = ""
 	}
-	if r.Group != "" {
-		id = r.Activity + " " + id
+	for _, word := range [...]string{what, activity, r.For} {
+		if word != "" {
+			id = word + " " + id
+		}
 	}
 	return NewID(id)
 }

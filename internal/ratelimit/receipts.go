@@ -1,11 +1,14 @@
 package ratelimit
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // release gives back the actions of a check. It changes nothing if they do not count
 // in the item.
-func (t *attempts) release(q *question) (Decision, error) {
-	item, err := t.change(q, q.undo)
+func (t *attempts) release(q *question, shown Item) (Decision, error) {
+	item, err := t.change(q, shown, q.undo)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -14,8 +17,8 @@ func (t *attempts) release(q *question) (Decision, error) {
 
 // renew moves the actions of a check to now. The item keeps their new receipt as the
 // note of the check's id, and a repeat of the renewal finds it there.
-func (t *attempts) renew(q *question) (Decision, error) {
-	item, err := t.change(q, q.renew)
+func (t *attempts) renew(q *question, shown Item) (Decision, error) {
+	item, err := t.change(q, shown, q.renew)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -30,28 +33,33 @@ func (t *attempts) renew(q *question) (Decision, error) {
 	return d, nil
 }
 
-// change reads the item first, because only the item shows what can be given back or
-// renewed. Then it sends the update that plan makes of it, in which the actions and
-// the id change in one step. If the store refuses the update, because the item has
-// changed, change plans again from the item that came back. It ends without an
-// update if plan returns false. It returns the item after that.
-func (t *attempts) change(q *question, plan func(Item) (Write, bool)) (Item, error) {
-	item, err := t.readFor(q)
-	for err == nil {
-		w, ok := plan(item)
-		if !ok {
-			break
+// change sends the update that plan makes of the item that was shown, in which the
+// actions and the id change in one step. If plan makes none of it, change reads the item
+// first. If the store refuses the update, because the item has changed, change plans
+// again from the item that came back. It ends without an update if plan returns false.
+// It returns the item after that.
+func (t *attempts) change(q *question, shown Item, plan func(Item) (Write, bool)) (item Item, err error) {
+	w, ok := plan(shown)
+	if item = shown; !ok {
+		if item, err = t.readFor(q); err == nil {
+			w, ok = plan(item)
 		}
+	}
+	for err == nil && ok {
 		if !w.Update.Holds(item.State) {
 			return Item{}, unreadable("")
 		}
 		var done bool
-		if item, done, err = t.update(w); done {
+		if item, done, err = t.update(w); err != nil || done {
 			break
 		}
-		if err == nil && item.allows(w) {
+		if item.allows(w) {
 			return Item{}, unreadable("")
 		}
+		w, ok = plan(item)
+	}
+	if err == nil {
+		err = q.readable(item)
 	}
 	return item, err
 }
@@ -86,8 +94,9 @@ func (q *question) undo(item Item) (Write, bool) {
 	return back, ok && !released
 }
 
-// renew plans to move the request's actions in item to now. It returns false if they
-// do not count there, or if another renewal has moved them since the receipt.
+// renew plans to move the request's actions in item to now, or to where the parts before
+// this one are. It returns false if they do not count there, or if another renewal has
+// moved them since the receipt.
 //
 // The update moves the check's id to the current set. So the item knows the id as long
 // as its slots are renewed, a release finds it, and nothing piles up.
@@ -98,9 +107,9 @@ func (q *question) renew(item Item) (Write, bool) {
 		return Write{}, false
 	}
 	w := q.write
+	w.Drop, w.Note = kept, cmp.Or(q.to, now)
 	var ok bool
-	w.Update, ok = q.Policy.Renew(now, at, q.Count, item.State)
-	w.Drop, w.Note = kept, w.Now
+	w.Update, ok = q.Policy.Renew(w.Note, at, q.Count, item.State)
 	return w, ok
 }
 

@@ -7,6 +7,7 @@ type Request struct {
 	UserID   string
 	Activity string
 	Group    string // the item in which Activity counts with others, whose limits have names; empty: it counts alone
+	For      string // if UserID is another subject, such as a room: the user; else empty
 	Policy   policy.Policy
 	Count    int64  // how many actions: 1 to the policy's Most; with Partial any number from 1; release and renew: 1 to MostReleased
 	Partial  bool   // grant as many of Count as fit, instead of all or nothing

@@ -136,7 +136,7 @@ func (v view) shown(name, tier string) (limit, mode string) {
 		return cmp.Or(text, v.codeOf(name, tier)), o.Mode
 	}
 	limit, mode = v.inForce(a, tier)
-	if _, err := live.Instead(a, tier, text); text != "" && err != nil {
+	if _, err := live.Instead(a, "", tier, text); text != "" && err != nil {
 		limit = text
 	}
 	return limit, cmp.Or(mode, o.Mode)

@@ -1,0 +1,163 @@
+package ratelimit
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// A Part is one of several requests that together are one action: that of the user, or
+// that of another subject in whose item the action counts, too.
+type Part struct {
+	Request
+	Subject string // the subject's name, such as room; empty: the user
+}
+
+// givingBack is how long it may take to give back what the parts before a refusal have
+// counted.
+const givingBack = 100 * time.Millisecond
+
+// DecideAll decides an action that several parts count: all of them count it, or none.
+// The parts are in order from the narrowest to the widest. The decision has the figures
+// of each limit of each part, and those of the tightest.
+//
+// It asks the memory about all parts first, so a refusal that is known costs no request.
+// Then it decides one part after the other, all at one reading of the clock. If one
+// refuses or fails, it gives back what the parts before it have counted. With readOn it
+// then reads the later parts and counts nothing, so that the decision has their figures.
+//
+// A part that an earlier decision has counted, or that was decided from memory, keeps
+// its count, because another attempt of the same request may rely on it. If the process
+// stops between two parts, the earlier ones keep a count that nobody used. So they can
+// admit too few, and never too many.
+func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn bool) (Decision, error) {
+	now := l.Clock()
+	questions, known := make([]question, len(parts)), make([]Known, len(parts))
+	decisions := make([]Decision, len(parts))
+	for i := range parts {
+		if err := parts[i].validate(op); err != nil {
+			return Decision{}, err
+		}
+		questions[i] = parts[i].ask(op, now.UnixMilli())
+		known[i] = l.recall(&questions[i])
+	}
+	next, refused, renewed := 0, false, int64(0)
+	for i := range parts {
+		if d, ok := known[i].refuse(&questions[i], now); ok && !refused {
+			decisions[i], next, refused = d, i+1, true
+		}
+	}
+	whole := ctx
+	if l.Timeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, l.Timeout-min(givingBack, l.Timeout/2))
+		defer stop()
+	}
+	for i := next; i < len(parts) && (!refused || readOn || op == Status); i++ {
+		q := &questions[i]
+		switch {
+		case refused && op == Check:
+			q.op = Status
+		case op == Renew && parts[i].Policy.HeldUntil(0) == 0:
+			continue
+		}
+		q.to = renewed
+		d, err := l.decide(ctx, q, known[i], now)
+		decisions[i], renewed = d, d.At
+		if !refused && op == Check && (err != nil || !d.Allowed) {
+			l.giveBack(whole, parts[next:i], decisions[next:])
+		}
+		if err != nil && !refused {
+			return merge(parts, decisions), err
+		}
+		refused = refused || !d.Allowed
+	}
+	return merge(parts, decisions), nil
+}
+
+// giveBack releases what parts have counted. A part without a receipt keeps its count.
+func (l *Limiter) giveBack(ctx context.Context, parts []Part, decisions []Decision) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), givingBack)
+	defer stop()
+	for i, p := range parts {
+		d := &decisions[i]
+		if p.At = d.At; p.At == 0 {
+			continue
+		}
+		back, err := l.Decide(ctx, Release, p.Request) // if it fails, too few are admitted
+		if d.Requests += back.Requests; err == nil {
+			d.Reading = back.Reading
+		}
+		d.At = 0
+	}
+}
+
+// merge returns the decision about all parts from those about each, in which a part
+// that was not asked is zero. The reason is unavailable if a part was decided from
+// memory, that of the refusal if one refused, and duplicate if all are. There is a
+// receipt if it is the same for all.
+func merge(parts []Part, decisions []Decision) (all Decision) {
+	all.Allowed = true
+	binding := -1
+	for i, d := range decisions {
+		all.Requests += d.Requests
+		if d.Reason == "" {
+			continue
+		}
+		first := len(all.Each)
+		for _, r := range readings(d) {
+			if r.Name = parts[i].limit(r.Name); binding < 0 || all.Allowed && r.Binds(all.Each[binding]) {
+				binding = len(all.Each)
+			}
+			all.Each = append(all.Each, r)
+		}
+		switch {
+		case !all.Allowed: // after a refusal, others only have figures
+		case !d.Allowed:
+			all.Allowed, all.Reason, all.LimitedBy, all.Granted = false, d.Reason, parts[i].limit(d.Name), d.Granted
+			binding = first + slices.IndexFunc(readings(d), func(r policy.Reading) bool { return r.Name == d.Name })
+		case first == 0:
+			all.Reason, all.Granted, all.At = d.Reason, d.Granted, d.At
+		case d.Reason != all.Reason && all.Reason == Duplicate:
+			all.Reason, all.At = d.Reason, 0
+		case d.At != all.At:
+			all.At = 0
+		}
+		if d.Outage != nil {
+			all.Reason, all.Outage = Unavailable, d.Outage
+		}
+	}
+	if binding >= 0 {
+		at := all.At
+		each := all.Each
+		all.Reading = each[binding]
+		all.At, all.Each, all.WindowKey = at, each, 0
+	}
+	if !all.Allowed {
+		all.At = 0
+	}
+	return all
+}
+
+// readings returns the figures of each limit of a decision.
+func readings(d Decision) []policy.Reading {
+	if len(d.Each) > 0 {
+		return d.Each
+	}
+	return []policy.Reading{d.Reading}
+}
+
+// limit returns the name that a limit of p has in a decision about all parts, such as
+// room.minute. The only limit of a part has the name of the subject or the activity.
+func (p Part) limit(name string) string {
+	switch {
+	case p.Subject == "":
+		return cmp.Or(name, p.Activity)
+	case name == "":
+		return p.Subject
+	}
+	return p.Subject + "." + name
+}

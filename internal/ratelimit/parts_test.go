@@ -1,0 +1,294 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+// message returns the parts of a message of a user in a room.
+func message(user, room, id string, own, shared string) []Part {
+	r := Request{UserID: user, Activity: "write", Policy: policy.Must(own), Count: 1, ID: id, Alone: true}
+	inRoom := r
+	inRoom.UserID, inRoom.For, inRoom.Policy = " room "+room, user, policy.Must(shared)
+	return []Part{{Request: r}, {Request: inRoom, Subject: "room"}}
+}
+
+// usedIn returns how many actions the item of a part counts.
+func usedIn(t *testing.T, store Store, p Part, c *clock) int64 {
+	t.Helper()
+	r := p.Request
+	r.ID = "status"
+	return mustDo(t, &Limiter{Store: store, Now: c.now}, Status, r).Used
+}
+
+// Eight users send ten messages each, to one room of 30. Exactly 30 get through, and
+// each item counts what was admitted. With lost answers there are never more, and
+// nearly as many.
+func TestAUserAndARoomInARace(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		for _, lost := range []int{0, 20} {
+			for round := range repeats(10) {
+				c := newClock()
+				flaky := &flakyStore{Store: store, percent: lost}
+				var instances [4]*Limiter
+				for i := range instances {
+					instances[i] = &Limiter{Store: flaky, Timeout: 20 * time.Second, Memory: NewMemory(mib), Now: c.now}
+				}
+				var wg sync.WaitGroup
+				var admitted atomic.Int64
+				name := strconv.Itoa(lost) + "-" + strconv.Itoa(round)
+				for i := range 80 {
+					wg.Go(func() {
+						parts := message("u"+strconv.Itoa(i%8)+"-"+name, name, strconv.Itoa(i), "10/1m", "30/1m")
+						if d, err := instances[i%4].DecideAll(t.Context(), Check, parts, false); err != nil {
+							t.Error(err)
+						} else if d.Allowed {
+							admitted.Add(1)
+						}
+					})
+				}
+				wg.Wait()
+				parts := message("", name, "", "10/1m", "30/1m")
+				room, users := usedIn(t, store, parts[1], c), int64(0)
+				for i := range 8 {
+					parts[0].UserID = "u" + strconv.Itoa(i) + "-" + name
+					users += usedIn(t, store, parts[0], c)
+				}
+				n := admitted.Load()
+				if lost == 0 && (n != 30 || room != 30 || users != 30) || n > 30 || n < 27 || room < n || room > 30 || users < n {
+					t.Errorf("%d %% lost: %d admitted, %d counted for the room and %d for the users", lost, n, room, users)
+				}
+			}
+		}
+	})
+}
+
+// flakyStore loses the answers to a share of its updates.
+type flakyStore struct {
+	Store
+	percent int
+}
+
+func (f *flakyStore) Update(ctx context.Context, w Write) (Item, bool, error) {
+	item, done, err := f.Store.Update(ctx, w)
+	if rand.IntN(100) < f.percent {
+		return Item{}, false, errors.New("connection reset")
+	}
+	return item, done, err
+}
+
+// A room refuses. The user's count is given back, by an update that needs no read.
+func TestARoomRefuses(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		c := newClock()
+		l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib), Timeout: 10 * time.Second}
+		for i := range 3 {
+			parts := message("u"+strconv.Itoa(i), "r", "a", "10/1m", "3/1m")
+			d, err := l.DecideAll(t.Context(), Check, parts, false)
+			if err != nil || !d.Allowed || d.Requests != 2 || d.At == 0 || d.Each[0].Name != "write" || d.Each[1].Name != "room" || d.Name != "room" {
+				t.Fatalf("%+v, %v", d, err)
+			}
+		}
+		cold := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib), Timeout: 10 * time.Second}
+		parts := message("u9", "r", "b", "10/1m", "3/1m")
+		d, err := cold.DecideAll(t.Context(), Check, parts, false)
+		if err != nil || d.Allowed || d.Reason != Limited || d.LimitedBy != "room" || d.Requests > 3 || d.Wait != time.Minute || d.At != 0 || d.Granted != 0 {
+			t.Errorf("cold: %+v, %v, want a refusal by the room after at most 3 requests", d, err)
+		}
+		if d.Each[0].Used != 0 || d.Each[1].Used != 3 {
+			t.Errorf("the figures are %+v, want those after what was given back", d.Each)
+		}
+		if used := usedIn(t, store, parts[0], c); used != 0 {
+			t.Errorf("%d are counted for the user, want 0", used)
+		}
+		if d, err = cold.DecideAll(t.Context(), Check, message("u8", "r", "c", "10/1m", "3/1m"), false); err != nil || d.Allowed || d.Requests != 0 || d.LimitedBy != "room" {
+			t.Errorf("known: %+v, %v, want a refusal without a request", d, err)
+		}
+		if d, err = cold.DecideAll(t.Context(), Check, message("u7", "r", "d", "10/1m", "3/1m"), true); err != nil || d.Allowed || d.Requests != 0 {
+			t.Errorf("known, with nothing behind it: %+v, %v", d, err)
+		}
+	})
+}
+
+// An instance dies between the updates, or before it gives back. A repeat counts what
+// is missing, and nothing twice.
+func TestARepeatCountsWhatIsMissing(t *testing.T) {
+	for performed := range 4 {
+		store := &mortal{Store: new(memstore.Store), left: performed}
+		c := newClock()
+		parts := message("u", "r", "a", "10/1m", "3/1m")
+		dying := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+		parts[0].Alone, parts[1].Alone = false, false
+		_, _ = dying.DecideAll(t.Context(), Check, parts, false)
+		d, err := (&Limiter{Store: store.Store, Now: c.now}).DecideAll(t.Context(), Check, parts, false)
+		if err != nil || !d.Allowed || d.Reason != OK && d.Reason != Duplicate || (d.Reason == Duplicate) != (performed >= 2) {
+			t.Errorf("after %d requests: %+v, %v", performed, d, err)
+		}
+		for _, p := range parts {
+			if used := usedIn(t, store.Store, p, c); used != 1 {
+				t.Errorf("after %d requests: %s counts %d, want 1", performed, p.UserID, used)
+			}
+		}
+	}
+}
+
+// mortal is a store that stops after some updates, as if the process had died.
+type mortal struct {
+	Store
+	left int
+}
+
+func (s *mortal) Update(ctx context.Context, w Write) (Item, bool, error) {
+	if s.left--; s.left < 0 {
+		return Item{}, false, errors.New("killed")
+	}
+	return s.Store.Update(ctx, w)
+}
+
+// A clock that moves between the requests of a decision does not change its receipt: all
+// parts are decided at one reading. So all of them can be released and renewed.
+func TestPartsHaveOneReceipt(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		c := newClock()
+		moving := func() time.Time { c.add(7 * time.Millisecond); return c.now() }
+		l := &Limiter{Store: store, Now: moving, Memory: NewMemory(mib), Timeout: 10 * time.Second}
+		parts := message("u", "r", "a", "log 3/10m", "now: log 9/10m, day: 100/1d")
+		all := func(op Op, at int64) Decision {
+			t.Helper()
+			for i := range parts {
+				parts[i].At = at
+			}
+			d, err := l.DecideAll(t.Context(), op, parts, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		d := all(Check, 0)
+		if d.At == 0 || len(d.Each) != 3 || d.Each[1].Name != "room.now" || d.Each[2].Name != "room.day" {
+			t.Fatalf("%+v", d)
+		}
+		first := d.At
+		c.add(5 * time.Minute)
+		renewed := all(Renew, first)
+		if !renewed.Allowed || renewed.At <= first {
+			t.Fatalf("%+v", renewed)
+		}
+		// Another attempt with the old receipt, after an answer that was lost.
+		if again := all(Renew, first); !again.Allowed || again.At < renewed.At {
+			t.Fatalf("%+v", again)
+		} else {
+			renewed = again
+		}
+		c.add(8 * time.Minute)
+		if d = all(Renew, renewed.At); !d.Allowed {
+			t.Fatalf("%+v", d)
+		}
+		all(Release, d.At)
+		for _, p := range parts {
+			p.At = 0
+			if used := mustDo(t, &Limiter{Store: store, Now: c.now}, Status, p.Request); used.Used != 0 && used.Name != "day" {
+				t.Errorf("%s: %+v, want every slot free", p.UserID, used)
+			}
+		}
+		if d = all(Renew, d.At); d.Allowed || d.Reason != Expired {
+			t.Errorf("%+v", d)
+		}
+	})
+}
+
+// An instance dies between the renewals of two parts. The next attempt moves the later
+// part to the time of the earlier one, so one receipt serves for both, also when their
+// ids are forgotten.
+func TestARenewalEndsBetweenTwoParts(t *testing.T) {
+	for performed := range 3 {
+		store := new(memstore.Store)
+		c := newClock()
+		l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+		parts := message("u", "r", "a", "log 3/10m", "log 9/10m")
+		all := func(l *Limiter, op Op, at int64) (Decision, error) {
+			for i := range parts {
+				parts[i].Alone, parts[i].At = false, at
+			}
+			return l.DecideAll(t.Context(), op, parts, false)
+		}
+		d, err := all(l, Check, 0)
+		c.add(3 * time.Minute)
+		dying := &Limiter{Store: &mortal{Store: store, left: performed}, Now: c.now}
+		_, _ = all(dying, Renew, d.At)
+		c.add(2 * time.Second)
+		if d, err = all(l, Renew, d.At); err != nil || !d.Allowed || d.At == 0 {
+			t.Fatalf("after %d requests: %+v, %v, want one receipt", performed, d, err)
+		}
+		for range 3 {
+			c.add(200 * time.Second)
+			if d, err = all(l, Renew, d.At); err != nil || !d.Allowed || d.At != c.now().UnixMilli() {
+				t.Fatalf("after %d requests: %+v, %v, want both renewed", performed, d, err)
+			}
+		}
+	}
+}
+
+// A room's window counts what others did since a slot was taken. The release of a slot
+// that was renewed in that window does not give back theirs.
+func TestAReleaseAfterARenewalLeavesTheRoomAlone(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		for _, room := range []string{"30/1m", "300/1h", "all: 30/1m, day: 100/1d", "bucket 30/1h", "sliding 300/1h"} {
+			c := newClock()
+			l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+			all := func(op Op, parts []Part, at int64) Decision {
+				t.Helper()
+				for i := range parts {
+					parts[i].At = at
+				}
+				d, err := l.DecideAll(t.Context(), op, parts, false)
+				if err != nil || !d.Allowed {
+					t.Fatalf("%s: %+v, %v", room, d, err)
+				}
+				return d
+			}
+			mine, theirs := message("u", room, "a", "log 3/10m", room), message("v", room, "b", "log 3/10m", room)
+			d := all(Check, mine, 0)
+			c.add(3 * time.Minute)
+			all(Check, theirs, 0)
+			before := usedIn(t, store, mine[1], c)
+			d = all(Renew, mine, d.At)
+			c.add(30 * time.Second)
+			all(Release, mine, d.At)
+			if used := usedIn(t, store, mine[1], c); used != before {
+				t.Errorf("%s: the room counts %d after the release and %d before", room, used, before)
+			}
+			if used := usedIn(t, store, mine[0], c); used != 0 {
+				t.Errorf("%s: %d slots are taken after the release, want none", room, used)
+			}
+		}
+	})
+}
+
+// An instance dies after the user's update, and others fill the room. The repeat is
+// refused by the room, and the user's count stays: the attempt that died may still be
+// on its way to the room.
+func TestWhatAnEarlierAttemptCountedStays(t *testing.T) {
+	store, c := new(memstore.Store), newClock()
+	parts := message("u", "r", "a", "10/1m", "1/1m")
+	_, _ = (&Limiter{Store: &mortal{Store: store, left: 1}, Now: c.now}).DecideAll(t.Context(), Check, parts, false)
+	if d, err := (&Limiter{Store: store, Now: c.now}).DecideAll(t.Context(), Check, message("v", "r", "b", "10/1m", "1/1m"), false); err != nil || !d.Allowed {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	if d, err := (&Limiter{Store: store, Now: c.now}).DecideAll(t.Context(), Check, parts, false); err != nil || d.Allowed || d.LimitedBy != "room" {
+		t.Errorf("%+v, %v, want a refusal by the room", d, err)
+	}
+	if used := usedIn(t, store, parts[0], c); used != 1 {
+		t.Errorf("the user counts %d, want 1", used)
+	}
+}
