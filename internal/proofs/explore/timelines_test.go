@@ -42,7 +42,7 @@ var timelines = []row{
 		name:   "a late attempt is counted after its request was told limited",
 		limits: "2/10s", requests: "check 2; release 2 of r0; check 1",
 		system: system{instants: []int64{0}, attempts: 2},
-		moves:  "start r0 on A; answer r0; start r2 on B; vanish r2; answer r2; start r1 on A; answer r1; answer r1; arrive 0",
+		moves:  "start r0 on A; answer r0; start r2 on B; vanish r2; answer r2; start r1 on A; answer r1; arrive 0",
 		needs:  countedAfterRefusal,
 	},
 	{
@@ -55,7 +55,7 @@ var timelines = []row{
 		name:   "late copies of a check and of its release arrive after a reset, which has deleted both ids",
 		limits: "2/10s", requests: "check 1; release 1 of r0; reset",
 		system: system{skew: 2 * time.Second, instants: []int64{-1}, attempts: 2, faults: 2},
-		moves:  "start r0 on A; vanish r0; answer r0; start r1 on A; answer r1; vanish r1; answer r1; start r2 on A; answer r2; arrive 0; arrive 0",
+		moves:  "start r0 on A; vanish r0; answer r0; start r1 on A; vanish r1; answer r1; start r2 on A; answer r2; arrive 0; arrive 0",
 	},
 	{
 		name:   "a late copy of a check arrives after a reset and between a release and its answer",

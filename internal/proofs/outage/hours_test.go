@@ -18,16 +18,17 @@ type failure struct {
 	way     way
 	callers int
 	eachKey bool // each key has a circuit breaker of its own
+	lands   bool // the table performs what it is sent, and nobody learns it
 }
 
 var failures = []failure{
-	{"refused connections", refused, 1, false},
-	{"black hole", blackHole, 1, false},
-	{"black hole, 8 callers at once", blackHole, 8, false},
-	{"slow: an answer takes 3 s", slow, 1, false},
-	{"access denied", denied, 1, false},
-	{"throttled", throttled, 1, true},
-	{"throttled, 8 callers at once", throttled, 8, true},
+	{"refused connections", refused, 1, false, false},
+	{"black hole", blackHole, 1, false, false},
+	{"black hole, 8 callers at once", blackHole, 8, false, false},
+	{"slow: an answer takes 3 s", slow, 1, false, true},
+	{"access denied", denied, 1, false, false},
+	{"throttled", throttled, 1, true, false},
+	{"throttled, 8 callers at once", throttled, 8, true, false},
 }
 
 // An outage begins after five minutes of ordinary traffic and lasts three hours.
