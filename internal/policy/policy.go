@@ -56,6 +56,7 @@ type Policy struct {
 	limits []limit // a single limit has no name, unless it is one of a group; several limits have names
 	most   int64   // the lowest limit, because a request has to pass all of them; 1 if there is a queue
 	queue  *limit  // the limit that gives places in later windows; nil: none does
+	log    *limit  // the limit that is a log; nil: none is
 	atOnce *Policy // see AtOnce; nil: the policy itself
 	beside []limit // the limits of a group that are in the same item, see [Policy.Beside]
 }
@@ -192,16 +193,13 @@ func (p Policy) Renew(now, at, n int64, s State) (Update, bool) {
 
 // slots plans act for each slot of n actions of a log.
 func (p Policy) slots(now, at, n int64, s State, act Act) (whole Update, ok bool) {
-	for _, l := range p.limits {
-		k, is := l.kind.(log)
-		if !is || n < 1 || n > million/l.rate.cost() || at > now {
-			continue
-		}
-		mine := l.mine(s)
-		var u Update
-		if u, ok = k.change(now, at, n*l.rate.cost(), mine, act); ok {
-			whole.add(l, u, mine)
-		}
+	if p.log == nil || n < 1 || n > million/p.log.rate.cost() || at > now {
+		return Update{}, false
+	}
+	mine := p.log.mine(s)
+	u, ok := p.log.kind.(log).change(now, at, n*p.log.rate.cost(), mine, act)
+	if ok {
+		whole.add(*p.log, u, mine)
 	}
 	return whole, ok
 }
@@ -209,12 +207,10 @@ func (p Policy) slots(now, at, n int64, s State, act Act) (whole Update, ok bool
 // HeldUntil returns until when actions of a log with the receipt at count: at plus
 // the log's window. It is 0 if p has no log, and then nothing can be renewed.
 func (p Policy) HeldUntil(at int64) int64 {
-	for _, l := range p.limits {
-		if _, ok := l.kind.(log); ok {
-			return at + l.rate.Window.Milliseconds()
-		}
+	if p.log == nil {
+		return 0
 	}
-	return 0
+	return at + p.log.rate.Window.Milliseconds()
 }
 
 // Read returns the figures of s at now. Wait is how long until n more actions
