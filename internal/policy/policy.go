@@ -58,7 +58,7 @@ type Policy struct {
 	queue  *limit  // the limit that gives places in later windows; nil: none does
 	log    *limit  // the limit that is a log; nil: none is
 	atOnce *Policy // see AtOnce; nil: the policy itself
-	beside []limit // the limits of a group that are in the same item, see [Policy.Beside]
+	beside []kind  // the limits of a group that are in the same item, see [Policy.Beside]
 }
 
 // A Reading is what callers are told about a state. Its figures are in actions.
@@ -106,8 +106,8 @@ func (p Policy) Item(now int64) (window, expires int64) {
 		w, e := l.kind.item(now) // w is 0 if limits have names
 		window, expires = max(window, w), max(expires, e)
 	}
-	for _, l := range p.beside {
-		_, e := l.kind.item(now)
+	for _, k := range p.beside {
+		_, e := k.item(now)
 		expires = max(expires, e)
 	}
 	return window, expires
@@ -120,8 +120,8 @@ func (p Policy) Beside(others ...Policy) Policy {
 	p.beside = nil
 	for _, o := range others {
 		for _, l := range o.limits {
-			if !slices.ContainsFunc(p.beside, func(known limit) bool { return known.kind == l.kind }) {
-				p.beside = append(p.beside, l)
+			if !slices.Contains(p.beside, l.kind) {
+				p.beside = append(p.beside, l.kind)
 			}
 		}
 	}

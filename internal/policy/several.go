@@ -12,11 +12,9 @@ import (
 // action or none does. Each limit keeps its attributes under its own name: the limit
 // "minute" keeps its s as minute_s. The order of the limits does not matter.
 //
-// Activities of a group share one item, too. Each of their limits has a name, also
-// a single one, and limits with the same name share a count. For example, with
-// "posts: 10/1m, writes: 100/1h cost 2" and "writes: 100/1h" in one group, a post takes
-// one of posts and 2 of writes, and a comment takes 1 of writes. The guard of an
-// update names only the activity's own limits, so no expression grows.
+// Activities of a group share one item, too, and limits with the same name share a
+// count. For example, with "posts: 10/1m, writes: 100/1h cost 2" and "writes: 100/1h"
+// in one group, a post takes one of posts and 2 of writes, and a comment 1 of writes.
 
 const (
 	mostLimits  = 8 // in one policy
@@ -175,18 +173,18 @@ func (p Policy) OptionsOf(q Policy) (Policy, error) {
 		return Policy{}, err
 	}
 	p, err := newPolicy(rates)
-	if err == nil && q.beside != nil && lasts(p.limits) > lasts(q.beside) {
+	if err == nil && q.beside != nil && lasts(p.Beside(p).beside) > lasts(q.beside) {
 		err = fmt.Errorf("%q counts for longer than the item that it shares is kept", p)
 	}
 	p.beside = q.beside
 	return p, err
 }
 
-// lasts returns until when at least an item matters that limits count in at 0. Windows of
+// lasts returns until when at least an item matters in which kinds count at 0. Windows of
 // the clock add nothing, because one can end at once.
-func lasts(limits []limit) (longest int64) {
-	for _, l := range limits {
-		if _, expires := l.kind.item(0); l.kind.read(Latest, 0, nil).WindowKey == 0 {
+func lasts(kinds []kind) (longest int64) {
+	for _, k := range kinds {
+		if _, expires := k.item(0); k.read(Latest, 0, nil).WindowKey == 0 {
 			longest = max(longest, expires)
 		}
 	}
