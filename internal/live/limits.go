@@ -2,7 +2,6 @@ package live
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -147,14 +146,23 @@ func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) 
 // problems name it. They can contain user ids, so they are not for a log.
 func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problems []error) {
 	l = &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant)}
-	merged, problems := s.merged(guards, last)
-	for _, name := range slices.Sorted(maps.Keys(merged)) { // an activity comes before its subjects
-		problems = append(problems, l.apply(name, merged[name], guards, last)...)
+	c := change{Settings: s, last: last, known: make(map[[2]string]bool)}
+	for _, g := range guards {
+		for _, code := range g.Activities {
+			if !code.Unlimited {
+				l.activities[code.Name] = c.activity(code)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
+		if err := c.strange(name, guards); err != nil {
+			c.problems = append(c.problems, err)
+		}
 	}
 	for _, g := range s.Grants {
 		l.grants[g.UserID] = append(l.grants[g.UserID], g)
 	}
-	return l, problems
+	return l, c.problems
 }
 
 // Name returns the name of an override: that of the activity or, for a subject of the
@@ -167,78 +175,6 @@ func joined(a, separator, b string) string {
 		return a
 	}
 	return a + separator + b
-}
-
-// merged returns the override of each part of an activity, with those of its group's
-// limits in it. A part's own limit wins. A number that a part can't follow is as in last
-// there, or as in the code. The problems name it, and what no activity has.
-func (s Settings) merged(guards limits.Guards, last *Limits) (merged map[string]Override, problems []error) {
-	merged = clone(s.Activities)
-	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
-		if !strings.Contains(name, ".") {
-			continue
-		}
-		delete(merged, name)
-		group, known := s.Activities[name], map[string]bool{} // the tiers; "" for the ordinary limit
-		problem := func(err error) { problems = append(problems, fmt.Errorf("%s: %w", name, err)) }
-		for _, a := range guards.Grouped() {
-			for _, part := range a.Parts() {
-				limit, ok := strings.CutPrefix(name, joined(a.Group, ".", part.Name)+".")
-				if !ok || part.Limit.Part(limit) == "" {
-					continue
-				}
-				known[""] = true
-				for tier := range part.Tiers {
-					known[tier] = true
-				}
-				own := Name(a.Name, part.Name)
-				o, err := s.inGroup(a, part, limit, group, merged[own].clone(), last)
-				if merged[own] = o; err != nil {
-					problem(fmt.Errorf("%s: %w", own, err))
-				}
-			}
-		}
-		if err := group.strange(name, known); err != nil {
-			problem(err)
-		}
-	}
-	return merged, problems
-}
-
-// inGroup returns o, the override of a part of an activity, with the numbers that its
-// group has now for one limit. If the part can't follow one, the limit stays as in last.
-func (s Settings) inGroup(a limits.Activity, part limits.Subject, limit string, group, o Override, last *Limits) (_ Override, problems error) {
-	was, _ := last.Activity(a)
-	for _, tier := range append(slices.Sorted(maps.Keys(part.Tiers)), "") {
-		if group.Text(tier) == "" || s.Activities[Name(a.Name, part.Name)].Text(tier) != "" {
-			continue
-		}
-		before := policy.Must(cmp.Or(o.Text(tier), part.For(tier).String()))
-		p, err := Instead(a, part.Name, tier, before.Replace(limit, group.Text(tier)))
-		if err != nil {
-			problems = errors.Join(problems, err)
-			p = policy.Must(before.Replace(limit, was.Part(part.Name).For(tier).Part(limit)))
-		}
-		o.put(tier, p.String())
-	}
-	return o, problems
-}
-
-// strange returns an error for what an override of a group's limit can't have, if the
-// group's activities have that limit for these tiers.
-func (o Override) strange(name string, known map[string]bool) error {
-	switch {
-	case !known[""]:
-		return input.Invalid("group", input.Show(name), "a group and the name of a limit that its activities have, such as content.writes")
-	case o.Mode != "":
-		return errors.New("a limit of a group has no mode, but an activity has one")
-	}
-	for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
-		if !known[tier] {
-			return input.Invalid("tier", input.Show(tier), "a tier of an activity in the group")
-		}
-	}
-	return nil
 }
 
 // An Override changes one activity. Its limits are in the text form of package
@@ -260,55 +196,101 @@ type Override struct {
 // off is the mode in which nobody is limited.
 const off = "off"
 
-// apply puts the mode, the limit and the limit of each tier of an override in force,
-// which apply separately. What the code can't follow keeps its value in last, or else
-// the code's. The errors name it.
-func (l *Limits) apply(name string, o Override, guards limits.Guards, last *Limits) (problems []error) {
-	of, subject, _ := strings.Cut(name, "/")
-	_, code, ok := guards.Activity(of)
-	switch {
-	case !ok:
-		return []error{input.Invalid("activity", input.Show(of), "an activity that guards limits lists")}
-	case code.Unlimited:
-		return []error{input.Invalid("activity", input.Show(of), "an activity that has a limit")}
-	case !code.Has(subject):
-		return []error{input.Invalid("subject", input.Show(subject), "a subject of "+of)}
+// A change applies settings to one activity after the other. The mode and the limit of
+// each tier apply separately.
+type change struct {
+	Settings
+
+	last     *Limits
+	known    map[[2]string]bool // names of groups' limits, each with the tiers that have it; "" is the ordinary limit
+	problems []error
+}
+
+// activity returns an activity of the code with the settings applied.
+func (c *change) activity(code limits.Activity) activity {
+	was, mode := c.last.Activity(code)
+	now := activity{code, c.Activities[code.Name].Mode}
+	if !slices.Contains([]string{"", "enforce", "shadow", off}, now.mode) {
+		c.problems = append(c.problems, fmt.Errorf("%s: %w", code.Name, input.Invalid("mode", input.Show(now.mode), "enforce, shadow or off")))
+		now.mode = mode
 	}
-	problem := func(err error) { problems = append(problems, fmt.Errorf("%s: %w", name, err)) }
-	was, mode := last.Activity(code)
-	now, set := l.Activity(code)
-	switch {
-	case subject != "" && o.Mode != "":
-		problem(errors.New("a subject has no mode, but its activity has one"))
-		o.Mode = set
-	case subject != "":
-		o.Mode = set
-	case o.Mode != "" && !slices.Contains([]string{"enforce", "shadow", off}, o.Mode):
-		problem(input.Invalid("mode", input.Show(o.Mode), "enforce, shadow or off"))
-		o.Mode = mode
+	for _, part := range code.Parts() {
+		now.Activity = now.With(c.part(code, part, was.Part(part.Name)))
 	}
-	part, before := now.Part(subject), was.Part(subject)
-	part.Tiers = clone(part.Tiers)
-	if o.Limit != "" {
-		p, err := Instead(code, subject, "", o.Limit)
+	return now
+}
+
+// part returns a part of an activity with the numbers that its group has now, and with
+// its own live limits, which win. Was has its last good limits.
+func (c *change) part(code limits.Activity, part, was limits.Subject) limits.Subject {
+	now, before := byTier(part), byTier(was)
+	follow := func(what, tier, text, last string) {
+		p, err := Instead(code, part.Name, tier, text)
 		if err != nil {
-			problem(err)
-			p = before.Limit
+			c.problems = append(c.problems, fmt.Errorf("%s: %w", what, err))
+			p, err = Instead(code, part.Name, tier, last)
 		}
-		part.Limit = p
+		if err == nil { // otherwise a tier that never had a limit of its own
+			now[tier] = p
+		}
 	}
-	for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
-		p, err := Instead(code, subject, tier, o.Tiers[tier])
-		if err != nil {
-			problem(fmt.Errorf("tier %q: %w", tier, err))
-			if p = before.Tiers[tier]; p.IsZero() {
-				continue // a tier that never had a limit of its own
+	name := Name(code.Name, part.Name)
+	own := c.Activities[name]
+	for _, r := range part.Limit.Rates() {
+		ofGroup := joined(code.Group, ".", part.Name) + "." + r.Name
+		for _, tier := range slices.Sorted(maps.Keys(now)) {
+			text := c.Activities[ofGroup].Text(tier)
+			c.known[[2]string{ofGroup, tier}] = code.Group != ""
+			if code.Group != "" && text != "" && own.Text(tier) == "" {
+				follow(ofGroup+": "+name, tier, now[tier].Replace(r.Name, text), now[tier].Replace(r.Name, before[tier].Part(r.Name)))
 			}
 		}
-		part.Tiers[tier] = p
 	}
-	l.activities[of] = activity{now.With(part), o.Mode}
-	return problems
+	if own.Limit != "" {
+		follow(name, "", own.Limit, was.Limit.String())
+	}
+	for _, tier := range slices.Sorted(maps.Keys(own.Tiers)) {
+		follow(fmt.Sprintf("%s: tier %q", name, tier), tier, own.Tiers[tier], was.Tiers[tier].String())
+	}
+	part.Limit, part.Tiers = now[""], now
+	delete(now, "")
+	return part
+}
+
+// byTier returns the limits of a part by their tier; that of "" is the ordinary one.
+func byTier(part limits.Subject) limits.Tiers {
+	tiers := clone(part.Tiers)
+	tiers[""] = part.Limit
+	return tiers
+}
+
+// strange returns an error if the code does not have what this override changes.
+func (c *change) strange(name string, guards limits.Guards) error {
+	o := c.Activities[name]
+	of, subject, _ := strings.Cut(name, "/")
+	_, code, ok := guards.Activity(of)
+	group := strings.Contains(name, ".")
+	switch {
+	case group && !c.known[[2]string{name, ""}]:
+		return fmt.Errorf("%s: %w", name, input.Invalid("group", input.Show(name), "a group and the name of a limit that its activities have, such as content.writes"))
+	case group && o.Mode != "":
+		return fmt.Errorf("%s: a limit of a group has no mode, but an activity has one", name)
+	case group:
+		for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
+			if !c.known[[2]string{name, tier}] {
+				return fmt.Errorf("%s: %w", name, input.Invalid("tier", input.Show(tier), "a tier of an activity in the group"))
+			}
+		}
+	case !ok:
+		return input.Invalid("activity", input.Show(of), "an activity that guards limits lists")
+	case code.Unlimited:
+		return input.Invalid("activity", input.Show(of), "an activity that has a limit")
+	case !code.Has(subject):
+		return input.Invalid("subject", input.Show(subject), "a subject of "+of)
+	case subject != "" && o.Mode != "":
+		return fmt.Errorf("%s: a subject has no mode, but its activity has one", name)
+	}
+	return nil
 }
 
 // Instead returns the policy that replaces the code's policy of a tier, for the user or
@@ -340,15 +322,6 @@ func (o Override) Text(tier string) string {
 		return o.Limit
 	}
 	return o.Tiers[tier]
-}
-
-// put changes what Text returns. Its maps must be o's own.
-func (o *Override) put(tier, text string) {
-	if tier == "" {
-		o.Limit = text
-	} else {
-		o.Tiers[tier] = text
-	}
 }
 
 // clone returns a copy with maps of its own.

@@ -97,8 +97,12 @@ func (s Settings) Set(name, tier, limit, mode string) Settings {
 	if p, err := policy.Parse(limit); err == nil {
 		limit = p.String() // Edit refuses a text that is not a limit
 	}
-	if limit != "" {
-		o.put(tier, limit)
+	switch {
+	case limit == "":
+	case tier == "":
+		o.Limit = limit
+	default:
+		o.Tiers[tier] = limit
 	}
 	o.Mode = cmp.Or(mode, o.Mode)
 	by, known := s.by, !s.by.Since.IsZero()
