@@ -62,13 +62,8 @@ type Subject struct {
 // Parts calls yield with the user, who has no name and no key here, and with each
 // subject, until yield returns false.
 func (t Terms) Parts(yield func(Subject) bool) {
-	if !yield(Subject{Limit: t.Limit, Code: t.Code}) {
-		return
-	}
-	for _, s := range t.Subjects {
-		if !yield(s) {
-			return
-		}
+	if yield(Subject{Limit: t.Limit, Code: t.Code}) {
+		slices.Values(t.Subjects)(yield)
 	}
 }
 
@@ -83,22 +78,14 @@ func (l *Limits) Terms(c Case) (t Terms) {
 	if t.Mode = mode; mode == "" || c.Mode == off { // a function that is off can't be switched on
 		t.Mode = c.Mode
 	}
-	apply := func(g Grant) {
-		switch _, named := activity.Tiers[g.Tier]; {
-		case !g.inForce(c.At) || c.Activity.Unlimited:
-		case g.Role == "" && named: // otherwise it is a tier that only other activities have
-			t.Tier = g.Tier
-		case g.Role != "" && slices.Contains(c.BypassRoles, g.Role):
-			t.Role = g.Role
-		}
-	}
 	for _, role := range c.Roles {
-		apply(Grant{Role: role, Until: c.At.Add(1)}) // it holds as long as the caller has it
-	}
-	if l != nil {
-		for _, g := range l.grants[c.UserID] {
-			apply(g)
+		if slices.Contains(c.BypassRoles, role) {
+			t.Role = role
 		}
+	}
+	granted, role := l.granted(c.UserID, c, activity.Tiers)
+	if t.Tier, t.Role = granted, cmp.Or(role, t.Role); c.Activity.Unlimited {
+		t.Role = ""
 	}
 	tier := cmp.Or(t.Tier, c.Tier)
 	t.Limit, t.Code = activity.For(tier), c.Activity.For(tier)
@@ -108,7 +95,8 @@ func (l *Limits) Terms(c Case) (t Terms) {
 			continue
 		}
 		one := Subject{Name: s.Name, UserID: limits.SubjectID(s.Name, id)}
-		tier := cmp.Or(l.tier(one.UserID, s.Tiers, c.At), c.Tier)
+		granted, _ := l.granted(one.UserID, c, s.Tiers)
+		tier := cmp.Or(granted, c.Tier)
 		one.Limit, one.Code = s.For(tier), c.Activity.Subjects[i].For(tier)
 		t.Subjects = append(t.Subjects, one)
 	}
@@ -116,17 +104,22 @@ func (l *Limits) Terms(c Case) (t Terms) {
 	return t
 }
 
-// tier returns the tier among tiers that is granted to a subject at a time; empty: none.
-func (l *Limits) tier(userID string, tiers limits.Tiers, at time.Time) (tier string) {
+// granted returns the tier among tiers, and the bypass role, that a user or a subject has
+// by a grant; empty: none.
+func (l *Limits) granted(userID string, c Case, tiers limits.Tiers) (tier, role string) {
 	if l == nil {
-		return ""
+		return "", ""
 	}
 	for _, g := range l.grants[userID] {
-		if _, named := tiers[g.Tier]; named && g.inForce(at) {
+		switch _, named := tiers[g.Tier]; {
+		case !g.inForce(c.At):
+		case g.Role == "" && named: // otherwise it is a tier that only other activities have
 			tier = g.Tier
+		case g.Role != "" && slices.Contains(c.BypassRoles, g.Role):
+			role = g.Role
 		}
 	}
-	return tier
+	return tier, role
 }
 
 // Activity returns an activity of the code with the settings applied, and its

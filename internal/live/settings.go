@@ -175,8 +175,7 @@ func (s Settings) GrantsAt(now time.Time) []Grant {
 	return slices.DeleteFunc(append([]Grant{}, s.Grants...), func(g Grant) bool { return !g.inForce(now) })
 }
 
-// inForce reports whether a grant counts at now. It holds for the roles of a
-// request, too: see [Limits.Terms].
+// inForce reports whether a grant counts at now.
 func (g Grant) inForce(now time.Time) bool { return now.Before(g.Until) }
 
 // Validate returns an error that names what is wrong with g.
