@@ -92,8 +92,7 @@ func (p log) take(now, n int64, seed uint64, s State) (Update, bool) {
 }
 
 // choose reorders free, which must be in ascending order. It puts n slots below
-// the limit first, which it picks by seed. If the guard tests more slots, the
-// others follow, the highest first, so that top can fall.
+// the limit first, which it picks by seed, and then the highest, so that top can fall.
 func (p log) choose(free []int64, n, need int, seed uint64) {
 	below, _ := slices.BinarySearch(free, p.limit)
 	var random rand.PCG
@@ -163,7 +162,12 @@ func (p log) change(now, at, n int64, s State, act Act) (Update, bool) {
 }
 
 func (p log) read(now, n int64, s State) Reading {
-	times := p.counting(now, s)
+	times := make([]int64, 0, len(s)) // of the slots that count
+	for _, name := range slotNames[:max(p.limit, p.top(s))] {
+		if t, ok := s[name]; ok && t > p.oldest(now) {
+			times = append(times, t)
+		}
+	}
 	r := Reading{
 		Limit: p.limit, Window: millis(p.window),
 		Used: int64(len(times)), Remaining: max(0, p.limit-int64(len(times))), ResetAt: now, At: now,
@@ -177,17 +181,6 @@ func (p log) read(now, n int64, s State) Reading {
 		r.Wait = millis(times[min(over, r.Used)-1] - p.oldest(now))
 	}
 	return r
-}
-
-// counting returns the times of the slots that count at now.
-func (p log) counting(now int64, s State) []int64 {
-	times := make([]int64, 0, len(s))
-	for _, name := range slotNames[:max(p.limit, p.top(s))] {
-		if t, ok := s[name]; ok && t > p.oldest(now) {
-			times = append(times, t)
-		}
-	}
-	return times
 }
 
 // free returns the numbers of the free slots below slots, in ascending order.

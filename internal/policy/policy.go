@@ -29,15 +29,9 @@
 //	B       10 <= 9 fails  stays 10       B calls Take again with 10
 //	                                      Take returns false: refused
 //
-// Three other functions complete the picture:
-//
-//   - [Policy.Read] returns the figures of a state, such as how many actions
-//     remain and how long to wait.
-//   - [Policy.Undo] plans to give actions back.
-//   - [Share] checks whether two policies can count in the same items, as the
-//     tiers of one activity do.
-//
-// All times are Unix milliseconds unless a name says otherwise.
+// [Policy.Read] returns the figures of a state, such as how many actions remain,
+// and [Policy.Undo] plans to give actions back. All times are Unix milliseconds
+// unless a name says otherwise.
 package policy
 
 import (
@@ -130,11 +124,9 @@ func (p Policy) Beside(others ...Policy) Policy {
 
 // Take plans to count n actions at now in an item with state s. It returns
 // false if s has no room for them, or if n is not between 1 and [Policy.Most].
-// The guard of the update is as weak as the policy allows. So concurrent
-// requests that all fit do not make each other fail.
-//
-// Seed spreads concurrent requests over the free slots of a log. Any value is
-// correct, but requests with different seeds collide less often.
+// The guard of the update is as weak as the policy allows, so concurrent requests
+// that all fit do not make each other fail. Seed spreads them over the free slots
+// of a log: any value is correct, but different seeds collide less often.
 func (p Policy) Take(now, n int64, seed uint64, s State) (Update, bool) {
 	if n < 1 || n > p.most {
 		return Update{}, false
@@ -239,8 +231,8 @@ func (p Policy) Read(now, n int64, s State) Reading {
 	return r
 }
 
-// plausible returns r with each figure limited to its range. A figure is out of
-// range only if the state was not written by a policy.
+// plausible returns r with each figure limited to its range. Only a state that no
+// policy has written has others.
 func (r Reading) plausible(now int64) Reading {
 	const longest = 2 * longestWindow // no policy counts an action for longer
 	r.Used = max(0, r.Used)
@@ -268,11 +260,9 @@ func (p Policy) Queues() bool { return p.queue != nil }
 
 // Due compares readyAt, a time that p gave earlier, with now. OnTime means that
 // the window of readyAt is the current one. Early means that this window has
-// not begun and is at most 366 days away. If both are false, the window has
-// passed, or p never gave that time.
-//
-// For example, with reservoir 10/10s and readyAt at second 20: at second 13 it
-// is early, from 20 to just before 30 it is on time, and at 30 it is late.
+// not begun and is at most 366 days away. If both are false, it is late, or p never
+// gave that time. For example, with reservoir 10/10s, second 20 is early at
+// second 13, on time from 20 to just before 30, and late at 30.
 func (p Policy) Due(now, readyAt int64) (onTime, early bool) {
 	if !p.Queues() {
 		return false, false
@@ -287,10 +277,8 @@ func (p Policy) IsPlace(readyAt int64) bool {
 
 // Waiting returns how many places are taken in later windows, up to and
 // including the window of readyAt. Each window before the last one counts as
-// full at the current limit.
-//
-// For example, with reservoir 10/10s at second 3, all places of second 10 and 3
-// places of second 20 are taken. Waiting for readyAt at second 20 is 13.
+// full at the current limit. For example, with reservoir 10/10s at second 3, all
+// places of second 10 and 3 of second 20 are taken: 13 wait for second 20.
 func (p Policy) Waiting(now, readyAt int64, s State) int64 {
 	if !p.Queues() {
 		return 0
@@ -308,11 +296,9 @@ func (p Policy) single() (*limit, bool) {
 
 // latest returns the time at which an action that comes at now is counted. That is
 // now, or a later time that another clock has already written, at most 120 s ahead.
-// All limits count an action at the same time, so one receipt serves them all.
-//
-// For example, a clock that is 2 s ahead takes from a full bucket at 12:00:02.
-// At 12:00:01 another clock counts one more action. Its receipt is 12:00:02,
-// and the log beside the bucket keeps that time too.
+// All limits count an action at the same time, so one receipt serves them all. For
+// example, a clock that is 2 s ahead takes from a full bucket at 12:00:02. If another
+// clock counts at 12:00:01, the log beside the bucket gets 12:00:02, too.
 func (p Policy) latest(now int64, parts []State) int64 {
 	latest := now
 	for i, l := range p.limits {
@@ -325,15 +311,18 @@ func (p Policy) latest(now int64, parts []State) int64 {
 }
 
 // add merges one limit's update into u, the update of the whole item. Limit l
-// planned part in its state mine. The whole update counts for all limits or for
-// none. A limit's guard can have several conjunctions. Only the first one that holds
-// becomes part of the whole guard, so the whole guard is one short conjunction.
+// planned part in its state mine. Of the conjunctions of its guard, only the first one
+// that holds becomes part of the whole guard, which so is one short conjunction.
 //
 // For example, minute: 10/1m, day: 200/1d has counted 4 actions in this minute
 // and 60 on this day. The guard for one more is "minute_s counts 1 to 9 of this
 // minute AND day_s counts 1 to 199 of this day", and the update adds 1 to both.
 func (u *Update) add(l limit, part Update, mine State) {
-	for _, t := range append(slices.Clip(part.holding(mine)), part.Also...) {
+	terms := part.Also
+	if i := slices.IndexFunc(part.If, func(terms []Term) bool { return all(terms, mine) }); i >= 0 {
+		terms = append(slices.Clip(part.If[i]), terms...)
+	}
+	for _, t := range terms {
 		t.Attr = l.attr(t.Attr)
 		u.Also = append(u.Also, t)
 	}
@@ -342,17 +331,6 @@ func (u *Update) add(l limit, part Update, mine State) {
 		u.Acts = append(u.Acts, a)
 	}
 	u.ReadyAt = max(u.ReadyAt, part.ReadyAt)
-}
-
-// holding returns the first conjunction of u.If that holds in s. Nil means that
-// u.If is empty, because an update holds in the state that it was planned in.
-func (u Update) holding(s State) []Term {
-	for _, terms := range u.If {
-		if all(terms, s) {
-			return terms
-		}
-	}
-	return nil
 }
 
 // attr returns the name that an attribute of one limit has in the item, such as
@@ -373,8 +351,7 @@ func (p Policy) parts(s State) []State {
 	return parts
 }
 
-// mine returns the part of s that belongs to one limit, without the limit's
-// name in the attributes.
+// mine returns the part of s that belongs to l, without its name in the attributes.
 func (l limit) mine(s State) State {
 	if l.rate.Name == "" {
 		return s

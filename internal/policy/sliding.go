@@ -100,7 +100,7 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 	// period has at most most-v actions.
 	step := func(v int64) []Term {
 		return []Term{
-			Within(previous, math.MinInt64, p.highest(now, v)),
+			Within(previous, math.MinInt64, p.most(p.left(now), v)),
 			Within(current, math.MinInt64, most-v),
 		}
 	}
@@ -112,7 +112,7 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 	default:
 		u.If = [][]Term{
 			{Missing(previous), AtMost(current, most)},
-			{Within(previous, math.MinInt64, p.highest(now, most)), AtMost(current, 0)},
+			{Within(previous, math.MinInt64, p.most(p.left(now), most)), AtMost(current, 0)},
 		}
 		stride := (most-1)/mostSteps + 1
 		for v := weight % stride; v < most; v += stride {
@@ -227,10 +227,8 @@ func (p sliding) covered(y, v int64) int64 {
 	return p.most(y, v)
 }
 
-// highest returns the largest y whose weight at now is at most v.
-func (p sliding) highest(now, v int64) int64 { return p.most(p.left(now), v) }
-
-// most returns the largest number a for which floor(a*b/window) is at most v.
+// most returns the largest number a for which floor(a*b/window) is at most v, such as
+// the largest y whose weight is at most v if b is left of the period.
 func (p sliding) most(b, v int64) int64 { return ((v+1)*p.window+b-1)/b - 1 }
 
 // weight returns floor(y*z): how many of the previous period's y actions count.
