@@ -24,9 +24,8 @@ import (
 // Worst case: twice the limit within one window. The estimate takes the actions of
 // the previous period as even, but they may all have come at its end.
 //
-// Its state is one counter for each period, named c and the period's number.
-// Three counters are kept: those of the current and the previous period, and
-// one more for a clock that is a period behind. All figures are whole numbers.
+// Its state is one counter for each period, named c and the period's number. Those of
+// the current and the previous period are kept, and one more for a clock behind.
 type sliding struct {
 	limit  int64
 	window int64 // milliseconds
@@ -131,11 +130,9 @@ func zero(counter string, s State) Term {
 	return Missing(counter)
 }
 
-// begun returns now, with one exception. If a later period begins within 7 s
-// (overlap) and already has actions in s, this clock is behind another one, or
-// this update is late. Then begun returns the start of the last such period.
-//
-// For example, with sliding 1/2s at second 7, an action at second 12 makes it 12.
+// begun returns now, or the start of the last period that begins within 7 s (overlap)
+// and already has actions in s: this clock is behind another one, or this update is
+// late. For example, with sliding 1/2s at second 7, an action at second 12 makes it 12.
 func (p sliding) begun(now int64, s State) int64 {
 	for k := p.last(now); k > p.key(now); k-- {
 		if s[period(k)] > 0 {
@@ -150,9 +147,8 @@ func (p sliding) begun(now int64, s State) int64 {
 // for windows of 1.75 s and more; beside other limits at one, enough for 7 s and more.
 func (p sliding) last(now int64) int64 { return min(p.key(now+overlap), p.key(now)+p.later) }
 
-// forget adds the removal of old counters to u. The counters of the periods k,
-// k-1 and k-2 stay. If s shows older counters, those go. If s is empty, the item
-// may only be unknown. Then the 12 counters before k-2 go, if they exist.
+// forget adds the removal of counters before those of the periods k, k-1 and k-2 to u:
+// those in s or, if s is empty, which may mean that the item is unknown, the last 12.
 func (p sliding) forget(u Update, k int64, s State) Update {
 	oldest := k - 2
 	if len(s) == 0 {
@@ -217,9 +213,8 @@ func (p sliding) wait(now, most, current, previous int64) time.Duration {
 }
 
 // covered returns the longest part of a period, in milliseconds, that the window
-// may cover so that the period's y actions weigh at most v. For example, 40
-// actions weigh at most 29 if the window covers less than 30/40 of their hour.
-// So covered returns 1 ms less than 45 minutes.
+// may cover so that the period's y actions weigh at most v. For example, 40 actions
+// weigh at most 29 if it covers less than 30/40 of their hour: 45 minutes less 1 ms.
 func (p sliding) covered(y, v int64) int64 {
 	if y <= 0 {
 		return p.window
