@@ -29,8 +29,8 @@ func first[T any](list []T, is func(T) bool) (found T, ok bool) {
 	return list[i], true
 }
 
-// Activity returns the activity with this name, and the guard that decides it.
-// It returns false if there is none.
+// Activity returns the activity with this name, and the guard that decides it. It
+// returns false if there is none.
 func (all Guards) Activity(name string) (Guard, Activity, bool) {
 	for _, g := range all {
 		if a, ok := g.Activity(name); ok {

@@ -90,8 +90,7 @@ func (p Policy) Rates() []Rate {
 	return rates
 }
 
-// Replace returns the text form of p with text, such as 200/1h, in place of the limit with
-// this name.
+// Replace returns the text form of p with text in place of the limit with this name.
 func (p Policy) Replace(name, text string) string {
 	texts := make([]string, len(p.limits))
 	for i, l := range p.limits {
@@ -102,8 +101,7 @@ func (p Policy) Replace(name, text string) string {
 	return strings.Join(texts, ", ")
 }
 
-// Part returns the text form of the limit with this name, without the name. It is empty
-// if p has no such limit.
+// Part returns the text form of the limit with this name, without the name; empty: none.
 func (p Policy) Part(name string) string {
 	r, ok := p.rate(name)
 	if r.Name = ""; !ok {
@@ -138,11 +136,9 @@ func (p Policy) Window(now int64) (Window, bool) {
 	return k.at(now), ok
 }
 
-// WithLimit returns p, a single limit, with n actions in each window. A burst
-// keeps its proportion to the actions, rounded up. The error is that of [Parse]
-// if the kind has no such limit.
-//
-// For example, bucket 10/1m burst 15 with the limit 20 is bucket 20/1m burst 30.
+// WithLimit returns p, a single limit, with n actions in each window. A burst keeps its
+// proportion, rounded up: bucket 10/1m burst 15 with 20 is bucket 20/1m burst 30. The
+// error is that of [Parse] if the kind has no such limit.
 func (p Policy) WithLimit(n int64) (Policy, error) {
 	r := p.limits[0].rate
 	n *= r.cost()
@@ -151,11 +147,9 @@ func (p Policy) WithLimit(n int64) (Policy, error) {
 }
 
 // OptionsOf returns p with the options in, ahead, keep and cost of q, unless p sets them
-// itself. A burst is never taken. It returns an error if the two can't share a count,
-// see [Share], if the cost is above a limit, or if p counts for longer than the items
-// that q shares with others, see [Policy.Beside].
-//
-// For example, bucket 1/2s with those of bucket 1/5s keep 1h is bucket 1/2s keep 1h.
+// itself: bucket 1/2s with those of bucket 1/5s burst 3 keep 1h is bucket 1/2s keep 1h.
+// It returns an error if the two can't share a count, see [Share], if the cost is above
+// a limit, or if p counts for longer than the items that q shares, see [Policy.Beside].
 func (p Policy) OptionsOf(q Policy) (Policy, error) {
 	rates := p.Rates()
 	meant := Policy{limits: make([]limit, len(rates))}
@@ -191,16 +185,14 @@ func lasts(kinds []kind) (longest int64) {
 	return longest
 }
 
-// AtOnce returns p without places in later windows. It refuses what p delays. A
-// policy that does not queue is returned unchanged.
+// AtOnce returns p without places in later windows: it refuses what p delays.
 func (p Policy) AtOnce() Policy {
 	q := *cmp.Or(p.atOnce, &p)
 	q.beside = p.beside
 	return q
 }
 
-// Skip returns s as if p had given every place before readyAt. It changes
-// nothing else, and nothing at all in a policy that does not queue.
+// Skip returns s as if p had given every place before readyAt.
 func (p Policy) Skip(readyAt int64, s State) State {
 	if !p.Queues() {
 		return s
@@ -214,11 +206,9 @@ func (p Policy) Skip(readyAt int64, s State) State {
 func (p Policy) Named() bool { return len(p.limits) > 0 && p.limits[0].rate.Name != "" }
 
 // Share returns nil if a and b can be limits of one activity that count in the same
-// items, and otherwise an error that names each reason why they cannot. The tiers of
-// one activity do so, and so do a limit and the live limit that replaces it.
-//
-// Both policies must have the same limits by name, which [Meet] and have the same
-// cost. For example, 10/1m shares with 20/1m, but not with 10/1h, bucket 10/1m or
+// items, as its tiers and live limits do, and otherwise an error that names each reason
+// why they cannot. Both must have the same limits by name, which [Meet] and have the
+// same cost. For example, 10/1m shares with 20/1m, but not with 10/1h, bucket 10/1m or
 // 10/1m cost 2: a release by another cost would give back more than its check took.
 func Share(a, b Policy) error {
 	if len(a.limits) != len(b.limits) {

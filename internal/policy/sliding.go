@@ -73,14 +73,10 @@ func (p sliding) item(now int64) (window, expires int64) {
 // x = 2 and y = 3 are allowed by step 1. x = 2 and y = 4 fail every step,
 // because 2 + 2 + 1 is above 4.
 //
-// Two rules keep the guard short:
-//
-//   - If s has actions in this period, the previous period's counter no longer
-//     grows, so its weight is known. Then the guard has only the step of that weight.
-//   - If there are too many steps, the guard has every second one (or third, ...).
-//     The step of the weight in s is one of them, and so is the last step.
-//
-// If a clock that is ahead has begun a later period, the action counts there.
+// Two rules keep the guard short. If s has actions in this period, the previous
+// period's counter no longer grows, so the guard has only the step of its weight. And
+// if there are too many steps, the guard has every second one (or third, ...), with
+// the step of the weight in s and the last step among them.
 func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 	last := p.last(now)
 	now = p.begun(now, s)
@@ -142,13 +138,13 @@ func (p sliding) begun(now int64, s State) int64 {
 	return now
 }
 
-// last returns the last period of which the item can have actions, by another clock or
-// because this update is late. Alone, it looks at four periods at most, which is enough
-// for windows of 1.75 s and more; beside other limits at one, enough for 7 s and more.
+// last returns the last period of which the item can have actions. Alone, it looks at
+// four later ones at most, which is enough for windows of 1.75 s and more; beside other
+// limits at one, enough for 7 s and more.
 func (p sliding) last(now int64) int64 { return min(p.key(now+overlap), p.key(now)+p.later) }
 
-// forget adds the removal of counters before those of the periods k, k-1 and k-2 to u:
-// those in s or, if s is empty, which may mean that the item is unknown, the last 12.
+// forget adds the removal of old counters to u. Those of the periods k, k-1 and k-2
+// stay. If s is empty, the item may only be unknown: then the 12 counters before go.
 func (p sliding) forget(u Update, k int64, s State) Update {
 	oldest := k - 2
 	if len(s) == 0 {

@@ -9,21 +9,20 @@ import (
 	"time"
 )
 
-// Parse reads a policy from its text form, which the package comment shows. A
-// text that [Policy.String] wrote is read back as the same policy. The error
-// names the mistake and what is accepted.
+// Parse reads a policy from its text form, which the package comment shows. The
+// error names the mistake and what is accepted.
 //
 // A limit is an optional kind, then actions/window, then options:
 //
-//	in Europe/Berlin
-//	           day, week, month: the time zone; default: UTC
-//	burst 15   bucket: how many actions can come at once; default: the actions
-//	keep 1h    bucket: how long an idle item is kept at least
-//	ahead 15m  reservoir: how far ahead it gives places; default: not at all
-//	cost 5     all others: how much of the limit (bucket: of the burst) one action takes; default: 1
+//	in Europe/Berlin  day, week, month: the time zone; default: UTC
+//	burst 15          bucket: how many actions can come at once; default: the actions
+//	keep 1h           bucket: how long an idle item is kept at least
+//	ahead 15m         reservoir: how far ahead it gives places; default: not at all
+//	cost 5            all others: how much of the limit (bucket: of the burst) one action takes; default: 1
 //
 // A window and the values of keep and ahead are a whole number and a unit: ms, s,
-// m, h or d. The window of a fixed limit can also be day, week or month. Commas separate several limits, each with a name before a colon.
+// m, h or d. The window of a fixed limit can also be day, week or month. Commas
+// separate several limits, each with a name before a colon.
 func Parse(text string) (Policy, error) {
 	var rates []Rate
 	for part := range strings.SplitSeq(text, ",") {
@@ -50,7 +49,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// String returns the text form. It is empty for the zero Policy.
+// String returns the text form, which Parse reads back. It is empty for the zero Policy.
 func (p Policy) String() string {
 	texts := make([]string, len(p.limits))
 	for i, l := range p.limits {
