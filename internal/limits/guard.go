@@ -74,20 +74,10 @@ type Activity struct {
 	Tiers Tiers         // the limits of certain plans
 	Label string        // the limit in words for users, such as 12-hour pins; may be empty
 
-	// Group names an item in which the activity counts together with others, of any
-	// guard. Each of their limits has a name, and limits with the same name share a
-	// count. Empty: the activity counts alone.
-	Group string
-
-	// Hold makes a check's receipt, and the memory of its requestId, last for 15
-	// minutes and not only for 20 s.
-	Hold bool
-
-	// Subjects count the action, too: at most 3, from the narrowest to the widest. Each
-	// of them has to allow it. Events name them.
-	Subjects []Subject
-
-	Unlimited bool // never counted; then Limit and Tiers must be empty
+	Group     string    // the activities of a group, of any guard, count in one item; empty: it counts alone
+	Hold      bool      // a check's receipt, and the memory of its requestId, last for 15 minutes and not only for 20 s
+	Subjects  []Subject // at most 3 that have to allow the action and count it, too, from the narrowest to the widest
+	Unlimited bool      // never counted; then everything above but the name and the label must be empty
 }
 
 // Tiers holds limits by the caller's plan. An activity's tiers share one count.
@@ -215,9 +205,8 @@ func (g Guard) Validate() error {
 	return nil
 }
 
-// leastWindow is the shortest window in which a job from a queue is on time. SQS
-// delays a message by whole seconds, so a job comes up to a second after its place
-// begins. In a window of a second, most jobs would come late, again and again.
+// leastWindow is the shortest window in which a job from a queue is on time. SQS delays
+// a message by whole seconds, so a job comes up to a second after its place begins.
 const leastWindow = 2 * time.Second
 
 // validateQueue returns an error if a guard with a queue gives places in windows that

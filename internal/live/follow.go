@@ -22,9 +22,8 @@ const (
 )
 
 // A Follower keeps an instance's limits up to date. At most every 30 s it reads
-// the settings, at the same time as a decision. The limits that it finds apply
-// from the next decision on. If a read fails, or the document makes no sense, the
-// last good limits stay in force, and the next read is due 5 s later.
+// the settings while a decision is made, and the limits apply from the next one on. If a
+// read fails, the last good limits stay in force, and the next read is due 5 s later.
 type Follower struct {
 	Table  Table
 	Guards limits.Guards    // the guards whose limits the settings change
@@ -76,11 +75,10 @@ func (f *Follower) Limits() *Limits {
 // wait when its own answer is ready. Wait gives a read that is still running at
 // most 20 ms more, and not longer than ctx lasts.
 //
-// That is enough for a caller that asks the table too. For one that does not, 20
-// ms could always be too short, and Lambda would freeze each read before it ends.
-// Such a caller passes how long it can wait at most, such as a second. Wait then
-// takes up to that, but at most a twentieth of the time since the last read. For
-// example, in an outage a read is due after 5 s, and wait takes 250 ms.
+// For a caller that does not ask the table itself, 20 ms could always be too short, and
+// Lambda would freeze each read before it ends. Such a caller passes the longest time
+// that it can wait. Wait then takes up to that, but at most a twentieth of the time since
+// the last read: in an outage a read is due after 5 s, and wait takes 250 ms.
 func (f *Follower) Refresh(ctx context.Context, longest time.Duration) (wait func()) {
 	age, due := f.due()
 	if !due {

@@ -53,14 +53,13 @@ type Terms struct {
 	Tier      string // a granted tier that the activity has; it replaces the tier of the caller
 }
 
-// A Subject is one of the case with its limit, as Terms has it.
+// A Subject is one of the case, with its limit as Terms has it.
 type Subject struct {
 	Name, UserID string // UserID is the key of its items, see [limits.SubjectID]
 	Limit, Code  policy.Policy
 }
 
-// Parts calls yield with the user, who has no name and no key here, and with each
-// subject, until yield returns false.
+// Parts yields the user, who has no name and no key here, and each subject.
 func (t Terms) Parts(yield func(Subject) bool) {
 	if yield(Subject{Limit: t.Limit, Code: t.Code}) {
 		slices.Values(t.Subjects)(yield)
@@ -160,23 +159,14 @@ func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problem
 
 // Name returns the name of an override: that of the activity or, for a subject of the
 // activity, one such as write/room.
-func Name(activity, subject string) string { return joined(activity, "/", subject) }
-
-// joined returns a and b with the separator between them, or a alone if b is empty.
-func joined(a, separator, b string) string {
-	if b == "" {
-		return a
-	}
-	return a + separator + b
-}
+func Name(activity, subject string) string { return strings.TrimSuffix(activity+"/"+subject, "/") }
 
 // An Override changes one activity. Its limits are in the text form of package
 // policy: 20/1m, bucket 10/1m burst 15, or minute: 20/1m, day: 300/1d.
 //
-// A live limit counts in the same items as the code's limit. So both must have
-// the same kind and, except for buckets, the same window: see [policy.Share].
-// The options keep and ahead stay as in the code if the text has none. A burst
-// does not: bucket 10/1m always means a burst of 10.
+// A live limit counts in the same items as the code's limit, so they must [policy.Share].
+// It has those options of the code's limit that its text leaves out, but never the
+// burst: bucket 10/1m always means a burst of 10.
 type Override struct {
 	Limit string            `json:"limit,omitzero"` // for tiers that are not in Tiers; empty: the code's limit
 	Tiers map[string]string `json:"tiers,omitempty"`
@@ -230,7 +220,7 @@ func (c *change) part(code limits.Activity, part, was limits.Subject) limits.Sub
 	name := Name(code.Name, part.Name)
 	own := c.Activities[name]
 	for _, r := range part.Limit.Rates() {
-		ofGroup := joined(code.Group, ".", part.Name) + "." + r.Name
+		ofGroup := code.Group + "." + strings.TrimPrefix(part.Name+"."+r.Name, ".")
 		for _, tier := range slices.Sorted(maps.Keys(now)) {
 			text := c.Activities[ofGroup].Text(tier)
 			c.known[[2]string{ofGroup, tier}] = code.Group != ""
@@ -288,9 +278,8 @@ func (c *change) strange(name string, guards limits.Guards) error {
 
 // Instead returns the policy that replaces the code's policy of a tier, for the user or
 // for a subject: text, with the options of the code's policy that text leaves out. It
-// returns an error if the two cannot share a count, or if it is too fast for an activity
-// that holds its receipts. All policies of a part share one count, so it is enough to
-// compare a live policy with one policy of the code.
+// returns an error if the two cannot share a count, or if it is too fast for Hold. All
+// policies of a part share one count, so it is enough to compare with one of the code.
 func Instead(code limits.Activity, subject, tier, text string) (policy.Policy, error) {
 	p, err := policy.Parse(text)
 	if err != nil {
