@@ -181,13 +181,12 @@ func (all Guards) validateGroups() error {
 
 // Validate returns an error for the first mistake in the guard; nil if it has none.
 func (g Guard) Validate() error {
-	if g.Name == "" || g.Message == "" || len(g.Activities) == 0 {
+	switch {
+	case g.Name == "" || g.Message == "" || len(g.Activities) == 0:
 		return fmt.Errorf("guard %q needs a name, a message and activities", g.Name)
-	}
-	if len(g.Description) > 256 {
+	case len(g.Description) > 256:
 		return fmt.Errorf("%s: Description has %d bytes, want at most 256, as Lambda allows", g.Name, len(g.Description))
-	}
-	if g.MemorySize != 0 && (g.MemorySize < 128 || g.MemorySize > 10240) {
+	case g.MemorySize != 0 && (g.MemorySize < 128 || g.MemorySize > 10240):
 		return fmt.Errorf("%s: MemorySize is %d, want 128 to 10240, or 0 for the one of Globals", g.Name, g.MemorySize)
 	}
 	if err := g.validateQueue(); err != nil {

@@ -16,14 +16,6 @@ type kind interface {
 	read(now, n int64, s State) Reading
 }
 
-// A queue is a kind that gives places in later windows.
-type queue interface {
-	kind
-	due(now, readyAt int64) (onTime, early bool)
-	waiting(now, readyAt int64, s State) int64
-	skip(readyAt int64) (attr string, least int64)
-}
-
 // A Kind describes one way to limit, for documents and tests.
 type Kind struct {
 	Name     string   // the first word of the text form; "fixed" may be left out

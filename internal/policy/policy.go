@@ -14,20 +14,14 @@
 //
 // The state of a policy is a few integers in one item of a database.
 // [Policy.Take] reads a [State] and plans an [Update], which consists of
-// changes and a guard. The guard is a condition that must still hold when the
-// changes are applied. The database checks the guard and applies the changes in
-// one atomic step. If the guard fails, the database returns the item as it is,
-// and the caller plans again from it. So a request needs no read before its
+// changes and a guard, a condition that must still hold when the changes are applied.
+// The database does both in one atomic step. If the guard fails, it returns the item
+// as it is, and the caller plans again from it. So a request needs no read before its
 // update, and no lock.
 //
-// For example, the limit is 10/1m and 9 actions are counted. Take plans "add 1
-// to activityCount" with the guard "activityCount <= 9". Two callers send this
-// update at the same time:
-//
-//	caller  guard          activityCount  result
-//	A       9 <= 9 holds   becomes 10     allowed
-//	B       10 <= 9 fails  stays 10       B calls Take again with 10
-//	                                      Take returns false: refused
+// For example, the limit is 10/1m and 9 actions are counted. Take plans "add 1 to
+// activityCount" with the guard "activityCount <= 9". If two callers send this update
+// at the same time, it holds for one. The other calls Take again with 10: refused.
 //
 // [Policy.Read] returns the figures of a state, such as how many actions remain,
 // and [Policy.Undo] plans to give actions back. All times are Unix milliseconds
@@ -42,14 +36,12 @@ import (
 )
 
 // A Policy is one limit, or several that must all allow an action. A Policy
-// never changes, so it is safe for concurrent use.
-//
-// The zero Policy has no limit. Check for it with [Policy.IsZero] before
-// calling a method that needs a limit, such as Take or Read.
+// never changes, so it is safe for concurrent use. The zero Policy has no limit. Check
+// for it with [Policy.IsZero] before calling a method that needs one, such as Take.
 type Policy struct {
 	limits []limit // a single limit has no name, unless it is one of a group; several limits have names
 	most   int64   // the lowest limit, because a request has to pass all of them; 1 if there is a queue
-	queue  *limit  // the limit that gives places in later windows; nil: none does
+	queue  *limit  // the limit that is a reservoir, which gives places in later windows; nil: none is
 	log    *limit  // the limit that is a log; nil: none is
 	atOnce *Policy // see AtOnce; nil: the policy itself
 	beside []kind  // the limits of a group that are in the same item, see [Policy.Beside]
@@ -79,10 +71,9 @@ func (p Policy) Equal(q Policy) bool { return p.String() == q.String() }
 // Most returns the most actions that one request can take.
 func (p Policy) Most() int64 { return p.most }
 
-// Quota returns how many actions p allows at once if nothing is counted, and the
-// time in which that many come back: the figures q and w of the RateLimit-Policy
-// header. For bucket 10/1m burst 15 they are 15 and 90 s. Of several limits,
-// they are those of the lowest one.
+// Quota returns how many actions p, or the lowest of its limits, allows at once if nothing
+// is counted, and the time in which that many come back: the figures q and w of the
+// RateLimit-Policy header. For bucket 10/1m burst 15 they are 15 and 90 s.
 func (p Policy) Quota() (limit int64, window time.Duration) {
 	empty := p.Read(0, 0, nil)
 	return empty.Limit, empty.Window
@@ -91,10 +82,9 @@ func (p Policy) Quota() (limit int64, window time.Duration) {
 // Item returns which item counts at now, and until when that item matters.
 // Window is floor(now / window) if each window has an item of its own, and 0 if
 // one item serves forever. Expires is in Unix seconds. From then on, deleting
-// the item changes no decision, even on a clock that is 120 s behind.
-//
-// For example, 10/1m at 1,700,000,030,000 counts in window 28,333,333. That
-// window ends 10 s later, so expires is 1,700,000,160.
+// the item changes no decision, even on a clock that is 120 s behind. For example,
+// 10/1m at second 1,700,000,030 counts in window 28,333,333. That ends 10 s later, so
+// expires is 1,700,000,160.
 func (p Policy) Item(now int64) (window, expires int64) {
 	for _, l := range p.limits {
 		w, e := l.kind.item(now) // w is 0 if limits have names
@@ -107,9 +97,8 @@ func (p Policy) Item(now int64) (window, expires int64) {
 	return window, expires
 }
 
-// Beside returns p as a policy whose items also hold the limits of others, which
-// other activities of its group have. Then an item matters as long as any of them
-// counts in it.
+// Beside returns p as a policy whose items also hold the limits of others, of its group.
+// Then an item matters as long as any of them counts in it.
 func (p Policy) Beside(others ...Policy) Policy {
 	p.beside = nil
 	for _, o := range others {
@@ -149,10 +138,8 @@ func (p Policy) Take(now, n int64, seed uint64, s State) (Update, bool) {
 
 // Undo plans to give back n actions. At is their receipt: the [Reading.At] of
 // the check that counted them. Undo returns false if the actions do not count
-// any more, or if s counts fewer than n.
-//
-// With limits that have names the id is the receipt: the update has ByID, and it
-// leaves out each limit that has no such actions to give back.
+// any more, or if s counts fewer than n. With limits that have names, the update has
+// ByID, and it leaves out each limit that has no such actions.
 func (p Policy) Undo(now, at, n int64, s State) (Update, bool) {
 	if n < 1 || n > million || at > now {
 		return Update{}, false
@@ -267,7 +254,7 @@ func (p Policy) Due(now, readyAt int64) (onTime, early bool) {
 	if !p.Queues() {
 		return false, false
 	}
-	return p.queue.kind.(queue).due(now, readyAt)
+	return p.queue.kind.(reservoir).due(now, readyAt)
 }
 
 // IsPlace reports whether p can give the time readyAt: the start of a window.
@@ -283,7 +270,7 @@ func (p Policy) Waiting(now, readyAt int64, s State) int64 {
 	if !p.Queues() {
 		return 0
 	}
-	return p.queue.kind.(queue).waiting(now, readyAt, p.queue.mine(s))
+	return p.queue.kind.(reservoir).waiting(now, readyAt, p.queue.mine(s))
 }
 
 // single returns the limit of a policy that has only one, and no name for it.

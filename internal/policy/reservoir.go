@@ -106,8 +106,8 @@ func (p reservoir) read(now, n int64, s State) Reading {
 	return r
 }
 
-// due does not look at ahead: it may have been longer when the place was given.
-// No policy gives a place more than longestWindow ahead.
+// due does not look at ahead, which may have been up to longestWindow when the place
+// was given.
 func (p reservoir) due(now, readyAt int64) (onTime, early bool) {
 	window, current := p.start(readyAt), p.start(now)
 	return window == current, current < window && readyAt-now <= longestWindow.Milliseconds()
@@ -125,10 +125,8 @@ func (p reservoir) waiting(now, readyAt int64, s State) int64 {
 	return max(0, between*p.limit+given)
 }
 
-// skip returns the ticket before the first place of the window at readyAt.
-func (p reservoir) skip(readyAt int64) (attr string, least int64) {
-	return ticket, stamp(p.start(readyAt), 0)
-}
+// before returns the ticket before the first place of the window at readyAt.
+func (p reservoir) before(readyAt int64) int64 { return stamp(p.start(readyAt), 0) }
 
 // last returns the start of the latest window in which take gives places at now.
 func (p reservoir) last(now int64) int64 { return p.start(min(now+p.ahead, max(now, Latest))) }

@@ -49,7 +49,7 @@ func newPolicy(rates []Rate) (Policy, error) {
 		l := &p.limits[len(p.limits)-1]
 		p.most = min(p.most, l.read(0, 0, nil).Limit)
 		switch made.(type) {
-		case queue:
+		case reservoir:
 			p.queue, p.most = l, 1
 		case log:
 			p.log = l
@@ -197,9 +197,8 @@ func (p Policy) Skip(readyAt int64, s State) State {
 	if !p.Queues() {
 		return s
 	}
-	attr, least := p.queue.kind.(queue).skip(readyAt)
-	attr = p.queue.attr(attr)
-	return Update{Acts: []Act{{Set, attr, max(s[attr], least)}}}.Apply(s)
+	attr := p.queue.attr(ticket)
+	return Update{Acts: []Act{{Set, attr, max(s[attr], p.queue.kind.(reservoir).before(readyAt))}}}.Apply(s)
 }
 
 // Named reports whether the limits of p have names, as those of a group do.
