@@ -37,8 +37,7 @@ type Follower struct {
 	seen  snapshot      // the document from which last was made
 }
 
-// A snapshot is a settings document and its version. The zero snapshot means
-// that there is no document.
+// A snapshot is a settings document and its version; zero: there is no document.
 type snapshot struct {
 	document []byte
 	version  int64
@@ -135,16 +134,9 @@ func (f *Follower) Read(ctx context.Context) error {
 	return f.follow(ctx, found)
 }
 
-// refresh reads the settings with eventual consistency, which costs half as much.
-// Such a read may return an older document than the last one, or none. But an
-// operator may also have deleted the document or restored an older one. One
-// consistent read tells the two cases apart:
-//
-//	seen  read  consistent read
-//	7     8     not needed: 8 is newer
-//	7     6     7: the read was stale, 7 stays
-//	7     6     6: an operator restored version 6, follow it
-//	7     none  none: an operator deleted the document, no live limits
+// refresh reads the settings with eventual consistency, which costs half as much. If it
+// finds an older document than the last one, or none, the read may be stale, or an
+// operator has restored or deleted the document. A consistent read tells which.
 func (f *Follower) refresh(ctx context.Context) error {
 	found, err := read(ctx, f.Table, false)
 	if err != nil {

@@ -201,7 +201,7 @@ func (p Policy) Skip(readyAt int64, s State) State {
 	return Update{Acts: []Act{{Set, attr, max(s[attr], p.queue.kind.(reservoir).before(readyAt))}}}.Apply(s)
 }
 
-// Named reports whether the limits of p have names, as those of a group do.
+// Named reports whether the limits of p have names.
 func (p Policy) Named() bool { return len(p.limits) > 0 && p.limits[0].rate.Name != "" }
 
 // Share returns nil if a and b can be limits of one activity that count in the same
