@@ -69,7 +69,7 @@ func TestTheMetricsNameTheSubjectThatRefuses(t *testing.T) {
 			}
 			b.now = b.now.Add(2 * time.Second) // the memory knows no refusal any more
 		}
-		if got := b.refusedBy(); fmt.Sprint(got) != fmt.Sprint(map[string]int64(step.want)) {
+		if got := b.refusedBy(); fmt.Sprint(got) != fmt.Sprint(step.want) {
 			t.Errorf("%s, %d checks: %v, want %v", step.mode, len(step.checks), got, step.want)
 		}
 	}
