@@ -10,7 +10,12 @@ import (
 type Activity struct {
 	Name   string
 	Guard  string        // the guard that decides it
-	Window time.Duration // of its limit; 0 if it is unlimited, or has several limits
+	Window time.Duration // of its limit; 0 if it is unlimited, or has several limits or subjects
+
+	// Subjects are the names of the others whose limits the activity counts in, such as
+	// room. A check names all of them, but may leave out one that ends with a question
+	// mark, such as tenant?.
+	Subjects []string
 }
 
 // Find returns an activity: one of Options.Activities, or one whose name has its

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards/client"
 )
@@ -50,7 +51,7 @@ func TestFind(t *testing.T) {
 		{"create_post", unlisted, client.Activity{Name: "create_post"}, false},
 		{"posts-guard/create_post", unlisted, client.Activity{Name: "create_post", Guard: "posts-guard"}, true},
 	} {
-		if got, ok := tt.guards.Find(tt.name); ok != tt.ok || ok && got != tt.want {
+		if got, ok := tt.guards.Find(tt.name); ok != tt.ok || ok && !cmp.Equal(got, tt.want) {
 			t.Errorf("%s: %+v, %v, want %+v, %v", tt.name, got, ok, tt.want, tt.ok)
 		}
 	}
