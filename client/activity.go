@@ -2,30 +2,38 @@ package client
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
 
 // An Activity is something that users do.
 type Activity struct {
-	Name   string
-	Guard  string        // the guard that decides it
-	Window time.Duration // of its limit; 0 if it is unlimited, or has several limits
+	Name     string
+	Guard    string        // the guard that decides it
+	Window   time.Duration // of its limit; 0 if it is unlimited, or has several limits
+	Subjects []Subject     // in whose limits it counts too; nil: only in the user's
 }
 
 // Find returns an activity: one of Options.Activities, or one whose name has its
 // guard, such as "photos-guard/upload_photo".
 func (g *Guards) Find(name string) (Activity, bool) {
+	a, _, ok := g.find(name)
+	return a, ok
+}
+
+// find is Find. It also reports whether the list has the activity.
+func (g *Guards) find(name string) (a Activity, listed, ok bool) {
 	guard, own, named := strings.Cut(name, "/")
 	if !named {
 		own = name
 	}
 	for _, a := range g.options.Activities {
 		if a.Name == own && (!named || a.Guard == guard) {
-			return a, true
+			return a, true, true
 		}
 	}
-	return Activity{Name: own, Guard: guard}, named && guard != "" && own != ""
+	return Activity{Name: own, Guard: guard}, false, named && guard != "" && own != ""
 }
 
 // What to do if no guard is known.
@@ -61,6 +69,11 @@ func checkList(list []Activity) error {
 			return wrongOption("Activities has %q twice, for %s and for %s", a.Name, other, a.Guard)
 		}
 		guards[a.Name] = a.Guard
+		for j, s := range a.Subjects {
+			if s.Name == "" || slices.ContainsFunc(a.Subjects[:j], func(other Subject) bool { return other.Name == s.Name }) {
+				return wrongOption("Activities has a subject of %q without a name, or two with one name", a.Name)
+			}
+		}
 	}
 	return nil
 }
