@@ -9,10 +9,14 @@ import (
 
 // An Activity is something that users do.
 type Activity struct {
-	Name     string
-	Guard    string        // the guard that decides it
-	Window   time.Duration // of its limit; 0 if it is unlimited, or has several limits
-	Subjects []Subject     // in whose limits it counts too; nil: only in the user's
+	Name   string
+	Guard  string        // the guard that decides it
+	Window time.Duration // of its limit; 0 if it is unlimited, or has several limits or subjects
+
+	// Subjects are the names of the others whose limits the activity counts in, such as
+	// room. A check names all of them, but may leave out one that ends with a question
+	// mark, such as tenant?.
+	Subjects []string
 }
 
 // Find returns an activity: one of Options.Activities, or one whose name has its
@@ -69,10 +73,8 @@ func checkList(list []Activity) error {
 			return wrongOption("Activities has %q twice, for %s and for %s", a.Name, other, a.Guard)
 		}
 		guards[a.Name] = a.Guard
-		for j, s := range a.Subjects {
-			if s.Name == "" || slices.ContainsFunc(a.Subjects[:j], func(other Subject) bool { return other.Name == s.Name }) {
-				return wrongOption("Activities has a subject of %q without a name, or two with one name", a.Name)
-			}
+		if slices.ContainsFunc(a.Subjects, func(s string) bool { return strings.TrimSuffix(s, "?") == "" }) {
+			return wrongOption("Activities has a subject of %q without a name", a.Name)
 		}
 	}
 	return nil

@@ -36,7 +36,7 @@ func TestWrongSubjectsAreNotSent(t *testing.T) {
 		{"write", ids{"tenant": "t1"}, "subjects has no room" + needs},
 		{"rooms-guard/write", ids{"rooom": "r1"}, "subjects has no room" + needs},
 		{"write", ids{"room": "r1", "secret": "x"}, "subjects has an unknown name" + has},
-		{"create_post", ids{"secret": "x"}, `subjects does not go with the activity "create_post": the list has none for it; write the list again with guards generate if it should`},
+		{"create_post", ids{"secret": "x"}, `subjects does not go with the activity "create_post": the list has none for it. Write the list again with guards generate if it is old.`},
 	} {
 		r := client.Request{UserID: "u1", Subjects: tt.subjects, At: 1, RequestID: "r1"}
 		for op, verb := range map[string]func(context.Context, string, client.Request) (client.Decision, error){
