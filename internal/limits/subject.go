@@ -170,3 +170,12 @@ func (a Activity) validateParts() error {
 // SubjectID returns the key under which the table has the items of a subject. No user's
 // id contains a space.
 func SubjectID(name, id string) string { return " " + name + " " + id }
+
+// SubjectOf returns the name and the id of the subject whose items have this key. It
+// returns false for the id of a user, which contains no space, and for the key of the live
+// limits, which contains one only.
+func SubjectOf(key string) (name, id string, ok bool) {
+	rest, spaced := strings.CutPrefix(key, " ")
+	name, id, ok = strings.Cut(rest, " ")
+	return name, id, ok && spaced
+}

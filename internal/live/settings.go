@@ -177,10 +177,17 @@ func (g Grant) inForce(now time.Time) bool { return now.Before(g.Until) }
 
 // Validate returns an error that names what is wrong with g.
 func (g Grant) Validate() error {
-	if err := input.CheckUserID(g.UserID); err != nil {
+	id := g.UserID
+	_, of, subject := limits.SubjectOf(id)
+	if subject {
+		id = of
+	}
+	if err := input.CheckUserID(id); err != nil {
 		return err
 	}
 	switch {
+	case subject && g.Role != "":
+		return errors.New("a grant to a subject needs a tier, because roles are about users")
 	case (g.Role == "") == (g.Tier == ""):
 		return errors.New("a grant needs either a role or a tier")
 	case g.Until.IsZero():

@@ -41,6 +41,19 @@ type listed struct {
 	Tiers    limits.Tiers `json:"tiers,omitempty"`
 	Group    string       `json:"group,omitzero"`
 	Hold     bool         `json:"hold,omitzero"`
+	Subjects []subject    `json:"subjects,omitempty"`
+
+	code limits.Activity
+}
+
+// A subject is one of an activity in the list.
+type subject struct {
+	Name     string       `json:"name"`
+	Policy   string       `json:"policy"` // as of an activity
+	Limit    int64        `json:"limit"`
+	WindowMs int64        `json:"windowMs"`
+	Tiers    limits.Tiers `json:"tiers,omitempty"`
+	Optional bool         `json:"optional,omitzero"`
 }
 
 func (c *listCommand) Run(ctx context.Context, con session) error {
@@ -58,41 +71,56 @@ func (c *listCommand) Run(ctx context.Context, con session) error {
 		_, err := io.WriteString(con.out, scaffold.Markdown(con.guards))
 		return err
 	}
-	var t textTable
-	head := []string{"FUNCTION", "ACTIVITY", "LIMIT", "TIERS"}
-	grouped := slices.ContainsFunc(all, func(l listed) bool { return l.Group != "" })
-	held := slices.ContainsFunc(all, func(l listed) bool { return l.Hold })
-	if grouped {
-		head = append(head, "GROUP")
-	}
-	if held {
-		head = append(head, "HOLD")
-	}
-	t.row(head...)
-	for _, l := range all {
-		row := []string{l.Function, l.Activity, l.Policy, scaffold.Tiers(l.Tiers, "")}
-		if grouped {
-			row = append(row, l.Group)
+	return tableOfCode(all).write(con.out, con.width)
+}
+
+// tableOfCode returns the activities for people. A column that would be empty is left out.
+func tableOfCode(all []listed) (t textTable) {
+	rows := make([][]string, len(all)+1)
+	for _, column := range []struct {
+		head string
+		cell func(listed) string
+	}{
+		{"FUNCTION", func(l listed) string { return l.Function }},
+		{"ACTIVITY", func(l listed) string { return l.Activity }},
+		{"LIMIT", func(l listed) string { return l.Policy }},
+		{"TIERS", func(l listed) string { return scaffold.Tiers(l.code, "") }},
+		{"SUBJECTS", func(l listed) string { return scaffold.Subjects(l.code, "") }},
+		{"GROUP", func(l listed) string { return l.Group }},
+		{"HOLD", func(l listed) string {
+			if l.Hold {
+				return "15 min"
+			}
+			return ""
+		}},
+	} {
+		used := column.head == "TIERS" || slices.ContainsFunc(all, func(l listed) bool { return column.cell(l) != "" })
+		if !used {
+			continue
 		}
-		switch {
-		case l.Hold:
-			row = append(row, "15 min")
-		case held:
-			row = append(row, "")
+		rows[0] = append(rows[0], column.head)
+		for i, l := range all {
+			rows[i+1] = append(rows[i+1], column.cell(l))
 		}
+	}
+	for _, row := range rows {
 		t.row(row...)
 	}
-	return t.write(con.out, con.width)
+	return t
 }
 
 // list returns the activities of all guards.
 func list(guards limits.Guards) (all []listed) {
 	for _, g := range guards {
 		for _, a := range g.Activities {
-			l := listed{Function: g.Name, Activity: a.Name, Policy: "unlimited", Tiers: a.Tiers, Group: a.Group, Hold: a.Hold}
+			l := listed{Function: g.Name, Activity: a.Name, Policy: "unlimited", Tiers: a.Tiers, Group: a.Group, Hold: a.Hold, code: a}
 			if !a.Unlimited {
 				limit, window := a.Limit.Quota()
 				l.Policy, l.Limit, l.WindowMs = a.Limit.String(), limit, window.Milliseconds()
+			}
+			for _, s := range a.Subjects {
+				limit, window := s.Limit.Quota()
+				l.Subjects = append(l.Subjects, subject{s.Name, s.Limit.String(), limit, window.Milliseconds(), s.Tiers, s.Optional})
 			}
 			all = append(all, l)
 		}
