@@ -14,7 +14,7 @@ var (
 
 func listOf(subjects ...string) map[string]any {
 	list := map[string]any{}
-	for _, activity := range []string{"write", "record", "note"} {
+	for _, activity := range []string{"write", "record", "note", "call"} {
 		list[activity] = map[string]any{"guard": "forum-guard", "subjects": append([]string{}, subjects...)}
 	}
 	return list

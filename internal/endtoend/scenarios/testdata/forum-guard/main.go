@@ -17,6 +17,7 @@ func main() {
 			{Name: "write", Limit: guards.Limit("5/1m"), Subjects: room("3/1m")},
 			{Name: "record", Limit: guards.Limit("1000/1d"), Subjects: room("log 1/1m")},
 			{Name: "note", Limit: guards.Limit("100000/1d"), Subjects: room("100000/1d")},
+			{Name: "call", Limit: guards.Limit("log 100/10m"), Subjects: room("log 100/10m")},
 		},
 	}
 	function.Start([]guards.Guard{forum}, forum.Name)
