@@ -71,11 +71,11 @@ func groupNames(guards limits.Guards, groups bool) (names []string) {
 // else its own.
 func itemOf(a limits.Activity) string { return cmp.Or(a.Group, a.Name) }
 
-// keyOf returns the key of the item in which a user's actions count at now, in Unix
-// milliseconds.
-func keyOf(user string, a limits.Activity, now int64) ratelimit.Key {
-	window, _ := a.Limit.Item(now)
-	return ratelimit.Key{UserID: user, Activity: itemOf(a), Window: window}
+// keyOf returns the key of the item in which the actions of the user or the subject with
+// this key count at now, in Unix milliseconds. The activity must have such a subject.
+func keyOf(whose string, a limits.Activity, now int64) ratelimit.Key {
+	window, _ := a.Part(subjectOf(whose)).Limit.Item(now)
+	return ratelimit.Key{UserID: whose, Activity: itemOf(a), Window: window}
 }
 
 // countedIn returns the activities that items with this name count: all of a group, or

@@ -15,10 +15,17 @@ import (
 	"github.com/cric-talk/guards/internal/live"
 )
 
-// termsOf returns what is in force for a user who names a tier. A guard with the
-// BYPASS_ROLES of this environment, in which no MODE is set, decides by it.
-func termsOf(changed *live.Limits, a limits.Activity, user, tier string, at time.Time) live.Terms {
-	return changed.Terms(live.Case{Activity: a, UserID: user, Tier: tier, At: at, BypassRoles: lambdafn.BypassRoles()})
+// termsOf returns what is in force for the user or the subject with this key, if the
+// caller names a tier. The limit and the tier are those of the user or the subject. A
+// guard with the BYPASS_ROLES of this environment, in which no MODE is set, decides by
+// it.
+func termsOf(changed *live.Limits, a limits.Activity, key, tier string, at time.Time) live.Terms {
+	one := whoseOf(key)
+	t := changed.Terms(live.Case{Activity: a, UserID: one.UserID, Subjects: one.Subject, Tier: tier, At: at, BypassRoles: lambdafn.BypassRoles()})
+	for _, s := range t.Subjects {
+		t.Limit, t.Code, t.Tier = s.Limit, s.Code, s.Tier
+	}
+	return t
 }
 
 // A ruling is what operators changed about an activity for one user. Empty
