@@ -40,7 +40,7 @@ func fillExamples(node *kong.Node, names map[string]string) {
 func examples(guards limits.Guards) map[string]string {
 	names := map[string]string{
 		"{activity}": "", "{guard}": "", "{limit}": "", "{tiered}": "", "{tier}": "", "{tierlimit}": "", "{slotted}": "",
-		"{slotsubject}": "", "{subjectslotted}": "", "{counted}": "", "{subjects}": "", "{subject}": "", "{subjectlimit}": "",
+		"{slotsubject}": "", "{subjectslotted}": "", "{counted}": "", "{subjects}": "", "{subject}": "", "{subjectlimit}": "", "{tieredsubject}": "", "{subjecttier}": "",
 	}
 	alone := false // {activity} has no subjects
 	for _, g := range guards {
@@ -67,6 +67,9 @@ func examples(guards limits.Guards) map[string]string {
 			names["{slotted}"] = name
 		}
 		for _, s := range a.Subjects {
+			if tiers := slices.Sorted(maps.Keys(s.Tiers)); names["{subjecttier}"] == "" && len(tiers) > 0 {
+				names["{tieredsubject}"], names["{subjecttier}"] = s.Name, tiers[0]
+			}
 			if names["{slotsubject}"] == "" && s.Limit.HeldUntil(0) != 0 {
 				names["{slotsubject}"], names["{subjectslotted}"] = s.Name, name
 			}

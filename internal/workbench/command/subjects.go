@@ -43,16 +43,14 @@ func (s *subjects) Decode(ctx *kong.DecodeContext) error {
 
 // of returns an error if these are not the subjects of an activity. It names the option.
 func (s subjects) of(a limits.Activity) error {
-	var names []string
 	for _, subject := range a.Subjects {
-		names = append(names, subject.Name)
 		if s[subject.Name] == "" && !subject.Optional {
 			problem := "has no " + subject.Name + ", which " + a.Name + " needs: give --subject " + subject.Name + "=ID"
 			return &input.ValidationError{Field: "--subject", Problem: problem}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s)) {
-		if err := unknown("--subject", name, names, "subject of "+a.Name); err != nil {
+		if err := hasSubject(a, name); err != nil {
 			return err
 		}
 	}
@@ -79,14 +77,19 @@ func (f whoseFlags) key() (string, error) {
 // keyIn returns the key of a user, or of a subject that an activity has.
 func (f whoseFlags) keyIn(a limits.Activity) (string, error) {
 	key, err := f.key()
-	if name := subjectOf(key); err == nil && !a.Has(name) {
-		var names []string
-		for _, s := range a.Subjects {
-			names = append(names, s.Name)
-		}
-		err = unknown("--subject", name, names, "subject of "+a.Name)
+	if err == nil {
+		err = hasSubject(a, subjectOf(key))
 	}
 	return key, err
+}
+
+// hasSubject returns an error unless an activity has the subject with this name. An empty
+// name means users.
+func hasSubject(a limits.Activity, name string) error {
+	if a.Has(name) {
+		return nil
+	}
+	return unknown("--subject", name, subjectNames(limits.Guards{{Activities: []limits.Activity{a}}}), "subject of "+a.Name)
 }
 
 // keyInOne returns the key of a user, or of a subject that an activity of the project has.
@@ -164,4 +167,12 @@ func whoseOf(key string) whose {
 		return whose{Subject: map[string]string{name: id}}
 	}
 	return whose{UserID: key}
+}
+
+// key is the reverse of whoseOf.
+func (w whose) key() string {
+	for name, id := range w.Subject {
+		return limits.SubjectID(name, id)
+	}
+	return w.UserID
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"io"
 	"strings"
 	"testing"
 
@@ -141,5 +142,139 @@ note, minute  0/15  15
 		"erase --subject room":                         "want a name and an id, such as room=r42",
 	} {
 		p.fails(command, wrongUse, message)
+	}
+}
+
+// A live limit can be that of a subject, also in a group, and a tier can be granted to a
+// subject. All commands about live limits show them.
+func TestLiveLimitsOfSubjects(t *testing.T) {
+	p := ofRooms(t)
+	p.prints("limits", `FUNCTION     ACTIVITY  LIMIT         TIERS                                                                 SUBJECTS                                               GROUP
+rooms-guard  write     3/1m          pro: 9/1m; room, pro: 12/1m; tenant, pro: minute: 40/1m, day: 400/1d  room 4/1m, optional tenant minute: 20/1m, day: 100/1d
+rooms-guard  export    9/1d                                                                                room log 1/10m
+posts-guard  post      posts: 10/1m                                                                        room minute: 20/1m                                     content
+posts-guard  note      notes: 10/1m                                                                        room minute: 30/1m cost 2                              content
+posts-guard  plain     9/1m
+`)
+	if _, out, _ := p.run("limits --json"); !strings.Contains(out, `"name": "tenant",`) || !strings.Contains(out, `"optional": true`) || !strings.Contains(out, `"policy": "log 1/10m",`) {
+		t.Error(out)
+	}
+	p.prints("limits set write --subject room 6/1m --by alice", "write/room: limit 4/1m -> 6/1m\nin the table; instances follow within 30 s of use\n")
+	p.prints("limits set write --subject room --tier pro 20/1m --by bob --json", `{"what":"set write/room 20/1m for tier pro","changes":[{"activity":"write/room","tier":"pro","of":"limit","old":"12/1m","new":"20/1m"}],`+
+		`"at":"2023-11-14T22:14:18Z","by":"bob","table":"`+p.where[5]+`","region":"us-east-1"}`+"\n")
+	p.prints("limits set --group content --subject room minute 40/1m --by carol", "content.room.minute: limit 20/1m or 30/1m cost 2 -> 40/1m\nin the table; instances follow within 30 s of use\n")
+	p.prints("grant --subject tenant=acme --tier pro --until 7d --reason trial --by dora", "tenant=acme has the tier pro until 2023-11-21T22:14:18Z\nin the table; instances follow within 30 s of use\n")
+	p.prints("limits diff", `ACTIVITY             TIER  CODE                   LIVE                  MODE
+content.room.minute        20/1m or 30/1m cost 2  40/1m
+write/room                 4/1m                   6/1m
+write/room           pro   12/1m                  20/1m
+USER                 ROLE  TIER                   UNTIL                 REASON
+tenant=acme                pro                    2023-11-21T22:14:18Z  trial
+`)
+	if _, out, _ := p.run("limits diff --json"); !strings.Contains(out, `"grants":[{"subject":{"tenant":"acme"},"tier":"pro","until":"2023-11-21T22:14:18Z","reason":"trial"}]`) {
+		t.Error(out)
+	}
+	p.prints("limits history", `VERSION  AT                    BY     WHAT                                           WHY
+4        2023-11-14T22:14:18Z  dora   grant a tenant pro until 2023-11-21T22:14:18Z  trial
+3        2023-11-14T22:14:18Z  carol  set content.room.minute 40/1m
+2        2023-11-14T22:14:18Z  bob    set write/room 20/1m for tier pro
+1        2023-11-14T22:14:18Z  alice  set write/room 6/1m
+`)
+	p.prints("limits --live", `in force in the table:
+ACTIVITY      TIER  CODE                        IN FORCE                    MODE  SINCE                 BY
+write               3/1m                        3/1m
+write         pro   9/1m                        9/1m
+write/room          4/1m                        6/1m                              2023-11-14T22:14:18Z  alice
+write/room    pro   12/1m                       20/1m                             2023-11-14T22:14:18Z  bob
+write/tenant        minute: 20/1m, day: 100/1d  minute: 20/1m, day: 100/1d
+write/tenant  pro   minute: 40/1m, day: 400/1d  minute: 40/1m, day: 400/1d
+export              9/1d                        9/1d
+export/room         log 1/10m                   log 1/10m
+post                posts: 10/1m                posts: 10/1m
+post/room           minute: 20/1m               minute: 40/1m                     2023-11-14T22:14:18Z  carol
+note                notes: 10/1m                notes: 10/1m
+note/room           minute: 30/1m cost 2        minute: 40/1m cost 2              2023-11-14T22:14:18Z  carol
+plain               9/1m                        9/1m
+
+USER         ROLE  TIER  UNTIL                 SINCE                 BY    REASON
+tenant=acme        pro   2023-11-21T22:14:18Z  2023-11-14T22:14:18Z  dora  trial
+`)
+	p.prints("status --subject tenant=acme", `tenant=acme in the table:
+ACTIVITY       USED   LEFT  WAIT  DECIDED BY
+write, minute  0/40   40          granted tier pro
+write, day     0/400  400         granted tier pro
+`)
+	if _, _, log := p.run("check write --user u1 --subject room=r1 --subject tenant=acme --store dynamodb"); log != "guards: write of room=r1 is decided by: live limit 6/1m (code: 4/1m); see guards limits --live\nguards: write of tenant=acme is decided by: granted tier pro; see guards limits --live\n" {
+		t.Error(log)
+	}
+	p.prints("revoke --subject tenant=acme", "tenant=acme no longer has the tier pro until 2023-11-21T22:14:18Z\nin the table; instances follow within 30 s of use\n")
+	if _, out, _ := p.run("limits history --json"); !strings.Contains(out, `"what": "revoke a tenant's grants"`) || strings.Contains(out, "acme") {
+		t.Error(out)
+	}
+	p.prints("limits unset write --subject room --tier pro", "write/room, tier pro: limit 20/1m -> 12/1m\nin the table; instances follow within 30 s of use\n")
+	p.prints("limits unset write --subject room", "write/room: limit 6/1m -> 4/1m\nin the table; instances follow within 30 s of use\n")
+	p.prints("limits unset --group content --subject room minute", "content.room.minute: limit 40/1m -> 20/1m or 30/1m cost 2\nin the table; instances follow within 30 s of use\n")
+	for command, message := range map[string]string{
+		"limits set write --subject rom 5/1m":                                    "guards: --subject is \"rom\", did you mean \"room\"?\n",
+		"limits set plain --subject room 5/1m":                                   "guards: --subject is \"room\", and there is no subject of plain\n",
+		"limits set write --subject room 5/1h":                                   "guards: write/room: a live limit keeps the kind, the window and the cost",
+		"limits set write --subject room --tier gold 5/1m":                       "guards: --tier is \"gold\", want a tier of write for room: pro\n",
+		"limits set write --subject room --mode off":                             "guards: a mode holds for the whole activity",
+		"limits set --group content --subject rooom minute 5/1m":                 "guards: --subject is \"rooom\", did you mean \"room\"?\n",
+		"limits set --group content --subject room minut 5/1m":                   "guards: limit is \"minut\", did you mean \"minute\"?\n",
+		"limits set --group content minute 5/1m":                                 "guards: limit is \"minute\", ",
+		"limits unset write --subject room":                                      "guards: write/room has no live limit to undo\n",
+		"grant --subject tenant=acme --role admin --until 7d --reason r":         "guards: a grant to a subject needs a tier",
+		"grant --subject tenant=acme --tier premium --until 7d --reason r":       "guards: --tier is \"premium\", want a tier tenant: pro\n",
+		"grant --subject tenent=acme --tier pro --until 7d --reason r":           "guards: --subject is \"tenent\", did you mean \"tenant\"?\n",
+		"grant --subject tenant=acme --user u1 --tier pro --until 7d --reason r": "--user and --subject can't be used together",
+		"revoke --subject tenant=acme":                                           "guards: nothing is granted to tenant=acme in the table\n",
+	} {
+		p.fails(command, wrongUse, message)
+	}
+	// An erasure takes back what is granted.
+	if status, _, log := p.run("grant --subject tenant=acme --tier pro --until 7d --reason trial"); status != done {
+		t.Fatal(log)
+	}
+	p.prints("erase --subject tenant=acme --yes", "1 item and 1 grant of tenant=acme found, 2 deleted, in the table\n")
+	p.prints("limits diff", "nothing differs from the code\n")
+}
+
+// Completion knows subjects: a name for limits set, and the beginning of NAME=ID elsewhere.
+func TestCompletionKnowsSubjects(t *testing.T) {
+	for typed, want := range map[string]string{
+		"limits set write --subject ":        "room tenant",
+		"check write --subject ":             "room= tenant=",
+		"check write --subject=te":           "--subject=tenant=",
+		"erase --subject r":                  "room=",
+		"check write --subject room=r1 --su": "--subject",
+	} {
+		var out stream
+		args := append([]string{"complete", "--"}, strings.Split(typed, " ")...)
+		status := run(t.Context(), args, session{guards: rooms, out: &out, err: io.Discard})
+		if got := strings.Join(strings.Fields(strings.ReplaceAll(out.String(), "\t", " ")), " "); status != done || !strings.HasPrefix(got, want) {
+			t.Errorf("%q: status %d, %q, want %q", typed, status, got, want)
+		}
+	}
+}
+
+// The examples of a project name its own subjects, and a project without subjects has no
+// such examples.
+func TestExamplesOfSubjects(t *testing.T) {
+	names := examples(rooms)
+	for word, want := range map[string]string{
+		"{activity}": "plain", "{counted}": "write", "{subjects}": "--subject room=room1 --subject tenant=tenant1", "{subject}": "room", "{subjectlimit}": "8/1m",
+		"{tieredsubject}": "room", "{subjecttier}": "pro", "{slotsubject}": "room", "{subjectslotted}": "export",
+	} {
+		if names[word] != want {
+			t.Errorf("%s is %s, want %s", word, names[word], want)
+		}
+	}
+	var with, without stream
+	run(t.Context(), []string{"check", "--help"}, session{guards: rooms, out: &with, err: io.Discard})
+	run(t.Context(), []string{"check", "--help"}, session{guards: content, out: &without, err: io.Discard})
+	const example = "  guards check write --user u1 --subject room=room1 --subject tenant=tenant1\n"
+	if !strings.Contains(with.String(), example) || strings.Contains(without.String(), "check write") || strings.Contains(without.String(), "{") {
+		t.Errorf("%s\n%s", &with, &without)
 	}
 }
