@@ -57,6 +57,7 @@ type Terms struct {
 type Subject struct {
 	Name, UserID string // UserID is the key of its items, see [limits.SubjectID]
 	Limit, Code  policy.Policy
+	Tier         string // a granted tier, as in Terms
 }
 
 // Parts yields the user, who has no name and no key here, and each subject.
@@ -94,8 +95,8 @@ func (l *Limits) Terms(c Case) (t Terms) {
 			continue
 		}
 		one := Subject{Name: s.Name, UserID: limits.SubjectID(s.Name, id)}
-		granted, _ := l.granted(one.UserID, c, s.Tiers)
-		tier := cmp.Or(granted, c.Tier)
+		one.Tier, _ = l.granted(one.UserID, c, s.Tiers)
+		tier := cmp.Or(one.Tier, c.Tier)
 		one.Limit, one.Code = s.For(tier), c.Activity.Subjects[i].For(tier)
 		t.Subjects = append(t.Subjects, one)
 	}
