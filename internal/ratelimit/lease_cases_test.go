@@ -248,3 +248,18 @@ func TestALostVisit(t *testing.T) {
 	}
 	t.Error(errors.New("no visit was lost"))
 }
+
+// BenchmarkHandOut measures a decision from a lease, beside BenchmarkWarmCheck.
+func BenchmarkHandOut(b *testing.B) {
+	c, p := newClock(), leased("1000000/1h")
+	l := &Limiter{Store: new(memstore.Store), Memory: NewMemory(DefaultMemory), Now: c.now}
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		if n%1000 == 0 {
+			c.add(time.Second / 10)
+		}
+		if _, err := l.Check(b.Context(), call(p, n)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -15,7 +15,7 @@ var shown = map[string]func(r policy.Rate, counted []entry, limit int, now int64
 		return sum(counted, limit, func(e entry) bool { return e.at/w == now/w })
 	},
 	"log": func(r policy.Rate, counted []entry, limit int, now int64) int64 {
-		return sum(counted, limit, func(e entry) bool { return e.at > now-r.Window.Milliseconds() })
+		return sum(counted, limit, func(e entry) bool { return e.latest() > now-r.Window.Milliseconds() })
 	},
 	"sliding": func(r policy.Rate, counted []entry, limit int, now int64) int64 {
 		got, _ := inWeightedWindow(nil, r, counted, limit, entry{at: now})
@@ -32,7 +32,7 @@ func (x *explorer) agrees(l *ledger, w written) error {
 	for _, e := range l.entries {
 		if e.item == w.write.Key.Window {
 			mine = append(mine, e)
-			latest = max(latest, e.at, e.now)
+			latest = max(latest, e.latest(), e.now)
 		}
 	}
 	for _, o := range l.over {
@@ -66,7 +66,7 @@ var gone = map[string]func(r policy.Rate, entries []entry, limit, i int, now int
 		return entries[i].at/r.Window.Milliseconds() != now/r.Window.Milliseconds()
 	},
 	"log": func(r policy.Rate, entries []entry, _, i int, now int64) bool {
-		return entries[i].at <= now-r.Window.Milliseconds()
+		return entries[i].latest() <= now-r.Window.Milliseconds()
 	},
 	"sliding": func(r policy.Rate, entries []entry, _, i int, now int64) bool {
 		return entries[i].at/r.Window.Milliseconds() < now/r.Window.Milliseconds()-1

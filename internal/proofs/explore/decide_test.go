@@ -123,6 +123,8 @@ func (r *run) run(c call) {
 	switch c.verb {
 	case release:
 		d, err = r.limit.Decide(ctx, ratelimit.Release, c.request)
+	case renew:
+		d, err = r.limit.Decide(ctx, ratelimit.Renew, c.request)
 	case reset:
 		d, err = r.limit.Decide(ctx, ratelimit.Reset, c.request)
 	case status:

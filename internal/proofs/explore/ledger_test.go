@@ -33,23 +33,33 @@ type dropped struct{ item, ms int64 }
 
 // An entry is what was counted for a request.
 type entry struct {
-	id     uint8 // the slot whose id it has
-	writer uint8 // the slot that counted it
-	item   int64 // the window of the item
-	n      int64 // the actions, and how many of them each limit still counts
-	left   [mostLimits]int64
-	at     int64 // the receipt
-	now    int64 // the clock that counted it
-	ms     int64 // when the store counted it, in ms after the edge
-	whole  bool  // the item knows its id as long as it lives
-	place  int64 // reservoir: when it may run
-	limit  uint8 // the number of the policy that counted it
-	freed  int64 // bucket: actions that came before this one and were given back after it
+	id     uint8             // the slot whose id it has
+	writer uint8             // the slot that counted it
+	item   int64             // the window of the item
+	n      int64             // the actions, and how many of them each limit still counts
+	left   [mostLimits]int64 // in units, of which an action takes as many as it costs
+	at     int64             // the receipt
+	moved  [slots - 1]int64  // log: when its slots were renewed, and that is a receipt too; the last one first, 0: none
+	now    int64             // the clock that counted it
+	ms     int64             // when the store counted it, in ms after the edge
+	whole  bool              // the item knows its id as long as it lives
+	place  int64             // reservoir: when it may run
+	limit  uint8             // the number of the policy that counted it
+	freed  int64             // bucket: units that came before this one and were given back after it
 
 	late      bool  // a copy that arrived after its decision was over
 	forgotten bool  // the item need not know the id any more
 	aliveFor  uint8 // forgotten: the slots in flight when it was
 }
+
+// renewed reports whether the slots of e were renewed.
+func (e *entry) renewed() bool { return e.moved[0] != 0 }
+
+// latest returns the newest receipt of e, which is the time of its slots in a log.
+func (e *entry) latest() int64 { return max(e.at, e.moved[0]) }
+
+// has reports whether at is a receipt of e.
+func (e *entry) has(at int64) bool { return e.at == at || at != 0 && slices.Contains(e.moved[:], at) }
 
 // A receipt is what a release shows, and the window of the item that it changes.
 type receipt struct {
@@ -73,7 +83,7 @@ func encodeEntries(b []byte, entries []entry) []byte {
 		b = encodeInt(encodeInt(encodeInt(b, e.item), e.n), e.at-edge)
 		b = encodeInt(encodeInt(encodeInt(encodeInt(b, e.now-edge), e.ms), e.place-edge), e.freed)
 		b = encodeBool(encodeBool(encodeBool(b, e.forgotten), e.whole), e.late)
-		for _, n := range e.left {
+		for _, n := range slices.Concat(e.left[:], e.moved[:]) {
 			b = encodeInt(b, n)
 		}
 	}
@@ -144,7 +154,7 @@ func (l *ledger) ended(slot int) {
 		if !e.forgotten || e.aliveFor != 0 || e.left != [mostLimits]int64{} {
 			return false
 		}
-		l.drop(dropped{e.item, max(e.at, e.now)})
+		l.drop(dropped{e.item, max(e.latest(), e.now)})
 		return true
 	})
 }
@@ -167,6 +177,9 @@ func inWords(entries []entry) string {
 			id = name(int(e.id) % slots)
 		}
 		fmt.Fprintf(&b, "[%s counts %d at %s", id, e.n, moment(e.at))
+		if e.renewed() {
+			fmt.Fprintf(&b, ", renewed at %s", moment(e.latest()))
+		}
 		if e.place != 0 {
 			fmt.Fprintf(&b, " for %s", moment(e.place))
 		}

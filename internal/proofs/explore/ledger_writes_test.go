@@ -59,19 +59,18 @@ func (x *explorer) counted(l *ledger, w written) error {
 	if !p.Queues() {
 		now := max(w.write.Now, e.at) // later, if the update counts in a period that a clock ahead has begun
 		is, was := counts(p, now, w.after), counts(p, now, w.before)
-		e.n = is[0] - was[0]
+		cost := x.units(w.slot, 1)
+		e.n = (is[0] - was[0]) / cost[0]
 		for i := range is {
-			if n := is[i] - was[i]; n != e.n {
-				return fmt.Errorf("%s counts %d in the first limit and %d in limit %d", name(w.slot), e.n, n, i)
+			if n := is[i] - was[i]; n != e.n*cost[i] {
+				return fmt.Errorf("%s of %d counts %d in limit %d", name(w.slot), e.n, n, i)
 			}
 		}
 	}
 	if e.n < 1 || e.n > w.call.Count || e.n != w.call.Count && !w.call.Partial {
 		return fmt.Errorf("%s of %d counts %d", name(w.slot), w.call.Count, e.n)
 	}
-	for i := range p.Rates() {
-		e.left[i] = e.n
-	}
+	e.left = x.units(w.slot, e.n)
 	l.entries = append(l.entries, e)
 	return x.promised(l.entries, e)
 }
@@ -88,11 +87,13 @@ func (y *system) idOf(slot int) uint8 {
 	return uint8(y.first(slot))
 }
 
+// remembered is how long an item certainly knows an id, in milliseconds.
+const remembered = 20_000 - 2_000
+
 // known reports whether the item must still know the id of e at ms after the edge.
 // The contract says that it does forever in a window's item with a limit of up to
 // 100, and elsewhere for 20 s less the difference between clocks.
 func (e *entry) known(ms int64) bool {
-	const remembered = 20_000 - 2_000
 	return !e.forgotten && (e.whole || ms-e.ms < remembered)
 }
 
@@ -132,7 +133,7 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 	p, at, n := x.policies[w.limit], w.call.At, w.call.Count
 	id := x.idOf(w.slot)
 	i := slices.IndexFunc(l.entries, func(e entry) bool {
-		return e.id == id && e.item == w.write.Key.Window && e.at == at && !e.forgotten
+		return e.id == id && e.item == w.write.Key.Window && e.has(at) && !e.forgotten
 	})
 	if slices.Contains(l.back, receipt{id, at, w.write.Key.Window}) {
 		return fmt.Errorf("%s gives back %s with the receipt %d again", name(w.slot), name(int(id)), at-edge)
@@ -146,7 +147,7 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 	if i < 0 {
 		return fmt.Errorf("%s gives back %s, which is not counted with the receipt %d", name(w.slot), name(int(id)), at-edge)
 	}
-	e := &l.entries[i]
+	e, units := &l.entries[i], x.units(w.slot, n)
 	is, was := counts(p, w.write.Now, w.after), counts(p, w.write.Now, w.before)
 	for k, rate := range p.Rates() {
 		if !changes(w, rate.Name) {
@@ -155,7 +156,8 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 		if over := gone[rate.Kind]; over == nil || over(rate, l.entries, k, i, w.write.Now) {
 			return fmt.Errorf("%s gives back in limit %d what does not count any more", name(w.slot), k)
 		}
-		if e.left[k] < n || is[k] > was[k] || was[k]-is[k] > n {
+		n := units[k]
+		if e.left[k] < n || is[k] > was[k] || was[k]-is[k] > n || e.renewed() && rate.Kind != "log" {
 			return fmt.Errorf("%s gives back %d of %d in limit %d, which then counts %d instead of %d", name(w.slot), n, e.left[k], k, is[k], was[k])
 		}
 		e.left[k] -= n
@@ -166,6 +168,31 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 	e.forgotten, e.aliveFor = true, w.inFlight
 	l.makeRoom(w.slot, w.by, w.ms, w.replied)
 	return nil
+}
+
+// renewed notes a renewal that the store performed. It moves the slots of a check that
+// count, and nothing else: what the item shows then is what agrees compares.
+func (x *explorer) renewed(l *ledger, w written) error {
+	id, at := x.idOf(w.slot), w.call.At
+	i := slices.IndexFunc(l.entries, func(e entry) bool {
+		return e.id == id && e.item == w.write.Key.Window && e.latest() == at && !e.forgotten
+	})
+	if i < 0 {
+		return fmt.Errorf("%s renews %s, which is not counted with the receipt %s", name(w.slot), name(int(id)), moment(at))
+	}
+	e := &l.entries[i]
+	for k, rate := range x.policies[w.limit].Rates() {
+		switch {
+		case rate.Kind != "log" && changes(w, rate.Name):
+			return fmt.Errorf("%s changes limit %d", name(w.slot), k)
+		case rate.Kind == "log" && gone["log"](rate, l.entries, k, i, w.write.Now):
+			return fmt.Errorf("%s renews what does not count any more", name(w.slot))
+		}
+	}
+	copy(e.moved[1:], e.moved[:])
+	e.moved[0] = w.write.Now
+	e.now, e.ms = w.write.Now, w.ms
+	return x.promised(l.entries, *e)
 }
 
 // changes reports whether w changes an attribute of a limit.

@@ -117,7 +117,7 @@ func (x *explorer) enabled(w *world, s int) bool {
 	switch r.verb {
 	case repeat:
 		return w.procs[r.of].phase != idle
-	case release:
+	case release, renew:
 		return w.procs[r.of].phase == over && x.keeps.at(w.procs[r.of].kept).at != 0
 	case present:
 		return w.procs[r.of].phase == over && x.keeps.at(w.procs[r.of].kept).readyAt != 0
@@ -132,7 +132,7 @@ func (x *explorer) enabled(w *world, s int) bool {
 // referred reports whether another request refers to slot s.
 func (x *explorer) referred(s int) bool {
 	for _, r := range x.requests {
-		if r.of == s && r.verb != check && r.verb != partial && r.verb != reset && r.verb != status {
+		if r.of == s && r.refers() {
 			return true
 		}
 	}

@@ -24,7 +24,7 @@ var promises = map[string]promise{
 	"bucket":    inAnyTime,
 }
 
-// promised requires that last, which is the newest of entries, is within each
+// promised requires that last, which was counted or renewed last, is within each
 // limit of the policy that counted it. That policy can have a lower limit than
 // those that counted the other entries: then the lower one holds for last.
 func (y *system) promised(entries []entry, last entry) error {
@@ -63,9 +63,9 @@ func inWindow(when func(entry) int64) promise {
 func inAnyWindow(_ *system, r policy.Rate, counted []entry, limit int, _ entry) (got, most int64) {
 	var latest int64
 	for _, e := range counted {
-		latest = max(latest, e.at)
+		latest = max(latest, e.latest())
 	}
-	return sum(counted, limit, func(e entry) bool { return e.at > latest-r.Window.Milliseconds() }), r.Limit
+	return sum(counted, limit, func(e entry) bool { return e.latest() > latest-r.Window.Milliseconds() }), r.Limit
 }
 
 // inWeightedWindow is the promise of the sliding window counter: the actions of

@@ -174,9 +174,12 @@ func (x *explorer) update(w world, s int, number uint32) (world, answer, error) 
 		slot: s, limit: p.limit, by: p.by, call: x.calls.at(p.call).request, write: write,
 		before: x.items.at(before).State, after: x.items.at(a.item).State, ms: x.instants[w.now], inFlight: w.inFlight(), replied: w.replied(),
 	}
-	if x.requests[s].verb == release {
+	switch x.requests[s].verb {
+	case release:
 		err = x.gaveBack(&l, done)
-	} else {
+	case renew:
+		err = x.renewed(&l, done)
+	default:
 		err = x.counted(&l, done)
 	}
 	if err == nil {
