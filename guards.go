@@ -71,6 +71,7 @@ type Tiers = limits.Tiers
 //	reservoir 10/10s ahead 15m     10 in 10 s; the next ones get a later time
 //	minute: 10/1m, day: 200/1d     both limits must allow the action
 //	100000/1d cost 200             one action takes 200 of the limit
+//	6000/1m prepaid                a busy instance takes many actions with one write
 //	1000/month in Europe/Berlin    from midnight to midnight of a time zone; also day and week
 //	writes: 100/1h                 a limit of an activity that has a Group
 //

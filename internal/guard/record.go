@@ -177,7 +177,13 @@ func figures(a Answer) []metrics.Value {
 	if d.Reason == ratelimit.Expired { // also in shadow mode
 		values = append(values, metrics.Value{Name: "Expired", Count: 1})
 	}
-	if d.Requests == 0 && d.Outage == nil && d.Limit != 0 { // the memory refused; if Limit is 0, a place was presented
+	if d.Leased {
+		values = append(values, metrics.Value{Name: "Leased", Count: 1})
+	}
+	if d.Visit {
+		values = append(values, metrics.Value{Name: "Visits", Count: 1})
+	}
+	if d.Requests == 0 && d.Outage == nil && d.Limit != 0 && !d.Allowed { // the memory refused; if Limit is 0, a place was presented
 		values = append(values, metrics.Value{Name: "CacheRefusals", Count: 1})
 	}
 	return values

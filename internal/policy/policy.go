@@ -10,6 +10,7 @@
 //	reservoir 10/10s ahead 15m     10 in 10 s; the next ones get a later time
 //	minute: 10/1m, day: 200/1d     both limits must allow the action
 //	100000/1d cost 200             one action takes 200 of the limit
+//	6000/1m prepaid                a busy process takes many actions with one update
 //	1000/month in Europe/Berlin    from midnight to midnight of a time zone; also day and week
 //
 // The state of a policy is a few integers in one item of a database.

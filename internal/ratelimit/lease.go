@@ -77,7 +77,9 @@ func (m *Memory) handOut(q *question) (d Decision, take int64, ok bool) {
 	}
 	if l.suffices(q) {
 		l.left -= q.Count
-		return q.in(l.seen.State).leased(), 0, true
+		d = q.in(l.seen.State).decision(q.Count, 0)
+		d.At, d.Leased = 0, true // the item does not have its id, so there is no receipt
+		return d, 0, true
 	}
 	if l.seen.counts(q.write) { // a repeat of a request from before the key was hot
 		return d, 0, false
@@ -132,14 +134,6 @@ func (m *Memory) putBack(q *question) {
 	}
 }
 
-// leased returns the decision for a request that is admitted from a lease, or by the
-// visit that took it. It has no receipt, because the item does not have its id.
-func (v *view) leased() Decision {
-	d := v.decision(v.Count, 0)
-	d.At, d.Leased = 0, true
-	return d
-}
-
 // visit counts q and more, take actions in all, by a write without an id. It sends a
 // plan once: if the outcome is unknown, the lease may be lost, and q is counted by a
 // write of its own, with its id.
@@ -164,8 +158,9 @@ func (t *attempts) visit(q *question, shown Item) (Decision, error) {
 		if done {
 			until, _ := q.Policy.Lease(q.write.Now)
 			t.took = lease{got: take, left: take - q.Count, until: until, seen: item}
-			d := v.leased()
+			d := v.decision(q.Count, 0)
 			d.Reading = q.Policy.Cross(take, item.State, d.Reading)
+			d.At, d.Visit = 0, true
 			return d, nil
 		}
 		if item.counts(q.write) {

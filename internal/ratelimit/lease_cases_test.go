@@ -62,7 +62,7 @@ func TestAPrepaidKeyBeginsAsAnother(t *testing.T) {
 			before, requests := 99, 0
 			for i := range 300 {
 				d := ask(Check, "hot "+strconv.Itoa(i), 0)
-				if requests += d.Requests; !d.Allowed || d.Leased && d.At != 0 {
+				if requests += d.Requests; !d.Allowed || (d.Leased || d.Visit) && d.At != 0 {
 					t.Fatalf("%s: %+v, want an admission, without a receipt if it is leased", text, d)
 				}
 				before++
@@ -210,7 +210,7 @@ func TestLeasesInAGroup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.Leased && i%3 == 2 {
+		if (d.Leased || d.Visit) && i%3 == 2 {
 			t.Fatalf("%+v, want no lease for an ordinary limit", d)
 		}
 		if d.Allowed {
@@ -240,7 +240,7 @@ func TestALostVisit(t *testing.T) {
 			t.Fatalf("%+v, %v", d, err)
 		}
 		if d.Requests == 2 { // the visit was lost, and a write of its own followed
-			if d.Leased || d.At == 0 {
+			if d.Visit || d.At == 0 {
 				t.Errorf("%+v, want a receipt", d)
 			}
 			return

@@ -84,7 +84,7 @@ func (l *Limiter) giveBack(ctx context.Context, parts []Part, decisions []Decisi
 	defer stop()
 	for i, p := range parts {
 		d := &decisions[i]
-		if d.Leased {
+		if d.Leased || d.Visit {
 			q := p.ask(Check, l.Clock().UnixMilli())
 			l.Memory.putBack(&q)
 		}
@@ -129,8 +129,8 @@ func merge(parts []Part, decisions []Decision) (all Decision) {
 			all.Reason = d.Reason
 		}
 		switch {
-		case d.Leased: // the receipt is about the other parts
-			all.Leased = true
+		case d.Leased, d.Visit: // the receipt is about the other parts
+			all.Leased, all.Visit = all.Leased || d.Leased, all.Visit || d.Visit
 		case at < 0:
 			at = d.At
 		case at != d.At:

@@ -79,7 +79,8 @@ type Decision struct {
 	ReadyAt   int64  // Delayed: when the place comes up, in Unix milliseconds
 	Waiting   int64  // Delayed: places given in later windows, up to and including this one
 	LimitedBy string // the limit that refused, if the policy has several
-	Leased    bool   // admitted from a lease of a prepaid limit, or by the visit that took it
+	Leased    bool   // admitted from a lease of a prepaid limit, without a request
+	Visit     bool   // admitted by the request that took a lease
 	Requests  int    // requests that were sent to the store, answered or not
 	Outage    error  // why the store gave no answer, if Reason is Unavailable
 }
