@@ -147,3 +147,27 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// What can't be prepaid says why.
+func TestParsePrepaid(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"100/1m prepaid", "limit is 100 and prepaid, want at least 101; a lower one needs no leases"},
+		{"1000/1m cost 10 prepaid", "limit is 100 and prepaid, want at least 101; a lower one needs no leases"},
+		{"bucket 100/1s burst 130 prepaid", "burst is prepaid, and 97 are left of it without what comes back while a lease lasts, want at least 101"},
+		{"log 100/1h prepaid", "each of its actions has a place of its own in the item, so there is nothing to take in advance"},
+		{"reservoir 10/10s prepaid", "each of its actions has a place of its own in the item"},
+		{"a: 1000/1m prepaid, b: 9000/1h", "one limit is prepaid and another is not"},
+		{"1000/1m prepaid prepaid", "option prepaid is repeated"},
+		{"1000/1m prepaid 5", `"5" is not an option of a fixed limit`},
+	} {
+		_, err := Parse(tt.text)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("Parse(%q): %v, want %s", tt.text, err, tt.want)
+		}
+	}
+	for _, text := range []string{"60000/1m prepaid", "bucket 1000/1s burst 2000 prepaid", "100000/month in Europe/Berlin prepaid", "writes: 3000/1m cost 5 prepaid"} {
+		if p, err := Parse(text); err != nil || p.String() != text || p.CheckHold() == nil {
+			t.Errorf("Parse(%q) = %q, %v, and it goes with Hold", text, p, err)
+		}
+	}
+}
