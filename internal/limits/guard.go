@@ -15,12 +15,12 @@ import (
 // Guards are all guards of a project.
 type Guards []Guard
 
-// Named returns the guard with this name. It returns false if there is none.
+// Named returns the guard with this name, and whether there is one.
 func (all Guards) Named(name string) (Guard, bool) {
 	return first(all, func(g Guard) bool { return g.Name == name })
 }
 
-// first returns the first of a list that is what is asked for. It returns false if none is.
+// first returns the first element of a list for which is returns true.
 func first[T any](list []T, is func(T) bool) (found T, ok bool) {
 	i := slices.IndexFunc(list, is)
 	if i < 0 {
@@ -29,8 +29,7 @@ func first[T any](list []T, is func(T) bool) (found T, ok bool) {
 	return list[i], true
 }
 
-// Activity returns the activity with this name, and the guard that decides it. It
-// returns false if there is none.
+// Activity returns the activity with this name, and the guard that decides it.
 func (all Guards) Activity(name string) (Guard, Activity, bool) {
 	for _, g := range all {
 		if a, ok := g.Activity(name); ok {
@@ -40,7 +39,7 @@ func (all Guards) Activity(name string) (Guard, Activity, bool) {
 	return Guard{}, Activity{}, false
 }
 
-// Queued returns the guard that has a DelayedQueue. It returns false if none has.
+// Queued returns the guard that has a DelayedQueue, and whether there is one.
 func (all Guards) Queued() (Guard, bool) {
 	return first(all, func(g Guard) bool { return g.DelayedQueue })
 }
@@ -83,7 +82,7 @@ type Activity struct {
 // Tiers holds limits by the caller's plan. An activity's tiers share one count.
 type Tiers map[string]policy.Policy
 
-// Activity returns the activity with this name. It returns false if there is none.
+// Activity returns the activity with this name, and whether there is one.
 func (g Guard) Activity(name string) (Activity, bool) {
 	return first(g.Activities, func(a Activity) bool { return a.Name == name })
 }
