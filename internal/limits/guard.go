@@ -136,13 +136,13 @@ func (all Guards) Validate() error {
 		return errors.New("limits.go lists no guard in All, want at least one")
 	}
 	for i, g := range all {
-		if err := g.Validate(); err != nil {
+		_, taken := all[:i].Named(g.Name)
+		switch err := g.Validate(); {
+		case err != nil:
 			return err
-		}
-		if _, taken := all[:i].Named(g.Name); taken {
+		case taken:
 			return fmt.Errorf("two guards have the name %s: give each guard a name of its own", g.Name)
-		}
-		if g.DelayedQueue && g.Name != queued.Name {
+		case g.DelayedQueue && g.Name != queued.Name:
 			return fmt.Errorf("%s and %s have a DelayedQueue, but there is one queue: move the activities of %[2]s to %[1]s", queued.Name, g.Name)
 		}
 		for _, a := range g.Activities {
@@ -168,8 +168,11 @@ func (all Guards) validateGroups() error {
 			return fmt.Errorf("activity %q: its group has the name of the activity %q of %s; give the group a name of its own", a.Name, a.Group, g.Name)
 		}
 		for _, other := range grouped[:i] {
+			if other.Group != a.Group {
+				continue
+			}
 			for _, s := range a.Parts() {
-				if err := policy.Meet(other.Part(s.Name).Limit, s.Limit); err != nil && other.Group == a.Group {
+				if err := policy.Meet(other.Part(s.Name).Limit, s.Limit); err != nil {
 					return fmt.Errorf("activities %q and %q of the group %q: %w", other.Name, a.Name, a.Group, err)
 				}
 			}
