@@ -45,8 +45,19 @@ type Guard = limits.Guard
 //	Group      the item in which the activity counts with others, of any guard; their limits
 //	           have names, and those with the same name share a count; empty: it counts alone
 //	Hold       a check's receipt lasts for 15 minutes or more, and not only for 20 s; at most 500 actions a minute
+//	Subjects   the others in whose limits the activity counts, too: at most 3, from the narrowest to the
+//	           widest, such as its room and its tenant; events name them, and each has to allow the action
 //	Unlimited  never counted; then the fields above, but for Name and Label, must be empty
 type Activity = limits.Activity
+
+// A Subject is someone or something in whose limit an activity counts, too, such as the
+// room of a message.
+//
+//	Name      1 to 8 letters, each a to z, such as room
+//	Limit     as of an activity; of any kind but a reservoir
+//	Tiers     limits of certain plans; may be empty
+//	Optional  an event may leave it out, and is not limited by it then
+type Subject = limits.Subject
 
 // Tiers holds limits by the caller's plan. An activity's tiers share one count.
 type Tiers = limits.Tiers

@@ -36,6 +36,7 @@ type golden struct {
 	Activities  []string          `json:"activities,omitempty"`
 	Limit       string            `json:"limit,omitzero"`
 	Group       string            `json:"group,omitzero"`
+	Subjects    []subject         `json:"subjects,omitempty"`
 	Environment map[string]string `json:"environment,omitempty"`
 	Table       string            `json:"table,omitzero"`
 	Now         int64             `json:"now"`
@@ -44,6 +45,13 @@ type golden struct {
 	Answer      json.RawMessage   `json:"answer,omitempty"`
 	Error       json.RawMessage   `json:"error,omitempty"`
 	HTTP        reply             `json:"http"`
+}
+
+// A subject is one of the first activity of a file.
+type subject struct {
+	Name     string `json:"name"`
+	Limit    string `json:"limit"`
+	Optional bool   `json:"optional,omitzero"`
 }
 
 // A reply is the answer to the same event by Function URL. Body is there if it
@@ -164,6 +172,10 @@ func (g *golden) limits(t *testing.T) limits.Guard {
 		}
 		if g.Limit != "" {
 			found.Activities = []limits.Activity{{Name: found.Activities[0].Name, Limit: policy.Must(g.Limit), Group: g.Group}}
+			for _, s := range g.Subjects {
+				one := limits.Subject{Name: s.Name, Limit: policy.Must(s.Limit), Optional: s.Optional}
+				found.Activities[0].Subjects = append(found.Activities[0].Subjects, one)
+			}
 		}
 		return found
 	}

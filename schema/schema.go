@@ -14,6 +14,7 @@
 //	activities   the only activities that the guard has, if not all of its own
 //	limit        the limit of its first activity, if it is not the guard's own
 //	group        the group of that activity, whose limits then have names
+//	subjects     the subjects of that activity, each with its limit, the narrowest first
 //	environment  the guard's variables; all others have their defaults
 //	table        "away": the table answers no request
 //	now          the time of all events, in Unix milliseconds

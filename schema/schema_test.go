@@ -99,6 +99,8 @@ func TestTheEventSchemaHasTheFieldsOfARequest(t *testing.T) {
 			want[name] = "boolean"
 		case "[]string":
 			want[name] = "array of string"
+		case "map[string]string":
+			want[name] = "object"
 		case "[]uint8": // any JSON
 			want[name] = ""
 		default:

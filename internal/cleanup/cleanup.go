@@ -1,12 +1,14 @@
 // Package cleanup is the Lambda function that deletes expired items. It runs
 // every few minutes and sweeps the table. An operator can also call it to erase
-// everything that the table holds about one user.
+// everything that the table holds about one user or one subject, such as a room.
 package cleanup
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -29,8 +31,8 @@ type Cleanup struct {
 
 	Metrics metrics.Writer // gets a line for each sweep that deletes
 
-	// Live holds what operators have granted to users. An erasure forgets the
-	// user's grants after the user's items are deleted. Nil if there are none.
+	// Live holds what operators have granted to users and subjects. An erasure
+	// forgets their grants after their items are deleted. Nil if there are none.
 	Live   live.Table
 	Guards limits.Guards // those that the settings in Live are about
 
@@ -43,19 +45,32 @@ type Table interface {
 	// sweeps reach what one sweep has no time for.
 	Sweep(context.Context, table.Sweep) (table.Swept, error)
 
-	// Erase deletes every item of a user, expired or not.
+	// Erase deletes every item of a user, or of the subject with this key, expired or not.
 	Erase(ctx context.Context, userID string, s table.Sweep) (table.Swept, error)
 }
 
 // A Request is cleanup's event.
 type Request struct {
 	DryRun bool   // count, but delete nothing
-	UserID string // the user to erase; empty to sweep out what has expired
+	UserID string // the user to erase, or the key of the subject; empty to sweep out what has expired
 }
 
-var fields = []input.Field[Request]{
-	{Name: "dryRun", Read: func(r *Request, f string, v jsontext.Value) error { return input.Bool(&r.DryRun, f, v) }},
-	{Name: "userId", Read: func(r *Request, f string, v jsontext.Value) error { return input.ID(&r.UserID, f, v) }},
+// An event is a request as its sender writes it.
+type event struct {
+	Request
+
+	subject map[string]string // the id of the one to erase, by its name
+}
+
+var fields = []input.Field[event]{
+	{Name: "dryRun", Read: func(e *event, f string, v jsontext.Value) error { return input.Bool(&e.DryRun, f, v) }},
+	{Name: "userId", Read: func(e *event, f string, v jsontext.Value) error { return input.ID(&e.UserID, f, v) }},
+	{Name: "subject", Read: func(e *event, f string, v jsontext.Value) error {
+		if err := json.Unmarshal(v, &e.subject); err != nil || e.subject == nil {
+			return input.Invalid(f, "something else", `an object with a name and an id, such as {"room": "r42"}`)
+		}
+		return nil
+	}},
 }
 
 // An Answer is the result of a run.
@@ -75,7 +90,7 @@ func (c *Cleanup) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(a)
+	return json.Marshal(a, json.Deterministic(true)) // subjects are a map
 }
 
 // decode reads an event strictly. An event from EventBridge always means a
@@ -85,11 +100,37 @@ func decode(payload []byte) (Request, error) {
 	if err := json.Unmarshal(payload, &members); err == nil && (members["source"] != nil || members["detail-type"] != nil) {
 		return Request{}, nil
 	}
-	r, err := input.Decode(payload, fields)
-	if err == nil && r.UserID != "" {
-		err = input.CheckUserID(r.UserID)
+	e, err := input.Decode(payload, fields)
+	switch {
+	case err != nil:
+	case e.subject != nil:
+		err = e.resolve()
+	case e.UserID != "":
+		err = input.CheckUserID(e.UserID)
 	}
-	return r, err
+	return e.Request, err
+}
+
+// resolve makes the key of the subject that e names. Its errors never show the id, nor a
+// wrong name, which may be an id.
+func (e *event) resolve() error {
+	invalid := func(problem string) error { return &input.ValidationError{Field: "subject", Problem: problem} }
+	switch {
+	case e.UserID != "":
+		return invalid("does not go with userId, because an erasure is of one of them")
+	case len(e.subject) != 1:
+		return invalid(fmt.Sprintf("has %d names, want one", len(e.subject)))
+	}
+	for name, id := range e.subject {
+		switch {
+		case name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz") != "":
+			return invalid("has a wrong name, want letters a to z, such as room")
+		case input.CheckUserID(id) != nil:
+			return invalid("has a wrong id, want 1 to 128 printable ASCII characters without a space")
+		}
+		e.UserID = limits.SubjectID(name, id)
+	}
+	return nil
 }
 
 // Run carries out r. It stops by itself before the deadline of ctx. Running out
@@ -121,7 +162,7 @@ func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 	return a, nil
 }
 
-// sweep sweeps the table, or erases a user and then the user's grants.
+// sweep sweeps the table, or erases a user or a subject and then their grants.
 func (c *Cleanup) sweep(ctx context.Context, r Request, s table.Sweep) (table.Swept, error) {
 	if r.UserID == "" {
 		return c.Table.Sweep(ctx, s)
@@ -131,18 +172,28 @@ func (c *Cleanup) sweep(ctx context.Context, r Request, s table.Sweep) (table.Sw
 		return swept, err
 	}
 	if _, err := live.Forget(ctx, c.Live, c.Guards, r.UserID, c.now()); err != nil {
-		return swept, grantsKept(err)
+		return swept, r.grantsKept(err)
 	}
 	return swept, nil
 }
 
 // grantsKept returns the error of an erasure that deleted all but the grants.
-func grantsKept(err error) *input.Unavailable {
+func (r Request) grantsKept(err error) *input.Unavailable {
 	why := err.Error()
 	if e, ok := errors.AsType[*ratelimit.StoreError](err); ok {
 		why = e.What // the rest is only for the log
 	}
-	return &input.Unavailable{What: "the user's items are deleted, but the user's grants are not: " + why, Cause: err}
+	whose := "the user's"
+	if r.ofSubject() {
+		whose = "the subject's"
+	}
+	return &input.Unavailable{What: whose + " items are deleted, but " + whose + " grants are not: " + why, Cause: err}
+}
+
+// ofSubject reports whether r erases a subject.
+func (r Request) ofSubject() bool {
+	_, _, ok := limits.SubjectOf(r.UserID)
+	return ok
 }
 
 func (c *Cleanup) now() time.Time {
@@ -152,13 +203,13 @@ func (c *Cleanup) now() time.Time {
 	return c.Now()
 }
 
-// record logs a run, without the user's id.
+// record logs a run, without the id of the user or the subject.
 func (c *Cleanup) record(ctx context.Context, r Request, a Answer, err error) {
 	if c.Log == nil {
 		return
 	}
 	attrs := []slog.Attr{
-		slog.Bool("oneUser", r.UserID != ""), slog.Bool("dryRun", r.DryRun),
+		slog.Bool("oneUser", r.UserID != "" && !r.ofSubject()), slog.Bool("oneSubject", r.ofSubject()), slog.Bool("dryRun", r.DryRun),
 		slog.Int64("scanned", a.Scanned), slog.Int64("stale", a.Stale), slog.Int64("deleted", a.Deleted),
 		slog.Int64("users", a.Users), slog.Bool("finished", a.Finished), slog.Int64("durationMs", a.DurationMs),
 	}

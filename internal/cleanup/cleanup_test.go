@@ -11,8 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	. "github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/table"
@@ -57,9 +60,12 @@ func TestEvents(t *testing.T) {
 		`{"dryRun": false}`:                {},
 		`{"userId": "` + canary + `"}`:     {user: canary},
 		`{"userId": "u1", "dryRun": true}`: {user: "u1", dryRun: true},
-		`{"userId": "` + strings.Repeat("u", 128) + `"}`: {user: strings.Repeat("u", 128)},
-		`{"userId": "source"}`:                           {user: "source"},
-		`{"source": "aws.events", "x": [1]}`:             {},
+		`{"userId": "` + strings.Repeat("u", 128) + `"}`:                                                {user: strings.Repeat("u", 128)},
+		`{"userId": "source"}`:                                                                          {user: "source"},
+		`{"subject": {"room": "` + canary + `"}}`:                                                       {user: limits.SubjectID("room", canary)},
+		`{"dryRun": true, "subject": {"tenant": "a!~"}}`:                                                {user: limits.SubjectID("tenant", "a!~"), dryRun: true},
+		`{"source": "x", "subject": {"room": "r42"}}`:                                                   {},
+		`{"source": "aws.events", "x": [1]}`:                                                            {},
 		`{"version": "0", "detail-type": "Scheduled Event", "source": "aws.scheduler", "detail": "{}"}`: {},
 		`{"detail-type": "Scheduled Event", "userId": "` + canary + `"}`:                                {},
 	} {
@@ -91,7 +97,24 @@ func TestInvalidEvents(t *testing.T) {
 		`{"userId": null}`:               "userId",
 		`{"userId": ""}`:                 "userId",
 		`{"userId": "canary-user 4711"}`: "userId",
-		`{"userId": "` + strings.Repeat("u", 129) + `"}`: "userId",
+		`{"userId": "` + strings.Repeat("u", 129) + `"}`:            "userId",
+		`{"userId": " room canary"}`:                                "userId", // the key of a subject
+		`{"subject": null}`:                                         "subject",
+		`{"subject": {}}`:                                           "subject",
+		`{"subject": "canary"}`:                                     "subject",
+		`{"subject": ["room", "canary"]}`:                           "subject",
+		`{"subject": {"room": 7}}`:                                  "subject",
+		`{"subject": {"room": null}}`:                               "subject",
+		`{"subject": {"room": ""}}`:                                 "subject",
+		`{"subject": {"room": "canary 1"}}`:                         "subject",
+		`{"subject": {"": "canary"}}`:                               "subject",
+		`{"subject": {"canary-1": "room"}}`:                         "subject", // the wrong way round
+		`{"subject": {"a b": "canary"}}`:                            "subject",
+		`{"subject": {"room": "canary", "tenant": "a"}}`:            "subject",
+		`{"subject": {"room": "a", "room": "canary"}}`:              "subject",
+		`{"subject": {"room": "canary"}, "userId": "u"}`:            "subject",
+		`{"subjects": {"room": "canary"}}`:                          "event",
+		`{"subject": {"room": "` + strings.Repeat("r", 129) + `"}}`: "subject",
 	} {
 		f := &fake{run: done}
 		_, err := (&Cleanup{Table: f}).Invoke(t.Context(), []byte(payload))
@@ -101,7 +124,7 @@ func TestInvalidEvents(t *testing.T) {
 	}
 }
 
-// Each row runs a sweep and an erasure. Times count from the start.
+// Each row runs a sweep and two erasures. Times count from the start.
 func TestRunsInTime(t *testing.T) {
 	hang := func(ctx context.Context) (table.Swept, error) {
 		<-ctx.Done()
@@ -140,7 +163,7 @@ func TestRunsInTime(t *testing.T) {
 		"fails":                {deadline: 30 * time.Second, run: fail(throttled), until: 27 * time.Second, err: "the table is throttled"},
 		"fails in another way": {run: fail(secret), err: "the table could not be reached"},
 	} {
-		for kind, user := range map[string]string{"sweep": "", "erase": canary} {
+		for kind, user := range map[string]string{"sweep": "", "erase": canary, "erase a subject": limits.SubjectID("room", canary)} {
 			t.Run(kind+", "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					start := time.Now()
@@ -155,7 +178,7 @@ func TestRunsInTime(t *testing.T) {
 					c := &Cleanup{Table: f, Log: slog.New(slog.NewJSONHandler(&log, nil))}
 					got, err := c.Run(ctx, Request{UserID: user})
 					want := Answer{table.Swept{Scanned: 9, Stale: 7, Deleted: 5, Users: 3, Finished: tt.finished}, tt.over.Milliseconds()}
-					if e, ok := errors.AsType[*input.Unavailable](err); got != want || (tt.err != "") != ok || (err == nil) == ok || ok && e.What != tt.err {
+					if e, ok := errors.AsType[*input.Unavailable](err); !cmp.Equal(got, want) || (tt.err != "") != ok || (err == nil) == ok || ok && e.What != tt.err {
 						t.Errorf("Run = %+v, %v, want %+v, %q", got, err, want, tt.err)
 					}
 					if took := time.Since(start); took != tt.over || ctx.Err() != nil {
@@ -172,7 +195,8 @@ func TestRunsInTime(t *testing.T) {
 					if tt.err != "" {
 						message = `arn:secret` // only the log shows the cause
 					}
-					if line := log.String(); strings.Count(line, "\n") != 1 || !strings.Contains(line, message) || strings.Contains(line, canary) {
+					if line := log.String(); strings.Count(line, "\n") != 1 || !strings.Contains(line, message) || strings.Contains(line, canary) ||
+						strings.Contains(line, `"oneUser":true`) != (kind == "erase") || strings.Contains(line, `"oneSubject":true`) != (kind == "erase a subject") {
 						t.Errorf("log %s, want one line with %s and without the user", line, message)
 					}
 				})
@@ -194,6 +218,7 @@ func TestMetrics(t *testing.T) {
 		"unfinished": {`{}`, unfinished, `{"Scanned":9,"Deleted":5,"Finished":0}`},
 		"dry run":    {`{"dryRun": true}`, done, ""},
 		"erasure":    {`{"userId": "u1"}`, done, ""},
+		"of a room":  {`{"subject": {"room": "r42"}}`, done, ""},
 	} {
 		var lines bytes.Buffer
 		c := &Cleanup{Table: &fake{run: tt.run}, Metrics: metrics.Writer{W: &lines, Namespace: "Guards"}, Now: func() time.Time { return time.UnixMilli(1_700_000_000_123) }}

@@ -10,6 +10,7 @@ import (
 
 	. "github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/table"
@@ -43,27 +44,32 @@ func TestAnUnfinishedErasureDoesNotTouchGrants(t *testing.T) {
 	}
 }
 
-// An erasure that leaves the user's grants in the table is an error. It says
-// that the items are gone, and neither the error nor the log names the user.
+// An erasure that leaves the grants of the user, or of the subject, in the table is an
+// error. It says that the items are gone, and neither the error nor the log names whose.
 func TestAnErasureThatLeavesGrantsSaysSo(t *testing.T) {
-	granted := `{"grants": [{"userId": "` + canary + `", "tier": "premium", "until": "2030-01-01T00:00:00Z", "reason": "r"}]}`
-	for name, tt := range map[string]struct {
-		live live.Table
-		want string
-	}{
-		"edited by hand": {document{content: `{"grants": "` + canary + `"}`}, "the document of the live limits has a wrong type or an unknown name"},
-		"throttled":      {document{err: &ratelimit.StoreError{What: "the table is throttled", Err: errors.New("arn:secret")}}, "the table is throttled"},
-		"busy":           {document{content: granted, changed: live.ErrConflict}, live.ErrConflict.Error()},
+	for whose, one := range map[string]struct{ key, event string }{
+		"user":    {canary, `{"userId": "` + canary + `"}`},
+		"subject": {limits.SubjectID("room", canary), `{"subject": {"room": "` + canary + `"}}`},
 	} {
-		var log bytes.Buffer
-		c := &Cleanup{Table: &fake{run: done}, Live: tt.live, Log: slog.New(slog.NewJSONHandler(&log, nil))}
-		_, err := c.Invoke(t.Context(), []byte(`{"userId": "`+canary+`"}`))
-		want := "the user's items are deleted, but the user's grants are not: " + tt.want
-		if e, ok := errors.AsType[*input.Unavailable](err); !ok || e.Error() != want {
-			t.Errorf("%s:\n got %v\nwant %s", name, err, want)
-		}
-		if line := log.String(); !strings.Contains(line, want) || strings.Contains(line, canary) || strings.Contains(line, "arn") != (name == "throttled") {
-			t.Errorf("%s: the log is %s", name, line)
+		granted := `{"grants": [{"userId": "` + one.key + `", "tier": "premium", "until": "2030-01-01T00:00:00Z", "reason": "r"}]}`
+		for name, tt := range map[string]struct {
+			live live.Table
+			want string
+		}{
+			"edited by hand": {document{content: `{"grants": "` + canary + `"}`}, "the document of the live limits has a wrong type or an unknown name"},
+			"throttled":      {document{err: &ratelimit.StoreError{What: "the table is throttled", Err: errors.New("arn:secret")}}, "the table is throttled"},
+			"busy":           {document{content: granted, changed: live.ErrConflict}, live.ErrConflict.Error()},
+		} {
+			var log bytes.Buffer
+			c := &Cleanup{Table: &fake{run: done}, Live: tt.live, Log: slog.New(slog.NewJSONHandler(&log, nil))}
+			_, err := c.Invoke(t.Context(), []byte(one.event))
+			want := "the " + whose + "'s items are deleted, but the " + whose + "'s grants are not: " + tt.want
+			if e, ok := errors.AsType[*input.Unavailable](err); !ok || e.Error() != want {
+				t.Errorf("%s:\n got %v\nwant %s", name, err, want)
+			}
+			if line := log.String(); !strings.Contains(line, want) || strings.Contains(line, canary) || strings.Contains(line, "arn") != (name == "throttled") {
+				t.Errorf("%s: the log is %s", name, line)
+			}
 		}
 	}
 }

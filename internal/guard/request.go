@@ -114,10 +114,10 @@ func (r *Request) resolve(g limits.Guard) (limits.Activity, error) {
 // validSubjects checks that r names the subjects of its activity. A reset may leave them
 // out, because it clears the user alone.
 func (r *Request) validSubjects(a limits.Activity) error {
-	names, known := make([]string, len(a.Subjects)), 0
-	for i, s := range a.Subjects {
+	names, known := make([]string, 0, len(a.Subjects)), 0
+	for _, s := range a.Subjects {
 		id, ok := r.Subjects[s.Name]
-		names[i] = s.Name
+		names = append(names, s.Name)
 		switch {
 		case !ok && (s.Optional || r.Op == Reset):
 			continue

@@ -20,7 +20,8 @@ func TestGrants(t *testing.T) {
 	table.edit(t, func(s Settings) Settings {
 		s = s.Grant(grant("u1", "admin", "", 1), now)
 		s = s.Grant(grant("u1", "", "gold", 1), now)
-		s = s.Grant(grant("u1", "", "premium", 2), now) // replaces gold
+		s = s.Grant(grant("u1", "", "premium", 2), now)   // replaces gold
+		s = s.Grant(grant(" room u1", "", "big", 3), now) // a subject
 		return s.Grant(grant("u2", "admin", "", 3), now)
 	})
 	f := &Follower{Table: table, Guards: limits.All}
@@ -58,6 +59,10 @@ func TestGrants(t *testing.T) {
 		"time when it ends": {UserID: "u1", Role: "admin", Reason: "r"},
 		"a reason":          {UserID: "u1", Role: "admin", Until: now},
 		"userId":            {UserID: "u 1", Role: "admin", Until: now, Reason: "r"},
+		"userId is missing": {UserID: " room ", Tier: "big", Until: now, Reason: "r"},
+		"userId has U+0020": {UserID: " config", Tier: "big", Until: now, Reason: "r"},
+		"character 2":       {UserID: " room r 42", Tier: "big", Until: now, Reason: "r"},
+		"roles are about":   {UserID: " room r42", Role: "admin", Until: now, Reason: "r"},
 	} {
 		err := Edit(t.Context(), table, limits.All, Change{}, func(s Settings) (Settings, error) { return s.Grant(g, now.AddDate(-1, 0, 0)), nil })
 		if err == nil || !strings.Contains(err.Error(), says) {
@@ -72,7 +77,7 @@ func TestGrants(t *testing.T) {
 			t.Errorf("Forget = %d, %v, want %d", n, err, want)
 		}
 	}
-	if document := string(table.document); strings.Contains(document, "u1") || !strings.Contains(document, "u2") || !strings.Contains(document, "50/12h") {
+	if document := string(table.document); strings.Contains(document, `"u1"`) || !strings.Contains(document, `" room u1"`) || !strings.Contains(document, "u2") || !strings.Contains(document, "50/12h") {
 		t.Errorf("the document is %s, want no grants", document)
 	}
 	for _, c := range table.history {

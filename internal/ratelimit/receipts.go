@@ -8,6 +8,9 @@ import (
 // release gives back the actions of a check. It changes nothing if they do not count
 // in the item.
 func (t *attempts) release(q *question, shown Item) (Decision, error) {
+	if q.Policy.Named() { // a plan leaves out each limit that had nothing to give back then, and can have something now
+		shown = Item{}
+	}
 	item, err := t.change(q, shown, q.undo)
 	if err != nil {
 		return Decision{}, err
@@ -88,7 +91,7 @@ func (q *question) undo(item Item) (Write, bool) {
 	if u.ByID && (!found || q.renewed(kept) != 0 || now-at > q.write.span().promised && kept.Set != wholeSet) {
 		u, ok = q.Policy.Free(now, at, q.Count, item.State) // too late for the other limits, or the receipt is that of a renewal
 	}
-	back := Write{Key: q.write.Key, Update: u, Drop: kept, Now: q.write.Now, Hold: q.write.Hold}
+	back := Write{Key: q.write.Key, Update: u, Drop: kept, Now: q.write.Now, Hold: q.write.Hold, Renewed: q.write.Renewed}
 	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
 	_, released := item.Find(back)
 	return back, ok && !released

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/cric-talk/guards/internal/ratelimit"
 	. "github.com/cric-talk/guards/internal/table"
 )
@@ -75,7 +77,7 @@ func TestADeleteStatementFails(t *testing.T) {
 				})
 				got, err := run(table, t.Context(), Sweep{Now: now})
 				want := Swept{Scanned: 2, Stale: 2, Deleted: int64(tt.deleted), Users: 1, Finished: !tt.fails}
-				if got != want || requests != tt.requests || (err != nil) != tt.fails {
+				if !cmp.Equal(got, want) || requests != tt.requests || (err != nil) != tt.fails {
 					t.Errorf("%s, %s: %+v, %v after %d requests, want %+v after %d", code, name, got, err, requests, want, tt.requests)
 				}
 				if e, ok := errors.AsType[*ratelimit.StoreError](err); err != nil && (!ok || !strings.Contains(err.Error(), code) || strings.Contains(e.Error(), canary)) {
@@ -125,7 +127,7 @@ func TestACallerLeavesWhileDeletesAreThrottled(t *testing.T) {
 			began := time.Now()
 			got, err := run(table, ctx, Sweep{Now: now})
 			want := Swept{Scanned: 1, Stale: 1, Users: 1}
-			if took := time.Since(began); got != want || !errors.Is(err, context.DeadlineExceeded) || took != 10*time.Second {
+			if took := time.Since(began); !cmp.Equal(got, want) || !errors.Is(err, context.DeadlineExceeded) || took != 10*time.Second {
 				t.Errorf("%s = %+v, %v after %v, want %+v and an error after 10s", name, got, err, took, want)
 			}
 		})
@@ -170,7 +172,7 @@ func TestAnErasureThatFailsReturnsTheWorkDone(t *testing.T) {
 			return `{"Items": [` + item + `], "LastEvaluatedKey": ` + item + `}`
 		})
 		got, err := table.Erase(t.Context(), "u1", Sweep{})
-		if want := (Swept{Scanned: 1, Stale: 1, Deleted: 1, Users: 1}); err == nil || got != want {
+		if want := (Swept{Scanned: 1, Stale: 1, Deleted: 1, Users: 1}); err == nil || !cmp.Equal(got, want) {
 			t.Errorf("Erase = %+v, %v, want %+v and an error", got, err, want)
 		}
 	})

@@ -89,7 +89,7 @@ func TestTheTimeMayEndWithinAPage(t *testing.T) {
 			})
 			got, err := run(table, t.Context(), Sweep{Now: now, Until: time.Now().Add(time.Minute)})
 			want := Swept{Scanned: 30, Stale: 30, Deleted: 25, Users: 1}
-			if err != nil || got != want {
+			if err != nil || !cmp.Equal(got, want) {
 				t.Errorf("%s = %+v, %v, want %+v", name, got, err, want)
 			}
 		})
@@ -102,7 +102,7 @@ func TestASweepOutlastsThrottledReads(t *testing.T) {
 		cfg, scans := dynamotest.Config("http://table.invalid"), &busy{attempts: map[int]int{}}
 		cfg.HTTPClient = scans
 		got, err := New(dynamostore.New(cfg, "rateLimit").Table()).Sweep(t.Context(), Sweep{Now: now})
-		if want := (Swept{Finished: true}); err != nil || got != want || len(scans.attempts) != Parts {
+		if want := (Swept{Finished: true}); err != nil || !cmp.Equal(got, want) || len(scans.attempts) != Parts {
 			t.Errorf("Sweep = %+v, %v after attempts at %d parts, want all %d read", got, err, len(scans.attempts), Parts)
 		}
 	})

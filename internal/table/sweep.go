@@ -27,11 +27,12 @@ type Sweep struct {
 
 // Swept is what a sweep or an erasure found and did.
 type Swept struct {
-	Scanned  int64 `json:"scanned"`  // items read
-	Stale    int64 `json:"stale"`    // how many of them had expired; for an erasure, all of them
-	Deleted  int64 `json:"deleted"`  // how many of them are known to be deleted
-	Users    int64 `json:"users"`    // users who own the items that were read
-	Finished bool  `json:"finished"` // whether everything was read and deleted in time
+	Scanned  int64    `json:"scanned"`            // items read
+	Stale    int64    `json:"stale"`              // how many of them had expired; for an erasure, all of them
+	Deleted  int64    `json:"deleted"`            // how many of them are known to be deleted
+	Users    int64    `json:"users"`              // users who own the items that were read
+	Subjects Subjects `json:"subjects,omitempty"` // subjects that own the others of these items
+	Finished bool     `json:"finished"`           // whether everything was read and deleted in time
 }
 
 // Sweep reads the whole table and deletes each item that has expired, if it is
@@ -49,6 +50,9 @@ func (d *DynamoDB) Sweep(ctx context.Context, o Sweep) (Swept, error) {
 		total.Stale += swept.Stale
 		total.Deleted += swept.Deleted
 		total.Users += swept.Users
+		for name, n := range swept.Subjects {
+			total.Subjects.add(name, n)
+		}
 		total.Finished = total.Finished && swept.Finished
 		if o.Progress != nil {
 			o.Progress(total)
@@ -67,7 +71,7 @@ func keysAndExpiry() dynamodb.ScanInput {
 }
 
 func (d *DynamoDB) sweepSegment(ctx context.Context, o Sweep, segment *dynamodb.ScanPaginator) (swept Swept, err error) {
-	var user lastUser
+	var last lastOwner
 	for page, err := range pages(ctx, segment, o.Until) {
 		if err != nil {
 			return swept, err
@@ -75,8 +79,8 @@ func (d *DynamoDB) sweepSegment(ctx context.Context, o Sweep, segment *dynamodb.
 		var stale []attributes
 		for _, item := range page.Items {
 			swept.Scanned++
-			if user.next(item) {
-				swept.Users++
+			if key, another := last.next(item); another {
+				swept.Subjects.count(key, &swept.Users)
 			}
 			if expired(item, o.Now) {
 				stale = append(stale, item)
@@ -90,8 +94,8 @@ func (d *DynamoDB) sweepSegment(ctx context.Context, o Sweep, segment *dynamodb.
 	return swept, nil
 }
 
-// Erase deletes every item of a user, expired or not. It ignores o.Now. With an
-// error it also returns the work done so far.
+// Erase deletes every item of a user, or of the subject with this key, expired or not. It
+// ignores o.Now. With an error it also returns the work done so far.
 func (d *DynamoDB) Erase(ctx context.Context, user string, o Sweep) (swept Swept, err error) {
 	o.Now = 0
 	query := d.queryUser(user)
@@ -102,8 +106,10 @@ func (d *DynamoDB) Erase(ctx context.Context, user string, o Sweep) (swept Swept
 		if err != nil {
 			return swept, err
 		}
+		if swept.Scanned == 0 && len(page.Items) > 0 {
+			swept.Subjects.count(user, &swept.Users)
+		}
 		swept.Scanned += int64(len(page.Items))
-		swept.Users = min(swept.Scanned, 1)
 		if done, err := d.deleteAll(ctx, page.Items, o, &swept); err != nil || !done {
 			return swept, err
 		}
@@ -204,7 +210,7 @@ func (m Memory) Sweep(_ context.Context, o Sweep) (Swept, error) {
 	return m.sweep(o, func(_ ratelimit.Key, expires int64) (read, stale bool) { return true, expires < o.Now }), nil
 }
 
-// Erase deletes every item of a user, expired or not. It ignores o.Now.
+// Erase deletes every item of a user or a subject, expired or not. It ignores o.Now.
 func (m Memory) Erase(_ context.Context, user string, o Sweep) (Swept, error) {
 	return m.sweep(o, func(k ratelimit.Key, _ int64) (read, stale bool) { return k.UserID == user, true }), nil
 }
@@ -212,13 +218,16 @@ func (m Memory) Erase(_ context.Context, user string, o Sweep) (Swept, error) {
 // sweep calls look for each item. It counts the items for which look returns
 // read, and deletes those for which look also returns stale.
 func (m Memory) sweep(o Sweep, look func(k ratelimit.Key, expires int64) (read, stale bool)) Swept {
-	users := make(map[string]bool)
+	owners := make(map[string]bool)
 	swept := Swept{Finished: true}
 	m.Store.DeleteFunc(func(k ratelimit.Key, expires int64) bool {
 		read, stale := look(k, expires)
 		if read {
 			swept.Scanned++
-			users[k.UserID] = true
+			if !owners[k.UserID] {
+				swept.Subjects.count(k.UserID, &swept.Users)
+			}
+			owners[k.UserID] = true
 		}
 		if !read || !stale {
 			return false
@@ -229,6 +238,5 @@ func (m Memory) sweep(o Sweep, look func(k ratelimit.Key, expires int64) (read, 
 	if !o.DryRun {
 		swept.Deleted = swept.Stale
 	}
-	swept.Users = int64(len(users))
 	return swept
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
@@ -156,24 +157,46 @@ func expired(item attributes, now int64) bool {
 	return ok && expires < now
 }
 
-// ours reports whether an item belongs to this project and not to a user. Such
-// keys begin with a space, which no user id contains.
-func ours(item attributes) bool {
-	return strings.HasPrefix(dynamostore.TextOf(item[dynamostore.UserID]), " ")
+// ours reports whether a key belongs to this project, and to no user or subject.
+func ours(key string) bool {
+	_, _, subject := limits.SubjectOf(key)
+	return strings.HasPrefix(key, " ") && !subject
 }
 
-// lastUser is the user of the last item of a segment. A user's items follow each
-// other, all in one segment.
-type lastUser string
+// keyOf returns whose item this is: the id of a user, the key of a subject, or ours.
+func keyOf(item attributes) string { return dynamostore.TextOf(item[dynamostore.UserID]) }
 
-// next reports whether an item belongs to another user than the last one.
-func (last *lastUser) next(item attributes) bool {
-	user := lastUser(dynamostore.TextOf(item[dynamostore.UserID]))
-	if user == *last || ours(item) {
-		return false
+// lastOwner is the user or the subject of the last item of a segment. The items of one
+// follow each other, all in one segment.
+type lastOwner string
+
+// next returns the owner of an item, and whether it is another one than the last.
+func (last *lastOwner) next(item attributes) (key string, another bool) {
+	key = keyOf(item)
+	if key == string(*last) || ours(key) {
+		return key, false
 	}
-	*last = user
-	return true
+	*last = lastOwner(key)
+	return key, true
+}
+
+// Subjects are numbers of subjects by their names, such as room. Nil: none.
+type Subjects map[string]int64
+
+// count adds one to users or, if the key is that of a subject, to its name in s.
+func (s *Subjects) count(key string, users *int64) {
+	if name, _, ok := limits.SubjectOf(key); ok {
+		s.add(name, 1)
+	} else {
+		*users++
+	}
+}
+
+func (s *Subjects) add(name string, n int64) {
+	if *s == nil {
+		*s = make(Subjects)
+	}
+	(*s)[name] += n
 }
 
 // User returns a user's items by key. It sends one consistent Query for each MB.
@@ -204,21 +227,22 @@ func (d *DynamoDB) queryUser(user string) *dynamodb.QueryInput {
 // Stats are the figures of a whole table.
 type Stats struct {
 	Users      int64            // users who have items
-	Items      int64            // their items
+	Subjects   Subjects         // subjects that have items
+	Items      int64            // of users and subjects
 	Stale      int64            // how many of the items had expired
 	Activities map[string]int64 // users of each activity
 }
 
-// Stats counts the users and items of the whole table. now is in Unix seconds.
+// Stats counts the users, subjects and items of the whole table. now is in Unix seconds.
 // The memory it needs does not grow with the table. After each page it calls
 // progress with the figures so far and the number of parts they cover, never
-// twice at once. progress must not keep soFar.Activities.
+// twice at once. progress must not keep the maps of soFar.
 func (d *DynamoDB) Stats(ctx context.Context, now int64, progress func(soFar Stats, parts int)) (Stats, error) {
 	var mu sync.Mutex
 	total := Stats{Activities: make(map[string]int64)}
 	parts := 0
 	err := d.eachSegment(ctx, keysAndExpiry(), func(ctx context.Context, segment *dynamodb.ScanPaginator) error {
-		var user lastUser
+		var last lastOwner
 		counted := make(map[string]bool) // activities of the user
 		for page, err := range pages(ctx, segment, time.Time{}) {
 			if err != nil {
@@ -226,8 +250,8 @@ func (d *DynamoDB) Stats(ctx context.Context, now int64, progress func(soFar Sta
 			}
 			mu.Lock()
 			for _, item := range page.Items {
-				if user.next(item) {
-					total.Users++
+				if key, another := last.next(item); another {
+					total.Subjects.count(key, &total.Users)
 					clear(counted)
 				}
 				total.add(item, now, counted)
@@ -244,14 +268,18 @@ func (d *DynamoDB) Stats(ctx context.Context, now int64, progress func(soFar Sta
 	return total, err
 }
 
-// add adds an item of a user, of whom some activities are counted already.
+// add adds an item of a user, of whom some activities are counted already, or of a subject.
 func (s *Stats) add(item attributes, now int64, counted map[string]bool) {
-	if ours(item) {
+	key := keyOf(item)
+	if ours(key) {
 		return
 	}
 	s.Items++
 	if expired(item, now) {
 		s.Stale++
+	}
+	if _, _, subject := limits.SubjectOf(key); subject {
+		return
 	}
 	if name, _, _ := strings.Cut(dynamostore.TextOf(item[dynamostore.ActivityWindow]), "#"); !counted[name] {
 		counted[name] = true
@@ -297,7 +325,7 @@ func (d *DynamoDB) Items(ctx context.Context, each func(ratelimit.Key, ratelimit
 				total.Units += aws.ToFloat64(page.ConsumedCapacity.CapacityUnits)
 			}
 			for _, item := range page.Items {
-				if !ours(item) {
+				if !strings.HasPrefix(keyOf(item), " ") {
 					each(dynamostore.Parse(item))
 				}
 			}

@@ -38,7 +38,7 @@ func TestUser(t *testing.T) {
 	for _, length := range []int{1, 36, 37, 128} {
 		user := strings.Repeat("u", length)
 		swept, err := d.Erase(t.Context(), user, Sweep{})
-		if want := (Swept{Scanned: 2, Stale: 2, Deleted: 2, Users: 1, Finished: true}); err != nil || swept != want {
+		if want := (Swept{Scanned: 2, Stale: 2, Deleted: 2, Users: 1, Finished: true}); err != nil || !cmp.Equal(swept, want) {
 			t.Errorf("%d characters: Erase = %+v, %v, want %+v", length, swept, err, want)
 		}
 		if left, err := d.User(t.Context(), user); err != nil || len(left) != 0 {

@@ -53,7 +53,6 @@ var order = []string{
 	"internal/guard",
 	"internal/live/dynamolive",
 	"internal/live",
-	"internal/limits",
 	"internal/input",
 	"internal/metrics",
 	"internal/table",
@@ -62,6 +61,7 @@ var order = []string{
 	"internal/ratelimit/memstore",
 	"internal/ratelimit",
 	"internal/retry",
+	"internal/limits",
 	"internal/policy",
 }
 

@@ -41,6 +41,19 @@ type listed struct {
 	Tiers    limits.Tiers `json:"tiers,omitempty"`
 	Group    string       `json:"group,omitzero"`
 	Hold     bool         `json:"hold,omitzero"`
+	Subjects []subject    `json:"subjects,omitempty"`
+
+	code limits.Activity
+}
+
+// A subject is one of an activity in the list.
+type subject struct {
+	Name     string       `json:"name"`
+	Policy   string       `json:"policy"` // as of an activity
+	Limit    int64        `json:"limit"`
+	WindowMs int64        `json:"windowMs"`
+	Tiers    limits.Tiers `json:"tiers,omitempty"`
+	Optional bool         `json:"optional,omitzero"`
 }
 
 func (c *listCommand) Run(ctx context.Context, con session) error {
@@ -58,41 +71,56 @@ func (c *listCommand) Run(ctx context.Context, con session) error {
 		_, err := io.WriteString(con.out, scaffold.Markdown(con.guards))
 		return err
 	}
-	var t textTable
-	head := []string{"FUNCTION", "ACTIVITY", "LIMIT", "TIERS"}
-	grouped := slices.ContainsFunc(all, func(l listed) bool { return l.Group != "" })
-	held := slices.ContainsFunc(all, func(l listed) bool { return l.Hold })
-	if grouped {
-		head = append(head, "GROUP")
-	}
-	if held {
-		head = append(head, "HOLD")
-	}
-	t.row(head...)
-	for _, l := range all {
-		row := []string{l.Function, l.Activity, l.Policy, scaffold.Tiers(l.Tiers, "")}
-		if grouped {
-			row = append(row, l.Group)
+	return tableOfCode(all).write(con.out, con.width)
+}
+
+// tableOfCode returns the activities for people. A column that would be empty is left out.
+func tableOfCode(all []listed) (t textTable) {
+	rows := make([][]string, len(all)+1)
+	for _, column := range []struct {
+		head string
+		cell func(listed) string
+	}{
+		{"FUNCTION", func(l listed) string { return l.Function }},
+		{"ACTIVITY", func(l listed) string { return l.Activity }},
+		{"LIMIT", func(l listed) string { return l.Policy }},
+		{"TIERS", func(l listed) string { return scaffold.Tiers(l.code, "") }},
+		{"SUBJECTS", func(l listed) string { return scaffold.Subjects(l.code, "") }},
+		{"GROUP", func(l listed) string { return l.Group }},
+		{"HOLD", func(l listed) string {
+			if l.Hold {
+				return "15 min"
+			}
+			return ""
+		}},
+	} {
+		used := column.head == "TIERS" || slices.ContainsFunc(all, func(l listed) bool { return column.cell(l) != "" })
+		if !used {
+			continue
 		}
-		switch {
-		case l.Hold:
-			row = append(row, "15 min")
-		case held:
-			row = append(row, "")
+		rows[0] = append(rows[0], column.head)
+		for i, l := range all {
+			rows[i+1] = append(rows[i+1], column.cell(l))
 		}
+	}
+	for _, row := range rows {
 		t.row(row...)
 	}
-	return t.write(con.out, con.width)
+	return t
 }
 
 // list returns the activities of all guards.
 func list(guards limits.Guards) (all []listed) {
 	for _, g := range guards {
 		for _, a := range g.Activities {
-			l := listed{Function: g.Name, Activity: a.Name, Policy: "unlimited", Tiers: a.Tiers, Group: a.Group, Hold: a.Hold}
+			l := listed{Function: g.Name, Activity: a.Name, Policy: "unlimited", Tiers: a.Tiers, Group: a.Group, Hold: a.Hold, code: a}
 			if !a.Unlimited {
 				limit, window := a.Limit.Quota()
 				l.Policy, l.Limit, l.WindowMs = a.Limit.String(), limit, window.Milliseconds()
+			}
+			for _, s := range a.Subjects {
+				limit, window := s.Limit.Quota()
+				l.Subjects = append(l.Subjects, subject{s.Name, s.Limit.String(), limit, window.Milliseconds(), s.Tiers, s.Optional})
 			}
 			all = append(all, l)
 		}
@@ -100,46 +128,18 @@ func list(guards limits.Guards) (all []listed) {
 	return all
 }
 
-// A listedLive is the limit in force of an activity, or of one of its tiers,
-// beside the code's.
+// A listedLive is the limit in force of an activity or of its subject, or of one of their
+// tiers, beside the code's.
 type listedLive struct {
 	Function string `json:"function"`
 	Activity string `json:"activity"`
+	Subject  string `json:"subject,omitzero"` // empty: of users
 	Tier     string `json:"tier,omitzero"`
 	Code     string `json:"code"`          // empty: the code does not have the tier
 	Limit    string `json:"limit"`         // in force
 	Set      stamp  `json:"set,omitzero"`  // of a limit that operators set
 	Mode     string `json:"mode,omitzero"` // empty: the mode with which the function is deployed
 	ModeSet  stamp  `json:"modeSet,omitzero"`
-}
-
-// A grantedTo is a grant with the stamp of who gave it.
-type grantedTo struct {
-	live.Grant
-	stamp
-}
-
-// A stamp tells who set something, and when. The zero stamp is an unknown one.
-type stamp struct {
-	Since time.Time `json:"since,omitzero"`
-	By    string    `json:"by,omitzero"`
-}
-
-// stampOf returns the stamp beside a limit or a mode. It is zero if somebody has
-// changed the text by hand since.
-func stampOf(s live.Stamp, text string) (by stamp) {
-	if s.Of == text {
-		by = stamp{s.Since, s.By}
-	}
-	return by
-}
-
-// cells returns the stamp for a table.
-func (s stamp) cells() []string {
-	if s.Since.IsZero() {
-		return []string{"", ""}
-	}
-	return []string{s.Since.Format(time.RFC3339), s.By}
 }
 
 // live prints the limits in force.
@@ -153,9 +153,9 @@ func (c *listCommand) live(ctx context.Context, con session) error {
 	}
 	grants := []grantedTo{}
 	for _, g := range v.GrantsAt(v.at) {
-		by := stampOf(g.Set, "")
-		g.Set = live.Stamp{}
-		grants = append(grants, grantedTo{g, by})
+		to := grantOf(g)
+		to.stamp = stampOf(g.Set, "")
+		grants = append(grants, to)
 	}
 	if c.JSON {
 		return con.printLine(map[string]any{"table": c.opened.Table, "region": c.opened.Region, "limits": v.list(), "grants": grants})
@@ -163,35 +163,43 @@ func (c *listCommand) live(ctx context.Context, con session) error {
 	return tableOf(v.list(), grants).below(con, "in force in "+c.where()+":")
 }
 
-// list returns the limits of all activities and of their tiers.
+// list returns the limits of all activities, of their subjects and of all tiers.
 func (v view) list() (list []listedLive) {
 	for _, g := range v.guards {
 		for _, code := range g.Activities {
 			now, _ := v.limits.Activity(code)
-			for _, tier := range append([]string{""}, slices.Sorted(maps.Keys(now.Tiers))...) {
-				l := listedLive{Function: g.Name, Activity: code.Name, Tier: tier}
-				l.Limit, l.Mode = v.inForce(code, tier)
-				if _, ok := code.Tiers[tier]; ok || tier == "" {
-					l.Code = inCode(code, tier)
+			for _, part := range now.Parts() {
+				for _, tier := range append([]string{""}, slices.Sorted(maps.Keys(part.Tiers))...) {
+					list = append(list, v.listed(g, code, part.Name, tier))
 				}
-				if tier == "" {
-					l.ModeSet = stampOf(v.Activities[code.Name].ModeSet, l.Mode)
-				}
-				l.Set = v.setBy(code, tier)
-				list = append(list, l)
 			}
 		}
 	}
 	return list
 }
 
-// setBy returns who set the limit of an activity for a tier. A limit of its own wins
-// over those of its group. If several of these were set, it is the last one.
-func (v view) setBy(code limits.Activity, tier string) (last stamp) {
-	names := []string{code.Name}
-	if v.Activities[code.Name].Text(tier) == "" {
-		for _, r := range code.Limit.Rates() {
-			names = append(names, code.Group+"."+r.Name)
+// listed returns the limit of one part of an activity for callers of a tier.
+func (v view) listed(g limits.Guard, code limits.Activity, subject, tier string) listedLive {
+	l := listedLive{Function: g.Name, Activity: code.Name, Subject: subject, Tier: tier}
+	l.Limit, l.Mode = v.inForce(code, subject, tier)
+	name := live.Name(code.Name, subject)
+	if _, ok := code.Part(subject).Tiers[tier]; ok || tier == "" {
+		l.Code = v.codeOf(name, tier)
+	}
+	if tier == "" {
+		l.ModeSet = stampOf(v.Activities[name].ModeSet, l.Mode)
+	}
+	l.Set = v.setBy(code, subject, tier)
+	return l
+}
+
+// setBy returns who set the limit of a part of an activity for a tier. A limit of its own
+// wins over those of its group. If several of these were set, it is the last one.
+func (v view) setBy(code limits.Activity, subject, tier string) (last stamp) {
+	names := []string{live.Name(code.Name, subject)}
+	if v.Activities[names[0]].Text(tier) == "" && code.Group != "" {
+		for _, r := range code.Part(subject).Limit.Rates() {
+			names = append(names, liveName(code.Group, subject, r.Name))
 		}
 	}
 	for _, name := range names {
@@ -211,7 +219,7 @@ func tableOf(list []listedLive, grants []grantedTo) (t textTable) {
 	t.row("ACTIVITY", "TIER", "CODE", "IN FORCE", "MODE", "SINCE", "BY")
 	for _, l := range list {
 		row := func(code, limit string, by stamp) {
-			t.row(append([]string{l.Activity, l.Tier, code, limit, l.Mode}, by.cells()...)...)
+			t.row(append([]string{live.Name(l.Activity, l.Subject), l.Tier, code, limit, l.Mode}, by.cells()...)...)
 		}
 		row(l.Code, l.Limit, cmp.Or(l.Set, l.ModeSet))
 		if by := cmp.Or(l.ModeSet, l.Set); by != cmp.Or(l.Set, l.ModeSet) {
@@ -223,7 +231,7 @@ func tableOf(list []listedLive, grants []grantedTo) (t textTable) {
 		t.row("USER", "ROLE", "TIER", "UNTIL", "SINCE", "BY", "REASON")
 	}
 	for _, g := range grants {
-		t.row(append(append([]string{g.UserID, g.Role, g.Tier, g.Until.Format(time.RFC3339)}, g.cells()...), g.Reason)...)
+		t.row(append(append([]string{shown(g.key()), g.Role, g.Tier, g.Until.Format(time.RFC3339)}, g.cells()...), g.Reason)...)
 	}
 	return t
 }

@@ -235,8 +235,9 @@ func pretty(text []byte) string {
 var assets embed.FS
 
 var page = template.Must(template.New("page.html").Funcs(template.FuncMap{
-	"kinds": kinds,
-	"tiers": func(tiers limits.Tiers) string { return scaffold.Tiers(tiers, "") },
+	"kinds":    kinds,
+	"tiers":    func(a limits.Activity) string { return scaffold.Tiers(a, "") },
+	"subjects": func(a limits.Activity) string { return scaffold.Subjects(a, "") },
 }).ParseFS(assets, "assets/page.html"))
 
 // A pageView is what the page shows when it is served.

@@ -27,7 +27,7 @@ const Module = "github.com/cric-talk/guards"
 // functionsOf returns the functions of a project with these guards.
 func functionsOf(guards limits.Guards) (all []function) {
 	for _, g := range guards {
-		f := function{g.Name, "decides its activities in limits.go", "function", "", `{"userId": "u1", "activity": "` + g.Activities[0].Name + `"}`}
+		f := function{g.Name, "decides its activities in limits.go", "function", "", sample(g.Activities[0])}
 		if g.DelayedQueue {
 			f.from = "function/jobs"
 		}
@@ -42,6 +42,19 @@ func functionsOf(guards limits.Guards) (all []function) {
 		})
 	}
 	return all
+}
+
+// sample returns an event about an activity. The ids of its subjects are such as room1.
+func sample(a limits.Activity) string {
+	event := fmt.Sprintf(`{"userId": "u1", "activity": %q`, a.Name)
+	var subjects []string
+	for _, s := range a.Subjects {
+		subjects = append(subjects, fmt.Sprintf(`%q: "%s1"`, s.Name, s.Name))
+	}
+	if subjects != nil {
+		event += `, "subjects": {` + strings.Join(subjects, ", ") + "}"
+	}
+	return event + "}"
 }
 
 const (

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 	"time"
@@ -17,7 +18,7 @@ import (
 //go:embed template.tmpl activities.tmpl
 var files embed.FS
 
-var texts = template.Must(template.New("").Funcs(template.FuncMap{"seconds": seconds, "listed": listed, "windows": windows, "queued": queued}).ParseFS(files, "*.tmpl"))
+var texts = template.Must(template.New("").Funcs(template.FuncMap{"seconds": seconds, "listed": listed, "windows": windows, "subjects": subjects, "subjected": subjected, "queued": queued}).ParseFS(files, "*.tmpl"))
 
 // A document is a file that follows from the guards. One with parts has other text
 // too: each part lies between two lines that name it, such as "# begin generated:
@@ -146,13 +147,31 @@ func LogicalID(guard string) string {
 
 // seconds returns the window of an activity in whole seconds, rounded up as in the
 // RateLimit-Policy header. It returns 0 if the activity is unlimited, or if its limits
-// have names, which the header has then.
+// have names or it has subjects: the header has several windows then.
 func seconds(a limits.Activity) int64 {
-	if a.Unlimited || a.Limit.Named() {
+	if a.Unlimited || a.Limit.Named() || len(a.Subjects) > 0 {
 		return 0
 	}
 	_, window := a.Limit.Quota()
 	return int64((window + time.Second - 1) / time.Second)
+}
+
+// subjects returns the names of an activity's subjects, quoted and in their order, such
+// as "room", "tenant?". An event may leave out one with a question mark.
+func subjects(a limits.Activity) string {
+	var names []string
+	for _, s := range a.Subjects {
+		if s.Optional {
+			s.Name += "?"
+		}
+		names = append(names, strconv.Quote(s.Name))
+	}
+	return strings.Join(names, ", ")
+}
+
+// subjected reports whether an activity has subjects.
+func subjected(guards []described) bool {
+	return slices.ContainsFunc(listed(guards), func(a listing) bool { return len(a.Subjects) > 0 })
 }
 
 // A listing is an activity with the name of its guard.

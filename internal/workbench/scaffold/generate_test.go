@@ -20,6 +20,12 @@ var some = limits.Guards{
 		{Name: "tag_photo", Limit: policy.Must("writes: 9/1d"), Group: "work"},
 		{Name: "name_photo", Limit: policy.Must("writes: 9/1d"), Group: "work"},
 		{Name: "show_photo", Limit: policy.Must("writes: 9/1d"), Group: "work", Hold: true},
+		{Name: "share_photo", Limit: policy.Must("5/1m"), Subjects: []limits.Subject{
+			{Name: "room", Limit: policy.Must("600/1m"), Tiers: limits.Tiers{"pro": policy.Must("900/1m")}},
+			{Name: "tenant", Limit: policy.Must("minute: 50/1m, day: 99/day"), Optional: true},
+		}},
+		{Name: "print_photo", Limit: policy.Must("5/1m"), Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("600/1m")}}},
+		{Name: "crop_photo", Limit: policy.Must("5/1m"), Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("600/1m")}}},
 	}},
 	{Name: "maps-guard", Message: "m", DelayedQueue: true, Activities: []limits.Activity{
 		{Name: "move_map", Limit: policy.Must("reservoir 5/2500ms ahead 1m")},
@@ -64,29 +70,36 @@ func TestMarkdown(t *testing.T) {
 		"| photos-guard | `rate_photo` | `minute: 5/1m, day: 9/1d` |  |\n" +
 		"| photos-guard | `tag_photo`, `name_photo` | `writes: 9/1d`, group `work` |  |\n" +
 		"| photos-guard | `show_photo` | `writes: 9/1d`, group `work`, hold |  |\n" +
+		"| photos-guard | `share_photo` | `5/1m`, room `600/1m`, optional tenant `minute: 50/1m, day: 99/day` | room, pro: `900/1m` |\n" +
+		"| photos-guard | `print_photo`, `crop_photo` | `5/1m`, room `600/1m` |  |\n" +
 		"| maps-guard | `move_map`, `zoom_map` | `reservoir 5/2500ms ahead 1m` |  |\n"
 	if diff := cmp.Diff(want, Markdown(some)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// A window is in whole seconds, rounded up. An unlimited activity and one whose
-// limits have names have none.
+// A window is in whole seconds, rounded up. An unlimited activity, one whose limits have
+// names and one with subjects have none. Each list has the subjects in their order.
 func TestListsOfActivities(t *testing.T) {
 	got := after(t, folder(), some)
 	for file, want := range map[string][]string{
 		"activities/activities.go": {
 			`	{Name: "upload_photo", Guard: "photos-guard", Window: 60 * time.Second},`, `	{Name: "view_photo", Guard: "photos-guard"},`,
+			`	{Name: "share_photo", Guard: "photos-guard", Subjects: []string{"room", "tenant?"}},`, `	{Name: "print_photo", Guard: "photos-guard", Subjects: []string{"room"}},`,
 			`	{Name: "rate_photo", Guard: "photos-guard"},`, `	{Name: "tag_photo", Guard: "photos-guard"},`, `	{Name: "move_map", Guard: "maps-guard", Window: 3 * time.Second},`,
 		},
 		"activities/activities.ts": {
 			`  upload_photo: { guard: "photos-guard", window: 60 },`, `  view_photo: { guard: "photos-guard" },`, `  move_map: { guard: "maps-guard", window: 3 },`,
+			`  share_photo: { guard: "photos-guard", subjects: ["room", "tenant?"] },`,
 		},
 		"activities/activities.py": {
 			`    "rate_photo",`, `    "upload_photo": ("photos-guard", 60),`, `    "rate_photo": ("photos-guard", None),`, `    "move_map": ("maps-guard", 3),`,
+			`    "share_photo": ("photos-guard", None, ("room", "tenant?")),`, `    "print_photo": ("photos-guard", None, ("room",)),`,
+			`ACTIVITIES: Final[dict[Activity, tuple[str, int | None] | tuple[str, None, tuple[str, ...]]]] = {`,
 		},
 		"activities/activities.json": {
 			`  "upload_photo": {"guard": "photos-guard", "window": 60},`, `  "view_photo": {"guard": "photos-guard"},`, `  "zoom_map": {"guard": "maps-guard", "window": 3}`,
+			`  "share_photo": {"guard": "photos-guard", "subjects": ["room", "tenant?"]},`,
 		},
 	} {
 		for _, line := range want {

@@ -29,7 +29,7 @@ func Markdown(guards limits.Guards) string {
 			if !first.Unlimited {
 				limit = "`" + first.Limit.String() + "`" + together(first)
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", g.Name, strings.Join(alike, ", "), limit, Tiers(first.Tiers, "`"))
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", g.Name, strings.Join(alike, ", "), limit, Tiers(first, "`"))
 		}
 	}
 	return b.String()
@@ -43,19 +43,45 @@ func together(a limits.Activity) (words string) {
 	if a.Hold {
 		words += ", hold"
 	}
+	if len(a.Subjects) > 0 {
+		words += ", " + Subjects(a, "`")
+	}
 	return words
 }
 
-// same reports whether two activities have the same limits, group and Hold.
-func same(a, b limits.Activity) bool {
-	return a.Unlimited == b.Unlimited && a.Group == b.Group && a.Hold == b.Hold && a.Limit.Equal(b.Limit) && maps.EqualFunc(a.Tiers, b.Tiers, policy.Policy.Equal)
+// Subjects returns the limits of an activity's subjects in words, with quote around each
+// limit, such as: room 600/1m, optional tenant 1000/day.
+func Subjects(a limits.Activity, quote string) string {
+	var all []string
+	for _, s := range a.Subjects {
+		text := s.Name + " " + quote + s.Limit.String() + quote
+		if s.Optional {
+			text = "optional " + text
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, ", ")
 }
 
-// Tiers returns the limits of the tiers in words, with quote around each limit.
-func Tiers(tiers limits.Tiers, quote string) string {
+// same reports whether two activities have the same limits, subjects, group and Hold.
+func same(a, b limits.Activity) bool {
+	return a.Unlimited == b.Unlimited && a.Group == b.Group && a.Hold == b.Hold && slices.EqualFunc(a.Parts(), b.Parts(), func(a, b limits.Subject) bool {
+		return a.Name == b.Name && a.Optional == b.Optional && a.Limit.Equal(b.Limit) && maps.EqualFunc(a.Tiers, b.Tiers, policy.Policy.Equal)
+	})
+}
+
+// Tiers returns the limits of an activity's tiers in words, with quote around each limit.
+// Those of a subject follow with its name, as in: premium: 20/1m; room, premium: 900/1m.
+func Tiers(a limits.Activity, quote string) string {
 	var all []string
-	for _, name := range slices.Sorted(maps.Keys(tiers)) {
-		all = append(all, name+": "+quote+tiers[name].String()+quote)
+	for _, s := range a.Parts() {
+		of := ""
+		if s.Name != "" {
+			of = s.Name + ", "
+		}
+		for _, tier := range slices.Sorted(maps.Keys(s.Tiers)) {
+			all = append(all, of+tier+": "+quote+s.Tiers[tier].String()+quote)
+		}
 	}
 	return strings.Join(all, "; ")
 }
