@@ -58,6 +58,7 @@ type Terms struct {
 type Subject struct {
 	Name, UserID string // UserID is the key of its items, see [limits.SubjectID]
 	Limit, Code  policy.Policy
+	Tier         string // a granted tier, as in Terms
 }
 
 // Parts calls yield with the user, who has no name and no key here, and with each
@@ -109,7 +110,8 @@ func (l *Limits) Terms(c Case) (t Terms) {
 			continue
 		}
 		one := Subject{Name: s.Name, UserID: limits.SubjectID(s.Name, id)}
-		tier := cmp.Or(l.tier(one.UserID, s.Tiers, c.At), c.Tier)
+		one.Tier = l.tier(one.UserID, s.Tiers, c.At)
+		tier := cmp.Or(one.Tier, c.Tier)
 		one.Limit, one.Code = s.For(tier), c.Activity.Subjects[i].For(tier)
 		t.Subjects = append(t.Subjects, one)
 	}

@@ -254,7 +254,7 @@ type Change struct {
 	Why     string    `json:"why,omitzero"`
 
 	Op       string    `json:"op,omitzero"`       // set, unset, grant, revoke or forget
-	Activity string    `json:"activity,omitzero"` // set, unset; content.writes is a limit of a group
+	Activity string    `json:"activity,omitzero"` // set, unset: also write/room or content.writes; grant, revoke: the name of a subject, such as tenant
 	Tier     string    `json:"tier,omitzero"`     // set, unset: the only tier that is changed; grant: the tier that a user gets
 	Limit    string    `json:"limit,omitzero"`    // set
 	Mode     string    `json:"mode,omitzero"`     // set

@@ -31,22 +31,32 @@ func (c session) find(name string) (limits.Guard, limits.Activity, error) {
 	return g, a, input.Invalid("activity", input.Show(name), "one of "+strings.Join(all, ", "))
 }
 
-// findInGroup returns the activities of a group that have the limit with this name.
-// Without such a group or limit, its error suggests a name.
-func (c session) findInGroup(group, name string) (all []limits.Activity, err error) {
-	var names []string
+// findInGroup returns the activities of a group that have the limit with this name, for
+// users or for a subject. Without such a group, subject or limit, its error suggests a name.
+func (c session) findInGroup(group, subject, name string) (all []limits.Activity, err error) {
+	var names, subjects []string
+	kind := "limit of the group " + group
+	if subject != "" {
+		kind += " for " + subject
+	}
 	for _, a := range c.guards.Grouped() {
 		if a.Group != group {
 			continue
 		}
-		for _, r := range a.Limit.Rates() {
-			names = append(names, r.Name)
-		}
-		if a.Limit.Part(name) != "" {
-			all = append(all, a)
+		for _, part := range a.Parts() {
+			subjects = append(subjects, part.Name)
+			if part.Name != subject {
+				continue
+			}
+			for _, r := range part.Limit.Rates() {
+				names = append(names, r.Name)
+			}
+			if part.Limit.Part(name) != "" {
+				all = append(all, a)
+			}
 		}
 	}
-	err = cmp.Or(unknown("--group", group, groupNames(c.guards, true), "group"), unknown("limit", name, names, "limit of the group "+group))
+	err = cmp.Or(unknown("--group", group, groupNames(c.guards, true), "group"), unknown("--subject", subject, subjects, "subject of the group "+group), unknown("limit", name, names, kind))
 	if err != nil {
 		err = hint{err, "see guards limits"}
 	}
@@ -60,8 +70,10 @@ func groupNames(guards limits.Guards, groups bool) (names []string) {
 			names = append(names, a.Group)
 			continue
 		}
-		for _, r := range a.Limit.Rates() {
-			names = append(names, r.Name)
+		for _, part := range a.Parts() {
+			for _, r := range part.Limit.Rates() {
+				names = append(names, r.Name)
+			}
 		}
 	}
 	return slices.Compact(slices.Sorted(slices.Values(names)))
@@ -71,11 +83,11 @@ func groupNames(guards limits.Guards, groups bool) (names []string) {
 // else its own.
 func itemOf(a limits.Activity) string { return cmp.Or(a.Group, a.Name) }
 
-// keyOf returns the key of the item in which a user's actions count at now, in Unix
-// milliseconds.
-func keyOf(user string, a limits.Activity, now int64) ratelimit.Key {
-	window, _ := a.Limit.Item(now)
-	return ratelimit.Key{UserID: user, Activity: itemOf(a), Window: window}
+// keyOf returns the key of the item in which the actions of the user or the subject with
+// this key count at now, in Unix milliseconds. The activity must have such a subject.
+func keyOf(whose string, a limits.Activity, now int64) ratelimit.Key {
+	window, _ := a.Part(subjectOf(whose)).Limit.Item(now)
+	return ratelimit.Key{UserID: whose, Activity: itemOf(a), Window: window}
 }
 
 // countedIn returns the activities that items with this name count: all of a group, or

@@ -3,12 +3,15 @@ package command
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/lambdafn"
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/workbench/words"
 )
@@ -16,6 +19,7 @@ import (
 type checkCommand struct {
 	Activity string   `arg:"" help:"What the user does: see guards limits."`
 	User     string   `required:"" placeholder:"ID" help:"The user who is limited."`
+	Subject  subjects `placeholder:"NAME=ID" help:"A subject of the activity, such as room=r42. Can be repeated."`
 	Count    int64    `default:"1" placeholder:"N" help:"How many actions at once (${default})."`
 	Partial  bool     `help:"Grant as many of --count as fit, instead of all or nothing."`
 	Times    int      `default:"1" placeholder:"N" help:"Ask N times in a row (${default})."`
@@ -28,6 +32,7 @@ type checkCommand struct {
 func (checkCommand) Help() string {
 	return `Examples:
   guards check {activity} --user u1 --times 12
+  guards check {counted} --user u1 {subjects}
   guards check {activity} --user u1 --store dynamodb --table rateLimit --json`
 }
 
@@ -45,7 +50,7 @@ func (c *checkCommand) Run(ctx context.Context, con session) error {
 		}
 		a, err := decide(ctx, h, guard.Request{
 			UserID: c.User, Activity: c.Activity, Op: guard.Check,
-			Count: c.Count, Partial: c.Partial, Tier: c.Tier, Roles: c.Role,
+			Count: c.Count, Partial: c.Partial, Tier: c.Tier, Roles: c.Role, Subjects: c.Subject,
 		})
 		if err != nil && ctx.Err() != nil {
 			return c.stopped(con, i)
@@ -81,7 +86,10 @@ func (c *checkCommand) handler(ctx context.Context, con session) (*guard.Handler
 	if c.Count < 1 {
 		return nil, input.Invalid("--count", fmt.Sprint(c.Count), "at least 1")
 	}
-	g, _, err := con.find(c.Activity)
+	g, a, err := con.find(c.Activity)
+	if err == nil {
+		err = c.Subject.of(a)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -96,12 +104,18 @@ func (c *checkCommand) handler(ctx context.Context, con session) (*guard.Handler
 	return &guard.Handler{Guard: g, Limiter: store.limiter(con), Live: changed, BypassRoles: lambdafn.BypassRoles()}, nil
 }
 
-// explainLive notes which live limit, mode or grant decides. It is not a part
-// of the guard's answer.
+// explainLive notes which live limit, mode or grant decides about the user, and about
+// each subject. It is not a part of the guard's answer.
 func (c *checkCommand) explainLive(con session, h *guard.Handler) {
 	a, _ := h.Guard.Activity(c.Activity)
-	if ruling := rulingOf(termsOf(h.Live.Limits(), a, c.User, c.Tier, con.now())); ruling != nil {
-		con.note(fmt.Sprintf("%s of %s is decided by: %s; see guards limits --live", c.Activity, c.User, ruling))
+	keys := []string{c.User}
+	for _, name := range slices.Sorted(maps.Keys(c.Subject)) {
+		keys = append(keys, limits.SubjectID(name, c.Subject[name]))
+	}
+	for _, key := range keys {
+		if ruling := rulingOf(termsOf(h.Live.Limits(), a, key, c.Tier, con.now())); ruling != nil {
+			con.note(fmt.Sprintf("%s of %s is decided by: %s; see guards limits --live", c.Activity, shown(key), ruling))
+		}
 	}
 }
 
@@ -123,6 +137,9 @@ func (c *checkCommand) line(con session, n int, a *guard.Answer) string {
 		b.WriteString(", over the limit, but the mode is shadow")
 	case a.Allowed && a.Granted < a.Count:
 		fmt.Fprintf(&b, ", %d of %d granted", a.Granted, a.Count)
+	}
+	if len(c.Subject) > 0 && d.LimitedBy != "" {
+		b.WriteString(" of " + d.LimitedBy)
 	}
 	b.WriteString(words.Crossed(d.Crossed))
 	if d.ReadyAt != 0 {

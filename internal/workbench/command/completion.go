@@ -161,6 +161,16 @@ func (p *place) values(v *kong.Value, prefix string) (all [][2]string) {
 		}
 		return all
 	}
+	if v.Name == "subject" {
+		for _, name := range subjectNames(p.guards) {
+			if p.ofLimits() {
+				add(name, "")
+			} else {
+				add(name+"=", "")
+			}
+		}
+		return all
+	}
 	for _, g := range p.guards {
 		for _, a := range g.Activities {
 			if v.Name == "activity" {
@@ -182,6 +192,9 @@ func (p *place) values(v *kong.Value, prefix string) (all [][2]string) {
 // givenGroup reports whether the argument of limits set or unset is the name of a limit,
 // because --group comes before it.
 func (p *place) givenGroup() bool {
-	return p.node.Parent != nil && p.node.Parent.Name == "limits" &&
-		slices.ContainsFunc(p.given, func(f *kong.Flag) bool { return f.Name == "group" })
+	return p.ofLimits() && slices.ContainsFunc(p.given, func(f *kong.Flag) bool { return f.Name == "group" })
 }
+
+// ofLimits reports whether the command is one of limits, whose --subject takes a name
+// without an id.
+func (p *place) ofLimits() bool { return p.node.Parent != nil && p.node.Parent.Name == "limits" }

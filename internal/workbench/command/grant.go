@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cric-talk/guards/internal/input"
@@ -16,22 +17,24 @@ import (
 )
 
 type grantCommand struct {
-	User   string `required:"" placeholder:"ID" help:"The user who gets it."`
+	whoseFlags
 	Role   string `placeholder:"R" xor:"what" help:"A role in the guards' BYPASS_ROLES, such as admin, which is never limited."`
 	Tier   string `placeholder:"T" xor:"what" help:"A tier. It replaces the tier that the caller names."`
 	Until  string `required:"" placeholder:"WHEN" help:"The last day (UTC), such as 2026-12-31, the time it ends, such as 2026-12-31T12:00:00Z, or how long it lasts, such as 7d or 12h."`
-	Reason string `required:"" placeholder:"TEXT" help:"Why the user gets it. It is stored with the grant."`
+	Reason string `required:"" placeholder:"TEXT" help:"Why they get it. It is stored with the grant."`
 	Force  bool   `help:"Accept a tier that no activity has, and a role that is not in BYPASS_ROLES."`
 	changeFlags
 }
 
 func (grantCommand) Help() string {
 	return `A user has at most one tier, and each role once. A new grant replaces the old one.
+A subject, such as a tenant, can have a tier, which replaces that of the caller there.
 If the deployed guards have other BYPASS_ROLES than admin, set the same value here.
 This command refuses a role that is not in it. Without --why, the history gets
 the --reason. Examples:
   guards grant --user u1 --role admin --until 2026-12-31 --reason "load test"
-  guards grant --user u1 --tier premium --until 7d --reason "trial"`
+  guards grant --user u1 --tier premium --until 7d --reason "trial"
+  guards grant --subject {tieredsubject}={tieredsubject}1 --tier {subjecttier} --until 7d --reason "trial"`
 }
 
 func (c *grantCommand) Run(ctx context.Context, con session) error {
@@ -42,7 +45,11 @@ func (c *grantCommand) Run(ctx context.Context, con session) error {
 	if !until.After(con.now()) {
 		return input.Invalid("--until", input.Show(c.Until), "a time in the future")
 	}
-	g := live.Grant{UserID: c.User, Role: c.Role, Tier: c.Tier, Until: until, Reason: c.Reason}
+	key, err := c.keyInOne(con.guards)
+	if err != nil {
+		return err
+	}
+	g := live.Grant{UserID: key, Role: c.Role, Tier: c.Tier, Until: until, Reason: c.Reason}
 	if err := g.Validate(); err != nil {
 		return err
 	}
@@ -56,19 +63,19 @@ func (c *grantCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	change := live.Change{Op: "grant", Role: c.Role, Tier: c.Tier, Until: until} // the history must not name the user
+	change := live.Change{Op: "grant", Activity: subjectOf(key), Role: c.Role, Tier: c.Tier, Until: until} // the history must not name the user
 	r, err := c.edit(ctx, con, store, change, func(s live.Settings) (live.Settings, error) {
-		return s.Grant(g, con.now()), c.knownTier(con.guards, s)
+		return s.Grant(g, con.now()), c.knownTier(con.guards, s, subjectOf(key))
 	})
 	if err != nil {
 		return err
 	}
-	r.UserID, r.Granted = c.User, &g
-	lines := []string{c.User + " has " + grantedWhat(g)}
+	granted := grantOf(g)
+	r.whose, r.Granted = granted.whose, &granted
+	lines := []string{shown(key) + " has " + grantedWhat(g)}
 	for _, old := range r.before.GrantsAt(con.now()) {
 		if !slices.Contains(r.after.Grants, old) && grantedWhat(old) != grantedWhat(g) {
-			old.Set = live.Stamp{}
-			r.Replaced = append(r.Replaced, old)
+			r.Replaced = append(r.Replaced, grantOf(old))
 			lines = append(lines, "this replaces "+grantedWhat(old))
 		}
 	}
@@ -84,20 +91,22 @@ func grantedWhat(g live.Grant) string {
 	return what + " until " + g.Until.Format(time.RFC3339)
 }
 
-// knownTier returns an error if neither the code nor the live limits have an
-// activity with the tier.
-func (c *grantCommand) knownTier(guards limits.Guards, s live.Settings) error {
+// knownTier returns an error if neither the code nor the live limits have an activity
+// with the tier or, if subject is not empty, one whose subject has it.
+func (c *grantCommand) knownTier(guards limits.Guards, s live.Settings, subject string) error {
 	if c.Tier == "" || c.Force {
 		return nil
 	}
 	var tiers []string
 	for _, g := range guards {
 		for _, a := range g.Activities {
-			tiers = slices.AppendSeq(tiers, maps.Keys(a.Tiers))
-			tiers = slices.AppendSeq(tiers, maps.Keys(s.Activities[a.Name].Tiers))
+			if a.Has(subject) {
+				tiers = slices.AppendSeq(tiers, maps.Keys(a.Part(subject).Tiers))
+				tiers = slices.AppendSeq(tiers, maps.Keys(s.Activities[live.Name(a.Name, subject)].Tiers))
+			}
 		}
 	}
-	return known("--tier", c.Tier, tiers, "tier")
+	return known("--tier", c.Tier, tiers, strings.TrimSpace("tier "+subject))
 }
 
 // parseUntil returns when a grant ends. A day counts as a whole, so a grant
@@ -121,40 +130,41 @@ func parseUntil(text string, now time.Time) (time.Time, error) {
 }
 
 type revokeCommand struct {
-	User string `required:"" placeholder:"ID" help:"The user who has the grants."`
+	whoseFlags
 	changeFlags
 }
 
 func (revokeCommand) Help() string {
-	return `Example:
-  guards revoke --user u1 --why "the load test is over"`
+	return `Examples:
+  guards revoke --user u1 --why "the load test is over"
+  guards revoke --subject {tieredsubject}={tieredsubject}1`
 }
 
 func (c *revokeCommand) Run(ctx context.Context, con session) error {
-	if err := input.CheckUserID(c.User); err != nil {
+	key, err := c.key() // also of a subject that the code no longer has
+	if err != nil {
 		return err
 	}
 	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	r, err := c.edit(ctx, con, store, live.Change{Op: "revoke"}, func(s live.Settings) (live.Settings, error) {
-		s, n := s.Revoke(c.User)
+	r, err := c.edit(ctx, con, store, live.Change{Op: "revoke", Activity: subjectOf(key)}, func(s live.Settings) (live.Settings, error) {
+		s, n := s.Revoke(key)
 		if n == 0 {
-			return s, errors.New("nothing is granted to " + c.User + " in " + c.where())
+			return s, errors.New("nothing is granted to " + shown(key) + " in " + c.where())
 		}
 		return s, nil
 	})
 	if err != nil {
 		return err
 	}
-	r.UserID = c.User
+	r.whose = whoseOf(key)
 	var lines []string
 	for _, g := range r.before.Grants {
-		if g.UserID == c.User {
-			g.Set = live.Stamp{}
-			r.Revoked = append(r.Revoked, g)
-			lines = append(lines, c.User+" no longer has "+grantedWhat(g))
+		if g.UserID == key {
+			r.Revoked = append(r.Revoked, grantOf(g))
+			lines = append(lines, shown(key)+" no longer has "+grantedWhat(g))
 		}
 	}
 	return c.print(con, r, lines...)

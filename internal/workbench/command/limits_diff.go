@@ -22,9 +22,9 @@ func (diffCommand) Help() string {
 }
 
 // A difference is a changed limit or mode of an activity or of its tier, or a changed
-// limit of a group.
+// limit of a subject or a group.
 type difference struct {
-	Activity string `json:"activity"` // or a limit of a group, such as content.writes
+	Activity string `json:"activity"` // or one such as write/room or content.writes: see liveName
 	Tier     string `json:"tier,omitzero"`
 	Code     string `json:"code,omitzero"` // empty: the code does not have the activity
 	Live     string `json:"live"`
@@ -36,9 +36,9 @@ func (c *diffCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	list, grants := v.differences(), v.GrantsAt(v.at)
-	for i := range grants {
-		grants[i].Set = live.Stamp{}
+	list, grants := v.differences(), []grantedTo{}
+	for _, g := range v.GrantsAt(v.at) {
+		grants = append(grants, grantOf(g))
 	}
 	if c.JSON {
 		return con.printLine(map[string]any{"version": version, "limits": list, "grants": grants})
@@ -58,7 +58,7 @@ func (c *diffCommand) Run(ctx context.Context, con session) error {
 		t.row("USER", "ROLE", "TIER", "UNTIL", "REASON")
 	}
 	for _, g := range grants {
-		t.row(g.UserID, g.Role, g.Tier, g.Until.Format(time.RFC3339), g.Reason)
+		t.row(shown(g.key()), g.Role, g.Tier, g.Until.Format(time.RFC3339), g.Reason)
 	}
 	return t.write(con.out, con.width)
 }

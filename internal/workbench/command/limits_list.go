@@ -128,46 +128,18 @@ func list(guards limits.Guards) (all []listed) {
 	return all
 }
 
-// A listedLive is the limit in force of an activity, or of one of its tiers,
-// beside the code's.
+// A listedLive is the limit in force of an activity or of its subject, or of one of their
+// tiers, beside the code's.
 type listedLive struct {
 	Function string `json:"function"`
 	Activity string `json:"activity"`
+	Subject  string `json:"subject,omitzero"` // empty: of users
 	Tier     string `json:"tier,omitzero"`
 	Code     string `json:"code"`          // empty: the code does not have the tier
 	Limit    string `json:"limit"`         // in force
 	Set      stamp  `json:"set,omitzero"`  // of a limit that operators set
 	Mode     string `json:"mode,omitzero"` // empty: the mode with which the function is deployed
 	ModeSet  stamp  `json:"modeSet,omitzero"`
-}
-
-// A grantedTo is a grant with the stamp of who gave it.
-type grantedTo struct {
-	live.Grant
-	stamp
-}
-
-// A stamp tells who set something, and when. The zero stamp is an unknown one.
-type stamp struct {
-	Since time.Time `json:"since,omitzero"`
-	By    string    `json:"by,omitzero"`
-}
-
-// stampOf returns the stamp beside a limit or a mode. It is zero if somebody has
-// changed the text by hand since.
-func stampOf(s live.Stamp, text string) (by stamp) {
-	if s.Of == text {
-		by = stamp{s.Since, s.By}
-	}
-	return by
-}
-
-// cells returns the stamp for a table.
-func (s stamp) cells() []string {
-	if s.Since.IsZero() {
-		return []string{"", ""}
-	}
-	return []string{s.Since.Format(time.RFC3339), s.By}
 }
 
 // live prints the limits in force.
@@ -181,9 +153,9 @@ func (c *listCommand) live(ctx context.Context, con session) error {
 	}
 	grants := []grantedTo{}
 	for _, g := range v.GrantsAt(v.at) {
-		by := stampOf(g.Set, "")
-		g.Set = live.Stamp{}
-		grants = append(grants, grantedTo{g, by})
+		to := grantOf(g)
+		to.stamp = stampOf(g.Set, "")
+		grants = append(grants, to)
 	}
 	if c.JSON {
 		return con.printLine(map[string]any{"table": c.opened.Table, "region": c.opened.Region, "limits": v.list(), "grants": grants})
@@ -191,35 +163,43 @@ func (c *listCommand) live(ctx context.Context, con session) error {
 	return tableOf(v.list(), grants).below(con, "in force in "+c.where()+":")
 }
 
-// list returns the limits of all activities and of their tiers.
+// list returns the limits of all activities, of their subjects and of all tiers.
 func (v view) list() (list []listedLive) {
 	for _, g := range v.guards {
 		for _, code := range g.Activities {
 			now, _ := v.limits.Activity(code)
-			for _, tier := range append([]string{""}, slices.Sorted(maps.Keys(now.Tiers))...) {
-				l := listedLive{Function: g.Name, Activity: code.Name, Tier: tier}
-				l.Limit, l.Mode = v.inForce(code, tier)
-				if _, ok := code.Tiers[tier]; ok || tier == "" {
-					l.Code = inCode(code, tier)
+			for _, part := range now.Parts() {
+				for _, tier := range append([]string{""}, slices.Sorted(maps.Keys(part.Tiers))...) {
+					list = append(list, v.listed(g, code, part.Name, tier))
 				}
-				if tier == "" {
-					l.ModeSet = stampOf(v.Activities[code.Name].ModeSet, l.Mode)
-				}
-				l.Set = v.setBy(code, tier)
-				list = append(list, l)
 			}
 		}
 	}
 	return list
 }
 
-// setBy returns who set the limit of an activity for a tier. A limit of its own wins
-// over those of its group. If several of these were set, it is the last one.
-func (v view) setBy(code limits.Activity, tier string) (last stamp) {
-	names := []string{code.Name}
-	if v.Activities[code.Name].Text(tier) == "" {
-		for _, r := range code.Limit.Rates() {
-			names = append(names, code.Group+"."+r.Name)
+// listed returns the limit of one part of an activity for callers of a tier.
+func (v view) listed(g limits.Guard, code limits.Activity, subject, tier string) listedLive {
+	l := listedLive{Function: g.Name, Activity: code.Name, Subject: subject, Tier: tier}
+	l.Limit, l.Mode = v.inForce(code, subject, tier)
+	name := live.Name(code.Name, subject)
+	if _, ok := code.Part(subject).Tiers[tier]; ok || tier == "" {
+		l.Code = v.codeOf(name, tier)
+	}
+	if tier == "" {
+		l.ModeSet = stampOf(v.Activities[name].ModeSet, l.Mode)
+	}
+	l.Set = v.setBy(code, subject, tier)
+	return l
+}
+
+// setBy returns who set the limit of a part of an activity for a tier. A limit of its own
+// wins over those of its group. If several of these were set, it is the last one.
+func (v view) setBy(code limits.Activity, subject, tier string) (last stamp) {
+	names := []string{live.Name(code.Name, subject)}
+	if v.Activities[names[0]].Text(tier) == "" && code.Group != "" {
+		for _, r := range code.Part(subject).Limit.Rates() {
+			names = append(names, liveName(code.Group, subject, r.Name))
 		}
 	}
 	for _, name := range names {
@@ -239,7 +219,7 @@ func tableOf(list []listedLive, grants []grantedTo) (t textTable) {
 	t.row("ACTIVITY", "TIER", "CODE", "IN FORCE", "MODE", "SINCE", "BY")
 	for _, l := range list {
 		row := func(code, limit string, by stamp) {
-			t.row(append([]string{l.Activity, l.Tier, code, limit, l.Mode}, by.cells()...)...)
+			t.row(append([]string{live.Name(l.Activity, l.Subject), l.Tier, code, limit, l.Mode}, by.cells()...)...)
 		}
 		row(l.Code, l.Limit, cmp.Or(l.Set, l.ModeSet))
 		if by := cmp.Or(l.ModeSet, l.Set); by != cmp.Or(l.Set, l.ModeSet) {
@@ -251,7 +231,7 @@ func tableOf(list []listedLive, grants []grantedTo) (t textTable) {
 		t.row("USER", "ROLE", "TIER", "UNTIL", "SINCE", "BY", "REASON")
 	}
 	for _, g := range grants {
-		t.row(append(append([]string{g.UserID, g.Role, g.Tier, g.Until.Format(time.RFC3339)}, g.cells()...), g.Reason)...)
+		t.row(append(append([]string{shown(g.key()), g.Role, g.Tier, g.Until.Format(time.RFC3339)}, g.cells()...), g.Reason)...)
 	}
 	return t
 }

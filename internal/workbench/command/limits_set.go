@@ -17,6 +17,7 @@ type setCommand struct {
 	Activity string `arg:"" help:"The activity: see guards limits. With --group, the name of a limit."`
 	Limit    string `arg:"" optional:"" help:"Its new limit, such as 20/1m or \"bucket 1/3s\". It must be of the same kind as the code's limit and, except for a bucket, have the same window."`
 	Group    string `placeholder:"G" help:"Change the number of a limit in each activity of this group."`
+	Subject  string `placeholder:"NAME" help:"Change the limit of this subject of the activity, such as room."`
 	Tier     string `placeholder:"T" help:"Change the limit of this tier only."`
 	Mode     string `placeholder:"MODE" help:"enforce; shadow to refuse nobody; off to count nothing. Asks before it switches off."`
 	Force    bool   `help:"Accept a tier that the activity does not have."`
@@ -30,6 +31,7 @@ Examples:
   guards limits set {activity} {limit} --why "a launch"
   guards limits set {tiered} {tierlimit} --tier {tier}
   guards limits set --group {group} {named} {namedlimit}
+  guards limits set {counted} {subjectlimit} --subject {subject}
   guards limits set {activity} --mode off --why "kill switch"`
 }
 
@@ -37,8 +39,11 @@ func (c *setCommand) Run(ctx context.Context, con session) error {
 	if c.Limit == "" && c.Mode == "" {
 		return errors.New("nothing to set: give a limit such as 20/1m, or --mode")
 	}
-	if c.Tier != "" && c.Mode != "" {
+	switch {
+	case c.Tier != "" && c.Mode != "":
 		return errors.New("a mode holds for the whole activity: give --mode without --tier")
+	case c.Subject != "" && c.Mode != "":
+		return errors.New("a mode holds for the whole activity: give --mode without --subject")
 	}
 	all, err := c.find(con)
 	if err != nil {
@@ -54,7 +59,7 @@ func (c *setCommand) Run(ctx context.Context, con session) error {
 			return err
 		}
 	}
-	name := liveName(c.Group, c.Activity)
+	name := liveName(c.Group, c.Subject, c.Activity)
 	change := live.Change{Op: "set", Activity: name, Tier: c.Tier, Limit: c.Limit, Mode: c.Mode}
 	r, err := c.edit(ctx, con, store, change, func(s live.Settings) (live.Settings, error) {
 		return s.Set(name, c.Tier, c.Limit, c.Mode), c.knownTier(all, s.Activities[name])
@@ -63,8 +68,9 @@ func (c *setCommand) Run(ctx context.Context, con session) error {
 		return err
 	}
 	for _, a := range all {
-		if own := r.after.Activities[a.Name].Text(c.Tier); c.Group != "" && own != "" {
-			con.note(fmt.Sprintf("%s keeps its own live limit, %s", nameOf(a.Name, c.Tier), own))
+		one := live.Name(a.Name, c.Subject)
+		if own := r.after.Activities[one].Text(c.Tier); c.Group != "" && own != "" {
+			con.note(fmt.Sprintf("%s keeps its own live limit, %s", nameOf(one, c.Tier), own))
 		}
 	}
 	return c.printChanges(con, r, name, name+": nothing differs from before")
@@ -79,13 +85,16 @@ func (c *setCommand) find(con session) ([]limits.Activity, error) {
 		if err == nil && a.Unlimited {
 			err = input.Invalid("activity", input.Show(c.Activity), "an activity that has a limit")
 		}
+		if err == nil {
+			err = hasSubject(a, c.Subject)
+		}
 		return []limits.Activity{a}, err
 	case c.Mode != "":
 		return nil, errors.New("a mode holds for an activity: give --mode without --group")
 	case c.Force:
 		return nil, errors.New("--force goes without --group: an activity of the group must have the tier")
 	}
-	return con.findInGroup(c.Group, c.Activity)
+	return con.findInGroup(c.Group, c.Subject, c.Activity)
 }
 
 // knownTier returns an error if neither one of the code's activities nor the override
@@ -96,17 +105,26 @@ func (c *setCommand) knownTier(all []limits.Activity, o live.Override) error {
 	}
 	tiers := slices.Collect(maps.Keys(o.Tiers))
 	for _, a := range all {
-		tiers = slices.AppendSeq(tiers, maps.Keys(a.Tiers))
+		tiers = slices.AppendSeq(tiers, maps.Keys(a.Part(c.Subject).Tiers))
 	}
 	if c.Group != "" {
-		return unknown("--tier", c.Tier, tiers, "tier of "+strings.Join(namesOf(all), ", "))
+		return unknown("--tier", c.Tier, tiers, "tier of "+strings.Join(namesOf(all), ", ")+c.ofSubject())
 	}
-	return known("--tier", c.Tier, tiers, "tier of "+c.Activity)
+	return known("--tier", c.Tier, tiers, "tier of "+c.Activity+c.ofSubject())
+}
+
+// ofSubject returns the words that follow an activity whose subject is meant.
+func (c *setCommand) ofSubject() string {
+	if c.Subject == "" {
+		return ""
+	}
+	return " for " + c.Subject
 }
 
 type unsetCommand struct {
 	Activity string `arg:"" help:"The activity: see guards limits diff. With --group, the name of a limit."`
 	Group    string `placeholder:"G" help:"Undo the change of a limit of this group."`
+	Subject  string `placeholder:"NAME" help:"Undo the change of this subject of the activity, such as room."`
 	Tier     string `placeholder:"T" help:"Undo the change of this tier only."`
 	changeFlags
 }
@@ -115,7 +133,8 @@ func (unsetCommand) Help() string {
 	return `Examples:
   guards limits unset {activity}
   guards limits unset {tiered} --tier {tier} --why "the launch is over"
-  guards limits unset --group {group} {named}`
+  guards limits unset --group {group} {named}
+  guards limits unset {counted} --subject {subject}`
 }
 
 // Run undoes what was changed, also if the code no longer has the activity or the group.
@@ -124,11 +143,11 @@ func (c *unsetCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	name := liveName(c.Group, c.Activity)
+	name := liveName(c.Group, c.Subject, c.Activity)
 	change := live.Change{Op: "unset", Activity: name, Tier: c.Tier}
 	r, err := c.edit(ctx, con, store, change, func(s live.Settings) (live.Settings, error) {
 		if _, set := s.Activities[name]; c.Group != "" && !set {
-			if _, err := con.findInGroup(c.Group, c.Activity); err != nil {
+			if _, err := con.findInGroup(c.Group, c.Subject, c.Activity); err != nil {
 				return s, err
 			}
 		}

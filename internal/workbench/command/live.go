@@ -15,10 +15,17 @@ import (
 	"github.com/cric-talk/guards/internal/live"
 )
 
-// termsOf returns what is in force for a user who names a tier. A guard with the
-// BYPASS_ROLES of this environment, in which no MODE is set, decides by it.
-func termsOf(changed *live.Limits, a limits.Activity, user, tier string, at time.Time) live.Terms {
-	return changed.Terms(live.Case{Activity: a, UserID: user, Tier: tier, At: at, BypassRoles: lambdafn.BypassRoles()})
+// termsOf returns what is in force for the user or the subject with this key, if the
+// caller names a tier. The limit and the tier are those of the user or the subject. A
+// guard with the BYPASS_ROLES of this environment, in which no MODE is set, decides by
+// it.
+func termsOf(changed *live.Limits, a limits.Activity, key, tier string, at time.Time) live.Terms {
+	one := whoseOf(key)
+	t := changed.Terms(live.Case{Activity: a, UserID: one.UserID, Subjects: one.Subject, Tier: tier, At: at, BypassRoles: lambdafn.BypassRoles()})
+	for _, s := range t.Subjects {
+		t.Limit, t.Code, t.Tier = s.Limit, s.Code, s.Tier
+	}
+	return t
 }
 
 // A ruling is what operators changed about an activity for one user. Empty
@@ -88,63 +95,124 @@ func (f *tableFlags) view(ctx context.Context, con session) (view, int64, error)
 	return con.viewOf(settings), version, reached(err)
 }
 
-// inForce returns the limit in force for callers of a tier, in its text form,
-// and the mode that operators set.
-func (v view) inForce(a limits.Activity, tier string) (limit, mode string) {
+// inForce returns the limit in force of an activity or, if subject is not empty, of that
+// subject, for callers of a tier, in its text form. It also returns the mode that
+// operators set, which a subject does not have.
+func (v view) inForce(a limits.Activity, subject, tier string) (limit, mode string) {
+	if subject != "" {
+		return termsOf(v.limits, a, limits.SubjectID(subject, ""), tier, v.at).Limit.String(), ""
+	}
 	t := termsOf(v.limits, a, "", tier, v.at)
 	return cmp.Or(t.Limit.String(), inCode(a, tier)), t.Mode
 }
 
-// liveName returns the name under which the settings have an activity or, if group is
-// not empty, a limit of a group.
-func liveName(group, name string) string {
-	if group == "" {
-		return name
+// liveName returns the name under which the settings have the limit of an activity or,
+// if group is not empty, a limit of a group. Subject is empty for that of users.
+func liveName(group, subject, name string) string {
+	switch {
+	case group == "":
+		return live.Name(name, subject)
+	case subject != "":
+		return group + "." + subject + "." + name
 	}
 	return group + "." + name
 }
 
-// codeOf returns the code's limit of what has this name: that of an activity, or that
-// of a group's limit in each of its activities, such as "40/1h cost 2 or 40/1h". It is
-// empty if the code has no such name.
+// partOf returns the activity whose limit the settings have under a name such as write or
+// write/room, and the name of the subject; empty: users. It returns false if the code has
+// no such limit.
+func (v view) partOf(name string) (a limits.Activity, subject string, ok bool) {
+	name, subject, _ = strings.Cut(name, "/")
+	_, a, ok = v.guards.Activity(name)
+	return a, subject, ok && a.Has(subject)
+}
+
+// codeOf returns the code's limit of what has this name: that of an activity or of its
+// subject, or that of a group's limit in each of its activities, such as "40/1h cost 2 or
+// 40/1h". It is empty if the code has no such name.
 func (v view) codeOf(name, tier string) string {
-	group, limit, grouped := strings.Cut(name, ".")
-	if !grouped {
-		_, a, _ := v.guards.Activity(name) // without an activity in the code, a has no limit
+	a, subject, ok := v.partOf(name)
+	switch {
+	case ok && subject != "":
+		return a.Part(subject).For(tier).String()
+	case ok:
 		return inCode(a, tier)
 	}
 	var texts []string
 	for _, a := range v.guards.Grouped() {
-		if _, ok := a.Tiers[tier]; a.Group != group || tier != "" && !ok {
-			continue
-		}
-		if text := a.For(tier).Part(limit); text != "" && !slices.Contains(texts, text) {
-			texts = append(texts, text)
+		for _, part := range a.Parts() {
+			if _, ok := part.Tiers[tier]; tier != "" && !ok {
+				continue
+			}
+			for _, r := range part.Limit.Rates() {
+				text := part.For(tier).Part(r.Name)
+				if liveName(a.Group, part.Name, r.Name) == name && !slices.Contains(texts, text) {
+					texts = append(texts, text)
+				}
+			}
 		}
 	}
 	return strings.Join(texts, " or ")
 }
 
-// shown returns what inForce does for the activity with this name, and the number of a
-// limit of a group. If the code can't follow what operators wrote, it returns that
-// instead.
+// shown returns what inForce does for the activity or the subject with this name, and the
+// number of a limit of a group. If the code can't follow what operators wrote, it returns
+// that instead.
 func (v view) shown(name, tier string) (limit, mode string) {
-	_, a, ok := v.guards.Activity(name)
+	a, subject, ok := v.partOf(name)
 	o := v.Activities[name]
 	text := o.Text(tier)
 	if !ok {
 		return cmp.Or(text, v.codeOf(name, tier)), o.Mode
 	}
-	limit, mode = v.inForce(a, tier)
-	if _, err := live.Instead(a, "", tier, text); text != "" && err != nil {
+	limit, mode = v.inForce(a, subject, tier)
+	if _, err := live.Instead(a, subject, tier, text); text != "" && err != nil {
 		limit = text
 	}
 	return limit, cmp.Or(mode, o.Mode)
 }
 
+// A stamp tells who set something, and when. The zero stamp is an unknown one.
+type stamp struct {
+	Since time.Time `json:"since,omitzero"`
+	By    string    `json:"by,omitzero"`
+}
+
+// stampOf returns the stamp beside a limit or a mode. It is zero if somebody has
+// changed the text by hand since.
+func stampOf(s live.Stamp, text string) (by stamp) {
+	if s.Of == text {
+		by = stamp{s.Since, s.By}
+	}
+	return by
+}
+
+// cells returns the stamp for a table.
+func (s stamp) cells() []string {
+	if s.Since.IsZero() {
+		return []string{"", ""}
+	}
+	return []string{s.Since.Format(time.RFC3339), s.By}
+}
+
+// A grantedTo is a grant, perhaps with the stamp of who gave it.
+type grantedTo struct {
+	whose
+	Role   string    `json:"role,omitzero"`
+	Tier   string    `json:"tier,omitzero"`
+	Until  time.Time `json:"until"`
+	Reason string    `json:"reason"`
+	stamp
+}
+
+// grantOf returns a grant without its stamp.
+func grantOf(g live.Grant) grantedTo {
+	return grantedTo{whose: whoseOf(g.UserID), Role: g.Role, Tier: g.Tier, Until: g.Until, Reason: g.Reason}
+}
+
 // A change of a limit or a mode, from Old to New.
 type change struct {
-	Activity string `json:"activity"` // or a limit of a group, such as content.writes
+	Activity string `json:"activity"` // or one such as write/room or content.writes: see liveName
 	Tier     string `json:"tier,omitzero"`
 	Of       string `json:"of"` // limit or mode
 	Old      string `json:"old"`
@@ -172,8 +240,7 @@ func limitOf(activity, name string) string {
 	return activity + ", " + name
 }
 
-// changesOf returns what differs between two settings in one activity, or in one limit
-// of a group.
+// changesOf returns what differs between two settings in the limit with this name.
 func changesOf(before, after view, name string) (all []change) {
 	add := func(tier, of, old, now string) {
 		if old != now {
@@ -202,15 +269,15 @@ type changeFlags struct {
 
 // A report is what a command prints after it changed the live limits.
 type report struct {
-	What     string       `json:"what"`
-	UserID   string       `json:"userId,omitzero"`
-	Changes  []change     `json:"changes,omitempty"`
-	Granted  *live.Grant  `json:"granted,omitzero"`
-	Replaced []live.Grant `json:"replaced,omitempty"` // by the grant
-	Revoked  []live.Grant `json:"revoked,omitempty"`
-	At       time.Time    `json:"at"`
-	By       string       `json:"by"`
-	Why      string       `json:"why,omitzero"`
+	What string `json:"what"`
+	whose
+	Changes  []change    `json:"changes,omitempty"`
+	Granted  *grantedTo  `json:"granted,omitzero"`
+	Replaced []grantedTo `json:"replaced,omitempty"` // by the grant
+	Revoked  []grantedTo `json:"revoked,omitempty"`
+	At       time.Time   `json:"at"`
+	By       string      `json:"by"`
+	Why      string      `json:"why,omitzero"`
 	tableName
 
 	before, after live.Settings
@@ -251,9 +318,9 @@ func (f *changeFlags) print(con session, r report, lines ...string) error {
 	return err
 }
 
-// printChanges writes what changed of an activity, or otherwise the text of none.
-func (f *changeFlags) printChanges(con session, r report, activity, none string) error {
-	r.Changes = changesOf(con.viewOf(r.before), con.viewOf(r.after), activity)
+// printChanges writes what changed of the limit with this name, or otherwise the text of none.
+func (f *changeFlags) printChanges(con session, r report, name, none string) error {
+	r.Changes = changesOf(con.viewOf(r.before), con.viewOf(r.after), name)
 	var lines []string
 	for _, c := range r.Changes {
 		lines = append(lines, c.String())

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,11 +18,13 @@ import (
 
 type releaseCommand struct {
 	Activity string `arg:"" help:"The activity whose slot to free. One of its limits is a log."`
-	User     string `required:"" placeholder:"ID" help:"The user who holds the slot."`
-	At       string `placeholder:"TIME" help:"Which slot, if several are open: its time, as guards status shows it, or in Unix milliseconds."`
-	JSON     bool   `name:"json" help:"Print one JSON document."`
+	whoseFlags
+	At   string `placeholder:"TIME" help:"Which slot, if several are open: its time, as guards status shows it, or in Unix milliseconds."`
+	JSON bool   `name:"json" help:"Print one JSON document."`
 	yesFlag
 	tableFlags
+
+	whose string // the key of the user or the subject; validate sets it
 }
 
 func (releaseCommand) Help() string {
@@ -30,13 +33,14 @@ renewal is told that the slot has expired. Only the log's slot is freed: if the
 activity has more limits, or is in a group, the other limits keep their counts.
 Examples:
   guards release --user u1 {slotted}
-  guards release --user u1 {slotted} --at 2026-01-05T12:00:00.000Z --yes`
+  guards release --user u1 {slotted} --at 2026-01-05T12:00:00.000Z --yes
+  guards release --subject {slotsubject}={slotsubject}1 {subjectslotted}`
 }
 
 // A released is what the command prints as JSON.
 type released struct {
 	tableName
-	UserID    string `json:"userId"`
+	whose
 	Activity  string `json:"activity"`
 	At        int64  `json:"at"`        // of the slot, in Unix milliseconds
 	HeldUntil int64  `json:"heldUntil"` // without this command
@@ -53,7 +57,7 @@ func (c *releaseCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	key := keyOf(c.User, a, con.now().UnixMilli())
+	key := keyOf(c.whose, a, con.now().UnixMilli())
 	item, err := c.read(ctx, store, key)
 	if err != nil {
 		return err
@@ -61,7 +65,7 @@ func (c *releaseCommand) Run(ctx context.Context, con session) error {
 	if len(item.Unread) > 0 {
 		return hint{
 			fmt.Errorf("the item can't be read: %s has the wrong type", strings.Join(item.Unread, ", ")),
-			"guards reset --user " + c.User + " " + c.Activity + " repairs it, and frees all slots",
+			"guards reset " + option(c.whose) + " " + c.Activity + " repairs it, and frees all slots",
 		}
 	}
 	s, err := c.choose(slotsOf(a.Limit, con.now().UnixMilli(), item.State), wanted)
@@ -69,7 +73,7 @@ func (c *releaseCommand) Run(ctx context.Context, con session) error {
 		return err
 	}
 	question := fmt.Sprintf("Free the slot of %s that %s has taken or renewed at %s, and that is held until %s, in %s?",
-		c.Activity, c.User, instant(s.At), instant(s.HeldUntil), c.where())
+		c.Activity, shown(c.whose), instant(s.At), instant(s.HeldUntil), c.where())
 	if rest := c.rest(con, a); rest != "" {
 		question = "Only a slot of the log is freed: " + rest + ". " + question
 	}
@@ -83,16 +87,18 @@ func (c *releaseCommand) Run(ctx context.Context, con session) error {
 	return c.print(con, a, s, state)
 }
 
-// validate returns the activity, and the time of --at in Unix milliseconds; 0: none.
+// validate returns the activity with the limit of the user or the subject, and the time of
+// --at in Unix milliseconds; 0: none.
 func (c *releaseCommand) validate(con session) (a limits.Activity, wanted int64, err error) {
 	if _, a, err = con.find(c.Activity); err != nil {
 		return a, 0, err
 	}
-	if err = input.CheckUserID(c.User); err != nil {
+	if c.whose, err = c.keyIn(a); err != nil {
 		return a, 0, err
 	}
+	a.Limit = a.Part(subjectOf(c.whose)).Limit
 	if a.Limit.HeldUntil(0) == 0 {
-		return a, 0, hint{fmt.Errorf("%s has no slots, because none of its limits is a log", c.Activity), "guards reset clears an activity"}
+		return a, 0, hint{fmt.Errorf("%s has no slots of a %s, because none of those limits is a log", c.Activity, cmp.Or(subjectOf(c.whose), "user")), "guards reset clears an activity"}
 	}
 	if c.At == "" {
 		return a, 0, nil
@@ -113,7 +119,7 @@ const mostListed = 10
 // choose returns the slot that is wanted, or the only one if wanted is 0.
 func (c *releaseCommand) choose(slots []slot, wanted int64) (slot, error) {
 	if len(slots) == 0 {
-		return slot{}, fmt.Errorf("%s has no open slot of %s in %s", c.User, c.Activity, c.where())
+		return slot{}, fmt.Errorf("%s has no open slot of %s in %s", shown(c.whose), c.Activity, c.where())
 	}
 	i := slices.IndexFunc(slots, func(s slot) bool { return s.At == wanted })
 	switch {
@@ -133,7 +139,7 @@ func (c *releaseCommand) choose(slots []slot, wanted int64) (slot, error) {
 	if more := len(slots) - len(times); more > 0 {
 		times = append(times, fmt.Sprintf("one of %d more", more))
 	}
-	return slot{}, hint{fmt.Errorf("%s %s", what, strings.Join(times, ", or ")), "guards status --user " + c.User + " shows until when each is held"}
+	return slot{}, hint{fmt.Errorf("%s %s", what, strings.Join(times, ", or ")), "guards status " + option(c.whose) + " shows until when each is held"}
 }
 
 // rest says which limits keep their counts; empty: there are none.
@@ -141,7 +147,7 @@ func (c *releaseCommand) rest(con session, a limits.Activity) string {
 	switch {
 	case a.Group != "":
 		return groupOf(countedIn(con.guards, a.Group)) + " keeps its other counts"
-	case len(a.Limit.Rates()) > 1:
+	case len(a.Limit.Rates()) > 1 || len(a.Subjects) > 0:
 		return "the other limits of " + c.Activity + " keep their counts"
 	}
 	return ""
@@ -174,7 +180,7 @@ func (c *releaseCommand) free(ctx context.Context, con session, s store, key rat
 		}
 		item, done, err := s.Update(ctx, ratelimit.Write{Key: key, Update: u, Now: now})
 		if err != nil {
-			con.note(fmt.Sprintf("the slot may be freed or not; see guards status --user %s", c.User))
+			con.note(fmt.Sprintf("the slot may be freed or not; see guards status %s", option(c.whose)))
 			return nil, reached(err)
 		}
 		if done {
@@ -195,9 +201,9 @@ func (c *releaseCommand) print(con session, a limits.Activity, s slot, state pol
 	}
 	f := figuresOf(r)
 	if c.JSON {
-		return con.printLine(released{c.opened, c.User, c.Activity, s.At, s.HeldUntil, f})
+		return con.printLine(released{c.opened, whoseOf(c.whose), c.Activity, s.At, s.HeldUntil, f})
 	}
 	_, err := fmt.Fprintf(con.out, "%s of %s: %d/%d used, %d left, in %s; the slot of %s is free\n",
-		limitOf(c.Activity, f.Name), c.User, f.ActivityCount, f.Limit, f.Remaining, c.where(), instant(s.At))
+		limitOf(c.Activity, f.Name), shown(c.whose), f.ActivityCount, f.Limit, f.Remaining, c.where(), instant(s.At))
 	return err
 }

@@ -67,7 +67,7 @@ func (c *replayCommand) members(con session) (all []replay.Member, err error) {
 	case c.Group == "" && len(c.Limit) == 0:
 		return nil, errors.New("give --activity, or --limit ACTIVITY=LIMIT for each activity of a group, or --group")
 	case c.Group != "" && len(all) == 0:
-		_, err := con.findInGroup(c.Group, "")
+		_, err := con.findInGroup(c.Group, "", "")
 		return nil, err
 	}
 	seen := make(map[string]bool)

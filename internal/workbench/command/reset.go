@@ -8,30 +8,35 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 type resetCommand struct {
 	Activity string `arg:"" help:"The activity to clear: see guards limits."`
-	User     string `required:"" placeholder:"ID" help:"The user whose activity to clear."`
-	JSON     bool   `name:"json" help:"Print the answer as JSON."`
+	whoseFlags
+	JSON bool `name:"json" help:"Print the answer as JSON."`
 	yesFlag
 	tableFlags
 
 	clears string // what is cleared, for people; Run sets it
+	whose  string // the key of the user or the subject; Run sets it
 }
 
 func (resetCommand) Help() string {
-	return `A reset of an activity in a group clears the whole group of this user.
+	return `A reset of an activity in a group clears the whole group of this user. A reset of a
+user leaves the counts of subjects, such as those of a room, and one of a subject those
+of users.
 Examples:
   guards reset --user u1 {activity}
-  guards reset --user u1 {activity} --yes --json`
+  guards reset --user u1 {activity} --yes --json
+  guards reset --subject {subject}={subject}1 {counted}`
 }
 
 // Run resets the activity as the guard that owns it does.
 func (c *resetCommand) Run(ctx context.Context, con session) error {
 	g, a, err := con.find(c.Activity)
 	if err == nil {
-		err = input.CheckUserID(c.User)
+		c.whose, err = c.keyIn(a)
 	}
 	if err != nil {
 		return err
@@ -40,7 +45,7 @@ func (c *resetCommand) Run(ctx context.Context, con session) error {
 	if queues(counted) {
 		return hint{
 			errors.New(c.Activity + " can't be reset, because its places are given away: jobs wait for them"),
-			"guards erase --user " + c.User + " deletes everything about the user",
+			"guards erase " + option(c.whose) + " deletes everything about the user",
 		}
 	}
 	store, err := c.open(ctx)
@@ -51,7 +56,7 @@ func (c *resetCommand) Run(ctx context.Context, con session) error {
 	if a.Group != "" {
 		c.clears = groupOf(counted)
 	}
-	if err := c.confirm(ctx, con, fmt.Sprintf("Clear %s of %s in %s?", c.clears, c.User, c.where()), ""); err != nil {
+	if err := c.confirm(ctx, con, fmt.Sprintf("Clear %s of %s in %s?", c.clears, shown(c.whose), c.where()), ""); err != nil {
 		return err
 	}
 	changed, err := con.follow(ctx, store.live)
@@ -63,12 +68,12 @@ func (c *resetCommand) Run(ctx context.Context, con session) error {
 	}
 	// The figures need the limit in force. The guard that resets does not follow
 	// the live limits: in mode off, it would reset nothing.
-	a.Limit = termsOf(changed.Limits(), a, c.User, "", con.now()).Limit
+	a.Limit = termsOf(changed.Limits(), a, c.whose, "", con.now()).Limit
+	a.Tiers, a.Subjects = nil, nil
 	g.Activities = []limits.Activity{a}
-	h := &guard.Handler{Guard: g, Limiter: store.limiter(con)}
-	answer, err := decide(ctx, h, guard.Request{UserID: c.User, Activity: c.Activity, Op: guard.Reset})
+	answer, err := c.reset(ctx, con, store, g)
 	if ctx.Err() != nil {
-		con.note(fmt.Sprintf("stopped: %s of %s may be cleared or not; see guards status --user %s", c.clears, c.User, c.User))
+		con.note(fmt.Sprintf("stopped: %s of %s may be cleared or not; see guards status %s", c.clears, shown(c.whose), option(c.whose)))
 	}
 	if err != nil {
 		return err
@@ -76,8 +81,28 @@ func (c *resetCommand) Run(ctx context.Context, con session) error {
 	return c.print(con, &answer)
 }
 
+// reset clears the item as the guard does. A guard clears users only, so the item of a
+// subject is cleared with the same limiter.
+func (c *resetCommand) reset(ctx context.Context, con session, s store, g limits.Guard) (guard.Answer, error) {
+	if subjectOf(c.whose) == "" {
+		h := &guard.Handler{Guard: g, Limiter: s.limiter(con)}
+		return decide(ctx, h, guard.Request{UserID: c.whose, Activity: c.Activity, Op: guard.Reset})
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	a := g.Activities[0]
+	d, err := s.limiter(con).Decide(ctx, guard.Reset, ratelimit.Request{UserID: c.whose, Activity: a.Name, Group: a.Group, Policy: a.Limit, Count: 1})
+	return guard.Answer{Decision: &d}, reached(err)
+}
+
 func (c *resetCommand) print(con session, a *guard.Answer) (err error) {
 	switch d := a.Decision; {
+	case c.JSON && subjectOf(c.whose) != "":
+		return con.printLine(struct {
+			whose
+			Activity string `json:"activity"`
+			figures
+		}{whoseOf(c.whose), c.Activity, figuresOf(d.Reading)})
 	case c.JSON:
 		_, err = con.out.Write(append(a.AppendJSON(nil), '\n'))
 	case d == nil:
@@ -87,27 +112,30 @@ func (c *resetCommand) print(con session, a *guard.Answer) (err error) {
 		if c.clears != c.Activity {
 			where += "; " + c.clears + " is cleared"
 		}
-		_, err = fmt.Fprintf(con.out, "%s of %s: %d/%d used, %d left, in %s\n", c.Activity, c.User, d.Used, d.Limit, d.Remaining, where)
+		_, err = fmt.Fprintf(con.out, "%s of %s: %d/%d used, %d left, in %s\n", c.Activity, shown(c.whose), d.Used, d.Limit, d.Remaining, where)
 	}
 	return err
 }
 
 type eraseCommand struct {
-	User string `required:"" placeholder:"ID" help:"The user to delete."`
+	whoseFlags
 	sweepFlags
 }
 
 func (eraseCommand) Help() string {
-	return `This deletes all items of the user, expired or not, and takes back the user's
-grants. Examples:
+	return `This deletes all items of the user or the subject, expired or not, and takes back their
+grants. An erasure of a user leaves the items of subjects. If a person's own id is also
+a subject, such as a phone number that gets messages, erase both. Examples:
   guards erase --user u1 --dry-run
-  guards erase --user u1 --yes`
+  guards erase --user u1 --yes
+  guards erase --subject {subject}={subject}1`
 }
 
-// Run erases a user as the function cleanup does.
+// Run erases a user or a subject as the function cleanup does.
 func (c *eraseCommand) Run(ctx context.Context, con session) error {
-	if err := input.CheckUserID(c.User); err != nil {
+	key, err := c.key() // also of a subject that the code no longer has
+	if err != nil {
 		return err
 	}
-	return c.clean(ctx, con, "everything about "+c.User, c.User)
+	return c.clean(ctx, con, "everything about "+shown(key), key)
 }

@@ -14,8 +14,8 @@ import (
 )
 
 type statusCommand struct {
-	User string `required:"" placeholder:"ID" help:"The user to show."`
-	Tier string `placeholder:"T" help:"The user's plan."`
+	whoseFlags
+	Tier string `placeholder:"T" help:"The plan of the user or the caller."`
 	JSON bool   `name:"json" help:"Print one JSON document."`
 	tableFlags
 }
@@ -24,15 +24,17 @@ func (statusCommand) Help() string {
 	return `Slots are actions of a log, which count until they are released, or for one window.
 Examples:
   guards status --user u1
-  guards status --user u1 --tier premium --json`
+  guards status --user u1 --tier premium --json
+  guards status --subject {subject}={subject}1`
 }
 
-// A standing is what a user has done and has left of one activity.
+// A standing is what a user has done and has left of one activity, or what was done and is
+// left for a subject.
 type standing struct {
 	Function string    `json:"function"`
 	Activity string    `json:"activity"`
 	Group    string    `json:"group,omitzero"` // in whose item the activity counts
-	figures            // of the limit that restricts the user most
+	figures            // of the limit that restricts most
 	Limits   []figures `json:"limits,omitempty"` // each limit, if the activity has several
 	Slots    []slot    `json:"slots,omitempty"`  // the open slots of a log, the oldest first
 	Live     *ruling   `json:"live,omitzero"`    // what operators changed; nil: nothing
@@ -40,9 +42,10 @@ type standing struct {
 	Unreadable []string `json:"unreadable,omitempty"` // attributes of the wrong type; the figures mean nothing
 }
 
-// Run reads all items of a user at once. It shows each activity with a limit.
+// Run reads all items of a user or a subject at once. It shows each activity with a limit.
 func (c *statusCommand) Run(ctx context.Context, con session) error {
-	if err := input.CheckUserID(c.User); err != nil {
+	key, err := c.keyInOne(con.guards)
+	if err != nil {
 		return err
 	}
 	store, err := c.open(ctx)
@@ -51,7 +54,7 @@ func (c *statusCommand) Run(ctx context.Context, con session) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	items, err := store.dynamo.User(ctx, c.User)
+	items, err := store.dynamo.User(ctx, key)
 	if err != nil {
 		return input.NewUnavailable(err)
 	}
@@ -59,18 +62,18 @@ func (c *statusCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	for _, line := range unreadable(con.guards, c.User, items, con.now()) {
+	for _, line := range unreadable(con.guards, key, items, con.now()) {
 		con.note(line)
 	}
-	list := standings(con.guards, c.User, c.Tier, items, changed.Limits(), con.now())
+	list := standings(con.guards, key, c.Tier, items, changed.Limits(), con.now())
 	if c.JSON {
 		return con.printJSON(struct {
 			tableName
-			UserID     string     `json:"userId"`
+			whose
 			Activities []standing `json:"activities"`
-		}{c.opened, c.User, list})
+		}{c.opened, whoseOf(key), list})
 	}
-	return statusTable(list).below(con, c.User+" in "+c.where()+":")
+	return statusTable(list).below(con, shown(key)+" in "+c.where()+":")
 }
 
 // statusTable returns the table for people. It has a column about live limits
@@ -114,18 +117,18 @@ func (t *textTable) slots(activity string, slots []slot) {
 	}
 }
 
-// standings returns where a user stands by the limits as operators have changed
-// them.
-func standings(guards limits.Guards, user, tier string, items map[ratelimit.Key]ratelimit.Item, changed *live.Limits, at time.Time) []standing {
+// standings returns where the user or the subject with this key stands by the limits as
+// operators have changed them.
+func standings(guards limits.Guards, key, tier string, items map[ratelimit.Key]ratelimit.Item, changed *live.Limits, at time.Time) []standing {
 	list := []standing{}
 	now := at.UnixMilli()
 	for _, g := range guards {
 		for _, a := range g.Activities {
-			t := termsOf(changed, a, user, tier, at)
-			if t.Limit.IsZero() {
+			t := termsOf(changed, a, key, tier, at)
+			if t.Limit.IsZero() || !a.Has(subjectOf(key)) {
 				continue
 			}
-			item := items[keyOf(user, a, now)]
+			item := items[keyOf(key, a, now)]
 			f := t.Limit.Read(now, 1, item.State)
 			s := standing{Function: g.Name, Activity: a.Name, Group: a.Group, figures: figuresOf(f), Live: rulingOf(t), Unreadable: item.Unread}
 			s.Slots = slotsOf(t.Limit, now, item.State)
@@ -141,15 +144,15 @@ func standings(guards limits.Guards, user, tier string, items map[ratelimit.Key]
 // unreadable returns a line for each item that has an attribute of the wrong
 // type. Guards decide such an activity as in an outage, and its figures mean
 // nothing.
-func unreadable(guards limits.Guards, user string, items map[ratelimit.Key]ratelimit.Item, at time.Time) (lines []string) {
+func unreadable(guards limits.Guards, whoseKey string, items map[ratelimit.Key]ratelimit.Item, at time.Time) (lines []string) {
 	for key, item := range items {
 		if len(item.Unread) == 0 {
 			continue
 		}
-		repair, whose := "guards erase --user "+user, key.Activity
+		repair, whose := "guards erase "+option(whoseKey), key.Activity
 		all := countedIn(guards, key.Activity)
 		if clears(all, key, at) {
-			repair = "guards reset --user " + user + " " + all[0].Name
+			repair = "guards reset " + option(whoseKey) + " " + all[0].Name
 		}
 		if len(all) > 0 && all[0].Group != "" {
 			whose = groupOf(all)
@@ -165,5 +168,5 @@ func unreadable(guards limits.Guards, user string, items map[ratelimit.Key]ratel
 // activities. It deletes the current item of an activity that has a limit. Of a
 // reservoir it deletes nothing, because jobs wait for the places.
 func clears(counted []limits.Activity, key ratelimit.Key, at time.Time) bool {
-	return len(counted) > 0 && !counted[0].Unlimited && !queues(counted) && keyOf(key.UserID, counted[0], at.UnixMilli()) == key
+	return len(counted) > 0 && !counted[0].Unlimited && counted[0].Has(subjectOf(key.UserID)) && !queues(counted) && keyOf(key.UserID, counted[0], at.UnixMilli()) == key
 }

@@ -20,10 +20,10 @@ type sweepFlags struct {
 }
 
 // clean asks for confirmation and runs cleanup. The question contains the text
-// of what. A terminal shows the progress of a sweep. If userID is not empty,
-// clean deletes that user; otherwise it deletes what has expired. If ctx ends or
+// of what. A terminal shows the progress of a sweep. If key is not empty, clean
+// deletes the user or the subject with this key; otherwise it deletes what has expired. If ctx ends or
 // cleanup fails, clean prints what was done until then.
-func (f *sweepFlags) clean(ctx context.Context, con session, what, userID string) error {
+func (f *sweepFlags) clean(ctx context.Context, con session, what, key string) error {
 	store, err := f.open(ctx)
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func (f *sweepFlags) clean(ctx context.Context, con session, what, userID string
 			return err
 		}
 	}
-	granted, err := grantsOf(ctx, store, userID)
+	granted, err := grantsOf(ctx, store, key)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (f *sweepFlags) clean(ctx context.Context, con session, what, userID string
 			con.bar(parts, table.Parts, fmt.Sprintf("%s items, %s to delete, %s deleted", grouped(s.Scanned), grouped(s.Stale), grouped(s.Deleted)))
 		},
 	}
-	a, err := run.Run(ctx, cleanup.Request{UserID: userID, DryRun: f.DryRun})
+	a, err := run.Run(ctx, cleanup.Request{UserID: key, DryRun: f.DryRun})
 	con.clearLine()
 	if err != nil && ctx.Err() == nil && a.Scanned == 0 { // nothing was done
 		return err
@@ -56,7 +56,7 @@ func (f *sweepFlags) clean(ctx context.Context, con session, what, userID string
 	if f.JSON {
 		unprinted = con.printLine(e)
 	} else {
-		_, unprinted = fmt.Fprintln(con.out, f.result(e, userID, ctx.Err() != nil))
+		_, unprinted = fmt.Fprintln(con.out, f.result(e, key, ctx.Err() != nil))
 	}
 	if ctx.Err() != nil {
 		return errInterrupted
@@ -64,29 +64,29 @@ func (f *sweepFlags) clean(ctx context.Context, con session, what, userID string
 	return cmp.Or(err, unprinted)
 }
 
-// An erased is an answer and how many grants the user had. If the answer is
+// An erased is an answer and how many grants the user or the subject had. If the answer is
 // finished, they are deleted too, except in a dry run.
 type erased struct {
 	cleanup.Answer
 	Grants int64 `json:"grants,omitzero"`
 }
 
-// grantsOf returns how many grants a user has, and 0 for an empty userID. It also
+// grantsOf returns how many grants a user or a subject has, and 0 for an empty key. It also
 // returns 0 if the live limits are unreadable. The erasure reports that.
-func grantsOf(ctx context.Context, s store, userID string) (int64, error) {
-	if userID == "" {
+func grantsOf(ctx context.Context, s store, key string) (int64, error) {
+	if key == "" {
 		return 0, nil
 	}
 	settings, _, err := live.Read(ctx, s.live)
 	if _, unreadable := errors.AsType[*live.DocumentError](err); err != nil && !unreadable {
 		return 0, reached(err)
 	}
-	_, n := settings.Revoke(userID)
+	_, n := settings.Revoke(key)
 	return int64(n), nil
 }
 
 // result returns for people what was done.
-func (f *sweepFlags) result(a erased, userID string, stopped bool) string {
+func (f *sweepFlags) result(a erased, key string, stopped bool) string {
 	found := several(a.Scanned, "item")
 	if a.Grants > 0 {
 		found += " and " + several(a.Grants, "grant")
@@ -101,9 +101,9 @@ func (f *sweepFlags) result(a erased, userID string, stopped bool) string {
 	case stopped: // the deletes that were on their way may be done or not
 		result = "at least " + result + " before the command was stopped"
 	}
-	if userID != "" {
-		return fmt.Sprintf("%s of %s found, %s, in %s", found, userID, result, f.where())
+	if key != "" {
+		return fmt.Sprintf("%s of %s found, %s, in %s", found, shown(key), result, f.where())
 	}
 	return fmt.Sprintf("%s of %s read, %s stale, %s, in %s",
-		found, several(a.Users, "user"), grouped(a.Stale), result, f.where())
+		found, owners(a.Users, a.Subjects), grouped(a.Stale), result, f.where())
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -58,15 +59,15 @@ func visible(s string) string {
 	return b.String()
 }
 
-// sentence describes a change of the live limits. It does not name a user.
+// sentence describes a change of the live limits. It names no user, and no id of a subject.
 func sentence(c live.Change) string {
 	switch c.Op {
 	case "": // older code wrote the sentence itself
 		return c.What
 	case "grant":
-		return fmt.Sprintf("grant a user %s%s until %s", c.Role, c.Tier, c.Until.Format(time.RFC3339))
+		return fmt.Sprintf("grant a %s %s%s until %s", cmp.Or(c.Activity, "user"), c.Role, c.Tier, c.Until.Format(time.RFC3339))
 	case "revoke":
-		return "revoke a user's grants"
+		return "revoke a " + cmp.Or(c.Activity, "user") + "'s grants"
 	case "forget":
 		return "forget the grants of a user"
 	}

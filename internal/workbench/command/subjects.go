@@ -1,0 +1,178 @@
+package command
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/table"
+)
+
+// Commands name whose items they show or change by a key: the id of a user, or the key
+// of a subject (see [limits.SubjectID]).
+
+// subjects are the ids of subjects by their names, as --subject NAME=ID gives them.
+type subjects map[string]string
+
+// Decode implements kong.MapperValue. Kong's own maps keep the last of two ids in
+// silence.
+func (s *subjects) Decode(ctx *kong.DecodeContext) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("NAME=ID", &text); err != nil {
+		return err
+	}
+	name, id, _ := strings.Cut(text, "=")
+	switch {
+	case name == "" || id == "":
+		return input.Invalid("the value", input.Show(text), "a name and an id, such as room=r42")
+	case input.CheckUserID(id) != nil:
+		return input.Invalid("the id of "+input.Show(name), input.Show(id), "1 to 128 characters, each ! to ~")
+	case (*s)[name] != "":
+		return input.Invalid(input.Show(name), "given twice", "one id")
+	}
+	if *s == nil {
+		*s = subjects{}
+	}
+	(*s)[name] = id
+	return nil
+}
+
+// of returns an error if these are not the subjects of an activity. It names the option.
+func (s subjects) of(a limits.Activity) error {
+	for _, subject := range a.Subjects {
+		if s[subject.Name] == "" && !subject.Optional {
+			problem := "has no " + subject.Name + ", which " + a.Name + " needs: give --subject " + subject.Name + "=ID"
+			return &input.ValidationError{Field: "--subject", Problem: problem}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		if err := hasSubject(a, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A whoseFlags names the user or the subject whose items a command shows or changes.
+type whoseFlags struct {
+	User    string   `required:"" xor:"whose" placeholder:"ID" help:"The user."`
+	Subject subjects `required:"" xor:"whose" placeholder:"NAME=ID" help:"In place of a user: a subject, such as room=r42."`
+}
+
+// key returns the key of the user or the subject.
+func (f whoseFlags) key() (string, error) {
+	if len(f.Subject) > 1 {
+		return "", input.Invalid("--subject", "given twice", "one subject")
+	}
+	for name, id := range f.Subject {
+		return limits.SubjectID(name, id), nil
+	}
+	return f.User, input.CheckUserID(f.User)
+}
+
+// keyIn returns the key of a user, or of a subject that an activity has.
+func (f whoseFlags) keyIn(a limits.Activity) (string, error) {
+	key, err := f.key()
+	if err == nil {
+		err = hasSubject(a, subjectOf(key))
+	}
+	return key, err
+}
+
+// hasSubject returns an error unless an activity has the subject with this name. An empty
+// name means users.
+func hasSubject(a limits.Activity, name string) error {
+	if a.Has(name) {
+		return nil
+	}
+	return unknown("--subject", name, subjectNames(limits.Guards{{Activities: []limits.Activity{a}}}), "subject of "+a.Name)
+}
+
+// keyInOne returns the key of a user, or of a subject that an activity of the project has.
+func (f whoseFlags) keyInOne(guards limits.Guards) (string, error) {
+	key, err := f.key()
+	if name := subjectOf(key); err == nil && name != "" {
+		err = unknown("--subject", name, subjectNames(guards), "subject of an activity")
+	}
+	return key, err
+}
+
+// subjectNames returns the names of all subjects of the guards, sorted.
+func subjectNames(guards limits.Guards) (names []string) {
+	for _, g := range guards {
+		for _, a := range g.Activities {
+			for _, s := range a.Subjects {
+				names = append(names, s.Name)
+			}
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(names)))
+}
+
+// subjectOf returns the name of the subject with this key; empty: it is that of a user.
+func subjectOf(key string) string {
+	name, _, ok := limits.SubjectOf(key)
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+// shown returns the user or the subject with this key as people type it: u1, or
+// room=r42.
+func shown(key string) string {
+	if name, id, ok := limits.SubjectOf(key); ok {
+		return name + "=" + id
+	}
+	return key
+}
+
+// option returns the option that names the user or the subject with this key.
+func option(key string) string {
+	if subjectOf(key) != "" {
+		return "--subject " + shown(key)
+	}
+	return "--user " + key
+}
+
+// owners returns how many users and subjects there are, for people: 2 users, or 2 users
+// and 4 subjects (room 3, tenant 1).
+func owners(users int64, subjects table.Subjects) string {
+	text := several(users, "user")
+	if len(subjects) == 0 {
+		return text
+	}
+	var each []string
+	total := int64(0)
+	for _, name := range slices.Sorted(maps.Keys(subjects)) {
+		each = append(each, name+" "+grouped(subjects[name]))
+		total += subjects[name]
+	}
+	return text + " and " + several(total, "subject") + " (" + strings.Join(each, ", ") + ")"
+}
+
+// A whose names a user or a subject in JSON.
+type whose struct {
+	UserID  string            `json:"userId,omitzero"`
+	Subject map[string]string `json:"subject,omitempty"`
+}
+
+// whoseOf returns the user or the subject with this key.
+func whoseOf(key string) whose {
+	if name, id, ok := limits.SubjectOf(key); ok {
+		return whose{Subject: map[string]string{name: id}}
+	}
+	return whose{UserID: key}
+}
+
+// key is the reverse of whoseOf.
+func (w whose) key() string {
+	for name, id := range w.Subject {
+		return limits.SubjectID(name, id)
+	}
+	return w.UserID
+}
