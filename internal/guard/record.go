@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/cric-talk/guards/internal/input"
@@ -23,6 +24,9 @@ func (h *Handler) record(ctx context.Context, a Answer) {
 		h.logRefusal(ctx, a)
 	}
 	h.measure(a.Activity, figures(a))
+	for _, name := range refusing(a) {
+		h.measure(a.Activity, []metrics.Value{{Name: "RefusedBy", Count: 1}}, metrics.Dimension{Name: "LimitedBy", Value: name})
+	}
 	h.logDecision(ctx, a.Request, a.Reason, a.Decision)
 }
 
@@ -61,6 +65,9 @@ func (h *Handler) logRefusal(ctx context.Context, a Answer) {
 	attrs := []slog.Attr{
 		slog.String("activity", a.Activity), slog.String("user", mask(a.UserID)), slog.String("reason", string(a.Reason)),
 		slog.Int64("limit", d.Limit), slog.Int64("activityCount", d.Used), slog.Int64("waitTime", d.Wait.Milliseconds()),
+	}
+	if d.LimitedBy != "" {
+		attrs = append(attrs, slog.String("limitedBy", d.LimitedBy))
 	}
 	if notLogged > 0 {
 		attrs = append(attrs, slog.Int64("notLogged", notLogged))
@@ -139,8 +146,8 @@ const degraded = "Degraded"
 
 // measure adds values to the metrics. It writes them at once if the table did
 // not decide, so that no alarm comes late.
-func (h *Handler) measure(activity string, values []metrics.Value) {
-	dimensions := []metrics.Dimension{{Name: "Guard", Value: h.Guard.Name}, {Name: "Activity", Value: activity}}
+func (h *Handler) measure(activity string, values []metrics.Value, more ...metrics.Dimension) {
+	dimensions := append([]metrics.Dimension{{Name: "Guard", Value: h.Guard.Name}, {Name: "Activity", Value: activity}}, more...)
 	h.Metrics.Add(h.Limiter.Clock(), dimensions, values)
 	if slices.ContainsFunc(values, func(v metrics.Value) bool { return v.Name == degraded }) {
 		h.Metrics.Flush()
@@ -191,6 +198,24 @@ func crossed(values []metrics.Value, name string, percent int64, d *ratelimit.De
 		return values
 	}
 	return append(values, metrics.Value{Name: name, Count: n})
+}
+
+// refusing returns whose limits refuse a check that has subjects, or would refuse it in
+// shadow mode: the names of subjects, and that of the activity for the user.
+func refusing(a Answer) (names []string) {
+	if len(a.Subjects) == 0 || a.Decision == nil || a.Op != Check || !a.short() {
+		return nil
+	}
+	for _, l := range a.Decision.Each {
+		name, _, _ := strings.Cut(l.Name, ".")
+		if _, subject := a.Subjects[name]; !subject {
+			name = a.Activity
+		}
+		if (l.Wait > 0 || l.Limit < a.Count) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // outcome returns the name of the metric that counts a check.

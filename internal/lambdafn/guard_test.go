@@ -116,9 +116,9 @@ func TestErrorTypes(t *testing.T) {
 	want(`{"userId": "create_post", "activity": "`+canary+`"}`, "ValidationError",
 		`activity is "`+canary+`", want one of posts-guard's: `+strings.Join(names, ", "))
 	want(`{"`+canary+`": "create_post"}`, "ValidationError",
-		`event has the unknown field "`+canary+`", want only userId, activity, op, count, partial, tier, roles, requestId, at, readyAt, job`)
+		`event has the unknown field "`+canary+`", want only userId, activity, op, count, partial, tier, roles, requestId, at, readyAt, subjects, job`)
 	want(`{"userId": "u1", "activity": "create_post", "teir": "premium"}`, "ValidationError",
-		`event has the unknown field "teir", want only userId, activity, op, count, partial, tier, roles, requestId, at, readyAt, job`)
+		`event has the unknown field "teir", want only userId, activity, op, count, partial, tier, roles, requestId, at, readyAt, subjects, job`)
 	want("{\"userId\": \"u\xff\", \"activity\": \"create_post\"}", "ValidationError", "userId is not UTF-8") // raw bytes
 	want(``, "ValidationError", "event is empty, want a JSON object")
 	want(strings.Repeat(" ", 70<<10), "ValidationError", "event is 71680 bytes long, want at most 65536")

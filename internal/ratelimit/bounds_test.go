@@ -105,3 +105,29 @@ func BenchmarkWarmCheck(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkWarmCheckOfARoom is such a check, which counts for a user and for a room. With
+// a real table, it takes at most twice what BenchmarkWarmCheck does: see TestDecision of
+// the package bench.
+func BenchmarkWarmCheckOfARoom(b *testing.B) {
+	for _, s := range subjects() {
+		if s.policy().Queues() {
+			continue // a reservoir has no subjects
+		}
+		b.Run(s.text, func(b *testing.B) {
+			c := newClock()
+			l := &Limiter{Store: new(memstore.Store), Memory: NewMemory(DefaultMemory), Now: c.now}
+			p := s.policy()
+			parts := message("u", "r", "", s.text, s.text)
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				c.add(longest(p) / time.Duration(p.Rates()[0].Limit))
+				parts[0].ID = strconv.Itoa(n)
+				parts[1].ID = parts[0].ID
+				if _, err := l.DecideAll(b.Context(), Check, parts, false); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -45,8 +45,9 @@ func TestEachWidgetShowsWhatItsTitleNames(t *testing.T) {
 		latency = append(latency, `"FunctionName", "`+scaffold.LogicalID(g.Name)+`Function", {"stat": "p99"}`)
 	}
 	want := map[string][]string{
-		"Allowed, by guard and activity":                                       byActivity(`\"Allowed\"`),
-		"Refused, by guard and activity":                                       byActivity(`\"Refused\"`),
+		"Allowed, by guard and activity": byActivity(`\"Allowed\"`),
+		"Refused, by guard and activity; with subjects, by whose limit": append(byActivity(`\"Refused\"`),
+			`SEARCH('{\"NamePrefixGuards\",Guard,Activity,LimitedBy} MetricName=\"RefusedBy\"', 'Sum'`),
 		"Bypassed and shadowed; renewals of expired slots":                     byActivity(`(\"Bypassed\" OR \"Shadowed\" OR \"Expired\")`),
 		"Degraded: decided without the table":                                  byActivity(`\"Degraded\"`),
 		"Near the limit: allowed, 80 % used; users who crossed 80 % and 100 %": byActivity(`(\"NearLimit\" OR \"Crossed80\" OR \"Crossed100\")`),

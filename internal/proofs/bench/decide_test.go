@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,13 +18,20 @@ import (
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/lambdafn"
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
-	"github.com/cric-talk/guards/limits"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // newGuard returns posts-guard's handler as it is deployed: with its log, its
 // metrics and live limits.
 func newGuard(t testing.TB, endpoint, table string) *guard.Handler {
+	t.Helper()
+	return newGuardOf(t, endpoint, table, app.All)
+}
+
+// newGuardOf returns the handler of all's posts-guard.
+func newGuardOf(t testing.TB, endpoint, table string, all limits.Guards) *guard.Handler {
 	t.Helper()
 	t.Setenv("TABLE_NAME", table)
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
@@ -31,12 +39,30 @@ func newGuard(t testing.TB, endpoint, table string) *guard.Handler {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = null.Close() })
-	h, err := lambdafn.NewGuard(dynamotest.Config(endpoint), limits.All, "posts-guard", slog.New(slog.NewJSONHandler(null, nil)))
+	h, err := lambdafn.NewGuard(dynamotest.Config(endpoint), all, "posts-guard", slog.New(slog.NewJSONHandler(null, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.Metrics.Writer.W = null
 	return h
+}
+
+// inRooms returns the guards of the app, whose posts count for a room, too.
+func inRooms() limits.Guards {
+	posts := app.Posts
+	posts.Activities = slices.Clone(posts.Activities)
+	a := &posts.Activities[0]
+	a.Subjects = []limits.Subject{{Name: "room", Limit: a.Limit}}
+	return limits.Guards{posts}
+}
+
+// inNewRooms returns the events of next, each in a room of its own.
+func inNewRooms(next func() []byte) func() []byte {
+	n := 0
+	return func() []byte {
+		n++
+		return fmt.Appendf(bytes.TrimSuffix(next(), []byte("}")), `,"subjects":{"room":"0b5d8e5e-7b5b-4ac9-9f01-%012d"}}`, n)
+	}
 }
 
 // users returns events of a new user each time, with ids of 36 characters.
@@ -107,5 +133,18 @@ func TestAllocations(t *testing.T) {
 	t.Logf("a decision makes %.0f allocations, a refusal from memory %.0f", decision, refusal)
 	if decision > 300 || refusal > 40 {
 		t.Errorf("a decision makes %.0f allocations and a refusal from memory %.0f, want at most 300 and 40", decision, refusal)
+	}
+}
+
+// A room costs about as many allocations as the user. A few more hold the parts together.
+func TestAllocationsWithARoom(t *testing.T) {
+	endpoint, table := dynamotest.Endpoint(t), dynamotest.Table(t)
+	alone, next := asking(t, newGuard(t, endpoint, table)), users()
+	both, inRoom := asking(t, newGuardOf(t, endpoint, table, inRooms())), inNewRooms(next)
+	one := testing.AllocsPerRun(50, func() { alone(next(), "ok") })
+	two := testing.AllocsPerRun(50, func() { both(inRoom(), "ok") })
+	t.Logf("a decision about a user makes %.0f allocations, and one about a user and a room %.0f", one, two)
+	if two > 2*one+10 {
+		t.Errorf("%.0f allocations with a room, and %.0f without one, want at most twice as many and 10", two, one)
 	}
 }

@@ -46,11 +46,11 @@ func TestTheRecipesWork(t *testing.T) {
 	for _, recipe := range recipes {
 		events := 0
 		for _, r := range row.FindAllStringSubmatch(recipe, -1) {
-			if minutes := r[1]; minutes != "" {
-				k.wait(t, minutes)
+			if number := r[1]; number != "" {
+				k.wait(t, number, r[2])
 				continue
 			}
-			k.try(t, r[2], r[3], r[4])
+			k.try(t, r[3], r[4], r[5])
 			events++
 		}
 		if events < 3 || events != strings.Count(recipe, "\n| `") {
@@ -68,7 +68,7 @@ type kitchen struct {
 }
 
 var (
-	row    = regexp.MustCompile("(?m)^\\| (\\d+) minutes later \\| \\|$|^\\| `(\\{.*?\\})` \\| `(.*?)`(?:, no `(\\w+)`)? \\|$")
+	row    = regexp.MustCompile("(?m)^\\| (\\d+) (minute|day)s? later \\| \\|$|^\\| `(\\{.*?\\})` \\| `(.*?)`(?:, no `(\\w+)`)? \\|$")
 	python = regexp.MustCompile("(?s)\n```python\n(.*?)\n```")
 )
 
@@ -96,12 +96,15 @@ func (k kitchen) try(t *testing.T, event, fields, absent string) {
 	}
 }
 
-// wait moves the guards' clock.
-func (k kitchen) wait(t *testing.T, minutes string) {
+// wait moves the guards' clock by a number of minutes or days.
+func (k kitchen) wait(t *testing.T, number, unit string) {
 	t.Helper()
-	n, err := time.ParseDuration(minutes + "m")
+	n, err := time.ParseDuration(number + "m")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if unit == "day" {
+		n *= 24 * 60
 	}
 	post(t, k.address+"/console/clock", k.address, fmt.Sprintf(`{"move": %d}`, n.Milliseconds()))
 }
@@ -134,8 +137,8 @@ func (k kitchen) run(t *testing.T, recipes []string) {
 		user string
 		want string // in the order of the page
 	}{
-		{"new", "0 None, 0 None, 1 None, 1 None, 2 None, 0 None"},
-		{"spent", "0 429, 0 429, 0 None, 0 LimitedError, 0 429, 0 None"},
+		{"new", "0 None, 0 None, 1 None, 1 None, 2 None, 0 None, 0 None, 0 None"},
+		{"spent", "0 429, 0 429, 0 None, 0 LimitedError, 0 429, 0 None, 0 429, 0 429"},
 	} {
 		if tt.user == "spent" {
 			for activity := range k.guards {

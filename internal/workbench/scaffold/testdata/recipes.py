@@ -24,6 +24,8 @@ names = {
     "guards": Guards(activities={name: (guard, None) for name, guard in kitchen["guards"].items()}),
     "model": SimpleNamespace(complete=work),
     "pages": [1, 2],
+    "plan": "free",
+    "region": "IN",
     "draft": None,
     "prompt": None,
     "render": work,

@@ -1,0 +1,119 @@
+package guard_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+)
+
+// refusedBy returns the sums of the metric RefusedBy, by whose limit refused.
+func (b *bench) refusedBy() map[string]int64 {
+	b.t.Helper()
+	b.Metrics.Flush()
+	sums := map[string]int64{}
+	for line := range strings.Lines(b.lines.String()) {
+		var l struct {
+			Guard, Activity, LimitedBy string
+			RefusedBy                  int64
+			AWS                        struct {
+				CloudWatchMetrics []struct{ Dimensions [][]string }
+			} `json:"_aws"`
+		}
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			b.t.Fatal(err)
+		}
+		if l.RefusedBy == 0 {
+			if l.LimitedBy != "" {
+				b.t.Errorf("a metric of all checks has a dimension more: %s", line)
+			}
+			continue
+		}
+		sums[l.LimitedBy] += l.RefusedBy
+		if got := fmt.Sprint(l.AWS.CloudWatchMetrics[0].Dimensions, l.Guard, l.Activity); got != "[[Guard Activity LimitedBy]]rooms-guardwrite" {
+			b.t.Errorf("%s: %s", got, line)
+		}
+	}
+	b.lines.Reset()
+	return sums
+}
+
+// The metrics name whose limit refused: a subject by its name, and the user by the
+// activity's. In shadow mode, each counts that would refuse.
+func TestTheMetricsNameTheSubjectThatRefuses(t *testing.T) {
+	check := func(user, room, tenant string) string {
+		return `{"userId":"` + canary + user + `","activity":"write","count":2,"subjects":{"room":"` + canary + room + `","tenant":"` + canary + tenant + `"}}`
+	}
+	for _, step := range []struct {
+		mode   Mode
+		checks []string
+		want   map[string]int64
+	}{
+		{Enforce, []string{check("1", "1", "1")}, nil},
+		{Enforce, []string{check("1", "1", "1"), check("1", "2", "2")}, map[string]int64{"write": 1}},                                 // 2 of 3, then 2 more
+		{Enforce, []string{check("1", "1", "1"), check("2", "1", "1"), check("3", "1", "1")}, map[string]int64{"room": 1}},            // 4 of 4 in the room
+		{Shadow, []string{check("1", "1", "1"), check("2", "1", "1"), check("1", "1", "1")}, map[string]int64{"write": 1, "room": 1}}, // both would refuse
+		{Shadow, []string{check("1", "1", "1"), check("2", "1", "1"), check("3", "1", "1")}, map[string]int64{"room": 1}},
+		{Shadow, []string{check("1", "1", "1"), check("1", "2", "1")}, map[string]int64{"write": 1}},
+	} {
+		b := newBench(t)
+		b.Guard, b.Mode = rooms, step.mode
+		for _, event := range step.checks {
+			if _, err := b.Invoke(t.Context(), []byte(event)); err != nil {
+				t.Fatal(err)
+			}
+			b.now = b.now.Add(2 * time.Second) // the memory knows no refusal any more
+		}
+		if got := b.refusedBy(); fmt.Sprint(got) != fmt.Sprint(step.want) {
+			t.Errorf("%s, %d checks: %v, want %v", step.mode, len(step.checks), got, step.want)
+		}
+	}
+	// A tenant has two limits. It is counted once, under its own name.
+	b := newBench(t)
+	b.Guard = rooms
+	for i := range 12 {
+		user := fmt.Sprint(i)
+		if _, err := b.Invoke(t.Context(), []byte(check(user, user, "1"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := b.refusedBy(); len(got) != 1 || got["tenant"] != 2 {
+		t.Errorf("20 of 20 of the tenant, and two checks more: %v", got)
+	}
+	if log := b.log.String(); !strings.Contains(log, `"limitedBy":"tenant.minute"`) {
+		t.Errorf("the log of a refusal does not name the limit: %s", log)
+	}
+	// A status, a release and an activity without subjects have no such metric.
+	for _, rest := range []string{`"activity":"write","op":"status","subjects":{"room":"r"}`, `"activity":"plain","count":9`, `"activity":"plain"`} {
+		if _, err := b.Invoke(t.Context(), []byte(`{"userId":"`+canary+`1",`+rest+`}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := b.refusedBy(); len(got) != 0 {
+		t.Errorf("%v, want none", got)
+	}
+}
+
+// A live limit below the count of a check refuses it for ever. In shadow mode, that counts.
+func TestTheMetricsNameALimitThatWaitingDoesNotHelp(t *testing.T) {
+	b := newBench(t)
+	b.Guard = rooms
+	tried := live.Settings{}.Set("write", "", "", "shadow").Set(live.Name("write", "room"), "", "1/1m", "")
+	document, err := tried.Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Live = &live.Follower{Table: &settings{document: document, version: 1}, Guards: limits.Guards{rooms}, Now: func() time.Time { return b.now }}
+	b.Live.Refresh(t.Context(), time.Minute)()
+	if _, err := b.Invoke(t.Context(), []byte(`{"userId":"`+canary+`","activity":"write","count":2,"subjects":{"room":"r"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.refusedBy(); len(got) != 1 || got["room"] != 1 {
+		t.Errorf("%v, want one by the room", got)
+	}
+}
