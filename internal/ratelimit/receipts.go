@@ -42,9 +42,10 @@ func (t *attempts) renew(q *question, shown Item) (Decision, error) {
 // With several limits or a log, an item from memory is not enough, although the id is
 // still where it was. Of several limits, plan leaves out each that had nothing to give
 // back then. And two renewals can have moved the slots and left the id in its set: what is
-// left of their time are slots of others.
+// left of their time are slots of others. Nobody else has the receipt of what this
+// decision has counted, so there it is enough.
 func (t *attempts) change(q *question, shown Item, plan func(Item) (Write, bool)) (item Item, err error) {
-	if q.Policy.Named() || q.write.Renewed {
+	if (q.Policy.Named() || q.write.Renewed) && !q.mine {
 		shown = Item{}
 	}
 	w, ok := plan(shown)
