@@ -19,7 +19,7 @@ type ending struct {
 	call   ratelimit.Request
 	id     uint8
 	now    int64 // when the decision began, by its instance's clock
-	item   int64 // the window of its item
+	item   int64 // the number of its item
 	before uint32
 }
 
@@ -32,7 +32,7 @@ func (x *explorer) judge(w *world, l *ledger, s int, before uint32) error {
 		id: x.idOf(s), now: x.time(p.began, int(p.by)), before: before,
 	}
 	e.result = x.results.at(e.ask.decision)
-	e.item, _ = e.call.Policy.Item(e.now)
+	e.item = x.itemOf(e.call, e.now)
 	err := x.verdict(&e)
 	x.noteAway(&e)
 	if err != nil {
@@ -40,6 +40,13 @@ func (x *explorer) judge(w *world, l *ledger, s int, before uint32) error {
 			name(s), e.result.Reason, e.result.Granted, moment(e.result.At), moment(e.result.ReadyAt), e.ask.attempts, err)
 	}
 	return nil
+}
+
+// itemOf returns the number of the item in which r counts at now.
+func (x *explorer) itemOf(r ratelimit.Request, now int64) int64 {
+	k := ratelimit.Key{UserID: r.UserID, Activity: "act"}
+	k.Window, _ = r.Policy.Item(now)
+	return int64(x.number(k))
 }
 
 // moment writes a time in ms after the edge.
@@ -52,6 +59,9 @@ func moment(at int64) string {
 
 func (x *explorer) verdict(e *ending) error {
 	d := e.result
+	if !x.room.IsZero() {
+		return x.toldInRoom(e)
+	}
 	switch x.requests[e.slot].verb {
 	case release, reset, renew:
 		if !d.failed && e.ledger.freedBy == int8(e.slot) {
@@ -192,7 +202,7 @@ func (x *explorer) toldLimited(e *ending) error {
 	if e.call.Partial {
 		n = 1
 	}
-	if _, ok := e.call.Policy.Take(e.now, n, 0, x.items.at(x.item(e.world.store, e.item)).State); ok {
+	if _, ok := e.call.Policy.Take(e.now, n, 0, x.items.at(x.item(e.world.store, int(e.item))).State); ok {
 		return fmt.Errorf("from memory, but the table has room")
 	}
 	return nil
@@ -240,14 +250,15 @@ func (x *explorer) released(e *ending) error {
 	return nil
 }
 
-// toldRenewed requires that a renewal is told of slots that the store renewed. A holder
+// toldRenewed requires that a renewal is told of slots that the store renewed. If another
+// renewal came between those of a user and of a room, there is no receipt for both. A holder
 // is told expired only if its slots may have expired by the clock that is ahead, or if
 // its receipt is older than the last renewal by so much that the id is forgotten.
 func (x *explorer) toldRenewed(e *ending) error {
 	d := e.result
 	switch {
 	case d.Reason == ratelimit.OK && d.Allowed && d.Granted == e.call.Count:
-		if slices.ContainsFunc(e.ledger.entries, func(c entry) bool { return e.sees(c) && slices.Contains(c.moved[:], d.At) }) {
+		if slices.ContainsFunc(e.ledger.entries, func(c entry) bool { return e.sees(c) && c.renewed() && (slices.Contains(c.moved[:], d.At) || d.At == 0 && !x.room.IsZero()) }) {
 			return nil
 		}
 		return fmt.Errorf("these slots were not renewed: %s", inWords(e.ledger.entries))

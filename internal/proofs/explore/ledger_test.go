@@ -25,17 +25,18 @@ type ledger struct {
 	freedTold bool       // the caller of that release or reset got the answer
 	refused   uint8      // the slots that were told limited
 	over      []dropped  // for each item, the newest of the entries that the ledger has dropped
+	full      int64      // when an item last had no room for a request of a room, in ms after the edge and 1,000,000 more; 0: never
 }
 
 // A dropped is when an item last counted something that matters no more. What an
 // item shows of earlier times may have made room for it.
-type dropped struct{ item, ms int64 }
+type dropped struct{ item, ms int64 } // item: its number
 
 // An entry is what was counted for a request.
 type entry struct {
 	id     uint8             // the slot whose id it has
 	writer uint8             // the slot that counted it
-	item   int64             // the window of the item
+	item   int64             // the number of the item
 	n      int64             // the actions, and how many of them each limit still counts
 	left   [mostLimits]int64 // in units, of which an action takes as many as it costs
 	at     int64             // the receipt
@@ -61,7 +62,7 @@ func (e *entry) latest() int64 { return max(e.at, e.moved[0]) }
 // has reports whether at is a receipt of e.
 func (e *entry) has(at int64) bool { return e.at == at || at != 0 && slices.Contains(e.moved[:], at) }
 
-// A receipt is what a release shows, and the window of the item that it changes.
+// A receipt is what a release shows, and the number of the item that it changes.
 type receipt struct {
 	id   uint8
 	at   int64
@@ -103,7 +104,7 @@ func encodeLedger(b []byte, l ledger) []byte {
 	for i := range l.alone {
 		b = encodeInt(encodeBool(encodeEntries(b, l.alone[i]), l.away[i]), l.askedAt[i])
 	}
-	b = append(encodeInt(b, l.freed), byte(l.freedBy), l.freedOn, l.refused, l.excused)
+	b = append(encodeInt(encodeInt(b, l.full), l.freed), byte(l.freedBy), l.freedOn, l.refused, l.excused)
 	return encodeBool(encodeBool(encodeBool(b, l.freedTold), l.unlooked[0]), l.unlooked[1])
 }
 
@@ -122,13 +123,13 @@ func (l *ledger) makeRoom(slot int, by uint8, ms int64, replied uint8) {
 	l.freed, l.freedOn, l.freedBy, l.freedTold, l.excused = ms, by, int8(slot), false, l.refused|replied
 }
 
-// emptied notes that the item of a window is gone. With a reset its actions no
+// emptied notes that an item is gone. With a reset its actions no
 // longer count, and its releases are forgotten. With cleanup they must have
 // expired, so the promise goes on as if the item were there.
-func (l *ledger) emptied(window int64, reset bool, inFlight uint8) {
+func (l *ledger) emptied(item int64, reset bool, inFlight uint8) {
 	for i := range l.entries {
 		e := &l.entries[i]
-		if e.item != window {
+		if e.item != item {
 			continue
 		}
 		if !e.forgotten {
@@ -138,9 +139,9 @@ func (l *ledger) emptied(window int64, reset bool, inFlight uint8) {
 			e.left = [mostLimits]int64{}
 		}
 	}
-	l.over = slices.DeleteFunc(l.over, func(o dropped) bool { return o.item == window })
+	l.over = slices.DeleteFunc(l.over, func(o dropped) bool { return o.item == item })
 	if reset {
-		l.back = slices.DeleteFunc(l.back, func(r receipt) bool { return r.item == window })
+		l.back = slices.DeleteFunc(l.back, func(r receipt) bool { return r.item == item })
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 // A move is something that can happen next.
 type move struct {
 	what doing
-	slot uint8 // or the number of a late message, or of a window
+	slot uint8 // or the number of a late message, or of an item
 	by   uint8 // the instance
 }
 
@@ -26,6 +26,7 @@ const (
 	ticks                  // the clock goes on to the next instant
 	cleans                 // cleanup deletes an item that has expired
 	follows                // an instance follows the next live limit
+	crashes                // the instance dies; the request is on its way, and may arrive late or never
 )
 
 func (m move) String() string {
@@ -42,7 +43,7 @@ func (m move) String() string {
 		return fmt.Sprintf("follow %c", 'A'+m.by)
 	default:
 		verb := map[doing]string{
-			answers: "answer", performs: "perform", delivers: "deliver", loses: "lose", vanishes: "vanish", throttles: "throttle", proceeds: "proceed",
+			answers: "answer", performs: "perform", delivers: "deliver", loses: "lose", vanishes: "vanish", throttles: "throttle", proceeds: "proceed", crashes: "crash",
 		}
 		return fmt.Sprintf("%s %s", verb[m.what], name(int(m.slot)))
 	}
@@ -79,7 +80,7 @@ func (x *explorer) moves(moves []move, w *world) []move {
 		moves = append(moves, move{what: ticks})
 	}
 	if x.cleanup {
-		for i := range x.windows {
+		for i := range x.keys {
 			shelf := x.shelves.at(w.store)
 			if shelf.items != nil && shelf.items[i] != 0 && shelf.expires[i] < x.time(w.now, 0)/1000 {
 				moves = append(moves, move{cleans, uint8(i), 0})
@@ -106,6 +107,9 @@ func (x *explorer) fates(moves []move, w *world, slot uint8, what asked) []move 
 	}
 	if x.faults > 0 && int(w.faults) >= x.faults {
 		return moves
+	}
+	if x.crash {
+		moves = append(moves, move{crashes, slot, 0})
 	}
 	return append(moves, move{vanishes, slot, 0}, move{throttles, slot, 0})
 }

@@ -54,6 +54,7 @@ func plans(t *testing.T) []plan {
 	fine := func(y *system) { y.shared, y.fine = true, true }
 	slow := func(y *system) { y.slow = true }
 	cleanup := func(y *system) { y.cleanup = true }
+	crash := func(y *system) { y.crash = true }
 	three := []subject{{kinds: single[0].kinds, text: text(policy.Kinds()[0], 3, 10), prefill: 1}}
 	if !prove.Long() {
 		return []plan{
@@ -83,6 +84,8 @@ func plans(t *testing.T) []plan {
 			{name: "renewals after the id", subjects: logs(lasting()), scenarios: renewals[1:5], instants: twice20, skews: apart, attempts: 1, faults: 1},
 			{name: "a group with mixed costs", subjects: costly(), scenarios: mixed, instants: border[:1], skews: apart, attempts: 2, faults: 1},
 			{name: "renewals in a group with mixed costs", subjects: logs(costly()), scenarios: mixedHeld, instants: held[:2], skews: apart, attempts: 1, faults: 1},
+			{name: "rooms", subjects: inRooms(), scenarios: rooms[:4], instants: border[:1], skews: apart, attempts: 2, faults: 1, set: crash},
+			{name: "slots in rooms", subjects: slotsInRooms(), scenarios: heldInRooms, instants: held[:2], skews: apart, attempts: 1, faults: 1, set: crash},
 			{name: "a live limit above 100", subjects: crossing(), scenarios: checks[1:2], instants: border[:1], skews: same, attempts: 2, faults: 1, live: true},
 		}
 	}
@@ -131,6 +134,9 @@ func plans(t *testing.T) []plan {
 		plan{name: "renewals and slow answers", subjects: logs(single), scenarios: renewals, instants: held, skews: apart, attempts: 2, faults: 1, set: slow},
 		plan{name: "a group with mixed costs", subjects: costly(), scenarios: mixed, instants: border, skews: skews, attempts: 2, faults: 2},
 		plan{name: "renewals in a group with mixed costs", subjects: logs(costly()), scenarios: mixedHeld, instants: held, skews: skews, attempts: 2, faults: 2},
+		plan{name: "rooms", subjects: inRooms(), scenarios: rooms, instants: border, skews: skews, attempts: 2, faults: 2, set: crash},
+		plan{name: "late copies in rooms", subjects: inRooms(), scenarios: rooms, instants: late, skews: apart, attempts: 2, faults: 1, set: crash},
+		plan{name: "slots in rooms", subjects: slotsInRooms(), scenarios: heldInRooms, instants: held, skews: skews, attempts: 2, faults: 2, set: crash},
 		plan{name: "three attempts", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 3, faults: 3},
 	)
 }
@@ -153,6 +159,9 @@ func (p plan) systems() (all []*system) {
 			for _, skew := range p.skews {
 				y := &system{kinds: s.kinds, policies: policies, skew: skew, instants: p.instants, requests: c.requests, attempts: p.attempts, faults: p.faults}
 				y.prefill = s.prefill + c.prefill
+				if s.room != "" {
+					y.room = policy.Must(s.room)
+				}
 				if s.dear != "" {
 					y.dear = policy.Must(s.dear)
 				}

@@ -113,6 +113,23 @@ var mixed = []scenario{
 // mixedHeld are scenarios of such a group that renews what costs more.
 var mixedHeld = []scenario{{[]request{one, one, {verb: renew, of: 1, count: 1}}, 0}}
 
+// rooms are scenarios of two users in a room, in which there is place for one or two.
+var (
+	rooms = []scenario{
+		{[]request{one, one, one}, 0},
+		{[]request{one, one, again}, 1},
+		{[]request{one, again, undo}, 0},
+		{[]request{one, one, undo}, 1},
+		{[]request{both, one, again}, 0},
+		{[]request{one, undo, again}, 1},
+	}
+	heldInRooms = []scenario{
+		{[]request{one, hold, one}, 1},
+		{[]request{one, hold, hold}, 0},
+		{[]request{one, hold, undoHeld}, 0},
+	}
+)
+
 // core are the scenarios with the widest bounds.
 var core = []scenario{
 	{requests: []request{one, one, one}},

@@ -14,6 +14,7 @@ type subject struct {
 	prefill int64  // so that two actions more fit
 	lowered string // another limit of the same window
 	raised  string
+	room    string // the policy of a room in which users act
 	dear    string // the policy of the other activity of a group, if actions cost more there
 }
 

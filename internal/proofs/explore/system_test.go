@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,8 @@ type system struct {
 	kinds    string          // of the limits, for the table of figures
 	policies []policy.Policy // the limit in force, and the live limits that replace it, in order
 	dear     policy.Policy   // that of every other request, if actions cost more in the other activity of the group; zero: the same
-	prefill  int64           // actions that are counted at the first instant
+	room     policy.Policy   // that of a room in which two users act; zero: one user acts alone
+	prefill  int64           // actions that are counted at the first instant, in the room if there is one
 	skew     time.Duration   // how far instance B's clock is ahead
 	instants []int64         // in ms after the edge, in ascending order
 	requests []request
@@ -32,6 +34,7 @@ type system struct {
 	slow     bool // an answer can be on its way while other things happen
 	fine     bool // a decision can be interrupted at each look at the clock, too
 	cleanup  bool // cleanup can run at any time
+	crash    bool // an instance can die at any request
 
 	broken func(ratelimit.Write) ratelimit.Write // a store that gets this wrong; nil: a right one
 }
@@ -113,9 +116,9 @@ func (y *system) inActivity(s int, p policy.Policy) policy.Policy {
 	return p
 }
 
-// units returns how much of each limit n actions of the request in slot s take.
-func (y *system) units(s int, n int64) (units [mostLimits]int64) {
-	for i, r := range y.inActivity(s, y.policies[0]).Rates() {
+// unitsOf returns how much of each limit n actions with the policy p take.
+func unitsOf(p policy.Policy, n int64) (units [mostLimits]int64) {
+	for i, r := range p.Rates() {
 		units[i] = n * max(1, r.Cost)
 	}
 	return units
@@ -156,19 +159,24 @@ func (y *system) time(instant uint8, i int) int64 {
 	return edge + y.instants[instant] + int64(i)*y.skew.Milliseconds()
 }
 
-// windows returns the windows of all items that can come into being.
-func (y *system) windows() (all []int64) {
-	seen := map[int64]bool{}
-	for _, p := range y.policies {
+// keys returns the keys of all items that can come into being.
+func (y *system) keys() (all []ratelimit.Key) {
+	add := func(user string, p policy.Policy) {
 		for t := range y.instants {
 			for i := range 2 {
-				w, _ := p.Item(y.time(uint8(t), i))
-				if !seen[w] {
-					seen[w] = true
-					all = append(all, w)
+				k := ratelimit.Key{UserID: user, Activity: "act"}
+				if k.Window, _ = p.Item(y.time(uint8(t), i)); !slices.Contains(all, k) {
+					all = append(all, k)
 				}
 			}
 		}
+	}
+	for _, p := range y.policies {
+		add(users[0], p)
+	}
+	if !y.room.IsZero() {
+		add(users[1], y.policies[0])
+		add(room, y.room)
 	}
 	return all
 }

@@ -109,7 +109,11 @@ func (x *explorer) find(t *testing.T, w *world, text string) move {
 func (r row) parse(t *testing.T) *system {
 	t.Helper()
 	y := r.system
-	limits, dear, ok := strings.Cut(r.limits, " beside ")
+	limits, shared, ok := strings.Cut(r.limits, " in a room of ")
+	if ok {
+		y.room = policy.Must(shared)
+	}
+	limits, dear, ok := strings.Cut(limits, " beside ")
 	if ok {
 		y.dear = policy.Must(dear)
 	}

@@ -90,11 +90,12 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 	log, rate := u.slots(o.terms)
 	at, n := o.request.At, o.request.Count*cost(rate)
 	own := r != nil && !r.over && r.at == at && r.n >= o.request.Count
+	older := r != nil && !r.over && u.old[receipt(o.id, at)]
 	moved, gone := log.counted(w.Note, policy.Rate{}, before.State, a.item.State), log.counted(at, policy.Rate{}, before.State, a.item.State)
 	switch {
 	case !log.holds(w.Now, at, n, true):
 		s.wrong("%s renews %d of %d, which do not count: %v", o.name, n, at, u)
-	case !own && w.Now-at <= o.remembered(): // later, slots of one millisecond are alike
+	case !own && !older && w.Now-at <= o.remembered(): // later, slots of one millisecond are alike
 		s.wrong("%s renews %d of %d, which were given back or never counted", o.name, n, at)
 	case w.Note != at && (moved != n || gone != -n):
 		s.wrong("%s renews %d of %d: %d slots are gone, and %d are of now", o.name, n, at, -gone, moved)
@@ -109,6 +110,9 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 	}
 	if w.Note != at {
 		r.older = append(r.older, at)
+	}
+	if older {
+		r.lives = append(r.lives, r.at)
 	}
 	r.at, r.now, r.renewed, r.whole = w.Note, w.Now, true, false
 	s.stats.renewed++
