@@ -263,3 +263,68 @@ func BenchmarkHandOut(b *testing.B) {
 		}
 	}
 }
+
+// A room lends, and then the tenant refuses. What the room lent goes back into the lease,
+// so a hundred refusals take nothing from the room.
+func TestALeaseGetsBackWhatWasRefused(t *testing.T) {
+	store, c := new(memstore.Store), newClock()
+	l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+	room := leased("20000/1m")
+	refused := func(id int) []Part {
+		parts := message("u"+strconv.Itoa(id), "hot", strconv.Itoa(id), "60/1m", "1/1m")
+		parts[1].Policy = room
+		wide := parts[1]
+		wide.UserID, wide.Policy, wide.Subject = " tenant t"+strconv.Itoa(id), policy.Must("1/1m"), "tenant"
+		return append(parts, wide)
+	}
+	full := &Limiter{Store: store, Now: c.now}
+	for id := range 170 {
+		c.add(time.Millisecond)
+		if d, err := l.DecideAll(t.Context(), Check, refused(id)[:2], false); err != nil || !d.Allowed {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		if id >= 70 { // the tenants of the next hundred have nothing left
+			r := refused(id + 1000)[2].Request
+			r.ID, r.For = "full", "somebody"
+			mustCheck(t, full, r)
+		}
+	}
+	before := usedIn(t, store, refused(0)[1], c)
+	for id := 1070; id < 1170; id++ {
+		d, err := l.DecideAll(t.Context(), Check, refused(id), false)
+		if err != nil || d.Allowed || d.LimitedBy != "tenant" {
+			t.Fatalf("%+v, %v, want a refusal by the tenant", d, err)
+		}
+	}
+	if used := usedIn(t, store, refused(0)[1], c); used != before {
+		t.Errorf("the room counts %d after a hundred refusals and %d before", used, before)
+	}
+}
+
+// An instance takes a lease of a bucket, waits while the bucket fills, and hands it out
+// beside a whole burst. Together that is what a bucket of this size allows.
+func TestABucketKeepsBackWhatRefills(t *testing.T) {
+	for first := 150; first <= 230; first += 10 {
+		p, judge, truth, c := leased("bucket 250/1s burst 1000"), policy.Must("bucket 250/1s burst 1000"), policy.State(nil), newClock()
+		l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+		ask := func(id int) {
+			d, err := l.Check(t.Context(), call(p, id))
+			if err != nil || !d.Allowed {
+				return
+			}
+			u, ok := judge.Take(c.now().UnixMilli(), 1, 1, truth)
+			if !ok {
+				t.Fatalf("%d at first: request %d is above the limit", first, id)
+			}
+			truth = u.Apply(truth)
+		}
+		for id := range first {
+			c.add(time.Millisecond / 10)
+			ask(id)
+		}
+		c.add(900 * time.Millisecond)
+		for id := range 3000 {
+			ask(10_000 + id)
+		}
+	}
+}
