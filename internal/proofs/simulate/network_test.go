@@ -101,7 +101,7 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 		in.sim.ledger.update(a, w, before)
 	})
 	if err != nil {
-		o.part(w.Key, w.Drop.Set != "").failed()
+		o.failed(w.Key, w.Drop.Set != "")
 		return ratelimit.Item{}, false, err
 	}
 	switch {
@@ -129,7 +129,7 @@ func (in *instance) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, 
 		in.sim.ledger.read(a, k)
 	})
 	if err != nil {
-		o.part(k, false).failed()
+		o.failed(k, false)
 		return ratelimit.Item{}, err
 	}
 	a.op.last = a

@@ -171,12 +171,17 @@ func (o *op) part(k ratelimit.Key, drops bool) *op {
 	return o
 }
 
-// failed notes that the outcome of a request to the store is unknown.
-func (o *op) failed() {
-	if o.gives != nil {
-		o.gives.unsure = true
+// failed notes that the outcome of a request of a part is unknown, or that a part is not
+// given back.
+func (o *op) failed(k ratelimit.Key, drops bool) {
+	if len(o.parts) == 0 {
+		return
 	}
-	o.unsure = true
+	p := o.part(k, drops)
+	p.unsure = true
+	if p.gives != nil {
+		p.gives.unsure = true
+	}
 }
 
 // judgeAll judges the answer to a decision of several parts.
