@@ -76,6 +76,15 @@ func (o *op) promised() int64 {
 // the 2 s by which clocks differ.
 func (o *op) remembered() int64 { return o.promised() - 2000 }
 
+// kept is how long an item knows a renewal at most: a renewal can leave its id in the next
+// of five generations.
+func (o *op) kept() int64 {
+	if o.promised() > 20_000 {
+		return 5 * 300_000
+	}
+	return 5 * 7000
+}
+
 // remembers reports whether an item certainly knows the record for a decision at
 // now.
 func (r *record) remembers(now int64) bool {
