@@ -45,6 +45,13 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		known[i] = l.recall(&questions[i])
 	}
 	next, refused, renewed := 0, false, int64(0)
+	order := make([]int, len(parts))
+	for i := range parts {
+		order[i] = i
+	}
+	if op == Release { // slots first, because they show whether the receipt is that of a renewal, which leaves other parts alone
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(parts[b].Policy.HeldUntil(0), parts[a].Policy.HeldUntil(0)) })
+	}
 	for i := range parts {
 		if d, ok := known[i].refuse(&questions[i], now); ok && !refused {
 			decisions[i], next, refused = d, i+1, true
@@ -56,17 +63,21 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		ctx, stop = context.WithTimeout(ctx, l.Timeout-min(givingBack, l.Timeout/2))
 		defer stop()
 	}
-	for i := next; i < len(parts) && (!refused || readOn || op == Status); i++ {
+	for _, i := range order[next:] {
 		q := &questions[i]
 		switch {
+		case refused && !readOn && op != Status:
+			return merge(parts, decisions), nil
 		case refused && op == Check:
 			q.op = Status
-		case op == Renew && parts[i].Policy.HeldUntil(0) == 0:
+		case (op == Renew || op == Release && renewed != 0) && parts[i].Policy.HeldUntil(0) == 0:
 			continue
 		}
 		q.to = renewed
 		d, err := l.decide(ctx, q, known[i], now)
-		decisions[i], renewed = d, d.At
+		if decisions[i], renewed = d, d.At; op == Release {
+			renewed = q.to
+		}
 		if !refused && op == Check && (err != nil || !d.Allowed) {
 			l.giveBack(whole, parts[next:i], decisions[next:])
 		}

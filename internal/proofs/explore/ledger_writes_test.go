@@ -175,7 +175,9 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 // hasBeside reports whether at is a receipt of e in the item of a room, or of its user: a
 // renewal moves the slots of one, and has one receipt for both.
 func (l *ledger) hasBeside(e entry, at int64) bool {
-	return slices.ContainsFunc(l.entries, func(other entry) bool { return other.id == e.id && other.item != e.item && other.renewed() && other.has(at) }) ||
+	return slices.ContainsFunc(l.entries, func(other entry) bool {
+		return other.id == e.id && other.item != e.item && other.renewed() && other.has(at)
+	}) ||
 		slices.ContainsFunc(l.back, func(r receipt) bool { return r.id == e.id && r.item != e.item && r.at == at })
 }
 
