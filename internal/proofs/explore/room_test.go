@@ -74,7 +74,7 @@ func (x *explorer) countedIn(e *ending) error {
 	}
 	if !slices.ContainsFunc(e.ledger.entries, func(c entry) bool {
 		mine := int(c.writer) == e.slot
-		return e.sees(c) && c.n == d.Granted && (d.At == 0 || d.At == c.at) && (mine || d.At == 0) && !(mine && d.Reason == ratelimit.Duplicate)
+		return e.sees(c) && c.n == d.Granted && (d.At == 0 || d.At == c.at) && (mine || d.At == 0) && (!mine || d.Reason == ratelimit.OK)
 	}) {
 		return fmt.Errorf("it is admitted, and not counted: %s", inWords(e.ledger.entries))
 	}
