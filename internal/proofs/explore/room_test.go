@@ -49,8 +49,14 @@ func (x *explorer) toldInRoom(e *ending) error {
 		return nil
 	case d.Outage != nil:
 		return fmt.Errorf("it may not be decided alone")
-	case verb == release:
-		return x.each(e, x.released)
+	case verb == release: // after a renewal it leaves an item without slots alone
+		renewed := slices.ContainsFunc(e.ledger.entries, func(c entry) bool { return c.id == e.id && c.renewed() })
+		return x.each(e, func(e *ending) error {
+			if renewed && e.call.Policy.HeldUntil(0) == 0 {
+				return nil
+			}
+			return x.released(e)
+		})
 	case verb == renew:
 		return x.each(e, func(e *ending) error {
 			if e.call.Policy.HeldUntil(0) == 0 {
