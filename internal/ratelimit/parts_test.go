@@ -223,6 +223,9 @@ func TestARenewalEndsBetweenTwoParts(t *testing.T) {
 			return l.DecideAll(t.Context(), op, parts, false)
 		}
 		d, err := all(l, Check, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
 		c.add(3 * time.Minute)
 		dying := &Limiter{Store: &mortal{Store: store, left: performed}, Now: c.now}
 		_, _ = all(dying, Renew, d.At)

@@ -159,8 +159,8 @@ func (x *explorer) gaveUp(e *ending) bool {
 func (x *explorer) tookBack(l *ledger, w written) error {
 	item, id := int64(x.number(w.write.Key)), x.idOf(w.slot)
 	i := slices.IndexFunc(l.entries, func(e entry) bool { return e.id == id && e.item == item && !e.forgotten })
-	if i < 0 {
-		return fmt.Errorf("%s gives back what is not counted: %s", name(w.slot), inWords(l.entries))
+	if i < 0 || int(l.entries[i].writer) != w.slot {
+		return fmt.Errorf("%s gives back what it has not counted: %s", name(w.slot), inWords(l.entries))
 	}
 	w.call.At = l.entries[i].at
 	return x.gaveBack(l, w)
