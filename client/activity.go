@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -21,16 +22,22 @@ type Activity struct {
 // Find returns an activity: one of Options.Activities, or one whose name has its
 // guard, such as "photos-guard/upload_photo".
 func (g *Guards) Find(name string) (Activity, bool) {
+	a, _, ok := g.find(name)
+	return a, ok
+}
+
+// find is Find. It also reports whether the list has the activity.
+func (g *Guards) find(name string) (a Activity, listed, ok bool) {
 	guard, own, named := strings.Cut(name, "/")
 	if !named {
 		own = name
 	}
 	for _, a := range g.options.Activities {
 		if a.Name == own && (!named || a.Guard == guard) {
-			return a, true
+			return a, true, true
 		}
 	}
-	return Activity{Name: own, Guard: guard}, named && guard != "" && own != ""
+	return Activity{Name: own, Guard: guard}, false, named && guard != "" && own != ""
 }
 
 // What to do if no guard is known.
@@ -66,6 +73,9 @@ func checkList(list []Activity) error {
 			return wrongOption("Activities has %q twice, for %s and for %s", a.Name, other, a.Guard)
 		}
 		guards[a.Name] = a.Guard
+		if slices.ContainsFunc(a.Subjects, func(s string) bool { return strings.TrimSuffix(s, "?") == "" }) {
+			return wrongOption("Activities has a subject of %q without a name", a.Name)
+		}
 	}
 	return nil
 }

@@ -31,7 +31,10 @@ type answer struct {
 	Crossed       int64         `json:"crossed,omitzero"`
 	LimitedBy     string        `json:"limitedBy,omitzero"`
 	Limits        []limitAnswer `json:"limits,omitempty"`
-	Guard         string        `json:"guard,omitzero"` // only in a decision that an app stored
+
+	// Only in a decision that an app stored.
+	Guard    string            `json:"guard,omitzero"`
+	Subjects map[string]string `json:"subjects,omitempty"`
 }
 
 type limitAnswer struct {
@@ -51,7 +54,7 @@ func (a *answer) decision() Decision {
 		Limit: a.Limit, ActivityCount: value(a.ActivityCount), Remaining: value(a.Remaining),
 		WaitTime: millis(value(a.WaitTime)), ResetAt: moment(a.ResetAt), WindowKey: a.WindowKey,
 		Granted: value(a.Granted), At: a.At, RequestID: a.RequestID, HeldUntil: moment(a.HeldUntil), Message: a.Message, Display: a.Display,
-		ReadyAt: moment(a.ReadyAt), Enqueued: a.Enqueued, Crossed: a.Crossed, LimitedBy: a.LimitedBy, Guard: a.Guard,
+		ReadyAt: moment(a.ReadyAt), Enqueued: a.Enqueued, Crossed: a.Crossed, LimitedBy: a.LimitedBy, Guard: a.Guard, Subjects: a.Subjects,
 	}
 	for _, l := range a.Limits {
 		d.Limits = append(d.Limits, Limit{l.Name, l.Limit, l.ActivityCount, l.Remaining, millis(l.WaitTime), moment(l.ResetAt), l.Crossed})
@@ -65,7 +68,7 @@ func (d *Decision) wire() *answer {
 		Allowed: d.Allowed, Reason: d.Reason, UserID: d.UserID, Activity: d.Activity, Op: d.Op,
 		Limit: d.Limit, ResetAt: unixMilli(d.ResetAt), WindowKey: d.WindowKey,
 		At: d.At, RequestID: d.RequestID, HeldUntil: unixMilli(d.HeldUntil), Message: d.Message, Display: d.Display,
-		ReadyAt: unixMilli(d.ReadyAt), Enqueued: d.Enqueued, Crossed: d.Crossed, LimitedBy: d.LimitedBy, Guard: d.Guard,
+		ReadyAt: unixMilli(d.ReadyAt), Enqueued: d.Enqueued, Crossed: d.Crossed, LimitedBy: d.LimitedBy, Guard: d.Guard, Subjects: d.Subjects,
 	}
 	wait := d.WaitTime.Milliseconds()
 	if d.Limit != 0 {
@@ -116,7 +119,7 @@ func (c *call) readAnswer(payload []byte) (Decision, error) {
 		return Decision{}, c.noAnswer(string(payload))
 	}
 	d := a.decision()
-	d.Guard = c.guard
+	d.Guard, d.Subjects = c.guard, c.event.Subjects
 	return d, nil
 }
 

@@ -24,7 +24,7 @@ const (
 )
 
 // A Decision is a guard's answer. Fields that an answer does not have are zero.
-// As JSON, a Decision has the form of the guard's answer, with the guard's name.
+// As JSON, a Decision has the form of the guard's answer, with Guard and Subjects.
 type Decision struct {
 	Allowed  bool
 	Reason   Reason
@@ -49,8 +49,8 @@ type Decision struct {
 
 	ReadyAt   time.Time // Delayed: when the job's place comes up
 	Enqueued  int64     // Delayed: places given in later windows, up to and including this one
-	LimitedBy string    // the limit that refused, if the activity has several
-	Limits    []Limit   // each limit, if the activity has several
+	LimitedBy string    // the limit or subject that refused, if there are several, such as "room" or "room.minute"
+	Limits    []Limit   // each limit, if there are several
 
 	// Crossed is 80 or 100 if this check raised the count of a fixed window to 80 % or
 	// to 100 % of its limit, and otherwise 0. If the check crossed both, it is 100. At
@@ -63,12 +63,16 @@ type Decision struct {
 	// part of a guard's answer. ReleaseDecision sends the release to it.
 	Guard string
 
+	// Subjects holds the subjects of the request. It is not part of a guard's answer.
+	// What gives back or renews the action sends them again.
+	Subjects map[string]string
+
 	// Outage is an ErrOutage if the guard did not answer and Options.OnOutage
 	// decided. Otherwise it is nil.
 	Outage error
 }
 
-// A Limit is one of several limits of an activity.
+// A Limit is one of several limits of an activity, or of its subjects.
 type Limit struct {
 	Name          string
 	Limit         int64
@@ -85,7 +89,7 @@ func (d *Decision) releasable() bool { return d.At != 0 && d.RequestID != "" && 
 
 // receipt returns a request to renew or give back n of the granted actions.
 func (d *Decision) receipt(n int64) Request {
-	return Request{UserID: d.UserID, At: d.At, RequestID: d.RequestID, Count: n}
+	return Request{UserID: d.UserID, Subjects: d.Subjects, At: d.At, RequestID: d.RequestID, Count: n}
 }
 
 // asked returns the name by which a call asks the decision's guard again.
@@ -128,7 +132,7 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 }
 
 // MarshalJSON implements json.Marshaler. It writes the fields that the guard's
-// answer has, and the guard's name if it is set. It leaves out the outage.
+// answer has, and Guard and Subjects if they are set. It leaves out the outage.
 func (d Decision) MarshalJSON() ([]byte, error) { return json.Marshal(d.wire()) }
 
 // UnmarshalJSON implements json.Unmarshaler. It reads a guard's answer and

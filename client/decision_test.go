@@ -21,10 +21,11 @@ import (
 )
 
 // Each field of a guard's answer is in the Decision. As JSON, the Decision has the
-// form of the answer, and the guard's name.
+// form of the answer, with the guard's name and the subjects.
 func TestADecisionHasEachFieldOfTheAnswer(t *testing.T) {
 	several := limits.Guard{Name: "several-guard", Message: "too many", Activities: []limits.Activity{
 		{Name: "post", Limit: policy.Must("minute: 1/1m, day: 2/1d")},
+		{Name: "write", Limit: policy.Must("1/1m"), Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("minute: 1/1m, day: 2/1d")}}},
 	}}
 	for name, tt := range map[string]struct {
 		guard    limits.Guard
@@ -40,6 +41,7 @@ func TestADecisionHasEachFieldOfTheAnswer(t *testing.T) {
 		"counter":      {app.Ingest, "ingest", client.Request{UserID: "u1", RequestID: "same"}},
 		"reservoir":    {app.Jobs, "update_member_role", client.Request{UserID: "u1"}},
 		"several":      {several, "several-guard/post", client.Request{UserID: "u1"}},
+		"subjects":     {several, "several-guard/write", client.Request{UserID: "u1", Subjects: map[string]string{"room": "r1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -64,7 +66,7 @@ func TestADecisionHasEachFieldOfTheAnswer(t *testing.T) {
 					return
 				}
 				for _, verb := range []func(context.Context, string, client.Request) (client.Decision, error){g.Status, g.Reset} {
-					d, err := verb(t.Context(), tt.activity, client.Request{UserID: "u1"})
+					d, err := verb(t.Context(), tt.activity, client.Request{UserID: "u1", Subjects: tt.request.Subjects})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -81,7 +83,11 @@ func compare(t *testing.T, d client.Decision, guard string, raw []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := strings.TrimSuffix(string(raw), "}") + `,"guard":"` + guard + `"}`; string(again) != want {
+	added := `,"guard":"` + guard + `"`
+	if d.Subjects != nil {
+		added += `,"subjects":{"room":"r1"}`
+	}
+	if want := strings.TrimSuffix(string(raw), "}") + added + "}"; string(again) != want {
 		t.Errorf("as JSON, the decision is\n%s, want\n%s", again, want)
 	}
 	var stored client.Decision

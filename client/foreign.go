@@ -1,6 +1,8 @@
 package client
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,7 +21,8 @@ const shortID = 7
 // foreign returns a text from outside for a message: without the call's own ids,
 // and not too long.
 func (c *call) foreign(text string) string {
-	for _, id := range []string{c.event.UserID, c.event.RequestID} {
+	ids := []string{c.event.UserID, c.event.RequestID}
+	for _, id := range slices.AppendSeq(ids, maps.Values(c.event.Subjects)) {
 		for _, form := range []string{escaped(id), quoted(id), id} {
 			if form != "" {
 				text = hide(text, form, len(id) <= shortID)

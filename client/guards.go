@@ -114,8 +114,8 @@ func (g *Guards) Status(ctx context.Context, activity string, r Request) (Decisi
 }
 
 // Release gives back what a check counted. R needs the UserID, At and RequestID
-// of the check's answer. Count is how many actions to give back. A release that
-// is repeated or too late changes nothing.
+// of the check's answer, and the Subjects of the check. Count is how many actions
+// to give back. A release that is repeated or too late changes nothing.
 func (g *Guards) Release(ctx context.Context, activity string, r Request) (Decision, error) {
 	return g.send(ctx, "release", activity, r)
 }
@@ -136,16 +136,17 @@ func (g *Guards) ReleaseDecision(ctx context.Context, d Decision) (Decision, err
 }
 
 // Renew keeps a slot of an activity whose limit is a log, such as log 3/10m. R needs
-// the UserID, At and RequestID of the check's answer, and its Count. The answer has a
-// new At, and the slot counts until HeldUntil. If it does not count any more, the
-// answer is not allowed and its reason is Expired. [Guards.Slot] renews by itself.
+// the UserID, At and RequestID of the check's answer, and the Count and Subjects of the
+// check. The answer has a new At, and the slot counts until HeldUntil. If it does not
+// count any more, the answer is not allowed and its reason is Expired. [Guards.Slot]
+// renews by itself.
 func (g *Guards) Renew(ctx context.Context, activity string, r Request) (Decision, error) {
 	return g.send(ctx, "renew", activity, r)
 }
 
-// Reset clears what is counted for the user and activity. It is sent once,
-// because a repeat could delete what was counted since. After an ErrOutage, look
-// at Status before you reset again.
+// Reset clears what is counted for the user and activity, and nothing of its
+// subjects. It is sent once, because a repeat could delete what was counted since.
+// After an ErrOutage, look at Status before you reset again.
 func (g *Guards) Reset(ctx context.Context, activity string, r Request) (Decision, error) {
 	return g.send(ctx, "reset", activity, r)
 }
@@ -188,7 +189,8 @@ func (g *Guards) Guarded(ctx context.Context, activity string, r Request, save f
 }
 
 // Ready asks for the status of a user named "ready", once for each guard that
-// decides one of the activities, to find mistakes when the app starts. Without
+// decides one of the activities, to find mistakes when the app starts. An activity
+// that needs subjects has to be in the list; theirs is "ready", too. Without
 // names, it asks every guard of Options.Activities. If there is no list either, the
 // error is an ErrConfiguration. The other errors are those of Status, joined.
 func (g *Guards) Ready(ctx context.Context, names ...string) error {
@@ -203,7 +205,8 @@ func (g *Guards) Ready(ctx context.Context, names ...string) error {
 	var asked []string
 	var calls []*call
 	for _, name := range names {
-		c, err := g.ask("status", name, Request{UserID: "ready"})
+		a, _ := g.Find(name)
+		c, err := g.ask("status", name, Request{UserID: "ready", Subjects: a.anySubjects("ready")})
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package client
 import (
 	"crypto/rand"
 	"encoding/json"
+	"maps"
 	"time"
 
 	smithyrand "github.com/aws/smithy-go/rand"
@@ -19,34 +20,45 @@ type Request struct {
 	At        int64     // Release, Renew: the receipt in Unix milliseconds, as in the answer of the check or of the last renewal
 	ReadyAt   time.Time // Check of a delayed job: as in the delayed answer
 	Job       any       // Check of a job: what to put on the delayed queue; at most 32 KiB as JSON
+
+	// Subjects holds the ids of the others in whose limits the action counts too, such
+	// as {"room": "r42"}: the names that the activity has, each with an id like UserID.
+	// The app must have checked that the user is in that room. Reset needs none.
+	Subjects map[string]string
 }
 
 // An event is what a guard reads.
 type event struct {
-	UserID    string   `json:"userId"`
-	Activity  string   `json:"activity"`
-	Op        string   `json:"op"`
-	Count     int64    `json:"count,omitzero"`
-	Partial   bool     `json:"partial,omitzero"`
-	Tier      string   `json:"tier,omitzero"`
-	Roles     []string `json:"roles,omitempty"`
-	RequestID string   `json:"requestId,omitzero"`
-	At        int64    `json:"at,omitzero"`
-	ReadyAt   int64    `json:"readyAt,omitzero"`
-	Job       any      `json:"job,omitempty"`
+	UserID    string            `json:"userId"`
+	Activity  string            `json:"activity"`
+	Op        string            `json:"op"`
+	Count     int64             `json:"count,omitzero"`
+	Partial   bool              `json:"partial,omitzero"`
+	Tier      string            `json:"tier,omitzero"`
+	Roles     []string          `json:"roles,omitempty"`
+	Subjects  map[string]string `json:"subjects,omitempty"`
+	RequestID string            `json:"requestId,omitzero"`
+	At        int64             `json:"at,omitzero"`
+	ReadyAt   int64             `json:"readyAt,omitzero"`
+	Job       any               `json:"job,omitempty"`
 }
 
 // ask returns a call of op for a request. It fails if no guard is known for the
-// activity or if the job is not JSON.
+// activity, if the list has other subjects for it, or if the job is not JSON.
 func (g *Guards) ask(op, activity string, r Request) (*call, error) {
-	a, ok := g.Find(activity)
+	a, listed, ok := g.find(activity)
 	if !ok {
 		return nil, g.unknown(activity)
 	}
 	c := &call{target: g.target(a.Guard), attempts: g.options.Attempts, event: event{
 		UserID: r.UserID, Activity: a.Name, Op: op, Count: r.Count, Partial: r.Partial, Tier: r.Tier, Roles: r.Roles,
-		RequestID: r.RequestID, At: r.At, Job: r.Job,
+		Subjects: maps.Clone(r.Subjects), RequestID: r.RequestID, At: r.At, Job: r.Job,
 	}}
+	if listed {
+		if problem := a.wrongSubjects(op, r.Subjects); problem != "" {
+			return nil, c.validation(problem)
+		}
+	}
 	if !r.ReadyAt.IsZero() {
 		c.event.ReadyAt = r.ReadyAt.UnixMilli()
 	}

@@ -33,6 +33,7 @@ type function struct {
 
 	mu     sync.Mutex
 	events []event
+	others []map[string]string // the subjects of each event
 	began  []time.Time
 	lasted []time.Duration
 }
@@ -47,7 +48,8 @@ type event struct {
 
 func (f *function) Invoke(ctx context.Context, in *lambda.InvokeInput, _ ...func(*lambda.Options)) (*lambda.InvokeOutput, error) {
 	var e event
-	if err := json.Unmarshal(in.Payload, &e); err != nil {
+	var others struct{ Subjects map[string]string }
+	if err := errors.Join(json.Unmarshal(in.Payload, &e), json.Unmarshal(in.Payload, &others)); err != nil {
 		return nil, err
 	}
 	began := time.Now()
@@ -56,7 +58,7 @@ func (f *function) Invoke(ctx context.Context, in *lambda.InvokeInput, _ ...func
 	if len(f.replies) > 1 {
 		f.replies = f.replies[1:]
 	}
-	f.events, f.began = append(f.events, e), append(f.began, began)
+	f.events, f.others, f.began = append(f.events, e), append(f.others, others.Subjects), append(f.began, began)
 	f.mu.Unlock()
 	out, err := next(ctx)
 	f.mu.Lock()

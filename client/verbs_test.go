@@ -232,7 +232,7 @@ func TestReadyAsksEachGuardOnce(t *testing.T) {
 		asked = append(asked, e.Activity)
 	}
 	slices.Sort(asked)
-	want := []string{"create_post", "ingest", "pin", "send_message", "update_member_role"}
+	want := []string{"create_post", "ingest", "pin", "send_message", "update_member_role", "write"}
 	if !slices.Equal(asked, want) {
 		t.Errorf("asked about %q, want %q", asked, want)
 	}

@@ -15,7 +15,8 @@ import (
 
 // setHeaders adds the fields of draft-ietf-httpapi-ratelimit-headers, as the
 // guard's own HTTP form does. The window is not in an answer, so RateLimit-Policy
-// is added only for the ordinary limit of an activity in the client's list. A live
+// is added only for the ordinary limit of an activity in the client's list, if it is
+// the only limit of the request: a subject's window can be another one. A live
 // limit, or a tier that was granted to the user, can have another window.
 func (m Middleware) setHeaders(h http.Header, r client.Request, d client.Decision) {
 	if d.Limit == 0 {
@@ -61,7 +62,7 @@ func refuse(w http.ResponseWriter, d client.Decision) {
 // quotaExceeded returns the problem of a refusal. It has all fields of the
 // guard's answer.
 func quotaExceeded(d client.Decision) []byte {
-	d.Guard = ""                                                 // the guard's own answer does not have it
+	d.Guard, d.Subjects = "", nil                                // the guard's own answer does not have them
 	violated, _ := json.Marshal(cmp.Or(d.LimitedBy, d.Activity)) //nolint:errchkjson // a text can't fail
 	answer, _ := d.MarshalJSON()                                 // texts and numbers can't fail
 	return fmt.Appendf(nil, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",`+

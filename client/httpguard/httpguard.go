@@ -36,8 +36,13 @@ type Middleware struct {
 	// means that no request does.
 	Skip func(*http.Request) bool
 
+	// Subjects returns the ids of the others in whose limits the activity counts,
+	// such as {"room": "r42"}. It must check that the user is in that room. Nil means
+	// those of Request.
+	Subjects func(*http.Request) map[string]string
+
 	// Request returns further fields of the check, such as the tier. UserID is
-	// set by User. Nil means none.
+	// set by User, and Subjects by Subjects. Nil means none.
 	Request func(*http.Request) client.Request
 
 	// Refused answers a refused request in place of 429, or 503 in an outage.
@@ -97,6 +102,9 @@ func (m Middleware) check(r *http.Request) (request client.Request, d client.Dec
 	}
 	if request.UserID = m.User(r); request.UserID == "" {
 		return request, d, errNoUser
+	}
+	if m.Subjects != nil {
+		request.Subjects = m.Subjects(r)
 	}
 	d, err = m.Guards.Check(r.Context(), m.Activity, request)
 	return request, d, err

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -46,7 +47,8 @@ func (d down) Invoke(context.Context, *lambda.InvokeInput, ...func(*lambda.Optio
 
 func guardsBy(t *testing.T, lambda client.Invoker, onOutage client.OnOutage) *client.Guards {
 	t.Helper()
-	g, err := client.New(t.Context(), client.Options{Activities: activities.All, Client: lambda, OnOutage: onOutage, Attempts: 1, Warn: func(error) {}})
+	list := append(slices.Clone(activities.All), client.Activity{Name: "write", Guard: "several-guard", Window: time.Minute, Subjects: []string{"room"}})
+	g, err := client.New(t.Context(), client.Options{Activities: list, Client: lambda, OnOutage: onOutage, Attempts: 1, Warn: func(error) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,6 +60,7 @@ func guardsBy(t *testing.T, lambda client.Invoker, onOutage client.OnOutage) *cl
 func TestTheAppAnswersAsTheGuardsOwnURL(t *testing.T) {
 	several := limits.Guard{Name: "several-guard", Message: "too many", Activities: []limits.Activity{
 		{Name: "post", Limit: policy.Must("minute: 2/1m, day: 5/1d")},
+		{Name: "write", Limit: policy.Must("9/1m"), Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("5/1d")}}},
 	}}
 	for name, tt := range map[string]struct {
 		guard    limits.Guard
@@ -71,6 +74,7 @@ func TestTheAppAnswersAsTheGuardsOwnURL(t *testing.T) {
 		"counter":      {app.Ingest, "ingest", false},
 		"reservoir":    {app.Jobs, "update_member_role", false},
 		"several":      {several, "several-guard/post", true},
+		"room":         {several, "write", true},
 		"unlimited":    {app.Posts, "like", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,15 +87,20 @@ func TestTheAppAnswersAsTheGuardsOwnURL(t *testing.T) {
 					User:    func(*http.Request) string { return "u1" },
 					Request: func(*http.Request) client.Request { return client.Request{RequestID: rID()} },
 				}
+				subjects := ""
+				if tt.activity == "write" {
+					subjects = `,"subjects":{"room":"r1"}`
+					limit.Subjects = func(*http.Request) map[string]string { return map[string]string{"room": "r1"} }
+				}
 				next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					d, _ := httpguard.DecisionFrom(r.Context())
-					d.Guard = "" // the guard's own answer does not have it
+					d.Guard, d.Subjects = "", nil // the guard's own answer does not have them
 					w.Header().Set("Content-Type", "application/json")
 					_ = json.NewEncoder(w).Encode(d)
 				})
 				for range 101 {
 					ids++
-					want := askURL(t, byURL, tt.guard, tt.activity)
+					want := askURL(t, byURL, tt.guard, tt.activity, subjects)
 					if tt.noPolicy {
 						want.Header().Del("RateLimit-Policy")
 					}
@@ -111,8 +120,9 @@ func rID() string {
 	return fmt.Sprint("request-", ids)
 }
 
-// askURL returns what a Function URL in front of h answers.
-func askURL(t *testing.T, h *guard.Handler, g limits.Guard, activity string) *httptest.ResponseRecorder {
+// askURL returns what a Function URL in front of h answers. further holds other fields
+// of the event.
+func askURL(t *testing.T, h *guard.Handler, g limits.Guard, activity, further string) *httptest.ResponseRecorder {
 	t.Helper()
 	_, own, ok := strings.Cut(activity, "/")
 	if !ok {
@@ -123,7 +133,7 @@ func askURL(t *testing.T, h *guard.Handler, g limits.Guard, activity string) *ht
 	}
 	var e events.LambdaFunctionURLRequest
 	e.RequestContext.HTTP.Method = http.MethodPost
-	e.Body = `{"userId":"u1","activity":"` + own + `","requestId":"` + rID() + `"}`
+	e.Body = `{"userId":"u1","activity":"` + own + `","requestId":"` + rID() + `"` + further + `}`
 	payload, err := json.Marshal(e)
 	if err != nil {
 		t.Fatal(err)

@@ -15,18 +15,21 @@ import (
 // Guards are all guards of a project.
 type Guards []Guard
 
-// Named returns the guard with this name. It returns false if there is none.
+// Named returns the guard with this name, and whether there is one.
 func (all Guards) Named(name string) (Guard, bool) {
-	for _, g := range all {
-		if g.Name == name {
-			return g, true
-		}
+	return first(all, func(g Guard) bool { return g.Name == name })
+}
+
+// first returns the first element of a list for which is returns true.
+func first[T any](list []T, is func(T) bool) (found T, ok bool) {
+	i := slices.IndexFunc(list, is)
+	if i < 0 {
+		return found, false
 	}
-	return Guard{}, false
+	return list[i], true
 }
 
 // Activity returns the activity with this name, and the guard that decides it.
-// It returns false if there is none.
 func (all Guards) Activity(name string) (Guard, Activity, bool) {
 	for _, g := range all {
 		if a, ok := g.Activity(name); ok {
@@ -36,14 +39,9 @@ func (all Guards) Activity(name string) (Guard, Activity, bool) {
 	return Guard{}, Activity{}, false
 }
 
-// Queued returns the guard that has a DelayedQueue. It returns false if none has.
+// Queued returns the guard that has a DelayedQueue, and whether there is one.
 func (all Guards) Queued() (Guard, bool) {
-	for _, g := range all {
-		if g.DelayedQueue {
-			return g, true
-		}
-	}
-	return Guard{}, false
+	return first(all, func(g Guard) bool { return g.DelayedQueue })
 }
 
 // Activities returns the names of all activities.
@@ -75,43 +73,23 @@ type Activity struct {
 	Tiers Tiers         // the limits of certain plans
 	Label string        // the limit in words for users, such as 12-hour pins; may be empty
 
-	// Group names an item in which the activity counts together with others, of any
-	// guard. Each of their limits has a name, and limits with the same name share a
-	// count. Empty: the activity counts alone.
-	Group string
-
-	// Hold makes a check's receipt, and the memory of its requestId, last for 15
-	// minutes and not only for 20 s.
-	Hold bool
-
-	// Subjects count the action, too: at most 3, from the narrowest to the widest. Each
-	// of them has to allow it. Events name them.
-	Subjects []Subject
-
-	Unlimited bool // never counted; then Limit and Tiers must be empty
+	Group     string    // the activities of a group, of any guard, count in one item; empty: it counts alone
+	Hold      bool      // a check's receipt, and the memory of its requestId, last for 15 minutes and not only for 20 s
+	Subjects  []Subject // at most 3 that have to allow the action and count it, too, from the narrowest to the widest
+	Unlimited bool      // never counted; then everything above but the name and the label must be empty
 }
 
 // Tiers holds limits by the caller's plan. An activity's tiers share one count.
 type Tiers map[string]policy.Policy
 
-// Activity returns the activity with this name. It returns false if there is none.
+// Activity returns the activity with this name, and whether there is one.
 func (g Guard) Activity(name string) (Activity, bool) {
-	for _, a := range g.Activities {
-		if a.Name == name {
-			return a, true
-		}
-	}
-	return Activity{}, false
+	return first(g.Activities, func(a Activity) bool { return a.Name == name })
 }
 
 // For returns the limit for callers of a tier. A tier that the activity does
 // not name gets the ordinary limit. The zero Policy means unlimited.
-func (a Activity) For(tier string) policy.Policy {
-	if p, ok := a.Tiers[tier]; ok {
-		return p
-	}
-	return a.Limit
-}
+func (a Activity) For(tier string) policy.Policy { return a.user().For(tier) }
 
 // Link returns the guards with the limits of each group beside one another, as they
 // decide. The error is that of Validate.
@@ -130,9 +108,6 @@ func (all Guards) Link() (Guards, error) {
 	for i := range linked {
 		linked[i].Activities = slices.Clone(linked[i].Activities)
 		for j, a := range linked[i].Activities {
-			if a.Group == "" {
-				continue
-			}
 			for _, s := range a.Parts() {
 				a = a.With(s.beside(groups[item{a.Group, s.Name}]))
 			}
@@ -154,51 +129,26 @@ func (all Guards) Grouped() (grouped []Activity) {
 	return grouped
 }
 
-// validateGroups returns an error for the first two activities that cannot count in
-// the item of their group.
-func (all Guards) validateGroups() error {
-	groups := map[string][]Activity{}
-	for _, a := range all.Grouped() {
-		if g, _, taken := all.Activity(a.Group); taken {
-			return fmt.Errorf("activity %q: its group has the name of the activity %q of %s; give the group a name of its own", a.Name, a.Group, g.Name)
-		}
-		for _, other := range groups[a.Group] {
-			for _, s := range a.Parts() {
-				for _, o := range other.Parts() {
-					if err := policy.Meet(o.Limit, s.Limit); err != nil && o.Name == s.Name {
-						return fmt.Errorf("activities %q and %q of the group %q: %w", other.Name, a.Name, a.Group, err)
-					}
-				}
-			}
-		}
-		groups[a.Group] = append(groups[a.Group], a)
-	}
-	return nil
-}
-
 // Validate returns an error for the first mistake in the list; nil if it has none.
 func (all Guards) Validate() error {
-	guards, activities := make(map[string]bool, len(all)), make(map[string]string, 4*len(all)) // the guard of each activity
 	queued, _ := all.Queued()
 	if len(all) == 0 {
 		return errors.New("limits.go lists no guard in All, want at least one")
 	}
-	for _, g := range all {
-		if err := g.Validate(); err != nil {
+	for i, g := range all {
+		_, taken := all[:i].Named(g.Name)
+		switch err := g.Validate(); {
+		case err != nil:
 			return err
-		}
-		if guards[g.Name] {
+		case taken:
 			return fmt.Errorf("two guards have the name %s: give each guard a name of its own", g.Name)
-		}
-		guards[g.Name] = true
-		if g.DelayedQueue && g.Name != queued.Name {
+		case g.DelayedQueue && g.Name != queued.Name:
 			return fmt.Errorf("%s and %s have a DelayedQueue, but there is one queue: move the activities of %[2]s to %[1]s", queued.Name, g.Name)
 		}
 		for _, a := range g.Activities {
-			if other, taken := activities[a.Name]; taken {
-				return fmt.Errorf("%s, activity %q: %s has an activity of this name; give each activity a name of its own", g.Name, a.Name, other)
+			if other, _, taken := all[:i].Activity(a.Name); taken {
+				return fmt.Errorf("%s, activity %q: %s has an activity of this name; give each activity a name of its own", g.Name, a.Name, other.Name)
 			}
-			activities[a.Name] = g.Name
 			for _, s := range a.Subjects {
 				if other, _, taken := all.Activity(s.Name); taken {
 					return fmt.Errorf("%s, activity %q: its subject %q has the name of an activity of %s; give the subject a name of its own", g.Name, a.Name, s.Name, other.Name)
@@ -209,36 +159,55 @@ func (all Guards) Validate() error {
 	return all.validateGroups()
 }
 
+// validateGroups returns an error for the first two activities that cannot count in
+// the item of their group.
+func (all Guards) validateGroups() error {
+	grouped := all.Grouped()
+	for i, a := range grouped {
+		if g, _, taken := all.Activity(a.Group); taken {
+			return fmt.Errorf("activity %q: its group has the name of the activity %q of %s; give the group a name of its own", a.Name, a.Group, g.Name)
+		}
+		for _, other := range grouped[:i] {
+			if other.Group != a.Group {
+				continue
+			}
+			for _, s := range a.Parts() {
+				if err := policy.Meet(other.Part(s.Name).Limit, s.Limit); err != nil {
+					return fmt.Errorf("activities %q and %q of the group %q: %w", other.Name, a.Name, a.Group, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // Validate returns an error for the first mistake in the guard; nil if it has none.
 func (g Guard) Validate() error {
-	if g.Name == "" || g.Message == "" || len(g.Activities) == 0 {
+	switch {
+	case g.Name == "" || g.Message == "" || len(g.Activities) == 0:
 		return fmt.Errorf("guard %q needs a name, a message and activities", g.Name)
-	}
-	if len(g.Description) > 256 {
+	case len(g.Description) > 256:
 		return fmt.Errorf("%s: Description has %d bytes, want at most 256, as Lambda allows", g.Name, len(g.Description))
-	}
-	if g.MemorySize != 0 && (g.MemorySize < 128 || g.MemorySize > 10240) {
+	case g.MemorySize != 0 && (g.MemorySize < 128 || g.MemorySize > 10240):
 		return fmt.Errorf("%s: MemorySize is %d, want 128 to 10240, or 0 for the one of Globals", g.Name, g.MemorySize)
 	}
 	if err := g.validateQueue(); err != nil {
 		return err
 	}
-	seen := make(map[string]bool, len(g.Activities))
-	for _, a := range g.Activities {
-		if err := a.validate(); err != nil {
+	for i, a := range g.Activities {
+		err := a.validate()
+		if _, taken := (Guard{Activities: g.Activities[:i]}).Activity(a.Name); err == nil && taken {
+			err = errors.New("listed twice")
+		}
+		if err != nil {
 			return fmt.Errorf("%s, activity %q: %w", g.Name, a.Name, err)
 		}
-		if seen[a.Name] {
-			return fmt.Errorf("%s, activity %q: listed twice", g.Name, a.Name)
-		}
-		seen[a.Name] = true
 	}
 	return nil
 }
 
-// leastWindow is the shortest window in which a job from a queue is on time. SQS
-// delays a message by whole seconds, so a job comes up to a second after its place
-// begins. In a window of a second, most jobs would come late, again and again.
+// leastWindow is the shortest window in which a job from a queue is on time. SQS delays
+// a message by whole seconds, so a job comes up to a second after its place begins.
 const leastWindow = 2 * time.Second
 
 // validateQueue returns an error if a guard with a queue gives places in windows that
@@ -263,23 +232,34 @@ func (g Guard) validateQueue() error {
 
 // validate returns an error for the first mistake in the activity; nil: none.
 func (a Activity) validate() error {
-	if err := validName("name", a.Name); err != nil {
-		return err
+	err := validName("name", a.Name)
+	if err == nil && a.Group != "" {
+		err = validName("group", a.Group)
 	}
 	switch {
+	case err != nil:
+		return err
 	case a.Unlimited && (!a.Limit.IsZero() || len(a.Tiers) > 0 || len(a.Subjects) > 0 || a.Group != "" || a.Hold):
 		return errors.New("it is unlimited and has a limit, a group, subjects or Hold")
 	case a.Unlimited:
 		return nil
 	case a.Limit.IsZero():
 		return errors.New("it has no limit and is not marked Unlimited")
+	case len(a.Subjects) > mostSubjects:
+		return fmt.Errorf("it has %d subjects, want at most %d", len(a.Subjects), mostSubjects)
 	}
-	if a.Group != "" {
-		if err := validName("group", a.Group); err != nil {
+	if err := a.user().validate(a); err != nil {
+		return err
+	}
+	for i, s := range a.Subjects {
+		if err := a.validateSubject(i); err != nil {
 			return err
 		}
+		if err := s.validate(a); err != nil {
+			return fmt.Errorf("subject %q: %w", s.Name, err)
+		}
 	}
-	return errors.Join(a.validateSubjects(), a.validateParts())
+	return nil
 }
 
 // validName returns an error if name can't be that of an activity or a group.

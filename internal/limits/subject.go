@@ -1,7 +1,6 @@
 package limits
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -32,21 +31,21 @@ func (s Subject) For(tier string) policy.Policy {
 	return s.Limit
 }
 
-// Parts returns what counts an action of a: the user, who has no name here, and the
-// subjects in their order.
-func (a Activity) Parts() []Subject {
-	return append([]Subject{{Limit: a.Limit, Tiers: a.Tiers}}, a.Subjects...)
-}
+// user returns the part of a that is the user, who has no name here.
+func (a Activity) user() Subject { return Subject{Limit: a.Limit, Tiers: a.Tiers} }
+
+// Parts returns what counts an action of a: the user and the subjects in their order.
+func (a Activity) Parts() []Subject { return append([]Subject{a.user()}, a.Subjects...) }
 
 // Has reports whether a has a part with this name; empty: the user.
 func (a Activity) Has(subject string) bool {
 	return slices.ContainsFunc(a.Parts(), func(s Subject) bool { return s.Name == subject })
 }
 
-// Part returns the part with this name; empty: the user. A must have it.
+// Part returns the part with this name; empty: the user. It is zero if a has none.
 func (a Activity) Part(subject string) Subject {
-	parts := a.Parts()
-	return parts[slices.IndexFunc(parts, func(s Subject) bool { return s.Name == subject })]
+	part, _ := first(a.Parts(), func(s Subject) bool { return s.Name == subject })
+	return part
 }
 
 // With returns a with s in place of its part of that name.
@@ -78,51 +77,32 @@ func (s Subject) beside(others []policy.Policy) Subject {
 	return s
 }
 
-// validateSubjects returns an error for the first mistake in the names of the subjects,
-// and for a reservoir beside them.
-func (a Activity) validateSubjects() error {
-	if len(a.Subjects) > mostSubjects {
-		return fmt.Errorf("it has %d subjects, want at most %d", len(a.Subjects), mostSubjects)
-	}
-	seen := map[string]bool{a.Name: true}
-	for _, s := range a.Subjects {
-		switch {
-		case len(s.Name) < 1 || len(s.Name) > longestSubject || strings.Trim(s.Name, "abcdefghijklmnopqrstuvwxyz") != "":
-			return fmt.Errorf("name of a subject is %q, want 1 to %d letters a to z, such as room", s.Name, longestSubject)
-		case seen[s.Name] || a.Limit.Part(s.Name) != "":
-			return fmt.Errorf("subject %q: the activity, a limit or another subject has that name", s.Name)
-		case s.Limit.IsZero():
-			return fmt.Errorf("subject %q has no limit", s.Name)
-		case s.Limit.Queues() || a.Limit.Queues():
-			return fmt.Errorf("subject %q: a reservoir gives places to users alone; want another kind of limit beside a subject", s.Name)
-		}
-		seen[s.Name] = true
-	}
-	return nil
-}
-
-// validateNames returns an error if a limit has no name in a group, or a single limit
-// has one outside of groups.
-func (s Subject) validateNames(group string) error {
+// validateSubject returns an error for the first mistake in the name of a subject, and
+// for a reservoir beside it.
+func (a Activity) validateSubject(i int) error {
+	s := a.Subjects[i]
+	_, taken := first(a.Subjects[:i], func(other Subject) bool { return other.Name == s.Name })
 	switch {
-	case group == "" && s.Limit.Named() && len(s.Limit.Rates()) == 1:
-		return fmt.Errorf("limit %q has a name, want one only if there are several limits or a group", s.Limit)
-	case group != "" && !s.Limit.Named():
-		return fmt.Errorf("limit %q has no name, want one in the group %q, as in \"writes: %[1]s\"", s.Limit, group)
+	case len(s.Name) < 1 || len(s.Name) > longestSubject || strings.Trim(s.Name, "abcdefghijklmnopqrstuvwxyz") != "":
+		return fmt.Errorf("name of a subject is %q, want 1 to %d letters a to z, such as room", s.Name, longestSubject)
+	case taken || s.Name == a.Name || a.Limit.Part(s.Name) != "":
+		return fmt.Errorf("subject %q: the activity, a limit or another subject has that name", s.Name)
+	case s.Limit.IsZero():
+		return fmt.Errorf("subject %q has no limit", s.Name)
+	case s.Limit.Queues() || a.Limit.Queues():
+		return fmt.Errorf("subject %q: a reservoir gives places to users alone; want another kind of limit beside a subject", s.Name)
 	}
 	return nil
 }
 
-// notInTier reports whether the name of a tier must not contain c. The name stands
-// in Go, in JSON and in a table of Markdown.
-func notInTier(c rune) bool {
-	return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-", c)
-}
-
-// validateTiers checks that each tier can share a count with the ordinary
-// limit. Then any two tiers can share a count too, because [policy.Share] only
-// checks that properties are equal.
-func (s Subject) validateTiers() error {
+// validate returns an error for the first mistake in the limits of s, a part of a.
+func (s Subject) validate(a Activity) error {
+	switch {
+	case a.Group == "" && s.Limit.Named() && len(s.Limit.Rates()) == 1:
+		return fmt.Errorf("limit %q has a name, want one only if there are several limits or a group", s.Limit)
+	case a.Group != "" && !s.Limit.Named():
+		return fmt.Errorf("limit %q has no name, want one in the group %q, as in \"writes: %[1]s\"", s.Limit, a.Group)
+	}
 	for _, tier := range slices.Sorted(maps.Keys(s.Tiers)) {
 		p := s.Tiers[tier]
 		if len(tier) < 1 || len(tier) > 36 || strings.ContainsFunc(tier, notInTier) {
@@ -131,40 +111,22 @@ func (s Subject) validateTiers() error {
 		if p.IsZero() {
 			return fmt.Errorf("tier %q has no limit", tier)
 		}
-		if err := policy.Share(s.Limit, p); err != nil {
+		if err := policy.Share(s.Limit, p); err != nil { // then any two tiers can share, too
 			return fmt.Errorf("tier %q: %w", tier, err)
 		}
 	}
-	return nil
-}
-
-// checkHold returns an error if a limit is too fast for an activity that holds its
-// receipts.
-func (s Subject) checkHold() error {
 	for _, p := range s.limits() {
-		if err := p.CheckHold(); err != nil {
+		if err := p.CheckHold(); err != nil && a.Hold {
 			return err
 		}
 	}
 	return nil
 }
 
-// validateParts returns an error for the first mistake in the limits of the user and of
-// the subjects.
-func (a Activity) validateParts() error {
-	for _, s := range a.Parts() {
-		err := errors.Join(s.validateNames(a.Group), s.validateTiers())
-		if err == nil && a.Hold {
-			err = s.checkHold()
-		}
-		if err != nil && s.Name != "" {
-			err = fmt.Errorf("subject %q: %w", s.Name, err)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+// notInTier reports whether the name of a tier must not contain c. The name stands
+// in Go, in JSON and in a table of Markdown.
+func notInTier(c rune) bool {
+	return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-", c)
 }
 
 // SubjectID returns the key under which the table has the items of a subject. No user's

@@ -22,9 +22,8 @@ const (
 )
 
 // A Follower keeps an instance's limits up to date. At most every 30 s it reads
-// the settings, at the same time as a decision. The limits that it finds apply
-// from the next decision on. If a read fails, or the document makes no sense, the
-// last good limits stay in force, and the next read is due 5 s later.
+// the settings while a decision is made, and the limits apply from the next one on. If a
+// read fails, the last good limits stay in force, and the next read is due 5 s later.
 type Follower struct {
 	Table  Table
 	Guards limits.Guards    // the guards whose limits the settings change
@@ -38,8 +37,7 @@ type Follower struct {
 	seen  snapshot      // the document from which last was made
 }
 
-// A snapshot is a settings document and its version. The zero snapshot means
-// that there is no document.
+// A snapshot is a settings document and its version; zero: there is no document.
 type snapshot struct {
 	document []byte
 	version  int64
@@ -76,11 +74,10 @@ func (f *Follower) Limits() *Limits {
 // wait when its own answer is ready. Wait gives a read that is still running at
 // most 20 ms more, and not longer than ctx lasts.
 //
-// That is enough for a caller that asks the table too. For one that does not, 20
-// ms could always be too short, and Lambda would freeze each read before it ends.
-// Such a caller passes how long it can wait at most, such as a second. Wait then
-// takes up to that, but at most a twentieth of the time since the last read. For
-// example, in an outage a read is due after 5 s, and wait takes 250 ms.
+// For a caller that does not ask the table itself, 20 ms could always be too short, and
+// Lambda would freeze each read before it ends. Such a caller passes the longest time
+// that it can wait. Wait then takes up to that, but at most a twentieth of the time since
+// the last read: in an outage a read is due after 5 s, and wait takes 250 ms.
 func (f *Follower) Refresh(ctx context.Context, longest time.Duration) (wait func()) {
 	age, due := f.due()
 	if !due {
@@ -137,16 +134,9 @@ func (f *Follower) Read(ctx context.Context) error {
 	return f.follow(ctx, found)
 }
 
-// refresh reads the settings with eventual consistency, which costs half as much.
-// Such a read may return an older document than the last one, or none. But an
-// operator may also have deleted the document or restored an older one. One
-// consistent read tells the two cases apart:
-//
-//	seen  read  consistent read
-//	7     8     not needed: 8 is newer
-//	7     6     7: the read was stale, 7 stays
-//	7     6     6: an operator restored version 6, follow it
-//	7     none  none: an operator deleted the document, no live limits
+// refresh reads the settings with eventual consistency, which costs half as much. If it
+// finds an older document than the last one, or none, the read may be stale, or an
+// operator has restored or deleted the document. A consistent read tells which.
 func (f *Follower) refresh(ctx context.Context) error {
 	found, err := read(ctx, f.Table, false)
 	if err != nil {

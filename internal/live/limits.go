@@ -2,7 +2,6 @@ package live
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -54,23 +53,17 @@ type Terms struct {
 	Tier      string // a granted tier that the activity has; it replaces the tier of the caller
 }
 
-// A Subject is one of the case with its limit, as Terms has it.
+// A Subject is one of the case, with its limit as Terms has it.
 type Subject struct {
 	Name, UserID string // UserID is the key of its items, see [limits.SubjectID]
 	Limit, Code  policy.Policy
 	Tier         string // a granted tier, as in Terms
 }
 
-// Parts calls yield with the user, who has no name and no key here, and with each
-// subject, until yield returns false.
+// Parts yields the user, who has no name and no key here, and each subject.
 func (t Terms) Parts(yield func(Subject) bool) {
-	if !yield(Subject{Limit: t.Limit, Code: t.Code}) {
-		return
-	}
-	for _, s := range t.Subjects {
-		if !yield(s) {
-			return
-		}
+	if yield(Subject{Limit: t.Limit, Code: t.Code}) {
+		slices.Values(t.Subjects)(yield)
 	}
 }
 
@@ -85,22 +78,14 @@ func (l *Limits) Terms(c Case) (t Terms) {
 	if t.Mode = mode; mode == "" || c.Mode == off { // a function that is off can't be switched on
 		t.Mode = c.Mode
 	}
-	apply := func(g Grant) {
-		switch _, named := activity.Tiers[g.Tier]; {
-		case !g.inForce(c.At) || c.Activity.Unlimited:
-		case g.Role == "" && named: // otherwise it is a tier that only other activities have
-			t.Tier = g.Tier
-		case g.Role != "" && slices.Contains(c.BypassRoles, g.Role):
-			t.Role = g.Role
-		}
-	}
 	for _, role := range c.Roles {
-		apply(Grant{Role: role, Until: c.At.Add(1)}) // it holds as long as the caller has it
-	}
-	if l != nil {
-		for _, g := range l.grants[c.UserID] {
-			apply(g)
+		if slices.Contains(c.BypassRoles, role) {
+			t.Role = role
 		}
+	}
+	granted, role := l.granted(c.UserID, c, activity.Tiers)
+	if t.Tier, t.Role = granted, cmp.Or(role, t.Role); c.Activity.Unlimited {
+		t.Role = ""
 	}
 	tier := cmp.Or(t.Tier, c.Tier)
 	t.Limit, t.Code = activity.For(tier), c.Activity.For(tier)
@@ -110,7 +95,7 @@ func (l *Limits) Terms(c Case) (t Terms) {
 			continue
 		}
 		one := Subject{Name: s.Name, UserID: limits.SubjectID(s.Name, id)}
-		one.Tier = l.tier(one.UserID, s.Tiers, c.At)
+		one.Tier, _ = l.granted(one.UserID, c, s.Tiers)
 		tier := cmp.Or(one.Tier, c.Tier)
 		one.Limit, one.Code = s.For(tier), c.Activity.Subjects[i].For(tier)
 		t.Subjects = append(t.Subjects, one)
@@ -119,17 +104,22 @@ func (l *Limits) Terms(c Case) (t Terms) {
 	return t
 }
 
-// tier returns the tier among tiers that is granted to a subject at a time; empty: none.
-func (l *Limits) tier(userID string, tiers limits.Tiers, at time.Time) (tier string) {
+// granted returns the tier among tiers, and the bypass role, that a user or a subject has
+// by a grant; empty: none.
+func (l *Limits) granted(userID string, c Case, tiers limits.Tiers) (tier, role string) {
 	if l == nil {
-		return ""
+		return "", ""
 	}
 	for _, g := range l.grants[userID] {
-		if _, named := tiers[g.Tier]; named && g.inForce(at) {
+		switch _, named := tiers[g.Tier]; {
+		case !g.inForce(c.At):
+		case g.Role == "" && named: // otherwise it is a tier that only other activities have
 			tier = g.Tier
+		case g.Role != "" && slices.Contains(c.BypassRoles, g.Role):
+			role = g.Role
 		}
 	}
-	return tier
+	return tier, role
 }
 
 // Activity returns an activity of the code with the settings applied, and its
@@ -149,107 +139,35 @@ func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) 
 // problems name it. They can contain user ids, so they are not for a log.
 func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problems []error) {
 	l = &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant)}
-	merged, problems := s.merged(guards, last)
-	for _, name := range slices.Sorted(maps.Keys(merged)) { // an activity comes before its subjects
-		problems = append(problems, l.apply(name, merged[name], guards, last)...)
+	c := change{Settings: s, last: last, known: make(map[[2]string]bool)}
+	for _, g := range guards {
+		for _, code := range g.Activities {
+			if !code.Unlimited {
+				l.activities[code.Name] = c.activity(code)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
+		if err := c.strange(name, guards); err != nil {
+			c.problems = append(c.problems, err)
+		}
 	}
 	for _, g := range s.Grants {
 		l.grants[g.UserID] = append(l.grants[g.UserID], g)
 	}
-	return l, problems
+	return l, c.problems
 }
 
 // Name returns the name of an override: that of the activity or, for a subject of the
 // activity, one such as write/room.
-func Name(activity, subject string) string { return joined(activity, "/", subject) }
-
-// joined returns a and b with the separator between them, or a alone if b is empty.
-func joined(a, separator, b string) string {
-	if b == "" {
-		return a
-	}
-	return a + separator + b
-}
-
-// merged returns the override of each part of an activity, with those of its group's
-// limits in it. A part's own limit wins. A number that a part can't follow is as in last
-// there, or as in the code. The problems name it, and what no activity has.
-func (s Settings) merged(guards limits.Guards, last *Limits) (merged map[string]Override, problems []error) {
-	merged = clone(s.Activities)
-	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
-		if !strings.Contains(name, ".") {
-			continue
-		}
-		delete(merged, name)
-		group, known := s.Activities[name], map[string]bool{} // the tiers; "" for the ordinary limit
-		problem := func(err error) { problems = append(problems, fmt.Errorf("%s: %w", name, err)) }
-		for _, a := range guards.Grouped() {
-			for _, part := range a.Parts() {
-				limit, ok := strings.CutPrefix(name, joined(a.Group, ".", part.Name)+".")
-				if !ok || part.Limit.Part(limit) == "" {
-					continue
-				}
-				known[""] = true
-				for tier := range part.Tiers {
-					known[tier] = true
-				}
-				own := Name(a.Name, part.Name)
-				o, err := s.inGroup(a, part, limit, group, merged[own].clone(), last)
-				if merged[own] = o; err != nil {
-					problem(fmt.Errorf("%s: %w", own, err))
-				}
-			}
-		}
-		if err := group.strange(name, known); err != nil {
-			problem(err)
-		}
-	}
-	return merged, problems
-}
-
-// inGroup returns o, the override of a part of an activity, with the numbers that its
-// group has now for one limit. If the part can't follow one, the limit stays as in last.
-func (s Settings) inGroup(a limits.Activity, part limits.Subject, limit string, group, o Override, last *Limits) (_ Override, problems error) {
-	was, _ := last.Activity(a)
-	for _, tier := range append(slices.Sorted(maps.Keys(part.Tiers)), "") {
-		if group.Text(tier) == "" || s.Activities[Name(a.Name, part.Name)].Text(tier) != "" {
-			continue
-		}
-		before := policy.Must(cmp.Or(o.Text(tier), part.For(tier).String()))
-		p, err := Instead(a, part.Name, tier, before.Replace(limit, group.Text(tier)))
-		if err != nil {
-			problems = errors.Join(problems, err)
-			p = policy.Must(before.Replace(limit, was.Part(part.Name).For(tier).Part(limit)))
-		}
-		o.put(tier, p.String())
-	}
-	return o, problems
-}
-
-// strange returns an error for what an override of a group's limit can't have, if the
-// group's activities have that limit for these tiers.
-func (o Override) strange(name string, known map[string]bool) error {
-	switch {
-	case !known[""]:
-		return input.Invalid("group", input.Show(name), "a group and the name of a limit that its activities have, such as content.writes")
-	case o.Mode != "":
-		return errors.New("a limit of a group has no mode, but an activity has one")
-	}
-	for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
-		if !known[tier] {
-			return input.Invalid("tier", input.Show(tier), "a tier of an activity in the group")
-		}
-	}
-	return nil
-}
+func Name(activity, subject string) string { return strings.TrimSuffix(activity+"/"+subject, "/") }
 
 // An Override changes one activity. Its limits are in the text form of package
 // policy: 20/1m, bucket 10/1m burst 15, or minute: 20/1m, day: 300/1d.
 //
-// A live limit counts in the same items as the code's limit. So both must have
-// the same kind and, except for buckets, the same window: see [policy.Share].
-// The options keep and ahead stay as in the code if the text has none. A burst
-// does not: bucket 10/1m always means a burst of 10.
+// A live limit counts in the same items as the code's limit, so they must [policy.Share].
+// It has those options of the code's limit that its text leaves out, but never the
+// burst: bucket 10/1m always means a burst of 10.
 type Override struct {
 	Limit string            `json:"limit,omitzero"` // for tiers that are not in Tiers; empty: the code's limit
 	Tiers map[string]string `json:"tiers,omitempty"`
@@ -262,62 +180,107 @@ type Override struct {
 // off is the mode in which nobody is limited.
 const off = "off"
 
-// apply puts the mode, the limit and the limit of each tier of an override in force,
-// which apply separately. What the code can't follow keeps its value in last, or else
-// the code's. The errors name it.
-func (l *Limits) apply(name string, o Override, guards limits.Guards, last *Limits) (problems []error) {
-	of, subject, _ := strings.Cut(name, "/")
-	_, code, ok := guards.Activity(of)
-	switch {
-	case !ok:
-		return []error{input.Invalid("activity", input.Show(of), "an activity that guards limits lists")}
-	case code.Unlimited:
-		return []error{input.Invalid("activity", input.Show(of), "an activity that has a limit")}
-	case !code.Has(subject):
-		return []error{input.Invalid("subject", input.Show(subject), "a subject of "+of)}
+// A change applies settings to one activity after the other. The mode and the limit of
+// each tier apply separately.
+type change struct {
+	Settings
+
+	last     *Limits
+	known    map[[2]string]bool // names of groups' limits, each with the tiers that have it; "" is the ordinary limit
+	problems []error
+}
+
+// activity returns an activity of the code with the settings applied.
+func (c *change) activity(code limits.Activity) activity {
+	was, mode := c.last.Activity(code)
+	now := activity{code, c.Activities[code.Name].Mode}
+	if !slices.Contains([]string{"", "enforce", "shadow", off}, now.mode) {
+		c.problems = append(c.problems, fmt.Errorf("%s: %w", code.Name, input.Invalid("mode", input.Show(now.mode), "enforce, shadow or off")))
+		now.mode = mode
 	}
-	problem := func(err error) { problems = append(problems, fmt.Errorf("%s: %w", name, err)) }
-	was, mode := last.Activity(code)
-	now, set := l.Activity(code)
-	switch {
-	case subject != "" && o.Mode != "":
-		problem(errors.New("a subject has no mode, but its activity has one"))
-		o.Mode = set
-	case subject != "":
-		o.Mode = set
-	case o.Mode != "" && !slices.Contains([]string{"enforce", "shadow", off}, o.Mode):
-		problem(input.Invalid("mode", input.Show(o.Mode), "enforce, shadow or off"))
-		o.Mode = mode
+	for _, part := range code.Parts() {
+		now.Activity = now.With(c.part(code, part, was.Part(part.Name)))
 	}
-	part, before := now.Part(subject), was.Part(subject)
-	part.Tiers = clone(part.Tiers)
-	if o.Limit != "" {
-		p, err := Instead(code, subject, "", o.Limit)
+	return now
+}
+
+// part returns a part of an activity with the numbers that its group has now, and with
+// its own live limits, which win. Was has its last good limits.
+func (c *change) part(code limits.Activity, part, was limits.Subject) limits.Subject {
+	now, before := byTier(part), byTier(was)
+	follow := func(what, tier, text, last string) {
+		p, err := Instead(code, part.Name, tier, text)
 		if err != nil {
-			problem(err)
-			p = before.Limit
+			c.problems = append(c.problems, fmt.Errorf("%s: %w", what, err))
+			p, err = Instead(code, part.Name, tier, last)
 		}
-		part.Limit = p
+		if err == nil { // otherwise a tier that never had a limit of its own
+			now[tier] = p
+		}
 	}
-	for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
-		p, err := Instead(code, subject, tier, o.Tiers[tier])
-		if err != nil {
-			problem(fmt.Errorf("tier %q: %w", tier, err))
-			if p = before.Tiers[tier]; p.IsZero() {
-				continue // a tier that never had a limit of its own
+	name := Name(code.Name, part.Name)
+	own := c.Activities[name]
+	for _, r := range part.Limit.Rates() {
+		ofGroup := code.Group + "." + strings.TrimPrefix(part.Name+"."+r.Name, ".")
+		for _, tier := range slices.Sorted(maps.Keys(now)) {
+			text := c.Activities[ofGroup].Text(tier)
+			c.known[[2]string{ofGroup, tier}] = code.Group != ""
+			if code.Group != "" && text != "" && own.Text(tier) == "" {
+				follow(ofGroup+": "+name, tier, now[tier].Replace(r.Name, text), now[tier].Replace(r.Name, before[tier].Part(r.Name)))
 			}
 		}
-		part.Tiers[tier] = p
 	}
-	l.activities[of] = activity{now.With(part), o.Mode}
-	return problems
+	if own.Limit != "" {
+		follow(name, "", own.Limit, was.Limit.String())
+	}
+	for _, tier := range slices.Sorted(maps.Keys(own.Tiers)) {
+		follow(fmt.Sprintf("%s: tier %q", name, tier), tier, own.Tiers[tier], was.Tiers[tier].String())
+	}
+	part.Limit, part.Tiers = now[""], now
+	delete(now, "")
+	return part
+}
+
+// byTier returns the limits of a part by their tier; that of "" is the ordinary one.
+func byTier(part limits.Subject) limits.Tiers {
+	tiers := clone(part.Tiers)
+	tiers[""] = part.Limit
+	return tiers
+}
+
+// strange returns an error if the code does not have what this override changes.
+func (c *change) strange(name string, guards limits.Guards) error {
+	o := c.Activities[name]
+	of, subject, _ := strings.Cut(name, "/")
+	_, code, ok := guards.Activity(of)
+	group := strings.Contains(name, ".")
+	switch {
+	case group && !c.known[[2]string{name, ""}]:
+		return fmt.Errorf("%s: %w", name, input.Invalid("group", input.Show(name), "a group and the name of a limit that its activities have, such as content.writes"))
+	case group && o.Mode != "":
+		return fmt.Errorf("%s: a limit of a group has no mode, but an activity has one", name)
+	case group:
+		for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
+			if !c.known[[2]string{name, tier}] {
+				return fmt.Errorf("%s: %w", name, input.Invalid("tier", input.Show(tier), "a tier of an activity in the group"))
+			}
+		}
+	case !ok:
+		return input.Invalid("activity", input.Show(of), "an activity that guards limits lists")
+	case code.Unlimited:
+		return input.Invalid("activity", input.Show(of), "an activity that has a limit")
+	case !code.Has(subject) || name != Name(of, subject):
+		return input.Invalid("subject", input.Show(subject), "a subject of "+of)
+	case subject != "" && o.Mode != "":
+		return fmt.Errorf("%s: a subject has no mode, but its activity has one", name)
+	}
+	return nil
 }
 
 // Instead returns the policy that replaces the code's policy of a tier, for the user or
 // for a subject: text, with the options of the code's policy that text leaves out. It
-// returns an error if the two cannot share a count, or if it is too fast for an activity
-// that holds its receipts. All policies of a part share one count, so it is enough to
-// compare a live policy with one policy of the code.
+// returns an error if the two cannot share a count, or if it is too fast for Hold. All
+// policies of a part share one count, so it is enough to compare with one of the code.
 func Instead(code limits.Activity, subject, tier, text string) (policy.Policy, error) {
 	p, err := policy.Parse(text)
 	if err != nil {
@@ -342,15 +305,6 @@ func (o Override) Text(tier string) string {
 		return o.Limit
 	}
 	return o.Tiers[tier]
-}
-
-// put changes what Text returns. Its maps must be o's own.
-func (o *Override) put(tier, text string) {
-	if tier == "" {
-		o.Limit = text
-	} else {
-		o.Tiers[tier] = text
-	}
 }
 
 // clone returns a copy with maps of its own.

@@ -33,7 +33,7 @@ import (
 // Settings are the content of the document. The zero Settings change nothing.
 // The methods that return other Settings leave these as they are.
 type Settings struct {
-	Activities map[string]Override `json:"activities,omitempty"` // content.writes is a limit of a group, in each of its activities
+	Activities map[string]Override `json:"activities,omitempty"` // by name: write, write/room, or content.writes, a limit of a group
 	Grants     []Grant             `json:"grants,omitempty"`
 
 	by Stamp // for what Set and Grant change; zero: it gets no stamp
@@ -58,16 +58,15 @@ type Stamp struct {
 	Why   string    `json:"why,omitzero"`
 }
 
-// These keep the document small: 200 grants with the longest texts take about 150 KB.
-// DynamoDB accepts an item of 400 KB.
+// With 200 grants that have the longest texts, the document takes about 150 KB.
 const (
 	mostGrants = 200
 	mostBy     = 100 // bytes of the name of who makes a change
 	mostWhy    = 200 // bytes of the reason of a change
 )
 
-// Parse reads a document. It does not check whether the code can apply it. Its
-// error has the type *DocumentError.
+// Parse reads a document that the code may be unable to apply. Its error has the type
+// *DocumentError.
 func Parse(document []byte) (s Settings, err error) {
 	if err := json.Unmarshal(document, &s, json.RejectUnknownMembers(true)); err != nil {
 		return Settings{}, &DocumentError{err}
@@ -89,16 +88,19 @@ func (e *DocumentError) Error() string {
 // Document returns the settings as JSON, the form in which they are stored.
 func (s Settings) Document() ([]byte, error) { return json.Marshal(s, json.Deterministic(true)) }
 
-// Set changes an activity's limit and mode. If tier is not empty, it changes
-// the limit of that tier only. An empty limit or mode stays as it is. A name such as
-// content.writes is that of a limit of a group, in each of the group's activities.
+// Set changes the limit and the mode of what has this name in Activities. If tier is
+// not empty, it changes the limit of that tier only. An empty limit or mode stays.
 func (s Settings) Set(name, tier, limit, mode string) Settings {
 	o := s.Activities[name].clone()
 	if p, err := policy.Parse(limit); err == nil {
 		limit = p.String() // Edit refuses a text that is not a limit
 	}
-	if limit != "" {
-		o.put(tier, limit)
+	switch {
+	case limit == "":
+	case tier == "":
+		o.Limit = limit
+	default:
+		o.Tiers[tier] = limit
 	}
 	o.Mode = cmp.Or(mode, o.Mode)
 	by, known := s.by, !s.by.Since.IsZero()
@@ -113,8 +115,8 @@ func (s Settings) Set(name, tier, limit, mode string) Settings {
 	return s.with(name, o)
 }
 
-// Unset undoes the changes of an activity, or of a group's limit as in Set. If tier is
-// not empty, it undoes only the change of that tier.
+// Unset undoes what Set changed. If tier is not empty, it undoes only the change of
+// that tier.
 func (s Settings) Unset(name, tier string) (Settings, error) {
 	o, ok := s.Activities[name]
 	switch _, has := o.Tiers[tier]; {
@@ -148,8 +150,8 @@ func clone[V any](m map[string]V) map[string]V {
 	return c
 }
 
-// Grant adds g and removes grants that have ended. If the user already has this
-// role, or any tier, g replaces that grant.
+// Grant adds g and removes grants that have ended. G replaces a grant of the same role,
+// or of any tier, to the same user.
 func (s Settings) Grant(g Grant, now time.Time) Settings {
 	s.Grants = slices.DeleteFunc(slices.Clone(s.Grants), func(old Grant) bool {
 		return !now.Before(old.Until) || old.UserID == g.UserID && old.Role == g.Role && (old.Tier == "") == (g.Tier == "")
@@ -171,8 +173,7 @@ func (s Settings) GrantsAt(now time.Time) []Grant {
 	return slices.DeleteFunc(append([]Grant{}, s.Grants...), func(g Grant) bool { return !g.inForce(now) })
 }
 
-// inForce reports whether a grant counts at now. It holds for the roles of a
-// request, too: see [Limits.Terms].
+// inForce reports whether a grant counts at now.
 func (g Grant) inForce(now time.Time) bool { return now.Before(g.Until) }
 
 // Validate returns an error that names what is wrong with g.
@@ -198,8 +199,8 @@ func (g Grant) Validate() error {
 	return nil
 }
 
-// validate checks only what differs between before and s. So settings with a
-// mistake somewhere else can still be edited.
+// validate checks only what differs from before, so settings with a mistake somewhere
+// else can still be edited.
 func (s Settings) validate(before Settings, guards limits.Guards) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
 		was, ok := before.Activities[name]
@@ -232,10 +233,9 @@ type Table interface {
 	// consistent may return an older document.
 	Settings(ctx context.Context, consistent bool) (document []byte, version int64, err error)
 
-	// ChangeSettings replaces the document, whose version must be the given one
-	// (0: there is no document), and adds c to the history. It does both or
-	// neither. The new version is c.Version. If the document has another
-	// version, the error is ErrConflict.
+	// ChangeSettings replaces the document and adds c to the history, or does
+	// neither. The new version is c.Version. If the document does not have the given
+	// version (0: there is no document), the error is ErrConflict.
 	ChangeSettings(ctx context.Context, version int64, document []byte, c Change) error
 
 	// SettingsHistory returns all changes, the newest first.
@@ -315,11 +315,11 @@ func Forget(ctx context.Context, t Table, guards limits.Guards, userID string, n
 			}
 			return s, nil
 		})
-		if errors.Is(err, errNothing) {
+		switch {
+		case errors.Is(err, errNothing):
 			return 0, nil
-		}
-		if !errors.Is(err, ErrConflict) {
-			break
+		case !errors.Is(err, ErrConflict):
+			return forgotten, err
 		}
 	}
 	return forgotten, err

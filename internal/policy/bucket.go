@@ -29,11 +29,10 @@ import (
 //	200     15 actions      290  15    0
 //	200     a 16th action   290  refused until second 206
 //
-// Tiers and changed limits can have another interval. Then the number of
-// actions used at asof stays the same, and from asof on they come back at the
-// new pace. For example, an action at second 0 with an interval of 12 hours
-// makes tat 43,200: one action is used. If the interval becomes 5 s, that
-// action is back at second 5.
+// If a tier or a changed limit has another interval, the actions used at asof come
+// back at the new pace from then on. For example, an action at second 0 with an
+// interval of 12 hours makes tat 43,200. If the interval becomes 5 s, that action is
+// back at second 5.
 type bucket struct {
 	interval int64 // milliseconds in which one action comes back
 	burst    int64
@@ -99,9 +98,9 @@ func (p bucket) take(now, n int64, _ uint64, s State) (Update, bool) {
 // undo moves tat back by the cost of n actions. It refuses if the bucket has
 // been full since they were counted, or if tat would be before since.
 //
-// It may give back time that has already passed. For example, with bucket
-// 1/5s burst 3, action A at second 100 and action B at second 104 make tat 110.
-// Releasing A at second 104 makes tat 105, although B alone would make it 109.
+// It may give back time that has already passed. For example, with bucket 1/5s
+// burst 3, actions at seconds 100 and 104 make tat 110. Releasing the first at
+// second 104 makes tat 105, although the second alone would make it 109.
 func (p bucket) undo(_, at, n int64, s State) (Update, bool) {
 	unit := p.unit(s)
 	least := s[since] + n*unit
@@ -132,10 +131,9 @@ func (p bucket) read(now, n int64, s State) Reading {
 	return r
 }
 
-// full returns when the bucket is full by the interval of p. If s was counted
-// with the same interval, that is tat. Otherwise the time from asof to tat is
-// scaled. For example, asof 0, tat 30 and every 10 are 3 actions, which an
-// interval of 4 gives back by 12.
+// full returns when the bucket is full by the interval of p. If s has another one, the
+// time from asof to tat is scaled. For example, asof 0, tat 30 and every 10 are 3
+// actions, which an interval of 4 gives back by 12.
 func (p bucket) full(s State) int64 {
 	unit := p.unit(s)
 	if unit == p.interval {

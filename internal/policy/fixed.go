@@ -9,8 +9,7 @@ import (
 // from 1970 on, and all users have the same ones. They are equally long, or they are
 // the days, weeks or months of a calendar.
 //
-// Worst case: limit actions at the end of one window and limit at the start of
-// the next one, so twice the limit almost at once.
+// Worst case: twice the limit almost at once, at the border of two windows.
 //
 // Each window has an item of its own. Its state is activityCount, the number of
 // actions counted. For example, with 3/1m, the third action at 0:59 is allowed, and
@@ -99,9 +98,8 @@ func (p fixed) at(now int64) Window {
 // 1,700,000,040 on are 1,700,000,040,000,000,005. In the next minute every value
 // below 1,700,000,100,000,000,000 reads as 0 actions.
 //
-// A start can be compared even if a deploy has changed the window, and a number
-// of windows cannot. What was counted in another window still counts if that
-// window began within the current one.
+// If a deploy has changed the window, what was counted in another one still counts if
+// that began within the current one.
 type sharedFixed struct{ fixed }
 
 const startAndCount = "s"
@@ -118,8 +116,7 @@ func (p sharedFixed) item(now int64) (window, expires int64) {
 	return 0, expires
 }
 
-// take begins the current window if s shows none that began within it. Such an update
-// must not replace a state whose window, of an earlier deploy, began within it.
+// take begins the current window if s shows none that began within it.
 func (p sharedFixed) take(now, n int64, _ uint64, s State) (Update, bool) {
 	begun, current := p.begun(now, s), p.at(now).Start
 	if s[startAndCount] <= stamp(current, 0) {

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// A kind is one way to limit. Its methods are pure functions of the
-// configuration and the arguments. The methods of [Policy] with the same names
-// describe what they do. The laws in laws_test.go hold for every kind.
+// A kind is one way to limit. Its methods are pure functions; those of [Policy] with
+// the same names describe what they do. The laws in laws_test.go hold for every kind.
 type kind interface {
 	item(now int64) (window, expires int64)
 	take(now, n int64, seed uint64, s State) (Update, bool)
@@ -17,22 +16,13 @@ type kind interface {
 	read(now, n int64, s State) Reading
 }
 
-// A queue is a kind that gives places in later windows.
-type queue interface {
-	kind
-	due(now, readyAt int64) (onTime, early bool)
-	waiting(now, readyAt int64, s State) int64
-	skip(readyAt int64) (attr string, least int64)
-}
-
 // A Kind describes one way to limit, for documents and tests.
 type Kind struct {
 	Name     string   // the first word of the text form; "fixed" may be left out
 	Examples []string // text forms of different sizes; the first one is for people, all are for tests
 
-	// make builds the kind, or returns an error if the kind cannot work with the
-	// rate. Each number of the rate is in the range that Rate describes. Shared
-	// is set if the item also holds other limits.
+	// make builds the kind of a rate, whose numbers are as Rate describes, or returns an
+	// error if it can't. Shared is set if the item also holds other limits.
 	make func(r Rate, shared bool) (kind, error)
 
 	options   []string // the options that the text form takes
@@ -122,8 +112,8 @@ func (r Rate) checkCost(k kind) error {
 	return nil
 }
 
-// checkPace returns an error if a user who uses up r at an even pace has more than
-// mostRequests in the time for which the item keeps an id. It does not look at the burst.
+// checkPace returns an error if a user who uses up r at an even pace, without the burst,
+// has more than mostRequests in the time for which the item keeps an id.
 func (r Rate) checkPace(kept time.Duration) error {
 	most := mostRequests * r.Window.Milliseconds() / kept.Milliseconds()
 	switch {
@@ -138,8 +128,8 @@ func (r Rate) checkPace(kept time.Duration) error {
 		r.Actions(), span(r.Window), most, span(kept))
 }
 
-// CheckHold returns an error if p is too fast for an activity that holds its receipts:
-// a limit of more than 500 actions a minute. The item keeps their ids for [HeldKept].
+// CheckHold returns an error if p is too fast for an activity that holds its receipts,
+// with more than 500 actions a minute. The item keeps their ids for [HeldKept].
 func (p Policy) CheckHold() error {
 	for _, l := range p.limits {
 		if err := l.rate.checkPace(HeldKept); err != nil {
@@ -155,16 +145,14 @@ func expiry(until int64, slack time.Duration) int64 {
 	return (until + slack.Milliseconds() + 999) / 1000
 }
 
-// millis converts milliseconds to a Duration. More than 292 years become 292
-// years, because a Duration can hold no more.
+// millis converts milliseconds to a Duration, which can hold 292 years at most.
 func millis(n int64) time.Duration {
 	return time.Duration(min(n, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }
 
 // scale returns (a*b + up) / c, rounded down, even if the product does not fit
-// in 64 bits. With up = c-1 the division rounds up. If a <= 0 it returns 0. b,
-// c and up must not be negative, and c must not be 0. A larger result becomes
-// forever.
+// in 64 bits. With up = c-1 the division rounds up. If a <= 0 it returns 0. b and up
+// must not be negative, and c must be positive. A larger result becomes forever.
 func scale(a, b, c, up int64) int64 {
 	const forever = math.MaxInt64 / 4 // far away, and sums with it still fit
 	if a <= 0 {

@@ -33,26 +33,18 @@ func (l *limit) read(now, n int64, s State) Reading {
 // counted, and in each of its limits. It is 100 if the n actions raised the count to
 // the limit, otherwise 80 if they raised it to 80 % of the limit, rounded up, and
 // otherwise 0. Only a fixed window has it. So at most one request in a window crosses
-// each share, unless actions are given back.
-//
-// For example, with 10/1m:
-//
-//	n  Used      Crossed
-//	1  7 to 8    80
-//	1  8 to 9    0
-//	3  7 to 10   100
+// each share, unless actions are given back. For example, with 10/1m, one action that
+// raises Used from 7 to 8 crosses 80, and three that raise it to 10 cross 100.
 func (p Policy) Cross(n int64, s State, r Reading) Reading {
-	for i := range p.limits {
-		l := &p.limits[i]
-		switch {
-		case !l.crosses:
-		case len(r.Each) == 0:
-			r.Crossed = l.crossed(n, r, s)
-		default:
-			r.Each[i].Crossed = l.crossed(n, r.Each[i], l.mine(s))
-			if r.Each[i].Name == r.Name {
-				r.Crossed = r.Each[i].Crossed
-			}
+	if one, ok := p.single(); ok && one.crosses {
+		r.Crossed = one.crossed(n, r, s)
+	}
+	for i := range r.Each {
+		if l := &p.limits[i]; l.crosses {
+			r.Each[i].Crossed = l.crossed(n, r.Each[i], s)
+		}
+		if r.Each[i].Name == r.Name {
+			r.Crossed = r.Each[i].Crossed
 		}
 	}
 	return r
@@ -63,7 +55,7 @@ func (p Policy) Cross(n int64, s State, r Reading) Reading {
 func (l *limit) crossed(n int64, r Reading, s State) int64 {
 	cost, units := l.rate.cost(), r.Used
 	if cost > 1 {
-		units = l.kind.read(r.At, 0, s).Used
+		units = l.kind.read(r.At, 0, l.mine(s)).Used
 	}
 	for _, percent := range []int64{100, 80} {
 		if least := (l.rate.Limit*percent + 99) / 100; units-n*cost < least && least <= units {

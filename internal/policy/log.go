@@ -19,17 +19,14 @@ import (
 //
 // A request takes free slots below its limit. Its guard tests only these slots
 // and top. That is enough: if n slots below the limit are free, and no slot at
-// or above the limit is used, then at most limit-n slots are used. So
-// concurrent requests that take different slots do not make each other fail.
+// or above the limit is used, then at most limit-n slots are used. For example, with
+// log 3/1h and slot 0 used, a request picks slot 2. Its guard is "slot 2 is free AND
+// top <= 3". So a concurrent request for slot 1 does not make it fail.
 //
-// For example, with log 3/1h and slot 0 used, a request picks slot 2. Its guard
-// is "slot 2 is free AND top <= 3". A concurrent request for slot 1 does not clash.
-//
-// If the limit was lowered, or another tier has a higher one, top can be above
-// the limit. Then slots between the limit and top can be used too, so the guard
-// needs top-limit more free slots. For example, 60 pins are counted under a
-// limit of 100, and the limit becomes 50. One more pin needs 1 + 50 free slots
-// of the 100. Only 40 are free, so the pin is refused.
+// If the limit was lowered, or another tier has a higher one, slots between the limit
+// and top can be used too, so the guard needs top-limit more free slots. For example,
+// 60 pins are counted under a limit of 100, and the limit becomes 50. One more pin
+// needs 1 + 50 free slots of the 100. Only 40 are free, so the pin is refused.
 type log struct {
 	limit  int64
 	window int64 // milliseconds
@@ -42,11 +39,10 @@ const (
 	// slotEpoch is 2020 in Unix milliseconds, which saves a byte in each slot.
 	slotEpoch = 1_577_836_800_000
 
-	// looseSlots is how many slots a guard can test for "absent or old", which
-	// takes four operators for each slot. A guard with more slots tests either
-	// "absent" or "old" for each slot, whichever is true in the known state.
-	// That takes two operators. So a log takes about 200 of DynamoDB's 300
-	// operators and leaves the rest for other limits.
+	// looseSlots is how many slots a guard can test for "absent or old", which takes
+	// four operators each. With more slots it tests for "absent" or for "old",
+	// whichever is true in the known state, which takes two. So a log takes about
+	// 200 of DynamoDB's 300 operators and leaves the rest for other limits.
 	looseSlots = 50
 )
 
@@ -92,8 +88,7 @@ func (p log) take(now, n int64, seed uint64, s State) (Update, bool) {
 }
 
 // choose reorders free, which must be in ascending order. It puts n slots below
-// the limit first, which it picks by seed. If the guard tests more slots, the
-// others follow, the highest first, so that top can fall.
+// the limit first, which it picks by seed, and then the highest, so that top can fall.
 func (p log) choose(free []int64, n, need int, seed uint64) {
 	below, _ := slices.BinarySearch(free, p.limit)
 	var random rand.PCG
@@ -135,10 +130,9 @@ func (p log) isFree(name string, now int64, s State, loose bool) Term {
 	return Missing(name)
 }
 
-// undo deletes n slots whose time is at. Slots of the same millisecond are alike,
-// so it does not matter which ones go. ByID stays false, because a log remembers
-// its slots for longer than the item remembers ids. While the item has the id, the
-// limiter asks for it too. After that, the slots alone are the receipt.
+// undo deletes n slots whose time is at; those of the same millisecond are alike. ByID
+// stays false, because a log remembers its slots for longer than the item remembers
+// ids. When the id is forgotten, the slots alone are the receipt.
 func (p log) undo(now, at, n int64, s State) (Update, bool) {
 	return p.change(now, at, n, s, Act{Verb: Delete})
 }
@@ -163,7 +157,12 @@ func (p log) change(now, at, n int64, s State, act Act) (Update, bool) {
 }
 
 func (p log) read(now, n int64, s State) Reading {
-	times := p.counting(now, s)
+	times := make([]int64, 0, len(s)) // of the slots that count
+	for _, name := range slotNames[:max(p.limit, p.top(s))] {
+		if t, ok := s[name]; ok && t > p.oldest(now) {
+			times = append(times, t)
+		}
+	}
 	r := Reading{
 		Limit: p.limit, Window: millis(p.window),
 		Used: int64(len(times)), Remaining: max(0, p.limit-int64(len(times))), ResetAt: now, At: now,
@@ -177,17 +176,6 @@ func (p log) read(now, n int64, s State) Reading {
 		r.Wait = millis(times[min(over, r.Used)-1] - p.oldest(now))
 	}
 	return r
-}
-
-// counting returns the times of the slots that count at now.
-func (p log) counting(now int64, s State) []int64 {
-	times := make([]int64, 0, len(s))
-	for _, name := range slotNames[:max(p.limit, p.top(s))] {
-		if t, ok := s[name]; ok && t > p.oldest(now) {
-			times = append(times, t)
-		}
-	}
-	return times
 }
 
 // free returns the numbers of the free slots below slots, in ascending order.

@@ -14,30 +14,18 @@
 //
 // The state of a policy is a few integers in one item of a database.
 // [Policy.Take] reads a [State] and plans an [Update], which consists of
-// changes and a guard. The guard is a condition that must still hold when the
-// changes are applied. The database checks the guard and applies the changes in
-// one atomic step. If the guard fails, the database returns the item as it is,
-// and the caller plans again from it. So a request needs no read before its
+// changes and a guard, a condition that must still hold when the changes are applied.
+// The database does both in one atomic step. If the guard fails, it returns the item
+// as it is, and the caller plans again from it. So a request needs no read before its
 // update, and no lock.
 //
-// For example, the limit is 10/1m and 9 actions are counted. Take plans "add 1
-// to activityCount" with the guard "activityCount <= 9". Two callers send this
-// update at the same time:
+// For example, the limit is 10/1m and 9 actions are counted. Take plans "add 1 to
+// activityCount" with the guard "activityCount <= 9". If two callers send this update
+// at the same time, it holds for one. The other calls Take again with 10: refused.
 //
-//	caller  guard          activityCount  result
-//	A       9 <= 9 holds   becomes 10     allowed
-//	B       10 <= 9 fails  stays 10       B calls Take again with 10
-//	                                      Take returns false: refused
-//
-// Three other functions complete the picture:
-//
-//   - [Policy.Read] returns the figures of a state, such as how many actions
-//     remain and how long to wait.
-//   - [Policy.Undo] plans to give actions back.
-//   - [Share] checks whether two policies can count in the same items, as the
-//     tiers of one activity do.
-//
-// All times are Unix milliseconds unless a name says otherwise.
+// [Policy.Read] returns the figures of a state, such as how many actions remain,
+// and [Policy.Undo] plans to give actions back. All times are Unix milliseconds
+// unless a name says otherwise.
 package policy
 
 import (
@@ -48,16 +36,15 @@ import (
 )
 
 // A Policy is one limit, or several that must all allow an action. A Policy
-// never changes, so it is safe for concurrent use.
-//
-// The zero Policy has no limit. Check for it with [Policy.IsZero] before
-// calling a method that needs a limit, such as Take or Read.
+// never changes, so it is safe for concurrent use. The zero Policy has no limit. Check
+// for it with [Policy.IsZero] before calling a method that needs one, such as Take.
 type Policy struct {
 	limits []limit // a single limit has no name, unless it is one of a group; several limits have names
 	most   int64   // the lowest limit, because a request has to pass all of them; 1 if there is a queue
-	queue  *limit  // the limit that gives places in later windows; nil: none does
+	queue  *limit  // the limit that is a reservoir, which gives places in later windows; nil: none is
+	log    *limit  // the limit that is a log; nil: none is
 	atOnce *Policy // see AtOnce; nil: the policy itself
-	beside []limit // the limits of a group that are in the same item, see [Policy.Beside]
+	beside []kind  // the limits of a group that are in the same item, see [Policy.Beside]
 }
 
 // A Reading is what callers are told about a state. Its figures are in actions.
@@ -84,10 +71,9 @@ func (p Policy) Equal(q Policy) bool { return p.String() == q.String() }
 // Most returns the most actions that one request can take.
 func (p Policy) Most() int64 { return p.most }
 
-// Quota returns how many actions p allows at once if nothing is counted, and the
-// time in which that many come back: the figures q and w of the RateLimit-Policy
-// header. For bucket 10/1m burst 15 they are 15 and 90 s. Of several limits,
-// they are those of the lowest one.
+// Quota returns how many actions p, or the lowest of its limits, allows at once if nothing
+// is counted, and the time in which that many come back: the figures q and w of the
+// RateLimit-Policy header. For bucket 10/1m burst 15 they are 15 and 90 s.
 func (p Policy) Quota() (limit int64, window time.Duration) {
 	empty := p.Read(0, 0, nil)
 	return empty.Limit, empty.Window
@@ -96,31 +82,29 @@ func (p Policy) Quota() (limit int64, window time.Duration) {
 // Item returns which item counts at now, and until when that item matters.
 // Window is floor(now / window) if each window has an item of its own, and 0 if
 // one item serves forever. Expires is in Unix seconds. From then on, deleting
-// the item changes no decision, even on a clock that is 120 s behind.
-//
-// For example, 10/1m at 1,700,000,030,000 counts in window 28,333,333. That
-// window ends 10 s later, so expires is 1,700,000,160.
+// the item changes no decision, even on a clock that is 120 s behind. For example,
+// 10/1m at second 1,700,000,030 counts in window 28,333,333. That ends 10 s later, so
+// expires is 1,700,000,160.
 func (p Policy) Item(now int64) (window, expires int64) {
 	for _, l := range p.limits {
 		w, e := l.kind.item(now) // w is 0 if limits have names
 		window, expires = max(window, w), max(expires, e)
 	}
-	for _, l := range p.beside {
-		_, e := l.kind.item(now)
+	for _, k := range p.beside {
+		_, e := k.item(now)
 		expires = max(expires, e)
 	}
 	return window, expires
 }
 
-// Beside returns p as a policy whose items also hold the limits of others, which
-// other activities of its group have. Then an item matters as long as any of them
-// counts in it.
+// Beside returns p as a policy whose items also hold the limits of others in its group.
+// Then an item matters as long as any of them counts in it.
 func (p Policy) Beside(others ...Policy) Policy {
 	p.beside = nil
 	for _, o := range others {
 		for _, l := range o.limits {
-			if !slices.ContainsFunc(p.beside, func(known limit) bool { return known.kind == l.kind }) {
-				p.beside = append(p.beside, l)
+			if !slices.Contains(p.beside, l.kind) {
+				p.beside = append(p.beside, l.kind)
 			}
 		}
 	}
@@ -129,11 +113,9 @@ func (p Policy) Beside(others ...Policy) Policy {
 
 // Take plans to count n actions at now in an item with state s. It returns
 // false if s has no room for them, or if n is not between 1 and [Policy.Most].
-// The guard of the update is as weak as the policy allows. So concurrent
-// requests that all fit do not make each other fail.
-//
-// Seed spreads concurrent requests over the free slots of a log. Any value is
-// correct, but requests with different seeds collide less often.
+// The guard of the update is as weak as the policy allows, so concurrent requests
+// that all fit do not make each other fail. Seed spreads them over the free slots
+// of a log: any value is correct, but different seeds collide less often.
 func (p Policy) Take(now, n int64, seed uint64, s State) (Update, bool) {
 	if n < 1 || n > p.most {
 		return Update{}, false
@@ -156,10 +138,8 @@ func (p Policy) Take(now, n int64, seed uint64, s State) (Update, bool) {
 
 // Undo plans to give back n actions. At is their receipt: the [Reading.At] of
 // the check that counted them. Undo returns false if the actions do not count
-// any more, or if s counts fewer than n.
-//
-// With limits that have names the id is the receipt: the update has ByID, and it
-// leaves out each limit that has no such actions to give back.
+// any more, or if s counts fewer than n. With limits that have names, the update has
+// ByID, and it leaves out each limit that has no such actions.
 func (p Policy) Undo(now, at, n int64, s State) (Update, bool) {
 	if n < 1 || n > million || at > now {
 		return Update{}, false
@@ -192,16 +172,13 @@ func (p Policy) Renew(now, at, n int64, s State) (Update, bool) {
 
 // slots plans act for each slot of n actions of a log.
 func (p Policy) slots(now, at, n int64, s State, act Act) (whole Update, ok bool) {
-	for _, l := range p.limits {
-		k, is := l.kind.(log)
-		if !is || n < 1 || n > million/l.rate.cost() || at > now {
-			continue
-		}
-		mine := l.mine(s)
-		var u Update
-		if u, ok = k.change(now, at, n*l.rate.cost(), mine, act); ok {
-			whole.add(l, u, mine)
-		}
+	if p.log == nil || n < 1 || n > million/p.log.rate.cost() || at > now {
+		return Update{}, false
+	}
+	mine := p.log.mine(s)
+	u, ok := p.log.kind.(log).change(now, at, n*p.log.rate.cost(), mine, act)
+	if ok {
+		whole.add(*p.log, u, mine)
 	}
 	return whole, ok
 }
@@ -209,12 +186,10 @@ func (p Policy) slots(now, at, n int64, s State, act Act) (whole Update, ok bool
 // HeldUntil returns until when actions of a log with the receipt at count: at plus
 // the log's window. It is 0 if p has no log, and then nothing can be renewed.
 func (p Policy) HeldUntil(at int64) int64 {
-	for _, l := range p.limits {
-		if _, ok := l.kind.(log); ok {
-			return at + l.rate.Window.Milliseconds()
-		}
+	if p.log == nil {
+		return 0
 	}
-	return 0
+	return at + p.log.rate.Window.Milliseconds()
 }
 
 // Read returns the figures of s at now. Wait is how long until n more actions
@@ -243,8 +218,8 @@ func (p Policy) Read(now, n int64, s State) Reading {
 	return r
 }
 
-// plausible returns r with each figure limited to its range. A figure is out of
-// range only if the state was not written by a policy.
+// plausible returns r with each figure limited to its range. Only a state that no
+// policy has written has others.
 func (r Reading) plausible(now int64) Reading {
 	const longest = 2 * longestWindow // no policy counts an action for longer
 	r.Used = max(0, r.Used)
@@ -272,16 +247,14 @@ func (p Policy) Queues() bool { return p.queue != nil }
 
 // Due compares readyAt, a time that p gave earlier, with now. OnTime means that
 // the window of readyAt is the current one. Early means that this window has
-// not begun and is at most 366 days away. If both are false, the window has
-// passed, or p never gave that time.
-//
-// For example, with reservoir 10/10s and readyAt at second 20: at second 13 it
-// is early, from 20 to just before 30 it is on time, and at 30 it is late.
+// not begun and is at most 366 days away. If both are false, it is late, or p never
+// gave that time. For example, with reservoir 10/10s, second 20 is early at
+// second 13, on time from 20 to just before 30, and late at 30.
 func (p Policy) Due(now, readyAt int64) (onTime, early bool) {
 	if !p.Queues() {
 		return false, false
 	}
-	return p.queue.kind.(queue).due(now, readyAt)
+	return p.queue.kind.(reservoir).due(now, readyAt)
 }
 
 // IsPlace reports whether p can give the time readyAt: the start of a window.
@@ -291,15 +264,13 @@ func (p Policy) IsPlace(readyAt int64) bool {
 
 // Waiting returns how many places are taken in later windows, up to and
 // including the window of readyAt. Each window before the last one counts as
-// full at the current limit.
-//
-// For example, with reservoir 10/10s at second 3, all places of second 10 and 3
-// places of second 20 are taken. Waiting for readyAt at second 20 is 13.
+// full at the current limit. For example, with reservoir 10/10s at second 3, all
+// places of second 10 and 3 of second 20 are taken: 13 wait for second 20.
 func (p Policy) Waiting(now, readyAt int64, s State) int64 {
 	if !p.Queues() {
 		return 0
 	}
-	return p.queue.kind.(queue).waiting(now, readyAt, p.queue.mine(s))
+	return p.queue.kind.(reservoir).waiting(now, readyAt, p.queue.mine(s))
 }
 
 // single returns the limit of a policy that has only one, and no name for it.
@@ -312,11 +283,9 @@ func (p Policy) single() (*limit, bool) {
 
 // latest returns the time at which an action that comes at now is counted. That is
 // now, or a later time that another clock has already written, at most 120 s ahead.
-// All limits count an action at the same time, so one receipt serves them all.
-//
-// For example, a clock that is 2 s ahead takes from a full bucket at 12:00:02.
-// At 12:00:01 another clock counts one more action. Its receipt is 12:00:02,
-// and the log beside the bucket keeps that time too.
+// All limits count an action at the same time, so one receipt serves them all. For
+// example, a clock that is 2 s ahead takes from a full bucket at 12:00:02. If another
+// clock counts at 12:00:01, the log beside the bucket gets 12:00:02, too.
 func (p Policy) latest(now int64, parts []State) int64 {
 	latest := now
 	for i, l := range p.limits {
@@ -329,15 +298,18 @@ func (p Policy) latest(now int64, parts []State) int64 {
 }
 
 // add merges one limit's update into u, the update of the whole item. Limit l
-// planned part in its state mine. The whole update counts for all limits or for
-// none. A limit's guard can have several conjunctions. Only the first one that holds
-// becomes part of the whole guard, so the whole guard is one short conjunction.
+// planned part in its state mine. Of the conjunctions of its guard, only the first one
+// that holds becomes part of the whole guard, which so is one short conjunction.
 //
 // For example, minute: 10/1m, day: 200/1d has counted 4 actions in this minute
 // and 60 on this day. The guard for one more is "minute_s counts 1 to 9 of this
 // minute AND day_s counts 1 to 199 of this day", and the update adds 1 to both.
 func (u *Update) add(l limit, part Update, mine State) {
-	for _, t := range append(slices.Clip(part.holding(mine)), part.Also...) {
+	terms := part.Also
+	if i := slices.IndexFunc(part.If, func(terms []Term) bool { return all(terms, mine) }); i >= 0 {
+		terms = append(slices.Clip(part.If[i]), terms...)
+	}
+	for _, t := range terms {
 		t.Attr = l.attr(t.Attr)
 		u.Also = append(u.Also, t)
 	}
@@ -346,17 +318,6 @@ func (u *Update) add(l limit, part Update, mine State) {
 		u.Acts = append(u.Acts, a)
 	}
 	u.ReadyAt = max(u.ReadyAt, part.ReadyAt)
-}
-
-// holding returns the first conjunction of u.If that holds in s. Nil means that
-// u.If is empty, because an update holds in the state that it was planned in.
-func (u Update) holding(s State) []Term {
-	for _, terms := range u.If {
-		if all(terms, s) {
-			return terms
-		}
-	}
-	return nil
 }
 
 // attr returns the name that an attribute of one limit has in the item, such as
@@ -377,8 +338,7 @@ func (p Policy) parts(s State) []State {
 	return parts
 }
 
-// mine returns the part of s that belongs to one limit, without the limit's
-// name in the attributes.
+// mine returns the part of s that belongs to l, without its name in the attributes.
 func (l limit) mine(s State) State {
 	if l.rate.Name == "" {
 		return s

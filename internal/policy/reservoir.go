@@ -22,13 +22,12 @@ import "fmt"
 //	12      the 22nd   20 2   come at second 20
 //	45      the 23rd   40 1   runs now: nobody waits
 //
-// If a deploy has changed the window, the places of the latest ticket stay given:
-// they count in the window in which theirs began.
+// If a deploy has changed the window, the places of the latest ticket count in the
+// window in which theirs began.
 //
-// Each update gives its place in one certain window, and its guard holds only
-// while that window is the right one. So the update knows its ReadyAt before it
-// is applied. The item keeps ReadyAt with the request's id, and a repeat gets the
-// same time. A place that nobody uses is lost when its window ends.
+// The guard of an update holds only while its place is in the right window. So the
+// update knows its ReadyAt before it is applied. The item keeps it with the request's
+// id for a repeat. A place that nobody uses is lost when its window ends.
 type reservoir struct {
 	limit  int64
 	window int64 // milliseconds
@@ -107,15 +106,15 @@ func (p reservoir) read(now, n int64, s State) Reading {
 	return r
 }
 
-// due does not look at ahead: it may have been longer when the place was given.
-// No policy gives a place more than longestWindow ahead.
+// due does not look at ahead, which may have been up to longestWindow when the place
+// was given.
 func (p reservoir) due(now, readyAt int64) (onTime, early bool) {
 	window, current := p.start(readyAt), p.start(now)
 	return window == current, current < window && readyAt-now <= longestWindow.Milliseconds()
 }
 
-// waiting returns the places of all full windows after the current one, plus
-// the places that the latest window has given.
+// waiting counts the places of all full windows after the current one, and those that
+// the latest window has given.
 func (p reservoir) waiting(now, readyAt int64, s State) int64 {
 	begun, given := unstamp(s[ticket])
 	given = min(given, p.limit)
@@ -126,10 +125,8 @@ func (p reservoir) waiting(now, readyAt int64, s State) int64 {
 	return max(0, between*p.limit+given)
 }
 
-// skip returns the ticket before the first place of the window at readyAt.
-func (p reservoir) skip(readyAt int64) (attr string, least int64) {
-	return ticket, stamp(p.start(readyAt), 0)
-}
+// before returns the ticket before the first place of the window at readyAt.
+func (p reservoir) before(readyAt int64) int64 { return stamp(p.start(readyAt), 0) }
 
 // last returns the start of the latest window in which take gives places at now.
 func (p reservoir) last(now int64) int64 { return p.start(min(now+p.ahead, max(now, Latest))) }

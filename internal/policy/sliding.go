@@ -24,9 +24,8 @@ import (
 // Worst case: twice the limit within one window. The estimate takes the actions of
 // the previous period as even, but they may all have come at its end.
 //
-// Its state is one counter for each period, named c and the period's number.
-// Three counters are kept: those of the current and the previous period, and
-// one more for a clock that is a period behind. All figures are whole numbers.
+// Its state is one counter for each period, named c and the period's number. Those of
+// the current and the previous period are kept, and one more for a clock behind.
 type sliding struct {
 	limit  int64
 	window int64 // milliseconds
@@ -74,14 +73,10 @@ func (p sliding) item(now int64) (window, expires int64) {
 // x = 2 and y = 3 are allowed by step 1. x = 2 and y = 4 fail every step,
 // because 2 + 2 + 1 is above 4.
 //
-// Two rules keep the guard short:
-//
-//   - If s has actions in this period, the previous period's counter no longer
-//     grows, so its weight is known. Then the guard has only the step of that weight.
-//   - If there are too many steps, the guard has every second one (or third, ...).
-//     The step of the weight in s is one of them, and so is the last step.
-//
-// If a clock that is ahead has begun a later period, the action counts there.
+// Two rules keep the guard short. If s has actions in this period, the previous
+// period's counter no longer grows, so the guard has only the step of its weight. And
+// if there are too many steps, the guard has every second one (or third, ...), with
+// the step of the weight in s and the last step among them.
 func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 	last := p.last(now)
 	now = p.begun(now, s)
@@ -100,7 +95,7 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 	// period has at most most-v actions.
 	step := func(v int64) []Term {
 		return []Term{
-			Within(previous, math.MinInt64, p.highest(now, v)),
+			Within(previous, math.MinInt64, p.most(p.left(now), v)),
 			Within(current, math.MinInt64, most-v),
 		}
 	}
@@ -112,7 +107,7 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 	default:
 		u.If = [][]Term{
 			{Missing(previous), AtMost(current, most)},
-			{Within(previous, math.MinInt64, p.highest(now, most)), AtMost(current, 0)},
+			{Within(previous, math.MinInt64, p.most(p.left(now), most)), AtMost(current, 0)},
 		}
 		stride := (most-1)/mostSteps + 1
 		for v := weight % stride; v < most; v += stride {
@@ -131,11 +126,9 @@ func zero(counter string, s State) Term {
 	return Missing(counter)
 }
 
-// begun returns now, with one exception. If a later period begins within 7 s
-// (overlap) and already has actions in s, this clock is behind another one, or
-// this update is late. Then begun returns the start of the last such period.
-//
-// For example, with sliding 1/2s at second 7, an action at second 12 makes it 12.
+// begun returns now, or the start of the last period that begins within 7 s (overlap)
+// and already has actions in s: this clock is behind another one, or this update is
+// late. For example, with sliding 1/2s at second 7, an action at second 12 makes it 12.
 func (p sliding) begun(now int64, s State) int64 {
 	for k := p.last(now); k > p.key(now); k-- {
 		if s[period(k)] > 0 {
@@ -145,14 +138,13 @@ func (p sliding) begun(now int64, s State) int64 {
 	return now
 }
 
-// last returns the last period of which the item can have actions, by another clock or
-// because this update is late. Alone, it looks at four periods at most, which is enough
-// for windows of 1.75 s and more; beside other limits at one, enough for 7 s and more.
+// last returns the last period of which the item can have actions. Alone, it looks at
+// four later ones at most, which is enough for windows of 1.75 s and more; beside other
+// limits at one, enough for 7 s and more.
 func (p sliding) last(now int64) int64 { return min(p.key(now+overlap), p.key(now)+p.later) }
 
-// forget adds the removal of old counters to u. The counters of the periods k,
-// k-1 and k-2 stay. If s shows older counters, those go. If s is empty, the item
-// may only be unknown. Then the 12 counters before k-2 go, if they exist.
+// forget adds the removal of old counters to u. Those of the periods k, k-1 and k-2
+// stay. If s is empty, the item may only be unknown: then the 12 counters before go.
 func (p sliding) forget(u Update, k int64, s State) Update {
 	oldest := k - 2
 	if len(s) == 0 {
@@ -217,9 +209,8 @@ func (p sliding) wait(now, most, current, previous int64) time.Duration {
 }
 
 // covered returns the longest part of a period, in milliseconds, that the window
-// may cover so that the period's y actions weigh at most v. For example, 40
-// actions weigh at most 29 if the window covers less than 30/40 of their hour.
-// So covered returns 1 ms less than 45 minutes.
+// may cover so that the period's y actions weigh at most v. For example, 40 actions
+// weigh at most 29 if it covers less than 30/40 of their hour: 45 minutes less 1 ms.
 func (p sliding) covered(y, v int64) int64 {
 	if y <= 0 {
 		return p.window
@@ -227,10 +218,8 @@ func (p sliding) covered(y, v int64) int64 {
 	return p.most(y, v)
 }
 
-// highest returns the largest y whose weight at now is at most v.
-func (p sliding) highest(now, v int64) int64 { return p.most(p.left(now), v) }
-
-// most returns the largest number a for which floor(a*b/window) is at most v.
+// most returns the largest number a for which floor(a*b/window) is at most v, such as
+// the largest y whose weight is at most v if b is left of the period.
 func (p sliding) most(b, v int64) int64 { return ((v+1)*p.window+b-1)/b - 1 }
 
 // weight returns floor(y*z): how many of the previous period's y actions count.

@@ -9,21 +9,20 @@ import (
 	"time"
 )
 
-// Parse reads a policy from its text form, which the package comment shows. A
-// text that [Policy.String] wrote is read back as the same policy. The error
-// names the mistake and what is accepted.
+// Parse reads a policy from its text form, which the package comment shows. The
+// error names the mistake and what is accepted.
 //
 // A limit is an optional kind, then actions/window, then options:
 //
-//	in Europe/Berlin
-//	           day, week, month: the time zone; default: UTC
-//	burst 15   bucket: how many actions can come at once; default: the actions
-//	keep 1h    bucket: how long an idle item is kept at least
-//	ahead 15m  reservoir: how far ahead it gives places; default: not at all
-//	cost 5     all others: how much of the limit (bucket: of the burst) one action takes; default: 1
+//	in Europe/Berlin  day, week, month: the time zone; default: UTC
+//	burst 15          bucket: how many actions can come at once; default: the actions
+//	keep 1h           bucket: how long an idle item is kept at least
+//	ahead 15m         reservoir: how far ahead it gives places; default: not at all
+//	cost 5            all others: how much of the limit (bucket: of the burst) one action takes; default: 1
 //
 // A window and the values of keep and ahead are a whole number and a unit: ms, s,
-// m, h or d. The window of a fixed limit can also be day, week or month. Commas separate several limits, each with a name before a colon.
+// m, h or d. The window of a fixed limit can also be day, week or month. Commas
+// separate several limits, each with a name before a colon.
 func Parse(text string) (Policy, error) {
 	var rates []Rate
 	for part := range strings.SplitSeq(text, ",") {
@@ -50,7 +49,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// String returns the text form. It is empty for the zero Policy.
+// String returns the text form, which Parse reads back. It is empty for the zero Policy.
 func (p Policy) String() string {
 	texts := make([]string, len(p.limits))
 	for i, l := range p.limits {
@@ -132,10 +131,20 @@ func parseRate(text string) (r Rate, err error) {
 	if r.Window = lengths[window]; r.Window != 0 && k.takes("in") {
 		r.Unit = window
 	} else if r.Window = parseSpan(window); r.Window == 0 {
-		return r, fmt.Errorf("window is %s, want 1ms to 366d (units ms, s, m, h, d)%s, as in %s", quote(window), k.calendars(), k.Examples[0])
+		want := spans
+		if k.takes("in") {
+			want += ", or day, week or month"
+		}
+		return r, fmt.Errorf("window is %s, want %s, as in %s", quote(window), want, k.Examples[0])
 	}
 	return r, r.parseOptions(k, words[1:])
 }
+
+// What whole and parseSpan accept.
+const (
+	numbers = "1 to 1000000"
+	spans   = "1ms to 366d (units ms, s, m, h, d)"
+)
 
 // parseOptions reads what follows the rate.
 func (r *Rate) parseOptions(k Kind, words []string) error {
@@ -154,56 +163,37 @@ func (r *Rate) parseOptions(k Kind, words []string) error {
 			return fmt.Errorf("option %s has no value", option)
 		}
 		seen[option] = true
-		if !r.setOption(option, words[1]) {
-			return fmt.Errorf("%s is %s, want %s", option, quote(words[1]), optionValues[option])
+		if want, ok := r.setOption(option, words[1]); !ok {
+			return fmt.Errorf("%s is %s, want %s", option, quote(words[1]), want)
 		}
 	}
 	return nil
 }
 
-// optionValues holds what each option accepts.
-var optionValues = map[string]string{
-	"burst": "1 to 1000000",
-	"ahead": "1ms to 366d (units ms, s, m, h, d)",
-	"keep":  "1ms to 366d (units ms, s, m, h, d)",
-	"cost":  "1 to 1000000",
-	"in":    "a time zone such as Europe/Berlin, after a day, week or month",
-}
-
-// setOption sets an option. It reports whether the option accepts the value.
-func (r *Rate) setOption(option, value string) bool {
+// setOption sets an option. It returns what the option accepts, and whether value is that.
+func (r *Rate) setOption(option, value string) (want string, ok bool) {
 	switch option {
 	case "burst":
 		r.Burst = whole(value, million)
-		return r.Burst > 0
+		return numbers, r.Burst > 0
+	case "cost":
+		cost := whole(value, million)
+		if r.Cost = cost; cost == 1 {
+			r.Cost = 0
+		}
+		return numbers, cost > 0
 	case "ahead":
 		r.Ahead = parseSpan(value)
-		return r.Ahead > 0
+		return spans, r.Ahead > 0
 	case "keep":
 		r.Keep = parseSpan(value)
-		return r.Keep > 0
-	case "in":
+		return spans, r.Keep > 0
+	default: // in
 		if r.Zone = value; value == "UTC" {
 			r.Zone = ""
 		}
-		return r.Unit != ""
-	case "cost":
-		r.Cost = whole(value, million)
-		if r.Cost == 1 {
-			r.Cost = 0
-			return true
-		}
-		return r.Cost > 0
+		return "a time zone such as Europe/Berlin, after a day, week or month", r.Unit != ""
 	}
-	return false
-}
-
-// calendars returns what else than a time a window can be.
-func (k Kind) calendars() string {
-	if k.takes("in") {
-		return ", or day, week or month"
-	}
-	return ""
 }
 
 func (k Kind) takes(option string) bool { return slices.Contains(k.options, option) }

@@ -10,23 +10,16 @@ import (
 // reads as 0, so the nil State stands for an item that does not exist.
 type State map[string]int64
 
-// An Update changes one item in one atomic step, if its guard holds at that
-// moment. If the guard does not hold, nothing changes.
-//
-// The guard is Also, and at least one of the conjunctions of If. For example,
-// If (a AND b) OR (c AND d), and Also e, means ((a AND b) OR (c AND d)) AND e.
-//
-// The guard must stay short, because DynamoDB accepts at most 300 operators.
-// Each term, each AND and each OR is an operator. A term that accepts a missing
-// attribute counts two more.
+// An Update changes one item in one atomic step, if its guard, which is If and Also,
+// holds at that moment. The guard must stay short, because DynamoDB accepts at most
+// 300 operators. Each term, each AND and each OR is one, and a term that accepts a
+// missing attribute counts two more.
 type Update struct {
-	If   [][]Term // at least one of these conjunctions must hold; empty: no condition
+	If   [][]Term // at least one of these conjunctions must hold, as in (a AND b) OR (c AND d); empty: no condition
 	Also []Term   // all of these must hold too
 	Acts []Act    // at most one for each attribute
 
-	// ReadyAt is when the actions may run, in Unix milliseconds. 0: the policy
-	// gives no places, and the actions may run now.
-	ReadyAt int64
+	ReadyAt int64 // when the actions may run; 0: now, because the policy gives no places
 
 	// ByID is set on an update that gives actions back. The item must then hold
 	// the id of the request that took them, and the update removes that id.
@@ -42,12 +35,10 @@ type Term struct {
 	OrMissing bool
 }
 
-// AtMost returns a term that holds if the attribute reads as most or less. An
-// absent attribute reads as 0.
+// AtMost returns a term that holds if the attribute reads as most or less.
 func AtMost(attr string, most int64) Term { return Term{attr, math.MinInt64, most, most >= 0} }
 
-// Within returns a term that holds if the attribute exists and lies between
-// from and to, both included.
+// Within returns a term that holds if the attribute exists and lies in that range.
 func Within(attr string, from, to int64) Term { return Term{attr, from, to, false} }
 
 // Exactly returns a term that holds if the attribute exists and has the value.

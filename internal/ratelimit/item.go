@@ -190,7 +190,7 @@ var (
 )
 
 // span returns the sets in which w keeps its id.
-func (w Write) span() *span {
+func (w *Write) span() *span {
 	if w.Hold {
 		return &held
 	}
@@ -225,14 +225,14 @@ func IsSet(name string) bool {
 // generation returns the number of w's generation, counted from 1970. Index is
 // where the names have that of that generation: 37 to 73, in the second half, so that
 // the names of earlier generations lie before it.
-func (w Write) generation() (number int64, index int) {
+func (w *Write) generation() (number int64, index int) {
 	number = max(0, w.Now) / w.span().generation
 	return number, int(number%generations) + generations
 }
 
 // in returns where w's id is kept in the generation that is this many steps from
 // w's own: -1 is the previous one, 0 the current one, and 1 the next one.
-func (w Write) in(steps int) Kept {
+func (w *Write) in(steps int) Kept {
 	number, index := w.generation()
 	return Kept{Set: w.span().names[(index+steps)%(2*generations)], Mark: Mark{ID: w.ID.mixed(number + int64(steps))}}
 }
@@ -290,11 +290,7 @@ func (w Write) LookIn(yield func(Kept) bool) {
 	if w.Renewed {
 		later = 2
 	}
-	for i := range earlier + 1 + later {
-		steps := -i
-		if i > earlier {
-			steps = i - earlier
-		}
+	for steps := -earlier; steps <= later; steps++ {
 		if k := w.in(steps); (k.Set != w.Drop.Set || k.ID != w.Drop.ID) && !yield(k) {
 			return
 		}

@@ -44,7 +44,7 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		questions[i] = parts[i].ask(op, now.UnixMilli())
 		known[i] = l.recall(&questions[i])
 	}
-	next, refused := 0, false
+	next, refused, renewed := 0, false, int64(0)
 	for i := range parts {
 		if d, ok := known[i].refuse(&questions[i], now); ok && !refused {
 			decisions[i], next, refused = d, i+1, true
@@ -64,8 +64,9 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		case op == Renew && parts[i].Policy.HeldUntil(0) == 0:
 			continue
 		}
+		q.to = renewed
 		d, err := l.decide(ctx, q, known[i], now)
-		decisions[i] = d
+		decisions[i], renewed = d, d.At
 		if !refused && op == Check && (err != nil || !d.Allowed) {
 			l.giveBack(whole, parts[next:i], decisions[next:])
 		}
@@ -86,7 +87,10 @@ func (l *Limiter) giveBack(ctx context.Context, parts []Part, decisions []Decisi
 		if p.At = d.At; p.At == 0 {
 			continue
 		}
-		back, err := l.Decide(ctx, Release, p.Request) // if it fails, too few are admitted
+		now := l.Clock()
+		q := p.ask(Release, now.UnixMilli())
+		q.mine = true
+		back, err := l.decide(ctx, &q, l.recall(&q), now) // if it fails, too few are admitted
 		if d.Requests += back.Requests; err == nil {
 			d.Reading = back.Reading
 		}

@@ -206,3 +206,89 @@ func TestPartsHaveOneReceipt(t *testing.T) {
 		}
 	})
 }
+
+// An instance dies between the renewals of two parts. The next attempt moves the later
+// part to the time of the earlier one, so one receipt serves for both, also when their
+// ids are forgotten.
+func TestARenewalEndsBetweenTwoParts(t *testing.T) {
+	for performed := range 3 {
+		store := new(memstore.Store)
+		c := newClock()
+		l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+		parts := message("u", "r", "a", "log 3/10m", "log 9/10m")
+		all := func(l *Limiter, op Op, at int64) (Decision, error) {
+			for i := range parts {
+				parts[i].Alone, parts[i].At = false, at
+			}
+			return l.DecideAll(t.Context(), op, parts, false)
+		}
+		d, err := all(l, Check, 0)
+		c.add(3 * time.Minute)
+		dying := &Limiter{Store: &mortal{Store: store, left: performed}, Now: c.now}
+		_, _ = all(dying, Renew, d.At)
+		c.add(2 * time.Second)
+		if d, err = all(l, Renew, d.At); err != nil || !d.Allowed || d.At == 0 {
+			t.Fatalf("after %d requests: %+v, %v, want one receipt", performed, d, err)
+		}
+		for range 3 {
+			c.add(200 * time.Second)
+			if d, err = all(l, Renew, d.At); err != nil || !d.Allowed || d.At != c.now().UnixMilli() {
+				t.Fatalf("after %d requests: %+v, %v, want both renewed", performed, d, err)
+			}
+		}
+	}
+}
+
+// A room's window counts what others did since a slot was taken. The release of a slot
+// that was renewed in that window does not give back theirs.
+func TestAReleaseAfterARenewalLeavesTheRoomAlone(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		for _, room := range []string{"30/1m", "300/1h", "all: 30/1m, day: 100/1d", "bucket 30/1h", "sliding 300/1h"} {
+			c := newClock()
+			l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+			all := func(op Op, parts []Part, at int64) Decision {
+				t.Helper()
+				for i := range parts {
+					parts[i].At = at
+				}
+				d, err := l.DecideAll(t.Context(), op, parts, false)
+				if err != nil || !d.Allowed {
+					t.Fatalf("%s: %+v, %v", room, d, err)
+				}
+				return d
+			}
+			mine, theirs := message("u", room, "a", "log 3/10m", room), message("v", room, "b", "log 3/10m", room)
+			d := all(Check, mine, 0)
+			c.add(3 * time.Minute)
+			all(Check, theirs, 0)
+			before := usedIn(t, store, mine[1], c)
+			d = all(Renew, mine, d.At)
+			c.add(30 * time.Second)
+			all(Release, mine, d.At)
+			if used := usedIn(t, store, mine[1], c); used != before {
+				t.Errorf("%s: the room counts %d after the release and %d before", room, used, before)
+			}
+			if used := usedIn(t, store, mine[0], c); used != 0 {
+				t.Errorf("%s: %d slots are taken after the release, want none", room, used)
+			}
+		}
+	})
+}
+
+// An instance dies after the user's update, and others fill the room. The repeat is
+// refused by the room, and the user's count stays: the attempt that died may still be
+// on its way to the room.
+func TestWhatAnEarlierAttemptCountedStays(t *testing.T) {
+	store, c := new(memstore.Store), newClock()
+	parts := message("u", "r", "a", "10/1m", "1/1m")
+	_, _ = (&Limiter{Store: &mortal{Store: store, left: 1}, Now: c.now}).DecideAll(t.Context(), Check, parts, false)
+	if d, err := (&Limiter{Store: store, Now: c.now}).DecideAll(t.Context(), Check, message("v", "r", "b", "10/1m", "1/1m"), false); err != nil || !d.Allowed {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	if d, err := (&Limiter{Store: store, Now: c.now}).DecideAll(t.Context(), Check, parts, false); err != nil || d.Allowed || d.LimitedBy != "room" {
+		t.Errorf("%+v, %v, want a refusal by the room", d, err)
+	}
+	if used := usedIn(t, store, parts[0], c); used != 1 {
+		t.Errorf("the user counts %d, want 1", used)
+	}
+}

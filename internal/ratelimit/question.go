@@ -35,6 +35,8 @@ type question struct {
 
 	op    Op
 	write Write // what the request writes, without the update; its Now is the time
+	mine  bool  // release: this decision has counted what it gives back
+	to    int64 // renew: when the parts before this one were renewed; 0: none was
 }
 
 // ask returns the question that r puts at now. A release or a renewal can name a check
@@ -53,7 +55,7 @@ func (r Request) ask(op Op, now int64) question {
 	}
 	log := r.Policy.HeldUntil(0) != 0
 	alone := log && !r.Policy.Named() // a log alone keeps receipts as long as its slots
-	return question{r, op, Write{
+	return question{Request: r, op: op, write: Write{
 		Key: Key{UserID: r.UserID, Activity: cmp.Or(r.Group, r.Activity), Window: window},
 		ID:  r.id(what), Whole: window != 0 && r.Policy.Most() <= wholeLimit, Hold: r.Hold && !alone,
 		Renewed: log, Now: now, Expires: expires,
@@ -64,15 +66,14 @@ func (r Request) ask(op Op, now int64) question {
 // same id in two activities is two requests, and in the item of a subject that of two
 // users. No caller's id contains a space, so no caller can send one of these.
 func (r *Request) id(what string) ID {
-	id := r.ID
-	if what != "" {
-		id = what + " " + id
+	id, activity := r.ID, r.Activity
+	if r.Group == "" {
+		activity = ""
 	}
-	if r.Group != "" {
-		id = r.Activity + " " + id
-	}
-	if r.For != "" {
-		id = r.For + " " + id
+	for _, word := range [...]string{what, activity, r.For} {
+		if word != "" {
+			id = word + " " + id
+		}
 	}
 	return NewID(id)
 }

@@ -1,6 +1,9 @@
 package ratelimit
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // release gives back the actions of a check. It changes nothing if they do not count
 // in the item.
@@ -35,7 +38,16 @@ func (t *attempts) renew(q *question, shown Item) (Decision, error) {
 // first. If the store refuses the update, because the item has changed, change plans
 // again from the item that came back. It ends without an update if plan returns false.
 // It returns the item after that.
+//
+// With several limits or a log, an item from memory is not enough, although the id is
+// still where it was. Of several limits, plan leaves out each that had nothing to give
+// back then. And two renewals can have moved the slots and left the id in its set: what is
+// left of their time are slots of others. Nobody else has the receipt of what this
+// decision has counted, so there it is enough.
 func (t *attempts) change(q *question, shown Item, plan func(Item) (Write, bool)) (item Item, err error) {
+	if (q.Policy.Named() || q.write.Renewed) && !q.mine {
+		shown = Item{}
+	}
 	w, ok := plan(shown)
 	if item = shown; !ok {
 		if item, err = t.readFor(q); err == nil {
@@ -85,14 +97,15 @@ func (q *question) undo(item Item) (Write, bool) {
 	if u.ByID && (!found || q.renewed(kept) != 0 || now-at > q.write.span().promised && kept.Set != wholeSet) {
 		u, ok = q.Policy.Free(now, at, q.Count, item.State) // too late for the other limits, or the receipt is that of a renewal
 	}
-	back := Write{Key: q.write.Key, Update: u, Drop: kept, Now: q.write.Now, Hold: q.write.Hold}
+	back := Write{Key: q.write.Key, Update: u, Drop: kept, Now: q.write.Now, Hold: q.write.Hold, Renewed: q.write.Renewed}
 	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
 	_, released := item.Find(back)
 	return back, ok && !released
 }
 
-// renew plans to move the request's actions in item to now. It returns false if they
-// do not count there, or if another renewal has moved them since the receipt.
+// renew plans to move the request's actions in item to now, or to where the parts before
+// this one are. It returns false if they do not count there, or if another renewal has
+// moved them since the receipt.
 //
 // The update moves the check's id to the current set. So the item knows the id as long
 // as its slots are renewed, a release finds it, and nothing piles up.
@@ -103,9 +116,9 @@ func (q *question) renew(item Item) (Write, bool) {
 		return Write{}, false
 	}
 	w := q.write
+	w.Drop, w.Note = kept, cmp.Or(q.to, now)
 	var ok bool
-	w.Update, ok = q.Policy.Renew(now, at, q.Count, item.State)
-	w.Drop, w.Note = kept, w.Now
+	w.Update, ok = q.Policy.Renew(w.Note, at, q.Count, item.State)
 	return w, ok
 }
 

@@ -39,7 +39,7 @@ const (
 	//
 	// A release that is sent twice within 20 s gives back once. Don't repeat it
 	// later: on a log, it could then give back another action of the same
-	// millisecond.
+	// millisecond, or a later check of the same id that was just renewed.
 	Release Op = "release"
 
 	// Renew moves Count actions of a log to now, those of the check whose id is ID

@@ -144,6 +144,15 @@ def test_the_types_know_the_activities_of_a_list() -> None:
             {"a": {"guard": "photos-guard", "window": "60"}},
             "The option activities['a'] is {'guard': 'photos-guard', 'window': '60'}, want a guard",
         ),
+        (
+            {"a": ("photos-guard", 60, "room")},
+            "The option activities['a'] has the subjects 'room', want names, such as ('room', 'tenant?').",
+        ),
+        (
+            {"a": ("photos-guard", 60, ("room",), 1)},
+            "The option activities['a'] is ('photos-guard', 60, ('room',), 1), want a guard",
+        ),
+        ({"a": {"guard": "photos-guard", "subjects": ["?"]}}, "The option activities['a'] has the subjects ['?'], want names"),
         ({"a": ("photos-guard", 0)}, "The option activities['a'] is ('photos-guard', 0), want a guard and a window"),
         ({"a": ("photos-guard", True)}, "The option activities['a'] is ('photos-guard', True), want a guard and a window"),
         ({"a": ("photos-guard", 1.5)}, "The option activities['a'] is ('photos-guard', 1.5), want a guard and a window"),

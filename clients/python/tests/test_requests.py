@@ -130,7 +130,7 @@ def test_a_job_that_is_not_json_is_an_error_before_any_request(server: Server, n
     assert server.received == []
 
 
-@pytest.mark.parametrize("option", ["user_id", "count", "partial", "tier", "roles", "request_id", "ready_at", "job"])
+@pytest.mark.parametrize("option", ["user_id", "count", "partial", "tier", "roles", "request_id", "ready_at", "job", "subjects"])
 def test_a_forgotten_await_is_an_error_before_any_request(server: Server, new: Callable[..., Client], option: str) -> None:
     async def later() -> Any: ...
 

@@ -2,10 +2,20 @@ import { ValidationError } from "./errors.js";
 import { nearest } from "./nearest.js";
 
 /**
- * A list of activities, as `guards generate` writes it: the guard of each one, and the window of its limit in seconds. An
- * activity that is unlimited or has several limits has no window.
+ * A list of activities, as `guards generate` writes it: the guard of each one, the window of its limit in seconds, and the
+ * names of its subjects. An activity that is unlimited, or has several limits or subjects, has no window. A subject whose
+ * name ends with a question mark is optional.
  */
-export type Activities = Readonly<Record<string, { readonly guard: string; readonly window?: number | undefined }>>;
+export type Activities = Readonly<
+  Record<
+    string,
+    {
+      readonly guard: string;
+      readonly window?: number | undefined;
+      readonly subjects?: readonly string[] | undefined;
+    }
+  >
+>;
 
 /** An activity of a list, or any activity of any guard. */
 export type Activity<A extends Activities = Activities> =
@@ -24,6 +34,8 @@ export interface Place {
   activity: string;
   /** The window of its limit in seconds, if the list has it. */
   window: number | undefined;
+  /** The names of its subjects; undefined if the list does not have the activity. */
+  subjects: readonly string[] | undefined;
 }
 
 /** Finds the guard of an activity. If the call does not name it and the list does not have it, that is a ValidationError. */
@@ -31,7 +43,10 @@ export function find(asked: Activity, known: Known): Place {
   const activity = typeof asked === "string" ? asked : asked.activity;
   const listed = known.get(activity);
   const guard = typeof asked === "string" ? listed?.guard : asked.guard;
-  if (guard !== undefined) return { guard, activity, window: listed?.guard === guard ? listed.window : undefined };
+  if (guard !== undefined) {
+    const own = listed?.guard === guard ? listed : undefined;
+    return { guard, activity, window: own?.window, subjects: own && (own.subjects ?? []) };
+  }
   const problem = `no guard is known for the activity ${JSON.stringify(activity)}`;
   const near = typeof asked === "string" ? nearest(asked, [...known.keys()]) : undefined;
   if (near !== undefined) throw new ValidationError(`${problem}. Do you mean "${near}"?`);

@@ -10,6 +10,7 @@ export interface Event {
   activity: string;
   op: Decision["op"];
   requestId?: string | undefined;
+  subjects?: Readonly<Record<string, string>> | undefined;
 }
 
 /** One call of a guard, with all its attempts. */

@@ -1,4 +1,5 @@
 import type { OutageError } from "./errors.js";
+import type { Subjects } from "./subjects.js";
 
 /** Why a request was allowed or refused. */
 export type Reason =
@@ -32,7 +33,7 @@ export interface Figures {
   crossed?: 80 | 100;
 }
 
-/** One of several limits of an activity. */
+/** One of several limits of an activity, or of its subjects. */
 export interface NamedFigures extends Figures {
   name: string;
 }
@@ -52,6 +53,10 @@ export interface Decision extends Partial<Figures> {
    * or a live limit can have another window. The client adds this field.
    */
   window?: number;
+  /**
+   * The subjects of the request. What gives back or renews the action sends them again. The client adds this field.
+   */
+  subjects?: Readonly<Record<string, string>>;
   /** The window's number, for policies that have one. */
   windowKey?: number;
   /** For a check: how many of `count` were taken. */
@@ -73,9 +78,9 @@ export interface Decision extends Partial<Figures> {
   readyAt?: number;
   /** For `delayed`: places given in later windows, up to and including this one. */
   enqueued?: number;
-  /** With several limits: the name of the one that refused. */
+  /** With several limits or subjects: the name of the one that refused, such as `room` or `room.minute`. */
   limitedBy?: string;
-  /** With several limits: the figures of each. */
+  /** With several limits or subjects: the figures of each. */
   limits?: NamedFigures[];
   /** Why the option `onOutage` decided. The client adds this field; a guard's own `unavailable` has none. */
   outage?: OutageError;
@@ -93,8 +98,17 @@ export interface UserArgs extends CallOptions {
   userId: string;
 }
 
+/** In whose limits an action counts, besides the user's. */
+export interface SubjectArgs {
+  /**
+   * The others in whose limits the action counts, such as `{ room: roomId }`. The app must have checked that the user is
+   * in that room.
+   */
+  subjects?: Subjects | undefined;
+}
+
 /** What `status` asks. */
-export interface StatusArgs extends UserArgs {
+export interface StatusArgs extends UserArgs, SubjectArgs {
   /** How many actions at once; at least 1, which is the default. */
   count?: number | undefined;
   /** Grant as many of `count` as fit, instead of all or nothing. Default: false. */
@@ -125,7 +139,7 @@ export interface SlotArgs extends CheckArgs {
 }
 
 /** The receipt of a check, and how much of it to give back or to renew. */
-export interface ReleaseArgs extends UserArgs {
+export interface ReleaseArgs extends UserArgs, SubjectArgs {
   /** `at` of the check's decision, or of the last renewal's, in Unix milliseconds. */
   at: number;
   /** `requestId` of the check's decision. */

@@ -17,6 +17,8 @@ const mostKeys = 10_000;
  * - express-rate-limit gives back with `decrement(key)`, which does not say which request it means. The store gives
  *   back the last one of that key: at most 100 for each of 10,000 keys, and only those of this process. For a request
  *   that was not counted, it gives nothing back. A release that fails goes to the option `warn` of the guards.
+ *
+ * It knows only a key, so an activity that needs subjects is a ValidationError.
  */
 export class GuardsStore<A extends Activities = Activities> implements Store {
   /** Other processes count in the same guard. */

@@ -127,7 +127,7 @@ const longId = 8;
 
 /** Hides the ids of the event in a text from outside, so that they reach no log. */
 export function hide(text: string, { event }: Call): string {
-  for (const id of [event.userId, event.requestId]) {
+  for (const id of [event.userId, event.requestId, ...Object.values(event.subjects ?? {})]) {
     if (typeof id !== "string" || id === "") continue;
     const escaped = JSON.stringify(id).slice(1, -1);
     const escapedByGo = escaped.replace(/[<>&]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`);

@@ -13,6 +13,7 @@ import { checkSignal, repeat } from "./repeat.js";
 import { invoke, post } from "./send.js";
 import { Slot } from "./slot.js";
 import { Stopwatch } from "./stopwatch.js";
+import { anySubjects, readSubjects } from "./subjects.js";
 import { wait, type Waiting, type WaitOptions } from "./wait.js";
 
 /** An outage is reported at most once in this time, in milliseconds. */
@@ -76,8 +77,8 @@ export class Guards<out A extends Activities = {}> {
 
   /**
    * Gives back what a check counted: all of a decision that has a receipt (`at` and `requestId`) and has granted
-   * something, or as many actions as `args.count`. A release that is too late or already done changes nothing. In an
-   * outage it throws an OutageError.
+   * something, or as many actions as `args.count`. `args` needs the subjects of the check; a decision has them. A release
+   * that is too late or already done changes nothing. In an outage it throws an OutageError.
    */
   release(decision: Decision, options?: CallOptions): Promise<Decision>;
   release(activity: Activity<A>, args: ReleaseArgs): Promise<Decision>;
@@ -168,8 +169,9 @@ export class Guards<out A extends Activities = {}> {
   }
 
   /**
-   * Deletes the count of this user's activity in the current window. It is sent once, because a repeat could delete
-   * what was counted since. In an outage it throws an OutageError: look at `status` before you reset again.
+   * Deletes the count of this user's activity in the current window, and nothing of its subjects. It is sent once,
+   * because a repeat could delete what was counted since. In an outage it throws an OutageError: look at `status` before
+   * you reset again.
    */
   reset(activity: Activity<A>, args: UserArgs): Promise<Decision> {
     return this.#other("reset", activity, args);
@@ -195,8 +197,8 @@ export class Guards<out A extends Activities = {}> {
 
   /**
    * Asks each guard once, to find mistakes when the app starts: all guards of the option `activities`, or those of the
-   * named activities. It counts nothing. It throws the first guard's error, also an OutageError. With neither a list nor
-   * names, it throws a ConfigurationError.
+   * named activities. It counts nothing: the user is "ready", and so is each subject that the list has. It throws the first
+   * guard's error, also an OutageError. With neither a list nor names, it throws a ConfigurationError.
    */
   async ready(...only: Activity<A>[]): Promise<void> {
     const { known } = this.#settings;
@@ -207,7 +209,8 @@ export class Guards<out A extends Activities = {}> {
       const place = find(activity, known);
       if (!guards.has(place.guard)) guards.set(place.guard, place);
     }
-    const results = await Promise.allSettled([...guards.values()].map((a) => this.status(a, { userId: "ready" })));
+    const ask = (place: Place) => this.status(place, { userId: "ready", subjects: anySubjects(place, "ready") });
+    const results = await Promise.allSettled([...guards.values()].map(ask));
     for (const result of results) if (result.status === "rejected") throw result.reason;
   }
 
@@ -229,8 +232,9 @@ export class Guards<out A extends Activities = {}> {
   async #ask(place: Place, op: Event["op"], args: Partial<CheckArgs> & UserArgs, attempts: number): Promise<Decision> {
     const { guard, activity, window } = place;
     const name = this.#settings.prefix + guard;
-    const { signal, ...rest } = args;
-    const event = { ...rest, activity, op };
+    const { signal, subjects: given, ...rest } = args;
+    const subjects = readSubjects(op, place, given, name);
+    const event = { ...rest, ...(subjects && { subjects }), activity, op };
     const body = json(event, name);
     checkSignal(signal);
     const caller = this.#breaker.enter(name);
@@ -241,7 +245,7 @@ export class Guards<out A extends Activities = {}> {
       const fields = await this.#send(call, body, attempts);
       caller.answered();
       const known = window === undefined || args.tier ? {} : { window };
-      return { ...(fields as unknown as Decision), guard, ...known };
+      return { ...(fields as unknown as Decision), guard, ...known, ...(subjects && { subjects }) };
     } catch (error) {
       if (error instanceof OutageError && !error.answered) caller.lost();
       else if (error instanceof GuardsError) caller.answered();
@@ -290,8 +294,8 @@ function own(error: unknown, message: string, guard: string): GuardsError {
 }
 
 /** Returns the fields with which a request gives back or renews all that a check counted. */
-function receipt({ userId, at, requestId, granted }: Decision): UserArgs & Partial<ReleaseArgs> {
-  return { userId, at, requestId, count: granted };
+function receipt({ userId, subjects, at, requestId, granted }: Decision): UserArgs & Partial<ReleaseArgs> {
+  return { userId, ...(subjects && { subjects }), at, requestId, count: granted };
 }
 
 function json(event: Event, name: string): string {

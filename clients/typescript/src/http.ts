@@ -11,7 +11,7 @@ export interface Refusal {
 
 /** Returns the HTTP response for a decision that refused, as a guard's own Function URL sends it. */
 export function refusal(decision: Decision): Refusal {
-  const { guard, window, outage, ...answer } = decision;
+  const { guard, window, subjects, outage, ...answer } = decision;
   if (outage) {
     return problem(503, 1, {
       type: "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",

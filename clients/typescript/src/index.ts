@@ -9,6 +9,7 @@ export type {
   ReleaseArgs,
   SlotArgs,
   StatusArgs,
+  SubjectArgs,
   UserArgs,
 } from "./decision.js";
 export { AnswerError, ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
@@ -16,4 +17,5 @@ export { Guards } from "./guards.js";
 export { rateLimitHeaders, refusal, type Refusal, tooMany } from "./http.js";
 export type { Options } from "./options.js";
 export type { Slot } from "./slot.js";
+export type { Subjects } from "./subjects.js";
 export type { WaitOptions } from "./wait.js";

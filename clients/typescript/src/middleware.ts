@@ -3,6 +3,7 @@ import type { CheckArgs, Decision } from "./decision.js";
 import { ConfigurationError } from "./errors.js";
 import type { Guards } from "./guards.js";
 import { rateLimitHeaders } from "./http.js";
+import type { Subjects } from "./subjects.js";
 
 type Maybe<T> = T | null | undefined | Promise<T | null | undefined>;
 
@@ -27,6 +28,11 @@ export interface LimitOptions<Request> {
   tier?: (request: Request) => Maybe<string>;
   /** Returns the caller's roles. Default: none. */
   roles?: (request: Request) => Maybe<readonly string[]>;
+  /**
+   * Returns the others in whose limits the request counts, such as `{ room: request.params.roomId }`. It must check that
+   * the user is in that room. Default: none.
+   */
+  subjects?: (request: Request) => Maybe<Subjects>;
   /** Returns an id for the action, so that a repeat is counted once. Default: a new id. */
   requestId?: (request: Request) => Maybe<string>;
 }
@@ -65,6 +71,7 @@ export function checker<Request>(
       count: (await options.count?.(request)) ?? undefined,
       tier: (await options.tier?.(request)) ?? undefined,
       roles: (await options.roles?.(request)) ?? undefined,
+      subjects: (await options.subjects?.(request)) ?? undefined,
       requestId: (await options.requestId?.(request)) ?? undefined,
     };
     const decision = await guards.check(activity, args);

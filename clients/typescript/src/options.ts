@@ -91,12 +91,16 @@ export function settings(options: Options): Settings {
 function readList(activities: Activities): Known {
   const known = new Map<string, Activities[string]>();
   for (const [name, entry] of Object.entries(activities)) {
-    const { guard, window } = entry ?? {};
+    const { guard, window, subjects } = entry ?? {};
     if (typeof guard !== "string" || guard === "") bad(`activities["${name}"].guard`, guard, "the name of a guard");
     if (window !== undefined && !(Number.isInteger(window) && window >= 1)) {
       bad(`activities["${name}"].window`, window, "whole seconds of at least 1");
     }
-    known.set(name, { guard, window });
+    const isName = (subject: unknown) => typeof subject === "string" && subject.replace("?", "") !== "";
+    if (subjects !== undefined && !(Array.isArray(subjects) && subjects.every(isName))) {
+      bad(`activities["${name}"].subjects`, subjects, 'names, such as ["room", "tenant?"]');
+    }
+    known.set(name, { guard, window, subjects: subjects && [...subjects] });
   }
   return known;
 }

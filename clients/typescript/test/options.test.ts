@@ -26,6 +26,14 @@ const bad: [options: object, message: string][] = [
     'The option activities["pin"].window is "12h", want whole seconds of at least 1.',
   ],
   [{ activities: { pin: { guard: "pins-guard", window: 0 } } }, 'The option activities["pin"].window is 0, want whole seconds of at least 1.'],
+  [
+    { activities: { write: { guard: "rooms-guard", subjects: "room" } } },
+    'The option activities["write"].subjects is "room", want names, such as ["room", "tenant?"].',
+  ],
+  [
+    { activities: { write: { guard: "rooms-guard", subjects: ["?"] } } },
+    'The option activities["write"].subjects is ["?"], want names, such as ["room", "tenant?"].',
+  ],
   [{ prefix: 7 }, "The option prefix is 7, want a string."],
   [{ warn: "console" }, 'The option warn is "console", want a function.'],
   [{ urls: { "posts-guard": "posts-guard" } }, 'The option urls["posts-guard"] is "posts-guard", want an address with https:.'],

@@ -22,6 +22,9 @@ export async function types(guards: Guards<typeof activities>): Promise<string> 
   await guards.check("create_post", { userId: "u1", teir: "premium" });
   // @ts-expect-error A release needs a receipt.
   await guards.release("create_post", { userId: "u1" });
+  await guards.check("create_post", { userId: "u1", subjects: { room: "r1", tenant: undefined } });
+  // @ts-expect-error An id is no number.
+  await guards.check("create_post", { userId: "u1", subjects: { room: 42 } });
   await guards.slot("create_post", { userId: "u1", orThrow: true });
   await guards.withSlot(photo, user, (slot) => slot.signal.throwIfAborted());
   // @ts-expect-error The activity is not in the list.

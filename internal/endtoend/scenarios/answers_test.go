@@ -7,7 +7,7 @@ import (
 )
 
 // scenarios is the table.
-var scenarios = slices.Concat(answers, releases, outages, mistakes, lasting, passing, sources)
+var scenarios = slices.Concat(answers, releases, inRooms, outages, mistakes, lasting, passing, sources)
 
 const (
 	check   = `{"call":"check","activity":"create_post"}`

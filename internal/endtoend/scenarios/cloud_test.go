@@ -51,6 +51,8 @@ type request struct {
 //	strict-   a refusal is an error, by ON_LIMIT=error
 //	broken-   exits when it starts
 //	hello-    is no guard
+//
+// It also starts forum-guard, whose activities count in rooms.
 func deploy(t *testing.T) *cloud {
 	t.Helper()
 	c := &cloud{table: dynamotest.Table(t), functions: map[string]*lambdatest.Instance{"hello-posts-guard": nil}}
@@ -68,6 +70,7 @@ func deploy(t *testing.T) *cloud {
 	} {
 		c.functions[prefix+"posts-guard"] = lambdatest.Start(t, binary, append(env, "TABLE_NAME="+c.table)...)
 	}
+	c.functions["forum-guard"] = lambdatest.Start(t, lambdatest.Build(t, forum), here, "DECISION_TIMEOUT=5s", "TABLE_NAME="+c.table, "ROOM=required")
 	server := httptest.NewServer(c.handler())
 	t.Cleanup(server.Close)
 	c.url = server.URL

@@ -7,6 +7,8 @@
 //
 //	{"new": {"onOutage": "deny", "timeout": 3000, "attempts": 3, "decisionTimeout": 1000, "prefix": "", "urls": {}}}
 //	    {"ok": true}
+//	{"new": {"activities": {"write": {"guard": "forum-guard", "subjects": ["room", "tenant?"]}}}}
+//	    {"ok": true}
 //	{"call": "check", "activity": "create_post", "args": {"userId": "u1", "count": 2}}
 //	    {"answer": {"allowed": true, "reason": "ok", ...}, "ms": 12}
 //	{"call": "guarded", "activity": {"guard": "x", "activity": "y"}, "args": {"userId": "u1"}, "save": "fail"}
@@ -25,6 +27,7 @@
 package scenarios_test
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -45,6 +48,7 @@ type scenario struct {
 	url      bool              // whether it runs with Function URLs
 	mistake  bool              // whether the app can't reach the guard because of a mistake: nothing may be let through
 	resolver bool              // whether the machine's resolver must know that a host does not exist
+	guard    string            // that is asked; empty: posts-guard
 	options  map[string]any    // of the client; "prefix" selects the function, see deploy
 	env      map[string]string // changes to the driver's environment; empty removes a variable
 	steps    []step
@@ -57,8 +61,8 @@ type step struct {
 	pause       time.Duration
 	faults      []fault // of the next requests
 	sourceFails bool    // whether the source of credentials fails
-	call        string  // a command; the harness adds the user's id, and replaces ID, $at and $requestId
-	answer      string  // wanted: some fields of the answer as JSON, texts as in message; null: the answer lacks the field
+	call        string  // a command; the harness adds the user's id, and replaces ID, ROOM, $at and $requestId
+	answer      string  // wanted: some fields of the answer as JSON, texts as in message, also for lists; null: the answer lacks the field
 	class       string  // wanted: the class of the error; "any": some error
 	message     string  // wanted: the error's message; {F} is the function's name, {R} the region, * any text
 	requests    int     // wanted: requests that arrive; -1: any number
@@ -144,7 +148,7 @@ func (tr *trial) play() (problems []string) {
 		}
 	}
 	if log := tr.driver.log.String(); strings.Contains(log, tr.user) {
-		problems = append(problems, "the client logs the user's id: "+log)
+		problems = append(problems, "the client logs the id of the user or of the room: "+log)
 	}
 	return problems
 }
@@ -153,7 +157,7 @@ func (tr *trial) newOptions() map[string]any {
 	options := maps.Clone(patient)
 	maps.Copy(options, tr.options)
 	if tr.byURL {
-		options["urls"] = map[string]string{"posts-guard": tr.cloud.url + "/" + tr.function()}
+		options["urls"] = map[string]string{cmp.Or(tr.guard, "posts-guard"): tr.cloud.url + "/" + tr.function()}
 	}
 	return options
 }
@@ -161,7 +165,7 @@ func (tr *trial) newOptions() map[string]any {
 // function returns the name of the function that the scenario asks.
 func (tr *trial) function() string {
 	prefix, _ := tr.options["prefix"].(string)
-	return prefix + "posts-guard"
+	return prefix + cmp.Or(tr.guard, "posts-guard")
 }
 
 // step makes one call and returns what is wrong. A client may report a mistake
@@ -203,7 +207,7 @@ func (tr *trial) step(opened result, s step) (problems []string) {
 func (tr *trial) command(text string) map[string]any {
 	id, _ := tr.last["requestId"].(string)
 	at, _ := tr.last["at"].(float64)
-	text = strings.NewReplacer("ID", "id-"+tr.user, "$requestId", id, `"$at"`, fmt.Sprintf("%.0f", at)).Replace(text)
+	text = strings.NewReplacer("ID", "id-"+tr.user, "ROOM", "room-"+tr.user, "$requestId", id, `"$at"`, fmt.Sprintf("%.0f", at)).Replace(text)
 	var c map[string]any
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		tr.Fatalf("%s: %v", text, err)
@@ -238,6 +242,13 @@ func (tr *trial) compare(got result, s step) (problems []string) {
 	}
 	for name, value := range want {
 		field := got.Answer[name]
+		if list, ok := field.([]any); ok {
+			whole, err := json.Marshal(list)
+			if err != nil {
+				tr.Fatal(err)
+			}
+			field = string(whole)
+		}
 		pattern, _ := value.(string)
 		text, isText := field.(string)
 		if field != value && (!isText || !matches(pattern, text)) {

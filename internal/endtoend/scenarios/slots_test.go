@@ -35,6 +35,7 @@ const (
 var places = map[string]place{
 	"refused at the limit":        {before: 3, call: shortWork, answer: `{"allowed":false,"reason":"limited","lost":false}`, ops: "check", left: noRelease},
 	"renewed past one window":     {call: longWork, answer: `{"allowed":true,"reason":"ok","lost":false}`, least: 8500, ops: "check( renew){3,4} release"},
+	"renewed in a room":           {call: `{"call":"slot","activity":"record","args":{"subjects":{"room":"r1"}},"work":8500}`, answer: `{"allowed":true,"lost":false}`, least: 8500, ops: "check( renew){3,4} release"},
 	"lost when the guard is gone": {post: post{fault: gone}, call: longWork, answer: `{"allowed":true,"lost":true}`, least: 3500, ops: "check( renew){2,}( release)*", left: noRelease},
 	"lost when it has expired":    {post: post{fault: first("renew", 1, slots)}, call: longWork, answer: `{"allowed":true,"lost":true}`, least: 1800, ops: "check renew", left: noRelease},
 	"released after an exception": {call: `{"call":"slot","activity":"export","work":100,"save":"fail"}`, class: "SaveError", ops: "check release"},
@@ -51,6 +52,7 @@ var places = map[string]place{
 
 	"no log":                     {call: `{"call":"slot","activity":"complete"}`, class: "ValidationError", ops: "check release"},
 	"settled once":               {call: `{"call":"settle","activity":"complete","args":{"count":4000},"used":1400}`, answer: `{"granted":4000}`, ops: "check release( release)?", left: 1400},
+	"settled in a room":          {call: `{"call":"settle","activity":"record","args":{"count":3,"subjects":{"room":"r1"}},"used":1}`, answer: `{"granted":3}`, ops: "check release( release)?", left: 1},
 	"nothing left to settle":     {call: `{"call":"settle","activity":"complete","args":{"count":4000},"used":5000}`, answer: `{"granted":4000}`, ops: "check", left: noRelease},
 	"no receipt, not settled":    {call: `{"call":"settle","activity":"complete","args":{"count":40,"roles":["admin"]},"used":1}`, answer: `{"reason":"bypassed"}`, ops: "check", left: noRelease},
 	"renewed by a call, unknown": {call: `{"call":"renew","activity":"export","args":{"at":1,"requestId":"r1"}}`, answer: `{"allowed":false,"reason":"expired","granted":0}`, ops: "renew", left: noRelease},

@@ -75,6 +75,7 @@ func (p *post) restart() {
 		Guard: limits.Guard{Name: "yard-guard", Message: tooMany, Activities: []limits.Activity{
 			{Name: "export", Limit: policy.Must("log 3/6s")},
 			{Name: "complete", Limit: policy.Must("100000/1d"), Hold: true},
+			{Name: "record", Limit: policy.Must("100/1d"), Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("log 3/6s")}}},
 			{Name: "view", Unlimited: true},
 		}},
 		Mode: p.mode, BypassRoles: []string{"admin"}, Limiter: &ratelimit.Limiter{Store: p.store, Memory: ratelimit.NewMemory(1 << 20)},

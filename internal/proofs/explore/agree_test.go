@@ -15,7 +15,7 @@ var shown = map[string]func(r policy.Rate, counted []entry, limit int, now int64
 		return sum(counted, limit, func(e entry) bool { return e.at/w == now/w })
 	},
 	"log": func(r policy.Rate, counted []entry, limit int, now int64) int64 {
-		return sum(counted, limit, func(e entry) bool { return e.at > now-r.Window.Milliseconds() })
+		return sum(counted, limit, func(e entry) bool { return e.latest() > now-r.Window.Milliseconds() })
 	},
 	"sliding": func(r policy.Rate, counted []entry, limit int, now int64) int64 {
 		got, _ := inWeightedWindow(nil, r, counted, limit, entry{at: now})
@@ -26,17 +26,18 @@ var shown = map[string]func(r policy.Rate, counted []entry, limit int, now int64
 // agrees requires that the item shows what the ledger has counted, at the latest
 // action that the item ever had, and at each later instant.
 func (x *explorer) agrees(l *ledger, w written) error {
-	p := x.policies[w.limit]
+	item := x.number(w.write.Key)
+	p := x.policyOf(item, w.limit)
 	latest := w.write.Now
 	var mine []entry
 	for _, e := range l.entries {
-		if e.item == w.write.Key.Window {
+		if e.item == int64(item) {
 			mine = append(mine, e)
-			latest = max(latest, e.at, e.now)
+			latest = max(latest, e.latest(), e.now)
 		}
 	}
 	for _, o := range l.over {
-		if o.item == w.write.Key.Window {
+		if o.item == int64(item) {
 			latest = max(latest, o.ms)
 		}
 	}
@@ -66,7 +67,7 @@ var gone = map[string]func(r policy.Rate, entries []entry, limit, i int, now int
 		return entries[i].at/r.Window.Milliseconds() != now/r.Window.Milliseconds()
 	},
 	"log": func(r policy.Rate, entries []entry, _, i int, now int64) bool {
-		return entries[i].at <= now-r.Window.Milliseconds()
+		return entries[i].latest() <= now-r.Window.Milliseconds()
 	},
 	"sliding": func(r policy.Rate, entries []entry, _, i int, now int64) bool {
 		return entries[i].at/r.Window.Milliseconds() < now/r.Window.Milliseconds()-1

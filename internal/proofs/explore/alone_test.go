@@ -37,9 +37,7 @@ func (x *explorer) decidedAlone(e *ending) error {
 	if c.n > e.call.Count {
 		return fmt.Errorf("it asked for %d", e.call.Count)
 	}
-	for i := range e.call.Policy.Rates() {
-		c.left[i] = c.n
-	}
+	c.left = unitsOf(e.call.Policy, c.n)
 	if e.call.Policy.Queues() && c.place == 0 {
 		c.place = e.now
 	}
@@ -77,7 +75,7 @@ func (x *explorer) remembered(e *ending) bool {
 	if e.call.ReadyAt != 0 {
 		id = fmt.Sprintf("place %d %s", e.call.ReadyAt, id)
 	}
-	_, found := in.knowns[x.window(e.item)].Seen.Find(ratelimit.Write{Key: key(e.item), ID: ratelimit.NewID(id), Now: e.now})
+	_, found := in.knowns[e.item].Seen.Find(ratelimit.Write{Key: x.keys[e.item], ID: ratelimit.NewID(id), Now: e.now, Renewed: e.call.Policy.HeldUntil(0) != 0})
 	return found
 }
 

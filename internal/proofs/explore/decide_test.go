@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -42,7 +43,7 @@ const (
 type ask struct {
 	what     asked
 	write    uint32 // update
-	window   int64  // read and remove
+	item     int    // read and remove
 	decision uint32 // ended
 	instance uint32 // the instance at that moment
 	attempts uint8  // requests sent so far
@@ -120,18 +121,20 @@ func (r *run) run(c call) {
 	ctx := context.Background()
 	var d ratelimit.Decision
 	var err error
-	switch c.verb {
-	case release:
-		d, err = r.limit.Decide(ctx, ratelimit.Release, c.request)
-	case reset:
-		d, err = r.limit.Decide(ctx, ratelimit.Reset, c.request)
-	case status:
-		d, err = r.limit.Decide(ctx, ratelimit.Status, c.request)
+	op, ok := ops[c.verb]
+	switch {
+	case len(c.parts) > 0:
+		d, err = r.limit.DecideAll(ctx, cmp.Or(op, ratelimit.Check), c.parts, false)
+	case ok:
+		d, err = r.limit.Decide(ctx, op, c.request)
 	default:
 		d, err = r.limit.Check(ctx, c.request)
 	}
 	r.want = ask{what: ended, attempts: r.want.attempts, decision: r.x.results.number(result{d, err != nil})}
 }
+
+// ops are those of the verbs that do not check.
+var ops = map[verb]ratelimit.Op{release: ratelimit.Release, renew: ratelimit.Renew, reset: ratelimit.Reset, status: ratelimit.Status}
 
 // budget is a budget of so many attempts.
 type budget int
@@ -186,14 +189,10 @@ func (r *run) Update(_ context.Context, w ratelimit.Write) (ratelimit.Item, bool
 }
 
 func (r *run) Read(_ context.Context, k ratelimit.Key) (ratelimit.Item, error) {
-	a := r.wait(ask{what: read, window: k.Window}).answer
+	a := r.wait(ask{what: read, item: r.x.number(k)}).answer
 	return r.x.items.at(a.item), a.err()
 }
 
 func (r *run) Delete(_ context.Context, k ratelimit.Key) error {
-	return r.wait(ask{what: remove, window: k.Window}).answer.err()
-}
-
-func key(window int64) ratelimit.Key {
-	return ratelimit.Key{UserID: "u", Activity: "act", Window: window}
+	return r.wait(ask{what: remove, item: r.x.number(k)}).answer.err()
 }

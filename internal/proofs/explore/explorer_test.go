@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -11,7 +12,7 @@ import (
 // between them.
 type explorer struct {
 	*system
-	windows []int64 // of the items that can come into being
+	keys []ratelimit.Key // of the items that can come into being
 
 	items     *table[ratelimit.Item]
 	writes    *table[ratelimit.Write]
@@ -45,7 +46,7 @@ type performed struct {
 
 func newExplorer(y *system) *explorer {
 	return &explorer{
-		system: y, windows: y.windows(),
+		system: y, keys: y.keys(),
 		items: newTable(encodeItem), writes: newTable(encodeWrite), instances: newTable(encodeInstance), results: newTable(encodeResult),
 		calls: newTable(encodeCall), shelves: newTable(encodeShelf), ledgers: newTable(encodeLedger), replies: newTable(encodeAnswer),
 		messages: newTable(encodeMessage), keeps: newTable(encodeKeep),
@@ -60,18 +61,23 @@ func encodeAnswer(b []byte, a answer) []byte {
 // begin returns the first state.
 func (x *explorer) begin() (w world, err error) {
 	l := newLedger()
-	p, at := x.policies[0], x.time(0, 0)
-	window, expires := p.Item(at)
+	p, at, user := x.policies[0], x.time(0, 0), users[0]
+	if !x.room.IsZero() {
+		p, user = x.room, room
+	}
+	k := ratelimit.Key{UserID: user, Activity: "act"}
+	var expires int64
+	k.Window, expires = p.Item(at)
 	for left := x.prefill; left > 0; left -= p.Most() {
-		before := x.items.at(x.item(w.store, window)).State
+		before := x.items.at(x.item(w.store, x.number(k))).State
 		n := min(left, p.Most())
 		u, ok := p.Take(at, n, 1, before)
 		if !ok {
 			break // another of several limits is full before
 		}
-		rest := written{slot: old, ms: x.instants[0], call: ratelimit.Request{Count: n}, before: before, write: ratelimit.Write{
-			Key: key(window), ID: ratelimit.NewID(fmt.Sprint("rest", left)), Note: u.ReadyAt, Update: u, Now: at, Expires: expires,
-			Whole: window != 0 && p.Most() <= 100,
+		rest := written{slot: old, ms: x.instants[0], call: ratelimit.Request{Count: n, Policy: p}, before: before, write: ratelimit.Write{
+			Key: k, ID: ratelimit.NewID(fmt.Sprint("rest", left)), Note: u.ReadyAt, Update: u, Now: at, Expires: expires,
+			Whole: k.Window != 0 && p.Most() <= 100,
 		}}
 		var a answer
 		w.store, a, err = x.perform(w.store, rest.write)
@@ -98,8 +104,8 @@ func (x *explorer) perform(store uint32, write ratelimit.Write) (uint32, answer,
 	if x.broken != nil {
 		write = x.broken(write)
 	}
-	s := x.shelves.at(store).copied(len(x.windows))
-	i := x.window(write.Key.Window)
+	s := x.shelves.at(store).copied(len(x.keys))
+	i := x.number(write.Key)
 	item, done := x.items.at(s.items[i]).Write(write)
 	a := answer{item: x.items.number(item), done: done}
 	if done {
@@ -125,33 +131,42 @@ func changedTwice(w ratelimit.Write) error {
 	return nil
 }
 
-func (s shelf) copied(windows int) shelf {
+func (s shelf) copied(n int) shelf {
 	if s.items == nil {
-		return shelf{make([]uint32, windows), make([]int64, windows)}
+		return shelf{make([]uint32, n), make([]int64, n)}
 	}
 	return shelf{slices.Clone(s.items), slices.Clone(s.expires)}
 }
 
-// window returns the number of a window.
-func (x *explorer) window(window int64) int {
-	i := slices.Index(x.windows, window)
+// number returns the number of the item with the key k.
+func (x *explorer) number(k ratelimit.Key) int {
+	i := slices.Index(x.keys, k)
 	if i < 0 {
-		panic(fmt.Sprintf("window %d is not one of %v", window, x.windows))
+		panic(fmt.Sprintf("the key %v is not one of %v", k, x.keys))
 	}
 	return i
 }
 
-// item returns what the store holds for a window.
-func (x *explorer) item(store uint32, window int64) uint32 {
+// item returns what the store holds as the item with this number.
+func (x *explorer) item(store uint32, i int) uint32 {
 	if s := x.shelves.at(store); s.items != nil {
-		return s.items[x.window(window)]
+		return s.items[i]
 	}
 	return 0
 }
 
+// policyOf returns the policy of the item with this number, for an instance that follows
+// a limit.
+func (x *explorer) policyOf(item int, limit uint8) policy.Policy {
+	if x.keys[item].UserID == room {
+		return x.room
+	}
+	return x.policies[limit]
+}
+
 // remove deletes an item.
 func (x *explorer) remove(store uint32, i int) uint32 {
-	s := x.shelves.at(store).copied(len(x.windows))
+	s := x.shelves.at(store).copied(len(x.keys))
 	s.items[i], s.expires[i] = 0, 0
 	return x.shelves.number(s)
 }

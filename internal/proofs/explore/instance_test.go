@@ -9,24 +9,27 @@ import (
 
 // An instance is what one process keeps between its decisions.
 type instance struct {
-	knowns []ratelimit.Known // by the number of the window in explorer.windows
+	knowns []ratelimit.Known // by the number of the item in explorer.keys
 	probed time.Time         // the table's circuit; zero: closed
-	busy   time.Time         // the user's circuit; zero: closed
+	busy   []time.Time       // the circuit of each item's key; zero: closed
 }
 
 func encodeInstance(b []byte, in instance) []byte {
 	for _, k := range in.knowns {
 		b = encodeKnown(b, k)
 	}
-	return encodeTime(encodeTime(b, in.probed), in.busy)
+	for _, t := range in.busy {
+		b = encodeTime(b, t)
+	}
+	return encodeTime(b, in.probed)
 }
 
 // snapshot returns the instance as it is now.
 func (r *run) snapshot() instance {
-	in := instance{knowns: make([]ratelimit.Known, len(r.x.windows))}
-	in.probed, in.busy = r.limit.CircuitProbed(key(0))
-	for i, w := range r.x.windows {
-		in.knowns[i] = r.limit.Memory.Recall(key(w))
+	in := instance{knowns: make([]ratelimit.Known, len(r.x.keys)), busy: make([]time.Time, len(r.x.keys))}
+	for i, k := range r.x.keys {
+		in.probed, in.busy[i] = r.limit.CircuitProbed(k)
+		in.knowns[i] = r.limit.Memory.Recall(k)
 	}
 	return in
 }
@@ -34,32 +37,41 @@ func (r *run) snapshot() instance {
 // load puts the limiter in the state of an instance.
 func (r *run) load(number uint32) {
 	in := r.x.instances.at(number)
-	if probed, busy := r.limit.CircuitProbed(key(0)); !probed.Equal(in.probed) || !busy.Equal(in.busy) {
-		r.circuits(in, probed, busy)
+	if in.knowns == nil { // it is new
+		in = instance{knowns: make([]ratelimit.Known, len(r.x.keys)), busy: make([]time.Time, len(r.x.keys))}
 	}
-	for i, w := range r.x.windows {
-		var k ratelimit.Known
-		if in.knowns != nil {
-			k = in.knowns[i]
-		}
-		r.limit.Memory.Change(key(w), func(ratelimit.Known) ratelimit.Known { return k })
+	r.circuits(in)
+	for i, k := range r.x.keys {
+		r.limit.Memory.Change(k, func(ratelimit.Known) ratelimit.Known { return in.knowns[i] })
 	}
 }
 
 // circuits opens and closes the limiter's circuits by decisions: first an answered
-// one, which closes both, then one that is throttled, and one of another user
-// without an answer.
-func (r *run) circuits(in instance, probed, busy time.Time) {
-	store, now, attempts := r.limit.Store, r.limit.Now, r.limit.NewBudget
-	if !probed.IsZero() || !busy.IsZero() {
-		late := probed
-		if busy.After(late) {
-			late = busy
+// one, which closes that of the table and its own, then one that is throttled, and one of
+// another user without an answer.
+func (r *run) circuits(in instance) {
+	same := true
+	var late time.Time
+	for i, k := range r.x.keys {
+		probed, busy := r.limit.CircuitProbed(k)
+		same = same && probed.Equal(in.probed) && busy.Equal(in.busy[i])
+		for _, t := range []time.Time{probed, busy} {
+			if t.After(late) {
+				late = t
+			}
 		}
-		r.ask("u", stranger{}, late.Add(time.Hour))
 	}
-	if !in.busy.IsZero() {
-		r.ask("u", stranger{answer{failure: throttled}.err()}, in.busy)
+	if same {
+		return
+	}
+	store, now, attempts := r.limit.Store, r.limit.Now, r.limit.NewBudget
+	for i, k := range r.x.keys {
+		if !late.IsZero() {
+			r.ask(k.UserID, stranger{}, late.Add(time.Hour))
+		}
+		if !in.busy[i].IsZero() {
+			r.ask(k.UserID, stranger{answer{failure: throttled}.err()}, in.busy[i])
+		}
 	}
 	if !in.probed.IsZero() {
 		r.ask("other", stranger{errNoAnswer}, in.probed)

@@ -88,7 +88,7 @@ func encodeKnown(b []byte, k ratelimit.Known) []byte {
 }
 
 func encodeWrite(b []byte, w ratelimit.Write) []byte {
-	b = encodeInt(append(b, w.ID[:]...), w.Key.Window)
+	b = encodeInt(encodeText(append(b, w.ID[:]...), w.Key.UserID), w.Key.Window)
 	b = encodeKept(encodeBool(encodeInt(encodeInt(encodeInt(b, w.Note), w.Now), w.Expires), w.Whole), w.Drop)
 	for _, terms := range append(slices.Clip(w.Update.If), w.Update.Also) {
 		b = encodeInt(b, int64(len(terms)))

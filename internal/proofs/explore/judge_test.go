@@ -19,7 +19,7 @@ type ending struct {
 	call   ratelimit.Request
 	id     uint8
 	now    int64 // when the decision began, by its instance's clock
-	item   int64 // the window of its item
+	item   int64 // the number of its item
 	before uint32
 }
 
@@ -32,7 +32,7 @@ func (x *explorer) judge(w *world, l *ledger, s int, before uint32) error {
 		id: x.idOf(s), now: x.time(p.began, int(p.by)), before: before,
 	}
 	e.result = x.results.at(e.ask.decision)
-	e.item, _ = e.call.Policy.Item(e.now)
+	e.item = x.itemOf(e.call, e.now)
 	err := x.verdict(&e)
 	x.noteAway(&e)
 	if err != nil {
@@ -40,6 +40,13 @@ func (x *explorer) judge(w *world, l *ledger, s int, before uint32) error {
 			name(s), e.result.Reason, e.result.Granted, moment(e.result.At), moment(e.result.ReadyAt), e.ask.attempts, err)
 	}
 	return nil
+}
+
+// itemOf returns the number of the item in which r counts at now.
+func (x *explorer) itemOf(r ratelimit.Request, now int64) int64 {
+	k := ratelimit.Key{UserID: r.UserID, Activity: "act"}
+	k.Window, _ = r.Policy.Item(now)
+	return int64(x.number(k))
 }
 
 // moment writes a time in ms after the edge.
@@ -52,12 +59,15 @@ func moment(at int64) string {
 
 func (x *explorer) verdict(e *ending) error {
 	d := e.result
+	if !x.room.IsZero() {
+		return x.toldInRoom(e)
+	}
 	switch x.requests[e.slot].verb {
-	case release, reset:
+	case release, reset, renew:
 		if !d.failed && e.ledger.freedBy == int8(e.slot) {
 			e.ledger.freedTold = true
 		}
-		e.ledger.unlooked[e.proc.by] = true
+		e.ledger.unlooked[e.proc.by] = e.ledger.unlooked[e.proc.by] || x.requests[e.slot].verb != renew
 		if d.failed && e.ask.attempts > 0 && int(e.ask.attempts) < x.tries(e.slot) && !e.ask.unsure {
 			return fmt.Errorf("an error, although the table answered")
 		}
@@ -66,6 +76,9 @@ func (x *explorer) verdict(e *ending) error {
 		}
 		if x.requests[e.slot].verb == release && !d.failed {
 			return x.released(e)
+		}
+		if x.requests[e.slot].verb == renew && !d.failed {
+			return x.toldRenewed(e)
 		}
 		return nil
 	case status:
@@ -189,7 +202,7 @@ func (x *explorer) toldLimited(e *ending) error {
 	if e.call.Partial {
 		n = 1
 	}
-	if _, ok := e.call.Policy.Take(e.now, n, 0, x.items.at(x.item(e.world.store, e.item)).State); ok {
+	if _, ok := e.call.Policy.Take(e.now, n, 0, x.items.at(x.item(e.world.store, int(e.item))).State); ok {
 		return fmt.Errorf("from memory, but the table has room")
 	}
 	return nil
@@ -223,13 +236,13 @@ func (x *explorer) released(e *ending) error {
 		return nil // given back already; an attempt that arrived after that can count now
 	}
 	for _, c := range e.ledger.entries {
-		if c.id != e.id || c.at != e.call.At || c.item != e.item {
+		if c.id != e.id || !c.has(e.call.At) || c.item != e.item {
 			continue
 		}
 		if c.forgotten && c.aliveFor>>e.slot&1 == 1 {
 			return nil // and what was counted since is another action
 		}
-		counts = counts || !c.forgotten && !c.late && e.stillCounts(c, x.time(e.world.now, int(e.proc.by)))
+		counts = counts || !c.forgotten && !c.late && x.stillCounts(e, c, x.time(e.world.now, int(e.proc.by)))
 	}
 	if counts {
 		return fmt.Errorf("nothing was given back: %s", inWords(e.ledger.entries))
@@ -237,10 +250,51 @@ func (x *explorer) released(e *ending) error {
 	return nil
 }
 
+// toldRenewed requires that a renewal is told of slots that the store renewed. If another
+// renewal came between those of a user and of a room, there is no receipt for both. A holder
+// is told expired only if its slots may have expired by the clock that is ahead, or if
+// its receipt is older than the last renewal by so much that the id is forgotten.
+func (x *explorer) toldRenewed(e *ending) error {
+	d := e.result
+	switch {
+	case d.Reason == ratelimit.OK && d.Allowed && d.Granted == e.call.Count:
+		if slices.ContainsFunc(e.ledger.entries, func(c entry) bool { return e.sees(c) && c.renewed() && (slices.Contains(c.moved[:], d.At) || d.At == 0 && !x.room.IsZero()) }) {
+			return nil
+		}
+		return fmt.Errorf("these slots were not renewed: %s", inWords(e.ledger.entries))
+	case d.Reason != ratelimit.Expired || d.Allowed || d.Granted != 0 || d.At != 0 || d.Outage != nil:
+		return fmt.Errorf("this is no answer to a renewal")
+	}
+	now := x.instants[e.world.now]
+	for _, c := range e.ledger.entries {
+		known := e.call.At == c.latest() || now-c.ms < remembered
+		if c.id == e.id && c.item == e.item && !c.forgotten && !c.late && c.has(e.call.At) && known && x.time(e.world.now, 1) < e.call.Policy.HeldUntil(x.slotsAt(e, c)) {
+			return fmt.Errorf("its slots count: %s", inWords(e.ledger.entries))
+		}
+	}
+	return nil
+}
+
+// slotsAt returns the time of c's slots that the ending's request has met for certain: a
+// renewal while its decision was in flight may have come after it.
+func (x *explorer) slotsAt(e *ending, c entry) int64 {
+	if c.ms < x.instants[e.proc.began] {
+		return c.latest()
+	}
+	return e.call.At
+}
+
 // stillCounts reports whether a limit certainly still counts c at now, when the
-// release ended: its window is not over by any clock.
-func (e *ending) stillCounts(c entry, now int64) bool {
+// release ended: its window is not over by any clock. After a renewal, only a log gives
+// back.
+func (x *explorer) stillCounts(e *ending, c entry, now int64) bool {
 	return slices.ContainsFunc(e.call.Policy.Rates(), func(r policy.Rate) bool {
+		if r.Kind == "log" {
+			return max(now, c.latest())+2000 < x.slotsAt(e, c)+r.Window.Milliseconds()
+		}
+		if c.renewed() {
+			return false
+		}
 		w := min(r.Window.Milliseconds(), r.Window.Milliseconds()/r.Limit)
 		return (max(now, c.at)+2000)/w == c.at/w
 	})

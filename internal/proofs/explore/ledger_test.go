@@ -25,33 +25,44 @@ type ledger struct {
 	freedTold bool       // the caller of that release or reset got the answer
 	refused   uint8      // the slots that were told limited
 	over      []dropped  // for each item, the newest of the entries that the ledger has dropped
+	full      int64      // when an item last had no room for a request of a room, in ms after the edge and 1,000,000 more; 0: never
 }
 
 // A dropped is when an item last counted something that matters no more. What an
 // item shows of earlier times may have made room for it.
-type dropped struct{ item, ms int64 }
+type dropped struct{ item, ms int64 } // item: its number
 
 // An entry is what was counted for a request.
 type entry struct {
-	id     uint8 // the slot whose id it has
-	writer uint8 // the slot that counted it
-	item   int64 // the window of the item
-	n      int64 // the actions, and how many of them each limit still counts
-	left   [mostLimits]int64
-	at     int64 // the receipt
-	now    int64 // the clock that counted it
-	ms     int64 // when the store counted it, in ms after the edge
-	whole  bool  // the item knows its id as long as it lives
-	place  int64 // reservoir: when it may run
-	limit  uint8 // the number of the policy that counted it
-	freed  int64 // bucket: actions that came before this one and were given back after it
+	id     uint8             // the slot whose id it has
+	writer uint8             // the slot that counted it
+	item   int64             // the number of the item
+	n      int64             // the actions, and how many of them each limit still counts
+	left   [mostLimits]int64 // in units, of which an action takes as many as it costs
+	at     int64             // the receipt
+	moved  [slots - 1]int64  // log: when its slots were renewed, and that is a receipt too; the last one first, 0: none
+	now    int64             // the clock that counted it
+	ms     int64             // when the store counted it, in ms after the edge
+	whole  bool              // the item knows its id as long as it lives
+	place  int64             // reservoir: when it may run
+	limit  uint8             // the number of the policy that counted it
+	freed  int64             // bucket: units that came before this one and were given back after it
 
 	late      bool  // a copy that arrived after its decision was over
 	forgotten bool  // the item need not know the id any more
 	aliveFor  uint8 // forgotten: the slots in flight when it was
 }
 
-// A receipt is what a release shows, and the window of the item that it changes.
+// renewed reports whether the slots of e were renewed.
+func (e *entry) renewed() bool { return e.moved[0] != 0 }
+
+// latest returns the newest receipt of e, which is the time of its slots in a log.
+func (e *entry) latest() int64 { return max(e.at, e.moved[0]) }
+
+// has reports whether at is a receipt of e.
+func (e *entry) has(at int64) bool { return e.at == at || at != 0 && slices.Contains(e.moved[:], at) }
+
+// A receipt is what a release shows, and the number of the item that it changes.
 type receipt struct {
 	id   uint8
 	at   int64
@@ -73,7 +84,7 @@ func encodeEntries(b []byte, entries []entry) []byte {
 		b = encodeInt(encodeInt(encodeInt(b, e.item), e.n), e.at-edge)
 		b = encodeInt(encodeInt(encodeInt(encodeInt(b, e.now-edge), e.ms), e.place-edge), e.freed)
 		b = encodeBool(encodeBool(encodeBool(b, e.forgotten), e.whole), e.late)
-		for _, n := range e.left {
+		for _, n := range slices.Concat(e.left[:], e.moved[:]) {
 			b = encodeInt(b, n)
 		}
 	}
@@ -93,7 +104,7 @@ func encodeLedger(b []byte, l ledger) []byte {
 	for i := range l.alone {
 		b = encodeInt(encodeBool(encodeEntries(b, l.alone[i]), l.away[i]), l.askedAt[i])
 	}
-	b = append(encodeInt(b, l.freed), byte(l.freedBy), l.freedOn, l.refused, l.excused)
+	b = append(encodeInt(encodeInt(b, l.full), l.freed), byte(l.freedBy), l.freedOn, l.refused, l.excused)
 	return encodeBool(encodeBool(encodeBool(b, l.freedTold), l.unlooked[0]), l.unlooked[1])
 }
 
@@ -112,13 +123,13 @@ func (l *ledger) makeRoom(slot int, by uint8, ms int64, replied uint8) {
 	l.freed, l.freedOn, l.freedBy, l.freedTold, l.excused = ms, by, int8(slot), false, l.refused|replied
 }
 
-// emptied notes that the item of a window is gone. With a reset its actions no
+// emptied notes that an item is gone. With a reset its actions no
 // longer count, and its releases are forgotten. With cleanup they must have
 // expired, so the promise goes on as if the item were there.
-func (l *ledger) emptied(window int64, reset bool, inFlight uint8) {
+func (l *ledger) emptied(item int64, reset bool, inFlight uint8) {
 	for i := range l.entries {
 		e := &l.entries[i]
-		if e.item != window {
+		if e.item != item {
 			continue
 		}
 		if !e.forgotten {
@@ -128,9 +139,9 @@ func (l *ledger) emptied(window int64, reset bool, inFlight uint8) {
 			e.left = [mostLimits]int64{}
 		}
 	}
-	l.over = slices.DeleteFunc(l.over, func(o dropped) bool { return o.item == window })
+	l.over = slices.DeleteFunc(l.over, func(o dropped) bool { return o.item == item })
 	if reset {
-		l.back = slices.DeleteFunc(l.back, func(r receipt) bool { return r.item == window })
+		l.back = slices.DeleteFunc(l.back, func(r receipt) bool { return r.item == item })
 	}
 }
 
@@ -144,7 +155,7 @@ func (l *ledger) ended(slot int) {
 		if !e.forgotten || e.aliveFor != 0 || e.left != [mostLimits]int64{} {
 			return false
 		}
-		l.drop(dropped{e.item, max(e.at, e.now)})
+		l.drop(dropped{e.item, max(e.latest(), e.now)})
 		return true
 	})
 }
@@ -167,6 +178,9 @@ func inWords(entries []entry) string {
 			id = name(int(e.id) % slots)
 		}
 		fmt.Fprintf(&b, "[%s counts %d at %s", id, e.n, moment(e.at))
+		if e.renewed() {
+			fmt.Fprintf(&b, ", renewed at %s", moment(e.latest()))
+		}
 		if e.place != 0 {
 			fmt.Fprintf(&b, " for %s", moment(e.place))
 		}

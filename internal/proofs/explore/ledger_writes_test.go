@@ -37,12 +37,13 @@ func counts(p policy.Policy, now int64, s policy.State) []int64 {
 // counted notes a check that the store performed. It returns what is wrong with
 // that.
 func (x *explorer) counted(l *ledger, w written) error {
-	p := x.policies[w.limit]
+	item := int64(x.number(w.write.Key))
+	p := x.policyOf(int(item), w.limit)
 	id := x.idOf(w.slot)
-	if slices.ContainsFunc(l.back, func(r receipt) bool { return r.id == id }) && w.slot == x.first(w.slot) {
+	if slices.ContainsFunc(l.back, func(r receipt) bool { return r.id == id && r.item == item }) && w.slot == x.first(w.slot) {
 		x.excuse(countedAfterRelease)
 	}
-	if l.live(id, w.write.Key.Window, w.ms) {
+	if l.live(id, item, w.ms) {
 		return fmt.Errorf("%s is counted twice", name(w.slot))
 	}
 	switch bit := uint8(1) << w.slot; {
@@ -53,25 +54,24 @@ func (x *explorer) counted(l *ledger, w written) error {
 		x.excuse(countedAfterRefusal)
 	}
 	e := entry{
-		id: id, writer: uint8(w.slot), item: w.write.Key.Window, n: 1, now: w.write.Now, at: receiptOf(p, w), ms: w.ms, whole: w.write.Whole,
+		id: id, writer: uint8(w.slot), item: item, n: 1, now: w.write.Now, at: receiptOf(p, w), ms: w.ms, whole: w.write.Whole,
 		place: w.write.Update.ReadyAt, limit: w.limit, late: w.inFlight>>w.slot&1 == 0,
 	}
 	if !p.Queues() {
 		now := max(w.write.Now, e.at) // later, if the update counts in a period that a clock ahead has begun
 		is, was := counts(p, now, w.after), counts(p, now, w.before)
-		e.n = is[0] - was[0]
+		cost := unitsOf(w.call.Policy, 1)
+		e.n = (is[0] - was[0]) / cost[0]
 		for i := range is {
-			if n := is[i] - was[i]; n != e.n {
-				return fmt.Errorf("%s counts %d in the first limit and %d in limit %d", name(w.slot), e.n, n, i)
+			if n := is[i] - was[i]; n != e.n*cost[i] {
+				return fmt.Errorf("%s of %d counts %d in limit %d", name(w.slot), e.n, n, i)
 			}
 		}
 	}
 	if e.n < 1 || e.n > w.call.Count || e.n != w.call.Count && !w.call.Partial {
 		return fmt.Errorf("%s of %d counts %d", name(w.slot), w.call.Count, e.n)
 	}
-	for i := range p.Rates() {
-		e.left[i] = e.n
-	}
+	e.left = unitsOf(w.call.Policy, e.n)
 	l.entries = append(l.entries, e)
 	return x.promised(l.entries, e)
 }
@@ -88,11 +88,13 @@ func (y *system) idOf(slot int) uint8 {
 	return uint8(y.first(slot))
 }
 
+// remembered is how long an item certainly knows an id, in milliseconds.
+const remembered = 20_000 - 2_000
+
 // known reports whether the item must still know the id of e at ms after the edge.
 // The contract says that it does forever in a window's item with a limit of up to
 // 100, and elsewhere for 20 s less the difference between clocks.
 func (e *entry) known(ms int64) bool {
-	const remembered = 20_000 - 2_000
 	return !e.forgotten && (e.whole || ms-e.ms < remembered)
 }
 
@@ -129,15 +131,16 @@ func receiptOf(p policy.Policy, w written) int64 {
 // gaveBack notes a release that the store performed. Of several limits, one may
 // have nothing left to give back.
 func (x *explorer) gaveBack(l *ledger, w written) error {
-	p, at, n := x.policies[w.limit], w.call.At, w.call.Count
+	item := int64(x.number(w.write.Key))
+	p, at, n := x.policyOf(int(item), w.limit), w.call.At, w.call.Count
 	id := x.idOf(w.slot)
 	i := slices.IndexFunc(l.entries, func(e entry) bool {
-		return e.id == id && e.item == w.write.Key.Window && e.at == at && !e.forgotten
+		return e.id == id && e.item == item && (e.has(at) || l.hasBeside(e, at)) && !e.forgotten
 	})
-	if slices.Contains(l.back, receipt{id, at, w.write.Key.Window}) {
+	if slices.Contains(l.back, receipt{id, at, item}) {
 		return fmt.Errorf("%s gives back %s with the receipt %d again", name(w.slot), name(int(id)), at-edge)
 	}
-	l.back = append(l.back, receipt{id, at, w.write.Key.Window})
+	l.back = append(l.back, receipt{id, at, item})
 	if i < 0 && w.write.Drop.Set == "" && w.write.Now-at > 18_000 {
 		// A log's slots of one millisecond are alike once the ids are gone.
 		i = slices.IndexFunc(l.entries, func(e entry) bool { return e.at == at && e.left[0] >= n })
@@ -146,7 +149,7 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 	if i < 0 {
 		return fmt.Errorf("%s gives back %s, which is not counted with the receipt %d", name(w.slot), name(int(id)), at-edge)
 	}
-	e := &l.entries[i]
+	e, units := &l.entries[i], unitsOf(w.call.Policy, n)
 	is, was := counts(p, w.write.Now, w.after), counts(p, w.write.Now, w.before)
 	for k, rate := range p.Rates() {
 		if !changes(w, rate.Name) {
@@ -155,7 +158,8 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 		if over := gone[rate.Kind]; over == nil || over(rate, l.entries, k, i, w.write.Now) {
 			return fmt.Errorf("%s gives back in limit %d what does not count any more", name(w.slot), k)
 		}
-		if e.left[k] < n || is[k] > was[k] || was[k]-is[k] > n {
+		n := units[k]
+		if e.left[k] < n || is[k] > was[k] || was[k]-is[k] > n || e.renewed() && rate.Kind != "log" {
 			return fmt.Errorf("%s gives back %d of %d in limit %d, which then counts %d instead of %d", name(w.slot), n, e.left[k], k, is[k], was[k])
 		}
 		e.left[k] -= n
@@ -166,6 +170,38 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 	e.forgotten, e.aliveFor = true, w.inFlight
 	l.makeRoom(w.slot, w.by, w.ms, w.replied)
 	return nil
+}
+
+// hasBeside reports whether at is a receipt of e in the item of a room, or of its user: a
+// renewal moves the slots of one, and has one receipt for both.
+func (l *ledger) hasBeside(e entry, at int64) bool {
+	return slices.ContainsFunc(l.entries, func(other entry) bool { return other.id == e.id && other.item != e.item && other.renewed() && other.has(at) }) ||
+		slices.ContainsFunc(l.back, func(r receipt) bool { return r.id == e.id && r.item != e.item && r.at == at })
+}
+
+// renewed notes a renewal that the store performed. It moves the slots of a check that
+// count, and nothing else: what the item shows then is what agrees compares.
+func (x *explorer) renewed(l *ledger, w written) error {
+	id, at, item := x.idOf(w.slot), w.call.At, int64(x.number(w.write.Key))
+	i := slices.IndexFunc(l.entries, func(e entry) bool {
+		return e.id == id && e.item == item && e.latest() == at && !e.forgotten
+	})
+	if i < 0 {
+		return fmt.Errorf("%s renews %s, which is not counted with the receipt %s", name(w.slot), name(int(id)), moment(at))
+	}
+	e := &l.entries[i]
+	for k, rate := range x.policyOf(int(item), w.limit).Rates() {
+		switch {
+		case rate.Kind != "log" && changes(w, rate.Name):
+			return fmt.Errorf("%s changes limit %d", name(w.slot), k)
+		case rate.Kind == "log" && gone["log"](rate, l.entries, k, i, w.write.Note):
+			return fmt.Errorf("%s renews what does not count any more", name(w.slot))
+		}
+	}
+	copy(e.moved[1:], e.moved[:])
+	e.moved[0] = w.write.Note
+	e.now, e.ms = w.write.Now, w.ms
+	return x.promised(l.entries, *e)
 }
 
 // changes reports whether w changes an attribute of a limit.

@@ -7,7 +7,7 @@ import (
 // A move is something that can happen next.
 type move struct {
 	what doing
-	slot uint8 // or the number of a late message, or of a window
+	slot uint8 // or the number of a late message, or of an item
 	by   uint8 // the instance
 }
 
@@ -26,6 +26,7 @@ const (
 	ticks                  // the clock goes on to the next instant
 	cleans                 // cleanup deletes an item that has expired
 	follows                // an instance follows the next live limit
+	crashes                // the instance dies; the request is on its way, and may arrive late or never
 )
 
 func (m move) String() string {
@@ -42,7 +43,7 @@ func (m move) String() string {
 		return fmt.Sprintf("follow %c", 'A'+m.by)
 	default:
 		verb := map[doing]string{
-			answers: "answer", performs: "perform", delivers: "deliver", loses: "lose", vanishes: "vanish", throttles: "throttle", proceeds: "proceed",
+			answers: "answer", performs: "perform", delivers: "deliver", loses: "lose", vanishes: "vanish", throttles: "throttle", proceeds: "proceed", crashes: "crash",
 		}
 		return fmt.Sprintf("%s %s", verb[m.what], name(int(m.slot)))
 	}
@@ -79,7 +80,7 @@ func (x *explorer) moves(moves []move, w *world) []move {
 		moves = append(moves, move{what: ticks})
 	}
 	if x.cleanup {
-		for i := range x.windows {
+		for i := range x.keys {
 			shelf := x.shelves.at(w.store)
 			if shelf.items != nil && shelf.items[i] != 0 && shelf.expires[i] < x.time(w.now, 0)/1000 {
 				moves = append(moves, move{cleans, uint8(i), 0})
@@ -107,6 +108,9 @@ func (x *explorer) fates(moves []move, w *world, slot uint8, what asked) []move 
 	if x.faults > 0 && int(w.faults) >= x.faults {
 		return moves
 	}
+	if x.crash {
+		moves = append(moves, move{crashes, slot, 0})
+	}
 	return append(moves, move{vanishes, slot, 0}, move{throttles, slot, 0})
 }
 
@@ -117,7 +121,7 @@ func (x *explorer) enabled(w *world, s int) bool {
 	switch r.verb {
 	case repeat:
 		return w.procs[r.of].phase != idle
-	case release:
+	case release, renew:
 		return w.procs[r.of].phase == over && x.keeps.at(w.procs[r.of].kept).at != 0
 	case present:
 		return w.procs[r.of].phase == over && x.keeps.at(w.procs[r.of].kept).readyAt != 0
@@ -132,7 +136,7 @@ func (x *explorer) enabled(w *world, s int) bool {
 // referred reports whether another request refers to slot s.
 func (x *explorer) referred(s int) bool {
 	for _, r := range x.requests {
-		if r.of == s && r.verb != check && r.verb != partial && r.verb != reset && r.verb != status {
+		if r.of == s && r.refers() {
 			return true
 		}
 	}

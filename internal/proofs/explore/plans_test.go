@@ -31,6 +31,8 @@ var (
 	window   = []int64{-1, 0, 9998, 9999, 10_000}              // until an action has expired
 	seconds  = []int64{0, 1001, 5000}                          // as long as a memory refuses, and a breaker is open
 	ids      = []int64{-1, 17_998, 20_999, 21_000, 28_001}     // as long as ids are kept
+	held     = []int64{-1, 8000, 9999, 18_001}                 // until renewed slots have expired
+	twice20  = []int64{0, 15_000, 29_500}                      // a renewal, and one that needs the id that it kept
 	late     = []int64{-1, 3000, 4999}                         // as long as an attempt can be late
 	cycle    = []int64{-1, 258_999}                            // after which a generation of ids has the same set again
 	expiry   = []int64{-1, 120_999, 121_000, 121_001}          // of a window's item
@@ -52,6 +54,7 @@ func plans(t *testing.T) []plan {
 	fine := func(y *system) { y.shared, y.fine = true, true }
 	slow := func(y *system) { y.slow = true }
 	cleanup := func(y *system) { y.cleanup = true }
+	crash := func(y *system) { y.crash = true }
 	three := []subject{{kinds: single[0].kinds, text: text(policy.Kinds()[0], 3, 10), prefill: 1}}
 	if !prove.Long() {
 		return []plan{
@@ -75,6 +78,14 @@ func plans(t *testing.T) []plan {
 			{name: "a cycle of generations later", subjects: single, scenarios: pairs[:1], instants: cycle, skews: same, attempts: 1},
 			{name: "several limits, seconds later", subjects: several, scenarios: newest, instants: []int64{0, 6998}, skews: same, attempts: 2, faults: 1},
 			{name: "a long outage", subjects: lasting(), scenarios: outages[:1], instants: []int64{0, 10_001}, skews: same, attempts: 1, faults: 2},
+			{name: "renewals", subjects: logs(single), scenarios: renewals, instants: held, skews: apart, attempts: 2, faults: 1},
+			{name: "renewals beside another limit", subjects: logs(several), scenarios: renewals, instants: held[:2], skews: apart, attempts: 1, faults: 1},
+			{name: "a late copy of a renewal", subjects: logs(single), scenarios: renewals[1:4], instants: late, skews: apart, attempts: 2, faults: 1},
+			{name: "renewals after the id", subjects: logs(lasting()), scenarios: renewals[1:5], instants: twice20, skews: apart, attempts: 1, faults: 1},
+			{name: "a group with mixed costs", subjects: costly(), scenarios: mixed, instants: border[:1], skews: apart, attempts: 2, faults: 1},
+			{name: "renewals in a group with mixed costs", subjects: logs(costly()), scenarios: mixedHeld, instants: held[:2], skews: apart, attempts: 1, faults: 1},
+			{name: "rooms", subjects: inRooms(), scenarios: rooms[:4], instants: border[:1], skews: apart, attempts: 2, faults: 1, set: crash},
+			{name: "slots in rooms", subjects: slotsInRooms(), scenarios: heldInRooms, instants: held[:2], skews: apart, attempts: 1, faults: 1, set: crash},
 			{name: "a live limit above 100", subjects: crossing(), scenarios: checks[1:2], instants: border[:1], skews: same, attempts: 2, faults: 1, live: true},
 		}
 	}
@@ -117,6 +128,15 @@ func plans(t *testing.T) []plan {
 		plan{name: "the end of a period, high limits", subjects: large, scenarios: slices.Concat(most, later), instants: []int64{-1, 8000, 9999}, skews: skews, attempts: 2, faults: 1},
 		plan{name: "a long outage", subjects: lasting(), scenarios: outages, instants: []int64{0, 10_001, 20_001}, skews: apart, attempts: 1, faults: 3},
 		plan{name: "a live limit above 100", subjects: crossing(), scenarios: core, instants: border[:1], skews: apart, attempts: 2, faults: 1, live: true},
+		plan{name: "renewals", subjects: logs(slices.Concat(single, several)), scenarios: renewals, instants: held, skews: skews, attempts: 2, faults: 2, set: cleanup},
+		plan{name: "a late copy of a renewal", subjects: logs(slices.Concat(single, several)), scenarios: renewals, instants: late, skews: apart, attempts: 2, faults: 2},
+		plan{name: "renewals after the id", subjects: logs(lasting()), scenarios: renewals, instants: slices.Concat(twice20, []int64{44_999}), skews: skews, attempts: 2, faults: 2, set: cleanup},
+		plan{name: "renewals and slow answers", subjects: logs(single), scenarios: renewals, instants: held, skews: apart, attempts: 2, faults: 1, set: slow},
+		plan{name: "a group with mixed costs", subjects: costly(), scenarios: mixed, instants: border, skews: skews, attempts: 2, faults: 2},
+		plan{name: "renewals in a group with mixed costs", subjects: logs(costly()), scenarios: mixedHeld, instants: held, skews: skews, attempts: 2, faults: 2},
+		plan{name: "rooms", subjects: inRooms(), scenarios: rooms, instants: border, skews: skews, attempts: 2, faults: 2, set: crash},
+		plan{name: "late copies in rooms", subjects: inRooms(), scenarios: rooms, instants: late, skews: apart, attempts: 2, faults: 1, set: crash},
+		plan{name: "slots in rooms", subjects: slotsInRooms(), scenarios: heldInRooms, instants: held, skews: skews, attempts: 2, faults: 2, set: crash},
 		plan{name: "three attempts", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 3, faults: 3},
 	)
 }
@@ -139,6 +159,12 @@ func (p plan) systems() (all []*system) {
 			for _, skew := range p.skews {
 				y := &system{kinds: s.kinds, policies: policies, skew: skew, instants: p.instants, requests: c.requests, attempts: p.attempts, faults: p.faults}
 				y.prefill = s.prefill + c.prefill
+				if s.room != "" {
+					y.room = policy.Must(s.room)
+				}
+				if s.dear != "" {
+					y.dear = policy.Must(s.dear)
+				}
 				if p.set != nil {
 					p.set(y)
 				}

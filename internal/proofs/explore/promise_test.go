@@ -12,7 +12,7 @@ import (
 // admits. It knows nothing of how the kind keeps its state. New is the action
 // that was counted last. The promise returns how many actions count against it,
 // and how many may.
-type promise func(y *system, r policy.Rate, counted []entry, limit int, last entry) (got, most int64)
+type promise func(x *explorer, r policy.Rate, counted []entry, limit int, last entry) (got, most int64)
 
 // promises has one promise for each kind. A kind without a promise fails the
 // exploration, so a new kind needs a line here.
@@ -24,16 +24,22 @@ var promises = map[string]promise{
 	"bucket":    inAnyTime,
 }
 
-// promised requires that last, which is the newest of entries, is within each
+// promised requires that last, which was counted or renewed last, is within each
 // limit of the policy that counted it. That policy can have a lower limit than
 // those that counted the other entries: then the lower one holds for last.
-func (y *system) promised(entries []entry, last entry) error {
-	for i, r := range y.policies[last.limit].Rates() {
+func (x *explorer) promised(all []entry, last entry) error {
+	var entries []entry
+	for _, e := range all {
+		if x.keys[e.item].UserID == x.keys[last.item].UserID {
+			entries = append(entries, e)
+		}
+	}
+	for i, r := range x.policyOf(int(last.item), last.limit).Rates() {
 		p, ok := promises[r.Kind]
 		if !ok {
 			return fmt.Errorf("the kind %s has no promise in promise_test.go", r.Kind)
 		}
-		if got, most := p(y, r, entries, i, last); got > most {
+		if got, most := p(x, r, entries, i, last); got > most {
 			return fmt.Errorf("%s makes it %d actions in limit %d, want at most %d", name(int(last.writer)), got, i, most)
 		}
 	}
@@ -51,7 +57,7 @@ func sum(entries []entry, limit int, which func(entry) bool) (n int64) {
 
 // inWindow is the promise of at most Limit actions in each window of the clock.
 func inWindow(when func(entry) int64) promise {
-	return func(_ *system, r policy.Rate, counted []entry, limit int, last entry) (got, most int64) {
+	return func(_ *explorer, r policy.Rate, counted []entry, limit int, last entry) (got, most int64) {
 		w := r.Window.Milliseconds()
 		return sum(counted, limit, func(e entry) bool { return when(e)/w == when(last)/w }), r.Limit
 	}
@@ -60,17 +66,17 @@ func inWindow(when func(entry) int64) promise {
 // inAnyWindow is the promise of at most Limit actions in any period as long as
 // Window, which ends at the latest action. An action has expired if it has by
 // the clock that is most ahead.
-func inAnyWindow(_ *system, r policy.Rate, counted []entry, limit int, _ entry) (got, most int64) {
+func inAnyWindow(_ *explorer, r policy.Rate, counted []entry, limit int, _ entry) (got, most int64) {
 	var latest int64
 	for _, e := range counted {
-		latest = max(latest, e.at)
+		latest = max(latest, e.latest())
 	}
-	return sum(counted, limit, func(e entry) bool { return e.at > latest-r.Window.Milliseconds() }), r.Limit
+	return sum(counted, limit, func(e entry) bool { return e.latest() > latest-r.Window.Milliseconds() }), r.Limit
 }
 
 // inWeightedWindow is the promise of the sliding window counter: the actions of
 // this period, and the part of the previous period that the window still covers.
-func inWeightedWindow(_ *system, r policy.Rate, counted []entry, limit int, last entry) (got, most int64) {
+func inWeightedWindow(_ *explorer, r policy.Rate, counted []entry, limit int, last entry) (got, most int64) {
 	w := r.Window.Milliseconds()
 	k := last.at / w
 	in := func(period int64) int64 {
@@ -84,16 +90,16 @@ func inWeightedWindow(_ *system, r policy.Rate, counted []entry, limit int, last
 // the limit changed, the largest burst and the shortest interval bound it. An
 // action that was given back leaves what had come back by itself in the
 // meantime.
-func inAnyTime(y *system, r policy.Rate, counted []entry, limit int, last entry) (got, most int64) {
+func inAnyTime(x *explorer, r policy.Rate, counted []entry, limit int, last entry) (got, most int64) {
 	interval, burst := r.Window/time.Duration(r.Limit), r.Burst
 	for _, e := range counted {
-		rate := y.policies[e.limit].Rates()[limit]
+		rate := x.policyOf(int(e.item), e.limit).Rates()[limit]
 		interval, burst = min(interval, rate.Window/time.Duration(rate.Limit)), max(burst, rate.Burst)
 	}
 	var latest int64
 	for _, e := range slices.Backward(counted) {
 		latest, got = max(latest, e.at), got+e.left[limit]
-		most = burst + e.freed + (latest-e.at+y.skew.Milliseconds())/interval.Milliseconds()
+		most = burst + e.freed + (latest-e.at+x.skew.Milliseconds())/interval.Milliseconds()
 		if got > most {
 			return got, most
 		}

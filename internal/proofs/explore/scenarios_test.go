@@ -81,6 +81,55 @@ var twice = []scenario{
 	{requests: []request{{verb: check, count: 1, tries: 1}, {verb: release, of: 0, count: 1, tries: 3}, {verb: repeat, of: 0, tries: 1}}},
 }
 
+// renewals are scenarios of a log with one free slot or none, so that a slot that is
+// lost lets one too many through. A release or a renewal has the newest receipt or an
+// older one.
+var (
+	hold      = request{verb: renew, of: 0, count: 1}
+	holdAgain = request{verb: renew, of: 1, count: 1}
+	undoHeld  = request{verb: release, of: 1, count: 1}
+
+	renewals = []scenario{
+		{[]request{one, hold, one}, 1},
+		{[]request{one, hold, hold}, 1},
+		{[]request{one, hold, holdAgain}, 0},
+		{[]request{one, hold, undo}, 0},
+		{[]request{one, hold, undoHeld}, 0},
+		{[]request{one, hold, again}, 1},
+		{[]request{both, {verb: renew, of: 0, count: two}, one}, 0},
+		{[]request{one, hold, wipe}, 0},
+	}
+)
+
+// mixed are scenarios of a group of which every other request is of the activity whose
+// actions cost more.
+var mixed = []scenario{
+	{[]request{one, one, one}, 0},
+	{[]request{one, one, {verb: release, of: 1, count: 1}}, 0},
+	{[]request{one, one, {verb: repeat, of: 1}}, 0},
+	{[]request{one, some, one}, 0},
+}
+
+// mixedHeld are scenarios of such a group that renews what costs more.
+var mixedHeld = []scenario{{[]request{one, one, {verb: renew, of: 1, count: 1}}, 0}}
+
+// rooms are scenarios of two users in a room, in which there is place for one or two.
+var (
+	rooms = []scenario{
+		{[]request{one, one, one}, 0},
+		{[]request{one, one, again}, 1},
+		{[]request{one, again, undo}, 0},
+		{[]request{one, one, undo}, 1},
+		{[]request{both, one, again}, 0},
+		{[]request{one, undo, again}, 1},
+	}
+	heldInRooms = []scenario{
+		{[]request{one, hold, one}, 1},
+		{[]request{one, hold, hold}, 0},
+		{[]request{one, hold, undoHeld}, 0},
+	}
+)
+
 // core are the scenarios with the widest bounds.
 var core = []scenario{
 	{requests: []request{one, one, one}},

@@ -24,9 +24,16 @@ func (f *found) Error() string {
 		moves[i] = m.String()
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v\n{\n\tlimits: %q, requests: %q,\n", f.err, strings.Join(texts, " then "), y.asked())
-	fmt.Fprintf(&b, "\tsystem: system{prefill: %d, skew: %d, instants: %#v, attempts: %d, faults: %d, shared: %v, slow: %v, fine: %v, cleanup: %v},\n",
-		y.prefill, y.skew, y.instants, y.attempts, y.faults, y.shared, y.slow, y.fine, y.cleanup)
+	limits := strings.Join(texts, " then ")
+	if !y.dear.IsZero() {
+		limits += " beside " + y.dear.String()
+	}
+	if !y.room.IsZero() {
+		limits += " in a room of " + y.room.String()
+	}
+	fmt.Fprintf(&b, "%v\n{\n\tlimits: %q, requests: %q,\n", f.err, limits, y.asked())
+	fmt.Fprintf(&b, "\tsystem: system{prefill: %d, skew: %d, instants: %#v, attempts: %d, faults: %d, shared: %v, slow: %v, fine: %v, cleanup: %v, crash: %v},\n",
+		y.prefill, y.skew, y.instants, y.attempts, y.faults, y.shared, y.slow, y.fine, y.cleanup, y.crash)
 	fmt.Fprintf(&b, "\tmoves: %q,\n}", strings.Join(moves, "; "))
 	return b.String()
 }

@@ -9,7 +9,7 @@ import (
 // step makes a move. It returns the state after it and what is wrong with the
 // move.
 func (x *explorer) step(w world, m move) (world, error) {
-	if x.faults > 0 && (m.what == vanishes || m.what == throttles) {
+	if x.faults > 0 && (m.what == vanishes || m.what == throttles || m.what == crashes) {
 		w.faults++
 	}
 	switch m.what {
@@ -21,7 +21,13 @@ func (x *explorer) step(w world, m move) (world, error) {
 		a := x.replies.at(w.procs[m.slot].reply)
 		return x.resume(w, int(m.slot), a)
 	case loses, vanishes:
-		return x.vanish(w, int(m.slot), m.what == vanishes)
+		if m.what == vanishes {
+			x.onItsWay(&w, int(m.slot))
+		}
+		return x.resume(w, int(m.slot), answer{failure: unknown})
+	case crashes:
+		x.onItsWay(&w, int(m.slot))
+		return x.die(w, int(m.slot)), nil
 	case throttles:
 		return x.resume(w, int(m.slot), answer{failure: throttled})
 	case proceeds:
@@ -41,7 +47,7 @@ func (x *explorer) step(w world, m move) (world, error) {
 	case cleans:
 		w.store = x.remove(w.store, int(m.slot))
 		l := x.ledgers.at(w.ledger).copied()
-		l.emptied(x.windows[m.slot], false, w.inFlight())
+		l.emptied(int64(m.slot), false, w.inFlight())
 		w.ledger = x.ledgers.number(l)
 		return w, nil
 	case follows:
@@ -65,7 +71,10 @@ func (x *explorer) forgetLate(w *world) {
 // start sends the request in a slot to an instance.
 func (x *explorer) start(w world, s, by int) (world, error) {
 	r := x.requests[s]
-	c := call{r.verb, x.tries(s), x.call(s, x.policies[w.limit[by]], x.keeps.at(w.procs[r.of].kept))}
+	c := call{r.verb, x.tries(s), x.call(s, x.policies[w.limit[by]], x.keeps.at(w.procs[r.of].kept)), nil}
+	if !x.room.IsZero() {
+		c.parts = x.partsOf(c.request)
+	}
 	p := &w.procs[s]
 	*p = proc{phase: asking, by: uint8(by), limit: w.limit[by], began: w.now, call: x.calls.number(c)}
 	p.told = x.tell(told{after: p.call, first: true, now: x.time(w.now, by), instance: w.inst[by]})
@@ -114,14 +123,14 @@ func (x *explorer) reach(w world, s int, atOnce bool) (world, error) {
 	switch k.what {
 	case update:
 		l := x.ledgers.at(w.ledger)
-		p.known = l.live(x.idOf(s), x.writes.at(k.write).Key.Window, x.instants[w.now])
+		p.known = l.live(x.idOf(s), int64(x.number(x.writes.at(k.write).Key)), x.instants[w.now])
 		w, a, err = x.update(w, s, k.write)
 		p = &w.procs[s]
 		p.room = !a.done && x.hasRoom(x.calls.at(p.call).request, x.writes.at(k.write).Now, a)
 	case read:
-		a = answer{item: x.item(w.store, k.window)}
+		a = answer{item: x.item(w.store, k.item)}
 	case remove:
-		w, err = x.delete(w, s, x.window(k.window))
+		w, err = x.delete(w, s, k.item)
 		p = &w.procs[s]
 	case ended, look:
 		panic("this decision asks for nothing")
@@ -147,36 +156,64 @@ func (x *explorer) hasRoom(r ratelimit.Request, now int64, a answer) bool {
 	return ok
 }
 
-// vanish has the decision in a slot get no answer. Its request stays on its way.
-func (x *explorer) vanish(w world, s int, onItsWay bool) (world, error) {
-	k := x.asks[w.procs[s].told]
-	if onItsWay && k.what == update {
+// onItsWay leaves the request of a slot on its way, if it changes anything.
+func (x *explorer) onItsWay(w *world, s int) {
+	switch k := x.asks[w.procs[s].told]; k.what {
+	case update:
 		w.send(x.messages.number(message{uint8(s), update, k.write}))
+	case remove:
+		w.send(x.messages.number(message{uint8(s), remove, uint32(k.item)}))
+	case ended, read, look:
 	}
-	if onItsWay && k.what == remove {
-		w.send(x.messages.number(message{uint8(s), remove, uint32(x.window(k.window))}))
-	}
-	return x.resume(w, s, answer{failure: unknown})
+}
+
+// die ends the decision in a slot without an answer, and replaces its instance by a new
+// one.
+func (x *explorer) die(w world, s int) world {
+	p := &w.procs[s]
+	l := x.ledgers.at(w.ledger).copied()
+	l.ended(s)
+	l.away[p.by], l.askedAt[p.by], l.unlooked[p.by], l.alone[p.by] = false, 0, false, nil
+	w.ledger = x.ledgers.number(l)
+	w.inst[p.by] = 0
+	*p = proc{phase: over, by: p.by, limit: p.limit, began: p.began, call: p.call}
+	return w
 }
 
 // update performs an update of a slot, and enters it in the ledger.
 func (x *explorer) update(w world, s int, number uint32) (world, answer, error) {
 	write := x.writes.at(number)
-	before := x.item(w.store, write.Key.Window)
+	before := x.item(w.store, x.number(write.Key))
 	store, a, err := x.perform(w.store, write)
 	w.store = store
 	l := x.ledgers.at(w.ledger).copied()
 	p := &w.procs[s]
+	c := x.calls.at(p.call)
+	request := c.request
+	for _, part := range c.parts {
+		if part.UserID == write.Key.UserID {
+			request = part.Request
+		}
+	}
+	l.wasFull(x, write, request, before, a.item, x.instants[w.now])
 	if err != nil || !a.done {
+		if !x.room.IsZero() {
+			w.ledger = x.ledgers.number(l)
+		}
 		return w, a, err
 	}
 	done := written{
-		slot: s, limit: p.limit, by: p.by, call: x.calls.at(p.call).request, write: write,
+		slot: s, limit: p.limit, by: p.by, call: request, write: write,
 		before: x.items.at(before).State, after: x.items.at(a.item).State, ms: x.instants[w.now], inFlight: w.inFlight(), replied: w.replied(),
 	}
-	if x.requests[s].verb == release {
+	switch verb := x.requests[s].verb; {
+	case verb == release:
 		err = x.gaveBack(&l, done)
-	} else {
+	case verb == renew:
+		err = x.renewed(&l, done)
+	case write.Drop.Set != "": // another part of the check has refused
+		err = x.tookBack(&l, done)
+	default:
 		err = x.counted(&l, done)
 	}
 	if err == nil {
@@ -187,10 +224,10 @@ func (x *explorer) update(w world, s int, number uint32) (world, answer, error) 
 }
 
 // delete performs a reset of a slot. A reset takes effect at most once.
-func (x *explorer) delete(w world, s, window int) (world, error) {
-	w.store = x.remove(w.store, window)
+func (x *explorer) delete(w world, s, item int) (world, error) {
+	w.store = x.remove(w.store, item)
 	l := x.ledgers.at(w.ledger).copied()
-	l.emptied(x.windows[window], true, w.inFlight())
+	l.emptied(int64(item), true, w.inFlight())
 	l.makeRoom(s, w.procs[s].by, x.instants[w.now], w.replied())
 	l.removed[s]++
 	w.ledger = x.ledgers.number(l)

@@ -14,6 +14,8 @@ type subject struct {
 	prefill int64  // so that two actions more fit
 	lowered string // another limit of the same window
 	raised  string
+	room    string // the policy of a room in which users act
+	dear    string // the policy of the other activity of a group, if actions cost more there
 }
 
 const two = 2 // the limit of most subjects
@@ -67,6 +69,29 @@ func lasting() (subjects []subject) {
 	for _, k := range policy.Kinds() {
 		s := subject{kinds: k.Name, text: text(k, two, 30)}
 		if !policy.Must(s.text).Queues() {
+			subjects = append(subjects, s)
+		}
+	}
+	return subjects
+}
+
+// logs returns those whose slots can be renewed.
+func logs(all []subject) (subjects []subject) {
+	for _, s := range all {
+		if p := policy.Must(s.text); p.HeldUntil(0) != 0 && !p.Queues() {
+			subjects = append(subjects, s)
+		}
+	}
+	return subjects
+}
+
+// costly returns a group for each kind that takes a cost, with a limit that two
+// activities share, and another one beside it.
+func costly() (subjects []subject) {
+	for i, k := range policy.Kinds() {
+		limits := func(cost string) string { return "a: " + text(k, 4, 10) + cost + ", b: bucket 4/20s" }
+		s := subject{kinds: k.Name + " and bucket", text: limits(""), dear: limits(" cost 2"), prefill: int64(i % 2)}
+		if _, err := policy.Parse(s.dear); err == nil {
 			subjects = append(subjects, s)
 		}
 	}

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,9 @@ const slots = 3
 type system struct {
 	kinds    string          // of the limits, for the table of figures
 	policies []policy.Policy // the limit in force, and the live limits that replace it, in order
-	prefill  int64           // actions that are counted at the first instant
+	dear     policy.Policy   // that of every other request, if actions cost more in the other activity of the group; zero: the same
+	room     policy.Policy   // that of a room in which two users act; zero: one user acts alone
+	prefill  int64           // actions that are counted at the first instant, in the room if there is one
 	skew     time.Duration   // how far instance B's clock is ahead
 	instants []int64         // in ms after the edge, in ascending order
 	requests []request
@@ -31,6 +34,7 @@ type system struct {
 	slow     bool // an answer can be on its way while other things happen
 	fine     bool // a decision can be interrupted at each look at the clock, too
 	cleanup  bool // cleanup can run at any time
+	crash    bool // an instance can die at any request
 
 	broken func(ratelimit.Write) ratelimit.Write // a store that gets this wrong; nil: a right one
 }
@@ -43,6 +47,7 @@ const (
 	partial verb = "partial"
 	repeat  verb = "repeat"  // the caller sends request Of again
 	release verb = "release" // gives back request Of
+	renew   verb = "renew"   // renews the slots of request Of
 	present verb = "present" // comes with the place that request Of got
 	reset   verb = "reset"
 	status  verb = "status"
@@ -52,7 +57,7 @@ const (
 type request struct {
 	verb  verb
 	count int64
-	of    int // repeat, release and present: the number of the request
+	of    int // repeat, release, renew and present: the number of the request
 	tries int // the most attempts; 0: as the system has
 }
 
@@ -63,7 +68,7 @@ func (r request) String() string {
 	switch r.verb {
 	case check, partial:
 		text += fmt.Sprint(" ", r.count)
-	case release:
+	case release, renew:
 		text += fmt.Sprintf(" %d of %s", r.count, name(r.of))
 	case repeat, present:
 		text += " of " + name(r.of)
@@ -78,13 +83,13 @@ func (r request) String() string {
 // name returns how texts call a request: r0, r1, r2.
 func name(slot int) string { return fmt.Sprint("r", slot) }
 
-// tries returns the most attempts of the request in slot s. A release has one
-// more, because it reads first.
+// tries returns the most attempts of the request in slot s. A release or a renewal has
+// one more, because it reads first.
 func (y *system) tries(s int) int {
 	switch r := y.requests[s]; {
 	case r.tries != 0:
 		return r.tries
-	case r.verb == release:
+	case r.verb == release || r.verb == renew:
 		return y.attempts + 1
 	}
 	return y.attempts
@@ -92,15 +97,37 @@ func (y *system) tries(s int) int {
 
 // first returns the slot whose id the request in slot s has.
 func (y *system) first(s int) int {
-	for y.requests[s].verb == repeat || y.requests[s].verb == release || y.requests[s].verb == present {
+	for y.requests[s].refers() {
 		s = y.requests[s].of
 	}
 	return s
 }
 
+// refers reports whether r is about another request.
+func (r request) refers() bool {
+	return r.verb == repeat || r.verb == release || r.verb == renew || r.verb == present
+}
+
+// inActivity returns p, or what replaces it in the activity of the request in slot s.
+func (y *system) inActivity(s int, p policy.Policy) policy.Policy {
+	if s != old && y.first(s)%2 == 1 && !y.dear.IsZero() {
+		return y.dear
+	}
+	return p
+}
+
+// unitsOf returns how much of each limit n actions with the policy p take.
+func unitsOf(p policy.Policy, n int64) (units [mostLimits]int64) {
+	for i, r := range p.Rates() {
+		units[i] = n * max(1, r.Cost)
+	}
+	return units
+}
+
 // call returns the request in slot s as the caller sends it. Of is what
 // the request that it refers to was told.
 func (y *system) call(s int, p policy.Policy, of kept) ratelimit.Request {
+	p = y.inActivity(s, p)
 	r := ratelimit.Request{UserID: "u", Activity: "act", Policy: p, Count: 1, ID: name(y.first(s)), Alone: true}
 	if y.policies[0].Named() { // every other request is of another activity of a group
 		r.Group, r.Activity = "act", fmt.Sprint("activity", y.first(s)%2)
@@ -113,7 +140,7 @@ func (y *system) call(s int, p policy.Policy, of kept) ratelimit.Request {
 		r.Count, r.Partial, r.Fresh = mine.count, true, true
 	case repeat:
 		r.Count = y.requests[y.first(s)].count
-	case release:
+	case release, renew:
 		r.At, r.Count = of.at, min(mine.count, of.granted)
 	case present:
 		r.ReadyAt = of.readyAt
@@ -132,19 +159,24 @@ func (y *system) time(instant uint8, i int) int64 {
 	return edge + y.instants[instant] + int64(i)*y.skew.Milliseconds()
 }
 
-// windows returns the windows of all items that can come into being.
-func (y *system) windows() (all []int64) {
-	seen := map[int64]bool{}
-	for _, p := range y.policies {
+// keys returns the keys of all items that can come into being.
+func (y *system) keys() (all []ratelimit.Key) {
+	add := func(user string, p policy.Policy) {
 		for t := range y.instants {
 			for i := range 2 {
-				w, _ := p.Item(y.time(uint8(t), i))
-				if !seen[w] {
-					seen[w] = true
-					all = append(all, w)
+				k := ratelimit.Key{UserID: user, Activity: "act"}
+				if k.Window, _ = p.Item(y.time(uint8(t), i)); !slices.Contains(all, k) {
+					all = append(all, k)
 				}
 			}
 		}
+	}
+	for _, p := range y.policies {
+		add(users[0], p)
+	}
+	if !y.room.IsZero() {
+		add(users[1], y.policies[0])
+		add(room, y.room)
 	}
 	return all
 }

@@ -15,7 +15,7 @@ import (
 // that it can become a test.
 type row struct {
 	name     string
-	limits   string // as "2/10s then 1/10s"
+	limits   string // as "2/10s then 1/10s", or as "a: 4/10s beside a: 4/10s cost 2" of a group
 	requests string // as "check 1; release 1 of r0"
 	system   system
 	moves    string    // as "start r0 on A; answer r0"
@@ -42,7 +42,7 @@ var timelines = []row{
 		name:   "a late attempt is counted after its request was told limited",
 		limits: "2/10s", requests: "check 2; release 2 of r0; check 1",
 		system: system{instants: []int64{0}, attempts: 2},
-		moves:  "start r0 on A; answer r0; start r2 on B; vanish r2; answer r2; start r1 on A; answer r1; answer r1; arrive 0",
+		moves:  "start r0 on A; answer r0; start r2 on B; vanish r2; answer r2; start r1 on A; answer r1; arrive 0",
 		needs:  countedAfterRefusal,
 	},
 	{
@@ -55,7 +55,7 @@ var timelines = []row{
 		name:   "late copies of a check and of its release arrive after a reset, which has deleted both ids",
 		limits: "2/10s", requests: "check 1; release 1 of r0; reset",
 		system: system{skew: 2 * time.Second, instants: []int64{-1}, attempts: 2, faults: 2},
-		moves:  "start r0 on A; vanish r0; answer r0; start r1 on A; answer r1; vanish r1; answer r1; start r2 on A; answer r2; arrive 0; arrive 0",
+		moves:  "start r0 on A; vanish r0; answer r0; start r1 on A; vanish r1; answer r1; start r2 on A; answer r2; arrive 0; arrive 0",
 	},
 	{
 		name:   "a late copy of a check arrives after a reset and between a release and its answer",
@@ -109,7 +109,15 @@ func (x *explorer) find(t *testing.T, w *world, text string) move {
 func (r row) parse(t *testing.T) *system {
 	t.Helper()
 	y := r.system
-	for text := range strings.SplitSeq(r.limits, " then ") {
+	limits, shared, ok := strings.Cut(r.limits, " in a room of ")
+	if ok {
+		y.room = policy.Must(shared)
+	}
+	limits, dear, ok := strings.Cut(limits, " beside ")
+	if ok {
+		y.dear = policy.Must(dear)
+	}
+	for text := range strings.SplitSeq(limits, " then ") {
 		y.policies = append(y.policies, policy.Must(text))
 	}
 	for text := range strings.SplitSeq(r.requests, "; ") {

@@ -59,7 +59,7 @@ const (
 type message struct {
 	slot   uint8
 	what   asked
-	number uint32 // update: the write; remove: the number of the window
+	number uint32 // update: the write; remove: the number of the item
 }
 
 func encodeMessage(b []byte, m message) []byte {
@@ -124,7 +124,7 @@ func (w *world) busy(i int) bool {
 	return false
 }
 
-// A shelf is what the store holds: its items by the number of their window.
+// A shelf is what the store holds: its items by their number.
 type shelf struct {
 	items   []uint32
 	expires []int64 // Unix seconds
@@ -142,11 +142,13 @@ type call struct {
 	verb    verb
 	tries   int // the most attempts
 	request ratelimit.Request
+	parts   []ratelimit.Part // if a room counts it, too
 }
 
 func encodeCall(b []byte, c call) []byte {
 	r := c.request
 	b = encodeText(encodeText(encodeText(append(b, byte(c.tries)), string(c.verb)), r.Policy.String()), r.ID)
+	b = encodeText(encodeInt(b, int64(len(c.parts))), r.UserID)
 	b = encodeBool(encodeBool(encodeBool(b, r.Partial), r.Fresh), r.Alone)
 	return encodeInt(encodeInt(encodeInt(b, r.Count), r.At), r.ReadyAt)
 }

@@ -38,7 +38,7 @@ func (t tier) crosses(s, after *state, c *call, d *ratelimit.Decision) bool {
 	}
 	for i, p := range t.limits {
 		want := int64(0)
-		if _, ok := p.(fixed); ok {
+		if p, ok := bare(p).(fixed); ok { // in units: what another activity counted before leaves parts of an action
 			before, now := p.used(s.accounts[i], c.now), p.used(after.accounts[i], c.now)
 			switch {
 			case before < p.most() && now >= p.most():

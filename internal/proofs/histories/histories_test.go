@@ -25,7 +25,7 @@ import (
 // systems returns the policies to test: each kind, each pair of kinds, all kinds
 // at once, and some whose state or ids are kept in another way. Several policies
 // are tiers that share a count. Half of the histories of limits with names are of two
-// activities of a group.
+// activities of a group. If their costs differ, the policies are those of the activities.
 func systems() (all [][]string) {
 	for _, text := range policytest.Combined("3/9s", "4/18s") {
 		all = append(all, []string{text})
@@ -36,6 +36,8 @@ func systems() (all [][]string) {
 		[]string{"reservoir 2/9s ahead 30s"}, []string{"reservoir 2/9s ahead 20s", "reservoir 2/9s ahead 1m"},
 		[]string{"log 60/9s"}, []string{"sliding 120/9s"},
 		[]string{"a: 3/9s, w: log 4/18s", "a: 5/9s, w: log 3/18s"}, // a group
+		[]string{"a: 4/9s, w: log 6/18s", "a: 4/9s cost 2, w: log 6/18s cost 3"},
+		[]string{"a: sliding 6/9s, w: bucket 3/18s burst 4", "a: sliding 6/9s cost 3, w: bucket 3/18s burst 4 cost 2"},
 	)
 }
 

@@ -18,6 +18,7 @@ type tier struct {
 
 	limits []promise
 	names  []string
+	top    int64 // the most slots of a log in any tier
 }
 
 // newSystem reads the text forms of policies that can share a count.
@@ -30,12 +31,26 @@ func newSystem(texts ...string) (sys system) {
 			if !ok {
 				panic("the model has no promise of the kind " + r.Kind)
 			}
-			t.limits = append(t.limits, promise(r, len(rates) > 1))
+			t.limits = append(t.limits, costs(promise(r, rates[0].Name != ""), r.Cost))
 			t.names = append(t.names, r.Name)
 		}
 		sys = append(sys, t)
 	}
+	for i := range sys {
+		for _, t := range sys {
+			if p, _, ok := t.slots(); ok {
+				sys[i].top = max(sys[i].top, bare(p).most())
+			}
+		}
+	}
 	return sys
+}
+
+// mixed reports whether the policies are those of two activities, whose actions cost
+// differently.
+func (sys system) mixed() bool {
+	last := len(sys) - 1
+	return !slices.EqualFunc(sys[0].Rates(), sys[last].Rates(), func(a, b policy.Rate) bool { return a.Cost == b.Cost })
 }
 
 // window returns the number of the window whose item counts at now; 0: one item
@@ -75,8 +90,14 @@ type name struct {
 	window int64
 }
 
-// counted is a check that was counted.
-type counted struct{ at, n, place int64 }
+// counted is a check that was counted. At is its receipt, and since is the first one.
+type counted struct {
+	at, n, place, since int64
+	renewed             bool
+}
+
+// has reports whether at is a receipt of k. Receipts are given only while it counts.
+func (k counted) has(at int64) bool { return k.since <= at && at <= k.at }
 
 func (sys system) empty() *state {
 	return (&state{accounts: make([]account, len(sys[0].limits))}).sealed()
@@ -121,7 +142,7 @@ func (t tier) take(s *state, c *call, n int64) (*state, bool) {
 		place = max(place, at)
 	}
 	after.latest = max(after.latest, c.now)
-	after.ids[t.name(c)] = counted{c.now, n, place}
+	after.ids[t.name(c)] = counted{at: c.now, n: n, place: place, since: c.now}
 	return after.sealed(), true
 }
 
@@ -141,7 +162,7 @@ func (t tier) fits(s *state, c *call) int64 {
 
 // undo performs a release. If there is nothing to give back, it returns s.
 func (t tier) undo(s *state, c *call) *state {
-	if kept, ok := s.ids[t.name(c)]; !ok || kept.at != c.at {
+	if kept, ok := s.ids[t.name(c)]; !ok || !kept.has(c.at) {
 		return s
 	}
 	return t.giveBack(s, c)
@@ -149,11 +170,11 @@ func (t tier) undo(s *state, c *call) *state {
 
 // undone returns the states that can follow a release.
 //
-// An item does not keep the receipt of a check. So after a reset, the old
+// An item does not keep the receipt of a check. So after a reset or a renewal, the old
 // receipt of an id that was counted again can give back too. The contract does
 // not speak of such a release.
 func (t tier) undone(s *state, c *call) []*state {
-	if kept, ok := s.ids[t.name(c)]; ok && kept.at != c.at && s.reset {
+	if kept, ok := s.ids[t.name(c)]; ok && !kept.has(c.at) && (s.reset || kept.renewed) {
 		return []*state{s, t.giveBack(s, c)}
 	}
 	return []*state{t.undo(s, c)}
@@ -166,8 +187,16 @@ func (t tier) giveBack(s *state, c *call) *state {
 		return s
 	}
 	after, some := s.copied(), false
+	kept := s.ids[t.name(c)]
 	for i, p := range t.limits {
-		if a, ok := p.undo(s.accounts[i], c.now, c.at, c.n); ok {
+		if _, slots := bare(p).(log); kept.renewed && !slots {
+			continue // the receipt is that of the slots
+		}
+		at := c.at
+		if kept.renewed {
+			at = kept.at
+		}
+		if a, ok := p.undo(s.accounts[i], max(c.now, at), at, c.n); ok {
 			after.accounts[i], some = a, true
 		}
 	}

@@ -51,7 +51,7 @@ func (h *history) judge(in *instance, o op, sent []*dynamotest.Attempt, err erro
 	default:
 		h.add(o, whole)
 	}
-	if c.op == check && d.At != 0 && d.Reason == ratelimit.OK && err == nil {
+	if (c.op == check || c.op == renew) && d.At != 0 && d.Reason == ratelimit.OK && err == nil {
 		h.mu.Lock()
 		h.receipts = append(h.receipts, receipt{call: c, granted: d.Granted})
 		h.receipts[len(h.receipts)-1].call.at = d.At
@@ -95,15 +95,25 @@ func (h *history) since(now int64) int64 {
 	return h.rounds[len(h.rounds)-1].begin
 }
 
-// draw draws what a client does next.
+// draw draws what a client does next. If actions of two activities cost differently, the
+// activity has its own policy.
 func (h *history) draw(random *rand.Rand) (*call, bool) {
+	c, ok := h.drawAny(random)
+	if h.system.mixed() {
+		c.tier = len(c.id) % 2
+	}
+	return c, ok
+}
+
+func (h *history) drawAny(random *rand.Rand) (*call, bool) {
 	now := h.clock.Load()
 	c := &call{now: now, tier: random.IntN(len(h.system))}
 	t := h.system[c.tier]
 	queue := t.Queues()
 	switch what := random.IntN(20); {
 	case what < 5 && !queue:
-		return c, h.drawRelease(c, random)
+		_, _, slots := t.slots()
+		return c, h.drawRelease(c, slots && random.IntN(2) == 0, random)
 	case what == 5 && !queue && random.IntN(3) == 0:
 		c.op, c.id, c.n = reset, "reset", 1
 	case what < 8:
@@ -146,8 +156,9 @@ func (h *history) id(name string, now int64) string {
 	return fmt.Sprint(name, "@", first-start)
 }
 
-// drawRelease draws the release of a check whose receipt a client has.
-func (h *history) drawRelease(c *call, random *rand.Rand) bool {
+// drawRelease draws the release of a check whose receipt a client has, or the renewal of
+// its slots. It can be a receipt of before the last renewal.
+func (h *history) drawRelease(c *call, slots bool, random *rand.Rand) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.receipts) == 0 {
@@ -155,7 +166,10 @@ func (h *history) drawRelease(c *call, random *rand.Rand) bool {
 	}
 	r := h.receipts[max(0, len(h.receipts)-1-random.IntN(3))]
 	c.op, c.id, c.at, c.n = release, r.call.id, r.call.at, r.granted
-	if c.n > 1 && random.IntN(3) == 0 {
+	switch {
+	case slots:
+		c.op = renew
+	case c.n > 1 && random.IntN(3) == 0:
 		c.n--
 	}
 	return c.now-c.at <= remembered

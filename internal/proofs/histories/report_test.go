@@ -159,7 +159,7 @@ func (s *tally) save(t *testing.T) {
 			t.Errorf("the fault %q never occurred", fault)
 		}
 	}
-	for _, reason := range []ratelimit.Reason{ratelimit.OK, ratelimit.Limited, ratelimit.Delayed, ratelimit.Duplicate} {
+	for _, reason := range []ratelimit.Reason{ratelimit.OK, ratelimit.Limited, ratelimit.Delayed, ratelimit.Duplicate, ratelimit.Expired} {
 		if s.reasons[reason] == 0 {
 			t.Errorf("no answer was %q", reason)
 		}

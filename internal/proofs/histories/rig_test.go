@@ -131,12 +131,17 @@ func (h *history) perform(client int, in *instance, c *call, faults []dynamotest
 	h.judge(in, o, plan.Sent(), err)
 }
 
+// group reports whether two activities of a group count in the item.
+func (h *history) group() bool {
+	return h.system[0].Named() && (h.seed%2 == 0 || h.system.mixed())
+}
+
 func (in *instance) send(ctx context.Context, h *history, c *call) (ratelimit.Decision, error) {
 	r := ratelimit.Request{
 		UserID: h.user, Activity: "act", Policy: h.system[c.tier].Policy, Count: c.n, Partial: c.partial,
 		ID: c.id, Fresh: c.partial, At: c.at, Alone: c.now%3 == 0,
 	}
-	if h.system[0].Named() && h.seed%2 == 0 { // two activities of a group; the id tells of which one the request is
+	if h.group() { // the id tells of which one the request is
 		r.Group, r.Activity = "act", []string{"post", "comment"}[len(c.id)%2]
 	}
 	switch c.op {
@@ -146,6 +151,8 @@ func (in *instance) send(ctx context.Context, h *history, c *call) (ratelimit.De
 		return in.limiter.Decide(ctx, ratelimit.Status, r)
 	case release:
 		return in.limiter.Decide(ctx, ratelimit.Release, r)
+	case renew:
+		return in.limiter.Decide(ctx, ratelimit.Renew, r)
 	case reset:
 		return in.limiter.Decide(ctx, ratelimit.Reset, r)
 	}

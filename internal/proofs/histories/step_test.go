@@ -11,7 +11,7 @@ type call struct {
 	n       int64
 	partial bool
 	now     int64 // by the clock of the instance
-	at      int64 // release: the receipt
+	at      int64 // release, renew: the receipt
 	fewer   bool  // a partial grant may be smaller than what fits, because others gave back meanwhile
 }
 
@@ -21,6 +21,7 @@ const (
 	check   verb = "check"
 	status  verb = "status"
 	release verb = "release"
+	renew   verb = "renew"
 	reset   verb = "reset"
 )
 
@@ -49,6 +50,8 @@ func (sys system) step(s *state, c *call, d *ratelimit.Decision) []*state {
 		return only(s, t.status(s, c, d))
 	case release:
 		return t.release(s, c, d)
+	case renew:
+		return t.renew(s, c, d)
 	case reset:
 		after := t.reset(s, c)
 		if c.part == maybe {

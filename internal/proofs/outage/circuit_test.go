@@ -31,10 +31,12 @@ func (r record) wait() time.Duration { return r.end.Sub(r.start) }
 // holds them to the contract. It knows only what callers see.
 type circuit struct {
 	report func(format string, args ...any)
+	back   time.Time // when the table came back; zero: not known
 
 	open     bool
 	opened   time.Time // when the first decision failed
 	closes   time.Time // when a probe was answered
+	probed   time.Time // when the last probe began
 	earliest time.Time // no probe may begin before
 	latest   time.Time // a decision that begins at this time or later has to be a probe
 
@@ -57,6 +59,9 @@ func (c *circuit) follow(records []record) {
 func (c *circuit) next(r record) {
 	if c.open && !c.closes.IsZero() && !r.start.Before(c.closes) {
 		c.open, c.closes = false, time.Time{}
+	}
+	if c.open && r.requests > 0 && !c.back.IsZero() && !r.start.Before(c.back) && c.back.Sub(c.probed) < timeout {
+		c.open = false // a probe goes on after its decision, so this one was answered late
 	}
 	switch {
 	case r.requests == 0 && !r.outage: // the memory refused before it looked at the circuit
@@ -105,7 +110,7 @@ func (c *circuit) probe(r record) {
 	if r.wait() > longestProbe {
 		c.report("at %s: a probe took %v, want at most %v", clock(r.start), r.wait(), longestProbe)
 	}
-	c.earliest, c.latest = r.start.Add(probeEvery), r.end.Add(probeEvery)
+	c.probed, c.earliest, c.latest = r.start, r.start.Add(probeEvery), r.end.Add(probeEvery)
 	if !r.outage {
 		c.closes = r.end
 	}
@@ -140,21 +145,26 @@ func TestAWrongCircuitIsFound(t *testing.T) {
 	for name, tt := range map[string]struct {
 		then []record
 		want int
+		back int64 // in ms; 0: not known
 	}{
-		"right":                         {[]record{at(1000, 0, 0, true), at(5999, 0, 0, true), at(6000, 250, 3, true), at(11_100, 4, 1, false), at(11_104, 4, 1, false)}, 0},
-		"right, many callers":           {[]record{at(999, 1000, 4, true), at(1500, 0, 0, true), at(6999, 4, 1, false), at(7001, 0, 0, true), at(7003, 4, 1, false)}, 0},
-		"it never opens":                {[]record{at(1000, 900, 5, true), at(2000, 900, 5, true)}, 4},
-		"it probes too early":           {[]record{at(5999, 250, 3, true)}, 1},
-		"it probes too early again":     {[]record{at(6000, 250, 3, true), at(10_999, 250, 3, true)}, 1},
-		"it probes for too long":        {[]record{at(6000, 251, 3, true)}, 1},
-		"it does not probe":             {[]record{at(6000, 0, 0, true)}, 1},
-		"a decision from memory waits":  {[]record{at(1000, 1, 0, true)}, 1},
-		"a decision takes too long":     {[]record{at(6000, 4, 1, false), at(7000, 1001, 5, true)}, 1},
-		"it does not close":             {[]record{at(6000, 4, 1, false), at(6004, 0, 0, true)}, 1},
-		"it does not close for a while": {[]record{at(6000, 4, 1, false), at(6500, 0, 0, true), at(7000, 4, 1, false)}, 1},
+		"right":                         {[]record{at(1000, 0, 0, true), at(5999, 0, 0, true), at(6000, 250, 3, true), at(11_100, 4, 1, false), at(11_104, 4, 1, false)}, 0, 0},
+		"right, many callers":           {[]record{at(999, 1000, 4, true), at(1500, 0, 0, true), at(6999, 4, 1, false), at(7001, 0, 0, true), at(7003, 4, 1, false)}, 0, 0},
+		"right, answered late":          {[]record{at(6000, 250, 3, true), at(6900, 4, 1, false)}, 0, 6200},
+		"it never opens":                {[]record{at(1000, 900, 5, true), at(2000, 900, 5, true)}, 4, 0},
+		"it probes too early":           {[]record{at(5999, 250, 3, true)}, 1, 0},
+		"it probes too early again":     {[]record{at(6000, 250, 3, true), at(10_999, 250, 3, true)}, 1, 0},
+		"it probes for too long":        {[]record{at(6000, 251, 3, true)}, 1, 0},
+		"it does not probe":             {[]record{at(6000, 0, 0, true)}, 1, 0},
+		"a decision from memory waits":  {[]record{at(1000, 1, 0, true)}, 1, 0},
+		"a decision takes too long":     {[]record{at(6000, 4, 1, false), at(7000, 1001, 5, true)}, 1, 0},
+		"it does not close":             {[]record{at(6000, 4, 1, false), at(6004, 0, 0, true)}, 1, 0},
+		"it does not close for a while": {[]record{at(6000, 4, 1, false), at(6500, 0, 0, true), at(7000, 4, 1, false)}, 1, 0},
 	} {
 		n := 0
 		c := circuit{report: func(string, ...any) { n++ }}
+		if tt.back > 0 {
+			c.back = time.UnixMilli(tt.back)
+		}
 		c.follow(slices.Concat(opened, tt.then))
 		if n != tt.want {
 			t.Errorf("%s: %d problems are found, want %d", name, n, tt.want)

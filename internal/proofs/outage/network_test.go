@@ -13,7 +13,7 @@ import (
 // Time is virtual in its tests, so it passes only where the network waits.
 type network struct {
 	table   ratelimit.Store
-	counted func(ratelimit.Write) // called for each write that the table performed
+	counted func(context.Context, ratelimit.Write) // called for each write that the table performed
 
 	mu    sync.Mutex
 	route func(ratelimit.Key) way
@@ -121,7 +121,7 @@ func (n *network) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item
 	r := n.send(ctx, w.Key, func() (r reply) {
 		r.item, r.done, r.err = n.table.Update(context.WithoutCancel(ctx), w)
 		if r.done {
-			n.counted(w)
+			n.counted(ctx, w)
 		}
 		return r
 	})

@@ -25,7 +25,7 @@ func most(r policy.Rate) int64 {
 
 // peak returns the most of these actions that ever counted at once, by the
 // documentation of r. It shares no code with the policies. Each action counts
-// for 1.
+// for 1, and an account has one that costs more as often as it has units.
 func peak(t testing.TB, r policy.Rate, actions []action) (got int64) {
 	t.Helper()
 	actions = slices.Clone(actions)
@@ -124,8 +124,11 @@ func texts() []string {
 // An account holds what each user's actions were, and who counted them.
 type account map[string][]action
 
-// add counts an action of user. ReadyAt is the place it got; 0: it runs at once.
-func (a account) add(user string, at time.Time, readyAt int64) {
+// add counts an action of user, as so many units. ReadyAt is the place it got; 0: it runs
+// at once.
+func (a account) add(units int64, user string, at time.Time, readyAt int64) {
 	now := at.UnixMilli()
-	a[user] = append(a[user], action{now, max(now, readyAt)})
+	for range units {
+		a[user] = append(a[user], action{now, max(now, readyAt)})
+	}
 }

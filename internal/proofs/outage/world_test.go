@@ -1,6 +1,7 @@
 package outage_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -29,11 +30,30 @@ type world struct {
 	table account // what the table counted
 }
 
-// A user acts at random times, on every instance.
+// A user acts at random times, on every instance. If the limits have names, a user acts in
+// two activities of a group. In the second one an action takes two units of each limit.
 type user struct {
 	name   string
 	policy policy.Policy
+	dear   policy.Policy // of the second activity
 }
+
+// newUser returns a user with a policy. A reservoir has no cost.
+func newUser(name, text string) user {
+	u := user{name: name, policy: policy.Must(text), dear: policy.Must(text)}
+	var limits []string
+	for _, r := range u.policy.Rates() {
+		limits = append(limits, fmt.Sprintf("%s: %s cost 2", r.Name, u.policy.Part(r.Name)))
+	}
+	if p, err := policy.Parse(strings.Join(limits, ", ")); err == nil && u.policy.Named() {
+		u.dear = p
+	}
+	return u
+}
+
+// units is the key of how many units of each limit an action takes, in the context of its
+// decision.
+type units struct{}
 
 // An instance is a guard's limiter as production configures it.
 type instance struct {
@@ -56,15 +76,15 @@ func newWorld(t testing.TB, name string, n, callers int, policies ...string) *wo
 	w := &world{t: t, name: name, table: account{}}
 	for i := range 2 {
 		for _, text := range policies {
-			w.users = append(w.users, user{fmt.Sprint("user ", i, " of ", text), policy.Must(text)})
+			w.users = append(w.users, newUser(fmt.Sprint("user ", i, " of ", text), text))
 		}
 	}
 	table := new(memstore.Store)
 	for i := range n {
-		net := &network{table: table, counted: func(write ratelimit.Write) {
+		net := &network{table: table, counted: func(ctx context.Context, write ratelimit.Write) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.table.add(write.Key.UserID, time.UnixMilli(write.Now), write.Update.ReadyAt)
+			w.table.add(ctx.Value(units{}).(int64), write.Key.UserID, time.UnixMilli(write.Now), write.Update.ReadyAt)
 		}}
 		net.use(healthy)
 		w.instances = append(w.instances, &instance{
@@ -120,10 +140,12 @@ func (in *instance) decide(t testing.TB, u user) {
 	}
 	if u.policy.Named() { // two activities of a group
 		r.Group, r.Activity = "act", fmt.Sprint("activity", in.asked%2)
+		r.Policy = []policy.Policy{u.policy, u.dear}[in.asked%2]
 	}
+	n := max(1, r.Policy.Rates()[0].Cost)
 	in.mu.Unlock()
 	start := time.Now()
-	d, err := in.Check(t.Context(), r)
+	d, err := in.Check(context.WithValue(t.Context(), units{}, n), r)
 	if err != nil {
 		t.Errorf("Check: %v", err)
 	}
@@ -133,9 +155,9 @@ func (in *instance) decide(t testing.TB, u user) {
 	if d.Granted == 0 && d.ReadyAt == 0 {
 		return
 	}
-	in.all.add(u.name, start, d.ReadyAt)
+	in.all.add(n, u.name, start, d.ReadyAt)
 	if d.Outage != nil {
-		in.alone.add(u.name, start, d.ReadyAt)
+		in.alone.add(n, u.name, start, d.ReadyAt)
 	}
 }
 

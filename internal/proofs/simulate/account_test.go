@@ -2,6 +2,7 @@ package simulate_test
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/cric-talk/guards/internal/policy"
@@ -34,47 +35,63 @@ func (t *terms) longest() (window int64) {
 	return window
 }
 
-// limit returns the number that answers show as the limit.
-func limit(r policy.Rate) int64 { return r.Burst }
+// cost returns how many units one action takes. The models count in units.
+func cost(r policy.Rate) int64 { return max(1, r.Cost) }
 
-// An account is what the models hold of one user: one model for each limit.
+// An account is what the models hold of one user: one model for each limit. In a
+// group it has those of all activities.
 type account struct {
 	names  []string
 	models []model
 }
 
-func newAccount(t *terms) (*account, error) {
+func newAccount(s *sim) *account {
 	a := &account{}
-	for _, r := range t.rates {
-		m, err := newModel(r)
-		if err != nil {
-			return nil, err
+	for _, activity := range s.activities {
+		for _, r := range s.of(activity.Limit).rates {
+			if slices.Contains(a.names, r.Name) {
+				continue
+			}
+			m, err := newModel(r)
+			if err != nil {
+				panic(err) // TestAKindWithoutAModelIsAnError
+			}
+			a.names, a.models = append(a.names, r.Name), append(a.models, m)
 		}
-		a.names, a.models = append(a.names, r.Name), append(a.models, m)
 	}
-	return a, nil
+	return a
 }
 
-// rate returns the rate of t that limit i goes by. The rates of a tier or a live
-// limit can be in another order.
-func (a *account) rate(t *terms, i int) policy.Rate {
-	if r := t.rates[i]; r.Name == a.names[i] {
-		return r
-	}
-	for _, r := range t.rates {
-		if r.Name == a.names[i] {
-			return r
+// named reports whether the limits have names, and one item for all times.
+func (a *account) named() bool { return a.names[0] != "" }
+
+// own returns each model that t has a limit for, with that limit. The limits of a tier
+// or a live limit can be in another order.
+func (a *account) own(t *terms) iter.Seq2[model, policy.Rate] {
+	return func(yield func(model, policy.Rate) bool) {
+		for i, m := range a.models {
+			if r, ok := t.rate(a.names[i]); ok && !yield(m, r) {
+				return
+			}
 		}
 	}
-	panic("the policies of one run have the same limits")
+}
+
+// rate returns the limit with this name.
+func (t *terms) rate(name string) (policy.Rate, bool) {
+	i := slices.IndexFunc(t.rates, func(r policy.Rate) bool { return r.Name == name })
+	if i < 0 {
+		return policy.Rate{}, false
+	}
+	return t.rates[i], true
 }
 
 // at returns when an action that comes at now counts. Several limits count it at
 // the same time.
-func (a *account) at(now int64) int64 {
+func (a *account) at(t *terms, now int64) int64 {
 	at := now
-	for _, m := range a.models {
-		if later := m.at(now); later-now <= 120_000 || len(a.models) == 1 {
+	for m := range a.own(t) {
+		if later := m.at(now); later-now <= 120_000 || !a.named() {
 			at = max(at, later)
 		}
 	}
@@ -85,13 +102,13 @@ func (a *account) fits(t *terms, now, n int64, strict bool) bool {
 	if n > t.most {
 		return false
 	}
-	return a.fitsAt(t, a.moment(now), n, strict)
+	return a.fitsAt(t, a.moment(t, now), n, strict)
 }
 
 // fitsAt is fits for a time that counts.
 func (a *account) fitsAt(t *terms, at, n int64, strict bool) bool {
-	for i, m := range a.models {
-		if !m.fits(at, n, a.rate(t, i), strict) {
+	for m, r := range a.own(t) {
+		if !m.fits(at, n*cost(r), r, strict) {
 			return false
 		}
 	}
@@ -100,24 +117,24 @@ func (a *account) fitsAt(t *terms, at, n int64, strict bool) bool {
 
 // moment returns the time under which an action at now counts. A bucket alone
 // counts by the clock at hand; only its receipt is later.
-func (a *account) moment(now int64) int64 {
-	if _, ok := a.models[0].(*bucketModel); ok && len(a.models) == 1 {
+func (a *account) moment(t *terms, now int64) int64 {
+	if _, ok := a.models[0].(*bucketModel); ok && !a.named() {
 		return now
 	}
-	return a.at(now)
+	return a.at(t, now)
 }
 
 // count counts n actions of the moment at.
 func (a *account) count(t *terms, at, n int64) {
-	for i, m := range a.models {
-		m.count(at, n, a.rate(t, i))
+	for m, r := range a.own(t) {
+		m.count(at, n*cost(r), r)
 	}
 }
 
 // holds reports whether a limit still counts n actions of the moment at.
-func (a *account) holds(now, at, n int64, strict bool) bool {
-	for _, m := range a.models {
-		if m.holds(now, at, n, strict) {
+func (a *account) holds(t *terms, now, at, n int64, strict bool) bool {
+	for m, r := range a.own(t) {
+		if m.holds(now, at, n*cost(r), strict) {
 			return true
 		}
 	}
@@ -128,13 +145,13 @@ func (a *account) holds(now, at, n int64, strict bool) bool {
 // have used their slots for others already, if a clock ahead says that they are
 // over; then the item shows whether it gave them back.
 func (a *account) back(t *terms, now, at, n int64, before, after policy.State) {
-	for i, m := range a.models {
+	for m, r := range a.own(t) {
 		_, keeps := m.(*logModel)
-		if keeps && !m.holds(now, at, n, false) && m.counted(at, a.rate(t, i), before, after) == 0 {
+		if keeps && !m.holds(now, at, n*cost(r), false) && m.counted(at, r, before, after) == 0 {
 			continue
 		}
-		if m.holds(now, at, n, true) {
-			m.back(now, at, n)
+		if m.holds(now, at, n*cost(r), true) {
+			m.back(now, at, n*cost(r))
 		}
 	}
 }
@@ -144,8 +161,8 @@ func (a *account) back(t *terms, now, at, n int64, before, after policy.State) {
 // clock ahead had begun something counts at that clock's time, even if nothing is
 // left of it when the write lands.
 func (a *account) counts(t *terms, now int64, before, after policy.State) (n, at int64, err error) {
-	moments := []int64{a.moment(now)}
-	for i, m := range a.models {
+	moments := []int64{a.moment(t, now)}
+	for m, r := range a.own(t) {
 		planned := int64(0)
 		switch m := m.(type) {
 		case *slidingModel:
@@ -154,7 +171,7 @@ func (a *account) counts(t *terms, now int64, before, after policy.State) (n, at
 			planned = after[m.prefix+"asof"]
 			moments = slices.DeleteFunc(moments, func(at int64) bool { return at != planned }) // the item shows it
 		}
-		if window := a.rate(t, i).Window.Milliseconds(); planned > now && planned-now <= min(window, 120_000) {
+		if window := r.Window.Milliseconds(); planned > now && planned-now <= min(window, 120_000) {
 			moments = append(moments, planned)
 		}
 	}
@@ -167,13 +184,17 @@ func (a *account) counts(t *terms, now int64, before, after policy.State) (n, at
 }
 
 func (a *account) countedAt(t *terms, at int64, before, after policy.State) (int64, error) {
-	n := int64(-1)
-	for i, m := range a.models {
-		got := m.counted(at, a.rate(t, i), before, after)
-		if i > 0 && got != n {
-			return 0, fmt.Errorf("the limit %s counts %d, and the limit %s counts %d", a.names[0], n, a.names[i], got)
+	n, first := int64(-1), ""
+	for m, r := range a.own(t) {
+		units := m.counted(at, r, before, after)
+		got := units / cost(r)
+		switch {
+		case units%cost(r) != 0:
+			return 0, fmt.Errorf("the limit %s counts %d, and an action costs %d", r.Name, units, cost(r))
+		case n >= 0 && got != n:
+			return 0, fmt.Errorf("the limit %s counts %d, and the limit %s counts %d", first, n, r.Name, got)
 		}
-		n = got
+		n, first = got, r.Name
 	}
 	return n, nil
 }
@@ -189,37 +210,40 @@ func (a *account) same(s policy.State) bool {
 
 // queue returns the reservoir among the limits.
 func (a *account) queue(t *terms) (*reservoirModel, policy.Rate) {
-	for i, m := range a.models {
-		if r, ok := m.(*reservoirModel); ok {
-			return r, a.rate(t, i)
+	for m, r := range a.own(t) {
+		if q, ok := m.(*reservoirModel); ok {
+			return q, r
 		}
 	}
 	return nil, policy.Rate{}
 }
 
-// A figure is what an answer may say about one limit.
+// A figure is what an answer may say about one limit, in actions.
 type figure struct {
 	name               string
 	limit              int64
 	used, mostUsed     int64
+	left, mostLeft     int64
 	resets, lastResets int64
 	window             int64 // the window's number; 0: the kind has none
 }
 
 // figures returns what an answer at now may say about each limit.
 func (a *account) figures(t *terms, now int64) []figure {
-	at := a.moment(now)
-	figures := make([]figure, len(a.models))
-	for i, m := range a.models {
-		r := a.rate(t, i)
-		figures[i] = figure{
-			name: a.names[i], limit: limit(r),
-			used: m.used(at, r, false), mostUsed: m.used(at, r, true),
+	at := a.moment(t, now)
+	figures := make([]figure, 0, len(t.rates))
+	for m, r := range a.own(t) {
+		used, mostUsed, c := m.used(at, r, false), m.used(at, r, true), cost(r)
+		f := figure{
+			name: r.Name, limit: r.Burst / c,
+			used: (used + c - 1) / c, mostUsed: (mostUsed + c - 1) / c,
+			left: max(0, r.Burst-mostUsed) / c, mostLeft: max(0, r.Burst-used) / c,
 			resets: m.resets(at, r, false), lastResets: m.resets(at, r, true),
 		}
-		if len(a.models) == 1 && r.Kind != "bucket" && r.Kind != "log" {
-			figures[i].window = windowsOf(r).key(m.at(at))
+		if !a.named() && r.Kind != "bucket" && r.Kind != "log" {
+			f.window = windowsOf(r).key(m.at(at))
 		}
+		figures = append(figures, f)
 	}
 	return figures
 }
@@ -230,7 +254,7 @@ func (a *account) wait(t *terms, now, n int64, strict bool) int64 {
 	if a.fits(t, now, n, strict) {
 		return 0
 	}
-	if m, ok := a.models[0].(*fixedModel); ok && len(a.models) == 1 {
+	if m, ok := a.models[0].(*fixedModel); ok && !a.named() {
 		m.shown = m.windows.key(now) // an item shows nobody who has come in the next window already
 		defer func() { m.shown = 0 }()
 	}

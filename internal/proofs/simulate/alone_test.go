@@ -18,11 +18,7 @@ type alone struct {
 func (in *instance) aloneOf(user string) *alone {
 	a, ok := in.alone[user]
 	if !ok {
-		made, err := newAccount(in.sim.of(in.sim.activity.Limit))
-		if err != nil {
-			panic(err) // TestAKindWithoutAModelIsAnError
-		}
-		a = &alone{account: made, ids: map[counter]*record{}, places: map[int64]int64{}}
+		a = &alone{account: newAccount(in.sim), ids: map[counter]*record{}, places: map[int64]int64{}}
 		in.alone[user] = a
 	}
 	return a
@@ -59,9 +55,8 @@ func (l *ledger) judgeAlone(o *op, d ratelimit.Decision) {
 	if !o.in.fitsSeen(o, n, d.ReadyAt) {
 		s.wrong("%s: instance %d alone admits %d, and the state that it saw last has no room for them", o.name, o.in.number, n)
 	}
-	now := a.moment(o.now)
-	for i, m := range a.models {
-		r := a.rate(o.terms, i)
+	now := a.moment(o.terms, o.now)
+	for m, r := range a.own(o.terms) {
 		if _, ok := m.(*reservoirModel); ok {
 			w := max(o.now, d.ReadyAt) / r.Window.Milliseconds()
 			if a.places[w]++; a.places[w] > r.Limit {
@@ -69,10 +64,10 @@ func (l *ledger) judgeAlone(o *op, d ratelimit.Decision) {
 			}
 			continue
 		}
-		if !m.fits(now, n, r, false) {
+		if !m.fits(now, n*cost(r), r, false) {
 			s.wrong("%s: instance %d alone admits %d more, which do not fit: %+v", o.name, o.in.number, n, m)
 		}
-		m.count(now, n, r)
+		m.count(now, n*cost(r), r)
 	}
 }
 
@@ -96,11 +91,11 @@ func (in *instance) repeats(o *op, u *user) bool {
 		in.aloneOf(o.request.UserID).ids = a.ids
 		delete(in.seen, in.knows(o))
 		if mine == nil { // from now on it knows the request, found or admitted
-			a.ids[name] = &record{now: o.now, whole: u.whole(o, window)}
+			a.ids[name] = &record{by: o, now: o.now, whole: u.whole(o, window)}
 		}
 		return true
 	}
-	a.ids[name] = &record{now: o.now, whole: u.whole(o, window)}
+	a.ids[name] = &record{by: o, now: o.now, whole: u.whole(o, window)}
 	return false
 }
 

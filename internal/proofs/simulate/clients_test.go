@@ -10,7 +10,7 @@ import (
 // plan fills a run with traffic: bursts, steady calls, calls around the end of a
 // window, and silence in which items expire.
 func (s *sim) plan(requests int) {
-	t := s.of(s.activity.Limit)
+	t := s.of(s.activities[0].Limit)
 	window := t.rates[0].Window.Milliseconds()
 	at := s.now
 	for requests > 0 {
@@ -67,8 +67,9 @@ func (s *sim) disturb() {
 // arrive lets a client send its first request.
 func (s *sim) arrive() {
 	s.ids++
+	a := s.anActivity()
 	r := ratelimit.Request{
-		UserID: "u1", Activity: activity, Count: 1, ID: fmt.Sprint("r", s.ids), Alone: !s.chance(4),
+		UserID: "u1", Activity: a.Name, Group: a.Group, Hold: a.Hold, Count: 1, ID: fmt.Sprint("r", s.ids), Alone: !s.chance(4),
 	}
 	switch {
 	case s.chance(5):
@@ -80,7 +81,7 @@ func (s *sim) arrive() {
 	if s.chance(4) {
 		tier = premium
 	}
-	t := s.of(s.activity.Limit)
+	t := s.of(a.Limit)
 	switch s.random.IntN(4) {
 	case 0:
 		r.Count = 1 + s.upTo(min(2, t.most-1))
@@ -93,6 +94,14 @@ func (s *sim) arrive() {
 		r.Count += s.upTo(3)
 	}
 	r.Fresh = s.chance(2) && !r.Partial
+	if len(s.activities) > 1 && !r.Partial && s.chance(3) { // the same id in the other activity is another request
+		other := r
+		other.Activity, other.Count, other.Fresh = s.activities[0].Name, 1, false
+		if r.Activity == other.Activity {
+			other.Activity = s.activities[1].Name
+		}
+		s.at(s.now+s.upTo(20), func() { s.ask(s.any(), other, tier) })
+	}
 	switch in := s.any(); {
 	case s.chance(14):
 		in.send(status, r, tier, math.MaxInt64, nil)
@@ -128,7 +137,7 @@ func (s *sim) answered(o *op, r ratelimit.Request, tier string, d ratelimit.Deci
 	if !r.Fresh && !r.Partial && s.chance(5) { // a repeat, sometimes one that comes too late
 		after := s.upTo(8000)
 		if s.chance(4) {
-			after = s.upTo(60_000)
+			after = s.upTo(lateness(r))
 		}
 		s.at(s.now+after, func() { s.ask(in, r, tier) })
 	}
@@ -147,6 +156,14 @@ func (s *sim) answered(o *op, r ratelimit.Request, tier string, d ratelimit.Deci
 	case d.At != 0 && !o.terms.Queues() && s.chance(3):
 		s.giveBack(in, r, tier, d)
 	}
+}
+
+// lateness returns how late a repeat or a release comes at most. Some come too late.
+func lateness(r ratelimit.Request) int64 {
+	if r.Hold {
+		return 18 * 60_000
+	}
+	return 60_000
 }
 
 // present lets a client come back with its place: on time, early or late.
@@ -168,12 +185,16 @@ func (s *sim) giveBack(in *instance, r ratelimit.Request, tier string, d ratelim
 		back.Count = oddCounts[s.random.IntN(len(oddCounts))]
 	}
 	after := s.upTo(6000)
-	if s.chance(5) {
-		after = s.upTo(60_000)
+	if s.chance(5) || r.Hold && s.chance(2) {
+		after = s.upTo(lateness(r))
 	}
 	s.at(s.now+after, func() { in.send(release, back, tier, math.MaxInt64, nil) })
 	if s.chance(4) {
-		s.at(s.now+after+s.upTo(3000), func() { s.any().send(release, back, tier, math.MaxInt64, nil) })
+		copied := s.upTo(3000)
+		if r.Hold {
+			copied = s.upTo(lateness(r) / 2)
+		}
+		s.at(s.now+after+copied, func() { s.any().send(release, back, tier, math.MaxInt64, nil) })
 	}
 	if s.chance(4) && !r.Fresh && !r.Partial {
 		s.at(s.now+after+s.upTo(6000), func() { s.ask(s.any(), r, tier) })

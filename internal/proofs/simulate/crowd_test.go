@@ -17,9 +17,10 @@ const memory = 1 << 20
 // crowd lets many users come to one instance within a second. Each asks for as
 // much as the limit gives at once.
 func (s *sim) crowd(users int) {
-	most := s.of(s.activity.Limit).most
+	a := s.activities[0]
+	most := s.of(a.Limit).most
 	for i := range users {
-		r := ratelimit.Request{UserID: fmt.Sprint("one of many ", i), Activity: activity, Count: most, ID: fmt.Sprint("r", i), Alone: true}
+		r := ratelimit.Request{UserID: fmt.Sprint("one of many ", i), Activity: a.Name, Group: a.Group, Count: most, ID: fmt.Sprint("r", i), Alone: true}
 		s.at(s.now+s.upTo(1000), func() { s.instances[0].send(check, r, "", math.MaxInt64, nil) })
 	}
 }

@@ -1,6 +1,7 @@
 package simulate_test
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -12,37 +13,55 @@ import (
 // request is under way. A deploy undoes the live limits, and the models keep what
 // docs/policies.md says that still counts.
 func (s *sim) deploy() {
-	rates := s.activity.Limit.Rates()
-	for i := range rates {
-		r := &rates[i]
-		window := []time.Duration{r.Window, r.Window / 2, 2 * r.Window, 3 * r.Window, 7 * r.Window}[s.random.IntN(5)]
-		if r.Kind == "log" { // with a longer one, old slots count again, and which ones depends on the tier
-			window = min(window, r.Window)
+	was, windows := map[string]time.Duration{}, map[string]time.Duration{} // of each limit, by name
+	deployed := slices.Clone(s.activities)
+	for i, a := range deployed {
+		rates := a.Limit.Rates()
+		for j := range rates {
+			r := &rates[j]
+			if _, drawn := windows[r.Name]; !drawn {
+				was[r.Name], windows[r.Name] = r.Window, s.window(*r)
+			}
+			r.Window = windows[r.Name]
 		}
-		if r.Unit == "" && window >= time.Second && window%(time.Duration(r.Limit)*time.Millisecond) == 0 {
-			r.Window = window
+		p, err := policy.Parse(strings.Join(texts(rates), ", "))
+		if err != nil {
+			return
 		}
+		deployed[i].Limit, deployed[i].Tiers = p, nil
 	}
-	p, err := policy.Parse(strings.Join(texts(rates), ", "))
-	if err != nil || p.Equal(s.activity.Limit) {
+	deployed, err := link(deployed)
+	if err != nil || slices.EqualFunc(deployed, s.activities, func(a, b limits.Activity) bool { return a.Limit.Equal(b.Limit) }) {
 		return
 	}
-	before := s.of(s.activity.Limit)
-	s.line("a deploy changes %s to %s", s.activity.Limit, p)
+	s.line("a deploy changes %s to %s", limitsOf(s.activities), limitsOf(deployed))
 	s.stats.deploys++
-	s.activity = limits.Activity{Name: activity, Limit: p}
+	s.activities = deployed
+	clear(s.byText) // the same limit can now be beside others
 	s.settings.versions = append(s.settings.versions, settled{since: s.now})
 	for i := range s.instances {
 		s.instances[i] = s.newInstance(i)
 	}
 	for _, u := range s.ledger.users {
 		for i, m := range u.models {
-			if window := u.rate(s.of(p), i).Window; window != u.rate(before, i).Window {
+			if window := windows[u.names[i]]; window != was[u.names[i]] {
 				u.models[i] = m.deployed(window.Milliseconds())
 			}
 		}
-		u.freed, u.freer, u.changed = s.now, nil, s.now
+		u.freed, u.freer, u.changed, u.deployed = s.now, nil, s.now, true
 	}
+}
+
+// window draws another window of a limit.
+func (s *sim) window(r policy.Rate) time.Duration {
+	window := []time.Duration{r.Window, r.Window / 2, 2 * r.Window, 3 * r.Window, 7 * r.Window}[s.random.IntN(5)]
+	if r.Kind == "log" { // with a longer one, old slots count again, and which ones depends on the tier
+		window = min(window, r.Window)
+	}
+	if r.Unit != "" || window < time.Second || window%(time.Duration(r.Limit)*time.Millisecond) != 0 {
+		return r.Window
+	}
+	return window
 }
 
 // A window alone has an item of its own, so a new one starts at zero. Beside other

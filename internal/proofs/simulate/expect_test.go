@@ -31,6 +31,7 @@ func (l *ledger) read(a *landing, k ratelimit.Key) {
 	if a.op.kind.byReceipt() {
 		now = a.op.releasedAt()
 	}
+	l.forget(u, k, a.item)
 	l.expect(u, a, k, now)
 }
 
@@ -39,14 +40,16 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 	o := a.op
 	a.snapshot, a.order = u.clone(), l.sim.stats.writes
 	a.figures = u.figures(o.terms, now)
-	if r := u.records[counter{o.request.ID, k.Window}]; o.kind == renew || o.kind == release && r != nil && r.renewed {
+	if r := u.records[counter{o.id, k.Window}]; o.kind == renew || o.kind == release && r != nil && r.renewed {
 		a.must = u.mustRenew(r, o, now)
 		return
 	}
 	if o.kind == release {
-		r := u.records[counter{o.request.ID, k.Window}]
-		a.must = r != nil && !r.over && r.at == o.request.At && r.n >= o.request.Count && !u.given[receipt(o.request.ID, r.at)] &&
-			r.remembers(now) && now-r.at <= remembered && u.holds(now, r.at, o.request.Count, false)
+		r := u.records[counter{o.id, k.Window}]
+		log, rate := u.slots(o.terms)
+		a.must = r != nil && !r.over && r.at == o.request.At && r.n >= o.request.Count && !u.given[receipt(o.id, r.at)] &&
+			(log != nil && log.holds(now, r.at, o.request.Count*cost(rate), false) ||
+				r.remembers(now) && now-r.at <= o.remembered() && u.holds(o.terms, now, r.at, o.request.Count, false))
 		return
 	}
 	if r := u.records[counter{o.id, k.Window}]; r != nil && !r.over {
@@ -61,7 +64,7 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 		a.wait = [2]int64{u.wait(o.terms, now, need, false), u.wait(o.terms, now, need, true)}
 	}
 	if q, rate := u.queue(o.terms); q != nil {
-		a.next = q.place(u.moment(now), rate)
+		a.next = q.place(u.moment(o.terms, now), rate)
 		if a.rec != nil {
 			a.waiting = q.waiting(now, a.rec.place, rate)
 		}

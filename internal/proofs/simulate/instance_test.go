@@ -104,16 +104,19 @@ const (
 func (in *instance) send(v verb, r ratelimit.Request, tier string, leaves int64, done func(*op, ratelimit.Decision, error)) {
 	s := in.sim
 	s.stats.decisions[v]++
-	t := in.terms(tier)
+	t := in.terms(r.Activity, tier)
 	r.Policy = t.Policy
 	if !v.byReceipt() && !r.Partial {
 		r.Count = min(r.Count, t.most)
 	}
 	o := &op{in: in, request: r, terms: t, kind: v, id: r.ID, leaves: leaves, began: s.now, now: in.millis()}
-	o.name = r.UserID + " " + string(v) + " " + r.ID
 	if r.ReadyAt != 0 {
 		o.id = placeID(r)
 	}
+	if r.Group != "" {
+		o.id = r.Activity + " " + o.id
+	}
+	o.name = r.UserID + " " + string(v) + " " + o.id
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	s.line("%s: count %d, partial %v, receipt %d, place %d, by instance %d (%d ms ahead), limit %s",
 		o.name, r.Count, r.Partial, r.At, r.ReadyAt, in.number, in.ahead, t.text)

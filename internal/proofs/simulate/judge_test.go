@@ -1,6 +1,7 @@
 package simulate_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,8 +139,8 @@ func (l *ledger) judgeStatus(o *op, d ratelimit.Decision) {
 // longest one; -1: any.
 func (l *ledger) judgeFigures(o *op, d ratelimit.Decision, want []figure, wait [2]int64) {
 	s := l.sim
-	each := d.Each
-	if len(want) == 1 {
+	each, several := d.Each, o.terms.Named()
+	if !several {
 		each = []policy.Reading{d.Reading}
 	}
 	if len(each) != len(want) {
@@ -150,21 +151,21 @@ func (l *ledger) judgeFigures(o *op, d ratelimit.Decision, want []figure, wait [
 	binding := false
 	for _, r := range each {
 		f, ok := figureOf(want, r.Name)
-		left, most := max(0, f.limit-f.mostUsed), max(0, f.limit-f.used)
+		left := f.left
 		if !ok || r.Limit != f.limit || r.Used < f.used || r.Used > f.mostUsed || r.WindowKey != f.window ||
 			r.ResetAt < min(f.resets, f.lastResets) || r.ResetAt > max(f.resets, f.lastResets) {
 			s.wrong("%s: the figures are %+v, want %+v", o.name, r, f)
 		}
-		if len(each) > 1 && r.Remaining == 0 {
+		if several && r.Remaining == 0 {
 			left = 0 // a clock ahead has begun the next window of a limit beside others
 		}
-		if r.Remaining > most || r.Remaining < left {
-			s.wrong("%s: %d remain, want %d to %d", o.name, r.Remaining, left, most)
+		if r.Remaining > f.mostLeft || r.Remaining < left {
+			s.wrong("%s: %d remain, want %d to %d", o.name, r.Remaining, left, f.mostLeft)
 		}
 		longest = max(longest, r.Wait)
 		binding = binding || r.Name == d.Name && r.Used == d.Used && r.Limit == d.Limit
 	}
-	if !binding || len(each) > 1 && d.Reason == ratelimit.Limited && d.LimitedBy != d.Name {
+	if !binding || several && d.Reason == ratelimit.Limited && d.LimitedBy != d.Name {
 		s.wrong("%s: the figures %+v are of no limit, or not of the one that refuses (%s)", o.name, d.Reading, d.LimitedBy)
 	}
 	if got := longest.Milliseconds(); wait[0] >= 0 && (got < min(wait[0], wait[1]) || got > max(wait[0], wait[1])) {
@@ -201,7 +202,7 @@ func (f frozen) Read(_ context.Context, k ratelimit.Key) (ratelimit.Item, error)
 func (l *ledger) judgeWait(o *op, d ratelimit.Decision) {
 	l.sim.stats.waits++
 	window, _ := o.terms.Item(o.now)
-	store := frozen{key: ratelimit.Key{UserID: o.request.UserID, Activity: o.request.Activity, Window: window}, item: o.last.item}
+	store := frozen{key: ratelimit.Key{UserID: o.request.UserID, Activity: cmp.Or(o.request.Group, o.request.Activity), Window: window}, item: o.last.item}
 	for _, sooner := range []int64{0, 1} {
 		at := o.now + d.Wait.Milliseconds() - sooner
 		fork := ratelimit.Limiter{Store: store, Now: func() time.Time { return time.UnixMilli(at) }}

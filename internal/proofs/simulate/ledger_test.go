@@ -3,6 +3,7 @@ package simulate_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -24,6 +25,8 @@ type user struct {
 	freer   *op                 // the release or reset that did, and whose instance knows; nil: something else made room
 	freed   int64               // when something was last given back or reset
 	changed int64               // when the item last changed
+
+	deployed bool // no write has changed it since a deploy
 }
 
 // A counter names a request in an item. A window has an item of its own, so a
@@ -43,42 +46,53 @@ type record struct {
 	whole bool  // the item remembers its id as long as the window
 	over  bool  // it was given back or reset
 	again bool  // an earlier count of the request was given back, or forgotten
+	gone  bool  // its item was deleted when nothing counted any more, and knows no ids
 	order int   // the number of the write that counted it
 
 	renewed bool    // its slots were moved to at
 	older   []int64 // their receipts before
+	lives   []int64 // the receipts of earlier counts of the request
 }
 
 func (l *ledger) user(id string) *user {
 	u, ok := l.users[id]
 	if !ok {
-		a, err := newAccount(l.sim.of(l.sim.activity.Limit))
-		if err != nil {
-			panic(err) // TestAKindWithoutAModelIsAnError
-		}
-		u = &user{account: a, records: map[counter]*record{}, given: map[string]bool{}, old: map[string]bool{}, paced: map[*terms]int64{}, freed: -1 << 60, changed: -1 << 60}
+		u = &user{account: newAccount(l.sim), records: map[counter]*record{}, given: map[string]bool{}, old: map[string]bool{}, paced: map[*terms]int64{}, freed: -1 << 60, changed: -1 << 60}
 		l.users[id] = u
 	}
 	return u
 }
 
-// remembered is how long an item certainly knows an id: 20 s less the 2 s by which
-// clocks differ.
-const remembered = 18_000
+// promised returns how long the receipt and the id of a request serve at least, on one
+// clock. A log alone keeps receipts as long as its slots, and needs no Hold.
+func (o *op) promised() int64 {
+	if o.request.Hold && (o.terms.Named() || o.terms.rates[0].Kind != "log") {
+		return 900_000
+	}
+	return 20_000
+}
+
+// remembered is how long an item certainly knows an id: as long as is promised, less
+// the 2 s by which clocks differ.
+func (o *op) remembered() int64 { return o.promised() - 2000 }
 
 // remembers reports whether an item certainly knows the record for a decision at
 // now.
 func (r *record) remembers(now int64) bool {
-	age := now - r.now
-	return r.whole || -remembered <= age && age <= remembered
+	age, most := now-r.now, r.by.remembered()
+	return r.whole || !r.gone && -most <= age && age <= most
 }
 
 // update judges an update that has reached the store.
 func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 	u := l.user(w.Key.UserID)
+	l.forget(u, w.Key, before)
 	if a.done {
-		u.changed = l.sim.now
+		u.changed, u.deployed = l.sim.now, false
 		l.sim.stats.writes++
+		if a.op.request.Group != "" {
+			l.sim.stats.grouped++
+		}
 		l.sim.mix(w.Now, int64(len(a.op.id)))
 		switch a.op.kind {
 		case release:
@@ -112,17 +126,17 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	case !u.fitsAt(o.terms, at, n, false):
 		s.wrong("%s: the store counts %d, which do not fit: %v", o.name, n, u)
 	}
-	r := &record{by: o, now: w.Now, n: n, order: s.stats.writes, again: earlier != nil, whole: u.whole(o, w.Key.Window)}
+	r := &record{by: o, now: w.Now, lives: earlier.receipts(), n: n, order: s.stats.writes, again: earlier != nil, whole: u.whole(o, w.Key.Window)}
 	if q, rate := u.queue(o.terms); q != nil {
 		r.place = q.place(at, rate)
 	}
-	for i, m := range u.models {
-		if b, ok := m.(*bucketModel); ok && b.every != interval(u.rate(o.terms, i)) {
+	for m, rate := range u.own(o.terms) {
+		if b, ok := m.(*bucketModel); ok && b.every != interval(rate) {
 			u.freed, u.freer = s.now, nil
 		}
 	}
 	u.count(o.terms, at, n)
-	for _, m := range u.models {
+	for m := range u.own(o.terms) {
 		if b, ok := m.(*bucketModel); ok && b.broken {
 			s.wrong("%s: more than the burst and what came back: %+v", o.name, b.pace)
 		}
@@ -131,7 +145,7 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 		}
 	}
 	u.paced[o.terms] = s.now
-	r.at = u.at(w.Now)
+	r.at = u.at(o.terms, w.Now)
 	u.records[name] = r
 	if o.refused {
 		s.stats.afterRefusal++
@@ -146,12 +160,12 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 // drains at the pace of the last action, which can be that of another tier.
 func (u *user) freedFor(t *terms) int64 {
 	freed := u.freed
-	for i, m := range u.models {
+	for m, mine := range u.own(t) {
 		if _, ok := m.(*bucketModel); !ok {
 			continue
 		}
 		for other, at := range u.paced {
-			if interval(u.rate(other, i)) != interval(u.rate(t, i)) {
+			if r, ok := other.rate(mine.Name); ok && interval(r) != interval(mine) {
 				freed = max(freed, at)
 			}
 		}
@@ -161,32 +175,35 @@ func (u *user) freedFor(t *terms) int64 {
 
 // whole reports whether an item keeps the id of a request as long as it lives.
 func (u *user) whole(o *op, window int64) bool {
-	return len(u.models) == 1 && window != 0 && o.terms.most <= 100
+	return !u.named() && window != 0 && o.terms.most <= 100
 }
 
 // gaveBack judges a release that the store has performed.
 func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
 	s, o := l.sim, a.op
-	r := u.records[counter{o.request.ID, w.Key.Window}]
-	at, n := r.receipt(o.request.At), o.request.Count
+	r := u.records[counter{o.id, w.Key.Window}]
+	at, n := r.receipt(o.request.At, w.Now), o.request.Count
 	own := r != nil && !r.over && r.at == at && r.n >= n
-	older := r != nil && !r.over && u.old[receipt(o.request.ID, at)]
-	_, keeps := u.models[0].(*logModel)
-	keeps = keeps && len(u.models) == 1 // a log's slots are receipts for longer than the ids
-	late := w.Now-at > 20_000
+	older := r != nil && !r.over && u.old[receipt(o.id, at)]
+	log, rate := u.slots(o.terms)
+	keeps := log != nil // its slots are receipts for longer than the ids
+	late := w.Now-at > o.promised()
 	switch {
-	case !u.holds(w.Now, at, n, true):
+	case !u.holds(o.terms, w.Now, at, n, true), keeps && late && !log.holds(w.Now, at, n*cost(rate), true):
 		s.wrong("%s gives back %d of %d, which do not count: %v", o.name, n, at, u)
 	case !own && older:
 		s.stats.oldReceipts++
-		u.old[receipt(o.request.ID, r.at)] = true // now that one is the older receipt
+		u.old[receipt(o.id, r.at)] = true // now that one is the older receipt
 	case !own && (!keeps || !late):
 		s.wrong("%s gives back %d of %d twice, or what was never counted", o.name, n, at)
-	case own && late && !r.whole && !keeps:
+	case late && !keeps && !r.whole:
 		s.wrong("%s gives back %d of %d, %d ms later", o.name, n, at, w.Now-at)
 	}
-	if own && r.renewed { // the other limits counted them at another time
-		u.slots().back(w.Now, at, n)
+	if own && r.renewed || keeps && late { // the other limits counted them at another time, or too long ago
+		log.back(w.Now, at, n*cost(rate))
+		if own && at != o.request.At { // a copy of the release by the newest receipt can find a later count by its id
+			u.old[receipt(o.id, at)] = true
+		}
 	} else {
 		u.back(o.terms, w.Now, at, n, before.State, a.item.State)
 	}
@@ -196,10 +213,42 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 	}
 	if own || older {
 		r.over = true
-		u.given[receipt(o.request.ID, at)] = true
+		u.given[receipt(o.id, at)] = true
+	}
+	if own && slices.Contains(r.lives, o.request.At) {
+		s.stats.lives++
+	}
+	if o.request.Hold && w.Now-at > 28_000 {
+		s.stats.held++
 	}
 	u.makeRoom(s.now, o)
 	s.line("the store gives back %d of %s", n, o.name)
+}
+
+// forget notes that an item does not exist. A promise of 15 minutes ends when nothing
+// counts any more, and then the item can be deleted with its ids. In a group, the next
+// write leaves out the limits of the other activity. After a deploy that makes a window
+// longer, an item that nobody has written since goes at its earlier time.
+func (l *ledger) forget(u *user, k ratelimit.Key, item ratelimit.Item) {
+	s := l.sim
+	if len(item.State)+len(item.IDs) > 0 {
+		return
+	}
+	for c, r := range u.records {
+		r.gone = r.gone || c.window == k.Window && r.by.request.Hold
+	}
+	if len(s.activities) == 1 && !u.deployed {
+		return
+	}
+	empty := newAccount(s)
+	for _, a := range s.activities {
+		for i, m := range u.models {
+			r, ok := s.of(a.Limit).rate(u.names[i])
+			if ok && (u.deployed || m.used(s.now, r, true) == 0) {
+				u.models[i] = empty.models[i]
+			}
+		}
+	}
 }
 
 func receipt(id string, at int64) string { return fmt.Sprint(id, " ", at) }
@@ -217,8 +266,8 @@ func (l *ledger) reset(o *op, k ratelimit.Key) {
 	maps.Copy(u.old, u.given)
 	if m, ok := u.models[0].(*fixedModel); ok && k.Window != 0 {
 		delete(m.counts, k.Window)
-	} else if a, err := newAccount(l.sim.of(l.sim.activity.Limit)); err == nil {
-		u.account = a
+	} else {
+		u.account = newAccount(l.sim)
 	}
 	u.makeRoom(l.sim.now, o)
 	u.changed = l.sim.now

@@ -83,7 +83,8 @@ func (l *ledger) judgeSpoiled(o *op, d ratelimit.Decision, err error) {
 }
 
 // misfits returns limits that can't share the items of p. Each has one limit more
-// or fewer, or one of its limits has another name, another kind or another window.
+// or fewer, or one of its limits has another name, another kind, another window or
+// another cost.
 func misfits(p policy.Policy) (list []string) {
 	rates := p.Rates()
 	parts := texts(rates)
@@ -102,8 +103,11 @@ func misfits(p policy.Policy) (list []string) {
 			longer.Window, longer.Unit = 2*longer.Window, ""
 			with(i, longer)
 		}
+		dearer := r
+		dearer.Cost = cost(r) + 1
+		with(i, dearer)
 	}
-	if len(rates) == 1 {
+	if !p.Named() {
 		return append(list, "a: "+parts[0]+", b: 1000/7s")
 	}
 	renamed := rates[0]
@@ -119,25 +123,26 @@ func misfits(p policy.Policy) (list []string) {
 // a tier in the code. Both refuse it, and say why.
 func (s *sim) tryMisfits() {
 	tier := []string{"", premium}[s.random.IntN(2)]
-	for _, text := range misfits(s.activity.Limit) {
+	a := s.anActivity()
+	for _, text := range misfits(a.Limit) {
 		p, err := policy.Parse(text)
 		if err != nil {
 			continue // nobody can write such a limit
 		}
 		err = live.Edit(context.Background(), &s.settings, []limits.Guard{s.guard()}, live.Change{}, func(l live.Settings) (live.Settings, error) {
-			return l.Set(activity, tier, text, ""), nil
+			return l.Set(a.Name, tier, text, ""), nil
 		})
-		s.refused("live limit", text, err)
-		g := s.guard()
-		g.Activities[0].Tiers = limits.Tiers{premium: p}
-		s.refused("tier", text, g.Validate())
+		s.refused("live limit", text, a, err)
+		with := a
+		with.Tiers = limits.Tiers{premium: p}
+		s.refused("tier", text, a, limits.Guard{Name: "g", Message: "m", Activities: []limits.Activity{with}}.Validate())
 		s.stats.misfits++
 	}
 }
 
 // refused requires that a misfit is refused because it can't share a count.
-func (s *sim) refused(as, text string, err error) {
+func (s *sim) refused(as, text string, a limits.Activity, err error) {
 	if err == nil || !strings.Contains(err.Error(), "share") {
-		s.fail("the %s %s beside %s: %v, want an error that says that they share a count", as, text, s.activity.Limit, err)
+		s.fail("the %s %s beside %s: %v, want an error that says that they share a count", as, text, a.Limit, err)
 	}
 }

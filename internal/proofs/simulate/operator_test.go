@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
@@ -12,14 +13,34 @@ import (
 	"github.com/cric-talk/guards/internal/table"
 )
 
-// activity is the only activity of a run, and premium its only tier.
-const (
-	activity = "act"
-	premium  = "premium"
-)
+// premium is the only tier.
+const premium = "premium"
 
 func (s *sim) guard() limits.Guard {
-	return limits.Guard{Name: "g", Message: "m", Activities: []limits.Activity{s.activity}}
+	return limits.Guard{Name: "g", Message: "m", Activities: s.activities}
+}
+
+// anActivity returns one of the activities.
+func (s *sim) anActivity() limits.Activity {
+	if len(s.activities) == 1 {
+		return s.activities[0]
+	}
+	return s.activities[s.random.IntN(len(s.activities))]
+}
+
+// named returns the activity with this name.
+func (s *sim) named(name string) limits.Activity {
+	a, _ := s.guard().Activity(name)
+	return a
+}
+
+// limitsOf returns the ordinary limits of activities.
+func limitsOf(activities []limits.Activity) string {
+	list := make([]string, len(activities))
+	for i, a := range activities {
+		list[i] = a.Limit.String()
+	}
+	return strings.Join(list, "; ")
 }
 
 // settings is the table of the live limits, with the times of all changes.
@@ -33,19 +54,22 @@ type settled struct {
 	since    int64
 	version  int64
 	document []byte
-	set      map[string]string // the live limits, by tier; empty for callers without one
+	set      map[string]string // the live limits, by activity and tier; most callers have no tier
 }
+
+// of names a live limit.
+func of(activity, tier string) string { return activity + " " + tier }
 
 // limit returns the limit that this document and the code give a tier.
 func (d settled) limit(code limits.Activity, tier string) string {
-	ordinary, ok := d.set[""]
+	ordinary, ok := d.set[of(code.Name, "")]
 	if !ok {
 		ordinary = code.Limit.String()
 	}
 	if tier == "" {
 		return ordinary
 	}
-	if text, ok := d.set[tier]; ok {
+	if text, ok := d.set[of(code.Name, tier)]; ok {
 		return text
 	}
 	if p, ok := code.Tiers[tier]; ok {
@@ -85,18 +109,19 @@ func (t *settings) SettingsHistory(context.Context) ([]live.Change, error) { ret
 // operate changes a live limit, undoes it, or deletes the document.
 func (s *sim) operate() {
 	set := maps.Clone(s.settings.inForce(s.now).set)
+	a := s.anActivity()
 	tier := []string{"", premium}[s.random.IntN(2)]
-	choices := variations(s.activity.Limit)
+	choices := variations(a.Limit)
 	var edit func(live.Settings) (live.Settings, error)
-	_, changed := set[tier]
+	_, changed := set[of(a.Name, tier)]
 	switch {
 	case s.chance(6):
 		s.settings.versions = append(s.settings.versions, settled{since: s.now})
 		set = nil
 	case changed && s.chance(2):
-		edit = func(l live.Settings) (live.Settings, error) { return l.Unset(activity, tier) }
-		if delete(set, tier); tier == "" { // without a tier, all changes of the activity are undone
-			set = nil
+		edit = func(l live.Settings) (live.Settings, error) { return l.Unset(a.Name, tier) }
+		if delete(set, of(a.Name, tier)); tier == "" { // without a tier, all changes of the activity are undone
+			delete(set, of(a.Name, premium))
 		}
 	case len(choices) == 0:
 		return
@@ -105,16 +130,16 @@ func (s *sim) operate() {
 		if s.odd && s.chance(2) {
 			to = reversed(to)
 		}
-		edit = func(l live.Settings) (live.Settings, error) { return l.Set(activity, tier, to.String(), ""), nil }
+		edit = func(l live.Settings) (live.Settings, error) { return l.Set(a.Name, tier, to.String(), ""), nil }
 		if set == nil {
 			set = map[string]string{}
 		}
-		whole, err := to.OptionsOf(s.activity.For(tier))
+		whole, err := to.OptionsOf(a.For(tier))
 		if err != nil {
-			s.fail("%s can't replace %s: %v", to, s.activity.For(tier), err)
+			s.fail("%s can't replace %s: %v", to, a.For(tier), err)
 			return
 		}
-		set[tier] = whole.String()
+		set[of(a.Name, tier)] = whole.String()
 	}
 	if edit != nil {
 		if err := live.Edit(context.Background(), &s.settings, []limits.Guard{s.guard()}, live.Change{}, edit); err != nil {
@@ -162,11 +187,11 @@ func (in *instance) SettingsHistory(context.Context) ([]live.Change, error) { re
 // terms returns the limit that applies to a request on this instance, as the
 // guard finds it. It judges that limit, and looks at the live limits if that is
 // due.
-func (in *instance) terms(tier string) *terms {
+func (in *instance) terms(activity, tier string) *terms {
 	s := in.sim
-	a, _ := in.follower.Limits().Activity(s.activity)
+	a, _ := in.follower.Limits().Activity(s.named(activity))
 	t := s.of(a.For(tier))
-	if !in.mayFollow(tier, t.text) {
+	if !in.mayFollow(activity, tier, t.text) {
 		s.fail("instance %d goes by the limit %s, which was not in force at its last look %d ms ago", in.number, t.text, s.now-in.looked)
 	}
 	if in.limiter.CircuitOpen() {
@@ -185,11 +210,11 @@ func (in *instance) terms(tier string) *terms {
 }
 
 // mayFollow reports whether a limit was in force when the instance looked.
-func (in *instance) mayFollow(tier, text string) bool {
+func (in *instance) mayFollow(activity, tier, text string) bool {
 	versions := in.sim.settings.versions
 	for i, v := range versions {
 		ended := i+1 < len(versions) && versions[i+1].since <= in.follow.since
-		if v.since <= in.follow.until && !ended && v.limit(in.sim.activity, tier) == text {
+		if v.since <= in.follow.until && !ended && v.limit(in.sim.named(activity), tier) == text {
 			return true
 		}
 	}
@@ -215,13 +240,34 @@ func (s *sim) sweep() {
 	})
 }
 
-// code draws the limits that the code has: one of the subject, and sometimes
-// another one for a tier.
-func (s *sim) code(texts []string) limits.Activity {
-	p := policy.Must(texts[s.random.IntN(len(texts))])
-	a := limits.Activity{Name: activity, Limit: p}
-	if others := variations(p); s.chance(2) && len(others) > 0 {
-		a.Tiers = limits.Tiers{premium: others[s.random.IntN(len(others))]}
+// code draws the limits that the code has: one text of the subject, and sometimes
+// another limit for a tier.
+func (s *sim) code(subject subject) []limits.Activity {
+	var activities []limits.Activity
+	texts := strings.Split(subject.texts[s.random.IntN(len(subject.texts))], "; ")
+	for i, text := range texts {
+		p := policy.Must(text)
+		a := limits.Activity{Name: []string{"act", "other"}[i], Limit: p, Hold: subject.hold}
+		if len(texts) > 1 {
+			a.Group = "both"
+		}
+		if others := variations(p); s.chance(2) && len(others) > 0 {
+			a.Tiers = limits.Tiers{premium: others[s.random.IntN(len(others))]}
+		}
+		activities = append(activities, a)
 	}
-	return a
+	activities, err := link(activities)
+	if err != nil {
+		panic(err)
+	}
+	return activities
+}
+
+// link puts the limits of a group beside one another, as a guard does.
+func link(activities []limits.Activity) ([]limits.Activity, error) {
+	linked, err := limits.Guards{{Name: "g", Message: "m", Activities: activities}}.Link()
+	if err != nil {
+		return nil, err
+	}
+	return linked[0].Activities, nil
 }

@@ -21,7 +21,7 @@ func (s *sim) keep(in *instance, r ratelimit.Request, tier string, d ratelimit.D
 	slots.At, slots.Count, slots.Partial = d.At, d.Granted, false
 	after := s.upTo(6000)
 	if s.chance(3) {
-		after = s.upTo(s.of(s.activity.Limit).longest() * 5 / 4)
+		after = s.upTo(s.of(s.named(r.Activity).Limit).longest() * 5 / 4)
 	}
 	s.at(s.now+after, func() {
 		in.send(renew, slots, tier, math.MaxInt64, func(_ *op, kept ratelimit.Decision, err error) {
@@ -40,14 +40,14 @@ func (s *sim) keep(in *instance, r ratelimit.Request, tier string, d ratelimit.D
 	}
 }
 
-// slots returns the log among the limits.
-func (a *account) slots() *logModel {
-	for _, m := range a.models {
+// slots returns the log among the limits of t.
+func (a *account) slots(t *terms) (*logModel, policy.Rate) {
+	for m, r := range a.own(t) {
 		if l, ok := m.(*logModel); ok {
-			return l
+			return l, r
 		}
 	}
-	return nil
+	return nil, policy.Rate{}
 }
 
 // move changes the time of n actions.
@@ -61,26 +61,41 @@ func (m *logModel) move(from, to, n int64) {
 	}
 }
 
-// receipt returns the receipt of the actions that a request names with the receipt at. Once
-// they were renewed, an older receipt of the same id stands for the newest one.
-func (r *record) receipt(at int64) int64 {
-	if r != nil && !r.over && r.renewed && at < r.at {
+// receipt returns the receipt of the actions that a request at now names with the receipt
+// at. Once they were renewed, an older receipt of the same id stands for the newest one.
+// That can be the receipt of an earlier count that was given back: for 20 s after the
+// renewal, nothing tells the two counts apart.
+func (r *record) receipt(at, now int64) int64 {
+	switch {
+	case r == nil || r.over || !r.renewed || at >= r.at:
+	case slices.Contains(r.older, at), slices.Contains(r.lives, at) && now-r.at <= 20_000:
 		return r.at
 	}
 	return at
 }
 
+// receipts returns all receipts of a request so far.
+func (r *record) receipts() []int64 {
+	if r == nil {
+		return nil
+	}
+	return append(append(slices.Clone(r.lives), r.older...), r.at)
+}
+
 // renewed judges a renewal that the store has performed.
 func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
 	s, o := l.sim, a.op
-	r := u.records[counter{o.request.ID, w.Key.Window}]
-	at, n, log := o.request.At, o.request.Count, u.slots()
-	own := r != nil && !r.over && r.at == at && r.n >= n
+	name := counter{o.id, w.Key.Window}
+	r := u.records[name]
+	log, rate := u.slots(o.terms)
+	at, n := o.request.At, o.request.Count*cost(rate)
+	own := r != nil && !r.over && r.at == at && r.n >= o.request.Count
+	older := r != nil && !r.over && u.old[receipt(o.id, at)]
 	moved, gone := log.counted(w.Note, policy.Rate{}, before.State, a.item.State), log.counted(at, policy.Rate{}, before.State, a.item.State)
 	switch {
 	case !log.holds(w.Now, at, n, true):
 		s.wrong("%s renews %d of %d, which do not count: %v", o.name, n, at, u)
-	case !own && w.Now-at <= remembered: // later, slots of one millisecond are alike
+	case !own && !older && w.Now-at <= o.remembered(): // later, slots of one millisecond are alike
 		s.wrong("%s renews %d of %d, which were given back or never counted", o.name, n, at)
 	case w.Note != at && (moved != n || gone != -n):
 		s.wrong("%s renews %d of %d: %d slots are gone, and %d are of now", o.name, n, at, -gone, moved)
@@ -89,12 +104,15 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 	if !own {
 		s.stats.oldReceipts++
 		if r == nil || r.over { // it is known by its id again
-			r = &record{by: o, n: n, order: s.stats.writes}
-			u.records[counter{o.request.ID, w.Key.Window}] = r
+			r = &record{by: o, n: o.request.Count, order: s.stats.writes, lives: r.receipts()}
+			u.records[name] = r
 		}
 	}
 	if w.Note != at {
 		r.older = append(r.older, at)
+	}
+	if older {
+		r.lives = append(r.lives, r.at)
 	}
 	r.at, r.now, r.renewed, r.whole = w.Note, w.Now, true, false
 	s.stats.renewed++
@@ -104,8 +122,12 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 // mustRenew reports whether a renewal or a release has to find the slots of r, although
 // its receipt is that of a renewal, or is an older one.
 func (u *user) mustRenew(r *record, o *op, now int64) bool {
-	return r != nil && !r.over && r.n >= o.request.Count && (o.request.At == r.at || slices.Contains(r.older, o.request.At)) && r.remembers(now) &&
-		!u.given[receipt(o.request.ID, r.at)] && u.slots().holds(max(now, r.at), r.at, o.request.Count, false)
+	if r == nil || r.over {
+		return false
+	}
+	log, rate := u.slots(o.terms)
+	return r.n >= o.request.Count && (o.request.At == r.at || slices.Contains(r.older, o.request.At)) && r.remembers(now) &&
+		!u.given[receipt(o.id, r.at)] && log.holds(max(now, r.at), r.at, o.request.Count*cost(rate), false)
 }
 
 // judgeRenew judges a renewal that the store has answered.
@@ -113,7 +135,7 @@ func (l *ledger) judgeRenew(o *op, d ratelimit.Decision) {
 	s, a := l.sim, o.last
 	switch d.Reason {
 	case ratelimit.OK:
-		r := l.user(o.request.UserID).records[counter{o.request.ID, 0}]
+		r := l.user(o.request.UserID).records[counter{o.id, 0}]
 		if !d.Allowed || d.Granted != o.request.Count || r == nil || d.At != r.at && !slices.Contains(r.older, d.At) {
 			s.wrong("%s is told ok with the receipt %d, granted %d, and the store has %s", o.name, d.At, d.Granted, r)
 		}

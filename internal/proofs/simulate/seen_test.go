@@ -47,9 +47,8 @@ func (in *instance) fitsSeen(o *op, n, place int64) bool {
 	}
 	s.asked = math.MinInt64 // whatever the store shows next is newer
 	fits := true
-	at := s.moment(o.now)
-	for i, m := range s.models {
-		r := s.rate(o.terms, i)
+	at := s.moment(o.terms, o.now)
+	for m, r := range s.own(o.terms) {
 		if q, ok := m.(*reservoirModel); ok {
 			window := max(place, o.now) / q.window
 			if window > q.key {
@@ -59,8 +58,8 @@ func (in *instance) fitsSeen(o *op, n, place int64) bool {
 			q.given++
 			continue
 		}
-		fits = fits && m.fits(at, n, r, false)
-		m.count(at, n, r)
+		fits = fits && m.fits(at, n*cost(r), r, false)
+		m.count(at, n*cost(r), r)
 	}
 	return fits
 }

@@ -30,14 +30,14 @@ type sim struct {
 	op     *op   // the decision that runs
 	begun  []*op // all decisions of the run
 
-	activity  limits.Activity
-	byText    map[string]*terms
-	store     *memstore.Store
-	settings  settings
-	instances []*instance
-	ids       int                      // of requests, so far
-	unread    map[ratelimit.Key]string // the attribute of each spoiled item that has a wrong type
-	ledger    ledger
+	activities []limits.Activity // one, or two that count in one item
+	byText     map[string]*terms
+	store      *memstore.Store
+	settings   settings
+	instances  []*instance
+	ids        int                      // of requests, so far
+	unread     map[ratelimit.Key]string // the attribute of each spoiled item that has a wrong type
+	ledger     ledger
 
 	stats     stats
 	hash      uint64
@@ -65,7 +65,7 @@ func newSim(subject subject, seed uint64, verbose bool) *sim {
 		s.now += old - begin
 		s.stats.old = 1
 	}
-	s.activity = s.code(subject.texts)
+	s.activities = s.code(subject)
 	s.ledger = ledger{sim: s, users: map[string]*user{}}
 	s.settings = settings{sim: s, versions: make([]settled, 1)}
 	for i := range 3 + s.random.IntN(6)*s.random.IntN(10) {

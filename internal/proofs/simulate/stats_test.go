@@ -19,6 +19,8 @@ type stats struct {
 	faults     [faults]int
 	writes     int
 	renewed    int // of these, renewals
+	grouped    int // of these, to an item in which two activities count
+	held       int // releases that gave something back after more than 28 s, because of Hold
 	errors     int // decisions that ended with an error, because they were not to be decided from memory
 	alone      int
 	repeated   int // refusals from memory
@@ -36,6 +38,7 @@ type stats struct {
 
 	beyond       int // what was wrong in such runs
 	oldReceipts  int // releases by an older receipt of a repeated id
+	lives        int // releases by the receipt of an earlier count of a renewed id
 	afterRefusal int // attempts that arrived, and were counted, after their request was refused
 }
 
@@ -57,6 +60,8 @@ func (s *stats) add(o stats) {
 	s.attempts += o.attempts
 	s.writes += o.writes
 	s.renewed += o.renewed
+	s.grouped += o.grouped
+	s.held += o.held
 	s.errors += o.errors
 	s.alone += o.alone
 	s.repeated += o.repeated
@@ -73,6 +78,7 @@ func (s *stats) add(o stats) {
 	s.old += o.old
 	s.beyond += o.beyond
 	s.oldReceipts += o.oldReceipts
+	s.lives += o.lives
 	s.afterRefusal += o.afterRefusal
 }
 
@@ -80,7 +86,7 @@ func (s *stats) add(o stats) {
 func (s *stats) complete(t *testing.T) {
 	t.Helper()
 	seen := map[string]int{
-		"run with clocks far apart": s.far, "performed write": s.writes, "performed renewal": s.renewed, "decision from memory": s.alone,
+		"run with clocks far apart": s.far, "performed write": s.writes, "performed renewal": s.renewed, "write to the item of a group": s.grouped, "release after minutes": s.held, "decision from memory": s.alone,
 		"refusal from memory": s.repeated, "wait that a copy of the state was asked about": s.waits, "caller who gives up": s.left,
 		"change of live limits": s.edits, "deploy": s.deploys, "clock that steps": s.steps, "item that cleanup deletes": int(s.swept),
 		"run before 2020": s.old, "limit that is refused": s.misfits, "release that is refused": s.oddCounts, "decision about an unreadable item": s.unreadable,
@@ -104,7 +110,7 @@ func (s *stats) complete(t *testing.T) {
 // figures returns what the runs are proof of.
 func (s *stats) figures(subjects int) (list []findings.Figure) {
 	add := func(what string, n int) { list = append(list, findings.Figure{What: what, Value: strconv.Itoa(n)}) }
-	add("policies (each kind, each pair of kinds, all kinds together)", subjects)
+	add("policies (each kind, each pair of kinds, all kinds together, groups of two activities, Hold)", subjects)
 	add("runs", s.seeds)
 	decisions := s.repeated + s.alone + s.errors
 	for _, n := range s.decisions {
@@ -125,6 +131,8 @@ func (s *stats) figures(subjects int) (list []findings.Figure) {
 	}
 	add("writes that the store performed", s.writes)
 	add("of these, renewals", s.renewed)
+	add("of these, to the item of a group", s.grouped)
+	add("releases that gave something back after more than 28 s, because of Hold", s.held)
 	for _, r := range slices.Sorted(maps.Keys(s.reasons)) {
 		add("answers "+string(r), s.reasons[r])
 	}
@@ -139,6 +147,7 @@ func (s *stats) figures(subjects int) (list []findings.Figure) {
 	add("expired items deleted", int(s.swept))
 	add("attempts counted after their request was refused, because they arrived late", s.afterRefusal)
 	add("releases by an older receipt of a repeated id", s.oldReceipts)
+	add("of these, by that of an earlier count of a renewed id", s.lives)
 	add("violations", 0)
 	add("runs with clocks up to 90 s apart, for which nothing is promised", s.far)
 	add("broken promises in those runs", s.beyond)

@@ -13,7 +13,7 @@ from guards._async import AsyncGuards
 from guards._client import Guards
 from guards._decision import Decision, LimitState
 from guards._errors import AnswerError, ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError
-from guards._request import AnyActivity, CheckOptions, GuardActivity, StatusOptions
+from guards._request import AnyActivity, CheckOptions, GuardActivity, StatusOptions, Subjects
 from guards._slot import Slot
 
 __all__ = [
@@ -31,5 +31,6 @@ __all__ = [
     "OutageError",
     "Slot",
     "StatusOptions",
+    "Subjects",
     "ValidationError",
 ]

@@ -65,7 +65,7 @@ def _decision(body: bytes, request: Request) -> Decision:
     if not isinstance(answer.get("allowed"), bool):
         raise _no_answer(body, request)
     try:
-        return Decision.read(answer, guard=request.guard, window=request.window)
+        return request.read(answer)
     except (AttributeError, TypeError):  # limits have another form
         raise _no_answer(body, request) from None
 

@@ -9,12 +9,22 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 from weakref import WeakKeyDictionary
 
-from guards._base import READY, Base, failed
+from guards._base import Base, failed
 from guards._breaker import Call
 from guards._callbacks import result_of
 from guards._decision import Decision
 from guards._errors import GuardsError, Lost, OutageError
-from guards._request import A, CheckOptions, GuardActivity, Request, StatusOptions, new_request, one_for_each_guard, with_receipt
+from guards._request import (
+    A,
+    CheckOptions,
+    GuardActivity,
+    Request,
+    StatusOptions,
+    Subjects,
+    new_request,
+    one_for_each_guard,
+    with_receipt,
+)
 from guards._retry import Plan, time_to_wait
 from guards._slot import Slot, before_the_second_release
 from guards._stopwatch import Stopwatch
@@ -55,7 +65,15 @@ class AsyncGuards(Base[A]):
     async def release(self, activity: Decision, /) -> Decision: ...
     @overload
     async def release(
-        self, activity: A | GuardActivity, /, *, user_id: str, at: int, request_id: str, count: int | None = None
+        self,
+        activity: A | GuardActivity,
+        /,
+        *,
+        user_id: str,
+        at: int,
+        request_id: str,
+        count: int | None = None,
+        subjects: Subjects | None = None,
     ) -> Decision: ...
     async def release(
         self,
@@ -66,15 +84,24 @@ class AsyncGuards(Base[A]):
         at: int | None = None,
         request_id: str | None = None,
         count: int | None = None,
+        subjects: Subjects | None = None,
     ) -> Decision:
         """Give back what a check counted. See Guards.release."""
-        return await self._ask(self._receipt_request("release", activity, user_id, at, request_id, count))
+        return await self._ask(self._receipt_request("release", activity, user_id, at, request_id, count, subjects))
 
     @overload
     async def renew(self, activity: Decision, /) -> Decision: ...
     @overload
     async def renew(
-        self, activity: A | GuardActivity, /, *, user_id: str, at: int, request_id: str, count: int | None = None
+        self,
+        activity: A | GuardActivity,
+        /,
+        *,
+        user_id: str,
+        at: int,
+        request_id: str,
+        count: int | None = None,
+        subjects: Subjects | None = None,
     ) -> Decision: ...
     async def renew(
         self,
@@ -85,9 +112,10 @@ class AsyncGuards(Base[A]):
         at: int | None = None,
         request_id: str | None = None,
         count: int | None = None,
+        subjects: Subjects | None = None,
     ) -> Decision:
         """Keep a slot of an activity whose limit is a log. See Guards.renew."""
-        return await self._ask(self._receipt_request("renew", activity, user_id, at, request_id, count))
+        return await self._ask(self._receipt_request("renew", activity, user_id, at, request_id, count, subjects))
 
     async def settle(self, decision: Decision, used: int) -> None:
         """Give back what a check granted and the app did not use. See Guards.settle."""
@@ -202,7 +230,7 @@ class AsyncGuards(Base[A]):
     async def ready(self, *activities: A | GuardActivity) -> None:
         """Ask each guard for a status at the same time. See Guards.ready."""
         asked = one_for_each_guard(self._settings, activities)
-        answers = await asyncio.gather(*(self.status(a, user_id=READY) for a in asked), return_exceptions=True)
+        answers = await asyncio.gather(*(self._ask(self._ready_request(a)) for a in asked), return_exceptions=True)
         for answer in answers:
             if isinstance(answer, BaseException):
                 raise answer

@@ -15,12 +15,14 @@ from guards._callbacks import is_async, not_async
 from guards._decision import Decision
 from guards._errors import ConfigurationError, GuardsError, LimitedError, Lost, NoThread, OutageError
 from guards._options import Settings, entries
-from guards._request import A, AnyActivity, CheckOptions, Request, new_request, with_receipt
+from guards._request import A, AnyActivity, CheckOptions, Request, Subjects, any_subjects, new_request, with_receipt
 from guards._retry import Plan
+
+Listed = tuple[str, int | None] | tuple[str, int | None, tuple[str, ...]]
 
 _log = logging.getLogger("guards")
 
-READY = "ready"  # the user id of ready()
+READY = "ready"  # the id of the user and of the subjects of ready()
 
 
 class Base(Generic[A]):
@@ -63,7 +65,7 @@ class Base(Generic[A]):
         self,
         *,
         client: Any = None,
-        activities: Mapping[A, tuple[str, int | None]] | Mapping[A, Mapping[str, Any]] | None = None,
+        activities: Mapping[A, Listed] | Mapping[A, Mapping[str, Any]] | None = None,
         urls: Mapping[str, str] | None = None,
         prefix: str = "",
         on_outage: Literal["allow", "deny"] = "allow",
@@ -104,14 +106,20 @@ class Base(Generic[A]):
         at: int | None,
         request_id: str | None,
         count: int | None,
+        subjects: Subjects | None,
     ) -> Request:
         if isinstance(what, Decision):
-            if (user_id, at, request_id, count) != (None, None, None, None):
+            if (user_id, at, request_id, count, subjects) != (None, None, None, None, None):
                 raise TypeError(f"{op} takes either a decision or the fields of its receipt")
             return with_receipt(self._settings, op, what)
         if user_id is None or at is None or request_id is None:
             raise TypeError(f"{op} needs user_id, at and request_id")
-        return new_request(self._settings, op, what, user_id=user_id, at=at, request_id=request_id, count=count)
+        receipt: dict[str, Any] = {"at": at, "request_id": request_id, "count": count, "subjects": subjects}
+        return new_request(self._settings, op, what, user_id=user_id, **receipt)
+
+    def _ready_request(self, activity: AnyActivity) -> Request:
+        subjects = any_subjects(self._settings, activity, READY)
+        return new_request(self._settings, "status", activity, user_id=READY, subjects=subjects)
 
     def _settleable(self, decision: Decision) -> Decision:
         vars(decision)["_client"] = self  # no field, because apps compare, copy and print the fields

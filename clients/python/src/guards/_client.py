@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from guards._base import READY, Base, failed
+from guards._base import Base, failed
 from guards._breaker import Call
 from guards._callbacks import is_async, must_not_be_async, not_async
 from guards._decision import Decision
 from guards._errors import GuardsError, Lost, OutageError
-from guards._request import A, CheckOptions, GuardActivity, Request, StatusOptions, new_request, one_for_each_guard
+from guards._request import A, CheckOptions, GuardActivity, Request, StatusOptions, Subjects, new_request, one_for_each_guard
 from guards._retry import Plan, time_to_wait
 from guards._slot import Opened, Slot, before_the_second_release
 from guards._stopwatch import Stopwatch
@@ -48,7 +48,15 @@ class Guards(Base[A]):
     def release(self, activity: Decision, /) -> Decision: ...
     @overload
     def release(
-        self, activity: A | GuardActivity, /, *, user_id: str, at: int, request_id: str, count: int | None = None
+        self,
+        activity: A | GuardActivity,
+        /,
+        *,
+        user_id: str,
+        at: int,
+        request_id: str,
+        count: int | None = None,
+        subjects: Subjects | None = None,
     ) -> Decision: ...
     def release(
         self,
@@ -59,15 +67,27 @@ class Guards(Base[A]):
         at: int | None = None,
         request_id: str | None = None,
         count: int | None = None,
+        subjects: Subjects | None = None,
     ) -> Decision:
-        """Give back what a check counted: all of it, given the check's decision, or count actions (1 by default)."""
-        return self._ask(self._receipt_request("release", activity, user_id, at, request_id, count))
+        """Give back what a check counted: all of it, given the check's decision, or count actions (1 by default).
+
+        Without the decision, it needs the subjects of the check.
+        """
+        return self._ask(self._receipt_request("release", activity, user_id, at, request_id, count, subjects))
 
     @overload
     def renew(self, activity: Decision, /) -> Decision: ...
     @overload
     def renew(
-        self, activity: A | GuardActivity, /, *, user_id: str, at: int, request_id: str, count: int | None = None
+        self,
+        activity: A | GuardActivity,
+        /,
+        *,
+        user_id: str,
+        at: int,
+        request_id: str,
+        count: int | None = None,
+        subjects: Subjects | None = None,
     ) -> Decision: ...
     def renew(
         self,
@@ -78,6 +98,7 @@ class Guards(Base[A]):
         at: int | None = None,
         request_id: str | None = None,
         count: int | None = None,
+        subjects: Subjects | None = None,
     ) -> Decision:
         """Keep a slot of an activity whose limit is a log, given the decision of the check or of the last renewal.
 
@@ -85,7 +106,7 @@ class Guards(Base[A]):
         it does not count any more, the answer is not allowed, and its reason is
         expired. slot renews by itself.
         """
-        return self._ask(self._receipt_request("renew", activity, user_id, at, request_id, count))
+        return self._ask(self._receipt_request("renew", activity, user_id, at, request_id, count, subjects))
 
     def settle(self, decision: Decision, used: int) -> None:
         """Give back what a check granted and the app did not use, once, with one release.
@@ -98,8 +119,9 @@ class Guards(Base[A]):
                 self._ask(request)
 
     def reset(self, activity: A | GuardActivity, *, user_id: str) -> Decision:
-        """Clear what is counted for the user. It is sent once, because a repeat could delete what was counted since.
+        """Clear what is counted for the user, and nothing of its subjects.
 
+        It is sent once, because a repeat could delete what was counted since.
         After an OutageError, look at status before you reset again.
         """
         return self._ask(new_request(self._settings, "reset", activity, user_id=user_id))
@@ -214,13 +236,14 @@ class Guards(Base[A]):
     def ready(self, *activities: A | GuardActivity) -> None:
         """Ask each guard for a status at the same time, so that mistakes show when the app starts.
 
-        With activities, only their guards are asked. The user id is "ready".
+        With activities, only their guards are asked. The user id is "ready",
+        and so are the ids of the subjects that the list has.
         The errors are those of status. If several guards fail, the error of
         the first one is raised.
         """
         asked = one_for_each_guard(self._settings, activities)
         with ThreadPoolExecutor(len(asked)) as pool:
-            answers = [pool.submit(self.status, activity, user_id=READY) for activity in asked]
+            answers = [pool.submit(self._ask, self._ready_request(activity)) for activity in asked]
         for answer in answers:
             answer.result()
 

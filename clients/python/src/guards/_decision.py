@@ -11,7 +11,7 @@ from guards._errors import OutageError
 
 @dataclass(frozen=True, kw_only=True)
 class LimitState:
-    """One of several limits on an activity."""
+    """One of several limits on an activity, or on its subjects."""
 
     name: str
     limit: int
@@ -30,7 +30,8 @@ class Decision:
     """A guard's answer. A field is None if the answer does not have it.
 
     Times are the guard's own: waits in milliseconds, moments in Unix
-    milliseconds. The user id and the request id are not in its repr.
+    milliseconds. The user id, the request id and the subjects are not in its
+    repr.
     """
 
     allowed: bool
@@ -74,13 +75,15 @@ class Decision:
     the limit whose figures the decision has.
     """
     limited_by: str | None = None
-    """The limit that refused, if the activity has several."""
+    """The limit or subject that refused, if there are several, such as "room" or "room.minute"."""
     limits: tuple[LimitState, ...] = ()
 
     outage: OutageError | None = None
     """Why the guard did not decide. Then the option on_outage decided."""
     guard: str = ""
     """The guard that was asked, without the prefix."""
+    subjects: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The subjects of the request. What gives back or renews the action sends them again."""
     window: int | None = field(default=None, repr=False)
     """The window of the limit in seconds, if the client knows it."""
     answer: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -112,7 +115,13 @@ class Decision:
 
     @classmethod
     def read(
-        cls, answer: Mapping[str, Any], *, guard: str, window: int | None = None, outage: OutageError | None = None
+        cls,
+        answer: Mapping[str, Any],
+        *,
+        guard: str,
+        window: int | None = None,
+        subjects: Mapping[str, str] | None = None,
+        outage: OutageError | None = None,
     ) -> Decision:
         """Return the decision of an answer in the guard's own form. Unknown fields stay in its field answer."""
         return cls(
@@ -122,6 +131,7 @@ class Decision:
             ),
             guard=guard,
             window=window,
+            subjects=subjects or {},
             outage=outage,
             answer=answer,
         )
@@ -133,6 +143,6 @@ def _camel(name: str) -> str:
 
 
 # The answer's field for each of a class's fields, such as waitTime for wait_time.
-_OWN = {"limits", "outage", "guard", "window", "answer"}
+_OWN = {"limits", "outage", "guard", "subjects", "window", "answer"}
 _KEYS = {f.name: _camel(f.name) for f in fields(Decision) if f.name not in _OWN}
 _LIMIT_KEYS = {f.name: _camel(f.name) for f in fields(LimitState)}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from guards._errors import ConfigurationError
@@ -19,8 +19,15 @@ LONGEST = 2_147_483
 
 LIST = "the list that guards generate writes (activities/activities.py)"
 
-Entry = tuple[str, int | None]
-"""The guard of an activity, and the window of its limit in seconds, if it has a single one."""
+
+class Entry(NamedTuple):
+    """What the list has about an activity."""
+
+    guard: str
+    window: int | None = None
+    """Of its limit in seconds, if it has a single one."""
+    subjects: tuple[str, ...] = ()
+    """The names of the others in whose limits it counts. One with a question mark at its end is optional."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +60,7 @@ class Settings:
             raise _wrong("timeout", self.timeout, f"{least}. At most {LONGEST} seconds")
         if not isinstance(self.attempts, int) or isinstance(self.attempts, bool) or self.attempts < 1:
             raise _wrong("attempts", self.attempts, "a whole number of at least 1")
-        guards = {guard for guard, _ in self.activities.values()}
+        guards = {entry.guard for entry in self.activities.values()}
         for guard, url in self.urls.items():
             if not isinstance(guard, str):
                 raise ConfigurationError(f"The option urls has {guard!r}, want the name of a guard.")
@@ -79,16 +86,22 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 def _entry(name: Any, listed: Any) -> Entry:
     guard = window = None
+    subjects: Any = ()
     match listed:
         case {"guard": guard}:
-            window = listed.get("window")
+            window, subjects = listed.get("window"), listed.get("subjects", ())
         case (guard, window):
+            pass
+        case (guard, window, subjects):
             pass
     if not isinstance(name, str):
         raise ConfigurationError(f"The option activities has {name!r}, want the name of an activity.")
     if not isinstance(guard, str) or not guard or not (window is None or (type(window) is int and window > 0)):
         raise _wrong(f"activities[{name!r}]", listed, "a guard and a window, such as ('photos-guard', 60)")
-    return guard, window
+    if not isinstance(subjects, list | tuple) or not all(isinstance(s, str) and s.removesuffix("?") for s in subjects):
+        message = f"The option activities[{name!r}] has the subjects {subjects!r}, want names, such as ('room', 'tenant?')."
+        raise ConfigurationError(message)
+    return Entry(guard, window, tuple(subjects))
 
 
 def _is_number(value: Any) -> bool:

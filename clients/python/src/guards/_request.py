@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from uuid import uuid4
 
 from guards._decision import Decision
-from guards._errors import ConfigurationError, ValidationError
-from guards._options import LIST, Settings, nearest
+from guards._errors import ConfigurationError, OutageError, ValidationError
+from guards._options import LIST, Entry, Settings, nearest
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -34,6 +34,9 @@ class GuardActivity(NamedTuple):
 
 AnyActivity = str | GuardActivity
 
+Subjects = Mapping[str, str | None]
+"""The ids of the others in whose limits an action counts, such as {"room": "r42"}. None is as if it were left out."""
+
 
 class StatusOptions(TypedDict, total=False):
     """The options of a status."""
@@ -46,6 +49,8 @@ class StatusOptions(TypedDict, total=False):
     """The user's plan. Never copy it from the user's own input."""
     roles: Iterable[str]
     """The user's roles. Never copy them from the user's own input."""
+    subjects: Subjects | None
+    """The others in whose limits the action counts, such as {"room": room_id}. Check first that the user is in that room."""
 
 
 class CheckOptions(StatusOptions, total=False):
@@ -68,6 +73,7 @@ class Request:
     url: str | None  # None: asked by Invoke
     event: dict[str, Any]
     payload: bytes  # the event as JSON
+    subjects: dict[str, str]  # of the event; empty: none
     window: int | None  # of the activity's limit in seconds, if it is known
     attempts: int  # at most
 
@@ -76,7 +82,11 @@ class Request:
         asked = {"userId": self.event["userId"], "activity": self.event["activity"], "op": self.event["op"]}
         first = {"allowed": answer.pop("allowed"), "reason": answer.pop("reason")}
         outage = answer.pop("outage", None)
-        return Decision.read({**first, **asked, **answer}, guard=self.guard, window=self.window, outage=outage)
+        return self.read({**first, **asked, **answer}, outage)
+
+    def read(self, answer: Mapping[str, Any], outage: OutageError | None = None) -> Decision:
+        """Return the decision of an answer to this request."""
+        return Decision.read(answer, guard=self.guard, window=self.window, subjects=self.subjects, outage=outage)
 
 
 def new_request(
@@ -89,32 +99,46 @@ def new_request(
     partial: bool = False,
     tier: str | None = None,
     roles: Iterable[str] | None = None,
+    subjects: Subjects | None = None,
     request_id: str | None = None,
     at: int | None = None,
     ready_at: int | None = None,
     job: Any = None,
 ) -> Request:
     """Return a request. A check that can be repeated always has a request id."""
-    guard, name, window = _find(settings, activity)
+    guard, name, entry = _find(settings, activity)
     if op == "check" and not partial and request_id is None:
         request_id = str(uuid4())
     optional = {"count": count, "partial": partial or None, "tier": tier, "roles": roles}
     optional |= {"requestId": request_id, "at": at, "readyAt": ready_at, "job": job}
     event: dict[str, Any] = {"userId": user_id, "activity": name, "op": op}
     event |= {key: value for key, value in optional.items() if value is not None}
+    others: Any = (
+        {key: value for key, value in subjects.items() if value is not None} if isinstance(subjects, Mapping) else subjects
+    )
+    if others:
+        event["subjects"] = others
     try:
         if roles is not None and not isinstance(roles, str):
             event["roles"] = list(roles)
         payload = json.dumps(event, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise ValidationError(f"the request is not JSON: {error}", settings.prefix + guard) from None
+    problem = None
+    if not isinstance(others or {}, dict):
+        problem = 'subjects has another form, want one such as {"room": "r42"}'
+    elif entry is not None:
+        problem = _wrong_subjects(op, name, entry.subjects, others or {})
+    if problem:
+        raise ValidationError(problem, settings.prefix + guard)
     return Request(
         guard=guard,
         function=settings.prefix + guard,
         url=settings.urls.get(guard),
         event=event,
         payload=payload,
-        window=None if tier else window,
+        subjects=others or {},
+        window=None if tier or entry is None else entry.window,
         # A repeat of a check without an id would count twice. A repeat of a reset could delete what was counted since.
         attempts=1 if op == "reset" or (op == "check" and partial) else settings.attempts,
     )
@@ -134,6 +158,7 @@ def with_receipt(settings: Settings, op: str, decision: Decision, count: int | N
         at=decision.at,
         request_id=decision.request_id,
         count=count or decision.granted,
+        subjects=decision.subjects,
     )
 
 
@@ -143,7 +168,7 @@ _PASS_THE_LIST = f"pass {LIST} as the option activities, {_NAME_THE_GUARD}"
 
 def one_for_each_guard(settings: Settings, activities: Iterable[A | GuardActivity]) -> list[A | GuardActivity]:
     """Return the first activity of each guard; without activities, of each guard in the client's list."""
-    asked = list(activities) or [GuardActivity(guard, name) for name, (guard, _) in settings.activities.items()]
+    asked = list(activities) or [GuardActivity(entry.guard, name) for name, entry in settings.activities.items()]
     if not asked:
         raise ConfigurationError(f"no guard is known: {_PASS_THE_LIST}")
     first: dict[str, A | GuardActivity] = {}
@@ -152,15 +177,41 @@ def one_for_each_guard(settings: Settings, activities: Iterable[A | GuardActivit
     return list(first.values())
 
 
-def _find(settings: Settings, activity: AnyActivity) -> tuple[str, str, int | None]:
-    """Return the activity's guard, its name, and its window in seconds."""
+def any_subjects(settings: Settings, activity: AnyActivity, subject_id: str) -> dict[str, str]:
+    """Return the subjects that a request about the activity must have, all with one id."""
+    entry = _find(settings, activity)[2]
+    return {name: subject_id for name in (entry.subjects if entry else ()) if not name.endswith("?")}
+
+
+def _wrong_subjects(op: str, activity: str, listed: tuple[str, ...], given: Mapping[str, str]) -> str | None:
+    """Return what is wrong with the subjects of a request.
+
+    A reset may leave them out, because it clears the user alone. The message
+    never shows what the app sent, because that could be an id.
+    """
+    names = ", ".join(listed).replace("?", " (optional)")
+    for name in listed:
+        if not name.endswith("?") and name not in given and op != "reset":
+            return f"subjects has no {name}: the activity {json.dumps(activity)} needs {names}"
+    if not given.keys() - {name.removesuffix("?") for name in listed}:
+        return None
+    if listed:
+        return f"subjects has an unknown name: the activity {json.dumps(activity)} has {names}"
+    return (
+        f"subjects does not go with the activity {json.dumps(activity)}: the list has none for it. "
+        "Write the list again with guards generate if it is old."
+    )
+
+
+def _find(settings: Settings, activity: AnyActivity) -> tuple[str, str, Entry | None]:
+    """Return the activity's guard, its name, and what the list has about it."""
     listed = settings.activities
     if isinstance(activity, GuardActivity):
-        guard, window = listed.get(activity.activity, (None, None))
-        return activity.guard, activity.activity, window if guard == activity.guard else None
+        entry = listed.get(activity.activity)
+        return activity.guard, activity.activity, entry if entry and entry.guard == activity.guard else None
     if isinstance(activity, str) and activity in listed:
-        guard, window = listed[activity]
-        return guard, activity, window
+        entry = listed[activity]
+        return entry.guard, activity, entry
     name = str(activity)[:64]
     advice = f"write the list again with guards generate, {_NAME_THE_GUARD}" if listed else _PASS_THE_LIST
     if near := nearest(name, listed):

@@ -9,7 +9,7 @@ from guards import http
 from guards._async import AsyncGuards
 from guards._callbacks import result_of
 from guards._decision import Decision
-from guards._request import AnyActivity, CheckOptions
+from guards._request import AnyActivity, CheckOptions, Subjects
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -29,6 +29,9 @@ class LimitMiddleware:
         ConfigurationError.
     skip: returns True for requests that pass without a check, given the scope,
         such as reads. By default, none does.
+    subjects: returns the others in whose limits the request counts, such as
+        {"room": room_id}, given the scope. It must check that the user is in
+        that room. By default, there are none.
     options: returns further options of the check, such as the user's tier,
         given the scope.
     refused: returns an ASGI app, such as a Starlette response, that answers
@@ -48,6 +51,7 @@ class LimitMiddleware:
         activity: AnyActivity,
         user_id: Callable[[Scope], str | Awaitable[str | None] | None],
         skip: Callable[[Scope], bool | Awaitable[bool]] = lambda scope: False,  # noqa: ARG005
+        subjects: Callable[[Scope], Subjects | Awaitable[Subjects | None] | None] = lambda scope: None,  # noqa: ARG005
         options: Callable[[Scope], CheckOptions | Awaitable[CheckOptions]] = lambda scope: {},  # noqa: ARG005
         refused: Callable[[Decision], App | Awaitable[App]] | None = None,
     ) -> None:
@@ -57,6 +61,7 @@ class LimitMiddleware:
         self.activity = activity
         self.user_id = user_id
         self.skip = skip
+        self.subjects = subjects
         self.options = options
         self.refused = refused or _problem
 
@@ -66,7 +71,7 @@ class LimitMiddleware:
             await self.app(scope, receive, send)
             return
         user = http.named_user(await result_of(self.user_id(scope)), self.activity)
-        options = await result_of(self.options(scope))
+        options = http.with_subjects(await result_of(self.options(scope)), await result_of(self.subjects(scope)))
         decision = await self.guards.check(self.activity, user_id=user, **options)
         scope["guards.decision"] = decision
         answer = self.app if decision.allowed else await result_of(self.refused(decision))

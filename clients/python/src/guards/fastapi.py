@@ -48,6 +48,7 @@ def limit(
     activity: A | GuardActivity,
     *,
     user_id: Callable[..., Any],
+    subjects: Callable[..., Any] = lambda: None,
     skip: Callable[[Request], bool | Awaitable[bool]] = lambda request: False,  # noqa: ARG005
     options: Callable[[Request], CheckOptions | Awaitable[CheckOptions]] = lambda request: {},  # noqa: ARG005
 ) -> Callable[..., Awaitable[Decision | None]]:
@@ -57,23 +58,32 @@ def limit(
     Depends(current_user)]) -> str. Take the user from your own session or
     token, never from a header that the client chooses. A request without a
     user raises a ConfigurationError. skip returns True for requests that pass
-    without a check. options returns further options of the check, such as the
-    user's tier. Each of these functions may be async.
+    without a check. subjects is a dependency, too, and returns the others in
+    whose limits the request counts, such as {"room": room_id}. It must check
+    that the user is in that room. options returns further options of the check,
+    such as the user's tier. Each of these functions may be async.
 
     If the endpoint fails, the action stays counted: AsyncGuards.guarded gives
     it back. If the endpoint returns a Response of its own, FastAPI does not
     add the RateLimit headers to it: use guards.asgi.LimitMiddleware instead.
     """
     http.check_client(guards, AsyncGuards)
-    for parameter in inspect.signature(user_id).parameters.values():
-        if parameter.annotation is parameter.empty and parameter.default is parameter.empty:
-            raise ConfigurationError(f'The parameter "{parameter.name}" of user_id needs a type, such as Request.')
+    for name, dependency in (("user_id", user_id), ("subjects", subjects)):
+        for parameter in inspect.signature(dependency).parameters.values():
+            if parameter.annotation is parameter.empty and parameter.default is parameter.empty:
+                raise ConfigurationError(f'The parameter "{parameter.name}" of {name} needs a type, such as Request.')
 
-    async def check(request: Request, response: Response, user: Any = Depends(user_id)) -> Decision | None:  # noqa: B008
+    async def check(
+        request: Request,
+        response: Response,
+        user: Any = Depends(user_id),  # noqa: B008
+        others: Any = Depends(subjects),  # noqa: B008
+    ) -> Decision | None:
         if await result_of(skip(request)):
             return None
         user = http.named_user(await result_of(user), activity)
-        decision = await guards.check(activity, user_id=user, **await result_of(options(request)))
+        further = http.with_subjects(await result_of(options(request)), await result_of(others))
+        decision = await guards.check(activity, user_id=user, **further)
         if not decision.allowed:
             raise Refused(decision)
         response.headers.update(http.rate_limit_headers(decision))

@@ -12,7 +12,7 @@ from guards import http
 from guards._callbacks import is_async, must_not_be_async, not_async
 from guards._client import Guards
 from guards._decision import Decision
-from guards._request import A, CheckOptions, GuardActivity
+from guards._request import A, CheckOptions, GuardActivity, Subjects
 
 View = Callable[..., Any]
 
@@ -23,6 +23,7 @@ def limit(
     *,
     user_id: Callable[[], str | None],
     skip: Callable[[], bool] = lambda: False,
+    subjects: Callable[[], Subjects | None] = lambda: None,
     options: Callable[[], CheckOptions] = lambda: {},  # noqa: PIE807
     refused: Callable[[Decision], Any] | None = None,
 ) -> Callable[[View], View]:
@@ -31,16 +32,18 @@ def limit(
     user_id returns the user of flask.request. Take the user from your own
     session or token, never from a header that the client chooses. A request
     without a user raises a ConfigurationError. skip returns True for requests
-    that pass without a check. options returns further options of the check,
-    such as the user's tier. refused returns the response to a refused request,
-    instead of the problem document. None of these functions may be async. The
-    view may be.
+    that pass without a check. subjects returns the others in whose limits the
+    request counts, such as {"room": room_id}. It must check that the user is in
+    that room. options returns further options of the check, such as the user's
+    tier. refused returns the response to a refused request, instead of the
+    problem document. None of these functions may be async. The view may be.
 
     The view finds the decision in flask.g.guards_decision. If the view fails,
     the action stays counted: Guards.guarded gives it back.
     """
     http.check_client(guards, Guards)
-    for name, function in (("user_id", user_id), ("skip", skip), ("options", options), ("refused", refused)):
+    functions: dict[str, Any] = {"user_id": user_id, "skip": skip, "subjects": subjects, "options": options, "refused": refused}
+    for name, function in functions.items():
         if function is not None and is_async(function):
             raise must_not_be_async(f"The option {name}")
 
@@ -50,7 +53,9 @@ def limit(
             if not_async(skip(), "The option skip"):
                 return flask.current_app.ensure_sync(view)(*args, **kwargs)
             user = http.named_user(not_async(user_id(), "The option user_id"), activity)
-            decision = guards.check(activity, user_id=user, **not_async(options(), "The option options"))
+            others = not_async(subjects(), "The option subjects")
+            further = http.with_subjects(not_async(options(), "The option options"), others)
+            decision = guards.check(activity, user_id=user, **further)
             flask.g.guards_decision = decision
             if decision.allowed:
                 response = flask.make_response(flask.current_app.ensure_sync(view)(*args, **kwargs))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from guards._base import Base
 from guards._decision import Decision
 from guards._errors import ConfigurationError
+from guards._request import CheckOptions, Subjects
 
 _TYPES = "https://iana.org/assignments/http-problem-types#"
 
@@ -54,8 +55,8 @@ def rate_limit_headers(decision: Decision) -> dict[str, str]:
 
     A decision without figures has neither. RateLimit-Policy needs the window
     of the limit. It is missing if the client does not know the window: with a
-    tier, for several limits, and for an activity that is not in the client's
-    list. A granted tier or a live limit can have another window; the guard's
+    tier, for several limits or subjects, and for an activity that is not in
+    the client's list. A granted tier or a live limit can have another window; the guard's
     own URL is exact about it.
     """
     now = time.time() * 1000
@@ -76,6 +77,11 @@ def named_user(user_id: str | None, activity: object) -> str:
     if not user_id:
         raise ConfigurationError(f"user_id returned no user for {activity}. To let such requests pass, use the option skip.")
     return user_id
+
+
+def with_subjects(options: CheckOptions, subjects: Subjects | None) -> CheckOptions:
+    """Return the options of a check with the subjects of a request. None: those that the options have, if any."""
+    return options if subjects is None else {**options, "subjects": subjects}
 
 
 def check_client(guards: object, want: type[Base[Any]]) -> None:

@@ -24,7 +24,7 @@ ACTIVITIES = json.loads((ROOT / "activities" / "activities.json").read_text())
 
 OPTIONS = {"onOutage": "on_outage", "decisionTimeout": "decision_timeout"}
 SECONDS = {"timeout", "decisionTimeout"}  # the scenarios have milliseconds
-OPTIONAL = {"tier", "roles", "requestId", "at", "readyAt", "partial", "job"}  # absent if they are empty
+OPTIONAL = {"tier", "roles", "subjects", "requestId", "at", "readyAt", "partial", "job"}  # absent if they are empty
 
 
 class SaveError(Exception):
@@ -50,7 +50,7 @@ def snake(name):
 
 def new(options):
     known = {OPTIONS.get(k, k): v / 1000 if k in SECONDS else v for k, v in options.items() if v is not None}
-    known["activities"] = ACTIVITIES
+    known.setdefault("activities", ACTIVITIES)
     return guards.AsyncGuards(**known) if "--async" in sys.argv else Sync(**known)
 
 

@@ -30,24 +30,33 @@ type command struct {
 		Attempts        int               `json:"attempts"`
 		Prefix          string            `json:"prefix"`
 		URLs            map[string]string `json:"urls"`
+		Activities      map[string]listed `json:"activities"`
 	} `json:"new"`
 
 	Call     string          `json:"call"`
 	Activity json.RawMessage `json:"activity"`
 	Args     struct {
-		UserID    string   `json:"userId"`
-		Count     int64    `json:"count"`
-		Partial   bool     `json:"partial"`
-		Tier      string   `json:"tier"`
-		Roles     []string `json:"roles"`
-		RequestID string   `json:"requestId"`
-		At        int64    `json:"at"`
-		ReadyAt   int64    `json:"readyAt"`
-		Job       any      `json:"job"`
+		UserID    string            `json:"userId"`
+		Count     int64             `json:"count"`
+		Partial   bool              `json:"partial"`
+		Tier      string            `json:"tier"`
+		Roles     []string          `json:"roles"`
+		Subjects  map[string]string `json:"subjects"`
+		RequestID string            `json:"requestId"`
+		At        int64             `json:"at"`
+		ReadyAt   int64             `json:"readyAt"`
+		Job       any               `json:"job"`
 	} `json:"args"`
 	Save string `json:"save"`
 	Work int64  `json:"work"` // milliseconds, of a slot
 	Used int64  `json:"used"` // of a settlement
+}
+
+// listed is an activity of a list in activities.json.
+type listed struct {
+	Guard    string   `json:"guard"`
+	Window   int64    `json:"window"` // seconds
+	Subjects []string `json:"subjects"`
 }
 
 type result struct {
@@ -112,8 +121,15 @@ func (c *command) perform(g *client.Guards) (r result) {
 }
 
 func (c *command) open() (*client.Guards, error) {
+	list := activities.All
+	if c.New.Activities != nil {
+		list = nil
+		for name, a := range c.New.Activities {
+			list = append(list, client.Activity{Name: name, Guard: a.Guard, Window: time.Duration(a.Window) * time.Second, Subjects: a.Subjects})
+		}
+	}
 	return client.New(context.Background(), client.Options{
-		Activities: activities.All, OnOutage: client.OnOutage(c.New.OnOutage), Attempts: c.New.Attempts, Prefix: c.New.Prefix, URLs: c.New.URLs,
+		Activities: list, OnOutage: client.OnOutage(c.New.OnOutage), Attempts: c.New.Attempts, Prefix: c.New.Prefix, URLs: c.New.URLs,
 		Timeout:         time.Duration(c.New.Timeout) * time.Millisecond,
 		DecisionTimeout: time.Duration(c.New.DecisionTimeout) * time.Millisecond,
 	})
@@ -124,7 +140,7 @@ func (c *command) call(g *client.Guards) (*json.RawMessage, error) {
 	ctx := context.Background()
 	r := client.Request{
 		UserID: c.Args.UserID, Count: c.Args.Count, Partial: c.Args.Partial, Tier: c.Args.Tier, Roles: c.Args.Roles,
-		RequestID: c.Args.RequestID, At: c.Args.At, Job: c.Args.Job,
+		Subjects: c.Args.Subjects, RequestID: c.Args.RequestID, At: c.Args.At, Job: c.Args.Job,
 	}
 	if c.Args.ReadyAt != 0 {
 		r.ReadyAt = time.UnixMilli(c.Args.ReadyAt)

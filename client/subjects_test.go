@@ -1,0 +1,171 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+
+	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+type ids = map[string]string
+
+// A request with other subjects than the list has is not sent, and its error shows none
+// of its texts: each could be an id.
+func TestWrongSubjectsAreNotSent(t *testing.T) {
+	const needs, has = `: the activity "write" needs room, tenant (optional)`, `: the activity "write" has room, tenant (optional)`
+	g, f := with(t, client.Options{}, body(okBody))
+	for _, tt := range []struct {
+		activity string
+		subjects ids
+		want     string
+	}{
+		{"write", nil, "subjects has no room" + needs},
+		{"write", ids{"tenant": "t1"}, "subjects has no room" + needs},
+		{"rooms-guard/write", ids{"rooom": "r1"}, "subjects has no room" + needs},
+		{"write", ids{"room": "r1", "secret": "x"}, "subjects has an unknown name" + has},
+		{"create_post", ids{"secret": "x"}, `subjects does not go with the activity "create_post": the list has none for it. Write the list again with guards generate if it is old.`},
+	} {
+		r := client.Request{UserID: "u1", Subjects: tt.subjects, At: 1, RequestID: "r1"}
+		for op, verb := range map[string]func(context.Context, string, client.Request) (client.Decision, error){
+			"check": g.Check, "status": g.Status, "release": g.Release, "renew": g.Renew,
+		} {
+			_, err := verb(t.Context(), tt.activity, r)
+			if failure, ok := errors.AsType[*client.Error](err); !ok || !errors.Is(err, client.ErrValidation) || failure.Guard == "" || err.Error() != tt.want {
+				t.Errorf("%s of %s with %v: %v, want %s", op, tt.activity, tt.subjects, err, tt.want)
+			}
+		}
+	}
+	if _, err := g.Reset(t.Context(), "write", client.Request{UserID: "u1", Subjects: ids{"x": "y"}}); !errors.Is(err, client.ErrValidation) {
+		t.Errorf("a reset with an unknown subject: %v", err)
+	}
+	if len(f.events) != 0 {
+		t.Errorf("%+v were sent", f.events)
+	}
+}
+
+func TestSubjectsAreSent(t *testing.T) {
+	for _, tt := range []struct {
+		activity string
+		subjects ids
+	}{
+		{"write", ids{"room": "r1"}},
+		{"write", ids{"room": "r1", "tenant": "t1"}},
+		{"photos-guard/write", ids{"album": "a1"}}, // the guard itself knows
+		{"photos-guard/write", nil},
+		{"create_post", nil},
+		{"create_post", ids{}},
+	} {
+		g, f := with(t, client.Options{}, body(okBody))
+		d, err := g.Check(t.Context(), tt.activity, client.Request{UserID: "u1", Subjects: tt.subjects})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.ReleaseDecision(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Settle(t.Context(), d, 1); err != nil {
+			t.Fatal(err)
+		}
+		want := tt.subjects
+		if len(want) == 0 {
+			want = nil
+		}
+		if !reflect.DeepEqual(f.others, []map[string]string{want, want, want}) {
+			t.Errorf("%s: a check, a release and a settlement have %v, want %v each", tt.activity, f.others, want)
+		}
+	}
+}
+
+// The app may use its map again.
+func TestADecisionKeepsItsOwnSubjects(t *testing.T) {
+	g, f := with(t, client.Options{}, body(okBody))
+	subjects := ids{"room": "r1"}
+	d, err := g.Check(t.Context(), "write", client.Request{UserID: "u1", Subjects: subjects})
+	if err != nil {
+		t.Fatal(err)
+	}
+	subjects["room"] = "r2"
+	text, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored client.Decision
+	if err := json.Unmarshal(text, &stored); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.ReleaseDecision(t.Context(), stored); err != nil || f.others[1]["room"] != "r1" {
+		t.Errorf("%v, released with %v, want the room of the check", err, f.others[1])
+	}
+}
+
+func TestAResetAndReadyNeedNoSubjects(t *testing.T) {
+	g, f := with(t, client.Options{}, body(okBody))
+	if _, err := g.Reset(t.Context(), "write", client.Request{UserID: "u1"}); err != nil || f.others[0] != nil {
+		t.Errorf("%v, with %v", err, f.others)
+	}
+	if err := g.Ready(t.Context(), "write"); err != nil || !reflect.DeepEqual(f.others[1], ids{"room": "ready"}) {
+		t.Errorf("%v, with %v, want only the subject that is needed", err, f.others[1])
+	}
+}
+
+// A text from outside may contain what the app sent.
+func TestNoErrorShowsASubject(t *testing.T) {
+	g, _ := with(t, client.Options{}, byLambda(400, "Bad", "not in canary-room-4711"))
+	_, err := g.Check(t.Context(), "write", client.Request{UserID: "u1", Subjects: ids{"room": "canary-room-4711"}})
+	if err == nil || strings.Contains(err.Error(), "4711") || !strings.Contains(err.Error(), "not in ***") {
+		t.Error(err)
+	}
+}
+
+// A slot in a room is renewed and freed in that room.
+func TestASlotOfARoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &guard.Handler{Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}, Guard: limits.Guard{Name: "rooms-guard", Activities: []limits.Activity{
+			{Name: "record", Limit: policy.Must("100/1d"), Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("log 1/9s")}}},
+		}}}
+		var ops []string
+		g, err := client.New(t.Context(), client.Options{Client: fake(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
+			var e event
+			if err := json.Unmarshal(in.Payload, &e); err != nil {
+				return nil, err
+			}
+			ops = append(ops, e.Op)
+			out, err := h.Invoke(ctx, in.Payload)
+			return &lambda.InvokeOutput{Payload: out}, err
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		record := func(user string) *client.Slot {
+			s, err := g.Slot(t.Context(), "rooms-guard/record", client.Request{UserID: user, Subjects: ids{"room": "r1"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		first := record("u1")
+		time.Sleep(14 * time.Second) // it was renewed
+		if second := record("u2"); !first.Allowed || first.Lost() || second.Allowed || second.LimitedBy != "room" {
+			t.Errorf("%+v, then %+v, want the room to refuse", first.Decision, second.Decision)
+		}
+		first.Release(t.Context())
+		if third := record("u3"); !third.Allowed {
+			t.Errorf("after the release: %+v, and %q", third.Decision, ops)
+		} else {
+			third.Release(t.Context())
+		}
+	})
+}

@@ -1,0 +1,189 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// Two users act in a room, one of them in every other request. Each action counts in the
+// item of its user and in that of the room. Both users use the same request ids.
+var users = [2]string{"u", "v"}
+
+const room = " room r"
+
+// partsOf returns the parts of a request.
+func (y *system) partsOf(r ratelimit.Request) []ratelimit.Part {
+	var first int
+	_, _ = fmt.Sscanf(r.ID, "r%d", &first) // not the id of a reset or a status
+	r.UserID, r.ID, r.Alone = users[first%2], name(first/2), false
+	inRoom := r
+	inRoom.UserID, inRoom.For, inRoom.Policy = room, r.UserID, y.room
+	return []ratelimit.Part{{Request: r}, {Request: inRoom, Subject: "room"}}
+}
+
+// each calls judge with the ending as each part of its decision sees it, until there is an
+// error.
+func (x *explorer) each(e *ending, judge func(*ending) error) error {
+	for _, p := range x.calls.at(e.proc.call).parts {
+		one := *e
+		one.call, one.item = p.Request, x.itemOf(p.Request, e.now)
+		if err := judge(&one); err != nil {
+			return fmt.Errorf("in the item of %s: %w", p.UserID, err)
+		}
+	}
+	return nil
+}
+
+// toldInRoom judges the answer to a request of a user in a room. What the store has
+// counted and given back is judged when it does so: no item has more than its limit, each
+// id counts once in each item, and is given back once.
+func (x *explorer) toldInRoom(e *ending) error {
+	d, verb := e.result, x.requests[e.slot].verb
+	switch {
+	case d.failed && e.ask.attempts > 0 && int(e.ask.attempts) < x.tries(e.slot) && x.answeredAll(e) && !e.ledger.away[e.proc.by]: // else a circuit is open
+		return fmt.Errorf("an error, although the table answered")
+	case d.failed:
+		return nil
+	case d.Outage != nil:
+		return fmt.Errorf("it may not be decided alone")
+	case verb == release:
+		return x.each(e, x.released)
+	case verb == renew:
+		return x.each(e, func(e *ending) error {
+			if e.call.Policy.HeldUntil(0) == 0 {
+				return nil
+			}
+			return x.toldRenewed(e)
+		})
+	case d.Reason == ratelimit.OK || d.Reason == ratelimit.Duplicate:
+		return x.each(e, x.countedIn)
+	case d.Reason == ratelimit.Limited:
+		return x.refusedIn(e)
+	}
+	return fmt.Errorf("this is no reason that the table gives")
+}
+
+// countedIn requires that an item counts what was admitted, at the time of the receipt.
+func (x *explorer) countedIn(e *ending) error {
+	d := e.result
+	if !d.Allowed || d.Granted != e.call.Count || d.Reason == ratelimit.Duplicate && (d.At != 0 || e.ask.unsure) {
+		return fmt.Errorf("this is no admission")
+	}
+	if !slices.ContainsFunc(e.ledger.entries, func(c entry) bool {
+		mine := int(c.writer) == e.slot
+		return e.sees(c) && c.n == d.Granted && (d.At == 0 || d.At == c.at) && (mine || d.At == 0) && !(mine && d.Reason == ratelimit.Duplicate)
+	}) {
+		return fmt.Errorf("it is admitted, and not counted: %s", inWords(e.ledger.entries))
+	}
+	return nil
+}
+
+// refusedIn requires that a refusal has a reason, and that nothing is left of what it
+// took before. It can be left if an attempt had no answer or none was left, if the same id
+// was counted and given back in the same millisecond before, or if its window is over.
+func (x *explorer) refusedIn(e *ending) error {
+	d := e.result
+	if d.Allowed || d.Granted != 0 || d.At != 0 {
+		return fmt.Errorf("limited is not allowed")
+	}
+	counted, full := 0, e.ledger.full != 0 && e.ledger.full-since >= x.instants[e.proc.began]-1000
+	err := x.each(e, func(e *ending) error {
+		for _, c := range e.ledger.entries {
+			switch {
+			case c.id != e.id || c.item != e.item || c.forgotten:
+			case x.itemOf(e.call, x.time(e.world.now, int(e.proc.by))) != e.item || slices.Contains(e.ledger.back, receipt{c.id, c.at, c.item}):
+			case int(c.writer) == e.slot && !c.late && x.answeredAll(e) && !x.gaveUp(e):
+				return fmt.Errorf("it is refused, and counted: %s", inWords(e.ledger.entries))
+			case c.known(x.instants[e.world.now]) && c.ms < x.instants[e.proc.began]:
+				counted++
+			}
+		}
+		_, fits := e.call.Policy.Take(e.now, e.call.Count, 0, x.items.at(x.item(e.world.store, int(e.item))).State)
+		full = full || !fits
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case counted == 2:
+		return fmt.Errorf("it is a repeat of what both items count")
+	case !full:
+		return fmt.Errorf("both items have room")
+	}
+	return nil
+}
+
+// since makes a time in ms after the edge positive.
+const since = 1_000_000
+
+// wasFull notes when an item has no room for a request, before or after a write.
+func (l *ledger) wasFull(x *explorer, w ratelimit.Write, r ratelimit.Request, before, after uint32, ms int64) {
+	if x.room.IsZero() || r.Policy.IsZero() {
+		return
+	}
+	for _, item := range []uint32{before, after} {
+		if _, ok := r.Policy.Take(w.Now, min(r.Count, r.Policy.Most()), 0, x.items.at(item).State); !ok {
+			l.full = ms + since
+		}
+	}
+}
+
+// answeredAll reports whether the table answered each attempt of the decision.
+func (x *explorer) answeredAll(e *ending) bool {
+	for n := e.proc.told; !x.tolds[n].first; n = x.tolds[n].after {
+		if x.tolds[n].answer.failure != answered {
+			return false
+		}
+	}
+	return true
+}
+
+// gaveUp reports whether the decision ended because others changed the item that it gives
+// back in, as often as it has attempts.
+func (x *explorer) gaveUp(e *ending) bool {
+	last := x.tolds[e.proc.told]
+	k := x.asks[last.after]
+	return !last.first && k.what == update && x.writes.at(k.write).Drop.Set != "" && !last.answer.done
+}
+
+// tookBack notes that a part of a check was given back, because a later one has refused.
+func (x *explorer) tookBack(l *ledger, w written) error {
+	item, id := int64(x.number(w.write.Key)), x.idOf(w.slot)
+	i := slices.IndexFunc(l.entries, func(e entry) bool { return e.id == id && e.item == item && !e.forgotten })
+	if i < 0 {
+		return fmt.Errorf("%s gives back what is not counted: %s", name(w.slot), inWords(l.entries))
+	}
+	w.call.At = l.entries[i].at
+	return x.gaveBack(l, w)
+}
+
+// inRooms returns the kinds whose limits users and a room can have, in pairs that have
+// each kind on both sides.
+func inRooms() (subjects []subject) {
+	var texts []string
+	for _, k := range policy.Kinds() {
+		if s := text(k, two, 10); !policy.Must(s).Queues() {
+			texts = append(texts, s)
+		}
+	}
+	for i, s := range texts {
+		kinds := policy.Must(s).Rates()[0].Kind + " in a room"
+		subjects = append(subjects, subject{kinds: kinds, text: s, room: s}, subject{kinds: kinds, text: s, room: texts[(i+1)%len(texts)]})
+	}
+	return subjects
+}
+
+// slotsInRooms returns users and rooms that have slots, both or one of them.
+func slotsInRooms() []subject {
+	const log, other = "log 2/10s", "2/20s"
+	return []subject{
+		{kinds: "log in a room", text: log, room: log},
+		{kinds: "log in a room", text: log, room: other},
+		{kinds: "log in a room", text: log, room: "sliding 2/10s"},
+		{kinds: "log in a room", text: log, room: "bucket 2/10s"},
+		{kinds: "fixed in a room", text: other, room: log},
+	}
+}
