@@ -37,7 +37,7 @@ type question struct {
 	write Write // what the request writes, without the update; its Now is the time
 	take  int64 // check: how many actions a visit for a lease takes; 0: none
 	mine  bool  // release: this decision has counted what it gives back
-	to    int64 // renew: when the parts before this one were renewed; 0: none was
+	to    int64 // renew: when the parts before this one were renewed; release: when its slots were; 0: never
 }
 
 // ask returns the question that r puts at now. A release or a renewal can name a check
