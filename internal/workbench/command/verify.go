@@ -43,6 +43,7 @@ If the activity has subjects, such as a room, several users ask in the same subj
 Exactly the lowest limit of a subject must get through, and each item must count what was
 allowed. A guard clears users only, so with --invoke the counts of subjects stay until
 they expire.
+Of a prepaid limit, at most the limit must get through, because instances hold leases.
 The exit status is 1 unless exactly the limit was allowed. Examples:
   guards verify {activity}
   guards verify {activity} --store dynamodb --callers 100
@@ -68,6 +69,9 @@ func (c *verifyCommand) Run(ctx context.Context, con session) error {
 	}
 	if len(group) > 1 && queues(group) {
 		return fmt.Errorf("%s can't be verified: its group gives places in later windows, which can't be given back", c.Activity)
+	}
+	if (len(group) > 1 || len(activity.Subjects) > 0) && slices.ContainsFunc(group, prepaid) {
+		return fmt.Errorf("%s can't be verified: a prepaid limit beside others counts leases, which are more than what was allowed", c.Activity)
 	}
 	g.Activities = group // the embedded store is asked about all of them at once
 	ask, err := c.asker(ctx, con, g)
@@ -106,6 +110,9 @@ func (c *verifyCommand) verify(ctx context.Context, con session, ask asker, p po
 	}
 	user.Op = guard.Check
 	v, err := c.race(ctx, ask, user, int(before.Limit))
+	if p.Prepaid() { // what idle instances hold is refused
+		v.Exact, v.Prepaid = v.Allowed <= int(before.Limit), true
+	}
 	if ctx.Err() != nil {
 		con.note(fmt.Sprintf("stopped after %d of %s", v.answered, several(int64(v.Asked), "request")))
 	}
@@ -160,7 +167,8 @@ type raceResult struct {
 	Limit    int64   `json:"limit,omitzero"` // a group has Limits
 	Asked    int     `json:"asked"`
 	Allowed  int     `json:"allowed"`
-	Exact    bool    `json:"exact"`
+	Exact    bool    `json:"exact"` // of a prepaid limit: at most the limit
+	Prepaid  bool    `json:"prepaid,omitzero"`
 	TookMs   float64 `json:"tookMs"`
 	P50Ms    float64 `json:"p50Ms"`
 	P99Ms    float64 `json:"p99Ms"`
@@ -181,6 +189,9 @@ func (v raceResult) print(con session, asJSON bool) error {
 		err = con.printLine(v)
 	} else {
 		result := con.paint(green, "exactly the limit")
+		if v.Prepaid {
+			result = con.paint(green, "at most the limit, as a prepaid one promises")
+		}
 		if !v.Exact {
 			result = con.paint(red, fmt.Sprintf("not the limit of %d", v.Limit))
 		}

@@ -245,3 +245,21 @@ func TestVerifyNeedsOneWindow(t *testing.T) {
 		t.Errorf("%+v, want an error", v)
 	}
 }
+
+// Of a prepaid limit, at most the limit may get through: the rest can be in leases.
+func TestVerifyOfAPrepaidLimit(t *testing.T) {
+	for allowed, want := range map[int64]bool{199: true, 200: true, 201: false} {
+		checks := atomic.Int64{}
+		ask := func(_ context.Context, r guard.Request) (asked, error) {
+			if r.Op != guard.Check {
+				return asked{Allowed: true, Limit: 200}, nil
+			}
+			return asked{Allowed: checks.Add(1) <= allowed, Limit: 200}, nil
+		}
+		c := verifyCommand{Activity: "create_post", Callers: 5}
+		v, err := c.verify(t.Context(), session{now: atPinned}, ask, policy.Must("200/1m prepaid"))
+		if err != nil || !v.Prepaid || v.Exact != want {
+			t.Errorf("%d allowed: %+v, %v, want exact: %v", allowed, v, err, want)
+		}
+	}
+}
