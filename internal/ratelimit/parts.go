@@ -46,8 +46,9 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 	}
 	next, refused, renewed := 0, false, int64(0)
 	for i := range parts {
-		if d, ok := known[i].refuse(&questions[i], now); ok && !refused {
+		if d, ok := known[i].refuse(&questions[i], now); ok {
 			decisions[i], next, refused = d, i+1, true
+			break
 		}
 	}
 	whole := ctx
@@ -56,17 +57,19 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		ctx, stop = context.WithTimeout(ctx, l.Timeout-min(givingBack, l.Timeout/2))
 		defer stop()
 	}
-	for i := next; i < len(parts) && (!refused || readOn || op == Status); i++ {
+	for _, i := range order(op, parts)[next:] {
 		q := &questions[i]
 		switch {
+		case refused && !readOn && op != Status:
+			return merge(parts, decisions), nil
 		case refused && op == Check:
 			q.op = Status
-		case op == Renew && parts[i].Policy.HeldUntil(0) == 0:
+		case q.skips(renewed):
 			continue
 		}
 		q.to = renewed
 		d, err := l.decide(ctx, q, known[i], now)
-		decisions[i], renewed = d, d.At
+		decisions[i], renewed = d, max(d.At, q.to)
 		if !refused && op == Check && (err != nil || !d.Allowed) {
 			l.giveBack(whole, parts[next:i], decisions[next:])
 		}
@@ -76,6 +79,25 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		refused = refused || !d.Allowed
 	}
 	return merge(parts, decisions), nil
+}
+
+// order returns the numbers of the parts in the order in which they are decided. A release
+// begins with slots, because they show whether its receipt is that of a renewal.
+func order(op Op, parts []Part) []int {
+	numbers := make([]int, len(parts))
+	for i := range parts {
+		numbers[i] = i
+	}
+	if op == Release {
+		slices.SortStableFunc(numbers, func(a, b int) int { return cmp.Compare(parts[b].Policy.HeldUntil(0), parts[a].Policy.HeldUntil(0)) })
+	}
+	return numbers
+}
+
+// skips reports whether q leaves a part without slots alone: a renewal always does, and a
+// release does if slots of another part were renewed.
+func (q *question) skips(renewed int64) bool {
+	return q.Policy.HeldUntil(0) == 0 && (q.op == Renew || q.op == Release && renewed != 0)
 }
 
 // giveBack releases what parts have counted. A part without a receipt keeps its count.

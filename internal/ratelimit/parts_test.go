@@ -223,6 +223,9 @@ func TestARenewalEndsBetweenTwoParts(t *testing.T) {
 			return l.DecideAll(t.Context(), op, parts, false)
 		}
 		d, err := all(l, Check, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
 		c.add(3 * time.Minute)
 		dying := &Limiter{Store: &mortal{Store: store, left: performed}, Now: c.now}
 		_, _ = all(dying, Renew, d.At)
@@ -270,6 +273,51 @@ func TestAReleaseAfterARenewalLeavesTheRoomAlone(t *testing.T) {
 			}
 			if used := usedIn(t, store, mine[0], c); used != 0 {
 				t.Errorf("%s: %d slots are taken after the release, want none", room, used)
+			}
+		}
+	})
+}
+
+// A slot is renewed and released within the 20 s in which the room knows the id, and in
+// the room's next period. The release leaves what others counted there, also if it is sent
+// again and if the slot is that of the room.
+func TestAReleaseSoonAfterARenewalLeavesOthersAlone(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		for _, other := range []string{"sliding 300/10s", "all: 30/10s, day: 100/1d", "bucket 10/10s"} {
+			for _, slots := range []int{0, 1} {
+				c := newClock()
+				l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+				texts := []string{other, other}
+				texts[slots] = "log 3/10m"
+				name := other + strconv.Itoa(slots)
+				mine, theirs := message("u"+name, name, "a", texts[0], texts[1]), message("u"+name, name, "b", texts[0], texts[1])
+				all := func(op Op, parts []Part, at int64) Decision {
+					t.Helper()
+					for i := range parts {
+						parts[i].At = at
+					}
+					d, err := l.DecideAll(t.Context(), op, parts, false)
+					if err != nil || !d.Allowed {
+						t.Fatalf("%s: %+v, %v", name, d, err)
+					}
+					return d
+				}
+				c.at(9 * time.Second)
+				d := all(Check, mine, 0)
+				c.at(11 * time.Second)
+				all(Check, theirs, 0)
+				d = all(Renew, mine, d.At)
+				c.at(12 * time.Second)
+				before := usedIn(t, store, mine[1-slots], c)
+				for range 2 {
+					all(Release, mine, d.At)
+				}
+				if used := usedIn(t, store, mine[1-slots], c); used != before {
+					t.Errorf("%s: %d are counted after the release and %d before", name, used, before)
+				}
+				if used := usedIn(t, store, mine[slots], c); used != 1 {
+					t.Errorf("%s: %d slots are taken after the release, want that of b", name, used)
+				}
 			}
 		}
 	})

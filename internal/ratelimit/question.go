@@ -36,7 +36,7 @@ type question struct {
 	op    Op
 	write Write // what the request writes, without the update; its Now is the time
 	mine  bool  // release: this decision has counted what it gives back
-	to    int64 // renew: when the parts before this one were renewed; 0: none was
+	to    int64 // renew: when the parts before this one were renewed; release: when its slots were; 0: never
 }
 
 // ask returns the question that r puts at now. A release or a renewal can name a check

@@ -90,17 +90,19 @@ func (t *attempts) change(q *question, shown Item, plan func(Item) (Write, bool)
 func (q *question) undo(item Item) (Write, bool) {
 	kept, found := item.Find(q.write)
 	at, now := q.receipt(kept)
-	if !found && now-at < q.write.span().certain() {
-		return Write{}, false // unknown, or released already
+	back := Write{Key: q.write.Key, Drop: kept, Note: q.renewed(kept), Now: q.write.Now, Hold: q.write.Hold, Renewed: q.write.Renewed}
+	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
+	before, released := item.Find(back)
+	q.to = max(back.Note, before.Note)
+	if released || !found && now-at < q.write.span().certain() {
+		return Write{}, false // released already, or unknown
 	}
 	u, ok := q.Policy.Undo(now, at, q.Count, item.State)
 	if u.ByID && (!found || q.renewed(kept) != 0 || now-at > q.write.span().promised && kept.Set != wholeSet) {
 		u, ok = q.Policy.Free(now, at, q.Count, item.State) // too late for the other limits, or the receipt is that of a renewal
 	}
-	back := Write{Key: q.write.Key, Update: u, Drop: kept, Now: q.write.Now, Hold: q.write.Hold, Renewed: q.write.Renewed}
-	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
-	_, released := item.Find(back)
-	return back, ok && !released
+	back.Update = u
+	return back, ok
 }
 
 // renew plans to move the request's actions in item to now, or to where the parts before

@@ -258,7 +258,9 @@ func (x *explorer) toldRenewed(e *ending) error {
 	d := e.result
 	switch {
 	case d.Reason == ratelimit.OK && d.Allowed && d.Granted == e.call.Count:
-		if slices.ContainsFunc(e.ledger.entries, func(c entry) bool { return e.sees(c) && c.renewed() && (slices.Contains(c.moved[:], d.At) || d.At == 0 && !x.room.IsZero()) }) {
+		if slices.ContainsFunc(e.ledger.entries, func(c entry) bool {
+			return e.sees(c) && c.renewed() && (slices.Contains(c.moved[:], d.At) || d.At == 0 && !x.room.IsZero())
+		}) {
 			return nil
 		}
 		return fmt.Errorf("these slots were not renewed: %s", inWords(e.ledger.entries))

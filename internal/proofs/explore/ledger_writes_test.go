@@ -135,7 +135,7 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 	p, at, n := x.policyOf(int(item), w.limit), w.call.At, w.call.Count
 	id := x.idOf(w.slot)
 	i := slices.IndexFunc(l.entries, func(e entry) bool {
-		return e.id == id && e.item == item && (e.has(at) || l.hasBeside(e, at)) && !e.forgotten
+		return e.id == id && e.item == item && e.has(at) && !e.forgotten
 	})
 	if slices.Contains(l.back, receipt{id, at, item}) {
 		return fmt.Errorf("%s gives back %s with the receipt %d again", name(w.slot), name(int(id)), at-edge)
@@ -170,13 +170,6 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 	e.forgotten, e.aliveFor = true, w.inFlight
 	l.makeRoom(w.slot, w.by, w.ms, w.replied)
 	return nil
-}
-
-// hasBeside reports whether at is a receipt of e in the item of a room, or of its user: a
-// renewal moves the slots of one, and has one receipt for both.
-func (l *ledger) hasBeside(e entry, at int64) bool {
-	return slices.ContainsFunc(l.entries, func(other entry) bool { return other.id == e.id && other.item != e.item && other.renewed() && other.has(at) }) ||
-		slices.ContainsFunc(l.back, func(r receipt) bool { return r.id == e.id && r.item != e.item && r.at == at })
 }
 
 // renewed notes a renewal that the store performed. It moves the slots of a check that

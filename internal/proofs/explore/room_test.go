@@ -49,8 +49,14 @@ func (x *explorer) toldInRoom(e *ending) error {
 		return nil
 	case d.Outage != nil:
 		return fmt.Errorf("it may not be decided alone")
-	case verb == release:
-		return x.each(e, x.released)
+	case verb == release: // after a renewal it leaves an item without slots alone
+		renewed := slices.ContainsFunc(e.ledger.entries, func(c entry) bool { return c.id == e.id && c.renewed() })
+		return x.each(e, func(e *ending) error {
+			if renewed && e.call.Policy.HeldUntil(0) == 0 {
+				return nil
+			}
+			return x.released(e)
+		})
 	case verb == renew:
 		return x.each(e, func(e *ending) error {
 			if e.call.Policy.HeldUntil(0) == 0 {
@@ -74,7 +80,7 @@ func (x *explorer) countedIn(e *ending) error {
 	}
 	if !slices.ContainsFunc(e.ledger.entries, func(c entry) bool {
 		mine := int(c.writer) == e.slot
-		return e.sees(c) && c.n == d.Granted && (d.At == 0 || d.At == c.at) && (mine || d.At == 0) && !(mine && d.Reason == ratelimit.Duplicate)
+		return e.sees(c) && c.n == d.Granted && (d.At == 0 || d.At == c.at) && (mine || d.At == 0) && (!mine || d.Reason == ratelimit.OK)
 	}) {
 		return fmt.Errorf("it is admitted, and not counted: %s", inWords(e.ledger.entries))
 	}
@@ -153,8 +159,8 @@ func (x *explorer) gaveUp(e *ending) bool {
 func (x *explorer) tookBack(l *ledger, w written) error {
 	item, id := int64(x.number(w.write.Key)), x.idOf(w.slot)
 	i := slices.IndexFunc(l.entries, func(e entry) bool { return e.id == id && e.item == item && !e.forgotten })
-	if i < 0 {
-		return fmt.Errorf("%s gives back what is not counted: %s", name(w.slot), inWords(l.entries))
+	if i < 0 || int(l.entries[i].writer) != w.slot {
+		return fmt.Errorf("%s gives back what it has not counted: %s", name(w.slot), inWords(l.entries))
 	}
 	w.call.At = l.entries[i].at
 	return x.gaveBack(l, w)

@@ -63,12 +63,12 @@ func (m *logModel) move(from, to, n int64) {
 
 // receipt returns the receipt of the actions that a request at now names with the receipt
 // at. Once they were renewed, an older receipt of the same id stands for the newest one.
-// That can be the receipt of an earlier count that was given back: for 20 s after the
-// renewal, nothing tells the two counts apart.
+// That can be the receipt of an earlier count that was given back: as long as the item
+// knows the renewal, nothing tells the two counts apart.
 func (r *record) receipt(at, now int64) int64 {
 	switch {
 	case r == nil || r.over || !r.renewed || at >= r.at:
-	case slices.Contains(r.older, at), slices.Contains(r.lives, at) && now-r.at <= 20_000:
+	case slices.Contains(r.older, at), slices.Contains(r.lives, at) && now-r.at <= r.by.kept():
 		return r.at
 	}
 	return at

@@ -1,0 +1,68 @@
+package outage_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// Two users act in a room, and one item of the two gives no answer: that of the user or
+// that of the room. It is decided from memory, or the action is an error. A throttled key
+// has a circuit of its own, so the other item counts exactly what was admitted, and nothing
+// of an error or a refusal is left there. Other failures open the circuit of the table, so
+// the other item is decided from memory, too, and gives nothing back.
+func TestAnOutageOfOneItemOfTwo(t *testing.T) {
+	const userLimit, roomLimit = 4, 6
+	for _, f := range failures {
+		for _, broken := range []string{"u0", " room r"} {
+			for _, alone := range []bool{true, false} {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, f.name, 1, 1)
+					in := w.instances[0]
+					in.network.useFor(func(k ratelimit.Key) way {
+						if k.UserID == broken {
+							return f.way
+						}
+						return healthy
+					})
+					admitted := map[string]int64{}
+					for i := range 20 {
+						user := fmt.Sprint("u", i%2)
+						r := ratelimit.Request{UserID: user, Activity: "act", Policy: policy.Must(fmt.Sprintf("%d/1h", userLimit)), Count: 1, ID: fmt.Sprint("r", i), Alone: alone}
+						room := r
+						room.UserID, room.For, room.Policy = " room r", user, policy.Must(fmt.Sprintf("%d/1h", roomLimit))
+						began := time.Now()
+						d, err := in.DecideAll(context.WithValue(t.Context(), units{}, int64(1)), ratelimit.Check, []ratelimit.Part{{Request: r}, {Request: room, Subject: "room"}}, false)
+						out := broken == room.UserID || broken == user
+						switch {
+						case time.Since(began) > timeout:
+							t.Errorf("%s, %q: action %d took %v", f.name, broken, i, time.Since(began))
+						case err != nil && (alone || f.eachKey && !out):
+							t.Errorf("%s, %q: action %d: %v", f.name, broken, i, err)
+						case err == nil && d.Allowed && (d.Reason == ratelimit.Unavailable) != out && (f.eachKey || out):
+							t.Errorf("%s, %q, alone %v: action %d is %s", f.name, broken, alone, i, d.Reason)
+						case err == nil && d.Allowed:
+							admitted[user]++
+							admitted[room.UserID]++
+						}
+						time.Sleep(time.Second)
+					}
+					if n := admitted[" room r"]; f.eachKey && n > roomLimit || n > 2*roomLimit || alone && n == 0 || admitted["u0"] > 2*userLimit || admitted["u1"] > 2*userLimit {
+						t.Errorf("%s, %q: admitted %v", f.name, broken, admitted)
+					}
+					for _, user := range []string{"u0", "u1", " room r"} {
+						k := ratelimit.Key{UserID: user, Activity: "act", Window: time.Now().UnixMilli() / time.Hour.Milliseconds()}
+						if counted := stored(t, in, k).State["activityCount"]; counted > roomLimit || f.eachKey && user != broken && counted != admitted[user] {
+							t.Errorf("%s, %q, alone %v: the item of %q counts %d, and %d were admitted", f.name, broken, alone, user, counted, admitted[user])
+						}
+					}
+				})
+			}
+		}
+	}
+}
