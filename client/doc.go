@@ -18,6 +18,9 @@
 //
 // [Guards.Guarded] does all of this and gives the count back if saving fails.
 //
+// If an activity counts for others than the user, such as the room of a message, the
+// request has their ids as Subjects. The app checks first that the user is in that room.
+//
 // A refusal is a [Decision] and not an error. An outage is a Decision too: if a
 // guard does not answer in time, [Options].OnOutage decides, and
 // Decision.Outage holds the cause. Every other failure is an error, so a wrong

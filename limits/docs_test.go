@@ -26,13 +26,14 @@ var documented = []guards.Activity{
 	{Name: "create_post", Limit: guards.Limit("minute: 10/1m, day: 200/1d")},
 	{Name: "write_note", Limit: guards.Limit("writes: 100/1h"), Group: "writing"},
 	{Name: "send_letter", Limit: guards.Limit("letters: 10/1h, writes: 100/1h cost 2"), Group: "writing"},
+	{Name: "send_room_message", Limit: guards.Limit("10/1m"), Subjects: []guards.Subject{{Name: "room", Limit: guards.Limit("30/1m")}}},
 	{Name: "chat_tokens", Limit: guards.Limit("100000/1d"), Hold: true},
 	{Name: "export_notes", Limit: guards.Limit("log 3/10m")},
 	// end
 }
 
 // recipes are activities that this app does not have.
-var recipes = []string{"call_api", "write_note", "send_letter", "chat_tokens", "export_notes"}
+var recipes = []string{"call_api", "write_note", "send_letter", "send_room_message", "chat_tokens", "export_notes"}
 
 func TestDocumentedLimits(t *testing.T) {
 	var groups guards.Guard

@@ -1,6 +1,8 @@
 package limits_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,6 +25,7 @@ var promised = []struct {
 	limit                      string // empty: unlimited
 	tiers                      map[string]string
 	label, group               string
+	subjects                   []string // each as in: room 600/1m, or optional tenant 1000/day
 	hold                       bool
 }{
 	{guard: "posts-guard", message: short, activities: "create_post update_post delete_post", limit: "10/1m", tiers: map[string]string{"premium": "20/1m"}},
@@ -36,8 +39,30 @@ var promised = []struct {
 	{guard: "jobs-guard", message: long, activities: "update_member_role", limit: "reservoir 10/10s ahead 15m"},
 }
 
+// A promise is an activity without its subjects, and these in words.
+type promise struct {
+	limits.Activity
+
+	Subjects []string
+}
+
+// described returns subjects as promised lists them.
+func described(subjects []limits.Subject) (all []string) {
+	for _, s := range subjects {
+		text := s.Name + " " + s.Limit.String()
+		if s.Optional {
+			text = "optional " + text
+		}
+		for _, tier := range slices.Sorted(maps.Keys(s.Tiers)) {
+			text += ", tier " + tier + " " + s.Tiers[tier].String()
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
 func TestLimitsAreAsPromised(t *testing.T) {
-	want := map[string]limits.Activity{}
+	want := map[string]promise{}
 	for _, p := range promised {
 		for name := range strings.FieldsSeq(p.activities) {
 			a := limits.Activity{Name: name, Label: p.label, Group: p.group, Hold: p.hold, Unlimited: p.limit == ""}
@@ -50,13 +75,15 @@ func TestLimitsAreAsPromised(t *testing.T) {
 				}
 				a.Tiers[tier] = policy.Must(limit)
 			}
-			want[p.guard+" "+name+": "+p.message] = a
+			want[p.guard+" "+name+": "+p.message] = promise{a, p.subjects}
 		}
 	}
-	got := map[string]limits.Activity{}
+	got := map[string]promise{}
 	for _, g := range All {
 		for _, a := range g.Activities {
-			got[g.Name+" "+a.Name+": "+g.Message] = a
+			subjects := described(a.Subjects)
+			a.Subjects = nil
+			got[g.Name+" "+a.Name+": "+g.Message] = promise{a, subjects}
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

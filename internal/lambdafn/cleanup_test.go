@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
@@ -32,13 +33,15 @@ func TestCleanupFunction(t *testing.T) {
 	}
 	put(canary, time.Now().Add(-time.Minute))
 	put("other", time.Now().Add(time.Hour))
+	put(limits.SubjectID("room", canary), time.Now().Add(time.Hour))
 	i := r.start(t, "cleanup")
 	for _, step := range []struct{ event, want string }{
-		{`{"dryRun": true}`, `{"scanned":2,"stale":1,"deleted":0,"users":2,"finished":true,`},
-		{`{}`, `{"scanned":2,"stale":1,"deleted":1,"users":2,"finished":true,`},
-		{`{"version": "0", "detail-type": "Scheduled Event", "source": "aws.scheduler", "detail": {}}`, `{"scanned":1,"stale":0,"deleted":0,"users":1,"finished":true,`},
+		{`{"dryRun": true}`, `{"scanned":3,"stale":1,"deleted":0,"users":2,"subjects":{"room":1},"finished":true,`},
+		{`{}`, `{"scanned":3,"stale":1,"deleted":1,"users":2,"subjects":{"room":1},"finished":true,`},
+		{`{"version": "0", "detail-type": "Scheduled Event", "source": "aws.scheduler", "detail": {}}`, `{"scanned":2,"stale":0,"deleted":0,"users":1,"subjects":{"room":1},"finished":true,`},
 		{`{"userId": "other", "dryRun": true}`, `{"scanned":1,"stale":1,"deleted":0,"users":1,"finished":true,`},
 		{`{"userId": "other"}`, `{"scanned":1,"stale":1,"deleted":1,"users":1,"finished":true,`},
+		{`{"subject": {"room": "` + canary + `"}}`, `{"scanned":1,"stale":1,"deleted":1,"users":0,"subjects":{"room":1},"finished":true,`},
 	} {
 		if got := i.Invoke(t, step.event); !strings.HasPrefix(string(got.Payload), step.want) {
 			t.Errorf("%s: %s %+v, want %s", step.event, got.Payload, got, step.want)
@@ -58,7 +61,7 @@ func TestCleanupFunction(t *testing.T) {
 		t.Errorf("%+v, want Unavailable", got)
 	}
 	i.Stop() // completes the log
-	for message, lines := range map[string]int{`"message":"cleanup done"`: 5, `"level":"ERROR","message":"cleanup failed"`: 1} {
+	for message, lines := range map[string]int{`"message":"cleanup done"`: 6, `"level":"ERROR","message":"cleanup failed"`: 1} {
 		if n := strings.Count(i.Logs(), message); n != lines {
 			t.Errorf("%d lines with %s, want %d:\n%s", n, message, lines, i.Logs())
 		}

@@ -15,12 +15,12 @@ import (
 // Guards are all guards of a project.
 type Guards []Guard
 
-// Named returns the guard with this name. It returns false if there is none.
+// Named returns the guard with this name, and whether there is one.
 func (all Guards) Named(name string) (Guard, bool) {
 	return first(all, func(g Guard) bool { return g.Name == name })
 }
 
-// first returns the first of a list that is what is asked for. It returns false if none is.
+// first returns the first element of a list for which is returns true.
 func first[T any](list []T, is func(T) bool) (found T, ok bool) {
 	i := slices.IndexFunc(list, is)
 	if i < 0 {
@@ -29,8 +29,7 @@ func first[T any](list []T, is func(T) bool) (found T, ok bool) {
 	return list[i], true
 }
 
-// Activity returns the activity with this name, and the guard that decides it. It
-// returns false if there is none.
+// Activity returns the activity with this name, and the guard that decides it.
 func (all Guards) Activity(name string) (Guard, Activity, bool) {
 	for _, g := range all {
 		if a, ok := g.Activity(name); ok {
@@ -40,7 +39,7 @@ func (all Guards) Activity(name string) (Guard, Activity, bool) {
 	return Guard{}, Activity{}, false
 }
 
-// Queued returns the guard that has a DelayedQueue. It returns false if none has.
+// Queued returns the guard that has a DelayedQueue, and whether there is one.
 func (all Guards) Queued() (Guard, bool) {
 	return first(all, func(g Guard) bool { return g.DelayedQueue })
 }
@@ -83,7 +82,7 @@ type Activity struct {
 // Tiers holds limits by the caller's plan. An activity's tiers share one count.
 type Tiers map[string]policy.Policy
 
-// Activity returns the activity with this name. It returns false if there is none.
+// Activity returns the activity with this name, and whether there is one.
 func (g Guard) Activity(name string) (Activity, bool) {
 	return first(g.Activities, func(a Activity) bool { return a.Name == name })
 }
@@ -137,13 +136,13 @@ func (all Guards) Validate() error {
 		return errors.New("limits.go lists no guard in All, want at least one")
 	}
 	for i, g := range all {
-		if err := g.Validate(); err != nil {
+		_, taken := all[:i].Named(g.Name)
+		switch err := g.Validate(); {
+		case err != nil:
 			return err
-		}
-		if _, taken := all[:i].Named(g.Name); taken {
+		case taken:
 			return fmt.Errorf("two guards have the name %s: give each guard a name of its own", g.Name)
-		}
-		if g.DelayedQueue && g.Name != queued.Name {
+		case g.DelayedQueue && g.Name != queued.Name:
 			return fmt.Errorf("%s and %s have a DelayedQueue, but there is one queue: move the activities of %[2]s to %[1]s", queued.Name, g.Name)
 		}
 		for _, a := range g.Activities {
@@ -169,8 +168,11 @@ func (all Guards) validateGroups() error {
 			return fmt.Errorf("activity %q: its group has the name of the activity %q of %s; give the group a name of its own", a.Name, a.Group, g.Name)
 		}
 		for _, other := range grouped[:i] {
+			if other.Group != a.Group {
+				continue
+			}
 			for _, s := range a.Parts() {
-				if err := policy.Meet(other.Part(s.Name).Limit, s.Limit); err != nil && other.Group == a.Group {
+				if err := policy.Meet(other.Part(s.Name).Limit, s.Limit); err != nil {
 					return fmt.Errorf("activities %q and %q of the group %q: %w", other.Name, a.Name, a.Group, err)
 				}
 			}

@@ -269,7 +269,7 @@ func (c *change) strange(name string, guards limits.Guards) error {
 		return input.Invalid("activity", input.Show(of), "an activity that guards limits lists")
 	case code.Unlimited:
 		return input.Invalid("activity", input.Show(of), "an activity that has a limit")
-	case !code.Has(subject):
+	case !code.Has(subject) || name != Name(of, subject):
 		return input.Invalid("subject", input.Show(subject), "a subject of "+of)
 	case subject != "" && o.Mode != "":
 		return fmt.Errorf("%s: a subject has no mode, but its activity has one", name)

@@ -132,7 +132,7 @@ func (p log) isFree(name string, now int64, s State, loose bool) Term {
 
 // undo deletes n slots whose time is at; those of the same millisecond are alike. ByID
 // stays false, because a log remembers its slots for longer than the item remembers
-// ids. Then the slots alone are the receipt.
+// ids. When the id is forgotten, the slots alone are the receipt.
 func (p log) undo(now, at, n int64, s State) (Update, bool) {
 	return p.change(now, at, n, s, Act{Verb: Delete})
 }

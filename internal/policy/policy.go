@@ -97,7 +97,7 @@ func (p Policy) Item(now int64) (window, expires int64) {
 	return window, expires
 }
 
-// Beside returns p as a policy whose items also hold the limits of others, of its group.
+// Beside returns p as a policy whose items also hold the limits of others in its group.
 // Then an item matters as long as any of them counts in it.
 func (p Policy) Beside(others ...Policy) Policy {
 	p.beside = nil

@@ -117,7 +117,10 @@ func (l *Limiter) giveBack(ctx context.Context, parts []Part, decisions []Decisi
 		if p.At = d.At; p.At == 0 {
 			continue
 		}
-		back, err := l.Decide(ctx, Release, p.Request) // if it fails, too few are admitted
+		now := l.Clock()
+		q := p.ask(Release, now.UnixMilli())
+		q.mine = true
+		back, err := l.decide(ctx, &q, l.recall(&q), now) // if it fails, too few are admitted
 		if d.Requests += back.Requests; err == nil {
 			d.Reading = back.Reading
 		}

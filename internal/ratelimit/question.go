@@ -35,6 +35,7 @@ type question struct {
 
 	op    Op
 	write Write // what the request writes, without the update; its Now is the time
+	mine  bool  // release: this decision has counted what it gives back
 	to    int64 // renew: when the parts before this one were renewed; release: when its slots were; 0: never
 }
 
@@ -54,11 +55,11 @@ func (r Request) ask(op Op, now int64) question {
 	}
 	log := r.Policy.HeldUntil(0) != 0
 	alone := log && !r.Policy.Named() // a log alone keeps receipts as long as its slots
-	return question{r, op, Write{
+	return question{Request: r, op: op, write: Write{
 		Key: Key{UserID: r.UserID, Activity: cmp.Or(r.Group, r.Activity), Window: window},
 		ID:  r.id(what), Whole: window != 0 && r.Policy.Most() <= wholeLimit, Hold: r.Hold && !alone,
 		Renewed: log, Now: now, Expires: expires,
-	}, 0}
+	}}
 }
 
 // id returns the id of r, or of what is said about r. In the item of a group, the

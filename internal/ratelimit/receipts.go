@@ -8,9 +8,6 @@ import (
 // release gives back the actions of a check. It changes nothing if they do not count
 // in the item.
 func (t *attempts) release(q *question, shown Item) (Decision, error) {
-	if q.Policy.Named() { // a plan leaves out each limit that had nothing to give back then, and can have something now
-		shown = Item{}
-	}
 	item, err := t.change(q, shown, q.undo)
 	if err != nil {
 		return Decision{}, err
@@ -41,7 +38,16 @@ func (t *attempts) renew(q *question, shown Item) (Decision, error) {
 // first. If the store refuses the update, because the item has changed, change plans
 // again from the item that came back. It ends without an update if plan returns false.
 // It returns the item after that.
+//
+// With several limits or a log, an item from memory is not enough, although the id is
+// still where it was. Of several limits, plan leaves out each that had nothing to give
+// back then. And two renewals can have moved the slots and left the id in its set: what is
+// left of their time are slots of others. Nobody else has the receipt of what this
+// decision has counted, so there it is enough.
 func (t *attempts) change(q *question, shown Item, plan func(Item) (Write, bool)) (item Item, err error) {
+	if (q.Policy.Named() || q.write.Renewed) && !q.mine {
+		shown = Item{}
+	}
 	w, ok := plan(shown)
 	if item = shown; !ok {
 		if item, err = t.readFor(q); err == nil {

@@ -247,6 +247,33 @@ func TestACopyOfAReleaseAfterARenewalOnAClockAhead(t *testing.T) {
 	})
 }
 
+// Two slots are of one millisecond. Another instance renews one of them twice, which
+// leaves its id in its first set. An instance that has seen only its check does not take
+// the other slot for it.
+func TestARenewalLeavesASlotOfTheSameMillisecond(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		for i := range 10 { // which slot is first depends on the ids
+			c := newClock()
+			l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+			mine, theirs := request(policy.Must("log 5/10s"), strconv.Itoa(i), 1), request(policy.Must("log 5/10s"), "theirs", 1)
+			mine.UserID, theirs.UserID = mine.ID, mine.ID
+			other := &Limiter{Store: store, Now: c.now}
+			mine.At, theirs.At = mustCheck(t, l, mine).At, mustCheck(t, other, theirs).At
+			last := mine
+			for range 2 {
+				c.add(time.Second)
+				last.At = mustDo(t, other, Renew, last).At
+			}
+			if d := mustDo(t, l, Renew, mine); !d.Allowed || d.At != last.At {
+				t.Errorf("%+v, want the slot that was renewed already", d)
+			}
+			if d := mustDo(t, l, Renew, theirs); !d.Allowed {
+				t.Errorf("%+v, want the other slot renewed", d)
+			}
+		}
+	})
+}
+
 // Another instance renews a slot twice in one generation of ids, which leaves the id in
 // its first set. An instance that has seen only the check still frees the slot, and
 // nothing else.

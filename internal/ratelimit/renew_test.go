@@ -42,7 +42,7 @@ func TestASlotIsRenewed(t *testing.T) {
 			for i := range 4 { // 20 minutes in all
 				c.add(5 * time.Minute)
 				d, again := mustDo(t, l, Renew, r), mustDo(t, l, Renew, r)
-				if !d.Allowed || d.Reason != OK || d.At != c.now().UnixMilli() || d.Requests != 1 || again.At != d.At || !again.Allowed || again.Requests != 1 {
+				if !d.Allowed || d.Reason != OK || d.At != c.now().UnixMilli() || d.Requests != 2 || again.At != d.At || !again.Allowed || again.Requests != 1 {
 					t.Fatalf("%s, renewal %d: %+v; again %+v", text, i, d, again)
 				}
 				r.At = d.At

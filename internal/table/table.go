@@ -307,7 +307,7 @@ func (d *DynamoDB) Estimate(ctx context.Context) (Cost, error) {
 	return Cost{Items: aws.ToInt64(out.Table.ItemCount), Units: max(units, segments*0.5)}, nil
 }
 
-// Items calls each with every item of every user and all of its attributes,
+// Items calls each with every item of every user and subject and all of its attributes,
 // never twice at once. It returns what the scan read. With an error it also
 // returns what was read until then.
 func (d *DynamoDB) Items(ctx context.Context, each func(ratelimit.Key, ratelimit.Item)) (Cost, error) {
@@ -325,7 +325,7 @@ func (d *DynamoDB) Items(ctx context.Context, each func(ratelimit.Key, ratelimit
 				total.Units += aws.ToFloat64(page.ConsumedCapacity.CapacityUnits)
 			}
 			for _, item := range page.Items {
-				if !strings.HasPrefix(keyOf(item), " ") {
+				if !ours(keyOf(item)) {
 					each(dynamostore.Parse(item))
 				}
 			}

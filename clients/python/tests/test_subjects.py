@@ -134,14 +134,14 @@ def test_a_slot_of_a_room(server: Server, new: Callable[..., Client], monkeypatc
 
     def step(handler: Handler) -> None:
         at = round(time.time() * 1000)
-        answer(at=at, requestId="r1", heldUntil=at + 900, granted=1)(handler)
+        answer(at=at, requestId="r1", heldUntil=at + 3000, granted=1)(handler)
 
     server.does(step)
     guards = new().guards
 
     def work(slot: Slot) -> None:
         assert slot.allowed
-        time.sleep(0.5)
+        time.sleep(1.5)
 
     async def later() -> None:
         async with guards.slot("record", user_id="u1", subjects=ROOM) as slot:

@@ -113,10 +113,10 @@ test("a reset and ready need no subjects", async (t) => {
 });
 
 test("a slot of a room is renewed and freed in the room", async (t) => {
-  const { guards, sent } = await start(t, { answer: { ...ok, heldUntil: ok.at + 4500 } });
+  const { guards, sent } = await start(t, { answer: { ...ok, heldUntil: ok.at + 6000 } });
   {
     await using slot = await guards.slot("record", { ...user, subjects: room });
-    await sleep(1700);
+    await sleep(2600);
     assert.equal(slot.lost, false);
   }
   assert.deepEqual(sent(), [["check", room], ["renew", room], ["release", room]]);

@@ -45,10 +45,18 @@ type account struct {
 	models []model
 }
 
-func newAccount(s *sim) *account {
+// ordinary returns the limits of all activities, for callers without a tier.
+func (s *sim) ordinary() (list []*terms) {
+	for _, a := range s.activities {
+		list = append(list, s.of(a.Limit))
+	}
+	return list
+}
+
+func newAccount(limits []*terms) *account {
 	a := &account{}
-	for _, activity := range s.activities {
-		for _, r := range s.of(activity.Limit).rates {
+	for _, t := range limits {
+		for _, r := range t.rates {
 			if slices.Contains(a.names, r.Name) {
 				continue
 			}

@@ -18,7 +18,7 @@ type alone struct {
 func (in *instance) aloneOf(user string) *alone {
 	a, ok := in.alone[user]
 	if !ok {
-		a = &alone{account: newAccount(in.sim), ids: map[counter]*record{}, places: map[int64]int64{}}
+		a = &alone{account: newAccount(in.sim.ordinary()), ids: map[counter]*record{}, places: map[int64]int64{}}
 		in.alone[user] = a
 	}
 	return a

@@ -190,7 +190,11 @@ func (s *sim) giveBack(in *instance, r ratelimit.Request, tier string, d ratelim
 	}
 	s.at(s.now+after, func() { in.send(release, back, tier, math.MaxInt64, nil) })
 	if s.chance(4) {
-		s.at(s.now+after+s.upTo(3000), func() { s.any().send(release, back, tier, math.MaxInt64, nil) })
+		copied := s.upTo(3000)
+		if r.Hold {
+			copied = s.upTo(lateness(r) / 2)
+		}
+		s.at(s.now+after+copied, func() { s.any().send(release, back, tier, math.MaxInt64, nil) })
 	}
 	if s.chance(4) && !r.Fresh && !r.Partial {
 		s.at(s.now+after+s.upTo(6000), func() { s.ask(s.any(), r, tier) })

@@ -22,6 +22,7 @@ type instance struct {
 	stepped   int64 // when its clock last stepped
 	step      int64 // by how much its clock stepped back since then, in all
 	downUntil int64 // until then the store is out of reach for it
+	dead      bool  // it was killed
 
 	alone  map[string]*alone // what it admitted alone, by user
 	seen   map[counter]*seen // what it knows of each item; the id of a counter is the user's
@@ -88,6 +89,9 @@ type op struct {
 	refused     bool     // it has ended, and was told limited
 	unsure      bool     // an update had an unknown outcome
 	last        *landing // the last attempt that was answered
+
+	parts []*op // if it counts in several items: the decision about each
+	gives *op   // the part of a check that this one gives back
 }
 
 type verb string

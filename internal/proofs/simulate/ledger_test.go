@@ -57,7 +57,7 @@ type record struct {
 func (l *ledger) user(id string) *user {
 	u, ok := l.users[id]
 	if !ok {
-		u = &user{account: newAccount(l.sim), records: map[counter]*record{}, given: map[string]bool{}, old: map[string]bool{}, paced: map[*terms]int64{}, freed: -1 << 60, changed: -1 << 60}
+		u = &user{account: newAccount(l.sim.itemOf(id)), records: map[counter]*record{}, given: map[string]bool{}, old: map[string]bool{}, paced: map[*terms]int64{}, freed: -1 << 60, changed: -1 << 60}
 		l.users[id] = u
 	}
 	return u
@@ -75,6 +75,15 @@ func (o *op) promised() int64 {
 // remembered is how long an item certainly knows an id: as long as is promised, less
 // the 2 s by which clocks differ.
 func (o *op) remembered() int64 { return o.promised() - 2000 }
+
+// kept is how long an item knows a renewal at most: a renewal can leave its id in the next
+// of five generations.
+func (o *op) kept() int64 {
+	if o.promised() > 20_000 {
+		return 5 * 300_000
+	}
+	return 5 * 7000
+}
 
 // remembers reports whether an item certainly knows the record for a decision at
 // now.
@@ -94,6 +103,9 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 			l.sim.stats.grouped++
 		}
 		l.sim.mix(w.Now, int64(len(a.op.id)))
+		if a.op.gives != nil {
+			l.sim.stats.givenBack++
+		}
 		switch a.op.kind {
 		case release:
 			l.gaveBack(u, a, w, before)
@@ -240,10 +252,10 @@ func (l *ledger) forget(u *user, k ratelimit.Key, item ratelimit.Item) {
 	if len(s.activities) == 1 && !u.deployed {
 		return
 	}
-	empty := newAccount(s)
-	for _, a := range s.activities {
+	empty := newAccount(s.ordinary())
+	for _, t := range s.ordinary() {
 		for i, m := range u.models {
-			r, ok := s.of(a.Limit).rate(u.names[i])
+			r, ok := t.rate(u.names[i])
 			if ok && (u.deployed || m.used(s.now, r, true) == 0) {
 				u.models[i] = empty.models[i]
 			}
@@ -267,7 +279,7 @@ func (l *ledger) reset(o *op, k ratelimit.Key) {
 	if m, ok := u.models[0].(*fixedModel); ok && k.Window != 0 {
 		delete(m.counts, k.Window)
 	} else {
-		u.account = newAccount(l.sim)
+		u.account = newAccount(l.sim.itemOf(k.UserID))
 	}
 	u.makeRoom(l.sim.now, o)
 	u.changed = l.sim.now

@@ -88,17 +88,20 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 // Update implements [ratelimit.Store].
 func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
 	probe := w.ID == (ratelimit.ID{}) // it counts nothing
-	in.sim.op.writing = !probe
+	o := in.sim.op
+	o.writing = !probe
 	a, err := in.attempt(func(a *landing) {
 		if w.Key.UserID == spoiled && !probe {
 			in.sim.spoil(a, w)
 			return
 		}
 		before, _ := in.sim.store.Read(ctx, w.Key)
+		a.op = a.op.part(w.Key, w.Drop.Set != "")
 		a.item, a.done, _ = in.sim.store.Update(ctx, w)
 		in.sim.ledger.update(a, w, before)
 	})
 	if err != nil {
+		o.failed(w.Key, w.Drop.Set != "")
 		return ratelimit.Item{}, false, err
 	}
 	switch {
@@ -114,16 +117,19 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 
 // Read implements [ratelimit.Store].
 func (in *instance) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, error) {
-	in.sim.op.writing = false
+	o := in.sim.op
+	o.writing = false
 	a, err := in.attempt(func(a *landing) {
 		if k.UserID == spoiled {
 			in.sim.showSpoiled(a, k)
 			return
 		}
+		a.op = a.op.part(k, false)
 		a.item, _ = in.sim.store.Read(ctx, k)
 		in.sim.ledger.read(a, k)
 	})
 	if err != nil {
+		o.failed(k, false)
 		return ratelimit.Item{}, err
 	}
 	a.op.last = a

@@ -244,7 +244,7 @@ func (s *sim) sweep() {
 // another limit for a tier.
 func (s *sim) code(subject subject) []limits.Activity {
 	var activities []limits.Activity
-	texts := strings.Split(subject.texts[s.random.IntN(len(subject.texts))], "; ")
+	texts := strings.Split(s.share(subject.texts[s.random.IntN(len(subject.texts))]), "; ")
 	for i, text := range texts {
 		p := policy.Must(text)
 		a := limits.Activity{Name: []string{"act", "other"}[i], Limit: p, Hold: subject.hold}

@@ -63,12 +63,12 @@ func (m *logModel) move(from, to, n int64) {
 
 // receipt returns the receipt of the actions that a request at now names with the receipt
 // at. Once they were renewed, an older receipt of the same id stands for the newest one.
-// That can be the receipt of an earlier count that was given back: for 20 s after the
-// renewal, nothing tells the two counts apart.
+// That can be the receipt of an earlier count that was given back: as long as the item
+// knows the renewal, nothing tells the two counts apart.
 func (r *record) receipt(at, now int64) int64 {
 	switch {
 	case r == nil || r.over || !r.renewed || at >= r.at:
-	case slices.Contains(r.older, at), slices.Contains(r.lives, at) && now-r.at <= 20_000:
+	case slices.Contains(r.older, at), slices.Contains(r.lives, at) && now-r.at <= r.by.kept():
 		return r.at
 	}
 	return at
@@ -90,11 +90,12 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 	log, rate := u.slots(o.terms)
 	at, n := o.request.At, o.request.Count*cost(rate)
 	own := r != nil && !r.over && r.at == at && r.n >= o.request.Count
+	older := r != nil && !r.over && u.old[receipt(o.id, at)]
 	moved, gone := log.counted(w.Note, policy.Rate{}, before.State, a.item.State), log.counted(at, policy.Rate{}, before.State, a.item.State)
 	switch {
 	case !log.holds(w.Now, at, n, true):
 		s.wrong("%s renews %d of %d, which do not count: %v", o.name, n, at, u)
-	case !own && w.Now-at <= o.remembered(): // later, slots of one millisecond are alike
+	case !own && !older && w.Now-at <= o.remembered(): // later, slots of one millisecond are alike
 		s.wrong("%s renews %d of %d, which were given back or never counted", o.name, n, at)
 	case w.Note != at && (moved != n || gone != -n):
 		s.wrong("%s renews %d of %d: %d slots are gone, and %d are of now", o.name, n, at, -gone, moved)
@@ -109,6 +110,9 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 	}
 	if w.Note != at {
 		r.older = append(r.older, at)
+	}
+	if older {
+		r.lives = append(r.lives, r.at)
 	}
 	r.at, r.now, r.renewed, r.whole = w.Note, w.Now, true, false
 	s.stats.renewed++

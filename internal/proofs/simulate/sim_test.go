@@ -33,6 +33,8 @@ type sim struct {
 	activities []limits.Activity // one, or two that count in one item
 	byText     map[string]*terms
 	store      *memstore.Store
+	shared     []*terms // the limits of the other subjects of each decision
+	names      []string // of these subjects
 	settings   settings
 	instances  []*instance
 	ids        int                      // of requests, so far
@@ -147,7 +149,7 @@ const stopped = "the run is over"
 func (o *op) until(when int64) {
 	s := o.in.sim
 	s.at(when, func() { s.run(o) })
-	if !o.yield(struct{}{}) {
+	if !o.yield(struct{}{}) || o.in.dead {
 		panic(stopped)
 	}
 }

@@ -40,6 +40,11 @@ func play(t *testing.T, subject subject, seed uint64, verbose bool) (s *sim) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
 		s = newSim(subject, seed, verbose)
+		if len(s.shared) > 0 {
+			s.planTogether(2 * requests)
+			s.loop()
+			return
+		}
 		s.plan(requests / 2)
 		s.loop()
 		if s.chance(3) {
@@ -57,7 +62,7 @@ func report(t *testing.T, subject subject, seed uint64) {
 	s := play(t, subject, seed, true)
 	t.Fatalf("%s\n\nThe limits: %v, and %v for the tier premium; %d instances; clocks differ by more than 2 s: %v.\n"+
 		"%s\n\nRun it again: go test ./internal/proofs/simulate -run 'TestSimulation/runs/^%s$' -seed %d",
-		s.violation, limitsOf(s.activities), s.activities[0].For(premium), len(s.instances), s.far,
+		s.violation, s.limits(), s.activities[0].For(premium), len(s.instances), s.far,
 		strings.Join(s.lines[max(0, len(s.lines)-*linesFlag):], "\n"), strings.ReplaceAll(subject.name, " ", "_"), seed)
 }
 

@@ -38,6 +38,9 @@ type stats struct {
 
 	beyond       int // what was wrong in such runs
 	oldReceipts  int // releases by an older receipt of a repeated id
+	together     int // decisions that count in several items
+	givenBack    int // counts that such a decision gave back, because a later item refused
+	killed       int // instances
 	lives        int // releases by the receipt of an earlier count of a renewed id
 	afterRefusal int // attempts that arrived, and were counted, after their request was refused
 }
@@ -79,6 +82,9 @@ func (s *stats) add(o stats) {
 	s.beyond += o.beyond
 	s.oldReceipts += o.oldReceipts
 	s.lives += o.lives
+	s.together += o.together
+	s.givenBack += o.givenBack
+	s.killed += o.killed
 	s.afterRefusal += o.afterRefusal
 }
 
@@ -86,7 +92,7 @@ func (s *stats) add(o stats) {
 func (s *stats) complete(t *testing.T) {
 	t.Helper()
 	seen := map[string]int{
-		"run with clocks far apart": s.far, "performed write": s.writes, "performed renewal": s.renewed, "write to the item of a group": s.grouped, "release after minutes": s.held, "decision from memory": s.alone,
+		"run with clocks far apart": s.far, "performed write": s.writes, "performed renewal": s.renewed, "write to the item of a group": s.grouped, "release after minutes": s.held, "decision in several items": s.together, "count given back by a refusal": s.givenBack, "killed instance": s.killed, "decision from memory": s.alone,
 		"refusal from memory": s.repeated, "wait that a copy of the state was asked about": s.waits, "caller who gives up": s.left,
 		"change of live limits": s.edits, "deploy": s.deploys, "clock that steps": s.steps, "item that cleanup deletes": int(s.swept),
 		"run before 2020": s.old, "limit that is refused": s.misfits, "release that is refused": s.oddCounts, "decision about an unreadable item": s.unreadable,
@@ -110,7 +116,7 @@ func (s *stats) complete(t *testing.T) {
 // figures returns what the runs are proof of.
 func (s *stats) figures(subjects int) (list []findings.Figure) {
 	add := func(what string, n int) { list = append(list, findings.Figure{What: what, Value: strconv.Itoa(n)}) }
-	add("policies (each kind, each pair of kinds, all kinds together, groups of two activities, Hold)", subjects)
+	add("policies (each kind, each pair of kinds, all kinds together, groups of two activities, Hold, several items)", subjects)
 	add("runs", s.seeds)
 	decisions := s.repeated + s.alone + s.errors
 	for _, n := range s.decisions {
@@ -132,6 +138,9 @@ func (s *stats) figures(subjects int) (list []findings.Figure) {
 	add("writes that the store performed", s.writes)
 	add("of these, renewals", s.renewed)
 	add("of these, to the item of a group", s.grouped)
+	add("decisions that count in several items, such as that of a room", s.together)
+	add("counts that they gave back, because a later item refused", s.givenBack)
+	add("instances killed", s.killed)
 	add("releases that gave something back after more than 28 s, because of Hold", s.held)
 	for _, r := range slices.Sorted(maps.Keys(s.reasons)) {
 		add("answers "+string(r), s.reasons[r])

@@ -68,7 +68,7 @@ func subjects() (list []subject) {
 		all[i] = string(rune('a'+i)) + ": " + small(k, fmt.Sprintf("%d/%ds", 4+i, 10+10*(i%2)))
 	}
 	list = append(list, subject{name: "all kinds", texts: []string{strings.Join(all, ", ")}})
-	return append(append(list, inGroups...), held)
+	return append(append(list, inGroups...), held, together)
 }
 
 // sizes returns the text forms of a kind: its examples with a window of at least

@@ -134,6 +134,7 @@ func inCode(a limits.Activity, tier string) string {
 type optionFlags struct {
 	Tier  map[string]string `mapsep:"none" placeholder:"NAME=LIMIT" help:"The limit of a plan (a tier), such as premium=20/1m. Can be repeated."`
 	Group string            `placeholder:"NAME" help:"Count together with the other activities of this group, also of other guards. Each limit has a name, such as writes: 100/1h."`
+	Also  []string          `name:"subject" sep:"none" placeholder:"NAME=LIMIT" help:"Count for another than the user, too, such as room=600/1m. A question mark behind the name makes it optional in events, such as \"tenant?=1000/day\". Can be repeated, from the narrowest to the widest."`
 	Hold  bool              `help:"Keep the receipt of a check for 15 minutes, so that an app can reserve and settle. At most 500 actions a minute."`
 }
 
@@ -151,5 +152,25 @@ func (f optionFlags) activity(name, limit string) (a limits.Activity, err error)
 			return a, fmt.Errorf("tier %s: %w", tier, err)
 		}
 	}
+	for _, text := range f.Also {
+		s, err := newSubject(text)
+		if err != nil {
+			return a, err
+		}
+		a.Subjects = append(a.Subjects, s)
+	}
 	return a, nil
+}
+
+// newSubject reads a subject of a new activity, such as room=600/1m or tenant?=1000/day.
+func newSubject(text string) (s limits.Subject, err error) {
+	name, limit, ok := strings.Cut(text, "=")
+	if !ok {
+		return s, input.Invalid("--subject", input.Show(text), "a name and a limit, such as room=600/1m")
+	}
+	s.Name, s.Optional = strings.CutSuffix(name, "?")
+	if s.Limit, err = policy.Parse(limit); err != nil {
+		return s, fmt.Errorf("subject %s: %w", s.Name, err)
+	}
+	return s, nil
 }

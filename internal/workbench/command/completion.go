@@ -155,19 +155,9 @@ func (p *place) candidates(typed string) (all [][2]string) {
 // values returns the known values of a flag or an argument.
 func (p *place) values(v *kong.Value, prefix string) (all [][2]string) {
 	add := func(value, help string) { all = append(all, [2]string{prefix + value, help}) }
-	if v.Name == "group" || v.Name == "activity" && p.givenGroup() {
-		for _, name := range groupNames(p.guards, v.Name == "group") {
+	if names, ok := p.names(v); ok {
+		for _, name := range names {
 			add(name, "")
-		}
-		return all
-	}
-	if v.Name == "subject" {
-		for _, name := range subjectNames(p.guards) {
-			if p.ofLimits() {
-				add(name, "")
-			} else {
-				add(name+"=", "")
-			}
 		}
 		return all
 	}
@@ -187,6 +177,23 @@ func (p *place) values(v *kong.Value, prefix string) (all [][2]string) {
 		}
 	}
 	return all
+}
+
+// names returns the names of groups, of their limits or of subjects, if v is one of these.
+func (p *place) names(v *kong.Value) (names []string, ok bool) {
+	switch {
+	case v.Name == "group" || v.Name == "activity" && p.givenGroup():
+		return groupNames(p.guards, v.Name == "group"), true
+	case v.Name != "subject":
+		return nil, false
+	}
+	for _, name := range subjectNames(p.guards) {
+		if !p.ofLimits() {
+			name += "=" // an id or a limit follows
+		}
+		names = append(names, name)
+	}
+	return names, true
 }
 
 // givenGroup reports whether the argument of limits set or unset is the name of a limit,

@@ -41,7 +41,7 @@ func TestComplete(t *testing.T) {
 		"replay t.csv --format ":                   "auto csv json nginx",
 		"replay t.csv --unit=":                     "--unit=auto --unit=s --unit=ms",
 		"replay t.csv --compare 1/1m --co":         "--compare --columns",
-		"replay t.csv --suggest 9% --s":            "--skip-bad",
+		"replay t.csv --suggest 9% --s":            "--subject --skip-bad",
 		"serve --addr 127.0.0.1:1 --create-table --store ": "memory dynamodb",
 	} {
 		var out stream

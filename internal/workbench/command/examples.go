@@ -10,6 +10,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/workbench/scaffold"
 )
 
 // fillExamples puts names of the project's own limits into the help of each command,
@@ -35,38 +36,49 @@ func fillExamples(node *kong.Node, names map[string]string) {
 // examples returns what stands for each word in a help text: the first activity that
 // is counted, its {guard}, and twice its {limit}; the first {tiered} activity; the first one that
 // has {slotted} actions, those of a log; the first {group} with twice a {namedlimit}; and
-// the first activity that is {counted} for {subjects} too, with the first {subject} and
-// twice its {subjectlimit}. An activity without subjects comes before others.
+// the words of subjectExamples. An activity without subjects comes before others.
 func examples(guards limits.Guards) map[string]string {
-	names := map[string]string{
-		"{activity}": "", "{guard}": "", "{limit}": "", "{tiered}": "", "{tier}": "", "{tierlimit}": "", "{slotted}": "",
-		"{slotsubject}": "", "{subjectslotted}": "", "{counted}": "", "{subjects}": "", "{subject}": "", "{subjectlimit}": "", "{tieredsubject}": "", "{subjecttier}": "",
+	names := subjectExamples(guards)
+	for _, word := range []string{"{activity}", "{guard}", "{limit}", "{tiered}", "{tier}", "{tierlimit}", "{slotted}"} {
+		names[word] = ""
 	}
 	alone := false // {activity} has no subjects
-	for _, g := range guards {
-		for _, a := range g.Activities {
-			if a.Unlimited || a.Limit.IsZero() {
-				continue
-			}
-			if names["{activity}"] == "" || !alone && len(a.Subjects) == 0 {
-				names["{activity}"], names["{guard}"], names["{limit}"] = a.Name, g.Name, twice(a.Limit)
-				alone = len(a.Subjects) == 0
-			}
-			if names["{counted}"] == "" && len(a.Subjects) > 0 {
-				names["{counted}"], names["{subjects}"] = a.Name, subjectExample(a)
-				names["{subject}"], names["{subjectlimit}"] = a.Subjects[0].Name, twice(a.Subjects[0].Limit)
-			}
-			if tiers := slices.Sorted(maps.Keys(a.Tiers)); names["{tier}"] == "" && len(tiers) > 0 {
-				names["{tiered}"], names["{tier}"], names["{tierlimit}"] = a.Name, tiers[0], twice(a.Tiers[tiers[0]])
-			}
-		}
-	}
 	for _, name := range guards.Activities() {
-		_, a, _ := guards.Activity(name)
+		g, a, _ := guards.Activity(name)
+		if a.Limit.IsZero() {
+			continue
+		}
+		if names["{activity}"] == "" || !alone && len(a.Subjects) == 0 {
+			names["{activity}"], names["{guard}"], names["{limit}"] = name, g.Name, twice(a.Limit)
+			alone = len(a.Subjects) == 0
+		}
+		if tiers := slices.Sorted(maps.Keys(a.Tiers)); names["{tier}"] == "" && len(tiers) > 0 {
+			names["{tiered}"], names["{tier}"], names["{tierlimit}"] = name, tiers[0], twice(a.Tiers[tiers[0]])
+		}
 		if names["{slotted}"] == "" && a.Limit.HeldUntil(0) != 0 {
 			names["{slotted}"] = name
 		}
+	}
+	names["{group}"], names["{named}"], names["{namedlimit}"] = groupExample(guards)
+	return names
+}
+
+// subjectExamples returns what stands for the words about subjects: the first activity
+// that is {counted} for {subjects} too, with the first {subject} and twice its
+// {subjectlimit}; the first {tieredsubject} with its {subjecttier}; and the first
+// {slotsubject} that has a log, of the activity {subjectslotted}.
+func subjectExamples(guards limits.Guards) map[string]string {
+	names := make(map[string]string)
+	for _, word := range []string{"{counted}", "{subjects}", "{subject}", "{subjectlimit}", "{tieredsubject}", "{subjecttier}", "{slotsubject}", "{subjectslotted}"} {
+		names[word] = ""
+	}
+	for _, name := range guards.Activities() {
+		_, a, _ := guards.Activity(name)
 		for _, s := range a.Subjects {
+			if names["{counted}"] == "" {
+				names["{counted}"], names["{subjects}"] = name, strings.TrimSpace(scaffold.Options(a))
+				names["{subject}"], names["{subjectlimit}"] = s.Name, twice(s.Limit)
+			}
 			if tiers := slices.Sorted(maps.Keys(s.Tiers)); names["{subjecttier}"] == "" && len(tiers) > 0 {
 				names["{tieredsubject}"], names["{subjecttier}"] = s.Name, tiers[0]
 			}
@@ -75,17 +87,7 @@ func examples(guards limits.Guards) map[string]string {
 			}
 		}
 	}
-	names["{group}"], names["{named}"], names["{namedlimit}"] = groupExample(guards)
 	return names
-}
-
-// subjectExample returns the options of a check that name the subjects of an activity.
-func subjectExample(a limits.Activity) string {
-	var options []string
-	for _, s := range a.Subjects {
-		options = append(options, "--subject "+s.Name+"="+s.Name+"1")
-	}
-	return strings.Join(options, " ")
 }
 
 // groupExample returns the first group that has a limit without a cost, the name of that

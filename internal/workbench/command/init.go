@@ -30,6 +30,7 @@ func (initCommand) Help() string {
 page, a Lambda function for each guard, the stack for SAM, and a command line that
 knows your limits. At the end it runs go mod tidy, which downloads modules. Examples:
   guards init ../my-guards --guard photos-guard --activity upload_photo --limit 5/1m
+  guards init ../my-guards --guard chat-guard --activity write --limit 10/1m --subject room=600/1m
   guards init . --guard sms-guard --activity send_code --limit "minute: bucket 1/1m, day: 10/1d"`
 }
 
@@ -87,7 +88,7 @@ func (c *initCommand) Run(ctx context.Context, con session) (err error) {
 	if from.Replace != "" {
 		con.note("the project builds only beside " + from.Replace + ", because go.mod takes Guards from there")
 	}
-	con.note(fmt.Sprintf("next: cd %s && go run ./cmd/guards check %s --user u1 --times %d", word(c.Dir), c.Activity, scaffold.Refused(r.Activity)))
+	con.note(fmt.Sprintf("next: cd %s && go run ./cmd/guards check %s --user u1%s --times %d", word(c.Dir), c.Activity, scaffold.Options(r.Activity), scaffold.Refused(r.Activity)))
 	return nil
 }
 

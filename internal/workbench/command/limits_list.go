@@ -46,16 +46,6 @@ type listed struct {
 	code limits.Activity
 }
 
-// A subject is one of an activity in the list.
-type subject struct {
-	Name     string       `json:"name"`
-	Policy   string       `json:"policy"` // as of an activity
-	Limit    int64        `json:"limit"`
-	WindowMs int64        `json:"windowMs"`
-	Tiers    limits.Tiers `json:"tiers,omitempty"`
-	Optional bool         `json:"optional,omitzero"`
-}
-
 func (c *listCommand) Run(ctx context.Context, con session) error {
 	if c.Live {
 		return c.live(ctx, con)
@@ -113,14 +103,10 @@ func tableOfCode(all []listed) (t textTable) {
 func list(guards limits.Guards) (all []listed) {
 	for _, g := range guards {
 		for _, a := range g.Activities {
-			l := listed{Function: g.Name, Activity: a.Name, Policy: "unlimited", Tiers: a.Tiers, Group: a.Group, Hold: a.Hold, code: a}
+			l := listed{Function: g.Name, Activity: a.Name, Policy: "unlimited", Tiers: a.Tiers, Group: a.Group, Hold: a.Hold, Subjects: subjectsOf(a), code: a}
 			if !a.Unlimited {
 				limit, window := a.Limit.Quota()
 				l.Policy, l.Limit, l.WindowMs = a.Limit.String(), limit, window.Milliseconds()
-			}
-			for _, s := range a.Subjects {
-				limit, window := s.Limit.Quota()
-				l.Subjects = append(l.Subjects, subject{s.Name, s.Limit.String(), limit, window.Milliseconds(), s.Tiers, s.Optional})
 			}
 			all = append(all, l)
 		}

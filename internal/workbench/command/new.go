@@ -32,6 +32,7 @@ that contains a space. Examples:
   guards new --guard {guard} do_more 5/1m
   guards new --guard {guard} write_more "more: 10/1m, writes: 100/1h" --group content
   guards new ai-guard use_tokens 100000/1d --hold
+  guards new chat-guard write 10/1m --subject room=600/1m --subject "tenant?=50000/day"
   guards new photos-guard upload_photo 5/1m --dry-run`
 }
 
@@ -43,6 +44,7 @@ type addition struct {
 	Tiers    limits.Tiers  `json:"tiers,omitempty"`
 	Group    string        `json:"group,omitzero"`
 	Hold     bool          `json:"hold,omitzero"`
+	Subjects []subject     `json:"subjects,omitempty"`
 	Checkout string        `json:"checkout"`
 	DryRun   bool          `json:"dryRun"`
 	Files    []changedFile `json:"files"`
@@ -70,7 +72,7 @@ func (c *newCommand) Run(ctx context.Context, con session) (err error) {
 			return err
 		}
 	}
-	a := addition{r.Guard, r.Activity.Name, r.Activity.Limit, r.Activity.Tiers, r.Activity.Group, r.Activity.Hold, project.Dir, c.DryRun, changedFiles(changes, c.DryRun)}
+	a := addition{r.Guard, r.Activity.Name, r.Activity.Limit, r.Activity.Tiers, r.Activity.Group, r.Activity.Hold, subjectsOf(r.Activity), project.Dir, c.DryRun, changedFiles(changes, c.DryRun)}
 	if c.JSON {
 		return con.printJSON(a)
 	}
@@ -117,7 +119,7 @@ func (c *newCommand) next(con session, r scaffold.Request) {
 	if group := r.Activity.Group; group != "" {
 		con.note(counted(con.guards, group))
 	}
-	con.note("next, try it: go run ./cmd/guards check " + r.Activity.Name + " --user u1")
+	con.note("next, try it: go run ./cmd/guards check " + r.Activity.Name + " --user u1" + scaffold.Options(r.Activity))
 	con.note("then run make test, and deploy")
 	g, _ := con.guards.Named(r.Guard)
 	_, taken := con.guards.Queued()

@@ -21,15 +21,18 @@ type replayCommand struct {
 	Activity string   `placeholder:"A" help:"The activity to replay. Lines that name another one are skipped. Lines without an activity are counted."`
 	Limit    []string `sep:"none" placeholder:"LIMIT" help:"The limit to try, such as 20/1m, \"log 100/12h\" or \"minute: 10/1m, day: 200/1d\". Default: the activity's own limit. Without --activity: ACTIVITY=LIMIT, once for each activity of a group, whose limits have names."`
 	Group    string   `placeholder:"G" help:"Replay all activities of this group of the code, each with its own limits or with that of --limit."`
+	Subject  []string `sep:"none" placeholder:"NAME=LIMIT" help:"Count each request for a subject, too, such as room=600/1m. Its id is in the column with its name. Without a limit: that of the activity in the code. Can be repeated, from the narrowest to the widest."`
 	Compare  []string `sep:"none" placeholder:"LIMIT" help:"One more limit to show beside the first one. Repeat the flag for more."`
 	Suggest  string   `placeholder:"99.9%" help:"Find the lowest limit, of the kind and window of --limit, that leaves this share of the users untouched."`
 	Format   string   `enum:"auto,csv,json,nginx" default:"auto" help:"How the files are written: auto, csv, json or nginx (its format combined). auto tells CSV and JSON apart."`
-	Columns  string   `placeholder:"time=NAME,..." help:"The names of columns or JSON fields, such as time=ts,user=account_id,activity=verb."`
+	Columns  string   `placeholder:"time=NAME,..." help:"The names of columns or JSON fields, such as time=ts,user=account_id,activity=verb,room=room_id."`
 	Unit     string   `enum:"auto,s,ms" default:"auto" help:"The unit of times that are numbers: auto, s or ms. auto knows the years 2000 to 2099."`
 	SkipBad  bool     `help:"Skip lines that are no requests, and report how many."`
 	Plot     string   `placeholder:"OUT.svg" help:"Draw the timeline of the user who was held up most, or of --user."`
 	User     string   `placeholder:"ID" help:"The user whose timeline to draw."`
 	JSON     bool     `name:"json" help:"Print one JSON document."`
+
+	also []replay.Subject // of Subject; validate sets it
 }
 
 func (replayCommand) Help() string {
@@ -43,6 +46,7 @@ the order of their times. A limit is written as guards limits shows it. Examples
   guards replay traffic.csv --activity {activity} --limit "bucket 20/1m" --suggest 99.9%
   guards replay traffic.csv --limit "post=posts: 10/1m, writes: 100/1h cost 2" --limit "comment=writes: 100/1h"
   guards replay traffic.csv --group {group}
+  guards replay messages.csv --activity write --limit 10/1m --subject room=600/1m --columns room=room_id
   guards replay posts.csv --activity {activity} --columns time=created_at,user=author_id
   guards replay access.log* --format nginx --activity request --limit 100/1m
   guards replay access.log --format nginx --columns activity=request --activity "POST /posts" --limit 20/1m
@@ -66,7 +70,7 @@ func (c *replayCommand) Run(ctx context.Context, con session) error {
 	if name := in.same(c.Plot); name != "" {
 		return input.Invalid("--plot", "the file "+name+", which would be overwritten", "another file")
 	}
-	r := &replay.Replay{Activity: c.Activity, Policy: limits[0], Progress: func(lines int64) { in.progress(con, lines) }}
+	r := &replay.Replay{Activity: c.Activity, Policy: limits[0], Subjects: c.also, Progress: func(lines int64) { in.progress(con, lines) }}
 	if c.Suggest != "" {
 		return c.suggest(ctx, con, r, in.reader(o))
 	}
@@ -109,6 +113,9 @@ func (c *replayCommand) validate(con session) (all []policy.Policy, o traffic.Op
 		}
 		all = append(all, p)
 	}
+	if c.also, err = c.subjects(con, all); err != nil {
+		return nil, o, err
+	}
 	if o, err = c.options(); err != nil {
 		return nil, o, err
 	}
@@ -121,8 +128,12 @@ func (c *replayCommand) options() (o traffic.Options, err error) {
 		Activity: c.Activity, SkipBad: c.SkipBad,
 		Format: traffic.Format(strings.TrimPrefix(c.Format, "auto")), Unit: traffic.Unit(strings.TrimPrefix(c.Unit, "auto")),
 	}
+	for _, text := range c.Subject {
+		name, _, _ := strings.Cut(text, "=")
+		o.Subjects = append(o.Subjects, name)
+	}
 	if c.Columns != "" {
-		o.Columns, err = traffic.ParseColumns(c.Columns)
+		o.Columns, err = traffic.ParseColumns(c.Columns, o.Subjects...)
 	}
 	return o, err
 }
@@ -193,6 +204,7 @@ func writeReport(b *strings.Builder, r *replay.Report, width int) {
 	if r.Delayed > 0 {
 		fmt.Fprintf(b, "delayed  %s\n", share(r.Delayed))
 	}
+	writeLimitedBy(b, r)
 	if r.HeldUp > 0 {
 		fmt.Fprintf(b, "\n%s held up, for up to %s; the most:\n\n", several(r.HeldUp, "user"), inWords(r.LongestWaitMs))
 		var t textTable

@@ -21,8 +21,8 @@ type groupReport struct {
 
 // runGroup replays activities that share counts.
 func (c *replayCommand) runGroup(ctx context.Context, con session) error {
-	if c.Plot != "" || c.User != "" || c.Suggest != "" || len(c.Compare) > 0 {
-		return errors.New("--plot, --user, --suggest and --compare go with --activity")
+	if c.Plot != "" || c.User != "" || c.Suggest != "" || len(c.Compare)+len(c.Subject) > 0 {
+		return errors.New("--plot, --user, --suggest, --compare and --subject go with --activity")
 	}
 	members, err := c.members(con)
 	if err != nil {

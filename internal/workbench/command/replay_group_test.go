@@ -47,15 +47,16 @@ func TestReplayOfAGroup(t *testing.T) {
 		t.Errorf("one activity: status %d, %s%s", status, out, log)
 	}
 	for message, args := range map[string][]string{
-		`--group is "contnt", did you mean "content"?`:                      {"--group", "contnt"},
-		`--limit is "10/1m", want ACTIVITY=LIMIT`:                           {"--limit", "10/1m"},
-		`--limit for create_post: limit "10/1m" has no name, want one in a`: {"--limit", "create_post=10/1m"},
-		`--limit for create_post: limit is "posts: 10"`:                     {"--limit", "create_post=posts: 10"},
-		"--limit names create_post twice":                                   {"--limit", "create_post=p: 1/1m", "--limit", "create_post=p: 2/1m"},
-		"activities create_post and add_comment: window of limit":           {"--limit", "create_post=w: 1/1m", "--limit", "add_comment=w: 1/1h"},
-		"--plot, --user, --suggest and --compare go with --activity":        {"--group", "content", "--suggest", "99%"},
-		"--group goes without --activity":                                   {"--group", "content", "--activity", "create_post"},
-		"--limit is given twice":                                            {"--activity", "create_post", "--limit", "1/1m", "--limit", "2/1m"},
+		`--group is "contnt", did you mean "content"?`:                          {"--group", "contnt"},
+		`--limit is "10/1m", want ACTIVITY=LIMIT`:                               {"--limit", "10/1m"},
+		`--limit for create_post: limit "10/1m" has no name, want one in a`:     {"--limit", "create_post=10/1m"},
+		`--limit for create_post: limit is "posts: 10"`:                         {"--limit", "create_post=posts: 10"},
+		"--limit names create_post twice":                                       {"--limit", "create_post=p: 1/1m", "--limit", "create_post=p: 2/1m"},
+		"activities create_post and add_comment: window of limit":               {"--limit", "create_post=w: 1/1m", "--limit", "add_comment=w: 1/1h"},
+		"--plot, --user, --suggest, --compare and --subject go with --activity": {"--group", "content", "--suggest", "99%"},
+		"--suggest, --compare and --subject go with --activity":                 {"--group", "content", "--subject", "room=4/1m"},
+		"--group goes without --activity":                                       {"--group", "content", "--activity", "create_post"},
+		"--limit is given twice":                                                {"--activity", "create_post", "--limit", "1/1m", "--limit", "2/1m"},
 	} {
 		if status, out, log := replay(args...); status != wrongUse || out != "" || !strings.Contains(log, message) {
 			t.Errorf("%v: status %d, %s%s, want %s", args, status, out, log, message)

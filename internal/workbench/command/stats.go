@@ -24,7 +24,8 @@ func (statsCommand) Help() string {
 Stale items have expired: guards cleanup deletes the same number. Cleanup also reads
 the items of the live limits, which stats does not count. INTERVAL is the time
 between two actions that a bucket without a burst allows, by the code's limit.
-Activities of a group share an item, so they share a row: that of the group.
+Activities of a group share an item, so they share a row: that of the group. Subjects,
+such as rooms, have items of their own, and are counted by name.
 Examples:
   guards stats
   guards stats --activity {activity} --json`
@@ -33,7 +34,8 @@ Examples:
 // statistics are the figures that the command prints.
 type statistics struct {
 	tableName
-	TrackedUsers int64           `json:"trackedUsers"`
+	TrackedUsers int64           `json:"trackedUsers"` // without subjects
+	Subjects     table.Subjects  `json:"subjects,omitempty"`
 	Items        int64           `json:"items"`
 	Stale        int64           `json:"stale"`
 	Activities   []activityUsers `json:"activities"`
@@ -69,7 +71,7 @@ func (c *statsCommand) Run(ctx context.Context, con session) error {
 	if ctx.Err() != nil {
 		con.note("stopped before the end: the figures are those of the items that were read")
 	}
-	s := statistics{c.opened, found.Users, found.Items, found.Stale, []activityUsers{}}
+	s := statistics{c.opened, found.Users, found.Subjects, found.Items, found.Stale, []activityUsers{}}
 	for _, name := range slices.Sorted(maps.Keys(found.Activities)) {
 		if only == "" || only == name {
 			s.Activities = append(s.Activities, usersOf(con.guards, name, found.Activities[name]))
@@ -121,5 +123,12 @@ func (s statistics) print(con session, where string) error {
 		}
 		t.row(name, fmt.Sprint(a.Users), waitMs(a.IntervalMs))
 	}
-	return t.below(con, fmt.Sprintf("%s of %s, %s stale, in %s", several(s.Items, "item"), several(s.TrackedUsers, "user"), grouped(s.Stale), where))
+	if len(s.Subjects) > 0 {
+		t.row()
+		t.row("SUBJECT", "COUNT")
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Subjects)) {
+		t.row(name, fmt.Sprint(s.Subjects[name]))
+	}
+	return t.below(con, fmt.Sprintf("%s of %s, %s stale, in %s", several(s.Items, "item"), owners(s.TrackedUsers, s.Subjects), grouped(s.Stale), where))
 }

@@ -176,3 +176,22 @@ func (w whose) key() string {
 	}
 	return w.UserID
 }
+
+// A subject is one of an activity with its limit, in JSON.
+type subject struct {
+	Name     string       `json:"name"`
+	Policy   string       `json:"policy"` // as of an activity
+	Limit    int64        `json:"limit"`
+	WindowMs int64        `json:"windowMs"`
+	Tiers    limits.Tiers `json:"tiers,omitempty"`
+	Optional bool         `json:"optional,omitzero"`
+}
+
+// subjectsOf returns the subjects of an activity with their limits.
+func subjectsOf(a limits.Activity) (all []subject) {
+	for _, s := range a.Subjects {
+		limit, window := s.Limit.Quota()
+		all = append(all, subject{s.Name, s.Limit.String(), limit, window.Milliseconds(), s.Tiers, s.Optional})
+	}
+	return all
+}

@@ -111,6 +111,30 @@ write, day     2/400  398
 	if _, out, _ := p.run("status --user u1"); !strings.Contains(out, "write        2/3   1\n") {
 		t.Error(out)
 	}
+	p.prints("stats", `9 items of 2 users and 3 subjects (room 2, tenant 1), 0 stale, in the table
+
+ACTIVITY              USERS  INTERVAL
+content (post, note)  1
+export                1
+write                 2
+
+SUBJECT  COUNT
+room     2
+tenant   1
+`)
+	if _, out, _ := p.run("stats --json"); !strings.Contains(out, `"trackedUsers":2,"subjects":{"room":2,"tenant":1},"items":9,`) {
+		t.Error(out)
+	}
+	p.prints("top --near 60 --yes", `22:14:18 UTC: 4 at 60 % of a limit or more, among 9 items (1.5 read units), in the table
+USER      ACTIVITY  USED  WAIT
+room=r42  export    1/1   10 min  [################] 100 %
+room=r42  write     3/4           [############....] 75 %
+u1        write     2/3           [##########......] 66 %
+u2        write     2/3           [##########......] 66 %
+`)
+	if _, out, _ := p.run("top --near 99 --json"); !strings.Contains(out, `"users":[{"subject":{"room":"r42"},"activity":"export",`) {
+		t.Error(out)
+	}
 	p.prints("reset --subject room=r42 write", "write of room=r42: 0/4 used, 4 left, in the table\n")
 	p.prints("reset --user u1 write", "write of u1: 0/3 used, 3 left, in the table\n")
 	p.prints("reset --subject room=r42 note --json", `{"subject":{"room":"r42"},"activity":"note","name":"minute","limit":15,"activityCount":0,"remaining":15,"waitTime":0,"resetAt":1700000100000}`+"\n")

@@ -22,7 +22,7 @@ import (
 
 type topCommand struct {
 	Activity string         `placeholder:"A" help:"This activity only."`
-	Near     int            `default:"80" placeholder:"PERCENT" help:"Show users who have used at least this share of a limit (${default})."`
+	Near     int            `default:"80" placeholder:"PERCENT" help:"Show users and subjects that have used at least this share of a limit (${default})."`
 	Rows     int            `default:"20" placeholder:"N" help:"Show at most N rows (${default})."`
 	Watch    bool           `help:"Read the table again and again, until Ctrl-C."`
 	Every    *time.Duration `placeholder:"TIME" help:"How long --watch waits after it has read the table (10s)."`
@@ -36,7 +36,8 @@ func (topCommand) Help() string {
 The table does not tell a user's tier. So limits are those without a tier, unless
 one was granted, and a user of a higher tier can have used more than the limit.
 Activities of a group share an item, which has one row: that of the activity and the
-limit of which most is used. With --activity, it is that activity's row.
+limit of which most is used. With --activity, it is that activity's row. A subject is in
+the list beside the users, such as room=r42.
 Examples:
   guards top
   guards top --activity {activity} --near 50
@@ -164,9 +165,9 @@ func (c *topCommand) read(ctx context.Context, con session, s store) (ranking, e
 	return r, nil
 }
 
-// A ranked is one user's use of one activity.
+// A ranked is how much a user, or all users in one subject, did of one activity.
 type ranked struct {
-	UserID        string `json:"userId"`
+	whose
 	Activity      string `json:"activity"`
 	Group         string `json:"group,omitzero"` // in which the activity counts
 	Name          string `json:"name,omitzero"`  // the limit, if the activity has several
@@ -177,7 +178,7 @@ type ranked struct {
 	ResetAt       int64  `json:"resetAt"`  // Unix milliseconds
 }
 
-// A ranking holds the users who have used most of their limits. Its memory does
+// A ranking holds the users and subjects that have used most of their limits. Its memory does
 // not grow with the table.
 type ranking struct {
 	tableName
@@ -185,7 +186,7 @@ type ranking struct {
 	Items int64     `json:"items"` // that were read
 	Units float64   `json:"readUnits"`
 	Near  int       `json:"near"`  // the least share that is shown, in percent
-	Found int64     `json:"found"` // users and activities at or above near
+	Found int64     `json:"found"` // users or subjects and activities at or above near
 	Users []ranked  `json:"users"` // the first ones of them
 
 	rows    int
@@ -227,16 +228,16 @@ func (r *ranking) add(k ratelimit.Key, item ratelimit.Item) {
 	}
 }
 
-// rank returns a user's use of one of the activities that an item counts. It returns
+// rank returns the use of a user or a subject of one of the activities that an item counts. It returns
 // false if the item does not count for the activity now.
 func (r *ranking) rank(k ratelimit.Key, a limits.Activity, item ratelimit.Item) (ranked, bool) {
 	now := r.At.UnixMilli()
 	t := termsOf(r.changed, a, k.UserID, "", r.At)
-	if t.Exempt() || keyOf(k.UserID, a, now) != k {
+	if t.Exempt() || !a.Has(subjectOf(k.UserID)) || keyOf(k.UserID, a, now) != k {
 		return ranked{}, false
 	}
 	f := mostUsed(t.Limit.Read(now, 1, item.State))
-	return ranked{k.UserID, a.Name, a.Group, f.Name, f.Limit, f.Used, share(f), f.Wait.Milliseconds(), f.ResetAt}, true
+	return ranked{whoseOf(k.UserID), a.Name, a.Group, f.Name, f.Limit, f.Used, share(f), f.Wait.Milliseconds(), f.ResetAt}, true
 }
 
 // mostUsed returns the figures of the limit of which most is used, if there are
@@ -258,7 +259,7 @@ func share(f policy.Reading) int64 { return f.Used * 100 / f.Limit }
 func (r *ranking) end() {
 	slices.SortFunc(r.Users, func(a, b ranked) int {
 		return cmp.Or(-cmp.Compare(a.Percent, b.Percent), -cmp.Compare(a.ActivityCount, b.ActivityCount),
-			cmp.Compare(a.UserID, b.UserID), cmp.Compare(a.Activity, b.Activity))
+			cmp.Compare(shown(a.key()), shown(b.key())), cmp.Compare(a.Activity, b.Activity))
 	})
 	r.Users = r.Users[:min(len(r.Users), r.rows)]
 }
@@ -272,7 +273,7 @@ func (r *ranking) print(con session, c *topCommand) error {
 		t.row("USER", "ACTIVITY", "USED", "WAIT", "")
 	}
 	for _, u := range r.Users {
-		t.row(u.UserID, limitOf(u.Activity, u.Name), fmt.Sprintf("%d/%d", u.ActivityCount, u.Limit), waitMs(u.WaitTime))
+		t.row(shown(u.key()), limitOf(u.Activity, u.Name), fmt.Sprintf("%d/%d", u.ActivityCount, u.Limit), waitMs(u.WaitTime))
 		t.painted(con.barOf(u.Percent))
 	}
 	if rest := r.Found - int64(len(r.Users)); rest > 0 {

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
@@ -28,6 +29,8 @@ type verifyCommand struct {
 	Invoke         bool   `help:"Ask the deployed guard through AWS's own Invoke API."`
 	JSON           bool   `name:"json" help:"Print one JSON document."`
 	storeFlags
+
+	table cleanup.Table // with the items; asker sets it, unless a function has them
 }
 
 func (verifyCommand) Help() string {
@@ -36,6 +39,11 @@ that user's count afterwards. A reservoir's places can't be given back; they exp
 If the activity is in a group, callers ask for all of its activities at once, and each
 limit with a name must be used up exactly. With --function dev-{guard}, the names of the
 group's other guards get the same prefix.
+If the activity has subjects, such as a room, several users ask in the same subjects, for
+this activity alone.
+Exactly the lowest limit of a subject must get through, and each item must count what was
+allowed. A guard clears users only, so with --invoke the counts of subjects stay until
+they expire.
 The exit status is 1 unless exactly the limit was allowed. Examples:
   guards verify {activity}
   guards verify {activity} --store dynamodb --callers 100
@@ -56,6 +64,10 @@ func (c *verifyCommand) Run(ctx context.Context, con session) error {
 		return input.Invalid("--callers", fmt.Sprint(c.Callers), "1 to 10000")
 	}
 	group := countedIn(con.guards, itemOf(activity))
+	if len(activity.Subjects) > 0 {
+		group = []limits.Activity{activity}
+	}
+	group = slices.DeleteFunc(group, func(a limits.Activity) bool { return a.Name != activity.Name && len(a.Subjects) > 0 })
 	if len(group) > 1 && queues(group) {
 		return fmt.Errorf("%s can't be verified: its group gives places in later windows, which can't be given back", c.Activity)
 	}
@@ -64,11 +76,15 @@ func (c *verifyCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	verify := func() (raceResult, error) { return c.verify(ctx, con, ask, activity.Limit) }
-	if len(group) > 1 {
-		verify = func() (raceResult, error) { return c.verifyGroup(ctx, con, ask, group) }
+	var v raceResult
+	switch {
+	case len(activity.Subjects) > 0:
+		v, err = c.verifySubjects(ctx, con, ask, activity)
+	case len(group) > 1:
+		v, err = c.verifyGroup(ctx, con, ask, group)
+	default:
+		v, err = c.verify(ctx, con, ask, activity.Limit)
 	}
-	v, err := verify()
 	if err != nil {
 		return err
 	}
@@ -152,7 +168,8 @@ type raceResult struct {
 	P99Ms    float64 `json:"p99Ms"`
 
 	Activities []portion   `json:"activities,omitempty"` // of a group
-	Limits     []usedLimit `json:"limits,omitempty"`     // of a group
+	Limits     []usedLimit `json:"limits,omitempty"`     // of a group, or of subjects
+	Users      int         `json:"users,omitzero"`       // who shared the subjects
 
 	answered int   // requests, if the command was stopped
 	left     error // why the user's counts could not be removed; nil if they were
@@ -169,7 +186,10 @@ func (v raceResult) print(con session, asJSON bool) error {
 		if !v.Exact {
 			result = con.paint(red, fmt.Sprintf("not the limit of %d", v.Limit))
 		}
-		if v.Limits != nil {
+		switch {
+		case v.Users > 0:
+			result = v.ofSubjects(con)
+		case v.Limits != nil:
 			result = v.ofGroup(con)
 		}
 		_, err = fmt.Fprintf(con.out, "%s: %d of %d allowed, %s, in %.0f ms (p50 %.1f ms, p99 %.1f ms)\n",
@@ -306,6 +326,7 @@ func (c *verifyCommand) asker(ctx context.Context, con session, g limits.Guard) 
 	if err != nil {
 		return nil, err
 	}
+	c.table = store.table
 	changed, err := con.follow(ctx, store.live)
 	if err != nil {
 		return nil, err

@@ -46,7 +46,14 @@ func (c *verifyCommand) invoker(ctx context.Context, con session, g limits.Guard
 		place = "at " + c.LambdaEndpoint
 	}
 	return func(ctx context.Context, r guard.Request) (a asked, err error) {
-		payload := fmt.Appendf(nil, `{"userId":%q,"activity":%q,"op":%q}`, r.UserID, r.Activity, r.Op)
+		event := map[string]any{"userId": r.UserID, "activity": r.Activity, "op": r.Op}
+		if r.Subjects != nil {
+			event["subjects"] = r.Subjects
+		}
+		payload, err := json.Marshal(event)
+		if err != nil {
+			return a, err
+		}
 		name := names[r.Activity]
 		out, err := client.Invoke(ctx, &lambda.InvokeInput{FunctionName: &name, Payload: payload})
 		switch {

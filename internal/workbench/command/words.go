@@ -69,7 +69,7 @@ func sentence(c live.Change) string {
 	case "revoke":
 		return "revoke a " + cmp.Or(c.Activity, "user") + "'s grants"
 	case "forget":
-		return "forget the grants of a user"
+		return "forget the grants of an erased user or subject"
 	}
 	text := []string{c.Op, c.Activity}
 	for _, part := range [][2]string{{"", c.Limit}, {"for tier ", c.Tier}, {"to mode ", c.Mode}} {

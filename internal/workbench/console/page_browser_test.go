@@ -16,6 +16,7 @@ func TestThePageInABrowser(t *testing.T) {
 		"the app's answers appear":                      testApp,
 		"a check is given back":                         testRelease,
 		"a slot is renewed":                             testRenew,
+		"a room refuses":                                testRoom,
 		"a delayed request presents its place":          testPlace,
 		"the picture is one click away":                 testPicture,
 		"the keyboard is enough":                        testKeyboard,
@@ -140,6 +141,36 @@ func testRenew(b *browser, _ *rig) {
 	b.click("#moves [data-move='43200000']")
 	b.click("#ask button.main")
 	b.wait("#result", "Expired: the slot does not count any more.")
+}
+
+// The form offers subjects for an activity that has some, and a release names them.
+func testRoom(b *browser, _ *rig) {
+	b.load(ofRooms(b.t).url)
+	var hidden bool
+	b.js("document.getElementById('subjects-field').hidden", &hidden)
+	if !hidden {
+		b.t.Error("an activity without subjects has a field for them")
+	}
+	b.choose("activity", "write")
+	b.wait("#event", `"subjects": { "room": "room1", "tenant": "tenant1" }`)
+	b.choose("subjects", "room=r42")
+	b.choose("count", "3")
+	b.click("#ask button.main")
+	b.wait("#window-list li:first-child", "u1 write 3/1m 3 of 3 used, 0 left")
+	b.wait("#window-list li:nth-child(2)", "room=r42 write 4/1m 3 of 4 used, 1 left")
+	b.choose("user", "u2")
+	b.choose("count", "2")
+	b.click("#ask button.main")
+	b.wait("#result", "Refused.")
+	b.wait("#answer-list li:first-child", "refused check write × 2 u2, room=r42 3 of 4 used, 1 left, wait ")
+	b.choose("user", "u1")
+	b.choose("count", "3")
+	b.choose("op", "release")
+	b.click("#ask button.main")
+	b.wait("#window-list li:last-child", "room=r42 write 4/1m 0 of 4 used, 4 left")
+	b.choose("subjects", "")
+	b.click("#ask button.main")
+	b.wait("#result", "ValidationError: subjects has no room")
 }
 
 func testRelease(b *browser, _ *rig) {

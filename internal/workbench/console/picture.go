@@ -46,16 +46,25 @@ type key struct{ user, activity string }
 func (h *history) add(c call, group string) {
 	h.n++
 	h.calls = last(append(h.calls, c), mostShown)
-	k := key{c.UserID, c.Activity}
+	for _, p := range c.parts() {
+		if p.subject == "" || c.Op != guard.Reset { // a reset clears the user alone
+			h.addPart(c, p, group)
+		}
+	}
+}
+
+// addPart adds one part of a call. What another part has refused is no request of this one.
+func (h *history) addPart(c call, p part, group string) {
+	k := p.key
 	switch {
-	case c.Op == guard.Check && c.counts() && c.Reason != "duplicate": // a request as replay knows it
+	case c.Op == guard.Check && c.counts() && c.Reason != "duplicate" && (c.Allowed || c.subjectOf(c.LimitedBy) == p.subject): // a request as replay knows it
 		h.requests = last(append(h.requests, decided{k, group, c.at, c.Count, c.ReceiptID}), mostRequests)
 	case c.err != "":
 	case c.Op == guard.Reset:
 		h.requests = slices.DeleteFunc(h.requests, func(d decided) bool {
-			return d.key == k || group != "" && d.group == group && d.user == c.UserID
+			return d.key == k || group != "" && d.group == group && d.user == p.user
 		})
-	case c.Op == guard.Renew && c.Allowed || c.Op == guard.Release && c.Used < c.before:
+	case c.Op == guard.Renew && c.Allowed || c.Op == guard.Release && c.gaveBack():
 		i := slices.IndexFunc(h.requests, func(d decided) bool { return d.key == k && d.id == c.RequestID && d.id != "" })
 		switch {
 		case i < 0:
@@ -119,7 +128,7 @@ func timelines(ctx context.Context, k key, limit policy.Policy, requests []decid
 	if err != nil {
 		return nil, err
 	}
-	return r.Timelines(ctx, read(), reports, k.user)
+	return r.Timelines(ctx, read(), reports, k.shown())
 }
 
 // asCSV returns requests as replay reads them, in the order of time. The
@@ -130,7 +139,7 @@ func asCSV(requests []decided) ([]byte, error) {
 	var lines [][]string
 	for _, d := range requests {
 		for range min(d.count, mostRequests) {
-			lines = append(lines, []string{strconv.FormatInt(d.at, 10), d.user, d.activity})
+			lines = append(lines, []string{strconv.FormatInt(d.at, 10), d.shown(), d.activity})
 		}
 		lines = last(lines, mostRequests)
 	}
@@ -150,7 +159,7 @@ func (c *Console) group(activity string) string {
 func (c *Console) limit(w *window) policy.Policy {
 	for _, g := range c.Guards {
 		if a, ok := g.Activity(w.activity); ok && g.Name == w.function {
-			return a.For(w.asked.Tier)
+			return a.Part(w.subject).For(w.asked.Tier)
 		}
 	}
 	return policy.Policy{}

@@ -49,10 +49,10 @@ type answerView struct {
 	Guard   string `json:"guard"`
 }
 
-// A windowView is one user's count of one activity.
+// A windowView is the count of one activity, of a user or a subject.
 type windowView struct {
-	ID       string    `json:"id"` // the same for the same user and activity
-	User     string    `json:"user"`
+	ID       string    `json:"id"`   // the same for the same user and activity
+	User     string    `json:"user"` // or the subject, such as room=r42
 	Activity string    `json:"activity"`
 	Guard    string    `json:"guard"`
 	Limit    string    `json:"limit"` // its text form
@@ -96,7 +96,7 @@ var marks = map[string]string{"allowed": "●", "refused": "✕", "delayed": "�
 // answer returns the view of the call with the number n.
 func (c *Console) answer(made call, n int64) answerView {
 	v := answerView{
-		N: n, Time: stamp(made.at), From: made.from, What: string(made.Op) + " " + made.Activity, User: made.UserID,
+		N: n, Time: stamp(made.at), From: made.from, What: string(made.Op) + " " + made.Activity, User: strings.Join(made.whose(), ", "),
 		Event: pretty(made.event), Reply: pretty(made.reply), Guard: made.function,
 	}
 	if made.Count > 1 {
@@ -107,7 +107,7 @@ func (c *Console) answer(made call, n int64) answerView {
 	if made.ReceiptID != "" {
 		v.Release = string(request{
 			UserID: made.UserID, Activity: made.Activity, Op: guard.Release,
-			Count: made.Granted, RequestID: made.ReceiptID, At: made.Receipt, Tier: made.Tier,
+			Count: made.Granted, RequestID: made.ReceiptID, At: made.Receipt, Tier: made.Tier, Subjects: made.Subjects,
 		}.json())
 	}
 	if made.reply == nil {
@@ -173,10 +173,10 @@ func (c *Console) window(w *window) windowView {
 	where := url.Values{"user": {w.user}, "activity": {w.activity}}.Encode()
 	limit := c.limit(w)
 	v := windowView{
-		Limit: limit.String(), ID: w.function + "?" + where, User: w.user, Activity: w.activity, Guard: w.function, Unknown: w.unknown,
-		Picture: "/console/picture.svg?" + where, Group: c.sharing(w), Slots: w.held(c.Clock.Now().UnixMilli()),
+		Limit: limit.String(), ID: w.function + "?" + where, User: w.shown(), Activity: w.activity, Guard: w.function, Unknown: w.unknown,
+		Picture: "/console/picture.svg?" + where, Group: c.sharing(w), Slots: w.held(c.Clock.Now().UnixMilli()), Bars: []barView{},
 	}
-	if !limit.Queues() {
+	if !limit.Queues() && w.subject == "" { // a guard clears users only
 		v.Reset = string(request{UserID: w.user, Activity: w.activity, Op: guard.Reset}.json())
 	}
 	for _, f := range w.bars {
@@ -238,6 +238,9 @@ var page = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"kinds":    kinds,
 	"tiers":    func(a limits.Activity) string { return scaffold.Tiers(a, "") },
 	"subjects": func(a limits.Activity) string { return scaffold.Subjects(a, "") },
+	"sample": func(a limits.Activity) string {
+		return strings.ReplaceAll(strings.TrimSpace(scaffold.Options(a)), "--subject ", "")
+	},
 }).ParseFS(assets, "assets/page.html"))
 
 // A pageView is what the page shows when it is served.
@@ -247,6 +250,7 @@ type pageView struct {
 	Fixed    string
 	Guards   limits.Guards
 	Tiers    []string
+	Subjects bool // an activity has subjects
 	Clock    clockView
 	Answers  []answerView // the newest first
 	Windows  []windowView
@@ -261,6 +265,9 @@ type pageView struct {
 // servePage serves the page with what is known now.
 func (c *Console) servePage(w http.ResponseWriter, _ *http.Request) {
 	v := pageView{Address: c.Address, CountsIn: c.CountsIn, Fixed: c.Fixed, Guards: c.Guards, Tiers: c.tiers(), Clock: c.clock()}
+	for _, g := range c.Guards {
+		v.Subjects = v.Subjects || slices.ContainsFunc(g.Activities, func(a limits.Activity) bool { return len(a.Subjects) > 0 })
+	}
 	c.mu.Lock()
 	calls, first := c.history.after(0)
 	v.Last, v.Windows = c.history.n, c.views()
@@ -289,7 +296,9 @@ func (c *Console) tiers() []string {
 	var names []string
 	for _, g := range c.Guards {
 		for _, a := range g.Activities {
-			names = slices.AppendSeq(names, maps.Keys(a.Tiers))
+			for _, part := range a.Parts() {
+				names = slices.AppendSeq(names, maps.Keys(part.Tiers))
+			}
 		}
 	}
 	slices.Sort(names)

@@ -48,7 +48,10 @@ func (w watched) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	}
 	reply, err := w.guard.Invoke(ctx, payload)
 	made := newCall(payload, reply, err)
-	made.function, made.at, made.from, made.before = w.function, at, fromApp, before.Used
+	made.function, made.at, made.from = w.function, at, fromApp
+	if own, ok := before.of(made.request, ""); ok {
+		made.before = own.Used
+	}
 	if ctx.Value(consoleKey{}) != nil {
 		made.from = fromConsole
 	}
@@ -129,7 +132,7 @@ type call struct {
 	request  `json:"-"`
 	answer   `json:"-"`
 	err      string // the error's type and message; empty for an answer
-	before   int64  // actions that counted before a release
+	before   int64  // actions of the user that counted before a release
 }
 
 // Who sent an event.
@@ -149,6 +152,8 @@ type request struct {
 	RequestID string   `json:"requestId,omitempty"`
 	At        int64    `json:"at,omitempty"`
 	ReadyAt   int64    `json:"readyAt,omitempty"`
+
+	Subjects map[string]string `json:"subjects,omitempty"`
 }
 
 // status returns the event that asks for the figures without counting. A release or a
@@ -157,7 +162,7 @@ func (r request) status() []byte {
 	if r.Op == guard.Release || r.Op == guard.Renew {
 		r.Count = 1
 	}
-	return request{UserID: r.UserID, Activity: r.Activity, Op: guard.Status, Count: r.Count, Partial: r.Partial, Tier: r.Tier}.json()
+	return request{UserID: r.UserID, Activity: r.Activity, Op: guard.Status, Count: r.Count, Partial: r.Partial, Tier: r.Tier, Subjects: r.Subjects}.json()
 }
 
 func (r request) json() []byte {
@@ -179,6 +184,7 @@ type answer struct {
 	ReceiptID string `json:"requestId"`
 	HeldUntil int64  `json:"heldUntil"`
 	Crossed   int64  `json:"crossed"`
+	LimitedBy string `json:"limitedBy"`
 	figures
 	Limits []figures `json:"limits"`
 }

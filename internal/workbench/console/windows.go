@@ -22,10 +22,11 @@ type windows struct {
 	version int64 // grows with each change
 }
 
-// A window is what is known of a user's count of one activity. Times are Unix
+// A window is what is known of the count of one activity, of a user or a subject. Times are Unix
 // milliseconds of the guards' clock.
 type window struct {
 	key
+	subject  string // the subject's name; empty: the window is that of a user
 	group    string // the group of the activity; empty: none
 	function string
 	asked    request // the last event
@@ -46,12 +47,22 @@ type held struct {
 	until, count int64
 }
 
-// add brings the figures of an answer. Those of the other activities of the group are
-// old then.
+// add brings the figures of an answer, of the user and of each subject. A reset clears the
+// user alone.
 func (w *windows) add(c call, group string, now int64) {
-	k := key{c.UserID, c.Activity}
+	for _, p := range slices.Backward(c.parts()) { // the user's window comes first on the page
+		if p.subject == "" || c.Op != guard.Reset {
+			w.addPart(c, p, group, now)
+		}
+	}
+}
+
+// addPart brings the figures of one part of an answer. Those of the other activities of
+// the group are old then.
+func (w *windows) addPart(c call, p part, group string, now int64) {
+	k := p.key
 	for _, other := range w.all {
-		if group != "" && other.group == group && other.user == c.UserID && other.key != k && c.Op != guard.Status {
+		if group != "" && other.group == group && other.user == p.user && other.key != k && c.Op != guard.Status {
 			other.stale = true
 			if c.Op == guard.Reset {
 				other.slots = nil
@@ -68,7 +79,7 @@ func (w *windows) add(c call, group string, now int64) {
 	}
 	known := w.find(k)
 	if known == nil {
-		known = &window{key: k, group: group}
+		known = &window{key: k, subject: p.subject, group: group}
 		w.all = append([]*window{known}, w.all...)
 		if len(w.all) > mostWindows {
 			oldest := slices.MinFunc(w.all[1:], func(a, b *window) int { return cmp.Compare(a.last, b.last) })
@@ -77,7 +88,15 @@ func (w *windows) add(c call, group string, now int64) {
 	}
 	w.events++
 	known.function, known.asked, known.last = c.function, c.request, w.events
-	known.set(c.answer, now)
+	if own, ok := c.of(c.request, p.subject); ok {
+		known.set(own, now)
+	} else {
+		known.stale = true // so that it is read soon
+	}
+	w.version++
+	if p.subject != "" { // the window of the user tells what can be asked again
+		return
+	}
 	known.hold(c)
 	switch {
 	case c.Op == guard.Check && !c.Allowed:
@@ -86,7 +105,6 @@ func (w *windows) add(c call, group string, now int64) {
 	case c.Op != guard.Status && c.Op != guard.Renew:
 		known.passed()
 	}
-	w.version++
 }
 
 // hold follows the slots of a log. A release gives back as many actions as it names, a
@@ -107,7 +125,7 @@ func (w *window) hold(c call) {
 		w.slots = last(append(w.slots, held{id, c.HeldUntil, c.Granted}), mostShown)
 	case i >= 0 && c.Op == guard.Renew:
 		w.slots = slices.Delete(w.slots, i, i+1)
-	case i >= 0 && c.Op == guard.Release && c.Used < c.before:
+	case i >= 0 && c.Op == guard.Release && c.gaveBack():
 		if w.slots[i].count -= c.Count; w.slots[i].count <= 0 {
 			w.slots = slices.Delete(w.slots, i, i+1)
 		}
@@ -216,8 +234,8 @@ func (c *Console) readOne(ctx context.Context, before window) {
 	if w == nil || w.last != before.last { // a newer answer came in the meantime
 		return
 	}
-	if answer.counts() {
-		w.set(answer.answer, at)
+	if own, ok := answer.of(w.asked, w.subject); ok && answer.counts() {
+		w.set(own, at)
 	} else {
 		w.read, w.stale = at, false
 		if answer.err != "" {

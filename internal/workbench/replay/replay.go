@@ -40,7 +40,16 @@ import (
 type Replay struct {
 	Activity string
 	Policy   policy.Policy     // not zero
+	Subjects []Subject         // for which each request counts, too; for Run and Compare
 	Progress func(lines int64) // if set, called every 16,384 lines with the number of lines read so far
+}
+
+// A Subject is one for which each request of a replay counts, too, such as a room. A line
+// without its id is not limited by it. Lines have the ids in the order of
+// [traffic.Options.Subjects].
+type Subject struct {
+	Name   string
+	Policy policy.Policy // no reservoir
 }
 
 // progressLines is how many lines are read between two calls of Progress. Then
@@ -85,7 +94,7 @@ func (r *Replay) Group(ctx context.Context, t *traffic.Reader, others ...Member)
 // decide decides all requests of the members' activities. If shared is set, they count
 // in the same items.
 func (r *Replay) decide(ctx context.Context, t *traffic.Reader, all []Member, shared bool) ([]*Report, error) {
-	s := newShards(all, shared)
+	s := newShards(all, shared, r.Subjects)
 	names := make([]string, len(all))
 	for i, m := range all {
 		names[i] = m.Activity
@@ -165,7 +174,8 @@ func nothing(t *traffic.Reader, activity string, others []string) error {
 }
 
 // Users don't share counts. So several shards can decide at the same time, each
-// the requests of its own users, in their order.
+// the requests of its own users, in their order. With subjects, they share counts, and
+// there is one shard.
 
 const (
 	batch      = 512 // requests that a shard gets at once
@@ -189,17 +199,27 @@ type shards struct {
 
 // newShards starts one shard for each processor. If shared is set, the members count in
 // the same items.
-func newShards(all []Member, shared bool) *shards {
+func newShards(all []Member, shared bool, subjects []Subject) *shards {
 	s := &shards{seed: maphash.MakeSeed()}
-	for range min(runtime.GOMAXPROCS(0), mostShards) {
+	n := min(runtime.GOMAXPROCS(0), mostShards)
+	if len(subjects) > 0 {
+		n = 1
+	}
+	for range n {
 		one := &shard{queue: make(chan []traffic.Line, waiting)}
 		for i, m := range all {
 			d := newDecider(m.Policy, false)
 			if shared && i > 0 {
 				d.items = one.deciders[0].items
 			}
+			d.request.Activity = m.Activity
+			for _, s := range subjects {
+				one := newDecider(s.Policy, false)
+				one.request.Activity = s.Name
+				d.subjects = append(d.subjects, one)
+			}
 			one.deciders = append(one.deciders, d)
-			one.reports = append(one.reports, newReport(m.Activity, m.Policy))
+			one.reports = append(one.reports, newReport(m.Activity, m.Policy, subjects))
 		}
 		s.all = append(s.all, one)
 		s.busy.Go(one.run)
@@ -254,6 +274,8 @@ type decider struct {
 	figures bool // decisions have all figures, and not only those that a report needs
 	items   map[ratelimit.Key]*item
 	full    int // number of items at which expired ones are dropped
+
+	subjects []*decider // that must allow a request, too; they decide nothing by themselves
 }
 
 type item struct {
@@ -277,6 +299,9 @@ func newDecider(p policy.Policy, figures bool) *decider {
 }
 
 func (d *decider) check(line traffic.Line) (a ratelimit.Decision) {
+	if len(d.subjects) > 0 {
+		return d.checkAll(line)
+	}
 	now := line.Time
 	i := d.item(line.User, now)
 	if !d.figures && i.by == d && i.refused <= now && now < i.until {
@@ -292,6 +317,35 @@ func (d *decider) check(line traffic.Line) (a ratelimit.Decision) {
 		i.by, i.refused, i.until = d, now, now+a.Wait.Milliseconds()
 	}
 	return a
+}
+
+// checkAll decides a request that counts for subjects, too. If one of them refuses, none
+// counts it, because a guard gives back what was counted before a refusal. LimitedBy of a
+// refusal is the activity, for its user, or the name of the subject.
+func (d *decider) checkAll(line traffic.Line) ratelimit.Decision {
+	parts := []*decider{d}
+	items := []*item{d.item(line.User, line.Time)}
+	for i, s := range d.subjects {
+		if id := line.Subjects[i]; id != "" {
+			parts, items = append(parts, s), append(items, s.item(id, line.Time))
+		} else {
+			parts, items = append(parts, nil), append(items, nil)
+		}
+	}
+	for i, p := range parts {
+		if p == nil {
+			continue
+		}
+		if r := p.request.Policy.Read(line.Time, 1, items[i].state); r.Wait > 0 {
+			return ratelimit.Decision{Reason: ratelimit.Limited, Reading: r, LimitedBy: p.request.Activity}
+		}
+	}
+	for i, p := range parts {
+		if p != nil {
+			p.request.CountIn(line.Time, items[i].state)
+		}
+	}
+	return ratelimit.Decision{Allowed: true, Reason: ratelimit.OK, Granted: 1}
 }
 
 // item returns the user's item for the time now, in Unix milliseconds. Each time

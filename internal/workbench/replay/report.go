@@ -28,6 +28,8 @@ type Report struct {
 	RefusedShare  float64 `json:"refusedShare"` // share of the requests, 0 to 1
 	LongestWaitMs int64   `json:"longestWaitMs"`
 
+	LimitedBy map[string]int64 `json:"limitedBy,omitempty"` // refused requests by who refused: the activity for its users, or a subject
+
 	Users  int64  `json:"users"`
 	HeldUp int64  `json:"heldUpUsers"` // refused or delayed at least once
 	Worst  []User `json:"worst"`       // the users held up most often, at most 5
@@ -69,12 +71,16 @@ type load struct {
 
 const mostWorst = 5
 
-func newReport(activity string, p policy.Policy) *Report {
+func newReport(activity string, p policy.Policy, subjects []Subject) *Report {
 	limit, window := p.Quota()
-	return &Report{
+	r := &Report{
 		Activity: activity, Policy: p.String(), Limit: limit, WindowMs: window.Milliseconds(),
 		From: math.MaxInt64, ruler: newRuler(p), byID: make(map[string]*User),
 	}
+	if len(subjects) > 0 {
+		r.LimitedBy = make(map[string]int64)
+	}
+	return r
 }
 
 // promise returns the limit of p with the shortest window, because people think
@@ -112,6 +118,9 @@ func (r *Report) count(line traffic.Line, d ratelimit.Decision) {
 		r.byID[line.User] = u
 	}
 	u.count(line.Time, r.ruler.at(line.Time), d)
+	if r.LimitedBy != nil && !d.Allowed {
+		r.LimitedBy[d.LimitedBy]++
+	}
 	r.From, r.To = min(r.From, line.Time), max(r.To, line.Time)
 }
 

@@ -163,8 +163,15 @@ func (s *source) withPromise(g limits.Guard, a limits.Activity) (Change, error) 
 	if table == nil {
 		return Change{}, fmt.Errorf("%s has no table named promised", s.name)
 	}
-	if a.Group != "" && lacks(table, "group") || a.Hold && lacks(table, "hold") {
-		return Change{}, fmt.Errorf("%s does not know groups and Hold: take the file of a project that guards init makes now, and put your rows into it", s.name)
+	unknown := ""
+	switch {
+	case a.Group != "" && lacks(table, "group") || a.Hold && lacks(table, "hold"):
+		unknown = "groups and Hold"
+	case len(a.Subjects) > 0 && lacks(table, "subjects"):
+		unknown = "subjects"
+	}
+	if unknown != "" {
+		return Change{}, fmt.Errorf("%s does not know %s: take the file of a project that guards init makes now, and put your rows into it", s.name, unknown)
 	}
 	return s.change("the promise "+a.Name+": "+a.Limit.String(), s.element(table, promise(s.named(g.Message), g, a)))
 }
@@ -175,6 +182,13 @@ func promise(message string, g limits.Guard, a limits.Activity) string {
 	if len(a.Tiers) > 0 {
 		text += ", tiers: map[string]string{" + pairs(a.Tiers, "%q") + "}"
 	}
+	if len(a.Subjects) > 0 {
+		var subjects []string
+		for _, s := range a.Subjects {
+			subjects = append(subjects, strconv.Quote(subjectText(s, "")))
+		}
+		text += ", subjects: []string{" + strings.Join(subjects, ", ") + "}"
+	}
 	return text + marks(a, "group", "hold") + "}"
 }
 
@@ -183,6 +197,17 @@ func line(a limits.Activity) string {
 	text := fmt.Sprintf("{Name: %q, Limit: guards.Limit(%q)", a.Name, a.Limit.String())
 	if len(a.Tiers) > 0 {
 		text += ", Tiers: guards.Tiers{" + pairs(a.Tiers, "guards.Limit(%q)") + "}"
+	}
+	if len(a.Subjects) > 0 {
+		var subjects []string
+		for _, s := range a.Subjects {
+			one := fmt.Sprintf("{Name: %q, Limit: guards.Limit(%q)", s.Name, s.Limit.String())
+			if s.Optional {
+				one += ", Optional: true"
+			}
+			subjects = append(subjects, one+"}")
+		}
+		text += ", Subjects: []guards.Subject{" + strings.Join(subjects, ", ") + "}"
 	}
 	return text + marks(a, "Group", "Hold") + "}"
 }
@@ -247,6 +272,9 @@ func (p *Project) changelog(r Request) (Change, error) {
 	}
 	if r.Activity.Group != "" {
 		entry = strings.TrimSuffix(entry, "\n") + fmt.Sprintf(" It counts in the group `%s`.\n", r.Activity.Group)
+	}
+	if len(r.Activity.Subjects) > 0 {
+		entry = strings.TrimSuffix(entry, "\n") + " It counts for others, too: " + Subjects(r.Activity, "`") + ".\n"
 	}
 	text, err := p.read(changelog)
 	if errors.Is(err, fs.ErrNotExist) {

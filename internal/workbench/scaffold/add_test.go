@@ -104,11 +104,51 @@ func TestAddAnActivityOfAGroup(t *testing.T) {
 	}
 }
 
+func TestAddAnActivityWithSubjects(t *testing.T) {
+	a := upload("10/1m")
+	a.Subjects = []limits.Subject{{Name: "room", Limit: policy.Must("600/1m")}, {Name: "tenant", Limit: policy.Must("minute: 50/1m, day: 1000/day"), Optional: true}}
+	changes, err := open(t, root, app.All).Add(Request{Guard: "untaken-album-guard", New: true, Activity: a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		limitsFile: "{Name: \"untaken_activity\", Limit: guards.Limit(\"10/1m\"), Subjects: []guards.Subject{{Name: \"room\", Limit: guards.Limit(\"600/1m\")}, " +
+			"{Name: \"tenant\", Limit: guards.Limit(\"minute: 50/1m, day: 1000/day\"), Optional: true}}},\n",
+		promisesFile: "{guard: \"untaken-album-guard\", message: long, activities: \"untaken_activity\", limit: \"10/1m\", " +
+			"subjects: []string{\"room 600/1m\", \"optional tenant minute: 50/1m, day: 1000/day\"}},\n",
+		"docs/limits.md": "| `10/1m`, room `600/1m`, optional tenant `minute: 50/1m, day: 1000/day` |",
+		changelog:        "with the limit `10/1m`. It counts for others, too: room `600/1m`, optional tenant `minute: 50/1m, day: 1000/day`.\n",
+		"functions/untaken-album-guard/event.json": `{"userId": "u1", "activity": "untaken_activity", "subjects": {"room": "room1", "tenant": "tenant1"}}`,
+		"activities/activities.ts":                 `untaken_activity: { guard: "untaken-album-guard", subjects: ["room", "tenant?"] },`,
+	} {
+		if i := slices.Index(names(changes), file); i < 0 || !strings.Contains(changes[i].After, want) {
+			t.Errorf("%s lacks %s", file, want)
+		}
+	}
+}
+
+// What is wrong in a subject is an error before anything is written.
+func TestAddRefusesWrongSubjects(t *testing.T) {
+	for want, subjects := range map[string][]limits.Subject{
+		`name of a subject is "Room", want 1 to 8 letters`:          {{Name: "Room", Limit: policy.Must("600/1m")}},
+		`subject "room": the activity, a limit or another subject`:  {{Name: "room", Limit: policy.Must("600/1m")}, {Name: "room", Limit: policy.Must("60/1m")}},
+		`subject "room": a reservoir gives places to users alone`:   {{Name: "room", Limit: policy.Must("reservoir 10/10s ahead 1m")}},
+		"it has 4 subjects, want at most 3":                         make([]limits.Subject, 4),
+		`its subject "like" has the name of an activity of posts-g`: {{Name: "like", Limit: policy.Must("600/1m")}},
+	} {
+		a := upload("10/1m")
+		a.Subjects = subjects
+		if _, err := open(t, root, app.All).Add(Request{Guard: "posts-guard", Activity: a}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 // What is wrong in a group is an error before anything is written.
 func TestAddRefusesWhatDoesNotFitAGroup(t *testing.T) {
 	post := limits.Activity{Name: "write_map", Group: "content", Limit: policy.Must("posts: 10/1m, writes: 100/1h")}
 	guards := limits.Guards{{Name: "maps-guard", Message: "m", Activities: append([]limits.Activity{post}, mapsOnly[0].Activities...)}}
-	old := "package limits\nvar promised = []struct{ guard, label string }{}\n"
+	old := "package limits\nvar promised = []struct{ guard, label string }{}\n" // of an early project
 	for _, tt := range []struct {
 		limit, group string
 		hold         bool

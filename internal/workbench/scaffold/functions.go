@@ -44,7 +44,16 @@ func functionsOf(guards limits.Guards) (all []function) {
 	return all
 }
 
-// sample returns an event about an activity. The ids of its subjects are such as room1.
+// Options returns the options with which guards check names the subjects of an activity,
+// each after a space. The ids are such as room1.
+func Options(a limits.Activity) (options string) {
+	for _, s := range a.Subjects {
+		options += fmt.Sprintf(" --subject %s=%[1]s1", s.Name)
+	}
+	return options
+}
+
+// sample returns an event about an activity. The ids of its subjects are as in Options.
 func sample(a limits.Activity) string {
 	event := fmt.Sprintf(`{"userId": "u1", "activity": %q`, a.Name)
 	var subjects []string

@@ -87,10 +87,10 @@ func newProject(name string, g limits.Guard, from Origin) (changes []Change, err
 	var b strings.Builder
 	err = projectText.Execute(&b, struct {
 		Origin
-		Module, Name, Stack, First, Activity, Variable, Guard, Promise string
-		Refused                                                        int64
+		Module, Name, Stack, First, Activity, Options, Variable, Guard, Promise string
+		Refused                                                                 int64
 	}{
-		from, name, path.Base(name), stackName(path.Base(name)), g.Name, g.Activities[0].Name,
+		from, name, path.Base(name), stackName(path.Base(name)), g.Name, g.Activities[0].Name, Options(g.Activities[0]),
 		freeName(g.Name, map[string]bool{"All": true}), value("tooMany", g), promise("tooMany", g, g.Activities[0]), Refused(g.Activities[0]),
 	})
 	if err != nil {
@@ -144,8 +144,12 @@ func stackName(name string) string {
 	return cmp.Or(strings.TrimLeft(name, "0123456789-"), "guards")
 }
 
-// Refused returns how many requests it takes until one is refused.
+// Refused returns how many requests of one user it takes until one is refused.
 func Refused(a limits.Activity) int64 {
-	most, _ := a.Limit.Quota()
-	return most + 1
+	least, _ := a.Limit.Quota()
+	for _, s := range a.Subjects {
+		most, _ := s.Limit.Quota()
+		least = min(least, most)
+	}
+	return least + 1
 }

@@ -83,6 +83,11 @@ func (p *Project) checkNames() error {
 	known := p.guards.Activities()
 	for _, g := range p.guards {
 		known = append(known, g.Name)
+		for _, a := range g.Activities {
+			for _, s := range a.Subjects {
+				known = append(known, s.Name)
+			}
+		}
 	}
 	for _, name := range page.names() {
 		if !slices.Contains(known, name) {

@@ -42,7 +42,7 @@ func TestTheRecipesWork(t *testing.T) {
 		}
 	}
 	follow(t, dir, "gofmt -l limits activities functions | (! grep .) && go test ./limits")
-	k := kitchen{serveIn(t, dir), guardsIn(t, dir), map[float64]float64{}}
+	k := kitchen{serveIn(t, dir), activitiesIn(t, dir), map[float64]float64{}}
 	for _, recipe := range recipes {
 		events := 0
 		for _, r := range row.FindAllStringSubmatch(recipe, -1) {
@@ -62,9 +62,14 @@ func TestTheRecipesWork(t *testing.T) {
 
 // A kitchen tries the events of recipes.
 type kitchen struct {
-	address string              // of guards serve
-	guards  map[string]string   // the guard of each activity
-	times   map[float64]float64 // a receipt of the page, and the real one
+	address    string              // of guards serve
+	activities map[string]activity // the list that a client gets
+	times      map[float64]float64 // a receipt of the page, and the real one
+}
+
+type activity struct {
+	Guard    string   `json:"guard"`
+	Subjects []string `json:"subjects,omitempty"`
 }
 
 var (
@@ -112,7 +117,7 @@ func (k kitchen) wait(t *testing.T, number, unit string) {
 // ask sends an event to the guard of its activity.
 func (k kitchen) ask(t *testing.T, event map[string]any) map[string]any {
 	t.Helper()
-	guard := k.guards[event["activity"].(string)]
+	guard := k.activities[event["activity"].(string)].Guard
 	body, err := json.Marshal(event)
 	if err != nil {
 		t.Fatal(err)
@@ -137,17 +142,17 @@ func (k kitchen) run(t *testing.T, recipes []string) {
 		user string
 		want string // in the order of the page
 	}{
-		{"new", "0 None, 0 None, 1 None, 1 None, 2 None, 0 None, 0 None, 0 None"},
-		{"spent", "0 429, 0 429, 0 None, 0 LimitedError, 0 429, 0 None, 0 429, 0 429"},
+		{"new", "0 None, 0 None, 1 None, 1 None, 2 None, 0 None, 0 None, 0 None, 1 None, 2 None"},
+		{"spent", "0 429, 0 429, 0 None, 0 LimitedError, 0 429, 0 None, 0 429, 0 429, 0 429, 0 429"},
 	} {
 		if tt.user == "spent" {
-			for activity := range k.guards {
-				if strings.Contains(strings.Join(apps, "\n"), `"`+activity+`"`) {
-					k.ask(t, map[string]any{"userId": tt.user, "activity": activity, "count": 1_000_000, "partial": true})
+			for name := range k.activities {
+				if strings.Contains(strings.Join(apps, "\n"), `"`+name+`"`) {
+					k.spend(t, tt.user, name)
 				}
 			}
 		}
-		kitchen, err := json.Marshal(map[string]any{"user": tt.user, "apps": apps, "guards": k.guards})
+		kitchen, err := json.Marshal(map[string]any{"user": tt.user, "apps": apps, "activities": k.activities})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,18 +173,38 @@ func (k kitchen) run(t *testing.T, recipes []string) {
 	}
 }
 
-// guardsIn returns the guard of each activity from the list that a client gets.
-func guardsIn(t *testing.T, dir string) map[string]string {
+// spend uses up the limit of a user.
+func (k kitchen) spend(t *testing.T, user, name string) {
+	t.Helper()
+	event := map[string]any{"userId": user, "activity": name, "count": 1_000_000, "partial": true}
+	subjects := map[string]string{}
+	for _, subject := range k.activities[name].Subjects {
+		subjects[subject] = "lobby"
+	}
+	if len(subjects) == 0 {
+		k.ask(t, event)
+		return
+	}
+	event = map[string]any{"userId": user, "activity": name, "subjects": subjects} // partial does not go with subjects
+	for range 100 {
+		if k.ask(t, event)["allowed"] != true {
+			return
+		}
+	}
+	t.Errorf("%s allows 100 at once", name)
+}
+
+// activitiesIn returns the list of activities that a client gets.
+func activitiesIn(t *testing.T, dir string) (activities map[string]activity) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "activities", "activities.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	guards := map[string]string{}
-	for activity, a := range decoded(t, string(text)) {
-		guards[activity] = a.(map[string]any)["guard"].(string)
+	if err := json.Unmarshal(text, &activities); err != nil {
+		t.Fatal(err)
 	}
-	return guards
+	return activities
 }
 
 // serveIn starts guards serve in a project and returns its address. Its clock is at the

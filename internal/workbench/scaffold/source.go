@@ -40,7 +40,7 @@ func all[N ast.Node](s *source) (found []N) {
 	return found
 }
 
-// names returns the literal names of guards and activities.
+// names returns the literal names of guards, activities and subjects.
 func (s *source) names() (names []string) {
 	for _, lit := range all[*ast.CompositeLit](s) {
 		if name := literal(field(lit, "Name")); name != "" {

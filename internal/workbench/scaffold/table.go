@@ -54,13 +54,18 @@ func together(a limits.Activity) (words string) {
 func Subjects(a limits.Activity, quote string) string {
 	var all []string
 	for _, s := range a.Subjects {
-		text := s.Name + " " + quote + s.Limit.String() + quote
-		if s.Optional {
-			text = "optional " + text
-		}
-		all = append(all, text)
+		all = append(all, subjectText(s, quote))
 	}
 	return strings.Join(all, ", ")
+}
+
+// subjectText returns one subject of [Subjects].
+func subjectText(s limits.Subject, quote string) string {
+	text := s.Name + " " + quote + s.Limit.String() + quote
+	if s.Optional {
+		text = "optional " + text
+	}
+	return text
 }
 
 // same reports whether two activities have the same limits, subjects, group and Hold.

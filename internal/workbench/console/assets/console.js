@@ -237,6 +237,13 @@ function eventOf() {
   if (form.tier.value !== "") event.tier = form.tier.value;
   const roles = form.roles.value.split(/[\s,]+/).filter((role) => role !== "");
   if (roles.length > 0) event.roles = roles;
+  const subjects = (form.subjects?.value ?? "").split(/\s+/).filter((subject) => subject !== "");
+  if (subjectsOf() !== undefined && op !== "reset" && subjects.length > 0) {
+    event.subjects = Object.fromEntries(subjects.map((subject) => {
+      const at = subject.indexOf("=");
+      return at < 0 ? [subject, ""] : [subject.slice(0, at), subject.slice(at + 1)];
+    }));
+  }
   if (receiptOps.has(op)) {
     if (form.at.value !== "") event.at = Number(form.at.value);
     if (form.requestId.value !== "") event.requestId = form.requestId.value;
@@ -245,6 +252,15 @@ function eventOf() {
 }
 
 const guardOf = () => form.activity.selectedOptions[0].dataset.guard;
+const subjectsOf = () => form.activity.selectedOptions[0].dataset.subjects; // a sample; undefined: the activity has none
+
+// offerSubjects shows the field of subjects if the activity has some, with a sample in it.
+function offerSubjects() {
+  const sample = subjectsOf();
+  if ($("subjects-field") === null) return;
+  $("subjects-field").hidden = sample === undefined;
+  if (sample !== undefined) form.subjects.value = sample;
+}
 
 function preview() {
   for (const field of form.querySelectorAll(".receipt")) field.hidden = !receiptOps.has(form.op.value);
@@ -260,6 +276,7 @@ function offerReceipt() {
 }
 
 form.addEventListener("input", (e) => {
+  if (e.target.id === "activity") offerSubjects();
   if (["op", "activity", "user"].includes(e.target.id)) offerReceipt();
   preview();
 });
@@ -339,4 +356,5 @@ events.addEventListener("open", () => {
 for (const set of document.querySelectorAll("fieldset")) set.disabled = false;
 const releases = [...document.querySelectorAll(".answer [data-act=release]:not([hidden])")];
 for (const release of releases.reverse()) keepReceipt(JSON.parse(release.value)); // the page shows the newest first
+offerSubjects();
 preview();

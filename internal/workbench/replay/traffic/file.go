@@ -36,6 +36,7 @@ type parser interface {
 type fields struct {
 	time, user, activity []byte
 	noActivity           bool // the record names none
+	subjects             [mostSubjects][]byte
 }
 
 // next reads the next request into head. It reports whether there is one.
@@ -124,14 +125,16 @@ func (f *file) open() error {
 func (f *file) recognize(record []byte) (isHeader bool, err error) {
 	switch {
 	case f.Format == Nginx:
-		f.parse, err = newNginx(f.Columns)
+		if f.parse, err = newNginx(f.Columns); err == nil && len(f.Subjects) > 0 {
+			err = errors.New("a log of nginx has no column for a subject, want CSV or JSON lines")
+		}
 		return false, err
 	case f.Format == JSON, f.Format == Auto && bytes.HasPrefix(bytes.TrimSpace(record), []byte("{")):
-		f.parse = newJSON(f.Columns)
+		f.parse = newJSON(f.Columns, f.Subjects)
 		return false, nil
 	}
 	f.lines.quotes = true
-	f.parse, err = newCSV(record, f.Columns, f.Activity != "")
+	f.parse, err = newCSV(record, f.Columns, f.Activity != "", f.Subjects)
 	return true, err
 }
 
@@ -144,11 +147,16 @@ func (f *file) read(record []byte) (line Line, err error) {
 		return line, err
 	}
 	line.User = string(found.user)
-	if err := input.CheckUserID(line.User); err != nil {
-		if e, ok := errors.AsType[*input.ValidationError](err); ok {
-			return line, &input.ValidationError{Field: "user", Problem: e.Problem}
-		}
+	if err := checkID("user", line.User); err != nil {
 		return line, err
+	}
+	for i, name := range f.Subjects {
+		if id := found.subjects[i]; len(id) > 0 {
+			line.Subjects[i] = string(id)
+			if err := checkID(name, line.Subjects[i]); err != nil {
+				return line, err
+			}
+		}
 	}
 	switch {
 	case found.noActivity:
@@ -162,6 +170,15 @@ func (f *file) read(record []byte) (line Line, err error) {
 		return line, input.Invalid("activity", "missing or empty", "what the user did, such as create_post")
 	}
 	return line, nil
+}
+
+// checkID returns an error for an id that no user and no subject can have.
+func checkID(field, id string) error {
+	err := input.CheckUserID(id)
+	if e, ok := errors.AsType[*input.ValidationError](err); ok {
+		return &input.ValidationError{Field: field, Problem: e.Problem}
+	}
+	return err
 }
 
 // furthestBack is how far the clocks that wrote the times may differ. If lines

@@ -20,6 +20,7 @@ import (
 type csvFile struct {
 	columns              int      // of the header
 	time, user, activity int      // indexes of columns; activity is -1 if there is none
+	subjects             []int    // also indexes
 	texts                [][]byte // of the last record
 
 	quoted *csv.Reader // reads records with quotes; nil: make a new one
@@ -28,8 +29,8 @@ type csvFile struct {
 
 // newCSV reads the header. The column of the activity may be missing if
 // optional is set and no flag names the column.
-func newCSV(header []byte, c Columns, optional bool) (*csvFile, error) {
-	f := &csvFile{}
+func newCSV(header []byte, c Columns, optional bool, subjects []string) (*csvFile, error) {
+	f := &csvFile{subjects: make([]int, len(subjects))}
 	names, err := f.split(header)
 	if err != nil {
 		return nil, fmt.Errorf("the first line is not the header of CSV: %w; --format nginx reads nginx logs", err)
@@ -38,11 +39,16 @@ func newCSV(header []byte, c Columns, optional bool) (*csvFile, error) {
 		names[i] = strings.TrimSpace(name)
 	}
 	f.columns = len(names)
-	for _, column := range []struct {
+	type column struct {
 		to       *int
 		name     string
 		optional bool
-	}{{&f.time, c.time(), false}, {&f.user, c.user(), false}, {&f.activity, c.activity(), optional && c.Activity == ""}} {
+	}
+	columns := []column{{&f.time, c.time(), false}, {&f.user, c.user(), false}, {&f.activity, c.activity(), optional && c.Activity == ""}}
+	for i, name := range c.subjects(subjects) {
+		columns = append(columns, column{&f.subjects[i], name, false})
+	}
+	for _, column := range columns {
 		*column.to = slices.Index(names, column.name)
 		if *column.to < 0 && !column.optional {
 			return nil, fmt.Errorf("%s has no column %.40q, want %s", describe(names), column.name, c.header(optional))
@@ -86,6 +92,9 @@ func (f *csvFile) parse(record []byte) (found fields, err error) {
 	if f.activity >= 0 {
 		found.activity = f.texts[f.activity]
 	}
+	for i, at := range f.subjects {
+		found.subjects[i] = f.texts[at]
+	}
 	return found, nil
 }
 
@@ -119,15 +128,17 @@ func (f *csvFile) split(record []byte) ([]string, error) {
 
 // jsonFile finds the fields of a request in an object on each line.
 type jsonFile struct {
-	wanted   [3]string // paths of the fields: time, user and activity
-	required bool      // each line must name an activity
-	found    [3][]byte // values; nil: missing
+	wanted   []string // paths of the fields: time, user, activity, and those of subjects
+	names    []string // of subjects
+	required bool     // each line must name an activity
+	found    [][]byte // values; nil: missing
 	record   bytes.Reader
 	decoder  *jsontext.Decoder
 }
 
-func newJSON(c Columns) *jsonFile {
-	f := &jsonFile{wanted: [3]string{c.time(), c.user(), c.activity()}, required: c.Activity != ""}
+func newJSON(c Columns, subjects []string) *jsonFile {
+	f := &jsonFile{wanted: append([]string{c.time(), c.user(), c.activity()}, c.subjects(subjects)...), names: subjects, required: c.Activity != ""}
+	f.found = make([][]byte, len(f.wanted))
 	f.decoder = jsontext.NewDecoder(&f.record)
 	return f
 }
@@ -135,7 +146,7 @@ func newJSON(c Columns) *jsonFile {
 func (f *jsonFile) parse(record []byte) (found fields, err error) {
 	f.record.Reset(record)
 	f.decoder.Reset(&f.record)
-	f.found = [3][]byte{}
+	clear(f.found)
 	if err := f.object(""); err != nil {
 		return found, problem(record, err)
 	}
@@ -148,7 +159,16 @@ func (f *jsonFile) parse(record []byte) (found fields, err error) {
 			return found, err
 		}
 	}
-	return fields{time: texts[0], user: texts[1], activity: texts[2], noActivity: f.found[2] == nil}, nil
+	found = fields{time: texts[0], user: texts[1], activity: texts[2], noActivity: f.found[2] == nil}
+	for i, name := range f.names {
+		if f.found[3+i] == nil {
+			continue
+		}
+		if found.subjects[i], err = f.text(3+i, name); err != nil {
+			return found, err
+		}
+	}
+	return found, nil
 }
 
 var errNoObject = errors.New("it is not a JSON object")

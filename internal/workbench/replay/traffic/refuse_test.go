@@ -117,7 +117,19 @@ func TestAFileThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// What is wrong with a subject is an error without its id.
+func TestWrongSubjects(t *testing.T) {
+	room := Options{Activity: "act", Subjects: []string{"room"}}
+	checkRefused(t, room, "time,user\n1767571200,secret1\n", `line 1: the header time,user has no column "room", want`)
+	checkRefused(t, room, "time,user,room\n1767571200,secret1,secret 2\n", "line 2: room has U+0020")
+	checkRefused(t, room, `{"time":1767571200,"user":"secret1","room":["secret1"]}`, "line 1: room is neither a string nor a number")
+	checkRefused(t, Options{Format: Nginx, Activity: "act", Subjects: []string{"room"}}, "192.0.2.7 - - [05/Jan/2026:00:00:01 +0000] \"GET /\" 200 5\n", "line 1: a log of nginx has no column for a subject")
+}
+
 func TestParseColumns(t *testing.T) {
+	if c, err := ParseColumns("user=account_id,room=room_id", "room"); err != nil || c != (Columns{User: "account_id", Subjects: [3]string{"room_id"}}) {
+		t.Errorf("%+v, %v", c, err)
+	}
 	if c, err := ParseColumns("user=account_id, time=ts"); err != nil || c != (Columns{Time: "ts", User: "account_id"}) {
 		t.Errorf("%+v, %v", c, err)
 	}

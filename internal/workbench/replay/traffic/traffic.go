@@ -29,7 +29,11 @@ type Line struct {
 	Time     int64 // Unix milliseconds
 	User     string
 	Activity string
+	Subjects [mostSubjects]string // the ids of [Options.Subjects], in their order; empty: the line names none
 }
+
+// mostSubjects is how many subjects an activity can have.
+const mostSubjects = 3
 
 // Options describe the form of the files. The zero Options read CSV and JSON with
 // the fields time, user and activity.
@@ -37,8 +41,9 @@ type Options struct {
 	Format   Format
 	Columns  Columns
 	Unit     Unit
-	Activity string // of lines that name no activity; empty: each line must name one
-	SkipBad  bool   // skip lines that are no requests, instead of ending with an error
+	Activity string   // of lines that name no activity; empty: each line must name one
+	Subjects []string // names of subjects that lines have, such as room; at most mostSubjects
+	SkipBad  bool     // skip lines that are no requests, instead of ending with an error
 }
 
 // A Format is how a file is written.
@@ -127,17 +132,25 @@ func (r *Reader) Next() (Line, error) {
 }
 
 // Columns are the names of the fields in the files. An empty name is the usual
-// one: time, user or activity. In JSON, a dot in a name leads into an object:
-// request.user is the field user of the object request.
-type Columns struct{ Time, User, Activity string }
+// one: time, user, activity, or the name of the subject. In JSON, a dot in a name leads
+// into an object: request.user is the field user of the object request.
+type Columns struct {
+	Time, User, Activity string
+	Subjects             [mostSubjects]string // in the order of [Options.Subjects]
+}
 
-const wantColumns = "time=NAME, user=NAME and activity=NAME, separated by commas"
+const wantColumns = "time=NAME, user=NAME and activity=NAME, and room=NAME for --subject room, separated by commas"
 
-// ParseColumns reads names such as time=ts,user=account_id.
-func ParseColumns(text string) (c Columns, err error) {
+// ParseColumns reads names such as time=ts,user=account_id, and those of the columns of
+// subjects.
+func ParseColumns(text string, subjects ...string) (c Columns, err error) {
+	fields := map[string]*string{"time": &c.Time, "user": &c.User, "activity": &c.Activity}
+	for i, subject := range subjects {
+		fields[subject] = &c.Subjects[i]
+	}
 	for part := range strings.SplitSeq(text, ",") {
 		field, name, ok := strings.Cut(strings.TrimSpace(part), "=")
-		to := map[string]*string{"time": &c.Time, "user": &c.User, "activity": &c.Activity}[field]
+		to := fields[field]
 		if !ok || to == nil || name == "" || *to != "" {
 			return c, input.Invalid("--columns", input.Show(text), wantColumns)
 		}
@@ -149,6 +162,15 @@ func ParseColumns(text string) (c Columns, err error) {
 func (c Columns) time() string     { return cmp.Or(c.Time, "time") }
 func (c Columns) user() string     { return cmp.Or(c.User, "user") }
 func (c Columns) activity() string { return cmp.Or(c.Activity, "activity") }
+
+// subjects returns the names of the columns of subjects with these names.
+func (c Columns) subjects(names []string) []string {
+	columns := make([]string, len(names))
+	for i, name := range names {
+		columns[i] = cmp.Or(c.Subjects[i], name)
+	}
+	return columns
+}
 
 // header describes the columns that a file of CSV must have, for an error.
 func (c Columns) header(optional bool) string {

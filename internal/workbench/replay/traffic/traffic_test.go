@@ -51,7 +51,7 @@ func zipped(t *testing.T, text string) string {
 }
 
 func TestFormats(t *testing.T) {
-	want := []Line{{start, "u1", "create_post"}, {start + 250, `a"b,c`, "like"}, {start + 1000, "u1", "like"}}
+	want := []Line{{Time: start, User: "u1", Activity: "create_post"}, {Time: start + 250, User: `a"b,c`, Activity: "like"}, {Time: start + 1000, User: "u1", Activity: "like"}}
 	for name, text := range map[string]string{
 		"CSV":          "time,user,activity\n1767571200000,u1,create_post\n1767571200250,\"a\"\"b,c\",like\n1767571201000,u1,like\n",
 		"RFC 3339":     "time,user,activity\n2026-01-05T00:00:00Z,u1,create_post\n2026-01-05T00:00:00.25Z,\"a\"\"b,c\",like\n2026-01-05T05:30:01+05:30,u1,like",
@@ -82,22 +82,32 @@ func TestOptions(t *testing.T) {
 		text string
 		want []Line
 	}{
-		{Options{Columns: Columns{Time: "ts", User: "account_id"}, Activity: "act"}, "ts,account_id,user\n1767571200,u1,x\n", []Line{{start, "u1", "act"}}},
-		{Options{Columns: Columns{Activity: "verb"}, Activity: "act"}, "verb,time,user\nlike,1767571200,u1\n", []Line{{start, "u1", "like"}}},
-		{Options{Activity: "act"}, "activity,time,user\nlike,1767571200,u1\n", []Line{{start, "u1", "like"}}},
+		{Options{Columns: Columns{Time: "ts", User: "account_id"}, Activity: "act"}, "ts,account_id,user\n1767571200,u1,x\n", []Line{{Time: start, User: "u1", Activity: "act"}}},
+		{Options{Columns: Columns{Activity: "verb"}, Activity: "act"}, "verb,time,user\nlike,1767571200,u1\n", []Line{{Time: start, User: "u1", Activity: "like"}}},
+		{Options{Activity: "act"}, "activity,time,user\nlike,1767571200,u1\n", []Line{{Time: start, User: "u1", Activity: "like"}}},
 		{
 			Options{Columns: Columns{Time: "at", User: "request.user.id"}, Activity: "act"},
 			`{"request":{"user":{"id":42}},"at":1767571200}` + "\n" + `{"request.user.id":"u1","at":1767571200,"activity":"like"}`,
-			[]Line{{start, "42", "act"}, {start, "u1", "like"}},
+			[]Line{{Time: start, User: "42", Activity: "act"}, {Time: start, User: "u1", Activity: "like"}},
 		},
-		{Options{Unit: Millis}, "time,user,activity\n5,u1,a\n1767571200,u1,a", []Line{{5, "u1", "a"}, {1_767_571_200, "u1", "a"}}},
-		{Options{Unit: Seconds}, "time,user,activity\n5,u1,a\n5.5,u1,a", []Line{{5000, "u1", "a"}, {5500, "u1", "a"}}},
-		{Options{Format: Nginx, Activity: "act"}, log, []Line{{start, "alice", "act"}, {start + 1000, "2001:db8::1", "act"}}},
-		{Options{Format: Nginx, Columns: Columns{User: "remote_addr", Activity: "request"}}, log, []Line{{start, "192.0.2.7", "POST /posts"}, {start + 1000, "2001:db8::1", "GET /"}}},
+		{Options{Unit: Millis}, "time,user,activity\n5,u1,a\n1767571200,u1,a", []Line{{Time: 5, User: "u1", Activity: "a"}, {Time: 1_767_571_200, User: "u1", Activity: "a"}}},
+		{Options{Unit: Seconds}, "time,user,activity\n5,u1,a\n5.5,u1,a", []Line{{Time: 5000, User: "u1", Activity: "a"}, {Time: 5500, User: "u1", Activity: "a"}}},
+		{Options{Format: Nginx, Activity: "act"}, log, []Line{{Time: start, User: "alice", Activity: "act"}, {Time: start + 1000, User: "2001:db8::1", Activity: "act"}}},
+		{Options{Format: Nginx, Columns: Columns{User: "remote_addr", Activity: "request"}}, log, []Line{{Time: start, User: "192.0.2.7", Activity: "POST /posts"}, {Time: start + 1000, User: "2001:db8::1", Activity: "GET /"}}},
+		{ // an empty room is none, and its column has another name
+			Options{Activity: "act", Subjects: []string{"room", "tenant"}, Columns: Columns{Subjects: [3]string{"room_id"}}},
+			"time,room_id,user,tenant\n1767571200,r1,u1,t1\n1767571200,,u1,t1\n",
+			[]Line{{Time: start, User: "u1", Activity: "act", Subjects: [3]string{"r1", "t1"}}, {Time: start, User: "u1", Activity: "act", Subjects: [3]string{"", "t1"}}},
+		},
+		{
+			Options{Activity: "act", Subjects: []string{"room"}, Columns: Columns{Subjects: [3]string{"in.room"}}},
+			`{"user":"u1","time":1767571200,"in":{"room":42}}` + "\n" + `{"user":"u1","time":1767571200}`,
+			[]Line{{Time: start, User: "u1", Activity: "act", Subjects: [3]string{"42"}}, {Time: start, User: "u1", Activity: "act"}},
+		},
 		{ // a client connects and sends nothing
 			Options{Format: Nginx, Columns: Columns{Activity: "request"}},
 			`192.0.2.7 - - [05/Jan/2026:00:00:00 +0000] "" 400 0 "-" "-"` + "\n" + `192.0.2.7 - - [05/Jan/2026:00:00:00 +0000] "-" 408 -`,
-			[]Line{{start, "192.0.2.7", "-"}, {start, "192.0.2.7", "-"}},
+			[]Line{{Time: start, User: "192.0.2.7", Activity: "-"}, {Time: start, User: "192.0.2.7", Activity: "-"}},
 		},
 	} {
 		got, err := read(tt.o, tt.text)
@@ -153,7 +163,7 @@ func TestBadLinesAreSkipped(t *testing.T) {
 		"1767571204,u5,a,\"1\n2\"\n1767571204\n1767571204,u7,a,\"x\"y\n1767571204,u8,a,\"x\"\n"
 	r := NewReader(Options{SkipBad: true}, File{"t.csv", strings.NewReader(text + strings.Repeat("x", 200_000) + "\n1767571205,u6,a,\n")})
 	got, err := lines(r)
-	want := []Line{{start, "u1", "a"}, {start + 2000, "u3", "a"}, {start + 4000, "u5", "a"}, {start + 4000, "u8", "a"}, {start + 5000, "u6", "a"}}
+	want := []Line{{Time: start, User: "u1", Activity: "a"}, {Time: start + 2000, User: "u3", Activity: "a"}, {Time: start + 4000, User: "u5", Activity: "a"}, {Time: start + 4000, User: "u8", Activity: "a"}, {Time: start + 5000, User: "u6", Activity: "a"}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}

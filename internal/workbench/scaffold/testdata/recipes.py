@@ -1,6 +1,6 @@
 """Runs the apps of docs/recipes.md.
 
-It reads a JSON object with the apps, the guard of each activity and a user, and
+It reads a JSON object with the apps, the list of activities and a user, and
 prints for each app how often it worked, and what it returned or raised.
 """
 
@@ -21,11 +21,14 @@ def work(*args, **options):
 
 
 names = {
-    "guards": Guards(activities={name: (guard, None) for name, guard in kitchen["guards"].items()}),
+    "guards": Guards(activities=kitchen["activities"]),
     "model": SimpleNamespace(complete=work),
+    "is_member": lambda user, room: True,
     "pages": [1, 2],
     "plan": "free",
     "region": "IN",
+    "room_id": "lobby",
+    "tenant_id": "lobby",
     "draft": None,
     "prompt": None,
     "render": work,

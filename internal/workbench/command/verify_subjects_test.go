@@ -1,0 +1,122 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+// Several users ask in one room. The room's limit is used up exactly, and each item counts
+// what was allowed.
+func TestVerifyOfSubjects(t *testing.T) {
+	p := ofRooms(t)
+	endpoint, _ := serveGuards(t, rooms, atPinned)
+	for _, where := range []string{"", "--store dynamodb", "--lambda-endpoint " + endpoint} {
+		for activity, want := range map[string][]usedLimit{
+			"write":  {{"room", 4, 4}, {"tenant.minute", 20, 4}, {"tenant.day", 100, 4}},
+			"export": {{"room", 1, 1}},
+			"note":   {{"room.minute", 15, 15}},
+		} {
+			args := shellWords("verify " + activity + " --callers 12 --json " + where)
+			switch {
+			case strings.Contains(where, "dynamodb"):
+				args = append(args, p.where...)
+			case where != "":
+				args = append(args, "--region", "us-east-1")
+			}
+			var out, log stream
+			status := run(t.Context(), args, session{guards: rooms, out: &out, err: &log, now: atPinned})
+			var v raceResult
+			if err := json.Unmarshal([]byte(out.String()), &v); err != nil {
+				t.Fatalf("%v: status %d, %s%s", args, status, &out, &log)
+			}
+			if status != done || !v.Exact || v.Limit != want[0].Limit || v.Allowed != int(v.Limit) || v.Asked != int(v.Limit)+12+v.Users || v.Users < 2 || !slices.Equal(v.Limits, want) {
+				t.Errorf("%v: status %d, %+v, %s", args, status, v, &log)
+			}
+		}
+	}
+	p.prints("stats", "0 items of 0 users, 0 stale, in the table\n") // it has removed its users and subjects
+	mixed := limits.Guards{{Name: "notes-guard", Message: "m", Activities: []limits.Activity{
+		{Name: "note", Limit: policy.Must("writes: 10/1m"), Group: "content", Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("minute: 30/1m")}}},
+		{Name: "tag", Limit: policy.Must("writes: 10/1m"), Group: "content"},
+		{Name: "sort", Limit: policy.Must("writes: 10/1m cost 2"), Group: "content"},
+	}}}
+	for activity, want := range map[string]string{"note": "room.minute 30/30", "tag": "writes 10/10 (tag "} {
+		var out, log stream
+		if status := run(t.Context(), []string{"verify", activity}, session{guards: mixed, out: &out, err: &log, now: atPinned}); status != done || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: status %d, %s%s, want %s", activity, status, &out, &log, want)
+		}
+	}
+	var out stream
+	if status := run(t.Context(), []string{"verify", "write"}, session{guards: rooms, out: &out, err: io.Discard, now: atPinned}); status != done ||
+		!strings.Contains(out.String(), "write: 4 of 57 allowed, exactly the lowest limit of a subject: room 4/4, tenant.minute 4/20, tenant.day 4/100 (3 users), in ") {
+		t.Errorf("status %d, %s", status, &out)
+	}
+}
+
+// A guard that counts subjects wrongly is not exact.
+func TestVerifyFindsWrongSubjects(t *testing.T) {
+	_, write, _ := rooms.Activity("write")
+	for name, wrong := range map[string]struct {
+		change func(parts []ratelimit.Part) // what the guard does wrong at a check
+		limit  int64                        // what the guard says that the room's limit is; 0: the truth
+		want   error
+		exact  bool
+	}{
+		"nothing is wrong":        {change: func([]ratelimit.Part) {}, exact: true},
+		"each user has a room":    {change: func(parts []ratelimit.Part) { parts[1].UserID += parts[0].UserID }},
+		"the tenant is forgotten": {change: func(parts []ratelimit.Part) { parts[2].UserID = " tenant other" }},
+		"users have one item":     {change: func(parts []ratelimit.Part) { parts[0].UserID = "u" }},
+		"the limit changes":       {change: func([]ratelimit.Part) {}, limit: 5, want: errLimitChanged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &ratelimit.Limiter{Store: new(memstore.Store), Now: atPinned}
+			var mu sync.Mutex
+			ask := func(ctx context.Context, r guard.Request) (got asked, err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				one := ratelimit.Request{UserID: r.UserID, Activity: r.Activity, Policy: write.Limit, Count: 1, ID: time.Now().String(), Fresh: true}
+				if r.Op == guard.Reset {
+					_, err := l.Decide(ctx, r.Op, one)
+					return got, err
+				}
+				parts := []ratelimit.Part{{Request: one}}
+				for _, s := range write.Subjects {
+					part := ratelimit.Part{Request: one, Subject: s.Name}
+					part.UserID, part.For, part.Policy = limits.SubjectID(s.Name, r.Subjects[s.Name]), r.UserID, s.Limit
+					parts = append(parts, part)
+				}
+				if r.Op == guard.Check {
+					wrong.change(parts)
+				}
+				d, err := l.DecideAll(ctx, r.Op, parts, false)
+				if err != nil {
+					return got, err
+				}
+				answer := guard.Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d}
+				err = json.Unmarshal(answer.AppendJSON(nil), &got)
+				if r.Op == guard.Check && d.Allowed && wrong.limit > 0 {
+					got.Limits[1].Limit = wrong.limit
+				}
+				return got, err
+			}
+			c := verifyCommand{Activity: "write", Callers: 4}
+			v, err := c.verifySubjects(t.Context(), session{guards: rooms, err: io.Discard, now: atPinned}, ask, write)
+			if !errors.Is(err, wrong.want) || v.Exact != wrong.exact {
+				t.Errorf("%+v, %v, want %v", v, err, wrong.want)
+			}
+		})
+	}
+}
