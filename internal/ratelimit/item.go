@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
 )
@@ -179,14 +180,13 @@ const (
 
 // A span is how long the sets of ids serve, in milliseconds.
 type span struct {
-	generation int64
-	promised   int64 // how long an id is remembered at least, on one clock; a release works as long
-	names      [2 * generations]string
+	promised int64 // how long an id is remembered at least, on one clock; a release works as long
+	names    [2 * generations]string
 }
 
 var (
-	brief = span{policy.Behind.Milliseconds(), policy.Promised.Milliseconds(), setNames('i')}
-	held  = span{policy.HeldPeriod.Milliseconds(), policy.HeldPromised.Milliseconds(), setNames('h')}
+	brief = span{policy.Promised.Milliseconds(), setNames('i')}
+	held  = span{policy.HeldPromised.Milliseconds(), setNames('h')}
 )
 
 // span returns the sets in which w keeps its id.
@@ -226,7 +226,10 @@ func IsSet(name string) bool {
 // where the names have that of that generation: 37 to 73, in the second half, so that
 // the names of earlier generations lie before it.
 func (w *Write) generation() (number int64, index int) {
-	number = max(0, w.Now) / w.span().generation
+	number = max(0, w.Now) / int64(policy.Behind/time.Millisecond)
+	if w.Hold {
+		number = max(0, w.Now) / int64(policy.HeldPeriod/time.Millisecond)
+	}
 	return number, int(number%generations) + generations
 }
 

@@ -26,7 +26,8 @@ const givingBack = 100 * time.Millisecond
 //
 // It asks the memory about all parts first, so a refusal that is known costs no request.
 // Then it decides one part after the other, all at one reading of the clock. If one
-// refuses or fails, it gives back what the parts before it have counted. With readOn it
+// refuses, it gives back what the parts before it have counted. If one fails, it does so
+// only if the id is Fresh. With readOn it
 // then reads the later parts and counts nothing, so that the decision has their figures.
 //
 // A part that an earlier decision has counted, or that was decided from memory, keeps
@@ -70,7 +71,7 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		q.to = renewed
 		d, err := l.decide(ctx, q, known[i], now)
 		decisions[i], renewed = d, max(d.At, q.to)
-		if !refused && op == Check && (err != nil || !d.Allowed) {
+		if !refused && q.givesBack(d, err) {
 			l.giveBack(whole, parts[next:i], decisions[next:])
 		}
 		if err != nil && !refused {
@@ -92,6 +93,13 @@ func order(op Op, parts []Part) []int {
 		slices.SortStableFunc(numbers, func(a, b int) int { return cmp.Compare(parts[b].Policy.HeldUntil(0), parts[a].Policy.HeldUntil(0)) })
 	}
 	return numbers
+}
+
+// givesBack reports whether the parts before q give back what they have counted: q refuses,
+// or fails and has an id that nobody else knows. If the id is the caller's, another attempt
+// may have been admitted meanwhile, and rely on it.
+func (q *question) givesBack(d Decision, err error) bool {
+	return q.op == Check && (err == nil && !d.Allowed || err != nil && q.Fresh)
 }
 
 // skips reports whether q leaves a part without slots alone: a renewal always does, and a

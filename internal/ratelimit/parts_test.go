@@ -323,6 +323,50 @@ func TestAReleaseSoonAfterARenewalLeavesOthersAlone(t *testing.T) {
 	})
 }
 
+// The room is throttled for the first attempt, while a second attempt with the same id is
+// admitted. The first one ends with an error, and leaves the user's count to the second. An
+// id that nobody else knows is given back.
+func TestAnErrorKeepsWhatARepeatReliesOn(t *testing.T) {
+	for _, fresh := range []bool{false, true} {
+		store, c := new(memstore.Store), newClock()
+		parts := message("u", "r", "a", "10/1m", "3/1m")
+		for i := range parts {
+			parts[i].Alone, parts[i].Fresh = false, fresh
+		}
+		first := &Limiter{Now: c.now, Store: &meanwhile{Store: store, then: func() error {
+			if fresh {
+				return &StoreError{Failure: NotApplied, What: "throttled"}
+			}
+			d, err := (&Limiter{Store: store, Now: c.now}).DecideAll(t.Context(), Check, parts, false)
+			if err != nil || d.Reason != OK {
+				t.Errorf("the second attempt: %+v, %v", d, err)
+			}
+			return &StoreError{Failure: NotApplied, What: "throttled"}
+		}}}
+		if _, err := first.DecideAll(t.Context(), Check, parts, false); err == nil {
+			t.Error("the first attempt has no error")
+		}
+		for _, p := range parts {
+			if used := usedIn(t, store, p, c); (used == 0) != fresh {
+				t.Errorf("fresh %v: %s counts %d", fresh, p.UserID, used)
+			}
+		}
+	}
+}
+
+// meanwhile is a store that does something in place of an update for a room.
+type meanwhile struct {
+	Store
+	then func() error
+}
+
+func (s *meanwhile) Update(ctx context.Context, w Write) (Item, bool, error) {
+	if w.Key.UserID[0] == ' ' {
+		return Item{}, false, s.then()
+	}
+	return s.Store.Update(ctx, w)
+}
+
 // An instance dies after the user's update, and others fill the room. The repeat is
 // refused by the room, and the user's count stays: the attempt that died may still be
 // on its way to the room.

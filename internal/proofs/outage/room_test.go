@@ -33,7 +33,7 @@ func TestAnOutageOfOneItemOfTwo(t *testing.T) {
 					admitted := map[string]int64{}
 					for i := range 20 {
 						user := fmt.Sprint("u", i%2)
-						r := ratelimit.Request{UserID: user, Activity: "act", Policy: policy.Must(fmt.Sprintf("%d/1h", userLimit)), Count: 1, ID: fmt.Sprint("r", i), Alone: alone}
+						r := ratelimit.Request{UserID: user, Activity: "act", Policy: policy.Must(fmt.Sprintf("%d/1h", userLimit)), Count: 1, ID: fmt.Sprint("r", i), Fresh: true, Alone: alone}
 						room := r
 						room.UserID, room.For, room.Policy = " room r", user, policy.Must(fmt.Sprintf("%d/1h", roomLimit))
 						began := time.Now()

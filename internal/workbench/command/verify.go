@@ -39,7 +39,8 @@ that user's count afterwards. A reservoir's places can't be given back; they exp
 If the activity is in a group, callers ask for all of its activities at once, and each
 limit with a name must be used up exactly. With --function dev-{guard}, the names of the
 group's other guards get the same prefix.
-If the activity has subjects, such as a room, several users ask in the same subjects.
+If the activity has subjects, such as a room, several users ask in the same subjects, for
+this activity alone.
 Exactly the lowest limit of a subject must get through, and each item must count what was
 allowed. A guard clears users only, so with --invoke the counts of subjects stay until
 they expire.
@@ -67,6 +68,7 @@ func (c *verifyCommand) Run(ctx context.Context, con session) error {
 	if len(activity.Subjects) > 0 {
 		group = []limits.Activity{activity}
 	}
+	group = slices.DeleteFunc(group, func(a limits.Activity) bool { return a.Name != activity.Name && len(a.Subjects) > 0 })
 	if len(group) > 1 && queues(group) {
 		return fmt.Errorf("%s can't be verified: its group gives places in later windows, which can't be given back", c.Activity)
 	}

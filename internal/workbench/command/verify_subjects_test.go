@@ -13,6 +13,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
@@ -47,6 +48,17 @@ func TestVerifyOfSubjects(t *testing.T) {
 		}
 	}
 	p.prints("stats", "0 items of 0 users, 0 stale, in the table\n") // it has removed its users and subjects
+	mixed := limits.Guards{{Name: "notes-guard", Message: "m", Activities: []limits.Activity{
+		{Name: "note", Limit: policy.Must("writes: 10/1m"), Group: "content", Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("minute: 30/1m")}}},
+		{Name: "tag", Limit: policy.Must("writes: 10/1m"), Group: "content"},
+		{Name: "sort", Limit: policy.Must("writes: 10/1m cost 2"), Group: "content"},
+	}}}
+	for activity, want := range map[string]string{"note": "room.minute 30/30", "tag": "writes 10/10 (tag "} {
+		var out, log stream
+		if status := run(t.Context(), []string{"verify", activity}, session{guards: mixed, out: &out, err: &log, now: atPinned}); status != done || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: status %d, %s%s, want %s", activity, status, &out, &log, want)
+		}
+	}
 	var out stream
 	if status := run(t.Context(), []string{"verify", "write"}, session{guards: rooms, out: &out, err: io.Discard, now: atPinned}); status != done ||
 		!strings.Contains(out.String(), "write: 4 of 57 allowed, exactly the lowest limit of a subject: room 4/4, tenant.minute 4/20, tenant.day 4/100 (3 users), in ") {
