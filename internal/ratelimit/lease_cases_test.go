@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"errors"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -327,4 +328,39 @@ func TestABucketKeepsBackWhatRefills(t *testing.T) {
 			ask(10_000 + id)
 		}
 	}
+}
+
+// Four instances are asked at once by many callers, and visit and hand out at the same
+// time. In no window do more get through than the limit, and the item counts them all.
+func TestLeasesInARace(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		p, c := leased("500/2s"), newClock()
+		var mu sync.Mutex
+		admitted := map[int64]int64{}
+		var callers sync.WaitGroup
+		for i := range 4 {
+			l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib), Timeout: time.Minute}
+			for k := range 8 {
+				callers.Go(func() {
+					for n := range repeats(400) {
+						c.add(time.Millisecond)
+						d, err := l.Check(t.Context(), Request{UserID: "race", Activity: "call", Policy: p, Count: 1, ID: strconv.Itoa(i*1_000_000 + k*10_000 + n)})
+						if err != nil {
+							t.Error(err)
+						} else if d.Allowed {
+							mu.Lock()
+							admitted[d.WindowKey]++
+							mu.Unlock()
+						}
+					}
+				})
+			}
+		}
+		callers.Wait()
+		for window, n := range admitted {
+			if n > 500 {
+				t.Errorf("window %d: %d were admitted, want at most 500", window, n)
+			}
+		}
+	})
 }
