@@ -87,7 +87,7 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 
 // Update implements [ratelimit.Store].
 func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
-	probe := w.ID == (ratelimit.ID{}) // it counts nothing
+	probe := w.Now == 0 // it counts nothing
 	o := in.sim.op
 	o.writing = !probe
 	a, err := in.attempt(func(a *landing) {

@@ -111,7 +111,7 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 	if w.Note != at {
 		r.older = append(r.older, at)
 	}
-	if older {
+	if !own { // from now on the id stands for these actions, and not for those of its last count
 		r.lives = append(r.lives, r.at)
 	}
 	r.at, r.now, r.renewed, r.whole = w.Note, w.Now, true, false
