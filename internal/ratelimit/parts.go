@@ -16,8 +16,8 @@ type Part struct {
 	Subject string // the subject's name, such as room; empty: the user
 }
 
-// givingBack is how long it may take to give back what the parts before a refusal have
-// counted.
+// givingBack is what a decision keeps of its time to give back what the parts before a
+// refusal have counted.
 const givingBack = 100 * time.Millisecond
 
 // DecideAll decides an action that several parts count: all of them count it, or none.
@@ -52,12 +52,17 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 			break
 		}
 	}
-	whole := ctx
+	back, stop := ctx, context.CancelFunc(func() {})
 	if l.Timeout > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, l.Timeout-min(givingBack, l.Timeout/2))
+		left := l.Timeout
+		if end, ok := ctx.Deadline(); ok {
+			left = min(left, time.Until(end)+givingBack)
+		}
+		back, stop = context.WithTimeout(context.WithoutCancel(ctx), left)
 		defer stop()
+		ctx, stop = context.WithTimeout(ctx, l.Timeout-min(givingBack, l.Timeout/2))
 	}
+	defer stop()
 	for _, i := range order(op, parts)[next:] {
 		q := &questions[i]
 		switch {
@@ -72,7 +77,7 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		d, err := l.decide(ctx, q, known[i], now)
 		decisions[i], renewed = d, max(d.At, q.to)
 		if !refused && q.givesBack(d, err) {
-			l.giveBack(whole, parts[next:i], decisions[next:])
+			l.giveBack(back, parts[next:i], decisions[next:])
 		}
 		if err != nil && !refused {
 			return merge(parts, decisions), err
@@ -110,8 +115,6 @@ func (q *question) skips(renewed int64) bool {
 
 // giveBack releases what parts have counted. A part without a receipt keeps its count.
 func (l *Limiter) giveBack(ctx context.Context, parts []Part, decisions []Decision) {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), givingBack)
-	defer stop()
 	for i, p := range parts {
 		d := &decisions[i]
 		if p.At = d.At; p.At == 0 {
