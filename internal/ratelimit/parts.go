@@ -52,16 +52,7 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 			break
 		}
 	}
-	back, stop := ctx, context.CancelFunc(func() {})
-	if l.Timeout > 0 {
-		left := l.Timeout
-		if end, ok := ctx.Deadline(); ok {
-			left = min(left, time.Until(end)+givingBack)
-		}
-		back, stop = context.WithTimeout(context.WithoutCancel(ctx), left)
-		defer stop()
-		ctx, stop = context.WithTimeout(ctx, l.Timeout-min(givingBack, l.Timeout/2))
-	}
+	ctx, back, stop := l.divide(ctx)
 	defer stop()
 	for _, i := range order(op, parts)[next:] {
 		q := &questions[i]
@@ -85,6 +76,21 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		refused = refused || !d.Allowed
 	}
 	return merge(parts, decisions), nil
+}
+
+// divide returns the context of a decision's parts and that of giving back, which has what
+// is left then, and at least givingBack. The caller must call stop.
+func (l *Limiter) divide(ctx context.Context) (parts, back context.Context, stop func()) {
+	if l.Timeout == 0 {
+		return ctx, ctx, func() {}
+	}
+	left := l.Timeout
+	if end, ok := ctx.Deadline(); ok {
+		left = min(left, time.Until(end)+givingBack)
+	}
+	back, stopBack := context.WithTimeout(context.WithoutCancel(ctx), left)
+	parts, stopParts := context.WithTimeout(ctx, l.Timeout-min(givingBack, l.Timeout/2))
+	return parts, back, func() { stopParts(); stopBack() }
 }
 
 // order returns the numbers of the parts in the order in which they are decided. A release
