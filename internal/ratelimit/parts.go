@@ -16,8 +16,8 @@ type Part struct {
 	Subject string // the subject's name, such as room; empty: the user
 }
 
-// givingBack is how long it may take to give back what the parts before a refusal have
-// counted.
+// givingBack is what a decision keeps of its time to give back what the parts before a
+// refusal have counted.
 const givingBack = 100 * time.Millisecond
 
 // DecideAll decides an action that several parts count: all of them count it, or none.
@@ -52,12 +52,8 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 			break
 		}
 	}
-	whole := ctx
-	if l.Timeout > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, l.Timeout-min(givingBack, l.Timeout/2))
-		defer stop()
-	}
+	ctx, back, stop := l.divide(ctx)
+	defer stop()
 	for _, i := range order(op, parts)[next:] {
 		q := &questions[i]
 		switch {
@@ -72,7 +68,7 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		d, err := l.decide(ctx, q, known[i], now)
 		decisions[i], renewed = d, max(d.At, q.to)
 		if !refused && q.givesBack(d, err) {
-			l.giveBack(whole, parts[next:i], decisions[next:])
+			l.giveBack(back, parts[next:i], decisions[next:])
 		}
 		if err != nil && !refused {
 			return merge(parts, decisions), err
@@ -80,6 +76,21 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		refused = refused || !d.Allowed
 	}
 	return merge(parts, decisions), nil
+}
+
+// divide returns the context of a decision's parts and that of giving back, which has what
+// is left then, and at least givingBack. The caller must call stop.
+func (l *Limiter) divide(ctx context.Context) (parts, back context.Context, stop func()) {
+	if l.Timeout == 0 {
+		return ctx, ctx, func() {}
+	}
+	left := l.Timeout
+	if end, ok := ctx.Deadline(); ok {
+		left = min(left, time.Until(end)+givingBack)
+	}
+	back, stopBack := context.WithTimeout(context.WithoutCancel(ctx), left)
+	parts, stopParts := context.WithTimeout(ctx, l.Timeout-min(givingBack, l.Timeout/2))
+	return parts, back, func() { stopParts(); stopBack() }
 }
 
 // order returns the numbers of the parts in the order in which they are decided. A release
@@ -110,8 +121,6 @@ func (q *question) skips(renewed int64) bool {
 
 // giveBack releases what parts have counted. A part without a receipt keeps its count.
 func (l *Limiter) giveBack(ctx context.Context, parts []Part, decisions []Decision) {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), givingBack)
-	defer stop()
 	for i, p := range parts {
 		d := &decisions[i]
 		if d.Leased || d.Visit {
