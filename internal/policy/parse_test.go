@@ -157,7 +157,7 @@ func TestParsePrepaid(t *testing.T) {
 		{"log 100/1h prepaid", "each of its actions has a place of its own in the item, so there is nothing to take in advance"},
 		{"reservoir 10/10s prepaid", "each of its actions has a place of its own in the item"},
 		{"a: 1000/1m prepaid, b: 9000/1h", "one limit is prepaid and another is not"},
-		{"1000/1m prepaid prepaid", "option prepaid is repeated"},
+		{"1000/1m prepaid cost 5 prepaid", "option prepaid is repeated"},
 		{"1000/1m prepaid 5", `"5" is not an option of a fixed limit`},
 	} {
 		_, err := Parse(tt.text)

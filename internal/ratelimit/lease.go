@@ -90,7 +90,7 @@ func (m *Memory) handOut(q *question) (d Decision, take int64, ok bool) {
 		used := l.got - l.left
 		take = max(take, min(2*used, used*lasts/max(1, now-l.at), q.Policy.Most()))
 	}
-	if take == q.Count && !l.full && !(carried && l.until != 0) {
+	if take == q.Count && !l.full && (!carried || l.until == 0) {
 		take = 0
 	}
 	return d, take, false
