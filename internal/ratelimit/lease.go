@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"slices"
+	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
 )
@@ -46,7 +47,16 @@ func (i Item) crowded(w Write) bool {
 }
 
 // hot reports whether the requests of l may be counted without ids.
-func (l *lease) hot() bool { return l != nil && (l.full || l.until != 0) }
+func (l *lease) hot(now int64) bool {
+	return l != nil && now-l.at <= forgotten && (l.full || l.until != 0)
+}
+
+// pause returns for how long a refusal at now is repeated from memory if its key is hot: at
+// most one visit in this time, even if actions come back in it.
+func (q *question) pause(now int64) time.Duration {
+	until, _ := q.Policy.Lease(now)
+	return min(trusted, time.Duration(until-now)*time.Millisecond)
+}
 
 // leaseOf returns the lease of the limit p among leases; nil: there is none.
 func leaseOf(leases []lease, p policy.Policy) *lease {
@@ -58,11 +68,11 @@ func leaseOf(leases []lease, p policy.Policy) *lease {
 	return nil
 }
 
-// handOut decides the check q from the lease of its limit. If that does not suffice, take
-// is how many actions q's visit should take, without an id; 0: the write keeps its id.
-func (m *Memory) handOut(q *question) (d Decision, take int64, ok bool) {
+// handOut decides the check q from the lease of its limit. If that does not suffice, it
+// sets how many actions q's visit should take.
+func (m *Memory) handOut(q *question) (d Decision, ok bool) {
 	if m == nil || q.op != Check || !q.Policy.Prepaid() {
-		return d, 0, false
+		return d, false
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,28 +82,25 @@ func (m *Memory) handOut(q *question) (d Decision, take int64, ok bool) {
 		before.Window--
 		l, carried = m.lease(before, q.Policy), true
 	}
-	if l == nil {
-		return d, 0, false
-	}
 	if l.suffices(q) {
 		l.left -= q.Count
 		d = q.in(l.seen.State).decision(q.Count, 0)
 		d.At, d.Leased = 0, true // the item does not have its id, so there is no receipt
-		return d, 0, true
+		return d, true
 	}
-	if l.seen.counts(q.write) { // a repeat of a request from before the key was hot
-		return d, 0, false
+	if q.hot = l.hot(now); !q.hot || l.seen.counts(q.write) { // or a repeat of a request from before
+		return d, false
 	}
-	take = q.Count
-	if _, lasts := q.Policy.Lease(now); l.hot() && (l.begun <= l.at || now-l.begun > lasts) { // else another visit is under way
+	take := q.Count
+	if _, lasts := q.Policy.Lease(now); l.begun <= l.at || now-l.begun > lasts { // else another visit is under way
 		l.begun = now
 		used := l.got - l.left
 		take = max(take, min(2*used, used*lasts/max(1, now-l.at), q.Policy.Most()))
 	}
-	if take == q.Count && !l.full && (!carried || l.until == 0) {
-		take = 0
+	if take > q.Count || l.full || carried {
+		q.take = take
 	}
-	return d, take, false
+	return d, false
 }
 
 // suffices reports whether q can be decided from l.

@@ -38,6 +38,7 @@ func (m *metered) Update(ctx context.Context, w Write) (Item, bool, error) {
 // What a hot key costs, in virtual time, with instances that come and go: write units a
 // second, and how many requests are refused that would have fitted, in percent.
 func TestAHotKeyCostsFewWrites(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		text      string
 		instances int
@@ -106,6 +107,7 @@ func TestAHotKeyCostsFewWrites(t *testing.T) {
 // counts what was admitted: never more than the higher limit allows and, of the lower
 // tier, never more than the lower one.
 func TestALeaseNeverLetsTooMuchThrough(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ high, low string }{
 		{"2000/1m", "1000/1m"},
 		{"300/1s", "150/1s"},

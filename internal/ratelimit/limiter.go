@@ -105,11 +105,9 @@ func (l *Limiter) decide(ctx context.Context, q *question, known Known, now time
 	if d, ok := known.refuse(q, now); ok {
 		return d, nil
 	}
-	d, take, ok := l.Memory.handOut(q)
-	if ok {
+	if d, ok := l.Memory.handOut(q); ok {
 		return d, nil
 	}
-	q.take = take
 	d, sent, err := l.askStore(ctx, q, known.shown())
 	switch {
 	case q.op == Release || q.op == Reset:
@@ -124,6 +122,8 @@ func (l *Limiter) decide(ctx context.Context, q *question, known Known, now time
 		d.Requests, d.Outage = sent.requests, err
 		d.At = 0 // the store may not have it, so there is no receipt
 		return d, nil
+	case q.hot && err == nil && !d.Allowed: // until then, the memory refuses
+		d.Wait = max(d.Wait, q.pause(q.write.Now))
 	}
 	return d, err
 }

@@ -140,14 +140,14 @@ func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 	if _, counted := k.Seen.Find(q.write); counted {
 		return Decision{}, false
 	}
-	asked, rest := *q, time.Duration(0)
-	hot := leaseOf(k.leases, q.Policy).hot()
-	if hot { // at most one visit in a second, even if actions come back in it
+	then, rest := q, time.Duration(0)
+	hot := leaseOf(k.leases, q.Policy).hot(q.write.Now)
+	if hot {
+		asked := *q
 		asked.write.Now = min(q.write.Now, k.Asked.UnixMilli())
-		until, _ := q.Policy.Lease(asked.write.Now)
-		rest = min(trusted, time.Duration(until-asked.write.Now)*time.Millisecond) - age
+		then, rest = &asked, q.pause(asked.write.Now)-age
 	}
-	if n, _ := asked.in(k.Seen.State).fits(); n > 0 || rest < 0 {
+	if n, _ := then.in(k.Seen.State).fits(); n > 0 || rest < 0 {
 		return Decision{}, false
 	}
 	// A request that is not fresh may repeat one that an instance whose clock is

@@ -35,6 +35,7 @@ type question struct {
 
 	op    Op
 	write Write // what the request writes, without the update; its Now is the time
+	hot   bool  // check: the key is hot, see lease
 	take  int64 // check: how many actions a visit for a lease takes; 0: none
 	mine  bool  // release: this decision has counted what it gives back
 	to    int64 // renew: when the parts before this one were renewed; release: when its slots were; 0: never
