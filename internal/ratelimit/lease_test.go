@@ -119,7 +119,7 @@ func TestALeaseNeverLetsTooMuchThrough(t *testing.T) {
 		{"6000/1m cost 5", "3000/1m cost 5"},
 	} {
 		offered, admitted, handedOut := 0, 0, 0
-		for seed := range int64(max(3, repeats(3))) {
+		for seed := range int64(3) {
 			random := rand.New(rand.NewSource(seed))
 			var now time.Time
 			clock := func() time.Time { return now }

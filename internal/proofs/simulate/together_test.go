@@ -33,11 +33,12 @@ func (s *sim) share(text string) string {
 
 // limits returns the limits of all activities or subjects.
 func (s *sim) limits() string {
-	text := limitsOf(s.activities)
+	var text strings.Builder
+	text.WriteString(limitsOf(s.activities))
 	for _, t := range s.shared {
-		text += " & " + t.text
+		text.WriteString(" & " + t.text)
 	}
-	return text
+	return text.String()
 }
 
 // itemOf returns the limits of the item of a user or another subject.
@@ -213,7 +214,7 @@ func (l *ledger) judgeAll(o *op, parts []ratelimit.Part, d ratelimit.Decision, e
 			if d.At != 0 && counts && r.by == p && r.at != d.At {
 				s.wrong("%s has the receipt %d, and the item of %q has %s", o.name, d.At, p.request.UserID, r)
 			}
-		case counts && r.by == p && !p.unsure && !o.in.limiter.CircuitOpen() && !u.given[receipt(p.id, r.at)] && u.holds(p.terms, o.in.millis(), r.at, r.n, false):
+		case (err == nil || p.request.Fresh) && counts && r.by == p && !p.unsure && !o.in.limiter.CircuitOpen() && !u.given[receipt(p.id, r.at)] && u.holds(p.terms, o.in.millis(), r.at, r.n, false):
 			s.wrong("%s is told %s, error %v, and the item of %q still has %s", o.name, d.Reason, err, p.request.UserID, r)
 		case err == nil && (d.LimitedBy == parts[i].Subject || d.LimitedBy == "act" && i == 0 || i > 0 && strings.HasPrefix(d.LimitedBy, parts[i].Subject+".")):
 			if a := p.last; a != nil && a.surely || a == nil && u.freedFor(p.terms) < s.now-1000 && u.fits(p.terms, now, p.request.Count, true) && u.fits(p.terms, s.now, p.request.Count, true) {
