@@ -41,14 +41,16 @@ const crowd = 100
 func (i Item) crowded(w Write) bool {
 	n := 0
 	for k := range w.LookIn {
-		n += len(i.IDs[k.Set])
+		if k.Set != wholeSet { // those of another tier, which stay
+			n += len(i.IDs[k.Set])
+		}
 	}
 	return n >= crowd
 }
 
 // hot reports whether the requests of l may be counted without ids.
 func (l *lease) hot(now int64) bool {
-	return l != nil && now-l.at <= forgotten && (l.full || l.until != 0)
+	return l != nil && now-max(l.at, l.begun) <= forgotten && (l.full || l.until != 0)
 }
 
 // pause returns for how long a refusal at now is repeated from memory if its key is hot: at
@@ -132,11 +134,12 @@ func (m *Memory) lease(k Key, p policy.Policy) *lease {
 	return nil
 }
 
-// putBack returns what handOut, or the visit of q, gave to q.
+// putBack returns what handOut, or the visit of q, gave to q. A lease that was taken since
+// then counts in another window, or lasts longer.
 func (m *Memory) putBack(q *question) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if l := m.lease(q.write.Key, q.Policy); l != nil {
+	if l := m.lease(q.write.Key, q.Policy); l != nil && l.at <= q.write.Now {
 		l.left = min(l.left+q.Count, l.got)
 	}
 }

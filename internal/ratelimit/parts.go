@@ -68,7 +68,7 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		d, err := l.decide(ctx, q, known[i], now)
 		decisions[i], renewed = d, max(d.At, q.to)
 		if !refused && q.givesBack(d, err) {
-			l.giveBack(back, parts[next:i], decisions[next:])
+			l.giveBack(back, now, parts[next:i], decisions[next:])
 		}
 		if err != nil && !refused {
 			return merge(parts, decisions), err
@@ -119,12 +119,12 @@ func (q *question) skips(renewed int64) bool {
 	return q.Policy.HeldUntil(0) == 0 && (q.op == Renew || q.op == Release && renewed != 0)
 }
 
-// giveBack releases what parts have counted. A part without a receipt keeps its count.
-func (l *Limiter) giveBack(ctx context.Context, parts []Part, decisions []Decision) {
+// giveBack releases what parts have counted by a decision at this time. A part without a receipt keeps its count.
+func (l *Limiter) giveBack(ctx context.Context, at time.Time, parts []Part, decisions []Decision) {
 	for i, p := range parts {
 		d := &decisions[i]
 		if d.Leased || d.Visit {
-			q := p.ask(Check, l.Clock().UnixMilli())
+			q := p.ask(Check, at.UnixMilli())
 			l.Memory.putBack(&q)
 		}
 		if p.At = d.At; p.At == 0 {
