@@ -66,10 +66,7 @@ var fields = []input.Field[event]{
 	{Name: "dryRun", Read: func(e *event, f string, v jsontext.Value) error { return input.Bool(&e.DryRun, f, v) }},
 	{Name: "userId", Read: func(e *event, f string, v jsontext.Value) error { return input.ID(&e.UserID, f, v) }},
 	{Name: "subject", Read: func(e *event, f string, v jsontext.Value) error {
-		if err := json.Unmarshal(v, &e.subject); err != nil || e.subject == nil {
-			return input.Invalid(f, "something else", `an object with a name and an id, such as {"room": "r42"}`)
-		}
-		return nil
+		return input.TextsByName(&e.subject, f, v, `an object with a name and an id, such as {"room": "r42"}`)
 	}},
 }
 

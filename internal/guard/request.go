@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cric-talk/guards/internal/input"
@@ -58,7 +57,9 @@ var fields = []input.Field[Request]{
 	{Name: "requestId", Read: func(r *Request, f string, v jsontext.Value) error { return input.ID(&r.RequestID, f, v) }},
 	{Name: "at", Read: func(r *Request, f string, v jsontext.Value) error { return input.Whole(&r.At, f, v) }},
 	{Name: "readyAt", Read: func(r *Request, f string, v jsontext.Value) error { return input.Whole(&r.ReadyAt, f, v) }},
-	{Name: "subjects", Read: readSubjects},
+	{Name: "subjects", Read: func(r *Request, f string, v jsontext.Value) error {
+		return input.TextsByName(&r.Subjects, f, v, `an object whose values are texts, such as {"room": "r42"}`)
+	}},
 	{Name: "job", Read: readJob},
 }
 
@@ -67,13 +68,6 @@ func readOp(r *Request, field string, v jsontext.Value) error {
 		return input.Invalid(field, "empty", "one of "+strings.Join(ops, ", "))
 	}
 	return input.Text((*string)(&r.Op), field, v)
-}
-
-func readSubjects(r *Request, field string, v jsontext.Value) error {
-	if err := json.Unmarshal(v, &r.Subjects); err != nil || r.Subjects == nil {
-		return input.Invalid(field, "something else", "an object whose values are texts, such as {\"room\": \"r42\"}")
-	}
-	return nil
 }
 
 // maxJob is the length of the longest job, in bytes. A message of SQS holds 256

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -191,6 +192,15 @@ func Texts(to *[]string, field string, v jsontext.Value) error {
 			return Invalid(field, showValue(v), "an array of strings")
 		}
 		*to = append(*to, text.String())
+	}
+	return nil
+}
+
+// TextsByName reads an object whose values are strings, and which can be empty. Its error
+// says what is wanted, and never shows the value.
+func TextsByName(to *map[string]string, field string, v jsontext.Value, want string) error {
+	if err := json.Unmarshal(v, to); err != nil || *to == nil {
+		return Invalid(field, "something else", want)
 	}
 	return nil
 }
