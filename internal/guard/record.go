@@ -192,10 +192,7 @@ func figures(a Answer) []metrics.Value {
 // crossed appends the number of d's limits whose count the check raised to this share.
 func crossed(values []metrics.Value, name string, percent int64, d *ratelimit.Decision) []metrics.Value {
 	n := int64(0)
-	if len(d.Each) == 0 && d.Crossed == percent {
-		n = 1
-	}
-	for _, l := range d.Each {
+	for _, l := range d.Limits() {
 		if l.Crossed == percent {
 			n++
 		}

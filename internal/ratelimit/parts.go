@@ -27,8 +27,8 @@ const givingBack = 100 * time.Millisecond
 // It asks the memory about all parts first, so a refusal that is known costs no request.
 // Then it decides one part after the other, all at one reading of the clock. If one
 // refuses, it gives back what the parts before it have counted. If one fails, it does so
-// only if the id is Fresh. With readOn it
-// then reads the later parts and counts nothing, so that the decision has their figures.
+// only if the id is Fresh. After a refusal, with readOn, it reads the later parts and
+// counts nothing, so that the decision has their figures.
 //
 // A part that an earlier decision has counted, or that was decided from memory, keeps
 // its count, because another attempt of the same request may rely on it. If the process
@@ -119,7 +119,8 @@ func (q *question) skips(renewed int64) bool {
 	return q.Policy.HeldUntil(0) == 0 && (q.op == Renew || q.op == Release && renewed != 0)
 }
 
-// giveBack releases what parts have counted by a decision at this time. A part without a receipt keeps its count.
+// giveBack releases what parts have counted by a decision at this time. A part without a
+// receipt keeps its count.
 func (l *Limiter) giveBack(ctx context.Context, at time.Time, parts []Part, decisions []Decision) {
 	for i, p := range parts {
 		d := &decisions[i]
@@ -154,7 +155,7 @@ func merge(parts []Part, decisions []Decision) (all Decision) {
 			continue
 		}
 		first := len(all.Each)
-		for _, r := range readings(d) {
+		for _, r := range d.Limits() {
 			if r.Name = parts[i].limit(r.Name); binding < 0 || all.Allowed && r.Binds(all.Each[binding]) {
 				binding = len(all.Each)
 			}
@@ -164,7 +165,7 @@ func merge(parts []Part, decisions []Decision) (all Decision) {
 		case !all.Allowed: // after a refusal, others only have figures
 		case !d.Allowed:
 			all.Allowed, all.Reason, all.LimitedBy, all.Granted = false, d.Reason, parts[i].limit(d.Name), d.Granted
-			binding = first + slices.IndexFunc(readings(d), func(r policy.Reading) bool { return r.Name == d.Name })
+			binding = first + slices.IndexFunc(d.Limits(), func(r policy.Reading) bool { return r.Name == d.Name })
 		case first == 0:
 			all.Reason, all.Granted = d.Reason, d.Granted
 		case all.Reason == Duplicate:
@@ -191,14 +192,6 @@ func merge(parts []Part, decisions []Decision) (all Decision) {
 		all.At = 0
 	}
 	return all
-}
-
-// readings returns the figures of each limit of a decision.
-func readings(d Decision) []policy.Reading {
-	if len(d.Each) > 0 {
-		return d.Each
-	}
-	return []policy.Reading{d.Reading}
 }
 
 // limit returns the name that a limit of p has in a decision about all parts, such as

@@ -85,6 +85,14 @@ type Decision struct {
 	Outage    error  // why the store gave no answer, if Reason is Unavailable
 }
 
+// Limits returns the figures of each limit; of a single one, those of the decision.
+func (d *Decision) Limits() []policy.Reading {
+	if len(d.Each) > 0 {
+		return d.Each
+	}
+	return []policy.Reading{d.Reading}
+}
+
 // A Reason is why a decision turned out as it did.
 type Reason string
 
