@@ -23,6 +23,19 @@ func message(user, room, id string, own, shared string) []Part {
 	return []Part{{Request: r}, {Request: inRoom, Subject: "room"}}
 }
 
+// mustDoAll decides parts with a receipt; 0: none. It fails the test unless they are allowed.
+func mustDoAll(t *testing.T, l *Limiter, op Op, parts []Part, at int64, what string) Decision {
+	t.Helper()
+	for i := range parts {
+		parts[i].At = at
+	}
+	d, err := l.DecideAll(t.Context(), op, parts, false)
+	if err != nil || !d.Allowed {
+		t.Fatalf("%s: %+v, %v", what, d, err)
+	}
+	return d
+}
+
 // usedIn returns how many actions the item of a part counts.
 func usedIn(t *testing.T, store Store, p Part, c *clock) int64 {
 	t.Helper()
@@ -251,14 +264,7 @@ func TestAReleaseAfterARenewalLeavesTheRoomAlone(t *testing.T) {
 			l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
 			all := func(op Op, parts []Part, at int64) Decision {
 				t.Helper()
-				for i := range parts {
-					parts[i].At = at
-				}
-				d, err := l.DecideAll(t.Context(), op, parts, false)
-				if err != nil || !d.Allowed {
-					t.Fatalf("%s: %+v, %v", room, d, err)
-				}
-				return d
+				return mustDoAll(t, l, op, parts, at, room)
 			}
 			mine, theirs := message("u", room, "a", "log 3/10m", room), message("v", room, "b", "log 3/10m", room)
 			d := all(Check, mine, 0)
@@ -293,14 +299,7 @@ func TestAReleaseSoonAfterARenewalLeavesOthersAlone(t *testing.T) {
 				mine, theirs := message("u"+name, name, "a", texts[0], texts[1]), message("u"+name, name, "b", texts[0], texts[1])
 				all := func(op Op, parts []Part, at int64) Decision {
 					t.Helper()
-					for i := range parts {
-						parts[i].At = at
-					}
-					d, err := l.DecideAll(t.Context(), op, parts, false)
-					if err != nil || !d.Allowed {
-						t.Fatalf("%s: %+v, %v", name, d, err)
-					}
-					return d
+					return mustDoAll(t, l, op, parts, at, name)
 				}
 				c.at(9 * time.Second)
 				d := all(Check, mine, 0)
