@@ -105,7 +105,7 @@ func (v *raceResult) judge(ctx context.Context, ask asker, user guard.Request, g
 	asked, allowed := map[string]int64{}, map[string]int64{}
 	for _, o := range outcomes {
 		name := o.request.Activity
-		if len(o.Limits) > 0 && !slices.EqualFunc(o.Limits, before[name].Limits, func(a, b figures) bool { return a.Limit == b.Limit }) {
+		if len(o.Limits) > 0 && !sameLimits(o.Limits, before[name].Limits) {
 			return errLimitChanged
 		}
 		asked[name]++
@@ -132,6 +132,11 @@ func (v *raceResult) judge(ctx context.Context, ask asker, user guard.Request, g
 		}
 	}
 	return nil
+}
+
+// sameLimits reports whether two answers are about the same limits with the same numbers.
+func sameLimits(a, b []figures) bool {
+	return slices.EqualFunc(a, b, func(a, b figures) bool { return a.Limit == b.Limit })
 }
 
 // soonest returns how long after it was counted the first action can have expired.

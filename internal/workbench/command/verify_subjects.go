@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -74,13 +75,8 @@ func (c *verifyCommand) gather(ctx context.Context, ask asker, a limits.Activity
 	case len(w.before.Limits) != rates:
 		return w, fmt.Errorf("%s is not limited for its subjects now: the guard answers %s", a.Name, w.before.Reason)
 	}
-	least := func(figures []figures) (least int64) {
-		for i, f := range figures {
-			if i == 0 || f.Limit < least {
-				least = f.Limit
-			}
-		}
-		return least
+	least := func(all []figures) int64 {
+		return slices.MinFunc(all, func(a, b figures) int { return cmp.Compare(a.Limit, b.Limit) }).Limit
 	}
 	w.least = least(w.before.Limits[own:])
 	for range w.least/least(w.before.Limits[:own]) + 1 {
@@ -107,7 +103,7 @@ func (w crowd) requests(callers int) (all []guard.Request) {
 func (v *raceResult) compare(ctx context.Context, ask asker, w crowd, outcomes []outcome) error {
 	allowed := map[string]int64{} // by the user
 	for _, o := range outcomes {
-		if o.Allowed && !slices.EqualFunc(o.Limits, w.before.Limits, func(a, b figures) bool { return a.Limit == b.Limit }) {
+		if o.Allowed && !sameLimits(o.Limits, w.before.Limits) {
 			return errLimitChanged
 		}
 		if o.Allowed {
