@@ -25,7 +25,7 @@ type attempts struct {
 	item     Item        // the last item, if answered
 	asked    time.Time   // when the attempt that brought the item began
 	amount   amount      // how many actions a counted id stands for
-	took     lease       // what a visit took
+	took     *lease      // what a visit took; nil: nothing
 }
 
 // An amount is how many actions a decision took, if its id is found in the item.

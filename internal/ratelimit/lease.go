@@ -167,7 +167,7 @@ func (t *attempts) visit(q *question, shown Item) (Decision, error) {
 		v := q.in(item.State)
 		if done {
 			until, _ := q.Policy.Lease(q.write.Now)
-			t.took = lease{got: take, left: take - q.Count, until: until, seen: item}
+			t.took = &lease{got: take, left: take - q.Count, until: until, seen: item}
 			d := v.decision(q.Count, 0)
 			d.Reading = q.Policy.Cross(take, item.State, d.Reading)
 			d.At, d.Visit = 0, true
@@ -186,9 +186,9 @@ func (t *attempts) visit(q *question, shown Item) (Decision, error) {
 
 // lent returns k after the attempts of a check that the store has counted.
 func (k Known) lent(q *question, granted int64, t *attempts) Known {
-	now, old, took := q.write.Now, leaseOf(k.leases, q.Policy), t.took
-	if took.until == 0 {
-		took.got = granted
+	now, old, took := q.write.Now, leaseOf(k.leases, q.Policy), lease{got: granted}
+	if t.took != nil {
+		took = *t.took
 	}
 	took.policy, took.at, took.begun, took.full = q.Policy, now, now, t.item.crowded(q.write)
 	if old != nil && now < old.until && (took.until == 0 || took.until == old.until) { // what is left of the last lease
