@@ -40,7 +40,7 @@ func Decode[T any](event []byte, fields []Field[T]) (to T, err error) {
 	if len(event) > maxBytes {
 		return to, Invalid("event", strconv.Itoa(len(event))+" bytes long", "at most "+strconv.Itoa(maxBytes))
 	}
-	d := jsontext.NewDecoder(bytes.NewReader(event))
+	d := jsontext.NewDecoder(bytes.NewBuffer(event))
 	if kind := d.PeekKind(); kind != '{' {
 		return to, Invalid("event", kindName(kind, event), `a JSON object`)
 	}
@@ -182,7 +182,7 @@ func Bool(to *bool, field string, v jsontext.Value) error {
 
 // Texts reads an array of strings.
 func Texts(to *[]string, field string, v jsontext.Value) error {
-	d := jsontext.NewDecoder(bytes.NewReader(v))
+	d := jsontext.NewDecoder(bytes.NewBuffer(v))
 	if open, err := d.ReadToken(); err != nil || open.Kind() != '[' {
 		return Invalid(field, showValue(v), "an array of strings")
 	}

@@ -20,9 +20,12 @@ type Part struct {
 // refusal have counted.
 const givingBack = 100 * time.Millisecond
 
+// mostParts is how many parts an action has at most, so that their questions stay on the stack.
+const mostParts = 4
+
 // DecideAll decides an action that several parts count: all of them count it, or none.
-// The parts are in order from the narrowest to the widest. The decision has the figures
-// of each limit of each part, and those of the tightest.
+// There are at most four parts, in order from the narrowest to the widest. The decision
+// has the figures of each limit of each part, and those of the tightest.
 //
 // It asks the memory about all parts first, so a refusal that is known costs no request.
 // Then it decides one part after the other, all at one reading of the clock. If one
@@ -36,14 +39,14 @@ const givingBack = 100 * time.Millisecond
 // admit too few, and never too many.
 func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn bool) (Decision, error) {
 	now := l.Clock()
-	questions, known := make([]question, len(parts)), make([]Known, len(parts))
-	decisions := make([]Decision, len(parts))
+	questions, known := make([]question, 0, mostParts), make([]Known, 0, mostParts)
+	decisions := make([]Decision, mostParts)[:len(parts)]
 	for i := range parts {
 		if err := parts[i].validate(op); err != nil {
 			return Decision{}, err
 		}
-		questions[i] = parts[i].ask(op, now.UnixMilli())
-		known[i] = l.recall(&questions[i])
+		questions = append(questions, parts[i].ask(op, now.UnixMilli()))
+		known = append(known, l.recall(&questions[i]))
 	}
 	next, refused, renewed := 0, false, int64(0)
 	for i := range parts {
@@ -52,7 +55,7 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 			break
 		}
 	}
-	ctx, back, stop := l.divide(ctx)
+	ctx, end, stop := l.divide(ctx)
 	defer stop()
 	for _, i := range order(op, parts)[next:] {
 		q := &questions[i]
@@ -68,7 +71,7 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		d, err := l.decide(ctx, q, known[i], now)
 		decisions[i], renewed = d, max(d.At, q.to)
 		if !refused && q.givesBack(d, err) {
-			l.giveBack(back, now, parts[next:i], decisions[next:])
+			l.giveBack(ctx, end, now, parts[next:i], decisions[next:])
 		}
 		if err != nil && !refused {
 			return merge(parts, decisions), err
@@ -78,19 +81,19 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 	return merge(parts, decisions), nil
 }
 
-// divide returns the context of a decision's parts and that of giving back, which has what
-// is left then, and at least givingBack. The caller must call stop.
-func (l *Limiter) divide(ctx context.Context) (parts, back context.Context, stop func()) {
+// divide returns the context of a decision's parts, and when giving back ends, which has
+// what is left then, and at least givingBack. The zero time: it has no end. The caller
+// must call stop.
+func (l *Limiter) divide(ctx context.Context) (parts context.Context, end time.Time, stop func()) {
 	if l.Timeout == 0 {
-		return ctx, ctx, func() {}
+		return ctx, end, func() {}
 	}
-	left := l.Timeout
-	if end, ok := ctx.Deadline(); ok {
-		left = min(left, time.Until(end)+givingBack)
+	end = time.Now().Add(l.Timeout)
+	if other, ok := ctx.Deadline(); ok && other.Add(givingBack).Before(end) {
+		end = other.Add(givingBack)
 	}
-	back, stopBack := context.WithTimeout(context.WithoutCancel(ctx), left)
-	parts, stopParts := context.WithTimeout(ctx, l.Timeout-min(givingBack, l.Timeout/2))
-	return parts, back, func() { stopParts(); stopBack() }
+	parts, stop = context.WithTimeout(ctx, l.Timeout-min(givingBack, l.Timeout/2))
+	return parts, end, stop
 }
 
 // order returns the numbers of the parts in the order in which they are decided. A release
@@ -119,9 +122,15 @@ func (q *question) skips(renewed int64) bool {
 	return q.Policy.HeldUntil(0) == 0 && (q.op == Renew || q.op == Release && renewed != 0)
 }
 
-// giveBack releases what parts have counted by a decision at this time. A part without a
-// receipt keeps its count.
-func (l *Limiter) giveBack(ctx context.Context, at time.Time, parts []Part, decisions []Decision) {
+// giveBack releases what parts have counted by a decision at this time, until end. A part
+// without a receipt keeps its count.
+func (l *Limiter) giveBack(ctx context.Context, end, at time.Time, parts []Part, decisions []Decision) {
+	ctx = context.WithoutCancel(ctx)
+	if !end.IsZero() {
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadline(ctx, end)
+		defer stop()
+	}
 	for i, p := range parts {
 		d := &decisions[i]
 		if d.Leased || d.Visit {
