@@ -19,6 +19,7 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	app "github.com/cric-talk/guards/limits"
 )
@@ -47,12 +48,12 @@ func newGuardOf(t testing.TB, endpoint, table string, all limits.Guards) *guard.
 	return h
 }
 
-// inRooms returns the guards of the app, whose posts count for a room, too.
-func inRooms() limits.Guards {
+// inRooms returns the guards of the app, whose posts count for a room with this limit, too.
+func inRooms(limit string) limits.Guards {
 	posts := app.Posts
 	posts.Activities = slices.Clone(posts.Activities)
 	a := &posts.Activities[0]
-	a.Subjects = []limits.Subject{{Name: "room", Limit: a.Limit}}
+	a.Subjects = []limits.Subject{{Name: "room", Limit: policy.Must(limit)}}
 	return limits.Guards{posts}
 }
 
@@ -140,7 +141,7 @@ func TestAllocations(t *testing.T) {
 func TestAllocationsWithARoom(t *testing.T) {
 	endpoint, table := dynamotest.Endpoint(t), dynamotest.Table(t)
 	alone, next := asking(t, newGuard(t, endpoint, table)), users()
-	both, inRoom := asking(t, newGuardOf(t, endpoint, table, inRooms())), inNewRooms(next)
+	both, inRoom := asking(t, newGuardOf(t, endpoint, table, inRooms("10/1m"))), inNewRooms(next)
 	one := testing.AllocsPerRun(50, func() { alone(next(), "ok") })
 	two := testing.AllocsPerRun(50, func() { both(inRoom(), "ok") })
 	t.Logf("a decision about a user makes %.0f allocations, and one about a user and a room %.0f", one, two)

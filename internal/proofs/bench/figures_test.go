@@ -79,10 +79,17 @@ func TestDecision(t *testing.T) {
 		}},
 	}
 	one := asking(t, kept)
-	both, inRoom := asking(t, newGuardOf(t, dynamotest.Endpoint(t), dynamotest.Table(t), inRooms())), inNewRooms(next)
+	of := func(limit string) func(event []byte, reason string) bool {
+		return asking(t, newGuardOf(t, dynamotest.Endpoint(t), dynamotest.Table(t), inRooms(limit)))
+	}
+	both, inRoom := of("10/1m"), inNewRooms(next)
+	prepaid := of("20000/1m prepaid")
 	waiting := []Case{
 		{Name: "decision on DynamoDB Local", Do: func() { one(next(), "ok") }},
 		{Name: "decision about a user and a room there", Do: func() { both(inRoom(), "ok") }},
+		{Name: "decision about a user and a hot, prepaid room there", Do: func() {
+			prepaid(fmt.Appendf(bytes.TrimSuffix(next(), []byte("}")), `,"subjects":{"room":"r1"}}`), "ok")
+		}},
 	}
 	costs, waited := Alternate(n, 1000, cases), Alternate(n, 500, waiting)
 	cases, costs = append(cases, waiting...), append(costs, waited...)
@@ -105,6 +112,7 @@ func TestDecision(t *testing.T) {
 			{What: RefusalCPU, Spread: Of(costs[2], CPU), Most: 15},
 			{What: "allocations of a refusal from memory", Spread: Of(costs[2], Allocs), Most: 40},
 			{What: "CPU of a decision about a user and a room, times one about the user", Spread: Ratio(waited[1], waited[0], CPU), Most: 2},
+			{What: "CPU of a decision about a user and a hot, prepaid room, times one about the user", Spread: Ratio(waited[2], waited[0], CPU), Most: 1.3},
 		},
 	})
 }

@@ -1,0 +1,182 @@
+package scenarios_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	"github.com/cric-talk/guards/internal/testkit/lambdatest"
+)
+
+// A fleet is several instances of hot-guard and their table.
+type fleet struct {
+	proxy     *dynamotest.Proxy
+	instances []*lambdatest.Instance
+}
+
+func newFleet(t *testing.T, instances int) *fleet {
+	t.Helper()
+	f := &fleet{proxy: dynamotest.NewProxy(t)}
+	binary, table := lambdatest.Build(t, "./internal/endtoend/scenarios/testdata/hot-guard"), dynamotest.Table(t)
+	for range instances {
+		i := lambdatest.Start(t, binary, "AWS_ENDPOINT_URL_DYNAMODB="+f.proxy.URL(), "DECISION_TIMEOUT=5s", "TABLE_NAME="+table)
+		i.Ready(t)
+		f.instances = append(f.instances, i)
+	}
+	return f
+}
+
+// A hotAnswer is what the tests read of an answer.
+type hotAnswer struct {
+	Allowed   bool
+	Reason    string
+	WindowKey int64
+}
+
+// ask lets every instance decide the events of next until it returns none. It passes each
+// answer to got, one at a time.
+func (f *fleet) ask(t *testing.T, next func() string, got func(event string, a hotAnswer)) {
+	t.Helper()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, i := range f.instances {
+		wg.Go(func() {
+			for event := next(); event != ""; event = next() {
+				var a hotAnswer
+				r, err := i.Do(t.Context(), lambdatest.Invocation{Payload: []byte(event)})
+				if err == nil {
+					err = json.Unmarshal(r.Payload, &a)
+				}
+				if err != nil || r.ErrorType != "" || a.Reason == "unavailable" {
+					t.Errorf("%s: %s, %v", event, r, err)
+					return
+				}
+				mu.Lock()
+				got(event, a)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// paced returns a func that returns event(n) for n from 0, at most pace a second (0: as fast
+// as they are asked), and nothing after the end.
+func paced(pace int, lasts time.Duration, event func(n int) string) func() string {
+	var mu sync.Mutex
+	begun, n := time.Now(), 0
+	return func() string {
+		mu.Lock()
+		at := begun
+		if pace > 0 {
+			at = begun.Add(time.Duration(n) * time.Second / time.Duration(pace))
+		}
+		now := event(n)
+		n++
+		mu.Unlock()
+		time.Sleep(time.Until(at))
+		if time.Since(begun) >= lasts {
+			return ""
+		}
+		return now
+	}
+}
+
+// long reports whether the variable HOT asks for the long bounds.
+func long() bool { return os.Getenv("HOT") != "" }
+
+// Four instances of the deployed binary decide about one key. In a minute at 100 decisions
+// a second (HOT=1), or in three seconds as fast as they can, a decision costs at most a
+// tenth of a write unit.
+func TestAHotKeyCostsLittle(t *testing.T) {
+	f := newFleet(t, 4)
+	pace, lasts, least := 0, 3*time.Second, 1000
+	if long() {
+		pace, lasts, least = 100, time.Minute, 5000
+		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
+	}
+	decisions := 0
+	f.ask(t, paced(pace, lasts, func(int) string { return `{"userId":"u1","activity":"call"}` }), func(_ string, a hotAnswer) {
+		if decisions++; !a.Allowed {
+			t.Errorf("decision %d is refused", decisions)
+		}
+	})
+	each := f.proxy.WriteUnits() / float64(decisions)
+	t.Logf("%d decisions in %v: %.3f write units each; requests: %v", decisions, lasts, each, f.proxy.Counts())
+	if each > 0.1 || decisions < least {
+		t.Errorf("%d decisions cost %.3f write units each, want at least %d and at most 0.1", decisions, each, least)
+	}
+}
+
+// Four instances at full pace never admit more than 500 in a window of two seconds: in two
+// windows, or a hundred (HOT=1).
+func TestAHotKeyIsExact(t *testing.T) {
+	f := newFleet(t, 4)
+	lasts := 5 * time.Second
+	if long() {
+		lasts = 203 * time.Second
+	}
+	admitted, decisions := map[int64]int{}, 0
+	f.ask(t, paced(0, lasts, func(int) string { return `{"userId":"u1","activity":"burst"}` }), func(_ string, a hotAnswer) {
+		if decisions++; a.Allowed {
+			admitted[a.WindowKey]++
+		}
+	})
+	least, most, whole := 500, 0, 0
+	for _, n := range admitted {
+		most = max(most, n)
+		if n >= 400 { // neither the first window nor the last
+			least, whole = min(least, n), whole+1
+		}
+	}
+	t.Logf("%d decisions in %d windows, %d of them whole: %d to %d admitted in each; requests: %v", decisions, len(admitted), whole, least, most, f.proxy.Counts())
+	if most > 500 || whole < int(lasts.Seconds())/2-1 {
+		t.Errorf("%d are admitted in a window, and %d windows are whole, want at most 500 and at least %d", most, whole, int(lasts.Seconds())/2-1)
+	}
+}
+
+// Three hundred users write 200 messages a second in one room, whose limit is prepaid. In a
+// minute (HOT=1) each of ten instances is exact for each user, and an admission costs 1.1
+// write units. In four seconds a user can't reach the limit, and the room's key is hot for
+// half of the time.
+func TestARoomCanBePrepaid(t *testing.T) {
+	f := newFleet(t, 10)
+	lasts, most := 4*time.Second, 1.5
+	if long() {
+		lasts, most = 59*time.Second, 1.1
+		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
+	}
+	user := func(n int) int { // every third message is of one of 30 users, who write 2 a second
+		if n%3 == 0 {
+			return n / 3 % 30
+		}
+		return 30 + n%270
+	}
+	admitted, refused, counted := map[string]int{}, map[string]int{}, 0
+	f.ask(t, paced(200, lasts, func(n int) string {
+		return fmt.Sprintf(`{"userId":"u%d","activity":"write","subjects":{"room":"r1"}}`, user(n))
+	}), func(event string, a hotAnswer) {
+		if a.Allowed {
+			admitted[event]++
+			counted++
+		} else {
+			refused[event]++
+		}
+	})
+	highest := 0
+	for event, n := range admitted {
+		if highest = max(highest, n); n > 60 || n < 60 && refused[event] > 0 {
+			t.Errorf("%s: %d are admitted and %d refused, want 60 before the first refusal", event, n, refused[event])
+		}
+	}
+	each := f.proxy.WriteUnits() / float64(counted)
+	t.Logf("%d admitted, at most %d for one user, %d users refused: %.2f write units for each; requests: %v",
+		counted, highest, len(refused), each, f.proxy.Counts())
+	if each > most || long() && (highest < 60 || len(refused) == 0) {
+		t.Errorf("an admission costs %.2f write units, and a user gets %d, want at most %.1f and 60", each, highest, most)
+	}
+}

@@ -1,0 +1,20 @@
+// Command hot-guard is a guard of tests, with prepaid limits.
+package main
+
+import (
+	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/function"
+)
+
+func main() {
+	hot := guards.Guard{
+		Name:    "hot-guard",
+		Message: "Too many requests. Please try again later.",
+		Activities: []guards.Activity{
+			{Name: "call", Limit: guards.Limit("60000/1m prepaid")},
+			{Name: "burst", Limit: guards.Limit("500/2s prepaid")},
+			{Name: "write", Limit: guards.Limit("60/1m"), Subjects: []guards.Subject{{Name: "room", Limit: guards.Limit("20000/1m prepaid")}}},
+		},
+	}
+	function.Start([]guards.Guard{hot}, hot.Name)
+}
