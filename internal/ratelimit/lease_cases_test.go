@@ -10,6 +10,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/ratelimit/storetest"
 )
 
 // call returns a request for one action of a hot key.
@@ -230,11 +231,11 @@ func TestLeasesInAGroup(t *testing.T) {
 // An outcome that is unknown loses at most the lease, and the request is counted by its id.
 func TestALostVisit(t *testing.T) {
 	p, c := leased("2000/1m"), newClock()
-	flaky := &metered{Store: new(memstore.Store)}
+	flaky := &storetest.Metered{Store: new(memstore.Store)}
 	l := &Limiter{Store: flaky, Now: c.now, Memory: NewMemory(mib), NewBudget: func() Budget { return new(four) }}
 	heat(t, l, c, p, 0, 400)
 	lost := 0
-	flaky.lose = func() bool { lost++; return lost == 1 }
+	flaky.Lose = func() bool { lost++; return lost == 1 }
 	for i := range 1500 {
 		c.add(time.Millisecond)
 		d, err := l.Check(t.Context(), call(p, 5000+i))

@@ -1,7 +1,6 @@
 package ratelimit_test
 
 import (
-	"context"
 	"math/rand"
 	"strconv"
 	"strings"
@@ -11,96 +10,8 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/ratelimit/storetest"
 )
-
-// metered counts the write units of a store by the size of the item, and can lose answers.
-type metered struct {
-	Store
-	writes int
-	units  float64
-	lose   func() bool
-}
-
-func (m *metered) Update(ctx context.Context, w Write) (Item, bool, error) {
-	item, done, err := m.Store.Update(ctx, w)
-	bytes := 160 + 10*len(item.State)
-	for _, set := range item.IDs {
-		bytes += 3 + 6*len(set)
-	}
-	m.writes++
-	m.units += float64((bytes + 1023) / 1024)
-	if m.lose != nil && m.lose() {
-		return Item{}, false, &StoreError{Failure: Unknown, What: "lost"}
-	}
-	return item, done, err
-}
-
-// What a hot key costs, in virtual time, with instances that come and go: write units a
-// second, and how many requests are refused that would have fitted, in percent.
-func TestAHotKeyCostsFewWrites(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		text      string
-		instances int
-		pace      float64
-		most      float64 // write units a second
-		refused   float64 // percent
-	}{
-		{"60000/1m", 5, 1000, 10, 2},
-		{"60000/1m", 50, 1000, 110, 2},
-		{"60000/1m", 200, 1000, 350, 2},
-		{"60000/1m", 50, 500, 110, 0},
-		{"60000/1m", 50, 2000, 110, 2},
-		{"sliding 60000/1m", 50, 1000, 110, 2},
-		{"bucket 1000/1s burst 2000", 50, 1000, 480, 2},
-		{"bucket 1000/1s burst 2000", 50, 2000, 480, 2},
-	} {
-		const seconds = 120
-		p := leased(c.text)
-		random := rand.New(rand.NewSource(1))
-		first := newClock().now()
-		now := first
-		st := &metered{Store: new(memstore.Store)}
-		fresh := func() *Limiter {
-			return &Limiter{Store: st, Memory: NewMemory(mib), Now: func() time.Time { return now }, NewBudget: func() Budget { return new(four) }}
-		}
-		instances := make([]*Limiter, c.instances)
-		for i := range instances {
-			instances[i] = fresh()
-		}
-		admitted, offered, fitted := 0, 0, 0
-		ideal, key := policy.State{}, int64(0)
-		for at := 0.0; at < seconds*1000; offered++ {
-			at += random.ExpFloat64() * 1000 / c.pace
-			now = first.Add(time.Duration(at * float64(time.Millisecond)))
-			i := random.Intn(c.instances)
-			if random.Float64() < float64(c.instances)/(c.pace*120) { // each one lives for two minutes
-				instances[i] = fresh()
-			}
-			r := Request{UserID: "hot", Activity: "call", Policy: p, Count: 1, ID: strconv.Itoa(offered), Fresh: true}
-			d, err := instances[i].Check(t.Context(), r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d.Allowed {
-				admitted++
-			}
-			if k, _ := p.Item(now.UnixMilli()); k != key {
-				ideal, key = nil, k
-			}
-			if u, ok := p.Take(now.UnixMilli(), 1, 1, ideal); ok {
-				ideal = u.Apply(ideal)
-				fitted++
-			}
-		}
-		units, refused := st.units/seconds, 100*float64(max(0, fitted-admitted))/float64(offered)
-		t.Logf("%s, %d instances, %.0f a second: %.1f decisions a write, %.1f units a second, %.2f %% refused", c.text, c.instances, c.pace,
-			float64(admitted)/float64(st.writes), units, refused)
-		if units > c.most || refused > c.refused {
-			t.Errorf("%s, %d instances, %.0f a second: %.1f units a second and %.2f %% refused, want at most %.0f and %.0f", c.text, c.instances, c.pace, units, refused, c.most, c.refused)
-		}
-	}
-}
 
 // Random phases of pace, instances that come and go, lost answers, counts, partial checks,
 // two tiers and limits that change while leases are out. A judge that knows no leases
@@ -124,7 +35,7 @@ func TestALeaseNeverLetsTooMuchThrough(t *testing.T) {
 			var now time.Time
 			clock := func() time.Time { return now }
 			lose := []float64{0, 0.05, 0.3}[seed%3]
-			st := &metered{Store: new(memstore.Store), lose: func() bool { return random.Float64() < lose }}
+			st := &storetest.Metered{Store: new(memstore.Store), Lose: func() bool { return random.Float64() < lose }}
 			fresh := func() *Limiter {
 				return &Limiter{Store: st, Memory: NewMemory(mib), Now: clock, NewBudget: func() Budget { return new(four) }}
 			}

@@ -33,6 +33,7 @@ var Parts = []Part{
 	{Name: "memory", Test: "TestMemorySizes"},
 	{Name: "logs", Test: "TestLogs"},
 	{Name: "rates", Test: "TestRates"},
+	{Name: "prepaid", Test: "TestPrepaid"},
 	{Name: "limits", Test: "TestLimits"},
 	{Name: "replay", Test: "TestReplay"},
 	{Name: "cleanup", Test: "TestCleanup"},
