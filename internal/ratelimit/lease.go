@@ -134,6 +134,21 @@ func (m *Memory) lease(k Key, p policy.Policy) *lease {
 	return nil
 }
 
+// Held returns how many actions the leases under k have left at now, and until when the last of
+// them lasts, in Unix milliseconds. 0, 0: this process holds none.
+func (m *Memory) Held(k Key, now int64) (left, until int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if el, ok := m.byKey[k]; ok {
+		for _, l := range el.Value.(*entry).leases {
+			if l.left > 0 && now < l.until {
+				left, until = left+l.left, max(until, l.until)
+			}
+		}
+	}
+	return left, until
+}
+
 // putBack returns what handOut, or the visit of q, gave to q. A lease that was taken since
 // then counts in another window, or lasts longer.
 func (m *Memory) putBack(q *question) {

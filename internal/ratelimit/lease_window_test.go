@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"context"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,5 +83,53 @@ func TestIDsOfAnotherTierMakeNoKeyHot(t *testing.T) {
 	}
 	if none > 0 {
 		t.Errorf("%d of 200 checks, one each 9 s, have no receipt", none)
+	}
+}
+
+// Held is what an instance can still hand out of a key, and until when, over the limits of all
+// tiers. The next requests take exactly that from memory.
+func TestHeldIsWhatIsHandedOut(t *testing.T) {
+	for text, lasts := range map[string]time.Duration{"2000/1m": time.Minute, "bucket 1000/1h burst 2000": time.Second} {
+		p, higher, c := leased(text), leased(strings.Replace(text, "2000", "3000", 1)), newClock()
+		l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+		window, _ := p.Item(c.now().UnixMilli())
+		key := Key{UserID: "hot", Activity: "call", Window: window}
+		held := func() (left, until int64) { return l.Memory.Held(key, c.now().UnixMilli()) }
+		if left, until := held(); left != 0 || until != 0 {
+			t.Errorf("%s: before the first request, %d are held until %d", text, left, until)
+		}
+		heat(t, l, c, p, 0, 99)
+		if left, _ := held(); left != 0 {
+			t.Errorf("%s: %d are held, although each request was counted alone", text, left)
+		}
+		for i := 99; ; i++ {
+			d := heat(t, l, c, p, i, 1)[0]
+			if left, _ := held(); d.Visit && left > 5 {
+				break
+			}
+		}
+		left, until := held()
+		if end := c.now().Add(lasts).UnixMilli(); until > end || until < end-lasts.Milliseconds() || until <= c.now().UnixMilli() {
+			t.Errorf("%s: held until %d at %d", text, until, c.now().UnixMilli())
+		}
+		heat(t, l, c, higher, 2000, 1) // its own lease, beside that of p
+		if both, _ := held(); both < left {
+			t.Errorf("%s: %d are held after a request of another tier, want at least the %d of the first", text, both, left)
+		}
+		others, _ := held()
+		others -= left
+		for i := range left {
+			if d, err := l.Check(t.Context(), call(p, 3000+int(i))); err != nil || !d.Leased {
+				t.Fatalf("%s: request %d of %d: %+v, %v, want it from the lease", text, i, left, d, err)
+			}
+		}
+		if now, _ := held(); now != others {
+			t.Errorf("%s: %d are held after all are handed out, want the %d of the other tier", text, now, others)
+		}
+		heat(t, l, c, p, 4000, 50)
+		c.add(lasts)
+		if left, until := held(); left != 0 || until != 0 {
+			t.Errorf("%s: %d are held until %d, after the end of the lease", text, left, until)
+		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/cleanup"
+	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/live"
@@ -165,14 +166,26 @@ func (c *serveCommand) withConsole(con session, api *invokeapi.Server, clock *de
 		API: api, Guards: con.guards, Address: address, CountsIn: c.countsIn() + variables(), Clock: clock, Fixed: c.fixedClock(), Wait: wait,
 	}
 	for name, f := range api.Functions {
-		if f.URL { // a guard
-			f.Handler = page.Watch(name, f.Handler)
+		if h, ok := f.Handler.(*guard.Handler); ok {
+			f.Handler = page.Watch(name, h, heldBy(h))
 			api.Functions[name] = f
 		}
 	}
 	server := newServer(page)
 	server.RegisterOnShutdown(page.Close)
 	return server
+}
+
+// heldBy returns what the console asks about the leases of a guard.
+func heldBy(h *guard.Handler) devconsole.Held {
+	return func(whose, activity string) (left, until int64) {
+		a, _ := h.Guard.Activity(activity)
+		if a.Part(subjectOf(whose)).Limit.IsZero() {
+			return 0, 0
+		}
+		now := h.Limiter.Clock().UnixMilli()
+		return h.Limiter.Memory.Held(keyOf(whose, a, now), now)
+	}
 }
 
 // fixedClock returns why the clock can't be moved, or an empty text. Others

@@ -51,6 +51,7 @@ type Console struct {
 	end    func()        // closes closed once
 
 	guards  map[string]lambda.Handler // by name, unwatched; Watch adds to it before the first request
+	held    map[string]Held           // by the name of the guard, as guards
 	reading sync.Mutex                // held while windows are read
 	streams atomic.Int64              // open streams of events
 

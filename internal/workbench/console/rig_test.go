@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/lambdafn"
+	all "github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	"github.com/cric-talk/guards/internal/workbench/console"
@@ -82,7 +84,16 @@ func start(t *testing.T, after time.Duration, change func(*console.Console, *lam
 	for _, g := range r.page.Guards {
 		h := settings.Handler(g, r.store)
 		h.Limiter.Now = r.page.Clock.Now
-		api.Functions[g.Name] = invokeapi.Function{URL: true, Timeout: 10 * time.Second, Handler: r.page.Watch(g.Name, h)}
+		api.Functions[g.Name] = invokeapi.Function{URL: true, Timeout: 10 * time.Second, Handler: r.page.Watch(g.Name, h, func(whose, activity string) (int64, int64) {
+			a, _ := g.Activity(activity)
+			subject, _, ok := all.SubjectOf(whose)
+			if !ok {
+				subject = ""
+			}
+			now := h.Limiter.Clock().UnixMilli()
+			window, _ := a.Part(subject).Limit.Item(now)
+			return h.Limiter.Memory.Held(ratelimit.Key{UserID: whose, Activity: cmp.Or(a.Group, a.Name), Window: window}, now)
+		})}
 	}
 	r.page.API = api
 	server.Config.Handler = r.page

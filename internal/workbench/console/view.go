@@ -66,6 +66,7 @@ type windowView struct {
 	ResetAt  int64     `json:"resetAt"`  // the next reset of a limit; 0: nothing counts
 	Reset    string    `json:"reset"`    // the event that clears the count; empty: a place can't be given back
 	Picture  string    `json:"picture"`  // the picture's address
+	Lease    string    `json:"lease"`    // what the guard holds of a prepaid limit, in words; empty: nothing
 }
 
 // A barView is one limit.
@@ -174,7 +175,7 @@ func (c *Console) window(w *window) windowView {
 	limit := c.limit(w)
 	v := windowView{
 		Limit: limit.String(), ID: w.function + "?" + where, User: w.shown(), Activity: w.activity, Guard: w.function, Unknown: w.unknown,
-		Picture: "/console/picture.svg?" + where, Group: c.sharing(w), Slots: w.held(c.Clock.Now().UnixMilli()), Bars: []barView{},
+		Picture: "/console/picture.svg?" + where, Group: c.sharing(w), Slots: w.held(c.Clock.Now().UnixMilli()), Lease: w.lease, Bars: []barView{},
 	}
 	if !limit.Queues() && w.subject == "" { // a guard clears users only
 		v.Reset = string(request{UserID: w.user, Activity: w.activity, Op: guard.Reset}.json())

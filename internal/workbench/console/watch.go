@@ -19,13 +19,17 @@ import (
 	"github.com/cric-talk/guards/internal/workbench/invokeapi"
 )
 
-// Watch returns h with a record of each event and its answer. Call it for each
-// guard before the first request.
-func (c *Console) Watch(function string, h lambda.Handler) lambda.Handler {
+// Held returns how many actions a guard can hand out of its leases, to a user or to the key
+// of a subject, and until when, in Unix milliseconds. 0, 0: it holds none.
+type Held func(whose, activity string) (left, until int64)
+
+// Watch returns h with a record of each event and its answer. Held is what h holds.
+// Call it for each guard before the first request.
+func (c *Console) Watch(function string, h lambda.Handler, held Held) lambda.Handler {
 	if c.guards == nil {
-		c.guards = make(map[string]lambda.Handler)
+		c.guards, c.held = make(map[string]lambda.Handler), make(map[string]Held)
 	}
-	c.guards[function] = h
+	c.guards[function], c.held[function] = h, held
 	return watched{c, function, h}
 }
 
@@ -77,6 +81,9 @@ func (c *Console) record(made call) {
 	group := c.group(made.Activity)
 	c.history.add(made, group)
 	c.windows.add(made, group, c.Clock.Now().UnixMilli())
+	for _, w := range c.windows.all {
+		w.lease = c.lease(w)
+	}
 	c.notify()
 }
 

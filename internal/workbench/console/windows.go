@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/workbench/words"
 )
 
 // mostWindows is how many users' windows the page shows.
@@ -39,6 +40,7 @@ type window struct {
 	read     int64    // when the figures came
 	stale    bool     // another activity of the group has changed the item since
 	slots    []held   // of a log, the oldest first
+	lease    string   // what the guard holds of a prepaid limit, in words; empty: nothing
 }
 
 // A held slot is one that the console has seen in an answer.
@@ -183,11 +185,11 @@ func (w *windows) find(k key) *window {
 }
 
 // due reports whether the figures may have changed by now, although nobody
-// acted: something counts, and a second has passed or a limit resets. Or another
-// activity of the group has acted.
+// acted: something counts or is held, and a second has passed or a limit resets. Or
+// another activity of the group has acted.
 func (w *window) due(now int64) bool {
 	const pause = 1000
-	return w.stale || slices.ContainsFunc(w.bars, func(b figures) bool {
+	return w.stale || w.lease != "" && now >= w.read+pause || slices.ContainsFunc(w.bars, func(b figures) bool {
 		return b.Used > 0 && (now >= w.read+pause || now < w.read || now >= b.ResetAt && w.read < b.ResetAt)
 	})
 }
@@ -212,6 +214,16 @@ func (c *Console) read(ctx context.Context, all bool) {
 	for _, w := range due {
 		c.readOne(ctx, w)
 	}
+}
+
+// lease returns in words what the guard's instance holds of a prepaid limit, and can hand out
+// without asking the table.
+func (c *Console) lease(w *window) string {
+	left, until := c.held[w.function](w.user, w.activity)
+	if left == 0 {
+		return ""
+	}
+	return fmt.Sprintf("This instance holds a lease: %s until %s.", words.Several(left, "more action"), stamp(until))
 }
 
 // patience is how long the console waits for one window's figures.
@@ -245,7 +257,8 @@ func (c *Console) readOne(ctx context.Context, before window) {
 	if w.again != nil && w.place == 0 && answer.counts() {
 		w.passesAt = at + answer.WaitTime
 	}
-	if w.unknown != before.unknown || w.passesAt != before.passesAt || !slices.Equal(w.bars, before.bars) { // the page shows the difference
+	w.lease = c.lease(w)
+	if w.unknown != before.unknown || w.lease != before.lease || w.passesAt != before.passesAt || !slices.Equal(w.bars, before.bars) { // the page shows the difference
 		c.windows.version++
 		c.notify()
 	}
