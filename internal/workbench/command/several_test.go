@@ -46,13 +46,13 @@ func TestTopShowsTheLimitThatIsUsedMost(t *testing.T) {
 		texts int
 		want  []ranked
 	}{
-		{"minute: 5/1m, hour: 30/1h", 26, []ranked{{whose{UserID: "u1"}, "send_text", "", "hour", 30, 26, 86, 0, hour}}},
+		{"minute: 5/1m, hour: 30/1h", 26, []ranked{{whose{UserID: "u1"}, "send_text", "", false, "hour", 30, 26, 86, 0, hour}}},
 		{"minute: 5/1m, hour: 30/1h", 20, []ranked{}},
-		{"minute: 2/1m, hour: 2/1h", 2, []ranked{{whose{UserID: "u1"}, "send_text", "", "hour", 2, 2, 100, 2_742_000, hour}}},
-		{"2/1m", 2, []ranked{{whose{UserID: "u1"}, "send_text", "", "", 2, 2, 100, 42_000, minute}}},
+		{"minute: 2/1m, hour: 2/1h", 2, []ranked{{whose{UserID: "u1"}, "send_text", "", false, "hour", 2, 2, 100, 2_742_000, hour}}},
+		{"2/1m", 2, []ranked{{whose{UserID: "u1"}, "send_text", "", false, "", 2, 2, 100, 42_000, minute}}},
 	} {
 		guards, key, item := texting(t, tt.limit, tt.texts)
-		r := ranking{counted: rankedActivities(guards, ""), At: pinned, Near: 80, Users: []ranked{}, rows: 20}
+		r := ranking{guards: guards, counted: rankedActivities(guards, ""), At: pinned, Near: 80, Users: []ranked{}, rows: 20}
 		r.add(key, item)
 		if diff := cmp.Diff(tt.want, r.Users, cmp.AllowUnexported(ranked{})); diff != "" {
 			t.Errorf("%d texts with %s (-want +got):\n%s", tt.texts, tt.limit, diff)

@@ -25,7 +25,8 @@ Stale items have expired: guards cleanup deletes the same number. Cleanup also r
 the items of the live limits, which stats does not count. INTERVAL is the time
 between two actions that a bucket without a burst allows, by the code's limit.
 Activities of a group share an item, so they share a row: that of the group. Subjects,
-such as rooms, have items of their own, and are counted by name.
+such as rooms, have items of their own, and are counted by name. The table does not tell
+what came from leases of a prepaid limit: that is in the metrics Leased and Visits.
 Examples:
   guards stats
   guards stats --activity {activity} --json`
@@ -46,6 +47,7 @@ type activityUsers struct {
 	Group      []string `json:"group,omitempty"` // the activities of the group
 	Users      int64    `json:"users"`
 	IntervalMs int64    `json:"intervalMs,omitzero"` // the least time between two actions; 0: two can come at once
+	Prepaid    bool     `json:"prepaid,omitzero"`    // a limit of users or of a subject is prepaid in the code
 }
 
 func (c *statsCommand) Run(ctx context.Context, con session) error {
@@ -90,8 +92,9 @@ func (c *statsCommand) Run(ctx context.Context, con session) error {
 
 // usersOf returns the row of the items with this name, which so many users have.
 func usersOf(guards limits.Guards, name string, users int64) activityUsers {
-	row := activityUsers{Activity: name, Users: users, IntervalMs: interval(guards, name).Milliseconds()}
-	if all := countedIn(guards, name); len(all) > 0 && all[0].Group != "" {
+	all := countedIn(guards, name)
+	row := activityUsers{Activity: name, Users: users, IntervalMs: interval(guards, name).Milliseconds(), Prepaid: slices.ContainsFunc(all, prepaid)}
+	if len(all) > 0 && all[0].Group != "" {
 		row.Group = namesOf(all)
 	}
 	return row
@@ -109,19 +112,26 @@ func interval(guards limits.Guards, name string) time.Duration {
 	return least
 }
 
+// inMetrics tells where the figures are that the table does not have.
+const inMetrics = "the metric Leased counts checks that were admitted from a lease, and Visits those that took one"
+
 // print writes the figures for people. Where names the table.
 func (s statistics) print(con session, where string) error {
 	var t textTable
 	if len(s.Activities) > 0 {
 		t.row()
-		t.row("ACTIVITY", "USERS", "INTERVAL")
+		t.row("ACTIVITY", "USERS", "INTERVAL", "")
 	}
 	for _, a := range s.Activities {
 		name := a.Activity
 		if len(a.Group) > 0 {
 			name += " (" + strings.Join(a.Group, ", ") + ")"
 		}
-		t.row(name, fmt.Sprint(a.Users), waitMs(a.IntervalMs))
+		mark := ""
+		if a.Prepaid {
+			mark = "prepaid"
+		}
+		t.row(name, fmt.Sprint(a.Users), waitMs(a.IntervalMs), mark)
 	}
 	if len(s.Subjects) > 0 {
 		t.row()
@@ -130,5 +140,6 @@ func (s statistics) print(con session, where string) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Subjects)) {
 		t.row(name, fmt.Sprint(s.Subjects[name]))
 	}
+	t.explain(slices.ContainsFunc(s.Activities, func(a activityUsers) bool { return a.Prepaid }), inMetrics)
 	return t.below(con, fmt.Sprintf("%s of %s, %s stale, in %s", several(s.Items, "item"), owners(s.TrackedUsers, s.Subjects), grouped(s.Stale), where))
 }

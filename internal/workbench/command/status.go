@@ -22,6 +22,7 @@ type statusCommand struct {
 
 func (statusCommand) Help() string {
 	return `Slots are actions of a log, which count until they are released, or for one window.
+Instances can hold some of what is used of a prepaid limit; the table does not tell how much.
 Examples:
   guards status --user u1
   guards status --user u1 --tier premium --json
@@ -33,7 +34,8 @@ Examples:
 type standing struct {
 	Function string    `json:"function"`
 	Activity string    `json:"activity"`
-	Group    string    `json:"group,omitzero"` // in whose item the activity counts
+	Group    string    `json:"group,omitzero"`   // in whose item the activity counts
+	Prepaid  bool      `json:"prepaid,omitzero"` // the item counts what instances hold, too, see leases
 	figures            // of the limit that restricts most
 	Limits   []figures `json:"limits,omitempty"` // each limit, if the activity has several
 	Slots    []slot    `json:"slots,omitempty"`  // the open slots of a log, the oldest first
@@ -90,7 +92,7 @@ func statusTable(list []standing) (t textTable) {
 			each = []figures{s.figures}
 		}
 		for _, f := range each {
-			t.row(limitOf(s.Activity, f.Name), fmt.Sprintf("%d/%d", f.ActivityCount, f.Limit), fmt.Sprint(f.Remaining), waitMs(f.WaitTime), s.Live.String())
+			t.row(limitOf(s.Activity, f.Name), used(f.ActivityCount, f.Limit, s.Prepaid), fmt.Sprint(f.Remaining), waitMs(f.WaitTime), s.Live.String())
 		}
 	}
 	if slices.ContainsFunc(list, func(s standing) bool { return len(s.Slots) > 0 }) {
@@ -100,6 +102,7 @@ func statusTable(list []standing) (t textTable) {
 	for _, s := range list {
 		t.slots(s.Activity, s.Slots)
 	}
+	t.explain(slices.ContainsFunc(list, func(s standing) bool { return s.Prepaid }), countsLeases)
 	return t
 }
 
@@ -131,6 +134,7 @@ func standings(guards limits.Guards, key, tier string, items map[ratelimit.Key]r
 			item := items[keyOf(key, a, now)]
 			f := t.Limit.Read(now, 1, item.State)
 			s := standing{Function: g.Name, Activity: a.Name, Group: a.Group, figures: figuresOf(f), Live: rulingOf(t), Unreadable: item.Unread}
+			s.Prepaid = leases(guards, changed, a, key, tier, at)
 			s.Slots = slotsOf(t.Limit, now, item.State)
 			for _, one := range f.Each {
 				s.Limits = append(s.Limits, figuresOf(one))

@@ -31,9 +31,9 @@ func TestStandings(t *testing.T) {
 		t.Error("like has no limit, but is listed")
 	}
 	for activity, want := range map[string]standing{
-		"create_post": {"posts-guard", "create_post", "", figures{"", 10, 10, 0, 42_000, 1_700_000_100_000}, nil, nil, nil, nil},
-		"update_post": {"posts-guard", "update_post", "", figures{"", 10, 0, 10, 0, 1_700_000_100_000}, nil, nil, nil, nil},
-		"delete_post": {"posts-guard", "delete_post", "", figures{"", 10, 0, 10, 0, 1_700_000_100_000}, nil, nil, nil, []string{"activityCount"}},
+		"create_post": {"posts-guard", "create_post", "", false, figures{"", 10, 10, 0, 42_000, 1_700_000_100_000}, nil, nil, nil, nil},
+		"update_post": {"posts-guard", "update_post", "", false, figures{"", 10, 0, 10, 0, 1_700_000_100_000}, nil, nil, nil, nil},
+		"delete_post": {"posts-guard", "delete_post", "", false, figures{"", 10, 0, 10, 0, 1_700_000_100_000}, nil, nil, nil, []string{"activityCount"}},
 	} {
 		if diff := cmp.Diff(want, got[activity], cmp.AllowUnexported(standing{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", activity, diff)

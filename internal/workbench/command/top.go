@@ -37,7 +37,8 @@ The table does not tell a user's tier. So limits are those without a tier, unles
 one was granted, and a user of a higher tier can have used more than the limit.
 Activities of a group share an item, which has one row: that of the activity and the
 limit of which most is used. With --activity, it is that activity's row. A subject is in
-the list beside the users, such as room=r42.
+the list beside the users, such as room=r42. Instances can hold some of what is used of a
+prepaid limit; the table does not tell how much.
 Examples:
   guards top
   guards top --activity {activity} --near 50
@@ -148,7 +149,7 @@ func (c *topCommand) read(ctx context.Context, con session, s store) (ranking, e
 	}
 	r := ranking{
 		tableName: c.opened, At: con.now().UTC(), Near: c.Near, Users: []ranked{},
-		counted: rankedActivities(con.guards, c.Activity), rows: c.Rows, changed: changed.Limits(),
+		guards: con.guards, counted: rankedActivities(con.guards, c.Activity), rows: c.Rows, changed: changed.Limits(),
 	}
 	cost, err := s.dynamo.Items(ctx, func(k ratelimit.Key, item ratelimit.Item) {
 		r.add(k, item)
@@ -169,8 +170,9 @@ func (c *topCommand) read(ctx context.Context, con session, s store) (ranking, e
 type ranked struct {
 	whose
 	Activity      string `json:"activity"`
-	Group         string `json:"group,omitzero"` // in which the activity counts
-	Name          string `json:"name,omitzero"`  // the limit, if the activity has several
+	Group         string `json:"group,omitzero"`   // in which the activity counts
+	Prepaid       bool   `json:"prepaid,omitzero"` // the item counts what instances hold, too, see leases
+	Name          string `json:"name,omitzero"`    // the limit, if the activity has several
 	Limit         int64  `json:"limit"`
 	ActivityCount int64  `json:"activityCount"`
 	Percent       int64  `json:"percent"`
@@ -190,6 +192,7 @@ type ranking struct {
 	Users []ranked  `json:"users"` // the first ones of them
 
 	rows    int
+	guards  limits.Guards
 	counted map[string][]limits.Activity // the activities to show, by the name of their items
 	changed *live.Limits                 // what operators changed
 	seen    int64                        // items of users so far
@@ -237,7 +240,8 @@ func (r *ranking) rank(k ratelimit.Key, a limits.Activity, item ratelimit.Item) 
 		return ranked{}, false
 	}
 	f := mostUsed(t.Limit.Read(now, 1, item.State))
-	return ranked{whoseOf(k.UserID), a.Name, a.Group, f.Name, f.Limit, f.Used, share(f), f.Wait.Milliseconds(), f.ResetAt}, true
+	prepaid := leases(r.guards, r.changed, a, k.UserID, "", r.At)
+	return ranked{whoseOf(k.UserID), a.Name, a.Group, prepaid, f.Name, f.Limit, f.Used, share(f), f.Wait.Milliseconds(), f.ResetAt}, true
 }
 
 // mostUsed returns the figures of the limit of which most is used, if there are
@@ -273,12 +277,13 @@ func (r *ranking) print(con session, c *topCommand) error {
 		t.row("USER", "ACTIVITY", "USED", "WAIT", "")
 	}
 	for _, u := range r.Users {
-		t.row(shown(u.key()), limitOf(u.Activity, u.Name), fmt.Sprintf("%d/%d", u.ActivityCount, u.Limit), waitMs(u.WaitTime))
+		t.row(shown(u.key()), limitOf(u.Activity, u.Name), used(u.ActivityCount, u.Limit, u.Prepaid), waitMs(u.WaitTime))
 		t.painted(con.barOf(u.Percent))
 	}
 	if rest := r.Found - int64(len(r.Users)); rest > 0 {
 		t.row(fmt.Sprintf("and %d more: see --rows", rest))
 	}
+	t.explain(slices.ContainsFunc(r.Users, func(u ranked) bool { return u.Prepaid }), countsLeases)
 	return t.below(con, fmt.Sprintf("%s UTC: %d at %d %% of a limit or more, among %s (%s), in %s",
 		r.At.Format(time.TimeOnly), r.Found, r.Near, several(r.Items, "item"), units(r.Units), c.where()))
 }

@@ -187,8 +187,3 @@ func (v raceResult) ofGroup(con session) string {
 	}
 	return fmt.Sprintf("%s: %s (%s)", result, strings.Join(used, ", "), strings.Join(got, ", "))
 }
-
-// prepaid reports whether the limit of a user or of a subject is prepaid.
-func prepaid(a limits.Activity) bool {
-	return slices.ContainsFunc(a.Parts(), func(s limits.Subject) bool { return s.Limit.Prepaid() })
-}

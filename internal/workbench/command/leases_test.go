@@ -1,0 +1,111 @@
+package command
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// busy are the guards of a project with prepaid limits: of calls, and of the room of a message.
+// Reads and writes share an item, of which only the reads are prepaid.
+var busy = limits.Guards{{Name: "api-guard", Message: "Too many.", Activities: []limits.Activity{
+	{Name: "call", Limit: policy.Must("200/1m prepaid"), Tiers: limits.Tiers{"free": policy.Must("150/1m")}},
+	{Name: "say", Limit: policy.Must("9/1m"), Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("300/1m prepaid")}}},
+	{Name: "read", Limit: policy.Must("api: 400/1m prepaid"), Group: "content"},
+	{Name: "write", Limit: policy.Must("api: 200/1m"), Group: "content"},
+	{Name: "plain", Limit: policy.Must("9/1m")},
+}}}
+
+// Commands that read the table say which counts can be leases.
+func TestCommandsNameWhatIsPrepaid(t *testing.T) {
+	p := ofContent(t)
+	p.guards = busy
+	for _, check := range []string{"call --user u1 --count 180", "say --user u1 --subject room=r42 --count 8", "write --user u1 --count 180", "plain --user u1 --count 8"} {
+		if status, _, log := p.run("check " + check + " --store dynamodb"); status != done {
+			t.Fatal(check, log)
+		}
+	}
+	p.prints("status --user u1", `u1 in the table:
+ACTIVITY    USED             LEFT  WAIT
+call        180/200 prepaid  20
+say         8/9              1
+read, api   180/400 prepaid  220
+write, api  180/200 prepaid  20
+plain       8/9              1
+
+prepaid: instances can hold some of what is used, and have not handed it out yet
+`)
+	p.prints("status --user u1 --tier free", `u1 in the table:
+ACTIVITY    USED             LEFT  WAIT
+call        180/150          0     42 s
+say         8/9              1
+read, api   180/400 prepaid  220
+write, api  180/200 prepaid  20
+plain       8/9              1
+
+prepaid: instances can hold some of what is used, and have not handed it out yet
+`)
+	p.prints("status --subject room=r42", `room=r42 in the table:
+ACTIVITY  USED           LEFT  WAIT
+say       8/300 prepaid  292
+
+prepaid: instances can hold some of what is used, and have not handed it out yet
+`)
+	if _, out, _ := p.run("status --user u1 --json"); strings.Count(out, `"prepaid": true`) != 3 {
+		t.Errorf("status --json: %s", out)
+	}
+	p.prints("top --yes", `22:14:18 UTC: 4 at 80 % of a limit or more, among 5 items (0.5 read units), in the table
+USER  ACTIVITY    USED             WAIT
+u1    call        180/200 prepaid        [##############..] 90 %
+u1    write, api  180/200 prepaid        [##############..] 90 %
+u1    plain       8/9                    [##############..] 88 %
+u1    say         8/9                    [##############..] 88 %
+
+prepaid: instances can hold some of what is used, and have not handed it out yet
+`)
+	p.prints("top --yes --activity plain", `22:14:18 UTC: 1 at 80 % of a limit or more, among 5 items (0.5 read units), in the table
+USER  ACTIVITY  USED  WAIT
+u1    plain     8/9         [##############..] 88 %
+`)
+	if _, out, _ := p.run("top --yes --activity write --json"); !strings.Contains(out, `"activity":"write","group":"content","prepaid":true,"name":"api",`) {
+		t.Errorf("top --json: %s", out)
+	}
+	p.prints("stats", `5 items of 1 user and 1 subject (room 1), 0 stale, in the table
+
+ACTIVITY               USERS  INTERVAL
+call                   1                prepaid
+content (read, write)  1                prepaid
+plain                  1
+say                    1                prepaid
+
+SUBJECT  COUNT
+room     1
+
+prepaid: the metric Leased counts checks that were admitted from a lease, and Visits those that took one
+`)
+	if _, out, _ := p.run("stats --activity plain"); strings.Contains(out, "prepaid") {
+		t.Errorf("stats of an ordinary limit: %s", out)
+	}
+	if _, out, _ := p.run("stats --json"); !strings.Contains(out, `{"activity":"call","users":1,"prepaid":true}`) || !strings.Contains(out, `{"activity":"plain","users":1}`) {
+		t.Errorf("stats --json: %s", out)
+	}
+}
+
+// A live limit says prepaid itself. status follows it.
+func TestALivePrepaidLimit(t *testing.T) {
+	p := ofContent(t)
+	p.guards = busy
+	for _, command := range []string{
+		"limits set call 190/1m --yes", "limits set plain \"300/1m prepaid\" --yes", "check call --user u1 --count 9 --store dynamodb", "check plain --user u1 --count 9 --store dynamodb",
+	} {
+		if status, _, log := p.run(command); status != done {
+			t.Fatal(command, log)
+		}
+	}
+	_, out, _ := p.run("status --user u1")
+	if !strings.Contains(out, "\ncall        9/190 ") || !strings.Contains(out, "\nplain       9/300 prepaid ") {
+		t.Errorf("status: %s", out)
+	}
+}
