@@ -17,6 +17,7 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -31,6 +32,7 @@ type verifyCommand struct {
 	storeFlags
 
 	table cleanup.Table // with the items; asker sets it, unless a function has them
+	live  *live.Limits  // what operators changed; asker sets it, unless a function follows it
 }
 
 func (verifyCommand) Help() string {
@@ -44,15 +46,17 @@ this activity alone.
 Exactly the lowest limit of a subject must get through, and each item must count what was
 allowed. A guard clears users only, so with --invoke the counts of subjects stay until
 they expire.
-Of a prepaid limit, at most the limit must get through, because instances hold leases.
-The exit status is 1 unless exactly the limit was allowed. Examples:
+Of a prepaid limit, at most the limit must get through and at least 100, because instances
+can hold the rest in leases. Through a function, a live limit counts as prepaid only if the
+code's limit is.
+The exit status is 1 unless exactly that was allowed. Examples:
   guards verify {activity}
   guards verify {activity} --store dynamodb --callers 100
   guards verify {activity} --lambda-endpoint http://127.0.0.1:3001
   guards verify {activity} --invoke --function dev-{guard}`
 }
 
-// Run returns errRefused unless exactly the limit got through.
+// Run returns errRefused unless exactly the limit got through, or of a prepaid limit what it promises.
 func (c *verifyCommand) Run(ctx context.Context, con session) error {
 	g, activity, err := con.find(c.Activity)
 	if err != nil {
@@ -87,7 +91,7 @@ func (c *verifyCommand) Run(ctx context.Context, con session) error {
 	case len(group) > 1:
 		v, err = c.verifyGroup(ctx, con, ask, group)
 	default:
-		v, err = c.verify(ctx, con, ask, activity.Limit)
+		v, err = c.verify(ctx, con, ask, termsOf(c.live, activity, "verify", "", con.now()).Limit)
 	}
 	if err != nil {
 		return err
@@ -112,8 +116,8 @@ func (c *verifyCommand) verify(ctx context.Context, con session, ask asker, p po
 	}
 	user.Op = guard.Check
 	v, err := c.race(ctx, ask, user, int(before.Limit))
-	if p.Prepaid() { // what idle instances hold is refused
-		v.Exact, v.Prepaid = v.Allowed <= int(before.Limit), true
+	if p.Prepaid() { // what instances hold is refused
+		v.Exact, v.Prepaid = leastOfPrepaid <= v.Allowed && v.Allowed <= int(before.Limit), true
 	}
 	if ctx.Err() != nil {
 		con.note(fmt.Sprintf("stopped after %d of %s", v.answered, several(int64(v.Asked), "request")))
@@ -124,6 +128,10 @@ func (c *verifyCommand) verify(ctx context.Context, con session, ask asker, p po
 	v.left = forget(ctx, con, ask, user)
 	return v, err
 }
+
+// leastOfPrepaid is how many actions of a new user get through at least: a prepaid key begins as
+// any other, and leases begin when its item shows this many ids.
+const leastOfPrepaid = 100
 
 // forget removes the counts of the test user, also if ctx has ended.
 func forget(ctx context.Context, con session, ask asker, user guard.Request) error {
@@ -169,7 +177,7 @@ type raceResult struct {
 	Limit    int64   `json:"limit,omitzero"` // a group has Limits
 	Asked    int     `json:"asked"`
 	Allowed  int     `json:"allowed"`
-	Exact    bool    `json:"exact"` // of a prepaid limit: at most the limit
+	Exact    bool    `json:"exact"` // of a prepaid limit: it kept its own promise
 	Prepaid  bool    `json:"prepaid,omitzero"`
 	TookMs   float64 `json:"tookMs"`
 	P50Ms    float64 `json:"p50Ms"`
@@ -183,8 +191,7 @@ type raceResult struct {
 	left     error // why the user's counts could not be removed; nil if they were
 }
 
-// print writes the result. It returns errRefused unless exactly the limit got
-// through, and otherwise the error of the clean-up.
+// print writes the result. It returns errRefused unless the result is exact, and otherwise the error of the clean-up.
 func (v raceResult) print(con session, asJSON bool) error {
 	var err error
 	if asJSON {
@@ -192,7 +199,7 @@ func (v raceResult) print(con session, asJSON bool) error {
 	} else {
 		result := con.paint(green, "exactly the limit")
 		if v.Prepaid {
-			result = con.paint(green, "at most the limit, as a prepaid one promises")
+			result = con.paint(green, fmt.Sprintf("at most the limit of %d, as a prepaid one promises", v.Limit))
 		}
 		if !v.Exact {
 			result = con.paint(red, fmt.Sprintf("not the limit of %d", v.Limit))
@@ -342,6 +349,7 @@ func (c *verifyCommand) asker(ctx context.Context, con session, g limits.Guard) 
 	if err != nil {
 		return nil, err
 	}
+	c.live = changed.Limits()
 	// A person waits for the first request, a status. The others come all at
 	// once, so they can be slow and throttled. If one fails, it is sent again, as
 	// in the deployed functions.

@@ -43,3 +43,20 @@ func TestVerifyOfAGuardInAMode(t *testing.T) {
 		}
 	}
 }
+
+// A live limit says prepaid itself, and is judged by it.
+func TestVerifyOfALivePrepaidLimit(t *testing.T) {
+	p := ofContent(t)
+	p.guards = busy
+	for activity, tt := range map[string][2]string{
+		"call":  {"190/1m", "exactly the limit,"},
+		"plain": {"300/1m prepaid", "at most the limit of 300, as a prepaid one promises,"},
+	} {
+		if status, _, log := p.run(`limits set ` + activity + ` "` + tt[0] + `" --yes`); status != done {
+			t.Fatal(activity, log)
+		}
+		if status, out, log := p.run("verify " + activity + " --callers 5 --store dynamodb"); status != done || !strings.Contains(out, " allowed, "+tt[1]) {
+			t.Errorf("verify %s: status %d, %s%s, want %q", activity, status, out, log, tt[1])
+		}
+	}
+}

@@ -246,9 +246,10 @@ func TestVerifyNeedsOneWindow(t *testing.T) {
 	}
 }
 
-// Of a prepaid limit, at most the limit may get through: the rest can be in leases.
+// Of a prepaid limit, at most the limit may get through: the rest can be in leases. But the first
+// 100 are counted one by one.
 func TestVerifyOfAPrepaidLimit(t *testing.T) {
-	for allowed, want := range map[int64]bool{199: true, 200: true, 201: false} {
+	for allowed, want := range map[int64]bool{0: false, 99: false, 100: true, 199: true, 200: true, 201: false} {
 		checks := atomic.Int64{}
 		ask := func(_ context.Context, r guard.Request) (asked, error) {
 			if r.Op != guard.Check {
@@ -260,6 +261,11 @@ func TestVerifyOfAPrepaidLimit(t *testing.T) {
 		v, err := c.verify(t.Context(), session{now: atPinned}, ask, policy.Must("200/1m prepaid"))
 		if err != nil || !v.Prepaid || v.Exact != want {
 			t.Errorf("%d allowed: %+v, %v, want exact: %v", allowed, v, err, want)
+		}
+		var out stream
+		words := map[bool]string{true: ", at most the limit of 200, as a prepaid one promises, in ", false: ", not the limit of 200, in "}[want]
+		if err := v.print(session{out: &out}, false); errors.Is(err, errRefused) == want || !strings.Contains(out.String(), words) {
+			t.Errorf("%d allowed: %v, %s, want %q", allowed, err, &out, words)
 		}
 	}
 }
