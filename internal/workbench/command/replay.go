@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +39,8 @@ type replayCommand struct {
 func (replayCommand) Help() string {
 	return `Each request is decided at the time that the file gives, and counted in memory.
 A time is Unix seconds, Unix milliseconds or RFC 3339. Several files are read in
-the order of their times. A limit is written as guards limits shows it. Examples:
+the order of their times. A limit is written as guards limits shows it. A prepaid
+limit is decided exactly, without leases. Examples:
   guards replay traffic.csv --activity {activity}
   guards replay traffic.csv --activity {activity} --limit 20/1m --plot out.svg
   guards replay traffic.csv --activity {activity} --limit "minute: 10/1m, day: 200/1d"
@@ -214,7 +216,15 @@ func writeReport(b *strings.Builder, r *replay.Report, width int) {
 		}
 		_ = t.write(b, width) // a Builder takes everything
 	}
+	exactly(b, r.Exact)
 	unusual(b, r)
+}
+
+// exactly writes how the requests of a prepaid limit were decided.
+func exactly(b *strings.Builder, prepaid bool) {
+	if prepaid {
+		b.WriteString("\nprepaid: decided exactly, without leases; guards can refuse a little more at full load\n")
+	}
 }
 
 // unusual writes what a reader should know about the lines.
@@ -252,6 +262,7 @@ func writeComparison(b *strings.Builder, all []*replay.Report, width int) {
 			grouped(r.Refused), grouped(r.Delayed), grouped(r.HeldUp), inWords(r.LongestWaitMs))
 	}
 	_ = t.write(b, width) // a Builder takes everything
+	exactly(b, slices.ContainsFunc(all, func(r *replay.Report) bool { return r.Exact }))
 	unusual(b, r)
 }
 
@@ -295,6 +306,7 @@ func writeSuggestion(b *strings.Builder, s *replay.Suggestion, wanted replay.Sha
 	row("untouched", s.Users-s.HeldUp, s.Share)
 	row("held up", s.HeldUp, 1-s.Share)
 	fmt.Fprintf(b, "\nfrom %s of %s\n", several(s.Requests, "request"), several(s.Users, "user"))
+	exactly(b, s.Exact)
 	badLines(b, s.BadLines, s.FirstBad)
 }
 

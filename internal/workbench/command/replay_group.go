@@ -145,5 +145,6 @@ func writeGroup(b *strings.Builder, all []*replay.Report, width int) {
 		}
 		_ = t.write(b, width)
 	}
+	exactly(b, slices.ContainsFunc(all, func(r *replay.Report) bool { return r.Exact }))
 	unusual(b, all[0])
 }

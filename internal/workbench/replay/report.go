@@ -17,6 +17,7 @@ type Report struct {
 	Policy   string `json:"policy"` // its text form
 	Limit    int64  `json:"limit"`  // the most actions at once
 	WindowMs int64  `json:"windowMs"`
+	Exact    bool   `json:"exact,omitempty"` // a limit is prepaid, and each request was decided exactly, without leases
 
 	From int64 `json:"from"` // time of the first request, Unix milliseconds
 	To   int64 `json:"to"`   // time of the last one
@@ -75,7 +76,8 @@ func newReport(activity string, p policy.Policy, subjects []Subject) *Report {
 	limit, window := p.Quota()
 	r := &Report{
 		Activity: activity, Policy: p.String(), Limit: limit, WindowMs: window.Milliseconds(),
-		From: math.MaxInt64, ruler: newRuler(p), byID: make(map[string]*User),
+		Exact: p.Prepaid() || slices.ContainsFunc(subjects, func(s Subject) bool { return s.Policy.Prepaid() }),
+		From:  math.MaxInt64, ruler: newRuler(p), byID: make(map[string]*User),
 	}
 	if len(subjects) > 0 {
 		r.LimitedBy = make(map[string]int64)

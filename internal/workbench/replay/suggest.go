@@ -23,8 +23,9 @@ type Suggestion struct {
 	Activity string  `json:"activity"`
 	Policy   string  `json:"policy"` // its text form
 	Limit    int64   `json:"limit"`
-	Wanted   float64 `json:"wantedShare"` // of the users, 0 to 1
-	Share    float64 `json:"share"`       // that the limit leaves untouched, rounded down
+	Exact    bool    `json:"exact,omitempty"` // the limit is prepaid, and each request was decided exactly, without leases
+	Wanted   float64 `json:"wantedShare"`     // of the users, 0 to 1
+	Share    float64 `json:"share"`           // that the limit leaves untouched, rounded down
 	Requests int64   `json:"requests"`
 	Users    int64   `json:"users"`
 	HeldUp   int64   `json:"heldUpUsers"`
@@ -59,7 +60,7 @@ func (r *Replay) Suggest(ctx context.Context, t *traffic.Reader, share Share, fi
 		return nil, err
 	}
 	got := &Suggestion{
-		Activity: r.Activity, Policy: found.String(), Limit: found.Rates()[0].Limit,
+		Activity: r.Activity, Policy: found.String(), Limit: found.Rates()[0].Limit, Exact: found.Prepaid(),
 		Wanted: float64(share) / whole, Share: float64((users-found.heldUp)*10_000/users) / 10_000,
 		Users: users, HeldUp: found.heldUp, BadLines: t.Bad, FirstBad: t.FirstBad, Interrupted: err != nil,
 	}
