@@ -72,7 +72,7 @@ func TestTemplateDashboardShowsEachMetric(t *testing.T) {
 		t.Fatalf("the dashboard has %d widgets, %v, want at least 10", len(board.Widgets), err)
 	}
 	for _, metric := range []string{
-		"Allowed", "Refused", "RefusedBy", "Bypassed", "Shadowed", "Expired", "Degraded", "NearLimit", "Crossed80", "Crossed100", "p99", "instance started", "WriteThrottleEvents",
+		"Allowed", "Refused", "RefusedBy", "Bypassed", "Shadowed", "Expired", "Degraded", "NearLimit", "Crossed80", "Crossed100", "Leased", "Visits", "p99", "instance started", "WriteThrottleEvents",
 		"ConsumedWriteCapacityUnits", "Scanned", "Deleted", "TrackedUsers", "StaleLeft", "Finished",
 	} {
 		if !strings.Contains(body, metric) {

@@ -51,6 +51,7 @@ func TestEachWidgetShowsWhatItsTitleNames(t *testing.T) {
 		"Bypassed and shadowed; renewals of expired slots":                     byActivity(`(\"Bypassed\" OR \"Shadowed\" OR \"Expired\")`),
 		"Degraded: decided without the table":                                  byActivity(`\"Degraded\"`),
 		"Near the limit: allowed, 80 % used; users who crossed 80 % and 100 %": byActivity(`(\"NearLimit\" OR \"Crossed80\" OR \"Crossed100\")`),
+		"Prepaid: checks from a lease, and writes that took one":               byActivity(`(\"Leased\" OR \"Visits\")`),
 		"Duration, p99":        latency,
 		"Cold starts":          {`SOURCE 'LogGroup' | filter message = 'instance started' | stats count(*) by bin(5m), service`},
 		"Table: capacity used": {`"AWS/DynamoDB", "ConsumedWriteCapacityUnits", "TableName", "Table"`, `"ConsumedReadCapacityUnits"`},
