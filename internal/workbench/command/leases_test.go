@@ -12,7 +12,7 @@ import (
 // Reads and writes share an item, of which only the reads are prepaid.
 var busy = limits.Guards{{Name: "api-guard", Message: "Too many.", Activities: []limits.Activity{
 	{Name: "call", Limit: policy.Must("200/1m prepaid"), Tiers: limits.Tiers{"free": policy.Must("150/1m")}},
-	{Name: "say", Limit: policy.Must("9/1m"), Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("300/1m prepaid")}}},
+	{Name: "say", Limit: policy.Must("9/1m"), Tiers: limits.Tiers{"pro": policy.Must("900/1m")}, Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("300/1m prepaid")}}},
 	{Name: "read", Limit: policy.Must("api: 400/1m prepaid"), Group: "content"},
 	{Name: "write", Limit: policy.Must("api: 200/1m"), Group: "content"},
 	{Name: "plain", Limit: policy.Must("9/1m")},

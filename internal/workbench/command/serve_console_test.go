@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +64,26 @@ func TestServeHasAConsole(t *testing.T) {
 	}
 	if picture := get(t, endpoint+"/console/picture.svg?user=u1&activity=create_post"); !strings.HasPrefix(picture.body, "<svg") {
 		t.Errorf("%s %s", picture.Status, picture.body)
+	}
+}
+
+// The console shows what the guards of serve hold: for a user, in a group and for a subject.
+func TestTheConsoleOfServeShowsLeases(t *testing.T) {
+	endpoint, _ := serveGuards(t, busy, atPinned)
+	windows := regexp.MustCompile(`(?s)<li class="window".*?</li>`)
+	lease := regexp.MustCompile(`>This instance holds a lease: \d+ more actions? until 22:15:00\.<`)
+	for whose, event := range map[string]string{"u1": `"activity": "call"`, "u2": `"activity": "read"`, "room=r42": `"activity": "say", "tier": "pro", "subjects": {"room": "r42"}`} {
+		user, _, _ := strings.Cut(whose, "=")
+		found := false
+		for i := 0; i < 195 && !found; i++ {
+			post(t, invocations(endpoint, "api-guard"), `{"userId": "`+user+`", `+event+`}`)
+			found = slices.ContainsFunc(windows.FindAllString(get(t, endpoint+"/").body, -1), func(window string) bool {
+				return strings.Contains(window, `>`+whose+`<`) && lease.MatchString(window)
+			})
+		}
+		if !found {
+			t.Errorf("after 195 events with %s, the console shows no lease of %s", event, whose)
+		}
 	}
 }
 
