@@ -44,7 +44,7 @@ func TestMemoryAndDynamoDBDecideAlike(t *testing.T) {
 				t.Fatalf("seed %d, step %d: %+v (-memory +dynamodb):\n%s", seed, n, step.Request, diff)
 			}
 			if got.At != 0 {
-				step.At, step.Count = got.At, got.Granted
+				step.At, step.Count = got.At, max(1, got.Granted) // a delayed check is granted none, and can be repeated
 				receipts = append(receipts, step.Request)
 			}
 		}
