@@ -16,7 +16,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/retry"
@@ -33,7 +33,7 @@ type Cleanup struct {
 
 	// Live holds what operators have granted to users and subjects. An erasure
 	// forgets their grants after their items are deleted. Nil if there are none.
-	Live   live.Table
+	Live   liveedit.Table
 	Guards limits.Guards // those that the settings in Live are about
 
 	Progress func(table.Swept) // see [table.Sweep]; may be nil
@@ -168,7 +168,7 @@ func (c *Cleanup) sweep(ctx context.Context, r Request, s table.Sweep) (table.Sw
 	if err != nil || !swept.Finished || r.DryRun || c.Live == nil {
 		return swept, err
 	}
-	if _, err := live.Forget(ctx, c.Live, c.Guards, r.UserID, c.now()); err != nil {
+	if _, err := liveedit.Forget(ctx, c.Live, c.Guards, r.UserID, c.now()); err != nil {
 		return swept, r.grantsKept(err)
 	}
 	return swept, nil

@@ -11,7 +11,7 @@ import (
 	. "github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/table"
 )
@@ -19,7 +19,7 @@ import (
 // A document holds live limits. Reads return its content or err, and every
 // change fails with changed.
 type document struct {
-	live.Table
+	liveedit.Table
 
 	content      string
 	err, changed error
@@ -29,7 +29,7 @@ func (d document) Settings(context.Context, bool) ([]byte, int64, error) {
 	return []byte(d.content), 1, d.err
 }
 
-func (d document) ChangeSettings(context.Context, int64, []byte, live.Change) error {
+func (d document) ChangeSettings(context.Context, int64, []byte, liveedit.Change) error {
 	return d.changed
 }
 
@@ -53,12 +53,12 @@ func TestAnErasureThatLeavesGrantsSaysSo(t *testing.T) {
 	} {
 		granted := `{"grants": [{"userId": "` + one.key + `", "tier": "premium", "until": "2030-01-01T00:00:00Z", "reason": "r"}]}`
 		for name, tt := range map[string]struct {
-			live live.Table
+			live liveedit.Table
 			want string
 		}{
 			"edited by hand": {document{content: `{"grants": "` + canary + `"}`}, "the document of the live limits has a wrong type or an unknown name"},
 			"throttled":      {document{err: &ratelimit.StoreError{What: "the table is throttled", Err: errors.New("arn:secret")}}, "the table is throttled"},
-			"busy":           {document{content: granted, changed: live.ErrConflict}, live.ErrConflict.Error()},
+			"busy":           {document{content: granted, changed: liveedit.ErrConflict}, liveedit.ErrConflict.Error()},
 		} {
 			var log bytes.Buffer
 			c := &Cleanup{Table: &fake{run: done}, Live: tt.live, Log: slog.New(slog.NewJSONHandler(&log, nil))}

@@ -11,7 +11,8 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/live/dynamolive"
+	"github.com/cric-talk/guards/internal/liveedit"
+	"github.com/cric-talk/guards/internal/liveedit/dynamoedit"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
@@ -34,12 +35,12 @@ func TestASubjectIsErased(t *testing.T) {
 		{Name: "upload", Limit: policy.Must("bucket 100/1m"), Subjects: room[:1]},
 	}}
 	config, client := dynamotest.Config(endpoint), dynamotest.Client(t, endpoint)
-	settings := dynamolive.New(client, name)
+	settings := dynamoedit.New(client, name)
 	var log bytes.Buffer
 	c := &Cleanup{Table: table.New(client, name), Live: settings, Guards: limits.Guards{g}, Now: clock, Log: slog.New(slog.NewJSONHandler(&log, nil))}
 	grant := func(key string) {
 		t.Helper()
-		err := live.Edit(t.Context(), settings, c.Guards, live.Change{At: now, By: "op", Op: "grant"}, func(s live.Settings) (live.Settings, error) {
+		err := liveedit.Edit(t.Context(), settings, c.Guards, liveedit.Change{At: now, By: "op", Op: "grant"}, func(s liveedit.Draft) (liveedit.Draft, error) {
 			return s.Grant(live.Grant{UserID: key, Tier: "big", Until: now.Add(time.Hour), Reason: "fair"}, now), nil
 		})
 		if err != nil {
@@ -51,7 +52,7 @@ func TestASubjectIsErased(t *testing.T) {
 	ask := func(rest string) string {
 		t.Helper()
 		h := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: dynamostore.New(config, name), Timeout: time.Minute, Now: clock}}
-		h.Live = &live.Follower{Table: settings, Guards: c.Guards, Now: clock}
+		h.Live = &live.Follower{Source: settings, Guards: c.Guards, Now: clock}
 		h.Live.Refresh(t.Context(), time.Minute)()
 		out, err := h.Invoke(t.Context(), []byte(`{"userId": "u1", `+rest+`}`))
 		if err != nil {
@@ -71,12 +72,12 @@ func TestASubjectIsErased(t *testing.T) {
 	erase(`{}`, `{"scanned":9,"stale":0,"deleted":0,"users":1,"subjects":{"room":2,"tenant":1},"finished":true,`)
 	one := `{"subject": {"room": "` + canary + `"}`
 	erase(one+`, "dryRun": true}`, `{"scanned":2,"stale":2,"deleted":0,"users":0,"subjects":{"room":1},"finished":true,`)
-	if s, _, err := live.Read(t.Context(), settings); err != nil || len(s.Grants) != 2 {
+	if s, _, err := liveedit.Read(t.Context(), settings); err != nil || len(s.Grants) != 2 {
 		t.Errorf("after a dry run: %+v, %v, want two grants", s.Grants, err)
 	}
 	erase(one+`}`, `{"scanned":2,"stale":2,"deleted":2,"users":0,"subjects":{"room":1},"finished":true,`)
 	erase(one+`}`, `{"scanned":0,"stale":0,"deleted":0,"users":0,"finished":true,`)
-	if s, _, err := live.Read(t.Context(), settings); err != nil || len(s.Grants) != 1 || s.Grants[0].UserID != limits.SubjectID("room", "r2") {
+	if s, _, err := liveedit.Read(t.Context(), settings); err != nil || len(s.Grants) != 1 || s.Grants[0].UserID != limits.SubjectID("room", "r2") {
 		t.Errorf("%+v, %v, want the grant of the other room alone", s.Grants, err)
 	}
 	for subjects, want := range map[string]string{

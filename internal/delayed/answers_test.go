@@ -10,6 +10,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/limits"
 )
@@ -74,22 +75,20 @@ func TestAStatusTakesNoPlace(t *testing.T) {
 // A document is a table that has only live limits.
 type document []byte
 
-func (d document) Settings(context.Context, bool) ([]byte, int64, error)            { return d, 1, nil }
-func (d document) ChangeSettings(context.Context, int64, []byte, live.Change) error { return nil }
-func (d document) SettingsHistory(context.Context) ([]live.Change, error)           { return nil, nil }
+func (d document) Settings(context.Context, bool) ([]byte, int64, error) { return d, 1, nil }
 
 // Operators can let jobs through before their places: with a live mode off or
 // shadow, or a granted role that is not limited.
 func TestLiveLimitsThatLetEachJobThrough(t *testing.T) {
 	granted := live.Grant{UserID: canary, Role: "staff", Until: time.UnixMilli(start).Add(time.Hour), Reason: "test"}
 	for name, tt := range map[string]struct {
-		settings live.Settings
+		settings liveedit.Draft
 		passed   int
 	}{
-		"none":         {live.Settings{}, 0},
-		"mode off":     {live.Settings{}.Set("update_member_role", "", "", "off"), 2},
-		"mode shadow":  {live.Settings{}.Set("update_member_role", "", "", "shadow"), 2},
-		"granted role": {live.Settings{}.Grant(granted, time.UnixMilli(start)), 2},
+		"none":         {liveedit.Draft{}, 0},
+		"mode off":     {liveedit.Draft{}.Set("update_member_role", "", "", "off"), 2},
+		"mode shadow":  {liveedit.Draft{}.Set("update_member_role", "", "", "shadow"), 2},
+		"granted role": {liveedit.Draft{}.Grant(granted, time.UnixMilli(start)), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -100,7 +99,7 @@ func TestLiveLimitsThatLetEachJobThrough(t *testing.T) {
 					t.Fatal(err)
 				}
 				b.Guard.BypassRoles = []string{"staff"}
-				b.Guard.Live = &live.Follower{Table: document(text), Guards: limits.All, Now: b.Guard.Limiter.Now}
+				b.Guard.Live = &live.Follower{Source: document(text), Guards: limits.All, Now: b.Guard.Limiter.Now}
 				b.Guard.Live.Refresh(t.Context(), 0)()
 				failed := b.work(t.Context(), body(start+window, 3), body(start-window, 4))
 				if failed != "" || len(b.ready.sent) != tt.passed || len(b.delayed.sent) != 2-tt.passed {

@@ -38,7 +38,7 @@ func TestAnExemptRequestWaitsForTheLiveLimits(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, s := newBench(t), &settings{}
 				b.Limiter.Timeout = tt.timeout
-				b.Live = &live.Follower{Table: s, Guards: limits.All, Now: func() time.Time { return b.now }}
+				b.Live = &live.Follower{Source: s, Guards: limits.All, Now: func() time.Time { return b.now }}
 				s.set(b, tt.before)
 				r := tt.request
 				r.UserID, r.Activity = canary, cmp.Or(r.Activity, "create_post")

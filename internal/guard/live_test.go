@@ -26,9 +26,6 @@ func (s *settings) Settings(context.Context, bool) ([]byte, int64, error) {
 	return s.document, s.version, nil
 }
 
-func (s *settings) ChangeSettings(context.Context, int64, []byte, live.Change) error { return nil }
-func (s *settings) SettingsHistory(context.Context) ([]live.Change, error)           { return nil, nil }
-
 // set writes a document. It moves the clock far enough that the next request
 // makes the guard look.
 func (s *settings) set(b *bench, now live.Settings) {
@@ -48,7 +45,7 @@ func withLiveLimits(t *testing.T, test func(*testing.T, *bench, *settings)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b, s := newBench(t), &settings{}
-		b.Live = &live.Follower{Table: s, Guards: limits.All, Now: func() time.Time { return b.now }}
+		b.Live = &live.Follower{Source: s, Guards: limits.All, Now: func() time.Time { return b.now }}
 		test(t, b, s)
 	})
 }

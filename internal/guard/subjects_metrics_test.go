@@ -10,6 +10,7 @@ import (
 	. "github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/liveedit"
 )
 
 // refusedBy returns the sums of the metric RefusedBy, by whose limit refused.
@@ -103,12 +104,12 @@ func TestTheMetricsNameTheSubjectThatRefuses(t *testing.T) {
 func TestTheMetricsNameALimitThatWaitingDoesNotHelp(t *testing.T) {
 	b := newBench(t)
 	b.Guard = rooms
-	tried := live.Settings{}.Set("write", "", "", "shadow").Set(live.Name("write", "room"), "", "1/1m", "")
+	tried := liveedit.Draft{}.Set("write", "", "", "shadow").Set(live.Name("write", "room"), "", "1/1m", "")
 	document, err := tried.Document()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Live = &live.Follower{Table: &settings{document: document, version: 1}, Guards: limits.Guards{rooms}, Now: func() time.Time { return b.now }}
+	b.Live = &live.Follower{Source: &settings{document: document, version: 1}, Guards: limits.Guards{rooms}, Now: func() time.Time { return b.now }}
 	b.Live.Refresh(t.Context(), time.Minute)()
 	if _, err := b.Invoke(t.Context(), []byte(`{"userId":"`+canary+`","activity":"write","count":2,"subjects":{"room":"r"}}`)); err != nil {
 		t.Fatal(err)

@@ -26,6 +26,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/live/dynamolive"
+	"github.com/cric-talk/guards/internal/liveedit/dynamoedit"
 	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -53,7 +54,7 @@ func Cleanup(all limits.Guards) {
 			return nil, nil, err
 		}
 		return &cleanup.Cleanup{
-			Guards: all, Table: table.New(store.Table()), Live: dynamolive.New(store.Table()), Log: logger,
+			Guards: all, Table: table.New(store.Table()), Live: dynamoedit.New(store.Table()), Log: logger,
 			Metrics: metrics.Writer{W: os.Stdout, Namespace: readNamespace()},
 		}, nil, nil
 	})
@@ -80,7 +81,7 @@ func NewGuard(cfg aws.Config, all limits.Guards, name string, logger *slog.Logge
 	h := settings.Handler(g, store)
 	h.Log = logger
 	h.Metrics = &metrics.Batch{Writer: metrics.Writer{W: os.Stdout, Namespace: readNamespace()}}
-	h.Live = &live.Follower{Table: dynamolive.New(store.Table()), Guards: all, Log: logger}
+	h.Live = &live.Follower{Source: dynamolive.New(store.Table()), Guards: all, Log: logger}
 	return h, nil
 }
 

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/live/dynamolive"
+	"github.com/cric-talk/guards/internal/liveedit"
+	"github.com/cric-talk/guards/internal/liveedit/dynamoedit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/limits"
@@ -19,17 +20,17 @@ import (
 func TestLiveLimitsOnTheRealBinary(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	table := dynamolive.New(dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), r.table).Table())
-	edit := func(change func(live.Settings) live.Settings) {
+	table := dynamoedit.New(dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), r.table).Table())
+	edit := func(change func(liveedit.Draft) liveedit.Draft) {
 		t.Helper()
-		err := live.Edit(t.Context(), table, limits.All, live.Change{At: time.Now(), By: "test"}, func(s live.Settings) (live.Settings, error) {
+		err := liveedit.Edit(t.Context(), table, limits.All, liveedit.Change{At: time.Now(), By: "test"}, func(s liveedit.Draft) (liveedit.Draft, error) {
 			return change(s), nil
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	edit(func(s live.Settings) live.Settings {
+	edit(func(s liveedit.Draft) liveedit.Draft {
 		s = s.Set("create_post", "", "12/1m", "").Set("delete_post", "", "", "off")
 		return s.Grant(live.Grant{UserID: "vip", Role: "admin", Until: time.Now().Add(time.Hour), Reason: "test"}, time.Now())
 	})
@@ -59,7 +60,7 @@ func TestLiveLimitsOnTheRealBinary(t *testing.T) {
 	// Erasing a user also removes the user's grants.
 	cleanup := r.start(t, "cleanup")
 	cleanup.Invoke(t, `{"userId": "vip"}`)
-	s, _, err := live.Read(t.Context(), table)
+	s, _, err := liveedit.Read(t.Context(), table)
 	if err != nil || len(s.Grants) != 0 || len(s.Activities) != 2 {
 		t.Errorf("after an erasure: %+v, %v", s, err)
 	}
@@ -71,7 +72,7 @@ func TestLiveLimitsThatAreNotFollowedAreLogged(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const notFollowed = `"level":"WARN","message":"live limits not followed"`
-	r.edit(t, func(s live.Settings) (live.Settings, error) {
+	r.edit(t, func(s liveedit.Draft) (liveedit.Draft, error) {
 		return s.Set("create_post", "", "12/1m", "").Set("add_comment", "", "7/1m", ""), nil
 	})
 	i := r.start(t, "posts-guard")

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/live/dynamolive"
+	"github.com/cric-talk/guards/internal/liveedit"
+	"github.com/cric-talk/guards/internal/liveedit/dynamoedit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
@@ -18,10 +18,10 @@ import (
 )
 
 // edit changes the live limits of the rig's table.
-func (r rig) edit(t testing.TB, change func(live.Settings) (live.Settings, error)) {
+func (r rig) edit(t testing.TB, change func(liveedit.Draft) (liveedit.Draft, error)) {
 	t.Helper()
-	table := dynamolive.New(dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), r.table).Table())
-	if err := live.Edit(t.Context(), table, limits.All, live.Change{At: time.Now(), By: "test"}, change); err != nil {
+	table := dynamoedit.New(dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), r.table).Table())
+	if err := liveedit.Edit(t.Context(), table, limits.All, liveedit.Change{At: time.Now(), By: "test"}, change); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -60,7 +60,7 @@ func TestALoweredLogAdmitsNoMore(t *testing.T) {
 	if a, _ := ask(t, first, fmt.Sprintf(`{"userId": %q, "activity": "pin", "count": 60}`, canary)); a.ActivityCount != 60 {
 		t.Fatalf("%+v", a)
 	}
-	r.edit(t, func(s live.Settings) (live.Settings, error) { return s.Set("pin", "", "log 50/12h", ""), nil })
+	r.edit(t, func(s liveedit.Draft) (liveedit.Draft, error) { return s.Set("pin", "", "log 50/12h", ""), nil })
 	for range 2 {
 		lowered := r.following(t, "pins-guard", "pin", 50)
 		for range 5 {
@@ -157,7 +157,7 @@ func TestAHugeReleaseIsRefused(t *testing.T) {
 func TestAnUndoneLiveLimitReleasesTheUser(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.edit(t, func(s live.Settings) (live.Settings, error) {
+	r.edit(t, func(s liveedit.Draft) (liveedit.Draft, error) {
 		return s.Set("send_message", "", "bucket 1/12h", ""), nil
 	})
 	i := r.start(t, "chat-guard")
@@ -170,7 +170,7 @@ func TestAnUndoneLiveLimitReleasesTheUser(t *testing.T) {
 		sent = time.Now()
 		time.Sleep(100 * time.Millisecond)
 	}
-	r.edit(t, func(s live.Settings) (live.Settings, error) { return s.Unset("send_message", "") })
+	r.edit(t, func(s liveedit.Draft) (liveedit.Draft, error) { return s.Unset("send_message", "") })
 	other := r.start(t, "chat-guard")
 	a, _ := ask(t, other, event("send_message"))
 	if a.WaitTime > 5000 {

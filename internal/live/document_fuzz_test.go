@@ -32,7 +32,7 @@ func FuzzDocument(f *testing.F) {
 	f.Fuzz(func(t *testing.T, document []byte) {
 		var log bytes.Buffer
 		follower := &Follower{
-			Table:  &table{kept: kept{document, 1}},
+			Source: &table{kept: kept{document, 1}},
 			Guards: limits.All, Log: slog.New(slog.NewTextHandler(&log, nil)),
 		}
 		err := follower.Read(t.Context())
@@ -55,7 +55,7 @@ func FuzzDocument(f *testing.F) {
 		}
 		written, err := settings.Document()
 		again, broken := Parse(written)
-		if err != nil || broken != nil || !cmp.Equal(settings, again, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(Settings{})) {
+		if err != nil || broken != nil || !cmp.Equal(settings, again, cmpopts.EquateEmpty()) {
 			t.Fatalf("%q is stored as %q, which reads as %+v (%v, %v), want %+v", document, written, again, err, broken, settings)
 		}
 	})

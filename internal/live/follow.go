@@ -21,11 +21,19 @@ const (
 	grace    = 20 * time.Millisecond // how long a finished answer waits for a read, which Lambda would freeze after the response
 )
 
+// A Source holds the settings document.
+type Source interface {
+	// Settings returns the document and its version, which is at least 1. It
+	// returns nil and 0 only if there is no document. A read that is not
+	// consistent may return an older document.
+	Settings(ctx context.Context, consistent bool) (document []byte, version int64, err error)
+}
+
 // A Follower keeps an instance's limits up to date. At most every 30 s it reads
 // the settings while a decision is made, and the limits apply from the next one on. If a
 // read fails, the last good limits stay in force, and the next read is due 5 s later.
 type Follower struct {
-	Table  Table
+	Source Source
 	Guards limits.Guards    // the guards whose limits the settings change
 	Log    *slog.Logger     // gets a line for each read that fails; nil for none
 	Now    func() time.Time // nil means time.Now
@@ -45,20 +53,6 @@ type snapshot struct {
 
 func (s snapshot) equal(o snapshot) bool {
 	return s.version == o.version && bytes.Equal(s.document, o.document)
-}
-
-// read reads the document.
-func read(ctx context.Context, t Table, consistent bool) (s snapshot, err error) {
-	s.document, s.version, err = t.Settings(ctx, consistent)
-	return s, err
-}
-
-// settings returns the content of the document.
-func (s snapshot) settings() (Settings, error) {
-	if s.version == 0 {
-		return Settings{}, nil
-	}
-	return Parse(s.document)
 }
 
 // Limits returns the limits that the last good read found. Before that, and for
@@ -127,18 +121,24 @@ func (f *Follower) due() (age time.Duration, ok bool) {
 
 // Read reads the settings at once, with a consistent read, and follows them.
 func (f *Follower) Read(ctx context.Context) error {
-	found, err := read(ctx, f.Table, true)
+	found, err := f.read(ctx, true)
 	if err != nil {
 		return err
 	}
 	return f.follow(ctx, found)
 }
 
+// read reads the document.
+func (f *Follower) read(ctx context.Context, consistent bool) (s snapshot, err error) {
+	s.document, s.version, err = f.Source.Settings(ctx, consistent)
+	return s, err
+}
+
 // refresh reads the settings with eventual consistency, which costs half as much. If it
 // finds an older document than the last one, or none, the read may be stale, or an
 // operator has restored or deleted the document. A consistent read tells which.
 func (f *Follower) refresh(ctx context.Context) error {
-	found, err := read(ctx, f.Table, false)
+	found, err := f.read(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (f *Follower) refresh(ctx context.Context) error {
 	seen := f.seen
 	f.mu.Unlock()
 	if found.version <= seen.version && !found.equal(seen) {
-		if found, err = read(ctx, f.Table, true); err != nil {
+		if found, err = f.read(ctx, true); err != nil {
 			return err
 		}
 	}
@@ -160,9 +160,12 @@ func (f *Follower) follow(ctx context.Context, found snapshot) error {
 	if found.equal(f.seen) {
 		return nil
 	}
-	s, err := found.settings()
-	if err != nil {
-		return err
+	var s Settings
+	if found.version > 0 {
+		var err error
+		if s, err = Parse(found.document); err != nil {
+			return err
+		}
 	}
 	l, problems := s.Limits(f.Guards, f.last.Load())
 	f.last.Store(l)

@@ -2,6 +2,7 @@ package live_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,13 +20,13 @@ type bench struct {
 
 func newBench(t *testing.T) bench {
 	table := new(table)
-	return bench{table, &Follower{Table: table, Guards: limits.All}, t}
+	return bench{table, &Follower{Source: table, Guards: limits.All}, t}
 }
 
 // set makes rate the live limit of create_post. The code's limit is 10/1m.
 func (b bench) set(rate string) {
 	b.t.Helper()
-	b.edit(b.t, func(s Settings) Settings { return s.Set("create_post", "", rate, "") })
+	b.put(fmt.Sprintf(`{"create_post": {"limit": %q}}`, rate))
 	b.reads = 0
 }
 

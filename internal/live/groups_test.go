@@ -2,6 +2,7 @@ package live_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -36,48 +37,47 @@ func grouped(t testing.TB, posts, comments string) limits.Guards {
 func TestALiveLimitOfAGroup(t *testing.T) {
 	guards := grouped(t, "posts: 10/1m, writes: 100/1h cost 5", "writes: 100/1h")
 	table, log := &table{}, new(bytes.Buffer)
-	f := &Follower{Table: table, Guards: guards, Log: slog.New(slog.NewTextHandler(log, nil))}
+	f := &Follower{Source: table, Guards: guards, Log: slog.New(slog.NewTextHandler(log, nil))}
 	for _, step := range []struct {
-		what    string
-		edit    func(Settings) (Settings, error)
-		post    string
-		premium string
-		comment string
+		what      string
+		overrides string
+		post      string
+		premium   string
+		comment   string
 	}{
 		{
-			"the number of the group", func(s Settings) (Settings, error) { return s.Set("content.writes", "", "200/1h", ""), nil },
+			"the number of the group", `{"content.writes": {"limit": "200/1h"}}`,
 			"posts: 10/1m, writes: 200/1h cost 5", "posts: 10/1m, writes: 100/1h cost 5", "writes: 200/1h",
 		},
 		{
-			"of a tier", func(s Settings) (Settings, error) { return s.Set("content.writes", "premium", "300/1h", ""), nil },
+			"of a tier", `{"content.writes": {"limit": "200/1h", "tiers": {"premium": "300/1h"}}}`,
 			"posts: 10/1m, writes: 200/1h cost 5", "posts: 10/1m, writes: 300/1h cost 5", "writes: 200/1h",
 		},
 		{
-			"of a limit that one activity has", func(s Settings) (Settings, error) { return s.Set("content.posts", "", "7/1m", ""), nil },
+			"of a limit that one activity has", `{"content.writes": {"limit": "200/1h", "tiers": {"premium": "300/1h"}}, "content.posts": {"limit": "7/1m"}}`,
 			"posts: 7/1m, writes: 200/1h cost 5", "posts: 10/1m, writes: 300/1h cost 5", "writes: 200/1h",
 		},
 		{
-			"an activity's own limit wins", func(s Settings) (Settings, error) {
-				return s.Set("create_post", "", "posts: 9/1m, writes: 90/1h", "").Set("add_comment", "", "", "shadow"), nil
-			},
+			"an activity's own limit wins",
+			`{"content.writes": {"limit": "200/1h", "tiers": {"premium": "300/1h"}}, "content.posts": {"limit": "7/1m"},
+				"create_post": {"limit": "posts: 9/1m, writes: 90/1h"}, "add_comment": {"mode": "shadow"}}`,
 			"posts: 9/1m, writes: 90/1h cost 5", "posts: 10/1m, writes: 300/1h cost 5", "writes: 200/1h",
 		},
 		{
-			"and is undone alone", func(s Settings) (Settings, error) { return s.Unset("create_post", "") },
+			"and is undone alone",
+			`{"content.writes": {"limit": "200/1h", "tiers": {"premium": "300/1h"}}, "content.posts": {"limit": "7/1m"}, "add_comment": {"mode": "shadow"}}`,
 			"posts: 7/1m, writes: 200/1h cost 5", "posts: 10/1m, writes: 300/1h cost 5", "writes: 200/1h",
 		},
 		{
-			"the tier is undone", func(s Settings) (Settings, error) { return s.Unset("content.writes", "premium") },
+			"the tier is undone", `{"content.writes": {"limit": "200/1h"}, "content.posts": {"limit": "7/1m"}}`,
 			"posts: 7/1m, writes: 200/1h cost 5", "posts: 10/1m, writes: 100/1h cost 5", "writes: 200/1h",
 		},
 		{
-			"the number is undone", func(s Settings) (Settings, error) { return s.Unset("content.writes", "") },
+			"the number is undone", `{"content.posts": {"limit": "7/1m"}}`,
 			"posts: 7/1m, writes: 100/1h cost 5", "posts: 10/1m, writes: 100/1h cost 5", "writes: 100/1h",
 		},
 	} {
-		if err := Edit(t.Context(), table, guards, Change{}, step.edit); err != nil {
-			t.Fatalf("%s: %v", step.what, err)
-		}
+		table.put(step.overrides)
 		if err := f.Read(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -92,9 +92,6 @@ func TestALiveLimitOfAGroup(t *testing.T) {
 	_, alone, _ := guards.Activity("alone") // it has a limit of the same name, and no group
 	if a, _ := f.Limits().Activity(alone); a.Limit.String() != "minute: 10/1m, writes: 100/1h" {
 		t.Errorf("an activity without a group has %s", a.Limit)
-	}
-	if _, err := (Settings{}).Unset("content.writes", ""); err == nil {
-		t.Error("a number that nobody set can be undone")
 	}
 }
 
@@ -131,10 +128,13 @@ func TestALiveLimitOfAGroupThatIsRefused(t *testing.T) {
 		{"content.pace", "", "bucket 1/2h", "", "counts for longer than the item that it shares is kept"},
 		{"content.writes", "", "", "off", "content.writes: a limit of a group has no mode, but an activity has one"},
 	} {
-		table := &table{}
-		err := Edit(t.Context(), table, guards, Change{}, func(s Settings) (Settings, error) { return s.Set(tt.name, tt.tier, tt.limit, tt.mode), nil })
-		if err == nil || !strings.Contains(err.Error(), tt.want) || table.version != 0 {
-			t.Errorf("%s %s %s %s: %v, want an error with %s, and nothing stored", tt.name, tt.tier, tt.limit, tt.mode, err, tt.want)
+		o := Override{Limit: tt.limit, Mode: tt.mode}
+		if tt.tier != "" {
+			o = Override{Tiers: map[string]string{tt.tier: tt.limit}}
+		}
+		_, problems := Settings{Activities: map[string]Override{tt.name: o}}.Limits(guards, nil)
+		if err := errors.Join(problems...); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s %s %s %s: %v, want an error with %s", tt.name, tt.tier, tt.limit, tt.mode, err, tt.want)
 		}
 	}
 	if _, err := Instead(guards[0].Activities[0], "", "", "posts: 10/1m, pace: bucket 2/1m, writes: 100/1h"); err != nil {
@@ -147,12 +147,7 @@ func TestALiveLimitOfAGroupThatIsRefused(t *testing.T) {
 func TestALiveLimitOfAGroupAfterADeploy(t *testing.T) {
 	before := grouped(t, "posts: 10/1m, writes: 100/1h cost 5", "writes: 100/1h")
 	table := &table{}
-	settings := Settings{}.Set("content.writes", "", "200/1h", "").Set("content.posts", "", "7/1m", "")
-	document, err := settings.Document()
-	if err != nil {
-		t.Fatal(err)
-	}
-	table.kept = kept{document, 1}
+	table.put(`{"content.writes": {"limit": "200/1h"}, "content.posts": {"limit": "7/1m"}}`)
 	for name, tt := range map[string]struct {
 		posts, comments string
 		inForce         string
@@ -168,7 +163,7 @@ func TestALiveLimitOfAGroupAfterADeploy(t *testing.T) {
 	} {
 		log := new(bytes.Buffer)
 		guards := grouped(t, tt.posts, tt.comments)
-		f := &Follower{Table: table, Guards: guards, Log: slog.New(slog.NewTextHandler(log, nil))}
+		f := &Follower{Source: table, Guards: guards, Log: slog.New(slog.NewTextHandler(log, nil))}
 		if err := f.Read(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +177,7 @@ func TestALiveLimitOfAGroupAfterADeploy(t *testing.T) {
 	}
 	// An edit by hand: the last good number stays.
 	log := new(bytes.Buffer)
-	f := &Follower{Table: table, Guards: before, Log: slog.New(slog.NewTextHandler(log, nil))}
+	f := &Follower{Source: table, Guards: before, Log: slog.New(slog.NewTextHandler(log, nil))}
 	for i, document := range []string{
 		`{"activities": {"content.writes": {"limit": "200/1h"}}}`,
 		`{"activities": {"content.writes": {"limit": "x"}, "content.posts": {"limit": "8/1m"}, "content.": {"limit": "1/1h"}}}`,

@@ -112,7 +112,7 @@ func (l *Limits) granted(userID string, c Case, tiers limits.Tiers) (tier, role 
 	}
 	for _, g := range l.grants[userID] {
 		switch _, named := tiers[g.Tier]; {
-		case !g.inForce(c.At):
+		case !g.InForce(c.At):
 		case g.Role == "" && named: // otherwise it is a tier that only other activities have
 			tier = g.Tier
 		case g.Role != "" && slices.Contains(c.BypassRoles, g.Role):
@@ -243,7 +243,8 @@ func (c *change) part(code limits.Activity, part, was limits.Subject) limits.Sub
 
 // byTier returns the limits of a part by their tier; that of "" is the ordinary one.
 func byTier(part limits.Subject) limits.Tiers {
-	tiers := clone(part.Tiers)
+	tiers := limits.Tiers{}
+	maps.Copy(tiers, part.Tiers)
 	tiers[""] = part.Limit
 	return tiers
 }
@@ -296,35 +297,10 @@ func Instead(code limits.Activity, subject, tier, text string) (policy.Policy, e
 	return p, err
 }
 
-// empty reports whether the override changes nothing.
-func (o Override) empty() bool { return o.Limit == "" && o.Mode == "" && len(o.Tiers) == 0 }
-
 // Text returns the limit of a tier, or of the ordinary limit; empty: the code's.
 func (o Override) Text(tier string) string {
 	if tier == "" {
 		return o.Limit
 	}
 	return o.Tiers[tier]
-}
-
-// clone returns a copy with maps of its own.
-func (o Override) clone() Override {
-	o.Tiers, o.Set = clone(o.Tiers), clone(o.Set)
-	return o
-}
-
-// without returns the parts of o that differ from those of was.
-func (o Override) without(was Override) Override {
-	if o.Limit == was.Limit {
-		o.Limit = ""
-	}
-	if o.Mode == was.Mode {
-		o.Mode = ""
-	}
-	o.Tiers = maps.Clone(o.Tiers)
-	maps.DeleteFunc(o.Tiers, func(tier, limit string) bool {
-		before, ok := was.Tiers[tier]
-		return ok && before == limit
-	})
-	return o
 }

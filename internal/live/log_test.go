@@ -22,7 +22,7 @@ func TestTheLogRepeatsNothingOfTheDocument(t *testing.T) {
 		`{"activities":{"` + canary + `":{"limit":"20/1m"}}}`,
 	} {
 		var log bytes.Buffer
-		f := &Follower{Table: &table{kept: kept{document: []byte(document), version: 1}}, Guards: limits.All, Log: slog.New(slog.NewJSONHandler(&log, nil))}
+		f := &Follower{Source: &table{kept: kept{document: []byte(document), version: 1}}, Guards: limits.All, Log: slog.New(slog.NewJSONHandler(&log, nil))}
 		err := f.Read(t.Context())
 		if strings.Contains(log.String(), canary) || err != nil && strings.Contains(err.Error(), canary) {
 			t.Errorf("%s: log %s, error %v", document, &log, err)

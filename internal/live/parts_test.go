@@ -2,16 +2,15 @@ package live_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/limits"
 )
 
@@ -67,7 +66,7 @@ func TestEachPartOfAnOverrideAppliesAlone(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			table, log := &table{}, new(bytes.Buffer)
-			f := &Follower{Table: table, Guards: limits.All, Log: slog.New(slog.NewTextHandler(log, nil))}
+			f := &Follower{Source: table, Guards: limits.All, Log: slog.New(slog.NewTextHandler(log, nil))}
 			for i, document := range tt.documents {
 				table.kept = kept{fmt.Appendf(nil, `{"activities": {"create_post": %s}}`, document), int64(i + 1)}
 				if err := f.Read(t.Context()); err != nil {
@@ -98,33 +97,23 @@ func inForce(t *testing.T, f *Follower, name string) string {
 	return text.String()
 }
 
-// A deploy has changed the window, so the live limit applies no more. Operators
-// can still switch the activity off, and change its tiers.
-func TestAPartThatDoesNotApplyDoesNotBlockTheOthers(t *testing.T) {
-	table := &table{kept: kept{[]byte(`{"activities": {"act": {"limit": "20/1m", "tiers": {"old": "30/1m"}}}}`), 1}}
-	guards := guarding(policy.Must("10/1h"))
-	edit := func(tier, limit, mode string) error {
-		return Edit(t.Context(), table, guards, Change{}, func(s Settings) (Settings, error) { return s.Set("act", tier, limit, mode), nil })
-	}
-	if err := errors.Join(edit("", "", "off"), edit("new", "40/1h", "")); err != nil {
+// Settings may have parts that the code cannot apply, such as a limit of
+// another kind than its activity has. The other parts apply.
+func TestSettingsOfOtherCode(t *testing.T) {
+	table := &table{kept: kept{version: 7, document: []byte(`{"activities": {"gone": {"limit": "1/1m"}, "lost": {"mode": "off"},
+		"create_post": {"limit": "20/1h"}, "ingest": {"limit": "50/1h"}, "like": {"limit": "1/1m"}, "pin": {"limit": "log 50/12h"}},
+		"grants": [{"userId": "u1", "role": "admin", "until": "2030-01-01T00:00:00Z", "reason": "r"}]}`)}}
+	f := &Follower{Source: table, Guards: limits.All}
+	if err := f.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if edit("new", "40/1m", "") == nil || edit("", "30/1m", "") == nil || edit("", "", "on") == nil {
-		t.Error("a part that can't apply is stored")
+	for name, want := range map[string]string{"pin": "log 50/12h", "create_post": "10/1m", "ingest": "sliding 50/1h", "like": ""} {
+		if a, _ := f.Limits().Activity(activityOf(t, name)); a.Limit.String() != want {
+			t.Errorf("the limit of %s is %q, want %q", name, a.Limit, want)
+		}
 	}
-	if got := string(table.document); got != `{"activities":{"act":{"limit":"20/1m","tiers":{"new":"40/1h","old":"30/1m"},"mode":"off"}}}` {
-		t.Errorf("the settings are %s", got)
-	}
-}
-
-// An edit of a tier does not change the settings that it is compared with, so a
-// limit of another kind is refused also if the tier already has a live limit.
-func TestAChangedTierIsChecked(t *testing.T) {
-	table := &table{}
-	table.edit(t, func(s Settings) Settings { return s.Set("create_post", "premium", "30/1m", "") })
-	before := string(table.document)
-	err := Edit(t.Context(), table, limits.All, Change{}, func(s Settings) (Settings, error) { return s.Set("create_post", "premium", "log 5/1h", ""), nil })
-	if err == nil || string(table.document) != before {
-		t.Errorf("%v, and the settings are %s, want an error and %s", err, table.document, before)
+	terms := f.Limits().Terms(Case{Activity: activityOf(t, "pin"), UserID: "u1", BypassRoles: []string{"admin"}, At: time.UnixMilli(0)})
+	if terms.Role != "admin" {
+		t.Errorf("grants are not followed: %+v", terms)
 	}
 }

@@ -3,12 +3,11 @@ package live_test
 import (
 	"context"
 	"errors"
-	"slices"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/cric-talk/guards/internal/limits"
-	. "github.com/cric-talk/guards/internal/live"
 	app "github.com/cric-talk/guards/limits"
 )
 
@@ -17,12 +16,10 @@ import (
 type table struct {
 	kept
 	stale    *kept
-	history  []Change
 	err      error
 	failFrom int           // reads from this one on fail; 0: none
 	slow     time.Duration // for each read
 	reads    int
-	race     func() // runs once, before a change
 }
 
 type kept struct {
@@ -42,28 +39,9 @@ func (t *table) Settings(_ context.Context, consistent bool) ([]byte, int64, err
 	return t.document, t.version, t.err
 }
 
-func (t *table) ChangeSettings(_ context.Context, version int64, document []byte, c Change) error {
-	if race := t.race; race != nil {
-		t.race = nil
-		race()
-	}
-	if version != t.version {
-		return ErrConflict
-	}
-	t.kept = kept{document, c.Version}
-	t.history = slices.Insert(t.history, 0, c)
-	return t.err
-}
-
-func (t *table) SettingsHistory(context.Context) ([]Change, error) { return t.history, t.err }
-
-// edit changes the settings, and fails the test on an error.
-func (t *table) edit(tb testing.TB, edit func(Settings) Settings) {
-	tb.Helper()
-	err := Edit(context.Background(), t, app.All, Change{By: "test"}, func(s Settings) (Settings, error) { return edit(s), nil })
-	if err != nil {
-		tb.Fatal(err)
-	}
+// put changes the document to these overrides, a JSON object.
+func (t *table) put(overrides string) {
+	t.kept = kept{fmt.Appendf(nil, `{"activities": %s}`, overrides), t.version + 1}
 }
 
 func activityOf(tb testing.TB, name string) limits.Activity {

@@ -37,14 +37,8 @@ func undo(t *testing.T, code, live string, longest time.Duration) {
 	guards := guarding(policy.Must(code))
 	act := guards[0].Activities[0]
 	table := &table{}
-	edit := func(change func(Settings) (Settings, error)) {
-		t.Helper()
-		if err := Edit(t.Context(), table, guards, Change{}, change); err != nil {
-			t.Fatal(err)
-		}
-	}
-	edit(func(s Settings) (Settings, error) { return s.Set("act", "", live, ""), nil })
-	f := &Follower{Table: table, Guards: guards}
+	table.put(fmt.Sprintf(`{"act": {"limit": %q}}`, live))
+	f := &Follower{Source: table, Guards: guards}
 	l := &ratelimit.Limiter{Store: new(memstore.Store), Memory: ratelimit.NewMemory(ratelimit.DefaultMemory)}
 	n := 0
 	check := func() ratelimit.Decision {
@@ -60,7 +54,7 @@ func undo(t *testing.T, code, live string, longest time.Duration) {
 	}
 	for check().Allowed {
 	}
-	edit(func(s Settings) (Settings, error) { return s.Unset("act", "") })
+	table.put(`{}`)
 	time.Sleep(30 * time.Second) // by then every instance has looked
 	f.Refresh(t.Context(), 0)()
 	if a, _ := f.Limits().Activity(act); !a.Limit.Equal(act.Limit) {

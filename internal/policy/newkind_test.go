@@ -9,6 +9,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/liveedit"
 	. "github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
@@ -124,13 +125,13 @@ func followLive(t *testing.T, text string) {
 		t.Fatal(err)
 	}
 	var table settings
-	err := live.Edit(t.Context(), &table, guards, live.Change{}, func(s live.Settings) (live.Settings, error) {
+	err := liveedit.Edit(t.Context(), &table, guards, liveedit.Change{}, func(s liveedit.Draft) (liveedit.Draft, error) {
 		return s.Set("act", "", text, ""), nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &live.Follower{Table: &table, Guards: guards}
+	f := &live.Follower{Source: &table, Guards: guards}
 	if err := f.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func followLive(t *testing.T, text string) {
 	}
 }
 
-// settings is a live.Table that holds one document.
+// settings is a liveedit.Table that holds one document.
 type settings struct {
 	document []byte
 	version  int64
@@ -149,12 +150,12 @@ func (s *settings) Settings(context.Context, bool) ([]byte, int64, error) {
 	return s.document, s.version, nil
 }
 
-func (s *settings) ChangeSettings(_ context.Context, version int64, document []byte, _ live.Change) error {
+func (s *settings) ChangeSettings(_ context.Context, version int64, document []byte, _ liveedit.Change) error {
 	s.document, s.version = document, version+1
 	return nil
 }
 
-func (s *settings) SettingsHistory(context.Context) ([]live.Change, error) { return nil, nil }
+func (s *settings) SettingsHistory(context.Context) ([]liveedit.Change, error) { return nil, nil }
 
 // replayTraffic replays two more requests in a moment than the policy lets pass.
 func replayTraffic(t *testing.T, text string) {

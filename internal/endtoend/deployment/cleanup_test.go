@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/live/dynamolive"
+	"github.com/cric-talk/guards/internal/liveedit"
+	"github.com/cric-talk/guards/internal/liveedit/dynamoedit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
 
@@ -22,7 +22,7 @@ func (s *stack) cleanupErasesAUser(t *testing.T) {
 	if s.has(t, user+"vip") {
 		t.Error("the items of an erased user still exist")
 	}
-	settings, _, err := live.Read(t.Context(), dynamolive.New(dynamostore.New(s.cfg, table).Table()))
+	settings, _, err := liveedit.Read(t.Context(), dynamoedit.New(dynamostore.New(s.cfg, table).Table()))
 	if err != nil || len(settings.Grants) != 0 || len(settings.Activities) != 1 {
 		t.Errorf("live limits after the erasure: %+v, %v, want the limit without the grant", settings, err)
 	}

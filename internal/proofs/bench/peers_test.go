@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/live/dynamolive"
+	"github.com/cric-talk/guards/internal/liveedit"
+	"github.com/cric-talk/guards/internal/liveedit/dynamoedit"
 	. "github.com/cric-talk/guards/internal/proofs/bench"
 	"github.com/cric-talk/guards/internal/proofs/findings"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
@@ -178,8 +178,8 @@ func script(interpreter, modules, file string) func(*testing.T, string, string) 
 // Lambda, an instance serves one caller at a time.
 func startGuards(t *testing.T, endpoint, name string) func(job) outcome {
 	t.Helper()
-	settings := dynamolive.New(dynamotest.Client(t, endpoint), name)
-	err := live.Edit(t.Context(), settings, limits.All, live.Change{At: time.Now(), By: "bench"}, func(s live.Settings) (live.Settings, error) {
+	settings := dynamoedit.New(dynamotest.Client(t, endpoint), name)
+	err := liveedit.Edit(t.Context(), settings, limits.All, liveedit.Change{At: time.Now(), By: "bench"}, func(s liveedit.Draft) (liveedit.Draft, error) {
 		return s.Set("add_comment", "", "2/1m", ""), nil
 	})
 	if err != nil {

@@ -38,7 +38,7 @@ func (s *sim) newInstance(number int) *instance {
 	in := &instance{sim: s, number: number, alone: map[string]*alone{}, seen: map[counter]*seen{}, looked: math.MinInt64 / 2}
 	in.ahead = s.skew()
 	in.limiter = &ratelimit.Limiter{Store: in, Memory: ratelimit.NewMemory(memory), Now: in.clock, NewBudget: in.newBudget}
-	in.follower = &live.Follower{Table: in, Guards: []limits.Guard{s.guard()}, Now: in.clock}
+	in.follower = &live.Follower{Source: in, Guards: []limits.Guard{s.guard()}, Now: in.clock}
 	in.follow = &documents{}
 	return in
 }

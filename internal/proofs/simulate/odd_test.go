@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -129,7 +129,7 @@ func (s *sim) tryMisfits() {
 		if err != nil {
 			continue // nobody can write such a limit
 		}
-		err = live.Edit(context.Background(), &s.settings, []limits.Guard{s.guard()}, live.Change{}, func(l live.Settings) (live.Settings, error) {
+		err = liveedit.Edit(context.Background(), &s.settings, []limits.Guard{s.guard()}, liveedit.Change{}, func(l liveedit.Draft) (liveedit.Draft, error) {
 			return l.Set(a.Name, tier, text, ""), nil
 		})
 		s.refused("live limit", text, a, err)

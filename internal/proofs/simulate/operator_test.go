@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/table"
@@ -88,23 +88,23 @@ func (t *settings) inForce(at int64) settled {
 	return t.versions[0]
 }
 
-// Settings implements [live.Table].
+// Settings implements [live.Source].
 func (t *settings) Settings(context.Context, bool) ([]byte, int64, error) {
 	d := t.inForce(t.sim.now)
 	return d.document, d.version, nil
 }
 
-// ChangeSettings implements [live.Table].
-func (t *settings) ChangeSettings(_ context.Context, version int64, document []byte, c live.Change) error {
+// ChangeSettings implements [liveedit.Table].
+func (t *settings) ChangeSettings(_ context.Context, version int64, document []byte, c liveedit.Change) error {
 	if version != t.inForce(t.sim.now).version {
-		return live.ErrConflict
+		return liveedit.ErrConflict
 	}
 	t.versions = append(t.versions, settled{since: t.sim.now, version: c.Version, document: document})
 	return nil
 }
 
-// SettingsHistory implements [live.Table].
-func (t *settings) SettingsHistory(context.Context) ([]live.Change, error) { return nil, nil }
+// SettingsHistory implements [liveedit.Table].
+func (t *settings) SettingsHistory(context.Context) ([]liveedit.Change, error) { return nil, nil }
 
 // operate changes a live limit, undoes it, or deletes the document.
 func (s *sim) operate() {
@@ -112,14 +112,14 @@ func (s *sim) operate() {
 	a := s.anActivity()
 	tier := []string{"", premium}[s.random.IntN(2)]
 	choices := variations(a.Limit)
-	var edit func(live.Settings) (live.Settings, error)
+	var edit func(liveedit.Draft) (liveedit.Draft, error)
 	_, changed := set[of(a.Name, tier)]
 	switch {
 	case s.chance(6):
 		s.settings.versions = append(s.settings.versions, settled{since: s.now})
 		set = nil
 	case changed && s.chance(2):
-		edit = func(l live.Settings) (live.Settings, error) { return l.Unset(a.Name, tier) }
+		edit = func(l liveedit.Draft) (liveedit.Draft, error) { return l.Unset(a.Name, tier) }
 		if delete(set, of(a.Name, tier)); tier == "" { // without a tier, all changes of the activity are undone
 			delete(set, of(a.Name, premium))
 		}
@@ -130,7 +130,7 @@ func (s *sim) operate() {
 		if s.odd && s.chance(2) {
 			to = reversed(to)
 		}
-		edit = func(l live.Settings) (live.Settings, error) { return l.Set(a.Name, tier, to.String(), ""), nil }
+		edit = func(l liveedit.Draft) (liveedit.Draft, error) { return l.Set(a.Name, tier, to.String(), ""), nil }
 		if set == nil {
 			set = map[string]string{}
 		}
@@ -142,7 +142,7 @@ func (s *sim) operate() {
 		set[of(a.Name, tier)] = whole.String()
 	}
 	if edit != nil {
-		if err := live.Edit(context.Background(), &s.settings, []limits.Guard{s.guard()}, live.Change{}, edit); err != nil {
+		if err := liveedit.Edit(context.Background(), &s.settings, []limits.Guard{s.guard()}, liveedit.Change{}, edit); err != nil {
 			s.fail("the live limits can't be changed: %v", err)
 			return
 		}
@@ -160,7 +160,7 @@ type documents struct {
 	clock        int64 // when it last looked, by its own clock
 }
 
-// Settings implements [live.Table] for one instance. Reads fail, and a read that is
+// Settings implements [live.Source] for one instance. Reads fail, and a read that is
 // not consistent may return what was in force up to a second ago.
 func (in *instance) Settings(_ context.Context, consistent bool) ([]byte, int64, error) {
 	s := in.sim
@@ -177,12 +177,6 @@ func (in *instance) Settings(_ context.Context, consistent bool) ([]byte, int64,
 	s.line("instance %d reads version %d of the live limits (consistent: %v)", in.number, d.version, consistent)
 	return d.document, d.version, nil
 }
-
-// ChangeSettings implements [live.Table].
-func (in *instance) ChangeSettings(context.Context, int64, []byte, live.Change) error { return nil }
-
-// SettingsHistory implements [live.Table].
-func (in *instance) SettingsHistory(context.Context) ([]live.Change, error) { return nil, nil }
 
 // terms returns the limit that applies to a request on this instance, as the
 // guard finds it. It judges that limit, and looks at the live limits if that is

@@ -14,6 +14,7 @@ import (
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/liveedit"
 )
 
 type grantCommand struct {
@@ -50,7 +51,7 @@ func (c *grantCommand) Run(ctx context.Context, con session) error {
 		return err
 	}
 	g := live.Grant{UserID: key, Role: c.Role, Tier: c.Tier, Until: until, Reason: c.Reason}
-	if err := g.Validate(); err != nil {
+	if err := liveedit.ValidateGrant(g); err != nil {
 		return err
 	}
 	if c.Role != "" && !c.Force { // another role has no effect
@@ -63,9 +64,9 @@ func (c *grantCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	change := live.Change{Op: "grant", Activity: subjectOf(key), Role: c.Role, Tier: c.Tier, Until: until} // the history must not name the user
-	r, err := c.edit(ctx, con, store, change, func(s live.Settings) (live.Settings, error) {
-		return s.Grant(g, con.now()), c.knownTier(con.guards, s, subjectOf(key))
+	change := liveedit.Change{Op: "grant", Activity: subjectOf(key), Role: c.Role, Tier: c.Tier, Until: until} // the history must not name the user
+	r, err := c.edit(ctx, con, store, change, func(s liveedit.Draft) (liveedit.Draft, error) {
+		return s.Grant(g, con.now()), c.knownTier(con.guards, s.Settings, subjectOf(key))
 	})
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ func (c *grantCommand) Run(ctx context.Context, con session) error {
 	granted := grantOf(g)
 	r.whose, r.Granted = granted.whose, &granted
 	lines := []string{shown(key) + " has " + grantedWhat(g)}
-	for _, old := range r.before.GrantsAt(con.now()) {
+	for _, old := range liveedit.GrantsAt(r.before, con.now()) {
 		if !slices.Contains(r.after.Grants, old) && grantedWhat(old) != grantedWhat(g) {
 			r.Replaced = append(r.Replaced, grantOf(old))
 			lines = append(lines, "this replaces "+grantedWhat(old))
@@ -149,7 +150,7 @@ func (c *revokeCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	r, err := c.edit(ctx, con, store, live.Change{Op: "revoke", Activity: subjectOf(key)}, func(s live.Settings) (live.Settings, error) {
+	r, err := c.edit(ctx, con, store, liveedit.Change{Op: "revoke", Activity: subjectOf(key)}, func(s liveedit.Draft) (liveedit.Draft, error) {
 		s, n := s.Revoke(key)
 		if n == 0 {
 			return s, errors.New("nothing is granted to " + shown(key) + " in " + c.where())

@@ -13,24 +13,21 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	app "github.com/cric-talk/guards/limits"
 )
 
-// A document is a table of live limits that holds one document.
-type document struct {
-	live.Table
-
-	content []byte
-}
+// A document holds live limits.
+type document struct{ content []byte }
 
 func (d document) Settings(context.Context, bool) ([]byte, int64, error) { return d.content, 1, nil }
 
 // anySettings draws live limits of activities and tiers, modes and grants. Some
 // can't be applied, because their window is not the code's, and some have ended.
-func anySettings(t *rapid.T) (s live.Settings) {
+func anySettings(t *rapid.T) (s liveedit.Draft) {
 	activity := rapid.SampledFrom(append([]string{"book.notes"}, inForceActivities...))
 	tier := rapid.SampledFrom([]string{"", "", "premium", "gold", "burst"})
 	for range rapid.IntRange(0, 4).Draw(t, "changes") {
@@ -80,7 +77,7 @@ type decided struct {
 // than that.
 func decides(t *rapid.T, content []byte, r guard.Request, at time.Time) decided {
 	g, _, _ := inForceGuards.Activity(r.Activity)
-	f := &live.Follower{Table: document{content: content}, Guards: inForceGuards}
+	f := &live.Follower{Source: document{content: content}, Guards: inForceGuards}
 	if err := f.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +133,7 @@ func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
 			UserID: rapid.SampledFrom(inForceUsers).Draw(t, "user"), Activity: rapid.SampledFrom(inForceActivities).Draw(t, "activity"),
 			Tier: rapid.SampledFrom([]string{"", "premium", "gold", "burst"}).Draw(t, "tier"),
 		}
-		v := session{guards: inForceGuards, now: func() time.Time { return at }}.viewOf(s)
+		v := session{guards: inForceGuards, now: func() time.Time { return at }}.viewOf(s.Settings)
 		_, code, _ := inForceGuards.Activity(r.Activity)
 		want, shown := decides(t, content, r, at), map[string]decided{}
 
@@ -147,7 +144,7 @@ func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
 			t.Fatalf("status shows the limits %d and %s", one.Limit, ruling)
 		}
 		var note strings.Builder
-		f := &live.Follower{Table: document{content: content}, Guards: inForceGuards}
+		f := &live.Follower{Source: document{content: content}, Guards: inForceGuards}
 		if err := f.Read(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +232,7 @@ func differing(list []difference, code limits.Activity) (a limits.Activity, mode
 // granted returns what limits --live and limits diff show of a user's grants: a
 // role in BYPASS_ROLES and a tier.
 func granted(v view, user string) (role, tier string) {
-	for _, g := range v.GrantsAt(v.at) {
+	for _, g := range liveedit.GrantsAt(v.Settings, v.at) {
 		switch {
 		case g.UserID != user || g.Role == "staff":
 		case g.Role != "":

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/liveedit"
 )
 
 type diffCommand struct {
@@ -37,7 +37,7 @@ func (c *diffCommand) Run(ctx context.Context, con session) error {
 		return err
 	}
 	list, grants := v.differences(), []grantedTo{}
-	for _, g := range v.GrantsAt(v.at) {
+	for _, g := range liveedit.GrantsAt(v.Settings, v.at) {
 		grants = append(grants, grantOf(g))
 	}
 	if c.JSON {
@@ -108,7 +108,7 @@ func (c *historyCommand) Run(ctx context.Context, con session) error {
 		t.row(fmt.Sprint(h.Version), h.At.UTC().Format(time.RFC3339), h.By, changes[i].What, h.Why)
 	}
 	if c.JSON {
-		return con.printJSON(append([]live.Change{}, changes...))
+		return con.printJSON(append([]liveedit.Change{}, changes...))
 	}
 	return t.write(con.out, con.width)
 }

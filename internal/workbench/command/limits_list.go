@@ -12,6 +12,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
 )
 
@@ -138,7 +139,7 @@ func (c *listCommand) live(ctx context.Context, con session) error {
 		con.note(fmt.Sprintf("%v. This can't be applied, so new instances follow the code: see guards limits diff", err))
 	}
 	grants := []grantedTo{}
-	for _, g := range v.GrantsAt(v.at) {
+	for _, g := range liveedit.GrantsAt(v.Settings, v.at) {
 		to := grantOf(g)
 		to.stamp = stampOf(g.Set, "")
 		grants = append(grants, to)

@@ -11,6 +11,7 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/liveedit"
 )
 
 type setCommand struct {
@@ -60,8 +61,8 @@ func (c *setCommand) Run(ctx context.Context, con session) error {
 		}
 	}
 	name := liveName(c.Group, c.Subject, c.Activity)
-	change := live.Change{Op: "set", Activity: name, Tier: c.Tier, Limit: c.Limit, Mode: c.Mode}
-	r, err := c.edit(ctx, con, store, change, func(s live.Settings) (live.Settings, error) {
+	change := liveedit.Change{Op: "set", Activity: name, Tier: c.Tier, Limit: c.Limit, Mode: c.Mode}
+	r, err := c.edit(ctx, con, store, change, func(s liveedit.Draft) (liveedit.Draft, error) {
 		return s.Set(name, c.Tier, c.Limit, c.Mode), c.knownTier(all, s.Activities[name])
 	})
 	if err != nil {
@@ -144,8 +145,8 @@ func (c *unsetCommand) Run(ctx context.Context, con session) error {
 		return err
 	}
 	name := liveName(c.Group, c.Subject, c.Activity)
-	change := live.Change{Op: "unset", Activity: name, Tier: c.Tier}
-	r, err := c.edit(ctx, con, store, change, func(s live.Settings) (live.Settings, error) {
+	change := liveedit.Change{Op: "unset", Activity: name, Tier: c.Tier}
+	r, err := c.edit(ctx, con, store, change, func(s liveedit.Draft) (liveedit.Draft, error) {
 		if _, set := s.Activities[name]; c.Group != "" && !set {
 			if _, err := con.findInGroup(c.Group, c.Subject, c.Activity); err != nil {
 				return s, err

@@ -13,6 +13,7 @@ import (
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/liveedit"
 )
 
 // termsOf returns what is in force for the user or the subject with this key, if the
@@ -91,7 +92,7 @@ func (f *tableFlags) view(ctx context.Context, con session) (view, int64, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	settings, version, err := live.Read(ctx, store.live)
+	settings, version, err := liveedit.Read(ctx, store.live)
 	return con.viewOf(settings), version, reached(err)
 }
 
@@ -284,7 +285,7 @@ type report struct {
 }
 
 // edit changes the settings and records c, whose time and names it fills in.
-func (f *changeFlags) edit(ctx context.Context, con session, s store, c live.Change, edit func(live.Settings) (live.Settings, error)) (r report, err error) {
+func (f *changeFlags) edit(ctx context.Context, con session, s store, c liveedit.Change, edit func(liveedit.Draft) (liveedit.Draft, error)) (r report, err error) {
 	if f.By == "" {
 		if u, err := user.Current(); err == nil {
 			f.By = u.Username
@@ -295,11 +296,11 @@ func (f *changeFlags) edit(ctx context.Context, con session, s store, c live.Cha
 	c.At, c.By, c.Why = con.now(), f.By, f.Why
 	r = report{What: sentence(c), At: c.At.UTC(), By: f.By, Why: f.Why, tableName: f.opened}
 	asked := false // whether the table was asked to make the change
-	err = live.Edit(within, s.live, con.guards, c, func(now live.Settings) (live.Settings, error) {
-		r.before = now
-		r.after, err = edit(now)
-		asked = err == nil
-		return r.after, err
+	err = liveedit.Edit(within, s.live, con.guards, c, func(now liveedit.Draft) (liveedit.Draft, error) {
+		r.before = now.Settings
+		after, err := edit(now)
+		r.after, asked = after.Settings, err == nil
+		return after, err
 	})
 	if ctx.Err() != nil && asked {
 		con.note("stopped: the change may be made or not; see guards limits history")

@@ -207,7 +207,7 @@ func newAPI(settings *lambdafn.Settings, store store, con session, observe func(
 	run := &cleanup.Cleanup{Table: store.table, Live: store.live, Now: con.now, Log: logger.With("service", "cleanup")}
 	var changed *live.Follower // all guards share it, because they run in one process
 	if store.live != nil {
-		changed = &live.Follower{Table: store.live, Guards: con.guards, Log: logger, Now: con.now}
+		changed = &live.Follower{Source: store.live, Guards: con.guards, Log: logger, Now: con.now}
 	}
 	for _, g := range con.guards {
 		h := settings.Handler(g, store)

@@ -22,7 +22,8 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/live/dynamolive"
+	"github.com/cric-talk/guards/internal/liveedit"
+	"github.com/cric-talk/guards/internal/liveedit/dynamoedit"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
@@ -58,7 +59,7 @@ type tableName struct {
 type store struct {
 	ratelimit.Store
 	table  cleanup.Table   // the same items, for operators
-	live   live.Table      // nil: there are no live limits
+	live   liveedit.Table  // nil: there are no live limits
 	dynamo *table.DynamoDB // the table, if it is in DynamoDB; otherwise nil
 }
 
@@ -127,7 +128,7 @@ func checkURL(flag, value, example string) error {
 // storeOf returns the store in a table.
 func storeOf(s *dynamostore.Store) store {
 	t := table.New(s.Table())
-	return store{s, t, dynamolive.New(s.Table()), t}
+	return store{s, t, dynamoedit.New(s.Table()), t}
 }
 
 // aws loads the configuration as the AWS CLI does. If the region or the
@@ -170,13 +171,13 @@ func decide(ctx context.Context, h *guard.Handler, r guard.Request) (guard.Answe
 
 // follow reads the live limits. Without a table it returns nil, which follows
 // nothing.
-func (c session) follow(ctx context.Context, settings live.Table) (*live.Follower, error) {
+func (c session) follow(ctx context.Context, settings live.Source) (*live.Follower, error) {
 	if settings == nil {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	f := &live.Follower{Table: settings, Guards: c.guards}
+	f := &live.Follower{Source: settings, Guards: c.guards}
 	if err := f.Read(ctx); err != nil {
 		return nil, reached(err)
 	}

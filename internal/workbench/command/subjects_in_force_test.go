@@ -10,6 +10,7 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
@@ -23,7 +24,7 @@ func TestCommandsShowWhatTheGuardDecidesAboutSubjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		var s live.Settings
+		var s liveedit.Draft
 		tier := rapid.SampledFrom([]string{"", "pro", "gold"})
 		for range rapid.IntRange(0, 4).Draw(t, "changes") {
 			name := rapid.SampledFrom([]string{"write/room", "write/tenant", "note/room", "content.room.minute", "write"}).Draw(t, "name")
@@ -55,7 +56,7 @@ func TestCommandsShowWhatTheGuardDecidesAboutSubjects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := &live.Follower{Table: document{content: content}, Guards: guards}
+		f := &live.Follower{Source: document{content: content}, Guards: guards}
 		if err := f.Read(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +71,7 @@ func TestCommandsShowWhatTheGuardDecidesAboutSubjects(t *testing.T) {
 				want = append(want, l.Limit)
 			}
 		}
-		v := session{guards: guards, now: func() time.Time { return at }}.viewOf(s)
+		v := session{guards: guards, now: func() time.Time { return at }}.viewOf(s.Settings)
 		one := standings(limits.Guards{{Activities: []limits.Activity{code}}}, key, r.Tier, nil, v.limits, at)[0]
 		got := []int64{one.Limit}
 		if len(one.Limits) > 0 {
@@ -97,7 +98,7 @@ func (v view) limitOfSubject(code limits.Activity, subject, tier, key string) st
 			rows[l.Tier] = l.Limit
 		}
 	}
-	for _, g := range v.GrantsAt(v.at) {
+	for _, g := range liveedit.GrantsAt(v.Settings, v.at) {
 		if _, ok := rows[g.Tier]; ok && g.UserID == key {
 			tier = g.Tier
 		}

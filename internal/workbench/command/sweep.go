@@ -8,6 +8,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/table"
 )
 
@@ -77,11 +78,11 @@ func grantsOf(ctx context.Context, s store, key string) (int64, error) {
 	if key == "" {
 		return 0, nil
 	}
-	settings, _, err := live.Read(ctx, s.live)
+	settings, _, err := liveedit.Read(ctx, s.live)
 	if _, unreadable := errors.AsType[*live.DocumentError](err); err != nil && !unreadable {
 		return 0, reached(err)
 	}
-	_, n := settings.Revoke(key)
+	_, n := liveedit.Draft{Settings: settings}.Revoke(key)
 	return int64(n), nil
 }
 

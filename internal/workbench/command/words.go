@@ -12,7 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/workbench/words"
 )
@@ -60,7 +60,7 @@ func visible(s string) string {
 }
 
 // sentence describes a change of the live limits. It names no user, and no id of a subject.
-func sentence(c live.Change) string {
+func sentence(c liveedit.Change) string {
 	switch c.Op {
 	case "": // older code wrote the sentence itself
 		return c.What

@@ -1,4 +1,4 @@
-package dynamolive_test
+package dynamoedit_test
 
 import (
 	"errors"
@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards/internal/live"
-	. "github.com/cric-talk/guards/internal/live/dynamolive"
+	"github.com/cric-talk/guards/internal/liveedit"
+	. "github.com/cric-talk/guards/internal/liveedit/dynamoedit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/table"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
@@ -28,8 +29,8 @@ func TestSettingsAndTheirHistory(t *testing.T) {
 	}
 	at := time.UnixMilli(1_700_000_000_000).UTC()
 	set := func(limit string) error {
-		c := live.Change{At: at, By: "op", Op: "set", Activity: "create_post", Limit: limit, Why: "a test"}
-		return live.Edit(t.Context(), s, limits.All, c, func(l live.Settings) (live.Settings, error) {
+		c := liveedit.Change{At: at, By: "op", Op: "set", Activity: "create_post", Limit: limit, Why: "a test"}
+		return liveedit.Edit(t.Context(), s, limits.All, c, func(l liveedit.Draft) (liveedit.Draft, error) {
 			return l.Set("create_post", "", limit, ""), nil
 		})
 	}
@@ -47,7 +48,7 @@ func TestSettingsAndTheirHistory(t *testing.T) {
 		}
 	}
 	changes, err := s.SettingsHistory(t.Context())
-	want := []live.Change{
+	want := []liveedit.Change{
 		{Version: 2, At: at, By: "op", Op: "set", Activity: "create_post", Limit: "30/1m", Why: "a test"},
 		{Version: 1, At: at, By: "op", Op: "set", Activity: "create_post", Limit: "20/1m", Why: "a test"},
 	}
@@ -66,7 +67,7 @@ func TestSettingsAndTheirHistory(t *testing.T) {
 			switch {
 			case err == nil:
 				done++
-			case errors.Is(err, live.ErrConflict):
+			case errors.Is(err, liveedit.ErrConflict):
 				conflicts++
 			default:
 				t.Error(err)
@@ -95,14 +96,14 @@ func TestADeletedDocument(t *testing.T) {
 	set := func(limit string) {
 		t.Helper()
 		now = now.Add(31 * time.Second)
-		err := live.Edit(t.Context(), s, limits.All, live.Change{At: now, By: "op"}, func(l live.Settings) (live.Settings, error) {
+		err := liveedit.Edit(t.Context(), s, limits.All, liveedit.Change{At: now, By: "op"}, func(l liveedit.Draft) (liveedit.Draft, error) {
 			return l.Set("create_post", "", limit, ""), nil
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	f := &live.Follower{Table: s, Guards: limits.All, Now: func() time.Time { return now }}
+	f := &live.Follower{Source: s, Guards: limits.All, Now: func() time.Time { return now }}
 	post, _ := limits.Posts.Activity("create_post")
 	follow := func(want int64) {
 		t.Helper()
@@ -150,8 +151,35 @@ func TestAChangeOfOlderCodeIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	changes, err := New(client, name).SettingsHistory(t.Context())
-	want := []live.Change{{Version: 7, At: time.UnixMilli(1_700_000_000_000).UTC(), By: "op", What: "set create_post 20/1m", Why: "a launch"}}
+	want := []liveedit.Change{{Version: 7, At: time.UnixMilli(1_700_000_000_000).UTC(), By: "op", What: "set create_post 20/1m", Why: "a launch"}}
 	if diff := cmp.Diff(want, changes); diff != "" || err != nil {
 		t.Errorf("history: %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// An edit of a document that can't be read changes nothing.
+func TestAnUnreadableDocumentIsNotEdited(t *testing.T) {
+	client, name := dynamotest.Client(t, dynamotest.Endpoint(t)), dynamotest.Table(t)
+	s := New(client, name)
+	set := func(limit string) error {
+		return liveedit.Edit(t.Context(), s, limits.All, liveedit.Change{By: "op"}, func(l liveedit.Draft) (liveedit.Draft, error) {
+			return l.Set("create_post", "", limit, ""), nil
+		})
+	}
+	if err := set("20/1m"); err != nil {
+		t.Fatal(err)
+	}
+	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &name, Item: map[string]types.AttributeValue{
+		"userId": text(" config"), "activityWindow": text("limits"), "version": text("2"), "document": text("{}"),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, ok := errors.AsType[*live.DocumentError](set("30/1m")); !ok {
+		t.Errorf("an edit: %v, want a DocumentError", e)
+	}
+	if c, err := s.SettingsHistory(t.Context()); len(c) != 1 || err != nil {
+		t.Errorf("%v, %v, want one change in the history", c, err)
 	}
 }

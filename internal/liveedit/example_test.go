@@ -1,28 +1,29 @@
-package live_test
+package liveedit_test
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/limits"
 )
 
 // An operator doubles the limit of create_post, and a guard follows.
 func Example() {
 	ctx := context.Background()
-	settings := &table{} // in a deployment: dynamolive.New
+	settings := &table{} // in a deployment: dynamoedit.New
 
 	set := func(activity, limit string) error {
-		c := live.Change{By: "ann", Op: "set", Activity: activity, Limit: limit, Why: "a launch"}
-		return live.Edit(ctx, settings, limits.All, c, func(s live.Settings) (live.Settings, error) {
+		c := liveedit.Change{By: "ann", Op: "set", Activity: activity, Limit: limit, Why: "a launch"}
+		return liveedit.Edit(ctx, settings, limits.All, c, func(s liveedit.Draft) (liveedit.Draft, error) {
 			return s.Set(activity, "", limit, ""), nil
 		})
 	}
 	fmt.Println(set("create_post", "20/1m"))
 	fmt.Println(set("ingest", "20/1h"))
 
-	f := &live.Follower{Table: settings, Guards: limits.All}
+	f := &live.Follower{Source: settings, Guards: limits.All}
 	f.Refresh(ctx, 0)()
 	code, _ := limits.Posts.Activity("create_post")
 	now, _ := f.Limits().Activity(code)

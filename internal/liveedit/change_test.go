@@ -1,16 +1,16 @@
-package live_test
+package liveedit_test
 
 import (
 	"testing"
 	"time"
 
-	. "github.com/cric-talk/guards/internal/live"
+	. "github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/limits"
 )
 
 func TestUnset(t *testing.T) {
 	table := &table{}
-	table.edit(t, func(s Settings) Settings {
+	table.edit(t, func(s Draft) Draft {
 		return s.Set("create_post", "gold", "30/1m", "").Set("pin", "", "", "shadow")
 	})
 	for _, step := range []struct {
@@ -22,7 +22,7 @@ func TestUnset(t *testing.T) {
 		{"pin", "gold", "pin for tier gold has no live limit to undo"},
 		{"pin", "", ""},
 	} {
-		err := Edit(t.Context(), table, limits.All, Change{}, func(s Settings) (Settings, error) { return s.Unset(step.activity, step.tier) })
+		err := Edit(t.Context(), table, limits.All, Change{}, func(s Draft) (Draft, error) { return s.Unset(step.activity, step.tier) })
 		if err == nil && step.want != "" || err != nil && err.Error() != step.want {
 			t.Errorf("unset %s of %s: %v, want %q", step.tier, step.activity, err, step.want)
 		}
@@ -34,10 +34,10 @@ func TestUnset(t *testing.T) {
 
 func TestUnsetOfOneTierLeavesTheRest(t *testing.T) {
 	table := &table{}
-	table.edit(t, func(s Settings) Settings {
+	table.edit(t, func(s Draft) Draft {
 		return s.Set("create_post", "gold", "30/1m", "").Set("create_post", "", "20/1m", "")
 	})
-	table.edit(t, func(s Settings) Settings {
+	table.edit(t, func(s Draft) Draft {
 		s, err := s.Unset("create_post", "gold")
 		if err != nil {
 			t.Error(err)
@@ -50,31 +50,18 @@ func TestUnsetOfOneTierLeavesTheRest(t *testing.T) {
 }
 
 // Settings may have parts that the code cannot apply, such as a limit of
-// another kind than its activity has. The other parts apply, and can be changed
-// and forgotten. The bad parts can be unset.
-func TestSettingsOfOtherCode(t *testing.T) {
-	table := &table{kept: kept{version: 7, document: []byte(`{"activities": {"gone": {"limit": "1/1m"}, "lost": {"mode": "off"},
+// another kind than its activity has. The other parts can be changed and
+// forgotten. The bad parts can be unset.
+func TestSettingsOfOtherCodeAreEdited(t *testing.T) {
+	table := &table{version: 7, document: []byte(`{"activities": {"gone": {"limit": "1/1m"}, "lost": {"mode": "off"},
 		"create_post": {"limit": "20/1h"}, "ingest": {"limit": "50/1h"}, "like": {"limit": "1/1m"}, "pin": {"limit": "log 50/12h"}},
-		"grants": [{"userId": "u1", "role": "admin", "until": "2030-01-01T00:00:00Z", "reason": "r"}]}`)}}
-	f := &Follower{Table: table, Guards: limits.All}
-	if err := f.Read(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{"pin": "log 50/12h", "create_post": "10/1m", "ingest": "sliding 50/1h", "like": ""} {
-		if a, _ := f.Limits().Activity(activityOf(t, name)); a.Limit.String() != want {
-			t.Errorf("the limit of %s is %q, want %q", name, a.Limit, want)
-		}
-	}
-	terms := f.Limits().Terms(Case{Activity: activityOf(t, "pin"), UserID: "u1", BypassRoles: []string{"admin"}, At: time.UnixMilli(0)})
-	if terms.Role != "admin" {
-		t.Errorf("grants are not followed: %+v", terms)
-	}
-	table.edit(t, func(s Settings) Settings { return s.Set("add_comment", "", "", "off") })
+		"grants": [{"userId": "u1", "role": "admin", "until": "2030-01-01T00:00:00Z", "reason": "r"}]}`)}
+	table.edit(t, func(s Draft) Draft { return s.Set("add_comment", "", "", "off") })
 	if n, err := Forget(t.Context(), table, limits.All, "u1", time.Now()); n != 1 || err != nil {
 		t.Errorf("Forget = %d, %v", n, err)
 	}
 	for _, name := range []string{"gone", "lost", "create_post", "ingest", "like"} {
-		err := Edit(t.Context(), table, limits.All, Change{}, func(s Settings) (Settings, error) { return s.Unset(name, "") })
+		err := Edit(t.Context(), table, limits.All, Change{}, func(s Draft) (Draft, error) { return s.Unset(name, "") })
 		if err != nil {
 			t.Errorf("unset %s: %v", name, err)
 		}

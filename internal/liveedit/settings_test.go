@@ -1,11 +1,12 @@
-package live_test
+package liveedit_test
 
 import (
 	"strings"
 	"testing"
 	"time"
 
-	. "github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/live"
+	. "github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/limits"
 )
 
@@ -14,24 +15,24 @@ import (
 func TestEachPartIsStamped(t *testing.T) {
 	table := &table{}
 	minute := func(n int) time.Time { return time.Date(2026, 3, 1, 9, n, 0, 123_456_789, time.UTC) }
-	grant := Grant{UserID: "u1", Role: "admin", Until: minute(59), Reason: "load test"}
+	grant := live.Grant{UserID: "u1", Role: "admin", Until: minute(59), Reason: "load test"}
 	for i, step := range []struct {
 		by, why string
-		edit    func(Settings) (Settings, error)
+		edit    func(Draft) (Draft, error)
 		want    string // the document
 	}{
 		{
-			"ann", "a launch", func(s Settings) (Settings, error) { return s.Set("pin", "", "log 50/12h", ""), nil },
+			"ann", "a launch", func(s Draft) (Draft, error) { return s.Set("pin", "", "log 50/12h", ""), nil },
 			`{"activities":{"pin":{"limit":"log 50/12h","set":{"":{"of":"log 50/12h","since":"2026-03-01T09:00:00.123Z","by":"ann","why":"a launch"}}}}}`,
 		},
 		{
-			"bob", "", func(s Settings) (Settings, error) { return s.Set("pin", "", "log 50/720m", "shadow"), nil }, // the same limit
+			"bob", "", func(s Draft) (Draft, error) { return s.Set("pin", "", "log 50/720m", "shadow"), nil }, // the same limit
 			`{"activities":{"pin":{"limit":"log 50/12h","mode":"shadow",` +
 				`"set":{"":{"of":"log 50/12h","since":"2026-03-01T09:00:00.123Z","by":"ann","why":"a launch"}},` +
 				`"modeSet":{"of":"shadow","since":"2026-03-01T09:01:00.123Z","by":"bob"}}}}`,
 		},
 		{
-			"cid", "", func(s Settings) (Settings, error) {
+			"cid", "", func(s Draft) (Draft, error) {
 				return s.Set("pin", "gold", "log 90/12h", "").Grant(grant, minute(2)), nil
 			},
 			`{"activities":{"pin":{"limit":"log 50/12h","tiers":{"gold":"log 90/12h"},"mode":"shadow",` +
@@ -42,7 +43,7 @@ func TestEachPartIsStamped(t *testing.T) {
 				`"set":{"since":"2026-03-01T09:02:00.123Z","by":"cid"}}]}`,
 		},
 		{
-			"dan", "", func(s Settings) (Settings, error) { return s.Unset("pin", "gold") },
+			"dan", "", func(s Draft) (Draft, error) { return s.Unset("pin", "gold") },
 			`{"activities":{"pin":{"limit":"log 50/12h","mode":"shadow",` +
 				`"set":{"":{"of":"log 50/12h","since":"2026-03-01T09:00:00.123Z","by":"ann","why":"a launch"}},` +
 				`"modeSet":{"of":"shadow","since":"2026-03-01T09:01:00.123Z","by":"bob"}}},` +
@@ -61,9 +62,9 @@ func TestEachPartIsStamped(t *testing.T) {
 
 // A limit that was written by hand gets a stamp when an operator sets it again.
 func TestALimitWrittenByHandIsStampedWhenItIsSet(t *testing.T) {
-	table := &table{kept: kept{[]byte(`{"activities":{"pin":{"limit":"log 60/12h","set":{"":{"of":"log 50/12h","by":"bob"}}}},"grants":[]}`), 1}}
+	table := &table{document: []byte(`{"activities":{"pin":{"limit":"log 60/12h","set":{"":{"of":"log 50/12h","by":"bob"}}}},"grants":[]}`), version: 1}
 	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
-	set := func(s Settings) (Settings, error) { return s.Set("pin", "", "log 60/12h", ""), nil }
+	set := func(s Draft) (Draft, error) { return s.Set("pin", "", "log 60/12h", ""), nil }
 	if err := Edit(t.Context(), table, limits.All, Change{At: at, By: "ann"}, set); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,183 @@
+package liveedit
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// A Draft is what an edit makes of the settings. The zero Draft changes no limit.
+// The methods that return another Draft leave this one as it is.
+type Draft struct {
+	live.Settings
+
+	by live.Stamp // for what Set and Grant change; zero: it gets no stamp
+}
+
+// Set changes the limit and the mode of what has this name in Activities. If tier is
+// not empty, it changes the limit of that tier only. An empty limit or mode stays.
+func (d Draft) Set(name, tier, limit, mode string) Draft {
+	o := cloned(d.Activities[name])
+	if p, err := policy.Parse(limit); err == nil {
+		limit = p.String() // Edit refuses a text that is not a limit
+	}
+	switch {
+	case limit == "":
+	case tier == "":
+		o.Limit = limit
+	default:
+		o.Tiers[tier] = limit
+	}
+	o.Mode = cmp.Or(mode, o.Mode)
+	by, known := d.by, !d.by.Since.IsZero()
+	if known && limit != "" && limit != o.Set[tier].Of { // the same limit again is no change
+		by.Of = limit
+		o.Set[tier] = by
+	}
+	if known && mode != "" && mode != o.ModeSet.Of {
+		by.Of = mode
+		o.ModeSet = by
+	}
+	return d.with(name, o)
+}
+
+// Unset undoes what Set changed. If tier is not empty, it undoes only the change of
+// that tier.
+func (d Draft) Unset(name, tier string) (Draft, error) {
+	o, ok := d.Activities[name]
+	switch _, has := o.Tiers[tier]; {
+	case ok && tier == "":
+		return d.with(name, live.Override{}), nil
+	case has:
+		o = cloned(o)
+		delete(o.Tiers, tier)
+		delete(o.Set, tier)
+		return d.with(name, o), nil
+	case tier != "":
+		name += " for tier " + tier
+	}
+	return d, fmt.Errorf("%s has no live limit to undo", name)
+}
+
+// with returns the draft with another override under this name.
+func (d Draft) with(name string, o live.Override) Draft {
+	d.Activities = clone(d.Activities)
+	d.Activities[name] = o
+	if empty(o) {
+		delete(d.Activities, name)
+	}
+	return d
+}
+
+// clone returns a copy of a map, which may be nil.
+func clone[V any](m map[string]V) map[string]V {
+	c := make(map[string]V, len(m)+1)
+	maps.Copy(c, m)
+	return c
+}
+
+// cloned returns a copy of o with maps of its own.
+func cloned(o live.Override) live.Override {
+	o.Tiers, o.Set = clone(o.Tiers), clone(o.Set)
+	return o
+}
+
+// empty reports whether o changes nothing.
+func empty(o live.Override) bool { return o.Limit == "" && o.Mode == "" && len(o.Tiers) == 0 }
+
+// Grant adds g and removes grants that have ended. G replaces a grant of the same role,
+// or of any tier, to the same user.
+func (d Draft) Grant(g live.Grant, now time.Time) Draft {
+	d.Grants = slices.DeleteFunc(slices.Clone(d.Grants), func(old live.Grant) bool {
+		return !old.InForce(now) || old.UserID == g.UserID && old.Role == g.Role && (old.Tier == "") == (g.Tier == "")
+	})
+	g.Set = d.by
+	d.Grants = append(d.Grants, g)
+	return d
+}
+
+// Revoke drops all grants of a user, and returns how many there were.
+func (d Draft) Revoke(userID string) (Draft, int) {
+	before := len(d.Grants)
+	d.Grants = slices.DeleteFunc(slices.Clone(d.Grants), func(g live.Grant) bool { return g.UserID == userID })
+	return d, before - len(d.Grants)
+}
+
+// GrantsAt returns the grants that are in force at now. It never returns nil.
+func GrantsAt(s live.Settings, now time.Time) []live.Grant {
+	return slices.DeleteFunc(append([]live.Grant{}, s.Grants...), func(g live.Grant) bool { return !g.InForce(now) })
+}
+
+// ValidateGrant returns an error that names what is wrong with g.
+func ValidateGrant(g live.Grant) error {
+	id := g.UserID
+	_, of, subject := limits.SubjectOf(id)
+	if subject {
+		id = of
+	}
+	if err := input.CheckUserID(id); err != nil {
+		return err
+	}
+	switch {
+	case subject && g.Role != "":
+		return errors.New("a grant to a subject needs a tier, because roles are about users")
+	case (g.Role == "") == (g.Tier == ""):
+		return errors.New("a grant needs either a role or a tier")
+	case g.Until.IsZero():
+		return errors.New("a grant needs a time when it ends")
+	case g.Reason == "" || len(g.Reason) > 200:
+		return errors.New("a grant needs a reason of 1 to 200 characters")
+	}
+	return nil
+}
+
+// validate checks only what differs from before, so settings with a mistake somewhere
+// else can still be edited.
+func validate(before, after live.Settings, guards limits.Guards) error {
+	for _, name := range slices.Sorted(maps.Keys(after.Activities)) {
+		was, ok := before.Activities[name]
+		changed := without(after.Activities[name], was)
+		if ok && empty(changed) {
+			continue
+		}
+		if _, problems := (live.Settings{Activities: map[string]live.Override{name: changed}}).Limits(guards, nil); len(problems) > 0 {
+			return errors.Join(problems...)
+		}
+	}
+	for _, g := range after.Grants {
+		if slices.Contains(before.Grants, g) {
+			continue
+		}
+		if err := ValidateGrant(g); err != nil {
+			return err
+		}
+	}
+	if len(after.Grants) > max(mostGrants, len(before.Grants)) {
+		return fmt.Errorf("there would be %d grants, want at most %d: revoke some first", len(after.Grants), mostGrants)
+	}
+	return nil
+}
+
+// without returns the parts of o that differ from those of was.
+func without(o, was live.Override) live.Override {
+	if o.Limit == was.Limit {
+		o.Limit = ""
+	}
+	if o.Mode == was.Mode {
+		o.Mode = ""
+	}
+	o.Tiers = maps.Clone(o.Tiers)
+	maps.DeleteFunc(o.Tiers, func(tier, limit string) bool {
+		before, ok := was.Tiers[tier]
+		return ok && before == limit
+	})
+	return o
+}

@@ -1,0 +1,111 @@
+// Package dynamoedit changes the live settings in DynamoDB, and keeps their history.
+//
+// Each change has an item beside the document, under the partition key " config", such
+// as "history#001700000000000#000000000007". Its name has the time in Unix milliseconds
+// and the version. The version alone is not unique: versions start again at 1 after an
+// operator deletes the document.
+package dynamoedit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/go-json-experiment/json"
+
+	"github.com/cric-talk/guards/internal/live/dynamolive"
+	"github.com/cric-talk/guards/internal/liveedit"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/table"
+)
+
+const (
+	historyPrefix = "history#"
+	change        = "change" // the attribute with a liveedit.Change as JSON
+)
+
+// Table keeps the settings. It is safe for concurrent use.
+type Table struct {
+	*dynamolive.Table
+
+	client *dynamodb.Client
+	table  string
+}
+
+var _ liveedit.Table = (*Table)(nil)
+
+// New returns the settings in the table with this name. It sends no requests.
+func New(client *dynamodb.Client, name string) *Table {
+	return &Table{dynamolive.New(client, name), client, name}
+}
+
+// ChangeSettings implements [liveedit.Table] with one transaction. The transaction
+// consists of updates only, so a role needs no other action than a guard's.
+func (t *Table) ChangeSettings(ctx context.Context, before int64, settings []byte, c liveedit.Change) error {
+	current := types.Update{
+		TableName:           &t.table,
+		Key:                 dynamolive.Key(dynamolive.Item),
+		ConditionExpression: aws.String("attribute_not_exists(" + dynamostore.UserID + ")"),
+		UpdateExpression:    aws.String("SET " + dynamolive.Version + " = :next, " + dynamolive.Document + " = :document"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":next": dynamostore.Number(c.Version), ":document": dynamostore.Text(string(settings)),
+		},
+	}
+	if before > 0 {
+		current.ConditionExpression = aws.String(dynamolive.Version + " = :before")
+		current.ExpressionAttributeValues[":before"] = dynamostore.Number(before)
+	}
+	changed, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	history := types.Update{
+		TableName:                 &t.table,
+		Key:                       dynamolive.Key(fmt.Sprintf("%s%015d#%012d", historyPrefix, c.At.UnixMilli(), c.Version)), // padded, so that keys sort
+		UpdateExpression:          aws.String("SET " + change + " = :change"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":change": dynamostore.Text(string(changed))},
+	}
+	_, err = t.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
+		TransactItems: []types.TransactWriteItem{{Update: &current}, {Update: &history}},
+	})
+	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
+		for _, reason := range canceled.CancellationReasons {
+			if code := aws.ToString(reason.Code); code == "ConditionalCheckFailed" || code == "TransactionConflict" {
+				return liveedit.ErrConflict
+			}
+		}
+	}
+	return dynamostore.Classify(err)
+}
+
+// SettingsHistory implements [liveedit.Table].
+func (t *Table) SettingsHistory(ctx context.Context) (changes []liveedit.Change, err error) {
+	pages := dynamodb.NewQueryPaginator(t.client, &dynamodb.QueryInput{
+		TableName:              &t.table,
+		ConsistentRead:         aws.Bool(true),
+		ScanIndexForward:       aws.Bool(false),
+		KeyConditionExpression: aws.String(dynamostore.UserID + " = :u AND begins_with(" + dynamostore.ActivityWindow + ", :h)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":u": dynamostore.Text(dynamolive.User), ":h": dynamostore.Text(historyPrefix),
+		},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx, table.Patient)
+		if err != nil {
+			return nil, dynamostore.Classify(err)
+		}
+		for _, item := range page.Items {
+			at, _ := dynamostore.NumberOf(item["createdAt"])
+			c := liveedit.Change{At: time.UnixMilli(at).UTC(), By: dynamostore.TextOf(item["changedBy"])}
+			c.What, c.Why = dynamostore.TextOf(item["what"]), dynamostore.TextOf(item["why"])
+			c.Version, _ = dynamostore.NumberOf(item[dynamolive.Version])
+			_ = json.Unmarshal([]byte(dynamostore.TextOf(item[change])), &c) // older code wrote the attributes above instead
+			changes = append(changes, c)
+		}
+	}
+	return changes, nil
+}

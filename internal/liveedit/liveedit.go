@@ -1,0 +1,120 @@
+// Package liveedit lets operators change limits without a deploy.
+//
+// The settings of package live are kept in a [Table]. [Edit] makes a [Draft] of them,
+// refuses a change that the code could not apply, and adds a [Change] to the history.
+// Guards do not need this package: they only follow the settings.
+package liveedit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+)
+
+// A Table stores the settings document and its history.
+type Table interface {
+	live.Source
+
+	// ChangeSettings replaces the document and adds c to the history, or does
+	// neither. The new version is c.Version. If the document does not have the given
+	// version (0: there is no document), the error is ErrConflict.
+	ChangeSettings(ctx context.Context, version int64, document []byte, c Change) error
+
+	// SettingsHistory returns all changes, the newest first.
+	SettingsHistory(ctx context.Context) ([]Change, error)
+}
+
+// ErrConflict means that somebody else changed the settings at the same time.
+var ErrConflict = errors.New("somebody else changed the live limits at the same time: check them and try again")
+
+// A Change records who changed what, when and why. It never names a user.
+type Change struct {
+	Version int64     `json:"version"`
+	At      time.Time `json:"at"`
+	By      string    `json:"by"`
+	What    string    `json:"what"` // in words, of a change that has no Op, because older code made it
+	Why     string    `json:"why,omitzero"`
+
+	Op       string    `json:"op,omitzero"`       // set, unset, grant, revoke or forget
+	Activity string    `json:"activity,omitzero"` // set, unset: also write/room or content.writes; grant, revoke: the name of a subject, such as tenant
+	Tier     string    `json:"tier,omitzero"`     // set, unset: the only tier that is changed; grant: the tier that a user gets
+	Limit    string    `json:"limit,omitzero"`    // set
+	Mode     string    `json:"mode,omitzero"`     // set
+	Role     string    `json:"role,omitzero"`     // grant
+	Until    time.Time `json:"until,omitzero"`    // grant
+}
+
+// With 200 grants that have the longest texts, the document takes about 150 KB.
+const (
+	mostGrants = 200
+	mostBy     = 100 // bytes of the name of who makes a change
+	mostWhy    = 200 // bytes of the reason of a change
+)
+
+// Read returns the current settings and their version; 0: there is no document.
+func Read(ctx context.Context, from live.Source) (s live.Settings, version int64, err error) {
+	document, version, err := from.Settings(ctx, true)
+	if err != nil || version == 0 {
+		return s, 0, err
+	}
+	s, err = live.Parse(document)
+	return s, version, err
+}
+
+// Edit calls edit with the current settings, checks what edit changed, and
+// stores the settings that edit returned. It fills in the version of c, and stamps
+// what was changed with its name, time and reason. Without a time there is no stamp.
+func Edit(ctx context.Context, t Table, guards limits.Guards, c Change, edit func(Draft) (Draft, error)) error {
+	if len(c.By) > mostBy || len(c.Why) > mostWhy {
+		return fmt.Errorf("who makes the change has %d bytes, and why %d, want at most %d and %d", len(c.By), len(c.Why), mostBy, mostWhy)
+	}
+	before, version, err := Read(ctx, t)
+	if err != nil {
+		return err
+	}
+	c.At = c.At.UTC().Truncate(time.Millisecond)
+	draft := Draft{Settings: before}
+	if !c.At.IsZero() {
+		draft.by = live.Stamp{Since: c.At, By: c.By, Why: c.Why}
+	}
+	after, err := edit(draft)
+	if err != nil {
+		return err
+	}
+	if err := validate(before, after.Settings, guards); err != nil {
+		return err
+	}
+	document, err := after.Document()
+	if err != nil {
+		return err
+	}
+	c.Version = version + 1
+	return t.ChangeSettings(ctx, version, document, c)
+}
+
+// errNothing stops an edit that would change nothing.
+var errNothing = errors.New("nothing to change")
+
+// Forget drops all grants of a user from the table, and returns how many there
+// were. If somebody else changes the settings at the same time, it tries again.
+func Forget(ctx context.Context, t Table, guards limits.Guards, userID string, now time.Time) (forgotten int, err error) {
+	for range 5 {
+		err = Edit(ctx, t, guards, Change{At: now, By: "erase", Op: "forget"}, func(d Draft) (Draft, error) {
+			if d, forgotten = d.Revoke(userID); forgotten == 0 {
+				return d, errNothing
+			}
+			return d, nil
+		})
+		switch {
+		case errors.Is(err, errNothing):
+			return 0, nil
+		case !errors.Is(err, ErrConflict):
+			return forgotten, err
+		}
+	}
+	return forgotten, err
+}

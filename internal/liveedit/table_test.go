@@ -1,0 +1,46 @@
+package liveedit_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	. "github.com/cric-talk/guards/internal/liveedit"
+	"github.com/cric-talk/guards/limits"
+)
+
+// A table keeps settings in memory.
+type table struct {
+	document []byte
+	version  int64
+	history  []Change
+	race     func() // runs once, before a change
+}
+
+func (t *table) Settings(context.Context, bool) ([]byte, int64, error) {
+	return t.document, t.version, nil
+}
+
+func (t *table) ChangeSettings(_ context.Context, version int64, document []byte, c Change) error {
+	if race := t.race; race != nil {
+		t.race = nil
+		race()
+	}
+	if version != t.version {
+		return ErrConflict
+	}
+	t.document, t.version = document, c.Version
+	t.history = slices.Insert(t.history, 0, c)
+	return nil
+}
+
+func (t *table) SettingsHistory(context.Context) ([]Change, error) { return t.history, nil }
+
+// edit changes the settings, and fails the test on an error.
+func (t *table) edit(tb testing.TB, edit func(Draft) Draft) {
+	tb.Helper()
+	err := Edit(context.Background(), t, limits.All, Change{By: "test"}, func(s Draft) (Draft, error) { return edit(s), nil })
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
