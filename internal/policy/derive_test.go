@@ -53,27 +53,3 @@ func TestAtOnce(t *testing.T) {
 		}
 	}
 }
-
-func TestWithLimit(t *testing.T) {
-	for _, tt := range []struct {
-		p    string
-		n    int64
-		want string // empty: an error
-	}{
-		{"10/1m", 12, "12/1m"},
-		{"log 100/12h", 1, "log 1/12h"},
-		{"bucket 10/1m", 20, "bucket 20/1m"},
-		{"bucket 10/1m burst 15", 20, "bucket 20/1m burst 30"},
-		{"bucket 10/1m burst 15 keep 1h", 1, "bucket 1/1m burst 2 keep 1h"},
-		{"reservoir 10/10s ahead 15m", 7, "reservoir 7/10s ahead 15m"},
-		{"bucket 10/1m", 7, ""}, // no whole number of milliseconds
-		{"bucket 1/1m burst 500000", 3, ""},
-		{"10/1m", 0, ""},
-		{"10/1m", 1_000_001, ""},
-	} {
-		got, err := Must(tt.p).WithLimit(tt.n)
-		if got.String() != tt.want || (err == nil) != (tt.want != "") {
-			t.Errorf("%s with the limit %d is %q, %v, want %q", tt.p, tt.n, got, err, tt.want)
-		}
-	}
-}

@@ -89,15 +89,3 @@ func ExamplePolicy_Undo() {
 	// a minute later: true 0 used
 	// an hour later: false
 }
-
-// A bucket has a whole number of milliseconds between two actions, so it cannot
-// have every limit.
-func ExamplePolicy_WithLimit() {
-	p := policy.Must("bucket 10/1m burst 15")
-	fmt.Println(p.WithLimit(20))
-	_, err := p.WithLimit(7)
-	fmt.Println(err)
-	// Output:
-	// bucket 20/1m burst 30 <nil>
-	// limit is "bucket 7/1m burst 11": window is 1m, want a multiple of 7ms, such as 60004ms, so that an action comes back every whole number of milliseconds
-}

@@ -72,14 +72,6 @@ func (p Policy) Equal(q Policy) bool { return p.String() == q.String() }
 // Most returns the most actions that one request can take.
 func (p Policy) Most() int64 { return p.most }
 
-// Quota returns how many actions p, or the lowest of its limits, allows at once if nothing
-// is counted, and the time in which that many come back: the figures q and w of the
-// RateLimit-Policy header. For bucket 10/1m burst 15 they are 15 and 90 s.
-func (p Policy) Quota() (limit int64, window time.Duration) {
-	empty := p.Read(0, 0, nil)
-	return empty.Limit, empty.Window
-}
-
 // Item returns which item counts at now, and until when that item matters.
 // Window is floor(now / window) if each window has an item of its own, and 0 if
 // one item serves forever. Expires is in Unix seconds. From then on, deleting
@@ -245,34 +237,6 @@ func (r Reading) Binds(other Reading) bool {
 // Queues reports whether the policy gives places in later windows before it
 // refuses. Only a reservoir does.
 func (p Policy) Queues() bool { return p.queue != nil }
-
-// Due compares readyAt, a time that p gave earlier, with now. OnTime means that
-// the window of readyAt is the current one. Early means that this window has
-// not begun and is at most 366 days away. If both are false, it is late, or p never
-// gave that time. For example, with reservoir 10/10s, second 20 is early at
-// second 13, on time from 20 to just before 30, and late at 30.
-func (p Policy) Due(now, readyAt int64) (onTime, early bool) {
-	if !p.Queues() {
-		return false, false
-	}
-	return p.queue.kind.(reservoir).due(now, readyAt)
-}
-
-// IsPlace reports whether p can give the time readyAt: the start of a window.
-func (p Policy) IsPlace(readyAt int64) bool {
-	return p.Queues() && readyAt > 0 && readyAt%p.queue.rate.Window.Milliseconds() == 0
-}
-
-// Waiting returns how many places are taken in later windows, up to and
-// including the window of readyAt. Each window before the last one counts as
-// full at the current limit. For example, with reservoir 10/10s at second 3, all
-// places of second 10 and 3 of second 20 are taken: 13 wait for second 20.
-func (p Policy) Waiting(now, readyAt int64, s State) int64 {
-	if !p.Queues() {
-		return 0
-	}
-	return p.queue.kind.(reservoir).waiting(now, readyAt, p.queue.mine(s))
-}
 
 // single returns the limit of a policy that has only one, and no name for it.
 func (p Policy) single() (*limit, bool) {

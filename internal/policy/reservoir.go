@@ -106,30 +106,55 @@ func (p reservoir) read(now, n int64, s State) Reading {
 	return r
 }
 
-// due does not look at ahead, which may have been up to longestWindow when the place
-// was given.
-func (p reservoir) due(now, readyAt int64) (onTime, early bool) {
-	window, current := p.start(readyAt), p.start(now)
-	return window == current, current < window && readyAt-now <= longestWindow.Milliseconds()
-}
-
-// waiting counts the places of all full windows after the current one, and those that
-// the latest window has given.
-func (p reservoir) waiting(now, readyAt int64, s State) int64 {
-	begun, given := unstamp(s[ticket])
-	given = min(given, p.limit)
-	if p.start(readyAt) < p.start(begun) {
-		given = p.limit
-	}
-	between := (p.start(readyAt)-p.start(now))/p.window - 1
-	return max(0, between*p.limit+given)
-}
-
-// before returns the ticket before the first place of the window at readyAt.
-func (p reservoir) before(readyAt int64) int64 { return stamp(p.start(readyAt), 0) }
-
 // last returns the start of the latest window in which take gives places at now.
 func (p reservoir) last(now int64) int64 { return p.start(min(now+p.ahead, max(now, Latest))) }
 
 // start returns the start of the window at a time.
 func (p reservoir) start(at int64) int64 { return at / p.window * p.window }
+
+// Due compares readyAt, a time that p gave earlier, with now. OnTime means that
+// the window of readyAt is the current one. Early means that this window has
+// not begun and is at most 366 days away. If both are false, it is late, or p never
+// gave that time. For example, with reservoir 10/10s, second 20 is early at
+// second 13, on time from 20 to just before 30, and late at 30.
+func (p Policy) Due(now, readyAt int64) (onTime, early bool) {
+	if !p.Queues() {
+		return false, false
+	}
+	r := p.queue.kind.(reservoir)
+	window, current := r.start(readyAt), r.start(now)
+	far := readyAt-now > longestWindow.Milliseconds() // ahead may have been up to that when the place was given
+	return window == current, current < window && !far
+}
+
+// IsPlace reports whether p can give the time readyAt: the start of a window.
+func (p Policy) IsPlace(readyAt int64) bool {
+	return p.Queues() && readyAt > 0 && readyAt%p.queue.rate.Window.Milliseconds() == 0
+}
+
+// Waiting returns how many places are taken in later windows, up to and
+// including the window of readyAt. Each window before the last one counts as
+// full at the current limit. For example, with reservoir 10/10s at second 3, all
+// places of second 10 and 3 of second 20 are taken: 13 wait for second 20.
+func (p Policy) Waiting(now, readyAt int64, s State) int64 {
+	if !p.Queues() {
+		return 0
+	}
+	r := p.queue.kind.(reservoir)
+	begun, given := unstamp(p.queue.mine(s)[ticket])
+	given = min(given, r.limit)
+	if r.start(readyAt) < r.start(begun) {
+		given = r.limit
+	}
+	between := (r.start(readyAt)-r.start(now))/r.window - 1
+	return max(0, between*r.limit+given)
+}
+
+// Skip returns s as if p had given every place before readyAt.
+func (p Policy) Skip(readyAt int64, s State) State {
+	if !p.Queues() {
+		return s
+	}
+	attr, first := p.queue.attr(ticket), p.queue.kind.(reservoir).start(readyAt)
+	return Update{Acts: []Act{{Set, attr, max(s[attr], stamp(first, 0))}}}.Apply(s)
+}

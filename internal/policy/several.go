@@ -96,7 +96,7 @@ func (p Policy) Rates() []Rate {
 func (p Policy) Replace(name, text string) string {
 	texts := make([]string, len(p.limits))
 	for i, l := range p.limits {
-		if texts[i] = l.rate.text(); l.rate.Name == name {
+		if texts[i] = l.rate.String(); l.rate.Name == name {
 			texts[i] = name + ": " + text
 		}
 	}
@@ -109,7 +109,7 @@ func (p Policy) Part(name string) string {
 	if r.Name = ""; !ok {
 		return ""
 	}
-	return r.text()
+	return r.String()
 }
 
 // Each returns every limit of p as a policy of its own, without its name, in
@@ -121,31 +121,6 @@ func (p Policy) Each() []Policy {
 		each[i] = must(newPolicy([]Rate{r}))
 	}
 	return each
-}
-
-// Window returns the window in which now lies. It returns false if p has several limits,
-// or a limit that has no windows: a bucket or a log.
-func (p Policy) Window(now int64) (Window, bool) {
-	one, ok := p.single()
-	if !ok {
-		return Window{}, false
-	}
-	k, ok := one.kind.(fixed)
-	if !ok {
-		k.window = one.rate.Window.Milliseconds()
-		ok = one.kind.read(Latest, 0, nil).WindowKey != 0
-	}
-	return k.at(now), ok
-}
-
-// WithLimit returns p, a single limit, with n actions in each window. A burst keeps its
-// proportion, rounded up: bucket 10/1m burst 15 with 20 is bucket 20/1m burst 30. The
-// error is that of [Parse] if the kind has no such limit.
-func (p Policy) WithLimit(n int64) (Policy, error) {
-	r := p.limits[0].rate
-	n *= r.cost()
-	r.Limit, r.Burst = n, (r.Burst*n+r.Limit-1)/r.Limit
-	return Parse(r.text())
 }
 
 // OptionsOf returns p with the options in, ahead, keep and cost of q, unless p sets them
@@ -194,15 +169,6 @@ func (p Policy) AtOnce() Policy {
 	return q
 }
 
-// Skip returns s as if p had given every place before readyAt.
-func (p Policy) Skip(readyAt int64, s State) State {
-	if !p.Queues() {
-		return s
-	}
-	attr := p.queue.attr(ticket)
-	return Update{Acts: []Act{{Set, attr, max(s[attr], p.queue.kind.(reservoir).before(readyAt))}}}.Apply(s)
-}
-
 // Named reports whether the limits of p have names.
 func (p Policy) Named() bool { return len(p.limits) > 0 && p.limits[0].rate.Name != "" }
 
@@ -244,7 +210,7 @@ func together(a, b Policy, all bool) error {
 			problem("%q has no limit named %q, but %q has one, and they share a count", a, r.Name, b)
 		case our.Kind != r.Kind:
 			meant := Rate{Name: our.Name, Kind: our.Kind, Limit: r.Limit, Window: r.Window, Unit: r.Unit, Zone: r.Zone}
-			problem("%s counts in another way than %s%q, with which it shares a count; did you mean %q?", what, in, a, meant.text())
+			problem("%s counts in another way than %s%q, with which it shares a count; did you mean %q?", what, in, a, meant.String())
 		case our.span() != r.span() && !k.anyWindow:
 			problem("window of %s is %s, want %s as in %q, with which it shares a count", what, r.span(), our.span(), a)
 		}

@@ -54,7 +54,7 @@ func must[T any](v T, err error) T {
 func (p Policy) String() string {
 	texts := make([]string, len(p.limits))
 	for i, l := range p.limits {
-		texts[i] = l.rate.text()
+		texts[i] = l.rate.String()
 	}
 	return strings.Join(texts, ", ")
 }
@@ -68,8 +68,8 @@ func (p *Policy) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// text returns the text form of one limit.
-func (r Rate) text() string {
+// String returns the text form of one limit.
+func (r Rate) String() string {
 	var b strings.Builder
 	if r.Name != "" {
 		b.WriteString(r.Name + ": ")

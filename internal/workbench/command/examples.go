@@ -10,6 +10,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/workbench/replay"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
 )
 
@@ -107,7 +108,7 @@ func groupExample(guards limits.Guards) (group, name, limit string) {
 func twice(p policy.Policy) string {
 	text := p.String()
 	if rates := p.Rates(); len(rates) == 1 {
-		if more, err := p.WithLimit(2 * rates[0].Actions()); err == nil {
+		if more, err := replay.WithLimit(p, 2*rates[0].Actions()); err == nil {
 			text = more.String()
 		}
 	}

@@ -113,7 +113,8 @@ func believed(limit policy.Policy, mode, role string) decided {
 		return decided{exempt: "bypassed"}
 	}
 	d := decided{shadow: mode == "shadow"}
-	d.limit, d.window = limit.Quota()
+	empty := limit.Read(0, 0, nil)
+	d.limit, d.window = empty.Limit, empty.Window
 	return d
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/internal/workbench/replay"
 )
 
 // The search relies on this to know which limits it need not try.
@@ -16,7 +17,7 @@ func TestHigherLimitsLetMorePassAtOnce(t *testing.T) {
 		p, gap := policy.Must(text), false
 		low := p.Rates()[0]
 		for n := int64(1); n <= 100; n++ {
-			limit, err := p.WithLimit(n)
+			limit, err := WithLimit(p, n)
 			switch {
 			case err != nil:
 				gap = true
@@ -25,6 +26,32 @@ func TestHigherLimitsLetMorePassAtOnce(t *testing.T) {
 			case gap && n > low.Window.Milliseconds():
 				t.Errorf("%s is above a gap and has more than one action a millisecond", limit)
 			}
+		}
+	}
+}
+
+func TestWithLimit(t *testing.T) {
+	for _, tt := range []struct {
+		p    string
+		n    int64
+		want string // empty: an error
+	}{
+		{"10/1m", 12, "12/1m"},
+		{"10/1m cost 2", 7, "14/1m cost 2"},
+		{"log 100/12h", 1, "log 1/12h"},
+		{"bucket 10/1m", 20, "bucket 20/1m"},
+		{"bucket 10/1m burst 15", 20, "bucket 20/1m burst 30"},
+		{"bucket 10/1m burst 15 keep 1h", 1, "bucket 1/1m burst 2 keep 1h"},
+		{"reservoir 10/10s ahead 15m", 7, "reservoir 7/10s ahead 15m"},
+		{"writes: 10/1m", 12, "writes: 12/1m"},
+		{"bucket 10/1m", 7, ""}, // no whole number of milliseconds
+		{"bucket 1/1m burst 500000", 3, ""},
+		{"10/1m", 0, ""},
+		{"10/1m", 1_000_001, ""},
+	} {
+		got, err := WithLimit(policy.Must(tt.p), tt.n)
+		if got.String() != tt.want || (err == nil) != (tt.want != "") {
+			t.Errorf("%s with the limit %d is %q, %v, want %q", tt.p, tt.n, got, err, tt.want)
 		}
 	}
 }

@@ -73,9 +73,9 @@ type load struct {
 const mostWorst = 5
 
 func newReport(activity string, p policy.Policy, subjects []Subject) *Report {
-	limit, window := p.Quota()
+	empty := p.Read(0, 0, nil)
 	r := &Report{
-		Activity: activity, Policy: p.String(), Limit: limit, WindowMs: window.Milliseconds(),
+		Activity: activity, Policy: p.String(), Limit: empty.Limit, WindowMs: empty.Window.Milliseconds(),
 		Exact: p.Prepaid() || slices.ContainsFunc(subjects, func(s Subject) bool { return s.Policy.Prepaid() }),
 		From:  math.MaxInt64, ruler: newRuler(p), byID: make(map[string]*User),
 	}
@@ -105,8 +105,9 @@ func newRuler(p policy.Policy) ruler {
 }
 
 func (r ruler) at(now int64) policy.Window {
-	if w, ok := r.limit.Window(now); ok {
-		return w
+	empty := r.limit.Read(now, 0, nil)
+	if empty.ResetAt > now { // a fixed window, which can be one of a calendar
+		return policy.Window{Key: empty.WindowKey, Start: empty.ResetAt - empty.Window.Milliseconds(), End: empty.ResetAt}
 	}
 	key := now / r.length
 	return policy.Window{Key: key, Start: key * r.length, End: (key + 1) * r.length}

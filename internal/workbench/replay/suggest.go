@@ -91,8 +91,7 @@ type trial struct {
 // nobody, because it lets pass all requests of any user at once.
 func (s *search) candidates(ctx context.Context, p policy.Policy) error {
 	most := slices.Max(s.spool.requests)
-	r := p.Rates()[0]
-	pass, _ := p.Quota()
+	r, pass := p.Rates()[0], p.Read(0, 0, nil).Limit
 	// What passes at once grows at least in proportion to the limit. A kind can have
 	// gaps between its limits, but none of them is above one action a millisecond.
 	highest := max((most*r.Limit+pass-1)/pass, r.Window.Milliseconds())
@@ -100,12 +99,12 @@ func (s *search) candidates(ctx context.Context, p policy.Policy) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		limit, err := p.WithLimit(n + 1)
+		limit, err := WithLimit(p, n+1)
 		if err != nil {
 			continue // a bucket has no such limit, or the limit is too high
 		}
 		s.limits = append(s.limits, limit)
-		if pass, _ := limit.Quota(); pass >= most {
+		if limit.Read(0, 0, nil).Limit >= most {
 			break
 		}
 	}
@@ -113,6 +112,17 @@ func (s *search) candidates(ctx context.Context, p policy.Policy) error {
 		return fmt.Errorf("%s has no similar limits", p)
 	}
 	return nil
+}
+
+// WithLimit returns p, a single limit, with n actions in each window. A burst keeps its
+// proportion, rounded up: bucket 10/1m burst 15 with 20 is bucket 20/1m burst 30. The
+// error is that of [policy.Parse] if the kind has no such limit. For example, a bucket
+// has a whole number of milliseconds between two actions, so 7/1m is none.
+func WithLimit(p policy.Policy, n int64) (policy.Policy, error) {
+	r := p.Rates()[0]
+	n *= max(1, r.Cost)
+	r.Limit, r.Burst = n, (r.Burst*n+r.Limit-1)/r.Limit
+	return policy.Parse(r.String())
 }
 
 // lowest returns the lowest limit that holds up no more users than allowed.
@@ -152,7 +162,7 @@ var errEnough = errors.New("all users are settled")
 // try returns the users that a limit holds up, and their number.
 func (s *search) try(ctx context.Context, p policy.Policy) (held []bool, heldUp int64, err error) {
 	held, heldUp = make([]bool, len(s.settled)), s.heldUp
-	pass, _ := p.Quota() // this many requests of a user pass at any time
+	pass := p.Read(0, 0, nil).Limit // this many requests of a user pass at any time
 	left := 0
 	open := make([]bool, len(held)) // users who may be held up and are not yet
 	for user, n := range s.spool.requests {

@@ -96,7 +96,7 @@ func TestTheSuggestionIsTheLowestLimit(t *testing.T) {
 				rt.Errorf("%+v, but %d of %d users are held up", got, report.HeldUp, report.Users)
 			}
 			for n := got.Limit - 1; n > 0; n-- {
-				if lower, err := policy.Must(text).WithLimit(n); err == nil && enough(lower) {
+				if lower, err := WithLimit(policy.Must(text), n); err == nil && enough(lower) {
 					rt.Errorf("the suggestion is %s, but %s is enough for %s", got.Policy, lower, share)
 				}
 			}

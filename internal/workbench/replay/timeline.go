@@ -181,8 +181,10 @@ func newDrawing(t Timeline, p policy.Policy) *drawing {
 	for i, rate := range p.Rates() {
 		empty := limits[i].Read(policy.Latest, 0, nil) // after its first window
 		panel := Panel{Name: rate.Name, Limit: empty.Limit}
-		if w, ok := limits[i].Window(max(0, t.From-1)); ok && (t.To-t.From)/(w.End-w.Start) <= mostBorders {
-			for ; w.Start <= t.To; w, _ = limits[i].Window(w.End) {
+		windows := ruler{limits[i], rate.Window.Milliseconds()}
+		w := windows.at(max(0, t.From-1))
+		if windowed := empty.WindowKey != 0; windowed && (t.To-t.From)/(w.End-w.Start) <= mostBorders {
+			for ; w.Start <= t.To; w = windows.at(w.End) {
 				panel.Windows = append(panel.Windows, w)
 			}
 		}

@@ -152,7 +152,7 @@ func seconds(a limits.Activity) int64 {
 	if a.Unlimited || a.Limit.Named() || len(a.Subjects) > 0 {
 		return 0
 	}
-	_, window := a.Limit.Quota()
+	window := a.Limit.Read(0, 0, nil).Window
 	return int64((window + time.Second - 1) / time.Second)
 }
 

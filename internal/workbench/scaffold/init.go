@@ -146,10 +146,9 @@ func stackName(name string) string {
 
 // Refused returns how many requests of one user it takes until one is refused.
 func Refused(a limits.Activity) int64 {
-	least, _ := a.Limit.Quota()
+	least := a.Limit.Read(0, 0, nil).Limit
 	for _, s := range a.Subjects {
-		most, _ := s.Limit.Quota()
-		least = min(least, most)
+		least = min(least, s.Limit.Read(0, 0, nil).Limit)
 	}
 	return least + 1
 }
