@@ -60,24 +60,16 @@ func (a *Answer) appendFields(o *object) {
 		o.int("at", d.At)
 		o.string("requestId", a.RequestID)
 	}
-	if a.HeldUntil != 0 {
-		o.int("heldUntil", a.HeldUntil)
-	}
+	o.optional("heldUntil", a.HeldUntil)
 	if a.Message != "" {
 		o.string("message", a.Message)
 	}
 	if a.Display != "" {
 		o.string("display", a.Display)
 	}
-	if d.ReadyAt != 0 {
-		o.int("readyAt", d.ReadyAt)
-	}
-	if d.Waiting != 0 {
-		o.int("enqueued", d.Waiting)
-	}
-	if d.Crossed != 0 {
-		o.int("crossed", d.Crossed)
-	}
+	o.optional("readyAt", d.ReadyAt)
+	o.optional("enqueued", d.Waiting)
+	o.optional("crossed", d.Crossed)
 	if d.LimitedBy != "" {
 		o.string("limitedBy", d.LimitedBy)
 	}
@@ -88,20 +80,13 @@ func (a *Answer) appendFields(o *object) {
 // early or on time is decided without the table. Such an answer has no figures,
 // except the wait if the job is early.
 func appendFigures(o *object, d *ratelimit.Decision) {
-	if d.Limit != 0 {
-		o.int("limit", d.Limit)
-		o.int("activityCount", d.Used)
-		o.int("remaining", d.Remaining)
-	}
-	if d.Limit != 0 || d.ReadyAt != 0 {
+	switch {
+	case d.Limit != 0:
+		o.reading(d.Reading)
+	case d.ReadyAt != 0:
 		o.int("waitTime", d.Wait.Milliseconds())
 	}
-	if d.Limit != 0 {
-		o.int("resetAt", d.ResetAt)
-	}
-	if d.WindowKey != 0 {
-		o.int("windowKey", d.WindowKey)
-	}
+	o.optional("windowKey", d.WindowKey)
 }
 
 // appendLimits adds the figures of each limit, if there are several.
@@ -113,17 +98,20 @@ func appendLimits(o *object, limits []policy.Reading) {
 	for i, l := range limits {
 		one := newObject()
 		one.string("name", l.Name)
-		one.int("limit", l.Limit)
-		one.int("activityCount", l.Used)
-		one.int("remaining", l.Remaining)
-		one.int("waitTime", l.Wait.Milliseconds())
-		one.int("resetAt", l.ResetAt)
-		if l.Crossed != 0 {
-			one.int("crossed", l.Crossed)
-		}
+		one.reading(l)
+		one.optional("crossed", l.Crossed)
 		each[i] = one.end()
 	}
 	o.rawArray("limits", each...)
+}
+
+// reading adds the figures of one limit.
+func (o *object) reading(r policy.Reading) {
+	o.int("limit", r.Limit)
+	o.int("activityCount", r.Used)
+	o.int("remaining", r.Remaining)
+	o.int("waitTime", r.Wait.Milliseconds())
+	o.int("resetAt", r.ResetAt)
 }
 
 // An object is a JSON object in progress. Its members keep the order in which
@@ -151,6 +139,13 @@ func (o *object) bool(name string, v bool) {
 func (o *object) int(name string, v int64) {
 	o.name(name)
 	o.b = strconv.AppendInt(o.b, v, 10)
+}
+
+// optional adds v unless it is 0.
+func (o *object) optional(name string, v int64) {
+	if v != 0 {
+		o.int(name, v)
+	}
 }
 
 // string adds a string, which must be UTF-8. The decoder refused all others.

@@ -17,7 +17,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cric-talk/guards/internal/input"
-	"github.com/cric-talk/guards/internal/policy"
 )
 
 // A call is an HTTP request, as a Function URL or API Gateway v2 sends it.
@@ -83,15 +82,12 @@ func rateLimitHeaders(a Answer, now time.Time) []string {
 	if d == nil || d.Limit == 0 {
 		return nil
 	}
-	limits := d.Each
-	if len(limits) == 0 {
-		limits = []policy.Reading{d.Reading}
-		limits[0].Name = a.Activity
-	}
+	limits := d.Limits()
 	policies, left := make([]string, len(limits)), make([]string, len(limits))
 	for i, l := range limits {
-		policies[i] = fmt.Sprintf("%q;q=%d;w=%d", l.Name, l.Limit, ceilSeconds(l.Window.Milliseconds()))
-		left[i] = fmt.Sprintf("%q;r=%d;t=%d", l.Name, l.Remaining, max(0, ceilSeconds(l.ResetAt-now.UnixMilli())))
+		name := cmp.Or(l.Name, a.Activity) // a single limit has none
+		policies[i] = fmt.Sprintf("%q;q=%d;w=%d", name, l.Limit, ceilSeconds(l.Window.Milliseconds()))
+		left[i] = fmt.Sprintf("%q;r=%d;t=%d", name, l.Remaining, max(0, ceilSeconds(l.ResetAt-now.UnixMilli())))
 	}
 	return []string{"RateLimit-Policy", strings.Join(policies, ", "), "RateLimit", strings.Join(left, ", ")}
 }

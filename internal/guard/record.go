@@ -157,50 +157,41 @@ func (h *Handler) measure(activity string, values []metrics.Value, more ...metri
 // figures returns a decision's metrics.
 func figures(a Answer) []metrics.Value {
 	values := make([]metrics.Value, 0, 4)
-	if a.Op == Check {
-		values = append(values, metrics.Value{Name: outcome(a), Count: 1})
+	count := func(name string, n int) {
+		if n > 0 {
+			values = append(values, metrics.Value{Name: name, Count: int64(n)})
+		}
 	}
-	d := a.Decision
+	mark := func(name string, holds bool) {
+		if holds {
+			count(name, 1)
+		}
+	}
+	check, d := a.Op == Check, a.Decision
+	mark(outcome(a), check)
 	if d == nil {
 		return values
 	}
-	values = append(values, metrics.Value{Name: "Requests", Count: int64(d.Requests)})
-	if d.Outage != nil {
-		values = append(values, metrics.Value{Name: degraded, Count: 1})
-	}
-	nearLimit := d.Limit != 0 && d.Used >= d.Limit-d.Limit/5 // at least 80 % are used
-	if a.Op == Check && outcome(a) == "Allowed" && nearLimit {
-		values = append(values, metrics.Value{Name: "NearLimit", Count: 1})
-	}
-	values = crossed(values, "Crossed80", 80, d)
-	values = crossed(values, "Crossed100", 100, d)
-	if d.Reason == ratelimit.Expired { // also in shadow mode
-		values = append(values, metrics.Value{Name: "Expired", Count: 1})
-	}
-	if d.Leased {
-		values = append(values, metrics.Value{Name: "Leased", Count: 1})
-	}
-	if d.Visit {
-		values = append(values, metrics.Value{Name: "Visits", Count: 1})
-	}
-	if d.Requests == 0 && d.Outage == nil && d.Limit != 0 && !d.Allowed { // the memory refused; if Limit is 0, a place was presented
-		values = append(values, metrics.Value{Name: "CacheRefusals", Count: 1})
-	}
+	values = append(values, metrics.Value{Name: "Requests", Count: int64(d.Requests)}) // also none
+	mark(degraded, d.Outage != nil)
+	mark("NearLimit", check && outcome(a) == "Allowed" && d.Limit != 0 && d.Used >= d.Limit-d.Limit/5) // at least 80 % are used
+	count("Crossed80", crossed(d, 80))
+	count("Crossed100", crossed(d, 100))
+	mark("Expired", d.Reason == ratelimit.Expired) // also in shadow mode
+	mark("Leased", d.Leased)
+	mark("Visits", d.Visit)
+	mark("CacheRefusals", d.Requests == 0 && d.Outage == nil && d.Limit != 0 && !d.Allowed) // if Limit is 0, a place was presented
 	return values
 }
 
-// crossed appends the number of d's limits whose count the check raised to this share.
-func crossed(values []metrics.Value, name string, percent int64, d *ratelimit.Decision) []metrics.Value {
-	n := int64(0)
+// crossed returns the number of d's limits whose count the check raised to this share.
+func crossed(d *ratelimit.Decision, percent int64) (limits int) {
 	for _, l := range d.Limits() {
 		if l.Crossed == percent {
-			n++
+			limits++
 		}
 	}
-	if n == 0 {
-		return values
-	}
-	return append(values, metrics.Value{Name: name, Count: n})
+	return limits
 }
 
 // refusing returns whose limits refuse a check that has subjects, or would refuse it in
