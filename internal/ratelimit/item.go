@@ -149,8 +149,7 @@ type Kept struct {
 //     may have begun. With a log it also looks in the one after that, see LookIn. It
 //     removes all other sets but the one after the next, in which a release on a clock
 //     that is ahead may have kept its id. So an item remembers an id for 21 to 28 s,
-//     less the difference between clocks. The
-//     package promises 20 s, less that difference.
+//     less the difference between clocks. The package promises 20 s, less that.
 //
 // For example, a write 65 s after 1970 is in generation 9, which lasts from second
 // 63 to second 70. The write adds its id to i09, looks in i06 to i10, and removes

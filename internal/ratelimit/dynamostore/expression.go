@@ -180,35 +180,26 @@ func (e *expression) condition(w ratelimit.Write) {
 	}
 }
 
-// guard writes conjunctions, joined by OR. It puts them in parentheses if there
-// are other conditions beside them.
+// guard writes conjunctions, joined by OR. Beside is set if other conditions stand
+// beside them.
 func (e *expression) guard(either [][]policy.Term, beside bool) {
-	several := len(either) > 1
-	if beside && several {
-		e.write("(")
-	}
-	for i, terms := range either {
-		if i > 0 {
-			e.write(" OR ")
-		}
-		e.conjunction(terms, several)
-	}
-	if beside && several {
-		e.write(")")
-	}
+	e.join(len(either), " OR ", beside, func(i int) {
+		e.join(len(either[i]), " AND ", len(either) > 1, func(j int) { e.term(either[i][j]) })
+	})
 }
 
-// conjunction writes terms, joined by AND, in parentheses if an OR is beside them.
-func (e *expression) conjunction(terms []policy.Term, beside bool) {
-	beside = beside && len(terms) > 1
+// join writes n parts, joined by a word. If other conditions stand beside several parts,
+// it puts them in parentheses.
+func (e *expression) join(n int, word string, beside bool, part func(int)) {
+	beside = beside && n > 1
 	if beside {
 		e.write("(")
 	}
-	for i, t := range terms {
+	for i := range n {
 		if i > 0 {
-			e.write(" AND ")
+			e.write(word)
 		}
-		e.term(t)
+		part(i)
 	}
 	if beside {
 		e.write(")")
