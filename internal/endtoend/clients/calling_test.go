@@ -3,6 +3,7 @@ package clients_test
 import (
 	"crypto/rand"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,7 +14,7 @@ import (
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
-// A trial is one situation in which an example of docs/calling.md runs.
+// A trial is one situation in which an example runs.
 type trial struct {
 	name   string
 	before string   // fields of an event that is sent first, in addition to userId and activity
@@ -68,20 +69,41 @@ var mails = map[string]trial{
 
 var sample = regexp.MustCompile("(?s)\n```[a-z]+\n((?:#|//) (post[a-z0-9_]*\\.[a-z]+)\n.*?)\n```\n")
 
-// Each complete sample is run exactly as docs/calling.md shows it. A sample is
-// complete if it begins with the name of its file.
-func TestSamplesInCallingDoWhatTheDocumentPromises(t *testing.T) {
+// samples returns the complete samples of docs/calling.md, which begin with the name of their file, and the programs of
+// examples/without-client.
+func samples(t *testing.T) map[string]string {
+	t.Helper()
 	document, err := os.ReadFile(filepath.Join(root, "docs", "calling.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	samples := sample.FindAllStringSubmatch(string(document), -1)
-	if len(samples) != 8 {
-		t.Fatalf("docs/calling.md has %d complete samples, want 8", len(samples))
+	sources := map[string]string{}
+	for _, found := range sample.FindAllStringSubmatch(string(document), -1) {
+		sources[found[2]] = found[1] + "\n"
 	}
+	folder := os.DirFS(filepath.Join(root, "examples", "without-client"))
+	files, err := fs.Glob(folder, "*.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		source, err := fs.ReadFile(folder, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources[file] = string(source)
+	}
+	if len(sources) != 8 {
+		t.Fatalf("there are %d samples, want 4 in docs/calling.md and 4 in examples/without-client", len(sources))
+	}
+	return sources
+}
+
+// Each sample is run exactly as it is shown.
+func TestSamplesInCallingDoWhatTheDocumentPromises(t *testing.T) {
+	sources := samples(t)
 	endpoint := serve(t)
-	for _, found := range samples {
-		source, file := found[1]+"\n", found[2]
+	for file, source := range sources {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			app := install(t, file, source)

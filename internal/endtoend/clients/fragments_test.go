@@ -51,9 +51,6 @@ func TestFragmentsInCallingAreRight(t *testing.T) {
 		if sample.MatchString("\n```" + language + "\n" + fragment + "\n```\n") {
 			continue // TestSamplesInCallingDoWhatTheDocumentPromises runs it
 		}
-		if regexp.MustCompile(`^(#|//) (export|complete)\.`).MatchString(fragment) {
-			continue // TestSamplesOfSlots of the scenarios runs it
-		}
 		checked[language]++
 		switch language {
 		case "go":

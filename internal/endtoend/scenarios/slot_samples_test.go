@@ -5,25 +5,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
-// The samples of docs/calling.md about slots and settling run as they stand: first for
-// a user who may, then for one whose slots or tokens are used.
+// The examples of slots and of settling run as they stand: first for a user who may, then
+// for one whose slots or tokens are used.
 func TestSamplesOfSlots(t *testing.T) {
-	document := fileOf(t, filepath.Join(root, "docs", "calling.md"))
-	samples := regexp.MustCompile("(?s)\n```[a-z]+\n((?:#|//) (export|complete)\\.(mjs|py|go)\n.*?)\n```\n").FindAllSubmatch(document, -1)
-	if len(samples) != 6 {
-		t.Fatalf("docs/calling.md has %d samples, want 6", len(samples))
-	}
-	run := map[string]func(testing.TB, []byte) []string{"mjs": node, "go": goProgram, "py": pythonProgram}
-	for _, found := range samples {
-		source, name, language := found[1], string(found[2]), string(found[3])
-		t.Run(name+"."+language, func(t *testing.T) {
-			command := run[language](t, append(source, '\n'))
+	run := map[string]func(testing.TB, []byte) []string{".mjs": node, ".go": goProgram, ".py": pythonProgram}
+	for _, file := range []string{"slots/export.mjs", "slots/export.py", "slots/export.go", "reserve/complete.mjs", "reserve/complete.py", "reserve/complete.go"} {
+		language := filepath.Ext(file)
+		name := strings.TrimSuffix(filepath.Base(file), language)
+		t.Run(name+language, func(t *testing.T) {
+			command := run[language](t, fileOf(t, filepath.Join(root, "examples", filepath.FromSlash(file))))
 			may, used := "page 1\npage 2\npage 3\n", `{"userId":"u1","activity":"export","count":3}`
 			if name == "complete" {
 				may, used = "1400 tokens\n", `{"userId":"u1","activity":"complete","count":97000}`

@@ -52,7 +52,6 @@ var trials = []trial{
 	{begins: "export AWS_ENDPOINT_URL_LAMBDA="},
 	{begins: "sam ", notRun: "it needs AWS"},
 	{begins: "make test", notRun: "it runs this test"},
-	{begins: "# post.sh", notRun: "internal/endtoend/clients runs it"},
 }
 
 // A snippet is a piece of shell in a document.
