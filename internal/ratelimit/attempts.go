@@ -169,11 +169,8 @@ func (t *attempts) begin() (stop context.CancelFunc) {
 	case l.Timeout == 0:
 		t.budget = oneAttempt{}
 	default:
-		deadline, ok := t.ctx.Deadline()
-		if latest := time.Now().Add(l.Timeout); !ok || deadline.After(latest) {
-			deadline = latest
-			t.ctx, stop = context.WithDeadline(t.ctx, latest)
-		}
+		t.ctx, stop = context.WithTimeout(t.ctx, l.Timeout)
+		deadline, _ := t.ctx.Deadline()
 		t.budget = &retry.Budget{Deadline: deadline, Connected: l.connected.Load}
 	}
 	return stop

@@ -145,13 +145,6 @@ var errThrottled = &StoreError{Failure: NotApplied, What: "the table is throttle
 // than that, and still quick enough for a closed circuit. Therefore the probe goes
 // on without its decision, for as long as a closed circuit waits for an attempt. An
 // answer closes the circuit, however late it is.
-//
-// For example, the table answers after 300 ms again, and a decision may take 1 s:
-//
-//	second  event
-//	5       a decision probes; at 5.25 it decides from memory
-//	5.3     the probe is answered and closes the circuit
-//	6       a decision asks the table
 const (
 	// longestProbe is how long a decision waits for its probe. So an instance
 	// spends at most 5 % of an outage waiting.

@@ -165,9 +165,8 @@ type Kept struct {
 // 259 s, an old set is still there under the name of the current one. Each id is
 // mixed with the number of its generation, so that an old id does not match. A
 // client that calls once a minute cycles through every name, because 37 is prime.
-// A client whose period is a multiple of 259 s, to within 7 s, always meets
-// the same name, and its old ids stay in that set, 6 bytes for each request. They
-// go when the client comes at another time, or with the item.
+// A client whose period is a multiple of 259 s always meets the same name, and its old
+// ids stay there, 6 bytes for each, until it comes at another time.
 //
 // A check that holds its receipt keeps its id in the same way, but in the sets h00 to
 // h36, each for a generation of 5 minutes. So the item remembers it for 15 to 20

@@ -134,16 +134,12 @@ func (m *Memory) lease(k Key, p policy.Policy) *lease {
 	return nil
 }
 
-// Held returns how many actions the leases under k have left at now, and until when the last of
-// them lasts, in Unix milliseconds. 0, 0: this process holds none.
-func (m *Memory) Held(k Key, now int64) (left, until int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if el, ok := m.byKey[k]; ok {
-		for _, l := range el.Value.(*entry).leases {
-			if l.left > 0 && now < l.until {
-				left, until = left+l.left, max(until, l.until)
-			}
+// Held returns how many actions of leases are left at now, and until when the last of them
+// lasts, in Unix milliseconds. 0, 0: this process holds none.
+func (k Known) Held(now int64) (left, until int64) {
+	for _, l := range k.leases {
+		if l.left > 0 && now < l.until {
+			left, until = left+l.left, max(until, l.until)
 		}
 	}
 	return left, until

@@ -94,7 +94,7 @@ func TestHeldIsWhatIsHandedOut(t *testing.T) {
 		l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
 		window, _ := p.Item(c.now().UnixMilli())
 		key := Key{UserID: "hot", Activity: "call", Window: window}
-		held := func() (left, until int64) { return l.Memory.Held(key, c.now().UnixMilli()) }
+		held := func() (left, until int64) { return l.Memory.Recall(key).Held(c.now().UnixMilli()) }
 		if left, until := held(); left != 0 || until != 0 {
 			t.Errorf("%s: before the first request, %d are held until %d", text, left, until)
 		}

@@ -24,11 +24,6 @@
 //     limiter plans again from that item, or answers "limited".
 //  4. It stores the item of the last answer in its memory.
 //
-// For example, 9 actions of a user are counted, and two processes send "add 1
-// if activityCount <= 9" at the same time. The store applies one update. It
-// refuses the other one and returns the item, which then holds 10. The second
-// process plans again, finds no room, and answers "limited".
-//
 // A refusal is an answer. An error means "I don't know": the store gave no
 // usable answer. A request with [Request.Alone] then gets a decision from
 // memory instead of the error, and [Decision.Outage] holds the error.

@@ -284,8 +284,7 @@ func (k Known) fits(q *question) (after Known, n int64, seen, alone policy.Updat
 //
 // An item is the number of its attributes, then each name and value, then the
 // number of its sets, then each name and its ids. A name is its length and its
-// letters. Numbers are varints, so small ones take one byte. For example,
-// activityCount = 10 takes 15 bytes: the length, 13 letters and the value.
+// letters. Numbers are varints, so small ones take one byte.
 func pack(b []byte, k Known) []byte {
 	for _, t := range []time.Time{k.Asked, k.Doubted} {
 		var nanos int64

@@ -184,7 +184,7 @@ func heldBy(h *guard.Handler) devconsole.Held {
 			return 0, 0
 		}
 		now := h.Limiter.Clock().UnixMilli()
-		return h.Limiter.Memory.Held(keyOf(whose, a, now), now)
+		return h.Limiter.Memory.Recall(keyOf(whose, a, now)).Held(now)
 	}
 }
 

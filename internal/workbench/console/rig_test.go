@@ -92,7 +92,7 @@ func start(t *testing.T, after time.Duration, change func(*console.Console, *lam
 			}
 			now := h.Limiter.Clock().UnixMilli()
 			window, _ := a.Part(subject).Limit.Item(now)
-			return h.Limiter.Memory.Held(ratelimit.Key{UserID: whose, Activity: cmp.Or(a.Group, a.Name), Window: window}, now)
+			return h.Limiter.Memory.Recall(ratelimit.Key{UserID: whose, Activity: cmp.Or(a.Group, a.Name), Window: window}).Held(now)
 		})}
 	}
 	r.page.API = api

@@ -3,11 +3,6 @@
 // answer. The package adds what the SDK's client adds around them: the endpoint,
 // the credentials, the signature and the correction of a wrong clock.
 //
-// For example, this reads an item:
-//
-//	c := dynamohttp.New(dynamodb.NewFromConfig(cfg))
-//	answer, err := c.Do(ctx, "GetItem", "rateLimit", []byte(`{"TableName": ...}`))
-//
 // The SDK's client passes each request through 30 middleware steps, and it makes
 // a generic map of each item. This client makes one HTTP request, and a second
 // one only if a wrong clock spoiled the signature of the first. It has no other
