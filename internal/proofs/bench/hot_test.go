@@ -30,7 +30,7 @@ type hotKey struct {
 func (k hotKey) cost(t *testing.T) (perWrite, units, refused float64) {
 	t.Helper()
 	const lasts = 2 * time.Minute
-	p, random := policy.Must(k.limit+" prepaid"), rand.New(rand.NewSource(1)) //nolint:gosec // each run makes the same requests
+	p, random := policy.Must(k.limit+" prepaid"), rand.New(rand.NewSource(1))
 	first := time.UnixMilli(1_800_000_000_000)
 	now, store := first, &storetest.Metered{Store: new(memstore.Store)}
 	fresh := func() *ratelimit.Limiter {
