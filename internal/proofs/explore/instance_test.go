@@ -42,7 +42,10 @@ func (r *run) load(number uint32) {
 	}
 	r.circuits(in)
 	for i, k := range r.x.keys {
-		r.limit.Memory.Change(k, func(ratelimit.Known) ratelimit.Known { return in.knowns[i] })
+		kept := ratelimit.NewMemory(1 << 20) // so that the limiter changes a copy of the leases
+		kept.Change(k, func(ratelimit.Known) ratelimit.Known { return in.knowns[i] })
+		known := kept.Recall(k)
+		r.limit.Memory.Change(k, func(ratelimit.Known) ratelimit.Known { return known })
 	}
 }
 

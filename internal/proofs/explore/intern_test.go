@@ -2,7 +2,9 @@ package explore
 
 import (
 	"encoding/binary"
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -84,6 +86,9 @@ func encodeKept(b []byte, k ratelimit.Kept) []byte { return encodeMark(encodeTex
 
 func encodeKnown(b []byte, k ratelimit.Known) []byte {
 	b = encodeItem(encodeItem(b, k.Seen), k.Alone)
+	if leases := reflect.ValueOf(k).FieldByName("leases"); leases.Len() > 0 {
+		b = encodeText(b, fmt.Sprint(leases))
+	}
 	return encodeTime(encodeTime(b, k.Asked), k.Doubted)
 }
 
