@@ -16,12 +16,10 @@ type Part struct {
 	Subject string // the subject's name, such as room; empty: the user
 }
 
-// givingBack is what a decision keeps of its time to give back what the parts before a
-// refusal have counted.
-const givingBack = 100 * time.Millisecond
-
-// mostParts is how many parts an action has at most, so that their questions stay on the stack.
-const mostParts = 4
+const (
+	givingBack = 100 * time.Millisecond // of a decision's time is kept to give back what the parts before a refusal have counted
+	mostParts  = 4                      // of an action, so that their questions stay on the stack
+)
 
 // DecideAll decides an action that several parts count: all of them count it, or none.
 // There are at most four parts, in order from the narrowest to the widest. The decision
