@@ -272,7 +272,9 @@ func (l *ledger) reset(o *op, k ratelimit.Key) {
 	for c, r := range u.records {
 		if c.window == k.Window {
 			r.over = true
-			u.old[receipt(c.id, r.at)] = true
+			for _, at := range append(r.older, r.at) { // each is that of a renewal, or of the check
+				u.old[receipt(c.id, at)] = true
+			}
 		}
 	}
 	maps.Copy(u.old, u.given)
