@@ -1,7 +1,6 @@
 package ratelimit
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -38,15 +37,15 @@ type lease struct {
 // crowd is how many ids an item has before its writes go without.
 const crowd = 100
 
-// crowded reports whether the sets in which w looks have most ids, which are too many.
-func (i Item) crowded(w Write, most int) bool {
+// crowded reports whether the sets in which w looks have too many ids.
+func (i Item) crowded(w Write) bool {
 	n := 0
 	for k := range w.LookIn {
 		if k.Set != wholeSet { // those of another tier, which stay
 			n += len(i.IDs[k.Set])
 		}
 	}
-	return n >= most
+	return n >= crowd
 }
 
 // hot reports whether the requests of l may be counted without ids.
@@ -202,7 +201,7 @@ func (k Known) lent(q *question, granted int64, t *attempts) Known {
 	if t.took != nil {
 		took = *t.took
 	}
-	took.policy, took.at, took.begun, took.full = q.Policy, now, now, t.item.crowded(q.write, cmp.Or(t.limiter.Crowd, crowd))
+	took.policy, took.at, took.begun, took.full = q.Policy, now, now, t.item.crowded(q.write)
 	if old != nil && now < old.until && (took.until == 0 || took.until == old.until) { // what is left of the last lease
 		took.got, took.left, took.until, took.seen = took.got+old.left, took.left+old.left, old.until, t.item
 	}

@@ -59,8 +59,6 @@ type Limiter struct {
 	// attempt gets a share of Timeout, and the pauses are random.
 	NewBudget func() Budget
 
-	Crowd int // ids that make a prepaid key hot, for small simulations; 0: 100
-
 	breaker   breaker
 	connected atomic.Bool // the last attempt was answered, so a connection is open
 }

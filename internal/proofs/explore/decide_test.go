@@ -47,7 +47,7 @@ type ask struct {
 	decision uint32 // ended
 	instance uint32 // the instance at that moment
 	attempts uint8  // requests sent so far
-	unsure   bool   // an attempt with its id had an unknown outcome
+	unsure   bool   // an attempt had an unknown outcome
 }
 
 type asked uint8
@@ -91,7 +91,7 @@ func (x *explorer) decide(number uint32) ask {
 	for i, j := 0, len(r.told)-1; i < j; i, j = i+1, j-1 {
 		r.told[i], r.told[j] = r.told[j], r.told[i]
 	}
-	r.limit = &ratelimit.Limiter{Memory: ratelimit.NewMemory(1 << 20), Crowd: x.crowd, Now: func() time.Time { return time.UnixMilli(r.told[r.at].now) }}
+	r.limit = &ratelimit.Limiter{Memory: ratelimit.NewMemory(1 << 20), Now: func() time.Time { return time.UnixMilli(r.told[r.at].now) }}
 	r.load(r.told[0].instance)
 	r.limit.Store, r.limit.Now = r, r.now
 	c := x.calls.at(r.told[0].after)
@@ -102,7 +102,7 @@ func (x *explorer) decide(number uint32) ask {
 	}
 	r.want.instance = x.instances.number(r.snapshot())
 	for _, t := range r.told[1:] {
-		if k := x.asks[t.after]; t.answer.failure == unknown && (k.what != update || x.writes.at(k.write).ID != ratelimit.ID{}) {
+		if t.answer.failure == unknown {
 			r.want.unsure = true
 		}
 	}

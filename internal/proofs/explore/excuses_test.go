@@ -8,7 +8,6 @@ const (
 	refusedAfterRoom    exception = "an instance refuses from memory up to a second after another one released or reset"
 	okWithoutReceipt    exception = "a repeat whose first attempt has an unknown outcome is ok, without a receipt"
 	countedAfterRelease exception = "an attempt that arrives only after its release is counted"
-	refusedHot          exception = "an instance refuses from memory up to a second after a busy prepaid key refused"
 	sameMillisecond     exception = "a release in a log, repeated after more than 20 s, gives back another action of the same millisecond"
 
 	countedAfterRefusal exception = "an attempt is late, its request is told limited, another request is released, and then the attempt is counted"
@@ -17,7 +16,7 @@ const (
 
 // stated and unstated list all exceptions.
 var (
-	stated   = []exception{refusedAfterRoom, okWithoutReceipt, countedAfterRelease, sameMillisecond, refusedHot}
+	stated   = []exception{refusedAfterRoom, okWithoutReceipt, countedAfterRelease, sameMillisecond}
 	unstated = []exception{countedAfterRefusal, refusedAfterLowered}
 )
 

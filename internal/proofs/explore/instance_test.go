@@ -42,10 +42,7 @@ func (r *run) load(number uint32) {
 	}
 	r.circuits(in)
 	for i, k := range r.x.keys {
-		kept := ratelimit.NewMemory(1 << 20) // so that the limiter changes a copy of the leases
-		kept.Change(k, func(ratelimit.Known) ratelimit.Known { return in.knowns[i] })
-		known := kept.Recall(k)
-		r.limit.Memory.Change(k, func(ratelimit.Known) ratelimit.Known { return known })
+		r.limit.Memory.Change(k, func(ratelimit.Known) ratelimit.Known { return in.knowns[i] })
 	}
 }
 

@@ -2,9 +2,7 @@ package explore
 
 import (
 	"encoding/binary"
-	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -86,9 +84,6 @@ func encodeKept(b []byte, k ratelimit.Kept) []byte { return encodeMark(encodeTex
 
 func encodeKnown(b []byte, k ratelimit.Known) []byte {
 	b = encodeItem(encodeItem(b, k.Seen), k.Alone)
-	if leases := reflect.ValueOf(k).FieldByName("leases"); leases.Len() > 0 {
-		b = encodeText(b, fmt.Sprint(leases))
-	}
 	return encodeTime(encodeTime(b, k.Asked), k.Doubted)
 }
 

@@ -95,9 +95,6 @@ func (x *explorer) verdict(e *ending) error {
 	case d.Outage != nil:
 		return x.decidedAlone(e)
 	}
-	if d.Leased || d.Visit {
-		return x.handedOut(e)
-	}
 	switch d.Reason {
 	case ratelimit.OK:
 		return x.toldOK(e)
@@ -185,10 +182,6 @@ func (x *explorer) toldLimited(e *ending) error {
 	l := e.ledger
 	if l.unlooked[e.proc.by] && !x.shared {
 		return fmt.Errorf("from memory, and this instance saw that before its own release or reset")
-	}
-	if asked := x.instances.at(e.before).knowns[e.item].Asked.UnixMilli(); l.hot && e.now-asked <= 1000 {
-		x.excuse(refusedHot)
-		return nil
 	}
 	ours := l.freedOn == e.proc.by && l.freedTold
 	if l.freedBy >= 0 && !ours && x.instants[e.world.now]-l.freed <= 1000 {

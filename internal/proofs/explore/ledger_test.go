@@ -25,8 +25,6 @@ type ledger struct {
 	freedTold bool       // the caller of that release or reset got the answer
 	refused   uint8      // the slots that were told limited
 	over      []dropped  // for each item, the newest of the entries that the ledger has dropped
-	lent      []lent     // what visits took
-	hot       bool       // an item has had so many ids that leases may begin
 	full      int64      // when an item last had no room for a request of a room, in ms after the edge and 1,000,000 more; 0: never
 }
 
@@ -102,10 +100,6 @@ func encodeLedger(b []byte, l ledger) []byte {
 	for _, o := range l.over {
 		b = encodeInt(encodeInt(b, o.item), o.ms-edge)
 	}
-	b = encodeInt(encodeBool(b, l.hot), int64(len(l.lent)))
-	for _, o := range l.lent {
-		b = encodeInt(encodeInt(encodeInt(append(b, o.by, o.limit, byte(o.cost)), o.item), o.left), o.until-edge)
-	}
 	b = append(b, l.removed[:]...)
 	for i := range l.alone {
 		b = encodeInt(encodeBool(encodeEntries(b, l.alone[i]), l.away[i]), l.askedAt[i])
@@ -116,7 +110,7 @@ func encodeLedger(b []byte, l ledger) []byte {
 
 // copied returns a ledger that can change without changing l.
 func (l ledger) copied() ledger {
-	l.entries, l.back, l.over, l.lent = slices.Clone(l.entries), slices.Clone(l.back), slices.Clone(l.over), slices.Clone(l.lent)
+	l.entries, l.back, l.over = slices.Clone(l.entries), slices.Clone(l.back), slices.Clone(l.over)
 	for i := range l.alone {
 		l.alone[i] = slices.Clone(l.alone[i])
 	}
@@ -180,9 +174,7 @@ func inWords(entries []entry) string {
 	var b strings.Builder
 	for _, e := range entries {
 		id := "rest"
-		if e.id == leased {
-			id = "a lease"
-		} else if e.id != old {
+		if e.id != old {
 			id = name(int(e.id) % slots)
 		}
 		fmt.Fprintf(&b, "[%s counts %d at %s", id, e.n, moment(e.at))

@@ -55,7 +55,6 @@ func plans(t *testing.T) []plan {
 	slow := func(y *system) { y.slow = true }
 	cleanup := func(y *system) { y.cleanup = true }
 	crash := func(y *system) { y.crash = true }
-	hot := func(y *system) { y.crash, y.crowd = true, 2 }
 	three := []subject{{kinds: single[0].kinds, text: text(policy.Kinds()[0], 3, 10), prefill: 1}}
 	if !prove.Long() {
 		return []plan{
@@ -87,9 +86,6 @@ func plans(t *testing.T) []plan {
 			{name: "renewals in a group with mixed costs", subjects: logs(costly()), scenarios: mixedHeld, instants: held[:2], skews: apart, attempts: 1, faults: 1},
 			{name: "rooms", subjects: inRooms(), scenarios: rooms[:4], instants: border[:1], skews: apart, attempts: 2, faults: 1, set: crash},
 			{name: "slots in rooms", subjects: slotsInRooms(), scenarios: heldInRooms, instants: held[:2], skews: apart, attempts: 1, faults: 1, set: crash},
-			{name: "prepaid", subjects: prepaid(), scenarios: hotKeys[1:5], instants: moments[:1], skews: same, attempts: 2, faults: 1, set: hot},
-			{name: "a prepaid lease ends", subjects: prepaid()[2:3], scenarios: hotKeys[1:2], instants: moments, skews: same, attempts: 2, faults: 1, set: hot},
-			{name: "prepaid, live", subjects: prepaid()[1:2], scenarios: hotKeys[1:2], instants: moments[:1], skews: same, attempts: 2, faults: 1, live: true, set: hot},
 			{name: "a live limit above 100", subjects: crossing(), scenarios: checks[1:2], instants: border[:1], skews: same, attempts: 2, faults: 1, live: true},
 		}
 	}
@@ -141,9 +137,6 @@ func plans(t *testing.T) []plan {
 		plan{name: "rooms", subjects: inRooms(), scenarios: rooms, instants: border, skews: skews, attempts: 2, faults: 2, set: crash},
 		plan{name: "late copies in rooms", subjects: inRooms(), scenarios: rooms, instants: late, skews: apart, attempts: 2, faults: 1, set: crash},
 		plan{name: "slots in rooms", subjects: slotsInRooms(), scenarios: heldInRooms, instants: held, skews: skews, attempts: 2, faults: 2, set: crash},
-		plan{name: "prepaid", subjects: prepaid(), scenarios: hotKeys, instants: moments, skews: apartByOne, attempts: 2, faults: 2, set: hot},
-		plan{name: "prepaid, at a border", subjects: prepaid(), scenarios: hotKeys, instants: borders, skews: apart, attempts: 2, faults: 1, set: hot},
-		plan{name: "prepaid, live", subjects: prepaid()[:4], scenarios: hotKeys, instants: moments[:2], skews: same, attempts: 2, faults: 1, live: true, set: hot},
 		plan{name: "three attempts", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 3, faults: 3},
 	)
 }

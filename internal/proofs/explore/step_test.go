@@ -2,7 +2,6 @@ package explore
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -175,7 +174,6 @@ func (x *explorer) die(w world, s int) world {
 	l := x.ledgers.at(w.ledger).copied()
 	l.ended(s)
 	l.away[p.by], l.askedAt[p.by], l.unlooked[p.by], l.alone[p.by] = false, 0, false, nil
-	l.lent = slices.DeleteFunc(l.lent, func(o lent) bool { return o.by == p.by }) // what it took stays counted
 	w.ledger = x.ledgers.number(l)
 	w.inst[p.by] = 0
 	*p = proc{phase: over, by: p.by, limit: p.limit, began: p.began, call: p.call}
@@ -215,11 +213,8 @@ func (x *explorer) update(w world, s int, number uint32) (world, answer, error) 
 		err = x.renewed(&l, done)
 	case write.Drop.Set != "": // another part of the check has refused
 		err = x.tookBack(&l, done)
-	case write.ID == ratelimit.ID{}:
-		err = x.visited(&l, done)
 	default:
 		err = x.counted(&l, done)
-		l.heat(x, a.item)
 	}
 	if err == nil {
 		err = x.agrees(&l, done)

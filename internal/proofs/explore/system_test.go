@@ -28,7 +28,6 @@ type system struct {
 	skew     time.Duration   // how far instance B's clock is ahead
 	instants []int64         // in ms after the edge, in ascending order
 	requests []request
-	crowd    int  // ids that make a prepaid key hot; 0: as in production
 	attempts int  // of one decision
 	faults   int  // in a whole run; 0: any number
 	shared   bool // an instance serves several requests at once

@@ -156,7 +156,6 @@ func encodeCall(b []byte, c call) []byte {
 // encodeResult leaves out the figures that the explorer does not look at.
 func encodeResult(b []byte, r result) []byte {
 	b = encodeText(encodeBool(encodeBool(b, r.failed), r.Allowed), string(r.Reason))
-	b = encodeBool(encodeBool(b, r.Leased), r.Visit)
 	b = encodeInt(encodeInt(encodeInt(b, r.Granted), r.At), r.ReadyAt)
 	return encodeBool(encodeInt(b, int64(r.Requests)), r.Outage != nil)
 }
