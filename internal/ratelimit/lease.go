@@ -13,7 +13,7 @@ import (
 //
 // A key begins without leases: each request is counted by a write of its own, which keeps
 // its id. Once the item has so many ids that more of them would make each write dearer
-// (crowd), a process visits the item about once a second, and takes what it will probably
+// ([Memory.Crowd]), a process visits the item about once a second, and takes what it will probably
 // use until the next visit. These writes keep no id, so they cost one unit, whatever the
 // pace. Leases end when a process would take only what the request asks for.
 //
@@ -34,11 +34,8 @@ type lease struct {
 	full   bool          // the item was crowded
 }
 
-// crowd is how many ids an item has before its writes go without.
-const crowd = 100
-
-// crowded reports whether the sets in which w looks have too many ids.
-func (i Item) crowded(w Write) bool {
+// crowded reports whether the sets in which w looks have as many ids as a crowd.
+func (i Item) crowded(w Write, crowd int) bool {
 	n := 0
 	for k := range w.LookIn {
 		if k.Set != wholeSet { // those of another tier, which stay
@@ -201,7 +198,7 @@ func (k Known) lent(q *question, granted int64, t *attempts) Known {
 	if t.took != nil {
 		took = *t.took
 	}
-	took.policy, took.at, took.begun, took.full = q.Policy, now, now, t.item.crowded(q.write)
+	took.policy, took.at, took.begun, took.full = q.Policy, now, now, t.item.crowded(q.write, t.limiter.Memory.Crowd)
 	if old != nil && now < old.until && (took.until == 0 || took.until == old.until) { // what is left of the last lease
 		took.got, took.left, took.until, took.seen = took.got+old.left, took.left+old.left, old.until, t.item
 	}

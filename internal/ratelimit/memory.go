@@ -18,6 +18,8 @@ import (
 // actions takes about 2 KB instead of 15 KB, and the garbage collector has no
 // pointers in it to follow.
 type Memory struct {
+	Crowd int // how many ids the item of a prepaid limit has before its writes go without; proofs lower it
+
 	mu      sync.Mutex
 	most    int // bytes
 	bytes   int
@@ -37,7 +39,7 @@ const DefaultMemory = 64 << 20
 
 // NewMemory returns a Memory that takes at most this many bytes. It always
 // keeps the last key, even if that key alone takes more.
-func NewMemory(most int) *Memory { return &Memory{most: most, byKey: make(map[Key]*list.Element)} }
+func NewMemory(most int) *Memory { return &Memory{Crowd: 100, most: most, byKey: make(map[Key]*list.Element)} }
 
 // Recall returns what is known of k. The zero Known: nothing is known.
 func (m *Memory) Recall(k Key) Known {
