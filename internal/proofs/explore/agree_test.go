@@ -11,8 +11,7 @@ import (
 // is ahead.
 var shown = map[string]func(r policy.Rate, counted []entry, limit int, now int64) int64{
 	"fixed": func(r policy.Rate, counted []entry, limit int, now int64) int64 {
-		w := r.Window.Milliseconds()
-		return sum(counted, limit, func(e entry) bool { return e.at/w == now/w })
+		return sum(counted, limit, func(e entry) bool { return windowOf(r, e.at) == windowOf(r, now) })
 	},
 	"log": func(r policy.Rate, counted []entry, limit int, now int64) int64 {
 		return sum(counted, limit, func(e entry) bool { return e.latest() > now-r.Window.Milliseconds() })
@@ -64,7 +63,7 @@ func (x *explorer) agrees(l *ledger, w written) error {
 // back.
 var gone = map[string]func(r policy.Rate, entries []entry, limit, i int, now int64) bool{
 	"fixed": func(r policy.Rate, entries []entry, _, i int, now int64) bool {
-		return entries[i].at/r.Window.Milliseconds() != now/r.Window.Milliseconds()
+		return windowOf(r, entries[i].at) != windowOf(r, now)
 	},
 	"log": func(r policy.Rate, entries []entry, _, i int, now int64) bool {
 		return entries[i].latest() <= now-r.Window.Milliseconds()

@@ -75,6 +75,9 @@ func (x *explorer) remembered(e *ending) bool {
 	if e.call.ReadyAt != 0 {
 		id = fmt.Sprintf("place %d %s", e.call.ReadyAt, id)
 	}
+	if e.call.Group != "" {
+		id = e.call.Activity + " " + id
+	}
 	_, found := in.knowns[e.item].Seen.Find(ratelimit.Write{Key: x.keys[e.item], ID: ratelimit.NewID(id), Now: e.now, Renewed: e.call.Policy.HeldUntil(0) != 0})
 	return found
 }

@@ -91,7 +91,9 @@ func (x *explorer) decide(number uint32) ask {
 	for i, j := 0, len(r.told)-1; i < j; i, j = i+1, j-1 {
 		r.told[i], r.told[j] = r.told[j], r.told[i]
 	}
-	r.limit = &ratelimit.Limiter{Memory: ratelimit.NewMemory(1 << 20), Now: func() time.Time { return time.UnixMilli(r.told[r.at].now) }}
+	memory := ratelimit.NewMemory(1 << 20)
+	memory.Crowd = crowd
+	r.limit = &ratelimit.Limiter{Memory: memory, Now: func() time.Time { return time.UnixMilli(r.told[r.at].now) }}
 	r.load(r.told[0].instance)
 	r.limit.Store, r.limit.Now = r, r.now
 	c := x.calls.at(r.told[0].after)
@@ -102,7 +104,7 @@ func (x *explorer) decide(number uint32) ask {
 	}
 	r.want.instance = x.instances.number(r.snapshot())
 	for _, t := range r.told[1:] {
-		if t.answer.failure == unknown {
+		if k := x.asks[t.after]; t.answer.failure == unknown && (k.what != update || x.writes.at(k.write).ID != ratelimit.ID{}) {
 			r.want.unsure = true
 		}
 	}

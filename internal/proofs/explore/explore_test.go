@@ -46,6 +46,11 @@ func TestEveryInterleavingHasTheProperties(t *testing.T) {
 			t.Logf("%s (%v)", sum.line(p), time.Since(begin))
 		}
 	}
+	for _, p := range plans(t) {
+		if n := sum.plans[p.name]; n != nil && p.subjects[0].prepaid() && n.leased == 0 {
+			t.Errorf("%s: no lease is handed out", p.name)
+		}
+	}
 	if !t.Failed() {
 		prove.Save(t, "explore", sum.result())
 	}

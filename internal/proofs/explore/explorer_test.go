@@ -31,6 +31,7 @@ type explorer struct {
 	effects map[effect]performed
 
 	states, transitions int
+	leased              int // hand-outs of a lease, of which each leads to a state
 	excuses             map[exception]int
 }
 
@@ -89,6 +90,9 @@ func (x *explorer) begin() (w world, err error) {
 			return w, err
 		}
 		l.entries[len(l.entries)-1].forgotten = true // nobody asks for it again
+	}
+	if p.Prepaid() {
+		l.told = slices.Clone(l.entries)
 	}
 	w.ledger = x.ledgers.number(l)
 	return w, nil

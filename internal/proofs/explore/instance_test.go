@@ -42,7 +42,11 @@ func (r *run) load(number uint32) {
 	}
 	r.circuits(in)
 	for i, k := range r.x.keys {
-		r.limit.Memory.Change(k, func(ratelimit.Known) ratelimit.Known { return in.knowns[i] })
+		known := in.knowns[i]
+		if r.x.policies[0].Prepaid() {
+			known = copied(known)
+		}
+		r.limit.Memory.Change(k, func(ratelimit.Known) ratelimit.Known { return known })
 	}
 }
 

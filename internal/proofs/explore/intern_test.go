@@ -2,6 +2,7 @@ package explore
 
 import (
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -84,6 +85,9 @@ func encodeKept(b []byte, k ratelimit.Kept) []byte { return encodeMark(encodeTex
 
 func encodeKnown(b []byte, k ratelimit.Known) []byte {
 	b = encodeItem(encodeItem(b, k.Seen), k.Alone)
+	if l := leases(k); l.Len() > 0 {
+		b = fmt.Append(b, l)
+	}
 	return encodeTime(encodeTime(b, k.Asked), k.Doubted)
 }
 

@@ -34,6 +34,9 @@ func (x *explorer) judge(w *world, l *ledger, s int, before uint32) error {
 	e.result = x.results.at(e.ask.decision)
 	e.item = x.itemOf(e.call, e.now)
 	err := x.verdict(&e)
+	if err == nil {
+		err = x.admits(&e, e.ask.instance)
+	}
 	x.noteAway(&e)
 	if err != nil {
 		return fmt.Errorf("%s is told %s, granted %d, receipt %s, place %s after %d requests: %w",
@@ -94,6 +97,8 @@ func (x *explorer) verdict(e *ending) error {
 		return fmt.Errorf("an error, although it may decide alone")
 	case d.Outage != nil:
 		return x.decidedAlone(e)
+	case d.Visit, d.Leased: // admits judges it
+		return nil
 	}
 	switch d.Reason {
 	case ratelimit.OK:
@@ -198,6 +203,10 @@ func (x *explorer) toldLimited(e *ending) error {
 			return fmt.Errorf("the store counts it: %s", inWords(l.entries))
 		}
 	}
+	if e.call.Policy.Prepaid() && l.crowded && l.full != 0 && l.full-since >= x.instants[e.world.now]-1000 {
+		x.excuse(refusedWhileHot)
+		return nil
+	}
 	n := e.call.Count
 	if e.call.Partial {
 		n = 1
@@ -296,6 +305,9 @@ func (x *explorer) stillCounts(e *ending, c entry, now int64) bool {
 		}
 		if c.renewed() {
 			return false
+		}
+		if r.Unit != "" {
+			return windowOf(r, max(now, c.at)+2000) == windowOf(r, c.at)
 		}
 		w := min(r.Window.Milliseconds(), r.Window.Milliseconds()/r.Limit)
 		return (max(now, c.at)+2000)/w == c.at/w

@@ -11,6 +11,8 @@ import (
 // policy keeps its state. It is part of a state of the system, so two runs that
 // differ in their ledgers lead to different states.
 type ledger struct {
+	prepaid
+
 	entries   []entry
 	back      []receipt // those that gave back something
 	removed   [slots]uint8
@@ -25,7 +27,7 @@ type ledger struct {
 	freedTold bool       // the caller of that release or reset got the answer
 	refused   uint8      // the slots that were told limited
 	over      []dropped  // for each item, the newest of the entries that the ledger has dropped
-	full      int64      // when an item last had no room for a request of a room, in ms after the edge and 1,000,000 more; 0: never
+	full      int64      // when an item last had no room for a request of a room or of a prepaid limit, in ms after the edge and 1,000,000 more; 0: never
 }
 
 // A dropped is when an item last counted something that matters no more. What an
@@ -105,12 +107,12 @@ func encodeLedger(b []byte, l ledger) []byte {
 		b = encodeInt(encodeBool(encodeEntries(b, l.alone[i]), l.away[i]), l.askedAt[i])
 	}
 	b = append(encodeInt(encodeInt(b, l.full), l.freed), byte(l.freedBy), l.freedOn, l.refused, l.excused)
-	return encodeBool(encodeBool(encodeBool(b, l.freedTold), l.unlooked[0]), l.unlooked[1])
+	return encodePrepaid(encodeBool(encodeBool(encodeBool(b, l.freedTold), l.unlooked[0]), l.unlooked[1]), l.prepaid)
 }
 
 // copied returns a ledger that can change without changing l.
 func (l ledger) copied() ledger {
-	l.entries, l.back, l.over = slices.Clone(l.entries), slices.Clone(l.back), slices.Clone(l.over)
+	l.entries, l.back, l.over, l.told = slices.Clone(l.entries), slices.Clone(l.back), slices.Clone(l.over), slices.Clone(l.told)
 	for i := range l.alone {
 		l.alone[i] = slices.Clone(l.alone[i])
 	}

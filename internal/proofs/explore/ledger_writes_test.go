@@ -40,14 +40,18 @@ func (x *explorer) counted(l *ledger, w written) error {
 	item := int64(x.number(w.write.Key))
 	p := x.policyOf(int(item), w.limit)
 	id := x.idOf(w.slot)
+	visits := w.write.ID == ratelimit.ID{}
+	if visits {
+		id = visit
+	}
 	if slices.ContainsFunc(l.back, func(r receipt) bool { return r.id == id && r.item == item }) && w.slot == x.first(w.slot) {
 		x.excuse(countedAfterRelease)
 	}
-	if l.live(id, item, w.ms) {
+	if !visits && l.live(id, item, w.ms) {
 		return fmt.Errorf("%s is counted twice", name(w.slot))
 	}
 	switch bit := uint8(1) << w.slot; {
-	case l.refused&bit == 0:
+	case l.refused&bit == 0 || visits:
 	case l.excused&bit == 0:
 		return fmt.Errorf("%s is counted after it was told limited, and nothing was released since", name(w.slot))
 	default:
@@ -68,7 +72,12 @@ func (x *explorer) counted(l *ledger, w written) error {
 			}
 		}
 	}
-	if e.n < 1 || e.n > w.call.Count || e.n != w.call.Count && !w.call.Partial {
+	switch {
+	case visits:
+		if err := x.visited(l, w, e.n); err != nil {
+			return err
+		}
+	case e.n < 1 || e.n > w.call.Count || e.n != w.call.Count && !w.call.Partial:
 		return fmt.Errorf("%s of %d counts %d", name(w.slot), w.call.Count, e.n)
 	}
 	e.left = unitsOf(w.call.Policy, e.n)

@@ -27,6 +27,7 @@ type plan struct {
 // a period and of a generation of ids.
 var (
 	border   = []int64{-1, 0}
+	whole    = []int64{0} // with all of a window to come
 	borders  = []int64{-2000, -1, 0}
 	window   = []int64{-1, 0, 9998, 9999, 10_000}              // until an action has expired
 	seconds  = []int64{0, 1001, 5000}                          // as long as a memory refuses, and a breaker is open
@@ -86,6 +87,13 @@ func plans(t *testing.T) []plan {
 			{name: "renewals in a group with mixed costs", subjects: logs(costly()), scenarios: mixedHeld, instants: held[:2], skews: apart, attempts: 1, faults: 1},
 			{name: "rooms", subjects: inRooms(), scenarios: rooms[:4], instants: border[:1], skews: apart, attempts: 2, faults: 1, set: crash},
 			{name: "slots in rooms", subjects: slotsInRooms(), scenarios: heldInRooms, instants: held[:2], skews: apart, attempts: 1, faults: 1, set: crash},
+			{name: "midnight", subjects: days(), scenarios: core[:4], instants: []int64{midnight - 1, midnight}, skews: apart, attempts: 1, faults: 1},
+			{name: "prepaid limits", subjects: prepaids(), scenarios: hot, instants: whole, skews: apart, attempts: 2, faults: 1, set: crash},
+			{name: "prepaid limits, the end of a window", subjects: prepaids(), scenarios: hot[:2], instants: []int64{-1100, 0}, skews: apart, attempts: 1, faults: 1, set: crash},
+			{name: "prepaid limits, seconds later", subjects: prepaids(), scenarios: hot[:1], instants: []int64{0, 999, 1001}, skews: same, attempts: 1, faults: 1},
+			{name: "prepaid limits, four requests", subjects: prepaids(), scenarios: hotter, instants: whole, skews: same, attempts: 1, faults: 1},
+			{name: "prepaid limits, at once on an instance", subjects: prepaids(), scenarios: hot[:2], instants: whole, skews: same, attempts: 1, faults: 1, set: shared},
+			{name: "a live prepaid limit", subjects: prepaids(), scenarios: hot[:1], instants: whole, skews: same, attempts: 1, faults: 1, live: true},
 			{name: "a live limit above 100", subjects: crossing(), scenarios: checks[1:2], instants: border[:1], skews: same, attempts: 2, faults: 1, live: true},
 		}
 	}
@@ -137,6 +145,13 @@ func plans(t *testing.T) []plan {
 		plan{name: "rooms", subjects: inRooms(), scenarios: rooms, instants: border, skews: skews, attempts: 2, faults: 2, set: crash},
 		plan{name: "late copies in rooms", subjects: inRooms(), scenarios: rooms, instants: late, skews: apart, attempts: 2, faults: 1, set: crash},
 		plan{name: "slots in rooms", subjects: slotsInRooms(), scenarios: heldInRooms, instants: held, skews: skews, attempts: 2, faults: 2, set: crash},
+		plan{name: "midnight", subjects: days(), scenarios: core, instants: []int64{midnight - 2000, midnight - 1, midnight}, skews: skews, attempts: 2, faults: 1},
+		plan{name: "prepaid limits", subjects: prepaids(), scenarios: slices.Concat(hot, hotter), instants: []int64{-1100, 0}, skews: apart, attempts: 2, faults: 1, set: crash},
+		plan{name: "prepaid limits, seconds later", subjects: prepaids(), scenarios: hot, instants: []int64{0, 999, 1001}, skews: skews, attempts: 2, faults: 1},
+		plan{name: "prepaid limits, at once on an instance", subjects: prepaids(), scenarios: slices.Concat(hot, hotter), instants: whole, skews: same, attempts: 2, faults: 1, set: shared},
+		plan{name: "prepaid limits, slow answers", subjects: prepaids(), scenarios: hot, instants: whole, skews: apart, attempts: 2, faults: 1, set: slow},
+		plan{name: "prepaid limits, an outage", subjects: prepaids(), scenarios: slices.Concat(hot, outages), instants: []int64{0, 5000}, skews: apart, attempts: 1, faults: 2},
+		plan{name: "a live prepaid limit", subjects: prepaids(), scenarios: slices.Concat(hot[:2], hotter), instants: whole, skews: apart, attempts: 2, faults: 1, live: true},
 		plan{name: "three attempts", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 3, faults: 3},
 	)
 }

@@ -58,9 +58,22 @@ func sum(entries []entry, limit int, which func(entry) bool) (n int64) {
 // inWindow is the promise of at most Limit actions in each window of the clock.
 func inWindow(when func(entry) int64) promise {
 	return func(_ *explorer, r policy.Rate, counted []entry, limit int, last entry) (got, most int64) {
-		w := r.Window.Milliseconds()
-		return sum(counted, limit, func(e entry) bool { return when(e)/w == when(last)/w }), r.Limit
+		return sum(counted, limit, func(e entry) bool { return windowOf(r, when(e)) == windowOf(r, when(last)) }), r.Limit
 	}
+}
+
+var berlin, _ = time.LoadLocation("Europe/Berlin")
+
+// windowOf returns the number of the window at a time, or that of the day since 1970.
+func windowOf(r policy.Rate, at int64) int64 {
+	if r.Unit == "" {
+		return at / r.Window.Milliseconds()
+	}
+	if r.Unit != "day" || r.Zone != berlin.String() {
+		panic("this test knows days in Berlin only")
+	}
+	year, month, day := time.UnixMilli(at).In(berlin).Date()
+	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix() / 86_400
 }
 
 // inAnyWindow is the promise of at most Limit actions in any period as long as

@@ -127,11 +127,17 @@ const since = 1_000_000
 
 // wasFull notes when an item has no room for a request, before or after a write.
 func (l *ledger) wasFull(x *explorer, w ratelimit.Write, r ratelimit.Request, before, after uint32, ms int64) {
-	if x.room.IsZero() || r.Policy.IsZero() {
+	if x.room.IsZero() && !r.Policy.Prepaid() || r.Policy.IsZero() {
 		return
 	}
+	n := r.Count
+	for _, other := range x.requests {
+		if r.Policy.Prepaid() { // an instance compares each request with what it saw
+			n = max(n, other.count)
+		}
+	}
 	for _, item := range []uint32{before, after} {
-		if _, ok := r.Policy.Take(w.Now, min(r.Count, r.Policy.Most()), 0, x.items.at(item).State); !ok {
+		if _, ok := r.Policy.Take(w.Now, min(n, r.Policy.Most()), 0, x.items.at(item).State); !ok {
 			l.full = ms + since
 		}
 	}

@@ -130,6 +130,20 @@ var (
 	}
 )
 
+// hot are scenarios of a prepaid limit.
+var hot = []scenario{
+	{requests: []request{one, one, one}},
+	{requests: []request{one, one, both}},
+	{requests: []request{one, one, some}},
+	{requests: []request{one, again, one}},
+	{requests: []request{one, undo, one}},
+	{[]request{one, one, one}, 1},
+	{[]request{both, some, one}, 1},
+}
+
+// hotter is a scenario in which there are two leases or more.
+var hotter = []scenario{{requests: []request{one, one, one, one}}}
+
 // core are the scenarios with the widest bounds.
 var core = []scenario{
 	{requests: []request{one, one, one}},

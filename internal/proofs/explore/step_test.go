@@ -174,6 +174,7 @@ func (x *explorer) die(w world, s int) world {
 	l := x.ledgers.at(w.ledger).copied()
 	l.ended(s)
 	l.away[p.by], l.askedAt[p.by], l.unlooked[p.by], l.alone[p.by] = false, 0, false, nil
+	l.taken[p.by], l.handed[p.by] = [limits]int64{}, [limits]int64{} // what it held is lost
 	w.ledger = x.ledgers.number(l)
 	w.inst[p.by] = 0
 	*p = proc{phase: over, by: p.by, limit: p.limit, began: p.began, call: p.call}
@@ -195,9 +196,10 @@ func (x *explorer) update(w world, s int, number uint32) (world, answer, error) 
 			request = part.Request
 		}
 	}
+	l.crowds(x.items.at(a.item))
 	l.wasFull(x, write, request, before, a.item, x.instants[w.now])
 	if err != nil || !a.done {
-		if !x.room.IsZero() {
+		if !x.room.IsZero() || request.Policy.Prepaid() {
 			w.ledger = x.ledgers.number(l)
 		}
 		return w, a, err
@@ -209,6 +211,7 @@ func (x *explorer) update(w world, s int, number uint32) (world, answer, error) 
 	switch verb := x.requests[s].verb; {
 	case verb == release:
 		err = x.gaveBack(&l, done)
+		l.unsay(x.idOf(s), request.At)
 	case verb == renew:
 		err = x.renewed(&l, done)
 	case write.Drop.Set != "": // another part of the check has refused

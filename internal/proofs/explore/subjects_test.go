@@ -75,6 +75,15 @@ func lasting() (subjects []subject) {
 	return subjects
 }
 
+// midnight is the end of a day in Berlin, in ms after the edge.
+const midnight = 2_400_000
+
+// days returns a calendar limit, alone and beside a limit with windows.
+func days() []subject {
+	const day = "2/day in Europe/Berlin"
+	return []subject{{kinds: "calendar", text: day}, {kinds: "calendar", text: "a: " + day + ", b: 2/20s"}}
+}
+
 // logs returns those whose slots can be renewed.
 func logs(all []subject) (subjects []subject) {
 	for _, s := range all {

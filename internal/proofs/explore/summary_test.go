@@ -27,7 +27,7 @@ type summary struct {
 	excuses map[exception]int
 }
 
-type sums struct{ systems, states, transitions, decisions int }
+type sums struct{ systems, states, transitions, decisions, leased int }
 
 func newSummary() *summary {
 	return &summary{plans: map[string]*sums{}, kinds: map[string]*sums{}, excuses: map[exception]int{}}
@@ -46,6 +46,7 @@ func (s *summary) add(p plan, x *explorer) {
 		to.states += x.states
 		to.transitions += x.transitions
 		to.decisions += len(x.tolds) - 1
+		to.leased += x.leased
 	}
 	for e, n := range x.excuses {
 		s.excuses[e] += n
@@ -54,7 +55,7 @@ func (s *summary) add(p plan, x *explorer) {
 
 func (s *summary) line(p plan) string {
 	n := s.plans[p.name]
-	return fmt.Sprintf("%s: %d systems, %d states, %d transitions, %d steps of decisions", p.name, n.systems, n.states, n.transitions, n.decisions)
+	return fmt.Sprintf("%s: %d systems, %d states, %d transitions, %d steps of decisions, %d from leases", p.name, n.systems, n.states, n.transitions, n.decisions, n.leased)
 }
 
 func (n *sums) row(name string) []string {
@@ -67,7 +68,7 @@ func (s *summary) result() findings.Result {
 	byPlan := findings.Table{Title: "By bounds", Head: head}
 	for _, name := range s.order {
 		n := s.plans[name]
-		all = &sums{all.systems + n.systems, all.states + n.states, all.transitions + n.transitions, all.decisions + n.decisions}
+		all = &sums{all.systems + n.systems, all.states + n.states, all.transitions + n.transitions, all.decisions + n.decisions, all.leased + n.leased}
 		byPlan.Rows = append(byPlan.Rows, n.row(name))
 	}
 	byKind := findings.Table{Title: "By kind", Head: head}
@@ -91,6 +92,7 @@ func (s *summary) result() findings.Result {
 			{What: "systems", Value: fmt.Sprint(all.systems)},
 			{What: "states", Value: fmt.Sprint(all.states)},
 			{What: "transitions", Value: fmt.Sprint(all.transitions)},
+			{What: "of these, an action is handed out from a lease", Value: fmt.Sprint(all.leased)},
 			{What: "violations", Value: "0"},
 		},
 		Tables: []findings.Table{byPlan, byKind, used, fewer},

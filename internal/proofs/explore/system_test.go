@@ -15,7 +15,7 @@ import (
 const edge = 1_700_000_400_000
 
 // slots is the most requests of a system.
-const slots = 3
+const slots = 4
 
 // A system is what the explorer explores: two instances, up to three requests,
 // and the moments at which something can happen.

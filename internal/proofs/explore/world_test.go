@@ -157,5 +157,5 @@ func encodeCall(b []byte, c call) []byte {
 func encodeResult(b []byte, r result) []byte {
 	b = encodeText(encodeBool(encodeBool(b, r.failed), r.Allowed), string(r.Reason))
 	b = encodeInt(encodeInt(encodeInt(b, r.Granted), r.At), r.ReadyAt)
-	return encodeBool(encodeInt(b, int64(r.Requests)), r.Outage != nil)
+	return encodeBool(encodeBool(encodeBool(encodeInt(b, int64(r.Requests)), r.Outage != nil), r.Leased), r.Visit)
 }

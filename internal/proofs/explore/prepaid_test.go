@@ -1,0 +1,152 @@
+package explore
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// A prepaid limit is above 100, and so is the crowd from which on its key is hot. Here a
+// crowd is two, and all but three actions are counted before: by one write, so the first
+// request makes the key hot, the second one can take a lease, and the third one get it.
+const crowd = 2
+
+// leases are what an instance knows, and what only tests of ratelimit see: its leases.
+func leases(k ratelimit.Known) reflect.Value { return reflect.ValueOf(k).FieldByName("leases") }
+
+// held returns how many actions the leases of an instance have left.
+func (x *explorer) held(instance uint32) (left int64) {
+	for _, k := range x.instances.at(instance).knowns {
+		for _, l := range leases(k).Seq2() {
+			left += l.FieldByName("left").Int()
+		}
+	}
+	return left
+}
+
+// copied returns k with leases of its own, because a limiter hands them out in place.
+func copied(k ratelimit.Known) ratelimit.Known {
+	m := ratelimit.NewMemory(1)
+	m.Change(ratelimit.Key{}, func(ratelimit.Known) ratelimit.Known { return k })
+	return m.Recall(ratelimit.Key{})
+}
+
+// prepaid is what a ledger has of prepaid limits. Each number is that of an instance, and
+// that of the limit which it followed.
+type prepaid struct {
+	crowded       bool             // the item of a user has had a crowd of ids
+	taken, handed [2][limits]int64 // by visits that were answered, and to callers
+	told          []entry          // what callers were told that they may do
+}
+
+// limits is the most policies that follow one another.
+const limits = 3
+
+func encodePrepaid(b []byte, p prepaid) []byte {
+	b = encodeEntries(encodeBool(b, p.crowded), p.told)
+	for by := range p.taken {
+		for i := range limits {
+			b = encodeInt(encodeInt(b, p.taken[by][i]), p.handed[by][i])
+		}
+	}
+	return b
+}
+
+// crowds notes that an item has a crowd of ids.
+func (p *prepaid) crowds(item ratelimit.Item) {
+	n := 0
+	for set, marks := range item.IDs {
+		if set != "ids" {
+			n += len(marks)
+		}
+	}
+	p.crowded = p.crowded || n >= crowd
+}
+
+// unsay forgets what a caller was told, because it was given back.
+func (p *prepaid) unsay(id uint8, at int64) {
+	if i := slices.IndexFunc(p.told, func(t entry) bool { return t.id == id && t.at == at }); i >= 0 {
+		p.told = slices.Delete(p.told, i, i+1)
+	}
+}
+
+// visited notes a write without an id. It may count more than the request asks for, but
+// only if the key has been hot.
+func (x *explorer) visited(l *ledger, w written, n int64) error {
+	if !w.call.Policy.Prepaid() || !l.crowded {
+		return fmt.Errorf("%s is counted without its id, and its key is not hot", name(w.slot))
+	}
+	if n < w.call.Count {
+		return fmt.Errorf("%s of %d counts %d", name(w.slot), w.call.Count, n)
+	}
+	return nil
+}
+
+// admits notes what a caller may do: never more than the limit, by all instances together.
+// What an instance has left and has handed out is what its visits took for this limit.
+func (x *explorer) admits(e *ending, after uint32) error {
+	d, l, by := e.result, e.ledger, e.proc.by
+	if !e.call.Policy.Prepaid() || d.failed || !d.Allowed || d.Outage != nil || x.requests[e.slot].verb == release {
+		return nil
+	}
+	c := entry{id: e.id, writer: uint8(e.slot), item: e.item, n: d.Granted, at: max(d.At, e.now), now: e.now, limit: e.proc.limit}
+	c.left = unitsOf(e.call.Policy, c.n)
+	taken, handed := &l.taken[by][c.limit], &l.handed[by][c.limit]
+	switch known := slices.ContainsFunc(l.told, func(t entry) bool { return t.id == c.id && t.item == c.item }); {
+	case d.Visit:
+		i := slices.IndexFunc(l.entries, func(v entry) bool { return v.id == visit && int(v.writer) == e.slot })
+		if i < 0 {
+			return fmt.Errorf("the store has counted no visit: %s", inWords(l.entries))
+		}
+		*taken += l.entries[i].n
+		*handed += d.Granted
+	case d.Leased:
+		x.leased++
+		*handed += d.Granted
+	case known && d.At == 0: // a repeat
+		return nil
+	}
+	if left := x.held(after); *handed > *taken || len(x.instants) == 1 && left+sumOf(l.handed[by]) != sumOf(l.taken[by]) {
+		return fmt.Errorf("%d of %d actions were handed out under limit %d, and the instance has %d: %v of %v", *handed, *taken, c.limit, left, l.handed[by], l.taken[by])
+	}
+	if (d.Visit || d.Leased) && (d.At != 0 || d.Reason != ratelimit.OK || d.Granted != e.call.Count || d.Leased && e.ask.attempts > 0) {
+		return fmt.Errorf("this is no answer from a lease")
+	}
+	l.told = append(l.told, c)
+	return x.promised(l.told, c)
+}
+
+func sumOf(n [limits]int64) (sum int64) {
+	for _, n := range n {
+		sum += n
+	}
+	return sum
+}
+
+// visit is the id of what a visit counts.
+const visit = 254
+
+func (s subject) prepaid() bool { return policy.Must(s.text).Prepaid() }
+
+// prepaids returns the kinds that can be prepaid, and several of them in one item.
+func prepaids() (subjects []subject) {
+	add := func(kinds, text, lowered, raised string) {
+		all := func(s string) string { return strings.ReplaceAll(s, ",", " prepaid,") + " prepaid" }
+		if p, err := policy.Parse(all(text)); err == nil {
+			subjects = append(subjects, subject{kinds: kinds + ", prepaid", text: all(text), prefill: p.Most() - 3, lowered: all(lowered), raised: all(raised)})
+		}
+	}
+	for _, k := range policy.Kinds() {
+		lowered := text(k, 110, 10)
+		if _, err := policy.Parse(lowered); err != nil { // a bucket's window is a multiple of its limit
+			lowered = text(k, 125, 20)
+		}
+		add(k.Name, text(k, 125, 10), lowered, text(k, 250, 10))
+	}
+	add("fixed and bucket", "a: 125/10s, b: bucket 125/20s", "a: 110/10s, b: bucket 125/20s", "a: 150/10s, b: bucket 250/20s")
+	return subjects
+}
