@@ -39,7 +39,9 @@ const DefaultMemory = 64 << 20
 
 // NewMemory returns a Memory that takes at most this many bytes. It always
 // keeps the last key, even if that key alone takes more.
-func NewMemory(most int) *Memory { return &Memory{Crowd: 100, most: most, byKey: make(map[Key]*list.Element)} }
+func NewMemory(most int) *Memory {
+	return &Memory{Crowd: 100, most: most, byKey: make(map[Key]*list.Element)}
+}
 
 // Recall returns what is known of k. The zero Known: nothing is known.
 func (m *Memory) Recall(k Key) Known {

@@ -20,8 +20,12 @@ type terms struct {
 func newTerms(p policy.Policy) *terms {
 	t := &terms{Policy: p, text: p.String(), rates: p.Rates(), most: p.Most()}
 	for i, r := range t.rates {
-		if r.Burst == 0 { // the limit of every kind but the bucket
+		switch {
+		case r.Burst == 0: // the limit of every kind but the bucket
 			t.rates[i].Burst = r.Limit
+		case r.Prepaid: // it keeps back what refills in a second, or in a quarter of the time in which it fills
+			every := interval(r)
+			t.rates[i].Burst -= (min(1000, r.Burst*every/4) + every - 1) / every
 		}
 	}
 	return t

@@ -138,6 +138,7 @@ func (l *ledger) judgeRepeat(o *op, d ratelimit.Decision) {
 	switch {
 	case d.Reason != ratelimit.Limited || o.kind != check:
 		s.wrong("%s is told %s without a request, want limited", o.name, d.Reason)
+	case o.terms.Prepaid(): // a hot key refuses for up to a second what it saw no room for, also if actions come back
 	case u.fits(o.terms, o.now, need, true) && u.fitsAt(o.terms, o.now, need, true) && (own || u.freedFor(o.terms) < s.now-trusted):
 		s.wrong("%s is refused from memory, and it fits; this instance made the room: %v", o.name, own)
 	case u.changed < s.now-trusted-1000: // what the instance knows is what the store has

@@ -9,6 +9,8 @@ type landing struct {
 	clock int64 // by the clock of the instance: when the attempt began
 	item  ratelimit.Item
 	done  bool
+	took  int64 // by a visit for a lease
+	at    int64 // when that counts
 
 	snapshot *account // what the store holds
 	order    int      // how many writes it has performed

@@ -24,6 +24,9 @@ type instance struct {
 	downUntil int64 // until then the store is out of reach for it
 	dead      bool  // it was killed
 
+	frozenUntil int64               // until then it does nothing
+	balances    map[string]*balance // of prepaid limits, by user
+
 	alone  map[string]*alone // what it admitted alone, by user
 	seen   map[counter]*seen // what it knows of each item; the id of a counter is the user's
 	looked int64             // when it last began to read the live limits
@@ -35,9 +38,12 @@ type instance struct {
 var skews = []int64{0, 0, 5, 2000, 90_000}
 
 func (s *sim) newInstance(number int) *instance {
-	in := &instance{sim: s, number: number, alone: map[string]*alone{}, seen: map[counter]*seen{}, looked: math.MinInt64 / 2}
+	in := &instance{sim: s, number: number, alone: map[string]*alone{}, balances: map[string]*balance{}, seen: map[counter]*seen{}, looked: math.MinInt64 / 2}
 	in.ahead = s.skew()
 	in.limiter = &ratelimit.Limiter{Store: in, Memory: ratelimit.NewMemory(memory), Now: in.clock, NewBudget: in.newBudget}
+	if s.prepaid() {
+		in.limiter.Memory.Crowd = smallCrowd
+	}
 	in.follower = &live.Follower{Source: in, Guards: []limits.Guard{s.guard()}, Now: in.clock}
 	in.follow = &documents{}
 	return in

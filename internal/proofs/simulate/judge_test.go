@@ -23,6 +23,9 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 		return
 	}
 	o.in.learn(o, o.last)
+	if err == nil && o.terms.Prepaid() {
+		l.balanced(o, d)
+	}
 	switch {
 	case err != nil:
 		s.stats.errors++
@@ -40,12 +43,21 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 	case o.request.ReadyAt != 0 && d.Requests == 0 && d.Limit == 0:
 		l.judgePlace(o, d)
 		return
+	case d.Leased:
+		return
 	case d.Requests == 0:
 		l.judgeRepeat(o, d)
 		return
 	}
 	s.stats.reasons[d.Reason]++
 	a := o.last
+	switch {
+	case d.Visit:
+		l.judgeFigures(o, d, a.figures, [2]int64{})
+		return
+	case o.terms.Prepaid(): // a refusal of a hot key is repeated for up to a second
+		a.wait = [2]int64{-1}
+	}
 	switch o.kind {
 	case release:
 		if a.must && !a.done {
@@ -63,7 +75,7 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 	default:
 		l.judgeCheck(o, d)
 	}
-	if d.Reason == ratelimit.Limited && s.chance(4) {
+	if d.Reason == ratelimit.Limited && !o.terms.Prepaid() && s.chance(4) {
 		l.judgeWait(o, d)
 	}
 }

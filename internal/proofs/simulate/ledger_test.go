@@ -13,6 +13,7 @@ import (
 type ledger struct {
 	sim   *sim
 	users map[string]*user
+	spent map[string]*spending // of prepaid limits, by their texts
 }
 
 type user struct {
@@ -124,6 +125,10 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 // counted judges a check that the store has counted.
 func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
 	s, o := l.sim, a.op
+	if w.ID == (ratelimit.ID{}) {
+		l.visited(u, a, w, before)
+		return
+	}
 	name := counter{o.id, w.Key.Window}
 	earlier := u.records[name]
 	if r := earlier; r != nil && !r.over && r.remembers(w.Now) {
@@ -225,6 +230,7 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 	}
 	if own || older {
 		r.over = true
+		l.unsay(r.by, at, n)
 		u.given[receipt(o.id, at)] = true
 	}
 	if own && slices.Contains(r.lives, o.request.At) {

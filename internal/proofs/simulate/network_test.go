@@ -66,6 +66,9 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 			f = hang // too slow
 		}
 	}
+	if s.now < in.frozenUntil { // it reads the answer when it goes on
+		answered = max(answered, in.frozenUntil)
+	}
 	o.until(answered)
 	if s.now >= o.leaves {
 		o.cancel()
@@ -89,7 +92,7 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
 	probe := w.Now == 0 // it counts nothing
 	o := in.sim.op
-	o.writing = !probe
+	o.writing = !probe && w.ID != ratelimit.ID{} // a visit is not sent again, and the id tells whether its request is counted
 	a, err := in.attempt(func(a *landing) {
 		if w.Key.UserID == spoiled && !probe {
 			in.sim.spoil(a, w)

@@ -68,7 +68,7 @@ func newSim(subject subject, seed uint64, verbose bool) *sim {
 		s.stats.old = 1
 	}
 	s.activities = s.code(subject)
-	s.ledger = ledger{sim: s, users: map[string]*user{}}
+	s.ledger = ledger{sim: s, users: map[string]*user{}, spent: map[string]*spending{}}
 	s.settings = settings{sim: s, versions: make([]settled, 1)}
 	for i := range 3 + s.random.IntN(6)*s.random.IntN(10) {
 		s.instances = append(s.instances, s.newInstance(i))

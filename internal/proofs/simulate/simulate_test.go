@@ -45,6 +45,11 @@ func play(t *testing.T, subject subject, seed uint64, verbose bool) (s *sim) {
 			s.loop()
 			return
 		}
+		if s.prepaid() {
+			s.planPrepaid(4 * requests)
+			s.loop()
+			return
+		}
 		s.plan(requests / 2)
 		s.loop()
 		if s.chance(3) {

@@ -36,13 +36,17 @@ type stats struct {
 	old        int // runs that begin before 2020
 	far        int // runs with clocks that differ by more than 2 s
 
-	beyond       int // what was wrong in such runs
-	oldReceipts  int // releases by an older receipt of a repeated id
-	together     int // decisions that count in several items
-	givenBack    int // counts that such a decision gave back, because a later item refused
-	killed       int // instances
-	lives        int // releases by the receipt of an earlier count of a renewed id
-	afterRefusal int // attempts that arrived, and were counted, after their request was refused
+	beyond       int   // what was wrong in such runs
+	oldReceipts  int   // releases by an older receipt of a repeated id
+	together     int   // decisions that count in several items
+	givenBack    int   // counts that such a decision gave back, because a later item refused
+	killed       int   // instances
+	visits       int   // writes that took leases
+	leased       int   // checks decided from a lease
+	lost         int64 // actions of leases that nobody got
+	frozen       int   // instances
+	lives        int   // releases by the receipt of an earlier count of a renewed id
+	afterRefusal int   // attempts that arrived, and were counted, after their request was refused
 }
 
 func newStats() stats {
@@ -82,6 +86,10 @@ func (s *stats) add(o stats) {
 	s.beyond += o.beyond
 	s.oldReceipts += o.oldReceipts
 	s.lives += o.lives
+	s.visits += o.visits
+	s.leased += o.leased
+	s.lost += o.lost
+	s.frozen += o.frozen
 	s.together += o.together
 	s.givenBack += o.givenBack
 	s.killed += o.killed
@@ -92,7 +100,7 @@ func (s *stats) add(o stats) {
 func (s *stats) complete(t *testing.T) {
 	t.Helper()
 	seen := map[string]int{
-		"run with clocks far apart": s.far, "performed write": s.writes, "performed renewal": s.renewed, "write to the item of a group": s.grouped, "release after minutes": s.held, "decision in several items": s.together, "count given back by a refusal": s.givenBack, "killed instance": s.killed, "decision from memory": s.alone,
+		"run with clocks far apart": s.far, "performed write": s.writes, "performed renewal": s.renewed, "write to the item of a group": s.grouped, "release after minutes": s.held, "decision in several items": s.together, "count given back by a refusal": s.givenBack, "killed instance": s.killed, "visit for a lease": s.visits, "check decided from a lease": s.leased, "lost part of a lease": int(s.lost), "frozen instance": s.frozen, "decision from memory": s.alone,
 		"refusal from memory": s.repeated, "wait that a copy of the state was asked about": s.waits, "caller who gives up": s.left,
 		"change of live limits": s.edits, "deploy": s.deploys, "clock that steps": s.steps, "item that cleanup deletes": int(s.swept),
 		"run before 2020": s.old, "limit that is refused": s.misfits, "release that is refused": s.oddCounts, "decision about an unreadable item": s.unreadable,
@@ -116,7 +124,7 @@ func (s *stats) complete(t *testing.T) {
 // figures returns what the runs are proof of.
 func (s *stats) figures(subjects int) (list []findings.Figure) {
 	add := func(what string, n int) { list = append(list, findings.Figure{What: what, Value: strconv.Itoa(n)}) }
-	add("policies (each kind, each pair of kinds, all kinds together, groups of two activities, Hold, several items)", subjects)
+	add("policies (each kind, each pair of kinds, all kinds together, groups of two activities, Hold, several items, prepaid limits)", subjects)
 	add("runs", s.seeds)
 	decisions := s.repeated + s.alone + s.errors
 	for _, n := range s.decisions {
@@ -141,6 +149,10 @@ func (s *stats) figures(subjects int) (list []findings.Figure) {
 	add("decisions that count in several items, such as that of a room", s.together)
 	add("counts that they gave back, because a later item refused", s.givenBack)
 	add("instances killed", s.killed)
+	add("instances frozen", s.frozen)
+	add("writes that took a lease of a prepaid limit", s.visits)
+	add("checks decided from a lease", s.leased)
+	add("actions of leases that nobody got", int(s.lost))
 	add("releases that gave something back after more than 28 s, because of Hold", s.held)
 	for _, r := range slices.Sorted(maps.Keys(s.reasons)) {
 		add("answers "+string(r), s.reasons[r])

@@ -68,7 +68,7 @@ func subjects() (list []subject) {
 		all[i] = string(rune('a'+i)) + ": " + small(k, fmt.Sprintf("%d/%ds", 4+i, 10+10*(i%2)))
 	}
 	list = append(list, subject{name: "all kinds", texts: []string{strings.Join(all, ", ")}})
-	return append(append(list, inGroups...), held, together)
+	return append(append(list, inGroups...), held, together, prepaids)
 }
 
 // sizes returns the text forms of a kind: its examples with a window of at least
@@ -179,6 +179,9 @@ func text(r policy.Rate) string {
 	}
 	if r.Keep > 0 {
 		fmt.Fprintf(&b, " keep %dms", r.Keep.Milliseconds())
+	}
+	if r.Prepaid {
+		b.WriteString(" prepaid")
 	}
 	if r.Cost > 0 {
 		fmt.Fprintf(&b, " cost %d", r.Cost)

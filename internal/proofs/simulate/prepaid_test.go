@@ -1,0 +1,219 @@
+package simulate_test
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// prepaids are runs with prepaid limits, so close to them and with so small a crowd that
+// instances take leases all the time.
+var prepaids = subject{name: "prepaid", texts: []string{
+	"125/10s prepaid", "101/20s prepaid", "250/10s cost 2 prepaid", "250/day in Europe/Berlin prepaid",
+	"sliding 125/10s prepaid", "sliding 240/30s cost 2 prepaid",
+	"bucket 125/10s prepaid", "bucket 200/20s burst 150 prepaid", "bucket 500/10s burst 400 cost 3 prepaid",
+	"a: 125/10s prepaid, b: bucket 250/20s prepaid", "a: sliding 125/10s prepaid, b: 300/1m prepaid",
+	"a: 250/10s prepaid; a: 250/10s cost 2 prepaid", "a: bucket 250/10s prepaid; a: bucket 250/10s cost 2 prepaid, b: 400/1m prepaid",
+}}
+
+// smallCrowd is from how many ids on the key of a prepaid limit is hot here.
+const smallCrowd = 4
+
+// planPrepaid fills a run with bursts that a few instances decide. Instances are killed or
+// frozen, some are out of reach for a while, and the limits change.
+func (s *sim) planPrepaid(requests int) {
+	at, busy := s.now, s.random.IntN(3)+1
+	for requests > 0 {
+		n := min(requests, 10+s.random.IntN(80))
+		requests -= n
+		at += s.upTo(12_000)
+		over := 200 + s.upTo(6000)
+		for range n {
+			s.at(at+s.upTo(over), func() { s.call(s.instances[s.random.IntN(busy)]) })
+		}
+		for range s.random.IntN(3) {
+			s.at(at+s.upTo(over), func() {
+				switch in := s.instances[s.random.IntN(busy)]; s.random.IntN(6) {
+				case 0, 1:
+					s.operate()
+				case 2:
+					s.kill()
+				case 3:
+					s.sweep()
+				case 4:
+					in.frozenUntil = s.now + s.upTo(8000)
+					s.stats.frozen++
+				default:
+					in.downUntil = s.now + s.upTo(8000)
+				}
+			})
+		}
+		at += over
+	}
+}
+
+// call lets a client send a check. A frozen instance gets it when it goes on.
+func (s *sim) call(in *instance) {
+	if s.now < in.frozenUntil {
+		s.at(in.frozenUntil, func() { s.call(in) })
+		return
+	}
+	if in.dead {
+		in = s.instances[in.number]
+	}
+	s.ids++
+	a := s.anActivity()
+	r := ratelimit.Request{UserID: "u1", Activity: a.Name, Group: a.Group, Count: 1, ID: fmt.Sprint("r", s.ids), Alone: !s.chance(4)}
+	if s.chance(4) {
+		r.Count += s.upTo(8)
+	}
+	if r.Partial = s.chance(6); r.Partial {
+		r.Count += s.upTo(20)
+	}
+	r.Fresh = s.chance(2) && !r.Partial
+	tier := ""
+	if s.chance(4) {
+		tier = premium
+	}
+	if s.chance(20) {
+		in.send(status, r, tier, math.MaxInt64, nil)
+		return
+	}
+	s.ask(in, r, tier)
+}
+
+// A balance is what an instance took of a user's prepaid limits. An action that it took is
+// handed out once, or it is left, or it is lost for good.
+type balance struct {
+	taken, handed map[*terms]int64
+	lost          int64
+	at            map[int64]int64 // when the last visit counts, by the window of its item
+}
+
+func (in *instance) balanceOf(user string) *balance {
+	b, ok := in.balances[user]
+	if !ok {
+		b = &balance{taken: map[*terms]int64{}, handed: map[*terms]int64{}, at: map[int64]int64{}}
+		in.balances[user] = b
+	}
+	return b
+}
+
+// visited notes a write without an id, which can count more than its request asks for.
+func (l *ledger) visited(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
+	s, o := l.sim, a.op
+	n, at, err := u.counts(o.terms, w.Now, before.State, a.item.State)
+	switch {
+	case err != nil:
+		s.wrong("%s: %v: %+v changes %v", o.name, err, w.Update, before.State)
+	case !o.terms.Prepaid() || n < o.request.Count:
+		s.wrong("%s asks for %d, and the store counts %d without an id", o.name, o.request.Count, n)
+	case !u.fitsAt(o.terms, at, n, false):
+		s.wrong("%s: the store counts %d, which do not fit: %v", o.name, n, u)
+	}
+	u.count(o.terms, at, n)
+	a.took, a.at = n, at
+	s.line("the store counts %d by a visit of %s", n, o.name)
+}
+
+// balanced judges what an instance has handed out of its leases.
+func (l *ledger) balanced(o *op, d ratelimit.Decision) {
+	s, b := l.sim, o.in.balanceOf(o.request.UserID)
+	if d.Visit {
+		b.taken[o.terms] += o.last.took
+		s.stats.visits++
+	}
+	if d.Visit || d.Leased {
+		b.handed[o.terms] += d.Granted
+		if d.At != 0 || d.Reason != ratelimit.OK || d.Granted != o.request.Count || d.Leased && d.Requests > 0 {
+			s.fail("%s: %+v is no answer from a lease", o.name, d)
+		}
+	}
+	if d.Leased {
+		s.stats.leased++
+	}
+	if b.handed[o.terms] > b.taken[o.terms] {
+		s.fail("%s: instance %d hands out %d of %d that it took for this limit", o.name, o.in.number, b.handed[o.terms], b.taken[o.terms])
+	}
+	window, _ := o.terms.Item(o.in.millis())
+	left, _ := o.in.limiter.Memory.Held(ratelimit.Key{UserID: o.request.UserID, Activity: cmp.Or(o.request.Group, o.request.Activity), Window: window}, o.in.millis())
+	lost := -left
+	for t, n := range b.taken {
+		lost += n - b.handed[t]
+	}
+	if lost < b.lost {
+		s.fail("%s: instance %d had lost %d actions of its leases, and now %d", o.name, o.in.number, b.lost, lost)
+	}
+	s.stats.lost += lost - b.lost
+	b.lost = lost
+	if o.kind == check && d.Reason == ratelimit.OK && !s.far {
+		at := max(o.now, d.At)
+		counted, _ := o.terms.Item(o.now)
+		switch {
+		case d.Visit: // a clock ahead can have begun the window in which it counts
+			at = max(at, o.last.at)
+			b.at[counted] = at
+		case d.Leased:
+			at = max(at, b.at[counted])
+		case o.last.rec != nil:
+			at = max(at, o.last.rec.at)
+		}
+		l.tell(o, d, at)
+	}
+}
+
+// A spending is what callers were told that they may do under one limit, in units.
+type spending struct {
+	counts map[int64]int64 // by the number of the window
+	full   int64           // when a bucket is full again
+	latest int64           // when the latest action counts; a frozen instance tells of earlier ones
+	ids    map[string]bool
+}
+
+// tell requires that callers are never told more than the limit: in a window, in a sliding
+// window, or in a bucket. Clocks that are 2 s apart stretch the last two.
+func (l *ledger) tell(o *op, d ratelimit.Decision, at int64) {
+	for _, r := range o.terms.Rates() {
+		name := o.terms.text + r.Name + o.request.UserID
+		p, ok := l.spent[name]
+		if !ok {
+			p = &spending{counts: map[int64]int64{}, ids: map[string]bool{}}
+			l.spent[name] = p
+		}
+		if p.ids[o.id] && d.At == 0 && !d.Leased && !d.Visit {
+			continue // a repeat
+		}
+		p.ids[o.id] = true
+		w := windowsOf(r)
+		p.latest = max(p.latest, at)
+		key, window, n := w.key(at), r.Window.Milliseconds(), d.Granted*cost(r)
+		p.counts[key] += n
+		p.full = max(p.full, at) + n*interval(r)
+		got, most := p.counts[key], r.Limit
+		switch r.Kind {
+		case "sliding":
+			key = w.key(p.latest)
+			got = p.counts[key] + p.counts[key-1]*max(0, window-p.latest%window-2000)/window
+		case "bucket":
+			got, most = (p.full-p.latest-2000)/interval(r), r.Burst
+		}
+		if got > most {
+			l.sim.wrong("%s: callers were told that they may do %d of %s, want at most %d", o.name, got, name, most)
+		}
+	}
+}
+
+// unsay notes that n actions of a check were given back.
+func (l *ledger) unsay(check *op, at, n int64) {
+	for _, r := range check.terms.Rates() {
+		if p, ok := l.spent[check.terms.text+r.Name+check.request.UserID]; ok && p.ids[check.id] {
+			p.counts[windowsOf(r).key(at)] -= n * cost(r)
+			p.full -= n * cost(r) * interval(r)
+		}
+	}
+}
+
+// prepaid reports whether the run is about prepaid limits.
+func (s *sim) prepaid() bool { return s.activities[0].Limit.Prepaid() }
