@@ -143,6 +143,21 @@ func TestARefusalOfAHotKey(t *testing.T) {
 	}
 }
 
+// A key whose limit is used up is asked for more than ten seconds, until actions come back
+// one by one. It is still hot, so it is visited at most a few times a second, and not for each.
+func TestAKeyStaysHotWhileItRefuses(t *testing.T) {
+	p, c, requests := leased("sliding 1000/1m"), newClock(), 0
+	l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+	for i, d := range heat(t, l, c, p, 0, 120_000) {
+		if i >= 2000 {
+			requests += d.Requests
+		}
+	}
+	if requests > 500 {
+		t.Errorf("two minutes took %d requests, want at most a few a second", requests)
+	}
+}
+
 // A room is prepaid, and its users are not. Each user's limit is exact, a message costs
 // one write, and what a user's refusal or that of another subject undoes goes back into
 // the lease. The receipt is about the user's count.
