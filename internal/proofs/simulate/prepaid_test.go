@@ -138,7 +138,7 @@ func (l *ledger) balanced(o *op, d ratelimit.Decision) {
 		s.fail("%s: instance %d hands out %d of %d that it took for this limit", o.name, o.in.number, b.handed[o.terms], b.taken[o.terms])
 	}
 	window, _ := o.terms.Item(o.in.millis())
-	left, _ := o.in.limiter.Memory.Held(ratelimit.Key{UserID: o.request.UserID, Activity: cmp.Or(o.request.Group, o.request.Activity), Window: window}, o.in.millis())
+	left, _ := o.in.limiter.Memory.Recall(ratelimit.Key{UserID: o.request.UserID, Activity: cmp.Or(o.request.Group, o.request.Activity), Window: window}).Held(o.in.millis())
 	lost := -left
 	for t, n := range b.taken {
 		lost += n - b.handed[t]
