@@ -20,11 +20,13 @@ import (
 )
 
 // policies returns policies whose windows outlast every test: each kind, each pair of kinds, all kinds at once, and some
-// whose state or ids are kept in another way. Half of the worlds with named limits have two activities of a group.
+// whose state or ids are kept in another way. No key is
+// busy, so a prepaid limit keeps each promise. Half of the worlds with named limits have two activities of a group.
 func policies() []string {
 	return append(policytest.Combined("4/100d", "5/50d"),
 		"101/100d", "log 60/100d", "sliding 120/100d", "reservoir 2/10d ahead 30d", "bucket 1/5d", "a: reservoir 2/10d ahead 50d, b: 5/100d",
-		"w: 4/100d", "w: log 9/100d cost 2", "a: 9/100d cost 2, w: bucket 5/50d", "log 3/100d")
+		"w: 4/100d", "w: log 9/100d cost 2", "a: 9/100d cost 2, w: bucket 5/50d", "log 3/100d",
+		"4/month in Europe/Berlin", "a: 4/month in Europe/Berlin, w: log 5/50d", "101/100d prepaid", "a: sliding 120/100d prepaid, w: bucket 125/50d prepaid")
 }
 
 func TestNoFaultMakesAnAnswerAndTheTableDisagree(t *testing.T) {

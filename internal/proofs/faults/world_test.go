@@ -20,7 +20,7 @@ import (
 const instances = 3
 
 // noon is when worlds begin, in Unix milliseconds. It is far from the end of any
-// window of 10, 50 or 100 days.
+// window of 10, 50 or 100 days, and of a month.
 const noon = 1_711_111_000_000
 
 // A rig is one table, and instances that reach it through a proxy. Each has an

@@ -67,6 +67,8 @@ type instance struct {
 	records []record
 	alone   account // what it admitted without the table
 	all     account // what it admitted
+	others  account // of that, what it did not admit alone
+	leased  int     // decisions from a lease
 }
 
 // newWorld makes a world with n instances and two users of each policy.
@@ -89,7 +91,7 @@ func newWorld(t testing.TB, name string, n, callers int, policies ...string) *wo
 		net.use(healthy)
 		w.instances = append(w.instances, &instance{
 			Limiter: &ratelimit.Limiter{Store: net, Memory: ratelimit.NewMemory(ratelimit.DefaultMemory), Timeout: timeout},
-			network: net, random: rand.New(rand.NewPCG(seed, uint64(i))), callers: callers, alone: account{}, all: account{},
+			network: net, random: rand.New(rand.NewPCG(seed, uint64(i))), callers: callers, alone: account{}, all: account{}, others: account{},
 		})
 	}
 	return w
@@ -158,6 +160,11 @@ func (in *instance) decide(t testing.TB, u user) {
 	in.all.add(n, u.name, start, d.ReadyAt)
 	if d.Outage != nil {
 		in.alone.add(n, u.name, start, d.ReadyAt)
+	} else {
+		in.others.add(n, u.name, start, d.ReadyAt)
+	}
+	if d.Leased {
+		in.leased++
 	}
 }
 
