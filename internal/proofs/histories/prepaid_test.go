@@ -61,7 +61,7 @@ func TestInstancesWithLeasesAdmitAtMostTheLimit(t *testing.T) {
 					}
 				}
 				window, _ := p.Item(start)
-				left, _ := l.Memory.Held(ratelimit.Key{UserID: user, Activity: "act", Window: window}, start)
+				left, _ := l.Memory.Recall(ratelimit.Key{UserID: user, Activity: "act", Window: window}).Held(start)
 				mu.Lock()
 				held += left
 				mu.Unlock()
