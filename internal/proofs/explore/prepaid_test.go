@@ -90,7 +90,8 @@ func (x *explorer) visited(l *ledger, w written, n int64) error {
 // What an instance has left and has handed out is what its visits took for this limit.
 func (x *explorer) admits(e *ending, after uint32) error {
 	d, l, by := e.result, e.ledger, e.proc.by
-	if !e.call.Policy.Prepaid() || d.failed || !d.Allowed || d.Outage != nil || x.requests[e.slot].verb == release {
+	let := e.call.Policy.Prepaid() && !d.failed && d.Allowed && d.Outage == nil
+	if !let || x.requests[e.slot].verb == release {
 		return nil
 	}
 	c := entry{id: e.id, writer: uint8(e.slot), item: e.item, n: d.Granted, at: max(d.At, e.now), now: e.now, limit: e.proc.limit}
