@@ -41,7 +41,7 @@ func (s *sim) newInstance(number int) *instance {
 	in := &instance{sim: s, number: number, alone: map[string]*alone{}, balances: map[string]*balance{}, seen: map[counter]*seen{}, looked: math.MinInt64 / 2}
 	in.ahead = s.skew()
 	in.limiter = &ratelimit.Limiter{Store: in, Memory: ratelimit.NewMemory(memory), Now: in.clock, NewBudget: in.newBudget}
-	if s.prepaid() {
+	if s.prepaid() || len(s.shared) > 0 {
 		in.limiter.Memory.Crowd = smallCrowd
 	}
 	in.follower = &live.Follower{Source: in, Guards: []limits.Guard{s.guard()}, Now: in.clock}

@@ -202,6 +202,9 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 	at, n := r.receipt(o.request.At, w.Now), o.request.Count
 	own := r != nil && !r.over && r.at == at && r.n >= n
 	older := r != nil && !r.over && u.old[receipt(o.id, at)]
+	if len(s.shared) > 0 && o.terms.Prepaid() { // the part of the receipt's decision was leased, and a repeat has counted it with an id
+		older = r != nil && !r.over && !own
+	}
 	log, rate := u.slots(o.terms)
 	keeps := log != nil // its slots are receipts for longer than the ids
 	late := w.Now-at > o.promised()

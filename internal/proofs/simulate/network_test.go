@@ -114,6 +114,9 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 		in.learn(a.op, a)
 	default:
 		a.op.last = a
+		if a.took > 0 {
+			in.balanceOf(w.Key.UserID).taken[a.op.terms] += a.took
+		}
 	}
 	return a.item, a.done, nil
 }

@@ -122,7 +122,6 @@ func (l *ledger) visited(u *user, a *landing, w ratelimit.Write, before ratelimi
 func (l *ledger) balanced(o *op, d ratelimit.Decision) {
 	s, b := l.sim, o.in.balanceOf(o.request.UserID)
 	if d.Visit {
-		b.taken[o.terms] += o.last.took
 		s.stats.visits++
 	}
 	if d.Visit || d.Leased {
@@ -137,8 +136,7 @@ func (l *ledger) balanced(o *op, d ratelimit.Decision) {
 	if b.handed[o.terms] > b.taken[o.terms] {
 		s.fail("%s: instance %d hands out %d of %d that it took for this limit", o.name, o.in.number, b.handed[o.terms], b.taken[o.terms])
 	}
-	window, _ := o.terms.Item(o.in.millis())
-	left, _ := o.in.limiter.Memory.Recall(ratelimit.Key{UserID: o.request.UserID, Activity: cmp.Or(o.request.Group, o.request.Activity), Window: window}).Held(o.in.millis())
+	left, _ := o.in.limiter.Memory.Recall(o.item()).Held(o.in.millis())
 	lost := -left
 	for t, n := range b.taken {
 		lost += n - b.handed[t]
@@ -162,6 +160,33 @@ func (l *ledger) balanced(o *op, d ratelimit.Decision) {
 		}
 		l.tell(o, d, at)
 	}
+}
+
+// balancedPart judges what an instance holds for a subject's prepaid limit. If several parts
+// are prepaid, the decision does not tell which of them came from a lease. What a refusal
+// gave back is left, or handed out by another decision meanwhile.
+func (l *ledger) balancedPart(p *op, d ratelimit.Decision, err error) {
+	b := p.in.balanceOf(p.request.UserID)
+	only := 0
+	for _, t := range l.sim.shared {
+		if t.Prepaid() {
+			only++
+		}
+	}
+	if err == nil && d.Allowed && (d.Leased || d.Visit) && only == 1 {
+		b.handed[p.terms] += d.Granted
+		l.sim.stats.shared++
+	}
+	left, _ := p.in.limiter.Memory.Recall(p.item()).Held(p.in.millis())
+	if b.handed[p.terms]+left > b.taken[p.terms] {
+		l.sim.fail("%s: instance %d has handed out %d and holds %d of %d that it took", p.name, p.in.number, b.handed[p.terms], left, b.taken[p.terms])
+	}
+}
+
+// item returns the key of the item that counts for o now.
+func (o *op) item() ratelimit.Key {
+	window, _ := o.terms.Item(o.in.millis())
+	return ratelimit.Key{UserID: o.request.UserID, Activity: cmp.Or(o.request.Group, o.request.Activity), Window: window}
 }
 
 // A spending is what callers were told that they may do under one limit, in units.

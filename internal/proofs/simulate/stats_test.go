@@ -42,6 +42,7 @@ type stats struct {
 	givenBack    int   // counts that such a decision gave back, because a later item refused
 	killed       int   // instances
 	visits       int   // writes that took leases
+	shared       int   // actions that a subject's lease gave
 	leased       int   // checks decided from a lease
 	lost         int64 // actions of leases that nobody got
 	frozen       int   // instances
@@ -88,6 +89,7 @@ func (s *stats) add(o stats) {
 	s.lives += o.lives
 	s.visits += o.visits
 	s.leased += o.leased
+	s.shared += o.shared
 	s.lost += o.lost
 	s.frozen += o.frozen
 	s.together += o.together
@@ -100,7 +102,7 @@ func (s *stats) add(o stats) {
 func (s *stats) complete(t *testing.T) {
 	t.Helper()
 	seen := map[string]int{
-		"run with clocks far apart": s.far, "performed write": s.writes, "performed renewal": s.renewed, "write to the item of a group": s.grouped, "release after minutes": s.held, "decision in several items": s.together, "count given back by a refusal": s.givenBack, "killed instance": s.killed, "visit for a lease": s.visits, "check decided from a lease": s.leased, "lost part of a lease": int(s.lost), "frozen instance": s.frozen, "decision from memory": s.alone,
+		"run with clocks far apart": s.far, "performed write": s.writes, "performed renewal": s.renewed, "write to the item of a group": s.grouped, "release after minutes": s.held, "decision in several items": s.together, "count given back by a refusal": s.givenBack, "killed instance": s.killed, "visit for a lease": s.visits, "check decided from a lease": s.leased, "action from the lease of a room": s.shared, "lost part of a lease": int(s.lost), "frozen instance": s.frozen, "decision from memory": s.alone,
 		"refusal from memory": s.repeated, "wait that a copy of the state was asked about": s.waits, "caller who gives up": s.left,
 		"change of live limits": s.edits, "deploy": s.deploys, "clock that steps": s.steps, "item that cleanup deletes": int(s.swept),
 		"run before 2020": s.old, "limit that is refused": s.misfits, "release that is refused": s.oddCounts, "decision about an unreadable item": s.unreadable,
@@ -152,6 +154,7 @@ func (s *stats) figures(subjects int) (list []findings.Figure) {
 	add("instances frozen", s.frozen)
 	add("writes that took a lease of a prepaid limit", s.visits)
 	add("checks decided from a lease", s.leased)
+	add("actions that a room's lease gave", s.shared)
 	add("actions of leases that nobody got", int(s.lost))
 	add("releases that gave something back after more than 28 s, because of Hold", s.held)
 	for _, r := range slices.Sorted(maps.Keys(s.reasons)) {

@@ -16,6 +16,7 @@ var together = subject{name: "user and room", texts: []string{
 	"10/1m & 30/1m", "10/1m & 30/1m", "10/1m & 30/1m & 50/1m", "10/1m & 120/1m & 40/2m", "10/1m & log 30/1m",
 	"log 8/30s & 30/1m & 200/1h", "bucket 10/1m & 30/1m", "a: 10/1m, b: log 8/20s & sliding 30/1m",
 	"10/1m & a: 30/1m, b: bucket 30/30s", "sliding 10/1m & bucket 30/1m & log 40/1m",
+	"60/1m & 150/1m prepaid", "60/1m & bucket 200/1m prepaid & 170/1m", "60/1m & sliding 150/1m prepaid & 160/2m prepaid",
 }}
 
 // others are the subjects beside the user.
@@ -114,7 +115,7 @@ func (s *sim) sendAll(in *instance, v verb, parts []ratelimit.Part) {
 			id = p.For + " " + id
 		}
 		o.parts = append(o.parts, &op{
-			in: in, kind: v, request: p.Request, terms: newTerms(p.Policy), id: id, leaves: o.leaves, began: o.began, now: o.now,
+			in: in, kind: v, request: p.Request, terms: s.of(p.Policy), id: id, leaves: o.leaves, began: o.began, now: o.now,
 			name: p.UserID + " " + string(v) + " " + id,
 		})
 	}
@@ -193,6 +194,9 @@ func (l *ledger) judgeAll(o *op, parts []ratelimit.Part, d ratelimit.Decision, e
 		s.stats.reasons[d.Reason]++
 	}
 	for i, p := range o.parts {
+		if o.kind == check && p.terms.Prepaid() {
+			l.balancedPart(p, d, err)
+		}
 		u := l.user(p.request.UserID)
 		now := o.now
 		if o.kind == release {
@@ -208,7 +212,7 @@ func (l *ledger) judgeAll(o *op, parts []ratelimit.Part, d ratelimit.Decision, e
 			}
 		case err == nil && d.Outage != nil:
 		case err == nil && d.Allowed:
-			if !counts && (r == nil || u.freed < o.began) {
+			if !counts && (r == nil || u.freed < o.began) && !(p.terms.Prepaid() && (d.Leased || d.Visit)) {
 				s.wrong("%s is told %s, and the item of %q has %s", o.name, d.Reason, p.request.UserID, r)
 			}
 			if d.At != 0 && counts && r.by == p && r.at != d.At {
@@ -217,7 +221,7 @@ func (l *ledger) judgeAll(o *op, parts []ratelimit.Part, d ratelimit.Decision, e
 		case (err == nil || p.request.Fresh) && counts && r.by == p && !p.unsure && !o.in.limiter.CircuitOpen() && !u.given[receipt(p.id, r.at)] && u.holds(p.terms, o.in.millis(), r.at, r.n, false):
 			s.wrong("%s is told %s, error %v, and the item of %q still has %s", o.name, d.Reason, err, p.request.UserID, r)
 		case err == nil && (d.LimitedBy == parts[i].Subject || d.LimitedBy == "act" && i == 0 || i > 0 && strings.HasPrefix(d.LimitedBy, parts[i].Subject+".")):
-			if a := p.last; a != nil && a.surely || a == nil && u.freedFor(p.terms) < s.now-1000 && u.fits(p.terms, now, p.request.Count, true) && u.fits(p.terms, s.now, p.request.Count, true) {
+			if a := p.last; a != nil && a.surely || !p.terms.Prepaid() && a == nil && u.freedFor(p.terms) < s.now-1000 && u.fits(p.terms, now, p.request.Count, true) && u.fits(p.terms, s.now, p.request.Count, true) {
 				s.wrong("%s is refused by %s, which has room: %v", o.name, d.LimitedBy, u)
 			}
 		}
