@@ -212,7 +212,7 @@ func (l *ledger) judgeAll(o *op, parts []ratelimit.Part, d ratelimit.Decision, e
 			}
 		case err == nil && d.Outage != nil:
 		case err == nil && d.Allowed:
-			if !counts && (r == nil || u.freed < o.began) && !(p.terms.Prepaid() && (d.Leased || d.Visit)) {
+			if !counts && (r == nil || u.freed < o.began) && (!p.terms.Prepaid() || !d.Leased && !d.Visit) {
 				s.wrong("%s is told %s, and the item of %q has %s", o.name, d.Reason, p.request.UserID, r)
 			}
 			if d.At != 0 && counts && r.by == p && r.at != d.At {
