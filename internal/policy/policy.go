@@ -72,6 +72,10 @@ func (p Policy) Equal(q Policy) bool { return p.String() == q.String() }
 // Most returns the most actions that one request can take.
 func (p Policy) Most() int64 { return p.most }
 
+// Quota returns the figures if nothing is counted. Their Limit and Window are q and w of
+// the RateLimit-Policy header: 15 and 90 s for bucket 10/1m burst 15.
+func (p Policy) Quota() Reading { return p.Read(0, 0, nil) }
+
 // Item returns which item counts at now, and until when that item matters.
 // Window is floor(now / window) if each window has an item of its own, and 0 if
 // one item serves forever. Expires is in Unix seconds. From then on, deleting

@@ -66,6 +66,7 @@ var surface = []string{
 	"guards: policy.Policy.Part",
 	"guards: policy.Policy.Prepaid",
 	"guards: policy.Policy.Queues",
+	"guards: policy.Policy.Quota",
 	"guards: policy.Policy.Rates",
 	"guards: policy.Policy.Read",
 	"guards: policy.Policy.Renew",

@@ -106,8 +106,8 @@ func list(guards limits.Guards) (all []listed) {
 		for _, a := range g.Activities {
 			l := listed{Function: g.Name, Activity: a.Name, Policy: "unlimited", Tiers: a.Tiers, Group: a.Group, Hold: a.Hold, Subjects: subjectsOf(a), code: a}
 			if !a.Unlimited {
-				empty := a.Limit.Read(0, 0, nil)
-				l.Policy, l.Limit, l.WindowMs = a.Limit.String(), empty.Limit, empty.Window.Milliseconds()
+				quota := a.Limit.Quota()
+				l.Policy, l.Limit, l.WindowMs = a.Limit.String(), quota.Limit, quota.Window.Milliseconds()
 			}
 			all = append(all, l)
 		}

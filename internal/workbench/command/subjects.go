@@ -190,8 +190,8 @@ type subject struct {
 // subjectsOf returns the subjects of an activity with their limits.
 func subjectsOf(a limits.Activity) (all []subject) {
 	for _, s := range a.Subjects {
-		empty := s.Limit.Read(0, 0, nil)
-		all = append(all, subject{s.Name, s.Limit.String(), empty.Limit, empty.Window.Milliseconds(), s.Tiers, s.Optional})
+		quota := s.Limit.Quota()
+		all = append(all, subject{s.Name, s.Limit.String(), quota.Limit, quota.Window.Milliseconds(), s.Tiers, s.Optional})
 	}
 	return all
 }

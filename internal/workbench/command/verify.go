@@ -110,7 +110,7 @@ func (c *verifyCommand) verify(ctx context.Context, con session, ask asker, p po
 	case before.Limit == 0:
 		return raceResult{}, fmt.Errorf("%s is not limited now: the guard answers %s", c.Activity, before.Reason)
 	}
-	window := p.Read(0, 0, nil).Window
+	window := p.Quota().Window
 	if err := wholeWindow(ctx, con, time.UnixMilli(before.ResetAt), min(10*time.Second, window/2)); err != nil {
 		return raceResult{}, err
 	}

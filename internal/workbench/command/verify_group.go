@@ -38,7 +38,7 @@ func (c *verifyCommand) verifyGroup(ctx context.Context, con session, ask asker,
 	}
 	for _, a := range group {
 		for i, f := range before[a.Name].Limits {
-			window := a.Limit.Each()[i].Read(0, 0, nil).Window
+			window := a.Limit.Each()[i].Quota().Window
 			if err := wholeWindow(ctx, con, time.UnixMilli(f.ResetAt), min(10*time.Second, window/2)); err != nil {
 				return raceResult{}, err
 			}

@@ -34,7 +34,7 @@ func (c *verifyCommand) verifySubjects(ctx context.Context, con session, ask ask
 	i := 0
 	for _, part := range a.Parts() {
 		for _, p := range part.Limit.Each() {
-			window := p.Read(0, 0, nil).Window
+			window := p.Quota().Window
 			if err := wholeWindow(ctx, con, time.UnixMilli(w.before.Limits[i].ResetAt), min(10*time.Second, window/2)); err != nil {
 				return raceResult{}, err
 			}

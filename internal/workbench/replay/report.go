@@ -73,9 +73,9 @@ type load struct {
 const mostWorst = 5
 
 func newReport(activity string, p policy.Policy, subjects []Subject) *Report {
-	empty := p.Read(0, 0, nil)
+	quota := p.Quota()
 	r := &Report{
-		Activity: activity, Policy: p.String(), Limit: empty.Limit, WindowMs: empty.Window.Milliseconds(),
+		Activity: activity, Policy: p.String(), Limit: quota.Limit, WindowMs: quota.Window.Milliseconds(),
 		Exact: p.Prepaid() || slices.ContainsFunc(subjects, func(s Subject) bool { return s.Policy.Prepaid() }),
 		From:  math.MaxInt64, ruler: newRuler(p), byID: make(map[string]*User),
 	}

@@ -91,7 +91,7 @@ type trial struct {
 // nobody, because it lets pass all requests of any user at once.
 func (s *search) candidates(ctx context.Context, p policy.Policy) error {
 	most := slices.Max(s.spool.requests)
-	r, pass := p.Rates()[0], p.Read(0, 0, nil).Limit
+	r, pass := p.Rates()[0], p.Quota().Limit
 	// What passes at once grows at least in proportion to the limit. A kind can have
 	// gaps between its limits, but none of them is above one action a millisecond.
 	highest := max((most*r.Limit+pass-1)/pass, r.Window.Milliseconds())
@@ -104,7 +104,7 @@ func (s *search) candidates(ctx context.Context, p policy.Policy) error {
 			continue // a bucket has no such limit, or the limit is too high
 		}
 		s.limits = append(s.limits, limit)
-		if limit.Read(0, 0, nil).Limit >= most {
+		if limit.Quota().Limit >= most {
 			break
 		}
 	}
@@ -162,7 +162,7 @@ var errEnough = errors.New("all users are settled")
 // try returns the users that a limit holds up, and their number.
 func (s *search) try(ctx context.Context, p policy.Policy) (held []bool, heldUp int64, err error) {
 	held, heldUp = make([]bool, len(s.settled)), s.heldUp
-	pass := p.Read(0, 0, nil).Limit // this many requests of a user pass at any time
+	pass := p.Quota().Limit // this many requests of a user pass at any time
 	left := 0
 	open := make([]bool, len(held)) // users who may be held up and are not yet
 	for user, n := range s.spool.requests {

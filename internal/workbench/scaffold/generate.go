@@ -152,7 +152,7 @@ func seconds(a limits.Activity) int64 {
 	if a.Unlimited || a.Limit.Named() || len(a.Subjects) > 0 {
 		return 0
 	}
-	window := a.Limit.Read(0, 0, nil).Window
+	window := a.Limit.Quota().Window
 	return int64((window + time.Second - 1) / time.Second)
 }
 

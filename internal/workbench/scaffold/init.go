@@ -146,9 +146,9 @@ func stackName(name string) string {
 
 // Refused returns how many requests of one user it takes until one is refused.
 func Refused(a limits.Activity) int64 {
-	least := a.Limit.Read(0, 0, nil).Limit
+	least := a.Limit.Quota().Limit
 	for _, s := range a.Subjects {
-		least = min(least, s.Limit.Read(0, 0, nil).Limit)
+		least = min(least, s.Limit.Quota().Limit)
 	}
 	return least + 1
 }
