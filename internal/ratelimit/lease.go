@@ -13,9 +13,9 @@ import (
 //
 // A key begins without leases: each request is counted by a write of its own, which keeps
 // its id. Once the item has so many ids that more of them would make each write dearer
-// ([Memory.Crowd]), a process visits the item about once a second, and takes what it will probably
-// use until the next visit. These writes keep no id, so they cost one unit, whatever the
-// pace. Leases end when a process would take only what the request asks for.
+// ([Memory.Crowd]), a process visits the item about once a second, and takes what it will
+// probably use until the next visit. These writes keep no id, so they cost one unit,
+// whatever the pace. Leases end when a process would take only what the request asks for.
 //
 // For example, 60000/1m prepaid at 100 requests a second in one process:
 //

@@ -176,16 +176,11 @@ func (e *expression) condition(w ratelimit.Write) {
 	}
 	if len(w.Update.If) > 0 {
 		e.write(and)
-		e.guard(w.Update.If, and != "")
+		either := w.Update.If
+		e.join(len(either), " OR ", and != "", func(i int) {
+			e.join(len(either[i]), " AND ", len(either) > 1, func(j int) { e.term(either[i][j]) })
+		})
 	}
-}
-
-// guard writes conjunctions, joined by OR. Beside is set if other conditions stand
-// beside them.
-func (e *expression) guard(either [][]policy.Term, beside bool) {
-	e.join(len(either), " OR ", beside, func(i int) {
-		e.join(len(either[i]), " AND ", len(either) > 1, func(j int) { e.term(either[i][j]) })
-	})
 }
 
 // join writes n parts, joined by a word. If other conditions stand beside several parts,
