@@ -215,15 +215,16 @@ func rankedActivities(guards limits.Guards, only string) map[string][]limits.Act
 // add adds an item, if its window is current and its user is near the limit. The item
 // of a group is added for the activity that is nearest to its limit.
 func (r *ranking) add(k ratelimit.Key, item ratelimit.Item) {
-	most := ranked{Percent: -1}
+	most, nearest := ranked{Percent: -1}, limits.Activity{}
 	for _, a := range r.counted[k.Activity] {
 		if one, ok := r.rank(k, a, item); ok && one.Percent > most.Percent {
-			most = one
+			most, nearest = one, a
 		}
 	}
 	if most.Percent < int64(r.Near) {
 		return
 	}
+	most.Prepaid = leases(r.guards, r.changed, nearest, k.UserID, "", r.At)
 	r.Found++
 	r.Users = append(r.Users, most)
 	if len(r.Users) >= 4*r.rows {
@@ -240,8 +241,7 @@ func (r *ranking) rank(k ratelimit.Key, a limits.Activity, item ratelimit.Item) 
 		return ranked{}, false
 	}
 	f := mostUsed(t.Limit.Read(now, 1, item.State))
-	prepaid := leases(r.guards, r.changed, a, k.UserID, "", r.At)
-	return ranked{whoseOf(k.UserID), a.Name, a.Group, prepaid, f.Name, f.Limit, f.Used, share(f), f.Wait.Milliseconds(), f.ResetAt}, true
+	return ranked{whoseOf(k.UserID), a.Name, a.Group, false, f.Name, f.Limit, f.Used, share(f), f.Wait.Milliseconds(), f.ResetAt}, true
 }
 
 // mostUsed returns the figures of the limit of which most is used, if there are
