@@ -18,12 +18,11 @@ const crowd = 2
 // leases are what an instance knows, and what only tests of ratelimit see: its leases.
 func leases(k ratelimit.Known) reflect.Value { return reflect.ValueOf(k).FieldByName("leases") }
 
-// held returns how many actions the leases of an instance have left.
-func (x *explorer) held(instance uint32) (left int64) {
+// held returns how many actions the leases of an instance have left at now.
+func (x *explorer) held(instance uint32, now int64) (left int64) {
 	for _, k := range x.instances.at(instance).knowns {
-		for _, l := range leases(k).Seq2() {
-			left += l.FieldByName("left").Int()
-		}
+		n, _ := k.Held(now)
+		left += n
 	}
 	return left
 }
@@ -111,7 +110,7 @@ func (x *explorer) admits(e *ending, after uint32) error {
 	case known && d.At == 0: // a repeat
 		return nil
 	}
-	if left := x.held(after); *handed > *taken || len(x.instants) == 1 && left+sumOf(l.handed[by]) != sumOf(l.taken[by]) {
+	if left := x.held(after, e.now); *handed > *taken || len(x.instants) == 1 && left+sumOf(l.handed[by]) != sumOf(l.taken[by]) {
 		return fmt.Errorf("%d of %d actions were handed out under limit %d, and the instance has %d: %v of %v", *handed, *taken, c.limit, left, l.handed[by], l.taken[by])
 	}
 	if (d.Visit || d.Leased) && (d.At != 0 || d.Reason != ratelimit.OK || d.Granted != e.call.Count || d.Leased && e.ask.attempts > 0) {
