@@ -34,10 +34,10 @@ func fillExamples(node *kong.Node, names map[string]string) {
 	}
 }
 
-// examples returns what stands for each word in a help text: the first activity that
-// is counted, its {guard}, and twice its {limit}; the first {tiered} activity; the first one that
-// has {slotted} actions, those of a log; the first {group} with twice a {namedlimit}; and
-// the words of subjectExamples. An activity without subjects comes before others.
+// examples returns what stands for each word in a help text. {activity} is the first one that
+// is counted, with its {guard} and twice its {limit}. {tiered} and {slotted} are the first
+// ones that have tiers and a log. {group} is the first one, with twice a {namedlimit}. The
+// words of subjectExamples are among them. An activity without subjects comes before others.
 func examples(guards limits.Guards) map[string]string {
 	names := subjectExamples(guards)
 	for _, word := range []string{"{activity}", "{guard}", "{limit}", "{tiered}", "{tier}", "{tierlimit}", "{slotted}"} {
@@ -64,10 +64,10 @@ func examples(guards limits.Guards) map[string]string {
 	return names
 }
 
-// subjectExamples returns what stands for the words about subjects: the first activity
-// that is {counted} for {subjects} too, with the first {subject} and twice its
-// {subjectlimit}; the first {tieredsubject} with its {subjecttier}; and the first
-// {slotsubject} that has a log, of the activity {subjectslotted}.
+// subjectExamples returns what stands for the words about subjects. {counted} is the first
+// activity that counts for {subjects} too, with the first {subject} and twice its
+// {subjectlimit}. {tieredsubject} is the first subject with tiers, and {subjecttier} one of
+// them. {slotsubject} is the first one with a log, of the activity {subjectslotted}.
 func subjectExamples(guards limits.Guards) map[string]string {
 	names := make(map[string]string)
 	for _, word := range []string{"{counted}", "{subjects}", "{subject}", "{subjectlimit}", "{tieredsubject}", "{subjecttier}", "{slotsubject}", "{subjectslotted}"} {
