@@ -47,7 +47,7 @@ Exactly the lowest limit of a subject must get through, and each item must count
 allowed. A guard clears users only, so with --invoke the counts of subjects stay until
 they expire.
 Of a prepaid limit, at most the limit must get through and at least 100, because instances
-can hold the rest in leases. Through a function, a live limit counts as prepaid only if the
+can hold the rest in leases. Its item must count no less than what was allowed. Through a function, a live limit counts as prepaid only if the
 code's limit is.
 The exit status is 1 unless exactly that was allowed. Examples:
   guards verify {activity}
@@ -75,9 +75,6 @@ func (c *verifyCommand) Run(ctx context.Context, con session) error {
 	group = slices.DeleteFunc(group, func(a limits.Activity) bool { return a.Name != activity.Name && len(a.Subjects) > 0 })
 	if len(group) > 1 && queues(group) {
 		return fmt.Errorf("%s can't be verified: its group gives places in later windows, which can't be given back", c.Activity)
-	}
-	if (len(group) > 1 || len(activity.Subjects) > 0) && slices.ContainsFunc(group, prepaid) {
-		return fmt.Errorf("%s can't be verified: a prepaid limit beside others counts leases, which are more than what was allowed", c.Activity)
 	}
 	g.Activities = group // the embedded store is asked about all of them at once
 	ask, err := c.asker(ctx, con, g)
@@ -116,8 +113,8 @@ func (c *verifyCommand) verify(ctx context.Context, con session, ask asker, p po
 	}
 	user.Op = guard.Check
 	v, err := c.race(ctx, ask, user, int(before.Limit))
-	if p.Prepaid() { // what instances hold is refused
-		v.Exact, v.Prepaid = leastOfPrepaid <= v.Allowed && v.Allowed <= int(before.Limit), true
+	if p.Prepaid() {
+		v.Exact, v.Prepaid = v.ofLeases(before.Limit), true
 	}
 	if ctx.Err() != nil {
 		con.note(fmt.Sprintf("stopped after %d of %s", v.answered, several(int64(v.Asked), "request")))
@@ -132,6 +129,19 @@ func (c *verifyCommand) verify(ctx context.Context, con session, ask asker, p po
 // leastOfPrepaid is how many actions of a new user get through at least: a prepaid key begins as
 // any other, and leases begin when its item shows this many ids.
 const leastOfPrepaid = 100
+
+// ofLeases reports whether what was allowed keeps the promise of a prepaid limit: what instances
+// hold is refused, and nothing above the limit is allowed.
+func (v raceResult) ofLeases(limit int64) bool {
+	allowed := int64(v.Allowed)
+	return min(leastOfPrepaid, limit) <= allowed && allowed <= limit
+}
+
+// counts reports whether an item that counts this many actions counts what was allowed. Of a
+// prepaid limit it can count more, which instances hold.
+func counts(counted, allowed int64, prepaid bool) bool {
+	return counted == allowed || prepaid && counted > allowed
+}
 
 // forget removes the counts of the test user, also if ctx has ended.
 func forget(ctx context.Context, con session, ask asker, user guard.Request) error {

@@ -46,7 +46,7 @@ func (c *verifyCommand) verifyGroup(ctx context.Context, con session, ask asker,
 	}
 	began := time.Now()
 	v, outcomes, err := c.send(ctx, ask, c.requests(group, before, user))
-	v.Activity = group[0].Group
+	v.Activity, v.Prepaid = group[0].Group, leases(con.guards, c.live, group[0], user.UserID, "", con.now())
 	if ctx.Err() != nil {
 		con.note(fmt.Sprintf("stopped after %d of %s", v.answered, several(int64(v.Asked), "request")))
 	}
@@ -96,7 +96,8 @@ func (c *verifyCommand) requests(group []limits.Activity, before map[string]aske
 }
 
 // judge compares what was allowed with the limits. It is exact if no limit was exceeded,
-// if the table has counted what was allowed, and if no activity has anything left.
+// if the table has counted what was allowed, and if no activity has anything left. Of
+// prepaid limits, instances can hold what is left, or have it counted and not handed out.
 func (v *raceResult) judge(ctx context.Context, ask asker, user guard.Request, group []limits.Activity, before map[string]asked, outcomes []outcome) error {
 	after, err := statuses(ctx, ask, user, group)
 	if err != nil {
@@ -113,22 +114,20 @@ func (v *raceResult) judge(ctx context.Context, ask asker, user guard.Request, g
 			allowed[name]++
 		}
 	}
-	v.Exact = true
+	v.Exact = !v.Prepaid || v.Allowed >= leastOfPrepaid
 	for _, a := range group {
 		v.Activities = append(v.Activities, portion{a.Name, asked[a.Name], allowed[a.Name]})
 		v.take(a, before[a.Name], allowed[a.Name])
-		if after[a.Name].Remaining != 0 {
-			v.Exact = false
-		}
+		v.Exact = v.Exact && (v.Prepaid || after[a.Name].Remaining == 0)
 	}
 	for _, l := range v.Limits {
 		v.Exact = v.Exact && l.Used <= l.Limit
 	}
 	for _, a := range group {
 		for i, r := range a.Limit.Rates() {
-			cost := max(1, r.Cost)
-			used := v.limit(r.Name).Used
-			v.Exact = v.Exact && after[a.Name].Limits[i].ActivityCount == (used+cost-1)/cost
+			cost, counted := max(1, r.Cost), after[a.Name].Limits[i].ActivityCount
+			l := v.limit(r.Name)
+			v.Exact = v.Exact && counts(counted, (l.Used+cost-1)/cost, v.Prepaid) && (counted-1)*cost < l.Limit
 		}
 	}
 	return nil
@@ -182,6 +181,9 @@ func (v raceResult) ofGroup(con session) string {
 		used = append(used, fmt.Sprintf("%s %d/%d", l.Name, l.Used, l.Limit))
 	}
 	result := con.paint(green, "exactly the limits")
+	if v.Prepaid {
+		result = con.paint(green, "at most the limits, as prepaid ones promise")
+	}
 	if !v.Exact {
 		result = con.paint(red, "not the limits")
 	}
