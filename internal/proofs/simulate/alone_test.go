@@ -1,15 +1,18 @@
 package simulate_test
 
 import (
+	"slices"
 	"strconv"
 
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/proofs/oracle"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 // alone is what an instance has admitted for a user without the store. By itself,
 // an instance never admits more than the limit.
 type alone struct {
-	*account
+	*oracle.Account
 
 	ids    map[counter]*record // its own admissions
 	places map[int64]int64     // reservoir: how many were given in each window
@@ -18,7 +21,7 @@ type alone struct {
 func (in *instance) aloneOf(user string) *alone {
 	a, ok := in.alone[user]
 	if !ok {
-		a = &alone{account: newAccount(in.sim.ordinary()), ids: map[counter]*record{}, places: map[int64]int64{}}
+		a = &alone{Account: newAccount(in.sim.ordinary()), ids: map[counter]*record{}, places: map[int64]int64{}}
 		in.alone[user] = a
 	}
 	return a
@@ -30,7 +33,7 @@ func (in *instance) forget(o *op) {
 	if window, _ := o.terms.Item(o.now); window == 0 {
 		delete(in.alone, o.request.UserID)
 	} else {
-		delete(in.aloneOf(o.request.UserID).models[0].(*fixedModel).counts, window)
+		in.aloneOf(o.request.UserID).Clear(window)
 	}
 }
 
@@ -55,19 +58,19 @@ func (l *ledger) judgeAlone(o *op, d ratelimit.Decision) {
 	if !o.in.fitsSeen(o, n, d.ReadyAt) {
 		s.wrong("%s: instance %d alone admits %d, and the state that it saw last has no room for them", o.name, o.in.number, n)
 	}
-	now := a.moment(o.terms, o.now)
-	for m, r := range a.own(o.terms) {
-		if _, ok := m.(*reservoirModel); ok {
+	now := a.Moment(o.terms.numbers, o.now)
+	for m, r := range a.Own(o.terms.numbers) {
+		if r.Kind == "reservoir" {
 			w := max(o.now, d.ReadyAt) / r.Window.Milliseconds()
 			if a.places[w]++; a.places[w] > r.Limit {
 				s.fail("%s: instance %d alone gives %d places in a window, want %d", o.name, o.in.number, a.places[w], r.Limit)
 			}
 			continue
 		}
-		if !m.fits(now, n*cost(r), r, false) {
+		if !m.Fits(now, n*oracle.Cost(r), r, false) {
 			s.wrong("%s: instance %d alone admits %d more, which do not fit: %+v", o.name, o.in.number, n, m)
 		}
-		m.count(now, n*cost(r), r)
+		m.Count(now, n*oracle.Cost(r), r)
 	}
 }
 
@@ -102,9 +105,8 @@ func (in *instance) repeats(o *op, u *user) bool {
 // judgePlace judges an answer to a place that was presented on time or early. The
 // store is not asked.
 func (l *ledger) judgePlace(o *op, d ratelimit.Decision) {
-	queue, rate := l.user(o.request.UserID).queue(o.terms)
-	_ = queue
-	window := rate.Window.Milliseconds()
+	queue := slices.IndexFunc(o.terms.numbers.Rates, func(r policy.Rate) bool { return r.Kind == "reservoir" })
+	window := o.terms.numbers.Rates[queue].Window.Milliseconds()
 	due, current := o.request.ReadyAt/window, o.now/window
 	ok := false
 	switch {
@@ -139,10 +141,10 @@ func (l *ledger) judgeRepeat(o *op, d ratelimit.Decision) {
 	case d.Reason != ratelimit.Limited || o.kind != check:
 		s.wrong("%s is told %s without a request, want limited", o.name, d.Reason)
 	case o.terms.Prepaid(): // a hot key refuses for up to a second what it saw no room for, also if actions come back
-	case u.fits(o.terms, o.now, need, true) && u.fitsAt(o.terms, o.now, need, true) && (own || u.freedFor(o.terms) < s.now-trusted):
+	case u.Fits(o.terms.numbers, o.now, need, true) && u.FitsAt(o.terms.numbers, o.now, need, true) && (own || u.freedFor(o.terms) < s.now-trusted):
 		s.wrong("%s is refused from memory, and it fits; this instance made the room: %v", o.name, own)
 	case u.changed < s.now-trusted-1000: // what the instance knows is what the store has
-		l.judgeFigures(o, d, u.figures(o.terms, o.now), [2]int64{u.wait(o.terms, o.now, need, false), u.wait(o.terms, o.now, need, true)})
+		l.judgeFigures(o, d, u.Figures(o.terms.numbers, o.now), [2]int64{u.Wait(o.terms.numbers, o.now, need, false), u.Wait(o.terms.numbers, o.now, need, true)})
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // window, and silence in which items expire.
 func (s *sim) plan(requests int) {
 	t := s.of(s.activities[0].Limit)
-	window := t.rates[0].Window.Milliseconds()
+	window := t.numbers.Rates[0].Window.Milliseconds()
 	at := s.now
 	for requests > 0 {
 		n := min(requests, 5+s.random.IntN(25))
@@ -21,12 +21,12 @@ func (s *sim) plan(requests int) {
 		case 0:
 			over = s.upTo(3000)
 		case 1:
-			over = s.upTo(3 * t.longest())
+			over = s.upTo(3 * t.numbers.Longest())
 		case 2:
 			at += window - at%window - min(window, 3000)
 			over = 6000
 		default:
-			at += s.upTo(5*t.longest()/2) + s.upTo(200_000)
+			at += s.upTo(5*t.numbers.Longest()/2) + s.upTo(200_000)
 			over = s.upTo(window)
 			s.at(at, s.sweep)
 		}
@@ -84,9 +84,9 @@ func (s *sim) arrive() {
 	t := s.of(a.Limit)
 	switch s.random.IntN(4) {
 	case 0:
-		r.Count = 1 + s.upTo(min(2, t.most-1))
+		r.Count = 1 + s.upTo(min(2, t.numbers.Most-1))
 	case 1:
-		r.Count = 1 + s.upTo(t.most-1)
+		r.Count = 1 + s.upTo(t.numbers.Most-1)
 	default:
 	}
 	if !t.Queues() && s.chance(4) {

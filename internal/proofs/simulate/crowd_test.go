@@ -18,7 +18,7 @@ const memory = 1 << 20
 // much as the limit gives at once.
 func (s *sim) crowd(users int) {
 	a := s.activities[0]
-	most := s.of(a.Limit).most
+	most := s.of(a.Limit).numbers.Most
 	for i := range users {
 		r := ratelimit.Request{UserID: fmt.Sprint("one of many ", i), Activity: a.Name, Group: a.Group, Count: most, ID: fmt.Sprint("r", i), Alone: true}
 		s.at(s.now+s.upTo(1000), func() { s.instances[0].send(check, r, "", math.MaxInt64, nil) })

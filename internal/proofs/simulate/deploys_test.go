@@ -43,9 +43,9 @@ func (s *sim) deploy() {
 		s.instances[i] = s.newInstance(i)
 	}
 	for _, u := range s.ledger.users {
-		for i, m := range u.models {
-			if window := windows[u.names[i]]; window != was[u.names[i]] {
-				u.models[i] = m.deployed(window.Milliseconds())
+		for i, m := range u.Models {
+			if window := windows[u.Names[i]]; window != was[u.Names[i]] {
+				u.Models[i] = m.Deployed(window.Milliseconds())
 			}
 		}
 		u.freed, u.freer, u.changed, u.deployed = s.now, nil, s.now, true
@@ -62,33 +62,4 @@ func (s *sim) window(r policy.Rate) time.Duration {
 		return r.Window
 	}
 	return window
-}
-
-// A window alone has an item of its own, so a new one starts at zero. Beside other
-// limits, the latest window stays, and counts if it began within the current one.
-func (m *fixedModel) deployed(window int64) model {
-	n := &fixedModel{prefix: m.prefix, windows: windows{length: window}, counts: map[int64]int64{}}
-	if m.prefix != "" {
-		n.begun, n.from = m.from/window, m.from
-		n.counts[n.begun] = m.counts[m.begun]
-	}
-	return n
-}
-
-// The actions of the new window count.
-func (m *logModel) deployed(window int64) model {
-	return &logModel{names: m.names, window: window, times: m.times, latest: m.latest}
-}
-
-// Periods of another length start at zero.
-func (m *slidingModel) deployed(window int64) model {
-	return &slidingModel{prefix: m.prefix, window: window, counts: map[int64]int64{}}
-}
-
-// The actions in use come back at the new pace.
-func (m *bucketModel) deployed(int64) model { return m }
-
-// All places stay given.
-func (m *reservoirModel) deployed(window int64) model {
-	return &reservoirModel{prefix: m.prefix, window: window, key: m.from / window, given: m.given, from: m.from}
 }

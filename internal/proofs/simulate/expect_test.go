@@ -1,6 +1,9 @@
 package simulate_test
 
-import "github.com/cric-talk/guards/internal/ratelimit"
+import (
+	"github.com/cric-talk/guards/internal/proofs/oracle"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
 
 // A landing is what happened when an attempt reached the store, and what an
 // answer from it may say.
@@ -12,14 +15,14 @@ type landing struct {
 	took  int64 // by a visit for a lease
 	at    int64 // when that counts
 
-	snapshot *account // what the store holds
-	order    int      // how many writes it has performed
+	snapshot *oracle.Account // what the store holds
+	order    int             // how many writes it has performed
 
 	rec     *record // the request's own count, if there is one
 	known   bool    // the item certainly remembers it
 	surely  bool    // the request fits, whatever clock decides
 	perhaps bool    // it fits for some clock
-	figures []figure
+	figures []oracle.Figure
 	wait    [2]int64 // the shortest and the longest wait that an answer may name
 	next    int64    // reservoir: the place that it would get
 	waiting int64    // reservoir: places up to its own
@@ -40,18 +43,18 @@ func (l *ledger) read(a *landing, k ratelimit.Key) {
 // expect notes what an answer from this landing may say.
 func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 	o := a.op
-	a.snapshot, a.order = u.clone(), l.sim.stats.writes
-	a.figures = u.figures(o.terms, now)
+	a.snapshot, a.order = u.Clone(), l.sim.stats.writes
+	a.figures = u.Figures(o.terms.numbers, now)
 	if r := u.records[counter{o.id, k.Window}]; o.kind == renew || o.kind == release && r != nil && r.renewed {
 		a.must = u.mustRenew(r, o, now)
 		return
 	}
 	if o.kind == release {
 		r := u.records[counter{o.id, k.Window}]
-		log, rate := u.slots(o.terms)
+		log, rate := u.Slots(o.terms.numbers)
 		a.must = r != nil && !r.over && r.at == o.request.At && r.n >= o.request.Count && !u.given[receipt(o.id, r.at)] &&
-			(log != nil && log.holds(now, r.at, o.request.Count*cost(rate), false) ||
-				r.remembers(now) && now-r.at <= o.remembered() && u.holds(o.terms, now, r.at, o.request.Count, false))
+			(log != nil && log.Holds(now, r.at, o.request.Count*oracle.Cost(rate), false) ||
+				r.remembers(now) && now-r.at <= o.remembered() && u.Holds(o.terms.numbers, now, r.at, o.request.Count, false))
 		return
 	}
 	if r := u.records[counter{o.id, k.Window}]; r != nil && !r.over {
@@ -61,15 +64,13 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 	if o.request.Partial {
 		need = 1
 	}
-	a.surely, a.perhaps = u.fits(o.terms, now, need, true), u.fits(o.terms, now, need, false)
+	a.surely, a.perhaps = u.Fits(o.terms.numbers, now, need, true), u.Fits(o.terms.numbers, now, need, false)
 	if !a.surely {
-		a.wait = [2]int64{u.wait(o.terms, now, need, false), u.wait(o.terms, now, need, true)}
+		a.wait = [2]int64{u.Wait(o.terms.numbers, now, need, false), u.Wait(o.terms.numbers, now, need, true)}
 	}
-	if q, rate := u.queue(o.terms); q != nil {
-		a.next = q.place(u.moment(o.terms, now), rate)
-		if a.rec != nil {
-			a.waiting = q.waiting(now, a.rec.place, rate)
-		}
+	a.next = u.Place(o.terms.numbers, u.Moment(o.terms.numbers, now))
+	if a.rec != nil {
+		a.waiting = u.Waiting(o.terms.numbers, now, a.rec.place)
 	}
 }
 

@@ -117,7 +117,7 @@ func (in *instance) send(v verb, r ratelimit.Request, tier string, leaves int64,
 	t := in.terms(r.Activity, tier)
 	r.Policy = t.Policy
 	if !v.byReceipt() && !r.Partial {
-		r.Count = min(r.Count, t.most)
+		r.Count = min(r.Count, t.numbers.Most)
 	}
 	o := &op{in: in, request: r, terms: t, kind: v, id: r.ID, leaves: leaves, began: s.now, now: in.millis()}
 	if r.ReadyAt != 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/proofs/oracle"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -149,7 +150,7 @@ func (l *ledger) judgeStatus(o *op, d ratelimit.Decision) {
 
 // judgeFigures compares the figures of an answer. Wait holds the shortest and the
 // longest one; -1: any.
-func (l *ledger) judgeFigures(o *op, d ratelimit.Decision, want []figure, wait [2]int64) {
+func (l *ledger) judgeFigures(o *op, d ratelimit.Decision, want []oracle.Figure, wait [2]int64) {
 	s := l.sim
 	each, several := d.Each, o.terms.Named()
 	if !several {
@@ -163,16 +164,16 @@ func (l *ledger) judgeFigures(o *op, d ratelimit.Decision, want []figure, wait [
 	binding := false
 	for _, r := range each {
 		f, ok := figureOf(want, r.Name)
-		left := f.left
-		if !ok || r.Limit != f.limit || r.Used < f.used || r.Used > f.mostUsed || r.WindowKey != f.window ||
-			r.ResetAt < min(f.resets, f.lastResets) || r.ResetAt > max(f.resets, f.lastResets) {
+		left := f.Left
+		if !ok || r.Limit != f.Limit || r.Used < f.Used || r.Used > f.MostUsed || r.WindowKey != f.Window ||
+			r.ResetAt < min(f.Resets, f.LastResets) || r.ResetAt > max(f.Resets, f.LastResets) {
 			s.wrong("%s: the figures are %+v, want %+v", o.name, r, f)
 		}
 		if several && r.Remaining == 0 {
 			left = 0 // a clock ahead has begun the next window of a limit beside others
 		}
-		if r.Remaining > f.mostLeft || r.Remaining < left {
-			s.wrong("%s: %d remain, want %d to %d", o.name, r.Remaining, left, f.mostLeft)
+		if r.Remaining > f.MostLeft || r.Remaining < left {
+			s.wrong("%s: %d remain, want %d to %d", o.name, r.Remaining, left, f.MostLeft)
 		}
 		longest = max(longest, r.Wait)
 		binding = binding || r.Name == d.Name && r.Used == d.Used && r.Limit == d.Limit
@@ -185,13 +186,13 @@ func (l *ledger) judgeFigures(o *op, d ratelimit.Decision, want []figure, wait [
 	}
 }
 
-func figureOf(list []figure, name string) (figure, bool) {
+func figureOf(list []oracle.Figure, name string) (oracle.Figure, bool) {
 	for _, f := range list {
-		if f.name == name {
+		if f.Name == name {
 			return f, true
 		}
 	}
-	return figure{}, false
+	return oracle.Figure{}, false
 }
 
 // A frozen is a store that holds one item and never changes.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/cric-talk/guards/internal/proofs/oracle"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -17,7 +18,7 @@ type ledger struct {
 }
 
 type user struct {
-	*account
+	*oracle.Account
 
 	records map[counter]*record // the last time that each request was counted
 	given   map[string]bool     // receipts that were given back
@@ -58,7 +59,7 @@ type record struct {
 func (l *ledger) user(id string) *user {
 	u, ok := l.users[id]
 	if !ok {
-		u = &user{account: newAccount(l.sim.itemOf(id)), records: map[counter]*record{}, given: map[string]bool{}, old: map[string]bool{}, paced: map[*terms]int64{}, freed: -1 << 60, changed: -1 << 60}
+		u = &user{Account: newAccount(l.sim.itemOf(id)), records: map[counter]*record{}, given: map[string]bool{}, old: map[string]bool{}, paced: map[*terms]int64{}, freed: -1 << 60, changed: -1 << 60}
 		l.users[id] = u
 	}
 	return u
@@ -67,7 +68,7 @@ func (l *ledger) user(id string) *user {
 // promised returns how long the receipt and the id of a request serve at least, on one
 // clock. A log alone keeps receipts as long as its slots, and needs no Hold.
 func (o *op) promised() int64 {
-	if o.request.Hold && (o.terms.Named() || o.terms.rates[0].Kind != "log") {
+	if o.request.Hold && (o.terms.Named() || o.terms.numbers.Rates[0].Kind != "log") {
 		return 900_000
 	}
 	return 20_000
@@ -115,7 +116,7 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 		default:
 			l.counted(u, a, w, before)
 		}
-		if !u.same(a.item.State) {
+		if !u.Same(a.item.State) {
 			l.sim.wrong("%s: the item holds %v, and the models hold %v", a.op.name, a.item.State, u)
 		}
 	}
@@ -134,41 +135,32 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	if r := earlier; r != nil && !r.over && r.remembers(w.Now) {
 		s.wrong("%s is counted twice, at %d and at %d", o.name, r.now, w.Now)
 	}
-	n, at, err := u.counts(o.terms, w.Now, before.State, a.item.State)
+	n, at, err := u.Counts(o.terms.numbers, w.Now, before.State, a.item.State)
 	switch {
 	case err != nil:
 		s.wrong("%s: %v: %+v changes %v", o.name, err, w.Update, before.State)
 	case n < 1 || n > o.request.Count || n < o.request.Count && !o.request.Partial:
 		s.wrong("%s asks for %d, and the store counts %d", o.name, o.request.Count, n)
-	case !u.fitsAt(o.terms, at, n, false):
+	case !u.FitsAt(o.terms.numbers, at, n, false):
 		s.wrong("%s: the store counts %d, which do not fit: %v", o.name, n, u)
 	}
 	r := &record{by: o, now: w.Now, lives: earlier.receipts(), n: n, order: s.stats.writes, again: earlier != nil, whole: u.whole(o, w.Key.Window)}
-	if q, rate := u.queue(o.terms); q != nil {
-		r.place = q.place(at, rate)
+	r.place = u.Place(o.terms.numbers, at)
+	repaces := u.Repaces(o.terms.numbers)
+	if err := u.Count(o.terms.numbers, at, n); err != nil {
+		s.wrong("%s: %v", o.name, err)
 	}
-	for m, rate := range u.own(o.terms) {
-		if b, ok := m.(*bucketModel); ok && b.every != interval(rate) {
-			u.freed, u.freer = s.now, nil
-		}
-	}
-	u.count(o.terms, at, n)
-	for m := range u.own(o.terms) {
-		if b, ok := m.(*bucketModel); ok && b.broken {
-			s.wrong("%s: more than the burst and what came back: %+v", o.name, b.pace)
-		}
-		if c, ok := m.(*slidingModel); ok && c.at(s.now) > s.now { // a clock ahead has begun a period, in which the one before weighs less
-			u.freed, u.freer = s.now, nil
-		}
+	if repaces || u.Ahead(o.terms.numbers, s.now) {
+		u.freed, u.freer = s.now, nil
 	}
 	u.paced[o.terms] = s.now
-	r.at = u.at(o.terms, w.Now)
+	r.at = u.At(o.terms.numbers, w.Now)
 	u.records[name] = r
 	if o.refused {
 		s.stats.afterRefusal++
 	}
 	s.line("the store counts %d of %s at %d", n, o.name, w.Now)
-	if n < o.request.Count && u.fits(o.terms, w.Now, 1, true) && u.freed < o.began {
+	if n < o.request.Count && u.Fits(o.terms.numbers, w.Now, 1, true) && u.freed < o.began {
 		s.wrong("%s asks for %d, gets %d, and more would fit", o.name, o.request.Count, n)
 	}
 }
@@ -177,12 +169,12 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 // drains at the pace of the last action, which can be that of another tier.
 func (u *user) freedFor(t *terms) int64 {
 	freed := u.freed
-	for m, mine := range u.own(t) {
-		if _, ok := m.(*bucketModel); !ok {
+	for _, mine := range t.numbers.Rates {
+		if mine.Kind != "bucket" {
 			continue
 		}
 		for other, at := range u.paced {
-			if r, ok := other.rate(mine.Name); ok && interval(r) != interval(mine) {
+			if r, ok := other.numbers.Rate(mine.Name); ok && oracle.Interval(r) != oracle.Interval(mine) {
 				freed = max(freed, at)
 			}
 		}
@@ -192,7 +184,7 @@ func (u *user) freedFor(t *terms) int64 {
 
 // whole reports whether an item keeps the id of a request as long as it lives.
 func (u *user) whole(o *op, window int64) bool {
-	return !u.named() && window != 0 && o.terms.most <= 100
+	return !u.Named() && window != 0 && o.terms.numbers.Most <= 100
 }
 
 // gaveBack judges a release that the store has performed.
@@ -205,11 +197,11 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 	if len(s.shared) > 0 && o.terms.Prepaid() { // the part of the receipt's decision was leased, and a repeat has counted it with an id
 		older = r != nil && !r.over && !own
 	}
-	log, rate := u.slots(o.terms)
+	log, rate := u.Slots(o.terms.numbers)
 	keeps := log != nil // its slots are receipts for longer than the ids
 	late := w.Now-at > o.promised()
 	switch {
-	case !u.holds(o.terms, w.Now, at, n, true), keeps && late && !log.holds(w.Now, at, n*cost(rate), true):
+	case !u.Holds(o.terms.numbers, w.Now, at, n, true), keeps && late && !log.Holds(w.Now, at, n*oracle.Cost(rate), true):
 		s.wrong("%s gives back %d of %d, which do not count: %v", o.name, n, at, u)
 	case !own && older:
 		s.stats.oldReceipts++
@@ -220,12 +212,12 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 		s.wrong("%s gives back %d of %d, %d ms later", o.name, n, at, w.Now-at)
 	}
 	if own && r.renewed || keeps && late { // the other limits counted them at another time, or too long ago
-		log.back(w.Now, at, n*cost(rate))
+		log.Back(w.Now, at, n*oracle.Cost(rate))
 		if own && at != o.request.At { // a copy of the release by the newest receipt can find a later count by its id
 			u.old[receipt(o.id, at)] = true
 		}
 	} else {
-		u.back(o.terms, w.Now, at, n, before.State, a.item.State)
+		u.Back(o.terms.numbers, w.Now, at, n, before.State, a.item.State)
 	}
 	if keeps && late && r != nil && r.at != at && !r.over && w.Drop.Set != "" {
 		s.stats.oldReceipts++ // the id is new again, so the log no longer knows its later count by it
@@ -263,10 +255,10 @@ func (l *ledger) forget(u *user, k ratelimit.Key, item ratelimit.Item) {
 	}
 	empty := newAccount(s.ordinary())
 	for _, t := range s.ordinary() {
-		for i, m := range u.models {
-			r, ok := t.rate(u.names[i])
-			if ok && (u.deployed || m.used(s.now, r, true) == 0) {
-				u.models[i] = empty.models[i]
+		for i, m := range u.Models {
+			r, ok := t.numbers.Rate(u.Names[i])
+			if ok && (u.deployed || m.Used(s.now, r, true) == 0) {
+				u.Models[i] = empty.Models[i]
 			}
 		}
 	}
@@ -287,10 +279,10 @@ func (l *ledger) reset(o *op, k ratelimit.Key) {
 		}
 	}
 	maps.Copy(u.old, u.given)
-	if m, ok := u.models[0].(*fixedModel); ok && k.Window != 0 {
-		delete(m.counts, k.Window)
+	if k.Window != 0 {
+		u.Clear(k.Window)
 	} else {
-		u.account = newAccount(l.sim.itemOf(k.UserID))
+		u.Account = newAccount(l.sim.itemOf(k.UserID))
 	}
 	u.makeRoom(l.sim.now, o)
 	u.changed = l.sim.now

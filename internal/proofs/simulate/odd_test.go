@@ -10,6 +10,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/proofs/oracle"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -104,7 +105,7 @@ func misfits(p policy.Policy) (list []string) {
 			with(i, longer)
 		}
 		dearer := r
-		dearer.Cost = cost(r) + 1
+		dearer.Cost = oracle.Cost(r) + 1
 		with(i, dearer)
 	}
 	if !p.Named() {

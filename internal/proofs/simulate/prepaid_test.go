@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/cric-talk/guards/internal/proofs/oracle"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -104,16 +105,18 @@ func (in *instance) balanceOf(user string) *balance {
 // visited notes a write without an id, which can count more than its request asks for.
 func (l *ledger) visited(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
 	s, o := l.sim, a.op
-	n, at, err := u.counts(o.terms, w.Now, before.State, a.item.State)
+	n, at, err := u.Counts(o.terms.numbers, w.Now, before.State, a.item.State)
 	switch {
 	case err != nil:
 		s.wrong("%s: %v: %+v changes %v", o.name, err, w.Update, before.State)
 	case !o.terms.Prepaid() || n < o.request.Count:
 		s.wrong("%s asks for %d, and the store counts %d without an id", o.name, o.request.Count, n)
-	case !u.fitsAt(o.terms, at, n, false):
+	case !u.FitsAt(o.terms.numbers, at, n, false):
 		s.wrong("%s: the store counts %d, which do not fit: %v", o.name, n, u)
 	}
-	u.count(o.terms, at, n)
+	if err := u.Count(o.terms.numbers, at, n); err != nil {
+		s.wrong("%s: %v", o.name, err)
+	}
 	a.took, a.at = n, at
 	s.line("the store counts %d by a visit of %s", n, o.name)
 }
@@ -211,18 +214,18 @@ func (l *ledger) tell(o *op, d ratelimit.Decision, at int64) {
 			continue // a repeat
 		}
 		p.ids[o.id] = true
-		w := windowsOf(r)
+		w := oracle.WindowsOf(r)
 		p.latest = max(p.latest, at)
-		key, window, n := w.key(at), r.Window.Milliseconds(), d.Granted*cost(r)
+		key, window, n := w.Key(at), r.Window.Milliseconds(), d.Granted*oracle.Cost(r)
 		p.counts[key] += n
-		p.full = max(p.full, at) + n*interval(r)
+		p.full = max(p.full, at) + n*oracle.Interval(r)
 		got, most := p.counts[key], r.Limit
 		switch r.Kind {
 		case "sliding":
-			key = w.key(p.latest)
+			key = w.Key(p.latest)
 			got = p.counts[key] + p.counts[key-1]*max(0, window-p.latest%window-2000)/window
 		case "bucket":
-			got, most = (p.full-p.latest-2000)/interval(r), r.Burst
+			got, most = (p.full-p.latest-2000)/oracle.Interval(r), r.Burst
 		}
 		if got > most {
 			l.sim.wrong("%s: callers were told that they may do %d of %s, want at most %d", o.name, got, name, most)
@@ -234,8 +237,8 @@ func (l *ledger) tell(o *op, d ratelimit.Decision, at int64) {
 func (l *ledger) unsay(check *op, at, n int64) {
 	for _, r := range check.terms.Rates() {
 		if p, ok := l.spent[check.terms.text+r.Name+check.request.UserID]; ok && p.ids[check.id] {
-			p.counts[windowsOf(r).key(at)] -= n * cost(r)
-			p.full -= n * cost(r) * interval(r)
+			p.counts[oracle.WindowsOf(r).Key(at)] -= n * oracle.Cost(r)
+			p.full -= n * oracle.Cost(r) * oracle.Interval(r)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/proofs/oracle"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -21,7 +22,7 @@ func (s *sim) keep(in *instance, r ratelimit.Request, tier string, d ratelimit.D
 	slots.At, slots.Count, slots.Partial = d.At, d.Granted, false
 	after := s.upTo(6000)
 	if s.chance(3) {
-		after = s.upTo(s.of(s.named(r.Activity).Limit).longest() * 5 / 4)
+		after = s.upTo(s.of(s.named(r.Activity).Limit).numbers.Longest() * 5 / 4)
 	}
 	s.at(s.now+after, func() {
 		in.send(renew, slots, tier, math.MaxInt64, func(_ *op, kept ratelimit.Decision, err error) {
@@ -37,27 +38,6 @@ func (s *sim) keep(in *instance, r ratelimit.Request, tier string, d ratelimit.D
 	})
 	if s.chance(4) {
 		s.at(s.now+after+s.upTo(3000), func() { s.any().send(renew, slots, tier, math.MaxInt64, nil) })
-	}
-}
-
-// slots returns the log among the limits of t.
-func (a *account) slots(t *terms) (*logModel, policy.Rate) {
-	for m, r := range a.own(t) {
-		if l, ok := m.(*logModel); ok {
-			return l, r
-		}
-	}
-	return nil, policy.Rate{}
-}
-
-// move changes the time of n actions.
-func (m *logModel) move(from, to, n int64) {
-	m.latest = max(m.latest, to)
-	for i, t := range m.times {
-		if t == from && n > 0 {
-			m.times[i] = to
-			n--
-		}
 	}
 }
 
@@ -87,20 +67,20 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 	s, o := l.sim, a.op
 	name := counter{o.id, w.Key.Window}
 	r := u.records[name]
-	log, rate := u.slots(o.terms)
-	at, n := o.request.At, o.request.Count*cost(rate)
+	log, rate := u.Slots(o.terms.numbers)
+	at, n := o.request.At, o.request.Count*oracle.Cost(rate)
 	own := r != nil && !r.over && r.at == at && r.n >= o.request.Count
 	older := r != nil && !r.over && u.old[receipt(o.id, at)]
-	moved, gone := log.counted(w.Note, policy.Rate{}, before.State, a.item.State), log.counted(at, policy.Rate{}, before.State, a.item.State)
+	moved, gone := log.Counted(w.Note, policy.Rate{}, before.State, a.item.State), log.Counted(at, policy.Rate{}, before.State, a.item.State)
 	switch {
-	case !log.holds(w.Now, at, n, true):
+	case !log.Holds(w.Now, at, n, true):
 		s.wrong("%s renews %d of %d, which do not count: %v", o.name, n, at, u)
 	case !own && !older && w.Now-at <= o.remembered(): // later, slots of one millisecond are alike
 		s.wrong("%s renews %d of %d, which were given back or never counted", o.name, n, at)
 	case w.Note != at && (moved != n || gone != -n):
 		s.wrong("%s renews %d of %d: %d slots are gone, and %d are of now", o.name, n, at, -gone, moved)
 	}
-	log.move(at, w.Note, n)
+	u.Move(o.terms.numbers, at, w.Note, o.request.Count)
 	if !own {
 		s.stats.oldReceipts++
 		if r == nil || r.over { // it is known by its id again
@@ -125,9 +105,9 @@ func (u *user) mustRenew(r *record, o *op, now int64) bool {
 	if r == nil || r.over {
 		return false
 	}
-	log, rate := u.slots(o.terms)
+	log, rate := u.Slots(o.terms.numbers)
 	return r.n >= o.request.Count && (o.request.At == r.at || slices.Contains(r.older, o.request.At)) && r.remembers(now) &&
-		!u.given[receipt(o.id, r.at)] && log.holds(max(now, r.at), r.at, o.request.Count*cost(rate), false)
+		!u.given[receipt(o.id, r.at)] && log.Holds(max(now, r.at), r.at, o.request.Count*oracle.Cost(rate), false)
 }
 
 // judgeRenew judges a renewal that the store has answered.

@@ -1,15 +1,15 @@
 package simulate_test
 
 import (
-	"maps"
 	"math"
-	"slices"
+
+	"github.com/cric-talk/guards/internal/proofs/oracle"
 )
 
 // seen is what an instance knows of a user's item: what the store last showed it,
 // and what it has admitted alone since. An outage starts from there.
 type seen struct {
-	*account
+	*oracle.Account
 
 	order int   // how many writes the store had performed
 	asked int64 // by its own clock: when the attempt began that showed this
@@ -25,7 +25,7 @@ func (in *instance) learn(o *op, a *landing) {
 	if was != nil && a.clock < was.asked && was.asked <= in.millis() {
 		return
 	}
-	in.seen[name] = &seen{account: a.snapshot, order: a.order, asked: a.clock}
+	in.seen[name] = &seen{Account: a.snapshot, order: a.order, asked: a.clock}
 }
 
 // knows returns the item that a decision is about.
@@ -46,58 +46,5 @@ func (in *instance) fitsSeen(o *op, n, place int64) bool {
 		return true
 	}
 	s.asked = math.MinInt64 // whatever the store shows next is newer
-	fits := true
-	at := s.moment(o.terms, o.now)
-	for m, r := range s.own(o.terms) {
-		if q, ok := m.(*reservoirModel); ok {
-			window := max(place, o.now) / q.window
-			if window > q.key {
-				q.key, q.given = window, 0
-			}
-			fits = fits && window == q.key && q.given < r.Limit
-			q.given++
-			continue
-		}
-		fits = fits && m.fits(at, n*cost(r), r, false)
-		m.count(at, n*cost(r), r)
-	}
-	return fits
-}
-
-// clone returns a copy that can go its own way.
-func (a *account) clone() *account {
-	c := &account{names: a.names, models: make([]model, len(a.models))}
-	for i, m := range a.models {
-		c.models[i] = m.clone()
-	}
-	return c
-}
-
-func (m *fixedModel) clone() model {
-	c := *m
-	c.counts = maps.Clone(m.counts)
-	return &c
-}
-
-func (m *logModel) clone() model {
-	c := *m
-	c.times = slices.Clone(m.times)
-	return &c
-}
-
-func (m *slidingModel) clone() model {
-	c := *m
-	c.counts = maps.Clone(m.counts)
-	return &c
-}
-
-func (m *bucketModel) clone() model {
-	c := *m
-	c.pace.taken = slices.Clone(m.pace.taken)
-	return &c
-}
-
-func (m *reservoirModel) clone() model {
-	c := *m
-	return &c
+	return s.Give(o.terms.numbers, s.Moment(o.terms.numbers, o.now), n, max(place, o.now))
 }

@@ -3,8 +3,8 @@
 //
 // A run is drawn from a seed. Real limiters, real policies, the embedded store,
 // the live limits and cleanup take part. Only time, the network and the clients
-// are simulated. The judge is a set of models (type model) that are written from
-// docs/policies.md and share no code with package policy.
+// are simulated. The judge is a set of models that are written from docs/policies.md
+// and share no code with package policy (package oracle).
 //
 // A run is one event loop in virtual time. Goroutines would not do: if several are
 // ready at the same moment, their order is not fixed. Then one seed would not make
@@ -21,7 +21,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/proofs/findings"
 	"github.com/cric-talk/guards/internal/proofs/prove"
 )
@@ -122,19 +121,5 @@ func TestTheSameSeedMakesTheSameRun(t *testing.T) {
 				t.Errorf("%s: two seeds have the same hash %x", subject.name, a.hash)
 			}
 		}
-	}
-}
-
-// Every kind of policy needs a model, or the simulation could not judge it.
-func TestAKindWithoutAModelIsAnError(t *testing.T) {
-	for _, k := range policy.Kinds() {
-		if _, err := newModel(policy.Must(k.Examples[0]).Rates()[0]); err != nil {
-			t.Error(err)
-		}
-	}
-	_, err := newModel(policy.Rate{Kind: "toggle"})
-	want := `the simulation has no model of the kind "toggle", so it cannot judge it: write one in internal/proofs/simulate from what docs/policies.md promises`
-	if err == nil || err.Error() != want {
-		t.Errorf("newModel = %v, want %q", err, want)
 	}
 }

@@ -207,7 +207,7 @@ func (l *ledger) judgeAll(o *op, parts []ratelimit.Part, d ratelimit.Decision, e
 		counts := r != nil && !r.over
 		switch {
 		case o.kind == release:
-			if err == nil && counts && !u.given[receipt(p.id, r.at)] && r.at == p.request.At && r.n >= p.request.Count && now-r.at <= p.remembered() && r.remembers(now) && u.holds(p.terms, now, r.at, r.n, false) {
+			if err == nil && counts && !u.given[receipt(p.id, r.at)] && r.at == p.request.At && r.n >= p.request.Count && now-r.at <= p.remembered() && r.remembers(now) && u.Holds(p.terms.numbers, now, r.at, r.n, false) {
 				s.wrong("%s: the item of %q still counts it", o.name, p.request.UserID)
 			}
 		case err == nil && d.Outage != nil:
@@ -218,10 +218,10 @@ func (l *ledger) judgeAll(o *op, parts []ratelimit.Part, d ratelimit.Decision, e
 			if d.At != 0 && counts && r.by == p && r.at != d.At {
 				s.wrong("%s has the receipt %d, and the item of %q has %s", o.name, d.At, p.request.UserID, r)
 			}
-		case (err == nil || p.request.Fresh) && counts && r.by == p && !p.unsure && !o.in.limiter.CircuitOpen() && !u.given[receipt(p.id, r.at)] && u.holds(p.terms, o.in.millis(), r.at, r.n, false):
+		case (err == nil || p.request.Fresh) && counts && r.by == p && !p.unsure && !o.in.limiter.CircuitOpen() && !u.given[receipt(p.id, r.at)] && u.Holds(p.terms.numbers, o.in.millis(), r.at, r.n, false):
 			s.wrong("%s is told %s, error %v, and the item of %q still has %s", o.name, d.Reason, err, p.request.UserID, r)
 		case err == nil && (d.LimitedBy == parts[i].Subject || d.LimitedBy == "act" && i == 0 || i > 0 && strings.HasPrefix(d.LimitedBy, parts[i].Subject+".")):
-			if a := p.last; a != nil && a.surely || !p.terms.Prepaid() && a == nil && u.freedFor(p.terms) < s.now-1000 && u.fits(p.terms, now, p.request.Count, true) && u.fits(p.terms, s.now, p.request.Count, true) {
+			if a := p.last; a != nil && a.surely || !p.terms.Prepaid() && a == nil && u.freedFor(p.terms) < s.now-1000 && u.Fits(p.terms.numbers, now, p.request.Count, true) && u.Fits(p.terms.numbers, s.now, p.request.Count, true) {
 				s.wrong("%s is refused by %s, which has room: %v", o.name, d.LimitedBy, u)
 			}
 		}

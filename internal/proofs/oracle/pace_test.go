@@ -1,4 +1,4 @@
-package simulate_test
+package oracle
 
 import "testing"
 

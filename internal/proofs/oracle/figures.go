@@ -1,0 +1,31 @@
+package oracle
+
+// A Figure is what an answer may say about one limit, in actions.
+type Figure struct {
+	Name               string
+	Limit              int64
+	Used, MostUsed     int64
+	Left, MostLeft     int64
+	Resets, LastResets int64
+	Window             int64 // the window's number; 0: the kind has none
+}
+
+// Figures returns what an answer at now may say about each limit.
+func (a *Account) Figures(t *Terms, now int64) []Figure {
+	at := a.Moment(t, now)
+	figures := make([]Figure, 0, len(t.Rates))
+	for m, r := range a.Own(t) {
+		used, mostUsed, c := m.Used(at, r, false), m.Used(at, r, true), Cost(r)
+		f := Figure{
+			Name: r.Name, Limit: r.Burst / c,
+			Used: (used + c - 1) / c, MostUsed: (mostUsed + c - 1) / c,
+			Left: max(0, r.Burst-mostUsed) / c, MostLeft: max(0, r.Burst-used) / c,
+			Resets: m.Resets(at, r, false), LastResets: m.Resets(at, r, true),
+		}
+		if !a.Named() && r.Kind != "bucket" && r.Kind != "log" {
+			f.Window = WindowsOf(r).Key(m.At(at))
+		}
+		figures = append(figures, f)
+	}
+	return figures
+}

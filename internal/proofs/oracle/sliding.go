@@ -1,0 +1,86 @@
+package oracle
+
+import (
+	"maps"
+	"strconv"
+
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// A sliding counts the actions of each period. The previous period weighs as
+// much as the window still covers of it.
+type sliding struct {
+	prefix string
+	window int64
+	counts map[int64]int64
+}
+
+// early is how long before its end a period is over, if a clock ahead has begun
+// the next one: 2 s for the clock, and 5 s for an update under way.
+const early = 7_000
+
+func (m *sliding) At(now int64) int64 {
+	next := now/m.window + 1
+	if next*m.window-now <= early && m.counts[next] > 0 {
+		return next * m.window
+	}
+	return now
+}
+
+func (m *sliding) Used(now int64, _ policy.Rate, _ bool) int64 {
+	now = m.At(now)
+	k := now / m.window
+	covered := m.window - now%m.window
+	return m.counts[k] + m.counts[k-1]*covered/m.window
+}
+
+func (m *sliding) Fits(now, n int64, r policy.Rate, strict bool) bool {
+	return m.Used(now, r, strict)+n <= r.Limit
+}
+
+func (m *sliding) Resets(now int64, _ policy.Rate, _ bool) int64 {
+	k := m.At(now) / m.window
+	switch {
+	case m.counts[k] > 0:
+		return (k + 2) * m.window
+	case m.counts[k-1] > 0:
+		return (k + 1) * m.window
+	}
+	return now
+}
+
+func (m *sliding) Count(now, n int64, _ policy.Rate) { m.counts[now/m.window] += n }
+
+func (m *sliding) Holds(now, at, n int64, _ bool) bool {
+	k := at / m.window
+	return k >= now/m.window-1 && m.counts[k] >= n
+}
+
+func (m *sliding) Back(_, at, n int64) { m.counts[at/m.window] -= n }
+
+func (m *sliding) counter(k int64) string { return m.prefix + "c" + strconv.FormatInt(k, 10) }
+
+func (m *sliding) Counted(at int64, _ policy.Rate, before, after map[string]int64) int64 {
+	name := m.counter(at / m.window)
+	return after[name] - before[name]
+}
+
+func (m *sliding) Same(s map[string]int64) bool {
+	for k, n := range m.counts {
+		if v, ok := s[m.counter(k)]; ok && v != n {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *sliding) Clone() Model {
+	c := *m
+	c.counts = maps.Clone(m.counts)
+	return &c
+}
+
+// Periods of another length start at zero.
+func (m *sliding) Deployed(window int64) Model {
+	return &sliding{prefix: m.prefix, window: window, counts: map[int64]int64{}}
+}

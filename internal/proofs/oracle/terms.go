@@ -1,0 +1,58 @@
+package oracle
+
+import (
+	"slices"
+
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// Terms are the limits of one policy. The Burst of each rate is what one can have at once:
+// of any kind but a bucket, its Limit.
+type Terms struct {
+	Rates []policy.Rate
+	Most  int64 // the most actions that one request can take
+}
+
+// NewTerms returns the terms of a policy's rates, of which there is at least one. A prepaid
+// bucket keeps back what refills in a second, or in a quarter of the time in which it fills.
+func NewTerms(rates []policy.Rate) *Terms {
+	t := &Terms{Rates: slices.Clone(rates), Most: 1_000_000}
+	for i := range t.Rates {
+		r := &t.Rates[i]
+		switch {
+		case r.Burst == 0:
+			r.Burst = r.Limit
+		case r.Prepaid:
+			every := Interval(*r)
+			r.Burst -= (min(1000, r.Burst*every/4) + every - 1) / every
+		}
+		t.Most = min(t.Most, r.Burst/Cost(*r))
+		if r.Kind == "reservoir" {
+			t.Most = 1
+		}
+	}
+	return t
+}
+
+// Rate returns the limit with this name.
+func (t *Terms) Rate(name string) (policy.Rate, bool) {
+	i := slices.IndexFunc(t.Rates, func(r policy.Rate) bool { return r.Name == name })
+	if i < 0 {
+		return policy.Rate{}, false
+	}
+	return t.Rates[i], true
+}
+
+// Longest returns the longest time in which a full limit is empty again, in milliseconds.
+func (t *Terms) Longest() (window int64) {
+	for _, r := range t.Rates {
+		window = max(window, r.Window.Milliseconds(), r.Window.Milliseconds()/r.Limit*r.Burst)
+	}
+	return window
+}
+
+// Cost returns how many units one action takes. The models count in units.
+func Cost(r policy.Rate) int64 { return max(1, r.Cost) }
+
+// Interval returns in how many milliseconds a bucket gets one unit back.
+func Interval(r policy.Rate) int64 { return r.Window.Milliseconds() / r.Limit }
