@@ -11,15 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/retry"
+	"github.com/cric-talk/guards/internal/strictjson"
 	"github.com/cric-talk/guards/internal/table"
 )
 
@@ -63,9 +61,9 @@ type event struct {
 }
 
 var fields = []input.Field[event]{
-	{Name: "dryRun", Read: func(e *event, f string, v jsontext.Value) error { return input.Bool(&e.DryRun, f, v) }},
-	{Name: "userId", Read: func(e *event, f string, v jsontext.Value) error { return input.ID(&e.UserID, f, v) }},
-	{Name: "subject", Read: func(e *event, f string, v jsontext.Value) error {
+	{Name: "dryRun", Read: func(e *event, f string, v strictjson.Value) error { return input.Bool(&e.DryRun, f, v) }},
+	{Name: "userId", Read: func(e *event, f string, v strictjson.Value) error { return input.ID(&e.UserID, f, v) }},
+	{Name: "subject", Read: func(e *event, f string, v strictjson.Value) error {
 		return input.TextsByName(&e.subject, f, v, `an object with a name and an id, such as {"room": "r42"}`)
 	}},
 }
@@ -87,14 +85,14 @@ func (c *Cleanup) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(a, json.Deterministic(true)) // subjects are a map
+	return strictjson.Marshal(a, strictjson.Sorted) // subjects are a map
 }
 
 // decode reads an event strictly. An event from EventBridge always means a
 // sweep, whatever else it contains.
 func decode(payload []byte) (Request, error) {
-	var members map[string]jsontext.Value
-	if err := json.Unmarshal(payload, &members); err == nil && (members["source"] != nil || members["detail-type"] != nil) {
+	var members map[string]strictjson.Value
+	if err := strictjson.Unmarshal(payload, &members); err == nil && (members["source"] != nil || members["detail-type"] != nil) {
 		return Request{}, nil
 	}
 	e, err := input.Decode(payload, fields)

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 // noncharacters escapes two characters that JSON may contain and SQS refuses. The
@@ -17,7 +16,7 @@ var noncharacters = strings.NewReplacer("\ufffe", `\ufffe`, "\uffff", `\uffff`)
 // Body returns a job as the text of a message: the JSON form of [guard.Job].
 // The text is the same on both queues.
 func Body(job guard.Job) (string, error) {
-	body, err := json.Marshal(job)
+	body, err := strictjson.Marshal(job)
 	if err != nil {
 		return "", fmt.Errorf("make a message of a job: %w", err)
 	}
@@ -27,7 +26,7 @@ func Body(job guard.Job) (string, error) {
 // parse reads a message as strictly as guards read their events. Its errors
 // have the type *input.ValidationError and never show a part of the message.
 func parse(body string) (job guard.Job, err error) {
-	if err := json.Unmarshal([]byte(body), &job, json.RejectUnknownMembers(true)); err != nil {
+	if err := strictjson.Unmarshal([]byte(body), &job, strictjson.KnownMembers); err != nil {
 		return job, &input.ValidationError{Field: "body", Problem: "is not a job"}
 	}
 	switch {

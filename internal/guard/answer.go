@@ -5,10 +5,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 // An Answer is a guard's answer to a request.
@@ -151,7 +150,7 @@ func (o *object) optional(name string, v int64) {
 // string adds a string, which must be UTF-8. The decoder refused all others.
 func (o *object) string(name, v string) {
 	o.name(name)
-	o.b, _ = jsontext.AppendQuote(o.b, v)
+	o.b, _ = strictjson.AppendQuote(o.b, v)
 }
 
 // raw adds a value that is already JSON.

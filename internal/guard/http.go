@@ -13,10 +13,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 // A call is an HTTP request, as a Function URL or API Gateway v2 sends it.
@@ -37,7 +35,7 @@ func parseCall(payload []byte) (c call, ok bool) {
 	}
 	// AWS writes the envelope, so it is read leniently. The caller writes the
 	// body, which is decoded strictly.
-	err := json.Unmarshal(payload, &c, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	err := strictjson.Unmarshal(payload, &c, strictjson.RepeatedNames, strictjson.AnyBytes)
 	return c, err == nil && c.RequestContext.HTTP != nil
 }
 
@@ -132,7 +130,7 @@ func newProblem(status int, kind string) *problem {
 // The violated policy has the same name as in the RateLimit-Policy header.
 func quotaExceeded(a Answer) *problem {
 	p := newProblem(http.StatusTooManyRequests, "https://iana.org/assignments/http-problem-types#quota-exceeded")
-	violated, _ := jsontext.AppendQuote(nil, cmp.Or(a.Decision.LimitedBy, a.Activity))
+	violated, _ := strictjson.AppendQuote(nil, cmp.Or(a.Decision.LimitedBy, a.Activity))
 	p.rawArray("violated-policies", violated)
 	a.appendFields(&p.object)
 	return p

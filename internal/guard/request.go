@@ -7,12 +7,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 // A Request is a guard's event.
@@ -47,23 +46,23 @@ var ops = []string{string(Check), string(Status), string(Release), string(Renew)
 
 // fields are the members that an event may have.
 var fields = []input.Field[Request]{
-	{Name: "userId", Read: func(r *Request, f string, v jsontext.Value) error { return input.ID(&r.UserID, f, v) }},
-	{Name: "activity", Read: func(r *Request, f string, v jsontext.Value) error { return input.Text(&r.Activity, f, v) }},
+	{Name: "userId", Read: func(r *Request, f string, v strictjson.Value) error { return input.ID(&r.UserID, f, v) }},
+	{Name: "activity", Read: func(r *Request, f string, v strictjson.Value) error { return input.Text(&r.Activity, f, v) }},
 	{Name: "op", Read: readOp},
-	{Name: "count", Read: func(r *Request, f string, v jsontext.Value) error { return input.Whole(&r.Count, f, v) }},
-	{Name: "partial", Read: func(r *Request, f string, v jsontext.Value) error { return input.Bool(&r.Partial, f, v) }},
-	{Name: "tier", Read: func(r *Request, f string, v jsontext.Value) error { return input.Text(&r.Tier, f, v) }},
-	{Name: "roles", Read: func(r *Request, f string, v jsontext.Value) error { return input.Texts(&r.Roles, f, v) }},
-	{Name: "requestId", Read: func(r *Request, f string, v jsontext.Value) error { return input.ID(&r.RequestID, f, v) }},
-	{Name: "at", Read: func(r *Request, f string, v jsontext.Value) error { return input.Whole(&r.At, f, v) }},
-	{Name: "readyAt", Read: func(r *Request, f string, v jsontext.Value) error { return input.Whole(&r.ReadyAt, f, v) }},
-	{Name: "subjects", Read: func(r *Request, f string, v jsontext.Value) error {
+	{Name: "count", Read: func(r *Request, f string, v strictjson.Value) error { return input.Whole(&r.Count, f, v) }},
+	{Name: "partial", Read: func(r *Request, f string, v strictjson.Value) error { return input.Bool(&r.Partial, f, v) }},
+	{Name: "tier", Read: func(r *Request, f string, v strictjson.Value) error { return input.Text(&r.Tier, f, v) }},
+	{Name: "roles", Read: func(r *Request, f string, v strictjson.Value) error { return input.Texts(&r.Roles, f, v) }},
+	{Name: "requestId", Read: func(r *Request, f string, v strictjson.Value) error { return input.ID(&r.RequestID, f, v) }},
+	{Name: "at", Read: func(r *Request, f string, v strictjson.Value) error { return input.Whole(&r.At, f, v) }},
+	{Name: "readyAt", Read: func(r *Request, f string, v strictjson.Value) error { return input.Whole(&r.ReadyAt, f, v) }},
+	{Name: "subjects", Read: func(r *Request, f string, v strictjson.Value) error {
 		return input.TextsByName(&r.Subjects, f, v, `an object whose values are texts, such as {"room": "r42"}`)
 	}},
 	{Name: "job", Read: readJob},
 }
 
-func readOp(r *Request, field string, v jsontext.Value) error {
+func readOp(r *Request, field string, v strictjson.Value) error {
 	if string(v) == `""` { // a missing op means check, but an empty one is a mistake
 		return input.Invalid(field, "empty", "one of "+strings.Join(ops, ", "))
 	}
@@ -74,7 +73,7 @@ func readOp(r *Request, field string, v jsontext.Value) error {
 // KiB, and an event of a guard 64 KiB.
 const maxJob = 32 << 10
 
-func readJob(r *Request, field string, v jsontext.Value) error {
+func readJob(r *Request, field string, v strictjson.Value) error {
 	if len(v) > maxJob {
 		return input.Invalid(field, strconv.Itoa(len(v))+" bytes long", "at most "+strconv.Itoa(maxJob))
 	}

@@ -3,9 +3,8 @@ package input_test
 import (
 	"fmt"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 func ExampleDecode() {
@@ -14,8 +13,8 @@ func ExampleDecode() {
 		Count  int64
 	}
 	fields := []input.Field[post]{
-		{Name: "userId", Read: func(p *post, f string, v jsontext.Value) error { return input.ID(&p.UserID, f, v) }},
-		{Name: "count", Read: func(p *post, f string, v jsontext.Value) error { return input.Whole(&p.Count, f, v) }},
+		{Name: "userId", Read: func(p *post, f string, v strictjson.Value) error { return input.ID(&p.UserID, f, v) }},
+		{Name: "count", Read: func(p *post, f string, v strictjson.Value) error { return input.Whole(&p.Count, f, v) }},
 	}
 	for _, event := range []string{
 		`{"userId": "u1", "count": 3}`,

@@ -18,10 +18,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 // maxBytes is the size of the largest event that Decode accepts.
@@ -31,7 +29,7 @@ const maxBytes = 64 << 10
 // stores it in to. Functions such as [Text] and [Whole] do that for common types.
 type Field[T any] struct {
 	Name string
-	Read func(to *T, field string, value jsontext.Value) error
+	Read func(to *T, field string, value strictjson.Value) error
 }
 
 // Decode reads an event, which must be one JSON object with no members other
@@ -40,7 +38,7 @@ func Decode[T any](event []byte, fields []Field[T]) (to T, err error) {
 	if len(event) > maxBytes {
 		return to, Invalid("event", strconv.Itoa(len(event))+" bytes long", "at most "+strconv.Itoa(maxBytes))
 	}
-	d := jsontext.NewDecoder(bytes.NewBuffer(event))
+	d := strictjson.NewDecoder(bytes.NewBuffer(event))
 	if kind := d.PeekKind(); kind != '{' {
 		return to, Invalid("event", kindName(kind, event), `a JSON object`)
 	}
@@ -62,7 +60,7 @@ func Decode[T any](event []byte, fields []Field[T]) (to T, err error) {
 }
 
 // readField reads the next member of an event.
-func readField[T any](d *jsontext.Decoder, event []byte, fields []Field[T], to *T) error {
+func readField[T any](d *strictjson.Decoder, event []byte, fields []Field[T], to *T) error {
 	token, err := d.ReadToken()
 	if err != nil {
 		return unreadable("event", event, err)
@@ -73,7 +71,7 @@ func readField[T any](d *jsontext.Decoder, event []byte, fields []Field[T], to *
 			continue
 		}
 		value, err := d.ReadValue()
-		if errors.Is(err, jsontext.ErrDuplicateName) {
+		if errors.Is(err, strictjson.ErrDuplicateName) {
 			return &ValidationError{name, "repeats one of its own names"}
 		}
 		if err != nil {
@@ -90,7 +88,7 @@ func readField[T any](d *jsontext.Decoder, event []byte, fields []Field[T], to *
 
 // unreadable returns the error for an event whose JSON cannot be read at field.
 func unreadable(field string, event []byte, err error) error {
-	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok && errors.Is(e, jsontext.ErrDuplicateName) {
+	if e, ok := errors.AsType[*strictjson.SyntacticError](err); ok && errors.Is(e, strictjson.ErrDuplicateName) {
 		return &ValidationError{e.JSONPointer.LastToken(), "is repeated"}
 	}
 	if !utf8.Valid(event) {
@@ -100,17 +98,17 @@ func unreadable(field string, event []byte, err error) error {
 }
 
 // Text reads a string.
-func Text(to *string, field string, v jsontext.Value) error {
+func Text(to *string, field string, v strictjson.Value) error {
 	if v.Kind() != '"' {
 		return Invalid(field, showValue(v), "a string")
 	}
-	text, err := jsontext.AppendUnquote(nil, v)
+	text, err := strictjson.AppendUnquote(nil, v)
 	*to = string(text)
 	return err
 }
 
 // ID reads a string that is not empty. Its errors never show the value.
-func ID(to *string, field string, v jsontext.Value) error {
+func ID(to *string, field string, v strictjson.Value) error {
 	if v.Kind() != '"' {
 		return Invalid(field, kindName(v.Kind(), v), "a string")
 	}
@@ -147,7 +145,7 @@ func checkID(field, id string, longest int) error {
 }
 
 // Whole reads a whole number of at least 1, which can be written as 1.0 or 1e0.
-func Whole(to *int64, field string, v jsontext.Value) (err error) {
+func Whole(to *int64, field string, v strictjson.Value) (err error) {
 	if *to, err = strconv.ParseInt(string(v), 10, 64); err != nil {
 		*to = exact(string(v))
 	}
@@ -172,7 +170,7 @@ func exact(number string) int64 {
 }
 
 // Bool reads true or false.
-func Bool(to *bool, field string, v jsontext.Value) error {
+func Bool(to *bool, field string, v strictjson.Value) error {
 	if v.Kind() != 't' && v.Kind() != 'f' {
 		return Invalid(field, showValue(v), "true or false")
 	}
@@ -181,8 +179,8 @@ func Bool(to *bool, field string, v jsontext.Value) error {
 }
 
 // Texts reads an array of strings.
-func Texts(to *[]string, field string, v jsontext.Value) error {
-	d := jsontext.NewDecoder(bytes.NewBuffer(v))
+func Texts(to *[]string, field string, v strictjson.Value) error {
+	d := strictjson.NewDecoder(bytes.NewBuffer(v))
 	if open, err := d.ReadToken(); err != nil || open.Kind() != '[' {
 		return Invalid(field, showValue(v), "an array of strings")
 	}
@@ -198,8 +196,8 @@ func Texts(to *[]string, field string, v jsontext.Value) error {
 
 // TextsByName reads an object whose values are strings, and which can be empty. Its error
 // says what is wanted, and never shows the value.
-func TextsByName(to *map[string]string, field string, v jsontext.Value, want string) error {
-	if err := json.Unmarshal(v, to); err != nil || *to == nil {
+func TextsByName(to *map[string]string, field string, v strictjson.Value, want string) error {
+	if err := strictjson.Unmarshal(v, to); err != nil || *to == nil {
 		return Invalid(field, "something else", want)
 	}
 	return nil
@@ -218,20 +216,20 @@ func Show(s string) string {
 
 // showValue returns a JSON value for an error message, escaped and cut as Show
 // does. It leaves out the quotes unless the value is a string.
-func showValue(v jsontext.Value) string {
+func showValue(v strictjson.Value) string {
 	if v.Kind() == '"' {
-		text, _ := jsontext.AppendUnquote(nil, v)
+		text, _ := strictjson.AppendUnquote(nil, v)
 		return Show(string(text))
 	}
 	return strings.Trim(Show(string(v)), `"`)
 }
 
-var kinds = map[jsontext.Kind]string{
+var kinds = map[strictjson.Kind]string{
 	'n': "null", 't': "a boolean", 'f': "a boolean", '"': "a string", '0': "a number", '{': "an object", '[': "an array",
 }
 
 // kindName returns the kind of a JSON value in words.
-func kindName(k jsontext.Kind, v []byte) string {
+func kindName(k strictjson.Kind, v []byte) string {
 	if len(bytes.TrimSpace(v)) == 0 {
 		return "empty"
 	}

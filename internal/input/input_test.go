@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
 	. "github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 // sample has a field of each kind.
@@ -22,11 +22,11 @@ type sample struct {
 }
 
 var fields = []Field[sample]{
-	{Name: "id", Read: func(s *sample, f string, v jsontext.Value) error { return ID(&s.ID, f, v) }},
-	{Name: "text", Read: func(s *sample, f string, v jsontext.Value) error { return Text(&s.Text, f, v) }},
-	{Name: "count", Read: func(s *sample, f string, v jsontext.Value) error { return Whole(&s.Count, f, v) }},
-	{Name: "flag", Read: func(s *sample, f string, v jsontext.Value) error { return Bool(&s.Flag, f, v) }},
-	{Name: "list", Read: func(s *sample, f string, v jsontext.Value) error { return Texts(&s.List, f, v) }},
+	{Name: "id", Read: func(s *sample, f string, v strictjson.Value) error { return ID(&s.ID, f, v) }},
+	{Name: "text", Read: func(s *sample, f string, v strictjson.Value) error { return Text(&s.Text, f, v) }},
+	{Name: "count", Read: func(s *sample, f string, v strictjson.Value) error { return Whole(&s.Count, f, v) }},
+	{Name: "flag", Read: func(s *sample, f string, v strictjson.Value) error { return Bool(&s.Flag, f, v) }},
+	{Name: "list", Read: func(s *sample, f string, v strictjson.Value) error { return Texts(&s.List, f, v) }},
 }
 
 func TestDecode(t *testing.T) {
@@ -81,7 +81,7 @@ func TestWhole(t *testing.T) {
 		`"1"`: 0, `"1.0"`: 0, "true": 0, "null": 0, "[1]": 0, "{}": 0, `""`: 0,
 	} {
 		var got int64
-		err := Whole(&got, "count", jsontext.Value(text))
+		err := Whole(&got, "count", strictjson.Value(text))
 		if (err == nil) != (want != 0) || err == nil && got != want {
 			t.Errorf("Whole of %.40s = %d, %v, want %d", text, got, err, want)
 		}

@@ -16,7 +16,7 @@ package live
 import (
 	"time"
 
-	"github.com/go-json-experiment/json"
+	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 // Settings are the content of the document. The zero Settings change nothing.
@@ -50,7 +50,7 @@ type Stamp struct {
 // Parse reads a document that the code may be unable to apply. Its error has the type
 // *DocumentError.
 func Parse(document []byte) (s Settings, err error) {
-	if err := json.Unmarshal(document, &s, json.RejectUnknownMembers(true)); err != nil {
+	if err := strictjson.Unmarshal(document, &s, strictjson.KnownMembers); err != nil {
 		return Settings{}, &DocumentError{err}
 	}
 	return s, nil
@@ -68,4 +68,4 @@ func (e *DocumentError) Error() string {
 }
 
 // Document returns the settings as JSON, the form in which they are stored.
-func (s Settings) Document() ([]byte, error) { return json.Marshal(s, json.Deterministic(true)) }
+func (s Settings) Document() ([]byte, error) { return strictjson.Marshal(s, strictjson.Sorted) }

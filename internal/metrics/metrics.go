@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 // A Writer writes one line for each call of Write. The zero Writer writes
@@ -68,7 +68,7 @@ func (w Writer) Write(now time.Time, dimensions []Dimension, values []Value) {
 
 // appendText appends s as a JSON string. Bytes that are not UTF-8 are replaced.
 func appendText(b []byte, s string) []byte {
-	b, _ = jsontext.AppendQuote(b, s)
+	b, _ = strictjson.AppendQuote(b, s)
 	return b
 }
 

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/goccy/go-yaml"
 
+	"github.com/cric-talk/guards/internal/strictjson"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
 	"github.com/cric-talk/guards/limits"
 )
@@ -45,7 +45,7 @@ func show(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}
-	b, err := json.Marshal(v, json.Deterministic(true))
+	b, err := strictjson.Marshal(v, strictjson.Sorted)
 	if err != nil {
 		return err.Error()
 	}

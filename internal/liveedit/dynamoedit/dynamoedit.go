@@ -15,11 +15,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/go-json-experiment/json"
 
 	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/strictjson"
 	"github.com/cric-talk/guards/internal/table"
 )
 
@@ -59,7 +59,7 @@ func (t *Table) ChangeSettings(ctx context.Context, before int64, settings []byt
 		current.ConditionExpression = aws.String(dynamolive.Version + " = :before")
 		current.ExpressionAttributeValues[":before"] = dynamostore.Number(before)
 	}
-	changed, err := json.Marshal(c)
+	changed, err := strictjson.Marshal(c)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (t *Table) SettingsHistory(ctx context.Context) (changes []liveedit.Change,
 			c := liveedit.Change{At: time.UnixMilli(at).UTC(), By: dynamostore.TextOf(item["changedBy"])}
 			c.What, c.Why = dynamostore.TextOf(item["what"]), dynamostore.TextOf(item["why"])
 			c.Version, _ = dynamostore.NumberOf(item[dynamolive.Version])
-			_ = json.Unmarshal([]byte(dynamostore.TextOf(item[change])), &c) // older code wrote the attributes above instead
+			_ = strictjson.Unmarshal([]byte(dynamostore.TextOf(item[change])), &c) // older code wrote the attributes above instead
 			changes = append(changes, c)
 		}
 	}

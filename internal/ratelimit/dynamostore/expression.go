@@ -6,10 +6,9 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 // manyNames is how many names an update can have before attributes get short
@@ -315,7 +314,7 @@ func appendString(b []byte, s string) []byte {
 // appendText appends a JSON string. User ids, names of activities and names of
 // attributes are ASCII, so it cannot fail.
 func appendText[T string | []byte](b []byte, text T) []byte {
-	b, _ = jsontext.AppendQuote(b, text)
+	b, _ = strictjson.AppendQuote(b, text)
 	return b
 }
 

@@ -10,10 +10,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 // own reports whether the store, and not a policy, uses an attribute.
@@ -51,7 +51,7 @@ func parse(attributes map[string]types.AttributeValue) (item ratelimit.Item) {
 // is one. An answer that is not DynamoDB's is a *smithy.DeserializationError: the
 // request may have been applied.
 func readItem(answer []byte) (item ratelimit.Item, found bool, err error) {
-	d := jsontext.NewDecoder(bytes.NewBuffer(answer), jsontext.AllowDuplicateNames(true)) // DynamoDB repeats no name
+	d := strictjson.NewDecoder(bytes.NewBuffer(answer), strictjson.RepeatedNames) // DynamoDB repeats no name
 	err = members(d, func(name string) error {
 		if name == "Attributes" || name == "Item" {
 			found = true
@@ -66,7 +66,7 @@ func readItem(answer []byte) (item ratelimit.Item, found bool, err error) {
 }
 
 // members reads an object. It calls read for each member, to read its value.
-func members(d *jsontext.Decoder, read func(name string) error) error {
+func members(d *strictjson.Decoder, read func(name string) error) error {
 	if open, err := d.ReadToken(); err != nil || open.Kind() != '{' {
 		return errors.Join(err, errors.New("want an object"))
 	}
@@ -84,7 +84,7 @@ func members(d *jsontext.Decoder, read func(name string) error) error {
 }
 
 // readAttribute reads an attribute in JSON, such as {"N":"3"}, as parse does.
-func readAttribute(d *jsontext.Decoder, item *ratelimit.Item, name string) error {
+func readAttribute(d *strictjson.Decoder, item *ratelimit.Item, name string) error {
 	if own(name) {
 		return d.SkipValue()
 	}
@@ -109,7 +109,7 @@ func readAttribute(d *jsontext.Decoder, item *ratelimit.Item, name string) error
 }
 
 // readSet reads an array of strings, and reports whether all of them are base64.
-func readSet(d *jsontext.Decoder) (set [][]byte, ok bool, err error) {
+func readSet(d *strictjson.Decoder) (set [][]byte, ok bool, err error) {
 	if _, err := d.ReadToken(); err != nil {
 		return nil, false, err
 	}

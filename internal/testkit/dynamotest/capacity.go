@@ -4,8 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 // units is consumed capacity.
@@ -26,14 +25,14 @@ var selects = regexp.MustCompile(`(?i)"Statement":\s*"\s*SELECT\b`)
 // doesn't change a body that is not a JSON object, nor one that already asks
 // for more detail.
 func askForCapacity(op string, body []byte) []byte {
-	var members map[string]jsontext.Value
-	if _, ok := metered[op]; !ok || json.Unmarshal(body, &members) != nil || members == nil {
+	var members map[string]strictjson.Value
+	if _, ok := metered[op]; !ok || strictjson.Unmarshal(body, &members) != nil || members == nil {
 		return body
 	}
 	if string(members["ReturnConsumedCapacity"]) == `"INDEXES"` {
 		return body
 	}
-	members["ReturnConsumedCapacity"] = jsontext.Value(`"TOTAL"`)
+	members["ReturnConsumedCapacity"] = strictjson.Value(`"TOTAL"`)
 	return marshal(members)
 }
 
@@ -41,10 +40,10 @@ func askForCapacity(op string, body []byte) []byte {
 func unitsOf(op string, request, response []byte) units {
 	var reply struct {
 		Type             string `json:"__type"`
-		ConsumedCapacity jsontext.Value
+		ConsumedCapacity strictjson.Value
 	}
 	reads, ok := metered[op]
-	if !ok || json.Unmarshal(response, &reply) != nil {
+	if !ok || strictjson.Unmarshal(response, &reply) != nil {
 		return units{}
 	}
 	if strings.HasSuffix(reply.Type, "#ConditionalCheckFailedException") {
@@ -55,10 +54,10 @@ func unitsOf(op string, request, response []byte) units {
 	case len(list) == 0:
 		return units{}
 	case list.Kind() == '{':
-		list = jsontext.Value("[" + string(list) + "]")
+		list = strictjson.Value("[" + string(list) + "]")
 	}
 	var consumed []struct{ CapacityUnits, ReadCapacityUnits, WriteCapacityUnits float64 }
-	if json.Unmarshal(list, &consumed) != nil {
+	if strictjson.Unmarshal(list, &consumed) != nil {
 		return units{}
 	}
 	reads = reads || selects.Match(request)
@@ -79,7 +78,7 @@ func unitsOf(op string, request, response []byte) units {
 
 // marshal encodes a value that is made of valid JSON.
 func marshal(v any) []byte {
-	b, err := json.Marshal(v)
+	b, err := strictjson.Marshal(v)
 	if err != nil {
 		panic(err)
 	}

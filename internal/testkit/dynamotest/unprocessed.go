@@ -3,17 +3,16 @@ package dynamotest
 import (
 	"net/http"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 // forwardSome implements UnprocessedStatements. The table executes every second
 // statement of a batch, and the proxy answers the others.
 func (p *Proxy) forwardSome(r *http.Request, body []byte) (answer, error) {
 	const op = "BatchExecuteStatement"
-	var request map[string]jsontext.Value
-	var statements, passed []jsontext.Value
-	if json.Unmarshal(body, &request) != nil || json.Unmarshal(request["Statements"], &statements) != nil {
+	var request map[string]strictjson.Value
+	var statements, passed []strictjson.Value
+	if strictjson.Unmarshal(body, &request) != nil || strictjson.Unmarshal(request["Statements"], &statements) != nil {
 		return p.forward(r, op, body) // the table's response explains what is wrong with the request
 	}
 	for i, s := range statements {
@@ -36,17 +35,17 @@ func (p *Proxy) forwardSome(r *http.Request, body []byte) (answer, error) {
 // table answered n/2 in got. If got is something else, such as an error,
 // interleave returns it unchanged.
 func interleave(got answer, n int) answer {
-	var reply map[string]jsontext.Value
-	var done []jsontext.Value
-	if json.Unmarshal(got.body, &reply) != nil || json.Unmarshal(reply["Responses"], &done) != nil || len(done) != n/2 {
+	var reply map[string]strictjson.Value
+	var done []strictjson.Value
+	if strictjson.Unmarshal(got.body, &reply) != nil || strictjson.Unmarshal(reply["Responses"], &done) != nil || len(done) != n/2 {
 		return got
 	}
-	responses := make([]jsontext.Value, n)
+	responses := make([]strictjson.Value, n)
 	for i := range responses {
 		if i%2 == 1 {
 			responses[i] = done[i/2]
 		} else {
-			responses[i] = jsontext.Value(`{"Error":{"Code":"ThrottlingError","Message":"made up for a test"}}`)
+			responses[i] = strictjson.Value(`{"Error":{"Code":"ThrottlingError","Message":"made up for a test"}}`)
 		}
 	}
 	reply["Responses"] = marshal(responses)

@@ -27,8 +27,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 // A Client sends requests. It is safe for concurrent use.
@@ -166,7 +166,7 @@ func apiError(r *http.Response, body []byte) error {
 		Message string `json:"message,case:ignore"`
 	}
 	if len(body) > 0 {
-		if err := json.Unmarshal(body, &e, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
+		if err := strictjson.Unmarshal(body, &e, strictjson.RepeatedNames, strictjson.AnyBytes); err != nil {
 			return wrap(r, &smithy.DeserializationError{Err: err, Snapshot: body[:min(len(body), 1024)]})
 		}
 	}

@@ -11,9 +11,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 // csvFile finds the fields of a request by their columns.
@@ -133,13 +132,13 @@ type jsonFile struct {
 	required bool     // each line must name an activity
 	found    [][]byte // values; nil: missing
 	record   bytes.Reader
-	decoder  *jsontext.Decoder
+	decoder  *strictjson.Decoder
 }
 
 func newJSON(c Columns, subjects []string) *jsonFile {
 	f := &jsonFile{wanted: append([]string{c.time(), c.user(), c.activity()}, c.subjects(subjects)...), names: subjects, required: c.Activity != ""}
 	f.found = make([][]byte, len(f.wanted))
-	f.decoder = jsontext.NewDecoder(&f.record)
+	f.decoder = strictjson.NewDecoder(&f.record)
 	return f
 }
 
@@ -216,7 +215,7 @@ func (f *jsonFile) member(path string) error {
 
 // text returns the text of a value. A number counts as its digits.
 func (f *jsonFile) text(i int, field string) ([]byte, error) {
-	value := jsontext.Value(f.found[i])
+	value := strictjson.Value(f.found[i])
 	if value == nil {
 		if field == "activity" && !f.required {
 			return nil, nil
@@ -225,7 +224,7 @@ func (f *jsonFile) text(i int, field string) ([]byte, error) {
 	}
 	switch value.Kind() {
 	case '"':
-		return jsontext.AppendUnquote(nil, value)
+		return strictjson.AppendUnquote(nil, value)
 	case '0':
 		return value, nil
 	default:
@@ -238,7 +237,7 @@ func problem(record []byte, err error) error {
 	switch {
 	case errors.Is(err, errNoObject):
 		return err
-	case errors.Is(err, jsontext.ErrDuplicateName):
+	case errors.Is(err, strictjson.ErrDuplicateName):
 		return errors.New("it repeats a name")
 	case !utf8.Valid(record):
 		return errors.New("it is not UTF-8")
