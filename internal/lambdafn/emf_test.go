@@ -4,12 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
@@ -35,24 +34,16 @@ func checkMetrics(t testing.TB, log string) (lines int) {
 
 // emf reads testdata/emf.schema.json. Its rules come from the section "Embedded
 // metric format schema" of CloudWatch's documentation.
-func emf(t testing.TB) *jsonschema.Resolved {
+func emf(t testing.TB) *jsonschema.Schema {
 	t.Helper()
-	text, err := os.ReadFile("testdata/emf.schema.json")
+	schema, err := jsonschema.NewCompiler().Compile("testdata/emf.schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var schema jsonschema.Schema
-	if err := json.Unmarshal(text, &schema); err != nil {
-		t.Fatal(err)
-	}
-	resolved, err := schema.Resolve(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resolved
+	return schema
 }
 
-func invalidMetrics(schema *jsonschema.Resolved, line string) error {
+func invalidMetrics(schema *jsonschema.Schema, line string) error {
 	var root map[string]any
 	if err := json.Unmarshal([]byte(line), &root); err != nil {
 		return fmt.Errorf("a line of metrics is not JSON: %w", err)
