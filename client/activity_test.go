@@ -28,11 +28,7 @@ var activities = []client.Activity{
 func withoutList(t *testing.T, replies ...reply) (*client.Guards, *function) {
 	t.Helper()
 	f := &function{replies: replies}
-	g, err := client.New(t.Context(), client.Options{Client: f, Prefix: "dev-"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g, f
+	return open(t, client.Options{Client: f, Prefix: "dev-"}), f
 }
 
 func TestFind(t *testing.T) {
@@ -90,17 +86,6 @@ func TestAnUnknownActivityIsNotSent(t *testing.T) {
 	}
 	if len(asked.events)+len(alsoAsked.events) != 0 {
 		t.Errorf("%+v and %+v were sent", asked.events, alsoAsked.events)
-	}
-}
-
-func TestANamedGuardNeedsNoList(t *testing.T) {
-	listed, asked := with(t, client.Options{}, body(okBody))
-	unlisted, alsoAsked := withoutList(t, body(okBody))
-	for g, f := range map[*client.Guards]*function{listed: asked, unlisted: alsoAsked} {
-		d, err := g.Check(t.Context(), "photos-guard/upload_photo", client.Request{UserID: "u1"})
-		if err != nil || d.Guard != "photos-guard" || f.events[0].Activity != "upload_photo" {
-			t.Errorf("%+v, %v, after %+v", d, err, f.events)
-		}
 	}
 }
 

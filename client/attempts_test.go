@@ -1,10 +1,6 @@
 package client_test
 
 import (
-	"context"
-	"errors"
-	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,16 +23,6 @@ func TestRepeatsHaveTheSameRequestID(t *testing.T) {
 		}
 		if f.events[0].UserID != "u1" || f.events[0].Activity != "create_post" || f.events[0].Op != "check" || f.events[0].Count != 2 {
 			t.Errorf("%+v", f.events[0])
-		}
-	})
-}
-
-func TestAPartialCheckIsSentOnceWithoutAnID(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, f := with(t, client.Options{}, throttled)
-		d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1", Count: 12, Partial: true})
-		if err != nil || d.Outage == nil || !d.Allowed || d.Granted != 12 || len(f.events) != 1 || f.events[0].RequestID != "" {
-			t.Errorf("%+v, %v, %+v", d, err, f.events)
 		}
 	})
 }
@@ -107,144 +93,18 @@ func TestPausesGrow(t *testing.T) {
 	})
 }
 
-func TestTheCallersContextEndsACall(t *testing.T) {
-	for _, reply := range []reply{silent, throttled} {
-		synctest.Test(t, func(t *testing.T) {
-			g, f := with(t, client.Options{}, reply)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-			defer cancel()
-			time.Sleep(time.Millisecond)
-			d, err := g.Check(ctx, "create_post", client.Request{UserID: "u1"})
-			if !errors.Is(err, context.DeadlineExceeded) || kindOf(err) != nil || d.Allowed {
-				t.Errorf("%+v, %v, want the context's error", d, err)
-			}
-			asked := len(f.events)
-			_, _ = g.Check(t.Context(), "create_post", client.Request{UserID: "u1"})
-			if len(f.events) == asked {
-				t.Error("the guard is not asked after a caller gave up")
-			}
-		})
-	}
-}
-
+// OnOutage decides while calls fail fast, with one warning. Other guards are asked.
 func TestAfterAnOutageCallsFailFast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var warnings []error
-		g, f := with(t, client.Options{Attempts: 1, Warn: func(err error) { warnings = append(warnings, err) }}, throttled)
-		check := func(want string) {
-			t.Helper()
-			d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"})
-			if err != nil || !d.Allowed || d.Reason != client.Unavailable || d.Outage.Error() != want {
-				t.Errorf("%+v, %v, want the outage %s", d, err, want)
-			}
-		}
-		const now, before = "posts-guard did not answer: TooManyRequestsException: Rate Exceeded.", "posts-guard did not answer a moment ago"
-		check(now)
-		check(before)
-		if _, err := g.Status(t.Context(), "like", client.Request{UserID: "u2"}); !errors.Is(err, client.ErrOutage) || err.Error() != before {
-			t.Errorf("status: %v", err)
-		}
-		if _, err := g.Status(t.Context(), "pin", client.Request{UserID: "u2"}); err == nil || err.Error() == before {
-			t.Errorf("another guard: %v, want it asked", err)
-		}
-		time.Sleep(999 * time.Millisecond)
-		check(before)
-		time.Sleep(time.Millisecond)
-		check(now)
-		check(before)
-		f.replies = []reply{body(okBody)}
-		time.Sleep(time.Second)
+		warnings := 0
+		g, f := with(t, client.Options{Attempts: 1, Warn: func(error) { warnings++ }}, throttled)
 		for range 3 {
-			if d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || d.Outage != nil {
-				t.Errorf("%+v, %v", d, err)
+			if d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || !d.Allowed || d.Reason != client.Unavailable || d.Outage == nil {
+				t.Errorf("%+v, %v, want an outage that lets the check through", d, err)
 			}
 		}
-		if len(f.events) != 6 || len(warnings) != 2 {
-			t.Errorf("%d requests and %d warnings, want 6 and 2: %v", len(f.events), len(warnings), warnings)
-		}
-	})
-}
-
-// Perhaps only one user's key is throttled. With ON_OUTAGE=deny, that must not
-// let everybody else through.
-func TestAGuardsOwnOutageIsForOneCallOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		own := functionError("Unavailable", "the table is throttled")
-		g, f := with(t, client.Options{Attempts: 1}, own, body(okBody), throttled, own, body(okBody))
-		for i, want := range []string{"posts-guard did not answer: the table is throttled", "", "posts-guard did not answer: TooManyRequestsException: Rate Exceeded.", "posts-guard did not answer: the table is throttled", ""} {
-			d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"})
-			if err != nil || !d.Allowed || want == "" && d.Outage != nil || want != "" && d.Outage.Error() != want {
-				t.Errorf("call %d: %+v, %v, want the outage %q", i+1, d, err, want)
-			}
-			if strings.Contains(want, "TooMany") {
-				time.Sleep(time.Second) // the next call is the probe
-			}
-		}
-		if len(f.events) != 5 {
-			t.Errorf("%d requests, want 5", len(f.events))
-		}
-	})
-}
-
-func TestAResetIsSentOnce(t *testing.T) {
-	for op, asked := range map[string]int{"reset": 1, "release": 3, "status": 3} {
-		synctest.Test(t, func(t *testing.T) {
-			g, f := with(t, client.Options{}, throttled)
-			verb := map[string]func(context.Context, string, client.Request) (client.Decision, error){"reset": g.Reset, "release": g.Release, "status": g.Status}[op]
-			if _, err := verb(t.Context(), "create_post", client.Request{UserID: "u1"}); !errors.Is(err, client.ErrOutage) || len(f.events) != asked {
-				t.Errorf("%s: %v after %d requests, want %d", op, err, len(f.events), asked)
-			}
-		})
-	}
-	synctest.Test(t, func(t *testing.T) {
-		g, f := with(t, client.Options{}, silent)
-		if _, err := g.Reset(t.Context(), "create_post", client.Request{UserID: "u1"}); !errors.Is(err, client.ErrOutage) || f.lasted[0] != 3*time.Second {
-			t.Errorf("%v after %v, want all of the 3 s", err, f.lasted)
-		}
-	})
-}
-
-func TestOneCallProbesAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, f := with(t, client.Options{}, throttled, throttled, throttled, slow(1200*time.Millisecond))
-		_, _ = g.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
-		time.Sleep(time.Second)
-		ask := func(callers int) (answered int) {
-			var mu sync.Mutex
-			var wg sync.WaitGroup
-			for range callers {
-				wg.Go(func() {
-					if _, err := g.Status(t.Context(), "create_post", client.Request{UserID: "u1"}); err == nil {
-						mu.Lock()
-						answered++
-						mu.Unlock()
-					}
-				})
-			}
-			wg.Wait()
-			return answered
-		}
-		if answered := ask(5); answered != 1 || len(f.events) != 4 {
-			t.Errorf("%d of 5 calls were answered, %d requests, want one probe", answered, len(f.events)-3)
-		}
-		if answered := ask(5); answered != 5 {
-			t.Errorf("%d of 5 calls were answered after the probe", answered)
-		}
-	})
-}
-
-func TestAProbeThatItsCallerGivesUpIsRepeatedAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, _ := with(t, client.Options{Attempts: 1}, throttled, silent, body(okBody))
-		_, _ = g.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
-		time.Sleep(time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		defer cancel()
-		if _, err := g.Status(ctx, "create_post", client.Request{UserID: "u1"}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
-		}
-		if _, err := g.Status(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil {
-			t.Error(err)
+		if _, err := g.Status(t.Context(), "pin", client.Request{UserID: "u2"}); err == nil || len(f.events) != 2 || warnings != 1 {
+			t.Errorf("another guard: %v, after %d requests and %d warnings, want 2 and 1", err, len(f.events), warnings)
 		}
 	})
 }

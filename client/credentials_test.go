@@ -34,16 +34,9 @@ func (s *source) Retrieve(ctx context.Context) (aws.Credentials, error) {
 
 // signedBy returns a client with this source of credentials. It asks a Lambda
 // that answers at once.
-func signedBy(t *testing.T, s *source, o client.Options) *client.Guards {
+func signedBy(t *testing.T, s *source) *client.Guards {
 	t.Helper()
-	o.Activities = activities
-	o.Client = lambda.New(lambda.Options{Region: urlRegion, Credentials: s, HTTPClient: inProcess{}})
-	o.Warn = func(error) {}
-	g, err := client.New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return open(t, client.Options{Activities: activities, Client: lambda.New(lambda.Options{Region: urlRegion, Credentials: s, HTTPClient: inProcess{}})})
 }
 
 // inProcess sends a request to a guard in this process.
@@ -125,7 +118,7 @@ func TestCredentials(t *testing.T) {
 		}
 		t.Run(name+" at first", func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, err := check(t, signedBy(t, &source{answers: []aws.CredentialsProviderFunc{tt.answers}}, client.Options{}))
+				d, err := check(t, signedBy(t, &source{answers: []aws.CredentialsProviderFunc{tt.answers}}))
 				if tt.never == "" && (err != nil || !d.Allowed || d.Outage != nil) {
 					t.Errorf("%+v, %v", d, err)
 				}
@@ -136,7 +129,7 @@ func TestCredentials(t *testing.T) {
 		})
 		t.Run(name+" later", func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := signedBy(t, &source{answers: []aws.CredentialsProviderFunc{anyKeys, tt.answers}}, client.Options{})
+				g := signedBy(t, &source{answers: []aws.CredentialsProviderFunc{anyKeys, tt.answers}})
 				if d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || d.Outage != nil {
 					t.Fatalf("%+v, %v", d, err)
 				}
@@ -159,14 +152,14 @@ func TestCredentialsAreFetchedOnceForACall(t *testing.T) {
 		}
 	}
 	s := &source{answers: []aws.CredentialsProviderFunc{anyKeys}}
-	if _, err := signedBy(t, s, client.Options{}).Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || s.asked.Load() != 1 {
+	if _, err := signedBy(t, s).Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || s.asked.Load() != 1 {
 		t.Errorf("by Invoke: %v, %d times, want once", err, s.asked.Load())
 	}
 }
 
 func TestACallerThatGivesUpIsNoMistakeOfItsCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := signedBy(t, &source{answers: []aws.CredentialsProviderFunc{hanging}}, client.Options{})
+		g := signedBy(t, &source{answers: []aws.CredentialsProviderFunc{hanging}})
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		if d, err := g.Check(ctx, "create_post", client.Request{UserID: "u1"}); !errors.Is(err, context.Canceled) || kindOf(err) != nil {
@@ -178,7 +171,7 @@ func TestACallerThatGivesUpIsNoMistakeOfItsCredentials(t *testing.T) {
 // OnOutage decides shortly before the deadline of the caller.
 func TestAWaitForCredentialsEndsBeforeTheCallersDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := signedBy(t, &source{answers: []aws.CredentialsProviderFunc{anyKeys, hanging}}, client.Options{})
+		g := signedBy(t, &source{answers: []aws.CredentialsProviderFunc{anyKeys, hanging}})
 		if _, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil {
 			t.Fatal(err)
 		}

@@ -8,15 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards/client"
-	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	app "github.com/cric-talk/guards/limits"
 )
 
@@ -45,40 +41,28 @@ func TestADecisionHasEachFieldOfTheAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := &guard.Handler{Guard: tt.guard, BypassRoles: []string{"admin"}, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
-				var raw []byte
-				g, err := client.New(t.Context(), client.Options{Activities: activities, Client: fake(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
-					out, err := h.Invoke(ctx, in.Payload)
-					raw = out
-					return &lambda.InvokeOutput{Payload: out}, err
-				})})
-				if err != nil {
-					t.Fatal(err)
-				}
+				g := newLocal(t, tt.guard)
 				for range 11 { // a reservoir delays the last one
 					d, err := g.Check(t.Context(), tt.activity, tt.request)
-					if err != nil {
-						t.Fatal(err)
-					}
-					compare(t, d, tt.guard.Name, raw)
+					compare(t, d, err, tt.guard.Name, g.raw)
 				}
 				if tt.guard.Name == "jobs-guard" { // a place cannot be given back
 					return
 				}
 				for _, verb := range []func(context.Context, string, client.Request) (client.Decision, error){g.Status, g.Reset} {
 					d, err := verb(t.Context(), tt.activity, client.Request{UserID: "u1", Subjects: tt.request.Subjects})
-					if err != nil {
-						t.Fatal(err)
-					}
-					compare(t, d, tt.guard.Name, raw)
+					compare(t, d, err, tt.guard.Name, g.raw)
 				}
 			})
 		})
 	}
 }
 
-func compare(t *testing.T, d client.Decision, guard string, raw []byte) {
+func compare(t *testing.T, d client.Decision, err error, guard string, raw []byte) {
 	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 	again, err := json.Marshal(d)
 	if err != nil {
 		t.Fatal(err)
@@ -102,15 +86,9 @@ func compare(t *testing.T, d client.Decision, guard string, raw []byte) {
 // A delayed job presents its place with the Decision's own ReadyAt.
 func TestADelayedJobPresentsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &guard.Handler{Guard: app.Jobs, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
-		g, err := client.New(t.Context(), client.Options{Activities: activities, Client: fake(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
-			out, err := h.Invoke(ctx, in.Payload)
-			return &lambda.InvokeOutput{Payload: out}, err
-		})})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := newLocal(t, app.Jobs)
 		var d client.Decision
+		var err error
 		for d.Reason != client.Delayed {
 			if d, err = g.Check(t.Context(), "update_member_role", client.Request{UserID: "group"}); err != nil {
 				t.Fatal(err)

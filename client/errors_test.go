@@ -71,31 +71,13 @@ func TestErrors(t *testing.T) {
 				if len(f.events) != tt.asked {
 					t.Errorf("asked %d times, want %d", len(f.events), tt.asked)
 				}
-			})
-			// Only an outage may let a check through.
-			synctest.Test(t, func(t *testing.T) {
-				g, _ := with(t, client.Options{Prefix: "dev-"}, tt.reply)
+				// Only an outage lets a check through. A mistake begins no pause, so it stays a mistake.
 				d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "user-1"})
 				if outage := errors.Is(tt.kind, client.ErrOutage); d.Allowed != outage || (err == nil) != outage || errors.Is(d.Outage, client.ErrOutage) != outage {
 					t.Errorf("a check is answered %+v, %v", d, err)
 				}
 			})
 		})
-	}
-}
-
-// A mistake begins no pause, in which OnOutage would let everybody through.
-func TestAMistakeStaysAMistake(t *testing.T) {
-	for _, reply := range []reply{byLambda(403, "AccessDeniedException", "m"), functionError("ValidationError", "m"), body("<html>")} {
-		g, f := with(t, client.Options{}, reply)
-		for range 3 {
-			if d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err == nil || errors.Is(err, client.ErrOutage) || d.Allowed {
-				t.Errorf("%+v, %v, want a mistake", d, err)
-			}
-		}
-		if len(f.events) != 3 {
-			t.Errorf("%d requests, want 3", len(f.events))
-		}
 	}
 }
 

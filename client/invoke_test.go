@@ -35,15 +35,12 @@ func TestAttemptsByTheSDK(t *testing.T) {
 				tt.reply(w, r)
 			}))
 			defer server.Close()
-			g, err := client.New(t.Context(), client.Options{
+			g := open(t, client.Options{
 				Activities: activities,
 				Client:     lambda.New(lambda.Options{Region: urlRegion, Credentials: anyKeys, BaseEndpoint: aws.String(server.URL)}),
 				Attempts:   2, Timeout: 20 * time.Second, DecisionTimeout: 5 * time.Second,
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = g.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
+			_, err := g.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
 			if !errors.Is(err, client.ErrOutage) || !strings.HasPrefix(err.Error(), tt.message) || requests.Load() != 2 {
 				t.Errorf("%v after %d requests, want %s after 2", err, requests.Load(), tt.message)
 			}

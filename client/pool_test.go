@@ -64,12 +64,7 @@ func (p *pool) open(t *testing.T, o client.Options) *client.Guards {
 	}
 	o.Activities = activities
 	o.Client = lambda.New(lambda.Options{Region: urlRegion, Credentials: anyKeys, BaseEndpoint: aws.String("http://lambda"), HTTPClient: app})
-	o.Warn = func(error) {}
-	g, err := client.New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return open(t, o)
 }
 
 func (p *pool) ServeHTTP(w http.ResponseWriter, r *http.Request) {

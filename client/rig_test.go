@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +18,10 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
 // fake is an Invoker without a network.
@@ -72,6 +77,12 @@ func with(t *testing.T, o client.Options, replies ...reply) (*client.Guards, *fu
 	t.Helper()
 	f := &function{replies: replies}
 	o.Client, o.Activities = f, activities
+	return open(t, o), f
+}
+
+// open returns a client with these options. Without Warn, it keeps warnings to itself.
+func open(t *testing.T, o client.Options) *client.Guards {
+	t.Helper()
 	if o.Warn == nil {
 		o.Warn = func(error) {}
 	}
@@ -79,7 +90,85 @@ func with(t *testing.T, o client.Options, replies ...reply) (*client.Guards, *fu
 	if err != nil {
 		t.Fatal(err)
 	}
-	return g, f
+	return g
+}
+
+// A local is a client of a guard in this process. Each request first calls before,
+// which can wait, and can return an error in place of the answer. The guard decides even
+// so if the error is errLate.
+type local struct {
+	*client.Guards
+
+	mu       sync.Mutex
+	before   func(op string) error
+	requests []string // their ops
+	raw      []byte   // the last answer
+	warnings int
+}
+
+var (
+	errNetwork = errors.New("unexpected EOF: connection broken")
+	errLate    = errors.New("unexpected EOF: connection broken after the request")
+)
+
+func newLocal(t *testing.T, g limits.Guard) *local {
+	t.Helper()
+	h := &guard.Handler{Guard: g, BypassRoles: []string{"admin"}, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+	l := &local{before: fine}
+	l.Guards = open(t, client.Options{
+		Activities: activities,
+		Warn: func(error) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.warnings++
+		},
+		Client: fake(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
+			var e event
+			if err := json.Unmarshal(in.Payload, &e); err != nil {
+				return nil, err
+			}
+			l.mu.Lock()
+			before := l.before
+			l.requests = append(l.requests, e.Op)
+			l.mu.Unlock()
+			failure := before(e.Op)
+			if failure != nil && failure != errLate { //nolint:errorlint // it is this very value
+				return nil, failure
+			}
+			out, err := h.Invoke(ctx, in.Payload)
+			if err != nil {
+				return functionError("ValidationError", err.Error())(ctx)
+			}
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.raw = out
+			return &lambda.InvokeOutput{Payload: out}, failure
+		}),
+	})
+	return l
+}
+
+// does sets before.
+func (l *local) does(before func(op string) error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.before = before
+}
+
+func cutOff(string) error { return errNetwork }
+func fine(string) error   { return nil }
+
+// ops returns the ops of the requests, and warned the number of warnings.
+func (l *local) ops() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.requests)
+}
+
+func (l *local) warned() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.warnings
 }
 
 const (

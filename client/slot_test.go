@@ -2,23 +2,15 @@ package client_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/lambda"
-
 	"github.com/cric-talk/guards/client"
-	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
 // exports is a guard with slots and with an activity to settle.
@@ -27,89 +19,10 @@ var exports = limits.Guard{Name: "exports-guard", Activities: []limits.Activity{
 	{Name: "complete", Limit: policy.Must("100000/1d"), Hold: true},
 }}
 
-// A bench is a client of exports. Each request first calls before, which can wait,
-// and can return an error in place of the answer. The guard decides even so if the
-// error is errLate.
-type bench struct {
-	*client.Guards
-
-	mu       sync.Mutex
-	before   func(op string) error
-	requests []string
-	warnings int
-}
-
-var (
-	errNetwork = errors.New("unexpected EOF: connection broken")
-	errLate    = errors.New("unexpected EOF: connection broken after the request")
-)
-
-// does sets before.
-func (b *bench) does(before func(op string) error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.before = before
-}
-
-func cutOff(string) error { return errNetwork }
-func fine(string) error   { return nil }
-
-// ops returns the requests, and warned the number of warnings.
-func (b *bench) ops() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.requests)
-}
-
-func (b *bench) warned() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.warnings
-}
-
-func (b *bench) warn(error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.warnings++
-}
-
-func newBench(t *testing.T) *bench {
-	t.Helper()
-	h := &guard.Handler{Guard: exports, BypassRoles: []string{"admin"}, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
-	b := &bench{before: fine}
-	g, err := client.New(t.Context(), client.Options{
-		Warn: b.warn,
-		Client: fake(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
-			var e event
-			if err := json.Unmarshal(in.Payload, &e); err != nil {
-				return nil, err
-			}
-			b.mu.Lock()
-			before := b.before
-			b.requests = append(b.requests, e.Op)
-			b.mu.Unlock()
-			failure := before(e.Op)
-			if failure != nil && failure != errLate { //nolint:errorlint // it is this very value
-				return nil, failure
-			}
-			out, err := h.Invoke(ctx, in.Payload)
-			if err != nil {
-				return functionError("ValidationError", err.Error())(ctx)
-			}
-			return &lambda.InvokeOutput{Payload: out}, failure
-		}),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.Guards = g
-	return b
-}
-
 var u1 = client.Request{UserID: "u1"}
 
 // slot takes the slot of u1.
-func (b *bench) slot(t *testing.T) *client.Slot {
+func (b *local) slot(t *testing.T) *client.Slot {
 	t.Helper()
 	s, err := b.Slot(t.Context(), "exports-guard/export", u1)
 	if err != nil || !s.Allowed {
@@ -119,7 +32,7 @@ func (b *bench) slot(t *testing.T) *client.Slot {
 }
 
 // used returns how many actions of u1 count.
-func (b *bench) used(t *testing.T, activity string) int64 {
+func (b *local) used(t *testing.T, activity string) int64 {
 	t.Helper()
 	b.does(fine)
 	time.Sleep(2 * time.Second) // after an outage, calls fail at once
@@ -147,7 +60,7 @@ func isLostAfter(t *testing.T, s *client.Slot, wait time.Duration) {
 
 func TestASlotRenewsUntilItIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+		b := newLocal(t, exports)
 		s := b.slot(t)
 		for range 7 {
 			time.Sleep(5 * time.Minute)
@@ -173,7 +86,7 @@ func TestASlotRenewsUntilItIsReleased(t *testing.T) {
 
 func TestASlotIsLostTwoSecondsBeforeItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+		b := newLocal(t, exports)
 		b.does(func(op string) error {
 			if op == "check" {
 				time.Sleep(time.Second) // a slow answer makes it earlier, never later
@@ -194,7 +107,7 @@ func TestASlotIsLostTwoSecondsBeforeItsEnd(t *testing.T) {
 // about the first renewal.
 func TestALostRenewalIsRepeatedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+		b := newLocal(t, exports)
 		s := b.slot(t)
 		b.does(func(string) error { return errLate })
 		time.Sleep(200 * time.Second)
@@ -238,7 +151,7 @@ func TestARenewalThatFailsIsNoStorm(t *testing.T) {
 
 func TestAnExpiredSlotIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+		b := newLocal(t, exports)
 		s := b.slot(t)
 		if _, err := b.Reset(t.Context(), "exports-guard/export", u1); err != nil {
 			t.Fatal(err)
@@ -254,7 +167,7 @@ func TestAnExpiredSlotIsLost(t *testing.T) {
 func TestAReleaseThatFailsIsTriedOnceMore(t *testing.T) {
 	for failures, warnings := range map[int]int{1: 0, 2: 1} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t)
+			b := newLocal(t, exports)
 			s := b.slot(t)
 			n := 0
 			b.does(func(string) error {
@@ -268,33 +181,6 @@ func TestAReleaseThatFailsIsTriedOnceMore(t *testing.T) {
 			s.Release(ctx)
 			if used := b.used(t, "export"); used != int64(warnings) || b.warned() != warnings {
 				t.Errorf("after %d failures, %d are used, and there are %d warnings", failures, used, b.warned())
-			}
-		})
-	}
-}
-
-// A slot of a decision without a receipt is not renewed, not released and never lost.
-func TestASlotWithoutAReceipt(t *testing.T) {
-	body := func(reason string) reply {
-		return body(`{"allowed":true,"reason":"` + reason + `","userId":"u1","activity":"export","op":"check","granted":1}`)
-	}
-	for name, r := range map[string]reply{
-		"outage": broken(errNetwork), "unlimited": body("unlimited"), "bypassed": body("bypassed"), "shadow": body("shadow"), "duplicate": body("duplicate"),
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			g, f := with(t, client.Options{}, r)
-			s, err := g.Slot(t.Context(), "exports-guard/export", u1)
-			if err != nil || !s.Allowed {
-				t.Fatalf("%s: %+v, %v", name, s, err)
-			}
-			asked := len(f.events)
-			time.Sleep(24 * time.Hour)
-			if s.Lost() || s.Context().Err() != nil {
-				t.Errorf("%s: lost", name)
-			}
-			s.Release(t.Context())
-			if err := g.Settle(t.Context(), s.Decision, 0); err != nil || len(f.events) != asked {
-				t.Errorf("%s: %v, %+v", name, err, f.events)
 			}
 		})
 	}
@@ -322,7 +208,7 @@ func TestASlotThatIsNotLimitedAnyMore(t *testing.T) {
 
 func TestTheCallersContextEndsTheRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+		b := newLocal(t, exports)
 		ctx, cancel := context.WithCancel(t.Context())
 		s, err := b.Slot(ctx, "exports-guard/export", u1)
 		if err != nil {
@@ -338,21 +224,11 @@ func TestTheCallersContextEndsTheRenewals(t *testing.T) {
 	})
 }
 
-func TestOnlyALogHasSlots(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		s, err := b.Slot(t.Context(), "exports-guard/complete", u1)
-		if !errors.Is(err, client.ErrValidation) || !strings.Contains(err.Error(), "not a log") || b.used(t, "complete") != 0 {
-			t.Errorf("%+v, %v", s, err)
-		}
-	})
-}
-
 // An app reserves, and settles for what it used.
 func TestSettle(t *testing.T) {
 	for _, tt := range []struct{ used, counts int64 }{{1400, 1400}, {0, 0}, {-5, 0}, {4000, 4000}, {5000, 4000}} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t)
+			b := newLocal(t, exports)
 			d, err := b.Check(t.Context(), "exports-guard/complete", client.Request{UserID: "u1", Count: 4000})
 			if err != nil {
 				t.Fatal(err)

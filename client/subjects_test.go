@@ -10,14 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/lambda"
-
 	"github.com/cric-talk/guards/client"
-	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
 type ids = map[string]string
@@ -133,22 +128,9 @@ func TestNoErrorShowsASubject(t *testing.T) {
 // A slot in a room is renewed and freed in that room.
 func TestASlotOfARoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &guard.Handler{Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}, Guard: limits.Guard{Name: "rooms-guard", Activities: []limits.Activity{
+		g := newLocal(t, limits.Guard{Name: "rooms-guard", Activities: []limits.Activity{
 			{Name: "record", Limit: policy.Must("100/1d"), Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("log 1/9s")}}},
-		}}}
-		var ops []string
-		g, err := client.New(t.Context(), client.Options{Client: fake(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
-			var e event
-			if err := json.Unmarshal(in.Payload, &e); err != nil {
-				return nil, err
-			}
-			ops = append(ops, e.Op)
-			out, err := h.Invoke(ctx, in.Payload)
-			return &lambda.InvokeOutput{Payload: out}, err
-		})})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}})
 		record := func(user string) *client.Slot {
 			s, err := g.Slot(t.Context(), "rooms-guard/record", client.Request{UserID: user, Subjects: ids{"room": "r1"}})
 			if err != nil {
@@ -163,7 +145,7 @@ func TestASlotOfARoom(t *testing.T) {
 		}
 		first.Release(t.Context())
 		if third := record("u3"); !third.Allowed {
-			t.Errorf("after the release: %+v, and %q", third.Decision, ops)
+			t.Errorf("after the release: %+v, and %q", third.Decision, g.ops())
 		} else {
 			third.Release(t.Context())
 		}

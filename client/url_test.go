@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -33,16 +32,12 @@ func byURL(t *testing.T, keys aws.CredentialsProvider, replies ...http.HandlerFu
 		replies[min(len(requests), len(replies))-1](w, r)
 	}))
 	t.Cleanup(server.Close)
-	g, err := client.New(t.Context(), client.Options{
+	return open(t, client.Options{
 		Activities: activities,
 		Client:     lambda.New(lambda.Options{Region: urlRegion, Credentials: keys}),
 		URLs:       map[string]string{"posts-guard": server.URL},
-		Warn:       func(error) {}, Timeout: 20 * time.Second, DecisionTimeout: 5 * time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g, &requests
+		Timeout:    20 * time.Second, DecisionTimeout: 5 * time.Second,
+	}), &requests
 }
 
 func respond(status int, code, body string) http.HandlerFunc {
@@ -111,28 +106,6 @@ func TestErrorsByURL(t *testing.T) {
 				t.Errorf("%v: %v after %d requests, want %v: %s after %d", kindOf(err), err, len(*requests), tt.kind, tt.message, tt.asked)
 			}
 		})
-	}
-}
-
-func TestNoSuchHost(t *testing.T) {
-	const host = "lambda.eu-wst-1.invalid"
-	_, err := net.DefaultResolver.LookupHost(t.Context(), host)
-	if absent, ok := errors.AsType[*net.DNSError](err); !ok || !absent.IsNotFound {
-		t.Skipf("the resolver does not know that %s does not exist: %v", host, err)
-	}
-	for want, o := range map[string]client.Options{
-		"There is no host " + host + ". Check the region eu-wst-1.":        {},
-		"There is no host " + host + ". Check the URL of dev-posts-guard.": {URLs: map[string]string{"posts-guard": "http://" + host}},
-	} {
-		o.Prefix, o.Activities = "dev-", activities
-		o.Client = lambda.New(lambda.Options{Region: "eu-wst-1", Credentials: anyKeys, BaseEndpoint: aws.String("http://" + host)})
-		g, err := client.New(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); d.Allowed || !errors.Is(err, client.ErrConfiguration) || err.Error() != want {
-			t.Errorf("%+v, %v, want the mistake %s", d, err, want)
-		}
 	}
 }
 
