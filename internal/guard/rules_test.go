@@ -100,18 +100,6 @@ func TestABypassRoleMatchesExactly(t *testing.T) {
 	b.want(`{"roles": ["user", "Admin", ""]}`, counted(1, 1))
 }
 
-func TestModeOffChecksTheInput(t *testing.T) {
-	b := newBench(t)
-	b.Mode = Off
-	b.want(`{"count": 11}`, fields{"allowed": true, "reason": "unlimited", "granted": 11})
-	if _, err := b.ask(`{"count": 0}`); err == nil {
-		t.Error("a count of 0 is accepted")
-	}
-	if b.store.asked != 0 {
-		t.Errorf("%d requests, want none", b.store.asked)
-	}
-}
-
 // An operator's mode "off" can be undone, but MODE=off can't.
 func TestModeOffOfTheHandlerBeatsALiveMode(t *testing.T) {
 	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {

@@ -44,7 +44,6 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// The tests of package guard have more cases.
 func TestDecodeRefuses(t *testing.T) {
 	for event, want := range map[string]string{
 		``:                        `event is empty, want a JSON object`,
