@@ -91,21 +91,6 @@ func TestLimitsAreAsPromised(t *testing.T) {
 	}
 }
 
-func TestATierThatAnActivityDoesNotNameGetsTheOrdinaryLimit(t *testing.T) {
-	for _, g := range All {
-		for _, a := range g.Activities {
-			if got := a.For("gold"); !got.Equal(a.Limit) || got.IsZero() != a.Unlimited {
-				t.Errorf("%s of tier gold has the limit %q, want %q", a.Name, got, a.Limit)
-			}
-			for tier, limit := range a.Tiers {
-				if got := a.For(tier); !got.Equal(limit) {
-					t.Errorf("%s of tier %s has the limit %q, want %q", a.Name, tier, got, limit)
-				}
-			}
-		}
-	}
-}
-
 func TestTheListIsValid(t *testing.T) {
 	if err := limits.Guards(All).Validate(); err != nil {
 		t.Error(err)

@@ -1,7 +1,6 @@
 package lambdafn_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -12,9 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
-	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
 
 func TestCleanupFunction(t *testing.T) {
@@ -65,41 +62,5 @@ func TestCleanupFunction(t *testing.T) {
 		if n := strings.Count(i.Logs(), message); n != lines {
 			t.Errorf("%d lines with %s, want %d:\n%s", n, message, lines, i.Logs())
 		}
-	}
-}
-
-func TestCleanupStopsBeforeItsDeadline(t *testing.T) {
-	slow := func(string) dynamotest.Fault {
-		time.Sleep(200 * time.Millisecond) // 64 segments, 4 at once: at least 3.2 s
-		return dynamotest.Pass
-	}
-	never := func(string) dynamotest.Fault { return dynamotest.HangBefore }
-	throttled := func(string) dynamotest.Fault { return dynamotest.Throttle }
-	const sweep, erasure = `{}`, `{"userId": "` + canary + `"}`
-	for name, tt := range map[string]struct {
-		table   func(string) dynamotest.Fault
-		payload string
-	}{
-		"sweep of a slow table":         {slow, sweep}, // a slow table still erases one user in time
-		"sweep of a table that hangs":   {never, sweep},
-		"erasure in a table that hangs": {never, erasure},
-		"sweep of a throttled table":    {throttled, sweep},
-		"erasure in a throttled table":  {throttled, erasure},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			testkit.Retry(t, func(t testing.TB) { // the function keeps back half a second of its time
-				r := newRig(t)
-				i := r.start(t, "cleanup")
-				i.Ready(t)
-				r.proxy.Do(tt.table)
-				const deadline = 3 * time.Second
-				got, err := i.Do(t.Context(), lambdatest.Invocation{Payload: []byte(tt.payload), Timeout: deadline})
-				a := struct{ Finished bool }{true}
-				if err != nil || json.Unmarshal(got.Payload, &a) != nil || a.Finished || got.Duration > deadline {
-					t.Errorf("%s after %v, %v, want it unfinished before %v", got.Payload, got.Duration, err, deadline)
-				}
-			})
-		})
 	}
 }

@@ -3,14 +3,11 @@ package lambdafn_test
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-
-	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
 // checkMetrics checks each line of metrics in a log against CloudWatch's schema
@@ -137,22 +134,6 @@ func TestMetricsOfManyDecisionsTakeFewLines(t *testing.T) {
 	}
 }
 
-// An outage is written at once, so that no alarm comes late.
-func TestAnOutageIsInTheMetricsAtOnce(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	i := r.start(t, "comments-guard", "DECISION_TIMEOUT=1s")
-	i.Invoke(t, event("add_comment"))
-	r.proxy.Fail(math.MaxInt, dynamotest.Refuse)
-	for range 3 {
-		before := total(t, i.Logs(), "Degraded")
-		i.Invoke(t, event("add_comment"))
-		if got := total(t, i.Logs(), "Degraded"); got != before+1 {
-			t.Errorf("a decision without the table: the log counted %d before and %d after", before, got)
-		}
-	}
-}
-
 // total adds up a metric in a log.
 func total(t testing.TB, log, name string) (sum int64) {
 	t.Helper()
@@ -168,28 +149,4 @@ func total(t testing.TB, log, name string) (sum int64) {
 		sum += int64(count)
 	}
 	return sum
-}
-
-func TestMetricLinesThatCloudWatchWouldRefuse(t *testing.T) {
-	schema := emf(t)
-	const good = `{"Guard":"g","N":1,"_aws":{"Timestamp":1,"CloudWatchMetrics":[{"Namespace":"G","Dimensions":[["Guard"]],"Metrics":[{"Name":"N","Unit":"Count"}]}]}}`
-	if err := invalidMetrics(schema, good); err != nil {
-		t.Fatal(err)
-	}
-	for old, replacement := range map[string]string{
-		`"Timestamp":1,`:      ``,
-		`"Timestamp":1`:       `"Timestamp":"1"`,
-		`"Namespace":"G"`:     `"Namespace":""`,
-		`[["Guard"]]`:         `[]`,
-		`["Guard"]`:           `"Guard"`,
-		`"Unit":"Count"`:      `"Unit":"count"`,
-		`{"Name":"N",`:        `{`,
-		`"Guard":"g"`:         `"Guard":1`,
-		`"N":1`:               `"N":"1"`,
-		`"CloudWatchMetrics"`: `"Metrics"`,
-	} {
-		if line := strings.Replace(good, old, replacement, 1); invalidMetrics(schema, line) == nil {
-			t.Errorf("%s in place of %s is accepted, want an error", replacement, old)
-		}
-	}
 }

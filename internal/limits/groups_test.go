@@ -36,21 +36,9 @@ func TestWhatAGroupCannotBe(t *testing.T) {
 			with(Activity{Limit: policy.Must("writes: 100/1d")}),
 			`activities "create_post" and "add_comment" of the group "content": window of limit "writes" of "writes: 100/1d" is 1d, want 1h as in "posts: 10/1m, writes: 100/1h cost 5", with which it shares a count`,
 		},
-		"another kind": {
-			with(Activity{Limit: policy.Must("writes: sliding 100/1h")}),
-			`activities "create_post" and "add_comment" of the group "content": limit "writes" of "writes: sliding 100/1h" counts in another way than in "posts: 10/1m, writes: 100/1h cost 5", with which it shares a count; did you mean "writes: 100/1h"?`,
-		},
-		"a tier of another window": {
-			with(Activity{Limit: policy.Must("writes: 100/1h"), Tiers: Tiers{"gold": policy.Must("writes: 100/1d")}}),
-			`comments-guard, activity "add_comment": tier "gold": window of limit "writes" of "writes: 100/1d" is 1d, want 1h as in "writes: 100/1h", with which it shares a count`,
-		},
 		"a tier without a name": {
 			with(Activity{Limit: policy.Must("writes: 100/1h"), Tiers: Tiers{"gold": policy.Must("200/1h")}}),
 			`comments-guard, activity "add_comment": tier "gold": "200/1h" has no name, want one as in "writes: 100/1h", with which it shares a count`,
-		},
-		"a tier with another cost": {
-			with(Activity{Limit: policy.Must("writes: 100/1h"), Tiers: Tiers{"gold": policy.Must("writes: 200/1h cost 2")}}),
-			`comments-guard, activity "add_comment": tier "gold": cost of limit "writes" of "writes: 200/1h cost 2" is 2, want 1 as in "writes: 100/1h", with which it shares a count`,
 		},
 		"an unlimited activity": {
 			with(Activity{Unlimited: true}),
@@ -88,19 +76,6 @@ func TestWhatAGroupCannotBe(t *testing.T) {
 		}
 		if linked, err := tt.all.Link(); err == nil || linked != nil {
 			t.Errorf("%s: it is linked", name)
-		}
-	}
-}
-
-// These costs stop where the text is read.
-func TestCostsThatNoLimitCanHave(t *testing.T) {
-	for text, want := range map[string]string{
-		"writes: 100/1h cost 101":          "writes: cost is 101, want at most the 100 that one action can take",
-		"jobs: reservoir 10/10s cost 2":    `"cost" is not an option of a reservoir limit; a fixed limit has it, as in 10/1m`,
-		"pace: bucket 9/1h burst 3 cost 4": "pace: cost is 4, want at most the 3 that one action can take",
-	} {
-		if _, err := policy.Parse(text); err == nil || err.Error() != fmt.Sprintf("limit is %q: %s", text, want) {
-			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
 }

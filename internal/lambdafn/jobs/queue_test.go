@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/testkit"
-	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
 func TestDelayedJobsGoOnTheQueue(t *testing.T) {
@@ -65,36 +64,6 @@ func TestWithoutAQueueThereAreNoJobs(t *testing.T) {
 		time.Sleep(time.Until(time.UnixMilli(a.ReadyAt)))
 		if onTime, _ := ask(t, i, present); onTime.Reason != "ok" {
 			t.Errorf("on time: %+v", onTime)
-		}
-	})
-}
-
-// If an answer of SQS is lost, the job is on the queue twice, with the same
-// place.
-func TestLostAnswers(t *testing.T) {
-	t.Parallel()
-	testkit.Retry(t, func(t testing.TB) { // a slow answer of SQS looks like a lost one
-		r := newRig(t, 60, 10)
-		i, worker := r.start("jobs-guard"), r.start("delayed-jobs")
-		warmUp(t, i)
-		worker.Ready(t)
-		inOneWindow(8 * time.Second)
-		for n := range 10 {
-			ask(t, i, request(canary, n, ""))
-		}
-		r.sqs.Fail(1, dynamotest.LoseResponse, "SendMessage")
-		a, got := ask(t, i, request(canary, 10, ""))
-		if a.Reason != "delayed" || r.delayed.Len() != 2 {
-			t.Errorf("%s, and %d on the queue, want 2", got, r.delayed.Len())
-		}
-		inOneWindow(4 * time.Second)
-		onTime := message(t, canary, 1, starts(thisWindow()), 1)
-		r.sqs.Fail(1, dynamotest.LoseResponse, "SendMessage")
-		if failed := r.work(worker, onTime); failed != "" {
-			t.Errorf("failed: %s", failed)
-		}
-		if got := r.ready.Take(2, 20*time.Second); len(got) != 2 || got[0].Body != onTime || got[1].Body != onTime {
-			t.Errorf("on the ready queue: %+v, want the same message twice", got)
 		}
 	})
 }
