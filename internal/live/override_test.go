@@ -2,10 +2,8 @@ package live_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
@@ -54,17 +52,9 @@ func TestSetRefuses(t *testing.T) {
 	for _, tt := range []struct{ activity, tier, limit, want string }{
 		{"create_post", "", "20/1h", `create_post: a live limit keeps the kind, the window and the cost of the code's limit: window of "20/1h" is 1h, want 1m`},
 		{"create_post", "gold", "20/1h", `create_post: tier "gold": a live limit keeps the kind, the window and the cost of the code's limit: window of "20/1h" is 1h, want 1m`},
-		{"create_post", "", "0/1m", `create_post: limit is "0/1m": actions are "0"`},
-		{"create_post", "", "20/1m burst 5", `"burst" is not an option of a fixed limit`},
 		{"create_post", "", "minute: 20/1m, day: 99/1d", `has 1 limit and "minute: 20/1m, day: 99/1d" has 2`},
 		{"ingest", "", "20/1m", `did you mean "sliding 20/1m"?`},
 		{"ingest", "", "log 80/1h", `a live limit keeps the kind, the window and the cost of the code's limit: "log 80/1h" counts in another way than "sliding 50/1h"`},
-		{"pin", "", "50/12h", `did you mean "log 50/12h"?`},
-		{"pin", "", "log 101/12h", "limit is 101"},
-		{"pin", "", "log 50/1h", `window of "log 50/1h" is 1h, want 12h`},
-		{"send_message", "", "1/5s", `did you mean "bucket 1/5s"?`},
-		{"send_message", "", "bucket 1/5s burst x", "burst is"},
-		{"update_member_role", "", "reservoir 20/1m", `window of "reservoir 20/1m" is 1m, want 10s`},
 		{"like", "", "20/1m", "an activity that has a limit"},
 		{"create_pots", "", "20/1m", "create_pots"},
 	} {
@@ -78,31 +68,6 @@ func TestSetRefuses(t *testing.T) {
 // guarding returns a guard with the one activity "act".
 func guarding(limit policy.Policy) []limits.Guard {
 	return []limits.Guard{{Name: "g", Message: "m", Activities: []limits.Activity{{Name: "act", Limit: limit}}}}
-}
-
-func TestSetOfSeveralLimits(t *testing.T) {
-	code := guarding(policy.Must("minute: 10/1m, day: 200/1d, log: log 60/1h, slow: bucket 1/5s keep 1h"))
-	for _, tt := range []struct{ limit, inForce, problem string }{
-		{limit: "minute: 20/1m, day: 300/1d, log: log 100/1h, slow: bucket 1/9s", inForce: "minute: 20/1m, day: 300/1d, log: log 100/1h, slow: bucket 1/9s keep 1h"},
-		{limit: "slow: bucket 1/9s, log: log 1/1h, day: 1/1d, minute: 2/1m", inForce: "slow: bucket 1/9s keep 1h, log: log 1/1h, day: 1/1d, minute: 2/1m"},
-		{limit: "minute: 20/1m", problem: "has 4 limits"},
-		{limit: "20/1m, 300/1d, log 9/1h, bucket 1/5s", problem: "a limit has no name"},
-		{limit: "minute: 20/1m, day: 300/1d, log: log 9/1h", problem: "has 4 limits"},
-		{limit: "minute: 20/1m, days: 300/1d, log: log 9/1h, slow: bucket 1/5s", problem: `no limit named "days"`},
-		{limit: "minute: 20/1m, minute: 300/1d, log: log 9/1h, slow: bucket 1/5s", problem: `two limits have the name "minute"`},
-		{limit: "minute: 20/1m, day: log 100/1d, log: log 9/1h, slow: bucket 1/5s", problem: "two limits are of the kind log"},
-		{limit: "minute: 20/1m, day: 300/1d, log: log 101/1h, slow: bucket 1/5s", problem: "log: limit is 101"},
-		{limit: "minute: 20/1m, day: 300/1d, log: log 9/1h, slow: bucket 7/1m", problem: "slow: window is 1m, want a multiple"},
-		{limit: "minute: 20/2m, day: 300/1d, log: log 9/1h, slow: bucket 1/5s", problem: "is 2m, want 1m as in"},
-	} {
-		a, err := set(code, "act", "", tt.limit)
-		switch {
-		case tt.problem == "" && (err != nil || a.Limit.String() != tt.inForce):
-			t.Errorf("%q: %q is in force, %v, want %q", tt.limit, a.Limit, err, tt.inForce)
-		case tt.problem != "" && (err == nil || !strings.Contains(err.Error(), tt.problem)):
-			t.Errorf("%q: %v, want an error that contains %s", tt.limit, err, tt.problem)
-		}
-	}
 }
 
 // Live limits accept exactly what limits.go accepts as a tier, for every kind
@@ -145,21 +110,4 @@ func TestLiveLimitsAndTiersAcceptTheSame(t *testing.T) {
 	if accepted < len(texts) {
 		t.Errorf("only %d pairs were accepted", accepted)
 	}
-}
-
-func TestAnOverrideEditedByHandKeepsTheLastGoodLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.set("5/1m")
-		b.look(5, 1)
-		for i, limit := range []string{"x", "7/1h", "log 7/1m", "7/1m burst 9", "a: 7/1m, b: 8/1d", "0/1m"} {
-			b.kept = kept{fmt.Appendf(nil, `{"activities": {"create_post": {"limit": %q}, "pin": {"limit": "log %d/12h"}}}`, limit, 10+i), 9 + int64(i)}
-			b.look(5, 1)
-			if pin, _ := b.Limits().Activity(activityOf(t, "pin")); pin.Limit.Most() != int64(10+i) {
-				t.Errorf("%q for create_post: the limit of pin is %q, want %d", limit, pin.Limit, 10+i)
-			}
-		}
-		b.kept = kept{[]byte(`{}`), 90}
-		b.look(10, 1)
-	})
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/limits"
@@ -95,25 +94,4 @@ func inForce(t *testing.T, f *Follower, name string) string {
 		text.WriteString(" " + tier + "=" + a.Tiers[tier].String())
 	}
 	return text.String()
-}
-
-// Settings may have parts that the code cannot apply, such as a limit of
-// another kind than its activity has. The other parts apply.
-func TestSettingsOfOtherCode(t *testing.T) {
-	table := &table{kept: kept{version: 7, document: []byte(`{"activities": {"gone": {"limit": "1/1m"}, "lost": {"mode": "off"},
-		"create_post": {"limit": "20/1h"}, "ingest": {"limit": "50/1h"}, "like": {"limit": "1/1m"}, "pin": {"limit": "log 50/12h"}},
-		"grants": [{"userId": "u1", "role": "admin", "until": "2030-01-01T00:00:00Z", "reason": "r"}]}`)}}
-	f := &Follower{Source: table, Guards: limits.All}
-	if err := f.Read(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{"pin": "log 50/12h", "create_post": "10/1m", "ingest": "sliding 50/1h", "like": ""} {
-		if a, _ := f.Limits().Activity(activityOf(t, name)); a.Limit.String() != want {
-			t.Errorf("the limit of %s is %q, want %q", name, a.Limit, want)
-		}
-	}
-	terms := f.Limits().Terms(Case{Activity: activityOf(t, "pin"), UserID: "u1", BypassRoles: []string{"admin"}, At: time.UnixMilli(0)})
-	if terms.Role != "admin" {
-		t.Errorf("grants are not followed: %+v", terms)
-	}
 }

@@ -32,23 +32,6 @@ func TestUnset(t *testing.T) {
 	}
 }
 
-func TestUnsetOfOneTierLeavesTheRest(t *testing.T) {
-	table := &table{}
-	table.edit(t, func(s Draft) Draft {
-		return s.Set("create_post", "gold", "30/1m", "").Set("create_post", "", "20/1m", "")
-	})
-	table.edit(t, func(s Draft) Draft {
-		s, err := s.Unset("create_post", "gold")
-		if err != nil {
-			t.Error(err)
-		}
-		return s
-	})
-	if got := string(table.document); got != `{"activities":{"create_post":{"limit":"20/1m"}}}` {
-		t.Errorf("the settings are %s, want them empty", got)
-	}
-}
-
 // Settings may have parts that the code cannot apply, such as a limit of
 // another kind than its activity has. The other parts can be changed and
 // forgotten. The bad parts can be unset.

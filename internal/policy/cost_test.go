@@ -23,12 +23,8 @@ func TestFiguresOfACost(t *testing.T) {
 		{"sliding 9/1h cost 2", 2, Reading{Limit: 4, Used: 2, Remaining: 2}},
 		{"bucket 10/1h burst 7 cost 3", 1, Reading{Limit: 2, Used: 1, Remaining: 1}},
 	} {
-		p, s := Must(tt.text), State{}
-		u, ok := p.Take(0, tt.taken, 0, s)
-		if !ok {
-			t.Fatalf("%s does not take %d", tt.text, tt.taken)
-		}
-		u.ApplyTo(s)
+		p := Must(tt.text)
+		s := take(t, p, 0, tt.taken, nil)
 		got := p.Read(0, 0, s)
 		if got.Limit != tt.want.Limit || got.Used != tt.want.Used || got.Remaining != tt.want.Remaining || p.Most() != tt.want.Limit {
 			t.Errorf("%s after %d: limit %d, used %d, remaining %d, at most %d at once, want %+v", tt.text, tt.taken, got.Limit, got.Used, got.Remaining, p.Most(), tt.want)
@@ -46,13 +42,11 @@ func TestFiguresOfACost(t *testing.T) {
 
 // Limits beside each other have costs of their own.
 func TestEachLimitHasItsOwnCost(t *testing.T) {
-	p, s := Must("minute: 6/1m, tokens: 100/1d cost 30"), State{}
+	p := Must("minute: 6/1m, tokens: 100/1d cost 30")
 	if p.Most() != 3 {
 		t.Errorf("at most %d at once, want 3", p.Most())
 	}
-	u, _ := p.Take(0, 2, 0, s)
-	u.ApplyTo(s)
-	if r := p.Read(0, 2, s); r.Name != "tokens" || r.Each[0].Used != 2 || r.Each[1].Used != 2 || r.Each[1].Remaining != 1 || r.Wait != 24*time.Hour {
+	if r := p.Read(0, 2, take(t, p, 0, 2, nil)); r.Name != "tokens" || r.Each[0].Used != 2 || r.Each[1].Used != 2 || r.Each[1].Remaining != 1 || r.Wait != 24*time.Hour {
 		t.Errorf("%+v", r)
 	}
 }
@@ -94,20 +88,5 @@ func TestOnlyEqualCostsShare(t *testing.T) {
 		if p, err := Must(live).OptionsOf(Must("10/1m cost 2")); err == nil {
 			t.Errorf("%s replaces 10/1m cost 2 as %s", live, p)
 		}
-	}
-}
-
-// The shares are those of the units. Four actions of 9/1h cost 2 make 8 units, so
-// the fourth crosses 80 %, and nothing crosses 100 %.
-func TestACostCrossesInUnits(t *testing.T) {
-	p, s := Must("9/1h cost 2"), State{}
-	var got []int64
-	for range 4 {
-		u, _ := p.Take(0, 1, 0, s)
-		u.ApplyTo(s)
-		got = append(got, p.Cross(1, s, p.Read(0, 0, s)).Crossed)
-	}
-	if want := []int64{0, 0, 0, 80}; got[3] != 80 || got[0]+got[1]+got[2] != 0 {
-		t.Errorf("crossed %v, want %v", got, want)
 	}
 }

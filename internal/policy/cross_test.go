@@ -26,18 +26,15 @@ func TestWhichActionsCrossAShareOfTheLimit(t *testing.T) {
 		{"2/1m", []int64{1, 1}, []int64{0, 100}},   // 80 % of 2 are 2
 		{"4/1m", []int64{3, 1}, []int64{0, 100}},   // 80 % of 4 are 4
 		{"5/1m", []int64{3, 1, 1}, []int64{0, 80, 100}},
-		{"6/1m", []int64{4, 1, 1}, []int64{0, 80, 100}}, // 80 % of 6 are 5
+		{"6/1m", []int64{4, 1, 1}, []int64{0, 80, 100}},            // 80 % of 6 are 5
+		{"9/1h cost 2", []int64{1, 1, 1, 1}, []int64{0, 0, 0, 80}}, // 8 units are 80 %, and nothing crosses 100 %
 		{"1000000/1d", []int64{799_999, 1, 199_999, 1}, []int64{0, 80, 0, 100}},
 	} {
 		var s State
 		var got []int64
 		p := Must(tt.text)
 		for _, n := range tt.count {
-			u, ok := p.Take(start, n, 1, s)
-			if !ok {
-				t.Fatalf("%s: %d actions don't fit in %v", tt.text, n, s)
-			}
-			s = u.Apply(s)
+			s = take(t, p, start, n, s)
 			got = append(got, p.Cross(n, s, p.Read(start, 0, s)).Crossed)
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -63,11 +60,7 @@ func TestEachOfSeveralLimitsIsCrossedByItself(t *testing.T) {
 		var s State
 		p := Must(tt.text)
 		for i, n := range tt.count {
-			u, ok := p.Take(start, n, 1, s)
-			if !ok {
-				t.Fatalf("%s: %d actions don't fit in %v", tt.text, n, s)
-			}
-			s = u.Apply(s)
+			s = take(t, p, start, n, s)
 			r := p.Cross(n, s, p.Read(start, 0, s))
 			if got := fmt.Sprintf("%s %d: %d %d", r.Name, r.Crossed, r.Each[0].Crossed, r.Each[1].Crossed); got != tt.want[i] {
 				t.Errorf("%s, %d more: crossed is %s, want %s", tt.text, n, got, tt.want[i])
@@ -83,8 +76,7 @@ func TestOnlyAFixedWindowIsCrossed(t *testing.T) {
 			for used := range p.Most() {
 				var s State
 				if used > 0 {
-					u, _ := p.Take(start, used, 1, s)
-					s = u.Apply(s)
+					s = take(t, p, start, used, s)
 				}
 				u, ok := p.Take(start, p.Most()-used, 1, s)
 				if !ok {

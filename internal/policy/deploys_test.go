@@ -169,11 +169,7 @@ func TestAWindowBesideOthersAfterADeploy(t *testing.T) {
 		before, after := Must("a: "+tt.before+", month: 1000/30d"), Must("a: "+tt.after+", month: 1000/30d")
 		var s State
 		for _, at := range tt.acts {
-			u, ok := before.Take(even+at.Milliseconds(), 1, 1, s)
-			if !ok {
-				t.Fatalf("%s refuses an action at %v", tt.before, at)
-			}
-			s = u.Apply(s)
+			s = take(t, before, even+at.Milliseconds(), 1, s)
 		}
 		now := even + tt.now.Milliseconds()
 		if r := after.Read(now, 1, s).Each[0]; r.Remaining != tt.left || r.Wait != 0 {

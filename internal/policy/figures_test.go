@@ -86,12 +86,8 @@ func TestFigures(t *testing.T) {
 	} {
 		p := Must(tt.text)
 		var s State
-		for i, when := range tt.taken {
-			u, ok := p.Take(at(when), 1, uint64(i), s)
-			if !ok {
-				t.Fatalf("%s: action %d does not fit in %v", name, i, s)
-			}
-			s = u.Apply(s)
+		for _, when := range tt.taken {
+			s = take(t, p, at(when), 1, s)
 		}
 		if diff := cmp.Diff(tt.want, p.Read(at(tt.at), tt.n, s), cmpopts.IgnoreFields(Reading{}, "Each")); diff != "" {
 			t.Errorf("%s: %s reads %v (-want +got):\n%s", name, tt.text, s, diff)
@@ -123,8 +119,7 @@ func TestHowManyWait(t *testing.T) {
 			p := Must(text)
 			var s State
 			for range tt.taken {
-				u, _ := p.Take(at(3*time.Second), 1, uint64(len(s)), s)
-				s = u.Apply(s)
+				s = take(t, p, at(3*time.Second), 1, s)
 			}
 			if got := p.Waiting(at(3*time.Second), at(tt.readyAt), s); got != tt.want {
 				t.Errorf("%s: %d places are given, and %d wait until %v, want %d", text, tt.taken, got, tt.readyAt, tt.want)

@@ -6,53 +6,6 @@ import (
 	. "github.com/cric-talk/guards/internal/policy"
 )
 
-// Activities of a group meet if limits with the same name count alike. Numbers, costs and
-// other names do not matter.
-func TestMeet(t *testing.T) {
-	for _, tt := range []struct{ a, b, want string }{
-		{"writes: 100/1h", "writes: 80/1h", ""}, // a reserve of 20 for the first one
-		{"writes: 100/1h", "writes: 100/1h cost 5", ""},
-		{"posts: 10/1m, writes: 100/1h", "writes: 100/1h, likes: log 5/1d", ""},
-		{"posts: 10/1m", "comments: log 60/1d", ""},
-		{"pace: bucket 10/1m", "pace: bucket 1/1h burst 3 cost 2", ""}, // the windows of buckets may differ
-
-		{"writes: 100/1h", "writes: 100/1d", `window of limit "writes" of "writes: 100/1d" is 1d, want 1h as in "writes: 100/1h", with which it shares a count`},
-		{"slots: log 3/10m", "slots: log 3/1h", `window of limit "slots" of "slots: log 3/1h" is 1h, want 10m as in "slots: log 3/10m", with which it shares a count`},
-		{"writes: 100/1h", "writes: sliding 50/1h", `limit "writes" of "writes: sliding 50/1h" counts in another way than in "writes: 100/1h", with which it shares a count; did you mean "writes: 50/1h"?`},
-		{
-			"writes: 100/1h, posts: 10/1m", "posts: 10/1h, writes: log 9/1h",
-			`window of limit "posts" of "posts: 10/1h, writes: log 9/1h" is 1h, want 1m as in "writes: 100/1h, posts: 10/1m", with which it shares a count` + "\n" +
-				`limit "writes" of "posts: 10/1h, writes: log 9/1h" counts in another way than in "writes: 100/1h, posts: 10/1m", with which it shares a count; did you mean "writes: 9/1h"?`,
-		},
-	} {
-		got := ""
-		if err := Meet(Must(tt.a), Must(tt.b)); err != nil {
-			got = err.Error()
-		}
-		if got != tt.want {
-			t.Errorf("Meet(%q, %q):\n got %s\nwant %s", tt.a, tt.b, got, tt.want)
-		}
-	}
-}
-
-// An activity's tiers have the same names and costs, also if there is one limit only.
-func TestShareWithNames(t *testing.T) {
-	for _, tt := range []struct{ a, b, want string }{
-		{"writes: 100/1h cost 5", "writes: 200/1h cost 5", ""},
-		{"writes: 100/1h", "100/1h", `"100/1h" has no name, want one as in "writes: 100/1h", with which it shares a count`},
-		{"100/1h", "writes: 100/1h", `"100/1h" has no limit named "writes", but "writes: 100/1h" has one, and they share a count`},
-		{"posts: 10/1m, writes: 100/1h cost 5", "posts: 10/1m, writes: 100/1h cost 4", `cost of limit "writes" of "posts: 10/1m, writes: 100/1h cost 4" is 4, want 5 as in "posts: 10/1m, writes: 100/1h cost 5", with which it shares a count`},
-	} {
-		got := ""
-		if err := Share(Must(tt.a), Must(tt.b)); err != nil {
-			got = err.Error()
-		}
-		if got != tt.want {
-			t.Errorf("Share(%q, %q):\n got %s\nwant %s", tt.a, tt.b, got, tt.want)
-		}
-	}
-}
-
 func TestReplace(t *testing.T) {
 	for text, want := range map[string]string{
 		"posts: 10/1m, writes: 100/1h cost 2": "posts: 10/1m, writes: 200/1h",
@@ -87,9 +40,8 @@ func TestFree(t *testing.T) {
 		{"now: log 5/10m", 0, 1_000_001, nil},
 		{"day: 9/1d, hour: sliding 9/1h", 1, 1, nil},
 	} {
-		p, s, at := Must(tt.text), State{}, int64(1_700_000_000_000)
-		u, _ := p.Take(at, 3, 0, s)
-		u.ApplyTo(s)
+		p, at := Must(tt.text), int64(1_700_000_000_000)
+		s := take(t, p, at, 3, nil)
 		u, ok := p.Free(at+tt.age, at, tt.n, s)
 		if ok != (tt.want != nil) {
 			t.Errorf("%s gives back %d after %d ms: %v", tt.text, tt.n, tt.age, ok)

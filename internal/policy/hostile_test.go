@@ -34,8 +34,8 @@ func TestAnyStateIsReadWithoutPanic(t *testing.T) {
 			}
 			p.Cross(n, s, p.Read(w.Now, 0, s))
 			for _, r := range append(p.Read(w.Now, n, s).Each, p.Read(w.Now, n, s), p.Read(w.Now, 0, s)) {
-				if r.Remaining < 0 || r.Remaining > r.Limit || r.Wait < 0 {
-					t.Fatalf("%v reads %v as %+v, want 0 to %d remaining and no negative wait", p, s, r, r.Limit)
+				if r.Remaining < 0 || r.Remaining > r.Limit || r.Wait < 0 || r.ResetAt < w.Now {
+					t.Fatalf("%v reads %v as %+v, want 0 to %d remaining, no negative wait and no reset in the past", p, s, r, r.Limit)
 				}
 			}
 			p.Waiting(w.Now, at, s)

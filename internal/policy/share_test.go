@@ -6,8 +6,25 @@ import (
 	. "github.com/cric-talk/guards/internal/policy"
 )
 
+// A pair is two limits, and the error if they shall share a count.
+type pair struct{ a, b, want string }
+
+// join compares the errors of a function, Share or Meet.
+func join(t *testing.T, function func(a, b Policy) error, pairs []pair) {
+	t.Helper()
+	for _, tt := range pairs {
+		got := ""
+		if err := function(Must(tt.a), Must(tt.b)); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%q, %q:\n got %s\nwant %s", tt.a, tt.b, got, tt.want)
+		}
+	}
+}
+
 func TestShare(t *testing.T) {
-	for _, tt := range []struct{ a, b, want string }{
+	join(t, Share, []pair{
 		{"10/1m", "20/1m", ""},
 		{"log 100/12h", "log 50/12h", ""},
 		{"sliding 50/1h", "sliding 1000/60m", ""},
@@ -34,13 +51,36 @@ func TestShare(t *testing.T) {
 			`window of limit "minute" of "minute: 10/1h, day: log 100/1d" is 1h, want 1m as in "minute: 10/1m, day: 200/1d", with which it shares a count` + "\n" +
 				`limit "day" of "minute: 10/1h, day: log 100/1d" counts in another way than in "minute: 10/1m, day: 200/1d", with which it shares a count; did you mean "day: 100/1d"?`,
 		},
-	} {
-		got := ""
-		if err := Share(Must(tt.a), Must(tt.b)); err != nil {
-			got = err.Error()
-		}
-		if got != tt.want {
-			t.Errorf("Share(%q, %q):\n got %s\nwant %s", tt.a, tt.b, got, tt.want)
-		}
-	}
+	})
+}
+
+// An activity's tiers have the same names and costs, also if there is one limit only.
+func TestShareWithNames(t *testing.T) {
+	join(t, Share, []pair{
+		{"writes: 100/1h cost 5", "writes: 200/1h cost 5", ""},
+		{"writes: 100/1h", "100/1h", `"100/1h" has no name, want one as in "writes: 100/1h", with which it shares a count`},
+		{"100/1h", "writes: 100/1h", `"100/1h" has no limit named "writes", but "writes: 100/1h" has one, and they share a count`},
+		{"posts: 10/1m, writes: 100/1h cost 5", "posts: 10/1m, writes: 100/1h cost 4", `cost of limit "writes" of "posts: 10/1m, writes: 100/1h cost 4" is 4, want 5 as in "posts: 10/1m, writes: 100/1h cost 5", with which it shares a count`},
+	})
+}
+
+// Activities of a group meet if limits with the same name count alike. Numbers, costs and
+// other names do not matter.
+func TestMeet(t *testing.T) {
+	join(t, Meet, []pair{
+		{"writes: 100/1h", "writes: 80/1h", ""}, // a reserve of 20 for the first one
+		{"writes: 100/1h", "writes: 100/1h cost 5", ""},
+		{"posts: 10/1m, writes: 100/1h", "writes: 100/1h, likes: log 5/1d", ""},
+		{"posts: 10/1m", "comments: log 60/1d", ""},
+		{"pace: bucket 10/1m", "pace: bucket 1/1h burst 3 cost 2", ""}, // the windows of buckets may differ
+
+		{"writes: 100/1h", "writes: 100/1d", `window of limit "writes" of "writes: 100/1d" is 1d, want 1h as in "writes: 100/1h", with which it shares a count`},
+		{"slots: log 3/10m", "slots: log 3/1h", `window of limit "slots" of "slots: log 3/1h" is 1h, want 10m as in "slots: log 3/10m", with which it shares a count`},
+		{"writes: 100/1h", "writes: sliding 50/1h", `limit "writes" of "writes: sliding 50/1h" counts in another way than in "writes: 100/1h", with which it shares a count; did you mean "writes: 50/1h"?`},
+		{
+			"writes: 100/1h, posts: 10/1m", "posts: 10/1h, writes: log 9/1h",
+			`window of limit "posts" of "posts: 10/1h, writes: log 9/1h" is 1h, want 1m as in "writes: 100/1h, posts: 10/1m", with which it shares a count` + "\n" +
+				`limit "writes" of "posts: 10/1h, writes: log 9/1h" counts in another way than in "writes: 100/1h, posts: 10/1m", with which it shares a count; did you mean "writes: 9/1h"?`,
+		},
+	})
 }

@@ -65,6 +65,16 @@ func timeline(t *testing.T, text string, moments []moment) map[int64]State {
 	return items
 }
 
+// take counts n actions in s, and returns the state after them.
+func take(t *testing.T, p Policy, now, n int64, s State) State {
+	t.Helper()
+	u, ok := p.Take(now, n, uint64(len(s)), s)
+	if !ok || !u.Holds(s) {
+		t.Fatalf("%v: at %d %d more do not fit in %v: %+v", p, now, n, s, u)
+	}
+	return u.Apply(s)
+}
+
 func TestFixedWindowTimeline(t *testing.T) {
 	timeline(t, "3/1m", []moment{
 		{at: 0, take: 2, want: "ok 2/3"},
