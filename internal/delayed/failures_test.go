@@ -44,16 +44,6 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-func TestGroupsHaveNamesOfUpTo128Characters(t *testing.T) {
-	for _, length := range []int{36, 37, 128} {
-		b := newBench(t)
-		message := strings.Replace(body(start-window, 1), canary, strings.Repeat("u", length), 1) // late, so the table decides
-		if failed := b.work(t.Context(), message); failed != "" || len(b.ready.sent) != 1 {
-			t.Errorf("%d characters: failed %q, %d ready, want the job passed on", length, failed, len(b.ready.sent))
-		}
-	}
-}
-
 func TestNotAnEventOfSQS(t *testing.T) {
 	for _, payload := range []string{``, `{}`, `[]`, `{"Records": 1}`, `{"userId": "` + canary + `"}`} {
 		_, err := newBench(t).Invoke(t.Context(), []byte(payload))
