@@ -86,35 +86,21 @@ func TestEvents(t *testing.T) {
 // else.
 func TestInvalidEvents(t *testing.T) {
 	for payload, field := range map[string]string{
-		``:                               "event",
-		`null`:                           "event",
-		`[]`:                             "event",
-		`{"dryrun": true}`:               "event",
-		`{"source": "aws.events"`:        "event",
-		`{"dryRun": "true"}`:             "dryRun",
-		`{"dryRun": null}`:               "dryRun",
-		`{"dryRun": true, "dryRun": 0}`:  "dryRun",
-		`{"userId": null}`:               "userId",
-		`{"userId": ""}`:                 "userId",
-		`{"userId": "canary-user 4711"}`: "userId",
-		`{"userId": "` + strings.Repeat("u", 129) + `"}`:            "userId",
-		`{"userId": " room canary"}`:                                "userId", // the key of a subject
-		`{"subject": null}`:                                         "subject",
-		`{"subject": {}}`:                                           "subject",
-		`{"subject": "canary"}`:                                     "subject",
-		`{"subject": ["room", "canary"]}`:                           "subject",
-		`{"subject": {"room": 7}}`:                                  "subject",
-		`{"subject": {"room": null}}`:                               "subject",
-		`{"subject": {"room": ""}}`:                                 "subject",
-		`{"subject": {"room": "canary 1"}}`:                         "subject",
-		`{"subject": {"": "canary"}}`:                               "subject",
-		`{"subject": {"canary-1": "room"}}`:                         "subject", // the wrong way round
-		`{"subject": {"a b": "canary"}}`:                            "subject",
-		`{"subject": {"room": "canary", "tenant": "a"}}`:            "subject",
-		`{"subject": {"room": "a", "room": "canary"}}`:              "subject",
-		`{"subject": {"room": "canary"}, "userId": "u"}`:            "subject",
-		`{"subjects": {"room": "canary"}}`:                          "event",
-		`{"subject": {"room": "` + strings.Repeat("r", 129) + `"}}`: "subject",
+		``:                                  "event",
+		`[]`:                                "event",
+		`{"dryrun": true}`:                  "event",
+		`{"dryRun": "true"}`:                "dryRun",
+		`{"dryRun": true, "dryRun": 0}`:     "dryRun",
+		`{"userId": "canary-user 4711"}`:    "userId",
+		`{"userId": " room canary"}`:        "userId", // the key of a subject
+		`{"subject": {}}`:                   "subject",
+		`{"subject": "canary"}`:             "subject",
+		`{"subject": {"room": ""}}`:         "subject",
+		`{"subject": {"room": "canary 1"}}`: "subject",
+		`{"subject": {"canary-1": "room"}}`: "subject", // the wrong way round
+		`{"subject": {"room": "canary", "tenant": "a"}}`: "subject",
+		`{"subject": {"room": "canary"}, "userId": "u"}`: "subject",
+		`{"subjects": {"room": "canary"}}`:               "event",
 	} {
 		f := &fake{run: done}
 		_, err := (&Cleanup{Table: f}).Invoke(t.Context(), []byte(payload))

@@ -1,7 +1,6 @@
 package policy_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/liveedit"
 	. "github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
@@ -42,12 +40,6 @@ func TestANewKindWorksEverywhere(t *testing.T) {
 	everywhere(t, "turn: toggle 1/10s, day: 200/1d")
 }
 
-func TestEachKindWorksEverywhere(t *testing.T) {
-	for _, k := range Kinds() {
-		everywhere(t, k.Examples[0])
-	}
-}
-
 // everywhere sends a policy through every package that takes policies. None of
 // them names a kind.
 func everywhere(t *testing.T, text string) {
@@ -60,8 +52,22 @@ func everywhere(t *testing.T, text string) {
 			t.Errorf("it cannot share a count with itself: %v", err)
 		}
 	})
-	t.Run(text+" as a live limit", func(t *testing.T) { followLive(t, text) })
-	t.Run(text+" in replay", func(t *testing.T) { replayTraffic(t, text) })
+	t.Run(text+" as a live limit", func(t *testing.T) {
+		code := limits.Activity{Name: "act", Limit: Must(text)}
+		guards := limits.Guards{{Name: "g", Message: "m", Activities: []limits.Activity{code}}}
+		l, problems := live.Settings{Activities: map[string]live.Override{"act": {Limit: text}}}.Limits(guards, nil)
+		if a, _ := l.Activity(code); guards.Validate() != nil || len(problems) > 0 || !a.Limit.Equal(code.Limit) {
+			t.Errorf("the live limit is %q, %v", a.Limit, problems)
+		}
+	})
+	t.Run(text+" in replay", func(t *testing.T) {
+		p := Must(text)
+		recorded := traffic.NewReader(traffic.Options{}, traffic.File{Name: "traffic.csv", Text: strings.NewReader("time,user,activity\n" + strings.Repeat("1700000000,u1,act\n", 3))})
+		report, err := (&replay.Replay{Activity: "act", Policy: p}).Run(t.Context(), recorded)
+		if err != nil || report.Allowed != 1 || report.Refused != 2 || report.Policy != text {
+			t.Errorf("%+v, %v, want 1 allowed and 2 refused", report, err)
+		}
+	})
 	t.Run(text+" in memory", func(t *testing.T) { decide(t, text, new(memstore.Store)) })
 	t.Run(text+" on DynamoDB", func(t *testing.T) {
 		decide(t, text, dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), dynamotest.Table(t)))
@@ -113,63 +119,4 @@ func decide(t *testing.T, text string, store ratelimit.Store) {
 	}
 	now = now.Add(2 * time.Second) // a refusal is no longer repeated from memory
 	check("after the reset", ratelimit.OK)
-}
-
-// followLive sets the policy as a live limit of an activity that has it in the
-// code too.
-func followLive(t *testing.T, text string) {
-	t.Helper()
-	p := Must(text)
-	guards := []limits.Guard{{Name: "g", Message: "m", Activities: []limits.Activity{{Name: "act", Limit: p}}}}
-	if err := guards[0].Validate(); err != nil {
-		t.Fatal(err)
-	}
-	var table settings
-	err := liveedit.Edit(t.Context(), &table, guards, liveedit.Change{}, func(s liveedit.Draft) (liveedit.Draft, error) {
-		return s.Set("act", "", text, ""), nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &live.Follower{Source: &table, Guards: guards}
-	if err := f.Read(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if a, _ := f.Limits().Activity(guards[0].Activities[0]); !a.Limit.Equal(p) {
-		t.Errorf("the live limit is %q, want %q", a.Limit, text)
-	}
-}
-
-// settings is a liveedit.Table that holds one document.
-type settings struct {
-	document []byte
-	version  int64
-}
-
-func (s *settings) Settings(context.Context, bool) ([]byte, int64, error) {
-	return s.document, s.version, nil
-}
-
-func (s *settings) ChangeSettings(_ context.Context, version int64, document []byte, _ liveedit.Change) error {
-	s.document, s.version = document, version+1
-	return nil
-}
-
-func (s *settings) SettingsHistory(context.Context) ([]liveedit.Change, error) { return nil, nil }
-
-// replayTraffic replays two more requests in a moment than the policy lets pass.
-func replayTraffic(t *testing.T, text string) {
-	t.Helper()
-	p := Must(text).AtOnce()
-	pass := p.Read(start, 0, nil).Remaining
-	var lines strings.Builder
-	lines.WriteString("time,user,activity\n")
-	for range pass + 2 {
-		fmt.Fprintf(&lines, "%d,u1,act\n", int64(start))
-	}
-	recorded := traffic.NewReader(traffic.Options{}, traffic.File{Name: "traffic.csv", Text: strings.NewReader(lines.String())})
-	report, err := (&replay.Replay{Activity: "act", Policy: p}).Run(t.Context(), recorded)
-	if err != nil || report.Allowed != pass || report.Refused != 2 || report.Policy != p.String() {
-		t.Errorf("%+v, %v, want %d allowed and 2 refused", report, err, pass)
-	}
 }
