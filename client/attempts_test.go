@@ -1,9 +1,18 @@
 package client_test
 
 import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/cric-talk/guards/client"
 )
@@ -107,4 +116,84 @@ func TestAfterAnOutageCallsFailFast(t *testing.T) {
 			t.Errorf("another guard: %v, after %d requests and %d warnings, want 2 and 1", err, len(f.events), warnings)
 		}
 	})
+}
+
+// OnOutage decides shortly before the deadline of the caller, and calls fail
+// fast afterwards.
+func TestACallEndsBeforeTheCallersDeadline(t *testing.T) {
+	for _, tt := range []struct {
+		deadline time.Duration
+		takes    time.Duration
+		outage   bool
+	}{
+		{time.Minute, 3 * time.Second, true},
+		{3 * time.Second, 2950 * time.Millisecond, true},
+		{time.Second, 950 * time.Millisecond, true},
+		{350 * time.Millisecond, 300 * time.Millisecond, true},
+		{349 * time.Millisecond, 349 * time.Millisecond, false}, // says nothing about the guard
+		{10 * time.Millisecond, 10 * time.Millisecond, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			g, f := with(t, client.Options{OnOutage: client.Deny}, silent)
+			ctx, cancel := context.WithTimeout(t.Context(), tt.deadline)
+			defer cancel()
+			began := time.Now()
+			d, err := g.Check(ctx, "create_post", client.Request{UserID: "u1"})
+			if took := time.Since(began); took != tt.takes {
+				t.Errorf("%v: took %v, want %v", tt.deadline, took, tt.takes)
+			}
+			if tt.outage && (err != nil || d.Allowed || d.Outage == nil) || !tt.outage && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v: %+v, %v, want an outage: %v", tt.deadline, d, err, tt.outage)
+			}
+			asked := len(f.events)
+			_, _ = g.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
+			if failsFast := len(f.events) == asked; failsFast != tt.outage {
+				t.Errorf("%v: the next call fails fast: %v", tt.deadline, failsFast)
+			}
+		})
+	}
+}
+
+func TestACallerThatHasGoneIsNotServed(t *testing.T) {
+	g, f := with(t, client.Options{}, throttled)
+	_, _ = g.Status(t.Context(), "create_post", client.Request{UserID: "u1"}) // the next call fails fast
+	asked := len(f.events)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if d, err := g.Check(ctx, "create_post", client.Request{UserID: "u1"}); !errors.Is(err, context.Canceled) || d.Allowed || len(f.events) != asked {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// The SDK sends each attempt once. A connection that breaks in the middle of an
+// answer is an outage.
+func TestAttemptsByTheSDK(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reply   http.HandlerFunc
+		message string
+	}{
+		"an error of Lambda": {respond(http.StatusInternalServerError, "ServiceException", "{}"), "posts-guard did not answer: ServiceException"},
+		"half of an answer": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte(`{"allowed":`))
+		}, "posts-guard did not answer: the answer broke off"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var requests atomic.Int64
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				requests.Add(1)
+				tt.reply(w, r)
+			}))
+			defer server.Close()
+			g := open(t, client.Options{
+				Activities: activities,
+				Client:     lambda.New(lambda.Options{Region: urlRegion, Credentials: anyKeys, BaseEndpoint: aws.String(server.URL)}),
+				Attempts:   2, Timeout: 20 * time.Second, DecisionTimeout: 5 * time.Second,
+			})
+			_, err := g.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
+			if !errors.Is(err, client.ErrOutage) || !strings.HasPrefix(err.Error(), tt.message) || requests.Load() != 2 {
+				t.Errorf("%v after %d requests, want %s after 2", err, requests.Load(), tt.message)
+			}
+		})
+	}
 }

@@ -1,14 +1,19 @@
 package live_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/limits"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // A bench is a follower and its table, in a bubble of test time.
@@ -20,7 +25,7 @@ type bench struct {
 
 func newBench(t *testing.T) bench {
 	table := new(table)
-	return bench{table, &Follower{Source: table, Guards: limits.All}, t}
+	return bench{table, &Follower{Source: table, Guards: app.All}, t}
 }
 
 // set makes rate the live limit of create_post. The code's limit is 10/1m.
@@ -213,4 +218,121 @@ func (b bench) takes(longest, want time.Duration) {
 	if took := time.Since(began); took != want {
 		b.t.Errorf("the answer waited %v, want %v", took, want)
 	}
+}
+
+// A table keeps settings in memory. Its eventually consistent reads return
+// stale, if stale is set.
+type table struct {
+	kept
+	stale    *kept
+	err      error
+	failFrom int           // reads from this one on fail; 0: none
+	slow     time.Duration // for each read
+	reads    int
+}
+
+type kept struct {
+	document []byte
+	version  int64
+}
+
+func (t *table) Settings(_ context.Context, consistent bool) ([]byte, int64, error) {
+	t.reads++
+	time.Sleep(t.slow)
+	if t.failFrom > 0 && t.reads >= t.failFrom {
+		return nil, 0, errors.New("away")
+	}
+	if t.stale != nil && !consistent {
+		return t.stale.document, t.stale.version, t.err
+	}
+	return t.document, t.version, t.err
+}
+
+// put changes the document to these overrides, a JSON object.
+func (t *table) put(overrides string) {
+	t.kept = kept{fmt.Appendf(nil, `{"activities": %s}`, overrides), t.version + 1}
+}
+
+func activityOf(tb testing.TB, name string) limits.Activity {
+	tb.Helper()
+	for _, g := range app.All {
+		if a, ok := g.Activity(name); ok {
+			return a
+		}
+	}
+	tb.Fatalf("no activity %s", name)
+	return limits.Activity{}
+}
+
+// An instance does not wait until its clock shows its old time again: after a
+// step back the next decision looks.
+//
+//	12:00  a look finds 20/1m
+//	11:00  the clock has stepped back, and the limit is now 5/1m
+//	11:00  the next look finds it
+//
+// The same holds if the look before failed, so that the next one is due 5 s later.
+func TestLimitsAreReadAfterTheClockSteppedBack(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err   error // of the look before
+		limit int64 // after it
+	}{
+		"from a look that found limits": {nil, 20},
+		"from a look that failed":       {errors.New("away"), 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				back := time.Duration(0)
+				b.Now = func() time.Time { return time.Now().Add(-back) }
+				b.set("20/1m")
+				b.err = tt.err
+				b.look(tt.limit, 1)
+				b.err = nil
+				b.set("5/1m")
+				for _, back = range []time.Duration{time.Second, time.Hour} {
+					b.reads = 0
+					b.Refresh(t.Context(), 0)()
+					b.check(5, 1)
+				}
+			})
+		})
+	}
+}
+
+// The document can contain user ids in any place. None of them reaches the log.
+func TestTheLogRepeatsNothingOfTheDocument(t *testing.T) {
+	const canary = "canary-user-4711"
+	for _, document := range []string{
+		`{"grants":[{"userId":"` + canary + `","until":"` + canary + `"}]}`,
+		`{"` + canary + `":1}`,
+		`{"activities":{"` + canary + `":{"limit":"20/1m"}}}`,
+	} {
+		var log bytes.Buffer
+		f := &Follower{Source: &table{kept: kept{document: []byte(document), version: 1}}, Guards: app.All, Log: slog.New(slog.NewJSONHandler(&log, nil))}
+		err := f.Read(t.Context())
+		if strings.Contains(log.String(), canary) || err != nil && strings.Contains(err.Error(), canary) {
+			t.Errorf("%s: log %s, error %v", document, &log, err)
+		}
+	}
+}
+
+// Each look that fails has one line in the log, and one that succeeds has none.
+func TestALookThatFailsIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, log := newBench(t), new(bytes.Buffer)
+		b.Log = slog.New(slog.NewTextHandler(log, nil))
+		b.set("5/1m")
+		for _, tt := range []struct {
+			err   error
+			lines int
+		}{{errors.New("away"), 1}, {nil, 1}, {&DocumentError{Cause: errors.New("canary-user-4711")}, 2}, {nil, 2}} {
+			b.err = tt.err
+			time.Sleep(30 * time.Second)
+			b.Refresh(t.Context(), 0)()
+			if got := strings.Count(log.String(), `level=WARN msg="live limits not followed" not=read`); got != tt.lines || strings.Contains(log.String(), "canary") {
+				t.Errorf("after %v: %d lines, want %d:\n%s", tt.err, got, tt.lines, log)
+			}
+		}
+	})
 }

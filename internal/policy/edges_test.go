@@ -105,3 +105,39 @@ func TestALongGuardOfALogIsTight(t *testing.T) {
 		}
 	}
 }
+
+func TestNothingIsGivenBackWhereNothingIsCounted(t *testing.T) {
+	if u, ok := Must("a: 3/1m, b: 9/1h").Undo(start, start, 1, nil); ok {
+		t.Errorf("the undo in an empty item is %+v, want none", u)
+	}
+}
+
+func TestAMillionActionsCanBeGivenBackAtOnce(t *testing.T) {
+	s := State{"activityCount": 1_000_000}
+	if u, ok := Must("9/1m").Undo(start, start, 1_000_000, s); !ok || u.Apply(s)["activityCount"] != 0 {
+		t.Errorf("the undo of a million is %+v, %v", u, ok)
+	}
+	if u, ok := Must("9/1m").Undo(start, start, 1_000_001, State{"activityCount": 1_000_001}); ok {
+		t.Errorf("the undo of more than a million is %+v, want none", u)
+	}
+}
+
+// The product of a time and an interval has just more than 64 bits.
+func TestABucketThatIsFullInTheFarFuture(t *testing.T) {
+	s := State{"tat": 1 << 62, "every": 1}
+	if r := Must("bucket 1/4ms").Read(start, 1, s); r.Wait <= 0 || r.ResetAt <= start {
+		t.Errorf("it reads %+v, want a wait", r)
+	}
+}
+
+// A clock that is up to 120 s ahead decides when an action counts. A time
+// further ahead is a mistake, and is not followed.
+func TestHowFarAheadAClockIsFollowed(t *testing.T) {
+	p := Must("pace: bucket 1/5s burst 3, all: 9/1h")
+	for ahead, want := range map[int64]int64{0: 0, 2000: 2000, 120_000: 120_000, 120_001: 0} {
+		u, ok := p.Take(start+ahead, 1, 1, nil)
+		if r := p.Read(start, 0, u.Apply(nil)); !ok || r.At != start+want {
+			t.Errorf("on a clock %d ms behind, the receipt is %d ms ahead, want %d", ahead, r.At-start, want)
+		}
+	}
+}

@@ -17,14 +17,14 @@ func TestDelayedJobsGoOnTheQueue(t *testing.T) {
 		warmUp(t, i)
 		inOneWindow(8 * time.Second)
 		for n := range 10 {
-			if a, _ := ask(t, i, request(canary, n, "")); a.Reason != "ok" {
+			if a, _ := ask(t, i, request(n)); a.Reason != "ok" {
 				t.Fatalf("job %d: %+v", n, a)
 			}
 		}
 		if n := r.delayed.Len(); n != 0 {
 			t.Errorf("%d allowed jobs are on the delayed queue, want none", n)
 		}
-		a, got := ask(t, i, request(canary, 10, ""))
+		a, got := ask(t, i, request(10))
 		if a.Allowed || a.Reason != "delayed" || a.ReadyAt != starts(a.WindowKey+1) || a.Enqueued != 1 {
 			t.Fatalf("%s", got)
 		}
@@ -39,31 +39,15 @@ func TestDelayedJobsGoOnTheQueue(t *testing.T) {
 	})
 }
 
+// Without a queue the guard runs, and a job has no place to go.
 func TestWithoutAQueueThereAreNoJobs(t *testing.T) {
 	t.Parallel()
-	testkit.Retry(t, func(t testing.TB) { // eleven jobs must fit into one window
-		r := newRig(t, 60, 10)
-		i := r.start("jobs-guard", "DELAYED_QUEUE_URL=")
-		if _, got := ask(t, i, request(canary, 0, "")); got.ErrorType != "ValidationError" || !strings.HasPrefix(got.ErrorMessage, "job ") {
-			t.Errorf("%s, want a ValidationError: there is no queue for it", got)
-		}
-		warmUp(t, i)
-		inOneWindow(8 * time.Second)
-		event := fmt.Sprintf(`{"userId": %q, "activity": "update_member_role"}`, canary)
-		for range 10 {
-			ask(t, i, event)
-		}
-		a, _ := ask(t, i, event)
-		if a.Reason != "delayed" || a.Enqueued != 1 {
-			t.Fatalf("%+v, want a place", a)
-		}
-		present := fmt.Sprintf(`{"userId": %q, "activity": "update_member_role", "readyAt": %d}`, canary, a.ReadyAt)
-		if early, _ := ask(t, i, present); early.Reason != "delayed" || early.ReadyAt != a.ReadyAt {
-			t.Errorf("early: %+v", early)
-		}
-		time.Sleep(time.Until(time.UnixMilli(a.ReadyAt)))
-		if onTime, _ := ask(t, i, present); onTime.Reason != "ok" {
-			t.Errorf("on time: %+v", onTime)
-		}
-	})
+	r := newRig(t, 60, 10)
+	i := r.start("jobs-guard", "DELAYED_QUEUE_URL=")
+	if _, got := ask(t, i, request(0)); got.ErrorType != "ValidationError" || !strings.HasPrefix(got.ErrorMessage, "job ") {
+		t.Errorf("%s, want a ValidationError", got)
+	}
+	if a, _ := ask(t, i, fmt.Sprintf(`{"userId": %q, "activity": "update_member_role"}`, canary)); a.Reason != "ok" {
+		t.Errorf("%+v, want a check without a job allowed", a)
+	}
 }

@@ -22,12 +22,12 @@ const (
 	window = 10 * time.Second // of the limit of jobs-guard
 )
 
-// A rig is the part of the stack that handles jobs: a table and queues, each
-// behind a proxy. The deployed binaries run on it.
+// A rig is the part of the stack that handles jobs: queues, and a table behind a
+// proxy. The deployed binaries run on it.
 type rig struct {
 	t                    testing.TB
 	table                string
-	dynamo, sqs          *dynamotest.Proxy
+	dynamo               *dynamotest.Proxy
 	delayed, ready, dead *sqstest.Queue
 }
 
@@ -36,7 +36,7 @@ type rig struct {
 func newRig(t testing.TB, visibility, received int) *rig {
 	t.Helper()
 	r := &rig{
-		t: t, table: dynamotest.Table(t), dynamo: dynamotest.NewProxy(t), sqs: dynamotest.NewProxyTo(t, sqstest.Endpoint(t)),
+		t: t, table: dynamotest.Table(t), dynamo: dynamotest.NewProxy(t),
 		ready: sqstest.NewQueue(t, nil), dead: sqstest.NewQueue(t, nil),
 	}
 	r.delayed = sqstest.NewQueue(t, map[string]string{
@@ -50,7 +50,7 @@ func newRig(t testing.TB, visibility, received int) *rig {
 func (r *rig) start(function string, env ...string) *lambdatest.Instance {
 	r.t.Helper()
 	env = append([]string{
-		"TABLE_NAME=" + r.table, "AWS_ENDPOINT_URL_DYNAMODB=" + r.dynamo.URL(), "AWS_ENDPOINT_URL_SQS=" + r.sqs.URL(),
+		"TABLE_NAME=" + r.table, "AWS_ENDPOINT_URL_DYNAMODB=" + r.dynamo.URL(), "AWS_ENDPOINT_URL_SQS=" + sqstest.Endpoint(r.t),
 		"DELAYED_QUEUE_URL=" + r.delayed.URL, "READY_QUEUE_URL=" + r.ready.URL,
 		"DECISION_TIMEOUT=5s", // so that a slow test machine causes no outage
 	}, env...)
@@ -91,22 +91,11 @@ func (r *rig) work(i *lambdatest.Instance, bodies ...string) string {
 	return sqstest.Failed(r.t, got.Payload)
 }
 
-// untilLogged waits until the log has a message this many times.
-func untilLogged(t testing.TB, i *lambdatest.Instance, message string, lines int) {
-	t.Helper()
-	for by := time.Now().Add(30 * time.Second); strings.Count(i.Logs(), message) < lines; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(by) {
-			t.Fatalf("the log does not have %d times %q", lines, message)
-		}
-	}
-}
-
 type answer struct {
 	Allowed   bool
 	Reason    string
 	ReadyAt   int64
 	Enqueued  int64
-	WaitTime  int64
 	WindowKey int64
 	RequestID string
 }
@@ -122,9 +111,9 @@ func ask(t testing.TB, i *lambdatest.Instance, payload string) (a answer, r lamb
 	return a, r
 }
 
-// request returns an event for a group's job number n, with further fields.
-func request(group string, n int, fields string) string {
-	return fmt.Sprintf(`{"userId": %q, "activity": "update_member_role", "job": {"payload": %d}%s}`, group, n, fields)
+// request returns an event for the group's job number n.
+func request(n int) string {
+	return fmt.Sprintf(`{"userId": %q, "activity": "update_member_role", "job": {"payload": %d}}`, canary, n)
 }
 
 // message returns the message for a job with its place.
@@ -144,16 +133,6 @@ func messageOf(t testing.TB, group, requestID string, n int, readyAt, enqueued i
 		t.Fatal(err)
 	}
 	return body
-}
-
-// parse returns the job in a message on the ready queue, and its number.
-func parse(t testing.TB, body string) (job guard.Job, n int) {
-	t.Helper()
-	var inner struct{ Payload int }
-	if json.Unmarshal([]byte(body), &job) != nil || json.Unmarshal(job.Job, &inner) != nil {
-		t.Fatalf("on the ready queue: %s", body)
-	}
-	return job, inner.Payload
 }
 
 // key returns the window of a time in Unix milliseconds.

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,27 +9,32 @@ import (
 	. "github.com/cric-talk/guards/internal/policy"
 )
 
-func TestNothingIsGivenBackWhereNothingIsCounted(t *testing.T) {
-	if u, ok := Must("a: 3/1m, b: 9/1h").Undo(start, start, 1, nil); ok {
-		t.Errorf("the undo in an empty item is %+v, want none", u)
-	}
-}
-
-func TestAMillionActionsCanBeGivenBackAtOnce(t *testing.T) {
-	s := State{"activityCount": 1_000_000}
-	if u, ok := Must("9/1m").Undo(start, start, 1_000_000, s); !ok || u.Apply(s)["activityCount"] != 0 {
-		t.Errorf("the undo of a million is %+v, %v", u, ok)
-	}
-	if u, ok := Must("9/1m").Undo(start, start, 1_000_001, State{"activityCount": 1_000_001}); ok {
-		t.Errorf("the undo of more than a million is %+v, want none", u)
-	}
-}
-
-// The product of a time and an interval has just more than 64 bits.
-func TestABucketThatIsFullInTheFarFuture(t *testing.T) {
-	s := State{"tat": 1 << 62, "every": 1}
-	if r := Must("bucket 1/4ms").Read(start, 1, s); r.Wait <= 0 || r.ResetAt <= start {
-		t.Errorf("it reads %+v, want a wait", r)
+// A place keeps its time while it is still to come, even if the limit that gave
+// it reached further ahead than the present one.
+func TestDue(t *testing.T) {
+	const start, day = 1_700_000_040_000, 24 * 3600 * 1000
+	for _, tt := range []struct {
+		text          string
+		readyAt       int64
+		onTime, early bool
+	}{
+		{"reservoir 10/10s ahead 15m", start, true, false},
+		{"reservoir 10/10s ahead 15m", start - 10_000, false, false},
+		{"reservoir 10/10s ahead 15m", start + 10_000, false, true},
+		{"reservoir 10/10s ahead 15m", start + 15*60_000, false, true},
+		{"reservoir 10/10s ahead 10s", start + 15*60_000, false, true}, // ahead was lowered
+		{"reservoir 10/10s", start + 10_000, false, true},
+		{"reservoir 10/10s", start, true, false},
+		{"reservoir 10/10s ahead 366d", start + 366*day, false, true},
+		{"reservoir 10/10s ahead 366d", start + 366*day + 10_000, false, false}, // no policy gives it
+		{"reservoir 10/10s ahead 15m", math.MaxInt64 / 10_000 * 10_000, false, false},
+		{"10/1m", start, false, false}, // gives no places
+	} {
+		onTime, early := Must(tt.text).Due(start, tt.readyAt)
+		if onTime != tt.onTime || early != tt.early {
+			t.Errorf("%s: a place %d ms from now is on time: %v, early: %v, want %v, %v",
+				tt.text, tt.readyAt-start, onTime, early, tt.onTime, tt.early)
+		}
 	}
 }
 
@@ -62,18 +68,6 @@ func TestIsPlace(t *testing.T) {
 		}
 		if Must("3/10s").IsPlace(readyAt) {
 			t.Errorf("a window gives the place %d", readyAt)
-		}
-	}
-}
-
-// A clock that is up to 120 s ahead decides when an action counts. A time
-// further ahead is a mistake, and is not followed.
-func TestHowFarAheadAClockIsFollowed(t *testing.T) {
-	p := Must("pace: bucket 1/5s burst 3, all: 9/1h")
-	for ahead, want := range map[int64]int64{0: 0, 2000: 2000, 120_000: 120_000, 120_001: 0} {
-		u, ok := p.Take(start+ahead, 1, 1, nil)
-		if r := p.Read(start, 0, u.Apply(nil)); !ok || r.At != start+want {
-			t.Errorf("on a clock %d ms behind, the receipt is %d ms ahead, want %d", ahead, r.At-start, want)
 		}
 	}
 }
