@@ -164,28 +164,6 @@ func TestAnExpiredSlotIsLost(t *testing.T) {
 	})
 }
 
-func TestAReleaseThatFailsIsTriedOnceMore(t *testing.T) {
-	for failures, warnings := range map[int]int{1: 0, 2: 1} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newLocal(t, exports)
-			s := b.slot(t)
-			n := 0
-			b.does(func(string) error {
-				if n++; n <= 3*failures { // a call has three attempts
-					return errNetwork
-				}
-				return nil
-			})
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
-			s.Release(ctx)
-			if used := b.used(t, "export"); used != int64(warnings) || b.warned() != warnings {
-				t.Errorf("after %d failures, %d are used, and there are %d warnings", failures, used, b.warned())
-			}
-		})
-	}
-}
-
 // In shadow mode, and while nothing is limited any more, work goes on.
 func TestASlotThatIsNotLimitedAnyMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -7,12 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/cric-talk/guards/client"
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
 )
 
 type ids = map[string]string
@@ -123,31 +119,4 @@ func TestNoErrorShowsASubject(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), "4711") || !strings.Contains(err.Error(), "not in ***") {
 		t.Error(err)
 	}
-}
-
-// A slot in a room is renewed and freed in that room.
-func TestASlotOfARoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newLocal(t, limits.Guard{Name: "rooms-guard", Activities: []limits.Activity{
-			{Name: "record", Limit: policy.Must("100/1d"), Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("log 1/9s")}}},
-		}})
-		record := func(user string) *client.Slot {
-			s, err := g.Slot(t.Context(), "rooms-guard/record", client.Request{UserID: user, Subjects: ids{"room": "r1"}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
-		}
-		first := record("u1")
-		time.Sleep(14 * time.Second) // it was renewed
-		if second := record("u2"); !first.Allowed || first.Lost() || second.Allowed || second.LimitedBy != "room" {
-			t.Errorf("%+v, then %+v, want the room to refuse", first.Decision, second.Decision)
-		}
-		first.Release(t.Context())
-		if third := record("u3"); !third.Allowed {
-			t.Errorf("after the release: %+v, and %q", third.Decision, g.ops())
-		} else {
-			third.Release(t.Context())
-		}
-	})
 }

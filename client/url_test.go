@@ -80,24 +80,20 @@ func TestErrorsByURL(t *testing.T) {
 		message string
 		asked   int
 	}{
-		"forbidden":          {respond(403, "", `{"Message":"Forbidden"}`), client.ErrConfiguration, "The app may not call the URL of posts-guard.", 1},
-		"access denied":      {respond(403, "AccessDeniedException", `{}`), client.ErrConfiguration, "The app may not call the URL of posts-guard.", 1},
-		"expired":            {respond(403, "ExpiredTokenException:http://internal", `{}`), client.ErrConfiguration, "AWS refused the credentials (ExpiredTokenException).", 1},
-		"no function":        {respond(404, "", `{"Message":null}`), client.ErrConfiguration, "There is no function posts-guard in eu-west-1.", 1},
-		"another 4xx":        {respond(413, "", `{"Message":"about u1"}`), client.ErrConfiguration, "posts-guard could not be invoked: HTTP 413: about ***", 1},
-		"not a POST":         {respond(405, "", `{"title":"Method Not Allowed","status":405}`), client.ErrConfiguration, "posts-guard could not be invoked: HTTP 405", 1},
-		"another 400":        {respond(400, "", `{"message":"Bad Request"}`), client.ErrConfiguration, "posts-guard could not be invoked: HTTP 400: Bad Request", 1},
-		"validation":         {respond(400, "", `{"status":400,"detail":"count is 0","errorType":"ValidationError"}`), client.ErrValidation, "count is 0", 1},
-		"not JSON":           {respond(200, "", "<html>"), client.ErrAnswer, "posts-guard answered something that no guard answers: <html>.", 1},
-		"nothing":            {respond(204, "", ""), client.ErrAnswer, "posts-guard answered something that no guard answers: .", 1},
-		"unavailable":        {respond(503, "", `{"status":503,"detail":"the table","errorType":"Unavailable"}`), client.ErrOutage, "posts-guard did not answer: the table", 1},
-		"throttled":          {respond(429, "TooManyRequestsException", `{"message":"Rate Exceeded."}`), client.ErrOutage, "posts-guard did not answer: TooManyRequestsException: Rate Exceeded.", 3},
-		"throttled, no code": {respond(429, "", ""), client.ErrOutage, "posts-guard did not answer: HTTP 429", 3},
-		"a crash":            {respond(502, "", "Internal Server Error"), client.ErrAnswer, "posts-guard failed: HTTP 502. It crashed, can't start or timed out. Its log says why.", 1},
-		"a crash, a code":    {respond(502, "InternalServerErrorException", ""), client.ErrAnswer, "posts-guard failed: InternalServerErrorException.", 1},
-		"no key":             {respond(502, "KMSDisabledException", `{"Message":"m"}`), client.ErrConfiguration, "Lambda can't run posts-guard: KMSDisabledException: m. Correct", 1},
-		"no address":         {respond(502, "ENILimitReachedException", ""), client.ErrOutage, "posts-guard did not answer: ENILimitReachedException", 3},
-		"another 5xx":        {respond(504, "", ""), client.ErrOutage, "posts-guard did not answer: HTTP 504", 3},
+		"forbidden":   {respond(403, "", `{"Message":"Forbidden"}`), client.ErrConfiguration, "The app may not call the URL of posts-guard.", 1},
+		"expired":     {respond(403, "ExpiredTokenException:http://internal", `{}`), client.ErrConfiguration, "AWS refused the credentials (ExpiredTokenException).", 1},
+		"no function": {respond(404, "", `{"Message":null}`), client.ErrConfiguration, "There is no function posts-guard in eu-west-1.", 1},
+		"another 4xx": {respond(413, "", `{"Message":"about u1"}`), client.ErrConfiguration, "posts-guard could not be invoked: HTTP 413: about ***", 1},
+		"not a POST":  {respond(405, "", `{"title":"Method Not Allowed","status":405}`), client.ErrConfiguration, "posts-guard could not be invoked: HTTP 405", 1},
+		"another 400": {respond(400, "", `{"message":"Bad Request"}`), client.ErrConfiguration, "posts-guard could not be invoked: HTTP 400: Bad Request", 1},
+		"validation":  {respond(400, "", `{"status":400,"detail":"count is 0","errorType":"ValidationError"}`), client.ErrValidation, "count is 0", 1},
+		"not JSON":    {respond(200, "", "<html>"), client.ErrAnswer, "posts-guard answered something that no guard answers: <html>.", 1},
+		"nothing":     {respond(204, "", ""), client.ErrAnswer, "posts-guard answered something that no guard answers: .", 1},
+		"unavailable": {respond(503, "", `{"status":503,"detail":"the table","errorType":"Unavailable"}`), client.ErrOutage, "posts-guard did not answer: the table", 1},
+		"throttled":   {respond(429, "TooManyRequestsException", `{"message":"Rate Exceeded."}`), client.ErrOutage, "posts-guard did not answer: TooManyRequestsException: Rate Exceeded.", 3},
+		"a crash":     {respond(502, "", "Internal Server Error"), client.ErrAnswer, "posts-guard failed: HTTP 502. It crashed, can't start or timed out. Its log says why.", 1},
+		"no key":      {respond(502, "KMSDisabledException", `{"Message":"m"}`), client.ErrConfiguration, "Lambda can't run posts-guard: KMSDisabledException: m. Correct", 1},
+		"another 5xx": {respond(504, "", ""), client.ErrOutage, "posts-guard did not answer: HTTP 504", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, requests := byURL(t, anyKeys, tt.reply)

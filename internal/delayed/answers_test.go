@@ -77,18 +77,21 @@ type document []byte
 
 func (d document) Settings(context.Context, bool) ([]byte, int64, error) { return d, 1, nil }
 
-// Operators can let jobs through before their places: with a live mode off or
-// shadow, or a granted role that is not limited.
-func TestLiveLimitsThatLetEachJobThrough(t *testing.T) {
+// Operators can let jobs through before their places: with a mode off or shadow, of the
+// function or a live one, or with a granted role that is not limited.
+func TestWhatLetsEachJobThrough(t *testing.T) {
 	granted := live.Grant{UserID: canary, Role: "staff", Until: time.UnixMilli(start).Add(time.Hour), Reason: "test"}
 	for name, tt := range map[string]struct {
+		mode     guard.Mode
 		settings liveedit.Draft
 		passed   int
 	}{
-		"none":         {liveedit.Draft{}, 0},
-		"mode off":     {liveedit.Draft{}.Set("update_member_role", "", "", "off"), 2},
-		"mode shadow":  {liveedit.Draft{}.Set("update_member_role", "", "", "shadow"), 2},
-		"granted role": {liveedit.Draft{}.Grant(granted, time.UnixMilli(start)), 2},
+		"nothing":            {"", liveedit.Draft{}, 0},
+		"MODE=off":           {guard.Off, liveedit.Draft{}, 2},
+		"MODE=shadow":        {guard.Shadow, liveedit.Draft{}, 2},
+		"a live mode off":    {"", liveedit.Draft{}.Set("update_member_role", "", "", "off"), 2},
+		"a live mode shadow": {"", liveedit.Draft{}.Set("update_member_role", "", "", "shadow"), 2},
+		"a granted role":     {"", liveedit.Draft{}.Grant(granted, time.UnixMilli(start)), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -98,7 +101,7 @@ func TestLiveLimitsThatLetEachJobThrough(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				b.Guard.BypassRoles = []string{"staff"}
+				b.Guard.Mode, b.Guard.BypassRoles = tt.mode, []string{"staff"}
 				b.Guard.Live = &live.Follower{Source: document(text), Guards: limits.All, Now: b.Guard.Limiter.Now}
 				b.Guard.Live.Refresh(t.Context(), 0)()
 				failed := b.work(t.Context(), body(start+window, 3), body(start-window, 4))

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/cric-talk/guards/internal/guard"
 )
 
 func TestWhereAJobGoes(t *testing.T) {
@@ -87,16 +85,5 @@ func TestOnePlaceForOneMessage(t *testing.T) {
 	}
 	if len(b.delayed.sent) != 3 || len(b.ready.sent) != 0 {
 		t.Errorf("%d delayed, %d ready, want 3 and none", len(b.delayed.sent), len(b.ready.sent))
-	}
-}
-
-func TestModes(t *testing.T) {
-	for _, mode := range []guard.Mode{guard.Off, guard.Shadow} {
-		b := newBench(t)
-		b.fill(30)
-		b.Guard.Mode = mode
-		if failed := b.work(t.Context(), body(start+window, 3), body(start-window, 4)); failed != "" || len(b.ready.sent) != 2 {
-			t.Errorf("%s: failed %q, ready %v, want both passed on", mode, failed, b.ready.sent)
-		}
 	}
 }

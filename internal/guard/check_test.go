@@ -106,13 +106,6 @@ func TestAReleaseGivesBackOnce(t *testing.T) {
 	b.want(back, figures(true, "ok", 0, fields{"op": "release", "windowKey": window + 1, "resetAt": end + 60000}))
 }
 
-// A higher limit may have counted more than the present one allows.
-func TestAReleaseMayExceedTheLimit(t *testing.T) {
-	b := newBench(t)
-	b.mustAsk(`{"tier": "premium", "count": 15, "requestId": "r1"}`)
-	b.want(`{"op": "release", "count": 15, "requestId": "r1", "at": 1700000040000}`, release(0))
-}
-
 func TestReleaseAndResetFailDuringAnOutage(t *testing.T) {
 	for _, deny := range []bool{false, true} {
 		b := newBench(t)

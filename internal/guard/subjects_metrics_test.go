@@ -9,7 +9,6 @@ import (
 	. "github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/internal/liveedit"
 )
 
 // refusedBy returns the sums of the metric RefusedBy, by whose limit refused.
@@ -90,14 +89,10 @@ func TestTheMetricsNameTheSubjectThatRefuses(t *testing.T) {
 
 // A live limit below the count of a check refuses it for ever. In shadow mode, that counts.
 func TestTheMetricsNameALimitThatWaitingDoesNotHelp(t *testing.T) {
-	b := newBench(t)
+	b, s := newBench(t), &settings{}
 	b.Guard = rooms
-	tried := liveedit.Draft{}.Set("write", "", "", "shadow").Set(live.Name("write", "room"), "", "1/1m", "")
-	document, err := tried.Document()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.Live = &live.Follower{Source: &settings{document: document, version: 1}, Guards: limits.Guards{rooms}, Now: func() time.Time { return b.now }}
+	b.Live = &live.Follower{Source: s, Guards: limits.Guards{rooms}, Now: func() time.Time { return b.now }}
+	s.set(b, live.Settings{Activities: map[string]live.Override{"write": {Mode: "shadow"}, live.Name("write", "room"): {Limit: "1/1m"}}})
 	b.Live.Refresh(t.Context(), time.Minute)()
 	if _, err := b.Invoke(t.Context(), []byte(`{"userId":"`+canary+`","activity":"write","count":2,"subjects":{"room":"r"}}`)); err != nil {
 		t.Fatal(err)

@@ -56,10 +56,6 @@ func TestEachLineIsOneWriteOfValidJSON(t *testing.T) {
 	}
 }
 
-func TestTheZeroWriterWritesNothing(*testing.T) {
-	Writer{}.Write(now, nil, []Value{{"Scanned", 9}})
-}
-
 // lines returns what was written, as "time: name=count ...", and clears it.
 func lines(t *testing.T, text *strings.Builder) (list []string) {
 	t.Helper()
@@ -176,7 +172,8 @@ func subtract(t *rapid.T, counts map[string]int64, line string) {
 	counts[activity] -= allowed
 }
 
-func TestNoBatchWritesNothing(*testing.T) {
+func TestWithoutAWriterNothingIsWritten(*testing.T) {
+	Writer{}.Write(now, nil, []Value{{"Scanned", 9}})
 	var b *Batch
 	b.Add(time.Now(), nil, []Value{{"Allowed", 1}})
 	b.Flush()

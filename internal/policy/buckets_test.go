@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -174,6 +175,31 @@ func TestABucketWithoutAnIntervalIsReadWithItsOwn(t *testing.T) {
 		s := State{"tat": start + 5000, "asof": start, "since": start, "every": every}
 		if r := Must("bucket 1/5s").Read(start+2000, 1, s); r.Used != 1 || r.Wait != 3*time.Second {
 			t.Errorf("with the interval %d it reads %+v, want 1 used and a wait of 3s", every, r)
+		}
+	}
+}
+
+// With every attribute at an extreme, a bucket either refuses or plans an
+// update that holds, or the limiter sees at once that it does not hold.
+func TestABucketSurvivesExtremeStates(t *testing.T) {
+	extremes := []int64{math.MinInt64, math.MinInt64 / 2, -1, 0, 1, start, math.MaxInt64 / 2, math.MaxInt64}
+	for _, text := range []string{"bucket 1/5s", "bucket 1/366d", "bucket 1000000/3000000ms", "bucket 1/31622s burst 1000"} {
+		p := Must(text)
+		for _, tat := range extremes {
+			for _, asof := range extremes {
+				for _, every := range extremes {
+					s := State{"tat": tat, "asof": asof, "every": every, "since": asof}
+					u, ok := p.Take(start, 1, 1, s)
+					r := p.Read(start, 1, s)
+					if ok && !u.Holds(s) {
+						t.Errorf("%s: the update in %v does not hold there: %+v", text, s, u)
+					}
+					if r.Wait < 0 || r.Remaining < 0 || r.ResetAt < start {
+						t.Errorf("%s reads %v as %+v", text, s, r)
+					}
+					p.Undo(start, start-1, 1, s)
+				}
+			}
 		}
 	}
 }

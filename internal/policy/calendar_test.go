@@ -109,23 +109,6 @@ func TestTextOfACalendar(t *testing.T) {
 	}
 }
 
-// A live limit without a zone has that of the code, and no other one.
-func TestTheZoneOfALiveLimit(t *testing.T) {
-	code := policy.Must("200/day in Europe/Berlin")
-	if p, err := policy.Must("300/day").OptionsOf(code); err != nil || p.String() != "300/day in Europe/Berlin" {
-		t.Errorf("300/day: %q, %v", p, err)
-	}
-	for text, want := range map[string]string{
-		"300/day in Asia/Tokyo": "is day in Asia/Tokyo, want day in Europe/Berlin",
-		"300/1d":                "is 1d, want day in Europe/Berlin",
-		"300/week":              "is week in Europe/Berlin, want day in Europe/Berlin",
-	} {
-		if _, err := policy.Must(text).OptionsOf(code); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want an error that contains %s", text, err, want)
-		}
-	}
-}
-
 // TestVectors runs the vectors of calendars in testdata/vectors, or in the directory
 // in VECTORS.
 func TestVectors(t *testing.T) {

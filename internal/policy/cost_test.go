@@ -70,23 +70,3 @@ func TestCostsThatCannotBe(t *testing.T) {
 		}
 	}
 }
-
-// A release by another cost would give back more than its check took.
-func TestOnlyEqualCostsShare(t *testing.T) {
-	if err := Share(Must("10/1m cost 2"), Must("20/1m cost 2")); err != nil {
-		t.Error(err)
-	}
-	const want = `cost of "10/1m" is 1, want 2 as in "10/1m cost 2", with which it shares a count`
-	if err := Share(Must("10/1m cost 2"), Must("10/1m")); err == nil || err.Error() != want {
-		t.Errorf("%v, want %s", err, want)
-	}
-	// A live limit without a cost has that of the code.
-	if p, err := Must("20/1m").OptionsOf(Must("10/1m cost 2")); err != nil || p.String() != "20/1m cost 2" {
-		t.Errorf("%v, %v", p, err)
-	}
-	for _, live := range []string{"20/1m cost 3", "1/1m"} {
-		if p, err := Must(live).OptionsOf(Must("10/1m cost 2")); err == nil {
-			t.Errorf("%s replaces 10/1m cost 2 as %s", live, p)
-		}
-	}
-}

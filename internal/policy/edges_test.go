@@ -22,21 +22,6 @@ func TestNobodyWaitsForNoAction(t *testing.T) {
 	}
 }
 
-// A window beside other limits is empty again after a release.
-func TestAWindowBesideOthersIsTakenAgain(t *testing.T) {
-	timeline(t, "a: 3/1m, b: 9/1d", []moment{
-		{at: 0, take: 2, want: "ok 2/3 by a"},
-		{at: 0, undo: 3, of: 0, want: "no 2/3 by a"}, // more than there is
-		{at: 0, undo: 2, of: 0, want: "ok 0/3 by a"},
-		{at: 0, take: 3, want: "ok 3/3 by a"},
-	})
-	const empty = start / 60_000 * 60_000 * 1_000_000
-	u, ok := Must("a: 3/1m, b: 9/1d").Take(start, 1, 1, State{"a_s": empty})
-	if !ok || u.Holds(State{"a_s": empty + 3}) {
-		t.Errorf("the plan for an empty window is %+v, %v, want one that a full window refuses", u, ok)
-	}
-}
-
 // A clock that is ahead has begun the next minute. A clock that is behind waits
 // for it, and gives nothing back there.
 func TestAWindowBesideOthersOnAClockBehind(t *testing.T) {
@@ -139,5 +124,20 @@ func TestHowFarAheadAClockIsFollowed(t *testing.T) {
 		if r := p.Read(start, 0, u.Apply(nil)); !ok || r.At != start+want {
 			t.Errorf("on a clock %d ms behind, the receipt is %d ms ahead, want %d", ahead, r.At-start, want)
 		}
+	}
+}
+
+// A window beside other limits is empty again after a release.
+func TestAWindowBesideOthersIsTakenAgain(t *testing.T) {
+	timeline(t, "a: 3/1m, b: 9/1d", []moment{
+		{at: 0, take: 2, want: "ok 2/3 by a"},
+		{at: 0, undo: 3, of: 0, want: "no 2/3 by a"}, // more than there is
+		{at: 0, undo: 2, of: 0, want: "ok 0/3 by a"},
+		{at: 0, take: 3, want: "ok 3/3 by a"},
+	})
+	const empty = start / 60_000 * 60_000 * 1_000_000
+	u, ok := Must("a: 3/1m, b: 9/1d").Take(start, 1, 1, State{"a_s": empty})
+	if !ok || u.Holds(State{"a_s": empty + 3}) {
+		t.Errorf("the plan for an empty window is %+v, %v, want one that a full window refuses", u, ok)
 	}
 }

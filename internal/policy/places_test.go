@@ -71,3 +71,33 @@ func TestIsPlace(t *testing.T) {
 		}
 	}
 }
+
+// The guard of a reservoir holds exactly where a fresh plan would give the same
+// place and leave the same ticket: not where the place is wrong, and not only in the state
+// it was planned in.
+func TestTheGuardOfAReservoirFitsItsPlace(t *testing.T) {
+	p := Must("reservoir 3/10s ahead 25s")
+	const window, million = 10_000, 1_000_000
+	tickets := []int64{0, (start-window)*million + 3}
+	for begun := int64(start); begun < start+4*window; begun += window {
+		for _, given := range []int64{-1, 0, 1, 2, 3, 4, 5} {
+			if begun == start || given > 0 { // a later window is begun with its first place
+				tickets = append(tickets, begun*million+given)
+			}
+		}
+	}
+	for _, planned := range tickets {
+		u, ok := p.Take(start, 1, 1, State{"t": planned})
+		if !ok {
+			continue
+		}
+		for _, q := range tickets {
+			s := State{"t": q}
+			fresh, ok := p.Take(start, 1, 1, s)
+			same := ok && fresh.ReadyAt == u.ReadyAt && cmp.Equal(fresh.Apply(s), u.Apply(s))
+			if u.Holds(s) != same {
+				t.Errorf("planned at ticket %d, the guard holds at %d: %v, want %v: %+v", planned-start*million, q-start*million, !same, same, u.If)
+			}
+		}
+	}
+}

@@ -33,6 +33,8 @@ func TestShare(t *testing.T) {
 		{"minute: 10/1m, day: 200/1d", "day: 400/1d, minute: 20/1m", ""}, // their order means nothing
 		{"minute: 10/1m, pace: bucket 1/5s", "minute: 20/1m, pace: bucket 1/1h", ""},
 
+		{"10/1m cost 2", "20/1m cost 2", ""},
+		{"10/1m cost 2", "10/1m", `cost of "10/1m" is 1, want 2 as in "10/1m cost 2", with which it shares a count`}, // a release would give back more than its check took
 		{"10/1m", "10/1h", `window of "10/1h" is 1h, want 1m as in "10/1m", with which it shares a count`},
 		{"log 100/12h", "log 100/1d", `window of "log 100/1d" is 1d, want 12h as in "log 100/12h", with which it shares a count`},
 		{"sliding 50/1h", "20/1m", `"20/1m" counts in another way than "sliding 50/1h", with which it shares a count; did you mean "sliding 20/1m"?`},

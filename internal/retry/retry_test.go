@@ -50,40 +50,38 @@ func TestABudgetPausesAfterAFailure(t *testing.T) {
 	})
 }
 
-func TestAnAttemptThatHasToConnectGetsHalf(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &Budget{Deadline: time.Now().Add(time.Second), Connected: func() bool { return false }}
-		if timeout, ok := b.Next(t.Context(), false); !ok || timeout != 500*time.Millisecond {
-			t.Errorf("%v, %v, want 500ms", timeout, ok)
-		}
-	})
-}
-
-func TestAFirstAttemptTakesWhatIsLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &Budget{Deadline: time.Now().Add(9 * time.Millisecond)}
-		if timeout, ok := b.Next(t.Context(), false); !ok || timeout != 9*time.Millisecond {
-			t.Errorf("%v, %v, want all 9ms", timeout, ok)
-		}
-		if timeout, ok := b.Next(t.Context(), true); ok {
-			t.Errorf("a second attempt gets %v", timeout)
-		}
-	})
-}
-
-func TestNoAttemptAtTheDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		if timeout, ok := (&Budget{Deadline: time.Now()}).Next(t.Context(), false); ok {
-			t.Errorf("an attempt of %v at the deadline", timeout)
-		}
-	})
-}
-
-func TestNoAttemptAfterTheCallerLeft(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if timeout, ok := (&Budget{Deadline: time.Now().Add(time.Hour)}).Next(ctx, false); ok {
-		t.Errorf("an attempt of %v for a caller who left", timeout)
+// Each row is what the first attempt gets of the time that is left, and whether it is
+// followed by a second one.
+func TestWhatTheFirstAttemptGets(t *testing.T) {
+	for name, tt := range map[string]struct {
+		left      time.Duration
+		connected bool
+		gone      bool          // whether the caller has left
+		timeout   time.Duration // 0: no attempt
+		again     bool
+	}{
+		"a third":                      {time.Second, true, false, time.Second / 3, true},
+		"half, if it has to connect":   {time.Second, false, false, time.Second / 2, true},
+		"what is left, if it is short": {9 * time.Millisecond, true, false, 9 * time.Millisecond, false},
+		"nothing at the deadline":      {0, true, false, 0, false},
+		"nothing without the caller":   {time.Hour, true, true, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &Budget{Deadline: time.Now().Add(tt.left), Connected: func() bool { return tt.connected }}
+				ctx, leave := context.WithCancel(t.Context())
+				defer leave()
+				if tt.gone {
+					leave()
+				}
+				if timeout, ok := b.Next(ctx, false); ok != (tt.timeout > 0) || timeout != tt.timeout {
+					t.Errorf("%v, %v, want %v", timeout, ok, tt.timeout)
+				}
+				if timeout, ok := b.Next(ctx, true); ok != tt.again {
+					t.Errorf("a second attempt gets %v, %v", timeout, ok)
+				}
+			})
+		})
 	}
 }
 

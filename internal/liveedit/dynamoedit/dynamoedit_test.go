@@ -19,6 +19,14 @@ import (
 	"github.com/cric-talk/guards/limits"
 )
 
+// set makes limit the live limit of create_post.
+func set(t *testing.T, s *Table, at time.Time, limit string) error {
+	c := liveedit.Change{At: at, By: "op", Op: "set", Activity: "create_post", Limit: limit, Why: "a test"}
+	return liveedit.Edit(t.Context(), s, limits.All, c, func(l liveedit.Draft) (liveedit.Draft, error) {
+		return l.Set("create_post", "", limit, ""), nil
+	})
+}
+
 // Settings and their history change together, and changes that come at the same
 // time happen one after the other. A sweep ignores them.
 func TestSettingsAndTheirHistory(t *testing.T) {
@@ -28,14 +36,8 @@ func TestSettingsAndTheirHistory(t *testing.T) {
 		t.Errorf("without a document: %q, %d, %v", document, version, err)
 	}
 	at := time.UnixMilli(1_700_000_000_000).UTC()
-	set := func(limit string) error {
-		c := liveedit.Change{At: at, By: "op", Op: "set", Activity: "create_post", Limit: limit, Why: "a test"}
-		return liveedit.Edit(t.Context(), s, limits.All, c, func(l liveedit.Draft) (liveedit.Draft, error) {
-			return l.Set("create_post", "", limit, ""), nil
-		})
-	}
 	for _, limit := range []string{"20/1m", "30/1m"} {
-		if err := set(limit); err != nil {
+		if err := set(t, s, at, limit); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -61,7 +63,7 @@ func TestSettingsAndTheirHistory(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			err := set("40/1m")
+			err := set(t, s, at, "40/1m")
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -93,20 +95,11 @@ func TestADeletedDocument(t *testing.T) {
 	client := dynamotest.Client(t, endpoint)
 	s := New(client, name)
 	now := time.UnixMilli(1_700_000_000_000)
-	set := func(limit string) {
-		t.Helper()
-		now = now.Add(31 * time.Second)
-		err := liveedit.Edit(t.Context(), s, limits.All, liveedit.Change{At: now, By: "op"}, func(l liveedit.Draft) (liveedit.Draft, error) {
-			return l.Set("create_post", "", limit, ""), nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	f := &live.Follower{Source: s, Guards: limits.All, Now: func() time.Time { return now }}
 	post, _ := limits.Posts.Activity("create_post")
 	follow := func(want int64) {
 		t.Helper()
+		now = now.Add(31 * time.Second)
 		if err := f.Read(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -115,18 +108,20 @@ func TestADeletedDocument(t *testing.T) {
 			t.Errorf("the limit is %d, want %d", got, want)
 		}
 	}
-	set("20/1m")
-	set("30/1m")
+	if err := errors.Join(set(t, s, now, "20/1m"), set(t, s, now, "30/1m")); err != nil {
+		t.Fatal(err)
+	}
 	follow(30)
 	_, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &name, Key: map[string]types.AttributeValue{
-		"userId":         &types.AttributeValueMemberS{Value: " config"},
-		"activityWindow": &types.AttributeValueMemberS{Value: "limits"},
+		"userId": dynamostore.Text(" config"), "activityWindow": dynamostore.Text("limits"),
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	follow(10) // the code's limit
-	set("40/1m")
+	if err := set(t, s, now, "40/1m"); err != nil {
+		t.Fatal(err)
+	}
 	follow(40)
 	changes, err := s.SettingsHistory(t.Context())
 	var versions []int64
@@ -141,11 +136,10 @@ func TestADeletedDocument(t *testing.T) {
 // Older code wrote a sentence in place of the fields.
 func TestAChangeOfOlderCodeIsRead(t *testing.T) {
 	client, name := dynamotest.Client(t, dynamotest.Endpoint(t)), dynamotest.Table(t)
-	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-	number := func(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
+	text, number := dynamostore.Text, dynamostore.Number
 	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &name, Item: map[string]types.AttributeValue{
-		"userId": text(" config"), "activityWindow": text("history#001700000000000#000000000007"), "version": number("7"),
-		"createdAt": number("1700000000000"), "changedBy": text("op"), "what": text("set create_post 20/1m"), "why": text("a launch"),
+		"userId": text(" config"), "activityWindow": text("history#001700000000000#000000000007"), "version": number(7),
+		"createdAt": number(1700000000000), "changedBy": text("op"), "what": text("set create_post 20/1m"), "why": text("a launch"),
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -161,22 +155,17 @@ func TestAChangeOfOlderCodeIsRead(t *testing.T) {
 func TestAnUnreadableDocumentIsNotEdited(t *testing.T) {
 	client, name := dynamotest.Client(t, dynamotest.Endpoint(t)), dynamotest.Table(t)
 	s := New(client, name)
-	set := func(limit string) error {
-		return liveedit.Edit(t.Context(), s, limits.All, liveedit.Change{By: "op"}, func(l liveedit.Draft) (liveedit.Draft, error) {
-			return l.Set("create_post", "", limit, ""), nil
-		})
-	}
-	if err := set("20/1m"); err != nil {
+	if err := set(t, s, time.UnixMilli(0), "20/1m"); err != nil {
 		t.Fatal(err)
 	}
-	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+	text := dynamostore.Text
 	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &name, Item: map[string]types.AttributeValue{
 		"userId": text(" config"), "activityWindow": text("limits"), "version": text("2"), "document": text("{}"),
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e, ok := errors.AsType[*live.DocumentError](set("30/1m")); !ok {
+	if e, ok := errors.AsType[*live.DocumentError](set(t, s, time.UnixMilli(0), "30/1m")); !ok {
 		t.Errorf("an edit: %v, want a DocumentError", e)
 	}
 	if c, err := s.SettingsHistory(t.Context()); len(c) != 1 || err != nil {
