@@ -52,23 +52,18 @@ func (inProcess) Do(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
+// fails returns a source whose error is err.
+func fails(err error) aws.CredentialsProviderFunc {
+	return func(context.Context) (aws.Credentials, error) { return aws.Credentials{}, err }
+}
+
 var (
-	failing = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{}, &smithy.GenericAPIError{Code: "InternalFailure", Message: "secret"}
-	})
-	keyless = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{}, &smithy.OperationError{ServiceID: "ec2imds", OperationName: "GetMetadata", Err: errors.New("secret")}
-	})
-	crashing = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{}, &exec.Error{Name: "secret", Err: errors.New("secret")}
-	})
-	nameless = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{}, fmt.Errorf("secret: %w", errors.New("secret"))
-	})
-	expired = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { // after a time of its own
-		return aws.Credentials{}, fmt.Errorf("secret: %w", context.DeadlineExceeded)
-	})
-	hanging = aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+	failing  = fails(&smithy.GenericAPIError{Code: "InternalFailure", Message: "secret"})
+	keyless  = fails(&smithy.OperationError{ServiceID: "ec2imds", OperationName: "GetMetadata", Err: errors.New("secret")})
+	crashing = fails(&exec.Error{Name: "secret", Err: errors.New("secret")})
+	nameless = fails(fmt.Errorf("secret: %w", errors.New("secret")))
+	expired  = fails(fmt.Errorf("secret: %w", context.DeadlineExceeded)) // after a time of its own
+	hanging  = aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
 		<-ctx.Done()
 		return aws.Credentials{}, &aws.RequestCanceledError{Err: ctx.Err()}
 	})

@@ -23,9 +23,13 @@ type bench struct {
 	t *testing.T
 }
 
-func newBench(t *testing.T) bench {
-	table := new(table)
-	return bench{table, &Follower{Source: table, Guards: app.All}, t}
+// follow runs a test with a follower of an empty table.
+func follow(t *testing.T, test func(*testing.T, bench)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		table := new(table)
+		test(t, bench{table, &Follower{Source: table, Guards: app.All}, t})
+	})
 }
 
 // set makes rate the live limit of create_post. The code's limit is 10/1m.
@@ -35,14 +39,20 @@ func (b bench) set(rate string) {
 	b.reads = 0
 }
 
-// look waits until the next look is due, looks, and checks the limit of
-// create_post and how often the table was read.
-func (b bench) look(limit int64, reads int) {
+// after lets a request come after a time, and checks the limit of create_post and how
+// often the table was read for it.
+func (b bench) after(wait time.Duration, limit int64, reads int) {
 	b.t.Helper()
-	time.Sleep(30 * time.Second)
+	time.Sleep(wait)
 	b.reads = 0
 	b.Refresh(b.t.Context(), 0)()
 	b.check(limit, reads)
+}
+
+// look is after for a request that comes when the next look is due.
+func (b bench) look(limit int64, reads int) {
+	b.t.Helper()
+	b.after(30*time.Second, limit, reads)
 }
 
 func (b bench) check(limit int64, reads int) {
@@ -54,27 +64,20 @@ func (b bench) check(limit int64, reads int) {
 }
 
 func TestLimitsAreFollowed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	follow(t, func(t *testing.T, b bench) {
 		b.set("20/1m")
 		b.check(10, 0) // the code's, before the first look
 		b.look(20, 1)
-		b.Refresh(t.Context(), 0)()
-		b.check(20, 1) // another request at the same moment
+		b.after(0, 20, 0)
 		b.set("5/1m")
-		time.Sleep(29 * time.Second)
-		b.Refresh(t.Context(), 0)()
-		b.check(20, 0) // not due yet
-		time.Sleep(time.Second)
-		b.Refresh(t.Context(), 0)()
-		b.check(5, 1)
+		b.after(29*time.Second, 20, 0) // not due yet
+		b.after(time.Second, 5, 1)
 		b.look(5, 1) // nothing new
 	})
 }
 
 func TestSettingsThatCannotBeReadKeepTheLastGoodOnes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	follow(t, func(t *testing.T, b bench) {
 		b.set("5/1m")
 		b.look(5, 1)
 		b.err = errors.New("away")
@@ -93,23 +96,14 @@ func TestSettingsThatCannotBeReadKeepTheLastGoodOnes(t *testing.T) {
 
 // One lost read must not make an instance a minute late.
 func TestALookThatFailedIsRepeatedSoon(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	follow(t, func(t *testing.T, b bench) {
 		b.set("5/1m")
 		b.err = errors.New("away")
 		b.look(10, 1)
 		b.err = nil
-		time.Sleep(4 * time.Second)
-		b.reads = 0
-		b.Refresh(t.Context(), 0)()
-		b.check(10, 0) // not due yet
-		time.Sleep(time.Second)
-		b.Refresh(t.Context(), 0)()
-		b.check(5, 1)
-		time.Sleep(29 * time.Second)
-		b.reads = 0
-		b.Refresh(t.Context(), 0)()
-		b.check(5, 0) // a look that succeeded lasts for 30 s
+		b.after(4*time.Second, 10, 0) // not due yet
+		b.after(time.Second, 5, 1)
+		b.after(29*time.Second, 5, 0) // a look that succeeded lasts for 30 s
 	})
 }
 
@@ -126,8 +120,7 @@ func TestSettingsThatGoBackAreFollowed(t *testing.T) {
 		"restored, and then changed up to the same version": {kept{seven.document, 2}, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
+			follow(t, func(t *testing.T, b bench) {
 				b.set("30/1m")
 				b.set("20/1m")
 				b.look(20, 1)
@@ -142,8 +135,7 @@ func TestSettingsThatGoBackAreFollowed(t *testing.T) {
 }
 
 func TestAnEventuallyConsistentReadThatGoesBackChangesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	follow(t, func(t *testing.T, b bench) {
 		b.set("20/1m")
 		first := b.kept
 		b.set("5/1m")
@@ -160,8 +152,7 @@ func TestAnEventuallyConsistentReadThatGoesBackChangesNothing(t *testing.T) {
 // The first read returns an older document, and the consistent read that would
 // confirm it fails. Then the follower changes nothing.
 func TestAConfirmationThatFailsChangesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	follow(t, func(t *testing.T, b bench) {
 		b.set("20/1m")
 		b.look(20, 1)
 		b.kept = kept{}
@@ -173,8 +164,7 @@ func TestAConfirmationThatFailsChangesNothing(t *testing.T) {
 }
 
 func TestASlowLookDoesNotDelayTheAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	follow(t, func(t *testing.T, b bench) {
 		b.set("20/1m")
 		b.slow = 500 * time.Millisecond
 		b.takes(0, 20*time.Millisecond)
@@ -191,8 +181,7 @@ func TestASlowLookDoesNotDelayTheAnswer(t *testing.T) {
 // A caller that does not ask the table waits for a slow look, for at most a
 // twentieth of the time.
 func TestALookAloneIsWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	follow(t, func(t *testing.T, b bench) {
 		b.set("20/1m")
 		b.slow = 900 * time.Millisecond
 		b.takes(time.Second, 900*time.Millisecond)
@@ -281,8 +270,7 @@ func TestLimitsAreReadAfterTheClockSteppedBack(t *testing.T) {
 		"from a look that failed":       {errors.New("away"), 10},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
+			follow(t, func(t *testing.T, b bench) {
 				back := time.Duration(0)
 				b.Now = func() time.Time { return time.Now().Add(-back) }
 				b.set("20/1m")
@@ -291,9 +279,7 @@ func TestLimitsAreReadAfterTheClockSteppedBack(t *testing.T) {
 				b.err = nil
 				b.set("5/1m")
 				for _, back = range []time.Duration{time.Second, time.Hour} {
-					b.reads = 0
-					b.Refresh(t.Context(), 0)()
-					b.check(5, 1)
+					b.after(0, 5, 1)
 				}
 			})
 		})
@@ -319,8 +305,8 @@ func TestTheLogRepeatsNothingOfTheDocument(t *testing.T) {
 
 // Each look that fails has one line in the log, and one that succeeds has none.
 func TestALookThatFailsIsLogged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b, log := newBench(t), new(bytes.Buffer)
+	follow(t, func(t *testing.T, b bench) {
+		log := new(bytes.Buffer)
 		b.Log = slog.New(slog.NewTextHandler(log, nil))
 		b.set("5/1m")
 		for _, tt := range []struct {
