@@ -41,49 +41,46 @@ func TestALiveLimitOfAGroup(t *testing.T) {
 	for _, step := range []struct {
 		what      string
 		overrides string
-		post      string
-		premium   string
-		comment   string
+		want      string // of a post, of a premium one, and of a comment
 	}{
 		{
 			"the number of the group", `{"content.writes": {"limit": "200/1h"}}`,
-			"posts: 10/1m, writes: 200/1h cost 5", "posts: 10/1m, writes: 100/1h cost 5", "writes: 200/1h",
+			"posts: 10/1m, writes: 200/1h cost 5; posts: 10/1m, writes: 100/1h cost 5; writes: 200/1h",
 		},
 		{
 			"of a tier", `{"content.writes": {"limit": "200/1h", "tiers": {"premium": "300/1h"}}}`,
-			"posts: 10/1m, writes: 200/1h cost 5", "posts: 10/1m, writes: 300/1h cost 5", "writes: 200/1h",
+			"posts: 10/1m, writes: 200/1h cost 5; posts: 10/1m, writes: 300/1h cost 5; writes: 200/1h",
 		},
 		{
 			"of a limit that one activity has", `{"content.writes": {"limit": "200/1h", "tiers": {"premium": "300/1h"}}, "content.posts": {"limit": "7/1m"}}`,
-			"posts: 7/1m, writes: 200/1h cost 5", "posts: 10/1m, writes: 300/1h cost 5", "writes: 200/1h",
+			"posts: 7/1m, writes: 200/1h cost 5; posts: 10/1m, writes: 300/1h cost 5; writes: 200/1h",
 		},
 		{
 			"an activity's own limit wins",
 			`{"content.writes": {"limit": "200/1h", "tiers": {"premium": "300/1h"}}, "content.posts": {"limit": "7/1m"},
 				"create_post": {"limit": "posts: 9/1m, writes: 90/1h"}, "add_comment": {"mode": "shadow"}}`,
-			"posts: 9/1m, writes: 90/1h cost 5", "posts: 10/1m, writes: 300/1h cost 5", "writes: 200/1h",
+			"posts: 9/1m, writes: 90/1h cost 5; posts: 10/1m, writes: 300/1h cost 5; writes: 200/1h",
 		},
 		{
 			"and is undone alone",
 			`{"content.writes": {"limit": "200/1h", "tiers": {"premium": "300/1h"}}, "content.posts": {"limit": "7/1m"}, "add_comment": {"mode": "shadow"}}`,
-			"posts: 7/1m, writes: 200/1h cost 5", "posts: 10/1m, writes: 300/1h cost 5", "writes: 200/1h",
+			"posts: 7/1m, writes: 200/1h cost 5; posts: 10/1m, writes: 300/1h cost 5; writes: 200/1h",
 		},
 		{
 			"the tier is undone", `{"content.writes": {"limit": "200/1h"}, "content.posts": {"limit": "7/1m"}}`,
-			"posts: 7/1m, writes: 200/1h cost 5", "posts: 10/1m, writes: 100/1h cost 5", "writes: 200/1h",
+			"posts: 7/1m, writes: 200/1h cost 5; posts: 10/1m, writes: 100/1h cost 5; writes: 200/1h",
 		},
 		{
 			"the number is undone", `{"content.posts": {"limit": "7/1m"}}`,
-			"posts: 7/1m, writes: 100/1h cost 5", "posts: 10/1m, writes: 100/1h cost 5", "writes: 100/1h",
+			"posts: 7/1m, writes: 100/1h cost 5; posts: 10/1m, writes: 100/1h cost 5; writes: 100/1h",
 		},
 	} {
 		table.put(step.overrides)
 		if err := f.Read(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		want := fmt.Sprintf("%s; %s; %s", step.post, step.premium, step.comment)
-		if got := inGroup(f, guards); got != want {
-			t.Errorf("%s:\n got %s\nwant %s", step.what, got, want)
+		if got := inGroup(f, guards); got != step.want {
+			t.Errorf("%s:\n got %s\nwant %s", step.what, got, step.want)
 		}
 	}
 	if got := log.String(); strings.Contains(got, "WARN") || strings.Contains(got, "ERROR") {
