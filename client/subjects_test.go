@@ -2,7 +2,6 @@ package client_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"reflect"
 	"strings"
@@ -89,15 +88,7 @@ func TestADecisionKeepsItsOwnSubjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	subjects["room"] = "r2"
-	text, err := json.Marshal(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var stored client.Decision
-	if err := json.Unmarshal(text, &stored); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := g.ReleaseDecision(t.Context(), stored); err != nil || f.others[1]["room"] != "r1" {
+	if _, err := g.ReleaseDecision(t.Context(), d); err != nil || f.others[1]["room"] != "r1" {
 		t.Errorf("%v, released with %v, want the room of the check", err, f.others[1])
 	}
 }

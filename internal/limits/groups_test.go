@@ -24,58 +24,25 @@ func TestWhatAGroupCannotBe(t *testing.T) {
 		a.Name, a.Group = "add_comment", "content"
 		return Guards{posts, {Name: "comments-guard", Message: "m", Activities: []Activity{a}}}
 	}
-	for name, tt := range map[string]struct {
-		all  Guards
-		want string
-	}{
-		"a limit without a name": {
-			with(Activity{Limit: policy.Must("100/1h")}),
-			`comments-guard, activity "add_comment": limit "100/1h" has no name, want one in the group "content", as in "writes: 100/1h"`,
-		},
-		"another window": {
-			with(Activity{Limit: policy.Must("writes: 100/1d")}),
-			`activities "create_post" and "add_comment" of the group "content": window of limit "writes" of "writes: 100/1d" is 1d, want 1h as in "posts: 10/1m, writes: 100/1h cost 5", with which it shares a count`,
-		},
-		"a tier without a name": {
-			with(Activity{Limit: policy.Must("writes: 100/1h"), Tiers: Tiers{"gold": policy.Must("200/1h")}}),
-			`comments-guard, activity "add_comment": tier "gold": "200/1h" has no name, want one as in "writes: 100/1h", with which it shares a count`,
-		},
-		"an unlimited activity": {
-			with(Activity{Unlimited: true}),
-			`comments-guard, activity "add_comment": it is unlimited and has a limit, a group, subjects or Hold`,
-		},
-		"Hold, too fast": {
-			with(Activity{Limit: policy.Must("writes: 100/1h, pace: 600/1m"), Hold: true}),
-			`comments-guard, activity "add_comment": "writes: 100/1h, pace: 600/1m" is too fast for Hold: limit is 600 in 1m, want at most 500, because the item keeps an id for each request of the last 20m; ` +
-				"divide the limit among several user ids, such as u1-0 to u1-9, or count in larger units",
-		},
-		"Hold, a tier too fast": {
-			with(Activity{Limit: policy.Must("pace: 60/1m"), Tiers: Tiers{"gold": policy.Must("pace: 501/1m")}, Hold: true}),
-			`comments-guard, activity "add_comment": "pace: 501/1m" is too fast for Hold: limit is 501 in 1m, want at most 500, because the item keeps an id for each request of the last 20m; ` +
-				"divide the limit among several user ids, such as u1-0 to u1-9, or count in larger units",
-		},
-		"the name of an activity of another guard": {
-			Guards{content("posts-guard", [2]string{"create_post", "writes: 9/1h"}), {Name: "b-guard", Message: "m", Activities: []Activity{{Name: "content", Limit: policy.Must("10/1m")}}}},
-			`activity "create_post": its group has the name of the activity "content" of b-guard; give the group a name of its own`,
-		},
-		"a name that no activity could have": {
-			Guards{{Name: "a-guard", Message: "m", Activities: []Activity{{Name: "a", Group: "my.group", Limit: policy.Must("w: 9/1h")}}}},
-			`a-guard, activity "a": group contains '.', want a to z and _`,
-		},
-		"a long name": {
-			Guards{{Name: "a-guard", Message: "m", Activities: []Activity{{Name: "a", Group: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", Limit: policy.Must("w: 9/1h")}}}},
-			`a-guard, activity "a": group has 37 characters, want 1 to 36`,
-		},
-		"no group, one limit with a name": {
-			Guards{{Name: "a-guard", Message: "m", Activities: []Activity{{Name: "a", Limit: policy.Must("w: 9/1h")}}}},
-			`a-guard, activity "a": limit "w: 9/1h" has a name, want one only if there are several limits or a group`,
-		},
+	for want, all := range map[string]Guards{
+		`comments-guard, activity "add_comment": limit "100/1h" has no name, want one in the group "content", as in "writes: 100/1h"`:                                                                              with(Activity{Limit: policy.Must("100/1h")}),
+		`activities "create_post" and "add_comment" of the group "content": window of limit "writes" of "writes: 100/1d" is 1d, want 1h as in "posts: 10/1m, writes: 100/1h cost 5", with which it shares a count`: with(Activity{Limit: policy.Must("writes: 100/1d")}),
+		`comments-guard, activity "add_comment": tier "gold": "200/1h" has no name, want one as in "writes: 100/1h", with which it shares a count`:                                                                 with(Activity{Limit: policy.Must("writes: 100/1h"), Tiers: Tiers{"gold": policy.Must("200/1h")}}),
+		`comments-guard, activity "add_comment": it is unlimited and has a limit, a group, subjects or Hold`:                                                                                                       with(Activity{Unlimited: true}),
+		`comments-guard, activity "add_comment": "writes: 100/1h, pace: 600/1m" is too fast for Hold: limit is 600 in 1m, want at most 500, because the item keeps an id for each request of the last 20m; ` +
+			"divide the limit among several user ids, such as u1-0 to u1-9, or count in larger units": with(Activity{Limit: policy.Must("writes: 100/1h, pace: 600/1m"), Hold: true}),
+		`comments-guard, activity "add_comment": "pace: 501/1m" is too fast for Hold: limit is 501 in 1m, want at most 500, because the item keeps an id for each request of the last 20m; ` +
+			"divide the limit among several user ids, such as u1-0 to u1-9, or count in larger units": with(Activity{Limit: policy.Must("pace: 60/1m"), Tiers: Tiers{"gold": policy.Must("pace: 501/1m")}, Hold: true}),
+		`activity "create_post": its group has the name of the activity "content" of b-guard; give the group a name of its own`: {content("posts-guard", [2]string{"create_post", "writes: 9/1h"}), {Name: "b-guard", Message: "m", Activities: []Activity{{Name: "content", Limit: policy.Must("10/1m")}}}},
+		`a-guard, activity "a": group contains '.', want a to z and _`:                                                          {{Name: "a-guard", Message: "m", Activities: []Activity{{Name: "a", Group: "my.group", Limit: policy.Must("w: 9/1h")}}}},
+		`a-guard, activity "a": group has 37 characters, want 1 to 36`:                                                          {{Name: "a-guard", Message: "m", Activities: []Activity{{Name: "a", Group: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", Limit: policy.Must("w: 9/1h")}}}},
+		`a-guard, activity "a": limit "w: 9/1h" has a name, want one only if there are several limits or a group`:               {{Name: "a-guard", Message: "m", Activities: []Activity{{Name: "a", Limit: policy.Must("w: 9/1h")}}}},
 	} {
-		if got := fmt.Sprint(tt.all.Validate()); got != tt.want {
-			t.Errorf("%s:\n got %s\nwant %s", name, got, tt.want)
+		if got := fmt.Sprint(all.Validate()); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
 		}
-		if linked, err := tt.all.Link(); err == nil || linked != nil {
-			t.Errorf("%s: it is linked", name)
+		if linked, err := all.Link(); err == nil || linked != nil {
+			t.Errorf("%s: it is linked", want)
 		}
 	}
 }

@@ -36,6 +36,15 @@ func onEachSlot(t *testing.T, check func(*rapid.T, *policytest.World, slot)) {
 	})
 }
 
+// onEachRenewal runs check on the slots that can be renewed, with the update.
+func onEachRenewal(t *testing.T, check func(*rapid.T, *policytest.World, slot, Update)) {
+	onEachSlot(t, func(t *rapid.T, w *policytest.World, s slot) {
+		if u, ok := s.p.Renew(s.now, s.at, s.n, s.taken); ok {
+			check(t, w, s, u)
+		}
+	})
+}
+
 // log returns the figures of the log of p in s at now.
 func (s slot) log(now int64, state State) Reading {
 	r := s.p.Read(now, 0, state)
@@ -64,11 +73,7 @@ func TestLawRenewIsLive(t *testing.T) {
 // Where the guard of a renewal holds, whatever was counted, renewed or given back
 // since, a fresh renewal is possible too, and it does not matter which one is applied.
 func TestLawRenewIsSound(t *testing.T) {
-	onEachSlot(t, func(t *rapid.T, w *policytest.World, s slot) {
-		planned, ok := s.p.Renew(s.now, s.at, s.n, s.taken)
-		if !ok {
-			return
-		}
+	onEachRenewal(t, func(t *rapid.T, w *policytest.World, s slot, planned Update) {
 		now := w.Later(t, anyPolicy).State(s.p)
 		for _, plan := range []func(now, at, n int64, s State) (Update, bool){s.p.Renew, s.p.Free, s.p.Undo} {
 			if u, ok := plan(s.now, s.at, rapid.Int64Range(1, s.n).Draw(t, "other"), now); ok && rapid.Bool().Draw(t, "changed") {
@@ -94,10 +99,8 @@ func TestLawRenewIsSound(t *testing.T) {
 // A renewal changes no count, in no limit of no policy: neither is anything used up, nor
 // is there room for more than before.
 func TestLawRenewChangesNoCount(t *testing.T) {
-	onEachSlot(t, func(t *rapid.T, w *policytest.World, s slot) {
-		if u, ok := s.p.Renew(s.now, s.at, s.n, s.taken); ok {
-			unchanged(t, w, s.now, s.taken, u.Apply(s.taken))
-		}
+	onEachRenewal(t, func(t *rapid.T, w *policytest.World, s slot, u Update) {
+		unchanged(t, w, s.now, s.taken, u.Apply(s.taken))
 	})
 }
 
@@ -120,11 +123,7 @@ func unchanged(t *rapid.T, w *policytest.World, now int64, before, after State) 
 // Renewed actions count until exactly one window after the renewal. All others came
 // before it, so they are gone by then.
 func TestLawARenewedSlotCountsForOneWindow(t *testing.T) {
-	onEachSlot(t, func(t *rapid.T, _ *policytest.World, s slot) {
-		u, ok := s.p.Renew(s.now, s.at, s.n, s.taken)
-		if !ok {
-			return
-		}
+	onEachRenewal(t, func(t *rapid.T, _ *policytest.World, s slot, u Update) {
 		end, after := s.p.HeldUntil(s.now), u.Apply(s.taken)
 		if used := s.log(end-1, after).Used; used != s.n {
 			t.Fatalf("%v: %d are renewed, and a millisecond before their end %d count", s.p, s.n, used)
@@ -138,11 +137,7 @@ func TestLawARenewedSlotCountsForOneWindow(t *testing.T) {
 // Only the new receipt gives renewed actions back, and then the log is as if they had
 // never been counted.
 func TestLawARenewalReplacesTheReceipt(t *testing.T) {
-	onEachSlot(t, func(t *rapid.T, _ *policytest.World, s slot) {
-		u, ok := s.p.Renew(s.now, s.at, s.n, s.taken)
-		if !ok {
-			return
-		}
+	onEachRenewal(t, func(t *rapid.T, _ *policytest.World, s slot, u Update) {
 		after := u.Apply(s.taken)
 		_, others := s.p.Free(s.now, s.at, s.n, s.before) // actions of the same millisecond are alike
 		if _, ok := s.p.Free(s.now, s.at, s.n, after); ok != others {
