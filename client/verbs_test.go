@@ -178,11 +178,13 @@ func TestADecisionFromJSONIsReleasedByItsOwnGuard(t *testing.T) {
 	}
 }
 
-// The scenarios show that it asks each guard of the list once.
-func TestReadyOfSomeActivities(t *testing.T) {
+func TestReadyAsksEachGuardOnce(t *testing.T) {
 	g, f := with(t, client.Options{}, body(okBody))
 	if err := g.Ready(t.Context(), "like", "create_post", "photos-guard/upload_photo"); err != nil || len(f.events) != 2 || f.events[0].UserID != "ready" || f.events[0].Op != "status" {
 		t.Errorf("%v after %+v, want a status of each of two guards", err, f.events)
+	}
+	if err := g.Ready(t.Context()); err != nil || len(f.events) != 2+6 {
+		t.Errorf("%v after %+v, want a status of each guard of the list", err, f.events[2:])
 	}
 	g, _ = with(t, client.Options{}, functionError("Unavailable", "m"))
 	if err := g.Ready(t.Context(), "like", "create_post"); !errors.Is(err, client.ErrOutage) || err.Error() != "posts-guard did not answer: m" {

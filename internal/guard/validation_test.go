@@ -33,6 +33,7 @@ func TestBadInputIsAValidationError(t *testing.T) {
 		"partial and requestId":    {`{"userId": "` + user + `", "activity": "create_post", "partial": true, "requestId": "r"}`, "partial", "requestId"},
 		"roles of numbers":         {`{"userId": "` + user + `", "activity": "create_post", "roles": ["admin", 1]}`, "roles", "array of strings"},
 		"requestId too long":       {`{"userId": "` + user + `", "activity": "create_post", "requestId": "` + strings.Repeat("r", 65) + `"}`, "requestId", "65"},
+		"an empty op":              {`{"userId": "` + user + `", "activity": "create_post", "op": ""}`, "op", "empty"},
 		"an unknown op":            {`{"userId": "` + user + `", "activity": "create_post", "op": "Check"}`, "op", "check, status, release, renew, reset"},
 		"release of too many":      {`{"userId": "` + user + `", "activity": "create_post", "count": 1000001, "op": "release", "at": 1, "requestId": "r"}`, "count", "is 1000001, want 1 to 1000000 for a release"},
 		"release without at":       {`{"userId": "` + user + `", "activity": "create_post", "op": "release", "requestId": "r"}`, "at", "missing"},
