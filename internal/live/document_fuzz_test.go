@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	guards "github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/limits"
@@ -89,7 +90,7 @@ func userIDs(s Settings) (ids []string) {
 		ids = append(ids, g.UserID)
 	}
 	for name := range s.Activities {
-		if !known(name) {
+		if _, _, known := guards.Guards(limits.All).Activity(name); !known {
 			ids = append(ids, name)
 		}
 	}
@@ -104,12 +105,3 @@ func userIDs(s Settings) (ids []string) {
 
 // everyLine holds the words of the lines that a follower logs.
 const everyLine = `time= level=WARN msg="live limits not followed" not=read not=applied error="an override is of an activity without a limit in the code"`
-
-func known(name string) bool {
-	for _, g := range limits.All {
-		if _, ok := g.Activity(name); ok {
-			return true
-		}
-	}
-	return false
-}

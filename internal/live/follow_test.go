@@ -244,13 +244,11 @@ func (t *table) put(overrides string) {
 
 func activityOf(tb testing.TB, name string) limits.Activity {
 	tb.Helper()
-	for _, g := range app.All {
-		if a, ok := g.Activity(name); ok {
-			return a
-		}
+	_, a, ok := limits.Guards(app.All).Activity(name)
+	if !ok {
+		tb.Fatalf("no activity %s", name)
 	}
-	tb.Fatalf("no activity %s", name)
-	return limits.Activity{}
+	return a
 }
 
 // An instance does not wait until its clock shows its old time again: after a
