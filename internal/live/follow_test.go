@@ -64,7 +64,7 @@ func (b bench) check(limit int64, reads int) {
 }
 
 func TestLimitsAreFollowed(t *testing.T) {
-	follow(t, func(t *testing.T, b bench) {
+	follow(t, func(_ *testing.T, b bench) {
 		b.set("20/1m")
 		b.check(10, 0) // the code's, before the first look
 		b.look(20, 1)
@@ -77,7 +77,7 @@ func TestLimitsAreFollowed(t *testing.T) {
 }
 
 func TestSettingsThatCannotBeReadKeepTheLastGoodOnes(t *testing.T) {
-	follow(t, func(t *testing.T, b bench) {
+	follow(t, func(_ *testing.T, b bench) {
 		b.set("5/1m")
 		b.look(5, 1)
 		b.err = errors.New("away")
@@ -96,7 +96,7 @@ func TestSettingsThatCannotBeReadKeepTheLastGoodOnes(t *testing.T) {
 
 // One lost read must not make an instance a minute late.
 func TestALookThatFailedIsRepeatedSoon(t *testing.T) {
-	follow(t, func(t *testing.T, b bench) {
+	follow(t, func(_ *testing.T, b bench) {
 		b.set("5/1m")
 		b.err = errors.New("away")
 		b.look(10, 1)
@@ -120,7 +120,7 @@ func TestSettingsThatGoBackAreFollowed(t *testing.T) {
 		"restored, and then changed up to the same version": {kept{seven.document, 2}, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			follow(t, func(t *testing.T, b bench) {
+			follow(t, func(_ *testing.T, b bench) {
 				b.set("30/1m")
 				b.set("20/1m")
 				b.look(20, 1)
@@ -135,7 +135,7 @@ func TestSettingsThatGoBackAreFollowed(t *testing.T) {
 }
 
 func TestAnEventuallyConsistentReadThatGoesBackChangesNothing(t *testing.T) {
-	follow(t, func(t *testing.T, b bench) {
+	follow(t, func(_ *testing.T, b bench) {
 		b.set("20/1m")
 		first := b.kept
 		b.set("5/1m")
@@ -152,7 +152,7 @@ func TestAnEventuallyConsistentReadThatGoesBackChangesNothing(t *testing.T) {
 // The first read returns an older document, and the consistent read that would
 // confirm it fails. Then the follower changes nothing.
 func TestAConfirmationThatFailsChangesNothing(t *testing.T) {
-	follow(t, func(t *testing.T, b bench) {
+	follow(t, func(_ *testing.T, b bench) {
 		b.set("20/1m")
 		b.look(20, 1)
 		b.kept = kept{}
@@ -181,7 +181,7 @@ func TestASlowLookDoesNotDelayTheAnswer(t *testing.T) {
 // A caller that does not ask the table waits for a slow look, for at most a
 // twentieth of the time.
 func TestALookAloneIsWaitedFor(t *testing.T) {
-	follow(t, func(t *testing.T, b bench) {
+	follow(t, func(_ *testing.T, b bench) {
 		b.set("20/1m")
 		b.slow = 900 * time.Millisecond
 		b.takes(time.Second, 900*time.Millisecond)
@@ -268,7 +268,7 @@ func TestLimitsAreReadAfterTheClockSteppedBack(t *testing.T) {
 		"from a look that failed":       {errors.New("away"), 10},
 	} {
 		t.Run(name, func(t *testing.T) {
-			follow(t, func(t *testing.T, b bench) {
+			follow(t, func(_ *testing.T, b bench) {
 				back := time.Duration(0)
 				b.Now = func() time.Time { return time.Now().Add(-back) }
 				b.set("20/1m")
