@@ -21,11 +21,17 @@ type recorder struct {
 func (r *recorder) Helper()                  {}
 func (r *recorder) Context() context.Context { return context.Background() }
 func (r *recorder) Skipped() bool            { return r.skipped }
-func (r *recorder) Skip(args ...any)         { r.skipped, r.reason = true, fmt.Sprint(args...); runtime.Goexit() }
-func (r *recorder) Error(...any)             { r.errors++ }
-func (r *recorder) Fatal(args ...any)        { r.fatals, r.reason = r.fatals+1, fmt.Sprint(args...); runtime.Goexit() }
-func (r *recorder) Cleanup(f func())         { f() }
-func (r *recorder) Logf(string, ...any)      {}
+func (r *recorder) Skip(args ...any) {
+	r.skipped, r.reason = true, fmt.Sprint(args...)
+	runtime.Goexit()
+}
+func (r *recorder) Error(...any) { r.errors++ }
+func (r *recorder) Fatal(args ...any) {
+	r.fatals, r.reason = r.fatals+1, fmt.Sprint(args...)
+	runtime.Goexit()
+}
+func (r *recorder) Cleanup(f func())    { f() }
+func (r *recorder) Logf(string, ...any) {}
 
 // record runs a test on a goroutine of its own, which Fatal and Skip end.
 func record(test func(testing.TB)) *recorder {
