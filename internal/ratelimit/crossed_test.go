@@ -213,7 +213,7 @@ func TestARetryDoesNotSayWhatAnotherCrossed(t *testing.T) {
 			other = mustCheck(t, plain, request(ten, "other", 1))
 			return perform()
 		}}}
-		l := &Limiter{Store: f, Now: newClock().now, NewBudget: func() Budget { a := attempts(2); return &a }}
+		l := &Limiter{Store: f, Now: newClock().now, NewBudget: noPauses(2)}
 		r := request(ten, "a", 1)
 		r.Fresh = true
 		d := mustCheck(t, l, r)

@@ -156,11 +156,11 @@ func TestALogsReleasedIDIsNewAgain(t *testing.T) {
 func TestALogGivesBackAPartOnce(t *testing.T) {
 	timeline(t, "log 5/12h", []moment{
 		{at: 0, id: "a", count: 3, want: "ok 3/5"},
-		{at: time.Second, ask: "release", id: "a", want: "ok 2/5"},
-		{at: 2 * time.Second, ask: "release", id: "a", want: "ok 2/5"},
-		{at: 19 * time.Second, ask: "release", id: "a", want: "ok 2/5"},
-		{at: 61 * time.Second, ask: "release", id: "a", want: "ok 1/5"},
-		{at: 62 * time.Second, ask: "release", id: "a", want: "ok 1/5"},
+		{at: time.Second, ask: Release, id: "a", want: "ok 2/5"},
+		{at: 2 * time.Second, ask: Release, id: "a", want: "ok 2/5"},
+		{at: 19 * time.Second, ask: Release, id: "a", want: "ok 2/5"},
+		{at: 61 * time.Second, ask: Release, id: "a", want: "ok 1/5"},
+		{at: 62 * time.Second, ask: Release, id: "a", want: "ok 1/5"},
 	})
 }
 

@@ -173,7 +173,7 @@ func TestARetriedReleaseOnAClockAheadGivesBackOnce(t *testing.T) {
 					},
 					pass,
 				}}
-				releaser := &Limiter{Store: slow, Now: early.Now, NewBudget: func() Budget { a := attempts(4); return &a }}
+				releaser := &Limiter{Store: slow, Now: early.Now, NewBudget: noPauses(4)}
 				if _, err := releaser.Decide(t.Context(), Release, r); err != nil {
 					t.Error(err)
 				}
