@@ -71,13 +71,17 @@ func TestARefusedRequestOpensNoCircuit(t *testing.T) {
 // A check is counted in a window of up to 100, and the limit is raised. The
 // release counts until the window ends.
 func TestAReleaseAfterTheLimitWasRaised(t *testing.T) {
-	c := newClock()
-	l := &Limiter{Store: new(memstore.Store), Now: c.now}
-	r := request(policy.Must("100/12h"), "r1", 1)
-	r.At = mustCheck(t, l, r).At
-	c.at(30 * time.Second)
-	r.Policy = policy.Must("200/12h")
-	if d, err := l.Decide(t.Context(), Release, r); err != nil || d.Used != 0 {
-		t.Errorf("Release = %s, %v, want nothing left", inWords(d), err)
-	}
+	timeline(t, "100/12h", []moment{
+		{id: "r1", want: "ok 1/100"},
+		{at: 30 * time.Second, by: "cold", ask: Release, id: "r1", limit: "200/12h", want: "ok 0/200"},
+	})
+}
+
+// Tiers share a count, and what remains is never below zero.
+func TestALoweredLimitIsNeverNegative(t *testing.T) {
+	timeline(t, "3/1m", []moment{
+		{id: "a", count: 3, want: "ok 3/3"},
+		{by: "cold", id: "b", limit: "2/1m", want: "limited 3/2, wait 1m0s"},
+		{by: "cold", id: "c", limit: "4/1m", want: "ok 4/4"},
+	})
 }

@@ -138,27 +138,16 @@ func loweredLogReopens(t *testing.T, c *clock, l *Limiter, low policy.Policy) {
 // A message is sent while the live limit is one in 12 hours. When the limit
 // is undone, the user waits no longer than the limit says.
 func TestABucketDrainsAtTheNewPace(t *testing.T) {
-	onEachStore(t, func(t *testing.T, store Store) {
-		for name, between := range map[string]time.Duration{"at once": 0, "a second later": time.Second, "a minute later": time.Minute} {
-			c := newClock()
-			r := request(policy.Must("bucket 1/12h"), "a", 1)
-			r.UserID = name
-			l := &Limiter{Store: store, Timeout: 5 * time.Second, Memory: NewMemory(mib), Now: c.now}
-			if d := mustCheck(t, l, r); !d.Allowed {
-				t.Fatalf("the first message: %s", inWords(d))
-			}
-			r.Policy = policy.Must("bucket 1/5s")
-			c.at(between)
-			r.ID = "b"
-			d := mustCheck(t, l, r)
-			if d.Allowed != (between >= 5*time.Second) || d.Wait != max(0, 5*time.Second-between) {
-				t.Errorf("%s: %s, want at most 5 s between the two", name, inWords(d))
-			}
-			c.at(max(between, 5*time.Second))
-			r.ID = "c"
-			if d = mustCheck(t, l, r); d.Allowed == (between >= 5*time.Second) {
-				t.Errorf("%s, and after its wait: %s", name, inWords(d))
-			}
-		}
+	for _, between := range []time.Duration{0, time.Second} {
+		timeline(t, "bucket 1/12h", []moment{
+			{id: "a", want: "ok 1/1"},
+			{at: between, id: "b", limit: "bucket 1/5s", want: "limited 1/1, wait " + (5*time.Second - between).String()},
+			{at: 5 * time.Second, id: "c", want: "ok 1/1"},
+		})
+	}
+	timeline(t, "bucket 1/12h", []moment{
+		{id: "a", want: "ok 1/1"},
+		{at: time.Minute, id: "b", limit: "bucket 1/5s", want: "ok 1/1"},
+		{at: time.Minute, id: "c", want: "limited 1/1, wait 5s"},
 	})
 }

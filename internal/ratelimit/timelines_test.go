@@ -24,6 +24,7 @@ type moment struct {
 	receipt time.Duration // after start, for a release and a renewal; zero: that of the id's last check or renewal
 	readyAt time.Duration // the place to present, after start; zero: none
 	want    string        // what inWords returns for the decision
+	granted int64         // how many actions; zero: anything
 	used    []int64       // what each of several limits counts afterwards; empty: anything
 }
 
@@ -63,8 +64,11 @@ func timeline(t *testing.T, text string, moments []moment) {
 			if d.At != 0 {
 				receipts[m.id] = d.At
 			}
-			if got := inWords(d); got != m.want {
-				t.Fatalf("at %v: %s %s of %d: %s, want %s", m.at, op, m.id, r.Count, got, m.want)
+			if got := inWords(d); got != m.want || m.granted != 0 && d.Granted != m.granted {
+				t.Fatalf("at %v: %s %s of %d: %s, granted %d, want %s", m.at, op, m.id, r.Count, got, d.Granted, m.want)
+			}
+			if refused := d.Reason == Limited || d.Reason == Delayed || d.Reason == Expired; d.Allowed == refused || d.Remaining < 0 {
+				t.Fatalf("at %v: %s %s of %d: %+v", m.at, op, m.id, r.Count, d)
 			}
 			if got := eachUsed(d); m.used != nil && !slices.Equal(got, m.used) {
 				t.Fatalf("at %v: %s %s of %d: %d are used, want %d", m.at, op, m.id, r.Count, got, m.used)
