@@ -70,11 +70,8 @@ func TestAHeldReceipt(t *testing.T) {
 
 // eachUsed returns the used figure of each limit.
 func eachUsed(d Decision) (all []int64) {
-	for _, r := range d.Each {
+	for _, r := range eachOf(d) {
 		all = append(all, r.Used)
-	}
-	if d.Each == nil {
-		all = []int64{d.Used}
 	}
 	return all
 }
