@@ -22,8 +22,6 @@ var (
 // start is the start of a window of a minute, and of a generation of ids.
 var start = time.UnixMilli(1_700_345_640_000)
 
-const window = 28_339_094 // the number of the minute that begins at start
-
 // mib is enough memory for any test.
 const mib = 1 << 20
 
