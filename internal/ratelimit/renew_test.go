@@ -31,7 +31,8 @@ func TestASlotIsRenewed(t *testing.T) {
 			{at: 5 * time.Minute, ask: Renew, id: "r1", want: "ok 2/2"},
 			{at: 5 * time.Minute, ask: Renew, id: "r1", want: "ok 2/2"},
 			{at: 10 * time.Minute, ask: Renew, id: "r1", want: "ok 2/2"},
-			{at: 15 * time.Minute, ask: Renew, id: "r1", want: "ok 1/2"}, // r2 has expired
+			{at: 10 * time.Minute, id: "r1", want: "duplicate 2/2", granted: 1}, // the check is known under its id
+			{at: 15 * time.Minute, ask: Renew, id: "r1", want: "ok 1/2"},        // r2 has expired
 			{at: 20 * time.Minute, ask: Renew, id: "r1", want: "ok 1/2"},
 			{at: 20 * time.Minute, ask: Renew, id: "r1", receipt: first, want: "ok 1/2"},
 			{at: 21 * time.Minute, ask: Renew, id: "r1", receipt: first, want: "expired 1/2"},
