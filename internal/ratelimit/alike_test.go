@@ -127,33 +127,3 @@ func TestNoClockAdmitsOverTheLimit(t *testing.T) {
 		}
 	})
 }
-
-// A sliding counter's item does not grow, whatever pauses its user makes.
-func TestASlidingCounterForgets(t *testing.T) {
-	c := newClock()
-	store, warm := new(memstore.Store), NewMemory(mib)
-	for i := range 500 {
-		c.add(time.Duration(rand.Int64N(int64(25 * time.Minute))))
-		mustCheck(t, &Limiter{Store: store, Memory: warm, Now: c.now}, request(policy.Must("sliding 5/1m"), strconv.Itoa(i), 1))
-	}
-	item, err := store.Read(t.Context(), Key{UserID: "u", Activity: "act"})
-	if err != nil || len(item.State) > 4 || len(item.IDs) > 3 {
-		t.Errorf("the item keeps %d counters and %d sets of ids, %v, want a few", len(item.State), len(item.IDs), err)
-	}
-}
-
-// A slot that was used again since is not given back for what it held before.
-func TestALogGivesBackOnlyWhatIsThere(t *testing.T) {
-	p := policy.Must("log 1/1h")
-	now := start.UnixMilli()
-	take, _ := p.Take(now, 1, 1, nil)
-	s := take.Apply(nil)
-	back, ok := p.Undo(now, now, 1, s)
-	if !ok || !back.Holds(s) {
-		t.Fatalf("%v cannot be given back in %v", back, s)
-	}
-	again, _ := p.Take(now+1, 1, 1, back.Apply(s))
-	if later := again.Apply(back.Apply(s)); back.Holds(later) {
-		t.Errorf("%v holds in %v, where another action has the slot", back, later)
-	}
-}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
@@ -16,8 +17,7 @@ func TestLostAnswersAreCountedOnce(t *testing.T) {
 	for name, f := range map[string]fault{"lost": lose, "hanging, performed": hangAfter, "hanging, not performed": hang, "refused": refuse, "throttled": throttle} {
 		for n := range 6 {
 			synctest.Test(t, func(t *testing.T) {
-				f := &faulty{Store: new(memstore.Store), faults: repeat(n, f)}
-				l := &Limiter{Store: f, Timeout: time.Second, Now: newClock().now}
+				l, _ := newFaulty(repeat(n, f)...)
 				r := new(ids).next(2)
 				r.Fresh = true
 				d, err := l.Check(t.Context(), r)
@@ -29,55 +29,37 @@ func TestLostAnswersAreCountedOnce(t *testing.T) {
 	}
 }
 
-// A repeat of an earlier decision's request is a duplicate, unless an attempt of
-// this decision may have been the one that counted it.
+// A repeat of an earlier decision's request is a duplicate, unless an attempt of this
+// decision may have been the one that counted it. A receipt is only given if it is known
+// to be right: after an attempt of unknown outcome, an id that the caller chose may have
+// been counted earlier.
 func TestDuplicateOrOK(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		fault
-		want Reason
-	}{
-		{"found at once", pass, Duplicate},
-		{"found after a throttled attempt", throttle, Duplicate},
-		{"found after a lost one", lose, OK},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			f := &faulty{Store: new(memstore.Store), faults: []fault{pass, tt.fault, pass}}
-			l := &Limiter{Store: f, Timeout: time.Second}
-			r := new(ids).next(1)
-			if d := mustCheck(t, l, r); d.Reason != OK || d.Used != 1 || d.At == 0 {
-				t.Errorf("%s: the first check is %+v, want ok with a receipt", tt.name, d)
-			}
-			if d := mustCheck(t, l, r); d.Reason != tt.want || d.Used != 1 || d.At != 0 {
-				t.Errorf("%s: the repeat is %+v, want %s without a receipt", tt.name, d, tt.want)
-			}
-		})
-	}
-}
-
-// A receipt is only given if it is known to be right. After an attempt of
-// unknown outcome, an id that the caller chose may have been counted earlier.
-func TestReceiptAfterALostAnswer(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		fresh   bool
+	for name, tt := range map[string]struct {
+		repeat  bool // the request was counted before
+		fresh   bool // its id is this decision's own
 		faults  []fault
+		want    Reason
 		receipt bool
 	}{
-		{"an id of the caller, answered", false, []fault{pass}, true},
-		{"an id of the caller, throttled and answered", false, []fault{throttle, pass}, true},
-		{"an id of the caller, lost and found", false, []fault{lose, pass}, false},
-		{"an id of the caller, lost and counted by a later attempt", false, []fault{refuse, pass}, true},
-		{"an id of this decision, lost and found", true, []fault{lose, pass}, true},
+		"new":                                 {faults: []fault{pass}, want: OK, receipt: true},
+		"new, throttled before":               {faults: []fault{throttle, pass}, want: OK, receipt: true},
+		"new, the answer was lost":            {faults: []fault{lose, pass}, want: OK},
+		"new, the request was lost":           {faults: []fault{refuse, pass}, want: OK, receipt: true},
+		"new, its own id, lost and found":     {fresh: true, faults: []fault{lose, pass}, want: OK, receipt: true},
+		"a repeat, found at once":             {repeat: true, faults: []fault{pass}, want: Duplicate},
+		"a repeat, after a throttled attempt": {repeat: true, faults: []fault{throttle, pass}, want: Duplicate},
+		"a repeat, after a lost one":          {repeat: true, faults: []fault{lose, pass}, want: OK},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			f := &faulty{Store: new(memstore.Store), faults: tt.faults}
-			c := newClock()
-			l := &Limiter{Store: f, Timeout: time.Second, Now: c.now}
+			l, store := newFaulty(pass)
 			r := new(ids).next(2)
+			if tt.repeat {
+				mustCheck(t, l, r)
+			}
+			store.set(tt.faults...)
 			r.Fresh = tt.fresh
-			if d := mustCheck(t, l, r); d.Reason != OK || d.Used != 2 || d.Granted != 2 || (d.At != 0) != tt.receipt {
-				t.Errorf("%s: %+v, want ok, 2 used, a receipt: %v", tt.name, d, tt.receipt)
+			if d := mustCheck(t, l, r); d.Reason != tt.want || d.Used != 2 || d.Granted != 2 || (d.At != 0) != tt.receipt {
+				t.Errorf("%s: %+v, want %s, 2 used, a receipt: %v", name, d, tt.want, tt.receipt)
 			}
 		})
 	}
@@ -99,20 +81,6 @@ func TestARepeatGetsNoReceiptOfAnotherTime(t *testing.T) {
 				t.Errorf("the repeat is %+v, want 1 used and no receipt", d)
 			}
 		})
-	})
-}
-
-func TestAPartialGrantIsKnownAfterALostAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &faulty{Store: new(memstore.Store), faults: []fault{pass, pass, lose, pass}}
-		l := &Limiter{Store: f, Timeout: time.Second}
-		var r ids
-		mustCheck(t, l, r.next(1))
-		some := r.next(3)
-		some.Partial = true
-		if d := mustCheck(t, l, some); d.Reason != OK || d.Granted != 2 || d.Used != 3 {
-			t.Errorf("partial check = %+v, want 2 of 3 granted", d)
-		}
 	})
 }
 
@@ -154,24 +122,30 @@ func TestAShortTimeoutStillAsks(t *testing.T) {
 	})
 }
 
-// A caller that leaves ends the attempts. That says nothing about the store, so
-// the circuit breaker stays closed.
+// A caller that leaves ends the attempts. That says nothing about the store, not even
+// after an answer, so the circuit breaker stays closed.
 func TestACallerWhoLeavesEndsTheAttempts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, leave := context.WithCancel(t.Context())
-		l, store := newFaulty(func(context.Context, func() error) error {
-			leave()
-			return context.Canceled
-		}, refuse)
-		r := new(ids).next(1)
-		r.Alone = false
-		for range 2 {
-			if _, err := l.Check(ctx, r); err == nil || store.count() > 1 {
-				t.Errorf("%d attempts, error %v, want an error after one attempt", store.count(), err)
+	for name, before := range map[string][]fault{"at the first attempt": nil, "after an answer": {pass}} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, leave := context.WithCancel(t.Context())
+			l, store := newFaulty(pass)
+			p := policy.Must("minute: 10/1m, day: 200/1d")
+			mustCheck(t, &Limiter{Store: store.Store}, request(p, "others", 1))
+			store.set(append(before, func(context.Context, func() error) error {
+				leave()
+				return context.Canceled
+			}, refuse)...)
+			r := request(p, "a", 1)
+			r.Alone = false
+			for range 2 {
+				if _, err := l.Check(ctx, r); err == nil || store.count() > len(before)+1 {
+					t.Errorf("%s: %d attempts, error %v, want an error after it", name, store.count(), err)
+				}
 			}
-		}
-		if l.CircuitOpen() {
-			t.Error("the circuit breaker is open, want it closed")
-		}
-	})
+			store.set(pass)
+			if d := mustCheck(t, l, request(p, "b", 1)); d.Reason != OK || l.CircuitOpen() {
+				t.Errorf("%s: the next check: %s, circuit open: %v, want ok and closed", name, inWords(d), l.CircuitOpen())
+			}
+		})
+	}
 }

@@ -87,39 +87,39 @@ func TestAnOpenCircuitAnswersAtOnce(t *testing.T) {
 	})
 }
 
-// One decision in 5 s asks the store, for at most 250 ms. Waiting takes at most
-// 5 % of the time.
+// One decision in 5 s asks the store, for at most 250 ms, so waiting takes at most 5 % of
+// the time. With a decision every 10 ms, probes begin 5 s after the circuit has opened,
+// and then every 5 s: failures do not push the next one away.
 func TestAnOpenCircuitIsProbed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, store := newFaulty(hang)
-		var r ids
-		mustCheck(t, l, r.next(1))
-		opened := time.Now()
-		time.Sleep(5*time.Second - time.Millisecond)
-		probes, waited := 0, time.Duration(0)
-		for time.Since(opened) < time.Minute {
-			sent, began := store.count(), time.Now()
-			one := another(r.next(1))
-			one.Alone = r.last%2 == 0
-			_, err := l.Check(t.Context(), one)
-			if !one.Alone && err == nil {
-				t.Error("a decision that may not be made alone has no error")
+	for name, f := range map[string]fault{"hangs": hang, "refuses": refuse, "denies": deny, "throttles": throttle} {
+		synctest.Test(t, func(t *testing.T) {
+			l, store := newFaulty(f)
+			var r ids
+			mustCheck(t, l, r.next(1))
+			opened, probes := time.Now(), 0
+			for time.Since(opened) < 31*time.Second {
+				sent, began := store.count(), time.Since(opened)
+				one := r.next(1)
+				one.Alone = r.last%2 == 0
+				if d, err := l.Check(t.Context(), one); (err == nil) != one.Alone {
+					t.Errorf("%s: %+v, %v, want an error unless it may be decided alone", name, d, err)
+				}
+				took := time.Since(opened) - began
+				if store.count() == sent {
+					if took > 0 {
+						t.Errorf("%s: a decision without a request took %v", name, took)
+					}
+				} else if probes++; took > 250*time.Millisecond || (began-time.Duration(probes)*5*time.Second).Abs() > 300*time.Millisecond {
+					t.Errorf("%s: probe %d begins after %v and takes %v, want it each 5 s, for at most 250 ms", name, probes, began, took)
+				}
+				time.Sleep(10 * time.Millisecond)
 			}
-			took := time.Since(began)
-			if store.count() > sent {
-				probes++
-			} else if took > 0 {
-				t.Errorf("a decision without a request took %v", took)
+			if probes != 6 {
+				t.Errorf("%s: %d probes in 31 s, want 6", name, probes)
 			}
-			if waited += took; took > 250*time.Millisecond {
-				t.Errorf("a probe took %v, want at most 250 ms", took)
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-		if probes < 10 || probes > 12 || waited > 3*time.Second {
-			t.Errorf("%d probes and %v of waiting in a minute, want about 11 and at most 3 s", probes, waited)
-		}
-	})
+			settle()
+		})
+	}
 }
 
 // Of many concurrent decisions one is the probe.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,151 +17,108 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// shares returns what d says of each limit: of the only one, or of each of several.
-func shares(d Decision) []int64 {
-	if len(d.Each) == 0 {
-		return []int64{d.Crossed}
-	}
-	var all []int64
-	for _, l := range d.Each {
-		all = append(all, l.Crossed)
+// shares returns the shares that d crossed, by the name of the limit; "" is the only one.
+func shares(d Decision) map[string]int64 {
+	all := map[string]int64{}
+	for _, l := range eachOf(d) {
+		if l.Crossed != 0 {
+			all[l.Name] = l.Crossed
+		}
 	}
 	return all
 }
 
-// Thirty callers with counts of 1 to 3 race in each of ten windows, on instances of
-// their own. Whatever the order, each limit is crossed once at 100 %, and once at 80 %
-// unless the same check crossed both.
-func TestAShareIsCrossedOnceUnderARace(t *testing.T) {
-	for _, tt := range []struct {
-		text  string
-		limit []int64 // of each limit; 0: it is no fixed window
-	}{
-		{"20/1m", []int64{20}},
-		{"1/1m", []int64{1}},
-		{"48/1m", []int64{48}},
-		{"minute: 30/1m, day: 25/1m", []int64{30, 25}}, // only the second one can be full
-		{"minute: 20/1m, log: log 50/1m", []int64{20, 0}},
-	} {
-		t.Run(tt.text, func(t *testing.T) {
-			onEachStore(t, func(t *testing.T, store Store) {
-				c := newClock()
-				for range repeats(10) {
-					race(t, store, c, policy.Must(tt.text), tt.limit)
-					c.add(time.Minute)
-				}
-			})
-		})
+// eachOf returns the figures of each limit, also if there is only one.
+func eachOf(d Decision) []policy.Reading {
+	if len(d.Each) == 0 {
+		return []policy.Reading{d.Reading}
 	}
+	return d.Each
 }
 
-func race(t *testing.T, store Store, c *clock, p policy.Policy, limits []int64) {
+// crossings are how many checks said that they crossed a share of a limit.
+type crossings map[string]map[int64]int
+
+// race lets thirty callers with counts of 1 to 3 race in one window, on instances of their
+// own, and then uses up what they left. Callers take turns with the activities.
+func race(t *testing.T, store Store, c *clock, activities ...policy.Policy) crossings {
 	t.Helper()
 	var mu sync.Mutex
-	crossed := make([]map[int64]int, len(limits)) // how many checks said each share, by limit
-	for i := range crossed {
-		crossed[i] = map[int64]int{}
+	crossed := crossings{}
+	ask := func(id, n int) bool {
+		p := activities[id%len(activities)]
+		r := request(p.Beside(activities...), fmt.Sprint(c.now().Unix(), "-", id), min(int64(n), p.Most()))
+		r.Activity, r.Alone, r.Fresh = "act"+strconv.Itoa(id%len(activities)), false, true
+		if len(activities) > 1 {
+			r.Group = "group"
+		}
+		d, err := (&Limiter{Store: store, Timeout: 20 * time.Second, Memory: NewMemory(mib), Now: c.now}).Check(t.Context(), r)
+		if err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for name, share := range shares(d) {
+			if crossed[name] == nil {
+				crossed[name] = map[int64]int{}
+			}
+			crossed[name][share]++
+		}
+		return d.Allowed
 	}
 	var wg sync.WaitGroup
-	for i := range 30 {
-		wg.Go(func() {
-			l := &Limiter{Store: store, Timeout: 20 * time.Second, Memory: NewMemory(mib), Now: c.now}
-			r := request(p, strconv.FormatInt(c.now().Unix(), 10)+"-"+strconv.Itoa(i), min(int64(i%3+1), p.Most()))
-			r.Alone, r.Fresh = false, true
-			d, err := l.Check(t.Context(), r)
-			if err != nil {
-				t.Error(err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			for i, share := range shares(d) {
-				if share != 0 {
-					crossed[i][share]++
-				}
-			}
-		})
+	for id := range 30 {
+		wg.Go(func() { ask(id, id%3+1) })
 	}
 	wg.Wait()
-	last := mustCheck(t, &Limiter{Store: store, Now: c.now}, request(p, "full", p.Most())) // it is refused, and has the figures
-	figures := last.Each
-	if figures == nil {
-		figures = []policy.Reading{last.Reading}
+	for id := 30; ask(id*len(activities), 1); id++ { // of the first activity
 	}
-	for i, limit := range limits {
-		want := map[int64]int{}
-		switch used := figures[i].Used; {
-		case limit == 0:
-		case used == limit && crossed[i][80] == 0: // one check crossed both
-			want = map[int64]int{100: 1}
-		case used == limit:
-			want = map[int64]int{80: 1, 100: 1}
-		case used >= (limit*80+99)/100:
-			want = map[int64]int{80: 1}
-		}
-		if diff := cmp.Diff(want, crossed[i]); diff != "" {
-			t.Errorf("%s: limit %d, %d used: how many checks crossed each share (-want +got):\n%s", p, i, figures[i].Used, diff)
-		}
-	}
+	return crossed
 }
 
-// Two activities of a group race for one limit with counts of 1 to 3, and one action takes
-// 1 or 5 of it. In units the shares are crossed once, whatever the order. In rounded
-// actions they would be crossed twice, or never.
-func TestAGroupWithMixedCostsCrossesOnceUnderARace(t *testing.T) {
-	for _, limit := range []int64{100, 97, 20, 5} {
-		t.Run(strconv.FormatInt(limit, 10), func(t *testing.T) {
-			cheap := policy.Must(fmt.Sprintf("writes: %d/1m", limit))
-			dear := policy.Must(fmt.Sprintf("posts: 99/1m, writes: %d/1m cost 5", limit))
+// Whatever the order of a race, each limit that is used up is crossed once at 100 %, and
+// once at 80 % unless the same check crossed both. In a group, one action can take 1 or 5
+// of the limit. In units the shares are crossed once. In rounded actions they would be
+// crossed twice, or never.
+func TestAShareIsCrossedOnceUnderARace(t *testing.T) {
+	for _, tt := range []struct {
+		texts []string // one activity, or those of a group
+		limit string   // that is used up
+		both  bool     // one check can cross both shares
+	}{
+		{[]string{"20/1m"}, "", true},
+		{[]string{"1/1m"}, "", true},
+		{[]string{"48/1m"}, "", false},
+		{[]string{"minute: 30/1m, day: 25/1m"}, "day", false}, // only the second one can be full
+		{[]string{"minute: 20/1m, log: log 50/1m"}, "minute", true},
+		{[]string{"writes: 100/1m", "posts: 99/1m, writes: 100/1m cost 5"}, "writes", false},
+		{[]string{"writes: 97/1m", "posts: 99/1m, writes: 97/1m cost 5"}, "writes", false},
+		{[]string{"writes: 20/1m", "posts: 99/1m, writes: 20/1m cost 5"}, "writes", true},
+		{[]string{"writes: 5/1m", "posts: 99/1m, writes: 5/1m cost 5"}, "writes", true},
+	} {
+		t.Run(strings.Join(tt.texts, " and "), func(t *testing.T) {
+			var activities []policy.Policy
+			for _, text := range tt.texts {
+				activities = append(activities, policy.Must(text))
+			}
 			onEachStore(t, func(t *testing.T, store Store) {
 				c := newClock()
 				for range repeats(10) {
-					crossed := mixedRace(t, store, c, cheap, dear)
-					if once := crossed[100] == 1 && crossed[80] <= 1; !once || crossed[80] == 0 && limit > 80 {
-						t.Errorf("%d checks crossed 80 %%, and %d crossed 100 %%", crossed[80], crossed[100])
+					crossed := race(t, store, c, activities...)
+					at80 := crossed[tt.limit][80]
+					if crossed[tt.limit][100] != 1 || at80 > 1 || at80 == 0 && !tt.both {
+						t.Errorf("%d checks crossed 80 %%, and %d crossed 100 %%", at80, crossed[tt.limit][100])
+					}
+					for name, count := range crossed {
+						if name == "log" || name != tt.limit && (count[80] > 1 || count[100] > 0) {
+							t.Errorf("the limit %s was crossed: %v", name, count)
+						}
 					}
 					c.add(time.Minute)
 				}
 			})
 		})
 	}
-}
-
-// mixedRace uses up one window of writes, and returns how many checks crossed each share.
-func mixedRace(t *testing.T, store Store, c *clock, cheap, dear policy.Policy) map[int64]int {
-	t.Helper()
-	var mu sync.Mutex
-	crossed := map[int64]int{}
-	ask := func(id, activity string, p policy.Policy, n int64) bool {
-		l := &Limiter{Store: store, Timeout: 20 * time.Second, Memory: NewMemory(mib), Now: c.now}
-		r := request(p.Beside(cheap, dear), c.now().Format(time.TimeOnly)+"-"+id, min(n, p.Most()))
-		r.Activity, r.Group, r.Alone, r.Fresh = activity, "content", false, true
-		d, err := l.Check(t.Context(), r)
-		if err != nil {
-			t.Error(err)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		for _, each := range d.Each {
-			if each.Name == "writes" && each.Crossed != 0 {
-				crossed[each.Crossed]++
-			}
-		}
-		return d.Allowed
-	}
-	var wg sync.WaitGroup
-	for i := range 30 {
-		wg.Go(func() {
-			activity, p := "add_comment", cheap
-			if i%2 == 0 {
-				activity, p = "create_post", dear
-			}
-			ask(strconv.Itoa(i), activity, p, int64(i%3+1))
-		})
-	}
-	wg.Wait()
-	for i := 0; ask("last"+strconv.Itoa(i), "add_comment", cheap, 1); i++ { // what the race has left
-	}
-	return crossed
 }
 
 // Each row is one check of 10/1m, of which 7 were counted before, and what its
@@ -213,7 +171,7 @@ func TestARetryDoesNotSayWhatAnotherCrossed(t *testing.T) {
 			other = mustCheck(t, plain, request(ten, "other", 1))
 			return perform()
 		}}}
-		l := &Limiter{Store: f, Now: newClock().now, NewBudget: func() Budget { a := attempts(2); return &a }}
+		l := &Limiter{Store: f, Now: newClock().now, NewBudget: noPauses(2)}
 		r := request(ten, "a", 1)
 		r.Fresh = true
 		d := mustCheck(t, l, r)
@@ -235,7 +193,7 @@ func TestARepeatSaysNothing(t *testing.T) {
 			}
 			for _, op := range []Op{Check, Status} {
 				d, err := l.Decide(t.Context(), op, r)
-				if err != nil || d.Reason != Duplicate || d.Crossed != 0 || len(d.Each) > 0 && d.Each[0].Crossed != 0 {
+				if err != nil || d.Reason != Duplicate || len(shares(d)) > 0 {
 					t.Errorf("%s: a repeated %s: %s, crossed %d, %v, want a duplicate without", text, op, inWords(d), d.Crossed, err)
 				}
 			}
@@ -272,15 +230,10 @@ func TestATierHasItsOwnShares(t *testing.T) {
 func TestADelayedCheckCrossesALimitBesideTheReservoir(t *testing.T) {
 	l := &Limiter{Store: new(memstore.Store), Now: newClock().now}
 	p := policy.Must("second: reservoir 2/10s ahead 15m, day: 5/1d")
-	var got [][]int64
-	for i := range 5 {
+	for i, want := range []int64{0, 0, 0, 80, 100} {
 		d := mustCheck(t, l, request(p, strconv.Itoa(i), 1))
-		if wantPlace := i >= 2; (d.Reason == Delayed) != wantPlace {
-			t.Fatalf("check %d: %s", i, inWords(d))
+		if (d.Reason == Delayed) != (i >= 2) || shares(d)["day"] != want {
+			t.Errorf("check %d: %s, crossed %v, want %d of the day", i, inWords(d), shares(d), want)
 		}
-		got = append(got, shares(d))
-	}
-	if diff := cmp.Diff([][]int64{{0, 0}, {0, 0}, {0, 0}, {0, 80}, {0, 100}}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

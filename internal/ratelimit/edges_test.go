@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"strconv"
 	"testing"
 	"time"
@@ -32,29 +33,30 @@ func TestAloneOtherLimitsCountNow(t *testing.T) {
 	}
 }
 
-// Releases in a long window don't add up.
-func TestReleasesDoNotFillTheItem(t *testing.T) {
-	c := newClock()
-	store := new(memstore.Store)
-	l := &Limiter{Store: store, Now: c.now}
-	p := policy.Must("10/12h")
-	for i := range 500 {
-		c.at(time.Duration(i) * time.Second)
-		r := request(p, strconv.Itoa(i), 1)
-		r.At = mustCheck(t, l, r).At
-		if _, err := l.Decide(t.Context(), Release, r); err != nil {
-			t.Fatal(err)
+// An item does not grow, whatever pauses its user makes, and however often the user
+// releases.
+func TestAnItemDoesNotGrow(t *testing.T) {
+	for text, pause := range map[string]time.Duration{"sliding 5/1m": 25 * time.Minute, "10/12h": 2 * time.Second} {
+		c, store := newClock(), new(memstore.Store)
+		l := &Limiter{Store: store, Memory: NewMemory(mib), Now: c.now}
+		r := request(policy.Must(text), "", 1)
+		for i := range 500 {
+			c.add(rand.N(pause))
+			r.ID, r.At = strconv.Itoa(i), 0
+			r.At = mustCheck(t, l, r).At
+			if text == "10/12h" {
+				mustDo(t, l, Release, r)
+			}
 		}
-	}
-	window, _ := p.Item(c.now().UnixMilli())
-	r := request(p, "", 1)
-	item, err := store.Read(t.Context(), Key{UserID: r.UserID, Activity: r.Activity, Window: window})
-	ids := 0
-	for _, marks := range item.IDs {
-		ids += len(marks)
-	}
-	if err != nil || ids > 60 {
-		t.Errorf("%d ids are kept after 500 releases, %v, want those of the last minute at most", ids, err)
+		window, _ := r.Policy.Item(c.now().UnixMilli())
+		item, err := store.Read(t.Context(), Key{UserID: r.UserID, Activity: r.Activity, Window: window})
+		ids := 0
+		for _, marks := range item.IDs {
+			ids += len(marks)
+		}
+		if err != nil || len(item.State) > 4 || len(item.IDs) > 5 || ids > 60 {
+			t.Errorf("%s: the item keeps %d numbers and %d ids in %d sets, %v, want a few", text, len(item.State), ids, len(item.IDs), err)
+		}
 	}
 }
 
@@ -71,13 +73,17 @@ func TestARefusedRequestOpensNoCircuit(t *testing.T) {
 // A check is counted in a window of up to 100, and the limit is raised. The
 // release counts until the window ends.
 func TestAReleaseAfterTheLimitWasRaised(t *testing.T) {
-	c := newClock()
-	l := &Limiter{Store: new(memstore.Store), Now: c.now}
-	r := request(policy.Must("100/12h"), "r1", 1)
-	r.At = mustCheck(t, l, r).At
-	c.at(30 * time.Second)
-	r.Policy = policy.Must("200/12h")
-	if d, err := l.Decide(t.Context(), Release, r); err != nil || d.Used != 0 {
-		t.Errorf("Release = %s, %v, want nothing left", inWords(d), err)
-	}
+	timeline(t, "100/12h", []moment{
+		{id: "r1", want: "ok 1/100"},
+		{at: 30 * time.Second, by: "cold", ask: Release, id: "r1", limit: "200/12h", want: "ok 0/200"},
+	})
+}
+
+// Tiers share a count, and what remains is never below zero.
+func TestALoweredLimitIsNeverNegative(t *testing.T) {
+	timeline(t, "3/1m", []moment{
+		{id: "a", count: 3, want: "ok 3/3"},
+		{by: "cold", id: "b", limit: "2/1m", want: "limited 3/2, wait 1m0s"},
+		{by: "cold", id: "c", limit: "4/1m", want: "ok 4/4"},
+	})
 }

@@ -133,6 +133,19 @@ func newFaulty(faults ...fault) (*Limiter, *faulty) {
 	return &Limiter{Store: f, Timeout: time.Second, Memory: NewMemory(mib)}, f
 }
 
+// attempts is a budget of so many attempts without pauses.
+type attempts int
+
+func (a *attempts) Next(context.Context, bool) (time.Duration, bool) {
+	*a--
+	return 0, *a >= 0
+}
+
+// noPauses returns budgets of n attempts without pauses.
+func noPauses(n int) func() Budget {
+	return func() Budget { left := attempts(n); return &left }
+}
+
 // verbs returns everything that a limiter can be asked of any policy: check, status,
 // release and reset.
 func verbs(l *Limiter) (all []func(context.Context, Request) (Decision, error)) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
 // A receipt that is held works for 15 minutes, once, while others come with and
@@ -71,11 +70,8 @@ func TestAHeldReceipt(t *testing.T) {
 
 // eachUsed returns the used figure of each limit.
 func eachUsed(d Decision) (all []int64) {
-	for _, r := range d.Each {
+	for _, r := range eachOf(d) {
 		all = append(all, r.Used)
-	}
-	if d.Each == nil {
-		all = []int64{d.Used}
 	}
 	return all
 }
@@ -83,38 +79,25 @@ func eachUsed(d Decision) (all []int64) {
 // A held check is given back, and a check with the same id is counted again. A copy of the
 // first release, more than 28 s later, gives back nothing.
 func TestACopyOfAHeldRelease(t *testing.T) {
+	const checked = time.Second
 	for _, text := range []string{"1000/1d", "bucket 1000/1d", "sliding 1000/1d"} {
-		c := newClock()
-		l := &Limiter{Store: new(memstore.Store), Now: c.now}
-		r := request(policy.Must(text), "r1", 10)
-		r.Hold = true
-		r.At = mustCheck(t, l, r).At
-		c.add(time.Minute)
-		mustDo(t, l, Release, r)
-		c.add(10 * time.Second)
-		mustCheck(t, l, r)
-		c.add(time.Minute)
-		if d := mustDo(t, l, Release, r); d.Used != 10 {
-			t.Errorf("%s: the first release again: %+v, want 10 used", text, d)
-		}
+		timeline(t, text, []moment{
+			{at: checked, by: "cold", id: "r1", count: 10, hold: true, want: "ok 10/1000"},
+			{at: time.Minute, by: "cold", ask: Release, id: "r1", count: 10, hold: true, want: "ok 0/1000"},
+			{at: 70 * time.Second, by: "cold", id: "r1", count: 10, hold: true, want: "ok 10/1000"},
+			{at: 130 * time.Second, by: "cold", ask: Release, id: "r1", count: 10, hold: true, receipt: checked, want: "ok 10/1000"},
+		})
 	}
 }
 
 // A late copy of a release finds the id of the first one, even in the set from which
 // it would drop the id of a later check.
 func TestALateCopyOfAReleaseInTheSameSet(t *testing.T) {
-	onEachStore(t, func(t *testing.T, store Store) {
-		c := newClock()
-		c.at(6 * time.Second)
-		l := &Limiter{Store: store, Now: c.now, Timeout: 10 * time.Second}
-		r := request(policy.Must("1000/1m"), "r1", 1)
-		r.At = mustCheck(t, l, r).At
-		c.at(8 * time.Second) // the next generation
-		for want := range int64(2) {
-			if d := mustDo(t, l, Release, r); d.Used != want {
-				t.Fatalf("release %d: %+v, want %d used", want, d, want)
-			}
-			mustCheck(t, l, r)
-		}
+	const checked, released = 6 * time.Second, 8 * time.Second // the next generation
+	timeline(t, "1000/1m", []moment{
+		{at: checked, by: "cold", id: "r1", want: "ok 1/1000"},
+		{at: released, by: "cold", ask: Release, id: "r1", want: "ok 0/1000"},
+		{at: released, by: "cold", id: "r1", want: "ok 1/1000"},
+		{at: released, by: "cold", ask: Release, id: "r1", receipt: checked, want: "ok 1/1000"},
 	})
 }

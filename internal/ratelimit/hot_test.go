@@ -95,24 +95,3 @@ func TestAnAnswerCountsEvenIfTheDecisionFails(t *testing.T) {
 		})
 	}
 }
-
-// A caller that leaves says nothing about the store, not even after an answer.
-func TestACallerWhoLeavesAfterAnAnswerOpensNothing(t *testing.T) {
-	ctx, leave := context.WithCancel(t.Context())
-	store := &faulty{Store: new(memstore.Store)}
-	p := policy.Must("minute: 10/1m, day: 200/1d")
-	mustCheck(t, &Limiter{Store: store.Store}, request(p, "others", 1))
-	l := &Limiter{Store: store, Timeout: time.Second, Memory: NewMemory(mib)}
-	store.set(pass, func(context.Context, func() error) error {
-		leave()
-		return context.Canceled
-	}, pass)
-	r := request(p, "a", 1)
-	r.Alone = false
-	if _, err := l.Check(ctx, r); err == nil {
-		t.Error("a decision whose caller left returns no error")
-	}
-	if d := mustCheck(t, l, request(p, "b", 1)); d.Reason != OK {
-		t.Errorf("the next check: %s, want ok", inWords(d))
-	}
-}

@@ -56,7 +56,7 @@ func TestALatePartialAttemptTellsWhatItTook(t *testing.T) {
 					return perform()
 				})
 			}
-			l := &Limiter{Store: f, Now: newClock().now, NewBudget: func() Budget { a := attempts(len(tt.attempts)); return &a }}
+			l := &Limiter{Store: f, Now: newClock().now, NewBudget: noPauses(len(tt.attempts))}
 			some := ask("some", 3)
 			some.Partial, some.Fresh = true, true
 			d := mustCheck(t, l, some)

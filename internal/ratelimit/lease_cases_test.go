@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,11 @@ import (
 // call returns a request for one action of a hot key.
 func call(p policy.Policy, id int) Request {
 	return Request{UserID: "hot", Activity: "call", Policy: p, Count: 1, ID: strconv.Itoa(id), Alone: true}
+}
+
+// leased returns the limits of a text, all prepaid.
+func leased(text string) policy.Policy {
+	return policy.Must(strings.ReplaceAll(text, ",", " prepaid,") + " prepaid")
 }
 
 // heat sends n checks, one each millisecond, and returns the decisions.
@@ -247,7 +253,7 @@ func TestLeasesInAGroup(t *testing.T) {
 func TestALostVisit(t *testing.T) {
 	p, c := leased("2000/1m"), newClock()
 	flaky := &storetest.Metered{Store: new(memstore.Store)}
-	l := &Limiter{Store: flaky, Now: c.now, Memory: NewMemory(mib), NewBudget: func() Budget { return new(four) }}
+	l := &Limiter{Store: flaky, Now: c.now, Memory: NewMemory(mib), NewBudget: noPauses(4)}
 	heat(t, l, c, p, 0, 400)
 	lost := 0
 	flaky.Lose = func() bool { lost++; return lost == 1 }

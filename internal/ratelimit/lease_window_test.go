@@ -63,6 +63,21 @@ func (s *slowTenant) Update(ctx context.Context, w Write) (Item, bool, error) {
 	return s.Store.Update(ctx, w)
 }
 
+// A new window begins with the pace of the last one, so no instance writes a hundred ids
+// again.
+func TestANewWindowBeginsWithThePaceOfTheLast(t *testing.T) {
+	p, c := leased("6000/1s"), newClock()
+	l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+	requests := map[int64]int{} // by window
+	for _, d := range heat(t, l, c, p, 0, 2999) {
+		requests[d.WindowKey] += d.Requests
+	}
+	first := start.Unix()
+	if requests[first] < 100 || requests[first+1] > 30 || requests[first+2] > 30 {
+		t.Errorf("three windows took %v requests, want a hundred in the first only", requests)
+	}
+}
+
 // A tier with a lower limit keeps its ids as long as the window lasts. They make a key of a
 // prepaid tier no busier.
 func TestIDsOfAnotherTierMakeNoKeyHot(t *testing.T) {

@@ -131,32 +131,6 @@ func TestAnswersThatCrossAReset(t *testing.T) {
 	})
 }
 
-// Of two answers that overtake each other, the one that was asked for later is
-// kept.
-func TestAnswersInTheWrongOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, store := newFaulty(held(200*time.Millisecond), pass)
-		var r ids
-		early, late := r.next(1), r.next(2)
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if d, err := l.Check(t.Context(), early); err != nil || d.Used != 1 {
-				t.Errorf("Check = %+v, %v", d, err)
-			}
-		})
-		synctest.Wait()
-		time.Sleep(time.Millisecond)
-		if d := mustCheck(t, l, late); d.Used != 3 {
-			t.Errorf("Check = %+v, want 3 used", d)
-		}
-		wg.Wait()
-		store.set(refuse)
-		if d := mustCheck(t, l, r.next(1)); d.Allowed || d.Used != 3 {
-			t.Errorf("in an outage: %+v, want the three that are counted", d)
-		}
-	})
-}
-
 // The second begins when the store was asked, however late it answers.
 func TestALateRefusalIsNotTrustedLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -200,20 +174,6 @@ func TestRefusalsAfterAReleaseOrReset(t *testing.T) {
 			t.Errorf("Check in an outage = %+v, want it allowed", d)
 		}
 	})
-}
-
-func TestAClockThatStepsBackAsksTheStore(t *testing.T) {
-	c := newClock()
-	l, store := newFaulty(pass)
-	l.Now = c.now
-	var r ids
-	for _, at := range []time.Duration{30 * time.Second, 20 * time.Second} {
-		c.at(at)
-		mustCheck(t, l, r.next(3))
-	}
-	if store.count() != 2 {
-		t.Errorf("the store got %d requests, want 2", store.count())
-	}
 }
 
 // Without a memory every decision asks the store, and an outage is an error.

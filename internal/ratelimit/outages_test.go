@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,24 +120,6 @@ func TestAnOutageAfterALostAnswer(t *testing.T) {
 			t.Fatalf("Check = %+v, want the third", d)
 		}
 	})
-}
-
-func TestAnOutageNeverMeansNoLimit(t *testing.T) {
-	l, _ := newFaulty(deny)
-	var allowed atomic.Int64
-	var wg sync.WaitGroup
-	for i := range 50 {
-		wg.Go(func() {
-			r := request(policy.Must("3/42d"), strconv.Itoa(i), 1)
-			if d, err := l.Check(t.Context(), r); err == nil && d.Allowed {
-				allowed.Add(1)
-			}
-		})
-	}
-	wg.Wait()
-	if allowed.Load() != 3 {
-		t.Errorf("%d admitted alone, want 3", allowed.Load())
-	}
 }
 
 // In an outage an instance decides by the same policy, and goes on from what it

@@ -168,34 +168,6 @@ func TestTheStoreRefusesAProbe(t *testing.T) {
 	})
 }
 
-// Failures do not push the next probe away: with a decision every 10 ms, probes
-// begin 5 s after the circuit has opened, and then every 5 s.
-func TestProbesKeepTheirPace(t *testing.T) {
-	for name, f := range map[string]fault{"hangs": hang, "refuses": refuse, "denies": deny, "throttles": throttle} {
-		synctest.Test(t, func(t *testing.T) {
-			l, store := newFaulty(f)
-			var r ids
-			mustCheck(t, l, r.next(1))
-			opened, probes := time.Now(), 0
-			for time.Since(opened) < 31*time.Second {
-				sent, began := store.count(), time.Since(opened)
-				d := mustCheck(t, l, r.next(1))
-				if store.count() > sent && d.Requests > 0 {
-					probes++
-					if late := began - time.Duration(probes)*5*time.Second; late < 0 || late > 300*time.Millisecond {
-						t.Errorf("%s: probe %d begins after %v", name, probes, began)
-					}
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
-			if probes != 6 {
-				t.Errorf("%s: %d probes in 31 s, want 6", name, probes)
-			}
-			settle()
-		})
-	}
-}
-
 // A probe that fails late does not open a circuit that was closed meanwhile.
 func TestALateFailureOfAProbeOpensNothing(t *testing.T) {
 	for name, end := range map[string]error{

@@ -63,33 +63,6 @@ func TestExactlyTheCapacityUnderARace(t *testing.T) {
 	})
 }
 
-// Concurrent batches cannot pass the limit together.
-func TestSimultaneousBatches(t *testing.T) {
-	onEachStore(t, func(t *testing.T, store Store) {
-		l := &Limiter{Store: store, Timeout: 20 * time.Second, Now: newClock().now}
-		var mu sync.Mutex
-		granted := int64(0)
-		var wg sync.WaitGroup
-		for i := range 16 {
-			wg.Go(func() {
-				r := request(policy.Must("log 100/12h"), strconv.Itoa(i), 10)
-				r.Partial = true
-				d, err := l.Check(t.Context(), r)
-				if err != nil {
-					t.Error(err)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				granted += d.Granted
-			})
-		}
-		wg.Wait()
-		if granted != 100 {
-			t.Errorf("%d granted to 16 batches of 10 at once, want 100", granted)
-		}
-	})
-}
-
 // A cold process needs one request for a fixed window, an interval and a sliding
 // counter of up to 65. Every other policy needs at most two.
 func TestRequestsOfAColdDecision(t *testing.T) {

@@ -10,74 +10,33 @@ import (
 )
 
 func TestReleaseGivesBackOnce(t *testing.T) {
-	c := newClock()
-	c.at(time.Second)
-	l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
-	var r ids
-	first := r.next(3)
-	first.At = check(t, l, first, okay(reading(3, 0), 3)).At
-	check(t, l, r.next(1), limited(reading(3, 59*time.Second)))
-
-	back := first
-	back.Count = 2
-	release := func(want int64) {
-		t.Helper()
-		d, err := l.Decide(t.Context(), Release, back)
-		if err != nil || !d.Allowed || d.Reason != OK || d.Used != want || d.Wait != 0 {
-			t.Fatalf("Release = %+v, %v, want allowed, ok, %d used", d, err, want)
-		}
-	}
-	release(1)
-	release(1)
-	// This instance refused a moment ago, and no longer does. A released id is new.
-	check(t, l, r.next(1), okay(reading(2, 0), 1))
-	again := first
-	again.Count = 1
-	c.at(time.Second + time.Millisecond)
-	latest := check(t, l, again, okay(reading(3, 0), 1)).At
-	release(3) // a late copy of the first release
-	back.At = latest
-
-	c.at(0)    // a clock behind the one that counted
-	release(1) // gives back the new action, and one more
-	release(1)
-	back.ID, back.Count = "3", 1
-	c.at(time.Minute) // too late: the window has passed
-	release(0)
-	c.at(59 * time.Second)
-	if d, err := l.Decide(t.Context(), Status, r.next(1)); err != nil || d.Used != 1 {
-		t.Errorf("Status = %+v, %v, want the action that the late release did not touch", d, err)
-	}
-	release(0)
+	const checked, again = time.Second, time.Second + time.Millisecond
+	timeline(t, "3/1m", []moment{
+		{at: checked, id: "a", count: 3, want: "ok 3/3"},
+		{at: checked, id: "b", want: "limited 3/3, wait 59s"},
+		{at: checked, ask: Release, id: "a", count: 2, want: "ok 1/3"},
+		{at: checked, ask: Release, id: "a", count: 2, want: "ok 1/3"},
+		{at: checked, id: "c", want: "ok 2/3"},                                         // this instance refused a moment ago, and no longer does
+		{at: again, id: "a", want: "ok 3/3"},                                           // a released id is new
+		{at: again, ask: Release, id: "a", count: 2, receipt: checked, want: "ok 3/3"}, // a late copy of the first release
+		{at: 0, ask: Release, id: "a", count: 2, want: "ok 1/3"},                       // a clock behind; the new action, and one more
+		{at: 0, ask: Release, id: "a", count: 2, want: "ok 1/3"},
+		{at: time.Minute, ask: Release, id: "c", want: "ok 0/3"}, // too late: the window has passed
+		{at: 59 * time.Second, ask: Status, id: "s", want: "ok 1/3"},
+		{at: 59 * time.Second, ask: Release, id: "c", want: "ok 0/3"},
+	})
 }
 
 // A receipt may come from an instance whose clock is a little ahead, and no more.
 func TestReceiptFromAClockAhead(t *testing.T) {
-	c := newClock()
-	l := &Limiter{Store: new(memstore.Store), Now: c.now}
-	var r ids
-	c.at(61 * time.Second)
-	first := r.next(2)
-	first.At = check(t, l, first, okay(readingNext(2, 0), 2)).At
-	c.at(59 * time.Second)
-	forged := first
-	forged.At = policy.Latest
-	for _, step := range []struct {
-		Request
-		used, window int64
-	}{{forged, 0, window}, {first, 0, window + 1}} {
-		d, err := l.Decide(t.Context(), Release, step.Request)
-		if err != nil || !d.Allowed || d.Used != step.used || d.WindowKey != step.window {
-			t.Errorf("Release of %d = %+v, %v, want %d used in window %d", step.At, d, err, step.used, step.window)
-		}
-	}
-	c.at(61 * time.Second)
-	if d, err := l.Decide(t.Context(), Status, r.next(1)); err != nil || d.Used != 0 {
-		t.Errorf("Status = %+v, %v, want nothing counted after the release", d, err)
-	}
-	if _, err := l.Decide(t.Context(), Release, Request{Policy: three, ID: "a", Count: -1, At: 1}); err == nil {
-		t.Error("Release of -1 actions returns no error")
-	}
+	forged := time.UnixMilli(policy.Latest).Sub(start)
+	timeline(t, "3/1m", []moment{
+		{at: 61 * time.Second, id: "a", count: 2, want: "ok 2/3"},
+		{at: 59 * time.Second, ask: Release, id: "a", count: 2, receipt: forged, want: "ok 0/3"}, // of this window
+		{at: 61 * time.Second, ask: Status, id: "s", want: "ok 2/3"},
+		{at: 59 * time.Second, ask: Release, id: "a", count: 2, want: "ok 0/3"},
+		{at: 61 * time.Second, ask: Status, id: "s", want: "ok 0/3"},
+	})
 }
 
 // An instance that has not seen the item gives back too. The item then has no
@@ -128,75 +87,36 @@ func TestAReleaseIsKnownToTheInstanceThatMadeIt(t *testing.T) {
 	})
 }
 
-// A log gives up the id together with the slots.
-func TestALogsReleasedIDIsNewAgain(t *testing.T) {
-	onEachStore(t, func(t *testing.T, store Store) {
-		c := newClock()
-		l := &Limiter{Store: store, Timeout: 5 * time.Second, Memory: NewMemory(mib), Now: c.now}
-		r := request(policy.Must("log 3/12h"), "a", 2)
-		r.At = mustCheck(t, l, r).At
-		c.at(time.Second)
-		if d, err := l.Decide(t.Context(), Release, r); err != nil || d.Used != 0 {
-			t.Fatalf("Release = %+v, %v, want nothing used", d, err)
-		}
-		c.at(2 * time.Second)
-		again := r
-		again.At = 0
-		if d := mustCheck(t, l, again); d.Reason != OK || d.Used != 2 || d.At == 0 {
-			t.Errorf("a check with the released id: %s, receipt %d, want ok 2/3 with a receipt", inWords(d), d.At)
-		}
-		if d := mustCheck(t, l, again); d.Reason != Duplicate || d.Used != 2 {
-			t.Errorf("its repeat: %s, want duplicate 2/3", inWords(d))
-		}
-	})
-}
-
 // A log gives back a part of a check once. A repeat after 20 to 60 s can give back
 // another action of the same millisecond.
 func TestALogGivesBackAPartOnce(t *testing.T) {
 	timeline(t, "log 5/12h", []moment{
 		{at: 0, id: "a", count: 3, want: "ok 3/5"},
-		{at: time.Second, ask: "release", id: "a", want: "ok 2/5"},
-		{at: 2 * time.Second, ask: "release", id: "a", want: "ok 2/5"},
-		{at: 19 * time.Second, ask: "release", id: "a", want: "ok 2/5"},
-		{at: 61 * time.Second, ask: "release", id: "a", want: "ok 1/5"},
-		{at: 62 * time.Second, ask: "release", id: "a", want: "ok 1/5"},
+		{at: time.Second, ask: Release, id: "a", want: "ok 2/5"},
+		{at: 2 * time.Second, ask: Release, id: "a", want: "ok 2/5"},
+		{at: 19 * time.Second, ask: Release, id: "a", want: "ok 2/5"},
+		{at: 61 * time.Second, ask: Release, id: "a", want: "ok 1/5"},
+		{at: 62 * time.Second, ask: Release, id: "a", want: "ok 1/5"},
 	})
 }
 
 // A log gives nothing back for an id that it should still remember and does not.
 func TestALogGivesNothingBackForAnUnknownID(t *testing.T) {
-	c := newClock()
-	l := &Limiter{Store: new(memstore.Store), Now: c.now}
-	p := policy.Must("log 5/12h")
-	r := request(p, "unknown", 1)
-	r.At = mustCheck(t, l, request(p, "a", 2)).At
-	c.at(17 * time.Second)
-	if d, err := l.Decide(t.Context(), Release, r); err != nil || d.Used != 2 {
-		t.Errorf("Release = %s, %v, want ok 2/5", inWords(d), err)
-	}
+	timeline(t, "log 5/12h", []moment{
+		{at: time.Second, id: "a", count: 2, want: "ok 2/5"},
+		{at: 18 * time.Second, by: "cold", ask: Release, id: "unknown", receipt: time.Second, want: "ok 2/5"},
+	})
 }
 
 // One limit has nothing to give back after 7 s, because its bucket is full
 // again. The other limit still gets its action back.
 func TestSeveralLimitsReleaseWhatStillCounts(t *testing.T) {
 	for _, text := range []string{"pace: bucket 1/5s, day: 200/1d", "day: 200/1d, pace: bucket 1/5s"} {
-		c := newClock()
-		l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
-		r := request(policy.Must(text), "a", 1)
-		r.At = mustCheck(t, l, r).At
-		c.at(7 * time.Second)
-		for range 2 {
-			d, err := l.Decide(t.Context(), Release, r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, each := range d.Each {
-				if each.Used != 0 {
-					t.Errorf("%s: %d used of the limit %s after the release, want 0", text, each.Used, each.Name)
-				}
-			}
-		}
+		timeline(t, text, []moment{
+			{id: "a", want: "ok 1/1"},
+			{at: 7 * time.Second, ask: Release, id: "a", want: "ok 0/1", used: []int64{0, 0}},
+			{at: 7 * time.Second, ask: Release, id: "a", want: "ok 0/1", used: []int64{0, 0}},
+		})
 	}
 }
 

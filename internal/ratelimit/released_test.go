@@ -102,7 +102,7 @@ func TestALateReleaseGivesBackNothing(t *testing.T) {
 			},
 			pass,
 		}}
-		l := &Limiter{Store: slow, Now: c.now, NewBudget: func() Budget { a := attempts(4); return &a }}
+		l := &Limiter{Store: slow, Now: c.now, NewBudget: noPauses(4)}
 		c.at(2 * time.Second)
 		if _, err := l.Decide(t.Context(), Release, r); err != nil || late == nil {
 			t.Fatalf("Release: %v", err)
@@ -209,86 +209,10 @@ func stateText(s policy.State) string {
 // its limits and in one generation of ids. An instance that has seen only the first count
 // gives back the second one in each limit.
 func TestAReleaseOfWhatWasCountedAgainElsewhere(t *testing.T) {
-	onEachStore(t, func(t *testing.T, store Store) {
-		c := newClock()
-		c.at(9 * time.Second)
-		l, other := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}, &Limiter{Store: store, Now: c.now}
-		r := request(policy.Must("a: 5/10s, b: sliding 9/20s"), "r1", 2)
-		r.At = mustCheck(t, l, r).At
-		mustDo(t, other, Release, r)
-		c.add(2 * time.Second)
-		r.At = mustCheck(t, other, r).At
-		if d := mustDo(t, l, Release, r); d.Each[0].Used != 0 || d.Each[1].Used != 0 {
-			t.Errorf("%d of a and %d of b are used, want none", d.Each[0].Used, d.Each[1].Used)
-		}
-	})
-}
-
-// A renewal leaves its id in the next generation, and a release on a clock ahead drops
-// it there and keeps its own in the one after that. A copy of the release on a clock
-// behind finds it, also if the same check was counted again.
-func TestACopyOfAReleaseAfterARenewalOnAClockAhead(t *testing.T) {
-	onEachStore(t, func(t *testing.T, store Store) {
-		c := newClock()
-		l := &Limiter{Store: store, Now: c.now}
-		ahead := &Limiter{Store: store, Now: func() time.Time { return c.now().Add(2 * time.Second) }}
-		c.at(5 * time.Second)
-		r := request(policy.Must("a: sliding 9/20s, b: log 9/20s"), "r1", 1)
-		r.At = mustCheck(t, l, r).At
-		c.at(6 * time.Second)
-		r.At = mustDo(t, l, Renew, r).At
-		mustDo(t, ahead, Release, r)
-		again := r
-		again.At = 0
-		mustCheck(t, l, again)
-		if d := mustDo(t, l, Release, r); d.Each[0].Used != 2 || d.Each[1].Used != 1 {
-			t.Errorf("%d of a and %d slots are used, want 2 and 1", d.Each[0].Used, d.Each[1].Used)
-		}
-	})
-}
-
-// Two slots are of one millisecond. Another instance renews one of them twice, which
-// leaves its id in its first set. An instance that has seen only its check does not take
-// the other slot for it.
-func TestARenewalLeavesASlotOfTheSameMillisecond(t *testing.T) {
-	onEachStore(t, func(t *testing.T, store Store) {
-		for i := range 10 { // which slot is first depends on the ids
-			c := newClock()
-			l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
-			mine, theirs := request(policy.Must("log 5/10s"), strconv.Itoa(i), 1), request(policy.Must("log 5/10s"), "theirs", 1)
-			mine.UserID, theirs.UserID = mine.ID, mine.ID
-			other := &Limiter{Store: store, Now: c.now}
-			mine.At, theirs.At = mustCheck(t, l, mine).At, mustCheck(t, other, theirs).At
-			last := mine
-			for range 2 {
-				c.add(time.Second)
-				last.At = mustDo(t, other, Renew, last).At
-			}
-			if d := mustDo(t, l, Renew, mine); !d.Allowed || d.At != last.At {
-				t.Errorf("%+v, want the slot that was renewed already", d)
-			}
-			if d := mustDo(t, l, Renew, theirs); !d.Allowed {
-				t.Errorf("%+v, want the other slot renewed", d)
-			}
-		}
-	})
-}
-
-// Another instance renews a slot twice in one generation of ids, which leaves the id in
-// its first set. An instance that has seen only the check still frees the slot, and
-// nothing else.
-func TestAReleaseAfterTwoRenewalsElsewhere(t *testing.T) {
-	onEachStore(t, func(t *testing.T, store Store) {
-		c := newClock()
-		l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
-		r := request(policy.Must("now: log 6/10s, all: sliding 10/20s"), "r1", 1)
-		r.At = mustCheck(t, l, r).At
-		for range 2 {
-			c.add(time.Second)
-			r.At = mustDo(t, &Limiter{Store: store, Now: c.now}, Renew, r).At
-		}
-		if d := mustDo(t, l, Release, r); d.Each[0].Used != 0 || d.Each[1].Used != 1 {
-			t.Errorf("%d slots and %d of the window are used, want 0 and 1", d.Each[0].Used, d.Each[1].Used)
-		}
+	timeline(t, "a: 5/10s, b: sliding 9/20s", []moment{
+		{at: 9 * time.Second, id: "r1", count: 2, want: "ok 2/5"},
+		{at: 9 * time.Second, by: "cold", ask: Release, id: "r1", count: 2, want: "ok 0/5"},
+		{at: 11 * time.Second, by: "cold", id: "r1", count: 2, want: "ok 2/5"},
+		{at: 11 * time.Second, ask: Release, id: "r1", count: 2, want: "ok 0/5", used: []int64{0, 0}},
 	})
 }

@@ -14,18 +14,18 @@ import (
 func TestReservoirTimeline(t *testing.T) {
 	timeline(t, "reservoir 2/10s ahead 30s", []moment{
 		{at: 0, id: "a", want: "ok 1/2"},
-		{at: 0, ask: "status", id: "b", want: "ok 1/2"},
+		{at: 0, ask: Status, id: "b", want: "ok 1/2"},
 		{at: 0, id: "b", want: "ok 2/2"},
-		{at: time.Second, ask: "status", id: "c", want: "delayed 2/2, wait 9s, place at 10s after 0"},
+		{at: time.Second, ask: Status, id: "c", want: "delayed 2/2, wait 9s, place at 10s after 0"},
 		{at: time.Second, id: "c", want: "delayed 2/2, wait 9s, place at 10s after 0"},
 		{at: time.Second, id: "d", want: "delayed 2/2, wait 9s, place at 10s after 1"},
 		{at: time.Second, id: "e", want: "delayed 2/2, wait 19s, place at 20s after 2"},
 		{at: 2 * time.Second, id: "c", want: "delayed 2/2, wait 8s, place at 10s after 1"}, // the same place, whose window is full by now
 		{at: 2 * time.Second, id: "a", want: "duplicate 2/2"},
 		{at: 9999 * time.Millisecond, id: "c2", readyAt: 10 * time.Second, want: "delayed, wait 1ms, place at 10s"}, // early
-		{at: 9999 * time.Millisecond, ask: "status", id: "c2", readyAt: 10 * time.Second, want: "delayed, wait 1ms, place at 10s"},
+		{at: 9999 * time.Millisecond, ask: Status, id: "c2", readyAt: 10 * time.Second, want: "delayed, wait 1ms, place at 10s"},
 		{at: 10 * time.Second, id: "c2", readyAt: 10 * time.Second, want: "ok"}, // on time
-		{at: 10 * time.Second, ask: "status", id: "c2", readyAt: 10 * time.Second, want: "ok"},
+		{at: 10 * time.Second, ask: Status, id: "c2", readyAt: 10 * time.Second, want: "ok"},
 		{at: 19999 * time.Millisecond, id: "d2", readyAt: 10 * time.Second, want: "ok"},
 		{at: 20 * time.Second, id: "d2", readyAt: 10 * time.Second, want: "ok 2/2"}, // late: a new place
 		{at: 20 * time.Second, id: "f", want: "delayed 2/2, wait 10s, place at 30s after 0"},
@@ -34,7 +34,7 @@ func TestReservoirTimeline(t *testing.T) {
 		{at: 10 * time.Second, id: "h", want: "delayed 2/2, wait 30s, place at 40s after 4"},
 		{at: 50 * time.Second, id: "i2", readyAt: 100 * time.Second, want: "delayed, wait 50s, place at 1m40s"}, // ahead may have been longer
 		{at: 50 * time.Second, id: "i2", readyAt: 400 * 24 * time.Hour, want: "ok 1/2"},                         // never given: a new place
-		{at: 60 * time.Second, ask: "status", id: "i", want: "ok 0/2"},                                          // unused places have passed
+		{at: 60 * time.Second, ask: Status, id: "i", want: "ok 0/2"},                                            // unused places have passed
 	})
 }
 

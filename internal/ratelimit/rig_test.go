@@ -6,9 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
@@ -24,8 +21,6 @@ var (
 
 // start is the start of a window of a minute, and of a generation of ids.
 var start = time.UnixMilli(1_700_345_640_000)
-
-const window = 28_339_094 // the number of the minute that begins at start
 
 // mib is enough memory for any test.
 const mib = 1 << 20
@@ -85,48 +80,6 @@ func onEachStore(t *testing.T, test func(*testing.T, Store)) {
 	for kind, open := range stores {
 		t.Run(kind, func(t *testing.T) { test(t, open(t)) })
 	}
-}
-
-// Fields of a decision that the rows of a table do not repeat.
-var brief = cmp.Options{
-	cmpopts.IgnoreFields(Decision{}, "Requests"),
-	cmpopts.IgnoreFields(policy.Reading{}, "ResetAt", "At", "Window"),
-	cmpopts.EquateErrors(),
-}
-
-// reading returns the figures of three in the window that begins at start.
-func reading(used int64, wait time.Duration) policy.Reading {
-	return policy.Reading{Limit: 3, Used: used, Remaining: 3 - used, WindowKey: window, Wait: wait}
-}
-
-// readingNext returns the figures of three in the next window.
-func readingNext(used int64, wait time.Duration) policy.Reading {
-	r := reading(used, wait)
-	r.WindowKey++
-	return r
-}
-
-// okay returns the decision that counts granted actions of three.
-func okay(r policy.Reading, granted int64) Decision {
-	if r.Used == r.Limit {
-		r.Crossed = 100 // 80 % of 3, rounded up, are 3 too
-	}
-	return Decision{Allowed: true, Reason: OK, Reading: r, Granted: granted}
-}
-
-func repeated(r policy.Reading, granted int64) Decision {
-	return Decision{Allowed: true, Reason: Duplicate, Reading: r, Granted: granted}
-}
-
-func limited(r policy.Reading) Decision { return Decision{Reason: Limited, Reading: r} }
-
-func check(t *testing.T, l *Limiter, r Request, want Decision) Decision {
-	t.Helper()
-	got := mustCheck(t, l, r)
-	if diff := cmp.Diff(want, got, brief); diff != "" {
-		t.Fatalf("Check (-want +got):\n%s", diff)
-	}
-	return got
 }
 
 func mustCheck(t testing.TB, l *Limiter, r Request) Decision {

@@ -59,21 +59,11 @@ func TestAReleaseOfSeveralLimitsWithClocksApart(t *testing.T) {
 // A bucket that is not full for longer than a window gives a receipt that is
 // ahead of the clock. It never gives back actions of another window.
 func TestAReleaseOfSeveralLimitsKeepsToItsWindow(t *testing.T) {
-	onEachStore(t, func(t *testing.T, store Store) {
-		p := policy.Must("minute: 10/1m, pace: bucket 10/10m")
-		twoClocks(t, store, 2*time.Second, func(at func(time.Duration), behind, early *Limiter) {
-			r := request(p, "r", 2)
-			at(57 * time.Second) // 59 s by the clock ahead
-			mustCheck(t, early, request(p, "first", 1))
-			r.At = mustCheck(t, behind, r).At
-			at(60 * time.Second)
-			mustCheck(t, early, request(p, "next window", 3))
-			if _, err := behind.Decide(t.Context(), Release, r); err != nil {
-				t.Fatal(err)
-			}
-			if used := usedOf(t, early, r); used["minute"] != 3 || used["pace"] != 4 {
-				t.Errorf("after the release: %v used, want the 3 of this minute, and 4 of 6 in the bucket", used)
-			}
-		})
+	const before = 57 * time.Second // 59 s by the clock ahead
+	timeline(t, "minute: 10/1m, pace: bucket 10/10m", []moment{
+		{at: before, by: "ahead", id: "first", want: "ok 1/10"},
+		{at: before, id: "r", count: 2, want: "ok 3/10"},
+		{at: time.Minute, by: "ahead", id: "next window", count: 3, want: "ok 6/10"},
+		{at: time.Minute, ask: Release, id: "r", count: 2, want: "ok 4/10", used: []int64{3, 4}}, // the 3 of this minute
 	})
 }

@@ -1,6 +1,7 @@
 package ratelimit_test
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -73,92 +74,57 @@ func waitIsKept(t *testing.T, l *Limiter, c *clock, p policy.Policy, wait time.D
 	}
 }
 
-// 60 pins are counted with a limit of 100 in 12 hours, which is then lowered to
-// 50, or asked for by a tier that has 50. Nobody admits one more.
+// 60 pins are counted with a limit of 100 in 12 hours, which is then lowered to 50, or asked
+// for by a tier that has 50. Nobody admits one more until the old pins have expired. The
+// higher tier goes on.
 func TestALoweredLogAdmitsNoMore(t *testing.T) {
 	high, low := policy.Must("log 100/12h"), policy.Must("log 50/12h")
-	for name, warm := range map[string]bool{"warm": true, "cold": false} {
-		t.Run(name, func(t *testing.T) {
-			onEachStore(t, func(t *testing.T, store Store) {
-				c := newClock()
-				instance := func() *Limiter {
-					return &Limiter{Store: store, Timeout: 5 * time.Second, Memory: NewMemory(mib), Now: c.now}
-				}
-				l := instance()
-				pin := func(p policy.Policy, id string) Decision {
-					t.Helper()
+	for _, warm := range []bool{true, false} {
+		onEachStore(t, func(t *testing.T, store Store) {
+			c := newClock()
+			l := &Limiter{Store: store, Timeout: 5 * time.Second, Memory: NewMemory(mib), Now: c.now}
+			pin := func(p policy.Policy, n int) (allowed int) {
+				t.Helper()
+				for range n {
 					if !warm {
-						l = instance()
+						l.Memory = NewMemory(mib)
 					}
 					c.add(2 * time.Second) // longer than memory refuses
-					d := mustCheck(t, l, request(p, id, 1))
+					d := mustCheck(t, l, request(p, c.now().String(), 1))
+					if d.Allowed {
+						allowed++
+					}
 					if d.Requests > 2 {
 						t.Errorf("a decision took %d requests, want at most 2", d.Requests)
 					}
-					return d
 				}
-				for i := range 60 {
-					pin(high, strconv.Itoa(i))
-				}
-				for i := range 60 {
-					if d := pin(low, "low"+strconv.Itoa(i)); d.Allowed || d.Used != 60 {
-						t.Fatalf("pin %d after the limit was lowered: %s, want limited 60/50", i, inWords(d))
-					}
-				}
-				some := request(low, "some", 40)
-				some.Partial = true
-				if d := mustCheck(t, l, some); d.Granted != 0 {
-					t.Errorf("40 more are granted %d, want none", d.Granted)
-				}
-				if d := pin(high, "high"); !d.Allowed || d.Used != 61 { // the higher tier goes on
-					t.Errorf("a pin of the higher tier: %s, want ok 61/100", inWords(d))
-				}
-				loweredLogReopens(t, c, l, low)
-			})
+				return allowed
+			}
+			counts := []int{pin(high, 60), pin(low, 60), pin(high, 1)}
+			some := request(low, "some", 40)
+			some.Partial = true
+			counts = append(counts, int(mustCheck(t, l, some).Granted))
+			c.add(12 * time.Hour)
+			if counts = append(counts, pin(low, 60)); !slices.Equal(counts, []int{60, 0, 1, 0, 50}) {
+				t.Errorf("warm %v: admitted %d, want 60, none, one of the higher tier, none, and 50 later", warm, counts)
+			}
 		})
-	}
-}
-
-// loweredLogReopens checks that a lowered log admits its limit again when the old
-// actions have expired, and no more.
-func loweredLogReopens(t *testing.T, c *clock, l *Limiter, low policy.Policy) {
-	t.Helper()
-	c.add(12 * time.Hour)
-	admitted := 0
-	for i := range 60 {
-		if d := mustCheck(t, l, request(low, "later"+strconv.Itoa(i), 1)); d.Allowed {
-			admitted++
-		}
-	}
-	if admitted != 50 {
-		t.Errorf("%d admitted 12 hours later, want 50", admitted)
 	}
 }
 
 // A message is sent while the live limit is one in 12 hours. When the limit
 // is undone, the user waits no longer than the limit says.
 func TestABucketDrainsAtTheNewPace(t *testing.T) {
-	onEachStore(t, func(t *testing.T, store Store) {
-		for name, between := range map[string]time.Duration{"at once": 0, "a second later": time.Second, "a minute later": time.Minute} {
-			c := newClock()
-			r := request(policy.Must("bucket 1/12h"), "a", 1)
-			r.UserID = name
-			l := &Limiter{Store: store, Timeout: 5 * time.Second, Memory: NewMemory(mib), Now: c.now}
-			if d := mustCheck(t, l, r); !d.Allowed {
-				t.Fatalf("the first message: %s", inWords(d))
-			}
-			r.Policy = policy.Must("bucket 1/5s")
-			c.at(between)
-			r.ID = "b"
-			d := mustCheck(t, l, r)
-			if d.Allowed != (between >= 5*time.Second) || d.Wait != max(0, 5*time.Second-between) {
-				t.Errorf("%s: %s, want at most 5 s between the two", name, inWords(d))
-			}
-			c.at(max(between, 5*time.Second))
-			r.ID = "c"
-			if d = mustCheck(t, l, r); d.Allowed == (between >= 5*time.Second) {
-				t.Errorf("%s, and after its wait: %s", name, inWords(d))
-			}
-		}
+	for _, between := range []time.Duration{0, time.Second} {
+		timeline(t, "bucket 1/12h", []moment{
+			{id: "a", want: "ok 1/1"},
+			{at: between, id: "b", limit: "bucket 1/5s", want: "limited 1/1, wait " + (5*time.Second - between).String()},
+			{at: 5 * time.Second, id: "c", want: "ok 1/1"},
+		})
+	}
+	timeline(t, "bucket 1/12h", []moment{
+		{id: "a", want: "ok 1/1"},
+		{at: time.Minute, id: "b", limit: "bucket 1/5s", want: "ok 1/1"},
+		{at: time.Minute, id: "c", want: "limited 1/1, wait 5s"},
 	})
 }

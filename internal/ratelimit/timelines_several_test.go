@@ -22,15 +22,15 @@ func TestSeveralLimitsTimeline(t *testing.T) {
 		{at: time.Minute, id: "b", count: 3, want: "limited 3/5, wait " + (hour - time.Minute).String() + " for the hour"},
 		{at: time.Minute, id: "b", count: 2, want: "ok 5/5"},
 		{at: time.Minute, id: "c", want: "limited 5/5, wait " + (hour - time.Minute).String() + " for the hour"},
-		{at: time.Minute, ask: "release", id: "b", count: 2, want: "ok 3/5"},
-		{at: time.Minute, ask: "release", id: "b", count: 2, want: "ok 3/5"},
+		{at: time.Minute, ask: Release, id: "b", count: 2, want: "ok 3/5"},
+		{at: time.Minute, ask: Release, id: "b", count: 2, want: "ok 3/5"},
 		{at: 59 * time.Second, id: "d", want: "limited 0/3, wait 1s for the minute"}, // the clock stepped back
-		{at: 59 * time.Second, ask: "status", id: "d", want: "limited 0/3, wait 1s for the minute"},
+		{at: 59 * time.Second, ask: Status, id: "d", want: "limited 0/3, wait 1s for the minute"},
 		{at: time.Minute, id: "d", want: "ok 4/5"},
 		{at: 119 * time.Second, id: "e", want: "ok 5/5"},
-		{at: 120 * time.Second, ask: "release", id: "e", want: "ok 4/5"}, // of the hour only, because its minute has passed
-		{at: 120 * time.Second, ask: "release", id: "e", want: "ok 4/5"},
-		{at: 121 * time.Second, ask: "release", id: "a", want: "ok 4/5"}, // too late
+		{at: 120 * time.Second, ask: Release, id: "e", want: "ok 4/5"}, // of the hour only, because its minute has passed
+		{at: 120 * time.Second, ask: Release, id: "e", want: "ok 4/5"},
+		{at: 121 * time.Second, ask: Release, id: "a", want: "ok 4/5"}, // too late
 		{at: hour, id: "e", count: 3, want: "ok 3/3"},
 	})
 }
@@ -40,7 +40,7 @@ func TestSeveralLimitsReleaseAcrossAWindow(t *testing.T) {
 	timeline(t, "minute: 3/1m, hour: 9/1h", []moment{
 		{at: 59 * time.Second, id: "a", count: 2, want: "ok 2/3"},
 		{at: 60 * time.Second, id: "b", count: 2, want: "ok 2/3"},
-		{at: 61 * time.Second, ask: "release", id: "a", count: 2, want: "ok 2/3"},
+		{at: 61 * time.Second, ask: Release, id: "a", count: 2, want: "ok 2/3"},
 		{at: 61 * time.Second, id: "c", count: 2, want: "limited 2/3, wait 59s for the minute"},
 	})
 }

@@ -1,59 +1,80 @@
 package ratelimit_test
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
 // A moment is one row of a timeline.
 type moment struct {
 	at      time.Duration // after start
-	ask     string        // check, release or status; empty: check
+	by      string        // who decides; empty: an instance that remembers, cold: one that knows nothing, ahead: one whose clock is 2 s ahead
+	ask     Op            // empty: check
 	id      string
 	count   int64         // zero: 1
+	partial bool          // grant what fits
+	limit   string        // the limit from this row on; empty: as before
+	hold    bool          // the activity holds its receipts
+	receipt time.Duration // after start, for a release and a renewal; zero: that of the id's last check or renewal
 	readyAt time.Duration // the place to present, after start; zero: none
 	want    string        // what inWords returns for the decision
+	granted int64         // how many actions; zero: anything
+	used    []int64       // what each of several limits counts afterwards; empty: anything
 }
 
-// timeline runs moments on one limiter.
+// timeline runs moments on each store.
 func timeline(t *testing.T, text string, moments []moment) {
 	t.Helper()
-	c := newClock()
-	l := &Limiter{Store: new(memstore.Store), Memory: NewMemory(mib), Now: c.now}
-	receipts := map[string]int64{}
-	for _, m := range moments {
-		c.at(m.at)
-		r := request(policy.Must(text), m.id, max(1, m.count))
-		r.Alone = false
-		if m.readyAt != 0 {
-			r.ReadyAt = start.Add(m.readyAt).UnixMilli()
+	onEachStore(t, func(t *testing.T, store Store) {
+		t.Helper()
+		c, ahead := newClock(), newClock()
+		decider := map[string]*Limiter{
+			"":      {Store: store, Timeout: 20 * time.Second, Memory: NewMemory(mib), Now: c.now},
+			"cold":  {Store: store, Timeout: 20 * time.Second, Now: c.now},
+			"ahead": {Store: store, Timeout: 20 * time.Second, Now: ahead.now},
 		}
-		var d Decision
-		var err error
-		switch m.ask {
-		case "release":
-			r.At = receipts[m.id]
-			d, err = l.Decide(t.Context(), Release, r)
-		case "status":
-			d, err = l.Decide(t.Context(), Status, r)
-		default:
-			d, err = l.Check(t.Context(), r)
+		p, receipts := policy.Must(text), map[string]int64{}
+		for _, m := range moments {
+			c.at(m.at)
+			ahead.at(m.at + 2*time.Second)
+			if m.limit != "" {
+				p = policy.Must(m.limit)
+			}
+			r := request(p, m.id, max(1, m.count))
+			r.Alone, r.Hold, r.Partial = false, m.hold, m.partial
+			if m.readyAt != 0 {
+				r.ReadyAt = start.Add(m.readyAt).UnixMilli()
+			}
+			op := cmp.Or(m.ask, Check)
+			if op == Release || op == Renew {
+				if r.At = receipts[m.id]; m.receipt != 0 || r.At == 0 {
+					r.At = start.Add(m.receipt).UnixMilli()
+				}
+			}
+			d, err := decider[m.by].Decide(t.Context(), op, r)
+			if err != nil {
+				t.Fatalf("at %v: %s %s: %v", m.at, op, m.id, err)
+			}
 			if d.At != 0 {
 				receipts[m.id] = d.At
 			}
+			if got := inWords(d); got != m.want || m.granted != 0 && d.Granted != m.granted {
+				t.Fatalf("at %v: %s %s of %d: %s, granted %d, want %s", m.at, op, m.id, r.Count, got, d.Granted, m.want)
+			}
+			if refused := d.Reason == Limited || d.Reason == Delayed || d.Reason == Expired; d.Allowed == refused || d.Remaining < 0 {
+				t.Fatalf("at %v: %s %s of %d: %+v", m.at, op, m.id, r.Count, d)
+			}
+			if got := eachUsed(d); m.used != nil && !slices.Equal(got, m.used) {
+				t.Fatalf("at %v: %s %s of %d: %d are used, want %d", m.at, op, m.id, r.Count, got, m.used)
+			}
 		}
-		if err != nil {
-			t.Fatalf("at %v: %s %s: %v", m.at, m.ask, m.id, err)
-		}
-		if got := inWords(d); got != m.want {
-			t.Fatalf("at %v: %s %s of %d: %s, want %s", m.at, m.ask, m.id, r.Count, got, m.want)
-		}
-	}
+	})
 }
 
 // inWords returns a decision's reason, used/limit, wait, the limit that refused,
@@ -85,14 +106,14 @@ func TestBucketTimeline(t *testing.T) {
 		{at: 4999 * time.Millisecond, id: "c", want: "limited 3/3, wait 1ms"},
 		{at: 5 * time.Second, id: "c", want: "ok 3/3"},
 		{at: 4 * time.Second, id: "d", want: "limited 4/3, wait 6s"}, // the clock stepped back
-		{at: 6 * time.Second, ask: "release", id: "c", want: "ok 2/3"},
-		{at: 6 * time.Second, ask: "release", id: "c", want: "ok 2/3"}, // once
-		{at: 6 * time.Second, id: "c", want: "ok 3/3"},                 // a released id is new again
+		{at: 6 * time.Second, ask: Release, id: "c", want: "ok 2/3"},
+		{at: 6 * time.Second, ask: Release, id: "c", want: "ok 2/3"}, // once
+		{at: 6 * time.Second, id: "c", want: "ok 3/3"},               // a released id is new again
 		{at: 15 * time.Second, id: "c", want: "duplicate 1/3"},
-		{at: 26 * time.Second, ask: "release", id: "c", want: "ok 0/3"}, // too late
-		{at: 26 * time.Second, ask: "status", id: "e", count: 3, want: "ok 0/3"},
+		{at: 26 * time.Second, ask: Release, id: "c", want: "ok 0/3"}, // too late
+		{at: 26 * time.Second, ask: Status, id: "e", count: 3, want: "ok 0/3"},
 		{at: time.Hour, id: "e", count: 3, want: "ok 3/3"},
-		{at: time.Hour + 20*time.Second, ask: "release", id: "e", want: "ok 0/3"},
+		{at: time.Hour + 20*time.Second, ask: Release, id: "e", want: "ok 0/3"},
 	})
 }
 
@@ -102,9 +123,9 @@ func TestABucketGivesBackOnlyWhatHasWeight(t *testing.T) {
 	timeline(t, "bucket 1/5s", []moment{
 		{at: 0, id: "a", want: "ok 1/1"},
 		{at: 5 * time.Second, id: "b", want: "ok 1/1"},
-		{at: 5100 * time.Millisecond, ask: "release", id: "a", want: "ok 1/1"},
+		{at: 5100 * time.Millisecond, ask: Release, id: "a", want: "ok 1/1"},
 		{at: 5100 * time.Millisecond, id: "c", want: "limited 1/1, wait 4.9s"},
-		{at: 5200 * time.Millisecond, ask: "release", id: "b", want: "ok 0/1"},
+		{at: 5200 * time.Millisecond, ask: Release, id: "b", want: "ok 0/1"},
 		{at: 5300 * time.Millisecond, id: "c", want: "ok 1/1"},
 	})
 }
@@ -116,18 +137,18 @@ func TestLogTimeline(t *testing.T) {
 		{at: time.Hour, id: "b", count: 2, want: "duplicate 4/5"},
 		{at: 2 * time.Hour, id: "c", count: 2, want: "limited 4/5, wait 10h0m0s"},
 		{at: 2*time.Hour + time.Second, id: "x", want: "ok 5/5"},
-		{at: 2*time.Hour + 2*time.Second, ask: "release", id: "x", want: "ok 4/5"}, // a second later
-		{at: 2*time.Hour + 2*time.Second, ask: "release", id: "x", want: "ok 4/5"},
+		{at: 2*time.Hour + 2*time.Second, ask: Release, id: "x", want: "ok 4/5"}, // a second later
+		{at: 2*time.Hour + 2*time.Second, ask: Release, id: "x", want: "ok 4/5"},
 		{at: 2*time.Hour + 2*time.Second, id: "c", want: "ok 5/5"},
-		{at: 2*time.Hour + 62*time.Second, ask: "release", id: "c", want: "ok 4/5"}, // a minute later
-		{at: 2*time.Hour + 63*time.Second, ask: "release", id: "c", want: "ok 4/5"}, // once
-		{at: 3 * time.Hour, ask: "release", id: "c", want: "ok 4/5"},                // never again
+		{at: 2*time.Hour + 62*time.Second, ask: Release, id: "c", want: "ok 4/5"}, // a minute later
+		{at: 2*time.Hour + 63*time.Second, ask: Release, id: "c", want: "ok 4/5"}, // once
+		{at: 3 * time.Hour, ask: Release, id: "c", want: "ok 4/5"},                // never again
 		{at: 12*time.Hour - time.Millisecond, id: "d", count: 2, want: "limited 4/5, wait 1ms"},
-		{at: 12 * time.Hour, id: "d", count: 2, want: "ok 4/5"},                   // the first two have expired
-		{at: 12*time.Hour + time.Second, ask: "release", id: "b", want: "ok 3/5"}, // 11 hours later, one of two
-		{at: 12 * time.Hour, ask: "status", id: "e", want: "ok 3/5"},              // the clock stepped back
-		{at: 13 * time.Hour, ask: "release", id: "b", want: "ok 2/5"},             // too late: it no longer counts
-		{at: 30 * time.Hour, ask: "status", id: "f", count: 5, want: "ok 0/5"},
+		{at: 12 * time.Hour, id: "d", count: 2, want: "ok 4/5"},                 // the first two have expired
+		{at: 12*time.Hour + time.Second, ask: Release, id: "b", want: "ok 3/5"}, // 11 hours later, one of two
+		{at: 12 * time.Hour, ask: Status, id: "e", want: "ok 3/5"},              // the clock stepped back
+		{at: 13 * time.Hour, ask: Release, id: "b", want: "ok 2/5"},             // too late: it no longer counts
+		{at: 30 * time.Hour, ask: Status, id: "f", count: 5, want: "ok 0/5"},
 	})
 }
 
@@ -139,11 +160,11 @@ func TestSlidingTimeline(t *testing.T) {
 		{at: 105*time.Minute - hour, id: "c", count: 40, want: "ok 50/50"}, // three quarters of the hour: a quarter of 40 counts
 		{at: 105*time.Minute - hour, id: "d", want: "limited 50/50, wait 1ms"},
 		{at: 105*time.Minute - hour, id: "c", count: 40, want: "duplicate 50/50"},
-		{at: 106*time.Minute - hour, ask: "release", id: "c", count: 40, want: "ok 49/50"}, // too late
+		{at: 106*time.Minute - hour, ask: Release, id: "c", count: 40, want: "ok 49/50"}, // too late
 		{at: 106*time.Minute - hour, id: "e", want: "ok 50/50"},
-		{at: 106*time.Minute - hour, ask: "release", id: "e", want: "ok 49/50"},
-		{at: 106*time.Minute - hour, ask: "release", id: "e", want: "ok 49/50"},
-		{at: 20*time.Minute - hour, ask: "status", id: "f", want: "ok 40/50"}, // a clock that is a period behind finds its own
-		{at: 5 * time.Hour, ask: "status", id: "f", want: "ok 0/50"},
+		{at: 106*time.Minute - hour, ask: Release, id: "e", want: "ok 49/50"},
+		{at: 106*time.Minute - hour, ask: Release, id: "e", want: "ok 49/50"},
+		{at: 20*time.Minute - hour, ask: Status, id: "f", want: "ok 40/50"}, // a clock that is a period behind finds its own
+		{at: 5 * time.Hour, ask: Status, id: "f", want: "ok 0/50"},
 	})
 }

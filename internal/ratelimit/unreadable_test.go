@@ -8,14 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
-	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
 // spoiled is a store in which some attributes of every item have the wrong type.
@@ -109,64 +104,6 @@ func TestAnUnreadableItemIsDecidedFromMemory(t *testing.T) {
 		e, ok := errors.AsType[*StoreError](d.Outage)
 		if d.Reason != Unavailable || !ok || e.Attr != "activityCount" || d.Allowed != (i < 3) || store.sent > 2 {
 			t.Errorf("check %d: %+v, want the first three allowed from memory", i, d)
-		}
-	}
-}
-
-// The values are those that once made a check spin. A reset repairs the item, and
-// so does a write that replaces the attribute without comparing it.
-func TestAnUnreadableItemInDynamoDB(t *testing.T) {
-	table := dynamotest.Table(t)
-	client := dynamotest.Client(t, dynamotest.Endpoint(t))
-	proxy := dynamotest.NewProxy(t)
-	for name, value := range map[string]types.AttributeValue{
-		"text": &types.AttributeValueMemberS{Value: "3"}, "NULL": &types.AttributeValueMemberNULL{Value: true},
-		"9.5": &types.AttributeValueMemberN{Value: "9.5"}, "1e30": &types.AttributeValueMemberN{Value: "1e30"},
-	} {
-		for attr, text := range map[string]string{"activityCount": "10/1m", "ids": "10/1m", "tat": "bucket 1/5s", "a0": "log 1/1h", "s": "w: 9/1m, d: 9/1d"} {
-			sort := "act"
-			if text == "10/1m" {
-				sort = "act#28339094"
-			}
-			if attr == "s" {
-				attr = "w_s"
-			}
-			user := name + attr
-			_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: map[string]types.AttributeValue{
-				"userId": &types.AttributeValueMemberS{Value: user}, "activityWindow": &types.AttributeValueMemberS{Value: sort}, attr: value,
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			store := dynamostore.New(dynamotest.Config(proxy.URL()), table)
-			l := &Limiter{Store: store, Timeout: 5 * time.Second, Memory: NewMemory(mib), Now: newClock().now}
-			r := Request{UserID: user, Activity: "act", Policy: policy.Must(text), Count: 1, ID: "a", At: start.UnixMilli()}
-			if name == "9.5" && sort == "act" { // long ago: the first update replaces it, and nobody has to know
-				if d := mustCheck(t, l, r); d.Reason != OK || d.Outage != nil || d.Used != 1 {
-					t.Errorf("%s is %s: %+v, want ok", attr, name, d)
-				}
-				if d, err := l.Decide(t.Context(), Status, r); err != nil || d.Used != 1 {
-					t.Errorf("%s was %s: after a check %+v, %v, want it repaired", attr, name, d, err)
-				}
-				continue
-			}
-			for i, ask := range verbs(l)[:3] {
-				proxy.ResetCounts()
-				d, err := ask(t.Context(), r)
-				e, ok := errors.AsType[*StoreError](err)
-				if !ok || e.Failure != Unreadable || e.Attr != attr {
-					t.Errorf("%s is %s, verb %d: %+v, %v, want unreadable", attr, name, i, d, err)
-				}
-				if n := proxy.Counts(); n["UpdateItem"]+n["GetItem"] > 2 {
-					t.Errorf("%s is %s, verb %d: %v, want at most 2 requests", attr, name, i, n)
-				}
-			}
-			if _, err := l.Decide(t.Context(), Reset, r); err != nil {
-				t.Error(err)
-			}
-			if d := mustCheck(t, l, r); d.Reason != OK || d.Used != 1 {
-				t.Errorf("%s was %s: after a reset %+v, want ok", attr, name, d)
-			}
 		}
 	}
 }

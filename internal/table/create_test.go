@@ -15,40 +15,28 @@ import (
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
+// Create creates the table or finds it, turns TTL on, and leaves the items as they are. A
+// table without TTL is one of an earlier run that stopped.
 func TestCreate(t *testing.T) {
-	endpoint, table := dynamotest.Endpoint(t), "guards-test-"+rand.Text()
-	store, client := dynamostore.New(dynamotest.Config(endpoint), table), dynamotest.Client(t, endpoint)
-	for range 2 { // the second call finds the table and leaves its items as they are
-		if err := New(store.Table()).Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, done, err := store.Update(t.Context(), ratelimit.Write{
-			Key: ratelimit.Key{UserID: "u1", Activity: "act", Window: 1}, ID: ratelimit.NewID(rand.Text()), Expires: 1 << 40,
-		}); err != nil || !done {
-			t.Fatal(done, err)
-		}
-	}
-	ttl, err := client.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &table})
-	if err != nil || ttl.TimeToLiveDescription.TimeToLiveStatus != types.TimeToLiveStatusEnabled || *ttl.TimeToLiveDescription.AttributeName != "expiresAt" {
-		t.Errorf("TTL: %+v, %v, want it on expiresAt", ttl, err)
-	}
-	if _, err := client.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &table}); err != nil {
-		t.Error(err)
-	}
-}
-
-// An earlier run can have stopped after it created the table.
-func TestCreateTurnsTTLOnInATableThatExists(t *testing.T) {
 	endpoint := dynamotest.Endpoint(t)
-	table, client := dynamotest.Table(t), dynamotest.Client(t, endpoint)
-	store := dynamostore.New(dynamotest.Config(endpoint), table)
-	for range 2 {
-		if err := New(store.Table()).Create(t.Context()); err != nil {
-			t.Fatal(err)
+	client := dynamotest.Client(t, endpoint)
+	for _, table := range []string{"guards-test-" + rand.Text(), dynamotest.Table(t)} {
+		store := dynamostore.New(dynamotest.Config(endpoint), table)
+		for range 2 {
+			if err := New(store.Table()).Create(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			ttl, err := client.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &table})
+			if err != nil || ttl.TimeToLiveDescription.TimeToLiveStatus != types.TimeToLiveStatusEnabled || *ttl.TimeToLiveDescription.AttributeName != "expiresAt" {
+				t.Errorf("TTL: %+v, %v, want it on expiresAt", ttl, err)
+			}
+			w := ratelimit.Write{Key: ratelimit.Key{UserID: "u1", Activity: "act", Window: 1}, ID: ratelimit.NewID(rand.Text()), Expires: 1 << 40}
+			if _, done, err := store.Update(t.Context(), w); err != nil || !done {
+				t.Fatal(done, err)
+			}
 		}
-		ttl, err := client.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &table})
-		if err != nil || ttl.TimeToLiveDescription.TimeToLiveStatus != types.TimeToLiveStatusEnabled {
-			t.Errorf("TTL: %+v, %v, want it on", ttl, err)
+		if item, err := store.Read(t.Context(), ratelimit.Key{UserID: "u1", Activity: "act", Window: 1}); err != nil || len(item.IDs) == 0 {
+			t.Errorf("the item is %+v, %v, want it unchanged by the second call", item, err)
 		}
 	}
 }

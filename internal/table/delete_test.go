@@ -134,6 +134,23 @@ func TestACallerLeavesWhileDeletesAreThrottled(t *testing.T) {
 	}
 }
 
+// The time ends while the first of two batches is on its way.
+func TestTheTimeMayEndWithinAPage(t *testing.T) {
+	for name, run := range runs {
+		synctest.Test(t, func(t *testing.T) {
+			table := holding(30, func(statements []any) string {
+				time.Sleep(time.Minute)
+				return `{"Responses": [` + strings.Repeat(`{}, `, len(statements)-1) + `{}]}`
+			})
+			got, err := run(table, t.Context(), Sweep{Now: now, Until: time.Now().Add(time.Minute)})
+			want := Swept{Scanned: 30, Stale: 30, Deleted: 25, Users: 1}
+			if err != nil || !cmp.Equal(got, want) {
+				t.Errorf("%s = %+v, %v, want %+v", name, got, err, want)
+			}
+		})
+	}
+}
+
 // A dry run reads pages, and there is always another one. It stops in time too.
 func TestADryRunStopsInTime(t *testing.T) {
 	for name, run := range runs {

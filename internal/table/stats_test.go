@@ -1,10 +1,7 @@
 package table_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
@@ -25,12 +21,11 @@ func TestStats(t *testing.T) {
 	y := newYard(t)
 	y.fill(t, "gone", 30, 2, now-1)
 	y.fill(t, "here", 20, 3, now)
-	for _, key := range [][2]string{{"here0", "other#1"}, {"here0", "other#2"}, {" config", "limits"}} {
-		_, err := y.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &y.table, Item: map[string]types.AttributeValue{
-			"userId":         &types.AttributeValueMemberS{Value: key[0]},
-			"activityWindow": &types.AttributeValueMemberS{Value: key[1]},
-		}})
-		if err != nil {
+	y.fill(t, " config", 1, 1, 0)
+	for _, window := range []string{"other#1", "other#2"} {
+		item := y.key("here0", 1)
+		item["activityWindow"] = dynamostore.Text(window)
+		if _, err := y.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &y.table, Item: item}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -78,11 +73,9 @@ func TestStatsCountsAUserOfManyPagesOnce(t *testing.T) {
 func TestStatsMemoryIsFlat(t *testing.T) {
 	var most [2]int64
 	for i, users := range []int{5_000, 50_000} {
-		cfg := dynamotest.Config("http://nowhere.invalid")
-		cfg.HTTPClient = crowd(users)
 		pages := 0
 		before := testkit.HeapInUse()
-		got, err := New(dynamostore.New(cfg, "crowd").Table()).Stats(t.Context(), now, func(Stats, int) {
+		got, err := over(crowd(users)).Stats(t.Context(), now, func(Stats, int) {
 			if pages++; pages%25 == 0 {
 				most[i] = max(most[i], testkit.HeapInUse())
 			}
@@ -100,37 +93,26 @@ func TestStatsMemoryIsFlat(t *testing.T) {
 	}
 }
 
-// A crowd is the number of users in a table that exists only in its answers to
-// Scan. Each user has two items, and each page has 50 items.
-type crowd int
-
-// Do implements aws.HTTPClient.
-func (c crowd) Do(r *http.Request) (*http.Response, error) {
-	var scan struct {
-		Segment, TotalSegments int
-		ExclusiveStartKey      struct{ UserID struct{ S string } }
-	}
-	if err := json.NewDecoder(r.Body).Decode(&scan); err != nil {
-		return nil, err
-	}
-	user := scan.Segment
-	if last := scan.ExclusiveStartKey.UserID.S; last != "" {
-		n, err := strconv.Atoi(last)
-		if err != nil {
-			return nil, err
-		}
-		user = n + scan.TotalSegments
-	}
+// A crowd answers Scans of a table with so many users. Each user has two items, and each
+// page has 50 items.
+func crowd(users int) dynamotest.Wire {
 	item := func(user, window int) string {
 		return fmt.Sprintf(`{"userId": {"S": "%d"}, "activityWindow": {"S": "act#%d"}, "expiresAt": {"N": "%d"}}`, user, window, now)
 	}
-	var items []string
-	for ; user < int(c) && len(items) < 50; user += scan.TotalSegments {
-		items = append(items, item(user, 0), item(user, 1))
+	return func(_ string, scan map[string]any) string {
+		user := int(scan["Segment"].(float64))
+		if last, ok := scan["ExclusiveStartKey"].(map[string]any); ok {
+			n, _ := strconv.Atoi(last["userId"].(map[string]any)["S"].(string))
+			user = n + Parts
+		}
+		var items []string
+		for ; user < users && len(items) < 50; user += Parts {
+			items = append(items, item(user, 0), item(user, 1))
+		}
+		body := `{"Items": [` + strings.Join(items, ", ") + `]`
+		if user < users {
+			body += `, "LastEvaluatedKey": ` + item(user-Parts, 1)
+		}
+		return body + "}"
 	}
-	body := `{"Items": [` + strings.Join(items, ", ") + `]`
-	if user < int(c) {
-		body += `, "LastEvaluatedKey": ` + item(user-scan.TotalSegments, 1)
-	}
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body + "}"))}, nil
 }

@@ -15,41 +15,6 @@ import (
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
-func TestAnOutageIsAnsweredInTimeAndNamesNoAddress(t *testing.T) {
-	const late = "the table did not answer in time"
-	for fault, what := range map[dynamotest.Fault]string{
-		dynamotest.Refuse:     late,
-		dynamotest.HangBefore: late,
-		dynamotest.Throttle:   "the table is throttled",
-		dynamotest.Status500:  "the table failed",
-
-		dynamotest.AccessDenied:       "access to the table is denied",
-		dynamotest.ExpiredCredentials: "access to the table is denied",
-	} {
-		t.Run(string(fault), func(t *testing.T) {
-			t.Parallel()
-			for range 10 { // on a busy machine, the last attempt can be too late, and its cause is reported
-				l, p := through(t)
-				l.Timeout = 300 * time.Millisecond
-				p.Fail(math.MaxInt, fault)
-				began := time.Now()
-				d, err := l.Check(t.Context(), request("r1"))
-				if took := time.Since(began); took > l.Timeout+5*time.Second { // a busy machine may add so much
-					t.Errorf("it took %v, want about %v", took, l.Timeout)
-				}
-				e, ok := errors.AsType[*ratelimit.StoreError](err)
-				switch {
-				case ok && e.What == what:
-					return
-				case !ok || e.What != late:
-					t.Fatalf("Check = %+v, %v, want %q", d, err, what)
-				}
-			}
-			t.Errorf("no attempt was in time to be told: %s", what)
-		})
-	}
-}
-
 func TestTheSDKNeverRetries(t *testing.T) {
 	p := dynamotest.NewProxy(t)
 	t.Setenv("AWS_MAX_ATTEMPTS", "5")

@@ -5,9 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"io"
 	"math"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,8 +14,6 @@ import (
 
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
-	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore"
-	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
 // Whatever an item holds, each decision ends after at most two requests, and a
@@ -31,9 +27,7 @@ func FuzzStoredItem(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	wire := new(oneItem)
-	cfg := dynamotest.Config("http://table.invalid")
-	cfg.HTTPClient = wire
-	store := New(cfg, "rateLimit")
+	store := over(wire.answer)
 	policies := examples()
 	f.Fuzz(func(t *testing.T, spec []byte) {
 		d := draw{spec}
@@ -100,19 +94,18 @@ func (w *oneItem) begin(wrongType bool, item map[string]any) {
 	w.wrongType, w.requests = wrongType, 0
 }
 
-// Do implements the SDK's HTTP client.
-func (w *oneItem) Do(r *http.Request) (*http.Response, error) {
+// answer implements [dynamotest.Wire].
+func (w *oneItem) answer(op string, _ map[string]any) string {
 	w.requests++
-	status, answer := http.StatusOK, `{}`
-	switch _, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); {
+	switch {
 	case op == "GetItem":
-		answer = `{"Item":` + string(w.item) + `}`
+		return `{"Item":` + string(w.item) + `}`
 	case op == "UpdateItem" && w.wrongType:
-		status, answer = http.StatusBadRequest, `{"__type":"com.amazon.coral.validate#ValidationException","message":"An operand in the update expression has an incorrect data type"}`
+		return `{"__type":"com.amazon.coral.validate#ValidationException","message":"An operand in the update expression has an incorrect data type"}`
 	case op == "UpdateItem":
-		status, answer = http.StatusBadRequest, `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"The conditional request failed","Item":`+string(w.item)+`}`
+		return `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"The conditional request failed","Item":` + string(w.item) + `}`
 	}
-	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(answer))}, nil
+	return `{}`
 }
 
 // tenAttempts is a budget that ends a decision that would never end.

@@ -19,12 +19,20 @@ import (
 func text(s string) types.AttributeValue   { return &types.AttributeValueMemberS{Value: s} }
 func number(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
 
-// unreadable are attributes that somebody else has written, by name.
-var unreadable = []struct {
+// A foreign attribute is one that somebody else has written.
+type foreign struct {
 	policy string
 	attr   string
 	value  types.AttributeValue
-}{
+}
+
+var unread = []foreign{
+	{"10/1m", "note", text("VIP")},
+	{"bucket 1/5s", "tat", number("9.5")},
+	{"log 1/1h", "a0", number("9.5")},
+}
+
+var unreadable = []foreign{
 	{"10/1m", "activityCount", text("3")},
 	{"10/1m", "activityCount", &types.AttributeValueMemberNULL{Value: true}},
 	{"10/1m", "activityCount", number("9.5")},
@@ -110,18 +118,24 @@ func checkUnreadable(t *testing.T, l *ratelimit.Limiter, op ratelimit.Op, r rate
 	}
 }
 
-// An attribute that no policy knows changes nothing.
-func TestAnUnknownAttributeIsIgnored(t *testing.T) {
+// An attribute that no policy knows changes nothing. One that the first update replaces is
+// repaired, and nobody has to know.
+func TestAForeignAttributeThatIsNotRead(t *testing.T) {
 	endpoint, table := dynamotest.Endpoint(t), dynamotest.Table(t)
 	l := &ratelimit.Limiter{Store: New(dynamotest.Config(endpoint), table), Now: func() time.Time { return start }}
-	_, err := dynamotest.Client(t, endpoint).UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &table, Key: itemKey(ratelimit.Key{UserID: "u1", Activity: "act", Window: start.UnixMilli() / 60_000}),
-		UpdateExpression: aws.String("SET note = :v"), ExpressionAttributeValues: map[string]types.AttributeValue{":v": text("VIP")},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d, err := l.Check(t.Context(), request("r1")); err != nil || d.Used != 1 || d.Requests != 1 {
-		t.Errorf("Check = %+v, %v, want 1 used after one request", d, err)
+	for _, tt := range unread {
+		r := request("r1")
+		r.UserID, r.Policy = tt.attr, policy.Must(tt.policy)
+		window, _ := r.Policy.Item(start.UnixMilli())
+		item := itemKey(ratelimit.Key{UserID: r.UserID, Activity: r.Activity, Window: window})
+		item[tt.attr] = tt.value
+		if _, err := dynamotest.Client(t, endpoint).PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item}); err != nil {
+			t.Fatal(err)
+		}
+		for _, op := range []ratelimit.Op{ratelimit.Check, ratelimit.Status} {
+			if d, err := l.Decide(t.Context(), op, r); err != nil || d.Used != 1 || d.Requests != 1 {
+				t.Errorf("%s: %s = %+v, %v, want 1 used after one request", tt.attr, op, d, err)
+			}
+		}
 	}
 }

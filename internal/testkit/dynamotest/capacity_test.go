@@ -27,19 +27,3 @@ func TestUnitsAreReadFromTheResponse(t *testing.T) {
 		}
 	}
 }
-
-func TestRequestsAskForTheirCapacity(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ op, body, want string }{
-		{"GetItem", `{}`, `{"ReturnConsumedCapacity":"TOTAL"}`},
-		{"GetItem", `{"ReturnConsumedCapacity":"NONE"}`, `{"ReturnConsumedCapacity":"TOTAL"}`},
-		{"GetItem", `{"ReturnConsumedCapacity":"INDEXES"}`, `{"ReturnConsumedCapacity":"INDEXES"}`},
-		{"GetItem", `null`, `null`},
-		{"GetItem", `no JSON`, `no JSON`},
-		{"DescribeTable", `{}`, `{}`},
-	} {
-		if got := string(askForCapacity(test.op, []byte(test.body))); got != test.want {
-			t.Errorf("askForCapacity(%s, %s) is %s, want %s", test.op, test.body, got, test.want)
-		}
-	}
-}

@@ -11,7 +11,8 @@ import (
 
 // A Wire answers requests in place of a table. DynamoDB Local is always
 // consistent and keeps its own time, so some tests cannot use it. Op is the
-// operation, such as GetItem, and body is the request.
+// operation, such as GetItem, and body is the request. An answer that begins with
+// {"__type" is an error, with status 400.
 type Wire func(op string, body map[string]any) (answer string)
 
 // Do implements the SDK's HTTP client.
@@ -20,7 +21,11 @@ func (w Wire) Do(r *http.Request) (*http.Response, error) {
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		return nil, err
 	}
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(w(operation(r), body)))}, nil
+	answer, status := w(operation(r), body), http.StatusOK
+	if strings.HasPrefix(answer, `{"__type"`) {
+		status = http.StatusBadRequest
+	}
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(answer))}, nil
 }
 
 // Config returns the configuration of a client that w answers.

@@ -1,16 +1,39 @@
 package lambdatest_test
 
 import (
+	"encoding/json"
 	"fmt"
-	"runtime"
+	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
+
+// seen is what the probe function reports about its invocation.
+type seen struct {
+	Do, RequestID, ARN, Trace, Dir string
+	LeftMs                         int64
+	Env                            []string
+	Args, Calls                    int
+}
+
+// probe builds the probe function.
+func probe(t *testing.T) string {
+	t.Helper()
+	return lambdatest.Build(t, "./internal/testkit/lambdatest/testdata/probe")
+}
+
+func decode(t *testing.T, r lambdatest.Result) seen {
+	t.Helper()
+	var s seen
+	if err := json.Unmarshal(r.Payload, &s); err != nil {
+		t.Fatalf("answer %q: %v", r.Payload, err)
+	}
+	return s
+}
 
 func TestFunctionSeesOnlyLambdasEnvironment(t *testing.T) {
 	t.Setenv("LEAKED", "from the test")
@@ -34,91 +57,66 @@ func TestFunctionSeesOnlyLambdasEnvironment(t *testing.T) {
 	}
 }
 
-func TestExitAtStartupIsReported(t *testing.T) {
-	t.Parallel()
-	i := lambdatest.Start(t, probe(t), "START=refuse")
-	exit := i.Exit(t)
-	if exit.Code != 1 || !strings.Contains(exit.Logs, `START is "refuse"`) {
-		t.Errorf("got %+v", exit)
-	}
-	if _, err := i.Do(t.Context(), lambdatest.Invocation{}); err == nil || !strings.Contains(err.Error(), "before it asked for work") {
-		t.Errorf("got %v, want an error because the function never asked for work", err)
-	}
-}
-
-func TestReadyReturnsTheColdStart(t *testing.T) {
-	t.Parallel()
-	i := lambdatest.Start(t, probe(t), "START=wait 300ms")
-	if got := i.Ready(t); got < 300*time.Millisecond || got > 10*time.Second {
-		t.Errorf("ready after %v, want a little over 300ms", got)
-	}
-	if first := i.Ready(t); i.Invoke(t, `{}`).ErrorType != "" || i.Ready(t) != first {
-		t.Error("Ready changed with an invocation")
-	}
-}
-
-func TestLogsOfAnInvocationArriveBeforeItsAnswer(t *testing.T) {
+// Each invocation has an id of its own or the one it is given, Lambda's other metadata,
+// and a deadline. What the function logs is there when its answer is.
+func TestAFunctionIsInvokedAsLambdaDoes(t *testing.T) {
 	t.Parallel()
 	i := lambdatest.Start(t, probe(t))
-	var want strings.Builder
-	for call := range 200 {
-		do := fmt.Sprintf("call %d", call)
-		i.Invoke(t, `{"do":"`+do+`"}`)
-		fmt.Fprintf(&want, "stdout %s\nstderr %s\n", do, do)
-		if got := i.Logs(); got != want.String() {
-			t.Fatalf("after call %d: %q", call, got[max(0, len(got)-80):])
+	for call, tt := range []struct {
+		lambdatest.Invocation
+		id             string // as a regular expression
+		atLeast, under int64  // ms to the deadline
+	}{
+		{lambdatest.Invocation{}, `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, 20_000, 30_001},
+		{lambdatest.Invocation{RequestID: "again", Timeout: 5 * time.Minute}, "^again$", 290_000, 300_001},
+	} {
+		tt.Payload = fmt.Appendf(nil, `{"do":"look %d"}`, call)
+		result, err := i.Do(t.Context(), tt.Invocation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := decode(t, result)
+		if result.ErrorType != "" || s.Calls != call+1 || s.RequestID != result.RequestID || !regexp.MustCompile(tt.id).MatchString(s.RequestID) {
+			t.Errorf("call %d: %+v with the id %q", call, s, result.RequestID)
+		}
+		trace := regexp.MustCompile(`^Root=1-[0-9a-f]{8}-[0-9a-f]{24};Parent=[0-9a-f]{16};Sampled=0$`)
+		if !trace.MatchString(s.Trace) || s.ARN != "arn:aws:lambda:us-east-1:000000000000:function:probe" || s.LeftMs < tt.atLeast || s.LeftMs >= tt.under {
+			t.Errorf("call %d: trace %q, arn %q, %d ms to the deadline", call, s.Trace, s.ARN, s.LeftMs)
+		}
+		if want := fmt.Sprintf("stdout %s\nstderr %[1]s\n", s.Do); !strings.HasSuffix(i.Logs(), want) {
+			t.Errorf("call %d: the logs are %q, want %q at their end", call, i.Logs(), want)
 		}
 	}
 }
 
-func TestStopEndsAnInstanceAsLambdaDoes(t *testing.T) {
+// A function error leaves the process running. A panic, an exit and the deadline end it.
+func TestHowAFunctionFails(t *testing.T) {
 	t.Parallel()
-	t.Run("kills the process", func(t *testing.T) {
-		i := lambdatest.Start(t, probe(t))
-		i.Ready(t)
-		i.Stop()
-		i.Stop()
-		if exit := i.Exit(t); exit.Code != -1 {
-			t.Errorf("exit code %d, want -1 because it was killed", exit.Code)
-		}
-	})
-	t.Run("sends SIGTERM first if the function asked for it", func(t *testing.T) {
-		i := lambdatest.Start(t, probe(t), "START=sigterm")
-		i.Invoke(t, `{}`)
-		i.Stop()
-		if exit := i.Exit(t); exit.Code != 0 || !strings.Contains(exit.Logs, "good night") {
-			t.Errorf("got %+v, want the function's SIGTERM handler to run", exit)
-		}
-	})
-	t.Run("fails a running invocation", func(t *testing.T) {
-		i := lambdatest.Start(t, probe(t))
-		i.Ready(t)
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if _, err := i.Do(t.Context(), lambdatest.Invocation{Payload: []byte(`{"do":"sleep","ms":60000}`)}); err == nil {
-				t.Error("a stopped instance returned an answer")
+	for name, tt := range map[string]struct {
+		payload string
+		timeout time.Duration
+		kind    string // of the function error
+		err     string // part of the error if there is no answer
+		exit    int
+	}{
+		"an error":     {payload: `{"do":"fail"}`, kind: "probeError"},
+		"a panic":      {payload: `{"do":"panic"}`, kind: "errorString", exit: 1},
+		"an exit":      {payload: `{"do":"exit"}`, err: "exit status 7", exit: 7},
+		"the deadline": {payload: `{"do":"sleep"}`, timeout: 100 * time.Millisecond, err: "after its deadline", exit: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := lambdatest.Start(t, probe(t))
+			got, err := i.Do(t.Context(), lambdatest.Invocation{Payload: []byte(tt.payload), Timeout: tt.timeout})
+			if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) || got.ErrorType != tt.kind {
+				t.Errorf("got %+v, %v, want the function error %q and the error %q", got, err, tt.kind, tt.err)
+			}
+			if tt.exit == 0 {
+				if s := decode(t, i.Invoke(t, `{}`)); s.Calls != 2 {
+					t.Errorf("%d calls, want 2: the same process must go on", s.Calls)
+				}
+			} else if exit := i.Exit(t); exit.Code != tt.exit {
+				t.Errorf("exit code %d, want %d", exit.Code, tt.exit)
 			}
 		})
-		for !strings.Contains(i.Logs(), "sleep") {
-			time.Sleep(5 * time.Millisecond)
-		}
-		i.Stop()
-		wg.Wait()
-	})
-}
-
-func TestMemoryIsThatOfTheFunction(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux shows the memory of another process")
-	}
-	t.Parallel()
-	i := lambdatest.Start(t, probe(t))
-	i.Ready(t)
-	if now, err := i.Memory(); err != nil || now < 1<<20 || now > 1<<30 {
-		t.Errorf("%d bytes, %v, want those of a small program", now, err)
-	}
-	i.Stop()
-	if _, err := i.Memory(); err == nil {
-		t.Error("a function that has ended has memory")
 	}
 }

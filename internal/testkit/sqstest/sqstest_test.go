@@ -4,32 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/sqstest"
 )
-
-func TestEndpointSkipsTheTestOrFailsItInCI(t *testing.T) {
-	for _, test := range []struct{ endpoint, ci, want, skipped, failed string }{
-		{"http://127.0.0.1:1", "true", "http://127.0.0.1:1", "", ""},
-		{"", "", "", "make test", ""},
-		{"", "true", "", "", "make test"},
-	} {
-		t.Setenv("SQS_ENDPOINT", test.endpoint)
-		t.Setenv("CI", test.ci)
-		var got string
-		skipped, failed := testkit.Ended(func(t testing.TB) { got = sqstest.Endpoint(t) })
-		if got != test.want || !strings.Contains(skipped, test.skipped) || !strings.Contains(failed, test.failed) || (skipped+failed == "") != (got != "") {
-			t.Errorf("%+v: got %q, skipped %q, failed %q", test, got, skipped, failed)
-		}
-	}
-}
 
 func TestFeedRepeatsOnlyFailedMessages(t *testing.T) {
 	t.Parallel()

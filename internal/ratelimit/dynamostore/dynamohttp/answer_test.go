@@ -83,7 +83,11 @@ func TestNoAnswer(t *testing.T) {
 	}{
 		"the connection is lost": {ctx: t.Context(), keys: aws.CredentialsProviderFunc(keys), sent: true},
 		"the caller leaves":      {ctx: left, keys: aws.CredentialsProviderFunc(keys), sent: true, canceled: true},
-		"no credentials":         {ctx: t.Context(), never: true},
+		"the caller leaves while credentials are fetched": {ctx: left, sent: true, canceled: true, keys: aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+			<-ctx.Done()
+			return aws.Credentials{}, ctx.Err()
+		})},
+		"no credentials": {ctx: t.Context(), never: true},
 		"refused credentials": {ctx: t.Context(), never: true, keys: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{}, reset
 		})},

@@ -12,31 +12,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
-
-	"github.com/cric-talk/guards/internal/ratelimit/dynamostore/dynamohttp"
 )
 
 func keys(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "secret"}, nil
-}
-
-// A caller who leaves while credentials are fetched gets the error of a request
-// without an answer. NotSentError would say that the settings are wrong.
-func TestTheContextEndsBeforeThereAreCredentials(t *testing.T) {
-	r := new(recorder)
-	slow := aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
-		<-ctx.Done()
-		return aws.Credentials{}, ctx.Err()
-	})
-	_, lean := clients(aws.Config{Region: "eu-west-1", Credentials: slow}, r)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	_, err := lean.Do(ctx, "UpdateItem", "rateLimit", []byte("{}"))
-	_, canceled := errors.AsType[*aws.RequestCanceledError](err)
-	_, notSent := errors.AsType[*dynamohttp.NotSentError](err)
-	if !canceled || notSent || !errors.Is(err, context.DeadlineExceeded) || len(r.requests) > 0 {
-		t.Errorf("%d requests, %T: %[2]v", len(r.requests), err)
-	}
 }
 
 // Credentials that have expired are replaced. The new ones may belong to another

@@ -1,14 +1,12 @@
-// Command probe is a Lambda function for tests. It does what its event or the
-// variable START tells it, such as fail or exit.
+// Command probe is a Lambda function for tests. It does what its event tells it, such
+// as fail or exit.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
@@ -17,7 +15,6 @@ import (
 
 type event struct {
 	Do string `json:"do"`
-	Ms int64  `json:"ms"`
 }
 
 type seen struct {
@@ -50,7 +47,7 @@ func handle(ctx context.Context, e event) (seen, error) {
 	case "exit":
 		os.Exit(7)
 	case "sleep":
-		time.Sleep(time.Duration(e.Ms) * time.Millisecond)
+		time.Sleep(time.Minute)
 	}
 	deadline, _ := ctx.Deadline()
 	lc, _ := lambdacontext.FromContext(ctx)
@@ -61,23 +58,4 @@ func handle(ctx context.Context, e event) (seen, error) {
 	}, err
 }
 
-func main() {
-	switch start := os.Getenv("START"); start {
-	case "refuse":
-		log.Fatal("START is \"refuse\"")
-	case "sigterm":
-		lambda.StartWithOptions(handle, lambda.WithEnableSIGTERM(func() {
-			fmt.Println("good night")
-			os.Exit(0)
-		}))
-	default:
-		if wait, ok := strings.CutPrefix(start, "wait "); ok {
-			d, err := time.ParseDuration(wait)
-			if err != nil {
-				log.Fatal(err)
-			}
-			time.Sleep(d)
-		}
-		lambda.Start(handle)
-	}
-}
+func main() { lambda.Start(handle) }
