@@ -30,21 +30,6 @@ func minutes(from, to int64) (all []policy.Window) {
 	return all
 }
 
-// The windows of a calendar are as long as its days.
-func TestBordersOfACalendar(t *testing.T) {
-	at := func(day int) time.Duration {
-		return time.Date(2026, 3, day, 12, 0, 0, 0, time.UTC).Sub(time.UnixMilli(start))
-	}
-	got := timeline(t, policy.Must("9/day in Europe/Berlin"), "", record(moment{at(28), "u1", 10}, moment{at(29), "u1", 1}, moment{at(30), "u1", 1}))
-	var borders []string
-	for _, w := range got.Panels[0].Windows {
-		borders = append(borders, time.UnixMilli(w.Start).UTC().Format("02 15"))
-	}
-	if want := []string{"26 23", "27 23", "28 23", "29 22", "30 22"}; !slices.Equal(borders, want) || got.Refused != 1 {
-		t.Errorf("borders at %v, %d refused, want %v, 1", borders, got.Refused, want)
-	}
-}
-
 func TestTimeline(t *testing.T) {
 	const ms = start
 	got := timeline(t, policy.Must("2/1m"), "", record(
@@ -69,19 +54,22 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// A delayed request has two marks: when it came, and when it runs.
+// A delayed request has two marks: when it came, and when it runs. Of several limits, the panel of
+// the queue has them.
 func TestTimelineOfDelayedRequests(t *testing.T) {
 	const ms = start
-	got := timeline(t, policy.Must("reservoir 2/10s ahead 15m"), "", record(moment{time.Second, "u1", 5}))
-	want := []Mark{
-		{ms + 1000, Allowed, 1, 1}, {ms + 1000, Allowed, 2, 1}, {ms + 10_000, Runs, 1, 1}, {ms + 1000, Delayed, 2, 3},
-		{ms + 10_000, Runs, 2, 1}, {ms + 20_000, Runs, 1, 1},
-	}
-	if diff := cmp.Diff(want, got.Panels[0].Marks); diff != "" || got.To != ms+30_000 || got.Delayed != 3 {
-		t.Errorf("%d delayed until %d; marks (-want +got):\n%s", got.Delayed, got.To, diff)
-	}
-	if got.Densest.N != 4 || got.Densest.From != ms+1000 || got.Densest.To != ms+10_000 {
-		t.Errorf("the densest time is %+v, want 4 in 9 s", got.Densest)
+	for text, queue := range map[string]int{"reservoir 2/10s ahead 15m": 0, "day: 200/1d, queue: reservoir 2/10s ahead 15m": 1} {
+		got := timeline(t, policy.Must(text), "", record(moment{time.Second, "u1", 5}))
+		want := []Mark{
+			{ms + 1000, Allowed, 1, 1}, {ms + 1000, Allowed, 2, 1}, {ms + 10_000, Runs, 1, 1}, {ms + 1000, Delayed, 2, 3},
+			{ms + 10_000, Runs, 2, 1}, {ms + 20_000, Runs, 1, 1},
+		}
+		if diff := cmp.Diff(want, got.Panels[queue].Marks); diff != "" || got.To != ms+30_000 || got.Delayed != 3 {
+			t.Errorf("%s: %d delayed until %d; marks (-want +got):\n%s", text, got.Delayed, got.To, diff)
+		}
+		if got.Densest.N != 4 || got.Densest.From != ms+1000 || got.Densest.To != ms+10_000 {
+			t.Errorf("%s: the densest time is %+v, want 4 in 9 s", text, got.Densest)
+		}
 	}
 }
 
@@ -102,29 +90,9 @@ func TestTimelineOfSeveral(t *testing.T) {
 	}
 }
 
-// The panel of the queue shows when delayed requests run, wherever that limit
-// stands.
-func TestTimelineOfAQueueAmongSeveralLimits(t *testing.T) {
-	got := timeline(t, policy.Must("day: 200/1d, queue: reservoir 2/10s ahead 15m"), "", record(moment{time.Second, "u1", 5}))
-	var runs []Mark
-	for _, p := range got.Panels {
-		for _, m := range p.Marks {
-			if m.Kind == Runs && p.Name == "queue" {
-				runs = append(runs, m)
-			} else if m.Kind == Runs {
-				t.Errorf("the panel of %s has the mark %+v", p.Name, m)
-			}
-		}
-	}
-	want := []Mark{{start + 10_000, Runs, 1, 1}, {start + 10_000, Runs, 2, 1}, {start + 20_000, Runs, 1, 1}}
-	if diff := cmp.Diff(want, runs); diff != "" || got.Delayed != 3 {
-		t.Errorf("%d delayed; marks (-want +got):\n%s", got.Delayed, diff)
-	}
-}
-
 // Limits with windows of the clock have borders, also if there are several.
 func TestBordersOfPanels(t *testing.T) {
-	got := timeline(t, policy.Must("fixed: 9/1m, log: log 9/1h, bucket: bucket 9/90s, sliding: sliding 9/2m, queue: reservoir 9/10s ahead 1m"), "", record(moment{0, "u1", 1}))
+	got := timeline(t, policy.Must("fixed: 9/1m, log: log 9/1h, bucket: bucket 9/90s, sliding: sliding 9/2m, queue: reservoir 9/10s ahead 1m, day: 9/day in Europe/Berlin"), "", record(moment{0, "u1", 1}))
 	windows := map[string]int64{}
 	for _, p := range got.Panels {
 		windows[p.Name] = 0
@@ -132,7 +100,7 @@ func TestBordersOfPanels(t *testing.T) {
 			windows[p.Name] = p.Windows[0].End - p.Windows[0].Start
 		}
 	}
-	if diff := cmp.Diff(map[string]int64{"fixed": 60_000, "log": 0, "bucket": 0, "sliding": 120_000, "queue": 10_000}, windows); diff != "" {
+	if diff := cmp.Diff(map[string]int64{"fixed": 60_000, "log": 0, "bucket": 0, "sliding": 120_000, "queue": 10_000, "day": 86_400_000}, windows); diff != "" {
 		t.Errorf("windows (-want +got):\n%s", diff)
 	}
 }
@@ -210,20 +178,13 @@ func TestStepsAreBounded(t *testing.T) {
 	if n := len(steps); n > 4*480 {
 		t.Errorf("%d steps, want at most 4 for each of 480 columns", n)
 	}
-	lowest, highest := map[int64]int64{}, map[int64]int64{}
-	for i, s := range steps {
-		window := s.At / 1000
-		if _, ok := lowest[window]; !ok {
-			lowest[window] = s.Used
-		}
-		lowest[window], highest[window] = min(lowest[window], s.Used), max(highest[window], s.Used)
-		if i > 0 && s.At < steps[i-1].At {
-			t.Fatalf("step %d is before the one before", i)
-		}
+	counts := map[int64][]int64{} // of each second
+	for _, s := range steps {
+		counts[s.At/1000] = append(counts[s.At/1000], s.Used)
 	}
-	for window := int64(start / 1000); window < start/1000+12; window++ {
-		if lowest[window] > 1 || highest[window] != 300 {
-			t.Errorf("window %d: the count is between %d and %d, want 0 or 1 to 300", window, lowest[window], highest[window])
+	for second := range int64(12) {
+		if got := counts[start/1000+second]; slices.Min(got) > 1 || slices.Max(got) != 300 {
+			t.Errorf("second %d: the count is between %d and %d, want 0 or 1 to 300", second, slices.Min(got), slices.Max(got))
 		}
 	}
 }
