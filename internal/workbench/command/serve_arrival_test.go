@@ -96,21 +96,28 @@ func TestServeEndsABodyThatDoesNotArrive(t *testing.T) {
 	}
 }
 
+// working serves requests that take some time, and returns a connection to the server.
+func working(takes time.Duration) (*http.Server, net.Conn) {
+	listener := make(pipes)
+	server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body)
+		time.Sleep(takes)
+		w.Header().Set("Content-Length", "4")
+		_, _ = io.WriteString(w, "done")
+	}))
+	go func() { _ = server.Serve(listener) }()
+	return server, listener.dial()
+}
+
+const whole = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"
+
 // The time of the body is not that of the function, and the connection stays
 // open for the next request.
 func TestServeKeepsAConnectionWhileAFunctionRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		listener := make(pipes)
-		server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.ReadAll(r.Body)
-			time.Sleep(2 * arrival)
-			w.Header().Set("Content-Length", "4")
-			_, _ = io.WriteString(w, "done")
-		}))
-		go func() { _ = server.Serve(listener) }()
-		conn := listener.dial()
+		server, conn := working(2 * arrival)
 		for range 2 {
-			if got := begin(t, conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")(); got != "200 OK done" {
+			if got := begin(t, conn, whole)(); got != "200 OK done" {
 				t.Error(got)
 			}
 		}
@@ -122,20 +129,28 @@ func TestServeKeepsAConnectionWhileAFunctionRuns(t *testing.T) {
 // Ctrl-C lets a request end that has arrived.
 func TestServeFinishesWhatHasArrived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		listener := make(pipes)
-		server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.ReadAll(r.Body)
-			time.Sleep(arrival / 2)
-			_, _ = io.WriteString(w, "done")
-		}))
-		go func() { _ = server.Serve(listener) }()
-		conn := listener.dial()
-		answer := begin(t, conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
+		server, conn := working(arrival / 2)
+		answer := begin(t, conn, whole)
 		synctest.Wait()
 		err := server.Shutdown(t.Context())
 		if got := answer(); err != nil || got != "200 OK done" {
 			t.Errorf("%s, %v", got, err)
 		}
 		_ = conn.Close()
+	})
+}
+
+// A client can open a connection before it needs one. serve must not wait for it.
+func TestServeClosesUnusedConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, unused := working(0)
+		server.ReadHeaderTimeout = 0 // it would also close the connection, but later
+		synctest.Wait()
+		began := time.Now()
+		go func() { _ = server.Shutdown(t.Context()) }()
+		_, err := unused.Read(make([]byte, 1))
+		if took := time.Since(began); !errors.Is(err, io.EOF) || took > 0 {
+			t.Errorf("after %v: %v, want the end at once", took, err)
+		}
 	})
 }

@@ -14,25 +14,6 @@ import (
 	"github.com/cric-talk/guards/limits"
 )
 
-// get reads an address.
-func get(t *testing.T, address string) response {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = r.Body.Close() }()
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response{r, string(body)}
-}
-
 func TestServeHasAConsole(t *testing.T) {
 	endpoint, log := serve(t)
 	post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post", "count": 4}`)
@@ -111,11 +92,7 @@ func TestServeEndsAlthoughAPageIsOpen(t *testing.T) {
 		ended <- run(ctx, []string{"serve", "--addr", "127.0.0.1:0"}, session{guards: limits.All, out: io.Discard, err: log, now: atPinned})
 	}()
 	endpoint := started(t, log, ended)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, endpoint+"/console/events", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	events, err := http.DefaultClient.Do(request)
+	events, err := http.Get(endpoint + "/console/events")
 	if err != nil {
 		t.Fatal(err)
 	}
