@@ -69,9 +69,7 @@ prepaid: instances can hold some of what is used, and have not handed it out yet
 USER  ACTIVITY  USED  WAIT
 u1    plain     8/9         [##############..] 88 %
 `)
-	if _, out, _ := p.run("top --yes --activity write --json"); !strings.Contains(out, `"activity":"write","group":"content","prepaid":true,"name":"api",`) {
-		t.Errorf("top --json: %s", out)
-	}
+	p.contains("top --yes --activity write --json", `"activity":"write","group":"content","prepaid":true,"name":"api",`)
 	p.prints("stats", `5 items of 1 user and 1 subject (room 1), 0 stale, in the table
 
 ACTIVITY               USERS  INTERVAL
@@ -88,9 +86,7 @@ prepaid: the metric Leased counts checks that were admitted from a lease, and Vi
 	if _, out, _ := p.run("stats --activity plain"); strings.Contains(out, "prepaid") {
 		t.Errorf("stats of an ordinary limit: %s", out)
 	}
-	if _, out, _ := p.run("stats --json"); !strings.Contains(out, `{"activity":"call","users":1,"prepaid":true}`) || !strings.Contains(out, `{"activity":"plain","users":1}`) {
-		t.Errorf("stats --json: %s", out)
-	}
+	p.contains("stats --json", `{"activity":"call","users":1,"prepaid":true}`, `{"activity":"plain","users":1}`)
 }
 
 // A live limit says prepaid itself. status follows it.

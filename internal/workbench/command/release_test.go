@@ -13,27 +13,8 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
-	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
-
-// ask asks a guard of the project, as an app does.
-func (p *project) ask(r guard.Request) guard.Answer {
-	p.t.Helper()
-	linked, err := p.guards.Link()
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	g, _, _ := linked.Activity(r.Activity)
-	store := dynamostore.New(dynamotest.Config(p.where[3]), p.where[5])
-	h := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: store, Now: func() time.Time { return p.now }}}
-	a, err := h.Decide(p.t.Context(), r)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return a
-}
 
 // The holder of a slot is gone. An operator sees the slot and frees it.
 func TestReleaseFreesASlot(t *testing.T) {

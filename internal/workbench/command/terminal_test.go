@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/limits"
 )
 
@@ -28,16 +27,15 @@ func TestBar(t *testing.T) {
 // A terminal shows the progress of a long task and clears it at the end. A file
 // gets no progress.
 func TestOnlyTerminalsShowProgress(t *testing.T) {
-	credentials(t)
-	where := []string{"--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", dynamotest.Table(t)}
+	p := ofApp(t)
 	at := func(progress bool, args ...string) (out, log string) {
 		var o, l stream
-		if status := run(t.Context(), append(args, where...), session{guards: limits.All, out: &o, err: &l, progress: progress, now: atPinned}); status != done {
+		if status := run(t.Context(), append(args, p.where...), session{guards: limits.All, out: &o, err: &l, progress: progress, now: atPinned}); status != done {
 			t.Fatalf("guards %v: status %d: %s", args, status, &l)
 		}
 		return o.String(), l.String()
 	}
-	at(false, "check", "create_post", "--user", "u1", "--store", "dynamodb")
+	p.does("check create_post --user u1 --store dynamodb")
 	for last, args := range map[string][]string{
 		"[################] 100 %  1 items of 1 users":              {"stats"},
 		"[################] 100 %  1 items, 0 to delete, 0 deleted": {"cleanup", "--dry-run"},
