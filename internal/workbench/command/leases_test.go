@@ -23,9 +23,7 @@ func TestCommandsNameWhatIsPrepaid(t *testing.T) {
 	p := ofContent(t)
 	p.guards = busy
 	for _, check := range []string{"call --user u1 --count 180", "say --user u1 --subject room=r42 --count 8", "write --user u1 --count 180", "plain --user u1 --count 8"} {
-		if status, _, log := p.run("check " + check + " --store dynamodb"); status != done {
-			t.Fatal(check, log)
-		}
+		p.does("check " + check + " --store dynamodb")
 	}
 	p.prints("status --user u1", `u1 in the table:
 ACTIVITY    USED             LEFT  WAIT
@@ -37,16 +35,7 @@ plain       8/9              1
 
 prepaid: instances can hold some of what is used, and have not handed it out yet
 `)
-	p.prints("status --user u1 --tier free", `u1 in the table:
-ACTIVITY    USED             LEFT  WAIT
-call        180/150          0     42 s
-say         8/9              1
-read, api   180/400 prepaid  220
-write, api  180/200 prepaid  20
-plain       8/9              1
-
-prepaid: instances can hold some of what is used, and have not handed it out yet
-`)
+	p.contains("status --user u1 --tier free", "\ncall        180/150          0     42 s\n")
 	p.prints("status --subject room=r42", `room=r42 in the table:
 ACTIVITY  USED           LEFT  WAIT
 say       8/300 prepaid  292
@@ -93,15 +82,6 @@ prepaid: the metric Leased counts checks that were admitted from a lease, and Vi
 func TestALivePrepaidLimit(t *testing.T) {
 	p := ofContent(t)
 	p.guards = busy
-	for _, command := range []string{
-		"limits set call 190/1m --yes", "limits set plain \"300/1m prepaid\" --yes", "check call --user u1 --count 9 --store dynamodb", "check plain --user u1 --count 9 --store dynamodb",
-	} {
-		if status, _, log := p.run(command); status != done {
-			t.Fatal(command, log)
-		}
-	}
-	_, out, _ := p.run("status --user u1")
-	if !strings.Contains(out, "\ncall        9/190 ") || !strings.Contains(out, "\nplain       9/300 prepaid ") {
-		t.Errorf("status: %s", out)
-	}
+	p.does("limits set call 190/1m --yes", "limits set plain \"300/1m prepaid\" --yes", "check call --user u1 --count 9 --store dynamodb", "check plain --user u1 --count 9 --store dynamodb")
+	p.contains("status --user u1", "\ncall        9/190 ", "\nplain       9/300 prepaid ")
 }
