@@ -3,7 +3,6 @@ package command
 import (
 	"cmp"
 	"context"
-	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -118,8 +117,8 @@ func believed(limit policy.Policy, mode, role string) decided {
 	return d
 }
 
-// What a guard decides is what guards check, status, top, limits --live and
-// limits diff show, whatever operators have set. If one of them worked out by
+// What a guard decides is what guards check, status, top and limits --live show,
+// whatever operators have set. If one of them worked out by
 // itself what is in force, the next change of a rule would make it wrong here.
 func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
 	t.Setenv("BYPASS_ROLES", "admin,night")
@@ -160,9 +159,6 @@ func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
 		role, tier := granted(v, r.UserID)
 		shown["limits --live"] = believed(limit.For(named(limit, tier, r.Tier)), mode, role)
 
-		limit, mode = differing(v.differences(), code)
-		shown["limits diff"] = believed(limit.For(named(limit, tier, r.Tier)), mode, role)
-
 		for name, got := range shown {
 			if got != want {
 				t.Fatalf("%s shows %+v, and the guard decides %+v about %+v", name, got, want, r)
@@ -189,48 +185,7 @@ func rows(list []listedLive, name string) (a limits.Activity, mode string) {
 	return a, mode
 }
 
-// differing returns what limits diff shows of an activity. A text that can't
-// share a count with the code's limit is shown because it does not apply.
-func differing(list []difference, code limits.Activity) (a limits.Activity, mode string) {
-	a = limits.Activity{Limit: code.Limit, Tiers: maps.Clone(code.Tiers)}
-	if a.Tiers == nil {
-		a.Tiers = limits.Tiers{}
-	}
-	for _, d := range list { // of its group
-		if d.Activity != code.Group+".notes" || policy.Share(code.Limit, policy.Must("notes: "+d.Live)) != nil {
-			continue
-		}
-		if _, ok := code.Tiers[d.Tier]; ok {
-			a.Tiers[d.Tier] = policy.Must("notes: " + d.Live)
-		} else if d.Tier == "" {
-			a.Limit = policy.Must("notes: " + d.Live)
-		}
-	}
-	for _, d := range list {
-		if d.Activity != code.Name {
-			continue
-		}
-		p := policy.Must(d.Live)
-		if d.Tier == "" {
-			mode = d.Mode
-		}
-		switch fits := policy.Share(code.Limit, p) == nil; {
-		case fits && d.Tier == "":
-			a.Limit = p
-		case fits:
-			a.Tiers[d.Tier] = p
-		case d.Tier == "": // its own limit wins over that of its group, and does not apply
-			a.Limit = code.Limit
-		default:
-			if _, ok := code.Tiers[d.Tier]; ok {
-				a.Tiers[d.Tier] = code.For(d.Tier)
-			}
-		}
-	}
-	return a, mode
-}
-
-// granted returns what limits --live and limits diff show of a user's grants: a
+// granted returns what limits --live shows of a user's grants: a
 // role in BYPASS_ROLES and a tier.
 func granted(v view, user string) (role, tier string) {
 	for _, g := range liveedit.GrantsAt(v.Settings, v.at) {

@@ -12,7 +12,7 @@ import (
 func TestCommandsNeedOnlyTheListedActions(t *testing.T) {
 	p := ofApp(t)
 	proxy := p.through()
-	document := docs(t, "operating.md")
+	document := source(t, "docs/operating.md")
 	rows := regexp.MustCompile("(?m)^\\| [^|]+ \\| `guards ([^`]+)`[^|]* \\| (`[^|]+) \\|$").FindAllStringSubmatch(document, -1)
 	if len(rows) != 6 {
 		t.Fatalf("%d commands in the document, want 6", len(rows))

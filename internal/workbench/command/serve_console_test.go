@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -70,13 +69,10 @@ func TestTheConsoleOfServeShowsLeases(t *testing.T) {
 
 // The documents name the address without the flag.
 func TestServeListensWhereTheDocumentsSay(t *testing.T) {
-	document, err := os.ReadFile("../../../docs/console.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := source(t, "docs/console.md")
 	for _, group := range leaves(t)["serve"].AllFlags(false) {
 		for _, f := range group {
-			if f.Name == "addr" && !strings.Contains(string(document), "Then open <http://"+f.Default+"/>.") {
+			if f.Name == "addr" && !strings.Contains(document, "Then open <http://"+f.Default+"/>.") {
 				t.Errorf("docs/console.md does not name %s, the default of --addr", f.Default)
 			}
 		}

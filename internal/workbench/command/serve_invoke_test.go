@@ -3,10 +3,9 @@ package command
 import (
 	"encoding/base64"
 	"encoding/json"
-	"os"
+	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/goccy/go-yaml"
 )
@@ -86,35 +85,17 @@ func TestServeInvokesEventsAndReturnsTheLogsTail(t *testing.T) {
 
 // serve gives each function the timeout that template.yaml gives it.
 func TestServeUsesTheTimeoutsOfTheTemplate(t *testing.T) {
-	type timeout struct {
-		Timeout int `yaml:"Timeout"` // seconds
-	}
 	var template struct {
-		Globals struct {
-			Function timeout `yaml:"Function"`
-		} `yaml:"Globals"`
-		Resources struct {
-			Cleanup struct {
-				Properties timeout `yaml:"Properties"`
-			} `yaml:"CleanupFunction"`
+		Globals   map[string]map[string]any `yaml:"Globals"`
+		Resources map[string]struct {
+			Properties map[string]any `yaml:"Properties"`
 		} `yaml:"Resources"`
 	}
-	content, err := os.ReadFile("../../../template.yaml")
-	if err != nil {
+	if err := yaml.Unmarshal([]byte(source(t, "template.yaml")), &template); err != nil {
 		t.Fatal(err)
 	}
-	if err := yaml.Unmarshal(content, &template); err != nil {
-		t.Fatal(err)
-	}
-	for name, tt := range map[string]struct {
-		got  time.Duration
-		want timeout
-	}{
-		"guards":  {guardTimeout, template.Globals.Function},
-		"cleanup": {cleanupTimeout, template.Resources.Cleanup.Properties},
-	} {
-		if want := time.Duration(tt.want.Timeout) * time.Second; tt.got != want {
-			t.Errorf("serve gives %s %v, template.yaml %v", name, tt.got, want)
-		}
+	want := fmt.Sprint(template.Globals["Function"]["Timeout"], template.Resources["CleanupFunction"].Properties["Timeout"])
+	if got := fmt.Sprint(guardTimeout.Seconds(), cleanupTimeout.Seconds()); got != want {
+		t.Errorf("serve gives guards and cleanup %s s, template.yaml %s s", got, want)
 	}
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// What a guard decides about a subject is what guards status, top, limits --live and
-// limits diff show, whatever operators have set and granted.
+// What a guard decides about a subject is what guards status and limits --live show, whatever operators have set and granted.
 func TestCommandsShowWhatTheGuardDecidesAboutSubjects(t *testing.T) {
 	guards, err := rooms.Link()
 	if err != nil {
@@ -89,7 +88,7 @@ func TestCommandsShowWhatTheGuardDecidesAboutSubjects(t *testing.T) {
 	})
 }
 
-// limitOfSubject returns what limits --live and diff show of a subject to a reader who
+// limitOfSubject returns what limits --live shows of a subject to a reader who
 // knows its grants: the row of the tier that is in force, or else that without a tier.
 func (v view) limitOfSubject(code limits.Activity, subject, tier, key string) string {
 	rows := map[string]string{}

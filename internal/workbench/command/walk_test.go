@@ -44,22 +44,6 @@ func TestEachCommandPrintsJSON(t *testing.T) {
 	}
 }
 
-// An old name is an alias, so no help shows it.
-func TestEachFlagHasOneName(t *testing.T) {
-	for name, node := range leaves(t) {
-		for _, f := range slices.Concat(node.AllFlags(false)...) {
-			if strings.Contains(f.Name, "endpoint") && f.Name != "endpoint" && f.Name != "lambda-endpoint" {
-				t.Errorf("guards %s has --%s, want --endpoint for DynamoDB and --lambda-endpoint for Lambda", name, f.Name)
-			}
-		}
-	}
-	var out stream
-	if status := run(t.Context(), []string{"verify", "--help"}, session{guards: limits.All, out: &out, err: io.Discard}); status != done ||
-		!strings.Contains(out.String(), "--lambda-endpoint") || strings.Contains(out.String(), "--endpoint-url") {
-		t.Errorf("status %d, want --lambda-endpoint and not its old name:\n%s", status, &out)
-	}
-}
-
 // usual has the arguments that each command needs.
 var usual = map[string]string{
 	"check": "create_post --user u1", "verify": "create_post", "status": "--user u1", "reset": "create_post --user u1", "release": "pin --user u1", "erase": "--user u1",
