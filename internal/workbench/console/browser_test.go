@@ -24,11 +24,11 @@ type browser struct {
 	in io.Writer
 
 	mu      sync.Mutex
-	last    int                    // the id of the last command
-	waiting map[int]chan devReply  // by the id of the command
-	session string                 // of the tab
-	events  map[string]chan string // by method; each gets the next event
-	errors  []string               // what the page wrote to its console as an error, such as a violation of its policy
+	last    int                   // the id of the last command
+	waiting map[int]chan devReply // by the id of the command
+	session string                // of the tab
+	loaded  chan struct{}         // gets a value for each page that has loaded
+	errors  []string              // what the page wrote to its console as an error, such as a violation of its policy
 }
 
 // A devReply is an answer of the protocol, or an event.
@@ -80,7 +80,7 @@ func open(t *testing.T, width, height int) *browser {
 		t.Fatal(err)
 	}
 	_, _ = commands.Close(), replies.Close()
-	b := &browser{t: t, in: in, waiting: map[int]chan devReply{}, events: map[string]chan string{}}
+	b := &browser{t: t, in: in, waiting: map[int]chan devReply{}, loaded: make(chan struct{}, 1)}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -115,13 +115,9 @@ func open(t *testing.T, width, height int) *browser {
 // load opens a page and waits until it has loaded.
 func (b *browser) load(address string) {
 	b.t.Helper()
-	loaded := make(chan string, 1)
-	b.mu.Lock()
-	b.events["Page.loadEventFired"] = loaded
-	b.mu.Unlock()
 	b.do("Page.navigate", map[string]any{"url": address}, nil)
 	select {
-	case <-loaded:
+	case <-b.loaded:
 	case <-time.After(patience):
 		b.t.Fatalf("%s has not loaded", address)
 	}
@@ -144,9 +140,8 @@ func (b *browser) listen(out io.Reader) {
 			to <- reply
 		} else if reply.Method == "Runtime.exceptionThrown" || reply.Method == "Log.entryAdded" && bytes.Contains(reply.Params, []byte(`"level":"error"`)) {
 			b.errors = append(b.errors, string(reply.Params))
-		} else if to, ok := b.events[reply.Method]; ok {
-			delete(b.events, reply.Method)
-			to <- string(reply.Params)
+		} else if reply.Method == "Page.loadEventFired" {
+			b.loaded <- struct{}{}
 		}
 		b.mu.Unlock()
 	}

@@ -26,6 +26,19 @@ func (r *rig) holds(whose string) (left int, until string) {
 	return left, found[2]
 }
 
+// untilHeld sends an event until the page shows a lease of more than 5 actions.
+func (r *rig) untilHeld(guard, event, whose string) (left int, until string) {
+	r.t.Helper()
+	for range 600 {
+		r.app(guard, event)
+		if left, until = r.holds(whose); left > 5 {
+			return left, until
+		}
+	}
+	r.t.Fatalf("after 600 events, the page shows no lease of %s", whose)
+	return 0, ""
+}
+
 // A window of a busy prepaid limit shows what the guard holds. Without the table, it hands out
 // exactly that before it decides alone.
 func TestLeasesOnThePage(t *testing.T) {
@@ -38,37 +51,29 @@ func TestLeasesOnThePage(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := start(t, 0, func(c *console.Console, _ *lambdafn.Settings) { c.Guards = guards })
-		call := func() string { return r.app("api-guard", `{"userId": "u1", "activity": "call"}`) }
+		const event = `{"userId": "u1", "activity": "call"}`
 		for range 50 {
-			call()
+			r.app("api-guard", event)
 		}
 		if left, _ := r.holds("u1"); left != 0 {
 			t.Errorf("after 50 calls, the page shows a lease of %d", left)
 		}
-		for n := 0; ; n++ {
-			call()
-			if left, _ := r.holds("u1"); left > 5 {
-				break
-			} else if n == 500 {
-				t.Fatal("after 550 calls, the page shows no lease")
-			}
-		}
+		left, until := r.untilHeld("api-guard", event, "u1")
 		s := r.watch("")
-		left, until := r.holds("u1")
 		if until != "12:01:00" {
 			t.Errorf("the lease lasts until %s, want the end of the window", until)
 		}
 		s.wait("windows", fmt.Sprintf(`"lease":"This instance holds a lease: %d more actions until 12:01:00."`, left))
 		r.store.down.Store(true)
 		for range left {
-			if answer := call(); !strings.Contains(answer, `"reason":"ok"`) {
+			if answer := r.app("api-guard", event); !strings.Contains(answer, `"reason":"ok"`) {
 				t.Fatalf("%s, want one of the %d of the lease", answer, left)
 			}
 		}
 		if left, _ := r.holds("u1"); left != 0 {
 			t.Errorf("%d are held after all are handed out", left)
 		}
-		if answer := call(); !strings.Contains(answer, `"reason":"unavailable"`) {
+		if answer := r.app("api-guard", event); !strings.Contains(answer, `"reason":"unavailable"`) {
 			t.Errorf("%s, want a decision without the table", answer)
 		}
 	}
@@ -81,14 +86,7 @@ func TestTheLeaseOfASubject(t *testing.T) {
 			Name: "say", Limit: policy.Must("2000/1m"), Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("9000/1m prepaid")}},
 		}}}}
 	})
-	for n := 0; ; n++ {
-		r.app("chat-guard", `{"userId": "u1", "activity": "say", "subjects": {"room": "r42"}}`)
-		if left, until := r.holds("room=r42"); left > 5 && until == "12:01:00" {
-			break
-		} else if n == 500 {
-			t.Fatal("the page shows no lease of the room")
-		}
-	}
+	r.untilHeld("chat-guard", `{"userId": "u1", "activity": "say", "subjects": {"room": "r42"}}`, "room=r42")
 	if left, _ := r.holds("u1"); left != 0 {
 		t.Errorf("the page shows a lease of the user, whose limit is not prepaid: %d", left)
 	}
@@ -106,14 +104,7 @@ func TestTheLeaseOfABucketEnds(t *testing.T) {
 		c.Guards = limits.Guards{{Name: "api-guard", Message: "m", Activities: []limits.Activity{{Name: "call", Limit: policy.Must("bucket 1000/1s burst 4000 prepaid")}}}}
 	})
 	s := r.watch("")
-	for n := 0; ; n++ {
-		r.app("api-guard", `{"userId": "u1", "activity": "call"}`)
-		if left, _ := r.holds("u1"); left > 0 {
-			break
-		} else if n == 500 {
-			t.Fatal("the page shows no lease")
-		}
-	}
+	r.untilHeld("api-guard", `{"userId": "u1", "activity": "call"}`, "u1")
 	s.wait("windows", `"lease":"This instance holds a lease: `)
 	s.wait("windows", `"lease":""`)
 }

@@ -18,7 +18,6 @@ func TestThePageInABrowser(t *testing.T) {
 		"a slot is renewed":                             testRenew,
 		"a room refuses":                                testRoom,
 		"a delayed request presents its place":          testPlace,
-		"the picture is one click away":                 testPicture,
 		"the keyboard is enough":                        testKeyboard,
 		"without JavaScript the page still makes sense": testNoScript,
 		"one page too many is told why":                 testTooMany,
@@ -209,19 +208,6 @@ func testPlace(b *browser, _ *rig) {
 	b.wait("#window-list .passes", "can pass now")
 	b.click("#window-list [data-act=again]")
 	b.wait("#answer-list li:first-child", "allowed check update_member_role u1 ok")
-}
-
-func testPicture(b *browser, _ *rig) {
-	b.choose("times", "11")
-	b.click("#ask button.main")
-	b.wait("#window-list li", "10 of 10 used")
-	b.click("#window-list [data-act=picture]")
-	b.wait("#picture", "The last requests of u1 for create_post")
-	var width int
-	b.js("new Promise((done) => {const i = document.querySelector('#picture img'); const end = () => done(i.naturalWidth); i.complete ? end() : (i.onload = end, i.onerror = end)})", &width)
-	if width != 800 {
-		b.t.Errorf("the picture is %d pixels wide, want 800", width)
-	}
 }
 
 func testNoScript(b *browser, r *rig) {
