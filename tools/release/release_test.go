@@ -28,7 +28,10 @@ func TestRelease(t *testing.T) {
 	if err := exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD").Run(); err != nil {
 		t.Skip("a release needs a Git checkout")
 	}
-	source := checkout(t)
+	source := filepath.Join(t.TempDir(), "guards") // a clone, because the working copy may have changes
+	if out, err := exec.CommandContext(t.Context(), "git", "clone", "--quiet", "--no-local", "../..", source).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	functions := t.TempDir()
 	built := filepath.Join(functions, "bootstrap")
 	args := slices.Concat([]string{"build", "-o", built}, lambdatest.Flags, []string{"./tools/release/testdata/bootstrap"})
@@ -55,11 +58,11 @@ func TestRelease(t *testing.T) {
 	if err := r.Build(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	first := folder(t, out)
+	first := filesOf(t, os.DirFS(out))
 	if err := r.Build(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !maps.EqualFunc(first, folder(t, out), bytes.Equal) {
+	if !maps.EqualFunc(first, filesOf(t, os.DirFS(out)), bytes.Equal) {
 		t.Error("a second run gives other bytes")
 	}
 
@@ -81,16 +84,6 @@ func TestRelease(t *testing.T) {
 	if err := r.Build(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "the checkout has changes that are not committed: commit or stash them first") {
 		t.Errorf("a release of a changed checkout: %v, want an error", err)
 	}
-}
-
-// checkout returns a clone, because the working copy may have changes.
-func checkout(t *testing.T) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "guards")
-	if out, err := exec.CommandContext(t.Context(), "git", "clone", "--quiet", "--no-local", "../..", dir).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return dir
 }
 
 // program checks the archive of this platform, and runs the program in it.

@@ -30,7 +30,7 @@ func (r *recorder) Invoke(_ context.Context, payload []byte) ([]byte, error) {
 }
 
 // Whatever comes over HTTP, a function gets valid JSON or is not called. As a
-// Function URL, it gets the method and every byte of the body.
+// Function URL, it gets every byte of the body, and the names of headers in lower case.
 func FuzzServer(f *testing.F) {
 	const invocations = "/2015-03-31/functions/posts-guard/invocations"
 	for _, seed := range []struct{ method, path, kind, body string }{
@@ -65,6 +65,9 @@ func FuzzServer(f *testing.F) {
 		if function.event == nil {
 			return
 		}
+		if kind == "DryRun" && path != "/posts-guard" {
+			t.Fatalf("%s %q calls the function in a dry run", method, path)
+		}
 		if !json.Valid(function.event) {
 			t.Fatalf("%s %q with the body %q calls the function with %q", method, path, body, function.event)
 		}
@@ -74,7 +77,7 @@ func FuzzServer(f *testing.F) {
 		var e events.LambdaFunctionURLRequest
 		err := json.Unmarshal(function.event, &e)
 		got, wrong := base64.StdEncoding.DecodeString(e.Body)
-		if err != nil || wrong != nil || !bytes.Equal(got, body) {
+		if err != nil || wrong != nil || !bytes.Equal(got, body) || e.Headers["x-amz-log-type"] != "Tail" || len(e.Headers) != len(r.Header) {
 			t.Fatalf("the body %q becomes the event %s (%v, %v)", body, function.event, err, wrong)
 		}
 	})
