@@ -117,7 +117,7 @@ func believed(limit policy.Policy, mode, role string) decided {
 	return d
 }
 
-// What a guard decides is what guards check, status, top and limits --live show,
+// What a guard decides is what guards check, status and limits --live show,
 // whatever operators have set. If one of them worked out by
 // itself what is in force, the next change of a rule would make it wrong here.
 func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
@@ -164,11 +164,6 @@ func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
 				t.Fatalf("%s shows %+v, and the guard decides %+v about %+v", name, got, want, r)
 			}
 		}
-		r.Tier = "" // which top does not know
-		want = decides(t, content, r, at)
-		if got := ranks(t, v, r); (got == nil) != (want.exempt != "") || got != nil && got.Limit != want.limit {
-			t.Fatalf("top shows %+v, and the guard decides %+v about %+v", got, want, r)
-		}
 	})
 }
 
@@ -206,32 +201,4 @@ func named(a limits.Activity, granted, callers string) string {
 		return granted
 	}
 	return callers
-}
-
-// ranks returns what top shows of a user who has used up every limit, or nil.
-func ranks(t *rapid.T, v view, r guard.Request) *ranked {
-	_, code, _ := inForceGuards.Activity(r.Activity)
-	store := new(memstore.Store)
-	l := &ratelimit.Limiter{Store: store, Now: func() time.Time { return v.at }}
-	widest := policy.Must("60/1m")
-	if code.Limit.Rates()[0].Kind == "bucket" {
-		widest = policy.Must("bucket 60/60s keep 1h")
-	}
-	if code.Group != "" {
-		widest = policy.Must("notes: 60/1m")
-	}
-	if _, err := l.Check(t.Context(), ratelimit.Request{UserID: r.UserID, Activity: r.Activity, Group: code.Group, Policy: widest, Count: 60, ID: "1"}); err != nil {
-		t.Fatal(err)
-	}
-	key := keyOf(r.UserID, code, v.at.UnixMilli())
-	item, err := store.Read(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rank := ranking{counted: rankedActivities(inForceGuards, r.Activity), At: v.at, Near: 1, Users: []ranked{}, rows: 20, changed: v.limits}
-	rank.add(key, item)
-	if len(rank.Users) == 0 {
-		return nil
-	}
-	return &rank.Users[0]
 }

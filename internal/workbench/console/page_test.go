@@ -27,6 +27,9 @@ func TestThePageAsServedHasGuardsLimitsAndAnswers(t *testing.T) {
 			}
 		}
 	}
+	if !strings.Contains(empty, "<noscript>") || !strings.Contains(empty, "JavaScript is off.") {
+		t.Error("the page does not tell that JavaScript is off")
+	}
 	if !strings.Contains(empty, "Listens only on <strong>"+strings.TrimPrefix(r.url, "http://")) {
 		t.Error("the page does not tell where it listens")
 	}

@@ -3,7 +3,6 @@ package replay_test
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,39 +51,6 @@ func run(t testing.TB, p policy.Policy, text string) (*Replay, *Report) {
 		t.Fatal(err)
 	}
 	return r, report
-}
-
-// The traffic is the same for each policy: 10 requests at the end of a minute,
-// 10 at the start of the next one, and then one every 10 s.
-func TestEachPolicyOnADoubleBurst(t *testing.T) {
-	traffic := []moment{{59 * time.Second, "u1", 10}, {60 * time.Second, "u1", 10}}
-	for i := range 6 {
-		traffic = append(traffic, moment{time.Duration(65+10*i) * time.Second, "u1", 1})
-	}
-	for _, tt := range []struct {
-		policy                    string
-		allowed, refused, delayed int64
-		wait                      time.Duration // the longest
-		most                      int64         // allowed in any minute
-	}{
-		{"10/1m", 20, 6, 0, 55 * time.Second, 20},
-		{"log 10/1m", 10, 16, 0, 59 * time.Second, 10},
-		{"sliding 10/1m", 16, 10, 0, time.Millisecond, 16}, // every 6 s one of the first 10 loses its weight
-		{"bucket 10/1m", 16, 10, 0, 5 * time.Second, 16},
-		{"bucket 10/1m burst 15", 21, 5, 0, 5 * time.Second, 21},
-		{"reservoir 10/1m ahead 15m", 20, 0, 6, 55 * time.Second, 20},
-		{"minute: 10/1m, day: 12/1d", 12, 14, 0, 24*time.Hour - 60*time.Second, 12},
-	} {
-		r, got := run(t, policy.Must(tt.policy), record(traffic...))
-		figures := []int64{got.Requests, got.Allowed, got.Refused, got.Delayed, got.LongestWaitMs}
-		if want := []int64{26, tt.allowed, tt.refused, tt.delayed, tt.wait.Milliseconds()}; !slices.Equal(figures, want) {
-			t.Errorf("%s: %v, want %v", tt.policy, figures, want)
-		}
-		timelines, err := r.Timelines(t.Context(), open(record(traffic...)), []*Report{got}, "")
-		if err != nil || timelines[0].Densest.N != tt.most || timelines[0].Requests != 26 || timelines[0].Allowed != tt.allowed {
-			t.Errorf("%s: the timeline has %+v, %v, want %d allowed in a minute", tt.policy, timelines, err, tt.most)
-		}
-	}
 }
 
 func TestReport(t *testing.T) {

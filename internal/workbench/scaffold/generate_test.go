@@ -116,48 +116,6 @@ func TestListsOfActivities(t *testing.T) {
 	}
 }
 
-// A guard with a reset may delete items. One with a queue may send jobs there.
-func TestTheTemplateDescribesEachGuard(t *testing.T) {
-	const want = `  PhotosGuardFunction:
-    Type: AWS::Serverless::Function
-    Metadata: *guard
-    Properties:
-      FunctionName: !Sub ${NamePrefix}photos-guard
-      Description: "Limits: \"how\" # fast"
-      MemorySize: 512
-      Policies:
-        - Statement:
-            - Effect: Allow
-              Action: [dynamodb:UpdateItem, dynamodb:GetItem, dynamodb:DeleteItem]
-              Resource: !GetAtt Table.Arn
-
-  MapsGuardFunction:
-    Type: AWS::Serverless::Function
-    Metadata: *guard
-    Properties:
-      FunctionName: !Sub ${NamePrefix}maps-guard
-      Description: "Limits how often one user does move_map."
-      Environment: {Variables: {DELAYED_QUEUE_URL: !Ref DelayedQueue}}
-      Policies:
-        - Statement:
-            - Effect: Allow
-              Action: [dynamodb:UpdateItem, dynamodb:GetItem]
-              Resource: !GetAtt Table.Arn
-            - Effect: Allow
-              Action: [sqs:SendMessage]
-              Resource: !GetAtt DelayedQueue.Arn
-`
-	got := text("resources", some)
-	if !strings.Contains(got, want) {
-		t.Errorf("the template lacks\n%s\nin\n%s", want, got)
-	}
-	for _, queue := range []string{"  DelayedJobsFunction:\n", "  ReadyQueueAgeAlarm:\n", "delayed, ready and dead jobs", "nor delayed-jobs"} {
-		if !strings.Contains(got, queue) || strings.Contains(text("resources", some[:1]), queue) {
-			t.Errorf("want %q only if a guard has a queue", queue)
-		}
-	}
-}
-
 // A page without the markers of a table has none.
 func TestStaleLeavesOutAPageWithoutMarkers(t *testing.T) {
 	files := folder()
