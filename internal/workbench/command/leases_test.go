@@ -54,10 +54,6 @@ u1    say         8/9                    [##############..] 88 %
 
 prepaid: instances can hold some of what is used, and have not handed it out yet
 `)
-	p.prints("top --yes --activity plain", `22:14:18 UTC: 1 at 80 % of a limit or more, among 5 items (0.5 read units), in the table
-USER  ACTIVITY  USED  WAIT
-u1    plain     8/9         [##############..] 88 %
-`)
 	p.contains("top --yes --activity write --json", `"activity":"write","group":"content","prepaid":true,"name":"api",`)
 	p.prints("stats", `5 items of 1 user and 1 subject (room 1), 0 stale, in the table
 

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,27 +27,6 @@ func source(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// replays runs the document's commands and calls see with the picture of each.
-func replays(t *testing.T, commands string, see func(command, svg string)) {
-	t.Helper()
-	for command := range strings.Lines(commands) {
-		args := shellWords(strings.TrimPrefix(command, "go run ./cmd/guards "))
-		svg := ""
-		for i, arg := range args {
-			args[i] = strings.Replace(arg, "docs/", "../../../docs/", 1)
-			if strings.HasSuffix(arg, ".svg") {
-				svg = filepath.Join(t.TempDir(), "out.svg")
-				args[i] = svg
-			}
-		}
-		var out, log stream
-		if status := run(t.Context(), args, session{guards: app.All, out: &out, err: &log}); status != done || log.String() != "" {
-			t.Fatalf("%s: exit status %d: %s", command, status, &log)
-		}
-		see(command, svg)
-	}
 }
 
 // shellWords splits a command line as a shell does, if it has no other quotes
@@ -81,18 +59,20 @@ func checkPictures(t *testing.T, document string) {
 	}
 	shown := regexp.MustCompile(`!\[[^\]]+\]\((img/[^)]+)\)`).FindAllStringSubmatch(text, -1)
 	var drawn []string
-	replays(t, commands[1], func(command, svg string) {
-		name := regexp.MustCompile(`docs/img/\S+\.svg`).FindString(command)
+	for line := range strings.Lines(commands[1]) {
+		name := regexp.MustCompile(`docs/img/\S+\.svg`).FindString(line)
 		drawn = append(drawn, strings.TrimPrefix(name, "docs/"))
+		svg := filepath.Join(t.TempDir(), "out.svg")
+		args := strings.TrimPrefix(strings.TrimSpace(line), "go run ./cmd/guards ")
+		status, _, log := command(t, app.All, strings.ReplaceAll(strings.Replace(args, name, svg, 1), " docs/", " ../../../docs/"))
 		got, err := os.ReadFile(svg)
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || status != done || log != "" {
+			t.Fatalf("%s: status %d, %s, %v", line, status, log, err)
 		}
-		want, err := os.ReadFile("../../../" + name)
-		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s has changed (%v). If you meant to change it, run\n%s", name, err, command)
+		if string(got) != source(t, name) {
+			t.Errorf("%s has changed. If you meant to change it, run\n%s", name, line)
 		}
-	})
+	}
 	for _, picture := range shown {
 		if !slices.Contains(drawn, picture[1]) {
 			t.Errorf("docs/%s shows %s, but none of its commands draws it", document, picture[1])

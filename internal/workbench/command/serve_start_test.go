@@ -27,9 +27,7 @@ func TestServeReportsWhyItCannotStart(t *testing.T) {
 		args   []string
 	}{
 		"address already in use":                        {wrongUse, []string{"--addr", taken.Addr().String()}},
-		"--create-table goes with --store dynamodb":     {wrongUse, []string{"--create-table"}},
 		"guards: http://127.0.0.1:1 can't be reached: ": {unreachable, []string{"--store", "dynamodb", "--region", "r", "--endpoint", "http://127.0.0.1:1"}},
-		"--endpoint and --region go with --store dyna":  {wrongUse, []string{"--endpoint", "http://127.0.0.1:1"}},
 	} {
 		var log stream
 		if status := run(ctx, append([]string{"serve"}, tt.args...), session{guards: limits.All, out: io.Discard, err: &log, now: atPinned}); status != tt.status || !strings.Contains(log.String(), message) {

@@ -37,7 +37,6 @@ func TestCheckNamesSubjects(t *testing.T) {
 	for command, message := range map[string]string{
 		"check write --user u1 --store dynamodb":                                                 "guards: --subject has no room, which write needs: give --subject room=ID\n",
 		"check write --user u1 --subject room=r1 --subject tenent=t1 --store dynamodb":           "guards: --subject is \"tenent\", did you mean \"tenant\"?\n",
-		"check write --user u1 --subject room=r1 --subject house=t1 --store dynamodb":            "guards: --subject is \"house\", want a subject of write: room, tenant\n",
 		"check plain --user u1 --subject room=r1 --store dynamodb":                               "guards: --subject is \"room\", and there is no subject of plain\n",
 		"check write --user u1 --subject room --store dynamodb":                                  "guards: --subject: the value is \"room\", want a name and an id, such as room=r42\n",
 		"check write --user u1 --subject room=r1 --subject room=r2 --store dynamodb":             "guards: --subject: \"room\" is given twice, want one id\n",
@@ -123,11 +122,9 @@ note, minute  0/15  15
 	p.prints("erase --subject house=h1 --dry-run", "0 items of house=h1 found, none deleted because of --dry-run, in the table\n")
 	p.notes("erase --subject tenant=acme", "Delete everything about tenant=acme in the table? [y/N] ")
 	for command, message := range map[string]string{
-		"status --subject rom=r42": "guards: --subject is \"rom\", did you mean \"room\"?\n",
-		"status":                   "missing flags: --user=ID or --subject=NAME=ID",
+		"status": "missing flags: --user=ID or --subject=NAME=ID",
 		"status --subject room=r1 --subject tenant=t1": "guards: --subject is given twice, want one subject\n",
 		"reset --subject room=r42 plain":               "guards: --subject is \"room\", and there is no subject of plain\n",
-		"release --user u1 export":                     "guards: export has no slots of a user, because none of those limits is a log\n",
 		"release --subject room=r42 write":             "guards: write has no slots of a room, because none of those limits is a log\n",
 	} {
 		p.fails(command, wrongUse, message)
@@ -203,7 +200,6 @@ write, day     0/400  400         granted tier pro
 		"limits set write --subject room --tier gold 5/1m":                       "guards: --tier is \"gold\", want a tier of write for room: pro\n",
 		"limits set write --subject room --mode off":                             "guards: a mode holds for the whole activity",
 		"limits set --group content --subject rooom minute 5/1m":                 "guards: --subject is \"rooom\", did you mean \"room\"?\n",
-		"limits set --group content --subject room minut 5/1m":                   "guards: limit is \"minut\", did you mean \"minute\"?\n",
 		"limits unset write --subject room":                                      "guards: write/room has no live limit to undo\n",
 		"grant --subject tenant=acme --role admin --until 7d --reason r":         "guards: a grant to a subject needs a tier",
 		"grant --subject tenant=acme --tier premium --until 7d --reason r":       "guards: --tier is \"premium\", want a tier tenant: pro\n",

@@ -15,7 +15,6 @@ func TestThePageInABrowser(t *testing.T) {
 		"the clock is moved and a window rolls over": testClock,
 		"the app's answers appear":                   testApp,
 		"a check is given back":                      testRelease,
-		"a slot is renewed":                          testRenew,
 		"a room refuses":                             testRoom,
 		"a delayed request presents its place":       testPlace,
 		"the keyboard is enough":                     testKeyboard,
@@ -24,7 +23,6 @@ func TestThePageInABrowser(t *testing.T) {
 		"the form shows the event that it sends":     testForm,
 		"the page keeps the last answers":            testManyAnswers,
 		"a screen reader hears of the app":           testNews,
-		"dark follows the system":                    testColors,
 	} {
 		t.Run(name, func(t *testing.T) {
 			outer := b.t
@@ -56,6 +54,12 @@ func testRefusal(b *browser, _ *rig) {
 	b.click("#ask button.main")
 	b.wait("#result", "ValidationError: userId is ")
 	b.wait("#answer-list li:first-child", "error")
+	var paper string
+	b.dark(true) // the colors follow the system
+	b.js("getComputedStyle(document.body).backgroundColor", &paper)
+	if b.dark(false); paper != "rgb(13, 17, 23)" {
+		b.t.Errorf("the dark page is %s", paper)
+	}
 }
 
 func testCountdown(b *browser, _ *rig) {
@@ -112,22 +116,6 @@ func testApp(b *browser, r *rig) {
 	b.load(r.url) // the HTML as served has the same
 	b.wait("#answer-list li:first-child", "allowed check like <b>maria</b> unlimited app")
 	b.wait("#window-list li", "93 of 100 used, 7 left")
-}
-
-func testRenew(b *browser, _ *rig) {
-	b.choose("activity", "pin")
-	b.click("#ask button.main")
-	b.wait("#result", "Allowed. Held until 00:00:")
-	b.wait("#window-list li", "1 of 100 used, 99 left resets in 12 h 0 min Held until 00:00:")
-	b.click("#moves [data-move='60000']")
-	b.wait("#now", "12:01:")
-	b.choose("op", "renew")
-	b.click("#ask button.main")
-	b.wait("#result", "Renewed. Held until 00:01:")
-	b.wait("#answer-list li:first-child", "renewed renew pin u1 1 of 100 used, 99 left, held until 00:01:")
-	b.click("#moves [data-move='43200000']")
-	b.click("#ask button.main")
-	b.wait("#result", "Expired: the slot does not count any more.")
 }
 
 // The form offers subjects for an activity that has some, and a release names them.
