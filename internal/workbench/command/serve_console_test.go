@@ -20,11 +20,8 @@ func TestServeHasAConsole(t *testing.T) {
 	if note := "guards: the console for development is at " + endpoint + "/; only this machine can open it\n"; !strings.Contains(log.String(), note) {
 		t.Errorf("the log is %s, want %s in it", log, note)
 	}
-	page := get(t, endpoint+"/")
-	for _, want := range []string{"<h1>Guards", "4 of 10 used, 6 left", "Counts in memory."} {
-		if page.StatusCode != 200 || !strings.Contains(page.body, want) {
-			t.Errorf("%s, want %s in the page", page.Status, want)
-		}
+	if page := get(t, endpoint+"/"); page.StatusCode != 200 || !strings.Contains(page.body, "4 of 10 used, 6 left") || !strings.Contains(page.body, "Counts in memory.") {
+		t.Errorf("%s %s", page.Status, page.body)
 	}
 	headers := []string{"Origin", endpoint, "Content-Type", "application/json"}
 	ask := func() string {
@@ -41,9 +38,6 @@ func TestServeHasAConsole(t *testing.T) {
 	}
 	if line := "22:15:18  posts-guard         check create_post: allowed, ok, 10/10 used, crossed 100 %\n"; !strings.Contains(log.String(), line) {
 		t.Errorf("the log is %s, want the moved time in it: %s", log, line)
-	}
-	if picture := get(t, endpoint+"/console/picture.svg?user=u1&activity=create_post"); !strings.HasPrefix(picture.body, "<svg") {
-		t.Errorf("%s %s", picture.Status, picture.body)
 	}
 }
 
@@ -109,12 +103,6 @@ func TestServeHasNoConsoleForOtherMachines(t *testing.T) {
 	}
 	if r := post(t, "http://127.0.0.1:"+port+"/posts-guard", like); r.StatusCode != 200 {
 		t.Errorf("POST /posts-guard: %s %s", r.Status, r.body)
-	}
-	if r := post(t, invocations("http://127.0.0.1:"+port, "cleanup"), `{"userId": "u1"}`, "Origin", "http://evil.example"); r.StatusCode != 403 {
-		t.Errorf("another website calls cleanup: %s %s", r.Status, r.body)
-	}
-	if !strings.Contains(log.String(), "/2015-03-31/functions/cleanup/invocations  error 403 A browser sent this request for the site ") {
-		t.Errorf("the log is %s", log)
 	}
 }
 

@@ -8,20 +8,6 @@ import (
 	"github.com/cric-talk/guards/limits"
 )
 
-func TestBar(t *testing.T) {
-	for parts, want := range map[int]string{
-		0:  "\r[................] 0 %  so far\x1b[K",
-		36: "\r[#########.......] 56 %  so far\x1b[K",
-		64: "\r[################] 100 %  so far\x1b[K",
-	} {
-		var log stream
-		session{guards: limits.All, err: &log, progress: true}.bar(parts, 64, "so far")
-		if log.String() != want {
-			t.Errorf("%d of 64 is %q, want %q", parts, &log, want)
-		}
-	}
-}
-
 // A terminal shows the progress of a long task and clears it at the end. A file
 // gets no progress.
 func TestOnlyTerminalsShowProgress(t *testing.T) {

@@ -86,17 +86,3 @@ func TestTheWorstOfManyUsers(t *testing.T) {
 		t.Errorf("%d were held up, want 600; the worst (-want +got):\n%s", got.HeldUp, diff)
 	}
 }
-
-func TestRunRefuses(t *testing.T) {
-	for text, want := range map[string]string{
-		"": "t contains no requests, want",
-		"time,user,activity\n1,u1,view\n1,u1,ac\n2,u2,view\n":  `t has no request of the activity "act", only of ac, view`,
-		record(moment{0, "u1", 1}) + "1767571200000,u1\n":      "t, line 3: it has 2 fields",
-		record(moment{0, "u1", 1}) + "1767571000000,u1,view\n": "t, line 3: time is 3m20s before that of an earlier line",
-	} {
-		r := &Replay{Activity: "act", Policy: policy.Must("2/1m")}
-		if _, err := r.Run(t.Context(), open(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", text, err, want)
-		}
-	}
-}

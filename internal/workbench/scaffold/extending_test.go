@@ -28,32 +28,22 @@ func TestTheStepsOfExtendingWork(t *testing.T) {
 	}
 	page := unused(string(text))
 	dir := testkit.Copy(t)
-	for _, part := range []struct {
-		title          string
-		commands, code int // how many blocks it has
-	}{
-		{"## Change the limits here", 1, 0},
-		{"## Add a policy", 2, 2},
-	} {
-		_, text, found := strings.Cut(page, "\n"+part.title+"\n")
+	for _, part := range []string{"## Change the limits here", "## Add a policy"} {
+		_, text, _ := strings.Cut(page, "\n"+part+"\n")
 		text, _, _ = strings.Cut(text, "\n## ")
-		if !found {
-			t.Fatalf("docs/extending.md has no part %s", part.title)
-		}
-		commands, code := 0, 0
+		commands := 0
 		for _, b := range blocks(text) {
-			if b.language == "sh" {
-				commands++
-				for line := range strings.Lines(b.text) {
-					follow(t, dir, strings.TrimSpace(line))
-				}
-			} else {
-				code++
+			if b.language == "go" {
 				paste(t, dir, b.text)
+				continue
+			}
+			commands++
+			for line := range strings.Lines(b.text) {
+				follow(t, dir, strings.TrimSpace(line))
 			}
 		}
-		if commands != part.commands || code != part.code {
-			t.Errorf("%s has %d commands and %d blocks of code, want %d and %d", part.title, commands, code, part.commands, part.code)
+		if commands == 0 {
+			t.Errorf("docs/extending.md has no part %s with commands", part)
 		}
 	}
 }

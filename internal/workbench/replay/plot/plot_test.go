@@ -189,22 +189,3 @@ func TestLongTextsFitTheirLines(t *testing.T) {
 		}
 	}
 }
-
-// A comparison has a subheading with the numbers of each limit, and one legend.
-func TestComparison(t *testing.T) {
-	other := sample()
-	other.Policy, other.Refused, other.Delayed = "log 3/1m", 57, 0
-	var b bytes.Buffer
-	if err := SVG(&b, sample(), other); err != nil {
-		t.Fatal(err)
-	}
-	_, text := elements(t, b.String())
-	for _, words := range []string{
-		"act: 2 limits compared", "user u1 at the worst, 5 January 2026", "2/1m: 3 allowed, 50 refused, 7 delayed.", "log 3/1m: 3 allowed, 57 refused, 0 delayed.",
-		"2/1m3 allowed, 50 refused, 7 delayed", "log 3/1m3 allowed, 57 refused", "when those run",
-	} {
-		if !strings.Contains(strings.ReplaceAll(text, "\n", ""), words) {
-			t.Errorf("the picture does not say %q", words)
-		}
-	}
-}
