@@ -19,7 +19,6 @@ func TestComplete(t *testing.T) {
 	}{
 		{app.All, map[string]string{
 			"c":           "check cleanup completion",
-			"limits --j":  "--json",
 			"x":           "",
 			"--":          "--help",
 			"check cre":   beginning("cre", activityNames()),
@@ -28,7 +27,6 @@ func TestComplete(t *testing.T) {
 			"check --user ":                    "",
 			"check --user like vie":            beginning("vie", activityNames()),
 			"check --user=u1 vie":              beginning("vie", activityNames()),
-			"check --usr vie":                  beginning("vie", activityNames()),
 			"check like --store=d":             "--store=dynamodb",
 			"check like --json=":               "",
 			"stats --activity add":             beginning("add", activityNames()),

@@ -72,18 +72,21 @@ type decided struct {
 	shadow bool
 }
 
-// decides asks a guard with the settings: first for its limit, then for more
-// than that.
-func decides(t *rapid.T, content []byte, r guard.Request, at time.Time) decided {
-	g, _, _ := inForceGuards.Activity(r.Activity)
+// following returns the guard of an activity, with the settings and at a time.
+func following(t *rapid.T, content []byte, activity string, at time.Time) *guard.Handler {
+	g, _, _ := inForceGuards.Activity(activity)
 	f := &live.Follower{Source: document{content: content}, Guards: inForceGuards}
 	if err := f.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	h := &guard.Handler{
+	return &guard.Handler{
 		Guard: g, Live: f, BypassRoles: []string{"admin", "night"},
 		Limiter: &ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return at }},
 	}
+}
+
+// decides asks a guard: first for its limit, then for more than that.
+func decides(t *rapid.T, h *guard.Handler, r guard.Request) decided {
 	ask := func(op guard.Op, count int64) guard.Answer {
 		r.Op, r.Count = op, count
 		a, err := h.Decide(t.Context(), r)
@@ -135,7 +138,8 @@ func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
 		}
 		v := session{guards: inForceGuards, now: func() time.Time { return at }}.viewOf(s.Settings)
 		_, code, _ := inForceGuards.Activity(r.Activity)
-		want, shown := decides(t, content, r, at), map[string]decided{}
+		h := following(t, content, r.Activity, at)
+		want, shown := decides(t, h, r), map[string]decided{}
 
 		one := standings(limits.Guards{{Activities: []limits.Activity{code}}}, r.UserID, r.Tier, nil, v.limits, at)[0]
 		ruling := cmp.Or(one.Live, &ruling{})
@@ -144,13 +148,8 @@ func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
 			t.Fatalf("status shows the limits %d and %s", one.Limit, ruling)
 		}
 		var note strings.Builder
-		f := &live.Follower{Source: document{content: content}, Guards: inForceGuards}
-		if err := f.Read(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		g, _, _ := inForceGuards.Activity(r.Activity)
 		check := checkCommand{Activity: r.Activity, User: r.UserID, Tier: r.Tier}
-		check.explainLive(session{err: &note, now: func() time.Time { return at }}, &guard.Handler{Guard: g, Live: f})
+		check.explainLive(session{err: &note, now: func() time.Time { return at }}, h)
 		if got := note.String(); (got != "") != (one.Live != nil) || !strings.Contains(got, one.Live.String()) {
 			t.Fatalf("check notes %q, and status shows %q", got, one.Live)
 		}

@@ -109,19 +109,13 @@ func TestServeHasNoConsoleForOtherMachines(t *testing.T) {
 // Others count in a table in AWS too, and they have the real time.
 func TestTheClockMovesOnlyOnThisMachine(t *testing.T) {
 	dynamo := "dynamodb"
-	for _, tt := range []struct {
-		flags storeFlags
-		moves bool
-	}{
-		{storeFlags{}, true},
-		{storeFlags{Store: &dynamo}, false}, // in AWS
-		{storeFlags{Store: &dynamo, tableFlags: tableFlags{address: "http://127.0.0.1:8000"}}, true},
-		{storeFlags{Store: &dynamo, tableFlags: tableFlags{address: "http://localhost:8000"}}, true},
-		{storeFlags{Store: &dynamo, tableFlags: tableFlags{address: "http://dynamodb:8000"}}, false},
-	} {
-		c := serveCommand{storeFlags: tt.flags}
-		if why := c.fixedClock(); (why == "") != tt.moves {
-			t.Errorf("with %q: %q", tt.flags.address, why)
+	if why := new(serveCommand).fixedClock(); why != "" {
+		t.Errorf("in memory: %q", why)
+	}
+	for address, moves := range map[string]bool{"": false /* in AWS */, "http://127.0.0.1:8000": true, "http://localhost:8000": true, "http://dynamodb:8000": false} {
+		c := serveCommand{storeFlags: storeFlags{Store: &dynamo, tableFlags: tableFlags{address: address}}}
+		if why := c.fixedClock(); (why == "") != moves {
+			t.Errorf("with %q: %q", address, why)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package command
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -25,9 +24,7 @@ func TestServeSpeaksTheInvokeAPI(t *testing.T) {
 	}
 
 	r := post(t, invocations(endpoint, "posts-guard"), `{"activity": "like"}`)
-	var failure struct{ ErrorType, ErrorMessage string }
-	err := json.Unmarshal([]byte(r.body), &failure)
-	if err != nil || r.StatusCode != 200 || r.Header.Get("X-Amz-Function-Error") != "Unhandled" || failure.ErrorType != "ValidationError" || !strings.HasPrefix(failure.ErrorMessage, "userId is missing") {
+	if r.StatusCode != 200 || r.Header.Get("X-Amz-Function-Error") != "Unhandled" || !strings.HasPrefix(r.body, `{"errorMessage":"userId is missing`) || !strings.HasSuffix(r.body, `"errorType":"ValidationError"}`) {
 		t.Errorf("no userId: %s %v %s", r.Status, r.Header, r.body)
 	}
 	r = post(t, invocations(endpoint, "posts-guard"), "")
@@ -45,12 +42,10 @@ func TestServeSpeaksTheInvokeAPI(t *testing.T) {
 		{"not a name", "a b", like, nil, 400, "InvalidParameterValueException", "not a function's name, name:alias or ARN"},
 		{"not JSON", "posts-guard", "{", nil, 400, "InvalidRequestContentException", "Could not parse request body into json"},
 		{"too large", "posts-guard", strings.Repeat(" ", 6<<20+1), nil, 413, "RequestTooLargeException", "payload is too large"},
-		{"unknown type", "posts-guard", like, []string{"X-Amz-Invocation-Type", "Later"}, 400, "InvalidParameterValueException", `"Later"`},
+		{"unknown type", "posts-guard", like, []string{"X-Amz-Invocation-Type", "Later"}, 400, "InvalidParameterValueException", "Later"},
 	} {
 		r := post(t, invocations(endpoint, tt.name), tt.body, tt.headers...)
-		var body struct{ Type, Message string }
-		if err := json.Unmarshal([]byte(r.body), &body); err != nil || r.StatusCode != tt.status ||
-			r.Header.Get("X-Amzn-Errortype") != tt.kind || body.Type != "User" || !strings.Contains(body.Message, tt.message) {
+		if r.StatusCode != tt.status || r.Header.Get("X-Amzn-Errortype") != tt.kind || !strings.HasPrefix(r.body, `{"Type":"User","Message":"`) || !strings.Contains(r.body, tt.message) {
 			t.Errorf("%s: %s %v %.200s", tt.what, r.Status, r.Header, r.body)
 		}
 	}

@@ -93,17 +93,27 @@ func TestSuggestRefuses(t *testing.T) {
 	}
 }
 
-// An interrupted search returns the best limit so far.
+// An interrupted search returns the best limit so far, or none.
 func TestSuggestEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	r := &Replay{Activity: "act", Policy: policy.Must("20/1m")}
-	got, err := r.Suggest(ctx, read(&endless{last: 1 << 15}), 1_000_000, spoolFile(t), func(policy.Policy) { cancel() })
-	if !errors.Is(err, context.Canceled) || got == nil || !got.Interrupted || got.HeldUp != 0 || got.Limit < 24 {
-		t.Errorf("%+v, %v, want a limit that is enough", got, err)
-	}
-	r.Progress = func(int64) { cancel() }
-	if got, err := r.Suggest(ctx, read(&endless{last: 1 << 40}), 1_000_000, spoolFile(t), nil); !errors.Is(err, context.Canceled) || got != nil {
-		t.Errorf("%+v, %v, want no suggestion", got, err)
+	for what, tt := range map[string]struct {
+		traffic         func(cancel func()) io.Reader
+		reading, trying bool // when it is interrupted
+	}{
+		"while it reads": {func(func()) io.Reader { return &endless{last: 1 << 40} }, true, false},
+		"while it tries": {func(func()) io.Reader { return &endless{last: 1 << 15} }, false, true},
+		"before it tries": {func(cancel func()) io.Reader {
+			return io.MultiReader(strings.NewReader(record(moment{0, "u1", 5})), atEnd(cancel))
+		}, false, false},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		r := &Replay{Activity: "act", Policy: policy.Must("20/1m")}
+		if tt.reading {
+			r.Progress = func(int64) { cancel() }
+		}
+		got, err := r.Suggest(ctx, read(tt.traffic(cancel)), 1_000_000, spoolFile(t), func(policy.Policy) { cancel() })
+		if enough := got != nil && got.Interrupted && got.HeldUp == 0 && got.Limit >= 24; !errors.Is(err, context.Canceled) || enough != tt.trying || (got != nil) != tt.trying {
+			t.Errorf("%s: %+v, %v, want a limit that is enough: %v", what, got, err, tt.trying)
+		}
 	}
 }
 
@@ -155,17 +165,6 @@ func TestCompare(t *testing.T) {
 
 func summary(r *Report) string {
 	return fmt.Sprint(r.Policy, r.From, r.To, r.Requests, r.Allowed, r.Refused, r.Delayed, r.Users, r.HeldUp, r.LongestWaitMs)
-}
-
-// The list of limits can be long, so a search can also be stopped while it is made.
-func TestASearchCanBeStoppedBeforeItsFirstTrial(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	traffic := io.MultiReader(strings.NewReader(record(moment{0, "u1", 5})), atEnd(cancel))
-	r := &Replay{Activity: "act", Policy: policy.Must("20/1m")}
-	got, err := r.Suggest(ctx, read(traffic), 1_000_000, spoolFile(t), func(p policy.Policy) { t.Errorf("a trial of %s", p) })
-	if !errors.Is(err, context.Canceled) || got != nil {
-		t.Errorf("%+v, %v, want %v", got, err, context.Canceled)
-	}
 }
 
 // atEnd is called when it is read.

@@ -109,14 +109,3 @@ func TestWrongSubjects(t *testing.T) {
 	checkRefused(t, room, `{"time":1767571200,"user":"secret1","room":["secret1"]}`, "line 1: room is neither a string nor a number")
 	checkRefused(t, Options{Format: Nginx, Activity: "act", Subjects: []string{"room"}}, "192.0.2.7 - - [05/Jan/2026:00:00:01 +0000] \"GET /\" 200 5\n", "line 1: a log of nginx has no column for a subject")
 }
-
-func TestParseColumns(t *testing.T) {
-	if c, err := ParseColumns("user=account_id, time=ts,room=room_id", "room"); err != nil || c != (Columns{Time: "ts", User: "account_id", Subjects: [3]string{"room_id"}}) {
-		t.Errorf("%+v, %v", c, err)
-	}
-	for _, text := range []string{"", "ts", "time=", "who=u", "time=a,time=b"} {
-		if _, err := ParseColumns(text); err == nil || !strings.Contains(err.Error(), "want time=NAME, user=NAME and activity=NAME") {
-			t.Errorf("%q: %v", text, err)
-		}
-	}
-}
