@@ -27,7 +27,6 @@ func TestNearest(t *testing.T) {
 		"CREATE_POST":        "",
 		"create-post":        "create_post",
 		"create_room_mesage": "create_room_message",
-		"vew":                "view",
 		"add_coment\x00\xff": "",
 		"":                   "",
 	} {

@@ -36,8 +36,7 @@ func TestServeReadsTheFunctionsVariables(t *testing.T) {
 			if r := ask(endpoint, ""); !strings.HasPrefix(r.body, want) {
 				t.Errorf("%s, want %s", r.body, want)
 			}
-			boss := `"reason":"bypassed"`
-			if r := ask(endpoint, `, "roles": ["boss"]`); strings.Contains(r.body, boss) != (value == "boss") {
+			if r := ask(endpoint, `, "roles": ["boss"]`); strings.Contains(r.body, `"reason":"bypassed"`) != (value == "boss") {
 				t.Errorf("the role boss: %s", r.body)
 			}
 			if !strings.Contains(log.String(), ", counting in memory, "+setting+"; press Ctrl-C to stop\n") {

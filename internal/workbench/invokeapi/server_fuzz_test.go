@@ -36,12 +36,10 @@ func FuzzServer(f *testing.F) {
 	for _, seed := range []struct{ method, path, kind, body string }{
 		{"POST", invocations, "RequestResponse", `{"userId": "u1"}`},
 		{"POST", invocations, "", ``},
-		{"POST", invocations, "Event", `{}`},
 		{"POST", invocations, "DryRun", `nonsense`},
 		{"POST", "/2015-03-31/functions/arn:aws:lambda:us-east-1:123456789012:function:posts-guard:live/invocations", "", `[]`},
 		{"POST", "/2015-03-31/functions/%2e%2e/invocations", "x", "\xff"},
 		{"POST", "/posts-guard", "", "{\"userId\": \"\xff\"}"},
-		{"GET", "/posts-guard", "", ``},
 		{"DELETE", "//posts-guard/../x", "", ``},
 	} {
 		f.Add(seed.method, seed.path, seed.kind, []byte(seed.body))

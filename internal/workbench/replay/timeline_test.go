@@ -1,7 +1,6 @@
 package replay_test
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -70,23 +69,6 @@ func TestTimelineOfDelayedRequests(t *testing.T) {
 		if got.Densest.N != 4 || got.Densest.From != ms+1000 || got.Densest.To != ms+10_000 {
 			t.Errorf("%s: the densest time is %+v, want 4 in 9 s", text, got.Densest)
 		}
-	}
-}
-
-// Each of several limits has a panel, with the requests that this limit
-// refused.
-func TestTimelineOfSeveral(t *testing.T) {
-	got := timeline(t, policy.Must("minute: 2/1m, hour: 3/1h"), "", record(moment{0, "u1", 3}, moment{time.Minute, "u1", 3}))
-	refused := map[string]int64{}
-	for _, p := range got.Panels {
-		for _, m := range p.Marks {
-			if m.Kind == Refused {
-				refused[fmt.Sprint(p.Name, " of ", p.Limit)] += m.N
-			}
-		}
-	}
-	if diff := cmp.Diff(map[string]int64{"minute of 2": 1, "hour of 3": 2}, refused); diff != "" || len(got.Panels) != 2 {
-		t.Errorf("refused (-want +got):\n%s", diff)
 	}
 }
 

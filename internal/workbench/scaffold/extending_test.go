@@ -76,8 +76,11 @@ func follow(t *testing.T, dir, command string) {
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", run)
 	cmd.Dir = dir
+	servers := func(v string) bool { // what makes tests use servers, or fail without them
+		return strings.HasPrefix(v, "CI=") || strings.HasPrefix(v, "DYNAMODB_ENDPOINT=") || strings.HasPrefix(v, "SQS_ENDPOINT=")
+	}
 	// With -trimpath, the copy is compiled only once for all runs of this test, although its folder has another name each time.
-	cmd.Env = append(without(os.Environ()), "GOFLAGS=-trimpath -vet=off -buildvcs=false", "CGO_ENABLED=0")
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), servers), "GOFLAGS=-trimpath -vet=off -buildvcs=false", "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	got := 0
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -86,13 +89,6 @@ func follow(t *testing.T, dir, command string) {
 	if err != nil || got != want || want == 1 && !strings.Contains(string(out), "6  refused") {
 		t.Fatalf("%s: exit status %d, %v, want %d:\n%s", command, got, err, want, out)
 	}
-}
-
-// without leaves out what makes tests use servers, or fail without them.
-func without(environment []string) []string {
-	return slices.DeleteFunc(environment, func(v string) bool {
-		return strings.HasPrefix(v, "CI=") || strings.HasPrefix(v, "DYNAMODB_ENDPOINT=") || strings.HasPrefix(v, "SQS_ENDPOINT=")
-	})
 }
 
 // paste puts code of the page where its first line says.
