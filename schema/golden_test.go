@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -23,6 +24,7 @@ import (
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	app "github.com/cric-talk/guards/limits"
 )
@@ -54,6 +56,18 @@ type subject struct {
 	Optional bool   `json:"optional,omitzero"`
 }
 
+// away is a table that does not answer.
+type away struct{ ratelimit.Store }
+
+var errAway = &ratelimit.StoreError{Failure: ratelimit.Misconfigured, What: "the table did not answer in time", Err: errors.New("away")}
+
+func (away) Update(context.Context, ratelimit.Write) (ratelimit.Item, bool, error) {
+	return ratelimit.Item{}, false, errAway
+}
+func (away) Read(context.Context, ratelimit.Key) (ratelimit.Item, error) {
+	return ratelimit.Item{}, errAway
+}
+
 // A reply is the answer to the same event by Function URL. Body is there if it
 // is a problem; otherwise it is the answer.
 type reply struct {
@@ -62,21 +76,30 @@ type reply struct {
 	Body    json.RawMessage   `json:"body,omitempty"`
 }
 
-func TestGoldenAnswers(t *testing.T) {
+// goldens returns the files of golden by their names.
+func goldens(t *testing.T) map[string]golden {
+	t.Helper()
 	files, err := filepath.Glob("golden/*.json")
 	if err != nil || len(files) < 25 {
 		t.Fatalf("%d golden files, %v", len(files), err)
 	}
-	compiled := schemas(t)
+	all := map[string]golden{}
 	for _, file := range files {
+		var g golden
+		decoder := json.NewDecoder(bytes.NewReader(read(t, file)))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&g); err != nil {
+			t.Fatal(err)
+		}
+		all[file] = g
+	}
+	return all
+}
+
+func TestGoldenAnswers(t *testing.T) {
+	compiled := schemas(t)
+	for file, g := range goldens(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
-			var g golden
-			text := read(t, file)
-			decoder := json.NewDecoder(bytes.NewReader(text))
-			decoder.DisallowUnknownFields()
-			if err := decoder.Decode(&g); err != nil {
-				t.Fatal(err)
-			}
 			for name, value := range g.Environment {
 				t.Setenv(name, value)
 			}
@@ -87,7 +110,7 @@ func TestGoldenAnswers(t *testing.T) {
 				write(t, file, got)
 				return
 			}
-			for name, pair := range map[string][2]any{
+			for name, pair := range map[string][2]json.RawMessage{
 				"answer": {g.Answer, got.Answer}, "error": {g.Error, got.Error}, "body": {g.HTTP.Body, got.HTTP.Body},
 			} {
 				if want, have := compact(t, pair[0]), compact(t, pair[1]); want != have {
@@ -140,7 +163,10 @@ func (g *golden) handler(t *testing.T) func(event []byte) ([]byte, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := &store{Store: new(memstore.Store), away: g.Table == "away"}
+	var store ratelimit.Store = new(memstore.Store)
+	if g.Table == "away" {
+		store = away{}
+	}
 	h := settings.Handler(g.limits(t), store)
 	h.Limiter.Now = func() time.Time { return time.UnixMilli(g.Now) }
 	h.Delay = func(context.Context, guard.Job) error { return nil }
@@ -217,14 +243,10 @@ func (g *golden) post(t *testing.T, answer []byte) (r reply) {
 	return r
 }
 
-func compact(t *testing.T, text any) string {
+func compact(t *testing.T, text json.RawMessage) string {
 	t.Helper()
 	var b bytes.Buffer
-	raw, _ := text.(json.RawMessage)
-	if raw == nil {
-		return ""
-	}
-	if err := json.Compact(&b, raw); err != nil {
+	if err := json.Compact(&b, text); text != nil && err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -7,21 +7,21 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
+	"io/fs"
 	"strings"
 	"testing"
 )
 
-// folder reads all files of a folder.
-func folder(t *testing.T, dir string) map[string][]byte {
+// filesOf reads all files of a folder or an archive.
+func filesOf(t *testing.T, folder fs.FS) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		content, failed := os.ReadFile(filepath.Join(dir, e.Name()))
-		files[e.Name()], err = content, errors.Join(err, failed)
-	}
+	err := fs.WalkDir(folder, ".", func(name string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			files[name], err = fs.ReadFile(folder, name)
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,27 +31,18 @@ func folder(t *testing.T, dir string) map[string][]byte {
 // unpack returns the files of an archive.
 func unpack(t *testing.T, name string, archive []byte) map[string][]byte {
 	t.Helper()
-	files := map[string][]byte{}
 	if strings.HasSuffix(name, ".zip") {
 		r, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		for _, f := range r.File {
-			content, err := f.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if files[f.Name], err = io.ReadAll(content); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return files
+		return filesOf(t, r)
 	}
 	compressed, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
+	files := map[string][]byte{}
 	for r := tar.NewReader(compressed); ; {
 		header, err := r.Next()
 		if errors.Is(err, io.EOF) {

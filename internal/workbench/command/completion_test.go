@@ -13,49 +13,58 @@ import (
 )
 
 func TestComplete(t *testing.T) {
-	for typed, want := range map[string]string{
-		"c":           "check cleanup completion",
-		"s":           "serve status stats",
-		"limits --j":  "--json",
-		"x":           "",
-		"--":          "--help",
-		"check cre":   beginning("cre", activityNames()),
-		"check like ": "--help --user --subject --count --partial --times --tier --role --json --store --table --endpoint --region",
-		"check like --user u1 --role r --json --r": "--role --region",
-		"check --partial cr":                       beginning("cr", activityNames()),
-		"check --user ":                            "",
-		"check --user l":                           "",
-		"check --user like vie":                    beginning("vie", activityNames()),
-		"check --user=u1 vie":                      beginning("vie", activityNames()),
-		"check --usr vie":                          beginning("vie", activityNames()),
-		"check like --store ":                      "memory dynamodb",
-		"check like --store=d":                     "--store=dynamodb",
-		"check like --json=":                       "",
-		"stats --activity add":                     beginning("add", activityNames()),
-		"verify like --function r":                 beginning("r", guardNames()),
-		"new --guard r":                            beginning("r", guardNames()),
-		"reset -y add":                             beginning("add", activityNames()),
-		"erase --y":                                "--yes",
-		"erase -y --y":                             "",
-		"completion ":                              "bash zsh fish",
-		"replay t.csv --format ":                   "auto csv json nginx",
-		"replay t.csv --unit=":                     "--unit=auto --unit=s --unit=ms",
-		"replay t.csv --compare 1/1m --co":         "--compare --columns",
-		"replay t.csv --suggest 9% --s":            "--subject --skip-bad",
-		"serve --addr 127.0.0.1:1 --create-table --store ": "memory dynamodb",
+	for _, project := range []struct {
+		guards limits.Guards
+		rows   map[string]string // words by what is typed
+	}{
+		{app.All, map[string]string{
+			"c":           "check cleanup completion",
+			"x":           "",
+			"--":          "--help",
+			"check cre":   beginning("cre", activityNames()),
+			"check like ": "--help --user --subject --count --partial --times --tier --role --json --store --table --endpoint --region",
+			"check like --user u1 --role r --json --r": "--role --region",
+			"check --user ":                    "",
+			"check --user like vie":            beginning("vie", activityNames()),
+			"check --user=u1 vie":              beginning("vie", activityNames()),
+			"check like --store=d":             "--store=dynamodb",
+			"check like --json=":               "",
+			"stats --activity add":             beginning("add", activityNames()),
+			"verify like --function r":         beginning("r", guardNames()),
+			"reset -y add":                     beginning("add", activityNames()),
+			"erase -y --y":                     "",
+			"completion ":                      "bash zsh fish",
+			"replay t.csv --compare 1/1m --co": "--compare --columns",
+			"serve --addr 127.0.0.1:1 --create-table --store ": "memory dynamodb",
+		}},
+		{content, map[string]string{
+			"limits set --group ":            "content",
+			"limits set --group content p":   "posts",
+			"limits unset --group=content w": "writes",
+			"replay t.csv --group=":          "--group=content",
+			"release ex":                     "export",
+		}},
+		{rooms, map[string]string{ // the beginning of NAME=ID, or a name
+			"limits set write --subject ": "room tenant",
+			"check write --subject ":      "room= tenant=",
+			"check write --subject=te":    "--subject=tenant=",
+			"erase --subject r":           "room=",
+		}},
 	} {
-		var out stream
-		args := append([]string{"complete", "--"}, strings.Split(typed, " ")...)
-		if status := run(t.Context(), args, session{guards: app.All, out: &out, err: io.Discard}); status != done {
-			t.Errorf("%q: status %d", typed, status)
-		}
-		var got []string
-		for line := range strings.Lines(out.String()) {
-			word, _, _ := strings.Cut(line, "\t")
-			got = append(got, word)
-		}
-		if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", typed, diff)
+		for typed, want := range project.rows {
+			var out stream
+			args := append([]string{"complete", "--"}, strings.Split(typed, " ")...)
+			if status := run(t.Context(), args, session{guards: project.guards, out: &out, err: io.Discard}); status != done {
+				t.Errorf("%q: status %d", typed, status)
+			}
+			var got []string
+			for line := range strings.Lines(out.String()) {
+				word, _, _ := strings.Cut(line, "\t")
+				got = append(got, strings.TrimSuffix(word, "\n"))
+			}
+			if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
+				t.Errorf("%q (-want +got):\n%s", typed, diff)
+			}
 		}
 	}
 }

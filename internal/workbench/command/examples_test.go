@@ -1,13 +1,15 @@
 package command
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// The names are the same each time, and a limit with a cost is doubled once.
+// The names are the same each time, and a limit with a cost is doubled once. A project without
+// subjects has no examples with subjects.
 func TestExamplesOfAProject(t *testing.T) {
 	guards := limits.Guards{{Name: "exports-guard", Message: "m", Activities: []limits.Activity{
 		{Name: "see_it", Unlimited: true},
@@ -15,15 +17,33 @@ func TestExamplesOfAProject(t *testing.T) {
 			"pro": policy.Must("200/1h cost 5"), "max": policy.Must("400/1h cost 5"), "free": policy.Must("50/1h cost 5"),
 		}},
 	}}}
-	for range 20 {
-		names := examples(guards)
-		for word, want := range map[string]string{
+	for _, project := range []struct {
+		guards limits.Guards
+		names  map[string]string
+	}{
+		{guards, map[string]string{
 			"{activity}": "export", "{guard}": "exports-guard", "{limit}": `"200/1h cost 5"`,
 			"{tiered}": "export", "{tier}": "free", "{tierlimit}": `"100/1h cost 5"`,
-		} {
-			if names[word] != want {
-				t.Fatalf("%s is %s, want %s", word, names[word], want)
+		}},
+		{content, map[string]string{"{group}": "content", "{named}": "posts", "{namedlimit}": "20/1m", "{limit}": `"posts: 10/1m, writes: 40/1h cost 2"`}},
+		{rooms, map[string]string{
+			"{activity}": "plain", "{counted}": "write", "{subjects}": "--subject room=room1 --subject tenant=tenant1", "{subject}": "room", "{subjectlimit}": "8/1m",
+			"{tieredsubject}": "room", "{subjecttier}": "pro", "{slotsubject}": "room", "{subjectslotted}": "export",
+		}},
+	} {
+		for range 20 {
+			names := examples(project.guards)
+			for word, want := range project.names {
+				if names[word] != want {
+					t.Fatalf("%s is %s, want %s", word, names[word], want)
+				}
 			}
 		}
+	}
+	_, with, _ := command(t, rooms, "check --help")
+	_, none, _ := command(t, content, "check --help")
+	const example = "  guards check write --user u1 --subject room=room1 --subject tenant=tenant1\n"
+	if !strings.Contains(with, example) || strings.Contains(none, "check write") || strings.Contains(none, "{") {
+		t.Errorf("%s\n%s", with, none)
 	}
 }

@@ -1,17 +1,12 @@
 package command
 
 import (
-	"io"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
 // content are the guards of a project with a group. A post takes 2 of what a comment
@@ -27,63 +22,6 @@ var content = limits.Guards{
 	{Name: "exports-guard", Message: "Three exports run already.", Activities: []limits.Activity{{
 		Name: "export", Limit: policy.Must("log 3/10m"), Hold: true,
 	}}},
-}
-
-// A project is a table and the guards of a project.
-type project struct {
-	t      *testing.T
-	guards limits.Guards
-	where  []string
-	now    time.Time
-	in     io.Reader // answers questions; nil: with yes
-}
-
-// ofContent returns the project with these guards, and an empty table.
-func ofContent(t *testing.T) *project {
-	t.Helper()
-	credentials(t)
-	return &project{t, content, []string{"--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", dynamotest.Table(t)}, pinned, nil}
-}
-
-// run runs a command on the table and answers a question with yes. A text in quotes is
-// one argument.
-func (p *project) run(command string) (status int, out, log string) {
-	p.t.Helper()
-	var printed, noted stream
-	in := p.in
-	if in == nil {
-		in = strings.NewReader("y\n")
-	}
-	args := append(shellWords(command), p.where...)
-	if command == "limits" || command == "limits --json" { // it reads no table
-		args = shellWords(command)
-	}
-	status = run(p.t.Context(), args, session{
-		guards: p.guards, in: in, out: &printed, err: &noted, now: func() time.Time { return p.now },
-	})
-	return status, strings.ReplaceAll(printed.String(), p.place(), "the table"), strings.ReplaceAll(noted.String(), p.place(), "the table")
-}
-
-// place is what commands say about where the table is.
-func (p *project) place() string {
-	return "the table " + p.where[5] + " in us-east-1 at " + p.where[3]
-}
-
-// prints runs a command, which must succeed and print this.
-func (p *project) prints(command, want string) {
-	p.t.Helper()
-	status, out, log := p.run(command)
-	if diff := cmp.Diff(want, out); status != done || diff != "" {
-		p.t.Errorf("guards %s: status %d, %s (-want +got):\n%s", command, status, log, diff)
-	}
-}
-
-// fails runs a command, which must fail with this message.
-func (p *project) fails(command string, want int, message string) {
-	p.t.Helper()
-	if status, out, log := p.run(command); status != want || out != "" || !strings.Contains(log, message) {
-		p.t.Errorf("guards %s: status %d, %q, %q, want %d, %q", command, status, out, log, want, message)
-	}
 }
 
 // Activities of a group count in one item. Each command shows the figures in actions
@@ -116,12 +54,11 @@ u1    create_post, writes  14/20        [###########.....] 70 %
 USER  ACTIVITY             USED   WAIT
 u1    add_comment, writes  28/40        [###########.....] 70 %
 `)
-	if _, out, _ := p.run("top --near 50 --json"); !strings.Contains(out, `"users":[{"userId":"u1","activity":"create_post","group":"content","name":"writes",`) {
+	if _, out, _ := p.run("status --user u1 --json"); !strings.Contains(strings.Join(strings.Fields(out), ""), `"name":"writes","limit":20,"activityCount":14,"remaining":6,"waitTime":0,"resetAt":1700002800000,"limits":[{"name":"posts","limit":10,`) {
 		t.Error(out)
 	}
-	if _, _, log := p.run("reset add_comment --user u1"); !strings.HasPrefix(log, "Clear the group content (create_post, add_comment) of u1 in the table? [y/N] ") {
-		t.Error(log)
-	}
+	p.contains("top --near 50 --json", `"users":[{"userId":"u1","activity":"create_post","group":"content","name":"writes",`)
+	p.notes("reset add_comment --user u1", "Clear the group content (create_post, add_comment) of u1 in the table? [y/N] ")
 	p.prints("reset add_comment --user u1", "add_comment of u1: 0/40 used, 40 left, in the table; the group content (create_post, add_comment) is cleared\n")
 	p.prints("reset export --user u1", "export of u1: 0/3 used, 3 left, in the table\n")
 	p.prints("check create_post --user u1 --store dynamodb", "1  allowed   1/10 used,  9 left\n")
@@ -130,25 +67,21 @@ u1    add_comment, writes  28/40        [###########.....] 70 %
 	p.prints("cleanup --yes", "1 item of 1 user read, 1 stale, 1 deleted, in the table\n")
 }
 
-// A reservoir's places are given away, so nothing clears the group that has one.
-func TestAGroupWithAReservoirCannotBeCleared(t *testing.T) {
+// A reservoir's places are given away, so nothing clears the group that has one. An
+// unreadable item of a group is named with all of its activities.
+func TestWhatClearsAGroup(t *testing.T) {
 	p := ofContent(t)
+	p.put(map[string]string{"userId": "u1", "activityWindow": "content", "writes_s": "5"})
+	_, _, log := p.run("status --user u1")
+	const want = "guards: an item of the group content (create_post, add_comment) can't be read, so its figures mean nothing: writes_s has the wrong type; guards reset --user u1 create_post repairs it\n"
+	if log != want {
+		t.Errorf("%q, want %q", log, want)
+	}
 	p.guards = limits.Guards{{Name: "jobs-guard", Message: "m", Activities: []limits.Activity{
 		{Name: "run_job", Limit: policy.Must("jobs: reservoir 10/10s ahead 1m"), Group: "work"},
 		{Name: "ask", Limit: policy.Must("asks: 10/1m"), Group: "work"},
 	}}}
 	p.fails("reset ask --user u1", wrongUse, "ask can't be reset, because its places are given away")
-}
-
-// An unreadable item of a group is named with all of its activities.
-func TestAnUnreadableItemOfAGroup(t *testing.T) {
-	item := ratelimit.Item{Unread: []string{"writes_s"}}
-	at := pinned
-	lines := unreadable(content, "u1", map[ratelimit.Key]ratelimit.Item{{UserID: "u1", Activity: "content"}: item}, at)
-	const want = "an item of the group content (create_post, add_comment) can't be read, so its figures mean nothing: writes_s has the wrong type; guards reset --user u1 create_post repairs it"
-	if len(lines) != 1 || lines[0] != want {
-		t.Errorf("%q, want %q", lines, want)
-	}
 }
 
 // A live limit of a group changes the number of that name in each activity, and diff
@@ -160,9 +93,7 @@ posts-guard     create_post  posts: 10/1m, writes: 40/1h cost 2  premium: posts:
 comments-guard  add_comment  writes: 40/1h                                                                    content
 exports-guard   export       log 3/10m                                                                                 15 min
 `)
-	if _, out, _ := p.run("limits --json"); !strings.Contains(out, `"group": "content"`) || !strings.Contains(out, `"hold": true`) {
-		t.Error(out)
-	}
+	p.contains("limits --json", `"group": "content"`, `"hold": true`)
 	p.prints("limits set --group content writes 60/1h --by alice", "content.writes: limit 40/1h cost 2 or 40/1h -> 60/1h\nin the table; instances follow within 30 s of use\n")
 	p.prints("limits set --group content --tier premium writes 90/1h --by bob --json", `{"what":"set content.writes 90/1h for tier premium",`+
 		`"changes":[{"activity":"content.writes","tier":"premium","of":"limit","old":"80/1h cost 2","new":"90/1h"}],`+
@@ -183,9 +114,7 @@ content.writes  premium  80/1h cost 2           90/1h
 2        2023-11-14T22:14:18Z  bob    set content.writes 90/1h for tier premium
 1        2023-11-14T22:14:18Z  alice  set content.writes 60/1h
 `)
-	if status, out, log := p.run("limits set add_comment \"writes: 50/1h\" --by carol"); status != done || !strings.HasPrefix(out, "add_comment: limit writes: 60/1h -> writes: 50/1h\n") {
-		t.Error(status, out, log)
-	}
+	p.contains("limits set add_comment \"writes: 50/1h\" --by carol", "add_comment: limit writes: 60/1h -> writes: 50/1h\n")
 	p.prints("limits --live", `in force in the table:
 ACTIVITY     TIER     CODE                                IN FORCE                            MODE  SINCE                 BY
 create_post           posts: 10/1m, writes: 40/1h cost 2  posts: 10/1m, writes: 60/1h cost 2        2023-11-14T22:14:18Z  alice
@@ -193,17 +122,13 @@ create_post  premium  posts: 20/1m, writes: 80/1h cost 2  posts: 20/1m, writes: 
 add_comment           writes: 40/1h                       writes: 50/1h                             2023-11-14T22:14:18Z  carol
 export                log 3/10m                           log 3/10m
 `)
-	if _, _, log := p.run("limits set --group content writes 70/1h"); log != "guards: add_comment keeps its own live limit, writes: 50/1h\n" {
-		t.Error(log)
-	}
+	p.notes("limits set --group content writes 70/1h", "guards: add_comment keeps its own live limit, writes: 50/1h\n")
 	p.prints("limits unset --group content writes --tier premium --by bob", "content.writes, tier premium: limit 90/1h -> 80/1h cost 2\nin the table; instances follow within 30 s of use\n")
 	p.prints("limits unset --group content writes", "content.writes: limit 70/1h -> 40/1h cost 2 or 40/1h\nin the table; instances follow within 30 s of use\n")
 	for command, message := range map[string]string{
 		"limits set --group contnt writes 60/1h":                      "guards: --group is \"contnt\", did you mean \"content\"?\nguards: see guards limits\n",
 		"limits set --group content write 60/1h":                      `guards: limit is "write", did you mean "writes"?`,
-		"limits set --group content comments 60/1h":                   `guards: limit is "comments", want a limit of the group content: posts, writes`,
 		"limits set --group content writes 60/1h --tier premum":       `guards: --tier is "premum", did you mean "premium"?`,
-		"limits set --group content writes 60/1h --tier gold":         `guards: --tier is "gold", want a tier of create_post, add_comment: premium`,
 		"limits set --group content writes 60/1h --tier gold --force": "guards: --force goes without --group",
 		"limits set --group content writes --mode off":                "guards: a mode holds for an activity",
 		"limits set --group content writes 60/1d":                     `window of limit "writes" of`,
@@ -211,38 +136,7 @@ export                log 3/10m                           log 3/10m
 		"limits set content 60/1h":                                    `guards: activity is "content", want an activity of this group: create_post, add_comment`,
 		"limits set create_post 60/1h":                                "create_post: a live limit keeps",
 		"limits unset --group content writes":                         "guards: content.writes has no live limit to undo",
-		"limits unset --group content wrtes":                          `guards: limit is "wrtes", did you mean "writes"?`,
-		"reset content --user u1":                                     `guards: activity is "content", want an activity of this group: create_post, add_comment`,
 	} {
 		p.fails(command, wrongUse, message)
-	}
-}
-
-// The examples of a project with groups name one of its limits.
-func TestExamplesOfAGroup(t *testing.T) {
-	names := examples(content)
-	for word, want := range map[string]string{"{group}": "content", "{named}": "posts", "{namedlimit}": "20/1m", "{limit}": `"posts: 10/1m, writes: 40/1h cost 2"`} {
-		if names[word] != want {
-			t.Errorf("%s is %s, want %s", word, names[word], want)
-		}
-	}
-}
-
-// Completion knows groups, and the names of their limits behind --group.
-func TestCompletionKnowsGroups(t *testing.T) {
-	for typed, want := range map[string]string{
-		"limits set --group ":            "content",
-		"limits set --group content ":    "posts writes",
-		"limits unset --group=content w": "writes",
-		"replay t.csv --group=":          "--group=content",
-		"limits set ex":                  "export",
-		"release ex":                     "export",
-	} {
-		var out stream
-		args := append([]string{"complete", "--"}, strings.Split(typed, " ")...)
-		status := run(t.Context(), args, session{guards: content, out: &out, err: io.Discard})
-		if got := strings.Join(strings.Fields(out.String()), " "); status != done || !strings.HasPrefix(got, want) || strings.Contains(want, "export") != strings.Contains(got, "export") {
-			t.Errorf("%q: status %d, %q, want %q", typed, status, got, want)
-		}
 	}
 }

@@ -3,7 +3,6 @@ package command
 import (
 	"cmp"
 	"context"
-	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -73,18 +72,21 @@ type decided struct {
 	shadow bool
 }
 
-// decides asks a guard with the settings: first for its limit, then for more
-// than that.
-func decides(t *rapid.T, content []byte, r guard.Request, at time.Time) decided {
-	g, _, _ := inForceGuards.Activity(r.Activity)
+// following returns the guard of an activity, with the settings and at a time.
+func following(t *rapid.T, content []byte, activity string, at time.Time) *guard.Handler {
+	g, _, _ := inForceGuards.Activity(activity)
 	f := &live.Follower{Source: document{content: content}, Guards: inForceGuards}
 	if err := f.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	h := &guard.Handler{
+	return &guard.Handler{
 		Guard: g, Live: f, BypassRoles: []string{"admin", "night"},
 		Limiter: &ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return at }},
 	}
+}
+
+// decides asks a guard: first for its limit, then for more than that.
+func decides(t *rapid.T, h *guard.Handler, r guard.Request) decided {
 	ask := func(op guard.Op, count int64) guard.Answer {
 		r.Op, r.Count = op, count
 		a, err := h.Decide(t.Context(), r)
@@ -118,8 +120,8 @@ func believed(limit policy.Policy, mode, role string) decided {
 	return d
 }
 
-// What a guard decides is what guards check, status, top, limits --live and
-// limits diff show, whatever operators have set. If one of them worked out by
+// What a guard decides is what guards check, status and limits --live show,
+// whatever operators have set. If one of them worked out by
 // itself what is in force, the next change of a rule would make it wrong here.
 func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
 	t.Setenv("BYPASS_ROLES", "admin,night")
@@ -136,7 +138,8 @@ func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
 		}
 		v := session{guards: inForceGuards, now: func() time.Time { return at }}.viewOf(s.Settings)
 		_, code, _ := inForceGuards.Activity(r.Activity)
-		want, shown := decides(t, content, r, at), map[string]decided{}
+		h := following(t, content, r.Activity, at)
+		want, shown := decides(t, h, r), map[string]decided{}
 
 		one := standings(limits.Guards{{Activities: []limits.Activity{code}}}, r.UserID, r.Tier, nil, v.limits, at)[0]
 		ruling := cmp.Or(one.Live, &ruling{})
@@ -145,13 +148,8 @@ func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
 			t.Fatalf("status shows the limits %d and %s", one.Limit, ruling)
 		}
 		var note strings.Builder
-		f := &live.Follower{Source: document{content: content}, Guards: inForceGuards}
-		if err := f.Read(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		g, _, _ := inForceGuards.Activity(r.Activity)
 		check := checkCommand{Activity: r.Activity, User: r.UserID, Tier: r.Tier}
-		check.explainLive(session{err: &note, now: func() time.Time { return at }}, &guard.Handler{Guard: g, Live: f})
+		check.explainLive(session{err: &note, now: func() time.Time { return at }}, h)
 		if got := note.String(); (got != "") != (one.Live != nil) || !strings.Contains(got, one.Live.String()) {
 			t.Fatalf("check notes %q, and status shows %q", got, one.Live)
 		}
@@ -160,18 +158,10 @@ func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
 		role, tier := granted(v, r.UserID)
 		shown["limits --live"] = believed(limit.For(named(limit, tier, r.Tier)), mode, role)
 
-		limit, mode = differing(v.differences(), code)
-		shown["limits diff"] = believed(limit.For(named(limit, tier, r.Tier)), mode, role)
-
 		for name, got := range shown {
 			if got != want {
 				t.Fatalf("%s shows %+v, and the guard decides %+v about %+v", name, got, want, r)
 			}
-		}
-		r.Tier = "" // which top does not know
-		want = decides(t, content, r, at)
-		if got := ranks(t, v, r); (got == nil) != (want.exempt != "") || got != nil && got.Limit != want.limit {
-			t.Fatalf("top shows %+v, and the guard decides %+v about %+v", got, want, r)
 		}
 	})
 }
@@ -189,48 +179,7 @@ func rows(list []listedLive, name string) (a limits.Activity, mode string) {
 	return a, mode
 }
 
-// differing returns what limits diff shows of an activity. A text that can't
-// share a count with the code's limit is shown because it does not apply.
-func differing(list []difference, code limits.Activity) (a limits.Activity, mode string) {
-	a = limits.Activity{Limit: code.Limit, Tiers: maps.Clone(code.Tiers)}
-	if a.Tiers == nil {
-		a.Tiers = limits.Tiers{}
-	}
-	for _, d := range list { // of its group
-		if d.Activity != code.Group+".notes" || policy.Share(code.Limit, policy.Must("notes: "+d.Live)) != nil {
-			continue
-		}
-		if _, ok := code.Tiers[d.Tier]; ok {
-			a.Tiers[d.Tier] = policy.Must("notes: " + d.Live)
-		} else if d.Tier == "" {
-			a.Limit = policy.Must("notes: " + d.Live)
-		}
-	}
-	for _, d := range list {
-		if d.Activity != code.Name {
-			continue
-		}
-		p := policy.Must(d.Live)
-		if d.Tier == "" {
-			mode = d.Mode
-		}
-		switch fits := policy.Share(code.Limit, p) == nil; {
-		case fits && d.Tier == "":
-			a.Limit = p
-		case fits:
-			a.Tiers[d.Tier] = p
-		case d.Tier == "": // its own limit wins over that of its group, and does not apply
-			a.Limit = code.Limit
-		default:
-			if _, ok := code.Tiers[d.Tier]; ok {
-				a.Tiers[d.Tier] = code.For(d.Tier)
-			}
-		}
-	}
-	return a, mode
-}
-
-// granted returns what limits --live and limits diff show of a user's grants: a
+// granted returns what limits --live shows of a user's grants: a
 // role in BYPASS_ROLES and a tier.
 func granted(v view, user string) (role, tier string) {
 	for _, g := range liveedit.GrantsAt(v.Settings, v.at) {
@@ -251,32 +200,4 @@ func named(a limits.Activity, granted, callers string) string {
 		return granted
 	}
 	return callers
-}
-
-// ranks returns what top shows of a user who has used up every limit, or nil.
-func ranks(t *rapid.T, v view, r guard.Request) *ranked {
-	_, code, _ := inForceGuards.Activity(r.Activity)
-	store := new(memstore.Store)
-	l := &ratelimit.Limiter{Store: store, Now: func() time.Time { return v.at }}
-	widest := policy.Must("60/1m")
-	if code.Limit.Rates()[0].Kind == "bucket" {
-		widest = policy.Must("bucket 60/60s keep 1h")
-	}
-	if code.Group != "" {
-		widest = policy.Must("notes: 60/1m")
-	}
-	if _, err := l.Check(t.Context(), ratelimit.Request{UserID: r.UserID, Activity: r.Activity, Group: code.Group, Policy: widest, Count: 60, ID: "1"}); err != nil {
-		t.Fatal(err)
-	}
-	key := keyOf(r.UserID, code, v.at.UnixMilli())
-	item, err := store.Read(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rank := ranking{counted: rankedActivities(inForceGuards, r.Activity), At: v.at, Near: 1, Users: []ranked{}, rows: 20, changed: v.limits}
-	rank.add(key, item)
-	if len(rank.Users) == 0 {
-		return nil
-	}
-	return &rank.Users[0]
 }

@@ -1,34 +1,19 @@
 package command
 
 import (
-	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/cric-talk/guards/internal/testkit/dynamotest"
-	"github.com/cric-talk/guards/limits"
 )
 
 // docs/operating.md lists the actions that a role needs for each command. No
 // command sends any other request.
 func TestCommandsNeedOnlyTheListedActions(t *testing.T) {
-	credentials(t)
-	document, err := os.ReadFile("../../../docs/operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := dynamotest.NewProxy(t)
-	where := []string{"--region", "us-east-1", "--endpoint", proxy.URL(), "--table", dynamotest.Table(t)}
-	guards := func(command string) {
-		var log stream
-		if status := run(t.Context(), append(strings.Fields(command), where...), session{guards: limits.All, out: io.Discard, err: &log, now: atPinned}); status != done {
-			t.Fatalf("guards %s: status %d, %s", command, status, &log)
-		}
-	}
-	rows := regexp.MustCompile("(?m)^\\| [^|]+ \\| `guards ([^`]+)`[^|]* \\| (`[^|]+) \\|$").FindAllStringSubmatch(string(document), -1)
+	p := ofApp(t)
+	proxy := p.through()
+	document := source(t, "docs/operating.md")
+	rows := regexp.MustCompile("(?m)^\\| [^|]+ \\| `guards ([^`]+)`[^|]* \\| (`[^|]+) \\|$").FindAllStringSubmatch(document, -1)
 	if len(rows) != 6 {
 		t.Fatalf("%d commands in the document, want 6", len(rows))
 	}
@@ -39,7 +24,7 @@ func TestCommandsNeedOnlyTheListedActions(t *testing.T) {
 		"The estimate comes from `dynamodb:DescribeTable`, whose figures DynamoDB updates every six hours. " +
 			"You also need `dynamodb:Scan`, and `dynamodb:GetItem` for the live limits.": {"top --yes"},
 	} {
-		if !strings.Contains(strings.Join(strings.Fields(string(document)), " "), sentence) {
+		if !strings.Contains(strings.Join(strings.Fields(document), " "), sentence) {
 			t.Errorf("docs/operating.md does not say %q", sentence)
 		}
 		listed := regexp.MustCompile("`(?:dynamodb:)?([^`]+)`").FindAllStringSubmatch(sentence, -1)
@@ -54,19 +39,19 @@ func TestCommandsNeedOnlyTheListedActions(t *testing.T) {
 	actions := map[string]string{"BatchExecuteStatement": "PartiQLDelete", "TransactWriteItems": "UpdateItem"} // two updates
 	for _, row := range rows {
 		command, listed := row[1], strings.Split(strings.ReplaceAll(row[2], "`", ""), ", ")
-		guards("check create_post --user u1 --store dynamodb")
+		p.does("check create_post --user u1 --store dynamodb")
 		if strings.HasPrefix(command, "release") {
-			guards("revoke --user u1") // of the row before, or the check counts nothing
-			guards("check pin --user u1 --store dynamodb")
+			p.does("revoke --user u1") // of the row before, or the check counts nothing
+			p.does("check pin --user u1 --store dynamodb")
 		}
-		guards("grant --user u1 --role admin --until 1d --reason r")
+		p.does("grant --user u1 --role admin --until 1d --reason r")
 		proxy.ResetCounts()
 		if slices.Contains([]string{"reset", "release", "erase"}, strings.Fields(command)[0]) {
 			command += " --yes"
 		}
-		guards(command)
+		p.does(command)
 		if strings.HasPrefix(command, "cleanup") {
-			guards("cleanup --yes")
+			p.does("cleanup --yes")
 		}
 		for op := range proxy.Counts() {
 			if action, ok := actions[op]; ok {

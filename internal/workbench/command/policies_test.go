@@ -1,11 +1,7 @@
 package command
 
 import (
-	"bytes"
-	"encoding/xml"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
@@ -23,40 +21,14 @@ import (
 	app "github.com/cric-talk/guards/limits"
 )
 
-// policiesDocument returns docs/policies.md.
-func policiesDocument(t *testing.T) string {
+// source returns a file of the repository.
+func source(t *testing.T, name string) string {
 	t.Helper()
-	return docs(t, "policies.md")
-}
-
-func docs(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile("../../../docs/" + name)
+	text, err := os.ReadFile("../../../" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// replays runs the document's commands and calls see with the picture of each.
-func replays(t *testing.T, commands string, see func(command, svg string)) {
-	t.Helper()
-	for command := range strings.Lines(commands) {
-		args := shellWords(strings.TrimPrefix(command, "go run ./cmd/guards "))
-		svg := ""
-		for i, arg := range args {
-			args[i] = strings.Replace(arg, "docs/", "../../../docs/", 1)
-			if strings.HasSuffix(arg, ".svg") {
-				svg = filepath.Join(t.TempDir(), "out.svg")
-				args[i] = svg
-			}
-		}
-		var out, log stream
-		if status := run(t.Context(), args, session{guards: app.All, out: &out, err: &log}); status != done || log.String() != "" {
-			t.Fatalf("%s: exit status %d: %s", command, status, &log)
-		}
-		see(command, svg)
-	}
 }
 
 // shellWords splits a command line as a shell does, if it has no other quotes
@@ -76,77 +48,61 @@ func shellWords(line string) (words []string) {
 // run the commands of the document.
 func TestPicturesAreUpToDate(t *testing.T) {
 	for _, name := range []string{"policies.md", "replay.md"} {
-		t.Run(name, func(t *testing.T) { checkPictures(t, name) })
+		checkPictures(t, name)
 	}
 }
 
 func checkPictures(t *testing.T, document string) {
 	t.Helper()
-	text := docs(t, document)
+	text := source(t, "docs/"+document)
 	commands := regexp.MustCompile("```sh\n((?:go run ./cmd/guards replay .* --plot .*\n)+)```").FindStringSubmatch(text)
 	if commands == nil {
 		t.Fatalf("docs/%s has no commands that draw", document)
 	}
-	shown := regexp.MustCompile(`!\[[^\]]+\]\((img/[^)]+)\)`).FindAllStringSubmatch(text, -1)
-	var drawn []string
-	replays(t, commands[1], func(command, svg string) {
-		name := regexp.MustCompile(`docs/img/\S+\.svg`).FindString(command)
+	var shown, drawn []string
+	for _, picture := range regexp.MustCompile(`!\[[^\]]+\]\((img/[^)]+)\)`).FindAllStringSubmatch(text, -1) {
+		shown = append(shown, picture[1])
+	}
+	for line := range strings.Lines(commands[1]) {
+		name := regexp.MustCompile(`docs/img/\S+\.svg`).FindString(line)
 		drawn = append(drawn, strings.TrimPrefix(name, "docs/"))
+		svg := filepath.Join(t.TempDir(), "out.svg")
+		args := strings.TrimPrefix(strings.TrimSpace(line), "go run ./cmd/guards ")
+		status, _, log := command(t, app.All, strings.ReplaceAll(strings.Replace(args, name, svg, 1), " docs/", " ../../../docs/"))
 		got, err := os.ReadFile(svg)
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || status != done || log != "" {
+			t.Fatalf("%s: status %d, %s, %v", line, status, log, err)
 		}
-		want, err := os.ReadFile("../../../" + name)
-		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s has changed (%v). If you meant to change it, run\n%s", name, err, command)
-		}
-		for d := xml.NewDecoder(bytes.NewReader(want)); ; {
-			if _, err := d.Token(); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatalf("%s is not XML: %v", name, err)
-			}
-		}
-	})
-	for _, picture := range shown {
-		if !slices.Contains(drawn, picture[1]) {
-			t.Errorf("docs/%s shows %s, but none of its commands draws it", document, picture[1])
+		if string(got) != source(t, name) {
+			t.Errorf("%s has changed. If you meant to change it, run\n%s", name, line)
 		}
 	}
-	if len(shown) != len(drawn) {
-		t.Errorf("docs/%s shows %d pictures and draws %d", document, len(shown), len(drawn))
+	slices.Sort(shown)
+	slices.Sort(drawn)
+	if diff := cmp.Diff(drawn, shown); diff != "" {
+		t.Errorf("pictures of docs/%s (-drawn +shown):\n%s", document, diff)
 	}
 }
 
 // The document shows answers and quotes figures from them.
 func TestPoliciesDocumentShowsRealAnswers(t *testing.T) {
-	document := policiesDocument(t)
-	now := time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
+	document := source(t, "docs/policies.md")
 	several := app.Posts
 	several.Activities = []limits.Activity{{Name: "create_post", Limit: policy.Must("minute: 10/1m, day: 200/1d")}}
-	ask := func(g limits.Guard, times int) (a guard.Answer) {
-		h := guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return now }}}
-		for i := range times {
-			var err error
-			a, err = h.Decide(t.Context(), guard.Request{
-				UserID: "u1", Activity: g.Activities[0].Name, Op: guard.Check, Count: 1, RequestID: "r" + strconv.Itoa(i+1),
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		return a
+	pins, posts := asks(t, app.Pins, 12, 0), asks(t, several, 12, 18)
+	var pinned, refused guard.Answer
+	for range 93 {
+		pinned = pins(0, "pin", 1)
 	}
-	pins := ask(app.Pins, 93)
-	now = now.Add(18 * time.Second)
-	refused := ask(several, 11)
-	letters := refusedLetters(t)
+	for range 11 {
+		refused = posts(0, "create_post", 1)
+	}
 	for _, words := range []string{
-		"```json\n" + string(pins.AppendJSON(nil)) + "\n```",
-		fmt.Sprintf("`12-hour pin count: %d/%d`", pins.Decision.Used, pins.Decision.Limit),
+		"```json\n" + string(pinned.AppendJSON(nil)) + "\n```",
+		fmt.Sprintf("`12-hour pin count: %d/%d`", pinned.Decision.Used, pinned.Decision.Limit),
 		"`" + app.Pins.Message + "`",
 		"```json\n" + string(refused.AppendJSON(nil)) + "\n```",
-		"```json\n" + string(letters.AppendJSON(nil)) + "\n```",
+		"```json\n" + string(refusedLetters(t)) + "\n```",
 	} {
 		if !strings.Contains(document, words) {
 			t.Errorf("docs/policies.md does not show\n%s", words)
@@ -154,8 +110,24 @@ func TestPoliciesDocumentShowsRealAnswers(t *testing.T) {
 	}
 }
 
+// asks returns a func that asks a guard about u1. Its clock begins on 5 January 2026, and moves
+// before each question.
+func asks(t *testing.T, g limits.Guard, hour, second int) func(after time.Duration, activity string, count int64) guard.Answer {
+	t.Helper()
+	now, n := time.Date(2026, 1, 5, hour, 0, second, 0, time.UTC), 0
+	h := guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return now }}}
+	return func(after time.Duration, activity string, count int64) guard.Answer {
+		now, n = now.Add(after), n+1
+		a, err := h.Decide(t.Context(), guard.Request{UserID: "u1", Activity: activity, Op: guard.Check, Count: count, RequestID: "r" + strconv.Itoa(n)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+}
+
 // refusedLetters follows the example of groups, and returns the refusal in it.
-func refusedLetters(t *testing.T) (refused guard.Answer) {
+func refusedLetters(t *testing.T) []byte {
 	t.Helper()
 	guards, err := limits.Guards{{Name: "notes-guard", Message: app.Comments.Message, Activities: []limits.Activity{
 		{Name: "write_note", Limit: policy.Must("writes: 100/1h"), Group: "writing"},
@@ -164,31 +136,12 @@ func refusedLetters(t *testing.T) (refused guard.Answer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
-	h := guard.Handler{Guard: guards[0], Limiter: &ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return now }}}
-	for i, step := range []struct {
-		after              time.Duration
-		activity           string
-		count, left, limit int64 // left: -1 if it is refused
-	}{
-		{0, "write_note", 95, 5, 100},
-		{time.Minute, "send_letter", 1, 1, 50},
-		{time.Minute, "send_letter", 2, -1, 50},
-		{0, "write_note", 3, 0, 100},
-	} {
-		now = now.Add(step.after)
-		a, err := h.Decide(t.Context(), guard.Request{
-			UserID: "u1", Activity: step.activity, Op: guard.Check, Count: step.count, RequestID: "r" + strconv.Itoa(i+1),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !a.Allowed {
-			refused = a
-		}
-		if a.Allowed != (step.left >= 0) || a.Allowed && a.Decision.Remaining != step.left || a.Decision.Limit != step.limit {
+	ask := asks(t, guards[0], 9, 0)
+	answers := []guard.Answer{ask(0, "write_note", 95), ask(time.Minute, "send_letter", 1), ask(time.Minute, "send_letter", 2), ask(0, "write_note", 3)}
+	for i, left := range []int64{5, 1, 1, 0} {
+		if a := answers[i]; a.Allowed != (i != 2) || a.Decision.Remaining != left {
 			t.Errorf("step %d: %s", i+1, a.AppendJSON(nil))
 		}
 	}
-	return refused
+	return answers[2].AppendJSON(nil)
 }

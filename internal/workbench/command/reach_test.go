@@ -35,51 +35,37 @@ func TestSilentAddressesAreReported(t *testing.T) {
 		}
 		return &http.Response{Body: http.NoBody}, nil
 	})}
-	send := func(t *testing.T, within time.Duration) error {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), within)
-		defer cancel()
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://10.1.2.3:8000/", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := c.Do(r)
-		if err == nil {
-			_ = response.Body.Close()
-		}
-		return err
-	}
 	synctest.Test(t, func(t *testing.T) {
-		for _, address := range []struct {
-			connects bool
-			within   time.Duration
-			want     string
+		for _, tt := range []struct {
+			what             string
+			silent, connects bool
+			answer           time.Duration // how long an answer may take; 0: as long as it takes
+			leaves           time.Duration // when the caller stops waiting
+			want             string        // empty: nothing is reported
 		}{
-			{false, 3 * time.Second, "http://10.1.2.3:8000 can't be reached: no connection in 3 s"},
-			{true, answerWait, "http://10.1.2.3:8000 can't be reached: no answer in 10 s"},
+			{"nobody accepts", true, false, answerWait, time.Hour, "http://10.1.2.3:8000 can't be reached: no connection in 3 s"},
+			{"nobody answers", true, true, answerWait, time.Hour, "http://10.1.2.3:8000 can't be reached: no answer in 10 s"},
+			{"a function that runs for an hour", true, true, 0, time.Hour, ""},
+			{"the caller stops waiting", true, true, 0, time.Second, ""},
+			{"an address that answers", false, true, 0, time.Hour, ""},
+			{"silent after an answer", true, true, answerWait, time.Minute, ""},
 		} {
-			connects = address.connects
-			began := time.Now()
-			err := send(t, time.Hour)
-			e, ok := errors.AsType[*unreached](err)
-			if took := time.Since(began); !ok || took > address.within || e.RetryableError() || e.Error() != address.want {
-				t.Errorf("after %v: %v, want within %v: %s", took, err, address.within, address.want)
+			silent, connects, c.answer = tt.silent, tt.connects, tt.answer
+			ctx, cancel := context.WithTimeout(t.Context(), tt.leaves)
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://10.1.2.3:8000/", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		c.answer = 0 // as for a function
-		if err := send(t, time.Hour); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(*unreached)) {
-			t.Errorf("a function that runs for an hour: %v", err)
-		}
-		if err := send(t, time.Second); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(*unreached)) {
-			t.Errorf("the caller stopped waiting: %v", err)
-		}
-		silent = false
-		if err := send(t, time.Hour); err != nil {
-			t.Errorf("an address that answers: %v", err)
-		}
-		silent = true
-		if err := send(t, time.Minute); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(*unreached)) {
-			t.Errorf("silent after an answer: %v", err)
+			began := time.Now()
+			_, err = c.Do(r) //nolint:bodyclose // it has none
+			cancel()
+			took := time.Since(began)
+			switch e, ok := errors.AsType[*unreached](err); {
+			case ok && (e.Error() != tt.want || e.RetryableError() || took > answerWait):
+				t.Errorf("%s: after %v: %v, want %q", tt.what, took, err, tt.want)
+			case !ok && (tt.want != "" || tt.silent != errors.Is(err, context.DeadlineExceeded)):
+				t.Errorf("%s: %v, want %q", tt.what, err, tt.want)
+			}
 		}
 	})
 }

@@ -77,10 +77,11 @@ func TestSnippetsOfTheDocumentsWork(t *testing.T) {
 	}
 	for i, s := range all {
 		t.Run(fmt.Sprintf("%s-%d", filepath.Base(s.document), i+1), func(t *testing.T) {
-			how := howTo(s)
-			if how == nil {
+			fits := slices.IndexFunc(trials, func(how trial) bool { return strings.HasPrefix(s.shell, how.begins) })
+			if fits < 0 {
 				t.Fatalf("%s shows a snippet that has no entry in trials:\n%s", s.document, s.shell)
 			}
+			how := trials[fits]
 			if how.notRun != "" {
 				t.Skip(how.notRun)
 			}
@@ -104,16 +105,6 @@ func TestSnippetsOfTheDocumentsWork(t *testing.T) {
 			testscript.Run(t, p)
 		})
 	}
-}
-
-// howTo returns the trial of a snippet, or nil.
-func howTo(s snippet) *trial {
-	for i, how := range trials {
-		if strings.HasPrefix(s.shell, how.begins) {
-			return &trials[i]
-		}
-	}
-	return nil
 }
 
 // wanted returns the line of a script that compares the output with the document.

@@ -15,21 +15,19 @@ func TestReplayOfAGroup(t *testing.T) {
 	if err := os.WriteFile(traffic, []byte(lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	replay := func(args ...string) (int, string, string) {
-		var out, log stream
-		status := run(t.Context(), append([]string{"replay", traffic}, args...), session{guards: content, out: &out, err: &log})
-		return status, out.String(), log.String()
+	replay := func(args string) (int, string, string) {
+		return command(t, content, "replay "+traffic+" "+args)
 	}
 	for _, tt := range []struct {
-		args            []string
+		args            string
 		posts, comments int64 // allowed
 	}{
-		{[]string{"--group", "content"}, 10, 20},
-		{[]string{"--group", "content", "--limit", "add_comment=writes: 25/1h"}, 10, 5},
-		{[]string{"--limit", "create_post=writes: 30/1h cost 3", "--limit", "add_comment=writes: 30/1h"}, 10, 0},
-		{[]string{"--limit", "create_post=posts: 3/1m"}, 3, 0},
+		{"--group content", 10, 20},
+		{`--group content --limit "add_comment=writes: 25/1h"`, 10, 5},
+		{`--limit "create_post=writes: 30/1h cost 3" --limit "add_comment=writes: 30/1h"`, 10, 0},
+		{`--limit "create_post=posts: 3/1m"`, 3, 0},
 	} {
-		status, out, log := replay(append(tt.args, "--json")...)
+		status, out, log := replay(tt.args + " --json")
 		var got groupReport
 		if err := json.Unmarshal([]byte(out), &got); err != nil || status != done || log != "" {
 			t.Fatalf("%v: status %d, %v, %s", tt.args, status, err, log)
@@ -42,23 +40,21 @@ func TestReplayOfAGroup(t *testing.T) {
 			t.Errorf("%v: %v, want %d posts and %d comments", tt.args, allowed, tt.posts, tt.comments)
 		}
 	}
-	if status, out, log := replay("--activity", "create_post"); status != done || !strings.HasPrefix(out, "create_post with posts: 10/1m, writes: 40/1h cost 2: ") ||
+	if status, out, log := replay("--activity create_post"); status != done || !strings.HasPrefix(out, "create_post with posts: 10/1m, writes: 40/1h cost 2: ") ||
 		log != "guards: only requests of create_post are counted; --group content counts those of the whole group\n" {
 		t.Errorf("one activity: status %d, %s%s", status, out, log)
 	}
-	for message, args := range map[string][]string{
-		`--group is "contnt", did you mean "content"?`:                          {"--group", "contnt"},
-		`--limit is "10/1m", want ACTIVITY=LIMIT`:                               {"--limit", "10/1m"},
-		`--limit for create_post: limit "10/1m" has no name, want one in a`:     {"--limit", "create_post=10/1m"},
-		`--limit for create_post: limit is "posts: 10"`:                         {"--limit", "create_post=posts: 10"},
-		"--limit names create_post twice":                                       {"--limit", "create_post=p: 1/1m", "--limit", "create_post=p: 2/1m"},
-		"activities create_post and add_comment: window of limit":               {"--limit", "create_post=w: 1/1m", "--limit", "add_comment=w: 1/1h"},
-		"--plot, --user, --suggest, --compare and --subject go with --activity": {"--group", "content", "--suggest", "99%"},
-		"--suggest, --compare and --subject go with --activity":                 {"--group", "content", "--subject", "room=4/1m"},
-		"--group goes without --activity":                                       {"--group", "content", "--activity", "create_post"},
-		"--limit is given twice":                                                {"--activity", "create_post", "--limit", "1/1m", "--limit", "2/1m"},
+	for message, args := range map[string]string{
+		`--group is "contnt", did you mean "content"?`:                          "--group contnt",
+		`--limit is "10/1m", want ACTIVITY=LIMIT`:                               "--limit 10/1m",
+		`--limit for create_post: limit "10/1m" has no name, want one in a`:     "--limit create_post=10/1m",
+		"--limit names create_post twice":                                       `--limit "create_post=p: 1/1m" --limit "create_post=p: 2/1m"`,
+		"activities create_post and add_comment: window of limit":               `--limit "create_post=w: 1/1m" --limit "add_comment=w: 1/1h"`,
+		"--plot, --user, --suggest, --compare and --subject go with --activity": "--group content --suggest 99%",
+		"--group goes without --activity":                                       "--group content --activity create_post",
+		"--limit is given twice":                                                "--activity create_post --limit 1/1m --limit 2/1m",
 	} {
-		if status, out, log := replay(args...); status != wrongUse || out != "" || !strings.Contains(log, message) {
+		if status, out, log := replay(args); status != wrongUse || out != "" || !strings.Contains(log, message) {
 			t.Errorf("%v: status %d, %s%s, want %s", args, status, out, log, message)
 		}
 	}

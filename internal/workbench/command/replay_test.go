@@ -47,41 +47,33 @@ func TestReplayLeavesNoFiles(t *testing.T) {
 	if err := os.WriteFile(traffic, []byte("time,user\n1767614400,u1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var out, log stream
-	for _, flags := range [][]string{{"--suggest", "99%"}, {"--plot", filepath.Join(folder, "out.svg"), "--user", "u2"}} {
-		_ = run(t.Context(), append([]string{"replay", traffic, "--activity", "create_post"}, flags...), session{guards: limits.All, out: &out, err: &log})
-	}
+	_, out, log := command(t, limits.All, "replay "+traffic+" --activity create_post --suggest 99%")
+	command(t, limits.All, "replay "+traffic+" --activity create_post --user u2 --plot "+filepath.Join(folder, "out.svg"))
 	left, err := os.ReadDir(folder)
-	if err != nil || len(left) > 0 || !strings.Contains(out.String(), "1/1m is the lowest limit") {
-		t.Errorf("%v are left, %v\n%s%s", left, err, &out, &log)
+	if err != nil || len(left) > 0 || !strings.Contains(out, "1/1m is the lowest limit") {
+		t.Errorf("%v are left, %v\n%s%s", left, err, out, log)
 	}
 }
 
 // replay tells that a limit is prepaid and was decided without leases.
 func TestReplayDecidesWithoutLeases(t *testing.T) {
-	const byUser = "../../../docs/traffic/messages.csv --activity write --columns user=user_id"
-	const line = "\nprepaid: decided exactly, without leases; guards can refuse a little more at full load\n"
-	const group = "../../../docs/traffic/group.csv --limit "
-	for args, want := range map[string]int{
-		byUser + ` --limit "200/1m prepaid"`:                                                      1,
-		byUser + ` --limit 200/1m`:                                                                0,
-		byUser + `,room=room_id --limit 2/1m --subject "room=200/1m prepaid"`:                     1,
-		byUser + ` --limit 2/1m --compare "200/1m prepaid"`:                                       1,
-		byUser + ` --limit 2/1m --compare 200/1m`:                                                 0,
-		byUser + ` --limit "200/1m prepaid" --suggest 90%`:                                        1,
-		byUser + ` --limit 200/1m --suggest 90%`:                                                  0,
-		group + `"create_post=writes: 200/1m cost 2" --limit "add_comment=writes: 200/1m cost 2"`: 0,
-		group + `"create_post=writes: 300/1m prepaid" --limit "add_comment=writes: 200/1m"`:       1,
+	const byUser = "replay ../../../docs/traffic/messages.csv --activity write --columns user=user_id"
+	const group = "replay ../../../docs/traffic/group.csv --limit "
+	for line, want := range map[string]int{
+		byUser + ` --limit "200/1m prepaid"`:                                                1,
+		byUser + ` --limit 2/1m --compare 200/1m`:                                           0,
+		byUser + `,room=room_id --limit 2/1m --subject "room=200/1m prepaid"`:               1,
+		byUser + ` --limit 2/1m --compare "200/1m prepaid"`:                                 1,
+		byUser + ` --limit "200/1m prepaid" --suggest 90%`:                                  1,
+		byUser + ` --limit 200/1m --suggest 90%`:                                            0,
+		group + `"create_post=writes: 200/1m" --limit "add_comment=writes: 200/1m"`:         0,
+		group + `"create_post=writes: 300/1m prepaid" --limit "add_comment=writes: 200/1m"`: 1,
 	} {
-		for _, flag := range []string{"", " --json"} {
-			var out, log stream
-			said := line
-			if flag != "" {
-				said = `"exact": true,`
-			}
-			status := run(t.Context(), shellWords("replay "+args+flag), session{guards: limits.All, out: &out, err: &log, now: atPinned})
-			if status != done || strings.Count(out.String(), said) != want {
-				t.Errorf("replay %s%s: status %d, %s%s, want %q %d times", args, flag, status, &out, &log, said, want)
+		for flag, said := range map[string]string{
+			"": "\nprepaid: decided exactly, without leases; guards can refuse a little more at full load\n", " --json": `"exact": true,`,
+		} {
+			if status, out, log := command(t, limits.All, line+flag); status != done || strings.Count(out, said) != want {
+				t.Errorf("guards %s%s: status %d, %s%s, want %q %d times", line, flag, status, out, log, said, want)
 			}
 		}
 	}

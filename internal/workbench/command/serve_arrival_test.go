@@ -61,12 +61,8 @@ func TestServeEndsABodyThatDoesNotArrive(t *testing.T) {
 	for _, path := range []string{"/posts-guard", "/2015-03-31/functions/posts-guard/invocations", "/2015-03-31/functions/no-guard/invocations", "/nothing"} {
 		for _, interrupt := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				listener := make(pipes)
-				server := newServer(&invokeapi.Server{Functions: map[string]invokeapi.Function{"posts-guard": {Timeout: guardTimeout, URL: true}}})
+				server, conn := connect(&invokeapi.Server{Functions: map[string]invokeapi.Function{"posts-guard": {Timeout: guardTimeout, URL: true}}})
 				server.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-				served := make(chan error, 1)
-				go func() { served <- server.Serve(listener) }()
-				conn := listener.dial()
 				began := time.Now()
 				answer := begin(t, conn, "POST "+path+head)
 				want := arrival
@@ -88,29 +84,38 @@ func TestServeEndsABodyThatDoesNotArrive(t *testing.T) {
 				if !interrupt {
 					_ = server.Close()
 				}
-				if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-					t.Error(err)
-				}
 			})
 		}
 	}
 }
 
+// connect starts a server, and returns a connection to it.
+func connect(h http.Handler) (*http.Server, net.Conn) {
+	listener := make(pipes)
+	server := newServer(h)
+	go func() { _ = server.Serve(listener) }()
+	return server, listener.dial()
+}
+
+// working handles requests that take some time.
+func working(takes time.Duration) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body)
+		time.Sleep(takes)
+		w.Header().Set("Content-Length", "4")
+		_, _ = io.WriteString(w, "done")
+	}
+}
+
+const whole = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"
+
 // The time of the body is not that of the function, and the connection stays
 // open for the next request.
 func TestServeKeepsAConnectionWhileAFunctionRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		listener := make(pipes)
-		server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.ReadAll(r.Body)
-			time.Sleep(2 * arrival)
-			w.Header().Set("Content-Length", "4")
-			_, _ = io.WriteString(w, "done")
-		}))
-		go func() { _ = server.Serve(listener) }()
-		conn := listener.dial()
+		server, conn := connect(working(2 * arrival))
 		for range 2 {
-			if got := begin(t, conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")(); got != "200 OK done" {
+			if got := begin(t, conn, whole)(); got != "200 OK done" {
 				t.Error(got)
 			}
 		}
@@ -122,20 +127,28 @@ func TestServeKeepsAConnectionWhileAFunctionRuns(t *testing.T) {
 // Ctrl-C lets a request end that has arrived.
 func TestServeFinishesWhatHasArrived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		listener := make(pipes)
-		server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.ReadAll(r.Body)
-			time.Sleep(arrival / 2)
-			_, _ = io.WriteString(w, "done")
-		}))
-		go func() { _ = server.Serve(listener) }()
-		conn := listener.dial()
-		answer := begin(t, conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
+		server, conn := connect(working(arrival / 2))
+		answer := begin(t, conn, whole)
 		synctest.Wait()
 		err := server.Shutdown(t.Context())
 		if got := answer(); err != nil || got != "200 OK done" {
 			t.Errorf("%s, %v", got, err)
 		}
 		_ = conn.Close()
+	})
+}
+
+// A client can open a connection before it needs one. serve must not wait for it.
+func TestServeClosesUnusedConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, unused := connect(working(0))
+		server.ReadHeaderTimeout = 0 // it would also close the connection, but later
+		synctest.Wait()
+		began := time.Now()
+		go func() { _ = server.Shutdown(t.Context()) }()
+		_, err := unused.Read(make([]byte, 1))
+		if took := time.Since(began); !errors.Is(err, io.EOF) || took > 0 {
+			t.Errorf("after %v: %v, want the end at once", took, err)
+		}
 	})
 }

@@ -43,16 +43,10 @@ var serving = regexp.MustCompile(`(?s)on (http://[^,]+),.*guards: the console `)
 // command is interrupted when the test ends, and its status must be 130.
 func serve(t testing.TB, args ...string) (endpoint string, log *stream) {
 	t.Helper()
-	return serveAt(t, atPinned, args...)
+	return serveGuards(t, limits.All, atPinned, args...)
 }
 
-// serveAt is like serve, with another clock.
-func serveAt(t testing.TB, now func() time.Time, args ...string) (endpoint string, log *stream) {
-	t.Helper()
-	return serveGuards(t, limits.All, now, args...)
-}
-
-// serveGuards is like serveAt, for a project with these guards.
+// serveGuards is like serve, for a project with these guards and with another clock.
 func serveGuards(t testing.TB, guards projects.Guards, now func() time.Time, args ...string) (endpoint string, log *stream) {
 	t.Helper()
 	if !slices.Contains(args, "--addr") {
@@ -113,7 +107,18 @@ type response struct {
 // post sends body to an address. Headers alternate between names and values.
 func post(t testing.TB, address, body string, headers ...string) response {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(body))
+	return send(t, http.MethodPost, address, body, headers...)
+}
+
+// get reads an address.
+func get(t testing.TB, address string) response {
+	t.Helper()
+	return send(t, http.MethodGet, address, "")
+}
+
+func send(t testing.TB, method, address, body string, headers ...string) response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"io"
 	"strings"
 	"testing"
 
@@ -27,22 +26,6 @@ var rooms = limits.Guards{
 	}},
 }
 
-// ofRooms returns the project with these guards, and an empty table.
-func ofRooms(t *testing.T) *project {
-	t.Helper()
-	p := ofContent(t)
-	p.guards = rooms
-	return p
-}
-
-// refuses runs a command whose request is refused.
-func (p *project) refuses(command, want string) {
-	p.t.Helper()
-	if status, out, log := p.run(command); status != refused || out != want {
-		p.t.Errorf("guards %s: status %d, %q, %s, want %d, %q", command, status, out, log, refused, want)
-	}
-}
-
 // A check names its subjects, on the embedded store and on a table.
 func TestCheckNamesSubjects(t *testing.T) {
 	p := ofRooms(t)
@@ -50,17 +33,12 @@ func TestCheckNamesSubjects(t *testing.T) {
 	p.refuses("check write --user u2 --subject room=r42 --count 2 --store dynamodb", "1  refused  3/4 used of room  Too many. (wait 42 s)\n")
 	p.refuses("check write --user u1 --subject tenant=acme --subject=room=r1 --store dynamodb", "1  refused  3/3 used of write  Too many. (wait 42 s)\n")
 	p.prints("check write --user u3 --subject room=a=b --tier pro --store dynamodb", "1  allowed  1/9 used, 8 left\n")
-	if status, out, _ := p.run("check write --user u4 --subject room=r9 --subject tenant=acme --store dynamodb --json"); status != done || !strings.Contains(out, `"limits":[{"name":"write",`) || !strings.Contains(out, `{"name":"tenant.day","limit":100,"activityCount":1,`) {
-		t.Error(status, out)
-	}
+	p.contains("check write --user u4 --subject room=r9 --subject tenant=acme --store dynamodb --json", `"limits":[{"name":"write",`, `{"name":"tenant.day","limit":100,"activityCount":1,`)
 	for command, message := range map[string]string{
 		"check write --user u1 --store dynamodb":                                                 "guards: --subject has no room, which write needs: give --subject room=ID\n",
-		"check write --user u1 --subject tenant=t1 --store dynamodb":                             "guards: --subject has no room, which write needs: give --subject room=ID\n",
 		"check write --user u1 --subject room=r1 --subject tenent=t1 --store dynamodb":           "guards: --subject is \"tenent\", did you mean \"tenant\"?\n",
-		"check write --user u1 --subject room=r1 --subject house=t1 --store dynamodb":            "guards: --subject is \"house\", want a subject of write: room, tenant\n",
 		"check plain --user u1 --subject room=r1 --store dynamodb":                               "guards: --subject is \"room\", and there is no subject of plain\n",
 		"check write --user u1 --subject room --store dynamodb":                                  "guards: --subject: the value is \"room\", want a name and an id, such as room=r42\n",
-		"check write --user u1 --subject room= --store dynamodb":                                 "want a name and an id, such as room=r42\n",
 		"check write --user u1 --subject room=r1 --subject room=r2 --store dynamodb":             "guards: --subject: \"room\" is given twice, want one id\n",
 		"check write --user u1 --subject room=" + strings.Repeat("x", 129) + " --store dynamodb": "want 1 to 128 characters, each ! to ~\n",
 		"check write --user u1 --subject room=r1 --partial --store dynamodb":                     "guards: partial does not go with subjects",
@@ -71,11 +49,10 @@ func TestCheckNamesSubjects(t *testing.T) {
 
 // The embedded store counts for subjects, too.
 func TestCheckNamesSubjectsInMemory(t *testing.T) {
-	var out, log stream
-	status := run(t.Context(), shellWords("check write --user u1 --subject room=r42 --times 4"), session{guards: rooms, out: &out, err: &log, now: atPinned})
+	status, out, log := command(t, rooms, "check write --user u1 --subject room=r42 --times 4")
 	const want = "1  allowed  1/3 used, 2 left\n2  allowed  2/3 used, 1 left\n3  allowed  3/3 used, 0 left, crossed 100 %\n4  refused  3/3 used of write  Too many. (wait 42 s)\n"
-	if status != refused || out.String() != want {
-		t.Error(status, &out, &log)
+	if status != refused || out != want {
+		t.Error(status, out, log)
 	}
 }
 
@@ -86,9 +63,7 @@ func TestOperatorsSeeSubjects(t *testing.T) {
 		"write --user u1 --subject room=r42 --subject tenant=acme --count 2", "write --user u2 --subject room=r42", "write --user u2 --subject room=r43",
 		"export --user u1 --subject room=r42", "note --user u1 --subject room=r42 --count 4",
 	} {
-		if status, _, log := p.run("check " + check + " --store dynamodb"); status != done {
-			t.Fatal(check, log)
-		}
+		p.does("check " + check + " --store dynamodb")
 	}
 	p.prints("status --subject room=r42", `room=r42 in the table:
 ACTIVITY      USED  LEFT  WAIT
@@ -108,9 +83,7 @@ write, day     2/400  398
 	if _, out, _ := p.run("status --subject room=r43 --json"); !strings.Contains(out, "\"subject\": {\n    \"room\": \"r43\"\n  }") || strings.Contains(out, "userId") {
 		t.Error(out)
 	}
-	if _, out, _ := p.run("status --user u1"); !strings.Contains(out, "write        2/3   1\n") {
-		t.Error(out)
-	}
+	p.contains("status --user u1", "write        2/3   1\n")
 	p.prints("stats", `9 items of 2 users and 3 subjects (room 2, tenant 1), 0 stale, in the table
 
 ACTIVITY              USERS  INTERVAL
@@ -122,9 +95,7 @@ SUBJECT  COUNT
 room     2
 tenant   1
 `)
-	if _, out, _ := p.run("stats --json"); !strings.Contains(out, `"trackedUsers":2,"subjects":{"room":2,"tenant":1},"items":9,`) {
-		t.Error(out)
-	}
+	p.contains("stats --json", `"trackedUsers":2,"subjects":{"room":2,"tenant":1},"items":9,`)
 	p.prints("top --near 60 --yes", `22:14:18 UTC: 4 at 60 % of a limit or more, among 9 items (1.5 read units), in the table
 USER      ACTIVITY  USED  WAIT
 room=r42  export    1/1   10 min  [################] 100 %
@@ -132,9 +103,7 @@ room=r42  write     3/4           [############....] 75 %
 u1        write     2/3           [##########......] 66 %
 u2        write     2/3           [##########......] 66 %
 `)
-	if _, out, _ := p.run("top --near 99 --json"); !strings.Contains(out, `"users":[{"subject":{"room":"r42"},"activity":"export",`) {
-		t.Error(out)
-	}
+	p.contains("top --near 99 --json", `"users":[{"subject":{"room":"r42"},"activity":"export",`)
 	p.prints("reset --subject room=r42 write", "write of room=r42: 0/4 used, 4 left, in the table\n")
 	p.prints("reset --user u1 write", "write of u1: 0/3 used, 3 left, in the table\n")
 	p.prints("reset --subject room=r42 note --json", `{"subject":{"room":"r42"},"activity":"note","name":"minute","limit":15,"activityCount":0,"remaining":15,"waitTime":0,"resetAt":1700000100000}`+"\n")
@@ -151,19 +120,12 @@ note, minute  0/15  15
 `)
 	p.prints("erase --subject room=r43 --yes", "1 item of room=r43 found, 1 deleted, in the table\n")
 	p.prints("erase --subject house=h1 --dry-run", "0 items of house=h1 found, none deleted because of --dry-run, in the table\n")
-	if _, _, log := p.run("erase --subject tenant=acme"); !strings.HasPrefix(log, "Delete everything about tenant=acme in the table? [y/N] ") {
-		t.Error(log)
-	}
+	p.notes("erase --subject tenant=acme", "Delete everything about tenant=acme in the table? [y/N] ")
 	for command, message := range map[string]string{
-		"status --subject rom=r42":                     "guards: --subject is \"rom\", did you mean \"room\"?\n",
-		"status --subject room=r1 --user u1":           "--user and --subject can't be used together",
-		"status":                                       "missing flags: --user=ID or --subject=NAME=ID",
+		"status": "missing flags: --user=ID or --subject=NAME=ID",
 		"status --subject room=r1 --subject tenant=t1": "guards: --subject is given twice, want one subject\n",
 		"reset --subject room=r42 plain":               "guards: --subject is \"room\", and there is no subject of plain\n",
-		"reset --subject tenant=acme export":           "guards: --subject is \"tenant\", want a subject of export: room\n",
-		"release --user u1 export":                     "guards: export has no slots of a user, because none of those limits is a log\n",
 		"release --subject room=r42 write":             "guards: write has no slots of a room, because none of those limits is a log\n",
-		"erase --subject room":                         "want a name and an id, such as room=r42",
 	} {
 		p.fails(command, wrongUse, message)
 	}
@@ -180,9 +142,7 @@ posts-guard  post      posts: 10/1m                                             
 posts-guard  note      notes: 10/1m                                                                        room minute: 30/1m cost 2                              content
 posts-guard  plain     9/1m
 `)
-	if _, out, _ := p.run("limits --json"); !strings.Contains(out, `"name": "tenant",`) || !strings.Contains(out, `"optional": true`) || !strings.Contains(out, `"policy": "log 1/10m",`) {
-		t.Error(out)
-	}
+	p.contains("limits --json", `"name": "tenant",`, `"optional": true`, `"policy": "log 1/10m",`)
 	p.prints("limits set write --subject room 6/1m --by alice", "write/room: limit 4/1m -> 6/1m\nin the table; instances follow within 30 s of use\n")
 	p.prints("limits set write --subject room --tier pro 20/1m --by bob --json", `{"what":"set write/room 20/1m for tier pro","changes":[{"activity":"write/room","tier":"pro","of":"limit","old":"12/1m","new":"20/1m"}],`+
 		`"at":"2023-11-14T22:14:18Z","by":"bob","table":"`+p.where[5]+`","region":"us-east-1"}`+"\n")
@@ -195,9 +155,7 @@ write/room           pro   12/1m                  20/1m
 USER                 ROLE  TIER                   UNTIL                 REASON
 tenant=acme                pro                    2023-11-21T22:14:18Z  trial
 `)
-	if _, out, _ := p.run("limits diff --json"); !strings.Contains(out, `"grants":[{"subject":{"tenant":"acme"},"tier":"pro","until":"2023-11-21T22:14:18Z","reason":"trial"}]`) {
-		t.Error(out)
-	}
+	p.contains("limits diff --json", `"grants":[{"subject":{"tenant":"acme"},"tier":"pro","until":"2023-11-21T22:14:18Z","reason":"trial"}]`)
 	p.prints("limits history", `VERSION  AT                    BY     WHAT                                           WHY
 4        2023-11-14T22:14:18Z  dora   grant a tenant pro until 2023-11-21T22:14:18Z  trial
 3        2023-11-14T22:14:18Z  carol  set content.room.minute 40/1m
@@ -228,9 +186,7 @@ ACTIVITY       USED   LEFT  WAIT  DECIDED BY
 write, minute  0/40   40          granted tier pro
 write, day     0/400  400         granted tier pro
 `)
-	if _, _, log := p.run("check write --user u1 --subject room=r1 --subject tenant=acme --store dynamodb"); log != "guards: write of room=r1 is decided by: live limit 6/1m (code: 4/1m); see guards limits --live\nguards: write of tenant=acme is decided by: granted tier pro; see guards limits --live\n" {
-		t.Error(log)
-	}
+	p.notes("check write --user u1 --subject room=r1 --subject tenant=acme --store dynamodb", "guards: write of room=r1 is decided by: live limit 6/1m (code: 4/1m); see guards limits --live\nguards: write of tenant=acme is decided by: granted tier pro; see guards limits --live\n")
 	p.prints("revoke --subject tenant=acme", "tenant=acme no longer has the tier pro until 2023-11-21T22:14:18Z\nin the table; instances follow within 30 s of use\n")
 	if _, out, _ := p.run("limits history --json"); !strings.Contains(out, `"what": "revoke a tenant's grants"`) || strings.Contains(out, "acme") {
 		t.Error(out)
@@ -240,65 +196,20 @@ write, day     0/400  400         granted tier pro
 	p.prints("limits unset --group content --subject room minute", "content.room.minute: limit 40/1m -> 20/1m or 30/1m cost 2\nin the table; instances follow within 30 s of use\n")
 	for command, message := range map[string]string{
 		"limits set write --subject rom 5/1m":                                    "guards: --subject is \"rom\", did you mean \"room\"?\n",
-		"limits set plain --subject room 5/1m":                                   "guards: --subject is \"room\", and there is no subject of plain\n",
 		"limits set write --subject room 5/1h":                                   "guards: write/room: a live limit keeps the kind, the window and the cost",
 		"limits set write --subject room --tier gold 5/1m":                       "guards: --tier is \"gold\", want a tier of write for room: pro\n",
 		"limits set write --subject room --mode off":                             "guards: a mode holds for the whole activity",
 		"limits set --group content --subject rooom minute 5/1m":                 "guards: --subject is \"rooom\", did you mean \"room\"?\n",
-		"limits set --group content --subject room minut 5/1m":                   "guards: limit is \"minut\", did you mean \"minute\"?\n",
-		"limits set --group content minute 5/1m":                                 "guards: limit is \"minute\", ",
 		"limits unset write --subject room":                                      "guards: write/room has no live limit to undo\n",
 		"grant --subject tenant=acme --role admin --until 7d --reason r":         "guards: a grant to a subject needs a tier",
 		"grant --subject tenant=acme --tier premium --until 7d --reason r":       "guards: --tier is \"premium\", want a tier tenant: pro\n",
-		"grant --subject tenent=acme --tier pro --until 7d --reason r":           "guards: --subject is \"tenent\", did you mean \"tenant\"?\n",
 		"grant --subject tenant=acme --user u1 --tier pro --until 7d --reason r": "--user and --subject can't be used together",
 		"revoke --subject tenant=acme":                                           "guards: nothing is granted to tenant=acme in the table\n",
 	} {
 		p.fails(command, wrongUse, message)
 	}
 	// An erasure takes back what is granted.
-	if status, _, log := p.run("grant --subject tenant=acme --tier pro --until 7d --reason trial"); status != done {
-		t.Fatal(log)
-	}
+	p.does("grant --subject tenant=acme --tier pro --until 7d --reason trial")
 	p.prints("erase --subject tenant=acme --yes", "1 item and 1 grant of tenant=acme found, 2 deleted, in the table\n")
 	p.prints("limits diff", "nothing differs from the code\n")
-}
-
-// Completion knows subjects: a name for limits set, and the beginning of NAME=ID elsewhere.
-func TestCompletionKnowsSubjects(t *testing.T) {
-	for typed, want := range map[string]string{
-		"limits set write --subject ":        "room tenant",
-		"check write --subject ":             "room= tenant=",
-		"check write --subject=te":           "--subject=tenant=",
-		"erase --subject r":                  "room=",
-		"check write --subject room=r1 --su": "--subject",
-	} {
-		var out stream
-		args := append([]string{"complete", "--"}, strings.Split(typed, " ")...)
-		status := run(t.Context(), args, session{guards: rooms, out: &out, err: io.Discard})
-		if got := strings.Join(strings.Fields(strings.ReplaceAll(out.String(), "\t", " ")), " "); status != done || !strings.HasPrefix(got, want) {
-			t.Errorf("%q: status %d, %q, want %q", typed, status, got, want)
-		}
-	}
-}
-
-// The examples of a project name its own subjects, and a project without subjects has no
-// such examples.
-func TestExamplesOfSubjects(t *testing.T) {
-	names := examples(rooms)
-	for word, want := range map[string]string{
-		"{activity}": "plain", "{counted}": "write", "{subjects}": "--subject room=room1 --subject tenant=tenant1", "{subject}": "room", "{subjectlimit}": "8/1m",
-		"{tieredsubject}": "room", "{subjecttier}": "pro", "{slotsubject}": "room", "{subjectslotted}": "export",
-	} {
-		if names[word] != want {
-			t.Errorf("%s is %s, want %s", word, names[word], want)
-		}
-	}
-	var with, without stream
-	run(t.Context(), []string{"check", "--help"}, session{guards: rooms, out: &with, err: io.Discard})
-	run(t.Context(), []string{"check", "--help"}, session{guards: content, out: &without, err: io.Discard})
-	const example = "  guards check write --user u1 --subject room=room1 --subject tenant=tenant1\n"
-	if !strings.Contains(with.String(), example) || strings.Contains(without.String(), "check write") || strings.Contains(without.String(), "{") {
-		t.Errorf("%s\n%s", &with, &without)
-	}
 }

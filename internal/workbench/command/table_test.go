@@ -51,29 +51,15 @@ func TestANarrowTerminalShowsFewerColumns(t *testing.T) {
 	}
 }
 
-// Only a terminal with fewer than 80 characters in a line is narrow.
-func TestNarrow(t *testing.T) {
-	for width, want := range map[int]int{40: 40, 79: 79, 80: 0, 200: 0} {
-		if got := narrow(width); got != want {
-			t.Errorf("narrow(%d) = %d, want %d", width, got, want)
-		}
-	}
-}
-
-// Commands write their tables for the terminal that they have.
+// Commands write their tables for a terminal with fewer than 80 characters in a line.
 func TestCommandsKnowHowWideTheTerminalIs(t *testing.T) {
-	for command, column := range map[string]string{
-		"limits": "TIERS",
-		"replay ../../../docs/traffic/posts.csv --columns time=created_at,user=author_id --activity create_post --limit 2/1m":                "LONGEST WAIT",
-		"replay ../../../docs/traffic/posts.csv --columns time=created_at,user=author_id --activity create_post --limit 2/1m --compare 3/1m": "LONGEST WAIT",
-	} {
-		for _, width := range []int{0, 40} {
+	const replay = "replay ../../../docs/traffic/posts.csv --columns time=created_at,user=author_id --activity create_post --limit 2/1m"
+	for command, column := range map[string]string{"limits": "TIERS", replay: "LONGEST WAIT", replay + " --compare 3/1m": "LONGEST WAIT"} {
+		for width, shown := range map[int]bool{0: true, narrow(80): true, narrow(40): false} {
 			var out, log stream
-			if status := run(t.Context(), strings.Fields(command), session{guards: limits.All, out: &out, err: &log, width: width}); status != done {
-				t.Fatalf("guards %s: status %d, %s", command, status, &log)
-			}
-			if strings.Contains(out.String(), column) != (width == 0) {
-				t.Errorf("guards %s, with a width of %d:\n%s", command, width, &out)
+			status := run(t.Context(), strings.Fields(command), session{guards: limits.All, out: &out, err: &log, width: width})
+			if status != done || strings.Contains(out.String(), column) != shown {
+				t.Errorf("guards %s, with a width of %d: status %d, %s\n%s", command, width, status, &log, &out)
 			}
 		}
 	}

@@ -5,39 +5,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/limits"
 )
-
-func TestBar(t *testing.T) {
-	for parts, want := range map[int]string{
-		0:  "\r[................] 0 %  so far\x1b[K",
-		3:  "\r[................] 4 %  so far\x1b[K",
-		36: "\r[#########.......] 56 %  so far\x1b[K",
-		63: "\r[###############.] 98 %  so far\x1b[K",
-		64: "\r[################] 100 %  so far\x1b[K",
-	} {
-		var log stream
-		session{guards: limits.All, err: &log, progress: true}.bar(parts, 64, "so far")
-		if log.String() != want {
-			t.Errorf("%d of 64 is %q, want %q", parts, &log, want)
-		}
-	}
-}
 
 // A terminal shows the progress of a long task and clears it at the end. A file
 // gets no progress.
 func TestOnlyTerminalsShowProgress(t *testing.T) {
-	credentials(t)
-	where := []string{"--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", dynamotest.Table(t)}
+	p := ofApp(t)
 	at := func(progress bool, args ...string) (out, log string) {
 		var o, l stream
-		if status := run(t.Context(), append(args, where...), session{guards: limits.All, out: &o, err: &l, progress: progress, now: atPinned}); status != done {
+		if status := run(t.Context(), append(args, p.where...), session{guards: limits.All, out: &o, err: &l, progress: progress, now: atPinned}); status != done {
 			t.Fatalf("guards %v: status %d: %s", args, status, &l)
 		}
 		return o.String(), l.String()
 	}
-	at(false, "check", "create_post", "--user", "u1", "--store", "dynamodb")
+	p.does("check create_post --user u1 --store dynamodb")
 	for last, args := range map[string][]string{
 		"[################] 100 %  1 items of 1 users":              {"stats"},
 		"[################] 100 %  1 items, 0 to delete, 0 deleted": {"cleanup", "--dry-run"},

@@ -2,30 +2,27 @@ package command
 
 import (
 	"context"
-	"io"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	app "github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/limits"
 )
 
 // --watch reads the table again and again. Ctrl-C ends it cleanly, and tells
 // what was read.
 func TestTopWatches(t *testing.T) {
-	credentials(t)
-	where := []string{"--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", dynamotest.Table(t)}
-	ten := append([]string{"check", "create_post", "--user", "u1", "--count", "10", "--store", "dynamodb"}, where...)
-	if status := run(t.Context(), ten, session{guards: limits.All, out: io.Discard, err: io.Discard, now: atPinned}); status != done {
-		t.Fatalf("check: status %d", status)
-	}
+	p := ofApp(t)
+	p.does("check create_post --user u1 --count 10 --store dynamodb")
 	for format, row := range map[string]string{"--json": `"users":[{"userId":"u1"`, "--json=false": "u1    create_post  10/10  42 s"} {
 		var out, log stream
 		ctx, interrupt := context.WithCancel(t.Context())
 		ended := make(chan int, 1)
 		go func() {
-			ended <- run(ctx, append([]string{"top", "--watch", "--every", "1s", format}, where...),
+			ended <- run(ctx, append([]string{"top", "--watch", "--every", "1s", format}, p.where...),
 				session{guards: limits.All, in: strings.NewReader("y\n"), out: &out, err: &log, screen: format != "--json", now: atPinned})
 		}()
 		for end := time.Now().Add(time.Minute); strings.Count(out.String(), row) < 2 && time.Now().Before(end); {
@@ -47,14 +44,22 @@ func TestTopWatches(t *testing.T) {
 }
 
 func TestTopCanBeDeclined(t *testing.T) {
-	credentials(t)
-	args := []string{"top", "--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", dynamotest.Table(t)}
-	var log stream
-	if status := run(t.Context(), args, session{guards: limits.All, in: strings.NewReader("n\n"), out: io.Discard, err: &log}); status != interrupted || !strings.HasSuffix(log.String(), "guards: nothing was changed\n") {
-		t.Errorf("status %d, %s", status, &log)
+	p := ofApp(t)
+	for command, question := range map[string]string{"top": " read units? [y/N] guards: nothing was changed\n", "top --watch": ", every 10 s? [y/N] guards: nothing was changed\n"} {
+		p.in = strings.NewReader("n\n")
+		p.fails(command, interrupted, question)
 	}
-	watch := append([]string{"top", "--watch"}, args[1:]...)
-	if _ = run(t.Context(), watch, session{guards: limits.All, in: strings.NewReader("n\n"), out: io.Discard, err: &log}); !strings.Contains(log.String(), ", every 10 s? [y/N] ") {
-		t.Errorf("without --every: %s", &log)
+}
+
+// The limit with the fewest actions left need not be the one that is used most. At
+// 22:14:18, the user has sent 2 of 5 texts since 22:14:00, and 26 of 30 since 22:00.
+func TestTopShowsTheLimitThatIsUsedMost(t *testing.T) {
+	p := of(t, app.Guards{{Name: "sms-guard", Message: "m", Activities: []app.Activity{{Name: "send_text", Limit: policy.Must("minute: 5/1m, hour: 30/1h")}}}})
+	for minute, texts := range []int{5, 5, 5, 5, 4, 2} {
+		p.now = pinned.Add(time.Duration(minute-5) * time.Minute)
+		p.does(fmt.Sprintf("check send_text --user u1 --count %d --store dynamodb", texts))
 	}
+	const head = "22:14:18 UTC: 1 at 80 % of a limit or more, among 1 item (0.5 read units), in the table\nUSER  ACTIVITY         USED   WAIT\n"
+	p.prints("top --yes", head+"u1    send_text, hour  26/30        [#############...] 86 %\n")
+	p.prints("top --yes --near 90", "22:14:18 UTC: 0 at 90 % of a limit or more, among 1 item (0.5 read units), in the table\n")
 }

@@ -20,7 +20,6 @@ func TestVersion(t *testing.T) {
 		{"v0.1.0+dirty", append(commit, changed), "guards v0.1.0+dirty (commit 0123456789ab of 2026-11-22 10:46 UTC with changes), go1.26.0, linux/arm64"},
 		{"v0.1.0", nil, "guards v0.1.0 (unknown commit), go1.26.0, linux/arm64"}, // go install of a version
 		{"(devel)", nil, "guards devel (unknown commit), go1.26.0, linux/arm64"},
-		{"", nil, "guards devel (unknown commit), go1.26.0, linux/arm64"},
 	} {
 		info := &debug.BuildInfo{GoVersion: "go1.26.0", Main: debug.Module{Version: tt.version}, Settings: append(tt.settings, platform...)}
 		if got := newBuild(info).String(); got != tt.want {

@@ -36,30 +36,6 @@ func has(node *kong.Node, name string) bool {
 	return slices.ContainsFunc(slices.Concat(node.AllFlags(false)...), func(f *kong.Flag) bool { return f.Name == name })
 }
 
-func TestEachCommandPrintsJSON(t *testing.T) {
-	for name, node := range leaves(t) {
-		if !has(node, "json") {
-			t.Errorf("guards %s has no --json", name)
-		}
-	}
-}
-
-// An old name is an alias, so no help shows it.
-func TestEachFlagHasOneName(t *testing.T) {
-	for name, node := range leaves(t) {
-		for _, f := range slices.Concat(node.AllFlags(false)...) {
-			if strings.Contains(f.Name, "endpoint") && f.Name != "endpoint" && f.Name != "lambda-endpoint" {
-				t.Errorf("guards %s has --%s, want --endpoint for DynamoDB and --lambda-endpoint for Lambda", name, f.Name)
-			}
-		}
-	}
-	var out stream
-	if status := run(t.Context(), []string{"verify", "--help"}, session{guards: limits.All, out: &out, err: io.Discard}); status != done ||
-		!strings.Contains(out.String(), "--lambda-endpoint") || strings.Contains(out.String(), "--endpoint-url") {
-		t.Errorf("status %d, want --lambda-endpoint and not its old name:\n%s", status, &out)
-	}
-}
-
 // usual has the arguments that each command needs.
 var usual = map[string]string{
 	"check": "create_post --user u1", "verify": "create_post", "status": "--user u1", "reset": "create_post --user u1", "release": "pin --user u1", "erase": "--user u1",
@@ -70,7 +46,7 @@ var usual = map[string]string{
 	"grant": "--user u1 --tier gold --until 2099-12-31 --reason r", "replay": "no-such-file --activity create_post",
 }
 
-// Each command is run with everything that can go wrong. Its hints name only
+// Each command prints JSON, too. It is run with everything that can go wrong. Its hints name only
 // flags that the command has.
 func TestHintsNameOnlyFlagsThatTheCommandHas(t *testing.T) {
 	credentials(t)
@@ -88,8 +64,8 @@ func TestHintsNameOnlyFlagsThatTheCommandHas(t *testing.T) {
 	}
 	for name, node := range all {
 		args, ok := usual[name]
-		if !ok {
-			t.Errorf("guards %s: add its arguments to usual", name)
+		if !ok || !has(node, "json") {
+			t.Errorf("guards %s: it has no --json, or add its arguments to usual", name)
 		}
 		var log stream
 		for _, more := range where {

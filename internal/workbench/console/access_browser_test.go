@@ -27,6 +27,11 @@ func testKeyboard(b *browser, _ *rig) {
 	b.tabTo("#window-list [data-act=picture]")
 	b.press("Enter", 0)
 	b.wait("#picture[open]", "The last requests of maria for create_post")
+	var width int
+	b.js("new Promise((done) => {const i = document.querySelector('#picture img'); const end = () => done(i.naturalWidth); i.complete ? end() : (i.onload = end, i.onerror = end)})", &width)
+	if width != 800 {
+		b.t.Errorf("the picture is %d pixels wide, want 800", width)
+	}
 	b.press("Escape", 0)
 	var closed, back bool
 	b.js("!document.getElementById('picture').open", &closed)

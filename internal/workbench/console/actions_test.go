@@ -63,7 +63,7 @@ func (b *browser) choose(id, value string) {
 }
 
 // keys are the virtual key codes of the keys that press knows.
-var keys = map[string]int{"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowDown": 40, "ArrowUp": 38}
+var keys = map[string]int{"Tab": 9, "Enter": 13, "Escape": 27, " ": 32}
 
 // press presses a key. The modifier 8 is Shift.
 func (b *browser) press(key string, modifiers int) {

@@ -5,11 +5,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"os"
 	"os/exec"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,15 +18,14 @@ import (
 // Chrome DevTools Protocol, in which each message is JSON that ends with a zero
 // byte. So the test needs no library and no open port.
 type browser struct {
-	t  *testing.T
-	in io.Writer
-
-	mu      sync.Mutex
-	last    int                    // the id of the last command
-	waiting map[int]chan devReply  // by the id of the command
-	session string                 // of the tab
-	events  map[string]chan string // by method; each gets the next event
-	errors  []string               // what the page wrote to its console as an error, such as a violation of its policy
+	t       *testing.T
+	in      io.Writer
+	replies *os.File
+	reader  *bufio.Reader // of replies
+	last    int           // the id of the last command
+	session string        // of the tab
+	loads   int           // how many pages have loaded
+	errors  []string      // what the page wrote to its console as an error, such as a violation of its policy
 }
 
 // A devReply is an answer of the protocol, or an event.
@@ -64,7 +61,7 @@ func open(t *testing.T, width, height int) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, replies, err := os.Pipe()
+	replies, out, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,20 +69,15 @@ func open(t *testing.T, width, height int) *browser {
 	cmd := exec.CommandContext(ctx, name, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 		"--disable-extensions", "--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir(), "about:blank")
-	cmd.ExtraFiles = []*os.File{commands, replies} // descriptors 3 and 4
+	cmd.ExtraFiles = []*os.File{commands, out} // descriptors 3 and 4
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	cmd.WaitDelay = 10 * time.Second
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = commands.Close(), replies.Close()
-	b := &browser{t: t, in: in, waiting: map[int]chan devReply{}, events: map[string]chan string{}}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		b.listen(out)
-	}()
+	_, _ = commands.Close(), out.Close()
+	b := &browser{t: t, in: in, replies: replies, reader: bufio.NewReader(replies)}
 	t.Cleanup(func() {
 		b.session = ""
 		if !t.Failed() {
@@ -93,8 +85,7 @@ func open(t *testing.T, width, height int) *browser {
 		}
 		stop()
 		_ = cmd.Wait()
-		<-ended
-		_, _ = in.Close(), out.Close()
+		_, _ = in.Close(), replies.Close()
 		if t.Failed() {
 			t.Logf("Chromium's log:\n%.2000s", log.String())
 		}
@@ -115,50 +106,43 @@ func open(t *testing.T, width, height int) *browser {
 // load opens a page and waits until it has loaded.
 func (b *browser) load(address string) {
 	b.t.Helper()
-	loaded := make(chan string, 1)
-	b.mu.Lock()
-	b.events["Page.loadEventFired"] = loaded
-	b.mu.Unlock()
+	before := b.loads
 	b.do("Page.navigate", map[string]any{"url": address}, nil)
-	select {
-	case <-loaded:
-	case <-time.After(patience):
-		b.t.Fatalf("%s has not loaded", address)
-	}
+	b.read(address+" has not loaded", func(devReply) bool { return b.loads > before })
 }
 
-// listen reads what Chromium sends until it ends.
-func (b *browser) listen(out io.Reader) {
-	for r := bufio.NewReader(out); ; {
-		message, err := r.ReadBytes(0)
+// read reads what Chromium sends until it finds a message. It takes notes of the events before it.
+func (b *browser) read(failure string, found func(devReply) bool) devReply {
+	b.t.Helper()
+	var reply devReply
+	for !found(reply) {
+		_ = b.replies.SetReadDeadline(time.Now().Add(patience))
+		message, err := b.reader.ReadBytes(0)
 		if err != nil {
-			return
+			b.t.Fatalf("%s: %v", failure, err)
 		}
-		var reply devReply
-		if json.Unmarshal(bytes.TrimSuffix(message, []byte{0}), &reply) != nil {
-			continue
+		reply = devReply{}
+		if err := json.Unmarshal(bytes.TrimSuffix(message, []byte{0}), &reply); err != nil {
+			b.t.Fatal(err)
 		}
-		b.mu.Lock()
-		if to, ok := b.waiting[reply.ID]; ok {
-			delete(b.waiting, reply.ID)
-			to <- reply
-		} else if reply.Method == "Runtime.exceptionThrown" || reply.Method == "Log.entryAdded" && bytes.Contains(reply.Params, []byte(`"level":"error"`)) {
+		switch reply.Method {
+		case "Page.loadEventFired":
+			b.loads++
+		case "Runtime.exceptionThrown":
 			b.errors = append(b.errors, string(reply.Params))
-		} else if to, ok := b.events[reply.Method]; ok {
-			delete(b.events, reply.Method)
-			to <- string(reply.Params)
+		case "Log.entryAdded":
+			if bytes.Contains(reply.Params, []byte(`"level":"error"`)) {
+				b.errors = append(b.errors, string(reply.Params))
+			}
 		}
-		b.mu.Unlock()
 	}
+	return reply
 }
 
 // do sends a command and waits for its result.
 func (b *browser) do(method string, params, result any) {
 	b.t.Helper()
-	answered := make(chan devReply, 1)
-	b.mu.Lock()
 	b.last++
-	b.waiting[b.last] = answered
 	message := map[string]any{"id": b.last, "method": method, "params": params}
 	if params == nil {
 		message["params"] = struct{}{}
@@ -170,22 +154,17 @@ func (b *browser) do(method string, params, result any) {
 	if err == nil {
 		_, err = b.in.Write(append(text, 0))
 	}
-	b.mu.Unlock()
 	if err != nil {
 		b.t.Fatalf("%s: %v", method, err)
 	}
-	select {
-	case reply := <-answered:
-		if reply.Error != nil {
-			b.t.Fatalf("%s: %s", method, reply.Error.Message)
-		}
-		if result == nil {
-			return
-		}
-		if err := json.Unmarshal(reply.Result, result); err != nil {
-			b.t.Fatalf("%s: %v", method, err)
-		}
-	case <-time.After(patience):
-		b.t.Fatal(errors.New(method + " was not answered"))
+	reply := b.read(method+" was not answered", func(r devReply) bool { return r.ID == b.last })
+	if reply.Error != nil {
+		b.t.Fatalf("%s: %s", method, reply.Error.Message)
+	}
+	if result == nil {
+		return
+	}
+	if err := json.Unmarshal(reply.Result, result); err != nil {
+		b.t.Fatalf("%s: %v", method, err)
 	}
 }

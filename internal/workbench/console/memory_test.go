@@ -9,8 +9,8 @@ import (
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
-// A function can be sent 6 MiB. No guard accepts that, and the console keeps only
-// the start of it.
+// A function can be sent 6 MiB. No guard accepts that, and the console keeps and shows
+// only the start of it.
 func TestLongEventsTakeLittleMemory(t *testing.T) {
 	r := start(t, 30*time.Second, nil)
 	s := r.watch("")
@@ -20,7 +20,9 @@ func TestLongEventsTakeLittleMemory(t *testing.T) {
 	for range events {
 		r.send(http.MethodPost, "/2015-03-31/functions/posts-guard/invocations", long)
 	}
-	s.wait("answer", "ValidationError")
+	if e := s.wait("answer", "ValidationError"); len(e.data) > 10_000 || !strings.Contains(e.data, `uuu ...",`) {
+		t.Errorf("the page gets %d bytes of an event: %.5000s", len(e.data), e.data)
+	}
 	if grew := testkit.HeapInUse() - before; grew > 4<<20 {
 		t.Errorf("%d events of 2 MiB take %d KiB", events, grew>>10)
 	}

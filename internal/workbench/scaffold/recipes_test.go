@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +43,11 @@ func TestTheRecipesWork(t *testing.T) {
 		}
 	}
 	follow(t, dir, "gofmt -l limits activities functions | (! grep .) && go test ./limits")
-	k := kitchen{serveIn(t, dir), activitiesIn(t, dir), map[float64]float64{}}
+	list, err := os.ReadFile(filepath.Join(dir, "activities", "activities.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := kitchen{serveIn(t, dir), decoded[map[string]activity](t, string(list)), map[float64]float64{}}
 	for _, recipe := range recipes {
 		events := 0
 		for _, r := range row.FindAllStringSubmatch(recipe, -1) {
@@ -80,7 +85,7 @@ var (
 // try sends an event and compares the fields of the answer that the page shows.
 func (k kitchen) try(t *testing.T, event, fields, absent string) {
 	t.Helper()
-	sent, want := decoded(t, event), decoded(t, "{"+fields+"}")
+	sent, want := decoded[map[string]any](t, event), decoded[map[string]any](t, "{"+fields+"}")
 	if at, ok := sent["at"].(float64); ok {
 		sent["at"] = k.times[at]
 	}
@@ -104,14 +109,12 @@ func (k kitchen) try(t *testing.T, event, fields, absent string) {
 // wait moves the guards' clock by a number of minutes or days.
 func (k kitchen) wait(t *testing.T, number, unit string) {
 	t.Helper()
-	n, err := time.ParseDuration(number + "m")
+	n, err := strconv.Atoi(number)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if unit == "day" {
-		n *= 24 * 60
-	}
-	post(t, k.address+"/console/clock", k.address, fmt.Sprintf(`{"move": %d}`, n.Milliseconds()))
+	ms := map[string]int{"minute": 60_000, "day": 24 * 60 * 60_000}[unit] * n
+	post(t, k.address+"/console/clock", k.address, fmt.Sprintf(`{"move": %d}`, ms))
 }
 
 // ask sends an event to the guard of its activity.
@@ -122,7 +125,7 @@ func (k kitchen) ask(t *testing.T, event map[string]any) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return decoded(t, post(t, k.address+"/"+guard, k.address, string(body)))
+	return decoded[map[string]any](t, post(t, k.address+"/"+guard, k.address, string(body)))
 }
 
 // run runs the app of each recipe for a new user, and then for one who has used up all
@@ -194,19 +197,6 @@ func (k kitchen) spend(t *testing.T, user, name string) {
 	t.Errorf("%s allows 100 at once", name)
 }
 
-// activitiesIn returns the list of activities that a client gets.
-func activitiesIn(t *testing.T, dir string) (activities map[string]activity) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "activities", "activities.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &activities); err != nil {
-		t.Fatal(err)
-	}
-	return activities
-}
-
 // serveIn starts guards serve in a project and returns its address. Its clock is at the
 // beginning of an hour, so no window ends while the test runs.
 func serveIn(t *testing.T, dir string) (address string) {
@@ -261,10 +251,10 @@ func post(t *testing.T, url, origin, body string) string {
 	return string(text)
 }
 
-func decoded(t *testing.T, text string) (object map[string]any) {
+func decoded[T any](t *testing.T, text string) (value T) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(text), &object); err != nil {
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
-	return object
+	return value
 }

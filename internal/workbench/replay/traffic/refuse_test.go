@@ -22,34 +22,21 @@ func TestReaderRefuses(t *testing.T) {
 		"when,who,what\n":                                                          `line 1: the header when,who,what has no column "time"` + names,
 		"time,user\n":                                                              `line 1: the header time,user has no column "activity"` + names,
 		"time,user,activity,user\n":                                                `line 1: the header has two columns "user"`,
-		"1767571200,secret1,like\n":                                                `line 1: the first line has no column "time"` + names,
-		"[\n":                                                                      `line 1: the first line has no column "time"` + names,
 		csv + "secret2,u1,like":                                                    `line 3: time is not a time` + wantTime,
 		csv + ",secret1,like":                                                      `line 3: time is empty` + wantTime,
-		csv + "-1,secret1,like":                                                    `line 3: time is not a time` + wantTime,
-		csv + "1.x,secret1,like":                                                   `line 3: time is not a time` + wantTime,
 		csv + "9,secret1,like":                                                     `line 3: time has 1 digit, and its unit is unclear: as seconds and as milliseconds, it is outside of the years 2000 to 2099; give the unit with --unit s or --unit ms`,
-		csv + "17675712000,secret1,like":                                           `line 3: time has 11 digits, and its unit is unclear`,
 		csv + "1767571200000000,secret1,like":                                      `line 3: time looks like Unix microseconds` + wantTime,
-		csv + "1767571200000000000,secret1,like":                                   `line 3: time looks like Unix nanoseconds` + wantTime,
 		csv + "1767571200000,secret1,like":                                         `line 3: time is in Unix milliseconds, but that of line 2 is in Unix seconds, want one unit in a file`,
 		csv + "2026-01-05 12:00:00,secret1,x":                                      `line 3: time has no T and no time zone` + wantTime,
 		csv + "2026-01-05T12:00:00.5,secret1,x":                                    `line 3: time has no time zone` + wantTime,
 		csv + "1,secret1":                                                          `line 3: it has 2 fields, want 3 as the header has`,
-		csv + "1,secret1,like,now":                                                 `line 3: it has 4 fields, want 3`,
 		csv + "1,\"secret1\",like,now":                                             `line 3: it has 4 fields, want 3`,
-		csv + "1,\"secret1,like\n2,u1,like\n":                                      `line 3: extraneous or missing " in quoted-field`,
-		csv + "1,secret\"1,like":                                                   `line 3: bare " in non-quoted-field`,
-		csv + "1767571200,,like":                                                   `line 3: user is missing or empty, want 1 to 128 printable ASCII characters without a space`,
 		csv + "1767571200,secret 1,like":                                           `line 3: user has U+0020 as character 7, want 1 to 128`,
 		csv + "\n\n1767571200,secret1,":                                            `line 5: activity is missing or empty, want what the user did, such as create_post`,
 		csv + strings.Repeat("secret", 20_000):                                     `line 3: it is longer than 65536 bytes`,
-		`{"time":1767571200,"user":"secret1"}`:                                     `line 1: activity is missing or empty`,
 		`{"time":1767571200,"activity":"like"}`:                                    `line 1: it has no field "user" for the user; --columns user=NAME names another`,
 		`{"user":"secret1","activity":"like"}`:                                     `line 1: it has no field "time" for the time; --columns time=NAME names another`,
 		`{"time":true,"user":"secret1","activity":"like"}`:                         `line 1: time is neither a string nor a number, want one of them`,
-		`{"time":1767571200,"user":["secret1"],"activity":"like"}`:                 `line 1: user is neither a string nor a number`,
-		`{"time":1767571200,"user":"secret1","activity":null}`:                     `line 1: activity is neither a string nor a number`,
 		`{"time":1767571200,"user":"secret1","user":"secret2","activity":"x"}`:     `line 1: it repeats a name`,
 		`{"time":1767571200,"user":"secret1","activity":"like"`:                    `line 1: it is not valid JSON`,
 		`{"time":1767571200,"user":"secret1","activity":"like"} {}`:                `line 1: it continues after the JSON object`,
@@ -59,7 +46,6 @@ func TestReaderRefuses(t *testing.T) {
 		checkRefused(t, Options{}, text, want)
 	}
 	checkRefused(t, Options{Columns: Columns{Activity: "verb"}, Activity: "act"}, `{"time":1767571200,"user":"secret1"}`, `line 1: it has no field "verb" for the activity`)
-	checkRefused(t, Options{Columns: Columns{Activity: "verb"}, Activity: "act"}, "time,user\n", `line 1: the header time,user has no column "verb", want time, user and verb;`)
 	checkRefused(t, Options{Activity: "act"}, "time\n", `line 1: the header time has no column "user", want time and user;`)
 	const utf16 = "it is UTF-16 or no text, want UTF-8"
 	for _, text := range []string{"\xff\xfet\x00i\x00m\x00e\x00", "\xfe\xff\x00t\x00i\x00m\x00e", "t\x00i\x00m\x00e\x00", "\x00t\x00i\x00m\x00e", "\xff\xfe"} { // as spreadsheets and PowerShell write
@@ -70,7 +56,6 @@ func TestReaderRefuses(t *testing.T) {
 		}
 	}
 	checkRefused(t, Options{Unit: Millis}, "time,user,activity\n1.5,secret1,a\n", `line 2: time has a decimal point, want Unix milliseconds`)
-	checkRefused(t, Options{Unit: Seconds}, "time,user,activity\n9214646400,secret1,a\n", `line 2: time is after the year 2261`)
 	checkRefused(t, Options{Unit: Millis}, "time,user,activity\n9214646400000,secret1,a\n", `line 2: time is after the year 2261`)
 }
 
@@ -86,7 +71,6 @@ func TestReaderRefusesNginx(t *testing.T) {
 	for columns, want := range map[Columns]string{
 		{User: "remote_user"}: "line 1: remote_user is -, want the name of a user",
 		{User: "user"}:        `line 1: --columns user is "user", want remote_addr or remote_user`,
-		{Time: "time"}:        `line 1: --columns time is "time", want time_local`,
 		{Activity: "path"}:    `line 1: --columns activity is "path", want request`,
 	} {
 		checkRefused(t, Options{Format: Nginx, Columns: columns}, line, want)
@@ -104,13 +88,13 @@ func checkRefused(t *testing.T, o Options, text, want string) {
 }
 
 func TestAFileThatCannotBeRead(t *testing.T) {
-	for _, text := range []string{"", "time,user,activity\n1767571200,u1,a\n"} {
-		text := io.MultiReader(strings.NewReader(text), iotest.ErrReader(io.ErrClosedPipe))
-		if _, err := lines(NewReader(Options{SkipBad: true}, File{"t.csv", text})); !errors.Is(err, io.ErrClosedPipe) {
+	const text = "time,user,activity\n1767571200,u1,a\n"
+	for _, begins := range []string{"", text} {
+		broken := io.MultiReader(strings.NewReader(begins), iotest.ErrReader(io.ErrClosedPipe))
+		if _, err := lines(NewReader(Options{SkipBad: true}, File{"t.csv", broken})); !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("the error is %v, want that of the file", err)
 		}
 	}
-	const text = "time,user,activity\n1767571200,u1,a\n"
 	cut := zipped(t, text)[:30]
 	if _, err := read(Options{SkipBad: true}, cut); !errors.Is(err, io.ErrUnexpectedEOF) || !strings.HasPrefix(err.Error(), "t.csv: ") {
 		t.Errorf("gzip that is cut: the error is %v, want an unexpected end", err)
@@ -124,18 +108,4 @@ func TestWrongSubjects(t *testing.T) {
 	checkRefused(t, room, "time,user,room\n1767571200,secret1,secret 2\n", "line 2: room has U+0020")
 	checkRefused(t, room, `{"time":1767571200,"user":"secret1","room":["secret1"]}`, "line 1: room is neither a string nor a number")
 	checkRefused(t, Options{Format: Nginx, Activity: "act", Subjects: []string{"room"}}, "192.0.2.7 - - [05/Jan/2026:00:00:01 +0000] \"GET /\" 200 5\n", "line 1: a log of nginx has no column for a subject")
-}
-
-func TestParseColumns(t *testing.T) {
-	if c, err := ParseColumns("user=account_id,room=room_id", "room"); err != nil || c != (Columns{User: "account_id", Subjects: [3]string{"room_id"}}) {
-		t.Errorf("%+v, %v", c, err)
-	}
-	if c, err := ParseColumns("user=account_id, time=ts"); err != nil || c != (Columns{Time: "ts", User: "account_id"}) {
-		t.Errorf("%+v, %v", c, err)
-	}
-	for _, text := range []string{"", "ts", "time=", "who=u", "time=a,time=b"} {
-		if _, err := ParseColumns(text); err == nil || !strings.Contains(err.Error(), "want time=NAME, user=NAME and activity=NAME") {
-			t.Errorf("%q: %v", text, err)
-		}
-	}
 }

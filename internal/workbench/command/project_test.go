@@ -1,0 +1,163 @@
+package command
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	app "github.com/cric-talk/guards/limits"
+)
+
+// A project is a table and the guards of a project.
+type project struct {
+	t      *testing.T
+	guards limits.Guards
+	where  []string // flags that name the table
+	now    time.Time
+	in     io.Reader // answers questions; nil: with yes
+}
+
+// of returns a project with these guards and an empty table.
+func of(t *testing.T, guards limits.Guards) *project {
+	t.Helper()
+	credentials(t)
+	return &project{t, guards, []string{"--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", dynamotest.Table(t)}, pinned, nil}
+}
+
+func ofApp(t *testing.T) *project     { t.Helper(); return of(t, app.All) }
+func ofContent(t *testing.T) *project { t.Helper(); return of(t, content) }
+func ofRooms(t *testing.T) *project   { t.Helper(); return of(t, rooms) }
+
+// through lets commands reach the table through a proxy.
+func (p *project) through() *dynamotest.Proxy {
+	proxy := dynamotest.NewProxy(p.t)
+	p.where[3] = proxy.URL()
+	return proxy
+}
+
+// run runs a command on the table and answers a question with yes. A text in quotes is
+// one argument.
+func (p *project) run(command string) (status int, out, log string) {
+	p.t.Helper()
+	var printed, noted stream
+	in := p.in
+	if in == nil {
+		in = strings.NewReader("y\n")
+	}
+	args := append(shellWords(command), p.where...)
+	if command == "limits" || command == "limits --json" { // it reads no table
+		args = shellWords(command)
+	}
+	status = run(p.t.Context(), args, session{
+		guards: p.guards, in: in, out: &printed, err: &noted, now: func() time.Time { return p.now },
+	})
+	return status, strings.ReplaceAll(printed.String(), p.place(), "the table"), strings.ReplaceAll(noted.String(), p.place(), "the table")
+}
+
+// place is what commands say about where the table is.
+func (p *project) place() string {
+	return "the table " + p.where[5] + " in us-east-1 at " + p.where[3]
+}
+
+// does runs commands, which must succeed.
+func (p *project) does(commands ...string) {
+	p.t.Helper()
+	for _, command := range commands {
+		if status, _, log := p.run(command); status != done {
+			p.t.Fatalf("guards %s: status %d, %s", command, status, log)
+		}
+	}
+}
+
+// prints runs a command, which must succeed and print this.
+func (p *project) prints(command, want string) {
+	p.t.Helper()
+	status, out, log := p.run(command)
+	if diff := cmp.Diff(want, out); status != done || diff != "" {
+		p.t.Errorf("guards %s: status %d, %s (-want +got):\n%s", command, status, log, diff)
+	}
+}
+
+// contains runs a command, which must print each of these texts, among others.
+func (p *project) contains(command string, texts ...string) {
+	p.t.Helper()
+	status, out, log := p.run(command)
+	for _, text := range texts {
+		if !strings.Contains(out, text) {
+			p.t.Errorf("guards %s: status %d, %s\n%s, want %s", command, status, log, out, text)
+		}
+	}
+}
+
+// notes runs a command, which must print this message, or ask this question.
+func (p *project) notes(command, text string) {
+	p.t.Helper()
+	if status, out, log := p.run(command); log != text {
+		p.t.Errorf("guards %s: status %d, %s\n%s, want %s", command, status, out, log, text)
+	}
+}
+
+// fails runs a command, which must fail with this message.
+func (p *project) fails(command string, want int, message string) {
+	p.t.Helper()
+	if status, out, log := p.run(command); status != want || out != "" || !strings.Contains(log, message) {
+		p.t.Errorf("guards %s: status %d, %q, %q, want %d, %q", command, status, out, log, want, message)
+	}
+}
+
+// refuses runs a command whose request is refused.
+func (p *project) refuses(command, want string) {
+	p.t.Helper()
+	if status, out, log := p.run(command); status != refused || out != want {
+		p.t.Errorf("guards %s: status %d, %q, %s, want %d, %q", command, status, out, log, refused, want)
+	}
+}
+
+// ask asks a guard of the project, as an app does.
+func (p *project) ask(r guard.Request) guard.Answer {
+	p.t.Helper()
+	linked, err := p.guards.Link()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	g, _, _ := linked.Activity(r.Activity)
+	store := dynamostore.New(dynamotest.Config(p.where[3]), p.where[5])
+	h := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: store, Now: func() time.Time { return p.now }}}
+	a, err := h.Decide(p.t.Context(), r)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return a
+}
+
+// put writes an item. An attribute whose value is a text is a string in the
+// table, and version is a number.
+func (p *project) put(attributes map[string]string) {
+	p.t.Helper()
+	item := map[string]types.AttributeValue{"version": &types.AttributeValueMemberN{Value: "1"}}
+	for name, value := range attributes {
+		item[name] = &types.AttributeValueMemberS{Value: value}
+	}
+	_, err := dynamotest.Client(p.t, p.where[3]).PutItem(p.t.Context(), &dynamodb.PutItemInput{TableName: &p.where[5], Item: item})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// command runs a command that needs no table.
+func command(t *testing.T, guards limits.Guards, line string) (status int, out, log string) {
+	t.Helper()
+	var printed, noted stream
+	status = run(t.Context(), shellWords(line), session{guards: guards, out: &printed, err: &noted, now: atPinned})
+	return status, printed.String(), noted.String()
+}
