@@ -94,7 +94,7 @@ func TestProfile(t *testing.T) {
 		allocations := (after[name] - before[name]) / counted
 		list.Rows = append(list.Rows, []string{name, fmt.Sprintf("%.1f", cpu[name]/n), fmt.Sprintf("%.0f", allocations)})
 	}
-	Save(t, "profile", Result{Result: findings.Result{Tables: []findings.Table{list}}})
+	Save(t, "profile", findings.Result{Tables: []findings.Table{list}})
 }
 
 func writeAllocs(t *testing.T) func(*os.File) {

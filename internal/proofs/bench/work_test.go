@@ -52,7 +52,7 @@ func TestReplay(t *testing.T) {
 	rounds(t)
 	const n, most = 1_000_000, 3
 	list := findings.Table{Title: "Replay of 1,000,000 events of 1,000 users", Head: []string{"limit", "s", "MB in use, at most"}}
-	var goals []Goal
+	var goals []findings.Goal
 	for _, text := range []string{"10/1m", "log 100/12h", "bucket 10/1m", "sliding 10/1m", "reservoir 10/10s ahead 15m", "minute: 10/1m, day: 200/1d"} {
 		var seconds []Cost
 		peak := uint64(0)
@@ -70,9 +70,9 @@ func TestReplay(t *testing.T) {
 		}
 		took := Of(seconds, Wall)
 		list.Rows = append(list.Rows, []string{"`" + text + "`", took.String(), fmt.Sprint(peak >> 20)})
-		goals = append(goals, Goal{What: "seconds for 1,000,000 events with " + text, Spread: took, Most: most})
+		goals = append(goals, findings.Goal{What: "seconds for 1,000,000 events with " + text, Spread: took, Most: most})
 	}
-	Save(t, "replay", Result{Result: findings.Result{Tables: []findings.Table{list}}, Goals: goals})
+	Save(t, "replay", findings.Result{Tables: []findings.Table{list}, Goals: goals})
 }
 
 // How fast cleanup deletes, compared with a loop that knows all keys already and
@@ -101,9 +101,9 @@ func TestCleanup(t *testing.T) {
 		{"a loop that knows the keys", fmt.Sprintf("%.0f", n/Of(loop, Wall).Median)},
 		{"cleanup, with its scan", fmt.Sprintf("%.0f", n/Of(sweep, Wall).Median)},
 	}}
-	Save(t, "cleanup", Result{
-		Result: findings.Result{Tables: []findings.Table{list}},
-		Goals:  []Goal{{What: "time of cleanup, times the loop's", Spread: Ratio(sweep, loop, Wall), Most: 1.11}},
+	Save(t, "cleanup", findings.Result{
+		Tables: []findings.Table{list},
+		Goals:  []findings.Goal{{What: "time of cleanup, times the loop's", Spread: Ratio(sweep, loop, Wall), Most: 1.11}},
 	})
 }
 
