@@ -78,37 +78,6 @@ func drained(interval int64, actions []action) (got int64) {
 	return got
 }
 
-// Actions that one window cannot hold are found, for every kind of policy.
-func TestOneActionTooManyIsFound(t *testing.T) {
-	const m = 60_000
-	for _, tt := range []struct {
-		text    string
-		actions []action
-		want    int64
-	}{
-		{"2/1m", []action{{at: 0}, {at: m - 1}, {at: m}, {at: 2*m - 1}}, 2},
-		{"2/1m", []action{{at: 0}, {at: m - 2}, {at: m - 1}}, 3},
-		{"log 2/1m", []action{{at: 0}, {at: m - 1}, {at: m}, {at: 2*m - 1}}, 2},
-		{"log 2/1m", []action{{at: 1}, {at: m - 1}, {at: m}}, 3},
-		{"sliding 4/1h", []action{{at: 0}, {at: 1}, {at: 2}, {at: 3}, {at: 90 * m}, {at: 91 * m}, {at: 106 * m}}, 4},
-		{"sliding 4/1h", []action{{at: 0}, {at: 1}, {at: 2}, {at: 3}, {at: 90 * m}, {at: 91 * m}, {at: 92 * m}}, 4},
-		{"sliding 4/1h", []action{{at: 0}, {at: 1}, {at: 2}, {at: 3}, {at: 90 * m}, {at: 90 * m}, {at: 90 * m}}, 5},
-		{"bucket 4/1m burst 2", []action{{at: 0}, {at: 0}, {at: 15_000}, {at: 30_000}}, 2},
-		{"bucket 4/1m burst 2", []action{{at: 0}, {at: 0}, {at: 14_999}}, 3},
-		{"bucket 4/1m burst 2", []action{{at: 0}, {at: 0}, {at: 60_000}, {at: 60_000}, {at: 74_999}}, 3},
-		{"reservoir 1/1m ahead 5m", []action{{at: 0}, {at: 0, place: m}, {at: 0, place: 2 * m}}, 1},
-		{"reservoir 1/1m ahead 5m", []action{{at: 0}, {at: 0, place: m}, {at: 2, place: m}}, 2},
-	} {
-		r := policy.Must(tt.text).Rates()[0]
-		for i := range tt.actions {
-			tt.actions[i].place = max(tt.actions[i].place, tt.actions[i].at)
-		}
-		if got := peak(t, r, tt.actions); got != tt.want {
-			t.Errorf("%s: %v has %d at once, want %d", tt.text, tt.actions, got, tt.want)
-		}
-	}
-}
-
 // texts returns the policies of these tests: the main example of each kind, and
 // the special cases of some. A new kind takes part by itself.
 func texts() []string {

@@ -79,7 +79,7 @@ func realOutages(t *testing.T, figures *figures) {
 // start starts the guards of an outage.
 func (l loss) start(t *testing.T) *outing {
 	o := &outing{loss: l, proxy: dynamotest.NewProxy(t)}
-	o.door = newDoor(t, o.proxy.URL())
+	o.door = newDoor(t, o.proxy)
 	table := dynamotest.Table(t)
 	for range prove.Bound(1, 3) {
 		o.guards = append(o.guards, startGuard(t, table, o.door.url(), l.env...))
