@@ -91,7 +91,7 @@ func (x *explorer) noteAway(e *ending) {
 	if v := x.requests[e.slot].verb; v != release && v != reset && e.answered(x) {
 		e.ledger.unlooked[by] = false
 	}
-	away := e.result.Outage != nil || e.result.failed
+	away := e.result.outage || e.result.failed
 	e.ledger.away[by], e.ledger.askedAt[by] = away, 0
 	if away {
 		e.ledger.askedAt[by] = x.time(e.world.now, int(by))

@@ -47,7 +47,7 @@ func (x *explorer) toldInRoom(e *ending) error {
 		return fmt.Errorf("an error, although the table answered")
 	case d.failed:
 		return nil
-	case d.Outage != nil:
+	case d.outage:
 		return fmt.Errorf("it may not be decided alone")
 	case verb == release: // after a renewal it leaves an item without slots alone
 		renewed := slices.ContainsFunc(e.ledger.entries, func(c entry) bool { return c.id == e.id && c.renewed() })

@@ -35,8 +35,6 @@ type system struct {
 	fine     bool // a decision can be interrupted at each look at the clock, too
 	cleanup  bool // cleanup can run at any time
 	crash    bool // an instance can die at any request
-
-	broken func(ratelimit.Write) ratelimit.Write // a store that gets this wrong; nil: a right one
 }
 
 // A verb is what a request asks for.

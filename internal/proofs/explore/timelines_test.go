@@ -1,14 +1,12 @@
 package explore
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 // A row is one run of a system. The explorer prints a violation in this form, so
@@ -151,35 +149,4 @@ func parseRequest(t *testing.T, text string) (r request) {
 		t.Fatalf("%q is not a request, it reads as %q", text, r)
 	}
 	return r
-}
-
-// A store that makes one mistake is found out.
-func TestABrokenStoreIsFound(t *testing.T) {
-	for _, tt := range []struct {
-		mistake string
-		broken  func(ratelimit.Write) ratelimit.Write
-		limit   string
-		request string
-		prefill int64
-	}{
-		{"keeps no ids", func(w ratelimit.Write) ratelimit.Write { w.ID = ratelimit.ID{}; return w }, "log 2/10s", "check 1; repeat of r0", 0},
-		{"ignores guards", func(w ratelimit.Write) ratelimit.Write { w.Update.If = nil; return w }, "2/10s", "check 2; check 1", 0},
-		{"keeps the id of a released check", func(w ratelimit.Write) ratelimit.Write { w.Drop = ratelimit.Kept{}; return w }, "2/10s", "check 1; release 1 of r0; repeat of r0", 0},
-		{"keeps no notes", func(w ratelimit.Write) ratelimit.Write { w.Note = 0; return w }, "reservoir 2/10s ahead 20s", "check 1; repeat of r0; check 1", 1},
-		{"performs half an update", func(w ratelimit.Write) ratelimit.Write { w.Update.Acts = w.Update.Acts[1:]; return w }, "bucket 2/10s", "check 1; check 1", 0},
-	} {
-		t.Run(tt.mistake, func(t *testing.T) {
-			y := row{limits: tt.limit, requests: tt.request, system: system{
-				prefill: tt.prefill, skew: 2 * time.Second, instants: border, attempts: 2, broken: tt.broken,
-			}}.parse(t)
-			f, err := newExplorer(y).explore(mostStates)
-			if err != nil || f == nil {
-				t.Fatalf("found nothing, %v", err)
-			}
-			t.Log(f)
-			if text := fmt.Sprint(f); !strings.Contains(text, tt.limit) || len(f.moves) == 0 {
-				t.Errorf("the timeline is not complete: %s", text)
-			}
-		})
-	}
 }
