@@ -14,10 +14,10 @@ import (
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
-// A Part is a part of docs/performance.md. One test measures it.
+// A Part is a part of docs/performance.md. One test or benchmark measures it.
 type Part struct {
 	Name  string
-	Test  string // the name of the test
+	Test  string // its name
 	Peers bool   // other projects take part, and make bench-peers fetches them
 
 	// Checked is set if make bench-check measures it. The others take long, or
@@ -36,7 +36,7 @@ var Parts = []Part{
 	{Name: "rates", Test: "TestRates"},
 	{Name: "prepaid", Test: "TestPrepaid"},
 	{Name: "limits", Test: "TestLimits"},
-	{Name: "replay", Test: "TestReplay"},
+	{Name: "replay", Test: "BenchmarkReplay"},
 	{Name: "cleanup", Test: "TestCleanup"},
 	{Name: "peers", Test: "TestPeers", Peers: true},
 }
@@ -76,13 +76,16 @@ func test(ctx context.Context, root, to string, parts []Part, out io.Writer) err
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}
+	names := "^(" + strings.Join(tests, "|") + ")$"
 	return findings.Run(ctx, root, out, []string{"BENCH=" + to}, "scripts/with-dynamodb",
-		"go", "test", "-count=1", "-v", "-timeout=2h", "-run=^("+strings.Join(tests, "|")+")$", "./internal/proofs/bench")
+		"go", "test", "-count=1", "-v", "-timeout=2h", "-run="+names, "-bench="+names, "-benchtime=5x", "./internal/proofs/bench")
 }
 
 // Save prints r and saves it in the folder that the variable BENCH names. It fails
-// the test if a goal is missed.
+// the test if a goal is missed. Without the variable it does nothing.
 func Save(t testing.TB, part string, r findings.Result) {
 	t.Helper()
-	page.Save(t, part, os.Getenv("BENCH"), r)
+	if folder := os.Getenv("BENCH"); folder != "" {
+		page.Save(t, part, folder, r)
+	}
 }
