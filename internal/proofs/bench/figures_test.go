@@ -6,6 +6,7 @@ import (
 	"archive/zip"
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -201,27 +202,16 @@ func TestStart(t *testing.T) {
 // zipped returns the size of a function's binary for Lambda in a zip file, in bytes.
 func zipped(t *testing.T, pkg string) int {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "bootstrap")
-	build := exec.Command("go", slices.Concat([]string{"build", "-o", binary}, lambdatest.Flags, []string{pkg})...)
+	folder := t.TempDir()
+	build := exec.Command("go", slices.Concat([]string{"build", "-o", filepath.Join(folder, "bootstrap")}, lambdatest.Flags, []string{pkg})...)
 	build.Dir = "../../.."
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=arm64")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	content, err := os.ReadFile(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var zipped bytes.Buffer
 	z := zip.NewWriter(&zipped)
-	w, err := z.Create("bootstrap")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
+	if err := errors.Join(z.AddFS(os.DirFS(folder)), z.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return zipped.Len()

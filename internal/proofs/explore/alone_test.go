@@ -100,8 +100,8 @@ func (x *explorer) noteAway(e *ending) {
 
 // answered reports whether the table answered an attempt of the decision.
 func (e *ending) answered(x *explorer) bool {
-	for n := e.proc.told; !x.tolds[n].first; n = x.tolds[n].after {
-		if x.tolds[n].answer.failure == answered {
+	for n := e.proc.told; !x.tolds.at(n).first; n = x.tolds.at(n).after {
+		if x.tolds.at(n).answer.failure == answered {
 			return true
 		}
 	}

@@ -85,9 +85,9 @@ type run struct {
 // next.
 func (x *explorer) decide(number uint32) ask {
 	r := &run{x: x}
-	for n := number; ; n = x.tolds[n].after {
-		r.told = append(r.told, x.tolds[n])
-		if x.tolds[n].first {
+	for n := number; ; n = x.tolds.at(n).after {
+		r.told = append(r.told, x.tolds.at(n))
+		if x.tolds.at(n).first {
 			break
 		}
 	}

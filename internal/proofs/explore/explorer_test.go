@@ -26,9 +26,8 @@ type explorer struct {
 	messages  *table[message]
 	keeps     *table[kept]
 
-	tolds   []told
+	tolds   *table[told]
 	asks    []ask // what the decision wants next, by the number of told
-	numbers map[told]uint32
 	effects map[effect]performed
 
 	states, transitions int
@@ -52,7 +51,7 @@ func newExplorer(y *system) *explorer {
 		items: newTable[ratelimit.Item](), writes: newTable[ratelimit.Write](), instances: newTable[instance](), results: newTable[result](),
 		calls: newTable[call](), shelves: newTable[shelf](), ledgers: newTable[ledger](), replies: newTable[answer](), messages: newTable[message](),
 		keeps: newTable[kept](),
-		tolds: make([]told, 1), asks: make([]ask, 1), excuses: map[exception]int{}, numbers: map[told]uint32{}, effects: map[effect]performed{},
+		tolds: newTable[told](), asks: make([]ask, 1), excuses: map[exception]int{}, effects: map[effect]performed{},
 	}
 }
 
@@ -174,13 +173,9 @@ func (x *explorer) remove(store uint32, i int) uint32 {
 
 // tell gives a decision the next thing it is told.
 func (x *explorer) tell(t told) uint32 {
-	if n, ok := x.numbers[t]; ok {
-		return n
+	n := x.tolds.number(t)
+	if int(n) == len(x.asks) { // it is new
+		x.asks = append(x.asks, x.decide(n))
 	}
-	n := uint32(len(x.tolds))
-	x.numbers[t] = n
-	x.tolds = append(x.tolds, t)
-	x.asks = append(x.asks, ask{})
-	x.asks[n] = x.decide(n)
 	return n
 }

@@ -145,8 +145,8 @@ func (l *ledger) wasFull(x *explorer, w ratelimit.Write, r ratelimit.Request, be
 
 // answeredAll reports whether the table answered each attempt of the decision.
 func (x *explorer) answeredAll(e *ending) bool {
-	for n := e.proc.told; !x.tolds[n].first; n = x.tolds[n].after {
-		if x.tolds[n].answer.failure != answered {
+	for n := e.proc.told; !x.tolds.at(n).first; n = x.tolds.at(n).after {
+		if x.tolds.at(n).answer.failure != answered {
 			return false
 		}
 	}
@@ -156,7 +156,7 @@ func (x *explorer) answeredAll(e *ending) bool {
 // gaveUp reports whether the decision ended because others changed the item that it gives
 // back in, as often as it has attempts.
 func (x *explorer) gaveUp(e *ending) bool {
-	last := x.tolds[e.proc.told]
+	last := x.tolds.at(e.proc.told)
 	k := x.asks[last.after]
 	return !last.first && k.what == update && x.writes.at(k.write).Drop.Set != "" && !last.answer.done
 }
