@@ -145,12 +145,7 @@ func (l *ledger) wasFull(x *explorer, w ratelimit.Write, r ratelimit.Request, be
 
 // answeredAll reports whether the table answered each attempt of the decision.
 func (x *explorer) answeredAll(e *ending) bool {
-	for n := e.proc.told; !x.tolds.at(n).first; n = x.tolds.at(n).after {
-		if x.tolds.at(n).answer.failure != answered {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(x.outcomes(e), func(o outcome) bool { return o != answered })
 }
 
 // gaveUp reports whether the decision ended because others changed the item that it gives

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -72,12 +70,9 @@ var progress = regexp.MustCompile(`execs: (\d+) .*new interesting: \d+ \(total: 
 // the corpus holds then. Any input that breaks the target fails the test.
 func fuzz(t *testing.T, folder, name, length string) (executions, corpus int) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-run=^$", "-fuzz=^"+name+"$", "-fuzztime="+length, "./"+folder)
-	cmd.Dir = filepath.Join("..", "..", "..")
-	cmd.Env = append(os.Environ(), "PROVE=")
 	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
+	err := findings.Run(t.Context(), "../../..", &out, []string{"PROVE="}, "go", "test", "-run=^$", "-fuzz=^"+name+"$", "-fuzztime="+length, "./"+folder)
+	if err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, &out)
 	}
 	lines := progress.FindAllStringSubmatch(out.String(), -1)
