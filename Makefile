@@ -59,7 +59,7 @@ planted: ## Plant each bug of internal/proofs/planted and check that a test find
 
 .PHONY: mutation
 mutation: ## Mutate the policies with gremlins; each mutant that survives must be explained in a list; takes a quarter of an hour
-	@MUTATION=1 go test -count=1 -timeout=6h -v -run=TestEachSurvivingMutantIsExplained ./internal/proofs/planted
+	@scripts/mutation
 
 # How long each fuzz target runs, as for go test -fuzztime.
 FUZZTIME ?= 20s

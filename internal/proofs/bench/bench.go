@@ -20,6 +20,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/cric-talk/guards/internal/proofs/findings"
 )
 
 // A Case is something to measure.
@@ -73,7 +75,7 @@ func measure(c Case, n int) Cost {
 }
 
 // Of returns the spread of a figure over the rounds of a case.
-func Of(rounds []Cost, figure func(Cost) float64) Spread {
+func Of(rounds []Cost, figure func(Cost) float64) findings.Spread {
 	values := make([]float64, len(rounds))
 	for i, c := range rounds {
 		values[i] = figure(c)
@@ -83,7 +85,7 @@ func Of(rounds []Cost, figure func(Cost) float64) Spread {
 
 // Ratio returns the spread of the ratio of a figure between two cases, round by
 // round.
-func Ratio(rounds, base []Cost, figure func(Cost) float64) Spread {
+func Ratio(rounds, base []Cost, figure func(Cost) float64) findings.Spread {
 	values := make([]float64, len(rounds))
 	for i := range rounds {
 		values[i] = figure(rounds[i]) / figure(base[i])
@@ -91,10 +93,10 @@ func Ratio(rounds, base []Cost, figure func(Cost) float64) Spread {
 	return spread(values)
 }
 
-func spread(values []float64) Spread {
+func spread(values []float64) findings.Spread {
 	slices.Sort(values)
 	n := len(values)
-	return Spread{values[n/4], values[n/2], values[n-1-n/4]}
+	return findings.Spread{Low: values[n/4], Median: values[n/2], High: values[n-1-n/4]}
 }
 
 // CPU returns the CPU time, for [Of] and [Ratio].

@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"github.com/cric-talk/guards/internal/proofs/findings"
-
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
@@ -33,7 +32,7 @@ func Check(ctx context.Context, branch string) error {
 		return err
 	}
 	var base strings.Builder
-	if err := command(ctx, root, &base, nil, "git", "merge-base", "HEAD", branch); err != nil {
+	if err := findings.Run(ctx, root, &base, nil, "git", "merge-base", "HEAD", branch); err != nil {
 		return errors.New(strings.TrimSpace(base.String()))
 	}
 	work, err := os.MkdirTemp("", "bench-check-")
@@ -42,24 +41,24 @@ func Check(ctx context.Context, branch string) error {
 	}
 	defer func() { _ = os.RemoveAll(work) }()
 	old := filepath.Join(work, "base")
-	if err := command(ctx, root, os.Stderr, nil, "git", "worktree", "add", "--quiet", "--detach", old, strings.TrimSpace(base.String())); err != nil {
+	if err := findings.Run(ctx, root, os.Stderr, nil, "git", "worktree", "add", "--quiet", "--detach", old, strings.TrimSpace(base.String())); err != nil {
 		return err
 	}
 	defer func() {
-		_ = command(context.WithoutCancel(ctx), root, os.Stderr, nil, "git", "worktree", "remove", "--force", old)
+		_ = findings.Run(context.WithoutCancel(ctx), root, os.Stderr, nil, "git", "worktree", "remove", "--force", old)
 	}()
 	if err := os.Symlink(filepath.Join(root, ".cache"), filepath.Join(old, ".cache")); err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(old, "internal", "proofs", "bench", "result.go")); err != nil {
+	if _, err := os.Stat(filepath.Join(old, "internal", "proofs", "bench", "bench.go")); err != nil {
 		return errors.New("the merge base has no measurements: choose a later one")
 	}
-	var now, then []map[string]Goal
+	var now, then []map[string]findings.Goal
 	for round := range checkRounds {
 		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, checkRounds)
 		for _, side := range []struct {
 			root string
-			all  *[]map[string]Goal
+			all  *[]map[string]findings.Goal
 		}{{root, &now}, {old, &then}} {
 			goals, err := checked(ctx, side.root, filepath.Join(work, "results"))
 			if err != nil {
@@ -72,27 +71,26 @@ func Check(ctx context.Context, branch string) error {
 }
 
 // checked measures the code in root and returns its goals by their names.
-func checked(ctx context.Context, root, to string) (map[string]Goal, error) {
+func checked(ctx context.Context, root, to string) (map[string]findings.Goal, error) {
 	parts := slices.DeleteFunc(slices.Clone(Parts), func(p Part) bool { return !p.Checked })
 	var out strings.Builder
 	missed := test(ctx, root, to, parts, &out) // compare looks at the goals
-	goals := make(map[string]Goal)
+	goals := make(map[string]findings.Goal)
 	for _, p := range parts {
-		s, err := findings.Read[saved](file(to, p.Name))
+		s, err := findings.Read(to, p.Name)
 		if err != nil {
 			return nil, errors.Join(err, missed, errors.New(out.String()))
 		}
 		for _, g := range s.Goals {
 			goals[g.What] = g
 		}
-		_ = os.Remove(file(to, p.Name))
 	}
-	return goals, nil
+	return goals, os.RemoveAll(to)
 }
 
 // compare prints each goal with its figures now and then. It returns an error if
 // one is missed or has become worse.
-func compare(out io.Writer, now, then []map[string]Goal) error {
+func compare(out io.Writer, now, then []map[string]findings.Goal) error {
 	var failed error
 	for _, name := range slices.Sorted(maps.Keys(now[0])) {
 		own := middle(now, name)
@@ -113,11 +111,11 @@ func compare(out io.Writer, now, then []map[string]Goal) error {
 }
 
 // middle returns the goal of the round with the median figure.
-func middle(rounds []map[string]Goal, name string) Goal {
-	list := make([]Goal, 0, len(rounds))
+func middle(rounds []map[string]findings.Goal, name string) findings.Goal {
+	list := make([]findings.Goal, 0, len(rounds))
 	for _, goals := range rounds {
 		list = append(list, goals[name])
 	}
-	slices.SortFunc(list, func(a, b Goal) int { return cmp.Compare(a.Median, b.Median) })
+	slices.SortFunc(list, func(a, b findings.Goal) int { return cmp.Compare(a.Median, b.Median) })
 	return list[len(list)/2]
 }

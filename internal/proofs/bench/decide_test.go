@@ -112,40 +112,22 @@ func bare(t testing.TB, cfg aws.Config, table string) func() {
 	}
 }
 
-// The allocations of a decision, and of a refusal that asks nobody, stay below
-// their goals. Unlike time, they are the same in each run.
+// The allocations of a decision, and of a refusal that asks nobody, stay below their goals.
+// A room costs about as many as the user, and a few more hold the parts together. Unlike
+// time, they are the same in each run.
 func TestAllocations(t *testing.T) {
-	h := newGuard(t, dynamotest.Endpoint(t), dynamotest.Table(t))
-	ask, next := asking(t, h), users()
-	events := make([][]byte, 51)
-	for i := range events {
-		events[i] = next()
-	}
-	n := 0
-	decision := testing.AllocsPerRun(len(events)-1, func() {
-		ask(events[n], "ok")
-		n++
-	})
+	endpoint, table := dynamotest.Endpoint(t), dynamotest.Table(t)
+	ask, next := asking(t, newGuard(t, endpoint, table)), users()
+	both, inRoom := asking(t, newGuardOf(t, endpoint, table, inRooms("10/1m"))), inNewRooms(next)
+	decision := testing.AllocsPerRun(50, func() { ask(next(), "ok") })
+	two := testing.AllocsPerRun(50, func() { both(inRoom(), "ok") })
 	again := next()
 	for !ask(again, "limited") {
 		continue
 	}
 	refusal := testing.AllocsPerRun(50, func() { ask(again, "limited") })
-	t.Logf("a decision makes %.0f allocations, a refusal from memory %.0f", decision, refusal)
-	if decision > 300 || refusal > 40 {
-		t.Errorf("a decision makes %.0f allocations and a refusal from memory %.0f, want at most 300 and 40", decision, refusal)
-	}
-}
-
-// A room costs about as many allocations as the user. A few more hold the parts together.
-func TestAllocationsWithARoom(t *testing.T) {
-	endpoint, table := dynamotest.Endpoint(t), dynamotest.Table(t)
-	alone, next := asking(t, newGuard(t, endpoint, table)), users()
-	both, inRoom := asking(t, newGuardOf(t, endpoint, table, inRooms("10/1m"))), inNewRooms(next)
-	one := testing.AllocsPerRun(50, func() { alone(next(), "ok") })
-	two := testing.AllocsPerRun(50, func() { both(inRoom(), "ok") })
-	t.Logf("a decision about a user makes %.0f allocations, and one about a user and a room %.0f", one, two)
-	if two > 2*one+10 {
-		t.Errorf("%.0f allocations with a room, and %.0f without one, want at most twice as many and 10", two, one)
+	t.Logf("a decision makes %.0f allocations, with a room %.0f, a refusal from memory %.0f", decision, two, refusal)
+	if decision > 300 || two > 2*decision+10 || refusal > 40 {
+		t.Errorf("a decision makes %.0f allocations, with a room %.0f, a refusal from memory %.0f, want at most 300, twice as many and 10, and 40", decision, two, refusal)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"archive/zip"
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -94,19 +95,19 @@ func TestDecision(t *testing.T) {
 	costs, waited := Alternate(n, 1000, cases), Alternate(n, 500, waiting)
 	cases, costs = append(cases, waiting...), append(costs, waited...)
 	table := findings.Table{Title: "In one process", Head: []string{"", "µs of CPU", "µs in all", "allocations", "bytes"}}
-	chart := Chart{Name: "decision", Title: "CPU of a decision, in µs"}
+	chart := findings.Chart{Name: "decision", Title: "CPU of a decision, in µs"}
 	for i, c := range cases {
 		cpu := Of(costs[i], CPU)
 		table.Rows = append(table.Rows, []string{
 			c.Name, cpu.String(), Of(costs[i], Wall).String(),
 			fmt.Sprintf("%.0f", Of(costs[i], Allocs).Median), fmt.Sprintf("%.0f", Of(costs[i], Bytes).Median),
 		})
-		chart.Bars = append(chart.Bars, Bar{Label: c.Name, Value: cpu.Median, Text: fmt.Sprintf("%.0f µs", cpu.Median), Own: i > 0})
+		chart.Bars = append(chart.Bars, findings.Bar{Label: c.Name, Value: cpu.Median, Text: fmt.Sprintf("%.0f µs", cpu.Median), Own: i > 0})
 	}
-	Save(t, "decision", Result{
-		Result: findings.Result{Tables: []findings.Table{table}},
-		Charts: []Chart{chart},
-		Goals: []Goal{
+	Save(t, "decision", findings.Result{
+		Tables: []findings.Table{table},
+		Charts: []findings.Chart{chart},
+		Goals: []findings.Goal{
 			{What: DecisionCPU, Spread: Ratio(costs[1], costs[0], CPU), Most: 0.75},
 			{What: "allocations of a decision", Spread: Of(costs[1], Allocs), Most: 300},
 			{What: RefusalCPU, Spread: Of(costs[2], CPU), Most: 15},
@@ -154,9 +155,9 @@ func TestFunction(t *testing.T) {
 	for i, c := range cases {
 		table.Rows = append(table.Rows, []string{c.Name, Of(costs[i], CPU).String(), Of(costs[i], Wall).String()})
 	}
-	Save(t, "function", Result{
-		Result: findings.Result{Tables: []findings.Table{table}},
-		Goals: []Goal{
+	Save(t, "function", findings.Result{
+		Tables: []findings.Table{table},
+		Goals: []findings.Goal{
 			{What: "CPU of an invocation, times a function that only updates", Spread: Ratio(costs[1], costs[0], CPU), Most: 0.95},
 		},
 	})
@@ -188,9 +189,9 @@ func TestStart(t *testing.T) {
 	for i, size := range []int{bare, bare, guard} {
 		table.Rows = append(table.Rows, []string{programs[i].name, fmt.Sprintf("%.1f", Of(starts[i], Wall).Median/1000), fmt.Sprint(size)})
 	}
-	Save(t, "start", Result{
-		Result: findings.Result{Tables: []findings.Table{table}},
-		Goals: []Goal{
+	Save(t, "start", findings.Result{
+		Tables: []findings.Table{table},
+		Goals: []findings.Goal{
 			{What: "start, times a function that only updates and registers for SIGTERM", Spread: Ratio(starts[2], starts[1], Wall), Most: 1.1},
 			// 4.04 MB was the size when decisions still used the SDK's client.
 			{What: "MB of the zipped binary", Spread: Of([]Cost{{Bytes: float64(guard) / 1e6}}, Bytes), Most: 4.04},
@@ -201,27 +202,16 @@ func TestStart(t *testing.T) {
 // zipped returns the size of a function's binary for Lambda in a zip file, in bytes.
 func zipped(t *testing.T, pkg string) int {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "bootstrap")
-	build := exec.Command("go", slices.Concat([]string{"build", "-o", binary}, lambdatest.Flags, []string{pkg})...)
+	folder := t.TempDir()
+	build := exec.Command("go", slices.Concat([]string{"build", "-o", filepath.Join(folder, "bootstrap")}, lambdatest.Flags, []string{pkg})...)
 	build.Dir = "../../.."
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=arm64")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	content, err := os.ReadFile(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var zipped bytes.Buffer
 	z := zip.NewWriter(&zipped)
-	w, err := z.Create("bootstrap")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
+	if err := errors.Join(z.AddFS(os.DirFS(folder)), z.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return zipped.Len()

@@ -50,19 +50,19 @@ func check(t *testing.T, l *ratelimit.Limiter, r ratelimit.Request) (allowed boo
 func TestRates(t *testing.T) {
 	rounds(t)
 	table := findings.Table{Title: "Write units of a decision on one key, after 30 s at this rate", Head: []string{"decisions a minute", "fixed window", "bucket", "sliding window"}}
-	chart := Chart{Name: "rates", Title: "Write units of a decision, fixed window, by decisions a minute on one key"}
+	chart := findings.Chart{Name: "rates", Title: "Write units of a decision, fixed window, by decisions a minute on one key"}
 	for _, rate := range []int64{60, 200, 600, 1000, 2000, 5000, 10_000, 20_000} {
 		row := []string{fmt.Sprint(rate)}
 		for i, text := range []string{"%d/1m", "bucket %d/1m", "sliding %d/1m"} {
 			units := steady(t, fmt.Sprintf(text, rate), rate)
 			row = append(row, fmt.Sprintf("%.1f", units))
 			if i == 0 {
-				chart.Bars = append(chart.Bars, Bar{Label: fmt.Sprint(rate), Value: units, Text: row[1], Own: true})
+				chart.Bars = append(chart.Bars, findings.Bar{Label: fmt.Sprint(rate), Value: units, Text: row[1], Own: true})
 			}
 		}
 		table.Rows = append(table.Rows, row)
 	}
-	Save(t, "rates", Result{Result: findings.Result{Tables: []findings.Table{table}}, Charts: []Chart{chart}})
+	Save(t, "rates", findings.Result{Tables: []findings.Table{table}, Charts: []findings.Chart{chart}})
 }
 
 // steady returns the write units of a decision in the fifth of six periods of 7 s.
@@ -111,7 +111,7 @@ func TestLimits(t *testing.T) {
 			limits.Rows = append(limits.Rows, append([]string{"`" + text + "`"}, minute(t, text, 100, 1)...))
 		}
 	}
-	Save(t, "limits", Result{Result: findings.Result{Tables: []findings.Table{traffic, limits}}})
+	Save(t, "limits", findings.Result{Tables: []findings.Table{traffic, limits}})
 }
 
 // minute simulates a minute of traffic. It returns the share that is refused, and

@@ -113,5 +113,5 @@ func TestPrepaid(t *testing.T) {
 		}
 		table.Rows = append(table.Rows, row)
 	}
-	Save(t, "prepaid", Result{Result: findings.Result{Tables: []findings.Table{table}}})
+	Save(t, "prepaid", findings.Result{Tables: []findings.Table{table}})
 }

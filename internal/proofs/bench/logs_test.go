@@ -21,7 +21,7 @@ func TestLogs(t *testing.T) {
 	rounds(t)
 	endpoint, binary := quickTable(t), lambdatest.Build(t, "./functions/posts-guard")
 	table := findings.Table{Title: "What one instance of posts-guard logs", Head: []string{"decisions a second", "decisions", "bytes for each", "$ a million"}}
-	chart := Chart{Name: "logs", Title: "Bytes of log for each decision"}
+	chart := findings.Chart{Name: "logs", Title: "Bytes of log for each decision"}
 	for _, rate := range []int{1, 2, 5, 10, 50, 100} {
 		i, next := lambdatest.Start(t, binary, "TABLE_NAME=rateLimit", "AWS_ENDPOINT_URL_DYNAMODB="+endpoint), users()
 		i.Ready(t)
@@ -35,7 +35,7 @@ func TestLogs(t *testing.T) {
 		i.Stop() // it writes the last line
 		bytes := len(i.Logs()) / n
 		table.Rows = append(table.Rows, []string{fmt.Sprint(rate), fmt.Sprint(n), fmt.Sprint(bytes), fmt.Sprintf("%.2f", float64(bytes)*1e6/(1<<30)*perGB)})
-		chart.Bars = append(chart.Bars, Bar{Label: fmt.Sprintf("%d a second", rate), Value: float64(bytes), Text: fmt.Sprint(bytes), Own: true})
+		chart.Bars = append(chart.Bars, findings.Bar{Label: fmt.Sprintf("%d a second", rate), Value: float64(bytes), Text: fmt.Sprint(bytes), Own: true})
 	}
-	Save(t, "logs", Result{Result: findings.Result{Tables: []findings.Table{table}}, Charts: []Chart{chart}})
+	Save(t, "logs", findings.Result{Tables: []findings.Table{table}, Charts: []findings.Chart{chart}})
 }

@@ -97,7 +97,7 @@ func TestMemorySizes(t *testing.T) {
 			"refused: p50 ms", "p99 ms", "$ a million", "resident MB",
 		},
 	}
-	chart := Chart{Name: "memory", Title: "Lambda's price of a million decisions, in $"}
+	chart := findings.Chart{Name: "memory", Title: "Lambda's price of a million decisions, in $"}
 	for _, megabytes := range []int{128, 256, 512, wholeCore} {
 		for _, gc := range []string{"GOGC=100", "GOGC=400", fmt.Sprintf("GOGC=off GOMEMLIMIT=%dMiB", megabytes*6/10)} {
 			env := append(strings.Fields(gc), "TABLE_NAME="+name, "AWS_ENDPOINT_URL_DYNAMODB="+proxy.URL(),
@@ -116,12 +116,12 @@ func TestMemorySizes(t *testing.T) {
 			})
 			if gc == "GOGC=100" {
 				chart.Bars = append(chart.Bars,
-					Bar{Label: fmt.Sprintf("%d MB, allowed", megabytes), Value: allowed.million(megabytes), Text: dollars(allowed.million(megabytes)), Own: true},
-					Bar{Label: "refused", Value: refused.million(megabytes), Text: dollars(refused.million(megabytes))})
+					findings.Bar{Label: fmt.Sprintf("%d MB, allowed", megabytes), Value: allowed.million(megabytes), Text: dollars(allowed.million(megabytes)), Own: true},
+					findings.Bar{Label: "refused", Value: refused.million(megabytes), Text: dollars(refused.million(megabytes))})
 			}
 		}
 	}
-	Save(t, "memory", Result{Result: findings.Result{Tables: []findings.Table{table}}, Charts: []Chart{chart}})
+	Save(t, "memory", findings.Result{Tables: []findings.Table{table}, Charts: []findings.Chart{chart}})
 }
 
 // durations returns how long 2,000 invocations take, after some that warm up.

@@ -64,7 +64,7 @@ func TestPeers(t *testing.T) {
 		Title: "Decisions of new users",
 		Head:  []string{"", "a second, 1 caller", "a second, 8 callers", "ms of CPU for each, 1 caller", "8 callers"},
 	}
-	requests, cpu := Chart{Name: "peers-requests", Title: "DynamoDB requests for a decision"}, Chart{Name: "peers-cpu", Title: "CPU for a decision, in ms"}
+	requests, cpu := findings.Chart{Name: "peers-requests", Title: "DynamoDB requests for a decision"}, findings.Chart{Name: "peers-cpu", Title: "CPU for a decision, in ms"}
 	for _, p := range []peer{
 		{"Guards", startGuards},
 		{"rate-limiter-flexible 11.4.0", script("node", modules, "flexible.mjs")},
@@ -77,10 +77,10 @@ func TestPeers(t *testing.T) {
 			p.name, fmt.Sprintf("%.0f", one.rate), fmt.Sprintf("%.0f", eight.rate), fmt.Sprintf("%.2f", one.cpu), fmt.Sprintf("%.2f", eight.cpu),
 		})
 		own := p.name == "Guards"
-		requests.Bars = append(requests.Bars, Bar{Label: p.name, Value: mean, Text: fmt.Sprintf("%.2f", mean), Own: own})
-		cpu.Bars = append(cpu.Bars, Bar{Label: p.name, Value: eight.cpu, Text: fmt.Sprintf("%.2f ms", eight.cpu), Own: own})
+		requests.Bars = append(requests.Bars, findings.Bar{Label: p.name, Value: mean, Text: fmt.Sprintf("%.2f", mean), Own: own})
+		cpu.Bars = append(cpu.Bars, findings.Bar{Label: p.name, Value: eight.cpu, Text: fmt.Sprintf("%.2f ms", eight.cpu), Own: own})
 	}
-	Save(t, "peers", Result{Result: findings.Result{Tables: []findings.Table{costs, speed}}, Charts: []Chart{requests, cpu}})
+	Save(t, "peers", findings.Result{Tables: []findings.Table{costs, speed}, Charts: []findings.Chart{requests, cpu}})
 }
 
 // cost returns the requests and write units of the kinds of decisions, and the

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/pprof"
 	"slices"
@@ -94,7 +95,7 @@ func TestProfile(t *testing.T) {
 		allocations := (after[name] - before[name]) / counted
 		list.Rows = append(list.Rows, []string{name, fmt.Sprintf("%.1f", cpu[name]/n), fmt.Sprintf("%.0f", allocations)})
 	}
-	Save(t, "profile", Result{Result: findings.Result{Tables: []findings.Table{list}}})
+	Save(t, "profile", findings.Result{Tables: []findings.Table{list}})
 }
 
 func writeAllocs(t *testing.T) func(*os.File) {
@@ -133,26 +134,20 @@ func profile(t *testing.T, name, option string, write func(*os.File)) map[string
 	return sums
 }
 
-// sample returns the value and the stack of one block of go tool pprof -traces:
+// line is one of go tool pprof -traces: a value and the innermost function of a stack, or
+// the next function of that stack. Others are labels, such as "bytes: 64B".
 //
 //	10000us   internal/poll.ignoringEINTRIO
 //	          internal/poll.(*FD).Write
+var line = regexp.MustCompile(`(?m)^ *(\d+)?(?:us)? {3,}([^\s:]+)(?: .*)?$`)
+
+// sample returns the value and the stack of one block.
 func sample(block string) (value float64, functions []string) {
-	for line := range strings.Lines(block) {
-		fields := strings.Fields(line)
-		if value == 0 {
-			if len(fields) < 2 {
-				continue
-			}
-			var err error
-			if value, err = strconv.ParseFloat(strings.TrimSuffix(fields[0], "us"), 64); err != nil {
-				continue // a label, such as "bytes: 64B"
-			}
-			fields = fields[1:]
+	for _, found := range line.FindAllStringSubmatch(block, -1) {
+		if found[1] != "" {
+			value, _ = strconv.ParseFloat(found[1], 64) // digits
 		}
-		if len(fields) > 0 {
-			functions = append(functions, fields[0])
-		}
+		functions = append(functions, found[2])
 	}
 	return value, functions
 }

@@ -3,11 +3,11 @@
 package bench_test
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"runtime"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -24,55 +24,48 @@ import (
 	"github.com/cric-talk/guards/internal/workbench/replay/traffic"
 )
 
-// recorded is recorded traffic: n events of 1,000 users, 20 in a second. It makes
+// recorded returns recorded traffic: n events of 1,000 users, 20 in a second. It makes
 // each line when it is read.
-type recorded struct {
-	line, n int
-	left    strings.Reader
-}
-
-func (r *recorded) Read(p []byte) (int, error) {
-	if r.left.Len() == 0 {
-		if r.line == r.n {
-			return 0, io.EOF
+func recorded(n int) io.Reader {
+	out, in := io.Pipe()
+	go func() {
+		lines := bufio.NewWriter(in)
+		_, _ = fmt.Fprintln(lines, "time,user,activity")
+		for i := range n {
+			_, _ = fmt.Fprintf(lines, "%d,u%d,act\n", 1_700_000_000_000+i*50, i*7919%1000)
 		}
-		line := ""
-		if r.line == 0 {
-			line = "time,user,activity\n"
-		}
-		line += fmt.Sprintf("%d,u%d,act\n", 1_700_000_000_000+r.line*50, r.line*7919%1000)
-		r.left.Reset(line)
-		r.line++
-	}
-	return r.left.Read(p)
+		_ = in.CloseWithError(lines.Flush())
+	}()
+	return out
 }
 
 // How long it takes to replay 1,000,000 events.
-func TestReplay(t *testing.T) {
-	rounds(t)
+func BenchmarkReplay(b *testing.B) {
 	const n, most = 1_000_000, 3
 	list := findings.Table{Title: "Replay of 1,000,000 events of 1,000 users", Head: []string{"limit", "s", "MB in use, at most"}}
-	var goals []Goal
+	var goals []findings.Goal
 	for _, text := range []string{"10/1m", "log 100/12h", "bucket 10/1m", "sliding 10/1m", "reservoir 10/10s ahead 15m", "minute: 10/1m, day: 200/1d"} {
-		var seconds []Cost
-		peak := uint64(0)
-		for range 5 {
-			r := &replay.Replay{Activity: "act", Policy: policy.Must(text), Progress: func(int64) {
-				var m runtime.MemStats
-				runtime.ReadMemStats(&m)
-				peak = max(peak, m.HeapInuse)
-			}}
-			began := time.Now()
-			if report, err := r.Run(t.Context(), traffic.NewReader(traffic.Options{}, traffic.File{Name: "t", Text: &recorded{n: n}})); err != nil || report.Requests != n {
-				t.Fatal(report, err)
+		b.Run(text, func(b *testing.B) {
+			var seconds []Cost
+			peak := uint64(0)
+			for b.Loop() {
+				r := &replay.Replay{Activity: "act", Policy: policy.Must(text), Progress: func(int64) {
+					var m runtime.MemStats
+					runtime.ReadMemStats(&m)
+					peak = max(peak, m.HeapInuse)
+				}}
+				began := time.Now()
+				if report, err := r.Run(b.Context(), traffic.NewReader(traffic.Options{}, traffic.File{Name: "t", Text: recorded(n)})); err != nil || report.Requests != n {
+					b.Fatal(report, err)
+				}
+				seconds = append(seconds, Cost{Wall: time.Since(began).Seconds()})
 			}
-			seconds = append(seconds, Cost{Wall: time.Since(began).Seconds()})
-		}
-		took := Of(seconds, Wall)
-		list.Rows = append(list.Rows, []string{"`" + text + "`", took.String(), fmt.Sprint(peak >> 20)})
-		goals = append(goals, Goal{What: "seconds for 1,000,000 events with " + text, Spread: took, Most: most})
+			took := Of(seconds, Wall)
+			list.Rows = append(list.Rows, []string{"`" + text + "`", took.String(), fmt.Sprint(peak >> 20)})
+			goals = append(goals, findings.Goal{What: "seconds for 1,000,000 events with " + text, Spread: took, Most: most})
+		})
 	}
-	Save(t, "replay", Result{Result: findings.Result{Tables: []findings.Table{list}}, Goals: goals})
+	Save(b, "replay", findings.Result{Tables: []findings.Table{list}, Goals: goals})
 }
 
 // How fast cleanup deletes, compared with a loop that knows all keys already and
@@ -101,9 +94,9 @@ func TestCleanup(t *testing.T) {
 		{"a loop that knows the keys", fmt.Sprintf("%.0f", n/Of(loop, Wall).Median)},
 		{"cleanup, with its scan", fmt.Sprintf("%.0f", n/Of(sweep, Wall).Median)},
 	}}
-	Save(t, "cleanup", Result{
-		Result: findings.Result{Tables: []findings.Table{list}},
-		Goals:  []Goal{{What: "time of cleanup, times the loop's", Spread: Ratio(sweep, loop, Wall), Most: 1.11}},
+	Save(t, "cleanup", findings.Result{
+		Tables: []findings.Table{list},
+		Goals:  []findings.Goal{{What: "time of cleanup, times the loop's", Spread: Ratio(sweep, loop, Wall), Most: 1.11}},
 	})
 }
 

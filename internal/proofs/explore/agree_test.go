@@ -17,8 +17,11 @@ var shown = map[string]func(r policy.Rate, counted []entry, limit int, now int64
 		return sum(counted, limit, func(e entry) bool { return e.latest() > now-r.Window.Milliseconds() })
 	},
 	"sliding": func(r policy.Rate, counted []entry, limit int, now int64) int64 {
-		got, _ := inWeightedWindow(nil, r, counted, limit, entry{at: now})
-		return got
+		w := r.Window.Milliseconds()
+		in := func(period int64) int64 {
+			return sum(counted, limit, func(e entry) bool { return e.at/w == period })
+		}
+		return in(now/w) + in(now/w-1)*(w-now%w)/w // of the period before, the part that the window still covers
 	},
 }
 

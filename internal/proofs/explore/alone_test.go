@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -62,10 +63,8 @@ func (x *explorer) unansweredBeside(e *ending) bool {
 // remembered reports whether the instance knew, before the decision ended, that
 // the request is counted.
 func (x *explorer) remembered(e *ending) bool {
-	for _, c := range e.ledger.alone[e.proc.by] {
-		if c.id == e.id && c.item == e.item {
-			return true
-		}
+	if slices.ContainsFunc(e.ledger.alone[e.proc.by], func(c entry) bool { return c.id == e.id && c.item == e.item }) {
+		return true
 	}
 	in := x.instances.at(e.before)
 	if in.knowns == nil {
@@ -88,22 +87,20 @@ func (x *explorer) noteAway(e *ending) {
 		return
 	}
 	by := e.proc.by
-	if v := x.requests[e.slot].verb; v != release && v != reset && e.answered(x) {
+	if v := x.requests[e.slot].verb; v != release && v != reset && slices.Contains(x.outcomes(e), answered) {
 		e.ledger.unlooked[by] = false
 	}
-	away := e.result.Outage != nil || e.result.failed
+	away := e.result.outage || e.result.failed
 	e.ledger.away[by], e.ledger.askedAt[by] = away, 0
 	if away {
 		e.ledger.askedAt[by] = x.time(e.world.now, int(by))
 	}
 }
 
-// answered reports whether the table answered an attempt of the decision.
-func (e *ending) answered(x *explorer) bool {
-	for n := e.proc.told; !x.tolds[n].first; n = x.tolds[n].after {
-		if x.tolds[n].answer.failure == answered {
-			return true
-		}
+// outcomes returns what became of each attempt of the decision.
+func (x *explorer) outcomes(e *ending) (all []outcome) {
+	for n := e.proc.told; !x.tolds.at(n).first; n = x.tolds.at(n).after {
+		all = append(all, x.tolds.at(n).answer.failure)
 	}
-	return false
+	return all
 }

@@ -60,10 +60,13 @@ const (
 	look // at the clock
 )
 
-// A result is how a decision ended.
+// A result is how a decision ended, without the figures that the explorer does not look
+// at.
 type result struct {
-	ratelimit.Decision
-	failed bool // the caller got an error
+	failed, outage         bool // the caller got an error; the table did not decide
+	Allowed, Leased, Visit bool
+	Reason                 ratelimit.Reason
+	Granted, At, ReadyAt   int64
 }
 
 // stopped is what a decision panics with when it has to wait.
@@ -82,9 +85,9 @@ type run struct {
 // next.
 func (x *explorer) decide(number uint32) ask {
 	r := &run{x: x}
-	for n := number; ; n = x.tolds[n].after {
-		r.told = append(r.told, x.tolds[n])
-		if x.tolds[n].first {
+	for n := number; ; n = x.tolds.at(n).after {
+		r.told = append(r.told, x.tolds.at(n))
+		if x.tolds.at(n).first {
 			break
 		}
 	}
@@ -132,7 +135,7 @@ func (r *run) run(c call) {
 	default:
 		d, err = r.limit.Check(ctx, c.request)
 	}
-	r.want = ask{what: ended, attempts: r.want.attempts, decision: r.x.results.number(result{d, err != nil})}
+	r.want = ask{what: ended, attempts: r.want.attempts, decision: r.x.results.number(result{err != nil, d.Outage != nil, d.Allowed, d.Leased, d.Visit, d.Reason, d.Granted, d.At, d.ReadyAt})}
 }
 
 // ops are those of the verbs that do not check.

@@ -22,7 +22,7 @@ import (
 const mostStates = 8_000_000
 
 // Every state that the systems of all plans can reach has the properties. A
-// violation is printed as a timeline, which TestTimelines can take.
+// violation is printed with its system, which wrongOnce can take, and the moves to it.
 func TestEveryInterleavingHasTheProperties(t *testing.T) {
 	begin := time.Now()
 	sum := newSummary()
@@ -47,8 +47,13 @@ func TestEveryInterleavingHasTheProperties(t *testing.T) {
 		}
 	}
 	for _, p := range plans(t) {
-		if n := sum.plans[p.name]; n != nil && p.subjects[0].prepaid() && n.leased == 0 {
+		if n := sum.plans[p.name]; n != nil && p.list == nil && p.subjects[0].prepaid() && n.leased == 0 {
 			t.Errorf("%s: no lease is handed out", p.name)
+		}
+	}
+	for _, e := range unstated {
+		if sum.excuses[e] == 0 {
+			t.Errorf("nothing needs the exception that %s", e)
 		}
 	}
 	if !t.Failed() {

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -25,9 +26,8 @@ type explorer struct {
 	messages  *table[message]
 	keeps     *table[kept]
 
-	tolds   []told
+	tolds   *table[told]
 	asks    []ask // what the decision wants next, by the number of told
-	numbers map[told]uint32
 	effects map[effect]performed
 
 	states, transitions int
@@ -48,15 +48,11 @@ type performed struct {
 func newExplorer(y *system) *explorer {
 	return &explorer{
 		system: y, keys: y.keys(),
-		items: newTable(encodeItem), writes: newTable(encodeWrite), instances: newTable(encodeInstance), results: newTable(encodeResult),
-		calls: newTable(encodeCall), shelves: newTable(encodeShelf), ledgers: newTable(encodeLedger), replies: newTable(encodeAnswer),
-		messages: newTable(encodeMessage), keeps: newTable(encodeKeep),
-		tolds: make([]told, 1), asks: make([]ask, 1), excuses: map[exception]int{}, numbers: map[told]uint32{}, effects: map[effect]performed{},
+		items: newTable[ratelimit.Item](), writes: newTable[ratelimit.Write](), instances: newTable[instance](), results: newTable[result](),
+		calls: newTable[call](), shelves: newTable[shelf](), ledgers: newTable[ledger](), replies: newTable[answer](), messages: newTable[message](),
+		keeps: newTable[kept](),
+		tolds: newTable[told](), asks: make([]ask, 1), excuses: map[exception]int{}, effects: map[effect]performed{},
 	}
-}
-
-func encodeAnswer(b []byte, a answer) []byte {
-	return encodeInt(encodeBool(append(b, byte(a.failure)), a.done), int64(a.item))
 }
 
 // begin returns the first state.
@@ -105,12 +101,12 @@ func (x *explorer) perform(store uint32, write ratelimit.Write) (uint32, answer,
 	if done, ok := x.effects[effect{store, number}]; ok {
 		return done.store, done.answer, done.wrong
 	}
-	if x.broken != nil {
-		write = x.broken(write)
-	}
 	s := x.shelves.at(store).copied(len(x.keys))
 	i := x.number(write.Key)
 	item, done := x.items.at(s.items[i]).Write(write)
+	for _, marks := range item.IDs { // a set has no order
+		slices.SortFunc(marks, func(a, b ratelimit.Mark) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	}
 	a := answer{item: x.items.number(item), done: done}
 	if done {
 		s.items[i] = a.item
@@ -177,13 +173,9 @@ func (x *explorer) remove(store uint32, i int) uint32 {
 
 // tell gives a decision the next thing it is told.
 func (x *explorer) tell(t told) uint32 {
-	if n, ok := x.numbers[t]; ok {
-		return n
+	n := x.tolds.number(t)
+	if int(n) == len(x.asks) { // it is new
+		x.asks = append(x.asks, x.decide(n))
 	}
-	n := uint32(len(x.tolds))
-	x.numbers[t] = n
-	x.tolds = append(x.tolds, t)
-	x.asks = append(x.asks, ask{})
-	x.asks[n] = x.decide(n)
 	return n
 }

@@ -14,16 +14,6 @@ type instance struct {
 	busy   []time.Time       // the circuit of each item's key; zero: closed
 }
 
-func encodeInstance(b []byte, in instance) []byte {
-	for _, k := range in.knowns {
-		b = encodeKnown(b, k)
-	}
-	for _, t := range in.busy {
-		b = encodeTime(b, t)
-	}
-	return encodeTime(b, in.probed)
-}
-
 // snapshot returns the instance as it is now.
 func (r *run) snapshot() instance {
 	in := instance{knowns: make([]ratelimit.Known, len(r.x.keys)), busy: make([]time.Time, len(r.x.keys))}

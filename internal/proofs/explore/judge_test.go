@@ -95,7 +95,7 @@ func (x *explorer) verdict(e *ending) error {
 	switch {
 	case d.failed:
 		return fmt.Errorf("an error, although it may decide alone")
-	case d.Outage != nil:
+	case d.outage:
 		return x.decidedAlone(e)
 	case d.Visit, d.Leased: // admits judges it
 		return nil
@@ -273,7 +273,7 @@ func (x *explorer) toldRenewed(e *ending) error {
 			return nil
 		}
 		return fmt.Errorf("these slots were not renewed: %s", inWords(e.ledger.entries))
-	case d.Reason != ratelimit.Expired || d.Allowed || d.Granted != 0 || d.At != 0 || d.Outage != nil:
+	case d.Reason != ratelimit.Expired || d.Allowed || d.Granted != 0 || d.At != 0 || d.outage:
 		return fmt.Errorf("this is no answer to a renewal")
 	}
 	now := x.instants[e.world.now]

@@ -79,37 +79,6 @@ const old = 255
 
 func newLedger() ledger { return ledger{freedBy: -1} }
 
-func encodeEntries(b []byte, entries []entry) []byte {
-	b = encodeInt(b, int64(len(entries)))
-	for _, e := range entries {
-		b = append(b, e.id, e.writer, e.limit, e.aliveFor)
-		b = encodeInt(encodeInt(encodeInt(b, e.item), e.n), e.at-edge)
-		b = encodeInt(encodeInt(encodeInt(encodeInt(b, e.now-edge), e.ms), e.place-edge), e.freed)
-		b = encodeBool(encodeBool(encodeBool(b, e.forgotten), e.whole), e.late)
-		for _, n := range slices.Concat(e.left[:], e.moved[:]) {
-			b = encodeInt(b, n)
-		}
-	}
-	return b
-}
-
-func encodeLedger(b []byte, l ledger) []byte {
-	b = encodeInt(encodeEntries(b, l.entries), int64(len(l.back)))
-	for _, r := range l.back {
-		b = encodeInt(encodeInt(append(b, r.id), r.at), r.item)
-	}
-	b = encodeInt(b, int64(len(l.over)))
-	for _, o := range l.over {
-		b = encodeInt(encodeInt(b, o.item), o.ms-edge)
-	}
-	b = append(b, l.removed[:]...)
-	for i := range l.alone {
-		b = encodeInt(encodeBool(encodeEntries(b, l.alone[i]), l.away[i]), l.askedAt[i])
-	}
-	b = append(encodeInt(encodeInt(b, l.full), l.freed), byte(l.freedBy), l.freedOn, l.refused, l.excused)
-	return encodePrepaid(encodeBool(encodeBool(encodeBool(b, l.freedTold), l.unlooked[0]), l.unlooked[1]), l.prepaid)
-}
-
 // copied returns a ledger that can change without changing l.
 func (l ledger) copied() ledger {
 	l.entries, l.back, l.over, l.told = slices.Clone(l.entries), slices.Clone(l.back), slices.Clone(l.over), slices.Clone(l.told)

@@ -150,7 +150,7 @@ func (x *explorer) canTick(w *world) bool {
 		return false
 	}
 	for _, p := range w.procs {
-		if (p.phase == asking || p.phase == replied) && x.instants[w.now+1]-x.instants[p.began] > latest {
+		if p.phase.inFlight() && x.instants[w.now+1]-x.instants[p.began] > latest {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,32 @@ type plan struct {
 	faults    int           // in a run; 0: any number
 	live      bool          // the limit is lowered and then raised
 	set       func(*system) // the other bounds
+	list      []*system     // the systems themselves, in place of subjects and scenarios
+}
+
+// wrongOnce returns systems in which a run was wrong once, or shows an exception that the
+// contract does not state.
+func wrongOnce() (all []*system) {
+	add := func(limits string, y system, requests ...request) {
+		for text := range strings.SplitSeq(limits, " then ") {
+			y.policies = append(y.policies, policy.Must(text))
+		}
+		y.kinds, y.requests = y.policies[0].Rates()[0].Kind, requests
+		all = append(all, &y)
+	}
+	// A clock that is ahead counts in the next period what an instance behind it would refuse.
+	add("sliding 2/10s", system{skew: 2 * time.Second, instants: border[:1], attempts: 1, faults: 1}, both, again, one)
+	// A lowered limit refuses the repeat of what a higher limit counted.
+	add("2/10s then 1/10s", system{instants: whole, attempts: 1, faults: 1}, one, again, one)
+	// A late attempt is counted after its request was told limited.
+	add("2/10s", system{instants: whole, attempts: 2, faults: 1}, both, undoBoth, one)
+	// The receipt of a bucket beside a reservoir comes from a clock that is ahead.
+	add("a: bucket 2/10s, b: reservoir 2/20s ahead 20s", system{instants: late, attempts: 2, faults: 1}, one, one, one)
+	// Late copies of a check and of its release arrive after a reset, which has deleted both ids.
+	add("2/10s", system{skew: 2 * time.Second, instants: border[:1], attempts: 2, faults: 2}, one, undo, wipe)
+	// A late copy of a check arrives after a reset and between a release and its answer.
+	add("2/10s", system{instants: whole, attempts: 2, faults: 1, slow: true}, one, undo, wipe)
+	return all
 }
 
 // The instants at which something can happen, in ms after the end of a window, of
@@ -59,6 +86,7 @@ func plans(t *testing.T) []plan {
 	three := []subject{{kinds: single[0].kinds, text: text(policy.Kinds()[0], 3, 10), prefill: 1}}
 	if !prove.Long() {
 		return []plan{
+			{name: "wrong once", list: wrongOnce()},
 			{name: "three requests", subjects: single, scenarios: core, places: places, instants: border[:1], skews: apart, attempts: 2, faults: 1},
 			{name: "high limits", subjects: large, scenarios: pairs[:2], instants: border[:1], skews: apart, attempts: 2, faults: 1},
 			{name: "several limits", subjects: several, scenarios: pairs, places: places2, instants: border[:1], skews: apart, attempts: 2, faults: 1},
@@ -117,6 +145,7 @@ func plans(t *testing.T) []plan {
 		list = append(list, p)
 	}
 	return append(list,
+		plan{name: "wrong once", list: wrongOnce()},
 		plan{name: "a late copy of one of three, other limits", subjects: others, scenarios: core, places: places, instants: late, skews: apart, attempts: 2, faults: 1},
 		plan{name: "a late release", subjects: all, scenarios: twice, instants: border, skews: skews, attempts: 1},
 		plan{name: "a long partial request", subjects: all, scenarios: longPartial, instants: border[:1], skews: skews, attempts: 1},
@@ -158,6 +187,9 @@ func plans(t *testing.T) []plan {
 
 // systems returns the systems of a plan.
 func (p plan) systems() (all []*system) {
+	if p.list != nil {
+		return p.list
+	}
 	for _, s := range p.subjects {
 		policies := []policy.Policy{policy.Must(s.text)}
 		if p.live {

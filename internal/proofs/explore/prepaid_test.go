@@ -2,7 +2,6 @@ package explore
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -14,9 +13,6 @@ import (
 // crowd is two, and all but three actions are counted before: by one write, so the first
 // request makes the key hot, the second one can take a lease, and the third one get it.
 const crowd = 2
-
-// leases are what an instance knows, and what only tests of ratelimit see: its leases.
-func leases(k ratelimit.Known) reflect.Value { return reflect.ValueOf(k).FieldByName("leases") }
 
 // held returns how many actions the leases of an instance have left at now.
 func (x *explorer) held(instance uint32, now int64) (left int64) {
@@ -39,21 +35,12 @@ func copied(k ratelimit.Known) ratelimit.Known {
 type prepaid struct {
 	crowded       bool             // the item of a user has had a crowd of ids
 	taken, handed [2][limits]int64 // by visits that were answered, and to callers
+	visited       [2][limits]int64 // when the last of them was counted, by the instance's clock
 	told          []entry          // what callers were told that they may do
 }
 
 // limits is the most policies that follow one another.
 const limits = 3
-
-func encodePrepaid(b []byte, p prepaid) []byte {
-	b = encodeEntries(encodeBool(b, p.crowded), p.told)
-	for by := range p.taken {
-		for i := range limits {
-			b = encodeInt(encodeInt(b, p.taken[by][i]), p.handed[by][i])
-		}
-	}
-	return b
-}
 
 // crowds notes that an item has a crowd of ids.
 func (p *prepaid) crowds(item ratelimit.Item) {
@@ -89,7 +76,7 @@ func (x *explorer) visited(l *ledger, w written, n int64) error {
 // What an instance has left and has handed out is what its visits took for this limit.
 func (x *explorer) admits(e *ending, after uint32) error {
 	d, l, by := e.result, e.ledger, e.proc.by
-	let := e.call.Policy.Prepaid() && !d.failed && d.Allowed && d.Outage == nil
+	let := e.call.Policy.Prepaid() && !d.failed && d.Allowed && !d.outage
 	if !let || x.requests[e.slot].verb == release {
 		return nil
 	}
@@ -104,6 +91,9 @@ func (x *explorer) admits(e *ending, after uint32) error {
 		}
 		*taken += l.entries[i].n
 		*handed += d.Granted
+		l.visited[by][c.limit] = l.entries[i].now
+	case d.Leased && leaseEnded(e.call.Policy, l.visited[by][c.limit], e.now):
+		return fmt.Errorf("the lease of %s has ended", moment(l.visited[by][c.limit]))
 	case d.Leased:
 		x.leased++
 		*handed += d.Granted
@@ -118,6 +108,17 @@ func (x *explorer) admits(e *ending, after uint32) error {
 	}
 	l.told = append(l.told, c)
 	return x.promised(l.told, c)
+}
+
+// leaseEnded reports whether a lease that was taken at a time has ended at now: with its window
+// or period, and that of a bucket after a second.
+func leaseEnded(p policy.Policy, taken, now int64) bool {
+	return slices.ContainsFunc(p.Rates(), func(r policy.Rate) bool {
+		if r.Kind == "bucket" {
+			return now-taken >= 1000
+		}
+		return windowOf(r, now) != windowOf(r, taken)
+	})
 }
 
 func sumOf(n [limits]int64) (sum int64) {

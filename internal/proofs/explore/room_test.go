@@ -47,7 +47,7 @@ func (x *explorer) toldInRoom(e *ending) error {
 		return fmt.Errorf("an error, although the table answered")
 	case d.failed:
 		return nil
-	case d.Outage != nil:
+	case d.outage:
 		return fmt.Errorf("it may not be decided alone")
 	case verb == release: // after a renewal it leaves an item without slots alone
 		renewed := slices.ContainsFunc(e.ledger.entries, func(c entry) bool { return c.id == e.id && c.renewed() })
@@ -145,18 +145,13 @@ func (l *ledger) wasFull(x *explorer, w ratelimit.Write, r ratelimit.Request, be
 
 // answeredAll reports whether the table answered each attempt of the decision.
 func (x *explorer) answeredAll(e *ending) bool {
-	for n := e.proc.told; !x.tolds[n].first; n = x.tolds[n].after {
-		if x.tolds[n].answer.failure != answered {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(x.outcomes(e), func(o outcome) bool { return o != answered })
 }
 
 // gaveUp reports whether the decision ended because others changed the item that it gives
 // back in, as often as it has attempts.
 func (x *explorer) gaveUp(e *ending) bool {
-	last := x.tolds[e.proc.told]
+	last := x.tolds.at(e.proc.told)
 	k := x.asks[last.after]
 	return !last.first && k.what == update && x.writes.at(k.write).Drop.Set != "" && !last.answer.done
 }

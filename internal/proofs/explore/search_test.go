@@ -2,7 +2,6 @@ package explore
 
 import (
 	"fmt"
-	"strings"
 )
 
 // A found is a violation of a property, with the moves that lead to it.
@@ -12,30 +11,15 @@ type found struct {
 	err    error
 }
 
-// Error returns the violation as a row for TestTimelines.
+// Error returns the violation, its system, and the moves to it.
 func (f *found) Error() string {
 	y := f.system
-	texts := make([]string, len(y.policies))
-	for i, p := range y.policies {
-		texts[i] = p.String()
+	text := fmt.Sprintf("%v\n%s; prefill: %d, attempts: %d, faults: %d, shared: %v, slow: %v, fine: %v, cleanup: %v, crash: %v\n",
+		f.err, y, y.prefill, y.attempts, y.faults, y.shared, y.slow, y.fine, y.cleanup, y.crash)
+	for _, m := range f.moves {
+		text += m.String() + "; "
 	}
-	moves := make([]string, len(f.moves))
-	for i, m := range f.moves {
-		moves[i] = m.String()
-	}
-	var b strings.Builder
-	limits := strings.Join(texts, " then ")
-	if !y.dear.IsZero() {
-		limits += " beside " + y.dear.String()
-	}
-	if !y.room.IsZero() {
-		limits += " in a room of " + y.room.String()
-	}
-	fmt.Fprintf(&b, "%v\n{\n\tlimits: %q, requests: %q,\n", f.err, limits, y.asked())
-	fmt.Fprintf(&b, "\tsystem: system{prefill: %d, skew: %d, instants: %#v, attempts: %d, faults: %d, shared: %v, slow: %v, fine: %v, cleanup: %v, crash: %v},\n",
-		y.prefill, y.skew, y.instants, y.attempts, y.faults, y.shared, y.slow, y.fine, y.cleanup, y.crash)
-	fmt.Fprintf(&b, "\tmoves: %q,\n}", strings.Join(moves, "; "))
-	return b.String()
+	return text
 }
 
 // explore visits every state of the system, the nearest first. So the first

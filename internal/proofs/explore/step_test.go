@@ -174,7 +174,7 @@ func (x *explorer) die(w world, s int) world {
 	l := x.ledgers.at(w.ledger).copied()
 	l.ended(s)
 	l.away[p.by], l.askedAt[p.by], l.unlooked[p.by], l.alone[p.by] = false, 0, false, nil
-	l.taken[p.by], l.handed[p.by] = [limits]int64{}, [limits]int64{} // what it held is lost
+	l.taken[p.by], l.handed[p.by], l.visited[p.by] = [limits]int64{}, [limits]int64{}, [limits]int64{} // what it held is lost
 	w.ledger = x.ledgers.number(l)
 	w.inst[p.by] = 0
 	*p = proc{phase: over, by: p.by, limit: p.limit, began: p.began, call: p.call}

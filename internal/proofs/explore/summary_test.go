@@ -45,7 +45,7 @@ func (s *summary) add(p plan, x *explorer) {
 		to.systems++
 		to.states += x.states
 		to.transitions += x.transitions
-		to.decisions += len(x.tolds) - 1
+		to.decisions += len(x.asks) - 1
 		to.leased += x.leased
 	}
 	for e, n := range x.excuses {

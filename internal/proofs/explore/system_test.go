@@ -3,7 +3,6 @@ package explore
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
@@ -35,8 +34,6 @@ type system struct {
 	fine     bool // a decision can be interrupted at each look at the clock, too
 	cleanup  bool // cleanup can run at any time
 	crash    bool // an instance can die at any request
-
-	broken func(ratelimit.Write) ratelimit.Write // a store that gets this wrong; nil: a right one
 }
 
 // A verb is what a request asks for.
@@ -61,8 +58,7 @@ type request struct {
 	tries int // the most attempts; 0: as the system has
 }
 
-// String writes r as a text that parseRequests reads, such as "release 1 of r0
-// in 3".
+// String writes r as a text, such as "release 1 of r0 in 3".
 func (r request) String() string {
 	text := string(r.verb)
 	switch r.verb {
@@ -181,15 +177,8 @@ func (y *system) keys() (all []ratelimit.Key) {
 	return all
 }
 
-// asked writes the requests as a text that parseRequests reads.
-func (y *system) asked() string {
-	asked := make([]string, len(y.requests))
-	for i, r := range y.requests {
-		asked[i] = r.String()
-	}
-	return strings.Join(asked, "; ")
-}
-
+// String writes the system, with the limits that follow one another, that of the other
+// activity of a group, and that of the room.
 func (y *system) String() string {
-	return fmt.Sprintf("%s; %s; clocks %v apart; at %v", y.policies[0], y.asked(), y.skew, y.instants)
+	return fmt.Sprintf("%v, %v, %v; %v; clocks %v apart; at %v", y.policies, y.dear, y.room, y.requests, y.skew, y.instants)
 }

@@ -42,10 +42,6 @@ type kept struct {
 	granted, at, readyAt int64
 }
 
-func encodeKeep(b []byte, k kept) []byte {
-	return encodeInt(encodeInt(encodeInt(b, k.granted), k.at), k.readyAt)
-}
-
 type phase uint8
 
 const (
@@ -55,15 +51,13 @@ const (
 	over
 )
 
+func (p phase) inFlight() bool { return p == asking || p == replied }
+
 // A message is a request to the store that its decision no longer waits for.
 type message struct {
 	slot   uint8
 	what   asked
 	number uint32 // update: the write; remove: the number of the item
-}
-
-func encodeMessage(b []byte, m message) []byte {
-	return encodeInt(append(b, m.slot, byte(m.what)), int64(m.number))
 }
 
 // send adds a message. Messages are in order, and all that is zero comes last.
@@ -95,33 +89,25 @@ func (x *explorer) forget(w *world) {
 }
 
 // inFlight returns the slots whose decisions are not over.
-func (w *world) inFlight() (mask uint8) {
-	for s, p := range w.procs {
-		if p.phase == asking || p.phase == replied {
-			mask |= 1 << s
-		}
-	}
-	return mask
+func (w *world) inFlight() uint8 {
+	return w.slots(func(p proc) bool { return p.phase.inFlight() })
 }
 
 // replied returns the slots whose answer is on its way.
-func (w *world) replied() (mask uint8) {
+func (w *world) replied() uint8 { return w.slots(func(p proc) bool { return p.phase == replied }) }
+
+// busy reports whether instance i has a decision in flight.
+func (w *world) busy(i int) bool {
+	return w.slots(func(p proc) bool { return p.phase.inFlight() && int(p.by) == i }) != 0
+}
+
+func (w *world) slots(which func(proc) bool) (mask uint8) {
 	for s, p := range w.procs {
-		if p.phase == replied {
+		if which(p) {
 			mask |= 1 << s
 		}
 	}
 	return mask
-}
-
-// busy reports whether instance i has a decision in flight.
-func (w *world) busy(i int) bool {
-	for _, p := range w.procs {
-		if (p.phase == asking || p.phase == replied) && int(p.by) == i {
-			return true
-		}
-	}
-	return false
 }
 
 // A shelf is what the store holds: its items by their number.
@@ -130,32 +116,10 @@ type shelf struct {
 	expires []int64 // Unix seconds
 }
 
-func encodeShelf(b []byte, s shelf) []byte {
-	for i := range s.items {
-		b = encodeInt(encodeInt(b, int64(s.items[i])), s.expires[i])
-	}
-	return b
-}
-
 // A call is a request of a limiter.
 type call struct {
 	verb    verb
 	tries   int // the most attempts
 	request ratelimit.Request
 	parts   []ratelimit.Part // if a room counts it, too
-}
-
-func encodeCall(b []byte, c call) []byte {
-	r := c.request
-	b = encodeText(encodeText(encodeText(append(b, byte(c.tries)), string(c.verb)), r.Policy.String()), r.ID)
-	b = encodeText(encodeInt(b, int64(len(c.parts))), r.UserID)
-	b = encodeBool(encodeBool(encodeBool(b, r.Partial), r.Fresh), r.Alone)
-	return encodeInt(encodeInt(encodeInt(b, r.Count), r.At), r.ReadyAt)
-}
-
-// encodeResult leaves out the figures that the explorer does not look at.
-func encodeResult(b []byte, r result) []byte {
-	b = encodeText(encodeBool(encodeBool(b, r.failed), r.Allowed), string(r.Reason))
-	b = encodeInt(encodeInt(encodeInt(b, r.Granted), r.At), r.ReadyAt)
-	return encodeBool(encodeBool(encodeBool(encodeInt(b, int64(r.Requests)), r.Outage != nil), r.Leased), r.Visit)
 }

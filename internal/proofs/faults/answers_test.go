@@ -12,16 +12,16 @@ func (l *ledger) answer(c *call, d ratelimit.Decision, unsure bool) {
 		}
 	}
 	switch c.op {
-	case check:
+	case ratelimit.Check:
 		l.checked(c, d, unsure)
-	case status:
+	case ratelimit.Status:
 		room := l.room()
 		if _, known := l.counted[c.id]; !known && (d.Reason == ratelimit.Limited) != (room < c.n && (!c.partial || room == 0)) {
 			l.report(under, "the status is %s, and there is room for %d", d.Reason, room)
 		}
-	case release:
+	case ratelimit.Release:
 		l.giveBack(c)
-	case renew:
+	case ratelimit.Renew:
 		e, known := l.counted[c.id]
 		serves := known && e.has(c.at) && e.n >= c.n
 		if serves != (d.Reason == ratelimit.OK) || serves != (d.At != 0) || !serves && d.Reason != ratelimit.Expired {
@@ -30,11 +30,11 @@ func (l *ledger) answer(c *call, d ratelimit.Decision, unsure bool) {
 		if serves {
 			l.renewed(c)
 		}
-	case reset:
+	case ratelimit.Reset:
 		l.reset(c)
 	default:
 	}
-	if c.op == release && d.Reason != ratelimit.OK || c.op == reset && d.Reason != ratelimit.OK {
+	if c.op == ratelimit.Release && d.Reason != ratelimit.OK || c.op == ratelimit.Reset && d.Reason != ratelimit.OK {
 		l.report(phantom, "the reason is %s", d.Reason)
 	}
 }
@@ -90,7 +90,7 @@ func (l *ledger) admitted(c *call, d ratelimit.Decision, unsure bool, room int64
 // withoutTable notes what an instance decided from its memory. It admits each
 // request once.
 func (l *ledger) withoutTable(c *call, d ratelimit.Decision) {
-	if _, known := l.counted[c.id]; known || c.op != check || d.Granted == 0 {
+	if _, known := l.counted[c.id]; known || c.op != ratelimit.Check || d.Granted == 0 {
 		return
 	}
 	mine := l.alone[c.instance]

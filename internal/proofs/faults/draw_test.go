@@ -9,7 +9,7 @@ import (
 
 // draw draws the next call.
 func (w *world) draw() call {
-	c := call{op: check, instance: w.random.IntN(instances), n: 1 + w.random.Int64N(min(3, w.policy.Most()))}
+	c := call{op: ratelimit.Check, instance: w.random.IntN(instances), n: 1 + w.random.Int64N(min(3, w.policy.Most()))}
 	queue := w.policy.Queues()
 	switch what := w.random.IntN(20); {
 	case what < 5 && len(w.receipts) > 0:
@@ -17,17 +17,17 @@ func (w *world) draw() call {
 		if r.at == 0 {
 			r.id, r.at = "unknown", w.now
 		}
-		c.op, c.id, c.n, c.at = release, r.id, max(1, r.n-w.random.Int64N(2)), r.at
+		c.op, c.id, c.n, c.at = ratelimit.Release, r.id, max(1, r.n-w.random.Int64N(2)), r.at
 	case what < 10 && len(w.receipts) > 0 && w.renews(c.instance):
 		r := w.receipts[max(0, len(w.receipts)-1-w.random.IntN(3))]
-		c.op, c.id, c.n, c.at = renew, r.id, r.n, r.at
+		c.op, c.id, c.n, c.at = ratelimit.Renew, r.id, r.n, r.at
 		if r.at == 0 {
 			c.id, c.at = "unknown", w.now
 		}
 	case what == 5 && !queue:
-		c.op, c.id = reset, "reset"
+		c.op, c.id = ratelimit.Reset, "reset"
 	case what < 8 || what == 10:
-		c.op, c.id = status, "status"
+		c.op, c.id = ratelimit.Status, "status"
 	case what < 12 && len(w.receipts) > 0: // a repeat, perhaps of a check that was given back
 		r := w.receipts[len(w.receipts)-1]
 		c.id, c.n, c.partial = r.id, r.n, false
@@ -57,17 +57,5 @@ func (w *world) send(ctx context.Context, c call) (ratelimit.Decision, error) {
 	if w.group { // the request's id tells which of two activities it is of
 		r.Group, r.Activity = "act", []string{"post", "comment"}[len(c.id)%2]
 	}
-	l := w.limiters[c.instance]
-	switch c.op {
-	case check:
-		return l.Check(ctx, r)
-	case status:
-		return l.Decide(ctx, ratelimit.Status, r)
-	case release:
-		return l.Decide(ctx, ratelimit.Release, r)
-	case renew:
-		return l.Decide(ctx, ratelimit.Renew, r)
-	default:
-		return l.Decide(ctx, ratelimit.Reset, r)
-	}
+	return w.limiters[c.instance].Decide(ctx, c.op, r)
 }

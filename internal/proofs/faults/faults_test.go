@@ -6,9 +6,7 @@ package faults_test
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +14,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy/policytest"
 	"github.com/cric-talk/guards/internal/proofs/findings"
 	"github.com/cric-talk/guards/internal/proofs/prove"
+	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -30,13 +29,14 @@ func policies() []string {
 }
 
 func TestNoFaultMakesAnAnswerAndTheTableDisagree(t *testing.T) {
-	proxy, table := dynamotest.NewProxy(t), dynamotest.Table(t)
+	proxy := dynamotest.NewProxy(t)
+	r := newRig(t, proxy)
 	total := newTally()
 	t.Run("decisions", func(t *testing.T) {
 		each := prove.Bound(400, 100_000) / len(policies())
 		for i, text := range policies() {
 			t.Run(text, func(t *testing.T) {
-				decisions(t, newRig(t, proxy, table), total, text, uint64(i), each)
+				decisions(t, r, total, text, uint64(i), each)
 			})
 			prove.Progress("faults: %-60s %v", text, total)
 		}
@@ -93,15 +93,15 @@ func together(random *rand.Rand, kind dynamotest.Fault) []dynamotest.Fault {
 type tally struct {
 	mu     sync.Mutex
 	faults map[dynamotest.Fault]int
-	calls  map[verb]int
+	calls  map[ratelimit.Op]int
 	found  map[word]int
 }
 
 func newTally() *tally {
-	return &tally{faults: map[dynamotest.Fault]int{}, calls: map[verb]int{}, found: map[word]int{}}
+	return &tally{faults: map[dynamotest.Fault]int{}, calls: map[ratelimit.Op]int{}, found: map[word]int{}}
 }
 
-func (s *tally) add(faults map[dynamotest.Fault]int, calls map[verb]int, found map[word][]string) {
+func (s *tally) add(faults map[dynamotest.Fault]int, calls map[ratelimit.Op]int, found map[word][]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for fault, n := range faults {
@@ -136,7 +136,7 @@ func (s *tally) save(t *testing.T) {
 			t.Errorf("the fault %q never occurred", fault)
 		}
 	}
-	for _, op := range []verb{check, status, release, renew, reset} {
+	for _, op := range []ratelimit.Op{ratelimit.Check, ratelimit.Status, ratelimit.Release, ratelimit.Renew, ratelimit.Reset} {
 		if s.calls[op] == 0 {
 			t.Errorf("there is no %s", op)
 		}
@@ -153,13 +153,7 @@ func (s *tally) save(t *testing.T) {
 	for _, word := range words {
 		figures = append(figures, findings.Figure{What: string(word), Value: fmt.Sprint(s.found[word])})
 	}
-	byFault := findings.Table{Title: "Faults", Head: []string{"fault", "number"}}
-	for _, fault := range slices.Sorted(maps.Keys(s.faults)) {
-		byFault.Rows = append(byFault.Rows, []string{string(fault), fmt.Sprint(s.faults[fault])})
-	}
-	byCall := findings.Table{Title: "Calls", Head: []string{"call", "number"}}
-	for _, op := range slices.Sorted(maps.Keys(s.calls)) {
-		byCall.Rows = append(byCall.Rows, []string{string(op), fmt.Sprint(s.calls[op])})
-	}
-	prove.Save(t, "faults", findings.Result{Figures: figures, Tables: []findings.Table{byCall, byFault}})
+	prove.Save(t, "faults", findings.Result{Figures: figures, Tables: []findings.Table{
+		findings.Counts("Calls", "call", s.calls), findings.Counts("Faults", "fault", s.faults),
+	}})
 }

@@ -3,6 +3,8 @@ package faults_test
 import (
 	"fmt"
 	"math"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 // A word is one way in which an answer and the table can disagree.
@@ -97,7 +99,7 @@ func (l *ledger) room() int64 {
 func (l *ledger) compare(s stored, c *call) {
 	fewer, more := phantom, lost
 	switch c.op {
-	case release, reset:
+	case ratelimit.Release, ratelimit.Reset:
 		fewer, more = under, phantom
 	default:
 	}
@@ -134,11 +136,11 @@ func (l *ledger) resolve(c *call, s stored) {
 		}
 	}
 	switch {
-	case c.op == check && !known && (diff == c.n || c.partial && 0 < diff && diff < c.n):
+	case c.op == ratelimit.Check && !known && (diff == c.n || c.partial && 0 < diff && diff < c.n):
 		l.count(c, entry{n: diff})
-	case c.op == release && diff == -c.n:
+	case c.op == ratelimit.Release && diff == -c.n:
 		l.giveBack(c)
-	case c.op == reset && len(s.counts) == 0:
+	case c.op == ratelimit.Reset && len(s.counts) == 0:
 		l.reset(c)
 	}
 }

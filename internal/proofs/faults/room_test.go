@@ -14,9 +14,8 @@ import (
 // A room refuses, so what the user's item has counted is given back. That arrives once,
 // whatever happens to the requests and to their answers, and an older count stays.
 func TestWhatARefusalGivesBackArrivesOnce(t *testing.T) {
-	proxy, table := dynamotest.NewProxy(t), dynamotest.Table(t)
 	const before = 2
-	r := newRig(t, proxy, table)
+	r := newRig(t, dynamotest.NewProxy(t))
 	lists := [][]dynamotest.Fault{}
 	for _, fault := range dynamotest.Faults() {
 		lists = append(lists, []dynamotest.Fault{0: dynamotest.Pass, 2: fault}, []dynamotest.Fault{2: fault, 3: fault}, []dynamotest.Fault{3: fault})
@@ -55,7 +54,7 @@ func TestWhatARefusalGivesBackArrivesOnce(t *testing.T) {
 			if err != nil || d.Allowed || d.LimitedBy != "room" || d.At != 0 {
 				t.Errorf("%s, %q: %+v, %v", text, list, d, err)
 			}
-			s, err := look(t.Context(), r.direct, table, user, p, noon)
+			s, err := look(t.Context(), r.direct, user, p, noon)
 			if err != nil {
 				t.Fatal(err)
 			}

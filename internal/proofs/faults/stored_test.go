@@ -4,14 +4,10 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/table"
 )
 
 // numbers are the numeric attributes of one limit.
@@ -45,7 +41,6 @@ var readers = map[string]func(r policy.Rate, n numbers, now int64) int64{
 var (
 	slot   = regexp.MustCompile(`^[a-j][0-9]$`)
 	period = regexp.MustCompile(`^c[0-9]+$`)
-	set    = regexp.MustCompile(`^(ids|i[0-9][0-9])$`)
 )
 
 // matching adds up a value of each attribute whose name matches.
@@ -58,47 +53,36 @@ func (n numbers) matching(name *regexp.Regexp, value func(int64) int64) (sum int
 	return sum
 }
 
-// look reads the item of a user directly from the table. Without an item, the
-// counts are empty.
-func look(ctx context.Context, table *dynamodb.Client, name, user string, p policy.Policy, now int64) (s stored, err error) {
-	page, err := table.Query(ctx, &dynamodb.QueryInput{
-		TableName: &name, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("userId = :u"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":u": &types.AttributeValueMemberS{Value: user}},
-	})
-	if err != nil || len(page.Items) == 0 {
-		return s, err
+// look reads the item of a user. Without an item, the counts are empty.
+func look(ctx context.Context, table *table.DynamoDB, user string, p policy.Policy, now int64) (s stored, err error) {
+	items, err := table.User(ctx, user)
+	if err == nil && len(items) > 1 {
+		err = fmt.Errorf("the user has %d items, want one", len(items))
 	}
-	if len(page.Items) > 1 {
-		return s, fmt.Errorf("the user has %d items, want one", len(page.Items))
-	}
-	item := page.Items[0]
-	for attr, value := range item {
-		if elements, ok := value.(*types.AttributeValueMemberBS); ok && set.MatchString(attr) {
-			for _, e := range elements.Value {
-				if len(e) == 6 { // an element of 14 bytes is a note beside an id
+	for _, item := range items {
+		for _, marks := range item.IDs {
+			for _, m := range marks {
+				if m.Note == 0 { // else it stands beside its id
 					s.ids++
 				}
 			}
 		}
+		for _, r := range p.Rates() {
+			s.counts = append(s.counts, readers[r.Kind](r, numbersOf(item.State, r.Name), now)/max(1, r.Cost))
+		}
 	}
-	for _, r := range p.Rates() {
-		s.counts = append(s.counts, readers[r.Kind](r, numbersOf(item, r.Name), now)/max(1, r.Cost))
-	}
-	return s, nil
+	return s, err
 }
 
-// numbersOf returns the numeric attributes of the limit with this name.
-func numbersOf(item map[string]types.AttributeValue, name string) numbers {
+// numbersOf returns the attributes of the limit with this name.
+func numbersOf(state policy.State, name string) numbers {
+	if name == "" {
+		return numbers(state)
+	}
 	n := numbers{}
-	for attr, value := range item {
-		number, ok := value.(*types.AttributeValueMemberN)
-		if name != "" {
-			var mine bool
-			attr, mine = strings.CutPrefix(attr, name+"_")
-			ok = ok && mine
-		}
-		if ok {
-			n[attr], _ = strconv.ParseInt(number.Value, 10, 64)
+	for attr, value := range state {
+		if mine, ok := strings.CutPrefix(attr, name+"_"); ok {
+			n[mine] = value
 		}
 	}
 	return n

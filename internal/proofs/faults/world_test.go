@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/table"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -26,20 +25,20 @@ const noon = 1_711_111_000_000
 // A rig is one table, and instances that reach it through a proxy. Each has an
 // SDK client of its own, as in production.
 type rig struct {
-	table  string
-	direct *dynamodb.Client
-	stores [instances]ratelimit.Store
+	direct *table.DynamoDB
+	stores [instances]*dynamostore.Store
 }
 
-func newRig(t *testing.T, proxy *dynamotest.Proxy, table string) *rig {
+func newRig(t *testing.T, proxy *dynamotest.Proxy) *rig {
 	t.Helper()
-	r := &rig{table: table, direct: dynamotest.Client(t, dynamotest.Endpoint(t))}
+	name := dynamotest.Table(t)
+	r := &rig{direct: table.New(dynamotest.Client(t, dynamotest.Endpoint(t)), name)}
 	for i := range r.stores {
 		cfg, err := proxy.Config(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.stores[i] = dynamostore.New(cfg, table)
+		r.stores[i] = dynamostore.New(cfg, name)
 	}
 	return r
 }
@@ -58,23 +57,13 @@ type world struct {
 	receipts []call
 	ids      int
 	faults   map[dynamotest.Fault]int
-	calls    map[verb]int
+	calls    map[ratelimit.Op]int
 	trace    []string
 }
 
-type verb string
-
-const (
-	check   verb = "check"
-	status  verb = "status"
-	release verb = "release"
-	renew   verb = "renew"
-	reset   verb = "reset"
-)
-
 // A call is a request to one of the instances.
 type call struct {
-	op       verb
+	op       ratelimit.Op
 	instance int
 	id       string
 	n        int64
@@ -86,7 +75,7 @@ type call struct {
 func (r *rig) world(text, user string, seed uint64) *world {
 	w := &world{
 		rig: r, policy: policy.Must(text), user: user, random: rand.New(rand.NewPCG(seed, 5)),
-		faults: map[dynamotest.Fault]int{}, calls: map[verb]int{},
+		faults: map[dynamotest.Fault]int{}, calls: map[ratelimit.Op]int{},
 	}
 	w.group = w.policy.Named() && w.random.IntN(2) == 0
 	w.ledger = newLedger(w.policy, noon+w.random.Int64N(1_000_000))
@@ -146,7 +135,7 @@ func (w *world) step(ctx context.Context, c call, faults []dynamotest.Fault, att
 		}
 	}
 	w.calls[c.op]++
-	after, lookErr := look(ctx, w.direct, w.table, w.user, w.policy, w.now)
+	after, lookErr := look(ctx, w.direct, w.user, w.policy, w.now)
 	if lookErr != nil {
 		return lookErr
 	}
@@ -155,7 +144,7 @@ func (w *world) step(ctx context.Context, c call, faults []dynamotest.Fault, att
 	w.attempts(c, sent, attempts, err != nil || d.Outage != nil)
 	if err != nil || d.Outage != nil {
 		w.withoutTable(&c, d)
-		if e, known := w.counted[c.id]; c.op == renew && applied && known && c.at == e.at {
+		if e, known := w.counted[c.id]; c.op == ratelimit.Renew && applied && known && c.at == e.at {
 			w.renewed(&c)
 		}
 		if applied {
@@ -166,12 +155,12 @@ func (w *world) step(ctx context.Context, c call, faults []dynamotest.Fault, att
 		}
 	} else {
 		w.answer(&c, d, unsure)
-		if c.op == check && d.At != 0 && d.Reason == ratelimit.OK {
+		if c.op == ratelimit.Check && d.At != 0 && d.Reason == ratelimit.OK {
 			c.at, c.n = d.At, d.Granted
 			w.receipts = append(w.receipts, c)
 		}
 	}
-	if c.op == reset { // the item does not keep receipts, so an older one could give back what is counted later
+	if c.op == ratelimit.Reset { // the item does not keep receipts, so an older one could give back what is counted later
 		for i := range w.receipts {
 			w.receipts[i].at = 0
 		}
@@ -187,7 +176,7 @@ func (w *world) attempts(c call, sent []*dynamotest.Attempt, attempts int, outag
 	for i, a := range sent {
 		last := i == len(sent)-1
 		rejected := slices.Contains([]dynamotest.Fault{dynamotest.AccessDenied, dynamotest.BadCredentials, dynamotest.ExpiredCredentials}, a.Fault)
-		over := rejected || c.op == reset && a.Fault.Unknown()
+		over := rejected || c.op == ratelimit.Reset && a.Fault.Unknown()
 		if a.Fault != dynamotest.Pass && a.Fault != dynamotest.BadChecksum {
 			failed++
 		}

@@ -1,14 +1,16 @@
-// Package findings holds what measurements print, save and show: results with
-// figures and tables, the files they are saved in, and the Markdown that shows
-// them. Packages prove and bench use it.
+// Package findings is the report of proofs and measurements: results with figures,
+// goals, tables and charts, the files that they are saved in, and the two pages that
+// show them. Package prove has the parts of docs/reliability.md, and package bench
+// those of docs/performance.md.
 package findings
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
+	"maps"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -18,6 +20,8 @@ type Result struct {
 	Seed    uint64   `json:"seed,omitempty"` // 0: there are no random numbers
 	Figures []Figure `json:"figures,omitempty"`
 	Tables  []Table  `json:"tables,omitempty"`
+	Goals   []Goal   `json:"goals,omitempty"`
+	Charts  []Chart  `json:"charts,omitempty"`
 }
 
 // A Figure is one line of a result, such as {"states", "1204511"}, which is shown
@@ -77,22 +81,11 @@ func machine() string {
 	return runtime.GOOS + "/" + runtime.GOARCH + ", " + cores + ", " + runtime.Version()
 }
 
-// Write saves v as JSON.
-func Write(file string, v any) error {
-	content, err := json.MarshalIndent(v, "", "\t")
-	if err != nil {
-		return err
+// Counts returns a table with a row for each number, in the order of their names.
+func Counts[K ~string](title, head string, numbers map[K]int) Table {
+	t := Table{Title: title, Head: []string{head, "number"}}
+	for _, name := range slices.Sorted(maps.Keys(numbers)) {
+		t.Rows = append(t.Rows, []string{string(name), strconv.Itoa(numbers[name])})
 	}
-	return os.WriteFile(file, append(content, '\n'), 0o644)
-}
-
-// Read returns what Write has saved. The error is [io/fs.ErrNotExist] if there is no
-// such file.
-func Read[T any](file string) (v T, err error) {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return v, err
-	}
-	err = json.Unmarshal(content, &v)
-	return v, err
+	return t
 }

@@ -1,30 +1,14 @@
 package findings
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
-	"text/template"
 
 	"github.com/cric-talk/guards/internal/workbench/words"
 )
 
-// Page returns a page of Markdown. In text, {{figures "NAME"}} stands for what
-// section returns for the part with this name.
-func Page(text string, section func(part string) (string, error)) ([]byte, error) {
-	t, err := template.New("page").Funcs(template.FuncMap{"figures": section}).Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	var page bytes.Buffer
-	if err := t.Execute(&page, nil); err != nil {
-		return nil, err
-	}
-	return page.Bytes(), nil
-}
-
-// Markdown returns the figures, the tables, and how they were found.
+// Markdown returns the figures, the goals, the tables, and how they were found.
 func (s Saved) Markdown() string {
 	var b strings.Builder
 	if len(s.Figures) > 0 {
@@ -34,7 +18,11 @@ func (s Saved) Markdown() string {
 		}
 		table(&b, []string{"figure", "value"}, rows)
 	}
-	for _, t := range s.Tables {
+	tables := s.Tables
+	if len(s.Goals) > 0 {
+		tables = append([]Table{goals(s.Goals)}, tables...)
+	}
+	for _, t := range tables {
 		fmt.Fprintf(&b, "\n**%s**\n\n", t.Title)
 		table(&b, t.Head, t.Rows)
 	}

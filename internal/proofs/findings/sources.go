@@ -20,15 +20,6 @@ var Decides = []string{"internal/policy", "internal/ratelimit", "internal/retry"
 // Asks are the folders with the code of a decision that asks DynamoDB.
 var Asks = append(slices.Clone(Decides), "internal/ratelimit/dynamostore", "internal/ratelimit/dynamostore/dynamohttp")
 
-// Older reports whether the code in the folders has changed since s was found.
-func (s Saved) Older(root string, folders []string) (bool, error) {
-	hash, err := Hash(root, folders)
-	return s.Sources != hash, err
-}
-
-// HasChanged is what a page says of figures that are older than their code.
-const HasChanged = " The code that they are about has changed since."
-
 // Hash returns a hash of the Go code in the folders, which are in root. It leaves
 // out tests, comments and spaces, which change no figure.
 func Hash(root string, folders []string) (string, error) {

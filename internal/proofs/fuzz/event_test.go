@@ -25,11 +25,11 @@ import (
 
 const now = 1_700_000_040_000 // when each event comes
 
-// A bench is a guard, with all that it writes and the requests that it sends.
+// A bench is a guard with its table, and all that it writes.
 type bench struct {
 	guard.Handler
-	wrote    bytes.Buffer // log and metrics
-	requests int
+	table store
+	wrote bytes.Buffer // log, metrics, and errors
 }
 
 func newBench(g limits.Guard) *bench {
@@ -37,36 +37,47 @@ func newBench(g limits.Guard) *bench {
 	b.Handler = guard.Handler{
 		Guard: g,
 		Limiter: &ratelimit.Limiter{
-			Store: counting{new(memstore.Store), &b.requests}, Memory: ratelimit.NewMemory(1 << 20),
-			Now: func() time.Time { return time.UnixMilli(now) },
+			Store: &b.table, Memory: ratelimit.NewMemory(1 << 20), Now: func() time.Time { return time.UnixMilli(now) },
 		},
 		BypassRoles: []string{"admin"},
-		Log:         slog.New(slog.NewJSONHandler(&b.wrote, nil)),
+		Log:         slog.New(slog.NewJSONHandler(&b.wrote, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Metrics:     &metrics.Batch{Writer: metrics.Writer{W: &b.wrote, Namespace: "Guards"}},
 		Delay:       func(context.Context, guard.Job) error { return nil },
 	}
 	return b
 }
 
-// counting counts the requests to a store.
-type counting struct {
-	ratelimit.Store
-	requests *int
+// A store counts the requests to it. If it is away, it can't be reached.
+type store struct {
+	memstore.Store
+	requests int
+	away     bool
 }
 
-func (c counting) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
-	*c.requests++
-	return c.Store.Update(ctx, w)
+func (s *store) reach() error {
+	s.requests++
+	if s.away {
+		return errors.New("connection refused")
+	}
+	return nil
 }
 
-func (c counting) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, error) {
-	*c.requests++
-	return c.Store.Read(ctx, k)
+func (s *store) Update(ctx context.Context, w ratelimit.Write) (item ratelimit.Item, done bool, err error) {
+	if err = s.reach(); err == nil {
+		item, done, err = s.Store.Update(ctx, w)
+	}
+	return item, done, err
 }
 
-func (c counting) Delete(ctx context.Context, k ratelimit.Key) error {
-	*c.requests++
-	return c.Store.Delete(ctx, k)
+func (s *store) Read(ctx context.Context, k ratelimit.Key) (item ratelimit.Item, err error) {
+	if err = s.reach(); err == nil {
+		item, err = s.Store.Read(ctx, k)
+	}
+	return item, err
+}
+
+func (s *store) Delete(ctx context.Context, k ratelimit.Key) error {
+	return errors.Join(s.reach(), s.Store.Delete(ctx, k))
 }
 
 // guards are those of the app, and two whose activities are in one group, with costs, a
@@ -92,7 +103,29 @@ func (b *bench) send(t *testing.T, event []byte) (answer []byte, err error) {
 		answer, again = b.Invoke(t.Context(), event)
 		err = errors.Join(err, again)
 	}
+	b.Metrics.Flush()
+	if err != nil {
+		b.wrote.WriteString(err.Error())
+	}
+	if invalid(err) && b.table.requests > 0 {
+		t.Fatalf("%s: %d requests to the table for an event that is refused with %q", event, b.table.requests, err)
+	}
 	return answer, err
+}
+
+func invalid(err error) bool {
+	_, ok := errors.AsType[*input.ValidationError](err)
+	return ok
+}
+
+// keepsSecret checks that an id is in nothing that a guard wrote. Show returns what a guard
+// writes of the same event about another id. A short id can be there by chance. So can one
+// that the guard shows of any id, such as the name of an activity.
+func keepsSecret(t *testing.T, id, rest, wrote string, show func(id string) string) {
+	t.Helper()
+	if len(id) >= 8 && !strings.Contains(rest, id) && strings.Contains(wrote, id) && !strings.Contains(show("other-id-0815"), id) {
+		t.Fatalf("the id %q is shown, and the event goes on with %s: %s", id, rest, wrote)
+	}
 }
 
 // An event that begins with a user's id is either decided about that user, or
@@ -119,19 +152,19 @@ func FuzzEvent(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, which byte, id, rest string) {
-		g := guards[int(which)%len(guards)]
-		b := newBench(g)
+		b := newBench(guards[int(which)%len(guards)])
 		answer, err := b.send(t, eventOf(id, rest))
-		if invalid, ok := errors.AsType[*input.ValidationError](err); ok {
-			if b.requests > 0 {
-				t.Fatalf("%s: %d requests to the table for an event that is refused with %q", eventOf(id, rest), b.requests, invalid)
-			}
-		} else if err != nil {
-			t.Fatalf("%s: %v, want an answer or a ValidationError", eventOf(id, rest), err)
-		} else {
+		switch {
+		case err == nil:
 			wantAnswer(t, id, answer)
+		case !invalid(err):
+			t.Fatalf("%s: %v, want an answer or a ValidationError", eventOf(id, rest), err)
 		}
-		wantSecret(t, b, id, rest, err)
+		keepsSecret(t, id, rest, b.wrote.String(), func(other string) string {
+			b := newBench(b.Guard)
+			_, _ = b.send(t, eventOf(other, rest))
+			return b.wrote.String()
+		})
 	})
 }
 
@@ -161,25 +194,5 @@ func wantAnswer(t *testing.T, id string, answer []byte) {
 	}
 	if err := input.CheckUserID(id); err != nil {
 		t.Fatalf("the user id %q is accepted: %v", id, err)
-	}
-}
-
-// wantSecret checks that the id is in nothing that b wrote. A short id can be
-// there by chance. So can one that the same event shows for another user, such
-// as the name of an activity.
-func wantSecret(t *testing.T, b *bench, id, rest string, err error) {
-	t.Helper()
-	if err != nil {
-		b.wrote.WriteString(err.Error())
-	}
-	if len(id) < 8 || strings.Contains(rest, id) || !strings.Contains(b.wrote.String(), id) {
-		return
-	}
-	other := newBench(b.Guard)
-	if _, err := other.send(t, eventOf("other-user-0815", rest)); err != nil {
-		other.wrote.WriteString(err.Error())
-	}
-	if !strings.Contains(other.wrote.String(), id) {
-		t.Fatalf("%s: the user's id is shown: %s", eventOf(id, rest), &b.wrote)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -72,16 +70,9 @@ var progress = regexp.MustCompile(`execs: (\d+) .*new interesting: \d+ \(total: 
 // the corpus holds then. Any input that breaks the target fails the test.
 func fuzz(t *testing.T, folder, name, length string) (executions, corpus int) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-run=^$", "-fuzz=^"+name+"$", "-fuzztime="+length, "./"+folder)
-	cmd.Dir = filepath.Join("..", "..", "..")
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "PROVE=") {
-			cmd.Env = append(cmd.Env, v)
-		}
-	}
 	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
+	err := findings.Run(t.Context(), "../../..", &out, []string{"PROVE="}, "go", "test", "-run=^$", "-fuzz=^"+name+"$", "-fuzztime="+length, "./"+folder)
+	if err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, &out)
 	}
 	lines := progress.FindAllStringSubmatch(out.String(), -1)
@@ -93,32 +84,4 @@ func fuzz(t *testing.T, folder, name, length string) (executions, corpus int) {
 		t.Fatal(err)
 	}
 	return executions, corpus
-}
-
-func TestTheTargetsGetAllExecutions(t *testing.T) {
-	parts := 0
-	for _, target := range targets {
-		parts += target.parts
-		source, err := filepath.Glob(filepath.Join("..", "..", "..", target.folder, "*_test.go"))
-		if err != nil || !declares(t, source, target.name) {
-			t.Errorf("%s has no fuzz target %s", target.folder, target.name)
-		}
-	}
-	if parts != 100 {
-		t.Errorf("the targets get %d parts of a hundred", parts)
-	}
-}
-
-func declares(t *testing.T, files []string, name string) bool {
-	t.Helper()
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if bytes.Contains(content, []byte("\nfunc "+name+"(f *testing.F)")) {
-			return true
-		}
-	}
-	return false
 }

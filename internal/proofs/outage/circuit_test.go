@@ -6,8 +6,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 // The contract's numbers (section 5).
@@ -126,48 +124,6 @@ func reportTo(t testing.TB, name string) func(string, ...any) {
 	return func(format string, args ...any) {
 		if n++; n <= 10 {
 			t.Errorf("%s: %s", name, fmt.Sprintf(format, args...))
-		}
-	}
-}
-
-// recordOf returns the record of a decision for u that began at start and ended
-// now.
-func recordOf(u user, start time.Time, d ratelimit.Decision) record {
-	return record{u.name, start, time.Now(), d.Requests, d.Outage != nil}
-}
-
-// A circuit that breaks the contract is found, in each way.
-func TestAWrongCircuitIsFound(t *testing.T) {
-	at := func(ms, took int64, requests int, outage bool) record {
-		return record{"u", time.UnixMilli(ms), time.UnixMilli(ms + took), requests, outage}
-	}
-	opened := []record{at(0, 4, 1, false), at(100, 900, 5, true)} // open from 1,000 on
-	for name, tt := range map[string]struct {
-		then []record
-		want int
-		back int64 // in ms; 0: not known
-	}{
-		"right":                         {[]record{at(1000, 0, 0, true), at(5999, 0, 0, true), at(6000, 250, 3, true), at(11_100, 4, 1, false), at(11_104, 4, 1, false)}, 0, 0},
-		"right, many callers":           {[]record{at(999, 1000, 4, true), at(1500, 0, 0, true), at(6999, 4, 1, false), at(7001, 0, 0, true), at(7003, 4, 1, false)}, 0, 0},
-		"right, answered late":          {[]record{at(6000, 250, 3, true), at(6900, 4, 1, false)}, 0, 6200},
-		"it never opens":                {[]record{at(1000, 900, 5, true), at(2000, 900, 5, true)}, 4, 0},
-		"it probes too early":           {[]record{at(5999, 250, 3, true)}, 1, 0},
-		"it probes too early again":     {[]record{at(6000, 250, 3, true), at(10_999, 250, 3, true)}, 1, 0},
-		"it probes for too long":        {[]record{at(6000, 251, 3, true)}, 1, 0},
-		"it does not probe":             {[]record{at(6000, 0, 0, true)}, 1, 0},
-		"a decision from memory waits":  {[]record{at(1000, 1, 0, true)}, 1, 0},
-		"a decision takes too long":     {[]record{at(6000, 4, 1, false), at(7000, 1001, 5, true)}, 1, 0},
-		"it does not close":             {[]record{at(6000, 4, 1, false), at(6004, 0, 0, true)}, 1, 0},
-		"it does not close for a while": {[]record{at(6000, 4, 1, false), at(6500, 0, 0, true), at(7000, 4, 1, false)}, 1, 0},
-	} {
-		n := 0
-		c := circuit{report: func(string, ...any) { n++ }}
-		if tt.back > 0 {
-			c.back = time.UnixMilli(tt.back)
-		}
-		c.follow(slices.Concat(opened, tt.then))
-		if n != tt.want {
-			t.Errorf("%s: %d problems are found, want %d", name, n, tt.want)
 		}
 	}
 }

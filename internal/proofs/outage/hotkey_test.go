@@ -56,8 +56,8 @@ func hotKey(t *testing.T, figures *figures) {
 			t.Errorf("%d decisions opened the circuit of the throttled key and %d probed it, want 1 and some", c.openers, c.probes)
 		}
 		figures.hotKey = append(figures.hotKey,
-			busy.hotCells("simulated: the throttled key", 0, w.back(ofHot, ended)),
-			others.hotCells("simulated: 9 other keys", table, 0))
+			busy.hotCells("simulated: the throttled key", 0, duration(w.back(ofHot, ended))),
+			others.hotCells("simulated: 9 other keys", table, "it always did"))
 	})
 }
 
@@ -70,11 +70,7 @@ func (s *summary) add(r record) {
 
 var hotKeyHead = []string{"keys", "decisions", "asked the table and were answered", "mean wait", "worst wait", "requests per decision", "table decides again after"}
 
-func (s *summary) hotCells(name string, table int, back time.Duration) []string {
-	again := "it always did"
-	if back != 0 {
-		again = duration(back)
-	}
+func (s *summary) hotCells(name string, table int, again string) []string {
 	return []string{
 		name, fmt.Sprint(s.decisions), fmt.Sprint(table), duration(s.waited / time.Duration(max(1, s.decisions))), duration(s.worst),
 		fmt.Sprintf("%.3f", float64(s.requests)/float64(max(1, s.decisions))), again,

@@ -93,11 +93,11 @@ func (w *world) summary(f failure, began, ended time.Time) (s summary) {
 			s.openers, s.probes, s.probing = s.openers+c.openers, s.probes+c.probes, max(s.probing, part)
 			s.back = max(s.back, w.back(records, ended))
 		}
-		for _, r := range in.between(began, ended) {
-			s.decisions++
-			s.requests += r.requests
-			s.waited += r.wait()
-			s.worst = max(s.worst, r.wait())
+		for _, r := range in.records {
+			if r.start.Before(began) || !r.start.Before(ended) {
+				continue
+			}
+			s.add(r)
 			if r.requests > 0 && r.wait() <= longestProbe {
 				s.later = max(s.later, r.wait())
 			}

@@ -41,11 +41,6 @@ func TestAnOutageIsBounded(t *testing.T) {
 			{Title: "The most that counted at once in these hours, of what the limit allows", Head: flappedHead, Rows: f.flapped},
 		},
 	}
-	for _, table := range result.Tables {
-		for _, row := range table.Rows {
-			t.Log(row)
-		}
-	}
 	if t.Failed() {
 		return
 	}

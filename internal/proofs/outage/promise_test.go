@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/proofs/oracle"
 )
 
 // An action is one that was counted. Both times are Unix milliseconds.
@@ -23,90 +24,31 @@ func most(r policy.Rate) int64 {
 	return r.Limit
 }
 
-// peak returns the most of these actions that ever counted at once, by the
-// documentation of r. It shares no code with the policies. Each action counts
-// for 1, and an account has one that costs more as often as it has units.
+// peak returns the most of these actions that ever counted at once, by the oracle's model
+// of r. Each action counts for 1, and an account has one that costs more as often as it has
+// units. A reservoir counts each action in the window of its place.
 func peak(t testing.TB, r policy.Rate, actions []action) (got int64) {
 	t.Helper()
+	if r.Kind == "reservoir" {
+		counts := map[int64]int64{}
+		for _, a := range actions {
+			k := a.place / r.Window.Milliseconds()
+			counts[k]++
+			got = max(got, counts[k])
+		}
+		return got
+	}
+	m, err := oracle.New(r)
+	if err != nil {
+		t.Fatal(err)
+	}
 	actions = slices.Clone(actions)
 	slices.SortFunc(actions, func(a, b action) int { return cmp.Compare(a.at, b.at) })
-	window := r.Window.Milliseconds()
-	counts := map[int64]int64{} // by the number of the window
-	switch r.Kind {
-	case "fixed":
-		for _, a := range actions {
-			counts[a.at/window]++
-			got = max(got, counts[a.at/window])
-		}
-	case "reservoir":
-		for _, a := range actions {
-			counts[a.place/window]++
-			got = max(got, counts[a.place/window])
-		}
-	case "log":
-		first := 0
-		for i, a := range actions {
-			for actions[first].at <= a.at-window {
-				first++
-			}
-			got = max(got, int64(i-first)+1)
-		}
-	case "sliding":
-		for _, a := range actions {
-			k := a.at / window
-			counts[k]++
-			got = max(got, counts[k]+counts[k-1]*(window-a.at%window)/window)
-		}
-	case "bucket":
-		got = drained(window/r.Limit, actions)
-	default:
-		t.Fatalf("this test has no promise of the kind %s", r.Kind)
+	for _, a := range actions {
+		m.Count(a.at, 1, r)
+		got = max(got, m.Used(a.at, r, true))
 	}
 	return got
-}
-
-// drained returns the most actions that a bucket held, if one leaves it every
-// interval. Up to any action, that is the number of actions since some earlier
-// one, less those that have left since then.
-func drained(interval int64, actions []action) (got int64) {
-	for last := range actions {
-		for first := last; first >= 0; first-- {
-			left := (actions[last].at - actions[first].at) / interval
-			got = max(got, int64(last-first)+1-left)
-		}
-	}
-	return got
-}
-
-// Actions that one window cannot hold are found, for every kind of policy.
-func TestOneActionTooManyIsFound(t *testing.T) {
-	const m = 60_000
-	for _, tt := range []struct {
-		text    string
-		actions []action
-		want    int64
-	}{
-		{"2/1m", []action{{at: 0}, {at: m - 1}, {at: m}, {at: 2*m - 1}}, 2},
-		{"2/1m", []action{{at: 0}, {at: m - 2}, {at: m - 1}}, 3},
-		{"log 2/1m", []action{{at: 0}, {at: m - 1}, {at: m}, {at: 2*m - 1}}, 2},
-		{"log 2/1m", []action{{at: 1}, {at: m - 1}, {at: m}}, 3},
-		{"sliding 4/1h", []action{{at: 0}, {at: 1}, {at: 2}, {at: 3}, {at: 90 * m}, {at: 91 * m}, {at: 106 * m}}, 4},
-		{"sliding 4/1h", []action{{at: 0}, {at: 1}, {at: 2}, {at: 3}, {at: 90 * m}, {at: 91 * m}, {at: 92 * m}}, 4},
-		{"sliding 4/1h", []action{{at: 0}, {at: 1}, {at: 2}, {at: 3}, {at: 90 * m}, {at: 90 * m}, {at: 90 * m}}, 5},
-		{"bucket 4/1m burst 2", []action{{at: 0}, {at: 0}, {at: 15_000}, {at: 30_000}}, 2},
-		{"bucket 4/1m burst 2", []action{{at: 0}, {at: 0}, {at: 14_999}}, 3},
-		{"bucket 4/1m burst 2", []action{{at: 0}, {at: 0}, {at: 60_000}, {at: 60_000}, {at: 74_999}}, 3},
-		{"reservoir 1/1m ahead 5m", []action{{at: 0}, {at: 0, place: m}, {at: 0, place: 2 * m}}, 1},
-		{"reservoir 1/1m ahead 5m", []action{{at: 0}, {at: 0, place: m}, {at: 2, place: m}}, 2},
-	} {
-		r := policy.Must(tt.text).Rates()[0]
-		for i := range tt.actions {
-			tt.actions[i].place = max(tt.actions[i].place, tt.actions[i].at)
-		}
-		if got := peak(t, r, tt.actions); got != tt.want {
-			t.Errorf("%s: %v has %d at once, want %d", tt.text, tt.actions, got, tt.want)
-		}
-	}
 }
 
 // texts returns the policies of these tests: the main example of each kind, and

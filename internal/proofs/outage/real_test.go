@@ -55,14 +55,12 @@ type outing struct {
 func realOutages(t *testing.T, figures *figures) {
 	dynamotest.Endpoint(t) // skips the test if there is no table
 	prove.Progress("outage: real guards lose a real table")
-	hot := startHotKey(t)
 	var all []*outing
 	for _, l := range losses {
 		all = append(all, l.start(t))
 	}
 	var running sync.WaitGroup
-	failed := make([]error, len(all)+1)
-	running.Go(func() { failed[len(all)] = hot.run(t.Context()) })
+	failed := make([]error, len(all))
 	for i, o := range all {
 		running.Go(func() { failed[i] = o.run(t.Context()) })
 	}
@@ -70,7 +68,6 @@ func realOutages(t *testing.T, figures *figures) {
 	if err := errors.Join(failed...); err != nil {
 		t.Fatal(err)
 	}
-	hot.judge(t, figures)
 	for _, o := range all {
 		figures.real = append(figures.real, o.judge(t))
 	}
@@ -79,7 +76,7 @@ func realOutages(t *testing.T, figures *figures) {
 // start starts the guards of an outage.
 func (l loss) start(t *testing.T) *outing {
 	o := &outing{loss: l, proxy: dynamotest.NewProxy(t)}
-	o.door = newDoor(t, o.proxy.URL())
+	o.door = newDoor(t, o.proxy)
 	table := dynamotest.Table(t)
 	for range prove.Bound(1, 3) {
 		o.guards = append(o.guards, startGuard(t, table, o.door.url(), l.env...))

@@ -153,7 +153,7 @@ func (in *instance) decide(t testing.TB, u user) {
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.records = append(in.records, recordOf(u, start, d))
+	in.records = append(in.records, record{u.name, start, time.Now(), d.Requests, d.Outage != nil})
 	if d.Granted == 0 && d.ReadyAt == 0 {
 		return
 	}
@@ -166,16 +166,6 @@ func (in *instance) decide(t testing.TB, u user) {
 	if d.Leased {
 		in.leased++
 	}
-}
-
-// between returns the decisions that began at from or later and before to.
-func (in *instance) between(from, to time.Time) (some []record) {
-	for _, r := range in.records {
-		if !r.start.Before(from) && r.start.Before(to) {
-			some = append(some, r)
-		}
-	}
-	return some
 }
 
 // A peakOf is the most actions of one user that counted at once.

@@ -1,9 +1,7 @@
 package prove
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cric-talk/guards/internal/proofs/findings"
@@ -40,26 +38,10 @@ func Select(names []string) (parts []Part, err error) {
 		return Parts, nil
 	}
 	for _, name := range names {
-		p, err := find(name)
-		if err != nil {
+		if _, err := page.Part(name); err != nil {
 			return nil, err
 		}
-		parts = append(parts, p)
+		parts = append(parts, Parts[slices.IndexFunc(Parts, func(p Part) bool { return p.Name == name })])
 	}
 	return parts, nil
-}
-
-func find(name string) (Part, error) {
-	i := slices.IndexFunc(Parts, func(p Part) bool { return p.Name == name })
-	if i < 0 {
-		return Part{}, fmt.Errorf("there is no proof %q; the proofs are %s", name, strings.Join(names(), ", "))
-	}
-	return Parts[i], nil
-}
-
-func names() (list []string) {
-	for _, p := range Parts {
-		list = append(list, p.Name)
-	}
-	return list
 }

@@ -14,10 +14,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 
+	"github.com/cric-talk/guards/internal/proofs/findings"
 	"github.com/cric-talk/guards/internal/proofs/prove"
 )
 
@@ -66,10 +66,6 @@ func test(ctx context.Context, p prove.Part) error {
 		}
 		args = append([]string{script}, args...)
 	}
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Dir = p.Package // go test prints progress as it comes only for the package in the current folder
-	cmd.Env = append(os.Environ(), "PROVE=1")
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // the script stops its server
-	return cmd.Run()
+	// go test prints progress as it comes only for the package in the current folder.
+	return findings.Run(ctx, p.Package, os.Stderr, []string{"PROVE=1"}, args[0], args[1:]...)
 }

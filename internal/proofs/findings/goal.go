@@ -1,6 +1,4 @@
-//go:build unix
-
-package bench
+package findings
 
 import "fmt"
 
@@ -33,4 +31,17 @@ func (s Spread) String() string {
 		return fmt.Sprintf("%.3g", s.Median)
 	}
 	return fmt.Sprintf("%.3g (%.3g to %.3g)", s.Median, s.Low, s.High)
+}
+
+// goals returns a table with each goal beside its figure.
+func goals(list []Goal) Table {
+	t := Table{Title: "Goals", Head: []string{"figure", "median (middle half of the rounds)", "goal: at most", "met"}}
+	for _, g := range list {
+		met := "yes"
+		if !g.Reached() {
+			met = "no"
+		}
+		t.Rows = append(t.Rows, []string{g.What, g.Spread.String(), fmt.Sprint(g.Most), met})
+	}
+	return t
 }

@@ -1,6 +1,4 @@
-//go:build unix
-
-package bench
+package findings
 
 import (
 	"fmt"

@@ -1,0 +1,50 @@
+package findings
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Figures are old if their code has changed since. The page names them, and Stale lists
+// them. Tests, comments and spaces are no code.
+func TestFiguresOlderThanTheirCodeAreNamed(t *testing.T) {
+	const source = "package p\n\n// N is a number.\nconst N = 1\n"
+	root := t.TempDir()
+	page := Page{File: "page.md", Text: `{{figures "n"}}`, Parts: []Part{{Name: "n", Command: "make n", Sources: []string{"."}}}}
+	write := func(name, content string) {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("p_test.go", "package p\n\nconst T = 1\n")
+	write("p.go", source)
+	hash, err := Hash(root, page.Parts[0].Sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("n.json", `{"command": "make n", "sources": "`+hash+`"}`)
+	for _, test := range []struct {
+		name, source string
+		older        bool
+	}{
+		{"the same code", source, false},
+		{"another comment", "package p\n\n// N counts.\nconst N = 1 // one\n", false},
+		{"other spaces", "package p\nconst\tN = 1", false},
+		{"another number", "package p\n\nconst N = 2\n", true},
+		{"another name", "package p\n\nconst M = 1\n", true},
+		{"one more line", source + "const M = 1\n", true},
+	} {
+		write("p.go", test.source)
+		stale, err := page.Stale(root)
+		if err != nil || slices.Contains(stale, "n") != test.older {
+			t.Errorf("%s: stale are %v, %v", test.name, stale, err)
+		}
+		files, err := page.files(root)
+		if err != nil || strings.Contains(string(files["page.md"]), "has changed since") != test.older {
+			t.Errorf("%s: the page is %q, %v", test.name, files["page.md"], err)
+		}
+	}
+}
