@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"regexp"
@@ -30,7 +29,13 @@ func TestEachFunctionFolderIsInTheTemplate(t *testing.T) {
 		want = append(want, scaffold.LogicalID(folder)+"Function")
 	}
 	slices.Sort(want)
-	if got := slices.Sorted(maps.Keys(template(t).functions())); !slices.Equal(got, want) {
+	var got []string
+	for id, r := range at(whole(t), "Resources").(map[string]any) {
+		if at(r, "Type") == "AWS::Serverless::Function" {
+			got = append(got, id)
+		}
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
 		t.Errorf("template.yaml has the functions\n%q, want one for each folder under functions/:\n%q", got, want)
 	}
 }

@@ -53,13 +53,19 @@ func TestEachGuardCanBeCalled(t *testing.T) {
 			return `{"Condition":"OpensUrls","Properties":{"Action":"` + action + `","FunctionName":"` + id + `Function",` +
 				by + `},"Type":"AWS::Lambda::Permission"}`
 		}
+		environment := "null" // of its own; the other variables are those of Globals
+		if g.DelayedQueue {
+			environment = `{"Variables":{"DELAYED_QUEUE_URL":"DelayedQueue"}}`
+		}
 		for path, want := range map[string]string{
 			"Resources." + id + "Url": `{"Condition":"OpensUrls","Properties":{"AuthType":"AWS_IAM","TargetFunctionArn":"` + id +
 				`Function"},"Type":"AWS::Lambda::Url"}`,
-			"Resources." + id + "UrlPermission":                 permission("lambda:InvokeFunctionUrl", `"FunctionUrlAuthType":"AWS_IAM","Principal":"UrlPrincipal"`),
-			"Resources." + id + "UrlInvokePermission":           permission("lambda:InvokeFunction", `"InvokedViaFunctionUrl":true,"Principal":"UrlPrincipal"`),
-			"Resources." + id + "Function.Metadata.BuildMethod": "makefile",
-			"Outputs." + id + "Arn":                             `{"Value":"` + id + `Function.Arn"}`,
+			"Resources." + id + "UrlPermission":                   permission("lambda:InvokeFunctionUrl", `"FunctionUrlAuthType":"AWS_IAM","Principal":"UrlPrincipal"`),
+			"Resources." + id + "UrlInvokePermission":             permission("lambda:InvokeFunction", `"InvokedViaFunctionUrl":true,"Principal":"UrlPrincipal"`),
+			"Resources." + id + "Function.Metadata.BuildMethod":   "makefile",
+			"Resources." + id + "Function.Properties.Timeout":     "null",
+			"Resources." + id + "Function.Properties.Environment": environment,
+			"Outputs." + id + "Arn":                               `{"Value":"` + id + `Function.Arn"}`,
 		} {
 			if got := show(at(whole(t), path)); got != want {
 				t.Errorf("%s in template.yaml is %s, want %s", path, got, want)
