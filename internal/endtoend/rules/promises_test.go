@@ -63,6 +63,8 @@ func TestTheTemplateKeepsPromises(t *testing.T) {
 		{own, "Lambda must not try again and count twice", "Globals.Function.EventInvokeConfig.MaximumRetryAttempts", "0"},
 		{own, "enough for a cold start and the longest DecisionTimeout", "Globals.Function.Timeout", "10"},
 		{own, "Keep the last 35 days of the table restorable", "Resources.Table.Properties.PointInTimeRecoverySpecification", `{"PointInTimeRecoveryEnabled":"PointInTimeRecovery"}`},
+		{own, "Keep the last 35 days of the table restorable", "Parameters.PointInTimeRecovery.Default", "true"},
+		{own, "Protect the table from deletion by anybody", "Parameters.DeletionProtection.Default", "true"},
 		{own, "Protect the table from deletion by anybody", "Resources.Table.Properties.DeletionProtectionEnabled", "DeletionProtection"},
 		{own, "The number of instances reserved for each guard", "Globals.Function.ReservedConcurrentExecutions", `["ReservesConcurrency","GuardConcurrency","AWS::NoValue"]`},
 		{own, "delayed-jobs always has at most 10 and reserves none", "Resources.DelayedJobsFunction.Properties.ReservedConcurrentExecutions", "AWS::NoValue"},
