@@ -48,9 +48,6 @@ var answers = []scenario{
 		{call: check, requests: 1, answer: `{"activityCount":10,"crossed":100}`},
 		{call: check, requests: 1, answer: `{"allowed":false,"crossed":null}`},
 	}},
-	{name: "both shares crossed at once", invoke: true, counted: 10, steps: []step{
-		{before: `"count":7`, call: `{"call":"check","activity":"create_post","args":{"count":3}}`, requests: 1, answer: `{"crossed":100}`},
-	}},
 	{name: "duplicate", invoke: true, url: true, counted: 1, steps: []step{
 		{call: `{"call":"check","activity":"create_post","args":{"requestId":"ID"}}`, requests: 1, answer: `{"reason":"ok"}`},
 		{call: `{"call":"check","activity":"create_post","args":{"requestId":"ID"}}`, requests: 1, answer: `{"allowed":true,"reason":"duplicate","granted":1,"at":null}`},
@@ -65,9 +62,6 @@ var answers = []scenario{
 	}},
 	{name: "unlimited", invoke: true, counted: 0, steps: []step{
 		{call: `{"call":"check","activity":"like"}`, requests: 1, answer: `{"allowed":true,"reason":"unlimited","granted":1,"limit":null,"remaining":null}`},
-	}},
-	{name: "another guard", invoke: true, counted: 1, steps: []step{
-		{call: `{"call":"check","activity":{"guard":"posts-guard","activity":"create_post"}}`, requests: 1, answer: `{"allowed":true,"activity":"create_post"}`},
 	}},
 	{name: "ready", invoke: true, url: true, counted: 0, steps: []step{
 		{call: `{"call":"ready","activity":"create_post"}`, requests: 1},
@@ -98,9 +92,6 @@ var releases = []scenario{
 		{before: `"count":1,"requestId":"other"`, call: `{"call":"check","activity":"create_post","args":{"requestId":"ID"}}`, requests: 1, answer: `{"granted":1,"activityCount":2}`},
 		{faults: []fault{lose}, call: `{"call":"release","activity":"create_post","args":{"at":"$at","requestId":"ID"}}`, requests: 2, answer: `{"allowed":true,"activityCount":1}`},
 		{call: `{"call":"reset","activity":"create_post"}`, requests: 1},
-	}},
-	{name: "saved", invoke: true, url: true, counted: 1, steps: []step{
-		{call: saves, requests: 1, answer: `{"allowed":true,"reason":"ok","granted":1}`},
 	}},
 	{name: "a failed save", invoke: true, url: true, counted: 1, steps: []step{
 		{call: saves, requests: 1, answer: `{"allowed":true}`},

@@ -16,7 +16,7 @@ var sources = []scenario{
 	{name: "a source of credentials that fails", invoke: true, url: true, mistake: true, env: from("failing"), steps: []step{
 		{call: check, requests: 0, class: "ConfigurationError", message: "*"},
 	}},
-	{name: "credentials that can't be renewed", invoke: true, url: true, env: from("short"), counted: 1, steps: []step{
+	{name: "credentials that can't be renewed", invoke: true, env: from("short"), counted: 1, steps: []step{
 		{call: check, requests: 1, answer: `{"allowed":true,"reason":"ok","outage":null}`},
 		{pause: shortLife + time.Second, sourceFails: true, call: check, requests: 0, answer: `{"allowed":true,"reason":"unavailable","outage":"{F} did not answer: *"}`},
 	}},
