@@ -16,18 +16,47 @@ import (
 // guards.
 type fault func(w http.ResponseWriter, r *http.Request, n int64, serve http.Handler)
 
-// between returns the URL of a server with the fault in front of the guards.
-func (f fault) between(t testing.TB, endpoint string) string {
+// A proxy stands between a program and guards serve.
+type proxy struct {
+	url      string
+	fault    atomic.Pointer[fault]
+	requests atomic.Int64 // since the fault was set
+}
+
+func newProxy(t testing.TB, endpoint string) *proxy {
 	t.Helper()
 	to, err := url.Parse(endpoint)
 	if err != nil {
 		t.Fatal(err)
 	}
-	guards := httputil.NewSingleHostReverseProxy(to)
-	var requests atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f(w, r, requests.Add(1), guards) }))
+	p, guards := new(proxy), httputil.NewSingleHostReverseProxy(to)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := p.requests.Add(1)
+		if f := p.fault.Load(); f != nil {
+			(*f)(w, r, n, guards)
+			return
+		}
+		guards.ServeHTTP(w, r)
+	}))
 	t.Cleanup(server.Close)
-	return server.URL
+	p.url = server.URL
+	return p
+}
+
+func (p *proxy) set(f fault) {
+	p.requests.Store(0)
+	p.fault.Store(&f)
+}
+
+// endpoint returns the variable with which an app asks the proxy.
+func (p *proxy) endpoint() string { return "AWS_ENDPOINT_URL_LAMBDA=" + p.url }
+
+// between returns the URL of a proxy with the fault in front of the guards.
+func (f fault) between(t testing.TB, endpoint string) string {
+	t.Helper()
+	p := newProxy(t, endpoint)
+	p.set(f)
+	return p.url
 }
 
 // nowhere is an address without a server.
@@ -90,3 +119,6 @@ func refusing(status int, code, message string) fault {
 		_, _ = io.WriteString(w, `{"Message":"`+message+`"}`)
 	}
 }
+
+// denied is Lambda if the app may not invoke the function.
+var denied = refusing(http.StatusForbidden, "AccessDeniedException", "User is not authorized to perform: lambda:InvokeFunction")

@@ -90,8 +90,8 @@ func TestTemplatesPassTheScanners(t *testing.T) {
 		}
 		scan(t, transformed)
 		run(t, nil, ".cache/venv/bin/cfn-lint", "--include-checks", "I", "--", transformed)
-		run(t, []string{"SAM_CLI_TELEMETRY=0", "AWS_DEFAULT_REGION=us-east-1"}, ".cache/venv/bin/sam", "validate", "--lint", "--template-file", file)
 	}
+	run(t, []string{"SAM_CLI_TELEMETRY=0", "AWS_DEFAULT_REGION=us-east-1"}, ".cache/venv/bin/sam", "validate", "--lint", "--template-file", project)
 }
 
 // scan reports what checkov finds in a file.

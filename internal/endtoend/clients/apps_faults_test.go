@@ -1,4 +1,4 @@
-package examples_test
+package clients_test
 
 import (
 	"crypto/rand"
@@ -15,7 +15,7 @@ func TestInAnOutageTheAppDoesWhatItChose(t *testing.T) {
 			forEachApp(t, func(t *testing.T, guards string, app app) {
 				between := newProxy(t, guards)
 				_, url := app.serving(t, between.endpoint(), "GUARDS_ON_OUTAGE="+onOutage)
-				between.set(away)
+				between.set(breaks)
 				got := post(t, url, rand.Text())
 				if got.status != want {
 					t.Errorf("%+v, want %d", got, want)
@@ -37,14 +37,16 @@ func TestAMistakeLetsNobodyPost(t *testing.T) {
 			message string
 		}{
 			"no permission":   {nil, denied, "The app may not invoke posts-guard in us-east-1."},
-			"a wrong name":    {nil, unknown, "There is no function posts-guard in us-east-1."},
-			"no region":       {[]string{"AWS_REGION=", "AWS_DEFAULT_REGION="}, none, "No AWS region is set."},
-			"no credentials":  {[]string{"AWS_ACCESS_KEY_ID="}, none, "No AWS credentials were found."},
-			"a wrong setting": {[]string{"GUARDS_ON_OUTAGE=perhaps"}, none, "perhaps"},
+			"a wrong name":    {nil, knowsAnotherName, "There is no function posts-guard in us-east-1."},
+			"no region":       {[]string{"AWS_REGION=", "AWS_DEFAULT_REGION="}, nil, "No AWS region is set."},
+			"no credentials":  {[]string{"AWS_ACCESS_KEY_ID="}, nil, "No AWS credentials were found."},
+			"a wrong setting": {[]string{"GUARDS_ON_OUTAGE=perhaps"}, nil, "perhaps"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				between := newProxy(t, guards)
-				between.set(mistake.fault)
+				if mistake.fault != nil {
+					between.set(mistake.fault)
+				}
 				env := slices.Concat(mistake.env, []string{between.endpoint()})
 				started := app(t, env...)
 				for range 4 {

@@ -1,4 +1,4 @@
-package examples_test
+package clients_test
 
 import (
 	"encoding/json"
@@ -23,7 +23,7 @@ func TestThePageCountsDown(t *testing.T) {
 	}
 	page := func(t testing.TB) *process {
 		t.Helper()
-		return start(t, nil, node, "internal/endtoend/examples/testdata/page.mjs", url)
+		return run(t, nil, node, "internal/endtoend/clients/testdata/page.mjs", url)
 	}
 	if posted := page(t); posted.status(t) != 0 || posted.String() != `{"text":"Posted","disabled":false}`+"\n" {
 		t.Errorf("the first click: %s", posted)
@@ -33,8 +33,8 @@ func TestThePageCountsDown(t *testing.T) {
 	// can skip a number.
 	testkit.Retry(t, func(t testing.TB) {
 		var waits []int
-		ask(t, guards, "u1", `,"op":"reset"`)
-		ask(t, guards, "u1", `,"count":10`)
+		askPosts(t, guards, "u1", `,"op":"reset"`)
+		askPosts(t, guards, "u1", `,"count":10`)
 		refused := page(t)
 		select {
 		case <-refused.ended:

@@ -1,6 +1,4 @@
-// Package examples_test runs the apps of the folder examples against guards
-// serve. make packages installs what they need.
-package examples_test
+package clients_test
 
 import (
 	"crypto/rand"
@@ -24,18 +22,18 @@ import (
 type app func(t testing.TB, env ...string) *process
 
 var apps = map[string]app{
-	"express": byScript("express"),
-	"fastapi": byScript("fastapi"),
+	"express": example("express"),
+	"fastapi": example("fastapi"),
 	"go": func(t testing.TB, env ...string) *process {
 		t.Helper()
-		return start(t, env, lambdatest.Build(t, "./examples/go"))
+		return run(t, env, lambdatest.Build(t, "./examples/go"))
 	},
 }
 
-func byScript(args ...string) app {
+func example(args ...string) app {
 	return func(t testing.TB, env ...string) *process {
 		t.Helper()
-		return start(t, append([]string{"GUARDS_PACKAGES=" + filepath.Dir(testkit.Package(t, "examples", ""))}, env...), "scripts/example", args...)
+		return run(t, append([]string{"GUARDS_PACKAGES=" + filepath.Dir(testkit.Package(t, "examples", ""))}, env...), "scripts/example", args...)
 	}
 }
 
@@ -45,12 +43,14 @@ func (a app) serving(t testing.TB, env ...string) (*process, string) {
 	t.Helper()
 	for range 4 {
 		p := a(t, env...)
-		if url := p.printsURL(t); url != "" || !p.tookForAnOutage() {
-			return p, p.url(t)
+		if url := p.url(t); url != "" {
+			return p, url
+		} else if !p.tookForAnOutage() {
+			break
 		}
 	}
-	p := a(t, env...)
-	return p, p.url(t)
+	t.Fatal("the app printed no URL")
+	return nil, ""
 }
 
 func forEachApp(t *testing.T, test func(t *testing.T, guards string, app app)) {
@@ -73,16 +73,15 @@ func TestAppsLimitPosts(t *testing.T) {
 				return counts(post(t, url, user), http.StatusCreated, 1)
 			},
 			"a refused post": func(t *testing.T, user string) error {
-				ask(t, guards, user, `,"count":10`)
+				askPosts(t, guards, user, `,"count":10`)
 				return refuses(post(t, url, user))
 			},
 			"a lost answer": func(t *testing.T, user string) error {
-				before := between.requests.Load()
-				between.set(lose)
+				between.set(losesAnAnswer)
 				if err := counts(post(t, url, user), http.StatusCreated, 1); err != nil {
 					return err
 				}
-				if sent, counted := between.requests.Load()-before, ask(t, guards, user, `,"op":"status"`); sent < 2 || counted != 1 {
+				if sent, counted := between.requests.Load(), askPosts(t, guards, user, `,"op":"status"`); sent < 2 || counted != 1 {
 					return fmt.Errorf("%d requests and %d counted, want at least 2 and 1", sent, counted)
 				}
 				return nil
