@@ -1,9 +1,7 @@
 package clients_test
 
 import (
-	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -64,18 +62,6 @@ const nowhere = "http://127.0.0.1:1"
 
 // unknownHost is the name of no host.
 const unknownHost = "lambda.eu-wst-1.invalid"
-
-// knowsAbsence reports whether the machine's resolver knows that unknownHost does
-// not exist.
-func knowsAbsence(t *testing.T) bool {
-	t.Helper()
-	_, err := net.DefaultResolver.LookupHost(t.Context(), unknownHost)
-	absent, ok := errors.AsType[*net.DNSError](err)
-	if !ok || !absent.IsNotFound {
-		t.Logf("the resolver does not know that %s does not exist: %v", unknownHost, err)
-	}
-	return ok && absent.IsNotFound
-}
 
 // losesAnAnswer drops the first answer, so the client must time out and send its
 // request again.

@@ -3,7 +3,6 @@ package clients_test
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os/exec"
 	"strings"
 	"testing"
@@ -57,19 +56,4 @@ func TestThePageCountsDown(t *testing.T) {
 			t.Errorf("the page shows the seconds %v, want a countdown", waits)
 		}
 	})
-}
-
-func TestThePageNeedsNoOtherFile(t *testing.T) {
-	t.Parallel()
-	_, url := apps["express"].serving(t, newProxy(t, serve(t)).endpoint())
-	for path, contentType := range map[string]string{"/": "text/html", "/cooldown.js": "text/javascript"} {
-		request, err := http.NewRequest(http.MethodGet, url+path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := do(t, request)
-		if got.status != http.StatusOK || !strings.HasPrefix(got.header.Get("Content-Type"), contentType) || strings.Contains(got.body, "from \"./") {
-			t.Errorf("%s: %d %v", path, got.status, got.header)
-		}
-	}
 }

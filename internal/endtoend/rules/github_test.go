@@ -45,23 +45,3 @@ func TestDependabotReadsEachListOfDependencies(t *testing.T) {
 		t.Errorf("folders (-repository +dependabot.yml):\n%s", diff)
 	}
 }
-
-// A form that GitHub can't read is not offered, and nobody notices.
-func TestIssueFormsAreComplete(t *testing.T) {
-	for _, name := range []string{"bug", "change"} {
-		var form map[string]any
-		if err := yaml.Unmarshal([]byte(read(t, ".github/ISSUE_TEMPLATE/"+name+".yml")), &form); err != nil {
-			t.Fatal(err)
-		}
-		fields := list(form["body"])
-		if form["name"] == nil || form["description"] == nil || len(fields) == 0 {
-			t.Errorf("%s.yml is %v, want a name, a description and a body", name, form)
-		}
-		for _, field := range fields {
-			known := slices.Contains([]any{"input", "textarea", "dropdown", "checkboxes"}, at(field, "type"))
-			if !known || at(field, "id") == nil || at(field, "attributes.label") == nil {
-				t.Errorf("%s.yml has the field %v, want a type, an id and a label", name, field)
-			}
-		}
-	}
-}

@@ -2,7 +2,6 @@ package rules_test
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -129,19 +128,6 @@ func TestNoTwoStacksShareAName(t *testing.T) {
 	for _, folder := range folders(t) {
 		if got, want := names[scaffold.LogicalID(folder)+"Function FunctionName"], "${NamePrefix}"+folder; got != want {
 			t.Errorf("the name of functions/%s is %s, want %s", folder, got, want)
-		}
-	}
-}
-
-// deploying.md names the stacks of samconfig.toml, and which of them asks before it changes anything.
-func TestConfigurationsOfSAM(t *testing.T) {
-	for section, want := range map[string]string{
-		"dev":  `(?m)^stack_name = "guards-dev"\n(.*\n)*confirm_changeset = false\n(.*\n)*parameter_overrides = "NamePrefix=dev- TableName=dev-rateLimit `,
-		"prod": `(?m)^stack_name = "guards"\n(.*\n)*confirm_changeset = true$`, "default": `(?m)^stack_name = "guards"\n(.*\n)*confirm_changeset = true$`,
-	} {
-		_, part, _ := strings.Cut(read(t, "samconfig.toml"), "\n["+section+".deploy.parameters]\n")
-		if part, _, _ = strings.Cut(part, "\n["); !regexp.MustCompile(want).MatchString(part) {
-			t.Errorf("[%s.deploy.parameters] of samconfig.toml is\n%s", section, part)
 		}
 	}
 }

@@ -3,12 +3,10 @@ package scenarios_test
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -149,16 +147,6 @@ func withUnknownCertificate(t *testing.T) string {
 
 // absentHost is the name of no host: .invalid is reserved for such names.
 const absentHost = "lambda.us-eest-1.invalid"
-
-// needResolver skips the test if the machine can't tell that a host does not
-// exist, for example because no name server can be reached.
-func needResolver(t *testing.T) {
-	t.Helper()
-	_, err := net.DefaultResolver.LookupHost(t.Context(), absentHost)
-	if absent, ok := errors.AsType[*net.DNSError](err); !ok || !absent.IsNotFound {
-		t.Skipf("the resolver does not know that %s does not exist: %v", absentHost, err)
-	}
-}
 
 // do sends a command and returns its result.
 func (d *driver) do(t *testing.T, command map[string]any) result {

@@ -1,25 +1,31 @@
 package scenarios_test
 
 import (
+	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
-// A gate is Lambda with one guard, which lets ten requests of each user through,
-// and a repeat of one of them. Users have a kind, such as "silent 1":
+// A gate is Lambda with one guard, which lets ten requests of each user through. Users
+// have a kind, such as "silent-1":
 //
 //	silent  get no answer
 //	slow    get their answer after half a second
@@ -28,15 +34,15 @@ type gate struct {
 	url   string
 	takes time.Duration
 	asked chan bool // gets a value for each request; nil: none
-
-	mu       sync.Mutex
-	requests int
-	granted  map[string]map[string]bool // by user and request id
+	guard guard.Handler
 }
 
 func openGate(t testing.TB) *gate {
 	t.Helper()
-	g := &gate{granted: map[string]map[string]bool{}}
+	g := &gate{guard: guard.Handler{
+		Guard:   limits.Guard{Name: "posts-guard", Message: tooMany, Activities: []limits.Activity{{Name: "create_post", Limit: policy.Must("10/1d")}}},
+		Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}, Log: slog.New(slog.DiscardHandler),
+	}}
 	server := httptest.NewServer(g)
 	t.Cleanup(server.Close)
 	g.url = server.URL
@@ -49,12 +55,16 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil || json.Unmarshal(body, &q) != nil {
 		return
 	}
-	allowed, takes := g.count(q), g.takes
+	takes := g.takes
 	switch kind, _, _ := strings.Cut(q.UserID, "-"); kind {
 	case "silent":
 		hang(w, r, nil)
 	case "slow":
 		takes = 500 * time.Millisecond
+	}
+	answer, err := g.guard.Invoke(context.WithoutCancel(r.Context()), body)
+	if err != nil {
+		panic(err)
 	}
 	if g.asked != nil {
 		select {
@@ -67,36 +77,11 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 		return
 	}
-	byURL := !strings.HasSuffix(r.URL.Path, "/invocations")
-	answer := fmt.Sprintf(`{"allowed":%v,"userId":%q,"activity":%q,"op":%q,"limit":10,"activityCount":10,"remaining":0,"resetAt":1700000040000,`,
-		allowed, q.UserID, q.Activity, q.Op)
-	if allowed {
-		answer += `"reason":"ok","waitTime":0,"granted":1}`
-	} else {
-		answer += `"reason":"limited","waitTime":1000,"granted":0,"message":"` + tooMany + `"}`
-	}
 	w.Header().Set("Content-Type", "application/json")
-	if byURL && !allowed {
+	if byURL := !strings.HasSuffix(r.URL.Path, "/invocations"); byURL && bytes.Contains(answer, []byte(`"reason":"limited"`)) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}
-	_, _ = io.WriteString(w, answer)
-}
-
-// count reports whether a request is allowed.
-func (g *gate) count(q request) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.requests++
-	ids := g.granted[q.UserID]
-	if ids == nil {
-		ids = map[string]bool{}
-		g.granted[q.UserID] = ids
-	}
-	allowed := ids[q.RequestID] || len(ids) < 10
-	if allowed {
-		ids[q.RequestID] = true
-	}
-	return allowed
+	_, _ = w.Write(answer)
 }
 
 // checkBy returns a command that checks for a new user of a kind.

@@ -1,7 +1,6 @@
 package scenarios_test
 
 import (
-	"cmp"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -203,20 +202,16 @@ func beginnings(d *driver) (all []int64) {
 	return all
 }
 
-// mostAtOnce returns how many shifts there are at once, at most.
+// mostAtOnce returns how many shifts there are at once, at most. The most are there when a
+// shift begins.
 func mostAtOnce(shifts []shift) (most int) {
-	type change struct {
-		at int64
-		by int
-	}
-	var changes []change
-	for _, s := range shifts {
-		changes = append(changes, change{s.began, 1}, change{s.ended, -1})
-	}
-	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) })
-	now := 0
-	for _, c := range changes {
-		now += c.by
+	for _, one := range shifts {
+		now := 0
+		for _, other := range shifts {
+			if other.began <= one.began && one.began < other.ended {
+				now++
+			}
+		}
 		most = max(most, now)
 	}
 	return most
