@@ -210,8 +210,8 @@ $(PYTHON_TOOLS)/installed: $(CLIENT_SOURCES)/python/requirements-dev.txt
 	@$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
-# A client's own checks run once for each change of its folder; with CI=true, always.
-$(PACKAGES)/typescript/checked $(PACKAGES)/python/checked: $(PACKAGES)/%/checked: $(PACKAGES)/%/installed $(if $(filter true,$(CI)),FORCE)
+# A client's own checks run once for each change of its folder.
+$(PACKAGES)/typescript/checked $(PACKAGES)/python/checked: $(PACKAGES)/%/checked: $(PACKAGES)/%/installed
 	@echo "running the checks of the $* client" >&2
 	@cd $(@D)/source && { $(checks-$*); } >../checks.log 2>&1 || { cat ../checks.log >&2; exit 1; }
 	@touch $@

@@ -2,10 +2,11 @@
 //
 //   - The AWS CLI and the SDKs invoke every function through guards serve.
 //   - The samples of docs/calling.md run unchanged.
+//   - The apps of the folder examples run, and ask guards serve.
 //   - AWS's runtime emulator runs a guard's binary.
 //
 // make clients fetches these programs. make packages installs this project's own
-// clients, which some samples use.
+// clients and what the apps need.
 package clients_test
 
 import (
@@ -16,6 +17,8 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +86,14 @@ func command(t testing.TB, name string, args ...string) *exec.Cmd {
 		"AWS_ENDPOINT_URL_DYNAMODB=" + os.Getenv("DYNAMODB_ENDPOINT"),
 	}
 	return cmd
+}
+
+// without returns an environment without some variables.
+func without(env []string, names ...string) []string {
+	return slices.DeleteFunc(env, func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains(names, name)
+	})
 }
 
 // start starts cmd. When the test has ended, call stop: it waits for the command

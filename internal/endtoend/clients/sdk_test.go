@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,10 +34,9 @@ for thread in all:
 
 // Twenty threads ask at the same time, although boto3 keeps only ten connections.
 func TestThreadsShareOneBoto3Client(t *testing.T) {
-	var waiting atomic.Int64
 	together := make(chan bool)
-	endpoint := answering(t, func(w http.ResponseWriter, r *http.Request) {
-		if waiting.Add(1) == 20 {
+	waits := fault(func(w http.ResponseWriter, r *http.Request, n int64, _ http.Handler) {
+		if n == 20 {
 			close(together)
 		}
 		select {
@@ -48,8 +46,8 @@ func TestThreadsShareOneBoto3Client(t *testing.T) {
 			http.Error(w, "the others don't come", http.StatusTeapot)
 		}
 	})
-	if ended := finish(t, install(t, "threads.py", threads).command(t, endpoint)); ended.status != 0 || waiting.Load() != 20 {
-		t.Errorf("status %d, %d requests at the same time: %s", ended.status, waiting.Load(), ended.stderr)
+	if ended := finish(t, install(t, "threads.py", threads).command(t, waits.between(t, nowhere))); ended.status != 0 {
+		t.Errorf("status %d: %s", ended.status, ended.stderr)
 	}
 }
 
@@ -62,11 +60,11 @@ console.log(response.Payload.transformToString());
 `
 
 func TestTheSDKForJavaScriptOnlyWarnsAtItsTimeout(t *testing.T) {
-	endpoint := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+	late := fault(func(w http.ResponseWriter, r *http.Request, n int64, _ http.Handler) {
 		time.Sleep(time.Second) // five times the SDK's timeout
-		_, _ = w.Write([]byte(`{"allowed":true}`))
+		answering(`{"allowed":true}`)(w, r, n, nil)
 	})
-	if ended := finish(t, install(t, "patient.mjs", patientNode).command(t, endpoint)); ended.status != 0 || ended.stdout != "{\"allowed\":true}\n" {
+	if ended := finish(t, install(t, "patient.mjs", patientNode).command(t, late.between(t, nowhere))); ended.status != 0 || ended.stdout != "{\"allowed\":true}\n" {
 		t.Errorf("status %d, %q, %s", ended.status, ended.stdout, ended.stderr)
 	}
 }
@@ -81,18 +79,17 @@ func TestTheSDKForGoHasNoTimeout(t *testing.T) {
 // A request that an SDK sends again is another action if it has no id.
 func TestWithoutAnIDALostAnswerCountsTwice(t *testing.T) {
 	endpoint := serve(t)
+	loses := fault(func(w http.ResponseWriter, r *http.Request, n int64, serve http.Handler) {
+		if n > 1 {
+			serve.ServeHTTP(w, r)
+			return
+		}
+		serve.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	})
 	for id, want := range map[string]int64{"": 2, `,"requestId":"r1"`: 1} {
 		user := fmt.Sprint("user", want)
-		through, requests := forward(t, endpoint), 0
-		losing := answering(t, func(w http.ResponseWriter, r *http.Request) {
-			if requests++; requests > 1 {
-				through.ServeHTTP(w, r)
-				return
-			}
-			through.ServeHTTP(httptest.NewRecorder(), r)
-			panic(http.ErrAbortHandler)
-		})
-		askPosts(t, losing, user, id)
+		askPosts(t, loses.between(t, endpoint), user, id)
 		if counted := askPosts(t, endpoint, user, `,"op":"status"`); counted != want {
 			t.Errorf("with the field %q: %d counted, want %d", id, counted, want)
 		}

@@ -3,7 +3,6 @@
 package deployment_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/config"
 
 	"github.com/cric-talk/guards/limits"
 )
@@ -26,7 +25,11 @@ func TestDeployedStackKeepsItsPromises(t *testing.T) {
 	if os.Getenv("RECORDER_ADDRESS") == "" {
 		t.Skip("make deployment runs this test on an emulator")
 	}
-	s := &stack{cfg: configuration(t), recorder: record(t)}
+	cfg, err := config.LoadDefaultConfig(t.Context()) // the deployer's, from the environment
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stack{cfg: cfg, recorder: record(t)}
 	// One second is enough on AWS. Here one small machine starts all functions, which takes longer.
 	parameters := []string{`CleanupSchedule="rate(1 minute)"`, "DecisionTimeout=5s"}
 	s.deploy(t, parameters...)
@@ -91,7 +94,7 @@ func (s *stack) everyGuardRefuses(t *testing.T) {
 		limit := activity.Limit.Most()
 		full := fmt.Sprintf(`{"userId": %q, "activity": %q, "count": %d}`, user+"1", activity.Name, limit)
 		op := func(name string) answer {
-			return s.ask(t, g.Name, fmt.Sprintf(`{"userId": %q, "activity": %q, "op": %q}`, user+"1", activity.Name, name))
+			return s.invoke(t, g.Name, fmt.Sprintf(`{"userId": %q, "activity": %q, "op": %q}`, user+"1", activity.Name, name))
 		}
 		var first, refused, status answer
 		for range 2 { // a window may end between the calls
@@ -113,19 +116,6 @@ func (s *stack) everyGuardRefuses(t *testing.T) {
 	}
 }
 
-// ask invokes a function with the SDK, which is faster than the AWS CLI.
-func (s *stack) ask(t *testing.T, function, payload string) (a answer) {
-	t.Helper()
-	out, err := lambda.NewFromConfig(s.cfg).Invoke(t.Context(), &lambda.InvokeInput{FunctionName: &function, Payload: []byte(payload)})
-	if err == nil {
-		err = json.Unmarshal(out.Payload, &a)
-	}
-	if err != nil {
-		t.Errorf("%s: %v", function, err)
-	}
-	return a
-}
-
 // liveLimitTakesEffect sets a limit and waits, because an instance reads the live limits every 30 s. The operator's commands
 // find the emulator by the usual variables of AWS's SDKs.
 func (s *stack) liveLimitTakesEffect(t *testing.T) {
@@ -134,9 +124,9 @@ func (s *stack) liveLimitTakesEffect(t *testing.T) {
 	run(t, nil, guards, "limits", "set", "create_post", "3/1m", "--why", "test")
 	run(t, nil, guards, "grant", "--user", user+"vip", "--role", "admin", "--until", time.Now().Add(48*time.Hour).Format(time.DateOnly), "--reason", "test")
 	until(t, 45*time.Second, "posts-guard applies the limit of 3 a minute", func() bool {
-		return s.ask(t, "posts-guard", event(user+"4", "create_post")).Limit == 3
+		return s.invoke(t, "posts-guard", event(user+"4", "create_post")).Limit == 3
 	})
-	if a := s.ask(t, "posts-guard", event(user+"vip", "create_post")); a.Reason != "bypassed" {
+	if a := s.invoke(t, "posts-guard", event(user+"vip", "create_post")); a.Reason != "bypassed" {
 		t.Errorf("a user with a granted role: %+v, want the reason bypassed", a)
 	}
 }

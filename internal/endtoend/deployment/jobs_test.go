@@ -24,7 +24,7 @@ func (s *stack) delayedJobsReachTheReadyQueue(t *testing.T) {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			answers[i] = s.ask(t, "jobs-guard", fmt.Sprintf(`{"userId": %q, "activity": "update_member_role", "job": {"n": %d}}`, user+"g1", i))
+			answers[i] = s.invoke(t, "jobs-guard", fmt.Sprintf(`{"userId": %q, "activity": "update_member_role", "job": {"n": %d}}`, user+"g1", i))
 		})
 	}
 	wg.Wait()

@@ -4,6 +4,7 @@ package deployment_test
 
 import (
 	"bufio"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,10 +27,12 @@ func TestDeployLocalKeepsTheStackUntilCtrlC(t *testing.T) {
 		}
 	}
 	for keep, last := range map[string]string{"": "The emulator stops now.", "1": "export AWS_ENDPOINT_URL="} {
-		cmd := exec.CommandContext(t.Context(), "bash", "scripts/deploy-local")
+		ctx, interrupt := context.WithCancel(t.Context())
+		cmd := exec.CommandContext(ctx, "bash", "scripts/deploy-local")
 		cmd.Dir = "../../.."
 		cmd.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"), "AWS_ENDPOINT_URL=http://127.0.0.1:1", "KEEP="+keep)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C goes to the script and to what it waits for
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 		out, err := cmd.StdoutPipe()
 		if err == nil {
 			err = cmd.Start()
@@ -40,25 +43,12 @@ func TestDeployLocalKeepsTheStackUntilCtrlC(t *testing.T) {
 		lines := bufio.NewScanner(out)
 		for lines.Scan() && !strings.HasPrefix(lines.Text(), last) {
 		}
-		if !strings.HasPrefix(lines.Text(), last) {
-			t.Errorf("KEEP=%q: the script ended without the line %s", keep, last)
+		line := lines.Text()
+		time.AfterFunc(time.Second, interrupt)
+		err = cmd.Wait()
+		if interrupted := ctx.Err() != nil; !strings.HasPrefix(line, last) || interrupted != (keep == "1") || err != nil && !interrupted {
+			t.Errorf("KEEP=%q: the script ended with %v after the line %q, interrupted: %v", keep, err, line, interrupted)
 		}
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
-		if keep == "" {
-			if err := <-ended; err != nil {
-				t.Errorf("without KEEP: %v, want the script to end by itself", err)
-			}
-			continue
-		}
-		select {
-		case err := <-ended:
-			t.Errorf("KEEP=1: the script ended by itself, %v", err)
-		case <-time.After(time.Second):
-			if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
-				t.Error(err)
-			}
-			t.Logf("after SIGINT: %v", <-ended)
-		}
+		interrupt()
 	}
 }

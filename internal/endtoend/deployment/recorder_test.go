@@ -28,7 +28,7 @@ const account = "000000000000" // the emulator's account
 // access key requests which action on which resource, including denied requests.
 type recorder struct {
 	mu    sync.Mutex
-	asked map[string]map[string]int // number of requests by access key and action, such as "dynamodb:UpdateItem on arn:..."
+	asked map[string]map[string]bool // by access key and action, such as "dynamodb:UpdateItem on arn:..."
 }
 
 // record starts a recorder at the address to which the functions send requests.
@@ -38,7 +38,7 @@ func record(t *testing.T) *recorder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &recorder{asked: map[string]map[string]int{}}
+	r := &recorder{asked: map[string]map[string]bool{}}
 	proxy := &httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
 		p.SetURL(emulator)
 		p.Out.Host = p.In.Host // the signature includes it
@@ -72,25 +72,22 @@ func (r *recorder) note(req *http.Request, body []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.asked[key] == nil {
-		r.asked[key] = map[string]int{}
+		r.asked[key] = map[string]bool{}
 	}
 	for _, action := range actions(req, body) {
-		r.asked[key][action]++
+		r.asked[key][action] = true
 	}
 }
 
-// by returns the actions that one access key requested, sorted.
-func (r *recorder) by(key string) []string {
+// by returns the actions that each access key requested, sorted.
+func (r *recorder) by() map[string][]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Sorted(maps.Keys(r.asked[key]))
-}
-
-// keys returns the access keys that made requests, sorted.
-func (r *recorder) keys() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Sorted(maps.Keys(r.asked))
+	all := map[string][]string{}
+	for key, actions := range r.asked {
+		all[key] = slices.Sorted(maps.Keys(actions))
+	}
+	return all
 }
 
 // actions returns the actions that IAM checks for a request. For a batch or a

@@ -1,7 +1,6 @@
 package deployment_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -22,13 +21,7 @@ func (s *stack) guardRoleCanNotScan(t *testing.T) {
 	if !may(t, posts, "dynamodb", "get-item", "--table-name", table, "--key", key) {
 		t.Error("the role of posts-guard can't get an item")
 	}
-	for _, args := range [][]string{
-		{"scan"},
-		{"query", "--key-condition-expression", "userId = :u", "--expression-attribute-values", `{":u": {"S": "u1"}}`},
-		{"put-item", "--item", key},
-		{"delete-table"},
-		{"describe-table"},
-	} {
+	for _, args := range [][]string{{"scan"}, {"put-item", "--item", key}, {"delete-table"}, {"describe-table"}} {
 		if may(t, posts, append([]string{"dynamodb", args[0], "--table-name", table}, args[1:]...)...) {
 			t.Errorf("the role of posts-guard allows %s", args[0])
 		}
@@ -120,15 +113,15 @@ func (s *stack) urlsNeedSignedRequests(t *testing.T) {
 // rolesAllowWhatFunctionsDo compares the inline policies of each role with the
 // requests that its function made in all steps. Both must be equal.
 func (s *stack) rolesAllowWhatFunctionsDo(t *testing.T) {
-	known := []string{}
+	asked := s.recorder.by()
 	for id, name := range s.ids {
 		if !strings.HasSuffix(id, "Function") {
 			continue
 		}
 		role := s.role(t, id)
 		key := accessKey(fmt.Sprintf("arn:aws:lambda:us-east-1:%s:function:%s", account, name), role)
-		known = append(known, key)
-		done := s.recorder.by(key)
+		done := asked[key]
+		delete(asked, key)
 		if name == "cleanup" { // Lambda itself does this, see failedCleanupGoesToTheQueue
 			done = append(done, "sqs:SendMessage on "+queueARN(s.ids["CleanupDeadLetterQueue"]))
 		}
@@ -136,10 +129,8 @@ func (s *stack) rolesAllowWhatFunctionsDo(t *testing.T) {
 			t.Errorf("%s (-allowed but never done, +done but not allowed):\n%s", name, diff)
 		}
 	}
-	for _, key := range s.recorder.keys() {
-		if !slices.Contains(known, key) {
-			t.Errorf("the access key %s belongs to no function and requested %v", key, s.recorder.by(key))
-		}
+	for key, done := range asked {
+		t.Errorf("the access key %s belongs to no function and requested %v", key, done)
 	}
 }
 
@@ -157,30 +148,17 @@ func (s *stack) allowed(t *testing.T, role string) (all []string) {
 			PolicyDocument struct {
 				Statement []struct {
 					Effect, Resource string
-					Action           oneOrMore
+					Action           any // one, or a list
 				}
 			}
 		}
 		s.aws(t, &out, "iam", "get-role-policy", "--role-name", role, "--policy-name", name)
 		for _, statement := range out.PolicyDocument.Statement {
-			for _, action := range statement.Action {
+			for _, action := range strings.Fields(strings.Trim(fmt.Sprint(statement.Action), "[]")) {
 				all = append(all, action+" on "+statement.Resource)
 			}
 		}
 	}
 	slices.Sort(all)
 	return all
-}
-
-// oneOrMore is a JSON list of strings. A list with one entry may appear as a plain
-// string.
-type oneOrMore []string
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (l *oneOrMore) UnmarshalJSON(b []byte) error {
-	if b[0] == '"' {
-		*l = make(oneOrMore, 1)
-		return json.Unmarshal(b, &(*l)[0])
-	}
-	return json.Unmarshal(b, (*[]string)(l))
 }

@@ -2,128 +2,160 @@ package deployment_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
-	"regexp"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/workbench/scaffold"
+	app "github.com/cric-talk/guards/limits"
 )
 
-func TestTemplateKeepsTheRules(t *testing.T) {
-	for _, v := range violations(simple(parse(t, transform(t))).(object)) {
-		t.Error(v)
+// managed lists the policies of AWS that SAM adds to roles. With a role's name in
+// front, only that role may have the policy.
+var managed = []string{
+	"arn:aws:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole",
+	"DelayedJobsFunctionRole arn:aws:iam::aws:policy/service-role/AWSLambdaSQSQueueExecutionRole",
+}
+
+// The tests of package rules read template.yaml. This one reads what SAM makes of
+// it: the settings of Globals in each function, and the policies of each role.
+func TestTemplateHasTheSettingsOfGlobals(t *testing.T) {
+	resources := transform(t, "template.yaml")["Resources"].(object)
+	functions := 0
+	for id, r := range resources {
+		for _, s := range statements(r) {
+			for _, part := range []string{"Action", "Resource", "Principal", "NotAction", "NotResource"} {
+				if strings.Contains(show(s[part]), "*") {
+					t.Errorf("%s: %s is %s, want no wildcard", id, part, show(s[part]))
+				}
+			}
+		}
+		arns, _ := at(r, "Properties.ManagedPolicyArns").([]any)
+		for _, arn := range arns {
+			if !slices.Contains(managed, show(arn)) && !slices.Contains(managed, id+" "+show(arn)) {
+				t.Errorf("%s has the policy %s", id, show(arn))
+			}
+		}
+		if at(r, "Type") != "AWS::Lambda::Function" {
+			continue
+		}
+		functions++
+		for path, want := range map[string]string{
+			id + ".Properties.Runtime": "provided.al2023", id + ".Properties.Architectures": `["arm64"]`,
+			id + ".Properties.LoggingConfig":                             `{"ApplicationLogLevel":"INFO","LogFormat":"JSON","LogGroup":{"Ref":"LogGroup"},"SystemLogLevel":{"Ref":"SystemLogLevel"}}`,
+			id + "EventInvokeConfig.Properties.MaximumRetryAttempts":     "0",
+			id + "EventInvokeConfig.Properties.MaximumEventAgeInSeconds": "60", // runs of a short schedule don't pile up
+		} {
+			if got := show(at(resources, path)); got != want {
+				t.Errorf("%s is %s, want %s", path, got, want)
+			}
+		}
+	}
+	if want := len(app.All) + 2; functions != want { // cleanup and delayed-jobs
+		t.Errorf("there are %d functions, want %d", functions, want)
 	}
 }
 
-// Each row puts one fault into the transformed template.
-func TestTemplateRulesFindEachFault(t *testing.T) {
-	text := transform(t)
-	for _, fault := range []struct {
-		path  string
-		value value
-	}{
-		{"Table.DeletionPolicy", "Delete"},
-		{"Table.Properties.TimeToLiveSpecification.Enabled", false},
-		{"Table.Properties.TimeToLiveSpecification.AttributeName", "createdAt"},
-		{"Table.Properties.SSESpecification.SSEEnabled", false},
-		{"Table.Properties.PointInTimeRecoverySpecification", nil},
-		{"Table.Properties.OnDemandThroughput", nil},
-		{"PostsGuardUrl.Properties.AuthType", "NONE"},
-		{"PostsGuardUrl.Condition", nil},
-		{"PostsGuardUrlPermission.Properties.Principal", "*"},
-		{"PostsGuardUrlInvokePermission.Properties.Action", "lambda:InvokeFunctionUrl"},
-		{"PostsGuardFunctionRole.Properties.ManagedPolicyArns", []any{"arn:aws:iam::aws:policy/AmazonDynamoDBFullAccess"}},
-		{"PostsGuardFunctionRole.Properties.Policies", []any{object{"Effect": "Allow", "Action": "dynamodb:*", "Resource": "!GetAtt Table.Arn"}}},
-		{"PostsGuardFunctionRole.Properties.Policies", []any{object{"Effect": "Allow", "Action": "dynamodb:Scan", "Resource": "*"}}},
-		{"PostsGuardFunctionEventInvokeConfig.Properties.MaximumRetryAttempts", 2.0},
-		{"PostsGuardErrorsAlarm.Properties.AlarmActions", nil},
-		{"PostsGuardFunction.Properties.LoggingConfig.LogFormat", "Text"},
-		{"InvokePolicy.Properties.PolicyDocument.Statement", []any{}},
-		{"CleanupFunction.Properties.ReservedConcurrentExecutions", nil},
-		{"DelayedJobsFunction.Properties.ReservedConcurrentExecutions", 5.0},
-	} {
-		template := simple(parse(t, text)).(object)
-		parent, name := template["Resources"], fault.path
-		if i := strings.LastIndex(fault.path, "."); i > 0 {
-			parent, name = at(parent, fault.path[:i]), fault.path[i+1:]
-		}
-		parent.(object)[name] = fault.value
-		if len(violations(template)) == 0 {
-			t.Errorf("the rules don't find that %s is %s", fault.path, show(fault.value))
-		}
+// These scanners read this repository's template and that of a new project. A
+// template may skip a check only with a reason.
+func TestTemplatesPassTheScanners(t *testing.T) {
+	changes, err := scaffold.Init("my-guards", scaffold.Request{
+		Guard: "photos-guard", Activity: limits.Activity{Name: "upload_photo", Limit: policy.Must("5/1m")},
+	}, scaffold.Origin{Version: "v0.1.0"})
+	if err != nil {
+		t.Fatal(err)
 	}
+	i := slices.IndexFunc(changes, func(c scaffold.Change) bool { return c.File == "template.yaml" })
+	project := filepath.Join(t.TempDir(), "template.yaml")
+	if err := os.WriteFile(project, []byte(changes[i].After), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"template.yaml", project} {
+		whole := transform(t, file)
+		for id, r := range whole["Resources"].(object) {
+			skips, _ := at(r, "Metadata.checkov.skip").([]any)
+			for _, skip := range skips {
+				if len(show(at(skip, "comment"))) < 10 {
+					t.Errorf("%s skips %s without a reason", id, show(at(skip, "id")))
+				}
+			}
+		}
+		transformed := filepath.Join(t.TempDir(), "transformed.json")
+		if err := os.WriteFile(transformed, []byte(show(whole)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		scan(t, transformed)
+		run(t, nil, ".cache/venv/bin/cfn-lint", "--include-checks", "I", "--", transformed)
+	}
+	run(t, []string{"SAM_CLI_TELEMETRY=0", "AWS_DEFAULT_REGION=us-east-1"}, ".cache/venv/bin/sam", "validate", "--lint", "--template-file", project)
 }
 
-// The dashboard is JSON in a string of the template.
-func TestTemplateDashboardShowsEachMetric(t *testing.T) {
-	sub, ok := at(parse(t, transform(t)), "Resources.Dashboard.Properties.DashboardBody.Fn::Sub").([]any)
-	if !ok {
-		t.Fatal("the template has no dashboard")
-	}
-	body := strings.Replace(sub[0].(string), "${Durations}", at(sub[1], "Durations.Fn::Sub").(string), 1)
-	var board struct {
-		Widgets []struct {
-			Type       string
-			Properties struct{ Title string }
+// scan reports what checkov finds in a file.
+func scan(t *testing.T, name string) {
+	t.Helper()
+	stdout, stderr, err := attempt(t, nil, ".cache/scan/bin/checkov", "--framework", "cloudformation", "--file", name,
+		"--output", "json", "--compact", "--quiet", "--soft-fail", "--skip-download")
+	var out struct {
+		Summary struct {
+			Passed int
+			Unread int `json:"parsing_errors"`
+		}
+		Results struct {
+			Failed []struct {
+				ID       string `json:"check_id"`
+				Resource string
+			} `json:"failed_checks"`
 		}
 	}
-	body = regexp.MustCompile(`\$\{[^}]+\}`).ReplaceAllString(body, "x")
-	if err := json.Unmarshal([]byte(body), &board); err != nil || len(board.Widgets) < 10 {
-		t.Fatalf("the dashboard has %d widgets, %v, want at least 10", len(board.Widgets), err)
+	if err == nil {
+		err = json.Unmarshal([]byte(stdout), &out)
 	}
-	for _, metric := range []string{
-		"Allowed", "Refused", "RefusedBy", "Bypassed", "Shadowed", "Expired", "Degraded", "NearLimit", "Crossed80", "Crossed100", "Leased", "Visits", "p99", "instance started", "WriteThrottleEvents",
-		"ConsumedWriteCapacityUnits", "Scanned", "Deleted", "TrackedUsers", "StaleLeft", "Finished",
-	} {
-		if !strings.Contains(body, metric) {
-			t.Errorf("the dashboard does not show %s", metric)
-		}
+	if err != nil || out.Summary.Passed < 20 || out.Summary.Unread > 0 {
+		t.Fatalf("checkov: %v\n%s%s", err, stdout, stderr)
+	}
+	for _, f := range out.Results.Failed {
+		t.Errorf("checkov: %s of %s", f.ID, f.Resource)
 	}
 }
 
 // A value is any value of the transformed template: an object, a list, a string, a
-// number or a bool. {"Ref": "X"} becomes the string "!Ref X", and
-// {"Fn::GetAtt": ["X", "Arn"]} becomes "!GetAtt X.Arn".
+// number or a bool.
 type value = any
 
 type object = map[string]value
 
-// transform returns the CloudFormation template that SAM generates.
-func transform(t *testing.T) []byte {
+// transform returns the CloudFormation template that SAM makes of a file.
+func transform(t *testing.T, file string) (o object) {
 	t.Helper()
 	if os.Getenv("TEMPLATE_TOOLS") == "" {
 		t.Skip("make template runs this test, which needs SAM and checkov")
 	}
-	return []byte(run(t, nil, ".cache/venv/bin/python", "tools/transform.py", "template.yaml"))
-}
-
-func parse(t *testing.T, b []byte) (o object) {
-	t.Helper()
-	if err := json.Unmarshal(b, &o); err != nil {
+	if err := json.Unmarshal([]byte(run(t, nil, ".cache/venv/bin/python", "tools/transform.py", file)), &o); err != nil {
 		t.Fatal(err)
 	}
 	return o
 }
 
-// simple returns v with references and attributes as strings, see value.
-func simple(v value) value {
+// statements returns the statements of all policies in v.
+func statements(v value) (all []object) {
 	switch v := v.(type) {
 	case []any:
-		for i := range v {
-			v[i] = simple(v[i])
+		for _, e := range v {
+			all = append(all, statements(e)...)
 		}
 	case object:
-		if ref, ok := v["Ref"].(string); ok && len(v) == 1 {
-			return "!Ref " + ref
+		if _, ok := v["Effect"].(string); ok {
+			all = append(all, v)
 		}
-		if names, ok := v["Fn::GetAtt"].([]any); ok {
-			return fmt.Sprintf("!GetAtt %v.%v", names...)
-		}
-		for k := range v {
-			v[k] = simple(v[k])
+		for _, e := range v {
+			all = append(all, statements(e)...)
 		}
 	}
-	return v
+	return all
 }
 
 // at returns the value at a path such as Properties.Target.Input, or nil.
@@ -138,7 +170,7 @@ func at(v value, path string) value {
 	return v
 }
 
-// show returns a value on one line, in the form that the rules use.
+// show returns a value on one line. A string stands for itself.
 func show(v value) string {
 	if s, ok := v.(string); ok {
 		return s

@@ -45,36 +45,3 @@ func TestDependabotReadsEachListOfDependencies(t *testing.T) {
 		t.Errorf("folders (-repository +dependabot.yml):\n%s", diff)
 	}
 }
-
-// A form that GitHub can't read is not offered, and nobody notices.
-func TestIssueFormsAreComplete(t *testing.T) {
-	forms := 0
-	for name, content := range testkit.Files(t) {
-		if path.Dir(name) != ".github/ISSUE_TEMPLATE" || path.Base(name) == "config.yml" {
-			continue
-		}
-		forms++
-		var form struct {
-			Name        string `yaml:"name"`
-			Description string `yaml:"description"`
-			Body        []struct {
-				Type       string `yaml:"type"`
-				ID         string `yaml:"id"`
-				Attributes struct {
-					Label string `yaml:"label"`
-				} `yaml:"attributes"`
-			} `yaml:"body"`
-		}
-		if err := yaml.Unmarshal(content, &form); err != nil || form.Name == "" || form.Description == "" || len(form.Body) == 0 {
-			t.Errorf("%s: %v, want a name, a description and a body", name, err)
-		}
-		for _, field := range form.Body {
-			if !slices.Contains([]string{"input", "textarea", "dropdown", "checkboxes"}, field.Type) || field.ID == "" || field.Attributes.Label == "" {
-				t.Errorf("%s has the field %+v, want a type, an id and a label", name, field)
-			}
-		}
-	}
-	if forms == 0 {
-		t.Error("there are no issue forms")
-	}
-}

@@ -46,27 +46,38 @@ func TestEachGeneratedFileOfThisProjectIsGenerated(t *testing.T) {
 
 // One text makes these pieces of all guards. So this test repeats what each piece must be.
 func TestEachGuardCanBeCalled(t *testing.T) {
-	invoke := show(at(whole(t), "Resources.InvokePolicy.Properties.PolicyDocument.Statement"))
+	var arns []string
 	for _, g := range app.All {
 		id := scaffold.LogicalID(g.Name)
 		permission := func(action, by string) string {
 			return `{"Condition":"OpensUrls","Properties":{"Action":"` + action + `","FunctionName":"` + id + `Function",` +
 				by + `},"Type":"AWS::Lambda::Permission"}`
 		}
+		environment := "null" // of its own; the other variables are those of Globals
+		if g.DelayedQueue {
+			environment = `{"Variables":{"DELAYED_QUEUE_URL":"DelayedQueue"}}`
+		}
 		for path, want := range map[string]string{
 			"Resources." + id + "Url": `{"Condition":"OpensUrls","Properties":{"AuthType":"AWS_IAM","TargetFunctionArn":"` + id +
 				`Function"},"Type":"AWS::Lambda::Url"}`,
-			"Resources." + id + "UrlPermission":                 permission("lambda:InvokeFunctionUrl", `"FunctionUrlAuthType":"AWS_IAM","Principal":"UrlPrincipal"`),
-			"Resources." + id + "UrlInvokePermission":           permission("lambda:InvokeFunction", `"InvokedViaFunctionUrl":true,"Principal":"UrlPrincipal"`),
-			"Resources." + id + "Function.Metadata.BuildMethod": "makefile",
-			"Outputs." + id + "Arn":                             `{"Value":"` + id + `Function.Arn"}`,
+			"Resources." + id + "UrlPermission":                   permission("lambda:InvokeFunctionUrl", `"FunctionUrlAuthType":"AWS_IAM","Principal":"UrlPrincipal"`),
+			"Resources." + id + "UrlInvokePermission":             permission("lambda:InvokeFunction", `"InvokedViaFunctionUrl":true,"Principal":"UrlPrincipal"`),
+			"Resources." + id + "Function.Metadata.BuildMethod":   "makefile",
+			"Resources." + id + "Function.Properties.Timeout":     "null",
+			"Resources." + id + "Function.Properties.Environment": environment,
+			"Outputs." + id + "Arn":                               `{"Value":"` + id + `Function.Arn"}`,
 		} {
 			if got := show(at(whole(t), path)); got != want {
 				t.Errorf("%s in template.yaml is %s, want %s", path, got, want)
 			}
 		}
-		if n := strings.Count(invoke, `"`+id+`Function.Arn"`); n != 2 {
-			t.Errorf("InvokePolicy names %s %d times, want it for lambda:InvokeFunction and for lambda:InvokeFunctionUrl", id, n)
-		}
+		arns = append(arns, `"`+id+`Function.Arn"`)
+	}
+	// In braces, the parser ends a key at its first colon.
+	list := "[" + strings.Join(arns, ",") + "]"
+	want := `[{"Action":"lambda:InvokeFunction","Effect":"Allow","Resource":` + list + `},["OpensUrls",{"Action":"lambda:InvokeFunctionUrl",` +
+		`"Condition":{"StringEquals":{"lambda":"FunctionUrlAuthType: AWS_IAM"}},"Effect":"Allow","Resource":` + list + `},"AWS::NoValue"]]`
+	if got := show(at(whole(t), "Resources.InvokePolicy.Properties.PolicyDocument.Statement")); got != want {
+		t.Errorf("InvokePolicy allows %s, want %s", got, want)
 	}
 }

@@ -1,12 +1,10 @@
 package rules_test
 
 import (
+	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"go/parser"
 	"go/token"
-	"io"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -81,36 +79,22 @@ func wing(name string) string {
 }
 
 func TestImportsRunInOneDirection(t *testing.T) {
-	imports := map[string][]string{}
 	for _, p := range packages(t) {
-		imports[p.ImportPath] = p.Imports
-	}
-	for _, problem := range upward(imports) {
-		t.Error(problem)
-	}
-}
-
-// upward returns what breaks the order. imports maps each package to the ones that it imports.
-func upward(imports map[string][]string) (problems []string) {
-	for importer, list := range imports {
-		importer, _ = local(importer)
+		importer, _ := local(p.ImportPath)
 		from := line(importer)
 		if from < 0 {
-			problems = append(problems, importer+" has no line in the order of this test")
-			continue
+			t.Errorf("%s has no line in the order of this test", importer)
 		}
-		for _, imported := range list {
+		for _, imported := range p.Imports {
 			name, ours := local(imported)
 			if ours && forApps(importer) && !forApps(name) {
-				problems = append(problems, fmt.Sprintf("%s imports %s, but apps import %[1]s and must get nothing else of this project", importer, name))
+				t.Errorf("%s imports %s, but apps import %[1]s and must get nothing else of this project", importer, name)
 			}
 			if same := wing(name) != "" && wing(name) == wing(importer); ours && line(name) <= from && !same {
-				problems = append(problems, fmt.Sprintf("%s imports %s, which is not below it in the order", importer, name))
+				t.Errorf("%s imports %s, which is not below it in the order", importer, name)
 			}
 		}
 	}
-	slices.Sort(problems)
-	return problems
 }
 
 // local returns the folder of a package of this module. It returns false for any other package.
@@ -132,46 +116,6 @@ func line(name string) int {
 	})
 }
 
-func TestWrongImportsAreFound(t *testing.T) {
-	for _, test := range []struct {
-		importer, imported string
-		wrong              bool
-	}{
-		{"functions/posts-guard", "function", false},
-		{"limits", ".", false},
-		{"internal/guard", ".", true}, // the product knows no page of limits
-		{"functions/posts-guard", ".", false},
-		{"internal/guard", "internal/policy", false},
-		{"internal/guard", "internal/ratelimit", false},
-		{"internal/testkit/sqstest", "internal/testkit/dynamotest", false}, // one wing
-		{"internal/proofs/outage", "internal/proofs/prove", false},
-		{"internal/workbench/replay", "internal/ratelimit", false},
-		{"internal/ratelimit/dynamostore", "internal/live", true},
-		{"internal/guard", "internal/liveedit", true}, // a guard follows live limits, and does not change them
-		{"internal/cleanup", "internal/liveedit", false},
-		{"internal/policy", "internal/ratelimit", true},
-		{"internal/guard", "internal/testkit/dynamotest", true}, // the product imports no wing
-		{"internal/guard", "internal/testkit", true},
-		{"functions/posts-guard", "internal/proofs/prove", true},
-		{"internal/workbench/replay", "internal/proofs/findings", true},
-		{"internal/testkit", "internal/workbench/replay", true},
-		{"internal/lambdafn", "limits", true}, // the product knows no app
-		{"internal/workbench/command", "limits", true},
-		{"internal/util", "internal/policy", true}, // has no line
-		{"functions/posts-guard", "functions/chat-guard", true},
-		{"client", "internal/limits", true}, // apps import the client
-		{"client", "activities", true},
-		{"client/httpguard", "activities", true},
-		{"activities", "client", false},
-		{"examples/go", "activities", false},
-	} {
-		found := upward(map[string][]string{path.Join(module, test.importer): {"context", path.Join(module, test.imported)}})
-		if (len(found) > 0) != test.wrong {
-			t.Errorf("%s imports %s: found %q, want a problem: %v", test.importer, test.imported, found, test.wrong)
-		}
-	}
-}
-
 // A kind of policy is an unexported type, so no other package can name it. To switch on the Kind of a policy.Rate, or to
 // compare it with a text or a constant of package policy, would be the same mistake in disguise. The oracle judges policies
 // and shares no code with them, so it has kinds of its own.
@@ -187,28 +131,17 @@ func TestOnlyThePolicyPackageAsksForAKind(t *testing.T) {
 	}
 }
 
-// The SQS client makes a binary larger and its cold start longer.
-func TestOnlyFunctionsWithAQueueLinkTheSQSClient(t *testing.T) {
-	var got []string
+// The SQS client makes a binary larger and its cold start longer. A wing is for development: commands, servers for tests, proofs.
+func TestFunctionsLinkNothingThatTheyDoNotNeed(t *testing.T) {
 	for _, p := range packages(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)
-		program := strings.HasPrefix(name, "functions/") || strings.HasPrefix(name, "cmd/")
-		if program && slices.Contains(p.Deps, "github.com/aws/aws-sdk-go-v2/service/sqs") {
-			got = append(got, path.Base(name))
+		if slices.Contains(p.Deps, "github.com/aws/aws-sdk-go-v2/service/sqs") && (strings.HasPrefix(name, "functions/") || strings.HasPrefix(name, "cmd/")) &&
+			name != "functions/delayed-jobs" && name != "functions/jobs-guard" {
+			t.Errorf("%s links the SQS client", name)
 		}
-	}
-	if want := []string{"delayed-jobs", "jobs-guard"}; !slices.Equal(got, want) {
-		t.Errorf("%v link the SQS client, want only %v", got, want)
-	}
-}
-
-// A wing is for development: commands, servers for tests, proofs.
-func TestNoFunctionLinksAWing(t *testing.T) {
-	for _, p := range packages(t) {
-		function := strings.HasPrefix(strings.TrimPrefix(p.ImportPath, module), "functions/")
 		for _, linked := range p.Deps {
-			if name, ours := strings.CutPrefix(linked, module); function && ours && wing(name) != "" {
-				t.Errorf("%s links %s", p.ImportPath, name)
+			if dep, ours := strings.CutPrefix(linked, module); ours && wing(dep) != "" && strings.HasPrefix(name, "functions/") {
+				t.Errorf("%s links %s", name, dep)
 			}
 		}
 	}
@@ -240,24 +173,18 @@ type goPackage struct {
 }
 
 // packages returns the packages of this module, sorted by import path.
-func packages(t *testing.T) (list []goPackage) {
+func packages(t *testing.T) (all []goPackage) {
 	t.Helper()
-	fields := "-json=Dir,ImportPath,Imports,Deps,GoFiles,TestGoFiles,XTestGoFiles"
-	cmd := exec.CommandContext(t.Context(), "go", "list", fields, "./...")
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=Dir,ImportPath,Imports,Deps,GoFiles,TestGoFiles,XTestGoFiles", "./...").Output()
 	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, stderr.String())
+		t.Fatalf("go list: %v", err)
 	}
-	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
+	for decoder := json.NewDecoder(bytes.NewReader(out)); decoder.More(); {
 		var p goPackage
-		switch err := decoder.Decode(&p); {
-		case errors.Is(err, io.EOF):
-			return list
-		case err != nil:
+		if err := decoder.Decode(&p); err != nil {
 			t.Fatalf("go list: %v", err)
 		}
-		list = append(list, p)
+		all = append(all, p)
 	}
+	return all
 }

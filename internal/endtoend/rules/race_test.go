@@ -1,7 +1,6 @@
 package rules_test
 
 import (
-	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -45,12 +44,6 @@ func TestScriptsTestLeavesNothingOut(t *testing.T) {
 			if found := goroutine.Find(content); found != nil {
 				t.Errorf("%s has %q: remove its folder from the list %q in scripts/test", name, found, "sequential")
 			}
-		}
-	}
-	for _, pattern := range slices.Concat(sequential, shortened) {
-		folder := strings.TrimPrefix(strings.TrimSuffix(pattern, "/..."), "./") + "/"
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(all)), func(name string) bool { return strings.HasPrefix(name, folder) }) {
-			t.Errorf("there is no folder %s: remove it from scripts/test", pattern)
 		}
 	}
 	for test, exists := range skipped {

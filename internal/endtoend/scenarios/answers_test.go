@@ -1,6 +1,7 @@
 package scenarios_test
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"time"
@@ -15,7 +16,16 @@ const (
 	saves   = `{"call":"guarded","activity":"create_post","save":"ok"}`
 	fails   = `{"call":"guarded","activity":"create_post","save":"fail"}`
 	tooMany = "Rate limit exceeded: Too many requests in a short period"
+	fine    = `{"allowed":true,"reason":"ok","outage":null}`                             // an answer of the guard
+	lost    = `{"allowed":true,"reason":"unavailable","outage":"{F} did not answer: *"}` // no answer, and onOutage is "allow"
 )
+
+// one returns a scenario with one step, which is a check unless it says otherwise.
+func one(s scenario, only step) scenario {
+	only.call = cmp.Or(only.call, check)
+	s.steps = []step{only}
+	return s
+}
 
 // In these scenarios the guard answers.
 var answers = []scenario{
@@ -48,30 +58,18 @@ var answers = []scenario{
 		{call: check, requests: 1, answer: `{"activityCount":10,"crossed":100}`},
 		{call: check, requests: 1, answer: `{"allowed":false,"crossed":null}`},
 	}},
-	{name: "both shares crossed at once", invoke: true, counted: 10, steps: []step{
-		{before: `"count":7`, call: `{"call":"check","activity":"create_post","args":{"count":3}}`, requests: 1, answer: `{"crossed":100}`},
-	}},
 	{name: "duplicate", invoke: true, url: true, counted: 1, steps: []step{
 		{call: `{"call":"check","activity":"create_post","args":{"requestId":"ID"}}`, requests: 1, answer: `{"reason":"ok"}`},
 		{call: `{"call":"check","activity":"create_post","args":{"requestId":"ID"}}`, requests: 1, answer: `{"allowed":true,"reason":"duplicate","granted":1,"at":null}`},
 		{call: `{"call":"guarded","activity":"create_post","save":"fail","args":{"requestId":"ID"}}`, requests: 1, class: "SaveError", message: "*"},
 	}},
-	{name: "a plan", invoke: true, counted: 15, steps: []step{
-		{call: `{"call":"check","activity":"create_post","args":{"count":15,"tier":"premium"}}`, requests: 1, answer: `{"allowed":true,"limit":20,"granted":15}`},
-	}},
+	one(scenario{name: "a plan", invoke: true, counted: 15}, step{call: `{"call":"check","activity":"create_post","args":{"count":15,"tier":"premium"}}`, requests: 1, answer: `{"allowed":true,"limit":20,"granted":15}`}),
 	{name: "a role that is never limited", invoke: true, counted: 0, steps: []step{
 		{call: `{"call":"check","activity":"create_post","args":{"count":50,"roles":["admin"]}}`, requests: 1, answer: `{"allowed":true,"reason":"bypassed","granted":50,"limit":null}`},
 		{call: `{"call":"guarded","activity":"create_post","save":"fail","args":{"roles":["admin"]}}`, requests: 1, class: "SaveError", message: "*"},
 	}},
-	{name: "unlimited", invoke: true, counted: 0, steps: []step{
-		{call: `{"call":"check","activity":"like"}`, requests: 1, answer: `{"allowed":true,"reason":"unlimited","granted":1,"limit":null,"remaining":null}`},
-	}},
-	{name: "another guard", invoke: true, counted: 1, steps: []step{
-		{call: `{"call":"check","activity":{"guard":"posts-guard","activity":"create_post"}}`, requests: 1, answer: `{"allowed":true,"activity":"create_post"}`},
-	}},
-	{name: "ready", invoke: true, url: true, counted: 0, steps: []step{
-		{call: `{"call":"ready","activity":"create_post"}`, requests: 1},
-	}},
+	one(scenario{name: "unlimited", invoke: true, counted: 0}, step{call: `{"call":"check","activity":"like"}`, requests: 1, answer: `{"allowed":true,"reason":"unlimited","granted":1,"limit":null,"remaining":null}`}),
+	one(scenario{name: "ready", invoke: true, url: true, counted: 0}, step{call: `{"call":"ready","activity":"create_post"}`, requests: 1}),
 	{name: "wrong requests", invoke: true, url: true, counted: 0, steps: []step{
 		{call: `{"call":"check","activity":"create_post","args":{"count":11}}`, requests: 1, class: "ValidationError",
 			message: "count is 11, want at most 10, the limit: waiting would never help, but partial grants what fits"},
@@ -99,18 +97,13 @@ var releases = []scenario{
 		{faults: []fault{lose}, call: `{"call":"release","activity":"create_post","args":{"at":"$at","requestId":"ID"}}`, requests: 2, answer: `{"allowed":true,"activityCount":1}`},
 		{call: `{"call":"reset","activity":"create_post"}`, requests: 1},
 	}},
-	{name: "saved", invoke: true, url: true, counted: 1, steps: []step{
-		{call: saves, requests: 1, answer: `{"allowed":true,"reason":"ok","granted":1}`},
-	}},
 	{name: "a failed save", invoke: true, url: true, counted: 1, steps: []step{
 		{call: saves, requests: 1, answer: `{"allowed":true}`},
 		{call: fails, requests: 2, class: "SaveError", message: "*"},
 		{call: `{"call":"guarded","activity":"create_post","save":"fail","args":{"count":5}}`, requests: 2, class: "SaveError", message: "*"},
 		{call: `{"call":"guarded","activity":"create_post","save":"fail","args":{"count":12,"partial":true}}`, requests: 2, class: "SaveError", message: "*"},
 	}},
-	{name: "a failed save whose release fails", invoke: true, counted: 1, steps: []step{
-		{faults: []fault{nil, denied}, call: fails, requests: 2, class: "SaveError", message: "*"},
-	}},
+	one(scenario{name: "a failed save whose release fails", invoke: true, counted: 1}, step{faults: []fault{nil, denied}, call: fails, requests: 2, class: "SaveError", message: "*"}),
 }
 
 // httpError is a shorter name.

@@ -10,15 +10,11 @@ import (
 // container. A source that never gave any is a mistake. One that fails later is an
 // outage.
 var sources = []scenario{
-	{name: "slow credentials", invoke: true, url: true, env: from("slow"), options: map[string]any{"decisionTimeout": 200}, counted: 1, steps: []step{
-		{call: check, requests: -1, answer: `{"allowed":true,"outage":null}`}, // an attempt has 0.5 s, unless it is the last one
-	}},
-	{name: "a source of credentials that fails", invoke: true, url: true, mistake: true, env: from("failing"), steps: []step{
-		{call: check, requests: 0, class: "ConfigurationError", message: "*"},
-	}},
-	{name: "credentials that can't be renewed", invoke: true, url: true, env: from("short"), counted: 1, steps: []step{
-		{call: check, requests: 1, answer: `{"allowed":true,"reason":"ok","outage":null}`},
-		{pause: shortLife + time.Second, sourceFails: true, call: check, requests: 0, answer: `{"allowed":true,"reason":"unavailable","outage":"{F} did not answer: *"}`},
+	one(scenario{name: "slow credentials", invoke: true, url: true, env: from("slow"), options: map[string]any{"decisionTimeout": 200}, counted: 1}, step{requests: -1, answer: `{"allowed":true,"outage":null}`}),
+	one(scenario{name: "a source of credentials that fails", invoke: true, url: true, mistake: true, env: from("failing")}, step{requests: 0, class: "ConfigurationError", message: "*"}),
+	{name: "credentials that can't be renewed", invoke: true, env: from("short"), counted: 1, steps: []step{
+		{call: check, requests: 1, answer: fine},
+		{pause: shortLife + time.Second, sourceFails: true, call: check, requests: 0, answer: lost},
 	}},
 }
 

@@ -3,13 +3,11 @@ package scenarios_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/cric-talk/guards/internal/testkit"
-	"github.com/cric-talk/guards/limits"
 )
 
 // The other scenarios set the timeout and the attempts.
@@ -53,40 +51,5 @@ func TestTheDefaultsOfEachClient(t *testing.T) {
 				}
 			}
 		})
-	})
-}
-
-// Ready asks each guard once. Its error names each of them in Go, and the first
-// one in the other languages.
-func TestReadyAsksEachGuardOnce(t *testing.T) {
-	everyClient(t, func(t *testing.T, c client) {
-		asked := map[string]int{}
-		var mu sync.Mutex
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			mu.Lock()
-			asked[strings.Split(r.URL.Path, "/")[3]]++
-			mu.Unlock()
-			absent(w, r, nil)
-		}))
-		defer server.Close()
-		d := c.start(t, server.URL, nil)
-		d.do(t, map[string]any{"new": patient})
-		r := d.do(t, map[string]any{"call": "ready", "args": map[string]any{"userId": "unused"}})
-		names := 0
-		for _, g := range limits.All {
-			if asked[g.Name] != 1 {
-				t.Errorf("%s is asked %d times, want once", g.Name, asked[g.Name])
-			}
-			if r.Error != nil && strings.Contains(r.Error.Message, "There is no function "+g.Name) {
-				names++
-			}
-		}
-		want := 1
-		if c.name == "Go" {
-			want = len(limits.All)
-		}
-		if r.Error == nil || r.Error.Class != "ConfigurationError" || names != want {
-			t.Errorf("%+v names %d guards, want %d", r.Error, names, want)
-		}
 	})
 }

@@ -2,26 +2,20 @@ package scenarios_test
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
 
@@ -33,74 +27,30 @@ type client struct {
 }
 
 var clients = []client{
-	{"Go", goDriver, "AWS_REGION"},
-	{"TypeScript", typeScriptDriver, "AWS_REGION"},
-	{"Python", pythonDriver, "AWS_DEFAULT_REGION"},
+	{"Go", func(t *testing.T) []string {
+		t.Helper()
+		return []string{lambdatest.Build(t, "./internal/endtoend/scenarios/testdata/driver")}
+	}, "AWS_REGION"},
+	{"TypeScript", byScript("mjs"), "AWS_REGION"},
+	{"Python", byScript("py"), "AWS_DEFAULT_REGION"},
 }
 
 // asyncPython has the same functions as Python's ordinary client, but sends its
 // requests in another way.
-var asyncPython = client{"AsyncGuards", func(t *testing.T) []string {
-	t.Helper()
-	return append(pythonDriver(t), "--async")
-}, "AWS_DEFAULT_REGION"}
+var asyncPython = client{"AsyncGuards", byScript("py", "--async"), "AWS_DEFAULT_REGION"}
 
-func goDriver(t *testing.T) []string {
-	t.Helper()
-	return []string{lambdatest.Build(t, "./internal/endtoend/scenarios/testdata/driver")}
-}
-
-func typeScriptDriver(t *testing.T) []string {
-	t.Helper()
-	source, err := os.ReadFile(filepath.Join("testdata", "driver.mjs"))
-	if err != nil {
-		t.Fatal(err)
+func byScript(language string, args ...string) func(t *testing.T) []string {
+	return func(t *testing.T) []string {
+		t.Helper()
+		return append(app(t, language, fileOf(t, filepath.Join("testdata", "driver."+language))), args...)
 	}
-	return node(t, source)
-}
-
-// node returns a command that runs a program. Node looks for modules next to the
-// program, so the program is in a folder with a link to the installed package. It
-// finds the list of this repository's activities there, too.
-func node(t testing.TB, source []byte) []string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.Symlink(testkit.Package(t, "typescript", "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
-	node, err := exec.LookPath("node")
-	if err != nil {
-		testkit.Skip(t, "Node is not installed")
-	}
-	list := fileOf(t, filepath.Join(root, "activities", "activities.json"))
-	for name, content := range map[string][]byte{
-		"program.mjs": source, "activities.js": slices.Concat([]byte("export const activities = "), list), "package.json": []byte(`{"type": "module"}`),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return []string{node, filepath.Join(dir, "program.mjs")}
-}
-
-func pythonDriver(t *testing.T) []string {
-	t.Helper()
-	python := testkit.Package(t, "python", filepath.Join("venv", "bin", "python"))
-	program, err := filepath.Abs(filepath.Join("testdata", "driver.py"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(program); err != nil {
-		testkit.Skip(t, err.Error())
-	}
-	return []string{python, program}
 }
 
 // A driver is a running driver.
 type driver struct {
 	in      io.WriteCloser
 	out     *bufio.Scanner
-	log     *buffer
+	log     string // the file to which it logs
 	process *os.Process
 	killed  bool // by the test
 }
@@ -144,8 +94,13 @@ func (c client) start(t *testing.T, endpoint string, changes map[string]string) 
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}
 	}
-	d := &driver{log: new(buffer)}
-	cmd.Stderr = d.log
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }() // the process has its own descriptor
+	d := &driver{log: log.Name()}
+	cmd.Stderr = log
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -162,10 +117,19 @@ func (c client) start(t *testing.T, endpoint string, changes map[string]string) 
 	t.Cleanup(func() {
 		_ = d.in.Close() // ends the driver
 		if err := cmd.Wait(); (err != nil || t.Failed()) && !d.killed {
-			t.Logf("the driver ended with %v and wrote:\n%s", err, d.log)
+			t.Logf("the driver ended with %v and wrote:\n%s", err, d.logged())
 		}
 	})
 	return d
+}
+
+// logged returns what the driver has logged.
+func (d *driver) logged() string {
+	text, err := os.ReadFile(d.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // untrusted, as the value of a variable, is the URL of a server with a
@@ -184,22 +148,12 @@ func withUnknownCertificate(t *testing.T) string {
 // absentHost is the name of no host: .invalid is reserved for such names.
 const absentHost = "lambda.us-eest-1.invalid"
 
-// needResolver skips the test if the machine can't tell that a host does not
-// exist, for example because no name server can be reached.
-func needResolver(t *testing.T) {
-	t.Helper()
-	_, err := net.DefaultResolver.LookupHost(t.Context(), absentHost)
-	if absent, ok := errors.AsType[*net.DNSError](err); !ok || !absent.IsNotFound {
-		t.Skipf("the resolver does not know that %s does not exist: %v", absentHost, err)
-	}
-}
-
 // do sends a command and returns its result.
 func (d *driver) do(t *testing.T, command map[string]any) result {
 	t.Helper()
 	r, err := d.ask(command)
 	if err != nil {
-		t.Fatalf("%v: %v\n%s", command, err, d.log)
+		t.Fatalf("%v: %v\n%s", command, err, d.logged())
 	}
 	return r
 }
@@ -222,22 +176,4 @@ func (d *driver) ask(command map[string]any) (r result, err error) {
 		return r, fmt.Errorf("%w in %s", err, d.out.Text())
 	}
 	return r, nil
-}
-
-// A buffer collects what a driver logs. The test may read it at the same time.
-type buffer struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all.String()
 }

@@ -1,8 +1,11 @@
 package scenarios_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+
+	"github.com/cric-talk/guards/limits"
 )
 
 const (
@@ -21,64 +24,35 @@ const (
 // repeated with guarded, and must not let the save happen, although onOutage is
 // "allow".
 var mistakes = []scenario{
-	{name: "no region", invoke: true, url: true, mistake: true, env: map[string]string{"AWS_REGION": "", "AWS_DEFAULT_REGION": ""}, steps: []step{
-		{call: check, requests: 0, class: "ConfigurationError", message: noRegion},
-	}},
-	{name: "no credentials", invoke: true, url: true, mistake: true, env: map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, steps: []step{
-		{call: check, requests: 0, class: "ConfigurationError", message: noCredentials},
-	}},
-	{name: "access denied", invoke: true, mistake: true, steps: []step{
-		{faults: times(1, denied), call: check, requests: 1, class: "ConfigurationError", message: notAllowed},
-	}},
-	{name: "access to the URL denied", url: true, mistake: true, steps: []step{
-		{faults: times(1, denied), call: check, requests: 1, class: "ConfigurationError", message: urlNotAllowed},
-	}},
-	{name: "no such function", invoke: true, url: true, mistake: true, options: map[string]any{"prefix": "absent-"}, steps: []step{
-		{call: check, requests: 1, class: "ConfigurationError", message: noFunction},
-	}},
+	mistake(scenario{name: "no region", invoke: true, url: true, env: map[string]string{"AWS_REGION": "", "AWS_DEFAULT_REGION": ""}}, step{message: noRegion}),
+	mistake(scenario{name: "no credentials", invoke: true, url: true, env: map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}}, step{message: noCredentials}),
+	mistake(scenario{name: "access denied", invoke: true}, step{faults: times(1, denied), requests: 1, message: notAllowed}),
+	mistake(scenario{name: "access to the URL denied", url: true}, step{faults: times(1, denied), requests: 1, message: urlNotAllowed}),
+	mistake(scenario{name: "no such function", invoke: true, url: true, options: map[string]any{"prefix": "absent-"}}, step{requests: 1, message: noFunction}),
 	{name: "not ready", invoke: true, mistake: true, steps: []step{
-		{call: `{"call":"ready"}`, requests: -1, class: "ConfigurationError", message: "*There is no function * in {R}.*"},
+		{call: `{"call":"ready"}`, requests: len(limits.All), class: "ConfigurationError", message: "*There is no function * in {R}.*"},
 		{faults: times(1, absent), call: check, requests: 1, class: "ConfigurationError", message: noFunction},
 	}},
-	{name: "expired credentials", invoke: true, url: true, mistake: true, steps: []step{
-		{faults: times(1, expired), call: check, requests: 1, class: "ConfigurationError", message: fmt.Sprintf(refusedKeys, "ExpiredToken")},
-	}},
-	{name: "an unknown key", invoke: true, url: true, mistake: true, steps: []step{
-		{faults: times(1, unknownKey), call: check, requests: 1, class: "ConfigurationError", message: fmt.Sprintf(refusedKeys, "UnrecognizedClient")},
-	}},
-	{name: "a wrong key", invoke: true, url: true, mistake: true, env: map[string]string{"AWS_SECRET_ACCESS_KEY": "wrong"}, steps: []step{
-		{call: check, requests: 0, class: "ConfigurationError", message: fmt.Sprintf(refusedKeys, "InvalidSignature")},
-	}},
-	{name: "another error of Lambda", invoke: true, url: true, mistake: true, steps: []step{
-		{faults: times(1, badContentType), call: check, requests: 1, class: "ConfigurationError", message: "{F} could not be invoked: *"},
-	}},
-	{name: "garbage", invoke: true, url: true, mistake: true, steps: []step{
-		{faults: times(1, garbage), call: check, requests: 1, class: "AnswerError", message: noGuard},
-	}},
-	{name: "no guard", invoke: true, url: true, mistake: true, options: map[string]any{"prefix": "hello-"}, steps: []step{
-		{call: check, requests: 1, class: "AnswerError", message: noGuard},
-	}},
-	{name: "a crash", invoke: true, mistake: true, options: map[string]any{"prefix": "broken-"}, steps: []step{
-		{call: check, requests: 1, class: "AnswerError", message: "{F} failed: Runtime.ExitError. Its log says why."},
-	}},
-	{name: "a crash behind a URL", url: true, mistake: true, options: map[string]any{"prefix": "broken-"}, steps: []step{
-		{call: check, requests: 1, class: "AnswerError", message: "{F} failed*"},
-	}},
-	{name: "a URL of an unknown guard", invoke: true, mistake: true, options: map[string]any{"urls": map[string]string{"post-guard": "https://x.lambda-url.us-east-1.on.aws/"}}, steps: []step{
-		{call: check, requests: 0, class: "ConfigurationError", message: "*post-guard*posts-guard*"},
-	}},
-	{name: "an unknown certificate", invoke: true, mistake: true, env: map[string]string{"AWS_ENDPOINT_URL_LAMBDA": untrusted}, steps: []step{
-		{call: check, requests: 0, class: "ConfigurationError", message: "{F} could not be invoked: *"},
-	}},
-	{name: "no such host", invoke: true, mistake: true, resolver: true, env: map[string]string{"AWS_ENDPOINT_URL_LAMBDA": "http://" + absentHost}, steps: []step{
-		{call: check, requests: 0, class: "ConfigurationError", message: noHost},
-	}},
-	{name: "no such host of the URL", invoke: true, mistake: true, resolver: true, options: map[string]any{"urls": map[string]string{"posts-guard": "http://" + absentHost + "/"}}, steps: []step{
-		{call: check, requests: 0, class: "ConfigurationError", message: noHostOfURL},
-	}},
-	{name: "a timeout that is too short", invoke: true, url: true, mistake: true, options: map[string]any{"timeout": 5_000}, steps: []step{
-		{call: check, requests: 0, class: "any"},
-	}},
+	mistake(scenario{name: "expired credentials", invoke: true, url: true}, step{faults: times(1, expired), requests: 1, message: fmt.Sprintf(refusedKeys, "ExpiredToken")}),
+	mistake(scenario{name: "an unknown key", invoke: true, url: true}, step{faults: times(1, unknownKey), requests: 1, message: fmt.Sprintf(refusedKeys, "UnrecognizedClient")}),
+	mistake(scenario{name: "a wrong key", invoke: true, url: true, env: map[string]string{"AWS_SECRET_ACCESS_KEY": "wrong"}}, step{message: fmt.Sprintf(refusedKeys, "InvalidSignature")}),
+	mistake(scenario{name: "another error of Lambda", invoke: true, url: true}, step{faults: times(1, badContentType), requests: 1, message: "{F} could not be invoked: *"}),
+	mistake(scenario{name: "garbage", invoke: true, url: true}, step{faults: times(1, garbage), requests: 1, class: "AnswerError", message: noGuard}),
+	mistake(scenario{name: "no guard", invoke: true, url: true, options: map[string]any{"prefix": "hello-"}}, step{requests: 1, class: "AnswerError", message: noGuard}),
+	mistake(scenario{name: "a crash", invoke: true, options: map[string]any{"prefix": "broken-"}}, step{requests: 1, class: "AnswerError", message: "{F} failed: Runtime.ExitError. Its log says why."}),
+	mistake(scenario{name: "a crash behind a URL", url: true, options: map[string]any{"prefix": "broken-"}}, step{requests: 1, class: "AnswerError", message: "{F} failed*"}),
+	mistake(scenario{name: "a URL of an unknown guard", invoke: true, options: map[string]any{"urls": map[string]string{"post-guard": "https://x.lambda-url.us-east-1.on.aws/"}}}, step{message: "*post-guard*posts-guard*"}),
+	mistake(scenario{name: "an unknown certificate", invoke: true, env: map[string]string{"AWS_ENDPOINT_URL_LAMBDA": untrusted}}, step{message: "{F} could not be invoked: *"}),
+	mistake(scenario{name: "no such host", invoke: true, resolver: true, env: map[string]string{"AWS_ENDPOINT_URL_LAMBDA": "http://" + absentHost}}, step{message: noHost}),
+	mistake(scenario{name: "no such host of the URL", invoke: true, resolver: true, options: map[string]any{"urls": map[string]string{"posts-guard": "http://" + absentHost + "/"}}}, step{message: noHostOfURL}),
+	mistake(scenario{name: "a timeout that is too short", invoke: true, url: true, options: map[string]any{"timeout": 5_000}}, step{class: "any"}),
+}
+
+// mistake returns a scenario with one step, which is an error. Its class is
+// ConfigurationError unless it says otherwise.
+func mistake(s scenario, only step) scenario {
+	s.mistake, only.class = true, cmp.Or(only.class, "ConfigurationError")
+	return one(s, only)
 }
 
 // In these scenarios Lambda can't run the guard until somebody corrects it,
@@ -88,7 +62,7 @@ var lasting = everyCode(scenario{invoke: true, url: true, mistake: true}, step{r
 	"InvalidZipFileException", "KMSAccessDeniedException", "KMSDisabledException", "KMSInvalidStateException", "KMSNotFoundException")
 
 // In these it will soon.
-var passing = everyCode(scenario{invoke: true}, step{requests: 3, answer: `{"allowed":true,"reason":"unavailable","outage":"{F} did not answer: *"}`},
+var passing = everyCode(scenario{invoke: true}, step{requests: 3, answer: lost},
 	"EC2ThrottledException", "EC2UnexpectedException", "ENILimitReachedException", "ResourceNotReadyException", "SubnetIPAddressLimitReachedException")
 
 // everyCode returns a scenario for each of Lambda's codes with status 502.

@@ -3,7 +3,6 @@ package scenarios_test
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,32 +15,81 @@ import (
 
 const root = "../../.."
 
-// The first example of each README must run as it stands, with the package that
-// a user installs, in a project that has nothing else.
-func TestTheReadmesExampleRuns(t *testing.T) {
-	python := func(t testing.TB, source []byte) []string {
-		t.Helper()
-		dir := t.TempDir()
-		for name, content := range map[string][]byte{
-			"app.py": source, "activities.py": fileOf(t, filepath.Join(root, "activities", "activities.py")),
-		} {
-			if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return []string{testkit.Package(t, "python", filepath.Join("venv", "bin", "python")), filepath.Join(dir, "app.py")}
+// app makes an app of a program in its language, which is "go", "mjs" or "py". The app
+// has the client as a user installs it, this repository's list of activities, and nothing
+// else. It returns the command that runs the app.
+func app(t testing.TB, language string, source []byte) (command []string) {
+	t.Helper()
+	dir := t.TempDir()
+	writeFile(t, dir, "program."+language, source)
+	list := func(language string) []byte {
+		return fileOf(t, filepath.Join(root, "activities", "activities."+language))
 	}
+	switch language {
+	case "mjs": // Node looks for modules next to the program
+		if err := os.Symlink(testkit.Package(t, "typescript", "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, dir, "activities.js", append([]byte("export const activities = "), list("json")...))
+		writeFile(t, dir, "package.json", []byte(`{"type": "module"}`))
+		node, err := exec.LookPath("node")
+		if err != nil {
+			testkit.Skip(t, "Node is not installed")
+		}
+		return []string{node, filepath.Join(dir, "program.mjs")}
+	case "py":
+		writeFile(t, dir, "activities.py", list("py"))
+		return []string{testkit.Package(t, "python", filepath.Join("venv", "bin", "python")), filepath.Join(dir, "program.py")}
+	}
+	_, requires, _ := strings.Cut(string(fileOf(t, filepath.Join(root, "go.mod"))), "\n")
+	build(t, dir, "module example.com/app\n"+requires+"\nrequire github.com/cric-talk/guards v0.0.0\n", "go mod edit -replace=github.com/cric-talk/guards=CHECKOUT")
+	return []string{filepath.Join(dir, "program")}
+}
+
+// build builds the Go program in a folder. Its module gets the list of activities, and is
+// then prepared by a command, in which CHECKOUT is this repository.
+func build(t testing.TB, dir, module, prepare string) {
+	t.Helper()
+	here, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(dir, "activities"), os.DirFS(filepath.Join(here, "activities"))); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, dir, "go.mod", []byte(module))
+	writeFile(t, dir, "go.sum", fileOf(t, filepath.Join(root, "go.sum")))
+	run := exec.Command("sh", "-ec", strings.ReplaceAll(prepare, "CHECKOUT", here)+" && go build -mod=mod -o program .")
+	run.Dir = dir
+	if out, err := run.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// output runs an app that reaches Lambda at endpoint, and returns what it prints.
+func output(t testing.TB, endpoint string, command ...string) string {
+	t.Helper()
+	cmd := exec.Command(command[0], command[1:]...)
+	for name, value := range environment(t, endpoint) {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	var failed bytes.Buffer
+	cmd.Stderr = &failed
+	out, err := cmd.Output()
+	if err != nil {
+		t.Errorf("%v\n%s", err, &failed)
+	}
+	return string(out)
+}
+
+// The first example of each README runs as it stands.
+func TestTheReadmesExampleRuns(t *testing.T) {
 	cloud := deploy(t)
 	cloud.functions["posts-guard"].Ready(t)
-	for language, tt := range map[string]struct {
-		folder string // of the README
-		fence  string
-		run    func(testing.TB, []byte) []string // returns the command that runs the example
-		prints string                            // its beginning
-	}{
-		"Go":         {"client", "go", goProgram, "true 9 <nil>"},
-		"TypeScript": {"clients/typescript", "js", node, "{\n  allowed: true,\n  reason: 'ok',"},
-		"Python":     {"clients/python", "python", python, "Decision(allowed=True, reason='ok'"},
+	for language, tt := range map[string]struct{ folder, fence, prints string }{ // prints begins what the example prints
+		"go":  {"client", "go", "true 9 <nil>"},
+		"mjs": {"clients/typescript", "js", "{\n  allowed: true,\n  reason: 'ok',"},
+		"py":  {"clients/python", "python", "Decision(allowed=True, reason='ok'"},
 	} {
 		t.Run(language, func(t *testing.T) {
 			readme := fileOf(t, filepath.Join(root, tt.folder, "README.md"))
@@ -51,15 +99,9 @@ func TestTheReadmesExampleRuns(t *testing.T) {
 			}
 			testkit.Retry(t, func(t testing.TB) { // the example has the client's own timeouts
 				user := rand.Text()
-				command := tt.run(t, bytes.ReplaceAll(example[1], []byte(`"u1"`), []byte(`"`+user+`"`)))
-				cmd := exec.Command(command[0], command[1:]...)
-				for name, value := range environment(t, cloud.url) {
-					cmd.Env = append(cmd.Env, name+"="+value)
-				}
-				var failed bytes.Buffer
-				cmd.Stderr = &failed
-				if out, err := cmd.Output(); err != nil || !strings.HasPrefix(string(out), tt.prints) {
-					t.Errorf("%v, printed %s, want %s\n%s", err, out, tt.prints, &failed)
+				source := bytes.ReplaceAll(example[1], []byte(`"u1"`), []byte(`"`+user+`"`))
+				if out := output(t, cloud.url, app(t, language, source)...); !strings.HasPrefix(out, tt.prints) {
+					t.Errorf("printed %s, want %s", out, tt.prints)
 				}
 				if counted := cloud.counted(t, user); counted != 1 {
 					t.Errorf("%d actions are counted, want 1", counted)
@@ -67,34 +109,6 @@ func TestTheReadmesExampleRuns(t *testing.T) {
 			})
 		})
 	}
-}
-
-// goProgram builds a program in a module of its own, which requires this one.
-func goProgram(t testing.TB, source []byte) []string {
-	t.Helper()
-	dir := t.TempDir()
-	here, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, requires, _ := strings.Cut(string(fileOf(t, filepath.Join(root, "go.mod"))), "\n")
-	if err := os.CopyFS(filepath.Join(dir, "activities"), os.DirFS(filepath.Join(here, "activities"))); err != nil {
-		t.Fatal(err)
-	}
-	module := "module example.com/app\n" + requires + "\nrequire github.com/cric-talk/guards v0.0.0\nreplace github.com/cric-talk/guards => " + here + "\n"
-	for name, content := range map[string][]byte{
-		"main.go": source, "go.mod": []byte(module), "go.sum": fileOf(t, filepath.Join(root, "go.sum")),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	build := exec.Command("go", "build", "-mod=mod", "-o", "program", ".")
-	build.Dir = dir
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return []string{filepath.Join(dir, "program")}
 }
 
 // docs/calling.md has a command for each language. Those of npm and pip name the
@@ -114,79 +128,41 @@ func TestTheCommandsThatInstallAClient(t *testing.T) {
 	if install == nil || program == nil {
 		t.Fatal("docs/calling.md has no command for Go, or no post.go")
 	}
-	here, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "activities"), os.DirFS(filepath.Join(here, "activities"))); err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string]string{
-		"post.go": program[1], "go.mod": "module example.com/app\n", "go.sum": string(fileOf(t, filepath.Join(root, "go.sum"))),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run := exec.Command("sh", "-ec", strings.ReplaceAll(install[1], "CHECKOUT", here)+" && go build -o post .")
-	run.Dir = dir
-	if out, err := run.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	writeFile(t, dir, "post.go", []byte(program[1]))
+	build(t, dir, "module example.com/app\n", install[1])
 }
 
+// Their own checks (publint, mypy) check their types.
 func TestPackagesHaveALicenceAReadmeAndTypes(t *testing.T) {
-	t.Run("Go", func(t *testing.T) { // the module is the package
-		fileOf(t, filepath.Join(root, "LICENSE"))
-		fileOf(t, filepath.Join(root, "client", "README.md"))
-	})
-	t.Run("TypeScript", func(t *testing.T) {
-		dir := testkit.Package(t, "typescript", filepath.Join("node_modules", "@cric-talk", "guards"))
-		sameFile(t, filepath.Join(dir, "LICENSE"), filepath.Join(root, "LICENSE"))
-		sameFile(t, filepath.Join(dir, "README.md"), filepath.Join(root, "clients", "typescript", "README.md"))
-		var about struct {
-			License string
-			Exports map[string]json.RawMessage
-		}
-		if err := json.Unmarshal(fileOf(t, filepath.Join(dir, "package.json")), &about); err != nil || about.License != "Apache-2.0" {
-			t.Errorf("the licence is %q, want Apache-2.0: %v", about.License, err)
-		}
-		for name, files := range about.Exports {
-			var export struct{ Types, Default string }
-			if name == "./package.json" {
-				continue
-			}
-			if err := json.Unmarshal(files, &export); err != nil || export.Types == "" || export.Default == "" {
-				t.Errorf("%s has no types: %s, %v", name, files, err)
-				continue
-			}
-			fileOf(t, filepath.Join(dir, export.Types))
-			fileOf(t, filepath.Join(dir, export.Default))
-		}
-	})
-	t.Run("Python", func(t *testing.T) {
-		packages := testkit.Package(t, "python", filepath.Join("venv", "lib", "python3*", "site-packages"))
-		one := func(pattern string) string {
-			found, err := filepath.Glob(filepath.Join(packages, pattern))
+	for language, files := range map[string]map[string]string{ // patterns of files in the package, and what each contains
+		"typescript": {
+			"node_modules/@cric-talk/guards/LICENSE": "LICENSE", "node_modules/@cric-talk/guards/README.md": "clients/typescript/README.md",
+			"node_modules/@cric-talk/guards/package.json": "clients/typescript/package.json",
+		},
+		"python": {
+			"venv/lib/python3*/site-packages/cric_talk_guards-*.dist-info/licenses/LICENSE": "LICENSE",
+			"venv/lib/python3*/site-packages/cric_talk_guards-*.dist-info/METADATA":         "clients/python/README.md",
+			"venv/lib/python3*/site-packages/guards/py.typed":                               "",
+		},
+	} {
+		for pattern, file := range files {
+			found, err := filepath.Glob(testkit.Package(t, language, filepath.FromSlash(pattern)))
 			if err != nil || len(found) != 1 {
 				t.Fatalf("%s is %q, want one file: %v", pattern, found, err)
 			}
-			return found[0]
+			if file != "" && !bytes.Contains(fileOf(t, found[0]), fileOf(t, filepath.Join(root, file))) {
+				t.Errorf("%s does not contain %s", found[0], file)
+			}
 		}
-		one("guards/py.typed")
-		sameFile(t, one("cric_talk_guards-*.dist-info/licenses/LICENSE"), filepath.Join(root, "LICENSE"))
-		about := string(fileOf(t, one("cric_talk_guards-*.dist-info/METADATA")))
-		if readme := string(fileOf(t, filepath.Join(root, "clients", "python", "README.md"))); !strings.Contains(about, readme) || !strings.Contains(about, "License-Expression: Apache-2.0\n") {
-			t.Error("the package's description is not the README, or its licence is not Apache-2.0")
+	}
+	for file, licence := range map[string]string{
+		"typescript/node_modules/@cric-talk/guards/package.json": `"license": "Apache-2.0"`, "python/source/pyproject.toml": `license = "Apache-2.0"`,
+	} {
+		language, name, _ := strings.Cut(file, "/")
+		if !bytes.Contains(fileOf(t, testkit.Package(t, language, filepath.FromSlash(name))), []byte(licence)) {
+			t.Errorf("%s lacks %s", file, licence)
 		}
-	})
-}
-
-func sameFile(t *testing.T, got, want string) {
-	t.Helper()
-	if !bytes.Equal(fileOf(t, got), fileOf(t, want)) {
-		t.Errorf("%s is not %s", got, want)
 	}
 }
 
@@ -197,4 +173,11 @@ func fileOf(t testing.TB, name string) []byte {
 		t.Fatal(err)
 	}
 	return content
+}
+
+func writeFile(t testing.TB, dir, name string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -107,8 +107,8 @@ type trial struct {
 // counts. On a busy machine, it tries again if the result depends on the time
 // that an answer takes.
 func (s scenario) run(t *testing.T, c client, d *driver, cloud *cloud, byURL bool) {
-	if s.resolver {
-		needResolver(t)
+	if s.resolver && !testkit.KnowsAbsent(t.Context(), absentHost) {
+		t.Skipf("the resolver does not know that %s does not exist", absentHost)
 	}
 	if s.env != nil {
 		d = c.start(t, cloud.url, s.env)
@@ -147,7 +147,7 @@ func (tr *trial) play() (problems []string) {
 			problems = append(problems, fmt.Sprintf("step %d, %s: %s", i+1, s.call, problem))
 		}
 	}
-	if log := tr.driver.log.String(); strings.Contains(log, tr.user) {
+	if log := tr.driver.logged(); strings.Contains(log, tr.user) {
 		problems = append(problems, "the client logs the id of the user or of the room: "+log)
 	}
 	return problems
@@ -208,16 +208,17 @@ func (tr *trial) command(text string) map[string]any {
 	id, _ := tr.last["requestId"].(string)
 	at, _ := tr.last["at"].(float64)
 	text = strings.NewReplacer("ID", "id-"+tr.user, "ROOM", "room-"+tr.user, "$requestId", id, `"$at"`, fmt.Sprintf("%.0f", at)).Replace(text)
-	var c map[string]any
+	return commandBy(tr.T, tr.user, text)
+}
+
+// commandBy returns a command that a user gives.
+func commandBy(t testing.TB, user, text string) map[string]any {
+	t.Helper()
+	c := map[string]any{"args": map[string]any{}}
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
-		tr.Fatalf("%s: %v", text, err)
+		t.Fatalf("%s: %v", text, err)
 	}
-	args, ok := c["args"].(map[string]any)
-	if !ok {
-		args = map[string]any{}
-	}
-	args["userId"] = tr.user
-	c["args"] = args
+	c["args"].(map[string]any)["userId"] = user
 	return c
 }
 
@@ -236,23 +237,29 @@ func (tr *trial) compare(got result, s step) (problems []string) {
 	if got.Error != nil {
 		return []string{fmt.Sprintf("the error is %+v, want the answer %s", *got.Error, s.answer)}
 	}
+	return differences(tr.T, strings.ReplaceAll(s.answer, "{F}", tr.function()), got.Answer)
+}
+
+// differences returns the fields of an answer that are not as wanted.
+func differences(t testing.TB, wanted string, answer map[string]any) (problems []string) {
+	t.Helper()
 	var want map[string]any
-	if err := json.Unmarshal([]byte(strings.ReplaceAll(s.answer, "{F}", tr.function())), &want); s.answer != "" && err != nil {
-		tr.Fatalf("%s: %v", s.answer, err)
+	if err := json.Unmarshal([]byte(wanted), &want); wanted != "" && err != nil {
+		t.Fatalf("%s: %v", wanted, err)
 	}
 	for name, value := range want {
-		field := got.Answer[name]
+		field := answer[name]
 		if list, ok := field.([]any); ok {
 			whole, err := json.Marshal(list)
 			if err != nil {
-				tr.Fatal(err)
+				t.Fatal(err)
 			}
 			field = string(whole)
 		}
 		pattern, _ := value.(string)
 		text, isText := field.(string)
 		if field != value && (!isText || !matches(pattern, text)) {
-			problems = append(problems, fmt.Sprintf("%s is %v, want %v, in %v", name, field, value, got.Answer))
+			problems = append(problems, fmt.Sprintf("%s is %v, want %v, in %v", name, field, value, answer))
 		}
 	}
 	return problems

@@ -4,10 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -51,32 +49,4 @@ func checkSignature(r *http.Request, body []byte) (problem string) {
 		return "the signature is wrong"
 	}
 	return ""
-}
-
-// The server must notice a client that signs wrongly.
-func TestWrongSignaturesAreFound(t *testing.T) {
-	for name, tt := range map[string]struct {
-		service, region, body string
-		want                  string // the beginning of the problem
-	}{
-		"right":           {"lambda", region, "{}", ""},
-		"another service": {"execute-api", region, "{}", "the header Authorization is not"},
-		"another region":  {"lambda", "eu-west-1", "{}", "the header Authorization is not"},
-		"another body":    {"lambda", region, `{"userId":"u2"}`, "the signature is wrong"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := httptest.NewRequest(http.MethodPost, "http://example.com/posts-guard?x=1", strings.NewReader("{}"))
-			r.Header.Set("Content-Type", "application/json")
-			sum := sha256.Sum256([]byte("{}"))
-			if err := v4.NewSigner().SignHTTP(t.Context(), credentials, r, hex.EncodeToString(sum[:]), tt.service, tt.region, time.Now()); err != nil {
-				t.Fatal(err)
-			}
-			if problem := checkSignature(r, []byte(tt.body)); !strings.HasPrefix(problem, tt.want) || (problem == "") != (tt.want == "") {
-				t.Errorf("%q, want %q", problem, tt.want)
-			}
-		})
-	}
-	if problem := checkSignature(httptest.NewRequest(http.MethodPost, "/", http.NoBody), nil); problem == "" {
-		t.Error("a request without a signature is accepted")
-	}
 }

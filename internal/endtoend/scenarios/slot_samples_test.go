@@ -1,11 +1,9 @@
 package scenarios_test
 
 import (
-	"bytes"
-	"os"
-	"os/exec"
+	"fmt"
+	"path"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/cric-talk/guards/internal/testkit"
@@ -14,54 +12,35 @@ import (
 // The examples of slots and of settling run as they stand: first for a user who may, then
 // for one whose slots or tokens are used.
 func TestSamplesOfSlots(t *testing.T) {
-	run := map[string]func(testing.TB, []byte) []string{".mjs": node, ".go": goProgram, ".py": pythonProgram}
-	for _, file := range []string{"slots/export.mjs", "slots/export.py", "slots/export.go", "reserve/complete.mjs", "reserve/complete.py", "reserve/complete.go"} {
-		language := filepath.Ext(file)
-		name := strings.TrimSuffix(filepath.Base(file), language)
-		t.Run(name+language, func(t *testing.T) {
-			command := run[language](t, fileOf(t, filepath.Join(root, "examples", filepath.FromSlash(file))))
-			may, used := "page 1\npage 2\npage 3\n", `{"userId":"u1","activity":"export","count":3}`
-			if name == "complete" {
-				may, used = "1400 tokens\n", `{"userId":"u1","activity":"complete","count":97000}`
-			}
-			testkit.Retry(t, func(t testing.TB) { // the samples have the client's own timeouts
-				for _, want := range []string{may, "429 " + tooMany + "\n"} {
+	for name, sample := range map[string]struct {
+		prints string
+		left   int64 // what counts in the end for the one who may
+		used   string
+	}{
+		"slots/export":     {"page 1\npage 2\npage 3\n", 0, `{"userId":"u1","activity":"export","count":3}`},
+		"reserve/complete": {"1400 tokens\n", 1400, `{"userId":"u1","activity":"complete","count":97000}`},
+	} {
+		for _, language := range []string{"mjs", "py", "go"} {
+			t.Run(path.Base(name)+"."+language, func(t *testing.T) {
+				command := append(app(t, language, fileOf(t, filepath.Join(root, "examples", filepath.FromSlash(name+"."+language)))), "u1")
+				run := func(t testing.TB, before, prints, asks string) {
+					t.Helper()
 					y := openYard(t)
 					own := y.post("exports-guard", new(post))
-					ops, left := "check release", int64(0)
-					if name == "complete" {
-						left = 1400
+					if _, err := own.handler.Invoke(t.Context(), []byte(before)); err != nil {
+						t.Fatal(err)
 					}
-					if want != may {
-						ops, left = "check", noRelease
-						if _, err := own.handler.Invoke(t.Context(), []byte(used)); err != nil {
-							t.Fatal(err)
-						}
-					}
-					cmd := exec.Command(command[0], append(command[1:], "u1")...)
-					for name, value := range environment(t, y.url) {
-						cmd.Env = append(cmd.Env, name+"="+value)
-					}
-					var failed bytes.Buffer
-					cmd.Stderr = &failed
-					if out, err := cmd.Output(); err != nil || string(out) != want {
-						t.Errorf("%v, printed %q, want %q\n%s", err, out, want, &failed)
-					}
-					if gotOps, gotLeft := y.asked("exports-guard"); gotOps != ops || gotLeft != left {
-						t.Errorf("the requests are %q and leave %d, want %q and %d", gotOps, gotLeft, ops, left)
+					out := output(t, y.url, command...)
+					ops, left := y.asked("exports-guard")
+					if got := fmt.Sprint(ops, " ", left); out != prints || got != asks {
+						t.Errorf("printed %q after the requests and the rest %q, want %q and %q", out, got, prints, asks)
 					}
 				}
+				testkit.Retry(t, func(t testing.TB) { // the samples have the client's own timeouts
+					run(t, `{"userId":"u2","activity":"view"}`, sample.prints, fmt.Sprint("check release ", sample.left))
+					run(t, sample.used, "429 "+tooMany+"\n", fmt.Sprint("check ", noRelease))
+				})
 			})
-		})
+		}
 	}
-}
-
-// pythonProgram returns a command that runs a program with the installed package.
-func pythonProgram(t testing.TB, source []byte) []string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "program.py")
-	if err := os.WriteFile(file, source, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return []string{testkit.Package(t, "python", filepath.Join("venv", "bin", "python")), file}
 }

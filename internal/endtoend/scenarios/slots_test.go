@@ -1,7 +1,6 @@
 package scenarios_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -96,7 +95,9 @@ func TestSlots(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				names, calls = append(names, name), append(calls, p.command(tb, guard))
+				call := commandBy(tb, "u1", p.call)
+				call["activity"] = map[string]any{"guard": guard, "activity": call["activity"]}
+				names, calls = append(names, name), append(calls, call)
 			}
 			for i, got := range d.do(t, map[string]any{"together": calls}).Results {
 				p, guard := places[names[i]], calls[i]["activity"].(map[string]any)["guard"].(string)
@@ -108,38 +109,15 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// command returns the call of the place, by a user of its guard.
-func (p place) command(t testing.TB, guard string) (c map[string]any) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(p.call), &c); err != nil {
-		t.Fatal(err)
-	}
-	args, _ := c["args"].(map[string]any)
-	if args == nil {
-		args = map[string]any{}
-	}
-	args["userId"] = "u1"
-	c["args"], c["activity"] = args, map[string]any{"guard": guard, "activity": c["activity"]}
-	return c
-}
-
 // problems returns what is wrong with a result.
 func (p place) problems(t testing.TB, y *yard, guard string, got result) (problems []string) {
 	t.Helper()
-	var want map[string]any
-	if err := json.Unmarshal([]byte(p.answer), &want); p.answer != "" && err != nil {
-		t.Fatal(err)
-	}
+	problems = differences(t, p.answer, got.Answer)
 	switch {
 	case p.class != "" && (got.Error == nil || got.Error.Class != p.class):
 		problems = append(problems, fmt.Sprintf("%+v and the error %+v, want %s", got.Answer, got.Error, p.class))
 	case p.class == "" && got.Error != nil:
 		problems = append(problems, fmt.Sprintf("%+v", got.Error))
-	}
-	for name, value := range want {
-		if got.Answer[name] != value {
-			problems = append(problems, fmt.Sprintf("%s is %v, want %v", name, got.Answer[name], value))
-		}
 	}
 	if p.least != 0 {
 		began, _ := got.Answer["began"].(float64)

@@ -1,7 +1,6 @@
 package scenarios_test
 
 import (
-	"cmp"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -21,19 +20,15 @@ const (
 // A crew is workers that want the same slots. Each is a process of its own with a
 // client.
 type crew struct {
-	yard  *yard
-	guard string
-	begin chan bool // is closed when all are ready
-	end   time.Time
-	slow  bool // whether work can take longer than a slot lasts
+	client client
+	yard   *yard
+	end    time.Time
+	slow   bool // whether work can take longer than a slot lasts
 
-	mu      sync.Mutex
-	shifts  []shift
-	worked  []int // shifts of each worker
-	refused int
-	lost    int
-	without int // of a receipt
-	kills   int
+	mu     sync.Mutex
+	shifts []shift
+	worked []int // shifts of each worker
+	kills  int
 }
 
 // A shift is the time in which a worker works and was told that it has a slot, in Unix
@@ -54,24 +49,22 @@ func TestWorkersWithSlots(t *testing.T) {
 		workers = 12
 	}
 	everyClient(t, func(t *testing.T, c client) {
-		crew := &crew{
-			yard: openYard(t), guard: "crew-guard", begin: make(chan bool), slow: lasts >= time.Minute, worked: make([]int, workers),
+		crew := &crew{client: c, yard: openYard(t), slow: lasts >= time.Minute, worked: make([]int, workers)}
+		guard := crew.yard.post("crew-guard", &post{fault: someLoss})
+		var hired []*driver
+		for range workers {
+			hired = append(hired, crew.hire(t))
 		}
-		own := crew.yard.post(crew.guard, &post{fault: someLoss})
-		var wg, ready sync.WaitGroup
-		ready.Add(workers)
-		for i := range workers {
-			wg.Go(func() { crew.work(t, c, i, &ready) })
-		}
-		ready.Wait()
 		crew.end = time.Now().Add(lasts)
-		close(crew.begin)
-		restarts := crew.restarts(own)
+		var wg sync.WaitGroup
+		for i, d := range hired {
+			wg.Go(func() { crew.work(t, i, d) })
+		}
+		restarts := crew.restarts(guard)
 		wg.Wait()
 		time.Sleep(window)
-		used, most := own.used(t), mostAtOnce(crew.shifts)
-		t.Logf("%v: %d shifts, at most %d at once; by worker %v; %d refusals, %d lost, %d without a receipt, %d killed, %d restarts; %d slots used at the end",
-			lasts, len(crew.shifts), most, crew.worked, crew.refused, crew.lost, crew.without, crew.kills, restarts, used)
+		used, most := guard.used(t), mostAtOnce(crew.shifts)
+		t.Logf("%v: at most %d at once; shifts of each worker: %v; %d killed, %d restarts; %d slots used at the end", lasts, most, crew.worked, crew.kills, restarts, used)
 		if most > mostWorkers || used != 0 {
 			t.Errorf("%d work at once, and %d slots are used at the end, want at most %d and none", most, used, mostWorkers)
 		}
@@ -101,35 +94,35 @@ func (c *crew) restarts(p *post) (n int) {
 		c.yard.mu.Lock()
 		defer c.yard.mu.Unlock()
 		p.fault = fault
+		p.restart()
 	}
 	for pause := 2 * time.Second; time.Until(c.end) > pause; pause = 5*time.Second + rand.N(20*time.Second) {
 		time.Sleep(pause)
 		set(func(string, int) loss { return all })
 		time.Sleep(500*time.Millisecond + rand.N(1500*time.Millisecond))
-		c.yard.mu.Lock()
-		p.restart()
-		c.yard.mu.Unlock()
 		set(someLoss)
 		n++
 	}
 	return n
 }
 
+// hire starts the process of a worker.
+func (c *crew) hire(t *testing.T) *driver {
+	t.Helper()
+	d := c.client.start(t, c.yard.url, nil)
+	if _, err := d.ask(map[string]any{"new": map[string]any{"onOutage": "deny"}}); err != nil {
+		t.Error(err)
+	}
+	return d
+}
+
 // work is the life of one worker. After it was killed, a new process takes its place.
-func (c *crew) work(t *testing.T, client client, i int, ready *sync.WaitGroup) {
-	isReady := sync.OnceFunc(ready.Done)
-	defer isReady()
-	for first := true; first || !c.over(); first = false {
-		d := client.start(t, c.yard.url, nil)
-		if _, err := d.ask(map[string]any{"new": map[string]any{"onOutage": "deny"}}); err != nil {
-			t.Error(err)
-			return
+func (c *crew) work(t *testing.T, i int, d *driver) {
+	for !c.over() && !t.Failed() {
+		if dead := c.shift(t, i, d); dead {
+			d = c.hire(t)
 		}
-		isReady()
-		<-c.begin
-		for !c.over() && c.shift(t, d, i) {
-			time.Sleep(rand.N(20 * time.Millisecond))
-		}
+		time.Sleep(rand.N(20 * time.Millisecond))
 	}
 }
 
@@ -145,8 +138,8 @@ func (c *crew) over() bool {
 	return late > time.Minute || c.kills > 0 && mostAtOnce(c.shifts) == mostWorkers
 }
 
-// shift asks for a slot and works in it. It returns false if the worker is killed.
-func (c *crew) shift(t *testing.T, d *driver, i int) (alive bool) {
+// shift asks for a slot and works in it, unless the worker is killed.
+func (c *crew) shift(t *testing.T, i int, d *driver) (dead bool) {
 	takes := 300*time.Millisecond + rand.N(1500*time.Millisecond)
 	if c.slow && rand.N(4) == 0 {
 		takes = 2*time.Second + rand.N(8*time.Second)
@@ -157,67 +150,50 @@ func (c *crew) shift(t *testing.T, d *driver, i int) (alive bool) {
 		killed <- time.Now().UnixMilli()
 		_ = d.process.Kill()
 	})
-	if !c.firstOf(i) && (!c.slow || rand.N(30) != 0) {
+	dies := c.dies(i)
+	if !dies {
 		kill.Stop()
-		close(killed)
 	}
 	before := len(beginnings(d))
-	activity := map[string]any{"guard": c.guard, "activity": "export"}
-	got, err := d.ask(map[string]any{"call": "slot", "activity": activity, "work": takes.Milliseconds(), "args": map[string]any{"userId": "u1"}})
-	if kill.Stop() {
-		close(killed)
-	}
-	at, dead := <-killed
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if dead {
+	got, err := d.ask(map[string]any{
+		"call": "slot", "activity": map[string]any{"guard": "crew-guard", "activity": "export"}, "work": takes.Milliseconds(), "args": map[string]any{"userId": "u1"},
+	})
+	dead = dies && !kill.Stop()
+	switch {
+	case dead:
+		at := <-killed
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		c.kills++
 		for _, began := range beginnings(d)[before:] {
 			c.shifts = append(c.shifts, shift{began, at})
 		}
-		return false
-	}
-	c.note(t, i, got, err)
-	return err == nil
-}
-
-// firstOf reports whether nobody was killed yet, and the worker is the first one or has
-// worked.
-func (c *crew) firstOf(i int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.kills == 0 && (i == 0 || c.worked[i] > 0)
-}
-
-// note counts what came of asking for a slot.
-func (c *crew) note(t *testing.T, i int, got result, err error) {
-	t.Helper()
-	switch {
-	case err != nil:
-		t.Error(err)
-	case got.Error != nil:
-		t.Errorf("%+v", *got.Error)
+	case err != nil || got.Error != nil:
+		t.Errorf("%+v, %v", got.Error, err)
 	case got.Answer["allowed"] == false:
-		c.refused++
-		c.mu.Unlock()
 		time.Sleep(50*time.Millisecond + rand.N(450*time.Millisecond))
-		c.mu.Lock()
-	case got.Answer["heldUntil"] == nil:
-		c.without++
-	default:
+	case got.Answer["heldUntil"] != nil:
 		began, _ := got.Answer["began"].(float64)
 		ended, _ := got.Answer["ended"].(float64)
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		c.shifts = append(c.shifts, shift{int64(began), int64(ended)})
 		c.worked[i]++
-		if got.Answer["lost"] == true {
-			c.lost++
-		}
 	}
+	return dead
+}
+
+// dies reports whether a worker is to be killed in its next shift: the first one, or one
+// that has worked, if nobody was killed yet, and later one in thirty if work is slow.
+func (c *crew) dies(i int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.kills == 0 && (i == 0 || c.worked[i] > 0) || c.slow && rand.N(30) == 0
 }
 
 // beginnings returns when the shifts of a worker began, as it wrote at once.
 func beginnings(d *driver) (all []int64) {
-	for line := range strings.Lines(d.log.String()) {
+	for line := range strings.Lines(d.logged()) {
 		if at, ok := strings.CutPrefix(strings.TrimSpace(line), "began "); ok {
 			ms, _ := strconv.ParseInt(at, 10, 64)
 			all = append(all, ms)
@@ -226,20 +202,16 @@ func beginnings(d *driver) (all []int64) {
 	return all
 }
 
-// mostAtOnce returns how many shifts there are at once, at most.
+// mostAtOnce returns how many shifts there are at once, at most. The most are there when a
+// shift begins.
 func mostAtOnce(shifts []shift) (most int) {
-	type change struct {
-		at int64
-		by int
-	}
-	var changes []change
-	for _, s := range shifts {
-		changes = append(changes, change{s.began, 1}, change{s.ended, -1})
-	}
-	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) })
-	now := 0
-	for _, c := range changes {
-		now += c.by
+	for _, one := range shifts {
+		now := 0
+		for _, other := range shifts {
+			if other.began <= one.began && one.began < other.ended {
+				now++
+			}
+		}
 		most = max(most, now)
 	}
 	return most

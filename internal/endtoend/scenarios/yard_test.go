@@ -104,8 +104,11 @@ func (y *yard) serve(w http.ResponseWriter, r *http.Request) {
 		_, err = handler.Invoke(r.Context(), []byte(`{"userId":"u1","activity":"export","op":"reset"}`))
 	}
 	answer, failed := handler.Invoke(r.Context(), body)
-	if q.Op == "release" {
-		y.saw(p, answer)
+	var a struct{ ActivityCount int64 }
+	if q.Op == "release" && json.Unmarshal(answer, &a) == nil {
+		y.mu.Lock()
+		p.left = a.ActivityCount
+		y.mu.Unlock()
 	}
 	if lost == reply {
 		panic(http.ErrAbortHandler)
@@ -115,16 +118,6 @@ func (y *yard) serve(w http.ResponseWriter, r *http.Request) {
 		answer, _ = json.Marshal(map[string]string{"errorType": "ValidationError", "errorMessage": err.Error()})
 	}
 	_, _ = w.Write(answer)
-}
-
-// saw keeps what counts after a release.
-func (y *yard) saw(p *post, answer []byte) {
-	var a struct{ ActivityCount int64 }
-	if json.Unmarshal(answer, &a) == nil {
-		y.mu.Lock()
-		defer y.mu.Unlock()
-		p.left = a.ActivityCount
-	}
 }
 
 // asked returns the requests that arrived at a guard, and what counted after the last

@@ -1,4 +1,4 @@
-package examples_test
+package clients_test
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func TestWithoutAQueueAJobWaitsForItsPlace(t *testing.T) {
 	t.Parallel()
 	endpoint := newProxy(t, serve(t)).endpoint()
 	testkit.Retry(t, func(t testing.TB) { // the program takes a guard that is late for an outage
-		run := byScript(append([]string{"without_queue", rand.Text(), "mod"}, strings.Fields(members)...)...)
+		run := example(append([]string{"without_queue", rand.Text(), "mod"}, strings.Fields(members)...)...)
 		began := time.Now()
 		jobs := run(t, endpoint)
 		if status := jobs.status(t); status != 0 {
@@ -64,7 +64,7 @@ func TestWithAQueueTheGuardKeepsADelayedJob(t *testing.T) {
 		}})
 		t.Cleanup(lambda.Close)
 
-		run := byScript(append([]string{"with_queue", rand.Text(), "mod"}, strings.Fields(members+" n1 n2 n3 n4 n5 n6 n7 n8 n9 n10")...)...)
+		run := example(append([]string{"with_queue", rand.Text(), "mod"}, strings.Fields(members+" n1 n2 n3 n4 n5 n6 n7 n8 n9 n10")...)...)
 		ran := run(t, "AWS_ENDPOINT_URL_LAMBDA="+lambda.URL)
 		if status := ran.status(t); status != 0 {
 			t.Fatalf("exit status %d", status)

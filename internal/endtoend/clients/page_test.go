@@ -1,9 +1,8 @@
-package examples_test
+package clients_test
 
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os/exec"
 	"strings"
 	"testing"
@@ -23,7 +22,7 @@ func TestThePageCountsDown(t *testing.T) {
 	}
 	page := func(t testing.TB) *process {
 		t.Helper()
-		return start(t, nil, node, "internal/endtoend/examples/testdata/page.mjs", url)
+		return run(t, nil, node, "internal/endtoend/clients/testdata/page.mjs", url)
 	}
 	if posted := page(t); posted.status(t) != 0 || posted.String() != `{"text":"Posted","disabled":false}`+"\n" {
 		t.Errorf("the first click: %s", posted)
@@ -33,8 +32,8 @@ func TestThePageCountsDown(t *testing.T) {
 	// can skip a number.
 	testkit.Retry(t, func(t testing.TB) {
 		var waits []int
-		ask(t, guards, "u1", `,"op":"reset"`)
-		ask(t, guards, "u1", `,"count":10`)
+		askPosts(t, guards, "u1", `,"op":"reset"`)
+		askPosts(t, guards, "u1", `,"count":10`)
 		refused := page(t)
 		select {
 		case <-refused.ended:
@@ -57,19 +56,4 @@ func TestThePageCountsDown(t *testing.T) {
 			t.Errorf("the page shows the seconds %v, want a countdown", waits)
 		}
 	})
-}
-
-func TestThePageNeedsNoOtherFile(t *testing.T) {
-	t.Parallel()
-	_, url := apps["express"].serving(t, newProxy(t, serve(t)).endpoint())
-	for path, contentType := range map[string]string{"/": "text/html", "/cooldown.js": "text/javascript"} {
-		request, err := http.NewRequest(http.MethodGet, url+path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := do(t, request)
-		if got.status != http.StatusOK || !strings.HasPrefix(got.header.Get("Content-Type"), contentType) || strings.Contains(got.body, "from \"./") {
-			t.Errorf("%s: %d %v", path, got.status, got.header)
-		}
-	}
 }

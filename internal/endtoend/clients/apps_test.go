@@ -1,11 +1,8 @@
-// Package examples_test runs the apps of the folder examples against guards
-// serve. make packages installs what they need.
-package examples_test
+package clients_test
 
 import (
 	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -24,18 +21,18 @@ import (
 type app func(t testing.TB, env ...string) *process
 
 var apps = map[string]app{
-	"express": byScript("express"),
-	"fastapi": byScript("fastapi"),
+	"express": example("express"),
+	"fastapi": example("fastapi"),
 	"go": func(t testing.TB, env ...string) *process {
 		t.Helper()
-		return start(t, env, lambdatest.Build(t, "./examples/go"))
+		return run(t, env, lambdatest.Build(t, "./examples/go"))
 	},
 }
 
-func byScript(args ...string) app {
+func example(args ...string) app {
 	return func(t testing.TB, env ...string) *process {
 		t.Helper()
-		return start(t, append([]string{"GUARDS_PACKAGES=" + filepath.Dir(testkit.Package(t, "examples", ""))}, env...), "scripts/example", args...)
+		return run(t, append([]string{"GUARDS_PACKAGES=" + filepath.Dir(testkit.Package(t, "examples", ""))}, env...), "scripts/example", args...)
 	}
 }
 
@@ -45,12 +42,14 @@ func (a app) serving(t testing.TB, env ...string) (*process, string) {
 	t.Helper()
 	for range 4 {
 		p := a(t, env...)
-		if url := p.printsURL(t); url != "" || !p.tookForAnOutage() {
-			return p, p.url(t)
+		if url := p.url(t); url != "" {
+			return p, url
+		} else if !p.tookForAnOutage() {
+			break
 		}
 	}
-	p := a(t, env...)
-	return p, p.url(t)
+	t.Fatal("the app printed no URL")
+	return nil, ""
 }
 
 func forEachApp(t *testing.T, test func(t *testing.T, guards string, app app)) {
@@ -68,27 +67,21 @@ func TestAppsLimitPosts(t *testing.T) {
 	forEachApp(t, func(t *testing.T, guards string, app app) {
 		between := newProxy(t, guards)
 		running, url := app.serving(t, between.endpoint())
-		for name, try := range map[string]func(t *testing.T, user string) error{
-			"an allowed post": func(t *testing.T, user string) error {
-				return counts(post(t, url, user), http.StatusCreated, 1)
+		for name, try := range map[string]func(t testing.TB, user string){
+			"an allowed post": func(t testing.TB, user string) { counts(t, post(t, url, user), http.StatusCreated, 1) },
+			"a refused post": func(t testing.TB, user string) {
+				askPosts(t, guards, user, `,"count":10`)
+				refuses(t, post(t, url, user))
 			},
-			"a refused post": func(t *testing.T, user string) error {
-				ask(t, guards, user, `,"count":10`)
-				return refuses(post(t, url, user))
-			},
-			"a lost answer": func(t *testing.T, user string) error {
-				before := between.requests.Load()
-				between.set(lose)
-				if err := counts(post(t, url, user), http.StatusCreated, 1); err != nil {
-					return err
+			"a lost answer": func(t testing.TB, user string) {
+				between.set(losesAnAnswer)
+				counts(t, post(t, url, user), http.StatusCreated, 1)
+				if sent, counted := between.requests.Load(), askPosts(t, guards, user, `,"op":"status"`); sent < 2 || counted != 1 {
+					t.Errorf("%d requests and %d counted, want at least 2 and 1", sent, counted)
 				}
-				if sent, counted := between.requests.Load()-before, ask(t, guards, user, `,"op":"status"`); sent < 2 || counted != 1 {
-					return fmt.Errorf("%d requests and %d counted, want at least 2 and 1", sent, counted)
-				}
-				return nil
 			},
 		} {
-			t.Run(name, func(t *testing.T) { running.repeat(t, try) })
+			t.Run(name, func(t *testing.T) { running.retry(t, try) })
 		}
 		if got := post(t, url, ""); got.status != http.StatusUnauthorized {
 			t.Errorf("without a user: %+v, want 401", got)
@@ -96,62 +89,49 @@ func TestAppsLimitPosts(t *testing.T) {
 	})
 }
 
-// repeat calls try with a new user until it runs within one minute of the clock,
-// in which the guard counts. It also repeats a try if the machine was so busy
-// that the app took it for an outage.
-func (p *process) repeat(t *testing.T, try func(t *testing.T, user string) error) {
+// retry calls try with a new user until it passes. A minute of the clock can end
+// meanwhile, in which the guard counts, and a busy machine can look like an outage.
+func (p *process) retry(t *testing.T, try func(t testing.TB, user string)) {
 	t.Helper()
-	var err error
-	for range 5 {
-		began, outages := time.Now().Truncate(time.Minute), strings.Count(p.String(), "did not answer")
-		err = try(t, rand.Text())
-		if err == nil {
-			return
+	testkit.Retry(t, func(t testing.TB) {
+		try(t, rand.Text())
+		if t.Failed() && p.tookForAnOutage() {
+			time.Sleep(time.Second) // the app asks again only after a second
 		}
-		if time.Now().Truncate(time.Minute).Equal(began) && strings.Count(p.String(), "did not answer") == outages {
-			break
-		}
-		time.Sleep(time.Second) // after an outage, the app asks again only after a second
-	}
-	t.Error(err)
+	})
 }
 
 var left = regexp.MustCompile(`^"create_post";r=(\d+);t=\d+$`)
 
 // counts checks an answer's status, and how many of the ten posts are counted by
 // its headers.
-func counts(got answer, status int, counted int) error {
+func counts(t testing.TB, got answer, status int, counted int) {
+	t.Helper()
 	found := left.FindStringSubmatch(got.header.Get("RateLimit"))
-	if policy := got.header.Get("RateLimit-Policy"); found == nil || policy != `"create_post";q=10;w=60` {
-		return fmt.Errorf("%+v, want RateLimit and RateLimit-Policy", got)
+	if found == nil || got.header.Get("RateLimit-Policy") != `"create_post";q=10;w=60` || got.status != status || found[1] != strconv.Itoa(10-counted) {
+		t.Errorf("%+v, want %d, and %d counted in RateLimit and RateLimit-Policy", got, status, counted)
 	}
-	if got.status != status || found[1] != strconv.Itoa(10-counted) {
-		return fmt.Errorf("%+v, want %d and %d counted", got, status, counted)
-	}
-	return nil
 }
 
 // refuses checks the answer to an eleventh post.
-func refuses(got answer) error {
+func refuses(t testing.TB, got answer) {
+	t.Helper()
 	var problem struct {
-		Status   int
-		Type     string
-		Message  string
-		Allowed  *bool
-		WaitTime float64
+		Status        int
+		Type, Message string
+		Allowed       *bool
+		WaitTime      float64
 	}
-	if err := json.Unmarshal([]byte(got.body), &problem); err != nil {
-		return fmt.Errorf("%+v: %w", got, err)
-	}
+	err := json.Unmarshal([]byte(got.body), &problem)
 	after, _ := strconv.Atoi(got.header.Get("Retry-After"))
 	switch {
-	case problem.Status != http.StatusTooManyRequests || problem.Allowed == nil || *problem.Allowed,
+	case err != nil, problem.Status != http.StatusTooManyRequests || problem.Allowed == nil || *problem.Allowed,
 		got.header.Get("Content-Type") != "application/problem+json" || !strings.HasSuffix(problem.Type, "#quota-exceeded"),
 		problem.Message != "Rate limit exceeded: Too many requests in a short period",
 		after < 1 || after > 60 || after != int((problem.WaitTime+999)/1000):
-		return fmt.Errorf("%+v is not the refusal of an eleventh post", got)
+		t.Errorf("%+v is not the refusal of an eleventh post: %v", got, err)
 	}
-	return counts(got, http.StatusTooManyRequests, 10)
+	counts(t, got, http.StatusTooManyRequests, 10)
 }
 
 // An answer is what an app answered.
@@ -162,7 +142,7 @@ type answer struct {
 }
 
 // post creates a post.
-func post(t *testing.T, url, user string) answer {
+func post(t testing.TB, url, user string) answer {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodPost, url+"/posts", http.NoBody)
 	if err != nil {
