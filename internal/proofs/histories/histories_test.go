@@ -3,8 +3,8 @@
 //
 // A history is what some clients ask several instances about one item, and what
 // they are told. Porcupine looks for an order of the operations in which each
-// answer is the one that the contract demands. The model of the contract is in
-// promises_test.go, model_test.go and step_test.go.
+// answer is the one that the contract demands. The models of the limits are those
+// of package oracle; model_test.go and step_test.go add ids, receipts and answers.
 package histories_test
 
 import (

@@ -112,18 +112,17 @@ func (h *history) drawAny(random *rand.Rand) (*call, bool) {
 	queue := t.Queues()
 	switch what := random.IntN(20); {
 	case what < 5 && !queue:
-		_, _, slots := t.slots()
-		return c, h.drawRelease(c, slots && random.IntN(2) == 0, random)
+		return c, h.drawRelease(c, t.top > 0 && random.IntN(2) == 0, random)
 	case what == 5 && !queue && random.IntN(3) == 0:
 		c.op, c.id, c.n = reset, "reset", 1
 	case what < 8:
-		c.op, c.id, c.n = status, "status", 1+random.Int64N(min(3, t.most()))
+		c.op, c.id, c.n = status, "status", 1+random.Int64N(min(3, t.numbers.Most))
 		c.partial = !queue && random.IntN(2) == 0
 	case what < 12 && !queue:
 		c.op, c.id, c.partial = check, fmt.Sprint("p", random.Uint32()), true
-		c.n = 1 + random.Int64N(min(t.most()+1, 5))
+		c.n = 1 + random.Int64N(min(t.numbers.Most+1, 5))
 		if random.IntN(4) == 0 { // rarely, because a lost answer of 100 may mean any of 100 numbers
-			c.n = 1 + random.Int64N(t.most()+1)
+			c.n = 1 + random.Int64N(t.numbers.Most+1)
 		}
 	default:
 		c.op = check
@@ -136,9 +135,9 @@ func (h *history) drawAny(random *rand.Rand) (*call, bool) {
 
 // least returns the most actions that a request can take in every tier.
 func (h *history) least() int64 {
-	least := h.system[0].most()
+	least := h.system[0].numbers.Most
 	for _, t := range h.system {
-		least = min(least, t.most())
+		least = min(least, t.numbers.Most)
 	}
 	return least
 }

@@ -53,7 +53,7 @@ func (sys system) step(s *state, c *call, d *ratelimit.Decision) []*state {
 	case renew:
 		return t.renew(s, c, d)
 	case reset:
-		after := t.reset(s, c)
+		after := sys.reset(s, c)
 		if c.part == maybe {
 			return []*state{s, after}
 		}
@@ -152,16 +152,7 @@ func (t tier) told(s *state, c *call, d *ratelimit.Decision, kept counted) bool 
 // delays reports whether d says "come at place", with the figures of s.
 func (t tier) delays(s *state, c *call, d *ratelimit.Decision, place int64) bool {
 	return !d.Allowed && d.Granted == 0 && d.ReadyAt == place && d.Wait == millis(place-c.now) &&
-		d.Waiting == t.waiting(s, c, place) && t.each(s, c, d, 0)
-}
-
-func (t tier) waiting(s *state, c *call, place int64) int64 {
-	for i, p := range t.limits {
-		if r, ok := p.(reservoir); ok {
-			return r.waiting(s.accounts[i], c.now, place)
-		}
-	}
-	return 0
+		d.Waiting == s.account.Waiting(t.numbers, c.now, place) && t.each(s, c, d, 0)
 }
 
 // status reports whether d is what a check would be answered in s.
@@ -179,8 +170,8 @@ func (t tier) status(s *state, c *call, d *ratelimit.Decision) bool {
 	after, _ := t.take(s, c, n)
 	if place := after.ids[t.name(c)].place; place > c.now {
 		shown := *d
-		shown.Waiting = t.waiting(s, c, place)
-		return d.Reason == ratelimit.Delayed && d.Waiting == t.waiting(after, c, place) && t.delays(s, c, &shown, place)
+		shown.Waiting = s.account.Waiting(t.numbers, c.now, place)
+		return d.Reason == ratelimit.Delayed && d.Waiting == after.account.Waiting(t.numbers, c.now, place) && t.delays(s, c, &shown, place)
 	}
 	if n < c.n { // the wait is the one after these n actions
 		return d.Granted == n && d.Reason == ratelimit.OK && t.each(s, c, d, 1) && d.Wait == t.longest(after, c, 1)
