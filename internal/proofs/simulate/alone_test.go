@@ -40,11 +40,11 @@ func (in *instance) forget(o *op) {
 // judgeAlone judges an answer from memory in an outage.
 func (l *ledger) judgeAlone(o *op, d ratelimit.Decision) {
 	s := l.sim
-	s.stats.reasons[d.Reason]++
+	s.stats["answers "+string(d.Reason)]++
 	if d.Reason != ratelimit.Unavailable && d.Reason != ratelimit.Delayed {
 		s.fail("%s: %s from memory, want unavailable", o.name, d.Reason)
 	}
-	if o.kind != check || !d.Allowed && d.ReadyAt == 0 {
+	if o.kind != ratelimit.Check || !d.Allowed && d.ReadyAt == 0 {
 		return
 	}
 	if d.At != 0 {
@@ -126,7 +126,7 @@ func (l *ledger) judgePlace(o *op, d ratelimit.Decision) {
 // what it has given back itself.
 func (l *ledger) judgeRepeat(o *op, d ratelimit.Decision) {
 	s := l.sim
-	s.stats.repeated++
+	s.stats["refusals repeated from memory"]++
 	u := l.user(o.request.UserID)
 	need := o.request.Count
 	if o.request.Partial {
@@ -138,7 +138,7 @@ func (l *ledger) judgeRepeat(o *op, d ratelimit.Decision) {
 	}
 	own := u.freer != nil && u.freer.in == o.in && u.freer.ended && u.freed == u.freedFor(o.terms)
 	switch {
-	case d.Reason != ratelimit.Limited || o.kind != check:
+	case d.Reason != ratelimit.Limited || o.kind != ratelimit.Check:
 		s.wrong("%s is told %s without a request, want limited", o.name, d.Reason)
 	case o.terms.Prepaid(): // a hot key refuses for up to a second what it saw no room for, also if actions come back
 	case u.Fits(o.terms.numbers, o.now, need, true) && u.FitsAt(o.terms.numbers, o.now, need, true) && (own || u.freedFor(o.terms) < s.now-trusted):

@@ -104,10 +104,10 @@ func (s *sim) arrive() {
 	}
 	switch in := s.any(); {
 	case s.chance(14):
-		in.send(status, r, tier, math.MaxInt64, nil)
+		in.send(ratelimit.Status, r, tier, math.MaxInt64, nil)
 	case s.chance(60) && !t.Queues():
 		r.Count, r.Partial = 1, false
-		in.send(reset, r, tier, math.MaxInt64, nil)
+		in.send(ratelimit.Reset, r, tier, math.MaxInt64, nil)
 	default:
 		s.ask(in, r, tier)
 	}
@@ -125,7 +125,7 @@ func (s *sim) ask(in *instance, r ratelimit.Request, tier string) {
 			s.at(leaves+s.upTo(5000), func() { s.ask(s.any(), r, tier) })
 		}
 	}
-	in.send(check, r, tier, leaves, func(o *op, d ratelimit.Decision, err error) { s.answered(o, r, tier, d, err) })
+	in.send(ratelimit.Check, r, tier, leaves, func(o *op, d ratelimit.Decision, err error) { s.answered(o, r, tier, d, err) })
 }
 
 // answered does what a client does after an answer.
@@ -188,13 +188,13 @@ func (s *sim) giveBack(in *instance, r ratelimit.Request, tier string, d ratelim
 	if s.chance(5) || r.Hold && s.chance(2) {
 		after = s.upTo(lateness(r))
 	}
-	s.at(s.now+after, func() { in.send(release, back, tier, math.MaxInt64, nil) })
+	s.at(s.now+after, func() { in.send(ratelimit.Release, back, tier, math.MaxInt64, nil) })
 	if s.chance(4) {
 		copied := s.upTo(3000)
 		if r.Hold {
 			copied = s.upTo(lateness(r) / 2)
 		}
-		s.at(s.now+after+copied, func() { s.any().send(release, back, tier, math.MaxInt64, nil) })
+		s.at(s.now+after+copied, func() { s.any().send(ratelimit.Release, back, tier, math.MaxInt64, nil) })
 	}
 	if s.chance(4) && !r.Fresh && !r.Partial {
 		s.at(s.now+after+s.upTo(6000), func() { s.ask(s.any(), r, tier) })

@@ -21,7 +21,7 @@ func (s *sim) crowd(users int) {
 	most := s.of(a.Limit).numbers.Most
 	for i := range users {
 		r := ratelimit.Request{UserID: fmt.Sprint("one of many ", i), Activity: a.Name, Group: a.Group, Count: most, ID: fmt.Sprint("r", i), Alone: true}
-		s.at(s.now+s.upTo(1000), func() { s.instances[0].send(check, r, "", math.MaxInt64, nil) })
+		s.at(s.now+s.upTo(1000), func() { s.instances[0].send(ratelimit.Check, r, "", math.MaxInt64, nil) })
 	}
 }
 

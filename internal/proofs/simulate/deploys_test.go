@@ -35,7 +35,7 @@ func (s *sim) deploy() {
 		return
 	}
 	s.line("a deploy changes %s to %s", limitsOf(s.activities), limitsOf(deployed))
-	s.stats.deploys++
+	s.stats["deploys that change windows"]++
 	s.activities = deployed
 	clear(s.byText) // the same limit can now be beside others
 	s.settings.versions = append(s.settings.versions, settled{since: s.now})

@@ -33,7 +33,7 @@ type landing struct {
 func (l *ledger) read(a *landing, k ratelimit.Key) {
 	u := l.user(k.UserID)
 	now := a.op.now
-	if a.op.kind.byReceipt() {
+	if byReceipt(a.op.kind) {
 		now = a.op.releasedAt()
 	}
 	l.forget(u, k, a.item)
@@ -43,13 +43,13 @@ func (l *ledger) read(a *landing, k ratelimit.Key) {
 // expect notes what an answer from this landing may say.
 func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 	o := a.op
-	a.snapshot, a.order = u.Clone(), l.sim.stats.writes
+	a.snapshot, a.order = u.Clone(), l.sim.stats[writes]
 	a.figures = u.Figures(o.terms.numbers, now)
-	if r := u.records[counter{o.id, k.Window}]; o.kind == renew || o.kind == release && r != nil && r.renewed {
+	if r := u.records[counter{o.id, k.Window}]; o.kind == ratelimit.Renew || o.kind == ratelimit.Release && r != nil && r.renewed {
 		a.must = u.mustRenew(r, o, now)
 		return
 	}
-	if o.kind == release {
+	if o.kind == ratelimit.Release {
 		r := u.records[counter{o.id, k.Window}]
 		log, rate := u.Slots(o.terms.numbers)
 		a.must = r != nil && !r.over && r.at == o.request.At && r.n >= o.request.Count && !u.given[receipt(o.id, r.at)] &&

@@ -63,7 +63,7 @@ func (in *instance) clock() time.Time { return time.UnixMilli(in.millis()) }
 // stepClock sets the clock to another difference.
 func (in *instance) stepClock() {
 	to := in.sim.skew()
-	in.sim.stats.steps++
+	in.sim.stats["clocks that stepped"]++
 	in.step = max(in.step, in.ahead-to)
 	in.sim.line("instance %d: the clock steps from %d ms ahead to %d ms", in.number, in.ahead, to)
 	in.ahead, in.stepped = to, in.sim.now
@@ -75,7 +75,7 @@ type op struct {
 	name    string
 	request ratelimit.Request
 	terms   *terms
-	kind    verb
+	kind    ratelimit.Op
 	id      string // of what it counts; a presented place counts under an id of its own
 	began   int64  // true time
 	now     int64  // by its instance's clock
@@ -100,23 +100,15 @@ type op struct {
 	gives *op   // the part of a check that this one gives back
 }
 
-type verb string
-
-const (
-	check   verb = "check"
-	status  verb = "status"
-	release verb = "release"
-	reset   verb = "reset"
-)
-
 // send decides a request on an instance. Done gets the answer, unless the caller
 // has left.
-func (in *instance) send(v verb, r ratelimit.Request, tier string, leaves int64, done func(*op, ratelimit.Decision, error)) {
+func (in *instance) send(v ratelimit.Op, r ratelimit.Request, tier string, leaves int64, done func(*op, ratelimit.Decision, error)) {
 	s := in.sim
-	s.stats.decisions[v]++
+	s.stats["decisions"]++
+	s.stats["of these, "+string(v)+" requests"]++
 	t := in.terms(r.Activity, tier)
 	r.Policy = t.Policy
-	if !v.byReceipt() && !r.Partial {
+	if !byReceipt(v) && !r.Partial {
 		r.Count = min(r.Count, t.numbers.Most)
 	}
 	o := &op{in: in, request: r, terms: t, kind: v, id: r.ID, leaves: leaves, began: s.now, now: in.millis()}
@@ -131,9 +123,9 @@ func (in *instance) send(v verb, r ratelimit.Request, tier string, leaves int64,
 	s.line("%s: count %d, partial %v, receipt %d, place %d, by instance %d (%d ms ahead), limit %s",
 		o.name, r.Count, r.Partial, r.At, r.ReadyAt, in.number, in.ahead, t.text)
 	s.start(o, func() {
-		d, err := o.decide()
+		d, err := in.limiter.Decide(o.ctx, v, o.request)
 		if o.ctx.Err() != nil {
-			s.stats.left++
+			s.stats["callers who gave up"]++
 		}
 		o.cancel()
 		o.ended, o.refused = true, err == nil && d.Reason == ratelimit.Limited
@@ -145,22 +137,6 @@ func (in *instance) send(v verb, r ratelimit.Request, tier string, leaves int64,
 			done(o, d, err)
 		}
 	})
-}
-
-func (o *op) decide() (ratelimit.Decision, error) {
-	l := o.in.limiter
-	switch o.kind {
-	case status:
-		return l.Decide(o.ctx, ratelimit.Status, o.request)
-	case release:
-		return l.Decide(o.ctx, ratelimit.Release, o.request)
-	case renew:
-		return l.Decide(o.ctx, ratelimit.Renew, o.request)
-	case reset:
-		return l.Decide(o.ctx, ratelimit.Reset, o.request)
-	default:
-		return l.Check(o.ctx, o.request)
-	}
 }
 
 // of returns the terms of a policy.

@@ -29,16 +29,15 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 	}
 	switch {
 	case err != nil:
-		s.stats.errors++
-		if o.request.Alone && !o.kind.byReceipt() && o.kind != reset {
+		if o.request.Alone && !byReceipt(o.kind) && o.kind != ratelimit.Reset {
 			s.fail("%s: %v, want a decision from memory", o.name, err)
 		}
 		return
 	case d.Outage != nil:
-		s.stats.alone++
+		s.stats["decided from memory in an outage"]++
 		l.judgeAlone(o, d)
 		return
-	case o.kind == reset:
+	case o.kind == ratelimit.Reset:
 		o.in.forget(o)
 		return
 	case o.request.ReadyAt != 0 && d.Requests == 0 && d.Limit == 0:
@@ -50,7 +49,7 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 		l.judgeRepeat(o, d)
 		return
 	}
-	s.stats.reasons[d.Reason]++
+	s.stats["answers "+string(d.Reason)]++
 	a := o.last
 	switch {
 	case d.Visit:
@@ -60,7 +59,7 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 		a.wait = [2]int64{-1}
 	}
 	switch o.kind {
-	case release:
+	case ratelimit.Release:
 		if a.must && !a.done {
 			s.wrong("%s comes in time, and nothing was given back", o.name)
 		}
@@ -69,9 +68,9 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 		}
 		l.judgeFigures(o, d, a.figures, [2]int64{})
 		return
-	case renew:
+	case ratelimit.Renew:
 		l.judgeRenew(o, d)
-	case status:
+	case ratelimit.Status:
 		l.judgeStatus(o, d)
 	default:
 		l.judgeCheck(o, d)
@@ -213,7 +212,7 @@ func (f frozen) Read(_ context.Context, k ratelimit.Key) (ratelimit.Item, error)
 // judgeWait asks a copy of the state whether the wait is kept: the same request is
 // allowed then, and refused a millisecond earlier.
 func (l *ledger) judgeWait(o *op, d ratelimit.Decision) {
-	l.sim.stats.waits++
+	l.sim.stats["waits that a copy of the state was asked about, at the time and a millisecond earlier"]++
 	window, _ := o.terms.Item(o.now)
 	store := frozen{key: ratelimit.Key{UserID: o.request.UserID, Activity: cmp.Or(o.request.Group, o.request.Activity), Window: window}, item: o.last.item}
 	for _, sooner := range []int64{0, 1} {

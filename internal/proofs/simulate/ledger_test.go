@@ -100,18 +100,18 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 	l.forget(u, w.Key, before)
 	if a.done {
 		u.changed, u.deployed = l.sim.now, false
-		l.sim.stats.writes++
+		l.sim.stats[writes]++
 		if a.op.request.Group != "" {
-			l.sim.stats.grouped++
+			l.sim.stats["of these, to the item of a group"]++
 		}
 		l.sim.mix(w.Now, int64(len(a.op.id)))
 		if a.op.gives != nil {
-			l.sim.stats.givenBack++
+			l.sim.stats["counts that they gave back, because a later item refused"]++
 		}
 		switch a.op.kind {
-		case release:
+		case ratelimit.Release:
 			l.gaveBack(u, a, w, before)
-		case renew:
+		case ratelimit.Renew:
 			l.renewed(u, a, w, before)
 		default:
 			l.counted(u, a, w, before)
@@ -144,7 +144,7 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	case !u.FitsAt(o.terms.numbers, at, n, false):
 		s.wrong("%s: the store counts %d, which do not fit: %v", o.name, n, u)
 	}
-	r := &record{by: o, now: w.Now, lives: earlier.receipts(), n: n, order: s.stats.writes, again: earlier != nil, whole: u.whole(o, w.Key.Window)}
+	r := &record{by: o, now: w.Now, lives: earlier.receipts(), n: n, order: s.stats[writes], again: earlier != nil, whole: u.whole(o, w.Key.Window)}
 	r.place = u.Place(o.terms.numbers, at)
 	repaces := u.Repaces(o.terms.numbers)
 	if err := u.Count(o.terms.numbers, at, n); err != nil {
@@ -157,7 +157,7 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	r.at = u.At(o.terms.numbers, w.Now)
 	u.records[name] = r
 	if o.refused {
-		s.stats.afterRefusal++
+		s.stats["attempts counted after their request was refused, because they arrived late"]++
 	}
 	s.line("the store counts %d of %s at %d", n, o.name, w.Now)
 	if n < o.request.Count && u.Fits(o.terms.numbers, w.Now, 1, true) && u.freed < o.began {
@@ -204,7 +204,7 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 	case !u.Holds(o.terms.numbers, w.Now, at, n, true), keeps && late && !log.Holds(w.Now, at, n*oracle.Cost(rate), true):
 		s.wrong("%s gives back %d of %d, which do not count: %v", o.name, n, at, u)
 	case !own && older:
-		s.stats.oldReceipts++
+		s.stats[oldReceipts]++
 		u.old[receipt(o.id, r.at)] = true // now that one is the older receipt
 	case !own && (!keeps || !late):
 		s.wrong("%s gives back %d of %d twice, or what was never counted", o.name, n, at)
@@ -220,7 +220,7 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 		u.Back(o.terms.numbers, w.Now, at, n, before.State, a.item.State)
 	}
 	if keeps && late && r != nil && r.at != at && !r.over && w.Drop.Set != "" {
-		s.stats.oldReceipts++ // the id is new again, so the log no longer knows its later count by it
+		s.stats[oldReceipts]++ // the id is new again, so the log no longer knows its later count by it
 		r.over = true
 	}
 	if own || older {
@@ -229,10 +229,10 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 		u.given[receipt(o.id, at)] = true
 	}
 	if own && slices.Contains(r.lives, o.request.At) {
-		s.stats.lives++
+		s.stats["of these, by that of an earlier count of a renewed id"]++
 	}
 	if o.request.Hold && w.Now-at > 28_000 {
-		s.stats.held++
+		s.stats["releases that gave something back after more than 28 s, because of Hold"]++
 	}
 	u.makeRoom(s.now, o)
 	s.line("the store gives back %d of %s", n, o.name)

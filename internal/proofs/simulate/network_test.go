@@ -8,24 +8,20 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// A fault is what happens to an attempt on its way.
-type fault int
+// A fault is what happens to an attempt on its way. The empty one is none.
+type fault string
 
 const (
-	none fault = iota
-	lostRequest
-	lostAnswer
-	late // it arrives up to 4 s later, and its answer is lost
-	throttled
-	failedBefore // a status of 5xx, and the write was not performed
-	failedAfter  // a status of 5xx, and the write was performed
-	hang
-	faults
+	lostRequest  fault = "lost request"
+	lostAnswer   fault = "lost answer"
+	late         fault = "delivered late" // up to 4 s later, and its answer is lost
+	throttled    fault = "throttled"
+	failedBefore fault = "5xx before the write"
+	failedAfter  fault = "5xx after the write"
+	hang         fault = "hang"
 )
 
-var faultNames = [faults]string{
-	"none", "lost request", "lost answer", "delivered late", "throttled", "5xx before the write", "5xx after the write", "hang",
-}
+var faults = []fault{lostRequest, lostAnswer, late, throttled, failedBefore, failedAfter, hang}
 
 // draw returns the fault of an attempt: one in 15 % of attempts. In an outage
 // almost every attempt hangs or is refused.
@@ -34,9 +30,9 @@ func (in *instance) draw() fault {
 		return []fault{lostRequest, hang, failedBefore, late}[in.sim.random.IntN(4)]
 	}
 	if in.sim.random.IntN(100) >= 15 {
-		return none
+		return ""
 	}
-	return fault(1 + in.sim.random.IntN(int(faults)-1))
+	return faults[in.sim.random.IntN(len(faults))]
 }
 
 // attempt carries one request to the store and its answer back. Perform runs when
@@ -45,8 +41,10 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 	s, o := in.sim, in.sim.op
 	a := &landing{op: o, clock: in.millis()}
 	f := in.draw()
-	s.stats.attempts++
-	s.stats.faults[f]++
+	s.stats["attempts"]++
+	if f != "" {
+		s.stats["of these, "+string(f)]++
+	}
 	ends := min(o.attemptEnds, o.leaves)
 	arrives := s.now + 1 + s.upTo(14)
 	if s.chance(30) {
@@ -54,7 +52,7 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 	}
 	answered := arrives + 1 + s.upTo(14)
 	switch f {
-	case none, lostAnswer, failedAfter:
+	case "", lostAnswer, failedAfter:
 		s.at(arrives, func() { perform(a) })
 	case late:
 		s.at(s.now+s.upTo(4000), func() { perform(a) })
@@ -62,7 +60,7 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 	}
 	if f == late || f == hang || answered > ends {
 		answered = ends
-		if f == none {
+		if f == "" {
 			f = hang // too slow
 		}
 	}
@@ -73,18 +71,18 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 	if s.now >= o.leaves {
 		o.cancel()
 	}
-	if f != none {
-		s.line("%s: attempt %d: %s", o.name, o.attempts, faultNames[f])
+	if f != "" {
+		s.line("%s: attempt %d: %s", o.name, o.attempts, f)
 	}
 	switch f {
-	case none:
+	case "":
 		o.answers++
 		return a, nil
 	case throttled:
 		return nil, &ratelimit.StoreError{Failure: ratelimit.NotApplied, What: "throttled"}
 	default:
 		o.unsure = o.unsure || o.writing
-		return nil, errors.New(faultNames[f])
+		return nil, errors.New(string(f))
 	}
 }
 

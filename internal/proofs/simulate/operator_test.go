@@ -149,7 +149,7 @@ func (s *sim) operate() {
 	}
 	s.settings.versions[len(s.settings.versions)-1].set = set
 	s.line("an operator changes the live limits to %v", set)
-	s.stats.edits++
+	s.stats["changes of the live limits"]++
 }
 
 // documents are what an instance has to follow: one of those that were in force
@@ -221,14 +221,14 @@ func (s *sim) sweep() {
 	now := (s.now + s.skew()) / 1000
 	if s.chance(2) {
 		swept, _ := table.Memory{Store: s.store}.Sweep(context.Background(), table.Sweep{Now: now})
-		s.stats.swept += swept.Deleted
+		s.stats["expired items deleted"] += int(swept.Deleted)
 		s.line("cleanup deletes %d items", swept.Deleted)
 		return
 	}
 	s.store.DeleteFunc(func(_ ratelimit.Key, expires int64) bool {
 		gone := expires < now
 		if gone {
-			s.stats.swept++
+			s.stats["expired items deleted"]++
 		}
 		return gone
 	})

@@ -45,7 +45,7 @@ func (s *sim) planPrepaid(requests int) {
 					s.sweep()
 				case 4:
 					in.frozenUntil = s.now + s.upTo(8000)
-					s.stats.frozen++
+					s.stats["instances frozen"]++
 				default:
 					in.downUntil = s.now + s.upTo(8000)
 				}
@@ -79,7 +79,7 @@ func (s *sim) call(in *instance) {
 		tier = premium
 	}
 	if s.chance(20) {
-		in.send(status, r, tier, math.MaxInt64, nil)
+		in.send(ratelimit.Status, r, tier, math.MaxInt64, nil)
 		return
 	}
 	s.ask(in, r, tier)
@@ -125,7 +125,7 @@ func (l *ledger) visited(u *user, a *landing, w ratelimit.Write, before ratelimi
 func (l *ledger) balanced(o *op, d ratelimit.Decision) {
 	s, b := l.sim, o.in.balanceOf(o.request.UserID)
 	if d.Visit {
-		s.stats.visits++
+		s.stats["writes that took a lease of a prepaid limit"]++
 	}
 	if d.Visit || d.Leased {
 		b.handed[o.terms] += d.Granted
@@ -134,7 +134,7 @@ func (l *ledger) balanced(o *op, d ratelimit.Decision) {
 		}
 	}
 	if d.Leased {
-		s.stats.leased++
+		s.stats["checks decided from a lease"]++
 	}
 	if b.handed[o.terms] > b.taken[o.terms] {
 		s.fail("%s: instance %d hands out %d of %d that it took for this limit", o.name, o.in.number, b.handed[o.terms], b.taken[o.terms])
@@ -147,9 +147,9 @@ func (l *ledger) balanced(o *op, d ratelimit.Decision) {
 	if lost < b.lost {
 		s.fail("%s: instance %d had lost %d actions of its leases, and now %d", o.name, o.in.number, b.lost, lost)
 	}
-	s.stats.lost += lost - b.lost
+	s.stats["actions of leases that nobody got"] += int(lost - b.lost)
 	b.lost = lost
-	if o.kind == check && d.Reason == ratelimit.OK && !s.far {
+	if o.kind == ratelimit.Check && d.Reason == ratelimit.OK && !s.far {
 		at := max(o.now, d.At)
 		counted, _ := o.terms.Item(o.now)
 		switch {
@@ -178,7 +178,7 @@ func (l *ledger) balancedPart(p *op, d ratelimit.Decision, err error) {
 	}
 	if err == nil && d.Allowed && (d.Leased || d.Visit) && only == 1 {
 		b.handed[p.terms] += d.Granted
-		l.sim.stats.shared++
+		l.sim.stats["actions that a room's lease gave"]++
 	}
 	left, _ := p.in.limiter.Memory.Recall(p.item()).Held(p.in.millis())
 	if b.handed[p.terms]+left > b.taken[p.terms] {

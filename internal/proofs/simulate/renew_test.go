@@ -9,10 +9,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-const renew verb = "renew"
-
-// byReceipt reports whether a request names actions by their receipt.
-func (v verb) byReceipt() bool { return v == release || v == renew }
+// byReceipt reports whether requests of v name actions by their receipt.
+func byReceipt(v ratelimit.Op) bool { return v == ratelimit.Release || v == ratelimit.Renew }
 
 // keep lets a client keep what it was granted in a log: it renews once or more often,
 // sometimes a copy of a renewal arrives as well, and then it gives back by the new
@@ -25,7 +23,7 @@ func (s *sim) keep(in *instance, r ratelimit.Request, tier string, d ratelimit.D
 		after = s.upTo(s.of(s.named(r.Activity).Limit).numbers.Longest() * 5 / 4)
 	}
 	s.at(s.now+after, func() {
-		in.send(renew, slots, tier, math.MaxInt64, func(_ *op, kept ratelimit.Decision, err error) {
+		in.send(ratelimit.Renew, slots, tier, math.MaxInt64, func(_ *op, kept ratelimit.Decision, err error) {
 			if err != nil || kept.At == 0 || s.chance(4) { // the answer is lost, or the client forgets it
 				kept.At, kept.Granted = slots.At, slots.Count
 			}
@@ -37,7 +35,7 @@ func (s *sim) keep(in *instance, r ratelimit.Request, tier string, d ratelimit.D
 		})
 	})
 	if s.chance(4) {
-		s.at(s.now+after+s.upTo(3000), func() { s.any().send(renew, slots, tier, math.MaxInt64, nil) })
+		s.at(s.now+after+s.upTo(3000), func() { s.any().send(ratelimit.Renew, slots, tier, math.MaxInt64, nil) })
 	}
 }
 
@@ -82,9 +80,9 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 	}
 	u.Move(o.terms.numbers, at, w.Note, o.request.Count)
 	if !own {
-		s.stats.oldReceipts++
+		s.stats[oldReceipts]++
 		if r == nil || r.over { // it is known by its id again
-			r = &record{by: o, n: o.request.Count, order: s.stats.writes, lives: r.receipts()}
+			r = &record{by: o, n: o.request.Count, order: s.stats[writes], lives: r.receipts()}
 			u.records[name] = r
 		}
 	}
@@ -95,7 +93,7 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 		r.lives = append(r.lives, r.at)
 	}
 	r.at, r.now, r.renewed, r.whole = w.Note, w.Now, true, false
-	s.stats.renewed++
+	s.stats["of these, renewals"]++
 	s.line("the store renews %d of %s at %d", n, o.name, w.Note)
 }
 

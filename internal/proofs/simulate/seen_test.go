@@ -31,7 +31,7 @@ func (in *instance) learn(o *op, a *landing) {
 // knows returns the item that a decision is about.
 func (in *instance) knows(o *op) counter {
 	now := o.now
-	if o.kind.byReceipt() {
+	if byReceipt(o.kind) {
 		now = o.releasedAt()
 	}
 	window, _ := o.terms.Item(now)

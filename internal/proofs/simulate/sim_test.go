@@ -1,11 +1,12 @@
 package simulate_test
 
 import (
-	"container/heap"
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"iter"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -26,9 +27,9 @@ type sim struct {
 	odd    bool // callers and operators do what they should not do
 
 	now    int64
-	events queue
-	op     *op   // the decision that runs
-	begun  []*op // all decisions of the run
+	events []event // in the order in which they happen
+	op     *op     // the decision that runs
+	begun  []*op   // all decisions of the run
 
 	activities []limits.Activity // one, or two that count in one item
 	byText     map[string]*terms
@@ -57,15 +58,15 @@ func newSim(subject subject, seed uint64, verbose bool) *sim {
 	random := rand.New(rand.NewPCG(seed, h.Sum64()))
 	s := &sim{
 		seed: seed, random: random, verbose: verbose, store: new(memstore.Store),
-		now: begin + random.Int64N(86_400_000), hash: h.Sum64(), byText: map[string]*terms{}, unread: map[ratelimit.Key]string{}, stats: newStats(),
+		now: begin + random.Int64N(86_400_000), hash: h.Sum64(), byText: map[string]*terms{}, unread: map[ratelimit.Key]string{}, stats: stats{},
 	}
-	s.stats.seeds = 1
+	s.stats["runs"] = 1
 	if s.far = s.chance(5); s.far {
-		s.stats.far = 1
+		s.stats["runs with clocks up to 90 s apart, for which nothing is promised"] = 1
 	}
 	if s.odd = seed%oddRuns == 0; s.odd && s.chance(2) {
 		s.now += old - begin
-		s.stats.old = 1
+		s.stats["runs that begin before 2020"] = 1
 	}
 	s.activities = s.code(subject)
 	s.ledger = ledger{sim: s, users: map[string]*user{}, spent: map[string]*spending{}}
@@ -78,40 +79,22 @@ func newSim(subject subject, seed uint64, verbose bool) *sim {
 
 // An event happens at its time. Events of the same time keep their order.
 type event struct {
-	at, order int64
-	do        func()
-}
-
-// A queue is a heap of events.
-type queue struct {
-	list  []event
-	order int64
-}
-
-func (q *queue) Len() int { return len(q.list) }
-func (q *queue) Less(i, j int) bool {
-	a, b := q.list[i], q.list[j]
-	return a.at < b.at || a.at == b.at && a.order < b.order
-}
-func (q *queue) Swap(i, j int) { q.list[i], q.list[j] = q.list[j], q.list[i] }
-func (q *queue) Push(e any)    { q.list = append(q.list, e.(event)) }
-func (q *queue) Pop() any {
-	last := q.list[len(q.list)-1]
-	q.list = q.list[:len(q.list)-1]
-	return last
+	at int64
+	do func()
 }
 
 // at plans an event.
 func (s *sim) at(when int64, do func()) {
-	s.events.order++
-	heap.Push(&s.events, event{max(when, s.now), s.events.order, do})
+	at := max(when, s.now)
+	next, _ := slices.BinarySearchFunc(s.events, at+1, func(e event, at int64) int { return cmp.Compare(e.at, at) })
+	s.events = slices.Insert(s.events, next, event{at, do})
 }
 
 // loop lets everything happen that is planned.
 func (s *sim) loop() {
-	for s.events.Len() > 0 && s.violation == "" {
-		e := heap.Pop(&s.events).(event)
-		s.now = e.at
+	for len(s.events) > 0 && s.violation == "" {
+		e := s.events[0]
+		s.events, s.now = s.events[1:], e.at
 		e.do()
 	}
 	for _, o := range s.begun { // after a violation some decisions have not ended
@@ -175,7 +158,7 @@ func (s *sim) line(format string, args ...any) {
 // only counts it.
 func (s *sim) wrong(format string, args ...any) {
 	if s.far {
-		s.stats.beyond++
+		s.stats[beyond]++
 		return
 	}
 	s.fail(format, args...)

@@ -1,10 +1,8 @@
 package simulate_test
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -155,36 +153,7 @@ func reversed(p policy.Policy) policy.Policy {
 func texts(rates []policy.Rate) []string {
 	list := make([]string, len(rates))
 	for i, r := range rates {
-		list[i] = text(r)
+		list[i] = r.String()
 	}
 	return list
-}
-
-// text writes a rate in the text form.
-func text(r policy.Rate) string {
-	var b strings.Builder
-	if r.Name != "" {
-		b.WriteString(r.Name + ": ")
-	}
-	window := strconv.FormatInt(r.Window.Milliseconds(), 10) + "ms"
-	if r.Unit != "" {
-		window = r.Unit + " in " + cmp.Or(r.Zone, "UTC")
-	}
-	fmt.Fprintf(&b, "%s %d/%s", r.Kind, r.Limit, window)
-	if r.Burst > 0 {
-		fmt.Fprintf(&b, " burst %d", r.Burst)
-	}
-	if r.Ahead > 0 {
-		fmt.Fprintf(&b, " ahead %dms", r.Ahead.Milliseconds())
-	}
-	if r.Keep > 0 {
-		fmt.Fprintf(&b, " keep %dms", r.Keep.Milliseconds())
-	}
-	if r.Prepaid {
-		b.WriteString(" prepaid")
-	}
-	if r.Cost > 0 {
-		fmt.Fprintf(&b, " cost %d", r.Cost)
-	}
-	return b.String()
 }

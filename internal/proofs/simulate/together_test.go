@@ -79,7 +79,7 @@ func (s *sim) kill() {
 	i := s.random.IntN(len(s.instances))
 	s.instances[i].dead = true
 	s.instances[i] = s.newInstance(i)
-	s.stats.killed++
+	s.stats["instances killed"]++
 	s.line("instance %d is killed", i)
 }
 
@@ -101,13 +101,14 @@ func (s *sim) say() {
 		part.UserID, part.For, part.Policy = fmt.Sprint(" ", name, " ", min(user%2, 1-i)), r.UserID, s.shared[i].Policy
 		parts = append(parts, ratelimit.Part{Request: part, Subject: name})
 	}
-	s.sendAll(s.any(), check, parts)
+	s.sendAll(s.any(), ratelimit.Check, parts)
 }
 
 // sendAll decides an action of several parts. A client without an answer asks again with
 // the same id, and some repeat or release what was granted.
-func (s *sim) sendAll(in *instance, v verb, parts []ratelimit.Part) {
-	s.stats.decisions[v]++
+func (s *sim) sendAll(in *instance, v ratelimit.Op, parts []ratelimit.Part) {
+	s.stats["decisions"]++
+	s.stats["of these, "+string(v)+" requests"]++
 	o := &op{in: in, kind: v, leaves: math.MaxInt64, began: s.now, now: in.millis(), name: parts[0].UserID + " " + string(v) + " " + parts[0].ID}
 	for _, p := range parts {
 		id := p.ID
@@ -122,24 +123,24 @@ func (s *sim) sendAll(in *instance, v verb, parts []ratelimit.Part) {
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	s.line("%s: %d, receipt %d, by instance %d (%d ms ahead)", o.name, parts[0].Count, parts[0].At, in.number, in.ahead)
 	s.start(o, func() {
-		d, err := in.limiter.DecideAll(o.ctx, ratelimit.Op(v), parts, false)
+		d, err := in.limiter.DecideAll(o.ctx, v, parts, false)
 		o.cancel()
 		o.ended = true
 		s.mix(int64(len(o.name)), d.Used, d.Granted, int64(d.Requests), d.At)
 		s.line("%s: %s %s, receipt %d, %d requests, error %v", o.name, d.Reason, d.LimitedBy, d.At, d.Requests, err)
 		s.ledger.judgeAll(o, parts, d, err)
 		switch {
-		case v == release:
+		case v == ratelimit.Release:
 		case err != nil, s.chance(6):
 			s.again(in, parts, 3000)
 		case d.At != 0 && s.chance(3):
 			for i := range parts {
 				parts[i].At = d.At
 			}
-			s.at(s.now+s.upTo(20_000), func() { s.sendAll(s.any(), release, parts) })
+			s.at(s.now+s.upTo(20_000), func() { s.sendAll(s.any(), ratelimit.Release, parts) })
 		}
 	})
-	if v == check { // a killed instance gives no answer
+	if v == ratelimit.Check { // a killed instance gives no answer
 		s.at(s.now+5000, func() {
 			if !o.ended {
 				s.again(s.any(), parts, 0)
@@ -153,7 +154,7 @@ func (s *sim) again(in *instance, parts []ratelimit.Part, within int64) {
 	if s.chance(2) || in.dead {
 		in = s.any()
 	}
-	s.at(s.now+s.upTo(within), func() { s.sendAll(in, check, parts) })
+	s.at(s.now+s.upTo(within), func() { s.sendAll(in, ratelimit.Check, parts) })
 }
 
 // part returns the decision about one item that a request to the store is part of: o
@@ -163,9 +164,9 @@ func (o *op) part(k ratelimit.Key, drops bool) *op {
 		if p.request.UserID != k.UserID {
 			continue
 		}
-		if r := o.in.sim.ledger.user(k.UserID).records[counter{p.id, k.Window}]; drops && o.kind == check && r != nil {
+		if r := o.in.sim.ledger.user(k.UserID).records[counter{p.id, k.Window}]; drops && o.kind == ratelimit.Check && r != nil {
 			back := *p
-			back.kind, back.name, back.request.At, back.gives = release, p.name+" gives back", r.at, p
+			back.kind, back.name, back.request.At, back.gives = ratelimit.Release, p.name+" gives back", r.at, p
 			return &back
 		}
 		return p
@@ -189,24 +190,24 @@ func (o *op) failed(k ratelimit.Key, drops bool) {
 // judgeAll judges the answer to a decision of several parts.
 func (l *ledger) judgeAll(o *op, parts []ratelimit.Part, d ratelimit.Decision, err error) {
 	s := l.sim
-	s.stats.together++
-	if err == nil && o.kind == check {
-		s.stats.reasons[d.Reason]++
+	s.stats["decisions that count in several items, such as that of a room"]++
+	if err == nil && o.kind == ratelimit.Check {
+		s.stats["answers "+string(d.Reason)]++
 	}
 	for i, p := range o.parts {
-		if o.kind == check && p.terms.Prepaid() {
+		if o.kind == ratelimit.Check && p.terms.Prepaid() {
 			l.balancedPart(p, d, err)
 		}
 		u := l.user(p.request.UserID)
 		now := o.now
-		if o.kind == release {
+		if o.kind == ratelimit.Release {
 			now = p.releasedAt()
 		}
 		window, _ := p.terms.Item(now)
 		r := u.records[counter{p.id, window}]
 		counts := r != nil && !r.over
 		switch {
-		case o.kind == release:
+		case o.kind == ratelimit.Release:
 			if err == nil && counts && !u.given[receipt(p.id, r.at)] && r.at == p.request.At && r.n >= p.request.Count && now-r.at <= p.remembered() && r.remembers(now) && u.Holds(p.terms.numbers, now, r.at, r.n, false) {
 				s.wrong("%s: the item of %q still counts it", o.name, p.request.UserID)
 			}
