@@ -4,7 +4,7 @@ import "github.com/cric-talk/guards/internal/ratelimit"
 
 // A call is one operation of a history, or a part of one.
 type call struct {
-	op      verb
+	op      ratelimit.Op
 	part    part
 	tier    int
 	id      string
@@ -14,16 +14,6 @@ type call struct {
 	at      int64 // release, renew: the receipt
 	fewer   bool  // a partial grant may be smaller than what fits, because others gave back meanwhile
 }
-
-type verb string
-
-const (
-	check   verb = "check"
-	status  verb = "status"
-	release verb = "release"
-	renew   verb = "renew"
-	reset   verb = "reset"
-)
 
 // A part is what of an operation happens at one moment.
 //
@@ -44,15 +34,15 @@ const (
 func (sys system) step(s *state, c *call, d *ratelimit.Decision) []*state {
 	t := sys[c.tier]
 	switch c.op {
-	case check:
+	case ratelimit.Check:
 		return t.check(s, c, d)
-	case status:
+	case ratelimit.Status:
 		return only(s, t.status(s, c, d))
-	case release:
+	case ratelimit.Release:
 		return t.release(s, c, d)
-	case renew:
+	case ratelimit.Renew:
 		return t.renew(s, c, d)
-	case reset:
+	case ratelimit.Reset:
 		after := sys.reset(s, c)
 		if c.part == maybe {
 			return []*state{s, after}
