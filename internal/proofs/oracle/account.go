@@ -36,12 +36,12 @@ func NewAccount(limits []*Terms) *Account {
 // Named reports whether the limits have names, and one item for all times.
 func (a *Account) Named() bool { return a.Names[0] != "" }
 
-// Own returns each model that t has a limit for, with that limit. The limits of a tier
-// or a live limit can be in another order.
+// Own returns the model of each limit of t, with that limit, in the order of t. The limits
+// of a tier or a live limit can be in another order than those of a.
 func (a *Account) Own(t *Terms) iter.Seq2[Model, policy.Rate] {
 	return func(yield func(Model, policy.Rate) bool) {
-		for i, m := range a.Models {
-			if r, ok := t.Rate(a.Names[i]); ok && !yield(m, r) {
+		for _, r := range t.Rates {
+			if !yield(a.Models[slices.Index(a.Names, r.Name)], r) {
 				return
 			}
 		}

@@ -14,14 +14,13 @@ import (
 type alone struct {
 	*oracle.Account
 
-	ids    map[counter]*record // its own admissions
-	places map[int64]int64     // reservoir: how many were given in each window
+	ids map[counter]*record // its own admissions
 }
 
 func (in *instance) aloneOf(user string) *alone {
 	a, ok := in.alone[user]
 	if !ok {
-		a = &alone{Account: newAccount(in.sim.ordinary()), ids: map[counter]*record{}, places: map[int64]int64{}}
+		a = &alone{Account: newAccount(in.sim.ordinary()), ids: map[counter]*record{}}
 		in.alone[user] = a
 	}
 	return a
@@ -58,19 +57,8 @@ func (l *ledger) judgeAlone(o *op, d ratelimit.Decision) {
 	if !o.in.fitsSeen(o, n, d.ReadyAt) {
 		s.wrong("%s: instance %d alone admits %d, and the state that it saw last has no room for them", o.name, o.in.number, n)
 	}
-	now := a.Moment(o.terms.numbers, o.now)
-	for m, r := range a.Own(o.terms.numbers) {
-		if r.Kind == "reservoir" {
-			w := max(o.now, d.ReadyAt) / r.Window.Milliseconds()
-			if a.places[w]++; a.places[w] > r.Limit {
-				s.fail("%s: instance %d alone gives %d places in a window, want %d", o.name, o.in.number, a.places[w], r.Limit)
-			}
-			continue
-		}
-		if !m.Fits(now, n*oracle.Cost(r), r, false) {
-			s.wrong("%s: instance %d alone admits %d more, which do not fit: %+v", o.name, o.in.number, n, m)
-		}
-		m.Count(now, n*oracle.Cost(r), r)
+	if !a.Give(o.terms.numbers, a.Moment(o.terms.numbers, o.now), n, max(o.now, d.ReadyAt)) {
+		s.wrong("%s: instance %d alone admits %d more, which do not fit: %v", o.name, o.in.number, n, a)
 	}
 }
 

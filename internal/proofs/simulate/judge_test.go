@@ -161,10 +161,10 @@ func (l *ledger) judgeFigures(o *op, d ratelimit.Decision, want []oracle.Figure,
 	}
 	var longest time.Duration
 	binding := false
-	for _, r := range each {
-		f, ok := figureOf(want, r.Name)
+	for i, r := range each {
+		f := want[i]
 		left := f.Left
-		if !ok || r.Limit != f.Limit || r.Used < f.Used || r.Used > f.MostUsed || r.WindowKey != f.Window ||
+		if r.Name != f.Name || r.Limit != f.Limit || r.Used < f.Used || r.Used > f.MostUsed || r.WindowKey != f.Window ||
 			r.ResetAt < min(f.Resets, f.LastResets) || r.ResetAt > max(f.Resets, f.LastResets) {
 			s.wrong("%s: the figures are %+v, want %+v", o.name, r, f)
 		}
@@ -183,15 +183,6 @@ func (l *ledger) judgeFigures(o *op, d ratelimit.Decision, want []oracle.Figure,
 	if got := longest.Milliseconds(); wait[0] >= 0 && (got < min(wait[0], wait[1]) || got > max(wait[0], wait[1])) {
 		s.wrong("%s: the wait is %d ms, want %d to %d", o.name, got, wait[0], wait[1])
 	}
-}
-
-func figureOf(list []oracle.Figure, name string) (oracle.Figure, bool) {
-	for _, f := range list {
-		if f.Name == name {
-			return f, true
-		}
-	}
-	return oracle.Figure{}, false
 }
 
 // A frozen is a store that holds one item and never changes.
