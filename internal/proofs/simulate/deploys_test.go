@@ -2,7 +2,6 @@ package simulate_test
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cric-talk/guards/internal/limits"
@@ -24,7 +23,7 @@ func (s *sim) deploy() {
 			}
 			r.Window = windows[r.Name]
 		}
-		p, err := policy.Parse(strings.Join(texts(rates), ", "))
+		p, err := parse(rates)
 		if err != nil {
 			return
 		}

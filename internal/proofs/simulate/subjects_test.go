@@ -129,7 +129,7 @@ func variations(p policy.Policy) (list []policy.Policy) {
 		for i := range rates {
 			change(&rates[i])
 		}
-		q, err := policy.Parse(strings.Join(texts(rates), ", "))
+		q, err := parse(rates)
 		if err == nil {
 			q, err = q.OptionsOf(p)
 		}
@@ -144,16 +144,21 @@ func variations(p policy.Policy) (list []policy.Policy) {
 
 // reversed returns the limits of p in another order, which share a count with p.
 func reversed(p policy.Policy) policy.Policy {
-	parts := texts(p.Rates())
-	slices.Reverse(parts)
-	return policy.Must(strings.Join(parts, ", "))
+	rates := p.Rates()
+	slices.Reverse(rates)
+	q, _ := parse(rates)
+	return q
 }
 
 // texts writes rates in the text form.
-func texts(rates []policy.Rate) []string {
-	list := make([]string, len(rates))
-	for i, r := range rates {
-		list[i] = r.String()
+func texts(rates []policy.Rate) (list []string) {
+	for _, r := range rates {
+		list = append(list, r.String())
 	}
 	return list
+}
+
+// parse makes a policy of rates.
+func parse(rates []policy.Rate) (policy.Policy, error) {
+	return policy.Parse(strings.Join(texts(rates), ", "))
 }
