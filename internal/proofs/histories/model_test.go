@@ -135,24 +135,19 @@ func (t tier) fits(s *state, c *call) int64 {
 	return 0
 }
 
-// undo performs a release. If there is nothing to give back, it returns s.
-func (t tier) undo(s *state, c *call) *state {
-	if kept, ok := s.ids[t.name(c)]; !ok || !kept.has(c.at) {
-		return s
-	}
-	return t.giveBack(s, c)
-}
-
 // undone returns the states that can follow a release.
 //
 // An item does not keep the receipt of a check. So after a reset or a renewal, the old
 // receipt of an id that was counted again can give back too. The contract does
 // not speak of such a release.
 func (t tier) undone(s *state, c *call) []*state {
-	if kept, ok := s.ids[t.name(c)]; ok && !kept.has(c.at) && (s.reset || kept.renewed) {
+	switch kept, ok := s.ids[t.name(c)]; {
+	case ok && kept.has(c.at):
+		return []*state{t.giveBack(s, c)}
+	case ok && (s.reset || kept.renewed):
 		return []*state{s, t.giveBack(s, c)}
 	}
-	return []*state{t.undo(s, c)}
+	return []*state{s}
 }
 
 // giveBack gives back the actions of c, whose id is in s.

@@ -30,12 +30,8 @@ func (s *sim) plan(requests int) {
 			over = s.upTo(window)
 			s.at(at, s.sweep)
 		}
-		for range n {
-			s.at(at+s.upTo(over), s.arrive)
-		}
-		for range s.random.IntN(3) {
-			s.at(at+s.upTo(over), s.disturb)
-		}
+		s.scatter(n, at, over, s.arrive)
+		s.scatter(s.random.IntN(3), at, over, s.disturb)
 		at += over
 	}
 }

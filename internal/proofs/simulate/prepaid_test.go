@@ -31,26 +31,22 @@ func (s *sim) planPrepaid(requests int) {
 		requests -= n
 		at += s.upTo(12_000)
 		over := 200 + s.upTo(6000)
-		for range n {
-			s.at(at+s.upTo(over), func() { s.call(s.instances[s.random.IntN(busy)]) })
-		}
-		for range s.random.IntN(3) {
-			s.at(at+s.upTo(over), func() {
-				switch in := s.instances[s.random.IntN(busy)]; s.random.IntN(6) {
-				case 0, 1:
-					s.operate()
-				case 2:
-					s.kill()
-				case 3:
-					s.sweep()
-				case 4:
-					in.frozenUntil = s.now + s.upTo(8000)
-					s.stats["instances frozen"]++
-				default:
-					in.downUntil = s.now + s.upTo(8000)
-				}
-			})
-		}
+		s.scatter(n, at, over, func() { s.call(s.instances[s.random.IntN(busy)]) })
+		s.scatter(s.random.IntN(3), at, over, func() {
+			switch in := s.instances[s.random.IntN(busy)]; s.random.IntN(6) {
+			case 0, 1:
+				s.operate()
+			case 2:
+				s.kill()
+			case 3:
+				s.sweep()
+			case 4:
+				in.frozenUntil = s.now + s.upTo(8000)
+				s.stats["instances frozen"]++
+			default:
+				in.downUntil = s.now + s.upTo(8000)
+			}
+		})
 		at += over
 	}
 }

@@ -90,6 +90,13 @@ func (s *sim) at(when int64, do func()) {
 	s.events = slices.Insert(s.events, next, event{at, do})
 }
 
+// scatter plans n events, each within some time after at.
+func (s *sim) scatter(n int, at, within int64, do func()) {
+	for range n {
+		s.at(at+s.upTo(within), do)
+	}
+}
+
 // loop lets everything happen that is planned.
 func (s *sim) loop() {
 	for len(s.events) > 0 && s.violation == "" {

@@ -61,12 +61,8 @@ func (s *sim) planTogether(requests int) {
 		requests -= n
 		at += s.upTo(40_000)
 		over := 200 + s.upTo(8000)
-		for range n {
-			s.at(at+s.upTo(over), s.say)
-		}
-		for range s.random.IntN(3) {
-			s.at(at+s.upTo(over), s.kill)
-		}
+		s.scatter(n, at, over, s.say)
+		s.scatter(s.random.IntN(3), at, over, s.kill)
 		if s.chance(3) {
 			s.at(at+s.upTo(over), func() { s.any().downUntil = s.now + s.upTo(5000) })
 		}
