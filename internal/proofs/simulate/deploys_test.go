@@ -12,6 +12,9 @@ import (
 // request is under way. A deploy undoes the live limits, and the models keep what
 // docs/policies.md says that still counts.
 func (s *sim) deploy() {
+	if s.subjects() || s.prepaid() || len(s.activities) > 1 && s.activities[0].Group == "" {
+		return // the models of their other items would have to change as well
+	}
 	was, windows := map[string]time.Duration{}, map[string]time.Duration{} // of each limit, by name
 	deployed := slices.Clone(s.activities)
 	for i, a := range deployed {

@@ -13,7 +13,7 @@ type landing struct {
 	item  ratelimit.Item
 	done  bool
 	took  int64 // by a visit for a lease
-	at    int64 // when that counts
+	at    int64 // when that counts; of a renewal: the receipt of its slots
 
 	snapshot *oracle.Account // what the store holds
 	order    int             // how many writes it has performed
@@ -31,7 +31,7 @@ type landing struct {
 
 // read notes what a read has shown.
 func (l *ledger) read(a *landing, k ratelimit.Key) {
-	u := l.user(k.UserID)
+	u := l.user(ownerOf(k))
 	now := a.op.now
 	if byReceipt(a.op.kind) {
 		now = a.op.releasedAt()
@@ -46,7 +46,9 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 	a.snapshot, a.order = u.Clone(), l.sim.stats[writes]
 	a.figures = u.Figures(o.terms.numbers, now)
 	if r := u.records[counter{o.id, k.Window}]; o.kind == ratelimit.Renew || o.kind == ratelimit.Release && r != nil && r.renewed {
-		a.must = u.mustRenew(r, o, now)
+		if a.must = u.mustRenew(r, o, now); r != nil && o.kind == ratelimit.Renew {
+			a.at = r.at
+		}
 		return
 	}
 	if o.kind == ratelimit.Release {

@@ -49,7 +49,7 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 		l.judgeRepeat(o, d)
 		return
 	}
-	s.stats["answers "+string(d.Reason)]++
+	s.reason(o, d)
 	a := o.last
 	switch {
 	case d.Visit:
@@ -77,6 +77,17 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 	}
 	if d.Reason == ratelimit.Limited && !o.terms.Prepaid() && s.chance(4) {
 		l.judgeWait(o, d)
+	}
+}
+
+// reason counts the reason of an answer.
+func (s *sim) reason(o *op, d ratelimit.Decision) {
+	s.stats["answers "+string(d.Reason)]++
+	switch {
+	case d.Outage != nil:
+		s.had(o.request.Activity, "decision from memory")
+	case d.Reason == ratelimit.Duplicate:
+		s.had(o.request.Activity, "duplicate")
 	}
 }
 
@@ -154,6 +165,7 @@ func (l *ledger) judgeFigures(o *op, d ratelimit.Decision, want []oracle.Figure,
 	each, several := d.Each, o.terms.Named()
 	if !several {
 		each = []policy.Reading{d.Reading}
+		each[0].Each = nil
 	}
 	if len(each) != len(want) {
 		s.wrong("%s: figures of %d limits, want %d", o.name, len(each), len(want))

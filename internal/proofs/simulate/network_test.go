@@ -45,7 +45,10 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 	if f != "" {
 		s.stats["of these, "+string(f)]++
 	}
-	ends := min(o.attemptEnds, o.leaves)
+	ends := o.attemptEnds
+	if s.now < o.leaves { // later, the decision only gives back what it has counted
+		ends = min(ends, o.leaves)
+	}
 	arrives := s.now + 1 + s.upTo(14)
 	if s.chance(30) {
 		arrives += s.upTo(400)
@@ -90,6 +93,7 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
 	probe := w.Now == 0 // it counts nothing
 	o := in.sim.op
+	o.begins(w.Key)
 	o.writing = !probe && w.ID != ratelimit.ID{} // a visit is not sent again, and the id tells whether its request is counted
 	a, err := in.attempt(func(a *landing) {
 		if w.Key.UserID == spoiled && !probe {
@@ -102,7 +106,7 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 		in.sim.ledger.update(a, w, before)
 	})
 	if err != nil {
-		o.failed(w.Key, w.Drop.Set != "")
+		o.failed(w.Key, w.Drop.Set != "", err)
 		return ratelimit.Item{}, false, err
 	}
 	switch {
@@ -111,9 +115,9 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 	case probe: // the instance learns what it shows at once, and not when the decision ends
 		in.learn(a.op, a)
 	default:
-		a.op.last = a
+		a.op.answered(a)
 		if a.took > 0 {
-			in.balanceOf(w.Key.UserID).taken[a.op.terms] += a.took
+			in.balanceOf(ownerOf(w.Key)).taken[a.op.terms] += a.took
 		}
 	}
 	return a.item, a.done, nil
@@ -122,6 +126,7 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 // Read implements [ratelimit.Store].
 func (in *instance) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, error) {
 	o := in.sim.op
+	o.begins(k)
 	o.writing = false
 	a, err := in.attempt(func(a *landing) {
 		if k.UserID == spoiled {
@@ -133,10 +138,10 @@ func (in *instance) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, 
 		in.sim.ledger.read(a, k)
 	})
 	if err != nil {
-		o.failed(k, false)
+		o.failed(k, false, err)
 		return ratelimit.Item{}, err
 	}
-	a.op.last = a
+	a.op.answered(a)
 	return a.item, nil
 }
 
@@ -147,6 +152,7 @@ func (in *instance) Delete(ctx context.Context, k ratelimit.Key) error {
 		delete(in.sim.unread, k)
 		_ = in.sim.store.Delete(ctx, k)
 		in.sim.ledger.reset(a.op, k)
+		in.sim.had(a.op.request.Activity, "reset")
 	})
 	return err
 }
@@ -171,7 +177,7 @@ func (b *budget) Next(ctx context.Context, failed bool) (time.Duration, bool) {
 	if failed {
 		b.pause = min(max(2*b.pause, 25), 100)
 		if wait := min(s.upTo(b.pause)-(s.now-b.began), (b.deadline-s.now)/4); wait > 0 {
-			b.op.until(min(s.now+wait, b.op.leaves))
+			b.op.until(max(s.now+1, min(s.now+wait, b.op.leaves)))
 		}
 	}
 	if s.now >= b.op.leaves {

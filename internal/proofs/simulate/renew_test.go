@@ -15,27 +15,27 @@ func byReceipt(v ratelimit.Op) bool { return v == ratelimit.Release || v == rate
 // keep lets a client keep what it was granted in a log: it renews once or more often,
 // sometimes a copy of a renewal arrives as well, and then it gives back by the new
 // receipt or by an older one.
-func (s *sim) keep(in *instance, r ratelimit.Request, tier string, d ratelimit.Decision) {
-	slots := r
+func (s *sim) keep(in *instance, c call, d ratelimit.Decision) {
+	slots := c
 	slots.At, slots.Count, slots.Partial = d.At, d.Granted, false
 	after := s.upTo(6000)
 	if s.chance(3) {
-		after = s.upTo(s.of(s.named(r.Activity).Limit).numbers.Longest() * 5 / 4)
+		after = s.upTo(s.of(s.named(c.Activity).Limit).numbers.Longest() * 5 / 4)
 	}
 	s.at(s.now+after, func() {
-		in.send(ratelimit.Renew, slots, tier, math.MaxInt64, func(_ *op, kept ratelimit.Decision, err error) {
+		in.send(ratelimit.Renew, slots, math.MaxInt64, func(_ *op, kept ratelimit.Decision, err error) {
 			if err != nil || kept.At == 0 || s.chance(4) { // the answer is lost, or the client forgets it
 				kept.At, kept.Granted = slots.At, slots.Count
 			}
 			if s.chance(2) {
-				s.keep(s.any(), r, tier, kept)
+				s.keep(s.any(), c, kept)
 			} else {
-				s.giveBack(s.any(), r, tier, kept)
+				s.giveBack(s.any(), c, kept)
 			}
 		})
 	})
 	if s.chance(4) {
-		s.at(s.now+after+s.upTo(3000), func() { s.any().send(ratelimit.Renew, slots, tier, math.MaxInt64, nil) })
+		s.at(s.now+after+s.upTo(3000), func() { s.any().send(ratelimit.Renew, slots, math.MaxInt64, nil) })
 	}
 }
 
@@ -113,8 +113,9 @@ func (l *ledger) judgeRenew(o *op, d ratelimit.Decision) {
 	s, a := l.sim, o.last
 	switch d.Reason {
 	case ratelimit.OK:
-		r := l.user(o.request.UserID).records[counter{o.id, 0}]
-		if !d.Allowed || d.Granted != o.request.Count || r == nil || d.At != r.at && !slices.Contains(r.older, d.At) {
+		r := l.user(o.owner()).records[counter{o.id, 0}]
+		apart := o.whole != nil && slices.ContainsFunc(o.whole.parts, func(p *op) bool { return p.last != nil && p.last.at != a.at }) // by another renewal under way
+		if !d.Allowed || d.Granted != o.request.Count || r == nil || d.At != r.at && !slices.Contains(r.older, d.At) && (d.At != 0 || !apart) {
 			s.wrong("%s is told ok with the receipt %d, granted %d, and the store has %s", o.name, d.At, d.Granted, r)
 		}
 	case ratelimit.Expired:

@@ -34,8 +34,6 @@ type sim struct {
 	activities []limits.Activity // one, or two that count in one item
 	byText     map[string]*terms
 	store      *memstore.Store
-	shared     []*terms // the limits of the other subjects of each decision
-	names      []string // of these subjects
 	settings   settings
 	instances  []*instance
 	ids        int                      // of requests, so far
@@ -43,6 +41,8 @@ type sim struct {
 	ledger     ledger
 
 	stats     stats
+	happened  map[happened]bool
+	invalid   int // pages of limits that were drawn before a valid one
 	hash      uint64
 	verbose   bool
 	lines     []string
@@ -58,20 +58,24 @@ func newSim(subject subject, seed uint64, verbose bool) *sim {
 	random := rand.New(rand.NewPCG(seed, h.Sum64()))
 	s := &sim{
 		seed: seed, random: random, verbose: verbose, store: new(memstore.Store),
-		now: begin + random.Int64N(86_400_000), hash: h.Sum64(), byText: map[string]*terms{}, unread: map[ratelimit.Key]string{}, stats: stats{},
+		now: begin + random.Int64N(86_400_000), hash: h.Sum64(), byText: map[string]*terms{}, unread: map[ratelimit.Key]string{}, stats: stats{}, happened: map[happened]bool{},
 	}
 	s.stats["runs"] = 1
-	if s.far = s.chance(5); s.far {
+	if s.far = subject.draw == nil && s.chance(5); s.far {
 		s.stats["runs with clocks up to 90 s apart, for which nothing is promised"] = 1
 	}
-	if s.odd = seed%oddRuns == 0; s.odd && s.chance(2) {
+	if s.odd = seed%oddRuns == 0; s.odd && subject.draw == nil && s.chance(2) {
 		s.now += old - begin
 		s.stats["runs that begin before 2020"] = 1
 	}
 	s.activities = s.code(subject)
-	s.ledger = ledger{sim: s, users: map[string]*user{}, spent: map[string]*spending{}}
+	s.ledger = ledger{sim: s, users: map[owner]*user{}}
 	s.settings = settings{sim: s, versions: make([]settled, 1)}
-	for i := range 3 + s.random.IntN(6)*s.random.IntN(10) {
+	n := 3 + s.random.IntN(6)*s.random.IntN(10)
+	if subject.draw != nil {
+		s.now, n = s.beginning(), 4
+	}
+	for i := range n {
 		s.instances = append(s.instances, s.newInstance(i))
 	}
 	return s
@@ -178,6 +182,13 @@ func (s *sim) fail(format string, args ...any) {
 		s.line("VIOLATION: %s", s.violation)
 	}
 }
+
+// A happened names something that happened in a run, to an activity or, if that is empty,
+// to all.
+type happened struct{ activity, what string }
+
+// had notes something that happened.
+func (s *sim) had(activity, what string) { s.happened[happened{activity, what}] = true }
 
 // chance reports true in one of so many cases.
 func (s *sim) chance(in int) bool { return s.random.IntN(in) == 0 }

@@ -28,6 +28,7 @@ import (
 var (
 	oneSeed   = flag.Uint64("seed", 0, "run only this seed; the first one is 1")
 	seedsFlag = flag.Uint64("seeds", 0, "run this many seeds of each policy")
+	firstSeed = flag.Uint64("from", 1, "of random configurations, with -seeds: begin with this seed")
 	linesFlag = flag.Int("lines", 60, "print this many lines of a timeline")
 )
 
@@ -39,15 +40,9 @@ func play(t *testing.T, subject subject, seed uint64, verbose bool) (s *sim) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
 		s = newSim(subject, seed, verbose)
-		if len(s.shared) > 0 {
-			s.planTogether(2 * requests)
-			s.loop()
-			return
-		}
+		requests := requests
 		if s.prepaid() {
-			s.planPrepaid(4 * requests)
-			s.loop()
-			return
+			requests *= 3
 		}
 		s.plan(requests / 2)
 		s.loop()
@@ -60,14 +55,22 @@ func play(t *testing.T, subject subject, seed uint64, verbose bool) (s *sim) {
 	return s
 }
 
+// test returns the pattern of the test that runs a subject.
+func (s subject) test() string {
+	if s.draw != nil {
+		return "TestRandomConfigurations"
+	}
+	return "'TestSimulation/runs/^" + strings.ReplaceAll(s.name, " ", "_") + "$'"
+}
+
 // report fails the test with the timeline of a run that broke a promise.
 func report(t *testing.T, subject subject, seed uint64) {
 	t.Helper()
 	s := play(t, subject, seed, true)
 	t.Fatalf("%s\n\nThe limits: %v, and %v for the tier premium; %d instances; clocks differ by more than 2 s: %v.\n"+
-		"%s\n\nRun it again: go test ./internal/proofs/simulate -run 'TestSimulation/runs/^%s$' -seed %d",
-		s.violation, s.limits(), s.activities[0].For(premium), len(s.instances), s.far,
-		strings.Join(s.lines[max(0, len(s.lines)-*linesFlag):], "\n"), strings.ReplaceAll(subject.name, " ", "_"), seed)
+		"%s\n\nRun it again: go test ./internal/proofs/simulate -run %s -seed %d",
+		s.violation, limitsOf(s.activities), s.activities[0].For(premium), len(s.instances), s.far,
+		strings.Join(s.lines[max(0, len(s.lines)-*linesFlag):], "\n"), subject.test(), seed)
 }
 
 // Requests get lost, arrive late and come from different clocks, while limits

@@ -57,6 +57,8 @@ var happens = []string{
 	"answers unavailable",
 	"waits that a copy of the state was asked about, at the time and a millisecond earlier",
 	"changes of the live limits",
+	"decisions in shadow mode",
+	"calls while the mode is off",
 	"deploys that change windows",
 	"limits refused, because they can't share a count",
 	"releases refused, because of their count",

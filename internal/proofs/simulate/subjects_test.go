@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 )
 
@@ -14,8 +15,9 @@ import (
 // group.
 type subject struct {
 	name  string
-	texts []string // a run takes one of them
-	hold  bool     // receipts and ids serve for 15 minutes
+	texts []string                     // a run takes one of them
+	hold  bool                         // receipts and ids serve for 15 minutes
+	draw  func(*sim) []limits.Activity // or it draws them
 }
 
 // inGroups are the limits of two activities that count in one item.
@@ -122,6 +124,7 @@ func variations(p policy.Policy) (list []policy.Policy) {
 		func(r *policy.Rate) { r.Limit, r.Burst = 1, min(r.Burst, 2) },
 		func(r *policy.Rate) { r.Window, r.Unit, r.Burst = 7*r.Window, "", 2*r.Burst },
 		func(r *policy.Rate) { r.Ahead /= 2 },
+		func(r *policy.Rate) { r.Prepaid = false },
 	}
 	seen := map[string]bool{p.String(): true}
 	for _, change := range change {
