@@ -203,13 +203,13 @@ func (in *instance) newOp(v ratelimit.Op, c call, t live.Terms) *op {
 
 func (o *op) decide() (ratelimit.Decision, error) {
 	if len(o.parts) == 0 {
-		return o.in.limiter.Decide(o.ctx, ratelimit.Op(o.kind), o.request)
+		return o.in.limiter.Decide(o.ctx, o.kind, o.request)
 	}
 	var parts []ratelimit.Part
 	for _, p := range o.parts {
 		parts = append(parts, ratelimit.Part{Request: p.request, Subject: p.subject})
 	}
-	return o.in.limiter.DecideAll(o.ctx, ratelimit.Op(o.kind), parts, o.shadow)
+	return o.in.limiter.DecideAll(o.ctx, o.kind, parts, o.shadow)
 }
 
 // holdsSlots reports whether one of the limits of o is a log.

@@ -159,7 +159,7 @@ func (s *sim) operate() {
 				delete(set, mode(a.Name))
 			}
 		}
-	case s.chance(6):
+	case s.chance(4):
 		to := []string{"enforce", "shadow", "off", "enforce"}[s.random.IntN(4)]
 		edit = func(l liveedit.Draft) (liveedit.Draft, error) { return l.Set(a.Name, "", "", to), nil }
 		set[mode(a.Name)], what = to, "mode"
@@ -333,34 +333,17 @@ func (s *sim) erase() {
 	}
 }
 
-// code draws the limits that the code has: one text of the subject, and sometimes
-// another limit for a tier.
+// code draws the limits that the code has: a page of limits, or one text of the subject,
+// and sometimes another limit for a tier.
 func (s *sim) code(subject subject) []limits.Activity {
 	if subject.draw != nil {
 		return subject.draw(s)
 	}
-	var activities []limits.Activity
-	texts := strings.Split(subject.texts[s.random.IntN(len(subject.texts))], "; ")
-	for i, text := range texts {
-		parts := strings.Split(text, " & ")
-		p := policy.Must(parts[0])
-		a := limits.Activity{Name: []string{"act", "other"}[i], Limit: p, Hold: subject.hold}
-		for j, text := range parts[1:] {
-			a.Subjects = append(a.Subjects, limits.Subject{Name: others[j], Limit: policy.Must(text)})
-		}
-		if len(texts) > 1 {
-			a.Group = "both"
-		}
-		if others := variations(p); s.chance(2) && len(others) > 0 {
-			a.Tiers = limits.Tiers{premium: others[s.random.IntN(len(others))]}
-		}
-		activities = append(activities, a)
+	a := limits.Activity{Name: "act", Limit: policy.Must(subject.texts[s.random.IntN(len(subject.texts))])}
+	if others := variations(a.Limit); s.chance(2) && len(others) > 0 {
+		a.Tiers = limits.Tiers{premium: others[s.random.IntN(len(others))]}
 	}
-	activities, err := link(activities)
-	if err != nil {
-		panic(err)
-	}
-	return activities
+	return []limits.Activity{a}
 }
 
 // link puts the limits of a group beside one another, as a guard does.

@@ -9,16 +9,6 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// prepaids are runs with prepaid limits, so close to them and with so small a crowd that
-// instances take leases all the time.
-var prepaids = subject{name: "prepaid", texts: []string{
-	"125/10s prepaid", "101/20s prepaid", "250/10s cost 2 prepaid", "250/day in Europe/Berlin prepaid",
-	"sliding 125/10s prepaid", "sliding 240/30s cost 2 prepaid",
-	"bucket 125/10s prepaid", "bucket 200/20s burst 150 prepaid", "bucket 500/10s burst 400 cost 3 prepaid",
-	"a: 125/10s prepaid, b: bucket 250/20s prepaid", "a: sliding 125/10s prepaid, b: 300/1m prepaid",
-	"a: 250/10s prepaid; a: 250/10s cost 2 prepaid", "a: bucket 250/10s prepaid; a: bucket 250/10s cost 2 prepaid, b: 400/1m prepaid",
-}}
-
 // smallCrowd is from how many ids on the key of a prepaid limit is hot here.
 const smallCrowd = 4
 

@@ -46,7 +46,7 @@ func (s *sim) keep(in *instance, c call, d ratelimit.Decision) {
 func (r *record) receipt(at, now int64) int64 {
 	switch {
 	case r == nil || r.over || !r.renewed || at >= r.at:
-	case slices.Contains(r.older, at), slices.Contains(r.lives, at) && now-r.at <= r.by.kept():
+	case (slices.Contains(r.older, at) || slices.Contains(r.lives, at)) && now-r.at <= r.by.kept():
 		return r.at
 	}
 	return at
@@ -68,7 +68,7 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 	log, rate := u.Slots(o.terms.numbers)
 	at, n := o.request.At, o.request.Count*oracle.Cost(rate)
 	own := r != nil && !r.over && r.at == at && r.n >= o.request.Count
-	older := r != nil && !r.over && u.old[receipt(o.id, at)]
+	older := r != nil && !r.over && (u.old[receipt(o.id, at)] || slices.Contains(r.lives, at) && !u.given[receipt(o.id, at)])
 	moved, gone := log.Counted(w.Note, policy.Rate{}, before.State, a.item.State), log.Counted(at, policy.Rate{}, before.State, a.item.State)
 	switch {
 	case !log.Holds(w.Now, at, n, true):

@@ -42,7 +42,6 @@ type sim struct {
 
 	stats     stats
 	happened  map[happened]bool
-	invalid   int // pages of limits that were drawn before a valid one
 	hash      uint64
 	verbose   bool
 	lines     []string

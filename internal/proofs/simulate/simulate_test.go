@@ -106,14 +106,15 @@ func TestSimulation(t *testing.T) {
 			})
 		}
 	})
-	if t.Failed() || ended < len(list) || *oneSeed > 0 { // a part of the runs
+	if t.Failed() || ended < len(list) || *oneSeed > 0 || drawn == nil { // a part of the runs
 		return
 	}
-	prove.Save(t, "simulate", findings.Result{Seed: first, Figures: total.figures(t, len(list)), Tables: []findings.Table{measureSkew(t)}})
+	total.add(drawn.stats)
+	prove.Save(t, "simulate", findings.Result{Seed: first, Figures: total.figures(t, len(list)), Tables: []findings.Table{drawn.pairs, measureSkew(t)}})
 }
 
 func TestTheSameSeedMakesTheSameRun(t *testing.T) {
-	for _, subject := range subjects() {
+	for _, subject := range append(subjects(), configurations) {
 		for _, seed := range []uint64{1, oddRuns} {
 			a, b := play(t, subject, seed, false), play(t, subject, seed, true)
 			if a.hash != b.hash || fmt.Sprint(a.stats) != fmt.Sprint(b.stats) {

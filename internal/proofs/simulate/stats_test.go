@@ -20,6 +20,8 @@ const (
 // happens lists what runs count, in the order of the page. In enough runs, all of it happens.
 var happens = []string{
 	"runs",
+	"of these, with a page of limits that was drawn",
+	"pages that were drawn and are not valid",
 	"decisions",
 	"of these, check requests",
 	"of these, release requests",
@@ -84,7 +86,7 @@ func (s stats) add(o stats) {
 func (s stats) figures(t *testing.T, subjects int) []findings.Figure {
 	t.Helper()
 	list := []findings.Figure{
-		{What: "policies (each kind, each pair of kinds, all kinds together, groups of two activities, Hold, several items, prepaid limits)", Value: strconv.Itoa(subjects)},
+		{What: "policies (each kind, each pair of kinds, all kinds together), beside pages of limits that were drawn", Value: strconv.Itoa(subjects)},
 		{What: "violations", Value: "0"},
 	}
 	for _, what := range happens {

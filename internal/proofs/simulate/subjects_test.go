@@ -11,47 +11,15 @@ import (
 )
 
 // A subject is a policy that the simulation runs, with the limits that tiers and
-// operators give it. A text with a semicolon has the limits of two activities of one
-// group.
+// operators give it, or a page of limits that it draws.
 type subject struct {
 	name  string
-	texts []string                     // a run takes one of them
-	hold  bool                         // receipts and ids serve for 15 minutes
-	draw  func(*sim) []limits.Activity // or it draws them
+	texts []string // a run takes one of them
+	draw  func(*sim) []limits.Activity
 }
-
-// inGroups are the limits of two activities that count in one item.
-var inGroups = []subject{
-	{name: "group of fixed and log", texts: []string{
-		"a: 10/10s, b: log 9/20s; a: 12/10s cost 3, b: log 8/20s cost 2",
-		"a: 5/10s, b: log 4/20s; a: 9/10s cost 2",
-		"b: log 7/30s cost 2; c: 4/10s",
-	}},
-	{name: "group of fixed", texts: []string{
-		"a: 10/10s, b: 40/1m; a: 12/10s cost 3",
-		"a: 8/20s; a: 10/20s",
-		"a: 5/10s; b: 9/10m cost 2",
-	}},
-	{name: "group of buckets", texts: []string{
-		"a: bucket 5/10s burst 9; a: bucket 5/10s burst 9 cost 3",
-		"a: bucket 5/20s; a: bucket 10/10s burst 12 cost 2, b: 9/30s",
-		"a: bucket 20/10s; a: bucket 6/30m",
-	}},
-	{name: "group of sliding", texts: []string{
-		"a: sliding 9/20s; a: sliding 12/20s cost 5",
-		"a: sliding 20/10s cost 2; a: sliding 18/10s cost 3, b: sliding 9/30s",
-	}},
-}
-
-// held are limits whose receipts serve for 15 minutes. Their windows are long enough.
-var held = subject{name: "hold", hold: true, texts: []string{
-	"20/1h", "150/1h", "101/30m", "sliding 20/1h", "sliding 30/20m cost 3", "bucket 20/1h burst 9", "bucket 30/30m cost 4", "log 9/30m",
-	"a: 20/1h, b: log 9/40m", "a: 9/20m, b: sliding 30/1h cost 2", "a: bucket 10/40m, b: log 12/20m cost 2",
-	"a: 20/1h, b: log 9/20m; a: 40/1h cost 3", "a: sliding 30/1h; a: sliding 30/1h cost 4", "a: bucket 12/1h; a: bucket 20/1h cost 3, b: log 9/30m",
-}}
 
 // subjects returns one subject for each kind, and one for each pair of kinds. A
-// new kind takes part without being named here. Then come groups and Hold.
+// new kind takes part without being named here.
 func subjects() (list []subject) {
 	kinds := policy.Kinds()
 	for i, k := range kinds {
@@ -67,8 +35,7 @@ func subjects() (list []subject) {
 	for i, k := range kinds {
 		all[i] = string(rune('a'+i)) + ": " + small(k, fmt.Sprintf("%d/%ds", 4+i, 10+10*(i%2)))
 	}
-	list = append(list, subject{name: "all kinds", texts: []string{strings.Join(all, ", ")}})
-	return append(append(list, inGroups...), held, together, prepaids)
+	return append(list, subject{name: "all kinds", texts: []string{strings.Join(all, ", ")}})
 }
 
 // sizes returns the text forms of a kind: its examples with a window of at least

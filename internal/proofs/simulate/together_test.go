@@ -11,18 +11,6 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// together are runs in which a decision counts in several items: that of a user, that
-// of a room and sometimes that of a tenant. A text has their limits in this order.
-var together = subject{name: "user and room", texts: []string{
-	"10/1m & 30/1m", "10/1m & 30/1m", "10/1m & 30/1m & 50/1m", "10/1m & 120/1m & 40/2m", "10/1m & log 30/1m",
-	"log 8/30s & 30/1m & 200/1h", "bucket 10/1m & 30/1m", "a: 10/1m, b: log 8/20s & sliding 30/1m",
-	"10/1m & a: 30/1m, b: bucket 30/30s", "sliding 10/1m & bucket 30/1m & log 40/1m",
-	"60/1m & 150/1m prepaid", "60/1m & bucket 200/1m prepaid & 170/1m", "60/1m & sliding 150/1m prepaid & 160/2m prepaid",
-}}
-
-// others are the subjects beside the user.
-var others = []string{"room", "tenant"}
-
 // subjects reports whether the run has other subjects than users.
 func (s *sim) subjects() bool {
 	return slices.ContainsFunc(s.activities, func(a limits.Activity) bool { return len(a.Subjects) > 0 })
@@ -114,11 +102,12 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 		l.judgeOddCount(o, d, err)
 		return
 	}
-	o.ends(nil, err == nil && d.Allowed)
-	refuser := -1
+	refuser, next := -1, (*op)(nil)
 	if err == nil && !d.Allowed {
 		refuser = slices.IndexFunc(o.parts, func(p *op) bool { return p == o.partNamed(d.LimitedBy) })
+		next = o.parts[refuser] // if it was known to refuse, those before it were not asked
 	}
+	o.ends(next, err == nil && (d.Allowed || len(o.parts[0].share(d, o).Each) > 0))
 	for i, p := range o.parts {
 		mine := p.share(d, o)
 		if o.kind == ratelimit.Check && err == nil && p.terms.Prepaid() {
@@ -234,12 +223,13 @@ func (o *op) renewedSlots() bool {
 	})
 }
 
-// judgeGivenBack requires that a part of a check that was refused counts no more.
+// judgeGivenBack requires that a part of a check that was refused counts no more, unless
+// the instance was frozen, and had no time left.
 func (l *ledger) judgeGivenBack(p *op, d ratelimit.Decision, err error) {
 	u := l.user(p.owner())
 	window, _ := p.terms.Item(p.now)
 	r := u.records[counter{p.id, window}]
-	if p.kind == ratelimit.Check && r != nil && !r.over && r.by == p && !p.unsure && !p.in.limiter.CircuitOpen() && !u.given[receipt(p.id, r.at)] && u.Holds(p.terms.numbers, p.in.millis(), r.at, r.n, false) {
+	if p.kind == ratelimit.Check && r != nil && !r.over && r.by == p && !p.unsure && p.in.frozenUntil < p.began && !p.in.limiter.CircuitOpen() && !u.given[receipt(p.id, r.at)] && u.Holds(p.terms.numbers, p.in.millis(), r.at, r.n, false) {
 		l.sim.wrong("%s is told %s, error %v, and its item still has %s", p.name, d.Reason, err, r)
 	}
 }
