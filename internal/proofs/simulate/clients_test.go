@@ -153,7 +153,7 @@ func (s *sim) arrive() {
 		}
 		if b := s.named(other.Activity); len(b.Subjects) == 0 {
 			other.Group, other.Hold = b.Group, b.Hold
-			s.at(s.now+s.upTo(20), func() { s.ask(s.any(), other) })
+			s.at(s.now+s.upTo(20)*s.upTo(1), func() { s.ask(s.any(), other) })
 		}
 	}
 	switch in := s.any(); {

@@ -38,7 +38,7 @@ func (s *sim) deploy() {
 	}
 	s.line("a deploy changes %s to %s", limitsOf(s.activities), limitsOf(deployed))
 	s.stats["deploys that change windows"]++
-	s.activities = deployed
+	s.activities, s.deployed = deployed, s.now
 	clear(s.byText) // the same limit can now be beside others
 	s.settings.versions = append(s.settings.versions, settled{since: s.now})
 	for i := range s.instances {

@@ -46,6 +46,13 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 	a.snapshot, a.order = u.Clone(), l.sim.stats[writes]
 	a.figures = u.Figures(o.terms.numbers, now)
 	if r := u.records[counter{o.id, k.Window}]; o.kind == ratelimit.Renew || o.kind == ratelimit.Release && r != nil && r.renewed {
+		if o.whole != nil && o.kind == ratelimit.Renew { // its slots move to where a clock ahead has moved those of the part before
+			for _, p := range o.whole.parts {
+				if p.last != nil {
+					now = max(now, p.last.at)
+				}
+			}
+		}
 		if a.must = u.mustRenew(r, o, now); r != nil && o.kind == ratelimit.Renew {
 			a.at = r.at
 		}

@@ -95,13 +95,14 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 	o := in.sim.op
 	o.begins(w.Key)
 	o.writing = !probe && w.ID != ratelimit.ID{} // a visit is not sent again, and the id tells whether its request is counted
+	part := o.part(w.Key, w.Drop.Set != "")      // now: a late copy does not know what is counted later
 	a, err := in.attempt(func(a *landing) {
 		if w.Key.UserID == spoiled && !probe {
 			in.sim.spoil(a, w)
 			return
 		}
 		before, _ := in.sim.store.Read(ctx, w.Key)
-		a.op = a.op.part(w.Key, w.Drop.Set != "")
+		a.op = part
 		a.item, a.done, _ = in.sim.store.Update(ctx, w)
 		in.sim.ledger.update(a, w, before)
 	})

@@ -241,7 +241,7 @@ func (in *instance) Settings(_ context.Context, consistent bool) ([]byte, int64,
 	}
 	at := s.now
 	if !consistent && s.chance(5) {
-		at -= s.upTo(1000)
+		at = max(at-s.upTo(1000), s.deployed) // code that is deployed finds its own document
 	}
 	d := s.settings.inForce(at)
 	s.line("instance %d reads version %d of the live limits (consistent: %v)", in.number, d.version, consistent)

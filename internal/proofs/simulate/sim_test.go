@@ -37,6 +37,7 @@ type sim struct {
 	settings   settings
 	instances  []*instance
 	ids        int                      // of requests, so far
+	deployed   int64                    // when the code last changed
 	unread     map[ratelimit.Key]string // the attribute of each spoiled item that has a wrong type
 	ledger     ledger
 

@@ -107,9 +107,9 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 		refuser = slices.IndexFunc(o.parts, func(p *op) bool { return p == o.partNamed(d.LimitedBy) })
 		next = o.parts[refuser] // if it was known to refuse, those before it were not asked
 	}
-	o.ends(next, err == nil && (d.Allowed || len(o.parts[0].share(d, o).Each) > 0))
+	o.ends(next, err == nil && (d.Allowed || len(o.share(d, o.parts[0]).Each) > 0))
 	for i, p := range o.parts {
-		mine := p.share(d, o)
+		mine := o.share(d, p)
 		if o.kind == ratelimit.Check && err == nil && p.terms.Prepaid() {
 			mine.Leased, mine.Visit = d.Allowed && d.Outage == nil && p.last == nil, d.Allowed && d.Outage == nil && p.last != nil && p.last.took > 0
 			l.balanced(p, mine)
@@ -161,7 +161,7 @@ func (o *op) partNamed(limit string) *op {
 
 // share returns what a decision of several parts says about p, in which limits have the
 // names that they have there. Its Each is empty if p was not asked.
-func (p *op) share(d ratelimit.Decision, o *op) ratelimit.Decision {
+func (o *op) share(d ratelimit.Decision, p *op) ratelimit.Decision {
 	mine, each := d, []policy.Reading(nil)
 	for _, r := range d.Each {
 		full := r.Name
@@ -210,9 +210,10 @@ func (l *ledger) judgePart(p *op, d ratelimit.Decision, refuses bool) {
 	}
 }
 
-// duplicate reports whether the store showed that an earlier decision has counted p.
-func (p *op) duplicate() bool {
-	return p.last != nil && p.last.took == 0 && p.last.rec != nil && p.last.rec.by != p && !p.unsure
+// duplicate reports whether the store showed that an earlier decision has counted o,
+// a part.
+func (o *op) duplicate() bool {
+	return o.last != nil && o.last.took == 0 && o.last.rec != nil && o.last.rec.by != o && !o.unsure
 }
 
 // renewedSlots reports whether slots of one of the parts were renewed.
