@@ -1,9 +1,9 @@
 // Package simulate_test runs the real limiter for long, with many instances and
 // everything that goes wrong, and judges each write and each answer.
 //
-// A run is drawn from a seed. Real limiters, real policies, the embedded store,
-// the live limits and cleanup take part. Only time, the network and the clients
-// are simulated. The judge is a set of models that are written from docs/policies.md
+// A run is drawn from a seed, and in TestRandomConfigurations its page of limits, too.
+// Real limiters, real policies, the embedded store, the live limits and cleanup take
+// part. Only time, the network and the clients are simulated. The judge is a set of models that are written from docs/policies.md
 // and share no code with package policy (package oracle).
 //
 // A run is one event loop in virtual time. Goroutines would not do: if several are
