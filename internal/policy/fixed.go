@@ -112,7 +112,7 @@ func stamp(start, count int64) int64 { return start*million + count }
 func unstamp(s int64) (start, count int64) { return s / million, s % million }
 
 func (p sharedFixed) item(now int64) (window, expires int64) {
-	_, expires = p.fixed.item(now)
+	_, expires = p.fixed.item(now + ClockSlack.Milliseconds()) // a clock ahead can have begun the window that counts
 	return 0, expires
 }
 

@@ -28,7 +28,7 @@ func (e *expiring) Update(ctx context.Context, w Write) (Item, bool, error) {
 // A clock that is ahead counts, and then one that is 2 s behind it. The item still
 // lasts until everything in it has expired for both.
 func TestAnItemOutlivesWhatItCounts(t *testing.T) {
-	for _, text := range []string{"sliding 50/1h", "reservoir 1/1h ahead 3h", "bucket 10/1h", "log 100/1h", "minute: 10/1m, hour: sliding 50/1h"} {
+	for _, text := range []string{"sliding 50/1h", "reservoir 1/1h ahead 3h", "bucket 10/1h", "log 100/1h", "minute: 10/1m, hour: sliding 50/1h", "hour: 10/1h, pace: bucket 10/1m"} {
 		// Offsets around the end of an hour, and around the moment 120 s before it.
 		for _, offset := range []time.Duration{0, time.Second, 2 * time.Second, -119 * time.Second, -time.Minute} {
 			store := &expiring{Store: new(memstore.Store)}

@@ -186,9 +186,10 @@ func merge(parts []Part, decisions []Decision) (all Decision) {
 		case at != d.At:
 			at = 0
 		}
-		if d.Outage != nil {
-			all.Reason, all.Outage = Unavailable, d.Outage
-		}
+		all.Outage = cmp.Or(d.Outage, all.Outage)
+	}
+	if all.Outage != nil {
+		all.Reason = Unavailable
 	}
 	if binding >= 0 {
 		each := all.Each

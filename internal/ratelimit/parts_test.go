@@ -122,6 +122,31 @@ func TestARoomRefuses(t *testing.T) {
 	})
 }
 
+// The user's item is throttled, so that part is decided from memory. Then the table says
+// that the room is full. The reason is unavailable, as docs/events.md has it for any part.
+func TestARoomRefusesAfterAPartFromMemory(t *testing.T) {
+	c, store := newClock(), new(memstore.Store)
+	mustDoAll(t, &Limiter{Store: store, Now: c.now}, Check, message("v", "r", "a", "10/1m", "1/1m"), 0, "the only place in the room")
+	l := &Limiter{Store: throttling{store, "u"}, Now: c.now, Memory: NewMemory(mib)}
+	d, err := l.DecideAll(t.Context(), Check, message("u", "r", "b", "10/1m", "1/1m"), false)
+	if err != nil || d.Allowed || d.Reason != Unavailable || d.Outage == nil || d.LimitedBy != "room" {
+		t.Errorf("%+v, %v, want a refusal by the room, unavailable", d, err)
+	}
+}
+
+// throttling is a store that throttles the items of one user.
+type throttling struct {
+	Store
+	user string
+}
+
+func (s throttling) Update(ctx context.Context, w Write) (Item, bool, error) {
+	if w.Key.UserID == s.user {
+		return Item{}, false, &StoreError{Failure: NotApplied, What: "throttled"}
+	}
+	return s.Store.Update(ctx, w)
+}
+
 // An instance dies between the updates, or before it gives back. A repeat counts what
 // is missing, and nothing twice.
 func TestARepeatCountsWhatIsMissing(t *testing.T) {

@@ -16,10 +16,7 @@ func (t tier) shows(s *state, c *call, d *ratelimit.Decision, n int64) bool {
 // each reports whether d has the figures of s for each limit, apart from the
 // wait of the whole answer.
 func (t tier) each(s *state, c *call, d *ratelimit.Decision, n int64) bool {
-	want := make([]policy.Reading, len(t.limits))
-	for i := range t.limits {
-		want[i] = t.reading(s, c, i, n)
-	}
+	want := t.readings(s, c, n)
 	if len(want) == 1 {
 		return same(d.Reading, want[0])
 	}
@@ -36,14 +33,14 @@ func (t tier) crosses(s, after *state, c *call, d *ratelimit.Decision) bool {
 	if len(t.limits) == 1 {
 		each = []policy.Reading{d.Reading}
 	}
-	for i, p := range t.limits {
+	for i, r := range t.numbers.Rates {
 		want := int64(0)
-		if p, ok := bare(p).(fixed); ok { // in units: what another activity counted before leaves parts of an action
-			before, now := p.used(s.accounts[i], c.now), p.used(after.accounts[i], c.now)
+		if r.Kind == "fixed" { // in units: what another activity counted before leaves parts of an action
+			before, now := s.account.Models[i].Used(c.now, r, true), after.account.Models[i].Used(c.now, r, true)
 			switch {
-			case before < p.most() && now >= p.most():
+			case before < r.Limit && now >= r.Limit:
 				want = 100
-			case 5*before < 4*p.most() && 5*now >= 4*p.most():
+			case 5*before < 4*r.Limit && 5*now >= 4*r.Limit:
 				want = 80
 			}
 		}
@@ -66,24 +63,22 @@ func binds(other, r policy.Reading) bool {
 	return other.ResetAt > r.ResetAt
 }
 
-func (t tier) reading(s *state, c *call, i int, n int64) policy.Reading {
-	p, a := t.limits[i], s.accounts[i]
-	r := policy.Reading{
-		Name: t.names[i], Limit: p.most(), Used: p.used(a, c.now), Remaining: max(0, p.most()-p.used(a, c.now)), ResetAt: p.resetAt(a, c.now),
+// readings returns what an answer says of each limit, with the wait for n more actions.
+func (t tier) readings(s *state, c *call, n int64) []policy.Reading {
+	list := make([]policy.Reading, len(t.limits))
+	for i, f := range s.account.Figures(t.numbers, c.now) {
+		list[i] = policy.Reading{Name: f.Name, Limit: f.Limit, Used: f.Used, Remaining: f.Left, ResetAt: f.Resets, WindowKey: f.Window}
+		if n > 0 {
+			list[i].Wait = millis(s.account.Wait(t.limits[i], c.now, n, false))
+		}
 	}
-	if len(t.limits) == 1 {
-		r.WindowKey = p.windowKey(c.now)
-	}
-	if n > 0 {
-		r.Wait = millis(wait(p, a, c.now, s.latest, n))
-	}
-	return r
+	return list
 }
 
 // longest returns the longest wait of all limits for n more actions.
 func (t tier) longest(s *state, c *call, n int64) (longest time.Duration) {
-	for i := range t.limits {
-		longest = max(longest, t.reading(s, c, i, n).Wait)
+	for _, r := range t.readings(s, c, n) {
+		longest = max(longest, r.Wait)
 	}
 	return longest
 }

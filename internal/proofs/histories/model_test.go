@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/proofs/oracle"
 )
 
 // A system is what one history is about: an item, and the policies that count in
@@ -16,32 +17,27 @@ type system []tier
 type tier struct {
 	policy.Policy
 
-	limits []promise
-	names  []string
-	top    int64 // the most slots of a log in any tier
+	numbers *oracle.Terms
+	limits  []*oracle.Terms // each limit by itself
+	top     int64           // the most slots of a log in any tier
 }
 
 // newSystem reads the text forms of policies that can share a count.
 func newSystem(texts ...string) (sys system) {
+	top := int64(0)
 	for _, text := range texts {
-		t := tier{Policy: policy.Must(text)}
-		rates := t.Rates()
-		for _, r := range rates {
-			promise, ok := promises[r.Kind]
-			if !ok {
-				panic("the model has no promise of the kind " + r.Kind)
+		p := policy.Must(text)
+		t := tier{Policy: p, numbers: oracle.NewTerms(p.Rates())}
+		for _, r := range p.Rates() {
+			t.limits = append(t.limits, oracle.NewTerms([]policy.Rate{r}))
+			if r.Kind == "log" {
+				top = max(top, r.Limit)
 			}
-			t.limits = append(t.limits, costs(promise(r, rates[0].Name != ""), r.Cost))
-			t.names = append(t.names, r.Name)
 		}
 		sys = append(sys, t)
 	}
 	for i := range sys {
-		for _, t := range sys {
-			if p, _, ok := t.slots(); ok {
-				sys[i].top = max(sys[i].top, bare(p).most())
-			}
-		}
+		sys[i].top = top
 	}
 	return sys
 }
@@ -56,30 +52,17 @@ func (sys system) mixed() bool {
 // window returns the number of the window whose item counts at now; 0: one item
 // serves forever.
 func (t tier) window(now int64) int64 {
-	if f, ok := t.limits[0].(fixed); ok && !f.shared {
-		return f.key(now)
+	if r := t.numbers.Rates[0]; r.Kind == "fixed" && r.Name == "" {
+		return oracle.WindowsOf(r).Key(now)
 	}
 	return 0
 }
 
-// most returns the most actions that one request can take.
-func (t tier) most() int64 {
-	most := t.limits[0].most()
-	for _, p := range t.limits {
-		if _, ok := p.(reservoir); ok {
-			return 1
-		}
-		most = min(most, p.most())
-	}
-	return most
-}
-
 // A state is what the model has counted. Nobody may change it.
 type state struct {
-	accounts []account        // one for each limit
+	account  *oracle.Account
 	ids      map[name]counted // the checks that are remembered
 	released map[string]bool  // releases that gave something back, by check and receipt
-	latest   int64            // the latest time that was ever counted
 	reset    bool             // whether a reset removed the item
 	text     string           // equal for equal states
 }
@@ -100,48 +83,40 @@ type counted struct {
 func (k counted) has(at int64) bool { return k.since <= at && at <= k.at }
 
 func (sys system) empty() *state {
-	return (&state{accounts: make([]account, len(sys[0].limits))}).sealed()
+	return (&state{account: oracle.NewAccount([]*oracle.Terms{sys[0].numbers})}).sealed()
 }
 
 // sealed computes the text of a state.
 func (s *state) sealed() *state {
-	var b strings.Builder
-	for _, a := range s.accounts {
-		fmt.Fprint(&b, a.counts, a.times, a.full, a.since, ";")
-	}
-	fmt.Fprint(&b, s.latest, s.reset, s.released)
-	for _, n := range slices.SortedFunc(maps.Keys(s.ids), func(a, b name) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
-		fmt.Fprint(&b, n, s.ids[n])
-	}
-	s.text = b.String()
+	s.text = fmt.Sprint(s.account.Models, s.reset, s.released, s.ids)
 	return s
 }
 
 // copied returns a copy of s that may be changed and must be sealed.
 func (s *state) copied() *state {
-	c := &state{slices.Clone(s.accounts), maps.Clone(s.ids), maps.Clone(s.released), s.latest, s.reset, ""}
+	c := &state{s.account.Clone(), maps.Clone(s.ids), maps.Clone(s.released), s.reset, ""}
 	if c.ids == nil {
-		c.ids = map[name]counted{}
-	}
-	if c.released == nil {
-		c.released = map[string]bool{}
+		c.ids, c.released = map[name]counted{}, map[string]bool{}
 	}
 	return c
 }
 
+// room reports whether n actions fit at now. A late attempt finds none if the item has
+// begun something later meanwhile.
+func (t tier) room(s *state, now, n int64) bool {
+	return s.account.Moment(t.numbers, now) == now && s.account.Fits(t.numbers, now, n, false)
+}
+
 // take counts n actions of c, or returns false if they do not fit.
 func (t tier) take(s *state, c *call, n int64) (*state, bool) {
-	after := s.copied()
-	var place int64
-	for i, p := range t.limits {
-		a, at, ok := p.take(s.accounts[i], c.now, s.latest, n)
-		if !ok {
-			return s, false
-		}
-		after.accounts[i] = a
-		place = max(place, at)
+	if !t.room(s, c.now, n) {
+		return s, false
 	}
-	after.latest = max(after.latest, c.now)
+	after := s.copied()
+	place := after.account.Place(t.numbers, c.now)
+	if err := after.account.Count(t.numbers, c.now, n); err != nil {
+		return s, false
+	}
 	after.ids[t.name(c)] = counted{at: c.now, n: n, place: place, since: c.now}
 	return after.sealed(), true
 }
@@ -152,20 +127,12 @@ func (t tier) fits(s *state, c *call) int64 {
 	if c.partial {
 		least = 1
 	}
-	for n := min(c.n, t.most()); n >= least; n-- {
-		if _, ok := t.take(s, c, n); ok {
+	for n := min(c.n, t.numbers.Most); n >= least; n-- {
+		if t.room(s, c.now, n) {
 			return n
 		}
 	}
 	return 0
-}
-
-// undo performs a release. If there is nothing to give back, it returns s.
-func (t tier) undo(s *state, c *call) *state {
-	if kept, ok := s.ids[t.name(c)]; !ok || !kept.has(c.at) {
-		return s
-	}
-	return t.giveBack(s, c)
 }
 
 // undone returns the states that can follow a release.
@@ -174,10 +141,13 @@ func (t tier) undo(s *state, c *call) *state {
 // receipt of an id that was counted again can give back too. The contract does
 // not speak of such a release.
 func (t tier) undone(s *state, c *call) []*state {
-	if kept, ok := s.ids[t.name(c)]; ok && !kept.has(c.at) && (s.reset || kept.renewed) {
+	switch kept, ok := s.ids[t.name(c)]; {
+	case ok && kept.has(c.at):
+		return []*state{t.giveBack(s, c)}
+	case ok && (s.reset || kept.renewed):
 		return []*state{s, t.giveBack(s, c)}
 	}
-	return []*state{t.undo(s, c)}
+	return []*state{s}
 }
 
 // giveBack gives back the actions of c, whose id is in s.
@@ -188,16 +158,17 @@ func (t tier) giveBack(s *state, c *call) *state {
 	}
 	after, some := s.copied(), false
 	kept := s.ids[t.name(c)]
-	for i, p := range t.limits {
-		if _, slots := bare(p).(log); kept.renewed && !slots {
+	at := c.at
+	if kept.renewed {
+		at = kept.at
+	}
+	for m, r := range after.account.Own(t.numbers) {
+		if kept.renewed && r.Kind != "log" {
 			continue // the receipt is that of the slots
 		}
-		at := c.at
-		if kept.renewed {
-			at = kept.at
-		}
-		if a, ok := p.undo(s.accounts[i], max(c.now, at), at, c.n); ok {
-			after.accounts[i], some = a, true
+		if now, n := max(c.now, at), c.n*oracle.Cost(r); m.Holds(now, at, n, true) {
+			m.Back(now, at, n)
+			some = true
 		}
 	}
 	if !some {
@@ -209,14 +180,15 @@ func (t tier) giveBack(s *state, c *call) *state {
 }
 
 // reset removes the item that counts at c.now.
-func (t tier) reset(s *state, c *call) *state {
-	window := t.window(c.now)
-	if window == 0 {
-		return (&state{accounts: make([]account, len(s.accounts)), latest: s.latest, reset: true}).sealed()
-	}
+func (sys system) reset(s *state, c *call) *state {
+	window := sys[c.tier].window(c.now)
 	after := s.copied()
 	after.reset = true
-	after.accounts[0] = s.accounts[0].count(window, -s.accounts[0].counts[window])
+	if window == 0 {
+		after.account = sys.empty().account
+	} else {
+		after.account.Clear(window)
+	}
 	maps.DeleteFunc(after.ids, func(n name, _ counted) bool { return n.window == window })
 	maps.DeleteFunc(after.released, func(receipt string, _ bool) bool {
 		return strings.Contains(receipt, fmt.Sprint(" ", window, "}"))

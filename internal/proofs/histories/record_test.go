@@ -24,7 +24,7 @@ func (h *history) judge(in *instance, o op, sent []*dynamotest.Attempt, err erro
 	}
 	h.count(o, sent)
 	c, d := *o.call, o.answer
-	if c.op == release || c.op == reset {
+	if c.op == ratelimit.Release || c.op == ratelimit.Reset {
 		in.doubted = o.end
 	}
 	for range applied { // each lost attempt by itself, because a reset may come between two of them
@@ -40,10 +40,10 @@ func (h *history) judge(in *instance, o op, sent []*dynamotest.Attempt, err erro
 		if (h.seed+uint64(o.begin))%2 == 0 {
 			in.cold(h.now)
 		}
-	case c.op == check && d.Reason == ratelimit.Limited && len(sent) == 0:
+	case c.op == ratelimit.Check && d.Reason == ratelimit.Limited && len(sent) == 0:
 		o.begin = max(h.since(c.now-1000), in.doubted) // it was true at some moment of the last second
 		h.add(o, whole)
-	case unsure && c.op != status && (c.op != check || d.Reason == ratelimit.OK || d.Reason == ratelimit.Delayed):
+	case unsure && c.op != ratelimit.Status && (c.op != ratelimit.Check || d.Reason == ratelimit.OK || d.Reason == ratelimit.Delayed):
 		h.add(o, effect)
 		h.add(o, figures)
 	case unsure && d.Reason == ratelimit.Duplicate:
@@ -51,7 +51,7 @@ func (h *history) judge(in *instance, o op, sent []*dynamotest.Attempt, err erro
 	default:
 		h.add(o, whole)
 	}
-	if (c.op == check || c.op == renew) && d.At != 0 && d.Reason == ratelimit.OK && err == nil {
+	if (c.op == ratelimit.Check || c.op == ratelimit.Renew) && d.At != 0 && d.Reason == ratelimit.OK && err == nil {
 		h.mu.Lock()
 		h.receipts = append(h.receipts, receipt{call: c, granted: d.Granted})
 		h.receipts[len(h.receipts)-1].call.at = d.At
@@ -112,21 +112,20 @@ func (h *history) drawAny(random *rand.Rand) (*call, bool) {
 	queue := t.Queues()
 	switch what := random.IntN(20); {
 	case what < 5 && !queue:
-		_, _, slots := t.slots()
-		return c, h.drawRelease(c, slots && random.IntN(2) == 0, random)
+		return c, h.drawRelease(c, t.top > 0 && random.IntN(2) == 0, random)
 	case what == 5 && !queue && random.IntN(3) == 0:
-		c.op, c.id, c.n = reset, "reset", 1
+		c.op, c.id, c.n = ratelimit.Reset, "reset", 1
 	case what < 8:
-		c.op, c.id, c.n = status, "status", 1+random.Int64N(min(3, t.most()))
+		c.op, c.id, c.n = ratelimit.Status, "status", 1+random.Int64N(min(3, t.numbers.Most))
 		c.partial = !queue && random.IntN(2) == 0
 	case what < 12 && !queue:
-		c.op, c.id, c.partial = check, fmt.Sprint("p", random.Uint32()), true
-		c.n = 1 + random.Int64N(min(t.most()+1, 5))
+		c.op, c.id, c.partial = ratelimit.Check, fmt.Sprint("p", random.Uint32()), true
+		c.n = 1 + random.Int64N(min(t.numbers.Most+1, 5))
 		if random.IntN(4) == 0 { // rarely, because a lost answer of 100 may mean any of 100 numbers
-			c.n = 1 + random.Int64N(t.most()+1)
+			c.n = 1 + random.Int64N(t.numbers.Most+1)
 		}
 	default:
-		c.op = check
+		c.op = ratelimit.Check
 		size := random.Int64N(3)
 		c.n = 1 + size*max(1, h.least()/6)%h.least()
 		c.id = h.id(fmt.Sprint("r", random.IntN(2), "x", c.n), now)
@@ -136,9 +135,9 @@ func (h *history) drawAny(random *rand.Rand) (*call, bool) {
 
 // least returns the most actions that a request can take in every tier.
 func (h *history) least() int64 {
-	least := h.system[0].most()
+	least := h.system[0].numbers.Most
 	for _, t := range h.system {
-		least = min(least, t.most())
+		least = min(least, t.numbers.Most)
 	}
 	return least
 }
@@ -165,10 +164,10 @@ func (h *history) drawRelease(c *call, slots bool, random *rand.Rand) bool {
 		return false
 	}
 	r := h.receipts[max(0, len(h.receipts)-1-random.IntN(3))]
-	c.op, c.id, c.at, c.n = release, r.call.id, r.call.at, r.granted
+	c.op, c.id, c.at, c.n = ratelimit.Release, r.call.id, r.call.at, r.granted
 	switch {
 	case slots:
-		c.op = renew
+		c.op = ratelimit.Renew
 	case c.n > 1 && random.IntN(3) == 0:
 		c.n--
 	}

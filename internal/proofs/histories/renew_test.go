@@ -1,79 +1,27 @@
 package histories_test
 
-import "github.com/cric-talk/guards/internal/ratelimit"
-
-// A costly is a limit of which one action takes as many units as its cost. Its figures are
-// in actions. Most is a multiple of the cost, so what is left is most less what is used.
-type costly struct {
-	promise
-
-	cost int64
-}
-
-// costs returns p for actions with this cost; 0: one unit.
-func costs(p promise, cost int64) promise {
-	if cost < 2 {
-		return p
-	}
-	return costly{p, cost}
-}
-
-// bare returns p in units.
-func bare(p promise) promise {
-	if c, ok := p.(costly); ok {
-		return c.promise
-	}
-	return p
-}
-
-func (p costly) take(a account, now, latest, n int64) (account, int64, bool) {
-	return p.promise.take(a, now, latest, n*p.cost)
-}
-
-func (p costly) undo(a account, now, at, n int64) (account, bool) {
-	return p.promise.undo(a, now, at, n*p.cost)
-}
-
-func (p costly) most() int64 { return p.promise.most() / p.cost }
-
-func (p costly) used(a account, now int64) int64 {
-	return (p.promise.used(a, now) + p.cost - 1) / p.cost
-}
-
-// mostSlots is the most that a log counts.
-const mostSlots = 100
-
-// slots returns the log among the limits, and its number.
-func (t tier) slots() (p promise, i int, ok bool) {
-	for i, p := range t.limits {
-		if _, ok := bare(p).(log); ok && !t.Queues() {
-			return p, i, true
-		}
-	}
-	return nil, 0, false
-}
+import (
+	"github.com/cric-talk/guards/internal/proofs/oracle"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
 
 // move changes the time of n actions of a log to now, or returns false if they do not
 // count. It returns false too if that makes it more than the limit: a clock ahead has seen
 // them expire, and has admitted others.
 func (t tier) move(s *state, c *call, from int64) (*state, bool) {
-	p, i, _ := t.slots()
-	a, ok := p.undo(s.accounts[i], c.now, from, c.n)
-	if !ok {
+	log, r := s.account.Slots(t.numbers)
+	if !log.Holds(c.now, from, c.n*oracle.Cost(r), true) {
 		return s, false
 	}
 	after := s.copied()
-	all := bare(p).(log)
-	before := all.counting(s.accounts[i], max(c.now, s.latest))
-	all.limit = mostSlots
-	after.accounts[i], _, _ = costs(all, t.Rates()[i].Cost).take(a, c.now, s.latest, c.n)
-	if n := all.counting(after.accounts[i], max(c.now, s.latest)); n > before && n > t.top {
+	after.account.Move(t.numbers, from, c.now, c.n)
+	moved, _ := after.account.Slots(t.numbers)
+	if n := moved.Used(c.now, r, false); n > log.Used(c.now, r, false) && n > t.top {
 		return s, false
 	}
 	kept := after.ids[t.name(c)]
 	kept.at, kept.renewed = c.now, true
 	after.ids[t.name(c)] = kept
-	after.latest = max(after.latest, c.now)
 	return after.sealed(), true
 }
 
@@ -84,10 +32,9 @@ func (t tier) move(s *state, c *call, from int64) (*state, bool) {
 // renewal with a receipt of before.
 func (t tier) renewed(s *state, c *call) (next []*state, at []int64) {
 	kept, known := s.ids[t.name(c)]
-	p, i, _ := t.slots()
-	counts := func(now int64) bool {
-		_, ok := p.undo(s.accounts[i], now, kept.at, c.n)
-		return ok
+	log, r := s.account.Slots(t.numbers)
+	counts := func(now int64, strict bool) bool {
+		return log.Holds(now, kept.at, c.n*oracle.Cost(r), strict)
 	}
 	switch {
 	case !known:
@@ -98,12 +45,12 @@ func (t tier) renewed(s *state, c *call) (next []*state, at []int64) {
 			next, at = append(next, after), append(at, c.now)
 		}
 		return next, at
-	case !counts(max(c.now, s.latest)): // nobody else is sure that it counts
+	case !counts(c.now, false): // nobody else is sure that it counts
 		next, at = []*state{s}, []int64{0}
 	}
 	switch after, ok := t.move(s, c, kept.at); {
 	case c.at != kept.at || c.now < kept.at: // another renewal has come before
-		if counts(max(c.now, kept.at)) {
+		if counts(max(c.now, kept.at), true) {
 			next, at = append(next, s), append(at, kept.at)
 		}
 	case ok:

@@ -3,7 +3,6 @@ package histories_test
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -28,9 +27,7 @@ func (h *history) model() porcupine.Model {
 			}
 			return next
 		},
-		Equal:             func(a, b any) bool { return a.(*state).text == b.(*state).text },
-		DescribeOperation: func(input, output any) string { return describe(input.(*call), output.(*ratelimit.Decision)) },
-		DescribeState:     func(s any) string { return s.(*state).text },
+		Equal: func(a, b any) bool { return a.(*state).text == b.(*state).text },
 	}
 	return sets.ToModel()
 }
@@ -38,13 +35,13 @@ func (h *history) model() porcupine.Model {
 // operations returns the operations that an order has to explain.
 func (h *history) operations() []porcupine.Operation {
 	ops := make([]porcupine.Operation, 0, len(h.ops))
-	resets := slices.ContainsFunc(h.ops, func(o op) bool { return o.call.op == reset })
+	resets := slices.ContainsFunc(h.ops, func(o op) bool { return o.call.op == ratelimit.Reset })
 	for _, o := range h.ops {
 		if o.again && !resets {
 			continue
 		}
 		o.call.fewer = slices.ContainsFunc(h.ops, func(other op) bool {
-			gives := other.call.op == release || other.call.op == reset
+			gives := other.call.op == ratelimit.Release || other.call.op == ratelimit.Reset
 			return gives && other.begin < o.end && o.begin < other.end
 		})
 		ops = append(ops, porcupine.Operation{ClientId: o.client, Input: o.call, Call: o.begin, Output: o.answer, Return: o.end})
@@ -52,30 +49,16 @@ func (h *history) operations() []porcupine.Operation {
 	return ops
 }
 
-func describe(c *call, d *ratelimit.Decision) string {
-	text := fmt.Sprintf("%d %s %s %s of %d", c.now, c.op, c.part, c.id, c.n)
-	if c.partial {
-		text += " partial"
-	}
-	if c.at != 0 {
-		text += fmt.Sprint(" at ", c.at)
-	}
-	if c.tier != 0 {
-		text += fmt.Sprint(" tier ", c.tier)
-	}
-	if d == nil || c.part == maybe {
-		return text + ": no answer"
-	}
-	return text + fmt.Sprintf(": %s granted %d receipt %d crossed %d used %d remaining %d wait %v reset %d readyAt %d waiting %d requests %d",
-		d.Reason, d.Granted, d.At, d.Crossed, d.Used, d.Remaining, d.Wait, d.ResetAt, d.ReadyAt, d.Waiting, d.Requests)
-}
-
 // text lists the operations in the order of their answers.
 func (h *history) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "the tiers are %s\n", h.system.text())
 	for _, o := range slices.SortedFunc(slices.Values(h.ops), func(a, b op) int { return int(a.end - b.end) }) {
-		fmt.Fprintf(&b, "%4d to %4d  client %d  %s\n", o.begin, o.end, o.client, describe(o.call, o.answer))
+		fmt.Fprintf(&b, "%4d to %4d  client %d  %+v", o.begin, o.end, o.client, *o.call)
+		if o.answer != nil && o.call.part != maybe {
+			fmt.Fprintf(&b, ": %+v", *o.answer)
+		}
+		b.WriteString("\n")
 	}
 	return b.String()
 }
@@ -89,65 +72,35 @@ func (sys system) text() string {
 	return strings.Join(texts, "; ")
 }
 
-// picture writes porcupine's page about the history and returns its name.
-func (h *history) picture(t *testing.T, model porcupine.Model, info porcupine.LinearizationInfo) string {
-	t.Helper()
-	file, err := os.CreateTemp("", //nolint:usetesting // the picture must outlive the test
-		fmt.Sprintf("history-%d-*.html", h.seed))
-	if err == nil {
-		err = porcupine.Visualize(model, info, file)
-	}
-	if err == nil {
-		err = file.Close()
-	}
-	if err != nil {
-		return err.Error()
-	}
-	return file.Name()
-}
-
-// A tally adds up the histories.
+// A tally counts what the histories had: what of which table.
 type tally struct {
-	mu        sync.Mutex
-	histories int
-	policies  map[string]int
-	results   map[porcupine.CheckResult]int
-	ops       map[verb]int
-	parts     map[part]int
-	reasons   map[ratelimit.Reason]int
-	faults    map[dynamotest.Fault]int
+	mu     sync.Mutex
+	counts map[string]map[string]int
 }
 
-func newTally() *tally {
-	return &tally{
-		policies: map[string]int{}, results: map[porcupine.CheckResult]int{}, ops: map[verb]int{},
-		parts: map[part]int{}, reasons: map[ratelimit.Reason]int{}, faults: map[dynamotest.Fault]int{},
+// table returns the counts of a table.
+func (s *tally) table(name string) map[string]int {
+	if s.counts[name] == nil {
+		s.counts[name] = map[string]int{}
 	}
+	return s.counts[name]
 }
 
 func (s *tally) add(h *history, result porcupine.CheckResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.histories++
-	s.results[result]++
-	s.policies[h.system.text()]++
+	s.table("result")[string(result)]++
+	s.table("policy")[h.system.text()]++
 	for _, o := range h.ops {
-		s.parts[o.call.part]++
+		s.table("part")[string(o.call.part)]++
 		if o.call.part == whole || o.call.part == effect {
-			s.ops[o.call.op]++
-			s.reasons[o.answer.Reason]++
+			s.table("operation")[string(o.call.op)]++
+			s.table("answer")[string(o.answer.Reason)]++
 		}
 	}
 	for fault, n := range h.faults {
-		s.faults[fault] += n
+		s.table("fault")[string(fault)] += n
 	}
-}
-
-// String returns the state of the work in one line.
-func (s *tally) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return fmt.Sprintf("%d histories, %d violations, %d undecided", s.histories, s.results[porcupine.Illegal], s.results[porcupine.Unknown])
 }
 
 // save saves the figures, and requires that each kind of answer and fault
@@ -155,33 +108,35 @@ func (s *tally) String() string {
 func (s *tally) save(t *testing.T) {
 	t.Helper()
 	for _, fault := range append(dynamotest.Faults(), dynamotest.Late) {
-		if s.faults[fault] == 0 {
+		if s.table("fault")[string(fault)] == 0 {
 			t.Errorf("the fault %q never occurred", fault)
 		}
 	}
 	for _, reason := range []ratelimit.Reason{ratelimit.OK, ratelimit.Limited, ratelimit.Delayed, ratelimit.Duplicate, ratelimit.Expired} {
-		if s.reasons[reason] == 0 {
+		if s.table("answer")[string(reason)] == 0 {
 			t.Errorf("no answer was %q", reason)
 		}
 	}
+	results, parts, total := s.table("result"), s.table("part"), 0
+	for _, n := range results {
+		total += n
+	}
 	figures := []findings.Figure{
-		{What: "policies", Value: fmt.Sprint(len(s.policies))},
-		{What: "histories", Value: fmt.Sprint(s.histories)},
-		{What: "histories that no order explains (violations)", Value: fmt.Sprint(s.results[porcupine.Illegal])},
-		{What: "histories that were not decided in time", Value: fmt.Sprint(s.results[porcupine.Unknown])},
-		{What: "operations without a known outcome", Value: fmt.Sprint(s.parts[maybe])},
-		{What: "operations whose first attempts had an unknown outcome", Value: fmt.Sprint(s.parts[effect])},
+		{What: "policies", Value: fmt.Sprint(len(s.table("policy")))},
+		{What: "histories", Value: fmt.Sprint(total)},
+		{What: "histories that no order explains (violations)", Value: fmt.Sprint(results[string(porcupine.Illegal)])},
+		{What: "histories that were not decided in time", Value: fmt.Sprint(results[string(porcupine.Unknown)])},
+		{What: "operations without a known outcome", Value: fmt.Sprint(parts[string(maybe)])},
+		{What: "operations whose first attempts had an unknown outcome", Value: fmt.Sprint(parts[string(effect)])},
 	}
-	prove.Save(t, "histories", findings.Result{Figures: figures, Tables: []findings.Table{
-		counts("Operations", "operation", s.ops), counts("Answers", "answer", s.reasons), counts("Faults", "fault", s.faults),
-	}})
-}
-
-// counts returns a table of numbers, the highest first.
-func counts[K ~string](title, head string, numbers map[K]int) findings.Table {
-	table := findings.Table{Title: title, Head: []string{head, "number"}}
-	for _, key := range slices.SortedFunc(maps.Keys(numbers), func(a, b K) int { return numbers[b] - numbers[a] }) {
-		table.Rows = append(table.Rows, []string{string(key), fmt.Sprint(numbers[key])})
+	var tables []findings.Table
+	for _, head := range []string{"operation", "answer", "fault"} {
+		numbers := s.table(head)
+		table := findings.Table{Title: strings.ToUpper(head[:1]) + head[1:] + "s", Head: []string{head, "number"}}
+		for _, what := range slices.SortedFunc(maps.Keys(numbers), func(a, b string) int { return numbers[b] - numbers[a] }) {
+			table.Rows = append(table.Rows, []string{what, fmt.Sprint(numbers[what])})
+		}
+		tables = append(tables, table)
 	}
-	return table
+	prove.Save(t, "histories", findings.Result{Figures: figures, Tables: tables})
 }

@@ -2,8 +2,6 @@ package histories_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -53,10 +51,17 @@ type instance struct {
 
 // cold replaces the instance by a new one, which knows nothing.
 func (in *instance) cold(clock func() time.Time) {
-	in.limiter = &ratelimit.Limiter{
-		Store: in.store, Memory: ratelimit.NewMemory(1 << 20), Now: clock,
+	in.limiter = newLimiter(in.store, clock)
+}
+
+// newLimiter returns a limiter that knows nothing. A key is hot for it from four ids on.
+func newLimiter(store ratelimit.Store, clock func() time.Time) *ratelimit.Limiter {
+	l := &ratelimit.Limiter{
+		Store: store, Memory: ratelimit.NewMemory(1 << 20), Now: clock,
 		NewBudget: func() ratelimit.Budget { return new(dynamotest.Budget) },
 	}
+	l.Memory.Crowd = 4
+	return l
 }
 
 // A history is what happened to one item.
@@ -90,7 +95,6 @@ type op struct {
 	call       *call
 	answer     *ratelimit.Decision
 	begin, end int64
-	note       string
 	again      bool // one more lost attempt of the same call: only after a reset can it take effect too
 }
 
@@ -127,7 +131,6 @@ func (h *history) perform(client int, in *instance, c *call, faults []dynamotest
 	o := op{client: client, call: c, begin: h.moment.Add(1)}
 	d, err := in.send(ctx, h, c)
 	o.end, o.answer = h.moment.Add(1), &d
-	o.note = fmt.Sprintf("%v", err)
 	h.judge(in, o, plan.Sent(), err)
 }
 
@@ -144,17 +147,5 @@ func (in *instance) send(ctx context.Context, h *history, c *call) (ratelimit.De
 	if h.group() { // the id tells of which one the request is
 		r.Group, r.Activity = "act", []string{"post", "comment"}[len(c.id)%2]
 	}
-	switch c.op {
-	case check:
-		return in.limiter.Check(ctx, r)
-	case status:
-		return in.limiter.Decide(ctx, ratelimit.Status, r)
-	case release:
-		return in.limiter.Decide(ctx, ratelimit.Release, r)
-	case renew:
-		return in.limiter.Decide(ctx, ratelimit.Renew, r)
-	case reset:
-		return in.limiter.Decide(ctx, ratelimit.Reset, r)
-	}
-	return ratelimit.Decision{}, errors.ErrUnsupported
+	return in.limiter.Decide(ctx, c.op, r)
 }

@@ -3,6 +3,8 @@ package histories_test
 import (
 	"math/rand/v2"
 	"sync"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 // run makes the history: some rounds of concurrent calls, and a look at the end.
@@ -14,7 +16,7 @@ func (h *history) run() {
 	for i := range h.system {
 		last := &instance{store: h.instances[0].store}
 		last.cold(h.now)
-		h.perform(instances, last, &call{op: status, tier: i, id: "last", n: 1, now: h.clock.Load()}, nil, 1)
+		h.perform(instances, last, &call{op: ratelimit.Status, tier: i, id: "last", n: 1, now: h.clock.Load()}, nil, 1)
 	}
 }
 

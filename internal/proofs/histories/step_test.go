@@ -4,7 +4,7 @@ import "github.com/cric-talk/guards/internal/ratelimit"
 
 // A call is one operation of a history, or a part of one.
 type call struct {
-	op      verb
+	op      ratelimit.Op
 	part    part
 	tier    int
 	id      string
@@ -14,16 +14,6 @@ type call struct {
 	at      int64 // release, renew: the receipt
 	fewer   bool  // a partial grant may be smaller than what fits, because others gave back meanwhile
 }
-
-type verb string
-
-const (
-	check   verb = "check"
-	status  verb = "status"
-	release verb = "release"
-	renew   verb = "renew"
-	reset   verb = "reset"
-)
 
 // A part is what of an operation happens at one moment.
 //
@@ -44,16 +34,16 @@ const (
 func (sys system) step(s *state, c *call, d *ratelimit.Decision) []*state {
 	t := sys[c.tier]
 	switch c.op {
-	case check:
+	case ratelimit.Check:
 		return t.check(s, c, d)
-	case status:
+	case ratelimit.Status:
 		return only(s, t.status(s, c, d))
-	case release:
+	case ratelimit.Release:
 		return t.release(s, c, d)
-	case renew:
+	case ratelimit.Renew:
 		return t.renew(s, c, d)
-	case reset:
-		after := t.reset(s, c)
+	case ratelimit.Reset:
+		after := sys.reset(s, c)
 		if c.part == maybe {
 			return []*state{s, after}
 		}
@@ -152,16 +142,7 @@ func (t tier) told(s *state, c *call, d *ratelimit.Decision, kept counted) bool 
 // delays reports whether d says "come at place", with the figures of s.
 func (t tier) delays(s *state, c *call, d *ratelimit.Decision, place int64) bool {
 	return !d.Allowed && d.Granted == 0 && d.ReadyAt == place && d.Wait == millis(place-c.now) &&
-		d.Waiting == t.waiting(s, c, place) && t.each(s, c, d, 0)
-}
-
-func (t tier) waiting(s *state, c *call, place int64) int64 {
-	for i, p := range t.limits {
-		if r, ok := p.(reservoir); ok {
-			return r.waiting(s.accounts[i], c.now, place)
-		}
-	}
-	return 0
+		d.Waiting == s.account.Waiting(t.numbers, c.now, place) && t.each(s, c, d, 0)
 }
 
 // status reports whether d is what a check would be answered in s.
@@ -179,8 +160,8 @@ func (t tier) status(s *state, c *call, d *ratelimit.Decision) bool {
 	after, _ := t.take(s, c, n)
 	if place := after.ids[t.name(c)].place; place > c.now {
 		shown := *d
-		shown.Waiting = t.waiting(s, c, place)
-		return d.Reason == ratelimit.Delayed && d.Waiting == t.waiting(after, c, place) && t.delays(s, c, &shown, place)
+		shown.Waiting = s.account.Waiting(t.numbers, c.now, place)
+		return d.Reason == ratelimit.Delayed && d.Waiting == after.account.Waiting(t.numbers, c.now, place) && t.delays(s, c, &shown, place)
 	}
 	if n < c.n { // the wait is the one after these n actions
 		return d.Granted == n && d.Reason == ratelimit.OK && t.each(s, c, d, 1) && d.Wait == t.longest(after, c, 1)

@@ -36,12 +36,12 @@ func NewAccount(limits []*Terms) *Account {
 // Named reports whether the limits have names, and one item for all times.
 func (a *Account) Named() bool { return a.Names[0] != "" }
 
-// Own returns each model that t has a limit for, with that limit. The limits of a tier
-// or a live limit can be in another order.
+// Own returns the model of each limit of t, with that limit, in the order of t. The limits
+// of a tier or a live limit can be in another order than those of a.
 func (a *Account) Own(t *Terms) iter.Seq2[Model, policy.Rate] {
 	return func(yield func(Model, policy.Rate) bool) {
-		for i, m := range a.Models {
-			if r, ok := t.Rate(a.Names[i]); ok && !yield(m, r) {
+		for _, r := range t.Rates {
+			if !yield(a.Models[slices.Index(a.Names, r.Name)], r) {
 				return
 			}
 		}
@@ -111,11 +111,15 @@ func (a *Account) Holds(t *Terms, now, at, n int64, strict bool) bool {
 
 // Back gives back n actions in each limit in which they still count. A log may
 // have used their slots for others already, if a clock ahead says that they are
-// over; then the item shows whether it gave them back.
+// over; then the item shows whether it gave them back. So it does if an action of
+// another pace has filled a bucket again, from which nothing could be given back before.
 func (a *Account) Back(t *Terms, now, at, n int64, before, after map[string]int64) {
 	for m, r := range a.Own(t) {
 		_, keeps := m.(*slots)
 		if keeps && !m.Holds(now, at, n*Cost(r), false) && m.Counted(at, r, before, after) == 0 {
+			continue
+		}
+		if b, ok := m.(*bucket); ok && b.every != Interval(r) && before[b.prefix+"tat"] == after[b.prefix+"tat"] {
 			continue
 		}
 		if m.Holds(now, at, n*Cost(r), true) {
@@ -200,6 +204,79 @@ func (a *Account) Wait(t *Terms, now, n int64, strict bool) int64 {
 		}
 	}
 	return enough
+}
+
+// Slots returns the log among the limits; nil: there is none.
+func (a *Account) Slots(t *Terms) (Model, policy.Rate) {
+	for m, r := range a.Own(t) {
+		if r.Kind == "log" {
+			return m, r
+		}
+	}
+	return nil, policy.Rate{}
+}
+
+// Move changes the time of n actions of the log.
+func (a *Account) Move(t *Terms, from, to, n int64) {
+	m, r := a.Slots(t)
+	m.(*slots).move(from, to, n*Cost(r))
+}
+
+// Place returns the place that the reservoir among the limits gives next; 0: there is none.
+func (a *Account) Place(t *Terms, at int64) int64 {
+	for m, r := range a.Own(t) {
+		if q, ok := m.(*reservoir); ok {
+			return q.place(at, r)
+		}
+	}
+	return 0
+}
+
+// Waiting returns the places that the reservoir has given in later windows, up to the one
+// at place.
+func (a *Account) Waiting(t *Terms, now, place int64) int64 {
+	for m, r := range a.Own(t) {
+		if q, ok := m.(*reservoir); ok {
+			return q.waiting(now, place, r)
+		}
+	}
+	return 0
+}
+
+// Give counts n actions of the moment at, that of a reservoir in the window of place. It
+// reports whether they fit.
+func (a *Account) Give(t *Terms, at, n, place int64) bool {
+	fits := true
+	for m, r := range a.Own(t) {
+		if q, ok := m.(*reservoir); ok {
+			fits = q.give(place, r) && fits
+			continue
+		}
+		fits = fits && m.Fits(at, n*Cost(r), r, false)
+		m.Count(at, n*Cost(r), r)
+	}
+	return fits
+}
+
+// Repaces reports whether a bucket of t last counted at another pace.
+func (a *Account) Repaces(t *Terms) bool {
+	for m, r := range a.Own(t) {
+		if b, ok := m.(*bucket); ok && b.every != Interval(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// Ahead reports whether a clock ahead of now has begun the period of a sliding limit.
+// The period before weighs less in it.
+func (a *Account) Ahead(t *Terms, now int64) bool {
+	for m, r := range a.Own(t) {
+		if r.Kind == "sliding" && m.At(now) > now {
+			return true
+		}
+	}
+	return false
 }
 
 // Clear notes that the item of a window was deleted. Only a fixed window alone has an item

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/cric-talk/guards/internal/policy"
@@ -92,6 +93,10 @@ func (m *bucket) Counted(at int64, r policy.Rate, _, after map[string]int64) int
 func (m *bucket) Same(s map[string]int64) bool {
 	return s[m.prefix+"tat"] == m.tat && s[m.prefix+"every"] == m.every &&
 		s[m.prefix+"since"] == m.since && s[m.prefix+"asof"] == m.last
+}
+
+func (m *bucket) String() string {
+	return fmt.Sprintf("full at %d since %d, every %d from %d on", m.tat, m.since, m.every, m.last)
 }
 
 func (m *bucket) Clone() Model {

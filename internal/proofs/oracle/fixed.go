@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"fmt"
 	"maps"
 
 	"github.com/cric-talk/guards/internal/policy"
@@ -12,7 +13,7 @@ import (
 type fixed struct {
 	prefix  string
 	windows Windows
-	counts  map[int64]int64
+	counts  counts
 	begun   int64 // the latest window in which an action was counted
 	from    int64 // when that window began; another window before a deploy may have begun within it
 	shown   int64 // 0: all windows; else later windows read as empty
@@ -45,7 +46,7 @@ func (m *fixed) Resets(now int64, _ policy.Rate, _ bool) int64 {
 
 func (m *fixed) Count(now, n int64, _ policy.Rate) {
 	k := m.windows.Key(now)
-	if m.counts[k] += n; k > m.begun {
+	if m.counts.add(k, n); k > m.begun {
 		m.begun, m.from = k, m.windows.Begins(k)
 	}
 }
@@ -55,7 +56,7 @@ func (m *fixed) Holds(now, at, n int64, _ bool) bool {
 	return m.windows.Key(now) == k && m.key(now) == k && m.counts[k] >= n && (m.prefix == "" || at >= m.from)
 }
 
-func (m *fixed) Back(_, at, n int64) { m.counts[m.windows.Key(at)] -= n }
+func (m *fixed) Back(_, at, n int64) { m.counts.add(m.windows.Key(at), -n) }
 
 func (m *fixed) Counted(_ int64, _ policy.Rate, before, after map[string]int64) int64 {
 	if m.prefix == "" {
@@ -75,6 +76,8 @@ func (m *fixed) Same(s map[string]int64) bool {
 	return s[m.prefix+"s"] == m.from*1_000_000+m.counts[m.begun]
 }
 
+func (m *fixed) String() string { return fmt.Sprint(m.counts, " begun at ", m.from) }
+
 func (m *fixed) Clone() Model {
 	c := *m
 	c.counts = maps.Clone(m.counts)
@@ -84,10 +87,19 @@ func (m *fixed) Clone() Model {
 // A window alone has an item of its own, so a new one starts at zero. Beside other
 // limits, the latest window stays, and counts if it began within the current one.
 func (m *fixed) Deployed(window int64) Model {
-	n := &fixed{prefix: m.prefix, windows: Windows{length: window}, counts: map[int64]int64{}}
+	n := &fixed{prefix: m.prefix, windows: Windows{length: window}, counts: counts{}}
 	if m.prefix != "" {
 		n.begun, n.from = m.from/window, m.from
 		n.counts[n.begun] = m.counts[m.begun]
 	}
 	return n
+}
+
+// counts are what was counted, by the number of the window. None is zero.
+type counts map[int64]int64
+
+func (c counts) add(key, n int64) {
+	if c[key] += n; c[key] == 0 {
+		delete(c, key)
+	}
 }

@@ -45,6 +45,9 @@ type Model interface {
 	// Same reports whether the item's attributes hold what the model holds.
 	Same(s map[string]int64) bool
 
+	// String describes what the model holds. Models that hold the same have the same text.
+	String() string
+
 	// Clone returns a copy that can go its own way.
 	Clone() Model
 
@@ -57,13 +60,13 @@ type Model interface {
 // as "minute_"; it is empty for a limit that has the item for itself.
 var models = map[string]func(r policy.Rate, prefix string) Model{
 	"fixed": func(r policy.Rate, prefix string) Model {
-		return &fixed{prefix: prefix, windows: WindowsOf(r), counts: map[int64]int64{}}
+		return &fixed{prefix: prefix, windows: WindowsOf(r), counts: counts{}}
 	},
 	"log": func(r policy.Rate, prefix string) Model {
 		return &slots{names: slotNames(prefix), window: r.Window.Milliseconds()}
 	},
 	"sliding": func(r policy.Rate, prefix string) Model {
-		return &sliding{prefix: prefix, window: r.Window.Milliseconds(), counts: map[int64]int64{}}
+		return &sliding{prefix: prefix, window: r.Window.Milliseconds(), counts: counts{}}
 	},
 	"bucket": func(_ policy.Rate, prefix string) Model { return &bucket{prefix: prefix} },
 	"reservoir": func(r policy.Rate, prefix string) Model {

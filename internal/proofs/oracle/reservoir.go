@@ -1,6 +1,8 @@
 package oracle
 
 import (
+	"fmt"
+
 	"github.com/cric-talk/guards/internal/policy"
 )
 
@@ -72,6 +74,10 @@ func (m *reservoir) waiting(now, place int64, r policy.Rate) int64 {
 		given = min(m.given, r.Limit)
 	}
 	return (place/m.window-now/m.window-1)*r.Limit + given
+}
+
+func (m *reservoir) String() string {
+	return fmt.Sprintf("%d in %d, from %d", m.given, m.key, m.from)
 }
 
 func (m *reservoir) Clone() Model {

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"fmt"
 	"maps"
 	"strconv"
 
@@ -12,7 +13,7 @@ import (
 type sliding struct {
 	prefix string
 	window int64
-	counts map[int64]int64
+	counts counts
 }
 
 // early is how long before its end a period is over, if a clock ahead has begun
@@ -49,14 +50,14 @@ func (m *sliding) Resets(now int64, _ policy.Rate, _ bool) int64 {
 	return now
 }
 
-func (m *sliding) Count(now, n int64, _ policy.Rate) { m.counts[now/m.window] += n }
+func (m *sliding) Count(now, n int64, _ policy.Rate) { m.counts.add(now/m.window, n) }
 
 func (m *sliding) Holds(now, at, n int64, _ bool) bool {
 	k := at / m.window
 	return k >= now/m.window-1 && m.counts[k] >= n
 }
 
-func (m *sliding) Back(_, at, n int64) { m.counts[at/m.window] -= n }
+func (m *sliding) Back(_, at, n int64) { m.counts.add(at/m.window, -n) }
 
 func (m *sliding) counter(k int64) string { return m.prefix + "c" + strconv.FormatInt(k, 10) }
 
@@ -74,6 +75,8 @@ func (m *sliding) Same(s map[string]int64) bool {
 	return true
 }
 
+func (m *sliding) String() string { return fmt.Sprint(m.counts) }
+
 func (m *sliding) Clone() Model {
 	c := *m
 	c.counts = maps.Clone(m.counts)
@@ -82,5 +85,5 @@ func (m *sliding) Clone() Model {
 
 // Periods of another length start at zero.
 func (m *sliding) Deployed(window int64) Model {
-	return &sliding{prefix: m.prefix, window: window, counts: map[int64]int64{}}
+	return &sliding{prefix: m.prefix, window: window, counts: counts{}}
 }

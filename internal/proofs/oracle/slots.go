@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/cric-talk/guards/internal/policy"
@@ -125,6 +126,10 @@ func (m *slots) move(from, to, n int64) {
 			n--
 		}
 	}
+}
+
+func (m *slots) String() string {
+	return fmt.Sprint(slices.Sorted(slices.Values(m.times)), " latest ", m.latest)
 }
 
 func (m *slots) Clone() Model {

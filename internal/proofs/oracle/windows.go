@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"sync"
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
@@ -8,29 +9,54 @@ import (
 
 // Windows are equally long, or the days, weeks or months of a zone.
 type Windows struct {
-	length int64 // in milliseconds
+	length   int64 // in milliseconds
+	calendar *calendar
+}
+
+// A calendar has the days, weeks or months of a zone.
+type calendar struct {
 	unit   string
 	zone   *time.Location
+	begins sync.Map // when each window begins that was asked about, by its number
 }
+
+// calendars are those that were asked about, by unit and zone.
+var calendars sync.Map
 
 // WindowsOf returns the windows of a limit.
 func WindowsOf(r policy.Rate) Windows {
-	zone, err := time.LoadLocation(r.Zone)
-	if err != nil {
-		panic(err)
+	if r.Unit == "" {
+		return Windows{length: r.Window.Milliseconds()}
 	}
-	return Windows{r.Window.Milliseconds(), r.Unit, zone}
+	c, ok := calendars.Load(r.Unit + " in " + r.Zone)
+	if !ok {
+		zone, err := time.LoadLocation(r.Zone)
+		if err != nil {
+			panic(err)
+		}
+		c, _ = calendars.LoadOrStore(r.Unit+" in "+r.Zone, &calendar{unit: r.Unit, zone: zone})
+	}
+	return Windows{r.Window.Milliseconds(), c.(*calendar)}
 }
 
-// Key returns the number of the window at a time. The zones of the examples change their
-// clocks on no first day of a month or a week, and on no day of a run.
+// Key returns the number of the window at a time. If clocks go back over midnight, the
+// new window stays.
 func (w Windows) Key(at int64) int64 {
-	if w.unit == "" {
+	if w.calendar == nil {
 		return at / w.length
 	}
-	local := time.UnixMilli(at).In(w.zone)
+	key := w.calendar.number(at)
+	if w.Begins(key+1) <= at {
+		key++
+	}
+	return key
+}
+
+// number returns the number of the window that has the date at a time.
+func (c *calendar) number(at int64) int64 {
+	local := time.UnixMilli(at).In(c.zone)
 	days := time.Date(local.Year(), local.Month(), local.Day(), 0, 0, 0, 0, time.UTC).Unix() / 86_400
-	switch w.unit {
+	switch c.unit {
 	case "day":
 		return days
 	case "week": // the first Monday was 1970-01-05
@@ -40,18 +66,28 @@ func (w Windows) Key(at int64) int64 {
 	}
 }
 
-// Begins returns when the window with this number begins.
+// Begins returns when the window with this number begins: at the first quarter of an hour
+// that has its date.
 func (w Windows) Begins(key int64) int64 {
-	date := func(month time.Month, day int) int64 {
-		return time.Date(1970, month, day, 0, 0, 0, 0, w.zone).UnixMilli()
+	c := w.calendar
+	if c == nil {
+		return key * w.length
 	}
-	switch w.unit {
-	case "day":
-		return date(1, 1+int(key))
+	if at, ok := c.begins.Load(key); ok {
+		return at.(int64)
+	}
+	month, day := time.January, 1+int(key)
+	switch c.unit {
 	case "week":
-		return date(1, 5+7*int(key-1))
+		day = 5 + 7*int(key-1)
 	case "month":
-		return date(1+time.Month(key), 1)
+		month, day = time.January+time.Month(key), 1
 	}
-	return key * w.length
+	const quarter, ahead = 900_000, 15 * 3_600_000 // no zone is further ahead of UTC
+	at := time.Date(1970, month, day, 0, 0, 0, 0, time.UTC).UnixMilli() - ahead
+	for c.number(at) < key {
+		at += quarter
+	}
+	c.begins.Store(key, at)
+	return at
 }

@@ -17,14 +17,6 @@ func newTerms(p policy.Policy) *terms {
 	return &terms{Policy: p, text: p.String(), numbers: oracle.NewTerms(p.Rates())}
 }
 
-// ordinary returns the limits of all activities, for callers without a tier.
-func (s *sim) ordinary() (list []*terms) {
-	for _, a := range s.activities {
-		list = append(list, s.of(a.Limit))
-	}
-	return list
-}
-
 // newAccount returns an account of the limits in which nothing counts.
 func newAccount(limits []*terms) *oracle.Account {
 	var list []*oracle.Terms

@@ -14,15 +14,14 @@ import (
 type alone struct {
 	*oracle.Account
 
-	ids    map[counter]*record // its own admissions
-	places map[int64]int64     // reservoir: how many were given in each window
+	ids map[counter]*record // its own admissions
 }
 
-func (in *instance) aloneOf(user string) *alone {
-	a, ok := in.alone[user]
+func (in *instance) aloneOf(of owner) *alone {
+	a, ok := in.alone[of]
 	if !ok {
-		a = &alone{Account: newAccount(in.sim.ordinary()), ids: map[counter]*record{}, places: map[int64]int64{}}
-		in.alone[user] = a
+		a = &alone{Account: newAccount(in.sim.itemOf(of)), ids: map[counter]*record{}}
+		in.alone[of] = a
 	}
 	return a
 }
@@ -31,46 +30,40 @@ func (in *instance) aloneOf(user string) *alone {
 func (in *instance) forget(o *op) {
 	delete(in.seen, in.knows(o))
 	if window, _ := o.terms.Item(o.now); window == 0 {
-		delete(in.alone, o.request.UserID)
+		delete(in.alone, o.owner())
 	} else {
-		in.aloneOf(o.request.UserID).Clear(window)
+		in.aloneOf(o.owner()).Clear(window)
 	}
 }
 
 // judgeAlone judges an answer from memory in an outage.
 func (l *ledger) judgeAlone(o *op, d ratelimit.Decision) {
 	s := l.sim
-	s.stats.reasons[d.Reason]++
+	s.reason(o, d)
 	if d.Reason != ratelimit.Unavailable && d.Reason != ratelimit.Delayed {
 		s.fail("%s: %s from memory, want unavailable", o.name, d.Reason)
 	}
-	if o.kind != check || !d.Allowed && d.ReadyAt == 0 {
-		return
+	if o.kind == ratelimit.Check && (d.Allowed || d.ReadyAt != 0) {
+		l.admittedAlone(o, d)
 	}
+}
+
+// admittedAlone judges an admission from memory, or a place.
+func (l *ledger) admittedAlone(o *op, d ratelimit.Decision) {
+	s := l.sim
 	if d.At != 0 {
-		l.user(o.request.UserID).old[receipt(o.id, d.At)] = true
+		l.user(o.owner()).old[receipt(o.id, d.At)] = true
 	}
-	if o.in.repeats(o, l.user(o.request.UserID)) {
+	if o.in.repeats(o, l.user(o.owner())) {
 		return
 	}
-	a := o.in.aloneOf(o.request.UserID)
+	a := o.in.aloneOf(o.owner())
 	n := max(1, d.Granted)
 	if !o.in.fitsSeen(o, n, d.ReadyAt) {
 		s.wrong("%s: instance %d alone admits %d, and the state that it saw last has no room for them", o.name, o.in.number, n)
 	}
-	now := a.Moment(o.terms.numbers, o.now)
-	for m, r := range a.Own(o.terms.numbers) {
-		if r.Kind == "reservoir" {
-			w := max(o.now, d.ReadyAt) / r.Window.Milliseconds()
-			if a.places[w]++; a.places[w] > r.Limit {
-				s.fail("%s: instance %d alone gives %d places in a window, want %d", o.name, o.in.number, a.places[w], r.Limit)
-			}
-			continue
-		}
-		if !m.Fits(now, n*oracle.Cost(r), r, false) {
-			s.wrong("%s: instance %d alone admits %d more, which do not fit: %+v", o.name, o.in.number, n, m)
-		}
-		m.Count(now, n*oracle.Cost(r), r)
+	if !a.Give(o.terms.numbers, a.Moment(o.terms.numbers, o.now), n, max(o.now, d.ReadyAt)) {
+		s.wrong("%s: instance %d alone admits %d more, which do not fit: %v", o.name, o.in.number, n, a)
 	}
 }
 
@@ -81,7 +74,7 @@ func (l *ledger) judgeAlone(o *op, d ratelimit.Decision) {
 func (in *instance) repeats(o *op, u *user) bool {
 	window, _ := o.terms.Item(o.now)
 	name := counter{o.id, window}
-	a, known := in.aloneOf(o.request.UserID), in.seen[in.knows(o)]
+	a, known := in.aloneOf(o.owner()), in.seen[in.knows(o)]
 	mine, stored := a.ids[name], u.records[name]
 	if known != nil && stored != nil && stored.order > known.order && !stored.again {
 		stored = nil // it has not seen that
@@ -90,8 +83,8 @@ func (in *instance) repeats(o *op, u *user) bool {
 	case mine != nil && mine.remembers(o.now), known != nil && stored != nil && !stored.over && !stored.again && stored.remembers(o.now):
 		return true
 	case mine != nil, stored != nil:
-		delete(in.alone, o.request.UserID)
-		in.aloneOf(o.request.UserID).ids = a.ids
+		delete(in.alone, o.owner())
+		in.aloneOf(o.owner()).ids = a.ids
 		delete(in.seen, in.knows(o))
 		if mine == nil { // from now on it knows the request, found or admitted
 			a.ids[name] = &record{by: o, now: o.now, whole: u.whole(o, window)}
@@ -126,8 +119,8 @@ func (l *ledger) judgePlace(o *op, d ratelimit.Decision) {
 // what it has given back itself.
 func (l *ledger) judgeRepeat(o *op, d ratelimit.Decision) {
 	s := l.sim
-	s.stats.repeated++
-	u := l.user(o.request.UserID)
+	s.stats["refusals repeated from memory"]++
+	u := l.user(o.owner())
 	need := o.request.Count
 	if o.request.Partial {
 		need = 1
@@ -138,7 +131,7 @@ func (l *ledger) judgeRepeat(o *op, d ratelimit.Decision) {
 	}
 	own := u.freer != nil && u.freer.in == o.in && u.freer.ended && u.freed == u.freedFor(o.terms)
 	switch {
-	case d.Reason != ratelimit.Limited || o.kind != check:
+	case d.Reason != ratelimit.Limited || o.kind != ratelimit.Check:
 		s.wrong("%s is told %s without a request, want limited", o.name, d.Reason)
 	case o.terms.Prepaid(): // a hot key refuses for up to a second what it saw no room for, also if actions come back
 	case u.Fits(o.terms.numbers, o.now, need, true) && u.FitsAt(o.terms.numbers, o.now, need, true) && (own || u.freedFor(o.terms) < s.now-trusted):

@@ -4,46 +4,67 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/proofs/oracle"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
+// A call is what a client asks for: a request, its tier, and the others that it is about.
+type call struct {
+	ratelimit.Request
+
+	tier     string
+	subjects map[string]string // their ids, by the names that the activity has for them
+}
+
 // plan fills a run with traffic: bursts, steady calls, calls around the end of a
-// window, and silence in which items expire.
-func (s *sim) plan(requests int) {
-	t := s.of(s.activities[0].Limit)
-	window := t.numbers.Rates[0].Window.Milliseconds()
+// window, and silence in which items expire. Bursts are longer and more frequent where
+// keys have to become hot.
+func (s *sim) plan(clients int) {
+	most, patterns := 25, 4
+	if s.prepaid() {
+		most, patterns = 80, 8
+	}
 	at := s.now
-	for requests > 0 {
-		n := min(requests, 5+s.random.IntN(25))
-		requests -= n
+	for clients > 0 {
+		n := min(clients, 5+s.random.IntN(most))
+		clients -= n
+		r := s.anyRate()
+		window := r.Window.Milliseconds()
+		longest := max(window, oracle.Interval(r)*r.Burst)
 		var over int64
-		switch s.random.IntN(4) {
-		case 0:
-			over = s.upTo(3000)
+		switch s.random.IntN(patterns) {
 		case 1:
-			over = s.upTo(3 * t.numbers.Longest())
+			over = s.upTo(3 * longest)
 		case 2:
-			at += window - at%window - min(window, 3000)
+			w := oracle.WindowsOf(r)
+			at = max(at, w.Begins(w.Key(at)+1)-min(window, 3000))
 			over = 6000
-		default:
-			at += s.upTo(5*t.numbers.Longest()/2) + s.upTo(200_000)
+		case 3:
+			at += s.upTo(5*longest/2) + s.upTo(200_000)
 			over = s.upTo(window)
 			s.at(at, s.sweep)
+		default:
+			at += s.upTo(12_000)
+			over = 200 + s.upTo(5000)
 		}
-		for range n {
-			s.at(at+s.upTo(over), s.arrive)
-		}
-		for range s.random.IntN(3) {
-			s.at(at+s.upTo(over), s.disturb)
-		}
+		s.scatter(n, at, over, s.arrive)
+		s.scatter(s.random.IntN(3), at, over, s.disturb)
 		at += over
 	}
 }
 
+// anyRate returns the numbers of one of the limits.
+func (s *sim) anyRate() policy.Rate {
+	parts := s.anActivity().Parts()
+	rates := s.of(parts[s.random.IntN(len(parts))].Limit).numbers.Rates
+	return rates[s.random.IntN(len(rates))]
+}
+
 // disturb changes something that is not a request.
 func (s *sim) disturb() {
-	in := s.instances[s.random.IntN(len(s.instances))]
-	switch s.random.IntN(5) {
+	in := s.any()
+	switch s.random.IntN(8) {
 	case 0, 1:
 		s.operate()
 		if s.odd {
@@ -53,7 +74,16 @@ func (s *sim) disturb() {
 		s.sweep()
 	case 3:
 		in.stepClock()
+	case 4:
+		s.kill()
+	case 5:
+		in.frozenUntil = s.now + s.upTo(8000)
+		s.stats["instances frozen"]++
+		s.had("", "frozen instance")
+	case 6:
+		s.erase()
 	default:
+		s.had("", "outage")
 		until := s.now + s.upTo(40_000)
 		for _, other := range s.instances {
 			if other == in || s.chance(2) {
@@ -64,119 +94,156 @@ func (s *sim) disturb() {
 	}
 }
 
+// kill ends an instance with everything that it does, and starts another one. Clients
+// without an answer ask again.
+func (s *sim) kill() {
+	in := s.any()
+	in.dead = true
+	s.instances[in.number] = s.newInstance(in.number)
+	s.stats["instances killed"]++
+	s.had("", "killed instance")
+	s.line("instance %d is killed", in.number)
+	for _, o := range s.begun {
+		if o.in == in && !o.ended && o.kind == ratelimit.Check && !o.request.Partial && !o.request.Fresh {
+			s.at(s.now+s.upTo(5000), func() { s.ask(s.any(), o.call) })
+		}
+	}
+}
+
 // arrive lets a client send its first request.
 func (s *sim) arrive() {
 	s.ids++
 	a := s.anActivity()
-	r := ratelimit.Request{
-		UserID: "u1", Activity: a.Name, Group: a.Group, Hold: a.Hold, Count: 1, ID: fmt.Sprint("r", s.ids), Alone: !s.chance(4),
-	}
-	switch {
-	case s.chance(5):
-		r.UserID = "u2"
-	case s.odd && s.chance(10):
-		r.UserID = spoiled
-	}
-	tier := ""
+	c := call{Request: ratelimit.Request{
+		UserID: s.aUser(), Activity: a.Name, Group: a.Group, Hold: a.Hold, Count: 1, ID: fmt.Sprint("r", s.ids), Alone: !s.chance(4),
+	}}
 	if s.chance(4) {
-		tier = premium
+		c.tier = premium
 	}
-	t := s.of(a.Limit)
+	t, queues := s.of(a.Limit), a.Limit.Queues()
+	for _, sub := range a.Subjects {
+		if !sub.Optional || !s.chance(3) {
+			if c.subjects == nil {
+				c.subjects = map[string]string{}
+			}
+			c.subjects[sub.Name] = fmt.Sprint(min(s.random.IntN(2), 1-len(c.subjects)))
+		}
+	}
+	most := t.numbers.Most
+	if s.prepaid() {
+		most = min(most, 9)
+	}
 	switch s.random.IntN(4) {
 	case 0:
-		r.Count = 1 + s.upTo(min(2, t.numbers.Most-1))
+		c.Count = 1 + s.upTo(min(2, most-1))
 	case 1:
-		r.Count = 1 + s.upTo(t.numbers.Most-1)
+		c.Count = 1 + s.upTo(most-1)
 	default:
 	}
-	if !t.Queues() && s.chance(4) {
-		r.Partial = true
-		r.Count += s.upTo(3)
+	if !queues && c.subjects == nil && s.chance(4) {
+		c.Partial = true
+		c.Count += s.upTo(3)
 	}
-	r.Fresh = s.chance(2) && !r.Partial
-	if len(s.activities) > 1 && !r.Partial && s.chance(3) { // the same id in the other activity is another request
-		other := r
+	c.Fresh = s.chance(2) && !c.Partial
+	if len(s.activities) > 1 && !c.Partial && c.subjects == nil && s.chance(3) { // the same id in the other activity is another request
+		other := c
 		other.Activity, other.Count, other.Fresh = s.activities[0].Name, 1, false
-		if r.Activity == other.Activity {
+		if c.Activity == other.Activity {
 			other.Activity = s.activities[1].Name
 		}
-		s.at(s.now+s.upTo(20), func() { s.ask(s.any(), other, tier) })
+		if b := s.named(other.Activity); len(b.Subjects) == 0 {
+			other.Group, other.Hold = b.Group, b.Hold
+			s.at(s.now+s.upTo(20)*s.upTo(1), func() { s.ask(s.any(), other) })
+		}
 	}
 	switch in := s.any(); {
 	case s.chance(14):
-		in.send(status, r, tier, math.MaxInt64, nil)
-	case s.chance(60) && !t.Queues():
-		r.Count, r.Partial = 1, false
-		in.send(reset, r, tier, math.MaxInt64, nil)
+		in.send(ratelimit.Status, c, math.MaxInt64, nil)
+	case s.chance(60) && !queues:
+		c.Count, c.Partial, c.subjects = 1, false, nil
+		in.send(ratelimit.Reset, c, math.MaxInt64, nil)
 	default:
-		s.ask(in, r, tier)
+		s.ask(in, c)
 	}
+}
+
+// aUser returns one of a few users. With subjects they are more, so that they meet there.
+func (s *sim) aUser() string {
+	switch {
+	case s.subjects() && s.chance(2):
+		return fmt.Sprint("v", s.random.IntN(6))
+	case s.chance(5):
+		return "u2"
+	case s.odd && !s.subjects() && s.chance(10):
+		return spoiled
+	}
+	return "u1"
 }
 
 func (s *sim) any() *instance { return s.instances[s.random.IntN(len(s.instances))] }
 
 // ask sends a check. One client in 12 gives up before the answer, and asks again
 // with the same id, perhaps elsewhere.
-func (s *sim) ask(in *instance, r ratelimit.Request, tier string) {
+func (s *sim) ask(in *instance, c call) {
 	leaves := int64(math.MaxInt64)
 	if s.chance(12) {
 		leaves = s.now + 1 + s.upTo(300)
-		if !r.Fresh && !r.Partial {
-			s.at(leaves+s.upTo(5000), func() { s.ask(s.any(), r, tier) })
+		if !c.Fresh && !c.Partial {
+			s.at(leaves+s.upTo(5000), func() { s.ask(s.any(), c) })
 		}
 	}
-	in.send(check, r, tier, leaves, func(o *op, d ratelimit.Decision, err error) { s.answered(o, r, tier, d, err) })
+	in.send(ratelimit.Check, c, leaves, func(o *op, d ratelimit.Decision, err error) { s.answered(o, c, d, err) })
 }
 
 // answered does what a client does after an answer.
-func (s *sim) answered(o *op, r ratelimit.Request, tier string, d ratelimit.Decision, err error) {
+func (s *sim) answered(o *op, c call, d ratelimit.Decision, err error) {
 	in := o.in
 	if s.chance(2) {
 		in = s.any()
 	}
-	if !r.Fresh && !r.Partial && s.chance(5) { // a repeat, sometimes one that comes too late
+	if !c.Fresh && !c.Partial && s.chance(5) { // a repeat, sometimes one that comes too late
 		after := s.upTo(8000)
 		if s.chance(4) {
-			after = s.upTo(lateness(r))
+			after = s.upTo(lateness(c))
 		}
-		s.at(s.now+after, func() { s.ask(in, r, tier) })
+		s.at(s.now+after, func() { s.ask(in, c) })
 	}
 	switch {
 	case err != nil:
 	case d.ReadyAt != 0 && s.chance(2):
-		s.present(in, r, tier, d)
+		s.present(in, c, d)
 	case d.Wait > 0 && d.Reason == ratelimit.Limited && s.chance(3) && d.Wait.Milliseconds() < 400_000:
 		early := int64(s.random.IntN(2))
-		if r.Fresh || r.Partial { // such an id serves one decision
-			r.ID += "'"
+		if c.Fresh || c.Partial { // such an id serves one decision
+			c.ID += "'"
 		}
-		s.at(s.now+d.Wait.Milliseconds()-early, func() { s.ask(in, r, tier) })
-	case d.At != 0 && !o.terms.Queues() && o.terms.HeldUntil(0) != 0 && s.chance(3):
-		s.keep(in, r, tier, d)
+		s.at(s.now+d.Wait.Milliseconds()-early, func() { s.ask(in, c) })
+	case d.At != 0 && !o.terms.Queues() && o.holdsSlots() && s.chance(3):
+		s.keep(in, c, d)
 	case d.At != 0 && !o.terms.Queues() && s.chance(3):
-		s.giveBack(in, r, tier, d)
+		s.giveBack(in, c, d)
 	}
 }
 
 // lateness returns how late a repeat or a release comes at most. Some come too late.
-func lateness(r ratelimit.Request) int64 {
-	if r.Hold {
+func lateness(c call) int64 {
+	if c.Hold {
 		return 18 * 60_000
 	}
 	return 60_000
 }
 
 // present lets a client come back with its place: on time, early or late.
-func (s *sim) present(in *instance, r ratelimit.Request, tier string, d ratelimit.Decision) {
-	r.ReadyAt = d.ReadyAt
+func (s *sim) present(in *instance, c call, d ratelimit.Decision) {
+	c.ReadyAt = d.ReadyAt
 	at := s.now + d.Wait.Milliseconds() + s.upTo(30_000) - 5000
-	s.at(at, func() { s.ask(in, r, tier) })
+	s.at(at, func() { s.ask(in, c) })
 }
 
 // giveBack lets a client release what it was granted, sometimes twice and
 // sometimes only in part.
-func (s *sim) giveBack(in *instance, r ratelimit.Request, tier string, d ratelimit.Decision) {
-	back := r
+func (s *sim) giveBack(in *instance, c call, d ratelimit.Decision) {
+	back := c
 	back.At, back.Count, back.Partial = d.At, d.Granted, false
 	switch {
 	case s.chance(6):
@@ -185,18 +252,18 @@ func (s *sim) giveBack(in *instance, r ratelimit.Request, tier string, d ratelim
 		back.Count = oddCounts[s.random.IntN(len(oddCounts))]
 	}
 	after := s.upTo(6000)
-	if s.chance(5) || r.Hold && s.chance(2) {
-		after = s.upTo(lateness(r))
+	if s.chance(5) || c.Hold && s.chance(2) {
+		after = s.upTo(lateness(c))
 	}
-	s.at(s.now+after, func() { in.send(release, back, tier, math.MaxInt64, nil) })
+	s.at(s.now+after, func() { in.send(ratelimit.Release, back, math.MaxInt64, nil) })
 	if s.chance(4) {
 		copied := s.upTo(3000)
-		if r.Hold {
-			copied = s.upTo(lateness(r) / 2)
+		if c.Hold {
+			copied = s.upTo(lateness(c) / 2)
 		}
-		s.at(s.now+after+copied, func() { s.any().send(release, back, tier, math.MaxInt64, nil) })
+		s.at(s.now+after+copied, func() { s.any().send(ratelimit.Release, back, math.MaxInt64, nil) })
 	}
-	if s.chance(4) && !r.Fresh && !r.Partial {
-		s.at(s.now+after+s.upTo(6000), func() { s.ask(s.any(), r, tier) })
+	if s.chance(4) && !c.Fresh && !c.Partial {
+		s.at(s.now+after+s.upTo(6000), func() { s.ask(s.any(), c) })
 	}
 }

@@ -14,24 +14,17 @@ import (
 // memory is how many bytes the memory of an instance takes at most.
 const memory = 1 << 20
 
-// crowd lets many users come to one instance within a second. Each asks for as
-// much as the limit gives at once.
-func (s *sim) crowd(users int) {
-	a := s.activities[0]
-	most := s.of(a.Limit).numbers.Most
-	for i := range users {
-		r := ratelimit.Request{UserID: fmt.Sprint("one of many ", i), Activity: a.Name, Group: a.Group, Count: most, ID: fmt.Sprint("r", i), Alone: true}
-		s.at(s.now+s.upTo(1000), func() { s.instances[0].send(check, r, "", math.MaxInt64, nil) })
-	}
-}
-
 // The memory of an instance stays within its bound, whatever a crowd takes.
 func TestTheMemoryOfACrowdIsBounded(t *testing.T) {
 	for _, subject := range subjects() {
 		t.Run(subject.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSim(subject, 1, false)
-				s.crowd(4000)
+				a := s.activities[0]
+				for i := range 4000 { // users come within a second, and ask for as much as the limit gives at once
+					r := call{Request: ratelimit.Request{UserID: fmt.Sprint("one of many ", i), Activity: a.Name, Group: a.Group, Count: s.of(a.Limit).numbers.Most, ID: fmt.Sprint("r", i), Alone: true}}
+					s.at(s.now+s.upTo(1000), func() { s.instances[0].send(ratelimit.Check, r, math.MaxInt64, nil) })
+				}
 				s.loop()
 				if s.violation != "" {
 					t.Error(s.violation)

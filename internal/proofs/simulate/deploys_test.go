@@ -2,7 +2,6 @@ package simulate_test
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cric-talk/guards/internal/limits"
@@ -13,6 +12,9 @@ import (
 // request is under way. A deploy undoes the live limits, and the models keep what
 // docs/policies.md says that still counts.
 func (s *sim) deploy() {
+	if s.subjects() || s.prepaid() || len(s.activities) > 1 && s.activities[0].Group == "" {
+		return // the models of their other items would have to change as well
+	}
 	was, windows := map[string]time.Duration{}, map[string]time.Duration{} // of each limit, by name
 	deployed := slices.Clone(s.activities)
 	for i, a := range deployed {
@@ -24,7 +26,7 @@ func (s *sim) deploy() {
 			}
 			r.Window = windows[r.Name]
 		}
-		p, err := policy.Parse(strings.Join(texts(rates), ", "))
+		p, err := parse(rates)
 		if err != nil {
 			return
 		}
@@ -35,8 +37,8 @@ func (s *sim) deploy() {
 		return
 	}
 	s.line("a deploy changes %s to %s", limitsOf(s.activities), limitsOf(deployed))
-	s.stats.deploys++
-	s.activities = deployed
+	s.stats["deploys that change windows"]++
+	s.activities, s.deployed = deployed, s.now
 	clear(s.byText) // the same limit can now be beside others
 	s.settings.versions = append(s.settings.versions, settled{since: s.now})
 	for i := range s.instances {

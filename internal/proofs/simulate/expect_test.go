@@ -13,7 +13,7 @@ type landing struct {
 	item  ratelimit.Item
 	done  bool
 	took  int64 // by a visit for a lease
-	at    int64 // when that counts
+	at    int64 // when that counts; of a renewal: the receipt of its slots
 
 	snapshot *oracle.Account // what the store holds
 	order    int             // how many writes it has performed
@@ -31,9 +31,9 @@ type landing struct {
 
 // read notes what a read has shown.
 func (l *ledger) read(a *landing, k ratelimit.Key) {
-	u := l.user(k.UserID)
+	u := l.user(ownerOf(k))
 	now := a.op.now
-	if a.op.kind.byReceipt() {
+	if byReceipt(a.op.kind) {
 		now = a.op.releasedAt()
 	}
 	l.forget(u, k, a.item)
@@ -43,13 +43,22 @@ func (l *ledger) read(a *landing, k ratelimit.Key) {
 // expect notes what an answer from this landing may say.
 func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 	o := a.op
-	a.snapshot, a.order = u.Clone(), l.sim.stats.writes
+	a.snapshot, a.order = u.Clone(), l.sim.stats[writes]
 	a.figures = u.Figures(o.terms.numbers, now)
-	if r := u.records[counter{o.id, k.Window}]; o.kind == renew || o.kind == release && r != nil && r.renewed {
-		a.must = u.mustRenew(r, o, now)
+	if r := u.records[counter{o.id, k.Window}]; o.kind == ratelimit.Renew || o.kind == ratelimit.Release && r != nil && r.renewed {
+		if o.whole != nil && o.kind == ratelimit.Renew { // its slots move to where a clock ahead has moved those of the part before
+			for _, p := range o.whole.parts {
+				if p.last != nil {
+					now = max(now, p.last.at)
+				}
+			}
+		}
+		if a.must = u.mustRenew(r, o, now); r != nil && o.kind == ratelimit.Renew {
+			a.at = r.at
+		}
 		return
 	}
-	if o.kind == release {
+	if o.kind == ratelimit.Release {
 		r := u.records[counter{o.id, k.Window}]
 		log, rate := u.Slots(o.terms.numbers)
 		a.must = r != nil && !r.over && r.at == o.request.At && r.n >= o.request.Count && !u.given[receipt(o.id, r.at)] &&

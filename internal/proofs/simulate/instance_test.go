@@ -3,6 +3,7 @@ package simulate_test
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/cric-talk/guards/internal/limits"
@@ -24,11 +25,11 @@ type instance struct {
 	downUntil int64 // until then the store is out of reach for it
 	dead      bool  // it was killed
 
-	frozenUntil int64               // until then it does nothing
-	balances    map[string]*balance // of prepaid limits, by user
+	frozenUntil int64              // until then it does nothing
+	balances    map[owner]*balance // of prepaid limits
 
-	alone  map[string]*alone // what it admitted alone, by user
-	seen   map[counter]*seen // what it knows of each item; the id of a counter is the user's
+	alone  map[owner]*alone  // what it admitted alone
+	seen   map[itemKey]*seen // what it knows of each item
 	looked int64             // when it last began to read the live limits
 	follow *documents        // what it has to follow
 }
@@ -38,10 +39,10 @@ type instance struct {
 var skews = []int64{0, 0, 5, 2000, 90_000}
 
 func (s *sim) newInstance(number int) *instance {
-	in := &instance{sim: s, number: number, alone: map[string]*alone{}, balances: map[string]*balance{}, seen: map[counter]*seen{}, looked: math.MinInt64 / 2}
+	in := &instance{sim: s, number: number, alone: map[owner]*alone{}, balances: map[owner]*balance{}, seen: map[itemKey]*seen{}, looked: math.MinInt64 / 2}
 	in.ahead = s.skew()
 	in.limiter = &ratelimit.Limiter{Store: in, Memory: ratelimit.NewMemory(memory), Now: in.clock, NewBudget: in.newBudget}
-	if s.prepaid() || len(s.shared) > 0 {
+	if s.prepaid() {
 		in.limiter.Memory.Crowd = smallCrowd
 	}
 	in.follower = &live.Follower{Source: in, Guards: []limits.Guard{s.guard()}, Now: in.clock}
@@ -63,7 +64,7 @@ func (in *instance) clock() time.Time { return time.UnixMilli(in.millis()) }
 // stepClock sets the clock to another difference.
 func (in *instance) stepClock() {
 	to := in.sim.skew()
-	in.sim.stats.steps++
+	in.sim.stats["clocks that stepped"]++
 	in.step = max(in.step, in.ahead-to)
 	in.sim.line("instance %d: the clock steps from %d ms ahead to %d ms", in.number, in.ahead, to)
 	in.ahead, in.stepped = to, in.sim.now
@@ -75,7 +76,7 @@ type op struct {
 	name    string
 	request ratelimit.Request
 	terms   *terms
-	kind    verb
+	kind    ratelimit.Op
 	id      string // of what it counts; a presented place counts under an id of its own
 	began   int64  // true time
 	now     int64  // by its instance's clock
@@ -96,71 +97,124 @@ type op struct {
 	unsure      bool     // an update had an unknown outcome
 	last        *landing // the last attempt that was answered
 
-	parts []*op // if it counts in several items: the decision about each
-	gives *op   // the part of a check that this one gives back
+	call    call
+	parts   []*op  // if it counts in several items: the decision about each
+	subject string // of a part; empty: the user
+	whole   *op    // of a part: the decision
+	shadow  bool   // a guard in shadow mode asks
+	turn    *op    // the part whose turn it is
+	decided bool   // of a part: it was admitted or refused
+	lost    bool   // of a part: its last attempt got no answer
+	gives   *op    // the part of a check that this one gives back
 }
 
-type verb string
-
-const (
-	check   verb = "check"
-	status  verb = "status"
-	release verb = "release"
-	reset   verb = "reset"
-)
-
-// send decides a request on an instance. Done gets the answer, unless the caller
-// has left.
-func (in *instance) send(v verb, r ratelimit.Request, tier string, leaves int64, done func(*op, ratelimit.Decision, error)) {
+// send decides a call on an instance. Done gets the answer, unless the caller has left.
+// A frozen instance gets the call when it goes on.
+func (in *instance) send(v ratelimit.Op, c call, leaves int64, done func(*op, ratelimit.Decision, error)) {
 	s := in.sim
-	s.stats.decisions[v]++
-	t := in.terms(r.Activity, tier)
-	r.Policy = t.Policy
-	if !v.byReceipt() && !r.Partial {
-		r.Count = min(r.Count, t.numbers.Most)
+	if s.now < in.frozenUntil {
+		s.at(in.frozenUntil, func() { in.send(v, c, leaves, done) })
+		return
 	}
-	o := &op{in: in, request: r, terms: t, kind: v, id: r.ID, leaves: leaves, began: s.now, now: in.millis()}
-	if r.ReadyAt != 0 {
-		o.id = placeID(r)
+	if in.dead {
+		in = s.instances[in.number]
 	}
-	if r.Group != "" {
-		o.id = r.Activity + " " + o.id
+	t := in.terms(c)
+	if t.Exempt() {
+		s.stats["calls while the mode is off"]++
+		return
 	}
-	o.name = r.UserID + " " + string(v) + " " + o.id
+	shadow := t.Mode == "shadow"
+	if shadow { // as a guard does
+		t.Limit = t.Limit.AtOnce()
+		s.stats["decisions in shadow mode"]++
+	}
+	s.stats["decisions"]++
+	s.stats["of these, "+string(v)+" requests"]++
+	o := in.newOp(v, c, t)
+	o.leaves, o.shadow = leaves, shadow
 	o.ctx, o.cancel = context.WithCancel(context.Background())
-	s.line("%s: count %d, partial %v, receipt %d, place %d, by instance %d (%d ms ahead), limit %s",
-		o.name, r.Count, r.Partial, r.At, r.ReadyAt, in.number, in.ahead, t.text)
+	s.line("%s: count %d, partial %v, receipt %d, place %d, subjects %v, by instance %d (%d ms ahead), limit %s",
+		o.name, o.request.Count, c.Partial, c.At, c.ReadyAt, c.subjects, in.number, in.ahead, o.terms.text)
 	s.start(o, func() {
 		d, err := o.decide()
 		if o.ctx.Err() != nil {
-			s.stats.left++
+			s.stats["callers who gave up"]++
 		}
 		o.cancel()
-		o.ended, o.refused = true, err == nil && d.Reason == ratelimit.Limited
+		for _, p := range append(o.parts, o) {
+			p.ended, p.refused = true, err == nil && d.Reason == ratelimit.Limited
+		}
 		s.mix(int64(len(o.name)), d.Used, d.Granted, int64(d.Wait), d.ResetAt, int64(d.Requests), d.At)
-		s.line("%s: %s, granted %d, used %d of %d, wait %d, receipt %d, readyAt %d, %d requests, error %v",
-			o.name, d.Reason, d.Granted, d.Used, d.Limit, d.Wait.Milliseconds(), d.At, d.ReadyAt, d.Requests, err)
-		s.ledger.judge(o, d, err)
+		s.line("%s: %s %s, granted %d, used %d of %d, wait %d, receipt %d, readyAt %d, %d requests, error %v",
+			o.name, d.Reason, d.LimitedBy, d.Granted, d.Used, d.Limit, d.Wait.Milliseconds(), d.At, d.ReadyAt, d.Requests, err)
+		if len(o.parts) > 0 {
+			s.ledger.judgeAll(o, d, err)
+		} else {
+			s.ledger.judge(o, d, err)
+		}
 		if done != nil && s.now < o.leaves {
 			done(o, d, err)
 		}
 	})
 }
 
-func (o *op) decide() (ratelimit.Decision, error) {
-	l := o.in.limiter
-	switch o.kind {
-	case status:
-		return l.Decide(o.ctx, ratelimit.Status, o.request)
-	case release:
-		return l.Decide(o.ctx, ratelimit.Release, o.request)
-	case renew:
-		return l.Decide(o.ctx, ratelimit.Renew, o.request)
-	case reset:
-		return l.Decide(o.ctx, ratelimit.Reset, o.request)
-	default:
-		return l.Check(o.ctx, o.request)
+// newOp returns the decision of a call by the terms t, with one part for each item in which
+// it counts, if there are several. The id is what the ledger knows a part by.
+func (in *instance) newOp(v ratelimit.Op, c call, t live.Terms) *op {
+	s := in.sim
+	made := func(r ratelimit.Request, p policy.Policy) *op {
+		r.Policy = p
+		o := &op{in: in, call: c, request: r, terms: s.of(p), kind: v, id: r.ID, began: s.now, now: in.millis()}
+		if r.ReadyAt != 0 {
+			o.id = placeID(r)
+		}
+		if r.Group != "" {
+			o.id = r.Activity + " " + o.id
+		}
+		if r.For != "" {
+			o.id = r.For + " " + o.id
+		}
+		o.name = r.UserID + " " + string(v) + " " + o.id
+		return o
 	}
+	o := made(c.Request, t.Limit)
+	most := o.terms.numbers.Most
+	if len(t.Subjects) > 0 && v != ratelimit.Reset {
+		o.parts = append(o.parts, made(c.Request, t.Limit))
+		for _, sub := range t.Subjects {
+			r := c.Request
+			r.UserID, r.For = sub.UserID, c.UserID
+			p := made(r, sub.Limit)
+			p.subject = sub.Name
+			o.parts, most = append(o.parts, p), min(most, p.terms.numbers.Most)
+		}
+	}
+	for _, p := range o.parts {
+		p.whole = o
+	}
+	if !byReceipt(v) && !c.Partial {
+		for _, p := range append(o.parts, o) {
+			p.request.Count = min(c.Count, most)
+		}
+	}
+	return o
+}
+
+func (o *op) decide() (ratelimit.Decision, error) {
+	if len(o.parts) == 0 {
+		return o.in.limiter.Decide(o.ctx, o.kind, o.request)
+	}
+	var parts []ratelimit.Part
+	for _, p := range o.parts {
+		parts = append(parts, ratelimit.Part{Request: p.request, Subject: p.subject})
+	}
+	return o.in.limiter.DecideAll(o.ctx, o.kind, parts, o.shadow)
+}
+
+// holdsSlots reports whether one of the limits of o is a log.
+func (o *op) holdsSlots() bool {
+	return slices.ContainsFunc(append(o.parts, o), func(p *op) bool { return p.terms.HeldUntil(0) != 0 })
 }
 
 // of returns the terms of a policy.

@@ -29,16 +29,15 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 	}
 	switch {
 	case err != nil:
-		s.stats.errors++
-		if o.request.Alone && !o.kind.byReceipt() && o.kind != reset {
+		if o.request.Alone && !byReceipt(o.kind) && o.kind != ratelimit.Reset {
 			s.fail("%s: %v, want a decision from memory", o.name, err)
 		}
 		return
 	case d.Outage != nil:
-		s.stats.alone++
+		s.stats["decided from memory in an outage"]++
 		l.judgeAlone(o, d)
 		return
-	case o.kind == reset:
+	case o.kind == ratelimit.Reset:
 		o.in.forget(o)
 		return
 	case o.request.ReadyAt != 0 && d.Requests == 0 && d.Limit == 0:
@@ -50,7 +49,7 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 		l.judgeRepeat(o, d)
 		return
 	}
-	s.stats.reasons[d.Reason]++
+	s.reason(o, d)
 	a := o.last
 	switch {
 	case d.Visit:
@@ -60,7 +59,7 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 		a.wait = [2]int64{-1}
 	}
 	switch o.kind {
-	case release:
+	case ratelimit.Release:
 		if a.must && !a.done {
 			s.wrong("%s comes in time, and nothing was given back", o.name)
 		}
@@ -69,15 +68,26 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 		}
 		l.judgeFigures(o, d, a.figures, [2]int64{})
 		return
-	case renew:
+	case ratelimit.Renew:
 		l.judgeRenew(o, d)
-	case status:
+	case ratelimit.Status:
 		l.judgeStatus(o, d)
 	default:
 		l.judgeCheck(o, d)
 	}
 	if d.Reason == ratelimit.Limited && !o.terms.Prepaid() && s.chance(4) {
 		l.judgeWait(o, d)
+	}
+}
+
+// reason counts the reason of an answer.
+func (s *sim) reason(o *op, d ratelimit.Decision) {
+	s.stats["answers "+string(d.Reason)]++
+	switch {
+	case d.Outage != nil:
+		s.had(o.request.Activity, "decision from memory")
+	case d.Reason == ratelimit.Duplicate:
+		s.had(o.request.Activity, "duplicate")
 	}
 }
 
@@ -155,6 +165,7 @@ func (l *ledger) judgeFigures(o *op, d ratelimit.Decision, want []oracle.Figure,
 	each, several := d.Each, o.terms.Named()
 	if !several {
 		each = []policy.Reading{d.Reading}
+		each[0].Each = nil
 	}
 	if len(each) != len(want) {
 		s.wrong("%s: figures of %d limits, want %d", o.name, len(each), len(want))
@@ -162,10 +173,10 @@ func (l *ledger) judgeFigures(o *op, d ratelimit.Decision, want []oracle.Figure,
 	}
 	var longest time.Duration
 	binding := false
-	for _, r := range each {
-		f, ok := figureOf(want, r.Name)
+	for i, r := range each {
+		f := want[i]
 		left := f.Left
-		if !ok || r.Limit != f.Limit || r.Used < f.Used || r.Used > f.MostUsed || r.WindowKey != f.Window ||
+		if r.Name != f.Name || r.Limit != f.Limit || r.Used < f.Used || r.Used > f.MostUsed || r.WindowKey != f.Window ||
 			r.ResetAt < min(f.Resets, f.LastResets) || r.ResetAt > max(f.Resets, f.LastResets) {
 			s.wrong("%s: the figures are %+v, want %+v", o.name, r, f)
 		}
@@ -186,15 +197,6 @@ func (l *ledger) judgeFigures(o *op, d ratelimit.Decision, want []oracle.Figure,
 	}
 }
 
-func figureOf(list []oracle.Figure, name string) (oracle.Figure, bool) {
-	for _, f := range list {
-		if f.Name == name {
-			return f, true
-		}
-	}
-	return oracle.Figure{}, false
-}
-
 // A frozen is a store that holds one item and never changes.
 type frozen struct {
 	ratelimit.Store
@@ -213,7 +215,7 @@ func (f frozen) Read(_ context.Context, k ratelimit.Key) (ratelimit.Item, error)
 // judgeWait asks a copy of the state whether the wait is kept: the same request is
 // allowed then, and refused a millisecond earlier.
 func (l *ledger) judgeWait(o *op, d ratelimit.Decision) {
-	l.sim.stats.waits++
+	l.sim.stats["waits that a copy of the state was asked about, at the time and a millisecond earlier"]++
 	window, _ := o.terms.Item(o.now)
 	store := frozen{key: ratelimit.Key{UserID: o.request.UserID, Activity: cmp.Or(o.request.Group, o.request.Activity), Window: window}, item: o.last.item}
 	for _, sooner := range []int64{0, 1} {

@@ -1,6 +1,7 @@
 package simulate_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,20 +14,38 @@ import (
 // models: each write when it lands, each answer when it is given.
 type ledger struct {
 	sim   *sim
-	users map[string]*user
-	spent map[string]*spending // of prepaid limits, by their texts
+	users map[owner]*user
+}
+
+// An owner is a user or another subject, and what its items count: an activity or a group.
+type owner struct{ user, item string }
+
+// An itemKey names an item.
+type itemKey struct {
+	owner
+
+	window int64
+}
+
+func ownerOf(k ratelimit.Key) owner { return owner{k.UserID, k.Activity} }
+
+func (o *op) owner() owner {
+	return owner{o.request.UserID, cmp.Or(o.request.Group, o.request.Activity)}
 }
 
 type user struct {
 	*oracle.Account
+	owner
 
-	records map[counter]*record // the last time that each request was counted
-	given   map[string]bool     // receipts that were given back
-	old     map[string]bool     // receipts of what a reset has deleted, or what was admitted alone
-	paced   map[*terms]int64    // when each limit last counted
-	freer   *op                 // the release or reset that did, and whose instance knows; nil: something else made room
-	freed   int64               // when something was last given back or reset
-	changed int64               // when the item last changed
+	spent   map[string]*spending // of prepaid limits, by their texts
+	void    bool                 // an item was deleted, and instances still have leases of it
+	records map[counter]*record  // the last time that each request was counted
+	given   map[string]bool      // receipts that were given back
+	old     map[string]bool      // receipts of what a reset has deleted, or what was admitted alone
+	paced   map[*terms]int64     // when each limit last counted
+	freer   *op                  // the release or reset that did, and whose instance knows; nil: something else made room
+	freed   int64                // when something was last given back or reset
+	changed int64                // when the item last changed
 
 	deployed bool // no write has changed it since a deploy
 }
@@ -56,10 +75,10 @@ type record struct {
 	lives   []int64 // the receipts of earlier counts of the request
 }
 
-func (l *ledger) user(id string) *user {
+func (l *ledger) user(id owner) *user {
 	u, ok := l.users[id]
 	if !ok {
-		u = &user{Account: newAccount(l.sim.itemOf(id)), records: map[counter]*record{}, given: map[string]bool{}, old: map[string]bool{}, paced: map[*terms]int64{}, freed: -1 << 60, changed: -1 << 60}
+		u = &user{Account: newAccount(l.sim.itemOf(id)), owner: id, spent: map[string]*spending{}, records: map[counter]*record{}, given: map[string]bool{}, old: map[string]bool{}, paced: map[*terms]int64{}, freed: -1 << 60, changed: -1 << 60}
 		l.users[id] = u
 	}
 	return u
@@ -96,22 +115,26 @@ func (r *record) remembers(now int64) bool {
 
 // update judges an update that has reached the store.
 func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
-	u := l.user(w.Key.UserID)
+	u := l.user(ownerOf(w.Key))
 	l.forget(u, w.Key, before)
 	if a.done {
 		u.changed, u.deployed = l.sim.now, false
-		l.sim.stats.writes++
+		l.sim.stats[writes]++
 		if a.op.request.Group != "" {
-			l.sim.stats.grouped++
+			l.sim.stats["of these, to the item of a group"]++
 		}
 		l.sim.mix(w.Now, int64(len(a.op.id)))
-		if a.op.gives != nil {
-			l.sim.stats.givenBack++
-		}
 		switch a.op.kind {
-		case release:
+		case ratelimit.Release:
+			if a.op.gives != nil {
+				l.sim.stats["counts that they gave back, because a later item refused"]++
+				l.sim.had(a.op.request.Activity, "given back after a refusal")
+			} else {
+				l.sim.had(a.op.request.Activity, "release")
+			}
 			l.gaveBack(u, a, w, before)
-		case renew:
+		case ratelimit.Renew:
+			l.sim.had(a.op.request.Activity, "renewal")
 			l.renewed(u, a, w, before)
 		default:
 			l.counted(u, a, w, before)
@@ -127,6 +150,7 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
 	s, o := l.sim, a.op
 	if w.ID == (ratelimit.ID{}) {
+		s.had(o.request.Activity, "lease")
 		l.visited(u, a, w, before)
 		return
 	}
@@ -144,7 +168,7 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	case !u.FitsAt(o.terms.numbers, at, n, false):
 		s.wrong("%s: the store counts %d, which do not fit: %v", o.name, n, u)
 	}
-	r := &record{by: o, now: w.Now, lives: earlier.receipts(), n: n, order: s.stats.writes, again: earlier != nil, whole: u.whole(o, w.Key.Window)}
+	r := &record{by: o, now: w.Now, lives: earlier.receipts(), n: n, order: s.stats[writes], again: earlier != nil, whole: u.whole(o, w.Key.Window)}
 	r.place = u.Place(o.terms.numbers, at)
 	repaces := u.Repaces(o.terms.numbers)
 	if err := u.Count(o.terms.numbers, at, n); err != nil {
@@ -156,8 +180,11 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	u.paced[o.terms] = s.now
 	r.at = u.At(o.terms.numbers, w.Now)
 	u.records[name] = r
+	if n < o.request.Count {
+		s.had(o.request.Activity, "partial grant")
+	}
 	if o.refused {
-		s.stats.afterRefusal++
+		s.stats["attempts counted after their request was refused, because they arrived late"]++
 	}
 	s.line("the store counts %d of %s at %d", n, o.name, w.Now)
 	if n < o.request.Count && u.Fits(o.terms.numbers, w.Now, 1, true) && u.freed < o.began {
@@ -194,17 +221,17 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 	at, n := r.receipt(o.request.At, w.Now), o.request.Count
 	own := r != nil && !r.over && r.at == at && r.n >= n
 	older := r != nil && !r.over && u.old[receipt(o.id, at)]
-	if len(s.shared) > 0 && o.terms.Prepaid() { // the part of the receipt's decision was leased, and a repeat has counted it with an id
-		older = r != nil && !r.over && !own
-	}
 	log, rate := u.Slots(o.terms.numbers)
+	if o.whole != nil && (o.terms.Prepaid() || log == nil && o.whole.renewedSlots()) {
+		older = r != nil && !r.over && !own // a repeat has counted with an id what was leased, or the receipt is that of slots of another part, which were renewed
+	}
 	keeps := log != nil // its slots are receipts for longer than the ids
 	late := w.Now-at > o.promised()
 	switch {
 	case !u.Holds(o.terms.numbers, w.Now, at, n, true), keeps && late && !log.Holds(w.Now, at, n*oracle.Cost(rate), true):
 		s.wrong("%s gives back %d of %d, which do not count: %v", o.name, n, at, u)
 	case !own && older:
-		s.stats.oldReceipts++
+		s.stats[oldReceipts]++
 		u.old[receipt(o.id, r.at)] = true // now that one is the older receipt
 	case !own && (!keeps || !late):
 		s.wrong("%s gives back %d of %d twice, or what was never counted", o.name, n, at)
@@ -220,19 +247,19 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 		u.Back(o.terms.numbers, w.Now, at, n, before.State, a.item.State)
 	}
 	if keeps && late && r != nil && r.at != at && !r.over && w.Drop.Set != "" {
-		s.stats.oldReceipts++ // the id is new again, so the log no longer knows its later count by it
+		s.stats[oldReceipts]++ // the id is new again, so the log no longer knows its later count by it
 		r.over = true
 	}
 	if own || older {
 		r.over = true
-		l.unsay(r.by, at, n)
-		u.given[receipt(o.id, at)] = true
+		l.unsay(u, r.by, at, n)
+		u.given[receipt(o.id, at)], u.given[receipt(o.id, o.request.At)] = true, true
 	}
 	if own && slices.Contains(r.lives, o.request.At) {
-		s.stats.lives++
+		s.stats["of these, by that of an earlier count of a renewed id"]++
 	}
 	if o.request.Hold && w.Now-at > 28_000 {
-		s.stats.held++
+		s.stats["releases that gave something back after more than 28 s, because of Hold"]++
 	}
 	u.makeRoom(s.now, o)
 	s.line("the store gives back %d of %s", n, o.name)
@@ -250,11 +277,12 @@ func (l *ledger) forget(u *user, k ratelimit.Key, item ratelimit.Item) {
 	for c, r := range u.records {
 		r.gone = r.gone || c.window == k.Window && r.by.request.Hold
 	}
-	if len(s.activities) == 1 && !u.deployed {
+	all := s.itemOf(u.owner)
+	if len(all) == 1 && !u.deployed {
 		return
 	}
-	empty := newAccount(s.ordinary())
-	for _, t := range s.ordinary() {
+	empty := newAccount(all)
+	for _, t := range all {
 		for i, m := range u.Models {
 			r, ok := t.numbers.Rate(u.Names[i])
 			if ok && (u.deployed || m.Used(s.now, r, true) == 0) {
@@ -266,9 +294,10 @@ func (l *ledger) forget(u *user, k ratelimit.Key, item ratelimit.Item) {
 
 func receipt(id string, at int64) string { return fmt.Sprint(id, " ", at) }
 
-// reset notes that an item was deleted on behalf of a user.
+// reset notes that an item was deleted by a decision; nil: by an operator.
 func (l *ledger) reset(o *op, k ratelimit.Key) {
-	u := l.user(k.UserID)
+	u := l.user(ownerOf(k))
+	u.void = true
 	l.sim.line("the store deletes the item of %s", k.UserID)
 	for c, r := range u.records {
 		if c.window == k.Window {
@@ -282,7 +311,7 @@ func (l *ledger) reset(o *op, k ratelimit.Key) {
 	if k.Window != 0 {
 		u.Clear(k.Window)
 	} else {
-		u.Account = newAccount(l.sim.itemOf(k.UserID))
+		u.Account = newAccount(l.sim.itemOf(u.owner))
 	}
 	u.makeRoom(l.sim.now, o)
 	u.changed = l.sim.now
@@ -292,7 +321,7 @@ func (l *ledger) reset(o *op, k ratelimit.Key) {
 // decision has ended, its instance does not know.
 func (u *user) makeRoom(now int64, o *op) {
 	u.freed, u.freer = now, o
-	if o.ended {
+	if o == nil || o.ended {
 		u.freer = nil
 	}
 }

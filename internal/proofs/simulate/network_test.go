@@ -8,24 +8,20 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// A fault is what happens to an attempt on its way.
-type fault int
+// A fault is what happens to an attempt on its way. The empty one is none.
+type fault string
 
 const (
-	none fault = iota
-	lostRequest
-	lostAnswer
-	late // it arrives up to 4 s later, and its answer is lost
-	throttled
-	failedBefore // a status of 5xx, and the write was not performed
-	failedAfter  // a status of 5xx, and the write was performed
-	hang
-	faults
+	lostRequest  fault = "lost request"
+	lostAnswer   fault = "lost answer"
+	late         fault = "delivered late" // up to 4 s later, and its answer is lost
+	throttled    fault = "throttled"
+	failedBefore fault = "5xx before the write"
+	failedAfter  fault = "5xx after the write"
+	hang         fault = "hang"
 )
 
-var faultNames = [faults]string{
-	"none", "lost request", "lost answer", "delivered late", "throttled", "5xx before the write", "5xx after the write", "hang",
-}
+var faults = []fault{lostRequest, lostAnswer, late, throttled, failedBefore, failedAfter, hang}
 
 // draw returns the fault of an attempt: one in 15 % of attempts. In an outage
 // almost every attempt hangs or is refused.
@@ -34,9 +30,9 @@ func (in *instance) draw() fault {
 		return []fault{lostRequest, hang, failedBefore, late}[in.sim.random.IntN(4)]
 	}
 	if in.sim.random.IntN(100) >= 15 {
-		return none
+		return ""
 	}
-	return fault(1 + in.sim.random.IntN(int(faults)-1))
+	return faults[in.sim.random.IntN(len(faults))]
 }
 
 // attempt carries one request to the store and its answer back. Perform runs when
@@ -45,16 +41,21 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 	s, o := in.sim, in.sim.op
 	a := &landing{op: o, clock: in.millis()}
 	f := in.draw()
-	s.stats.attempts++
-	s.stats.faults[f]++
-	ends := min(o.attemptEnds, o.leaves)
+	s.stats["attempts"]++
+	if f != "" {
+		s.stats["of these, "+string(f)]++
+	}
+	ends := o.attemptEnds
+	if s.now < o.leaves { // later, the decision only gives back what it has counted
+		ends = min(ends, o.leaves)
+	}
 	arrives := s.now + 1 + s.upTo(14)
 	if s.chance(30) {
 		arrives += s.upTo(400)
 	}
 	answered := arrives + 1 + s.upTo(14)
 	switch f {
-	case none, lostAnswer, failedAfter:
+	case "", lostAnswer, failedAfter:
 		s.at(arrives, func() { perform(a) })
 	case late:
 		s.at(s.now+s.upTo(4000), func() { perform(a) })
@@ -62,7 +63,7 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 	}
 	if f == late || f == hang || answered > ends {
 		answered = ends
-		if f == none {
+		if f == "" {
 			f = hang // too slow
 		}
 	}
@@ -73,18 +74,18 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 	if s.now >= o.leaves {
 		o.cancel()
 	}
-	if f != none {
-		s.line("%s: attempt %d: %s", o.name, o.attempts, faultNames[f])
+	if f != "" {
+		s.line("%s: attempt %d: %s", o.name, o.attempts, f)
 	}
 	switch f {
-	case none:
+	case "":
 		o.answers++
 		return a, nil
 	case throttled:
 		return nil, &ratelimit.StoreError{Failure: ratelimit.NotApplied, What: "throttled"}
 	default:
 		o.unsure = o.unsure || o.writing
-		return nil, errors.New(faultNames[f])
+		return nil, errors.New(string(f))
 	}
 }
 
@@ -92,19 +93,21 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
 	probe := w.Now == 0 // it counts nothing
 	o := in.sim.op
+	o.begins(w.Key)
 	o.writing = !probe && w.ID != ratelimit.ID{} // a visit is not sent again, and the id tells whether its request is counted
+	part := o.part(w.Key, w.Drop.Set != "")      // now: a late copy does not know what is counted later
 	a, err := in.attempt(func(a *landing) {
 		if w.Key.UserID == spoiled && !probe {
 			in.sim.spoil(a, w)
 			return
 		}
 		before, _ := in.sim.store.Read(ctx, w.Key)
-		a.op = a.op.part(w.Key, w.Drop.Set != "")
+		a.op = part
 		a.item, a.done, _ = in.sim.store.Update(ctx, w)
 		in.sim.ledger.update(a, w, before)
 	})
 	if err != nil {
-		o.failed(w.Key, w.Drop.Set != "")
+		o.failed(w.Key, w.Drop.Set != "", err)
 		return ratelimit.Item{}, false, err
 	}
 	switch {
@@ -113,9 +116,9 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 	case probe: // the instance learns what it shows at once, and not when the decision ends
 		in.learn(a.op, a)
 	default:
-		a.op.last = a
+		a.op.answered(a)
 		if a.took > 0 {
-			in.balanceOf(w.Key.UserID).taken[a.op.terms] += a.took
+			in.balanceOf(ownerOf(w.Key)).taken[a.op.terms] += a.took
 		}
 	}
 	return a.item, a.done, nil
@@ -124,6 +127,7 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 // Read implements [ratelimit.Store].
 func (in *instance) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, error) {
 	o := in.sim.op
+	o.begins(k)
 	o.writing = false
 	a, err := in.attempt(func(a *landing) {
 		if k.UserID == spoiled {
@@ -135,10 +139,10 @@ func (in *instance) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, 
 		in.sim.ledger.read(a, k)
 	})
 	if err != nil {
-		o.failed(k, false)
+		o.failed(k, false, err)
 		return ratelimit.Item{}, err
 	}
-	a.op.last = a
+	a.op.answered(a)
 	return a.item, nil
 }
 
@@ -149,6 +153,7 @@ func (in *instance) Delete(ctx context.Context, k ratelimit.Key) error {
 		delete(in.sim.unread, k)
 		_ = in.sim.store.Delete(ctx, k)
 		in.sim.ledger.reset(a.op, k)
+		in.sim.had(a.op.request.Activity, "reset")
 	})
 	return err
 }
@@ -173,7 +178,7 @@ func (b *budget) Next(ctx context.Context, failed bool) (time.Duration, bool) {
 	if failed {
 		b.pause = min(max(2*b.pause, 25), 100)
 		if wait := min(s.upTo(b.pause)-(s.now-b.began), (b.deadline-s.now)/4); wait > 0 {
-			b.op.until(min(s.now+wait, b.op.leaves))
+			b.op.until(max(s.now+1, min(s.now+wait, b.op.leaves)))
 		}
 	}
 	if s.now >= b.op.leaves {

@@ -28,7 +28,7 @@ var oddCounts = []int64{math.MinInt64, -1, 0, 1_000_001, 2_766_994_107_651_000, 
 
 // hasOddCount reports whether a request is a release of such a count.
 func (o *op) hasOddCount() bool {
-	return o.kind == release && slices.Contains(oddCounts, o.request.Count)
+	return o.kind == ratelimit.Release && slices.Contains(oddCounts, o.request.Count)
 }
 
 // judgeOddCount judges the answer to such a release. It is an error, and the store
@@ -37,7 +37,7 @@ func (l *ledger) judgeOddCount(o *op, d ratelimit.Decision, err error) {
 	if err == nil || o.attempts > 0 {
 		l.sim.fail("%s of %d: %s after %d attempts, error %v, want an error without an attempt", o.name, o.request.Count, d.Reason, o.attempts, err)
 	}
-	l.sim.stats.oddCounts++
+	l.sim.stats["releases refused, because of their count"]++
 }
 
 // spoiled is a user whose items somebody else writes to. As soon as an update
@@ -71,7 +71,7 @@ func (l *ledger) judgeSpoiled(o *op, d ratelimit.Decision, err error) {
 	if o.answers > 2 {
 		l.sim.fail("%s: the item is unreadable, and the store answers %d times, want at most 2", o.name, o.answers)
 	}
-	if o.kind != check || o.last == nil {
+	if o.kind != ratelimit.Check || o.last == nil {
 		return
 	}
 	if err == nil && d.Outage != nil {
@@ -80,7 +80,7 @@ func (l *ledger) judgeSpoiled(o *op, d ratelimit.Decision, err error) {
 	if e, ok := errors.AsType[*ratelimit.StoreError](err); !ok || e.Failure != ratelimit.Unreadable {
 		l.sim.fail("%s: %s, error %v, want an error that says that the item is unreadable", o.name, d.Reason, err)
 	}
-	l.sim.stats.unreadable++
+	l.sim.stats["decisions about an item that can't be read"]++
 }
 
 // misfits returns limits that can't share the items of p. Each has one limit more
@@ -91,7 +91,7 @@ func misfits(p policy.Policy) (list []string) {
 	parts := texts(rates)
 	with := func(i int, r policy.Rate) {
 		changed := slices.Clone(parts)
-		changed[i] = text(r)
+		changed[i] = r.String()
 		list = append(list, strings.Join(changed, ", "))
 	}
 	for i, r := range rates {
@@ -137,7 +137,7 @@ func (s *sim) tryMisfits() {
 		with := a
 		with.Tiers = limits.Tiers{premium: p}
 		s.refused("tier", text, a, limits.Guard{Name: "g", Message: "m", Activities: []limits.Activity{with}}.Validate())
-		s.stats.misfits++
+		s.stats["limits refused, because they can't share a count"]++
 	}
 }
 

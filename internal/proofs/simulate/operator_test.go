@@ -1,12 +1,15 @@
 package simulate_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -54,28 +57,51 @@ type settled struct {
 	since    int64
 	version  int64
 	document []byte
-	set      map[string]string // the live limits, by activity and tier; most callers have no tier
+	set      map[string]string // the live limits and modes, by their names
 }
 
-// of names a live limit.
-func of(activity, tier string) string { return activity + " " + tier }
+// of names a live limit of an activity, of its subject or of a group. Most callers have no
+// tier.
+func of(name, subject, tier string) string {
+	if subject != "" {
+		name += "/" + subject
+	}
+	return name + " " + tier
+}
 
-// limit returns the limit that this document and the code give a tier.
-func (d settled) limit(code limits.Activity, tier string) string {
-	ordinary, ok := d.set[of(code.Name, "")]
-	if !ok {
-		ordinary = code.Limit.String()
-	}
-	if tier == "" {
-		return ordinary
-	}
-	if text, ok := d.set[of(code.Name, tier)]; ok {
+// mode names the mode of an activity.
+func mode(activity string) string { return "mode of " + activity }
+
+// limit returns the limit that this document and the code give a tier of the user or of a
+// subject.
+func (d settled) limit(code limits.Activity, subject, tier string) string {
+	if text, ok := d.set[of(code.Name, subject, tier)]; ok {
 		return text
 	}
-	if p, ok := code.Tiers[tier]; ok {
-		return p.String()
+	part := code.Part(subject)
+	if _, ok := part.Tiers[tier]; !ok && tier != "" {
+		return d.limit(code, subject, "")
 	}
-	return ordinary
+	rates, mine := strings.Split(part.For(tier).String(), ", "), part.For(tier)
+	for i, text := range rates {
+		name, _, _ := strings.Cut(text, ": ")
+		if number, ok := d.set[of(ofGroup(code, subject, name), "", tier)]; ok && code.Group != "" {
+			rates[i] = number
+		}
+	}
+	whole, err := policy.Must(strings.Join(rates, ", ")).OptionsOf(mine)
+	if err != nil {
+		return err.Error()
+	}
+	return whole.String()
+}
+
+// ofGroup names a limit that the activities of a group share.
+func ofGroup(a limits.Activity, subject, limit string) string {
+	if subject != "" {
+		limit = subject + "." + limit
+	}
+	return a.Group + "." + limit
 }
 
 // inForce returns the document in force at a time.
@@ -106,40 +132,60 @@ func (t *settings) ChangeSettings(_ context.Context, version int64, document []b
 // SettingsHistory implements [liveedit.Table].
 func (t *settings) SettingsHistory(context.Context) ([]liveedit.Change, error) { return nil, nil }
 
-// operate changes a live limit, undoes it, or deletes the document.
+// operate changes a live limit or a mode, undoes a change, or deletes the document.
 func (s *sim) operate() {
 	set := maps.Clone(s.settings.inForce(s.now).set)
+	if set == nil {
+		set = map[string]string{}
+	}
 	a := s.anActivity()
+	parts := a.Parts()
+	part := parts[s.random.IntN(len(parts))]
 	tier := []string{"", premium}[s.random.IntN(2)]
-	choices := variations(a.Limit)
+	name := live.Name(a.Name, part.Name)
+	changed := slices.ContainsFunc(slices.Collect(maps.Keys(set)), func(k string) bool { return k == name+" "+tier || tier == "" && k == name+" "+premium })
+	choices := slices.DeleteFunc(variations(part.Limit), func(p policy.Policy) bool { return a.Hold && p.CheckHold() != nil })
 	var edit func(liveedit.Draft) (liveedit.Draft, error)
-	_, changed := set[of(a.Name, tier)]
+	what := "number"
 	switch {
 	case s.chance(6):
 		s.settings.versions = append(s.settings.versions, settled{since: s.now})
-		set = nil
+		clear(set)
 	case changed && s.chance(2):
-		edit = func(l liveedit.Draft) (liveedit.Draft, error) { return l.Unset(a.Name, tier) }
-		if delete(set, of(a.Name, tier)); tier == "" { // without a tier, all changes of the activity are undone
-			delete(set, of(a.Name, premium))
+		edit = func(l liveedit.Draft) (liveedit.Draft, error) { return l.Unset(name, tier) }
+		if delete(set, name+" "+tier); tier == "" { // without a tier, all changes are undone
+			delete(set, name+" "+premium)
+			if part.Name == "" {
+				delete(set, mode(a.Name))
+			}
 		}
+	case s.chance(4):
+		to := []string{"enforce", "shadow", "off", "enforce"}[s.random.IntN(4)]
+		edit = func(l liveedit.Draft) (liveedit.Draft, error) { return l.Set(a.Name, "", "", to), nil }
+		set[mode(a.Name)], what = to, "mode"
 	case len(choices) == 0:
+		return
+	case a.Group != "" && s.chance(3):
+		s.operateGroup(a, part, tier, choices[s.random.IntN(len(choices))], set)
 		return
 	default:
 		to := choices[s.random.IntN(len(choices))]
 		if s.odd && s.chance(2) {
 			to = reversed(to)
 		}
-		edit = func(l liveedit.Draft) (liveedit.Draft, error) { return l.Set(a.Name, tier, to.String(), ""), nil }
-		if set == nil {
-			set = map[string]string{}
-		}
-		whole, err := to.OptionsOf(a.For(tier))
+		edit = func(l liveedit.Draft) (liveedit.Draft, error) { return l.Set(name, tier, to.String(), ""), nil }
+		whole, err := to.OptionsOf(part.For(tier))
 		if err != nil {
-			s.fail("%s can't replace %s: %v", to, a.For(tier), err)
+			s.fail("%s can't replace %s: %v", to, part.For(tier), err)
 			return
 		}
-		set[of(a.Name, tier)] = whole.String()
+		set[name+" "+tier] = whole.String()
+		if tier != "" {
+			what = "tier"
+		}
+		if part.Name != "" {
+			s.had(a.Name, "live limit of a subject")
+		}
 	}
 	if edit != nil {
 		if err := liveedit.Edit(context.Background(), &s.settings, []limits.Guard{s.guard()}, liveedit.Change{}, edit); err != nil {
@@ -147,9 +193,33 @@ func (s *sim) operate() {
 			return
 		}
 	}
+	s.settled(a.Name, set, "live "+what)
+}
+
+// operateGroup changes a number that the activities of a group share. It can be refused,
+// because the other activity could not have that number.
+func (s *sim) operateGroup(a limits.Activity, part limits.Subject, tier string, to policy.Policy, set map[string]string) {
+	if _, ok := part.Tiers[tier]; !ok {
+		tier = ""
+	}
+	rate := to.Rates()[s.random.IntN(len(to.Rates()))]
+	rate.Cost = 0 // each activity has its own
+	name := ofGroup(a, part.Name, rate.Name)
+	err := liveedit.Edit(context.Background(), &s.settings, []limits.Guard{s.guard()}, liveedit.Change{}, func(l liveedit.Draft) (liveedit.Draft, error) {
+		return l.Set(name, tier, strings.TrimPrefix(rate.String(), rate.Name+": "), ""), nil
+	})
+	if err == nil {
+		set[of(name, "", tier)] = rate.String()
+		s.settled(a.Name, set, "live number of a group")
+	}
+}
+
+// settled notes what an edit has settled.
+func (s *sim) settled(activity string, set map[string]string, what string) {
 	s.settings.versions[len(s.settings.versions)-1].set = set
 	s.line("an operator changes the live limits to %v", set)
-	s.stats.edits++
+	s.stats["changes of the live limits"]++
+	s.had(activity, what)
 }
 
 // documents are what an instance has to follow: one of those that were in force
@@ -171,24 +241,24 @@ func (in *instance) Settings(_ context.Context, consistent bool) ([]byte, int64,
 	}
 	at := s.now
 	if !consistent && s.chance(5) {
-		at -= s.upTo(1000)
+		at = max(at-s.upTo(1000), s.deployed) // code that is deployed finds its own document
 	}
 	d := s.settings.inForce(at)
 	s.line("instance %d reads version %d of the live limits (consistent: %v)", in.number, d.version, consistent)
 	return d.document, d.version, nil
 }
 
-// terms returns the limit that applies to a request on this instance, as the
-// guard finds it. It judges that limit, and looks at the live limits if that is
-// due.
-func (in *instance) terms(activity, tier string) *terms {
+// terms returns what applies to a call on this instance, as the guard finds it. It judges
+// that, and looks at the live limits if that is due.
+func (in *instance) terms(c call) live.Terms {
 	s := in.sim
-	a, _ := in.follower.Limits().Activity(s.named(activity))
-	t := s.of(a.For(tier))
-	if !in.mayFollow(activity, tier, t.text) {
-		s.fail("instance %d goes by the limit %s, which was not in force at its last look %d ms ago", in.number, t.text, s.now-in.looked)
+	t := in.follower.Limits().Terms(live.Case{
+		Activity: s.named(c.Activity), UserID: c.UserID, Subjects: c.subjects, Tier: c.tier, At: in.clock(),
+	})
+	if !in.mayFollow(c, t) {
+		s.fail("instance %d goes by %+v, which was not in force at its last look %d ms ago", in.number, t, s.now-in.looked)
 	}
-	if in.limiter.CircuitOpen() {
+	if in.limiter.CircuitOpen() && !t.Exempt() {
 		return t
 	}
 	in.follow.read, in.follow.failed = false, false
@@ -203,12 +273,17 @@ func (in *instance) terms(activity, tier string) *terms {
 	return t
 }
 
-// mayFollow reports whether a limit was in force when the instance looked.
-func (in *instance) mayFollow(activity, tier, text string) bool {
-	versions := in.sim.settings.versions
+// mayFollow reports whether a document with these terms was in force when the instance
+// looked.
+func (in *instance) mayFollow(c call, t live.Terms) bool {
+	code, versions := in.sim.named(c.Activity), in.sim.settings.versions
 	for i, v := range versions {
 		ended := i+1 < len(versions) && versions[i+1].since <= in.follow.since
-		if v.since <= in.follow.until && !ended && v.limit(in.sim.named(activity), tier) == text {
+		same := v.since <= in.follow.until && !ended && t.Mode == v.set[mode(code.Name)]
+		for part := range t.Parts {
+			same = same && v.limit(code, part.Name, c.tier) == part.Limit.String()
+		}
+		if same {
 			return true
 		}
 	}
@@ -221,40 +296,54 @@ func (s *sim) sweep() {
 	now := (s.now + s.skew()) / 1000
 	if s.chance(2) {
 		swept, _ := table.Memory{Store: s.store}.Sweep(context.Background(), table.Sweep{Now: now})
-		s.stats.swept += swept.Deleted
+		s.stats["expired items deleted"] += int(swept.Deleted)
 		s.line("cleanup deletes %d items", swept.Deleted)
 		return
 	}
 	s.store.DeleteFunc(func(_ ratelimit.Key, expires int64) bool {
 		gone := expires < now
 		if gone {
-			s.stats.swept++
+			s.stats["expired items deleted"]++
 		}
 		return gone
 	})
 }
 
-// code draws the limits that the code has: one text of the subject, and sometimes
-// another limit for a tier.
+// erase deletes all items of a user or another subject, as an operator does.
+func (s *sim) erase() {
+	var keys []ratelimit.Key
+	all := slices.SortedFunc(maps.Keys(s.ledger.users), func(a, b owner) int { return cmp.Compare(a.user+" "+a.item, b.user+" "+b.item) })
+	if len(all) == 0 {
+		return
+	}
+	id := all[s.random.IntN(len(all))].user
+	s.store.DeleteFunc(func(k ratelimit.Key, _ int64) bool {
+		if k.UserID == id {
+			keys = append(keys, k)
+		}
+		return k.UserID == id
+	})
+	slices.SortFunc(keys, func(a, b ratelimit.Key) int {
+		return cmp.Or(cmp.Compare(a.Activity, b.Activity), cmp.Compare(a.Window, b.Window))
+	})
+	for _, k := range keys {
+		delete(s.unread, k)
+		s.ledger.reset(nil, k)
+		s.had("", "erase")
+	}
+}
+
+// code draws the limits that the code has: a page of limits, or one text of the subject,
+// and sometimes another limit for a tier.
 func (s *sim) code(subject subject) []limits.Activity {
-	var activities []limits.Activity
-	texts := strings.Split(s.share(subject.texts[s.random.IntN(len(subject.texts))]), "; ")
-	for i, text := range texts {
-		p := policy.Must(text)
-		a := limits.Activity{Name: []string{"act", "other"}[i], Limit: p, Hold: subject.hold}
-		if len(texts) > 1 {
-			a.Group = "both"
-		}
-		if others := variations(p); s.chance(2) && len(others) > 0 {
-			a.Tiers = limits.Tiers{premium: others[s.random.IntN(len(others))]}
-		}
-		activities = append(activities, a)
+	if subject.draw != nil {
+		return subject.draw(s)
 	}
-	activities, err := link(activities)
-	if err != nil {
-		panic(err)
+	a := limits.Activity{Name: "act", Limit: policy.Must(subject.texts[s.random.IntN(len(subject.texts))])}
+	if others := variations(a.Limit); s.chance(2) && len(others) > 0 {
+		a.Tiers = limits.Tiers{premium: others[s.random.IntN(len(others))]}
 	}
-	return activities
+	return []limits.Activity{a}
 }
 
 // link puts the limits of a group beside one another, as a guard does.

@@ -2,88 +2,15 @@ package simulate_test
 
 import (
 	"cmp"
-	"fmt"
-	"math"
+	"slices"
 
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/proofs/oracle"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// prepaids are runs with prepaid limits, so close to them and with so small a crowd that
-// instances take leases all the time.
-var prepaids = subject{name: "prepaid", texts: []string{
-	"125/10s prepaid", "101/20s prepaid", "250/10s cost 2 prepaid", "250/day in Europe/Berlin prepaid",
-	"sliding 125/10s prepaid", "sliding 240/30s cost 2 prepaid",
-	"bucket 125/10s prepaid", "bucket 200/20s burst 150 prepaid", "bucket 500/10s burst 400 cost 3 prepaid",
-	"a: 125/10s prepaid, b: bucket 250/20s prepaid", "a: sliding 125/10s prepaid, b: 300/1m prepaid",
-	"a: 250/10s prepaid; a: 250/10s cost 2 prepaid", "a: bucket 250/10s prepaid; a: bucket 250/10s cost 2 prepaid, b: 400/1m prepaid",
-}}
-
 // smallCrowd is from how many ids on the key of a prepaid limit is hot here.
 const smallCrowd = 4
-
-// planPrepaid fills a run with bursts that a few instances decide. Instances are killed or
-// frozen, some are out of reach for a while, and the limits change.
-func (s *sim) planPrepaid(requests int) {
-	at, busy := s.now, s.random.IntN(3)+1
-	for requests > 0 {
-		n := min(requests, 10+s.random.IntN(80))
-		requests -= n
-		at += s.upTo(12_000)
-		over := 200 + s.upTo(6000)
-		for range n {
-			s.at(at+s.upTo(over), func() { s.call(s.instances[s.random.IntN(busy)]) })
-		}
-		for range s.random.IntN(3) {
-			s.at(at+s.upTo(over), func() {
-				switch in := s.instances[s.random.IntN(busy)]; s.random.IntN(6) {
-				case 0, 1:
-					s.operate()
-				case 2:
-					s.kill()
-				case 3:
-					s.sweep()
-				case 4:
-					in.frozenUntil = s.now + s.upTo(8000)
-					s.stats.frozen++
-				default:
-					in.downUntil = s.now + s.upTo(8000)
-				}
-			})
-		}
-		at += over
-	}
-}
-
-// call lets a client send a check. A frozen instance gets it when it goes on.
-func (s *sim) call(in *instance) {
-	if s.now < in.frozenUntil {
-		s.at(in.frozenUntil, func() { s.call(in) })
-		return
-	}
-	if in.dead {
-		in = s.instances[in.number]
-	}
-	s.ids++
-	a := s.anActivity()
-	r := ratelimit.Request{UserID: "u1", Activity: a.Name, Group: a.Group, Count: 1, ID: fmt.Sprint("r", s.ids), Alone: !s.chance(4)}
-	if s.chance(4) {
-		r.Count += s.upTo(8)
-	}
-	if r.Partial = s.chance(6); r.Partial {
-		r.Count += s.upTo(20)
-	}
-	r.Fresh = s.chance(2) && !r.Partial
-	tier := ""
-	if s.chance(4) {
-		tier = premium
-	}
-	if s.chance(20) {
-		in.send(status, r, tier, math.MaxInt64, nil)
-		return
-	}
-	s.ask(in, r, tier)
-}
 
 // A balance is what an instance took of a user's prepaid limits. An action that it took is
 // handed out once, or it is left, or it is lost for good.
@@ -93,11 +20,11 @@ type balance struct {
 	at            map[int64]int64 // when the last visit counts, by the window of its item
 }
 
-func (in *instance) balanceOf(user string) *balance {
-	b, ok := in.balances[user]
+func (in *instance) balanceOf(of owner) *balance {
+	b, ok := in.balances[of]
 	if !ok {
 		b = &balance{taken: map[*terms]int64{}, handed: map[*terms]int64{}, at: map[int64]int64{}}
-		in.balances[user] = b
+		in.balances[of] = b
 	}
 	return b
 }
@@ -123,18 +50,20 @@ func (l *ledger) visited(u *user, a *landing, w ratelimit.Write, before ratelimi
 
 // balanced judges what an instance has handed out of its leases.
 func (l *ledger) balanced(o *op, d ratelimit.Decision) {
-	s, b := l.sim, o.in.balanceOf(o.request.UserID)
+	s, b := l.sim, o.in.balanceOf(o.owner())
 	if d.Visit {
-		s.stats.visits++
+		s.stats["writes that took a lease of a prepaid limit"]++
 	}
 	if d.Visit || d.Leased {
 		b.handed[o.terms] += d.Granted
-		if d.At != 0 || d.Reason != ratelimit.OK || d.Granted != o.request.Count || d.Leased && d.Requests > 0 {
+		if o.whole != nil {
+			s.stats["actions that a room's lease gave"]++
+		} else if d.At != 0 || d.Reason != ratelimit.OK || d.Granted != o.request.Count || d.Leased && d.Requests > 0 {
 			s.fail("%s: %+v is no answer from a lease", o.name, d)
 		}
 	}
 	if d.Leased {
-		s.stats.leased++
+		s.stats["checks decided from a lease"]++
 	}
 	if b.handed[o.terms] > b.taken[o.terms] {
 		s.fail("%s: instance %d hands out %d of %d that it took for this limit", o.name, o.in.number, b.handed[o.terms], b.taken[o.terms])
@@ -144,12 +73,18 @@ func (l *ledger) balanced(o *op, d ratelimit.Decision) {
 	for t, n := range b.taken {
 		lost += n - b.handed[t]
 	}
-	if lost < b.lost {
+	switch {
+	case s.subjects(): // a decision under way can hold some of it, and give it back
+		if lost < 0 {
+			s.fail("%s: instance %d has handed out or holds %d more than it took", o.name, o.in.number, -lost)
+		}
+		b.lost = lost
+	case lost < b.lost:
 		s.fail("%s: instance %d had lost %d actions of its leases, and now %d", o.name, o.in.number, b.lost, lost)
 	}
-	s.stats.lost += lost - b.lost
+	s.stats["actions of leases that nobody got"] += int(max(0, lost-b.lost))
 	b.lost = lost
-	if o.kind == check && d.Reason == ratelimit.OK && !s.far {
+	if o.kind == ratelimit.Check && d.Reason == ratelimit.OK && !s.far {
 		at := max(o.now, d.At)
 		counted, _ := o.terms.Item(o.now)
 		switch {
@@ -162,27 +97,6 @@ func (l *ledger) balanced(o *op, d ratelimit.Decision) {
 			at = max(at, o.last.rec.at)
 		}
 		l.tell(o, d, at)
-	}
-}
-
-// balancedPart judges what an instance holds for a subject's prepaid limit. If several parts
-// are prepaid, the decision does not tell which of them came from a lease. What a refusal
-// gave back is left, or handed out by another decision meanwhile.
-func (l *ledger) balancedPart(p *op, d ratelimit.Decision, err error) {
-	b := p.in.balanceOf(p.request.UserID)
-	only := 0
-	for _, t := range l.sim.shared {
-		if t.Prepaid() {
-			only++
-		}
-	}
-	if err == nil && d.Allowed && (d.Leased || d.Visit) && only == 1 {
-		b.handed[p.terms] += d.Granted
-		l.sim.stats.shared++
-	}
-	left, _ := p.in.limiter.Memory.Recall(p.item()).Held(p.in.millis())
-	if b.handed[p.terms]+left > b.taken[p.terms] {
-		l.sim.fail("%s: instance %d has handed out %d and holds %d of %d that it took", p.name, p.in.number, b.handed[p.terms], left, b.taken[p.terms])
 	}
 }
 
@@ -203,12 +117,16 @@ type spending struct {
 // tell requires that callers are never told more than the limit: in a window, in a sliding
 // window, or in a bucket. Clocks that are 2 s apart stretch the last two.
 func (l *ledger) tell(o *op, d ratelimit.Decision, at int64) {
+	u := l.user(o.owner())
+	if u.void {
+		return
+	}
 	for _, r := range o.terms.Rates() {
-		name := o.terms.text + r.Name + o.request.UserID
-		p, ok := l.spent[name]
+		name := o.terms.text + r.Name
+		p, ok := u.spent[name]
 		if !ok {
 			p = &spending{counts: map[int64]int64{}, ids: map[string]bool{}}
-			l.spent[name] = p
+			u.spent[name] = p
 		}
 		if p.ids[o.id] && d.At == 0 && !d.Leased && !d.Visit {
 			continue // a repeat
@@ -234,14 +152,18 @@ func (l *ledger) tell(o *op, d ratelimit.Decision, at int64) {
 }
 
 // unsay notes that n actions of a check were given back.
-func (l *ledger) unsay(check *op, at, n int64) {
+func (l *ledger) unsay(u *user, check *op, at, n int64) {
 	for _, r := range check.terms.Rates() {
-		if p, ok := l.spent[check.terms.text+r.Name+check.request.UserID]; ok && p.ids[check.id] {
+		if p, ok := u.spent[check.terms.text+r.Name]; ok && p.ids[check.id] {
 			p.counts[oracle.WindowsOf(r).Key(at)] -= n * oracle.Cost(r)
 			p.full -= n * oracle.Cost(r) * oracle.Interval(r)
 		}
 	}
 }
 
-// prepaid reports whether the run is about prepaid limits.
-func (s *sim) prepaid() bool { return s.activities[0].Limit.Prepaid() }
+// prepaid reports whether the run has prepaid limits.
+func (s *sim) prepaid() bool {
+	return slices.ContainsFunc(s.activities, func(a limits.Activity) bool {
+		return slices.ContainsFunc(a.Parts(), func(p limits.Subject) bool { return p.Limit.Prepaid() || p.For(premium).Prepaid() })
+	})
+}

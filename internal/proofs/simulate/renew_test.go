@@ -9,35 +9,33 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-const renew verb = "renew"
-
-// byReceipt reports whether a request names actions by their receipt.
-func (v verb) byReceipt() bool { return v == release || v == renew }
+// byReceipt reports whether requests of v name actions by their receipt.
+func byReceipt(v ratelimit.Op) bool { return v == ratelimit.Release || v == ratelimit.Renew }
 
 // keep lets a client keep what it was granted in a log: it renews once or more often,
 // sometimes a copy of a renewal arrives as well, and then it gives back by the new
 // receipt or by an older one.
-func (s *sim) keep(in *instance, r ratelimit.Request, tier string, d ratelimit.Decision) {
-	slots := r
+func (s *sim) keep(in *instance, c call, d ratelimit.Decision) {
+	slots := c
 	slots.At, slots.Count, slots.Partial = d.At, d.Granted, false
 	after := s.upTo(6000)
 	if s.chance(3) {
-		after = s.upTo(s.of(s.named(r.Activity).Limit).numbers.Longest() * 5 / 4)
+		after = s.upTo(s.of(s.named(c.Activity).Limit).numbers.Longest() * 5 / 4)
 	}
 	s.at(s.now+after, func() {
-		in.send(renew, slots, tier, math.MaxInt64, func(_ *op, kept ratelimit.Decision, err error) {
+		in.send(ratelimit.Renew, slots, math.MaxInt64, func(_ *op, kept ratelimit.Decision, err error) {
 			if err != nil || kept.At == 0 || s.chance(4) { // the answer is lost, or the client forgets it
 				kept.At, kept.Granted = slots.At, slots.Count
 			}
 			if s.chance(2) {
-				s.keep(s.any(), r, tier, kept)
+				s.keep(s.any(), c, kept)
 			} else {
-				s.giveBack(s.any(), r, tier, kept)
+				s.giveBack(s.any(), c, kept)
 			}
 		})
 	})
 	if s.chance(4) {
-		s.at(s.now+after+s.upTo(3000), func() { s.any().send(renew, slots, tier, math.MaxInt64, nil) })
+		s.at(s.now+after+s.upTo(3000), func() { s.any().send(ratelimit.Renew, slots, math.MaxInt64, nil) })
 	}
 }
 
@@ -48,7 +46,7 @@ func (s *sim) keep(in *instance, r ratelimit.Request, tier string, d ratelimit.D
 func (r *record) receipt(at, now int64) int64 {
 	switch {
 	case r == nil || r.over || !r.renewed || at >= r.at:
-	case slices.Contains(r.older, at), slices.Contains(r.lives, at) && now-r.at <= r.by.kept():
+	case (slices.Contains(r.older, at) || slices.Contains(r.lives, at)) && now-r.at <= r.by.kept():
 		return r.at
 	}
 	return at
@@ -70,7 +68,7 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 	log, rate := u.Slots(o.terms.numbers)
 	at, n := o.request.At, o.request.Count*oracle.Cost(rate)
 	own := r != nil && !r.over && r.at == at && r.n >= o.request.Count
-	older := r != nil && !r.over && u.old[receipt(o.id, at)]
+	older := r != nil && !r.over && (u.old[receipt(o.id, at)] || slices.Contains(r.lives, at) && !u.given[receipt(o.id, at)])
 	moved, gone := log.Counted(w.Note, policy.Rate{}, before.State, a.item.State), log.Counted(at, policy.Rate{}, before.State, a.item.State)
 	switch {
 	case !log.Holds(w.Now, at, n, true):
@@ -82,9 +80,9 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 	}
 	u.Move(o.terms.numbers, at, w.Note, o.request.Count)
 	if !own {
-		s.stats.oldReceipts++
+		s.stats[oldReceipts]++
 		if r == nil || r.over { // it is known by its id again
-			r = &record{by: o, n: o.request.Count, order: s.stats.writes, lives: r.receipts()}
+			r = &record{by: o, n: o.request.Count, order: s.stats[writes], lives: r.receipts()}
 			u.records[name] = r
 		}
 	}
@@ -95,7 +93,7 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 		r.lives = append(r.lives, r.at)
 	}
 	r.at, r.now, r.renewed, r.whole = w.Note, w.Now, true, false
-	s.stats.renewed++
+	s.stats["of these, renewals"]++
 	s.line("the store renews %d of %s at %d", n, o.name, w.Note)
 }
 
@@ -115,8 +113,9 @@ func (l *ledger) judgeRenew(o *op, d ratelimit.Decision) {
 	s, a := l.sim, o.last
 	switch d.Reason {
 	case ratelimit.OK:
-		r := l.user(o.request.UserID).records[counter{o.id, 0}]
-		if !d.Allowed || d.Granted != o.request.Count || r == nil || d.At != r.at && !slices.Contains(r.older, d.At) {
+		r := l.user(o.owner()).records[counter{o.id, 0}]
+		apart := o.whole != nil && slices.ContainsFunc(o.whole.parts, func(p *op) bool { return p.last != nil && p.last.at != a.at }) // by another renewal under way
+		if !d.Allowed || d.Granted != o.request.Count || r == nil || d.At != r.at && !slices.Contains(r.older, d.At) && (d.At != 0 || !apart) {
 			s.wrong("%s is told ok with the receipt %d, granted %d, and the store has %s", o.name, d.At, d.Granted, r)
 		}
 	case ratelimit.Expired:

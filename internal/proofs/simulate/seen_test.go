@@ -29,13 +29,13 @@ func (in *instance) learn(o *op, a *landing) {
 }
 
 // knows returns the item that a decision is about.
-func (in *instance) knows(o *op) counter {
+func (in *instance) knows(o *op) itemKey {
 	now := o.now
-	if o.kind.byReceipt() {
+	if byReceipt(o.kind) {
 		now = o.releasedAt()
 	}
 	window, _ := o.terms.Item(now)
-	return counter{o.request.UserID, window}
+	return itemKey{o.owner(), window}
 }
 
 // fitsSeen counts n actions that the instance admits alone in what it has seen. It

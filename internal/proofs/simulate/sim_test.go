@@ -1,11 +1,12 @@
 package simulate_test
 
 import (
-	"container/heap"
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"iter"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -26,22 +27,22 @@ type sim struct {
 	odd    bool // callers and operators do what they should not do
 
 	now    int64
-	events queue
-	op     *op   // the decision that runs
-	begun  []*op // all decisions of the run
+	events []event // in the order in which they happen
+	op     *op     // the decision that runs
+	begun  []*op   // all decisions of the run
 
 	activities []limits.Activity // one, or two that count in one item
 	byText     map[string]*terms
 	store      *memstore.Store
-	shared     []*terms // the limits of the other subjects of each decision
-	names      []string // of these subjects
 	settings   settings
 	instances  []*instance
 	ids        int                      // of requests, so far
+	deployed   int64                    // when the code last changed
 	unread     map[ratelimit.Key]string // the attribute of each spoiled item that has a wrong type
 	ledger     ledger
 
 	stats     stats
+	happened  map[happened]bool
 	hash      uint64
 	verbose   bool
 	lines     []string
@@ -57,20 +58,24 @@ func newSim(subject subject, seed uint64, verbose bool) *sim {
 	random := rand.New(rand.NewPCG(seed, h.Sum64()))
 	s := &sim{
 		seed: seed, random: random, verbose: verbose, store: new(memstore.Store),
-		now: begin + random.Int64N(86_400_000), hash: h.Sum64(), byText: map[string]*terms{}, unread: map[ratelimit.Key]string{}, stats: newStats(),
+		now: begin + random.Int64N(86_400_000), hash: h.Sum64(), byText: map[string]*terms{}, unread: map[ratelimit.Key]string{}, stats: stats{}, happened: map[happened]bool{},
 	}
-	s.stats.seeds = 1
-	if s.far = s.chance(5); s.far {
-		s.stats.far = 1
+	s.stats["runs"] = 1
+	if s.far = subject.draw == nil && s.chance(5); s.far {
+		s.stats["runs with clocks up to 90 s apart, for which nothing is promised"] = 1
 	}
-	if s.odd = seed%oddRuns == 0; s.odd && s.chance(2) {
+	if s.odd = seed%oddRuns == 0; s.odd && subject.draw == nil && s.chance(2) {
 		s.now += old - begin
-		s.stats.old = 1
+		s.stats["runs that begin before 2020"] = 1
 	}
 	s.activities = s.code(subject)
-	s.ledger = ledger{sim: s, users: map[string]*user{}, spent: map[string]*spending{}}
+	s.ledger = ledger{sim: s, users: map[owner]*user{}}
 	s.settings = settings{sim: s, versions: make([]settled, 1)}
-	for i := range 3 + s.random.IntN(6)*s.random.IntN(10) {
+	n := 3 + s.random.IntN(6)*s.random.IntN(10)
+	if subject.draw != nil {
+		s.now, n = s.beginning(), 4
+	}
+	for i := range n {
 		s.instances = append(s.instances, s.newInstance(i))
 	}
 	return s
@@ -78,40 +83,29 @@ func newSim(subject subject, seed uint64, verbose bool) *sim {
 
 // An event happens at its time. Events of the same time keep their order.
 type event struct {
-	at, order int64
-	do        func()
-}
-
-// A queue is a heap of events.
-type queue struct {
-	list  []event
-	order int64
-}
-
-func (q *queue) Len() int { return len(q.list) }
-func (q *queue) Less(i, j int) bool {
-	a, b := q.list[i], q.list[j]
-	return a.at < b.at || a.at == b.at && a.order < b.order
-}
-func (q *queue) Swap(i, j int) { q.list[i], q.list[j] = q.list[j], q.list[i] }
-func (q *queue) Push(e any)    { q.list = append(q.list, e.(event)) }
-func (q *queue) Pop() any {
-	last := q.list[len(q.list)-1]
-	q.list = q.list[:len(q.list)-1]
-	return last
+	at int64
+	do func()
 }
 
 // at plans an event.
 func (s *sim) at(when int64, do func()) {
-	s.events.order++
-	heap.Push(&s.events, event{max(when, s.now), s.events.order, do})
+	at := max(when, s.now)
+	next, _ := slices.BinarySearchFunc(s.events, at+1, func(e event, at int64) int { return cmp.Compare(e.at, at) })
+	s.events = slices.Insert(s.events, next, event{at, do})
+}
+
+// scatter plans n events, each within some time after at.
+func (s *sim) scatter(n int, at, within int64, do func()) {
+	for range n {
+		s.at(at+s.upTo(within), do)
+	}
 }
 
 // loop lets everything happen that is planned.
 func (s *sim) loop() {
-	for s.events.Len() > 0 && s.violation == "" {
-		e := heap.Pop(&s.events).(event)
-		s.now = e.at
+	for len(s.events) > 0 && s.violation == "" {
+		e := s.events[0]
+		s.events, s.now = s.events[1:], e.at
 		e.do()
 	}
 	for _, o := range s.begun { // after a violation some decisions have not ended
@@ -175,7 +169,7 @@ func (s *sim) line(format string, args ...any) {
 // only counts it.
 func (s *sim) wrong(format string, args ...any) {
 	if s.far {
-		s.stats.beyond++
+		s.stats[beyond]++
 		return
 	}
 	s.fail(format, args...)
@@ -188,6 +182,13 @@ func (s *sim) fail(format string, args ...any) {
 		s.line("VIOLATION: %s", s.violation)
 	}
 }
+
+// A happened names something that happened in a run, to an activity or, if that is empty,
+// to all.
+type happened struct{ activity, what string }
+
+// had notes something that happened.
+func (s *sim) had(activity, what string) { s.happened[happened{activity, what}] = true }
 
 // chance reports true in one of so many cases.
 func (s *sim) chance(in int) bool { return s.random.IntN(in) == 0 }

@@ -1,9 +1,9 @@
 // Package simulate_test runs the real limiter for long, with many instances and
 // everything that goes wrong, and judges each write and each answer.
 //
-// A run is drawn from a seed. Real limiters, real policies, the embedded store,
-// the live limits and cleanup take part. Only time, the network and the clients
-// are simulated. The judge is a set of models that are written from docs/policies.md
+// A run is drawn from a seed, and in TestRandomConfigurations its page of limits, too.
+// Real limiters, real policies, the embedded store, the live limits and cleanup take
+// part. Only time, the network and the clients are simulated. The judge is a set of models that are written from docs/policies.md
 // and share no code with package policy (package oracle).
 //
 // A run is one event loop in virtual time. Goroutines would not do: if several are
@@ -28,6 +28,7 @@ import (
 var (
 	oneSeed   = flag.Uint64("seed", 0, "run only this seed; the first one is 1")
 	seedsFlag = flag.Uint64("seeds", 0, "run this many seeds of each policy")
+	firstSeed = flag.Uint64("from", 1, "of random configurations, with -seeds: begin with this seed")
 	linesFlag = flag.Int("lines", 60, "print this many lines of a timeline")
 )
 
@@ -39,15 +40,9 @@ func play(t *testing.T, subject subject, seed uint64, verbose bool) (s *sim) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
 		s = newSim(subject, seed, verbose)
-		if len(s.shared) > 0 {
-			s.planTogether(2 * requests)
-			s.loop()
-			return
-		}
+		requests := requests
 		if s.prepaid() {
-			s.planPrepaid(4 * requests)
-			s.loop()
-			return
+			requests *= 3
 		}
 		s.plan(requests / 2)
 		s.loop()
@@ -60,14 +55,22 @@ func play(t *testing.T, subject subject, seed uint64, verbose bool) (s *sim) {
 	return s
 }
 
+// test returns the pattern of the test that runs a subject.
+func (s subject) test() string {
+	if s.draw != nil {
+		return "TestRandomConfigurations"
+	}
+	return "'TestSimulation/runs/^" + strings.ReplaceAll(s.name, " ", "_") + "$'"
+}
+
 // report fails the test with the timeline of a run that broke a promise.
 func report(t *testing.T, subject subject, seed uint64) {
 	t.Helper()
 	s := play(t, subject, seed, true)
 	t.Fatalf("%s\n\nThe limits: %v, and %v for the tier premium; %d instances; clocks differ by more than 2 s: %v.\n"+
-		"%s\n\nRun it again: go test ./internal/proofs/simulate -run 'TestSimulation/runs/^%s$' -seed %d",
-		s.violation, s.limits(), s.activities[0].For(premium), len(s.instances), s.far,
-		strings.Join(s.lines[max(0, len(s.lines)-*linesFlag):], "\n"), strings.ReplaceAll(subject.name, " ", "_"), seed)
+		"%s\n\nRun it again: go test ./internal/proofs/simulate -run %s -seed %d",
+		s.violation, limitsOf(s.activities), s.activities[0].For(premium), len(s.instances), s.far,
+		strings.Join(s.lines[max(0, len(s.lines)-*linesFlag):], "\n"), subject.test(), seed)
 }
 
 // Requests get lost, arrive late and come from different clocks, while limits
@@ -81,13 +84,13 @@ func TestSimulation(t *testing.T) {
 		last = *seedsFlag
 	}
 	var mu sync.Mutex
-	total, ended := newStats(), 0
+	total, ended := stats{}, 0
 	list := subjects()
 	t.Run("runs", func(t *testing.T) {
 		for _, subject := range list {
 			t.Run(subject.name, func(t *testing.T) {
 				t.Parallel()
-				mine := newStats()
+				mine := stats{}
 				for seed := first; seed <= last; seed++ {
 					s := play(t, subject, seed, false)
 					if s.violation != "" {
@@ -99,19 +102,19 @@ func TestSimulation(t *testing.T) {
 				defer mu.Unlock()
 				total.add(mine)
 				ended++
-				prove.Progress("simulate: %s has no violation in %d runs (%d of %d policies)", subject.name, mine.seeds, ended, len(list))
+				prove.Progress("simulate: %s has no violation in %d runs (%d of %d policies)", subject.name, mine["runs"], ended, len(list))
 			})
 		}
 	})
-	if t.Failed() || ended < len(list) || *oneSeed > 0 { // a part of the runs
+	if t.Failed() || ended < len(list) || *oneSeed > 0 || drawn == nil { // a part of the runs
 		return
 	}
-	total.complete(t)
-	prove.Save(t, "simulate", findings.Result{Seed: first, Figures: total.figures(len(list)), Tables: []findings.Table{measureSkew(t)}})
+	total.add(drawn.stats)
+	prove.Save(t, "simulate", findings.Result{Seed: first, Figures: total.figures(t, len(list)), Tables: []findings.Table{drawn.pairs, measureSkew(t)}})
 }
 
 func TestTheSameSeedMakesTheSameRun(t *testing.T) {
-	for _, subject := range subjects() {
+	for _, subject := range append(subjects(), configurations) {
 		for _, seed := range []uint64{1, oddRuns} {
 			a, b := play(t, subject, seed, false), play(t, subject, seed, true)
 			if a.hash != b.hash || fmt.Sprint(a.stats) != fmt.Sprint(b.stats) {

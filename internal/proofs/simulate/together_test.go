@@ -1,159 +1,33 @@
 package simulate_test
 
 import (
-	"context"
-	"fmt"
-	"math"
+	"cmp"
+	"errors"
+	"slices"
 	"strings"
 
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// together are runs in which a decision counts in several items: that of a user, that
-// of a room and sometimes that of a tenant. A text has their limits in this order.
-var together = subject{name: "user and room", texts: []string{
-	"10/1m & 30/1m", "10/1m & 30/1m", "10/1m & 30/1m & 50/1m", "10/1m & 120/1m & 40/2m", "10/1m & log 30/1m",
-	"log 8/30s & 30/1m & 200/1h", "bucket 10/1m & 30/1m", "a: 10/1m, b: log 8/20s & sliding 30/1m",
-	"10/1m & a: 30/1m, b: bucket 30/30s", "sliding 10/1m & bucket 30/1m & log 40/1m",
-	"60/1m & 150/1m prepaid", "60/1m & bucket 200/1m prepaid & 170/1m", "60/1m & sliding 150/1m prepaid & 160/2m prepaid",
-}}
-
-// others are the subjects beside the user.
-var others = []string{"room", "tenant"}
-
-// share takes the limits of a text apart. It returns the user's.
-func (s *sim) share(text string) string {
-	limits := strings.Split(text, " & ")
-	for i, text := range limits[1:] {
-		s.shared = append(s.shared, newTerms(policy.Must(text)))
-		s.names = append(s.names, others[i])
-	}
-	return limits[0]
+// subjects reports whether the run has other subjects than users.
+func (s *sim) subjects() bool {
+	return slices.ContainsFunc(s.activities, func(a limits.Activity) bool { return len(a.Subjects) > 0 })
 }
 
-// limits returns the limits of all activities or subjects.
-func (s *sim) limits() string {
-	var text strings.Builder
-	text.WriteString(limitsOf(s.activities))
-	for _, t := range s.shared {
-		text.WriteString(" & " + t.text)
+// itemOf returns the limits of an item, one for each activity that counts in it.
+func (s *sim) itemOf(id owner) (list []*terms) {
+	name, _, ok := limits.SubjectOf(id.user)
+	if !ok {
+		name = "" // the user
 	}
-	return text.String()
-}
-
-// itemOf returns the limits of the item of a user or another subject.
-func (s *sim) itemOf(id string) []*terms {
-	for i, name := range s.names {
-		if strings.HasPrefix(id, " "+name+" ") {
-			return s.shared[i : i+1]
+	for _, a := range s.activities {
+		if cmp.Or(a.Group, a.Name) == id.item && a.Has(name) {
+			list = append(list, s.of(a.Part(name).Limit))
 		}
 	}
-	return s.ordinary()
-}
-
-// planTogether fills a run with messages of a few users in two rooms. Instances are
-// killed, and some are out of reach for a while.
-func (s *sim) planTogether(requests int) {
-	at := s.now
-	for requests > 0 {
-		n := min(requests, 10+s.random.IntN(40))
-		requests -= n
-		at += s.upTo(40_000)
-		over := 200 + s.upTo(8000)
-		for range n {
-			s.at(at+s.upTo(over), s.say)
-		}
-		for range s.random.IntN(3) {
-			s.at(at+s.upTo(over), s.kill)
-		}
-		if s.chance(3) {
-			s.at(at+s.upTo(over), func() { s.any().downUntil = s.now + s.upTo(5000) })
-		}
-		at += over
-	}
-}
-
-// kill ends an instance with everything that it does, and starts another one.
-func (s *sim) kill() {
-	i := s.random.IntN(len(s.instances))
-	s.instances[i].dead = true
-	s.instances[i] = s.newInstance(i)
-	s.stats.killed++
-	s.line("instance %d is killed", i)
-}
-
-// say lets a user send a message. Users number their messages themselves, so the same
-// id comes from several users of a room.
-func (s *sim) say() {
-	user := s.random.IntN(8)
-	s.ids++
-	r := ratelimit.Request{
-		UserID: fmt.Sprint("v", user), Activity: s.activities[0].Name, Policy: s.activities[0].Limit, Count: 1,
-		ID: fmt.Sprint("r", s.ids/4), Alone: s.chance(4),
-	}
-	if s.chance(6) {
-		r.Count = 2
-	}
-	parts := []ratelimit.Part{{Request: r}}
-	for i, name := range s.names {
-		part := r
-		part.UserID, part.For, part.Policy = fmt.Sprint(" ", name, " ", min(user%2, 1-i)), r.UserID, s.shared[i].Policy
-		parts = append(parts, ratelimit.Part{Request: part, Subject: name})
-	}
-	s.sendAll(s.any(), check, parts)
-}
-
-// sendAll decides an action of several parts. A client without an answer asks again with
-// the same id, and some repeat or release what was granted.
-func (s *sim) sendAll(in *instance, v verb, parts []ratelimit.Part) {
-	s.stats.decisions[v]++
-	o := &op{in: in, kind: v, leaves: math.MaxInt64, began: s.now, now: in.millis(), name: parts[0].UserID + " " + string(v) + " " + parts[0].ID}
-	for _, p := range parts {
-		id := p.ID
-		if p.For != "" {
-			id = p.For + " " + id
-		}
-		o.parts = append(o.parts, &op{
-			in: in, kind: v, request: p.Request, terms: s.of(p.Policy), id: id, leaves: o.leaves, began: o.began, now: o.now,
-			name: p.UserID + " " + string(v) + " " + id,
-		})
-	}
-	o.ctx, o.cancel = context.WithCancel(context.Background())
-	s.line("%s: %d, receipt %d, by instance %d (%d ms ahead)", o.name, parts[0].Count, parts[0].At, in.number, in.ahead)
-	s.start(o, func() {
-		d, err := in.limiter.DecideAll(o.ctx, ratelimit.Op(v), parts, false)
-		o.cancel()
-		o.ended = true
-		s.mix(int64(len(o.name)), d.Used, d.Granted, int64(d.Requests), d.At)
-		s.line("%s: %s %s, receipt %d, %d requests, error %v", o.name, d.Reason, d.LimitedBy, d.At, d.Requests, err)
-		s.ledger.judgeAll(o, parts, d, err)
-		switch {
-		case v == release:
-		case err != nil, s.chance(6):
-			s.again(in, parts, 3000)
-		case d.At != 0 && s.chance(3):
-			for i := range parts {
-				parts[i].At = d.At
-			}
-			s.at(s.now+s.upTo(20_000), func() { s.sendAll(s.any(), release, parts) })
-		}
-	})
-	if v == check { // a killed instance gives no answer
-		s.at(s.now+5000, func() {
-			if !o.ended {
-				s.again(s.any(), parts, 0)
-			}
-		})
-	}
-}
-
-// again lets a client repeat its request.
-func (s *sim) again(in *instance, parts []ratelimit.Part, within int64) {
-	if s.chance(2) || in.dead {
-		in = s.any()
-	}
-	s.at(s.now+s.upTo(within), func() { s.sendAll(in, check, parts) })
+	return list
 }
 
 // part returns the decision about one item that a request to the store is part of: o
@@ -163,9 +37,9 @@ func (o *op) part(k ratelimit.Key, drops bool) *op {
 		if p.request.UserID != k.UserID {
 			continue
 		}
-		if r := o.in.sim.ledger.user(k.UserID).records[counter{p.id, k.Window}]; drops && o.kind == check && r != nil {
+		if r := o.in.sim.ledger.user(ownerOf(k)).records[counter{p.id, k.Window}]; drops && o.kind == ratelimit.Check && r != nil {
 			back := *p
-			back.kind, back.name, back.request.At, back.gives = release, p.name+" gives back", r.at, p
+			back.kind, back.name, back.request.At, back.gives, back.now = ratelimit.Release, p.name+" gives back", r.at, p, o.in.millis()
 			return &back
 		}
 		return p
@@ -173,57 +47,231 @@ func (o *op) part(k ratelimit.Key, drops bool) *op {
 	return o
 }
 
-// failed notes that the outcome of a request of a part is unknown, or that a part is not
-// given back.
-func (o *op) failed(k ratelimit.Key, drops bool) {
+// begins notes that o asks the store about an item. The parts before have ended.
+func (o *op) begins(k ratelimit.Key) {
+	if p := o.part(k, false); p != o && p != o.turn {
+		o.ends(p, !o.shadow)
+		o.turn = p
+	}
+}
+
+// ends notes that the parts before the next one have ended; nil: all. The instance knows
+// what the store has shown. If they were admitted, those without an answer were so from
+// memory, unless they came from a lease.
+func (o *op) ends(next *op, admitted bool) {
+	if o.turn != nil {
+		o.in.learn(o.turn, o.turn.last)
+	}
+	for _, p := range o.parts {
+		switch {
+		case p == next || !admitted || o.kind != ratelimit.Check:
+			return
+		case !p.decided && (p.lost || p.last == nil && !p.terms.Prepaid()):
+			o.in.sim.ledger.admittedAlone(p, ratelimit.Decision{Granted: p.request.Count})
+		}
+		p.decided = true
+	}
+}
+
+// failed notes that a request of a part got no answer. Then the outcome of an update is
+// unknown, unless it was throttled, and perhaps the part is not given back.
+func (o *op) failed(k ratelimit.Key, drops bool, err error) {
 	if len(o.parts) == 0 {
 		return
 	}
 	p := o.part(k, drops)
-	p.unsure = true
-	if p.gives != nil {
+	_, known := errors.AsType[*ratelimit.StoreError](err)
+	if p.unsure, p.lost = p.unsure || o.writing && !known, true; p.gives != nil {
 		p.gives.unsure = true
 	}
 }
 
-// judgeAll judges the answer to a decision of several parts.
-func (l *ledger) judgeAll(o *op, parts []ratelimit.Part, d ratelimit.Decision, err error) {
-	s := l.sim
-	s.stats.together++
-	if err == nil && o.kind == check {
-		s.stats.reasons[d.Reason]++
+// answered notes what the store has answered to o, or to a part of it.
+func (o *op) answered(a *landing) {
+	o.last, o.lost = a, false
+	if o.gives != nil {
+		o.gives.last, o.gives.lost = a, false
 	}
+}
+
+// judgeAll judges the answer to a decision of several parts.
+func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
+	s := l.sim
+	s.stats["decisions that count in several items, such as that of a room"]++
+	if o.hasOddCount() {
+		l.judgeOddCount(o, d, err)
+		return
+	}
+	refuser, next := -1, (*op)(nil)
+	if err == nil && !d.Allowed {
+		refuser = slices.IndexFunc(o.parts, func(p *op) bool { return p == o.partNamed(d.LimitedBy) })
+		next = o.parts[refuser] // if it was known to refuse, those before it were not asked
+	}
+	o.ends(next, err == nil && (d.Allowed || len(o.share(d, o.parts[0]).Each) > 0))
 	for i, p := range o.parts {
-		if o.kind == check && p.terms.Prepaid() {
-			l.balancedPart(p, d, err)
+		mine := o.share(d, p)
+		if o.kind == ratelimit.Check && err == nil && p.terms.Prepaid() {
+			mine.Leased, mine.Visit = d.Allowed && d.Outage == nil && p.last == nil, d.Allowed && d.Outage == nil && p.last != nil && p.last.took > 0
+			l.balanced(p, mine)
 		}
-		u := l.user(p.request.UserID)
-		now := o.now
-		if o.kind == release {
-			now = p.releasedAt()
+		if refuser >= 0 && i < refuser || p.request.Fresh && err != nil {
+			l.judgeGivenBack(p, d, err)
 		}
-		window, _ := p.terms.Item(now)
-		r := u.records[counter{p.id, window}]
-		counts := r != nil && !r.over
 		switch {
-		case o.kind == release:
-			if err == nil && counts && !u.given[receipt(p.id, r.at)] && r.at == p.request.At && r.n >= p.request.Count && now-r.at <= p.remembered() && r.remembers(now) && u.Holds(p.terms.numbers, now, r.at, r.n, false) {
-				s.wrong("%s: the item of %q still counts it", o.name, p.request.UserID)
+		case err != nil, d.Outage != nil:
+		case len(mine.Each) == 0:
+			if d.Allowed && (o.kind == ratelimit.Check || o.kind == ratelimit.Status || o.kind == ratelimit.Release && !o.renewedSlots()) {
+				s.wrong("%s is told %s, and its item was left out: %+v", p.name, d.Reason, d.Each)
 			}
-		case err == nil && d.Outage != nil:
-		case err == nil && d.Allowed:
-			if !counts && (r == nil || u.freed < o.began) && (!p.terms.Prepaid() || !d.Leased && !d.Visit) {
-				s.wrong("%s is told %s, and the item of %q has %s", o.name, d.Reason, p.request.UserID, r)
-			}
-			if d.At != 0 && counts && r.by == p && r.at != d.At {
-				s.wrong("%s has the receipt %d, and the item of %q has %s", o.name, d.At, p.request.UserID, r)
-			}
-		case (err == nil || p.request.Fresh) && counts && r.by == p && !p.unsure && !o.in.limiter.CircuitOpen() && !u.given[receipt(p.id, r.at)] && u.Holds(p.terms.numbers, o.in.millis(), r.at, r.n, false):
-			s.wrong("%s is told %s, error %v, and the item of %q still has %s", o.name, d.Reason, err, p.request.UserID, r)
-		case err == nil && (d.LimitedBy == parts[i].Subject || d.LimitedBy == "act" && i == 0 || i > 0 && strings.HasPrefix(d.LimitedBy, parts[i].Subject+".")):
-			if a := p.last; a != nil && a.surely || !p.terms.Prepaid() && a == nil && u.freedFor(p.terms) < s.now-1000 && u.Fits(p.terms.numbers, now, p.request.Count, true) && u.Fits(p.terms.numbers, s.now, p.request.Count, true) {
-				s.wrong("%s is refused by %s, which has room: %v", o.name, d.LimitedBy, u)
-			}
+		case refuser >= 0 && i != refuser && o.kind != ratelimit.Status: // given back, renewed in vain or read for the metrics
+		case p.last == nil && i == refuser:
+			l.judgeRepeat(p, mine)
+		case p.last == nil && !mine.Leased:
+			s.wrong("%s is told %s, and the store was not asked: %+v", p.name, d.Reason, mine)
+		case p.last != nil:
+			l.judgePart(p, mine, i == refuser)
 		}
+	}
+	switch {
+	case err != nil:
+		if o.request.Alone && !byReceipt(o.kind) {
+			s.fail("%s: %v, want a decision from memory", o.name, err)
+		}
+		return
+	case d.Outage != nil:
+		s.stats["decided from memory in an outage"]++
+		if d.Reason != ratelimit.Unavailable {
+			s.fail("%s: %s from memory, want unavailable", o.name, d.Reason)
+		}
+	}
+	s.reason(o, d)
+	l.judgeWhole(o, d)
+}
+
+// partNamed returns the part of o that a limit belongs to, such as room.minute or act.
+func (o *op) partNamed(limit string) *op {
+	subject, _, _ := strings.Cut(limit, ".")
+	for _, p := range o.parts[1:] {
+		if p.subject == subject {
+			return p
+		}
+	}
+	return o.parts[0]
+}
+
+// share returns what a decision of several parts says about p, in which limits have the
+// names that they have there. Its Each is empty if p was not asked.
+func (o *op) share(d ratelimit.Decision, p *op) ratelimit.Decision {
+	mine, each := d, []policy.Reading(nil)
+	for _, r := range d.Each {
+		full := r.Name
+		if o.partNamed(full) != p {
+			continue
+		}
+		if _, limit, ok := strings.Cut(full, "."); ok || p.subject != "" || !p.terms.Named() {
+			r.Name = limit
+		}
+		if each = append(each, r); len(each) == 1 || full == d.LimitedBy {
+			mine.Reading, mine.LimitedBy = r, r.Name
+		}
+	}
+	mine.Each, mine.At = each, d.At
+	return mine
+}
+
+// judgePart judges what an answer says about an item that the store has shown.
+func (l *ledger) judgePart(p *op, d ratelimit.Decision, refuses bool) {
+	s, a := l.sim, p.last
+	switch {
+	case p.kind == ratelimit.Release:
+		if a.must && !a.done {
+			s.wrong("%s comes in time, and nothing was given back", p.name)
+		}
+		l.judgeFigures(p, d, a.figures, [2]int64{})
+	case p.kind == ratelimit.Renew:
+		l.judgeRenew(p, d)
+	case p.kind == ratelimit.Status:
+		if d.Allowed && !a.perhaps && a.rec == nil || refuses && a.surely {
+			s.wrong("%s: allowed %v by %s; it fits: %v", p.name, d.Allowed, d.LimitedBy, a.surely)
+		}
+		l.judgeFigures(p, d, a.figures, [2]int64{-1})
+	case a.took > 0:
+		l.judgeFigures(p, d, a.figures, [2]int64{})
+	default:
+		if p.terms.Prepaid() {
+			a.wait = [2]int64{-1}
+		}
+		if d.Allowed && p.duplicate() {
+			d.Reason = ratelimit.Duplicate
+		} else if d.At == 0 && a.rec != nil { // there is one only if it is that of all parts
+			d.At = a.rec.at
+		}
+		l.judgeCheck(p, d)
+	}
+}
+
+// duplicate reports whether the store showed that an earlier decision has counted o,
+// a part.
+func (o *op) duplicate() bool {
+	return o.last != nil && o.last.took == 0 && o.last.rec != nil && o.last.rec.by != o && !o.unsure
+}
+
+// renewedSlots reports whether slots of one of the parts were renewed.
+func (o *op) renewedSlots() bool {
+	return slices.ContainsFunc(o.parts, func(p *op) bool {
+		r := o.in.sim.ledger.user(p.owner()).records[counter{p.id, 0}]
+		return r != nil && (r.renewed || len(r.lives) > 0)
+	})
+}
+
+// judgeGivenBack requires that a part of a check that was refused counts no more, unless
+// the instance was frozen, and had no time left.
+func (l *ledger) judgeGivenBack(p *op, d ratelimit.Decision, err error) {
+	u := l.user(p.owner())
+	window, _ := p.terms.Item(p.now)
+	r := u.records[counter{p.id, window}]
+	if p.kind == ratelimit.Check && r != nil && !r.over && r.by == p && !p.unsure && p.in.frozenUntil < p.began && !p.in.limiter.CircuitOpen() && !u.given[receipt(p.id, r.at)] && u.Holds(p.terms.numbers, p.in.millis(), r.at, r.n, false) {
+		l.sim.wrong("%s is told %s, error %v, and its item still has %s", p.name, d.Reason, err, r)
+	}
+}
+
+// judgeWhole judges what the parts of an answer have in common.
+func (l *ledger) judgeWhole(o *op, d ratelimit.Decision) {
+	s, found := l.sim, false
+	for _, r := range d.Each {
+		found = found || r.Name == d.Name && r.Used == d.Used && r.Limit == d.Limit && r.Remaining == d.Remaining
+		switch {
+		case d.Allowed && r.Remaining < d.Remaining, d.Reason == ratelimit.Limited && o.partNamed(r.Name) == o.partNamed(d.LimitedBy) && r.Wait > d.Wait:
+			s.wrong("%s: the figures are those of %s, and %s is tighter: %+v", o.name, d.Name, r.Name, d.Each)
+		}
+	}
+	if !found || d.Reason == ratelimit.Limited && d.LimitedBy != d.Name {
+		s.wrong("%s: the figures %+v are of no limit, or not of the one that refuses (%s)", o.name, d.Reading, d.LimitedBy)
+	}
+	if o.kind != ratelimit.Check || !d.Allowed || d.Outage != nil {
+		return
+	}
+	if d.Granted != o.request.Count {
+		s.wrong("%s is granted %d, want %d", o.name, d.Granted, o.request.Count)
+	}
+	at, alike, duplicates := int64(0), true, 0
+	for _, p := range o.parts {
+		leased := p.terms.Prepaid() && (p.last == nil || p.last.took > 0)
+		switch {
+		case p.duplicate():
+			duplicates++
+			alike = false
+		case leased:
+		case p.unsure, p.last.rec == nil, at != 0 && at != p.last.rec.at:
+			alike = false
+		default:
+			at = p.last.rec.at
+		}
+	}
+	if all := duplicates == len(o.parts); all != (d.Reason == ratelimit.Duplicate) {
+		s.wrong("%s is told %s, and %d of %d parts were counted before", o.name, d.Reason, duplicates, len(o.parts))
+	}
+	if alike && d.At != at {
+		s.wrong("%s has the receipt %d, and all parts are counted at %d", o.name, d.At, at)
 	}
 }
