@@ -181,8 +181,8 @@ func (a *Account) Same(s map[string]int64) bool {
 	return true
 }
 
-// Wait returns how long a caller at now has to wait until n actions fit, if
-// nobody else comes.
+// Wait returns how many milliseconds a caller at now has to wait until n actions fit, if
+// nobody else comes; -1: they never fit.
 func (a *Account) Wait(t *Terms, now, n int64, strict bool) int64 {
 	if a.Fits(t, now, n, strict) {
 		return 0
@@ -233,7 +233,7 @@ func (a *Account) Place(t *Terms, at int64) int64 {
 }
 
 // Waiting returns the places that the reservoir has given in later windows, up to the one
-// at place.
+// at place; 0: there is none.
 func (a *Account) Waiting(t *Terms, now, place int64) int64 {
 	for m, r := range a.Own(t) {
 		if q, ok := m.(*reservoir); ok {

@@ -7,7 +7,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// A fixed counts the actions of each window of the clock. Beside other
+// A fixed limit counts the actions of each window of the clock. Beside other
 // limits it counts in one item, so no window counts any more once a later one
 // has begun.
 type fixed struct {

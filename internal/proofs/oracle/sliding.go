@@ -8,7 +8,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// A sliding counts the actions of each period. The previous period weighs as
+// A sliding limit counts the actions of each period. The previous period weighs as
 // much as the window still covers of it.
 type sliding struct {
 	prefix string

@@ -7,7 +7,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// A log as slots keeps the time of each action. An action counts for one window.
+// Slots hold the time of each action of a log. An action counts for one window.
 type slots struct {
 	names  []string // of the attributes
 	window int64

@@ -9,7 +9,7 @@ import (
 // Terms are the limits of one policy. The Burst of each rate is what one can have at once:
 // of any kind but a bucket, its Limit.
 type Terms struct {
-	Rates []policy.Rate
+	Rates []policy.Rate // at least one
 	Most  int64 // the most actions that one request can take
 }
 
