@@ -10,7 +10,7 @@ import (
 // of any kind but a bucket, its Limit.
 type Terms struct {
 	Rates []policy.Rate // at least one
-	Most  int64 // the most actions that one request can take
+	Most  int64         // the most actions that one request can take
 }
 
 // NewTerms returns the terms of a policy's rates, of which there is at least one. A prepaid

@@ -1,0 +1,191 @@
+package ratelimit_test
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"math/rand"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/ratelimit/storetest"
+)
+
+var leaseSeeds = flag.Int64("lease-seeds", 3, "run TestALeaseNeverLetsTooMuchThrough with so many seeds of each limit; 8 are two million requests")
+
+// Random phases of pace, instances that come and go or are frozen, lost answers, counts,
+// partial checks, two tiers and limits that change while leases are out. A judge that knows
+// no leases counts what was admitted: never more than the higher limit allows and, of the
+// lower tier, never more than the lower one.
+func TestALeaseNeverLetsTooMuchThrough(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ high, low string }{
+		{"2000/1m", "1000/1m"},
+		{"300/1s", "150/1s"},
+		{"sliding 2000/10s", "sliding 1000/10s"},
+		{"bucket 250/1s burst 1000", "bucket 125/1s burst 500"},
+		{"bucket 250/1s burst 4000", "bucket 250/1s burst 600"},
+		{"a: 300/1s, b: 2000/1m", "a: 200/1s, b: 1000/1m"},
+		{"a: 300/1s, b: bucket 125/1s burst 2000", "a: 150/1s, b: bucket 125/1s burst 1000"},
+		{"6000/1m cost 5", "3000/1m cost 5"},
+	} {
+		offered, admitted, handedOut, frozen := 0, 0, 0, 0
+		for seed := range *leaseSeeds {
+			f := newFleet(t, seed, c.high, c.low)
+			f.run()
+			f.judge(c.high, c.low)
+			offered, admitted, handedOut, frozen = offered+f.offered, admitted+len(f.told), handedOut+f.handedOut, frozen+f.frozen
+		}
+		if handedOut < admitted/3 || frozen == 0 {
+			t.Errorf("%s: only %d of %d were handed out, and %d instances were frozen", c.high, handedOut, admitted, frozen)
+		}
+		t.Logf("%s: %d offered, %d admitted, %d of these from a lease, %d instances frozen", c.high, offered, admitted, handedOut, frozen)
+	}
+}
+
+// A fleet is the instances that decide about one key, in virtual time.
+type fleet struct {
+	t         *testing.T
+	seed      int64
+	random    *rand.Rand
+	at        float64 // Unix milliseconds
+	store     Store
+	instances []*Limiter
+	texts     [2]string
+	tiers     [2]policy.Policy
+
+	active          int // instances that get requests, at this pace, of which a share is of the lower tier
+	pace, low       float64
+	thawing         bool
+	offered, frozen int
+	handedOut       int
+	told            []admission
+}
+
+// An admission is what a caller was told.
+type admission struct {
+	at, n int64
+	tier  int
+}
+
+func newFleet(t *testing.T, seed int64, high, low string) *fleet {
+	t.Helper()
+	f := &fleet{t: t, seed: seed, random: rand.New(rand.NewSource(seed)), at: float64(newClock().now().UnixMilli()), texts: [2]string{high, low}}
+	lose := []float64{0, 0.05, 0.3}[seed%3]
+	f.store = &freezing{&storetest.Metered{Store: new(memstore.Store), Lose: func() bool { return f.random.Float64() < lose }}, f}
+	f.instances = make([]*Limiter, 1+f.random.Intn(20))
+	for i := range f.instances {
+		f.replace(i)
+	}
+	f.reread()
+	return f
+}
+
+func (f *fleet) now() time.Time { return time.UnixMilli(int64(f.at)) }
+
+// replace kills an instance, with what it holds.
+func (f *fleet) replace(i int) {
+	f.instances[i] = &Limiter{Store: f.store, Memory: NewMemory(mib), Now: f.now, NewBudget: noPauses(4)}
+}
+
+// reread reads live limits again, which are the same.
+func (f *fleet) reread() { f.tiers = [2]policy.Policy{leased(f.texts[0]), leased(f.texts[1])} }
+
+func (f *fleet) run() {
+	for range 40 {
+		f.pace = []float64{0.001, 20, 300, 1000, 4000}[f.random.Intn(5)]
+		lasts := f.random.Float64() * 1500
+		f.active = 1 + f.random.Intn(len(f.instances))
+		f.low = []float64{0, 0.1, 0.5}[f.random.Intn(3)]
+		switch f.random.Intn(4) {
+		case 0:
+			f.replace(f.random.Intn(len(f.instances)))
+		case 1:
+			f.reread()
+		}
+		f.flow(lasts)
+	}
+}
+
+// flow lets requests come for so many milliseconds.
+func (f *fleet) flow(lasts float64) {
+	end := f.at + lasts
+	if f.pace < 1 {
+		f.at = end
+	}
+	for f.at < end {
+		f.at += f.random.ExpFloat64() * 1000 / f.pace
+		f.ask()
+	}
+}
+
+// ask sends a request to one of the active instances.
+func (f *fleet) ask() {
+	a := admission{at: int64(f.at)}
+	if f.random.Float64() < f.low {
+		a.tier = 1
+	}
+	n := int64(1)
+	if f.random.Intn(20) == 0 {
+		n = 1 + f.random.Int63n(30)
+	}
+	f.offered++
+	d, err := f.instances[f.random.Intn(f.active)].Check(f.t.Context(), Request{
+		UserID: "hot", Activity: "call", Policy: f.tiers[a.tier], Count: n, Partial: f.random.Intn(10) == 0,
+		ID: strconv.Itoa(f.offered), Fresh: f.random.Intn(2) == 0,
+	})
+	if err != nil || !d.Allowed {
+		return
+	}
+	if d.Leased {
+		f.handedOut++
+	}
+	a.n = d.Granted
+	f.told = append(f.told, a)
+}
+
+// judge counts what was admitted, in the order in which the decisions began.
+func (f *fleet) judge(texts ...string) {
+	f.t.Helper()
+	slices.SortStableFunc(f.told, func(a, b admission) int { return cmp.Compare(a.at, b.at) })
+	for i, text := range texts {
+		p, truth, key := policy.Must(text), policy.State(nil), int64(0)
+		for _, a := range f.told {
+			if a.tier < i {
+				continue
+			}
+			if k, _ := p.Item(a.at); k != key {
+				truth, key = nil, k
+			}
+			u, ok := p.Take(a.at, a.n, 1, truth)
+			if !ok {
+				f.t.Fatalf("%s, seed %d: %d more were admitted than limit %d allows: %+v", texts[0], f.seed, a.n, i, p.Read(a.at, a.n, truth))
+			}
+			truth = u.Apply(truth)
+		}
+	}
+}
+
+// freezing is a store in which an instance is frozen now and then, after its update was
+// performed and before it reads the answer. Meanwhile others go on, and so do other
+// callers of that instance.
+type freezing struct {
+	Store
+	fleet *fleet
+}
+
+func (s *freezing) Update(ctx context.Context, w Write) (Item, bool, error) {
+	item, done, err := s.Store.Update(ctx, w)
+	if f := s.fleet; !f.thawing && f.random.Intn(30) == 0 {
+		f.thawing = true
+		f.flow(f.random.Float64() * 3000)
+		f.thawing = false
+		f.frozen++
+	}
+	return item, done, err
+}
