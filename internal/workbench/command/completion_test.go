@@ -27,6 +27,7 @@ func TestComplete(t *testing.T) {
 			"check --user ":                    "",
 			"check --user like vie":            beginning("vie", activityNames()),
 			"check --user=u1 vie":              beginning("vie", activityNames()),
+			"check --usr vie":                  beginning("vie", activityNames()),
 			"check like --store=d":             "--store=dynamodb",
 			"check like --json=":               "",
 			"stats --activity add":             beginning("add", activityNames()),

@@ -135,6 +135,7 @@ export                log 3/10m                           log 3/10m
 		"limits set --group content writes \"60/1h cost 3\"":          `cost of limit "writes" of`,
 		"limits set content 60/1h":                                    `guards: activity is "content", want an activity of this group: create_post, add_comment`,
 		"limits set create_post 60/1h":                                "create_post: a live limit keeps",
+		"limits unset --group content wrtes":                          `guards: limit is "wrtes", did you mean "writes"?`,
 		"limits unset --group content writes":                         "guards: content.writes has no live limit to undo",
 	} {
 		p.fails(command, wrongUse, message)

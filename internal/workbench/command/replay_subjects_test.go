@@ -20,6 +20,7 @@ func TestReplayOfSubjects(t *testing.T) {
 		}
 	}
 	for flags, want := range map[string]string{
+		"--activity write --subject room=4":                                                    "guards: --subject room: ",
 		"--activity write --subject rom":                                                       "guards: --subject is \"rom\", did you mean \"room\"?\nguards: give a limit to try: --subject rom=600/1m\n",
 		"--activity write --limit \"reservoir 5/1m ahead 5m\" --subject room=4/1m":             "guards: --subject goes without a reservoir",
 		"--activity write --subject \"room=reservoir 5/1m ahead 5m\"":                          "guards: --subject: subject \"room\": a reservoir gives places to users alone",

@@ -70,10 +70,10 @@ func TestReplayDecidesWithoutLeases(t *testing.T) {
 		group + `"create_post=writes: 300/1m prepaid" --limit "add_comment=writes: 200/1m"`: 1,
 	} {
 		for flag, said := range map[string]string{
-			"": "\nprepaid: decided exactly, without leases; guards can refuse a little more at full load\n", " --json": `"exact": true,`,
+			"": "\nprepaid: decided exactly, without leases; guards can refuse a little more at full load\n", "--json": `"exact": true,`,
 		} {
-			if status, out, log := command(t, limits.All, line+flag); status != done || strings.Count(out, said) != want {
-				t.Errorf("guards %s%s: status %d, %s%s, want %q %d times", line, flag, status, out, log, said, want)
+			if status, out, log := command(t, limits.All, line+" "+flag); status != done || strings.Count(out, said) != want {
+				t.Errorf("guards %s %s: status %d, %s%s, want %q %d times", line, flag, status, out, log, said, want)
 			}
 		}
 	}

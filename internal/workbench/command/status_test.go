@@ -92,6 +92,7 @@ func TestLimitsNamesWhatCannotBeApplied(t *testing.T) {
 	if !row.MatchString(out) {
 		t.Errorf("%s\nwant the mode of create_post in force", out)
 	}
+	p.contains("limits diff", "create_post           10/1m  5/1h      off\n") // what operators wrote
 }
 
 // A reset that fails is never reported as done. If its answer is lost, the reset

@@ -90,6 +90,9 @@ func TestSlotsOnThePage(t *testing.T) {
 		t.Errorf("after a release: %q, want %q", got, want)
 	}
 	r.own("/console/clock", `{"move": 600000}`)
+	if answer := ask(`, "op": "renew", "requestId": "r1", ` + at(renewed)); !strings.Contains(answer, `"reason":"expired"`) || !strings.Contains(r.get("/"), `data-text="verdict">expired<`) {
+		t.Errorf("the page does not tell that the slot has expired: %s", answer)
+	}
 	if got := slots(); strings.Contains(got, "Held") || !strings.Contains(got, "hidden") {
 		t.Errorf("an expired slot: %q", got)
 	}

@@ -108,6 +108,12 @@ func TestThePictureShowsTheLastRequests(t *testing.T) {
 // A picture, and the list of answers, keep only the last ones.
 func TestTheConsoleKeepsTheLastAnswers(t *testing.T) {
 	r := start(t, 0, nil)
+	for range 5 {
+		r.app("pins-guard", `{"userId": "u1", "activity": "pin"}`)
+	}
+	if !strings.Contains(r.get("/"), ", and 2 more.") {
+		t.Error("the page does not tell that there are more slots than it lists")
+	}
 	for range 201 {
 		r.app("ingest-guard", `{"userId": "u1", "activity": "ingest", "count": 50}`)
 	}

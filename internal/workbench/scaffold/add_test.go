@@ -99,6 +99,7 @@ func TestAddRefuses(t *testing.T) {
 		"want at most 43":                            {strings.Repeat("a", 38) + "-guard", true, upload("5/1m")},
 		`guard is "x-ray-guard", want words of`:      {"x-ray-guard", true, upload("5/1m")}, // the Makefile would look for functions/xray-guard
 		`guard is "../untaken-guard", want words of`: {"../untaken-guard", true, upload("5/1m")},
+		`there is no guard "untaken-guard"`:          {"untaken-guard", false, upload("5/1m")},
 		"it has 4 subjects, want at most 3":          {"posts-guard", false, four},
 	} {
 		if changes, err := open(t, root, app.All).Add(r); err == nil || !strings.Contains(err.Error(), want) {

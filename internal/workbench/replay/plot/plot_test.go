@@ -189,3 +189,21 @@ func TestLongTextsFitTheirLines(t *testing.T) {
 		}
 	}
 }
+
+func TestAnEmptyTimeline(t *testing.T) {
+	line := &replay.Timeline{Activity: "act", User: "u1", To: 1, Panels: []replay.Panel{{Limit: 1}}}
+	if all, text := elements(t, draw(t, line)); len(all) < 10 || strings.Contains(text, "most") {
+		t.Errorf("%d elements, %q", len(all), text)
+	}
+}
+
+// A comparison has a subheading with the numbers of each limit.
+func TestComparison(t *testing.T) {
+	var b bytes.Buffer
+	if err := SVG(&b, sample(), sample()); err != nil {
+		t.Fatal(err)
+	}
+	if _, text := elements(t, b.String()); !strings.Contains(text, "act: 2 limits compared") || strings.Count(text, "3 allowed, 50 refused, 7 delayed") != 4 {
+		t.Errorf("the picture says %s", text) // once in the description, and once above the panels
+	}
+}

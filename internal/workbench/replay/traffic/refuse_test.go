@@ -27,6 +27,7 @@ func TestReaderRefuses(t *testing.T) {
 		csv + "9,secret1,like":                                                     `line 3: time has 1 digit, and its unit is unclear: as seconds and as milliseconds, it is outside of the years 2000 to 2099; give the unit with --unit s or --unit ms`,
 		csv + "1767571200000000,secret1,like":                                      `line 3: time looks like Unix microseconds` + wantTime,
 		csv + "1767571200000,secret1,like":                                         `line 3: time is in Unix milliseconds, but that of line 2 is in Unix seconds, want one unit in a file`,
+		csv + "1767571200000000000,secret1,like":                                   `line 3: time looks like Unix nanoseconds` + wantTime,
 		csv + "2026-01-05 12:00:00,secret1,x":                                      `line 3: time has no T and no time zone` + wantTime,
 		csv + "2026-01-05T12:00:00.5,secret1,x":                                    `line 3: time has no time zone` + wantTime,
 		csv + "1,secret1":                                                          `line 3: it has 2 fields, want 3 as the header has`,
@@ -70,6 +71,7 @@ func TestReaderRefusesNginx(t *testing.T) {
 	}
 	for columns, want := range map[Columns]string{
 		{User: "remote_user"}: "line 1: remote_user is -, want the name of a user",
+		{Time: "time"}:        `line 1: --columns time is "time", want time_local`,
 		{User: "user"}:        `line 1: --columns user is "user", want remote_addr or remote_user`,
 		{Activity: "path"}:    `line 1: --columns activity is "path", want request`,
 	} {
