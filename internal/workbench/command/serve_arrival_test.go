@@ -91,10 +91,14 @@ func TestServeEndsABodyThatDoesNotArrive(t *testing.T) {
 
 // connect starts a server, and returns a connection to it.
 func connect(h http.Handler) (*http.Server, net.Conn) {
-	listener := make(pipes)
 	server := newServer(h)
+	return server, dial(server)
+}
+
+func dial(server *http.Server) net.Conn {
+	listener := make(pipes)
 	go func() { _ = server.Serve(listener) }()
-	return server, listener.dial()
+	return listener.dial()
 }
 
 // working handles requests that take some time.
@@ -141,8 +145,9 @@ func TestServeFinishesWhatHasArrived(t *testing.T) {
 // A client can open a connection before it needs one. serve must not wait for it.
 func TestServeClosesUnusedConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, unused := connect(working(0))
+		server := newServer(working(0))
 		server.ReadHeaderTimeout = 0 // it would also close the connection, but later
+		unused := dial(server)
 		synctest.Wait()
 		began := time.Now()
 		go func() { _ = server.Shutdown(t.Context()) }()
