@@ -53,6 +53,7 @@ func TestAMistakeLetsNobodyPost(t *testing.T) {
 			running, url := app.serving(t, between.endpoint())
 			between.set(denied)
 			running.retry(t, func(t testing.TB, user string) {
+				t.Helper()
 				if got := post(t, url, user); got.status != http.StatusInternalServerError {
 					t.Errorf("%+v, want 500", got)
 				}

@@ -68,12 +68,17 @@ func TestAppsLimitPosts(t *testing.T) {
 		between := newProxy(t, guards)
 		running, url := app.serving(t, between.endpoint())
 		for name, try := range map[string]func(t testing.TB, user string){
-			"an allowed post": func(t testing.TB, user string) { counts(t, post(t, url, user), http.StatusCreated, 1) },
+			"an allowed post": func(t testing.TB, user string) {
+				t.Helper()
+				counts(t, post(t, url, user), http.StatusCreated, 1)
+			},
 			"a refused post": func(t testing.TB, user string) {
+				t.Helper()
 				askPosts(t, guards, user, `,"count":10`)
 				refuses(t, post(t, url, user))
 			},
 			"a lost answer": func(t testing.TB, user string) {
+				t.Helper()
 				between.set(losesAnAnswer)
 				counts(t, post(t, url, user), http.StatusCreated, 1)
 				if sent, counted := between.requests.Load(), askPosts(t, guards, user, `,"op":"status"`); sent < 2 || counted != 1 {

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"strings"
 )
 
 // A found is a violation of a property, with the moves that lead to it.
@@ -14,12 +15,13 @@ type found struct {
 // Error returns the violation, its system, and the moves to it.
 func (f *found) Error() string {
 	y := f.system
-	text := fmt.Sprintf("%v\n%s; prefill: %d, attempts: %d, faults: %d, shared: %v, slow: %v, fine: %v, cleanup: %v, crash: %v\n",
+	var text strings.Builder
+	fmt.Fprintf(&text, "%v\n%s; prefill: %d, attempts: %d, faults: %d, shared: %v, slow: %v, fine: %v, cleanup: %v, crash: %v\n",
 		f.err, y, y.prefill, y.attempts, y.faults, y.shared, y.slow, y.fine, y.cleanup, y.crash)
 	for _, m := range f.moves {
-		text += m.String() + "; "
+		text.WriteString(m.String() + "; ")
 	}
-	return text
+	return text.String()
 }
 
 // explore visits every state of the system, the nearest first. So the first

@@ -87,7 +87,8 @@ func TestGroupsAndSubjectsAreReplayedAsALimiterDecides(t *testing.T) {
 			}
 			l, now := limiter(t)
 			*now = max(*now, 1) // in the first millisecond of 1970, a limiter gives nothing back
-			record := fmt.Sprintf("time,user,activity,room,tenant\n%d,u0,view,,\n", *now)
+			var record strings.Builder
+			fmt.Fprintf(&record, "time,user,activity,room,tenant\n%d,u0,view,,\n", *now)
 			allowed, longest, by := map[string]int64{}, map[string]int64{}, map[string]int64{}
 			for i := range rapid.IntRange(1, 40).Draw(t, "requests") {
 				*now += later(t)
@@ -96,7 +97,7 @@ func TestGroupsAndSubjectsAreReplayedAsALimiterDecides(t *testing.T) {
 				if group != "" {
 					activity = rapid.SampledFrom([]string{"post", "comment"}).Draw(t, "activity")
 				}
-				record += fmt.Sprintf("%d,%s,%s,%s,t1\n", *now, user, activity, room)
+				fmt.Fprintf(&record, "%d,%s,%s,%s,t1\n", *now, user, activity, room)
 				own := ratelimit.Request{UserID: user, Activity: activity, Group: group, Policy: members[activity], Count: 1, ID: fmt.Sprint(i), Fresh: true}
 				if group != "" {
 					own.Policy = own.Policy.Beside(members["post"], members["comment"])
@@ -124,17 +125,17 @@ func TestGroupsAndSubjectsAreReplayedAsALimiterDecides(t *testing.T) {
 				}
 				by[name]++
 			}
-			reports, err := r.Group(t.Context(), traffic.NewReader(o, traffic.File{Name: "f", Text: strings.NewReader(record)}), others...)
+			reports, err := r.Group(t.Context(), traffic.NewReader(o, traffic.File{Name: "f", Text: strings.NewReader(record.String())}), others...)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, report := range reports {
 				if report.Allowed != allowed[report.Activity] || report.LongestWaitMs != longest[report.Activity] || report.OtherActivities != 1 {
 					t.Errorf("%s: %d allowed, wait %d, %d others; want %d, %d, 1:\n%s", report.Activity,
-						report.Allowed, report.LongestWaitMs, report.OtherActivities, allowed[report.Activity], longest[report.Activity], record)
+						report.Allowed, report.LongestWaitMs, report.OtherActivities, allowed[report.Activity], longest[report.Activity], record.String())
 				}
 				if diff := cmp.Diff(by, report.LimitedBy); r.Subjects != nil && diff != "" {
-					t.Errorf("limited by (-limiter +replay):\n%s\n%s", diff, record)
+					t.Errorf("limited by (-limiter +replay):\n%s\n%s", diff, record.String())
 				}
 				if report.Requests == 0 && (report.From != 0 || report.RefusedShare != 0) {
 					t.Errorf("%s without a request: %+v", report.Activity, report)
