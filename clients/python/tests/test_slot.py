@@ -132,7 +132,7 @@ def test_a_slow_answer_makes_the_end_earlier(server: Server, new: Callable[..., 
         began.append(time.monotonic())
 
     assert hold(new(), work).lost
-    assert began[1] - began[0] < 0.4  # 1.2 s less 0.3 s less 0.6 s
+    assert began[1] - began[0] < 0.8  # 1.2 s less 0.3 s less 0.6 s; 0.9 s from the answer on
 
 
 def test_an_expired_slot_is_lost_and_not_released(server: Server, new: Callable[..., Client]) -> None:
