@@ -48,6 +48,7 @@ func TestReplayOfAGroup(t *testing.T) {
 		`--group is "contnt", did you mean "content"?`:                          "--group contnt",
 		`--limit is "10/1m", want ACTIVITY=LIMIT`:                               "--limit 10/1m",
 		`--limit for create_post: limit "10/1m" has no name, want one in a`:     "--limit create_post=10/1m",
+		`--limit for create_post: limit is "posts: 10"`:                         `--limit "create_post=posts: 10"`,
 		"--limit names create_post twice":                                       `--limit "create_post=p: 1/1m" --limit "create_post=p: 2/1m"`,
 		"activities create_post and add_comment: window of limit":               `--limit "create_post=w: 1/1m" --limit "add_comment=w: 1/1h"`,
 		"--plot, --user, --suggest, --compare and --subject go with --activity": "--group content --suggest 99%",

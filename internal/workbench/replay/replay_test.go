@@ -86,3 +86,15 @@ func TestTheWorstOfManyUsers(t *testing.T) {
 		t.Errorf("%d were held up, want 600; the worst (-want +got):\n%s", got.HeldUp, diff)
 	}
 }
+
+func TestTrafficWithoutRequests(t *testing.T) {
+	for text, want := range map[string]string{
+		"time,user,activity\n":                     "t contains no requests, want CSV with a header and lines below it, JSON lines or an nginx log",
+		"time,user,activity\n1,u1,view\n1,u1,ac\n": `t has no request of the activity "act", only of ac, view`,
+	} {
+		r := &Replay{Activity: "act", Policy: policy.Must("2/1m")}
+		if _, err := r.Run(t.Context(), open(text)); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}

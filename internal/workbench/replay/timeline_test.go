@@ -142,19 +142,22 @@ func TestTimelineOfTheBusiestUser(t *testing.T) {
 // The numbers of steps and marks are bounded. Each request is in a mark, and the curve still
 // shows each window's lowest and highest count.
 func TestATimelineIsBounded(t *testing.T) {
-	var traffic []moment
+	var traffic, bursts []moment
 	for i := range 12_000 {
 		traffic = append(traffic, moment{time.Duration(i) * time.Millisecond, "u1", 1})
+		if i%10 == 0 {
+			bursts = append(bursts, moment{time.Duration(i) * 10 * time.Millisecond, "u1", 5})
+		}
 	}
-	for _, limit := range []string{"300/1s", "sliding 300/1s", "bucket 250/1s", "log 90/1s", "reservoir 300/1s ahead 15m"} {
-		marks, requests := timeline(t, policy.Must(limit), "", record(traffic...)).Panels[0].Marks, int64(0)
+	for _, limit := range []string{"100/1m", "sliding 100/1m", "bucket 100/1m", "log 100/1m", "reservoir 100/1m ahead 15m"} {
+		marks, requests := timeline(t, policy.Must(limit), "", record(bursts...)).Panels[0].Marks, int64(0)
 		for _, m := range marks {
 			if m.Kind != Runs {
 				requests += m.N
 			}
 		}
-		if len(marks) > 1500 || requests != 12_000 {
-			t.Errorf("%s: %d marks for %d of 12,000 requests", limit, len(marks), requests)
+		if len(marks) > 1500 || requests != 6000 {
+			t.Errorf("%s: %d marks for %d of 6,000 requests", limit, len(marks), requests)
 		}
 	}
 	got := timeline(t, policy.Must("300/1s"), "", record(traffic...))
