@@ -26,8 +26,8 @@ class StopError(Exception):
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slots are lost 0.3 s before their end, so that they can be short."""
-    monkeypatch.setattr("guards._slot.EARLY", 0.3)
+    """Slots are lost 0.8 s before their end, so that they can be short, and a busy machine can renew them in time."""
+    monkeypatch.setattr("guards._slot.EARLY", 0.8)
 
 
 def slots(window: float) -> Step:
@@ -74,13 +74,13 @@ def works(seconds: float) -> Callable[[Slot], bool]:
 
 
 def test_a_slot_is_renewed_and_released(server: Server, new: Callable[..., Client]) -> None:
-    server.does(slots(1.2))
-    slot = hold(new(), works(2.2), count=1)
+    server.does(slots(3))
+    slot = hold(new(), works(5.5), count=1)
     assert slot.allowed
     assert not slot.lost
     events = [received.event for received in server.received]
     assert ops(server) == ["check", *["renew"] * (len(events) - 2), "release"]
-    assert 4 <= len(events) - 2 <= 5  # one after each 0.4 s
+    assert 4 <= len(events) - 2 <= 5  # one after each second
     for event, before in zip(events[1:], events, strict=False):
         assert event["at"] == before["made"]
         assert (event["requestId"], event["count"], event["userId"]) == ("r1", 1, "u1")
@@ -97,17 +97,17 @@ def test_a_slot_is_released_after_an_error(server: Server, new: Callable[..., Cl
 
 
 def test_a_slot_is_lost_before_its_end(server: Server, new: Callable[..., Client]) -> None:
-    server.does(slots(1.2), close)
+    server.does(slots(3), close)
     client = new(timeout=5.1, decision_timeout=0.1)
     took: list[float] = []
 
     def work(slot: Slot) -> None:
         began = time.monotonic()
-        works(5)(slot)
+        works(8)(slot)
         took.append(time.monotonic() - began)
 
     assert hold(client, work).lost
-    assert 0.5 < took[0] < 3  # 1.2 s less 0.3 s; a busy machine is late
+    assert 1.2 < took[0] < 6  # 3 s less 0.8 s; a busy machine is late
     assert ops(server).count("renew") > 1
     assert client.warnings
 
@@ -120,8 +120,8 @@ def test_a_renewal_that_fails_is_no_storm(server: Server, new: Callable[..., Cli
 
 def test_a_slow_answer_makes_the_end_earlier(server: Server, new: Callable[..., Client]) -> None:
     def late(handler: Handler) -> None:
-        time.sleep(0.6)
-        slots(1.2)(handler)
+        time.sleep(1.5)
+        slots(3)(handler)
 
     server.does(late, close)
     began: list[float] = []
@@ -132,20 +132,20 @@ def test_a_slow_answer_makes_the_end_earlier(server: Server, new: Callable[..., 
         began.append(time.monotonic())
 
     assert hold(new(), work).lost
-    assert began[1] - began[0] < 0.8  # 1.2 s less 0.3 s less 0.6 s; 0.9 s from the answer on
+    assert began[1] - began[0] < 1.8  # 3 s less 0.8 s less 1.5 s; 2.2 s from the answer on
 
 
 def test_an_expired_slot_is_lost_and_not_released(server: Server, new: Callable[..., Client]) -> None:
-    server.does(slots(1.2), answer(allowed=False, reason="expired", granted=0))
+    server.does(slots(3), answer(allowed=False, reason="expired", granted=0))
     began = time.monotonic()
     assert hold(new(), works(5)).lost
-    assert time.monotonic() - began < 0.85  # before the end
+    assert time.monotonic() - began < 2.1  # before the end
     assert ops(server) == ["check", "renew"]
 
 
 def test_work_goes_on_if_nothing_is_limited_any_more(server: Server, new: Callable[..., Client]) -> None:
-    server.does(slots(1.2), answer(reason="shadow", granted=0))
-    assert not hold(new(), works(1.5)).lost
+    server.does(slots(3), answer(reason="shadow", granted=0))
+    assert not hold(new(), works(4)).lost
     assert ops(server) == ["check", "renew"]
 
 
