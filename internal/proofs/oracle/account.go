@@ -283,6 +283,9 @@ func (a *Account) Ahead(t *Terms, now int64) bool {
 // for each.
 func (a *Account) Clear(window int64) { delete(a.Models[0].(*fixed).counts, window) }
 
+// String describes what the models hold, for failures.
+func (a *Account) String() string { return fmt.Sprint(a.Models) }
+
 // Clone returns a copy that can go its own way.
 func (a *Account) Clone() *Account {
 	c := &Account{Names: a.Names, Models: make([]Model, len(a.Models))}
