@@ -27,7 +27,7 @@ async function lose(slot: Slot): Promise<number> {
 }
 
 test("a slot is renewed and released", async (t) => {
-  const lambda = await Lambda.start(t, held(3000, 1), held(3000, 2), held(3000, 3), held(3000, 4));
+  const lambda = await Lambda.start(t, held(6000, 1));
   const slot = await lambda.guards().slot("create_post", user);
   assert.ok(slot.allowed);
   await sleep(500);
