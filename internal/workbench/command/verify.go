@@ -207,13 +207,8 @@ func (v raceResult) print(con session, asJSON bool) error {
 	if asJSON {
 		err = con.printLine(v)
 	} else {
-		result := con.paint(green, "exactly the limit")
-		if v.Prepaid {
-			result = con.paint(green, fmt.Sprintf("at most the limit of %d, as a prepaid one promises", v.Limit))
-		}
-		if !v.Exact {
-			result = con.paint(red, fmt.Sprintf("not the limit of %d", v.Limit))
-		}
+		result := v.verdict(con, "exactly the limit", fmt.Sprintf("at most the limit of %d, as a prepaid one promises", v.Limit),
+			fmt.Sprintf("not the limit of %d", v.Limit))
 		switch {
 		case v.Users > 0:
 			result = v.ofSubjects(con)
@@ -227,6 +222,19 @@ func (v raceResult) print(con session, asJSON bool) error {
 		return errRefused
 	}
 	return cmp.Or(err, v.left)
+}
+
+// verdict returns which sentence is true: exactly what the limits promise was allowed, the
+// promise of prepaid limits was kept, or neither.
+func (v raceResult) verdict(con session, exactly, prepaid, wrong string) string {
+	switch {
+	case !v.Exact:
+		return con.paint(red, wrong)
+	case v.Prepaid:
+		return con.paint(green, prepaid)
+	default:
+		return con.paint(green, exactly)
+	}
 }
 
 // An outcome is what one caller got for one request.

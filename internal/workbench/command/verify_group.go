@@ -180,12 +180,6 @@ func (v raceResult) ofGroup(con session) string {
 	for _, l := range v.Limits {
 		used = append(used, fmt.Sprintf("%s %d/%d", l.Name, l.Used, l.Limit))
 	}
-	result := con.paint(green, "exactly the limits")
-	if v.Prepaid {
-		result = con.paint(green, "at most the limits, as prepaid ones promise")
-	}
-	if !v.Exact {
-		result = con.paint(red, "not the limits")
-	}
+	result := v.verdict(con, "exactly the limits", "at most the limits, as prepaid ones promise", "not the limits")
 	return fmt.Sprintf("%s: %s (%s)", result, strings.Join(used, ", "), strings.Join(got, ", "))
 }

@@ -163,12 +163,8 @@ func (v raceResult) ofSubjects(con session) string {
 	for _, l := range v.Limits {
 		used = append(used, fmt.Sprintf("%s %d/%d", l.Name, l.Used, l.Limit))
 	}
-	result := con.paint(green, "exactly the lowest limit of a subject")
-	if v.Prepaid {
-		result = con.paint(green, fmt.Sprintf("at most the lowest limit of a subject, %d, as prepaid ones promise", v.Limit))
-	}
-	if !v.Exact {
-		result = con.paint(red, fmt.Sprintf("not the limit of %d, or an item does not count what was allowed", v.Limit))
-	}
+	result := v.verdict(con, "exactly the lowest limit of a subject",
+		fmt.Sprintf("at most the lowest limit of a subject, %d, as prepaid ones promise", v.Limit),
+		fmt.Sprintf("not the limit of %d, or an item does not count what was allowed", v.Limit))
 	return fmt.Sprintf("%s: %s (%d users)", result, strings.Join(used, ", "), v.Users)
 }
