@@ -18,7 +18,7 @@ import (
 var Decides = []string{"internal/policy", "internal/ratelimit", "internal/retry"}
 
 // Asks are the folders with the code of a decision that asks DynamoDB.
-var Asks = append(slices.Clone(Decides), "internal/ratelimit/dynamostore", "internal/ratelimit/dynamostore/dynamohttp")
+var Asks = append(slices.Clone(Decides), "internal/ratelimit/dynamostore", "internal/ratelimit/dynamostore/dynamohttp", "internal/strictjson")
 
 // Hash returns a hash of the Go code in the folders, which are in root. It leaves
 // out tests, comments and spaces, which change no figure.
