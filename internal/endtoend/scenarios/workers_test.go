@@ -183,8 +183,8 @@ func (c *crew) shift(t *testing.T, i int, d *driver) (dead bool) {
 	return dead
 }
 
-// dies reports whether a worker is to be killed in its next shift: the first one, or one
-// that has worked, if nobody was killed yet, and later one in thirty if work is slow.
+// dies reports whether the test kills a worker in its next shift. The first kill hits the first
+// worker, or one that has worked. After that, one shift in thirty is killed if work is slow.
 func (c *crew) dies(i int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

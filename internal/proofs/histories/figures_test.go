@@ -26,8 +26,8 @@ func (t tier) each(s *state, c *call, d *ratelimit.Decision, n int64) bool {
 		})
 }
 
-// crosses reports whether d says of each limit what a check has crossed that changed
-// s to after, and of the whole what it says of the limit whose figures it has.
+// crosses reports whether d has the right Crossed for a check that changed s to after:
+// that of each limit, and for the whole that of the limit whose figures d has.
 func (t tier) crosses(s, after *state, c *call, d *ratelimit.Decision) bool {
 	each := d.Each
 	if len(t.limits) == 1 {

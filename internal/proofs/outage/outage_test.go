@@ -1,10 +1,10 @@
 // Package outage_test shows what an outage of the table costs, and holds the
 // shipped code to what docs/outages.md promises.
 //
-//   - In virtual time, with the limiter as production configures it: three
-//     hours without the table, one throttled key beside others, and an hour in
-//     which few requests get through.
-//   - In real time: the guard's binary loses its table and gets it back.
+//   - In virtual time, the limiter is configured as in production. It spends three
+//     hours without the table, and an hour in which few requests get through. One
+//     key is throttled beside others.
+//   - In real time, the guard's binary loses its table and gets it back.
 //
 // The bounds that a test asserts are counts, and times of a virtual clock. Times
 // of the real clock are only reported.

@@ -2,7 +2,6 @@ package dynamostore_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,8 +17,6 @@ import (
 	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
-
-var update = flag.Bool("update", false, "write testdata/requests.txt")
 
 // A recorder keeps the bytes of each request. The name of the table does not matter.
 type recorder struct {
@@ -66,11 +63,6 @@ func TestOrdinaryDecisionsMakeTheSameRequests(t *testing.T) {
 		ask(ratelimit.Status, "r3")
 		now = now.Add(31 * time.Second)
 		ask(ratelimit.Check, "r4")
-	}
-	if *update {
-		if err := os.WriteFile("testdata/requests.txt", []byte(sent.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
 	}
 	want, err := os.ReadFile("testdata/requests.txt")
 	if err != nil {
