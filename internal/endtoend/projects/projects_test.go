@@ -259,7 +259,7 @@ func sameAnswers(t *testing.T, guard, one, other string) {
 	var programs [2]*lambdatest.Instance
 	for i, binary := range []string{one, other} {
 		programs[i] = lambdatest.Start(t, binary, "TABLE_NAME="+dynamotest.Table(t), "AWS_ENDPOINT_URL_DYNAMODB="+dynamotest.Endpoint(t),
-			"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test")
+			"DECISION_TIMEOUT=5s") // so that a busy machine does not look like an outage
 	}
 	files, err := filepath.Glob("../../../schema/golden/*.json")
 	if err != nil {
