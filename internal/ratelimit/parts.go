@@ -16,6 +16,14 @@ type Part struct {
 	Subject string // the subject's name, such as room; empty: the user
 }
 
+// ask returns the question that p puts at now. With Hold, a log alone keeps its id, too: by
+// it, a release finds that its receipt is that of a renewal.
+func (p *Part) ask(op Op, now int64) question {
+	q := p.Request.ask(op, now)
+	q.write.Hold = p.Hold
+	return q
+}
+
 const (
 	givingBack = 100 * time.Millisecond // of a decision's time is kept to give back what the parts before a refusal have counted
 	mostParts  = 4                      // of an action, so that their questions stay on the stack
@@ -79,9 +87,8 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 	return merge(parts, decisions), nil
 }
 
-// divide returns the context of a decision's parts, and when giving back ends, which has
-// what is left then, and at least givingBack. The zero time: it has no end. The caller
-// must call stop.
+// divide returns the context of a decision's parts, and when giving back ends: it has what
+// is left, and at least givingBack. Zero: it has no end. The caller must call stop.
 func (l *Limiter) divide(ctx context.Context) (parts context.Context, end time.Time, stop func()) {
 	if l.Timeout == 0 {
 		return ctx, end, func() {}
@@ -97,10 +104,7 @@ func (l *Limiter) divide(ctx context.Context) (parts context.Context, end time.T
 // order returns the numbers of the parts in the order in which they are decided. A release
 // begins with slots, because they show whether its receipt is that of a renewal.
 func order(op Op, parts []Part) []int {
-	numbers := make([]int, len(parts))
-	for i := range parts {
-		numbers[i] = i
-	}
+	numbers := []int{0, 1, 2, 3}[:len(parts)]
 	if op == Release {
 		slices.SortStableFunc(numbers, func(a, b int) int { return cmp.Compare(parts[b].Policy.HeldUntil(0), parts[a].Policy.HeldUntil(0)) })
 	}
@@ -115,9 +119,9 @@ func (q *question) givesBack(d Decision, err error) bool {
 }
 
 // skips reports whether q leaves a part without slots alone: a renewal always does, and a
-// release does if slots of another part were renewed.
+// release does if those of another part were renewed.
 func (q *question) skips(renewed int64) bool {
-	return q.Policy.HeldUntil(0) == 0 && (q.op == Renew || q.op == Release && renewed != 0)
+	return q.Policy.HeldUntil(0) == 0 && (q.op == Renew || q.op == Release && renewed > lost)
 }
 
 // giveBack releases what parts have counted by a decision at this time, until end. A part

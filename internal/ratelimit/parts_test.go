@@ -3,7 +3,9 @@ package ratelimit_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -239,48 +241,81 @@ func TestARenewalEndsBetweenTwoParts(t *testing.T) {
 }
 
 // A room's window counts what others did since a slot was taken. The release of a slot
-// that was renewed in that window does not give back theirs.
+// that was renewed in that window does not give back theirs, also if a reset has made the
+// user's item forget the renewal.
 func TestAReleaseAfterARenewalLeavesTheRoomAlone(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
-		for _, room := range []string{"30/1m", "300/1h", "all: 30/1m, day: 100/1d", "bucket 30/1h", "sliding 300/1h"} {
-			c := newClock()
-			l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
-			mine, theirs := message("u", room, "a", "log 3/10m", room), message("v", room, "b", "log 3/10m", room)
-			d := mustDoAll(t, l, Check, mine, 0, room)
-			c.add(3 * time.Minute)
-			mustDoAll(t, l, Check, theirs, 0, room)
-			before := usedIn(t, store, mine[1], c)
-			d = mustDoAll(t, l, Renew, mine, d.At, room)
-			c.add(30 * time.Second)
-			mustDoAll(t, l, Release, mine, d.At, room)
-			if used := usedIn(t, store, mine[1], c); used != before {
-				t.Errorf("%s: the room counts %d after the release and %d before", room, used, before)
+		for i, room := range []string{"30/1m", "300/1h", "all: 30/1m, day: 100/1d", "bucket 30/1h", "sliding 300/1h"} {
+			for _, how := range []string{"", "held", "held, reset"} {
+				c := newClock()
+				l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+				name := fmt.Sprint(i, how)
+				mine, theirs := message("u"+name, name, "a", "log 3/10m", room), message("v"+name, name, "b", "log 3/10m", room)
+				for i := range mine {
+					mine[i].Hold, theirs[i].Hold = strings.Contains(how, "held"), strings.Contains(how, "held")
+				}
+				d := mustDoAll(t, l, Check, mine, 0, room)
+				c.add(3 * time.Minute)
+				mustDoAll(t, l, Check, theirs, 0, room)
+				before := usedIn(t, store, mine[1], c)
+				d = mustDoAll(t, l, Renew, mine, d.At, room)
+				if strings.Contains(how, "reset") {
+					mustDo(t, l, Reset, mine[0].Request)
+				}
+				c.add(30 * time.Second)
+				mustDoAll(t, l, Release, mine, d.At, room)
+				if used := usedIn(t, store, mine[1], c); used != before {
+					t.Errorf("%s, %s: the room counts %d after the release and %d before", room, how, used, before)
+				}
+				if used := usedIn(t, store, mine[0], c); used != 0 {
+					t.Errorf("%s, %s: %d slots are taken after the release, want none", room, how, used)
+				}
 			}
-			if used := usedIn(t, store, mine[0], c); used != 0 {
-				t.Errorf("%s: %d slots are taken after the release, want none", room, used)
-			}
+		}
+	})
+}
+
+// With Hold, a check is counted once also if its repeat comes a minute later and one of its
+// items has slots.
+func TestAHeldCheckOfSlotsCountsOnce(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		c := newClock()
+		l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+		parts := message("u", "held", "a", "log 3/10m", "sliding 300/1h")
+		parts[0].Hold, parts[1].Hold = true, true
+		mustDoAll(t, l, Check, parts, 0, "check")
+		c.add(time.Minute)
+		if d := mustDoAll(t, l, Check, parts, 0, "repeat"); d.Reason != Duplicate || usedIn(t, store, parts[0], c) != 1 || usedIn(t, store, parts[1], c) != 1 {
+			t.Errorf("the repeat is told %s, and the items count %d and %d", d.Reason, usedIn(t, store, parts[0], c), usedIn(t, store, parts[1], c))
 		}
 	})
 }
 
 // A slot is renewed and released within the 20 s in which the room knows the id, and in
 // the room's next period. The release leaves what others counted there, also if it is sent
-// again and if the slot is that of the room.
+// again, if the slot is that of the room, and if a reset has made its item forget the
+// renewal.
 func TestAReleaseSoonAfterARenewalLeavesOthersAlone(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
-		for _, other := range []string{"sliding 300/10s", "all: 30/10s, day: 100/1d", "bucket 10/10s"} {
-			for _, slots := range []int{0, 1} {
+		for i, other := range []string{"sliding 300/10s", "all: 30/10s, day: 100/1d", "bucket 10/10s"} {
+			for n, resets := range []bool{false, false, true, true} {
+				slots := n % 2
 				c := newClock()
 				l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
 				texts := []string{other, other}
 				texts[slots] = "log 3/10m"
-				name := other + strconv.Itoa(slots)
+				name := fmt.Sprint(i, slots, resets)
 				mine, theirs := message("u"+name, name, "a", texts[0], texts[1]), message("u"+name, name, "b", texts[0], texts[1])
 				c.at(9 * time.Second)
 				d := mustDoAll(t, l, Check, mine, 0, name)
 				c.at(11 * time.Second)
 				mustDoAll(t, l, Check, theirs, 0, name)
 				d = mustDoAll(t, l, Renew, mine, d.At, name)
+				taken := int64(1) // that of b
+				if resets {
+					mustDo(t, l, Reset, mine[slots].Request)
+					taken = 0
+				}
 				c.at(12 * time.Second)
 				before := usedIn(t, store, mine[1-slots], c)
 				for range 2 {
@@ -289,8 +324,8 @@ func TestAReleaseSoonAfterARenewalLeavesOthersAlone(t *testing.T) {
 				if used := usedIn(t, store, mine[1-slots], c); used != before {
 					t.Errorf("%s: %d are counted after the release and %d before", name, used, before)
 				}
-				if used := usedIn(t, store, mine[slots], c); used != 1 {
-					t.Errorf("%s: %d slots are taken after the release, want that of b", name, used)
+				if used := usedIn(t, store, mine[slots], c); used != taken {
+					t.Errorf("%s: %d slots are taken after the release, want %d", name, used, taken)
 				}
 			}
 		}

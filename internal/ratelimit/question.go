@@ -38,7 +38,7 @@ type question struct {
 	hot   bool  // check: the key is hot, see lease
 	take  int64 // check: how many actions a visit for a lease takes; 0: none
 	mine  bool  // release: this decision has counted what it gives back
-	to    int64 // renew: when the parts before this one were renewed; release: when its slots were; 0: never
+	to    int64 // renew: when the parts before this one were renewed; release: when its slots were, or lost; 0: never
 }
 
 // ask returns the question that r puts at now. A release or a renewal can name a check

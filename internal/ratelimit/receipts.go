@@ -9,10 +9,7 @@ import (
 // in the item.
 func (t *attempts) release(q *question, shown Item) (Decision, error) {
 	item, err := t.change(q, shown, q.undo)
-	if err != nil {
-		return Decision{}, err
-	}
-	return q.in(item.State).decision(q.Count, 0), nil
+	return q.in(item.State).decision(q.Count, 0), err
 }
 
 // renew moves the actions of a check to now. The item keeps their new receipt as the
@@ -45,11 +42,11 @@ func (t *attempts) renew(q *question, shown Item) (Decision, error) {
 // left of their time are slots of others. Nobody else has the receipt of what this
 // decision has counted, so there it is enough.
 func (t *attempts) change(q *question, shown Item, plan func(Item) (Write, bool)) (item Item, err error) {
-	if (q.Policy.Named() || q.write.Renewed) && !q.mine {
-		shown = Item{}
+	w, ok := Write{}, false
+	if item = shown; q.mine || !q.Policy.Named() && !q.write.Renewed {
+		w, ok = plan(shown)
 	}
-	w, ok := plan(shown)
-	if item = shown; !ok {
+	if !ok {
 		if item, err = t.readFor(q); err == nil {
 			w, ok = plan(item)
 		}
@@ -73,6 +70,8 @@ func (t *attempts) change(q *question, shown Item, plan func(Item) (Write, bool)
 	return item, err
 }
 
+const lost = 1 // question.to: an item with slots does not know the id, so the receipt may be that of a renewal
+
 // undo plans to give back the request's actions in item. It returns false if they
 // do not count there, or if they were given back already.
 //
@@ -93,8 +92,11 @@ func (q *question) undo(item Item) (Write, bool) {
 	back := Write{Key: q.write.Key, Drop: kept, Note: q.renewed(kept), Now: q.write.Now, Hold: q.write.Hold, Renewed: q.write.Renewed}
 	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
 	before, released := item.Find(back)
-	q.to = max(back.Note, before.Note)
-	if released || !found && now-at < q.write.span().certain() {
+	if q.to = max(q.to, back.Note, before.Note); q.write.Renewed && !found && !released {
+		q.to = max(q.to, lost)
+	}
+	other := q.to == lost && !q.write.Renewed && kept.Set != wholeSet // perhaps not the receipt of what counts here
+	if released || other || !found && now-at < q.write.span().certain() {
 		return Write{}, false // released already, or unknown
 	}
 	u, ok := q.Policy.Undo(now, at, q.Count, item.State)

@@ -85,9 +85,10 @@ func (l *ledger) user(id owner) *user {
 }
 
 // promised returns how long the receipt and the id of a request serve at least, on one
-// clock. A log alone keeps receipts as long as its slots, and needs no Hold.
+// clock. A log alone keeps receipts as long as its slots, and needs no Hold without another
+// part.
 func (o *op) promised() int64 {
-	if o.request.Hold && (o.terms.Named() || o.terms.numbers.Rates[0].Kind != "log") {
+	if o.request.Hold && (o.whole != nil || o.terms.Named() || o.terms.numbers.Rates[0].Kind != "log") {
 		return 900_000
 	}
 	return 20_000
@@ -222,8 +223,8 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 	own := r != nil && !r.over && r.at == at && r.n >= n
 	older := r != nil && !r.over && u.old[receipt(o.id, at)]
 	log, rate := u.Slots(o.terms.numbers)
-	if o.whole != nil && (o.terms.Prepaid() || log == nil && o.whole.renewedSlots()) {
-		older = r != nil && !r.over && !own // a repeat has counted with an id what was leased, or the receipt is that of slots of another part, which were renewed
+	if o.whole != nil && r != nil && (o.terms.Prepaid() || r.whole) {
+		older = !r.over && !own // a repeat has counted with an id what was leased, or the receipt is that of slots of another part, and the window knows what it counted
 	}
 	keeps := log != nil // its slots are receipts for longer than the ids
 	late := w.Now-at > o.promised()

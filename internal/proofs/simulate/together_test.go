@@ -184,7 +184,7 @@ func (l *ledger) judgePart(p *op, d ratelimit.Decision, refuses bool) {
 	s, a := l.sim, p.last
 	switch {
 	case p.kind == ratelimit.Release:
-		if a.must && !a.done {
+		if a.must && !a.done && !p.whole.slotsForgot(p) {
 			s.wrong("%s comes in time, and nothing was given back", p.name)
 		}
 		l.judgeFigures(p, d, a.figures, [2]int64{})
@@ -221,6 +221,15 @@ func (o *op) renewedSlots() bool {
 	return slices.ContainsFunc(o.parts, func(p *op) bool {
 		r := o.in.sim.ledger.user(p.owner()).records[counter{p.id, 0}]
 		return r != nil && (r.renewed || len(r.lives) > 0)
+	})
+}
+
+// slotsForgot reports whether an item with slots of another part may not know the request's
+// id. Then the receipt can be that of a renewal, and a part without slots keeps its count.
+func (o *op) slotsForgot(but *op) bool {
+	return slices.ContainsFunc(o.parts, func(p *op) bool {
+		r := o.in.sim.ledger.user(p.owner()).records[counter{p.id, 0}]
+		return p != but && p.terms.HeldUntil(0) != 0 && (r == nil || r.over && (p.last == nil || !p.last.done) || !r.remembers(p.now))
 	})
 }
 
