@@ -29,7 +29,7 @@ var shown = map[string]func(r policy.Rate, counted []entry, limit int, now int64
 // action that the item ever had, and at each later instant.
 func (x *explorer) agrees(l *ledger, w written) error {
 	item := x.number(w.write.Key)
-	p := x.policyOf(item, w.limit)
+	p := x.policyOf(item, old, w.limit)
 	latest := w.write.Now
 	var mine []entry
 	for _, e := range l.entries {

@@ -59,8 +59,8 @@ func newExplorer(y *system) *explorer {
 func (x *explorer) begin() (w world, err error) {
 	l := newLedger()
 	p, at, user := x.policies[0], x.time(0, 0), users[0]
-	if !x.room.IsZero() {
-		p, user = x.room, room
+	if len(x.room) > 0 && !p.Prepaid() {
+		p, user = x.room[0], room
 	}
 	k := ratelimit.Key{UserID: user, Activity: "act"}
 	var expires int64
@@ -155,13 +155,15 @@ func (x *explorer) item(store uint32, i int) uint32 {
 	return 0
 }
 
-// policyOf returns the policy of the item with this number, for an instance that follows
-// a limit.
-func (x *explorer) policyOf(item int, limit uint8) policy.Policy {
+// policyOf returns the policy of the item with this number, for the request in slot s and
+// an instance that follows a limit. With the slot old it is the one that costs less, which
+// shows what an item counts.
+func (x *explorer) policyOf(item, s int, limit uint8) policy.Policy {
+	user, inRoom := x.terms(s, limit)
 	if x.keys[item].UserID == room {
-		return x.room
+		return inRoom
 	}
-	return x.policies[limit]
+	return user
 }
 
 // remove deletes an item.

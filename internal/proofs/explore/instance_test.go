@@ -33,7 +33,7 @@ func (r *run) load(number uint32) {
 	r.circuits(in)
 	for i, k := range r.x.keys {
 		known := in.knowns[i]
-		if r.x.policies[0].Prepaid() {
+		if r.x.lends() {
 			known = copied(known)
 		}
 		r.limit.Memory.Change(k, func(ratelimit.Known) ratelimit.Known { return known })

@@ -62,7 +62,7 @@ func moment(at int64) string {
 
 func (x *explorer) verdict(e *ending) error {
 	d := e.result
-	if !x.room.IsZero() {
+	if len(x.room) > 0 {
 		return x.toldInRoom(e)
 	}
 	switch x.requests[e.slot].verb {
@@ -196,7 +196,7 @@ func (x *explorer) toldLimited(e *ending) error {
 	for _, c := range l.entries {
 		switch {
 		case !e.sees(c) || !c.known(x.instants[e.world.now]):
-		case x.policies[e.proc.limit].Rates()[0].Limit < x.policies[c.limit].Rates()[0].Limit:
+		case x.lowered(e, c):
 			x.excuse(refusedAfterLowered)
 			return nil
 		default:
@@ -215,6 +215,13 @@ func (x *explorer) toldLimited(e *ending) error {
 		return fmt.Errorf("from memory, but the table has room")
 	}
 	return nil
+}
+
+// lowered reports whether the ending's instance follows a lower limit than the one that
+// counted c.
+func (x *explorer) lowered(e *ending, c entry) bool {
+	is, was := x.policyOf(int(c.item), e.slot, e.proc.limit), x.policyOf(int(c.item), e.slot, c.limit)
+	return is.Rates()[0].Limit < was.Rates()[0].Limit
 }
 
 // presented judges a place that was presented without asking the table: on time
@@ -237,7 +244,7 @@ func (x *explorer) presented(e *ending) error {
 // item does not know the check any more. A late copy of the check can count
 // after a reset, and it can do so after the release was performed.
 func (x *explorer) released(e *ending) error {
-	if e.now-e.call.At > 10_000 {
+	if e.now-e.call.At > 10_000 && !x.holds(e.item) || e.now-e.call.At > heldFor {
 		return nil
 	}
 	counts := false
@@ -268,7 +275,7 @@ func (x *explorer) toldRenewed(e *ending) error {
 	switch {
 	case d.Reason == ratelimit.OK && d.Allowed && d.Granted == e.call.Count:
 		if slices.ContainsFunc(e.ledger.entries, func(c entry) bool {
-			return e.sees(c) && c.renewed() && (slices.Contains(c.moved[:], d.At) || d.At == 0 && !x.room.IsZero())
+			return e.sees(c) && c.renewed() && (slices.Contains(c.moved[:], d.At) || d.At == 0 && len(x.room) > 0)
 		}) {
 			return nil
 		}

@@ -46,6 +46,7 @@ type entry struct {
 	now    int64             // the clock that counted it
 	ms     int64             // when the store counted it, in ms after the edge
 	whole  bool              // the item knows its id as long as it lives
+	hold   bool              // the item knows its id for 15 minutes
 	place  int64             // reservoir: when it may run
 	limit  uint8             // the number of the policy that counted it
 	freed  int64             // bucket: units that came before this one and were given back after it

@@ -21,15 +21,15 @@ type written struct {
 	replied       uint8 // those of them whose answer is on its way
 }
 
-// counts returns what a read shows of each limit.
+// counts returns how many units a read shows of each limit.
 func counts(p policy.Policy, now int64, s policy.State) []int64 {
 	r := p.Read(now, 0, s)
 	if len(r.Each) == 0 {
-		return []int64{r.Used}
+		return []int64{r.Used * max(1, p.Rates()[0].Cost)}
 	}
 	used := make([]int64, len(r.Each))
 	for i, each := range r.Each {
-		used[i] = each.Used
+		used[i] = each.Used * max(1, p.Rates()[i].Cost)
 	}
 	return used
 }
@@ -38,7 +38,7 @@ func counts(p policy.Policy, now int64, s policy.State) []int64 {
 // that.
 func (x *explorer) counted(l *ledger, w written) error {
 	item := int64(x.number(w.write.Key))
-	p := x.policyOf(int(item), w.limit)
+	p := x.policyOf(int(item), old, w.limit)
 	id := x.idOf(w.slot)
 	visits := w.write.ID == ratelimit.ID{}
 	if visits {
@@ -58,7 +58,7 @@ func (x *explorer) counted(l *ledger, w written) error {
 		x.excuse(countedAfterRefusal)
 	}
 	e := entry{
-		id: id, writer: uint8(w.slot), item: item, n: 1, now: w.write.Now, at: receiptOf(p, w), ms: w.ms, whole: w.write.Whole,
+		id: id, writer: uint8(w.slot), item: item, n: 1, now: w.write.Now, at: receiptOf(p, w), ms: w.ms, whole: w.write.Whole, hold: x.holds(item),
 		place: w.write.Update.ReadyAt, limit: w.limit, late: w.inFlight>>w.slot&1 == 0,
 	}
 	if !p.Queues() {
@@ -97,22 +97,33 @@ func (y *system) idOf(slot int) uint8 {
 	return uint8(y.first(slot))
 }
 
-// remembered is how long an item certainly knows an id, in milliseconds.
-const remembered = 20_000 - 2_000
+// remembered is how long an item certainly knows an id, and heldFor how long if it is
+// held, in milliseconds.
+const (
+	remembered = 20_000 - 2_000
+	heldFor    = 900_000 - 2_000
+)
+
+// holds reports whether an item holds receipts and ids. A log alone keeps receipts as long
+// as its slots, and ids as without Hold.
+func (x *explorer) holds(item int64) bool {
+	rates := x.policyOf(int(item), old, 0).Rates()
+	return x.hold && (rates[0].Name != "" || rates[0].Kind != "log")
+}
 
 // known reports whether the item must still know the id of e at ms after the edge.
 // The contract says that it does forever in a window's item with a limit of up to
-// 100, and elsewhere for 20 s less the difference between clocks.
+// 100, and elsewhere for 20 s, or 15 minutes, less the difference between clocks.
 func (e *entry) known(ms int64) bool {
-	return !e.forgotten && (e.whole || ms-e.ms < remembered)
+	return !e.forgotten && (e.whole || ms-e.ms < remembered || e.hold && ms-e.ms < heldFor)
 }
 
 // canBeKnown reports whether the item can still know the id of e at ms after the
 // edge. Elsewhere than in such a window it keeps an id for at most four
-// generations of 7 s. Clocks that are apart add 2 s.
+// generations of 7 s, or of 5 minutes. Clocks that are apart add 2 s.
 func (e *entry) canBeKnown(ms int64) bool {
-	const longest = 30_000
-	return e.whole || ms-e.ms <= longest
+	const longest, longestHeld = 30_000, 1_202_000
+	return e.whole || ms-e.ms <= longest || e.hold && ms-e.ms <= longestHeld
 }
 
 // live reports whether the item counts the id and must know it.
@@ -141,7 +152,7 @@ func receiptOf(p policy.Policy, w written) int64 {
 // have nothing left to give back.
 func (x *explorer) gaveBack(l *ledger, w written) error {
 	item := int64(x.number(w.write.Key))
-	p, at, n := x.policyOf(int(item), w.limit), w.call.At, w.call.Count
+	p, at, n := x.policyOf(int(item), old, w.limit), w.call.At, w.call.Count
 	id := x.idOf(w.slot)
 	i := slices.IndexFunc(l.entries, func(e entry) bool {
 		return e.id == id && e.item == item && e.has(at) && !e.forgotten
@@ -192,7 +203,7 @@ func (x *explorer) renewed(l *ledger, w written) error {
 		return fmt.Errorf("%s renews %s, which is not counted with the receipt %s", name(w.slot), name(int(id)), moment(at))
 	}
 	e := &l.entries[i]
-	for k, rate := range x.policyOf(int(item), w.limit).Rates() {
+	for k, rate := range x.policyOf(int(item), old, w.limit).Rates() {
 		switch {
 		case rate.Kind != "log" && changes(w, rate.Name):
 			return fmt.Errorf("%s changes limit %d", name(w.slot), k)

@@ -61,6 +61,7 @@ var (
 	ids      = []int64{-1, 17_998, 20_999, 21_000, 28_001}     // as long as ids are kept
 	held     = []int64{-1, 8000, 9999, 18_001}                 // until renewed slots have expired
 	twice20  = []int64{0, 15_000, 29_500}                      // a renewal, and one that needs the id that it kept
+	minutes  = []int64{0, 29_000, 890_000}                     // as long as receipts are held
 	late     = []int64{-1, 3000, 4999}                         // as long as an attempt can be late
 	cycle    = []int64{-1, 258_999}                            // after which a generation of ids has the same set again
 	expiry   = []int64{-1, 120_999, 121_000, 121_001}          // of a window's item
@@ -116,6 +117,14 @@ func plans(t *testing.T) []plan {
 			{name: "rooms", subjects: inRooms(), scenarios: rooms[:4], instants: border[:1], skews: apart, attempts: 2, faults: 1, set: crash},
 			{name: "slots in rooms", subjects: slotsInRooms(), scenarios: heldInRooms, instants: held[:2], skews: apart, attempts: 1, faults: 1, set: crash},
 			{name: "midnight", subjects: days(), scenarios: core[:4], instants: []int64{midnight - 1, midnight}, skews: apart, attempts: 1, faults: 1},
+			{name: "groups in rooms", subjects: groupsInRooms(), scenarios: mixedInRooms, instants: border[:1], skews: apart, attempts: 1, faults: 1, set: crash},
+			{name: "live limits of groups in rooms", subjects: groupsInRooms(), scenarios: mixedPairs, instants: border[:1], skews: same, attempts: 1, faults: 1, live: true},
+			{name: "held in rooms", subjects: slotless(heldInARoom()), scenarios: held15[:3], instants: minutes, skews: same, attempts: 1, faults: 1},
+			{name: "slots held in rooms", subjects: logs(heldInARoom()), scenarios: held15[3:4], instants: minutes, skews: same, attempts: 1, faults: 1},
+			{name: "quotas", subjects: quotas(), scenarios: mixed, instants: []int64{midnight - 1, midnight}, skews: apart, attempts: 1, faults: 1},
+			{name: "live quotas", subjects: quotas(), scenarios: mixedPairs, instants: []int64{midnight - 1, midnight}, skews: same, attempts: 1, faults: 1, live: true},
+			{name: "prepaid limits in rooms", subjects: prepaidInRooms(), scenarios: hotInRooms, instants: whole, skews: apart, attempts: 1, faults: 1, set: crash},
+			{name: "prepaid groups", subjects: prepaidGroups(), scenarios: hotter, instants: whole, skews: same, attempts: 1, faults: 1},
 			{name: "prepaid limits", subjects: prepaids(), scenarios: hot, instants: whole, skews: apart, attempts: 2, faults: 1, set: crash},
 			{name: "prepaid limits, the end of a window", subjects: prepaids(), scenarios: hot[:2], instants: []int64{-1100, 0}, skews: apart, attempts: 1, faults: 1, set: crash},
 			{name: "prepaid limits, seconds later", subjects: prepaids(), scenarios: hot[:1], instants: []int64{0, 999, 1001}, skews: same, attempts: 1, faults: 1},
@@ -181,6 +190,17 @@ func plans(t *testing.T) []plan {
 		plan{name: "prepaid limits, slow answers", subjects: prepaids(), scenarios: hot, instants: whole, skews: apart, attempts: 2, faults: 1, set: slow},
 		plan{name: "prepaid limits, an outage", subjects: prepaids(), scenarios: slices.Concat(hot, outages), instants: []int64{0, 5000}, skews: apart, attempts: 1, faults: 2},
 		plan{name: "a live prepaid limit", subjects: prepaids(), scenarios: slices.Concat(hot[:2], hotter), instants: whole, skews: apart, attempts: 2, faults: 1, live: true},
+		plan{name: "groups in rooms", subjects: groupsInRooms(), scenarios: mixedInRooms, instants: border, skews: apart, attempts: 2, faults: 1, set: crash},
+		plan{name: "live limits of groups in rooms", subjects: groupsInRooms(), scenarios: mixedInRooms[:1], instants: border[:1], skews: same, attempts: 1, faults: 1, live: true},
+		plan{name: "held in rooms", subjects: slotless(heldInARoom()), scenarios: held15[:3], instants: minutes, skews: apart, attempts: 2, faults: 1},
+		plan{name: "slots held in rooms", subjects: logs(heldInARoom()), scenarios: held15, instants: minutes, skews: apart, attempts: 1, faults: 1},
+		plan{name: "live limits, held in rooms", subjects: heldInARoom(), scenarios: held15[:1], instants: minutes[:2], skews: same, attempts: 1, faults: 1, live: true},
+		plan{name: "quotas", subjects: quotas(), scenarios: mixed, instants: []int64{midnight - 1, midnight}, skews: skews, attempts: 2, faults: 1},
+		plan{name: "live quotas", subjects: quotas(), scenarios: mixed[:3], instants: []int64{midnight - 1, midnight}, skews: same, attempts: 1, faults: 1, live: true},
+		plan{name: "prepaid limits in rooms", subjects: prepaidInRooms(), scenarios: hotInRooms, instants: whole, skews: apart, attempts: 2, faults: 1, set: crash},
+		plan{name: "live prepaid limits in rooms", subjects: prepaidInRooms(), scenarios: hotInRooms[:1], instants: whole, skews: same, attempts: 1, faults: 1, live: true},
+		plan{name: "prepaid groups", subjects: prepaidGroups(), scenarios: hotter, instants: whole, skews: apart, attempts: 2, faults: 1},
+		plan{name: "live prepaid groups", subjects: prepaidGroups(), scenarios: hotter, instants: whole, skews: same, attempts: 1, faults: 1, live: true},
 		plan{name: "three attempts", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 3, faults: 3},
 	)
 }
@@ -191,8 +211,8 @@ func (p plan) systems() (all []*system) {
 		return p.list
 	}
 	for _, s := range p.subjects {
-		policies := []policy.Policy{policy.Must(s.text)}
-		if p.live {
+		policies := p.follow(s.text)
+		if p.live && s.lowered != "" {
 			policies = append(policies, policy.Must(s.lowered), policy.Must(s.raised))
 		}
 		scenarios := p.scenarios
@@ -206,17 +226,22 @@ func (p plan) systems() (all []*system) {
 			for _, skew := range p.skews {
 				y := &system{kinds: s.kinds, policies: policies, skew: skew, instants: p.instants, requests: c.requests, attempts: p.attempts, faults: p.faults}
 				y.prefill = s.prefill + c.prefill
-				if s.room != "" {
-					y.room = policy.Must(s.room)
-				}
-				if s.dear != "" {
-					y.dear = policy.Must(s.dear)
-				}
+				y.room, y.dear, y.dearRoom, y.hold = p.follow(s.room), p.follow(s.dear), p.follow(s.dearRoom), s.hold
 				if p.set != nil {
 					p.set(y)
 				}
 				all = append(all, y)
 			}
+		}
+	}
+	return all
+}
+
+// follow returns the limits of a text: those that follow one another, or only the first.
+func (p plan) follow(limits string) (all []policy.Policy) {
+	for text := range strings.SplitSeq(limits, " then ") {
+		if text != "" && (p.live || len(all) == 0) {
+			all = append(all, policy.Must(text))
 		}
 	}
 	return all

@@ -39,8 +39,9 @@ type prepaid struct {
 	told          []entry          // what callers were told that they may do
 }
 
-// limits is the most policies that follow one another.
-const limits = 3
+// limits is the most policies that take leases: three that follow one another, also in
+// another tier or activity.
+const limits = 6
 
 // crowds notes that an item has a crowd of ids.
 func (p *prepaid) crowds(item ratelimit.Item) {
@@ -53,9 +54,9 @@ func (p *prepaid) crowds(item ratelimit.Item) {
 	p.crowded = p.crowded || n >= crowd
 }
 
-// unsay forgets what a caller was told, because it was given back.
-func (p *prepaid) unsay(id uint8, at int64) {
-	if i := slices.IndexFunc(p.told, func(t entry) bool { return t.id == id && t.at == at }); i >= 0 {
+// unsay forgets what a caller was told, because it was given back in an item.
+func (p *prepaid) unsay(id uint8, at, item int64) {
+	if i := slices.IndexFunc(p.told, func(t entry) bool { return t.id == id && t.at == at && t.item == item }); i >= 0 {
 		p.told = slices.Delete(p.told, i, i+1)
 	}
 }
@@ -73,41 +74,72 @@ func (x *explorer) visited(l *ledger, w written, n int64) error {
 }
 
 // admits notes what a caller may do: never more than the limit, by all instances together.
-// What an instance has left and has handed out is what its visits took for this limit.
+// With a room, it is about the part of the decision that is prepaid.
 func (x *explorer) admits(e *ending, after uint32) error {
-	d, l, by := e.result, e.ledger, e.proc.by
-	let := e.call.Policy.Prepaid() && !d.failed && d.Allowed && !d.outage
-	if !let || x.requests[e.slot].verb == release {
+	d, l := e.result, e.ledger
+	for _, p := range x.calls.at(e.proc.call).parts {
+		if p.Policy.Prepaid() {
+			e.call, e.item = p.Request, x.itemOf(p.Request, e.now)
+		}
+	}
+	if !e.call.Policy.Prepaid() || d.outage || x.requests[e.slot].verb == release {
 		return nil
 	}
 	c := entry{id: e.id, writer: uint8(e.slot), item: e.item, n: d.Granted, at: max(d.At, e.now), now: e.now, limit: e.proc.limit}
+	if !d.Allowed && (d.Visit || d.Leased) { // only the prepaid part was granted
+		c.n = e.call.Count
+	}
 	c.left = unitsOf(e.call.Policy, c.n)
-	taken, handed := &l.taken[by][c.limit], &l.handed[by][c.limit]
-	switch known := slices.ContainsFunc(l.told, func(t entry) bool { return t.id == c.id && t.item == c.item }); {
+	known := slices.ContainsFunc(l.told, func(t entry) bool { return t.id == c.id && t.item == c.item })
+	if d.Visit || d.Leased {
+		if err := x.handsOut(e, c.n); err != nil {
+			return err
+		}
+	} else if known && d.At == 0 { // a repeat
+		return nil
+	}
+	by := e.proc.by
+	if left := x.held(after, e.now); len(x.instants) == 1 && left+sumOf(l.handed[by]) != sumOf(l.taken[by]) {
+		return fmt.Errorf("the instance has %d actions left, and handed out %v of %v", left, l.handed[by], l.taken[by])
+	}
+	if d.failed || !d.Allowed {
+		return nil
+	}
+	l.told = append(l.told, c)
+	return x.promised(l.told, c)
+}
+
+// handsOut notes that a visit takes a lease, or that n actions come from one. What an instance
+// has left and has handed out is what its visits took for this limit. An action that the room
+// has refused goes back to its lease. If the room gives no answer, it is lost.
+func (x *explorer) handsOut(e *ending, n int64) error {
+	d, l, by, lender := e.result, e.ledger, e.proc.by, int(e.proc.limit)
+	if x.isOther(e.slot) && len(x.dear) > 0 {
+		lender += limits / 2
+	}
+	taken, handed, visited := &l.taken[by][lender], &l.handed[by][lender], &l.visited[by][lender]
+	switch {
+	case len(x.room) == 0 && (d.At != 0 || d.Reason != ratelimit.OK || d.Granted != e.call.Count || d.Leased && e.ask.attempts > 0):
+		return fmt.Errorf("this is no answer from a lease")
 	case d.Visit:
 		i := slices.IndexFunc(l.entries, func(v entry) bool { return v.id == visit && int(v.writer) == e.slot })
 		if i < 0 {
 			return fmt.Errorf("the store has counted no visit: %s", inWords(l.entries))
 		}
 		*taken += l.entries[i].n
-		*handed += d.Granted
-		l.visited[by][c.limit] = l.entries[i].now
-	case d.Leased && leaseEnded(e.call.Policy, l.visited[by][c.limit], e.now):
-		return fmt.Errorf("the lease of %s has ended", moment(l.visited[by][c.limit]))
-	case d.Leased:
+		*visited = l.entries[i].now
+	case leaseEnded(e.call.Policy, *visited, e.now):
+		return fmt.Errorf("the lease of %s has ended", moment(*visited))
+	default:
 		x.leased++
-		*handed += d.Granted
-	case known && d.At == 0: // a repeat
-		return nil
 	}
-	if left := x.held(after, e.now); *handed > *taken || len(x.instants) == 1 && left+sumOf(l.handed[by]) != sumOf(l.taken[by]) {
-		return fmt.Errorf("%d of %d actions were handed out under limit %d, and the instance has %d: %v of %v", *handed, *taken, c.limit, left, l.handed[by], l.taken[by])
+	if d.Allowed || d.failed {
+		*handed += n
 	}
-	if (d.Visit || d.Leased) && (d.At != 0 || d.Reason != ratelimit.OK || d.Granted != e.call.Count || d.Leased && e.ask.attempts > 0) {
-		return fmt.Errorf("this is no answer from a lease")
+	if *handed > *taken {
+		return fmt.Errorf("%d of %d actions were handed out under limit %d", *handed, *taken, lender)
 	}
-	l.told = append(l.told, c)
-	return x.promised(l.told, c)
+	return nil
 }
 
 // leaseEnded reports whether a lease that was taken at a time has ended at now: with its window
@@ -131,7 +163,8 @@ func sumOf(n [limits]int64) (sum int64) {
 // visit is the id of what a visit counts.
 const visit = 254
 
-func (s subject) prepaid() bool { return policy.Must(s.text).Prepaid() }
+// lends reports whether users or the room have a prepaid limit.
+func (y *system) lends() bool { return y.policies[0].Prepaid() || follow(y.room, 0).Prepaid() }
 
 // prepaids returns the kinds that can be prepaid, and several of them in one item.
 func prepaids() (subjects []subject) {

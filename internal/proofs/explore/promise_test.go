@@ -18,7 +18,7 @@ func (x *explorer) promised(all []entry, last entry) error {
 			entries = append(entries, e)
 		}
 	}
-	for i, r := range x.policyOf(int(last.item), last.limit).Rates() {
+	for i, r := range x.policyOf(int(last.item), int(last.writer), last.limit).Rates() {
 		got, most, err := x.against(r, entries, i, last)
 		if err == nil && got > most {
 			err = fmt.Errorf("%s makes it %d actions in limit %d, want at most %d", name(int(last.writer)), got, i, most)
@@ -84,7 +84,7 @@ func windowOf(r policy.Rate, at int64) int64 {
 func (x *explorer) inAnyTime(r policy.Rate, counted []entry, limit int) (got, most int64) {
 	interval, burst := r.Window/time.Duration(r.Limit), r.Burst
 	for _, e := range counted {
-		rate := x.policyOf(int(e.item), e.limit).Rates()[limit]
+		rate := x.policyOf(int(e.item), int(e.writer), e.limit).Rates()[limit]
 		interval, burst = min(interval, rate.Window/time.Duration(rate.Limit)), max(burst, rate.Burst)
 	}
 	var latest int64

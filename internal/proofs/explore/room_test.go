@@ -9,18 +9,27 @@ import (
 )
 
 // Two users act in a room, one of them in every other request. Each action counts in the
-// item of its user and in that of the room. Both users use the same request ids.
+// item of its user and in that of the room. Both users use the same request ids. In a group,
+// the first two requests are one user's, in two activities, and all have the same id. A user
+// with a prepaid limit acts alone in the room, so that the user's key becomes hot.
 var users = [2]string{"u", "v"}
 
 const room = " room r"
 
-// partsOf returns the parts of a request.
-func (y *system) partsOf(r ratelimit.Request) []ratelimit.Part {
-	var first int
-	_, _ = fmt.Sscanf(r.ID, "r%d", &first) // not the id of a reset or a status
-	r.UserID, r.ID, r.Alone = users[first%2], name(first/2), false
+// partsOf returns the parts of the request r in slot s.
+func (y *system) partsOf(s int, limit uint8, r ratelimit.Request) []ratelimit.Part {
+	n := y.first(s)
+	switch {
+	case r.Policy.Prepaid():
+	case r.Group != "":
+		r.UserID, r.ID = users[n/2], name(0)
+	default:
+		r.UserID, r.ID = users[n%2], name(n/2)
+	}
+	r.Alone = false
 	inRoom := r
-	inRoom.UserID, inRoom.For, inRoom.Policy = room, r.UserID, y.room
+	inRoom.UserID, inRoom.For = room, r.UserID
+	_, inRoom.Policy = y.terms(s, limit)
 	return []ratelimit.Part{{Request: r}, {Request: inRoom, Subject: "room"}}
 }
 
@@ -75,6 +84,9 @@ func (x *explorer) toldInRoom(e *ending) error {
 // countedIn requires that an item counts what was admitted, at the time of the receipt.
 func (x *explorer) countedIn(e *ending) error {
 	d := e.result
+	if e.call.Policy.Prepaid() && (d.Visit || d.Leased) {
+		return nil // admits judges it
+	}
 	if !d.Allowed || d.Granted != e.call.Count || d.Reason == ratelimit.Duplicate && (d.At != 0 || e.ask.unsure) {
 		return fmt.Errorf("this is no admission")
 	}
@@ -95,7 +107,7 @@ func (x *explorer) refusedIn(e *ending) error {
 	if d.Allowed || d.Granted != 0 || d.At != 0 {
 		return fmt.Errorf("limited is not allowed")
 	}
-	counted, full := 0, e.ledger.full != 0 && e.ledger.full-since >= x.instants[e.proc.began]-1000
+	counted, lowered, full := 0, false, e.ledger.full != 0 && e.ledger.full-since >= x.instants[e.proc.began]-1000
 	err := x.each(e, func(e *ending) error {
 		for _, c := range e.ledger.entries {
 			switch {
@@ -105,6 +117,7 @@ func (x *explorer) refusedIn(e *ending) error {
 				return fmt.Errorf("it is refused, and counted: %s", inWords(e.ledger.entries))
 			case c.known(x.instants[e.world.now]) && c.ms < x.instants[e.proc.began]:
 				counted++
+				lowered = lowered || x.lowered(e, c)
 			}
 		}
 		_, fits := e.call.Policy.Take(e.now, e.call.Count, 0, x.items.at(x.item(e.world.store, int(e.item))).State)
@@ -114,6 +127,8 @@ func (x *explorer) refusedIn(e *ending) error {
 	switch {
 	case err != nil:
 		return err
+	case counted == 2 && lowered && e.ask.attempts == 0:
+		x.excuse(refusedAfterLowered)
 	case counted == 2:
 		return fmt.Errorf("it is a repeat of what both items count")
 	case !full:
@@ -127,7 +142,7 @@ const since = 1_000_000
 
 // wasFull notes when an item has no room for a request, before or after a write.
 func (l *ledger) wasFull(x *explorer, w ratelimit.Write, r ratelimit.Request, before, after uint32, ms int64) {
-	if x.room.IsZero() && !r.Policy.Prepaid() || r.Policy.IsZero() {
+	if len(x.room) == 0 && !r.Policy.Prepaid() || r.Policy.IsZero() {
 		return
 	}
 	n := r.Count
@@ -135,6 +150,9 @@ func (l *ledger) wasFull(x *explorer, w ratelimit.Write, r ratelimit.Request, be
 		if r.Policy.Prepaid() { // an instance compares each request with what it saw
 			n = max(n, other.count)
 		}
+	}
+	if len(x.dear) > 0 { // in units of the one that costs less
+		n *= 2
 	}
 	for _, item := range []uint32{before, after} {
 		if _, ok := r.Policy.Take(w.Now, min(n, r.Policy.Most()), 0, x.items.at(item).State); !ok {

@@ -130,6 +130,34 @@ var (
 	}
 )
 
+// mixedInRooms are scenarios of a group in a room, in which there is place for less than two
+// of the dearer actions. The first two requests have one id, and are of one user.
+var mixedInRooms = []scenario{
+	{[]request{one, one, one}, 2},
+	{[]request{one, one, {verb: release, of: 1, count: 1}}, 2},
+	{[]request{one, one, {verb: repeat, of: 1}}, 1},
+	{[]request{one, one, undo}, 2},
+}
+
+// mixedPairs are two requests, of which the second one is of the other tier or activity.
+var mixedPairs = []scenario{{[]request{one, one}, 1}}
+
+// held15 are scenarios of receipts and slots that are held.
+var held15 = []scenario{
+	{[]request{one, undo, undo}, 0},
+	{[]request{one, undo, again}, 1},
+	{[]request{one, again, one}, 1},
+	{[]request{one, hold, undoHeld}, 0},
+	{[]request{one, hold, one}, 1},
+}
+
+// hotInRooms are scenarios of a prepaid limit of a user or a room.
+var hotInRooms = []scenario{
+	{requests: []request{one, one, one}},
+	{requests: []request{one, one, {verb: release, of: 1, count: 1}}},
+	{requests: []request{one, again, one}},
+}
+
 // hot are scenarios of a prepaid limit.
 var hot = []scenario{
 	{requests: []request{one, one, one}},

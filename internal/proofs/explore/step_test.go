@@ -71,9 +71,9 @@ func (x *explorer) forgetLate(w *world) {
 // start sends the request in a slot to an instance.
 func (x *explorer) start(w world, s, by int) (world, error) {
 	r := x.requests[s]
-	c := call{r.verb, x.tries(s), x.call(s, x.policies[w.limit[by]], x.keeps.at(w.procs[r.of].kept)), nil}
-	if !x.room.IsZero() {
-		c.parts = x.partsOf(c.request)
+	c := call{r.verb, x.tries(s), x.call(s, w.limit[by], x.keeps.at(w.procs[r.of].kept)), nil}
+	if len(x.room) > 0 {
+		c.parts = x.partsOf(s, w.limit[by], c.request)
 	}
 	p := &w.procs[s]
 	*p = proc{phase: asking, by: uint8(by), limit: w.limit[by], began: w.now, call: x.calls.number(c)}
@@ -196,10 +196,12 @@ func (x *explorer) update(w world, s int, number uint32) (world, answer, error) 
 			request = part.Request
 		}
 	}
-	l.crowds(x.items.at(a.item))
+	if request.Policy.Prepaid() {
+		l.crowds(x.items.at(a.item))
+	}
 	l.wasFull(x, write, request, before, a.item, x.instants[w.now])
 	if err != nil || !a.done {
-		if !x.room.IsZero() || request.Policy.Prepaid() {
+		if len(x.room) > 0 || request.Policy.Prepaid() {
 			w.ledger = x.ledgers.number(l)
 		}
 		return w, a, err
@@ -211,7 +213,7 @@ func (x *explorer) update(w world, s int, number uint32) (world, answer, error) 
 	switch verb := x.requests[s].verb; {
 	case verb == release:
 		err = x.gaveBack(&l, done)
-		l.unsay(x.idOf(s), request.At)
+		l.unsay(x.idOf(s), request.At, int64(x.number(write.Key)))
 	case verb == renew:
 		err = x.renewed(&l, done)
 	case write.Drop.Set != "": // another part of the check has refused

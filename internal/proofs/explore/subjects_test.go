@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/cric-talk/guards/internal/policy"
@@ -9,13 +10,15 @@ import (
 
 // A subject is a policy to explore, with the live limits that replace it.
 type subject struct {
-	kinds   string // of its limits
-	text    string
-	prefill int64  // so that two actions more fit
-	lowered string // another limit of the same window
-	raised  string
-	room    string // the policy of a room in which users act
-	dear    string // the policy of the other activity of a group, if actions cost more there
+	kinds    string // of its limits
+	text     string
+	prefill  int64  // so that two actions more fit
+	lowered  string // another limit of the same window
+	raised   string
+	room     string // the policy of a room in which users act, and after "then" those that replace it
+	dear     string // that of the other tier, or of the other activity of a group if actions cost more there, likewise
+	dearRoom string // that of the room for these, likewise
+	hold     bool   // receipts are held
 }
 
 const two = 2 // the limit of most subjects
@@ -87,11 +90,16 @@ func days() []subject {
 // logs returns those whose slots can be renewed.
 func logs(all []subject) (subjects []subject) {
 	for _, s := range all {
-		if p := policy.Must(s.text); p.HeldUntil(0) != 0 && !p.Queues() {
+		if p := (plan{}).follow(s.text)[0]; p.HeldUntil(0) != 0 && !p.Queues() {
 			subjects = append(subjects, s)
 		}
 	}
 	return subjects
+}
+
+// slotless returns those that have no slots.
+func slotless(all []subject) []subject {
+	return slices.DeleteFunc(all, func(s subject) bool { return len(logs([]subject{s})) > 0 })
 }
 
 // costly returns a group for each kind that takes a cost, with a limit that two

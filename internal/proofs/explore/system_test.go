@@ -21,9 +21,11 @@ const slots = 4
 type system struct {
 	kinds    string          // of the limits, for the table of figures
 	policies []policy.Policy // the limit in force, and the live limits that replace it, in order
-	dear     policy.Policy   // that of every other request, if actions cost more in the other activity of the group; zero: the same
-	room     policy.Policy   // that of a room in which two users act; zero: one user acts alone
-	prefill  int64           // actions that are counted at the first instant, in the room if there is one
+	dear     []policy.Policy // those of the other requests, which are of another tier, or of an activity of the group whose actions cost more; empty: the same
+	room     []policy.Policy // those of a room in which users act; empty: one user acts alone
+	dearRoom []policy.Policy // those of the room for the other requests; empty: the same
+	hold     bool            // receipts and ids are held
+	prefill  int64           // actions that are counted at the first instant, in the room if there is one and the users are not prepaid
 	skew     time.Duration   // how far instance B's clock is ahead
 	instants []int64         // in ms after the edge, in ascending order
 	requests []request
@@ -104,10 +106,29 @@ func (r request) refers() bool {
 	return r.verb == repeat || r.verb == release || r.verb == renew || r.verb == present
 }
 
-// inActivity returns p, or what replaces it in the activity of the request in slot s.
-func (y *system) inActivity(s int, p policy.Policy) policy.Policy {
-	if s != old && y.first(s)%2 == 1 && !y.dear.IsZero() {
-		return y.dear
+// isOther reports whether the request in slot s is of the other tier or activity. A prepaid
+// limit has one such request, because the key of the others must become hot.
+func (y *system) isOther(s int) bool {
+	return s != old && y.first(s)%2 == 1 && (y.first(s) == 1 || !y.lends())
+}
+
+// terms returns the policy for the request in slot s that an instance follows, and that of
+// the room, which is zero without a room. Limit is the number of the live limit.
+func (y *system) terms(s int, limit uint8) (user, inRoom policy.Policy) {
+	user, inRoom = follow(y.policies, limit), follow(y.room, limit)
+	if y.isOther(s) && len(y.dear) > 0 {
+		user = follow(y.dear, limit)
+	}
+	if y.isOther(s) && len(y.dearRoom) > 0 {
+		inRoom = follow(y.dearRoom, limit)
+	}
+	return user, inRoom
+}
+
+// follow returns the live limit with a number, or the last one; zero: there is none.
+func follow(list []policy.Policy, limit uint8) (p policy.Policy) {
+	if len(list) > 0 {
+		p = list[min(int(limit), len(list)-1)]
 	}
 	return p
 }
@@ -122,11 +143,14 @@ func unitsOf(p policy.Policy, n int64) (units [mostLimits]int64) {
 
 // call returns the request in slot s as the caller sends it. Of is what
 // the request that it refers to was told.
-func (y *system) call(s int, p policy.Policy, of kept) ratelimit.Request {
-	p = y.inActivity(s, p)
-	r := ratelimit.Request{UserID: "u", Activity: "act", Policy: p, Count: 1, ID: name(y.first(s)), Alone: true}
-	if y.policies[0].Named() { // every other request is of another activity of a group
-		r.Group, r.Activity = "act", fmt.Sprint("activity", y.first(s)%2)
+func (y *system) call(s int, limit uint8, of kept) ratelimit.Request {
+	p, inRoom := y.terms(s, limit)
+	r := ratelimit.Request{UserID: users[0], Activity: "act", Policy: p, Count: 1, ID: name(y.first(s)), Hold: y.hold, Alone: true}
+	if y.policies[0].Named() { // the other requests are of another activity of a group
+		r.Group, r.Activity = "act", "activity0"
+		if y.isOther(s) {
+			r.Activity = "activity1"
+		}
 	}
 	mine := y.requests[s]
 	switch mine.verb {
@@ -144,6 +168,9 @@ func (y *system) call(s int, p policy.Policy, of kept) ratelimit.Request {
 		r.ID = string(mine.verb)
 	}
 	r.Count = min(r.Count, max(p.Most(), 1))
+	if !inRoom.IsZero() {
+		r.Count = min(r.Count, inRoom.Most())
+	}
 	if r.Partial {
 		r.Count = mine.count
 	}
@@ -170,15 +197,15 @@ func (y *system) keys() (all []ratelimit.Key) {
 	for _, p := range y.policies {
 		add(users[0], p)
 	}
-	if !y.room.IsZero() {
+	if len(y.room) > 0 {
 		add(users[1], y.policies[0])
-		add(room, y.room)
+		add(room, y.room[0])
 	}
 	return all
 }
 
 // String writes the system, with the limits that follow one another, that of the other
-// activity of a group, and that of the room.
+// tier or activity, and those of the room.
 func (y *system) String() string {
-	return fmt.Sprintf("%v, %v, %v; %v; clocks %v apart; at %v", y.policies, y.dear, y.room, y.requests, y.skew, y.instants)
+	return fmt.Sprintf("%v, %v, %v, %v; %v; clocks %v apart; at %v", y.policies, y.dear, y.room, y.dearRoom, y.requests, y.skew, y.instants)
 }
