@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A pool is a Lambda to which an app has only so many connections. Its guard lets
@@ -38,7 +39,7 @@ type pool struct {
 func (p *pool) open(t *testing.T, o client.Options) *client.Guards {
 	t.Helper()
 	p.granted = map[string]bool{}
-	listener := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
+	listener := testkit.NewPipes()
 	server := &http.Server{Handler: p, ReadHeaderTimeout: time.Hour}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() {
@@ -51,10 +52,10 @@ func (p *pool) open(t *testing.T, o client.Options) *client.Guards {
 			trace.ConnectStart(network, address) // as a net.Dialer does
 		}
 		if p.unreachable {
-			<-listener.closed
+			<-listener.Closed
 			return nil, net.ErrClosed
 		}
-		return listener.dial(ctx)
+		return listener.Dial(ctx)
 	}
 	var app lambda.HTTPClient = &http.Client{Transport: &p.transport}
 	if p.buildable {
@@ -95,37 +96,6 @@ func (p *pool) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	_, _ = w.Write([]byte(answer))
 }
-
-// pipes is a network within the process.
-type pipes struct {
-	accepted chan net.Conn
-	closed   chan struct{}
-	once     sync.Once
-}
-
-func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	select {
-	case p.accepted <- theirs:
-		return ours, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.accepted:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
 // A burst is what many checks at once come to.
 type burst struct {

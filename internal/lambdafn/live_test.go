@@ -2,7 +2,6 @@ package lambdafn_test
 
 import (
 	"encoding/json"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -69,20 +68,6 @@ func TestLiveLimitsOnTheRealBinary(t *testing.T) {
 }
 
 const notFollowed = `"level":"WARN","message":"live limits not followed"`
-
-func TestALookThatFailsIsLogged(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.proxy.Fail(math.MaxInt, dynamotest.AccessDenied, "GetItem")
-	i := r.start(t, "posts-guard")
-	for n := 0; n < 500 && !strings.Contains(i.Logs(), notFollowed); n++ {
-		ask(t, i, event("create_post")) // the first one starts a look
-		time.Sleep(20 * time.Millisecond)
-	}
-	if !strings.Contains(i.Logs(), notFollowed) {
-		t.Errorf("the log does not say so:\n%s", i.Logs())
-	}
-}
 
 // Log lines have the attributes of aws-lambda-go and those of Powertools.
 func TestLogNames(t *testing.T) {

@@ -46,7 +46,7 @@ func TestTheFiguresAloneKeepTheirPromise(t *testing.T) {
 				for again := range 4 {
 					l, c := divided(t, p, seen, alone, again)
 					name := text + " with " + strconv.Itoa(seen) + " seen, " + strconv.Itoa(alone) + " alone, " + strconv.Itoa(again) + " seen again"
-					status := mustStatus(t, l, request(p, "status", 1))
+					status := mustDo(t, l, Status, request(p, "status", 1))
 					all := request(p, "all", 200)
 					all.Partial = true
 					d := mustCheck(t, l, all)
@@ -60,11 +60,11 @@ func TestTheFiguresAloneKeepTheirPromise(t *testing.T) {
 							t.Fatalf("%s: %d more: %s, want it refused for some time", name, n, inWords(d))
 						}
 						c.at(now + d.Wait - time.Millisecond)
-						if d := mustStatus(t, l, request(p, "early", n)); d.Allowed {
+						if d := mustDo(t, l, Status, request(p, "early", n)); d.Allowed {
 							t.Fatalf("%s: %d more, a millisecond early: %s", name, n, inWords(d))
 						}
 						c.at(now + d.Wait)
-						if d := mustStatus(t, l, request(p, "on time", n)); !d.Allowed {
+						if d := mustDo(t, l, Status, request(p, "on time", n)); !d.Allowed {
 							t.Fatalf("%s: %d more after its wait of %v: %s", name, n, d.Wait, inWords(d))
 						}
 						c.at(now)
@@ -82,14 +82,14 @@ func TestStatusAloneFindsARepeat(t *testing.T) {
 		p := s.policy()
 		l, _ := divided(t, p, 1, 1, 1)
 		for _, id := range []string{"alone 0", "again 0"} {
-			asked := mustStatus(t, l, request(p, id, 1))
+			asked := mustDo(t, l, Status, request(p, id, 1))
 			checked := mustCheck(t, l, request(p, id, 1))
 			if inWords(asked) != inWords(checked) || asked.Allowed != checked.Allowed || asked.Granted != checked.Granted {
 				t.Errorf("status of %q: %+v, and check: %+v", id, asked, checked)
 			}
 		}
-		after := mustStatus(t, l, request(p, "new", 1))
-		if before := mustStatus(t, l, request(p, "new", 1)); inWords(before) != inWords(after) {
+		after := mustDo(t, l, Status, request(p, "new", 1))
+		if before := mustDo(t, l, Status, request(p, "new", 1)); inWords(before) != inWords(after) {
 			t.Errorf("a status changed %s to %s", inWords(after), inWords(before))
 		}
 	})

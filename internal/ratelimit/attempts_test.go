@@ -65,25 +65,6 @@ func TestDuplicateOrOK(t *testing.T) {
 	}
 }
 
-// The first decision's answer was lost, and the repeat's
-// too. A wrong receipt would give back actions of the next period.
-func TestARepeatGetsNoReceiptOfAnotherTime(t *testing.T) {
-	onEachSubject(t, func(t *testing.T, s subject) {
-		synctest.Test(t, func(t *testing.T) {
-			f := &faulty{Store: new(memstore.Store), faults: []fault{pass}}
-			c := newClock()
-			l := &Limiter{Store: f, Timeout: time.Second, Now: c.now}
-			r := request(s.policy(), "a", 1)
-			mustCheck(t, l, r)
-			c.at(time.Second)
-			f.set(lose, pass)
-			if d := mustCheck(t, l, r); d.At != 0 || d.Used != 1 {
-				t.Errorf("the repeat is %+v, want 1 used and no receipt", d)
-			}
-		})
-	})
-}
-
 func TestAttemptsLeaveTimeForMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var timeouts []time.Duration

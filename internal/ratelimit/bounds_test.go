@@ -9,7 +9,6 @@ import (
 
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
@@ -40,22 +39,6 @@ func TestMemoryIsBounded(t *testing.T) {
 	})
 }
 
-// Many small keys stay within the bound, too.
-func TestMemoryIsBoundedInKeys(t *testing.T) {
-	const most = 4 * mib
-	before := testkit.HeapInUse()
-	l := &Limiter{Store: failing{}, Timeout: time.Second, Memory: NewMemory(most), Now: newClock().now}
-	for user := range 40_000 {
-		r := request(three, "a", 1)
-		r.UserID = fmt.Sprintf("%036d", user)
-		mustCheck(t, l, r)
-	}
-	if grown := testkit.HeapInUse() - before; grown > most+most/4 || l.Memory.Bytes() > most {
-		t.Errorf("40,000 users take %d bytes, %d by the memory's own account, want at most %d", grown, l.Memory.Bytes(), most)
-	}
-	runtime.KeepAlive(l)
-}
-
 // fill has one user act alone until the limit, one action after the other.
 func fill(t testing.TB, l *Limiter, p policy.Policy) {
 	t.Helper()
@@ -63,24 +46,5 @@ func fill(t testing.TB, l *Limiter, p policy.Policy) {
 		if d := mustCheck(t, l, request(p, strconv.FormatInt(i, 10), 1)); !d.Allowed {
 			t.Fatalf("action %d: %s, want it allowed", i, inWords(d))
 		}
-	}
-}
-
-// BenchmarkWarmCheck is a check that the store admits, by an instance that knows
-// the item.
-func BenchmarkWarmCheck(b *testing.B) {
-	for _, s := range subjects() {
-		b.Run(s.text, func(b *testing.B) {
-			c := newClock()
-			l := &Limiter{Store: new(memstore.Store), Memory: NewMemory(DefaultMemory), Now: c.now}
-			p := s.policy()
-			b.ReportAllocs()
-			for n := 0; b.Loop(); n++ {
-				c.add(longest(p) / time.Duration(p.Rates()[0].Limit))
-				if _, err := l.Check(b.Context(), request(p, strconv.Itoa(n), 1)); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

@@ -78,12 +78,3 @@ func TestAReleaseAfterTheLimitWasRaised(t *testing.T) {
 		{at: 30 * time.Second, by: "cold", ask: Release, id: "r1", limit: "200/12h", want: "ok 0/200"},
 	})
 }
-
-// Tiers share a count, and what remains is never below zero.
-func TestALoweredLimitIsNeverNegative(t *testing.T) {
-	timeline(t, "3/1m", []moment{
-		{id: "a", count: 3, want: "ok 3/3"},
-		{by: "cold", id: "b", limit: "2/1m", want: "limited 3/2, wait 1m0s"},
-		{by: "cold", id: "c", limit: "4/1m", want: "ok 4/4"},
-	})
-}

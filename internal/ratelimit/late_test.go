@@ -46,9 +46,7 @@ func TestALatePartialAttemptTellsWhatItTook(t *testing.T) {
 					case "more":
 						mustCheck(t, plain, ask("more", 1))
 					case "last":
-						if _, err := plain.Decide(t.Context(), Release, two); err != nil {
-							t.Error(err)
-						}
+						mustDo(t, plain, Release, two)
 						if err := late(); err != nil {
 							t.Error(err)
 						}

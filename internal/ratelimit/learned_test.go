@@ -82,7 +82,7 @@ func TestAnUnreadableAnswerErasesNothing(t *testing.T) {
 					mustCheck(t, l, request(p, string(rune('a'+i)), 1))
 				}
 			}
-			was := mustStatus(t, l, request(p, "x", 1))
+			was := mustDo(t, l, Status, request(p, "x", 1))
 			store.attrs = attributesOf(p)
 			c.at(1100 * time.Millisecond) // the memory refuses no longer
 			r := full
@@ -94,20 +94,11 @@ func TestAnUnreadableAnswerErasesNothing(t *testing.T) {
 				t.Errorf("verb %d of an unreadable item returns no error", verb)
 			}
 			broken.set(deny)
-			if d := mustStatus(t, l, request(p, "x", 1)); d.Allowed != was.Allowed || d.Used != was.Used {
+			if d := mustDo(t, l, Status, request(p, "x", 1)); d.Allowed != was.Allowed || d.Used != was.Used {
 				t.Errorf("verb %d, then an outage: %s, want as before: %s", verb, inWords(d), inWords(was))
 			}
 		})
 	}
-}
-
-func mustStatus(t *testing.T, l *Limiter, r Request) Decision {
-	t.Helper()
-	d, err := l.Decide(t.Context(), Status, r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
 }
 
 // A release whose update cannot hold in the item it was planned for ends at once:

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -88,32 +87,8 @@ func TestAPrepaidKeyBeginsAsAnother(t *testing.T) {
 	})
 }
 
-// In an outage, what is left of a lease and what the memory admits alone are together
-// never more than the limit. A reset forgets what this instance holds.
-func TestALeaseInAnOutage(t *testing.T) {
-	for _, text := range []string{"2000/1m", "sliding 2000/1h", "a: 2000/1m, b: 9000/1d"} {
-		p, c := leased(text), newClock()
-		store := &mortal{Store: new(memstore.Store), left: 1 << 30}
-		l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
-		admitted, alone, handedOut := 0, 0, 0
-		for i, d := range heat(t, l, c, p, 0, 3500) {
-			if i == 500 {
-				store.left = 0
-			}
-			switch {
-			case !d.Allowed:
-				continue
-			case d.Reason == Unavailable:
-				alone++
-			case d.Requests == 0:
-				handedOut++
-			}
-			admitted++
-		}
-		if admitted > 2000 || handedOut == 0 {
-			t.Errorf("%s: %d were admitted, %d from a lease and %d alone, want at most 2000", text, admitted, handedOut, alone)
-		}
-	}
+// A reset forgets what this instance holds of a lease.
+func TestAResetForgetsALease(t *testing.T) {
 	p, c := leased("2000/1m"), newClock()
 	l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
 	heat(t, l, c, p, 0, 500)
@@ -273,21 +248,6 @@ func TestALostVisit(t *testing.T) {
 	t.Error(errors.New("no visit was lost"))
 }
 
-// BenchmarkHandOut measures a decision from a lease, beside BenchmarkWarmCheck.
-func BenchmarkHandOut(b *testing.B) {
-	c, p := newClock(), leased("1000000/1h")
-	l := &Limiter{Store: new(memstore.Store), Memory: NewMemory(DefaultMemory), Now: c.now}
-	b.ReportAllocs()
-	for n := 0; b.Loop(); n++ {
-		if n%1000 == 0 {
-			c.add(time.Second / 10)
-		}
-		if _, err := l.Check(b.Context(), call(p, n)); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // A room lends, and then the tenant refuses. What the room lent goes back into the lease,
 // so a hundred refusals take nothing from the room.
 func TestALeaseGetsBackWhatWasRefused(t *testing.T) {
@@ -351,39 +311,4 @@ func TestABucketKeepsBackWhatRefills(t *testing.T) {
 			ask(10_000 + id)
 		}
 	}
-}
-
-// Four instances are asked at once by many callers, and visit and hand out at the same
-// time. In no window do more get through than the limit, and the item counts them all.
-func TestLeasesInARace(t *testing.T) {
-	onEachStore(t, func(t *testing.T, store Store) {
-		p, c := leased("500/2s"), newClock()
-		var mu sync.Mutex
-		admitted := map[int64]int64{}
-		var callers sync.WaitGroup
-		for i := range 4 {
-			l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib), Timeout: time.Minute}
-			for k := range 8 {
-				callers.Go(func() {
-					for n := range repeats(400) {
-						c.add(time.Millisecond)
-						d, err := l.Check(t.Context(), Request{UserID: "race", Activity: "call", Policy: p, Count: 1, ID: strconv.Itoa(i*1_000_000 + k*10_000 + n)})
-						if err != nil {
-							t.Error(err)
-						} else if d.Allowed {
-							mu.Lock()
-							admitted[d.WindowKey]++
-							mu.Unlock()
-						}
-					}
-				})
-			}
-		}
-		callers.Wait()
-		for window, n := range admitted {
-			if n > 500 {
-				t.Errorf("window %d: %d were admitted, want at most 500", window, n)
-			}
-		}
-	})
 }

@@ -3,13 +3,10 @@ package ratelimit_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -51,9 +48,7 @@ func TestAnOutageAfterALostPartialGrant(t *testing.T) {
 			_ = perform()
 			store.set(pass)
 			c.add(time.Millisecond) // later than the first attempt
-			if _, err := l.Decide(t.Context(), Status, r.next(1)); err != nil {
-				t.Error(err)
-			}
+			mustDo(t, l, Status, r.next(1))
 			store.set(refuse)
 			return errors.New("lost")
 		}
@@ -120,61 +115,4 @@ func TestAnOutageAfterALostAnswer(t *testing.T) {
 			t.Fatalf("Check = %+v, want the third", d)
 		}
 	})
-}
-
-// In an outage an instance decides by the same policy, and goes on from what it
-// saw.
-func TestAnOutageOfEachPolicy(t *testing.T) {
-	onEachSubject(t, func(t *testing.T, s subject) {
-		l, store := newFaulty(pass)
-		l.Now = newClock().now
-		p := s.policy()
-		var admitted, places int64
-		for i := range remaining(p) + 30 {
-			if i == 2 {
-				store.set(deny)
-			}
-			d := mustCheck(t, l, request(p, strconv.FormatInt(i, 10), 1))
-			if i >= 2 && d.Reason != Unavailable && d.Requests != 0 {
-				t.Errorf("decision %d: %s, want unavailable", i, d.Reason)
-			}
-			switch {
-			case d.Allowed:
-				admitted++
-			case d.ReadyAt != 0:
-				places++
-			}
-		}
-		if admitted != remaining(p) || p.Queues() != (places == 30) {
-			t.Errorf("%d admitted and %d given places, want %d", admitted, places, remaining(p))
-		}
-	})
-}
-
-// What an instance admitted in an outage never takes back what the store has
-// shown since.
-func TestASecondOutage(t *testing.T) {
-	c := newClock()
-	p := policy.Must("bucket 1/5s burst 3")
-	l, store := newFaulty(pass)
-	l.Now = c.now
-	id := 0
-	ask := func(l *Limiter, f fault, want string) {
-		t.Helper()
-		store.set(f)
-		id++
-		d := mustCheck(t, l, request(p, strconv.Itoa(id), 1))
-		if got := inWords(d); got != want {
-			t.Errorf("decision %d: %s, want %s", id, got, want)
-		}
-	}
-	other := &Limiter{Store: store.Store, Now: c.now}
-	ask(l, deny, "unavailable 1/3")
-	c.at(5 * time.Second) // until the circuit breaker probes
-	for used := range 3 {
-		ask(other, pass, fmt.Sprintf("ok %d/3", used+1))
-	}
-	ask(l, pass, "limited 3/3, wait 5s")
-	c.at(7 * time.Second)
-	ask(l, deny, "unavailable 3/3, wait 3s")
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,42 +51,6 @@ func usedIn(t *testing.T, store Store, p Part, c *clock) int64 {
 	r := p.Request
 	r.ID = "status"
 	return mustDo(t, &Limiter{Store: store, Now: c.now}, Status, r).Used
-}
-
-// Eight users send ten messages each, to one room of 30. Exactly 30 get through, and
-// each item counts what was admitted.
-func TestAUserAndARoomInARace(t *testing.T) {
-	onEachStore(t, func(t *testing.T, store Store) {
-		for round := range repeats(10) {
-			c, name := newClock(), strconv.Itoa(round)
-			var instances [4]*Limiter
-			for i := range instances {
-				instances[i] = &Limiter{Store: store, Timeout: 20 * time.Second, Memory: NewMemory(mib), Now: c.now}
-			}
-			var wg sync.WaitGroup
-			var admitted atomic.Int64
-			for i := range 80 {
-				wg.Go(func() {
-					parts := message("u"+strconv.Itoa(i%8)+"-"+name, name, strconv.Itoa(i), "10/1m", "30/1m")
-					if d, err := instances[i%4].DecideAll(t.Context(), Check, parts, false); err != nil {
-						t.Error(err)
-					} else if d.Allowed {
-						admitted.Add(1)
-					}
-				})
-			}
-			wg.Wait()
-			parts := message("", name, "", "10/1m", "30/1m")
-			room, users := usedIn(t, store, parts[1], c), int64(0)
-			for i := range 8 {
-				parts[0].UserID = "u" + strconv.Itoa(i) + "-" + name
-				users += usedIn(t, store, parts[0], c)
-			}
-			if n := admitted.Load(); n != 30 || room != 30 || users != 30 {
-				t.Errorf("%d admitted, %d counted for the room and %d for the users, want 30", n, room, users)
-			}
-		}
-	})
 }
 
 // A room refuses. The user's count is given back, by an update that needs no read.

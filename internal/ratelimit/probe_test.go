@@ -71,33 +71,6 @@ func TestASlowTableDecidesAgain(t *testing.T) {
 	}
 }
 
-// A new connection takes 400 ms. The table decides again within 10 s, although
-// a decision waits for its probe for only 250 ms.
-func TestATableWithSlowConnectionsDecidesAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		connected := false
-		connect := func(ctx context.Context, perform func() error) error {
-			if !connected {
-				select {
-				case <-time.After(400 * time.Millisecond):
-					connected = true
-				case <-ctx.Done():
-					return ctx.Err()
-				}
-			}
-			return perform()
-		}
-		l, store := newFaulty(hang)
-		var r ids
-		mustCheck(t, l, r.next(1))
-		store.set(connect)
-		byTable(t, l, &r, 10*time.Second)
-		if share := byTable(t, l, &r, time.Minute); share < 1 {
-			t.Errorf("the table makes %.0f %% of the decisions, want all", 100*share)
-		}
-	})
-}
-
 // A probe counts nothing: not if it is answered, not if it is late, and not if
 // its answer is lost.
 func TestAProbeCountsNothing(t *testing.T) {

@@ -62,31 +62,6 @@ func TestAColdInstanceReleases(t *testing.T) {
 	})
 }
 
-// A user who releases in time can act again, whatever else the item holds.
-func TestAReleaseIsKnownToTheInstanceThatMadeIt(t *testing.T) {
-	onEachSubject(t, func(t *testing.T, s subject) {
-		p := s.policy()
-		if p.Queues() {
-			t.Skip("a place in a queue is never given back")
-		}
-		l := &Limiter{Store: new(memstore.Store), Now: newClock().now, Memory: NewMemory(mib)}
-		full := request(p, "full", p.Most())
-		full.At = mustCheck(t, l, full).At
-		if rest := remaining(p) - p.Most(); rest > 0 {
-			mustCheck(t, l, request(p, "rest", rest))
-		}
-		if d := mustCheck(t, l, request(p, "one more", 1)); d.Allowed {
-			t.Fatalf("one more is %s, want limited", inWords(d))
-		}
-		if _, err := l.Decide(t.Context(), Release, full); err != nil {
-			t.Fatal(err)
-		}
-		if d := mustCheck(t, l, request(p, "after", p.Most())); !d.Allowed {
-			t.Errorf("after the release: %s, want it allowed", inWords(d))
-		}
-	})
-}
-
 // A log gives back a part of a check once. A repeat after 20 to 60 s can give back
 // another action of the same millisecond.
 func TestALogGivesBackAPartOnce(t *testing.T) {

@@ -38,10 +38,7 @@ func onEachReleasable(t *testing.T, test func(t *testing.T, store Store, r Reque
 func used(t *testing.T, l *Limiter, r Request) int64 {
 	t.Helper()
 	r.ID, r.At = "status", 0
-	d, err := l.Decide(t.Context(), Status, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := mustDo(t, l, Status, r)
 	most := d.Used
 	for _, each := range d.Each {
 		most = max(most, each.Used)
@@ -59,9 +56,7 @@ func TestAReleaseThatIsDoneGivesBackNothing(t *testing.T) {
 			t.Helper()
 			again := r
 			again.At = at
-			if _, err := l.Decide(t.Context(), Release, again); err != nil {
-				t.Fatal(err)
-			}
+			mustDo(t, l, Release, again)
 			if got := used(t, l, r); got != want {
 				t.Fatalf("%v after the start: %d used, want %d", c.now().Sub(start), got, want)
 			}
@@ -139,9 +134,7 @@ func TestAReleaseIsRememberedFor20Seconds(t *testing.T) {
 		for _, copied := range []time.Duration{2 * time.Second, 22 * time.Second} {
 			was := stateOf(t, store, r)
 			c.at(copied)
-			if _, err := l.Decide(t.Context(), Release, first); err != nil {
-				t.Fatal(err)
-			}
+			mustDo(t, l, Release, first)
 			if gave, want := stateOf(t, store, r) != was, copied == 2*time.Second; gave != want {
 				t.Errorf("at %v the release changes the item: %v, want %v", copied, gave, want)
 			}
@@ -175,9 +168,7 @@ func TestWhenAReleaseIsTooLate(t *testing.T) {
 				r.At = mustCheck(t, l, r).At
 				was := stateOf(t, store, r)
 				c.at(tt.after)
-				if _, err := l.Decide(t.Context(), Release, r); err != nil {
-					t.Fatal(err)
-				}
+				mustDo(t, l, Release, r)
 				if gave := stateOf(t, store, r) != was; gave != tt.gives {
 					t.Errorf("%s: after %v a release changes the item: %v, want %v", text, tt.after, gave, tt.gives)
 				}

@@ -13,7 +13,7 @@ func usedOf(t *testing.T, l *Limiter, r Request) map[string]int64 {
 	t.Helper()
 	r.ID, r.At = "status", 0
 	used := map[string]int64{}
-	for _, each := range mustStatus(t, l, r).Each {
+	for _, each := range mustDo(t, l, Status, r).Each {
 		used[each.Name] = each.Used
 	}
 	return used
@@ -41,9 +41,7 @@ func TestAReleaseOfSeveralLimitsWithClocksApart(t *testing.T) {
 						l = early
 					}
 					for range 2 {
-						if _, err := l.Decide(t.Context(), Release, r); err != nil {
-							t.Fatal(err)
-						}
+						mustDo(t, l, Release, r)
 						for name, n := range usedOf(t, early, r) {
 							if n != before[name]-2 {
 								t.Errorf("%s, released by %s: %d used of the limit %s, want %d", text, releaser, n, name, before[name]-2)

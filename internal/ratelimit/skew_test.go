@@ -127,9 +127,7 @@ func TestARetriedReleaseOnAClockAheadGivesBackOnce(t *testing.T) {
 					pass,
 				}}
 				releaser := &Limiter{Store: slow, Now: early.Now, NewBudget: noPauses(4)}
-				if _, err := releaser.Decide(t.Context(), Release, r); err != nil {
-					t.Error(err)
-				}
+				mustDo(t, releaser, Release, r)
 				if got := used(t, early, r); got != 1 {
 					t.Errorf("%s: %d used after the release, want 1", text, got)
 				}

@@ -4,11 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
 // hour is how much of its hour is left at start.
@@ -33,60 +29,4 @@ func TestSeveralLimitsTimeline(t *testing.T) {
 		{at: 121 * time.Second, ask: Release, id: "a", want: "ok 4/5"}, // too late
 		{at: hour, id: "e", count: 3, want: "ok 3/3"},
 	})
-}
-
-// A release takes nothing from a window in which its check did not count.
-func TestSeveralLimitsReleaseAcrossAWindow(t *testing.T) {
-	timeline(t, "minute: 3/1m, hour: 9/1h", []moment{
-		{at: 59 * time.Second, id: "a", count: 2, want: "ok 2/3"},
-		{at: 60 * time.Second, id: "b", count: 2, want: "ok 2/3"},
-		{at: 61 * time.Second, ask: Release, id: "a", count: 2, want: "ok 2/3"},
-		{at: 61 * time.Second, id: "c", count: 2, want: "limited 2/3, wait 59s for the minute"},
-	})
-}
-
-// The state belongs to a limit's name and not to its position.
-func TestTheOrderOfSeveralLimitsMeansNothing(t *testing.T) {
-	onEachStore(t, func(t *testing.T, store Store) {
-		c := newClock()
-		l := &Limiter{Store: store, Timeout: 5 * time.Second, Now: c.now}
-		orders := []policy.Policy{policy.Must("minute: 3/1m, day: 5/1d"), policy.Must("day: 5/1d, minute: 3/1m")}
-		for i, step := range []struct {
-			at   time.Duration
-			want string
-		}{
-			{0, "ok 1/3"},
-			{0, "ok 2/3"},
-			{0, "ok 3/3"},
-			{0, "limited 3/3, wait 1m0s for the minute"},
-			{time.Minute, "ok 4/5"},
-			{time.Minute, "ok 5/5"},
-		} {
-			c.at(step.at)
-			d := mustCheck(t, l, request(orders[i%2], string(rune('a'+i)), 1))
-			if got := inWords(d); got != step.want {
-				t.Errorf("check %d as %v: %s, want %s", i, orders[i%2], got, step.want)
-			}
-		}
-		for _, p := range orders {
-			if d := mustCheck(t, l, request(p, "last", 1)); d.Allowed || d.LimitedBy != "day" || d.Wait <= 0 {
-				t.Errorf("the last check as %v: %s, want it refused by the day with a wait", p, inWords(d))
-			}
-		}
-	})
-}
-
-// A decision on several limits contains the figures of each.
-func TestEachOfSeveralLimits(t *testing.T) {
-	l := &Limiter{Store: new(memstore.Store), Now: newClock().now}
-	d := mustCheck(t, l, request(policy.Must("minute: 10/1m, day: 200/1d"), "a", 4))
-	day := start.Truncate(24 * time.Hour).Add(24 * time.Hour).UnixMilli()
-	at := start.UnixMilli()
-	want := []policy.Reading{
-		{Name: "minute", Limit: 10, Window: time.Minute, Used: 4, Remaining: 6, ResetAt: at + 60_000, At: at},
-		{Name: "day", Limit: 200, Window: 24 * time.Hour, Used: 4, Remaining: 196, ResetAt: day, At: at},
-	}
-	if diff := cmp.Diff(want, d.Each); diff != "" {
-		t.Errorf("each limit (-want +got):\n%s", diff)
-	}
 }

@@ -91,19 +91,3 @@ func TestAnUnreadableItemEndsAfterTwoRequests(t *testing.T) {
 		}
 	})
 }
-
-// A request that may be decided alone is decided from memory, and one
-// instance admits no more than the limit that way.
-func TestAnUnreadableItemIsDecidedFromMemory(t *testing.T) {
-	store := &spoiled{Store: new(memstore.Store), attrs: []string{"activityCount"}}
-	l := &Limiter{Store: store, Timeout: time.Second, Memory: NewMemory(mib), Now: newClock().now}
-	var r ids
-	for i := range 6 {
-		store.sent = 0
-		d := mustCheck(t, l, r.next(1))
-		e, ok := errors.AsType[*StoreError](d.Outage)
-		if d.Reason != Unavailable || !ok || e.Attr != "activityCount" || d.Allowed != (i < 3) || store.sent > 2 {
-			t.Errorf("check %d: %+v, want the first three allowed from memory", i, d)
-		}
-	}
-}

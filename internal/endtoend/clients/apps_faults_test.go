@@ -17,11 +17,11 @@ func TestInAnOutageTheAppDoesWhatItChose(t *testing.T) {
 				_, url := app.serving(t, between.endpoint(), "GUARDS_ON_OUTAGE="+onOutage)
 				between.set(breaks)
 				got := post(t, url, rand.Text())
-				if got.status != want {
+				if got.StatusCode != want {
 					t.Errorf("%+v, want %d", got, want)
 				}
-				if want == http.StatusServiceUnavailable && (got.header.Get("Retry-After") != "1" ||
-					got.header.Get("Content-Type") != "application/problem+json" || !strings.Contains(got.body, `"Unavailable"`)) {
+				if want == http.StatusServiceUnavailable && (got.Header.Get("Retry-After") != "1" ||
+					got.Header.Get("Content-Type") != "application/problem+json" || !strings.Contains(got.Text, `"Unavailable"`)) {
 					t.Errorf("%+v is not the problem of an outage", got)
 				}
 			})
@@ -54,7 +54,7 @@ func TestAMistakeLetsNobodyPost(t *testing.T) {
 			between.set(denied)
 			running.retry(t, func(t testing.TB, user string) {
 				t.Helper()
-				if got := post(t, url, user); got.status != http.StatusInternalServerError {
+				if got := post(t, url, user); got.StatusCode != http.StatusInternalServerError {
 					t.Errorf("%+v, want 500", got)
 				}
 			})

@@ -3,7 +3,6 @@ package clients_test
 import (
 	"crypto/rand"
 	"encoding/json"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -88,7 +87,7 @@ func TestAppsLimitPosts(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) { running.retry(t, try) })
 		}
-		if got := post(t, url, ""); got.status != http.StatusUnauthorized {
+		if got := post(t, url, ""); got.StatusCode != http.StatusUnauthorized {
 			t.Errorf("without a user: %+v, want 401", got)
 		}
 	})
@@ -110,16 +109,16 @@ var left = regexp.MustCompile(`^"create_post";r=(\d+);t=\d+$`)
 
 // counts checks an answer's status, and how many of the ten posts are counted by
 // its headers.
-func counts(t testing.TB, got answer, status int, counted int) {
+func counts(t testing.TB, got testkit.Response, status int, counted int) {
 	t.Helper()
-	found := left.FindStringSubmatch(got.header.Get("RateLimit"))
-	if found == nil || got.header.Get("RateLimit-Policy") != `"create_post";q=10;w=60` || got.status != status || found[1] != strconv.Itoa(10-counted) {
+	found := left.FindStringSubmatch(got.Header.Get("RateLimit"))
+	if found == nil || got.Header.Get("RateLimit-Policy") != `"create_post";q=10;w=60` || got.StatusCode != status || found[1] != strconv.Itoa(10-counted) {
 		t.Errorf("%+v, want %d, and %d counted in RateLimit and RateLimit-Policy", got, status, counted)
 	}
 }
 
 // refuses checks the answer to an eleventh post.
-func refuses(t testing.TB, got answer) {
+func refuses(t testing.TB, got testkit.Response) {
 	t.Helper()
 	var problem struct {
 		Status        int
@@ -127,11 +126,11 @@ func refuses(t testing.TB, got answer) {
 		Allowed       *bool
 		WaitTime      float64
 	}
-	err := json.Unmarshal([]byte(got.body), &problem)
-	after, _ := strconv.Atoi(got.header.Get("Retry-After"))
+	err := json.Unmarshal([]byte(got.Text), &problem)
+	after, _ := strconv.Atoi(got.Header.Get("Retry-After"))
 	switch {
 	case err != nil, problem.Status != http.StatusTooManyRequests || problem.Allowed == nil || *problem.Allowed,
-		got.header.Get("Content-Type") != "application/problem+json" || !strings.HasSuffix(problem.Type, "#quota-exceeded"),
+		got.Header.Get("Content-Type") != "application/problem+json" || !strings.HasSuffix(problem.Type, "#quota-exceeded"),
 		problem.Message != "Rate limit exceeded: Too many requests in a short period",
 		after < 1 || after > 60 || after != int((problem.WaitTime+999)/1000):
 		t.Errorf("%+v is not the refusal of an eleventh post: %v", got, err)
@@ -139,38 +138,14 @@ func refuses(t testing.TB, got answer) {
 	counts(t, got, http.StatusTooManyRequests, 10)
 }
 
-// An answer is what an app answered.
-type answer struct {
-	status int
-	header http.Header
-	body   string
-}
-
 // post creates a post.
-func post(t testing.TB, url, user string) answer {
+func post(t testing.TB, url, user string) testkit.Response {
 	t.Helper()
-	request, err := http.NewRequest(http.MethodPost, url+"/posts", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var headers []string
 	if user != "" {
-		request.Header.Set("Authorization", "Bearer "+user)
+		headers = []string{"Authorization", "Bearer " + user}
 	}
-	return do(t, request)
-}
-
-func do(t testing.TB, request *http.Request) answer {
-	t.Helper()
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := io.ReadAll(response.Body)
-	_ = response.Body.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer{response.StatusCode, response.Header, string(body)}
+	return testkit.Send(t, http.MethodPost, url+"/posts", "", headers...)
 }
 
 // What an app's author writes is short. Imports, the page and what stands for a

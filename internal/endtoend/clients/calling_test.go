@@ -181,7 +181,7 @@ func (tr trial) check(t testing.TB, endpoint string, app program) {
 func askPosts(t testing.TB, endpoint, user, further string) int64 {
 	t.Helper()
 	event := `{"userId":"` + user + `","activity":"create_post"` + further + `}`
-	o := byGo(t, endpoint, 1, []call{{"posts-guard", json.RawMessage(event)}})[0]
+	o := byGo(t, endpoint, []call{{"posts-guard", json.RawMessage(event)}})[0]
 	var answer struct{ ActivityCount int64 }
 	if err := json.Unmarshal(o.Payload, &answer); err != nil || o.FunctionError != "" {
 		t.Fatalf("%s: %v", event, o)

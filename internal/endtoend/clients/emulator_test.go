@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/rand"
 	"fmt"
-	"io"
 	mathrand "math/rand/v2"
 	"net"
 	"net/http"
@@ -100,21 +99,11 @@ var (
 func perform(t testing.TB, invocations, user string) (answers []string) {
 	t.Helper()
 	for _, step := range timeline {
-		event := strings.NewReader(strings.ReplaceAll(step.event, "USER", user))
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, invocations, event)
-		if err != nil {
-			t.Fatal(err)
+		got := testkit.Send(t, http.MethodPost, invocations, strings.ReplaceAll(step.event, "USER", user))
+		if got.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s", step.event, got.Status)
 		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(response.Body)
-		_ = response.Body.Close()
-		if err != nil || response.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %s, %v", step.event, response.Status, err)
-		}
-		answers = append(answers, generated.ReplaceAllString(clock.ReplaceAllString(string(body), `"$1":1`), `"ID"`))
+		answers = append(answers, generated.ReplaceAllString(clock.ReplaceAllString(got.Text, `"$1":1`), `"ID"`))
 	}
 	return answers
 }

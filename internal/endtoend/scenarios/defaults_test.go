@@ -39,7 +39,7 @@ func TestTheDefaultsOfEachClient(t *testing.T) {
 				answer, requests = tt.answer, nil
 				mu.Unlock()
 				d.do(t, map[string]any{"new": map[string]any{}})
-				got := tallyOf([]result{d.do(t, checkBy("user", 0))})
+				got := tallyOf([]result{d.do(t, checkBy("user"))})
 				if len(requests) != tt.requests || got.outages != 1 || got.longest < tt.least || got.longest > tt.most {
 					tb.Errorf("%s: %d requests, %+v, want %d in %v to %v", name, len(requests), got, tt.requests, tt.least, tt.most)
 				}

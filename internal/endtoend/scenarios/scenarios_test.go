@@ -17,7 +17,7 @@
 //	    {"answer": {"allowed": true, ..., "lost": false, "began": 1700000000000, "ended": 1700000000500}, "ms": 510}
 //	{"call": "settle", "activity": "complete", "args": {"userId": "u1", "count": 40}, "used": 14}
 //	    {"answer": {"allowed": true, ...}, "ms": 12}
-//	{"together": [{"call": ...}, {"after": 200, "call": ...}]}
+//	{"together": [{"call": ...}, {"call": ...}]}
 //	    {"results": [{"answer": ...}, {"error": ...}]}
 //
 // The client asks the binaries of the guards, behind a server that speaks

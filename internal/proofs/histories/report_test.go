@@ -2,7 +2,6 @@ package histories_test
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -129,14 +128,7 @@ func (s *tally) save(t *testing.T) {
 		{What: "operations without a known outcome", Value: fmt.Sprint(parts[string(maybe)])},
 		{What: "operations whose first attempts had an unknown outcome", Value: fmt.Sprint(parts[string(effect)])},
 	}
-	var tables []findings.Table
-	for _, head := range []string{"operation", "answer", "fault"} {
-		numbers := s.table(head)
-		table := findings.Table{Title: strings.ToUpper(head[:1]) + head[1:] + "s", Head: []string{head, "number"}}
-		for _, what := range slices.SortedFunc(maps.Keys(numbers), func(a, b string) int { return numbers[b] - numbers[a] }) {
-			table.Rows = append(table.Rows, []string{what, fmt.Sprint(numbers[what])})
-		}
-		tables = append(tables, table)
-	}
-	prove.Save(t, "histories", findings.Result{Figures: figures, Tables: tables})
+	prove.Save(t, "histories", findings.Result{Figures: figures, Tables: []findings.Table{
+		findings.Counts("Operations", "operation", s.table("operation")), findings.Counts("Answers", "answer", s.table("answer")), findings.Counts("Faults", "fault", s.table("fault")),
+	}})
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -12,27 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/workbench/invokeapi"
 )
-
-// A listener of pipes lets a server run in the time of synctest.
-type pipes chan net.Conn
-
-func (p pipes) Accept() (net.Conn, error) {
-	if conn, open := <-p; open {
-		return conn, nil
-	}
-	return nil, net.ErrClosed
-}
-func (p pipes) Close() error { close(p); return nil }
-func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
-// dial connects to the server.
-func (p pipes) dial() net.Conn {
-	client, server := net.Pipe()
-	p <- server
-	return client
-}
 
 // begin sends a text to the server, and returns the server's answer to it.
 func begin(t *testing.T, conn net.Conn, text string) func() string {
@@ -96,9 +79,10 @@ func connect(h http.Handler) (*http.Server, net.Conn) {
 }
 
 func dial(server *http.Server) net.Conn {
-	listener := make(pipes)
+	listener := testkit.NewPipes()
 	go func() { _ = server.Serve(listener) }()
-	return listener.dial()
+	conn, _ := listener.Dial(context.Background()) // it fails only after Close
+	return conn
 }
 
 // working handles requests that take some time.

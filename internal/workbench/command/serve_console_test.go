@@ -20,18 +20,18 @@ func TestServeHasAConsole(t *testing.T) {
 	if note := "guards: the console for development is at " + endpoint + "/; only this machine can open it\n"; !strings.Contains(log.String(), note) {
 		t.Errorf("the log is %s, want %s in it", log, note)
 	}
-	if page := get(t, endpoint+"/"); page.StatusCode != 200 || !strings.Contains(page.body, "4 of 10 used, 6 left") || !strings.Contains(page.body, "Counts in memory.") {
-		t.Errorf("%s %s", page.Status, page.body)
+	if page := get(t, endpoint+"/"); page.StatusCode != 200 || !strings.Contains(page.Text, "4 of 10 used, 6 left") || !strings.Contains(page.Text, "Counts in memory.") {
+		t.Errorf("%s %s", page.Status, page.Text)
 	}
 	headers := []string{"Origin", endpoint, "Content-Type", "application/json"}
 	ask := func() string {
-		return post(t, endpoint+"/console/ask", `{"function": "posts-guard", "event": {"userId": "u1", "activity": "create_post", "count": 10}}`, headers...).body
+		return post(t, endpoint+"/console/ask", `{"function": "posts-guard", "event": {"userId": "u1", "activity": "create_post", "count": 10}}`, headers...).Text
 	}
 	if body := ask(); !strings.HasPrefix(body, `{"allowed":false,`) {
 		t.Error(body)
 	}
-	if r := post(t, endpoint+"/console/clock", `{"move": 60000}`, headers...); r.StatusCode != 200 || !strings.Contains(r.body, `"ahead":"60 s"`) {
-		t.Errorf("%s %s", r.Status, r.body)
+	if r := post(t, endpoint+"/console/clock", `{"move": 60000}`, headers...); r.StatusCode != 200 || !strings.Contains(r.Text, `"ahead":"60 s"`) {
+		t.Errorf("%s %s", r.Status, r.Text)
 	}
 	if body := ask(); !strings.HasPrefix(body, `{"allowed":true,`) {
 		t.Errorf("a minute later: %s", body)
@@ -51,7 +51,7 @@ func TestTheConsoleOfServeShowsLeases(t *testing.T) {
 		found := false
 		for i := 0; i < 195 && !found; i++ {
 			post(t, invocations(endpoint, "api-guard"), `{"userId": "`+user+`", `+event+`}`)
-			found = slices.ContainsFunc(windows.FindAllString(get(t, endpoint+"/").body, -1), func(window string) bool {
+			found = slices.ContainsFunc(windows.FindAllString(get(t, endpoint+"/").Text, -1), func(window string) bool {
 				return strings.Contains(window, `>`+whose+`<`) && lease.MatchString(window)
 			})
 		}
@@ -99,10 +99,10 @@ func TestServeHasNoConsoleForOtherMachines(t *testing.T) {
 	}
 	_, port, _ := strings.Cut(regexp.MustCompile(`:\d+$`).FindString(endpoint), ":")
 	if r := get(t, "http://127.0.0.1:"+port+"/"); r.StatusCode != 404 {
-		t.Errorf("GET /: %s %s", r.Status, r.body)
+		t.Errorf("GET /: %s %s", r.Status, r.Text)
 	}
 	if r := post(t, "http://127.0.0.1:"+port+"/posts-guard", like); r.StatusCode != 200 {
-		t.Errorf("POST /posts-guard: %s %s", r.Status, r.body)
+		t.Errorf("POST /posts-guard: %s %s", r.Status, r.Text)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -11,14 +12,14 @@ func TestServeCreatesTheTable(t *testing.T) {
 	credentials(t)
 	endpoint, _ := serve(t, "--store", "dynamodb", "--endpoint", dynamotest.Endpoint(t), "--region", "us-east-1",
 		"--table", dynamotest.Table(t), "--create-table") // the table exists already
-	if r := post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post"}`); !strings.HasPrefix(r.body, `{"allowed":true,"reason":"ok",`) {
-		t.Error(r.body)
+	if r := post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post"}`); !strings.HasPrefix(r.Text, `{"allowed":true,"reason":"ok",`) {
+		t.Error(r.Text)
 	}
 }
 
 // serve reads the variables that the deployed functions read.
 func TestServeReadsTheFunctionsVariables(t *testing.T) {
-	ask := func(endpoint, more string) response {
+	ask := func(endpoint, more string) testkit.Response {
 		return post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post"`+more+`}`)
 	}
 	for setting, want := range map[string]string{ // the answer to the eleventh request
@@ -33,11 +34,11 @@ func TestServeReadsTheFunctionsVariables(t *testing.T) {
 			t.Setenv(name, value)
 			endpoint, log := serve(t)
 			ask(endpoint, `, "count": 10`)
-			if r := ask(endpoint, ""); !strings.HasPrefix(r.body, want) {
-				t.Errorf("%s, want %s", r.body, want)
+			if r := ask(endpoint, ""); !strings.HasPrefix(r.Text, want) {
+				t.Errorf("%s, want %s", r.Text, want)
 			}
-			if r := ask(endpoint, `, "roles": ["boss"]`); strings.Contains(r.body, `"reason":"bypassed"`) != (value == "boss") {
-				t.Errorf("the role boss: %s", r.body)
+			if r := ask(endpoint, `, "roles": ["boss"]`); strings.Contains(r.Text, `"reason":"bypassed"`) != (value == "boss") {
+				t.Errorf("the role boss: %s", r.Text)
 			}
 			if !strings.Contains(log.String(), ", counting in memory, "+setting+"; press Ctrl-C to stop\n") {
 				t.Errorf("serve does not report that %s is set:\n%s", setting, log)
@@ -52,8 +53,8 @@ func TestServeCleanup(t *testing.T) {
 	for _, tt := range [][2]string{
 		{`{}`, `{"scanned":1,"stale":0,"deleted":0,"users":1,"finished":true,`}, {`{"userId": "u1"}`, `{"scanned":1,"stale":1,"deleted":1,"users":1,"finished":true,`},
 	} {
-		if r := post(t, invocations(endpoint, "cleanup"), tt[0]); !strings.HasPrefix(r.body, tt[1]) {
-			t.Errorf("%s: %s, want %s", tt[0], r.body, tt[1])
+		if r := post(t, invocations(endpoint, "cleanup"), tt[0]); !strings.HasPrefix(r.Text, tt[1]) {
+			t.Errorf("%s: %s, want %s", tt[0], r.Text, tt[1])
 		}
 	}
 }

@@ -25,8 +25,8 @@ func TestServeFails(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			endpoint, log := serve(t, "--fail", how)
 			for i, want := range []string{`{"allowed":true,"reason":"unavailable"`, `{"allowed":false,"reason":"unavailable"`} {
-				if r := post(t, invocations(endpoint, "posts-guard"), six); !strings.HasPrefix(r.body, want) {
-					t.Errorf("request %d: %s, want %s", i+1, r.body, want)
+				if r := post(t, invocations(endpoint, "posts-guard"), six); !strings.HasPrefix(r.Text, want) {
+					t.Errorf("request %d: %s, want %s", i+1, r.Text, want)
 				}
 			}
 			for _, line := range []string{"22:14:18  posts-guard         check create_post: allowed, unavailable, 6/10 used\n", "22:14:18  posts-guard         check create_post: refused, unavailable, 6/10 used, wait 42 s\n"} {
@@ -42,11 +42,11 @@ func TestServeFails(t *testing.T) {
 			t.Setenv("ON_OUTAGE", "deny")
 			testkit.Retry(t, func(t testing.TB) { // on a busy machine, 100 ms can pass before the first answer
 				endpoint, log := serve(t, "--fail", how)
-				if r := post(t, invocations(endpoint, "posts-guard"), six); !strings.Contains(r.body, `"errorType":"Unavailable"`) || !strings.Contains(r.body, cause) {
-					t.Errorf("invoked: %s, want %s", r.body, cause)
+				if r := post(t, invocations(endpoint, "posts-guard"), six); !strings.Contains(r.Text, `"errorType":"Unavailable"`) || !strings.Contains(r.Text, cause) {
+					t.Errorf("invoked: %s, want %s", r.Text, cause)
 				}
 				if r := post(t, endpoint+"/posts-guard", six); r.StatusCode != 503 {
-					t.Errorf("over HTTP: %s %s", r.Status, r.body)
+					t.Errorf("over HTTP: %s %s", r.Status, r.Text)
 				}
 				if !strings.Contains(log.String(), "  posts-guard         error "+cause) || !strings.Contains(log.String(), "  posts-guard         error 503 ") {
 					t.Errorf("the log lacks an error:\n%s", log)
@@ -61,12 +61,12 @@ func TestServeAnswersHTTP(t *testing.T) {
 	endpoint, _ := serve(t)
 	ten := `{"userId": "u1", "activity": "create_post", "count": 10}`
 	r := post(t, endpoint+"/posts-guard", ten)
-	if r.StatusCode != 200 || r.Header.Get("RateLimit-Policy") != `"create_post";q=10;w=60` || !strings.Contains(r.body, `"granted":10`) {
-		t.Errorf("%s %v %s", r.Status, r.Header, r.body)
+	if r.StatusCode != 200 || r.Header.Get("RateLimit-Policy") != `"create_post";q=10;w=60` || !strings.Contains(r.Text, `"granted":10`) {
+		t.Errorf("%s %v %s", r.Status, r.Header, r.Text)
 	}
 	r = post(t, endpoint+"/posts-guard", ten)
 	if r.StatusCode != 429 || r.Header.Get("Retry-After") == "" || r.Header.Get("Content-Type") != "application/problem+json" {
-		t.Errorf("%s %v %s", r.Status, r.Header, r.body)
+		t.Errorf("%s %v %s", r.Status, r.Header, r.Text)
 	}
 	if r := get(t, endpoint+"/posts-guard"); r.StatusCode != 405 {
 		t.Errorf("GET: %s", r.Status)
@@ -90,8 +90,8 @@ func TestServeLogsHTTPErrors(t *testing.T) {
 		{"/2015-03-31/functions/posts-guard/invocations", `{`, "posts-guard         error 400 Could not parse request body into json\n", "Could not parse"},
 		{"/2015-03-31/functions", `{}`, "/2015-03-31/functions  error 404 no such path, want POST /2015-03-31/functions/NAME/invocations or POST /NAME", functions},
 	} {
-		if r := post(t, endpoint+tt.path, tt.body); !strings.Contains(r.body, tt.answer) {
-			t.Errorf("%s %s: %s, want %s", tt.path, tt.body, r.body, tt.answer)
+		if r := post(t, endpoint+tt.path, tt.body); !strings.Contains(r.Text, tt.answer) {
+			t.Errorf("%s %s: %s, want %s", tt.path, tt.body, r.Text, tt.answer)
 		}
 		if !strings.Contains(log.String(), tt.line) {
 			t.Errorf("%s %s: the log has no line %q:\n%s", tt.path, tt.body, tt.line, log)
@@ -131,7 +131,7 @@ func TestServeLogsNoControlCharacters(t *testing.T) {
 	endpoint, log := serve(t)
 	for _, path := range []string{"/%1b%5d0%3bowned%07", "/%1b%5b2J%0aguards:%20all%20is%20well", "/a/%1b%5b2J", "/\u009b2J"} {
 		if r := post(t, endpoint+path, "{}"); r.StatusCode != 404 {
-			t.Errorf("%q: %s %s", path, r.Status, r.body)
+			t.Errorf("%q: %s %s", path, r.Status, r.Text)
 		}
 	}
 	post(t, invocations(endpoint, "posts-guard"), "{\"userId\": \"u1\", \"activity\": \"\\u001b[2J\"}")

@@ -18,18 +18,18 @@ func TestServeSpeaksTheInvokeAPI(t *testing.T) {
 	} {
 		r := post(t, invocations(endpoint, name), like)
 		if r.StatusCode != 200 || r.Header.Get("X-Amz-Executed-Version") != "$LATEST" || r.Header.Get("X-Amz-Function-Error") != "" ||
-			r.Header.Get("X-Amzn-RequestId") == "" || !strings.HasPrefix(r.body, `{"allowed":true,"reason":"unlimited"`) {
-			t.Errorf("%s: %s %v %s", name, r.Status, r.Header, r.body)
+			r.Header.Get("X-Amzn-RequestId") == "" || !strings.HasPrefix(r.Text, `{"allowed":true,"reason":"unlimited"`) {
+			t.Errorf("%s: %s %v %s", name, r.Status, r.Header, r.Text)
 		}
 	}
 
 	r := post(t, invocations(endpoint, "posts-guard"), `{"activity": "like"}`)
-	if r.StatusCode != 200 || r.Header.Get("X-Amz-Function-Error") != "Unhandled" || !strings.HasPrefix(r.body, `{"errorMessage":"userId is missing`) || !strings.HasSuffix(r.body, `"errorType":"ValidationError"}`) {
-		t.Errorf("no userId: %s %v %s", r.Status, r.Header, r.body)
+	if r.StatusCode != 200 || r.Header.Get("X-Amz-Function-Error") != "Unhandled" || !strings.HasPrefix(r.Text, `{"errorMessage":"userId is missing`) || !strings.HasSuffix(r.Text, `"errorType":"ValidationError"}`) {
+		t.Errorf("no userId: %s %v %s", r.Status, r.Header, r.Text)
 	}
 	r = post(t, invocations(endpoint, "posts-guard"), "")
-	if r.StatusCode != 200 || !strings.Contains(r.body, "userId is missing") {
-		t.Errorf("an empty body: %s %s, want the answer to {}", r.Status, r.body)
+	if r.StatusCode != 200 || !strings.Contains(r.Text, "userId is missing") {
+		t.Errorf("an empty body: %s %s, want the answer to {}", r.Status, r.Text)
 	}
 
 	for _, tt := range []struct {
@@ -45,14 +45,14 @@ func TestServeSpeaksTheInvokeAPI(t *testing.T) {
 		{"unknown type", "posts-guard", like, []string{"X-Amz-Invocation-Type", "Later"}, 400, "InvalidParameterValueException", "Later"},
 	} {
 		r := post(t, invocations(endpoint, tt.name), tt.body, tt.headers...)
-		if r.StatusCode != tt.status || r.Header.Get("X-Amzn-Errortype") != tt.kind || !strings.HasPrefix(r.body, `{"Type":"User","Message":"`) || !strings.Contains(r.body, tt.message) {
-			t.Errorf("%s: %s %v %.200s", tt.what, r.Status, r.Header, r.body)
+		if r.StatusCode != tt.status || r.Header.Get("X-Amzn-Errortype") != tt.kind || !strings.HasPrefix(r.Text, `{"Type":"User","Message":"`) || !strings.Contains(r.Text, tt.message) {
+			t.Errorf("%s: %s %v %.200s", tt.what, r.Status, r.Header, r.Text)
 		}
 	}
 
 	r = post(t, invocations(endpoint, "posts-guard"), like, "X-Amz-Invocation-Type", "DryRun")
-	if r.StatusCode != 204 || r.body != "" {
-		t.Errorf("DryRun: %s %s", r.Status, r.body)
+	if r.StatusCode != 204 || r.Text != "" {
+		t.Errorf("DryRun: %s %s", r.Status, r.Text)
 	}
 	if !strings.Contains(log.String(), "check like: allowed, unlimited\n") {
 		t.Errorf("the log has no line about the invocation:\n%s", log)
@@ -63,12 +63,12 @@ func TestServeInvokesEventsAndReturnsTheLogsTail(t *testing.T) {
 	endpoint, _ := serve(t)
 	ten := `{"userId": "canary-user-4711", "activity": "create_post", "count": 10}`
 	r := post(t, invocations(endpoint, "posts-guard"), ten, "X-Amz-Invocation-Type", "Event")
-	if r.StatusCode != 202 || r.body != "" {
-		t.Errorf("Event: %s %s", r.Status, r.body)
+	if r.StatusCode != 202 || r.Text != "" {
+		t.Errorf("Event: %s %s", r.Status, r.Text)
 	}
 	status := strings.Replace(ten, `"count": 10`, `"op": "status"`, 1)
 	until(t, "the event is not counted", func() bool { // it is handled in the background
-		return strings.Contains(post(t, invocations(endpoint, "posts-guard"), status).body, `"activityCount":10`)
+		return strings.Contains(post(t, invocations(endpoint, "posts-guard"), status).Text, `"activityCount":10`)
 	})
 	r = post(t, invocations(endpoint, "posts-guard"), ten, "X-Amz-Log-Type", "Tail")
 	tail, err := base64.StdEncoding.DecodeString(r.Header.Get("X-Amz-Log-Result"))

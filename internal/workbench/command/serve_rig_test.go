@@ -8,12 +8,12 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	projects "github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/limits"
 )
 
@@ -98,43 +98,16 @@ func until(t testing.TB, what string, done func() bool) {
 	}
 }
 
-// A response is an HTTP response whose body was read.
-type response struct {
-	*http.Response
-	body string
-}
-
 // post sends body to an address. Headers alternate between names and values.
-func post(t testing.TB, address, body string, headers ...string) response {
+func post(t testing.TB, address, body string, headers ...string) testkit.Response {
 	t.Helper()
-	return send(t, http.MethodPost, address, body, headers...)
+	return testkit.Send(t, http.MethodPost, address, body, headers...)
 }
 
 // get reads an address.
-func get(t testing.TB, address string) response {
+func get(t testing.TB, address string) testkit.Response {
 	t.Helper()
-	return send(t, http.MethodGet, address, "")
-}
-
-func send(t testing.TB, method, address, body string, headers ...string) response {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(headers); i += 2 {
-		request.Header.Set(headers[i], headers[i+1])
-	}
-	r, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = r.Body.Close() }()
-	raw, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response{r, string(raw)}
+	return testkit.Send(t, http.MethodGet, address, "")
 }
 
 // invocations returns the Invoke API's address of a function.

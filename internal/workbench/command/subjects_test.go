@@ -47,15 +47,6 @@ func TestCheckNamesSubjects(t *testing.T) {
 	}
 }
 
-// The embedded store counts for subjects, too.
-func TestCheckNamesSubjectsInMemory(t *testing.T) {
-	status, out, log := command(t, rooms, "check write --user u1 --subject room=r42 --times 4")
-	const want = "1  allowed  1/3 used, 2 left\n2  allowed  2/3 used, 1 left\n3  allowed  3/3 used, 0 left, crossed 100 %\n4  refused  3/3 used of write  Too many. (wait 42 s)\n"
-	if status != refused || out != want {
-		t.Error(status, out, log)
-	}
-}
-
 // Operators see and clear what a subject has.
 func TestOperatorsSeeSubjects(t *testing.T) {
 	p := ofRooms(t)

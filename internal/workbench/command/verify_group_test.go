@@ -22,37 +22,36 @@ import (
 func TestVerifyOfAGroup(t *testing.T) {
 	p := ofContent(t)
 	endpoint, _ := serveGuards(t, content, atPinned)
-	for _, where := range []string{"", "--store dynamodb", "--lambda-endpoint " + endpoint, "--function posts-guard --lambda-endpoint " + endpoint} {
+	endpoint = " --region us-east-1 --lambda-endpoint " + endpoint
+	for _, where := range []string{"", " --store dynamodb", endpoint, " --function posts-guard" + endpoint} {
 		for _, activity := range []string{"create_post", "add_comment"} {
 			if activity == "add_comment" && strings.Contains(where, "--function") {
 				continue
 			}
-			args := shellWords("verify " + activity + " --callers 12 --json " + where)
-			switch {
-			case strings.Contains(where, "dynamodb"):
-				args = append(args, p.where...)
-			case where != "":
-				args = append(args, "--region", "us-east-1")
-			}
-			var out, log stream
-			status := run(t.Context(), args, session{guards: content, out: &out, err: &log, now: atPinned})
-			var v raceResult
-			if err := json.Unmarshal([]byte(out.String()), &v); err != nil {
-				t.Fatalf("%v: status %d, %s%s", args, status, &out, &log)
-			}
+			status, v, log := p.verifies(activity, where)
 			posts, comments := v.Activities[0], v.Activities[1]
 			if status != done || !v.Exact || v.Activity != "content" || v.Asked != 62 || posts.Asked != 16 || comments.Asked != 46 ||
 				posts.Allowed > 10 || 2*posts.Allowed+comments.Allowed != 40 || v.Limits[1] != (usedLimit{"writes", 40, 40}) || v.Limits[0].Used != posts.Allowed {
-				t.Errorf("%v: status %d, %+v, %s", args, status, v, &log)
+				t.Errorf("verify %s%s: status %d, %+v, %s", activity, where, status, v, log)
 			}
 		}
 	}
 	p.prints("stats", "0 items of 0 users, 0 stale, in the table\n") // it has removed its users
-	var out stream
-	if status := run(t.Context(), []string{"verify", "create_post"}, session{guards: content, out: &out, err: io.Discard, now: atPinned}); status != done ||
-		!strings.Contains(out.String(), " allowed, exactly the limits: posts ") || !strings.Contains(out.String(), "writes 40/40 (create_post ") {
-		t.Errorf("status %d, %s", status, &out)
+	p.contains("verify create_post --store dynamodb", " allowed, exactly the limits: posts ", "writes 40/40 (create_post ")
+}
+
+// verifies runs guards verify with twelve callers, in memory, on the table or through a server.
+func (p *project) verifies(activity, where string) (status int, v raceResult, log string) {
+	p.t.Helper()
+	run := p.run
+	if !strings.Contains(where, "dynamodb") {
+		run = func(line string) (int, string, string) { return command(p.t, p.guards, line) }
 	}
+	status, out, log := run("verify " + activity + " --callers 12 --json" + where)
+	if err := json.Unmarshal([]byte(out), &v); err != nil {
+		p.t.Fatalf("verify %s%s: status %d, %s%s", activity, where, status, out, log)
+	}
+	return status, v, log
 }
 
 // A guard that counts a group wrongly is not exact.

@@ -31,11 +31,9 @@ func TestVerifyOfPrepaidLimitsTogether(t *testing.T) {
 		"post":  ", at most the limits, as prepaid ones promise: posts ",
 		"write": ", at most the lowest limit of a subject, 400, as prepaid ones promise: room ",
 	} {
-		for _, where := range [][]string{nil, {"--lambda-endpoint", endpoint, "--region", "us-east-1"}} {
-			var out, log stream
-			args := append([]string{"verify", activity, "--callers", "8"}, where...)
-			if status := run(t.Context(), args, session{guards: leased, out: &out, err: &log, now: atPinned}); status != done || !strings.Contains(out.String(), want) {
-				t.Errorf("%v: status %d, %s%s, want %q", args, status, &out, &log, want)
+		for _, where := range []string{"", " --region us-east-1 --lambda-endpoint " + endpoint} {
+			if status, out, log := command(t, leased, "verify "+activity+" --callers 8"+where); status != done || !strings.Contains(out, want) {
+				t.Errorf("verify %s%s: status %d, %s%s, want %q", activity, where, status, out, log, want)
 			}
 		}
 	}

@@ -23,27 +23,15 @@ import (
 func TestVerifyOfSubjects(t *testing.T) {
 	p := ofRooms(t)
 	endpoint, _ := serveGuards(t, rooms, atPinned)
-	for _, where := range []string{"", "--store dynamodb", "--lambda-endpoint " + endpoint} {
+	for _, where := range []string{"", " --store dynamodb", " --region us-east-1 --lambda-endpoint " + endpoint} {
 		for activity, want := range map[string][]usedLimit{
 			"write":  {{"room", 4, 4}, {"tenant.minute", 20, 4}, {"tenant.day", 100, 4}},
 			"export": {{"room", 1, 1}},
 			"note":   {{"room.minute", 15, 15}},
 		} {
-			args := shellWords("verify " + activity + " --callers 12 --json " + where)
-			switch {
-			case strings.Contains(where, "dynamodb"):
-				args = append(args, p.where...)
-			case where != "":
-				args = append(args, "--region", "us-east-1")
-			}
-			var out, log stream
-			status := run(t.Context(), args, session{guards: rooms, out: &out, err: &log, now: atPinned})
-			var v raceResult
-			if err := json.Unmarshal([]byte(out.String()), &v); err != nil {
-				t.Fatalf("%v: status %d, %s%s", args, status, &out, &log)
-			}
+			status, v, log := p.verifies(activity, where)
 			if status != done || !v.Exact || v.Limit != want[0].Limit || v.Allowed != int(v.Limit) || v.Asked != int(v.Limit)+12+v.Users || v.Users < 2 || !slices.Equal(v.Limits, want) {
-				t.Errorf("%v: status %d, %+v, %s", args, status, v, &log)
+				t.Errorf("verify %s%s: status %d, %+v, %s", activity, where, status, v, log)
 			}
 		}
 	}
@@ -54,16 +42,11 @@ func TestVerifyOfSubjects(t *testing.T) {
 		{Name: "sort", Limit: policy.Must("writes: 10/1m cost 2"), Group: "content"},
 	}}}
 	for activity, want := range map[string]string{"note": "room.minute 30/30", "tag": "writes 10/10 (tag "} {
-		var out, log stream
-		if status := run(t.Context(), []string{"verify", activity}, session{guards: mixed, out: &out, err: &log, now: atPinned}); status != done || !strings.Contains(out.String(), want) {
-			t.Errorf("%s: status %d, %s%s, want %s", activity, status, &out, &log, want)
+		if status, out, log := command(t, mixed, "verify "+activity); status != done || !strings.Contains(out, want) {
+			t.Errorf("%s: status %d, %s%s, want %s", activity, status, out, log, want)
 		}
 	}
-	var out stream
-	if status := run(t.Context(), []string{"verify", "write"}, session{guards: rooms, out: &out, err: io.Discard, now: atPinned}); status != done ||
-		!strings.Contains(out.String(), "write: 4 of 57 allowed, exactly the lowest limit of a subject: room 4/4, tenant.minute 4/20, tenant.day 4/100 (3 users), in ") {
-		t.Errorf("status %d, %s", status, &out)
-	}
+	p.contains("verify write --store dynamodb", "write: 4 of 57 allowed, exactly the lowest limit of a subject: room 4/4, tenant.minute 4/20, tenant.day 4/100 (3 users), in ")
 }
 
 // A guard that counts subjects wrongly is not exact.

@@ -132,12 +132,12 @@ func TestTheClockMovesAheadAndBack(t *testing.T) {
 	} {
 		got := r.own("/console/clock", tt.body)
 		var view struct{ Ahead string }
-		if err := json.Unmarshal([]byte(got.body), &view); got.status != tt.status || tt.status == 200 && (err != nil || view.Ahead != tt.ahead) {
-			t.Errorf("%s: %d %s, want %d and %q", tt.body, got.status, got.body, tt.status, tt.ahead)
+		if err := json.Unmarshal([]byte(got.Text), &view); got.StatusCode != tt.status || tt.status == 200 && (err != nil || view.Ahead != tt.ahead) {
+			t.Errorf("%s: %d %s, want %d and %q", tt.body, got.StatusCode, got.Text, tt.status, tt.ahead)
 		}
 	}
-	if got := r.own("/console/clock", `{"to": 1767618000000}`); !strings.Contains(got.body, `"time":"13:00:0`) {
-		t.Errorf("moved to 13:00: %s", got.body)
+	if got := r.own("/console/clock", `{"to": 1767618000000}`); !strings.Contains(got.Text, `"time":"13:00:0`) {
+		t.Errorf("moved to 13:00: %s", got.Text)
 	}
 }
 

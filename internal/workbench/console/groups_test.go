@@ -51,8 +51,8 @@ func TestWindowsOfAGroupShareTheirCount(t *testing.T) {
 	r.get(picture)
 	r.app("posts-guard", `{"userId": "u1", "activity": "create_post", "op": "reset"}`)
 	s.wait("windows", `"used":0,"limit":40`)
-	if got := r.send("GET", picture, ""); got.status != 404 {
-		t.Errorf("after a reset of the group, the picture of the other activity is there: %d", got.status)
+	if got := r.send("GET", picture, ""); got.StatusCode != 404 {
+		t.Errorf("after a reset of the group, the picture of the other activity is there: %d", got.StatusCode)
 	}
 }
 

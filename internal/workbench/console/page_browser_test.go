@@ -109,7 +109,7 @@ func testClock(b *browser, _ *rig) {
 
 func testApp(b *browser, r *rig) {
 	r.app("pins-guard", `{"userId": "maria", "activity": "pin", "count": 93}`)
-	b.wait("#answer-list li", "allowed check pin × 93 maria 93 of 100 used, 7 left, held until 00:00:00 app")
+	b.wait("#answer-list li", "allowed check pin × 93 maria 93 of 100 used, 7 left, held until 00:00:")
 	b.wait("#window-list li", "maria pin log 100/12h 93 of 100 used, 7 left resets in ")
 	r.app("posts-guard", `{"userId": "<b>maria</b>", "activity": "like"}`)
 	b.wait("#answer-list li:first-child", "allowed check like <b>maria</b> unlimited app")

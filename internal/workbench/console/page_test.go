@@ -55,16 +55,16 @@ func TestTheClockCanBeFixed(t *testing.T) {
 	if page := html.UnescapeString(r.get("/")); !strings.Contains(page, why) || strings.Contains(page, `id="moves"`) {
 		t.Error("the page offers to move the clock")
 	}
-	if got := r.own("/console/clock", `{"move": 1000}`); got.status != 409 || strings.TrimSpace(got.body) != why {
-		t.Errorf("%d %s", got.status, got.body)
+	if got := r.own("/console/clock", `{"move": 1000}`); got.StatusCode != 409 || strings.TrimSpace(got.Text) != why {
+		t.Errorf("%d %s", got.StatusCode, got.Text)
 	}
 }
 
 func TestThePictureShowsTheLastRequests(t *testing.T) {
 	r := start(t, 0, nil)
 	const picture = "/console/picture.svg?user=u1&activity=create_post"
-	if got := r.send("GET", picture, ""); got.status != 404 || !strings.HasPrefix(got.body, "Nothing to draw yet") {
-		t.Errorf("%d %s", got.status, got.body)
+	if got := r.send("GET", picture, ""); got.StatusCode != 404 || !strings.HasPrefix(got.Text, "Nothing to draw yet") {
+		t.Errorf("%d %s", got.StatusCode, got.Text)
 	}
 	var receipt string
 	for range 12 {
@@ -89,17 +89,17 @@ func TestThePictureShowsTheLastRequests(t *testing.T) {
 		}
 		svg := r.send("GET", picture, "")
 		if step.want == "" {
-			if svg.status != 404 {
-				t.Errorf("%s: %d", step.event, svg.status)
+			if svg.StatusCode != 404 {
+				t.Errorf("%s: %d", step.event, svg.StatusCode)
 			}
 			continue
 		}
-		description := regexp.MustCompile(`<desc id="d">.*`).FindString(svg.body)
+		description := regexp.MustCompile(`<desc id="d">.*`).FindString(svg.Text)
 		got := regexp.MustCompile(`<desc id="d">(\d+ requests) of the user u1 .* UTC(: .*), 0 delayed`).ReplaceAllString(description, "$1$2|")
-		if svg.header.Get("Content-Type") != "image/svg+xml" || !strings.HasPrefix(got, step.want+"|") {
-			t.Errorf("after %s: %d %s, want %q", step.event, svg.status, description, step.want)
+		if svg.Header.Get("Content-Type") != "image/svg+xml" || !strings.HasPrefix(got, step.want+"|") {
+			t.Errorf("after %s: %d %s, want %q", step.event, svg.StatusCode, description, step.want)
 		}
-		if policy := svg.header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; style-src 'unsafe-inline'") {
+		if policy := svg.Header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; style-src 'unsafe-inline'") {
 			t.Errorf("the picture has the policy %q", policy)
 		}
 	}

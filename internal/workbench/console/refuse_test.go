@@ -56,11 +56,11 @@ func TestTheConsoleRefusesOtherSites(t *testing.T) {
 		{"POST", "/posts-guard", event, []string{"Origin", r.url}, 200},
 	} {
 		got := r.send(tt.method, tt.path, tt.body, tt.headers...)
-		if got.status != tt.want {
-			t.Errorf("%s %s %q: %d %.100s, want status %d", tt.method, tt.path, tt.headers, got.status, got.body, tt.want)
+		if got.StatusCode != tt.want {
+			t.Errorf("%s %s %q: %d %.100s, want status %d", tt.method, tt.path, tt.headers, got.StatusCode, got.Text, tt.want)
 		}
-		if tt.want == 403 && strings.Contains(got.body, "<") {
-			t.Errorf("%s %s %q: the answer has HTML: %s", tt.method, tt.path, tt.headers, got.body)
+		if tt.want == 403 && strings.Contains(got.Text, "<") {
+			t.Errorf("%s %s %q: the answer has HTML: %s", tt.method, tt.path, tt.headers, got.Text)
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestTheConsoleRefusesOtherSites(t *testing.T) {
 func TestThePageHasAStrictPolicy(t *testing.T) {
 	r := start(t, 0, nil)
 	for _, path := range []string{"/", "/console/console.js", "/console/console.css", "/console/icon.svg"} {
-		header := r.send(http.MethodGet, path, "").header
+		header := r.send(http.MethodGet, path, "").Header
 		policy := header.Get("Content-Security-Policy")
 		for _, part := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "form-action 'none'", "base-uri 'none'"} {
 			if !strings.Contains(policy, part) {

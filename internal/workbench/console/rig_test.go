@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +14,7 @@ import (
 	all "github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/workbench/console"
 	"github.com/cric-talk/guards/internal/workbench/invokeapi"
 	"github.com/cric-talk/guards/limits"
@@ -99,25 +98,18 @@ func start(t *testing.T, after time.Duration, change func(*console.Console, *lam
 	return r
 }
 
-// An answer is an HTTP response.
-type answer struct {
-	status int
-	header http.Header
-	body   string
-}
-
 // app sends an event as an app does.
 func (r *rig) app(guard, event string) string {
 	r.t.Helper()
 	answer := r.send(http.MethodPost, "/2015-03-31/functions/"+guard+"/invocations", event)
-	if answer.status != http.StatusOK {
-		r.t.Fatalf("%s: %d %s", event, answer.status, answer.body)
+	if answer.StatusCode != http.StatusOK {
+		r.t.Fatalf("%s: %d %s", event, answer.StatusCode, answer.Text)
 	}
-	return answer.body
+	return answer.Text
 }
 
 // own sends what the page itself sends.
-func (r *rig) own(path, body string) answer {
+func (r *rig) own(path, body string) testkit.Response {
 	r.t.Helper()
 	return r.send(http.MethodPost, path, body, "Origin", r.url, "Content-Type", "application/json")
 }
@@ -126,35 +118,15 @@ func (r *rig) own(path, body string) answer {
 func (r *rig) get(path string) string {
 	r.t.Helper()
 	answer := r.send(http.MethodGet, path, "")
-	if answer.status != http.StatusOK {
-		r.t.Fatalf("GET %s: %d %s", path, answer.status, answer.body)
+	if answer.StatusCode != http.StatusOK {
+		r.t.Fatalf("GET %s: %d %s", path, answer.StatusCode, answer.Text)
 	}
-	return answer.body
+	return answer.Text
 }
 
 // send sends a request. Headers alternate between names and values; the header
 // Host is the host of the request.
-func (r *rig) send(method, path, body string, headers ...string) answer {
+func (r *rig) send(method, path, body string, headers ...string) testkit.Response {
 	r.t.Helper()
-	request, err := http.NewRequestWithContext(r.t.Context(), method, r.url+path, strings.NewReader(body))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	for i := 0; i < len(headers); i += 2 {
-		if headers[i] == "Host" {
-			request.Host = headers[i+1]
-			continue
-		}
-		request.Header.Set(headers[i], headers[i+1])
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return answer{response.StatusCode, response.Header, string(text)}
+	return testkit.Send(r.t, method, r.url+path, body, headers...)
 }

@@ -67,8 +67,8 @@ func TestWindowsOfSubjects(t *testing.T) {
 	if !strings.Contains(seen, `"again":"{\"userId\":\"u2\",\"activity\":\"write\",\"count\":2,\"subjects\":{\"room\":\"r42\"}}"`) {
 		t.Errorf("the windows are %s", seen)
 	}
-	if got := r.send("GET", "/console/picture.svg?user=u2&activity=write", ""); got.status != 404 {
-		t.Errorf("the picture of u2 has what the room refused: %d", got.status)
+	if got := r.send("GET", "/console/picture.svg?user=u2&activity=write", ""); got.StatusCode != 404 {
+		t.Errorf("the picture of u2 has what the room refused: %d", got.StatusCode)
 	}
 	if picture := r.get("/console/picture.svg?user=+room+r42&activity=write"); !strings.Contains(picture, "room=r42") {
 		t.Errorf("the picture of the room is %s", picture)

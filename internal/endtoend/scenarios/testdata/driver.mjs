@@ -15,7 +15,6 @@ for await (const line of createInterface({ input: process.stdin })) {
 
 async function perform(step) {
   if (step.together) return { results: await Promise.all(step.together.map(perform)) };
-  if (step.after) await setTimeout(step.after);
   const start = performance.now();
   const ms = () => Math.round(performance.now() - start);
   try {

@@ -145,14 +145,8 @@ async def perform(client, asked):
         return {"error": failure(error), "ms": milliseconds(began)}
 
 
-async def later(client, asked):
-    await asyncio.sleep(asked.get("after", 0) / 1000)
-    return await perform(client, asked)
-
-
 def in_thread(client, asked):
     """Make a call of the ordinary client, which never waits for the event loop."""
-    time.sleep(asked.get("after", 0) / 1000)
     try:
         perform(client, asked).send(None)
     except StopIteration as done:
@@ -161,7 +155,7 @@ def in_thread(client, asked):
 
 async def together(client, calls):
     if not isinstance(client, Sync):
-        return await asyncio.gather(*(later(client, asked) for asked in calls))
+        return await asyncio.gather(*(perform(client, asked) for asked in calls))
     threading.stack_size(256 * 1024)
     with concurrent.futures.ThreadPoolExecutor(len(calls)) as threads:
         return list(threads.map(lambda asked: in_thread(client, asked), calls))

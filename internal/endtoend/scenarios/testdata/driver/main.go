@@ -21,7 +21,6 @@ import (
 // calls together.
 type command struct {
 	Together []command `json:"together"`
-	After    int64     `json:"after"` // milliseconds until the call begins
 
 	New *struct {
 		OnOutage        string            `json:"onOutage"`
@@ -110,7 +109,6 @@ func (c *command) perform(g *client.Guards) (r result) {
 	if c.Together != nil {
 		return r
 	}
-	time.Sleep(time.Duration(c.After) * time.Millisecond)
 	began := time.Now()
 	answer, err := c.call(g)
 	if r.Answer = answer; err != nil {
