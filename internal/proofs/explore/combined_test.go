@@ -42,7 +42,7 @@ func groupsInRooms() (subjects []subject) {
 
 // heldInARoom returns users and rooms whose receipts are held for 15 minutes.
 func heldInARoom() (subjects []subject) {
-	for _, s := range [][2]string{{"sliding %d/2h", "bucket %d/2h"}, {"a: log %d/30m, b: sliding %d/2h", "c: bucket %d/2h"}} {
+	for _, s := range [][2]string{{"sliding %d/2h", "bucket %d/2h"}, {"log %d/30m", "bucket %d/2h"}, {"bucket %d/2h", "log %d/30m"}, {"a: log %d/30m, b: sliding %d/2h", "c: bucket %d/2h"}} {
 		subjects = append(subjects, subject{kinds: "held in a room", text: live(s[0], two, 1, 4), room: live(s[1], two, 4, 1), hold: true})
 	}
 	return subjects
