@@ -58,7 +58,7 @@ planted: ## Plant each bug of internal/proofs/planted and check that a test find
 		$(SERVERS) go test -count=1 -timeout=6h -v -run=TestEachPlantedBugIsCaught ./internal/proofs/planted
 
 .PHONY: mutation
-mutation: ## Mutate the policies with gremlins; each mutant that survives must be explained in a list; takes a quarter of an hour
+mutation: ## Mutate the policies with gremlins; each mutant that survives must be explained in a list; takes 40 minutes
 	@scripts/mutation
 
 # How long each fuzz target runs, as for go test -fuzztime.
