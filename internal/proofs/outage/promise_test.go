@@ -10,9 +10,10 @@ import (
 	"github.com/cric-talk/guards/internal/proofs/oracle"
 )
 
-// An action is one that was counted. Both times are Unix milliseconds.
+// An action is one that was counted. All times are Unix milliseconds.
 type action struct {
-	at    int64 // when it was counted
+	told  int64 // when it was admitted
+	at    int64 // when it came, from which on it counts
 	place int64 // when it may run: at, or the later window that a reservoir gave
 }
 
@@ -26,7 +27,9 @@ func most(r policy.Rate) int64 {
 
 // peak returns the most of these actions that ever counted at once, by the oracle's model
 // of r. Each action counts for 1, and an account has one that costs more as often as it has
-// units. A reservoir counts each action in the window of its place.
+// units. A reservoir counts each action in the window of its place. An action that waited
+// for the table is admitted later than others that came after it. By then, older ones may
+// count no more.
 func peak(t testing.TB, r policy.Rate, actions []action) (got int64) {
 	t.Helper()
 	if r.Kind == "reservoir" {
@@ -43,10 +46,10 @@ func peak(t testing.TB, r policy.Rate, actions []action) (got int64) {
 		t.Fatal(err)
 	}
 	actions = slices.Clone(actions)
-	slices.SortFunc(actions, func(a, b action) int { return cmp.Compare(a.at, b.at) })
+	slices.SortFunc(actions, func(a, b action) int { return cmp.Or(cmp.Compare(a.told, b.told), cmp.Compare(b.at, a.at)) })
 	for _, a := range actions {
 		m.Count(a.at, 1, r)
-		got = max(got, m.Used(a.at, r, true))
+		got = max(got, m.Used(a.at, r, false))
 	}
 	return got
 }
@@ -71,6 +74,6 @@ type account map[string][]action
 func (a account) add(units int64, user string, at time.Time, readyAt int64) {
 	now := at.UnixMilli()
 	for range units {
-		a[user] = append(a[user], action{now, max(now, readyAt)})
+		a[user] = append(a[user], action{time.Now().UnixMilli(), now, max(now, readyAt)})
 	}
 }
