@@ -62,7 +62,7 @@ func (i Item) perform(w Write) Item {
 		after.IDs = make(IDs, 1)
 	}
 	if set := w.Drop.Set; set != "" {
-		left := slices.DeleteFunc(slices.Clone(after.IDs[set]), func(m Mark) bool { return m.ID == w.Drop.ID })
+		left := slices.DeleteFunc(slices.Clone(after.IDs[set]), func(m Mark) bool { return m == w.Drop.Mark || m == Mark{ID: w.Drop.ID} })
 		if after.IDs[set] = left; len(left) == 0 { // DynamoDB has no empty sets
 			delete(after.IDs, set)
 		}
@@ -99,7 +99,7 @@ func (i Item) Find(w Write) (Kept, bool) {
 
 // has reports whether the item keeps k. Every item has the zero Kept.
 func (i Item) has(k Kept) bool {
-	return k.Set == "" || slices.ContainsFunc(i.IDs[k.Set], func(m Mark) bool { return m.ID == k.ID })
+	return k.Set == "" || slices.Contains(i.IDs[k.Set], k.Mark)
 }
 
 // unreadable returns an attribute that w uses and that could not be read; "": none.

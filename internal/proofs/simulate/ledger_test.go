@@ -248,8 +248,8 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 		u.Back(o.terms.numbers, w.Now, at, n, before.State, a.item.State)
 	}
 	if keeps && late && r != nil && r.at != at && !r.over && w.Drop.Set != "" {
-		s.stats[oldReceipts]++ // the id is new again, so the log no longer knows its later count by it
-		r.over = true
+		s.stats[oldReceipts]++ // the id is new again, so the log no longer knows its later count by it, until it is counted once more
+		r.over, u.old[receipt(o.id, r.at)] = true, true
 	}
 	if own || older {
 		r.over = true

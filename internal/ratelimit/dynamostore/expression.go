@@ -133,13 +133,18 @@ func (e *expression) elements(m ratelimit.Mark) (name string) {
 	name = e.value()
 	e.values = appendBinary(append(e.values, `{"BS":[`...), m.ID[:])
 	if m.Note != 0 {
-		var both [idSize + noteSize]byte
-		copy(both[:], m.ID[:])
-		binary.BigEndian.PutUint64(both[idSize:], uint64(m.Note))
-		e.values = appendBinary(append(e.values, ','), both[:])
+		e.values = appendBinary(append(e.values, ','), element(m))
 	}
 	e.values = append(e.values, `]}`...)
 	return name
+}
+
+// element returns the element of a set for m: its id and, if it has a note, the note.
+func element(m ratelimit.Mark) []byte {
+	if m.Note == 0 {
+		return m.ID[:]
+	}
+	return binary.BigEndian.AppendUint64(m.ID[:], uint64(m.Note))
 }
 
 // number returns the name of n. It adds n to the values once.
@@ -165,7 +170,7 @@ func (e *expression) condition(w ratelimit.Write) {
 		and = " AND "
 	}
 	if drop := w.Drop; drop.Set != "" {
-		e.write(and, "contains(", e.attr(drop.Set), ", ", e.bytes(drop.ID[:]), ")")
+		e.write(and, "contains(", e.attr(drop.Set), ", ", e.bytes(element(drop.Mark)), ")")
 		and = " AND "
 	}
 	for _, t := range w.Update.Also {
