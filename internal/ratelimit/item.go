@@ -99,7 +99,7 @@ func (i Item) Find(w Write) (Kept, bool) {
 
 // has reports whether the item keeps k. Every item has the zero Kept.
 func (i Item) has(k Kept) bool {
-	return k.Set == "" || slices.Contains(i.IDs[k.Set], k.Mark)
+	return k.Set == "" || slices.Contains(i.IDs[k.Set], k.Mark) && slices.Contains(i.IDs[k.Set], Mark{ID: k.ID})
 }
 
 // unreadable returns an attribute that w uses and that could not be read; "": none.

@@ -112,14 +112,15 @@ func (a *Account) Holds(t *Terms, now, at, n int64, strict bool) bool {
 // Back gives back n actions in each limit in which they still count. A log may
 // have used their slots for others already, if a clock ahead says that they are
 // over; then the item shows whether it gave them back. So it does if an action of
-// another pace has filled a bucket again, from which nothing could be given back before.
-func (a *Account) Back(t *Terms, now, at, n int64, before, after map[string]int64) {
+// another pace has filled a bucket again, from which nothing could be given back before,
+// and if the item has changed since the release began (raced).
+func (a *Account) Back(t *Terms, now, at, n int64, before, after map[string]int64, raced bool) {
 	for m, r := range a.Own(t) {
 		_, keeps := m.(*slots)
 		if keeps && !m.Holds(now, at, n*Cost(r), false) && m.Counted(at, r, before, after) == 0 {
 			continue
 		}
-		if b, ok := m.(*bucket); ok && b.every != Interval(r) && before[b.prefix+"tat"] == after[b.prefix+"tat"] {
+		if b, ok := m.(*bucket); ok && (raced || b.every != Interval(r)) && before[b.prefix+"tat"] == after[b.prefix+"tat"] {
 			continue
 		}
 		if m.Holds(now, at, n*Cost(r), true) {

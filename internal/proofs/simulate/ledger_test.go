@@ -46,6 +46,7 @@ type user struct {
 	freer   *op                  // the release or reset that did, and whose instance knows; nil: something else made room
 	freed   int64                // when something was last given back or reset
 	changed int64                // when the item last changed
+	before  int64                // when it changed before that
 
 	deployed bool // no write has changed it since a deploy
 }
@@ -119,7 +120,7 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 	u := l.user(ownerOf(w.Key))
 	l.forget(u, w.Key, before)
 	if a.done {
-		u.changed, u.deployed = l.sim.now, false
+		u.before, u.changed, u.deployed = u.changed, l.sim.now, false
 		l.sim.stats[writes]++
 		if a.op.request.Group != "" {
 			l.sim.stats["of these, to the item of a group"]++
@@ -221,8 +222,11 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 	r := u.records[counter{o.id, w.Key.Window}]
 	at, n := r.receipt(o.request.At, w.Now), o.request.Count
 	own := r != nil && !r.over && r.at == at && r.n >= n
-	older := r != nil && !r.over && u.old[receipt(o.id, at)]
+	older := r != nil && u.old[receipt(o.id, at)] && (!r.over || w.Now-at > o.remembered()) // later, slots are enough
 	log, rate := u.Slots(o.terms.numbers)
+	if log != nil && r != nil && !r.over && slices.Contains(r.lives, at) && !u.given[receipt(o.id, at)] {
+		older = true // that of slots before the id was released and counted again
+	}
 	if o.whole != nil && r != nil && (o.terms.Prepaid() || r.whole) {
 		older = !r.over && !own // a repeat has counted with an id what was leased, or the receipt is that of slots of another part, and the window knows what it counted
 	}
@@ -245,7 +249,7 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 			u.old[receipt(o.id, at)] = true
 		}
 	} else {
-		u.Back(o.terms.numbers, w.Now, at, n, before.State, a.item.State)
+		u.Back(o.terms.numbers, w.Now, at, n, before.State, a.item.State, u.before >= o.began)
 	}
 	if keeps && late && r != nil && r.at != at && !r.over && w.Drop.Set != "" {
 		s.stats[oldReceipts]++ // the id is new again, so the log no longer knows its later count by it, until it is counted once more

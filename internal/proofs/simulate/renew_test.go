@@ -98,14 +98,15 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 }
 
 // mustRenew reports whether a renewal or a release has to find the slots of r, although
-// its receipt is that of a renewal, or is an older one.
+// its receipt is that of a renewal, or is an older one. A clock behind can have counted an id
+// again with the receipt of its first count, and then the release of that one was the second's.
 func (u *user) mustRenew(r *record, o *op, now int64) bool {
 	if r == nil || r.over {
 		return false
 	}
 	log, rate := u.Slots(o.terms.numbers)
 	return r.n >= o.request.Count && (o.request.At == r.at || slices.Contains(r.older, o.request.At)) && r.remembers(now) &&
-		!u.given[receipt(o.id, r.at)] && log.Holds(max(now, r.at), r.at, o.request.Count*oracle.Cost(rate), false)
+		!u.given[receipt(o.id, r.at)] && (o.kind == ratelimit.Renew || !u.given[receipt(o.id, o.request.At)]) && log.Holds(max(now, r.at), r.at, o.request.Count*oracle.Cost(rate), false)
 }
 
 // judgeRenew judges a renewal that the store has answered.

@@ -133,17 +133,14 @@ func (e *expression) elements(m ratelimit.Mark) (name string) {
 	name = e.value()
 	e.values = appendBinary(append(e.values, `{"BS":[`...), m.ID[:])
 	if m.Note != 0 {
-		e.values = appendBinary(append(e.values, ','), element(m))
+		e.values = appendBinary(append(e.values, ','), noted(m))
 	}
 	e.values = append(e.values, `]}`...)
 	return name
 }
 
-// element returns the element of a set for m: its id and, if it has a note, the note.
-func element(m ratelimit.Mark) []byte {
-	if m.Note == 0 {
-		return m.ID[:]
-	}
+// noted returns the element of a set that has the id with its note.
+func noted(m ratelimit.Mark) []byte {
 	return binary.BigEndian.AppendUint64(m.ID[:], uint64(m.Note))
 }
 
@@ -170,8 +167,10 @@ func (e *expression) condition(w ratelimit.Write) {
 		and = " AND "
 	}
 	if drop := w.Drop; drop.Set != "" {
-		e.write(and, "contains(", e.attr(drop.Set), ", ", e.bytes(element(drop.Mark)), ")")
-		and = " AND "
+		e.write(and, "contains(", e.attr(drop.Set), ", ", e.bytes(drop.ID[:]), ")")
+		if and = " AND "; drop.Note != 0 {
+			e.write(and, "contains(", e.attr(drop.Set), ", ", e.bytes(noted(drop.Mark)), ")")
+		}
 	}
 	for _, t := range w.Update.Also {
 		e.write(and)
