@@ -64,6 +64,7 @@ type state struct {
 	ids      map[name]counted // the checks that are remembered
 	released map[string]bool  // releases that gave something back, by check and receipt
 	reset    bool             // whether a reset removed the item
+	moved    bool             // whether slots were renewed
 	text     string           // equal for equal states
 }
 
@@ -88,13 +89,13 @@ func (sys system) empty() *state {
 
 // sealed computes the text of a state.
 func (s *state) sealed() *state {
-	s.text = fmt.Sprint(s.account.Models, s.reset, s.released, s.ids)
+	s.text = fmt.Sprint(s.account.Models, s.reset, s.moved, s.released, s.ids)
 	return s
 }
 
 // copied returns a copy of s that may be changed and must be sealed.
 func (s *state) copied() *state {
-	c := &state{s.account.Clone(), maps.Clone(s.ids), maps.Clone(s.released), s.reset, ""}
+	c := &state{s.account.Clone(), maps.Clone(s.ids), maps.Clone(s.released), s.reset, s.moved, ""}
 	if c.ids == nil {
 		c.ids, c.released = map[name]counted{}, map[string]bool{}
 	}
@@ -144,7 +145,7 @@ func (t tier) undone(s *state, c *call) []*state {
 	switch kept, ok := s.ids[t.name(c)]; {
 	case ok && kept.has(c.at):
 		return []*state{t.giveBack(s, c)}
-	case ok && (s.reset || kept.renewed):
+	case ok && (s.reset || s.moved):
 		return []*state{s, t.giveBack(s, c)}
 	}
 	return []*state{s}

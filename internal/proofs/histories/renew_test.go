@@ -20,7 +20,7 @@ func (t tier) move(s *state, c *call, from int64) (*state, bool) {
 		return s, false
 	}
 	kept := after.ids[t.name(c)]
-	kept.at, kept.renewed = c.now, true
+	kept.at, kept.renewed, after.moved = c.now, true, true
 	after.ids[t.name(c)] = kept
 	return after.sealed(), true
 }
