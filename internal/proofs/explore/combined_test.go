@@ -1,19 +1,18 @@
 package explore
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// live writes limits that follow one another. Text has the number of each in place of %d.
-func live(text string, numbers ...any) string {
-	var all []string
+// live returns limits that follow one another. Text has the number of each in place of %d.
+func live(text string, numbers ...int) (all []string) {
 	for _, n := range numbers {
-		all = append(all, fmt.Sprintf(strings.ReplaceAll(text, "%d", "%[1]d"), n))
+		all = append(all, strings.ReplaceAll(text, "%d", strconv.Itoa(n)))
 	}
-	return strings.Join(all, " then ")
+	return all
 }
 
 // priced returns the kinds that take a cost, each as a text without its number.
@@ -53,10 +52,10 @@ func heldInARoom() (subjects []subject) {
 func prepaidInRooms() (subjects []subject) {
 	kinds := priced()
 	for i, p := range prepaids() {
-		other, mine := live(kinds[i%len(kinds)], two, 1, 4), strings.Join([]string{p.text, p.lowered, p.raised}, " then ")
+		other := live(kinds[i%len(kinds)], two, 1, 4)
 		subjects = append(subjects,
-			subject{kinds: "prepaid room", text: other, room: mine, prefill: p.prefill},
-			subject{kinds: "prepaid in a room", text: mine, room: other, prefill: p.prefill})
+			subject{kinds: "prepaid room", text: other, room: p.text, prefill: p.prefill},
+			subject{kinds: "prepaid in a room", text: p.text, room: other, prefill: p.prefill})
 	}
 	return subjects
 }
@@ -65,7 +64,7 @@ func prepaidInRooms() (subjects []subject) {
 func prepaidGroups() (subjects []subject) {
 	for _, k := range priced() {
 		k = "a: " + strings.Replace(k, "20s", "30s", 1)
-		if _, err := policy.Parse(live(k+" prepaid", 250)); err == nil {
+		if _, err := policy.Parse(live(k+" prepaid", 250)[0]); err == nil {
 			dear := live(k+" cost 2 prepaid", 250, 240, 300)
 			subjects = append(subjects, subject{kinds: "prepaid group", text: live(k+" prepaid", 250, 240, 300), dear: dear, prefill: 246})
 		}

@@ -84,7 +84,7 @@ func plans(t *testing.T) []plan {
 	slow := func(y *system) { y.slow = true }
 	cleanup := func(y *system) { y.cleanup = true }
 	crash := func(y *system) { y.crash = true }
-	three := []subject{{kinds: single[0].kinds, text: text(policy.Kinds()[0], 3, 10), prefill: 1}}
+	three := []subject{{kinds: single[0].kinds, text: []string{text(policy.Kinds()[0], 3, 10)}, prefill: 1}}
 	if !prove.Long() {
 		return []plan{
 			{name: "wrong once", list: wrongOnce()},
@@ -211,10 +211,7 @@ func (p plan) systems() (all []*system) {
 		return p.list
 	}
 	for _, s := range p.subjects {
-		policies := p.follow(s.text)
-		if p.live && s.lowered != "" {
-			policies = append(policies, policy.Must(s.lowered), policy.Must(s.raised))
-		}
+		policies := p.policies(s.text)
 		scenarios := p.scenarios
 		if policies[0].Queues() {
 			scenarios = p.places
@@ -226,7 +223,7 @@ func (p plan) systems() (all []*system) {
 			for _, skew := range p.skews {
 				y := &system{kinds: s.kinds, policies: policies, skew: skew, instants: p.instants, requests: c.requests, attempts: p.attempts, faults: p.faults}
 				y.prefill = s.prefill + c.prefill
-				y.room, y.dear, y.dearRoom, y.hold = p.follow(s.room), p.follow(s.dear), p.follow(s.dearRoom), s.hold
+				y.room, y.dear, y.dearRoom, y.hold = p.policies(s.room), p.policies(s.dear), p.policies(s.dearRoom), s.hold
 				if p.set != nil {
 					p.set(y)
 				}
@@ -237,12 +234,14 @@ func (p plan) systems() (all []*system) {
 	return all
 }
 
-// follow returns the limits of a text: those that follow one another, or only the first.
-func (p plan) follow(limits string) (all []policy.Policy) {
-	for text := range strings.SplitSeq(limits, " then ") {
-		if text != "" && (p.live || len(all) == 0) {
-			all = append(all, policy.Must(text))
-		}
+// policies returns those of the texts that are in force one after the other: all of them, or
+// only the first.
+func (p plan) policies(texts []string) (all []policy.Policy) {
+	if !p.live {
+		texts = texts[:min(1, len(texts))]
+	}
+	for _, text := range texts {
+		all = append(all, policy.Must(text))
 	}
 	return all
 }

@@ -171,7 +171,7 @@ func prepaids() (subjects []subject) {
 	add := func(kinds, text, lowered, raised string) {
 		all := func(s string) string { return strings.ReplaceAll(s, ",", " prepaid,") + " prepaid" }
 		if p, err := policy.Parse(all(text)); err == nil {
-			subjects = append(subjects, subject{kinds: kinds + ", prepaid", text: all(text), prefill: p.Most() - 3, lowered: all(lowered), raised: all(raised)})
+			subjects = append(subjects, subject{kinds: kinds + ", prepaid", text: []string{all(text), all(lowered), all(raised)}, prefill: p.Most() - 3})
 		}
 	}
 	for _, k := range policy.Kinds() {

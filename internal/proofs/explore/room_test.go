@@ -196,19 +196,19 @@ func inRooms() (subjects []subject) {
 	}
 	for i, s := range texts {
 		kinds := policy.Must(s).Rates()[0].Kind + " in a room"
-		subjects = append(subjects, subject{kinds: kinds, text: s, room: s}, subject{kinds: kinds, text: s, room: texts[(i+1)%len(texts)]})
+		subjects = append(subjects, subject{kinds: kinds, text: []string{s}, room: []string{s}}, subject{kinds: kinds, text: []string{s}, room: []string{texts[(i+1)%len(texts)]}})
 	}
 	return subjects
 }
 
 // slotsInRooms returns users and rooms that have slots, both or one of them.
 func slotsInRooms() []subject {
-	const log, other = "log 2/10s", "2/20s"
+	log, other := []string{"log 2/10s"}, []string{"2/20s"}
 	return []subject{
 		{kinds: "log in a room", text: log, room: log},
 		{kinds: "log in a room", text: log, room: other},
-		{kinds: "log in a room", text: log, room: "sliding 2/10s"},
-		{kinds: "log in a room", text: log, room: "bucket 2/10s"},
+		{kinds: "log in a room", text: log, room: []string{"sliding 2/10s"}},
+		{kinds: "log in a room", text: log, room: []string{"bucket 2/10s"}},
 		{kinds: "fixed in a room", text: other, room: log},
 	}
 }

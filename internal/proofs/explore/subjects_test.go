@@ -10,15 +10,13 @@ import (
 
 // A subject is a policy to explore, with the live limits that replace it.
 type subject struct {
-	kinds    string // of its limits
-	text     string
-	prefill  int64  // so that two actions more fit
-	lowered  string // another limit of the same window
-	raised   string
-	room     string // the policy of a room in which users act, and after "then" those that replace it
-	dear     string // that of the other tier, or of the other activity of a group if actions cost more there, likewise
-	dearRoom string // that of the room for these, likewise
-	hold     bool   // receipts are held
+	kinds    string   // of its limits
+	text     []string // the policy in force, and those that replace it; the others likewise
+	prefill  int64    // so that two actions more fit
+	room     []string // that of a room in which users act
+	dear     []string // that of the other tier, or of the other activity of a group if actions cost more there
+	dearRoom []string // that of the room for these
+	hold     bool     // receipts are held
 }
 
 const two = 2 // the limit of most subjects
@@ -29,14 +27,14 @@ const two = 2 // the limit of most subjects
 func subjects(t *testing.T) (single, large, several []subject) {
 	t.Helper()
 	for _, k := range policy.Kinds() {
-		s := subject{kinds: k.Name, text: text(k, two, 10), lowered: text(k, 1, 10), raised: text(k, 4, 10)}
-		if _, err := policy.Parse(s.text); err != nil {
+		s := subject{kinds: k.Name, text: []string{text(k, two, 10), text(k, 1, 10), text(k, 4, 10)}}
+		if _, err := policy.Parse(s.text[0]); err != nil {
 			t.Fatalf("the kind %s needs a text with a limit of two: %v", k.Name, err)
 		}
 		single = append(single, s)
 		for _, limit := range []int64{125, 100} {
-			s := subject{kinds: k.Name, text: text(k, limit, 10), prefill: limit - two}
-			if p, err := policy.Parse(s.text); err == nil && !p.Queues() { // which would begin with 123 places
+			s := subject{kinds: k.Name, text: []string{text(k, limit, 10)}, prefill: limit - two}
+			if p, err := policy.Parse(s.text[0]); err == nil && !p.Queues() { // which would begin with 123 places
 				large = append(large, s)
 				break
 			}
@@ -45,8 +43,8 @@ func subjects(t *testing.T) (single, large, several []subject) {
 	for i, k := range policy.Kinds() {
 		for _, other := range policy.Kinds()[i:] {
 			pair := func(n int64) string { return "a: " + text(k, n, 10) + ", b: " + text(other, n, 20) }
-			s := subject{kinds: k.Name + " and " + other.Name, text: pair(two), lowered: pair(1), raised: pair(4)}
-			if _, err := policy.Parse(s.text); err == nil { // a policy can have only one limit of some kinds
+			s := subject{kinds: k.Name + " and " + other.Name, text: []string{pair(two), pair(1), pair(4)}}
+			if _, err := policy.Parse(s.text[0]); err == nil { // a policy can have only one limit of some kinds
 				several = append(several, s)
 			}
 		}
@@ -58,8 +56,8 @@ func subjects(t *testing.T) (single, large, several []subject) {
 // is raised above 100.
 func crossing() (subjects []subject) {
 	for _, k := range policy.Kinds() {
-		s := subject{kinds: k.Name, text: text(k, 100, 10), prefill: 100 - two, lowered: text(k, 80, 10), raised: text(k, 125, 10)}
-		if p, err := policy.Parse(s.raised); err == nil && !p.Queues() {
+		s := subject{kinds: k.Name, text: []string{text(k, 100, 10), text(k, 80, 10), text(k, 125, 10)}, prefill: 100 - two}
+		if p, err := policy.Parse(s.text[2]); err == nil && !p.Queues() {
 			subjects = append(subjects, s)
 		}
 	}
@@ -70,8 +68,8 @@ func crossing() (subjects []subject) {
 // minute.
 func lasting() (subjects []subject) {
 	for _, k := range policy.Kinds() {
-		s := subject{kinds: k.Name, text: text(k, two, 30)}
-		if !policy.Must(s.text).Queues() {
+		s := subject{kinds: k.Name, text: []string{text(k, two, 30)}}
+		if !policy.Must(s.text[0]).Queues() {
 			subjects = append(subjects, s)
 		}
 	}
@@ -84,13 +82,13 @@ const midnight = 2_400_000
 // days returns a calendar limit, alone and beside a limit with windows.
 func days() []subject {
 	const day = "2/day in Europe/Berlin"
-	return []subject{{kinds: "calendar", text: day}, {kinds: "calendar", text: "a: " + day + ", b: 2/20s"}}
+	return []subject{{kinds: "calendar", text: []string{day}}, {kinds: "calendar", text: []string{"a: " + day + ", b: 2/20s"}}}
 }
 
 // logs returns those whose slots can be renewed.
 func logs(all []subject) (subjects []subject) {
 	for _, s := range all {
-		if p := (plan{}).follow(s.text)[0]; p.HeldUntil(0) != 0 && !p.Queues() {
+		if p := policy.Must(s.text[0]); p.HeldUntil(0) != 0 && !p.Queues() {
 			subjects = append(subjects, s)
 		}
 	}
@@ -107,8 +105,8 @@ func slotless(all []subject) []subject {
 func costly() (subjects []subject) {
 	for i, k := range policy.Kinds() {
 		limits := func(cost string) string { return "a: " + text(k, 4, 10) + cost + ", b: bucket 4/20s" }
-		s := subject{kinds: k.Name + " and bucket", text: limits(""), dear: limits(" cost 2"), prefill: int64(i % 2)}
-		if _, err := policy.Parse(s.dear); err == nil {
+		s := subject{kinds: k.Name + " and bucket", text: []string{limits("")}, dear: []string{limits(" cost 2")}, prefill: int64(i % 2)}
+		if _, err := policy.Parse(s.dear[0]); err == nil {
 			subjects = append(subjects, s)
 		}
 	}
