@@ -244,7 +244,7 @@ func (x *explorer) presented(e *ending) error {
 // item does not know the check any more. A late copy of the check can count
 // after a reset, and it can do so after the release was performed.
 func (x *explorer) released(e *ending) error {
-	if e.now-e.call.At > 10_000 && !x.holds(e.item) || e.now-e.call.At > heldFor {
+	if e.now-e.call.At > 10_000 && !x.hold || e.now-e.call.At > heldFor {
 		return nil
 	}
 	counts := false

@@ -58,7 +58,7 @@ func (x *explorer) counted(l *ledger, w written) error {
 		x.excuse(countedAfterRefusal)
 	}
 	e := entry{
-		id: id, writer: uint8(w.slot), item: item, n: 1, now: w.write.Now, at: receiptOf(p, w), ms: w.ms, whole: w.write.Whole, hold: x.holds(item),
+		id: id, writer: uint8(w.slot), item: item, n: 1, now: w.write.Now, at: receiptOf(p, w), ms: w.ms, whole: w.write.Whole, hold: x.hold,
 		place: w.write.Update.ReadyAt, limit: w.limit, late: w.inFlight>>w.slot&1 == 0,
 	}
 	if !p.Queues() {
@@ -103,13 +103,6 @@ const (
 	remembered = 20_000 - 2_000
 	heldFor    = 900_000 - 2_000
 )
-
-// holds reports whether an item holds receipts and ids. A log alone keeps receipts as long
-// as its slots, and ids as without Hold.
-func (x *explorer) holds(item int64) bool {
-	rates := x.policyOf(int(item), old, 0).Rates()
-	return x.hold && (rates[0].Name != "" || rates[0].Kind != "log")
-}
 
 // known reports whether the item must still know the id of e at ms after the edge.
 // The contract says that it does forever in a window's item with a limit of up to
