@@ -104,7 +104,10 @@ func (l *Limiter) divide(ctx context.Context) (parts context.Context, end time.T
 // order returns the numbers of the parts in the order in which they are decided. A release
 // begins with slots, because they show whether its receipt is that of a renewal.
 func order(op Op, parts []Part) []int {
-	numbers := []int{0, 1, 2, 3}[:len(parts)]
+	numbers := make([]int, len(parts))
+	for i := range parts {
+		numbers[i] = i
+	}
 	if op == Release {
 		slices.SortStableFunc(numbers, func(a, b int) int { return cmp.Compare(parts[b].Policy.HeldUntil(0), parts[a].Policy.HeldUntil(0)) })
 	}

@@ -9,7 +9,10 @@ import (
 // in the item.
 func (t *attempts) release(q *question, shown Item) (Decision, error) {
 	item, err := t.change(q, shown, q.undo)
-	return q.in(item.State).decision(q.Count, 0), err
+	if err != nil {
+		return Decision{}, err
+	}
+	return q.in(item.State).decision(q.Count, 0), nil
 }
 
 // renew moves the actions of a check to now. The item keeps their new receipt as the
