@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -233,22 +232,7 @@ func serveIn(t *testing.T, dir string) (address string) {
 // post sends JSON as a page of the address would, and returns the body of the answer.
 func post(t *testing.T, url, origin, body string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewBufferString(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Origin", origin)
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return testkit.Send(t, "POST", url, body, "Content-Type", "application/json", "Origin", origin).Text
 }
 
 func decoded[T any](t *testing.T, text string) (value T) {
