@@ -46,7 +46,6 @@ type user struct {
 	freer   *op                  // the release or reset that did, and whose instance knows; nil: something else made room
 	freed   int64                // when something was last given back or reset
 	changed int64                // when the item last changed
-	before  int64                // when it changed before that
 
 	deployed bool // no write has changed it since a deploy
 }
@@ -120,7 +119,6 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 	u := l.user(ownerOf(w.Key))
 	l.forget(u, w.Key, before)
 	if a.done {
-		u.before, u.changed, u.deployed = u.changed, l.sim.now, false
 		l.sim.stats[writes]++
 		if a.op.request.Group != "" {
 			l.sim.stats["of these, to the item of a group"]++
@@ -141,6 +139,7 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 		default:
 			l.counted(u, a, w, before)
 		}
+		u.changed, u.deployed = l.sim.now, false
 		if !u.Same(a.item.State) {
 			l.sim.wrong("%s: the item holds %v, and the models hold %v", a.op.name, a.item.State, u)
 		}
@@ -222,10 +221,10 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 	r := u.records[counter{o.id, w.Key.Window}]
 	at, n := r.receipt(o.request.At, w.Now), o.request.Count
 	own := r != nil && !r.over && r.at == at && r.n >= n
-	older := r != nil && u.old[receipt(o.id, at)] && (!r.over || w.Now-at > o.remembered()) // later, slots are enough
 	log, rate := u.Slots(o.terms.numbers)
-	if log != nil && r != nil && !r.over && slices.Contains(r.lives, at) && !u.given[receipt(o.id, at)] {
-		older = true // that of slots before the id was released and counted again
+	older := log != nil && u.earlier(r, o.id, at)
+	if r != nil && u.old[receipt(o.id, at)] && (!r.over || w.Now-at > o.remembered()) {
+		older = true // later, slots are enough
 	}
 	if o.whole != nil && r != nil && (o.terms.Prepaid() || r.whole) {
 		older = !r.over && !own // a repeat has counted with an id what was leased, or the receipt is that of slots of another part, and the window knows what it counted
@@ -249,7 +248,7 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 			u.old[receipt(o.id, at)] = true
 		}
 	} else {
-		u.Back(o.terms.numbers, w.Now, at, n, before.State, a.item.State, u.before >= o.began)
+		u.Back(o.terms.numbers, w.Now, at, n, before.State, a.item.State, u.changed >= o.began)
 	}
 	if keeps && late && r != nil && r.at != at && !r.over && w.Drop.Set != "" {
 		s.stats[oldReceipts]++ // the id is new again, so the log no longer knows its later count by it, until it is counted once more

@@ -60,6 +60,12 @@ func (r *record) receipts() []int64 {
 	return append(append(slices.Clone(r.lives), r.older...), r.at)
 }
 
+// earlier reports whether at is a receipt from before r was counted or renewed, and the item
+// takes it for one of r, because it keeps the id without its time.
+func (u *user) earlier(r *record, id string, at int64) bool {
+	return r != nil && !r.over && (u.old[receipt(id, at)] || slices.Contains(r.lives, at) && !u.given[receipt(id, at)])
+}
+
 // renewed judges a renewal that the store has performed.
 func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
 	s, o := l.sim, a.op
@@ -68,7 +74,7 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 	log, rate := u.Slots(o.terms.numbers)
 	at, n := o.request.At, o.request.Count*oracle.Cost(rate)
 	own := r != nil && !r.over && r.at == at && r.n >= o.request.Count
-	older := r != nil && !r.over && (u.old[receipt(o.id, at)] || slices.Contains(r.lives, at) && !u.given[receipt(o.id, at)])
+	older := u.earlier(r, o.id, at)
 	moved, gone := log.Counted(w.Note, policy.Rate{}, before.State, a.item.State), log.Counted(at, policy.Rate{}, before.State, a.item.State)
 	switch {
 	case !log.Holds(w.Now, at, n, true):
