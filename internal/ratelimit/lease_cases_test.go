@@ -98,7 +98,7 @@ func TestAResetForgetsALease(t *testing.T) {
 	}
 }
 
-// A refusal of a hot key is repeated from memory until the next visit, and says so.
+// After a refusal of a hot key, the memory refuses until the next visit. The wait is at least that long.
 func TestARefusalOfAHotKey(t *testing.T) {
 	for _, text := range []string{"bucket 1000/1s burst 1500", "sliding 1000/1s", "200/1s"} {
 		p, c := leased(text), newClock()

@@ -34,7 +34,7 @@ func byTable(t *testing.T, l *Limiter, r *ids, d time.Duration) float64 {
 	decisions, table := 0, 0
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		one := r.next(1)
-		one.UserID = fmt.Sprint("u", r.last) // nobody is refused
+		one.UserID = fmt.Sprint("u", r.last) // each user has room
 		if decisions++; mustCheck(t, l, one).Reason == OK {
 			table++
 		}

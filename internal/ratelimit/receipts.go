@@ -39,8 +39,8 @@ func (t *attempts) renew(q *question, shown Item) (Decision, error) {
 // again from the item that came back. It ends without an update if plan returns false.
 // It returns the item after that.
 //
-// With several limits or a log, an item from memory is not enough, although the id is
-// still where it was. Of several limits, plan leaves out each that had nothing to give
+// With several limits or a log, an item from memory is not enough, even if the id is
+// still in its set. Of several limits, plan leaves out each that had nothing to give
 // back then. And two renewals can have moved the slots and left the id in its set: what is
 // left of their time are slots of others. Nobody else has the receipt of what this
 // decision has counted, so there it is enough.

@@ -83,7 +83,7 @@ func TestALogGivesNothingBackForAnUnknownID(t *testing.T) {
 	})
 }
 
-// One limit has nothing to give back after 7 s, because its bucket is full
+// After 7 s, one limit can give back nothing, because its bucket is full
 // again. The other limit still gets its action back.
 func TestSeveralLimitsReleaseWhatStillCounts(t *testing.T) {
 	for _, text := range []string{"pace: bucket 1/5s, day: 200/1d", "day: 200/1d, pace: bucket 1/5s"} {

@@ -266,7 +266,7 @@ func (x *explorer) released(e *ending) error {
 	return nil
 }
 
-// toldRenewed requires that a renewal is told of slots that the store renewed. If another
+// toldRenewed requires that the answer to a renewal names slots that the store renewed. If another
 // renewal came between those of a user and of a room, there is no receipt for both. A holder
 // is told expired only if its slots may have expired by the clock that is ahead, or if
 // its receipt is older than the last renewal by so much that the id is forgotten.
