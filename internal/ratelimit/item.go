@@ -34,11 +34,16 @@ type IDs map[string][]Mark
 // look for a whole element, so the repeat looks for the id alone.
 //
 // A note is the place that a reservoir gave, the number of a partial grant, or the
-// time of a renewal.
+// time of a renewal. A renewed id has a third element, with the note WasRenewed. Renewals
+// can bring an id back to the set of its check. An update that was planned before them
+// does not know their time, so it looks for that note.
 type Mark struct {
 	ID   ID
 	Note int64 // 0: none
 }
+
+// WasRenewed is the second note of a renewed id.
+const WasRenewed = -1
 
 // Write returns the item after w, and true. If the ids or the guard of w do not
 // allow it, the result is the item as it is, and false. No later Write changes it.
@@ -52,7 +57,8 @@ func (i Item) Write(w Write) (Item, bool) {
 // allows reports whether the ids and the guard of w allow it.
 func (i Item) allows(w Write) bool {
 	_, counted := i.Find(w)
-	return !counted && i.has(w.Drop) && w.Update.Holds(i.State)
+	again := w.Renewed && w.Drop.Note == 0 && slices.Contains(i.IDs[w.Drop.Set], Mark{w.Drop.ID, WasRenewed})
+	return !counted && i.has(w.Drop) && !again && w.Update.Holds(i.State)
 }
 
 // perform returns the item after w. It does not check whether w is allowed.
@@ -62,7 +68,7 @@ func (i Item) perform(w Write) Item {
 		after.IDs = make(IDs, 1)
 	}
 	if set := w.Drop.Set; set != "" {
-		left := slices.DeleteFunc(slices.Clone(after.IDs[set]), func(m Mark) bool { return m == w.Drop.Mark || m == Mark{ID: w.Drop.ID} })
+		left := slices.DeleteFunc(slices.Clone(after.IDs[set]), func(m Mark) bool { return m.ID == w.Drop.ID })
 		if after.IDs[set] = left; len(left) == 0 { // DynamoDB has no empty sets
 			delete(after.IDs, set)
 		}
@@ -74,6 +80,9 @@ func (i Item) perform(w Write) Item {
 		marks := append(slices.Clip(after.IDs[into.Set]), Mark{ID: into.ID})
 		if into.Note != 0 {
 			marks = append(marks, into.Mark)
+			if w.Drop.Set != "" {
+				marks = append(marks, Mark{into.ID, WasRenewed})
+			}
 		}
 		after.IDs[into.Set] = marks
 	}

@@ -128,12 +128,16 @@ func (e *expression) bytes(b []byte) (name string) {
 }
 
 // elements adds the elements that a set holds for a request, and returns their
-// name: its id and, if it has a note, also the id with the note.
-func (e *expression) elements(m ratelimit.Mark) (name string) {
+// name: its id and, if it has a note, also the id with the note. Those of an id that a
+// renewal drops or keeps have the note WasRenewed, too.
+func (e *expression) elements(m ratelimit.Mark, renewal bool) (name string) {
 	name = e.value()
 	e.values = appendBinary(append(e.values, `{"BS":[`...), m.ID[:])
 	if m.Note != 0 {
 		e.values = appendBinary(append(e.values, ','), noted(m))
+		if m.Note = ratelimit.WasRenewed; renewal {
+			e.values = appendBinary(append(e.values, ','), noted(m))
+		}
 	}
 	e.values = append(e.values, `]}`...)
 	return name
@@ -168,8 +172,13 @@ func (e *expression) condition(w ratelimit.Write) {
 	}
 	if drop := w.Drop; drop.Set != "" {
 		e.write(and, "contains(", e.attr(drop.Set), ", ", e.bytes(drop.ID[:]), ")")
-		if and = " AND "; drop.Note != 0 {
+		and = " AND "
+		switch {
+		case drop.Note != 0:
 			e.write(and, "contains(", e.attr(drop.Set), ", ", e.bytes(noted(drop.Mark)), ")")
+		case w.Renewed:
+			drop.Note = ratelimit.WasRenewed
+			e.write(and, "NOT contains(", e.attr(drop.Set), ", ", e.bytes(noted(drop.Mark)), ")")
 		}
 	}
 	for _, t := range w.Update.Also {
@@ -257,7 +266,7 @@ func (e *expression) update(w ratelimit.Write) {
 	}
 	e.list("ADD ")
 	if into := w.Into(); into.Set != "" {
-		e.element(e.attr(into.Set), " ", e.elements(into.Mark))
+		e.element(e.attr(into.Set), " ", e.elements(into.Mark, w.Drop.Set != ""))
 	}
 	for _, a := range w.Update.Acts {
 		if a.Verb == policy.Add {
@@ -266,7 +275,7 @@ func (e *expression) update(w ratelimit.Write) {
 	}
 	e.list("DELETE ")
 	if w.Drop.Set != "" {
-		e.element(e.attr(w.Drop.Set), " ", e.elements(w.Drop.Mark))
+		e.element(e.attr(w.Drop.Set), " ", e.elements(w.Drop.Mark, true))
 	}
 }
 

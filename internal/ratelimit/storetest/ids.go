@@ -199,24 +199,32 @@ func RunExpires(t *testing.T, open func(testing.TB) (ratelimit.Store, func(ratel
 	}
 }
 
-// Two renewals, the second on a clock behind, bring an id back to its set with another
-// note. A renewal that was planned before them is refused.
+// Two renewals bring an id back to its set with another note, the second on a clock
+// behind, or one that drops the id of a check. A renewal that was planned before them is
+// refused.
 func renewsElsewhere(t *testing.T, s ratelimit.Store) {
-	w := forever(write("u", "a", 9), -now%7000) // a generation begins
-	item := update(t, s, w, true)
-	var planned ratelimit.Kept
-	for i, after := range []int64{7_000, 100, -50} { // to the set of the next generation, of the one after it, and of the next
-		kept, _ := item.Find(w)
-		w.Now += after
-		w.Note, w.Drop = w.Now, kept
-		item = update(t, s, w, true)
-		if w.Drop = (ratelimit.Kept{}); i == 0 {
+	for user, renewed := range map[string]bool{"checked": false, "renewed": true} {
+		w := forever(write(user, "a", 9), 7_000-now%7_000) // a generation begins
+		w.Renewed = true
+		item := update(t, s, w, true)
+		renew := func(after int64) (planned ratelimit.Kept) {
 			planned, _ = item.Find(w)
+			w.Now += after
+			w.Note, w.Drop = w.Now, planned
+			item = update(t, s, w, true)
+			w.Drop = ratelimit.Kept{}
+			return planned
 		}
+		if renewed {
+			renew(0)
+			w.Now += 7_000 // the set that has it is now that of the current generation
+		}
+		planned := renew(100)
+		renew(-50)
+		if kept, _ := item.Find(w); kept.Set != planned.Set || kept.Note == planned.Note {
+			t.Fatalf("%s: the id is %+v and was %+v, want another note in the same set", user, kept, planned)
+		}
+		w.Drop = planned
+		update(t, s, w, false)
 	}
-	if kept, _ := item.Find(w); kept.Set != planned.Set || kept.Note == planned.Note {
-		t.Fatalf("the id is %+v and was %+v, want another note in the same set", kept, planned)
-	}
-	w.Drop = planned
-	update(t, s, w, false)
 }
