@@ -104,4 +104,4 @@ func userIDs(s Settings) (ids []string) {
 }
 
 // everyLine holds the words of the lines that a follower logs.
-const everyLine = `time= level=WARN msg="live limits not followed" not=read not=applied error="an override is of an activity without a limit in the code"`
+const everyLine = `time= level=WARN msg="live limits not followed" not=read not=applied error="an override is of an activity or a group without a limit in the code"`

@@ -171,8 +171,8 @@ func (f *Follower) follow(ctx context.Context, found snapshot) error {
 	f.last.Store(l)
 	f.seen = found
 	for i, err := range problems {
-		if e, ok := errors.AsType[*input.ValidationError](err); ok && e.Field == "activity" { // its name may be a user id
-			problems[i] = errors.New("an override is of an activity without a limit in the code")
+		if e, ok := errors.AsType[*input.ValidationError](err); ok && (e.Field == "activity" || e.Field == "group") { // its name may be a user id
+			problems[i] = errors.New("an override is of an activity or a group without a limit in the code")
 		}
 	}
 	if len(problems) > 0 {

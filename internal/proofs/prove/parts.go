@@ -2,7 +2,6 @@ package prove
 
 import (
 	"slices"
-	"time"
 
 	"github.com/cric-talk/guards/internal/proofs/findings"
 )
@@ -10,10 +9,9 @@ import (
 // A Part is one proof.
 type Part struct {
 	Name    string
-	Package string        // the folder whose tests are the proof
-	Test    string        // the pattern of the tests, as for go test -run
-	Server  bool          // the tests need DynamoDB Local
-	Timeout time.Duration // ends a test that hangs
+	Package string // the folder whose tests are the proof
+	Test    string // the pattern of the tests, as for go test -run
+	Server  bool   // the tests need DynamoDB Local
 
 	// Sources are the folders with the code that the figures are about. If
 	// that code changes, the figures are out of date.
@@ -22,14 +20,14 @@ type Part struct {
 
 // Parts are all proofs, in the order of docs/reliability.md.
 var Parts = []Part{
-	{Name: "explore", Package: "internal/proofs/explore", Test: ".", Timeout: time.Hour, Sources: findings.Decides},
-	{Name: "simulate", Package: "internal/proofs/simulate", Test: ".", Timeout: 2 * time.Hour, Sources: findings.Decides},
-	{Name: "histories", Package: "internal/proofs/histories", Test: ".", Server: true, Timeout: time.Hour, Sources: findings.Asks},
-	{Name: "faults", Package: "internal/proofs/faults", Test: ".", Server: true, Timeout: time.Hour, Sources: findings.Asks},
-	{Name: "outage", Package: "internal/proofs/outage", Test: ".", Server: true, Timeout: time.Hour, Sources: findings.Asks},
-	{Name: "cleanup", Package: "internal/cleanup", Test: "Killed", Server: true, Timeout: time.Hour, Sources: []string{"internal/cleanup", "internal/table"}},
-	{Name: "fuzz", Package: "internal/proofs/fuzz", Test: ".", Timeout: time.Hour, Sources: append(slices.Clone(findings.Asks), "internal/input", "internal/live")},
-	{Name: "planted", Package: "internal/proofs/planted", Test: ".", Server: true, Timeout: 2 * time.Hour, Sources: findings.Asks},
+	{Name: "explore", Package: "internal/proofs/explore", Test: ".", Sources: findings.Decides},
+	{Name: "simulate", Package: "internal/proofs/simulate", Test: ".", Sources: findings.Decides},
+	{Name: "histories", Package: "internal/proofs/histories", Test: ".", Server: true, Sources: findings.Asks},
+	{Name: "faults", Package: "internal/proofs/faults", Test: ".", Server: true, Sources: findings.Asks},
+	{Name: "outage", Package: "internal/proofs/outage", Test: ".", Server: true, Sources: findings.Asks},
+	{Name: "cleanup", Package: "internal/cleanup", Test: "Killed", Server: true, Sources: []string{"internal/cleanup", "internal/table"}},
+	{Name: "fuzz", Package: "internal/proofs/fuzz", Test: ".", Sources: append(slices.Clone(findings.Asks), "internal/input", "internal/live")},
+	{Name: "planted", Package: "internal/proofs/planted", Test: ".", Server: true, Sources: findings.Asks},
 }
 
 // Select returns the parts with these names, or all parts if there are none.
