@@ -10,9 +10,9 @@ import (
 	"github.com/cric-talk/guards/internal/proofs/oracle"
 )
 
-// An action is one that was counted. All times are Unix milliseconds.
+// An action is one that was counted. Its other times are Unix milliseconds.
 type action struct {
-	told  int64 // when it was admitted
+	told  int64 // when it was admitted, in Unix nanoseconds: a millisecond can have two of one caller
 	at    int64 // when it came, from which on it counts
 	place int64 // when it may run: at, or the later window that a reservoir gave
 }
@@ -74,6 +74,6 @@ type account map[string][]action
 func (a account) add(units int64, user string, at time.Time, readyAt int64) {
 	now := at.UnixMilli()
 	for range units {
-		a[user] = append(a[user], action{time.Now().UnixMilli(), now, max(now, readyAt)})
+		a[user] = append(a[user], action{time.Now().UnixNano(), now, max(now, readyAt)})
 	}
 }
