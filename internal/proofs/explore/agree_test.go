@@ -86,6 +86,9 @@ func hasBeenFull(r policy.Rate, entries []entry, limit, i int, _ int64) bool {
 	interval := r.Window.Milliseconds() / r.Limit
 	var full int64 // when it is full again
 	for k, e := range entries {
+		if e.item != entries[i].item {
+			continue
+		}
 		if k > i && full <= e.at {
 			return true
 		}
