@@ -39,7 +39,8 @@ type Write struct {
 	Renewed bool // the id can be that of a renewal, which is kept up to two generations ahead
 
 	// Drop is an id to remove. If the item does not have it, with its note, the store
-	// refuses the write. The zero Kept: there is nothing to remove.
+	// refuses the write. With Renewed, an id without a note is not one that was renewed.
+	// The zero Kept: there is nothing to remove.
 	Drop Kept
 
 	Now     int64 // Unix milliseconds: the creation time of a new item; it also selects the set for the id

@@ -49,7 +49,7 @@ type entry struct {
 	hold   bool              // the item knows its id for 15 minutes
 	place  int64             // reservoir: when it may run
 	limit  uint8             // the number of the policy that counted it
-	freed  int64             // bucket: units that came before this one and were given back after it
+	freed  int64             // bucket: units of the item that came before this one and were given back after it
 
 	late      bool  // a copy that arrived after its decision was over
 	forgotten bool  // the item need not know the id any more

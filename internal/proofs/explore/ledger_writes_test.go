@@ -156,7 +156,7 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 	l.back = append(l.back, receipt{id, at, item})
 	if i < 0 && w.write.Drop.Set == "" && w.write.Now-at > 18_000 {
 		// A log's slots of one millisecond are alike once the ids are gone.
-		i = slices.IndexFunc(l.entries, func(e entry) bool { return e.at == at && e.left[0] >= n })
+		i = slices.IndexFunc(l.entries, func(e entry) bool { return e.item == item && e.at == at && e.left[0] >= n })
 		x.excuse(sameMillisecond)
 	}
 	if i < 0 {
@@ -177,7 +177,9 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 		}
 		e.left[k] -= n
 		for later := i + 1; later < len(l.entries); later++ {
-			l.entries[later].freed += n
+			if l.entries[later].item == item {
+				l.entries[later].freed += n
+			}
 		}
 	}
 	e.forgotten, e.aliveFor = true, w.inFlight

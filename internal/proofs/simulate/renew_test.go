@@ -12,9 +12,9 @@ import (
 // byReceipt reports whether requests of v name actions by their receipt.
 func byReceipt(v ratelimit.Op) bool { return v == ratelimit.Release || v == ratelimit.Renew }
 
-// keep lets a client keep what it was granted in a log: it renews once or more often,
-// sometimes a copy of a renewal arrives as well, and then it gives back by the new
-// receipt or by an older one.
+// keep lets a client keep what it was granted in a log. It renews once or more often.
+// Sometimes a copy of a renewal arrives as well. Then it gives back by the new receipt or
+// by an older one.
 func (s *sim) keep(in *instance, c call, d ratelimit.Decision) {
 	slots := c
 	slots.At, slots.Count, slots.Partial = d.At, d.Granted, false
