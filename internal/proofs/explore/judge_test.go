@@ -220,8 +220,7 @@ func (x *explorer) toldLimited(e *ending) error {
 // lowered reports whether the ending's instance follows a lower limit than the one that
 // counted c.
 func (x *explorer) lowered(e *ending, c entry) bool {
-	is, was := x.policyOf(int(c.item), e.slot, e.proc.limit), x.policyOf(int(c.item), e.slot, c.limit)
-	return is.Rates()[0].Limit < was.Rates()[0].Limit
+	return x.most(e, e.proc.limit) < x.most(e, c.limit)
 }
 
 // presented judges a place that was presented without asking the table: on time

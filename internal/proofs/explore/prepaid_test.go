@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -106,7 +107,15 @@ func (x *explorer) admits(e *ending, after uint32) error {
 		return nil
 	}
 	l.told = append(l.told, c)
+	// Callers are told in another order than the store counts, and leases are counted before. So the
+	// highest limit that any of them followed is the one that holds.
+	c.limit = slices.MaxFunc(l.told, func(a, b entry) int { return cmp.Compare(x.most(e, a.limit), x.most(e, b.limit)) }).limit
 	return x.promised(l.told, c)
+}
+
+// most returns the first limit of the ending's request, for an instance that follows a limit.
+func (x *explorer) most(e *ending, limit uint8) int64 {
+	return x.policyOf(int(e.item), e.slot, limit).Rates()[0].Limit
 }
 
 // handsOut notes that a visit takes a lease, or that n actions come from one. What an instance

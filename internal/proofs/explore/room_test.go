@@ -3,6 +3,7 @@ package explore
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -52,7 +53,7 @@ func (x *explorer) each(e *ending, judge func(*ending) error) error {
 func (x *explorer) toldInRoom(e *ending) error {
 	d, verb := e.result, x.requests[e.slot].verb
 	switch {
-	case d.failed && e.ask.attempts > 0 && int(e.ask.attempts) < x.tries(e.slot) && x.answeredAll(e) && !e.ledger.away[e.proc.by]: // else a circuit is open
+	case d.failed && e.ask.attempts > 0 && int(e.ask.attempts) < x.tries(e.slot) && x.answeredAll(e) && !e.ledger.away[e.proc.by] && !x.busy(e):
 		return fmt.Errorf("an error, although the table answered")
 	case d.failed:
 		return nil
@@ -109,9 +110,10 @@ func (x *explorer) refusedIn(e *ending) error {
 	}
 	counted, lowered, full := 0, false, e.ledger.full != 0 && e.ledger.full-since >= x.instants[e.proc.began]-1000
 	err := x.each(e, func(e *ending) error {
-		for _, c := range e.ledger.entries {
+		for i, c := range e.ledger.entries {
 			switch {
 			case c.id != e.id || c.item != e.item || c.forgotten:
+			case x.keys[c.item].Window == 0 && x.over(e, i):
 			case x.itemOf(e.call, x.time(e.world.now, int(e.proc.by))) != e.item || slices.Contains(e.ledger.back, receipt{c.id, c.at, c.item}):
 			case int(c.writer) == e.slot && !c.late && x.answeredAll(e) && !x.gaveUp(e):
 				return fmt.Errorf("it is refused, and counted: %s", inWords(e.ledger.entries))
@@ -135,6 +137,21 @@ func (x *explorer) refusedIn(e *ending) error {
 		return fmt.Errorf("both items have room")
 	}
 	return nil
+}
+
+// busy reports whether the circuit of a key was open when the decision went on last.
+func (x *explorer) busy(e *ending) bool {
+	return slices.ContainsFunc(x.instances.at(e.before).busy, func(t time.Time) bool { return !t.IsZero() })
+}
+
+// over reports whether no limit counts an entry any more, by the clock that is ahead.
+func (x *explorer) over(e *ending, entry int) bool {
+	for i, r := range e.call.Policy.Rates() {
+		if !gone[r.Kind](r, e.ledger.entries, i, entry, x.time(e.world.now, 1)) {
+			return false
+		}
+	}
+	return true
 }
 
 // since makes a time in ms after the edge positive.
