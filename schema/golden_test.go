@@ -125,6 +125,27 @@ func TestGoldenAnswers(t *testing.T) {
 	}
 }
 
+// A hot key of a prepaid limit crosses without a receipt, and the schema knows that.
+func TestAHotKeyCrossesWithoutAReceipt(t *testing.T) {
+	schema, g := schemas(t)["answer.schema.json"], golden{Guard: "posts-guard", Limit: "200/1m prepaid", Now: 1_700_000_000_000}
+	ask, crossed := g.handler(t), false
+	for range 200 {
+		out, err := ask([]byte(`{"userId":"u1","activity":"create_post"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, schema, out)
+		var answer struct{ At, Crossed int64 }
+		if err := json.Unmarshal(out, &answer); err != nil {
+			t.Fatal(err)
+		}
+		crossed = crossed || answer.Crossed != 0 && answer.At == 0
+	}
+	if !crossed {
+		t.Error("each check that crossed has a receipt")
+	}
+}
+
 // validate checks that each part of the file fits its schema.
 func (g *golden) validate(t *testing.T, compiled map[string]*jsonschema.Schema) {
 	t.Helper()
