@@ -57,6 +57,9 @@ func TestTheRecipesWork(t *testing.T) {
 			k.try(t, r[3], r[4], r[5])
 			events++
 		}
+		if strings.Contains(recipe, "|\n\n|") {
+			t.Errorf("a recipe has a table in two parts:\n%s", recipe)
+		}
 		if events < 3 || events != strings.Count(recipe, "\n| `") {
 			t.Errorf("a recipe has %d events, want 3 or more, and each row of its table:\n%s", events, recipe)
 		}
