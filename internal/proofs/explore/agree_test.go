@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cric-talk/guards/internal/policy"
 )
@@ -30,19 +31,8 @@ var shown = map[string]func(r policy.Rate, counted []entry, limit int, now int64
 func (x *explorer) agrees(l *ledger, w written) error {
 	item := x.number(w.write.Key)
 	p := x.policyOf(item, old, w.limit)
-	latest := w.write.Now
-	var mine []entry
-	for _, e := range l.entries {
-		if e.item == int64(item) {
-			mine = append(mine, e)
-			latest = max(latest, e.latest(), e.now)
-		}
-	}
-	for _, o := range l.over {
-		if o.item == int64(item) {
-			latest = max(latest, o.ms)
-		}
-	}
+	latest := l.met(int64(item), w.write.Now)
+	mine := slices.DeleteFunc(slices.Clone(l.entries), func(e entry) bool { return e.item != int64(item) })
 	for t := -1; t < len(x.instants); t++ {
 		now := latest
 		if t >= 0 {

@@ -132,6 +132,21 @@ func (l *ledger) ended(slot int) {
 	})
 }
 
+// met returns the latest time that an item has met until now.
+func (l *ledger) met(item, now int64) int64 {
+	for _, e := range l.entries {
+		if e.item == item {
+			now = max(now, e.latest(), e.now)
+		}
+	}
+	for _, o := range l.over {
+		if o.item == item {
+			now = max(now, o.ms)
+		}
+	}
+	return now
+}
+
 func (l *ledger) drop(o dropped) {
 	i := slices.IndexFunc(l.over, func(other dropped) bool { return other.item == o.item })
 	if i < 0 {

@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -74,7 +73,8 @@ func (x *explorer) visited(l *ledger, w written, n int64) error {
 	return nil
 }
 
-// admits notes what a caller may do: never more than the limit, by all instances together.
+// admits notes what a caller may do: never more than the limit, or the highest of those that
+// followed one another, by all instances together.
 // With a room, it is about the part of the decision that is prepaid.
 func (x *explorer) admits(e *ending, after uint32) error {
 	d, l := e.result, e.ledger
@@ -107,9 +107,16 @@ func (x *explorer) admits(e *ending, after uint32) error {
 		return nil
 	}
 	l.told = append(l.told, c)
-	// Callers are told in another order than the store counts, and leases are counted before. So the
-	// highest limit that any of them followed is the one that holds.
-	c.limit = slices.MaxFunc(l.told, func(a, b entry) int { return cmp.Compare(x.most(e, a.limit), x.most(e, b.limit)) }).limit
+	// Callers are told in another order than the store counts, and what a lease hands out is counted
+	// before. So the highest limit that any of them followed holds, and for sliding the latest time.
+	for _, t := range l.told {
+		if x.most(e, t.limit) > x.most(e, c.limit) {
+			c.limit = t.limit
+		}
+		if e.call.Policy.Rates()[0].Kind == "sliding" {
+			c.at = max(c.at, t.at)
+		}
+	}
 	return x.promised(l.told, c)
 }
 

@@ -41,7 +41,7 @@ func (x *explorer) against(r policy.Rate, counted []entry, limit int, last entry
 		return got, most, nil
 	case "reservoir":
 		return sum(counted, limit, func(e entry) bool { return windowOf(r, e.place) == windowOf(r, last.place) }), r.Limit, nil
-	case "log", "sliding": // a period as long as Window ends at the latest action by the clock that is most ahead
+	case "log": // any period as long as Window, which ends at the latest action by the clock that is most ahead
 		for _, e := range counted {
 			now = max(now, e.latest())
 		}

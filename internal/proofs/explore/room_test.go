@@ -3,7 +3,6 @@ package explore
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -53,7 +52,7 @@ func (x *explorer) each(e *ending, judge func(*ending) error) error {
 func (x *explorer) toldInRoom(e *ending) error {
 	d, verb := e.result, x.requests[e.slot].verb
 	switch {
-	case d.failed && e.ask.attempts > 0 && int(e.ask.attempts) < x.tries(e.slot) && x.answeredAll(e) && !e.ledger.away[e.proc.by] && !x.busy(e):
+	case d.failed && e.ask.attempts > 0 && int(e.ask.attempts) < x.tries(e.slot) && x.answeredAll(e) && !e.ledger.away[e.proc.by] && !x.busy(e): // else a circuit is open
 		return fmt.Errorf("an error, although the table answered")
 	case d.failed:
 		return nil
@@ -102,7 +101,8 @@ func (x *explorer) countedIn(e *ending) error {
 
 // refusedIn requires that a refusal has a reason, and that nothing is left of what it
 // took before. It can be left if an attempt had no answer or none was left, if the same id
-// was counted and given back in the same millisecond before, or if its window is over.
+// was counted and given back in the same millisecond before, or if its window is over, in an
+// item with several windows by the latest time that it has met.
 func (x *explorer) refusedIn(e *ending) error {
 	d := e.result
 	if d.Allowed || d.Granted != 0 || d.At != 0 {
@@ -113,9 +113,8 @@ func (x *explorer) refusedIn(e *ending) error {
 		for i, c := range e.ledger.entries {
 			switch {
 			case c.id != e.id || c.item != e.item || c.forgotten:
-			case x.keys[c.item].Window == 0 && x.over(e, i):
 			case x.itemOf(e.call, x.time(e.world.now, int(e.proc.by))) != e.item || slices.Contains(e.ledger.back, receipt{c.id, c.at, c.item}):
-			case int(c.writer) == e.slot && !c.late && x.answeredAll(e) && !x.gaveUp(e):
+			case int(c.writer) == e.slot && !c.late && x.answeredAll(e) && !x.gaveUp(e) && !x.over(e, i):
 				return fmt.Errorf("it is refused, and counted: %s", inWords(e.ledger.entries))
 			case c.known(x.instants[e.world.now]) && c.ms < x.instants[e.proc.began]:
 				counted++
@@ -139,15 +138,19 @@ func (x *explorer) refusedIn(e *ending) error {
 	return nil
 }
 
-// busy reports whether the circuit of a key was open when the decision went on last.
+// busy reports whether the circuit of a part's key was open when the decision went on last.
 func (x *explorer) busy(e *ending) bool {
-	return slices.ContainsFunc(x.instances.at(e.before).busy, func(t time.Time) bool { return !t.IsZero() })
+	in := x.instances.at(e.before)
+	return in.busy != nil && slices.ContainsFunc(x.calls.at(e.proc.call).parts, func(p ratelimit.Part) bool {
+		return !in.busy[x.itemOf(p.Request, e.now)].IsZero()
+	})
 }
 
-// over reports whether no limit counts an entry any more, by the clock that is ahead.
+// over reports whether no limit counts an entry any more at the latest time that its item has met.
 func (x *explorer) over(e *ending, entry int) bool {
+	now := e.ledger.met(e.item, x.time(e.world.now, int(e.proc.by)))
 	for i, r := range e.call.Policy.Rates() {
-		if !gone[r.Kind](r, e.ledger.entries, i, entry, x.time(e.world.now, 1)) {
+		if !gone[r.Kind](r, e.ledger.entries, i, entry, now) {
 			return false
 		}
 	}
