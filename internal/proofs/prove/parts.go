@@ -11,7 +11,7 @@ type Part struct {
 	Name    string
 	Package string // the folder whose tests are the proof
 	Test    string // the pattern of the tests, as for go test -run
-	Server  bool   // the tests need DynamoDB Local
+	Server  bool   // the tests need DynamoDB Local and ElasticMQ
 
 	// Sources are the folders with the code that the figures are about. If
 	// that code changes, the figures are out of date.

@@ -60,11 +60,13 @@ func run(ctx context.Context, names []string, page bool) error {
 func test(ctx context.Context, p prove.Part) error {
 	args := []string{"go", "test", "-count=1", "-timeout=3h", "-run", p.Test}
 	if p.Server {
-		script, err := filepath.Abs("scripts/with-dynamodb")
-		if err != nil {
-			return err
+		for _, script := range []string{"scripts/with-sqs", "scripts/with-dynamodb"} {
+			path, err := filepath.Abs(script)
+			if err != nil {
+				return err
+			}
+			args = append([]string{path}, args...)
 		}
-		args = append([]string{script}, args...)
 	}
 	// go test prints progress as it comes only for the package in the current folder.
 	return findings.Run(ctx, p.Package, os.Stderr, []string{"PROVE=1"}, args[0], args[1:]...)
