@@ -74,8 +74,8 @@ func (x *explorer) visited(l *ledger, w written, n int64) error {
 }
 
 // admits notes what a caller may do: never more than the limit, or the highest of those that
-// followed one another, by all instances together.
-// With a room, it is about the part of the decision that is prepaid.
+// followed one another, by all instances together. With a room, it is about the part of the
+// decision that is prepaid.
 func (x *explorer) admits(e *ending, after uint32) error {
 	d, l := e.result, e.ledger
 	for _, p := range x.calls.at(e.proc.call).parts {

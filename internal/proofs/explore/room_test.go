@@ -100,9 +100,9 @@ func (x *explorer) countedIn(e *ending) error {
 }
 
 // refusedIn requires that a refusal has a reason, and that nothing is left of what it
-// took before. It can be left if an attempt had no answer or none was left, if the same id
-// was counted and given back in the same millisecond before, or if its window is over, in an
-// item with several windows by the latest time that it has met.
+// took before. Something can be left for four reasons: an attempt had no answer; no attempt
+// was left; the same id was counted and given back in the same millisecond before; its window
+// is over. For an item with several windows, the latest time that it has met decides that.
 func (x *explorer) refusedIn(e *ending) error {
 	d := e.result
 	if d.Allowed || d.Granted != 0 || d.At != 0 {
