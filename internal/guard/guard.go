@@ -208,7 +208,7 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, err
 	ctx, cancel := retry.Before(ctx, retry.Margin)
 	defer cancel()
 	asked := ratelimit.Request{
-		UserID: r.UserID, Activity: r.Activity, Group: t.Group, Policy: t.Limit, Hold: t.Hold,
+		UserID: r.UserID, Activity: r.Activity, Group: t.Group, Policy: t.Limit, Hold: t.Hold, Shared: t.Shared,
 		Count: r.Count, Partial: r.Partial, ID: r.RequestID, Fresh: fresh, At: r.At, ReadyAt: r.ReadyAt,
 		Alone: !h.DenyOutage || Mode(t.Mode) == Shadow,
 	}

@@ -46,6 +46,7 @@ type Terms struct {
 	Label    string        // of the activity, like Group and Hold
 	Group    string
 	Hold     bool
+	Shared   bool   // the activity has subjects in the code, even if the case names none
 	Mode     string // of the operators, or else of the function
 
 	Unlimited bool   // there is no limit, or the mode is off: nothing is counted
@@ -74,7 +75,7 @@ func (t Terms) Exempt() bool { return t.Unlimited || t.Role != "" }
 // force asks this function.
 func (l *Limits) Terms(c Case) (t Terms) {
 	activity, mode := l.Activity(c.Activity)
-	t.Label, t.Group, t.Hold = activity.Label, activity.Group, activity.Hold
+	t.Label, t.Group, t.Hold, t.Shared = activity.Label, activity.Group, activity.Hold, len(activity.Subjects) > 0
 	if t.Mode = mode; mode == "" || c.Mode == off { // a function that is off can't be switched on
 		t.Mode = c.Mode
 	}

@@ -70,6 +70,7 @@ func (p bucket) item(now int64) (window, expires int64) {
 
 func (p bucket) take(now, n int64, _ uint64, s State) (Update, bool) {
 	cost, room := n*p.interval, (p.burst-n)*p.interval
+	now = p.counted(now, s)
 	full := p.full(s)
 	switch {
 	case s[tat] <= now: // idle, whatever its interval was
@@ -81,7 +82,7 @@ func (p bucket) take(now, n int64, _ uint64, s State) (Update, bool) {
 		return Update{}, false
 	case p.unit(s) == p.interval:
 		terms := []Term{Within(tat, now+1, now+room), Exactly(every, p.interval)}
-		if p.shared && s[since] <= now { // all limits count at now, see Policy.latest
+		if s[since] <= now { // a clock ahead that fills the bucket meanwhile changes when the actions count
 			terms = append(terms, Within(since, math.MinInt64, now))
 		}
 		return Update{
@@ -117,8 +118,8 @@ func (p bucket) undo(_, at, n int64, s State) (Update, bool) {
 
 // read returns the figures of s. Wait ends when n actions fit by the interval of p,
 // or when the bucket is full by the interval of s, whichever comes first.
-func (p bucket) read(now, n int64, s State) Reading {
-	full := p.full(s)
+func (p bucket) read(at, n int64, s State) Reading {
+	now, full := p.counted(at, s), p.full(s)
 	behind := max(0, full-now)
 	if s[tat] <= now {
 		behind = 0
@@ -127,12 +128,19 @@ func (p bucket) read(now, n int64, s State) Reading {
 	r := Reading{
 		Limit: p.burst, Window: millis(p.burst * p.interval),
 		Used: used, Remaining: max(0, p.burst-used), ResetAt: now + min(behind, max(0, s[tat]-now)),
-		At: max(now, s[since]), // the clock that first took from the full bucket may be ahead
 	}
 	if room := (p.burst - n) * p.interval; n > 0 && behind > room {
-		r.Wait = millis(min(s[tat], full-room) - now)
+		r.Wait = millis(min(s[tat], full-room) - at)
 	}
 	return r
+}
+
+// counted returns now, or the time at which a clock ahead took from the full bucket.
+func (p bucket) counted(now int64, s State) int64 {
+	if ahead := s[since] - now; 0 < ahead && ahead <= ClockSlack.Milliseconds() {
+		return s[since]
+	}
+	return now
 }
 
 // full returns when the bucket is full by the interval of p. If s has another one, the

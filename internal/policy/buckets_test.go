@@ -99,7 +99,7 @@ func TestAPlanForABusyBucketFailsOnAFullOne(t *testing.T) {
 	_, s := plan(t, p, 0, nil)
 	_, s = plan(t, p, 0, s)
 	planned, _ := plan(t, p, time.Second, s)
-	back, ok := p.Undo(start+1000, start, 1, s)
+	back, ok := p.Undo(start+1000, start, start, 1, s)
 	if !ok {
 		t.Fatalf("one action cannot be given back in %v", s)
 	}
@@ -119,8 +119,8 @@ func TestAPlanFailsIfAClockAheadHasStartedTheBucketAgain(t *testing.T) {
 		if planned.Holds(ahead) {
 			t.Errorf("the plan %+v of %v holds in %v, where the bucket counts from 6s", planned, at, ahead)
 		}
-		if r := p.Read(start+5000, 0, ahead); r.At != start+6000 {
-			t.Errorf("the receipt is %d, want the time of the clock ahead, %d", r.At, start+6000)
+		if at := p.CountedAt(start+5000, ahead); at != start+6000 {
+			t.Errorf("the next action counts at %d, want the time of the clock ahead, %d", at, start+6000)
 		}
 	}
 }
@@ -197,7 +197,7 @@ func TestABucketSurvivesExtremeStates(t *testing.T) {
 					if r.Wait < 0 || r.Remaining < 0 || r.ResetAt < start {
 						t.Errorf("%s reads %v as %+v", text, s, r)
 					}
-					p.Undo(start, start-1, 1, s)
+					p.Undo(start, start-1, start-1, 1, s)
 				}
 			}
 		}

@@ -32,7 +32,7 @@ func TestFiguresOfACost(t *testing.T) {
 		if _, ok := p.Take(0, tt.want.Remaining+1, 0, s); ok {
 			t.Errorf("%s takes one more than remain", tt.text)
 		}
-		if u, ok := p.Undo(0, got.At, tt.taken, s); !ok {
+		if u, ok := p.Undo(0, 0, 0, tt.taken, s); !ok {
 			t.Errorf("%s does not give back", tt.text)
 		} else if u.ApplyTo(s); p.Read(0, 0, s).Used != 0 {
 			t.Errorf("%s has %d used after all were given back", tt.text, p.Read(0, 0, s).Used)

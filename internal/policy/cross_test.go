@@ -35,7 +35,7 @@ func TestWhichActionsCrossAShareOfTheLimit(t *testing.T) {
 		p := Must(tt.text)
 		for _, n := range tt.count {
 			s = take(t, p, start, n, s)
-			got = append(got, p.Cross(n, s, p.Read(start, 0, s)).Crossed)
+			got = append(got, p.Cross(start, n, s, p.Read(start, 0, s)).Crossed)
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s, %v at a time (-want +got):\n%s", tt.text, tt.count, diff)
@@ -61,7 +61,7 @@ func TestEachOfSeveralLimitsIsCrossedByItself(t *testing.T) {
 		p := Must(tt.text)
 		for i, n := range tt.count {
 			s = take(t, p, start, n, s)
-			r := p.Cross(n, s, p.Read(start, 0, s))
+			r := p.Cross(start, n, s, p.Read(start, 0, s))
 			if got := fmt.Sprintf("%s %d: %d %d", r.Name, r.Crossed, r.Each[0].Crossed, r.Each[1].Crossed); got != tt.want[i] {
 				t.Errorf("%s, %d more: crossed is %s, want %s", tt.text, n, got, tt.want[i])
 			}
@@ -82,7 +82,7 @@ func TestOnlyAFixedWindowIsCrossed(t *testing.T) {
 				if !ok {
 					continue // a reservoir takes one action at a time
 				}
-				got := p.Cross(p.Most()-used, u.Apply(s), p.Read(start, 0, u.Apply(s))).Crossed
+				got := p.Cross(start, p.Most()-used, u.Apply(s), p.Read(start, 0, u.Apply(s))).Crossed
 				want := map[string]int64{"fixed": 100}[k.Name]
 				if want > 0 && strings.HasSuffix(text, "cost 2") {
 					want = 80 // one unit of the limit is left, too few for an action

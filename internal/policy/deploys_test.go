@@ -176,7 +176,7 @@ func TestAWindowBesideOthersAfterADeploy(t *testing.T) {
 			t.Errorf("%s becomes %s: after actions at %v, at %v %d are left and the wait is %v, want %d and none", tt.before, tt.after, tt.acts, tt.now, r.Remaining, r.Wait, tt.left)
 		}
 		for i, at := range tt.acts {
-			u, _ := after.Undo(now, even+at.Milliseconds(), 1, s)
+			u, _ := after.Undo(now, even+at.Milliseconds(), even+at.Milliseconds(), 1, s)
 			if back := u.Apply(s)["a_s"] < s["a_s"]; back != tt.back[i] {
 				t.Errorf("%s becomes %s: the action at %v is given back at %v: %v, want %v", tt.before, tt.after, at, tt.now, back, tt.back[i])
 			}

@@ -22,19 +22,21 @@ func TestNobodyWaitsForNoAction(t *testing.T) {
 	}
 }
 
-// A clock that is ahead has begun the next minute. A clock that is behind waits
-// for it, and gives nothing back there.
+// A clock that is ahead has begun the next minute. A clock that is behind counts there, too,
+// and gives back there only what it has counted there.
 func TestAWindowBesideOthersOnAClockBehind(t *testing.T) {
 	const text, next = "a: 3/1m, b: 9/1d", start + 60_000
 	items := timeline(t, text, []moment{
 		{at: time.Minute, take: 1, want: "ok 1/3 by a"},
-		{at: 59 * time.Second, take: 1, want: "no 1/3 wait 1s by a"},
-		{at: time.Minute, take: 1, want: "ok 2/3 by a"},
+		{at: 59 * time.Second, take: 1, want: "ok 2/3 by a"},
+		{at: time.Minute, take: 1, want: "ok 3/3 by a"},
+		{at: 59 * time.Second, take: 1, want: "no 3/3 wait 1m1s by a"},
 	})
-	if r := Must(text).Read(next-1000, 0, items[0]); r.Each[0].Remaining != 0 || r.Each[0].Wait != 0 {
-		t.Errorf("on the clock behind %+v, want nothing left, and no wait for no action", r.Each[0])
+	u, ok := Must(text).Undo(next-1000, next-1000, next, 1, items[0])
+	if left := u.Apply(items[0]); !ok || Must(text).Read(next-1000, 0, left).Each[0].Used != 2 {
+		t.Errorf("what counts in the next minute is not given back there: %+v", u)
 	}
-	planned, ok := Must(text).Undo(next-1000, next-1000, 1, State{"a_s": (next-60_000)*1_000_000 + 1})
+	planned, ok := Must(text).Undo(next-1000, next-1000, next-1000, 1, State{"a_s": (next-60_000)*1_000_000 + 1})
 	if !ok {
 		t.Fatal("an action of the minute before cannot be given back there")
 	}
@@ -43,7 +45,7 @@ func TestAWindowBesideOthersOnAClockBehind(t *testing.T) {
 		if planned.Holds(s) {
 			t.Errorf("a release of the minute before holds in %v", s)
 		}
-		if u, ok := Must(text).Undo(next-1000, next-1000, 1, s); ok {
+		if u, ok := Must(text).Undo(next-1000, next-1000, next-1000, 1, s); ok {
 			t.Errorf("a release of the minute before is planned in %v: %+v", s, u)
 		}
 	}
@@ -92,17 +94,17 @@ func TestALongGuardOfALogIsTight(t *testing.T) {
 }
 
 func TestNothingIsGivenBackWhereNothingIsCounted(t *testing.T) {
-	if u, ok := Must("a: 3/1m, b: 9/1h").Undo(start, start, 1, nil); ok {
+	if u, ok := Must("a: 3/1m, b: 9/1h").Undo(start, start, start, 1, nil); ok {
 		t.Errorf("the undo in an empty item is %+v, want none", u)
 	}
 }
 
 func TestAMillionActionsCanBeGivenBackAtOnce(t *testing.T) {
 	s := State{"activityCount": 1_000_000}
-	if u, ok := Must("9/1m").Undo(start, start, 1_000_000, s); !ok || u.Apply(s)["activityCount"] != 0 {
+	if u, ok := Must("9/1m").Undo(start, start, start, 1_000_000, s); !ok || u.Apply(s)["activityCount"] != 0 {
 		t.Errorf("the undo of a million is %+v, %v", u, ok)
 	}
-	if u, ok := Must("9/1m").Undo(start, start, 1_000_001, State{"activityCount": 1_000_001}); ok {
+	if u, ok := Must("9/1m").Undo(start, start, start, 1_000_001, State{"activityCount": 1_000_001}); ok {
 		t.Errorf("the undo of more than a million is %+v, want none", u)
 	}
 }
@@ -121,8 +123,8 @@ func TestHowFarAheadAClockIsFollowed(t *testing.T) {
 	p := Must("pace: bucket 1/5s burst 3, all: 9/1h")
 	for ahead, want := range map[int64]int64{0: 0, 2000: 2000, 120_000: 120_000, 120_001: 0} {
 		u, ok := p.Take(start+ahead, 1, 1, nil)
-		if r := p.Read(start, 0, u.Apply(nil)); !ok || r.At != start+want {
-			t.Errorf("on a clock %d ms behind, the receipt is %d ms ahead, want %d", ahead, r.At-start, want)
+		if at := p.CountedAt(start, u.Apply(nil)); !ok || at != start+want {
+			t.Errorf("on a clock %d ms behind, an action counts %d ms later, want %d", ahead, at-start, want)
 		}
 	}
 }

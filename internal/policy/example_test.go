@@ -80,10 +80,9 @@ func ExamplePolicy_Undo() {
 	taken, _ := p.Take(now, 2, 0, nil)
 	item := taken.Apply(nil)
 
-	at := p.Read(now, 0, item).At // the receipt
-	back, ok := p.Undo(now+60_000, at, 2, item)
+	back, ok := p.Undo(now+60_000, now, now, 2, item)
 	fmt.Println("a minute later:", ok, p.Read(now+60_000, 0, back.Apply(item)).Used, "used")
-	_, ok = p.Undo(now+3_600_000, at, 2, item)
+	_, ok = p.Undo(now+3_600_000, now, now, 2, item)
 	fmt.Println("an hour later:", ok)
 	// Output:
 	// a minute later: true 0 used

@@ -48,8 +48,10 @@ func (p toggle) undo(_, at, n int64, s State) (Update, bool) {
 	}, n == 1 && s["t"] == at/p.window
 }
 
+func (p toggle) counted(now int64, _ State) int64 { return now }
+
 func (p toggle) read(now, n int64, s State) Reading {
-	r := Reading{Limit: 1, Window: millis(2 * p.window), Remaining: 1, ResetAt: now, At: now}
+	r := Reading{Limit: 1, Window: millis(2 * p.window), Remaining: 1, ResetAt: now}
 	if free := (s["t"] + 2) * p.window; free > now {
 		r.Used, r.Remaining, r.ResetAt = 1, 0, free
 	}

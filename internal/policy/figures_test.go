@@ -42,7 +42,7 @@ func TestFigures(t *testing.T) {
 		for _, when := range tt.taken {
 			s = take(t, p, at(when), 1, s)
 		}
-		if got := inWords(p.Read(at(tt.at), tt.n, s), at(tt.at)); got != tt.want {
+		if got := inWords(p.Read(at(tt.at), tt.n, s), at(tt.at), p.CountedAt(at(tt.at), s)); got != tt.want {
 			t.Errorf("%s: %s reads %v as\n%s, want\n%s", tt.what, tt.text, s, got, tt.want)
 		}
 	}
@@ -51,7 +51,7 @@ func TestFigures(t *testing.T) {
 // inWords returns a reading at now: used/limit and window, what remains, when it resets, the
 // window's number, the wait, when the action counts if that is not now, and the limit's
 // name. Times and numbers count from start.
-func inWords(r Reading, now int64) string {
+func inWords(r Reading, now, counted int64) string {
 	since := func(millis int64) time.Duration { return time.Duration(millis-start) * time.Millisecond }
 	words := fmt.Sprintf("%d/%d in %v, %d left, reset %v", r.Used, r.Limit, r.Window, r.Remaining, since(r.ResetAt))
 	if r.WindowKey != 0 {
@@ -60,8 +60,8 @@ func inWords(r Reading, now int64) string {
 	if r.Wait != 0 {
 		words += ", wait " + r.Wait.String()
 	}
-	if r.At != now {
-		words += ", counted " + since(r.At).String()
+	if counted != now {
+		words += ", counted " + since(counted).String()
 	}
 	if r.Name != "" {
 		words += " by " + r.Name

@@ -59,6 +59,8 @@ func (p fixed) undo(now, at, n int64, s State) (Update, bool) {
 	return countDown(activityCount, n, s)
 }
 
+func (p fixed) counted(now int64, _ State) int64 { return now }
+
 // countDown plans to subtract n from a counter that has at least n.
 func countDown(attr string, n int64, s State) (Update, bool) {
 	return Update{
@@ -73,7 +75,7 @@ func (p fixed) read(now, n int64, s State) Reading {
 	r := Reading{
 		Limit: p.limit, Window: millis(w.End - w.Start),
 		Used: s[activityCount], Remaining: max(0, p.limit-max(0, s[activityCount])),
-		ResetAt: w.End, WindowKey: w.Key, At: now,
+		ResetAt: w.End, WindowKey: w.Key,
 	}
 	if n > 0 && r.Used > p.limit-n {
 		r.Wait = millis(w.End - now)
@@ -118,6 +120,7 @@ func (p sharedFixed) item(now int64) (window, expires int64) {
 
 // take begins the current window if s shows none that began within it.
 func (p sharedFixed) take(now, n int64, _ uint64, s State) (Update, bool) {
+	now = p.counted(now, s)
 	begun, current := p.begun(now, s), p.at(now).Start
 	if s[startAndCount] <= stamp(current, 0) {
 		return Update{
@@ -129,7 +132,16 @@ func (p sharedFixed) take(now, n int64, _ uint64, s State) (Update, bool) {
 	return Update{
 		If:   [][]Term{{Within(startAndCount, stamp(begun, 0), most)}},
 		Acts: []Act{{Add, startAndCount, n}},
-	}, s[startAndCount] <= most // refused also if a clock ahead has begun the next window
+	}, s[startAndCount] <= most
+}
+
+// counted returns now, or the start of the next window if a clock ahead has begun it.
+func (p sharedFixed) counted(now int64, s State) int64 {
+	start, _ := unstamp(s[startAndCount])
+	if current := p.at(now); start < current.End || start-now > ClockSlack.Milliseconds() {
+		return now
+	}
+	return start
 }
 
 // undo gives back only actions of the window in s. An earlier window within the
@@ -158,10 +170,11 @@ func (p sharedFixed) begun(now int64, s State) int64 {
 
 func (p sharedFixed) read(now, n int64, s State) Reading {
 	start, count := unstamp(s[startAndCount])
-	begun, current := p.at(start).Key, p.at(now).Key
-	from, ahead := now, begun > current
+	from := p.counted(now, s)
+	begun, current := p.at(start).Key, p.at(from).Key
+	ahead := begun > current // by a clock that is too far ahead
 	switch {
-	case ahead: // a clock ahead has begun this window
+	case ahead:
 		from = start
 	case begun < current:
 		count = 0
@@ -169,10 +182,9 @@ func (p sharedFixed) read(now, n int64, s State) Reading {
 	r := p.fixed.read(from, n, State{activityCount: count})
 	if ahead {
 		r.Remaining = 0
-		if n > 0 {
-			r.Wait += millis(start - now)
-		}
 	}
-	r.At = now
+	if n > 0 && (ahead || r.Wait > 0) {
+		r.Wait += millis(from - now)
+	}
 	return r
 }

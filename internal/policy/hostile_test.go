@@ -27,12 +27,13 @@ func TestAnyStateIsReadWithoutPanic(t *testing.T) {
 			if u, ok := p.Take(w.Now, n, 1, s); ok {
 				u.Apply(s)
 			}
-			for _, plan := range []func(now, at, n int64, s State) (Update, bool){p.Undo, p.Free, p.Renew} {
+			undo := func(now, at, n int64, s State) (Update, bool) { return p.Undo(now, at, at, n, s) }
+			for _, plan := range []func(now, at, n int64, s State) (Update, bool){undo, p.Free, p.Renew} {
 				if u, ok := plan(w.Now, at, n, s); ok {
 					u.Apply(s)
 				}
 			}
-			p.Cross(n, s, p.Read(w.Now, 0, s))
+			p.Cross(w.Now, n, s, p.Read(w.Now, 0, s))
 			for _, r := range append(p.Read(w.Now, n, s).Each, p.Read(w.Now, n, s), p.Read(w.Now, 0, s)) {
 				if r.Remaining < 0 || r.Remaining > r.Limit || r.Wait < 0 || r.ResetAt < w.Now {
 					t.Fatalf("%v reads %v as %+v, want 0 to %d remaining, no negative wait and no reset in the past", p, s, r, r.Limit)

@@ -13,6 +13,7 @@ type kind interface {
 	item(now int64) (window, expires int64)
 	take(now, n int64, seed uint64, s State) (Update, bool)
 	undo(now, at, n int64, s State) (Update, bool)
+	counted(now int64, s State) int64
 	read(now, n int64, s State) Reading
 }
 

@@ -28,7 +28,7 @@ func onEachSlot(t *testing.T, check func(*rapid.T, *policytest.World, slot)) {
 		if s.p.HeldUntil(0) == 0 || s.p.Queues() || !w.Take(s.p, s.n, 1) {
 			return
 		}
-		s.at, s.taken = s.p.Read(w.Now, 0, w.State(s.p)).At, w.State(s.p)
+		s.taken = w.State(s.p)
 		window := s.p.HeldUntil(0)
 		w.Now = s.at + rapid.OneOf(rapid.Int64Range(1, window+2), rapid.Int64Range(window-1, window)).Draw(t, "age")
 		s.now = w.Now
@@ -75,7 +75,8 @@ func TestLawRenewIsLive(t *testing.T) {
 func TestLawRenewIsSound(t *testing.T) {
 	onEachRenewal(t, func(t *rapid.T, w *policytest.World, s slot, planned Update) {
 		now := w.Later(t, anyPolicy).State(s.p)
-		for _, plan := range []func(now, at, n int64, s State) (Update, bool){s.p.Renew, s.p.Free, s.p.Undo} {
+		undo := func(now, at, n int64, state State) (Update, bool) { return s.p.Undo(now, at, at, n, state) }
+		for _, plan := range []func(now, at, n int64, s State) (Update, bool){s.p.Renew, s.p.Free, undo} {
 			if u, ok := plan(s.now, s.at, rapid.Int64Range(1, s.n).Draw(t, "other"), now); ok && rapid.Bool().Draw(t, "changed") {
 				now = u.Apply(now)
 			}

@@ -196,8 +196,8 @@ func TestLawUndo(t *testing.T) {
 		if p.Queues() || !w.Take(p, n, 1) {
 			return
 		}
-		at := p.Read(w.Now, 0, w.State(p)).At
-		u, ok := p.Undo(w.Now, at, n, w.State(p))
+		at := p.CountedAt(w.Now, w.State(p))
+		u, ok := p.Undo(w.Now, w.Now, at, n, w.State(p))
 		if !ok || !u.Holds(w.State(p)) {
 			t.Fatalf("%v: %d were just counted in %v and can't be given back: %+v", p, n, w.State(p), u)
 		}
@@ -205,7 +205,7 @@ func TestLawUndo(t *testing.T) {
 			t.Fatalf("%v: %+v before, and after a take and an undo of %d %+v", p, before, n, after)
 		}
 		for _, many := range []int64{p.Most() + 1, 1_000_000, 1_000_001} {
-			if u, ok := p.Undo(w.Now, at, many, w.State(p)); ok {
+			if u, ok := p.Undo(w.Now, w.Now, at, many, w.State(p)); ok {
 				if after := p.Read(w.Now, 0, u.Apply(w.State(p))); after.Used < 0 || after.Remaining > after.Limit {
 					t.Fatalf("%v: %d given back in %v: %+v", p, many, w.State(p), after)
 				}
@@ -256,20 +256,20 @@ func TestLawUndoIsSound(t *testing.T) {
 		if !w.Take(p, n, 1) {
 			return
 		}
-		at := p.Read(w.Now, 0, w.State(p)).At
-		planned, ok := p.Undo(w.Now, at, n, w.State(p))
+		at := p.CountedAt(w.Now, w.State(p))
+		planned, ok := p.Undo(w.Now, w.Now, at, n, w.State(p))
 		if !ok {
 			return
 		}
 		other, s := planned, w.State(p)
 		if many := policytest.Count(t, p); many != n {
-			if other, ok = p.Undo(w.Now, at, many, s); !ok {
+			if other, ok = p.Undo(w.Now, w.Now, at, many, s); !ok {
 				return
 			}
 		}
 		s = other.Apply(s)
 		if planned.Holds(s) {
-			if _, ok := p.Undo(w.Now, at, n, s); !ok {
+			if _, ok := p.Undo(w.Now, w.Now, at, n, s); !ok {
 				t.Fatalf("%v: an undo of %d holds in %v, where a fresh one gives nothing back: %+v", p, n, s, planned)
 			}
 		}
@@ -284,7 +284,7 @@ func TestLawUndoIsLive(t *testing.T) {
 		w.Take(p, policytest.Count(t, p), 1)
 		at := w.Now - rapid.Int64Range(0, 20).Draw(t, "ago")
 		n := policytest.Count(t, p) + rapid.Int64Range(0, 2).Draw(t, "more")
-		if u, ok := p.Undo(w.Now, at, n, w.State(p)); ok && !u.Holds(w.State(p)) {
+		if u, ok := p.Undo(w.Now, at, at, n, w.State(p)); ok && !u.Holds(w.State(p)) {
 			t.Fatalf("%v: the plan to give back %d in %v does not hold there: %+v", p, n, w.State(p), u)
 		}
 	})

@@ -137,6 +137,8 @@ func (p log) undo(now, at, n int64, s State) (Update, bool) {
 	return p.change(now, at, n, s, Act{Verb: Delete})
 }
 
+func (p log) counted(now int64, _ State) int64 { return now }
+
 // change plans act for n slots whose time is at. A slot at or above top is not set: a
 // clock ahead saw it as free, and nobody counts it any more.
 func (p log) change(now, at, n int64, s State, act Act) (Update, bool) {
@@ -165,7 +167,7 @@ func (p log) read(now, n int64, s State) Reading {
 	}
 	r := Reading{
 		Limit: p.limit, Window: millis(p.window),
-		Used: int64(len(times)), Remaining: max(0, p.limit-int64(len(times))), ResetAt: now, At: now,
+		Used: int64(len(times)), Remaining: max(0, p.limit-int64(len(times))), ResetAt: now,
 	}
 	if r.Used == 0 {
 		return r

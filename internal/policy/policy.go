@@ -58,7 +58,6 @@ type Reading struct {
 	ResetAt   int64         // when everything that counts now has expired. If nothing counts: now; for a fixed window, its end
 	WindowKey int64         // floor(now / window), or the next one if a clock that is ahead has begun it; 0 for a bucket, a log or several limits
 	Wait      time.Duration // how long until the actions asked about fit, if nobody else acts; 0: they fit now
-	At        int64         // the receipt of actions counted now: pass it to Undo
 	Crossed   int64         // 80 or 100 if these actions raised Used to that share of Limit, see [Policy.Cross]; else 0
 	Each      []Reading     // one for each limit, if the policy has several
 }
@@ -118,36 +117,44 @@ func (p Policy) Take(now, n int64, seed uint64, s State) (Update, bool) {
 		return Update{}, false
 	}
 	if one, ok := p.single(); ok {
-		return one.take(now, n, seed, s)
+		u, ok := one.take(now, n, seed, s)
+		if at := one.kind.counted(now, s); at > now {
+			u.CountedAt = at
+		}
+		return u, ok
 	}
 	parts := p.parts(s)
-	now = p.latest(now, parts)
+	at := p.latest(now, parts)
 	var whole Update
 	for i, l := range p.limits {
-		u, ok := l.take(now, n, seed, parts[i])
+		u, ok := l.take(p.own(i, now, at), n, seed, parts[i])
 		if !ok {
 			return Update{}, false
 		}
 		whole.add(l, u, parts[i])
 	}
+	if at > now {
+		whole.CountedAt = at
+	}
 	return whole, true
 }
 
-// Undo plans to give back n actions. At is their receipt: the [Reading.At] of
-// the check that counted them. Undo returns false if the actions do not count
-// any more, or if s counts fewer than n. With limits that have names, the update has
-// ByID, and it leaves out each limit that has no such actions.
-func (p Policy) Undo(now, at, n int64, s State) (Update, bool) {
-	if n < 1 || n > million || at > now {
+// Undo plans to give back n actions. At is their receipt, which is when the check came
+// that took them, or when they were last renewed. CountedAt is when they count in limits
+// other than a log: [Update.CountedAt], or the time of the check. Undo returns false if the
+// actions do not count any more, or if s counts fewer than n. With limits that have names,
+// the update has ByID, and it leaves out each limit that has no such actions.
+func (p Policy) Undo(now, at, countedAt, n int64, s State) (Update, bool) {
+	if now = max(now, countedAt); n < 1 || n > million || at > now {
 		return Update{}, false
 	}
 	if one, ok := p.single(); ok {
-		return one.undo(now, at, n, s)
+		return one.undo(now, p.own(0, at, countedAt), n, s)
 	}
 	whole := Update{ByID: true}
-	for _, l := range p.limits {
+	for i, l := range p.limits {
 		mine := l.mine(s)
-		if u, ok := l.undo(now, at, n, mine); ok {
+		if u, ok := l.undo(now, p.own(i, at, countedAt), n, mine); ok {
 			whole.add(l, u, mine)
 		}
 	}
@@ -200,9 +207,9 @@ func (p Policy) Read(now, n int64, s State) Reading {
 	parts := p.parts(s)
 	binding, at := 0, p.latest(now, parts)
 	for i, l := range p.limits {
-		each[i] = l.read(at, n, parts[i])
-		if each[i].Wait > 0 {
-			each[i].Wait += millis(at - now)
+		from := p.own(i, now, at)
+		if each[i] = l.read(from, n, parts[i]); each[i].Wait > 0 {
+			each[i].Wait += millis(from - now)
 		}
 		each[i] = each[i].plausible(now)
 		each[i].Name, each[i].WindowKey = l.rate.Name, 0
@@ -211,7 +218,7 @@ func (p Policy) Read(now, n int64, s State) Reading {
 		}
 	}
 	r := each[binding]
-	r.At, r.Each = at, each
+	r.Each = each
 	return r
 }
 
@@ -250,20 +257,35 @@ func (p Policy) single() (*limit, bool) {
 	return nil, false
 }
 
-// latest returns the time at which an action that comes at now is counted. That is
-// now, or a later time that another clock has already written, at most 120 s ahead.
-// All limits count an action at the same time, so one receipt serves them all. For
-// example, a clock that is 2 s ahead takes from a full bucket at 12:00:02. If another
-// clock counts at 12:00:01, the log beside the bucket gets 12:00:02, too.
+// CountedAt returns when an action that comes at now counts in the item with state s. That
+// is now, or a later time that another clock has already written, at most 120 s ahead. All
+// limits but a log count an action at the same time, so that one note beside its id serves
+// them all. For example, a clock that is 2 s ahead takes from a full bucket at 12:00:02. If
+// another clock counts at 12:00:01, the bucket and the windows beside it count at 12:00:02.
+// A log's slot gets 12:00:01: its time is the receipt when the id is forgotten.
+func (p Policy) CountedAt(now int64, s State) int64 {
+	if one, ok := p.single(); ok {
+		return one.kind.counted(now, s)
+	}
+	return p.latest(now, p.parts(s))
+}
+
+// latest returns what CountedAt does, of the parts of a state.
 func (p Policy) latest(now int64, parts []State) int64 {
 	latest := now
 	for i, l := range p.limits {
-		at := l.kind.read(now, 0, parts[i]).At
-		if at-now <= ClockSlack.Milliseconds() {
-			latest = max(latest, at)
-		}
+		latest = max(latest, l.kind.counted(now, parts[i]))
 	}
 	return latest
+}
+
+// own returns which of two times limit i counts by: a log by that of the clock that asks,
+// and each other one by the time at which all of these count.
+func (p Policy) own(i int, clock, all int64) int64 {
+	if p.log == &p.limits[i] {
+		return clock
+	}
+	return all
 }
 
 // add merges one limit's update into u, the update of the whole item. Limit l

@@ -82,11 +82,13 @@ func (p reservoir) first(start int64, guard Term) Update {
 // undo gives nothing back: a place is lost when its window ends.
 func (p reservoir) undo(_, _, _ int64, _ State) (Update, bool) { return Update{}, false }
 
+func (p reservoir) counted(now int64, _ State) int64 { return now }
+
 func (p reservoir) read(now, n int64, s State) Reading {
 	current := p.start(now)
 	begun, given := unstamp(s[ticket])
 	window := p.start(begun)
-	r := Reading{Limit: p.limit, Window: millis(p.window), ResetAt: now, WindowKey: now / p.window, At: now}
+	r := Reading{Limit: p.limit, Window: millis(p.window), ResetAt: now, WindowKey: now / p.window}
 	switch {
 	case window > current:
 		r.Used = p.limit

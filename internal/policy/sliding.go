@@ -79,7 +79,7 @@ func (p sliding) item(now int64) (window, expires int64) {
 // the step of the weight in s and the last step among them.
 func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 	last := p.last(now)
-	now = p.begun(now, s)
+	now = p.counted(now, s)
 	k := p.key(now)
 	current, previous := period(k), period(k-1)
 	most := p.limit - n
@@ -126,10 +126,10 @@ func zero(counter string, s State) Term {
 	return Missing(counter)
 }
 
-// begun returns now, or the start of the last period that begins within 7 s (overlap)
+// counted returns now, or the start of the last period that begins within 7 s (overlap)
 // and already has actions in s: this clock is behind another one, or this update is
 // late. For example, with sliding 1/2s at second 7, an action at second 12 makes it 12.
-func (p sliding) begun(now int64, s State) int64 {
+func (p sliding) counted(now int64, s State) int64 {
 	for k := p.last(now); k > p.key(now); k-- {
 		if s[period(k)] > 0 {
 			return k * p.window
@@ -175,12 +175,12 @@ func (p sliding) undo(now, at, n int64, s State) (Update, bool) {
 }
 
 func (p sliding) read(now, n int64, s State) Reading {
-	from := p.begun(now, s)
+	from := p.counted(now, s)
 	k := p.key(from)
 	current, previous := s[period(k)], s[period(k-1)]
 	weight := p.weight(from, previous)
 	r := Reading{
-		Limit: p.limit, Window: millis(p.window), Used: current + weight, ResetAt: now, WindowKey: k, At: from,
+		Limit: p.limit, Window: millis(p.window), Used: current + weight, ResetAt: now, WindowKey: k,
 	}
 	r.Remaining = max(0, p.limit-r.Used)
 	switch {

@@ -37,7 +37,7 @@ func timeline(t *testing.T, text string, moments []moment) map[int64]State {
 		words, r := "no", p.Read(now, m.take, items[window])
 		switch {
 		case m.undo > 0:
-			u, ok = p.Undo(now, start+m.of.Milliseconds(), m.undo, items[window])
+			u, ok = p.Undo(now, start+m.of.Milliseconds(), start+m.of.Milliseconds(), m.undo, items[window])
 		case m.take == 0:
 			words = "is"
 		}

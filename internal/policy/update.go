@@ -21,6 +21,10 @@ type Update struct {
 
 	ReadyAt int64 // when the actions may run; 0: now, because the policy gives no places
 
+	// CountedAt is when the actions count, in Unix milliseconds, if another clock has made
+	// that later than now; see [Policy.CountedAt]. 0: now.
+	CountedAt int64
+
 	// ByID is set on an update that gives actions back. The item must then hold
 	// the id of the request that took them, and the update removes that id.
 	ByID bool

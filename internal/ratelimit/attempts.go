@@ -70,6 +70,9 @@ func (t *attempts) carryOut(q *question, shown Item) (Decision, error) {
 	case Reset:
 		return q.in(nil).decision(q.Count, 0), t.delete(q.write.Key)
 	default: // Check
+		if q.relies {
+			return t.rely(q, shown)
+		}
 		if q.take > 0 {
 			return t.visit(q, shown)
 		}
@@ -97,6 +100,7 @@ func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 		w.Update, _ = q.in(nil).take(n) // does not fit what was shown, which may be old: plan for an empty item
 	}
 	for {
+		w.First, w.Last = w.Update.CountedAt, w.Update.CountedAt
 		w.Note = max(w.Update.ReadyAt, t.amount.note(n)) // at most one is set: a queue gives one place at a time
 		item, done, err := t.update(w)
 		if err != nil {
@@ -104,6 +108,7 @@ func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 		}
 		v := q.in(item.State)
 		if kept, found := item.Find(w); found {
+			q.claim = claim{own: done, kept: kept}
 			return v.found(kept, done, t.amount), nil
 		}
 		if item.allows(w) {
@@ -176,13 +181,13 @@ func (t *attempts) begin() (stop context.CancelFunc) {
 	return stop
 }
 
-// update sends w until the store answers, or once if w has no id by which it could be
-// found. It returns the item after that, and whether the last attempt performed w.
+// update sends w until the store answers, or once if w has neither an id by which it could
+// be found, nor one that it marks. It returns the item after that, and whether the last attempt performed w.
 func (t *attempts) update(w Write) (item Item, done bool, err error) {
-	again := w.ID != ID{}
-	err = t.send(again, func(ctx context.Context) (err error) {
+	counts := w.ID != ID{}
+	err = t.send(counts || w.RelyOn.Set != "", func(ctx context.Context) (err error) {
 		item, done, err = t.limiter.Store.Update(ctx, w)
-		if failed := asStoreError(err); again && failed != nil && failed.Failure == Unknown {
+		if failed := asStoreError(err); counts && failed != nil && failed.Failure == Unknown {
 			t.amount.unsure = true
 		}
 		return err

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"maps"
@@ -28,22 +29,31 @@ type Item struct {
 // attribute that has them, such as ids or i05.
 type IDs map[string][]Mark
 
-// A Mark is one element of a set of ids. A request without a note has one
-// element, its id. A request with a note has two elements: the id alone, and
-// the id with the note. A repeat does not know the note, and a condition can only
-// look for a whole element, so the repeat looks for the id alone.
+// A Mark is one element of a set of ids: an id, or an id with a note. Each id that an
+// item keeps has the element without a note, because a repeat does not know the notes,
+// and a condition can only look for a whole element. These are the notes:
 //
-// A note is the place that a reservoir gave, the number of a partial grant, or the
-// time of a renewal. A renewed id has a third element, with the note WasRenewed. Renewals
-// can bring an id back to the set of its check. An update that was planned before them
-// does not know their time, so it looks for that note.
+//	note               beside the id of      meaning
+//	1 to 1,000,000     a check               the number of a partial grant
+//	above 1,000,000    a check               the place that a reservoir gave, or the time of the last renewal
+//	WasRenewed         a renewed check       renewals can bring an id back to the set of its check, and an
+//	                                         update that was planned before them does not know their time
+//	ReliedOn           a check               an attempt that found the id was admitted
+//	below -1,000,000   a check               a time, negated: when its actions count, if that is later than its receipt
+//	                   a renewed check       the same, and the time of the check
+//	                   a release             the time of the check, if that was renewed
+//
+// A version that does not know a note ignores it.
 type Mark struct {
 	ID   ID
 	Note int64 // 0: none
 }
 
-// WasRenewed is the second note of a renewed id.
-const WasRenewed = -1
+// Notes that are no numbers.
+const (
+	WasRenewed = -1
+	ReliedOn   = -2
+)
 
 // Write returns the item after w, and true. If the ids or the guard of w do not
 // allow it, the result is the item as it is, and false. No later Write changes it.
@@ -56,9 +66,15 @@ func (i Item) Write(w Write) (Item, bool) {
 
 // allows reports whether the ids and the guard of w allow it.
 func (i Item) allows(w Write) bool {
-	_, counted := i.Find(w)
-	again := w.Renewed && w.Drop.Note == 0 && slices.Contains(i.IDs[w.Drop.Set], Mark{w.Drop.ID, WasRenewed})
-	return !counted && i.has(w.Drop) && !again && w.Update.Holds(i.State)
+	if _, counted := i.Find(w); counted || !i.has(w.Drop) || !i.has(w.RelyOn) || !w.Update.Holds(i.State) {
+		return false
+	}
+	for note := range w.Unless {
+		if slices.Contains(i.IDs[w.Drop.Set], Mark{w.Drop.ID, note}) {
+			return false
+		}
+	}
+	return true
 }
 
 // perform returns the item after w. It does not check whether w is allowed.
@@ -68,7 +84,10 @@ func (i Item) perform(w Write) Item {
 		after.IDs = make(IDs, 1)
 	}
 	if set := w.Drop.Set; set != "" {
-		left := slices.DeleteFunc(slices.Clone(after.IDs[set]), func(m Mark) bool { return m.ID == w.Drop.ID })
+		left := slices.Clone(after.IDs[set])
+		for m := range w.Drops {
+			left = slices.DeleteFunc(left, func(other Mark) bool { return other == m })
+		}
 		if after.IDs[set] = left; len(left) == 0 { // DynamoDB has no empty sets
 			delete(after.IDs, set)
 		}
@@ -76,12 +95,11 @@ func (i Item) perform(w Write) Item {
 	for _, set := range w.Forget() {
 		delete(after.IDs, set)
 	}
-	if into := w.Into(); into.Set != "" {
-		marks := append(slices.Clip(after.IDs[into.Set]), Mark{ID: into.ID})
-		if into.Note != 0 {
-			marks = append(marks, into.Mark)
-			if w.Drop.Set != "" {
-				marks = append(marks, Mark{into.ID, WasRenewed})
+	if into := cmp.Or(w.Into(), w.RelyOn); into.Set != "" {
+		marks := slices.Clip(after.IDs[into.Set])
+		for m := range w.Adds {
+			if !slices.Contains(marks, m) {
+				marks = append(marks, m)
 			}
 		}
 		after.IDs[into.Set] = marks
@@ -98,7 +116,7 @@ func (i Item) Find(w Write) (Kept, bool) {
 		}
 		for _, m := range i.IDs[k.Set] {
 			if m.ID == k.ID {
-				k.Note = max(k.Note, m.Note)
+				k.read(m.Note)
 			}
 		}
 		return k, true
@@ -141,10 +159,28 @@ func NewID(requestID string) ID {
 	return ID(sum[:])
 }
 
-// A Kept is an id and the set in which an item keeps it. The zero Kept is no id.
+// A Kept is an id with its notes, and the set in which an item keeps it. The zero Kept is
+// no id.
 type Kept struct {
-	Set string // the attribute's name
-	Mark
+	Set         string // the attribute's name
+	Mark               // the id, and its largest note above 0
+	First, Last int64  // the earliest and the latest of the times that it has as notes, in Unix milliseconds; 0: none
+	ReliedOn    bool   // it has the note ReliedOn
+}
+
+// read adds a note to k.
+func (k *Kept) read(note int64) {
+	switch {
+	case note > 0:
+		k.Note = max(k.Note, note)
+	case note == ReliedOn:
+		k.ReliedOn = true
+	case note < -MostReleased:
+		if k.First == 0 || -note < k.First {
+			k.First = -note
+		}
+		k.Last = max(k.Last, -note)
+	}
 }
 
 // An item keeps the ids of its requests in sets, so that a repeat of a request
@@ -274,7 +310,7 @@ func (w Write) Into() Kept {
 	case w.ID == (ID{}):
 		return Kept{}
 	case w.Whole:
-		return Kept{wholeSet, Mark{w.ID, w.Note}}
+		return Kept{Set: wholeSet, Mark: Mark{w.ID, w.Note}}
 	}
 	into := w.in(0)
 	if into.Set == w.Drop.Set {
@@ -282,6 +318,66 @@ func (w Write) Into() Kept {
 	}
 	into.Note = w.Note
 	return into
+}
+
+// Adds calls yield with each element that w adds to the set of Into or, if it keeps no id,
+// to that of RelyOn.
+func (w Write) Adds(yield func(Mark) bool) {
+	into := w.Into()
+	if into.Set == "" {
+		if w.RelyOn.Set != "" {
+			yield(Mark{w.RelyOn.ID, ReliedOn})
+		}
+		return
+	}
+	if !yield(Mark{ID: into.ID}) {
+		return
+	}
+	notes := [...]int64{w.Note, 0, -w.First, -w.Last}
+	if w.Note != 0 && w.Drop.Set != "" {
+		notes[1] = WasRenewed
+	}
+	if w.First == w.Last {
+		notes[3] = 0
+	}
+	for _, note := range notes {
+		if note != 0 && !yield(Mark{into.ID, note}) {
+			return
+		}
+	}
+}
+
+// Drops calls yield with each element that w removes from the set of Drop, of those that
+// can be there. The note ReliedOn stays: a give-back of the attempt that counted can be on its
+// way for longer than the check counts, and must not remove what a later check of the same
+// id counted.
+func (w Write) Drops(yield func(Mark) bool) {
+	k := w.Drop
+	notes := [...]int64{k.Note, WasRenewed, -k.First, -k.Last}
+	if k.First == k.Last {
+		notes[3] = 0
+	}
+	if k.Set == "" || !yield(Mark{ID: k.ID}) {
+		return
+	}
+	for _, note := range notes {
+		if note != 0 && !yield(Mark{k.ID, note}) {
+			return
+		}
+	}
+}
+
+// Unless calls yield with each note for which the store refuses w, if Drop has it.
+func (w Write) Unless(yield func(int64) bool) {
+	if w.Drop.Set == "" {
+		return
+	}
+	if (w.Renewed && w.Drop.Note == 0 || w.GivesBack) && !yield(WasRenewed) {
+		return
+	}
+	if w.GivesBack {
+		yield(ReliedOn)
+	}
 }
 
 // LookIn calls yield with each place where w's id can be, until yield returns
@@ -293,7 +389,7 @@ func (w Write) LookIn(yield func(Kept) bool) {
 	if w.ID == (ID{}) {
 		return
 	}
-	if w.Key.Window != 0 && !yield(Kept{wholeSet, Mark{ID: w.ID}}) {
+	if w.Key.Window != 0 && !yield(Kept{Set: wholeSet, Mark: Mark{ID: w.ID}}) {
 		return
 	}
 	later := 1

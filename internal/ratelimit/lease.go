@@ -177,7 +177,7 @@ func (t *attempts) visit(q *question, shown Item) (Decision, error) {
 			until, _ := q.Policy.Lease(q.write.Now)
 			t.took = &lease{got: take, left: take - q.Count, until: until, seen: item}
 			d := v.decision(q.Count, 0)
-			d.Reading = q.Policy.Cross(take, item.State, d.Reading)
+			d.Reading = q.Policy.Cross(q.write.Now, take, item.State, d.Reading)
 			d.At, d.Visit = 0, true
 			return d, nil
 		}

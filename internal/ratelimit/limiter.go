@@ -84,7 +84,11 @@ func (l *Limiter) Decide(ctx context.Context, op Op, r Request) (Decision, error
 	if d, ok := q.due(); ok {
 		return d, nil
 	}
-	return l.decide(ctx, &q, l.recall(&q), now)
+	d, err := l.decide(ctx, &q, l.recall(&q), now)
+	if err == nil && r.Shared && op == Check {
+		return l.rely(ctx, &q, d)
+	}
+	return d, err
 }
 
 // recall returns what is known of the item of q, unless q asks only the store.
@@ -113,14 +117,19 @@ func (l *Limiter) decide(ctx context.Context, q *question, known Known, now time
 			return k.doubt(l.Clock())
 		})
 	case err != nil && q.op != Renew && q.Alone && l.Memory != nil:
-		d = l.alone(q, sent, known)
-		d.Requests, d.Outage = sent.requests, err
-		d.At = 0 // the store may not have it, so there is no receipt
-		return d, nil
+		return l.outage(q, sent, known, err), nil
 	case q.hot && err == nil && !d.Allowed: // until then, the memory refuses
 		d.Wait = max(d.Wait, q.pause(q.write.Now))
 	}
 	return d, err
+}
+
+// outage decides q from memory, because what was sent brought no usable answer.
+func (l *Limiter) outage(q *question, sent *attempts, known Known, cause error) Decision {
+	d := l.alone(q, sent, known)
+	d.Requests, d.Outage = sent.requests, cause
+	d.At = 0 // the store may not have it, so there is no receipt
+	return d
 }
 
 // Check decides whether r may go ahead, and counts it if so. See [Limiter.Decide].

@@ -200,6 +200,9 @@ func (k Known) doubt(now time.Time) Known {
 // admitted action is counted in Seen and in Alone.
 func (k Known) admit(q *question, sent amount) (Known, Decision) {
 	if kept, counted := k.find(q.write); counted {
+		if q.claim = (claim{found: true, alone: true}); q.relies {
+			k = k.relyOn(q.write)
+		}
 		return k, k.both(q, func(v view) Decision { return v.found(kept, false, sent) })
 	}
 	after, n, seen, alone := k.fits(q)
@@ -214,6 +217,7 @@ func (k Known) admit(q *question, sent amount) (Known, Decision) {
 	w.Update = alone
 	k.Alone = k.Alone.perform(w)
 	k.Asked = time.Time{} // the store has never shown this Seen, so refuse must not use it
+	q.claim = claim{own: true, alone: true}
 	return k, k.both(q, func(v view) Decision { return v.decision(n, seen.ReadyAt) })
 }
 

@@ -16,18 +16,21 @@ type Part struct {
 	Subject string // the subject's name, such as room; empty: the user
 }
 
-// ask returns the question that p puts at now. With Hold, a log alone keeps its id, too: by
-// it, a release finds that its receipt is that of a renewal.
-func (p *Part) ask(op Op, now int64) question {
-	q := p.Request.ask(op, now)
-	q.write.Hold = p.Hold
-	return q
-}
-
 const (
 	givingBack = 100 * time.Millisecond // of a decision's time is kept to give back what the parts before a refusal have counted
 	mostParts  = 4                      // of an action, so that their questions stay on the stack
 )
+
+// An action is a decision about several parts.
+type action struct {
+	limiter   *Limiter
+	parts     []Part
+	now       time.Time // of all parts
+	end       time.Time // when giving back ends; zero: it has no end
+	questions []question
+	known     []Known
+	decisions []Decision
+}
 
 // DecideAll decides an action that several parts count: all of them count it, or none.
 // There are at most four parts, in order from the narrowest to the widest. The decision
@@ -35,124 +38,187 @@ const (
 //
 // It asks the memory about all parts first, so a refusal that is known costs no request.
 // Then it decides one part after the other, all at one reading of the clock. If one
-// refuses, it gives back what the parts before it have counted. If one fails, it does so
-// only if the id is Fresh. After a refusal, with readOn, it reads the later parts and
-// counts nothing, so that the decision has their figures.
+// refuses or fails, it gives back what this decision has counted in the parts before it.
+// After a refusal, with readOn, it reads the later parts and counts nothing, so that the
+// decision has their figures. If all parts admit, it marks each one that another attempt
+// of the same request has counted, see claim.
 //
-// A part that an earlier decision has counted, or that was decided from memory, keeps
-// its count, because another attempt of the same request may rely on it. If the process
-// stops between two parts, the earlier ones keep a count that nobody used. So they can
-// admit too few, and never too many.
+// If the process stops between two parts, the earlier ones keep a count that nobody used.
+// So they can admit too few, and never too many.
 func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn bool) (Decision, error) {
-	now := l.Clock()
-	questions, known := make([]question, 0, mostParts), make([]Known, 0, mostParts)
-	decisions := make([]Decision, mostParts)[:len(parts)]
+	a := action{limiter: l, parts: parts, now: l.Clock(), questions: make([]question, 0, mostParts), known: make([]Known, 0, mostParts)}
+	a.decisions = make([]Decision, mostParts)[:len(parts)]
 	for i := range parts {
 		if err := parts[i].validate(op); err != nil {
 			return Decision{}, err
 		}
-		questions = append(questions, parts[i].ask(op, now.UnixMilli()))
-		known = append(known, l.recall(&questions[i]))
+		a.questions = append(a.questions, parts[i].ask(op, a.now.UnixMilli()))
+		a.known = append(a.known, l.recall(&a.questions[i]))
 	}
-	next, refused, renewed := 0, false, int64(0)
-	for i := range parts {
-		if d, ok := known[i].refuse(&questions[i], now); ok {
-			decisions[i], next, refused = d, i+1, true
+	ctx, stop := a.divide(ctx)
+	defer stop()
+	var err error
+	switch op {
+	case Release:
+		err = a.release(ctx)
+	case Renew:
+		err = a.renew(ctx)
+	default:
+		err = a.check(ctx, readOn || op == Status)
+	}
+	return merge(parts, a.decisions), err
+}
+
+// divide returns the context of the parts' decisions. Giving back has what is left of the
+// time then, and at least givingBack. The caller must call stop.
+func (a *action) divide(ctx context.Context) (parts context.Context, stop func()) {
+	timeout := a.limiter.Timeout
+	if timeout == 0 {
+		return ctx, func() {}
+	}
+	a.end = time.Now().Add(timeout)
+	if other, ok := ctx.Deadline(); ok && other.Add(givingBack).Before(a.end) {
+		a.end = other.Add(givingBack)
+	}
+	return context.WithTimeout(ctx, timeout-min(givingBack, timeout/2))
+}
+
+// decide decides part i.
+func (a *action) decide(ctx context.Context, i int) error {
+	d, err := a.limiter.decide(ctx, &a.questions[i], a.known[i], a.now)
+	d.Requests += a.decisions[i].Requests
+	a.decisions[i] = d
+	return err
+}
+
+// check decides a check or a status.
+func (a *action) check(ctx context.Context, readOn bool) error {
+	next, refused := 0, false
+	for i := range a.parts {
+		if d, ok := a.known[i].refuse(&a.questions[i], a.now); ok {
+			a.decisions[i], next, refused = d, i+1, true
 			break
 		}
 	}
-	ctx, end, stop := l.divide(ctx)
-	defer stop()
-	for _, i := range order(op, parts)[next:] {
-		q := &questions[i]
-		switch {
-		case refused && !readOn && op != Status:
-			return merge(parts, decisions), nil
-		case refused && op == Check:
-			q.op = Status
-		case q.skips(renewed):
+	for i := next; i < len(a.parts) && (!refused || readOn); i++ {
+		if refused {
+			a.questions[i].op = Status
+		}
+		err := a.decide(ctx, i)
+		if refused || err == nil && a.decisions[i].Allowed {
 			continue
 		}
-		q.to = renewed
-		d, err := l.decide(ctx, q, known[i], now)
-		decisions[i], renewed = d, max(d.At, q.to)
-		if !refused && q.givesBack(d, err) {
-			l.giveBack(ctx, end, now, parts[next:i], decisions[next:])
+		if a.giveBack(ctx); err != nil {
+			return err
 		}
-		if err != nil && !refused {
-			return merge(parts, decisions), err
+		refused = true
+	}
+	if refused || a.questions[0].op == Status {
+		return nil
+	}
+	return a.rely(ctx)
+}
+
+// rely marks each part that another decision has counted. It begins with the widest, so
+// that the user is marked last: if a part refuses what has to be counted anew there, the
+// user's own count is not kept by a mark.
+func (a *action) rely(ctx context.Context) (err error) {
+	for i := len(a.parts) - 1; i >= 0; i-- {
+		a.decisions[i], err = a.limiter.rely(ctx, &a.questions[i], a.decisions[i])
+		if err != nil || !a.decisions[i].Allowed {
+			a.giveBack(ctx)
+			return err
 		}
-		refused = refused || !d.Allowed
 	}
-	return merge(parts, decisions), nil
+	return nil
 }
 
-// divide returns the context of a decision's parts, and when giving back ends: it has what
-// is left, and at least givingBack. Zero: it has no end. The caller must call stop.
-func (l *Limiter) divide(ctx context.Context) (parts context.Context, end time.Time, stop func()) {
-	if l.Timeout == 0 {
-		return ctx, end, func() {}
-	}
-	end = time.Now().Add(l.Timeout)
-	if other, ok := ctx.Deadline(); ok && other.Add(givingBack).Before(end) {
-		end = other.Add(givingBack)
-	}
-	parts, stop = context.WithTimeout(ctx, l.Timeout-min(givingBack, l.Timeout/2))
-	return parts, end, stop
-}
-
-// order returns the numbers of the parts in the order in which they are decided. A release
-// begins with slots, because they show whether its receipt is that of a renewal.
-func order(op Op, parts []Part) []int {
-	numbers := make([]int, len(parts))
-	for i := range parts {
-		numbers[i] = i
-	}
-	if op == Release {
-		slices.SortStableFunc(numbers, func(a, b int) int { return cmp.Compare(parts[b].Policy.HeldUntil(0), parts[a].Policy.HeldUntil(0)) })
-	}
-	return numbers
-}
-
-// givesBack reports whether the parts before q give back what they have counted: q refuses,
-// or fails and has an id that nobody else knows. If the id is the caller's, another attempt
-// may have been admitted meanwhile, and rely on it.
-func (q *question) givesBack(d Decision, err error) bool {
-	return q.op == Check && (err == nil && !d.Allowed || err != nil && q.Fresh)
-}
-
-// skips reports whether q leaves a part without slots alone: a renewal always does, and a
-// release does if those of another part were renewed.
-func (q *question) skips(renewed int64) bool {
-	return q.Policy.HeldUntil(0) == 0 && (q.op == Renew || q.op == Release && renewed > lost)
-}
-
-// giveBack releases what parts have counted by a decision at this time, until end. A part
-// without a receipt keeps its count.
-func (l *Limiter) giveBack(ctx context.Context, end, at time.Time, parts []Part, decisions []Decision) {
+// giveBack gives back what this decision has counted.
+func (a *action) giveBack(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
-	if !end.IsZero() {
+	if !a.end.IsZero() {
 		var stop context.CancelFunc
-		ctx, stop = context.WithDeadline(ctx, end)
+		ctx, stop = context.WithDeadline(ctx, a.end)
 		defer stop()
 	}
-	for i, p := range parts {
-		d := &decisions[i]
-		if d.Leased || d.Visit {
-			q := p.ask(Check, at.UnixMilli())
-			l.Memory.putBack(&q)
+	for i := range a.parts {
+		if d := a.decisions[i]; d.Allowed {
+			a.decisions[i] = a.limiter.unclaim(ctx, &a.questions[i], d)
 		}
-		if p.At = d.At; p.At == 0 {
+	}
+}
+
+// slots returns the numbers of the parts with slots, and of the others.
+func (a *action) slots() (with, without []int) {
+	for i, p := range a.parts {
+		if p.Policy.HeldUntil(0) != 0 {
+			with = append(with, i)
+		} else {
+			without = append(without, i)
+		}
+	}
+	return with, without
+}
+
+// release gives back a check in each part. It begins with slots, because their items know
+// when a check came that was renewed. The other parts know the check by that time.
+func (a *action) release(ctx context.Context) error {
+	with, without := a.slots()
+	check := int64(0)
+	for _, i := range append(with, without...) {
+		q := &a.questions[i]
+		if p := a.parts[i]; check > lost && p.Policy.HeldUntil(0) == 0 {
+			p.At = check
+			*q = p.ask(Release, a.now.UnixMilli())
+		}
+		q.to = check
+		if err := a.decide(ctx, i); err != nil {
+			return err
+		}
+		check = max(check, q.to)
+	}
+	return nil
+}
+
+// renew moves the slots of a check to now, all to the same time. If several parts have
+// slots, it reads all of them first, and moves none if one is gone. If one goes in between,
+// it frees those that it has moved.
+func (a *action) renew(ctx context.Context) error {
+	with, _ := a.slots()
+	for _, look := range []bool{true, false} {
+		if look && len(with) == 1 {
 			continue
 		}
-		now := l.Clock()
-		q := p.ask(Release, now.UnixMilli())
-		q.mine = true
-		back, err := l.decide(ctx, &q, l.recall(&q), now) // if it fails, too few are admitted
+		to := int64(0)
+		for n, i := range with {
+			q := &a.questions[i]
+			q.look, q.to = look, to
+			if err := a.decide(ctx, i); err != nil {
+				return err
+			}
+			if d := a.decisions[i]; !d.Allowed {
+				if !look {
+					a.free(ctx, with[:n])
+				}
+				return nil
+			}
+			to = max(to, a.decisions[i].At)
+		}
+	}
+	return nil
+}
+
+// free gives back the slots of these parts, which this decision has renewed.
+func (a *action) free(ctx context.Context, parts []int) {
+	for _, i := range parts {
+		p, d := a.parts[i], &a.decisions[i]
+		p.At = d.At
+		q := p.ask(Release, a.now.UnixMilli())
+		q.slotsOnly = true
+		back, err := a.limiter.decide(ctx, &q, a.limiter.recall(&q), a.now)
 		if d.Requests += back.Requests; err == nil {
 			d.Reading = back.Reading
 		}
-		d.At = 0
 	}
 }
 

@@ -38,7 +38,17 @@ type question struct {
 	hot   bool  // check: the key is hot, see lease
 	take  int64 // check: how many actions a visit for a lease takes; 0: none
 	mine  bool  // release: this decision has counted what it gives back
-	to    int64 // renew: when the parts before this one were renewed; release: when its slots were, or lost; 0: never
+
+	claim  claim // check: where it is counted
+	relies bool  // check: it is about to be admitted because of its claim, which is to be marked
+
+	// Renew: when the parts before this one were renewed; 0: never. Release: when the check
+	// was, as the parts with slots know, or lost; 0: At.
+	to int64
+
+	slotsOnly bool // release: frees the slots of a log, and leaves other limits as they are
+	look      bool // renew: read whether the slots count, and move none
+	read      *Item
 }
 
 // ask returns the question that r puts at now. A release or a renewal can name a check
@@ -56,7 +66,7 @@ func (r Request) ask(op Op, now int64) question {
 		what = "place " + strconv.FormatInt(r.ReadyAt, 10)
 	}
 	log := r.Policy.HeldUntil(0) != 0
-	alone := log && !r.Policy.Named() // a log alone keeps receipts as long as its slots
+	alone := log && !r.Policy.Named() // a log alone keeps receipts as long as its slots, without ids
 	return question{Request: r, op: op, write: Write{
 		Key: Key{UserID: r.UserID, Activity: cmp.Or(r.Group, r.Activity), Window: window},
 		ID:  r.id(what), Whole: window != 0 && r.Policy.Most() <= wholeLimit, Hold: r.Hold && !alone,
@@ -145,8 +155,8 @@ func (v *view) decision(granted, readyAt int64) Decision {
 	if granted == 0 {
 		d.Reason = Limited
 	}
-	if granted == 0 || v.op != Check {
-		d.At = 0
+	if granted > 0 && v.op == Check {
+		d.At = v.write.Now
 	}
 	return v.delayed(d, readyAt)
 }
@@ -163,7 +173,7 @@ func (v *view) found(kept Kept, done bool, sent amount) Decision {
 	switch {
 	case v.Policy.Queues(): // the note of a queue is the place
 		readyAt, note = kept.Note, 0
-	case v.renewed(kept) != 0:
+	case v.renewed(kept):
 		note = 0
 	}
 	if !done && !sent.unsure {
@@ -180,9 +190,9 @@ func (v *view) found(kept Kept, done bool, sent amount) Decision {
 	n := sent.of(note)
 	d := v.decision(n, readyAt)
 	if done { // the state is as this attempt left it, without what others counted later
-		d.Reading = v.Policy.Cross(n, v.state, d.Reading)
+		d.Reading = v.Policy.Cross(v.write.Now, n, v.state, d.Reading)
 	}
-	if !done && (!v.Fresh || d.At != v.write.Now) {
+	if !done && !v.Fresh {
 		d.At = 0 // it may have been counted at another time, so there is no receipt
 	}
 	return d

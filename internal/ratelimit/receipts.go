@@ -5,6 +5,45 @@ import (
 	"strconv"
 )
 
+// A receipt is what a release or a renewal presents, At and the id of the check, beside what
+// the item knows of that check. Times are Unix milliseconds.
+type receipt struct {
+	kept    Kept  // where the item keeps the check's id
+	found   bool  // it does
+	at      int64 // when the log's slots were taken or last renewed
+	check   int64 // when the check came; 0: the item does not know it
+	counted int64 // when the actions count in limits other than a log
+	now     int64 // the time of the question, and at least each of these
+	wrong   bool  // At is no receipt of what the item knows under this id
+}
+
+// receipt compares the receipt of q with the item. An id that was renewed has notes of when
+// the check came and when it was last renewed, and each time between is a receipt. The time
+// of any other id is known to one generation. A log knows the exact time of its slots.
+func (q *question) receipt(item Item) (r receipt) {
+	r.kept, r.found = item.Find(q.write)
+	r.at, r.check = q.At, q.At
+	switch k := r.kept; {
+	case !r.found:
+	case q.renewed(k):
+		r.at, r.check = k.Note, k.First
+		r.wrong = q.At < k.First || q.At > k.Note // without First, any earlier time can be that of the check
+	case k.Set != wholeSet:
+		then := q.write
+		then.Now = q.At
+		from := then.in(0)
+		r.wrong = k.Set != from.Set || k.ID != from.ID
+	}
+	r.counted = max(r.check, r.kept.Last)
+	r.now = max(q.write.Now, r.at, r.counted)
+	return r
+}
+
+// renewed reports whether the actions whose id the item keeps were renewed. Their largest
+// note is then the time of the last renewal. A smaller note is the number of a partial
+// grant, and that of a queue is a place.
+func (q *question) renewed(kept Kept) bool { return kept.Note > MostReleased && !q.Policy.Queues() }
+
 // release gives back the actions of a check. It changes nothing if they do not count
 // in the item.
 func (t *attempts) release(q *question, shown Item) (Decision, error) {
@@ -17,19 +56,30 @@ func (t *attempts) release(q *question, shown Item) (Decision, error) {
 
 // renew moves the actions of a check to now. The item keeps their new receipt as the
 // note of the check's id, and a repeat of the renewal finds it there.
-func (t *attempts) renew(q *question, shown Item) (Decision, error) {
-	item, err := t.change(q, shown, q.renew)
+func (t *attempts) renew(q *question, shown Item) (d Decision, err error) {
+	item := shown
+	if q.read != nil {
+		shown = *q.read
+	}
+	if q.look {
+		item, err = t.readFor(q)
+		q.read = &item
+	} else {
+		item, err = t.change(q, shown, q.renew)
+	}
 	if err != nil {
 		return Decision{}, err
 	}
-	kept, found := item.Find(q.write)
-	d := q.in(item.State).decision(q.Count, 0)
-	at, now := q.receipt(kept)
-	if _, counts := q.Policy.Renew(now, at, q.Count, item.State); counts && found && kept.Note != 0 {
-		d.At = at
+	d = q.in(item.State).decision(q.Count, 0)
+	r := q.receipt(item)
+	if _, counts := q.Policy.Renew(r.now, r.at, q.Count, item.State); counts && r.found && !r.wrong && (q.renewed(r.kept) || q.look) {
+		d.At = r.at
 		return d, nil
 	}
-	d.Allowed, d.Reason, d.Granted = false, Expired, 0
+	if _, counts := q.renew(item); q.look && counts {
+		return d, nil
+	}
+	d.Allowed, d.Granted, d.Reason = false, 0, Expired
 	return d, nil
 }
 
@@ -39,17 +89,16 @@ func (t *attempts) renew(q *question, shown Item) (Decision, error) {
 // again from the item that came back. It ends without an update if plan returns false.
 // It returns the item after that.
 //
-// With several limits or a log, an item from memory is not enough, even if the id is
-// still in its set. Of several limits, plan leaves out each that had nothing to give
-// back then. And two renewals can have moved the slots and left the id in its set: what is
-// left of their time are slots of others. Nobody else has the receipt of what this
-// decision has counted, so there it is enough.
+// An item from memory is enough for a fixed window alone, and for what this decision has
+// counted, because nobody else has its receipt. In other items, the id can have been given
+// back and counted again at a later time, or renewed, and its notes say so. And of several
+// limits, plan leaves out each that had nothing to give back then.
 func (t *attempts) change(q *question, shown Item, plan func(Item) (Write, bool)) (item Item, err error) {
 	w, ok := Write{}, false
-	if item = shown; q.mine || !q.Policy.Named() && !q.write.Renewed {
+	if item = shown; q.mine || q.read != nil || q.write.Key.Window != 0 {
 		w, ok = plan(shown)
 	}
-	if !ok {
+	if !ok && q.read == nil {
 		if item, err = t.readFor(q); err == nil {
 			w, ok = plan(item)
 		}
@@ -89,22 +138,40 @@ const lost = 1 // question.to: an item with slots does not know the id, so the r
 //
 // A log remembers its actions for longer than their ids. When the ids are gone,
 // slots with the time of the receipt are enough.
+//
+// After a renewal, the receipt has the time of the slots, and other limits and other parts
+// know the actions by the time of the check. An item with slots keeps that time, so it is
+// asked first, and q.to passes it on.
 func (q *question) undo(item Item) (Write, bool) {
-	kept, found := item.Find(q.write)
-	at, now := q.receipt(kept)
-	back := Write{Key: q.write.Key, Drop: kept, Note: q.renewed(kept), Now: q.write.Now, Hold: q.write.Hold, Renewed: q.write.Renewed}
+	r := q.receipt(item)
+	back := Write{Key: q.write.Key, Drop: r.kept, GivesBack: q.mine, Now: q.write.Now, Renewed: q.write.Renewed}
 	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
 	before, released := item.Find(back)
-	if q.to = max(q.to, back.Note, before.Note); q.write.Renewed && !found && !released {
-		q.to = max(q.to, lost)
+	if q.write.Renewed {
+		switch {
+		case released:
+			q.to = cmp.Or(before.First, q.At)
+		case !r.found || r.wrong || r.check == 0:
+			q.to = max(q.to, lost)
+		default:
+			q.to = r.check
+		}
 	}
-	other := q.to == lost && !q.write.Renewed && kept.Set != wholeSet // perhaps not the receipt of what counts here
-	if released || other || !found && now-at < q.write.span().certain() {
-		return Write{}, false // released already, or unknown
+	if q.renewed(r.kept) {
+		back.First, back.Last = r.check, r.check
 	}
-	u, ok := q.Policy.Undo(now, at, q.Count, item.State)
-	if u.ByID && (!found || q.renewed(kept) != 0 || now-at > q.write.span().promised && kept.Set != wholeSet) {
-		u, ok = q.Policy.Free(now, at, q.Count, item.State) // too late for the other limits, or the receipt is that of a renewal
+	switch {
+	case released, r.wrong, q.mine && (r.kept.ReliedOn || q.renewed(r.kept)):
+		return Write{}, false
+	case q.to == lost && !q.write.Renewed && r.kept.Set != wholeSet: // perhaps not the receipt of what counts here
+		return Write{}, false
+	case !r.found && r.now-q.At < q.write.span().certain(): // unknown
+		return Write{}, false
+	}
+	u, ok := q.Policy.Undo(r.now, r.at, r.counted, q.Count, item.State)
+	late := r.check == 0 || r.now-r.check > q.write.span().promised && r.kept.Set != wholeSet
+	if u.ByID && (!r.found || late) || q.slotsOnly {
+		u, ok = q.Policy.Free(r.now, r.at, q.Count, item.State) // too late for the other limits
 	}
 	back.Update = u
 	return back, ok
@@ -117,30 +184,16 @@ func (q *question) undo(item Item) (Write, bool) {
 // The update moves the check's id to the current set. So the item knows the id as long
 // as its slots are renewed, a release finds it, and nothing piles up.
 func (q *question) renew(item Item) (Write, bool) {
-	kept, found := item.Find(q.write)
-	at, now := q.receipt(kept)
-	if at != q.At || !found && now-at < q.write.span().certain() {
+	r := q.receipt(item)
+	if r.wrong || r.at != q.At || !r.found && r.now-q.At < q.write.span().certain() {
 		return Write{}, false
 	}
 	w := q.write
-	w.Drop, w.Note = kept, cmp.Or(q.to, now)
-	var ok bool
-	w.Update, ok = q.Policy.Renew(w.Note, at, q.Count, item.State)
-	return w, ok
-}
-
-// receipt returns the receipt of the actions whose id the item keeps, which is the
-// time of their last renewal, and the time of the question, which is at least that.
-func (q *question) receipt(kept Kept) (at, now int64) {
-	renewed := q.renewed(kept)
-	return max(q.At, renewed), max(q.write.Now, renewed)
-}
-
-// renewed returns when the actions whose id the item keeps were last renewed; 0: never.
-// A smaller note is the number of a partial grant, and that of a queue is a place.
-func (q *question) renewed(kept Kept) int64 {
-	if kept.Note <= MostReleased || q.Policy.Queues() {
-		return 0
+	w.Drop, w.Note = r.kept, cmp.Or(q.to, r.now)
+	if r.found && r.check != 0 { // otherwise At can be an earlier renewal
+		w.First, w.Last = r.check, r.counted
 	}
-	return kept.Note
+	var ok bool
+	w.Update, ok = q.Policy.Renew(w.Note, r.at, q.Count, item.State)
+	return w, ok
 }

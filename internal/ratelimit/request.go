@@ -13,6 +13,7 @@ type Request struct {
 	Partial  bool   // grant as many of Count as fit, instead of all or nothing
 	ID       string // the request's id, required; a repeat with the same id is not counted again
 	Fresh    bool   // ID was made for this decision, so no earlier decision can have used it
+	Shared   bool   // check: the action can count in other items, too, so whoever finds its id and is admitted marks it; see Limiter.DecideAll
 	Hold     bool   // the id and the receipt serve for 15 minutes and not only for 20 s; the same for each op
 	At       int64  // release, renew: the receipt of the check, in Unix milliseconds; else 0
 	ReadyAt  int64  // check: the place that the policy gave earlier, in Unix milliseconds; 0: none
@@ -71,10 +72,11 @@ type Decision struct {
 	// Wait is how long until the same request can pass or, with Partial, until
 	// one more action can. It is 0 if nothing was refused.
 	//
-	// At is the receipt. It is 0 unless the check was counted now and the
-	// receipt is known to be right.
 	policy.Reading
 
+	// At is the receipt, in Unix milliseconds: when the check came, or the last renewal. It
+	// is 0 unless the check was counted now.
+	At        int64
 	Granted   int64  // check: how many of Count were taken
 	ReadyAt   int64  // Delayed: when the place comes up, in Unix milliseconds
 	Waiting   int64  // Delayed: places given in later windows, up to and including this one

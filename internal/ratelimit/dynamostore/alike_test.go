@@ -177,7 +177,7 @@ func TestRequestsAreTheSDKs(t *testing.T) {
 				alike(t, take(p, w.Now, u))
 			}
 		}
-		if u, ok := p.Undo(w.Now, p.Read(w.Now, 0, s).At, n, s); ok {
+		if u, ok := p.Undo(w.Now, w.Now, p.CountedAt(w.Now, s), n, s); ok {
 			for _, write := range undos(p, w.Now, u) {
 				alike(t, write)
 			}

@@ -38,6 +38,7 @@ func (r recorder) Do(req *http.Request) (*http.Response, error) {
 
 // The decisions of a limit that is not prepaid make the same requests, in the same bytes, as
 // before there were prepaid limits. The file was written by the last version without them.
+// Since then a bucket alone has the term of since, as one beside other limits.
 func TestOrdinaryDecisionsMakeTheSameRequests(t *testing.T) {
 	table, sent := dynamotest.Table(t), new(strings.Builder)
 	cfg := dynamotest.Config(dynamotest.Endpoint(t))

@@ -1,8 +1,10 @@
 package dynamostore
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
+	"iter"
 	"math"
 	"strconv"
 
@@ -120,32 +122,34 @@ func (e *expression) string(s string) (name string) {
 	return name
 }
 
-// bytes adds b to the values and returns its name.
-func (e *expression) bytes(b []byte) (name string) {
+// elements adds elements of a set of ids, and returns their name.
+func (e *expression) elements(marks iter.Seq[ratelimit.Mark]) (name string) {
 	name = e.value()
-	e.values = append(appendBinary(append(e.values, `{"B":`...), b), '}')
-	return name
-}
-
-// elements adds the elements that a set holds for a request, and returns their
-// name: its id and, if it has a note, also the id with the note. Those of an id that a
-// renewal drops or keeps have the note WasRenewed, too.
-func (e *expression) elements(m ratelimit.Mark, renewal bool) (name string) {
-	name = e.value()
-	e.values = appendBinary(append(e.values, `{"BS":[`...), m.ID[:])
-	if m.Note != 0 {
-		e.values = appendBinary(append(e.values, ','), noted(m))
-		if m.Note = ratelimit.WasRenewed; renewal {
-			e.values = appendBinary(append(e.values, ','), noted(m))
-		}
+	before := `{"BS":[`
+	for m := range marks {
+		e.values = appendElement(append(e.values, before...), m)
+		before = ","
 	}
 	e.values = append(e.values, `]}`...)
 	return name
 }
 
-// noted returns the element of a set that has the id with its note.
-func noted(m ratelimit.Mark) []byte {
-	return binary.BigEndian.AppendUint64(m.ID[:], uint64(m.Note))
+// mark adds an element of a set of ids to the values and returns its name.
+func (e *expression) mark(m ratelimit.Mark) (name string) {
+	name = e.value()
+	e.values = append(appendElement(append(e.values, `{"B":`...), m), '}')
+	return name
+}
+
+// appendElement appends an element of a set: the id, with its note if it has one.
+func appendElement(b []byte, m ratelimit.Mark) []byte {
+	var element [idSize + noteSize]byte
+	copy(element[:], m.ID[:])
+	binary.BigEndian.PutUint64(element[idSize:], uint64(m.Note))
+	if m.Note == 0 {
+		return appendBinary(b, element[:idSize])
+	}
+	return appendBinary(b, element[:])
 }
 
 // number returns the name of n. It adds n to the values once.
@@ -167,19 +171,21 @@ func (e *expression) condition(w ratelimit.Write) {
 	and := ""
 	for k := range w.LookIn {
 		set := e.attr(k.Set)
-		e.write(and, "(attribute_not_exists(", set, ") OR NOT contains(", set, ", ", e.bytes(k.ID[:]), "))")
+		e.write(and, "(attribute_not_exists(", set, ") OR NOT contains(", set, ", ", e.mark(ratelimit.Mark{ID: k.ID}), "))")
 		and = " AND "
 	}
-	if drop := w.Drop; drop.Set != "" {
-		e.write(and, "contains(", e.attr(drop.Set), ", ", e.bytes(drop.ID[:]), ")")
-		and = " AND "
-		switch {
-		case drop.Note != 0:
-			e.write(and, "contains(", e.attr(drop.Set), ", ", e.bytes(noted(drop.Mark)), ")")
-		case w.Renewed:
-			drop.Note = ratelimit.WasRenewed
-			e.write(and, "NOT contains(", e.attr(drop.Set), ", ", e.bytes(noted(drop.Mark)), ")")
+	for _, k := range [...]ratelimit.Kept{w.Drop, w.RelyOn} {
+		if k.Set == "" {
+			continue
 		}
+		e.write(and, "contains(", e.attr(k.Set), ", ", e.mark(ratelimit.Mark{ID: k.ID}), ")")
+		and = " AND "
+		if k.Note != 0 {
+			e.write(and, "contains(", e.attr(k.Set), ", ", e.mark(k.Mark), ")")
+		}
+	}
+	for note := range w.Unless {
+		e.write(and, "NOT contains(", e.attr(w.Drop.Set), ", ", e.mark(ratelimit.Mark{ID: w.Drop.ID, Note: note}), ")")
 	}
 	for _, t := range w.Update.Also {
 		e.write(and)
@@ -265,8 +271,8 @@ func (e *expression) update(w ratelimit.Write) {
 		}
 	}
 	e.list("ADD ")
-	if into := w.Into(); into.Set != "" {
-		e.element(e.attr(into.Set), " ", e.elements(into.Mark, w.Drop.Set != ""))
+	if into := cmp.Or(w.Into(), w.RelyOn); into.Set != "" {
+		e.element(e.attr(into.Set), " ", e.elements(w.Adds))
 	}
 	for _, a := range w.Update.Acts {
 		if a.Verb == policy.Add {
@@ -275,7 +281,7 @@ func (e *expression) update(w ratelimit.Write) {
 	}
 	e.list("DELETE ")
 	if w.Drop.Set != "" {
-		e.element(e.attr(w.Drop.Set), " ", e.elements(w.Drop.Mark, true))
+		e.element(e.attr(w.Drop.Set), " ", e.elements(w.Drops))
 	}
 }
 

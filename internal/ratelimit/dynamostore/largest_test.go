@@ -124,7 +124,7 @@ func TestTheLargestUpdatesFitAndWorkOnDynamoDB(t *testing.T) {
 // sendUndo gives back what w has just counted in item.
 func sendUndo(t *testing.T, p policy.Policy, now, n int64, w ratelimit.Write, item ratelimit.Item, send func(ratelimit.Write, bool)) {
 	t.Helper()
-	u, ok := p.Undo(now, p.Read(now, 0, item.State).At, n, item.State)
+	u, ok := p.Undo(now, now, p.CountedAt(now, item.State), n, item.State)
 	if !ok {
 		return
 	}

@@ -70,14 +70,14 @@ func TestLawSmall(t *testing.T) {
 				small(t, take(p, w.Now, u))
 			}
 		}
-		at := rapid.SampledFrom([]int64{w.Now, p.Read(w.Now, 0, s).At, w.Latest}).Draw(t, "at")
+		at := rapid.SampledFrom([]int64{w.Now, p.CountedAt(w.Now, s), w.Latest}).Draw(t, "at")
 		if u, ok := p.Renew(w.Now, at, n, s); ok {
 			for _, write := range undos(p, w.Now, u) {
 				write.Renewed = true
 				small(t, write)
 			}
 		}
-		if u, ok := p.Undo(w.Now, at, n, s); ok {
+		if u, ok := p.Undo(w.Now, at, at, n, s); ok {
 			for _, write := range undos(p, w.Now, u) {
 				small(t, write)
 			}

@@ -1,0 +1,109 @@
+package ratelimit
+
+import "context"
+
+// A claim is where a check is counted, and by whom. Two attempts of one request can run at
+// the same time: the first one counts the user, and the room refuses it; the second one
+// finds the user's id, and the room admits it. If the first one now gave back what the
+// user's item counts, the second one would be admitted and not counted. So:
+//
+//   - A decision gives back only what its own write has counted, and not what it found.
+//   - A decision that is about to be admitted marks each id that it found ([ReliedOn]). The
+//     mark is one conditional write, after the last part has admitted. An earlier mark
+//     would keep counts of requests that another part refuses.
+//   - An id with a mark is not given back. If an id that was found is gone before it is
+//     marked, that part is counted anew.
+//
+// An unknown outcome of one's own write can't be told from a write of another attempt, so
+// it counts as found.
+type claim struct {
+	kept  Kept // where the id was found
+	own   bool // this decision's own write has counted it
+	alone bool // in memory, and not in the store
+	found bool // memory: another decision has counted it
+}
+
+// isFound reports whether another decision has counted the check, or perhaps this one.
+func (c *claim) isFound() bool { return !c.own && (c.found || c.kept.Set != "") }
+
+// rely marks the id of the check q, if d has found it. If the id is gone, rely decides the
+// check anew. It returns d, or the new decision.
+func (l *Limiter) rely(ctx context.Context, q *question, d Decision) (Decision, error) {
+	if !q.claim.isFound() {
+		return d, nil
+	}
+	known := l.recall(q)
+	q.relies = true
+	again, sent, err := l.askStore(ctx, q, known.shown())
+	if err != nil && q.Alone && l.Memory != nil {
+		again, err = l.outage(q, sent, known, err), nil
+	}
+	if err == nil && again.Reason == "" { // marked: nothing has changed
+		d.Requests += again.Requests
+		return d, nil
+	}
+	again.Requests += d.Requests
+	return again, err
+}
+
+// rely marks the id of q where it was found. If the item does not have it there, the check
+// is counted anew, unless the item has it elsewhere: then rely marks it there. It returns
+// the zero Decision if the first mark was made.
+func (t *attempts) rely(q *question, shown Item) (d Decision, err error) {
+	if q.claim.alone { // the memory has it, and the store perhaps not
+		d, err = t.check(q, shown.State)
+	}
+	for err == nil && q.claim.isFound() {
+		var item Item
+		var done bool
+		if item, done, err = t.update(Write{Key: q.write.Key, RelyOn: q.claim.kept, Now: q.write.Now}); done || err != nil {
+			break
+		}
+		q.claim = claim{}
+		d, err = t.check(q, item.State)
+	}
+	return d, err
+}
+
+// relyOn returns k with a mark beside the id of w, wherever k has it.
+func (k Known) relyOn(w Write) Known {
+	for _, item := range []*Item{&k.Seen, &k.Alone} {
+		if kept, found := item.Find(w); found {
+			*item = item.perform(Write{Key: w.Key, RelyOn: kept})
+		}
+	}
+	return k
+}
+
+// unclaim gives back what the decision d of the check has counted. It keeps what another
+// decision has counted, or relies on. It returns d with the figures after that.
+func (l *Limiter) unclaim(ctx context.Context, check *question, d Decision) Decision {
+	switch {
+	case d.Leased || d.Visit:
+		l.Memory.putBack(check)
+	case check.claim.own:
+		r := check.Request
+		r.At = check.write.Now
+		q := r.ask(Release, l.Clock().UnixMilli())
+		if q.mine = true; check.claim.alone {
+			l.Memory.Change(q.write.Key, func(k Known) Known { return k.giveBack(&q) })
+			break
+		}
+		back, err := l.decide(ctx, &q, l.recall(&q), l.Clock()) // if it fails, too few are admitted
+		if d.Requests += back.Requests; err == nil {
+			d.Reading = back.Reading
+		}
+	}
+	d.At = 0
+	return d
+}
+
+// giveBack returns k without the actions of q, a release, in what was admitted alone.
+func (k Known) giveBack(q *question) Known {
+	for _, item := range []*Item{&k.Seen, &k.Alone} {
+		if w, ok := q.undo(*item); ok {
+			*item, _ = item.Write(w)
+		}
+	}
+	return k
+}
