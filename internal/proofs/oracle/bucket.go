@@ -29,6 +29,7 @@ func (m *bucket) full(r policy.Rate) int64 {
 	return m.last + (owed+m.every-1)/m.every
 }
 
+// An action on a clock behind counts when the clock ahead took from the full bucket.
 func (m *bucket) At(now int64) int64 { return max(now, m.since) }
 
 // behind returns how long it takes at the pace of r until the bucket is full.

@@ -51,19 +51,55 @@ func (l *ledger) judgeAlone(o *op, d ratelimit.Decision) {
 // admittedAlone judges an admission from memory, or a place.
 func (l *ledger) admittedAlone(o *op, d ratelimit.Decision) {
 	s := l.sim
-	if d.At != 0 {
-		l.user(o.owner()).old[receipt(o.id, d.At)] = true
-	}
 	if o.in.repeats(o, l.user(o.owner())) {
 		return
 	}
 	a := o.in.aloneOf(o.owner())
 	n := max(1, d.Granted)
-	if !o.in.fitsSeen(o, n, d.ReadyAt) {
+	known, fits := o.in.fitsSeen(o, n, d.ReadyAt)
+	if !fits {
 		s.wrong("%s: instance %d alone admits %d, and the state that it saw last has no room for them", o.name, o.in.number, n)
 	}
-	if !a.Give(o.terms.numbers, a.Moment(o.terms.numbers, o.now), n, max(o.now, d.ReadyAt)) {
+	when, fits := a.Give(o.terms.numbers, o.now, n, max(o.now, d.ReadyAt))
+	if !fits {
 		s.wrong("%s: instance %d alone admits %d more, which do not fit: %v", o.name, o.in.number, n, a)
+	}
+	o.own, o.shown, o.ownAt, o.shownAt = a, o.in.seen[o.in.knows(o)], when, known
+}
+
+// giveBackAlone notes that the parts of o before the next one are given back in memory, if
+// the instance has counted them there itself; nil: all. What another decision has found
+// there stays.
+func (o *op) giveBackAlone(next *op) {
+	for _, p := range o.parts {
+		if p == next {
+			return
+		}
+		window, _ := p.terms.Item(p.now)
+		name := counter{p.id, window}
+		if p.own == nil || p.own != p.in.alone[p.owner()] || p.own.ids[name] == nil || p.own.ids[name].relied {
+			continue
+		}
+		o.in.sim.stats[givenBackAlone]++
+		p.own.Undo(p.terms.numbers, p.in.millis(), p.ownAt, p.request.Count)
+		if p.shown != nil && p.shown == p.in.seen[p.in.knows(p)] {
+			p.shown.Undo(p.terms.numbers, p.in.millis(), p.shownAt, p.request.Count)
+		}
+		delete(p.own.ids, name)
+		p.own = nil
+	}
+}
+
+// relyAlone notes that o was admitted, and relies on what other decisions have counted in
+// memory.
+func (o *op) relyAlone() {
+	for _, p := range o.parts {
+		window, _ := p.terms.Item(p.now)
+		if a := p.in.alone[p.owner()]; a != nil {
+			if r := a.ids[counter{p.id, window}]; r != nil && r.by != p {
+				r.relied = true
+			}
+		}
 	}
 }
 
@@ -134,7 +170,7 @@ func (l *ledger) judgeRepeat(o *op, d ratelimit.Decision) {
 	case d.Reason != ratelimit.Limited || o.kind != ratelimit.Check:
 		s.wrong("%s is told %s without a request, want limited", o.name, d.Reason)
 	case o.terms.Prepaid(): // a hot key refuses for up to a second what it saw no room for, also if actions come back
-	case u.Fits(o.terms.numbers, o.now, need, true) && u.FitsAt(o.terms.numbers, o.now, need, true) && (own || u.freedFor(o.terms) < s.now-trusted):
+	case u.Fits(o.terms.numbers, o.now, need, true) && u.FitsAt(o.terms.numbers, oracle.Moment{Came: o.now, Counts: o.now}, need, true) && (own || u.freedFor(o.terms) < s.now-trusted):
 		s.wrong("%s is refused from memory, and it fits; this instance made the room: %v", o.name, own)
 	case u.changed < s.now-trusted-1000: // what the instance knows is what the store has
 		l.judgeFigures(o, d, u.Figures(o.terms.numbers, o.now), [2]int64{u.Wait(o.terms.numbers, o.now, need, false), u.Wait(o.terms.numbers, o.now, need, true)})
