@@ -182,6 +182,7 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	}
 	if earlier != nil {
 		r.lives = earlier.lives + 1
+		r.relied = earlier.relied && r.sameSet(earlier)
 	}
 	r.place = u.Place(o.terms.numbers, when.Counts)
 	repaces := u.Repaces(o.terms.numbers)
@@ -207,6 +208,12 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	if n < o.request.Count && u.Fits(o.terms.numbers, w.Now, 1, true) && u.freed < o.began {
 		s.wrong("%s asks for %d, gets %d, and more would fit", o.name, o.request.Count, n)
 	}
+}
+
+// sameSet reports whether the item keeps the ids of two counts of a request in the same set.
+// A mark stays there after a release, so what was counted later can't be given back either.
+func (r *record) sameSet(earlier *record) bool {
+	return r.whole && earlier.whole || r.check/r.by.generation() == earlier.check/earlier.by.generation()
 }
 
 // freedFor returns when something last made room for requests of t. A bucket also

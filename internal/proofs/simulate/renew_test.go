@@ -15,6 +15,9 @@ import (
 func (s *sim) keep(in *instance, c call, d ratelimit.Decision) {
 	slots := c
 	slots.At, slots.Count, slots.Partial = d.At, d.Granted, false
+	if s.chance(15) {
+		slots.At = s.wrongReceipt(slots.At)
+	}
 	after := s.upTo(6000)
 	if s.chance(3) {
 		after = s.upTo(s.of(s.named(c.Activity).Limit).numbers.Longest() * 5 / 4)

@@ -14,6 +14,7 @@ type stats map[string]int
 const (
 	writes         = "writes that the store performed"
 	later          = "of these, that count at a later time, which a clock ahead has written"
+	twice          = "checks with subjects that were sent twice, side by side"
 	marks          = "marks of what another attempt had counted"
 	lateMarks      = "marks that came too late, because the other attempt had given back"
 	givenBackAlone = "counts in memory that were given back there"
@@ -75,6 +76,8 @@ var happens = []string{
 	"expired items deleted",
 	"attempts counted after their request was refused, because they arrived late",
 	later,
+	twice,
+	"receipts that no check has",
 	marks,
 	lateMarks,
 	givenBackAlone,

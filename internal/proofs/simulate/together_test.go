@@ -246,8 +246,8 @@ func (l *ledger) judgePart(p *op, d ratelimit.Decision, refuses bool) {
 		}
 		if d.Allowed && p.duplicate() {
 			d.Reason = ratelimit.Duplicate
-		} else if d.At == 0 && a.rec != nil { // there is one only if all parts have it
-			d.At = a.rec.check
+		} else if d.At == 0 && a.rec != nil && a.rec.by == p { // there is one only if all parts have it
+			d.At = p.now
 		}
 		l.judgeCheck(p, d)
 	}
