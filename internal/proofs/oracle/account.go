@@ -291,6 +291,10 @@ func (a *Account) Repaces(t *Terms) bool {
 	return false
 }
 
+// Counted returns what the item of a window counts. Only a fixed window alone has an item
+// for each.
+func (a *Account) Counted(window int64) int64 { return a.Models[0].(*fixed).counts[window] }
+
 // Clear notes that the item of a window was deleted. Only a fixed window alone has an item
 // for each.
 func (a *Account) Clear(window int64) { delete(a.Models[0].(*fixed).counts, window) }

@@ -14,13 +14,15 @@ import (
 type alone struct {
 	*oracle.Account
 
-	ids map[counter]*record // its own admissions
+	ids   map[counter]*record // its own admissions
+	given map[string]bool     // what it has given back, by receipts
+	loose bool                // it may have counted more, because it can have forgotten requests or not
 }
 
 func (in *instance) aloneOf(of owner) *alone {
 	a, ok := in.alone[of]
 	if !ok {
-		a = &alone{Account: newAccount(in.sim.itemOf(of)), ids: map[counter]*record{}}
+		a = &alone{Account: newAccount(in.sim.itemOf(of)), ids: map[counter]*record{}, given: map[string]bool{}}
 		in.alone[of] = a
 	}
 	return a
@@ -85,8 +87,27 @@ func (o *op) giveBackAlone(next *op) {
 		if p.shown != nil && p.shown == p.in.seen[p.in.knows(p)] {
 			p.shown.Undo(p.terms.numbers, p.in.millis(), p.shownAt, p.request.Count)
 		}
+		// For now: no note in memory says when it counts, and a second give-back of the same millisecond is taken for a copy.
+		p.own.loose = p.own.loose || p.ownAt.Counts > p.now || p.shownAt.Counts > p.now || p.own.given[receipt(p.id, p.now)]
+		p.own.given[receipt(p.id, p.now)] = true
 		delete(p.own.ids, name)
 		p.own = nil
+	}
+}
+
+// sameAlone requires that the memory of an instance holds what it has admitted alone, and
+// not what was given back.
+func (l *ledger) sameAlone(o *op) {
+	a := o.in.alone[o.owner()]
+	if a == nil || a.loose || o.shadow || o.in.dead || l.sim.prepaid() { // what comes from a lease can look the same
+		return
+	}
+	window, _ := o.terms.Item(o.now)
+	key := o.item()
+	key.Window = window
+	held := o.in.limiter.Memory.Recall(key).Alone.State
+	if !a.Same(held) || window != 0 && !o.terms.Named() && a.Counted(window) != held["activityCount"] {
+		l.sim.wrong("%s: instance %d has admitted alone %v, and its memory holds %v", o.name, o.in.number, a.Account, held)
 	}
 }
 
@@ -120,7 +141,7 @@ func (in *instance) repeats(o *op, u *user) bool {
 		return true
 	case mine != nil, stored != nil:
 		delete(in.alone, o.owner())
-		in.aloneOf(o.owner()).ids = a.ids
+		in.aloneOf(o.owner()).ids, in.aloneOf(o.owner()).loose = a.ids, true
 		delete(in.seen, in.knows(o))
 		if mine == nil { // from now on it knows the request, found or admitted
 			a.ids[name] = &record{by: o, now: o.now, whole: u.whole(o, window)}

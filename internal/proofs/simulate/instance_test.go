@@ -107,6 +107,7 @@ type op struct {
 	decided bool          // of a part: it was admitted or refused
 	lost    bool          // of a part: its last attempt got no answer
 	gives   *op           // the part of a check or a renewal that this one gives back
+	vain    bool          // of a part of a renewal: its slots were gone when that began
 	own     *alone        // of a part: what the instance admitted alone, with this part; nil: without it
 	shown   *seen         // and what it knew of the item
 	ownAt   oracle.Moment // when this part counts there
@@ -138,6 +139,9 @@ func (in *instance) send(v ratelimit.Op, c call, leaves int64, done func(*op, ra
 	s.stats["of these, "+string(v)+" requests"]++
 	o := in.newOp(v, c, t)
 	o.leaves, o.shadow = leaves, shadow
+	for _, p := range o.parts {
+		p.shadow, p.vain = shadow, v == ratelimit.Renew && p.inVain()
+	}
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	s.line("%s: count %d, partial %v, receipt %d, place %d, subjects %v, by instance %d (%d ms ahead), limit %s",
 		o.name, o.request.Count, c.Partial, c.At, c.ReadyAt, c.subjects, in.number, in.ahead, o.terms.text)

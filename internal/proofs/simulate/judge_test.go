@@ -36,6 +36,7 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 	case d.Outage != nil:
 		s.stats["decided from memory in an outage"]++
 		l.judgeAlone(o, d)
+		l.sameAlone(o)
 		return
 	case o.kind == ratelimit.Reset:
 		o.in.forget(o)

@@ -57,6 +57,13 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 	case w.Note != at && (moved != n || gone != -n):
 		s.wrong("%s renews %d of %d: %d slots are gone, and %d are of now", o.name, n, at, -gone, moved)
 	}
+	if o.whole != nil {
+		for _, p := range o.whole.parts {
+			if p.vain {
+				s.stats[movedInVain]++
+			}
+		}
+	}
 	u.Move(o.terms.numbers, at, w.Note, o.request.Count)
 	if !named { // it is known by its id again, and nobody knows when its check came
 		next := &record{by: o, n: o.request.Count, order: s.stats[writes]}
@@ -85,6 +92,22 @@ func (u *user) mustRenew(r *record, o *op, now int64) bool {
 	now = max(now, r.at)
 	known := r.remembers(now) || o.request.At == r.at && now-r.at >= o.remembered()
 	return known && log.Holds(now, r.at, o.request.Count*oracle.Cost(rate), false)
+}
+
+// inVain reports whether the slots that o, a renewal, is about are gone already.
+func (o *op) inVain() bool {
+	u := o.in.sim.ledger.user(o.owner())
+	log, rate := u.Slots(o.terms.numbers)
+	if log == nil {
+		return false
+	}
+	at := o.request.At
+	if r := u.records[counter{o.id, 0}]; r != nil && r.renewed {
+		if named, _ := r.names(at); named {
+			at = r.at
+		}
+	}
+	return !log.Holds(max(o.now, at), at, o.request.Count*oracle.Cost(rate), true)
 }
 
 // judgeRenew judges a renewal that the store has answered.

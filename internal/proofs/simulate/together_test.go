@@ -175,6 +175,9 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 			l.judgePart(p, mine, i == refuser)
 		}
 	}
+	for _, p := range o.parts {
+		l.sameAlone(p)
+	}
 	switch {
 	case err != nil:
 		if o.request.Alone && !byReceipt(o.kind) {
