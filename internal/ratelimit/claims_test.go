@@ -67,7 +67,9 @@ func (b *busy) on(s Store) *Limiter {
 }
 
 // leave frees the place in the room.
-func (b *busy) leave() { mustDoAll(b.T, b.on(b.store), Release, b.other, b.taken.At, "the other leaves") }
+func (b *busy) leave() {
+	mustDoAll(b.T, b.on(b.store), Release, b.other, b.taken.At, "the other leaves")
+}
 
 // attempt sends the request, and moves the clock, so that attempts differ in their time.
 func (b *busy) attempt(s Store) (Decision, error) {
@@ -268,7 +270,7 @@ func TestARefusalInAnOutageGivesBackInMemory(t *testing.T) {
 	}
 	repeat := message("u", "empty", "r", "log 5/12h", "1/1d")
 	mustDoAll(t, l, Check, repeat, 0, "a repeat in the outage")
-	refused := append(repeat[:1:1], message("u", "full", "r", "log 5/12h", "1/1d")[1])
+	refused := []Part{repeat[0], message("u", "full", "r", "log 5/12h", "1/1d")[1]}
 	if d, err := l.DecideAll(t.Context(), Check, refused, false); err != nil || d.Allowed || d.Each[0].Used != 1 {
 		t.Errorf("%+v, %v, want a refusal that keeps what the first decision counted", d, err)
 	}
