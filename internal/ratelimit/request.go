@@ -13,7 +13,7 @@ type Request struct {
 	Partial  bool   // grant as many of Count as fit, instead of all or nothing
 	ID       string // the request's id, required; a repeat with the same id is not counted again
 	Fresh    bool   // ID was made for this decision, so no earlier decision can have used it
-	Shared   bool   // check: the action can count in other items, too, so whoever finds its id and is admitted marks it; see Limiter.DecideAll
+	Shared   bool   // the action can count in other items, too; see [Limiter.DecideAll], which sets it
 	Hold     bool   // the id and the receipt serve for 15 minutes and not only for 20 s; the same for each op
 	At       int64  // release, renew: the receipt of the check, in Unix milliseconds; else 0
 	ReadyAt  int64  // check: the place that the policy gave earlier, in Unix milliseconds; 0: none
