@@ -14,7 +14,8 @@ type ledger struct {
 	prepaid
 
 	entries   []entry
-	back      []receipt // those that gave back something
+	admitted  []admission // in order
+	back      []receipt   // those that gave back something
 	removed   [slots]uint8
 	alone     [2][]entry // what each instance admitted alone, by its own clock
 	away      [2]bool    // the last decision of an instance that asked the table got no answer
@@ -51,6 +52,7 @@ type entry struct {
 	limit  uint8             // the number of the policy that counted it
 	freed  int64             // bucket: units of the item that came before this one and were given back after it
 
+	takenBack bool  // by a give-back, and not by the app's release
 	late      bool  // a copy that arrived after its decision was over
 	forgotten bool  // the item need not know the id any more
 	aliveFor  uint8 // forgotten: the slots in flight when it was
@@ -82,7 +84,7 @@ func newLedger() ledger { return ledger{freedBy: -1} }
 
 // copied returns a ledger that can change without changing l.
 func (l ledger) copied() ledger {
-	l.entries, l.back, l.over, l.told = slices.Clone(l.entries), slices.Clone(l.back), slices.Clone(l.over), slices.Clone(l.told)
+	l.entries, l.admitted, l.back, l.over, l.told = slices.Clone(l.entries), slices.Clone(l.admitted), slices.Clone(l.back), slices.Clone(l.over), slices.Clone(l.told)
 	for i := range l.alone {
 		l.alone[i] = slices.Clone(l.alone[i])
 	}
@@ -112,6 +114,7 @@ func (l *ledger) emptied(item int64, reset bool, inFlight uint8) {
 		}
 	}
 	l.over = slices.DeleteFunc(l.over, func(o dropped) bool { return o.item == item })
+	l.dismiss(func(a admission) bool { return a.item == item })
 	if reset {
 		l.back = slices.DeleteFunc(l.back, func(r receipt) bool { return r.item == item })
 	}
