@@ -313,9 +313,9 @@ func (x *explorer) stillCounts(e *ending, c entry, now int64) bool {
 			return false
 		}
 		if r.Unit != "" {
-			return windowOf(r, max(now, c.at)+2000) == windowOf(r, c.at)
+			return windowOf(r, max(now, c.counted)+2000) == windowOf(r, c.counted)
 		}
 		w := min(r.Window.Milliseconds(), r.Window.Milliseconds()/r.Limit)
-		return (max(now, c.at)+2000)/w == c.at/w
+		return (max(now, c.counted)+2000)/w == c.counted/w
 	})
 }

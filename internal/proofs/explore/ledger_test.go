@@ -37,20 +37,21 @@ type dropped struct{ item, ms int64 } // item: its number
 
 // An entry is what was counted for a request.
 type entry struct {
-	id     uint8             // the slot whose id it has
-	writer uint8             // the slot that counted it
-	item   int64             // the number of the item
-	n      int64             // the actions, and how many of them each limit still counts
-	left   [mostLimits]int64 // in units, of which an action takes as many as it costs
-	at     int64             // the receipt
-	moved  [slots - 1]int64  // log: when its slots were renewed, and that is a receipt too; the last one first, 0: none
-	now    int64             // the clock that counted it
-	ms     int64             // when the store counted it, in ms after the edge
-	whole  bool              // the item knows its id as long as it lives
-	hold   bool              // the item knows its id for 15 minutes
-	place  int64             // reservoir: when it may run
-	limit  uint8             // the number of the policy that counted it
-	freed  int64             // bucket: units of the item that came before this one and were given back after it
+	id      uint8             // the slot whose id it has
+	writer  uint8             // the slot that counted it
+	item    int64             // the number of the item
+	n       int64             // the actions, and how many of them each limit still counts
+	left    [mostLimits]int64 // in units, of which an action takes as many as it costs
+	at      int64             // the receipt, and the time of its slots in a log
+	counted int64             // when it counts in other limits: later, if a clock that is ahead has begun something
+	moved   [slots - 1]int64  // log: when its slots were renewed, and that is a receipt too; the last one first, 0: none
+	now     int64             // the clock that counted it
+	ms      int64             // when the store counted it, in ms after the edge
+	whole   bool              // the item knows its id as long as it lives
+	hold    bool              // the item knows its id for 15 minutes
+	place   int64             // reservoir: when it may run
+	limit   uint8             // the number of the policy that counted it
+	freed   int64             // bucket: units of the item that came before this one and were given back after it
 
 	takenBack bool  // by a give-back, and not by the app's release
 	late      bool  // a copy that arrived after its decision was over
@@ -130,7 +131,7 @@ func (l *ledger) ended(slot int) {
 		if !e.forgotten || e.aliveFor != 0 || e.left != [mostLimits]int64{} {
 			return false
 		}
-		l.drop(dropped{e.item, max(e.latest(), e.now)})
+		l.drop(dropped{e.item, max(e.latest(), e.counted, e.now)})
 		return true
 	})
 }
@@ -139,7 +140,7 @@ func (l *ledger) ended(slot int) {
 func (l *ledger) met(item, now int64) int64 {
 	for _, e := range l.entries {
 		if e.item == item {
-			now = max(now, e.latest(), e.now)
+			now = max(now, e.latest(), e.counted, e.now)
 		}
 	}
 	for _, o := range l.over {

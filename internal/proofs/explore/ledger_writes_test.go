@@ -58,11 +58,11 @@ func (x *explorer) counted(l *ledger, w written) error {
 		x.excuse(countedAfterRefusal)
 	}
 	e := entry{
-		id: id, writer: uint8(w.slot), item: item, n: 1, now: w.write.Now, at: receiptOf(p, w), ms: w.ms, whole: w.write.Whole, hold: x.hold,
+		id: id, writer: uint8(w.slot), item: item, n: 1, now: w.write.Now, at: w.write.Now, counted: p.CountedAt(w.write.Now, w.after), ms: w.ms, whole: w.write.Whole, hold: x.hold,
 		place: w.write.Update.ReadyAt, limit: w.limit, late: w.inFlight>>w.slot&1 == 0,
 	}
 	if !p.Queues() {
-		now := max(w.write.Now, e.at) // later, if the update counts in a period that a clock ahead has begun
+		now := e.counted // later, if it counts in a period that a clock ahead has begun
 		is, was := counts(p, now, w.after), counts(p, now, w.before)
 		cost := unitsOf(w.call.Policy, 1)
 		e.n = (is[0] - was[0]) / cost[0]
@@ -122,23 +122,6 @@ func (e *entry) canBeKnown(ms int64) bool {
 // live reports whether the item counts the id and must know it.
 func (l *ledger) live(id uint8, item, ms int64) bool {
 	return slices.ContainsFunc(l.entries, func(e entry) bool { return e.id == id && e.item == item && e.known(ms) })
-}
-
-// receiptOf returns the time under which w counts. A log keeps it in its slots.
-// It can differ from what a read shows if an update arrives late: a clock that is
-// ahead may have begun something since the update was planned.
-func receiptOf(p policy.Policy, w written) int64 {
-	const epoch = 1_577_836_800_000
-	for _, act := range w.write.Update.Acts {
-		_, slot, ok := strings.Cut(act.Attr, "_")
-		if !ok {
-			slot = act.Attr
-		}
-		if len(slot) == 2 && slot[1] >= '0' && slot[1] <= '9' && act.Verb == policy.Set {
-			return act.Value + epoch
-		}
-	}
-	return p.Read(w.write.Now, 0, w.after).At
 }
 
 // gaveBack notes a release that the store performed. Of several limits, one may

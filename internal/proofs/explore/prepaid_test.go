@@ -86,7 +86,7 @@ func (x *explorer) admits(e *ending, after uint32) error {
 	if !e.call.Policy.Prepaid() || d.outage || x.requests[e.slot].verb == release {
 		return nil
 	}
-	c := entry{id: e.id, writer: uint8(e.slot), item: e.item, n: d.Granted, at: max(d.At, e.now), now: e.now, limit: e.proc.limit}
+	c := entry{id: e.id, writer: uint8(e.slot), item: e.item, n: d.Granted, at: max(d.At, e.now), counted: max(d.At, e.now), now: e.now, limit: e.proc.limit}
 	if !d.Allowed && (d.Visit || d.Leased) { // only the prepaid part was granted
 		c.n = e.call.Count
 	}
@@ -114,7 +114,7 @@ func (x *explorer) admits(e *ending, after uint32) error {
 			c.limit = t.limit
 		}
 		if e.call.Policy.Rates()[0].Kind == "sliding" {
-			c.at = max(c.at, t.at)
+			c.counted = max(c.counted, t.counted)
 		}
 	}
 	return x.promised(l.told, c)

@@ -61,12 +61,12 @@ type rule struct {
 	name  string
 	marks bool // who is admitted marks what it found
 
-	blind   bool // a give-back ignores marks
-	trusts  bool // a part that was counted anew by somebody else is not marked again
-	skips   bool // a refused mark does not count anew
-	claims  bool // a repeat of an attempt's own write counts as its own
-	all     bool // a refused attempt also gives back what it found
-	forgets bool // the app's release takes the mark with it
+	blind  bool // a give-back ignores marks
+	trusts bool // a part that was counted anew by somebody else is not marked again
+	skips  bool // a refused mark does not count anew
+	claims bool // a repeat of an attempt's own write counts as its own
+	all    bool // a refused attempt also gives back what it found
+	dates  bool // who found a part has a receipt, too, and can be released
 
 	userFirst bool // the first part is marked first
 }
@@ -167,11 +167,12 @@ func (y system) giveBack(p *part, n int) {
 	}
 }
 
-// releases lets the app release the request.
+// releases lets the app release the request, if an attempt has a receipt: it was admitted and
+// has counted each part itself. The release takes the mark of another attempt with it.
 func (y system) releases(s state, yield func(string, state)) {
 	t, any := s, false
 	for n, a := range s.attempts[:y.attempts] {
-		any = any || a.phase == admitted
+		any = any || a.phase == admitted && (y.dates || a.own == 1<<y.parts-1)
 		if a != (attempt{}) {
 			t.excused |= 1 << n
 		}
@@ -181,8 +182,7 @@ func (y system) releases(s state, yield func(string, state)) {
 	}
 	t.released = true
 	for i := range t.parts {
-		p := &t.parts[i]
-		p.counted, p.marked = false, p.marked && !y.forgets
+		t.parts[i].counted, t.parts[i].marked = false, false
 	}
 	yield("the app releases the request", t)
 }
