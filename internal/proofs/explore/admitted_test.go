@@ -67,3 +67,9 @@ func (x *explorer) hasTwin(e *ending) bool {
 	}
 	return false
 }
+
+// renewedElsewhere reports whether the slots that the other item counts for c's id were renewed
+// to the ending's receipt. It is a receipt of c, too.
+func (x *explorer) renewedElsewhere(e *ending, c entry) bool {
+	return slices.ContainsFunc(e.ledger.entries, func(o entry) bool { return o.id == c.id && o.item != c.item && o.renewed() && o.has(e.call.At) })
+}

@@ -127,7 +127,7 @@ func (x *explorer) most(e *ending, limit uint8) int64 {
 
 // handsOut notes that a visit takes a lease, or that n actions come from one. What an instance
 // has left and has handed out is what its visits took for this limit. An action that the room
-// has refused goes back to its lease. If the room gives no answer, it is lost.
+// has refused, or to which it gave no answer, goes back to its lease.
 func (x *explorer) handsOut(e *ending, n int64) error {
 	d, l, by, lender := e.result, e.ledger, e.proc.by, int(e.proc.limit)
 	if x.isOther(e.slot) && len(x.dear) > 0 {
@@ -149,7 +149,7 @@ func (x *explorer) handsOut(e *ending, n int64) error {
 	default:
 		x.leased++
 	}
-	if d.Allowed || d.failed {
+	if d.Allowed && !d.failed {
 		*handed += n
 	}
 	if *handed > *taken {

@@ -58,14 +58,8 @@ func (x *explorer) toldInRoom(e *ending) error {
 		return nil
 	case d.outage:
 		return fmt.Errorf("it may not be decided alone")
-	case verb == release: // after a renewal it leaves an item without slots alone
-		renewed := slices.ContainsFunc(e.ledger.entries, func(c entry) bool { return c.id == e.id && c.renewed() })
-		return x.each(e, func(e *ending) error {
-			if renewed && e.call.Policy.HeldUntil(0) == 0 {
-				return nil
-			}
-			return x.released(e)
-		})
+	case verb == release:
+		return x.each(e, x.released)
 	case verb == renew:
 		return x.each(e, func(e *ending) error {
 			if e.call.Policy.HeldUntil(0) == 0 {
