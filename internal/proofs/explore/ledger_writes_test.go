@@ -133,7 +133,7 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 	i := slices.IndexFunc(l.entries, func(e entry) bool {
 		return e.id == id && e.item == item && (e.has(at) || x.renews(id) && at > e.at && p.HeldUntil(0) == 0) && !e.forgotten
 	})
-	if slices.Contains(l.back, receipt{id, at, item}) {
+	if slices.Contains(l.back, receipt{id, at, item}) && (i < 0 || w.write.Now-at < remembered) {
 		return fmt.Errorf("%s gives back %s with the receipt %d again", name(w.slot), name(int(id)), at-edge)
 	}
 	l.back = append(l.back, receipt{id, at, item})
