@@ -104,7 +104,7 @@ func TestUsersWhoSendTwiceInABusyRoomGetTheLimit(t *testing.T) {
 	store := dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), dynamotest.Table(t))
 	ctx, stop := context.WithTimeout(t.Context(), 6*time.Second)
 	defer stop()
-	noon := start.Truncate(24 * time.Hour).Add(12 * time.Hour).Sub(time.Now()) // so the day does not end
+	noon := time.Until(start.Truncate(24 * time.Hour).Add(12 * time.Hour)) // so the day does not end
 	instance := func() *Limiter {
 		return &Limiter{Store: store, Timeout: 20 * time.Second, Memory: NewMemory(mib), Now: func() time.Time { return time.Now().Add(noon) }}
 	}

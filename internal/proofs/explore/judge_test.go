@@ -309,7 +309,7 @@ func (x *explorer) stillCounts(e *ending, c entry, now int64) bool {
 		if r.Kind == "log" {
 			return max(now, c.latest())+2000 < x.slotsAt(e, c)+r.Window.Milliseconds()
 		}
-		if now-c.at > remembered && !(c.hold && now-c.at < heldFor) { // a release frees only slots then
+		if now-c.at > remembered && (!c.hold || now-c.at >= heldFor) { // a release frees only slots then
 			return false
 		}
 		if r.Unit != "" {

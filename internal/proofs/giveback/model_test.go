@@ -170,14 +170,14 @@ func (y system) giveBack(p *part, n int) {
 // releases lets the app release the request, if an attempt has a receipt: it was admitted and
 // has counted each part itself. The release takes the mark of another attempt with it.
 func (y system) releases(s state, yield func(string, state)) {
-	t, any := s, false
+	t, released := s, false
 	for n, a := range s.attempts[:y.attempts] {
-		any = any || a.phase == admitted && (y.dates || a.own == 1<<y.parts-1)
+		released = released || a.phase == admitted && (y.dates || a.own == 1<<y.parts-1)
 		if a != (attempt{}) {
 			t.excused |= 1 << n
 		}
 	}
-	if !any {
+	if !released {
 		return
 	}
 	t.released = true
@@ -192,7 +192,7 @@ func (y system) step(s state, n int, yield func(string, state)) {
 	t := s
 	a, i := &t.attempts[n], s.attempts[n].at
 	p := &t.parts[i]
-	event := ""
+	var event string
 	switch {
 	case a.phase == marking && p.counted:
 		event, p.marked = "mark", true
