@@ -124,13 +124,13 @@ func handler(g limits.Guard) *guard.Handler {
 // full is an answer with every field that any answer has.
 func full(t *testing.T) []byte {
 	t.Helper()
-	reading := policy.Reading{Name: "n", Limit: 1, Used: 1, Remaining: 1, Wait: 1e6, ResetAt: 1, WindowKey: 1, At: 1, Crossed: 80}
+	reading := policy.Reading{Name: "n", Limit: 1, Used: 1, Remaining: 1, Wait: 1e6, ResetAt: 1, WindowKey: 1, Crossed: 80}
 	one := reading
 	reading.Each = []policy.Reading{one}
 	a := guard.Answer{
 		Request: guard.Request{UserID: "u", Activity: "a", Op: guard.Check, RequestID: "r"},
 		Allowed: true, Reason: ratelimit.OK, Granted: 1, HeldUntil: 1, Display: "d", Message: "m",
-		Decision: &ratelimit.Decision{Reading: reading, ReadyAt: 1, Waiting: 1, LimitedBy: "n"},
+		Decision: &ratelimit.Decision{Reading: reading, At: 1, ReadyAt: 1, Waiting: 1, LimitedBy: "n"},
 	}
 	return a.AppendJSON(nil)
 }

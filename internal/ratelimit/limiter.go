@@ -158,16 +158,21 @@ func (l *Limiter) alone(q *question, sent *attempts, known Known) (d Decision) {
 	return d
 }
 
-// askStore asks the store for the answer to q, unless a circuit breaker is open.
+// askStore asks the store for the answer to q, unless a circuit breaker is open. To give
+// back what this decision has counted, it neither asks a circuit nor changes one: the part that
+// failed may have opened it just now, and an answer to a give-back must not close it.
 // Shown is the item as the store last showed it; zero: it showed none. askStore also returns
 // what it sent, and stores the last answer in the memory. An answer of the class Unreadable or Invalid
 // brings no state, so the memory keeps what it has.
 func (l *Limiter) askStore(ctx context.Context, q *question, shown Item) (Decision, *attempts, error) {
 	key := q.write.Key
 	t := &attempts{limiter: l, ctx: ctx, caller: ctx}
-	probe, cause := l.breaker.enter(key, l.Clock())
-	if cause != nil {
-		return Decision{}, t, cause
+	probe := false
+	if !q.mine {
+		var cause *StoreError
+		if probe, cause = l.breaker.enter(key, l.Clock()); cause != nil {
+			return Decision{}, t, cause
+		}
 	}
 	stop := t.begin()
 	defer stop()
@@ -178,7 +183,9 @@ func (l *Limiter) askStore(ctx context.Context, q *question, shown Item) (Decisi
 	}
 	d, err := t.carryOut(q, shown)
 	failed := asStoreError(err)
-	l.breaker.ended(key, t, failed, l.Clock())
+	if !q.mine {
+		l.breaker.ended(key, t, failed, l.Clock())
+	}
 	if t.answered && (failed == nil || !failed.noState()) {
 		l.learn(q, d, t)
 	}

@@ -16,6 +16,13 @@ type Part struct {
 	Subject string // the subject's name, such as room; empty: the user
 }
 
+// ask returns the question that p puts at now.
+func (p *Part) ask(op Op, now int64) question {
+	r := p.Request
+	r.Shared = true
+	return r.ask(op, now)
+}
+
 const (
 	givingBack = 100 * time.Millisecond // of a decision's time is kept to give back what the parts before a refusal have counted
 	mostParts  = 4                      // of an action, so that their questions stay on the stack
@@ -120,8 +127,8 @@ func (a *action) check(ctx context.Context, readOn bool) error {
 }
 
 // rely marks each part that another decision has counted. It begins with the widest, so
-// that the user is marked last: if a part refuses what has to be counted anew there, the
-// user's own count is not kept by a mark.
+// that the user is marked last: if a part refuses what has to be counted again, no mark
+// keeps the user's count.
 func (a *action) rely(ctx context.Context) (err error) {
 	for i := len(a.parts) - 1; i >= 0; i-- {
 		a.decisions[i], err = a.limiter.rely(ctx, &a.questions[i], a.decisions[i])

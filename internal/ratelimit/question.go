@@ -66,7 +66,7 @@ func (r Request) ask(op Op, now int64) question {
 		what = "place " + strconv.FormatInt(r.ReadyAt, 10)
 	}
 	log := r.Policy.HeldUntil(0) != 0
-	alone := log && !r.Policy.Named() // a log alone keeps receipts as long as its slots, without ids
+	alone := log && !r.Policy.Named() && !r.Shared // a log alone keeps receipts as long as its slots, without ids
 	return question{Request: r, op: op, write: Write{
 		Key: Key{UserID: r.UserID, Activity: cmp.Or(r.Group, r.Activity), Window: window},
 		ID:  r.id(what), Whole: window != 0 && r.Policy.Most() <= wholeLimit, Hold: r.Hold && !alone,

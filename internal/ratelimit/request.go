@@ -13,7 +13,7 @@ type Request struct {
 	Partial  bool   // grant as many of Count as fit, instead of all or nothing
 	ID       string // the request's id, required; a repeat with the same id is not counted again
 	Fresh    bool   // ID was made for this decision, so no earlier decision can have used it
-	Shared   bool   // check: the action can count in other items, too, so whoever finds its id and is admitted marks it; see Limiter.DecideAll
+	Shared   bool   // the action can count in other items, too; see [Limiter.DecideAll], which sets it
 	Hold     bool   // the id and the receipt serve for 15 minutes and not only for 20 s; the same for each op
 	At       int64  // release, renew: the receipt of the check, in Unix milliseconds; else 0
 	ReadyAt  int64  // check: the place that the policy gave earlier, in Unix milliseconds; 0: none
@@ -31,16 +31,16 @@ const (
 	// Status makes the decision that Check would make, and counts nothing.
 	Status Op = "status"
 
-	// Release gives back Count actions of the check whose id is ID and whose
-	// receipt is At. In a fixed window it works until the window ends, and for at
-	// most 20 s if the limit is above 100. In a log it works as long as the slots
-	// count, and otherwise for 20 s. With Hold it works for 15 minutes in place of
-	// 20 s. Of several limits, a later release frees the slots of a log alone. A
-	// release without an effect is no error.
+	// Release gives back Count actions of the check whose id is ID. At is its receipt: that of
+	// the check or of a renewal. In a fixed window it works until the window ends, and for at
+	// most 20 s if the limit is above 100. In a log it works as long as the slots count, and
+	// otherwise for 20 s after the check. With Hold it works for 15 minutes instead of 20 s.
+	// Of several limits, a later release frees the slots of a log alone. A release without an
+	// effect is no error.
 	//
-	// A release that is sent twice within 20 s gives back once. Don't repeat it
-	// later: on a log, it could then give back another action of the same
-	// millisecond, or a later check of the same id that was just renewed.
+	// A release that is sent twice within 20 s gives back once. Don't repeat it later: on a
+	// log, it could then give back another action of the same millisecond, and elsewhere a
+	// later check of the same id, if their receipts are less than 7 s apart.
 	Release Op = "release"
 
 	// Renew moves Count actions of a log to now, those of the check whose id is ID

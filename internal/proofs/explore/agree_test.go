@@ -12,7 +12,7 @@ import (
 // is ahead.
 var shown = map[string]func(r policy.Rate, counted []entry, limit int, now int64) int64{
 	"fixed": func(r policy.Rate, counted []entry, limit int, now int64) int64 {
-		return sum(counted, limit, func(e entry) bool { return windowOf(r, e.at) == windowOf(r, now) })
+		return sum(counted, limit, func(e entry) bool { return windowOf(r, e.counted) == windowOf(r, now) })
 	},
 	"log": func(r policy.Rate, counted []entry, limit int, now int64) int64 {
 		return sum(counted, limit, func(e entry) bool { return e.latest() > now-r.Window.Milliseconds() })
@@ -20,7 +20,7 @@ var shown = map[string]func(r policy.Rate, counted []entry, limit int, now int64
 	"sliding": func(r policy.Rate, counted []entry, limit int, now int64) int64 {
 		w := r.Window.Milliseconds()
 		in := func(period int64) int64 {
-			return sum(counted, limit, func(e entry) bool { return e.at/w == period })
+			return sum(counted, limit, func(e entry) bool { return e.counted/w == period })
 		}
 		return in(now/w) + in(now/w-1)*(w-now%w)/w // of the period before, the part that the window still covers
 	},
@@ -56,13 +56,13 @@ func (x *explorer) agrees(l *ledger, w written) error {
 // back.
 var gone = map[string]func(r policy.Rate, entries []entry, limit, i int, now int64) bool{
 	"fixed": func(r policy.Rate, entries []entry, _, i int, now int64) bool {
-		return windowOf(r, entries[i].at) != windowOf(r, now)
+		return windowOf(r, entries[i].counted) != windowOf(r, now)
 	},
 	"log": func(r policy.Rate, entries []entry, _, i int, now int64) bool {
 		return entries[i].latest() <= now-r.Window.Milliseconds()
 	},
 	"sliding": func(r policy.Rate, entries []entry, _, i int, now int64) bool {
-		return entries[i].at/r.Window.Milliseconds() < now/r.Window.Milliseconds()-1
+		return entries[i].counted/r.Window.Milliseconds() < now/r.Window.Milliseconds()-1
 	},
 	"reservoir": func(policy.Rate, []entry, int, int, int64) bool { return true },
 	"bucket":    hasBeenFull,
@@ -79,10 +79,10 @@ func hasBeenFull(r policy.Rate, entries []entry, limit, i int, _ int64) bool {
 		if e.item != entries[i].item {
 			continue
 		}
-		if k > i && full <= e.at {
+		if k > i && full <= e.counted {
 			return true
 		}
-		full = max(full, e.at) + e.left[limit]*interval
+		full = max(full, e.counted) + e.left[limit]*interval
 	}
 	return false
 }

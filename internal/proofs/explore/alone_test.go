@@ -34,7 +34,7 @@ func (x *explorer) decidedAlone(e *ending) error {
 	if x.remembered(e) {
 		return nil // a repeat of what this instance knows to be counted
 	}
-	c := entry{id: e.id, writer: uint8(e.slot), item: e.item, n: max(1, d.Granted), at: e.now, now: e.now, place: d.ReadyAt, limit: e.proc.limit}
+	c := entry{id: e.id, writer: uint8(e.slot), item: e.item, n: max(1, d.Granted), at: e.now, counted: e.now, now: e.now, place: d.ReadyAt, limit: e.proc.limit}
 	if c.n > e.call.Count {
 		return fmt.Errorf("it asked for %d", e.call.Count)
 	}

@@ -251,7 +251,7 @@ func (x *explorer) released(e *ending) error {
 		return nil // given back already; an attempt that arrived after that can count now
 	}
 	for _, c := range e.ledger.entries {
-		if c.id != e.id || !c.has(e.call.At) || c.item != e.item {
+		if c.id != e.id || !c.has(e.call.At) && !x.renewedElsewhere(e, c) || c.item != e.item {
 			continue
 		}
 		if c.forgotten && c.aliveFor>>e.slot&1 == 1 {
@@ -302,20 +302,20 @@ func (x *explorer) slotsAt(e *ending, c entry) int64 {
 }
 
 // stillCounts reports whether a limit certainly still counts c at now, when the
-// release ended: its window is not over by any clock. After a renewal, only a log gives
-// back.
+// release ended: its window is not over by any clock. Some time after
+// the check, only a log gives back.
 func (x *explorer) stillCounts(e *ending, c entry, now int64) bool {
 	return slices.ContainsFunc(e.call.Policy.Rates(), func(r policy.Rate) bool {
 		if r.Kind == "log" {
 			return max(now, c.latest())+2000 < x.slotsAt(e, c)+r.Window.Milliseconds()
 		}
-		if c.renewed() {
+		if now-c.at > remembered && (!c.hold || now-c.at >= heldFor) { // a release frees only slots then
 			return false
 		}
 		if r.Unit != "" {
-			return windowOf(r, max(now, c.at)+2000) == windowOf(r, c.at)
+			return windowOf(r, max(now, c.counted)+2000) == windowOf(r, c.counted)
 		}
 		w := min(r.Window.Milliseconds(), r.Window.Milliseconds()/r.Limit)
-		return (max(now, c.at)+2000)/w == c.at/w
+		return (max(now, c.counted)+2000)/w == c.counted/w
 	})
 }

@@ -14,7 +14,8 @@ type ledger struct {
 	prepaid
 
 	entries   []entry
-	back      []receipt // those that gave back something
+	admitted  []admission // in order
+	back      []receipt   // those that gave back something
 	removed   [slots]uint8
 	alone     [2][]entry // what each instance admitted alone, by its own clock
 	away      [2]bool    // the last decision of an instance that asked the table got no answer
@@ -36,21 +37,23 @@ type dropped struct{ item, ms int64 } // item: its number
 
 // An entry is what was counted for a request.
 type entry struct {
-	id     uint8             // the slot whose id it has
-	writer uint8             // the slot that counted it
-	item   int64             // the number of the item
-	n      int64             // the actions, and how many of them each limit still counts
-	left   [mostLimits]int64 // in units, of which an action takes as many as it costs
-	at     int64             // the receipt
-	moved  [slots - 1]int64  // log: when its slots were renewed, and that is a receipt too; the last one first, 0: none
-	now    int64             // the clock that counted it
-	ms     int64             // when the store counted it, in ms after the edge
-	whole  bool              // the item knows its id as long as it lives
-	hold   bool              // the item knows its id for 15 minutes
-	place  int64             // reservoir: when it may run
-	limit  uint8             // the number of the policy that counted it
-	freed  int64             // bucket: units of the item that came before this one and were given back after it
+	id      uint8             // the slot whose id it has
+	writer  uint8             // the slot that counted it
+	item    int64             // the number of the item
+	n       int64             // the actions, and how many of them each limit still counts
+	left    [mostLimits]int64 // in units, of which an action takes as many as it costs
+	at      int64             // the receipt, and the time of its slots in a log
+	counted int64             // when it counts in other limits: later, if a clock that is ahead has begun something
+	moved   [slots - 1]int64  // log: when its slots were renewed, and that is a receipt too; the last one first, 0: none
+	now     int64             // the clock that counted it
+	ms      int64             // when the store counted it, in ms after the edge
+	whole   bool              // the item knows its id as long as it lives
+	hold    bool              // the item knows its id for 15 minutes
+	place   int64             // reservoir: when it may run
+	limit   uint8             // the number of the policy that counted it
+	freed   int64             // bucket: units of the item that came before this one and were given back after it
 
+	takenBack bool  // by a give-back, and not by the app's release
 	late      bool  // a copy that arrived after its decision was over
 	forgotten bool  // the item need not know the id any more
 	aliveFor  uint8 // forgotten: the slots in flight when it was
@@ -82,7 +85,7 @@ func newLedger() ledger { return ledger{freedBy: -1} }
 
 // copied returns a ledger that can change without changing l.
 func (l ledger) copied() ledger {
-	l.entries, l.back, l.over, l.told = slices.Clone(l.entries), slices.Clone(l.back), slices.Clone(l.over), slices.Clone(l.told)
+	l.entries, l.admitted, l.back, l.over, l.told = slices.Clone(l.entries), slices.Clone(l.admitted), slices.Clone(l.back), slices.Clone(l.over), slices.Clone(l.told)
 	for i := range l.alone {
 		l.alone[i] = slices.Clone(l.alone[i])
 	}
@@ -112,6 +115,7 @@ func (l *ledger) emptied(item int64, reset bool, inFlight uint8) {
 		}
 	}
 	l.over = slices.DeleteFunc(l.over, func(o dropped) bool { return o.item == item })
+	l.dismiss(func(a admission) bool { return a.item == item })
 	if reset {
 		l.back = slices.DeleteFunc(l.back, func(r receipt) bool { return r.item == item })
 	}
@@ -127,7 +131,7 @@ func (l *ledger) ended(slot int) {
 		if !e.forgotten || e.aliveFor != 0 || e.left != [mostLimits]int64{} {
 			return false
 		}
-		l.drop(dropped{e.item, max(e.latest(), e.now)})
+		l.drop(dropped{e.item, max(e.latest(), e.counted, e.now)})
 		return true
 	})
 }
@@ -136,7 +140,7 @@ func (l *ledger) ended(slot int) {
 func (l *ledger) met(item, now int64) int64 {
 	for _, e := range l.entries {
 		if e.item == item {
-			now = max(now, e.latest(), e.now)
+			now = max(now, e.latest(), e.counted, e.now)
 		}
 	}
 	for _, o := range l.over {

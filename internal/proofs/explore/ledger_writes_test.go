@@ -58,11 +58,11 @@ func (x *explorer) counted(l *ledger, w written) error {
 		x.excuse(countedAfterRefusal)
 	}
 	e := entry{
-		id: id, writer: uint8(w.slot), item: item, n: 1, now: w.write.Now, at: receiptOf(p, w), ms: w.ms, whole: w.write.Whole, hold: x.hold,
+		id: id, writer: uint8(w.slot), item: item, n: 1, now: w.write.Now, at: w.write.Now, counted: p.CountedAt(w.write.Now, w.after), ms: w.ms, whole: w.write.Whole, hold: x.hold && (p.Named() || p.HeldUntil(0) == 0),
 		place: w.write.Update.ReadyAt, limit: w.limit, late: w.inFlight>>w.slot&1 == 0,
 	}
 	if !p.Queues() {
-		now := max(w.write.Now, e.at) // later, if the update counts in a period that a clock ahead has begun
+		now := e.counted // later, if it counts in a period that a clock ahead has begun
 		is, was := counts(p, now, w.after), counts(p, now, w.before)
 		cost := unitsOf(w.call.Policy, 1)
 		e.n = (is[0] - was[0]) / cost[0]
@@ -124,23 +124,6 @@ func (l *ledger) live(id uint8, item, ms int64) bool {
 	return slices.ContainsFunc(l.entries, func(e entry) bool { return e.id == id && e.item == item && e.known(ms) })
 }
 
-// receiptOf returns the time under which w counts. A log keeps it in its slots.
-// It can differ from what a read shows if an update arrives late: a clock that is
-// ahead may have begun something since the update was planned.
-func receiptOf(p policy.Policy, w written) int64 {
-	const epoch = 1_577_836_800_000
-	for _, act := range w.write.Update.Acts {
-		_, slot, ok := strings.Cut(act.Attr, "_")
-		if !ok {
-			slot = act.Attr
-		}
-		if len(slot) == 2 && slot[1] >= '0' && slot[1] <= '9' && act.Verb == policy.Set {
-			return act.Value + epoch
-		}
-	}
-	return p.Read(w.write.Now, 0, w.after).At
-}
-
 // gaveBack notes a release that the store performed. Of several limits, one may
 // have nothing left to give back.
 func (x *explorer) gaveBack(l *ledger, w written) error {
@@ -148,9 +131,9 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 	p, at, n := x.policyOf(int(item), old, w.limit), w.call.At, w.call.Count
 	id := x.idOf(w.slot)
 	i := slices.IndexFunc(l.entries, func(e entry) bool {
-		return e.id == id && e.item == item && e.has(at) && !e.forgotten
+		return e.id == id && e.item == item && (e.has(at) || x.renews(id) && at > e.at && p.HeldUntil(0) == 0) && !e.forgotten
 	})
-	if slices.Contains(l.back, receipt{id, at, item}) {
+	if slices.Contains(l.back, receipt{id, at, item}) && (i < 0 || w.write.Now-at < remembered) {
 		return fmt.Errorf("%s gives back %s with the receipt %d again", name(w.slot), name(int(id)), at-edge)
 	}
 	l.back = append(l.back, receipt{id, at, item})
@@ -163,16 +146,17 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 		return fmt.Errorf("%s gives back %s, which is not counted with the receipt %d", name(w.slot), name(int(id)), at-edge)
 	}
 	e, units := &l.entries[i], unitsOf(w.call.Policy, n)
-	is, was := counts(p, w.write.Now, w.after), counts(p, w.write.Now, w.before)
+	now := max(w.write.Now, e.counted)
+	is, was := counts(p, now, w.after), counts(p, now, w.before)
 	for k, rate := range p.Rates() {
 		if !changes(w, rate.Name) {
 			continue
 		}
-		if over := gone[rate.Kind]; over == nil || over(rate, l.entries, k, i, w.write.Now) {
+		if over := gone[rate.Kind]; over == nil || over(rate, l.entries, k, i, now) {
 			return fmt.Errorf("%s gives back in limit %d what does not count any more", name(w.slot), k)
 		}
 		n := units[k]
-		if e.left[k] < n || is[k] > was[k] || was[k]-is[k] > n || e.renewed() && rate.Kind != "log" {
+		if e.left[k] < n || is[k] > was[k] || was[k]-is[k] > n {
 			return fmt.Errorf("%s gives back %d of %d in limit %d, which then counts %d instead of %d", name(w.slot), n, e.left[k], k, is[k], was[k])
 		}
 		e.left[k] -= n
@@ -185,6 +169,17 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 	e.forgotten, e.aliveFor = true, w.inFlight
 	l.makeRoom(w.slot, w.by, w.ms, w.replied)
 	return nil
+}
+
+// renews reports whether a request renews the slots of an id. The time of a renewal is a receipt
+// of what the other item counts, too.
+func (x *explorer) renews(id uint8) bool {
+	for s, r := range x.requests {
+		if r.verb == renew && x.idOf(s) == id {
+			return true
+		}
+	}
+	return false
 }
 
 // renewed notes a renewal that the store performed. It moves the slots of a check that

@@ -86,7 +86,7 @@ func (x *explorer) admits(e *ending, after uint32) error {
 	if !e.call.Policy.Prepaid() || d.outage || x.requests[e.slot].verb == release {
 		return nil
 	}
-	c := entry{id: e.id, writer: uint8(e.slot), item: e.item, n: d.Granted, at: max(d.At, e.now), now: e.now, limit: e.proc.limit}
+	c := entry{id: e.id, writer: uint8(e.slot), item: e.item, n: d.Granted, at: max(d.At, e.now), counted: max(d.At, e.now), now: e.now, limit: e.proc.limit}
 	if !d.Allowed && (d.Visit || d.Leased) { // only the prepaid part was granted
 		c.n = e.call.Count
 	}
@@ -114,7 +114,7 @@ func (x *explorer) admits(e *ending, after uint32) error {
 			c.limit = t.limit
 		}
 		if e.call.Policy.Rates()[0].Kind == "sliding" {
-			c.at = max(c.at, t.at)
+			c.counted = max(c.counted, t.counted)
 		}
 	}
 	return x.promised(l.told, c)
@@ -127,7 +127,7 @@ func (x *explorer) most(e *ending, limit uint8) int64 {
 
 // handsOut notes that a visit takes a lease, or that n actions come from one. What an instance
 // has left and has handed out is what its visits took for this limit. An action that the room
-// has refused goes back to its lease. If the room gives no answer, it is lost.
+// has refused, or to which it gave no answer, goes back to its lease.
 func (x *explorer) handsOut(e *ending, n int64) error {
 	d, l, by, lender := e.result, e.ledger, e.proc.by, int(e.proc.limit)
 	if x.isOther(e.slot) && len(x.dear) > 0 {
@@ -149,7 +149,7 @@ func (x *explorer) handsOut(e *ending, n int64) error {
 	default:
 		x.leased++
 	}
-	if d.Allowed || d.failed {
+	if d.Allowed && !d.failed {
 		*handed += n
 	}
 	if *handed > *taken {

@@ -34,7 +34,7 @@ func (x *explorer) promised(all []entry, last entry) error {
 // by what the documentation of the kind says. It knows nothing of how the kind keeps its
 // state. A kind that has no figures in shown, and no case here, fails the exploration.
 func (x *explorer) against(r policy.Rate, counted []entry, limit int, last entry) (got, most int64, err error) {
-	now := last.at
+	now := last.counted
 	switch r.Kind {
 	case "bucket":
 		got, most = x.inAnyTime(r, counted, limit)
@@ -42,6 +42,7 @@ func (x *explorer) against(r policy.Rate, counted []entry, limit int, last entry
 	case "reservoir":
 		return sum(counted, limit, func(e entry) bool { return windowOf(r, e.place) == windowOf(r, last.place) }), r.Limit, nil
 	case "log": // any period as long as Window, which ends at the latest action by the clock that is most ahead
+		now = last.at
 		for _, e := range counted {
 			now = max(now, e.latest())
 		}
@@ -89,8 +90,8 @@ func (x *explorer) inAnyTime(r policy.Rate, counted []entry, limit int) (got, mo
 	}
 	var latest int64
 	for _, e := range slices.Backward(counted) {
-		latest, got = max(latest, e.at), got+e.left[limit]
-		most = burst + e.freed + (latest-e.at+x.skew.Milliseconds())/interval.Milliseconds()
+		latest, got = max(latest, e.counted), got+e.left[limit]
+		most = burst + e.freed + (latest-e.counted+x.skew.Milliseconds())/interval.Milliseconds()
 		if got > most {
 			return got, most
 		}

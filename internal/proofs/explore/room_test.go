@@ -58,14 +58,8 @@ func (x *explorer) toldInRoom(e *ending) error {
 		return nil
 	case d.outage:
 		return fmt.Errorf("it may not be decided alone")
-	case verb == release: // after a renewal it leaves an item without slots alone
-		renewed := slices.ContainsFunc(e.ledger.entries, func(c entry) bool { return c.id == e.id && c.renewed() })
-		return x.each(e, func(e *ending) error {
-			if renewed && e.call.Policy.HeldUntil(0) == 0 {
-				return nil
-			}
-			return x.released(e)
-		})
+	case verb == release:
+		return x.each(e, x.released)
 	case verb == renew:
 		return x.each(e, func(e *ending) error {
 			if e.call.Policy.HeldUntil(0) == 0 {
@@ -92,17 +86,18 @@ func (x *explorer) countedIn(e *ending) error {
 	}
 	if !slices.ContainsFunc(e.ledger.entries, func(c entry) bool {
 		mine := int(c.writer) == e.slot
-		return e.sees(c) && c.n == d.Granted && (d.At == 0 || d.At == c.at) && (mine || d.At == 0) && (!mine || d.Reason == ratelimit.OK)
+		return e.sees(c) && !c.takenBack && c.n == d.Granted && (d.At == 0 || d.At == c.at) && (mine || d.At == 0) && (!mine || d.Reason == ratelimit.OK)
 	}) {
 		return fmt.Errorf("it is admitted, and not counted: %s", inWords(e.ledger.entries))
 	}
+	e.admit()
 	return nil
 }
 
 // refusedIn requires that a refusal has a reason, and that nothing is left of what it
-// took before. Something can be left for four reasons: an attempt had no answer; no attempt
-// was left; the same id was counted and given back in the same millisecond before; its window
-// is over. For an item with several windows, the latest time that it has met decides that.
+// took before. Something can be left for five reasons: an attempt had no answer; no attempt
+// was left; the same id was counted and given back in the same millisecond before; another
+// attempt of the request relies on it; its window is over. For an item with several windows, the latest time that it has met decides that.
 func (x *explorer) refusedIn(e *ending) error {
 	d := e.result
 	if d.Allowed || d.Granted != 0 || d.At != 0 {
@@ -114,7 +109,7 @@ func (x *explorer) refusedIn(e *ending) error {
 			switch {
 			case c.id != e.id || c.item != e.item || c.forgotten:
 			case x.itemOf(e.call, x.time(e.world.now, int(e.proc.by))) != e.item || slices.Contains(e.ledger.back, receipt{c.id, c.at, c.item}):
-			case int(c.writer) == e.slot && !c.late && x.answeredAll(e) && !x.gaveUp(e) && !x.over(e, i):
+			case int(c.writer) == e.slot && !c.late && x.answeredAll(e) && !x.gaveUp(e) && !x.hasTwin(e) && !x.over(e, i):
 				return fmt.Errorf("it is refused, and counted: %s", inWords(e.ledger.entries))
 			case c.known(x.instants[e.world.now]) && c.ms < x.instants[e.proc.began]:
 				counted++
@@ -192,17 +187,6 @@ func (x *explorer) gaveUp(e *ending) bool {
 	last := x.tolds.at(e.proc.told)
 	k := x.asks[last.after]
 	return !last.first && k.what == update && x.writes.at(k.write).Drop.Set != "" && !last.answer.done
-}
-
-// tookBack notes that a part of a check was given back, because a later one has refused.
-func (x *explorer) tookBack(l *ledger, w written) error {
-	item, id := int64(x.number(w.write.Key)), x.idOf(w.slot)
-	i := slices.IndexFunc(l.entries, func(e entry) bool { return e.id == id && e.item == item && !e.forgotten })
-	if i < 0 || int(l.entries[i].writer) != w.slot {
-		return fmt.Errorf("%s gives back what it has not counted: %s", name(w.slot), inWords(l.entries))
-	}
-	w.call.At = l.entries[i].at
-	return x.gaveBack(l, w)
 }
 
 // inRooms returns the kinds whose limits users and a room can have, in pairs that have

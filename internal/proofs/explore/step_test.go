@@ -214,8 +214,10 @@ func (x *explorer) update(w world, s int, number uint32) (world, answer, error) 
 	case verb == release:
 		err = x.gaveBack(&l, done)
 		l.unsay(x.idOf(s), request.At, int64(x.number(write.Key)))
+		l.dismiss(func(a admission) bool { return a == admission{x.idOf(s), int64(x.number(write.Key))} })
 	case verb == renew:
 		err = x.renewed(&l, done)
+	case marks(write):
 	case write.Drop.Set != "": // another part of the check has refused
 		err = x.tookBack(&l, done)
 	default:

@@ -17,6 +17,7 @@ import (
 type party struct {
 	name     string
 	of, room policy.Policy
+	visitors []string           // each sends one action, with its name as the id
 	admitted map[[2]string]bool // user and id
 }
 
@@ -34,6 +35,12 @@ func (p *party) parts(user, id string) []ratelimit.Part {
 func (p *party) act(ctx context.Context, t *testing.T, l *ratelimit.Limiter, random *rand.Rand) func() {
 	t.Helper()
 	user, id := fmt.Sprint("u", random.IntN(partyUsers)), fmt.Sprint("r", random.IntN(partyIDs))
+	return p.send(ctx, t, l, user, id)
+}
+
+// send sends an action of a user, and notes whether it is admitted.
+func (p *party) send(ctx context.Context, t *testing.T, l *ratelimit.Limiter, user, id string) func() {
+	t.Helper()
 	d, err := l.DecideAll(ctx, ratelimit.Check, p.parts(user, id), false)
 	return func() {
 		switch known := d.Reason == ratelimit.OK || d.Reason == ratelimit.Duplicate; {
@@ -45,8 +52,21 @@ func (p *party) act(ctx context.Context, t *testing.T, l *ratelimit.Limiter, ran
 	}
 }
 
-// judge compares what was admitted with the items. No item counts more than its limit, each
-// counts what was admitted, and no id counts twice.
+// sent returns the users and ids of all actions that may have been sent.
+func (p *party) sent() (all [][2]string) {
+	for u := range partyUsers {
+		for n := range partyIDs {
+			all = append(all, [2]string{fmt.Sprint("u", u), fmt.Sprint("r", n)})
+		}
+	}
+	for _, v := range p.visitors {
+		all = append(all, [2]string{v, v})
+	}
+	return all
+}
+
+// judge compares what was admitted with the items, once everything has arrived. No item counts
+// more than its limit, each counts what was admitted, and no id counts twice.
 func (p *party) judge(t *testing.T, l *ratelimit.Limiter) {
 	t.Helper()
 	look := func(part ratelimit.Part, id string) (used int64, known bool) {
@@ -58,23 +78,19 @@ func (p *party) judge(t *testing.T, l *ratelimit.Limiter) {
 		return d.Used, d.Reason == ratelimit.Duplicate
 	}
 	counted := map[string]int64{} // by the item's user
-	for u := range partyUsers {
-		user := fmt.Sprint("u", u)
-		for n := range partyIDs {
-			id := fmt.Sprint("r", n)
-			for _, part := range p.parts(user, id) {
-				_, known := look(part, id)
-				if known {
-					counted[part.UserID]++
-				}
-				if p.admitted[[2]string{user, id}] && !known {
-					t.Errorf("%s: %s of %s is admitted, and %q does not count it", p.name, id, user, part.UserID)
-				}
+	for _, a := range p.sent() {
+		for _, part := range p.parts(a[0], a[1]) {
+			_, known := look(part, a[1])
+			if known {
+				counted[part.UserID]++
+			}
+			if p.admitted[a] && !known {
+				t.Errorf("%s: %s of %s is admitted, and %q does not count it", p.name, a[1], a[0], part.UserID)
 			}
 		}
 	}
-	for u := range partyUsers {
-		for _, part := range p.parts(fmt.Sprint("u", u), "") {
+	for _, a := range p.sent() {
+		for _, part := range p.parts(a[0], "") {
 			if used, _ := look(part, "other"); used != counted[part.UserID] {
 				t.Errorf("%s: %q counts %d, and knows %d ids", p.name, part.UserID, used, counted[part.UserID])
 			}

@@ -1,0 +1,277 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+// hooked is a store that calls a function before each update. If that returns an error, the
+// update is not performed.
+type hooked struct {
+	Store
+	before func(Write) error
+}
+
+func (s *hooked) Update(ctx context.Context, w Write) (Item, bool, error) {
+	if err := s.before(w); err != nil {
+		return Item{}, false, err
+	}
+	return s.Store.Update(ctx, w)
+}
+
+// once returns a function that calls f the first time that an update has what is asked for.
+func once(is func(Write) bool, f func()) func(Write) error {
+	done := false
+	return func(w Write) error {
+		if !done && is(w) {
+			done = true
+			f()
+		}
+		return nil
+	}
+}
+
+func givesBack(w Write) bool { return w.GivesBack }
+func marks(w Write) bool     { return w.RelyOn.Set != "" }
+func inRoom(w Write) bool    { return w.Key.UserID[0] == ' ' }
+
+// busy has a room with one place, which somebody else has.
+type busy struct {
+	*testing.T
+
+	store *memstore.Store
+	clock *clock
+	mine  []Part
+	other []Part
+	taken Decision // the other's check
+}
+
+func newBusy(t *testing.T) *busy {
+	b := &busy{T: t, store: new(memstore.Store), clock: newClock()}
+	b.mine, b.other = message("u", "r", "a", "2/1d", "1/1d"), message("v", "r", "b", "2/1d", "1/1d")
+	for i := range b.mine {
+		b.mine[i].Alone = false
+	}
+	b.taken = mustDoAll(t, b.on(b.store), Check, b.other, 0, "the only place in the room")
+	return b
+}
+
+func (b *busy) on(s Store) *Limiter {
+	return &Limiter{Store: s, Now: b.clock.now, Memory: NewMemory(mib), NewBudget: noPauses(3)}
+}
+
+// leave frees the place in the room.
+func (b *busy) leave() {
+	mustDoAll(b.T, b.on(b.store), Release, b.other, b.taken.At, "the other leaves")
+}
+
+// attempt sends the request, and moves the clock, so that attempts differ in their time.
+func (b *busy) attempt(s Store) (Decision, error) {
+	b.clock.add(3 * time.Millisecond)
+	return b.on(s).DecideAll(b.Context(), Check, b.mine, false)
+}
+
+// wants compares what the items count, once everything has arrived.
+func (b *busy) wants(user, room int64) {
+	b.Helper()
+	for i, want := range []int64{user, room} {
+		if used := usedIn(b.T, b.store, b.mine[i], b.clock); used != want {
+			b.Errorf("%s counts %d, want %d", b.mine[i].UserID, used, want)
+		}
+	}
+}
+
+// A request is sent twice. The first attempt counts the user, and the room refuses it. Then
+// a place becomes free, and the second attempt finds the user's id and is admitted.
+func TestARepeatInABusyRoom(t *testing.T) {
+	t.Run("before the first attempt gives back", func(t *testing.T) {
+		b := newBusy(t)
+		first := &hooked{b.store, once(givesBack, func() {
+			b.leave()
+			if d, err := b.attempt(b.store); err != nil || !d.Allowed || d.Reason != OK || d.At != 0 || d.Requests != 3 {
+				t.Errorf("the second attempt: %+v, %v, want ok without a receipt: two updates and a mark", d, err)
+			}
+		})}
+		if d, err := b.attempt(first); err != nil || d.Allowed || d.LimitedBy != "room" {
+			t.Errorf("the first attempt: %+v, %v", d, err)
+		}
+		b.wants(1, 1)
+	})
+	t.Run("and the first attempt gives back before the mark", func(t *testing.T) {
+		b := newBusy(t)
+		resume := make(chan struct{})
+		ended := make(chan struct{})
+		first := &hooked{b.store, once(givesBack, func() { resume <- struct{}{}; <-resume })}
+		go func() {
+			defer close(ended)
+			if d, err := b.attempt(first); err != nil || d.Allowed {
+				t.Errorf("the first attempt: %+v, %v", d, err)
+			}
+		}()
+		<-resume
+		b.leave()
+		second := &hooked{b.store, once(marks, func() { resume <- struct{}{}; <-ended })}
+		if d, err := b.attempt(second); err != nil || !d.Allowed || d.Reason != OK || d.At == 0 || d.Requests != 4 {
+			t.Errorf("the second attempt: %+v, %v, want ok with a receipt, because it has counted both", d, err)
+		}
+		b.wants(1, 1)
+	})
+	t.Run("and meanwhile the user is full", func(t *testing.T) {
+		b := newBusy(t)
+		resume := make(chan struct{})
+		ended := make(chan struct{})
+		first := &hooked{b.store, once(givesBack, func() { resume <- struct{}{}; <-resume })}
+		go func() {
+			defer close(ended)
+			_, _ = b.attempt(first)
+		}()
+		<-resume
+		b.leave()
+		second := &hooked{b.store, once(marks, func() {
+			resume <- struct{}{}
+			<-ended
+			full := b.mine[0].Request
+			full.ID, full.Count = "others", 2
+			mustCheck(t, b.on(b.store), full)
+		})}
+		if d, err := b.attempt(second); err != nil || d.Allowed || d.LimitedBy != "write" {
+			t.Errorf("the second attempt: %+v, %v, want a refusal by the user's own limit", d, err)
+		}
+		b.wants(2, 0)
+	})
+}
+
+// A mark has no answer. The next one is the same. If none is answered, that part is an
+// outage: with Alone, the memory decides, and otherwise the answer is an error, and what this
+// decision has counted is given back.
+func TestAMarkWithoutAnAnswer(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		lost       int
+		alone      bool
+		want       string
+		user, room int64
+	}{
+		{"once", 1, false, "ok", 1, 1},
+		{"always, and the memory decides", 9, true, "unavailable", 1, 1},
+		{"always, and nobody decides", 9, false, "error", 1, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBusy(t)
+			lost := 0
+			second := &hooked{b.store, func(w Write) error {
+				if marks(w) && lost < tt.lost {
+					lost++
+					return errors.New("timeout")
+				}
+				return nil
+			}}
+			first := &hooked{b.store, func(w Write) error {
+				if givesBack(w) {
+					return errors.New("the process dies")
+				}
+				return nil
+			}}
+			_, _ = b.attempt(first)
+			b.leave()
+			for i := range b.mine {
+				b.mine[i].Alone = tt.alone
+			}
+			d, err := b.attempt(second)
+			got := string(d.Reason)
+			if err != nil {
+				got = "error"
+			}
+			if got != tt.want || err == nil && !d.Allowed {
+				t.Errorf("%+v, %v, want %s", d, err, tt.want)
+			}
+			b.wants(tt.user, tt.room)
+		})
+	}
+}
+
+// A guard takes back what this decision has counted, after a refusal and after an error,
+// whoever chose the id.
+func TestAnErrorGivesBackWhatWasCounted(t *testing.T) {
+	for _, fresh := range []bool{false, true} {
+		b := newBusy(t)
+		for i := range b.mine {
+			b.mine[i].Fresh = fresh
+		}
+		broken := &hooked{b.store, func(w Write) error {
+			if inRoom(w) {
+				return &StoreError{Failure: NotApplied, What: "throttled"}
+			}
+			return nil
+		}}
+		if d, err := b.attempt(broken); err == nil {
+			t.Errorf("%+v, want an error", d)
+		}
+		b.wants(0, 1)
+	}
+}
+
+// A repeat of an admitted check marks each part that it finds. A check of an activity with
+// subjects marks, too, if it names none. Any other repeat costs one request.
+func TestWhatARepeatCosts(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		c := newClock()
+		l := &Limiter{Store: store, Now: c.now, Timeout: 10 * time.Second}
+		parts := message("u", "r", "a", "10/1m", "30/1m")
+		for i, want := range []struct {
+			reason   Reason
+			requests int
+		}{{OK, 2}, {Duplicate, 4}, {Duplicate, 4}} {
+			if d, err := l.DecideAll(t.Context(), Check, parts, false); err != nil || d.Reason != want.reason || d.Requests != want.requests {
+				t.Errorf("check %d of two parts: %+v, %v, want %+v", i, d, err, want)
+			}
+		}
+		for _, shared := range []bool{false, true} {
+			r := parts[0].Request
+			r.ID, r.Shared = fmt.Sprint("alone", shared), shared
+			mustCheck(t, l, r)
+			want := 1
+			if shared {
+				want = 2
+			}
+			if d := mustCheck(t, l, r); d.Reason != Duplicate || d.Requests != want {
+				t.Errorf("a repeat of one part, shared %v: %+v, want %d requests", shared, d, want)
+			}
+		}
+		if d, err := l.DecideAll(t.Context(), Status, parts, false); err != nil || d.Requests != 2 {
+			t.Errorf("a status marks nothing: %+v, %v", d, err)
+		}
+	})
+}
+
+// In an outage, a full room refuses. What the memory counted for the user is given back in
+// the memory.
+func TestARefusalInAnOutageGivesBackInMemory(t *testing.T) {
+	c := newClock()
+	down := &hooked{new(memstore.Store), func(Write) error { return errors.New("down") }}
+	l := &Limiter{Store: down, Now: c.now, Memory: NewMemory(mib), NewBudget: noPauses(1)}
+	mustDoAll(t, l, Check, message("v", "full", "a", "log 5/12h", "1/1d"), 0, "the only place in the room")
+	for i := range 6 {
+		c.add(time.Second)
+		d, err := l.DecideAll(t.Context(), Check, message("u", "full", fmt.Sprint("r", i), "log 5/12h", "1/1d"), false)
+		if err != nil || d.Allowed || d.LimitedBy != "room" {
+			t.Fatalf("check %d: %+v, %v, want a refusal by the room", i, d, err)
+		}
+	}
+	d := mustDoAll(t, l, Check, message("u", "empty", "r", "log 5/12h", "1/1d"), 0, "in an empty room")
+	if d.Reason != Unavailable || d.Each[0].Used != 1 {
+		t.Errorf("%+v, want 1 used", d)
+	}
+	repeat := message("u", "empty", "r", "log 5/12h", "1/1d")
+	mustDoAll(t, l, Check, repeat, 0, "a repeat in the outage")
+	refused := []Part{repeat[0], message("u", "full", "r", "log 5/12h", "1/1d")[1]}
+	if d, err := l.DecideAll(t.Context(), Check, refused, false); err != nil || d.Allowed || d.Each[0].Used != 1 {
+		t.Errorf("%+v, %v, want a refusal that keeps what the first decision counted", d, err)
+	}
+}

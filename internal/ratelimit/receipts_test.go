@@ -1,0 +1,209 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+// borders are policies of each kind that can count on a clock behind as another clock has
+// begun to, with a border at second 60.
+var borders = []string{
+	"10/1m", "101/1m", "1000/day in Europe/Berlin", "log 9/1m", "sliding 50/1m", "bucket 30/1m", "bucket 10/10m burst 20",
+	"minute: 10/1m", "minute: 10/1m, day: 90/1d", "all: sliding 50/1m, day: 90/1d", "now: log 9/1m, pace: bucket 30/1m", "minute: 10/1m, now: log 9/1m, all: sliding 50/1m",
+}
+
+// The clocks of two instances differ by up to 2 s. Whatever the one has begun, each admitted
+// check of the other has a receipt, which is its own time. It gives back what was counted,
+// and nothing in a window that did not count it: what others have counted stays.
+func TestEachAdmittedCheckHasAReceipt(t *testing.T) {
+	for _, text := range borders {
+		for _, room := range []string{"", "minute: 30/1m", "bucket 30/1m", "sliding 50/1m"} {
+			for _, apart := range []time.Duration{time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second} {
+				for _, at := range []time.Duration{58 * time.Second, 59*time.Second + 999*time.Millisecond, time.Minute} {
+					for _, released := range []time.Duration{0, time.Second, 3 * time.Second} {
+						name := fmt.Sprintf("%s, room %q, apart %v, at %v, released after %v", text, room, apart, at, released)
+						twoClocks(t, new(memstore.Store), apart, func(set func(time.Duration), behind, early *Limiter) {
+							receiptAtABorder(t, name, text, room, set, behind, early, at, released)
+						})
+					}
+				}
+			}
+		}
+	}
+}
+
+func receiptAtABorder(t *testing.T, name, text, room string, set func(time.Duration), behind, early *Limiter, at, released time.Duration) {
+	t.Helper()
+	parts := func(id string) []Part {
+		if room == "" {
+			return message("u", "r", id, text, text)[:1]
+		}
+		return message("u", "r", id, text, room)
+	}
+	set(at)
+	first := mustDoAll(t, early, Check, parts("first"), 0, name)
+	d := mustDoAll(t, behind, Check, parts("second"), 0, name)
+	if now := behind.Now().UnixMilli(); d.At != now || first.At != early.Now().UnixMilli() {
+		t.Fatalf("%s: the receipts are %d and %d, want the times of the checks, %d and %d", name, first.At, d.At, early.Now().UnixMilli(), now)
+	}
+	set(at + released)
+	mustDoAll(t, early, Check, parts("third"), 0, name)
+	least := int64(0)
+	if released == 0 { // no window and no period has ended for the clock behind
+		least = 1
+	}
+	before := usedOfEach(t, behind, parts("status"))
+	mustDoAll(t, behind, Release, parts("second"), d.At, name)
+	after := usedOfEach(t, behind, parts("status"))
+	for limit, n := range after {
+		if gone := before[limit] - n; gone < least || gone > 1 {
+			t.Fatalf("%s: the limit %s counts %d, and after a release of one %d", name, limit, before[limit], n)
+		}
+	}
+	mustDoAll(t, behind, Release, parts("second"), d.At, name)
+	if again := usedOfEach(t, behind, parts("status")); fmt.Sprint(again) != fmt.Sprint(after) {
+		t.Fatalf("%s: %v are used, and after a copy of the release %v", name, after, again)
+	}
+}
+
+// usedOfEach returns what each limit of each part counts.
+func usedOfEach(t *testing.T, l *Limiter, parts []Part) map[string]int64 {
+	t.Helper()
+	used := map[string]int64{}
+	for _, r := range doAll(t, l, Status, parts, 0).Each {
+		used[r.Name] = r.Used
+	}
+	return used
+}
+
+// With a renewal, a release has any receipt of the check or of its renewals. For 20 s after
+// the check it frees every limit of every part, and a copy frees what the first one did not
+// reach. After that, it frees the slots.
+func TestAReleaseAfterARenewal(t *testing.T) {
+	const checked, renewed = time.Second, 9 * time.Second
+	for _, room := range []string{"1000/1d", "bucket 1000/1d", "sliding 1000/1d", "log 9/10m", "a: 90/1d, b: bucket 90/1d", "10/1d"} {
+		for _, receipt := range []time.Duration{checked, renewed} {
+			for _, after := range []time.Duration{10 * time.Second, 20 * time.Second, 25 * time.Second} {
+				for reached := range 3 { // how many updates of the release the first attempt performs
+					name := fmt.Sprintf("%s, receipt of %v, after %v, reached %d", room, receipt, after, reached)
+					c, store := newClock(), new(memstore.Store)
+					l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+					parts := message("u", "r", "a", "now: log 3/10m, day: 90/1d", room)
+					c.at(checked)
+					at := map[time.Duration]int64{checked: mustDoAll(t, l, Check, parts, 0, name).At}
+					c.at(renewed)
+					at[renewed] = mustDoAll(t, l, Renew, parts, at[checked], name).At
+					c.at(after)
+					for i := range parts {
+						parts[i].At = at[receipt]
+					}
+					_, _ = (&Limiter{Store: &mortal{Store: store, left: reached}, Now: c.now}).DecideAll(t.Context(), Release, parts, false)
+					mustDoAll(t, l, Release, parts, at[receipt], name)
+					inTime := after <= checked+20*time.Second
+					for limit, n := range usedOfEach(t, l, message("u", "r", "status", "now: log 3/10m, day: 90/1d", room)) {
+						slots := limit == "now" || room == "log 9/10m" && limit == "room"
+						whole := room == "10/1d" && limit == "room" && receipt == checked // its ids last as long as the window
+						switch free := inTime || slots || whole; {
+						case free && n != 0, !free && n != 1 && room != "10/1d":
+							t.Errorf("%s: the limit %s counts %d", name, limit, n)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// Several parts have slots. If one is gone, the others stay where they are. If one goes
+// between the read and the update, those that were moved are freed.
+func TestARenewalOfSeveralPartsIsAllOrNothing(t *testing.T) {
+	for _, between := range []bool{false, true} {
+		c, store := newClock(), new(memstore.Store)
+		l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+		parts := message("u", "r", "a", "log 3/10m", "log 9/10m")
+		d := mustDoAll(t, l, Check, parts, 0, "a check")
+		c.add(3 * time.Minute)
+		leave := func() { mustDo(t, l, Reset, parts[1].Request) }
+		renewer := &Limiter{Store: &hooked{store, once(func(w Write) bool { return between && !inRoom(w) }, leave)}, Now: c.now}
+		if !between {
+			leave()
+		}
+		was := stateOf(t, store, parts[0].Request)
+		if d := doAll(t, renewer, Renew, parts, d.At); d.Allowed || d.Reason != Expired {
+			t.Errorf("%+v, want expired", d)
+		}
+		if is := stateOf(t, store, parts[0].Request); !between && is != was {
+			t.Errorf("the user's slot has moved from %s to %s", was, is)
+		}
+		if used := usedIn(t, store, parts[0], c); (used == 0) != between {
+			t.Errorf("in between %v: the user has %d slots", between, used)
+		}
+	}
+}
+
+// The receipt of an earlier check with the same id gives back nothing, if it is of another
+// 7 s. With Hold it is one of another 5 minutes.
+func TestAReceiptOfAnotherTime(t *testing.T) {
+	for _, text := range []string{"1000/1d", "bucket 1000/1d", "sliding 1000/1d", "a: 90/1h, b: 900/1d", "log 90/1h"} {
+		timeline(t, text, []moment{
+			{at: time.Second, by: "cold", id: "r", want: "ok 1/" + limitOf(text)},
+			{at: 2 * time.Second, by: "cold", ask: Release, id: "r", want: "ok 0/" + limitOf(text)},
+			{at: 25 * time.Second, by: "cold", id: "r", want: "ok 1/" + limitOf(text)},
+			{at: 31 * time.Second, by: "cold", ask: Release, id: "r", receipt: time.Second, want: "ok 1/" + limitOf(text)}, // a late copy
+			{at: 31 * time.Second, by: "cold", ask: Release, id: "r", receipt: 25 * time.Second, want: "ok 0/" + limitOf(text)},
+		})
+		if text == "log 90/1h" {
+			continue
+		}
+		timeline(t, text, []moment{
+			{at: time.Second, by: "cold", id: "r", hold: true, want: "ok 1/" + limitOf(text)},
+			{at: 2 * time.Second, by: "cold", ask: Release, id: "r", hold: true, want: "ok 0/" + limitOf(text)},
+			{at: 6 * time.Minute, by: "cold", id: "r", hold: true, want: "ok 1/" + limitOf(text)},
+			{at: 7 * time.Minute, by: "cold", ask: Release, id: "r", hold: true, receipt: time.Second, want: "ok 1/" + limitOf(text)},
+		})
+	}
+}
+
+// limitOf returns the first number of a text.
+func limitOf(text string) string { return strconv.FormatInt(policy.Must(text).Rates()[0].Limit, 10) }
+
+// With Hold, ten sign-ins a second, each given back, for 20 minutes: the ids of releases last
+// 20 s, so that the item stays small.
+func TestAHeldItemStaysSmall(t *testing.T) {
+	c, store := newClock(), new(memstore.Store)
+	l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+	r := request(policy.Must("bucket 500/1m"), "", 1)
+	r.Hold = true
+	largest := 0
+	for i := range repeats(20 * 60 * 10) {
+		c.add(100 * time.Millisecond)
+		r.ID, r.At = strconv.Itoa(i), 0
+		r.At = mustCheck(t, l, r).At
+		mustDo(t, l, Release, r)
+		if i%50 != 0 {
+			continue
+		}
+		item, err := store.Read(t.Context(), Key{UserID: r.UserID, Activity: r.Activity})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes := 0
+		for name, marks := range item.IDs {
+			for bytes += len(name); len(marks) > 0; marks = marks[1:] {
+				if bytes += 6; marks[0].Note != 0 {
+					bytes += 8
+				}
+			}
+		}
+		largest = max(largest, bytes)
+	}
+	if largest > 4<<10 {
+		t.Errorf("the ids take %d bytes, want at most 4 KB", largest)
+	}
+}
