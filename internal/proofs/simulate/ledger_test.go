@@ -95,7 +95,8 @@ func (l *ledger) user(id owner) *user {
 }
 
 // promised returns how long the receipt and the id of a request serve at least, on one
-// clock. A log alone keeps its slots as long as they count, and ids without Hold.
+// clock. A log alone without subjects keeps its slots as long as they count, and its ids
+// without Hold.
 func (o *op) promised() int64 {
 	if o.holds() {
 		return 900_000
@@ -105,7 +106,7 @@ func (o *op) promised() int64 {
 
 // holds reports whether the item keeps ids for longer because of Hold.
 func (o *op) holds() bool {
-	return o.request.Hold && (o.terms.Named() || o.terms.numbers.Rates[0].Kind != "log")
+	return o.request.Hold && (o.terms.Named() || o.terms.numbers.Rates[0].Kind != "log" || o.request.Shared)
 }
 
 // remembered is how long an item certainly knows an id: as long as is promised, less

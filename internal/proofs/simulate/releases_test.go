@@ -58,7 +58,7 @@ func (o *op) presents() (x int64, sure bool) {
 			continue
 		}
 		if p.last != nil && p.last.check > 0 {
-			return p.last.check, !o.lostWithHold(p)
+			return p.last.check, true
 		}
 		sure = false
 	}
@@ -72,12 +72,6 @@ func (o *op) renewedFrom(check int64) bool {
 		r := o.in.sim.ledger.user(p.owner()).records[counter{p.id, 0}]
 		return r != nil && r.renewed && r.check == check && check <= o.request.At && o.request.At <= r.at
 	})
-}
-
-// lostWithHold excuses, for now, that a release with Hold leaves a part without slots as it
-// is, if p, a log alone, frees its slots after 20 s, when it has forgotten the check's id.
-func (o *op) lostWithHold(p *op) bool {
-	return o.request.Hold && !p.holds() && p.releasedAt()-o.request.At > 18_000
 }
 
 // checkOf returns when the check came that a release by the receipt x names, as the item
