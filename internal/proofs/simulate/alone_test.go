@@ -16,6 +16,7 @@ type alone struct {
 
 	ids   map[counter]*record // its own admissions
 	given map[string]bool     // what it has given back, by receipts
+	busy  int                 // decisions that give back now, perhaps some of it
 	loose bool                // it may have counted more, because it can have forgotten requests or not
 }
 
@@ -66,6 +67,7 @@ func (l *ledger) admittedAlone(o *op, d ratelimit.Decision) {
 	if !fits {
 		s.wrong("%s: instance %d alone admits %d more, which do not fit: %v", o.name, o.in.number, n, a)
 	}
+	a.loose = a.loose || d.ReadyAt > o.now && o.terms.Named() // for now: it can leave out limits beside a place at a border
 	o.own, o.shown, o.ownAt, o.shownAt = a, o.in.seen[o.in.knows(o)], when, known
 }
 
@@ -99,7 +101,7 @@ func (o *op) giveBackAlone(next *op) {
 // not what was given back.
 func (l *ledger) sameAlone(o *op) {
 	a := o.in.alone[o.owner()]
-	if a == nil || a.loose || o.shadow || o.in.dead || l.sim.prepaid() { // what comes from a lease can look the same
+	if a == nil || a.loose || a.busy > 0 || o.in.dead || l.sim.prepaid() { // what comes from a lease can look the same
 		return
 	}
 	window, _ := o.terms.Item(o.now)
@@ -108,6 +110,20 @@ func (l *ledger) sameAlone(o *op) {
 	held := o.in.limiter.Memory.Recall(key).Alone.State
 	if !a.Same(held) || window != 0 && !o.terms.Named() && a.Counted(window) != held["activityCount"] {
 		l.sim.wrong("%s: instance %d has admitted alone %v, and its memory holds %v", o.name, o.in.number, a.Account, held)
+	}
+}
+
+// busy notes that o begins to give back what it has counted, or has ended: 1 or -1.
+func (o *op) busy(by int) {
+	if o.giving == (by > 0) {
+		return
+	}
+	o.giving = by > 0
+	for _, p := range o.parts {
+		if o.giving {
+			p.held = p.in.aloneOf(p.owner())
+		}
+		p.held.busy += by
 	}
 }
 

@@ -96,6 +96,7 @@ type op struct {
 	ended       bool
 	refused     bool     // it has ended, and was told limited
 	unsure      bool     // an update had an unknown outcome
+	wasUnsure   bool     // the same, before it was decided anew, because its mark was refused
 	last        *landing // the last attempt that was answered
 
 	call    call
@@ -107,6 +108,8 @@ type op struct {
 	decided bool          // of a part: it was admitted or refused
 	lost    bool          // of a part: its last attempt got no answer
 	gives   *op           // the part of a check or a renewal that this one gives back
+	giving  bool          // it gives back
+	held    *alone        // of a part: what the instance admitted alone, when o began to give back
 	vain    bool          // of a part of a renewal: its slots were gone when that began
 	own     *alone        // of a part: what the instance admitted alone, with this part; nil: without it
 	shown   *seen         // and what it knew of the item

@@ -44,6 +44,7 @@ type user struct {
 	freer   *op                  // the release or reset that did, and whose instance knows; nil: something else made room
 	freed   int64                // when something was last given back or reset
 	changed int64                // when the item last changed
+	deleted int64                // when an item was last deleted by a reset
 
 	deployed bool // no write has changed it since a deploy
 }
@@ -195,6 +196,7 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	}
 	u.paced[o.terms] = s.now
 	u.records[name] = r
+	l.keeps(o, before, a.item, o.holds())
 	if when.Counts > w.Now {
 		s.stats[later]++
 		s.had(o.request.Activity, "counted at the time of a clock ahead")
@@ -280,7 +282,7 @@ func receipt(id string, at int64) string { return fmt.Sprint(id, " ", at) }
 // reset notes that an item was deleted by a decision; nil: by an operator.
 func (l *ledger) reset(o *op, k ratelimit.Key) {
 	u := l.user(ownerOf(k))
-	u.void = true
+	u.void, u.deleted = true, l.sim.now
 	l.sim.line("the store deletes the item of %s", k.UserID)
 	for c, r := range u.records {
 		if c.window == k.Window {

@@ -95,7 +95,7 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 	o := in.sim.op
 	back, mark := o.givesBack(w), w.RelyOn.Set != ""
 	if !probe || !o.returns(w.Key) {
-		o.begins(w.Key, back)
+		o.begins(w.Key, back, false)
 	}
 	o.writing = !probe && w.ID != ratelimit.ID{} // a visit is not sent again, and the id tells whether its request is counted
 	part := o.part(w.Key, back)                  // now: a late copy does not know what is counted later
@@ -132,7 +132,7 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 // Read implements [ratelimit.Store].
 func (in *instance) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, error) {
 	o := in.sim.op
-	o.begins(k, o.kind == ratelimit.Check && o.returns(k))
+	o.begins(k, o.kind == ratelimit.Check && o.returns(k), true)
 	o.writing = false
 	a, err := in.attempt(func(a *landing) {
 		if k.UserID == spoiled {

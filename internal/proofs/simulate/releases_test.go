@@ -122,8 +122,12 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 	if named {
 		when = r.moment(x)
 	}
+	check := x
+	if named && r.renewed {
+		check = r.check
+	}
 	now := max(w.Now, when.Came, when.Counts)
-	late := !named || !r.whole && now-cmpOr(r.renewed, r.check, x) > o.promised()
+	late := !named || !r.whole && now-check > o.promised()
 	log, rate := u.Slots(o.terms.numbers)
 	moved := int64(0)
 	if log != nil {
@@ -146,19 +150,16 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 	} else {
 		u.Back(o.terms.numbers, now, when, n, before.State, a.item.State, u.changed >= o.began)
 	}
-	check := x
 	switch {
 	case named:
-		l.ended(r, o, own)
+		l.ended(u, r, o, own)
 		l.unsay(u, r.by, r.counts, n)
-		if r.renewed {
-			check = r.check
-		}
 	case r != nil && !r.over && r.at == x: // the item had forgotten its id
 		r.over = true
 		l.unsay(u, r.by, r.counts, n)
 	}
 	u.given[receipt(o.id, x)] = &release{now: w.Now, check: check}
+	l.keeps(o, before, a.item, false)
 	if named && own && x != r.at {
 		s.stats[oldReceipts]++
 		if !slotsOnly {
@@ -172,21 +173,25 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 	s.line("the store gives back %d of %s (slots only: %v)", n, o.name, slotsOnly)
 }
 
-func cmpOr(first bool, a, b int64) int64 {
-	if first {
-		return a
+// keeps requires that a write keeps its id for 15 minutes only if that is promised. The id of
+// a release is kept for 20 s, also with Hold.
+func (l *ledger) keeps(o *op, before, after ratelimit.Item, hold bool) {
+	for set, ids := range after.IDs {
+		if len(ids) > len(before.IDs[set]) && hold != (set[0] == 'h') && set != "ids" {
+			l.sim.wrong("%s keeps its id in the set %s; it is one of 5 minutes: %v", o.name, set, hold)
+		}
 	}
-	return b
 }
 
 // ended notes that the count r was given back by o. A check that was refused gives back only
-// what it has counted itself and nobody else relies on.
-func (l *ledger) ended(r *record, o *op, own bool) {
+// what it has counted itself and nobody else relies on. After a reset, an item can't tell a
+// later count of the same seconds from that.
+func (l *ledger) ended(u *user, r *record, o *op, own bool) {
 	r.over = true
 	if !own {
 		l.sim.stats[similar]++
 	}
-	if o.gives == nil || o.gives.kind != ratelimit.Check {
+	if o.gives == nil || o.gives.kind != ratelimit.Check || r.by != o.gives && u.deleted >= o.gives.began {
 		return
 	}
 	r.taken = true

@@ -62,8 +62,8 @@ func (o *op) returns(k ratelimit.Key) bool {
 
 // begins notes that o asks the store about an item, or has marked what it found there. The
 // parts before have ended. Once the last one has admitted, o turns to those again that
-// another attempt has counted.
-func (o *op) begins(k ratelimit.Key, givesBack bool) {
+// another attempt has counted. After a refusal, a check in shadow mode only reads.
+func (o *op) begins(k ratelimit.Key, givesBack, reads bool) {
 	p := o.part(k, false)
 	if p == o || p == o.turn {
 		return
@@ -71,9 +71,10 @@ func (o *op) begins(k ratelimit.Key, givesBack bool) {
 	switch {
 	case givesBack:
 		o.ends(p, false)
+		o.busy(1)
 		o.giveBackAlone(p)
 	case !o.returns(k):
-		o.ends(p, !o.shadow)
+		o.ends(p, !reads)
 	default:
 		o.ends(nil, true)
 		p.decided = false
@@ -92,7 +93,7 @@ func (o *op) ends(next *op, admitted bool) {
 		switch {
 		case p == next || !admitted || o.kind != ratelimit.Check:
 			return
-		case !p.decided && (p.lost || p.last == nil && !p.terms.Prepaid()):
+		case !p.decided && (p.lost || !p.terms.Prepaid() && (p.last == nil || !p.last.done && p.last.rec == nil)):
 			o.in.sim.ledger.admittedAlone(p, ratelimit.Decision{Granted: p.request.Count})
 		}
 		p.decided = true
@@ -124,8 +125,9 @@ func (o *op) answered(a *landing) {
 // the one of before. The instance knows what both have shown.
 func (o *op) marks(a *landing) {
 	o.lost = false
-	if !a.done {
+	if !a.done { // o is decided anew
 		o.in.sim.stats[lateMarks]++
+		o.wasUnsure, o.unsure = o.wasUnsure || o.unsure, false
 		return
 	}
 	o.in.learn(o, o.last)
@@ -175,6 +177,7 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 			l.judgePart(p, mine, i == refuser)
 		}
 	}
+	o.busy(-1)
 	for _, p := range o.parts {
 		l.sameAlone(p)
 	}
@@ -269,7 +272,7 @@ func (l *ledger) judgeGivenBack(p *op, d ratelimit.Decision, err error) {
 	u := l.user(p.owner())
 	window, _ := p.terms.Item(p.now)
 	r := u.records[counter{p.id, window}]
-	if r == nil || r.over || p.unsure || p.in.frozenUntil >= p.began || p.in.limiter.CircuitOpen() {
+	if r == nil || r.over || p.unsure || p.wasUnsure || p.in.frozenUntil >= p.began || p.in.limiter.CircuitOpen() {
 		return
 	}
 	counts := p.kind == ratelimit.Check && r.by == p && !r.relied && u.given[receipt(p.id, r.at)] == nil
