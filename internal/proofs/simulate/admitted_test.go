@@ -1,6 +1,7 @@
 package simulate_test
 
 import (
+	"cmp"
 	"maps"
 
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -34,8 +35,8 @@ func (l *ledger) marked(u *user, a *landing, w ratelimit.Write, before ratelimit
 
 // admit notes that o was told that its action may go ahead, and that the store counts it.
 func (l *ledger) admit(o *op) {
-	if o.last.rec != nil {
-		l.admissions = append(l.admissions, admission{o, o.last.rec})
+	if r := cmp.Or(o.marked, o.last.rec); r != nil {
+		l.admissions = append(l.admissions, admission{o, r})
 	}
 }
 

@@ -286,7 +286,7 @@ func (l *ledger) reset(o *op, k ratelimit.Key) {
 	l.sim.line("the store deletes the item of %s", k.UserID)
 	for c, r := range u.records {
 		if c.window == k.Window {
-			r.over = true
+			r.over, r.relied = true, false
 		}
 	}
 	u.forgetReleases()

@@ -115,7 +115,7 @@ func (o *op) failed(k ratelimit.Key, givesBack bool, err error) {
 
 // answered notes what the store has answered to o, or to a part of it.
 func (o *op) answered(a *landing) {
-	o.last, o.lost = a, false
+	o.last, o.lost, o.marked = a, false, nil
 	if o.gives != nil {
 		o.gives.last, o.gives.lost = a, false
 	}
@@ -130,6 +130,7 @@ func (o *op) marks(a *landing) {
 		o.wasUnsure, o.unsure = o.wasUnsure || o.unsure, false
 		return
 	}
+	o.marked = a.rec
 	o.in.learn(o, o.last)
 	o.in.learn(o, a)
 }
