@@ -52,6 +52,16 @@ func TestARepeatInOneGenerationOfIDs(t *testing.T) {
 	timeline(t, "reservoir 2/1s", moments)
 }
 
+// A clock that is ahead can move an id to the generation after the next one of another
+// clock, which finds it there.
+func TestAMovedIDIsFoundTwoGenerationsAhead(t *testing.T) {
+	timeline(t, "reservoir 2/1s ahead 10s", []moment{
+		{at: 5500 * time.Millisecond, by: "ahead", id: "a", want: "ok 1/2"}, // at 7.5 s, in the second generation
+		{at: 6500 * time.Millisecond, by: "ahead", id: "a", want: "ok 1/2"}, // moves it to the third one
+		{at: 6600 * time.Millisecond, by: "cold", id: "a", want: "delayed 2/2, wait 1.4s, place at 8s after 2"},
+	})
+}
+
 // Without a free place, a late repeat is refused and can come again.
 func TestALateRepeatWithoutAPlaceIsRefused(t *testing.T) {
 	timeline(t, "reservoir 1/10s", []moment{
