@@ -206,7 +206,9 @@ func (c *circle) carryOut(jobs int) {
 		for len(c.events) > 0 && len(batch) < 10 && c.events[0].do == nil && c.events[0].at <= c.now {
 			batch = append(batch, heap.Pop(&c.events).(event).message)
 		}
-		c.deliveries += len(batch)
+		if c.deliveries += len(batch); c.deliveries > 20*jobs {
+			c.t.Fatalf("%d of %d jobs have run after %d deliveries, want an end", len(c.done), jobs, c.deliveries)
+		}
 		answer, err := c.workers[c.random.IntN(len(c.workers))].Invoke(c.t.Context(), sqstest.Event(c.t, batch...))
 		if failed := sqstest.Failed(c.t, answer); err != nil || failed != "" {
 			c.t.Fatalf("%s failed: %v", failed, err)
