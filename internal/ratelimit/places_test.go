@@ -17,10 +17,10 @@ func TestARepeatAfterItsWindowTakesANewPlace(t *testing.T) {
 		{at: 0, id: "b", want: "ok 2/2"},
 		{at: 0, id: "c", want: "delayed 2/2, wait 10s, place at 10s after 0"},
 		{at: 9999 * time.Millisecond, id: "a", want: "duplicate 2/2"},
-		{at: 10 * time.Second, ask: Status, id: "a", want: "ok 1/2"},                             // as a check now
-		{at: 10 * time.Second, id: "a", want: "ok 2/2"},                                          // in the current window, beside c
-		{at: 10 * time.Second, id: "c", want: "duplicate 2/2"},                                   // its window is the current one
-		{at: 10 * time.Second, id: "a", want: "duplicate 2/2"},                                   // its new place is, too
+		{at: 10 * time.Second, ask: Status, id: "a", want: "ok 1/2"}, // as a check now
+		{at: 10 * time.Second, id: "a", want: "ok 2/2"},              // in the current window, beside c
+		{at: 10 * time.Second, id: "c", want: "duplicate 2/2"},       // its window is the current one
+		{at: 10 * time.Second, id: "a", want: "duplicate 2/2"},       // its new place is, too
 		{at: 10 * time.Second, ask: Status, id: "b", want: "delayed 2/2, wait 10s, place at 20s after 0"},
 		{at: 10 * time.Second, id: "b", want: "delayed 2/2, wait 10s, place at 20s after 0"},
 		{at: 19 * time.Second, id: "b", want: "delayed 2/2, wait 1s, place at 20s after 0"},
