@@ -34,9 +34,9 @@ type IDs map[string][]Mark
 // look for a whole element, so the repeat looks for the id alone.
 //
 // A note is the place that a reservoir gave, the number of a partial grant, or the
-// time of a renewal. A renewed id has a third element, with the note WasRenewed. Renewals
-// can bring an id back to the set of its check. An update that was planned before them
-// does not know their time, so it looks for that note.
+// time of a renewal. An id that was renewed, or moved to a new place, has a third element,
+// with the note WasRenewed. Renewals can bring an id back to the set of its check. An
+// update that was planned before them does not know their time, so it looks for that note.
 type Mark struct {
 	ID   ID
 	Note int64 // 0: none
