@@ -66,7 +66,7 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 				r.remembers(now) && now-r.at <= o.remembered() && u.Holds(o.terms.numbers, now, r.at, o.request.Count, false))
 		return
 	}
-	if r := u.records[counter{o.id, k.Window}]; r != nil && !r.over {
+	if r := u.records[counter{o.id, k.Window}]; r != nil && !r.over && !o.late(r) {
 		a.rec, a.known = r, r.remembers(now)
 	}
 	need := o.request.Count

@@ -14,6 +14,7 @@ type stats map[string]int
 const (
 	writes      = "writes that the store performed"
 	oldReceipts = "releases by an older receipt of a repeated id"
+	newPlaces   = "places that repeats got instead of one whose window was over"
 	beyond      = "broken promises in those runs"
 )
 
@@ -52,6 +53,7 @@ var happens = []string{
 	"actions of leases that nobody got",
 	"releases that gave something back after more than 28 s, because of Hold",
 	"answers delayed",
+	newPlaces,
 	"answers duplicate",
 	"answers expired",
 	"answers limited",
