@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Decision, GuardsError, LimitedError, OutageError, type Slot, ValidationError } from "@cric-talk/guards";
-import { between, Lambda, limited, ok, type Reply, until } from "./lambda.js";
+import { between, forever, Lambda, limited, ok, type Reply, until } from "./lambda.js";
 
 const user = { userId: "u1" };
 const unavailable: Reply = { functionError: { errorType: "Unavailable", errorMessage: "no table" } };
@@ -21,7 +21,7 @@ function ops(lambda: Lambda): unknown[] {
 /** Takes a slot, and returns it with the milliseconds until it is lost. */
 async function lose(slot: Slot): Promise<number> {
   const start = performance.now();
-  await once(slot.signal, "abort");
+  await once(slot.signal, "abort", { signal: AbortSignal.timeout(forever) });
   assert.ok(slot.lost);
   return performance.now() - start;
 }
