@@ -160,6 +160,23 @@ test("https to a server that speaks no TLS is a mistake", async (t) => {
   }
 });
 
+// The agents of Node 24 report this code.
+test("a proxy that opens no tunnel is a mistake, and an outage after an answer", async (t) => {
+  const url = await http(t, (request, response) => {
+    request.resume();
+    response.end(JSON.stringify(ok));
+  });
+  const client = new LambdaClient({ region: "eu-west-1", endpoint: url, credentials: { accessKeyId: "AKID", secretAccessKey: "secret" } });
+  const guards = new Guards({ activities, client, attempts: 1, warn: () => {} });
+  const refused = Object.assign(new Error("HTTP/1.1 407 Proxy Authentication Required"), { code: "ERR_PROXY_TUNNEL" });
+  const { mock } = t.mock.method(client.config.requestHandler, "handle", () => Promise.reject(refused));
+  await assert.rejects(guards.check("create_post", user), { name: "ConfigurationError", message: /ERR_PROXY_TUNNEL/ });
+  mock.restore();
+  assert.equal((await guards.check("create_post", user)).reason, "ok");
+  t.mock.method(client.config.requestHandler, "handle", () => Promise.reject(refused));
+  assert.equal((await guards.check("create_post", user)).outage?.message, "posts-guard did not answer: ERR_PROXY_TUNNEL");
+});
+
 test("a server that is silent, or closes the connection, is an outage", async (t) => {
   for (const [way, guards] of both(await tcp(t, () => {}), quick)) {
     const { outage } = await guards.check("create_post", user);
