@@ -10,7 +10,7 @@ import (
 )
 
 // All holds each activity with its guard, and the window of its limit (0: it is
-// unlimited, or its limits have names).
+// unlimited, its windows differ in length, or its limits have names).
 var All = []client.Activity{
 	{Name: "create_post", Guard: "posts-guard", Window: 60 * time.Second},
 	{Name: "update_post", Guard: "posts-guard", Window: 60 * time.Second},

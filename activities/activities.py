@@ -23,7 +23,7 @@ Activity = Literal[
     "update_member_role",
 ]
 
-# The guard of each activity, and the window of its limit in seconds (None: it is unlimited, or its limits have names).
+# The guard of each activity, and the window of its limit in seconds (None: it is unlimited, its windows differ in length, or its limits have names).
 ACTIVITIES: Final[dict[Activity, tuple[str, int | None]]] = {
     "create_post": ("posts-guard", 60),
     "update_post": ("posts-guard", 60),

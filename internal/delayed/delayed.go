@@ -90,11 +90,14 @@ func (w *Worker) work(ctx context.Context, messages []events.SQSMessage) []bool 
 	return failed
 }
 
-// pass puts a job on the queue where it belongs now. Only after that does SQS
-// delete the received message, so for a moment the job is there twice. So a job
-// may arrive twice, but is never lost.
+// pass asks the guard about a job, with the job's place, and puts the job on the queue
+// where it belongs now. If the message arrives twice, both deliveries get the same new
+// place, while the table remembers the request.
+//
+// Only after pass does SQS delete the received message, so for a moment the job is there
+// twice. So a job may arrive twice, but is never lost.
 func (w *Worker) pass(ctx context.Context, job guard.Job) error {
-	a, err := w.ask(ctx, job)
+	a, err := w.Guard.Decide(ctx, guard.Request{UserID: job.UserID, Activity: job.Activity, ReadyAt: job.ReadyAt, RequestID: job.RequestID})
 	if err != nil {
 		return err
 	}
@@ -106,20 +109,6 @@ func (w *Worker) pass(ctx context.Context, job guard.Job) error {
 		job.ReadyAt, job.Enqueued = d.ReadyAt, d.Waiting
 	}
 	return w.Delayed.Send(ctx, job, d.Wait)
-}
-
-// ask asks the guard about a job and presents the job's place. If the limit has
-// changed, and its windows do not begin at that time any more, ask requests a
-// new place. If the message arrives twice, both deliveries get the same new
-// place, while the table remembers the request.
-func (w *Worker) ask(ctx context.Context, job guard.Job) (guard.Answer, error) {
-	r := guard.Request{UserID: job.UserID, Activity: job.Activity, ReadyAt: job.ReadyAt, RequestID: job.RequestID}
-	a, err := w.Guard.Decide(ctx, r)
-	if e, ok := errors.AsType[*input.ValidationError](err); ok && e.Field == "readyAt" {
-		r.ReadyAt = 0
-		return w.Guard.Decide(ctx, r)
-	}
-	return a, err
 }
 
 // record logs a message that failed: its id and the cause, but nothing of what

@@ -1,10 +1,17 @@
 package delayed_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/metrics"
 )
 
 func TestWhereAJobGoes(t *testing.T) {
@@ -65,6 +72,41 @@ func TestWhereAJobGoes(t *testing.T) {
 				t.Errorf("the table was asked %d times, want at most %d", got, tt.asked)
 			}
 		})
+	}
+}
+
+// A round is a visit after which the job is on the delayed queue again. The metric Refused
+// counts rounds. No number of rounds is too many.
+func TestRoundsAreCounted(t *testing.T) {
+	b := newBench(t)
+	var lines bytes.Buffer
+	b.Guard.Metrics = &metrics.Batch{Writer: metrics.Writer{W: &lines}}
+	message := body(start+window, 3)
+	const rounds = 40
+	for n := range rounds { // it is early, and then late again and again, because others take each place first
+		if n > 0 {
+			b.now += 2 * window
+			for i := range 10 {
+				b.decide(guard.Request{UserID: canary, Activity: "update_member_role", RequestID: fmt.Sprint(n, "before", i)})
+			}
+		}
+		if failed := b.work(t.Context(), message); failed != "" || len(b.delayed.sent) != n+1 {
+			t.Fatalf("round %d: failed %q, %d messages, want it back on the queue\n%s", n, failed, len(b.delayed.sent), &b.log)
+		}
+		job := b.delayed.sent[n].Job
+		message = body(job.ReadyAt, job.Enqueued)
+	}
+	b.Guard.Metrics.Flush()
+	counted := 0
+	for line := range strings.Lines(lines.String()) {
+		var m struct{ Refused int }
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatal(err)
+		}
+		counted += m.Refused
+	}
+	if counted != rounds || len(b.ready.sent) != 0 {
+		t.Errorf("Refused is %d, and %d jobs are ready, want %d rounds and none", counted, len(b.ready.sent), rounds)
 	}
 }
 

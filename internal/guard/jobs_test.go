@@ -3,6 +3,7 @@ package guard_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -132,8 +133,6 @@ func TestAReservoirRefusesWhatItCannotDo(t *testing.T) {
 		`"partial": true`: "partial",
 		`"op": "reset"`:   "op",
 		`"op": "release", "requestId": "r", "at": 1`:   "op",
-		`"readyAt": 1700000050001`:                     "readyAt",
-		`"readyAt": -10000`:                            "readyAt",
 		`"op": "status", "readyAt": 1700000050000`:     "readyAt",
 		`"op": "status", "job": 1`:                     "job",
 		`"job": "` + strings.Repeat("j", 32<<10) + `"`: "job",
@@ -141,6 +140,46 @@ func TestAReservoirRefusesWhatItCannotDo(t *testing.T) {
 		b, _ := newJobsBench(t)
 		_, err := b.ask(`{"activity": "update_member_role", ` + event + `}`)
 		b.wantInvalid(event, field, err)
+	}
+}
+
+// A time that the text in force does not give is a late job, which takes a new place.
+func TestAReadyAtThatTheTextDoesNotGiveIsALateJob(t *testing.T) {
+	for _, readyAt := range []string{"1700000050001", "1700000045000", "1", "9223372036854775807"} {
+		b, q := newJobsBench(t)
+		b.fill()
+		event := `{"activity": "update_member_role", "requestId": "r1", "readyAt": ` + readyAt + `, "job": 1}`
+		for range 2 {
+			if got := b.mustAsk(event); got["reason"] != "delayed" || got["readyAt"] != startMillis+10_000.0 || got["enqueued"] != 1.0 {
+				t.Errorf("readyAt %s: %v, want the first place of the next window", readyAt, got)
+			}
+		}
+		if len(q.jobs) != 2 || q.jobs[0].ReadyAt != 1_700_000_050_000 || q.jobs[1].ReadyAt != 1_700_000_050_000 {
+			t.Errorf("readyAt %s: %v on the queue, want the new place", readyAt, q.jobs)
+		}
+	}
+}
+
+// If the text gives no places any more, a check with a place is one as any other: it is
+// counted once under its own id, and can be given back.
+func TestAPlaceOfALimitWithoutPlacesIsIgnored(t *testing.T) {
+	b := newBench(t)
+	const event = `{"activity": "create_post", "requestId": "r1", "readyAt": 1700000050000}`
+	got := b.mustAsk(event)
+	if got["reason"] != "ok" || got["activityCount"] != 1.0 || got["at"] != startMillis+0.0 || got["requestId"] != "r1" {
+		t.Errorf("%v, want ok and a receipt", got)
+	}
+	if again := b.mustAsk(event); again["reason"] != "duplicate" || again["activityCount"] != 1.0 {
+		t.Errorf("again: %v, want a duplicate", again)
+	}
+	if back := b.mustAsk(fmt.Sprintf(`{"activity": "create_post", "op": "release", "requestId": "r1", "at": %.0f}`, got["at"])); back["activityCount"] != 0.0 {
+		t.Errorf("the release: %v, want it given back", back)
+	}
+	for range 10 {
+		b.mustAsk(`{"activity": "create_post"}`)
+	}
+	if full := b.mustAsk(`{"activity": "create_post", "requestId": "r2", "readyAt": 1700000050000}`); full["reason"] != "limited" {
+		t.Errorf("an eleventh: %v, want it refused", full)
 	}
 }
 

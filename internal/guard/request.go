@@ -152,20 +152,17 @@ func (r *Request) validOp() error {
 	return nil
 }
 
-// validPlace checks readyAt and job, which go only with policies that give
-// places. Queue is set if there is a delayed queue for jobs.
+// validPlace checks readyAt and job. Queue is set if there is a delayed queue for jobs.
+// Any readyAt is valid: a time that p does not give is a place that has passed, and if p
+// gives no places any more, r is a check as any other.
 func (r *Request) validPlace(p policy.Policy, queue bool) error {
 	switch {
-	case !p.Queues() && r.ReadyAt != 0:
-		return &input.ValidationError{Field: "readyAt", Problem: "goes only with activities that give places"}
 	case r.Job != nil && (!p.Queues() || !queue):
 		return &input.ValidationError{Field: "job", Problem: "goes only with activities that have a delayed queue"}
 	case r.Op != Check && r.ReadyAt != 0:
 		return &input.ValidationError{Field: "readyAt", Problem: "goes only with op check"}
 	case r.Op != Check && r.Job != nil:
 		return &input.ValidationError{Field: "job", Problem: "goes only with op check"}
-	case r.ReadyAt != 0 && !p.IsPlace(r.ReadyAt):
-		return input.Invalid("readyAt", strconv.FormatInt(r.ReadyAt, 10), "the one in a delayed answer, in Unix milliseconds")
 	}
 	return nil
 }

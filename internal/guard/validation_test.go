@@ -40,7 +40,7 @@ func TestBadInputIsAValidationError(t *testing.T) {
 		"release without id":       {`{"userId": "` + user + `", "activity": "create_post", "op": "release", "at": 1}`, "requestId", "answer"},
 		"release in year 10000":    {`{"userId": "` + user + `", "activity": "create_post", "op": "release", "requestId": "r", "at": 253402300800000}`, "at", "253402300800000"},
 		"check with at":            {`{"userId": "` + user + `", "activity": "create_post", "at": 1}`, "at", "release"},
-		"readyAt":                  {`{"userId": "` + user + `", "activity": "create_post", "readyAt": 60000}`, "readyAt", "places"},
+		"readyAt":                  {`{"userId": "` + user + `", "activity": "create_post", "op": "status", "readyAt": 60000}`, "readyAt", "check"},
 		"job":                      {`{"userId": "` + user + `", "activity": "create_post", "job": {}}`, "job", "delayed queue"},
 		"an unknown field":         {`{"userId": "` + user + `", "activity": "create_post", "teir": "premium"}`, "event", `"teir"`},
 		"the event is an array":    {`[{"userId": "` + user + `"}]`, "event", "an array"},

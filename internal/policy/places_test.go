@@ -28,6 +28,12 @@ func TestDue(t *testing.T) {
 		{"reservoir 10/10s ahead 366d", start + 366*day, false, true},
 		{"reservoir 10/10s ahead 366d", start + 366*day + 10_000, false, false}, // no policy gives it
 		{"reservoir 10/10s ahead 15m", math.MaxInt64 / 10_000 * 10_000, false, false},
+		{"reservoir 10/10s ahead 15m", start + 1, false, false}, // no window starts then
+		{"reservoir 10/10s ahead 15m", start + 9_999, false, false},
+		{"reservoir 10/10s ahead 15m", start + 10_001, false, false},
+		{"reservoir 10/1m ahead 15m", start + 10_000, false, false}, // a deploy has made the window longer
+		{"reservoir 10/10s ahead 15m", -10_000, false, false},
+		{"reservoir 10/10s ahead 15m", 0, false, false},
 		{"10/1m", start, false, false}, // gives no places
 	} {
 		onTime, early := Must(tt.text).Due(start, tt.readyAt)
@@ -57,17 +63,6 @@ func TestSkip(t *testing.T) {
 		}
 		if !cmp.Equal(Update{}.Apply(tt.from), before) {
 			t.Errorf("%s: Skip has changed its argument from %v to %v", tt.text, before, tt.from)
-		}
-	}
-}
-
-func TestIsPlace(t *testing.T) {
-	for readyAt, want := range map[int64]bool{start: true, start + 10_000: true, 10_000: true, start + 1: false, start - 1: false, 0: false, -10_000: false} {
-		if got := Must("reservoir 3/10s ahead 1m").IsPlace(readyAt); got != want {
-			t.Errorf("IsPlace(%d) = %v, want %v", readyAt, got, want)
-		}
-		if Must("3/10s").IsPlace(readyAt) {
-			t.Errorf("a window gives the place %d", readyAt)
 		}
 	}
 }

@@ -116,22 +116,20 @@ func (p reservoir) start(at int64) int64 { return at / p.window * p.window }
 
 // Due compares readyAt, a time that p gave earlier, with now. OnTime means that
 // the window of readyAt is the current one. Early means that this window has
-// not begun and is at most 366 days away. If both are false, it is late, or p never
-// gave that time. For example, with reservoir 10/10s, second 20 is early at
-// second 13, on time from 20 to just before 30, and late at 30.
+// not begun and is at most 366 days away. If both are false, it is late, or p does not
+// give that time: no window starts there. For example, with reservoir 10/10s, second 20
+// is early at second 13, on time from 20 to just before 30, and late at 30.
 func (p Policy) Due(now, readyAt int64) (onTime, early bool) {
 	if !p.Queues() {
 		return false, false
 	}
 	r := p.queue.kind.(reservoir)
-	window, current := r.start(readyAt), r.start(now)
+	current := r.start(now)
+	if readyAt <= 0 || readyAt != r.start(readyAt) {
+		return false, false
+	}
 	far := readyAt-now > longestWindow.Milliseconds() // ahead may have been up to that when the place was given
-	return window == current, current < window && !far
-}
-
-// IsPlace reports whether p can give the time readyAt: the start of a window.
-func (p Policy) IsPlace(readyAt int64) bool {
-	return p.Queues() && readyAt > 0 && readyAt%p.queue.rate.Window.Milliseconds() == 0
+	return readyAt == current, current < readyAt && !far
 }
 
 // Waiting returns how many places are taken in later windows, up to and

@@ -80,6 +80,9 @@ func TestTheFiguresAloneKeepTheirPromise(t *testing.T) {
 func TestStatusAloneFindsARepeat(t *testing.T) {
 	onEachSubject(t, func(t *testing.T, s subject) {
 		p := s.policy()
+		if p.Queues() {
+			t.Skip("these repeats are late jobs, which a check counts: see TestALateRepeatInAnOutage")
+		}
 		l, _ := divided(t, p, 1, 1, 1)
 		for _, id := range []string{"alone 0", "again 0"} {
 			asked := mustDo(t, l, Status, request(p, id, 1))

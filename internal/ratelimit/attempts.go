@@ -84,6 +84,7 @@ func (t *attempts) carryOut(q *question, shown Item) (Decision, error) {
 // at the item that comes back. The first line that applies decides:
 //
 //	the item has q's id         counted, by this attempt or an earlier one
+//	but its place is over       a late job: the plan moves the id to a new place
 //	the sent guard holds there  unreadable: the store refused the guard, so the
 //	                            attributes cannot mean what they seem to
 //	q does not fit in the item  limited
@@ -107,7 +108,8 @@ func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 			return Decision{}, err
 		}
 		v := q.in(item.State)
-		if kept, found := item.Find(w); found {
+		kept, found := item.Find(q.write)
+		if found && !q.late(kept) {
 			q.claim = claim{own: done, kept: kept}
 			return v.found(kept, done, t.amount), nil
 		}
@@ -117,6 +119,7 @@ func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 		if n, w.Update = v.fits(); n == 0 {
 			return v.decision(0, 0), nil
 		}
+		w.Drop = kept
 		if !w.Update.Holds(item.State) {
 			return Decision{}, unreadable("")
 		}
@@ -130,7 +133,7 @@ func (t *attempts) status(q *question) (Decision, error) {
 		return Decision{}, err
 	}
 	v := q.in(item.State)
-	if kept, counted := item.Find(q.write); counted {
+	if kept, counted := item.Find(q.write); counted && !q.late(kept) {
 		return v.found(kept, false, amount{}), nil
 	}
 	return v.wouldBe(v.fits()), nil

@@ -244,8 +244,9 @@ func (w Write) Unless(yield func(int64) bool) {
 // LookIn calls yield with each place where w's id can be, until yield returns
 // false. A window's item can keep ids in both ways, because one tier can have a
 // limit of up to 100 and another tier a higher one. The id that w drops is not among
-// them: a renewal drops its id from one set and keeps it in another one. That can be the
-// set after the next, if a clock that is ahead renews again in its own generation.
+// them: a renewal, or a late job, drops its id from one set and keeps it in another one.
+// That can be the set after the next, if a clock that is ahead moves it again in its own
+// generation.
 func (w Write) LookIn(yield func(Kept) bool) {
 	if w.ID == (ID{}) {
 		return

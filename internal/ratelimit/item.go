@@ -34,7 +34,7 @@ type IDs map[string][]Mark
 //	1 to 1,000,000     a check               the number of a partial grant
 //	above 1,000,000    a check               the place that a reservoir gave, or the time of the last renewal
 //	WasRenewed         a renewed check       renewals can bring an id back to the set of its check, and an
-//	                                         update that was planned before them does not know their time
+//	                   a late job            update that was planned before them does not know their time
 //	ReliedOn           a check               an attempt that found the id was admitted
 //	below -1,000,000   a check               a time, negated: when its actions count, if that is later than its receipt
 //	                   a renewed check       the same, and the time of the check

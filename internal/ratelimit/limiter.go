@@ -84,11 +84,17 @@ func (l *Limiter) Decide(ctx context.Context, op Op, r Request) (Decision, error
 	if d, ok := q.due(); ok {
 		return d, nil
 	}
+	began := time.Now()
 	d, err := l.decide(ctx, &q, l.recall(&q), now)
-	if err == nil && r.Shared && op == Check {
-		return l.rely(ctx, &q, d)
+	if err != nil || op != Check || !r.Shared || !q.claim.isFound() {
+		return d, err
 	}
-	return d, err
+	if l.Timeout != 0 { // the mark has what is left of the decision's time
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadline(ctx, began.Add(l.Timeout))
+		defer stop()
+	}
+	return l.rely(ctx, &q, d)
 }
 
 // recall returns what is known of the item of q, unless q asks only the store.

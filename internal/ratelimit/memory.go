@@ -199,7 +199,7 @@ func (k Known) doubt(now time.Time) Known {
 // admit decides a check without the store, after attempts for this amount. An
 // admitted action is counted in Seen and in Alone.
 func (k Known) admit(q *question, sent amount) (Known, Decision) {
-	if kept, counted := k.find(q.write); counted {
+	if kept, counted := k.find(q.write); counted && !q.late(kept) {
 		if q.claim = (claim{found: true, alone: true}); q.relies {
 			k = k.relyOn(q.write)
 		}
@@ -213,8 +213,10 @@ func (k Known) admit(q *question, sent amount) (Known, Decision) {
 	w := q.write
 	w.Note = seen.ReadyAt
 	w.Update = seen
+	w.Drop, _ = k.Seen.Find(q.write)
 	k.Seen = k.Seen.perform(w)
 	w.Update = alone
+	w.Drop, _ = k.Alone.Find(q.write)
 	k.Alone = k.Alone.perform(w)
 	k.Asked = time.Time{} // the store has never shown this Seen, so refuse must not use it
 	q.claim = claim{own: true, alone: true}
@@ -223,7 +225,7 @@ func (k Known) admit(q *question, sent amount) (Known, Decision) {
 
 // status decides q as admit would, and counts nothing.
 func (k Known) status(q *question) Decision {
-	if kept, counted := k.find(q.write); counted {
+	if kept, counted := k.find(q.write); counted && !q.late(kept) {
 		return k.both(q, func(v view) Decision { return v.found(kept, false, amount{}) })
 	}
 	k, n, seen, alone := k.fits(q)
@@ -233,12 +235,15 @@ func (k Known) status(q *question) Decision {
 	return tighter(q.in(k.Seen.State).wouldBe(n, seen), q.in(k.Alone.State).wouldBe(n, alone))
 }
 
-// find returns where the request is counted, in Seen or in Alone.
+// find returns where the request is counted, in Seen or in Alone. If it has a place in
+// both, the later one counts.
 func (k Known) find(w Write) (Kept, bool) {
-	if kept, counted := k.Seen.Find(w); counted {
-		return kept, true
+	seen, counted := k.Seen.Find(w)
+	alone, too := k.Alone.Find(w)
+	if !counted || too && alone.Note > seen.Note {
+		return alone, too
 	}
-	return k.Alone.Find(w)
+	return seen, true
 }
 
 // both returns the decision by Seen or by Alone: the one that restricts more.

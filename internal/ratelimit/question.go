@@ -62,7 +62,7 @@ func (r Request) ask(op Op, now int64) question {
 	}
 	window, expires := r.Policy.Item(now)
 	what := ""
-	if r.ReadyAt != 0 {
+	if r.ReadyAt != 0 && r.Policy.Queues() {
 		what = "place " + strconv.FormatInt(r.ReadyAt, 10)
 	}
 	log := r.Policy.HeldUntil(0) != 0
@@ -70,7 +70,7 @@ func (r Request) ask(op Op, now int64) question {
 	return question{Request: r, op: op, write: Write{
 		Key: Key{UserID: r.UserID, Activity: cmp.Or(r.Group, r.Activity), Window: window},
 		ID:  r.id(what), Whole: window != 0 && r.Policy.Most() <= wholeLimit, Hold: r.Hold && !alone,
-		Renewed: log, Now: now, Expires: expires,
+		Renewed: log || r.Policy.Queues(), Now: now, Expires: expires,
 	}}
 }
 

@@ -29,14 +29,20 @@ func (q *question) receipt(item Item) (r receipt) {
 		r.at, r.check = k.Note, k.First
 		r.wrong = q.At < k.First || q.At > k.Note // without First, any earlier time can be that of the check
 	case k.Set != wholeSet:
-		then := q.write
-		then.Now = q.At
-		from := then.in(0)
-		r.wrong = k.Set != from.Set || k.ID != from.ID
+		r.wrong = !q.isFrom(k)
 	}
 	r.counted = max(r.check, r.kept.Last)
 	r.now = max(q.write.Now, r.at, r.counted)
 	return r
+}
+
+// isFrom reports whether the item can keep the id in this set if the check came at At. A
+// check keeps its id in its own generation, and that of a late job perhaps in the next one.
+func (q *question) isFrom(k Kept) bool {
+	w := q.write
+	w.Now = q.At
+	own, next := w.in(0), w.in(1)
+	return k.Set == own.Set && k.ID == own.ID || q.Policy.Queues() && k.Set == next.Set && k.ID == next.ID
 }
 
 // renewed reports whether the actions whose id the item keeps were renewed. Their largest
@@ -147,7 +153,8 @@ func (q *question) undo(item Item) (Write, bool) {
 	back := Write{Key: q.write.Key, Drop: r.kept, GivesBack: q.mine, Now: q.write.Now, Renewed: q.write.Renewed}
 	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
 	before, released := item.Find(back)
-	if q.write.Renewed {
+	slots := q.Policy.HeldUntil(0) != 0
+	if slots {
 		switch {
 		case released:
 			q.to = cmp.Or(before.First, q.At)
@@ -163,7 +170,7 @@ func (q *question) undo(item Item) (Write, bool) {
 	switch {
 	case released, r.wrong, q.mine && (r.kept.ReliedOn || q.renewed(r.kept)):
 		return Write{}, false
-	case q.to == lost && !q.write.Renewed && r.kept.Set != wholeSet: // perhaps not the receipt of what counts here
+	case q.to == lost && !slots && r.kept.Set != wholeSet: // perhaps not the receipt of what counts here
 		return Write{}, false
 	case !r.found && r.now-q.At < q.write.span().certain(): // unknown
 		return Write{}, false

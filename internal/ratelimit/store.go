@@ -38,7 +38,7 @@ type Write struct {
 	Whole bool  // the item keeps its ids as long as it lives, and not only for 21 to 28 s
 	Hold  bool  // the item keeps the id for 15 to 20 minutes, and not only for 21 to 28 s
 
-	Renewed bool // the id can be that of a renewal, which is kept up to two generations ahead
+	Renewed bool // the id can have moved, by a renewal or as a late job, and is then kept up to two generations ahead
 
 	// Drop is an id to remove. If the item does not have it, with its note, the store
 	// refuses the write. With Renewed, an id without a note is not one that was renewed.

@@ -1,3 +1,4 @@
+import { kindOf } from "./args.js";
 import { ValidationError } from "./errors.js";
 import { nearest } from "./nearest.js";
 
@@ -40,6 +41,7 @@ export interface Place {
 
 /** Finds the guard of an activity. If the call does not name it and the list does not have it, that is a ValidationError. */
 export function find(asked: Activity, known: Known): Place {
+  if (!isActivity(asked)) throw new ValidationError(`the activity is ${kindOf(asked)}, want its name or { guard, activity }`);
   const activity = typeof asked === "string" ? asked : asked.activity;
   const listed = known.get(activity);
   const guard = typeof asked === "string" ? listed?.guard : asked.guard;
@@ -52,4 +54,11 @@ export function find(asked: Activity, known: Known): Place {
   if (near !== undefined) throw new ValidationError(`${problem}. Do you mean "${near}"?`);
   const list = known.size > 0 ? "write the list again with guards generate" : passList;
   throw new ValidationError(`${problem}: ${list}, or name the guard: { guard, activity }`);
+}
+
+/** Reports whether a value names an activity. A decision does. */
+export function isActivity(value: unknown): value is Activity {
+  if (typeof value !== "object" || value === null) return typeof value === "string";
+  const { guard, activity } = value as Record<string, unknown>;
+  return typeof activity === "string" && (guard === undefined || (typeof guard === "string" && guard !== ""));
 }

@@ -43,7 +43,7 @@ export function readResponded(reply: Responded, call: Call): Fields {
   if (reply.status === 503 && fields["errorType"] === "Unavailable") {
     throw unavailable(String(fields["detail"] ?? ""), call);
   }
-  if (reply.status >= 400) {
+  if (reply.status >= 300) {
     const message = String(fields["Message"] ?? fields["message"] ?? fields["detail"] ?? "");
     throw httpError(reply.status, reply.code ?? `HTTP ${reply.status}`, message, call);
   }

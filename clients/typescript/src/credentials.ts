@@ -1,7 +1,7 @@
 import type { Call } from "./call.js";
 import { ConfigurationError, OutageError } from "./errors.js";
 import { kind } from "./failure.js";
-import { AbortError, within } from "./repeat.js";
+import { within } from "./repeat.js";
 
 /**
  * Credentials finds the AWS credentials before the first attempt of a call. The SDK can need seconds to find them, or
@@ -16,19 +16,23 @@ export class Credentials {
    */
   async find(call: Call): Promise<void> {
     const { client, name, timeout } = call;
-    try {
-      await within(timeout, call, () => client.config.credentials());
+    // Only what the source threw, or its silence, is about the credentials.
+    const ask = () => client.config.credentials().then(() => undefined, (error: unknown) => ({ error }));
+    const failed = await within(timeout, call, ask).catch((error: unknown) => {
+      if (error instanceof OutageError) return { error };
+      throw error;
+    });
+    if (!failed) {
       this.#found = true;
-    } catch (error) {
-      if (error instanceof AbortError) throw error;
-      const why = whyNot(error);
-      const details = { guard: name, cause: error };
-      if (this.#found) throw new OutageError(`${name} did not answer: the AWS credentials could not be renewed${why}`, details);
-      throw new ConfigurationError(
-        `No AWS credentials were found${why}. Give the app a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.`,
-        details,
-      );
+      return;
     }
+    const why = whyNot(failed.error);
+    const details = { guard: name, cause: failed.error };
+    if (this.#found) throw new OutageError(`${name} did not answer: the AWS credentials could not be renewed${why}`, details);
+    throw new ConfigurationError(
+      `No AWS credentials were found${why}. Give the app a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.`,
+      details,
+    );
   }
 }
 

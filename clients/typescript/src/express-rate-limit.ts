@@ -1,6 +1,8 @@
 import type { ClientRateLimitInfo, Options, Store } from "express-rate-limit";
 import type { Activities, Activity } from "./activities.js";
+import { madeAt } from "./answered.js";
 import type { Decision } from "./decision.js";
+import { OutageError } from "./errors.js";
 import type { Guards } from "./guards.js";
 
 /** How many requests of one key the store remembers, so that it can give them back. */
@@ -8,6 +10,15 @@ const mostDecisions = 100;
 
 /** How many keys the store remembers. */
 const mostKeys = 10_000;
+
+/**
+ * How an outage reaches the app if the option `onOutage` is "deny". Express answers with this status and these headers,
+ * unless the app's own error handler does something else.
+ */
+class Unavailable extends OutageError {
+  readonly status = 503;
+  readonly headers = { "Retry-After": "1" };
+}
 
 /**
  * GuardsStore lets express-rate-limit count in a guard. Two things do not fit, so prefer `limit` from "./express":
@@ -18,7 +29,9 @@ const mostKeys = 10_000;
  *   back the last one of that key: at most 100 for each of 10,000 keys, and only those of this process. For a request
  *   that was not counted, it gives nothing back. A release that fails goes to the option `warn` of the guards.
  *
- * It knows only a key, so an activity that needs subjects is a ValidationError.
+ * It knows only a key, so an activity that needs subjects is a ValidationError. In an outage with `onOutage: "deny"`, it
+ * throws an OutageError with the `status` 503, which goes to the app's error handler. Leave express-rate-limit's option
+ * `passOnStoreError` off: with it, each error lets the request pass, mistakes too.
  */
 export class GuardsStore<A extends Activities = Activities> implements Store {
   /** Other processes count in the same guard. */
@@ -47,7 +60,9 @@ export class GuardsStore<A extends Activities = Activities> implements Store {
   /** Counts a request of the key. */
   async increment(key: string): Promise<ClientRateLimitInfo> {
     const decision = await this.#guards.check(this.#activity, { userId: key });
-    if (decision.allowed || this.#refusedToo) this.#remember(key, decision);
+    const { allowed, outage } = decision;
+    if (!allowed && outage) throw new Unavailable(outage.message, { guard: outage.guard, cause: outage });
+    if (allowed || this.#refusedToo) this.#remember(key, decision);
     return this.#info(decision);
   }
 
@@ -68,7 +83,7 @@ export class GuardsStore<A extends Activities = Activities> implements Store {
   /** Returns the count of the key, and counts nothing. */
   async get(key: string): Promise<ClientRateLimitInfo> {
     const decision = await this.#guards.status(this.#activity, { userId: key });
-    return { totalHits: decision.activityCount ?? 0, resetTime: date(decision.resetAt) };
+    return { totalHits: decision.activityCount ?? 0, resetTime: resetTime(decision) };
   }
 
   #remember(key: string, decision: Decision): void {
@@ -82,14 +97,20 @@ export class GuardsStore<A extends Activities = Activities> implements Store {
 
   /** express-rate-limit refuses if totalHits is above the app's limit. It wants at least 1. */
   #info(decision: Decision): ClientRateLimitInfo {
-    const { allowed, activityCount = 0, waitTime = 1000, resetAt } = decision;
-    if (allowed) return { totalHits: Math.max(1, activityCount), resetTime: date(resetAt) };
+    const { allowed, activityCount = 0, waitTime = 1000 } = decision;
+    if (allowed) return { totalHits: Math.max(1, activityCount), resetTime: resetTime(decision) };
     // The limit can be a function of the request, which is not known here. Then no number is safe but a huge one.
     const above = this.#limit > 0 ? Math.max(this.#limit, activityCount) + 1 : Number.MAX_SAFE_INTEGER;
-    return { totalHits: above, resetTime: date(Date.now() + waitTime) };
+    return { totalHits: above, resetTime: new Date(Date.now() + waitTime) };
   }
 }
 
-function date(milliseconds: number | undefined): Date | undefined {
-  return milliseconds === undefined ? undefined : new Date(milliseconds);
+/**
+ * Returns when the count is back at 0, on the clock of this machine, from which express-rate-limit counts. Without a
+ * count, that is now, because express-rate-limit wants a time.
+ */
+function resetTime(decision: Decision): Date {
+  const { resetAt } = decision;
+  const made = madeAt(decision);
+  return new Date(Date.now() + (resetAt === undefined || made === undefined ? 0 : Math.max(0, resetAt - made)));
 }

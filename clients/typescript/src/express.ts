@@ -1,7 +1,7 @@
 import type { NextFunction, Request, RequestHandler, Response } from "express";
 import type { Decision } from "./decision.js";
 import { refusal } from "./http.js";
-import { type ActivityOf, checker, type Checks, type LimitOptions } from "./middleware.js";
+import { type ActivityOf, checker, type Checks, type LimitOptions, ownError } from "./middleware.js";
 
 export type { LimitOptions } from "./middleware.js";
 
@@ -24,7 +24,7 @@ export function limit<G extends Checks>(
 ): RequestHandler {
   const check = checker(guards, activity, options);
   return (request, response, next) => {
-    handle(request, response, next).catch(next);
+    ownError(activity, () => handle(request, response, next)).catch(next);
   };
 
   async function handle(request: Request, response: Response, next: NextFunction): Promise<void> {

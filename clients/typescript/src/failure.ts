@@ -1,5 +1,5 @@
 import type { Call } from "./call.js";
-import { AnswerError, ConfigurationError, type GuardsError, OutageError } from "./errors.js";
+import { AnswerError, ConfigurationError, GuardsError, OutageError } from "./errors.js";
 
 /** Codes with which AWS refuses credentials. Some services append "Exception". */
 const badCredentials =
@@ -47,9 +47,10 @@ interface Failure {
 
 /** Turns an error of the SDK into one of this package. */
 export function failure(error: unknown, call: Call): GuardsError {
+  if (error instanceof GuardsError) return error;
   const e: Failure = error instanceof Error ? error : { name: "Error", message: String(error) };
   const status = e.$metadata?.httpStatusCode;
-  if (status !== undefined && status >= 400) {
+  if (status !== undefined && status >= 300) {
     const code = unnamed.test(e.name) ? `HTTP ${status}` : e.name;
     return httpError(status, code, unnamed.test(e.message) || e.name === "SyntaxError" ? "" : e.message, call, error);
   }
@@ -72,7 +73,7 @@ export function kind(error: unknown): string {
   return typeof code === "string" ? code : error.name;
 }
 
-/** Turns an error of Lambda into one of this package: an HTTP status of 400 or more, with AWS's code and message. */
+/** Turns an error of Lambda into one of this package: an HTTP status that is no success, with AWS's code and message. */
 export function httpError(status: number, code: string, message: string, call: Call, cause?: unknown): GuardsError {
   const { name, region, url } = call;
   const details = { guard: name, cause };
@@ -140,7 +141,7 @@ export function hide(text: string, { event }: Call): string {
 }
 
 /** Lists the error, its cause, the cause of that and so on, at most six errors. Some HTTP handlers wrap an error. */
-function* causes(error: unknown): Generator<Failure> {
+export function* causes(error: unknown): Generator<Failure> {
   for (let depth = 0; error instanceof Error && depth < 6; depth++) {
     yield error;
     error = error.cause;

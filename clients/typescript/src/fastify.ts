@@ -1,13 +1,17 @@
 import type { FastifyReply, FastifyRequest, preHandlerAsyncHookHandler } from "fastify";
 import type { Decision } from "./decision.js";
 import { refusal } from "./http.js";
-import { type ActivityOf, checker, type Checks, type LimitOptions } from "./middleware.js";
+import { type ActivityOf, checker, type Checks, type LimitOptions, ownError } from "./middleware.js";
 
 export type { LimitOptions } from "./middleware.js";
 
 /** The options of `limit` for Fastify. */
 export interface FastifyLimitOptions extends LimitOptions<FastifyRequest> {
-  /** Answers a refused request instead of the hook, with `reply.send`. */
+  /**
+   * Answers a refused request instead of the hook: with `reply.send`, or with the payload that it returns. Such a payload
+   * has the status 429 (503 in an outage), unless the function sets one. A function that returns nothing sends by itself,
+   * even if later.
+   */
   refused?: (decision: Decision, request: FastifyRequest, reply: FastifyReply) => unknown;
 }
 
@@ -28,11 +32,12 @@ export function limit<G extends Checks>(
     if (!checked) return;
     reply.headers(checked.headers);
     if (checked.decision.allowed) return;
-    if (options.refused) {
-      await options.refused(checked.decision, request, reply);
-      return reply;
-    }
+    const { refused } = options;
     const { status, headers, body } = refusal(checked.decision);
-    return reply.code(status).headers(headers).send(Buffer.from(body)); // for a string, Fastify adds a charset
+    if (!refused) return reply.code(status).headers(headers).send(Buffer.from(body)); // for a string, Fastify adds a charset
+    const payload = await ownError(activity, () => refused(checked.decision, request, reply));
+    if (reply.sent || payload === undefined) return reply;
+    if (reply.statusCode === 200) reply.code(status);
+    return reply.send(payload); // Fastify itself sends only what a handler returns
   };
 }

@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { LambdaClient } from "@aws-sdk/client-lambda";
-import { type Activities, type Activity, find, passList, type Place } from "./activities.js";
+import { type Activities, type Activity, find, isActivity, passList, type Place } from "./activities.js";
+import { kindOf, readArgs, readOptions } from "./args.js";
 import { readInvoked, readResponded } from "./answer.js";
+import { answeredAt } from "./answered.js";
 import { Breaker } from "./breaker.js";
 import { type Call, type Event, newCall } from "./call.js";
 import { Credentials } from "./credentials.js";
@@ -33,6 +35,7 @@ export class Guards<out A extends Activities = {}> {
   readonly #breaker = new Breaker();
   readonly #credentials = new Credentials();
   readonly #settled = new WeakSet<Decision>();
+  readonly #slots = new WeakSet<Decision>(); // the decisions of slots that hold something
   #lastWarning = -Infinity; // on the clock of performance.now
 
   /** Throws a ConfigurationError if an option is bad. It sends no request. */
@@ -45,8 +48,9 @@ export class Guards<out A extends Activities = {}> {
    * Counts and decides. If the guard does not answer, the option `onOutage` decides. The decision then has `reason`
    * "unavailable" and the field `outage`. A check that the app cancels may be counted.
    */
-  async check(activity: Activity<A>, args: CheckArgs): Promise<Decision> {
+  async check(activity: Activity<A>, given: CheckArgs): Promise<Decision> {
     const place = find(activity, this.#settings.known);
+    const args = readArgs("check", given, this.#settings.prefix + place.guard);
     const requestId = args.requestId ?? (args.partial ? undefined : randomUUID());
     // Without an id, a repeat would count twice.
     const attempts = args.partial ? 1 : this.#settings.attempts;
@@ -83,9 +87,7 @@ export class Guards<out A extends Activities = {}> {
   release(decision: Decision, options?: CallOptions): Promise<Decision>;
   release(activity: Activity<A>, args: ReleaseArgs): Promise<Decision>;
   async release(what: Decision | Activity<A>, args: CallOptions = {}): Promise<Decision> {
-    if (typeof what === "string" || !("allowed" in what)) return this.#other("release", what, args as ReleaseArgs);
-    if (!counted(what)) throw new ValidationError("the decision has no receipt, so there is nothing to give back");
-    return this.#other("release", what, { ...receipt(what), signal: args.signal });
+    return this.#withReceipt("release", what, args);
   }
 
   /**
@@ -96,21 +98,28 @@ export class Guards<out A extends Activities = {}> {
   renew(decision: Decision, options?: CallOptions): Promise<Decision>;
   renew(activity: Activity<A>, args: ReleaseArgs): Promise<Decision>;
   async renew(what: Decision | Activity<A>, args: CallOptions = {}): Promise<Decision> {
-    if (typeof what === "string" || !("allowed" in what)) return this.#other("renew", what, args as ReleaseArgs);
-    if (!counted(what)) throw new ValidationError("the decision has no receipt, so there is nothing to renew");
-    return this.#other("renew", what, { ...receipt(what), signal: args.signal });
+    return this.#withReceipt("renew", what, args);
   }
 
   /**
    * Gives back what a check granted and the app did not use, once, with one release. It does nothing if nothing is left,
    * and if the decision has no receipt. In an outage it throws an OutageError. Then it can be called again.
+   *
+   * The decision of a slot can't be settled, because the slot would be lost: the guard gives back the actions of a check
+   * once. If `used` is no whole number, it throws a ValidationError and gives nothing back.
    */
   async settle(decision: Decision, used: number, options: CallOptions = {}): Promise<void> {
+    const { signal } = readOptions(options);
+    if (!isDecision(decision)) throw new ValidationError(`the decision is ${kindOf(decision)}, want that of a check`);
+    if (!Number.isInteger(used)) {
+      throw new ValidationError(`used is ${typeof used === "number" ? used : kindOf(used)}, want a whole number`);
+    }
+    if (this.#slots.has(decision)) throw new ValidationError("the decision is that of a slot, which can't be settled: release the slot");
     const left = (decision.granted ?? 0) - Math.max(0, used);
     if (left <= 0 || !counted(decision) || this.#settled.has(decision)) return;
     this.#settled.add(decision);
     try {
-      await this.#other("release", decision, { ...receipt(decision), count: left, signal: options.signal });
+      await this.#other("release", decision, { ...receipt(decision), count: left, signal });
     } catch (error) {
       this.#settled.delete(decision);
       throw error;
@@ -124,18 +133,21 @@ export class Guards<out A extends Activities = {}> {
    * Like `check`, it does not throw a refusal: look at `slot.allowed`. With `orThrow`, a refusal throws a LimitedError. If
    * the limit is not a log, it throws a ValidationError. A `signal` cancels the check, but not the renewals.
    */
-  async slot(activity: Activity<A>, { orThrow, ...args }: SlotArgs): Promise<Slot> {
+  async slot(activity: Activity<A>, given: SlotArgs): Promise<Slot> {
+    const { orThrow, ...args } = readArgs("slot", given) as SlotArgs;
     const sent = performance.now();
     const decision = await this.check(activity, args);
     const guard = this.#settings.prefix + decision.guard;
     if (!decision.allowed && orThrow) throw new LimitedError(decision, guard);
     const held = decision.allowed && counted(decision);
-    if (held && decision.heldUntil === undefined) {
+    if (held && !holdsSlot(decision)) {
       await this.giveBack(decision);
       throw new ValidationError(`the limit of ${decision.activity} is not a log, so it has no slots`, { guard });
     }
+    if (held) this.#slots.add(decision);
     return new Slot(decision, held, sent, {
       renew: (renewed, signal) => this.renew(renewed, { signal }),
+      held: holdsSlot,
       release: (last) => this.release(last),
       failed: (error) => this.#warnSometimes(own(error, `a renewal of ${guard} failed`, guard)),
       stuck: (error) => this.#warn(own(error, `a release of ${guard} failed`, guard)),
@@ -224,8 +236,18 @@ export class Guards<out A extends Activities = {}> {
     return wait(decision, options);
   }
 
-  async #other(op: Event["op"], activity: Activity<A>, args: UserArgs & Partial<ReleaseArgs>): Promise<Decision> {
-    return this.#ask(find(activity, this.#settings.known), op, args, op === "reset" ? 1 : this.#settings.attempts);
+  /** Releases or renews, given a decision or the fields of its receipt. */
+  async #withReceipt(op: "release" | "renew", what: Decision | Activity<A>, args: CallOptions): Promise<Decision> {
+    if (!isDecision(what)) return this.#other(op, what, args as ReleaseArgs);
+    const { signal } = readOptions(args);
+    if (counted(what)) return this.#other(op, what, { ...receipt(what), signal });
+    throw new ValidationError(`the decision has no receipt, so there is nothing to ${op === "renew" ? "renew" : "give back"}`);
+  }
+
+  async #other(op: Event["op"], activity: Activity<A>, given: UserArgs & Partial<ReleaseArgs>): Promise<Decision> {
+    const place = find(activity, this.#settings.known);
+    const args = readArgs(op, given, this.#settings.prefix + place.guard);
+    return this.#ask(place, op, args, op === "reset" ? 1 : this.#settings.attempts);
   }
 
   /** Asks a guard, unless it did not answer a moment ago. */
@@ -242,10 +264,10 @@ export class Guards<out A extends Activities = {}> {
     try {
       const { timeout, urls } = this.#settings;
       const call = await newCall({ client: this.#client, name, url: urls.get(guard), event, signal, timeout, time, caller });
-      const fields = await this.#send(call, body, attempts);
+      const { fields, date } = await this.#send(call, body, attempts);
       caller.answered();
       const known = window === undefined || args.tier ? {} : { window };
-      return { ...(fields as unknown as Decision), guard, ...known, ...(subjects && { subjects }) };
+      return answeredAt({ ...(fields as unknown as Decision), guard, ...known, ...(subjects && { subjects }) }, date);
     } catch (error) {
       if (error instanceof OutageError && !error.answered) caller.lost();
       else if (error instanceof GuardsError) caller.answered();
@@ -256,16 +278,16 @@ export class Guards<out A extends Activities = {}> {
     }
   }
 
-  /** Sends the event, several times if need be, and returns the fields of the answer. */
-  async #send(call: Call, body: string, attempts: number): Promise<Record<string, unknown>> {
+  /** Sends the event, several times if need be, and returns the answer and its header Date. */
+  async #send(call: Call, body: string, attempts: number): Promise<{ fields: Record<string, unknown>; date: string | undefined }> {
     await this.#credentials.find(call);
     const thrown = (error: unknown): never => {
       throw failure(error, call);
     };
     const { attemptTimeout } = this.#settings;
     return repeat(call, { attempts, attemptTimeout }, async (ending) => {
-      if (call.url) return readResponded(await post(call, call.url, body, ending).catch(thrown), call);
-      return readInvoked(await invoke(call, body, ending).catch(thrown), call);
+      const reply = await (call.url ? post(call, call.url, body, ending) : invoke(call, body, ending)).catch(thrown);
+      return { fields: "payload" in reply ? readInvoked(reply, call) : readResponded(reply, call), date: reply.date };
     });
   }
 
@@ -283,9 +305,19 @@ export class Guards<out A extends Activities = {}> {
   }
 }
 
+/** Reports whether a value is a decision, and not the name of an activity or something else. */
+function isDecision(value: unknown): value is Decision {
+  return typeof value === "object" && isActivity(value) && "allowed" in value;
+}
+
 /** Reports whether the decision has the receipt of something that can be given back. */
 function counted({ at, requestId, granted = 0 }: Decision): boolean {
   return at !== undefined && requestId !== undefined && granted > 0;
+}
+
+/** Reports whether the decision has the receipt of a slot. */
+function holdsSlot(decision: Decision): boolean {
+  return decision.allowed && counted(decision) && decision.heldUntil !== undefined;
 }
 
 /** Returns an error of this package: the given one, or another with it as the cause. */
@@ -299,12 +331,6 @@ function receipt({ userId, subjects, at, requestId, granted }: Decision): UserAr
 }
 
 function json(event: Event, name: string): string {
-  for (const [field, value] of Object.entries(event)) {
-    // JSON leaves out a function, and a promise would be {}.
-    const promised = typeof (value as PromiseLike<unknown> | null | undefined)?.then === "function";
-    const what = promised ? "a promise" : typeof value === "function" ? "a function" : undefined;
-    if (what) throw new ValidationError(`${field} is ${what}, want its value`, { guard: name });
-  }
   try {
     return JSON.stringify(event);
   } catch (error) {

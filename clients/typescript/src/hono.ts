@@ -1,13 +1,15 @@
 import type { Context, MiddlewareHandler } from "hono";
+import { kindOf } from "./args.js";
 import type { Decision } from "./decision.js";
+import { ConfigurationError } from "./errors.js";
 import { tooMany } from "./http.js";
-import { type ActivityOf, checker, type Checks, type LimitOptions } from "./middleware.js";
+import { type ActivityOf, checker, type Checks, type LimitOptions, nameOf, ownError } from "./middleware.js";
 
 export type { LimitOptions } from "./middleware.js";
 
 /** The options of `limit` for Hono. */
 export interface HonoLimitOptions extends LimitOptions<Context> {
-  /** Returns the response to a refused request, instead of the middleware. */
+  /** Returns the response to a refused request, instead of the middleware. If it returns none, that is an error. */
   refused?: (decision: Decision, context: Context) => Response | Promise<Response>;
 }
 
@@ -27,9 +29,18 @@ export function limit<G extends Checks>(
   return async (context, next) => {
     const checked = await check(context);
     if (!checked || checked.decision.allowed) await next();
-    else context.res = options.refused ? await options.refused(checked.decision, context) : tooMany(checked.decision);
+    else context.res = await answer(checked.decision, context);
     for (const [name, value] of Object.entries(checked?.headers ?? {})) {
       if (!context.res.headers.has(name)) context.header(name, value);
     }
   };
+
+  async function answer(decision: Decision, context: Context): Promise<Response> {
+    const { refused } = options;
+    if (!refused) return tooMany(decision);
+    const response = await ownError(activity, () => refused(decision, context));
+    // Without a response, Hono would answer 200. Some adapters have a class Response of their own.
+    if (typeof (response as Response | undefined)?.headers?.has === "function") return response;
+    throw new ConfigurationError(`The function refused of the limit "${nameOf(activity)}" returned ${kindOf(response)}, want a Response.`);
+  }
 }

@@ -1,3 +1,4 @@
+import { madeAt } from "./answered.js";
 import type { Decision, Figures } from "./decision.js";
 
 /** A refusal as an HTTP response. */
@@ -38,13 +39,18 @@ export function tooMany(decision: Decision): Response {
 /**
  * Returns the headers RateLimit and RateLimit-Policy of a decision. Without figures, there are none. RateLimit-Policy
  * is only there if the decision has a `window`. A guard's own URL has it always, and is exact about live limits.
+ *
+ * `t` counts from the decision's `at`, or else from when the guard answered. A copy of a decision without `at` has no `t`.
+ * This machine's clock never counts.
  */
 export function rateLimitHeaders(decision: Decision): Record<string, string> {
   const { activity, limit, limits, window } = decision;
   if (limit === undefined) return {};
   const each = limits ?? [{ ...(decision as Figures), name: activity }];
+  const made = madeAt(decision);
+  const t = (resetAt: number) => (made === undefined ? "" : `;t=${Math.max(0, seconds(resetAt - made))}`);
   const headers: Record<string, string> = {
-    RateLimit: each.map((l) => `"${l.name}";r=${l.remaining};t=${Math.max(0, seconds(l.resetAt - Date.now()))}`).join(", "),
+    RateLimit: each.map((l) => `"${l.name}";r=${l.remaining}${t(l.resetAt)}`).join(", "),
   };
   if (window !== undefined && !limits) headers["RateLimit-Policy"] = `"${activity}";q=${limit};w=${window}`;
   return headers;

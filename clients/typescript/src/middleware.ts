@@ -1,8 +1,10 @@
-import type { Activities, Activity } from "./activities.js";
+import { type Activities, type Activity, isActivity } from "./activities.js";
+import { kindOf } from "./args.js";
 import type { CheckArgs, Decision } from "./decision.js";
 import { ConfigurationError } from "./errors.js";
 import type { Guards } from "./guards.js";
 import { rateLimitHeaders } from "./http.js";
+import { nearest } from "./nearest.js";
 import type { Subjects } from "./subjects.js";
 
 type Maybe<T> = T | null | undefined | Promise<T | null | undefined>;
@@ -20,7 +22,7 @@ export interface LimitOptions<Request> {
    * ConfigurationError: a missing user must not open the door.
    */
   userId: (request: Request) => Maybe<string>;
-  /** Returns true for requests that need no limit. Default: none. */
+  /** Returns true for requests that need no limit. Anything but true, false or nothing is a ConfigurationError. Default: none. */
   skip?: (request: Request) => boolean | Promise<boolean>;
   /** Returns how many actions the request is. Default: 1. */
   count?: (request: Request) => Maybe<number>;
@@ -44,21 +46,28 @@ export interface Checked {
   headers: Record<string, string>;
 }
 
+/** The options of the middleware of all frameworks. */
+const names = ["userId", "skip", "count", "tier", "roles", "subjects", "requestId", "refused"];
+
 /**
  * Returns a function that asks the guard about one request. It returns undefined if the app skips this request. An
- * option that is no function is a ConfigurationError at once.
+ * unknown option, or one that is no function, is a ConfigurationError at once. What the function throws is an Error.
  */
 export function checker<Request>(
   guards: Checks,
   activity: Activity,
   options: LimitOptions<Request>,
 ): (request: Request) => Promise<Checked | undefined> {
-  const name = typeof activity === "string" ? activity : activity.activity;
+  const name = nameOf(activity);
+  if (typeof guards?.check !== "function") throw new ConfigurationError(`The limit "${name}" has no guards, want new Guards().`);
   for (const [option, value] of Object.entries(Object.assign({ userId: undefined }, options))) {
+    if (!names.includes(option)) throw new ConfigurationError(unknown(option, name));
     if (typeof value === "function" || (value === undefined && option !== "userId")) continue;
     throw new ConfigurationError(`The option ${option} of the limit "${name}" is no function.`);
   }
-  return async (request) => {
+  return (request) => ownError(activity, () => ask(request));
+
+  async function ask(request: Request): Promise<Checked | undefined> {
     if (await skipped(name, options, request)) return undefined;
     const userId = await options.userId(request);
     if (!userId) {
@@ -76,12 +85,37 @@ export function checker<Request>(
     };
     const decision = await guards.check(activity, args);
     return { decision, headers: rateLimitHeaders(decision) };
-  };
+  }
 }
 
-/** Reports whether the app skips this request. A function or an async generator would be true for everybody. */
+/**
+ * Runs functions of the app, and throws an Error if they throw anything else. Express takes nothing, null and "route" for
+ * an order to go on without the limit.
+ */
+export async function ownError<T>(activity: Activity, run: () => T | PromiseLike<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    if (error instanceof Error || Object.prototype.toString.call(error) === "[object Error]") throw error; // of another realm
+    throw new ConfigurationError(`A function of the limit "${nameOf(activity)}" threw ${kindOf(error)}, want an Error.`, { cause: error });
+  }
+}
+
+/** Returns the name of an activity. */
+export function nameOf(activity: Activity): string {
+  if (!isActivity(activity)) throw new ConfigurationError(`The activity of a limit is ${kindOf(activity)}, want its name or { guard, activity }.`);
+  return typeof activity === "string" ? activity : activity.activity;
+}
+
+function unknown(option: string, limit: string): string {
+  const near = nearest(option, names);
+  const question = near === undefined ? "" : ` Do you mean "${near}"?`;
+  return `The option ${option} of the limit "${limit}" is not known, want one of ${names.join(", ")}.${question}`;
+}
+
+/** Reports whether the app skips this request. A function, or a text such as "false", would be true for everybody. */
 async function skipped<Request>(name: string, options: LimitOptions<Request>, request: Request): Promise<boolean> {
-  const skip: unknown = await options.skip?.(request);
-  if (skip === null || (typeof skip !== "object" && typeof skip !== "function")) return Boolean(skip);
-  throw new ConfigurationError(`The function skip of the limit "${name}" returned an object or a function, want true or false.`);
+  const skip: unknown = (await options.skip?.(request)) ?? false;
+  if (typeof skip === "boolean") return skip;
+  throw new ConfigurationError(`The function skip of the limit "${name}" returned ${kindOf(skip)}, want true or false.`);
 }

@@ -1,5 +1,6 @@
 import type { LambdaClient } from "@aws-sdk/client-lambda";
 import type { Activities, Known } from "./activities.js";
+import { isPlain, kindOf } from "./args.js";
 import { ConfigurationError, type GuardsError } from "./errors.js";
 import { nearest } from "./nearest.js";
 
@@ -32,8 +33,8 @@ export interface Options<A extends Activities = Activities> {
   decisionTimeout?: number | undefined;
   /**
    * Called with the outage of a check that `onOutage` decided and with the error of a renewal that failed, at most once a
-   * second, and with the error of each release that `guarded`, a slot or a GuardsStore could not make. What it throws is ignored, and so is a promise that it
-   * returns. Default: writes the message to the console as a warning.
+   * second, and with the error of each release that `guarded`, a slot or a GuardsStore could not make. What it throws is
+   * ignored, and so is a promise that it returns. Default: writes the message to the console as a warning.
    */
   warn?: ((error: GuardsError) => unknown) | undefined;
 }
@@ -68,7 +69,7 @@ export function settings(options: Options): Settings {
   }
   const { activities = {}, client, urls = {} } = options;
   if (!isPlain(activities)) throw new ConfigurationError("The option activities is no plain object.");
-  if (client !== undefined && typeof client.send !== "function") {
+  if (client !== undefined && typeof client?.send !== "function") {
     throw new ConfigurationError("The option client is no LambdaClient of AWS's SDK.");
   }
   if (!isPlain(urls)) throw new ConfigurationError("The option urls is no plain object.");
@@ -121,14 +122,16 @@ function parse(urls: Readonly<Record<string, string>>, known: Known): Map<string
   return parsed;
 }
 
-/** Reports whether the fields of a value can be listed. A promise, a function and a Map would seem empty. */
-function isPlain(value: unknown): boolean {
-  return Object.prototype.toString.call(value) === "[object Object]";
+function bad(option: string, got: unknown, want: string): never {
+  throw new ConfigurationError(`The option ${option} is ${got === "not known" ? got : show(got)}, want ${want}.`);
 }
 
-function bad(option: string, got: unknown, want: string): never {
-  const shown = got === "not known" ? got : (JSON.stringify(got) ?? String(got));
-  throw new ConfigurationError(`The option ${option} is ${shown}, want ${want}.`);
+function show(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch {
+    return kindOf(value); // a bigint, or an object that contains itself
+  }
 }
 
 function log(error: GuardsError): void {

@@ -1,12 +1,14 @@
 import { InvokeCommand } from "@aws-sdk/client-lambda";
 import type { Call } from "./call.js";
-import { inTurn } from "./turn.js";
+import { exchange } from "./exchange.js";
 
 /** What Lambda sent back for an Invoke. */
 export interface Invoked {
   payload: string;
   /** Set if the function failed: "Unhandled" or "Handled". */
   functionError: string | undefined;
+  /** The header Date. */
+  date: string | undefined;
 }
 
 /** What a Function URL sent back. */
@@ -15,6 +17,8 @@ export interface Responded {
   /** AWS's code, if AWS itself answered. */
   code: string | undefined;
   body: string;
+  /** The header Date. */
+  date: string | undefined;
 }
 
 /** Sends one request to Lambda's Invoke API. */
@@ -29,12 +33,17 @@ export async function invoke(call: Call, body: string, ending: AbortController):
     override: true,
   });
   // This is the last step before the HTTP handler: the request is signed.
+  let date: string | undefined;
   command.middlewareStack.add(
-    (next) => (args) => inTurn(call, ending, args.request as object, payload, (request) => next({ ...args, request })),
+    (next) => async (args) => {
+      const { response } = await exchange(call, ending, args.request as object, payload, (request) => next({ ...args, request }));
+      date = response.headers["date"];
+      return { response } as Awaited<ReturnType<typeof next>>;
+    },
     { step: "deserialize", priority: "low" },
   );
   const response = await call.client.send(command, handling(ending));
-  return { payload: response.Payload?.transformToString() ?? "", functionError: response.FunctionError };
+  return { payload: response.Payload?.transformToString() ?? "", functionError: response.FunctionError, date };
 }
 
 /** Sends one request to a Function URL, with the signer and the connections of the Lambda client. */
@@ -56,11 +65,12 @@ export async function post(call: Call, url: URL, body: string, ending: AbortCont
     signingRegion: call.region,
     signingService: "lambda",
   });
-  const { response } = await inTurn(call, ending, signed, new TextEncoder().encode(body), (request) =>
+  const { response } = await exchange(call, ending, signed, new TextEncoder().encode(body), (request) =>
     config.requestHandler.handle(request as Parameters<typeof config.requestHandler.handle>[0], handling(ending)),
   );
-  const text = new TextDecoder().decode(await config.streamCollector(response.body));
-  return { status: response.statusCode, code: response.headers["x-amzn-errortype"]?.split(":")[0], body: text };
+  const { statusCode, headers } = response;
+  const text = new TextDecoder().decode(response.body);
+  return { status: statusCode, code: headers["x-amzn-errortype"]?.split(":")[0], body: text, date: headers["date"] };
 }
 
 /** Returns the options for the HTTP handler. A timeout of the handler's own would count the wait for a socket. */

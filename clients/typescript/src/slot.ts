@@ -12,6 +12,8 @@ const early = 2000;
 /** What a slot needs of its guards. */
 interface Calls {
   renew: (receipt: Decision, signal: AbortSignal) => Promise<Decision>;
+  /** Reports whether a decision has the receipt of a slot. */
+  held: (decision: Decision) => boolean;
   release: (receipt: Decision) => Promise<unknown>;
   /** Is called with the error of a renewal. */
   failed: (error: unknown) => void;
@@ -26,7 +28,8 @@ interface Calls {
  * alive.
  *
  * A slot without a receipt holds nothing: it is not renewed, not released and never lost. So it is in an outage, and if
- * the decision is unlimited, bypassed, shadow or a duplicate.
+ * the decision is unlimited, bypassed, shadow or a duplicate. If a renewal is answered without a receipt, the slot keeps
+ * the last one, and its end.
  */
 export class Slot {
   /** The decision of the check. */
@@ -120,10 +123,15 @@ export class Slot {
     try {
       const decision = await this.#calls.renew(this.#receipt, this.#ended.signal);
       if (this.#ended.signal.aborted || this.lost) return;
-      if (decision.allowed && decision.heldUntil !== undefined) return this.#hold(sent, decision);
-      this.#held = false;
-      if (decision.allowed) this.#stop(); // nothing is limited any more
-      else this.#lose();
+      if (this.#calls.held(decision)) return this.#hold(sent, decision);
+      if (!decision.allowed) {
+        this.#held = false;
+        return this.#lose();
+      }
+      // Nothing is limited now, for example because a live mode is off. That may end, and then the slot counts again.
+      const now = performance.now();
+      this.#due = now + Math.max(pause, (this.#lostAt - now) / 3);
+      this.#tick();
     } catch (error) {
       if (this.#ended.signal.aborted) return;
       this.#calls.failed(error);

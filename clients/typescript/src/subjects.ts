@@ -1,3 +1,4 @@
+import { isPlain } from "./args.js";
 import { ValidationError } from "./errors.js";
 
 /**
@@ -27,11 +28,13 @@ export function readSubjects(
   const wrong = (problem: string): never => {
     throw new ValidationError(problem, { guard });
   };
-  if (given !== undefined && given !== null && Object.prototype.toString.call(given) !== "[object Object]") {
+  if (given !== undefined && given !== null && !isPlain(given)) {
     wrong('subjects has another form, want one such as { room: "r42" }');
   }
   const sent = Object.entries(given ?? {}).filter(([, id]) => id !== undefined && id !== null);
   if (sent.some(([, id]) => typeof id !== "string")) wrong("subjects has an id that is no string, want its value as a string");
+  // Left out, an optional subject would not limit.
+  if (sent.some(([, id]) => id === "")) wrong("subjects has an empty id, want its value, or undefined to leave it out");
   const subjects = Object.fromEntries(sent) as Record<string, string>;
   if (listed !== undefined) {
     const quoted = JSON.stringify(activity);

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { isPlain, kindOf, readWaitOptions } from "./args.js";
 import type { Decision } from "./decision.js";
+import { ValidationError } from "./errors.js";
 import { longestTimer } from "./options.js";
 
 /** How long `wait` may wait. */
@@ -14,8 +16,13 @@ export interface WaitOptions {
 export type Waiting = Pick<Decision, "waitTime"> & Partial<Pick<Decision, "allowed">>;
 
 /** See Guards.wait. */
-export async function wait({ allowed, waitTime }: Waiting, options: WaitOptions = {}): Promise<boolean> {
-  const { most = 60_000, signal } = options;
+export async function wait(decision: Waiting, options: WaitOptions = {}): Promise<boolean> {
+  if (!isPlain(decision)) throw new ValidationError(`the decision is ${kindOf(decision)}, want that of a check`);
+  const { most = 60_000, signal } = readWaitOptions(options);
+  const { allowed, waitTime } = decision;
+  if (waitTime !== undefined && !(Number.isFinite(waitTime) && waitTime >= 0)) {
+    throw new ValidationError(`waitTime is ${typeof waitTime === "number" ? waitTime : kindOf(waitTime)}, want milliseconds`);
+  }
   if (!waitTime) return allowed === true || waitTime === 0;
   if (waitTime > most) return false;
   // Without a random part, everybody who was refused would come back in the same millisecond.

@@ -11,19 +11,20 @@ import { type Options, rateLimit } from "express-rate-limit";
 import { Lambda, limited, ok, type Reply, until } from "./lambda.js";
 
 /** Starts an app in which /fail fails and everything else works. Errors of the package fail the test. */
-async function start(t: TestContext, options: Partial<Options>, ...replies: Reply[]) {
+async function start(t: TestContext, options: Partial<Options> & { onOutage?: "deny" }, ...replies: Reply[]) {
+  const { onOutage, ...rest } = options;
   const lambda = await Lambda.start(t, ...replies);
   const errors: unknown[] = [];
   const logger = { error: (error: unknown) => errors.push(error), warn: (error: unknown) => errors.push(error) };
   const limiter = rateLimit({
-    store: new GuardsStore(lambda.guards(), "create_post"),
+    store: new GuardsStore(lambda.guards({ onOutage }), "create_post"),
     keyGenerator: (request) => request.get("x-user") ?? "",
     limit: 10,
     windowMs: 60_000,
     standardHeaders: "draft-6",
     legacyHeaders: false,
     logger,
-    ...options,
+    ...rest,
   });
   const app = express();
   app.use(limiter);
@@ -51,7 +52,8 @@ async function start(t: TestContext, options: Partial<Options>, ...replies: Repl
   return { lambda, limiter, post, releases };
 }
 
-const counted = (requestId: string, activityCount = 3) => ({ answer: { ...ok, requestId, activityCount, resetAt: Date.now() + 42_000 } });
+// The guard's clock is far from this machine's.
+const counted = (requestId: string, activityCount = 3) => ({ answer: { ...ok, requestId, activityCount } });
 
 test("an allowed request has the guard's figures", async (t) => {
   t.mock.timers.enable({ apis: ["Date"], now: Date.now() }); // the time stands still
@@ -77,6 +79,41 @@ test("what the guard refuses is refused, whatever the app's limit is", async (t)
 test("an activity without a limit passes", async (t) => {
   const { post } = await start(t, {}, { answer: { allowed: true, reason: "unlimited", userId: "u1", activity: "like", op: "check", granted: 1 } });
   assert.equal((await post()).status, 200);
+});
+
+const headers = ["draft-6", "draft-7", "draft-8"] as const;
+
+test("in an outage with deny, the app answers 503 with Retry-After", async (t) => {
+  t.mock.method(console, "error", () => {}); // Express logs errors that no handler takes
+  const unavailable = { functionError: { errorType: "Unavailable", errorMessage: "no table" } };
+  for (const standardHeaders of headers) {
+    const { post } = await start(t, { onOutage: "deny", standardHeaders }, unavailable);
+    const response = await post();
+    assert.equal(response.status, 503);
+    assert.equal(response.headers.get("Retry-After"), "1");
+  }
+});
+
+// express-rate-limit logs ERR_ERL_HEADERS_NO_RESET if a store knows no time.
+test("a request without figures passes, and nothing is logged", async (t) => {
+  const unavailable = { functionError: { errorType: "Unavailable", errorMessage: "no table" } };
+  const bypassed = { answer: { allowed: true, reason: "bypassed", userId: "u1", activity: "create_post", op: "check", granted: 1 } };
+  const refused = { answer: { allowed: false, reason: "limited", userId: "u1", activity: "create_post", op: "check", granted: 0 } };
+  for (const standardHeaders of headers) {
+    for (const [reply, status] of [[unavailable, 200], [bypassed, 200], [refused, 429]] as const) {
+      const { post } = await start(t, { standardHeaders, validate: true }, reply);
+      assert.equal((await post()).status, status);
+    }
+  }
+});
+
+test("the reset is right although this machine's clock is wrong", async (t) => {
+  for (const hours of [1, -1]) {
+    t.mock.timers.enable({ apis: ["Date"], now: Date.now() + hours * 3_600_000 });
+    const { post } = await start(t, {}, counted("r1"));
+    assert.equal((await post()).headers.get("RateLimit-Reset"), "42");
+    t.mock.timers.reset();
+  }
 });
 
 test("skipFailedRequests gives back the failed request", async (t) => {

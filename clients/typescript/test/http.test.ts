@@ -44,14 +44,34 @@ test("an outage that denied is a 503", () => {
   });
 });
 
-test("RateLimit and RateLimit-Policy have the guard's format", (t) => {
-  t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
-  const soon = { ...allowed, resetAt: Date.now() + 41_500 };
+test("RateLimit and RateLimit-Policy have the guard's format", () => {
+  const soon = { ...allowed, resetAt: ok.at + 41_500 };
   assert.deepEqual(rateLimitHeaders(soon), {
     RateLimit: '"create_post";r=7;t=42',
     "RateLimit-Policy": '"create_post";q=10;w=60',
   });
-  assert.equal(rateLimitHeaders({ ...allowed, resetAt: Date.now() - 5000 })["RateLimit"], '"create_post";r=7;t=0');
+  assert.equal(rateLimitHeaders({ ...allowed, resetAt: ok.at - 5000 })["RateLimit"], '"create_post";r=7;t=0');
+});
+
+test("the seconds until the reset don't depend on this machine's clock", async (t) => {
+  const lambda = await Lambda.start(t);
+  const byURL: Record<string, string> = { "posts-guard": lambda.url };
+  for (const urls of [{}, byURL]) {
+    for (const hours of [0, 1, -1]) {
+      t.mock.timers.enable({ apis: ["Date"], now: Date.now() + hours * 3_600_000 });
+      const headers = { date: "Tue, 14 Nov 2023 22:14:18 GMT" }; // 1,700,000,058
+      const guards = lambda.guards({ urls });
+      lambda.replies = [{ answer: { ...ok, at: ok.at + 2000 }, headers }, { answer: limited, headers }];
+      const counted = await guards.check("create_post", { userId: "u1" });
+      assert.equal(rateLimitHeaders(counted)["RateLimit"], '"create_post";r=7;t=40');
+      const refused = await guards.check("create_post", { userId: "u1" });
+      assert.equal(rateLimitHeaders(refused)["RateLimit"], '"create_post";r=0;t=42');
+      assert.equal(tooMany(refused).headers.get("RateLimit"), '"create_post";r=0;t=42');
+      const stored = JSON.parse(JSON.stringify(refused)) as Decision;
+      assert.equal(rateLimitHeaders(stored)["RateLimit"], '"create_post";r=0'); // t is optional
+      t.mock.timers.reset();
+    }
+  }
 });
 
 test("RateLimit-Policy is left out if the window is not known", async (t) => {
@@ -76,7 +96,7 @@ test("RateLimit-Policy is left out if the window is not known", async (t) => {
 });
 
 test("several limits have one item each", () => {
-  const resetAt = Date.now() - 1;
+  const resetAt = ok.at - 1;
   const limits = [
     { name: "minute", limit: 10, activityCount: 3, remaining: 7, waitTime: 0, resetAt },
     { name: "day", limit: 200, activityCount: 3, remaining: 197, waitTime: 0, resetAt },

@@ -51,7 +51,7 @@ export type Reply =
   | "reset" // breaks the connection
   | "halfway" // sends the start of a response
   | "cut" // breaks the connection in the middle of a response
-  | { answer: unknown } // JSON, as a function answers
+  | { answer: unknown; headers?: Record<string, string> } // JSON, as a function answers
   | { text: string } // what a function answers that is no guard
   | { functionError: unknown } // the function failed
   | { status: number; code?: string; message?: string; body?: string }; // Lambda failed
@@ -115,7 +115,7 @@ export class Lambda {
       response.writeHead(200, { "content-length": "100" });
       return void response.write('{"allowed":', () => response.socket?.destroy());
     }
-    if ("answer" in reply) response.writeHead(200).end(JSON.stringify(reply.answer));
+    if ("answer" in reply) response.writeHead(200, reply.headers).end(JSON.stringify(reply.answer));
     else if ("text" in reply) response.writeHead(200).end(reply.text);
     else if ("functionError" in reply) {
       response.writeHead(200, { "x-amz-function-error": "Unhandled" }).end(JSON.stringify(reply.functionError));

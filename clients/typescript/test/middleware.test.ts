@@ -102,7 +102,7 @@ for (const [name, app] of Object.entries(apps)) {
     const response = await post("/posts");
     assert.equal(response.status, 201);
     assert.equal(await response.text(), "created");
-    assert.equal(response.headers.get("RateLimit"), '"create_post";r=7;t=0');
+    assert.equal(response.headers.get("RateLimit"), '"create_post";r=7;t=42');
     assert.equal(response.headers.get("RateLimit-Policy"), '"create_post";q=10;w=60');
     assert.equal(lambda.requests[0]?.event["userId"], "u1");
   });

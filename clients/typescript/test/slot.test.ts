@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Decision, GuardsError, LimitedError, OutageError, type Slot, ValidationError } from "@cric-talk/guards";
-import { between, Lambda, limited, ok, type Reply } from "./lambda.js";
+import { between, forever, Lambda, limited, ok, type Reply, until } from "./lambda.js";
 
 const user = { userId: "u1" };
 const unavailable: Reply = { functionError: { errorType: "Unavailable", errorMessage: "no table" } };
@@ -21,7 +21,7 @@ function ops(lambda: Lambda): unknown[] {
 /** Takes a slot, and returns it with the milliseconds until it is lost. */
 async function lose(slot: Slot): Promise<number> {
   const start = performance.now();
-  await once(slot.signal, "abort");
+  await once(slot.signal, "abort", { signal: AbortSignal.timeout(forever) });
   assert.ok(slot.lost);
   return performance.now() - start;
 }
@@ -97,13 +97,49 @@ test("an expired slot is lost and not released", async (t) => {
   assert.deepEqual(ops(lambda), ["check", "renew"]);
 });
 
-test("work goes on if nothing is limited any more", async (t) => {
-  const lambda = await Lambda.start(t, held(4500), { answer: { ...ok, reason: "shadow", granted: 0, at: undefined } });
+const unlimited: Reply = { answer: { allowed: true, reason: "unlimited", userId: "u1", activity: "create_post", op: "renew" } };
+
+/** An answer without a receipt to a renewal, while a live mode is off, in shadow mode, or by an admin's grant. */
+const unrenewed: [name: string, reply: Reply][] = [
+  ["unlimited", unlimited],
+  ["shadow", { answer: { ...ok, reason: "shadow", granted: 0, at: undefined } }],
+  ["without at", { answer: { ...ok, at: undefined, heldUntil: ok.at + 6000 } }],
+];
+
+test("a renewal that is answered without a receipt keeps the last receipt", async (t) => {
+  const keeps = async ([name, reply]: [string, Reply]) => {
+    const lambda = await Lambda.start(t, held(9000, 1), reply, held(9000, 2));
+    const slot = await lambda.guards().slot("create_post", user);
+    await until(() => ops(lambda).length >= 3); // after 3 s, and again after 4.3 s
+    await sleep(3500); // the slot of the check is over after 7 s
+    assert.equal(slot.lost, false, name);
+    await slot.release();
+    const renewals = ops(lambda).slice(3, -1).map((op) => [op, 2]); // of a busy machine
+    assert.deepEqual(
+      lambda.requests.slice(1).map(({ event }) => [event["op"], event["at"]]),
+      [["renew", 1], ["renew", 1], ...renewals, ["release", 2]],
+      name,
+    );
+  };
+  await Promise.all(unrenewed.map(keeps));
+});
+
+test("a slot that is not renewed while nothing is limited is lost at its end", async (t) => {
+  const lambda = await Lambda.start(t, held(6000, 1), unlimited);
   const slot = await lambda.guards().slot("create_post", user);
-  await sleep(3000);
-  assert.equal(slot.lost, false);
+  between(await lose(slot), 3000, forever); // 4 s
+  between(ops(lambda).length, 2, 4); // no storm of renewals
+  await slot.release(); // frees what it can
+  assert.deepEqual([lambda.requests.at(-1)?.event["op"], lambda.requests.at(-1)?.event["at"]], ["release", 1]);
+});
+
+test("a slot of which a renewal had no receipt is lost if it is gone afterwards", async (t) => {
+  const expired = { answer: { ...ok, allowed: false, reason: "expired", granted: 0, at: undefined } };
+  const lambda = await Lambda.start(t, held(9000), unlimited, expired);
+  const slot = await lambda.guards().slot("create_post", user);
+  await lose(slot);
   await slot.release();
-  assert.deepEqual(ops(lambda), ["check", "renew"]);
+  assert.deepEqual(ops(lambda), ["check", "renew", "renew"]); // an expired slot is not released
 });
 
 for (const failures of [1, 2]) {
@@ -188,6 +224,35 @@ test("an open slot keeps no process alive", async (t: TestContext) => {
   const child = spawn(process.execPath, ["--input-type=module", "--eval", program], { env, stdio: "inherit", timeout: 30_000 });
   assert.deepEqual(await once(child, "exit"), [0, null]);
   assert.deepEqual(ops(lambda), ["check"]);
+});
+
+for (const used of [undefined, null, NaN, Infinity, 1.5, "3", 3n, {}, Promise.resolve(3)]) {
+  test(`settle for ${typeof used} ${String(used)} is a mistake and gives nothing back`, async (t) => {
+    const lambda = await Lambda.start(t, { answer: { ...ok, granted: 4000 } });
+    const guards = lambda.guards();
+    const reserved = await guards.check("create_post", { ...user, count: 4000 });
+    await assert.rejects(guards.settle(reserved, used as never), { name: "ValidationError", message: /^used is .+, want a whole number$/ });
+    assert.deepEqual(ops(lambda), ["check"]);
+  });
+}
+
+test("settle wants a decision", async (t) => {
+  const lambda = await Lambda.start(t, { answer: ok });
+  const guards = lambda.guards();
+  for (const what of [undefined, null, "create_post", {}, Promise.resolve(ok)]) {
+    await assert.rejects(guards.settle(what as never, 0), { name: "ValidationError", message: /^the decision is .+, want that of a check$/ });
+  }
+  assert.deepEqual(ops(lambda), []);
+});
+
+test("the decision of a slot can't be settled, so the slot stays", async (t) => {
+  const lambda = await Lambda.start(t, { answer: { ...ok, granted: 3, heldUntil: ok.at + 60_000 } });
+  const guards = lambda.guards();
+  const slot = await guards.slot("create_post", { ...user, count: 3 });
+  for (const used of [0, 1, 3]) await assert.rejects(guards.settle(slot.decision, used), /ValidationError: the decision is that of a slot/);
+  assert.deepEqual(ops(lambda), ["check"]);
+  await slot.release();
+  assert.equal(lambda.requests.at(-1)?.event["count"], 3);
 });
 
 for (const [used, left] of [[1400, 2600], [0, 4000], [-5, 4000], [4000, undefined], [5000, undefined]] as const) {

@@ -46,6 +46,9 @@ const wrong: [activity: "write" | "like" | { guard: string; activity: string }, 
   ["write", ["room"], 'subjects has another form, want one such as { room: "r42" }'],
   ["write", Promise.resolve(room), 'subjects has another form, want one such as { room: "r42" }'],
   ["write", { room: Promise.resolve("r1") }, "subjects has an id that is no string, want its value as a string"],
+  ["write", { room: "" }, "subjects has an empty id, want its value, or undefined to leave it out"],
+  ["write", { room: "r1", tenant: "" }, "subjects has an empty id, want its value, or undefined to leave it out"],
+  ["write", { room: "r1", tenant: NaN }, "subjects has an id that is no string, want its value as a string"],
   ["write", { room: "r1", tenant: () => "t1" }, "subjects has an id that is no string, want its value as a string"],
 ];
 
@@ -131,7 +134,7 @@ test("what an app answers shows no subject and no window", () => {
   const figures = { limit: 10, activityCount: 3, remaining: 7, waitTime: 0, resetAt: 0 };
   const limits = [{ name: "write", ...figures }, { name: "room", ...figures }];
   const decision = { ...limited, guard: "rooms-guard", window: 60, subjects: room, limitedBy: "room", limits } as Decision;
-  assert.deepEqual(rateLimitHeaders(decision), { RateLimit: '"write";r=7;t=0, "room";r=7;t=0' });
+  assert.deepEqual(rateLimitHeaders(decision), { RateLimit: '"write";r=7, "room";r=7' });
   const body = JSON.parse(refusal(decision).body);
   assert.deepEqual(body["violated-policies"], ["room"]);
   assert.equal(body.subjects, undefined);

@@ -43,6 +43,7 @@ func TestTheTemplateKeepsPromises(t *testing.T) {
 		{own, "6 times the function's Timeout", "Resources.DelayedQueue.Properties.VisibilityTimeout", "60"}, // Lambda's documentation recommends it
 		{jobs, "SQS deletes it 14 days after it was first sent", "Resources.DelayedDeadLetterQueue.Properties.MessageRetentionPeriod", "1209600"},
 
+		{jobs, "The template sets this for `delayed-jobs`", "Resources.DelayedJobsFunction.Properties.RecursiveLoop", "Allow"},
 		{jobs, "the function `delayed-jobs` puts the job on the ready queue", "Resources.DelayedJobsFunction.Properties.Environment.Variables", `{"DELAYED_QUEUE_URL":"DelayedQueue","READY_QUEUE_URL":"ReadyQueue"}`},
 
 		{decides, "A decision costs one request and one write unit", "Resources.Table.Properties.BillingMode", "PAY_PER_REQUEST"},

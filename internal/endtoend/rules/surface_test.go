@@ -24,7 +24,7 @@ var surface = []string{
 	"guards.Limit(text string) policy.Policy",
 	"guards.Subject: For Limit Name Optional Tiers",
 	"guards.Tiers:",
-	"policy.Policy: AtOnce Beside CheckHold CountedAt Cross Due Each Equal Free HeldUntil Is IsPlace IsZero Item Lease MarshalText Most Named " +
+	"policy.Policy: AtOnce Beside CheckHold CountedAt Cross Due Each Equal Free HeldUntil Is IsZero Item Lease MarshalText Most Named " +
 		"OptionsOf Part Prepaid Queues Quota Rates Read Renew Replace Skip String Take Undo UnmarshalText Waiting",
 	"command.Main(all []guards.Guard)",
 	"function.Start(all []guards.Guard, name string)",

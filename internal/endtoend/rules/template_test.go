@@ -75,6 +75,35 @@ func TestEachRoleAllowsExactlyTheListedActions(t *testing.T) {
 	}
 }
 
+// Lambda stops a function after about 16 rounds if it sends to the queue that invokes it,
+// unless the function may do that. No other function may.
+func TestOnlyAFunctionThatSendsToItsOwnQueueMayLoop(t *testing.T) {
+	for id, r := range at(whole(t), "Resources").(map[string]any) {
+		if at(r, "Type") != "AWS::Serverless::Function" {
+			continue
+		}
+		want := "null"
+		for _, policy := range list(at(r, "Properties.Policies")) {
+			for _, s := range list(at(policy, "Statement")) {
+				for _, e := range events(r) {
+					if at(e, "Type") == "SQS" && slices.Contains(list(at(s, "Action")), any("sqs:SendMessage")) && at(s, "Resource") == at(e, "Properties.Queue") {
+						want = "Allow"
+					}
+				}
+			}
+		}
+		if got := show(at(r, "Properties.RecursiveLoop")); got != want {
+			t.Errorf("%s: RecursiveLoop is %s, want %s", id, got, want)
+		}
+	}
+}
+
+// events returns what invokes a function.
+func events(function any) map[string]any {
+	all, _ := at(function, "Properties.Events").(map[string]any)
+	return all
+}
+
 func TestTemplateAndMakefileUseTheSameArchitecture(t *testing.T) {
 	goarch := regexp.MustCompile(`(?m)^GOARCH_LAMBDA \?= (\w+)$`).FindStringSubmatch(read(t, "project.mk"))
 	if goarch == nil {

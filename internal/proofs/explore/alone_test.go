@@ -63,7 +63,7 @@ func (x *explorer) unansweredBeside(e *ending) bool {
 // remembered reports whether the instance knew, before the decision ended, that
 // the request is counted.
 func (x *explorer) remembered(e *ending) bool {
-	if slices.ContainsFunc(e.ledger.alone[e.proc.by], func(c entry) bool { return c.id == e.id && c.item == e.item }) {
+	if slices.ContainsFunc(e.ledger.alone[e.proc.by], func(c entry) bool { return c.id == e.id && c.item == e.item && e.toldPlace(c) }) {
 		return true
 	}
 	in := x.instances.at(e.before)
@@ -77,8 +77,10 @@ func (x *explorer) remembered(e *ending) bool {
 	if e.call.Group != "" {
 		id = e.call.Activity + " " + id
 	}
-	_, found := in.knowns[e.item].Seen.Find(ratelimit.Write{Key: x.keys[e.item], ID: ratelimit.NewID(id), Now: e.now, Renewed: e.call.Policy.HeldUntil(0) != 0})
-	return found
+	kept, found := in.knowns[e.item].Seen.Find(ratelimit.Write{
+		Key: x.keys[e.item], ID: ratelimit.NewID(id), Now: e.now, Renewed: e.call.Policy.HeldUntil(0) != 0 || e.call.Policy.Queues(),
+	})
+	return found && !past(e.call.Policy, kept.Note, e.now)
 }
 
 // noteAway notes whether the table answered the decision.

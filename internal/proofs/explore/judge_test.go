@@ -138,7 +138,7 @@ func (x *explorer) toldOK(e *ending) error {
 		case !e.sees(c), c.n != d.Granted, d.At != 0 && d.At != c.at:
 		case !mine && (d.At != 0 || !e.ask.unsure):
 		case mine && !e.ask.unsure && d.At == 0:
-		case c.place > e.now:
+		case c.place > e.now || !e.toldPlace(c):
 		default:
 			if !mine {
 				x.excuse(okWithoutReceipt)
@@ -159,7 +159,7 @@ func (x *explorer) toldDuplicate(e *ending) error {
 	case !d.Allowed || d.At != 0 || d.Granted != e.call.Count && !e.call.Partial:
 		return fmt.Errorf("a duplicate is allowed, without a receipt")
 	case !slices.ContainsFunc(e.ledger.entries, func(c entry) bool {
-		return e.sees(c) && int(c.writer) != e.slot && c.canBeKnown(x.instants[e.world.now])
+		return e.sees(c) && int(c.writer) != e.slot && c.canBeKnown(x.instants[e.world.now]) && e.toldPlace(c)
 	}):
 		return fmt.Errorf("no other decision was counted lately: %s", inWords(e.ledger.entries))
 	}
@@ -195,7 +195,7 @@ func (x *explorer) toldLimited(e *ending) error {
 	}
 	for _, c := range l.entries {
 		switch {
-		case !e.sees(c) || !c.known(x.instants[e.world.now]):
+		case !e.sees(c) || !c.known(x.instants[e.world.now]) || !e.toldPlace(c):
 		case x.lowered(e, c):
 			x.excuse(refusedAfterLowered)
 			return nil

@@ -47,7 +47,7 @@ func (x *explorer) counted(l *ledger, w written) error {
 	if slices.ContainsFunc(l.back, func(r receipt) bool { return r.id == id && r.item == item }) && w.slot == x.first(w.slot) {
 		x.excuse(countedAfterRelease)
 	}
-	if !visits && l.live(id, item, w.ms) {
+	if !visits && l.live(id, item, w.ms, func(entry) bool { return true }) {
 		return fmt.Errorf("%s is counted twice", name(w.slot))
 	}
 	switch bit := uint8(1) << w.slot; {
@@ -119,9 +119,9 @@ func (e *entry) canBeKnown(ms int64) bool {
 	return e.whole || ms-e.ms <= longest || e.hold && ms-e.ms <= longestHeld
 }
 
-// live reports whether the item counts the id and must know it.
-func (l *ledger) live(id uint8, item, ms int64) bool {
-	return slices.ContainsFunc(l.entries, func(e entry) bool { return e.id == id && e.item == item && e.known(ms) })
+// live reports whether the item counts the id, and must know it, in an entry of this kind.
+func (l *ledger) live(id uint8, item, ms int64, kind func(entry) bool) bool {
+	return slices.ContainsFunc(l.entries, func(e entry) bool { return e.id == id && e.item == item && e.known(ms) && kind(e) })
 }
 
 // gaveBack notes a release that the store performed. Of several limits, one may

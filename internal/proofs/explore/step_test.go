@@ -123,7 +123,10 @@ func (x *explorer) reach(w world, s int, atOnce bool) (world, error) {
 	switch k.what {
 	case update:
 		l := x.ledgers.at(w.ledger)
-		p.known = l.live(x.idOf(s), int64(x.number(x.writes.at(k.write).Key)), x.instants[w.now])
+		write := x.writes.at(k.write)
+		p.known = l.live(x.idOf(s), int64(x.number(write.Key)), x.instants[w.now], func(c entry) bool {
+			return !past(x.calls.at(p.call).request.Policy, c.place, write.Now)
+		})
 		w, a, err = x.update(w, s, k.write)
 		p = &w.procs[s]
 		p.room = !a.done && x.hasRoom(x.calls.at(p.call).request, x.writes.at(k.write).Now, a)
@@ -218,6 +221,8 @@ func (x *explorer) update(w world, s int, number uint32) (world, answer, error) 
 	case verb == renew:
 		err = x.renewed(&l, done)
 	case marks(write):
+	case write.Drop.Set != "" && request.Policy.Queues():
+		err = x.moved(&l, done)
 	case write.Drop.Set != "": // another part of the check has refused
 		err = x.tookBack(&l, done)
 	default:

@@ -102,6 +102,17 @@ func (s *state) copied() *state {
 	return c
 }
 
+// known returns what c was counted as, and false if it was not counted, or if the window of
+// its place is over: then c is a late job, which takes a new place.
+func (t tier) known(s *state, c *call) (kept counted, ok bool) {
+	kept, ok = s.ids[t.name(c)]
+	for _, r := range t.numbers.Rates {
+		window := r.Window.Milliseconds()
+		ok = ok && (r.Kind != "reservoir" || c.now/window <= kept.place/window)
+	}
+	return kept, ok
+}
+
 // room reports whether n actions fit at now. A late attempt finds none if the item has
 // begun something later meanwhile.
 func (t tier) room(s *state, now, n int64) bool {

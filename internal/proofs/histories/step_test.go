@@ -76,7 +76,7 @@ func only(s *state, ok bool) []*state {
 }
 
 func (t tier) check(s *state, c *call, d *ratelimit.Decision) []*state {
-	kept, known := s.ids[t.name(c)]
+	kept, known := t.known(s, c)
 	switch {
 	case c.part == maybe:
 		return append(t.every(s, c, known), s)
@@ -147,7 +147,7 @@ func (t tier) delays(s *state, c *call, d *ratelimit.Decision, place int64) bool
 
 // status reports whether d is what a check would be answered in s.
 func (t tier) status(s *state, c *call, d *ratelimit.Decision) bool {
-	if kept, known := s.ids[t.name(c)]; known {
+	if kept, known := t.known(s, c); known {
 		if kept.place <= c.now && d.Reason != ratelimit.Duplicate {
 			return false
 		}

@@ -1,10 +1,8 @@
 package simulate_test
 
 import (
-	"slices"
 	"strconv"
 
-	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/proofs/oracle"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -54,7 +52,7 @@ func (l *ledger) judgeAlone(o *op, d ratelimit.Decision) {
 // admittedAlone judges an admission from memory, or a place.
 func (l *ledger) admittedAlone(o *op, d ratelimit.Decision) {
 	s := l.sim
-	if o.in.repeats(o, l.user(o.owner())) {
+	if o.in.repeats(o, l.user(o.owner()), o.placed(d)) {
 		return
 	}
 	a := o.in.aloneOf(o.owner())
@@ -143,14 +141,21 @@ func (o *op) relyAlone() {
 // repeats reports whether an instance knows a request already: it has admitted the
 // request alone, or has seen that the store counted it. If the instance can have
 // forgotten that, the model can't know what it counts, and starts its bounds
-// again.
-func (in *instance) repeats(o *op, u *user) bool {
+// again. A request whose place is over, where the instance knows it, is a late job, which
+// has got place instead.
+func (in *instance) repeats(o *op, u *user, place int64) bool {
 	window, _ := o.terms.Item(o.now)
 	name := counter{o.id, window}
 	a, known := in.aloneOf(o.owner()), in.seen[in.knows(o)]
 	mine, stored := a.ids[name], u.records[name]
 	if known != nil && stored != nil && stored.order > known.order && !stored.again {
 		stored = nil // it has not seen that
+	}
+	if mine != nil && o.late(mine) {
+		mine = nil
+	}
+	if stored != nil && o.late(stored) {
+		stored = nil
 	}
 	switch {
 	case mine != nil && mine.remembers(o.now), known != nil && stored != nil && !stored.over && !stored.again && stored.remembers(o.now):
@@ -160,19 +165,18 @@ func (in *instance) repeats(o *op, u *user) bool {
 		in.aloneOf(o.owner()).ids, in.aloneOf(o.owner()).loose = a.ids, true
 		delete(in.seen, in.knows(o))
 		if mine == nil { // from now on it knows the request, found or admitted
-			a.ids[name] = &record{by: o, now: o.now, whole: u.whole(o, window)}
+			a.ids[name] = &record{by: o, now: o.now, place: place, whole: u.whole(o, window)}
 		}
 		return true
 	}
-	a.ids[name] = &record{by: o, now: o.now, whole: u.whole(o, window)}
+	a.ids[name] = &record{by: o, now: o.now, place: place, whole: u.whole(o, window)}
 	return false
 }
 
 // judgePlace judges an answer to a place that was presented on time or early. The
 // store is not asked.
 func (l *ledger) judgePlace(o *op, d ratelimit.Decision) {
-	queue := slices.IndexFunc(o.terms.numbers.Rates, func(r policy.Rate) bool { return r.Kind == "reservoir" })
-	window := o.terms.numbers.Rates[queue].Window.Milliseconds()
+	window, _ := o.queue()
 	due, current := o.request.ReadyAt/window, o.now/window
 	ok := false
 	switch {

@@ -68,7 +68,7 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 		return
 	default:
 	}
-	if r := u.records[counter{o.id, k.Window}]; r != nil && !r.over {
+	if r := u.records[counter{o.id, k.Window}]; r != nil && !r.over && !o.late(r) {
 		a.rec, a.known = r, r.remembers(now)
 	}
 	need := o.request.Count

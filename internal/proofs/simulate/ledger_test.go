@@ -166,7 +166,7 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	}
 	name := counter{o.id, w.Key.Window}
 	earlier := u.records[name]
-	if r := earlier; r != nil && !r.over && r.remembers(w.Now) {
+	if r := earlier; r != nil && !r.over && r.remembers(w.Now) && !o.moves(w, r) {
 		s.wrong("%s is counted twice, at %d and at %d", o.name, r.now, w.Now)
 	}
 	n, when, err := u.Counts(o.terms.numbers, w.Now, before.State, a.item.State)

@@ -21,6 +21,7 @@ const (
 	oldReceipts    = "releases by an older receipt of slots that were renewed"
 	similar        = "releases by a receipt of the same seconds that is not the check's"
 	movedInVain    = "renewals that moved slots although others were gone"
+	newPlaces      = "places that repeats got instead of one whose window was over"
 	beyond         = "broken promises in those runs"
 )
 
@@ -59,6 +60,7 @@ var happens = []string{
 	"actions of leases that nobody got",
 	"releases that gave something back after more than 28 s, because of Hold",
 	"answers delayed",
+	newPlaces,
 	"answers duplicate",
 	"answers expired",
 	"answers limited",

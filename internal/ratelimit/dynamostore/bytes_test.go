@@ -38,7 +38,8 @@ func (r recorder) Do(req *http.Request) (*http.Response, error) {
 
 // The decisions of a limit that is not prepaid make the same requests, in the same bytes, as
 // before there were prepaid limits. The file was written by the last version without them.
-// Since then a bucket alone has the term of since, as one beside other limits.
+// Since then a bucket alone has the term of since, as one beside other limits, and a
+// reservoir looks for ids that have moved, as a log does.
 func TestOrdinaryDecisionsMakeTheSameRequests(t *testing.T) {
 	table, sent := dynamotest.Table(t), new(strings.Builder)
 	cfg := dynamotest.Config(dynamotest.Endpoint(t))

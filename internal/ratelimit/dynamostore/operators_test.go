@@ -68,6 +68,9 @@ func TestLawSmall(t *testing.T) {
 		for _, known := range []policy.State{nil, s} {
 			if u, ok := p.Take(w.Now, n, uint64(n), known); ok {
 				small(t, take(p, w.Now, u))
+				for _, late := range moves(p, w.Now, u) {
+					small(t, late)
+				}
 			}
 		}
 		at := rapid.SampledFrom([]int64{w.Now, p.CountedAt(w.Now, s), w.Latest}).Draw(t, "at")
@@ -90,7 +93,7 @@ func take(p policy.Policy, now int64, u policy.Update) ratelimit.Write {
 	window, expires := p.Item(now)
 	return ratelimit.Write{
 		Key: ratelimit.Key{UserID: "u1", Activity: "act", Window: window}, ID: ratelimit.NewID("r1"),
-		Note: u.ReadyAt, Whole: window != 0 && p.Most() <= 100, Renewed: p.HeldUntil(0) != 0, Update: u, Now: now, Expires: expires,
+		Note: u.ReadyAt, Whole: window != 0 && p.Most() <= 100, Renewed: p.HeldUntil(0) != 0 || p.Queues(), Update: u, Now: now, Expires: expires,
 	}
 }
 
@@ -106,6 +109,21 @@ func undos(p policy.Policy, now int64, u policy.Update) (writes []ratelimit.Writ
 		writes = append(writes, drop, both)
 	}
 	return append(writes, w)
+}
+
+// moves returns the writes that a late job of a reservoir can send: it drops the check's
+// id with the old place and keeps it with the new one.
+func moves(p policy.Policy, now int64, u policy.Update) (writes []ratelimit.Write) {
+	if !p.Queues() {
+		return nil
+	}
+	w := take(p, now, u)
+	for kept := range w.LookIn {
+		w.Drop = kept
+		w.Drop.Note = now
+		writes = append(writes, w)
+	}
+	return writes
 }
 
 type fataler interface {

@@ -147,9 +147,14 @@ func LogicalID(guard string) string {
 
 // seconds returns the window of an activity in whole seconds, rounded up as in the
 // RateLimit-Policy header. It returns 0 if the activity is unlimited, or if its limits
-// have names or it has subjects: the header has several windows then.
+// have names or it has subjects: the header has several windows then. It returns 0, too,
+// if the windows differ in length: months, and days and weeks of a zone that can change
+// its clocks.
 func seconds(a limits.Activity) int64 {
 	if a.Unlimited || a.Limit.Named() || len(a.Subjects) > 0 {
+		return 0
+	}
+	if r := a.Limit.Rates()[0]; r.Unit == "month" || r.Unit != "" && r.Zone != "" && r.Zone != "UTC" {
 		return 0
 	}
 	window := a.Limit.Quota().Window

@@ -116,6 +116,21 @@ func TestListsOfActivities(t *testing.T) {
 	}
 }
 
+// The windows of a calendar have a length in the lists only if all of them are equally
+// long.
+func TestListsLeaveOutWindowsThatDifferInLength(t *testing.T) {
+	for limit, want := range map[string]string{
+		"9/day": ", \"window\": 86400", "9/week": ", \"window\": 604800", "9/day in UTC": ", \"window\": 86400", "9/1d": ", \"window\": 86400",
+		"9/month": "", "9/day in Europe/Berlin": "", "9/week in Europe/Berlin": "", "9/month in UTC": "",
+	} {
+		guards := limits.Guards{{Name: "maps-guard", Message: "m", Activities: []limits.Activity{{Name: "move_map", Limit: policy.Must(limit)}}}}
+		list := after(t, folder(), guards)["activities/activities.json"]
+		if line := `  "move_map": {"guard": "maps-guard"` + want + "}"; !strings.Contains(list, "\n"+line+"\n") {
+			t.Errorf("%s: the list lacks %s:\n%s", limit, line, list)
+		}
+	}
+}
+
 // A page without the markers of a table has none.
 func TestStaleLeavesOutAPageWithoutMarkers(t *testing.T) {
 	files := folder()

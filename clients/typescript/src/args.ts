@@ -1,0 +1,112 @@
+import type { CallOptions, CheckArgs, ReleaseArgs } from "./decision.js";
+import { ValidationError } from "./errors.js";
+import { nearest } from "./nearest.js";
+import type { WaitOptions } from "./wait.js";
+
+/** What one argument accepts. */
+interface Accepted {
+  want: string;
+  fits: (value: unknown) => boolean;
+  /** Whether a message can show a number. Others could be ids. */
+  shown?: boolean;
+}
+
+const text: Accepted = { want: "a string", fits: (value) => typeof value === "string" };
+const id: Accepted = { want: "a string that is not empty", fits: (value) => typeof value === "string" && value !== "" };
+const flag: Accepted = { want: "true or false", fits: (value) => typeof value === "boolean" };
+const moment: Accepted = { want: "Unix milliseconds", fits: Number.isInteger, shown: true };
+
+/** The arguments of all methods. The guard knows which op takes which, and the ranges of ids. */
+const accepted: Readonly<Record<string, Accepted>> = {
+  userId: id,
+  count: { want: "a whole number of at least 1", fits: (value) => Number.isInteger(value) && (value as number) >= 1, shown: true },
+  partial: flag,
+  tier: text,
+  roles: { want: "an array of strings", fits: (value) => Array.isArray(value) && value.every(text.fits) },
+  subjects: { want: "", fits: () => true }, // see readSubjects
+  requestId: id,
+  readyAt: moment,
+  job: { want: "any JSON", fits: isJSON },
+  at: moment,
+  signal: { want: "an AbortSignal, such as controller.signal", fits: isSignal },
+  orThrow: flag,
+  most: { want: "milliseconds of at least 0", fits: (value) => typeof value === "number" && value >= 0, shown: true },
+};
+
+/** The arguments that an op must have. The guard's others have defaults. */
+const required: Readonly<Record<string, readonly string[]>> = {
+  release: ["userId", "at", "requestId"],
+  renew: ["userId", "at", "requestId"],
+};
+
+const ofOps = Object.keys(accepted).filter((name) => name !== "orThrow" && name !== "most");
+
+/**
+ * Returns a copy of an op's arguments. A mistake is a ValidationError before anything is sent: JSON would leave out a
+ * function, turn NaN into null and a promise into {}, and an outage would let the user pass.
+ */
+export function readArgs(op: string, given: unknown, guard?: string): CheckArgs & Partial<ReleaseArgs> {
+  return read(given, op === "slot" ? [...ofOps, "orThrow"] : ofOps, required[op] ?? ["userId"], guard) as unknown as CheckArgs & Partial<ReleaseArgs>;
+}
+
+/** Returns a copy of the options of a call that has a decision. A mistake is a ValidationError. */
+export function readOptions(given: unknown): CallOptions {
+  return read(given, ["signal"], []);
+}
+
+/** Returns a copy of the options of `wait`. A mistake is a ValidationError. */
+export function readWaitOptions(given: unknown): WaitOptions {
+  return read(given, ["most", "signal"], []);
+}
+
+function read(given: unknown, names: readonly string[], needed: readonly string[], guard?: string): Record<string, unknown> {
+  const wrong = (problem: string): never => {
+    throw new ValidationError(problem, { guard });
+  };
+  if (!isPlain(given)) return wrong(`the arguments are ${kindOf(given)}, want an object`);
+  const args: Record<string, unknown> = { ...(given as object) };
+  for (const name of needed) if (args[name] === undefined) wrong(`${name} is missing, want ${accepted[name]!.want}`);
+  for (const [name, value] of Object.entries(args)) {
+    if (!names.includes(name)) {
+      const near = nearest(name, names);
+      const question = near === undefined ? "" : `. Do you mean "${near}"?`;
+      wrong(`the argument ${JSON.stringify(name)} is not known, want only ${names.join(", ")}${question}`);
+    }
+    if (value === undefined || name === "subjects") continue;
+    const { want, fits, shown } = accepted[name]!;
+    const kind = kindOf(value);
+    if (unresolved.has(kind)) wrong(`${name} is ${kind}, want its value`);
+    if (!fits(value)) wrong(`${name} is ${shown && typeof value === "number" ? value : kind}, want ${want}`);
+  }
+  return args;
+}
+
+/** Reports whether JSON has a form for a value. What is inside of it is not looked at. */
+function isJSON(value: unknown): boolean {
+  return typeof value === "number" ? Number.isFinite(value) : !["symbol", "bigint"].includes(typeof value);
+}
+
+/** Reports whether a value has what this package calls of an AbortSignal. It can come from another realm or a library. */
+function isSignal(value: unknown): boolean {
+  const { aborted, addEventListener, removeEventListener } = (value ?? {}) as Partial<AbortSignal>;
+  return typeof aborted === "boolean" && typeof addEventListener === "function" && typeof removeEventListener === "function";
+}
+
+/** Reports whether the fields of a value can be listed. A promise, a function and a Map would seem empty. */
+export function isPlain(value: unknown): boolean {
+  return Object.prototype.toString.call(value) === "[object Object]";
+}
+
+/** What stands for a value that the app has not got yet. */
+const unresolved = new Set(["a promise", "a function", "a generator"]);
+
+/** Returns what a value is, without showing it, because it could be an id. */
+export function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  if (typeof value === "number") return Number.isFinite(value) ? "a number" : String(value);
+  if (Array.isArray(value)) return "an array";
+  const { then, next } = value as { then?: unknown; next?: unknown };
+  if (typeof then === "function") return "a promise";
+  if (typeof value !== "object") return `a ${typeof value}`;
+  return typeof next === "function" ? "a generator" : "an object";
+}
