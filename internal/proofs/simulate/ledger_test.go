@@ -69,6 +69,7 @@ type record struct {
 	over   bool  // it was given back or reset
 	taken  bool  // it was given back by the check that has counted it, because that was refused
 	relied bool  // another check was admitted because of it, and has marked it
+	stale  bool  // it can have the mark of an earlier count
 	again  bool  // an earlier count of the request was given back, or forgotten
 	gone   bool  // its item was deleted when nothing counted any more, and knows no ids
 	order  int   // the number of the write that counted it
@@ -184,7 +185,7 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	}
 	if earlier != nil {
 		r.lives = earlier.lives + 1
-		r.relied = earlier.relied && r.sameSet(earlier)
+		r.stale = (earlier.relied || earlier.stale) && r.sameSet(earlier)
 	}
 	r.place = u.Place(o.terms.numbers, when.Counts)
 	repaces := u.Repaces(o.terms.numbers)
@@ -213,10 +214,10 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	}
 }
 
-// sameSet reports whether the item keeps the ids of two counts of a request in the same set.
-// A mark stays there after a release, so what was counted later can't be given back either.
+// sameSet reports whether the item can keep the ids of two counts of a request in the same
+// set. A mark stays there after a release, so the later one is perhaps not given back.
 func (r *record) sameSet(earlier *record) bool {
-	return r.whole && earlier.whole || r.check/r.by.generation() == earlier.check/earlier.by.generation()
+	return r.whole && earlier.whole || within(r.now, earlier.now, 2*r.by.generation())
 }
 
 // freedFor returns when something last made room for requests of t. A bucket also
@@ -286,7 +287,7 @@ func (l *ledger) reset(o *op, k ratelimit.Key) {
 	l.sim.line("the store deletes the item of %s", k.UserID)
 	for c, r := range u.records {
 		if c.window == k.Window {
-			r.over, r.relied = true, false
+			r.over, r.relied, r.stale = true, false, false
 		}
 	}
 	u.forgetReleases()

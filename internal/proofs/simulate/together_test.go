@@ -276,7 +276,7 @@ func (l *ledger) judgeGivenBack(p *op, d ratelimit.Decision, err error) {
 	if r == nil || r.over || p.unsure || p.wasUnsure || p.in.frozenUntil >= p.began || p.in.limiter.CircuitOpen() {
 		return
 	}
-	counts := p.kind == ratelimit.Check && r.by == p && !r.relied && u.given[receipt(p.id, r.at)] == nil
+	counts := p.kind == ratelimit.Check && r.by == p && !r.relied && !r.stale && u.given[receipt(p.id, r.at)] == nil
 	moves := p.kind == ratelimit.Renew && r.mover == p && err == nil
 	if (counts || moves) && u.Holds(p.terms.numbers, p.in.millis(), r.moment(r.at), r.n, false) {
 		l.sim.wrong("%s is told %s, error %v, and its item still has %s", p.name, d.Reason, err, r)
