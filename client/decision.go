@@ -59,6 +59,10 @@ type Decision struct {
 	// is about the limit whose figures the decision has.
 	Crossed int64
 
+	// Date is when the answer was sent, in whole seconds of the guard's clock. It is zero
+	// in an outage, in a decision that was stored, and if Client is not the SDK's own.
+	Date time.Time
+
 	// Guard is the name of the guard that was asked, without a prefix. It is not
 	// part of a guard's answer. ReleaseDecision sends the release to it.
 	Guard string

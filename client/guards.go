@@ -17,6 +17,7 @@ type Guards struct {
 	options  Options
 	client   Invoker
 	sdk      *lambda.Options // of client; nil if it is not the SDK's own
+	sender   sender          // of sdk
 	pooled   bool            // whether requests can wait for a connection
 	breakers breakers
 	hadKeys  atomic.Bool // whether the client ever had credentials
@@ -41,7 +42,7 @@ func New(ctx context.Context, options Options) (*Guards, error) {
 	}
 	if client, ok := g.client.(interface{ Options() lambda.Options }); ok {
 		o := client.Options()
-		g.sdk, g.pooled = &o, hasQueue(o.HTTPClient)
+		g.sdk, g.sender, g.pooled = &o, newSender(o.HTTPClient), hasQueue(o.HTTPClient)
 	}
 	switch {
 	case g.sdk != nil && g.sdk.Region == "":
