@@ -31,7 +31,10 @@ var ErrSlotLost = errors.New("the slot is lost")
 // The slot renews itself until Release is called or the context of the caller ends. A
 // slot without a receipt holds nothing: it is not renewed, not released and never
 // lost. So it is in an outage, and if the decision is unlimited, bypassed, shadow or a
-// duplicate.
+// duplicate. A renewal can have such an answer, too, for example while the guard is
+// switched off. Then the work goes on, and so do the renewals, with the receipt of
+// before. Once the limit is in force again, the slot is renewed, or it is lost if its
+// time is over.
 //
 // A Slot is safe for concurrent use.
 type Slot struct {
@@ -43,7 +46,8 @@ type Slot struct {
 
 	mu      sync.Mutex
 	receipt Request
-	held    bool // whether there is something to release
+	lasts   time.Duration // how long the receipt keeps the slot
+	held    bool          // whether there is something to release
 	lost    bool
 	lostAt  time.Time   // zero: never
 	loss    *time.Timer // at lostAt
@@ -144,9 +148,6 @@ func (s *Slot) keep(next time.Time) {
 			s.stop()
 			s.lose()
 			return
-		case d.HeldUntil.IsZero(): // nothing is limited any more
-			s.stop()
-			return
 		default:
 			next, sent, pause = sent.Add(s.hold(sent, d)), time.Time{}, 0
 		}
@@ -155,20 +156,23 @@ func (s *Slot) keep(next time.Time) {
 
 // hold keeps the slot for as long as an answer says, and returns a third of that time.
 // The time counts from when the request was sent, because the answer may have come
-// late. The guard's clock need not agree with this machine's.
+// late. The guard's clock need not agree with this machine's. An answer without a receipt
+// limits nobody for now, so the work goes on for as long as after the last one.
 func (s *Slot) hold(sent time.Time, d Decision) (third time.Duration) {
-	lasts := d.HeldUntil.Sub(time.UnixMilli(d.At))
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if d.At != 0 && !d.HeldUntil.IsZero() {
+		s.receipt.At, s.lasts = d.At, d.HeldUntil.Sub(time.UnixMilli(d.At))
+	}
 	if s.held && !s.isLost() {
-		s.receipt.At, s.lostAt = d.At, sent.Add(lasts-early)
+		s.lostAt = sent.Add(s.lasts - early)
 		if s.loss == nil {
 			s.loss = time.AfterFunc(time.Until(s.lostAt), s.lose)
 		} else {
 			s.loss.Reset(time.Until(s.lostAt))
 		}
 	}
-	return lasts / 3
+	return s.lasts / 3
 }
 
 // lose tells the work to stop.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 )
@@ -164,23 +166,66 @@ func TestAnExpiredSlotIsLost(t *testing.T) {
 	})
 }
 
-// In shadow mode, and while nothing is limited any more, work goes on.
-func TestASlotThatIsNotLimitedAnyMore(t *testing.T) {
+// While the guard limits nobody, the work goes on. Afterwards the slot is renewed and
+// released, or it is lost if its time was over. A slot lasts 10 minutes, and is renewed
+// after 200 s, 400 s and so on.
+func TestASlotWhileTheGuardIsOff(t *testing.T) {
+	for name, tt := range map[string]struct {
+		from, until time.Duration // when the guard is off
+		mode        guard.Mode
+		reset       bool // whether the slot is gone meanwhile
+		works       time.Duration
+		lost        bool
+		ends        string // the last requests
+	}{
+		"for a while":     {from: time.Minute, until: 5 * time.Minute, mode: guard.Off, works: time.Hour, ends: "renew release"},
+		"until the end":   {from: time.Minute, until: 2 * time.Hour, mode: guard.Off, works: time.Hour, ends: "renew release"},
+		"for too long":    {from: time.Minute, until: 11 * time.Minute, mode: guard.Off, works: 14 * time.Minute, lost: true, ends: "renew renew renew renew"},
+		"in shadow mode":  {from: time.Minute, until: 2 * time.Hour, mode: guard.Shadow, reset: true, works: time.Hour, ends: "renew release"},
+		"after shadow":    {from: time.Minute, until: 5 * time.Minute, mode: guard.Shadow, reset: true, works: 7 * time.Minute, lost: true, ends: "reset renew renew"},
+		"after no shadow": {from: time.Minute, until: 5 * time.Minute, mode: guard.Shadow, works: time.Hour, ends: "renew release"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newLocal(t, exports)
+				s := b.slot(t)
+				time.AfterFunc(tt.from, func() {
+					if tt.reset {
+						if _, err := b.Reset(t.Context(), "exports-guard/export", u1); err != nil {
+							t.Error(err)
+						}
+					}
+					b.switchTo(tt.mode)
+				})
+				time.AfterFunc(tt.until, func() { b.switchTo(guard.Enforce) })
+				time.Sleep(tt.works)
+				if s.Lost() != tt.lost || (context.Cause(s.Context()) != nil) != tt.lost {
+					t.Errorf("lost: %v, want %v", s.Lost(), tt.lost)
+				}
+				s.Release(t.Context())
+				if ops := strings.Join(b.ops(), " "); !strings.HasSuffix(ops, tt.ends) {
+					t.Errorf("the requests are %q, want %q at the end", ops, tt.ends)
+				}
+				b.switchTo(guard.Enforce)
+				if used, off := b.used(t, "export"), tt.until > tt.works; used != 0 && !off {
+					t.Errorf("%d slots are used after the release", used)
+				}
+			})
+		})
+	}
+}
+
+// An answer without a receipt lets the work go on as long as any other answer. After that,
+// a silent guard loses the slot.
+func TestASlotIsLostIfTheGuardIsOffAndThenSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		check := `{"allowed":true,"reason":"ok","userId":"u1","activity":"export","op":"check","granted":1,"at":1000,"requestId":"r1","heldUntil":601000}`
-		g, f := with(t, client.Options{}, body(check), body(`{"allowed":true,"reason":"shadow","userId":"u1","activity":"export","op":"renew","granted":0}`))
-		s, err := g.Slot(t.Context(), "exports-guard/export", u1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Hour)
-		if s.Lost() || s.Context().Err() != nil || len(f.events) != 2 {
-			t.Errorf("lost: %v, after %+v", s.Lost(), f.events)
-		}
+		b := newLocal(t, exports)
+		s := b.slot(t)
+		b.switchTo(guard.Off)
+		time.Sleep(201 * time.Second) // one renewal
+		b.does(cutOff)
+		isLostAfter(t, s, 597*time.Second)
 		s.Release(t.Context())
-		if len(f.events) != 2 {
-			t.Errorf("%+v", f.events)
-		}
 	})
 }
 
