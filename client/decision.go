@@ -96,6 +96,9 @@ func (d *Decision) receipt(n int64) Request {
 	return Request{UserID: d.UserID, Subjects: d.Subjects, At: d.At, RequestID: d.RequestID, Count: n}
 }
 
+// id returns what tells the decision from others of its client.
+func (d *Decision) id() [3]string { return [3]string{d.asked(), d.UserID, d.RequestID} }
+
 // asked returns the name by which a call asks the decision's guard again.
 func (d *Decision) asked() string {
 	if d.Guard == "" {

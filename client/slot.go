@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -31,10 +32,8 @@ var ErrSlotLost = errors.New("the slot is lost")
 // The slot renews itself until Release is called or the context of the caller ends. A
 // slot without a receipt holds nothing: it is not renewed, not released and never
 // lost. So it is in an outage, and if the decision is unlimited, bypassed, shadow or a
-// duplicate. A renewal can have such an answer, too, for example while the guard is
-// switched off. Then the work goes on, and so do the renewals, with the receipt of
-// before. Once the limit is in force again, the slot is renewed, or it is lost if its
-// time is over.
+// duplicate. If a renewal has such an answer, for example while the guard is switched
+// off, the slot keeps its last receipt, and its end.
 //
 // A Slot is safe for concurrent use.
 type Slot struct {
@@ -46,8 +45,7 @@ type Slot struct {
 
 	mu      sync.Mutex
 	receipt Request
-	lasts   time.Duration // how long the receipt keeps the slot
-	held    bool          // whether there is something to release
+	held    bool // whether there is something to release
 	lost    bool
 	lostAt  time.Time   // zero: never
 	loss    *time.Timer // at lostAt
@@ -72,6 +70,7 @@ func (g *Guards) Slot(ctx context.Context, activity string, r Request) (*Slot, e
 		return nil, g.target(d.Guard).validation("the limit of " + d.Activity + " is not a log, so it has no slots")
 	}
 	third := s.hold(sent, d)
+	g.slots.Store(d.id(), true)
 	go s.keep(sent.Add(third))
 	return s, nil
 }
@@ -128,6 +127,7 @@ func (s *Slot) stop() (r Request, held bool) {
 // keep renews the slot at next, and then after each third of the time that it lasts.
 // If a renewal fails, keep repeats it at once, and then once a second.
 func (s *Slot) keep(next time.Time) {
+	defer s.guards.slots.Delete(s.id())
 	var sent time.Time // the first request with this receipt; a later one gets the answer to the first
 	var pause time.Duration
 	for sleep(s.ctx, time.Until(next)) {
@@ -148,6 +148,8 @@ func (s *Slot) keep(next time.Time) {
 			s.stop()
 			s.lose()
 			return
+		case d.At == 0 || d.HeldUntil.IsZero(): // nothing is limited now, but that can end before the slot does
+			next, sent, pause = time.Now().Add(s.again()), time.Time{}, 0
 		default:
 			next, sent, pause = sent.Add(s.hold(sent, d)), time.Time{}, 0
 		}
@@ -156,23 +158,28 @@ func (s *Slot) keep(next time.Time) {
 
 // hold keeps the slot for as long as an answer says, and returns a third of that time.
 // The time counts from when the request was sent, because the answer may have come
-// late. The guard's clock need not agree with this machine's. An answer without a receipt
-// limits nobody for now, so the work goes on for as long as after the last one.
+// late. The guard's clock need not agree with this machine's.
 func (s *Slot) hold(sent time.Time, d Decision) (third time.Duration) {
+	lasts := d.HeldUntil.Sub(time.UnixMilli(d.At))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if d.At != 0 && !d.HeldUntil.IsZero() {
-		s.receipt.At, s.lasts = d.At, d.HeldUntil.Sub(time.UnixMilli(d.At))
-	}
 	if s.held && !s.isLost() {
-		s.lostAt = sent.Add(s.lasts - early)
+		s.receipt.At, s.lostAt = d.At, sent.Add(lasts-early)
 		if s.loss == nil {
 			s.loss = time.AfterFunc(time.Until(s.lostAt), s.lose)
 		} else {
 			s.loss.Reset(time.Until(s.lostAt))
 		}
 	}
-	return s.lasts / 3
+	return lasts / 3
+}
+
+// again returns the pause after a renewal without a receipt: a third of what is left
+// until the slot is lost, at least a second.
+func (s *Slot) again() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(closedFor, time.Until(s.lostAt)/3)
 }
 
 // lose tells the work to stop.
@@ -187,12 +194,19 @@ func (s *Slot) lose() {
 // For example, an app reserves 4,000 tokens with a Count of 4,000, and settles for the
 // 1,400 that it used. Settle does nothing if nothing is left or if the decision has no
 // receipt. The guard gives back the actions of a check once, so a second Settle
-// changes nothing, and after an ErrOutage it can be tried again.
+// changes nothing, and after an ErrOutage it can be tried again. A negative number is an
+// ErrValidation. So is the decision of an open Slot: it would be lost, because it can only
+// be released as a whole.
 func (g *Guards) Settle(ctx context.Context, d Decision, used int64) error {
-	left := d.Granted - max(0, used)
-	if left <= 0 || !d.releasable() {
+	switch {
+	case used < 0:
+		return g.target(d.Guard).validation(fmt.Sprintf("used is %d, want at least 0", used))
+	case used >= d.Granted || !d.releasable():
 		return nil
 	}
-	_, err := g.Release(ctx, d.asked(), d.receipt(left))
+	if _, open := g.slots.Load(d.id()); open {
+		return g.target(d.Guard).validation("the decision is that of a slot, which can't be settled: release the slot")
+	}
+	_, err := g.Release(ctx, d.asked(), d.receipt(d.Granted-used))
 	return err
 }
