@@ -194,12 +194,12 @@ func tunnel(w http.ResponseWriter, host string) {
 		return
 	}
 	defer func() { _ = to.Close() }()
-	w.WriteHeader(http.StatusOK)
 	from, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
 	defer func() { _ = from.Close() }()
+	_, _ = io.WriteString(from, "HTTP/1.1 200 OK\r\n\r\n")
 	go func() { _, _ = io.Copy(to, from) }()
 	_, _ = io.Copy(from, to)
 }
