@@ -42,13 +42,13 @@ func bothWays(t *testing.T, address string, own lambda.HTTPClient, test func(t *
 }
 
 // checks sends a check, and returns the kind of its error, or of the outage that let it pass.
-func checks(t *testing.T, g *client.Guards) (kind error, why string) {
+func checks(t *testing.T, g *client.Guards) (why string, kind error) {
 	t.Helper()
 	d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"})
 	if err == nil {
 		err = d.Outage
 	}
-	return kindOf(err), fmt.Sprint(err)
+	return fmt.Sprint(err), kindOf(err)
 }
 
 // A port is a server whose protocol can change.
@@ -119,17 +119,17 @@ func TestAServerThatSpeaksNoHTTP(t *testing.T) {
 			p := openPort(t)
 			p.speaks.Store(tt.speaks)
 			bothWays(t, p.url(), nil, func(t *testing.T, g *client.Guards) {
-				if kind, why := checks(t, g); !errors.Is(kind, tt.never) {
+				if why, kind := checks(t, g); !errors.Is(kind, tt.never) {
 					t.Errorf("before: %s", why)
 				}
 			})
 			p.speaks.Store(inHTTP)
 			bothWays(t, p.url(), nil, func(t *testing.T, g *client.Guards) {
-				if kind, why := checks(t, g); kind != nil {
+				if why, kind := checks(t, g); kind != nil {
 					t.Errorf("in HTTP: %s", why)
 				}
 				p.speaks.Store(tt.speaks)
-				if kind, why := checks(t, g); !errors.Is(kind, client.ErrOutage) {
+				if why, kind := checks(t, g); !errors.Is(kind, client.ErrOutage) {
 					t.Errorf("afterwards: %s", why)
 				}
 				p.speaks.Store(inHTTP)
@@ -148,7 +148,7 @@ func TestAServerThatSpeaksNoTLS(t *testing.T) {
 			p := openPort(t)
 			p.speaks.Store(speaks)
 			bothWays(t, strings.Replace(p.url(), "http:", "https:", 1), nil, func(t *testing.T, g *client.Guards) {
-				if kind, why := checks(t, g); !errors.Is(kind, client.ErrConfiguration) {
+				if why, kind := checks(t, g); !errors.Is(kind, client.ErrConfiguration) {
 					t.Error(why)
 				}
 			})
@@ -179,7 +179,7 @@ func TestAProxyThatRefuses(t *testing.T) {
 	}}
 	for _, want := range []error{client.ErrConfiguration, nil, client.ErrOutage} {
 		bothWays(t, guard.URL, own, func(t *testing.T, g *client.Guards) {
-			if kind, why := checks(t, g); !errors.Is(kind, want) || want != nil && !strings.Contains(why, "the proxy refused: Forbidden") {
+			if why, kind := checks(t, g); !errors.Is(kind, want) || want != nil && !strings.Contains(why, "the proxy refused: Forbidden") {
 				t.Errorf("%s, want %v", why, want)
 			}
 		})
@@ -207,7 +207,7 @@ func tunnel(w http.ResponseWriter, host string) {
 // Not every error of a connection is an outage: a wrong port never passes by itself.
 func TestAPortThatDoesNotExist(t *testing.T) {
 	bothWays(t, "http://127.0.0.1:99999", nil, func(t *testing.T, g *client.Guards) {
-		if kind, why := checks(t, g); !errors.Is(kind, client.ErrConfiguration) || !strings.Contains(why, "invalid port") {
+		if why, kind := checks(t, g); !errors.Is(kind, client.ErrConfiguration) || !strings.Contains(why, "invalid port") {
 			t.Error(why)
 		}
 	})
@@ -234,7 +234,7 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 				server := httptest.NewServer(http.RedirectHandler(other.URL, status))
 				defer server.Close()
 				bothWays(t, server.URL, own, func(t *testing.T, g *client.Guards) {
-					if kind, why := checks(t, g); !errors.Is(kind, client.ErrConfiguration) || asked.Load() {
+					if why, kind := checks(t, g); !errors.Is(kind, client.ErrConfiguration) || asked.Load() {
 						t.Errorf("%s; the other server was asked: %v", why, asked.Load())
 					}
 				})
@@ -255,7 +255,7 @@ func TestAnAnswerWithoutEnd(t *testing.T) {
 			}))
 			defer server.Close()
 			bothWays(t, server.URL, nil, func(t *testing.T, g *client.Guards) {
-				if kind, why := checks(t, g); !errors.Is(kind, want) {
+				if why, kind := checks(t, g); !errors.Is(kind, want) {
 					t.Error(why)
 				}
 				if n := <-sent; n > 32<<20 { // most of it stays in the buffers of the two sockets
