@@ -109,7 +109,7 @@ func speaksFirst(text string) func(net.Conn) {
 func replies(text string) func(net.Conn) {
 	return func(c net.Conn) {
 		r := bufio.NewReader(c)
-		if first, err := r.Peek(1); err == nil && first[0] == 'P' {
+		if first, err := r.Peek(1); err == nil && 'A' <= first[0] && first[0] <= 'Z' { // otherwise it is a handshake
 			if request, err := http.ReadRequest(r); err == nil {
 				_, _ = io.Copy(io.Discard, request.Body)
 			}
@@ -132,13 +132,14 @@ func httpReply(status int, headers, body string) func(net.Conn) {
 		status, http.StatusText(status), headers, len(body), body))
 }
 
-// endless sends an answer of up to 1 GiB, which begins as one of a guard.
+// endless sends an answer that begins as one of a guard, and ends far behind mostSent, so
+// that a client that reads on ends, too.
 func endless(status int) func(net.Conn) {
 	head := fmt.Sprintf("HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\n\r\n"+`{"allowed":true,"message":"`, status, http.StatusText(status))
 	return func(c net.Conn) {
 		replies(head)(c)
 		more := []byte(strings.Repeat("x", 64<<10))
-		for range 1 << 14 {
+		for range 2 * mostSent / len(more) {
 			if _, err := c.Write(more); err != nil {
 				return
 			}
@@ -187,6 +188,27 @@ func TestStrangers(t *testing.T) {
 				who.speaks = httpReply(who.redirects, "Location: http://"+other.Addr().String()+"/\r\n", "")
 			}
 			try(name, who, who.afterwards)
+		}
+	})
+}
+
+// A proxy that refuses to connect is a mistake until something has answered through it.
+// TypeScript's client has no proxy, unless the app makes one.
+func TestAProxyThatRefuses(t *testing.T) {
+	everyClient(t, func(t *testing.T, c client) {
+		if c.name == "TypeScript" {
+			return
+		}
+		s := openStreet(t)
+		s.speaks.Store(httpReply(403, "", ""))
+		d := c.start(t, "https://lambda.example", map[string]string{"HTTPS_PROXY": "http://" + s.Addr().String()})
+		for by, urls := range map[string]any{"Invoke": nil, "URL": map[string]string{"posts-guard": "https://id.example/"}} {
+			options := maps.Clone(patient)
+			options["urls"] = urls
+			d.do(t, map[string]any{"new": options})
+			if got, message := classOf(d.do(t, checkBy("user"))); got != configuration || s.sent.Load() == 0 {
+				t.Errorf("by %s: %q (%s) after %d bytes", by, got, message, s.sent.Load())
+			}
 		}
 	})
 }
