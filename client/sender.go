@@ -20,7 +20,7 @@ const mostBytes = 64 << 10
 var spoken sync.Map
 
 // A sender sends requests by an HTTP client. It follows no redirect, because another
-// host must not get the user's id, and nobody knows what answers there.
+// address must not get the user's id, and nobody knows what answers there.
 type sender struct{ client lambda.HTTPClient }
 
 // newSender returns a sender that shares the connections of an HTTP client.
@@ -42,7 +42,7 @@ type sendError struct {
 
 func (e *sendError) Unwrap() error { return e.error }
 
-var errRedirected = errors.New("the request was redirected to another host")
+var errRedirected = errors.New("the request was redirected to another address")
 
 // Do implements [lambda.HTTPClient]. It returns at most mostBytes of a body, and then an
 // *http.MaxBytesError.
@@ -64,7 +64,7 @@ func (s sender) Do(request *http.Request) (*http.Response, error) {
 	case err != nil:
 		_, before := spoken.Load(address)
 		return nil, &sendError{err, before, dialed.Load() && !connected.Load()}
-	case response.Request != nil && response.Request.URL.Host != request.URL.Host:
+	case response.Request != nil && response.Request.Response != nil: // it follows a redirect
 		_ = response.Body.Close()
 		return nil, errRedirected
 	}
