@@ -264,7 +264,7 @@ func TestAnAnswerWithoutEnd(t *testing.T) {
 			sent := make(chan int64, 2)
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(status)
-				n, _ := io.Copy(w, io.LimitReader(blanks{}, 1<<30))
+				n, _ := io.Copy(w, io.LimitReader(blanks{}, 64<<20))
 				sent <- n
 			}))
 			defer server.Close()
